@@ -1,0 +1,3 @@
+module github.com/idplatform/idplatform/deploy/standalone
+
+go 1.26.0

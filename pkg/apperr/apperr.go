@@ -1,0 +1,141 @@
+// Package apperr holds the platform's error model: a closed list of kinds, each with the stable code that clients branch on,
+// and the faults of the request. Domain code returns these; everything else that goes wrong is Internal and is only logged.
+package apperr
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Kind is what went wrong, as a client may know it. Its text is the problem document's code.
+type Kind string
+
+// The kinds. Their HTTP statuses are in package problem.
+const (
+	InvalidParameters    Kind = "invalid_parameters"
+	Unauthenticated      Kind = "unauthenticated"
+	Forbidden            Kind = "forbidden"
+	NotFound             Kind = "not_found"
+	MethodNotAllowed     Kind = "method_not_allowed"
+	AlreadyExists        Kind = "already_exists"
+	HasChildren          Kind = "has_children"
+	InUse                Kind = "in_use"
+	InvalidState         Kind = "invalid_state"
+	RequestInProgress    Kind = "request_in_progress"
+	VersionMismatch      Kind = "version_mismatch"
+	TooLarge             Kind = "too_large"
+	UnsupportedMediaType Kind = "unsupported_media_type"
+	IdempotencyKeyReused Kind = "idempotency_key_reused"
+	RateLimited          Kind = "rate_limited"
+	Internal             Kind = "internal"
+	Unavailable          Kind = "unavailable"
+)
+
+// Fault is one thing wrong with a request. Location is a path like body.username, query.page_size, body.ids[3];
+// Message never repeats the rejected value.
+type Fault struct {
+	Location string `json:"location"`
+	Message  string `json:"message"`
+}
+
+// Error is a refusal. It is immutable once returned.
+type Error struct {
+	Kind       Kind
+	Detail     string // one sentence for people
+	Faults     []Fault
+	RetryAfter time.Duration // for RateLimited, Unavailable and RequestInProgress; 0 means not said
+	cause      error         // for logs only
+}
+
+// Error is for logs: it includes the cause.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(string(e.Kind))
+	if e.Detail != "" {
+		b.WriteString(": " + e.Detail)
+	}
+	for _, f := range e.Faults {
+		fmt.Fprintf(&b, "; %s %s", f.Location, f.Message)
+	}
+	if e.cause != nil {
+		fmt.Fprintf(&b, ": %v", e.cause)
+	}
+	return b.String()
+}
+
+// Unwrap gives the cause, if any.
+func (e *Error) Unwrap() error { return e.cause }
+
+// New makes an error of a kind with a sentence for people.
+func New(kind Kind, format string, args ...any) *Error {
+	return &Error{Kind: kind, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Missing says that there is no such record in the caller's tenant.
+func Missing(what string) *Error { return New(NotFound, "no such %s", what) }
+
+// Invalid refuses a request for one fault.
+func Invalid(location, format string, args ...any) *Error {
+	message := fmt.Sprintf(format, args...)
+	return &Error{Kind: InvalidParameters, Detail: location + " " + message, Faults: []Fault{{location, message}}}
+}
+
+// Taken says that the unique values at these locations belong to another record.
+func Taken(locations ...string) *Error {
+	e := New(AlreadyExists, "a unique value is taken")
+	for _, l := range locations {
+		e.Faults = append(e.Faults, Fault{l, "is taken"})
+	}
+	return e
+}
+
+// Away says that a needed part does not answer; nothing was changed.
+func Away(part string, cause error) *Error {
+	e := New(Unavailable, "%s does not answer", part)
+	e.cause, e.RetryAfter = cause, 2*time.Second
+	return e
+}
+
+// Because returns a copy that keeps cause for the logs.
+func (e *Error) Because(cause error) *Error {
+	c := *e
+	c.cause = cause
+	return &c
+}
+
+// KindOf is the kind of err, Internal where it has none. It is undefined for nil.
+func KindOf(err error) Kind {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Kind
+	}
+	return Internal
+}
+
+// Faults collects what is wrong with one request, so that all of it is told at once. The zero value is ready.
+type Faults struct{ list []Fault }
+
+// Add notes a fault.
+func (f *Faults) Add(location, format string, args ...any) {
+	f.list = append(f.list, Fault{location, fmt.Sprintf(format, args...)})
+}
+
+// Check notes a fault unless ok.
+func (f *Faults) Check(ok bool, location, format string, args ...any) {
+	if !ok {
+		f.Add(location, format, args...)
+	}
+}
+
+// Err is nil without faults, else an InvalidParameters error with all of them.
+func (f *Faults) Err() error {
+	if len(f.list) == 0 {
+		return nil
+	}
+	detail := f.list[0].Location + " " + f.list[0].Message
+	if n := len(f.list) - 1; n > 0 {
+		detail += fmt.Sprintf(" (and %d more)", n)
+	}
+	return &Error{Kind: InvalidParameters, Detail: detail, Faults: f.list}
+}

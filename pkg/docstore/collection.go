@@ -1,0 +1,425 @@
+package docstore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/request"
+)
+
+// Meta is what every document carries. Embed it as the first member.
+type Meta struct {
+	ID           string     `json:"id"`
+	TenantID     string     `json:"tenant_id"`
+	Version      int64      `json:"version"`
+	TimeCreated  clock.Time `json:"time_created"`
+	TimeModified clock.Time `json:"time_modified"`
+}
+
+func (m *Meta) meta() *Meta { return m }
+
+type document interface{ meta() *Meta }
+
+// Index declares one index of documents of type T; made by the functions below.
+type Index[T any] struct {
+	def  IndexDef
+	key  func(*T) Value
+	list func(*T) []string
+}
+
+// ByText indexes one text.
+func ByText[T any](name string, f func(*T) string) Index[T] {
+	return Index[T]{def: IndexDef{Name: name}, key: func(t *T) Value { return Text(f(t)) }}
+}
+
+// ByNumber indexes one number or time.
+func ByNumber[T any](name string, f func(*T) Value) Index[T] {
+	return Index[T]{def: IndexDef{Name: name, Number: true}, key: f}
+}
+
+// ByList indexes a list of texts.
+func ByList[T any](name string, f func(*T) []string) Index[T] {
+	return Index[T]{def: IndexDef{Name: name, Many: true}, list: f}
+}
+
+// Unique makes an index refuse a second document with the same value in a tenant.
+func Unique[T any](ix Index[T]) Index[T] {
+	ix.def.Unique = true
+	return ix
+}
+
+// Schema declares a collection.
+type Schema[T any] struct {
+	Name    string // lower case letters, digits, underscore
+	Noun    string // what a document is called in error messages
+	Indexes []Index[T]
+
+	// Revision must grow when an index function changes its results, so that stored entries are made again.
+	Revision int
+
+	// Due is the moment from which the document, as stored, no longer tells the truth; Settle makes it true again. Reads settle
+	// what they show; a schedule stores it (Collection.Due).
+	Due    func(*T) clock.Time
+	Settle func(*T, clock.Time)
+
+	// Part marks documents that belong to a record of another collection with the same id: If-Match never means them.
+	Part bool
+}
+
+// Collection is a declared collection. Its methods take the tenant from the context.
+type Collection[T any] struct {
+	schema Schema[T]
+	def    *Def
+}
+
+// Define declares a collection. It panics on a T that does not embed Meta: a programming error.
+func Define[T any](s Schema[T]) *Collection[T] {
+	if _, ok := any(new(T)).(document); !ok {
+		panic("docstore: the documents of " + s.Name + " must embed Meta")
+	}
+	c := &Collection[T]{schema: s, def: &Def{Name: s.Name, Revision: s.Revision}}
+	keys, lists := 0, 0
+	for i := range s.Indexes {
+		d := s.Indexes[i].def
+		if d.Many {
+			d.Slot, lists = lists, lists+1
+		} else {
+			d.Slot, keys = keys, keys+1
+		}
+		c.def.Indexes = append(c.def.Indexes, d)
+	}
+	c.def.Blank = func() any { return new(T) }
+	c.def.Extract = func(engine Engine, data []byte) (*Entry, error) {
+		v := new(T)
+		if err := engine.Decode(data, v); err != nil {
+			return nil, err
+		}
+		return c.entry(v)
+	}
+	return c
+}
+
+// Def is for Open.
+func (c *Collection[T]) Def() *Def { return c.def }
+
+func metaOf[T any](v *T) *Meta { return any(v).(document).meta() }
+
+func (c *Collection[T]) entry(v *T) (*Entry, error) {
+	body, err := encode(v)
+	if err != nil {
+		return nil, fmt.Errorf("docstore: encode %s: %w", c.def.Name, err)
+	}
+	m := metaOf(v)
+	e := &Entry{Tenant: m.TenantID, ID: m.ID, Version: m.Version, Doc: v, JSON: body}
+	if c.schema.Due != nil {
+		if due := c.schema.Due(v); !due.IsZero() {
+			e.Due = due.Millis()
+		}
+	}
+	for i := range c.schema.Indexes {
+		if ix := &c.schema.Indexes[i]; ix.def.Many {
+			e.Lists = append(e.Lists, distinct(ix.list(v)))
+		} else {
+			e.Keys = append(e.Keys, ix.key(v))
+		}
+	}
+	return e, nil
+}
+
+// Reader is where a read looks: a *Store (the last committed state) or a *Tx (its own).
+type Reader interface {
+	queries() Queries
+	store() *Store
+}
+
+// Find returns one document by id; apperr.NotFound if the tenant has none.
+func (c *Collection[T]) Find(ctx context.Context, r Reader, id string) (Doc[T], error) {
+	docs, err := c.FindMany(ctx, r, []string{id})
+	if err != nil {
+		return Doc[T]{}, err
+	}
+	if len(docs) == 0 {
+		return Doc[T]{}, c.missing()
+	}
+	return docs[0], nil
+}
+
+// FindMany returns those documents that exist, in no particular order.
+func (c *Collection[T]) FindMany(ctx context.Context, r Reader, ids []string) ([]Doc[T], error) {
+	tenant, err := tenantOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := r.queries().Get(ctx, c.def, tenant, ids)
+	if err != nil {
+		return nil, err
+	}
+	return c.docs(r, rows)
+}
+
+// First returns the first document that a filter selects; apperr.NotFound if there is none.
+func (c *Collection[T]) First(ctx context.Context, r Reader, f Filter) (Doc[T], error) {
+	page, err := c.Page(ctx, r, Query{Filter: f, Limit: 1})
+	if err != nil {
+		return Doc[T]{}, err
+	}
+	if len(page.Docs) == 0 {
+		return Doc[T]{}, c.missing()
+	}
+	return page.Docs[0], nil
+}
+
+// Count counts what a filter selects, exactly.
+func (c *Collection[T]) Count(ctx context.Context, r Reader, f Filter) (int64, error) {
+	tenant, err := tenantOf(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if err := c.def.check(f, nil); err != nil {
+		return 0, err
+	}
+	return r.queries().Count(ctx, c.def, tenant, f)
+}
+
+// Each calls fn for every document that a filter selects, in the order of ids, reading a page at a time, so that documents
+// that others add or remove meanwhile are neither repeated nor cause others to be skipped. It stops at fn's first error.
+func (c *Collection[T]) Each(ctx context.Context, r Reader, f Filter, fn func(Doc[T]) error) error {
+	q := Query{Filter: f, Limit: 500}
+	for {
+		page, err := c.Page(ctx, r, q)
+		if err != nil {
+			return err
+		}
+		for _, d := range page.Docs {
+			if err := fn(d); err != nil {
+				return err
+			}
+		}
+		if page.Next == "" {
+			return nil
+		}
+		q.After = page.Next
+	}
+}
+
+// Due lists documents, of all tenants, whose Due has come.
+func (c *Collection[T]) Due(ctx context.Context, s *Store, limit int) ([]Ref, error) {
+	return s.engine.Due(ctx, c.def, s.clock.Now().Millis(), limit)
+}
+
+// Load returns a document to be changed in this transaction, as stored (not settled). apperr.NotFound if the tenant has none;
+// apperr.VersionMismatch if the request's If-Match means this document and asks for another version.
+func (c *Collection[T]) Load(ctx context.Context, tx *Tx, id string) (*T, error) {
+	tenant, err := tenantOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := tx.engine.Get(ctx, c.def, tenant, []string{id})
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 {
+		return nil, c.missing()
+	}
+	if want := expectedVersion(ctx, id); !c.schema.Part && want != nil && !want(rows[0].Version) {
+		return nil, apperr.New(apperr.VersionMismatch, "the record has changed; its version is now %d", rows[0].Version)
+	}
+	v := new(T)
+	if err := tx.st.engine.Decode(rows[0].Data, v); err != nil {
+		return nil, fmt.Errorf("docstore: decode %s %s: %w", c.def.Name, id, err)
+	}
+	if err := tx.remember(c.def, id, rows[0].Data, v); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// Insert adds a document. It sets the tenant and, where they are zero, version 1 and both times; the id must be set.
+func (c *Collection[T]) Insert(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
+	tenant, err := tenantOf(ctx)
+	if err != nil {
+		return Doc[T]{}, err
+	}
+	m := metaOf(v)
+	m.TenantID, m.Version = tenant, 1
+	if m.TimeCreated.IsZero() {
+		m.TimeCreated = tx.Now
+	}
+	m.TimeModified = m.TimeCreated
+	e, err := c.entry(v)
+	if err != nil {
+		return Doc[T]{}, err
+	}
+	if err := tx.engine.Insert(ctx, c.def, e); err != nil {
+		return Doc[T]{}, err
+	}
+	return c.written(v, e, nil), nil
+}
+
+// Replace stores a loaded document again, as the next version. A document that is as it was loaded is left alone:
+// the Doc then reports no Changes.
+func (c *Collection[T]) Replace(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
+	m := metaOf(v)
+	old, ok := tx.loaded[loadedKey{c.def.Name, m.ID}]
+	if !ok {
+		return Doc[T]{}, fmt.Errorf("docstore: %s was not loaded in this transaction", c.def.Name)
+	}
+	if body, err := encode(v); err != nil {
+		return Doc[T]{}, fmt.Errorf("docstore: encode %s: %w", c.def.Name, err)
+	} else if string(body) == string(old) {
+		return c.written(v, &Entry{ID: m.ID, Version: m.Version, JSON: body}, old), nil
+	}
+	expect := m.Version
+	m.Version++
+	m.TimeModified = tx.Now
+	e, err := c.entry(v)
+	if err != nil {
+		return Doc[T]{}, err
+	}
+	if err := tx.engine.Replace(ctx, c.def, e, expect); err != nil {
+		return Doc[T]{}, c.translate(err)
+	}
+	tx.loaded[loadedKey{c.def.Name, m.ID}] = e.JSON
+	return c.written(v, e, old), nil
+}
+
+// Delete removes a loaded document.
+func (c *Collection[T]) Delete(ctx context.Context, tx *Tx, v *T) error {
+	m := metaOf(v)
+	return c.translate(tx.engine.Delete(ctx, c.def, m.TenantID, m.ID, m.Version))
+}
+
+// DeleteWhere removes what a filter selects and calls each, which may be nil, with every removed document.
+func (c *Collection[T]) DeleteWhere(ctx context.Context, tx *Tx, f Filter, each func(Doc[T]) error) error {
+	for {
+		page, err := c.Page(ctx, tx, Query{Filter: f, Limit: 500})
+		if err != nil {
+			return err
+		}
+		for _, d := range page.Docs {
+			if err := tx.engine.Delete(ctx, c.def, request.Tenant(ctx), d.ID, d.Version); err != nil {
+				return c.translate(err)
+			}
+			if each != nil {
+				if err := each(d); err != nil {
+					return err
+				}
+			}
+		}
+		if page.Next == "" {
+			return nil
+		}
+	}
+}
+
+// translate gives clients words for what happens when another writer was there first.
+func (c *Collection[T]) translate(err error) error {
+	if version, ok := errors.AsType[*VersionError](err); ok {
+		return apperr.New(apperr.VersionMismatch, "the record has changed; its version is now %d", version.Current).Because(err)
+	}
+	if errors.Is(err, ErrNotFound) {
+		return c.missing()
+	}
+	return err
+}
+
+func (c *Collection[T]) missing() error { return apperr.Missing(c.schema.Noun) }
+
+func (c *Collection[T]) docs(r Reader, rows []Row) ([]Doc[T], error) {
+	docs := make([]Doc[T], len(rows))
+	for i := range rows {
+		d, err := c.doc(r.store(), &rows[i])
+		if err != nil {
+			return nil, err
+		}
+		docs[i] = d
+	}
+	return docs, nil
+}
+
+// doc makes the Doc of a row, settled.
+func (c *Collection[T]) doc(s *Store, row *Row) (Doc[T], error) {
+	d := Doc[T]{ID: row.ID, Version: row.Version, data: row.Data, engine: s.engine}
+	now := s.clock.Now()
+	if row.Due == 0 || row.Due > now.Millis() || c.schema.Settle == nil {
+		if s.engine.DataIsJSON() {
+			d.json = row.Data
+		}
+		return d, nil
+	}
+	v, err := d.Value()
+	if err != nil {
+		return d, err
+	}
+	c.schema.Settle(v, now)
+	d.json, d.data = nil, nil
+	return d.with(v)
+}
+
+func (c *Collection[T]) written(v *T, e *Entry, before []byte) Doc[T] {
+	d := Doc[T]{ID: e.ID, Version: e.Version, json: e.JSON, before: before}
+	d.value = new(T)
+	*d.value = *v
+	return d
+}
+
+// Doc is a document that was read or written: its JSON form, and its value, decoded when first asked for. A Doc is
+// not for concurrent use.
+type Doc[T any] struct {
+	ID      string
+	Version int64
+
+	value  *T
+	json   []byte
+	data   []byte
+	before []byte // the JSON form before this write, if there was one
+	engine Engine
+}
+
+// Value decodes the document. Changing it changes nothing stored.
+func (d *Doc[T]) Value() (*T, error) {
+	if d.value == nil {
+		v := new(T)
+		if err := d.engine.Decode(d.data, v); err != nil {
+			return nil, fmt.Errorf("docstore: decode %s: %w", d.ID, err)
+		}
+		d.value = v
+	}
+	return d.value, nil
+}
+
+// JSON is the document's JSON form. The bytes are not to be changed.
+func (d *Doc[T]) JSON() ([]byte, error) {
+	if d.json == nil {
+		v, err := d.Value()
+		if err != nil {
+			return nil, err
+		}
+		if d.json, err = encode(v); err != nil {
+			return nil, err
+		}
+	}
+	return d.json, nil
+}
+
+func (d Doc[T]) with(v *T) (Doc[T], error) {
+	d.value = v
+	_, err := d.JSON()
+	return d, err
+}
+
+// Previous returns the members that this write changed, as they were before, without version and time_modified; nil for an inserted document
+// and for one that was not changed.
+func (d *Doc[T]) Previous() map[string]json.RawMessage {
+	if d.before == nil || string(d.before) == string(d.json) {
+		return nil
+	}
+	return difference(d.before, d.json)
+}
+
+// Changed reports whether the write changed the document. True for an inserted one.
+func (d *Doc[T]) Changed() bool { return string(d.before) != string(d.json) }

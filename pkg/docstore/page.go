@@ -1,0 +1,108 @@
+package docstore
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/request"
+)
+
+// Query asks for a page of documents.
+type Query struct {
+	Filter Filter
+	Sort   []Order // the id is always the last key; empty = by id
+	Limit  int
+	Offset int    // skip so many, at a cost that grows with it
+	After  string // or continue after an earlier page's Next, at no such cost
+	Count  bool   // tell the Total too
+}
+
+// Page is what a Query found.
+type Page[T any] struct {
+	Docs  []Doc[T]
+	Total int64  // −1 unless asked for
+	Next  string // for Query.After; "" on the last page
+}
+
+// Page reads one page. apperr.InvalidParameters at query.page_token for an After that another query made.
+func (c *Collection[T]) Page(ctx context.Context, r Reader, q Query) (Page[T], error) {
+	page := Page[T]{Total: -1}
+	tenant, err := tenantOf(ctx)
+	if err != nil {
+		return page, err
+	}
+	if err := c.def.check(q.Filter, q.Sort); err != nil {
+		return page, err
+	}
+	find := Find{Filter: q.Filter, Sort: q.Sort, Offset: q.Offset, Limit: q.Limit + 1}
+	if q.After != "" {
+		if find.After, err = readToken(q); err != nil {
+			return page, err
+		}
+		find.Offset = 0
+	}
+	rows, err := r.queries().Find(ctx, c.def, tenant, find)
+	if err != nil {
+		return page, err
+	}
+	if len(rows) > q.Limit {
+		rows = rows[:q.Limit]
+		last := rows[q.Limit-1]
+		page.Next = writeToken(q, Position{last.Sort, last.ID})
+	}
+	if q.Count {
+		if page.Total, err = r.queries().Count(ctx, c.def, tenant, q.Filter); err != nil {
+			return page, err
+		}
+	}
+	page.Docs, err = c.docs(r, rows)
+	return page, err
+}
+
+// token is the content of a page token. It is not secret and needs no signature: a forged one only names another place in a list of
+// the caller's own tenant.
+type token struct {
+	Query  uint64  `json:"q"` // fingerprint of filter and sort
+	Values []Value `json:"v,omitempty"`
+	ID     string  `json:"i"`
+}
+
+func writeToken(q Query, p Position) string {
+	b, _ := json.Marshal(token{q.fingerprint(), p.Values, p.ID}) // plain values always marshal
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+func readToken(q Query) (*Position, error) {
+	var t token
+	b, err := base64.RawURLEncoding.DecodeString(q.After)
+	if err == nil {
+		err = json.Unmarshal(b, &t)
+	}
+	if err != nil || t.ID == "" || len(t.Values) != len(q.Sort) {
+		return nil, apperr.Invalid("query.page_token", "is not a page token of this list")
+	}
+	if t.Query != q.fingerprint() {
+		return nil, apperr.Invalid("query.page_token", "was made with another filter or sort")
+	}
+	return &Position{t.Values, t.ID}, nil
+}
+
+func (q Query) fingerprint() uint64 {
+	h := fnv.New64a()
+	_ = json.NewEncoder(h).Encode(struct {
+		F Filter
+		S []Order
+	}{q.Filter, q.Sort})
+	return h.Sum64()
+}
+
+func tenantOf(ctx context.Context) (string, error) {
+	if t := request.Tenant(ctx); t != "" {
+		return t, nil
+	}
+	return "", fmt.Errorf("docstore: no tenant in the context")
+}

@@ -1,0 +1,258 @@
+package docstore
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/idplatform/idplatform/pkg/clock"
+)
+
+// Store is one service's database.
+type Store struct {
+	engine   Engine
+	clock    clock.Clock
+	appended chan struct{}
+
+	ids struct {
+		sync.Mutex
+		next, end int64
+	}
+}
+
+// Open prepares the engine for the collections. The store owns the engine from then on.
+func Open(ctx context.Context, engine Engine, clk clock.Clock, defs ...*Def) (*Store, error) {
+	if err := engine.Prepare(ctx, defs); err != nil {
+		return nil, fmt.Errorf("prepare the store: %w", err)
+	}
+	return &Store{engine: engine, clock: clk, appended: make(chan struct{}, 1)}, nil
+}
+
+func (s *Store) queries() Queries { return s.engine }
+func (s *Store) store() *Store    { return s }
+
+// Now is the store's time.
+func (s *Store) Now() clock.Time { return s.clock.Now() }
+
+// Appended is signalled after transactions that appended messages. Signals may be merged.
+func (s *Store) Appended() <-chan struct{} { return s.appended }
+
+// Pending, Published and Backlog are for the relay.
+func (s *Store) Pending(ctx context.Context, limit int) ([]Message, error) {
+	return s.engine.Pending(ctx, limit)
+}
+
+// Published forgets messages that NATS has.
+func (s *Store) Published(ctx context.Context, seqs []int64) error {
+	return s.engine.Published(ctx, seqs)
+}
+
+// Backlog counts messages that NATS does not have yet.
+func (s *Store) Backlog(ctx context.Context) (int64, error) { return s.engine.Backlog(ctx) }
+
+// Ping reports whether the database answers.
+func (s *Store) Ping(ctx context.Context) error { return s.engine.Ping(ctx) }
+
+// Check looks for damage.
+func (s *Store) Check(ctx context.Context) error { return s.engine.Check(ctx) }
+
+// Close waits for running transactions.
+func (s *Store) Close() error { return s.engine.Close() }
+
+const (
+	firstID = 1 << 20 // so that ids have one length for long, and sort as they were made
+	lastID  = 1<<53 - 1
+	idBlock = 1000
+)
+
+// NewIDs returns n new ids: decimal numbers below 2^53, never given out before, not even before a restart. They come from a block
+// that is reserved in the database, so a crash loses at most a block's rest.
+func (s *Store) NewIDs(ctx context.Context, n int) ([]string, error) {
+	s.ids.Lock()
+	defer s.ids.Unlock()
+	ids := make([]string, n)
+	for i := range ids {
+		if s.ids.next == s.ids.end {
+			size := max(idBlock, int64(n-i))
+			first, err := s.engine.Reserve(ctx, "id", size)
+			if err != nil {
+				return nil, fmt.Errorf("reserve ids: %w", err)
+			}
+			if first+firstID+size > lastID {
+				return nil, fmt.Errorf("no ids left")
+			}
+			s.ids.next, s.ids.end = first+firstID, first+firstID+size
+		}
+		ids[i] = strconv.FormatInt(s.ids.next, 10)
+		s.ids.next++
+	}
+	return ids, nil
+}
+
+// NewID is NewIDs for one.
+func (s *Store) NewID(ctx context.Context) (string, error) {
+	ids, err := s.NewIDs(ctx, 1)
+	if err != nil {
+		return "", err
+	}
+	return ids[0], nil
+}
+
+// Tx is a running transaction.
+type Tx struct {
+	Now clock.Time // the same for all that the transaction does
+
+	st       *Store
+	engine   EngineTx
+	loaded   map[loadedKey][]byte
+	appended bool
+}
+
+type loadedKey struct{ collection, id string }
+
+func (tx *Tx) queries() Queries { return tx.engine }
+func (tx *Tx) store() *Store    { return tx.st }
+
+// remember keeps a loaded document's JSON form, to know later what a Replace changes.
+func (tx *Tx) remember(def *Def, id string, data []byte, v any) error {
+	if !tx.st.engine.DataIsJSON() {
+		var err error
+		if data, err = encode(v); err != nil {
+			return err
+		}
+	}
+	if tx.loaded == nil {
+		tx.loaded = map[loadedKey][]byte{}
+	}
+	tx.loaded[loadedKey{def.Name, id}] = data
+	return nil
+}
+
+// Append adds a message for the relay.
+func (tx *Tx) Append(ctx context.Context, m Message) error {
+	tx.appended = true
+	return tx.engine.Append(ctx, m)
+}
+
+var errDryRun = errors.New("docstore: dry run")
+
+// Write runs fn in a transaction and returns its result. fn may run more than once and must be short and free of side effects:
+// no I/O but the transaction's, no hashing, no waiting. With WithDryRun all of it is undone, and answered as if it were not.
+// The functions that OnCommit put into the context run after fn, in the same transaction.
+func Write[R any](ctx context.Context, s *Store, fn func(*Tx) (R, error)) (R, error) {
+	var result R
+	appended := false
+	err := s.engine.Write(ctx, func(engine EngineTx) error {
+		tx := &Tx{Now: s.clock.Now(), st: s, engine: engine}
+		var err error
+		if result, err = fn(tx); err != nil {
+			return err
+		}
+		if isDryRun(ctx) {
+			return errDryRun
+		}
+		if hook, ok := ctx.Value(commitKey{}).(func(*Tx, any) error); ok {
+			if err := hook(tx, result); err != nil {
+				return err
+			}
+		}
+		appended = tx.appended
+		return nil
+	})
+	if errors.Is(err, errDryRun) {
+		return result, nil
+	}
+	if err != nil {
+		var zero R
+		return zero, err
+	}
+	if appended {
+		select {
+		case s.appended <- struct{}{}:
+		default:
+		}
+	}
+	return result, nil
+}
+
+type commitKey struct{}
+type dryRunKey struct{}
+type expectKey struct{}
+
+// OnCommit makes every Write of the context call hook with its function's result before it commits.
+func OnCommit(ctx context.Context, hook func(tx *Tx, result any) error) context.Context {
+	return context.WithValue(ctx, commitKey{}, hook)
+}
+
+// WithDryRun makes every Write of the context undo what it did.
+func WithDryRun(ctx context.Context) context.Context {
+	return context.WithValue(ctx, dryRunKey{}, true)
+}
+
+func isDryRun(ctx context.Context) bool { return ctx.Value(dryRunKey{}) != nil }
+
+// IsDryRun tells code with effects outside the store that it must not have them.
+func IsDryRun(ctx context.Context) bool { return isDryRun(ctx) }
+
+type expectation struct {
+	id string
+	ok func(version int64) bool
+}
+
+// WithExpected makes Load refuse the record of that id at a version that ok does not accept (If-Match).
+func WithExpected(ctx context.Context, id string, ok func(version int64) bool) context.Context {
+	return context.WithValue(ctx, expectKey{}, expectation{id, ok})
+}
+
+func expectedVersion(ctx context.Context, id string) func(int64) bool {
+	if e, ok := ctx.Value(expectKey{}).(expectation); ok && e.id == id {
+		return e.ok
+	}
+	return nil
+}
+
+// encode is the one way documents become JSON: without HTML escapes, in the order of the struct's members.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// difference returns the members of before whose value in after is another, but those that every change changes.
+func difference(before, after []byte) map[string]json.RawMessage {
+	var was, is map[string]json.RawMessage
+	if json.Unmarshal(before, &was) != nil || json.Unmarshal(after, &is) != nil {
+		return nil
+	}
+	for name, v := range is {
+		if string(was[name]) == string(v) {
+			delete(was, name)
+		}
+	}
+	delete(was, "version")
+	delete(was, "time_modified")
+	return was
+}
+
+// distinct sorts a list and takes out repetitions and the empty text.
+func distinct(list []string) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	list = slices.Clone(list)
+	slices.Sort(list)
+	list = slices.Compact(list)
+	if list[0] == "" {
+		list = list[1:]
+	}
+	return list
+}

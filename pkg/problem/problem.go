@@ -1,0 +1,99 @@
+// Package problem maps errors to problem documents (RFC 9457). It is the only place that knows HTTP statuses of error kinds.
+package problem
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+)
+
+// ContentType of every error answer.
+const ContentType = "application/problem+json"
+
+// Document is the body of an error answer (RFC 9457, with code, errors and request_id as extension members).
+type Document struct {
+	Type      string         `json:"type" doc:"urn:idp:problem: and the code" example:"urn:idp:problem:invalid_parameters"`
+	Title     string         `json:"title" doc:"The code in words" example:"Invalid parameters"`
+	Status    int            `json:"status" doc:"The HTTP status" example:"400"`
+	Detail    string         `json:"detail,omitempty" doc:"What is wrong, for people" example:"page_size must lie in 1…200"`
+	Code      string         `json:"code" doc:"Stable; clients branch on it" example:"invalid_parameters"`
+	Errors    []apperr.Fault `json:"errors,omitempty" doc:"Every fault of the request, at once"`
+	RequestID string         `json:"request_id,omitempty" doc:"The answer's X-Request-Id"`
+}
+
+var statuses = map[apperr.Kind]int{
+	apperr.InvalidParameters:    http.StatusBadRequest,
+	apperr.Unauthenticated:      http.StatusUnauthorized,
+	apperr.Forbidden:            http.StatusForbidden,
+	apperr.NotFound:             http.StatusNotFound,
+	apperr.MethodNotAllowed:     http.StatusMethodNotAllowed,
+	apperr.AlreadyExists:        http.StatusConflict,
+	apperr.HasChildren:          http.StatusConflict,
+	apperr.InUse:                http.StatusConflict,
+	apperr.InvalidState:         http.StatusConflict,
+	apperr.RequestInProgress:    http.StatusConflict,
+	apperr.VersionMismatch:      http.StatusPreconditionFailed,
+	apperr.TooLarge:             http.StatusRequestEntityTooLarge,
+	apperr.UnsupportedMediaType: http.StatusUnsupportedMediaType,
+	apperr.IdempotencyKeyReused: http.StatusUnprocessableEntity,
+	apperr.RateLimited:          http.StatusTooManyRequests,
+	apperr.Internal:             http.StatusInternalServerError,
+	apperr.Unavailable:          http.StatusServiceUnavailable,
+}
+
+// Status is the HTTP status of a kind.
+func Status(kind apperr.Kind) int { return statuses[kind] }
+
+// Kinds lists the kinds that are answered with a status, for the OpenAPI document.
+func Kinds(status int) []apperr.Kind {
+	var kinds []apperr.Kind
+	for kind, s := range statuses {
+		if s == status {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// Of makes the document for err. Nothing of an error that is not an *apperr.Error is told.
+func Of(err error, requestID string) Document {
+	kind, detail := apperr.Internal, "something went wrong on our side; the request id finds it in the logs"
+	var faults []apperr.Fault
+	if e, ok := errors.AsType[*apperr.Error](err); ok && e.Kind != apperr.Internal {
+		kind, detail, faults = e.Kind, e.Detail, e.Faults
+	}
+	title := strings.ReplaceAll(string(kind), "_", " ")
+	return Document{
+		Type: "urn:idp:problem:" + string(kind), Title: strings.ToUpper(title[:1]) + title[1:], Status: Status(kind),
+		Detail: detail, Code: string(kind), Errors: faults, RequestID: requestID,
+	}
+}
+
+// Headers sets what goes with err besides the body: Retry-After (RFC 9110 §10.2.3), WWW-Authenticate (RFC 6750 §3), Content-Type.
+func Headers(h http.Header, err error) {
+	h.Set("Content-Type", ContentType)
+	h.Set("Cache-Control", "no-store")
+	e, ok := errors.AsType[*apperr.Error](err)
+	if !ok {
+		return
+	}
+	if e.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
+	}
+	if e.Kind == apperr.Unauthenticated {
+		h.Set("WWW-Authenticate", "Bearer")
+	}
+}
+
+// Write answers with err. The request id is the one already set on the answer's X-Request-Id.
+func Write(w http.ResponseWriter, err error) {
+	doc := Of(err, w.Header().Get("X-Request-Id"))
+	Headers(w.Header(), err)
+	w.WriteHeader(doc.Status)
+	_ = json.NewEncoder(w).Encode(doc) // a client that is gone hears nothing
+}
