@@ -139,3 +139,6 @@ func (f *Faults) Err() error {
 	}
 	return &Error{Kind: InvalidParameters, Detail: detail, Faults: f.list}
 }
+
+// IsNotFound reports whether err says that there is no such record.
+func IsNotFound(err error) bool { return err != nil && KindOf(err) == NotFound }

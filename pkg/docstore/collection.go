@@ -261,8 +261,17 @@ func (c *Collection[T]) Insert(ctx context.Context, tx *Tx, v *T) (Doc[T], error
 }
 
 // Replace stores a loaded document again, as the next version. A document that is as it was loaded is left alone:
-// the Doc then reports no Changes.
+// the Doc is then not Changed.
 func (c *Collection[T]) Replace(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
+	return c.replace(ctx, tx, v, false)
+}
+
+// Touch is Replace that makes a next version in any case: for a change of something that belongs to the document.
+func (c *Collection[T]) Touch(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
+	return c.replace(ctx, tx, v, true)
+}
+
+func (c *Collection[T]) replace(ctx context.Context, tx *Tx, v *T, touch bool) (Doc[T], error) {
 	m := metaOf(v)
 	old, ok := tx.loaded[loadedKey{c.def.Name, m.ID}]
 	if !ok {
@@ -270,7 +279,7 @@ func (c *Collection[T]) Replace(ctx context.Context, tx *Tx, v *T) (Doc[T], erro
 	}
 	if body, err := encode(v); err != nil {
 		return Doc[T]{}, fmt.Errorf("docstore: encode %s: %w", c.def.Name, err)
-	} else if string(body) == string(old) {
+	} else if !touch && string(body) == string(old) {
 		return c.written(v, &Entry{ID: m.ID, Version: m.Version, JSON: body}, old), nil
 	}
 	expect := m.Version
@@ -423,3 +432,9 @@ func (d *Doc[T]) Previous() map[string]json.RawMessage {
 
 // Changed reports whether the write changed the document. True for an inserted one.
 func (d *Doc[T]) Changed() bool { return string(d.before) != string(d.json) }
+
+// Stored is the document's JSON form and version, for those who do not know its type.
+func (d Doc[T]) Stored() (body []byte, version int64, err error) {
+	body, err = d.JSON()
+	return body, d.Version, err
+}

@@ -189,6 +189,9 @@ func OnCommit(ctx context.Context, hook func(tx *Tx, result any) error) context.
 	return context.WithValue(ctx, commitKey{}, hook)
 }
 
+// Aside is for a Write whose result is not what the request is answered with: OnCommit's hook does not run for it.
+func Aside(ctx context.Context) context.Context { return context.WithValue(ctx, commitKey{}, nil) }
+
 // WithDryRun makes every Write of the context undo what it did.
 func WithDryRun(ctx context.Context) context.Context {
 	return context.WithValue(ctx, dryRunKey{}, true)

@@ -2,7 +2,12 @@
 // events, in one context value.
 package request
 
-import "context"
+import (
+	"context"
+	"encoding/base32"
+	"encoding/binary"
+	"math/rand/v2"
+)
 
 // Info says who asks, for which tenant, and under which names the request is known elsewhere.
 type Info struct {
@@ -33,4 +38,29 @@ func System(ctx context.Context, tenant string) context.Context {
 	info := From(ctx)
 	info.Tenant, info.Actor = tenant, "system"
 	return With(ctx, info)
+}
+
+// NewID makes a request id: 26 characters, 128 random bits.
+func NewID() string {
+	var b [16]byte
+	for i := 0; i < len(b); i += 8 {
+		binary.LittleEndian.PutUint64(b[i:], rand.Uint64())
+	}
+	return encoding.EncodeToString(b[:])
+}
+
+var encoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
+
+// Sane reports whether a request id of a client's making may go into headers, logs and events: 1…128 of letters, digits and ._-
+func Sane(id string) bool {
+	if id == "" || len(id) > 128 {
+		return false
+	}
+	for i := range len(id) {
+		c := id[i]
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return true
 }

@@ -1,0 +1,170 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+const jsonType = "application/json; charset=utf-8"
+
+// answer is a response that is ready to be written, replayed or compared.
+type answer struct {
+	Status      int    `json:"status"`
+	ContentType string `json:"content_type"`
+	ETag        string `json:"etag,omitempty"`
+	Cache       string `json:"cache,omitempty"`
+	Body        []byte `json:"body"`
+	stream      func(http.ResponseWriter) error
+}
+
+// answerer is a body that knows its own form; every other body is encoded as JSON.
+type answerer interface{ answer() (answer, error) }
+
+func answerOf(v any) (answer, error) {
+	if a, ok := v.(answerer); ok {
+		return a.answer()
+	}
+	var b bytes.Buffer
+	if err := encodeJSON(&b, v); err != nil {
+		return answer{}, err
+	}
+	return answer{Status: http.StatusOK, ContentType: jsonType, Body: b.Bytes()}, nil
+}
+
+func etag(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
+
+// Record is a single record's body: the JSON form that the store has, under the schema of W, with its version as ETag.
+type Record[W any] struct {
+	JSON    []byte
+	Version int64
+}
+
+// RecordOf makes the body of what a domain call returned.
+func RecordOf[W, T any](doc docstore.Doc[T], err error) (Record[W], error) {
+	if err != nil {
+		return Record[W]{}, err
+	}
+	body, err := doc.JSON()
+	return Record[W]{body, doc.Version}, err
+}
+
+func (r Record[W]) answer() (answer, error) {
+	return answer{Status: http.StatusOK, ContentType: jsonType, ETag: etag(r.Version), Body: r.JSON}, nil
+}
+
+// Schema is W's.
+func (Record[W]) Schema(r huma.Registry) *huma.Schema {
+	return r.Schema(reflect.TypeFor[W](), true, "")
+}
+
+// List is the page wrapper.
+type List[W any] struct {
+	Items [][]byte
+	Total int64 // −1 = not counted
+	Num   int
+	Size  int
+	Next  string
+}
+
+// ListOf makes the body of a page that the domain found for p.
+func ListOf[W, T any](p Paging, page docstore.Page[T], err error) (List[W], error) {
+	if err != nil {
+		return List[W]{}, err
+	}
+	list := List[W]{Items: make([][]byte, len(page.Docs)), Total: page.Total, Num: p.PageNum, Size: p.PageSize, Next: page.Next}
+	for i := range page.Docs {
+		if list.Items[i], err = page.Docs[i].JSON(); err != nil {
+			return List[W]{}, err
+		}
+	}
+	return list, nil
+}
+
+func (l List[W]) answer() (answer, error) {
+	size := 128 + len(l.Next)
+	for _, item := range l.Items {
+		size += len(item) + 1
+	}
+	b := make([]byte, 0, size)
+	b = append(b, `{"items":[`...)
+	for i, item := range l.Items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, item...)
+	}
+	b = append(b, ']')
+	if l.Total >= 0 {
+		b = strconv.AppendInt(append(b, `,"total":`...), l.Total, 10)
+	}
+	b = strconv.AppendInt(append(b, `,"page_num":`...), int64(l.Num), 10)
+	b = strconv.AppendInt(append(b, `,"page_size":`...), int64(l.Size), 10)
+	if l.Next != "" {
+		b = append(append(append(b, `,"next_page_token":"`...), l.Next...), '"') // base64url needs no escapes
+	}
+	return answer{Status: http.StatusOK, ContentType: jsonType, Body: append(b, '}')}, nil
+}
+
+type listSchema[W any] struct {
+	Items    []W    `json:"items"`
+	Total    int64  `json:"total,omitempty" doc:"How many records the filter selects; left out with count=false" example:"57"`
+	PageNum  int    `json:"page_num" example:"1"`
+	PageSize int    `json:"page_size" example:"20"`
+	Next     string `json:"next_page_token,omitempty" doc:"There while more follows"`
+}
+
+// Schema is the wrapper around W's.
+func (List[W]) Schema(r huma.Registry) *huma.Schema {
+	return r.Schema(reflect.TypeFor[listSchema[W]](), true, "")
+}
+
+// Empty is the body {}.
+type Empty struct{}
+
+// Image is a body of image bytes.
+type Image struct {
+	ContentType string
+	ETag        string // without quotes
+	Bytes       []byte
+}
+
+func (i Image) answer() (answer, error) {
+	return answer{Status: http.StatusOK, ContentType: i.ContentType, ETag: `"` + i.ETag + `"`, Cache: "private", Body: i.Bytes}, nil
+}
+
+// Stream is a body written while it is made. Write may flush through http.ResponseController; an error after its first byte
+// breaks the connection, so that no client takes a part for the whole.
+type Stream struct {
+	ContentType string
+	Write       func(w http.ResponseWriter) error
+}
+
+func (s Stream) answer() (answer, error) {
+	return answer{Status: http.StatusOK, ContentType: s.ContentType, stream: s.Write}, nil
+}
+
+// encodeJSON is the one way bodies become JSON.
+func encodeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// decodeJSON refuses what encoding/json would let pass: bytes that are not UTF-8, and, when numbers are only looked at, not kept, their
+// loss of precision.
+func decodeJSON(data []byte, v any) error {
+	if !utf8.Valid(data) {
+		return fmt.Errorf("must be UTF-8")
+	}
+	return json.Unmarshal(data, v)
+}

@@ -1,0 +1,248 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+)
+
+// keepAnswers is how long an answer is kept. A key whose run has not ended spare after the operation's time-out is free again: the
+// process that ran it must have died.
+const (
+	keepAnswers = 24 * time.Hour
+	spare       = 5 * time.Second
+)
+
+// savedAnswer is what is known of the first request with a key. Its id is a hash of caller and key; the answer is sealed, since
+// it may hold a secret that is shown only once.
+type savedAnswer struct {
+	docstore.Meta
+	Print  string     `json:"print"`   // hash of the request
+	Run    string     `json:"run"`     // the run that holds the lease
+	Sealed string     `json:"sealed"`  // "" while it runs
+	Until  clock.Time `json:"expires"` // of the lease, then of the answer
+}
+
+var savedAnswers = docstore.Define(docstore.Schema[savedAnswer]{
+	Name: "idempotency", Noun: "answer", Part: true,
+	Due: func(a *savedAnswer) clock.Time { return a.Until },
+})
+
+// identify reads the Idempotency-Key and, if there is one, makes the request's fingerprint.
+func (s *Server) identify(op *Op, call *call, r *http.Request) error {
+	keys := r.Header.Values("Idempotency-Key")
+	if op.Method != http.MethodPost || op.Streams || len(keys) == 0 {
+		return nil
+	}
+	if err := CheckIdempotencyKey(keys); err != nil {
+		return err
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	if err != nil {
+		return apperr.Invalid("body", "could not be read").Because(err)
+	}
+	if len(body) > maxBody {
+		return apperr.New(apperr.TooLarge, "the body is too large")
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	h := sha256.New()
+	_, _ = fmt.Fprintf(h, "%s %s\n", r.Method, r.URL.RequestURI())
+	_, _ = h.Write(body)
+	call.key = keys[0]
+	h.Sum(call.print[:0])
+	return nil
+}
+
+// CheckIdempotencyKey refuses all but one key of 1…255 printable ASCII characters.
+func CheckIdempotencyKey(keys []string) error {
+	ok := len(keys) == 1 && keys[0] != "" && len(keys[0]) <= 255
+	for i := 0; ok && i < len(keys[0]); i++ {
+		ok = keys[0][i] >= ' ' && keys[0][i] <= '~'
+	}
+	if !ok {
+		return apperr.Invalid("header.Idempotency-Key", "must be one key of 1…255 printable ASCII characters")
+	}
+	return nil
+}
+
+// once runs a request at most once for each key: the first answer is kept in the transaction that makes the change, so whoever
+// asks again, here or at another replica, after a crash too, gets that answer and changes nothing.
+func (s *Server) once(ctx context.Context, op *Op, call *call, h http.Header, run func(context.Context) (answer, error)) (answer, error) {
+	info := request.From(ctx)
+	sum := sha256.Sum256([]byte(info.Tenant + "\x00" + info.Actor + "\x00" + call.key))
+	claim := savedAnswer{Print: hex.EncodeToString(call.print[:]), Run: request.NewID()}
+	claim.ID = hex.EncodeToString(sum[:])
+
+	sealed, err := s.claim(ctx, claim, op.Timeout+spare)
+	if err != nil {
+		return answer{}, err
+	}
+	if sealed != "" {
+		h.Set("Idempotent-Replayed", "true")
+		return s.unseal(claim.ID, sealed)
+	}
+
+	var kept *answer
+	a, err := run(docstore.OnCommit(ctx, func(tx *docstore.Tx, result any) error {
+		early, err := answerOf(jsonForm(result))
+		if err != nil {
+			return err
+		}
+		kept = &early
+		return s.keep(ctx, tx, claim, early)
+	}))
+	ctx = context.WithoutCancel(ctx)
+	switch {
+	case err != nil && kept == nil && temporary(err):
+		return a, errors.Join(err, s.release(ctx, claim))
+	case err != nil && kept == nil:
+		refusal := newRefusal(err, info.ID)
+		body, _ := json.Marshal(refusal.Document)
+		return a, errors.Join(err, s.settle(ctx, claim, answer{Status: refusal.Status, ContentType: refusal.ContentType(""), Body: body}))
+	case err != nil:
+		return a, err
+	case kept != nil && bytes.Equal(bytes.TrimSpace(kept.Body), bytes.TrimSpace(a.Body)) && kept.ETag == a.ETag:
+		return a, nil
+	case kept != nil && s.cfg.Strict:
+		panic(fmt.Sprintf("%s: the transaction's result is not the answer: %s, %s", op.ID, kept.Body, a.Body))
+	}
+	return a, s.settle(ctx, claim, a)
+}
+
+// jsonForm lets a stored document stand for its record.
+func jsonForm(result any) any {
+	if doc, ok := result.(interface {
+		Stored() (json []byte, version int64, err error)
+	}); ok {
+		if body, version, err := doc.Stored(); err == nil {
+			return Record[struct{}]{body, version}
+		}
+	}
+	return result
+}
+
+// temporary tells the failures that say nothing of the request: asked again, it may succeed.
+func temporary(err error) bool {
+	switch apperr.KindOf(err) {
+	case apperr.Internal, apperr.Unavailable, apperr.RateLimited, apperr.Forbidden, apperr.Unauthenticated:
+		return true
+	}
+	return false
+}
+
+// claim takes the key for this run, or returns the answer that is already there.
+func (s *Server) claim(ctx context.Context, claim savedAnswer, lease time.Duration) (sealed string, err error) {
+	return docstore.Write(ctx, s.cfg.Store, func(tx *docstore.Tx) (string, error) {
+		claim := claim
+		claim.Until = tx.Now.Add(lease)
+		old, err := savedAnswers.Load(ctx, tx, claim.ID)
+		if apperr.IsNotFound(err) {
+			_, err = savedAnswers.Insert(ctx, tx, &claim)
+			return "", err
+		}
+		if err != nil {
+			return "", err
+		}
+		if !old.Until.After(tx.Now) {
+			claim.Meta = old.Meta
+			_, err = savedAnswers.Replace(ctx, tx, &claim)
+			return "", err
+		}
+		if old.Print != claim.Print {
+			return "", apperr.New(apperr.IdempotencyKeyReused, "the key was used with another request")
+		}
+		if old.Sealed == "" {
+			e := apperr.New(apperr.RequestInProgress, "the first request with this key still runs")
+			e.RetryAfter = time.Second
+			return "", e
+		}
+		return old.Sealed, nil
+	})
+}
+
+// keep stores the answer in the transaction that it answers. A run whose lease another has taken changes nothing.
+func (s *Server) keep(ctx context.Context, tx *docstore.Tx, claim savedAnswer, a answer) error {
+	held, err := savedAnswers.Load(ctx, tx, claim.ID)
+	if err != nil && !apperr.IsNotFound(err) {
+		return err
+	}
+	if held == nil || held.Run != claim.Run {
+		return apperr.New(apperr.RequestInProgress, "another request with this key has taken over")
+	}
+	plain, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	held.Sealed = s.cfg.Keys.Seal(plain, []byte(claim.ID))
+	held.Until = tx.Now.Add(keepAnswers)
+	_, err = savedAnswers.Replace(ctx, tx, held)
+	return err
+}
+
+// settle stores an answer that no transaction of the run's own could.
+func (s *Server) settle(ctx context.Context, claim savedAnswer, a answer) error {
+	_, err := docstore.Write(ctx, s.cfg.Store, func(tx *docstore.Tx) (struct{}, error) {
+		return struct{}{}, s.keep(ctx, tx, claim, a)
+	})
+	return err
+}
+
+func (s *Server) release(ctx context.Context, claim savedAnswer) error {
+	_, err := docstore.Write(ctx, s.cfg.Store, func(tx *docstore.Tx) (struct{}, error) {
+		held, err := savedAnswers.Load(ctx, tx, claim.ID)
+		if apperr.IsNotFound(err) || err == nil && held.Run != claim.Run {
+			return struct{}{}, nil
+		}
+		if err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, savedAnswers.Delete(ctx, tx, held)
+	})
+	return err
+}
+
+func (s *Server) unseal(id, sealed string) (answer, error) {
+	var a answer
+	plain, err := s.cfg.Keys.Open(sealed, []byte(id))
+	if err == nil {
+		err = json.Unmarshal(plain, &a)
+	}
+	return a, err
+}
+
+// ForgetAnswers removes answers that are no longer kept; to be called now and then. It returns how many it removed.
+func ForgetAnswers(ctx context.Context, store *docstore.Store) (int, error) {
+	due, err := savedAnswers.Due(ctx, store, 500)
+	if err != nil {
+		return 0, err
+	}
+	for _, ref := range due {
+		ctx := request.System(ctx, ref.Tenant)
+		_, err := docstore.Write(ctx, store, func(tx *docstore.Tx) (struct{}, error) {
+			a, err := savedAnswers.Load(ctx, tx, ref.ID)
+			if apperr.IsNotFound(err) || err == nil && a.Until.After(tx.Now) {
+				return struct{}{}, nil
+			}
+			if err != nil {
+				return struct{}{}, err
+			}
+			return struct{}{}, savedAnswers.Delete(ctx, tx, a)
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return len(due), nil
+}

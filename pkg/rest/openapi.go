@@ -1,0 +1,168 @@
+package rest
+
+import (
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gin-gonic/gin"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/problem"
+)
+
+// components are the parts of the document that all operations share.
+func components() *huma.Components {
+	schemas := huma.NewMapRegistry("#/components/schemas/", schemaName)
+	schemas.Schema(reflect.TypeFor[problem.Document](), true, "")
+	text := &huma.Schema{Type: huma.TypeString}
+	parameter := func(name, in, description string) *huma.Param {
+		return &huma.Param{Name: name, In: in, Description: description, Schema: text}
+	}
+	return &huma.Components{
+		Schemas: schemas,
+		SecuritySchemes: map[string]*huma.SecurityScheme{"bearer": {
+			Type: "http", Scheme: "bearer", BearerFormat: "JWT", Description: "A token of the platform or of a configured OIDC issuer",
+		}},
+		Parameters: map[string]*huma.Param{
+			"DryRun":         parameter("dry_run", "query", "true: everything is checked and answered as it would be, nothing is changed"),
+			"IdempotencyKey": parameter("Idempotency-Key", "header", "1…255 printable ASCII characters: the same key and request within 24 h gets the first answer again"),
+			"IfMatch":        parameter("If-Match", "header", "The ETag that the record must still have; else 412"),
+			"IfNoneMatch":    parameter("If-None-Match", "header", "The ETag that the client has; 304 if it is still the record's"),
+			"PayloadOrigin":  parameter("X-Payload-Origin", "header", "Opaque, up to 4096 bytes; lands in the events' payloadorigin"),
+			"TenantID":       parameter("X-Tenant-Id", "header", "The caller's tenant; another one only with scope platform:admin"),
+		},
+	}
+}
+
+// schemaName names a schema after its Go type; a list's after what it lists.
+func schemaName(t reflect.Type, hint string) string {
+	name := huma.DefaultSchemaNamer(t, hint)
+	if item, ok := strings.CutPrefix(name, "ListSchema"); ok {
+		return item + "List"
+	}
+	if name == "Document" {
+		return "Problem"
+	}
+	return name
+}
+
+// describe makes the document's part of an operation.
+func describe[I, B any](s *Server, op *Op) huma.Operation {
+	registry := s.api.OpenAPI().Components.Schemas
+	o := huma.Operation{
+		OperationID: op.ID, Method: op.Method, Path: op.Path, Summary: op.Summary, Description: op.Doc, Tags: []string{op.tag},
+		MaxBodyBytes: maxBody + 1, Responses: map[string]*huma.Response{},
+	}
+	if op.Scope != "" {
+		o.Security = []map[string][]string{{"bearer": {op.Scope}}}
+		o.Extensions = map[string]any{"x-scope": op.Scope}
+	}
+	for _, name := range sharedParameters(op) {
+		o.Parameters = append(o.Parameters, &huma.Param{Ref: "#/components/parameters/" + name})
+	}
+
+	ok := &huma.Response{Description: "OK", Content: map[string]*huma.MediaType{}}
+	if len(op.ContentTypes) == 0 {
+		schema := registry.Schema(reflect.TypeFor[B](), true, op.ID+"-response")
+		ok.Content["application/json"] = &huma.MediaType{Schema: schema, Example: op.Response}
+	}
+	for _, contentType := range op.ContentTypes {
+		ok.Content[contentType] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}, Example: op.Response}
+	}
+	o.Responses["200"] = ok
+	if op.Method == http.MethodGet && op.target != "" && !op.Streams {
+		o.Responses["304"] = &huma.Response{Description: "Not modified"}
+	}
+	problemSchema := &huma.Schema{Ref: "#/components/schemas/Problem"}
+	codes := map[int][]string{}
+	for _, kind := range op.kinds() {
+		codes[problem.Status(kind)] = append(codes[problem.Status(kind)], string(kind))
+	}
+	for status, list := range codes {
+		slices.Sort(list)
+		o.Responses[strconv.Itoa(status)] = &huma.Response{
+			Description: strings.Join(slices.Compact(list), ", "),
+			Content:     map[string]*huma.MediaType{problem.ContentType: {Schema: problemSchema}},
+		}
+	}
+	if body, has := reflect.TypeFor[I]().FieldByName("Body"); has {
+		o.RequestBody = &huma.RequestBody{Required: op.jsonBody, Content: map[string]*huma.MediaType{
+			"application/json": {Schema: huma.SchemaFromField(registry, body, op.ID+"-request"), Example: op.Request},
+		}}
+	}
+	if len(op.Consumes) > 0 {
+		o.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{}}
+		for _, contentType := range op.Consumes {
+			o.RequestBody.Content[contentType] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}, Example: op.Request}
+		}
+	}
+	return o
+}
+
+func sharedParameters(op *Op) []string {
+	var names []string
+	if op.writes() {
+		names = append(names, "DryRun")
+		if op.target != "" {
+			names = append(names, "IfMatch")
+		}
+	} else if op.target != "" {
+		names = append(names, "IfNoneMatch")
+	}
+	if op.Method == http.MethodPost {
+		names = append(names, "IdempotencyKey")
+	}
+	if op.Scope != "" {
+		names = append(names, "TenantID", "PayloadOrigin")
+	}
+	return names
+}
+
+// kinds are the errors an operation can answer with: its own, and those that follow from its shape.
+func (op *Op) kinds() []apperr.Kind {
+	kinds := append([]apperr.Kind{apperr.InvalidParameters, apperr.RateLimited, apperr.Internal, apperr.Unavailable}, op.Errors...)
+	if op.Scope != "" {
+		kinds = append(kinds, apperr.Unauthenticated, apperr.Forbidden)
+	}
+	if strings.Contains(op.Path, "{") {
+		kinds = append(kinds, apperr.NotFound)
+		if op.writes() {
+			kinds = append(kinds, apperr.VersionMismatch)
+		}
+	}
+	if op.jsonBody {
+		kinds = append(kinds, apperr.TooLarge, apperr.UnsupportedMediaType)
+	}
+	if op.Method == http.MethodPost && !op.Streams {
+		kinds = append(kinds, apperr.RequestInProgress, apperr.IdempotencyKeyReused)
+	}
+	return kinds
+}
+
+// Document is the OpenAPI document as JSON.
+func (s *Server) Document() ([]byte, error) { return json.Marshal(s.api.OpenAPI()) }
+
+// YAML is the OpenAPI document as it is checked in.
+func (s *Server) YAML() ([]byte, error) { return s.api.OpenAPI().YAML() }
+
+func (s *Server) serveDocument() {
+	serve := func(path, contentType string, make func() ([]byte, error)) {
+		document := sync.OnceValues(make) // after the last Handle: nobody asks before the server listens
+		s.engine.GET(path, func(c *gin.Context) {
+			body, err := document()
+			if err != nil {
+				problem.Write(c.Writer, err)
+				return
+			}
+			c.Data(http.StatusOK, contentType, body)
+		})
+	}
+	serve("/openapi.json", "application/openapi+json", s.Document)
+	serve("/openapi.yaml", "application/openapi+yaml", s.YAML)
+}

@@ -1,0 +1,236 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humagin"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// Op describes an operation beyond its types.
+type Op struct {
+	ID      string // operationId, in kebab case
+	Method  string
+	Path    string // OpenAPI form: /v1/users/{id}
+	Summary string
+	Doc     string // more, in Markdown; optional
+	Scope   string // "" = open without a credential
+	Errors  []apperr.Kind
+
+	// Request and Response are examples for the document.
+	Request, Response any
+
+	// Streams marks operations whose body or answer is a stream: no time-out, no buffering, and an Idempotency-Key
+	// that the operation handles itself.
+	Streams bool
+
+	// Timeout replaces the usual 30 s.
+	Timeout time.Duration
+
+	// ContentTypes of the answer; JSON unless given. Consumes are those of a body that the operation reads itself (Upload).
+	ContentTypes, Consumes []string
+
+	tag      string
+	target   string // the path parameter whose record If-Match means
+	jsonBody bool
+}
+
+const (
+	maxBody        = 1 << 20
+	defaultTimeout = 30 * time.Second
+)
+
+func (op *Op) writes() bool { return op.Method != http.MethodGet && op.Method != http.MethodHead }
+
+// Handle registers an operation. fn answers with a body: Record, List, Image, Stream, or any value that encodes to the JSON meant.
+// An *apperr.Error becomes its problem document, every other error a 500 that says nothing.
+func Handle[I, B any](s *Server, op Op, fn func(context.Context, *I) (B, error)) {
+	if strings.Contains(op.Path, "{id}") {
+		op.target = "id"
+	}
+	if body, ok := reflect.TypeFor[I]().FieldByName("Body"); ok {
+		op.jsonBody = body.Type.Kind() != reflect.Pointer // a pointer means an optional body
+	}
+	if op.Timeout == 0 {
+		op.Timeout = defaultTimeout
+	}
+	op.tag = s.cfg.Title
+	described := describe[I, B](s, &op)
+
+	operation := &op
+	huma.Register(&door{s.api, s, operation}, described, func(ctx context.Context, in *I) (*written, error) {
+		return &written{func(hc huma.Context) {
+			s.serve(hc, operation, func(ctx context.Context) (answer, error) {
+				body, err := fn(ctx, in)
+				if err != nil {
+					return answer{}, err
+				}
+				return answerOf(body)
+			})
+		}}, nil
+	})
+}
+
+// written is the output of every operation: it writes itself.
+type written struct {
+	Body func(huma.Context)
+}
+
+// door is the API as huma.Register sees it: what must happen before a request is parsed goes in front of its handlers.
+type door struct {
+	huma.API
+	server *Server
+	op     *Op
+}
+
+// Adapter puts admission before huma reads the body: a stranger's body is not worth reading.
+func (d *door) Adapter() huma.Adapter { return &doorAdapter{d.API.Adapter(), d.server, d.op} }
+
+type doorAdapter struct {
+	huma.Adapter
+	server *Server
+	op     *Op
+}
+
+// call is what is noted of one request on its way.
+type call struct {
+	start  time.Time
+	served bool     // the input was good
+	key    string   // Idempotency-Key
+	print  [32]byte // of the request, with key
+}
+
+type callKey struct{}
+
+// Handle wraps an operation's handler.
+func (d *doorAdapter) Handle(op *huma.Operation, handler func(huma.Context)) {
+	s, ours := d.server, d.op
+	d.Adapter.Handle(op, func(hc huma.Context) {
+		c := humagin.Unwrap(hc)
+		call := &call{start: time.Now()}
+		ctx, err := s.admit(ours, c.Request)
+		if err == nil {
+			err = s.identify(ours, call, c.Request)
+		}
+		if err != nil {
+			status := s.fail(c.Request.Context(), c.Writer, err)
+			s.observe(c.Request.Context(), ours, status, call.start, err)
+			return
+		}
+		ctx = context.WithValue(ctx, callKey{}, call)
+		if !ours.Streams {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, ours.Timeout)
+			defer cancel()
+		}
+		c.Request = c.Request.WithContext(ctx)
+		handler(hc)
+		if !call.served { // huma refused the input
+			s.observe(ctx, ours, c.Writer.Status(), call.start, nil)
+		}
+	})
+}
+
+// serve runs an operation whose input is read and valid, and writes its answer.
+func (s *Server) serve(hc huma.Context, op *Op, run func(context.Context) (answer, error)) {
+	c := humagin.Unwrap(hc)
+	ctx, w, r := hc.Context(), c.Writer, c.Request
+	call := ctx.Value(callKey{}).(*call)
+	call.served = true
+
+	a, err := s.respond(ctx, op, call, r, w.Header(), hc.Param(op.target), run)
+	if err == nil && op.Method == http.MethodGet && notModified(r, a.ETag) {
+		a = answer{Status: http.StatusNotModified, ETag: a.ETag, Cache: a.Cache}
+	}
+	status := a.Status
+	if err != nil {
+		status = s.fail(ctx, w, err)
+	} else if err = a.write(w); err != nil {
+		s.cfg.Log.WarnContext(ctx, "answer broke off", "operation", op.ID, "error", err)
+		s.observe(ctx, op, status, call.start, err)
+		panic(http.ErrAbortHandler) // the client must see that the answer is not whole
+	}
+	s.observe(ctx, op, status, call.start, err)
+}
+
+// respond adds to a run what its headers and query ask for: a condition, a dry run, an answer given once only.
+func (s *Server) respond(ctx context.Context, op *Op, call *call, r *http.Request, h http.Header, target string, run func(context.Context) (answer, error)) (answer, error) {
+	if !op.writes() {
+		return run(ctx)
+	}
+	dry, err := dryRun(r.URL)
+	if err != nil {
+		return answer{}, err
+	}
+	if condition := r.Header.Values("If-Match"); len(condition) > 0 && op.target != "" {
+		ctx = docstore.WithExpected(ctx, target, ifMatch(condition))
+	}
+	if dry {
+		h.Set("Dry-Run", "true")
+		return run(docstore.WithDryRun(ctx))
+	}
+	if call.key == "" {
+		return run(ctx)
+	}
+	return s.once(ctx, op, call, h, run)
+}
+
+func dryRun(u *url.URL) (bool, error) {
+	if u.RawQuery == "" {
+		return false, nil
+	}
+	switch u.Query().Get("dry_run") {
+	case "", "false", "0":
+		return false, nil
+	case "true", "1":
+		return true, nil
+	}
+	return false, apperr.Invalid("query.dry_run", "must be true or false")
+}
+
+func (a answer) write(w http.ResponseWriter) error {
+	h := w.Header()
+	if a.ETag != "" {
+		h.Set("ETag", a.ETag)
+	}
+	if a.Cache == "" {
+		a.Cache = "no-store"
+	}
+	h.Set("Cache-Control", a.Cache)
+	if a.Status == http.StatusNotModified {
+		w.WriteHeader(a.Status)
+		return nil
+	}
+	h.Set("Content-Type", a.ContentType)
+	if a.stream != nil {
+		w.WriteHeader(a.Status)
+		return a.stream(w)
+	}
+	h.Set("Content-Length", strconv.Itoa(len(a.Body)))
+	w.WriteHeader(a.Status)
+	_, _ = w.Write(a.Body) // a client that is gone hears nothing
+	return nil
+}
+
+// Upload is an input whose operation reads the body itself. Embed it.
+type Upload struct {
+	Request *http.Request `json:"-"`
+}
+
+// Resolve is called by huma.
+func (u *Upload) Resolve(ctx huma.Context) []error {
+	u.Request = humagin.Unwrap(ctx).Request
+	return nil
+}
+
+// OpenAPI is the document of the operations registered so far.
+func (s *Server) OpenAPI() *huma.OpenAPI { return s.api.OpenAPI() }

@@ -1,0 +1,184 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humagin"
+	"github.com/gin-gonic/gin"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/problem"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/telemetry"
+)
+
+// Config is what a Server needs. Every member is required.
+type Config struct {
+	Title    string // of the OpenAPI document
+	Store    *docstore.Store
+	Keys     *secret.Keyring // seals the answers kept for Idempotency-Key
+	Verifier *auth.Verifier
+	Metrics  *telemetry.HTTPMetrics
+	Log      *slog.Logger
+
+	// Strict turns a saved answer that is not the one given into a panic: for tests.
+	Strict bool
+}
+
+// Collections are those that every service's store must have for this package.
+func Collections() []*docstore.Def { return []*docstore.Def{savedAnswers.Def()} }
+
+// Server serves the operations registered with Handle.
+type Server struct {
+	cfg    Config
+	engine *gin.Engine
+	api    huma.API
+}
+
+// New makes a server without operations but the OpenAPI document's.
+func New(cfg Config) *Server {
+	gin.SetMode(gin.ReleaseMode)
+	engine := gin.New()
+	engine.RedirectTrailingSlash, engine.RedirectFixedPath = false, false
+	engine.HandleMethodNotAllowed = true
+	engine.UseRawPath, engine.UnescapePathValues = true, true // an id may hold an encoded slash
+
+	s := &Server{cfg: cfg, engine: engine}
+	engine.Use(s.frame)
+	engine.NoRoute(func(c *gin.Context) {
+		problem.Write(c.Writer, apperr.New(apperr.NotFound, "no such path"))
+	})
+	engine.NoMethod(func(c *gin.Context) { // Gin has set Allow
+		problem.Write(c.Writer, apperr.New(apperr.MethodNotAllowed, "the path has no %s", methodName(c.Request.Method)))
+	})
+
+	config := huma.DefaultConfig(cfg.Title, "1.0.0")
+	config.CreateHooks = nil // no $schema members, no Link headers
+	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
+	config.Formats = map[string]huma.Format{"application/json": {Marshal: encodeJSON, Unmarshal: decodeJSON}}
+	config.Components = components()
+	s.api = huma.NewAPI(config, &adapter{s})
+	s.serveDocument()
+	return s
+}
+
+// methodName keeps what a client made up out of the answer.
+func methodName(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return method
+	}
+	return "such method"
+}
+
+// ServeHTTP makes a Server an http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.engine.ServeHTTP(w, r) }
+
+// frame is around every request, known path or not: the request id, and what happens on a panic.
+func (s *Server) frame(c *gin.Context) {
+	id := c.Request.Header.Get("X-Request-Id")
+	if !request.Sane(id) {
+		id = request.NewID()
+		c.Request.Header.Set("X-Request-Id", id)
+	}
+	h := c.Writer.Header()
+	h.Set("X-Request-Id", id)
+	h.Set("X-Content-Type-Options", "nosniff")
+	defer func() {
+		fault := recover()
+		if fault == nil {
+			return
+		}
+		if fault == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
+			panic(fault)
+		}
+		s.cfg.Log.ErrorContext(c.Request.Context(), "panic", "request_id", id, "fault", fmt.Sprint(fault), "stack", string(debug.Stack()))
+		if !c.Writer.Written() {
+			problem.Write(c.Writer, apperr.New(apperr.Internal, ""))
+		}
+	}()
+	c.Next()
+}
+
+// adapter registers huma's operations with Gin.
+type adapter struct{ *Server }
+
+// Handle registers under positional parameter names, since Gin panics on routes whose parameters stand at one place under two
+// names, and gives them their own names back when a request comes.
+func (a *adapter) Handle(op *huma.Operation, handler func(huma.Context)) {
+	segments := strings.Split(op.Path, "/")
+	var names []string
+	for i, segment := range segments {
+		if strings.HasPrefix(segment, "{") {
+			names = append(names, strings.Trim(segment, "{}"))
+			segments[i] = fmt.Sprintf(":p%d", len(names))
+		}
+	}
+	a.engine.Handle(op.Method, strings.Join(segments, "/"), func(c *gin.Context) {
+		for i, name := range names {
+			c.Params[i].Key = name
+		}
+		handler(humagin.NewContext(op, c))
+	})
+}
+
+// admit lets a request in: its credential, scope and tenant, its limits. What it learns travels in the returned context.
+func (s *Server) admit(op *Op, r *http.Request) (context.Context, error) {
+	info := request.Info{ID: r.Header.Get("X-Request-Id"), PayloadOrigin: r.Header.Get("X-Payload-Origin")}
+	if len(info.PayloadOrigin) > maxPayloadOrigin {
+		return nil, apperr.Invalid("header.X-Payload-Origin", "must have at most %d bytes", maxPayloadOrigin)
+	}
+	ctx := r.Context()
+	if op.Scope != "" {
+		token, err := auth.BearerToken(r)
+		if err != nil {
+			return nil, err
+		}
+		principal, err := s.cfg.Verifier.Verify(ctx, token)
+		if err != nil {
+			return nil, err
+		}
+		if !principal.Has(op.Scope) {
+			return nil, apperr.New(apperr.Forbidden, "the scope %s is needed", op.Scope)
+		}
+		if info.Tenant, err = auth.SelectTenant(r, principal); err != nil {
+			return nil, err
+		}
+		info.Actor = principal.Subject
+		ctx = auth.WithPrincipal(ctx, principal)
+	}
+	if op.jsonBody && !isJSON(r.Header.Get("Content-Type")) {
+		return nil, apperr.New(apperr.UnsupportedMediaType, "the body must be application/json")
+	}
+	return request.With(ctx, info), nil
+}
+
+const maxPayloadOrigin = 4096
+
+func isJSON(contentType string) bool {
+	media, _, _ := strings.Cut(contentType, ";")
+	return strings.EqualFold(strings.TrimSpace(media), "application/json")
+}
+
+// observe counts and logs an answered request.
+func (s *Server) observe(ctx context.Context, op *Op, status int, start time.Time, err error) {
+	elapsed := time.Since(start)
+	s.cfg.Metrics.Observe(op.ID, status, elapsed)
+	if status >= http.StatusInternalServerError {
+		s.cfg.Log.ErrorContext(ctx, "request failed", "operation", op.ID, "status", status, "duration_ms", elapsed.Milliseconds(), "error", err)
+		return
+	}
+	if s.cfg.Log.Enabled(ctx, slog.LevelDebug) {
+		s.cfg.Log.DebugContext(ctx, "request", "operation", op.ID, "status", status, "duration_ms", elapsed.Milliseconds(), "error", err)
+	}
+}
