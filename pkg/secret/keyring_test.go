@@ -177,16 +177,16 @@ func TestTokenAndEqual(t *testing.T) {
 	require.False(t, secret.Equal(a, ""))
 }
 
+// Nothing that the fuzzer makes may open: the key is another one in each of its processes.
 func FuzzOpen(f *testing.F) {
-	k := ring(f, key("k1", 'k'), key("k0", 'o'))
-	sealed := k.Seal([]byte("p"), nil)
-	for _, seed := range []string{sealed, "", "v1.", "v1.k1.", "v1..", "v2.k1.AAAA", "v1.k0." + strings.Repeat("A", 60), sealed + "\n"} {
+	_, random, _ := strings.Cut(secret.NewKey().Reveal(), ":")
+	k := ring(f, "k1:"+random, key("k0", 'o'))
+	for _, seed := range []string{
+		ring(f, key("k1", 'k')).Seal([]byte("p"), nil), "", "v1.", "v1.k1.", "v1..", "v2.k1.AAAA", "v1.k0." + strings.Repeat("A", 60),
+	} {
 		f.Add(seed, []byte(nil))
 	}
 	f.Fuzz(func(t *testing.T, text string, ad []byte) {
-		if text == sealed {
-			return
-		}
 		opened, err := k.Open(text, ad)
 		require.ErrorIs(t, err, secret.ErrOpen)
 		require.Nil(t, opened)
