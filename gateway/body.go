@@ -1,0 +1,74 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// requestBody notes when the client's side fails, so that this is not held against the service, and the progress of a stream.
+type requestBody struct {
+	io.ReadCloser
+	w *response
+}
+
+func (b *requestBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.w.clientFailed.Store(true)
+	}
+	if b.w.progress != nil && n > 0 {
+		b.w.progress()
+	}
+	return n, err
+}
+
+// errIdle ends a stream on which nothing moved, in either direction.
+var errIdle = errors.New("the transfer stood still")
+
+// answerGrace is how much longer than its request a connection may live, so that an answer about the time-out still gets out.
+const answerGrace = 5 * time.Second
+
+// withDeadline gives a request's connection the limit of an ordinary request. In HTTP/1 a read deadline that passes also ends the
+// request's context. net/http takes the deadlines back before the connection's next request.
+func withDeadline(w http.ResponseWriter, limit time.Duration) {
+	control, deadline := http.NewResponseController(w), time.Now().Add(limit+answerGrace)
+	_ = control.SetReadDeadline(deadline) // not a net/http server's connection: nothing to limit
+	_ = control.SetWriteDeadline(deadline)
+}
+
+// withIdleLimit watches a stream: it ends (context, then connection) once nothing was read or written for so long. The caller
+// serves the request that it returns and calls stop when done.
+func withIdleLimit(w *response, r *http.Request, limit time.Duration) (_ *http.Request, stop func()) {
+	control := http.NewResponseController(w.ResponseWriter)
+	_ = control.EnableFullDuplex() // an import answers line by line while it is still being sent; HTTP/2 always can
+
+	ctx, cancel := context.WithCancelCause(r.Context())
+	var mu sync.Mutex
+	done := false
+	timer := time.AfterFunc(limit, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if done {
+			return // the connection may serve the next request already
+		}
+		cancel(errIdle)
+		_ = control.SetReadDeadline(time.Now())
+		_ = control.SetWriteDeadline(time.Now().Add(answerGrace))
+	})
+	w.progress = func() {
+		if ctx.Err() == nil {
+			timer.Reset(limit)
+		}
+	}
+	return r.WithContext(ctx), func() {
+		mu.Lock()
+		done = true
+		mu.Unlock()
+		timer.Stop()
+		cancel(nil)
+	}
+}

@@ -1,0 +1,90 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// Config is what an operator may set. DefaultConfig has the defaults.
+type Config struct {
+	TLS            TLSConfig       `mapstructure:"tls"`
+	CORSOrigins    []string        `mapstructure:"cors_origins" doc:"Origins whose pages may use the API, like https://console.example.com; * for all; empty: none"`
+	TrustedProxies []string        `mapstructure:"trusted_proxies" doc:"Networks (CIDR) of load balancers whose X-Forwarded-* headers are believed"`
+	RateLimit      RateLimitConfig `mapstructure:"rate_limit"`
+
+	MaxConcurrent int   `mapstructure:"max_concurrent" doc:"Requests served at once; more are answered 503"`
+	MaxBodyBytes  int64 `mapstructure:"max_body_bytes" doc:"Largest Content-Length of a request that is not a stream (imports are)"`
+
+	RequestTimeout    time.Duration `mapstructure:"request_timeout" doc:"Total time of a request that is not a stream"`
+	StreamIdleTimeout time.Duration `mapstructure:"stream_idle_timeout" doc:"A stream (import, export) on which nothing moves for so long is ended"`
+	IdleTimeout       time.Duration `mapstructure:"idle_timeout" doc:"An unused client connection is closed after this time"`
+	DrainDelay        time.Duration `mapstructure:"drain_delay" doc:"At stop: how long readyz says no while requests are still taken, for load balancers to notice"`
+	DrainTimeout      time.Duration `mapstructure:"drain_timeout" doc:"At stop: how long running requests may take to end after that"`
+}
+
+// TLSConfig names the certificate. Both files are read again when they change.
+type TLSConfig struct {
+	CertFile string `mapstructure:"cert_file" doc:"PEM certificate chain; empty: plain HTTP"`
+	KeyFile  string `mapstructure:"key_file" doc:"PEM private key"`
+}
+
+// RateLimitConfig limits each replica by itself, in memory.
+type RateLimitConfig struct {
+	PerSecond         float64 `mapstructure:"per_second" doc:"Requests per second of one credential, or of one address without; 0: no limit"`
+	Burst             int     `mapstructure:"burst" doc:"Requests that may come at once within the limit"`
+	FailuresPerMinute float64 `mapstructure:"failures_per_minute" doc:"401 answers per minute to one address before all its requests are answered 429 for a while; 0: no limit"`
+	FailuresBurst     int     `mapstructure:"failures_burst" doc:"401 answers that may come at once within the limit"`
+}
+
+// DefaultConfig is a gateway without TLS, CORS or rate limits.
+func DefaultConfig() Config {
+	return Config{
+		RateLimit:         RateLimitConfig{Burst: 100, FailuresBurst: 20},
+		MaxConcurrent:     1024,
+		MaxBodyBytes:      16 << 20,
+		RequestTimeout:    60 * time.Second,
+		StreamIdleTimeout: 60 * time.Second,
+		IdleTimeout:       120 * time.Second,
+		DrainDelay:        3 * time.Second,
+		DrainTimeout:      30 * time.Second,
+	}
+}
+
+// Validate names every fault at once.
+func (c Config) Validate() error {
+	var errs []error
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	fault((c.TLS.CertFile == "") != (c.TLS.KeyFile == ""), "tls.cert_file and tls.key_file go together")
+	fault(c.RateLimit.PerSecond < 0, "rate_limit.per_second must not be negative")
+	fault(c.RateLimit.PerSecond > 0 && c.RateLimit.Burst < 1, "rate_limit.burst must be at least 1")
+	fault(c.RateLimit.FailuresPerMinute < 0, "rate_limit.failures_per_minute must not be negative")
+	fault(c.RateLimit.FailuresPerMinute > 0 && c.RateLimit.FailuresBurst < 1, "rate_limit.failures_burst must be at least 1")
+	fault(c.MaxConcurrent < 1, "max_concurrent must be at least 1")
+	fault(c.MaxBodyBytes < 1, "max_body_bytes must be at least 1")
+	for name, d := range map[string]time.Duration{
+		"request_timeout": c.RequestTimeout, "stream_idle_timeout": c.StreamIdleTimeout, "idle_timeout": c.IdleTimeout, "drain_timeout": c.DrainTimeout,
+	} {
+		fault(d <= 0, "%s must be above 0", name)
+	}
+	fault(c.DrainDelay < 0, "drain_delay must not be negative")
+	_, err := parseProxies(c.TrustedProxies)
+	return errors.Join(append(errs, err)...)
+}
+
+func parseProxies(networks []string) (trustedProxies, error) {
+	var proxies trustedProxies
+	for _, n := range networks {
+		p, err := netip.ParsePrefix(n)
+		if err != nil {
+			return nil, fmt.Errorf("trusted_proxies: %q is not a network like 10.0.0.0/8", n)
+		}
+		proxies = append(proxies, p.Masked())
+	}
+	return proxies, nil
+}

@@ -1,0 +1,54 @@
+package gateway
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// classes of answers in metrics; "aborted" are those that broke off, or had none since the client was gone.
+var classes = [...]string{"aborted", "1xx", "2xx", "3xx", "4xx", "5xx"}
+
+// ownService stands in metrics for what the gateway answers itself.
+const ownService = "gateway"
+
+// metrics are pre-bound, so that noting a request costs no look-up by label.
+type metrics struct {
+	durations   map[string]*[len(classes)]prometheus.Observer // service → class
+	rateLimited prometheus.Counter
+}
+
+func newMetrics(registry prometheus.Registerer, services []string, inFlight *atomic.Int64) (*metrics, error) {
+	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "idp_gateway_request_duration_seconds", Help: "Time to answer, by service and class of status.",
+		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+	}, []string{"service", "class"})
+	m := &metrics{
+		durations:   map[string]*[len(classes)]prometheus.Observer{},
+		rateLimited: prometheus.NewCounter(prometheus.CounterOpts{Name: "idp_gateway_rate_limited_total", Help: "Requests answered 429 by the gateway."}),
+	}
+	for _, service := range append(services, ownService) {
+		var bound [len(classes)]prometheus.Observer
+		for i, class := range classes {
+			bound[i] = durations.WithLabelValues(service, class)
+		}
+		m.durations[service] = &bound
+	}
+	running := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "idp_gateway_requests_in_flight", Help: "Requests being served."},
+		func() float64 { return float64(inFlight.Load()) })
+	for _, c := range []prometheus.Collector{durations, m.rateLimited, running} {
+		if err := registry.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+func (m *metrics) observe(service string, status int, took time.Duration) {
+	class := status / 100
+	if class >= len(classes) || status == statusClientGone {
+		class = 0
+	}
+	m.durations[service][class].Observe(took.Seconds())
+}

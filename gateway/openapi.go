@@ -1,0 +1,282 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/problem"
+)
+
+const (
+	openAPIPath    = "/openapi.json"
+	openAPIAge     = 30 * time.Second // how old the document gets before it is made anew
+	openAPITimeout = 5 * time.Second  // for one service to give its document
+	maxOpenAPI     = 16 << 20         // bytes of one service's document
+)
+
+// openAPI serves the documents of all services as one. It is made when first asked for, and anew in the background when asked for
+// later: the asker gets the one at hand. A service that is away costs its part, which x-missing-services then names, and no error.
+type openAPI struct {
+	upstreams map[string]Upstream
+	client    *http.Client
+	log       *slog.Logger
+	ctx       context.Context // ends with the gateway
+	cancel    context.CancelFunc
+	running   sync.WaitGroup
+
+	building sync.Mutex // one build at a time; guards parts
+	parts    map[string]openAPIPart
+
+	mu         sync.Mutex // guards what follows
+	current    *openAPIDocument
+	refreshing bool
+}
+
+// openAPIPart is one service's document as it last came.
+type openAPIPart struct {
+	etag string
+	body []byte
+}
+
+type openAPIDocument struct {
+	made       time.Time
+	json, yaml []byte
+	etag       string // of the JSON; the YAML's has a suffix
+}
+
+func newOpenAPI(upstreams map[string]Upstream, client *http.Client, log *slog.Logger) *openAPI {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &openAPI{upstreams: upstreams, client: client, log: log, ctx: ctx, cancel: cancel, parts: map[string]openAPIPart{}}
+}
+
+func (o *openAPI) close() {
+	o.cancel()
+	o.running.Wait()
+}
+
+// ServeHTTP answers /openapi.json and /openapi.yaml.
+func (o *openAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		problem.Write(w, apperr.New(apperr.MethodNotAllowed, "only GET and HEAD"))
+		return
+	}
+	document, err := o.document()
+	if err != nil {
+		problem.Write(w, err)
+		return
+	}
+	body, contentType, etag := document.json, "application/json; charset=utf-8", document.etag
+	if r.URL.Path != openAPIPath {
+		body, contentType, etag = document.yaml, "application/yaml; charset=utf-8", document.etag+"-yaml"
+	}
+	h := w.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("Cache-Control", "no-cache")
+	h.Set("Etag", `"`+etag+`"`)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body)) // If-None-Match, HEAD
+}
+
+// document gives the one at hand, and sees to a newer one if it is old.
+func (o *openAPI) document() (*openAPIDocument, error) {
+	o.mu.Lock()
+	current := o.current
+	if current != nil && time.Since(current.made) >= openAPIAge && !o.refreshing {
+		o.refreshing = true
+		o.running.Go(func() {
+			_, err := o.build(current)
+			if err != nil {
+				o.log.Error("the OpenAPI document can't be made anew", "error", err)
+			}
+			o.mu.Lock()
+			o.refreshing = false
+			o.mu.Unlock()
+		})
+	}
+	o.mu.Unlock()
+	if current != nil {
+		return current, nil
+	}
+	return o.build(nil)
+}
+
+// build makes the document, unless another did since old.
+func (o *openAPI) build(old *openAPIDocument) (*openAPIDocument, error) {
+	o.building.Lock()
+	defer o.building.Unlock()
+	o.mu.Lock()
+	current := o.current
+	o.mu.Unlock()
+	if current != old {
+		return current, nil
+	}
+	parts, missing := o.collect()
+	document, err := mergeOpenAPI(parts, missing).encode()
+	if err != nil {
+		return nil, err
+	}
+	o.mu.Lock()
+	o.current = document
+	o.mu.Unlock()
+	return document, nil
+}
+
+// collect asks all services at once for their documents.
+func (o *openAPI) collect() (parts map[string]map[string]any, missing []string) {
+	var (
+		wg sync.WaitGroup
+		mu sync.Mutex
+	)
+	parts = map[string]map[string]any{}
+	for service, upstream := range o.upstreams {
+		mu.Lock()
+		last := o.parts[service]
+		mu.Unlock()
+		wg.Go(func() {
+			part, parsed, err := o.fetch(upstream, last)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				missing = append(missing, service)
+				o.log.Warn("a service's OpenAPI document is left out", "service", service, "error", err)
+				return
+			}
+			o.parts[service], parts[service] = part, parsed
+		})
+	}
+	wg.Wait()
+	slices.Sort(missing)
+	return parts, missing
+}
+
+// fetch gets one service's document, or takes last if the service says that it still holds.
+func (o *openAPI) fetch(upstream Upstream, last openAPIPart) (part openAPIPart, parsed map[string]any, err error) {
+	ctx, cancel := context.WithTimeout(o.ctx, openAPITimeout)
+	defer cancel()
+	var resp *http.Response
+	if upstream.url == nil {
+		resp = callInProcess(ctx, upstream.handler)
+	} else if resp, err = o.call(ctx, upstream.url, last.etag); err != nil {
+		return part, nil, err
+	}
+	defer resp.Body.Close()
+	switch {
+	case resp.StatusCode == http.StatusNotModified && last.etag != "":
+		part = last
+	case resp.StatusCode == http.StatusOK:
+		body, err := io.ReadAll(io.LimitReader(resp.Body, maxOpenAPI+1))
+		if err != nil {
+			return part, nil, err
+		}
+		if len(body) > maxOpenAPI {
+			return part, nil, fmt.Errorf("is larger than %d bytes", maxOpenAPI)
+		}
+		part = openAPIPart{etag: resp.Header.Get("Etag"), body: body}
+	default:
+		return part, nil, fmt.Errorf("answered %d", resp.StatusCode)
+	}
+	parsed, err = parseOpenAPI(part.body)
+	return part, parsed, err
+}
+
+func (o *openAPI) call(ctx context.Context, base *url.URL, etag string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath(openAPIPath).String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	if etag != "" {
+		req.Header.Set("If-None-Match", etag)
+	}
+	return o.client.Do(req)
+}
+
+// recorder is an http.ResponseWriter that keeps the answer.
+type recorder struct {
+	status int
+	header http.Header
+	body   bytes.Buffer
+}
+
+func (r *recorder) Header() http.Header         { return r.header }
+func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }
+func (r *recorder) WriteHeader(status int)      { r.status = status }
+
+func callInProcess(ctx context.Context, handler http.Handler) *http.Response {
+	req := (&http.Request{
+		Method: http.MethodGet, URL: &url.URL{Path: openAPIPath}, RequestURI: openAPIPath, Host: "localhost",
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: http.NoBody,
+	}).WithContext(ctx)
+	r := &recorder{status: http.StatusOK, header: http.Header{}}
+	handler.ServeHTTP(r, req)
+	return &http.Response{StatusCode: r.status, Header: r.header, Body: io.NopCloser(&r.body)}
+}
+
+// parseOpenAPI decodes one document. Whole numbers stay exact.
+func parseOpenAPI(body []byte) (map[string]any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
+	var document map[string]any
+	if err := decoder.Decode(&document); err != nil {
+		return nil, fmt.Errorf("is not JSON: %w", err)
+	}
+	if version, _ := document["openapi"].(string); !strings.HasPrefix(version, "3.1") {
+		return nil, errors.New("is not OpenAPI 3.1")
+	}
+	return plainNumbers(document).(map[string]any), nil
+}
+
+// plainNumbers turns every json.Number into an int64, or a float64 if it is no such, for the YAML encoder knows no json.Number.
+func plainNumbers(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			v[k] = plainNumbers(e)
+		}
+	case []any:
+		for i, e := range v {
+			v[i] = plainNumbers(e)
+		}
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		if f, err := v.Float64(); err == nil {
+			return f
+		}
+		return v.String() // beyond every number; as text it does no harm
+	}
+	return v
+}
+
+// encode writes both forms. Keys are sorted but for the outermost, so equal input gives equal bytes.
+func (m *mergedOpenAPI) encode() (*openAPIDocument, error) {
+	var asJSON, asYAML bytes.Buffer
+	je := json.NewEncoder(&asJSON)
+	je.SetEscapeHTML(false)
+	if err := je.Encode(m); err != nil {
+		return nil, fmt.Errorf("encode OpenAPI document: %w", err)
+	}
+	ye := yaml.NewEncoder(&asYAML)
+	ye.SetIndent(2)
+	if err := ye.Encode(m); err != nil {
+		return nil, fmt.Errorf("encode OpenAPI document: %w", err)
+	}
+	sum := sha256.Sum256(asJSON.Bytes())
+	return &openAPIDocument{made: time.Now(), json: asJSON.Bytes(), yaml: asYAML.Bytes(), etag: base64.RawURLEncoding.EncodeToString(sum[:12])}, nil
+}

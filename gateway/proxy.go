@@ -1,0 +1,76 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"sync"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/problem"
+)
+
+// statusClientGone stands in metrics for requests whose client left before the answer (nginx's 499; it is never sent).
+const statusClientGone = 499
+
+// newProxy passes requests on to a service in another process. Bodies flow both ways as they come.
+func newProxy(service string, target *url.URL, transport http.RoundTripper, log *slog.Logger) http.Handler {
+	return &httputil.ReverseProxy{
+		Rewrite:    func(pr *httputil.ProxyRequest) { rewrite(pr, target) },
+		Transport:  transport,
+		BufferPool: copyBuffers{},
+		ErrorLog:   slog.NewLogLogger(log.With("service", service).Handler(), slog.LevelWarn),
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			answerFailure(w, r, service, err, log)
+		},
+	}
+}
+
+// rewrite changes where the request goes, and nothing of its path or query.
+func rewrite(pr *httputil.ProxyRequest, target *url.URL) {
+	out, in := pr.Out, pr.In
+	out.URL.Scheme, out.URL.Host, out.Host = target.Scheme, target.Host, ""
+	out.URL.RawQuery = in.URL.RawQuery // ReverseProxy drops what it can't parse; judging that is the service's job
+	for _, name := range []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+		if v, ok := in.Header[name]; ok {
+			out.Header[name] = v // set by the gateway: trustedProxies.forward
+		}
+	}
+	// No protocol upgrades: a tunnel would escape every limit.
+	delete(out.Header, "Upgrade")
+	delete(out.Header, "Connection")
+	// The gateway's own server says 100 Continue. An interim answer of the service would make ReverseProxy clear the headers set so far.
+	delete(out.Header, "Expect")
+}
+
+// answerFailure tells a service's failure from the client's, and answers the former with 503. ReverseProxy hands it the outgoing request.
+func answerFailure(w http.ResponseWriter, r *http.Request, service string, err error, log *slog.Logger) {
+	rec, _ := w.(*response)
+	cause := context.Cause(r.Context())
+	switch {
+	case errors.Is(cause, context.Canceled):
+		rec.status = statusClientGone
+		return
+	case cause == nil && rec.clientFailed.Load():
+		problem.Write(w, apperr.Invalid("body", "could not be read to its end"))
+		return
+	case cause != nil:
+		err = cause // "context canceled" says less
+	}
+	log.LogAttrs(r.Context(), slog.LevelWarn, "service does not answer", slog.String("service", service),
+		slog.String("request_id", rec.requestID[0]), slog.String("method", r.Method), slog.Any("error", err))
+	problem.Write(w, apperr.Away("the "+service+" service", err))
+}
+
+// copyBuffers lends ReverseProxy its buffers.
+type copyBuffers struct{}
+
+const copyBufferSize = 32 << 10
+
+var copyBufferPool = sync.Pool{New: func() any { return new([copyBufferSize]byte) }}
+
+func (copyBuffers) Get() []byte  { return copyBufferPool.Get().(*[copyBufferSize]byte)[:] }
+func (copyBuffers) Put(b []byte) { copyBufferPool.Put((*[copyBufferSize]byte)(b)) }

@@ -1,0 +1,95 @@
+package gateway
+
+import (
+	"crypto/sha256"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+	"golang.org/x/time/rate"
+)
+
+// maxBuckets bounds the memory of one limiter (some 200 bytes a bucket). When more callers come at once, the ones seen least start anew.
+const maxBuckets = 100_000
+
+// bucketKey names whose bucket it is: the SHA-256 of the Authorization header, or the address.
+type bucketKey [sha256.Size]byte
+
+// limiter is a token bucket for each caller.
+type limiter struct {
+	limit   rate.Limit
+	burst   int
+	buckets *otter.Cache[bucketKey, *rate.Limiter]
+}
+
+// newLimiter gives nil, which limits nothing, for a limit of 0.
+func newLimiter(limit rate.Limit, burst int) *limiter {
+	if limit <= 0 {
+		return nil
+	}
+	// A bucket may be forgotten once it would be full again anyway.
+	full := time.Duration(float64(burst)/float64(limit)*float64(time.Second)) + time.Second
+	return &limiter{limit: limit, burst: burst, buckets: otter.Must(&otter.Options[bucketKey, *rate.Limiter]{
+		MaximumSize:      maxBuckets,
+		ExpiryCalculator: otter.ExpiryAccessing[bucketKey, *rate.Limiter](full),
+	})}
+}
+
+func (l *limiter) close() {
+	if l != nil {
+		l.buckets.StopAllGoroutines()
+	}
+}
+
+// take uses one token. A wait above 0 means that there was none, and when there will be.
+func (l *limiter) take(key bucketKey) (wait time.Duration) {
+	if l == nil {
+		return 0
+	}
+	bucket, _ := l.buckets.ComputeIfAbsent(key, func() (*rate.Limiter, bool) { return rate.NewLimiter(l.limit, l.burst), false })
+	reservation := bucket.Reserve()
+	if wait = reservation.Delay(); wait > 0 {
+		reservation.Cancel()
+	}
+	return wait
+}
+
+// empty is like take, but uses nothing.
+func (l *limiter) empty(key bucketKey) (wait time.Duration) {
+	if l == nil {
+		return 0
+	}
+	bucket, ok := l.buckets.GetIfPresent(key)
+	if !ok {
+		return 0
+	}
+	missing := 1 - bucket.Tokens()
+	if missing <= 0 {
+		return 0
+	}
+	return time.Duration(missing / float64(l.limit) * float64(time.Second))
+}
+
+// credentialKey is for the request's credential, or for its client's address if it brings none.
+func credentialKey(r *http.Request, client netip.Addr) bucketKey {
+	if credential := r.Header.Get("Authorization"); credential != "" {
+		return sha256.Sum256([]byte(credential))
+	}
+	return addressKey(client)
+}
+
+// addressKey takes an IPv6 network of 64 bits for one client, since that is what one is given.
+func addressKey(client netip.Addr) bucketKey {
+	var key bucketKey
+	if client.Is6() {
+		if network, err := client.Prefix(64); err == nil {
+			client = network.Addr()
+		}
+	}
+	if client.IsValid() {
+		ip := client.As16()
+		copy(key[:], ip[:])
+	}
+	return key
+}

@@ -1,0 +1,155 @@
+package gateway
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+)
+
+// The services behind the gateway, by the names that configuration, metrics and messages use.
+const (
+	Users           = "users"
+	Applications    = "applications"
+	Permissions     = "permissions"
+	Organization    = "organization"
+	IdentitySources = "identity-sources"
+	Events          = "events"
+	Automation      = "automation"
+)
+
+// prefixes says which service answers which paths. A prefix covers itself and all below it, by whole segments: /v1/application
+// does not cover /v1/application-templates. A trailing star covers every segment that begins so, and all below: /v1/users-* covers
+// /v1/users-exist. Of several the longest holds; an exact segment goes before a star.
+var prefixes = map[string][]string{
+	Users: {
+		"/v1/users", "/v1/users-*", "/v1/batch/users*", "/v1/user-stored-credentials", "/v1/thin",
+	},
+	Applications: {
+		"/v1/applications", "/v1/batch/applications*", "/v1/application", "/v1/application-templates", "/v1/oauth2",
+		"/.well-known/oauth-authorization-server",
+	},
+	Permissions: {
+		"/v1/resources", "/v1/batch/resources", "/v1/resource-sets", "/v1/auth-units", "/v1/auth-rules", "/v1/batch/auth-unit-rules",
+		"/v1/privileges", "/v1/auth-check", "/v1/batch/auth-check", "/v1/authorized-applications", "/v1/application-authorizations",
+		"/access", "/.well-known/authzen-configuration",
+	},
+	Organization: {
+		"/v1/core-objects", "/v1/tree-nodes", "/v1/batch/tree-*", "/v1/tree-users", "/v1/tree-associations",
+	},
+	IdentitySources: {
+		"/v1/idp", "/v1/auth-methods", "/v1/auth-templates",
+	},
+	Events: {
+		"/v1/event-subscriptions", "/v1/event-types", "/v1/audit-logs",
+	},
+	Automation: {
+		"/v1/kv", "/v1/jobs", "/v1/batch/jobs*", "/v1/functions", "/v1/components",
+	},
+}
+
+// streams are the operations (path → method) whose bodies have no size and no total time limit: only one that stands still is ended.
+var streams = map[string]string{
+	"/v1/users/import":      http.MethodPost,
+	"/v1/users/export":      http.MethodGet,
+	"/v1/audit-logs":        http.MethodGet,
+	"/v1/audit-logs/export": http.MethodGet,
+}
+
+func isStream(r *http.Request) bool { return streams[r.URL.Path] == r.Method }
+
+// maxSegments is how many segments the longest prefix has.
+const maxSegments = 3
+
+var routes = newRouteTable(prefixes)
+
+type routeTable struct {
+	exact map[string]string // prefix → service
+	stars []star            // longest first
+}
+
+type star struct{ prefix, service string }
+
+func newRouteTable(prefixes map[string][]string) routeTable {
+	t := routeTable{exact: map[string]string{}}
+	for service, list := range prefixes {
+		for _, p := range list {
+			if s, ok := strings.CutSuffix(p, "*"); ok {
+				t.stars = append(t.stars, star{s, service})
+			} else {
+				t.exact[p] = service
+			}
+		}
+	}
+	slices.SortFunc(t.stars, func(a, b star) int { return len(b.prefix) - len(a.prefix) })
+	return t
+}
+
+// find gives the service that a decoded path names, and how many bytes of it the prefix's segments take; "" if none.
+func (t routeTable) find(path string) (service string, length int) {
+	var ends [maxSegments]int
+	n := 0
+	for i := 1; i <= len(path) && n < maxSegments; i++ {
+		if i == len(path) || path[i] == '/' {
+			ends[n] = i
+			n++
+		}
+	}
+	for n--; n >= 0; n-- {
+		head := path[:ends[n]]
+		if service, ok := t.exact[head]; ok {
+			return service, ends[n]
+		}
+		for _, s := range t.stars {
+			// No slash in what the star stands for: it covers one segment.
+			if rest, ok := strings.CutPrefix(head, s.prefix); ok && !strings.Contains(rest, "/") {
+				return s.service, ends[n]
+			}
+		}
+	}
+	return "", 0
+}
+
+// route finds the service for a request's URL. It refuses every path that one party could read differently from another: dot segments
+// in any spelling, and an encoded slash where the service is decided. What it lets through is passed on unchanged.
+func route(u *url.URL) (string, error) {
+	if hasDotSegment(u.Path) {
+		return "", apperr.Invalid("path", "must not have . or .. segments")
+	}
+	service, length := routes.find(u.Path)
+	if service == "" || !sameSegments(u, length) {
+		return "", apperr.New(apperr.NotFound, "no such path")
+	}
+	return service, nil
+}
+
+// hasDotSegment looks at the decoded path, and takes a backslash for a slash, as some do.
+func hasDotSegment(path string) bool {
+	if !strings.Contains(path, "/.") && !strings.Contains(path, `\`) {
+		return false
+	}
+	return slices.ContainsFunc(strings.FieldsFunc(path, func(c rune) bool { return c == '/' || c == '\\' }),
+		func(s string) bool { return s == "." || s == ".." })
+}
+
+// sameSegments reports whether the first length bytes of the decoded path are whole segments of the path as it was sent:
+// in /v1/users%2F1 the segment is "users/1", not users.
+func sameSegments(u *url.URL, length int) bool {
+	if u.RawPath == "" {
+		return true
+	}
+	head := u.RawPath
+	for i, slashes := 0, strings.Count(u.Path[:length], "/"); i < len(head); i++ {
+		if head[i] != '/' {
+			continue
+		}
+		if slashes--; slashes < 0 {
+			head = head[:i]
+			break
+		}
+	}
+	decoded, err := url.PathUnescape(head)
+	return err == nil && decoded == u.Path[:length]
+}

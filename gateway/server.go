@@ -1,0 +1,67 @@
+package gateway
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+// readHeaderTimeout bounds how long a client may take to send a request's headers.
+const readHeaderTimeout = 10 * time.Second
+
+// Serve answers on ln, with TLS (1.2 or newer, HTTP/2) if configured, until ctx ends. Then it drains: readyz says no, and for DrainDelay
+// requests are still taken while connections are asked to close; then no new ones, and running requests have DrainTimeout to end.
+// It returns nil when all did, and closes ln in any case.
+func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
+	server := &http.Server{
+		Handler:           g,
+		ReadHeaderTimeout: readHeaderTimeout,
+		IdleTimeout:       g.config.IdleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(g.log.Handler(), slog.LevelDebug), // clients' broken handshakes and the like
+		// No ReadTimeout or WriteTimeout: they would end streams. Every request gets its own deadlines.
+	}
+	serve := server.Serve
+	if g.config.TLS.CertFile != "" {
+		cert, err := newCertificate(g.config.TLS, g.log)
+		if err != nil {
+			_ = ln.Close()
+			return err
+		}
+		server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cert.get}
+		serve = func(ln net.Listener) error { return server.ServeTLS(ln, "", "") }
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- serve(ln) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+	}
+	return g.drain(server, ended)
+}
+
+func (g *Gateway) drain(server *http.Server, ended <-chan error) error {
+	g.draining.Store(true)
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve: %w", err)
+	case <-time.After(g.config.DrainDelay):
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), g.config.DrainTimeout)
+	defer cancel()
+	err := server.Shutdown(ctx)
+	if err != nil {
+		_ = server.Close() // ends what is still running
+		err = fmt.Errorf("requests were still running %s after the stop: %w", g.config.DrainTimeout, err)
+	}
+	if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return err
+}
