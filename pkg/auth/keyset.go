@@ -1,0 +1,102 @@
+package auth
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"encoding/json"
+	"fmt"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+// The signature algorithms that an Issuer may allow (RFC 7518 §3.1, RFC 8037). Symmetric ones and "none" are never accepted.
+const (
+	EdDSA = "EdDSA"
+	RS256 = "RS256"
+	ES256 = "ES256"
+)
+
+const (
+	maxKeys   = 100  // of one issuer
+	minRSABit = 2048 // RFC 7518 §3.3
+	maxRSABit = 8192 // a verification stays under a millisecond
+)
+
+// keySet is one version of an issuer's public keys. It never changes, so its address tells versions apart.
+type keySet struct {
+	raw  []byte
+	keys []publicKey
+}
+
+type publicKey struct {
+	id, algorithm string
+	key           crypto.PublicKey
+}
+
+// find returns the key of that id for that algorithm. A token without a kid is accepted only where that leaves no choice.
+func (s *keySet) find(id, algorithm string) (crypto.PublicKey, bool) {
+	var found crypto.PublicKey
+	for _, k := range s.keys {
+		if k.algorithm != algorithm || (id != "" && k.id != id) {
+			continue
+		}
+		if found != nil {
+			return nil, false
+		}
+		found = k.key
+	}
+	return found, found != nil
+}
+
+// parseKeySet reads a public JWK set (RFC 7517). Keys of unknown type, too weak ones and those for other uses are skipped, as §5
+// asks; a set without any usable key, or with private ones, is an error.
+func parseKeySet(raw []byte) (*keySet, error) {
+	var doc struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		return nil, fmt.Errorf("not a JWK set: %w", err)
+	}
+	if len(doc.Keys) > maxKeys {
+		return nil, fmt.Errorf("a JWK set of %d keys, the limit is %d", len(doc.Keys), maxKeys)
+	}
+	set := &keySet{raw: raw}
+	for _, text := range doc.Keys {
+		var k jose.JSONWebKey
+		if err := k.UnmarshalJSON(text); err != nil || (k.Use != "" && k.Use != "sig") {
+			continue
+		}
+		if _, symmetric := k.Key.([]byte); !symmetric && !k.IsPublic() {
+			return nil, fmt.Errorf("a private key in a public JWK set")
+		}
+		algorithm := algorithmOf(k.Key)
+		if algorithm == "" || (k.Algorithm != "" && k.Algorithm != algorithm) {
+			continue
+		}
+		set.keys = append(set.keys, publicKey{k.KeyID, algorithm, k.Key})
+	}
+	if len(set.keys) == 0 {
+		return nil, fmt.Errorf("no usable key in the JWK set")
+	}
+	return set, nil
+}
+
+// algorithmOf is the one algorithm that a key is used with, "" where there is none: the key decides, never the token.
+func algorithmOf(key crypto.PublicKey) string {
+	switch k := key.(type) {
+	case ed25519.PublicKey:
+		return EdDSA
+	case *rsa.PublicKey:
+		if n := k.N.BitLen(); n >= minRSABit && n <= maxRSABit {
+			return RS256
+		}
+	case *ecdsa.PublicKey:
+		if k.Curve == elliptic.P256() {
+			return ES256
+		}
+	}
+	return ""
+}

@@ -1,0 +1,29 @@
+// Package auth says who asks: it mints and verifies the platform's access tokens (JWT, RFC 7519 and RFC 9068), verifies those of
+// configured OIDC issuers, and decides for which tenant a request is meant.
+package auth
+
+import (
+	"regexp"
+
+	"github.com/idplatform/idplatform/pkg/clock"
+)
+
+// Principal is what a verified token says. It is shared between requests: nobody changes it.
+type Principal struct {
+	Issuer   string // iss
+	Subject  string // sub
+	ClientID string // client_id; empty where the issuer does not say
+	Tenant   string // the tenant that the credential belongs to
+	TokenID  string // jti; empty where the issuer does not say
+	Scopes   Scopes
+	IssuedAt clock.Time // zero where the issuer does not say
+	Expires  clock.Time
+}
+
+// Has reports whether the principal may do what scope covers.
+func (p *Principal) Has(scope Scope) bool { return p.Scopes.Has(scope) }
+
+var tenantID = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+
+// ValidTenant reports whether id has the form of a tenant's id: 1…63 of a-z, 0-9, _ and -, the first a letter or digit.
+func ValidTenant(id string) bool { return tenantID.MatchString(id) }

@@ -1,0 +1,108 @@
+package auth
+
+import (
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+// Scope is one right of a credential (RFC 6749 §3.3). The list is closed.
+type Scope string
+
+// The scopes.
+const (
+	UsersRead            Scope = "users:read"
+	UsersWrite           Scope = "users:write"
+	UsersSecrets         Scope = "users:secrets" // set passwords
+	UsersVerify          Scope = "users:verify"  // check a login
+	ApplicationsRead     Scope = "applications:read"
+	ApplicationsWrite    Scope = "applications:write"
+	ApplicationsSecrets  Scope = "applications:secrets" // see fresh secrets
+	PermissionsRead      Scope = "permissions:read"
+	PermissionsWrite     Scope = "permissions:write"
+	PermissionsCheck     Scope = "permissions:check" // the check operations alone
+	OrganizationRead     Scope = "organization:read"
+	OrganizationWrite    Scope = "organization:write"
+	IdentitySourcesRead  Scope = "identity-sources:read"
+	IdentitySourcesWrite Scope = "identity-sources:write"
+	EventsRead           Scope = "events:read"
+	EventsWrite          Scope = "events:write"
+	KVRead               Scope = "kv:read"
+	KVWrite              Scope = "kv:write"
+	JobsRead             Scope = "jobs:read"
+	JobsWrite            Scope = "jobs:write"
+	FunctionsRead        Scope = "functions:read"
+	FunctionsWrite       Scope = "functions:write"
+	PlatformAdmin        Scope = "platform:admin" // everything, in every tenant
+)
+
+// scopes gives each scope its bit in Scopes. The order is not stored anywhere.
+var scopes = []Scope{
+	UsersRead, UsersWrite, UsersSecrets, UsersVerify, ApplicationsRead, ApplicationsWrite, ApplicationsSecrets,
+	PermissionsRead, PermissionsWrite, PermissionsCheck, OrganizationRead, OrganizationWrite, IdentitySourcesRead,
+	IdentitySourcesWrite, EventsRead, EventsWrite, KVRead, KVWrite, JobsRead, JobsWrite, FunctionsRead, FunctionsWrite,
+	PlatformAdmin,
+}
+
+// Scopes is a set of scopes. The zero value is the empty set.
+type Scopes uint32
+
+// AllScopes has every scope.
+var AllScopes = NewScopes(scopes...)
+
+// NewScopes makes a set; what is no scope of the platform is left out.
+func NewScopes(list ...Scope) Scopes {
+	var s Scopes
+	for _, scope := range list {
+		s |= bit(scope)
+	}
+	return s
+}
+
+// ParseScopes reads a space-separated list and returns what of it is no scope of the platform.
+func ParseScopes(list string) (s Scopes, unknown []string) {
+	for name := range strings.FieldsSeq(list) {
+		if b := bit(Scope(name)); b != 0 {
+			s |= b
+		} else {
+			unknown = append(unknown, name)
+		}
+	}
+	return s, unknown
+}
+
+func bit(scope Scope) Scopes {
+	if i := slices.Index(scopes, scope); i >= 0 {
+		return 1 << i
+	}
+	return 0
+}
+
+// Has reports whether the set covers scope: PlatformAdmin covers all of them.
+func (s Scopes) Has(scope Scope) bool { return s&(bit(scope)|bit(PlatformAdmin)) != 0 }
+
+// Within reports whether granted covers every scope of s.
+func (s Scopes) Within(granted Scopes) bool { return granted.Has(PlatformAdmin) || s&^granted == 0 }
+
+// List is the set's scopes by name, in one fixed order.
+func (s Scopes) List() []Scope {
+	list := make([]Scope, 0, bits.OnesCount32(uint32(s)))
+	for i, scope := range scopes {
+		if s&(1<<i) != 0 {
+			list = append(list, scope)
+		}
+	}
+	return list
+}
+
+// String is the form of the claim scope: separated by spaces.
+func (s Scopes) String() string {
+	var b strings.Builder
+	for i, scope := range s.List() {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(string(scope))
+	}
+	return b.String()
+}

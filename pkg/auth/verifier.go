@@ -1,0 +1,308 @@
+package auth
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/maypok86/otter/v2"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
+)
+
+const (
+	// MaxTokenSize is the longest token that is looked at, in bytes.
+	MaxTokenSize = 8 << 10
+	// Leeway is by how much the clocks of issuer and verifier may differ.
+	Leeway = 30 * time.Second
+	// MaxCacheTTL is how long the end of a token may go unnoticed.
+	MaxCacheTTL = 30 * time.Second
+
+	// DefaultTenantClaim is the claim that names the tenant.
+	DefaultTenantClaim = "tenant_id"
+	// DefaultScopeClaim is the claim that names the scopes (RFC 8693 §4.2).
+	DefaultScopeClaim = "scope"
+
+	maxSubjectSize = 255 // OpenID Connect Core §2
+)
+
+// Issuer is one whose tokens are accepted.
+type Issuer struct {
+	Name        string // the exact value of iss
+	Keys        KeySource
+	Algorithms  []string // of EdDSA, RS256, ES256; EdDSA alone where empty
+	Audience    string   // required among aud; empty: not looked at
+	Tenant      string   // the tenant of all its tokens; empty: TenantClaim says
+	TenantClaim string   // DefaultTenantClaim where empty
+	ScopeClaim  string   // a text of scopes separated by spaces, or a list; DefaultScopeClaim where empty
+	Scopes      Scopes   // the most that its tokens can give; other scopes in them are ignored
+}
+
+// Config is what a Verifier needs.
+type Config struct {
+	Issuers   []Issuer
+	Clock     clock.Clock
+	Log       *slog.Logger
+	CacheSize int           // tokens kept; 10,000 where 0
+	CacheTTL  time.Duration // up to MaxCacheTTL, which it is where 0
+
+	// Check, if set, is asked about every token that is not in the cache, after everything else was found right: has its client been
+	// disabled since? An error of package apperr refuses the request as it is, any other as apperr.Unavailable.
+	Check func(context.Context, *Principal) error
+}
+
+// Verifier verifies access tokens. It is safe for concurrent use.
+type Verifier struct {
+	issuers map[string]*issuer
+	parser  *jwt.Parser
+	clock   clock.Clock
+	check   func(context.Context, *Principal) error
+
+	cache      *otter.Cache[[sha256.Size]byte, *verified]
+	ttl        time.Duration
+	generation atomic.Uint64 // of Forget
+}
+
+type issuer struct {
+	Issuer
+	keys keys
+}
+
+// verified is a token found good. It stays so while the issuer's key set is the one that it was verified with.
+type verified struct {
+	principal *Principal
+	issuer    *issuer
+	set       *keySet
+	until     clock.Time
+}
+
+// New makes a Verifier. It refuses a configuration that could accept more than it says.
+func New(c Config) (*Verifier, error) {
+	if c.CacheSize == 0 {
+		c.CacheSize = 10_000
+	}
+	if c.CacheTTL == 0 {
+		c.CacheTTL = MaxCacheTTL
+	}
+	if c.CacheTTL < 0 || c.CacheTTL > MaxCacheTTL || c.CacheSize < 0 {
+		return nil, fmt.Errorf("the token cache needs a size above 0 and a lifetime up to %v", MaxCacheTTL)
+	}
+	v := &Verifier{issuers: map[string]*issuer{}, clock: c.Clock, check: c.Check, ttl: c.CacheTTL}
+	for _, i := range c.Issuers {
+		if v.issuers[i.Name] != nil {
+			return nil, fmt.Errorf("token issuer %q: named twice", i.Name)
+		}
+		opened, err := i.open(c.Clock, c.Log)
+		if err != nil {
+			return nil, fmt.Errorf("token issuer %q: %w", i.Name, err)
+		}
+		v.issuers[i.Name] = opened
+	}
+	v.parser = jwt.NewParser(
+		jwt.WithValidMethods([]string{EdDSA, RS256, ES256}), jwt.WithStrictDecoding(), jwt.WithExpirationRequired(),
+		jwt.WithLeeway(Leeway), jwt.WithTimeFunc(func() time.Time { return c.Clock.Now().Std() }),
+	)
+	var err error
+	v.cache, err = otter.New(&otter.Options[[sha256.Size]byte, *verified]{MaximumSize: c.CacheSize})
+	if err != nil {
+		return nil, fmt.Errorf("the token cache: %w", err)
+	}
+	return v, nil
+}
+
+func (i Issuer) open(clk clock.Clock, log *slog.Logger) (*issuer, error) {
+	if i.Name == "" || i.Keys == nil {
+		return nil, fmt.Errorf("needs a name and keys")
+	}
+	if len(i.Algorithms) == 0 {
+		i.Algorithms = []string{EdDSA}
+	}
+	for _, a := range i.Algorithms {
+		if a != EdDSA && a != RS256 && a != ES256 {
+			return nil, fmt.Errorf("algorithm %q is not one of EdDSA, RS256, ES256", a)
+		}
+	}
+	if i.Tenant != "" && (i.TenantClaim != "" || !ValidTenant(i.Tenant)) {
+		return nil, fmt.Errorf("needs a valid tenant or a tenant claim, not both")
+	}
+	if i.TenantClaim == "" {
+		i.TenantClaim = DefaultTenantClaim
+	}
+	if i.ScopeClaim == "" {
+		i.ScopeClaim = DefaultScopeClaim
+	}
+	opened, err := i.Keys.open(clk, log)
+	return &issuer{i, opened}, err
+}
+
+// Verify returns what the token says. apperr.Unauthenticated for every fault of the token, with the reason as the cause, for logs;
+// apperr.Unavailable if the issuer's keys are not known and its key source is away.
+func (v *Verifier) Verify(ctx context.Context, token string) (*Principal, error) {
+	if len(token) > MaxTokenSize {
+		return nil, refused(fmt.Errorf("a token of %d bytes", len(token)))
+	}
+	id := sha256.Sum256([]byte(token))
+	now := v.clock.Now()
+	if hit, ok := v.cache.GetIfPresent(id); ok && now.Before(hit.until) && hit.issuer.keys.current() == hit.set {
+		return hit.principal, nil
+	}
+	generation := v.generation.Load()
+	found, err := v.parse(ctx, token)
+	if err != nil {
+		return nil, err
+	}
+	if err := v.ask(ctx, found.principal); err != nil {
+		return nil, err
+	}
+	found.until = now.Add(v.ttl)
+	if exp := found.principal.Expires; exp.Before(found.until) {
+		found.until = exp
+	}
+	if now.Before(found.until) {
+		v.cache.Set(id, found)
+	}
+	// A Forget that ran meanwhile may have walked past before the token was there.
+	if v.generation.Load() != generation {
+		v.cache.Invalidate(id)
+	}
+	return found.principal, nil
+}
+
+// Forget takes the tokens whose principal matches out of the cache: the next request with one of them is checked from the start.
+func (v *Verifier) Forget(match func(*Principal) bool) {
+	v.generation.Add(1)
+	for id, entry := range v.cache.All() {
+		if match(entry.principal) {
+			v.cache.Invalidate(id)
+		}
+	}
+}
+
+func (v *Verifier) ask(ctx context.Context, p *Principal) error {
+	if v.check == nil {
+		return nil
+	}
+	err := v.check(ctx, p)
+	if _, ok := errors.AsType[*apperr.Error](err); err == nil || ok {
+		return err
+	}
+	return apperr.Away("the check of the credential", err)
+}
+
+func (v *Verifier) parse(ctx context.Context, text string) (*verified, error) {
+	found := &verified{}
+	claims := jwt.MapClaims{}
+	_, err := v.parser.ParseWithClaims(text, claims, func(token *jwt.Token) (any, error) {
+		return v.key(ctx, token, claims, found)
+	})
+	if err == nil {
+		found.principal, err = found.issuer.read(claims)
+	}
+	if away, ok := errors.AsType[*apperr.Error](err); ok {
+		return nil, away
+	}
+	if err != nil {
+		return nil, refused(err)
+	}
+	return found, nil
+}
+
+// key finds the key that the signature must be of. Nothing the token says of itself is true yet: it only chooses among what is
+// configured. Keys and addresses of keys in its header (jwk, jku, x5c, x5u) are not looked at.
+func (v *Verifier) key(ctx context.Context, token *jwt.Token, claims jwt.MapClaims, found *verified) (any, error) {
+	name, _ := claims["iss"].(string)
+	from := v.issuers[name]
+	if from == nil {
+		return nil, fmt.Errorf("unknown issuer")
+	}
+	algorithm := token.Method.Alg()
+	if !slices.Contains(from.Algorithms, algorithm) {
+		return nil, fmt.Errorf("the issuer does not sign with %s", algorithm)
+	}
+	if _, ok := token.Header["crit"]; ok {
+		return nil, fmt.Errorf("critical header members") // RFC 7515 §4.1.11: not understood, so refused
+	}
+	if !accessTokenType(token.Header["typ"]) {
+		return nil, fmt.Errorf("not the type of an access token")
+	}
+	id, ok := token.Header["kid"].(string)
+	if !ok && token.Header["kid"] != nil {
+		return nil, fmt.Errorf("kid is no text")
+	}
+	key, set, err := from.keys.find(ctx, id, algorithm)
+	if err != nil {
+		return nil, err
+	}
+	if key == nil {
+		return nil, fmt.Errorf("unknown key")
+	}
+	found.issuer, found.set = from, set
+	return key, nil
+}
+
+// accessTokenType keeps tokens for other purposes (logout+jwt, dpop+jwt, …) out (RFC 8725 §3.11).
+func accessTokenType(typ any) bool {
+	name, ok := typ.(string)
+	name = strings.TrimPrefix(strings.ToLower(name), "application/")
+	return typ == nil || (ok && (name == "at+jwt" || name == "jwt"))
+}
+
+// read makes the principal of verified claims.
+func (i *issuer) read(claims jwt.MapClaims) (*Principal, error) {
+	if i.Audience != "" {
+		aud, err := claims.GetAudience()
+		if err != nil || !slices.Contains(aud, i.Audience) {
+			return nil, fmt.Errorf("for another audience")
+		}
+	}
+	p := &Principal{Issuer: i.Name, Tenant: i.Tenant, Scopes: scopesOf(claims[i.ScopeClaim]) & i.Scopes}
+	p.Subject, _ = claims["sub"].(string)
+	if p.Subject == "" || len(p.Subject) > maxSubjectSize {
+		return nil, fmt.Errorf("no subject, or one over %d bytes", maxSubjectSize)
+	}
+	if p.Tenant == "" {
+		p.Tenant, _ = claims[i.TenantClaim].(string)
+	}
+	if !ValidTenant(p.Tenant) {
+		return nil, fmt.Errorf("no tenant")
+	}
+	p.ClientID, _ = claims["client_id"].(string)
+	p.TokenID, _ = claims["jti"].(string)
+	exp, err := claims.GetExpirationTime()
+	if err != nil || exp == nil || exp.Year() > 9999 { // RFC 3339 ends there
+		return nil, fmt.Errorf("no time of expiry that can be")
+	}
+	p.Expires = clock.Of(exp.Time)
+	if iat, err := claims.GetIssuedAt(); err == nil && iat != nil {
+		p.IssuedAt = clock.Of(iat.Time)
+	}
+	return p, nil
+}
+
+// scopesOf reads both forms that issuers use: a text and a list of texts.
+func scopesOf(claim any) Scopes {
+	var s Scopes
+	switch c := claim.(type) {
+	case string:
+		s, _ = ParseScopes(c)
+	case []any:
+		for _, item := range c {
+			if name, ok := item.(string); ok {
+				s |= bit(Scope(name))
+			}
+		}
+	}
+	return s
+}
+
+func refused(reason error) error {
+	return apperr.New(apperr.Unauthenticated, "the bearer token is not valid").Because(reason)
+}
