@@ -3,6 +3,7 @@
 package auth
 
 import (
+	"context"
 	"regexp"
 
 	"github.com/idplatform/idplatform/pkg/clock"
@@ -22,6 +23,19 @@ type Principal struct {
 
 // Has reports whether the principal may do what scope covers.
 func (p *Principal) Has(scope Scope) bool { return p.Scopes.Has(scope) }
+
+type principalKey struct{}
+
+// WithPrincipal returns a context that says who asks.
+func WithPrincipal(ctx context.Context, p *Principal) context.Context {
+	return context.WithValue(ctx, principalKey{}, p)
+}
+
+// PrincipalFrom returns what WithPrincipal put in; nil where no credential is needed.
+func PrincipalFrom(ctx context.Context) *Principal {
+	p, _ := ctx.Value(principalKey{}).(*Principal)
+	return p
+}
 
 var tenantID = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 

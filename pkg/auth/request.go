@@ -30,8 +30,8 @@ func BearerToken(r *http.Request) (string, error) {
 
 // SelectTenant is the tenant that a request of p is meant for: the one in the header X-Tenant-Id, else p's own. Another tenant's
 // is apperr.Forbidden without PlatformAdmin; what cannot be a tenant's id is apperr.InvalidParameters.
-func SelectTenant(p *Principal, h http.Header) (string, error) {
-	values := h.Values(TenantHeader)
+func SelectTenant(r *http.Request, p *Principal) (string, error) {
+	values := r.Header.Values(TenantHeader)
 	if len(values) == 0 {
 		return p.Tenant, nil
 	}

@@ -71,7 +71,7 @@ func TestSelectTenant(t *testing.T) {
 		"twice":               {admin, []string{"acme", "acme"}, "", apperr.InvalidParameters},
 		"another and invalid": {user, []string{"O!"}, "", apperr.InvalidParameters},
 	} {
-		got, err := SelectTenant(test.p, http.Header{TenantHeader: test.headers})
+		got, err := SelectTenant(&http.Request{Header: http.Header{TenantHeader: test.headers}}, test.p)
 		require.Equal(t, test.want, got, name)
 		if test.kind == "" {
 			require.NoError(t, err, name)
@@ -82,4 +82,11 @@ func TestSelectTenant(t *testing.T) {
 			require.Equal(t, "header.X-Tenant-Id", e.Faults[0].Location, name)
 		}
 	}
+}
+
+func TestPrincipalInContext(t *testing.T) {
+	t.Parallel()
+	require.Nil(t, PrincipalFrom(t.Context()))
+	p := &Principal{Subject: "1"}
+	require.Same(t, p, PrincipalFrom(WithPrincipal(t.Context(), p)))
 }
