@@ -1,0 +1,219 @@
+// Package docstoretest is what every docstore.Engine must do, as tests. An engine's own tests call Run. It is for tests only.
+package docstoretest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+)
+
+// Feature names something that an engine may lack.
+type Feature string
+
+// The features that a case can need.
+const (
+	Transactions     Feature = "transactions"      // what a failed transaction did is undone, and nobody sees a part of one
+	Serializable     Feature = "serializable"      // a transaction's reads still hold when it commits
+	UniqueIfPresent  Feature = "unique-if-present" // a unique index does not count absent values
+	NulInText        Feature = "nul-in-text"       // a text may hold U+0000
+	HugeNumbers      Feature = "huge-numbers"      // JSON numbers beyond 64 bits are kept digit by digit
+	LargeDocuments   Feature = "large-documents"   // 2.5 MiB in one document
+	CancelledContext Feature = "cancelled-context" // every method refuses a cancelled context
+	Reopened         Feature = "reopened"          // what was written is there when the data is opened again
+	Checked          Feature = "checked"           // Check finds what is wrong
+)
+
+// Options say how a suite is run on an engine.
+type Options struct {
+	// Lacks maps what the engine cannot do to the reason; the cases that need it are skipped with that reason.
+	Lacks map[Feature]string
+
+	// Reopen opens the data of a closed engine again. Nil skips the cases that need it.
+	Reopen func(t *testing.T, closed docstore.Engine) docstore.Engine
+}
+
+// Factory makes an engine on fresh, empty data. The suite prepares it and closes it.
+type Factory func(t *testing.T) docstore.Engine
+
+type testCase struct {
+	name  string
+	run   func(*testing.T, *suite)
+	needs []Feature
+}
+
+// Run runs every case as a parallel subtest, each on an engine of its own.
+func Run(t *testing.T, factory func(t *testing.T) docstore.Engine, opts Options) {
+	t.Helper()
+	lacks := map[Feature]string{}
+	for feature, reason := range opts.Lacks {
+		lacks[feature] = reason
+	}
+	if opts.Reopen == nil {
+		lacks[Reopened] = "the engine's tests cannot open its data again"
+	}
+	s := &suite{factory: factory, reopen: opts.Reopen, lacks: lacks}
+	for _, theme := range [][]testCase{
+		keyCases, orderCases, pagingCases, filterCases, uniqueCases, writeCases, transactionCases, concurrencyCases,
+		messageCases, tenantCases, contentCases, contextCases, reopenCases, modelCases,
+	} {
+		for _, c := range theme {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				for _, f := range c.needs {
+					s.need(t, f)
+				}
+				c.run(t, s)
+			})
+		}
+	}
+}
+
+type suite struct {
+	factory Factory
+	reopen  func(*testing.T, docstore.Engine) docstore.Engine
+	lacks   map[Feature]string
+}
+
+func (s *suite) need(t *testing.T, f Feature) {
+	t.Helper()
+	if reason, lacking := s.lacks[f]; lacking {
+		t.Skipf("%s: %s", f, reason)
+	}
+}
+
+// fixture is a fresh store with the collection things.
+type fixture struct {
+	*docstore.Store
+	engine docstore.Engine
+	clock  *manualClock
+	things *docstore.Collection[Thing]
+}
+
+func (s *suite) open(t *testing.T) *fixture {
+	t.Helper()
+	return openOn(t, s.factory(t), Things)
+}
+
+func openOn(t *testing.T, engine docstore.Engine, things *docstore.Collection[Thing]) *fixture {
+	t.Helper()
+	clk := &manualClock{now: epoch}
+	store, err := docstore.Open(t.Context(), engine, clk, things.Def(), Parts.Def())
+	require.NoError(t, err)
+	f := &fixture{Store: store, engine: engine, clock: clk, things: things}
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	return f
+}
+
+// in is a context of a tenant.
+func in(t *testing.T, tenant string) context.Context {
+	return request.With(t.Context(), request.Info{Tenant: tenant, Actor: "docstoretest"})
+}
+
+// insert adds documents in one transaction.
+func (f *fixture) insert(t *testing.T, ctx context.Context, things ...*Thing) {
+	t.Helper()
+	require.NoError(t, f.tryInsert(ctx, things...))
+}
+
+func (f *fixture) tryInsert(ctx context.Context, things ...*Thing) error {
+	return f.write(ctx, func(tx *docstore.Tx) error {
+		for _, v := range things {
+			// fn may run again, so what it changes is a copy.
+			if _, err := f.things.Insert(ctx, tx, v.clone()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// change loads, changes and replaces one document.
+func (f *fixture) change(ctx context.Context, id string, change func(*Thing)) error {
+	return f.write(ctx, func(tx *docstore.Tx) error {
+		v, err := f.things.Load(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		change(v)
+		_, err = f.things.Replace(ctx, tx, v)
+		return err
+	})
+}
+
+func (f *fixture) delete(ctx context.Context, id string) error {
+	return f.write(ctx, func(tx *docstore.Tx) error {
+		v, err := f.things.Load(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		return f.things.Delete(ctx, tx, v)
+	})
+}
+
+func (f *fixture) write(ctx context.Context, fn func(*docstore.Tx) error) error {
+	_, err := docstore.Write(ctx, f.Store, func(tx *docstore.Tx) (struct{}, error) { return struct{}{}, fn(tx) })
+	return err
+}
+
+func (f *fixture) append(ctx context.Context, messages ...docstore.Message) error {
+	return f.write(ctx, func(tx *docstore.Tx) error {
+		for _, m := range messages {
+			if err := tx.Append(ctx, m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// page reads one page and gives the ids.
+func (f *fixture) page(t *testing.T, ctx context.Context, q docstore.Query) ([]string, docstore.Page[Thing]) {
+	t.Helper()
+	page, err := f.things.Page(ctx, f.Store, q)
+	require.NoError(t, err)
+	ids := make([]string, len(page.Docs))
+	for i := range page.Docs {
+		ids[i] = page.Docs[i].ID
+	}
+	return ids, page
+}
+
+// ids lists all that a filter selects, in an order, and checks that Count agrees.
+func (f *fixture) ids(t *testing.T, ctx context.Context, filter docstore.Filter, sort ...docstore.Order) []string {
+	t.Helper()
+	ids, page := f.page(t, ctx, docstore.Query{Filter: filter, Sort: sort, Limit: 1000, Count: true})
+	require.EqualValues(t, len(ids), page.Total, "Count and Find disagree")
+	return ids
+}
+
+func (f *fixture) get(t *testing.T, ctx context.Context, id string) *Thing {
+	t.Helper()
+	d, err := f.things.Find(ctx, f.Store, id)
+	require.NoError(t, err)
+	v, err := d.Value()
+	require.NoError(t, err)
+	return v
+}
+
+func (f *fixture) check(t *testing.T) {
+	t.Helper()
+	require.NoError(t, f.Check(t.Context()))
+}
+
+func asc(index string) docstore.Order  { return docstore.Order{Index: index} }
+func desc(index string) docstore.Order { return docstore.Order{Index: index, Desc: true} }
+
+var epoch = mustParse("2026-01-31T09:30:00.123Z")
+
+func mustParse(s string) clock.Time {
+	t, err := clock.Parse(s)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}

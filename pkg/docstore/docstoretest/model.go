@@ -1,0 +1,286 @@
+package docstoretest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+)
+
+var modelCases = []testCase{
+	{name: "model/random operations", run: randomOperations, needs: []Feature{Transactions, UniqueIfPresent}},
+}
+
+// keyOf and listOf are the indexes of Things again, by name.
+func keyOf(v *Thing, index string) docstore.Value {
+	switch index {
+	case "name":
+		return docstore.Text(v.Name)
+	case "code":
+		return docstore.Text(v.Code)
+	case "kind":
+		return docstore.Text(v.Kind)
+	case "rank":
+		return docstore.Number(v.Rank)
+	case "seen":
+		return docstore.Moment(v.Seen)
+	}
+	panic("no such index: " + index)
+}
+
+func listOf(v *Thing, index string) []string {
+	list := map[string][]string{"words": v.Words, "logins": v.Logins}[index]
+	list = slices.DeleteFunc(slices.Clone(list), func(s string) bool { return s == "" })
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// matches is what a filter means, done naively.
+func matches(f docstore.Filter, v *Thing) bool {
+	values := func() []docstore.Value {
+		if f.Index != "words" && f.Index != "logins" {
+			return []docstore.Value{keyOf(v, f.Index)}
+		}
+		var vs []docstore.Value
+		for _, s := range listOf(v, f.Index) {
+			vs = append(vs, docstore.Text(s))
+		}
+		return vs
+	}
+	switch f.Op {
+	case docstore.OpAll:
+		return true
+	case docstore.OpID:
+		return slices.Contains(f.IDs, v.ID)
+	case docstore.OpIn:
+		return slices.ContainsFunc(values(), func(x docstore.Value) bool { return slices.Contains(f.Values, x) })
+	case docstore.OpPrefix:
+		return slices.ContainsFunc(values(), func(x docstore.Value) bool { return strings.HasPrefix(x.Text, f.Values[0].Text) })
+	case docstore.OpRange:
+		x := values()[0]
+		return (f.From == nil || compareValues(x, *f.From) >= 0) && (f.To == nil || compareValues(x, *f.To) < 0)
+	case docstore.OpAnd:
+		return !slices.ContainsFunc(f.Sub, func(s docstore.Filter) bool { return !matches(s, v) })
+	case docstore.OpOr:
+		return slices.ContainsFunc(f.Sub, func(s docstore.Filter) bool { return matches(s, v) })
+	}
+	panic("no such operation")
+}
+
+var (
+	someText  = rapid.SampledFrom([]string{"", "a", "A", "ab", "abc", "b", "京", "京都", "\U0010FFFF", "%", "a%"})
+	someTexts = rapid.SliceOfN(someText, 0, 4)
+	someRank  = rapid.Int64Range(-2, 3)
+	someID    = rapid.Custom(func(t *rapid.T) string { return docID(rapid.IntRange(0, 11).Draw(t, "n")) })
+	someThing = rapid.Custom(func(t *rapid.T) *Thing {
+		v := thing("", name(someText.Draw(t, "name")), code(someText.Draw(t, "code")), kind(someText.Draw(t, "kind")),
+			rank(someRank.Draw(t, "rank")), words(someTexts.Draw(t, "words")...), logins(rapid.SliceOfN(someText, 0, 1).Draw(t, "logins")...))
+		if rapid.Bool().Draw(t, "seen") {
+			v.Seen = epoch
+		}
+		return v
+	})
+)
+
+func someFilter(depth int) *rapid.Generator[docstore.Filter] {
+	return rapid.Custom(func(t *rapid.T) docstore.Filter {
+		ops := 5
+		if depth > 0 {
+			ops = 7
+		}
+		textIndex := rapid.SampledFrom([]string{"name", "code", "kind", "words", "logins"})
+		switch rapid.IntRange(0, ops).Draw(t, "op") {
+		case 0:
+			return docstore.Filter{}
+		case 1:
+			return docstore.ID(rapid.SliceOfN(someID, 0, 3).Draw(t, "ids")...)
+		case 2:
+			f := docstore.Filter{Op: docstore.OpIn, Index: textIndex.Draw(t, "index")}
+			for _, s := range someTexts.Draw(t, "values") {
+				f.Values = append(f.Values, docstore.Text(s))
+			}
+			return f
+		case 3:
+			return docstore.Prefix(textIndex.Draw(t, "index"), someText.Draw(t, "prefix"))
+		case 4:
+			f := docstore.Filter{Op: docstore.OpRange, Index: "rank"}
+			if rapid.Bool().Draw(t, "from") {
+				v := docstore.Number(someRank.Draw(t, "from"))
+				f.From = &v
+			}
+			if rapid.Bool().Draw(t, "to") {
+				v := docstore.Number(someRank.Draw(t, "to"))
+				f.To = &v
+			}
+			return f
+		case 5:
+			return docstore.From("name", docstore.Text(someText.Draw(t, "from")))
+		case 6:
+			return docstore.And(rapid.SliceOfN(someFilter(depth-1), 0, 3).Draw(t, "and")...)
+		default:
+			return docstore.Or(rapid.SliceOfN(someFilter(depth-1), 0, 3).Draw(t, "or")...)
+		}
+	})
+}
+
+// model is what one tenant should hold.
+type model map[string]*Thing
+
+func (m model) clone() model {
+	c := model{}
+	for id, v := range m {
+		c[id] = v.clone()
+	}
+	return c
+}
+
+// put stores v and reports whether a unique value of it is taken.
+func (m model) put(v *Thing) (taken bool) {
+	for id, other := range m {
+		if id == v.ID {
+			continue
+		}
+		if v.Code != "" && other.Code == v.Code {
+			return true
+		}
+		for _, s := range listOf(v, "logins") {
+			if slices.Contains(other.Logins, s) {
+				return true
+			}
+		}
+	}
+	m[v.ID] = v.clone()
+	return false
+}
+
+func (m model) selected(f docstore.Filter) []*Thing {
+	var list []*Thing
+	for _, v := range m {
+		if matches(f, v) {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// randomOperations runs random transactions and queries against the engine and the model. Each run of rapid is a tenant.
+func randomOperations(t *testing.T, s *suite) {
+	f := s.open(t)
+	var tenants atomic.Int64
+	rapid.Check(t, func(rt *rapid.T) {
+		ctx := request.With(t.Context(), request.Info{Tenant: fmt.Sprint("tenant", tenants.Add(1))})
+		is := model{}
+		rt.Repeat(map[string]func(*rapid.T){
+			"write": func(rt *rapid.T) {
+				next := is.clone()
+				fail := rapid.IntRange(0, 9).Draw(rt, "fail") == 0
+				type step struct {
+					op string
+					v  *Thing
+				}
+				var steps []step
+				for range rapid.IntRange(1, 4).Draw(rt, "steps") {
+					v := someThing.Draw(rt, "thing")
+					v.ID = someID.Draw(rt, "id")
+					steps = append(steps, step{rapid.SampledFrom([]string{"put", "put", "delete"}).Draw(rt, "op"), v})
+				}
+				duplicate := false
+				for _, st := range steps {
+					if st.op == "delete" {
+						delete(next, st.v.ID)
+					} else if duplicate = next.put(st.v); duplicate {
+						break
+					}
+				}
+				err := f.write(ctx, func(tx *docstore.Tx) error {
+					for _, st := range steps {
+						docs, err := f.things.FindMany(ctx, tx, []string{st.v.ID})
+						if err != nil {
+							return err
+						}
+						v := st.v.clone()
+						switch {
+						case len(docs) == 0 && st.op == "put":
+							_, err = f.things.Insert(ctx, tx, v)
+						case len(docs) > 0:
+							var old *Thing
+							if old, err = f.things.Load(ctx, tx, v.ID); err != nil {
+								return err
+							}
+							if st.op == "delete" {
+								err = f.things.Delete(ctx, tx, old)
+							} else {
+								v.Meta = old.Meta
+								_, err = f.things.Replace(ctx, tx, v)
+							}
+						}
+						if err != nil {
+							return err
+						}
+					}
+					if fail {
+						return errStop
+					}
+					return nil
+				})
+				var dup *docstore.DuplicateError
+				switch {
+				case duplicate:
+					if !errors.As(err, &dup) {
+						rt.Fatalf("a taken value was accepted: %v", err)
+					}
+				case fail:
+					if !errors.Is(err, errStop) {
+						rt.Fatal(err)
+					}
+				case err != nil:
+					rt.Fatal(err)
+				default:
+					is = next
+				}
+			},
+			"delete where": func(rt *rapid.T) {
+				filter := someFilter(1).Draw(rt, "filter")
+				if err := f.write(ctx, func(tx *docstore.Tx) error { return f.things.DeleteWhere(ctx, tx, filter, nil) }); err != nil {
+					rt.Fatal(err)
+				}
+				for _, v := range is.selected(filter) {
+					delete(is, v.ID)
+				}
+			},
+			"": func(rt *rapid.T) {
+				filter := someFilter(2).Draw(rt, "filter")
+				sort := rapid.SampledFrom(mixedOrders).Draw(rt, "sort")
+				want := sortedIDs(is.selected(filter), sort)
+				q := docstore.Query{Filter: filter, Sort: sort, Limit: rapid.IntRange(1, 5).Draw(rt, "limit"), Count: true}
+				got := []string{}
+				for {
+					page, err := f.things.Page(ctx, f.Store, q)
+					if err != nil {
+						rt.Fatal(err)
+					}
+					if page.Total != int64(len(want)) {
+						rt.Fatalf("total %d, want %d", page.Total, len(want))
+					}
+					for i := range page.Docs {
+						got = append(got, page.Docs[i].ID)
+					}
+					if q.After = page.Next; q.After == "" {
+						break
+					}
+				}
+				if !slices.Equal(want, got) {
+					rt.Fatalf("got %v, want %v", got, want)
+				}
+			},
+		})
+	})
+	f.check(t)
+}

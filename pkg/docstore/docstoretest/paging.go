@@ -1,0 +1,182 @@
+package docstoretest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+var pagingCases = []testCase{
+	{name: "paging/numbers and totals", run: pageNumbers},
+	{name: "paging/walks cut at every position while others write", run: walkWhileOthersWrite},
+	{name: "paging/after the last one seen is gone", run: walkPastDeleted},
+	{name: "paging/a token of another query", run: foreignToken},
+	{name: "paging/each while others write", run: eachWhileOthersWrite},
+}
+
+// walk reads page after page by token.
+func (f *fixture) walk(t *testing.T, ctx context.Context, q docstore.Query) []string {
+	t.Helper()
+	all := []string{}
+	for {
+		ids, page := f.page(t, ctx, q)
+		require.LessOrEqual(t, len(ids), q.Limit)
+		all = append(all, ids...)
+		if page.Next == "" {
+			return all
+		}
+		require.Len(t, ids, q.Limit, "only the last page is short")
+		q.After = page.Next
+	}
+}
+
+func (f *fixture) names(t *testing.T, ctx context.Context, sort ...docstore.Order) []string {
+	t.Helper()
+	_, page := f.page(t, ctx, docstore.Query{Sort: sort, Limit: 1000})
+	names := []string{}
+	for i := range page.Docs {
+		v, err := page.Docs[i].Value()
+		require.NoError(t, err)
+		names = append(names, v.Name)
+	}
+	return names
+}
+
+func pageNumbers(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	var all []*Thing
+	for i := range 23 {
+		all = append(all, thing(docID(i), rank(int64(i/3)), words("all", fmt.Sprint("w", i%2))))
+	}
+	f.insert(t, ctx, all...)
+	for _, filter := range []docstore.Filter{{}, docstore.Eq("words", docstore.Text("w1")), docstore.From("rank", docstore.Number(2))} {
+		want := f.ids(t, ctx, filter, desc("rank"))
+		for offset := 0; offset <= len(want)+2; offset++ {
+			q := docstore.Query{Filter: filter, Sort: []docstore.Order{desc("rank")}, Limit: 5, Offset: offset, Count: true}
+			ids, page := f.page(t, ctx, q)
+			first, last := min(offset, len(want)), min(offset+5, len(want))
+			require.Equal(t, want[first:last], ids, "offset %d", offset)
+			require.EqualValues(t, len(want), page.Total, "the total is that of the whole list, past its end too")
+			require.Equal(t, last < len(want), page.Next != "", "a token while more follows")
+		}
+	}
+	_, page := f.page(t, ctx, docstore.Query{Limit: 5})
+	require.EqualValues(t, -1, page.Total, "not counted unless asked")
+}
+
+// walkWhileOthersWrite: whatever is there from the walk's begin to its end is seen exactly once, and nothing is seen twice.
+func walkWhileOthersWrite(t *testing.T, s *suite) {
+	for _, sort := range [][]docstore.Order{nil, {asc("name")}, {desc("name")}, {desc("rank"), asc("name")}} {
+		t.Run(fmt.Sprint(sort), func(t *testing.T) {
+			t.Parallel()
+			f, ctx := s.open(t), in(t, "t1")
+			const n = 9
+			for limit := 1; limit <= n; limit++ {
+				require.NoError(t, f.write(ctx, func(tx *docstore.Tx) error {
+					return f.things.DeleteWhere(ctx, tx, docstore.Filter{}, nil)
+				}))
+				for i := range n {
+					f.insert(t, ctx, thing(docID(i*10), name(fmt.Sprint(i/2)), rank(int64(i%3))))
+				}
+				stays := map[string]bool{"d010": true, "d030": true, "d040": true, "d060": true, "d070": true}
+				goes := []string{"d000", "d080", "d020", "d050"}
+				seen := map[string]int{}
+				q := docstore.Query{Sort: sort, Limit: limit}
+				for cut := 0; ; cut++ {
+					ids, page := f.page(t, ctx, q)
+					for _, id := range ids {
+						seen[id]++
+					}
+					if page.Next == "" {
+						break
+					}
+					q.After = page.Next
+					if cut < len(goes) {
+						require.NoError(t, f.delete(ctx, goes[cut]))
+						id := docID(cut*10 + 5)
+						f.insert(t, ctx, thing(id, name(fmt.Sprint(4-cut)), rank(int64(cut))))
+					}
+				}
+				for id, times := range seen {
+					require.Equal(t, 1, times, "%s repeated, by %d", id, limit)
+				}
+				for id := range stays {
+					require.Equal(t, 1, seen[id], "%s skipped, by %d", id, limit)
+				}
+			}
+		})
+	}
+}
+
+func walkPastDeleted(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	for i := range 6 {
+		f.insert(t, ctx, thing(docID(i), name("same")))
+	}
+	q := docstore.Query{Sort: []docstore.Order{asc("name")}, Limit: 2}
+	ids, page := f.page(t, ctx, q)
+	require.Equal(t, []string{"d000", "d001"}, ids)
+	require.NoError(t, f.delete(ctx, "d001"))
+	require.NoError(t, f.delete(ctx, "d002"))
+	q.After = page.Next
+	require.Equal(t, []string{"d003", "d004", "d005"}, f.walk(t, ctx, q))
+}
+
+func foreignToken(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	f.insert(t, ctx, thing("a", name("n")), thing("b", name("n")), thing("c", name("n")))
+	q := docstore.Query{Filter: docstore.Eq("name", docstore.Text("n")), Sort: []docstore.Order{asc("rank")}, Limit: 1}
+	_, page := f.page(t, ctx, q)
+	q.After = page.Next
+
+	otherFilter, otherSort, otherDirection, noSort, garbage := q, q, q, q, q
+	otherFilter.Filter = docstore.Eq("name", docstore.Text("m"))
+	otherSort.Sort = []docstore.Order{asc("seen")}
+	otherDirection.Sort = []docstore.Order{desc("rank")}
+	noSort.Sort = nil
+	garbage.After = "?" + page.Next
+	for _, bad := range []docstore.Query{otherFilter, otherSort, otherDirection, noSort, garbage} {
+		_, err := f.things.Page(ctx, f.Store, bad)
+		require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err), "%+v", bad)
+	}
+	ids, _ := f.page(t, ctx, q)
+	require.Equal(t, []string{"b"}, ids)
+}
+
+func eachWhileOthersWrite(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	const n = 700 // more than the page that Each reads at a time
+	var all []*Thing
+	for i := range n {
+		all = append(all, thing(docID(i), words("w")))
+	}
+	f.insert(t, ctx, all...)
+	var got []string
+	err := f.things.Each(ctx, f.Store, docstore.Eq("words", docstore.Text("w")), func(d docstore.Doc[Thing]) error {
+		got = append(got, d.ID)
+		if i := len(got); i%100 == 1 {
+			if err := f.delete(ctx, d.ID); err != nil { // seen, then gone
+				return err
+			}
+			return f.tryInsert(ctx, thing(fmt.Sprintf("e%03d", i), words("w"))) // behind all others
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	require.True(t, slices.IsSorted(got))
+	require.Equal(t, len(got), len(slices.Compact(slices.Clone(got))))
+	for _, v := range all {
+		require.Contains(t, got, v.ID)
+	}
+	stop := fmt.Errorf("stop")
+	calls := 0
+	err = f.things.Each(ctx, f.Store, docstore.Filter{}, func(docstore.Doc[Thing]) error { calls++; return stop })
+	require.ErrorIs(t, err, stop)
+	require.Equal(t, 1, calls)
+}

@@ -1,0 +1,249 @@
+package docstoretest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+var transactionCases = []testCase{
+	{name: "transactions/an error leaves nothing", run: rollback, needs: []Feature{Transactions}},
+	{name: "transactions/a panic is an error and leaves nothing", run: rollbackOnPanic, needs: []Feature{Transactions}},
+	{name: "transactions/a swallowed duplicate does not commit", run: swallowedDuplicate, needs: []Feature{Transactions}},
+	{name: "transactions/a batch is all or nothing", run: batch, needs: []Feature{Transactions}},
+	{name: "transactions/read their own writes", run: ownWrites},
+	{name: "transactions/nobody sees a part", run: noPartialReads, needs: []Feature{Transactions}},
+	{name: "transactions/failing beside others", run: failingBesideOthers, needs: []Feature{Transactions}},
+}
+
+// doomed does some of everything, to be undone.
+func (f *fixture) doomed(t *testing.T, tx *docstore.Tx) {
+	t.Helper()
+	ctx := in(t, "t1")
+	_, err := f.things.Insert(ctx, tx, thing("new", code("new"), words("w"), logins("l")))
+	require.NoError(t, err)
+	v, err := f.things.Load(ctx, tx, "old")
+	require.NoError(t, err)
+	v.Words, v.Code = []string{"w"}, "changed"
+	_, err = f.things.Replace(ctx, tx, v)
+	require.NoError(t, err)
+	gone, err := f.things.Load(ctx, tx, "gone")
+	require.NoError(t, err)
+	require.NoError(t, f.things.Delete(ctx, tx, gone))
+	require.NoError(t, tx.Append(ctx, docstore.Message{ID: "m", Subject: "s", Record: "r", Payload: []byte("{}")}))
+}
+
+func (f *fixture) requireUndone(t *testing.T) {
+	t.Helper()
+	ctx := in(t, "t1")
+	require.Equal(t, []string{"gone", "old"}, f.ids(t, ctx, docstore.Filter{}))
+	require.Equal(t, []string{"gone"}, f.ids(t, ctx, docstore.Eq("words", docstore.Text("w"))))
+	require.Empty(t, f.ids(t, ctx, docstore.Eq("logins", docstore.Text("l"))))
+	require.EqualValues(t, 1, f.get(t, ctx, "old").Version)
+	backlog, err := f.Backlog(ctx)
+	require.NoError(t, err)
+	require.Zero(t, backlog, "no event of what did not happen")
+	f.check(t)
+	require.NoError(t, f.tryInsert(ctx, thing("next", code("new"), logins("l"))), "unique values are free again")
+}
+
+func rollback(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	f.insert(t, ctx, thing("old", code("old")), thing("gone", words("w")))
+	err := f.write(ctx, func(tx *docstore.Tx) error {
+		f.doomed(t, tx)
+		return errStop
+	})
+	require.Equal(t, errStop, err, "the function's error comes back as it is")
+	refusal := apperr.Invalid("body.name", "is bad")
+	err = f.write(ctx, func(tx *docstore.Tx) error {
+		f.doomed(t, tx)
+		return refusal
+	})
+	require.Equal(t, error(refusal), err)
+	f.requireUndone(t)
+}
+
+func rollbackOnPanic(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	f.insert(t, ctx, thing("old", code("old")), thing("gone", words("w")))
+	require.NotPanics(t, func() {
+		err := f.write(ctx, func(tx *docstore.Tx) error {
+			f.doomed(t, tx)
+			var nothing map[string]int
+			nothing["boom"] = 1
+			return nil
+		})
+		require.Error(t, err)
+		require.Equal(t, apperr.Internal, apperr.KindOf(err))
+	})
+	f.requireUndone(t)
+}
+
+func swallowedDuplicate(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	f.insert(t, ctx, thing("a", logins("l")))
+	err := f.write(ctx, func(tx *docstore.Tx) error {
+		if _, err := f.things.Insert(ctx, tx, thing("b", words("w"))); err != nil {
+			return err
+		}
+		_, _ = f.things.Insert(ctx, tx, thing("c", words("w"), logins("l")))
+		return nil
+	})
+	require.Error(t, err, "half of an insert must not be committed")
+	require.Equal(t, []string{"a"}, f.ids(t, ctx, docstore.Filter{}))
+	require.Empty(t, f.ids(t, ctx, docstore.Eq("words", docstore.Text("w"))))
+	f.check(t)
+}
+
+func batch(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	f.insert(t, ctx, thing("taken", logins("l500")))
+	var all []*Thing
+	for i := range 1000 {
+		all = append(all, thing(docID(i), code(docID(i)), logins(fmt.Sprint("l", i)), words("w", docID(i))))
+	}
+	requireDuplicate(t, f.tryInsert(ctx, all...), "logins")
+	require.Equal(t, []string{"taken"}, f.ids(t, ctx, docstore.Filter{}))
+	all[500].Logins = nil
+	f.insert(t, ctx, all...)
+	n, err := f.things.Count(ctx, f.Store, docstore.Eq("words", docstore.Text("w")))
+	require.NoError(t, err)
+	require.EqualValues(t, 1000, n)
+	f.check(t)
+}
+
+func ownWrites(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	f.insert(t, ctx, thing("a", rank(1)))
+	require.NoError(t, f.write(ctx, func(tx *docstore.Tx) error {
+		for want := int64(1); want <= 3; want++ {
+			v, err := f.things.Load(ctx, tx, "a")
+			if err != nil {
+				return err
+			}
+			require.Equal(t, want, v.Rank)
+			v.Rank++
+			if _, err := f.things.Replace(ctx, tx, v); err != nil {
+				return err
+			}
+		}
+		if _, err := f.things.Insert(ctx, tx, thing("b")); err != nil {
+			return err
+		}
+		if _, err := f.things.Find(ctx, tx, "b"); err != nil {
+			return err
+		}
+		b, err := f.things.Load(ctx, tx, "b")
+		if err != nil {
+			return err
+		}
+		if err := f.things.Delete(ctx, tx, b); err != nil {
+			return err
+		}
+		_, err = f.things.Find(ctx, tx, "b")
+		require.Equal(t, apperr.NotFound, apperr.KindOf(err))
+		return nil
+	}))
+	require.EqualValues(t, 4, f.get(t, ctx, "a").Rank)
+	require.EqualValues(t, 4, f.get(t, ctx, "a").Version)
+}
+
+// noPartialReads: two documents always change together; a page shows both as they were, or both as they are.
+func noPartialReads(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	f.insert(t, ctx, thing("a", words("pair")), thing("b", words("pair")))
+	const rounds = 50
+	done := make(chan error, 1)
+	go func() {
+		done <- func() error {
+			for range rounds {
+				err := f.write(ctx, func(tx *docstore.Tx) error {
+					for _, id := range []string{"a", "b"} {
+						v, err := f.things.Load(ctx, tx, id)
+						if err != nil {
+							return err
+						}
+						v.Rank++
+						if _, err := f.things.Replace(ctx, tx, v); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		}()
+	}()
+	for writing := true; writing; {
+		select {
+		case err := <-done:
+			require.NoError(t, err)
+			writing = false
+		default:
+		}
+		for _, filter := range []docstore.Filter{{}, docstore.Eq("words", docstore.Text("pair")), docstore.ID("a", "b")} {
+			_, page := f.page(t, ctx, docstore.Query{Filter: filter, Limit: 2})
+			require.Len(t, page.Docs, 2)
+			a, err := page.Docs[0].Value()
+			require.NoError(t, err)
+			b, err := page.Docs[1].Value()
+			require.NoError(t, err)
+			require.Equal(t, a.Rank, b.Rank)
+		}
+	}
+	require.EqualValues(t, rounds, f.get(t, ctx, "a").Rank)
+}
+
+// failingBesideOthers: an engine may commit several callers together; one that fails must not take others with it.
+func failingBesideOthers(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	const n = 60
+	errs := together(n, func(i int) error {
+		return f.write(ctx, func(tx *docstore.Tx) error {
+			if _, err := f.things.Insert(ctx, tx, thing(docID(i), words("w"), logins(docID(i)))); err != nil {
+				return err
+			}
+			if err := tx.Append(ctx, docstore.Message{ID: docID(i), Subject: "s", Record: docID(i)}); err != nil {
+				return err
+			}
+			switch i % 6 {
+			case 1:
+				return errStop
+			case 3:
+				panic("boom")
+			case 5:
+				_, err := f.things.Insert(ctx, tx, thing(docID(i)))
+				return err
+			}
+			return nil
+		})
+	})
+	var want []string
+	for i, err := range errs {
+		switch i % 6 {
+		case 1:
+			require.Equal(t, errStop, err)
+		case 3:
+			require.Error(t, err)
+		case 5:
+			requireDuplicate(t, err, "")
+		default:
+			require.NoError(t, err)
+			want = append(want, docID(i))
+		}
+	}
+	require.Equal(t, want, f.ids(t, ctx, docstore.Filter{}))
+	require.Equal(t, want, f.ids(t, ctx, docstore.Eq("words", docstore.Text("w"))))
+	pending, err := f.Pending(ctx, 1000)
+	require.NoError(t, err)
+	require.Len(t, pending, len(want))
+	f.check(t)
+}

@@ -1,0 +1,320 @@
+package docstoretest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+var writeCases = []testCase{
+	{name: "write/versions and times", run: versionsAndTimes},
+	{name: "write/an unchanged document is left alone", run: unchanged},
+	{name: "write/previous and changed", run: previousAndChanged},
+	{name: "write/If-Match", run: ifMatch},
+	{name: "write/what is not there", run: writeMissing},
+	{name: "write/a stale version", run: staleVersion},
+	{name: "write/delete where", run: deleteWhere},
+	{name: "write/dry run", run: dryRun, needs: []Feature{Transactions}},
+	{name: "write/on commit", run: onCommit, needs: []Feature{Transactions}},
+	{name: "write/due", run: due},
+	{name: "write/numbers from a sequence", run: reserve},
+	{name: "write/new ids", run: newIDs},
+}
+
+func versionsAndTimes(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	f.insert(t, ctx, thing("a"))
+	a := f.get(t, ctx, "a")
+	require.Equal(t, docstore.Meta{ID: "a", TenantID: "t1", Version: 1, TimeCreated: epoch, TimeModified: epoch}, a.Meta)
+	for i := range 3 {
+		f.clock.advance(time.Minute)
+		require.NoError(t, f.change(ctx, "a", func(v *Thing) { v.Rank++ }))
+		a = f.get(t, ctx, "a")
+		require.EqualValues(t, i+2, a.Version)
+		require.Equal(t, epoch, a.TimeCreated)
+		require.Equal(t, f.Now(), a.TimeModified)
+	}
+	imported := thing("b")
+	imported.TimeCreated = epoch.Add(-24 * time.Hour)
+	f.insert(t, ctx, imported)
+	require.Equal(t, imported.TimeCreated, f.get(t, ctx, "b").TimeCreated, "a given time is kept")
+}
+
+func unchanged(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	f.insert(t, ctx, thing("a", words("w")))
+	f.clock.advance(time.Minute)
+	d, err := docstore.Write(ctx, f.Store, func(tx *docstore.Tx) (docstore.Doc[Thing], error) {
+		v, err := f.things.Load(ctx, tx, "a")
+		if err != nil {
+			return docstore.Doc[Thing]{}, err
+		}
+		return f.things.Replace(ctx, tx, v)
+	})
+	require.NoError(t, err)
+	require.False(t, d.Changed())
+	require.Nil(t, d.Previous())
+	require.EqualValues(t, 1, d.Version)
+	require.Equal(t, epoch, f.get(t, ctx, "a").TimeModified)
+}
+
+func previousAndChanged(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	inserted, err := docstore.Write(ctx, f.Store, func(tx *docstore.Tx) (docstore.Doc[Thing], error) {
+		return f.things.Insert(ctx, tx, thing("a", name("old"), words("w"), rank(1)))
+	})
+	require.NoError(t, err)
+	require.True(t, inserted.Changed())
+	require.Nil(t, inserted.Previous())
+
+	f.clock.advance(time.Minute)
+	d, err := docstore.Write(ctx, f.Store, func(tx *docstore.Tx) (docstore.Doc[Thing], error) {
+		v, err := f.things.Load(ctx, tx, "a")
+		if err != nil {
+			return docstore.Doc[Thing]{}, err
+		}
+		v.Name, v.Words = "new", nil
+		return f.things.Replace(ctx, tx, v)
+	})
+	require.NoError(t, err)
+	require.True(t, d.Changed())
+	previous := d.Previous()
+	require.Len(t, previous, 2)
+	require.JSONEq(t, `"old"`, string(previous["name"]))
+	require.JSONEq(t, `["w"]`, string(previous["words"]))
+
+	body, err := d.JSON()
+	require.NoError(t, err)
+	stored, err := f.things.Find(ctx, f.Store, "a")
+	require.NoError(t, err)
+	storedBody, err := stored.JSON()
+	require.NoError(t, err)
+	require.JSONEq(t, string(body), string(storedBody), "what a write answers is what a read answers")
+}
+
+func ifMatch(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	f.insert(t, ctx, thing("a"), thing("b"))
+	expect := func(id string, version int64) context.Context {
+		return docstore.WithExpected(ctx, id, func(v int64) bool { return v == version })
+	}
+	change := func(v *Thing) { v.Rank++ }
+	require.Equal(t, apperr.VersionMismatch, apperr.KindOf(f.change(expect("a", 2), "a", change)))
+	require.Zero(t, f.get(t, ctx, "a").Rank)
+	require.NoError(t, f.change(expect("a", 1), "a", change))
+	require.Equal(t, apperr.VersionMismatch, apperr.KindOf(f.change(expect("a", 1), "a", change)))
+	require.NoError(t, f.change(expect("a", 9), "b", change), "it means one record only")
+	require.Equal(t, apperr.VersionMismatch, apperr.KindOf(f.delete(expect("a", 1), "a")))
+	require.NoError(t, f.delete(expect("a", 2), "a"))
+
+	part := &Part{Meta: docstore.Meta{ID: "b"}}
+	require.NoError(t, f.write(ctx, func(tx *docstore.Tx) error {
+		_, err := Parts.Insert(ctx, tx, part)
+		return err
+	}))
+	pctx := expect("b", 7)
+	require.NoError(t, f.write(pctx, func(tx *docstore.Tx) error {
+		_, err := Parts.Load(pctx, tx, "b")
+		return err
+	}), "If-Match never means a part")
+}
+
+func writeMissing(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	f.insert(t, ctx, thing("a"))
+	require.Equal(t, apperr.NotFound, apperr.KindOf(f.change(ctx, "b", func(*Thing) {})))
+	require.Equal(t, apperr.NotFound, apperr.KindOf(f.delete(ctx, "b")))
+	err := f.write(ctx, func(tx *docstore.Tx) error {
+		v, err := f.things.Load(ctx, tx, "a")
+		if err != nil {
+			return err
+		}
+		if err := f.things.Delete(ctx, tx, v); err != nil {
+			return err
+		}
+		v.Rank = 5
+		_, err = f.things.Replace(ctx, tx, v)
+		return err
+	})
+	require.Equal(t, apperr.NotFound, apperr.KindOf(err), "deleted in the same transaction")
+}
+
+func staleVersion(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	f.insert(t, ctx, thing("a"))
+	require.NoError(t, f.change(ctx, "a", func(v *Thing) { v.Rank = 1 }))
+	for _, version := range []int64{1, 3} {
+		err := f.engine.Write(ctx, func(tx docstore.EngineTx) error {
+			return tx.Delete(ctx, f.things.Def(), "t1", "a", version)
+		})
+		var stale *docstore.VersionError
+		require.ErrorAs(t, err, &stale)
+		require.EqualValues(t, 2, stale.Current)
+	}
+	f.get(t, ctx, "a")
+}
+
+func deleteWhere(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	const n = 1100 // more than the page that DeleteWhere reads at a time, twice
+	var all []*Thing
+	for i := range n {
+		all = append(all, thing(fmt.Sprintf("d%04d", i), rank(int64(i%11)), words("w", fmt.Sprint("w", i%11))))
+	}
+	f.insert(t, ctx, all...)
+	var removed []string
+	require.NoError(t, f.write(ctx, func(tx *docstore.Tx) error {
+		removed = nil
+		return f.things.DeleteWhere(ctx, tx, docstore.From("rank", docstore.Number(1)), func(d docstore.Doc[Thing]) error {
+			removed = append(removed, d.ID)
+			return nil
+		})
+	}))
+	require.Len(t, removed, n/11*10)
+	require.Len(t, f.ids(t, ctx, docstore.Eq("words", docstore.Text("w"))), n/11)
+	require.Empty(t, f.ids(t, ctx, docstore.Eq("words", docstore.Text("w1"))))
+	require.ErrorIs(t, f.write(ctx, func(tx *docstore.Tx) error {
+		return f.things.DeleteWhere(ctx, tx, docstore.Filter{}, func(docstore.Doc[Thing]) error { return errStop })
+	}), errStop)
+	require.NoError(t, f.write(ctx, func(tx *docstore.Tx) error {
+		return f.things.DeleteWhere(ctx, tx, docstore.Or(), nil)
+	}), "nothing selected is no error")
+	f.check(t)
+}
+
+func dryRun(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	f.insert(t, ctx, thing("a", code("c"), words("w")))
+	dry := docstore.WithDryRun(ctx)
+	hooked := docstore.OnCommit(dry, func(*docstore.Tx, any) error { t.Error("a dry run commits nothing"); return nil })
+	d, err := docstore.Write(hooked, f.Store, func(tx *docstore.Tx) (docstore.Doc[Thing], error) {
+		v, err := f.things.Load(ctx, tx, "a")
+		if err != nil {
+			return docstore.Doc[Thing]{}, err
+		}
+		if err := f.things.Delete(ctx, tx, v); err != nil {
+			return docstore.Doc[Thing]{}, err
+		}
+		if err := tx.Append(ctx, docstore.Message{ID: "m", Subject: "s", Record: "r"}); err != nil {
+			return docstore.Doc[Thing]{}, err
+		}
+		return f.things.Insert(ctx, tx, thing("b", code("c"), words("w")))
+	})
+	require.NoError(t, err)
+	require.Equal(t, "b", d.ID, "it is answered as it would be")
+	require.Equal(t, []string{"a"}, f.ids(t, ctx, docstore.Eq("words", docstore.Text("w"))))
+	backlog, err := f.Backlog(ctx)
+	require.NoError(t, err)
+	require.Zero(t, backlog)
+	requireDuplicate(t, f.tryInsert(dry, thing("c", code("c"))), "code")
+	f.check(t)
+}
+
+func onCommit(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	hooked := docstore.OnCommit(ctx, func(tx *docstore.Tx, result any) error {
+		_, err := f.things.Insert(ctx, tx, thing("of "+result.(string)))
+		return err
+	})
+	insert := func(id string) error {
+		_, err := docstore.Write(hooked, f.Store, func(tx *docstore.Tx) (string, error) {
+			_, err := f.things.Insert(ctx, tx, thing(id))
+			return id, err
+		})
+		return err
+	}
+	require.NoError(t, insert("a"))
+	require.Equal(t, []string{"a", "of a"}, f.ids(t, ctx, docstore.Filter{}))
+	f.insert(t, ctx, thing("of b"))
+	requireDuplicate(t, insert("b"), "")
+	require.Equal(t, []string{"a", "of a", "of b"}, f.ids(t, ctx, docstore.Filter{}), "a failing hook undoes the write")
+	requireDuplicate(t, insert("a"), "")
+}
+
+func due(t *testing.T, s *suite) {
+	f := s.open(t)
+	t1, t2 := in(t, "t1"), in(t, "t2")
+	f.insert(t, t1, thing("a", until(epoch.Add(2*time.Second))), thing("b"), thing("c", until(epoch.Add(time.Millisecond))))
+	f.insert(t, t2, thing("d", until(epoch.Add(time.Second))))
+	list := func(limit int) []docstore.Ref {
+		t.Helper()
+		refs, err := f.things.Due(t.Context(), f.Store, limit)
+		require.NoError(t, err)
+		return refs
+	}
+	require.Empty(t, list(10))
+	f.clock.advance(time.Millisecond)
+	require.Equal(t, []docstore.Ref{{Tenant: "t1", ID: "c"}}, list(10), "at its very millisecond")
+	require.True(t, f.get(t, t1, "c").Over, "reads settle what is due")
+	require.False(t, f.get(t, t1, "a").Over)
+	f.clock.advance(2 * time.Second)
+	require.Equal(t, []docstore.Ref{{Tenant: "t1", ID: "c"}, {Tenant: "t2", ID: "d"}, {Tenant: "t1", ID: "a"}}, list(10), "of all tenants, the earliest first")
+	require.Len(t, list(2), 2)
+
+	require.NoError(t, f.change(t1, "c", func(v *Thing) { v.Over = true }))
+	require.NoError(t, f.change(t1, "a", func(v *Thing) { v.Until = f.Now().Add(time.Hour) }))
+	require.NoError(t, f.delete(t2, "d"))
+	require.Empty(t, list(10))
+}
+
+func reserve(t *testing.T, s *suite) {
+	f := s.open(t)
+	ctx := t.Context()
+	first, err := f.engine.Reserve(ctx, "other", 5)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, first)
+	const callers, each, size = 16, 8, 3
+	blocks := make(chan int64, callers*each)
+	allOf(t, callers, func(int) error {
+		for range each {
+			first, err := f.engine.Reserve(ctx, "seq", size)
+			if err != nil {
+				return err
+			}
+			blocks <- first
+		}
+		return nil
+	})
+	close(blocks)
+	seen := map[int64]bool{}
+	for first := range blocks {
+		require.GreaterOrEqual(t, first, int64(1))
+		for n := first; n < first+size; n++ {
+			require.False(t, seen[n], "%d twice", n)
+			seen[n] = true
+		}
+	}
+	first, err = f.engine.Reserve(ctx, "other", 1)
+	require.NoError(t, err)
+	require.EqualValues(t, 6, first, "sequences are apart")
+}
+
+func newIDs(t *testing.T, s *suite) {
+	f := s.open(t)
+	ids := make(chan string, 8*300)
+	allOf(t, 8, func(int) error {
+		for range 3 {
+			list, err := f.NewIDs(t.Context(), 100)
+			if err != nil {
+				return err
+			}
+			for _, id := range list {
+				ids <- id
+			}
+		}
+		return nil
+	})
+	close(ids)
+	seen := map[string]bool{}
+	for id := range ids {
+		require.Regexp(t, `^[1-9][0-9]*$`, id)
+		require.False(t, seen[id], "%s twice", id)
+		seen[id] = true
+	}
+}
