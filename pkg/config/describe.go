@@ -1,0 +1,94 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Setting is one key of a configuration, for people to read.
+type Setting struct {
+	Key     string // nats.url
+	Env     string // IDP_NATS_URL
+	Flag    string // --nats-url; empty for a secret
+	Value   string // what it is; a secret's mask
+	Default string // what it would be if no layer said anything
+	Doc     string
+}
+
+// Describe lists a configuration's settings, in the order of its fields. Both arguments are pointers to structs of one type.
+func Describe(cfg, defaults any) []Setting {
+	now, before := reflect.ValueOf(cfg).Elem(), reflect.ValueOf(defaults).Elem()
+	s := schemaOf(now.Type())
+	settings := make([]Setting, 0, len(s.fields))
+	for _, f := range s.fields {
+		setting := Setting{Key: f.key, Env: f.env, Value: show(f.value(now)), Default: show(f.value(before)), Doc: f.doc}
+		if f.flag != "" {
+			setting.Flag = "--" + f.flag
+		}
+		settings = append(settings, setting)
+	}
+	return settings
+}
+
+// Usage is the text for --help. Its argument is a pointer to a struct that holds the defaults.
+func Usage(program string, defaults any) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `%s is configured by a YAML file, environment variables and flags, later ones winning. Any variable's value may also
+come from a file that the variable with %s behind its name points to. Secrets have no flags.
+
+  --config, %s
+        the YAML file
+`, program, fileSuffix, fileEnv)
+	for _, s := range Describe(defaults, defaults) {
+		names := s.Env
+		if s.Flag != "" {
+			names = s.Flag + ", " + s.Env
+		}
+		fmt.Fprintf(&b, "  %s\n        %s", names, s.Doc)
+		if s.Default != "" {
+			fmt.Fprintf(&b, " (default %s)", s.Default)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// show writes a value so that decode would read it back; the mask for a secret.
+func show(v reflect.Value) string {
+	switch v.Kind() {
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.String {
+			items := make([]string, v.Len())
+			for i := range items {
+				items[i] = v.Index(i).String()
+			}
+			return strings.Join(items, ",")
+		}
+	case reflect.Map:
+		var pairs []string
+		for entry := v.MapRange(); entry.Next(); {
+			pairs = append(pairs, entry.Key().String()+"="+entry.Value().String())
+		}
+		slices.Sort(pairs)
+		return strings.Join(pairs, ",")
+	}
+	if d, ok := v.Interface().(time.Duration); ok {
+		return shortDuration(d)
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+// shortDuration leaves out the zeros of 1h0m0s.
+func shortDuration(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
