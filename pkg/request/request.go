@@ -15,6 +15,7 @@ type Info struct {
 	Tenant        string // the tenant whose records are meant; empty only where no credential is needed
 	Actor         string // the token's subject; "system" for work that no request asked for
 	PayloadOrigin string // X-Payload-Origin, opaque
+	Operation     string // the operation's id, for logs
 }
 
 type key struct{}

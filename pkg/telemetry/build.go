@@ -1,0 +1,33 @@
+package telemetry
+
+import "runtime/debug"
+
+// Build says what a program was made of.
+type Build struct {
+	Module   string `json:"module"`   // the main module's path
+	Version  string `json:"version"`  // the main module's version; (devel) for one that is none
+	Go       string `json:"go"`       // the toolchain
+	Revision string `json:"revision"` // the commit; empty where the build had no repository
+	Time     string `json:"time"`     // of the commit, RFC 3339
+	Modified bool   `json:"modified"` // the working tree was not the commit's
+}
+
+// ReadBuild reads the running program's own.
+func ReadBuild() Build {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return Build{}
+	}
+	b := Build{Module: info.Main.Path, Version: info.Main.Version, Go: info.GoVersion}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Revision = s.Value
+		case "vcs.time":
+			b.Time = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	return b
+}

@@ -1,0 +1,110 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/idplatform/idplatform/pkg/request"
+)
+
+// Format is how log lines are written.
+type Format string
+
+// The formats. The zero Format is JSON.
+const (
+	JSON Format = "json"
+	Text Format = "text"
+)
+
+// UnmarshalText reads a configured format.
+func (f *Format) UnmarshalText(text []byte) error {
+	switch format := Format(text); format {
+	case JSON, Text:
+		*f = format
+		return nil
+	}
+	return errors.New("must be json or text")
+}
+
+// NewLogger logs to w. Lines logged with a context have the request's id, tenant and operation, and the trace's and span's ids, where
+// the context has them.
+func NewLogger(w io.Writer, level slog.Level, format Format) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
+	if format == Text {
+		return slog.New(WithContext(slog.NewTextHandler(w, options)))
+	}
+	return slog.New(WithContext(slog.NewJSONHandler(w, options)))
+}
+
+// WithContext adds what NewLogger says to the lines of any handler.
+func WithContext(h slog.Handler) slog.Handler { return &handler{Handler: h, root: h} }
+
+// handler adds attributes from the context at the top of each line, whatever groups the logger has open: they are added to root,
+// from before the first group, and what came after is done again.
+type handler struct {
+	slog.Handler
+	root  slog.Handler
+	later []func(slog.Handler) slog.Handler // from the first group on
+}
+
+func (h *handler) Handle(ctx context.Context, r slog.Record) error {
+	var buffer [5]slog.Attr
+	attrs := contextAttrs(ctx, buffer[:0])
+	if len(h.later) == 0 {
+		r = r.Clone()
+		r.AddAttrs(attrs...)
+		return h.Handler.Handle(ctx, r)
+	}
+	if len(attrs) == 0 {
+		return h.Handler.Handle(ctx, r)
+	}
+	full := h.root.WithAttrs(attrs)
+	for _, again := range h.later {
+		full = again(full)
+	}
+	return full.Handle(ctx, r)
+}
+
+func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	if len(attrs) == 0 {
+		return h
+	}
+	return h.with(func(inner slog.Handler) slog.Handler { return inner.WithAttrs(attrs) }, len(h.later) > 0)
+}
+
+func (h *handler) WithGroup(name string) slog.Handler {
+	if name == "" {
+		return h
+	}
+	return h.with(func(inner slog.Handler) slog.Handler { return inner.WithGroup(name) }, true)
+}
+
+func (h *handler) with(change func(slog.Handler) slog.Handler, inGroup bool) slog.Handler {
+	if !inGroup {
+		return WithContext(change(h.Handler))
+	}
+	later := append(h.later[:len(h.later):len(h.later)], change)
+	return &handler{change(h.Handler), h.root, later}
+}
+
+func contextAttrs(ctx context.Context, attrs []slog.Attr) []slog.Attr {
+	if ctx == nil {
+		return attrs
+	}
+	info := request.From(ctx)
+	for _, a := range [...]struct{ key, value string }{
+		{"request_id", info.ID}, {"tenant", info.Tenant}, {"operation", info.Operation},
+	} {
+		if a.value != "" {
+			attrs = append(attrs, slog.String(a.key, a.value))
+		}
+	}
+	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
+		attrs = append(attrs, slog.String("trace_id", span.TraceID().String()), slog.String("span_id", span.SpanID().String()))
+	}
+	return attrs
+}
