@@ -1,0 +1,124 @@
+// Package password hashes passwords, checks them against hashes of this and other systems, and says which ones are too weak.
+package password
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+)
+
+// Config says how passwords are hashed. Zero members take the default, which for the first three is OWASP's for argon2id.
+type Config struct {
+	Memory        uint32 // KiB of one hash; 19456
+	Iterations    uint32 // 2
+	Parallelism   uint8  // threads of one hash; 1
+	MaxConcurrent int    // hashes at a time, each with its Memory; the number of processors
+	MaxWaiting    int    // callers that wait for their turn; more are refused; 128
+}
+
+// Hasher hashes and verifies, with the memory and processor time that the configuration allows. It is safe for concurrent use.
+type Hasher struct {
+	params argon2Params
+	limit  int64 // callers at a time, running and waiting
+
+	memory      *semaphore.Weighted // KiB
+	memoryLimit int64
+	concurrent  int
+	callers     atomic.Int64
+}
+
+// New makes a Hasher. It refuses parameters that ParseHash would.
+func New(c Config) (*Hasher, error) {
+	c.Memory = orDefault(c.Memory, 19456)
+	c.Iterations = orDefault(c.Iterations, 2)
+	c.Parallelism = orDefault(c.Parallelism, 1)
+	c.MaxConcurrent = orDefault(c.MaxConcurrent, runtime.GOMAXPROCS(0))
+	c.MaxWaiting = orDefault(c.MaxWaiting, 128)
+	params := argon2Params{c.Memory, c.Iterations, c.Parallelism}
+	if err := params.check(); err != nil {
+		return nil, fmt.Errorf("password hashing: the configured cost %w", err)
+	}
+	if c.MaxConcurrent < 0 || c.MaxWaiting < 0 {
+		return nil, fmt.Errorf("password hashing: the numbers of hashes at a time and waiting must not be negative")
+	}
+	memory := int64(c.MaxConcurrent) * int64(c.Memory)
+	return &Hasher{
+		params: params, limit: int64(c.MaxConcurrent) + int64(c.MaxWaiting),
+		memory: semaphore.NewWeighted(memory), memoryLimit: memory, concurrent: c.MaxConcurrent,
+	}, nil
+}
+
+func orDefault[T comparable](v, otherwise T) T {
+	var zero T
+	if v == zero {
+		return otherwise
+	}
+	return v
+}
+
+// Concurrency is how many hashes are made at a time: more callers only wait.
+func (h *Hasher) Concurrency() int { return h.concurrent }
+
+// Hash makes the PHC string of a password: argon2id with a random salt. The password counts as the bytes that it is; nothing is
+// normalised. apperr.Unavailable if too many callers wait or ctx ends before its turn.
+func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
+	salt := make([]byte, argon2SaltSize)
+	if _, err := rand.Read(salt); err != nil {
+		return "", fmt.Errorf("make a salt: %w", err)
+	}
+	var text string
+	err := h.run(ctx, int64(h.params.memory), func() { text = newArgon2id(h.params, salt, password).String() })
+	return text, err
+}
+
+// Verify reports whether password is the one that was hashed and, if so, whether Hash should make a new hash of it because this
+// one is of another algorithm or cost. An error is apperr.Unavailable as with Hash, or a stored hash that ParseHash refuses.
+func (h *Hasher) Verify(ctx context.Context, stored, password string) (ok, rehash bool, err error) {
+	parsed, err := parse(stored)
+	if err != nil {
+		return false, false, fmt.Errorf("a stored password hash %w", err)
+	}
+	err = h.run(ctx, parsed.memory(), func() { ok = parsed.match(password) })
+	return ok, ok && !h.isCurrent(parsed), err
+}
+
+// Dummy takes as long as Verify with a hash that Hash made: for users who do not exist, so that nobody can tell.
+func (h *Hasher) Dummy(ctx context.Context, password string) error {
+	return h.run(ctx, int64(h.params.memory), func() { newArgon2id(h.params, dummySalt[:], password) })
+}
+
+var dummySalt [argon2SaltSize]byte
+
+func (h *Hasher) isCurrent(parsed hash) bool {
+	a, ok := parsed.(*argon2Hash)
+	return ok && a.id && a.argon2Params == h.params && len(a.salt) >= argon2SaltSize && len(a.key) == argon2KeySize
+}
+
+// run waits until there is enough memory for work and does it. Work that needs none of it takes the place of a hash all the same,
+// for its processor time; work that needs more than all of it runs alone.
+func (h *Hasher) run(ctx context.Context, memory int64, work func()) error {
+	defer h.callers.Add(-1)
+	if h.callers.Add(1) > h.limit {
+		return errBusy
+	}
+	memory = min(max(memory, int64(h.params.memory)), h.memoryLimit)
+	if err := h.memory.Acquire(ctx, memory); err != nil {
+		return errBusy.Because(err)
+	}
+	defer h.memory.Release(memory)
+	work()
+	return nil
+}
+
+var errBusy = func() *apperr.Error {
+	e := apperr.New(apperr.Unavailable, "too many passwords are being checked")
+	e.RetryAfter = time.Second
+	return e
+}()

@@ -1,0 +1,72 @@
+package password
+
+import (
+	"crypto/rand"
+	"fmt"
+	"math/big"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+)
+
+const (
+	minLength = 8
+	maxLength = 256
+
+	// minUsername is from where on a username must not be in the password: each password with an a in it would be
+	// refused to the user a.
+	minUsername = 3
+)
+
+// Check returns why password is too weak for the user of that name, each reason as the end of a sentence; nothing if it is not.
+// Lengths count characters; case and width do not make a difference to what is common or contains the name.
+func Check(password, username string) (reasons []string) {
+	if !utf8.ValidString(password) {
+		return []string{"must be UTF-8"}
+	}
+	if n := utf8.RuneCountInString(password); n < minLength || n > maxLength {
+		reasons = append(reasons, fmt.Sprintf("must have %d…%d characters", minLength, maxLength))
+		if n > maxLength {
+			return reasons
+		}
+	}
+	folded := fold(password)
+	if name := fold(username); utf8.RuneCountInString(name) >= minUsername && strings.Contains(folded, name) {
+		reasons = append(reasons, "must not contain the username")
+	}
+	if isCommon(folded) {
+		reasons = append(reasons, "must not be a common password, word or name")
+	}
+	return reasons
+}
+
+func fold(s string) string { return cases.Fold().String(norm.NFKC.String(s)) }
+
+const (
+	generatedLength = 20
+	letters         = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789" // without those that look alike
+	signs           = "!#$%&*=?"                                                 // none can be in a username
+)
+
+// Generate makes up a password of 98 bits that passes Check for every user: each third character is a sign, so no username fits in.
+func Generate() string {
+	b := make([]byte, generatedLength)
+	for i := range b {
+		if i%3 == 2 {
+			b[i] = pick(signs)
+		} else {
+			b[i] = pick(letters)
+		}
+	}
+	return string(b)
+}
+
+func pick(alphabet string) byte {
+	n, err := rand.Int(rand.Reader, big.NewInt(int64(len(alphabet))))
+	if err != nil { // crypto/rand.Reader never fails
+		panic(err)
+	}
+	return alphabet[n.Int64()]
+}
