@@ -1,0 +1,66 @@
+package textindex
+
+import (
+	"iter"
+	"unicode"
+	"unicode/utf8"
+)
+
+type class int
+
+const (
+	separator class = iota
+	mark            // goes with the word before it
+	word
+	cjk
+)
+
+// runs folds a text and yields its runs of word characters, and those of CJK characters. They are pieces of one string.
+func runs(text string) iter.Seq2[string, bool] {
+	return func(yield func(run string, isCJK bool) bool) {
+		text = Fold(cut(text, maxTextBytes))
+		start, current := 0, separator
+		for i := 0; i < len(text); {
+			next, size := classify(text[i:])
+			if next == mark {
+				next = separator
+				if current == word {
+					next = word
+				}
+			}
+			if next != current {
+				if current != separator && !yield(text[start:i], current == cjk) {
+					return
+				}
+				start, current = i, next
+			}
+			i += size
+		}
+		if current != separator {
+			yield(text[start:], current == cjk)
+		}
+	}
+}
+
+// classify looks at the first character of s.
+func classify(s string) (class, int) {
+	c := s[0]
+	switch {
+	case 'a' <= c && c <= 'z', '0' <= c && c <= '9': // folded: there are no capitals
+		return word, 1
+	case c < utf8.RuneSelf:
+		return separator, 1
+	}
+	r, size := utf8.DecodeRuneInString(s)
+	switch {
+	case r >= 0x4E00 && r <= 0x9FFF, r == 'ー': // most of Han; and the long vowel of kana, which Unicode gives to no script
+		return cjk, size
+	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul):
+		return cjk, size
+	case unicode.IsLetter(r), unicode.IsNumber(r):
+		return word, size
+	case unicode.IsMark(r):
+		return mark, size
+	}
+	return separator, size
+}
