@@ -105,8 +105,11 @@ func (e *Error) Because(cause error) *Error {
 	return &c
 }
 
-// KindOf is the kind of err, Internal where it has none. It is undefined for nil.
+// KindOf is the kind of err, Internal where it has none, "" for nil.
 func KindOf(err error) Kind {
+	if err == nil {
+		return ""
+	}
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
 	}
@@ -141,4 +144,4 @@ func (f *Faults) Err() error {
 }
 
 // IsNotFound reports whether err says that there is no such record.
-func IsNotFound(err error) bool { return err != nil && KindOf(err) == NotFound }
+func IsNotFound(err error) bool { return KindOf(err) == NotFound }

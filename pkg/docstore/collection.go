@@ -438,3 +438,10 @@ func (d Doc[T]) Stored() (body []byte, version int64, err error) {
 	body, err = d.JSON()
 	return body, d.Version, err
 }
+
+// DocOf is a document as it is in hand: loaded, or just deleted.
+func (c *Collection[T]) DocOf(v *T) (Doc[T], error) {
+	body, err := encode(v)
+	m := metaOf(v)
+	return c.written(v, &Entry{ID: m.ID, Version: m.Version, JSON: body}, body), err
+}

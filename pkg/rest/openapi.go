@@ -60,8 +60,8 @@ func describe[I, B any](s *Server, op *Op) huma.Operation {
 		MaxBodyBytes: maxBody + 1, Responses: map[string]*huma.Response{},
 	}
 	if op.Scope != "" {
-		o.Security = []map[string][]string{{"bearer": {op.Scope}}}
-		o.Extensions = map[string]any{"x-scope": op.Scope}
+		o.Security = []map[string][]string{{"bearer": {string(op.Scope)}}}
+		o.Extensions = map[string]any{"x-scope": string(op.Scope)}
 	}
 	for _, name := range sharedParameters(op) {
 		o.Parameters = append(o.Parameters, &huma.Param{Ref: "#/components/parameters/" + name})

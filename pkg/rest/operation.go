@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humagin"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
@@ -22,8 +23,8 @@ type Op struct {
 	Method  string
 	Path    string // OpenAPI form: /v1/users/{id}
 	Summary string
-	Doc     string // more, in Markdown; optional
-	Scope   string // "" = open without a credential
+	Doc     string     // more, in Markdown; optional
+	Scope   auth.Scope // "" = open without a credential
 	Errors  []apperr.Kind
 
 	// Request and Response are examples for the document.
@@ -218,17 +219,6 @@ func (a answer) write(w http.ResponseWriter) error {
 	h.Set("Content-Length", strconv.Itoa(len(a.Body)))
 	w.WriteHeader(a.Status)
 	_, _ = w.Write(a.Body) // a client that is gone hears nothing
-	return nil
-}
-
-// Upload is an input whose operation reads the body itself. Embed it.
-type Upload struct {
-	Request *http.Request `json:"-"`
-}
-
-// Resolve is called by huma.
-func (u *Upload) Resolve(ctx huma.Context) []error {
-	u.Request = humagin.Unwrap(ctx).Request
 	return nil
 }
 

@@ -134,7 +134,7 @@ func (a *adapter) Handle(op *huma.Operation, handler func(huma.Context)) {
 
 // admit lets a request in: its credential, scope and tenant, its limits. What it learns travels in the returned context.
 func (s *Server) admit(op *Op, r *http.Request) (context.Context, error) {
-	info := request.Info{ID: r.Header.Get("X-Request-Id"), PayloadOrigin: r.Header.Get("X-Payload-Origin")}
+	info := request.Info{ID: r.Header.Get("X-Request-Id"), PayloadOrigin: r.Header.Get("X-Payload-Origin"), Operation: op.ID}
 	if len(info.PayloadOrigin) > maxPayloadOrigin {
 		return nil, apperr.Invalid("header.X-Payload-Origin", "must have at most %d bytes", maxPayloadOrigin)
 	}

@@ -1,0 +1,71 @@
+# Everything here works on a machine with Go and make. Modules are found through go.work, so a new service needs no line here
+# but its folder in MODULES' workspace and, with a cmd/, its program in bin/.
+SHELL := /bin/bash -o pipefail
+.DEFAULT_GOAL := help
+
+MODULES  := $(shell go list -m -f '{{.Dir}}')
+PACKAGES := $(addsuffix /...,$(MODULES))
+VERSION  := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS  := -s -w
+
+export CGO_ENABLED ?= 0
+
+.PHONY: help build run test test-race test-mongo bench fuzz lint fmt isolated tidy tour generate clean
+
+help: ## Show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## Build every program into bin/
+	@mkdir -p bin
+	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/idp-standalone ./deploy/standalone
+	@for dir in gateway services/*/; do for cmd in $$dir/cmd/*/; do \
+		[ -d "$$cmd" ] || continue; \
+		(cd $$dir && go build -trimpath -ldflags '$(LDFLAGS)' -o $(CURDIR)/bin/$$(basename $$cmd) ./cmd/$$(basename $$cmd)) || exit 1; \
+		done; done
+	@ls bin
+
+run: build ## Start the whole platform in ./data (IDP_DATA_DIR, IDP_LISTEN)
+	@bin/idp-standalone serve
+
+test: ## Run all tests, with the race detector where a C compiler is there for it
+	@if command -v $${CC:-gcc} >/dev/null 2>&1; then echo "with the race detector"; CGO_ENABLED=1 go test -race -timeout 20m $(PACKAGES); \
+	else echo "without the race detector: it needs a C compiler"; go test -timeout 20m $(PACKAGES); fi
+
+test-mongo: ## Run storage and service tests on MongoDB 8 in Docker; fails where no Docker engine answers
+	cd pkg/docstore/mongostore/mongotest && IDP_TEST_MONGO_REQUIRED=1 GOWORK=off go test -count=1 ./...
+	cd pkg/docstore/mongostore/mongotest && GOWORK=off go run ./cmd/with-mongo -- $(MAKE) -C $(CURDIR) test
+
+bench: ## Run every benchmark and print the figures
+	go test -run '^$$' -bench . -benchmem -timeout 60m $(PACKAGES)
+
+fuzz: ## Fuzz every parser for a while (FUZZTIME=10s each)
+	@for module in $(MODULES); do (cd $$module && for package in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -r -n1 dirname | sort -u); do \
+		for target in $$(grep -rhoE --include='*_test.go' '^func (Fuzz\w+)' $$package/*_test.go | awk '{print $$2}'); do \
+			echo "$$package $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $${FUZZTIME:-10s} $$package || exit 1; \
+		done; done) || exit 1; done
+
+lint: ## Check formatting, vet, staticcheck and who imports whom
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
+	go vet $(PACKAGES)
+	@GOWORK=off go build -C deploy/tools -o $(CURDIR)/bin/tools/ tool
+	bin/tools/staticcheck $(PACKAGES)
+	bin/tools/depguard $(PACKAGES)
+
+isolated: ## Build and vet every module alone, without the workspace
+	@for module in $(MODULES) pkg/docstore/mongostore/mongotest pkg/docstore/sqlitestore/moderncdriver; do \
+		echo "$$module"; (cd $$module && GOWORK=off go build ./... && GOWORK=off go vet ./...) || exit 1; done
+
+tidy: ## Tidy every module
+	@for module in $(MODULES); do echo "$$module"; (cd $$module && GOWORK=off go mod tidy) || exit 1; done
+
+fmt: ## Format the code
+	gofmt -w $$(git ls-files '*.go')
+
+generate: ## Write the checked-in OpenAPI documents and golden files anew
+	IDP_TEST_UPDATE=1 go test -count=1 -run 'Golden|OpenAPI' $(PACKAGES)
+
+tour: ## Play the README's tour against the running platform, or a fresh one
+	go run ./deploy/standalone/tour README.md
+
+clean: ## Remove what build made
+	rm -rf bin

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/bus/embedded"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/config"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
+	"github.com/idplatform/idplatform/pkg/telemetry"
+)
+
+// check prints the settings, secrets masked, and looks for damage in the stores and the event stream. The platform must not run.
+func check(ctx context.Context, args []string, out, notes io.Writer) error {
+	s, err := load(args, out)
+	if err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	for _, setting := range config.Describe(s, defaults()) {
+		fmt.Fprintf(table, "%s\t%s\n", setting.Env, setting.Value)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	f, err := openFolder(s.DataDir)
+	if err != nil {
+		return err
+	}
+	unlock, err := f.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	fmt.Fprintf(out, "\ndata folder %s\n", f.path)
+
+	keys, err := f.keyring(s.EncryptionKeys)
+	if err == nil {
+		_, err = f.signer(keys)
+	}
+	failures := report(out, "keys", err)
+	log := telemetry.NewLogger(notes, s.Log.Level, s.Log.Format)
+	for _, spec := range s.specs() {
+		failures += report(out, "store of "+spec.Name, checkStore(ctx, f, spec.Name, spec.Defs(), func(path string) (docstore.Engine, error) {
+			return sqlitestore.Open(ctx, sqlitestore.Options{Path: path, Log: log})
+		}))
+	}
+	server, err := embedded.Start(embedded.Config{StoreDir: f.join("nats"), Log: log})
+	if err == nil {
+		defer server.Stop()
+		failures += report(out, "event stream", checkStream(ctx, server, bus.Config{InProcess: server.Conn(), Name: "idp-standalone check", Log: log}, out))
+	} else {
+		failures += report(out, "event stream", err)
+	}
+	if failures > 0 {
+		return fmt.Errorf("check: %d part(s) of the platform are not well", failures)
+	}
+	return nil
+}
+
+func report(out io.Writer, part string, err error) (failures int) {
+	if err != nil {
+		fmt.Fprintf(out, "  %-16s %v\n", part, err)
+		return 1
+	}
+	fmt.Fprintf(out, "  %-16s ok\n", part)
+	return 0
+}
+
+func checkStore(ctx context.Context, f folder, name string, defs []*docstore.Def, open func(path string) (docstore.Engine, error)) error {
+	engine, err := open(f.join(name + ".db"))
+	if err != nil {
+		return err
+	}
+	store, err := docstore.Open(ctx, engine, clock.System, defs...)
+	if err != nil {
+		return errors.Join(err, engine.Close())
+	}
+	return errors.Join(store.Check(ctx), store.Close())
+}
+
+// checkStream reads every event that the stream keeps.
+func checkStream(ctx context.Context, _ *embedded.Server, c bus.Config, out io.Writer) (err error) {
+	b, err := bus.Connect(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close(ctx)) }()
+	b.EnsureStreams(ctx)
+	n, err := b.CheckEvents(ctx, func(read, total uint64) { fmt.Fprintf(out, "  event stream     %d of %d events read\n", read, total) })
+	if err == nil {
+		fmt.Fprintf(out, "  event stream     %d events\n", n)
+	}
+	return err
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/gofrs/flock"
+
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/secret"
+)
+
+// format is the folder's layout. It grows when an older program could not read what a newer one writes.
+const format = 1
+
+// folder is the data folder. All that is secret in it is readable by its owner alone, and what can be sealed is.
+//
+//	VERSION          the layout's number
+//	LOCK             held by the running platform
+//	encryption.key   seals secrets at rest, unless the keys are configured
+//	signing.sealed   the key pairs that tokens are signed with
+//	jwks.json        their public halves, for services elsewhere
+//	nats.url         how event subscribers reach NATS
+//	nats/            event streams
+//	<service>.db     a SQLite file for each service
+type folder struct{ path string }
+
+// openFolder makes the folder if it is missing, and refuses one of a newer program.
+func openFolder(path string) (folder, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return folder{}, err
+	}
+	f := folder{abs}
+	if err := os.MkdirAll(abs, 0o700); err != nil {
+		return f, fmt.Errorf("data folder: %w", err)
+	}
+	text, err := f.keep("VERSION", func() (string, error) { return strconv.Itoa(format), nil })
+	if err != nil {
+		return f, err
+	}
+	found, err := strconv.Atoi(text)
+	if err != nil {
+		return f, fmt.Errorf("data folder %s: VERSION is not a number", abs)
+	}
+	if found > format {
+		return f, fmt.Errorf("data folder %s was written by a newer program (layout %d; this one knows layouts up to %d): start that one, or choose another folder with IDP_DATA_DIR", abs, found, format)
+	}
+	return f, nil
+}
+
+func (f folder) join(name string) string { return filepath.Join(f.path, name) }
+
+// lock keeps a second platform off the folder until unlock. The system frees it when the process ends, however it ends.
+func (f folder) lock() (unlock func(), err error) {
+	l := flock.New(f.join("LOCK"))
+	held, err := l.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	if !held {
+		return nil, fmt.Errorf("another platform runs on the data folder %s: stop it first, or choose another folder with IDP_DATA_DIR", f.path)
+	}
+	return func() { _ = l.Unlock() }, nil
+}
+
+// keep returns a file's text, made by first if there is no file. Whoever is first wins: two programs that start at once get the same text.
+func (f folder) keep(name string, first func() (string, error)) (string, error) {
+	for {
+		text, err := os.ReadFile(f.join(name))
+		if err == nil {
+			return strings.TrimSpace(string(text)), nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("data folder: %w", err)
+		}
+		made, err := first()
+		if err != nil {
+			return "", err
+		}
+		temporary, err := f.write(name, made)
+		if err != nil {
+			return "", err
+		}
+		err = os.Link(temporary, f.join(name)) // unlike a rename, it fails where another was first
+		_ = os.Remove(temporary)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return "", fmt.Errorf("data folder: %w", err)
+		}
+		if err := f.sync(); err != nil {
+			return "", err
+		}
+	}
+}
+
+// replace writes a file in one step.
+func (f folder) replace(name, text string) error {
+	temporary, err := f.write(name, text)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(temporary, f.join(name)); err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	return f.sync()
+}
+
+// write makes a temporary file, on disk when it returns.
+func (f folder) write(name, text string) (path string, err error) {
+	file, err := os.CreateTemp(f.path, name+".*") // mode 0600
+	if err != nil {
+		return "", fmt.Errorf("data folder: %w", err)
+	}
+	_, err = file.WriteString(text + "\n")
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		_ = os.Remove(file.Name())
+		return "", fmt.Errorf("data folder: %w", err)
+	}
+	return file.Name(), nil
+}
+
+// sync makes the names of new files survive a power cut.
+func (f folder) sync() error {
+	dir, err := os.Open(f.path)
+	if err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// keyring is the configured one, or the folder's own.
+func (f folder) keyring(configured secret.String) (*secret.Keyring, error) {
+	if configured.IsZero() {
+		text, err := f.keep("encryption.key", func() (string, error) { return secret.NewKey().Reveal(), nil })
+		if err != nil {
+			return nil, err
+		}
+		configured = secret.New(text)
+	}
+	return secret.ParseKeyring(configured)
+}
+
+// issuer is the platform's own name in its tokens.
+const issuer = "idplatform"
+
+// signer has the platform's signing keys, made at the first start.
+func (f folder) signer(keys *secret.Keyring) (*auth.Signer, error) {
+	const name = "signing.sealed"
+	sealed, err := f.keep(name, func() (string, error) {
+		key, err := auth.GenerateKey()
+		if err != nil {
+			return "", err
+		}
+		private, err := auth.NewKeys(key).PrivateJWKS()
+		if err != nil {
+			return "", err
+		}
+		return keys.Seal(private, []byte(name)), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	private, err := keys.Open(sealed, []byte(name))
+	if err != nil {
+		return nil, fmt.Errorf("data folder %s: the signing keys were sealed under an encryption key that is not the one given", f.path)
+	}
+	set, err := auth.ParsePrivateJWKS(private)
+	if err != nil {
+		return nil, fmt.Errorf("data folder: %s: %w", name, err)
+	}
+	if keys.NeedsReseal(sealed) {
+		if err := f.replace(name, keys.Seal(private, []byte(name))); err != nil {
+			return nil, err
+		}
+	}
+	signer, err := auth.NewSigner(issuer, set, clock.System)
+	if err != nil {
+		return nil, err
+	}
+	return signer, f.publish(signer)
+}
+
+// publish writes the public keys for services that run elsewhere; all may read it.
+func (f folder) publish(signer *auth.Signer) error {
+	public := string(signer.PublicJWKS())
+	if text, err := os.ReadFile(f.join("jwks.json")); err == nil && strings.TrimSpace(string(text)) == public {
+		return nil
+	}
+	if err := f.replace("jwks.json", public); err != nil {
+		return err
+	}
+	return os.Chmod(f.join("jwks.json"), 0o644) //nolint:gosec // public keys
+}

@@ -1,0 +1,61 @@
+// Command idp-standalone is the whole platform as one program: every service, the gateway, SQLite for their databases and NATS for the
+// events between them, in one folder. A real deployment for one machine.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/idplatform/idplatform/pkg/config"
+)
+
+const usage = `idp-standalone is the whole identity platform as one program.
+
+  idp-standalone serve      start the platform
+  idp-standalone token      print a bearer token; --tenant T, --scope "users:read …", --ttl 1h
+  idp-standalone check      check the configuration and, while the platform is stopped, its data
+  idp-standalone version    say what this program was made of
+
+"idp-standalone serve --help" lists the settings.
+`
+
+// command is a sub-command. What it is asked for goes to out, all else (logs, explanations) to notes.
+type command func(ctx context.Context, args []string, out, notes io.Writer) error
+
+var commands = map[string]command{"serve": serve, "token": token, "check": check, "version": version}
+
+func main() {
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer cancel()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+func run(ctx context.Context, args []string, out, notes io.Writer) int {
+	if len(args) == 0 {
+		fmt.Fprint(notes, usage)
+		return 2
+	}
+	do, ok := commands[args[0]]
+	if !ok {
+		if args[0] == "help" || args[0] == "--help" || args[0] == "-h" {
+			fmt.Fprint(out, usage)
+			return 0
+		}
+		fmt.Fprintf(notes, "there is no command %q\n\n%s", args[0], usage)
+		return 2
+	}
+	err := do(ctx, args[1:], out, notes)
+	if errors.Is(err, config.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintln(notes, err)
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/idplatform/idplatform/gateway"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/bus/embedded"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
+	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/telemetry"
+	"github.com/idplatform/idplatform/services/users"
+)
+
+// specs are the services of the platform. A new one is a line here.
+func (s settings) specs() []service.Spec {
+	return []service.Spec{
+		users.Spec(s.Users),
+	}
+}
+
+// platform is all that runs but the listener.
+type platform struct {
+	gateway *gateway.Gateway
+	nats    *embedded.Server
+	natsURL string // for subscribers; "" if they have no way in
+
+	cleanups []func(context.Context) error // newest last
+}
+
+// start makes the platform out of a folder. If that fails, what was started is stopped.
+func start(ctx context.Context, s settings, f folder, log *slog.Logger, registry *prometheus.Registry) (_ *platform, err error) {
+	p := &platform{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.stop(ctx))
+		}
+	}()
+	keys, err := f.keyring(s.EncryptionKeys)
+	if err != nil {
+		return nil, err
+	}
+	signer, err := f.signer(keys)
+	if err != nil {
+		return nil, err
+	}
+	tracer, flushTraces, err := telemetry.Tracing(ctx, telemetry.TracingConfig{
+		Endpoint: s.Tracing.Endpoint, SampleRatio: s.Tracing.SampleRatio, Service: "idp-standalone", Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.cleanups = append(p.cleanups, flushTraces)
+	deps := service.Deps{Keys: keys, Outbound: s.Outbound.Client(), Clock: clock.System}
+	own := auth.Issuer{Name: issuer, Keys: signer, Scopes: auth.AllScopes}
+	if deps.Verifier, err = (service.AuthConfig{OIDC: s.Auth.OIDC}).Verifier(deps.Outbound, log, own); err != nil {
+		return nil, err
+	}
+	if err := p.startNATS(s, f, log); err != nil {
+		return nil, err
+	}
+	deps.Bus, err = bus.Connect(ctx, bus.Config{InProcess: p.nats.Conn(), Name: "idp-standalone", Log: log, Metrics: registry})
+	if err != nil {
+		return nil, err
+	}
+	p.cleanups = append(p.cleanups, deps.Bus.Close)
+	deps.Bus.EnsureStreams(ctx)
+
+	upstreams := map[string]gateway.Upstream{}
+	for _, spec := range s.specs() {
+		unit, err := startService(ctx, spec, deps, f, log, registry)
+		if err != nil {
+			return nil, err
+		}
+		p.cleanups = append(p.cleanups, unit.Stop)
+		upstreams[spec.Name] = gateway.InProcess(unit.Handler, func() error {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			return unit.Ready(ctx)
+		})
+	}
+	if p.gateway, err = gateway.New(s.Config, upstreams, gateway.Deps{Log: log, Metrics: registry, Tracer: tracer}); err != nil {
+		return nil, err
+	}
+	p.cleanups = append(p.cleanups, func(context.Context) error { p.gateway.Close(); return nil })
+	return p, nil
+}
+
+func startService(ctx context.Context, spec service.Spec, deps service.Deps, f folder, log *slog.Logger, registry prometheus.Registerer) (*service.Unit, error) {
+	deps.Log = log.With("service", spec.Name)
+	deps.Metrics = prometheus.WrapRegistererWith(prometheus.Labels{"service": spec.Name}, registry)
+	deps.Requests = telemetry.NewHTTPMetrics(deps.Metrics)
+	engine, err := sqlitestore.Open(ctx, sqlitestore.Options{Path: f.join(spec.Name + ".db"), Log: deps.Log})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", spec.Name, err)
+	}
+	if deps.Store, err = docstore.Open(ctx, engine, clock.System, spec.Defs()...); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", spec.Name, err), engine.Close())
+	}
+	unit, err := service.Start(ctx, spec, deps)
+	if err != nil {
+		return nil, errors.Join(err, deps.Store.Close())
+	}
+	return unit, nil
+}
+
+// startNATS starts the embedded server and notes how subscribers reach it.
+func (p *platform) startNATS(s settings, f folder, log *slog.Logger) error {
+	password, err := f.keep("nats.password", func() (string, error) { return secret.Token(24), nil })
+	if err != nil {
+		return err
+	}
+	config := embedded.Config{StoreDir: f.join("nats"), User: "events", Password: password, Log: log}
+	switch s.NATSListen {
+	case "off":
+		config.User, config.Password = "", ""
+	case "":
+		config.Listen = "127.0.0.1:4222"
+	default:
+		config.Listen = s.NATSListen
+	}
+	p.nats, err = embedded.Start(config)
+	if _, busy := errors.AsType[*embedded.PortBusyError](err); busy && s.NATSListen == "" {
+		config.Listen = "127.0.0.1:0"
+		p.nats, err = embedded.Start(config)
+	}
+	if err != nil {
+		return err
+	}
+	p.cleanups = append(p.cleanups, func(context.Context) error { p.nats.Stop(); return nil })
+	if config.Listen == "" {
+		return nil
+	}
+	p.natsURL = strings.Replace(p.nats.ClientURL(), "://", "://"+url.UserPassword(config.User, password).String()+"@", 1)
+	return f.replace("nats.url", p.natsURL)
+}
+
+// stop ends everything, the last started first.
+func (p *platform) stop(ctx context.Context) error {
+	var errs []error
+	for i := len(p.cleanups) - 1; i >= 0; i-- {
+		errs = append(errs, p.cleanups[i](ctx))
+	}
+	p.cleanups = nil
+	return errors.Join(errs...)
+}

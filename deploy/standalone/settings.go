@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/idplatform/idplatform/gateway"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/config"
+	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/telemetry"
+	"github.com/idplatform/idplatform/services/users"
+)
+
+// settings is all that can be set. What belongs to one part has the name that it has in that part's own process.
+type settings struct {
+	Listen         string                 `mapstructure:"listen" doc:"Address of the API"`
+	AdminListen    string                 `mapstructure:"admin_listen" doc:"Address of metrics, pprof and build information; off switches it off"`
+	DataDir        string                 `mapstructure:"data_dir" doc:"The folder with everything that the platform keeps"`
+	NATSListen     string                 `mapstructure:"nats_listen" doc:"Address for event subscribers; off switches it off; empty: 127.0.0.1:4222, or a free port if that is taken"`
+	Tenant         string                 `mapstructure:"tenant" doc:"The tenant of tokens that name none"`
+	EncryptionKeys secret.String          `mapstructure:"encryption_keys" doc:"Keys for secrets at rest, id:base64 of 32 bytes, joined by commas; the first seals, the others only open; empty: made at the first start and kept in the data folder"`
+	Log            service.LogConfig      `mapstructure:"log"`
+	Auth           authConfig             `mapstructure:"auth"`
+	Outbound       service.OutboundConfig `mapstructure:"outbound"`
+	Tracing        service.TracingConfig  `mapstructure:"tracing"`
+	gateway.Config `mapstructure:",squash"`
+
+	Users users.Config `mapstructure:"users"`
+}
+
+// authConfig says who is trusted besides the platform itself.
+type authConfig struct {
+	OIDC []string `mapstructure:"oidc" doc:"Other issuers, each issuer=…;jwks=…;tenant=…;audience=…;scopes=a b"`
+}
+
+func defaults() settings {
+	s := settings{
+		Listen: "127.0.0.1:8080", AdminListen: "127.0.0.1:9090", DataDir: "data", Tenant: "default",
+		Log:     service.LogConfig{Level: slog.LevelInfo, Format: telemetry.JSON},
+		Tracing: service.TracingConfig{SampleRatio: 1},
+		Config:  gateway.DefaultConfig(),
+		Users:   users.DefaultConfig(),
+	}
+	s.DrainDelay = 0 // there is no load balancer that would have to notice
+	s.DrainTimeout = 20 * time.Second
+	return s
+}
+
+// Validate is called by config.Load.
+func (s settings) Validate() error {
+	if !auth.ValidTenant(s.Tenant) {
+		return fmt.Errorf("tenant must be 1…63 of a-z, 0-9, _ and -")
+	}
+	if !s.EncryptionKeys.IsZero() {
+		if _, err := secret.ParseKeyring(s.EncryptionKeys); err != nil {
+			return fmt.Errorf("encryption_keys: %w", err)
+		}
+	}
+	return s.Config.Validate()
+}
+
+// load reads the settings from file, environment and args.
+func load(args []string, out io.Writer) (settings, error) {
+	s := defaults()
+	err := config.Load(&s, config.Options{Program: "idp-standalone", Environ: os.Environ(), Args: args})
+	if err == config.ErrHelp { //nolint:errorlint // returned as it is
+		fmt.Fprint(out, config.Usage("idp-standalone serve", defaults()))
+	}
+	return s, err
+}

@@ -1,0 +1,48 @@
+package rest
+
+import (
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humagin"
+)
+
+// Upload is an input whose operation reads the body itself. Embed it.
+type Upload struct {
+	Request *http.Request `json:"-"`
+	control *http.ResponseController
+}
+
+// Resolve is called by huma.
+func (u *Upload) Resolve(ctx huma.Context) []error {
+	c := humagin.Unwrap(ctx)
+	u.Request, u.control = c.Request, http.NewResponseController(c.Writer)
+	return nil
+}
+
+// Patient is the body as a stream that may go on for ever but not stand still for longer than idle.
+func (u *Upload) Patient(idle time.Duration) io.Reader {
+	return readerFunc(func(p []byte) (int, error) {
+		_ = u.control.SetReadDeadline(time.Now().Add(idle)) // not every server has deadlines
+		return u.Request.Body.Read(p)
+	})
+}
+
+// PatientWriter is an answer as a stream that may go on for ever but not stand still for longer than idle.
+func PatientWriter(w http.ResponseWriter, idle time.Duration) io.Writer {
+	control := http.NewResponseController(w)
+	return writerFunc(func(p []byte) (int, error) {
+		_ = control.SetWriteDeadline(time.Now().Add(idle))
+		return w.Write(p)
+	})
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

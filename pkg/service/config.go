@@ -1,0 +1,209 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/docstore/mongostore"
+	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
+	"github.com/idplatform/idplatform/pkg/outbound"
+	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/telemetry"
+)
+
+// Config are the settings that every service's process has.
+type Config struct {
+	Listen         string         `mapstructure:"listen" doc:"Address of the API"`
+	AdminListen    string         `mapstructure:"admin_listen" doc:"Address of metrics, pprof and build information; off switches it off"`
+	Log            LogConfig      `mapstructure:"log"`
+	Mongo          MongoConfig    `mapstructure:"mongo"`
+	DataDir        string         `mapstructure:"data_dir" doc:"Folder of the SQLite file that is used where mongo.uri is empty"`
+	NATS           NATSConfig     `mapstructure:"nats"`
+	Auth           AuthConfig     `mapstructure:"auth"`
+	EncryptionKeys secret.String  `mapstructure:"encryption_keys" doc:"Keys for secrets at rest, id:base64 of 32 bytes, joined by commas; the first seals, the others only open"`
+	Outbound       OutboundConfig `mapstructure:"outbound"`
+	Tracing        TracingConfig  `mapstructure:"tracing"`
+	DrainDelay     time.Duration  `mapstructure:"drain_delay" doc:"How long readyz says no before connections are closed, so that the gateway notices"`
+	DrainTimeout   time.Duration  `mapstructure:"drain_timeout" doc:"How long requests and events may take to end at SIGTERM"`
+}
+
+// LogConfig says what is logged, and how.
+type LogConfig struct {
+	Level  slog.Level       `mapstructure:"level" doc:"debug (every request), info, warn or error"`
+	Format telemetry.Format `mapstructure:"format" doc:"json or text"`
+}
+
+// MongoConfig says where MongoDB is.
+type MongoConfig struct {
+	URI             secret.String `mapstructure:"uri" doc:"Connection string of a replica set or sharded cluster; TLS by its parameters"`
+	Database        string        `mapstructure:"database" doc:"The service's own database"`
+	AllowStandalone bool          `mapstructure:"allow_standalone" doc:"Accept a server without transactions; for development only"`
+}
+
+// NATSConfig says where NATS is and how to get in.
+type NATSConfig struct {
+	URL         string        `mapstructure:"url" doc:"One or more servers, joined by commas"`
+	Credentials string        `mapstructure:"credentials" doc:"File with user JWT and key"`
+	User        string        `mapstructure:"user" doc:"User name"`
+	Password    secret.String `mapstructure:"password" doc:"Password"`
+	Token       secret.String `mapstructure:"token" doc:"Token"`
+	TLSCA       string        `mapstructure:"tls_ca" doc:"PEM file of the authority that the server's certificate must be from"`
+	TLSCert     string        `mapstructure:"tls_cert" doc:"PEM file of the client certificate"`
+	TLSKey      string        `mapstructure:"tls_key" doc:"PEM file of its key"`
+	Replicas    int           `mapstructure:"replicas" doc:"Copies of the event stream in the cluster"`
+	MaxAge      time.Duration `mapstructure:"max_age" doc:"How long events are kept"`
+}
+
+// AuthConfig says whose tokens are accepted.
+type AuthConfig struct {
+	Issuer string   `mapstructure:"issuer" doc:"The platform's own issuer name"`
+	JWKS   string   `mapstructure:"jwks" doc:"Its public keys: a URL or a file"`
+	OIDC   []string `mapstructure:"oidc" doc:"Other issuers, each issuer=…;jwks=…;tenant=…;audience=…;scopes=a b"`
+}
+
+// OutboundConfig bounds requests that leave the platform.
+type OutboundConfig struct {
+	AllowPrivate bool `mapstructure:"allow_private" doc:"Allow requests to private and loopback addresses"`
+}
+
+// TracingConfig says where spans go.
+type TracingConfig struct {
+	Endpoint    string  `mapstructure:"endpoint" doc:"OTLP/HTTP collector; empty: no tracing"`
+	SampleRatio float64 `mapstructure:"sample_ratio" doc:"Share of the traces that are kept, 0 to 1"`
+}
+
+// DefaultConfig is what a service's process starts with.
+func DefaultConfig(name string) Config {
+	return Config{
+		Listen: "127.0.0.1:8081", AdminListen: "127.0.0.1:9081", DataDir: "data",
+		Log:        LogConfig{Level: slog.LevelInfo, Format: telemetry.JSON},
+		Mongo:      MongoConfig{Database: "idp_" + strings.ReplaceAll(name, "-", "_")},
+		NATS:       NATSConfig{URL: "nats://127.0.0.1:4222", Replicas: 1, MaxAge: 7 * 24 * time.Hour},
+		Auth:       AuthConfig{Issuer: "idplatform"},
+		Tracing:    TracingConfig{SampleRatio: 1},
+		DrainDelay: 2 * time.Second, DrainTimeout: 25 * time.Second,
+	}
+}
+
+// Validate is called by config.Load.
+func (c Config) Validate() error {
+	var faults []error
+	if c.EncryptionKeys.IsZero() {
+		faults = append(faults, errors.New("encryption_keys is needed"))
+	} else if _, err := secret.ParseKeyring(c.EncryptionKeys); err != nil {
+		faults = append(faults, fmt.Errorf("encryption_keys: %w", err))
+	}
+	if c.Auth.JWKS == "" && len(c.Auth.OIDC) == 0 {
+		faults = append(faults, errors.New("auth.jwks or auth.oidc is needed: nobody could be let in"))
+	}
+	return errors.Join(faults...)
+}
+
+// openStore opens MongoDB where it is configured, else SQLite in the data folder.
+func (c Config) openStore(ctx context.Context, name string, defs []*docstore.Def, log *slog.Logger) (*docstore.Store, error) {
+	var engine docstore.Engine
+	var err error
+	if c.Mongo.URI.IsZero() {
+		engine, err = sqlitestore.Open(ctx, sqlitestore.Options{Path: c.DataDir + "/" + name + ".db", Log: log})
+	} else {
+		engine, err = mongostore.Open(ctx, mongostore.Options{
+			URI: c.Mongo.URI.Reveal(), Database: c.Mongo.Database, AllowStandalone: c.Mongo.AllowStandalone, Log: log,
+		})
+	}
+	if err != nil {
+		return nil, err
+	}
+	store, err := docstore.Open(ctx, engine, clock.System, defs...)
+	if err != nil {
+		return nil, errors.Join(err, engine.Close())
+	}
+	return store, nil
+}
+
+// connect reaches for NATS, which may come later.
+func (c NATSConfig) connect(ctx context.Context, name string, log *slog.Logger, reg prometheus.Registerer) (*bus.Bus, error) {
+	b, err := bus.Connect(ctx, bus.Config{
+		URL: c.URL, Name: name, CredentialsFile: c.Credentials, User: c.User, Password: c.Password.Reveal(), Token: c.Token.Reveal(),
+		TLSCA: c.TLSCA, TLSCert: c.TLSCert, TLSKey: c.TLSKey, Replicas: c.Replicas, MaxAge: c.MaxAge, Log: log, Metrics: reg,
+	})
+	if err != nil {
+		return nil, err
+	}
+	b.EnsureStreams(ctx)
+	return b, nil
+}
+
+// Client is for every request that leaves the platform.
+func (c OutboundConfig) Client() *http.Client {
+	return outbound.New(outbound.Config{AllowPrivate: c.AllowPrivate})
+}
+
+// Verifier trusts the configured issuers, and own as well, where there is one.
+func (c AuthConfig) Verifier(client *http.Client, log *slog.Logger, own ...auth.Issuer) (*auth.Verifier, error) {
+	issuers := own
+	if c.JWKS != "" {
+		issuers = append(issuers, auth.Issuer{Name: c.Issuer, Keys: keySource(c.JWKS, client), Scopes: auth.AllScopes})
+	}
+	for _, text := range c.OIDC {
+		issuer, err := parseIssuer(text, client)
+		if err != nil {
+			return nil, err
+		}
+		issuers = append(issuers, issuer)
+	}
+	return auth.New(auth.Config{Issuers: issuers, Clock: clock.System, Log: log})
+}
+
+func keySource(where string, client *http.Client) auth.KeySource {
+	if strings.HasPrefix(where, "http://") || strings.HasPrefix(where, "https://") {
+		return auth.KeyURL{URL: where, Client: client}
+	}
+	return auth.KeyFile(where)
+}
+
+// parseIssuer reads issuer=…;jwks=…;tenant=…;audience=…;scopes=…
+func parseIssuer(text string, client *http.Client) (auth.Issuer, error) {
+	issuer := auth.Issuer{Algorithms: []string{"RS256", "ES256", "EdDSA"}}
+	jwks := ""
+	for part := range strings.SplitSeq(text, ";") {
+		key, value, _ := strings.Cut(strings.TrimSpace(part), "=")
+		switch key {
+		case "issuer":
+			issuer.Name = value
+		case "jwks":
+			jwks = value
+		case "tenant":
+			issuer.Tenant = value
+		case "tenant_claim":
+			issuer.TenantClaim = value
+		case "scope_claim":
+			issuer.ScopeClaim = value
+		case "audience":
+			issuer.Audience = value
+		case "scopes":
+			scopes, unknown := auth.ParseScopes(value)
+			if len(unknown) > 0 {
+				return issuer, fmt.Errorf("auth.oidc: there is no scope %s", unknown[0])
+			}
+			issuer.Scopes = scopes
+		default:
+			return issuer, fmt.Errorf("auth.oidc: there is no setting %q of an issuer", key)
+		}
+	}
+	if issuer.Name == "" || jwks == "" || issuer.Scopes == 0 {
+		return issuer, errors.New("auth.oidc: issuer, jwks and scopes are needed")
+	}
+	issuer.Keys = keySource(jwks, client)
+	return issuer, nil
+}

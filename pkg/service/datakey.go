@@ -1,0 +1,53 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/secret"
+)
+
+// dataKey is a key that stays the same for as long as the data does, sealed under the configured ones. Its id is its purpose.
+type dataKey struct {
+	docstore.Meta
+	Sealed string `json:"sealed"`
+}
+
+var dataKeys = docstore.Define(docstore.Schema[dataKey]{Name: "data_keys", Noun: "data key"})
+
+// platform is the tenant of what belongs to no tenant. It is no valid tenant id, so no credential can have it.
+const platform = "*platform"
+
+// DataKey returns 32 bytes for one purpose that never change, whatever keys are configured, for what can't be made anew under
+// another key: keyed hashes that are compared with stored ones. It makes them when first asked and seals them anew after a rotation.
+func (d Deps) DataKey(ctx context.Context, purpose string) ([]byte, error) {
+	ctx = request.System(ctx, platform)
+	key, err := docstore.Write(ctx, d.Store, func(tx *docstore.Tx) ([]byte, error) {
+		k, err := dataKeys.Load(ctx, tx, purpose)
+		if apperr.IsNotFound(err) {
+			text := secret.Token(32)
+			_, err := dataKeys.Insert(ctx, tx, &dataKey{Meta: docstore.Meta{ID: purpose}, Sealed: d.Keys.Seal([]byte(text), []byte(purpose))})
+			return []byte(text), err
+		}
+		if err != nil {
+			return nil, err
+		}
+		plain, err := d.Keys.Open(k.Sealed, []byte(purpose))
+		if err != nil {
+			return nil, fmt.Errorf("the key for %s was sealed under a key that is not configured: %w", purpose, err)
+		}
+		if d.Keys.NeedsReseal(k.Sealed) {
+			k.Sealed = d.Keys.Seal(plain, []byte(purpose))
+			_, err = dataKeys.Replace(ctx, tx, k)
+		}
+		return plain, err
+	})
+	if _, ok := errors.AsType[*docstore.DuplicateError](err); ok { // another replica made it meanwhile
+		return d.DataKey(ctx, purpose)
+	}
+	return key, err
+}

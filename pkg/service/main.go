@@ -1,0 +1,128 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
+
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/config"
+	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/telemetry"
+)
+
+// Main runs a service as a process until SIGTERM or SIGINT. settings is a pointer to a struct that embeds Config, squashed, and has the
+// service's own settings; it holds the defaults. common points at the embedded Config, and spec makes the Spec once they are loaded.
+func Main(name string, settings any, common *Config, spec func() Spec) {
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer cancel()
+	err := run(ctx, name, os.Args[1:], os.Environ(), settings, common, spec, os.Stderr)
+	if errors.Is(err, config.ErrHelp) {
+		fmt.Print(config.Usage("idp-"+name, settings))
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, name string, args, environ []string, settings any, common *Config, makeSpec func() Spec, out io.Writer) (err error) {
+	if err := config.Load(settings, config.Options{Program: "idp-" + name, Environ: environ, Args: args}); err != nil {
+		return err
+	}
+	c := *common
+	log := telemetry.NewLogger(out, c.Log.Level, c.Log.Format).With("service", name)
+	registry := telemetry.NewRegistry()
+	tracer, flushTraces, err := telemetry.Tracing(ctx, telemetry.TracingConfig{
+		Endpoint: c.Tracing.Endpoint, SampleRatio: c.Tracing.SampleRatio, Service: name, Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	deps := Deps{Outbound: c.Outbound.Client(), Clock: clock.System, Log: log, Metrics: registry, Requests: telemetry.NewHTTPMetrics(registry)}
+	if deps.Keys, err = secret.ParseKeyring(c.EncryptionKeys); err != nil {
+		return err
+	}
+	if deps.Verifier, err = c.Auth.Verifier(deps.Outbound, log); err != nil {
+		return err
+	}
+	spec := makeSpec()
+	if deps.Store, err = c.openStore(ctx, name, spec.Defs(), log); err != nil {
+		return err
+	}
+	if deps.Bus, err = c.NATS.connect(ctx, name, log, registry); err != nil {
+		return errors.Join(err, deps.Store.Close())
+	}
+	unit, err := Start(ctx, spec, deps)
+	if err != nil {
+		return errors.Join(err, deps.Bus.Close(ctx), deps.Store.Close())
+	}
+	defer func() { // in the order of the data: requests have ended, then what they caused, then where it goes
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.DrainTimeout)
+		defer cancel()
+		err = errors.Join(err, unit.Stop(stopping), deps.Bus.Close(stopping), flushTraces(stopping))
+	}()
+	admin, err := telemetry.ServeAdmin(context.WithoutCancel(ctx), c.AdminListen, telemetry.AdminHandler(registry, telemetry.ReadBuild()), log)
+	if err != nil {
+		return err
+	}
+	defer admin.Close()
+
+	handler := unit.Handler
+	if tracer != nil {
+		handler = otelhttp.NewHandler(handler, name, otelhttp.WithTracerProvider(tracer))
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
+	if err != nil {
+		return err
+	}
+	log.Info("serving", "listen", listener.Addr().String(), "admin", admin.Addr(), "database", databaseOf(c), "nats", c.NATS.URL)
+	return serve(ctx, listener, &health{next: handler, ready: unit.Ready}, c.DrainDelay, c.DrainTimeout, log)
+}
+
+func databaseOf(c Config) string {
+	if c.Mongo.URI.IsZero() {
+		return "sqlite in " + c.DataDir
+	}
+	return "mongodb " + c.Mongo.Database
+}
+
+// serve serves until ctx ends, then drains: for delay it says that it is not ready, then it takes no more connections and waits for requests.
+func serve(ctx context.Context, l net.Listener, h *health, delay, timeout time.Duration, log *slog.Logger) error {
+	server := &http.Server{
+		Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(l) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+	}
+	log.Info("stopping")
+	h.draining.Store(true)
+	select {
+	case <-time.After(delay):
+	case err := <-failed:
+		return fmt.Errorf("serve: %w", err)
+	}
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
+	if err := server.Shutdown(stopping); err != nil {
+		return errors.Join(fmt.Errorf("drain: %w", err), server.Close())
+	}
+	<-failed
+	return nil
+}

@@ -1,0 +1,118 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/telemetry"
+)
+
+// Deps are what a service is made of. Every member is required.
+type Deps struct {
+	Store    *docstore.Store
+	Bus      *bus.Bus
+	Keys     *secret.Keyring
+	Verifier *auth.Verifier
+	Outbound *http.Client // for every request that leaves the platform
+	Clock    clock.Clock
+	Log      *slog.Logger
+	Metrics  prometheus.Registerer
+	Requests *telemetry.HTTPMetrics
+	Strict   bool // for tests: see rest.Config
+}
+
+// Server makes the service's HTTP side.
+func (d Deps) Server(title string) *rest.Server {
+	return rest.New(rest.Config{
+		Title: title, Store: d.Store, Keys: d.Keys, Verifier: d.Verifier, Metrics: d.Requests, Log: d.Log, Strict: d.Strict,
+	})
+}
+
+// App is a service that is made and not yet started.
+type App struct {
+	Handler http.Handler
+	Tasks   []Task
+	// Answer registers the answers to other services' questions; nil if there are none.
+	Answer func(*bus.Bus) error
+}
+
+// Task is work done now and then, by every replica.
+type Task struct {
+	Name  string
+	Every time.Duration
+	// Do works off some of what there is and tells how much it was; more is asked for at once while it is not 0.
+	Do func(context.Context) (int, error)
+}
+
+// Spec is a service's face: what it is called, what its store must hold, and how it is made.
+type Spec struct {
+	Name        string
+	Collections []*docstore.Def
+	New         func(context.Context, Deps) (App, error)
+}
+
+// Defs are the service's collections and those that every service has.
+func (s Spec) Defs() []*docstore.Def {
+	return append(append([]*docstore.Def{dataKeys.Def()}, rest.Collections()...), s.Collections...)
+}
+
+// Unit is a running service without its listener.
+type Unit struct {
+	Name    string
+	Handler http.Handler
+
+	deps  Deps
+	tasks *tasks
+	relay *outbox.Relay
+}
+
+// Start makes a service and starts all of it but the listener. It owns the store from then on.
+func Start(ctx context.Context, spec Spec, deps Deps) (*Unit, error) {
+	app, err := spec.New(ctx, deps)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", spec.Name, err)
+	}
+	if app.Answer != nil {
+		if err := app.Answer(deps.Bus); err != nil {
+			return nil, fmt.Errorf("%s: answer questions: %w", spec.Name, err)
+		}
+	}
+	relay, err := outbox.StartRelay(deps.Store, deps.Bus, deps.Log, deps.Metrics)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", spec.Name, err)
+	}
+	forget := Task{Name: "forget answers", Every: time.Minute, Do: func(ctx context.Context) (int, error) {
+		return rest.ForgetAnswers(ctx, deps.Store)
+	}}
+	return &Unit{
+		Name: spec.Name, Handler: app.Handler, deps: deps, relay: relay,
+		tasks: startTasks(ctx, deps.Log, append(app.Tasks, forget)),
+	}, nil
+}
+
+// Ready reports what keeps the service from serving; nil if nothing does. NATS is not needed to serve: events wait in the store.
+func (u *Unit) Ready(ctx context.Context) error {
+	if err := u.deps.Store.Ping(ctx); err != nil {
+		return fmt.Errorf("%s: store: %w", u.Name, err)
+	}
+	return nil
+}
+
+// Stop ends tasks, hands NATS the events that it does not have yet, and closes the store. Requests must have ended before.
+func (u *Unit) Stop(ctx context.Context) error {
+	u.tasks.stop()
+	return errors.Join(u.relay.Stop(ctx), u.deps.Store.Close())
+}

@@ -1,0 +1,55 @@
+package service
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// tasks are the running Tasks, a goroutine each.
+type tasks struct {
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+}
+
+func startTasks(ctx context.Context, log *slog.Logger, list []Task) *tasks {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	t := &tasks{cancel: cancel}
+	for _, task := range list {
+		t.running.Go(func() { repeat(ctx, log, task) })
+	}
+	return t
+}
+
+func (t *tasks) stop() {
+	t.cancel()
+	t.running.Wait()
+}
+
+// repeat does the task every so often, with some jitter so that replicas do not do it all at once. One that fails is
+// tried again at its next time, and said once.
+func repeat(ctx context.Context, log *slog.Logger, task Task) {
+	failing := false
+	for {
+		pause := time.NewTimer(task.Every + rand.N(task.Every/4+1))
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return
+		case <-pause.C:
+		}
+		var err error
+		for n := 1; n > 0 && err == nil && ctx.Err() == nil; {
+			n, err = task.Do(ctx)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil && !failing {
+			log.ErrorContext(ctx, "task fails", "task", task.Name, "error", err)
+		}
+		failing = err != nil
+	}
+}

@@ -1,0 +1,309 @@
+// Package credential keeps users' stored credentials: the identities at social-login providers that are bound to a user.
+package credential
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/services/users/internal/user"
+)
+
+// Credential is a stored credential record. Its JSON form is the API's, the events' and the store's.
+type Credential struct {
+	docstore.Meta
+	UserID       int64  `json:"user_id"`
+	ProviderCode string `json:"provider_code"`
+	IDPConfigID  int64  `json:"idp_config_id"`
+	ID1          string `json:"id1"`
+	ID2          string `json:"id2"`
+	Metadata     string `json:"metadata"`
+	Status       string `json:"status"`
+	Username     string `json:"username"`
+	DisplayName  string `json:"display_name"`
+}
+
+// Limits of members, in characters.
+const (
+	maxText     = 256
+	maxMetadata = 4096
+	maxID       = 1<<53 - 1
+)
+
+const (
+	byIdentity    = "identity"
+	byUserID      = "user_id"
+	byTimeCreated = "time_created"
+)
+
+var credentials = docstore.Define(docstore.Schema[Credential]{
+	Name: "credentials", Noun: "stored credential",
+	Indexes: []docstore.Index[Credential]{
+		docstore.Unique(docstore.ByText(byIdentity, (*Credential).identity)),
+		docstore.ByNumber(byUserID, func(c *Credential) docstore.Value { return docstore.Number(c.UserID) }),
+		docstore.ByNumber("idp_config_id", func(c *Credential) docstore.Value { return docstore.Number(c.IDPConfigID) }),
+		docstore.ByText("provider_code", func(c *Credential) string { return c.ProviderCode }),
+		docstore.ByText("id1", func(c *Credential) string { return c.ID1 }),
+		docstore.ByText("id2", func(c *Credential) string { return c.ID2 }),
+		docstore.ByText("metadata", func(c *Credential) string { return digest(c.Metadata) }),
+		docstore.ByText("status", func(c *Credential) string { return c.Status }),
+		docstore.ByText("username", func(c *Credential) string { return c.Username }),
+		docstore.ByText("display_name", func(c *Credential) string { return c.DisplayName }),
+		docstore.ByNumber(byTimeCreated, func(c *Credential) docstore.Value { return docstore.Moment(c.TimeCreated) }),
+	},
+})
+
+// Sortable lists the fields that a list can be sorted by; the first is the default.
+var Sortable = []string{byTimeCreated, "provider_code", "id1", "username", "display_name"}
+
+// identity is what no two credentials of a tenant share.
+func (c *Credential) identity() string {
+	key, _ := json.Marshal([]any{c.ProviderCode, c.IDPConfigID, c.ID1}) // texts and numbers always marshal
+	return string(key)
+}
+
+// digest keeps the index small: metadata may be long, and is only ever compared whole.
+func digest(s string) string {
+	if s == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:16])
+}
+
+// Credentials are the use cases.
+type Credentials struct {
+	store *docstore.Store
+	bus   *bus.Bus
+}
+
+// New makes the use cases.
+func New(store *docstore.Store, b *bus.Bus) *Credentials { return &Credentials{store, b} }
+
+// Collections are those that the store must have.
+func Collections() []*docstore.Def { return []*docstore.Def{credentials.Def()} }
+
+// Doc is a credential as read or written.
+type Doc = docstore.Doc[Credential]
+
+// Filter holds what must be equal; zero members do not count.
+type Filter struct {
+	UserID, IDPConfigID                                             int64
+	ProviderCode, ID1, ID2, Metadata, Status, Username, DisplayName string
+}
+
+// Where makes the storage filter.
+func (f Filter) Where() docstore.Filter {
+	var all []docstore.Filter
+	for _, m := range []struct {
+		index  string
+		number int64
+	}{{byUserID, f.UserID}, {"idp_config_id", f.IDPConfigID}} {
+		if m.number != 0 {
+			all = append(all, docstore.Eq(m.index, docstore.Number(m.number)))
+		}
+	}
+	for _, m := range []struct{ index, text string }{
+		{"provider_code", f.ProviderCode}, {"id1", f.ID1}, {"id2", f.ID2}, {"metadata", digest(f.Metadata)},
+		{"status", f.Status}, {"username", f.Username}, {"display_name", f.DisplayName},
+	} {
+		if m.text != "" {
+			all = append(all, docstore.Eq(m.index, docstore.Text(m.text)))
+		}
+	}
+	return docstore.And(all...)
+}
+
+// List returns a page of credentials.
+func (s *Credentials) List(ctx context.Context, q docstore.Query) (docstore.Page[Credential], error) {
+	return credentials.Page(ctx, s.store, q)
+}
+
+// Get returns a credential; apperr.NotFound.
+func (s *Credentials) Get(ctx context.Context, id string) (Doc, error) {
+	return credentials.Find(ctx, s.store, id)
+}
+
+// Create binds a social identity to a user. apperr.InvalidParameters, AlreadyExists, Unavailable where the identity-sources
+// service must be asked and does not answer.
+func (s *Credentials) Create(ctx context.Context, draft Credential) (Doc, error) {
+	draft.normalize()
+	if err := s.check(ctx, &draft, 0); err != nil {
+		return Doc{}, err
+	}
+	id, err := s.store.NewID(ctx)
+	if err != nil {
+		return Doc{}, err
+	}
+	doc, err := docstore.Write(ctx, s.store, func(tx *docstore.Tx) (Doc, error) {
+		if err := checkUser(ctx, tx, draft.UserID); err != nil {
+			return Doc{}, err
+		}
+		c := draft
+		c.Meta = docstore.Meta{ID: id}
+		doc, err := credentials.Insert(ctx, tx, &c)
+		if err != nil {
+			return Doc{}, err
+		}
+		return doc, emit(ctx, tx, "created", &doc)
+	})
+	return doc, taken(err)
+}
+
+// Update changes what edit changes; not the user. apperr.NotFound and those of Create.
+func (s *Credentials) Update(ctx context.Context, id string, edit func(*Credential) error) (Doc, error) {
+	// The question to the other service comes before the transaction, which then makes sure that it was the right one.
+	doc, err := s.Get(ctx, id)
+	if err != nil {
+		return Doc{}, err
+	}
+	current, err := doc.Value()
+	if err != nil {
+		return Doc{}, err
+	}
+	proposal := *current
+	if err := edit(&proposal); err != nil {
+		return Doc{}, err
+	}
+	proposal.normalize()
+	if err := s.check(ctx, &proposal, current.IDPConfigID); err != nil {
+		return Doc{}, err
+	}
+	doc, err = docstore.Write(ctx, s.store, func(tx *docstore.Tx) (Doc, error) {
+		c, err := credentials.Load(ctx, tx, id)
+		if err != nil {
+			return Doc{}, err
+		}
+		meta, userID := c.Meta, c.UserID
+		if err := edit(c); err != nil {
+			return Doc{}, err
+		}
+		c.Meta = meta
+		c.normalize()
+		if c.UserID != userID {
+			return Doc{}, apperr.Invalid("body.user_id", "can't be changed")
+		}
+		if c.IDPConfigID != proposal.IDPConfigID {
+			return Doc{}, apperr.New(apperr.VersionMismatch, "the record has changed; its version is now %d", meta.Version)
+		}
+		doc, err := credentials.Replace(ctx, tx, c)
+		if err != nil || !doc.Changed() {
+			return doc, err
+		}
+		return doc, emit(ctx, tx, "updated", &doc)
+	})
+	return doc, taken(err)
+}
+
+// Delete removes a credential; apperr.NotFound.
+func (s *Credentials) Delete(ctx context.Context, id string) (user.Deleted, error) {
+	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (user.Deleted, error) {
+		c, err := credentials.Load(ctx, tx, id)
+		if err != nil {
+			return user.Deleted{}, err
+		}
+		if err := credentials.Delete(ctx, tx, c); err != nil {
+			return user.Deleted{}, err
+		}
+		doc, err := credentials.DocOf(c)
+		if err != nil {
+			return user.Deleted{}, err
+		}
+		return user.Deleted{ID: id}, emit(ctx, tx, "deleted", &doc)
+	})
+}
+
+// DeleteOf removes a user's credentials in the transaction that removes the user.
+func DeleteOf(ctx context.Context, tx *docstore.Tx, userID string) error {
+	n, err := strconv.ParseInt(userID, 10, 64)
+	if err != nil {
+		return fmt.Errorf("user id: %w", err)
+	}
+	return credentials.DeleteWhere(ctx, tx, docstore.Eq(byUserID, docstore.Number(n)), func(doc Doc) error {
+		return emit(ctx, tx, "deleted", &doc)
+	})
+}
+
+// CountOf counts the credentials of a connection: the answer to the identity-sources service's question.
+func (s *Credentials) CountOf(ctx context.Context, connectionID int64) (int64, error) {
+	return credentials.Count(ctx, s.store, docstore.Eq("idp_config_id", docstore.Number(connectionID)))
+}
+
+func (c *Credential) normalize() {
+	if c.Status == "" {
+		c.Status = "1"
+	}
+}
+
+// check notes every fault, and asks about the connection unless it is the known one.
+func (s *Credentials) check(ctx context.Context, c *Credential, known int64) error {
+	var faults apperr.Faults
+	faults.Check(c.UserID > 0 && c.UserID <= maxID, "body.user_id", "must be a user's id")
+	faults.Check(c.IDPConfigID >= 0 && c.IDPConfigID <= maxID, "body.idp_config_id", "must be a connection's id")
+	faults.Check(c.ProviderCode != "", "body.provider_code", "must not be empty")
+	faults.Check(c.ID1 != "", "body.id1", "must not be empty")
+	faults.Check(c.Status == "1" || c.Status == "0", "body.status", `must be "1" or "0"`)
+	for _, m := range []struct {
+		location, text string
+		most           int
+	}{
+		{"body.provider_code", c.ProviderCode, maxText}, {"body.id1", c.ID1, maxText}, {"body.id2", c.ID2, maxText},
+		{"body.metadata", c.Metadata, maxMetadata}, {"body.username", c.Username, maxText}, {"body.display_name", c.DisplayName, maxText},
+	} {
+		faults.Check(utf8.RuneCountInString(m.text) <= m.most, m.location, "must have at most %d characters", m.most)
+		faults.Check(m.location == "body.metadata" || !strings.ContainsFunc(m.text, unicode.IsControl), m.location, "must not have control characters")
+	}
+	if err := faults.Err(); err != nil {
+		return err
+	}
+	if c.IDPConfigID == 0 || c.IDPConfigID == known {
+		return nil
+	}
+	answer, err := bus.Ask[struct {
+		Exists bool `json:"exists"`
+	}](ctx, s.bus, "identity-sources", "connection-exists", map[string]string{"id": strconv.FormatInt(c.IDPConfigID, 10)})
+	if err != nil {
+		return err
+	}
+	if !answer.Exists {
+		return apperr.Invalid("body.idp_config_id", "is no connection")
+	}
+	return nil
+}
+
+func checkUser(ctx context.Context, tx *docstore.Tx, id int64) error {
+	exists, err := user.Has(ctx, tx, strconv.FormatInt(id, 10))
+	if err == nil && !exists {
+		return apperr.Invalid("body.user_id", "is no user")
+	}
+	return err
+}
+
+func taken(err error) error {
+	if _, ok := errors.AsType[*docstore.DuplicateError](err); ok {
+		return apperr.Taken("body.id1").Because(err)
+	}
+	return err
+}
+
+func emit(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
+	record, err := doc.JSON()
+	if err != nil {
+		return err
+	}
+	return outbox.Append(ctx, tx, outbox.Event{
+		Entity: "credential", Action: action, Source: "/user-stored-credentials", Subject: doc.ID, Version: doc.Version,
+		Record: record, Previous: doc.Previous(),
+	})
+}

@@ -1,0 +1,106 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/users/internal/credential"
+)
+
+func (a *api) registerCredentials(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "create-credential", Method: http.MethodPost, Path: "/v1/user-stored-credentials", Scope: auth.UsersWrite, Summary: "Bind a social identity to a user",
+		Doc:    "Unique: provider_code, idp_config_id and id1 together.",
+		Errors: []apperr.Kind{apperr.AlreadyExists}, Response: exampleCredential,
+		Request: map[string]any{"user_id": 1048577, "provider_code": "wechat_scan_qr", "id1": "o6_bmjrPTlm6_2sgVt7hMZOPfL2M"},
+	}, a.createCredential)
+	rest.Handle(s, rest.Op{
+		ID: "list-credentials", Method: http.MethodGet, Path: "/v1/user-stored-credentials", Scope: auth.UsersRead, Summary: "List stored credentials",
+		Doc:      "All filters are exact and must all hold.",
+		Response: map[string]any{"items": []any{exampleCredential}, "total": 1, "page_num": 1, "page_size": 20},
+	}, a.listCredentials)
+	rest.Handle(s, rest.Op{
+		ID: "get-credential", Method: http.MethodGet, Path: "/v1/user-stored-credentials/{id}", Scope: auth.UsersRead, Summary: "Get a stored credential",
+		Response: exampleCredential,
+	}, a.getCredential)
+	rest.Handle(s, rest.Op{
+		ID: "update-credential", Method: http.MethodPatch, Path: "/v1/user-stored-credentials/{id}", Scope: auth.UsersWrite, Summary: "Change a stored credential",
+		Doc: "JSON merge patch (RFC 7396). The user can't be changed.", Errors: []apperr.Kind{apperr.AlreadyExists},
+		Request: map[string]any{"status": "0"}, Response: exampleCredential,
+	}, a.updateCredential)
+	rest.Handle(s, rest.Op{
+		ID: "delete-credential", Method: http.MethodDelete, Path: "/v1/user-stored-credentials/{id}", Scope: auth.UsersWrite, Summary: "Delete a stored credential",
+		Response: map[string]any{"id": "1048601"},
+	}, a.deleteCredential)
+}
+
+type createCredentialInput struct {
+	Body rest.JSON[CredentialInput]
+}
+
+func (a *api) createCredential(ctx context.Context, in *createCredentialInput) (rest.Record[Credential], error) {
+	var draft credential.Credential
+	if err := in.Body.Into(&draft); err != nil {
+		return rest.Record[Credential]{}, wrongType(err)
+	}
+	doc, err := a.credentials.Create(ctx, draft)
+	return rest.RecordOf[Credential](doc, err)
+}
+
+type listCredentialsInput struct {
+	UserID       int64  `query:"user_id" minimum:"1" example:"1048577"`
+	ProviderCode string `query:"provider_code" maxLength:"256"`
+	IDPConfigID  int64  `query:"idp_config_id" minimum:"0"`
+	ID1          string `query:"id1" maxLength:"256"`
+	ID2          string `query:"id2" maxLength:"256"`
+	Metadata     string `query:"metadata" maxLength:"4096"`
+	Status       string `query:"status" enum:"1,0"`
+	Username     string `query:"username" maxLength:"256"`
+	DisplayName  string `query:"display_name" maxLength:"256"`
+	rest.Paging
+}
+
+func (a *api) listCredentials(ctx context.Context, in *listCredentialsInput) (rest.List[Credential], error) {
+	filter := credential.Filter{
+		UserID: in.UserID, IDPConfigID: in.IDPConfigID, ProviderCode: in.ProviderCode, ID1: in.ID1, ID2: in.ID2,
+		Metadata: in.Metadata, Status: in.Status, Username: in.Username, DisplayName: in.DisplayName,
+	}
+	q, err := in.Query(filter.Where(), credential.Sortable...)
+	if err != nil {
+		return rest.List[Credential]{}, err
+	}
+	page, err := a.credentials.List(ctx, q)
+	return rest.ListOf[Credential](in.Paging, page, err)
+}
+
+func (a *api) getCredential(ctx context.Context, in *byID) (rest.Record[Credential], error) {
+	doc, err := a.credentials.Get(ctx, in.ID)
+	return rest.RecordOf[Credential](doc, err)
+}
+
+type updateCredentialInput struct {
+	byID
+	Body rest.MergePatch[CredentialInput]
+}
+
+func (a *api) updateCredential(ctx context.Context, in *updateCredentialInput) (rest.Record[Credential], error) {
+	doc, err := a.credentials.Update(ctx, in.ID, func(c *credential.Credential) error {
+		if err := rest.Apply(in.Body, c); err != nil {
+			return wrongType(err)
+		}
+		return nil
+	})
+	return rest.RecordOf[Credential](doc, err)
+}
+
+func (a *api) deleteCredential(ctx context.Context, in *byID) (deleted, error) {
+	d, err := a.credentials.Delete(ctx, in.ID)
+	return deleted(d), err
+}
+
+var exampleCredential = json.RawMessage(`{"id":"1048601","tenant_id":"acme","version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z",` +
+	`"user_id":1048577,"provider_code":"wechat_scan_qr","idp_config_id":0,"id1":"o6_bmjrPTlm6_2sgVt7hMZOPfL2M","id2":"","metadata":"","status":"1","username":"li.wei","display_name":"李伟"}`)

@@ -1,0 +1,80 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/users/internal/user"
+)
+
+func (a *api) registerPasswords(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "reset-password", Method: http.MethodPost, Path: "/v1/users/{id}/reset-password", Scope: auth.UsersSecrets, Summary: "Reset a user's password",
+		Doc:     "The user must change it at the next sign-in. Without `new_password` one is made up, and only then the answer has it, once.",
+		Request: map[string]any{}, Response: map[string]any{"password": "kR7-vm2Q-xW9e-Zt4p"},
+	}, a.resetPassword)
+	rest.Handle(s, rest.Op{
+		ID: "reset-passwords", Method: http.MethodPost, Path: "/v1/batch/users-reset-password", Scope: auth.UsersSecrets, Summary: "Reset users' passwords",
+		Doc: "All or nothing. Hashing 1000 passwords takes a while.", Timeout: 5 * time.Minute,
+		Request: exampleIDs, Response: map[string]any{"items": []any{map[string]any{"id": "1048577", "password": "kR7-vm2Q-xW9e-Zt4p"}}},
+	}, a.resetPasswords)
+	rest.Handle(s, rest.Op{
+		ID: "change-password", Method: http.MethodPost, Path: "/v1/users/{id}/change-password", Scope: auth.UsersSecrets, Summary: "Change a password, knowing the old one",
+		Doc:    "A wrong old password counts as a failed login.",
+		Errors: []apperr.Kind{apperr.InvalidState}, Response: map[string]any{},
+		Request: map[string]any{"old_password": "the old one", "new_password": "a new one"},
+	}, a.changePassword)
+	rest.Handle(s, rest.Op{
+		ID: "verify-login", Method: http.MethodPost, Path: "/v1/thin/login-verification", Scope: auth.UsersVerify, Summary: "Verify a login name and password",
+		Doc: "Always 200. The true reason of a refusal is told only where the password was right; five failures in 15 minutes lock the user for 15 minutes, " +
+			"unless configured otherwise.",
+		Request:  map[string]any{"login_name": "li.wei", "password": "a password"},
+		Response: map[string]any{"verified": true, "user_id": "1048577", "must_change_password": false, "mfa_required": false},
+	}, a.verifyLogin)
+}
+
+type resetPasswordInput struct {
+	byID
+	Body *struct {
+		NewPassword string `json:"new_password,omitempty" writeOnly:"true" doc:"8…256 characters"`
+	}
+}
+
+func (a *api) resetPassword(ctx context.Context, in *resetPasswordInput) (user.PasswordReset, error) {
+	newPassword := ""
+	if in.Body != nil {
+		newPassword = in.Body.NewPassword
+	}
+	return a.users.ResetPassword(ctx, in.ID, newPassword)
+}
+
+func (a *api) resetPasswords(ctx context.Context, in *idsInput) (user.PasswordResets, error) {
+	return a.users.ResetPasswords(ctx, in.Body.IDs)
+}
+
+type changePasswordInput struct {
+	byID
+	Body struct {
+		OldPassword string `json:"old_password" writeOnly:"true" maxLength:"1024"`
+		NewPassword string `json:"new_password" writeOnly:"true"`
+	}
+}
+
+func (a *api) changePassword(ctx context.Context, in *changePasswordInput) (rest.Empty, error) {
+	return rest.Empty{}, a.users.ChangePassword(ctx, in.ID, in.Body.OldPassword, in.Body.NewPassword)
+}
+
+type loginInput struct {
+	Body struct {
+		LoginName string `json:"login_name" maxLength:"256" doc:"Username, email or mobile" example:"li.wei"`
+		Password  string `json:"password" writeOnly:"true" maxLength:"1024"`
+	}
+}
+
+func (a *api) verifyLogin(ctx context.Context, in *loginInput) (user.Verification, error) {
+	return a.users.VerifyLogin(ctx, in.Body.LoginName, in.Body.Password)
+}

@@ -1,0 +1,159 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/users/internal/user"
+)
+
+func (a *api) registerStates(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "lock-user", Method: http.MethodPost, Path: "/v1/users/{id}/lock", Scope: auth.UsersWrite, Summary: "Lock a user",
+		Doc:    "A lock with `until` ends by itself. Locking a locked user updates both members.",
+		Errors: []apperr.Kind{apperr.InvalidState}, Request: map[string]any{"reason": "on leave"}, Response: exampleUser,
+	}, a.lockUser)
+	rest.Handle(s, rest.Op{
+		ID: "unlock-user", Method: http.MethodPost, Path: "/v1/users/{id}/unlock", Scope: auth.UsersWrite, Summary: "Unlock a user",
+		Response: exampleUser,
+	}, a.unlockUser)
+	rest.Handle(s, rest.Op{
+		ID: "lock-users", Method: http.MethodPost, Path: "/v1/batch/users-lock", Scope: auth.UsersWrite, Summary: "Lock users",
+		Doc: "All or nothing.", Request: map[string]any{"ids": []string{"1048577"}, "reason": "on leave"}, Response: exampleIDs,
+	}, a.lockUsers)
+	rest.Handle(s, rest.Op{
+		ID: "unlock-users", Method: http.MethodPost, Path: "/v1/batch/users-unlock", Scope: auth.UsersWrite, Summary: "Unlock users",
+		Doc: "All or nothing.", Request: exampleIDs, Response: exampleIDs,
+	}, a.unlockUsers)
+	rest.Handle(s, rest.Op{
+		ID: "resign-user", Method: http.MethodPost, Path: "/v1/users/{id}/resign", Scope: auth.UsersWrite, Summary: "Resign a user",
+		Doc: "At once, or when `effective_time` comes: `time_resigned` then lies in the future. Sign-in is refused from then on; memberships, grants and " +
+			"sub-accounts end through the event `user.resigned`.",
+		Errors: []apperr.Kind{apperr.InvalidState}, Request: map[string]any{"effective_time": "2026-12-31T00:00:00Z", "reason": "retired"}, Response: exampleUser,
+	}, a.resignUser)
+	rest.Handle(s, rest.Op{
+		ID: "reinstate-user", Method: http.MethodPost, Path: "/v1/users/{id}/reinstate", Scope: auth.UsersWrite, Summary: "Take back a resignation",
+		Doc: "Of a user who has resigned, or is to.", Errors: []apperr.Kind{apperr.InvalidState}, Response: exampleUser,
+	}, a.reinstateUser)
+	rest.Handle(s, rest.Op{
+		ID: "verify-real-name", Method: http.MethodPost, Path: "/v1/users/{id}/real-name-verification", Scope: auth.UsersWrite, Summary: "Verify a real name",
+		Doc: "A `cn_resident_id` number is checked by GB 11643; other types are `pending`, unless a verifier is configured. Only a keyed hash and a mask of the " +
+			"number are kept; one number per tenant.",
+		Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState}, Response: exampleUser,
+		Request: map[string]any{"real_name": "李伟", "id_number": "11010519491231002X", "id_type": "cn_resident_id"},
+	}, a.verifyRealName)
+	rest.Handle(s, rest.Op{
+		ID: "change-organization", Method: http.MethodPost, Path: "/v1/users/{id}/change-organization", Scope: auth.UsersWrite, Summary: "Move a user to another tree node",
+		Doc:    "Done by the organization service, all or nothing. Without `from_node_id` the user is added.",
+		Errors: []apperr.Kind{apperr.InvalidState}, Request: map[string]any{"object_code": "company", "from_node_id": "31", "to_node_id": "32"},
+		Response: map[string]any{"memberships": []any{}},
+	}, a.changeOrganization)
+}
+
+var exampleIDs = map[string]any{"ids": []string{"1048577"}}
+
+type lockBody struct {
+	Reason string     `json:"reason,omitempty" example:"on leave"`
+	Until  *time.Time `json:"until,omitempty" nullable:"true" doc:"When the lock ends by itself"`
+}
+
+type lockInput struct {
+	byID
+	Body *lockBody
+}
+
+func moment(t *time.Time) clock.Time {
+	if t == nil {
+		return clock.Time{}
+	}
+	return clock.Of(*t)
+}
+
+func (a *api) lockUser(ctx context.Context, in *lockInput) (rest.Record[User], error) {
+	if in.Body == nil {
+		in.Body = &lockBody{}
+	}
+	doc, err := a.users.Lock(ctx, in.ID, in.Body.Reason, moment(in.Body.Until))
+	return rest.RecordOf[User](doc, err)
+}
+
+func (a *api) unlockUser(ctx context.Context, in *byID) (rest.Record[User], error) {
+	doc, err := a.users.Unlock(ctx, in.ID)
+	return rest.RecordOf[User](doc, err)
+}
+
+type lockUsersInput struct {
+	Body struct {
+		IDs    []string   `json:"ids" minItems:"1" maxItems:"1000"`
+		Reason string     `json:"reason,omitempty"`
+		Until  *time.Time `json:"until,omitempty" nullable:"true"`
+	}
+}
+
+func (a *api) lockUsers(ctx context.Context, in *lockUsersInput) (user.Batch, error) {
+	return a.users.LockMany(ctx, in.Body.IDs, in.Body.Reason, moment(in.Body.Until))
+}
+
+func (a *api) unlockUsers(ctx context.Context, in *idsInput) (user.Batch, error) {
+	return a.users.UnlockMany(ctx, in.Body.IDs)
+}
+
+type resignBody struct {
+	EffectiveTime *time.Time `json:"effective_time,omitempty" nullable:"true" doc:"Absent: at once"`
+	Reason        string     `json:"reason,omitempty"`
+	SuccessorID   string     `json:"successor_id,omitempty" doc:"The user who takes over"`
+}
+
+type resignInput struct {
+	byID
+	Body *resignBody
+}
+
+func (a *api) resignUser(ctx context.Context, in *resignInput) (rest.Record[User], error) {
+	if in.Body == nil {
+		in.Body = &resignBody{}
+	}
+	doc, err := a.users.Resign(ctx, in.ID, user.Resignation{
+		EffectiveTime: moment(in.Body.EffectiveTime), Reason: in.Body.Reason, SuccessorID: in.Body.SuccessorID,
+	})
+	return rest.RecordOf[User](doc, err)
+}
+
+func (a *api) reinstateUser(ctx context.Context, in *byID) (rest.Record[User], error) {
+	doc, err := a.users.Reinstate(ctx, in.ID)
+	return rest.RecordOf[User](doc, err)
+}
+
+type realNameInput struct {
+	byID
+	Body struct {
+		RealName string `json:"real_name" example:"李伟"`
+		IDNumber string `json:"id_number" writeOnly:"true" example:"11010519491231002X"`
+		IDType   string `json:"id_type,omitempty" doc:"cn_resident_id unless given" example:"cn_resident_id"`
+	}
+}
+
+func (a *api) verifyRealName(ctx context.Context, in *realNameInput) (rest.Record[User], error) {
+	doc, err := a.users.VerifyRealName(ctx, in.ID, user.RealName{Name: in.Body.RealName, Number: in.Body.IDNumber, Type: in.Body.IDType})
+	return rest.RecordOf[User](doc, err)
+}
+
+type organizationInput struct {
+	byID
+	Body struct {
+		ObjectCode string `json:"object_code" minLength:"1" maxLength:"256" example:"company"`
+		FromNodeID string `json:"from_node_id,omitempty" maxLength:"64"`
+		ToNodeID   string `json:"to_node_id" minLength:"1" maxLength:"64"`
+	}
+}
+
+func (a *api) changeOrganization(ctx context.Context, in *organizationInput) (user.Memberships, error) {
+	return a.users.ChangeOrganization(ctx, user.OrganizationChange{
+		UserID: in.ID, ObjectCode: in.Body.ObjectCode, FromNodeID: in.Body.FromNodeID, ToNodeID: in.Body.ToNodeID,
+	})
+}

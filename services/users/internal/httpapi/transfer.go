@@ -1,0 +1,89 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/users/internal/transfer"
+	"github.com/idplatform/idplatform/services/users/internal/user"
+)
+
+func (a *api) registerTransfer(s *rest.Server) {
+	formats := []string{string(transfer.NDJSON), string(transfer.CSV)}
+	rest.Handle(s, rest.Op{
+		ID: "import-users", Method: http.MethodPost, Path: "/v1/users/import", Scope: auth.UsersWrite, Summary: "Import users",
+		Doc: "A stream of any length: a JSON object a line, or CSV with a header of member names. Members are those of a new user, and `password_hash` (argon2, bcrypt, " +
+			"PBKDF2 or scrypt; with `password` or `password_hash` the scope `users:secrets` is needed); read-only members do not count. Every record is for itself; the " +
+			"answer has a line for each, in order. Sent again with the same `Idempotency-Key` within 24 h, an import that broke off goes on where it stopped.",
+		Streams: true, Consumes: formats, ContentTypes: []string{string(transfer.NDJSON)},
+		Errors:  []apperr.Kind{apperr.TooLarge, apperr.UnsupportedMediaType, apperr.IdempotencyKeyReused, apperr.RequestInProgress},
+		Request: `{"username":"li.wei","display_name":"李伟"}` + "\n", Response: `{"line":1,"status":"created","id":"1048577"}` + "\n",
+	}, a.importUsers)
+	rest.Handle(s, rest.Op{
+		ID: "export-users", Method: http.MethodGet, Path: "/v1/users/export", Scope: auth.UsersRead, Summary: "Export users",
+		Doc:     "What import reads, in the order of ids, without secrets. The filters are the list's.",
+		Streams: true, ContentTypes: formats, Response: string(exampleUser) + "\n",
+	}, a.exportUsers)
+}
+
+// idle is how long a stream may stand still.
+const idle = time.Minute
+
+type importInput struct {
+	OnConflict string `query:"on_conflict" enum:"fail,skip,update" default:"fail" doc:"What happens to a record whose username, email or mobile a user has: it fails, is skipped, or updates the user with its username"`
+	rest.Upload
+}
+
+func (a *api) importUsers(ctx context.Context, in *importInput) (rest.Stream, error) {
+	format, err := transfer.ParseFormat(in.Request.Header.Get("Content-Type"))
+	if err != nil {
+		return rest.Stream{}, err
+	}
+	options := transfer.ImportOptions{
+		Format: format, OnConflict: user.OnConflict(in.OnConflict), Secrets: auth.PrincipalFrom(ctx).Has(auth.UsersSecrets),
+	}
+	if keys := in.Request.Header.Values("Idempotency-Key"); len(keys) > 0 {
+		if err := rest.CheckIdempotencyKey(keys); err != nil {
+			return rest.Stream{}, err
+		}
+		options.Key = keys[0]
+	}
+	results, err := a.transfer.Import(ctx, in.Patient(idle), options)
+	if err != nil {
+		return rest.Stream{}, err
+	}
+	return rest.Stream{ContentType: string(transfer.NDJSON), Write: func(w http.ResponseWriter) error {
+		defer results.Close()
+		_, err := results.WriteTo(w)
+		return err
+	}}, nil
+}
+
+type exportInput struct {
+	userFilter
+	Format string `query:"format" enum:"ndjson,csv" doc:"Instead of the header Accept; NDJSON unless one of them says CSV"`
+	Accept string `header:"Accept" hidden:"true"`
+}
+
+func (a *api) exportUsers(ctx context.Context, in *exportInput) (rest.Stream, error) {
+	filter, err := in.read()
+	if err != nil {
+		return rest.Stream{}, err
+	}
+	where, err := a.users.Where(filter)
+	if err != nil {
+		return rest.Stream{}, err
+	}
+	format := transfer.NDJSON
+	if in.Format == "csv" || in.Format == "" && strings.Contains(in.Accept, string(transfer.CSV)) {
+		format = transfer.CSV
+	}
+	return rest.Stream{ContentType: string(format) + "; charset=utf-8", Write: func(w http.ResponseWriter) error {
+		return a.transfer.Export(ctx, rest.PatientWriter(w, idle), format, where)
+	}}, nil
+}

@@ -1,0 +1,177 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/users/internal/user"
+)
+
+func (a *api) registerUsers(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "create-user", Method: http.MethodPost, Path: "/v1/users", Scope: auth.UsersWrite, Summary: "Create a user",
+		Doc:    "With `password` the scope `users:secrets` is needed, too.",
+		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: exampleNewUser, Response: exampleUser,
+	}, a.createUser)
+	rest.Handle(s, rest.Op{
+		ID: "list-users", Method: http.MethodGet, Path: "/v1/users", Scope: auth.UsersRead, Summary: "List and search users",
+		Doc: "`keyword` alone matches the start of username, display_name, email, mobile or employee_number, or an id exactly. With " +
+			"`search_type=generic` every word of it must start a word of these, of real_name or of the ext props' texts; of Chinese, Japanese and Korean text " +
+			"any run of characters matches. Case, accents and width do not count.",
+		Response: map[string]any{"items": []any{exampleUser}, "total": 1, "page_num": 1, "page_size": 20},
+	}, a.listUsers)
+	rest.Handle(s, rest.Op{
+		ID: "get-user", Method: http.MethodGet, Path: "/v1/users/{id}", Scope: auth.UsersRead, Summary: "Get a user",
+		Response: exampleUser,
+	}, a.getUser)
+	rest.Handle(s, rest.Op{
+		ID: "update-user", Method: http.MethodPatch, Path: "/v1/users/{id}", Scope: auth.UsersWrite, Summary: "Change a user",
+		Doc:    "JSON merge patch (RFC 7396). Password, lock and real-name members have operations of their own.",
+		Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState}, Request: map[string]any{"display_name": "李 伟", "email": nil}, Response: exampleUser,
+	}, a.updateUser)
+	rest.Handle(s, rest.Op{
+		ID: "delete-user", Method: http.MethodDelete, Path: "/v1/users/{id}", Scope: auth.UsersWrite, Summary: "Delete a user",
+		Doc:      "Stored credentials and avatar go with the user; memberships, grants and sub-accounts end through the event `user.deleted`.",
+		Response: map[string]any{"id": "1048577"},
+	}, a.deleteUser)
+	rest.Handle(s, rest.Op{
+		ID: "delete-users", Method: http.MethodDelete, Path: "/v1/batch/users", Scope: auth.UsersWrite, Summary: "Delete users",
+		Doc: "All or nothing; an id that is no user is no error.", Request: map[string]any{"ids": []string{"1048577"}}, Response: map[string]any{},
+	}, a.deleteUsers)
+}
+
+type createUserInput struct {
+	Body rest.JSON[NewUser]
+}
+
+func (a *api) createUser(ctx context.Context, in *createUserInput) (rest.Record[User], error) {
+	var draft struct {
+		user.User
+		Password string `json:"password"`
+	}
+	if err := in.Body.Into(&draft); err != nil {
+		return rest.Record[User]{}, wrongType(err)
+	}
+	if draft.Password != "" && !auth.PrincipalFrom(ctx).Has(auth.UsersSecrets) {
+		return rest.Record[User]{}, apperr.New(apperr.Forbidden, "the scope %s is needed to set a password", auth.UsersSecrets)
+	}
+	doc, err := a.users.Create(ctx, draft.User, draft.Password)
+	return rest.RecordOf[User](doc, err)
+}
+
+// wrongType is for what passes the schema but not the domain's type.
+func wrongType(err error) error {
+	return apperr.Invalid("body", "has a member of the wrong type").Because(err)
+}
+
+type userFilter struct {
+	SearchType   string    `query:"search_type" enum:"generic" doc:"generic: full text; absent: the basic members"`
+	Keyword      string    `query:"keyword" maxLength:"256" doc:"What to search for" example:"li"`
+	ModifiedFrom string    `query:"time_modified_from" maxLength:"64" doc:"Changed at this time or later; RFC 3339 or a date" example:"2026-01-31"`
+	ModifiedTo   string    `query:"time_modified_to" maxLength:"64" doc:"Changed before this time"`
+	Status       string    `query:"status" enum:"1,0,resigned"`
+	Locked       rest.Flag `query:"locked" doc:"Locked now, or not"`
+	IDs          string    `query:"ids" maxLength:"8192" doc:"Comma list of up to 200 ids"`
+}
+
+func (f userFilter) read() (user.Filter, error) {
+	filter := user.Filter{Keyword: strings.TrimSpace(f.Keyword), FullText: f.SearchType == "generic", Status: user.Status(f.Status)}
+	var faults apperr.Faults
+	filter.ModifiedFrom = readTime(&faults, "query.time_modified_from", f.ModifiedFrom)
+	filter.ModifiedTo = readTime(&faults, "query.time_modified_to", f.ModifiedTo)
+	if f.Locked != "" {
+		locked := f.Locked.Or(false)
+		filter.Locked = &locked
+	}
+	if f.IDs != "" {
+		filter.IDs = strings.Split(f.IDs, ",")
+		faults.Check(len(filter.IDs) <= 200, "query.ids", "must have at most 200 ids")
+		slices.Sort(filter.IDs) // one filter, however its ids are written
+	}
+	return filter, faults.Err()
+}
+
+func readTime(faults *apperr.Faults, location, text string) clock.Time {
+	if text == "" {
+		return clock.Time{}
+	}
+	t, err := clock.Parse(text)
+	if err != nil {
+		faults.Add(location, "%s", err)
+	}
+	return t
+}
+
+type listUsersInput struct {
+	userFilter
+	rest.Paging
+}
+
+func (a *api) listUsers(ctx context.Context, in *listUsersInput) (rest.List[User], error) {
+	filter, err := in.read()
+	if err != nil {
+		return rest.List[User]{}, err
+	}
+	where, err := a.users.Where(filter)
+	if err != nil {
+		return rest.List[User]{}, err
+	}
+	q, err := in.Query(where, user.Sortable...)
+	if err != nil {
+		return rest.List[User]{}, err
+	}
+	page, err := a.users.List(ctx, q)
+	return rest.ListOf[User](in.Paging, page, err)
+}
+
+func (a *api) getUser(ctx context.Context, in *byID) (rest.Record[User], error) {
+	doc, err := a.users.Get(ctx, in.ID)
+	return rest.RecordOf[User](doc, err)
+}
+
+type updateUserInput struct {
+	byID
+	Body rest.MergePatch[UserInput]
+}
+
+func (a *api) updateUser(ctx context.Context, in *updateUserInput) (rest.Record[User], error) {
+	doc, err := a.users.Update(ctx, in.ID, func(u *user.User) error {
+		if err := rest.Apply(in.Body, u); err != nil {
+			return wrongType(err)
+		}
+		return nil
+	})
+	return rest.RecordOf[User](doc, err)
+}
+
+func (a *api) deleteUser(ctx context.Context, in *byID) (deleted, error) {
+	d, err := a.users.Delete(ctx, in.ID)
+	return deleted(d), err
+}
+
+type idsInput struct {
+	Body struct {
+		IDs []string `json:"ids" minItems:"1" maxItems:"1000" doc:"1…1000 ids" example:"[\"1048577\"]"`
+	}
+}
+
+func (a *api) deleteUsers(ctx context.Context, in *idsInput) (rest.Empty, error) {
+	return rest.Empty{}, a.users.DeleteMany(ctx, in.Body.IDs)
+}
+
+var exampleNewUser = map[string]any{
+	"username": "li.wei", "display_name": "李伟", "email": "li.wei@acme.test", "mobile": "+8613800000000", "employee_number": "A-17",
+	"locale": "zh-CN", "zoneinfo": "Asia/Shanghai",
+}
+
+var exampleUser = json.RawMessage(`{"id":"1048577","tenant_id":"acme","version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z",` +
+	`"username":"li.wei","display_name":"李伟","email":"li.wei@acme.test","mobile":"+8613800000000","employee_number":"A-17","gender":"","locale":"zh-CN","zoneinfo":"Asia/Shanghai",` +
+	`"status":"1","email_verified":false,"mobile_verified":false,"must_change_password":false,"sys_ext_props":{},"free_ext_props":{},"locked":false,"lock_reason":"","locked_until":null,` +
+	`"real_name_status":"none","real_name":"","id_number_masked":"","avatar_url":"","password_set":false,"time_password_changed":null,"time_last_login":null,"time_resigned":null}`)

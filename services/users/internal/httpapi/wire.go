@@ -1,0 +1,126 @@
+package httpapi
+
+import (
+	"time"
+)
+
+// The types below describe JSON for the OpenAPI document and for the validation of bodies. Records are stored in this very form and are
+// not converted; a test holds the two against each other.
+
+// User is the user record.
+type User struct {
+	ID           string    `json:"id" readOnly:"true" example:"1048577"`
+	TenantID     string    `json:"tenant_id" readOnly:"true" example:"acme"`
+	Version      int64     `json:"version" readOnly:"true" doc:"Grows by one with every change; the ETag" example:"1"`
+	TimeCreated  time.Time `json:"time_created" readOnly:"true" example:"2026-01-31T09:30:00.000Z"`
+	TimeModified time.Time `json:"time_modified" readOnly:"true" example:"2026-01-31T09:30:00.000Z"`
+	profile
+	Locked              bool       `json:"locked" doc:"Changed by lock and unlock" example:"false"`
+	LockReason          string     `json:"lock_reason" example:""`
+	LockedUntil         *time.Time `json:"locked_until" nullable:"true" doc:"When the lock ends by itself; null: it does not"`
+	RealNameStatus      string     `json:"real_name_status" enum:"none,pending,verified,rejected" doc:"Changed by real-name verification"`
+	RealName            string     `json:"real_name" example:""`
+	IDNumberMasked      string     `json:"id_number_masked" example:""`
+	AvatarURL           string     `json:"avatar_url" readOnly:"true" example:"/v1/users/1048577/avatar"`
+	PasswordSet         bool       `json:"password_set" readOnly:"true" example:"true"`
+	TimePasswordChanged *time.Time `json:"time_password_changed" readOnly:"true" nullable:"true"`
+	TimeLastLogin       *time.Time `json:"time_last_login" readOnly:"true" nullable:"true"`
+	TimeResigned        *time.Time `json:"time_resigned" readOnly:"true" nullable:"true" doc:"In the future while the resignation is only scheduled"`
+}
+
+// profile is what create and change can set. Lengths and forms are the domain's to check, so that their faults are told in one voice.
+type profile struct {
+	Username           string         `json:"username" doc:"1…128 letters of any script, digits, . _ - @ +. Unique with all emails and mobiles, without regard to case and width" example:"li.wei"`
+	DisplayName        string         `json:"display_name" example:"李伟"`
+	Email              string         `json:"email" doc:"RFC 5321 address; unique when not empty" example:"li.wei@acme.test"`
+	Mobile             string         `json:"mobile" doc:"E.164 number; unique when not empty" example:"+8613800000000"`
+	EmployeeNumber     string         `json:"employee_number" example:"A-17"`
+	Gender             string         `json:"gender" example:""`
+	Locale             string         `json:"locale" doc:"BCP 47 tag" example:"zh-CN"`
+	Zoneinfo           string         `json:"zoneinfo" doc:"IANA time zone" example:"Asia/Shanghai"`
+	Status             string         `json:"status" doc:"1 active, 0 disabled, resigned (by resignation only)" enum:"1,0,resigned" example:"1"`
+	EmailVerified      bool           `json:"email_verified" example:"false"`
+	MobileVerified     bool           `json:"mobile_verified" example:"false"`
+	MustChangePassword bool           `json:"must_change_password" example:"false"`
+	SysExtProps        map[string]any `json:"sys_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
+	FreeExtProps       map[string]any `json:"free_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
+}
+
+// UserInput is a user to be created, or the members of one to be changed. Read-only members may be sent back and do not count; those of
+// locks and real names must be as they are.
+type UserInput struct {
+	ID           string    `json:"id,omitempty" readOnly:"true"`
+	TenantID     string    `json:"tenant_id,omitempty" readOnly:"true"`
+	Version      int64     `json:"version,omitempty" readOnly:"true"`
+	TimeCreated  time.Time `json:"time_created,omitzero" readOnly:"true"`
+	TimeModified time.Time `json:"time_modified,omitzero" readOnly:"true"`
+
+	Username           string         `json:"username" doc:"1…128 letters of any script, digits, . _ - @ +" example:"li.wei"`
+	DisplayName        string         `json:"display_name,omitempty" example:"李伟"`
+	Email              string         `json:"email,omitempty" example:"li.wei@acme.test"`
+	Mobile             string         `json:"mobile,omitempty" example:"+8613800000000"`
+	EmployeeNumber     string         `json:"employee_number,omitempty" example:"A-17"`
+	Gender             string         `json:"gender,omitempty"`
+	Locale             string         `json:"locale,omitempty" example:"zh-CN"`
+	Zoneinfo           string         `json:"zoneinfo,omitempty" example:"Asia/Shanghai"`
+	Status             string         `json:"status,omitempty" enum:"1,0,resigned"`
+	EmailVerified      bool           `json:"email_verified,omitempty"`
+	MobileVerified     bool           `json:"mobile_verified,omitempty"`
+	MustChangePassword bool           `json:"must_change_password,omitempty"`
+	SysExtProps        map[string]any `json:"sys_ext_props,omitempty"`
+	FreeExtProps       map[string]any `json:"free_ext_props,omitempty"`
+
+	Locked              bool       `json:"locked,omitempty"`
+	LockReason          string     `json:"lock_reason,omitempty"`
+	LockedUntil         *time.Time `json:"locked_until,omitempty"`
+	RealNameStatus      string     `json:"real_name_status,omitempty" enum:"none,pending,verified,rejected"`
+	RealName            string     `json:"real_name,omitempty"`
+	IDNumberMasked      string     `json:"id_number_masked,omitempty"`
+	AvatarURL           string     `json:"avatar_url,omitempty" readOnly:"true"`
+	PasswordSet         bool       `json:"password_set,omitempty" readOnly:"true"`
+	TimePasswordChanged *time.Time `json:"time_password_changed,omitempty" readOnly:"true"`
+	TimeLastLogin       *time.Time `json:"time_last_login,omitempty" readOnly:"true"`
+	TimeResigned        *time.Time `json:"time_resigned,omitempty" readOnly:"true"`
+}
+
+// NewUser is a user to be created.
+type NewUser struct {
+	UserInput
+	Password string `json:"password,omitempty" writeOnly:"true" doc:"8…256 characters; needs the scope users:secrets"`
+}
+
+// Credential is the stored credential record.
+type Credential struct {
+	ID           string    `json:"id" readOnly:"true" example:"1048601"`
+	TenantID     string    `json:"tenant_id" readOnly:"true" example:"acme"`
+	Version      int64     `json:"version" readOnly:"true" example:"1"`
+	TimeCreated  time.Time `json:"time_created" readOnly:"true" example:"2026-01-31T09:30:00.000Z"`
+	TimeModified time.Time `json:"time_modified" readOnly:"true" example:"2026-01-31T09:30:00.000Z"`
+	UserID       int64     `json:"user_id" doc:"The owning user's id, as a number" example:"1048577"`
+	ProviderCode string    `json:"provider_code" doc:"Code of the social-login provider" example:"wechat_scan_qr"`
+	IDPConfigID  int64     `json:"idp_config_id" doc:"Id of the connection, as a number; 0 = none" example:"0"`
+	ID1          string    `json:"id1" doc:"The provider's unique marker of the user" example:"o6_bmjrPTlm6_2sgVt7hMZOPfL2M"`
+	ID2          string    `json:"id2" doc:"Second marker" example:""`
+	Metadata     string    `json:"metadata" doc:"Further markers" example:""`
+	Status       string    `json:"status" enum:"1,0" example:"1"`
+	Username     string    `json:"username" example:"li.wei"`
+	DisplayName  string    `json:"display_name" example:"李伟"`
+}
+
+// CredentialInput is a credential to be created, or the members of one to be changed.
+type CredentialInput struct {
+	ID           string    `json:"id,omitempty" readOnly:"true"`
+	TenantID     string    `json:"tenant_id,omitempty" readOnly:"true"`
+	Version      int64     `json:"version,omitempty" readOnly:"true"`
+	TimeCreated  time.Time `json:"time_created,omitzero" readOnly:"true"`
+	TimeModified time.Time `json:"time_modified,omitzero" readOnly:"true"`
+	UserID       int64     `json:"user_id" example:"1048577"`
+	ProviderCode string    `json:"provider_code" example:"wechat_scan_qr"`
+	IDPConfigID  int64     `json:"idp_config_id,omitempty"`
+	ID1          string    `json:"id1" example:"o6_bmjrPTlm6_2sgVt7hMZOPfL2M"`
+	ID2          string    `json:"id2,omitempty"`
+	Metadata     string    `json:"metadata,omitempty"`
+	Status       string    `json:"status,omitempty" enum:"1,0"`
+	Username     string    `json:"username,omitempty"`
+	DisplayName  string    `json:"display_name,omitempty"`
+}

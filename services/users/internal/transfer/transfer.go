@@ -1,0 +1,301 @@
+// Package transfer moves users in and out in bulk, as NDJSON or CSV streams of any length with flat memory.
+//
+// An import goes in batches, each one transaction with its results. With an Idempotency-Key the results are kept beside the users
+// they tell of, so that an import that broke off is simply sent again: batches that were done are recognised by their bytes and
+// answered from what was kept.
+package transfer
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/services/users/internal/user"
+)
+
+const (
+	batchSize   = 500
+	maxLine     = 1 << 20 // bytes
+	keepResults = 24 * time.Hour
+)
+
+// kept is the result of one batch of an import with an Idempotency-Key. Its id is made of key and batch number.
+type kept struct {
+	docstore.Meta
+	Print   string          `json:"print"` // of the batch's lines
+	Results []user.Imported `json:"results"`
+	Until   clock.Time      `json:"expires"`
+}
+
+var keeping = docstore.Define(docstore.Schema[kept]{
+	Name: "imports", Noun: "import", Part: true,
+	Due: func(k *kept) clock.Time { return k.Until },
+})
+
+// Collections are those that the store must have.
+func Collections() []*docstore.Def { return []*docstore.Def{keeping.Def()} }
+
+// Transfer are the use cases.
+type Transfer struct {
+	users *user.Users
+	store *docstore.Store
+	log   *slog.Logger
+}
+
+// New makes the use cases.
+func New(users *user.Users, store *docstore.Store, log *slog.Logger) *Transfer {
+	return &Transfer{users, store, log}
+}
+
+// ImportOptions say how an import goes.
+type ImportOptions struct {
+	Format     Format
+	OnConflict user.OnConflict
+	Key        string // Idempotency-Key; may be empty
+	Secrets    bool   // the caller may set passwords
+}
+
+// Line is the result of one record, as it is answered.
+type Line struct {
+	Line int64 `json:"line"`
+	user.Imported
+}
+
+// block is a batch on its way: its raw records, then the parsed ones.
+type block struct {
+	number  int
+	first   int64 // line number
+	raw     [][]byte
+	records []*user.Import
+}
+
+// Import reads body to its end and then gives the results, one Line of NDJSON a record, in order. What is done when an error comes stays
+// done; the error says how much that is.
+func (t *Transfer) Import(ctx context.Context, body io.Reader, o ImportOptions) (*Results, error) {
+	results, err := newResults()
+	if err != nil {
+		return nil, err
+	}
+	if err := t.run(ctx, body, o, results); err != nil {
+		results.Close()
+		if e, ok := errors.AsType[*apperr.Error](err); ok && results.lines > 0 {
+			told := *e
+			told.Detail = fmt.Sprintf("%s (%d records are done; the same request with the same Idempotency-Key goes on from there)", e.Detail, results.lines)
+			return nil, &told
+		}
+		return nil, err
+	}
+	return results, nil
+}
+
+// run is a pipeline of three: one goroutine reads, one parses the next block while this one stores the last.
+func (t *Transfer) run(ctx context.Context, body io.Reader, o ImportOptions, results *Results) error {
+	group, ctx := errgroup.WithContext(ctx)
+	read, parsed := make(chan block), make(chan block)
+	group.Go(func() error {
+		defer close(read)
+		return split(ctx, newReader(o.Format, body), read)
+	})
+	group.Go(func() error {
+		defer close(parsed)
+		for b := range read {
+			if err := t.parse(ctx, &b, o.Secrets); err != nil {
+				return err
+			}
+			select {
+			case parsed <- b:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return nil
+	})
+	group.Go(func() error {
+		var seen map[string]bool
+		if docstore.IsDryRun(ctx) { // nothing stored tells the later batches of the earlier ones
+			seen = map[string]bool{}
+		}
+		for b := range parsed {
+			imported, err := t.storeBlock(ctx, b, o, seen)
+			if err != nil {
+				return err
+			}
+			if err := results.add(b.first, imported); err != nil {
+				return err
+			}
+			if results.lines%(20*batchSize) == 0 {
+				t.log.InfoContext(ctx, "import goes on", "records", results.lines)
+			}
+		}
+		return nil
+	})
+	return group.Wait()
+}
+
+// split cuts the stream into blocks. A stream that breaks off gives no last, shorter block.
+func split(ctx context.Context, records reader, out chan<- block) error {
+	b := block{first: 1}
+	for {
+		raw, err := records.next()
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if err == nil {
+			b.raw = append(b.raw, raw)
+		}
+		if len(b.raw) == batchSize || err != nil && len(b.raw) > 0 {
+			select {
+			case out <- b:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			b = block{number: b.number + 1, first: b.first + int64(len(b.raw))}
+		}
+		if err != nil {
+			return nil
+		}
+	}
+}
+
+func (t *Transfer) parse(ctx context.Context, b *block, secrets bool) error {
+	b.records = make([]*user.Import, len(b.raw))
+	group, ctx := errgroup.WithContext(ctx)
+	workers := runtime.GOMAXPROCS(0)
+	for w := range workers {
+		group.Go(func() error {
+			for i := w; i < len(b.raw); i += workers {
+				record, err := t.users.ParseImport(ctx, b.raw[i], secrets)
+				if err != nil {
+					return err
+				}
+				b.records[i] = record
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+func (t *Transfer) storeBlock(ctx context.Context, b block, o ImportOptions, seen map[string]bool) ([]user.Imported, error) {
+	if o.Key == "" || docstore.IsDryRun(ctx) {
+		return t.users.ImportMany(ctx, b.records, o.OnConflict, seen, func(*docstore.Tx, []user.Imported) error { return nil })
+	}
+	k := kept{Print: b.print(o)}
+	k.ID = fmt.Sprintf("%s/%d", keyOf(ctx, o.Key), b.number)
+	if doc, err := keeping.Find(ctx, t.store, k.ID); err == nil {
+		before, err := doc.Value()
+		if err != nil {
+			return nil, err
+		}
+		if before.Print != k.Print {
+			return nil, apperr.New(apperr.IdempotencyKeyReused, "the key was used with another import")
+		}
+		return before.Results, nil
+	} else if !apperr.IsNotFound(err) {
+		return nil, err
+	}
+	imported, err := t.users.ImportMany(ctx, b.records, o.OnConflict, nil, func(tx *docstore.Tx, results []user.Imported) error {
+		k := k
+		k.Results, k.Until = results, tx.Now.Add(keepResults)
+		_, err := keeping.Insert(ctx, tx, &k)
+		return err
+	})
+	if duplicate, ok := errors.AsType[*docstore.DuplicateError](err); ok && duplicate.Collection == keeping.Def().Name {
+		return nil, apperr.New(apperr.RequestInProgress, "another import with this key runs").Because(err)
+	}
+	return imported, err
+}
+
+func (b *block) print(o ImportOptions) string {
+	h := sha256.New()
+	_, _ = fmt.Fprintf(h, "%s %s %d\n", o.Format, o.OnConflict, len(b.raw))
+	for _, raw := range b.raw {
+		_, _ = fmt.Fprintf(h, "%d\n", len(raw))
+		_, _ = h.Write(raw)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// keyOf makes a key of one caller's mean another one than the same key of another's.
+func keyOf(ctx context.Context, key string) string {
+	sum := sha256.Sum256([]byte(request.From(ctx).Actor + "\x00" + key))
+	return hex.EncodeToString(sum[:16])
+}
+
+// Forget removes results that are no longer kept; to be called now and then. It returns how many batches' it removed.
+func (t *Transfer) Forget(ctx context.Context) (int, error) {
+	due, err := keeping.Due(ctx, t.store, 100)
+	if err != nil {
+		return 0, err
+	}
+	for _, ref := range due {
+		ctx := request.System(ctx, ref.Tenant)
+		_, err := docstore.Write(ctx, t.store, func(tx *docstore.Tx) (struct{}, error) {
+			return struct{}{}, keeping.DeleteWhere(ctx, tx, docstore.ID(ref.ID), nil)
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return len(due), nil
+}
+
+// Results are an import's results. They wait in a temporary file until the whole body is read, since many clients read nothing
+// before they have sent all.
+type Results struct {
+	file  *os.File
+	out   *bufio.Writer
+	lines int64
+}
+
+func newResults() (*Results, error) {
+	file, err := os.CreateTemp("", "idp-import-*")
+	if err != nil {
+		return nil, fmt.Errorf("spool the results: %w", err)
+	}
+	if err := os.Remove(file.Name()); err != nil { // gone with the process, however that ends
+		_ = file.Close()
+		return nil, fmt.Errorf("spool the results: %w", err)
+	}
+	return &Results{file: file, out: bufio.NewWriterSize(file, 64<<10)}, nil
+}
+
+func (r *Results) add(first int64, imported []user.Imported) error {
+	enc := json.NewEncoder(r.out)
+	for i := range imported {
+		if err := enc.Encode(Line{first + int64(i), imported[i]}); err != nil {
+			return fmt.Errorf("spool the results: %w", err)
+		}
+	}
+	r.lines += int64(len(imported))
+	return nil
+}
+
+// WriteTo writes all lines.
+func (r *Results) WriteTo(w io.Writer) (int64, error) {
+	if err := r.out.Flush(); err != nil {
+		return 0, err
+	}
+	if _, err := r.file.Seek(0, io.SeekStart); err != nil {
+		return 0, err
+	}
+	return io.Copy(w, r.file)
+}
+
+// Close frees the file.
+func (r *Results) Close() { _ = r.file.Close() }

@@ -1,0 +1,75 @@
+package user
+
+import (
+	"context"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// account is what is kept of a user that nobody is shown. Its id is the user's. It appears with the first password, failed
+// login, scheduled resignation or verified number.
+type account struct {
+	docstore.Meta
+	Password     string     `json:"password"`      // PHC string
+	OldPasswords []string   `json:"old_passwords"` // newest first
+	Failures     int        `json:"failures"`      // wrong passwords since FirstFailure
+	FirstFailure clock.Time `json:"first_failure"`
+	Reason       string     `json:"resign_reason"` // of a scheduled resignation
+	Successor    string     `json:"successor_id"`
+	IDNumber     string     `json:"id_number"` // keyed hash
+}
+
+var accounts = docstore.Define(docstore.Schema[account]{
+	Name: "accounts", Noun: "account", Part: true,
+	Indexes: []docstore.Index[account]{
+		docstore.Unique(docstore.ByText(byIDNumber, func(a *account) string { return a.IDNumber })),
+	},
+})
+
+const byIDNumber = "id_number"
+
+// editAccount changes a user's account, which it makes if there is none.
+func editAccount(ctx context.Context, tx *docstore.Tx, id string, edit func(*account) error) error {
+	a, err := accounts.Load(ctx, tx, id)
+	if apperr.IsNotFound(err) {
+		a = &account{Meta: docstore.Meta{ID: id}}
+		if err := edit(a); err != nil {
+			return err
+		}
+		_, err = accounts.Insert(ctx, tx, a)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	if err := edit(a); err != nil {
+		return err
+	}
+	_, err = accounts.Replace(ctx, tx, a)
+	return err
+}
+
+// findAccount returns an empty account where there is none.
+func findAccount(ctx context.Context, r docstore.Reader, id string) (*account, error) {
+	doc, err := accounts.Find(ctx, r, id)
+	if apperr.IsNotFound(err) {
+		return &account{Meta: docstore.Meta{ID: id}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return doc.Value()
+}
+
+const keptPasswords = 5
+
+// setPassword remembers the former ones, so that none of the last five is used again.
+func (a *account) setPassword(hash string) {
+	if a.Password != "" {
+		a.OldPasswords = append([]string{a.Password}, a.OldPasswords...)
+	}
+	a.OldPasswords = a.OldPasswords[:min(len(a.OldPasswords), keptPasswords-1)]
+	a.Password, a.Failures, a.FirstFailure = hash, 0, clock.Time{}
+}

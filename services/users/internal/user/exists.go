@@ -1,0 +1,119 @@
+package user
+
+import (
+	"context"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/textindex"
+)
+
+// LoginName is the answer to a check of a login name.
+type LoginName struct {
+	Valid     bool     `json:"valid"`
+	Available bool     `json:"available"`
+	Reasons   []string `json:"reasons"`
+}
+
+// CheckLoginName tells whether a name could be a username, email or mobile, and whether it is free; userID, which may be empty, may
+// have it.
+func (s *Users) CheckLoginName(ctx context.Context, name, userID string) (LoginName, error) {
+	answer := LoginName{Valid: true, Available: true, Reasons: []string{}}
+	if !validUsername(name) && !validEmail(name) && !e164.MatchString(name) {
+		answer.Valid, answer.Available = false, false
+		answer.Reasons = append(answer.Reasons, "is no username, email address or E.164 number")
+		return answer, nil
+	}
+	doc, err := s.byLogin(ctx, s.Store, name)
+	if err != nil && !apperr.IsNotFound(err) {
+		return LoginName{}, err
+	}
+	if err == nil && doc.ID != userID {
+		answer.Available = false
+		answer.Reasons = append(answer.Reasons, "is taken")
+	}
+	return answer, nil
+}
+
+// Identity says whom to look for: a user who has all of the members that are given.
+type Identity struct {
+	ID             string `json:"id"`
+	Username       string `json:"username"`
+	Email          string `json:"email"`
+	Mobile         string `json:"mobile"`
+	EmployeeNumber string `json:"employee_number"`
+}
+
+// Existence is the answer to an existence check.
+type Existence struct {
+	Exists bool   `json:"exists"`
+	UserID string `json:"user_id,omitempty"`
+}
+
+// Exists looks for a user; apperr.InvalidParameters if no member is given.
+func (s *Users) Exists(ctx context.Context, who Identity) (Existence, error) {
+	var all []docstore.Filter
+	if who.ID != "" {
+		all = append(all, docstore.ID(who.ID))
+	}
+	for _, login := range []string{who.Username, who.Email, who.Mobile} {
+		if login != "" {
+			all = append(all, docstore.Eq(byLogin, docstore.Text(textindex.Key(login))))
+		}
+	}
+	if who.EmployeeNumber != "" {
+		all = append(all, docstore.Eq(byEmployeeNumber, docstore.Text(textindex.Key(who.EmployeeNumber))))
+	}
+	if len(all) == 0 {
+		return Existence{}, apperr.Invalid("body", "must have one or more of id, username, email, mobile, employee_number")
+	}
+	// The index of login names does not say which of them a name is, so the record has the last word.
+	page, err := users.Page(ctx, s.Store, docstore.Query{Filter: docstore.And(all...), Limit: 200})
+	if err != nil {
+		return Existence{}, err
+	}
+	for i := range page.Docs {
+		u, err := page.Docs[i].Value()
+		if err != nil {
+			return Existence{}, err
+		}
+		if who.is(u) {
+			return Existence{Exists: true, UserID: u.ID}, nil
+		}
+	}
+	return Existence{}, nil
+}
+
+func (who Identity) is(u *User) bool {
+	same := func(asked, has string) bool { return asked == "" || textindex.Key(asked) == textindex.Key(has) }
+	return (who.ID == "" || who.ID == u.ID) && same(who.Username, u.Username) && same(who.Email, u.Email) &&
+		same(who.Mobile, u.Mobile) && same(who.EmployeeNumber, u.EmployeeNumber)
+}
+
+// Existing returns those of the ids that are users who have not resigned: the answer to other services' question.
+func (s *Users) Existing(ctx context.Context, ids []string) ([]string, error) {
+	docs, err := users.FindMany(ctx, s.Store, ids)
+	if err != nil {
+		return nil, err
+	}
+	existing := make([]string, 0, len(docs))
+	for i := range docs {
+		u, err := docs[i].Value()
+		if err != nil {
+			return nil, err
+		}
+		if u.Status != Resigned {
+			existing = append(existing, u.ID)
+		}
+	}
+	return existing, nil
+}
+
+// Has reports whether there is such a user, in a transaction of a neighbour package's.
+func Has(ctx context.Context, r docstore.Reader, id string) (bool, error) {
+	_, err := users.Find(ctx, r, id)
+	if apperr.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,237 @@
+package user
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/textindex"
+	"github.com/idplatform/idplatform/services/users/internal/password"
+)
+
+// Import is a record to be imported: a user whose read-only members do not count, and a password or its hash.
+type Import struct {
+	User
+	Password     string `json:"password"`
+	PasswordHash string `json:"password_hash"` // PHC or modular-crypt string; rehashed at the first login
+
+	faults apperr.Faults
+	hash   string
+	edit   func(*User) error
+}
+
+// Imported is what became of a record.
+type Imported struct {
+	Status string         `json:"status"`
+	ID     string         `json:"id,omitempty"`
+	Errors []apperr.Fault `json:"errors,omitempty"`
+}
+
+// The statuses of imported records.
+const (
+	Created = "created"
+	Updated = "updated"
+	Skipped = "skipped"
+	Failed  = "failed"
+)
+
+// OnConflict says what happens to a record whose username, email or mobile a user has.
+type OnConflict string
+
+// The ways to meet a conflict. Update needs the user to be the one with the record's username.
+const (
+	ConflictFails   OnConflict = "fail"
+	ConflictSkips   OnConflict = "skip"
+	ConflictUpdates OnConflict = "update"
+)
+
+// ParseImport reads a JSON object and checks it; what is wrong with it becomes its result. Without secrets it must have no
+// password. Safe for concurrent use.
+func (s *Users) ParseImport(ctx context.Context, raw []byte, secrets bool) (*Import, error) {
+	r := &Import{}
+	if err := strictJSON(raw, r); err != nil {
+		r.faults.Add("body", "%s", err)
+		return r, nil
+	}
+	r.edit = func(u *User) error {
+		patch := &Import{User: *u}
+		if err := json.Unmarshal(raw, patch); err != nil {
+			return err
+		}
+		u.Profile = patch.Profile
+		return nil
+	}
+	r.normalize()
+	if r.Status == Resigned { // an export has such records; resigning has an operation of its own
+		r.Status = Disabled
+	}
+	r.check(&r.faults)
+	switch {
+	case !secrets && r.Password+r.PasswordHash != "":
+		r.faults.Add("body.password", "needs the scope users:secrets")
+	case r.Password != "" && r.PasswordHash != "":
+		r.faults.Add("body.password_hash", "must not come with password")
+	case r.PasswordHash != "":
+		r.faults.Check(password.ParseHash(r.PasswordHash) == nil, "body.password_hash", "must be an argon2, bcrypt, PBKDF2 or scrypt hash of bounded cost")
+		r.hash = r.PasswordHash
+	case r.Password != "":
+		checkPassword(&r.faults, "body.password", r.Password, r.Username)
+		if r.faults.Err() == nil {
+			var err error
+			if r.hash, err = s.Hasher.Hash(ctx, r.Password); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return r, nil
+}
+
+// ImportMany stores records, each for itself, in one transaction, and calls finish in it with what became of each. Login names in seen count
+// as taken; it may be nil.
+func (s *Users) ImportMany(ctx context.Context, records []*Import, on OnConflict, seen map[string]bool, finish func(*docstore.Tx, []Imported) error) ([]Imported, error) {
+	ids, err := s.Store.NewIDs(ctx, len(records))
+	if err != nil {
+		return nil, err
+	}
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) ([]Imported, error) {
+		b := batch{s: s, tx: tx, on: on, seen: seen}
+		if err := b.findOwners(ctx, records); err != nil {
+			return nil, err
+		}
+		results := make([]Imported, len(records))
+		for i, r := range records {
+			result, err := b.store(ctx, ids[i], r)
+			if err != nil {
+				return nil, err
+			}
+			results[i] = result
+		}
+		return results, finish(tx, results)
+	})
+}
+
+// batch is one transaction of an import.
+type batch struct {
+	s      *Users
+	tx     *docstore.Tx
+	on     OnConflict
+	owners map[string]string // login key → user id
+	seen   map[string]bool
+}
+
+// findOwners asks once for all of the records' login names.
+func (b *batch) findOwners(ctx context.Context, records []*Import) error {
+	b.owners = map[string]string{}
+	var keys []docstore.Value
+	for _, r := range records {
+		for _, key := range r.logins() {
+			if key != "" {
+				keys = append(keys, docstore.Text(key))
+			}
+		}
+	}
+	q := docstore.Query{Filter: docstore.In(byLogin, keys...), Limit: 500}
+	for {
+		page, err := users.Page(ctx, b.tx, q)
+		if err != nil {
+			return err
+		}
+		for i := range page.Docs {
+			u, err := page.Docs[i].Value()
+			if err != nil {
+				return err
+			}
+			b.own(u)
+		}
+		if page.Next == "" {
+			return nil
+		}
+		q.After = page.Next
+	}
+}
+
+func (b *batch) own(u *User) {
+	for _, key := range u.logins() {
+		b.owners[key] = u.ID
+	}
+}
+
+func (b *batch) store(ctx context.Context, id string, r *Import) (Imported, error) {
+	if err := r.faults.Err(); err != nil {
+		return failed(err), nil
+	}
+	var taken apperr.Faults
+	owner := b.owners[textindex.Key(r.Username)]
+	conflict := owner
+	for _, m := range []struct{ location, name string }{{"body.username", r.Username}, {"body.email", r.Email}, {"body.mobile", r.Mobile}} {
+		key := textindex.Key(m.name)
+		if key == "" {
+			continue
+		}
+		if has := b.owners[key]; has != "" || b.seen[key] {
+			if conflict == "" {
+				conflict = has
+			}
+			if b.on != ConflictUpdates || has != owner || owner == "" {
+				taken.Add(m.location, "is taken")
+			}
+		}
+	}
+	switch err := taken.Err(); {
+	case err != nil && b.on == ConflictSkips:
+		return Imported{Status: Skipped, ID: conflict}, nil
+	case err != nil:
+		return failed(err), nil
+	case owner != "":
+		return b.update(ctx, owner, r)
+	}
+	draft := r.User
+	draft.ID = id
+	if b.seen != nil {
+		for _, key := range draft.logins() {
+			b.seen[key] = key != ""
+		}
+	}
+	b.own(&draft)
+	_, err := Add(ctx, b.tx, id, draft, r.hash)
+	return Imported{Status: Created, ID: id}, err
+}
+
+func (b *batch) update(ctx context.Context, id string, r *Import) (Imported, error) {
+	u, err := b.s.load(ctx, b.tx, id)
+	if err != nil {
+		return Imported{}, err
+	}
+	proposal := *u
+	if err := r.edit(&proposal); err != nil {
+		return Imported{}, err
+	}
+	if u.Status == Resigned || proposal.Status == Resigned {
+		proposal.Status = u.Status
+	}
+	if _, err := change(ctx, b.tx, u, proposal); err != nil {
+		if kind := apperr.KindOf(err); kind == apperr.InvalidParameters || kind == apperr.InvalidState {
+			return failed(err), nil
+		}
+		return Imported{}, err
+	}
+	if r.hash != "" {
+		if err := b.s.setPassword(ctx, b.tx, id, r.hash, u.MustChangePassword); err != nil {
+			return Imported{}, err
+		}
+	}
+	b.own(u)
+	return Imported{Status: Updated, ID: id}, nil
+}
+
+func failed(err error) Imported {
+	var faults []apperr.Fault
+	if e, ok := err.(*apperr.Error); ok { //nolint:errorlint // made a few lines above
+		faults = e.Faults
+		if len(faults) == 0 {
+			faults = []apperr.Fault{{Location: "body", Message: e.Detail}}
+		}
+	}
+	return Imported{Status: Failed, Errors: faults}
+}

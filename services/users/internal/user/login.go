@@ -1,0 +1,160 @@
+package user
+
+import (
+	"context"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// Verification is the answer to a login. Reason is there unless Verified, the other members if it is.
+type Verification struct {
+	Verified           bool   `json:"verified"`
+	Reason             string `json:"reason,omitempty"`
+	UserID             string `json:"user_id,omitempty"`
+	MustChangePassword *bool  `json:"must_change_password,omitempty"`
+	MFARequired        *bool  `json:"mfa_required,omitempty"`
+}
+
+// The reasons.
+const (
+	invalidCredentials = "invalid_credentials"
+	locked             = "locked"
+	disabled           = "disabled"
+	resigned           = "resigned"
+)
+
+// refusal is why a user may not sign in; "" if they may.
+func refusal(u *User) string {
+	switch {
+	case u.Status == Resigned:
+		return resigned
+	case u.Status == Disabled:
+		return disabled
+	case u.Locked:
+		return locked
+	}
+	return ""
+}
+
+// VerifyLogin checks a login name (username, email or mobile) and its password. A refusal is an answer, not an error; it tells the
+// true reason only to those who know the password, and takes as long for a name that nobody has.
+func (s *Users) VerifyLogin(ctx context.Context, loginName, secret string) (Verification, error) {
+	refused := Verification{Reason: invalidCredentials}
+	doc, err := s.byLogin(ctx, s.Store, loginName)
+	if apperr.IsNotFound(err) {
+		_, _, err := s.verify(ctx, "", secret)
+		return refused, err
+	}
+	if err != nil {
+		return Verification{}, err
+	}
+	a, err := findAccount(ctx, s.Store, doc.ID)
+	if err != nil {
+		return Verification{}, err
+	}
+	ok, rehash, err := s.verify(ctx, a.Password, secret)
+	if err != nil {
+		return Verification{}, err
+	}
+	if !ok {
+		return refused, s.countFailure(docstore.Aside(ctx), doc.ID)
+	}
+	hash := ""
+	if rehash {
+		if hash, err = s.Hasher.Hash(ctx, secret); err != nil {
+			return Verification{}, err
+		}
+	}
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Verification, error) {
+		return s.signIn(ctx, tx, doc.ID, a.Password, hash)
+	})
+}
+
+// signIn notes a login with the right password, if the user may sign in.
+func (s *Users) signIn(ctx context.Context, tx *docstore.Tx, id, verified, rehashed string) (Verification, error) {
+	u, err := s.load(ctx, tx, id)
+	if apperr.IsNotFound(err) {
+		return Verification{Reason: invalidCredentials}, nil
+	}
+	if err != nil {
+		return Verification{}, err
+	}
+	if reason := refusal(u); reason != "" {
+		return Verification{Reason: reason}, nil
+	}
+	a, err := findAccount(ctx, tx, id)
+	if err != nil {
+		return Verification{}, err
+	}
+	if a.Password != verified { // changed since it was read
+		return Verification{Reason: invalidCredentials}, nil
+	}
+	if a.Failures > 0 || rehashed != "" {
+		if err := editAccount(ctx, tx, id, func(a *account) error {
+			a.Failures, a.FirstFailure = 0, clock.Time{}
+			if rehashed != "" {
+				a.Password = rehashed
+			}
+			return nil
+		}); err != nil {
+			return Verification{}, err
+		}
+	}
+	u.TimeLastLogin = tx.Now
+	if _, err := replace(ctx, tx, u, "login_verified", nil); err != nil {
+		return Verification{}, err
+	}
+	mfa := false // no second factor is kept in this service
+	return Verification{Verified: true, UserID: id, MustChangePassword: &u.MustChangePassword, MFARequired: &mfa}, nil
+}
+
+// countFailure notes a wrong password and locks the user after too many. A user who is locked is not counted further, so that
+// guessing on does not prolong the lock.
+func (s *Users) countFailure(ctx context.Context, id string) error {
+	_, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
+		u, err := s.load(ctx, tx, id)
+		if apperr.IsNotFound(err) {
+			return struct{}{}, nil
+		}
+		if err != nil {
+			return struct{}{}, err
+		}
+		tooMany := false
+		if !u.Locked {
+			err = editAccount(ctx, tx, id, func(a *account) error {
+				if a.FirstFailure.IsZero() || tx.Now.Sub(a.FirstFailure) > s.Lockout.Within {
+					a.Failures, a.FirstFailure = 0, tx.Now
+				}
+				a.Failures++
+				if tooMany = a.Failures >= s.Lockout.Failures; tooMany {
+					a.Failures, a.FirstFailure = 0, clock.Time{}
+				}
+				return nil
+			})
+			if err != nil {
+				return struct{}{}, err
+			}
+		}
+		doc, err := users.DocOf(u)
+		if err != nil {
+			return struct{}{}, err
+		}
+		if err := emit(ctx, tx, "login_failed", &doc, nil); err != nil || !tooMany {
+			return struct{}{}, err
+		}
+		u.lock("too many failed logins", tx.Now.Add(s.Lockout.For))
+		_, err = replace(ctx, tx, u, "locked", nil)
+		return struct{}{}, err
+	})
+	return err
+}
+
+// verify takes as long without a hash as with one.
+func (s *Users) verify(ctx context.Context, hash, secret string) (ok, rehash bool, err error) {
+	if hash == "" {
+		return false, false, s.Hasher.Dummy(ctx, secret)
+	}
+	return s.Hasher.Verify(ctx, hash, secret)
+}

@@ -1,0 +1,185 @@
+package user
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/services/users/internal/password"
+)
+
+// ResetPassword gives the user a new password, which must be changed at the next sign-in; an empty one makes one up, and only then
+// the answer has it. apperr.NotFound, InvalidParameters (too weak, or used before).
+func (s *Users) ResetPassword(ctx context.Context, id, newPassword string) (PasswordReset, error) {
+	answer := PasswordReset{}
+	if newPassword == "" {
+		answer.Password = password.Generate()
+		newPassword = answer.Password
+	}
+	doc, err := s.Get(ctx, id)
+	if err != nil {
+		return PasswordReset{}, err
+	}
+	hash, err := s.newHash(ctx, doc, "body.new_password", newPassword)
+	if err != nil {
+		return PasswordReset{}, err
+	}
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (PasswordReset, error) {
+		return answer, s.setPassword(ctx, tx, id, hash, true)
+	})
+}
+
+// PasswordReset is the answer to a reset. Password is there only if it was made up.
+type PasswordReset struct {
+	Password string `json:"password,omitempty"`
+}
+
+// PasswordResets is the answer to a batch reset.
+type PasswordResets struct {
+	Items []PasswordOf `json:"items"`
+}
+
+// PasswordOf is a user's new password.
+type PasswordOf struct {
+	ID       string `json:"id"`
+	Password string `json:"password"`
+}
+
+// ResetPasswords makes up new passwords for all or none; an unknown user is a fault at body.ids[i].
+func (s *Users) ResetPasswords(ctx context.Context, ids []string) (PasswordResets, error) {
+	found, err := users.FindMany(ctx, s.Store, ids)
+	if err != nil {
+		return PasswordResets{}, err
+	}
+	known := map[string]bool{}
+	for _, doc := range found {
+		known[doc.ID] = true
+	}
+	var faults apperr.Faults
+	for i, id := range ids {
+		faults.Check(known[id], fmt.Sprintf("body.ids[%d]", i), "is no user")
+	}
+	if err := faults.Err(); err != nil {
+		return PasswordResets{}, err
+	}
+	answer := PasswordResets{Items: make([]PasswordOf, len(ids))}
+	hashes := make([]string, len(ids))
+	group, hashing := errgroup.WithContext(ctx)
+	group.SetLimit(s.Hasher.Concurrency())
+	for i, id := range ids {
+		answer.Items[i] = PasswordOf{id, password.Generate()}
+		group.Go(func() (err error) {
+			hashes[i], err = s.Hasher.Hash(hashing, answer.Items[i].Password)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return PasswordResets{}, err
+	}
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (PasswordResets, error) {
+		for i, id := range ids {
+			if err := s.setPassword(ctx, tx, id, hashes[i], true); err != nil {
+				return PasswordResets{}, err
+			}
+		}
+		return answer, nil
+	})
+}
+
+// ChangePassword is for users who know their old password. A wrong one counts as a failed login and is a fault at body.old_password.
+// apperr.NotFound, InvalidParameters, InvalidState (a user who could not sign in).
+func (s *Users) ChangePassword(ctx context.Context, id, oldPassword, newPassword string) error {
+	doc, err := s.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	u, err := doc.Value()
+	if err != nil {
+		return err
+	}
+	if reason := refusal(u); reason != "" {
+		return apperr.New(apperr.InvalidState, "the user is %s", reason)
+	}
+	a, err := findAccount(ctx, s.Store, id)
+	if err != nil {
+		return err
+	}
+	ok, _, err := s.verify(ctx, a.Password, oldPassword)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		if err := s.countFailure(docstore.Aside(ctx), id); err != nil {
+			return err
+		}
+		return apperr.Invalid("body.old_password", "is wrong")
+	}
+	hash, err := s.newHash(ctx, doc, "body.new_password", newPassword)
+	if err != nil {
+		return err
+	}
+	_, err = docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
+		if now, err := findAccount(ctx, tx, id); err != nil {
+			return struct{}{}, err
+		} else if now.Password != a.Password {
+			return struct{}{}, apperr.New(apperr.VersionMismatch, "the password was changed meanwhile")
+		}
+		return struct{}{}, s.setPassword(ctx, tx, id, hash, false)
+	})
+	return err
+}
+
+// newHash checks a new password and hashes it.
+func (s *Users) newHash(ctx context.Context, doc Doc, location, newPassword string) (string, error) {
+	u, err := doc.Value()
+	if err != nil {
+		return "", err
+	}
+	var faults apperr.Faults
+	checkPassword(&faults, location, newPassword, u.Username)
+	if err := faults.Err(); err != nil {
+		return "", err
+	}
+	a, err := findAccount(ctx, s.Store, u.ID)
+	if err != nil {
+		return "", err
+	}
+	for _, old := range append([]string{a.Password}, a.OldPasswords...) {
+		if old == "" {
+			continue
+		}
+		used, _, err := s.Hasher.Verify(ctx, old, newPassword)
+		if err != nil {
+			return "", err
+		}
+		if used {
+			return "", apperr.Invalid(location, "must not be one of the last %d passwords", keptPasswords)
+		}
+	}
+	return s.Hasher.Hash(ctx, newPassword)
+}
+
+func (s *Users) setPassword(ctx context.Context, tx *docstore.Tx, id, hash string, mustChange bool) error {
+	u, err := s.load(ctx, tx, id)
+	if err != nil {
+		return err
+	}
+	if err := editAccount(ctx, tx, id, func(a *account) error {
+		a.setPassword(hash)
+		return nil
+	}); err != nil {
+		return err
+	}
+	u.PasswordSet, u.MustChangePassword, u.TimePasswordChanged = true, mustChange, tx.Now
+	_, err = replace(ctx, tx, u, "password_changed", nil)
+	return err
+}
+
+func checkPassword(faults *apperr.Faults, location, newPassword, username string) {
+	for _, reason := range password.Check(newPassword, username) {
+		faults.Add(location, "%s", reason)
+	}
+}

@@ -1,0 +1,127 @@
+package user
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/mail"
+	"regexp"
+	"strings"
+	"time"
+	_ "time/tzdata" // zone names are checked on machines without them, too
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/language"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+)
+
+// Limits of members, in characters unless said otherwise.
+const (
+	maxUsername    = 128
+	maxDisplayName = 256
+	maxEmail       = 254 // bytes, RFC 5321 §4.5.3.1.3
+	maxText        = 64
+	maxReason      = 256
+	maxExtProps    = 64 << 10 // bytes
+)
+
+var e164 = regexp.MustCompile(`^\+[1-9][0-9]{1,14}$`)
+
+// normalize fills in what an absent member means.
+func (p *Profile) normalize() {
+	if p.Status == "" {
+		p.Status = Active
+	}
+	for _, props := range []*json.RawMessage{&p.SysExtProps, &p.FreeExtProps} {
+		if len(*props) == 0 || string(*props) == "null" {
+			*props = json.RawMessage("{}")
+		}
+	}
+}
+
+// check notes every fault, at body.<member>.
+func (p *Profile) check(faults *apperr.Faults) {
+	faults.Check(validUsername(p.Username), "body.username", "must have 1…%d letters, digits or . _ - @ +", maxUsername)
+	checkText(faults, "body.display_name", p.DisplayName, maxDisplayName)
+	checkText(faults, "body.employee_number", p.EmployeeNumber, maxText)
+	checkText(faults, "body.gender", p.Gender, maxText)
+	faults.Check(p.Email == "" || validEmail(p.Email), "body.email", "must be an email address")
+	faults.Check(p.Mobile == "" || e164.MatchString(p.Mobile), "body.mobile", "must be an E.164 number like +8613800000000")
+	faults.Check(p.Status == Active || p.Status == Disabled, "body.status", `must be "1" or "0"`)
+	if p.Locale != "" {
+		_, err := language.Parse(p.Locale)
+		faults.Check(err == nil && len(p.Locale) <= maxText, "body.locale", "must be a language tag like zh-CN")
+	}
+	if p.Zoneinfo != "" {
+		_, err := time.LoadLocation(p.Zoneinfo)
+		faults.Check(err == nil && p.Zoneinfo != "Local", "body.zoneinfo", "must be a time zone like Asia/Shanghai")
+	}
+	checkProps(faults, "body.sys_ext_props", p.SysExtProps)
+	checkProps(faults, "body.free_ext_props", p.FreeExtProps)
+}
+
+// differs notes the members that are not as they are in the record.
+func (p Protected) differs(is Protected, faults *apperr.Faults) {
+	const message = "is changed by its own operation only"
+	faults.Check(p.Locked == is.Locked, "body.locked", message)
+	faults.Check(p.LockReason == is.LockReason, "body.lock_reason", message)
+	faults.Check(p.LockedUntil == is.LockedUntil, "body.locked_until", message)
+	faults.Check(p.RealNameStatus == is.RealNameStatus, "body.real_name_status", message)
+	faults.Check(p.RealName == is.RealName, "body.real_name", message)
+	faults.Check(p.IDNumberMasked == is.IDNumberMasked, "body.id_number_masked", message)
+}
+
+func validUsername(s string) bool {
+	n := 0
+	for _, r := range s {
+		n++
+		if !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._-@+", r) {
+			return false
+		}
+	}
+	return n > 0 && n <= maxUsername
+}
+
+func validEmail(s string) bool {
+	address, err := mail.ParseAddress(s)
+	if err != nil || address.Address != s || len(s) > maxEmail {
+		return false
+	}
+	at := strings.LastIndexByte(s, '@')
+	return at <= 64 && !strings.ContainsFunc(s, unicode.IsSpace)
+}
+
+func checkText(faults *apperr.Faults, location, s string, most int) {
+	faults.Check(utf8.RuneCountInString(s) <= most, location, "must have at most %d characters", most)
+	faults.Check(!strings.ContainsFunc(s, unicode.IsControl), location, "must not have control characters")
+}
+
+func checkProps(faults *apperr.Faults, location string, props json.RawMessage) {
+	faults.Check(len(props) <= maxExtProps, location, "must have at most %d KiB", maxExtProps>>10)
+	faults.Check(bytes.HasPrefix(bytes.TrimLeft(props, " \t\r\n"), []byte("{")), location, "must be an object")
+}
+
+// strictJSON decodes one JSON object and refuses unknown members, by name, and what follows it.
+func strictJSON(raw []byte, into any) error {
+	if !utf8.Valid(raw) {
+		return errors.New("must be UTF-8")
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+			return fmt.Errorf("has the unknown member %s", name)
+		}
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return fmt.Errorf("has a member of the wrong type: %s", wrong.Field)
+		}
+		return errors.New("must be a JSON object")
+	}
+	if dec.More() {
+		return errors.New("must be one JSON object")
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package user
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"unicode/utf8"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/services/users/internal/realname"
+)
+
+// RealName is what a user is verified by. Type is cn_resident_id unless given.
+type RealName struct {
+	Name, Number, Type string
+}
+
+// residentID is the type of number whose form can be checked here.
+const residentID = "cn_resident_id"
+
+// VerifyRealName notes who the user really is. A resident id of the right form is verified, any other number pending, unless a verifier
+// is configured: then it decides. Only a keyed hash and a mask of the number are kept, and no two users of a tenant have the same.
+// apperr.NotFound, InvalidParameters, AlreadyExists, InvalidState (resigned), Unavailable (the verifier).
+func (s *Users) VerifyRealName(ctx context.Context, id string, r RealName) (Doc, error) {
+	if r.Type == "" {
+		r.Type = residentID
+	}
+	r.Number = realname.Normalize(r.Number)
+	var faults apperr.Faults
+	faults.Check(r.Name != "", "body.real_name", "must not be empty")
+	checkText(&faults, "body.real_name", r.Name, maxText)
+	checkText(&faults, "body.id_type", r.Type, maxText)
+	checkText(&faults, "body.id_number", r.Number, maxText)
+	faults.Check(utf8.RuneCountInString(r.Number) >= 4, "body.id_number", "must have at least 4 characters")
+	if r.Type == residentID {
+		faults.Check(realname.CheckResidentID(r.Number, s.Store.Now().Std()) == nil, "body.id_number", "is not a resident id number")
+	}
+	if err := faults.Err(); err != nil {
+		return Doc{}, err
+	}
+	if _, err := s.Get(ctx, id); err != nil { // nothing about strangers goes to the verifier
+		return Doc{}, err
+	}
+	status, err := s.realNameStatus(ctx, r)
+	if err != nil {
+		return Doc{}, err
+	}
+	mac := hmac.New(sha256.New, s.HashKey)
+	_, _ = mac.Write([]byte(r.Type + "\x00" + r.Number))
+	hash := hex.EncodeToString(mac.Sum(nil))
+
+	doc, err := s.transition(ctx, id, func(ctx context.Context, tx *docstore.Tx, u *User) (Doc, error) {
+		if u.Status == Resigned {
+			return Doc{}, errResigned
+		}
+		if err := editAccount(ctx, tx, id, func(a *account) error {
+			a.IDNumber = hash
+			return nil
+		}); err != nil {
+			return Doc{}, err
+		}
+		u.RealName, u.RealNameStatus, u.IDNumberMasked = r.Name, status, realname.Mask(r.Number)
+		return replace(ctx, tx, u, "updated", nil)
+	})
+	if duplicate, ok := errors.AsType[*docstore.DuplicateError](err); ok && duplicate.Index == byIDNumber {
+		return Doc{}, apperr.Taken("body.id_number").Because(err)
+	}
+	return doc, err
+}
+
+func (s *Users) realNameStatus(ctx context.Context, r RealName) (RealNameStatus, error) {
+	if s.Verifier != nil && !docstore.IsDryRun(ctx) {
+		ok, err := s.Verifier.Verify(ctx, realname.Claim{Name: r.Name, Number: r.Number, Type: r.Type})
+		switch {
+		case err != nil:
+			return "", err
+		case ok:
+			return RealNameVerified, nil
+		}
+		return RealNameRejected, nil
+	}
+	if r.Type == residentID {
+		return RealNameVerified, nil
+	}
+	return RealNamePending, nil
+}

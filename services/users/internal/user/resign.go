@@ -1,0 +1,92 @@
+package user
+
+import (
+	"context"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// Resignation says when and why a user leaves and who takes over.
+type Resignation struct {
+	EffectiveTime clock.Time // zero or past: at once
+	Reason        string
+	SuccessorID   string
+}
+
+// Resign ends the user's time here, at once or when EffectiveTime comes; a scheduled resignation can be scheduled anew. Sign-in is
+// refused from then on, and user.resigned ends what the user has elsewhere. apperr.NotFound, InvalidParameters (successor),
+// InvalidState (has resigned).
+func (s *Users) Resign(ctx context.Context, id string, r Resignation) (Doc, error) {
+	var faults apperr.Faults
+	checkText(&faults, "body.reason", r.Reason, maxReason)
+	faults.Check(r.SuccessorID != id, "body.successor_id", "must be another user")
+	if err := faults.Err(); err != nil {
+		return Doc{}, err
+	}
+	return s.transition(ctx, id, func(ctx context.Context, tx *docstore.Tx, u *User) (Doc, error) {
+		if u.Status == Resigned {
+			return Doc{}, errResigned
+		}
+		if r.SuccessorID != "" {
+			if err := checkSuccessor(ctx, tx, r.SuccessorID); err != nil {
+				return Doc{}, err
+			}
+		}
+		if err := editAccount(ctx, tx, id, func(a *account) error {
+			a.Reason, a.Successor = r.Reason, r.SuccessorID
+			return nil
+		}); err != nil {
+			return Doc{}, err
+		}
+		u.TimeResigned = r.EffectiveTime
+		if u.TimeResigned.IsZero() {
+			u.TimeResigned = tx.Now
+		}
+		if u.TimeResigned.After(tx.Now) {
+			return replace(ctx, tx, u, "updated", nil)
+		}
+		return s.leave(ctx, tx, u)
+	})
+}
+
+func checkSuccessor(ctx context.Context, tx *docstore.Tx, id string) error {
+	doc, err := users.Find(ctx, tx, id)
+	if apperr.IsNotFound(err) {
+		return apperr.Invalid("body.successor_id", "is no user")
+	}
+	if err != nil {
+		return err
+	}
+	if u, err := doc.Value(); err != nil {
+		return err
+	} else if u.Status == Resigned {
+		return apperr.Invalid("body.successor_id", "has resigned")
+	}
+	return nil
+}
+
+// leave makes a resignation effective.
+func (s *Users) leave(ctx context.Context, tx *docstore.Tx, u *User) (Doc, error) {
+	a, err := findAccount(ctx, tx, u.ID)
+	if err != nil {
+		return Doc{}, err
+	}
+	u.Status = Resigned
+	return replace(ctx, tx, u, "resigned", map[string]any{"reason": a.Reason, "successor_id": a.Successor})
+}
+
+// Reinstate takes back a resignation, effective or scheduled. apperr.NotFound, InvalidState (neither).
+func (s *Users) Reinstate(ctx context.Context, id string) (Doc, error) {
+	return s.transition(ctx, id, func(ctx context.Context, tx *docstore.Tx, u *User) (Doc, error) {
+		if u.TimeResigned.IsZero() {
+			return Doc{}, apperr.New(apperr.InvalidState, "the user has not resigned")
+		}
+		if u.Status == Resigned {
+			u.Status = Active
+		}
+		u.TimeResigned = clock.Time{}
+		return replace(ctx, tx, u, "reinstated", nil)
+	})
+}

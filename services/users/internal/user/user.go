@@ -1,0 +1,169 @@
+package user
+
+import (
+	"encoding/json"
+	"math"
+
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/textindex"
+)
+
+// Status says whether a user may sign in.
+type Status string
+
+// The statuses. Resigned is reached by resignation alone.
+const (
+	Active   Status = "1"
+	Disabled Status = "0"
+	Resigned Status = "resigned"
+)
+
+// RealNameStatus says how far the real name is proven.
+type RealNameStatus string
+
+// The real-name statuses.
+const (
+	RealNameNone     RealNameStatus = "none"
+	RealNamePending  RealNameStatus = "pending"
+	RealNameVerified RealNameStatus = "verified"
+	RealNameRejected RealNameStatus = "rejected"
+)
+
+// User is a user record. Its JSON form is the API's, the events' and the store's.
+type User struct {
+	docstore.Meta
+	Profile
+	Protected
+	AvatarURL           string     `json:"avatar_url"`
+	PasswordSet         bool       `json:"password_set"`
+	TimePasswordChanged clock.Time `json:"time_password_changed"`
+	TimeLastLogin       clock.Time `json:"time_last_login"`
+	TimeResigned        clock.Time `json:"time_resigned"` // in the future while the resignation is only scheduled
+}
+
+// Profile holds the members that create and update may set.
+type Profile struct {
+	Username           string          `json:"username"`
+	DisplayName        string          `json:"display_name"`
+	Email              string          `json:"email"`
+	Mobile             string          `json:"mobile"`
+	EmployeeNumber     string          `json:"employee_number"`
+	Gender             string          `json:"gender"`
+	Locale             string          `json:"locale"`
+	Zoneinfo           string          `json:"zoneinfo"`
+	Status             Status          `json:"status"`
+	EmailVerified      bool            `json:"email_verified"`
+	MobileVerified     bool            `json:"mobile_verified"`
+	MustChangePassword bool            `json:"must_change_password"`
+	SysExtProps        json.RawMessage `json:"sys_ext_props"`
+	FreeExtProps       json.RawMessage `json:"free_ext_props"`
+}
+
+// Protected holds the members that only their own operations change. All of them compare with ==.
+type Protected struct {
+	Locked         bool           `json:"locked"`
+	LockReason     string         `json:"lock_reason"`
+	LockedUntil    clock.Time     `json:"locked_until"`
+	RealNameStatus RealNameStatus `json:"real_name_status"`
+	RealName       string         `json:"real_name"`
+	IDNumberMasked string         `json:"id_number_masked"`
+}
+
+// Users is the collection of user records.
+var users = docstore.Define(docstore.Schema[User]{
+	Name: "users", Noun: "user", Revision: 1,
+	Due: (*User).due,
+	Settle: func(u *User, now clock.Time) {
+		u.settle(now)
+	},
+	Indexes: []docstore.Index[User]{
+		docstore.Unique(docstore.ByList(byLogin, (*User).logins)),
+		docstore.ByList(byWord, (*User).words),
+		docstore.ByText(byUsername, func(u *User) string { return textindex.Key(u.Username) }),
+		docstore.ByText(byDisplayName, func(u *User) string { return textindex.Key(u.DisplayName) }),
+		docstore.ByText(byEmail, func(u *User) string { return textindex.Key(u.Email) }),
+		docstore.ByText(byEmployeeNumber, func(u *User) string { return textindex.Key(u.EmployeeNumber) }),
+		docstore.ByText(byStatus, func(u *User) string { return string(u.Status) }),
+		docstore.ByNumber(byLockEnd, (*User).lockEnd),
+		docstore.ByNumber(byTimeCreated, func(u *User) docstore.Value { return docstore.Moment(u.TimeCreated) }),
+		docstore.ByNumber(byTimeModified, func(u *User) docstore.Value { return docstore.Moment(u.TimeModified) }),
+	},
+})
+
+// The indexes. Those that lists can be sorted by have the names of the members.
+const (
+	byLogin          = "login"
+	byWord           = "word"
+	byUsername       = "username"
+	byDisplayName    = "display_name"
+	byEmail          = "email"
+	byEmployeeNumber = "employee_number"
+	byStatus         = "status"
+	byLockEnd        = "lock_end"
+	byTimeCreated    = "time_created"
+	byTimeModified   = "time_modified"
+)
+
+// Sortable lists the fields that a list can be sorted by; the first is the default.
+var Sortable = []string{byTimeCreated, byUsername, byDisplayName, byEmail, byTimeModified}
+
+// logins are the names that the user can sign in with, as compared: one namespace, so that nobody's username is another's email.
+func (u *User) logins() []string {
+	return []string{textindex.Key(u.Username), textindex.Key(u.Email), textindex.Key(u.Mobile)}
+}
+
+func (u *User) words() []string {
+	texts := make([]string, 0, 12)
+	texts = append(texts, u.Username, u.DisplayName, u.Email, u.Mobile, u.EmployeeNumber, u.RealName)
+	for _, props := range []json.RawMessage{u.SysExtProps, u.FreeExtProps} {
+		if len(props) > len("{}") {
+			texts = append(texts, textindex.Strings(props, maxSearchedProps)...)
+		}
+	}
+	return textindex.Words(texts...)
+}
+
+const maxSearchedProps = 64
+
+// lockEnd is the moment until which the user is locked, so that "locked now" is a range of it.
+func (u *User) lockEnd() docstore.Value {
+	switch {
+	case !u.Locked:
+		return docstore.NoNumber
+	case u.LockedUntil.IsZero():
+		return docstore.Number(math.MaxInt64)
+	}
+	return docstore.Moment(u.LockedUntil)
+}
+
+// due is when the record stops being true by itself: a lock ends, a scheduled resignation comes.
+func (u *User) due() clock.Time {
+	var due clock.Time
+	if u.Locked {
+		due = u.LockedUntil
+	}
+	if u.Status != Resigned && !u.TimeResigned.IsZero() && (due.IsZero() || u.TimeResigned.Before(due)) {
+		due = u.TimeResigned
+	}
+	return due
+}
+
+// settle makes the record true at now and tells what happened.
+func (u *User) settle(now clock.Time) (unlocked, resigned bool) {
+	if u.Locked && !u.LockedUntil.IsZero() && !u.LockedUntil.After(now) {
+		u.unlock()
+		unlocked = true
+	}
+	if u.Status != Resigned && !u.TimeResigned.IsZero() && !u.TimeResigned.After(now) {
+		u.Status = Resigned
+		resigned = true
+	}
+	return unlocked, resigned
+}
+
+func (u *User) lock(reason string, until clock.Time) {
+	u.Locked, u.LockReason, u.LockedUntil = true, reason, until
+}
+
+func (u *User) unlock() { u.Locked, u.LockReason, u.LockedUntil = false, "", clock.Time{} }

@@ -1,0 +1,269 @@
+package user
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/pkg/textindex"
+	"github.com/idplatform/idplatform/services/users/internal/password"
+	"github.com/idplatform/idplatform/services/users/internal/picture"
+	"github.com/idplatform/idplatform/services/users/internal/realname"
+)
+
+// Deps are what Users work with. Verifier may be nil; all else is required.
+type Deps struct {
+	Store    *docstore.Store
+	Bus      *bus.Bus // whom to ask about organizations
+	Hasher   *password.Hasher
+	Pictures *picture.Decoder
+	Verifier realname.Verifier // decides over real names
+	HashKey  []byte            // of id numbers' keyed hashes; must never change
+	Lockout  Lockout
+
+	// OnDelete removes what belongs to a user elsewhere in this service, in the transaction that removes the user.
+	OnDelete func(ctx context.Context, tx *docstore.Tx, id string) error
+}
+
+// Lockout says when wrong passwords lock a user, and for how long.
+type Lockout struct {
+	Failures int
+	Within   time.Duration
+	For      time.Duration
+}
+
+// Users are the use cases.
+type Users struct{ Deps }
+
+// New makes the use cases.
+func New(d Deps) *Users { return &Users{d} }
+
+// Collections are those that the store must have.
+func Collections() []*docstore.Def {
+	return []*docstore.Def{users.Def(), accounts.Def(), avatars.Def()}
+}
+
+// Doc is a user as read or written.
+type Doc = docstore.Doc[User]
+
+// Create adds a user; apperr.InvalidParameters with every fault, apperr.AlreadyExists naming the taken members.
+// An empty password makes a user who cannot sign in with one.
+func (s *Users) Create(ctx context.Context, draft User, newPassword string) (Doc, error) {
+	var faults apperr.Faults
+	draft.normalize()
+	draft.check(&faults)
+	if draft.RealNameStatus == "" {
+		draft.RealNameStatus = RealNameNone
+	}
+	draft.Protected.differs(Protected{RealNameStatus: RealNameNone}, &faults)
+	if newPassword != "" {
+		checkPassword(&faults, "body.password", newPassword, draft.Username)
+	}
+	if err := faults.Err(); err != nil {
+		return Doc{}, err
+	}
+	hash := ""
+	if newPassword != "" {
+		var err error
+		if hash, err = s.Hasher.Hash(ctx, newPassword); err != nil {
+			return Doc{}, err
+		}
+	}
+	id, err := s.Store.NewID(ctx)
+	if err != nil {
+		return Doc{}, err
+	}
+	doc, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
+		return Add(ctx, tx, id, draft, hash)
+	})
+	return doc, s.taken(ctx, err, &draft)
+}
+
+// Add inserts a checked draft under a new id, in a transaction that may add others too. Only Profile is taken from it.
+func Add(ctx context.Context, tx *docstore.Tx, id string, draft User, hash string) (Doc, error) {
+	u := User{Meta: docstore.Meta{ID: id}, Profile: draft.Profile, Protected: Protected{RealNameStatus: RealNameNone}}
+	if hash != "" {
+		u.PasswordSet, u.TimePasswordChanged = true, tx.Now
+		if _, err := accounts.Insert(ctx, tx, &account{Meta: docstore.Meta{ID: id}, Password: hash}); err != nil {
+			return Doc{}, err
+		}
+	}
+	doc, err := users.Insert(ctx, tx, &u)
+	if err != nil {
+		return Doc{}, err
+	}
+	return doc, emit(ctx, tx, "created", &doc, nil)
+}
+
+// Get returns a user; apperr.NotFound.
+func (s *Users) Get(ctx context.Context, id string) (Doc, error) {
+	return users.Find(ctx, s.Store, id)
+}
+
+// Update changes what edit changes of the profile. Members that only their own operations change may be there, as they are.
+// apperr.NotFound, InvalidParameters, InvalidState (status of a resigned user), AlreadyExists, VersionMismatch.
+func (s *Users) Update(ctx context.Context, id string, edit func(*User) error) (Doc, error) {
+	var proposal User
+	doc, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
+		u, err := s.load(ctx, tx, id)
+		if err != nil {
+			return Doc{}, err
+		}
+		proposal = *u
+		if err := edit(&proposal); err != nil {
+			return Doc{}, err
+		}
+		return change(ctx, tx, u, proposal)
+	})
+	return doc, s.taken(ctx, err, &proposal)
+}
+
+// change makes u's profile the proposal's.
+func change(ctx context.Context, tx *docstore.Tx, u *User, proposal User) (Doc, error) {
+	var faults apperr.Faults
+	proposal.normalize()
+	proposal.Protected.differs(u.Protected, &faults)
+	if u.Status == Resigned && proposal.Status == Resigned {
+		proposal.Status = Active // as it is; nothing to check
+		proposal.check(&faults)
+		proposal.Status = Resigned
+	} else {
+		proposal.check(&faults)
+	}
+	if err := faults.Err(); err != nil {
+		return Doc{}, err
+	}
+	if u.Status == Resigned && proposal.Status != Resigned {
+		return Doc{}, errResigned
+	}
+	// A new address is not the one that was verified, unless the same request says so.
+	if proposal.Email != u.Email && u.EmailVerified {
+		proposal.EmailVerified = false
+	}
+	if proposal.Mobile != u.Mobile && u.MobileVerified {
+		proposal.MobileVerified = false
+	}
+	u.Profile = proposal.Profile
+	return replace(ctx, tx, u, "updated", nil)
+}
+
+var errResigned = apperr.New(apperr.InvalidState, "the user has resigned")
+
+// Delete removes a user with all that belongs to it here; elsewhere user.deleted ends it. apperr.NotFound, VersionMismatch.
+func (s *Users) Delete(ctx context.Context, id string) (Deleted, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Deleted, error) {
+		return Deleted{id}, s.remove(ctx, tx, id)
+	})
+}
+
+// Deleted is the answer to a delete.
+type Deleted struct {
+	ID string `json:"id"`
+}
+
+// DeleteMany removes those of the users that exist, all or nothing.
+func (s *Users) DeleteMany(ctx context.Context, ids []string) error {
+	_, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
+		for _, id := range ids {
+			if err := s.remove(ctx, tx, id); err != nil && !apperr.IsNotFound(err) {
+				return struct{}{}, err
+			}
+		}
+		return struct{}{}, nil
+	})
+	return err
+}
+
+func (s *Users) remove(ctx context.Context, tx *docstore.Tx, id string) error {
+	u, err := users.Load(ctx, tx, id)
+	if err != nil {
+		return err
+	}
+	if err := users.Delete(ctx, tx, u); err != nil {
+		return err
+	}
+	if err := accounts.DeleteWhere(ctx, tx, docstore.ID(id), nil); err != nil {
+		return err
+	}
+	if err := avatars.DeleteWhere(ctx, tx, docstore.ID(id), nil); err != nil {
+		return err
+	}
+	if err := s.OnDelete(ctx, tx, id); err != nil {
+		return err
+	}
+	doc, err := users.DocOf(u)
+	if err != nil {
+		return err
+	}
+	return emit(ctx, tx, "deleted", &doc, nil)
+}
+
+// load returns a user to be changed, as it is now: what its record foretold has happened.
+func (s *Users) load(ctx context.Context, tx *docstore.Tx, id string) (*User, error) {
+	u, err := users.Load(ctx, tx, id)
+	if err != nil {
+		return nil, err
+	}
+	unlocked, resigned := u.settle(tx.Now)
+	if unlocked {
+		if _, err := replace(ctx, tx, u, "unlocked", map[string]any{"reason": "expired"}); err != nil {
+			return nil, err
+		}
+	}
+	if resigned {
+		if _, err := s.leave(ctx, tx, u); err != nil {
+			return nil, err
+		}
+	}
+	return u, nil
+}
+
+// replace stores a changed user and tells of it; an unchanged one is left alone.
+func replace(ctx context.Context, tx *docstore.Tx, u *User, action string, extra map[string]any) (Doc, error) {
+	doc, err := users.Replace(ctx, tx, u)
+	if err != nil || !doc.Changed() {
+		return doc, err
+	}
+	return doc, emit(ctx, tx, action, &doc, extra)
+}
+
+func emit(ctx context.Context, tx *docstore.Tx, action string, doc *Doc, extra map[string]any) error {
+	record, err := doc.JSON()
+	if err != nil {
+		return err
+	}
+	return outbox.Append(ctx, tx, outbox.Event{
+		Entity: "user", Action: action, Source: "/users", Subject: doc.ID, Version: doc.Version,
+		Record: record, Previous: doc.Previous(), Extra: extra,
+	})
+}
+
+// taken says which members of a refused user belong to others. Other errors pass.
+func (s *Users) taken(ctx context.Context, err error, u *User) error {
+	if _, ok := errors.AsType[*docstore.DuplicateError](err); !ok {
+		return err
+	}
+	var locations []string
+	for _, m := range []struct{ location, name string }{{"body.username", u.Username}, {"body.email", u.Email}, {"body.mobile", u.Mobile}} {
+		if m.name == "" {
+			continue
+		}
+		other, findErr := s.byLogin(ctx, s.Store, m.name)
+		if findErr == nil && other.ID != u.ID {
+			locations = append(locations, m.location)
+		}
+	}
+	if len(locations) == 0 { // whoever had it is gone again
+		locations = []string{"body.username"}
+	}
+	return apperr.Taken(locations...).Because(err)
+}
+
+// byLogin finds the user who signs in with a name; apperr.NotFound.
+func (s *Users) byLogin(ctx context.Context, r docstore.Reader, name string) (Doc, error) {
+	return users.First(ctx, r, docstore.Eq(byLogin, docstore.Text(textindex.Key(name))))
+}

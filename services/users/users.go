@@ -1,0 +1,105 @@
+// Package users is the users service: user records, stored credentials and avatars. It exports what a program needs to run it, and
+// nothing else.
+package users
+
+import (
+	"context"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/services/users/internal/credential"
+	"github.com/idplatform/idplatform/services/users/internal/httpapi"
+	"github.com/idplatform/idplatform/services/users/internal/password"
+	"github.com/idplatform/idplatform/services/users/internal/picture"
+	"github.com/idplatform/idplatform/services/users/internal/realname"
+	"github.com/idplatform/idplatform/services/users/internal/transfer"
+	"github.com/idplatform/idplatform/services/users/internal/user"
+)
+
+// Config are the service's own settings.
+type Config struct {
+	PasswordMemory      uint32        `mapstructure:"password_memory_kib" doc:"argon2id: memory of one hash, in KiB"`
+	PasswordIterations  uint32        `mapstructure:"password_iterations" doc:"argon2id: passes over the memory"`
+	PasswordConcurrency int           `mapstructure:"password_concurrency" doc:"Hashes made at once; 0 = one a processor"`
+	LockoutFailures     int           `mapstructure:"lockout_failures" doc:"Wrong passwords that lock a user"`
+	LockoutWithin       time.Duration `mapstructure:"lockout_within" doc:"The time in which they count"`
+	LockoutFor          time.Duration `mapstructure:"lockout_for" doc:"How long the lock lasts"`
+	RealNameVerifier    string        `mapstructure:"real_name_verifier" doc:"URL that decides over real names; empty: the form of the number does"`
+}
+
+// DefaultConfig follows OWASP's advice for argon2id.
+func DefaultConfig() Config {
+	return Config{
+		PasswordMemory: 19456, PasswordIterations: 2,
+		LockoutFailures: 5, LockoutWithin: 15 * time.Minute, LockoutFor: 15 * time.Minute,
+	}
+}
+
+// Spec describes the service under a configuration.
+func Spec(c Config) service.Spec {
+	return service.Spec{
+		Name:        "users",
+		Collections: append(append(user.Collections(), credential.Collections()...), transfer.Collections()...),
+		New:         c.new,
+	}
+}
+
+func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
+	hasher, err := password.New(password.Config{
+		Memory: c.PasswordMemory, Iterations: c.PasswordIterations, Parallelism: 1, MaxConcurrent: c.PasswordConcurrency,
+	})
+	if err != nil {
+		return service.App{}, err
+	}
+	hashKey, err := d.DataKey(ctx, "id numbers")
+	if err != nil {
+		return service.App{}, err
+	}
+	var verifier realname.Verifier
+	if c.RealNameVerifier != "" {
+		verifier = realname.NewHTTPVerifier(c.RealNameVerifier, d.Outbound)
+	}
+	users := user.New(user.Deps{
+		Store: d.Store, Bus: d.Bus, Hasher: hasher, Pictures: picture.NewDecoder(), Verifier: verifier, HashKey: hashKey,
+		Lockout:  user.Lockout{Failures: c.LockoutFailures, Within: c.LockoutWithin, For: c.LockoutFor},
+		OnDelete: credential.DeleteOf,
+	})
+	credentials := credential.New(d.Store, d.Bus)
+	transfers := transfer.New(users, d.Store, d.Log)
+
+	server := d.Server("users")
+	httpapi.Register(server, users, credentials, transfers)
+	return service.App{
+		Handler: server,
+		Tasks: []service.Task{
+			{Name: "settle users", Every: time.Second, Do: users.Settle},
+			{Name: "forget imports", Every: time.Minute, Do: transfers.Forget},
+		},
+		Answer: func(b *bus.Bus) error { return answer(b, users, credentials) },
+	}, nil
+}
+
+// answer registers what this service tells others.
+func answer(b *bus.Bus, users *user.Users, credentials *credential.Credentials) error {
+	type ids struct {
+		IDs []string `json:"ids"`
+	}
+	if err := bus.Answer(b, "users", "existing", func(ctx context.Context, q ids) (ids, error) {
+		existing, err := users.Existing(ctx, q.IDs)
+		return ids{existing}, err
+	}); err != nil {
+		return err
+	}
+	type connection struct {
+		ID int64 `json:"id"`
+	}
+	type count struct {
+		Count int64 `json:"count"`
+	}
+	return bus.Answer(b, "users", "credentials-of-connection", func(ctx context.Context, q connection) (count, error) {
+		n, err := credentials.CountOf(ctx, q.ID)
+		return count{n}, err
+	})
+}
+
