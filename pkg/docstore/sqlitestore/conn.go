@@ -1,0 +1,83 @@
+package sqlitestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Driver opens a connection to a database file for reading and writing, making the file if it is missing.
+type Driver func(ctx context.Context, path string) (Conn, error)
+
+// Conn is one connection to SQLite, for one goroutine at a time. It is all that the engine needs of a driver. Statements are prepared
+// once and kept (at most MaxStatements).
+//
+// Arguments are int64, string and []byte; ?1 is the first. Errors from SQLite are *Failure; a context that ends while a statement
+// runs interrupts it, and the error is then the context's. Never give a cancellable context to a statement that writes: SQLite
+// answers its interruption by rolling back the whole transaction, other callers' parts included.
+type Conn interface {
+	// Exec runs one statement.
+	Exec(ctx context.Context, sql string, args ...any) (Result, error)
+	// Query runs one statement and calls each with every row. It stops at each's first error and returns that.
+	Query(ctx context.Context, sql string, args []any, each func(Columns) error) error
+	// Close closes the connection and its statements.
+	Close() error
+}
+
+// MaxStatements bounds the prepared statements of a connection. Their texts are few, unless filters vary without end.
+const MaxStatements = 512
+
+// Result is what Exec did.
+type Result struct {
+	Changed int64 // rows
+	RowID   int64 // of the last inserted row
+}
+
+// Columns is the current row of a query; the first column is 0.
+type Columns interface {
+	Int(column int) int64
+	// Bytes gives a text or blob. It holds until each returns.
+	Bytes(column int) []byte
+}
+
+// Failure is an error from SQLite.
+type Failure struct {
+	Code int // extended result code, https://sqlite.org/rescode.html
+	Err  error
+}
+
+func (f *Failure) Error() string { return f.Err.Error() }
+
+// Unwrap gives the driver's error.
+func (f *Failure) Unwrap() error { return f.Err }
+
+const constraint = 19 // primary result code of a violated uniqueness
+
+func isConstraint(err error) bool {
+	f, ok := errors.AsType[*Failure](err)
+	return ok && f.Code&0xff == constraint
+}
+
+// script runs statements without arguments. A statement's rows are dropped.
+func script(ctx context.Context, conn Conn, sql string) error {
+	for s := range strings.SplitSeq(sql, ";") {
+		if s = strings.TrimSpace(s); s == "" {
+			continue
+		}
+		if err := conn.Query(ctx, s, nil, func(Columns) error { return nil }); err != nil {
+			return fmt.Errorf("%s: %w", s, err)
+		}
+	}
+	return nil
+}
+
+// number reads the only column of the only row; 0 if there is none.
+func number(ctx context.Context, conn Conn, sql string, args ...any) (int64, error) {
+	var n int64
+	err := conn.Query(ctx, sql, args, func(c Columns) error {
+		n = c.Int(0)
+		return nil
+	})
+	return n, err
+}

@@ -1,0 +1,138 @@
+package sqlitestore
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// A document's row holds its list values again, in one blob: for each list index, in the order of slots, a count and the values,
+// sorted, each with its length (uvarints). So the entries to be removed are known exactly, whatever the index function
+// says by now, without an index by document on every list's table; and a filter can be tested on a row without touching those.
+
+func encodeLists(lists [][]string) []byte {
+	var b []byte
+	for _, list := range lists {
+		b = binary.AppendUvarint(b, uint64(len(list)))
+		for _, s := range list {
+			b = binary.AppendUvarint(b, uint64(len(s)))
+			b = append(b, s...)
+		}
+	}
+	return b
+}
+
+// values calls each with the values of one list until it returns false, and reports whether it ever did. The bytes are the blob's.
+func values(blob []byte, slot int, each func([]byte) bool) bool {
+	next := func() int {
+		n, size := binary.Uvarint(blob)
+		blob = blob[size:]
+		return int(n)
+	}
+	for ; slot > 0; slot-- {
+		for n := next(); n > 0; n-- {
+			blob = blob[next():]
+		}
+	}
+	for n := next(); n > 0; n-- {
+		size := next()
+		if !each(blob[:size]) {
+			return true
+		}
+		blob = blob[size:]
+	}
+	return false
+}
+
+func decodeList(blob []byte, slot int) []string {
+	var list []string
+	values(blob, slot, func(b []byte) bool {
+		list = append(list, string(b))
+		return true
+	})
+	return list
+}
+
+const maxRows = 16 // of a list's table in one statement
+
+// addValues writes entries of a list index; the values are sorted, which is how the tree likes them.
+func (t *table) addValues(conn Conn, def *docstore.Def, c *column, tenant string, rid int64, list []string) error {
+	for part := range slices.Chunk(list, maxRows) {
+		args := make([]any, 2, 2+maxRows)
+		args[0], args[1] = tenant, rid
+		for _, s := range part {
+			args = append(args, s)
+		}
+		_, err := conn.Exec(context.Background(), c.insertValues(len(part)), args...)
+		if isConstraint(err) {
+			return t.takenValue(conn, def, c, tenant, rid, part, err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *column) insertValues(n int) string {
+	var b strings.Builder
+	b.WriteString("INSERT INTO " + c.index + " (tenant, rid, value) VALUES ")
+	for i := range n {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "(?1, ?2, ?%d)", i+3)
+	}
+	return b.String()
+}
+
+// takenValue finds out which of the values another document has.
+func (t *table) takenValue(conn Conn, def *docstore.Def, c *column, tenant string, rid int64, list []string, cause error) error {
+	for _, s := range list {
+		holder, err := number(context.Background(), conn, "SELECT rid FROM "+c.index+" WHERE tenant = ?1 AND value = ?2", tenant, s)
+		if err != nil {
+			return err
+		}
+		if holder != 0 && holder != rid {
+			return &docstore.DuplicateError{Collection: def.Name, Index: indexName(def, true, c.slot), Value: s}
+		}
+	}
+	return cause
+}
+
+func (c *column) removeValues(conn Conn, tenant string, rid int64, list []string) error {
+	for _, s := range list {
+		if _, err := conn.Exec(context.Background(), c.deleteValue, tenant, s, rid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func indexName(def *docstore.Def, many bool, slot int) string {
+	for _, ix := range def.Indexes {
+		if ix.Many == many && ix.Slot == slot {
+			return ix.Name
+		}
+	}
+	return ""
+}
+
+// difference splits sorted lists into what is only in the one and only in the other.
+func difference(was, is []string) (removed, added []string) {
+	for len(was) > 0 && len(is) > 0 {
+		switch c := strings.Compare(was[0], is[0]); {
+		case c < 0:
+			removed, was = append(removed, was[0]), was[1:]
+		case c > 0:
+			added, is = append(added, is[0]), is[1:]
+		default:
+			was, is = was[1:], is[1:]
+		}
+	}
+	return append(removed, was...), append(added, is...)
+}

@@ -1,0 +1,273 @@
+package sqlitestore
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// A query goes one of two ways.
+//
+// Walk: along the index of the first sort key, which gives the order for nothing, testing each row until the page is full. It is
+// right when the filter selects much, or is itself a range of that index.
+//
+// Drive: take the rows that one part of the filter selects, from that part's index, test them for the rest, and sort. It is right
+// when that part selects little: fewer rows than the walk would look at.
+//
+// SQLite's own planner is not asked to choose: without statistics it takes "status = 1" for selective, and with them it
+// changes its mind when they age. INDEXED BY and NOT INDEXED fix the way, so that it is tested, not hoped for.
+type plan struct {
+	table  *table
+	tenant string
+	filter *node
+	rest   *node // what is left to be tested on each row; nil = nothing
+	needs  needs // the columns for that
+
+	// Of a walk.
+	index     string
+	fixed     *node // a leaf of the index's column with one value, when the order is by id alone
+	key       *column
+	low, high *docstore.Value // of key
+
+	// Of a drive.
+	drivers []*node // leaves; the rows that any of them selects
+}
+
+func (q *queries) plan(ctx context.Context, t *table, def *docstore.Def, tenant string, filter *node, order *ordering, find *docstore.Find) (*plan, error) {
+	p := walk(t, tenant, filter, order)
+	if p.rest == nil {
+		return p, nil
+	}
+	limit, err := q.worthwhile(ctx, def, tenant, find.Offset+find.Limit)
+	if err != nil {
+		return nil, err
+	}
+	drivers, _, err := q.drivers(ctx, t, tenant, filter, limit)
+	if err != nil || drivers == nil {
+		return p, err
+	}
+	return drive(t, tenant, drivers, filter), nil
+}
+
+// worthwhile is up to how many candidates driving costs less than walking. A walk for n of m matches among all looks at n·all/m rows, a drive
+// at m: even at √(n·all).
+func (q *queries) worthwhile(ctx context.Context, def *docstore.Def, tenant string, n int) (int64, error) {
+	all, err := q.total(ctx, def, tenant)
+	if err != nil {
+		return 0, err
+	}
+	return int64(math.Sqrt(float64(min(int64(n), all)) * float64(all))), nil
+}
+
+// drivers chooses the leaves that select the least: a leaf itself, the best part of an "and", all parts of an "or". nil if that is more than limit.
+func (q *queries) drivers(ctx context.Context, t *table, tenant string, n *node, limit int64) (leaves []*node, size int64, err error) {
+	switch n.op {
+	case isIn, isBetween:
+		if n.op == isIn && n.column.unique && (n.column.many || n.column.slot < 0) {
+			size = int64(len(n.values))
+		} else if size, err = q.probe(ctx, t, tenant, n, limit+1); err != nil {
+			return nil, 0, err
+		}
+		if size > limit {
+			return nil, size, nil
+		}
+		return []*node{n}, size, nil
+	case isAnd:
+		size = limit + 1
+		for i := range n.sub {
+			some, k, err := q.drivers(ctx, t, tenant, &n.sub[i], size-1)
+			if err != nil {
+				return nil, 0, err
+			}
+			if some != nil {
+				if leaves, size = some, k; size == 0 {
+					break
+				}
+			}
+		}
+		return leaves, size, nil
+	case isOr:
+		if len(n.sub) > maxDrivers {
+			return nil, limit + 1, nil
+		}
+		for i := range n.sub {
+			some, k, err := q.drivers(ctx, t, tenant, &n.sub[i], limit-size)
+			if err != nil || some == nil {
+				return nil, limit + 1, err
+			}
+			leaves, size = append(leaves, some...), size+k
+		}
+		if len(leaves) > maxDrivers {
+			return nil, limit + 1, nil
+		}
+		return leaves, size, nil
+	}
+	return nil, limit + 1, nil
+}
+
+const maxDrivers = 100 // SQLite takes 500 parts of a compound SELECT
+
+// probe counts a leaf's index entries, but no more than limit.
+func (q *queries) probe(ctx context.Context, t *table, tenant string, n *node, limit int64) (int64, error) {
+	s := &statement{}
+	s.add("SELECT count(*) FROM (")
+	s.entries(t, n, "1", s.arg(tenant))
+	s.add(" LIMIT %s)", s.arg(limit))
+	return number(ctx, q.conn, s.String(), s.args...)
+}
+
+// walk plans to go along an index in order.
+func walk(t *table, tenant string, filter *node, order *ordering) *plan {
+	p := &plan{table: t, tenant: tenant, filter: filter, index: t.id.index, key: &t.id}
+	if len(order.keys) > 0 {
+		p.key = order.keys[0]
+		p.index = p.key.index
+	}
+	parts := []node{*filter}
+	if filter.op == isAnd {
+		parts = slices.Clone(filter.sub)
+	}
+	used := slices.IndexFunc(parts, func(n node) bool {
+		_, _, ok := n.interval()
+		return ok && n.column == p.key
+	})
+	if used >= 0 {
+		p.low, p.high, _ = parts[used].interval()
+	} else if len(order.keys) == 0 {
+		used = slices.IndexFunc(parts, func(n node) bool {
+			return n.op == isIn && len(n.values) == 1 && !n.column.many && n.column.slot >= 0
+		})
+		if used >= 0 {
+			p.fixed, p.index = &parts[used], parts[used].column.index
+			parts = slices.Clone(parts) // p.fixed stays as it is
+		}
+	}
+	if used >= 0 {
+		parts = slices.Delete(parts, used, used+1)
+	}
+	if rest := and(parts); rest.op != isAll {
+		p.rest = &rest
+		p.needs = needsOf(t, &rest)
+	}
+	return p
+}
+
+// drive plans to test the rows that the leaves select. The whole filter is tested again: the leaves may be parts of an "or".
+func drive(t *table, tenant string, leaves []*node, filter *node) *plan {
+	return &plan{table: t, tenant: tenant, filter: filter, rest: filter, needs: needsOf(t, filter), drivers: leaves}
+}
+
+// statement writes the query, without a limit. A nil order is for counting.
+func (p *plan) statement(what string, order *ordering, after *docstore.Position) *statement {
+	s := &statement{}
+	tenant := s.arg(p.tenant)
+	if p.drivers != nil {
+		s.add("SELECT %s FROM %s NOT INDEXED WHERE rid IN (", what, p.table.name)
+		for i, n := range p.drivers {
+			if i > 0 {
+				s.add(" UNION ALL ")
+			}
+			s.entries(p.table, n, "rid", tenant)
+		}
+		s.add(") AND tenant = %s", tenant)
+		if after != nil {
+			s.add(" AND ")
+			s.after(order, after)
+		}
+	} else {
+		s.add("SELECT %s FROM %s INDEXED BY %s WHERE tenant = %s", what, p.table.name, p.index, tenant)
+		if p.fixed != nil {
+			s.add(" AND %s = %s", p.fixed.column.field, s.arg(p.fixed.column.arg(p.fixed.values[0])))
+		}
+		low, high, after := p.bounds(order, after)
+		if low != nil || high != nil {
+			s.add(" AND ")
+			s.between(p.key, low, high)
+		}
+		if after != nil {
+			s.add(" AND ")
+			s.after(order, after)
+		}
+	}
+	if order != nil {
+		s.orderBy(order)
+	}
+	return s
+}
+
+// bounds leaves one condition at each end of the walk: given the range's bound and the position, SQLite might start at the first and
+// step over all rows up to the second.
+func (p *plan) bounds(order *ordering, after *docstore.Position) (low, high *docstore.Value, rest *docstore.Position) {
+	low, high = p.low, p.high
+	if after == nil {
+		return low, high, nil
+	}
+	at := docstore.Text(after.ID)
+	if len(order.keys) > 0 {
+		at = after.Values[0]
+	}
+	if order.desc[0] {
+		if high != nil && p.key.compare(at, *high) >= 0 {
+			return low, high, nil
+		}
+		return low, nil, after
+	}
+	if low != nil && p.key.compare(at, *low) < 0 {
+		return low, high, nil
+	}
+	return nil, high, after
+}
+
+// needs are the columns that a test reads.
+type needs struct {
+	fields  string // each after a comma
+	width   int
+	columns []*column // keys, in the order of fields; then lists, if any
+	lists   bool
+}
+
+func needsOf(t *table, n *node) needs {
+	var needed needs
+	n.uses(func(c *column) {
+		switch {
+		case c.many:
+			needed.lists = true
+		case c.slot >= 0 && !slices.Contains(needed.columns, c):
+			needed.columns = append(needed.columns, c)
+		}
+	})
+	for _, c := range needed.columns {
+		needed.fields += ", " + c.field
+	}
+	if needed.width = len(needed.columns); needed.lists {
+		needed.fields += ", lists"
+		needed.width++
+	}
+	return needed
+}
+
+// fill reads the columns of a row that begins with rid and id.
+func (d *needs) fill(row *candidate, c Columns) {
+	row.id = c.Bytes(1)
+	for i, k := range d.columns {
+		if k.number {
+			row.nums[k.slot] = c.Int(2 + i)
+		} else {
+			row.texts[k.slot] = c.Bytes(2 + i)
+		}
+	}
+	if d.lists {
+		row.lists = c.Bytes(1 + d.width)
+	}
+}
+
+// String says which way a plan goes, for tests and for the log.
+func (p *plan) String() string {
+	if p.drivers != nil {
+		return fmt.Sprintf("drive from %d", len(p.drivers))
+	}
+	return "walk " + p.index
+}

@@ -1,0 +1,164 @@
+package sqlitestore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// Prepare makes what is missing, in one transaction. A collection whose declaration has changed is written anew from its
+// documents; a crash meanwhile leaves it as it was.
+func (e *Engine) Prepare(ctx context.Context, defs []*docstore.Def) error {
+	tables := map[string]*table{}
+	for _, def := range defs {
+		t, err := newTable(def)
+		if err != nil {
+			return err
+		}
+		if tables[def.Name] != nil {
+			return fmt.Errorf("sqlitestore: collection %s is declared twice", def.Name)
+		}
+		tables[def.Name] = t
+	}
+	err := e.writer.do(ctx, func(conn Conn) error {
+		if err := script(context.WithoutCancel(ctx), conn, ownTables); err != nil {
+			return err
+		}
+		if err := setMeta(conn, "format", fmt.Sprint(format)); err != nil {
+			return err
+		}
+		for _, def := range defs {
+			if err := e.prepare(ctx, conn, def, tables[def.Name]); err != nil {
+				return fmt.Errorf("collection %s: %w", def.Name, err)
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		e.tables = tables
+	}
+	return err
+}
+
+func (e *Engine) prepare(ctx context.Context, conn Conn, def *docstore.Def, t *table) error {
+	want, err := signature(def)
+	if err != nil {
+		return err
+	}
+	entry := "collection " + def.Name
+	have, err := meta(conn, entry)
+	if err != nil || have == want {
+		return err
+	}
+	if have == "" {
+		err = run(conn, t.ddl()...)
+	} else {
+		err = e.rebuild(ctx, conn, def, t)
+	}
+	if err != nil {
+		return err
+	}
+	return setMeta(conn, entry, want)
+}
+
+// rebuild writes a collection anew, as its documents' index functions now say. The documents stay as they are, byte by byte.
+func (e *Engine) rebuild(ctx context.Context, conn Conn, def *docstore.Def, t *table) error {
+	old := quote(t.plain + "#old")
+	total, err := number(ctx, conn, "SELECT count(*) FROM "+t.name)
+	if err != nil {
+		return err
+	}
+	e.log.InfoContext(ctx, "the declaration has changed: making the index entries anew", "collection", def.Name, "documents", total)
+	if err := dropDependents(conn, t); err != nil {
+		return err
+	}
+	if err := run(conn, fmt.Sprintf("ALTER TABLE %s RENAME TO %s", t.name, old)); err != nil {
+		return err
+	}
+	if err := run(conn, t.ddl()...); err != nil {
+		return err
+	}
+	const chunk, report = 500, 20_000
+	done := int64(0)
+	for after := int64(0); ; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var docs [][]byte
+		err := conn.Query(context.Background(), fmt.Sprintf("SELECT rid, doc FROM %s WHERE rid > ?1 ORDER BY rid LIMIT %d", old, chunk), []any{after}, func(c Columns) error {
+			after = c.Int(0)
+			docs = append(docs, append([]byte(nil), c.Bytes(1)...))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for _, doc := range docs {
+			entry, err := def.Extract(e, doc)
+			if err != nil {
+				return err
+			}
+			entry.JSON = doc
+			if err := t.add(conn, def, entry); err != nil {
+				return err
+			}
+		}
+		if before := done; before/report != (before+int64(len(docs)))/report {
+			e.log.InfoContext(ctx, "making index entries", "collection", def.Name, "done", done, "documents", total)
+		}
+		done += int64(len(docs))
+		if len(docs) < chunk {
+			break
+		}
+	}
+	if done != total {
+		return fmt.Errorf("sqlitestore: %d of %d documents were rebuilt", done, total)
+	}
+	e.log.InfoContext(ctx, "the index entries are made", "collection", def.Name, "documents", total)
+	return run(conn, "DROP TABLE "+old)
+}
+
+// dropDependents drops a collection's indexes and list tables, whatever an earlier declaration made.
+func dropDependents(conn Conn, t *table) error {
+	var drops []string
+	err := conn.Query(context.Background(), "SELECT type, name, tbl_name FROM sqlite_schema WHERE sql IS NOT NULL", nil, func(c Columns) error {
+		kind, name, of := string(c.Bytes(0)), string(c.Bytes(1)), string(c.Bytes(2))
+		switch {
+		case kind == "index" && of == t.plain:
+			drops = append(drops, "DROP INDEX "+quote(name))
+		case kind == "table" && strings.HasPrefix(name, t.plain+"."):
+			drops = append(drops, "DROP TABLE "+quote(name))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return run(conn, drops...)
+}
+
+// run runs statements that write, each without arguments.
+func run(conn Conn, statements ...string) error {
+	for _, s := range statements {
+		if _, err := conn.Exec(context.Background(), s); err != nil {
+			return fmt.Errorf("%s: %w", s, err)
+		}
+	}
+	return nil
+}
+
+func meta(conn Conn, name string) (string, error) {
+	var value string
+	err := conn.Query(context.Background(), "SELECT value FROM meta WHERE name = ?1", []any{name}, func(c Columns) error {
+		value = string(c.Bytes(0))
+		return nil
+	})
+	return value, err
+}
+
+func setMeta(conn Conn, name, value string) error {
+	_, err := conn.Exec(context.Background(), "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = excluded.value", name, value)
+	return err
+}

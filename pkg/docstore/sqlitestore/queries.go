@@ -1,0 +1,299 @@
+package sqlitestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// queries are the reads, on a connection that sees one state of the file.
+type queries struct {
+	engine *Engine
+	conn   Conn
+	counts map[counter]int64 // what the running transaction adds to the counters
+}
+
+// Get reads documents by id from the last committed state.
+func (e *Engine) Get(ctx context.Context, def *docstore.Def, tenant string, ids []string) (rows []docstore.Row, err error) {
+	read := e.snapshot
+	if len(ids) <= maxIDs {
+		read = e.read // one statement needs no transaction
+	}
+	err = read(ctx, func(conn Conn) error {
+		rows, err = (&queries{engine: e, conn: conn}).Get(ctx, def, tenant, ids)
+		return err
+	})
+	return rows, err
+}
+
+// Find reads a query's rows from the last committed state.
+func (e *Engine) Find(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) (rows []docstore.Row, err error) {
+	err = e.snapshot(ctx, func(conn Conn) error {
+		rows, err = (&queries{engine: e, conn: conn}).Find(ctx, def, tenant, q)
+		return err
+	})
+	return rows, err
+}
+
+// Count counts in the last committed state.
+func (e *Engine) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter) (n int64, err error) {
+	err = e.snapshot(ctx, func(conn Conn) error {
+		n, err = (&queries{engine: e, conn: conn}).Count(ctx, def, tenant, filter)
+		return err
+	})
+	return n, err
+}
+
+const maxIDs = 256 // in one statement
+
+func (q *queries) Get(ctx context.Context, def *docstore.Def, tenant string, ids []string) ([]docstore.Row, error) {
+	t, err := q.engine.table(def)
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	if len(ids) == 1 {
+		return q.rows(ctx, t.get+" = ?2", []any{tenant, ids[0]}, 1)
+	}
+	values := make([]docstore.Value, len(ids))
+	for i, id := range ids {
+		values[i] = docstore.Text(id)
+	}
+	all := in(&t.id, values).values // distinct, so that each document comes once
+	rows := make([]docstore.Row, 0, len(all))
+	for part := range slices.Chunk(all, maxIDs) {
+		s := &statement{}
+		s.add("SELECT id, version, due, doc FROM %s INDEXED BY %s WHERE tenant = %s AND ", t.name, t.id.index, s.arg(tenant))
+		s.leaf(&node{op: isIn, column: &t.id, values: part})
+		some, err := q.rows(ctx, s.String(), s.args, len(part))
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, some...)
+	}
+	return rows, nil
+}
+
+// rows runs a query for id, version, due, doc.
+func (q *queries) rows(ctx context.Context, sql string, args []any, capacity int) ([]docstore.Row, error) {
+	rows := make([]docstore.Row, 0, capacity)
+	err := q.conn.Query(ctx, sql, args, func(c Columns) error {
+		rows = append(rows, row(c))
+		return nil
+	})
+	return rows, err
+}
+
+func row(c Columns) docstore.Row {
+	return docstore.Row{ID: string(c.Bytes(0)), Version: c.Int(1), Due: c.Int(2), Data: append([]byte(nil), c.Bytes(3)...)}
+}
+
+var errEnough = errors.New("sqlitestore: enough rows")
+
+func (q *queries) Find(ctx context.Context, def *docstore.Def, tenant string, find docstore.Find) ([]docstore.Row, error) {
+	t, err := q.engine.table(def)
+	if err != nil {
+		return nil, err
+	}
+	filter, err := t.normalize(find.Filter)
+	if err != nil {
+		return nil, err
+	}
+	order, err := t.ordering(find.Sort)
+	if err != nil {
+		return nil, err
+	}
+	if filter.op == isNone {
+		return nil, nil
+	}
+	p, err := q.plan(ctx, t, def, tenant, &filter, order, &find)
+	if err != nil {
+		return nil, err
+	}
+	if p.rest == nil {
+		return q.read(ctx, t, p, order, &find)
+	}
+	return q.sift(ctx, t, p, order, &find)
+}
+
+// read takes a page straight from SQL.
+func (q *queries) read(ctx context.Context, t *table, p *plan, order *ordering, find *docstore.Find) ([]docstore.Row, error) {
+	s := p.statement("id, version, due, doc"+selectKeys(order), order, find.After)
+	s.add(" LIMIT %s OFFSET %s", s.arg(int64(find.Limit)), s.arg(int64(find.Offset)))
+	rows := make([]docstore.Row, 0, min(find.Limit, 1024))
+	err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
+		r := row(c)
+		r.Sort = sortValues(c, order, 4)
+		rows = append(rows, r)
+		return nil
+	})
+	return rows, err
+}
+
+// sift tests rows in order until there are enough, and then reads those documents.
+func (q *queries) sift(ctx context.Context, t *table, p *plan, order *ordering, find *docstore.Find) ([]docstore.Row, error) {
+	s := p.statement("rid, id"+p.needs.fields+selectKeys(order), order, find.After)
+	sorted := 2 + p.needs.width
+	row := candidate{texts: make([][]byte, len(t.keys)), nums: make([]int64, len(t.keys))}
+	var rids []int64
+	var sorts [][]docstore.Value
+	skip := find.Offset
+	err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
+		p.needs.fill(&row, c)
+		if !p.rest.matches(&row) {
+			return nil
+		}
+		if skip--; skip >= 0 {
+			return nil
+		}
+		rids, sorts = append(rids, c.Int(0)), append(sorts, sortValues(c, order, sorted))
+		if len(rids) == find.Limit {
+			return errEnough
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, err
+	}
+	rows := make([]docstore.Row, 0, len(rids))
+	for i, rid := range rids {
+		some, err := q.rows(ctx, t.byRID, []any{rid}, 1)
+		if err != nil {
+			return nil, err
+		}
+		if len(some) != 1 {
+			return nil, fmt.Errorf("sqlitestore: %s lost row %d", t.name, rid)
+		}
+		some[0].Sort = sorts[i]
+		rows = append(rows, some[0])
+	}
+	return rows, nil
+}
+
+func selectKeys(o *ordering) string {
+	s := ""
+	for _, c := range o.keys {
+		s += ", " + c.field
+	}
+	return s
+}
+
+func sortValues(c Columns, o *ordering, from int) []docstore.Value {
+	if len(o.keys) == 0 {
+		return nil
+	}
+	vs := make([]docstore.Value, len(o.keys))
+	for i, k := range o.keys {
+		vs[i] = k.value(c, from+i)
+	}
+	return vs
+}
+
+func (q *queries) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter) (int64, error) {
+	t, err := q.engine.table(def)
+	if err != nil {
+		return 0, err
+	}
+	n, err := t.normalize(filter)
+	if err != nil {
+		return 0, err
+	}
+	switch n.op {
+	case isNone:
+		return 0, nil
+	case isAll:
+		return q.total(ctx, def, tenant)
+	case isIn, isBetween:
+		return q.countLeaf(ctx, t, tenant, &n)
+	}
+	cap, err := q.worthwhile(ctx, def, tenant, math.MaxInt32)
+	if err != nil {
+		return 0, err
+	}
+	drivers, _, err := q.drivers(ctx, t, tenant, &n, cap)
+	if err != nil {
+		return 0, err
+	}
+	if drivers == nil {
+		rids, err := q.set(ctx, t, tenant, &n)
+		return int64(len(rids)), err
+	}
+	p := drive(t, tenant, drivers, &n)
+	s := p.statement("rid, id"+p.needs.fields, nil, nil)
+	row := candidate{texts: make([][]byte, len(t.keys)), nums: make([]int64, len(t.keys))}
+	count := int64(0)
+	err = q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
+		p.needs.fill(&row, c)
+		if n.matches(&row) {
+			count++
+		}
+		return nil
+	})
+	return count, err
+}
+
+// total is the number of a tenant's documents, from the counter that every transaction keeps.
+func (q *queries) total(ctx context.Context, def *docstore.Def, tenant string) (int64, error) {
+	n, err := number(ctx, q.conn, "SELECT n FROM counters WHERE collection = ?1 AND tenant = ?2", def.Name, tenant)
+	return n + q.counts[counter{def.Name, tenant}], err
+}
+
+func (q *queries) countLeaf(ctx context.Context, t *table, tenant string, n *node) (int64, error) {
+	what := "count(*)"
+	if n.column.many && (n.op == isBetween || len(n.values) > 1) {
+		what = "count(DISTINCT rid)" // a document may be there by several of its values
+	}
+	s := &statement{}
+	s.entries(t, n, what, s.arg(tenant))
+	return number(ctx, q.conn, s.String(), s.args...)
+}
+
+// set gives the rows that a filter selects, sorted, from index entries alone.
+func (q *queries) set(ctx context.Context, t *table, tenant string, n *node) ([]int64, error) {
+	if n.isLeaf() {
+		s := &statement{}
+		s.entries(t, n, "rid", s.arg(tenant))
+		var rids []int64
+		err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
+			rids = append(rids, c.Int(0))
+			return nil
+		})
+		slices.Sort(rids)
+		return slices.Compact(rids), err
+	}
+	var all []int64
+	for i := range n.sub {
+		rids, err := q.set(ctx, t, tenant, &n.sub[i])
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case i == 0:
+			all = rids
+		case n.op == isOr:
+			all = append(all, rids...)
+			slices.Sort(all)
+			all = slices.Compact(all)
+		default:
+			all = intersect(all, rids)
+		}
+	}
+	return all, nil
+}
+
+// intersect keeps in a what is in b too; both are sorted.
+func intersect(a, b []int64) []int64 {
+	kept := a[:0]
+	for _, n := range a {
+		for len(b) > 0 && b[0] < n {
+			b = b[1:]
+		}
+		if len(b) > 0 && b[0] == n {
+			kept = append(kept, n)
+		}
+	}
+	return kept
+}

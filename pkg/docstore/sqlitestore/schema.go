@@ -1,0 +1,167 @@
+package sqlitestore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// format is the version of the file's layout. A program refuses files of a later one.
+const format = 1
+
+// The tables beside the collections'. An outbox seq is never used again (AUTOINCREMENT), so a late Published hits no other message.
+const ownTables = `
+CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID, STRICT;
+CREATE TABLE IF NOT EXISTS counters (collection TEXT NOT NULL, tenant TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (collection, tenant)) WITHOUT ROWID, STRICT;
+CREATE TABLE IF NOT EXISTS sequences (name TEXT PRIMARY KEY, next INTEGER NOT NULL) WITHOUT ROWID, STRICT;
+CREATE TABLE IF NOT EXISTS outbox (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, subject TEXT NOT NULL, record TEXT NOT NULL, payload BLOB NOT NULL) STRICT`
+
+// checkFormat refuses a file whose layout this program does not know.
+func checkFormat(ctx context.Context, conn Conn) error {
+	tables, err := number(ctx, conn, "SELECT count(*) FROM sqlite_schema WHERE name = 'meta'")
+	if err != nil || tables == 0 {
+		return err
+	}
+	found, err := number(ctx, conn, "SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'format'")
+	if err != nil {
+		return err
+	}
+	if found > format {
+		return fmt.Errorf("the file has format %d, this program knows formats up to %d: a later version of the program wrote it", found, format)
+	}
+	return nil
+}
+
+// table is a collection in SQL:
+//
+//	c_users        (rid, tenant, id, version, due, k_<index>…, lists, doc)   lists holds the list indexes' values again: see lists.go
+//	c_users.words  (tenant, value, rid)                                     one for each list index
+//
+// Indexes are named c_users#name. Names with a dot or # cannot be collections'.
+type table struct {
+	def     *docstore.Def
+	name    string // quoted
+	plain   string
+	id      column
+	columns map[string]*column // by index
+	keys    []*column          // by slot
+	lists   []*column          // by slot
+
+	insert, get, locate, remove, byRID string
+}
+
+// column is what filters and orders name: the id, a key's column, or a list's table.
+type column struct {
+	field  string // the column's name; in a list's table it is value
+	index  string // quoted: the index, or the list's table
+	slot   int
+	many   bool
+	number bool
+	unique bool
+
+	deleteValue string // of a list
+}
+
+var validName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+
+func quote(name string) string { return `"` + name + `"` }
+
+func newTable(def *docstore.Def) (*table, error) {
+	t := &table{def: def, plain: "c_" + def.Name, name: quote("c_" + def.Name), columns: map[string]*column{}}
+	t.id = column{field: "id", index: quote(t.plain + "#"), unique: true, slot: -1}
+	names := []string{def.Name}
+	for _, ix := range def.Indexes {
+		names = append(names, ix.Name)
+		c := &column{slot: ix.Slot, many: ix.Many, number: ix.Number, unique: ix.Unique}
+		if ix.Many {
+			c.field, c.index = "value", quote(t.plain+"."+ix.Name)
+			c.deleteValue = "DELETE FROM " + c.index + " WHERE tenant = ?1 AND value = ?2 AND rid = ?3"
+			t.lists = append(t.lists, c)
+		} else {
+			c.field, c.index = "k_"+ix.Name, quote(t.plain+"#"+ix.Name)
+			t.keys = append(t.keys, c)
+		}
+		t.columns[ix.Name] = c
+	}
+	for _, name := range names {
+		if !validName.MatchString(name) {
+			return nil, fmt.Errorf("sqlitestore: %q is no name for a collection or index", name)
+		}
+	}
+	fields := "tenant, id, version, due, lists, doc" + t.keyFields()
+	t.insert = fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", t.name, fields, placeholders(6+len(t.keys)))
+	t.get = fmt.Sprintf("SELECT id, version, due, doc FROM %s INDEXED BY %s WHERE tenant = ?1 AND id", t.name, t.id.index)
+	t.locate = fmt.Sprintf("SELECT rid, version, due, lists%s FROM %s INDEXED BY %s WHERE tenant = ?1 AND id = ?2", t.keyFields(), t.name, t.id.index)
+	t.remove = fmt.Sprintf("DELETE FROM %s WHERE rid = ?1", t.name)
+	t.byRID = fmt.Sprintf("SELECT id, version, due, doc FROM %s WHERE rid = ?1", t.name)
+	return t, nil
+}
+
+// keyFields lists the key columns, each after a comma.
+func (t *table) keyFields() string {
+	var b strings.Builder
+	for _, c := range t.keys {
+		b.WriteString(", " + c.field)
+	}
+	return b.String()
+}
+
+func placeholders(n int) string { return strings.TrimSuffix(strings.Repeat("?, ", n), ", ") }
+
+// ddl makes the collection's tables and indexes.
+func (t *table) ddl() []string {
+	var fields strings.Builder
+	for _, c := range t.keys {
+		fields.WriteString(c.field + map[bool]string{true: " INTEGER NOT NULL, ", false: " TEXT NOT NULL, "}[c.number])
+	}
+	ddl := []string{
+		fmt.Sprintf("CREATE TABLE %s (rid INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL, version INTEGER NOT NULL, due INTEGER NOT NULL, %slists BLOB NOT NULL, doc BLOB NOT NULL) STRICT", t.name, fields.String()),
+		fmt.Sprintf("CREATE UNIQUE INDEX %s ON %s (tenant, id)", t.id.index, t.name),
+		fmt.Sprintf("CREATE INDEX %s ON %s (due, tenant, id) WHERE due <> 0", t.dueIndex(), t.name),
+	}
+	for _, c := range t.keys {
+		ddl = append(ddl, fmt.Sprintf("CREATE INDEX %s ON %s (tenant, %s, id)", c.index, t.name, c.field))
+		if c.unique {
+			ddl = append(ddl, fmt.Sprintf("CREATE UNIQUE INDEX %s ON %s (tenant, %s) WHERE %s <> %s", quote(strings.Trim(c.index, `"`)+"!"), t.name, c.field, c.field, c.absent()))
+		}
+	}
+	for _, c := range t.lists {
+		key := "tenant, value, rid"
+		if c.unique {
+			key = "tenant, value"
+		}
+		ddl = append(ddl, fmt.Sprintf("CREATE TABLE %s (tenant TEXT NOT NULL, value TEXT NOT NULL, rid INTEGER NOT NULL, PRIMARY KEY (%s)) WITHOUT ROWID, STRICT", c.index, key))
+	}
+	return ddl
+}
+
+func (t *table) dueIndex() string { return quote(t.plain + "#!due") }
+
+// absent is the SQL of the value that an absent key has. Keys are never NULL, so that order and paging need no special case.
+func (c *column) absent() string {
+	if c.number {
+		return fmt.Sprint(math.MinInt64)
+	}
+	return "''"
+}
+
+func (c *column) arg(v docstore.Value) any {
+	if c.number {
+		return v.Num
+	}
+	return v.Text
+}
+
+// signature is what must be equal for stored index entries to be good.
+func signature(def *docstore.Def) (string, error) {
+	b, err := json.Marshal(struct {
+		Revision int
+		Indexes  []docstore.IndexDef
+	}{def.Revision, def.Indexes})
+	return string(b), err
+}

@@ -1,0 +1,147 @@
+package sqlitestore
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// statement is SQL being written, with its arguments.
+type statement struct {
+	strings.Builder
+	args []any
+}
+
+// arg adds an argument and gives its placeholder.
+func (s *statement) arg(v any) string {
+	s.args = append(s.args, v)
+	return fmt.Sprintf("?%d", len(s.args))
+}
+
+func (s *statement) add(format string, args ...any) { fmt.Fprintf(s, format, args...) }
+
+// leaf writes the condition of a leaf on its column.
+func (s *statement) leaf(n *node) {
+	c := n.column
+	if n.op == isIn {
+		s.add("%s IN (", c.field)
+		last := ""
+		for i := range atLeast(len(n.values)) {
+			if i < len(n.values) {
+				last = s.arg(c.arg(n.values[i]))
+			}
+			if i > 0 {
+				s.add(", ")
+			}
+			s.add("%s", last)
+		}
+		s.add(")")
+		return
+	}
+	s.between(c, n.low, n.high)
+}
+
+// atLeast rounds up, so that the texts of statements are few: 1, 2, 4, 8, …
+func atLeast(n int) int {
+	size := 1
+	for size < n {
+		size *= 2
+	}
+	return size
+}
+
+func (s *statement) between(c *column, low, high *docstore.Value) {
+	switch {
+	case low != nil && high != nil:
+		s.add("%s >= %s AND %s < %s", c.field, s.arg(c.arg(*low)), c.field, s.arg(c.arg(*high)))
+	case low != nil:
+		s.add("%s >= %s", c.field, s.arg(c.arg(*low)))
+	case high != nil:
+		s.add("%s < %s", c.field, s.arg(c.arg(*high)))
+	default:
+		s.add("TRUE")
+	}
+}
+
+// entries writes "SELECT what" of the index entries that a leaf selects; it reads nothing but the index.
+func (s *statement) entries(t *table, n *node, what, tenant string) {
+	from := t.name + " INDEXED BY " + n.column.index
+	if n.column.many {
+		from = n.column.index
+	}
+	s.add("SELECT %s FROM %s WHERE tenant = %s AND ", what, from, tenant)
+	s.leaf(n)
+}
+
+// ordering is a complete order: the keys, then the id.
+type ordering struct {
+	keys []*column
+	desc []bool // of the keys, then of the id
+}
+
+func (t *table) ordering(sort []docstore.Order) (*ordering, error) {
+	o := &ordering{}
+	down := false
+	for _, key := range sort {
+		c := t.columns[key.Index]
+		if c == nil || c.many {
+			return nil, fmt.Errorf("sqlitestore: %s cannot be sorted by %q", t.name, key.Index)
+		}
+		down = key.Desc
+		o.keys, o.desc = append(o.keys, c), append(o.desc, down)
+	}
+	o.desc = append(o.desc, down)
+	return o, nil
+}
+
+func (o *ordering) fields() []string {
+	var fields []string
+	for _, c := range o.keys {
+		fields = append(fields, c.field)
+	}
+	return append(fields, "id")
+}
+
+func (s *statement) orderBy(o *ordering) {
+	terms := o.fields()
+	for i := range terms {
+		if o.desc[i] {
+			terms[i] += " DESC"
+		}
+	}
+	s.add(" ORDER BY %s", strings.Join(terms, ", "))
+}
+
+// after writes the condition of rows behind a position.
+func (s *statement) after(o *ordering, p *docstore.Position) {
+	fields := o.fields()
+	args := make([]string, len(fields))
+	for i, c := range o.keys {
+		args[i] = s.arg(c.arg(p.Values[i]))
+	}
+	args[len(o.keys)] = s.arg(p.ID)
+	sign := func(i int) string {
+		if o.desc[i] {
+			return "<"
+		}
+		return ">"
+	}
+	if !slices.Contains(o.desc, !o.desc[0]) {
+		s.add("(%s) %s (%s)", strings.Join(fields, ", "), sign(0), strings.Join(args, ", "))
+		return
+	}
+	// Directions differ: (a, b) after (x, y) is a after x, or a = x and b after y. The first condition lets the index skip.
+	s.add("%s %s= %s AND (", fields[0], sign(0), args[0])
+	for i := range fields {
+		if i > 0 {
+			s.add(" OR ")
+		}
+		for j := range i {
+			s.add("%s = %s AND ", fields[j], args[j])
+		}
+		s.add("%s %s %s", fields[i], sign(i), args[i])
+	}
+	s.add(")")
+}

@@ -1,0 +1,112 @@
+// Package sqlitestore keeps documents in one SQLite file: the storage engine of an installation on one machine.
+//
+// Each collection is a table with a real column for every single-value index, filled by Go, so that both engines agree on what a
+// value is, and with the document's JSON as a blob. A list index is a table of (tenant, value, document). One connection writes;
+// it commits many callers' transactions at once (writer.go), so that an acknowledged write survives power loss and yet costs
+// little. A few other connections read.
+//
+// A file belongs to one process at a time: locking it is the program's affair. Two engines in one process on one file are safe,
+// only slow.
+package sqlitestore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// Options say how a file is opened.
+type Options struct {
+	Path   string // the database file; it is made if missing, its folder is not. SQLite puts two more files beside it
+	Driver Driver // nil: Default
+	Log    *slog.Logger
+}
+
+// Engine is a docstore.Engine on one file.
+type Engine struct {
+	driver  Driver
+	path    string
+	log     *slog.Logger
+	tables  map[string]*table // by collection; written by Prepare only
+	writer  *writer
+	readers *readers
+	closing sync.Once
+	closed  error
+}
+
+var _ docstore.Engine = (*Engine)(nil)
+
+// Open opens or makes the file. A file of a newer program is refused.
+func Open(ctx context.Context, opts Options) (*Engine, error) {
+	if opts.Driver == nil {
+		opts.Driver = Default
+	}
+	conn, err := connect(ctx, opts.Driver, opts.Path, writing)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", opts.Path, err)
+	}
+	if err := checkFormat(ctx, conn); err != nil {
+		return nil, fmt.Errorf("open %s: %w", opts.Path, errors.Join(err, conn.Close()))
+	}
+	e := &Engine{driver: opts.Driver, path: opts.Path, log: opts.Log, tables: map[string]*table{}}
+	e.readers = newReaders(func(ctx context.Context) (Conn, error) { return connect(ctx, opts.Driver, opts.Path, reading) })
+	e.writer = startWriter(conn)
+	return e, nil
+}
+
+// The pragmas of each kind of connection. busy_timeout comes first, so that it holds for the others.
+const (
+	every   = "PRAGMA busy_timeout = 5000; PRAGMA foreign_keys = off; PRAGMA temp_store = memory; PRAGMA trusted_schema = off;"
+	writing = every + "PRAGMA journal_mode = wal; PRAGMA synchronous = full; PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -32000"
+	reading = every + "PRAGMA query_only = on; PRAGMA cache_size = -8000"
+)
+
+func connect(ctx context.Context, driver Driver, path, pragmas string) (Conn, error) {
+	conn, err := driver(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	if err := script(ctx, conn, pragmas); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
+
+// Ping asks the writer and a reader, so it fails when either is stuck.
+func (e *Engine) Ping(ctx context.Context) error {
+	if err := e.Write(ctx, func(docstore.EngineTx) error { return nil }); err != nil {
+		return err
+	}
+	return e.read(ctx, func(conn Conn) error {
+		_, err := number(ctx, conn, "SELECT 1")
+		return err
+	})
+}
+
+// Decode reads a document's JSON.
+func (e *Engine) Decode(data []byte, into any) error { return json.Unmarshal(data, into) }
+
+// DataIsJSON is true.
+func (e *Engine) DataIsJSON() bool { return true }
+
+// Close runs what is queued, waits for readers and closes the file. Later calls of any method fail.
+func (e *Engine) Close() error {
+	e.closing.Do(func() {
+		e.closed = errors.Join(e.readers.close(), e.writer.close())
+	})
+	return e.closed
+}
+
+var errClosed = errors.New("sqlitestore: closed")
+
+func (e *Engine) table(def *docstore.Def) (*table, error) {
+	if t := e.tables[def.Name]; t != nil {
+		return t, nil
+	}
+	return nil, fmt.Errorf("sqlitestore: collection %s was not prepared", def.Name)
+}

@@ -1,0 +1,34 @@
+package sqlitestore_test
+
+import (
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/docstore/docstoretest"
+	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	var paths sync.Map // of engines, for Reopen
+	open := func(t *testing.T, path string) docstore.Engine {
+		e, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: path, Log: slog.New(slog.DiscardHandler)})
+		require.NoError(t, err)
+		paths.Store(e, path)
+		return e
+	}
+	docstoretest.Run(t,
+		func(t *testing.T) docstore.Engine { return open(t, filepath.Join(t.TempDir(), "test.db")) },
+		docstoretest.Options{Reopen: func(t *testing.T, closed docstore.Engine) docstore.Engine {
+			path, _ := paths.Load(closed)
+			return open(t, path.(string))
+		}})
+}

@@ -1,0 +1,257 @@
+package sqlitestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+var errEnded = errors.New("sqlitestore: the transaction has ended")
+
+// tx is a turn of the writer. Its statements are never interrupted: see Conn.
+type tx struct {
+	queries
+	broken error // a write failed half-way, so nothing of this may be committed, even if the caller swallows the error
+}
+
+type counter struct{ collection, tenant string }
+
+// ready is the beginning of every write.
+func (x *tx) ready(ctx context.Context, def *docstore.Def) (*table, error) {
+	if x.broken != nil {
+		return nil, x.broken
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return x.engine.table(def)
+}
+
+func (x *tx) fail(err error) error {
+	if err != nil {
+		x.broken = err
+	}
+	return err
+}
+
+func (x *tx) Insert(ctx context.Context, def *docstore.Def, e *docstore.Entry) error {
+	t, err := x.ready(ctx, def)
+	if err != nil {
+		return err
+	}
+	x.counts[counter{def.Name, e.Tenant}]++
+	return x.fail(t.add(x.conn, def, e))
+}
+
+// add writes a document and its index entries.
+func (t *table) add(conn Conn, def *docstore.Def, e *docstore.Entry) error {
+	args := make([]any, 0, 6+len(t.keys))
+	args = append(args, e.Tenant, e.ID, e.Version, e.Due, encodeLists(e.Lists), e.JSON)
+	for i, c := range t.keys {
+		args = append(args, c.arg(e.Keys[i]))
+	}
+	res, err := conn.Exec(context.Background(), t.insert, args...)
+	if err != nil {
+		return t.taken(conn, def, e, 0, err)
+	}
+	for i, c := range t.lists {
+		if err := t.addValues(conn, def, c, e.Tenant, res.RowID, e.Lists[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// taken finds out which unique value another document has; SQLite's message would have to be parsed.
+func (t *table) taken(conn Conn, def *docstore.Def, e *docstore.Entry, rid int64, cause error) error {
+	if !isConstraint(cause) {
+		return cause
+	}
+	for _, c := range append([]*column{&t.id}, t.keys...) {
+		index, value := "", docstore.Text(e.ID)
+		if c != &t.id {
+			index, value = indexName(def, false, c.slot), e.Keys[c.slot]
+		}
+		if !c.unique {
+			continue
+		}
+		sql := fmt.Sprintf("SELECT rid FROM %s INDEXED BY %s WHERE tenant = ?1 AND %s = ?2 AND rid <> ?3 LIMIT 1", t.name, c.index, c.field)
+		holder, err := number(context.Background(), conn, sql, e.Tenant, c.arg(value), rid)
+		if err != nil {
+			return err
+		}
+		if holder != 0 && (c == &t.id || !c.isAbsent(value)) {
+			return &docstore.DuplicateError{Collection: def.Name, Index: index, Value: fmt.Sprint(c.arg(value))}
+		}
+	}
+	return cause
+}
+
+func (c *column) isAbsent(v docstore.Value) bool {
+	if c.number {
+		return v == docstore.NoNumber
+	}
+	return v.Text == ""
+}
+
+// stored is a document's row without the document.
+type stored struct {
+	rid, version, due int64
+	keys              []docstore.Value
+	lists             []byte
+}
+
+func (x *tx) locate(t *table, tenant, id string, expect int64) (*stored, error) {
+	var s *stored
+	err := x.conn.Query(context.Background(), t.locate, []any{tenant, id}, func(c Columns) error {
+		s = &stored{rid: c.Int(0), version: c.Int(1), due: c.Int(2), lists: append([]byte(nil), c.Bytes(3)...)}
+		for i, k := range t.keys {
+			s.keys = append(s.keys, k.value(c, 4+i))
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, x.fail(err)
+	case s == nil:
+		return nil, docstore.ErrNotFound
+	case s.version != expect:
+		return nil, &docstore.VersionError{Current: s.version}
+	}
+	return s, nil
+}
+
+func (c *column) value(from Columns, i int) docstore.Value {
+	if c.number {
+		return docstore.Number(from.Int(i))
+	}
+	return docstore.Text(string(from.Bytes(i)))
+}
+
+func (x *tx) Replace(ctx context.Context, def *docstore.Def, e *docstore.Entry, expect int64) error {
+	t, err := x.ready(ctx, def)
+	if err != nil {
+		return err
+	}
+	old, err := x.locate(t, e.Tenant, e.ID, expect)
+	if err != nil {
+		return err
+	}
+	return x.fail(t.update(x.conn, def, e, old))
+}
+
+// update writes only what has changed: SQLite rewrites the entries of every index whose column is named, changed or not.
+func (t *table) update(conn Conn, def *docstore.Def, e *docstore.Entry, old *stored) error {
+	var set strings.Builder
+	args := []any{old.rid, e.Version, e.JSON}
+	change := func(field string, value any) {
+		args = append(args, value)
+		fmt.Fprintf(&set, ", %s = ?%d", field, len(args))
+	}
+	if e.Due != old.due {
+		change("due", e.Due)
+	}
+	lists := encodeLists(e.Lists)
+	if string(lists) != string(old.lists) {
+		change("lists", lists)
+	}
+	for i, c := range t.keys {
+		if e.Keys[i] != old.keys[i] {
+			change(c.field, c.arg(e.Keys[i]))
+		}
+	}
+	sql := "UPDATE " + t.name + " SET version = ?2, doc = ?3" + set.String() + " WHERE rid = ?1"
+	if _, err := conn.Exec(context.Background(), sql, args...); err != nil {
+		return t.taken(conn, def, e, old.rid, err)
+	}
+	for i, c := range t.lists {
+		removed, added := difference(decodeList(old.lists, i), e.Lists[i])
+		if err := c.removeValues(conn, e.Tenant, old.rid, removed); err != nil {
+			return err
+		}
+		if err := t.addValues(conn, def, c, e.Tenant, old.rid, added); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *tx) Delete(ctx context.Context, def *docstore.Def, tenant, id string, expect int64) error {
+	t, err := x.ready(ctx, def)
+	if err != nil {
+		return err
+	}
+	old, err := x.locate(t, tenant, id, expect)
+	if err != nil {
+		return err
+	}
+	x.counts[counter{def.Name, tenant}]--
+	for i, c := range t.lists {
+		if err := c.removeValues(x.conn, tenant, old.rid, decodeList(old.lists, i)); err != nil {
+			return x.fail(err)
+		}
+	}
+	_, err = x.conn.Exec(context.Background(), t.remove, old.rid)
+	return x.fail(err)
+}
+
+func (x *tx) Append(ctx context.Context, m docstore.Message) error {
+	if x.broken != nil {
+		return x.broken
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	_, err := x.conn.Exec(context.Background(), "INSERT INTO outbox (id, subject, record, payload) VALUES (?1, ?2, ?3, ?4)", m.ID, m.Subject, m.Record, m.Payload)
+	return x.fail(err)
+}
+
+// finish writes the changed counts: one statement a collection, however many documents were written.
+func (x *tx) finish(ctx context.Context) error {
+	if x.broken != nil {
+		return x.broken
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for c, n := range x.counts {
+		if n == 0 {
+			continue
+		}
+		_, err := x.conn.Exec(context.Background(),
+			"INSERT INTO counters (collection, tenant, n) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET n = n + excluded.n", c.collection, c.tenant, n)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *tx) Get(ctx context.Context, def *docstore.Def, tenant string, ids []string) (rows []docstore.Row, err error) {
+	err = x.reading(ctx, func(ctx context.Context) error { rows, err = x.queries.Get(ctx, def, tenant, ids); return err })
+	return rows, err
+}
+
+func (x *tx) Find(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) (rows []docstore.Row, err error) {
+	err = x.reading(ctx, func(ctx context.Context) error { rows, err = x.queries.Find(ctx, def, tenant, q); return err })
+	return rows, err
+}
+
+func (x *tx) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter) (n int64, err error) {
+	err = x.reading(ctx, func(ctx context.Context) error { n, err = x.queries.Count(ctx, def, tenant, filter); return err })
+	return n, err
+}
+
+// reading runs a query without interruption, and marks the transaction broken if it fails: SQLite may have rolled it back.
+func (x *tx) reading(ctx context.Context, query func(context.Context) error) error {
+	if x.broken != nil {
+		return x.broken
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return x.fail(query(context.WithoutCancel(ctx)))
+}
