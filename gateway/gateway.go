@@ -153,9 +153,6 @@ func (g *Gateway) edge(w http.ResponseWriter, r *http.Request, next http.Handler
 	default:
 		next.ServeHTTP(answer, r)
 	}
-	if answer.status == 0 {
-		answer.WriteHeader(http.StatusOK) // as net/http would, but with the headers
-	}
 }
 
 // limit bounds how many requests there are, and counts them.
@@ -174,6 +171,9 @@ func (g *Gateway) limit(w http.ResponseWriter, r *http.Request) {
 		problem.Write(w, &apperr.Error{Kind: apperr.Unavailable, Detail: "too many requests at once", RetryAfter: time.Second})
 	} else {
 		g.serve(answer, r, &name)
+	}
+	if answer.status == 0 {
+		answer.WriteHeader(http.StatusOK) // as net/http would, but with our headers
 	}
 	finished = true
 }

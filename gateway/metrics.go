@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// classes of answers in metrics; "aborted" are those that broke off, or had none since the client was gone.
+// classes of answers in metrics; "aborted" are those that broke off, or never came since the client was gone.
 var classes = [...]string{"aborted", "1xx", "2xx", "3xx", "4xx", "5xx"}
 
 // ownService stands in metrics for what the gateway answers itself.
@@ -47,7 +47,7 @@ func newMetrics(registry prometheus.Registerer, services []string, inFlight *ato
 
 func (m *metrics) observe(service string, status int, took time.Duration) {
 	class := status / 100
-	if class >= len(classes) || status == statusClientGone {
+	if class >= len(classes) {
 		class = 0
 	}
 	m.durations[service][class].Observe(took.Seconds())

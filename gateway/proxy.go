@@ -13,9 +13,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/problem"
 )
 
-// statusClientGone stands in metrics for requests whose client left before the answer (nginx's 499; it is never sent).
-const statusClientGone = 499
-
 // newProxy passes requests on to a service in another process. Bodies flow both ways as they come.
 func newProxy(service string, target *url.URL, transport http.RoundTripper, log *slog.Logger) http.Handler {
 	return &httputil.ReverseProxy{
@@ -52,8 +49,7 @@ func answerFailure(w http.ResponseWriter, r *http.Request, service string, err e
 	cause := context.Cause(r.Context())
 	switch {
 	case errors.Is(cause, context.Canceled):
-		rec.status = statusClientGone
-		return
+		panic(http.ErrAbortHandler) // the client is gone: no answer, and no log line
 	case cause == nil && rec.clientFailed.Load():
 		problem.Write(w, apperr.Invalid("body", "could not be read to its end"))
 		return

@@ -140,16 +140,17 @@ func sameSegments(u *url.URL, length int) bool {
 	if u.RawPath == "" {
 		return true
 	}
-	head := u.RawPath
-	for i, slashes := 0, strings.Count(u.Path[:length], "/"); i < len(head); i++ {
+	head, slashes := u.RawPath, strings.Count(u.Path[:length], "/")
+	for i := 0; i < len(head); i++ {
 		if head[i] != '/' {
 			continue
 		}
-		if slashes--; slashes < 0 {
+		if slashes == 0 {
 			head = head[:i]
 			break
 		}
+		slashes--
 	}
 	decoded, err := url.PathUnescape(head)
-	return err == nil && decoded == u.Path[:length]
+	return err == nil && slashes == 0 && decoded == u.Path[:length]
 }

@@ -1,0 +1,3 @@
+package gateway
+
+func runBenchmarkRole() bool { return false }

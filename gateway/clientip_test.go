@@ -1,0 +1,68 @@
+package gateway
+
+import (
+	"crypto/tls"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestForward(t *testing.T) {
+	t.Parallel()
+	proxies, err := parseProxies([]string{"10.0.0.0/8", "fd00::/8"})
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		peer      string
+		sent      http.Header
+		tls       bool
+		client    string
+		wantProto string
+		wantHost  string
+	}{
+		"a stranger is not believed": {
+			peer: "203.0.113.9:1", sent: http.Header{"X-Forwarded-For": {"1.2.3.4"}, "X-Forwarded-Proto": {"https"}, "X-Forwarded-Host": {"evil"}, "Forwarded": {"for=1.2.3.4"}},
+			client: "203.0.113.9", wantProto: "http", wantHost: "api.example",
+		},
+		"TLS of our own": {peer: "203.0.113.9:1", tls: true, client: "203.0.113.9", wantProto: "https", wantHost: "api.example"},
+		"a load balancer is": {
+			peer: "10.1.1.1:1", sent: http.Header{"X-Forwarded-For": {"203.0.113.9"}, "X-Forwarded-Proto": {"https"}, "X-Forwarded-Host": {"public.example"}},
+			client: "203.0.113.9", wantProto: "https", wantHost: "public.example",
+		},
+		"what the client claims to it is not": {
+			peer: "10.1.1.1:1", sent: http.Header{"X-Forwarded-For": {"1.1.1.1, 203.0.113.9", "10.2.2.2"}},
+			client: "203.0.113.9", wantProto: "http", wantHost: "api.example",
+		},
+		"nor what is no address": {
+			peer: "10.1.1.1:1", sent: http.Header{"X-Forwarded-For": {"unknown"}, "X-Forwarded-Proto": {"gopher"}},
+			client: "10.1.1.1", wantProto: "http", wantHost: "api.example",
+		},
+		"IPv6, and IPv4 within it": {peer: "[::ffff:203.0.113.9]:1", client: "203.0.113.9", wantProto: "http", wantHost: "api.example"},
+		"a balancer over IPv6":     {peer: "[fd00::1]:1", sent: http.Header{"X-Forwarded-For": {"2001:db8::7"}}, client: "2001:db8::7", wantProto: "http", wantHost: "api.example"},
+		"no address":               {peer: "pipe", sent: http.Header{"X-Forwarded-For": {"1.2.3.4"}}, wantProto: "http", wantHost: "api.example"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := httptest.NewRequest(http.MethodGet, "http://api.example/v1/users", nil)
+			r.RemoteAddr = c.peer
+			if c.sent != nil {
+				r.Header = c.sent
+			}
+			if c.tls {
+				r.TLS = &tls.ConnectionState{}
+			}
+			client := proxies.forward(r)
+			if c.client == "" {
+				require.False(t, client.IsValid())
+				require.NotContains(t, r.Header, "X-Forwarded-For")
+			} else {
+				require.Equal(t, c.client, client.String())
+				require.Equal(t, []string{c.client}, r.Header["X-Forwarded-For"])
+			}
+			require.Equal(t, []string{c.wantProto}, r.Header["X-Forwarded-Proto"])
+			require.Equal(t, []string{c.wantHost}, r.Header["X-Forwarded-Host"])
+			require.NotContains(t, r.Header, "Forwarded")
+		})
+	}
+}

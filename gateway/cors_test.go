@@ -1,0 +1,75 @@
+package gateway
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestCORS(t *testing.T) {
+	t.Parallel()
+	const console = "https://console.example"
+	preflight := func(g http.Handler, origin string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(http.MethodOptions, "/v1/users/1", nil)
+		r.Header.Set("Origin", origin)
+		r.Header.Set("Access-Control-Request-Method", "PATCH")
+		r.Header.Set("Access-Control-Request-Headers", "authorization,content-type,if-match")
+		w := httptest.NewRecorder()
+		g.ServeHTTP(w, r)
+		return w
+	}
+	for name, c := range map[string]struct {
+		origins []string
+		origin  string
+		allow   string // what the answer says
+	}{
+		"off":            {nil, console, ""},
+		"listed":         {[]string{console}, console, console},
+		"not listed":     {[]string{console}, "https://evil.example", ""},
+		"prefix only":    {[]string{console}, console + ".evil.example", ""},
+		"all":            {[]string{"*"}, "https://any.example", "*"},
+		"null is no one": {[]string{console}, "null", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asked := ""
+			g := newGateway(t, map[string]Upstream{Users: local(func(w http.ResponseWriter, r *http.Request) {
+				asked = r.Method
+				w.Header().Set("ETag", `"1"`)
+			})}, func(config *Config) { config.CORSOrigins = c.origins })
+
+			w := get(g, "/v1/users/1", "Origin", c.origin)
+			require.Equal(t, 200, w.Code)
+			require.Equal(t, c.allow, w.Header().Get("Access-Control-Allow-Origin"))
+			require.NotContains(t, w.Header(), "Access-Control-Allow-Credentials")
+			if c.allow != "" {
+				require.Contains(t, w.Header().Get("Access-Control-Expose-Headers"), "Idempotent-Replayed")
+			}
+
+			asked = ""
+			w = preflight(g, c.origin)
+			require.Equal(t, c.allow, w.Header().Get("Access-Control-Allow-Origin"))
+			if c.origins == nil {
+				require.Equal(t, "OPTIONS", asked, "without CORS it is a request like others")
+				return
+			}
+			require.Empty(t, asked, "the gateway answers a preflight itself")
+			if c.allow != "" {
+				require.Equal(t, 204, w.Code)
+				require.Equal(t, "PATCH", w.Header().Get("Access-Control-Allow-Methods"))
+				require.Equal(t, "authorization,content-type,if-match", w.Header().Get("Access-Control-Allow-Headers"))
+				require.Equal(t, "600", w.Header().Get("Access-Control-Max-Age"))
+			}
+		})
+	}
+
+	// Errors must be readable for the page as well.
+	g := newGateway(t, map[string]Upstream{Users: remote(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Vary", "Accept") })},
+		func(c *Config) { c.CORSOrigins = []string{console} })
+	require.Equal(t, console, get(g, "/v1/kv", "Origin", console).Header().Get("Access-Control-Allow-Origin"))
+	w := get(g, "/v1/users", "Origin", console)
+	require.Equal(t, []string{console}, w.Header()["Access-Control-Allow-Origin"])
+	require.Equal(t, []string{"Origin", "Accept"}, w.Header()["Vary"])
+}

@@ -1,0 +1,111 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/idplatform/idplatform/pkg/problem"
+)
+
+func TestMain(m *testing.M) {
+	if runBenchmarkRole() {
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// logs collects what a gateway logs.
+type logs struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+type fixture struct {
+	*Gateway
+	registry *prometheus.Registry
+	logs     *logs
+}
+
+// newGateway makes one with the default configuration as change leaves it.
+func newGateway(t testing.TB, upstreams map[string]Upstream, change func(*Config)) fixture {
+	t.Helper()
+	config := DefaultConfig()
+	if change != nil {
+		change(&config)
+	}
+	f := fixture{registry: prometheus.NewRegistry(), logs: &logs{}}
+	g, err := New(config, upstreams, Deps{Log: slog.New(slog.NewJSONHandler(f.logs, nil)), Metrics: f.registry})
+	require.NoError(t, err)
+	f.Gateway = g
+	t.Cleanup(g.Close)
+	return f
+}
+
+func ready() error { return nil }
+
+// local is a service in this process.
+func local(h http.HandlerFunc) Upstream { return InProcess(h, ready) }
+
+// remote is a service behind a real connection.
+func remote(t testing.TB, h http.HandlerFunc) Upstream {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	u, err := Remote(server.URL)
+	require.NoError(t, err)
+	return u
+}
+
+// listen serves a gateway over a real connection.
+func listen(t testing.TB, g http.Handler) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(g)
+	t.Cleanup(server.Close)
+	return server
+}
+
+// get asks a handler without a connection.
+func get(h http.Handler, target string, header ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodGet, target, nil)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// requireProblem checks a whole error answer (RFC 9457).
+func requireProblem(t testing.TB, status int, code string, gotStatus int, header http.Header, body io.Reader) problem.Document {
+	t.Helper()
+	require.Equal(t, status, gotStatus)
+	require.Equal(t, problem.ContentType, header.Get("Content-Type"))
+	var doc problem.Document
+	require.NoError(t, json.NewDecoder(body).Decode(&doc))
+	require.Equal(t, code, doc.Code)
+	require.Equal(t, header.Get("X-Request-Id"), doc.RequestID)
+	require.NotEmpty(t, doc.RequestID)
+	return doc
+}

@@ -1,0 +1,402 @@
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// raw sends bytes and gives the connection's answer.
+func raw(t *testing.T, server *httptest.Server, request string) *http.Response {
+	t.Helper()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	_, err = io.WriteString(conn, request)
+	require.NoError(t, err)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { resp.Body.Close() })
+	return resp
+}
+
+func TestProxyPassesTheRequestAsItIs(t *testing.T) {
+	t.Parallel()
+	var uri string
+	var header http.Header
+	var host string
+	g := newGateway(t, map[string]Upstream{Automation: remote(t, func(w http.ResponseWriter, r *http.Request) {
+		uri, header, host = r.RequestURI, r.Header, r.Host
+		w.Header().Set("Connection", "X-Hop")
+		w.Header().Set("X-Hop", "1")
+		w.Header().Set("ETag", `"7"`)
+		w.WriteHeader(http.StatusTeapot)
+	})}, nil)
+	server := listen(t, g)
+	for _, target := range []string{
+		"/v1/kv/buckets/b/objects/a%2Fb%20c?x=1;y=2&z=%zz&ids=1,2", // semicolons and bad escapes are the service's to judge
+		"/v1/kv/buckets/b/objects/a//b?",
+		"/v1/kv/buckets/b/objects/%E6%9D%8E%e4%bc%9f",
+		"/v1/kv/buckets/b/objects/(a)!*'$&+,:@;=~",
+		"/v1/kv/buckets/b/objects/%252e%252e",
+		"/v1/k%76/buckets",
+	} {
+		resp := raw(t, server, "PUT "+target+" HTTP/1.1\r\nHost: api.example\r\nConnection: X-Private, Upgrade\r\nUpgrade: websocket\r\nX-Private: 1\r\n"+
+			"X-Forwarded-For: 1.2.3.4\r\nX-Tenant-Id: acme\r\nTraceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n\r\n")
+		require.Equal(t, http.StatusTeapot, resp.StatusCode)
+		require.Equal(t, `"7"`, resp.Header.Get("ETag"))
+		require.NotContains(t, resp.Header, "X-Hop")
+		require.Equal(t, target, uri)
+		require.Equal(t, "127.0.0.1", header.Get("X-Forwarded-For"))
+		require.Equal(t, "http", header.Get("X-Forwarded-Proto"))
+		require.Equal(t, "api.example", header.Get("X-Forwarded-Host"))
+		require.NotEqual(t, "api.example", host)
+		require.Equal(t, "acme", header.Get("X-Tenant-Id"))
+		require.Equal(t, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", header.Get("Traceparent"))
+		require.Equal(t, resp.Header.Get("X-Request-Id"), header.Get("X-Request-Id"))
+		require.NotContains(t, header, "X-Private")
+		require.NotContains(t, header, "Upgrade")
+		require.NotContains(t, header, "Accept-Encoding", "or the transport would unpack the answer")
+	}
+}
+
+func TestInProcessPassesTheRequestAsItIs(t *testing.T) {
+	t.Parallel()
+	var got string
+	g := newGateway(t, map[string]Upstream{Automation: local(func(_ http.ResponseWriter, r *http.Request) { got = r.URL.EscapedPath() + "?" + r.URL.RawQuery })}, nil)
+	get(g, "/v1/kv/buckets/b/objects/a%2Fb//c?x=1;y=%zz")
+	require.Equal(t, "/v1/kv/buckets/b/objects/a%2Fb//c?x=1;y=%zz", got)
+}
+
+func TestServiceFailuresAreUnavailable(t *testing.T) {
+	t.Parallel()
+	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, nobody.Close())
+	away, err := Remote("http://" + nobody.Addr().String())
+	require.NoError(t, err)
+
+	hijack := func(answer string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err == nil {
+				_, _ = io.WriteString(conn, answer)
+				_ = conn.Close()
+			}
+		}
+	}
+	for name, upstream := range map[string]Upstream{
+		"away":        away,
+		"resets":      remote(t, hijack("")),
+		"speaks else": remote(t, hijack("SSH-2.0-OpenSSH\r\n\r\n")),
+		"too slow":    remote(t, func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body) // net/http notices a lost connection only after that
+			<-r.Context().Done()
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newGateway(t, map[string]Upstream{Users: upstream}, func(c *Config) { c.RequestTimeout = 200 * time.Millisecond })
+			resp, err := http.Post(listen(t, g).URL+"/v1/users", "application/json", strings.NewReader(`{"username":"x"}`))
+			require.NoError(t, err)
+			defer resp.Body.Close()
+			doc := requireProblem(t, 503, "unavailable", resp.StatusCode, resp.Header, resp.Body)
+			require.Equal(t, "the users service does not answer", doc.Detail)
+			require.Equal(t, "2", resp.Header.Get("Retry-After"))
+			require.Contains(t, g.logs.String(), doc.RequestID)
+		})
+	}
+}
+
+func TestAnAnswerThatBreaksOffIsNotTakenForWhole(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, map[string]Upstream{Users: remote(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("half"))
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	})}, nil)
+	resp, err := http.Get(listen(t, g).URL + "/v1/users")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	_, err = io.ReadAll(resp.Body)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+}
+
+func TestAClientThatLeavesEndsTheServicesWork(t *testing.T) {
+	t.Parallel()
+	for name, upstream := range map[string]func(testing.TB, http.HandlerFunc) Upstream{
+		"in process": func(_ testing.TB, h http.HandlerFunc) Upstream { return local(h) }, "remote": remote,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			entered, ended := make(chan struct{}), make(chan struct{})
+			g := newGateway(t, map[string]Upstream{Users: upstream(t, func(_ http.ResponseWriter, r *http.Request) {
+				close(entered)
+				<-r.Context().Done()
+				close(ended)
+			})}, nil)
+			ctx, leave := context.WithCancel(t.Context())
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, listen(t, g).URL+"/v1/users", nil)
+			require.NoError(t, err)
+			go func() { <-entered; leave() }()
+			_, err = http.DefaultClient.Do(req)
+			require.ErrorIs(t, err, context.Canceled)
+			<-ended
+			require.Eventually(t, func() bool { return g.inFlight.Load() == 0 }, 5*time.Second, time.Millisecond) // the handler's end can't signal
+			require.Empty(t, g.logs.String(), "a client may leave: that is no failure of ours")
+		})
+	}
+}
+
+func TestABodyThatBreaksOffIsTheClientsFault(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, map[string]Upstream{Users: remote(t, func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+	})}, nil)
+	resp := raw(t, listen(t, g), "POST /v1/users HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nnot a chunk\r\n")
+	requireProblem(t, 400, "invalid_parameters", resp.StatusCode, resp.Header, resp.Body)
+	require.Empty(t, g.logs.String())
+}
+
+// zeros is an endless body that notes the heap's size as it goes.
+type zeros struct {
+	left int64
+	peak uint64
+}
+
+func (z *zeros) Read(p []byte) (int, error) {
+	if z.left == 0 {
+		return 0, io.EOF
+	}
+	n := min(int64(len(p)), z.left)
+	if z.left>>23 != (z.left-n)>>23 { // every 8 MiB
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		z.peak = max(z.peak, m.HeapInuse)
+	}
+	z.left -= n
+	return int(n), nil
+}
+
+// Not parallel: it measures the process's memory.
+func TestStreamsFlowWithFlatMemory(t *testing.T) {
+	const size = 100 << 20
+	for name, upstream := range map[string]func(testing.TB, http.HandlerFunc) Upstream{
+		"in process": func(_ testing.TB, h http.HandlerFunc) Upstream { return local(h) }, "remote": remote,
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGateway(t, map[string]Upstream{Users: upstream(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodPost {
+					n, _ := io.Copy(io.Discard, r.Body)
+					_, _ = fmt.Fprint(w, n)
+					return
+				}
+				_, _ = io.Copy(w, &zeros{left: size})
+			})}, nil)
+			server := listen(t, g)
+
+			runtime.GC()
+			var before runtime.MemStats
+			runtime.ReadMemStats(&before)
+			body := &zeros{left: size}
+			resp, err := http.Post(server.URL+"/v1/users/import", "application/x-ndjson", io.NopCloser(body))
+			require.NoError(t, err)
+			answer, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			require.Equal(t, fmt.Sprint(size), string(answer))
+			require.Less(t, body.peak, before.HeapInuse+16<<20, "the import")
+
+			resp, err = http.Get(server.URL + "/v1/users/export")
+			require.NoError(t, err)
+			n, err := io.Copy(io.Discard, resp.Body)
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			require.EqualValues(t, size, n)
+		})
+	}
+}
+
+// An import answers every line while the next is yet to be sent.
+func TestImportsFlowBothWaysAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, upstream := range map[string]func(testing.TB, http.HandlerFunc) Upstream{
+		"in process": func(_ testing.TB, h http.HandlerFunc) Upstream { return local(h) }, "remote": remote,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newGateway(t, map[string]Upstream{Users: upstream(t, func(w http.ResponseWriter, r *http.Request) {
+				control := http.NewResponseController(w)
+				_ = control.EnableFullDuplex()
+				lines := bufio.NewScanner(r.Body)
+				for lines.Scan() {
+					_, _ = fmt.Fprintln(w, "done", lines.Text())
+					_ = control.Flush()
+				}
+			})}, nil)
+			body, client := io.Pipe()
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, listen(t, g).URL+"/v1/users/import", body)
+			require.NoError(t, err)
+			go func() { _, _ = io.WriteString(client, "0\n") }()
+			resp, err := http.DefaultClient.Do(req)
+			require.NoError(t, err)
+			defer resp.Body.Close()
+			answers := bufio.NewScanner(resp.Body)
+			for i := range 5 {
+				require.True(t, answers.Scan())
+				require.Equal(t, fmt.Sprint("done ", i), answers.Text())
+				_, err := fmt.Fprintln(client, i+1)
+				require.NoError(t, err)
+			}
+			require.NoError(t, client.Close())
+			require.True(t, answers.Scan())
+			require.False(t, answers.Scan())
+			require.NoError(t, answers.Err())
+		})
+	}
+}
+
+func TestAStreamThatStandsStillIsEnded(t *testing.T) {
+	t.Parallel()
+	for name, upstream := range map[string]func(testing.TB, http.HandlerFunc) Upstream{
+		"in process": func(_ testing.TB, h http.HandlerFunc) Upstream { return local(h) }, "remote": remote,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ended := make(chan error, 1)
+			g := newGateway(t, map[string]Upstream{Users: upstream(t, func(_ http.ResponseWriter, r *http.Request) {
+				_, err := io.Copy(io.Discard, r.Body)
+				ended <- err
+			})}, func(c *Config) { c.StreamIdleTimeout = 100 * time.Millisecond })
+			body, client := io.Pipe()
+			defer client.Close()
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, listen(t, g).URL+"/v1/users/import", body)
+			require.NoError(t, err)
+			go func() { _, _ = io.WriteString(client, "one line, and then nothing\n") }()
+			if resp, err := http.DefaultClient.Do(req); err == nil {
+				resp.Body.Close()
+			}
+			require.Error(t, <-ended)
+		})
+	}
+}
+
+// A stream may last longer than the idle time-out and than an ordinary request, as long as it moves.
+func TestAStreamThatMovesIsNotEnded(t *testing.T) {
+	t.Parallel()
+	const idle, steps = 100 * time.Millisecond, 10
+	g := newGateway(t, map[string]Upstream{Users: remote(t, func(w http.ResponseWriter, r *http.Request) {
+		tick := time.NewTicker(idle / 4)
+		defer tick.Stop()
+		for range steps {
+			<-tick.C
+			_, _ = w.Write([]byte("."))
+			_ = http.NewResponseController(w).Flush()
+		}
+	})}, func(c *Config) { c.StreamIdleTimeout, c.RequestTimeout = idle, idle })
+	resp, err := http.Get(listen(t, g).URL + "/v1/users/export")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	all, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Len(t, all, steps)
+}
+
+func TestIdleLimitDoesNotReachTheConnectionsNextRequest(t *testing.T) {
+	t.Parallel()
+	const idle = 50 * time.Millisecond
+	var connections atomic.Int32
+	g := newGateway(t, map[string]Upstream{Users: local(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/users/slow" {
+			timer := time.NewTimer(3 * idle)
+			defer timer.Stop()
+			select {
+			case <-timer.C:
+			case <-r.Context().Done():
+			}
+		}
+	})}, func(c *Config) { c.StreamIdleTimeout = idle })
+	server := httptest.NewUnstartedServer(g)
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	client := server.Client()
+	for _, target := range []string{"/v1/users/export", "/v1/users/slow", "/v1/users/export", "/v1/users/slow"} {
+		resp, err := client.Get(server.URL + target)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, 200, resp.StatusCode)
+	}
+	require.EqualValues(t, 1, connections.Load())
+}
+
+// Many at once, with clients that leave at any moment: for the race detector, and nothing may be left over.
+func TestProxyUnderDisconnects(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, map[string]Upstream{Users: remote(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(w, r.Body)
+	})}, nil)
+	server := listen(t, g)
+	var wg sync.WaitGroup
+	for i := range 64 {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Millisecond)
+			defer cancel()
+			target := "/v1/users"
+			if i%2 == 0 {
+				target = "/v1/users/import"
+			}
+			req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+target, &zeros{left: 1 << 20})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			resp, err := server.Client().Do(req)
+			if err == nil {
+				_, err = io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+			}
+			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	require.Eventually(t, func() bool { return g.inFlight.Load() == 0 }, 5*time.Second, time.Millisecond)
+	require.Equal(t, 200, get(g, "/healthz").Code)
+}
+
+func TestRemoteTakesBareHostsOnly(t *testing.T) {
+	t.Parallel()
+	for _, good := range []string{"http://users:8080", "https://users.example", "http://[::1]:8080/"} {
+		_, err := Remote(good)
+		require.NoError(t, err, good)
+	}
+	for _, bad := range []string{"", "users:8080", "ftp://users", "http://", "http://users/base", "http://u:p@users", "http://users?x", "http://users#f", "http://a b", "://"} {
+		_, err := Remote(bad)
+		require.Error(t, err, bad)
+		require.NotContains(t, err.Error(), "u:p")
+	}
+	_, err := Remotes(map[string]string{Users: "http://users", Events: "x", Automation: "y"})
+	require.ErrorContains(t, err, "upstreams: events")
+	require.ErrorContains(t, err, "upstreams: automation")
+}

@@ -1,0 +1,202 @@
+package gateway
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+)
+
+func TestRouteFindsTheServiceOfEveryPath(t *testing.T) {
+	t.Parallel()
+	for target, service := range map[string]string{
+		"/v1/users":                                    Users,
+		"/v1/users/1048577/lock":                       Users,
+		"/v1/users/":                                   Users,
+		"/v1/users-exist":                              Users,
+		"/v1/users-login-name-check":                   Users,
+		"/v1/user-stored-credentials/7":                Users,
+		"/v1/batch/users":                              Users,
+		"/v1/batch/users-lock":                         Users,
+		"/v1/batch/users-reset-password":               Users,
+		"/v1/thin/login-verification":                  Users,
+		"/v1/applications/2001/protocols/saml":         Applications,
+		"/v1/application?domain=a.example":             Applications,
+		"/v1/application-templates?name=":              Applications,
+		"/v1/batch/applications/2001/accounts":         Applications,
+		"/v1/oauth2/jwks":                              Applications,
+		"/.well-known/oauth-authorization-server":      Applications,
+		"/.well-known/oauth-authorization-server/acme": Applications,
+		"/v1/resources/5":                              Permissions,
+		"/v1/batch/resources":                          Permissions,
+		"/v1/resource-sets/1/members/2":                Permissions,
+		"/v1/auth-units/1/rules":                       Permissions,
+		"/v1/auth-rules":                               Permissions,
+		"/v1/batch/auth-unit-rules":                    Permissions,
+		"/v1/privileges":                               Permissions,
+		"/v1/auth-check/objects":                       Permissions,
+		"/v1/batch/auth-check":                         Permissions,
+		"/v1/authorized-applications":                  Permissions,
+		"/v1/application-authorizations":               Permissions,
+		"/access/v1/evaluation":                        Permissions,
+		"/.well-known/authzen-configuration":           Permissions,
+		"/v1/core-objects/1":                           Organization,
+		"/v1/tree-nodes/1/parent":                      Organization,
+		"/v1/batch/tree-nodes":                         Organization,
+		"/v1/batch/tree-nodes-check":                   Organization,
+		"/v1/batch/tree-users":                         Organization,
+		"/v1/tree-users":                               Organization,
+		"/v1/tree-associations":                        Organization,
+		"/v1/idp/connections/3/test":                   IdentitySources,
+		"/v1/idp/providers":                            IdentitySources,
+		"/v1/auth-methods":                             IdentitySources,
+		"/v1/auth-templates/1/default":                 IdentitySources,
+		"/v1/event-subscriptions/1/events/2/redeliver": Events,
+		"/v1/event-types":                              Events,
+		"/v1/audit-logs":                               Events,
+		"/v1/kv/buckets/b/objects/a%2Fb":               Automation,
+		"/v1/kv/buckets/b/objects/a//b":                Automation,
+		"/v1/kv/buckets/b/objects/.hidden":             Automation,
+		"/v1/kv/buckets/b/objects/a..b":                Automation,
+		"/v1/kv/buckets/b/objects/李伟":                  Automation,
+		"/v1/jobs/1/sub-jobs/2/logs":                   Automation,
+		"/v1/batch/jobs-suspend":                       Automation,
+		"/v1/functions/1/invoke":                       Automation,
+		"/v1/components":                               Automation,
+		// The same path in other letters (RFC 3986 §6.2.2.2).
+		"/v1/%75sers/1":       Users,
+		"/v1/user%73-exist":   Users,
+		"/v1/batch/%75sers-x": Users,
+	} {
+		u, err := url.ParseRequestURI(target)
+		require.NoError(t, err, target)
+		got, err := route(u)
+		require.NoError(t, err, target)
+		require.Equal(t, service, got, target)
+	}
+}
+
+func TestRouteRefuses(t *testing.T) {
+	t.Parallel()
+	for target, kind := range map[string]apperr.Kind{
+		"/":                              apperr.NotFound,
+		"/v1":                            apperr.NotFound,
+		"/v1/":                           apperr.NotFound,
+		"/v2/users":                      apperr.NotFound,
+		"/v1/usersx":                     apperr.NotFound,
+		"/v1/Users":                      apperr.NotFound,
+		"/v1/user":                       apperr.NotFound,
+		"/v1/application-":               apperr.NotFound,
+		"/v1/batch":                      apperr.NotFound,
+		"/v1/batch/":                     apperr.NotFound,
+		"/v1/batch/resources-x":          apperr.NotFound,
+		"/v1/batch/tree":                 apperr.NotFound,
+		"//v1/users":                     apperr.NotFound,
+		"/v1//users":                     apperr.NotFound,
+		"/v1/batch//users":               apperr.NotFound,
+		"/v1/users%2F1":                  apperr.NotFound,
+		"/v1%2Fusers":                    apperr.NotFound,
+		"/v1/batch%2Fusers":              apperr.NotFound,
+		"/v1/batch/users%2Fx":            apperr.NotFound,
+		"/v1/users-%2Fx":                 apperr.NotFound,
+		"/%2Fv1/users":                   apperr.NotFound,
+		"/.well-known":                   apperr.NotFound,
+		"/access.v1":                     apperr.NotFound,
+		"/v1/users/../kv":                apperr.InvalidParameters,
+		"/v1/users/./kv":                 apperr.InvalidParameters,
+		"/v1/users/..":                   apperr.InvalidParameters,
+		"/v1/users/%2e%2e/kv":            apperr.InvalidParameters,
+		"/v1/users/.%2E/kv":              apperr.InvalidParameters,
+		"/v1/users/..%2Fkv":              apperr.InvalidParameters,
+		"/v1/users/x%2F..%2F..%2Fkv":     apperr.InvalidParameters,
+		`/v1/users/..%5Ckv`:              apperr.InvalidParameters,
+		`/v1/users/x\..\..\kv`:           apperr.InvalidParameters,
+		"/../v1/users":                   apperr.InvalidParameters,
+		"/v1/kv/buckets/b/objects/a%2F.": apperr.InvalidParameters,
+	} {
+		u, err := url.ParseRequestURI(target)
+		require.NoError(t, err, target)
+		_, err = route(u)
+		require.Error(t, err, target)
+		require.Equal(t, kind, apperr.KindOf(err), target)
+	}
+}
+
+func TestPrefixesDoNotOverlap(t *testing.T) {
+	t.Parallel()
+	owners := map[string]string{}
+	for service, list := range prefixes {
+		for _, p := range list {
+			require.Empty(t, owners[p], p)
+			owners[p] = service
+			require.LessOrEqual(t, strings.Count(p, "/"), maxSegments, p)
+			probe := strings.Replace(p, "*", "-x", 1)
+			got, _ := routes.find(probe)
+			require.Equal(t, service, got, p)
+		}
+	}
+}
+
+func TestStreamsAreOneServicesPaths(t *testing.T) {
+	t.Parallel()
+	for p := range streams {
+		service, _ := routes.find(p)
+		require.NotEmpty(t, service, p)
+	}
+	require.True(t, isStream(httptest.NewRequest(http.MethodPost, "/v1/users/import?on_conflict=skip", nil)))
+	require.False(t, isStream(httptest.NewRequest(http.MethodGet, "/v1/users/import", nil)))
+	require.False(t, isStream(httptest.NewRequest(http.MethodPost, "/v1/users", nil)))
+}
+
+// FuzzRoute: whichever way a service reads the path that it is passed (as sent, decoded, or decoded and cleaned), it is its own.
+func FuzzRoute(f *testing.F) {
+	for _, seed := range []string{
+		"/v1/users/1", "/v1/users-exist", "/v1/users/..%2f..%2fkv", "/v1/batch/users%2Fx", "/v1/%2e%2e/kv", "//v1/users", `/v1/users\..\kv`,
+		"/v1/kv/buckets/b/objects/a%2Fb", "/v1/batch/tree-nodes/..;/x", "/.well-known/authzen-configuration", "/v1/users-%2F..", "/v1/%75sers",
+		"http://other/v1/users", "/v1/users/%252e%252e/kv", "/v1/batch/tree-%2e%2e/users",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, target string) {
+		u, err := url.ParseRequestURI(target)
+		if err != nil {
+			return
+		}
+		service, err := route(u)
+		if err != nil {
+			return
+		}
+		unslashed := strings.ReplaceAll(u.Path, `\`, "/")
+		for _, reading := range []string{u.Path, path.Clean(u.Path), path.Clean(unslashed)} {
+			if got, _ := routes.find(reading); got != service {
+				t.Fatalf("%q goes to %s, but reads as %q, which is %q's", target, service, reading, got)
+			}
+		}
+		// As sent, segment by segment.
+		segments := strings.Split(u.EscapedPath(), "/")
+		for i, s := range segments {
+			decoded, err := url.PathUnescape(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			segments[i] = strings.ReplaceAll(decoded, "/", "\x00")
+		}
+		if got, _ := routes.find(strings.Join(segments, "/")); got != service {
+			t.Fatalf("%q goes to %s, but as sent it is %q's", target, service, got)
+		}
+	})
+}
+
+func BenchmarkRoute(b *testing.B) {
+	u, _ := url.ParseRequestURI("/v1/user-stored-credentials/1048577")
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = route(u)
+	}
+}
