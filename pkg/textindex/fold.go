@@ -18,9 +18,20 @@ func Key(s string) string {
 	if isPlain(s) {
 		return lowerASCII(s)
 	}
-	fold := cases.Fold() // not to be shared by goroutines
-	s = fold.String(norm.NFD.String(strings.ToValidUTF8(s, "\uFFFD")))
+	fold := cases.Fold()                                              // not to be shared by goroutines
+	s = fold.String(norm.NFD.String(strings.Map(capitalCherokee, s))) // Map also makes valid UTF-8 of it
 	return norm.NFKC.String(fold.String(norm.NFKD.String(s)))
+}
+
+// capitalCherokee has nothing to do for other letters. Unicode folds Cherokee to capitals; cases.Fold swaps its two cases.
+func capitalCherokee(r rune) rune {
+	switch {
+	case r >= 0xAB70 && r <= 0xABBF:
+		return r - 0xAB70 + 0x13A0
+	case r >= 0x13F8 && r <= 0x13FD:
+		return r - 0x13F8 + 0x13F0
+	}
+	return r
 }
 
 // Fold is the form in which searches compare: Key without accents and invisible characters. Fold(Fold(s)) == Fold(s), and what is cut

@@ -37,10 +37,21 @@ func TestKeyAndFold(t *testing.T) {
 		{"𠮷野", "𠮷野", "𠮷野"},                                                                         // four bytes
 		{"⽊ 豈", "木 豈", "木 豈"},                                                                      // radicals and compatibility characters
 		{"a\xffb", "a\uFFFDb", "a\uFFFDb"},                                                         // not UTF-8
-		{"ᾳ \u1fb3\u0345", "αι αιι", "αι αιι"},                                                     //
+		{"ᏣᎳᎩ ꮳꮃꭹ", "ᏣᎳᎩ ᏣᎳᎩ", "ᏣᎳᎩ ᏣᎳᎩ"},
+		{"ᾳ \u1fb3\u0345", "αι αιι", "αι αιι"}, //
 	} {
 		require.Equal(t, tt.key, Key(tt.text), "%q", tt.text)
 		require.Equal(t, tt.fold, Fold(tt.text), "%q", tt.text)
+	}
+}
+
+// Characters that Unicode takes for one another but for their case have one Key: all of them.
+func TestKeyIsCaseless(t *testing.T) {
+	t.Parallel()
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if other := unicode.SimpleFold(r); other != r {
+			require.Equal(t, Key(string(r)), Key(string(other)), "%U %U", r, other)
+		}
 	}
 }
 
