@@ -2,16 +2,13 @@
 package password
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
 	"runtime"
-	"sync/atomic"
-	"time"
 
-	"golang.org/x/sync/semaphore"
-
-	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/services/users/internal/gate"
 )
 
 // Config says how passwords are hashed. Zero members take the default, which for the first three is OWASP's for argon2id.
@@ -25,22 +22,18 @@ type Config struct {
 
 // Hasher hashes and verifies, with the memory and processor time that the configuration allows. It is safe for concurrent use.
 type Hasher struct {
-	params argon2Params
-	limit  int64 // callers at a time, running and waiting
-
-	memory      *semaphore.Weighted // KiB
-	memoryLimit int64
-	concurrent  int
-	callers     atomic.Int64
+	params     argon2Params
+	gate       *gate.Gate // its room is KiB of memory
+	concurrent int
 }
 
 // New makes a Hasher. It refuses parameters that ParseHash would.
 func New(c Config) (*Hasher, error) {
-	c.Memory = orDefault(c.Memory, 19456)
-	c.Iterations = orDefault(c.Iterations, 2)
-	c.Parallelism = orDefault(c.Parallelism, 1)
-	c.MaxConcurrent = orDefault(c.MaxConcurrent, runtime.GOMAXPROCS(0))
-	c.MaxWaiting = orDefault(c.MaxWaiting, 128)
+	c.Memory = cmp.Or(c.Memory, 19456)
+	c.Iterations = cmp.Or(c.Iterations, 2)
+	c.Parallelism = cmp.Or(c.Parallelism, 1)
+	c.MaxConcurrent = cmp.Or(c.MaxConcurrent, runtime.GOMAXPROCS(0))
+	c.MaxWaiting = cmp.Or(c.MaxWaiting, 128)
 	params := argon2Params{c.Memory, c.Iterations, c.Parallelism}
 	if err := params.check(); err != nil {
 		return nil, fmt.Errorf("password hashing: the configured cost %w", err)
@@ -48,19 +41,8 @@ func New(c Config) (*Hasher, error) {
 	if c.MaxConcurrent < 0 || c.MaxWaiting < 0 {
 		return nil, fmt.Errorf("password hashing: the numbers of hashes at a time and waiting must not be negative")
 	}
-	memory := int64(c.MaxConcurrent) * int64(c.Memory)
-	return &Hasher{
-		params: params, limit: int64(c.MaxConcurrent) + int64(c.MaxWaiting),
-		memory: semaphore.NewWeighted(memory), memoryLimit: memory, concurrent: c.MaxConcurrent,
-	}, nil
-}
-
-func orDefault[T comparable](v, otherwise T) T {
-	var zero T
-	if v == zero {
-		return otherwise
-	}
-	return v
+	room := int64(c.MaxConcurrent) * int64(c.Memory)
+	return &Hasher{params, gate.New("passwords are being checked", room, c.MaxConcurrent+c.MaxWaiting), c.MaxConcurrent}, nil
 }
 
 // Concurrency is how many hashes are made at a time: more callers only wait.
@@ -101,24 +83,8 @@ func (h *Hasher) isCurrent(parsed hash) bool {
 	return ok && a.id && a.argon2Params == h.params && len(a.salt) >= argon2SaltSize && len(a.key) == argon2KeySize
 }
 
-// run waits until there is enough memory for work and does it. Work that needs none of it takes the place of a hash all the same,
-// for its processor time; work that needs more than all of it runs alone.
+// run does the work when there is memory for it. Work that needs little takes the place of a hash all the same, for its processor
+// time.
 func (h *Hasher) run(ctx context.Context, memory int64, work func()) error {
-	defer h.callers.Add(-1)
-	if h.callers.Add(1) > h.limit {
-		return errBusy
-	}
-	memory = min(max(memory, int64(h.params.memory)), h.memoryLimit)
-	if err := h.memory.Acquire(ctx, memory); err != nil {
-		return errBusy.Because(err)
-	}
-	defer h.memory.Release(memory)
-	work()
-	return nil
+	return h.gate.Do(ctx, max(memory, int64(h.params.memory)), work)
 }
-
-var errBusy = func() *apperr.Error {
-	e := apperr.New(apperr.Unavailable, "too many passwords are being checked")
-	e.RetryAfter = time.Second
-	return e
-}()
