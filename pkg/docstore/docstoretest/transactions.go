@@ -102,18 +102,18 @@ func swallowedDuplicate(t *testing.T, s *suite) {
 
 func batch(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
-	f.insert(t, ctx, thing("taken", logins("l500")))
+	f.insert(t, ctx, thing("taken", logins("l150")))
 	var all []*Thing
-	for i := range 1000 {
+	for i := range 300 {
 		all = append(all, thing(docID(i), code(docID(i)), logins(fmt.Sprint("l", i)), words("w", docID(i))))
 	}
 	requireDuplicate(t, f.tryInsert(ctx, all...), "logins")
 	require.Equal(t, []string{"taken"}, f.ids(t, ctx, docstore.Filter{}))
-	all[500].Logins = nil
+	all[150].Logins = nil
 	f.insert(t, ctx, all...)
 	n, err := f.things.Count(ctx, f.Store, docstore.Eq("words", docstore.Text("w")))
 	require.NoError(t, err)
-	require.EqualValues(t, 1000, n)
+	require.EqualValues(t, 300, n)
 	f.check(t)
 }
 

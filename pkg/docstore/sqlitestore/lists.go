@@ -78,9 +78,12 @@ func (t *table) addValues(conn Conn, def *docstore.Def, c *column, tenant string
 	return nil
 }
 
+// insertValues says OR FAIL, as every statement here that can violate uniqueness: what it did before it failed stays, and is undone with the
+// caller's savepoint. By default SQLite keeps a journal for each statement, inside the savepoint's, and walks all of that after every
+// one: in a transaction of 500 documents two thirds of the time.
 func (c *column) insertValues(n int) string {
 	var b strings.Builder
-	b.WriteString("INSERT INTO " + c.index + " (tenant, rid, value) VALUES ")
+	b.WriteString("INSERT OR FAIL INTO " + c.index + " (tenant, rid, value) VALUES ")
 	for i := range n {
 		if i > 0 {
 			b.WriteString(", ")

@@ -94,7 +94,7 @@ func newTable(def *docstore.Def) (*table, error) {
 		}
 	}
 	fields := "tenant, id, version, due, lists, doc" + t.keyFields()
-	t.insert = fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", t.name, fields, placeholders(6+len(t.keys)))
+	t.insert = fmt.Sprintf("INSERT OR FAIL INTO %s (%s) VALUES (%s)", t.name, fields, placeholders(6+len(t.keys)))
 	t.get = fmt.Sprintf("SELECT id, version, due, doc FROM %s INDEXED BY %s WHERE tenant = ?1 AND id", t.name, t.id.index)
 	t.locate = fmt.Sprintf("SELECT rid, version, due, lists%s FROM %s INDEXED BY %s WHERE tenant = ?1 AND id = ?2", t.keyFields(), t.name, t.id.index)
 	t.remove = fmt.Sprintf("DELETE FROM %s WHERE rid = ?1", t.name)

@@ -1,6 +1,7 @@
 package sqlitestore_test
 
 import (
+	"flag"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -14,7 +15,13 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// 20 random walks a run, unless the command line asks for more: each does some 30 transactions.
+	if err := flag.Set("rapid.checks", "20"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func TestConformance(t *testing.T) {
 	t.Parallel()

@@ -163,7 +163,7 @@ func (t *table) update(conn Conn, def *docstore.Def, e *docstore.Entry, old *sto
 			change(c.field, c.arg(e.Keys[i]))
 		}
 	}
-	sql := "UPDATE " + t.name + " SET version = ?2, doc = ?3" + set.String() + " WHERE rid = ?1"
+	sql := "UPDATE OR FAIL " + t.name + " SET version = ?2, doc = ?3" + set.String() + " WHERE rid = ?1"
 	if _, err := conn.Exec(context.Background(), sql, args...); err != nil {
 		return t.taken(conn, def, e, old.rid, err)
 	}
