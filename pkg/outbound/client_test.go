@@ -1,0 +1,313 @@
+package outbound
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/dns/dnsmessage"
+	"pgregory.net/rapid"
+)
+
+// neighbour is a server on loopback that counts who asks.
+func neighbour(t *testing.T, handler http.HandlerFunc) (server *httptest.Server, asked *atomic.Int64) {
+	t.Helper()
+	asked = new(atomic.Int64)
+	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		if handler != nil {
+			handler(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server, asked
+}
+
+func client(t *testing.T, cfg Config) *http.Client {
+	t.Helper()
+	c := New(cfg)
+	t.Cleanup(c.CloseIdleConnections)
+	return c
+}
+
+// get reads all of an answer.
+func get(t *testing.T, c *http.Client, target string) (*http.Response, []byte, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
+	require.NoError(t, err)
+	resp, err := c.Do(req)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer resp.Body.Close() //nolint:errcheck // read
+	body, err := io.ReadAll(resp.Body)
+	return resp, body, err
+}
+
+// names is a resolver that gives a name's answers one after another, and the last one again and again.
+func names(answers ...[]string) *net.Resolver {
+	var asked atomic.Int64
+	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		here, there := net.Pipe()
+		go func() {
+			defer there.Close() //nolint:errcheck // a pipe
+			answer(there, &asked, answers)
+		}()
+		return here, nil
+	}}
+}
+
+// answer serves one DNS question over a stream (RFC 1035 §4.2.2). Each question for A takes the next answer; there is no AAAA.
+func answer(conn net.Conn, asked *atomic.Int64, answers [][]string) {
+	var size uint16
+	if binary.Read(conn, binary.BigEndian, &size) != nil {
+		return
+	}
+	query := make([]byte, size)
+	if _, err := io.ReadFull(conn, query); err != nil {
+		return
+	}
+	var m dnsmessage.Message
+	if m.Unpack(query) != nil {
+		return
+	}
+	m.Response, m.Additionals = true, nil
+	if q := m.Questions[0]; q.Type == dnsmessage.TypeA {
+		n := min(int(asked.Add(1)), len(answers))
+		for _, address := range answers[n-1] {
+			m.Answers = append(m.Answers, dnsmessage.Resource{
+				Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class},
+				Body:   &dnsmessage.AResource{A: [4]byte(net.ParseIP(address).To4())},
+			})
+		}
+	}
+	packed, err := m.AppendPack(make([]byte, 2))
+	if err != nil {
+		return
+	}
+	binary.BigEndian.PutUint16(packed, uint16(len(packed)-2)) //nolint:gosec // small
+	_, _ = conn.Write(packed)
+}
+
+func port(t *testing.T, server *httptest.Server) string {
+	t.Helper()
+	u, err := url.Parse(server.URL)
+	require.NoError(t, err)
+	return u.Port()
+}
+
+func TestNeighboursAreNotAsked(t *testing.T) {
+	t.Parallel()
+	server, asked := neighbour(t, nil)
+	p := port(t, server)
+	c := client(t, Config{Resolver: names([]string{"127.0.0.1", "10.0.0.1"})})
+	for _, target := range []string{
+		server.URL, "http://localhost:" + p, "http://[::1]:" + p, "http://[::ffff:127.0.0.1]:" + p, "http://[::ffff:7f00:1]:" + p, "http://0.0.0.0:" + p, "http://[::]:" + p,
+		"http://127.1.2.3:" + p, "https://127.0.0.1:" + p, "http://harmless.example:" + p, "http://user:pass@harmless.example:" + p,
+		"http://169.254.169.254/latest/meta-data/", "http://[fd00:ec2::254]/", "http://[64:ff9b::7f00:1]:" + p, "http://[2002:7f00:1::]:" + p,
+	} {
+		_, _, err := get(t, c, target)
+		require.ErrorIs(t, err, ErrRefused, target)
+	}
+	for _, host := range []string{"2130706433", "0x7f.1", "0177.0.0.1", "127.1", "0x7f000001"} { // no names, or resolved like any name
+		_, _, err := get(t, c, "http://"+host+":"+p)
+		require.Error(t, err, host)
+	}
+	require.Zero(t, asked.Load())
+}
+
+func TestAllowPrivate(t *testing.T) {
+	t.Parallel()
+	server, asked := neighbour(t, nil)
+	c := client(t, Config{AllowPrivate: true})
+	_, _, err := get(t, c, server.URL)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, asked.Load())
+	for _, target := range []string{"http://169.254.169.254/", "http://[fe80::1]/", "http://0.0.0.0:" + port(t, server), "http://100.100.100.200/"} {
+		_, _, err = get(t, c, target)
+		require.ErrorIs(t, err, ErrRefused, target)
+	}
+}
+
+// A name that was harmless when it was looked at, and is not when it is connected to.
+func TestRebindingGainsNothing(t *testing.T) {
+	t.Parallel()
+	server, asked := neighbour(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Connection", "close") })
+	c := client(t, Config{AllowPrivate: true, Resolver: names([]string{"127.0.0.1"}, []string{"169.254.169.254"})})
+	target := "http://rebind.example:" + port(t, server)
+	_, _, err := get(t, c, target)
+	require.NoError(t, err)
+	_, _, err = get(t, c, target)
+	require.ErrorIs(t, err, ErrRefused)
+	require.EqualValues(t, 1, asked.Load())
+}
+
+// Of a name's addresses only the harmless ones are tried.
+func TestNameWithBothKinds(t *testing.T) {
+	t.Parallel()
+	server, asked := neighbour(t, nil)
+	c := client(t, Config{AllowPrivate: true, Resolver: names([]string{"169.254.169.254", "127.0.0.1"})})
+	_, _, err := get(t, c, "http://both.example:"+port(t, server))
+	require.NoError(t, err)
+	require.EqualValues(t, 1, asked.Load())
+}
+
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	target, asked := neighbour(t, nil)
+	server, _ := neighbour(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, target.URL, http.StatusFound) })
+	resp, _, err := get(t, client(t, Config{AllowPrivate: true}), server.URL)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusFound, resp.StatusCode)
+	require.Zero(t, asked.Load())
+}
+
+func TestOtherSchemes(t *testing.T) {
+	t.Parallel()
+	c := client(t, Config{AllowPrivate: true})
+	for _, target := range []string{"file:///etc/passwd", "ftp://127.0.0.1/", "gopher://127.0.0.1/", "unix:///run/x.sock", "//127.0.0.1/"} {
+		body := &closing{Reader: strings.NewReader("x")}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, target, body)
+		require.NoError(t, err)
+		_, err = c.Do(req) //nolint:bodyclose // there is none
+		require.ErrorIs(t, err, ErrRefused, target)
+		require.True(t, body.closed)
+	}
+}
+
+type closing struct {
+	io.Reader
+	closed bool
+}
+
+func (c *closing) Close() error {
+	c.closed = true
+	return nil
+}
+
+func TestNoProxy(t *testing.T) {
+	t.Parallel()
+	require.Nil(t, New(Config{}).Transport.(*transport).Proxy)
+}
+
+func TestBodyIsLimited(t *testing.T) {
+	t.Parallel()
+	server, _ := neighbour(t, func(w http.ResponseWriter, r *http.Request) {
+		body := bytes.Repeat([]byte{'x'}, 1000)
+		switch r.URL.Path {
+		case "/more":
+			body = append(body, 'x')
+		case "/bomb":
+			w.Header().Set("Content-Encoding", "gzip")
+			z := gzip.NewWriter(w)
+			_, _ = z.Write(make([]byte, 1<<20))
+			_ = z.Close()
+			return
+		}
+		_, _ = w.Write(body)
+	})
+	c := client(t, Config{AllowPrivate: true, MaxResponseBytes: 1000})
+	_, body, err := get(t, c, server.URL+"/just")
+	require.NoError(t, err)
+	require.Len(t, body, 1000)
+	for _, path := range []string{"/more", "/bomb"} {
+		_, body, err = get(t, c, server.URL+path)
+		require.ErrorIs(t, err, ErrTooLarge, path)
+		require.Len(t, body, 1000)
+	}
+}
+
+// However a body comes, its reader sees all of it, or the limit and an error.
+func TestLimitedBody(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		content := rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "content")
+		limit := rapid.IntRange(0, 100).Draw(t, "limit")
+		r := io.Reader(bytes.NewReader(content))
+		if rapid.Bool().Draw(t, "byte by byte") {
+			r = iotest.OneByteReader(r)
+		}
+		if rapid.Bool().Draw(t, "end with data") {
+			r = iotest.DataErrReader(r)
+		}
+		b := &limitedBody{io.NopCloser(r), int64(limit)}
+		got, err := io.ReadAll(b)
+		require.Equal(t, content[:min(limit, len(content))], got)
+		if len(content) > limit {
+			require.ErrorIs(t, err, ErrTooLarge)
+			_, err = b.Read(make([]byte, 1))
+			require.ErrorIs(t, err, ErrTooLarge, "and stays so")
+		} else {
+			require.NoError(t, err)
+		}
+	})
+}
+
+func TestTimeout(t *testing.T) {
+	t.Parallel()
+	server, _ := neighbour(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "slow")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})
+	_, _, err := get(t, client(t, Config{AllowPrivate: true, Timeout: 50 * time.Millisecond}), server.URL)
+	var timeout net.Error
+	require.ErrorAs(t, err, &timeout)
+	require.True(t, timeout.Timeout())
+}
+
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	start := func(newest uint16) *httptest.Server {
+		server := httptest.NewUnstartedServer(http.NotFoundHandler())
+		server.TLS = &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: newest} //nolint:gosec // an old server, on purpose
+		server.Config.ErrorLog = discard
+		server.EnableHTTP2 = true
+		server.StartTLS()
+		t.Cleanup(server.Close)
+		return server
+	}
+	old, current := start(tls.VersionTLS11), start(tls.VersionTLS13)
+	roots := x509.NewCertPool()
+	roots.AddCert(old.Certificate())
+	roots.AddCert(current.Certificate())
+	c := client(t, Config{AllowPrivate: true, RootCAs: roots})
+
+	resp, _, err := get(t, c, current.URL)
+	require.NoError(t, err)
+	require.Equal(t, 2, resp.ProtoMajor)
+	_, _, err = get(t, c, old.URL)
+	require.Error(t, err)
+	_, _, err = get(t, client(t, Config{AllowPrivate: true}), current.URL)
+	unknown := x509.UnknownAuthorityError{}
+	require.ErrorAs(t, err, &unknown)
+}
+
+func TestCauseHasNoURL(t *testing.T) {
+	t.Parallel()
+	_, _, err := get(t, client(t, Config{}), "http://127.0.0.1/hooks/s3cret?token=s3cret")
+	require.Contains(t, err.Error(), "s3cret", "else Cause would not be needed")
+	require.NotContains(t, Cause(err).Error(), "s3cret")
+	require.ErrorIs(t, Cause(err), ErrRefused)
+	plain := errors.New("plain")
+	require.Equal(t, plain, Cause(plain))
+	require.NoError(t, Cause(nil))
+}
+
+var discard = log.New(io.Discard, "", 0)
