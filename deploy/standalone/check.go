@@ -54,7 +54,7 @@ func check(ctx context.Context, args []string, out, notes io.Writer) error {
 	server, err := embedded.Start(embedded.Config{StoreDir: f.join("nats"), Log: log})
 	if err == nil {
 		defer server.Stop()
-		failures += report(out, "event stream", checkStream(ctx, server, bus.Config{InProcess: server.Conn(), Name: "idp-standalone check", Log: log}, out))
+		failures += report(out, "event stream", checkStream(ctx, bus.Config{InProcess: server.Conn(), Name: "idp-standalone check", Log: log}, out))
 	} else {
 		failures += report(out, "event stream", err)
 	}
@@ -86,13 +86,13 @@ func checkStore(ctx context.Context, f folder, name string, defs []*docstore.Def
 }
 
 // checkStream reads every event that the stream keeps.
-func checkStream(ctx context.Context, _ *embedded.Server, c bus.Config, out io.Writer) (err error) {
+func checkStream(ctx context.Context, c bus.Config, out io.Writer) (err error) {
 	b, err := bus.Connect(ctx, c)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close(ctx)) }()
-	b.EnsureStreams(ctx)
+
 	n, err := b.CheckEvents(ctx, func(read, total uint64) { fmt.Fprintf(out, "  event stream     %d of %d events read\n", read, total) })
 	if err == nil {
 		fmt.Fprintf(out, "  event stream     %d events\n", n)

@@ -65,7 +65,10 @@ func New(cfg Config) *Server {
 	config := huma.DefaultConfig(cfg.Title, "1.0.0")
 	config.CreateHooks = nil // no $schema members, no Link headers
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
-	config.Formats = map[string]huma.Format{"application/json": {Marshal: encodeJSON, Unmarshal: decodeJSON}}
+	config.Formats = map[string]huma.Format{
+		"application/json":  {Marshal: encodeJSON, Unmarshal: decodeJSON},
+		problem.ContentType: {Marshal: encodeJSON},
+	}
 	config.Components = components()
 	s.api = huma.NewAPI(config, &adapter{s})
 	s.serveDocument()

@@ -58,7 +58,7 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 	}
 	var verifier realname.Verifier
 	if c.RealNameVerifier != "" {
-		verifier = realname.NewHTTPVerifier(c.RealNameVerifier, d.Outbound)
+		verifier = realname.HTTPVerifier{URL: c.RealNameVerifier, Client: d.Outbound}
 	}
 	users := user.New(user.Deps{
 		Store: d.Store, Bus: d.Bus, Hasher: hasher, Pictures: picture.NewDecoder(), Verifier: verifier, HashKey: hashKey,

@@ -77,13 +77,13 @@ func (a *api) listCredentials(ctx context.Context, in *listCredentialsInput) (re
 	return rest.ListOf[Credential](in.Paging, page, err)
 }
 
-func (a *api) getCredential(ctx context.Context, in *byID) (rest.Record[Credential], error) {
+func (a *api) getCredential(ctx context.Context, in *ByID) (rest.Record[Credential], error) {
 	doc, err := a.credentials.Get(ctx, in.ID)
 	return rest.RecordOf[Credential](doc, err)
 }
 
 type updateCredentialInput struct {
-	byID
+	ByID
 	Body rest.MergePatch[CredentialInput]
 }
 
@@ -97,7 +97,7 @@ func (a *api) updateCredential(ctx context.Context, in *updateCredentialInput) (
 	return rest.RecordOf[Credential](doc, err)
 }
 
-func (a *api) deleteCredential(ctx context.Context, in *byID) (deleted, error) {
+func (a *api) deleteCredential(ctx context.Context, in *ByID) (deleted, error) {
 	d, err := a.credentials.Delete(ctx, in.ID)
 	return deleted(d), err
 }

@@ -63,7 +63,7 @@ type lockBody struct {
 }
 
 type lockInput struct {
-	byID
+	ByID
 	Body *lockBody
 }
 
@@ -82,7 +82,7 @@ func (a *api) lockUser(ctx context.Context, in *lockInput) (rest.Record[User], e
 	return rest.RecordOf[User](doc, err)
 }
 
-func (a *api) unlockUser(ctx context.Context, in *byID) (rest.Record[User], error) {
+func (a *api) unlockUser(ctx context.Context, in *ByID) (rest.Record[User], error) {
 	doc, err := a.users.Unlock(ctx, in.ID)
 	return rest.RecordOf[User](doc, err)
 }
@@ -110,7 +110,7 @@ type resignBody struct {
 }
 
 type resignInput struct {
-	byID
+	ByID
 	Body *resignBody
 }
 
@@ -124,13 +124,13 @@ func (a *api) resignUser(ctx context.Context, in *resignInput) (rest.Record[User
 	return rest.RecordOf[User](doc, err)
 }
 
-func (a *api) reinstateUser(ctx context.Context, in *byID) (rest.Record[User], error) {
+func (a *api) reinstateUser(ctx context.Context, in *ByID) (rest.Record[User], error) {
 	doc, err := a.users.Reinstate(ctx, in.ID)
 	return rest.RecordOf[User](doc, err)
 }
 
 type realNameInput struct {
-	byID
+	ByID
 	Body struct {
 		RealName string `json:"real_name" example:"李伟"`
 		IDNumber string `json:"id_number" writeOnly:"true" example:"11010519491231002X"`
@@ -144,7 +144,7 @@ func (a *api) verifyRealName(ctx context.Context, in *realNameInput) (rest.Recor
 }
 
 type organizationInput struct {
-	byID
+	ByID
 	Body struct {
 		ObjectCode string `json:"object_code" minLength:"1" maxLength:"256" example:"company"`
 		FromNodeID string `json:"from_node_id,omitempty" maxLength:"64"`

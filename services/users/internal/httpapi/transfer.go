@@ -65,7 +65,7 @@ func (a *api) importUsers(ctx context.Context, in *importInput) (rest.Stream, er
 }
 
 type exportInput struct {
-	userFilter
+	UserFilter
 	Format string `query:"format" enum:"ndjson,csv" doc:"Instead of the header Accept; NDJSON unless one of them says CSV"`
 	Accept string `header:"Accept" hidden:"true"`
 }

@@ -71,7 +71,8 @@ func wrongType(err error) error {
 	return apperr.Invalid("body", "has a member of the wrong type").Because(err)
 }
 
-type userFilter struct {
+// UserFilter is what users can be selected by.
+type UserFilter struct {
 	SearchType   string    `query:"search_type" enum:"generic" doc:"generic: full text; absent: the basic members"`
 	Keyword      string    `query:"keyword" maxLength:"256" doc:"What to search for" example:"li"`
 	ModifiedFrom string    `query:"time_modified_from" maxLength:"64" doc:"Changed at this time or later; RFC 3339 or a date" example:"2026-01-31"`
@@ -81,7 +82,7 @@ type userFilter struct {
 	IDs          string    `query:"ids" maxLength:"8192" doc:"Comma list of up to 200 ids"`
 }
 
-func (f userFilter) read() (user.Filter, error) {
+func (f UserFilter) read() (user.Filter, error) {
 	filter := user.Filter{Keyword: strings.TrimSpace(f.Keyword), FullText: f.SearchType == "generic", Status: user.Status(f.Status)}
 	var faults apperr.Faults
 	filter.ModifiedFrom = readTime(&faults, "query.time_modified_from", f.ModifiedFrom)
@@ -110,7 +111,7 @@ func readTime(faults *apperr.Faults, location, text string) clock.Time {
 }
 
 type listUsersInput struct {
-	userFilter
+	UserFilter
 	rest.Paging
 }
 
@@ -131,13 +132,13 @@ func (a *api) listUsers(ctx context.Context, in *listUsersInput) (rest.List[User
 	return rest.ListOf[User](in.Paging, page, err)
 }
 
-func (a *api) getUser(ctx context.Context, in *byID) (rest.Record[User], error) {
+func (a *api) getUser(ctx context.Context, in *ByID) (rest.Record[User], error) {
 	doc, err := a.users.Get(ctx, in.ID)
 	return rest.RecordOf[User](doc, err)
 }
 
 type updateUserInput struct {
-	byID
+	ByID
 	Body rest.MergePatch[UserInput]
 }
 
@@ -151,7 +152,7 @@ func (a *api) updateUser(ctx context.Context, in *updateUserInput) (rest.Record[
 	return rest.RecordOf[User](doc, err)
 }
 
-func (a *api) deleteUser(ctx context.Context, in *byID) (deleted, error) {
+func (a *api) deleteUser(ctx context.Context, in *ByID) (deleted, error) {
 	d, err := a.users.Delete(ctx, in.ID)
 	return deleted(d), err
 }

@@ -14,7 +14,7 @@ type User struct {
 	Version      int64     `json:"version" readOnly:"true" doc:"Grows by one with every change; the ETag" example:"1"`
 	TimeCreated  time.Time `json:"time_created" readOnly:"true" example:"2026-01-31T09:30:00.000Z"`
 	TimeModified time.Time `json:"time_modified" readOnly:"true" example:"2026-01-31T09:30:00.000Z"`
-	profile
+	Profile
 	Locked              bool       `json:"locked" doc:"Changed by lock and unlock" example:"false"`
 	LockReason          string     `json:"lock_reason" example:""`
 	LockedUntil         *time.Time `json:"locked_until" nullable:"true" doc:"When the lock ends by itself; null: it does not"`
@@ -28,8 +28,8 @@ type User struct {
 	TimeResigned        *time.Time `json:"time_resigned" readOnly:"true" nullable:"true" doc:"In the future while the resignation is only scheduled"`
 }
 
-// profile is what create and change can set. Lengths and forms are the domain's to check, so that their faults are told in one voice.
-type profile struct {
+// Profile is what create and change can set. Lengths and forms are the domain's to check, so that their faults are told in one voice.
+type Profile struct {
 	Username           string         `json:"username" doc:"1…128 letters of any script, digits, . _ - @ +. Unique with all emails and mobiles, without regard to case and width" example:"li.wei"`
 	DisplayName        string         `json:"display_name" example:"李伟"`
 	Email              string         `json:"email" doc:"RFC 5321 address; unique when not empty" example:"li.wei@acme.test"`

@@ -1,0 +1,156 @@
+package testkit
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/problem"
+)
+
+// Client speaks to a service with one credential.
+type Client struct {
+	t       testing.TB
+	handler http.Handler
+	header  http.Header
+}
+
+// As is a client of a tenant with some scopes.
+func (s *Service) As(tenant string, scopes ...auth.Scope) *Client {
+	return &Client{s.t, s.Handler, http.Header{"Authorization": {"Bearer " + s.Token(tenant, scopes...)}}}
+}
+
+// Stranger is a client without a credential.
+func (s *Service) Stranger() *Client { return &Client{s.t, s.Handler, http.Header{}} }
+
+// With is a client that sends a header, too; an empty value takes one away.
+func (c *Client) With(name, value string) *Client {
+	header := maps.Clone(c.header)
+	if value == "" {
+		delete(header, http.CanonicalHeaderKey(name))
+	} else {
+		header[http.CanonicalHeaderKey(name)] = []string{value}
+	}
+	return &Client{c.t, c.handler, header}
+}
+
+// Answer is a response.
+type Answer struct {
+	t      testing.TB
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// Do sends a request. A body that is an io.Reader, a string or bytes goes as it is, any other as JSON; a JSON body has its content type
+// unless the client has one.
+func (c *Client) Do(method, path string, body any) *Answer {
+	c.t.Helper()
+	var reader io.Reader
+	contentType := "application/json"
+	switch b := body.(type) {
+	case nil:
+		contentType = ""
+	case io.Reader:
+		reader, contentType = b, ""
+	case string:
+		reader = strings.NewReader(b)
+	case []byte:
+		reader = bytes.NewReader(b)
+	default:
+		encoded, err := json.Marshal(b)
+		require.NoError(c.t, err)
+		reader = bytes.NewReader(encoded)
+	}
+	r := httptest.NewRequest(method, path, reader)
+	maps.Copy(r.Header, c.header)
+	if contentType != "" && r.Header.Get("Content-Type") == "" {
+		r.Header.Set("Content-Type", contentType)
+	}
+	w := httptest.NewRecorder()
+	c.handler.ServeHTTP(w, r)
+	return &Answer{c.t, w.Code, w.Header(), w.Body.Bytes()}
+}
+
+// Get, Post, Patch, Put and Delete send requests of those methods.
+func (c *Client) Get(path string) *Answer { c.t.Helper(); return c.Do(http.MethodGet, path, nil) }
+
+// Post sends a POST; see Do.
+func (c *Client) Post(path string, body any) *Answer {
+	c.t.Helper()
+	return c.Do(http.MethodPost, path, body)
+}
+
+// Patch sends a PATCH; see Do.
+func (c *Client) Patch(path string, body any) *Answer {
+	c.t.Helper()
+	return c.Do(http.MethodPatch, path, body)
+}
+
+// Delete sends a DELETE; see Do.
+func (c *Client) Delete(path string, body any) *Answer {
+	c.t.Helper()
+	return c.Do(http.MethodDelete, path, body)
+}
+
+// OK fails the test unless the answer is a JSON 200, and decodes it into into, which may be nil.
+func (a *Answer) OK(into any) *Answer {
+	a.t.Helper()
+	require.Equal(a.t, http.StatusOK, a.Status, "%s", a.Body)
+	if into != nil {
+		require.NoError(a.t, json.Unmarshal(a.Body, into), "%s", a.Body)
+	}
+	return a
+}
+
+// Object is OK's body as a map.
+func (a *Answer) Object() map[string]any {
+	a.t.Helper()
+	var object map[string]any
+	a.OK(&object)
+	return object
+}
+
+// ID is the member id of OK's body.
+func (a *Answer) ID() string {
+	a.t.Helper()
+	id, _ := a.Object()["id"].(string)
+	require.NotEmpty(a.t, id, "%s", a.Body)
+	return id
+}
+
+// Problem fails the test unless the answer is a problem document with this status and code, whole and in itself consistent, whose faults
+// are at exactly these locations.
+func (a *Answer) Problem(status int, code string, locations ...string) problem.Document {
+	a.t.Helper()
+	require.Equal(a.t, status, a.Status, "%s", a.Body)
+	require.Equal(a.t, problem.ContentType, a.Header.Get("Content-Type"))
+	var doc problem.Document
+	dec := json.NewDecoder(bytes.NewReader(a.Body))
+	dec.DisallowUnknownFields()
+	require.NoError(a.t, dec.Decode(&doc), "%s", a.Body)
+	require.Equal(a.t, code, doc.Code, "%s", a.Body)
+	require.Equal(a.t, "urn:idp:problem:"+code, doc.Type)
+	require.Equal(a.t, status, doc.Status)
+	require.NotEmpty(a.t, doc.Title)
+	require.NotEmpty(a.t, doc.Detail)
+	require.Equal(a.t, a.Header.Get("X-Request-Id"), doc.RequestID)
+	require.NotEmpty(a.t, doc.RequestID)
+	if len(locations) > 0 {
+		var found []string
+		for _, fault := range doc.Errors {
+			require.NotEmpty(a.t, fault.Message)
+			found = append(found, fault.Location)
+		}
+		require.ElementsMatch(a.t, locations, found, "%s", a.Body)
+	}
+	return doc
+}

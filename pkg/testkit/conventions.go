@@ -1,0 +1,402 @@
+package testkit
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/auth"
+)
+
+// Resource is what Conventions needs to know of a service: one record type that can be created, read, changed, deleted and listed.
+type Resource struct {
+	Collection string          // its path: /v1/users
+	Body       func(n int) any // a body that creates the n-th record
+	Change     map[string]any  // a PATCH that changes one
+	Read       auth.Scope
+	Write      auth.Scope
+	Unrelated  auth.Scope // a scope that lets in nowhere
+}
+
+// Conventions checks what holds for every operation of every service, from its OpenAPI document and one of its resources. start must give
+// a fresh service each time.
+func Conventions(t *testing.T, start func(testing.TB) *Service, r Resource) {
+	t.Run("document", func(t *testing.T) { t.Parallel(); documented(t, start(t)) })
+	t.Run("admission", func(t *testing.T) { t.Parallel(); admission(t, start(t), r) })
+	t.Run("bodies", func(t *testing.T) { t.Parallel(); bodies(t, start(t)) })
+	t.Run("paths", func(t *testing.T) { t.Parallel(); paths(t, start(t), r) })
+	t.Run("request ids", func(t *testing.T) { t.Parallel(); requestIDs(t, start(t), r) })
+	t.Run("tenants", func(t *testing.T) { t.Parallel(); tenants(t, start(t), r) })
+	t.Run("conditions", func(t *testing.T) { t.Parallel(); conditions(t, start(t), r) })
+	t.Run("dry run", func(t *testing.T) { t.Parallel(); dryRun(t, start(t), r) })
+	t.Run("idempotency", func(t *testing.T) { t.Parallel(); idempotency(t, start, r) })
+	t.Run("paging", func(t *testing.T) { t.Parallel(); paging(t, start(t), r) })
+}
+
+type operation struct {
+	Method, Path string
+	OperationID  string                     `json:"operationId"`
+	Summary      string                     `json:"summary"`
+	Scope        string                     `json:"x-scope"`
+	Security     []map[string][]string      `json:"security"`
+	Responses    map[string]json.RawMessage `json:"responses"`
+	RequestBody  *struct {
+		Content map[string]struct {
+			Schema  json.RawMessage `json:"schema"`
+			Example json.RawMessage `json:"example"`
+		} `json:"content"`
+		Required bool `json:"required"`
+	} `json:"requestBody"`
+}
+
+// url fills in the path's parameters.
+func (o operation) url() string { return regexp.MustCompile(`\{\w+\}`).ReplaceAllString(o.Path, "1") }
+
+func (o operation) takesJSON() bool {
+	if o.RequestBody == nil || !o.RequestBody.Required {
+		return false
+	}
+	_, ok := o.RequestBody.Content["application/json"]
+	return ok
+}
+
+// operations reads the service's document.
+func (s *Service) operations() []operation {
+	var doc struct {
+		OpenAPI string `json:"openapi"`
+		Paths   map[string]map[string]json.RawMessage
+	}
+	s.Stranger().Get("/openapi.json").OK(&doc)
+	require.True(s.t, strings.HasPrefix(doc.OpenAPI, "3.1."))
+	var all []operation
+	for path, methods := range doc.Paths {
+		for method, raw := range methods {
+			o := operation{Method: strings.ToUpper(method), Path: path}
+			require.NoError(s.t, json.Unmarshal(raw, &o))
+			all = append(all, o)
+		}
+	}
+	require.NotEmpty(s.t, all)
+	return all
+}
+
+// documented: every operation has a summary, its scope, examples and its errors.
+func documented(t *testing.T, s *Service) {
+	for _, o := range s.operations() {
+		assert.NotEmpty(t, o.OperationID, "%s %s", o.Method, o.Path)
+		assert.NotEmpty(t, o.Summary, o.OperationID)
+		assert.NotEmpty(t, o.Scope, o.OperationID)
+		assert.Contains(t, o.Security, map[string][]string{"bearer": {o.Scope}}, o.OperationID)
+		for _, status := range []string{"200", "400", "401", "403", "429", "500", "503"} {
+			assert.Contains(t, o.Responses, status, o.OperationID)
+		}
+		if strings.Contains(o.Path, "{") {
+			assert.Contains(t, o.Responses, "404", o.OperationID)
+		}
+		if o.takesJSON() {
+			assert.Contains(t, o.Responses, "413", o.OperationID)
+			assert.Contains(t, o.Responses, "415", o.OperationID)
+			assert.NotEmpty(t, o.RequestBody.Content["application/json"].Example, "%s has no example of a request", o.OperationID)
+		}
+		assert.True(t, strings.Contains(string(o.Responses["200"]), `"example"`) || strings.Contains(string(o.Responses["200"]), "image/"),
+			"%s has no example of an answer", o.OperationID)
+	}
+}
+
+// admission: no operation without a good credential, its scope and the tenant.
+func admission(t *testing.T, s *Service, r Resource) {
+	for _, o := range s.operations() {
+		request := func(c *Client) *Answer { return c.Do(o.Method, o.url(), "{}") }
+		answer := request(s.Stranger())
+		answer.Problem(http.StatusUnauthorized, "unauthenticated")
+		assert.Equal(t, "Bearer", answer.Header.Get("WWW-Authenticate"), o.OperationID)
+		request(s.Stranger().With("Authorization", "Bearer nonsense")).Problem(http.StatusUnauthorized, "unauthenticated")
+		request(s.Stranger().With("Authorization", "Basic dXNlcjpwdw==")).Problem(http.StatusUnauthorized, "unauthenticated")
+		request(s.As("acme", r.Unrelated)).Problem(http.StatusForbidden, "forbidden")
+		request(s.As("acme", auth.Scope(o.Scope)).With("X-Tenant-Id", "globex")).Problem(http.StatusForbidden, "forbidden")
+		request(s.As("acme", auth.PlatformAdmin).With("X-Tenant-Id", "Not A Tenant")).Problem(http.StatusBadRequest, "invalid_parameters", "header.X-Tenant-Id")
+		request(s.As("acme", auth.Scope(o.Scope)).With("X-Payload-Origin", strings.Repeat("x", 4097))).Problem(http.StatusBadRequest, "invalid_parameters", "header.X-Payload-Origin")
+	}
+	old := s.As("acme", r.Read)
+	s.Clock.Advance(2 * time.Hour)
+	old.Get(r.Collection).Problem(http.StatusUnauthorized, "unauthenticated")
+}
+
+// bodies: what every operation with a JSON body refuses, telling no value back.
+func bodies(t *testing.T, s *Service) {
+	const value = "do-not-echo-me"
+	for _, o := range s.operations() {
+		c := s.As("acme", auth.PlatformAdmin)
+		refused := func(a *Answer, status int, code string, locations ...string) {
+			t.Helper()
+			a.Problem(status, code, locations...)
+			assert.NotContains(t, string(a.Body), value, o.OperationID)
+		}
+		if !o.takesJSON() {
+			continue
+		}
+		for _, contentType := range []string{"text/plain", "application/x-www-form-urlencoded", "application/jsonp", ""} {
+			client := c.With("Content-Type", contentType)
+			if contentType == "" {
+				client = c.With("Content-Type", " ")
+			}
+			refused(client.Do(o.Method, o.url(), "{}"), http.StatusUnsupportedMediaType, "unsupported_media_type")
+		}
+		for _, body := range []string{"", "{", `{"a":`, `"` + value + `"`, "[]", "null", "nul", `{"a":"` + value + `"} trailing`, "\x00", "{\"a\":\"\xff\"}", strings.Repeat("[", 20000)} {
+			refused(c.Do(o.Method, o.url(), body), http.StatusBadRequest, "invalid_parameters")
+		}
+		doc := c.Do(o.Method, o.url(), fmt.Sprintf(`{"no_such_member":%q}`, value)).Problem(http.StatusBadRequest, "invalid_parameters")
+		assert.Contains(t, fmt.Sprint(doc.Errors), "body.no_such_member", o.OperationID)
+		refused(c.Do(o.Method, o.url(), `{"`+strings.Repeat("x", 1<<20)+`":1}`), http.StatusRequestEntityTooLarge, "too_large")
+		many := map[string]int{}
+		for n := range 500 {
+			many[fmt.Sprint("m", n)] = n
+		}
+		assert.LessOrEqual(t, len(c.Do(o.Method, o.url(), many).Problem(http.StatusBadRequest, "invalid_parameters").Errors), 101)
+	}
+}
+
+// paths: what is no path or no method of one.
+func paths(t *testing.T, s *Service, r Resource) {
+	c := s.As("acme", auth.PlatformAdmin)
+	for _, path := range []string{"/", "/v1", r.Collection + "/", r.Collection + "/1/no-such-thing", "/V1/users", r.Collection + "//", "/v1/%2e%2e/x"} {
+		c.Get(path).Problem(http.StatusNotFound, "not_found")
+	}
+	answer := c.Do(http.MethodTrace, r.Collection, nil)
+	answer.Problem(http.StatusMethodNotAllowed, "method_not_allowed")
+	assert.Contains(t, answer.Header.Get("Allow"), http.MethodGet)
+	c.Do("BREW", r.Collection, nil).Problem(http.StatusMethodNotAllowed, "method_not_allowed")
+	c.Get(r.Collection+"/1").Problem(http.StatusNotFound, "not_found")
+	c.Get(r.Collection+"/"+strings.Repeat("9", 65)).Problem(http.StatusBadRequest, "invalid_parameters", "path.id")
+	c.Get(r.Collection+"/%E6%9D%8E%2F%00").Problem(http.StatusNotFound, "not_found")
+}
+
+// requestIDs: a sane one of the caller's is kept, any other replaced.
+func requestIDs(t *testing.T, s *Service, r Resource) {
+	c := s.As("acme", r.Read)
+	answer := c.With("X-Request-Id", "mine-42").Get(r.Collection)
+	assert.Equal(t, "mine-42", answer.Header.Get("X-Request-Id"))
+	for _, insane := range []string{"with space", "quote\"", strings.Repeat("x", 129), "new\tline", "<script>"} {
+		answer := c.With("X-Request-Id", insane).Get(r.Collection)
+		assert.Regexp(t, `^[0-9a-z]{26}$`, answer.Header.Get("X-Request-Id"))
+	}
+	assert.Equal(t, "nosniff", answer.Header.Get("X-Content-Type-Options"))
+	assert.NotEqual(t, c.Get(r.Collection).Header.Get("X-Request-Id"), c.Get(r.Collection).Header.Get("X-Request-Id"))
+}
+
+// tenants never meet: the same body is good in each, and what one has is not there for the other.
+func tenants(t *testing.T, s *Service, r Resource) {
+	acme, globex := s.As("acme", r.Read, r.Write), s.As("globex", r.Read, r.Write)
+	record := acme.Post(r.Collection, r.Body(1)).Object()
+	id := record["id"].(string)
+	assert.Equal(t, "acme", record["tenant_id"])
+	other := globex.Post(r.Collection, r.Body(1)).Object()
+	assert.NotEqual(t, id, other["id"])
+	path := r.Collection + "/" + id
+	globex.Get(path).Problem(http.StatusNotFound, "not_found")
+	globex.Patch(path, r.Change).Problem(http.StatusNotFound, "not_found")
+	globex.Delete(path, nil).Problem(http.StatusNotFound, "not_found")
+	assert.EqualValues(t, 1, globex.Get(r.Collection).Object()["total"])
+	assert.Equal(t, record, acme.Get(path).Object())
+	admin := s.As("root", auth.PlatformAdmin)
+	admin.Get(path).Problem(http.StatusNotFound, "not_found")
+	assert.Equal(t, record, admin.With("X-Tenant-Id", "acme").Get(path).Object())
+}
+
+// conditions: ETag, If-Match, If-None-Match, and versions.
+func conditions(t *testing.T, s *Service, r Resource) {
+	c := s.As("acme", r.Read, r.Write)
+	answer := c.Post(r.Collection, r.Body(1))
+	record := answer.Object()
+	path := r.Collection + "/" + record["id"].(string)
+	assert.Equal(t, `"1"`, answer.Header.Get("ETag"))
+	assert.EqualValues(t, 1, record["version"])
+	assert.Equal(t, record["time_created"], record["time_modified"])
+	assert.Regexp(t, `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`, record["time_created"])
+	assert.Equal(t, "application/json; charset=utf-8", answer.Header.Get("Content-Type"))
+
+	for _, tag := range []string{`"1"`, `W/"1"`, `"7", "1"`, "*"} {
+		unchanged := c.With("If-None-Match", tag).Get(path)
+		assert.Equal(t, http.StatusNotModified, unchanged.Status, tag)
+		assert.Empty(t, unchanged.Body)
+		assert.Equal(t, `"1"`, unchanged.Header.Get("ETag"))
+	}
+	assert.Equal(t, http.StatusOK, c.With("If-None-Match", `"2"`).Get(path).Status)
+	for _, tag := range []string{`"2"`, `W/"1"`, "1", `""`, "nonsense", `"x"`} {
+		c.With("If-Match", tag).Patch(path, r.Change).Problem(http.StatusPreconditionFailed, "version_mismatch")
+		c.With("If-Match", tag).Delete(path, nil).Problem(http.StatusPreconditionFailed, "version_mismatch")
+	}
+	assert.Equal(t, record, c.Get(path).Object(), "a refused change must change nothing")
+
+	s.Clock.Advance(time.Second)
+	changed := c.With("If-Match", `"1"`).Patch(path, r.Change)
+	assert.Equal(t, `"2"`, changed.OK(nil).Header.Get("ETag"))
+	after := changed.Object()
+	assert.EqualValues(t, 2, after["version"])
+	assert.NotEqual(t, after["time_created"], after["time_modified"])
+	assert.Equal(t, after, c.Get(path).Object())
+	same := c.With("If-Match", "*").Patch(path, r.Change).Object()
+	assert.Equal(t, after, same, "what changes nothing makes no version")
+	assert.Equal(t, after, c.Patch(path, after).Object(), "a record may be sent back as it is")
+
+	c.With("If-Match", `"1"`).Delete(path, nil).Problem(http.StatusPreconditionFailed, "version_mismatch")
+	assert.Equal(t, map[string]any{"id": record["id"]}, c.With("If-Match", `"2"`).Delete(path, nil).Object())
+	c.Delete(path, nil).Problem(http.StatusNotFound, "not_found")
+	assert.NotEqual(t, record["id"], c.Post(r.Collection, r.Body(1)).ID(), "ids are not given twice")
+}
+
+// dryRun: all is answered as it would be, and nothing is changed.
+func dryRun(t *testing.T, s *Service, r Resource) {
+	c := s.As("acme", r.Read, r.Write)
+	answer := c.Post(r.Collection+"?dry_run=true", r.Body(1))
+	would := answer.Object()
+	assert.Equal(t, "true", answer.Header.Get("Dry-Run"))
+	assert.EqualValues(t, 0, c.Get(r.Collection).Object()["total"])
+	c.Get(r.Collection+"/"+would["id"].(string)).Problem(http.StatusNotFound, "not_found")
+	record := c.Post(r.Collection+"?dry_run=false", r.Body(1)).Object()
+	path := r.Collection + "/" + record["id"].(string)
+	c.Post(r.Collection+"?dry_run=1", r.Body(1)).Problem(http.StatusConflict, "already_exists")
+	assert.EqualValues(t, 2, c.Patch(path+"?dry_run=true", r.Change).Object()["version"])
+	c.Delete(path+"?dry_run=true", nil).OK(nil)
+	assert.Equal(t, record, c.Get(path).Object())
+	c.Delete(path, nil).OK(nil)
+	types := []string{}
+	for _, e := range s.Events(2) {
+		types = append(types, e.Type)
+	}
+	assert.Len(t, types, 2, "a dry run has no events: created and deleted are all there are")
+}
+
+// idempotency: one key, one change, one answer.
+func idempotency(t *testing.T, start func(testing.TB) *Service, r Resource) {
+	t.Run("replay", func(t *testing.T) {
+		t.Parallel()
+		s := start(t)
+		c := s.As("acme", r.Read, r.Write).With("Idempotency-Key", "key-1")
+		first := c.Post(r.Collection, r.Body(1)).OK(nil)
+		again := c.Post(r.Collection, r.Body(1)).OK(nil)
+		assert.JSONEq(t, string(first.Body), string(again.Body))
+		assert.Equal(t, first.Header.Get("ETag"), again.Header.Get("ETag"))
+		assert.Empty(t, first.Header.Get("Idempotent-Replayed"))
+		assert.Equal(t, "true", again.Header.Get("Idempotent-Replayed"))
+		assert.EqualValues(t, 1, c.Get(r.Collection).Object()["total"])
+		c.Post(r.Collection, r.Body(2)).Problem(http.StatusUnprocessableEntity, "idempotency_key_reused")
+		c.Post(r.Collection+"?other=query", r.Body(1)).Problem(http.StatusUnprocessableEntity, "idempotency_key_reused")
+
+		globex := s.As("globex", r.Read, r.Write).With("Idempotency-Key", "key-1")
+		assert.Empty(t, globex.Post(r.Collection, r.Body(1)).OK(nil).Header.Get("Idempotent-Replayed"), "a key is its caller's")
+
+		s.Clock.Advance(25 * time.Hour)
+		fresh := s.As("acme", r.Read, r.Write).With("Idempotency-Key", "key-1")
+		fresh.Post(r.Collection, r.Body(1)).Problem(http.StatusConflict, "already_exists")
+	})
+	t.Run("refusals", func(t *testing.T) {
+		t.Parallel()
+		s := start(t)
+		c := s.As("acme", r.Read, r.Write)
+		for _, key := range []string{"", strings.Repeat("k", 256), "clé", "tab\there"} {
+			client := &Client{c.t, c.handler, http.Header{"Authorization": c.header["Authorization"], "Idempotency-Key": {key}}}
+			client.Post(r.Collection, r.Body(1)).Problem(http.StatusBadRequest, "invalid_parameters", "header.Idempotency-Key")
+		}
+		c.Post(r.Collection, r.Body(1)).OK(nil)
+		conflicting := c.With("Idempotency-Key", "key-2")
+		conflicting.Post(r.Collection, r.Body(1)).Problem(http.StatusConflict, "already_exists")
+		replayed := conflicting.Post(r.Collection, r.Body(1))
+		assert.Equal(t, http.StatusConflict, replayed.Status)
+		assert.Equal(t, "true", replayed.Header.Get("Idempotent-Replayed"))
+	})
+	t.Run("at once", func(t *testing.T) {
+		t.Parallel()
+		s := start(t)
+		c := s.As("acme", r.Read, r.Write)
+		answers := make([]*Answer, 16)
+		var all sync.WaitGroup
+		for i := range answers {
+			all.Go(func() { answers[i] = c.With("Idempotency-Key", "key-3").Post(r.Collection, r.Body(1)) })
+		}
+		all.Wait()
+		ids := map[string]bool{}
+		for _, a := range answers {
+			if a.Status == http.StatusConflict {
+				a.Problem(http.StatusConflict, "request_in_progress")
+				assert.NotEmpty(t, a.Header.Get("Retry-After"))
+				continue
+			}
+			ids[a.ID()] = true
+		}
+		assert.Len(t, ids, 1)
+		assert.EqualValues(t, 1, c.Get(r.Collection).Object()["total"])
+	})
+}
+
+// paging: by number and by token, sorted, counted.
+func paging(t *testing.T, s *Service, r Resource) {
+	c := s.As("acme", r.Read, r.Write)
+	empty := c.Get(r.Collection).Object()
+	assert.Equal(t, map[string]any{"items": []any{}, "total": 0.0, "page_num": 1.0, "page_size": 20.0}, empty)
+	var ids []string
+	for n := range 25 {
+		s.Clock.Advance(time.Millisecond)
+		ids = append(ids, c.Post(r.Collection, r.Body(n)).ID())
+	}
+	idsOf := func(page map[string]any) []string {
+		var list []string
+		for _, item := range page["items"].([]any) {
+			list = append(list, item.(map[string]any)["id"].(string))
+		}
+		return list
+	}
+	first := c.Get(r.Collection).Object()
+	assert.Equal(t, ids[:20], idsOf(first))
+	assert.EqualValues(t, 25, first["total"])
+	second := c.Get(r.Collection + "?page_num=2").Object()
+	assert.Equal(t, ids[20:], idsOf(second))
+	assert.NotContains(t, second, "next_page_token")
+	beyond := c.Get(r.Collection + "?page_num=9").Object()
+	assert.Empty(t, beyond["items"])
+	assert.EqualValues(t, 25, beyond["total"])
+	assert.NotContains(t, c.Get(r.Collection+"?count=false").Object(), "total")
+
+	for _, size := range []int{1, 7, 25, 200} {
+		for _, sort := range []string{"", "&page_sort=time_created[desc]", "&page_sort=time_created"} {
+			var walked []string
+			path := fmt.Sprintf("%s?page_size=%d%s", r.Collection, size, sort)
+			for token := ""; ; {
+				page := c.Get(path + "&page_token=" + token).Object()
+				walked = append(walked, idsOf(page)...)
+				token, _ = page["next_page_token"].(string)
+				if token == "" {
+					break
+				}
+			}
+			want := slices.Clone(ids)
+			if strings.Contains(sort, "desc") {
+				slices.Reverse(want)
+			}
+			assert.Equal(t, want, walked, "%d %s", size, sort)
+		}
+	}
+	token := first["next_page_token"].(string)
+	c.Get(r.Collection+"?page_sort=time_created[desc]&page_token="+token).Problem(http.StatusBadRequest, "invalid_parameters", "query.page_token")
+	for query, location := range map[string]string{
+		"page_num=0": "query.page_num", "page_num=-1": "query.page_num", "page_num=x": "query.page_num", "page_num=9223372036854775807": "query.page_num",
+		"page_num=99999999999999999999": "query.page_num",
+		"page_size=0":                   "query.page_size", "page_size=201": "query.page_size", "page_size=1.5": "query.page_size",
+		"page_token=nonsense": "query.page_token", "page_sort=no_such_field": "query.page_sort", "page_sort=time_created[up]": "query.page_sort",
+		"page_sort=time_created,time_created": "query.page_sort", "page_sort=,": "query.page_sort", "count=maybe": "query.count",
+	} {
+		c.Get(r.Collection+"?"+query).Problem(http.StatusBadRequest, "invalid_parameters", location)
+	}
+	assert.Contains(t, c.Get(r.Collection+"?page_sort=no_such_field").Problem(http.StatusBadRequest, "invalid_parameters").Detail, "time_created")
+	c.Get(r.Collection+"?page_num=x&page_size=0").Problem(http.StatusBadRequest, "invalid_parameters", "query.page_num", "query.page_size")
+	assert.EqualValues(t, 25, c.Get(r.Collection + "?unknown_parameter=1").Object()["total"], "an unknown parameter does not count")
+}

@@ -1,0 +1,33 @@
+package testkit
+
+import (
+	"bytes"
+	"log/slog"
+	"sync"
+	"testing"
+)
+
+// Log writes to the test's log, and to nothing when the test has ended.
+func Log(t testing.TB) *slog.Logger {
+	w := &testWriter{t: t}
+	t.Cleanup(func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.t = nil
+	})
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelInfo}))
+}
+
+type testWriter struct {
+	mu sync.Mutex
+	t  testing.TB
+}
+
+func (w *testWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.t != nil {
+		w.t.Log(string(bytes.TrimSpace(p)))
+	}
+	return len(p), nil
+}

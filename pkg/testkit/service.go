@@ -1,0 +1,132 @@
+package testkit
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/bus/embedded"
+	"github.com/idplatform/idplatform/pkg/outbound"
+	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/telemetry"
+)
+
+// Main runs a package's tests and fails on goroutines that they leave behind.
+func Main(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Service is a running service and its surroundings.
+type Service struct {
+	t       testing.TB
+	Handler http.Handler
+	Deps    service.Deps
+	Clock   *Clock
+	NATS    *embedded.Server
+	Signer  *auth.Signer
+}
+
+// Options change a test's surroundings.
+type Options struct {
+	Outbound *http.Client // instead of one that reaches loopback addresses
+	Log      *slog.Logger
+}
+
+// Start runs a service for one test.
+func Start(t testing.TB, spec service.Spec, options ...Options) *Service {
+	t.Helper()
+	var o Options
+	if len(options) > 0 {
+		o = options[0]
+	}
+	ctx := context.Background()
+	s := &Service{t: t, Clock: NewClock()}
+	log := o.Log
+	if log == nil {
+		log = Log(t)
+	}
+	keys, err := secret.ParseKeyring(secret.NewKey())
+	require.NoError(t, err)
+	key, err := auth.GenerateKey()
+	require.NoError(t, err)
+	s.Signer, err = auth.NewSigner("test", auth.NewKeys(key), s.Clock)
+	require.NoError(t, err)
+	verifier, err := auth.New(auth.Config{
+		Issuers: []auth.Issuer{{Name: "test", Keys: s.Signer, Scopes: auth.AllScopes}}, Clock: s.Clock, Log: log,
+	})
+	require.NoError(t, err)
+
+	s.NATS, err = embedded.Start(embedded.Config{StoreDir: t.TempDir(), Log: log})
+	require.NoError(t, err)
+	t.Cleanup(s.NATS.Stop)
+	registry := prometheus.NewRegistry()
+	b, err := bus.Connect(ctx, bus.Config{InProcess: s.NATS.Conn(), Name: spec.Name, Log: log, Metrics: registry})
+	require.NoError(t, err)
+	t.Cleanup(func() { within(t, b.Close) })
+	b.EnsureStreams(ctx)
+
+	if o.Outbound == nil {
+		o.Outbound = outbound.New(outbound.Config{AllowPrivate: true})
+		t.Cleanup(o.Outbound.CloseIdleConnections)
+	}
+	s.Deps = service.Deps{
+		Store: Store(t, s.Clock, spec.Defs()...), Bus: b, Keys: keys, Verifier: verifier, Outbound: o.Outbound, Clock: s.Clock,
+		Log: log, Metrics: registry, Requests: telemetry.NewHTTPMetrics(registry), Strict: true,
+	}
+	unit, err := service.Start(ctx, spec, s.Deps)
+	require.NoError(t, err)
+	t.Cleanup(func() { within(t, unit.Stop) })
+	s.Handler = unit.Handler
+	return s
+}
+
+func within(t testing.TB, stop func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := stop(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// Token mints a token that is good for an hour of the test's clock.
+func (s *Service) Token(tenant string, scopes ...auth.Scope) string {
+	s.t.Helper()
+	token, err := s.Signer.Mint(auth.Claims{Subject: "tester", ClientID: "tester", Tenant: tenant, Scopes: auth.NewScopes(scopes...), TTL: time.Hour})
+	require.NoError(s.t, err)
+	return token
+}
+
+// Events returns the first n events that the service has published, in the stream's order; it waits for them.
+func (s *Service) Events(n int) []bus.Event {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	js := s.Deps.Bus.JetStream()
+	stream, err := js.Stream(ctx, "IDP_EVENTS")
+	for err != nil && ctx.Err() == nil { // it is made in the background
+		stream, err = js.Stream(ctx, "IDP_EVENTS")
+	}
+	require.NoError(s.t, err)
+	consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
+	require.NoError(s.t, err)
+	messages, err := consumer.Messages()
+	require.NoError(s.t, err)
+	defer messages.Stop()
+	events := make([]bus.Event, 0, n)
+	for len(events) < n {
+		m, err := messages.Next(jetstream.NextContext(ctx))
+		require.NoError(s.t, err, "%d of %d events came", len(events), n)
+		e, err := bus.Decode(m.Subject(), m.Data())
+		require.NoError(s.t, err)
+		events = append(events, e)
+	}
+	return events
+}

@@ -1,0 +1,34 @@
+package testkit
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/docstore/mongostore"
+	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
+	"github.com/idplatform/idplatform/pkg/secret"
+)
+
+// Store opens a store of the test's own. Whoever starts a service on it need not close it.
+func Store(t testing.TB, clk clock.Clock, defs ...*docstore.Def) *docstore.Store {
+	t.Helper()
+	ctx := context.Background()
+	var engine docstore.Engine
+	var err error
+	if uri := os.Getenv("IDP_TEST_MONGO_URI"); uri != "" {
+		engine, err = mongostore.Open(ctx, mongostore.Options{URI: uri, Database: "test_" + strings.ToLower(strings.NewReplacer("-", "a", "_", "b").Replace(secret.Token(12))), Log: Log(t)})
+	} else {
+		engine, err = sqlitestore.Open(ctx, sqlitestore.Options{Path: t.TempDir() + "/test.db", Log: Log(t)})
+	}
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = engine.Close() })
+	store, err := docstore.Open(ctx, engine, clk, defs...)
+	require.NoError(t, err)
+	return store
+}
