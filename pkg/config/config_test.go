@@ -354,6 +354,12 @@ func TestStructsThatCannotBe(t *testing.T) {
 		"same key": &struct {
 			A, B string `mapstructure:"a"`
 		}{},
+		"section and key": &struct {
+			A string `mapstructure:"a"`
+			B struct {
+				C string `mapstructure:"c"`
+			} `mapstructure:"a"`
+		}{},
 		"file of": &struct {
 			A string `mapstructure:"a"`
 			B string `mapstructure:"a_file"`

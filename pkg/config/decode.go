@@ -53,7 +53,7 @@ func (s *schema) decode(l *layer) map[string]any {
 // decodable reports whether decode knows the type.
 func decodable(t reflect.Type) bool {
 	switch {
-	case reflect.PointerTo(t).Implements(unmarsh):
+	case reflect.PointerTo(t).Implements(unmarshaler):
 		return true
 	case t.Kind() == reflect.Slice:
 		return t.Elem().Kind() == reflect.String
@@ -75,7 +75,7 @@ func decode(target reflect.Value, value any) error {
 	t := target.Type()
 	text, isText := value.(string)
 	switch {
-	case target.CanAddr() && reflect.PointerTo(t).Implements(unmarsh):
+	case target.CanAddr() && reflect.PointerTo(t).Implements(unmarshaler):
 		if !isText {
 			return errors.New("must be a single value")
 		}

@@ -33,10 +33,10 @@ type field struct {
 const prefix = "IDP_"
 
 var (
-	keyPart  = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
-	unmarsh  = reflect.TypeFor[encoding.TextUnmarshaler]()
-	duration = reflect.TypeFor[time.Duration]()
-	secrets  = reflect.TypeFor[secret.String]()
+	keyPart     = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
+	unmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
+	duration    = reflect.TypeFor[time.Duration]()
+	secrets     = reflect.TypeFor[secret.String]()
 )
 
 // schemaOf reads a struct's tags. It panics where two keys share a name in some layer, or a field is of no known type.
@@ -45,7 +45,7 @@ func schemaOf(t reflect.Type) *schema {
 	s.add(t, "", nil)
 	for i := range s.fields {
 		f := &s.fields[i]
-		if s.byEnv[f.env] != nil || f.key == "config" || f.key == "help" {
+		if s.byEnv[f.env] != nil || s.sections[f.key] || f.key == "config" || f.key == "help" {
 			panic(fmt.Sprintf("config: the key %s is taken", f.key))
 		}
 		s.byKey[f.key], s.byEnv[f.env] = f, f
@@ -73,7 +73,7 @@ func (s *schema) add(t reflect.Type, section string, index []int) {
 			s.add(member.Type, section, at)
 			continue
 		case member.Anonymous || !keyPart.MatchString(name):
-			panic(fmt.Sprintf("config: %s.%s needs a mapstructure tag: a name in snake case, or for an embedded struct, whose type is exported, \",squash\"", t, member.Name))
+			panic(fmt.Sprintf("config: %s.%s needs a mapstructure tag: a name in snake case; \",squash\" if embedded, and then of an exported type", t, member.Name))
 		}
 		key := section + name
 		if isSection(member.Type) {
@@ -106,7 +106,7 @@ func tag(member reflect.StructField) (name string, isField bool) {
 }
 
 func isSection(t reflect.Type) bool {
-	return t.Kind() == reflect.Struct && !reflect.PointerTo(t).Implements(unmarsh)
+	return t.Kind() == reflect.Struct && !reflect.PointerTo(t).Implements(unmarshaler)
 }
 
 // value finds the field in a struct of the schema's type.

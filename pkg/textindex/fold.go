@@ -18,8 +18,9 @@ func Key(s string) string {
 	if isPlain(s) {
 		return lowerASCII(s)
 	}
-	fold := cases.Fold()                                              // not to be shared by goroutines
-	s = fold.String(norm.NFD.String(strings.Map(capitalCherokee, s))) // Map also makes valid UTF-8 of it
+	// strings.Map also replaces what is not UTF-8.
+	fold := cases.Fold() // may not be shared by goroutines
+	s = fold.String(norm.NFD.String(strings.Map(capitalCherokee, s)))
 	return norm.NFKC.String(fold.String(norm.NFKD.String(s)))
 }
 

@@ -81,9 +81,10 @@ func TestPlainCharacters(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		if utf8.ValidRune(r) && isPlain(string(r)) {
 			plain++
-			slow := "é" + string(r) + "é"
-			require.Equal(t, "é"+Key(string(r))+"é", Key(slow), "%U", r)
-			require.Equal(t, "e"+Fold(string(r))+"e", Fold(slow), "%U", r)
+			key, fold, slow := Key(string(r)), Fold(string(r)), "é"+string(r)+"é"
+			if Key(slow) != "é"+key+"é" || Fold(slow) != "e"+fold+"e" { // require is slow, for so many
+				require.Fail(t, "differs", "%U", r)
+			}
 		}
 	}
 	require.Greater(t, plain, 30_000)

@@ -54,13 +54,6 @@ type Term struct {
 	Prefix bool // it may be no more than the start of a word
 }
 
-// Matches reports whether one of the words has what the term asks for.
-func (t Term) Matches(words []string) bool {
-	return slices.ContainsFunc(words, func(word string) bool {
-		return word == t.Text || t.Prefix && len(word) > len(t.Text) && word[:len(t.Text)] == t.Text
-	})
-}
-
 // Query is what to ask for when somebody types keyword: every term must match. Words may be left unfinished, each of them. A run of Han,
 // kana or Hangul is found wherever it stands: its pairs of neighbours must be there (not necessarily in one place, which people
 // don't notice). No terms: there is nothing in keyword to look for.
