@@ -102,7 +102,7 @@ func TestServiceFailuresAreUnavailable(t *testing.T) {
 		"away":        away,
 		"resets":      remote(t, hijack("")),
 		"speaks else": remote(t, hijack("SSH-2.0-OpenSSH\r\n\r\n")),
-		"too slow":    remote(t, func(_ http.ResponseWriter, r *http.Request) {
+		"too slow": remote(t, func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body) // net/http notices a lost connection only after that
 			<-r.Context().Done()
 		}),

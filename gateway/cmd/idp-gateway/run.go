@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	"github.com/idplatform/idplatform/gateway"
+	"github.com/idplatform/idplatform/pkg/telemetry"
+)
+
+// flushTimeout bounds how long the last spans may take to leave.
+const flushTimeout = 5 * time.Second
+
+// run serves until ctx ends and the requests have drained.
+func run(ctx context.Context, s settings, logs io.Writer) (err error) {
+	log := telemetry.NewLogger(logs, s.Log.Level, s.Log.Format).With("service", "gateway")
+	registry := telemetry.NewRegistry()
+	tracer, flushTraces, err := telemetry.Tracing(ctx, telemetry.TracingConfig{
+		Endpoint: s.Tracing.Endpoint, SampleRatio: s.Tracing.SampleRatio, Service: "gateway", Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		flushing, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+		defer cancel()
+		err = errors.Join(err, flushTraces(flushing))
+	}()
+	upstreams, err := gateway.Remotes(s.Upstreams)
+	if err != nil {
+		return err
+	}
+	g, err := gateway.New(s.Config, upstreams, gateway.Deps{Log: log, Metrics: registry, Tracer: tracer})
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	// Without ctx's end: metrics are wanted most while draining.
+	admin, err := telemetry.ServeAdmin(context.WithoutCancel(ctx), s.AdminListen, telemetry.AdminHandler(registry, telemetry.ReadBuild()), log)
+	if err != nil {
+		return err
+	}
+	defer admin.Close()
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Listen)
+	if err != nil {
+		return err
+	}
+	log.Info("serving", "listen", listener.Addr().String(), "admin", admin.Addr(), "tls", s.TLS.CertFile != "", "upstreams", s.Upstreams)
+	return g.Serve(ctx, listener)
+}

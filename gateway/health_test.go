@@ -1,0 +1,71 @@
+package gateway
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestReadyAsksEveryService(t *testing.T) {
+	t.Parallel()
+	var status atomic.Int32
+	status.Store(200)
+	g := newGateway(t, map[string]Upstream{
+		Users: local(nil),
+		Events: remote(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/readyz" {
+				w.WriteHeader(int(status.Load()))
+			}
+		}),
+	}, nil)
+	w := get(g, "/readyz")
+	require.Equal(t, 200, w.Code)
+	require.JSONEq(t, `{"status":"ready","services":{"users":"ready","events":"ready"}}`, w.Body.String())
+	require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
+
+	status.Store(503)
+	g.readiness.checked = time.Time{}
+	w = get(g, "/readyz")
+	require.Equal(t, 503, w.Code)
+	require.JSONEq(t, `{"status":"not_ready","services":{"users":"ready","events":"not_ready"}}`, w.Body.String())
+
+	g.draining.Store(true)
+	w = get(g, "/readyz")
+	require.Equal(t, 503, w.Code)
+	require.JSONEq(t, `{"status":"draining"}`, w.Body.String())
+	w = get(g, "/healthz")
+	require.Equal(t, 200, w.Code, "it lives until it ends")
+	require.JSONEq(t, `{"status":"alive"}`, w.Body.String())
+}
+
+func TestReadyAsksAtMostOnceASecond(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		g := newGateway(t, map[string]Upstream{Users: InProcess(nil, func() error { asked++; return errors.New("the store at 10.0.0.7 is away") })}, nil)
+		for range 100 {
+			w := get(g, "/readyz")
+			require.Equal(t, 503, w.Code)
+			require.NotContains(t, w.Body.String(), "10.0.0.7", "for the log alone")
+		}
+		require.Equal(t, 1, asked)
+		time.Sleep(readinessAge)
+		get(g, "/readyz")
+		require.Equal(t, 2, asked)
+		require.Equal(t, 1, strings.Count(g.logs.String(), "10.0.0.7"), "logged once each time it goes")
+	})
+}
+
+func TestReadyDoesNotWaitForAServiceThatHangs(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, map[string]Upstream{Users: remote(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })}, nil)
+	started := time.Now()
+	require.Equal(t, 503, get(g, "/readyz").Code)
+	require.Less(t, time.Since(started), 3*readyTimeout)
+}

@@ -1,0 +1,242 @@
+package gateway
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func serve(t *testing.T, g *Gateway) (url string, stop context.CancelFunc, ended <-chan error) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- g.Serve(ctx, ln) }()
+	return "http://" + ln.Addr().String(), cancel, done
+}
+
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	entered, leave := make(chan struct{}), make(chan struct{})
+	g := newGateway(t, map[string]Upstream{Users: local(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/users/slow" {
+			close(entered)
+			<-leave
+		}
+		_, _ = io.WriteString(w, "whole")
+	})}, func(c *Config) { c.DrainDelay = 300 * time.Millisecond })
+	url, stop, ended := serve(t, g.Gateway)
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	ask := func(path string) (status int, body string, closes bool) {
+		resp, err := client.Get(url + path)
+		if err != nil {
+			return 0, err.Error(), false
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		return resp.StatusCode, string(b), resp.Close
+	}
+	status, _, closes := ask("/readyz")
+	require.Equal(t, 200, status)
+	require.False(t, closes)
+	slow := make(chan string, 1)
+	go func() { _, body, _ := ask("/v1/users/slow"); slow <- body }()
+	<-entered
+
+	stop()
+	require.Eventually(t, g.draining.Load, time.Second, time.Millisecond)
+	status, _, _ = ask("/readyz")
+	require.Equal(t, 503, status, "load balancers are told")
+	status, body, closes := ask("/v1/users")
+	require.Equal(t, 200, status, "and what still comes is served")
+	require.Equal(t, "whole", body)
+	require.True(t, closes, "on a connection that is not used again")
+
+	require.Eventually(t, func() bool { // until the listener is closed
+		conn, err := net.Dial("tcp", url[len("http://"):])
+		if err == nil {
+			conn.Close()
+		}
+		return err != nil
+	}, 5*time.Second, 10*time.Millisecond)
+	close(leave)
+	require.Equal(t, "whole", <-slow, "a running request ends in peace")
+	require.NoError(t, <-ended)
+}
+
+func TestDrainHasADeadline(t *testing.T) {
+	t.Parallel()
+	entered := make(chan struct{})
+	g := newGateway(t, map[string]Upstream{Users: local(func(_ http.ResponseWriter, r *http.Request) { close(entered); <-r.Context().Done() })},
+		func(c *Config) { c.DrainDelay, c.DrainTimeout = 0, 50*time.Millisecond })
+	url, stop, ended := serve(t, g.Gateway)
+	failed := make(chan error, 1)
+	go func() {
+		resp, err := http.Get(url + "/v1/users")
+		if err == nil {
+			resp.Body.Close()
+		}
+		failed <- err
+	}()
+	<-entered
+	stop()
+	require.ErrorIs(t, <-ended, context.DeadlineExceeded)
+	require.Error(t, <-failed)
+	require.Eventually(t, func() bool { return g.inFlight.Load() == 0 }, 5*time.Second, time.Millisecond)
+}
+
+func TestServeSaysWhyItCannot(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, ln.Close())
+	require.ErrorContains(t, newGateway(t, nil, nil).Serve(t.Context(), ln), "serve")
+
+	ln, err = net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	g := newGateway(t, nil, func(c *Config) { c.TLS = TLSConfig{"/nowhere/cert.pem", "/nowhere/key.pem"} })
+	require.ErrorContains(t, g.Serve(t.Context(), ln), "tls certificate")
+	_, err = net.Dial("tcp", ln.Addr().String())
+	require.Error(t, err, "nothing listens")
+}
+
+// pipes is a listener whose connections are within a synctest bubble.
+type pipes struct {
+	connections chan net.Conn
+	closed      chan struct{}
+}
+
+func (p pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.connections:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+func (p pipes) Close() error   { close(p.closed); return nil }
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+// A client that sends half a body and waits holds a service no longer than a request may take.
+func TestASlowClientIsCutOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		read := make(chan error, 1)
+		g := newGateway(t, map[string]Upstream{Users: local(func(_ http.ResponseWriter, r *http.Request) {
+			_, err := io.ReadAll(r.Body)
+			read <- err
+		})}, nil)
+		listener := pipes{make(chan net.Conn), make(chan struct{})}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- g.Serve(ctx, listener) }()
+		client, server := net.Pipe()
+		defer client.Close()
+		listener.connections <- server
+		started := time.Now()
+		_, err := io.WriteString(client, "POST /v1/users HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf")
+		require.NoError(t, err)
+		go func() { _, _ = io.Copy(io.Discard, client) }()
+		require.ErrorIs(t, <-read, os.ErrDeadlineExceeded)
+		require.Equal(t, g.config.RequestTimeout+answerGrace, time.Since(started))
+		stop()
+		require.NoError(t, <-ended)
+	})
+}
+
+// writeCertificate makes a self-signed pair.
+func writeCertificate(t *testing.T, config TLSConfig, serial int64) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial), DNSNames: []string{"localhost"}, NotAfter: time.Now().Add(time.Hour)}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(config.CertFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}), 0o600))
+	require.NoError(t, os.WriteFile(config.KeyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600))
+}
+
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	files := TLSConfig{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem")}
+	writeCertificate(t, files, 1)
+	var proto string
+	g := newGateway(t, map[string]Upstream{Users: local(func(_ http.ResponseWriter, r *http.Request) { proto = r.Header.Get("X-Forwarded-Proto") })},
+		func(c *Config) { c.TLS, c.DrainDelay = files, 0 })
+	url, stop, ended := serve(t, g.Gateway)
+	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // self-signed, of this test
+	resp, err := (&http.Client{Transport: transport}).Get("https" + url[len("http"):] + "/v1/users")
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, 200, resp.StatusCode)
+	require.Equal(t, 2, resp.ProtoMajor)
+	require.Equal(t, "https", proto)
+	require.Equal(t, "max-age=31536000", resp.Header.Get("Strict-Transport-Security"))
+	_, err = tls.Dial("tcp", url[len("http://"):], &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11}) //nolint:gosec // that is the point
+	require.Error(t, err, "TLS 1.1")
+	transport.CloseIdleConnections()
+	stop()
+	require.NoError(t, <-ended)
+}
+
+func TestCertificateIsReadAgainWhenItChanges(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	files := TLSConfig{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem")}
+	writeCertificate(t, files, 1)
+	log := &logs{}
+	c, err := newCertificate(files, slog.New(slog.NewTextHandler(log, nil)))
+	require.NoError(t, err)
+	age := time.Now()
+	serial := func(checkNow bool) int64 {
+		if checkNow {
+			c.checked = time.Time{}
+		}
+		cert, err := c.get(nil)
+		require.NoError(t, err)
+		leaf, err := x509.ParseCertificate(cert.Certificate[0])
+		require.NoError(t, err)
+		return leaf.SerialNumber.Int64()
+	}
+	change := func() { // file times may be coarse
+		age = age.Add(time.Second)
+		for _, f := range []string{files.CertFile, files.KeyFile} {
+			require.NoError(t, os.Chtimes(f, age, age))
+		}
+	}
+	writeCertificate(t, files, 2)
+	change()
+	require.EqualValues(t, 1, serial(false), "not looked at on every handshake")
+	require.EqualValues(t, 2, serial(true))
+	require.NoError(t, os.WriteFile(files.CertFile, []byte("half"), 0o600))
+	change()
+	require.EqualValues(t, 2, serial(true), "a broken one changes nothing")
+	require.Contains(t, log.String(), "old one stays")
+	require.NoError(t, os.Remove(files.KeyFile))
+	require.EqualValues(t, 2, serial(true))
+	writeCertificate(t, files, 3)
+	change()
+	require.EqualValues(t, 3, serial(true))
+}
