@@ -1,0 +1,210 @@
+package bus
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/propagation"
+)
+
+const (
+	connectTimeout = 2 * time.Second
+	requestTimeout = 5 * time.Second // one exchange with JetStream
+
+	// inboxPrefix keeps replies to the platform apart from _INBOX, which other users of the same NATS account may listen to.
+	inboxPrefix = "_IDP"
+)
+
+// Config says where NATS is and how to get in.
+type Config struct {
+	URL       string                     // one or more, joined by commas
+	InProcess nats.InProcessConnProvider // a server in this process, instead of URL
+	Name      string                     // the service, as NATS shows it
+
+	CredentialsFile string // user JWT and key of an operator-run NATS
+	User, Password  string
+	Token           string
+	TLSCA           string // PEM files; TLSCert and TLSKey for a client certificate
+	TLSCert, TLSKey string
+
+	Replicas int           // of the streams; 0 means 1
+	MaxAge   time.Duration // of events; 0 means 7 days
+
+	Log     *slog.Logger
+	Metrics prometheus.Registerer // may be nil
+}
+
+// Bus is a connection to NATS. Its methods are safe for concurrent use.
+type Bus struct {
+	config  Config
+	log     *slog.Logger
+	nats    *nats.Conn
+	js      jetstream.JetStream
+	metrics *metrics
+	trace   propagation.TraceContext
+
+	background context.Context // ends with Close
+	cancel     context.CancelFunc
+	running    sync.WaitGroup
+
+	link   *link
+	closed chan struct{}
+
+	mu        sync.Mutex
+	streams   error // why the streams are not known to be there; nil if they are, or nobody asked for them
+	consumers []*Consumer
+	answers   []*nats.Subscription
+	answering sync.WaitGroup
+}
+
+// Connect makes a Bus. It waits for NATS for at most 2 s and goes on trying in the background; an error is one of the configuration.
+func Connect(ctx context.Context, c Config) (*Bus, error) {
+	b := &Bus{config: c, log: c.Log, link: newLink(), closed: make(chan struct{})}
+	options, err := b.options()
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if b.metrics, err = newMetrics(c.Metrics); err != nil {
+		return nil, err
+	}
+	if b.nats, err = nats.Connect(c.URL, options...); err != nil {
+		return nil, fmt.Errorf("connect to NATS: %w", err)
+	}
+	b.js, err = jetstream.New(b.nats, jetstream.WithDefaultTimeout(requestTimeout), jetstream.WithPublishAsyncTimeout(requestTimeout))
+	if err != nil {
+		b.nats.Close()
+		return nil, fmt.Errorf("connect to JetStream: %w", err)
+	}
+	b.background, b.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	return b, nil
+}
+
+func (b *Bus) options() ([]nats.Option, error) {
+	c := b.config
+	options := []nats.Option{
+		nats.Name(c.Name),
+		nats.CustomInboxPrefix(inboxPrefix),
+		nats.Timeout(connectTimeout),
+		nats.RetryOnFailedConnect(true),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(250 * time.Millisecond),
+		nats.ReconnectJitter(250*time.Millisecond, 500*time.Millisecond),
+		nats.PingInterval(10 * time.Second),
+		// Nothing is kept for a NATS that is away: a publish that fails at once is tried again by who knows whether it still makes sense.
+		nats.ReconnectBufSize(-1),
+		nats.ConnectHandler(b.connected),
+		nats.ReconnectHandler(b.connected),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			b.link.set(false)
+			if err != nil {
+				b.log.Warn("NATS is away", "error", err)
+			}
+		}),
+		nats.ErrorHandler(func(_ *nats.Conn, s *nats.Subscription, err error) {
+			subject := ""
+			if s != nil {
+				subject = s.Subject
+			}
+			b.log.Warn("NATS reports an error", "error", err, "subject", subject)
+		}),
+		nats.ClosedHandler(func(*nats.Conn) { b.link.set(false); close(b.closed) }),
+	}
+	if c.InProcess != nil {
+		options = append(options, nats.InProcessServer(c.InProcess))
+	} else if c.URL == "" {
+		return nil, errors.New("no NATS server is configured")
+	}
+	if c.CredentialsFile != "" {
+		options = append(options, nats.UserCredentials(c.CredentialsFile))
+	}
+	if c.User != "" {
+		options = append(options, nats.UserInfo(c.User, c.Password))
+	}
+	if c.Token != "" {
+		options = append(options, nats.Token(c.Token))
+	}
+	if c.TLSCA != "" {
+		options = append(options, nats.RootCAs(c.TLSCA))
+	}
+	if c.TLSCert != "" || c.TLSKey != "" {
+		if _, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey); err != nil {
+			return nil, fmt.Errorf("the client certificate for NATS: %w", err)
+		}
+		options = append(options, nats.ClientCert(c.TLSCert, c.TLSKey))
+	}
+	return options, nil
+}
+
+// connected may be called before Connect has returned.
+func (b *Bus) connected(nc *nats.Conn) {
+	b.log.Info("NATS is here", "server", nc.ConnectedServerName())
+	b.link.set(true)
+}
+
+// Ready tells why the Bus cannot work now; nil if it can.
+func (b *Bus) Ready() error {
+	if !b.nats.IsConnected() {
+		if err := b.nats.LastError(); err != nil {
+			return fmt.Errorf("NATS is away: %w", err)
+		}
+		return errors.New("NATS is away")
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.streams
+}
+
+// JetStream is for streams of a service's own.
+func (b *Bus) JetStream() jetstream.JetStream { return b.js }
+
+// Close stops the consumers, answers what has been asked, and disconnects. Handlers that still run when ctx ends are cancelled.
+func (b *Bus) Close(ctx context.Context) error {
+	b.mu.Lock()
+	consumers, answers := b.consumers, b.answers
+	b.consumers, b.answers = nil, nil
+	b.mu.Unlock()
+
+	var errs []error
+	for _, c := range consumers {
+		errs = append(errs, c.Stop(ctx))
+	}
+	errs = append(errs, b.drain(ctx, answers))
+	b.cancel()
+	b.running.Wait()
+	b.nats.Close()
+	<-b.closed
+	return errors.Join(errs...)
+}
+
+// word is a service, a consumer, a question: one token of a subject.
+var word = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
+
+// patience is the wait between tries of what goes on until it works.
+func patience() backoff.BackOff {
+	wait := backoff.NewExponentialBackOff()
+	wait.InitialInterval, wait.Multiplier, wait.MaxInterval = 50*time.Millisecond, 2, 5*time.Second
+	return wait
+}
+
+// pause waits, or less if ctx ends before.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

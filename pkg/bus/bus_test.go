@@ -1,0 +1,239 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/idplatform/idplatform/pkg/bus/embedded"
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const patient = 20 * time.Second // how long a test waits for what must happen
+
+// box is a NATS server that can be stopped and started again under its clients.
+type box struct {
+	t      *testing.T
+	dir    string
+	mu     sync.Mutex
+	server *embedded.Server
+}
+
+func newBox(t *testing.T) *box {
+	t.Helper()
+	x := &box{t: t, dir: t.TempDir()}
+	x.start()
+	t.Cleanup(x.stop)
+	return x
+}
+
+func (x *box) start() {
+	s, err := embedded.Start(embedded.Config{StoreDir: x.dir, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(x.t, err)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.server = s
+}
+
+func (x *box) stop() {
+	x.mu.Lock()
+	s := x.server
+	x.server = nil
+	x.mu.Unlock()
+	if s != nil {
+		s.Stop()
+	}
+}
+
+func (x *box) InProcessConn() (net.Conn, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.server == nil {
+		return nil, errors.New("stopped")
+	}
+	return x.server.Conn().InProcessConn()
+}
+
+// connect makes a Bus without streams.
+func (x *box) connect(t *testing.T, c Config) *Bus {
+	t.Helper()
+	c.Name, c.InProcess, c.Log = t.Name(), x, slog.New(slog.NewTextHandler(t.Output(), nil))
+	b, err := Connect(t.Context(), c)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patient)
+		defer cancel()
+		require.NoError(t, b.Close(ctx))
+	})
+	return b
+}
+
+// open makes a Bus with streams on a server of its own.
+func open(t *testing.T) (*Bus, *box) {
+	t.Helper()
+	x := newBox(t)
+	b := x.connect(t, Config{})
+	b.EnsureStreams(t.Context())
+	require.NoError(t, b.Ready())
+	return b, x
+}
+
+// message makes an event of a record's version.
+func message(record string, version int) docstore.Message {
+	id := record + "-" + strconv.Itoa(version)
+	return docstore.Message{
+		ID: id, Subject: "idp.events.acme.user.updated", Record: record,
+		Payload: fmt.Appendf(nil, `{"specversion":"1.0","id":%q,"source":"/users","type":"idp.user.updated","subject":%q,"tenantid":"acme",`+
+			`"requestid":"req-1","payloadorigin":"hr","sequence":"%d","data":{"record":{}}}`, id, record, version),
+	}
+}
+
+func publish(t *testing.T, b *Bus, messages ...docstore.Message) {
+	t.Helper()
+	for _, err := range b.Publish(t.Context(), messages) {
+		require.NoError(t, err)
+	}
+}
+
+// receive takes a value that must come.
+func receive[T any](t *testing.T, ch <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-ch:
+		return v
+	case <-time.After(patient):
+		require.FailNow(t, "nothing came")
+		panic("unreachable")
+	}
+}
+
+func TestWorksAlthoughNATSIsAwayAtTheStart(t *testing.T) {
+	t.Parallel()
+	x := newBox(t)
+	x.stop()
+	b := x.connect(t, Config{})
+	b.EnsureStreams(t.Context())
+	require.ErrorContains(t, b.Ready(), "NATS is away")
+	handled := make(chan Event, 1)
+	_, err := b.Consume(t.Context(), ConsumerConfig{Name: "early", Subjects: []string{"idp.events.>"},
+		Handle: func(_ context.Context, e Event) error { handled <- e; return nil }})
+	require.NoError(t, err)
+	require.NoError(t, Answer(b, "users", "exists", func(context.Context, string) (bool, error) { return true, nil }))
+	began := time.Now()
+	for _, err := range b.Publish(t.Context(), []docstore.Message{message("1", 1)}) {
+		require.Error(t, err)
+	}
+	require.Less(t, time.Since(began), time.Second, "a publish without NATS fails at once")
+
+	x.start()
+	require.Eventually(t, func() bool { return b.Ready() == nil }, patient, 10*time.Millisecond)
+	publish(t, b, message("1", 1))
+	require.Equal(t, "1-1", receive(t, handled).ID)
+	there, err := Ask[bool](acme(t.Context()), b, "users", "exists", "1")
+	require.NoError(t, err)
+	require.True(t, there)
+}
+
+func TestCloseWithoutNATS(t *testing.T) {
+	t.Parallel()
+	x := newBox(t)
+	x.stop()
+	b := x.connect(t, Config{}) // closed by the clean-up
+	b.EnsureStreams(t.Context())
+	_, err := b.Consume(t.Context(), ConsumerConfig{Name: "early", Subjects: []string{"idp.events.>"},
+		Handle: func(context.Context, Event) error { return nil }})
+	require.NoError(t, err)
+	require.NoError(t, Answer(b, "users", "exists", func(context.Context, string) (bool, error) { return true, nil }))
+}
+
+func TestStreamsAreMadeOnceAndBroughtUpToDate(t *testing.T) {
+	t.Parallel()
+	x := newBox(t)
+	var together sync.WaitGroup
+	for range 4 {
+		b := x.connect(t, Config{})
+		together.Go(func() { b.EnsureStreams(t.Context()) })
+		t.Cleanup(func() { require.NoError(t, b.Ready()) })
+	}
+	together.Wait()
+
+	b := x.connect(t, Config{MaxAge: time.Hour})
+	stream, err := b.js.Stream(t.Context(), EventStream)
+	require.NoError(t, err)
+	config := stream.CachedInfo().Config
+	require.Equal(t, jetstream.FileStorage, config.Storage)
+	require.Equal(t, 7*24*time.Hour, config.MaxAge)
+	require.Equal(t, 2*time.Minute, config.Duplicates)
+	require.Equal(t, []string{"idp.events.>"}, config.Subjects)
+
+	config.MaxBytes = 1 << 30 // an operator's choice
+	_, err = b.js.UpdateStream(t.Context(), config)
+	require.NoError(t, err)
+	b.EnsureStreams(t.Context())
+	require.NoError(t, b.Ready())
+	info, err := stream.Info(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, time.Hour, info.Config.MaxAge)
+	require.EqualValues(t, 1<<30, info.Config.MaxBytes)
+}
+
+func TestStreamsComeBackWhenNATSLostItsDisk(t *testing.T) {
+	t.Parallel()
+	b, x := open(t)
+	x.stop()
+	x.dir = t.TempDir()
+	x.start()
+	require.Eventually(t, func() bool {
+		return b.Ready() == nil && b.Publish(t.Context(), []docstore.Message{message("1", 1)})[0] == nil
+	}, patient, 10*time.Millisecond)
+}
+
+func TestPublishDropsWhatComesTwice(t *testing.T) {
+	t.Parallel()
+	b, _ := open(t)
+	publish(t, b, message("1", 1), message("2", 1))
+	publish(t, b, message("1", 1), message("1", 2))
+	stream, err := b.js.Stream(t.Context(), EventStream)
+	require.NoError(t, err)
+	require.EqualValues(t, 3, stream.CachedInfo().State.Msgs)
+}
+
+func TestPublishEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	b, _ := open(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	many := make([]docstore.Message, 200)
+	for i := range many {
+		many[i] = message(strconv.Itoa(i), 1)
+	}
+	began := time.Now()
+	require.Len(t, b.Publish(ctx, many), len(many))
+	require.Less(t, time.Since(began), time.Second)
+}
+
+func TestConnectRefusesABadConfig(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]Config{
+		"nowhere":        {},
+		"bad URL":        {URL: "nats://\x00"},
+		"no certificate": {URL: "nats://127.0.0.1:1", TLSCert: "/missing.pem", TLSKey: "/missing.key"},
+		"no CA":          {URL: "nats://127.0.0.1:1", TLSCA: "/missing.pem"},
+	} {
+		c.Log = slog.New(slog.DiscardHandler)
+		_, err := Connect(t.Context(), c)
+		require.Error(t, err, name)
+	}
+}

@@ -1,0 +1,231 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/problem"
+	"github.com/idplatform/idplatform/pkg/request"
+)
+
+const (
+	checkTimeout = 2 * time.Second
+	maxAnswers   = 32 // of one question, worked out at the same time
+	maxQuestions = 1024
+
+	headerTenant    = "Idp-Tenant"
+	headerActor     = "Idp-Actor"
+	headerOrigin    = "Idp-Payload-Origin"
+	headerRequestID = "X-Request-Id"
+)
+
+func checkSubject(service, question string) (string, error) {
+	if !word.MatchString(service) || !word.MatchString(question) {
+		return "", fmt.Errorf("%q cannot be asked %q", service, question)
+	}
+	return "idp.check." + service + "." + question, nil
+}
+
+// Ask asks a service a question and waits for its answer, at most 2 s. The context's tenant, actor, request id, payload origin and
+// trace go with it. A refusal comes back as the *apperr.Error that the service made, without its cause; if none answers, it is
+// apperr.Unavailable; if ctx ends first, ctx's error.
+func Ask[Resp any](ctx context.Context, b *Bus, service, question string, req any) (Resp, error) {
+	var resp Resp
+	subject, err := checkSubject(service, question)
+	if err != nil {
+		return resp, err
+	}
+	body, err := json.Marshal(req)
+	if err != nil {
+		return resp, fmt.Errorf("ask %s: %w", subject, err)
+	}
+	asking, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	asking, span := tracer.Start(asking, "ask "+subject, trace.WithSpanKind(trace.SpanKindClient))
+	defer span.End()
+	answer, err := b.nats.RequestMsgWithContext(asking, &nats.Msg{Subject: subject, Data: body, Header: b.headers(asking)})
+	if err != nil {
+		if ctx.Err() != nil {
+			return resp, fmt.Errorf("ask %s: %w", subject, ctx.Err())
+		}
+		return resp, apperr.Away("the "+service+" service", fmt.Errorf("ask %s: %w", subject, err))
+	}
+	if answer.Header.Get("Content-Type") == problem.ContentType {
+		return resp, refusal(answer)
+	}
+	if err := json.Unmarshal(answer.Data, &resp); err != nil {
+		return resp, fmt.Errorf("ask %s: the answer: %w", subject, err)
+	}
+	return resp, nil
+}
+
+// headers is the opposite of asked.
+func (b *Bus) headers(ctx context.Context) nats.Header {
+	info := request.From(ctx)
+	h := nats.Header{}
+	for name, value := range map[string]string{
+		headerTenant: info.Tenant, headerActor: info.Actor, headerOrigin: info.PayloadOrigin, headerRequestID: info.ID,
+	} {
+		if value != "" {
+			h.Set(name, value)
+		}
+	}
+	b.trace.Inject(ctx, propagation.HeaderCarrier(h))
+	return h
+}
+
+// asked is the context that a question came with.
+func (b *Bus) asked(ctx context.Context, h nats.Header) context.Context {
+	ctx = request.With(ctx, request.Info{
+		ID: h.Get(headerRequestID), Tenant: h.Get(headerTenant), Actor: h.Get(headerActor), PayloadOrigin: h.Get(headerOrigin),
+	})
+	return b.trace.Extract(ctx, propagation.HeaderCarrier(h))
+}
+
+// refusal makes the error again of which complain made an answer.
+func refusal(answer *nats.Msg) error {
+	var doc problem.Document
+	kind := apperr.Internal
+	if err := json.Unmarshal(answer.Data, &doc); err != nil {
+		return fmt.Errorf("the problem that was answered: %w", err)
+	}
+	if problem.Status(apperr.Kind(doc.Code)) != 0 {
+		kind = apperr.Kind(doc.Code)
+	}
+	e := &apperr.Error{Kind: kind, Detail: doc.Detail, Faults: doc.Errors}
+	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil {
+		e.RetryAfter = time.Duration(seconds) * time.Second
+	}
+	return e
+}
+
+// Answer lets fn answer a question to a service, for the tenant and caller in its context, within 2 s. One of the service's replicas
+// gets each question; at most 32 are worked out at a time. Close waits for them.
+func Answer[Req, Resp any](b *Bus, service, question string, fn func(ctx context.Context, req Req) (Resp, error)) error {
+	subject, err := checkSubject(service, question)
+	if err != nil {
+		return err
+	}
+	free := make(chan struct{}, maxAnswers)
+	sub, err := b.nats.QueueSubscribe(subject, service, func(m *nats.Msg) {
+		free <- struct{}{} // holds up this subscription alone; the askers' time runs
+		b.answering.Add(1)
+		go func() {
+			defer func() { <-free; b.answering.Done() }()
+			b.respond(m, func(ctx context.Context) (any, error) {
+				var req Req
+				if err := json.Unmarshal(m.Data, &req); err != nil {
+					return nil, apperr.New(apperr.InvalidParameters, "the question is not in the form that the %s service understands", service)
+				}
+				return fn(ctx, req)
+			})
+		}()
+	})
+	if err != nil {
+		return fmt.Errorf("answer %s: %w", subject, err)
+	}
+	if err := sub.SetPendingLimits(maxQuestions, maxQuestions*64<<10); err != nil {
+		return fmt.Errorf("answer %s: %w", subject, err)
+	}
+	b.mu.Lock()
+	b.answers = append(b.answers, sub)
+	b.mu.Unlock()
+	return b.flush(b.background) // so that a question asked from now on finds us
+}
+
+// respond works an answer out and sends it.
+func (b *Bus) respond(m *nats.Msg, answer func(context.Context) (any, error)) {
+	ctx, cancel := context.WithTimeout(b.background, checkTimeout)
+	defer cancel()
+	ctx = b.asked(ctx, m.Header)
+	ctx, span := tracer.Start(ctx, "answer "+m.Subject, trace.WithSpanKind(trace.SpanKindServer))
+	defer span.End()
+
+	resp, err := b.contained(ctx, answer)
+	var body []byte
+	if err == nil {
+		body, err = json.Marshal(resp)
+	}
+	reply := &nats.Msg{Header: nats.Header{}, Data: body}
+	if err != nil {
+		if apperr.KindOf(err) == apperr.Internal {
+			b.log.Error("a check failed", "subject", m.Subject, "request_id", request.From(ctx).ID, "error", err)
+		}
+		complain(reply, err, request.From(ctx).ID)
+	}
+	if err := m.RespondMsg(reply); err != nil {
+		b.log.Warn("a check's answer was not sent", "subject", m.Subject, "error", err)
+	}
+}
+
+// contained makes a panic an error, and refuses what nobody of the platform would ask.
+func (b *Bus) contained(ctx context.Context, answer func(context.Context) (any, error)) (resp any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			b.log.Error("an answer panicked", "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	if request.Tenant(ctx) == "" {
+		return nil, apperr.New(apperr.InvalidParameters, "the question names no tenant")
+	}
+	return answer(ctx)
+}
+
+// complain makes an error an answer, as HTTP does: a problem document. Causes and internal errors stay here.
+func complain(reply *nats.Msg, err error, requestID string) {
+	problem.Headers(http.Header(reply.Header), err)
+	reply.Data, _ = json.Marshal(problem.Of(err, requestID)) // texts and numbers always marshal
+}
+
+// drain takes no more questions and waits for the answers to those that have come.
+func (b *Bus) drain(ctx context.Context, answers []*nats.Subscription) error {
+	drained := make(chan struct{})
+	for _, sub := range answers {
+		closed := make(chan struct{})
+		sub.SetClosedHandler(func(string) { close(closed) })
+		if !b.nats.IsConnected() || sub.Drain() != nil {
+			continue // there is nothing to come
+		}
+		select {
+		case <-closed:
+		case <-ctx.Done():
+		}
+	}
+	go func() {
+		b.answering.Wait()
+		close(drained)
+	}()
+	select {
+	case <-drained:
+		return b.flush(ctx)
+	case <-ctx.Done():
+		b.cancel() // they see it in their context
+		<-drained
+		return fmt.Errorf("answers were cancelled: %w", ctx.Err())
+	}
+}
+
+// flush brings to NATS what is written; without NATS there is nobody to wait for it.
+func (b *Bus) flush(ctx context.Context) error {
+	if !b.nats.IsConnected() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	if err := b.nats.FlushWithContext(ctx); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+		return fmt.Errorf("flush: %w", err)
+	}
+	return nil
+}

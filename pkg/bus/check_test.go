@@ -1,0 +1,236 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/request"
+)
+
+func acme(ctx context.Context) context.Context {
+	return request.With(ctx, request.Info{ID: "req-7", Tenant: "acme", Actor: "admin-1", PayloadOrigin: "山田 <hr>"})
+}
+
+type question struct {
+	IDs []string `json:"ids"`
+}
+
+type reply struct {
+	Missing []string `json:"missing"`
+}
+
+func TestAnswersTravel(t *testing.T) {
+	t.Parallel()
+	b, _ := open(t)
+	require.NoError(t, Answer(b, "users", "missing", func(ctx context.Context, q question) (reply, error) {
+		if info := request.From(ctx); info != request.From(acme(ctx)) {
+			return reply{}, errors.New("the caller was lost")
+		}
+		if trace.SpanContextFromContext(ctx).TraceID().String() != "0af7651916cd43dd8448eb211c80319c" {
+			return reply{}, errors.New("the trace was lost")
+		}
+		return reply{Missing: q.IDs[1:]}, nil
+	}))
+	id, err := trace.TraceIDFromHex("0af7651916cd43dd8448eb211c80319c")
+	require.NoError(t, err)
+	span, err := trace.SpanIDFromHex("b7ad6b7169203331")
+	require.NoError(t, err)
+	ctx := trace.ContextWithSpanContext(acme(t.Context()), trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: span, TraceFlags: trace.FlagsSampled}))
+	got, err := Ask[reply](ctx, b, "users", "missing", question{IDs: []string{"1", "二", "3"}})
+	require.NoError(t, err)
+	require.Equal(t, reply{Missing: []string{"二", "3"}}, got)
+}
+
+func TestRefusalsTravel(t *testing.T) {
+	t.Parallel()
+	b, _ := open(t)
+	var refuse atomic.Pointer[error]
+	require.NoError(t, Answer(b, "users", "missing", func(context.Context, question) (reply, error) { return reply{}, *refuse.Load() }))
+	secret := errors.New("password=hunter2")
+	for name, c := range map[string]struct {
+		made error
+		want apperr.Error
+	}{
+		"a kind and a sentence": {apperr.Missing("使用者"), apperr.Error{Kind: apperr.NotFound, Detail: "no such 使用者"}},
+		"faults": {apperr.Taken("body.name", "body.email"), apperr.Error{Kind: apperr.AlreadyExists, Detail: "a unique value is taken",
+			Faults: []apperr.Fault{{Location: "body.name", Message: "is taken"}, {Location: "body.email", Message: "is taken"}}}},
+		"when to try again": {apperr.Away("the store", secret), apperr.Error{Kind: apperr.Unavailable, Detail: "the store does not answer", RetryAfter: 2 * time.Second}},
+		"nothing internal":  {secret, apperr.Error{Kind: apperr.Internal, Detail: "something went wrong on our side; the request id finds it in the logs"}},
+	} {
+		refuse.Store(&c.made)
+		_, err := Ask[reply](acme(t.Context()), b, "users", "missing", question{})
+		got, ok := errors.AsType[*apperr.Error](err)
+		require.True(t, ok, name)
+		require.Equal(t, c.want, *got, name)
+		require.NotContains(t, err.Error(), "hunter2")
+	}
+}
+
+func TestAPanicIsAnInternalError(t *testing.T) {
+	t.Parallel()
+	b, _ := open(t)
+	require.NoError(t, Answer(b, "users", "missing", func(_ context.Context, q question) (reply, error) {
+		return reply{Missing: []string{q.IDs[5]}}, nil
+	}))
+	for range 2 {
+		_, err := Ask[reply](acme(t.Context()), b, "users", "missing", question{})
+		require.Equal(t, apperr.Internal, apperr.KindOf(err))
+	}
+}
+
+func TestSilenceIsUnavailable(t *testing.T) {
+	t.Parallel()
+	t.Run("nobody answers", func(t *testing.T) {
+		t.Parallel()
+		b, _ := open(t)
+		began := time.Now()
+		_, err := Ask[reply](acme(t.Context()), b, "users", "missing", question{})
+		require.ErrorContains(t, err, "the users service does not answer")
+		require.Equal(t, apperr.Unavailable, apperr.KindOf(err))
+		require.ErrorIs(t, err, nats.ErrNoResponders)
+		require.Less(t, time.Since(began), time.Second, "it is known at once")
+	})
+	t.Run("too late", func(t *testing.T) {
+		t.Parallel()
+		b, _ := open(t)
+		require.NoError(t, Answer(b, "users", "missing", func(ctx context.Context, _ question) (reply, error) {
+			<-ctx.Done() // an answer has no longer than the asker waits
+			return reply{}, ctx.Err()
+		}))
+		began := time.Now()
+		_, err := Ask[reply](acme(t.Context()), b, "users", "missing", question{})
+		require.Error(t, err)
+		require.InDelta(t, 2, time.Since(began).Seconds(), 1)
+	})
+	t.Run("NATS is away", func(t *testing.T) {
+		t.Parallel()
+		b, x := open(t)
+		x.stop()
+		require.Eventually(t, func() bool { return b.Ready() != nil }, patient, time.Millisecond)
+		_, err := Ask[reply](acme(t.Context()), b, "users", "missing", question{})
+		require.Equal(t, apperr.Unavailable, apperr.KindOf(err))
+	})
+	t.Run("the caller left", func(t *testing.T) {
+		t.Parallel()
+		b, _ := open(t)
+		ctx, cancel := context.WithCancel(acme(t.Context()))
+		require.NoError(t, Answer(b, "users", "missing", func(ctx context.Context, _ question) (reply, error) {
+			cancel()
+			return reply{}, nil
+		}))
+		if _, err := Ask[reply](ctx, b, "users", "missing", question{}); err != nil { // the answer may be faster
+			require.ErrorIs(t, err, context.Canceled)
+		}
+		_, err := Ask[reply](ctx, b, "users", "missing", question{})
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, apperr.Internal, apperr.KindOf(err), "not the service's fault")
+	})
+}
+
+func TestQuestionsOfStrangersAreRefused(t *testing.T) {
+	t.Parallel()
+	b, _ := open(t)
+	called := make(chan struct{}, 8)
+	require.NoError(t, Answer(b, "users", "missing", func(context.Context, question) (reply, error) {
+		called <- struct{}{}
+		return reply{}, nil
+	}))
+	_, err := Ask[reply](t.Context(), b, "users", "missing", question{})
+	require.ErrorContains(t, err, "names no tenant")
+	_, err = Ask[reply](acme(t.Context()), b, "users", "missing", 42)
+	require.ErrorContains(t, err, "not in the form")
+	require.Empty(t, called)
+
+	for _, name := range []string{"", "*", "a.b", "a b", ">", "Users", strings.Repeat("x", 64)} {
+		_, err := Ask[reply](acme(t.Context()), b, name, "missing", question{})
+		require.ErrorContains(t, err, "cannot be asked")
+		require.Error(t, Answer(b, "users", name, func(context.Context, question) (reply, error) { return reply{}, nil }))
+	}
+}
+
+func TestAnswersAreBoundedAndShared(t *testing.T) {
+	t.Parallel()
+	b, x := open(t)
+	const asked = 100
+	var running, most, first, second atomic.Int64
+	answer := func(count *atomic.Int64, gate chan struct{}) func(context.Context, question) (reply, error) {
+		return func(context.Context, question) (reply, error) {
+			n := running.Add(1)
+			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			}
+			gate <- struct{}{}
+			<-gate
+			running.Add(-1)
+			count.Add(1)
+			return reply{}, nil
+		}
+	}
+	gate := make(chan struct{}, 1)
+	require.NoError(t, Answer(b, "users", "missing", answer(&first, gate)))
+	require.NoError(t, Answer(x.connect(t, Config{}), "users", "missing", answer(&second, gate)))
+	errs := make(chan error, asked)
+	for range asked {
+		go func() {
+			_, err := Ask[reply](acme(t.Context()), b, "users", "missing", question{})
+			errs <- err
+		}()
+	}
+	for range asked {
+		require.NoError(t, receive(t, errs))
+	}
+	require.EqualValues(t, asked, first.Load()+second.Load(), "one replica answers each")
+	require.Positive(t, first.Load())
+	require.Positive(t, second.Load())
+	require.LessOrEqual(t, most.Load(), int64(2*maxAnswers))
+}
+
+func TestCloseWaitsForAnswers(t *testing.T) {
+	t.Parallel()
+	b, x := open(t)
+	server := x.connect(t, Config{})
+	started, finish := make(chan struct{}), make(chan struct{})
+	require.NoError(t, Answer(server, "users", "missing", func(context.Context, question) (reply, error) {
+		close(started)
+		<-finish
+		return reply{Missing: []string{"1"}}, nil
+	}))
+	answered := make(chan error, 1)
+	go func() {
+		got, err := Ask[reply](acme(t.Context()), b, "users", "missing", question{})
+		if err == nil && len(got.Missing) != 1 {
+			err = errors.New("a wrong answer")
+		}
+		answered <- err
+	}()
+	receive(t, started)
+	closed := make(chan error, 1)
+	go func() { closed <- server.Close(t.Context()) }()
+	require.Eventually(t, func() bool { // it takes no more questions
+		_, err := Ask[reply](acme(t.Context()), b, "users", "missing", question{})
+		return errors.Is(err, nats.ErrNoResponders)
+	}, patient, time.Millisecond)
+	close(finish)
+	require.NoError(t, receive(t, answered))
+	require.NoError(t, receive(t, closed))
+}
+
+func FuzzRefusal(f *testing.F) {
+	f.Add([]byte(`{"code":"not_found","detail":"no such user","errors":[{"location":"a","message":"b"}]}`), "2")
+	f.Add([]byte(`{"code":"brand_new"}`), "-1")
+	f.Add([]byte(`[`), "x")
+	f.Fuzz(func(t *testing.T, body []byte, after string) {
+		m := &nats.Msg{Data: body, Header: nats.Header{"Retry-After": {after}}}
+		err := refusal(m)
+		require.Error(t, err)
+		require.NotEqual(t, "", string(apperr.KindOf(err)))
+	})
+}

@@ -1,0 +1,284 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	ackWait            = 30 * time.Second
+	maxTries           = 10
+	defaultMaxInFlight = 128
+
+	// At one time one replica of a service gets a consumer's messages (JetStream's pinned client): two of them could not keep the order of a
+	// record's events. It is replaced when it has not pulled for pinnedFor.
+	pinGroup   = "active"
+	headerPin  = "Nats-Pin-Id"
+	pinnedFor  = 15 * time.Second
+	pullFor    = 5 * time.Second
+	standbyFor = 10 * time.Second
+	heartbeat  = 2 * time.Second
+)
+
+// ConsumerConfig says what to consume and how.
+type ConsumerConfig struct {
+	Name     string   // durable, unique in the platform: "permissions-users"
+	Subjects []string // which events: "idp.events.*.user.*"
+
+	// Handle is called for each event at least once, for the events of a record in their order, for those of different records at
+	// the same time. After an error or a panic it is called again, 10 times within about 7 minutes, then the event is parked and the
+	// record's next one comes. So it must be idempotent, by Event.ID or by Event.Sequence, and expect gaps. The context is
+	// request.System of the event's tenant with its request id, payload origin and trace.
+	Handle func(ctx context.Context, e Event) error
+
+	MaxInFlight int // events handled or waiting for their turn; 0 means 128
+
+	retry func() backoff.BackOff // for tests
+}
+
+// Consumer is a running consumer.
+type Consumer struct {
+	bus    *Bus
+	config ConsumerConfig
+
+	stop    context.CancelFunc // no more events
+	abort   context.CancelFunc // and no more handling
+	stopped chan struct{}
+}
+
+// Consume starts a durable consumer and returns; a NATS that is away is waited for. A new consumer starts with the oldest event
+// that is kept. Replicas share a consumer: one of them gets the events, another goes on when it stops, or half a minute after it died.
+func (b *Bus) Consume(ctx context.Context, c ConsumerConfig) (*Consumer, error) {
+	if !word.MatchString(c.Name) {
+		return nil, fmt.Errorf("a consumer cannot be called %q", c.Name)
+	}
+	for _, s := range c.Subjects {
+		if !strings.HasPrefix(s, eventsPrefix) {
+			return nil, fmt.Errorf("consumer %s: %s is not a subject of events", c.Name, s)
+		}
+	}
+	if len(c.Subjects) == 0 || c.Handle == nil {
+		return nil, fmt.Errorf("consumer %s: no subject or no handler", c.Name)
+	}
+	if c.MaxInFlight == 0 {
+		c.MaxInFlight = defaultMaxInFlight
+	}
+	if c.retry == nil {
+		c.retry = retryDelays
+	}
+	handling, abort := context.WithCancel(context.WithoutCancel(ctx))
+	taking, stop := context.WithCancel(handling)
+	consumer := &Consumer{bus: b, config: c, stop: stop, abort: abort, stopped: make(chan struct{})}
+
+	var running sync.WaitGroup
+	for _, f := range []*follower{
+		{Consumer: consumer, stream: EventStream, subjects: c.Subjects},
+		{Consumer: consumer, stream: DeadLetterStream, subjects: []string{replaySubject(c.Name)}},
+	} {
+		running.Go(func() { f.run(taking, handling) })
+	}
+	go func() {
+		running.Wait()
+		abort()
+		close(consumer.stopped)
+	}()
+	b.mu.Lock()
+	b.consumers = append(b.consumers, consumer)
+	b.mu.Unlock()
+	return consumer, nil
+}
+
+// Stop takes no more events and waits for the handlers that run. When ctx ends it cancels their contexts, and still waits. What was
+// not handled comes again to the next consumer of the name.
+func (c *Consumer) Stop(ctx context.Context) error {
+	c.bus.mu.Lock()
+	c.bus.consumers = slices.DeleteFunc(c.bus.consumers, func(other *Consumer) bool { return other == c })
+	c.bus.mu.Unlock()
+	c.stop()
+	select {
+	case <-c.stopped:
+		return nil
+	case <-ctx.Done():
+		c.abort()
+		<-c.stopped
+		return fmt.Errorf("consumer %s: handlers were cancelled: %w", c.config.Name, ctx.Err())
+	}
+}
+
+// follower gets the messages of one stream to the handler, session after session.
+type follower struct {
+	*Consumer
+	stream   string
+	subjects []string
+
+	durable  jetstream.Consumer // kept over sessions, since it sends the pin; nil if it is to be declared
+	pin      string             // by which JetStream knows us; "" if it never did
+	wait     backoff.BackOff
+	troubled bool
+}
+
+func (f *follower) run(taking, handling context.Context) {
+	f.wait = patience()
+	for taking.Err() == nil {
+		connected, cancel, err := f.bus.link.wait(taking)
+		if err != nil {
+			return
+		}
+		err = f.session(connected, handling)
+		if taking.Err() == nil && connected.Err() == nil {
+			f.trouble(err)
+			pause(connected, f.wait.NextBackOff())
+		}
+		cancel()
+	}
+	if f.pin != "" {
+		f.release()
+	}
+}
+
+// trouble notes why a session could not begin or go on.
+func (f *follower) trouble(err error) {
+	if errors.Is(err, jetstream.ErrConsumerDeleted) || errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, nats.ErrNoResponders) {
+		f.durable = nil
+	}
+	if !f.troubled {
+		f.bus.log.Warn("a consumer begins again where it stopped", "consumer", f.config.Name, "stream", f.stream, "error", err)
+	}
+	f.troubled = true
+}
+
+// session becomes the one that gets the consumer's messages, and handles them until ctx ends or something is wrong with the delivery.
+//
+// It begins with a reset to the oldest message that is not acknowledged. Without, JetStream would deliver what a killed process had in
+// hand only after ackWait, and the later events of the same records before. Events behind the oldest are therefore seen again.
+func (f *follower) session(ctx, handling context.Context) error {
+	if err := f.declare(ctx); err != nil {
+		return err
+	}
+	if err := f.takeOver(ctx); err != nil {
+		return err
+	}
+	if err := f.reset(ctx); err != nil {
+		return err
+	}
+	iterator, err := f.durable.Messages(jetstream.PullMaxMessages(f.config.MaxInFlight), jetstream.PullPriorityGroup(pinGroup),
+		jetstream.PullExpiry(pullFor), jetstream.PullHeartbeat(heartbeat))
+	if err != nil {
+		return fmt.Errorf("pull: %w", err)
+	}
+	f.wait.Reset()
+	f.troubled = false
+	work := f.newDispatcher(ctx, handling)
+	err = work.take(ctx, iterator)
+	iterator.Stop()
+	work.finish()
+	return err
+}
+
+func (f *follower) declare(ctx context.Context) error {
+	if f.durable != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	durable, err := f.bus.js.CreateOrUpdateConsumer(ctx, f.stream, jetstream.ConsumerConfig{
+		Durable:        f.config.Name,
+		FilterSubjects: f.subjects,
+		AckPolicy:      jetstream.AckExplicitPolicy,
+		AckWait:        ackWait,
+		MaxAckPending:  f.config.MaxInFlight,
+		MaxDeliver:     -1, // tries are counted here, since they are made here
+		PriorityPolicy: jetstream.PriorityPolicyPinned,
+		PriorityGroups: []string{pinGroup},
+		PinnedTTL:      pinnedFor,
+	})
+	if err != nil {
+		return fmt.Errorf("declare the consumer: %w", err)
+	}
+	f.durable = durable
+	return nil
+}
+
+// takeOver waits for a first message, with which JetStream pins the consumer to us. As we pull one message only, no other can be on its
+// way when the consumer is reset then.
+func (f *follower) takeOver(ctx context.Context) error {
+	for {
+		if err := f.freeOrphans(ctx); err != nil {
+			return err
+		}
+		pull, cancel := context.WithTimeout(ctx, standbyFor)
+		batch, err := f.durable.Fetch(1, jetstream.FetchPriorityGroup(pinGroup), jetstream.FetchHeartbeat(heartbeat), jetstream.FetchContext(pull))
+		pinned := false
+		if err == nil {
+			for message := range batch.Messages() {
+				f.pin, pinned = message.Headers().Get(headerPin), true
+			}
+			err = batch.Error()
+		}
+		cancel()
+		if pinned {
+			return nil
+		}
+		if err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
+			return fmt.Errorf("pull: %w", err)
+		}
+	}
+}
+
+// freeOrphans makes messages come at once that JetStream believes to be in the hands of one who is gone, or of our last session. If
+// another replica has just taken over, it sees from its own messages that it has to begin again.
+func (f *follower) freeOrphans(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	info, err := f.durable.Info(ctx)
+	if err != nil {
+		return fmt.Errorf("look at the consumer: %w", err)
+	}
+	if info.NumAckPending == 0 {
+		return nil
+	}
+	for _, group := range info.PriorityGroups {
+		if group.PinnedClientID != "" && group.PinnedClientID != f.pin {
+			return nil
+		}
+	}
+	return f.reset(ctx)
+}
+
+func (f *follower) reset(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if _, err := f.bus.js.ResetConsumer(ctx, f.stream, f.config.Name); err != nil {
+		return fmt.Errorf("reset the consumer: %w", err)
+	}
+	return nil
+}
+
+// release lets another replica take over now and not after pinnedFor.
+func (f *follower) release() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	stream, err := f.bus.js.Stream(ctx, f.stream)
+	if err == nil {
+		err = stream.UnpinConsumer(ctx, f.config.Name, pinGroup)
+	}
+	if err != nil {
+		f.bus.log.Debug("a consumer was not unpinned", "consumer", f.config.Name, "error", err)
+	}
+}
+
+// retryDelays are 0.2 s, 0.6 s, 1.8 s … up to 2 minutes, each off by up to a tenth.
+func retryDelays() backoff.BackOff {
+	wait := backoff.NewExponentialBackOff()
+	wait.InitialInterval, wait.Multiplier, wait.MaxInterval, wait.RandomizationFactor = 200*time.Millisecond, 3, 2*time.Minute, 0.1
+	return wait
+}

@@ -1,0 +1,436 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+)
+
+var errBusy = errors.New("busy")
+
+// consume starts a consumer that tries again at once.
+func consume(t *testing.T, b *Bus, name string, handle func(ctx context.Context, e Event) error) *Consumer {
+	t.Helper()
+	c, err := b.Consume(t.Context(), ConsumerConfig{Name: name, Subjects: []string{"idp.events.*.user.*"}, Handle: handle,
+		retry: func() backoff.BackOff { return &backoff.ZeroBackOff{} }})
+	require.NoError(t, err)
+	return c
+}
+
+// journal notes the versions that were handled and checks, as they come, that none was skipped.
+type journal struct {
+	mu      sync.Mutex
+	version map[string]int64
+	times   map[string]int // by event id
+	wrong   error
+	left    int
+	all     chan struct{}
+}
+
+func newJournal(want int) *journal {
+	return &journal{version: map[string]int64{}, times: map[string]int{}, left: want, all: make(chan struct{})}
+}
+
+func (j *journal) note(e Event) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if e.Sequence > j.version[e.Subject]+1 {
+		j.wrong = fmt.Errorf("%s came after version %d", e.ID, j.version[e.Subject])
+	}
+	j.version[e.Subject] = max(e.Sequence, j.version[e.Subject])
+	if j.times[e.ID]++; j.times[e.ID] == 1 {
+		if j.left--; j.left == 0 {
+			close(j.all)
+		}
+	}
+}
+
+// wait waits for all and returns how many came more than once.
+func (j *journal) wait(t *testing.T) int {
+	t.Helper()
+	receive(t, j.all)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	require.NoError(t, j.wrong)
+	repeated := 0
+	for _, n := range j.times {
+		if n > 1 {
+			repeated++
+		}
+	}
+	return repeated
+}
+
+// history is some versions of some records, mixed.
+func history(records, versions int) []docstore.Message {
+	var all []docstore.Message
+	for v := 1; v <= versions; v++ {
+		for r := 1; r <= records; r++ {
+			all = append(all, message(strconv.Itoa(r), v))
+		}
+	}
+	return all
+}
+
+func TestRecordsGoSideBySideButEachInOrder(t *testing.T) {
+	t.Parallel()
+	b, _ := open(t)
+	all := history(40, 10)
+	publish(t, b, all...)
+	j := newJournal(len(all))
+	var busy sync.Map
+	var running, most atomic.Int64
+	both := make(chan struct{})
+	consume(t, b, "reader", func(ctx context.Context, e Event) error {
+		if _, taken := busy.LoadOrStore(e.Subject, true); taken {
+			return errors.New("two events of a record at a time")
+		}
+		defer busy.Delete(e.Subject)
+		if n := running.Add(1); n == 2 && most.Swap(n) != n {
+			close(both)
+		}
+		<-both // never comes if records wait for each other
+		j.note(e)
+		running.Add(-1)
+		return nil
+	})
+	require.Zero(t, j.wait(t))
+}
+
+func TestTheHandlerKnowsWhereTheEventComesFrom(t *testing.T) {
+	t.Parallel()
+	b, _ := open(t)
+	publish(t, b, message("1", 1))
+	got := make(chan request.Info, 1)
+	consume(t, b, "reader", func(ctx context.Context, _ Event) error {
+		got <- request.From(ctx)
+		return nil
+	})
+	require.Equal(t, request.Info{ID: "req-1", Tenant: "acme", Actor: "system", PayloadOrigin: "hr"}, receive(t, got))
+}
+
+func TestAFailedEventHoldsBackItsRecordOnly(t *testing.T) {
+	t.Parallel()
+	b, _ := open(t)
+	others := make(chan struct{})
+	var failures atomic.Int64
+	order := make(chan int64, 2)
+	consume(t, b, "reader", func(_ context.Context, e Event) error {
+		if e.Subject == "2" {
+			close(others)
+			return nil
+		}
+		if e.Sequence == 1 && failures.Add(1) < 9 {
+			<-others // the other record's event comes although this one fails
+			if failures.Load()%2 == 0 {
+				panic("oops")
+			}
+			return errBusy
+		}
+		order <- e.Sequence
+		return nil
+	})
+	publish(t, b, message("1", 1), message("1", 2), message("2", 1))
+	require.EqualValues(t, 1, receive(t, order))
+	require.EqualValues(t, 2, receive(t, order))
+	require.Zero(t, testutil.ToFloat64(b.metrics.parked.WithLabelValues("reader")))
+}
+
+func TestParkingAndReplay(t *testing.T) {
+	t.Parallel()
+	b, x := open(t)
+	var broken atomic.Bool
+	broken.Store(true)
+	var tries atomic.Int64
+	handled := make(chan Event, 8)
+	consume(t, b, "reader", func(_ context.Context, e Event) error {
+		if broken.Load() && e.Sequence <= 2 {
+			tries.Add(1)
+			return fmt.Errorf("%w:\r\nX-Evil: 山田", errBusy)
+		}
+		handled <- e
+		return nil
+	})
+	other := make(chan Event, 8)
+	consume(t, b, "other", func(_ context.Context, e Event) error { other <- e; return nil })
+
+	publish(t, b, message("1", 1), message("1", 2), message("1", 3))
+	require.EqualValues(t, 3, receive(t, handled).Sequence, "what follows parked events goes on")
+	require.EqualValues(t, 20, tries.Load())
+	require.EqualValues(t, 2, testutil.ToFloat64(b.metrics.parked.WithLabelValues("reader")))
+	for range 3 {
+		receive(t, other)
+	}
+
+	stream, err := b.js.Stream(t.Context(), DeadLetterStream)
+	require.NoError(t, err)
+	parked, err := stream.GetMsg(t.Context(), 1)
+	require.NoError(t, err)
+	require.Equal(t, "idp.deadletters.parked.reader", parked.Subject)
+	require.Equal(t, message("1", 1).Payload, parked.Data)
+	require.Equal(t, "idp.events.acme.user.updated", parked.Header.Get(headerSubject))
+	require.Equal(t, "10", parked.Header.Get(headerTries))
+	require.Equal(t, "busy:  X-Evil: 山田", parked.Header.Get(headerReason))
+	require.Empty(t, parked.Header.Get("X-Evil"))
+
+	n, err := b.Replay(t.Context(), "other")
+	require.NoError(t, err)
+	require.Zero(t, n)
+
+	// Replayed while still broken: parked again, and not lost as a duplicate.
+	n, err = b.Replay(t.Context(), "reader")
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	require.Eventually(t, func() bool {
+		return testutil.ToFloat64(b.metrics.parked.WithLabelValues("reader")) == 4
+	}, patient, time.Millisecond)
+
+	broken.Store(false)
+	n, err = x.connect(t, Config{}).Replay(t.Context(), "reader") // from anywhere
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	require.EqualValues(t, 1, receive(t, handled).Sequence)
+	require.EqualValues(t, 2, receive(t, handled).Sequence)
+	n, err = b.Replay(t.Context(), "reader")
+	require.NoError(t, err)
+	require.Zero(t, n)
+	require.Empty(t, other, "a replay is for one consumer")
+	_, err = b.Replay(t.Context(), "*")
+	require.Error(t, err)
+}
+
+func TestNoEventsAreParkedAtOnce(t *testing.T) {
+	t.Parallel()
+	b, _ := open(t)
+	handled := make(chan Event, 1)
+	consume(t, b, "reader", func(_ context.Context, e Event) error { handled <- e; return nil })
+	bad := []docstore.Message{message("1", 1), message("2", 1), message("3", 1)}
+	bad[0].Payload = []byte("\x00")
+	bad[1].Payload = nil
+	bad[2].Subject = "idp.events.globex.user.updated" // another tenant's
+	publish(t, b, append(bad, message("4", 1))...)
+	require.Equal(t, "4-1", receive(t, handled).ID)
+	require.Eventually(t, func() bool {
+		return testutil.ToFloat64(b.metrics.parked.WithLabelValues("reader")) == 3
+	}, patient, time.Millisecond)
+	require.Zero(t, testutil.ToFloat64(b.metrics.failed.WithLabelValues("reader")))
+}
+
+func TestStopWaitsForHandlers(t *testing.T) {
+	t.Parallel()
+	b, _ := open(t)
+	started, finish := make(chan struct{}), make(chan struct{})
+	var done atomic.Bool
+	c := consume(t, b, "reader", func(ctx context.Context, _ Event) error {
+		close(started)
+		<-finish
+		done.Store(ctx.Err() == nil)
+		return nil
+	})
+	publish(t, b, message("1", 1), message("1", 2))
+	receive(t, started)
+	c.stop() // what Stop does first: from now on there is nothing new for the handler
+	stopped := make(chan error, 1)
+	go func() { stopped <- c.Stop(t.Context()) }()
+	close(finish)
+	require.NoError(t, receive(t, stopped))
+	require.True(t, done.Load())
+	require.NoError(t, c.Stop(t.Context()), "again")
+
+	// What was not handled comes to the next one, at once.
+	handled := make(chan Event, 2)
+	consume(t, b, "reader", func(_ context.Context, e Event) error { handled <- e; return nil })
+	for receive(t, handled).Sequence != 2 {
+	}
+}
+
+func TestStopCancelsHandlersAtItsDeadline(t *testing.T) {
+	t.Parallel()
+	b, _ := open(t)
+	started := make(chan struct{}, maxTries)
+	c := consume(t, b, "reader", func(ctx context.Context, _ Event) error {
+		started <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	publish(t, b, message("1", 1))
+	receive(t, started)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, c.Stop(ctx), context.Canceled)
+	require.Empty(t, started, "a cancelled handler is not called again")
+}
+
+// Two replicas share a consumer: one works, the other goes on when it stops.
+func TestReplicasTakeTurns(t *testing.T) {
+	t.Parallel()
+	b, x := open(t)
+	all := history(20, 30)
+	j := newJournal(len(all))
+	var active [2]atomic.Int64
+	var consumers []*Consumer
+	for i := range active {
+		consumers = append(consumers, consume(t, x.connect(t, Config{}), "reader", func(_ context.Context, e Event) error {
+			active[i].Add(1)
+			j.note(e)
+			return nil
+		}))
+	}
+	publish(t, b, all[:300]...)
+	require.Eventually(t, func() bool { return active[0].Load()+active[1].Load() >= 300 }, patient, time.Millisecond)
+	first := 0
+	if active[1].Load() > 0 {
+		first = 1
+	}
+	require.Zero(t, active[1-first].Load())
+	go func() { assertNoError(t, consumers[first].Stop(context.Background())) }()
+	publish(t, b, all[300:]...)
+	j.wait(t)
+}
+
+func assertNoError(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A replica dies with events in hand: the next one goes on with them, in order, and not only after the acknowledgement's time.
+func TestAfterADeathAllComesInOrder(t *testing.T) {
+	t.Parallel()
+	b, x := open(t)
+	all := history(10, 30)
+	j := newJournal(len(all))
+	dying := x.connect(t, Config{})
+	var alive atomic.Int64
+	dead := make(chan struct{})
+	consume(t, dying, "reader", func(ctx context.Context, e Event) error {
+		if alive.Add(1) > 50 {
+			if alive.Load() == 51 {
+				dying.nats.Close() // no acknowledgement gets out any more
+				close(dead)
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		j.note(e)
+		return nil
+	})
+	publish(t, b, all...)
+	receive(t, dead)
+	stream, err := b.js.Stream(t.Context(), EventStream)
+	require.NoError(t, err)
+	require.NoError(t, stream.UnpinConsumer(t.Context(), "reader", pinGroup)) // as JetStream does by itself after pinnedFor
+	consume(t, b, "reader", func(_ context.Context, e Event) error { j.note(e); return nil })
+	j.wait(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	require.Error(t, dying.Close(ctx))
+}
+
+func TestConsumersSurviveNATS(t *testing.T) {
+	t.Parallel()
+	b, x := open(t)
+	all := history(10, 30)
+	j := newJournal(len(all))
+	var restart sync.Once
+	consume(t, b, "reader", func(_ context.Context, e Event) error {
+		if e.Sequence == 5 {
+			restart.Do(func() { x.stop(); x.start() })
+		}
+		j.note(e)
+		return nil
+	})
+	publish(t, b, all...)
+	j.wait(t)
+}
+
+func TestAConsumerThatIsDeletedIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	b, _ := open(t)
+	handled := make(chan Event, 8)
+	consume(t, b, "reader", func(_ context.Context, e Event) error { handled <- e; return nil })
+	publish(t, b, message("1", 1))
+	receive(t, handled)
+	require.NoError(t, b.js.DeleteConsumer(t.Context(), EventStream, "reader"))
+	require.Equal(t, "1-1", receive(t, handled).ID, "as a new consumer it begins at the beginning")
+}
+
+func TestConsumeRefusesABadConfig(t *testing.T) {
+	t.Parallel()
+	b, _ := open(t)
+	handle := func(context.Context, Event) error { return nil }
+	for name, c := range map[string]ConsumerConfig{
+		"name":            {Name: "a.b", Subjects: []string{"idp.events.>"}, Handle: handle},
+		"no subject":      {Name: "reader", Handle: handle},
+		"foreign subject": {Name: "reader", Subjects: []string{"idp.events.>", "idp.check.>"}, Handle: handle},
+		"no handler":      {Name: "reader", Subjects: []string{"idp.events.>"}},
+	} {
+		_, err := b.Consume(t.Context(), c)
+		require.Error(t, err, name)
+	}
+}
+
+func TestHeldMessagesAreBounded(t *testing.T) {
+	t.Parallel()
+	b, _ := open(t)
+	all := history(50, 1)
+	publish(t, b, all...)
+	gate := make(chan struct{})
+	var running atomic.Int64
+	started := make(chan struct{}, len(all))
+	_, err := b.Consume(t.Context(), ConsumerConfig{Name: "reader", Subjects: []string{"idp.events.>"}, MaxInFlight: 7,
+		Handle: func(context.Context, Event) error {
+			running.Add(1)
+			started <- struct{}{}
+			<-gate
+			return nil
+		}})
+	require.NoError(t, err)
+	for range 7 {
+		receive(t, started)
+	}
+	consumer, err := b.js.Consumer(t.Context(), EventStream, "reader")
+	require.NoError(t, err)
+	require.Equal(t, 7, consumer.CachedInfo().NumAckPending)
+	require.EqualValues(t, 7, running.Load())
+	close(gate)
+	for range len(all) - 7 {
+		receive(t, started)
+	}
+}
+
+func TestHeaderText(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := headerText(rapid.String().Draw(t, "s"))
+		require.LessOrEqual(t, len(s), maxReason)
+		require.NotContains(t, s, "\n")
+		require.NotContains(t, s, "\r")
+	})
+	long := headerText(string(make([]byte, 5000)) + "山")
+	require.Len(t, long, maxReason)
+}
+
+func TestRetriesSpanMinutes(t *testing.T) {
+	t.Parallel()
+	var sum time.Duration
+	wait := retryDelays()
+	for range maxTries - 1 {
+		sum += wait.NextBackOff()
+	}
+	require.InDelta(t, 7*time.Minute, sum, float64(2*time.Minute))
+}

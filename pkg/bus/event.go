@@ -1,0 +1,69 @@
+package bus
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/clock"
+)
+
+// Event is a CloudEvent of the platform as a consumer sees it.
+type Event struct {
+	ID            string     // unique; the same in every delivery
+	Source        string     // the path of the records: /users
+	Type          string     // idp.user.created
+	Subject       string     // the record's id
+	Time          clock.Time // when the change was made
+	Tenant        string
+	Actor         string // who made it; "" if not told
+	RequestID     string
+	TraceParent   string
+	PayloadOrigin string
+	Sequence      int64           // the record's version after the change
+	Data          json.RawMessage // {"record": …, "previous": …}
+}
+
+// Record names the record that the event is about. Events with an equal one are handled one after the other.
+func (e Event) Record() string { return e.Tenant + e.Source + "/" + e.Subject }
+
+// Decode reads an event's message. subject is the NATS subject it came on: rights to subjects are given by tenant, so an event
+// that says it belongs to another is refused.
+func Decode(subject string, payload []byte) (Event, error) {
+	var wire struct {
+		SpecVersion   string          `json:"specversion"`
+		ID            string          `json:"id"`
+		Source        string          `json:"source"`
+		Type          string          `json:"type"`
+		Subject       string          `json:"subject"`
+		Time          clock.Time      `json:"time"`
+		Tenant        string          `json:"tenantid"`
+		Actor         string          `json:"actor"`
+		RequestID     string          `json:"requestid"`
+		TraceParent   string          `json:"traceparent"`
+		PayloadOrigin string          `json:"payloadorigin"`
+		Sequence      string          `json:"sequence"`
+		Data          json.RawMessage `json:"data"`
+	}
+	if err := json.Unmarshal(payload, &wire); err != nil {
+		return Event{}, errors.New("not a CloudEvent in JSON") // the decoder's words could repeat the content
+	}
+	sequence, err := strconv.ParseInt(wire.Sequence, 10, 64)
+	switch {
+	case wire.SpecVersion != "1.0":
+		return Event{}, errors.New("not a CloudEvent of version 1.0")
+	case wire.ID == "" || wire.Source == "" || wire.Type == "" || wire.Subject == "" || wire.Tenant == "":
+		return Event{}, errors.New("id, source, type, subject or tenantid is missing")
+	case err != nil || sequence < 1:
+		return Event{}, errors.New("sequence is not a version")
+	case subject != eventsPrefix+wire.Tenant+"."+strings.TrimPrefix(wire.Type, "idp."):
+		return Event{}, fmt.Errorf("the event does not belong on %s", subject)
+	}
+	return Event{
+		ID: wire.ID, Source: wire.Source, Type: wire.Type, Subject: wire.Subject, Time: wire.Time, Tenant: wire.Tenant,
+		Actor: wire.Actor, RequestID: wire.RequestID, TraceParent: wire.TraceParent, PayloadOrigin: wire.PayloadOrigin,
+		Sequence: sequence, Data: wire.Data,
+	}, nil
+}

@@ -1,0 +1,48 @@
+package bus
+
+import (
+	"context"
+	"sync"
+)
+
+// link tells whether NATS is connected, and when that ends: what was under way is then to be begun anew.
+type link struct {
+	mu   sync.Mutex
+	up   chan struct{} // closed while connected
+	ctx  context.Context
+	down context.CancelFunc
+}
+
+func newLink() *link { return &link{up: make(chan struct{}), down: func() {}} }
+
+func (l *link) set(up bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down()
+	if l.ctx != nil {
+		l.ctx, l.up, l.down = nil, make(chan struct{}), func() {}
+	}
+	if up {
+		l.ctx, l.down = context.WithCancel(context.Background())
+		close(l.up)
+	}
+}
+
+// wait waits for a connection and returns a context of it, which also ends with ctx.
+func (l *link) wait(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	for {
+		l.mu.Lock()
+		up, connected := l.up, l.ctx
+		l.mu.Unlock()
+		if connected != nil {
+			ctx, cancel := context.WithCancel(ctx)
+			stop := context.AfterFunc(connected, cancel)
+			return ctx, func() { stop(); cancel() }, nil
+		}
+		select {
+		case <-up:
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package bus
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+type metrics struct {
+	handled, failed, parked *prometheus.CounterVec
+	lag                     *prometheus.GaugeVec
+}
+
+func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+	counter := func(name, help string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"consumer"})
+	}
+	m := &metrics{
+		handled: counter("idp_consumer_handled_total", "Events that were handled."),
+		failed:  counter("idp_consumer_failed_tries_total", "Tries to handle an event that failed."),
+		parked:  counter("idp_consumer_parked_total", "Events that were parked in IDP_DEADLETTERS."),
+		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "idp_consumer_lag",
+			Help: "Events that waited behind the newest one received."}, []string{"consumer"}),
+	}
+	if reg == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{m.handled, m.failed, m.parked, m.lag} {
+		if err := reg.Register(c); err != nil {
+			return nil, fmt.Errorf("register the bus's metrics: %w", err)
+		}
+	}
+	return m, nil
+}

@@ -1,0 +1,35 @@
+package bus
+
+import (
+	"context"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// Publish sends messages to JetStream at once and waits for the acknowledgements, at most 5 s. It returns an error for each
+// message, nil where JetStream has it on disk or in a quorum; a message whose acknowledgement was lost may be there nevertheless,
+// and is dropped when it is sent again under its id within two minutes.
+func (b *Bus) Publish(ctx context.Context, messages []docstore.Message) []error {
+	errs := make([]error, len(messages))
+	futures := make([]jetstream.PubAckFuture, len(messages))
+	for i, m := range messages {
+		// The relay tries again by itself: a hidden second try could overtake one that it knows of.
+		futures[i], errs[i] = b.js.PublishMsgAsync(&nats.Msg{Subject: m.Subject, Data: m.Payload},
+			jetstream.WithMsgID(m.ID), jetstream.WithRetryAttempts(0))
+	}
+	for i, future := range futures {
+		if errs[i] != nil {
+			continue
+		}
+		select {
+		case <-future.Ok():
+		case errs[i] = <-future.Err():
+		case <-ctx.Done():
+			errs[i] = ctx.Err()
+		}
+	}
+	return errs
+}
