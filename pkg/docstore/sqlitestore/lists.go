@@ -26,26 +26,30 @@ func encodeLists(lists [][]string) []byte {
 	return b
 }
 
-// values calls each with the values of one list until it returns false, and reports whether it ever did. The bytes are the blob's.
-func values(blob []byte, slot int, each func([]byte) bool) bool {
+// values calls each with the values of one list until it returns false, and reports whether it ever did. The bytes are the blob's. A damaged
+// blob ends early; Check finds it.
+func values(blob []byte, slot int, each func([]byte) bool) (stopped bool) {
 	next := func() int {
 		n, size := binary.Uvarint(blob)
-		blob = blob[size:]
-		return int(n)
-	}
-	for ; slot > 0; slot-- {
-		for n := next(); n > 0; n-- {
-			blob = blob[next():]
-		}
-	}
-	for n := next(); n > 0; n-- {
-		size := next()
-		if !each(blob[:size]) {
-			return true
+		if size <= 0 || n > uint64(len(blob)) {
+			blob = nil
+			return 0
 		}
 		blob = blob[size:]
+		return min(int(n), len(blob))
 	}
-	return false
+	for ; ; slot-- {
+		for n := next(); n > 0 && len(blob) > 0; n-- {
+			size := next()
+			if slot == 0 && !each(blob[:size]) {
+				return true
+			}
+			blob = blob[size:]
+		}
+		if slot == 0 {
+			return false
+		}
+	}
 }
 
 func decodeList(blob []byte, slot int) []string {

@@ -11,7 +11,7 @@ import (
 func (e *Engine) Pending(ctx context.Context, limit int) ([]docstore.Message, error) {
 	var list []docstore.Message
 	err := e.read(ctx, func(conn Conn) error {
-		return conn.Query(ctx, "SELECT seq, id, subject, record, payload FROM outbox ORDER BY seq LIMIT ?1", []any{int64(limit)}, func(c Columns) error {
+		return conn.Query(ctx, "SELECT seq, id, subject, record, payload FROM outbox ORDER BY seq LIMIT 0 + ?1", []any{int64(limit)}, func(c Columns) error {
 			list = append(list, docstore.Message{
 				Seq: c.Int(0), ID: string(c.Bytes(1)), Subject: string(c.Bytes(2)), Record: string(c.Bytes(3)), Payload: append([]byte(nil), c.Bytes(4)...),
 			})
@@ -50,7 +50,7 @@ func (e *Engine) Due(ctx context.Context, def *docstore.Def, before int64, limit
 	}
 	var list []docstore.Ref
 	err = e.read(ctx, func(conn Conn) error {
-		sql := fmt.Sprintf("SELECT tenant, id FROM %s INDEXED BY %s WHERE due <> 0 AND due <= ?1 ORDER BY due, tenant, id LIMIT ?2", t.name, t.dueIndex())
+		sql := fmt.Sprintf("SELECT tenant, id FROM %s INDEXED BY %s WHERE due <> 0 AND due <= ?1 ORDER BY due, tenant, id LIMIT 0 + ?2", t.name, t.dueIndex())
 		return conn.Query(ctx, sql, []any{before, int64(limit)}, func(c Columns) error {
 			list = append(list, docstore.Ref{Tenant: string(c.Bytes(0)), ID: string(c.Bytes(1))})
 			return nil

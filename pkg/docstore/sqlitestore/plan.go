@@ -2,7 +2,6 @@ package sqlitestore
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 
@@ -22,7 +21,6 @@ import (
 type plan struct {
 	table  *table
 	tenant string
-	filter *node
 	rest   *node // what is left to be tested on each row; nil = nothing
 	needs  needs // the columns for that
 
@@ -115,13 +113,14 @@ func (q *queries) probe(ctx context.Context, t *table, tenant string, n *node, l
 	s := &statement{}
 	s.add("SELECT count(*) FROM (")
 	s.entries(t, n, "1", s.arg(tenant))
-	s.add(" LIMIT %s)", s.arg(limit))
+	s.limit(limit, 0)
+	s.add(")")
 	return number(ctx, q.conn, s.String(), s.args...)
 }
 
 // walk plans to go along an index in order.
 func walk(t *table, tenant string, filter *node, order *ordering) *plan {
-	p := &plan{table: t, tenant: tenant, filter: filter, index: t.id.index, key: &t.id}
+	p := &plan{table: t, tenant: tenant, index: t.id.index, key: &t.id}
 	if len(order.keys) > 0 {
 		p.key = order.keys[0]
 		p.index = p.key.index
@@ -157,7 +156,7 @@ func walk(t *table, tenant string, filter *node, order *ordering) *plan {
 
 // drive plans to test the rows that the leaves select. The whole filter is tested again: the leaves may be parts of an "or".
 func drive(t *table, tenant string, leaves []*node, filter *node) *plan {
-	return &plan{table: t, tenant: tenant, filter: filter, rest: filter, needs: needsOf(t, filter), drivers: leaves}
+	return &plan{table: t, tenant: tenant, rest: filter, needs: needsOf(t, filter), drivers: leaves}
 }
 
 // statement writes the query, without a limit. A nil order is for counting.
@@ -262,12 +261,4 @@ func (d *needs) fill(row *candidate, c Columns) {
 	if d.lists {
 		row.lists = c.Bytes(1 + d.width)
 	}
-}
-
-// String says which way a plan goes, for tests and for the log.
-func (p *plan) String() string {
-	if p.drivers != nil {
-		return fmt.Sprintf("drive from %d", len(p.drivers))
-	}
-	return "walk " + p.index
 }

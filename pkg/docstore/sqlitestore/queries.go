@@ -122,7 +122,7 @@ func (q *queries) Find(ctx context.Context, def *docstore.Def, tenant string, fi
 // read takes a page straight from SQL.
 func (q *queries) read(ctx context.Context, t *table, p *plan, order *ordering, find *docstore.Find) ([]docstore.Row, error) {
 	s := p.statement("id, version, due, doc"+selectKeys(order), order, find.After)
-	s.add(" LIMIT %s OFFSET %s", s.arg(int64(find.Limit)), s.arg(int64(find.Offset)))
+	s.limit(int64(find.Limit), int64(find.Offset))
 	rows := make([]docstore.Row, 0, min(find.Limit, 1024))
 	err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
 		r := row(c)

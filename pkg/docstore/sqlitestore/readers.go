@@ -3,6 +3,7 @@ package sqlitestore
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 )
@@ -35,7 +36,7 @@ func (r *readers) close() error {
 	return errors.Join(errs...)
 }
 
-// read runs fn with a reading connection. An unexpected failure of SQLite is "unavailable": nothing a client sends may cause one.
+// read runs fn with a reading connection.
 func (e *Engine) read(ctx context.Context, fn func(Conn) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -72,17 +73,21 @@ func (e *Engine) snapshot(ctx context.Context, fn func(Conn) error) error {
 			return err
 		}
 		defer func() {
-			_, end := conn.Exec(context.WithoutCancel(ctx), "ROLLBACK")
-			err = errors.Join(err, end)
+			if _, end := conn.Exec(context.WithoutCancel(ctx), "ROLLBACK"); err == nil {
+				err = end
+			}
 		}()
 		return fn(conn)
 	})
 }
 
-// away makes failures of SQLite, as a full disk or a busy file, errors that clients may retry.
+// Primary result codes of failures that may pass: BUSY, LOCKED, NOMEM, READONLY, IOERR, FULL, CANTOPEN, PROTOCOL.
+var passing = []int{5, 6, 7, 8, 10, 13, 14, 15}
+
+// away makes failures that are the machine's, like a full disk, errors that clients may retry.
 func away(err error) error {
-	if f, ok := errors.AsType[*Failure](err); ok {
-		return apperr.Away("the store", f)
+	if f, ok := errors.AsType[*Failure](err); ok && slices.Contains(passing, f.Code&0xff) {
+		return apperr.Away("the store", err)
 	}
 	return err
 }

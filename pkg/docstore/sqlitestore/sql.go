@@ -75,6 +75,11 @@ func (s *statement) entries(t *table, n *node, what, tenant string) {
 	s.leaf(n)
 }
 
+// limit adds to nothing, since SQLite prepares a statement anew whenever the parameter that is its bare limit changes.
+func (s *statement) limit(n, offset int64) {
+	s.add(" LIMIT 0 + %s OFFSET 0 + %s", s.arg(n), s.arg(offset))
+}
+
 // ordering is a complete order: the keys, then the id.
 type ordering struct {
 	keys []*column
