@@ -1,0 +1,190 @@
+// Package picture makes pictures that strangers upload safe to keep and to show: it decodes them within bounds of memory and time,
+// and encodes them anew, so that nothing but the picture itself is left.
+package picture
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"image"
+	"image/gif"
+	"image/jpeg"
+	"image/png"
+	"io"
+
+	"golang.org/x/image/webp"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/services/users/internal/gate"
+)
+
+// What a picture may have.
+const (
+	MaxBytes = 2 << 20
+	MaxSide  = 4096 // pixels
+
+	maxFrames      = 500      // of a GIF
+	maxFramePixels = 64 << 20 // of all frames of a GIF together, a byte each
+	maxScans       = 100      // of a JPEG: each goes over all pixels, whatever little data it has
+)
+
+// The content types that a kept picture can have.
+const (
+	PNG  = "image/png"
+	JPEG = "image/jpeg"
+	GIF  = "image/gif"
+
+	webP = "image/webp" // comes in, but is kept as PNG: there is no encoder for it
+)
+
+// Image is a picture as it is kept and shown.
+type Image struct {
+	ContentType string // PNG, JPEG or GIF
+	Bytes       []byte // at most MaxBytes
+	ETag        string // of the bytes, strong, in quotes (RFC 9110 §8.8.3)
+	Width       int    // pixels
+	Height      int
+}
+
+func newImage(contentType string, raw []byte, size image.Point) Image {
+	sum := sha256.Sum256(raw)
+	return Image{contentType, raw, `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`, size.X, size.Y}
+}
+
+// Decoder decodes as many pictures at a time as have the pixels of one of the largest: some 300 MB in the worst case (progressive
+// JPEG). It is safe for concurrent use.
+type Decoder struct{ gate *gate.Gate }
+
+// NewDecoder makes a Decoder.
+func NewDecoder() *Decoder {
+	return &Decoder{gate.New("pictures are being decoded", MaxSide*MaxSide, 64)}
+}
+
+// Decode checks a PNG, JPEG, WebP or GIF of up to MaxBytes and MaxSide and returns it encoded anew: JPEG as JPEG of quality 90,
+// upright whatever its EXIF orientation was, GIF as GIF with its animation, the others as PNG. What would be larger than MaxBytes
+// then becomes a JPEG if nothing of it is transparent, else smaller by half until it fits; a GIF is reduced to its first frame for
+// that. Colour profiles are lost with all other metadata. apperr.TooLarge for too many bytes; apperr.InvalidParameters at
+// body.file for anything that is no such picture; apperr.Unavailable if too many others are being decoded.
+func (d *Decoder) Decode(ctx context.Context, raw []byte) (Image, error) {
+	if len(raw) > MaxBytes {
+		return Image{}, apperr.New(apperr.TooLarge, "a picture may have at most %d bytes", MaxBytes)
+	}
+	kind := kindOf(raw)
+	pixels, err := measure(kind, raw)
+	if err != nil {
+		return Image{}, err
+	}
+	var img Image
+	if busy := d.gate.Do(ctx, pixels, func() { img, err = reencode(kind, raw, MaxBytes) }); busy != nil {
+		return Image{}, busy
+	}
+	return img, err
+}
+
+func reencode(kind string, raw []byte, limit int) (Image, error) {
+	if kind == GIF {
+		if img, ok, err := reencodeGIF(raw, limit); ok || err != nil {
+			return img, err
+		}
+	}
+	picture, err := decode(kind, raw)
+	if err != nil {
+		return Image{}, err
+	}
+	if kind == JPEG {
+		return fit(JPEG, picture, limit), nil
+	}
+	return fit(PNG, picture, limit), nil
+}
+
+// kindOf goes by the first bytes alone: what the client says it is, and how the file is named, is not to be believed.
+func kindOf(raw []byte) string {
+	starts := func(magic string) bool { return bytes.HasPrefix(raw, []byte(magic)) }
+	switch {
+	case starts("\x89PNG\r\n\x1a\n"):
+		return PNG
+	case starts("\xff\xd8\xff"):
+		return JPEG
+	case starts("GIF87a"), starts("GIF89a"):
+		return GIF
+	case starts("RIFF") && len(raw) >= 12 && string(raw[8:12]) == "WEBP":
+		return webP
+	}
+	return ""
+}
+
+var errUnreadable = apperr.Invalid("body.file", "must be a whole PNG, JPEG, WebP (not animated) or GIF")
+
+// minPixels is what a small picture counts as, for its processor time.
+const minPixels = 1 << 18
+
+// measure finds out how many pixels there are to decode, and refuses too many, without decoding any.
+func measure(kind string, raw []byte) (pixels int64, err error) {
+	config, err := decodeConfig(kind, bytes.NewReader(raw))
+	if err != nil {
+		return 0, errUnreadable.Because(err)
+	}
+	if config.Width > MaxSide || config.Height > MaxSide {
+		return 0, apperr.Invalid("body.file", "must have at most %d×%d pixels", MaxSide, MaxSide)
+	}
+	pixels = max(int64(config.Width)*int64(config.Height), minPixels)
+	switch kind {
+	case GIF:
+		frames, inFrames, ok := scanGIF(raw)
+		if !ok {
+			return 0, errUnreadable
+		}
+		if frames > maxFrames || inFrames > maxFramePixels {
+			return 0, apperr.Invalid("body.file", "must have at most %d frames of together %d pixels", maxFrames, maxFramePixels)
+		}
+		pixels = max(pixels, int64(inFrames))
+	case JPEG:
+		if scanJPEG(raw).scans > maxScans {
+			return 0, apperr.Invalid("body.file", "must have at most %d scans", maxScans)
+		}
+	}
+	return pixels, nil
+}
+
+func decodeConfig(kind string, r io.Reader) (config image.Config, err error) {
+	switch kind {
+	case PNG:
+		config, err = png.DecodeConfig(r)
+	case JPEG:
+		config, err = jpeg.DecodeConfig(r)
+	case GIF:
+		config, err = gif.DecodeConfig(r)
+	case webP:
+		config, err = webp.DecodeConfig(r)
+	default:
+		err = fmt.Errorf("not a kind of picture that is taken")
+	}
+	if err == nil && (config.Width < 1 || config.Height < 1) {
+		err = fmt.Errorf("no pixels")
+	}
+	return config, err
+}
+
+// decode reads a measured picture, the first frame of a GIF. A JPEG is turned upright.
+func decode(kind string, raw []byte) (picture image.Image, err error) {
+	r := bytes.NewReader(raw)
+	switch kind {
+	case PNG:
+		picture, err = png.Decode(r)
+	case JPEG:
+		picture, err = jpeg.Decode(r)
+	case GIF:
+		picture, err = decodeFirstFrame(r)
+	case webP:
+		picture, err = webp.Decode(r)
+	}
+	if err != nil {
+		return nil, errUnreadable.Because(err)
+	}
+	if kind == JPEG {
+		picture = upright(picture, scanJPEG(raw).orientation)
+	}
+	return picture, nil
+}
