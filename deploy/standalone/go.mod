@@ -16,3 +16,8 @@ require (
 	github.com/prometheus/client_golang v1.25.0
 	github.com/spf13/pflag v1.0.10
 )
+
+require (
+	github.com/gin-gonic/gin v1.12.0
+	github.com/stretchr/testify v1.12.1
+)

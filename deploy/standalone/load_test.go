@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// measured is what a run of the load generator found.
+type measured struct {
+	perSecond float64
+	p50, p99  time.Duration
+	requests  int
+}
+
+// generate sends requests over keep-alive connections, one for each worker, for a while, and fails on any answer but 200. It does as
+// little as it can beside: raw sockets, requests made beforehand, answers read and dropped.
+func generate(addr string, workers int, during time.Duration, next func(worker, n int) []byte) (measured, error) {
+	var all sync.WaitGroup
+	latencies := make([][]time.Duration, workers)
+	errs := make([]error, workers)
+	var stop atomic.Bool
+	start := time.Now()
+	timer := time.AfterFunc(during, func() { stop.Store(true) })
+	defer timer.Stop()
+	for w := range workers {
+		all.Go(func() {
+			conn, err := net.Dial("tcp", addr)
+			if err != nil {
+				errs[w] = err
+				return
+			}
+			defer conn.Close()
+			in := bufio.NewReaderSize(conn, 64<<10)
+			for n := 0; !stop.Load(); n++ {
+				request := next(w, n)
+				if request == nil {
+					return
+				}
+				sent := time.Now()
+				if _, err := conn.Write(request); err != nil {
+					errs[w] = err
+					return
+				}
+				if err := readAnswer(in); err != nil {
+					errs[w] = err
+					return
+				}
+				latencies[w] = append(latencies[w], time.Since(sent))
+			}
+		})
+	}
+	all.Wait()
+	took := time.Since(start)
+	every := slices.Concat(latencies...)
+	if err := errors.Join(errs...); err != nil || len(every) == 0 {
+		return measured{}, fmt.Errorf("load: %d answers: %w", len(every), err)
+	}
+	slices.Sort(every)
+	return measured{
+		perSecond: float64(len(every)) / took.Seconds(), requests: len(every),
+		p50: every[len(every)/2], p99: every[len(every)*99/100],
+	}, nil
+}
+
+// readAnswer reads one HTTP/1.1 answer with a Content-Length.
+func readAnswer(in *bufio.Reader) error {
+	length := -1
+	for first := true; ; first = false {
+		line, err := in.ReadSlice('\n')
+		if err != nil {
+			return err
+		}
+		if first && !bytes.HasPrefix(line, []byte("HTTP/1.1 200")) {
+			rest, _ := io.ReadAll(io.LimitReader(in, int64(in.Buffered())))
+			return fmt.Errorf("%s: %s", bytes.TrimSpace(line), rest)
+		}
+		if len(line) <= 2 {
+			break
+		}
+		if name, value, ok := bytes.Cut(line, []byte(": ")); ok && bytes.EqualFold(name, []byte("Content-Length")) {
+			if length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil {
+				return err
+			}
+		}
+	}
+	if length < 0 {
+		return errors.New("the answer has no Content-Length")
+	}
+	_, err := in.Discard(length)
+	return err
+}
+
+// get makes a GET request, and post a POST of JSON.
+func get(path, token string) []byte {
+	return fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\n\r\n", path, token)
+}
+
+func post(path, token, body string) []byte {
+	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, token, len(body), body)
+}
