@@ -53,7 +53,7 @@ func (rd *readiness) check() (ready bool, states map[string]string) {
 			}
 			rd.ready, rd.states[service] = false, "not_ready"
 			if before[service] != "not_ready" { // once each time it goes; the reason is for the log alone, readyz is open to all
-				rd.log.Warn("service is not ready", "service", service, "error", err)
+				rd.log.Warn("service is not ready", "upstream", service, "error", err)
 			}
 		})
 	}

@@ -154,7 +154,7 @@ func (o *openAPI) collect() (parts map[string]map[string]any, missing []string) 
 			defer mu.Unlock()
 			if err != nil {
 				missing = append(missing, service)
-				o.log.Warn("a service's OpenAPI document is left out", "service", service, "error", err)
+				o.log.Warn("a service's OpenAPI document is left out", "upstream", service, "error", err)
 				return
 			}
 			o.parts[service], parts[service] = part, parsed

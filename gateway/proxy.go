@@ -19,7 +19,7 @@ func newProxy(service string, target *url.URL, transport http.RoundTripper, log 
 		Rewrite:    func(pr *httputil.ProxyRequest) { rewrite(pr, target) },
 		Transport:  transport,
 		BufferPool: copyBuffers{},
-		ErrorLog:   slog.NewLogLogger(log.With("service", service).Handler(), slog.LevelWarn),
+		ErrorLog:   slog.NewLogLogger(log.With("upstream", service).Handler(), slog.LevelWarn),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			answerFailure(w, r, service, err, log)
 		},
@@ -56,7 +56,7 @@ func answerFailure(w http.ResponseWriter, r *http.Request, service string, err e
 	case cause != nil:
 		err = cause // "context canceled" says less
 	}
-	log.LogAttrs(r.Context(), slog.LevelWarn, "service does not answer", slog.String("service", service),
+	log.LogAttrs(r.Context(), slog.LevelWarn, "service does not answer", slog.String("upstream", service),
 		slog.String("request_id", rec.requestID[0]), slog.String("method", r.Method), slog.Any("error", err))
 	problem.Write(w, apperr.Away("the "+service+" service", err))
 }

@@ -382,7 +382,7 @@ func TestProxyUnderDisconnects(t *testing.T) {
 	}
 	wg.Wait()
 	require.Eventually(t, func() bool { return g.inFlight.Load() == 0 }, 5*time.Second, time.Millisecond)
-	require.Equal(t, 200, get(g, "/healthz").Code)
+	require.Empty(t, g.logs.String())
 }
 
 func TestRemoteTakesBareHostsOnly(t *testing.T) {

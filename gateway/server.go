@@ -47,6 +47,7 @@ func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
 }
 
 func (g *Gateway) drain(server *http.Server, ended <-chan error) error {
+	g.log.Info("draining", "requests", g.inFlight.Load())
 	g.draining.Store(true)
 	select {
 	case err := <-ended:
