@@ -18,10 +18,34 @@ func Key(s string) string {
 	if isPlain(s) {
 		return lowerASCII(s)
 	}
-	// strings.Map also replaces what is not UTF-8.
-	fold := cases.Fold() // may not be shared by goroutines
-	s = fold.String(norm.NFD.String(strings.Map(capitalCherokee, s)))
-	return norm.NFKC.String(fold.String(norm.NFKD.String(s)))
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if isComposed(s) {
+		return norm.NFKC.String(foldCase(s)) // the same in a third of the time
+	}
+	return keyOfAny(s)
+}
+
+// keyOfAny is D146 as it stands.
+func keyOfAny(s string) string {
+	return norm.NFKC.String(foldCase(norm.NFKD.String(foldCase(norm.NFD.String(s)))))
+}
+
+// foldCase is full case folding.
+func foldCase(s string) string {
+	return strings.Map(capitalCherokee, cases.Fold().String(s)) // a Caser may not be shared by goroutines
+}
+
+// isComposed reports whether a text has Latin and Cyrillic letters with their accents built in and plain characters only, nothing that
+// folding could put into another order.
+func isComposed(s string) bool {
+	for _, r := range s {
+		switch {
+		case r < 0x0300, r >= 0x0400 && r <= 0x0481, r >= 0x1E00 && r <= 0x1EFF, isPlainCJK(r):
+		default:
+			return false
+		}
+	}
+	return norm.NFKC.IsNormalString(s)
 }
 
 // capitalCherokee has nothing to do for other letters. Unicode folds Cherokee to capitals; cases.Fold swaps its two cases.
@@ -78,8 +102,7 @@ var accents = &unicode.RangeTable{R16: []unicode.Range16{
 	{Lo: 0x1DC0, Hi: 0x1DFF, Stride: 1}, {Lo: 0x20D0, Hi: 0x20F0, Stride: 1}, {Lo: 0xFE20, Hi: 0xFE2F, Stride: 1},
 }}
 
-// isPlain reports whether nothing but ASCII letters changes when s is folded: ASCII, and the blocks of Chinese, Japanese and Korean that
-// have neither case nor decompositions nor marks.
+// isPlain reports whether nothing but ASCII letters changes when s is folded.
 func isPlain(s string) bool {
 	for i := 0; i < len(s); {
 		if s[i] < utf8.RuneSelf {
@@ -87,14 +110,17 @@ func isPlain(s string) bool {
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(s[i:])
-		switch {
-		case r >= 0x4E00 && r <= 0x9FFF, r >= 0xAC00 && r <= 0xD7A3, r >= 0x3041 && r <= 0x3096, r >= 0x30A1 && r <= 0x30FC:
-			i += size
-		default:
+		if !isPlainCJK(r) {
 			return false
 		}
+		i += size
 	}
 	return true
+}
+
+// isPlainCJK is true for the blocks of Chinese, Japanese and Korean that have neither case nor marks nor other forms.
+func isPlainCJK(r rune) bool {
+	return r >= 0x4E00 && r <= 0x9FFF || r >= 0xAC00 && r <= 0xD7A3 || r >= 0x3041 && r <= 0x3096 || r >= 0x30A1 && r <= 0x30FC
 }
 
 // lowerASCII is strings.ToLower for ASCII letters only. (ToLower goes rune by rune where there is anything else.)

@@ -1,6 +1,7 @@
 package textindex
 
 import (
+	"strings"
 	"testing"
 	"unicode"
 	"unicode/utf8"
@@ -51,6 +52,20 @@ func TestKeyIsCaseless(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		if other := unicode.SimpleFold(r); other != r {
 			require.Equal(t, Key(string(r)), Key(string(other)), "%U %U", r, other)
+			checkFold(t, string(r))
+			checkFold(t, "α"+string(r)+"\u0301")
+		}
+	}
+}
+
+// The middle way is the long one too: every character that takes it, alone and between others.
+func TestComposedCharacters(t *testing.T) {
+	t.Parallel()
+	for r := rune(0x80); r <= 0x1EFF; r++ {
+		if isComposed(string(r)) {
+			for _, text := range []string{string(r), "é" + string(r) + "é", "ß" + string(r) + "İ", "ǰ" + string(r) + "李"} {
+				checkFold(t, text)
+			}
 		}
 	}
 }
@@ -70,6 +85,7 @@ func checkFold(t require.TestingT, text string) {
 	key, fold := Key(text), Fold(text)
 	require.True(t, utf8.ValidString(key) || isPlain(text))
 	require.Equal(t, key, Key(key), "%+q", text)
+	require.Equal(t, key, keyOfAny(strings.ToValidUTF8(text, "\uFFFD")), "the short ways lead to the same: %+q", text)
 	require.Equal(t, fold, Fold(fold), "%+q", text)
 	require.Equal(t, fold, Fold(key), "%+q", text)
 }
