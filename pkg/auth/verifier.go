@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -86,12 +87,8 @@ type verified struct {
 
 // New makes a Verifier. It refuses a configuration that could accept more than it says.
 func New(c Config) (*Verifier, error) {
-	if c.CacheSize == 0 {
-		c.CacheSize = 10_000
-	}
-	if c.CacheTTL == 0 {
-		c.CacheTTL = MaxCacheTTL
-	}
+	c.CacheSize = cmp.Or(c.CacheSize, 10_000)
+	c.CacheTTL = cmp.Or(c.CacheTTL, MaxCacheTTL)
 	if c.CacheTTL < 0 || c.CacheTTL > MaxCacheTTL || c.CacheSize < 0 {
 		return nil, fmt.Errorf("the token cache needs a size above 0 and a lifetime up to %v", MaxCacheTTL)
 	}
@@ -133,12 +130,8 @@ func (i Issuer) open(clk clock.Clock, log *slog.Logger) (*issuer, error) {
 	if i.Tenant != "" && (i.TenantClaim != "" || !ValidTenant(i.Tenant)) {
 		return nil, fmt.Errorf("needs a valid tenant or a tenant claim, not both")
 	}
-	if i.TenantClaim == "" {
-		i.TenantClaim = DefaultTenantClaim
-	}
-	if i.ScopeClaim == "" {
-		i.ScopeClaim = DefaultScopeClaim
-	}
+	i.TenantClaim = cmp.Or(i.TenantClaim, DefaultTenantClaim)
+	i.ScopeClaim = cmp.Or(i.ScopeClaim, DefaultScopeClaim)
 	opened, err := i.Keys.open(clk, log)
 	return &issuer{i, opened}, err
 }

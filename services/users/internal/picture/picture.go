@@ -53,8 +53,8 @@ func newImage(contentType string, raw []byte, size image.Point) Image {
 	return Image{contentType, raw, `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`, size.X, size.Y}
 }
 
-// Decoder decodes as many pictures at a time as have the pixels of one of the largest: some 300 MB in the worst case (progressive
-// JPEG). It is safe for concurrent use.
+// Decoder decodes as many pictures at a time as have the pixels of one of the largest: some 400 MB in the worst case (a progressive
+// JPEG that must be turned). It is safe for concurrent use.
 type Decoder struct{ gate *gate.Gate }
 
 // NewDecoder makes a Decoder.
