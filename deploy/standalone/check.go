@@ -22,8 +22,9 @@ func check(ctx context.Context, args []string, out, notes io.Writer) error {
 	if err != nil {
 		return err
 	}
+	standard := defaults()
 	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	for _, setting := range config.Describe(s, defaults()) {
+	for _, setting := range config.Describe(&s, &standard) {
 		fmt.Fprintf(table, "%s\t%s\n", setting.Env, setting.Value)
 	}
 	if err := table.Flush(); err != nil {

@@ -1,0 +1,304 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// runs runs a sub-command in a process of its own.
+func runs(t *testing.T, env []string, args ...string) (out, notes string, code int) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(append(os.Environ(), "IDP_TEST_CHILD=platform", "IDP_LISTEN=127.0.0.1:0", "IDP_ADMIN_LISTEN=off", "IDP_NATS_LISTEN=off"), env...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	_ = cmd.Run()
+	return stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
+}
+
+func TestOnePlatformAFolder(t *testing.T) {
+	t.Parallel()
+	c := startPlatform(t, t.TempDir())
+	for _, command := range []string{"serve", "check"} {
+		_, notes, code := runs(t, []string{"IDP_DATA_DIR=" + c.Dir}, command)
+		assert.Equal(t, 1, code)
+		assert.Contains(t, notes, "another platform runs on the data folder "+c.Dir)
+	}
+	c.stop()
+	out, notes, code := runs(t, []string{"IDP_DATA_DIR=" + c.Dir}, "check")
+	assert.Equal(t, 0, code, notes)
+	assert.Contains(t, out, "store of users   ok")
+	assert.Contains(t, out, "event stream     ok")
+}
+
+func TestFolderOfANewerProgram(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "VERSION"), []byte("99\n"), 0o600))
+	for _, command := range []string{"serve", "check", "token"} {
+		_, notes, code := runs(t, []string{"IDP_DATA_DIR=" + dir}, command)
+		assert.Equal(t, 1, code)
+		assert.Contains(t, notes, "was written by a newer program (layout 99; this one knows layouts up to 1)")
+	}
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Len(t, entries, 1, "a refused folder stays as it is")
+}
+
+func TestFolderOfAnotherKey(t *testing.T) {
+	t.Parallel()
+	c := startPlatform(t, t.TempDir())
+	c.stop()
+	require.NoError(t, os.Remove(filepath.Join(c.Dir, "encryption.key")))
+	_, notes, code := runs(t, []string{"IDP_DATA_DIR=" + c.Dir}, "serve")
+	assert.Equal(t, 1, code)
+	assert.Contains(t, notes, "sealed under an encryption key that is not the one given")
+}
+
+func TestWrongCalls(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		env, args []string
+		notes     string
+		code      int
+	}{
+		{nil, nil, "idp-standalone serve", 2},
+		{nil, []string{"dance"}, `there is no command "dance"`, 2},
+		{[]string{"IDP_LISTEN=no-address", "IDP_TENANT=Not OK"}, []string{"serve"}, "tenant must be", 1},
+		{[]string{"IDP_LISTN=127.0.0.1:0"}, []string{"serve"}, "IDP_LISTN", 1},
+		{[]string{"IDP_USERS_LOCKOUT_FAILURES=many", "IDP_LOG_LEVEL=loud"}, []string{"serve"}, "IDP_USERS_LOCKOUT_FAILURES", 1},
+		{nil, []string{"serve", "--no-such-flag"}, "no-such-flag", 1},
+		{nil, []string{"token", "--scope", "users:read users:fly"}, `there is no scope "users:fly"`, 1},
+		{nil, []string{"token", "--ttl", "-1h"}, "--ttl must lie between", 1},
+		{nil, []string{"token", "--ttl", "900h"}, "--ttl must lie between", 1},
+		{nil, []string{"token", "--tenant", "Ümlaut"}, "--tenant must be", 1},
+		{nil, []string{"token", "users:read"}, `no argument "users:read"`, 1},
+	} {
+		_, notes, code := runs(t, append([]string{"IDP_DATA_DIR=" + t.TempDir()}, test.env...), test.args...)
+		assert.Contains(t, notes, test.notes)
+		assert.Equal(t, test.code, code, test.notes)
+	}
+}
+
+func TestToken(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	out, _, code := runs(t, []string{"IDP_DATA_DIR=" + dir}, "token", "--tenant", "acme", "--scope", "users:read kv:read", "--ttl", "10m")
+	require.Equal(t, 0, code)
+	claims := jwt.MapClaims{}
+	_, _, err := jwt.NewParser().ParseUnverified(strings.TrimSpace(out), claims)
+	require.NoError(t, err)
+	assert.Equal(t, "acme", claims["tenant_id"])
+	assert.Equal(t, "users:read kv:read", claims["scope"])
+	assert.InDelta(t, 600, claims["exp"].(float64)-claims["iat"].(float64), 1)
+
+	c := startPlatform(t, dir) // its keys were made by the token
+	var list page
+	fetch(t, c, strings.TrimSpace(out), "/v1/users", &list)
+	for name, wanted := range map[string]os.FileMode{"encryption.key": 0o600, "signing.sealed": 0o600, "nats.password": 0o600, "nats.url": 0o600, "jwks.json": 0o644} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		require.NoError(t, err)
+		assert.Equal(t, wanted, info.Mode().Perm(), name)
+	}
+	var version map[string]any
+	text, _, _ := runs(t, nil, "version")
+	require.NoError(t, json.Unmarshal([]byte(text), &version))
+	assert.NotEmpty(t, version["go"])
+}
+
+// TestKillNine kills the platform in the midst of 8 writers, three times. Whatever was acknowledged is there afterwards: one record and one
+// event each, every id once.
+func TestKillNine(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	token := ""
+	acknowledged := map[string]string{} // username → id
+	for round := range 3 {
+		c := startPlatform(t, dir)
+		if token == "" {
+			token = c.token("--tenant", "acme")
+		}
+		enough := make(chan struct{})
+		results := make([]map[string]string, 8)
+		var once sync.Once
+		var writers sync.WaitGroup
+		for w := range results {
+			results[w] = map[string]string{}
+			writers.Go(func() {
+				client := &http.Client{Transport: &http.Transport{}}
+				defer client.CloseIdleConnections()
+				for n := 0; ; n++ {
+					name := fmt.Sprintf("r%d.w%d.n%d", round, w, n)
+					id, err := create(client, c.Addr, token, name)
+					if err != nil {
+						return
+					}
+					results[w][name] = id
+					if n == 100 {
+						once.Do(func() { close(enough) })
+					}
+				}
+			})
+		}
+		select {
+		case <-enough:
+		case <-time.After(30 * time.Second):
+			t.Error("the writers are too slow")
+		}
+		c.kill()
+		writers.Wait()
+		for _, r := range results {
+			maps.Copy(acknowledged, r)
+		}
+	}
+
+	c := startPlatform(t, dir)
+	stored := map[string]string{}
+	ids := map[string]bool{}
+	for token2, first := "", true; first || token2 != ""; first = false {
+		var p struct {
+			Items []struct {
+				ID       string `json:"id"`
+				Username string `json:"username"`
+			} `json:"items"`
+			Next string `json:"next_page_token"`
+		}
+		fetch(t, c, token, "/v1/users?page_size=200&page_token="+token2, &p)
+		for _, u := range p.Items {
+			assert.NotContains(t, stored, u.Username)
+			assert.NotContains(t, ids, u.ID)
+			stored[u.Username], ids[u.ID] = u.ID, true
+		}
+		token2 = p.Next
+	}
+	assert.Greater(t, len(acknowledged), 300)
+	for name, id := range acknowledged {
+		assert.Equal(t, id, stored[name], name)
+	}
+	assert.LessOrEqual(t, len(stored), len(acknowledged)+3*8, "no more than the requests that were cut off")
+
+	events := map[string]int{}
+	eachEvent(t, c, len(stored), func(subject, record string) {
+		assert.Equal(t, "idp.events.acme.user.created", subject)
+		events[record]++
+	})
+	for name, id := range stored {
+		assert.Equal(t, 1, events[id], name)
+	}
+	c.stop()
+	_, notes, code := runs(t, []string{"IDP_DATA_DIR=" + dir}, "check")
+	assert.Equal(t, 0, code, notes)
+}
+
+func create(client *http.Client, addr, token, username string) (id string, err error) {
+	body := fmt.Sprintf(`{"username":%q,"display_name":"李伟"}`, username)
+	r, err := http.NewRequest(http.MethodPost, "http://"+addr+"/v1/users", strings.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Content-Type", "application/json")
+	response, err := client.Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		return "", err
+	}
+	var user struct {
+		ID string `json:"id"`
+	}
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("%d: %s", response.StatusCode, answer)
+	}
+	err = json.Unmarshal(answer, &user)
+	return user.ID, err
+}
+
+// eachEvent reads n events as a subscriber from outside does, with the URL that the platform wrote for it.
+func eachEvent(t *testing.T, c *child, n int, see func(subject, record string)) {
+	t.Helper()
+	url, err := os.ReadFile(filepath.Join(c.Dir, "nats.url"))
+	require.NoError(t, err)
+	nc, err := nats.Connect(strings.TrimSpace(string(url)))
+	require.NoError(t, err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+	ctx := t.Context()
+	consumer, err := js.CreateOrUpdateConsumer(ctx, "IDP_EVENTS", jetstream.ConsumerConfig{
+		Name: "events", FilterSubject: "idp.events.acme.>", AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: -1,
+	})
+	require.NoError(t, err)
+	messages, err := consumer.Messages()
+	require.NoError(t, err)
+	defer messages.Stop()
+	for range n {
+		m, err := messages.Next(jetstream.NextMaxWait(20 * time.Second))
+		require.NoError(t, err)
+		var event struct {
+			Subject string `json:"subject"`
+		}
+		require.NoError(t, json.Unmarshal(m.Data(), &event))
+		require.NoError(t, m.Ack())
+		see(m.Subject(), event.Subject)
+	}
+}
+
+func TestStopLosesNothing(t *testing.T) {
+	t.Parallel()
+	c := startPlatform(t, t.TempDir())
+	token := c.token("--tenant", "acme")
+	pipe, feed := io.Pipe()
+	r, err := http.NewRequest(http.MethodPost, "http://"+c.Addr+"/v1/users/import", pipe)
+	require.NoError(t, err)
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Content-Type", "application/x-ndjson")
+	answered := make(chan string, 1)
+	go func() {
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			answered <- err.Error()
+			return
+		}
+		defer response.Body.Close()
+		body, _ := io.ReadAll(response.Body)
+		answered <- string(body)
+	}()
+	lines := people(0, 1000)
+	half := bytes.Index(lines[len(lines)/2:], []byte("\n")) + len(lines)/2
+	_, err = feed.Write(lines[:half]) // returns when the platform has taken most of it
+	require.NoError(t, err)
+	stopped := make(chan struct{})
+	go func() { c.stop(); close(stopped) }()
+	_, err = feed.Write(lines[half:])
+	require.NoError(t, err)
+	require.NoError(t, feed.Close())
+	assert.Equal(t, 1000, strings.Count(<-answered, `"status":"created"`))
+	<-stopped
+
+	again := startPlatform(t, c.Dir)
+	var p page
+	fetch(t, again, token, "/v1/users", &p)
+	assert.Equal(t, 1000, p.Total)
+	eachEvent(t, again, 1000, func(string, string) {})
+}
