@@ -1,0 +1,18 @@
+// Package mongostore keeps documents in MongoDB (a replica set or a sharded cluster), a database per service.
+//
+// A stored document is the record under its natural names, with native dates, numbers and binaries, readable with any
+// MongoDB tool, and what the engine adds:
+//
+//	_id     "<tenant>/<id>", so that the tenant is in the key
+//	_due    when the document is Due; only if it ever is
+//	_ix     the index entries by name: one text, one number or a list of texts. An absent value is stored as "" or the
+//	        least number: every index then has one BSON type, and order and ranges need no special case
+//	_reads  how often a transaction that read the document, but did not write it, has committed
+//
+// Raw JSON, maps and types with a JSON form of their own are kept as JSON text: BSON cannot hold every key and number of JSON.
+//
+// Transactions are MongoDB's, with snapshot reads. Snapshots alone permit write skew (two transactions that each read what
+// the other changes), so a transaction that writes also increments _reads of the documents it was given to read, or counted: if another
+// has changed one since, the server refuses that and the driver runs the transaction again. Documents that were not there to be
+// read are not protected: who relies on there being none must read a document that the other side changes.
+package mongostore

@@ -1,0 +1,137 @@
+package mongotest
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/docstore/docstoretest"
+	"github.com/idplatform/idplatform/pkg/docstore/mongostore"
+)
+
+// ferretCannot are the cases that FerretDB 1.24 fails by itself, whatever the engine asks of it, by the name of the subtest.
+var ferretCannot = map[string]string{
+	"filters/prefixes":        noElemMatch,
+	"keys/awkward_characters": noElemMatch,
+
+	"unique/one_value":                            noPartialIndexes,
+	"unique/each_of_a_list":                       noPartialIndexes,
+	"unique/freed_by_delete_and_replace":          noPartialIndexes,
+	"unique/in_a_replace":                         noPartialIndexes,
+	"unique/32_at_once/index_code":                noPartialIndexes,
+	"tenants/unique_values_are_per_tenant":        noPartialIndexes,
+	"reopened/all_is_there":                       noPartialIndexes,
+	"reopened/another_revision":                   noPartialIndexes,
+	"reopened/an_index_more,_one_less,_one_moved": noPartialIndexes,
+
+	"unique/32_at_once/index_logins":    noPartialIndexes,
+	"reopened/an_index_of_another_type": "FerretDB 1.24 blocks itself on an update command with many updates",
+
+	"write/delete_where": "FerretDB 1.24 deletes some 20 documents a second",
+
+	"concurrency/no_update_is_lost":         notAtomic,
+	"concurrency/one_of_two_deletes":        notAtomic,
+	"messages/one_record's_stay_in_order":   notAtomic,
+	"write/numbers_from_a_sequence":         notAtomic,
+	"write/new_ids":                         notAtomic,
+	"contexts/cancelled_while_others_write": "without transactions a cancelled insert may have been done",
+}
+
+const (
+	noElemMatch      = "FerretDB 1.24: $elemMatch lets each condition be met by another element"
+	noPartialIndexes = "FerretDB 1.24 has no partial indexes, so nothing enforces uniqueness"
+	notAtomic        = "FerretDB 1.24: findAndModify reads and writes in two steps"
+)
+
+var ferretLacks = map[docstoretest.Feature]string{
+	docstoretest.Transactions:    "FerretDB 1.24 is a standalone server",
+	docstoretest.Serializable:    "FerretDB 1.24 is a standalone server",
+	docstoretest.UniqueIfPresent: noPartialIndexes,
+	docstoretest.NulInText:       noElemMatch,
+}
+
+func TestFerretDB(t *testing.T) {
+	t.Parallel()
+	uri := FerretDB(t)
+	var mu sync.Mutex
+	met := map[string]bool{}
+	dbs := newDatabases(uri, true)
+	t.Run("suite", func(t *testing.T) {
+		docstoretest.Run(t, func(t *testing.T) docstore.Engine {
+			_, name, _ := strings.Cut(t.Name(), "/suite/")
+			if reason := ferretCannot[name]; reason != "" {
+				mu.Lock()
+				met[name] = true
+				mu.Unlock()
+				t.Skip(reason)
+			}
+			return dbs.open(t)
+		}, docstoretest.Options{Lacks: ferretLacks, Reopen: dbs.reopen})
+	})
+	for name := range ferretCannot {
+		require.True(t, met[name], "%s is excepted, but is no case", name)
+	}
+}
+
+func TestMongoDB(t *testing.T) {
+	t.Parallel()
+	dbs := newDatabases(MongoDB(t), false)
+	t.Run("suite", func(t *testing.T) {
+		docstoretest.Run(t, dbs.open, docstoretest.Options{Reopen: dbs.reopen})
+	})
+}
+
+// databases makes an engine on a fresh database for each test.
+type databases struct {
+	options mongostore.Options
+
+	mu    sync.Mutex
+	names map[docstore.Engine]string
+}
+
+func newDatabases(uri string, standalone bool) *databases {
+	return &databases{options: mongostore.Options{URI: uri, AllowStandalone: standalone}, names: map[docstore.Engine]string{}}
+}
+
+func (d *databases) open(t *testing.T) docstore.Engine {
+	t.Helper()
+	name := "test-" + bson.NewObjectID().Hex()
+	t.Cleanup(func() { drop(t, d.options.URI, name) })
+	return d.openNamed(t, name)
+}
+
+func (d *databases) reopen(t *testing.T, closed docstore.Engine) docstore.Engine {
+	t.Helper()
+	d.mu.Lock()
+	name := d.names[closed]
+	d.mu.Unlock()
+	return d.openNamed(t, name)
+}
+
+func (d *databases) openNamed(t *testing.T, name string) docstore.Engine {
+	t.Helper()
+	o := d.options
+	o.Database, o.Log = name, slog.New(slog.NewTextHandler(t.Output(), nil))
+	engine, err := mongostore.Open(t.Context(), o)
+	require.NoError(t, err)
+	d.mu.Lock()
+	d.names[engine] = name
+	d.mu.Unlock()
+	return engine
+}
+
+func drop(t *testing.T, uri, name string) {
+	t.Helper()
+	client, err := mongo.Connect(options.Client().ApplyURI(uri))
+	require.NoError(t, err)
+	require.NoError(t, client.Database(name).Drop(context.Background()))
+	require.NoError(t, client.Disconnect(context.Background()))
+}

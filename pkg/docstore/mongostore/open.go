@@ -1,0 +1,183 @@
+package mongostore
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// Options say which database, and how much of it to use.
+type Options struct {
+	URI      string // mongodb:// or mongodb+srv://, with credentials; never logged
+	Database string // the service's own
+	TLS      *tls.Config
+	// AllowStandalone accepts a server without transactions. What is lost is logged as an error at every start: a crash in the midst of a
+	// write leaves a part of it, others see writes before they are complete, and two writers may overwrite what the other relied on.
+	AllowStandalone bool
+	Log             *slog.Logger
+
+	MaxPool uint64        // connections a server; 0 means 100
+	Timeout time.Duration // of one operation, and of a transaction with all its retries, unless the context ends earlier; 0 means 30 s
+	Select  time.Duration // to wait for a usable server; 0 means 5 s
+}
+
+const (
+	defaultMaxPool = 100
+	defaultTimeout = 30 * time.Second
+	defaultSelect  = 5 * time.Second
+)
+
+// The engine's own collections. The dot keeps them apart from declared ones.
+const (
+	outboxCollection    = "docstore.outbox"
+	sequencesCollection = "docstore.sequences"
+	schemasCollection   = "docstore.schemas"
+	probeCollection     = "docstore.probe"
+)
+
+// Engine is a docstore.Engine on MongoDB.
+type Engine struct {
+	client        *mongo.Client
+	db            *mongo.Database
+	log           *slog.Logger
+	timeout       time.Duration
+	transactional bool
+	pool          *pool
+
+	defs      []*docstore.Def // set by Prepare
+	noPartial bool            // set by Prepare: a server, without transactions, that has no partial indexes either
+
+	closing sync.RWMutex // held for reading by transactions
+	closed  bool
+}
+
+var _ docstore.Engine = (*Engine)(nil)
+
+// Open connects, and refuses a server on which transactions do not hold unless AllowStandalone. apperr.Unavailable if none answers.
+func Open(ctx context.Context, o Options) (*Engine, error) {
+	connections := &pool{}
+	timeout := orDefault(o.Timeout, defaultTimeout)
+	config := options.Client().ApplyURI(o.URI)
+	if config.Validate() != nil {
+		// Its text may have parts of the URI in it, and so of the password.
+		return nil, errors.New("mongostore: the URI is no MongoDB connection string")
+	}
+	journal := true
+	config.SetAppName("idplatform").
+		SetReadPreference(readpref.Primary()).
+		SetReadConcern(readconcern.Majority()).
+		SetWriteConcern(&writeconcern.WriteConcern{W: "majority", Journal: &journal}).
+		SetRetryReads(true).SetRetryWrites(true).
+		SetMaxPoolSize(orDefault(o.MaxPool, defaultMaxPool)).
+		SetTimeout(timeout).
+		SetServerSelectionTimeout(orDefault(o.Select, defaultSelect)).
+		SetPoolMonitor(connections.monitor())
+	if o.TLS != nil {
+		config.SetTLSConfig(o.TLS)
+	}
+	client, err := mongo.Connect(config)
+	if err != nil {
+		return nil, errors.New("mongostore: the options do not fit the URI") // as above
+	}
+	e := &Engine{client: client, db: client.Database(o.Database), log: o.Log, timeout: timeout, pool: connections}
+	if e.transactional, err = e.probe(ctx); err == nil && !e.transactional {
+		if o.AllowStandalone {
+			o.Log.Error("MongoDB has no transactions here: a crash leaves writes half done, others see them before they are complete, "+
+				"and concurrent writers may overwrite what the other relied on. For development only", "database", o.Database)
+		} else {
+			err = errors.New("mongostore: the server has no transactions that hold: MongoDB must be a replica set or a sharded cluster " +
+				"(a single server becomes one with --replSet and rs.initiate())")
+		}
+	}
+	if err != nil {
+		_ = client.Disconnect(context.WithoutCancel(ctx)) // the first error counts
+		return nil, err
+	}
+	return e, nil
+}
+
+func orDefault[T uint64 | time.Duration](v, unset T) T {
+	if v == 0 {
+		return unset
+	}
+	return v
+}
+
+// probe finds out whether transactions hold: a server that says it has them must forget an aborted write. Some that speak MongoDB's
+// protocol accept startTransaction and ignore it.
+func (e *Engine) probe(ctx context.Context) (bool, error) {
+	var hello struct {
+		SetName string `bson:"setName"`
+		Msg     string `bson:"msg"`
+	}
+	err := e.client.Database("admin").RunCommand(ctx, bson.D{{Key: "hello", Value: 1}}).Decode(&hello)
+	if err != nil {
+		return false, failure(ctx, "ask the server what it is", err)
+	}
+	if hello.SetName == "" && hello.Msg != "isdbgrid" {
+		return false, nil
+	}
+	if err := e.create(ctx, probeCollection); err != nil {
+		return false, err
+	}
+	session, err := e.client.StartSession()
+	if err != nil {
+		return false, failure(ctx, "start a session", err)
+	}
+	defer session.EndSession(context.WithoutCancel(ctx))
+	if err := session.StartTransaction(transactionOptions()); err != nil {
+		return false, failure(ctx, "start a transaction", err)
+	}
+	probe := bson.D{{Key: fieldKey, Value: bson.NewObjectID()}}
+	if _, err := e.db.Collection(probeCollection).InsertOne(mongo.NewSessionContext(ctx, session), probe); err != nil {
+		return false, failure(ctx, "write in a transaction", err)
+	}
+	if err := session.AbortTransaction(ctx); err != nil {
+		return false, failure(ctx, "abort a transaction", err)
+	}
+	left, err := e.db.Collection(probeCollection).DeleteOne(ctx, probe)
+	if err != nil {
+		return false, failure(ctx, "look for an aborted write", err)
+	}
+	return left.DeletedCount == 0, nil
+}
+
+func transactionOptions() *options.TransactionOptionsBuilder {
+	return options.Transaction().SetReadConcern(readconcern.Snapshot()).SetWriteConcern(writeconcern.Majority()).SetReadPreference(readpref.Primary())
+}
+
+// Ping reports whether the primary answers.
+func (e *Engine) Ping(ctx context.Context) error {
+	return failure(ctx, "ping", e.client.Ping(ctx, readpref.Primary()))
+}
+
+// Close waits for running transactions and closes all connections. Further calls fail; a second Close does nothing.
+func (e *Engine) Close() error {
+	e.closing.Lock()
+	defer e.closing.Unlock()
+	if e.closed {
+		return nil
+	}
+	e.closed = true
+	ctx, cancel := context.WithTimeout(context.Background(), e.timeout)
+	defer cancel()
+	if err := e.client.Disconnect(ctx); err != nil {
+		return fmt.Errorf("mongostore: disconnect: %w", err)
+	}
+	return nil
+}
+
+func (e *Engine) collection(def *docstore.Def) *mongo.Collection { return e.db.Collection(def.Name) }

@@ -1,0 +1,224 @@
+package mongostore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+const (
+	// rebuildBatch is how many documents are read and written at a time when index entries are made again.
+	rebuildBatch = 500
+	// prepareTimeout is enough to build indexes over millions of documents.
+	prepareTimeout = 2 * time.Hour
+)
+
+var errSameValues = errors.New("mongostore: several documents of a tenant have the same value for a unique index")
+
+// Prepare makes collections and indexes, drops the engine's indexes that are no longer declared, and makes index entries again where the
+// declaration has changed. Each step may be done by several replicas at once, or be broken off and begun again: the same declarations
+// lead to the same database. Replicas with older declarations must have stopped, since they go on writing entries by theirs.
+func (e *Engine) Prepare(ctx context.Context, defs []*docstore.Def) error {
+	ctx, cancel := context.WithTimeout(ctx, prepareTimeout) // in the place of the client's, which is for single operations
+	defer cancel()
+	// A transaction cannot wait for a collection to be made, so all exist before the first.
+	for _, name := range []string{outboxCollection, sequencesCollection, schemasCollection} {
+		if err := e.create(ctx, name); err != nil {
+			return err
+		}
+	}
+	for _, def := range defs {
+		if err := e.create(ctx, def.Name); err != nil {
+			return err
+		}
+		if err := e.prepare(ctx, def); err != nil {
+			return fmt.Errorf("collection %s: %w", def.Name, err)
+		}
+	}
+	e.defs = defs
+	return nil
+}
+
+func (e *Engine) create(ctx context.Context, name string) error {
+	err := e.db.CreateCollection(ctx, name)
+	if hasCode(err, codeNamespaceExists) {
+		return nil
+	}
+	return failure(ctx, "create collection "+name, err)
+}
+
+// prepare goes: entries, indexes over them, and only then the note that it was done.
+func (e *Engine) prepare(ctx context.Context, def *docstore.Def) error {
+	schemas, is := e.db.Collection(schemasCollection), bson.D{{Key: fieldKey, Value: def.Name}}
+	var noted struct {
+		Signature string `bson:"signature"`
+	}
+	err := schemas.FindOne(ctx, is).Decode(&noted)
+	if err != nil && !errors.Is(err, mongo.ErrNoDocuments) {
+		return failure(ctx, "read the schema", err)
+	}
+	want := signature(def)
+	if noted.Signature != want {
+		if err := e.rebuild(ctx, def); err != nil {
+			return err
+		}
+	}
+	if err := e.index(ctx, def); err != nil {
+		return err
+	}
+	if noted.Signature == want {
+		return nil
+	}
+	note := bson.D{{Key: "$set", Value: bson.D{{Key: "signature", Value: want}}}}
+	return upserted(ctx, "note the schema", func() error {
+		_, err := schemas.UpdateOne(ctx, is, note, options.UpdateOne().SetUpsert(true))
+		return err
+	})
+}
+
+// upserted does an upsert again that lost the race to insert: the document is there now.
+func upserted(ctx context.Context, doing string, upsert func() error) error {
+	err := upsert()
+	if hasCode(err, codeDuplicateKey) {
+		err = upsert()
+	}
+	return failure(ctx, doing, err)
+}
+
+// index makes the indexes that are missing and drops those of ours that are not declared.
+func (e *Engine) index(ctx context.Context, def *docstore.Def) error {
+	view := e.collection(def).Indexes()
+	have, err := e.indexNames(ctx, def)
+	if err != nil {
+		return err
+	}
+	var wanted []string
+	for _, x := range indexes(def) {
+		wanted = append(wanted, x.name)
+		if slices.Contains(have, x.name) {
+			continue
+		}
+		_, err := view.CreateOne(ctx, x.model())
+		if hasCode(err, codeNotImplemented) && !e.transactional && x.partial != nil {
+			e.noPartial = true
+			e.log.Error("this server has no partial indexes: unique values are not enforced", "collection", def.Name, "index", x.name)
+			continue
+		}
+		if hasCode(err, codeDuplicateKey) {
+			return fmt.Errorf("index %s: %w", x.name, errSameValues)
+		}
+		if err != nil {
+			return failure(ctx, "create index "+x.name, err)
+		}
+	}
+	for _, name := range have {
+		if isOurs(name) && !slices.Contains(wanted, name) {
+			if err := view.DropOne(ctx, name); err != nil && !hasCode(err, codeIndexNotFound) {
+				return failure(ctx, "drop index "+name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (e *Engine) indexNames(ctx context.Context, def *docstore.Def) ([]string, error) {
+	specs, err := e.collection(def).Indexes().ListSpecifications(ctx)
+	if err != nil {
+		return nil, failure(ctx, "list indexes", err)
+	}
+	names := make([]string, len(specs))
+	for i, s := range specs {
+		names[i] = s.Name
+	}
+	return names, nil
+}
+
+// rebuild makes the entries of all documents again, a batch in the order of keys at a time. A document that is written meanwhile is left as
+// its writer made it.
+func (e *Engine) rebuild(ctx context.Context, def *docstore.Def) error {
+	all := bson.D{}
+	for done := 0; ; {
+		batch, err := e.batch(ctx, def, all)
+		if err != nil || len(batch) == 0 {
+			return err
+		}
+		var updates []mongo.WriteModel
+		for _, raw := range batch {
+			update, err := e.rebuilt(def, raw)
+			if err != nil {
+				return err
+			}
+			if update != nil {
+				updates = append(updates, update)
+			}
+		}
+		if len(updates) > 0 {
+			_, err := e.collection(def).BulkWrite(ctx, updates, options.BulkWrite().SetOrdered(false))
+			if hasCode(err, codeDuplicateKey) {
+				return errSameValues
+			}
+			if err != nil {
+				return failure(ctx, "write index entries", err)
+			}
+		}
+		done += len(batch)
+		e.log.Info("making index entries again", "collection", def.Name, "documents", done)
+		last := batch[len(batch)-1].Lookup(fieldKey)
+		all = bson.D{{Key: fieldKey, Value: bson.D{{Key: "$gt", Value: last}}}}
+	}
+}
+
+func (e *Engine) batch(ctx context.Context, def *docstore.Def, query bson.D) ([]bson.Raw, error) {
+	cursor, err := e.collection(def).Find(ctx, query, options.Find().SetSort(ascending(fieldKey)).SetLimit(rebuildBatch))
+	if err != nil {
+		return nil, failure(ctx, "read documents", err)
+	}
+	var batch []bson.Raw
+	err = cursor.All(ctx, &batch)
+	return batch, failure(ctx, "read documents", err)
+}
+
+// rebuilt is the update that gives a stored document its entries; nil if it has them.
+func (e *Engine) rebuilt(def *docstore.Def, raw bson.Raw) (mongo.WriteModel, error) {
+	entry, err := def.Extract(e, raw)
+	if err != nil {
+		return nil, fmt.Errorf("mongostore: document %s: %w", raw.Lookup(fieldKey), err)
+	}
+	fresh, err := hasEntries(def, entry, raw)
+	if fresh || err != nil {
+		return nil, err
+	}
+	set, unset := bson.D{{Key: fieldEntries, Value: entries(def, entry)}}, bson.D{}
+	if entry.Due != 0 {
+		set = append(set, bson.E{Key: fieldDue, Value: bson.DateTime(entry.Due)})
+	} else {
+		unset = append(unset, bson.E{Key: fieldDue, Value: ""})
+	}
+	update := bson.D{{Key: "$set", Value: set}}
+	if len(unset) > 0 {
+		update = append(update, bson.E{Key: "$unset", Value: unset})
+	}
+	is := versionOf(entry.Tenant, entry.ID, entry.Version)
+	return mongo.NewUpdateOneModel().SetFilter(is).SetUpdate(update), nil
+}
+
+// hasEntries reports whether a stored document has the key, the due moment and the index entries that it should.
+func hasEntries(def *docstore.Def, e *docstore.Entry, raw bson.Raw) (bool, error) {
+	want, err := bson.Marshal(entries(def, e))
+	if err != nil {
+		return false, fmt.Errorf("mongostore: encode entries: %w", err)
+	}
+	have, _ := raw.Lookup(fieldEntries).DocumentOK()
+	due, _ := raw.Lookup(fieldDue).DateTimeOK()
+	id, _ := raw.Lookup(fieldKey).StringValueOK()
+	return bytes.Equal(want, have) && due == e.Due && id == key(e.Tenant, e.ID), nil
+}

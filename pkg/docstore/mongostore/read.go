@@ -1,0 +1,93 @@
+package mongostore
+
+import (
+	"context"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// Get returns the documents that exist among ids, in no particular order.
+func (e *Engine) Get(ctx context.Context, def *docstore.Def, tenant string, ids []string) ([]docstore.Row, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	return e.rows(ctx, def, tenant, selection(def, tenant, docstore.ID(ids...)), nil, options.Find())
+}
+
+// Find returns the rows of a query in its order.
+func (e *Engine) Find(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) ([]docstore.Row, error) {
+	o := options.Find().SetSort(sorting(q.Sort)).SetLimit(int64(q.Limit)).SetBatchSize(int32(min(q.Limit, 1000)))
+	if q.Offset > 0 {
+		o.SetSkip(int64(q.Offset))
+	}
+	return e.rows(ctx, def, tenant, after(def, tenant, q), q.Sort, o)
+}
+
+func (e *Engine) rows(ctx context.Context, def *docstore.Def, tenant string, query bson.D, sort []docstore.Order, o *options.FindOptionsBuilder) ([]docstore.Row, error) {
+	cursor, err := e.collection(def).Find(ctx, query, o)
+	if err != nil {
+		return nil, failure(ctx, "find in "+def.Name, err)
+	}
+	var documents []bson.Raw
+	if err := cursor.All(ctx, &documents); err != nil {
+		return nil, failure(ctx, "find in "+def.Name, err)
+	}
+	rows := make([]docstore.Row, len(documents))
+	for i, raw := range documents {
+		if rows[i], err = row(def, tenant, raw, sort); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+// Count counts exactly.
+func (e *Engine) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter) (int64, error) {
+	n, err := e.collection(def).CountDocuments(ctx, selection(def, tenant, filter))
+	return n, failure(ctx, "count in "+def.Name, err)
+}
+
+// keys lists the keys of at most limit documents that a filter selects, in no particular order.
+func (e *Engine) keys(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter, limit int) ([]string, error) {
+	o := options.Find().SetLimit(int64(limit)).SetProjection(bson.D{{Key: fieldKey, Value: 1}})
+	cursor, err := e.collection(def).Find(ctx, selection(def, tenant, filter), o)
+	if err != nil {
+		return nil, failure(ctx, "find keys in "+def.Name, err)
+	}
+	var found []struct {
+		Key string `bson:"_id"`
+	}
+	if err := cursor.All(ctx, &found); err != nil {
+		return nil, failure(ctx, "find keys in "+def.Name, err)
+	}
+	list := make([]string, len(found))
+	for i := range found {
+		list[i] = found[i].Key
+	}
+	return list, nil
+}
+
+// Due lists documents of all tenants whose Entry.Due is at most before, earliest first.
+func (e *Engine) Due(ctx context.Context, def *docstore.Def, before int64, limit int) ([]docstore.Ref, error) {
+	o := options.Find().SetSort(ascending(fieldDue)).SetLimit(int64(limit)).
+		SetProjection(bson.D{{Key: fieldID, Value: 1}, {Key: fieldTenant, Value: 1}})
+	cursor, err := e.collection(def).Find(ctx, bson.D{{Key: fieldDue, Value: bson.D{{Key: "$lte", Value: bson.DateTime(before)}}}}, o)
+	if err != nil {
+		return nil, failure(ctx, "find what is due in "+def.Name, err)
+	}
+	var found []struct {
+		ID     string `bson:"id"`
+		Tenant string `bson:"tenant_id"`
+	}
+	if err := cursor.All(ctx, &found); err != nil {
+		return nil, failure(ctx, "find what is due in "+def.Name, err)
+	}
+	refs := make([]docstore.Ref, len(found))
+	for i, d := range found {
+		refs[i] = docstore.Ref{Tenant: d.Tenant, ID: d.ID}
+	}
+	return refs, nil
+}
