@@ -5,7 +5,6 @@ go 1.26.0
 replace github.com/idplatform/idplatform/pkg => ../../pkg
 
 require (
-	github.com/ccojocar/zxcvbn-go v1.0.4
 	github.com/idplatform/idplatform/pkg v0.0.0
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/goleak v1.3.0

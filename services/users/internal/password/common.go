@@ -1,17 +1,17 @@
 package password
 
 import (
-	"encoding/json"
-	"fmt"
+	_ "embed"
 	"slices"
+	"strings"
 	"sync"
-	"unicode/utf8"
-
-	"github.com/ccojocar/zxcvbn-go/data"
 )
 
-// rank is how many of the most common passwords are refused.
-const rank = 10_000
+// commonPasswords are those of the 10,000 most common passwords that are long enough to be passwords here, most common first: ranks of
+// the list in @zxcvbn-ts/language-common 4.1.3 (MIT; © 2012-2016 Dan Wheeler and Dropbox, Inc., © 2021 @zxcvbn-ts).
+//
+//go:embed common.txt
+var commonPasswords string
 
 // isCommon reports whether a folded password is one of the most common.
 func isCommon(folded string) bool {
@@ -19,23 +19,12 @@ func isCommon(folded string) bool {
 	return found
 }
 
-// common is the sorted list of those that are long enough to be passwords here: some 9,000, a quarter of a megabyte. It is read
-// when first needed. The data is zxcvbn's, where each word stands only in that one of its lists in which it ranks highest: a common
-// password that is a yet more common word or name is not in the list of passwords. So the first so many of all lists together
-// hold the so many most common passwords.
+// common is the sorted list, made when first needed.
 var common = sync.OnceValue(func() []string {
-	var all []string
-	for _, name := range []string{"Passwords", "English", "MaleNames", "FemaleNames", "Surnames"} {
-		var list struct{ List []string }
-		if err := json.Unmarshal(data.MustAsset("data/"+name+".json"), &list); err != nil {
-			panic(fmt.Errorf("the list of common passwords: %w", err)) // it is compiled in and tested
-		}
-		for _, word := range list.List[:min(rank, len(list.List))] {
-			if utf8.RuneCountInString(word) >= minLength {
-				all = append(all, fold(word))
-			}
-		}
+	list := strings.Fields(commonPasswords)
+	for i, word := range list {
+		list[i] = fold(word)
 	}
-	slices.Sort(all)
-	return slices.Clip(slices.Compact(all))
+	slices.Sort(list)
+	return slices.Compact(list)
 })

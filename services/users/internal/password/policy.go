@@ -14,10 +14,6 @@ import (
 const (
 	minLength = 8
 	maxLength = 256
-
-	// minUsername is from where on a username must not be in the password: each password with an a in it would be
-	// refused to the user a.
-	minUsername = 3
 )
 
 // Check returns why password is too weak for the user of that name, each reason as the end of a sentence; nothing if it is not.
@@ -33,11 +29,11 @@ func Check(password, username string) (reasons []string) {
 		}
 	}
 	folded := fold(password)
-	if name := fold(username); utf8.RuneCountInString(name) >= minUsername && strings.Contains(folded, name) {
+	if name := fold(username); name != "" && strings.Contains(folded, name) {
 		reasons = append(reasons, "must not contain the username")
 	}
 	if isCommon(folded) {
-		reasons = append(reasons, "must not be a common password, word or name")
+		reasons = append(reasons, "must not be one of the most common passwords")
 	}
 	return reasons
 }
@@ -50,17 +46,22 @@ const (
 	signs           = "!#$%&*=?"                                                 // none can be in a username
 )
 
-// Generate makes up a password of 98 bits that passes Check for every user: each third character is a sign, so no username fits in.
-func Generate() string {
+// Generate makes up a password of some 98 bits for the user of that name. Each third character is a sign, so that only names of one or
+// two characters can be in it; then another is made.
+func Generate(username string) string {
 	b := make([]byte, generatedLength)
-	for i := range b {
-		if i%3 == 2 {
-			b[i] = pick(signs)
-		} else {
-			b[i] = pick(letters)
+	for {
+		for i := range b {
+			if i%3 == 2 {
+				b[i] = pick(signs)
+			} else {
+				b[i] = pick(letters)
+			}
+		}
+		if made := string(b); len(Check(made, username)) == 0 {
+			return made
 		}
 	}
-	return string(b)
 }
 
 func pick(alphabet string) byte {

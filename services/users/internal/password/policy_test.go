@@ -17,32 +17,32 @@ func bcryptOf(t testing.TB, password string) string {
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	const length, name, ordinary = "must have 8…256 characters", "must not contain the username", "must not be a common password, word or name"
+	const length, name, ordinary = "must have 8…256 characters", "must not contain the username", "must not be one of the most common passwords"
 	for what, test := range map[string]struct {
 		password, username string
 		want               []string
 	}{
-		"good":                             {"correct horse battery", "li.wei", nil},
-		"eight of CJK":                     {"一二三四五六七八", "li.wei", nil},
-		"seven of CJK, though 21 bytes":    {"一二三四五六七", "li.wei", []string{length}},
-		"empty":                            {"", "li.wei", []string{length}},
-		"256":                              {strings.Repeat("密a", 128), "li.wei", nil},
-		"257":                              {strings.Repeat("x", 257), "li.wei", []string{length}},
-		"no UTF-8":                         {"abcdefgh\xff", "li.wei", []string{"must be UTF-8"}},
-		"the username":                     {"my-li.wei-1", "li.wei", []string{name}},
-		"the username in another case":     {"my-LI.WEI-1", "li.wei", []string{name}},
-		"the username in full width":       {"my-ｌｉ.ｗｅｉ-1", "li.wei", []string{name}},
-		"a sharp s":                        {"xx-STRASSE-xx", "straße", []string{name}},
-		"a CJK username":                   {"我是欧阳娜娜八字", "欧阳娜娜", []string{name}},
-		"a username of two letters":        {"zabcdefgz", "ab", nil},
-		"no username":                      {"zabcdefgz", "", nil},
-		"common":                           {"password1", "li.wei", []string{ordinary}},
-		"common in another case":           {"PassWord1", "li.wei", []string{ordinary}},
-		"common in full width":             {"ｐａｓｓｗｏｒｄ", "li.wei", []string{ordinary}},
-		"common, but zxcvbn's among names": {"jennifer", "li.wei", []string{ordinary}},
-		"common with more to it":           {"password1-and-more", "li.wei", nil},
-		"all at once":                      {"dragon", "dragon", []string{length, name}},
-		"name and common":                  {"superman", "superman", []string{name, ordinary}},
+		"good":                          {"correct horse battery", "li.wei", nil},
+		"eight of CJK":                  {"一二三四五六七八", "li.wei", nil},
+		"seven of CJK, though 21 bytes": {"一二三四五六七", "li.wei", []string{length}},
+		"empty":                         {"", "li.wei", []string{length}},
+		"256":                           {strings.Repeat("密a", 128), "li.wei", nil},
+		"257":                           {strings.Repeat("x", 257), "li.wei", []string{length}},
+		"no UTF-8":                      {"abcdefgh\xff", "li.wei", []string{"must be UTF-8"}},
+		"the username":                  {"my-li.wei-1", "li.wei", []string{name}},
+		"the username in another case":  {"my-LI.WEI-1", "li.wei", []string{name}},
+		"the username in full width":    {"my-ｌｉ.ｗｅｉ-1", "li.wei", []string{name}},
+		"a sharp s":                     {"xx-STRASSE-xx", "straße", []string{name}},
+		"a CJK username":                {"我是欧阳娜娜八字", "欧阳娜娜", []string{name}},
+		"a username of two letters":     {"zabcdefgz", "ab", []string{name}},
+		"no username":                   {"zabcdefgz", "", nil},
+		"common":                        {"password1", "li.wei", []string{ordinary}},
+		"common in another case":        {"PassWord1", "li.wei", []string{ordinary}},
+		"common in full width":          {"ｐａｓｓｗｏｒｄ", "li.wei", []string{ordinary}},
+		"common, and a name":            {"jennifer", "li.wei", []string{ordinary}},
+		"common with more to it":        {"password1-and-more", "li.wei", nil},
+		"all at once":                   {"dragon", "dragon", []string{length, name}},
+		"name and common":               {"superman", "superman", []string{name, ordinary}},
 	} {
 		require.Equal(t, test.want, Check(test.password, test.username), what)
 	}
@@ -52,7 +52,7 @@ func TestCommonIsSmallAndSorted(t *testing.T) {
 	t.Parallel()
 	list := common()
 	require.IsIncreasing(t, list)
-	require.InDelta(t, 8700, len(list), 300)
+	require.InDelta(t, 3534, len(list), 10)
 	for _, word := range []string{"12345678", "baseball", "trustno1", "qwertyuiop", "iloveyou", "1q2w3e4r"} {
 		require.True(t, isCommon(word), word)
 	}
@@ -64,22 +64,11 @@ func TestGeneratedPasswordsPassForEveryUser(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	rapid.Check(t, func(t *rapid.T) {
-		made := Generate()
+		username := rapid.StringMatching(`[a-zA-Z0-9._@+-]{0,3}`).Draw(t, "username")
+		made := Generate(username)
 		require.False(t, seen[made])
 		seen[made] = true
 		require.Len(t, made, generatedLength)
-		at := rapid.IntRange(0, generatedLength-minUsername).Draw(t, "at")
-		username := rapid.OneOf(rapid.StringMatching(`[a-zA-Z0-9._@+-]{1,3}`), rapid.Just(withoutSigns(made[at:at+minUsername]))).Draw(t, "username")
 		require.Empty(t, Check(made, username))
 	})
-}
-
-// withoutSigns is the nearest to a part of a password that a username may be.
-func withoutSigns(part string) string {
-	return strings.Map(func(r rune) rune {
-		if strings.ContainsRune(signs, r) {
-			return '_'
-		}
-		return r
-	}, part)
 }

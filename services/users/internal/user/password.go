@@ -14,14 +14,18 @@ import (
 // ResetPassword gives the user a new password, which must be changed at the next sign-in; an empty one makes one up, and only then
 // the answer has it. apperr.NotFound, InvalidParameters (too weak, or used before).
 func (s *Users) ResetPassword(ctx context.Context, id, newPassword string) (PasswordReset, error) {
-	answer := PasswordReset{}
-	if newPassword == "" {
-		answer.Password = password.Generate()
-		newPassword = answer.Password
-	}
 	doc, err := s.Get(ctx, id)
 	if err != nil {
 		return PasswordReset{}, err
+	}
+	u, err := doc.Value()
+	if err != nil {
+		return PasswordReset{}, err
+	}
+	answer := PasswordReset{}
+	if newPassword == "" {
+		answer.Password = password.Generate(u.Username)
+		newPassword = answer.Password
 	}
 	hash, err := s.newHash(ctx, doc, "body.new_password", newPassword)
 	if err != nil {
@@ -54,13 +58,17 @@ func (s *Users) ResetPasswords(ctx context.Context, ids []string) (PasswordReset
 	if err != nil {
 		return PasswordResets{}, err
 	}
-	known := map[string]bool{}
-	for _, doc := range found {
-		known[doc.ID] = true
+	usernames := map[string]string{}
+	for i := range found {
+		u, err := found[i].Value()
+		if err != nil {
+			return PasswordResets{}, err
+		}
+		usernames[u.ID] = u.Username
 	}
 	var faults apperr.Faults
 	for i, id := range ids {
-		faults.Check(known[id], fmt.Sprintf("body.ids[%d]", i), "is no user")
+		faults.Check(usernames[id] != "", fmt.Sprintf("body.ids[%d]", i), "is no user")
 	}
 	if err := faults.Err(); err != nil {
 		return PasswordResets{}, err
@@ -70,7 +78,7 @@ func (s *Users) ResetPasswords(ctx context.Context, ids []string) (PasswordReset
 	group, hashing := errgroup.WithContext(ctx)
 	group.SetLimit(s.Hasher.Concurrency())
 	for i, id := range ids {
-		answer.Items[i] = PasswordOf{id, password.Generate()}
+		answer.Items[i] = PasswordOf{id, password.Generate(usernames[id])}
 		group.Go(func() (err error) {
 			hashes[i], err = s.Hasher.Hash(hashing, answer.Items[i].Password)
 			return err
