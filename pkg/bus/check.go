@@ -141,7 +141,8 @@ func Answer[Req, Resp any](b *Bus, service, question string, fn func(ctx context
 	b.mu.Lock()
 	b.answers = append(b.answers, sub)
 	b.mu.Unlock()
-	return b.flush(b.background) // so that a question asked from now on finds us
+	_ = b.flush(b.background) // so that a question asked from now on finds us; if NATS is away, it learns of us when it is back
+	return nil
 }
 
 // respond works an answer out and sends it.

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	ackWait            = 30 * time.Second
+	defaultAckWait     = 30 * time.Second
 	maxTries           = 10
 	defaultMaxInFlight = 128
 
@@ -42,7 +42,8 @@ type ConsumerConfig struct {
 
 	MaxInFlight int // events handled or waiting for their turn; 0 means 128
 
-	retry func() backoff.BackOff // for tests
+	retry   func() backoff.BackOff // retryDelays, but in tests
+	ackWait time.Duration          // defaultAckWait, but in tests
 }
 
 // Consumer is a running consumer.
@@ -74,6 +75,9 @@ func (b *Bus) Consume(ctx context.Context, c ConsumerConfig) (*Consumer, error) 
 	}
 	if c.retry == nil {
 		c.retry = retryDelays
+	}
+	if c.ackWait == 0 {
+		c.ackWait = defaultAckWait
 	}
 	handling, abort := context.WithCancel(context.WithoutCancel(ctx))
 	taking, stop := context.WithCancel(handling)
@@ -159,7 +163,7 @@ func (f *follower) trouble(err error) {
 // session becomes the one that gets the consumer's messages, and handles them until ctx ends or something is wrong with the delivery.
 //
 // It begins with a reset to the oldest message that is not acknowledged. Without, JetStream would deliver what a killed process had in
-// hand only after ackWait, and the later events of the same records before. Events behind the oldest are therefore seen again.
+// hand only after the acknowledgement's time, and the later events of the same records before. Events behind the oldest are therefore seen again.
 func (f *follower) session(ctx, handling context.Context) error {
 	if err := f.declare(ctx); err != nil {
 		return err
@@ -194,7 +198,7 @@ func (f *follower) declare(ctx context.Context) error {
 		Durable:        f.config.Name,
 		FilterSubjects: f.subjects,
 		AckPolicy:      jetstream.AckExplicitPolicy,
-		AckWait:        ackWait,
+		AckWait:        f.config.ackWait,
 		MaxAckPending:  f.config.MaxInFlight,
 		MaxDeliver:     -1, // tries are counted here, since they are made here
 		PriorityPolicy: jetstream.PriorityPolicyPinned,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -382,6 +383,28 @@ func TestConsumeRefusesABadConfig(t *testing.T) {
 		_, err := b.Consume(t.Context(), c)
 		require.Error(t, err, name)
 	}
+}
+
+func TestHeldMessagesStayOurs(t *testing.T) {
+	t.Parallel()
+	b, _ := open(t)
+	told, err := b.nats.SubscribeSync("$JS.ACK.IDP_EVENTS.reader.>")
+	require.NoError(t, err)
+	publish(t, b, message("1", 1), message("1", 2))
+	finish := make(chan struct{})
+	_, err = b.Consume(t.Context(), ConsumerConfig{Name: "reader", Subjects: []string{"idp.events.>"}, ackWait: 300 * time.Millisecond,
+		Handle: func(context.Context, Event) error { <-finish; return nil }})
+	require.NoError(t, err)
+	extended := map[string]int{} // the one being handled and the one that waits for it
+	for extended["1"] < 3 || extended["2"] < 3 {
+		m, err := told.NextMsg(patient)
+		require.NoError(t, err)
+		require.Equal(t, "+WPI", string(m.Data))
+		tokens := strings.Split(m.Subject, ".")
+		require.Equal(t, "1", tokens[4], "delivered once")
+		extended[tokens[5]]++
+	}
+	close(finish)
 }
 
 func TestHeldMessagesAreBounded(t *testing.T) {

@@ -209,7 +209,7 @@ func (d *dispatcher) park(x *delivery, reason error, tries int) bool {
 
 // extend tells JetStream that what is held is not lost: handlers may take long, and messages wait for others of their record.
 func (d *dispatcher) extend() {
-	every := time.NewTicker(ackWait / 3)
+	every := time.NewTicker(d.consumer.config.ackWait / 3)
 	defer every.Stop()
 	for {
 		select {

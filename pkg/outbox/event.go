@@ -1,0 +1,166 @@
+// Package outbox tells the world about changes: an event is written in the transaction of its change (Append), and a Relay takes it
+// to JetStream afterwards. So there is no event without its change, no change without its event, and NATS may be away.
+//
+// Delivery is at least once, in order for each record. Messages carry their id as Nats-Msg-Id, so JetStream drops what is sent twice
+// within two minutes; consumers have to be idempotent for the rest.
+package outbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/propagation"
+
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+)
+
+// MaxSize is the largest envelope in bytes. A larger one would be refused by NATS for ever, so it is refused before it is written.
+const MaxSize = 4 << 20
+
+// Event is a change of one record.
+type Event struct {
+	Entity   string                     // user
+	Action   string                     // created
+	Source   string                     // the path of the records: /users
+	Subject  string                     // the record's id
+	Version  int64                      // the record's version after the change
+	Record   json.RawMessage            // the record after the change; the last one of a deleted record. No secrets
+	Previous map[string]json.RawMessage // the changed members as they were before; nil for none
+	Extra    map[string]any             // further members of data
+}
+
+// envelope is a CloudEvent 1.0 in structured JSON. Extension attributes are lower case (CloudEvents §3.1), empty ones are left out.
+type envelope struct {
+	SpecVersion     string          `json:"specversion"`
+	ID              string          `json:"id"`
+	Source          string          `json:"source"`
+	Type            string          `json:"type"`
+	Subject         string          `json:"subject"`
+	Time            clock.Time      `json:"time"`
+	DataContentType string          `json:"datacontenttype"`
+	Tenant          string          `json:"tenantid"`
+	Actor           string          `json:"actor,omitempty"`
+	RequestID       string          `json:"requestid,omitempty"`
+	TraceParent     string          `json:"traceparent,omitempty"`
+	PayloadOrigin   string          `json:"payloadorigin,omitempty"`
+	Sequence        string          `json:"sequence"`
+	Data            json.RawMessage `json:"data"`
+}
+
+// Append writes e into tx as a CloudEvent on idp.events.<tenant>.<entity>.<action>. Tenant, actor, request id and payload origin are
+// the context's (package request), traceparent is that of its span. It fails on what no event can be made of; the caller's
+// transaction then fails too.
+func Append(ctx context.Context, tx *docstore.Tx, e Event) error {
+	message, err := compose(ctx, tx.Now, e)
+	if err != nil {
+		return fmt.Errorf("event %s.%s of %s/%s: %w", e.Entity, e.Action, e.Source, e.Subject, err)
+	}
+	return tx.Append(ctx, message)
+}
+
+var (
+	tenantForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+	wordForm   = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
+	sourceForm = regexp.MustCompile(`^(/[a-z][a-z0-9_-]*)+$`)
+)
+
+func compose(ctx context.Context, now clock.Time, e Event) (docstore.Message, error) {
+	info := request.From(ctx)
+	switch {
+	case !tenantForm.MatchString(info.Tenant):
+		return docstore.Message{}, fmt.Errorf("the tenant cannot be part of a NATS subject")
+	case !wordForm.MatchString(e.Entity) || !wordForm.MatchString(e.Action):
+		return docstore.Message{}, fmt.Errorf("entity and action must be lower case words")
+	case !sourceForm.MatchString(e.Source):
+		return docstore.Message{}, fmt.Errorf("the source must be a path")
+	case e.Subject == "" || e.Version < 1 || len(e.Record) == 0:
+		return docstore.Message{}, fmt.Errorf("no record, record id or version")
+	}
+	data, err := e.data()
+	if err != nil {
+		return docstore.Message{}, err
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return docstore.Message{}, err
+	}
+	trace := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, trace)
+	payload, err := encode(envelope{
+		SpecVersion:     "1.0",
+		ID:              id.String(),
+		Source:          e.Source,
+		Type:            "idp." + e.Entity + "." + e.Action,
+		Subject:         e.Subject,
+		Time:            now,
+		DataContentType: "application/json",
+		Tenant:          info.Tenant,
+		Actor:           info.Actor,
+		RequestID:       info.ID,
+		TraceParent:     trace["traceparent"],
+		PayloadOrigin:   info.PayloadOrigin,
+		Sequence:        strconv.FormatInt(e.Version, 10),
+		Data:            data,
+	})
+	if err != nil {
+		return docstore.Message{}, err
+	}
+	if len(payload) > MaxSize {
+		return docstore.Message{}, fmt.Errorf("%d bytes are more than an event may have", len(payload))
+	}
+	return docstore.Message{
+		ID:      id.String(),
+		Subject: "idp.events." + info.Tenant + "." + e.Entity + "." + e.Action,
+		Record:  info.Tenant + e.Source + "/" + e.Subject,
+		Payload: payload,
+	}, nil
+}
+
+// data puts record first, previous second and the rest in the order of its names, so that equal events are equal bytes.
+func (e Event) data() (json.RawMessage, error) {
+	var b bytes.Buffer
+	member := func(name string, v any) error {
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Quote(name) + ":")
+		value, err := encode(v)
+		b.Write(value)
+		return err
+	}
+	if err := member("record", e.Record); err != nil {
+		return nil, fmt.Errorf("the record is no JSON: %w", err)
+	}
+	if len(e.Previous) > 0 {
+		if err := member("previous", e.Previous); err != nil {
+			return nil, fmt.Errorf("a previous member is no JSON: %w", err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Extra)) {
+		if name == "record" || name == "previous" || !wordForm.MatchString(name) {
+			return nil, fmt.Errorf("%q cannot be a further member of data", name)
+		}
+		if err := member(name, e.Extra[name]); err != nil {
+			return nil, fmt.Errorf("the further member %s is no JSON: %w", name, err)
+		}
+	}
+	return append(append([]byte{'{'}, b.Bytes()...), '}'), nil
+}
+
+// encode leaves <, > and & alone, as the stored record does.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}

@@ -1,0 +1,73 @@
+package outbox
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// scrapeWithin bounds what a scrape may cost the store.
+const scrapeWithin = time.Second
+
+// metrics asks the store when it is scraped, so that the numbers are true even while the relay hangs.
+type metrics struct {
+	store     Store
+	published prometheus.Counter
+	failures  prometheus.Counter
+	backlog   *prometheus.Desc
+	oldest    *prometheus.Desc
+}
+
+func newMetrics(store Store) *metrics {
+	return &metrics{
+		store: store,
+		published: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "idp_outbox_published_total", Help: "Events that JetStream has acknowledged."}),
+		failures: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "idp_outbox_publish_failures_total", Help: "Events that did not get through; each is tried again."}),
+		backlog: prometheus.NewDesc("idp_outbox_backlog", "Events that wait for JetStream.", nil, nil),
+		oldest:  prometheus.NewDesc("idp_outbox_oldest_age_seconds", "How long the oldest event has waited; 0 without one.", nil, nil),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
+	ch <- m.published.Desc()
+	ch <- m.failures.Desc()
+	ch <- m.backlog
+	ch <- m.oldest
+}
+
+// Collect implements prometheus.Collector.
+func (m *metrics) Collect(ch chan<- prometheus.Metric) {
+	ch <- m.published
+	ch <- m.failures
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeWithin)
+	defer cancel()
+	// A store that does not answer leaves a gap, which is what happened.
+	if n, err := m.store.Backlog(ctx); err == nil {
+		ch <- prometheus.MustNewConstMetric(m.backlog, prometheus.GaugeValue, float64(n))
+	}
+	if first, err := m.store.Pending(ctx, 1); err == nil {
+		age := time.Duration(0)
+		if len(first) > 0 {
+			age = max(0, time.Since(made(first[0].ID)))
+		}
+		ch <- prometheus.MustNewConstMetric(m.oldest, prometheus.GaugeValue, age.Seconds())
+	}
+}
+
+// made is when a UUIDv7 was made (RFC 9562 §5.7: its first 48 bits are milliseconds); now for any other id.
+func made(id string) time.Time {
+	u, err := uuid.Parse(id)
+	if err != nil || u.Version() != 7 {
+		return time.Now()
+	}
+	var ms int64
+	for _, b := range u[:6] {
+		ms = ms<<8 | int64(b)
+	}
+	return time.UnixMilli(ms)
+}

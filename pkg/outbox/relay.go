@@ -1,0 +1,265 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// Store is what the relay needs of a *docstore.Store.
+type Store interface {
+	// Pending lists messages that are not yet Published, oldest first.
+	Pending(ctx context.Context, limit int) ([]docstore.Message, error)
+	// Published forgets messages.
+	Published(ctx context.Context, seqs []int64) error
+	// Appended is signalled after new messages; signals may be merged or missing.
+	Appended() <-chan struct{}
+	// Backlog counts pending messages.
+	Backlog(ctx context.Context) (int64, error)
+}
+
+// Publisher is what the relay needs of a *bus.Bus.
+type Publisher interface {
+	// Publish sends messages at once and waits for JetStream to acknowledge them. It returns an error for each message, nil where
+	// JetStream has it. It must come back soon after ctx ends.
+	Publish(ctx context.Context, messages []docstore.Message) []error
+}
+
+const (
+	batchSize  = 512
+	pollEvery  = time.Second
+	markWithin = 2 * time.Second // for the store's last calls although the time to stop has passed
+)
+
+// Relay takes a store's messages to JetStream. Several replicas may relay the same store: JetStream drops what both send.
+type Relay struct {
+	store     Store
+	publisher Publisher
+	log       *slog.Logger
+	metrics   *metrics
+
+	poll    time.Duration
+	pace    time.Duration // the least time between batches that are not full: each costs the store a commit
+	backoff backoff.BackOff
+
+	published []int64   // JetStream has these, the store does not know yet
+	troubled  time.Time // since when nothing goes out; zero if all is well
+
+	stopOnce sync.Once
+	stopping chan struct{}
+	cancel   context.CancelFunc
+	done     chan struct{}
+}
+
+// StartRelay starts a relay. Its metrics go to reg, which may be nil.
+func StartRelay(store Store, publisher Publisher, log *slog.Logger, reg prometheus.Registerer) (*Relay, error) {
+	r := newRelay(store, publisher, log)
+	if reg != nil {
+		if err := reg.Register(r.metrics); err != nil {
+			return nil, fmt.Errorf("register the outbox metrics: %w", err)
+		}
+	}
+	r.start()
+	return r, nil
+}
+
+func newRelay(store Store, publisher Publisher, log *slog.Logger) *Relay {
+	wait := backoff.NewExponentialBackOff()
+	wait.InitialInterval, wait.Multiplier, wait.MaxInterval = 50*time.Millisecond, 2, 5*time.Second
+	return &Relay{
+		store: store, publisher: publisher, log: log, metrics: newMetrics(store),
+		poll: pollEvery, pace: 10 * time.Millisecond, backoff: wait,
+		stopping: make(chan struct{}), done: make(chan struct{}),
+	}
+}
+
+func (r *Relay) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel = cancel
+	go r.run(ctx)
+}
+
+// Stop goes on until the store has no more messages or ctx ends, then stops. What is left then waits for the next relay, and is told
+// as an error. Stop everything that writes first.
+func (r *Relay) Stop(ctx context.Context) error {
+	r.stopOnce.Do(func() { close(r.stopping) })
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		r.cancel()
+		<-r.done
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), markWithin)
+	defer cancel()
+	left, err := r.store.Pending(ctx, 1)
+	if err != nil {
+		return fmt.Errorf("the outbox after the stop: %w", err)
+	}
+	if len(left) > 0 {
+		return errors.New("the outbox is not empty: its events go out after the next start")
+	}
+	return nil
+}
+
+// run relays until ctx ends, or, once stopping, until nothing is pending.
+func (r *Relay) run(ctx context.Context) {
+	defer close(r.done)
+	defer r.cancel()
+	stopping := r.stopping
+	poll := time.NewTicker(r.poll)
+	defer poll.Stop()
+	for {
+		started := time.Now()
+		n, err := r.batch(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		r.note(err)
+		var wait time.Duration
+		switch {
+		case err != nil:
+			wait = r.backoff.NextBackOff()
+		case n == batchSize:
+			continue
+		case n > 0:
+			wait = max(0, r.pace-time.Since(started))
+		case stopping == nil:
+			return
+		default: // nothing to do until something happens
+			select {
+			case <-r.store.Appended():
+			case <-poll.C:
+			case <-stopping:
+				stopping = nil
+			case <-ctx.Done():
+			}
+			continue
+		}
+		if stopping = r.rest(ctx, wait, stopping); ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// rest waits, but not once it is time to stop: returns nil then.
+func (r *Relay) rest(ctx context.Context, wait time.Duration, stopping chan struct{}) chan struct{} {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-stopping:
+		return nil
+	}
+	return stopping
+}
+
+// batch relays at most batchSize messages and returns how many it found.
+func (r *Relay) batch(ctx context.Context) (int, error) {
+	// First of all: as long as the store lists messages that JetStream has, reading would find them again.
+	if err := r.mark(ctx); err != nil {
+		return 0, err
+	}
+	messages, err := r.store.Pending(ctx, batchSize)
+	if err != nil {
+		return 0, fmt.Errorf("read the outbox: %w", err)
+	}
+	if len(messages) == 0 {
+		return 0, nil
+	}
+	publishErr := r.publish(ctx, messages)
+	return len(messages), errors.Join(publishErr, r.mark(ctx))
+}
+
+// publish sends messages in waves, of which each has at most one message of a record. What follows a message that did not get through
+// has to wait for it.
+func (r *Relay) publish(ctx context.Context, messages []docstore.Message) error {
+	var failure error
+	stuck := map[string]bool{}
+	for _, wave := range waves(messages) {
+		if len(stuck) > 0 {
+			wave = without(wave, stuck)
+		}
+		if len(wave) == 0 {
+			continue
+		}
+		failed := 0
+		for i, err := range r.publisher.Publish(ctx, wave) {
+			if err != nil {
+				stuck[wave[i].Record] = true
+				failure = err
+				failed++
+				continue
+			}
+			r.published = append(r.published, wave[i].Seq)
+		}
+		r.metrics.published.Add(float64(len(wave) - failed))
+		r.metrics.failures.Add(float64(failed))
+	}
+	if failure != nil {
+		return fmt.Errorf("publish: %w", failure)
+	}
+	return nil
+}
+
+// mark tells the store what JetStream has. It does so even when the relay is being stopped, so that less is sent twice.
+func (r *Relay) mark(ctx context.Context) error {
+	if len(r.published) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), markWithin)
+	defer cancel()
+	if err := r.store.Published(ctx, r.published); err != nil {
+		return fmt.Errorf("mark events as published: %w", err)
+	}
+	r.published = r.published[:0]
+	return nil
+}
+
+// note logs when events stop going out and when they go again, not every try between.
+func (r *Relay) note(err error) {
+	switch {
+	case err == nil:
+		if !r.troubled.IsZero() {
+			r.log.Info("events go out again", "after", time.Since(r.troubled).Round(time.Millisecond))
+		}
+		r.troubled = time.Time{}
+		r.backoff.Reset()
+	case r.troubled.IsZero():
+		r.troubled = time.Now()
+		r.log.Warn("events do not go out; they are kept and tried again", "error", err)
+	}
+}
+
+// waves splits messages so that the nth message of a record is in the nth wave.
+func waves(messages []docstore.Message) [][]docstore.Message {
+	var list [][]docstore.Message
+	seen := make(map[string]int, len(messages))
+	for _, m := range messages {
+		n := seen[m.Record]
+		seen[m.Record] = n + 1
+		if n == len(list) {
+			list = append(list, nil)
+		}
+		list[n] = append(list[n], m)
+	}
+	return list
+}
+
+func without(wave []docstore.Message, stuck map[string]bool) []docstore.Message {
+	kept := wave[:0]
+	for _, m := range wave {
+		if !stuck[m.Record] {
+			kept = append(kept, m)
+		}
+	}
+	return kept
+}
