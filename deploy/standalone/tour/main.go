@@ -1,0 +1,219 @@
+// Command tour plays the tour of a README: it runs each command of the code blocks marked "console tour" in one shell, prints it with its
+// output, and fails where the output is not the one written below the command. So the README cannot lie.
+//
+// In what is written, … stands for anything. Commands find IDP (the address of the platform) and PATH with the given programs.
+// A platform that runs already is used, with a tenant of the tour's own in the place of acme; otherwise one is started in a temporary folder.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/secret"
+)
+
+func main() {
+	program := flag.String("program", "bin/idp-standalone", "the platform")
+	address := flag.String("address", "http://127.0.0.1:8080", "where it may be running already")
+	flag.Parse()
+	if flag.NArg() != 1 {
+		fmt.Fprintln(os.Stderr, "usage: tour [-program P] [-address URL] README.md")
+		os.Exit(2)
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	if err := run(ctx, *program, *address, flag.Arg(0)); err != nil {
+		fmt.Fprintln(os.Stderr, "tour:", err)
+		os.Exit(1)
+	}
+}
+
+// step is a command and what it should print.
+type step struct {
+	line    int
+	command string
+	want    string
+}
+
+func run(ctx context.Context, program, address, readme string) error {
+	text, err := os.ReadFile(readme)
+	if err != nil {
+		return err
+	}
+	steps := parse(string(text))
+	if len(steps) == 0 {
+		return fmt.Errorf("%s has no tour", readme)
+	}
+	program, err = filepath.Abs(program)
+	if err != nil {
+		return err
+	}
+	env := append(os.Environ(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "LC_ALL=C.UTF-8")
+	tenant := "acme"
+	if running(ctx, address) {
+		tenant = "tour-" + strings.ToLower(regexp.MustCompile(`[^A-Za-z0-9]`).ReplaceAllString(secret.Token(8), ""))
+		fmt.Printf("the platform at %s is used, with the tenant %s\n\n", address, tenant)
+		env = append(env, "IDP="+address)
+	} else {
+		dir, err := os.MkdirTemp("", "idp-tour-*")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		started, stop, err := start(ctx, program, dir)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		fmt.Printf("a platform was started at %s, in %s\n\n", started, dir)
+		env = append(env, "IDP="+started, "IDP_DATA_DIR="+dir)
+	}
+	return play(ctx, steps, tenant, env)
+}
+
+// parse finds the steps. A command starts with "$ " and goes on after a backslash at the end of a line or within a here-document.
+func parse(text string) []step {
+	var steps []step
+	inTour, more := false, ""
+	for i, line := range strings.Split(text, "\n") {
+		switch {
+		case strings.HasPrefix(line, "```"):
+			inTour, more = line == "```console tour", ""
+		case !inTour:
+		case more != "":
+			s := &steps[len(steps)-1]
+			s.command += "\n" + line
+			if more == `\` && !strings.HasSuffix(line, `\`) || more == line {
+				more = ""
+			}
+		case strings.HasPrefix(line, "$ "):
+			steps = append(steps, step{line: i + 1, command: line[2:]})
+			if strings.HasSuffix(line, `\`) {
+				more = `\`
+			} else if m := regexp.MustCompile(`<<'?(\w+)'?`).FindStringSubmatch(line); m != nil {
+				more = m[1]
+			}
+		case len(steps) > 0:
+			steps[len(steps)-1].want += line + "\n"
+		}
+	}
+	return steps
+}
+
+func running(ctx context.Context, address string) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/readyz", nil)
+	if err != nil {
+		return false
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return false
+	}
+	_ = response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
+// start starts a platform and returns when it says where it listens.
+func start(ctx context.Context, program, dir string) (address string, stop func(), err error) {
+	cmd := exec.CommandContext(ctx, program, "serve")
+	cmd.Env = append(os.Environ(), "IDP_DATA_DIR="+dir, "IDP_LISTEN=127.0.0.1:0", "IDP_ADMIN_LISTEN=off", "IDP_NATS_LISTEN=127.0.0.1:0", "IDP_LOG_LEVEL=warn")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", nil, err
+	}
+	stop = func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if m := regexp.MustCompile(`API\s+(http://[^/]+)`).FindStringSubmatch(lines.Text()); m != nil {
+			go func() { _, _ = io.Copy(io.Discard, out) }()
+			return m[1], stop, nil
+		}
+	}
+	stop()
+	return "", nil, errors.New("the platform did not start")
+}
+
+// play runs the steps in one shell, so that a variable set in one is there in the next.
+func play(ctx context.Context, steps []step, tenant string, env []string) error {
+	shell := exec.CommandContext(ctx, "bash", "--noprofile", "--norc")
+	shell.Env, shell.Stderr = env, os.Stderr
+	in, err := shell.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := shell.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := shell.Start(); err != nil {
+		return err
+	}
+	defer func() {
+		_ = in.Close()
+		_ = shell.Wait()
+	}()
+	const end = "---end of step---"
+	lines := bufio.NewReader(out)
+	failed := 0
+	for _, s := range steps {
+		command, want := strings.ReplaceAll(s.command, "acme", tenant), strings.ReplaceAll(s.want, "acme", tenant)
+		fmt.Printf("$ %s\n", command)
+		if _, err := fmt.Fprintf(in, "%s\necho; echo '%s'\n", command, end); err != nil {
+			return err
+		}
+		var got strings.Builder
+		for {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				return fmt.Errorf("line %d: the shell ended: %w", s.line, err)
+			}
+			if strings.TrimSpace(line) == end {
+				break
+			}
+			got.WriteString(line)
+		}
+		fmt.Println(strings.TrimSpace(got.String()))
+		if !matches(want, got.String()) {
+			failed++
+			fmt.Printf("\n!!! line %d of the README says:\n%s\n", s.line, strings.TrimSpace(want))
+		}
+		fmt.Println()
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d steps are not as the README says", failed, len(steps))
+	}
+	fmt.Printf("all %d steps are as the README says\n", len(steps))
+	return nil
+}
+
+// matches compares an output with what is written, where … stands for anything.
+func matches(want, got string) bool {
+	parts := strings.Split(strings.TrimSpace(want), "…")
+	for i := range parts {
+		parts[i] = regexp.QuoteMeta(parts[i])
+	}
+	pattern := regexp.MustCompile(`(?s)^` + strings.Join(parts, `.*`) + `$`)
+	return pattern.MatchString(strings.TrimSpace(strings.ReplaceAll(got, "\r", "")))
+}
