@@ -140,7 +140,8 @@ func (w *writer) loop() {
 func (w *writer) batch(first *turn) {
 	var ok []*turn // those to be committed
 	begun := false
-	for t, n := first, 0; t != nil && n < maxBatch; t, n = w.next(), n+1 {
+	ran := 0
+	for t := first; t != nil; t = w.next(ran) {
 		if !t.taken.CompareAndSwap(false, true) {
 			continue // its caller has left
 		}
@@ -152,6 +153,7 @@ func (w *writer) batch(first *turn) {
 			begun = true
 		}
 		err, lost := w.run(t)
+		ran++
 		if err != nil {
 			t.answer <- away(err)
 		} else {
@@ -177,8 +179,11 @@ func (w *writer) batch(first *turn) {
 	}
 }
 
-// next takes the next turn from the queue, if there is one, or comes when callers that are ready get to run.
-func (w *writer) next() *turn {
+// next takes the next turn from the queue, if there is one, or comes when callers that are ready get to run, and the batch is not full.
+func (w *writer) next(ran int) *turn {
+	if ran == maxBatch {
+		return nil
+	}
 	for yielded := false; ; yielded = true {
 		select {
 		case t := <-w.queue:

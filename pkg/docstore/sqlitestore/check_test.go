@@ -1,0 +1,97 @@
+package sqlitestore_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestCheckFindsDamage(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]string{
+		"a list entry is missing":    `DELETE FROM "c_notes.words" WHERE value = 'rare3'`,
+		"a list entry is too many":   `INSERT INTO "c_notes.words" (tenant, value, rid) SELECT tenant, 'other', rid FROM c_notes LIMIT 1`,
+		"a list entry is elsewhere":  `UPDATE "c_notes.keys" SET rid = rid + 1000 WHERE value = 'k3'`,
+		"a key is wrong":             `UPDATE c_notes SET k_title = 'other' WHERE id = 'n0003'`,
+		"a row's tenant is wrong":    `UPDATE c_notes SET tenant = 't2' WHERE id = 'n0003'`,
+		"a row's id is wrong":        `UPDATE c_notes SET id = 'other' WHERE id = 'n0003'`,
+		"a row's version is wrong":   `UPDATE c_notes SET version = 7 WHERE id = 'n0003'`,
+		"a row's moment is wrong":    `UPDATE c_notes SET due = 7 WHERE id = 'n0003'`,
+		"a row's lists are wrong":    `UPDATE c_notes SET lists = x'ff' WHERE id = 'n0003'`,
+		"a document is no JSON":      `UPDATE c_notes SET doc = x'ff' WHERE id = 'n0003'`,
+		"a document is gone":         `DELETE FROM c_notes WHERE id = 'n0003'`,
+		"a counter is wrong":         `UPDATE counters SET n = n + 1`,
+		"a counter is missing":       `DELETE FROM counters`,
+		"a counter is of no one":     `INSERT INTO counters (collection, tenant, n) VALUES ('notes', 't9', 1)`,
+		"a row without its counters": `INSERT INTO c_notes SELECT rid + 1000, 't3', id, version, due, k_title, k_code, k_created, lists, doc FROM c_notes WHERE id = 'n0003'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := open(t)
+			for i := range 5 {
+				require.NoError(t, f.insert(tenant(t), newNote(i)))
+			}
+			require.NoError(t, f.Check(t.Context()))
+			f.script(t, damage)
+			require.Error(t, f.Check(t.Context()))
+		})
+	}
+}
+
+func TestCheckFindsDamagedPages(t *testing.T) {
+	t.Parallel()
+	f := open(t)
+	for i := range 300 {
+		require.NoError(t, f.insert(tenant(t), newNote(i)))
+	}
+	require.NoError(t, f.Close())
+	file, err := os.OpenFile(f.path, os.O_RDWR, 0)
+	require.NoError(t, err)
+	info, err := file.Stat()
+	require.NoError(t, err)
+	for at := int64(8192); at < info.Size(); at += 4096 {
+		_, err = file.WriteAt([]byte("damage"), at+2)
+		require.NoError(t, err)
+	}
+	require.NoError(t, file.Close())
+	broken := openAt(t, f.path, notes)
+	require.Error(t, broken.Check(t.Context()))
+}
+
+func TestBackup(t *testing.T) {
+	t.Parallel()
+	f := open(t)
+	require.NoError(t, f.insert(tenant(t), newNote(0)))
+	to := filepath.Join(t.TempDir(), "copy of a file?.db")
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	var writing error
+	wg.Go(func() {
+		for i := 1; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				writing = errors.Join(writing, f.insert(tenant(t), newNote(i)))
+			}
+		}
+	})
+	require.NoError(t, f.engine.Backup(t.Context(), to))
+	close(stop)
+	wg.Wait()
+	require.NoError(t, writing, "others write meanwhile")
+	require.Error(t, f.engine.Backup(t.Context(), to), "an older copy is not overwritten")
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(to), "*partial*"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+
+	restored := openAt(t, to, notes)
+	require.NoError(t, restored.Check(t.Context()))
+	require.GreaterOrEqual(t, restored.count(t), int64(1))
+	require.LessOrEqual(t, restored.count(t), f.count(t))
+	require.NoError(t, restored.insert(tenant(t), newNote(5000)))
+}
