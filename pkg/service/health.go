@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// health answers /healthz and /readyz, and passes all else on.
-type health struct {
+// healthHandler answers /healthz and /readyz, and passes all else on.
+type healthHandler struct {
 	next     http.Handler
 	ready    func(context.Context) error
 	draining atomic.Bool
@@ -17,7 +17,7 @@ type health struct {
 
 const readyTimeout = 2 * time.Second
 
-func (h *health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *healthHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/healthz":
 		say(w, http.StatusOK, "ok")

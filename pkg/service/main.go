@@ -17,16 +17,17 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/config"
+	"github.com/idplatform/idplatform/pkg/health"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/telemetry"
 )
 
-// Main runs a service as a process until SIGTERM or SIGINT. settings is a pointer to a struct that embeds Config, squashed, and has the
+// Main runs a service as a process until SIGTERM or SIGINT; as "idp-<name> health" it asks the running one whether it is ready. settings is a pointer to a struct that embeds Config, squashed, and has the
 // service's own settings; it holds the defaults. common points at the embedded Config, and spec makes the Spec once they are loaded.
 func Main(name string, settings any, common *Config, spec func() Spec) {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer cancel()
-	err := run(ctx, name, os.Args[1:], os.Environ(), settings, common, spec, os.Stderr)
+	err := start(ctx, name, os.Args[1:], os.Environ(), settings, common, spec, os.Stderr)
 	if errors.Is(err, config.ErrHelp) {
 		fmt.Print(config.Usage("idp-"+name, settings))
 		return
@@ -37,11 +38,21 @@ func Main(name string, settings any, common *Config, spec func() Spec) {
 	}
 }
 
-func run(ctx context.Context, name string, args, environ []string, settings any, common *Config, makeSpec func() Spec, out io.Writer) (err error) {
+func start(ctx context.Context, name string, args, environ []string, settings any, common *Config, spec func() Spec, out io.Writer) error {
+	probing := len(args) > 0 && args[0] == "health"
+	if probing {
+		args = args[1:]
+	}
 	if err := config.Load(settings, config.Options{Program: "idp-" + name, Environ: environ, Args: args}); err != nil {
 		return err
 	}
-	c := *common
+	if probing {
+		return health.Probe(ctx, common.Listen, false)
+	}
+	return run(ctx, name, *common, spec(), out)
+}
+
+func run(ctx context.Context, name string, c Config, spec Spec, out io.Writer) (err error) {
 	log := telemetry.NewLogger(out, c.Log.Level, c.Log.Format).With("service", name)
 	registry := telemetry.NewRegistry()
 	tracer, flushTraces, err := telemetry.Tracing(ctx, telemetry.TracingConfig{
@@ -57,7 +68,6 @@ func run(ctx context.Context, name string, args, environ []string, settings any,
 	if deps.Verifier, err = c.Auth.Verifier(deps.Outbound, log); err != nil {
 		return err
 	}
-	spec := makeSpec()
 	if deps.Store, err = c.openStore(ctx, name, spec.Defs(), log); err != nil {
 		return err
 	}
@@ -88,7 +98,7 @@ func run(ctx context.Context, name string, args, environ []string, settings any,
 		return err
 	}
 	log.Info("serving", "listen", listener.Addr().String(), "admin", admin.Addr(), "database", databaseOf(c), "nats", c.NATS.URL)
-	return serve(ctx, listener, &health{next: handler, ready: unit.Ready}, c.DrainDelay, c.DrainTimeout, log)
+	return serve(ctx, listener, &healthHandler{next: handler, ready: unit.Ready}, c.DrainDelay, c.DrainTimeout, log)
 }
 
 func databaseOf(c Config) string {
@@ -99,7 +109,7 @@ func databaseOf(c Config) string {
 }
 
 // serve serves until ctx ends, then drains: for delay it says that it is not ready, then it takes no more connections and waits for requests.
-func serve(ctx context.Context, l net.Listener, h *health, delay, timeout time.Duration, log *slog.Logger) error {
+func serve(ctx context.Context, l net.Listener, h *healthHandler, delay, timeout time.Duration, log *slog.Logger) error {
 	server := &http.Server{
 		Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/idplatform/idplatform/pkg/config"
+	"github.com/idplatform/idplatform/pkg/health"
 )
 
 const program = "idp-gateway"
@@ -26,9 +27,14 @@ func main() {
 	}
 }
 
-// start loads the configuration and runs, or prints the help that was asked for.
+// start loads the configuration and runs, or prints the help that was asked for, or, as "idp-gateway health", asks the running gateway
+// whether it is ready.
 func start(ctx context.Context, args, environ []string, out, logs io.Writer) error {
 	s := defaults()
+	probing := len(args) > 0 && args[0] == "health"
+	if probing {
+		args = args[1:]
+	}
 	err := config.Load(&s, config.Options{Program: program, Environ: environ, Args: args})
 	if errors.Is(err, config.ErrHelp) {
 		_, err = fmt.Fprint(out, config.Usage(program, &s))
@@ -36,6 +42,9 @@ func start(ctx context.Context, args, environ []string, out, logs io.Writer) err
 	}
 	if err != nil {
 		return err
+	}
+	if probing {
+		return health.Probe(ctx, s.Listen, s.TLS.CertFile != "")
 	}
 	return run(ctx, s, logs)
 }
