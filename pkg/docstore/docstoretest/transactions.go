@@ -74,9 +74,7 @@ func rollbackOnPanic(t *testing.T, s *suite) {
 	require.NotPanics(t, func() {
 		err := f.write(ctx, func(tx *docstore.Tx) error {
 			f.doomed(t, tx)
-			var nothing map[string]int
-			nothing["boom"] = 1
-			return nil
+			panic("boom")
 		})
 		require.Error(t, err)
 		require.Equal(t, apperr.Internal, apperr.KindOf(err))
