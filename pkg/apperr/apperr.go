@@ -45,7 +45,7 @@ type Error struct {
 	Kind       Kind
 	Detail     string // one sentence for people
 	Faults     []Fault
-	RetryAfter time.Duration // for RateLimited, Unavailable and RequestInProgress; 0 means not said
+	RetryAfter time.Duration // when to ask again; 0 means not said: package problem then says when where the conventions want it said
 	cause      error         // for logs only
 }
 

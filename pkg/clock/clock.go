@@ -36,10 +36,11 @@ func Of(t time.Time) Time {
 // FromMillis is the inverse of Millis.
 func FromMillis(ms int64) Time { return Time{time.UnixMilli(ms).UTC()} }
 
-// Parse reads RFC 3339 with any offset, or a bare date (midnight UTC).
+// Parse reads RFC 3339 with any offset, or a bare date (midnight UTC). In UTC too the year must lie in 1…9999: what is stored must be
+// readable again, and an offset can lead out of what RFC 3339 can write.
 func Parse(s string) (Time, error) {
 	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
-		if t, err := time.Parse(layout, s); err == nil {
+		if t, err := time.Parse(layout, s); err == nil && t.UTC().Year() >= 1 && t.UTC().Year() <= 9999 {
 			return Of(t), nil
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 )
@@ -46,25 +47,19 @@ var statuses = map[apperr.Kind]int{
 	apperr.Unavailable:          http.StatusServiceUnavailable,
 }
 
-// Status is the HTTP status of a kind.
-func Status(kind apperr.Kind) int { return statuses[kind] }
-
-// Kinds lists the kinds that are answered with a status, for the OpenAPI document.
-func Kinds(status int) []apperr.Kind {
-	var kinds []apperr.Kind
-	for kind, s := range statuses {
-		if s == status {
-			kinds = append(kinds, kind)
-		}
+// Status is the HTTP status of a kind; 500 of one that is not in the list.
+func Status(kind apperr.Kind) int {
+	if status, ok := statuses[kind]; ok {
+		return status
 	}
-	return kinds
+	return http.StatusInternalServerError
 }
 
 // Of makes the document for err. Nothing of an error that is not an *apperr.Error is told.
 func Of(err error, requestID string) Document {
 	kind, detail := apperr.Internal, "something went wrong on our side; the request id finds it in the logs"
 	var faults []apperr.Fault
-	if e, ok := errors.AsType[*apperr.Error](err); ok && e.Kind != apperr.Internal {
+	if e, ok := errors.AsType[*apperr.Error](err); ok && Status(e.Kind) != http.StatusInternalServerError {
 		kind, detail, faults = e.Kind, e.Detail, e.Faults
 	}
 	title := strings.ReplaceAll(string(kind), "_", " ")
@@ -74,7 +69,8 @@ func Of(err error, requestID string) Document {
 	}
 }
 
-// Headers sets what goes with err besides the body: Retry-After (RFC 9110 §10.2.3), WWW-Authenticate (RFC 6750 §3), Content-Type.
+// Headers sets what goes with err besides the body: Content-Type, WWW-Authenticate (RFC 6750 §3), and Retry-After (RFC 9110 §10.2.3), which
+// goes with every refusal that time alone may lift.
 func Headers(h http.Header, err error) {
 	h.Set("Content-Type", ContentType)
 	h.Set("Cache-Control", "no-store")
@@ -82,11 +78,15 @@ func Headers(h http.Header, err error) {
 	if !ok {
 		return
 	}
-	if e.RetryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
-	}
-	if e.Kind == apperr.Unauthenticated {
+	after := e.RetryAfter
+	switch e.Kind {
+	case apperr.Unauthenticated:
 		h.Set("WWW-Authenticate", "Bearer")
+	case apperr.RateLimited, apperr.Unavailable, apperr.RequestInProgress:
+		after = max(after, time.Second)
+	}
+	if after > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(after.Seconds()))))
 	}
 }
 

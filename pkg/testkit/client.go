@@ -80,7 +80,7 @@ func (c *Client) Do(method, path string, body any) *Answer {
 	return &Answer{c.t, w.Code, w.Header(), w.Body.Bytes()}
 }
 
-// Get, Post, Patch, Put and Delete send requests of those methods.
+// Get sends a GET.
 func (c *Client) Get(path string) *Answer { c.t.Helper(); return c.Do(http.MethodGet, path, nil) }
 
 // Post sends a POST; see Do.

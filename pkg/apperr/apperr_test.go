@@ -1,0 +1,85 @@
+package apperr_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+)
+
+func TestKindOf(t *testing.T) {
+	t.Parallel()
+	missing := apperr.Missing("user")
+	for name, c := range map[string]struct {
+		err  error
+		want apperr.Kind
+	}{
+		"none":    {nil, ""},
+		"ours":    {missing, apperr.NotFound},
+		"wrapped": {fmt.Errorf("find: %w", missing), apperr.NotFound},
+		"joined":  {errors.Join(io.EOF, missing), apperr.NotFound},
+		"foreign": {io.EOF, apperr.Internal},
+	} {
+		require.Equal(t, c.want, apperr.KindOf(c.err), name)
+		require.Equal(t, c.want == apperr.NotFound, apperr.IsNotFound(c.err), name)
+	}
+}
+
+func TestErrorIsForLogs(t *testing.T) {
+	t.Parallel()
+	for want, err := range map[string]*apperr.Error{
+		"internal":                apperr.New(apperr.Internal, ""),
+		"not_found: no such user": apperr.Missing("user"),
+		"unavailable: the store does not answer: EOF":                                                              apperr.Away("the store", io.EOF),
+		"already_exists: a unique value is taken; a is taken; b is taken":                                          apperr.Taken("a", "b"),
+		"invalid_parameters: query.page_size must lie in 1…200; query.page_size must lie in 1…200: unexpected EOF": apperr.Invalid("query.page_size", "must lie in 1…%d", 200).Because(io.ErrUnexpectedEOF),
+	} {
+		require.EqualError(t, err, want)
+	}
+}
+
+func TestBecauseLeavesTheErrorAsItWas(t *testing.T) {
+	t.Parallel()
+	shared := apperr.Missing("user")
+	because := shared.Because(io.EOF)
+	require.ErrorIs(t, because, io.EOF)
+	require.NotErrorIs(t, shared, io.EOF)
+	require.Equal(t, shared.Kind, because.Kind)
+}
+
+func TestAwayTellsWhenToComeBack(t *testing.T) {
+	t.Parallel()
+	err := apperr.Away("the store", io.EOF)
+	require.Positive(t, err.RetryAfter)
+	require.LessOrEqual(t, err.RetryAfter, time.Minute)
+	require.ErrorIs(t, err, io.EOF)
+	require.NotContains(t, err.Detail, "EOF", "the cause is for logs")
+}
+
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	var faults apperr.Faults
+	require.NoError(t, faults.Err())
+	faults.Check(true, "body.a", "never")
+	require.NoError(t, faults.Err())
+	faults.Check(false, "body.a", "must be one of %d", 3)
+	require.Equal(t, "body.a must be one of 3", detail(t, faults.Err()))
+	faults.Add("body.b", "is missing")
+	faults.Add("body.c", "is missing")
+	require.Equal(t, "body.a must be one of 3 (and 2 more)", detail(t, faults.Err()))
+	refusal, _ := errors.AsType[*apperr.Error](faults.Err())
+	require.Equal(t, []apperr.Fault{{"body.a", "must be one of 3"}, {"body.b", "is missing"}, {"body.c", "is missing"}}, refusal.Faults)
+}
+
+func detail(t *testing.T, err error) string {
+	t.Helper()
+	refusal, ok := errors.AsType[*apperr.Error](err)
+	require.True(t, ok)
+	require.Equal(t, apperr.InvalidParameters, refusal.Kind)
+	return refusal.Detail
+}
