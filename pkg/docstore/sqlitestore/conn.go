@@ -13,7 +13,7 @@ type Driver func(ctx context.Context, path string) (Conn, error)
 // Conn is one connection to SQLite, for one goroutine at a time. It is all that the engine needs of a driver. Statements are prepared
 // once and kept (at most MaxStatements).
 //
-// Arguments are int64, string and []byte; ?1 is the first. Errors from SQLite are *Failure; a context that ends while a statement
+// Arguments are int64, string and []byte (nil is the empty blob, never NULL); ?1 is the first. Errors from SQLite are *Failure; a context that ends while a statement
 // runs interrupts it, and the error is then the context's. Never give a cancellable context to a statement that writes: SQLite
 // answers its interruption by rolling back the whole transaction, other callers' parts included.
 type Conn interface {
