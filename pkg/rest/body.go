@@ -3,12 +3,10 @@ package rest
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"reflect"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -24,6 +22,7 @@ type answer struct {
 	ETag        string `json:"etag,omitempty"`
 	Cache       string `json:"cache,omitempty"`
 	Body        []byte `json:"body"`
+	replayed    bool
 	stream      func(http.ResponseWriter) error
 }
 
@@ -146,11 +145,12 @@ func (i Image) answer() (answer, error) {
 // breaks the connection, so that no client takes a part for the whole.
 type Stream struct {
 	ContentType string
+	Replayed    bool // the operation's own Idempotency-Key: all of it was answered before
 	Write       func(w http.ResponseWriter) error
 }
 
 func (s Stream) answer() (answer, error) {
-	return answer{Status: http.StatusOK, ContentType: s.ContentType, stream: s.Write}, nil
+	return answer{Status: http.StatusOK, ContentType: s.ContentType, replayed: s.Replayed, stream: s.Write}, nil
 }
 
 // encodeJSON is the one way bodies become JSON.
@@ -158,13 +158,4 @@ func encodeJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
-}
-
-// decodeJSON refuses what encoding/json would let pass: bytes that are not UTF-8, and, when numbers are only looked at, not kept, their
-// loss of precision.
-func decodeJSON(data []byte, v any) error {
-	if !utf8.Valid(data) {
-		return fmt.Errorf("must be UTF-8")
-	}
-	return json.Unmarshal(data, v)
 }

@@ -212,6 +212,9 @@ func (a answer) write(w http.ResponseWriter) error {
 		return nil
 	}
 	h.Set("Content-Type", a.ContentType)
+	if a.replayed {
+		h.Set("Idempotent-Replayed", "true")
+	}
 	if a.stream != nil {
 		w.WriteHeader(a.Status)
 		return a.stream(w)

@@ -107,6 +107,16 @@ func (s *Service) Token(tenant string, scopes ...auth.Scope) string {
 // Events returns the first n events that the service has published, in the stream's order; it waits for them.
 func (s *Service) Events(n int) []bus.Event {
 	s.t.Helper()
+	if n == 0 {
+		return nil
+	}
+	seen := 0
+	return s.EventsUntil(func(bus.Event) bool { seen++; return seen == n })
+}
+
+// EventsUntil returns the published events up to the first that is the last one wanted, in the stream's order; it waits for them.
+func (s *Service) EventsUntil(last func(bus.Event) bool) []bus.Event {
+	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	js := s.Deps.Bus.JetStream()
@@ -120,13 +130,15 @@ func (s *Service) Events(n int) []bus.Event {
 	messages, err := consumer.Messages()
 	require.NoError(s.t, err)
 	defer messages.Stop()
-	events := make([]bus.Event, 0, n)
-	for len(events) < n {
+	var events []bus.Event
+	for {
 		m, err := messages.Next(jetstream.NextContext(ctx))
-		require.NoError(s.t, err, "%d of %d events came", len(events), n)
+		require.NoError(s.t, err, "%d events came, not the one waited for", len(events))
 		e, err := bus.Decode(m.Subject(), m.Data())
 		require.NoError(s.t, err)
 		events = append(events, e)
+		if last(e) {
+			return events
+		}
 	}
-	return events
 }
