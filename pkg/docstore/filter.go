@@ -29,6 +29,26 @@ type Filter struct {
 	Values   []Value
 	From, To *Value
 	Sub      []Filter
+	moving   bool // see Moving
+}
+
+// Moving marks a range whose bounds follow the time: a page token is good for it at any other time, too.
+func Moving(f Filter) Filter {
+	f.moving = true
+	return f
+}
+
+// steady is the filter without what moves.
+func (f Filter) steady() Filter {
+	if f.moving {
+		f.From, f.To = nil, nil
+	}
+	sub := make([]Filter, len(f.Sub))
+	for i := range f.Sub {
+		sub[i] = f.Sub[i].steady()
+	}
+	f.Sub = sub
+	return f
 }
 
 // Text is a text value; the empty one counts as absent.

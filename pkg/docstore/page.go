@@ -96,7 +96,7 @@ func (q Query) fingerprint() uint64 {
 	_ = json.NewEncoder(h).Encode(struct {
 		F Filter
 		S []Order
-	}{q.Filter, q.Sort})
+	}{q.Filter.steady(), q.Sort})
 	return h.Sum64()
 }
 
