@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strings"
+	"strconv"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -79,7 +79,7 @@ func hasCode(err error, code int) bool {
 	return errors.As(err, &server) && server.HasErrorCode(code)
 }
 
-// indexInMessage finds the index in a duplicate key message: "… index: unique.username dup key: …".
+// indexInMessage finds the index in a duplicate key message: "… index: unique.username.text.1 dup key: …".
 var indexInMessage = regexp.MustCompile(`index: (\S+) dup key`)
 
 // duplicate makes the DuplicateError of a duplicate key error (code 11000), or nil of any other.
@@ -102,9 +102,10 @@ func duplicate(def *docstore.Def, err error) error {
 		return d
 	}
 	if m := indexInMessage.FindStringSubmatch(message); m != nil {
-		d.Index, _ = strings.CutPrefix(m[1], uniquePrefix)
-		if def.Index(d.Index) == nil {
-			d.Index = "" // the _id_ index
+		for i := range def.Indexes {
+			if m[1] == uniqueName(def, &def.Indexes[i]) {
+				d.Index = def.Indexes[i].Name
+			}
 		}
 	}
 	return d
@@ -124,8 +125,9 @@ func isMissing(doc bson.Raw, name string) bool { return doc.Lookup(name).Type ==
 
 func textOf(doc bson.Raw, name string) string {
 	value := doc.Lookup(name)
-	if text, ok := value.StringValueOK(); ok {
-		return text
+	if number, ok := value.AsInt64OK(); ok {
+		return strconv.FormatInt(number, 10)
 	}
-	return value.String()
+	text, _ := value.StringValueOK()
+	return text
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// The engine's indexes are named for what they are, so that one whose declaration changes gets another name, and is made anew.
-// Indexes with other names are an operator's and are left alone.
+// The engine's indexes are named for all that makes them what they are, so that one whose declaration changes gets another name, and is
+// made anew. Indexes with other names are an operator's and are left alone.
 const (
 	orderPrefix  = "order."  // single values: equality, ranges, sorting
 	listPrefix   = "list."   // lists
-	uniquePrefix = "unique." // uniqueness alone
+	uniquePrefix = "unique." // uniqueness alone; the name goes on with uniqueName's form
 	dueIndex     = "due"
 )
 
@@ -47,10 +47,22 @@ func indexes(def *docstore.Def) []index {
 		field := entryField(d.Name)
 		list = append(list, index{name: prefix + d.Name, keys: ascending(fieldTenant, field, fieldKey)})
 		if d.Unique {
-			list = append(list, index{name: uniquePrefix + d.Name, keys: ascending(fieldTenant, field), unique: true, partial: notAbsent(d)})
+			list = append(list, index{name: uniqueName(def, d), keys: ascending(fieldTenant, field), unique: true, partial: notAbsent(d)})
 		}
 	}
 	return list
+}
+
+// uniqueName has the revision in it: a rebuild must not meet an index of the old values, among which a new one may be taken.
+func uniqueName(def *docstore.Def, d *docstore.IndexDef) string {
+	kind := "text"
+	switch {
+	case d.Many:
+		kind = "list"
+	case d.Number:
+		kind = "number"
+	}
+	return fmt.Sprintf("%s%s.%s.%d", uniquePrefix, d.Name, kind, def.Revision)
 }
 
 func ascending(fields ...string) bson.D {

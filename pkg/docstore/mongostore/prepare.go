@@ -56,27 +56,29 @@ func (e *Engine) create(ctx context.Context, name string) error {
 	return failure(ctx, "create collection "+name, err)
 }
 
-// prepare goes: entries, indexes over them, and only then the note that it was done.
+// prepare drops the indexes that are not declared, makes the entries, the indexes over them, and only then notes that it was done.
 func (e *Engine) prepare(ctx context.Context, def *docstore.Def) error {
+	have, err := e.dropIndexes(ctx, def)
+	if err != nil {
+		return err
+	}
 	schemas, is := e.db.Collection(schemasCollection), bson.D{{Key: fieldKey, Value: def.Name}}
 	var noted struct {
 		Signature string `bson:"signature"`
 	}
-	err := schemas.FindOne(ctx, is).Decode(&noted)
+	err = schemas.FindOne(ctx, is).Decode(&noted)
 	if err != nil && !errors.Is(err, mongo.ErrNoDocuments) {
 		return failure(ctx, "read the schema", err)
 	}
 	want := signature(def)
-	if noted.Signature != want {
-		if err := e.rebuild(ctx, def); err != nil {
-			return err
-		}
+	if noted.Signature == want {
+		return e.makeIndexes(ctx, def, have)
 	}
-	if err := e.index(ctx, def); err != nil {
+	if err := e.rebuild(ctx, def); err != nil {
 		return err
 	}
-	if noted.Signature == want {
-		return nil
+	if err := e.makeIndexes(ctx, def, have); err != nil {
+		return err
 	}
 	note := bson.D{{Key: "$set", Value: bson.D{{Key: "signature", Value: want}}}}
 	return upserted(ctx, "note the schema", func() error {
@@ -94,37 +96,41 @@ func upserted(ctx context.Context, doing string, upsert func() error) error {
 	return failure(ctx, doing, err)
 }
 
-// index makes the indexes that are missing and drops those of ours that are not declared.
-func (e *Engine) index(ctx context.Context, def *docstore.Def) error {
-	view := e.collection(def).Indexes()
-	have, err := e.indexNames(ctx, def)
+// dropIndexes drops those of the engine's indexes that are not declared, and lists those that are there.
+func (e *Engine) dropIndexes(ctx context.Context, def *docstore.Def) (have []string, _ error) {
+	names, err := e.indexNames(ctx, def)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var wanted []string
+	declared := indexes(def)
+	for _, name := range names {
+		if slices.ContainsFunc(declared, func(x index) bool { return x.name == name }) {
+			have = append(have, name)
+		} else if isOurs(name) {
+			err := e.collection(def).Indexes().DropOne(ctx, name)
+			if err != nil && !hasCode(err, codeIndexNotFound) {
+				return nil, failure(ctx, "drop index "+name, err)
+			}
+		}
+	}
+	return have, nil
+}
+
+func (e *Engine) makeIndexes(ctx context.Context, def *docstore.Def, have []string) error {
 	for _, x := range indexes(def) {
-		wanted = append(wanted, x.name)
 		if slices.Contains(have, x.name) {
 			continue
 		}
-		_, err := view.CreateOne(ctx, x.model())
-		if hasCode(err, codeNotImplemented) && !e.transactional && x.partial != nil {
+		_, err := e.collection(def).Indexes().CreateOne(ctx, x.model())
+		switch {
+		case err == nil:
+		case hasCode(err, codeNotImplemented) && !e.transactional && x.partial != nil:
 			e.noPartial = true
-			e.log.Error("this server has no partial indexes: unique values are not enforced", "collection", def.Name, "index", x.name)
-			continue
-		}
-		if hasCode(err, codeDuplicateKey) {
+			e.log.Error("this server has no partial indexes; uniqueness is not enforced", "collection", def.Name, "index", x.name)
+		case hasCode(err, codeDuplicateKey):
 			return fmt.Errorf("index %s: %w", x.name, errSameValues)
-		}
-		if err != nil {
+		default:
 			return failure(ctx, "create index "+x.name, err)
-		}
-	}
-	for _, name := range have {
-		if isOurs(name) && !slices.Contains(wanted, name) {
-			if err := view.DropOne(ctx, name); err != nil && !hasCode(err, codeIndexNotFound) {
-				return failure(ctx, "drop index "+name, err)
-			}
 		}
 	}
 	return nil

@@ -124,6 +124,9 @@ func newPlan(t reflect.Type) (*plan, error) {
 			return nil, fmt.Errorf("%s embeds %s, which is no struct", t, f.Type)
 		}
 		if f.Anonymous {
+			if !f.IsExported() {
+				return nil, fmt.Errorf("%s embeds %s as a member, but it is not exported", t, f.Type)
+			}
 			named = append(named, f.Index)
 		}
 		if !f.IsExported() || tag == "-" {

@@ -56,6 +56,8 @@ func (e *Engine) Write(ctx context.Context, fn func(docstore.EngineTx) error) er
 	switch {
 	case refused != nil:
 		return refused
+	case err != nil && errors.Is(ctx.Err(), err): // between fn and commit
+		return fmt.Errorf("mongostore: transaction: %w", err)
 	case err != nil && committing && (hasLabel(err, labelUnknownCommit) || away(err) && !hasLabel(err, labelTransient)):
 		// Not apperr.Unavailable, which promises that nothing was changed.
 		return fmt.Errorf("mongostore: it is not known whether the transaction was committed: %w", err)

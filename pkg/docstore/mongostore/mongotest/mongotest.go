@@ -79,12 +79,14 @@ func MongoDB(t testing.TB) string {
 	return uri
 }
 
-// Start runs MongoDB as a replica set of one in a container, until stop. It fails where no Docker engine answers.
+// Start runs MongoDB as a replica set of one in a container, until stop. The server refuses queries that no index serves. It fails where
+// no Docker engine answers.
 func Start(ctx context.Context) (uri string, stop func() error, err error) {
 	if err := dockerAnswers(ctx); err != nil {
 		return "", nil, err
 	}
-	container, err := mongodb.Run(ctx, Image, mongodb.WithReplicaSet("rs0"))
+	// Where a query finds no index, the server refuses it.
+	container, err := mongodb.Run(ctx, Image, mongodb.WithReplicaSet("rs0"), testcontainers.WithCmdArgs("--setParameter", "notablescan=1"))
 	stop = func() error { return testcontainers.TerminateContainer(container) }
 	if err != nil {
 		_ = stop() // the first error counts

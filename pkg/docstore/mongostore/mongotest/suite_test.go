@@ -76,6 +76,11 @@ func TestFerretDB(t *testing.T) {
 			return dbs.open(t)
 		}, docstoretest.Options{Lacks: ferretLacks, Reopen: dbs.reopen})
 	})
+	t.Run("engine", func(t *testing.T) { runEngineCases(t, dbs) })
+	t.Run("is refused", func(t *testing.T) {
+		_, err := mongostore.Open(t.Context(), mongostore.Options{URI: uri, Database: "db", Log: slog.New(slog.DiscardHandler)})
+		require.ErrorContains(t, err, "replica set")
+	})
 	for name := range ferretCannot {
 		require.True(t, met[name], "%s is excepted, but is no case", name)
 	}
@@ -87,6 +92,7 @@ func TestMongoDB(t *testing.T) {
 	t.Run("suite", func(t *testing.T) {
 		docstoretest.Run(t, dbs.open, docstoretest.Options{Reopen: dbs.reopen})
 	})
+	t.Run("engine", func(t *testing.T) { runEngineCases(t, dbs) })
 }
 
 // databases makes an engine on a fresh database for each test.
