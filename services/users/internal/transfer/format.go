@@ -10,6 +10,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 )
@@ -35,46 +36,63 @@ func ParseFormat(contentType string) (Format, error) {
 	return "", apperr.New(apperr.UnsupportedMediaType, "the body must be application/x-ndjson or text/csv")
 }
 
-// reader gives records as JSON objects; io.EOF after the last.
-type reader interface{ next() ([]byte, error) }
+// record is one of a stream: a JSON object, or bytes that are none and why.
+type record struct {
+	raw   []byte
+	fault string
+}
+
+// reader gives records; io.EOF after the last.
+type reader interface{ next() (record, error) }
+
+// byteOrderMark is what spreadsheets begin their files with.
+const byteOrderMark = "\ufeff"
 
 func newReader(f Format, body io.Reader) reader {
-	if f == CSV {
-		r := csv.NewReader(body)
-		r.ReuseRecord = true
-		return &csvReader{csv: r}
+	in := bufio.NewReaderSize(body, 64<<10)
+	if start, _ := in.Peek(len(byteOrderMark)); string(start) == byteOrderMark {
+		_, _ = in.Discard(len(start))
 	}
-	return &lineReader{bufio.NewReaderSize(body, 64<<10)}
+	if f == CSV {
+		r := &csvReader{in: &bounded{in: in}}
+		r.csv = csv.NewReader(r.in)
+		r.csv.ReuseRecord = true
+		r.csv.FieldsPerRecord = -1 // a record of another length is a bad record, not the end of the stream
+		return r
+	}
+	return &lineReader{in}
 }
 
 type lineReader struct{ in *bufio.Reader }
 
 // next skips empty lines. A last line without a line feed counts; one that a broken connection cut off does not.
-func (r *lineReader) next() ([]byte, error) {
+func (r *lineReader) next() (record, error) {
 	for {
 		var line []byte
 		for {
 			part, err := r.in.ReadSlice('\n')
 			line = append(line, part...)
 			if len(line) > maxLine {
-				return nil, apperr.New(apperr.TooLarge, "a line has more than %d bytes", maxLine)
+				return record{}, errTooLong
 			}
 			if errors.Is(err, bufio.ErrBufferFull) {
 				continue
 			}
 			if err != nil && (!errors.Is(err, io.EOF) || len(line) == 0) {
-				return nil, readError(err)
+				return record{}, readError(err)
 			}
 			break
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
-			return line, nil
+			return record{raw: line}, nil
 		}
 	}
 }
 
+var errTooLong = apperr.New(apperr.TooLarge, "a record has more than %d bytes", maxLine)
+
 func readError(err error) error {
-	if errors.Is(err, io.EOF) {
+	if _, ours := errors.AsType[*apperr.Error](err); ours || errors.Is(err, io.EOF) {
 		return err
 	}
 	return apperr.Invalid("body", "broke off").Because(err)
@@ -86,32 +104,80 @@ var (
 	objects  = []string{"sys_ext_props", "free_ext_props"}
 )
 
+// bounded ends a record that does not end: package csv would read it into memory, however long it is.
+type bounded struct {
+	in   io.Reader
+	left int
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errTooLong
+	}
+	n, err := b.in.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
+
 type csvReader struct {
+	in     *bounded
 	csv    *csv.Reader
 	header []string
 }
 
-// next makes an object of a record's cells. An empty cell is an absent member.
-func (r *csvReader) next() ([]byte, error) {
-	if r.header == nil {
-		header, err := r.csv.Read()
-		if err != nil {
-			return nil, csvError(err)
-		}
-		header[0] = strings.TrimPrefix(header[0], "\ufeff") // spreadsheets write a byte order mark
-		r.header = slices.Clone(header)
-	}
+// read gives the next record's cells, which the one after overwrites.
+func (r *csvReader) read() ([]string, error) {
+	r.in.left = 2 * maxLine // more than a record may have: the reader looks ahead
+	start := r.csv.InputOffset()
 	cells, err := r.csv.Read()
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, csvError(err)
+	case r.csv.InputOffset()-start > maxLine:
+		return nil, errTooLong
+	}
+	return cells, nil
+}
+
+func (r *csvReader) readHeader() error {
+	header, err := r.read()
+	if err != nil {
+		return err
+	}
+	for i, name := range header {
+		name = strings.TrimSpace(name)
+		if !utf8.ValidString(name) {
+			return apperr.Invalid("body", "must be UTF-8")
+		}
+		if slices.Contains(r.header, name) {
+			return apperr.Invalid("body", "has the same header in two columns, the second is column %d", i+1)
+		}
+		r.header = append(r.header, name)
+	}
+	return nil
+}
+
+// next makes an object of a record's cells. An empty cell is an absent member.
+func (r *csvReader) next() (record, error) {
+	if r.header == nil {
+		if err := r.readHeader(); err != nil {
+			return record{}, err
+		}
+	}
+	cells, err := r.read()
+	if err != nil {
+		return record{}, err
+	}
+	bad := func(fault string) (record, error) { return record{[]byte(strings.Join(cells, "\x00")), fault}, nil }
+	if len(cells) != len(r.header) {
+		return bad("does not have as many cells as the header")
 	}
 	object := map[string]json.RawMessage{}
-	size := 0
 	for i, cell := range cells {
-		if size += len(cell); size > maxLine {
-			return nil, apperr.New(apperr.TooLarge, "a record has more than %d bytes", maxLine)
+		if !utf8.ValidString(cell) {
+			return bad("must be UTF-8")
 		}
-		name := strings.TrimSpace(r.header[i])
+		name := r.header[i]
 		switch {
 		case cell == "":
 		case slices.Contains(booleans, name):
@@ -124,7 +190,8 @@ func (r *csvReader) next() ([]byte, error) {
 			object[name] = quoted(cell, false)
 		}
 	}
-	return json.Marshal(object)
+	raw, err := json.Marshal(object)
+	return record{raw: raw}, err
 }
 
 func boolean(cell string) json.RawMessage {

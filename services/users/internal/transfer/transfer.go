@@ -29,8 +29,9 @@ import (
 )
 
 const (
-	batchSize   = 500
-	maxLine     = 1 << 20 // bytes
+	batchSize   = 1000     // records
+	maxBatch    = 4 << 20 // bytes, from where on a batch takes no further record
+	maxLine     = 1 << 20 // bytes of a record
 	keepResults = 24 * time.Hour
 )
 
@@ -76,12 +77,13 @@ type Line struct {
 	user.Imported
 }
 
-// block is a batch on its way: its raw records, then the parsed ones.
+// block is a batch on its way: its records as they came, then the parsed ones.
 type block struct {
-	number  int
-	first   int64 // line number
-	raw     [][]byte
-	records []*user.Import
+	number int
+	first  int64 // line number
+	last   bool  // nothing comes after it
+	came   []record
+	parsed []*user.Import
 }
 
 // Import reads body to its end and then gives the results, one Line of NDJSON a record, in order. What is done when an error comes stays
@@ -126,15 +128,16 @@ func (t *Transfer) run(ctx context.Context, body io.Reader, o ImportOptions, res
 		return nil
 	})
 	group.Go(func() error {
-		var seen map[string]bool
+		var seen map[string]string
 		if docstore.IsDryRun(ctx) { // nothing stored tells the later batches of the earlier ones
-			seen = map[string]bool{}
+			seen = map[string]string{}
 		}
 		for b := range parsed {
-			imported, err := t.storeBlock(ctx, b, o, seen)
+			imported, replayed, err := t.storeBlock(ctx, b, o, seen)
 			if err != nil {
 				return err
 			}
+			results.Replayed = replayed && (results.Replayed || b.number == 0)
 			if err := results.add(b.first, imported); err != nil {
 				return err
 			}
@@ -147,43 +150,54 @@ func (t *Transfer) run(ctx context.Context, body io.Reader, o ImportOptions, res
 	return group.Wait()
 }
 
-// split cuts the stream into blocks. A stream that breaks off gives no last, shorter block.
+// split cuts the stream into blocks. A block goes out when it is known whether it is the last, so that no other stream has the same
+// blocks; a stream that breaks off does not give the one that it was in.
 func split(ctx context.Context, records reader, out chan<- block) error {
-	b := block{first: 1}
+	b, size := block{first: 1}, 0
+	send := func() error {
+		select {
+		case out <- b:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	for {
-		raw, err := records.next()
-		if err != nil && !errors.Is(err, io.EOF) {
-			return err
-		}
-		if err == nil {
-			b.raw = append(b.raw, raw)
-		}
-		if len(b.raw) == batchSize || err != nil && len(b.raw) > 0 {
-			select {
-			case out <- b:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-			b = block{number: b.number + 1, first: b.first + int64(len(b.raw))}
-		}
-		if err != nil {
+		r, err := records.next()
+		if b.last = errors.Is(err, io.EOF); b.last && len(b.came) > 0 {
+			return send()
+		} else if b.last {
 			return nil
 		}
+		if err != nil {
+			return err
+		}
+		if len(b.came) == batchSize || size >= maxBatch {
+			if err := send(); err != nil {
+				return err
+			}
+			b, size = block{number: b.number + 1, first: b.first + int64(len(b.came))}, 0
+		}
+		b.came, size = append(b.came, r), size+len(r.raw)
 	}
 }
 
 func (t *Transfer) parse(ctx context.Context, b *block, secrets bool) error {
-	b.records = make([]*user.Import, len(b.raw))
+	b.parsed = make([]*user.Import, len(b.came))
 	group, ctx := errgroup.WithContext(ctx)
 	workers := runtime.GOMAXPROCS(0)
 	for w := range workers {
 		group.Go(func() error {
-			for i := w; i < len(b.raw); i += workers {
-				record, err := t.users.ParseImport(ctx, b.raw[i], secrets)
+			for i := w; i < len(b.came); i += workers {
+				if fault := b.came[i].fault; fault != "" {
+					b.parsed[i] = user.BadImport(fault)
+					continue
+				}
+				parsed, err := t.users.ParseImport(ctx, b.came[i].raw, secrets)
 				if err != nil {
 					return err
 				}
-				b.records[i] = record
+				b.parsed[i] = parsed
 			}
 			return nil
 		})
@@ -191,42 +205,44 @@ func (t *Transfer) parse(ctx context.Context, b *block, secrets bool) error {
 	return group.Wait()
 }
 
-func (t *Transfer) storeBlock(ctx context.Context, b block, o ImportOptions, seen map[string]bool) ([]user.Imported, error) {
+// storeBlock stores a block, or tells what became of it when it was stored before.
+func (t *Transfer) storeBlock(ctx context.Context, b block, o ImportOptions, seen map[string]string) (_ []user.Imported, replayed bool, _ error) {
 	if o.Key == "" || docstore.IsDryRun(ctx) {
-		return t.users.ImportMany(ctx, b.records, o.OnConflict, seen, func(*docstore.Tx, []user.Imported) error { return nil })
+		imported, err := t.users.ImportMany(ctx, b.parsed, o.OnConflict, seen, func(*docstore.Tx, []user.Imported) error { return nil })
+		return imported, false, err
 	}
 	k := kept{Print: b.print(o)}
 	k.ID = fmt.Sprintf("%s/%d", keyOf(ctx, o.Key), b.number)
 	if doc, err := keeping.Find(ctx, t.store, k.ID); err == nil {
 		before, err := doc.Value()
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if before.Print != k.Print {
-			return nil, apperr.New(apperr.IdempotencyKeyReused, "the key was used with another import")
+			return nil, false, apperr.New(apperr.IdempotencyKeyReused, "the key was used with another import")
 		}
-		return before.Results, nil
+		return before.Results, true, nil
 	} else if !apperr.IsNotFound(err) {
-		return nil, err
+		return nil, false, err
 	}
-	imported, err := t.users.ImportMany(ctx, b.records, o.OnConflict, nil, func(tx *docstore.Tx, results []user.Imported) error {
+	imported, err := t.users.ImportMany(ctx, b.parsed, o.OnConflict, nil, func(tx *docstore.Tx, results []user.Imported) error {
 		k := k
 		k.Results, k.Until = results, tx.Now.Add(keepResults)
 		_, err := keeping.Insert(ctx, tx, &k)
 		return err
 	})
 	if duplicate, ok := errors.AsType[*docstore.DuplicateError](err); ok && duplicate.Collection == keeping.Def().Name {
-		return nil, apperr.New(apperr.RequestInProgress, "another import with this key runs").Because(err)
+		return nil, false, apperr.New(apperr.RequestInProgress, "another import with this key runs").Because(err)
 	}
-	return imported, err
+	return imported, false, err
 }
 
 func (b *block) print(o ImportOptions) string {
 	h := sha256.New()
-	_, _ = fmt.Fprintf(h, "%s %s %d\n", o.Format, o.OnConflict, len(b.raw))
-	for _, raw := range b.raw {
-		_, _ = fmt.Fprintf(h, "%d\n", len(raw))
-		_, _ = h.Write(raw)
+	_, _ = fmt.Fprintf(h, "%s %s %d %t\n", o.Format, o.OnConflict, len(b.came), b.last)
+	for _, r := range b.came {
+		_, _ = fmt.Fprintf(h, "%d\n", len(r.raw))
+		_, _ = h.Write(r.raw)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
@@ -258,6 +274,8 @@ func (t *Transfer) Forget(ctx context.Context) (int, error) {
 // Results are an import's results. They wait in a temporary file until the whole body is read, since many clients read nothing
 // before they have sent all.
 type Results struct {
+	Replayed bool // none of it is new: the same import was done before
+
 	file  *os.File
 	out   *bufio.Writer
 	lines int64
