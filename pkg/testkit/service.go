@@ -14,7 +14,6 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/bus"
-	"github.com/idplatform/idplatform/pkg/bus/embedded"
 	"github.com/idplatform/idplatform/pkg/outbound"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/service"
@@ -30,7 +29,7 @@ type Service struct {
 	Handler http.Handler
 	Deps    service.Deps
 	Clock   *Clock
-	NATS    *embedded.Server
+	NATS    *NATS
 	Signer  *auth.Signer
 }
 
@@ -64,11 +63,9 @@ func Start(t testing.TB, spec service.Spec, options ...Options) *Service {
 	})
 	require.NoError(t, err)
 
-	s.NATS, err = embedded.Start(embedded.Config{StoreDir: t.TempDir(), Log: log})
-	require.NoError(t, err)
-	t.Cleanup(s.NATS.Stop)
+	s.NATS = newNATS(t, log)
 	registry := prometheus.NewRegistry()
-	b, err := bus.Connect(ctx, bus.Config{InProcess: s.NATS.Conn(), Name: spec.Name, Log: log, Metrics: registry})
+	b, err := bus.Connect(ctx, bus.Config{InProcess: s.NATS, Name: spec.Name, Log: log, Metrics: registry})
 	require.NoError(t, err)
 	t.Cleanup(func() { within(t, b.Close) })
 	b.EnsureStreams(ctx)

@@ -1,0 +1,59 @@
+package testkit
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/bus/embedded"
+)
+
+// NATS is a server that can be taken away and brought back.
+type NATS struct {
+	t      testing.TB
+	dir    string
+	log    *slog.Logger
+	mu     sync.Mutex
+	server *embedded.Server
+}
+
+func newNATS(t testing.TB, log *slog.Logger) *NATS {
+	n := &NATS{t: t, dir: t.TempDir(), log: log}
+	n.Start()
+	t.Cleanup(n.Stop)
+	return n
+}
+
+// Start brings the server back, with what its streams had.
+func (n *NATS) Start() {
+	n.t.Helper()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	server, err := embedded.Start(embedded.Config{StoreDir: n.dir, Log: n.log})
+	require.NoError(n.t, err)
+	n.server = server
+}
+
+// Stop takes the server away.
+func (n *NATS) Stop() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.server != nil {
+		n.server.Stop()
+		n.server = nil
+	}
+}
+
+// InProcessConn implements nats.InProcessConnProvider.
+func (n *NATS) InProcessConn() (net.Conn, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.server == nil {
+		return nil, errors.New("NATS is away")
+	}
+	return n.server.Conn().InProcessConn()
+}
