@@ -17,6 +17,7 @@ var pagingCases = []testCase{
 	{name: "paging/walks cut at every position while others write", run: walkWhileOthersWrite},
 	{name: "paging/after the last one seen is gone", run: walkPastDeleted},
 	{name: "paging/a token of another query", run: foreignToken},
+	{name: "paging/from a place outside of the filter", run: foreignPosition},
 	{name: "paging/each while others write", run: eachWhileOthersWrite},
 }
 
@@ -147,6 +148,36 @@ func foreignToken(t *testing.T, s *suite) {
 	}
 	ids, _ := f.page(t, ctx, q)
 	require.Equal(t, []string{"b"}, ids)
+}
+
+// foreignPosition: a token is not signed, so a forged one may name any place; it still shows only what the filter selects.
+func foreignPosition(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	f.insert(t, ctx, thing("1", name("a")), thing("2", name("ma")), thing("3", name("mb")), thing("4", name("z")))
+	for _, c := range []struct {
+		order docstore.Order
+		at    string
+		want  []string
+	}{
+		{asc("name"), "", []string{"2", "3"}},
+		{asc("name"), "b", []string{"2", "3"}},
+		{asc("name"), "ma", []string{"3"}},
+		{asc("name"), "n", nil},
+		{desc("name"), "zz", []string{"3", "2"}},
+		{desc("name"), "n", []string{"3", "2"}},
+		{desc("name"), "mb", []string{"2"}},
+		{desc("name"), "a", nil},
+	} {
+		find := docstore.Find{Filter: docstore.Prefix("name", "m"), Sort: []docstore.Order{c.order}, Limit: 10}
+		find.After = &docstore.Position{Values: []docstore.Value{docstore.Text(c.at)}, ID: map[bool]string{true: "0", false: "9"}[c.order.Desc]}
+		rows, err := f.engine.Find(ctx, f.things.Def(), "t1", find)
+		require.NoError(t, err)
+		var ids []string
+		for _, r := range rows {
+			ids = append(ids, r.ID)
+		}
+		require.Equal(t, c.want, ids, "%+v", c)
+	}
 }
 
 func eachWhileOthersWrite(t *testing.T, s *suite) {

@@ -117,6 +117,9 @@ func (e *Engine) backup(ctx context.Context, part string) error {
 	if err := os.Remove(part); err != nil && !os.IsNotExist(err) {
 		return err
 	}
+	if err := makeFile(part); err != nil { // VACUUM takes an empty file
+		return err
+	}
 	// A connection of its own: VACUUM is refused on one that only reads.
 	conn, err := connect(ctx, e.driver, e.path, every)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"strings"
 
 	"github.com/ncruces/go-sqlite3"
 )
@@ -16,6 +17,8 @@ func Default(ctx context.Context, path string) (Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	// modeof gives the files beside the database its mode, as C's SQLite does by itself. SQLite reads %20, not +, as a space.
+	uri += "?modeof=" + strings.ReplaceAll(url.QueryEscape(path), "+", "%20")
 	db, err := sqlite3.OpenContext(ctx, uri)
 	if err != nil {
 		return nil, err

@@ -81,9 +81,6 @@ func in(c *column, values []docstore.Value) node {
 	values = slices.Clone(values)
 	slices.SortFunc(values, c.compare)
 	values = slices.Compact(values)
-	if c.many && len(values) > 0 && values[0].Text == "" {
-		values = values[1:] // lists hold no empty text
-	}
 	if len(values) == 0 {
 		return node{op: isNone}
 	}

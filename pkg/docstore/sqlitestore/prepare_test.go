@@ -3,6 +3,7 @@ package sqlitestore_test
 import (
 	"context"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -45,6 +46,24 @@ func TestDeclarationsAreChecked(t *testing.T) {
 	require.ErrorContains(t, f.engine.Prepare(t.Context(), []*docstore.Def{notes.Def(), notes.Def()}), "twice")
 	_, err := f.engine.Count(t.Context(), &docstore.Def{Name: "others"}, "t1", docstore.Filter{})
 	require.ErrorContains(t, err, "others")
+}
+
+func TestFilesAreTheOwnersOnly(t *testing.T) {
+	t.Parallel()
+	f := open(t)
+	require.NoError(t, f.insert(tenant(t), newNote(1)))
+	require.NoError(t, f.engine.Backup(t.Context(), f.path+".copy"))
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(f.path), "*"))
+	require.NoError(t, err)
+	require.Len(t, files, 4, "the file, its log, its index of the log, the copy")
+	for _, file := range files {
+		if strings.HasSuffix(file, "-shm") {
+			continue // holds page numbers, nothing of anyone's
+		}
+		info, err := os.Stat(file)
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o600), info.Mode(), file)
+	}
 }
 
 // TestFailedRebuild: a declaration that the documents do not allow changes nothing.

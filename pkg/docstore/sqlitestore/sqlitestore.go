@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -22,9 +23,9 @@ import (
 
 // Options say how a file is opened.
 type Options struct {
-	Path   string // the database file; it is made if missing, its folder is not. SQLite puts two more files beside it
-	Driver Driver // nil: Default
-	Log    *slog.Logger
+	Path   string       // the database file; it is made if missing, its folder is not. SQLite puts two more files beside it
+	Driver Driver       // nil: Default
+	Log    *slog.Logger // required
 }
 
 // Engine is a docstore.Engine on one file.
@@ -46,17 +47,39 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 	if opts.Driver == nil {
 		opts.Driver = Default
 	}
+	if err := makeFile(opts.Path); err != nil {
+		return nil, fmt.Errorf("open %s: %w", opts.Path, err)
+	}
 	conn, err := connect(ctx, opts.Driver, opts.Path, writing)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", opts.Path, err)
 	}
-	if err := checkFormat(ctx, conn); err != nil {
+	if err := errors.Join(checkJournal(ctx, conn), checkFormat(ctx, conn)); err != nil {
 		return nil, fmt.Errorf("open %s: %w", opts.Path, errors.Join(err, conn.Close()))
 	}
 	e := &Engine{driver: opts.Driver, path: opts.Path, log: opts.Log, tables: map[string]*table{}}
 	e.readers = newReaders(func(ctx context.Context) (Conn, error) { return connect(ctx, opts.Driver, opts.Path, reading) })
 	e.writer = startWriter(conn)
 	return e, nil
+}
+
+// makeFile makes a missing file, for its owner only; SQLite gives the files beside it the same mode.
+func makeFile(path string) error {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+// checkJournal refuses a file system without shared memory: SQLite would quietly keep another journal, which readers and writers fight over.
+func checkJournal(ctx context.Context, conn Conn) error {
+	return conn.Query(ctx, "PRAGMA journal_mode", nil, func(c Columns) error {
+		if mode := string(c.Bytes(0)); mode != "wal" {
+			return fmt.Errorf("the file system allows no write-ahead log; the journal is %q", mode)
+		}
+		return nil
+	})
 }
 
 // The pragmas of each kind of connection. busy_timeout comes first, so that it holds for the others.

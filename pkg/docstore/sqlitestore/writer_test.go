@@ -103,6 +103,9 @@ func TestLostBatch(t *testing.T) {
 	require.Equal(t, apperr.Unavailable, apperr.KindOf(f.insert(tenant(t), newNote(1))))
 	require.Zero(t, f.count(t))
 
+	f.spy.failOnce("INSERT OR FAIL INTO \"c_notes.words\"", 11)
+	require.Equal(t, apperr.Internal, apperr.KindOf(f.insert(tenant(t), newNote(1))), "damage does not pass by itself")
+
 	f.spy.failOnce("SAVEPOINT", 7)
 	require.Equal(t, apperr.Unavailable, apperr.KindOf(f.insert(tenant(t), newNote(1))))
 	f.spy.failOnce("BEGIN IMMEDIATE", 5)
