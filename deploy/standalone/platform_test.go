@@ -264,6 +264,42 @@ func eachEvent(t *testing.T, c *child, n int, see func(subject, record string)) 
 	}
 }
 
+// TestSubscriber is what "nats sub" does, and what it must not be able to do.
+func TestSubscriber(t *testing.T) {
+	t.Parallel()
+	c := startPlatform(t, t.TempDir())
+	url, err := os.ReadFile(filepath.Join(c.Dir, "nats.url"))
+	require.NoError(t, err)
+	refused := make(chan error, 1)
+	nc, err := nats.Connect(strings.TrimSpace(string(url)), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refused <- err }))
+	require.NoError(t, err)
+	defer nc.Close()
+	events, err := nc.SubscribeSync("idp.events.acme.user.created")
+	require.NoError(t, err)
+	require.NoError(t, nc.Flush())
+	_, err = create(http.DefaultClient, c.Addr, c.token("--tenant", "globex"), "not.mine")
+	require.NoError(t, err)
+	id, err := create(http.DefaultClient, c.Addr, c.token("--tenant", "acme"), "li.wei")
+	require.NoError(t, err)
+	m, err := events.NextMsg(10 * time.Second)
+	require.NoError(t, err)
+	assert.Equal(t, "idp.events.acme.user.created", m.Subject)
+	assert.Contains(t, string(m.Data), `"subject":"`+id+`"`)
+	assert.Equal(t, m.Header.Get("Nats-Msg-Id"), between(string(m.Data), `"id":"`, `"`))
+
+	require.NoError(t, nc.Publish("idp.events.acme.user.created", []byte("forged")))
+	require.NoError(t, nc.Flush())
+	require.ErrorContains(t, <-refused, "Permissions Violation")
+	_, err = nats.Connect(strings.Replace(string(url), "events:", "events:x", 1))
+	require.ErrorIs(t, err, nats.ErrAuthorization)
+}
+
+func between(s, before, after string) string {
+	_, s, _ = strings.Cut(s, before)
+	s, _, _ = strings.Cut(s, after)
+	return s
+}
+
 func TestStopLosesNothing(t *testing.T) {
 	t.Parallel()
 	c := startPlatform(t, t.TempDir())
