@@ -112,8 +112,9 @@ func row(def *docstore.Def, tenant string, raw bson.Raw, sort []docstore.Order) 
 		return r, fmt.Errorf("mongostore: document %s of %s has no version", id, def.Name)
 	}
 	r.Due, _ = raw.Lookup(fieldDue).DateTimeOK() // absent = 0 = never
+	entries, _ := raw.Lookup(fieldEntries).DocumentOK() // a longer path would panic where this is no document
 	for _, o := range sort {
-		value, d := raw.Lookup(fieldEntries, o.Index), def.Index(o.Index)
+		value, d := entries.Lookup(o.Index), def.Index(o.Index)
 		var v docstore.Value
 		if d.Number {
 			v.Num, ok = value.AsInt64OK()

@@ -30,7 +30,7 @@ type Options struct {
 	Log             *slog.Logger
 
 	MaxPool uint64        // connections a server; 0 means 100
-	Timeout time.Duration // of one operation, and of a transaction with all its retries, unless the context ends earlier; 0 means 30 s
+	Timeout time.Duration // of an operation whose context has no deadline, and of a transaction with all its retries; 0 means 30 s
 	Select  time.Duration // to wait for a usable server; 0 means 5 s
 }
 
@@ -75,11 +75,10 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		// Its text may have parts of the URI in it, and so of the password.
 		return nil, errors.New("mongostore: the URI is no MongoDB connection string")
 	}
-	journal := true
 	config.SetAppName("idplatform").
 		SetReadPreference(readpref.Primary()).
 		SetReadConcern(readconcern.Majority()).
-		SetWriteConcern(&writeconcern.WriteConcern{W: "majority", Journal: &journal}).
+		SetWriteConcern(durable()).
 		SetRetryReads(true).SetRetryWrites(true).
 		SetMaxPoolSize(orDefault(o.MaxPool, defaultMaxPool)).
 		SetTimeout(timeout).
@@ -155,8 +154,14 @@ func (e *Engine) probe(ctx context.Context) (bool, error) {
 	return left.DeletedCount == 0, nil
 }
 
+// durable is kept by a majority, on disk, before it is acknowledged.
+func durable() *writeconcern.WriteConcern {
+	journal := true
+	return &writeconcern.WriteConcern{W: "majority", Journal: &journal}
+}
+
 func transactionOptions() *options.TransactionOptionsBuilder {
-	return options.Transaction().SetReadConcern(readconcern.Snapshot()).SetWriteConcern(writeconcern.Majority()).SetReadPreference(readpref.Primary())
+	return options.Transaction().SetReadConcern(readconcern.Snapshot()).SetWriteConcern(durable()).SetReadPreference(readpref.Primary())
 }
 
 // Ping reports whether the primary answers.

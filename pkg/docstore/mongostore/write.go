@@ -41,8 +41,6 @@ func (e *Engine) Write(ctx context.Context, fn func(docstore.EngineTx) error) er
 		refused, committing = nil, false
 		err := t.run(ctx, fn)
 		switch {
-		case ctx.Err() != nil: // the driver would try again until its own timeout
-			refused = failure(ctx, "transaction", errors.Join(ctx.Err(), err))
 		case hasLabel(t.failed, labelTransient):
 			return nil, t.failed // whatever fn made of it
 		case err != nil:
