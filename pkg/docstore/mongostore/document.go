@@ -111,7 +111,7 @@ func row(def *docstore.Def, tenant string, raw bson.Raw, sort []docstore.Order) 
 	if r.Version, ok = raw.Lookup(fieldVersion).AsInt64OK(); !ok {
 		return r, fmt.Errorf("mongostore: document %s of %s has no version", id, def.Name)
 	}
-	r.Due, _ = raw.Lookup(fieldDue).DateTimeOK() // absent = 0 = never
+	r.Due, _ = raw.Lookup(fieldDue).DateTimeOK()        // absent = 0 = never
 	entries, _ := raw.Lookup(fieldEntries).DocumentOK() // a longer path would panic where this is no document
 	for _, o := range sort {
 		value, d := entries.Lookup(o.Index), def.Index(o.Index)
