@@ -26,7 +26,7 @@ func TestCrash(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "crash.db")
 	acknowledged := map[string]bool{}
-	for _, acks := range []int{1, 200, 1500, 4000} {
+	for _, acks := range []int{1, 100, 500, 1000} {
 		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestCrashingProcess$")
 		child.Env = append(os.Environ(), crashFile+"="+path)
 		child.Stderr = os.Stderr

@@ -64,22 +64,23 @@ func (w *writer) do(ctx context.Context, fn func(Conn) error) error {
 	case <-w.closing:
 		return errClosed
 	}
+	var leaving error
 	select {
 	case <-t.begin:
 	case err := <-t.answer: // no transaction could be begun
 		return err
 	case <-ctx.Done():
+		leaving = ctx.Err()
+	case <-w.stopped: // it was queued in the moment after the last
+		leaving = errClosed
+	}
+	if leaving != nil {
 		if t.taken.CompareAndSwap(false, true) {
-			return ctx.Err()
+			return leaving
 		}
-		if err, begun := t.wait(); !begun {
-			return err
-		}
-	case <-w.stopped: // it came in the moment after the last
-		if t.taken.CompareAndSwap(false, true) {
-			return errClosed
-		}
-		if err, begun := t.wait(); !begun {
+		select { // too late: the turn comes
+		case <-t.begin:
+		case err := <-t.answer:
 			return err
 		}
 	}
@@ -94,16 +95,6 @@ func (w *writer) do(ctx context.Context, fn func(Conn) error) error {
 	}()
 	// From here on the outcome is the batch's, and must be waited for: giving up now would leave it unknown.
 	return <-t.answer
-}
-
-// wait is for a caller whose turn comes although it wanted to leave.
-func (t *turn) wait() (err error, begun bool) {
-	select {
-	case <-t.begin:
-		return nil, true
-	case err := <-t.answer:
-		return err, false
-	}
 }
 
 var errGoexit = errors.New("sqlitestore: a transaction ended its goroutine")
