@@ -2,29 +2,17 @@ package rest
 
 import (
 	"net/http"
-	"strconv"
+	"slices"
 	"strings"
 )
 
 // ifMatch reads If-Match (RFC 9110 §13.1.1): "*", or entity tags compared strongly. A tag that is none of ours matches nothing.
 func ifMatch(values []string) func(version int64) bool {
-	var versions []int64
-	for _, tag := range entityTags(values) {
-		if tag == "*" {
-			return func(int64) bool { return true }
-		}
-		if v, err := strconv.ParseInt(strings.Trim(tag, `"`), 10, 64); err == nil && len(tag) > 2 && tag[0] == '"' {
-			versions = append(versions, v)
-		}
+	tags := entityTags(values)
+	if slices.Contains(tags, "*") {
+		return func(int64) bool { return true }
 	}
-	return func(version int64) bool {
-		for _, v := range versions {
-			if v == version {
-				return true
-			}
-		}
-		return false
-	}
+	return func(version int64) bool { return slices.Contains(tags, etag(version)) }
 }
 
 // notModified tells whether If-None-Match (RFC 9110 §13.1.2) names the tag; compared weakly.

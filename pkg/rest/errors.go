@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -35,6 +36,12 @@ func init() {
 	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
 		return newRefusal(refused(status, message, errs), ctx.Header("X-Request-Id"))
 	}
+	huma.ErrorFormatter = func(format string, args ...any) string {
+		if without, cut := strings.CutSuffix(format, ": %v"); cut {
+			return without // what the parser of a format says of the value repeats it
+		}
+		return fmt.Sprintf(format, args...)
+	}
 	validation.MsgUnexpectedProperty = "is not a known member"
 	validation.MsgExpectedRequiredProperty = "must have the member %s"
 }
@@ -45,13 +52,7 @@ func newRefusal(err error, requestID string) *refusal {
 
 // refused turns what huma found wrong with a request into our kinds. The rejected values that huma's details hold go no further.
 func refused(status int, message string, errs []error) error {
-	switch status {
-	case http.StatusRequestEntityTooLarge:
-		return apperr.New(apperr.TooLarge, "the body is too large")
-	case http.StatusUnsupportedMediaType:
-		return apperr.New(apperr.UnsupportedMediaType, "the body must be application/json")
-	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusRequestTimeout:
-	default:
+	if status != http.StatusBadRequest && status != http.StatusUnprocessableEntity {
 		return errors.Join(append([]error{errors.New(message)}, errs...)...)
 	}
 	var faults apperr.Faults
@@ -61,7 +62,7 @@ func refused(status int, message string, errs []error) error {
 			break
 		}
 		if detail, ok := errors.AsType[*huma.ErrorDetail](err); ok {
-			faults.Add(detail.Location, "%s", harmless(detail.Message))
+			faults.Add(shortened(detail.Location), "%s", harmless(detail.Message))
 		} else {
 			faults.Add("body", "could not be read")
 		}
@@ -72,27 +73,35 @@ func refused(status int, message string, errs []error) error {
 	return faults.Err()
 }
 
-// harmless cuts off what parsers of formats and of JSON say about the value itself.
+// harmless cuts off what the parser of a parameter says of the value.
 func harmless(message string) string {
-	for _, cut := range []string{"expected string to be RFC 5322 email", "expected string to be RFC 3986 uri", "expected string to be RFC 4122 uuid", "expected string to be regex"} {
-		if strings.HasPrefix(message, cut) {
-			return cut
-		}
-	}
-	switch {
-	case strings.HasPrefix(message, "invalid character"), strings.HasPrefix(message, "unexpected end of JSON"):
-		return "is not valid JSON"
-	case strings.HasPrefix(message, "json: "), strings.HasPrefix(message, "parsing time"):
-		return "has a member of the wrong type"
+	if strings.HasPrefix(message, "invalid value: ") {
+		return "invalid value"
 	}
 	return message
 }
 
+// shortened bounds a location: it can hold names of the client's making.
+func shortened(location string) string {
+	const most = 200
+	if len(location) <= most {
+		return location
+	}
+	return strings.ToValidUTF8(location[:most], "") + "…"
+}
+
 // fail answers with err.
-func (s *Server) fail(ctx context.Context, w http.ResponseWriter, err error) int {
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
+func (s *Server) fail(ctx context.Context, w http.ResponseWriter, err error) (status int) {
+	switch {
+	case errors.Is(err, context.Canceled) && errors.Is(ctx.Err(), context.Canceled):
+		problem.Write(w, apperr.New(apperr.Unavailable, "the request was given up"))
+		return statusGivenUp
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
 		err = apperr.New(apperr.Unavailable, "the operation took too long").Because(err)
 	}
 	problem.Write(w, err)
 	return problem.Status(apperr.KindOf(err))
 }
+
+// statusGivenUp is what metrics and logs say of a request whose client left before the answer: it is no fault of ours. The number is nginx's.
+const statusGivenUp = 499

@@ -15,6 +15,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/problem"
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
@@ -40,8 +41,17 @@ var savedAnswers = docstore.Define(docstore.Schema[savedAnswer]{
 	Due: func(a *savedAnswer) clock.Time { return a.Until },
 })
 
-// identify reads the Idempotency-Key and, if there is one, makes the request's fingerprint.
-func (s *Server) identify(op *Op, call *call, r *http.Request) error {
+// identify reads the body and the Idempotency-Key, and makes the request's fingerprint if it has one. A body that the operation does not
+// read does not count.
+func (s *Server) identify(op *Op, call *call, w http.ResponseWriter, r *http.Request) error {
+	var body []byte
+	if op.jsonBody != absent {
+		var err error
+		if body, err = readBody(op, w, r); err != nil {
+			return err
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
 	keys := r.Header.Values("Idempotency-Key")
 	if op.Method != http.MethodPost || op.Streams || len(keys) == 0 {
 		return nil
@@ -49,14 +59,6 @@ func (s *Server) identify(op *Op, call *call, r *http.Request) error {
 	if err := CheckIdempotencyKey(keys); err != nil {
 		return err
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
-	if err != nil {
-		return apperr.Invalid("body", "could not be read").Because(err)
-	}
-	if len(body) > maxBody {
-		return apperr.New(apperr.TooLarge, "the body is too large")
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
 	h := sha256.New()
 	_, _ = fmt.Fprintf(h, "%s %s\n", r.Method, r.URL.RequestURI())
 	_, _ = h.Write(body)
@@ -94,6 +96,12 @@ func (s *Server) once(ctx context.Context, op *Op, call *call, h http.Header, ru
 		return s.unseal(claim.ID, sealed)
 	}
 
+	ended := false
+	defer func() {
+		if !ended { // it panics
+			_ = s.conclude(ctx, claim, info.ID, errPanic)
+		}
+	}()
 	var kept *answer
 	a, err := run(docstore.OnCommit(ctx, func(tx *docstore.Tx, result any) error {
 		early, err := answerOf(jsonForm(result))
@@ -103,22 +111,47 @@ func (s *Server) once(ctx context.Context, op *Op, call *call, h http.Header, ru
 		kept = &early
 		return s.keep(ctx, tx, claim, early)
 	}))
-	ctx = context.WithoutCancel(ctx)
+	ended = true
 	switch {
-	case err != nil && kept == nil && temporary(err):
-		return a, errors.Join(err, s.release(ctx, claim))
-	case err != nil && kept == nil:
-		refusal := newRefusal(err, info.ID)
-		body, _ := json.Marshal(refusal.Document)
-		return a, errors.Join(err, s.settle(ctx, claim, answer{Status: refusal.Status, ContentType: refusal.ContentType(""), Body: body}))
 	case err != nil:
-		return a, err
+		return a, errors.Join(err, s.conclude(ctx, claim, info.ID, err))
 	case kept != nil && bytes.Equal(bytes.TrimSpace(kept.Body), bytes.TrimSpace(a.Body)) && kept.ETag == a.ETag:
 		return a, nil
 	case kept != nil && s.cfg.Strict:
 		panic(fmt.Sprintf("%s: the transaction's result is not the answer: %s, %s", op.ID, kept.Body, a.Body))
 	}
-	return a, s.settle(ctx, claim, a)
+	return a, s.end(ctx, func(ctx context.Context, tx *docstore.Tx) error { return s.keep(ctx, tx, claim, a) })
+}
+
+// end writes what becomes of a run, even if the request's time is up.
+func (s *Server) end(ctx context.Context, write func(context.Context, *docstore.Tx) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spare)
+	defer cancel()
+	_, err := docstore.Write(ctx, s.cfg.Store, func(tx *docstore.Tx) (struct{}, error) { return struct{}{}, write(ctx, tx) })
+	return err
+}
+
+// conclude ends a run that failed: its refusal is the answer, or, where asking again may help, the key is free again. What was committed
+// before it failed stands, and so does the answer that was kept with it.
+func (s *Server) conclude(ctx context.Context, claim savedAnswer, requestID string, failure error) error {
+	return s.end(ctx, func(ctx context.Context, tx *docstore.Tx) error {
+		held, err := savedAnswers.Load(ctx, tx, claim.ID)
+		if apperr.IsNotFound(err) {
+			return nil
+		}
+		if err != nil || held.Run != claim.Run || held.Sealed != "" {
+			return err
+		}
+		if temporary(failure) {
+			return savedAnswers.Delete(ctx, tx, held)
+		}
+		refusal := newRefusal(failure, requestID)
+		body, err := json.Marshal(refusal.Document)
+		if err != nil {
+			return err
+		}
+		return s.keep(ctx, tx, claim, answer{Status: refusal.Status, ContentType: problem.ContentType, Body: body})
+	})
 }
 
 // jsonForm lets a stored document stand for its record.
@@ -144,7 +177,7 @@ func temporary(err error) bool {
 
 // claim takes the key for this run, or returns the answer that is already there.
 func (s *Server) claim(ctx context.Context, claim savedAnswer, lease time.Duration) (sealed string, err error) {
-	return docstore.Write(ctx, s.cfg.Store, func(tx *docstore.Tx) (string, error) {
+	sealed, err = docstore.Write(ctx, s.cfg.Store, func(tx *docstore.Tx) (string, error) {
 		claim := claim
 		claim.Until = tx.Now.Add(lease)
 		old, err := savedAnswers.Load(ctx, tx, claim.ID)
@@ -164,12 +197,14 @@ func (s *Server) claim(ctx context.Context, claim savedAnswer, lease time.Durati
 			return "", apperr.New(apperr.IdempotencyKeyReused, "the key was used with another request")
 		}
 		if old.Sealed == "" {
-			e := apperr.New(apperr.RequestInProgress, "the first request with this key still runs")
-			e.RetryAfter = time.Second
-			return "", e
+			return "", apperr.New(apperr.RequestInProgress, "the first request with this key still runs")
 		}
 		return old.Sealed, nil
 	})
+	if _, ok := errors.AsType[*docstore.DuplicateError](err); ok { // another replica was there between the load and the insert
+		return s.claim(ctx, claim, lease)
+	}
+	return sealed, err
 }
 
 // keep stores the answer in the transaction that it answers. A run whose lease another has taken changes nothing.
@@ -188,28 +223,6 @@ func (s *Server) keep(ctx context.Context, tx *docstore.Tx, claim savedAnswer, a
 	held.Sealed = s.cfg.Keys.Seal(plain, []byte(claim.ID))
 	held.Until = tx.Now.Add(keepAnswers)
 	_, err = savedAnswers.Replace(ctx, tx, held)
-	return err
-}
-
-// settle stores an answer that no transaction of the run's own could.
-func (s *Server) settle(ctx context.Context, claim savedAnswer, a answer) error {
-	_, err := docstore.Write(ctx, s.cfg.Store, func(tx *docstore.Tx) (struct{}, error) {
-		return struct{}{}, s.keep(ctx, tx, claim, a)
-	})
-	return err
-}
-
-func (s *Server) release(ctx context.Context, claim savedAnswer) error {
-	_, err := docstore.Write(ctx, s.cfg.Store, func(tx *docstore.Tx) (struct{}, error) {
-		held, err := savedAnswers.Load(ctx, tx, claim.ID)
-		if apperr.IsNotFound(err) || err == nil && held.Run != claim.Run {
-			return struct{}{}, nil
-		}
-		if err != nil {
-			return struct{}{}, err
-		}
-		return struct{}{}, savedAnswers.Delete(ctx, tx, held)
-	})
 	return err
 }
 

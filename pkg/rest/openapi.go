@@ -57,7 +57,7 @@ func describe[I, B any](s *Server, op *Op) huma.Operation {
 	registry := s.api.OpenAPI().Components.Schemas
 	o := huma.Operation{
 		OperationID: op.ID, Method: op.Method, Path: op.Path, Summary: op.Summary, Description: op.Doc, Tags: []string{op.tag},
-		MaxBodyBytes: maxBody + 1, Responses: map[string]*huma.Response{},
+		MaxBodyBytes: -1, BodyReadTimeout: -1 /* see readBody */, Responses: map[string]*huma.Response{},
 	}
 	if op.Scope != "" {
 		o.Security = []map[string][]string{{"bearer": {string(op.Scope)}}}
@@ -92,7 +92,7 @@ func describe[I, B any](s *Server, op *Op) huma.Operation {
 		}
 	}
 	if body, has := reflect.TypeFor[I]().FieldByName("Body"); has {
-		o.RequestBody = &huma.RequestBody{Required: op.jsonBody, Content: map[string]*huma.MediaType{
+		o.RequestBody = &huma.RequestBody{Required: op.jsonBody == required, Content: map[string]*huma.MediaType{
 			"application/json": {Schema: huma.SchemaFromField(registry, body, op.ID+"-request"), Example: op.Request},
 		}}
 	}
@@ -136,7 +136,7 @@ func (op *Op) kinds() []apperr.Kind {
 			kinds = append(kinds, apperr.VersionMismatch)
 		}
 	}
-	if op.jsonBody {
+	if op.jsonBody != absent {
 		kinds = append(kinds, apperr.TooLarge, apperr.UnsupportedMediaType)
 	}
 	if op.Method == http.MethodPost && !op.Streams {

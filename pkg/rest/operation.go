@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -34,7 +35,7 @@ type Op struct {
 	// that the operation handles itself.
 	Streams bool
 
-	// Timeout replaces the usual 30 s.
+	// Timeout replaces the usual 30 s, for the body to arrive and again for the operation.
 	Timeout time.Duration
 
 	// ContentTypes of the answer; JSON unless given. Consumes are those of a body that the operation reads itself (Upload).
@@ -42,8 +43,17 @@ type Op struct {
 
 	tag      string
 	target   string // the path parameter whose record If-Match means
-	jsonBody bool
+	jsonBody presence
 }
+
+// presence says whether an operation has a JSON body.
+type presence int
+
+const (
+	absent presence = iota
+	optional
+	required
+)
 
 const (
 	maxBody        = 1 << 20
@@ -53,14 +63,22 @@ const (
 func (op *Op) writes() bool { return op.Method != http.MethodGet && op.Method != http.MethodHead }
 
 // Handle registers an operation. fn answers with a body: Record, List, Image, Stream, or any value that encodes to the JSON meant.
-// An *apperr.Error becomes its problem document, every other error a 500 that says nothing.
+// An *apperr.Error becomes its problem document, every other error a 500 that says nothing. A Body member of I is a JSON body, optional if it
+// is a pointer. Handle panics on types that huma would not see whole.
 func Handle[I, B any](s *Server, op Op, fn func(context.Context, *I) (B, error)) {
 	if strings.Contains(op.Path, "{id}") {
 		op.target = "id"
 	}
 	if body, ok := reflect.TypeFor[I]().FieldByName("Body"); ok {
-		op.jsonBody = body.Type.Kind() != reflect.Pointer // a pointer means an optional body
+		op.jsonBody = required
+		if body.Type.Kind() == reflect.Pointer {
+			op.jsonBody = optional
+		}
 	}
+	if op.Method == http.MethodPost && len(op.Consumes) > 0 && !op.Streams {
+		panic(op.ID + ": a POST that reads its body itself must be one that Streams: its Idempotency-Key is its own")
+	}
+	mustBeWhole(op.ID, reflect.TypeFor[I](), reflect.TypeFor[B]())
 	if op.Timeout == 0 {
 		op.Timeout = defaultTimeout
 	}
@@ -105,40 +123,51 @@ type doorAdapter struct {
 // call is what is noted of one request on its way.
 type call struct {
 	start  time.Time
-	served bool     // the input was good
 	key    string   // Idempotency-Key
 	print  [32]byte // of the request, with key
+	served bool     // the input was good
+	status int      // of the answer
+	err    error    // why it is a refusal, or broke off
 }
 
 type callKey struct{}
 
-// Handle wraps an operation's handler.
+var errPanic = errors.New("it panicked")
+
+// Handle wraps an operation's handler. What answers to GET does to HEAD (RFC 9110 §9.3.2), and net/http leaves the body out.
 func (d *doorAdapter) Handle(op *huma.Operation, handler func(huma.Context)) {
-	s, ours := d.server, d.op
-	d.Adapter.Handle(op, func(hc huma.Context) {
-		c := humagin.Unwrap(hc)
-		call := &call{start: time.Now()}
-		ctx, err := s.admit(ours, c.Request)
-		if err == nil {
-			err = s.identify(ours, call, c.Request)
-		}
-		if err != nil {
-			status := s.fail(c.Request.Context(), c.Writer, err)
-			s.observe(c.Request.Context(), ours, status, call.start, err)
-			return
-		}
-		ctx = context.WithValue(ctx, callKey{}, call)
-		if !ours.Streams {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, ours.Timeout)
-			defer cancel()
-		}
-		c.Request = c.Request.WithContext(ctx)
-		handler(hc)
-		if !call.served { // huma refused the input
-			s.observe(ctx, ours, c.Writer.Status(), call.start, nil)
-		}
-	})
+	d.Adapter.Handle(op, func(hc huma.Context) { d.enter(hc, handler) })
+	if op.Method == http.MethodGet && !d.op.Streams {
+		head := *op
+		head.Method = http.MethodHead
+		d.Adapter.Handle(&head, func(hc huma.Context) { d.enter(hc, handler) })
+	}
+}
+
+// enter goes with one request from its admission to its answer.
+func (d *doorAdapter) enter(hc huma.Context, handler func(huma.Context)) {
+	s, op, c := d.server, d.op, humagin.Unwrap(hc)
+	call := &call{start: time.Now(), status: http.StatusInternalServerError, err: errPanic}
+	ctx, err := s.admit(op, c.Request)
+	defer func() { s.observe(ctx, op, call) }()
+	if err == nil {
+		err = s.identify(op, call, c.Writer, c.Request)
+	}
+	if err != nil {
+		call.status, call.err = s.fail(ctx, c.Writer, err), err
+		return
+	}
+	timed := context.WithValue(ctx, callKey{}, call)
+	if !op.Streams {
+		var cancel context.CancelFunc
+		timed, cancel = context.WithTimeout(timed, op.Timeout)
+		defer cancel()
+	}
+	c.Request = c.Request.WithContext(timed)
+	handler(hc)
+	if !call.served { // huma refused the input
+		call.status, call.err = c.Writer.Status(), nil
+	}
 }
 
 // serve runs an operation whose input is read and valid, and writes its answer.
@@ -152,15 +181,17 @@ func (s *Server) serve(hc huma.Context, op *Op, run func(context.Context) (answe
 	if err == nil && op.Method == http.MethodGet && notModified(r, a.ETag) {
 		a = answer{Status: http.StatusNotModified, ETag: a.ETag, Cache: a.Cache}
 	}
-	status := a.Status
-	if err != nil {
-		status = s.fail(ctx, w, err)
-	} else if err = a.write(w); err != nil {
-		s.cfg.Log.WarnContext(ctx, "answer broke off", "operation", op.ID, "error", err)
-		s.observe(ctx, op, status, call.start, err)
-		panic(http.ErrAbortHandler) // the client must see that the answer is not whole
+	if err == nil {
+		call.status = a.Status
+		if err = a.write(w); err != nil && w.Written() {
+			call.err = err
+			s.cfg.Log.WarnContext(ctx, "answer broke off", "error", err)
+			panic(http.ErrAbortHandler) // the client must see that the answer is not whole
+		}
 	}
-	s.observe(ctx, op, status, call.start, err)
+	if call.err = err; err != nil {
+		call.status = s.fail(ctx, w, err)
+	}
 }
 
 // respond adds to a run what its headers and query ask for: a condition, a dry run, an answer given once only.
@@ -189,7 +220,11 @@ func dryRun(u *url.URL) (bool, error) {
 	if u.RawQuery == "" {
 		return false, nil
 	}
-	switch u.Query().Get("dry_run") {
+	values := u.Query()["dry_run"]
+	if len(values) > 1 { // whoever asks for a dry run, too, must not get a real one
+		return false, apperr.Invalid("query.dry_run", "must be given once")
+	}
+	switch strings.Join(values, "") {
 	case "", "false", "0":
 		return false, nil
 	case "true", "1":

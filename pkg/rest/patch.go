@@ -1,12 +1,12 @@
 package rest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
-	jsonpatch "github.com/evanphx/json-patch/v5"
 )
 
 // JSON is a body that was checked against the schema of W and kept as it came.
@@ -44,11 +44,11 @@ func (p MergePatch[W]) Has(member string) bool {
 
 // Apply changes to as the patch says: a member that is null becomes its zero value, an object merges, all else replaces.
 func Apply[W, T any](p MergePatch[W], to *T) error {
-	before, err := json.Marshal(to)
-	if err != nil {
+	var before bytes.Buffer
+	if err := encodeJSON(&before, to); err != nil {
 		return fmt.Errorf("merge patch: %w", err)
 	}
-	after, err := jsonpatch.MergePatch(before, p.raw)
+	after, err := mergePatch(before.Bytes(), p.raw)
 	if err != nil {
 		return fmt.Errorf("merge patch: %w", err)
 	}
@@ -60,22 +60,77 @@ func Apply[W, T any](p MergePatch[W], to *T) error {
 	return nil
 }
 
-// Schema is W's with nothing required and null allowed everywhere.
+// mergePatch is the algorithm of RFC 7396 §2. It leaves the text of every value as it is that the patch does not change: the libraries
+// write it anew, and a record would seem to change where only its escapes or the order of its members do.
+func mergePatch(target, patch json.RawMessage) (json.RawMessage, error) {
+	if !isObject(patch) {
+		return patch, nil
+	}
+	merged, changes := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	if isObject(target) {
+		if err := json.Unmarshal(target, &merged); err != nil {
+			return nil, err
+		}
+	}
+	if err := json.Unmarshal(patch, &changes); err != nil {
+		return nil, err
+	}
+	changed := !isObject(target)
+	for name, change := range changes {
+		before, had := merged[name]
+		if string(change) == "null" {
+			delete(merged, name)
+			changed = changed || had
+			continue
+		}
+		value, err := mergePatch(before, change)
+		if err != nil {
+			return nil, err
+		}
+		merged[name] = value
+		changed = changed || !bytes.Equal(before, value)
+	}
+	if !changed {
+		return target, nil
+	}
+	var b bytes.Buffer
+	err := encodeJSON(&b, merged)
+	return bytes.TrimSpace(b.Bytes()), err
+}
+
+func isObject(text json.RawMessage) bool {
+	text = bytes.TrimLeft(text, " \t\r\n")
+	return len(text) > 0 && text[0] == '{'
+}
+
+// Schema is W's with nothing required and null allowed wherever a patch merges; arrays are replaced as a whole.
 func (MergePatch[W]) Schema(r huma.Registry) *huma.Schema {
 	t := reflect.TypeFor[W]()
 	name := t.Name() + "Patch"
 	if r.Map()[name] == nil {
-		patch := *huma.SchemaFromType(r, t)
-		patch.Required = nil
-		patch.Properties = make(map[string]*huma.Schema, len(patch.Properties))
-		for member, schema := range huma.SchemaFromType(r, t).Properties {
-			optional := *schema
-			optional.Nullable = optional.Ref == ""
-			optional.PrecomputeMessages()
-			patch.Properties[member] = &optional
-		}
-		patch.PrecomputeMessages()
-		r.Map()[name] = &patch
+		r.Map()[name] = patchOf(r, huma.SchemaFromType(r, t))
 	}
 	return &huma.Schema{Ref: "#/components/schemas/" + name}
+}
+
+func patchOf(r huma.Registry, s *huma.Schema) *huma.Schema {
+	if s.Ref != "" {
+		s = r.SchemaFromRef(s.Ref)
+	}
+	patch := *s
+	patch.Required = nil
+	patch.Properties = make(map[string]*huma.Schema, len(s.Properties))
+	for name, member := range s.Properties {
+		patch.Properties[name] = nullable(patchOf(r, member))
+	}
+	if values, ok := s.AdditionalProperties.(*huma.Schema); ok {
+		patch.AdditionalProperties = nullable(patchOf(r, values))
+	}
+	patch.PrecomputeMessages()
+	return &patch
+}
+
+func nullable(s *huma.Schema) *huma.Schema {
+	s.Nullable = true
+	return s
 }

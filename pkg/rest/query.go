@@ -15,7 +15,7 @@ import (
 type Paging struct {
 	PageNum   int    `query:"page_num" minimum:"1" default:"1" doc:"Page number, from 1"`
 	PageSize  int    `query:"page_size" minimum:"1" maximum:"200" default:"20" doc:"Records a page"`
-	PageToken string `query:"page_token" maxLength:"4096" doc:"A page's next_page_token, to continue after it at a cost that does not grow; instead of page_num"`
+	PageToken string `query:"page_token" maxLength:"16384" doc:"A page's next_page_token, to continue after it at a cost that does not grow; instead of page_num"`
 	PageSort  string `query:"page_sort" maxLength:"256" doc:"field[order], order asc or desc; several are joined by commas" example:"time_created[desc]"`
 	Count     Flag   `query:"count" doc:"false leaves total out"`
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -105,7 +106,11 @@ func (s *Server) frame(c *gin.Context) {
 		if fault == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
 			panic(fault)
 		}
-		s.cfg.Log.ErrorContext(c.Request.Context(), "panic", "request_id", id, "fault", fmt.Sprint(fault), "stack", string(debug.Stack()))
+		ctx := c.Request.Context()
+		if request.From(ctx).ID == "" {
+			ctx = request.With(ctx, request.Info{ID: id})
+		}
+		s.cfg.Log.ErrorContext(ctx, "panic", "fault", fmt.Sprint(fault), "stack", string(debug.Stack()))
 		if !c.Writer.Written() {
 			problem.Write(c.Writer, apperr.New(apperr.Internal, ""))
 		}
@@ -135,53 +140,49 @@ func (a *adapter) Handle(op *huma.Operation, handler func(huma.Context)) {
 	})
 }
 
-// admit lets a request in: its credential, scope and tenant, its limits. What it learns travels in the returned context.
+// admit lets a request in: its credential, scope and tenant, its limits. What it learns travels in the returned context, which is there for
+// the logs of a refused request, too.
 func (s *Server) admit(op *Op, r *http.Request) (context.Context, error) {
 	info := request.Info{ID: r.Header.Get("X-Request-Id"), PayloadOrigin: r.Header.Get("X-Payload-Origin"), Operation: op.ID}
+	ctx := request.With(r.Context(), info)
 	if len(info.PayloadOrigin) > maxPayloadOrigin {
-		return nil, apperr.Invalid("header.X-Payload-Origin", "must have at most %d bytes", maxPayloadOrigin)
+		return ctx, apperr.Invalid("header.X-Payload-Origin", "must have at most %d bytes", maxPayloadOrigin)
 	}
-	ctx := r.Context()
 	if op.Scope != "" {
 		token, err := auth.BearerToken(r)
 		if err != nil {
-			return nil, err
+			return ctx, err
 		}
 		principal, err := s.cfg.Verifier.Verify(ctx, token)
 		if err != nil {
-			return nil, err
+			return ctx, err
 		}
 		if !principal.Has(op.Scope) {
-			return nil, apperr.New(apperr.Forbidden, "the scope %s is needed", op.Scope)
+			return ctx, apperr.New(apperr.Forbidden, "the scope %s is needed", op.Scope)
 		}
 		if info.Tenant, err = auth.SelectTenant(r, principal); err != nil {
-			return nil, err
+			return ctx, err
 		}
 		info.Actor = principal.Subject
 		ctx = auth.WithPrincipal(ctx, principal)
 	}
-	if op.jsonBody && !isJSON(r.Header.Get("Content-Type")) {
-		return nil, apperr.New(apperr.UnsupportedMediaType, "the body must be application/json")
+	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // net/url drops what it can't read, a dry_run perhaps
+		return ctx, apperr.Invalid("query", "is not well formed")
 	}
 	return request.With(ctx, info), nil
 }
 
 const maxPayloadOrigin = 4096
 
-func isJSON(contentType string) bool {
-	media, _, _ := strings.Cut(contentType, ";")
-	return strings.EqualFold(strings.TrimSpace(media), "application/json")
-}
-
-// observe counts and logs an answered request.
-func (s *Server) observe(ctx context.Context, op *Op, status int, start time.Time, err error) {
-	elapsed := time.Since(start)
-	s.cfg.Metrics.Observe(op.ID, status, elapsed)
-	if status >= http.StatusInternalServerError {
-		s.cfg.Log.ErrorContext(ctx, "request failed", "operation", op.ID, "status", status, "duration_ms", elapsed.Milliseconds(), "error", err)
-		return
+// observe counts and logs an answered request; the context says which.
+func (s *Server) observe(ctx context.Context, op *Op, call *call) {
+	elapsed := time.Since(call.start)
+	s.cfg.Metrics.Observe(op.ID, call.status, elapsed)
+	level, message := slog.LevelDebug, "request"
+	if call.status >= http.StatusInternalServerError {
+		level, message = slog.LevelError, "request failed"
 	}
-	if s.cfg.Log.Enabled(ctx, slog.LevelDebug) {
-		s.cfg.Log.DebugContext(ctx, "request", "operation", op.ID, "status", status, "duration_ms", elapsed.Milliseconds(), "error", err)
+	if s.cfg.Log.Enabled(ctx, level) {
+		s.cfg.Log.Log(ctx, level, message, "status", call.status, "duration_ms", elapsed.Milliseconds(), "error", call.err)
 	}
 }

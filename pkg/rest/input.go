@@ -1,0 +1,176 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+)
+
+// readBody takes in a JSON body before huma does: whole, once, within the operation's time. So all that can go wrong with a body's bytes
+// is refused in one place, and the fingerprint of a repeated request is of what the operation sees.
+func readBody(op *Op, w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if op.jsonBody == required && !isJSON(r.Header.Get("Content-Type")) {
+		return nil, apperr.New(apperr.UnsupportedMediaType, "the body must be application/json")
+	}
+	if r.ContentLength > maxBody {
+		return nil, errTooLarge
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(op.Timeout)) // tests' recorders have no deadlines
+	var b bytes.Buffer
+	b.Grow(int(max(r.ContentLength, 0)) + bytes.MinRead)
+	_, err := b.ReadFrom(io.LimitReader(r.Body, maxBody+1))
+	body := b.Bytes()
+	// A body that is not taken in keeps the deadline: net/http reads on a little after the answer.
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, apperr.Invalid("body", "took too long to arrive").Because(err)
+	case err != nil:
+		return nil, apperr.Invalid("body", "could not be read").Because(err)
+	case len(body) > maxBody:
+		return nil, errTooLarge
+	}
+	// The server watches the connection for a client that leaves: a deadline that passes would look like one.
+	_ = control.SetReadDeadline(time.Time{})
+
+	if op.jsonBody == optional && !isJSON(r.Header.Get("Content-Type")) {
+		if isEmptyForm(r.Header.Get("Content-Type"), body) {
+			return nil, nil
+		}
+		return nil, apperr.New(apperr.UnsupportedMediaType, "the body must be application/json")
+	}
+	r.Header.Set("Content-Type", "application/json") // huma knows no other way of writing it
+	return body, checkJSON(body)
+}
+
+var errTooLarge = apperr.New(apperr.TooLarge, "the body has more than %d bytes", maxBody)
+
+func isJSON(contentType string) bool {
+	media, _, _ := strings.Cut(contentType, ";")
+	return strings.EqualFold(strings.TrimSpace(media), "application/json")
+}
+
+// isEmptyForm tells what clients send that always send a form: nothing, or a multipart form that ends before its first part.
+func isEmptyForm(contentType string, body []byte) bool {
+	if len(body) == 0 {
+		return true
+	}
+	media, params, err := mime.ParseMediaType(contentType)
+	return err == nil && media == "multipart/form-data" && string(bytes.TrimSpace(body)) == "--"+params["boundary"]+"--"
+}
+
+// decodeJSON is how huma decodes a checked body. Its errors repeat nothing of the body, unlike those of encoding/json.
+func decodeJSON(body []byte, v any) error {
+	err := json.Unmarshal(body, v)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		return fmt.Errorf("has a value of the wrong type at %s", wrong.Field)
+	}
+	if err != nil {
+		return errors.New("has a value of the wrong type")
+	}
+	return nil
+}
+
+// checkJSON refuses what encoding/json would let pass. A member given twice is the dangerous one: of two objects the validation sees
+// the last, while decoding into a struct mixes both.
+func checkJSON(body []byte) error {
+	switch {
+	case len(body) == 0: // huma knows whether one is needed
+		return nil
+	case !utf8.Valid(body):
+		return apperr.Invalid("body", "must be UTF-8")
+	case !json.Valid(body):
+		return apperr.Invalid("body", "is not valid JSON")
+	}
+	return checkStructure(body)
+}
+
+// maxDepth bounds how deep arrays and objects of a body may lie in each other. What walks through them costs the square of it.
+const maxDepth = 100
+
+// checkStructure refuses a valid JSON text in which an object has a member twice, or that is nested too deep.
+func checkStructure(body []byte) error {
+	levels := make([]level, 0, 8)
+	for i := 0; i < len(body); i++ {
+		if len(levels) > maxDepth {
+			return apperr.Invalid("body", "has more than %d levels", maxDepth)
+		}
+		top := len(levels) - 1
+		switch body[i] {
+		case '{':
+			levels = append(levels, level{object: true, awaitsName: true})
+		case '[':
+			levels = append(levels, level{})
+		case '}', ']':
+			levels = levels[:top]
+		case ',':
+			levels[top].awaitsName = levels[top].object
+			levels[top].index++
+		case '"':
+			end := endOfText(body, i)
+			if top >= 0 && levels[top].awaitsName && levels[top].repeats(body[i:end+1]) {
+				return apperr.Invalid(shortened(locationOf(levels)), "is given twice")
+			}
+			i = end
+		}
+	}
+	return nil
+}
+
+// level is an object or array that is not closed yet.
+type level struct {
+	object     bool
+	awaitsName bool
+	name       string // of the member whose value is being read
+	index      int    // of the item that is being read
+	names      map[string]struct{}
+}
+
+// repeats notes the name of a member, a JSON text, and tells whether it was there before.
+func (l *level) repeats(text []byte) bool {
+	l.awaitsName = false
+	l.name = string(text[1 : len(text)-1])
+	if strings.IndexByte(l.name, '\\') >= 0 {
+		_ = json.Unmarshal(text, &l.name) // valid
+	}
+	if _, repeated := l.names[l.name]; repeated {
+		return true
+	}
+	if l.names == nil {
+		l.names = map[string]struct{}{}
+	}
+	l.names[l.name] = struct{}{}
+	return false
+}
+
+// endOfText is the index of the quote that closes the text which starts at i.
+func endOfText(body []byte, i int) int {
+	for i++; body[i] != '"'; i++ {
+		if body[i] == '\\' {
+			i++
+		}
+	}
+	return i
+}
+
+func locationOf(levels []level) string {
+	location := []byte("body")
+	for _, l := range levels {
+		if l.object {
+			location = append(append(location, '.'), l.name...)
+		} else {
+			location = fmt.Appendf(location, "[%d]", l.index)
+		}
+	}
+	return string(location)
+}

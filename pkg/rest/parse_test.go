@@ -1,0 +1,157 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+)
+
+// The cases of RFC 7396, appendix A.
+func TestMergePatchAsTheRFCShows(t *testing.T) {
+	t.Parallel()
+	for _, c := range [][3]string{
+		{`{"a":"b"}`, `{"a":"c"}`, `{"a":"c"}`}, {`{"a":"b"}`, `{"b":"c"}`, `{"a":"b","b":"c"}`}, {`{"a":"b"}`, `{"a":null}`, `{}`},
+		{`{"a":"b","b":"c"}`, `{"a":null}`, `{"b":"c"}`}, {`{"a":["b"]}`, `{"a":"c"}`, `{"a":"c"}`}, {`{"a":"c"}`, `{"a":["b"]}`, `{"a":["b"]}`},
+		{`{"a":{"b":"c"}}`, `{"a":{"b":"d","c":null}}`, `{"a":{"b":"d"}}`}, {`{"a":[{"b":"c"}]}`, `{"a":[1]}`, `{"a":[1]}`}, {`["a","b"]`, `["c","d"]`, `["c","d"]`},
+		{`{"a":"b"}`, `["c"]`, `["c"]`}, {`{"a":"foo"}`, `null`, `null`}, {`{"a":"foo"}`, `"bar"`, `"bar"`}, {`{"e":null}`, `{"a":1}`, `{"a":1,"e":null}`},
+		{`[1,2]`, `{"a":"b","c":null}`, `{"a":"b"}`}, {`{}`, `{"a":{"bb":{"ccc":null}}}`, `{"a":{"bb":{}}}`},
+	} {
+		got, err := mergePatch(json.RawMessage(c[0]), json.RawMessage(c[1]))
+		require.NoError(t, err)
+		require.Equal(t, c[2], string(got), "%s + %s", c[0], c[1])
+	}
+}
+
+// FuzzIfMatch: a condition holds for a version exactly where its tag is there as it was given out, or for every one.
+func FuzzIfMatch(f *testing.F) {
+	for _, seed := range []string{`"1"`, `*`, `W/"1"`, `"7", "1"`, `"1`, `""1""`, ``, `,`, `"9223372036854775808"`} {
+		f.Add(seed, int64(1))
+	}
+	f.Fuzz(func(t *testing.T, header string, version int64) {
+		named := false
+		for part := range strings.SplitSeq(header, ",") {
+			part = strings.TrimSpace(part)
+			named = named || part == "*" || part == fmt.Sprintf(`"%d"`, version)
+		}
+		require.Equal(t, named, ifMatch([]string{header})(version))
+		require.Equal(t, named, ifMatch([]string{"nonsense", header})(version), "headers may come twice")
+
+		r := &http.Request{Header: http.Header{"If-None-Match": {header}}}
+		require.Equal(t, named || weaklyNamed(header, version), notModified(r, etag(version)))
+		require.False(t, notModified(r, ""), "what has no tag is always new")
+	})
+}
+
+func weaklyNamed(header string, version int64) bool {
+	for part := range strings.SplitSeq(header, ",") {
+		if strings.TrimSpace(part) == fmt.Sprintf(`W/"%d"`, version) {
+			return true
+		}
+	}
+	return false
+}
+
+// FuzzParseSort: what is accepted names sortable fields once each and means what it says.
+func FuzzParseSort(f *testing.F) {
+	for _, seed := range []string{"", "name", "name[desc]", "name[asc],time_created", "name[up]", "name,name", ",", " name , time_created[desc]", "name[desc", "Name"} {
+		f.Add(seed)
+	}
+	sortable := []string{"time_created", "name"}
+	f.Fuzz(func(t *testing.T, text string) {
+		order, err := ParseSort(text, sortable)
+		if err != nil {
+			require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err))
+			refusal, _ := errors.AsType[*apperr.Error](err)
+			require.Equal(t, "query.page_sort", refusal.Faults[0].Location)
+			return
+		}
+		require.NotEmpty(t, order)
+		require.LessOrEqual(t, len(order), len(sortable))
+		var again []string
+		for _, o := range order {
+			require.Contains(t, sortable, o.Index)
+			again = append(again, o.Index+map[bool]string{true: "[desc]", false: "[asc]"}[o.Desc])
+		}
+		reread, err := ParseSort(strings.Join(again, ","), sortable)
+		require.NoError(t, err)
+		require.Equal(t, order, reread)
+	})
+}
+
+// FuzzCheckStructure holds the scanner against encoding/json's tokens.
+func FuzzCheckStructure(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `{"a":1,"a":2}`, `{"a":{"b":1},"b":[{"b":1},{"b":2}]}`, `{"a\"":1,"a\u0022":2}`, `["a","a",{"":{},"x":[{}]}]`, `{"\\":"\\","\\\\":1}`, `"{\"a\":1,\"a\":1}"`,
+		strings.Repeat("[", 100) + strings.Repeat("]", 100), strings.Repeat("[", 101) + strings.Repeat("]", 101), `{"a":[],"a":{}}`, `{"\ud800":1,"\ud801":2}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if len(body) == 0 || !json.Valid(body) {
+			require.Equal(t, len(body) > 0, checkJSON(body) != nil)
+			return
+		}
+		dec := json.NewDecoder(bytes.NewReader(body))
+		dec.UseNumber()
+		require.Equal(t, isBad(dec, 0), checkStructure(body) != nil, "%s", body)
+	})
+}
+
+// isBad reads one value and tells whether it is nested too deep or has a member twice.
+func isBad(dec *json.Decoder, depth int) bool {
+	token, _ := dec.Token()
+	open, isOpen := token.(json.Delim)
+	if !isOpen {
+		return false
+	}
+	if depth == maxDepth {
+		return true
+	}
+	names := map[string]bool{}
+	for dec.More() {
+		if open == '{' {
+			name, _ := dec.Token()
+			if names[name.(string)] {
+				return true
+			}
+			names[name.(string)] = true
+		}
+		if isBad(dec, depth+1) {
+			return true
+		}
+	}
+	_, _ = dec.Token()
+	return false
+}
+
+// FuzzIsEmptyForm must not panic, and takes nothing for empty that holds a part.
+func FuzzIsEmptyForm(f *testing.F) {
+	f.Add("multipart/form-data; boundary=b", "--b--")
+	f.Add("multipart/form-data", "----")
+	f.Add("application/x-www-form-urlencoded", "a=b")
+	f.Fuzz(func(t *testing.T, contentType, body string) {
+		if isEmptyForm(contentType, []byte(body)) && body != "" {
+			require.True(t, strings.HasPrefix(strings.ToLower(strings.TrimSpace(contentType)), "multipart/form-data"))
+			require.NotContains(t, strings.TrimSpace(body), "\n")
+		}
+	})
+}
+
+func BenchmarkCheckJSON(b *testing.B) {
+	body := []byte(`{"username":"li.wei","display_name":"李伟","email":"li.wei@acme.test","mobile":"+8613800000000","employee_number":"A-17","status":"1","email_verified":true,"sys_ext_props":{"a":[1,2,3],"b":"x"}}`)
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := checkJSON(body); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
