@@ -58,6 +58,8 @@ type Queries interface {
 	Get(ctx context.Context, def *Def, tenant string, ids []string) ([]Row, error)
 	// Find returns the rows of a query in its order.
 	Find(ctx context.Context, def *Def, tenant string, q Find) ([]Row, error)
+	// Page is Find and Count for one filter.
+	Page(ctx context.Context, def *Def, tenant string, q Find) (rows []Row, total int64, err error)
 	// Count counts exactly.
 	Count(ctx context.Context, def *Def, tenant string, filter Filter) (int64, error)
 }

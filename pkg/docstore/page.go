@@ -45,7 +45,12 @@ func (c *Collection[T]) Page(ctx context.Context, r Reader, q Query) (Page[T], e
 		}
 		find.Offset = 0
 	}
-	rows, err := r.queries().Find(ctx, c.def, tenant, find)
+	var rows []Row
+	if q.Count {
+		rows, page.Total, err = r.queries().Page(ctx, c.def, tenant, find)
+	} else {
+		rows, err = r.queries().Find(ctx, c.def, tenant, find)
+	}
 	if err != nil {
 		return page, err
 	}
@@ -53,11 +58,6 @@ func (c *Collection[T]) Page(ctx context.Context, r Reader, q Query) (Page[T], e
 		rows = rows[:q.Limit]
 		last := rows[q.Limit-1]
 		page.Next = writeToken(q, Position{last.Sort, last.ID})
-	}
-	if q.Count {
-		if page.Total, err = r.queries().Count(ctx, c.def, tenant, q.Filter); err != nil {
-			return page, err
-		}
 	}
 	page.Docs, err = c.docs(r, rows)
 	return page, err

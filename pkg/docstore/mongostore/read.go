@@ -44,6 +44,16 @@ func (e *Engine) rows(ctx context.Context, def *docstore.Def, tenant string, que
 	return rows, nil
 }
 
+// Page finds and counts, one after the other.
+func (e *Engine) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) ([]docstore.Row, int64, error) {
+	rows, err := e.Find(ctx, def, tenant, q)
+	if err != nil {
+		return nil, 0, err
+	}
+	total, err := e.Count(ctx, def, tenant, q.Filter)
+	return rows, total, err
+}
+
 // Count counts exactly.
 func (e *Engine) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter) (int64, error) {
 	n, err := e.collection(def).CountDocuments(ctx, selection(def, tenant, filter))

@@ -92,6 +92,16 @@ func (t *tx) Find(ctx context.Context, def *docstore.Def, tenant string, q docst
 	return rows, t.fail(ctx, err)
 }
 
+// Page finds and counts, one after the other, in the transaction's snapshot.
+func (t *tx) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) ([]docstore.Row, int64, error) {
+	rows, err := t.Find(ctx, def, tenant, q)
+	if err != nil {
+		return nil, 0, err
+	}
+	total, err := t.Count(ctx, def, tenant, q.Filter)
+	return rows, total, err
+}
+
 // Count counts exactly. What it counts counts as read, unless it is more than anybody decides by.
 func (t *tx) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter) (int64, error) {
 	if t.failed != nil {

@@ -39,6 +39,15 @@ func (e *Engine) Find(ctx context.Context, def *docstore.Def, tenant string, q d
 	return rows, err
 }
 
+// Page reads a query's rows and its total from the last committed state.
+func (e *Engine) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) (rows []docstore.Row, total int64, err error) {
+	err = e.snapshot(ctx, func(conn Conn) error {
+		rows, total, err = (&queries{engine: e, conn: conn}).Page(ctx, def, tenant, q)
+		return err
+	})
+	return rows, total, err
+}
+
 // Count counts in the last committed state.
 func (e *Engine) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter) (n int64, err error) {
 	err = e.snapshot(ctx, func(conn Conn) error {
@@ -94,29 +103,44 @@ func row(c Columns) docstore.Row {
 var errEnough = errors.New("sqlitestore: enough rows")
 
 func (q *queries) Find(ctx context.Context, def *docstore.Def, tenant string, find docstore.Find) ([]docstore.Row, error) {
+	rows, _, err := q.find(ctx, def, tenant, find, false)
+	return rows, err
+}
+
+func (q *queries) Page(ctx context.Context, def *docstore.Def, tenant string, find docstore.Find) ([]docstore.Row, int64, error) {
+	rows, total, err := q.find(ctx, def, tenant, find, true)
+	if err == nil && total < 0 {
+		total, err = q.Count(ctx, def, tenant, find.Filter)
+	}
+	return rows, total, err
+}
+
+// find finds rows and, if count is set and the way that they are found passes all of the others too, tells how many there are; else −1.
+func (q *queries) find(ctx context.Context, def *docstore.Def, tenant string, find docstore.Find, count bool) ([]docstore.Row, int64, error) {
 	t, err := q.engine.table(def)
 	if err != nil {
-		return nil, err
+		return nil, -1, err
 	}
 	filter, err := t.normalize(find.Filter)
 	if err != nil {
-		return nil, err
+		return nil, -1, err
 	}
 	order, err := t.ordering(find.Sort)
 	if err != nil {
-		return nil, err
+		return nil, -1, err
 	}
 	if filter.op == isNone {
-		return nil, nil
+		return nil, 0, nil
 	}
 	p, err := q.plan(ctx, t, def, tenant, &filter, order, &find)
 	if err != nil {
-		return nil, err
+		return nil, -1, err
 	}
 	if p.rest == nil {
-		return q.read(ctx, t, p, order, &find)
+		rows, err := q.read(ctx, t, p, order, &find)
+		return rows, -1, err
 	}
-	return q.sift(ctx, t, p, order, &find)
+	return q.sift(ctx, t, p, order, &find, count && p.drivers != nil && find.After == nil)
 }
 
 // read takes a page straight from SQL.
@@ -133,44 +157,48 @@ func (q *queries) read(ctx context.Context, t *table, p *plan, order *ordering, 
 	return rows, err
 }
 
-// sift tests rows in order until there are enough, and then reads those documents.
-func (q *queries) sift(ctx context.Context, t *table, p *plan, order *ordering, find *docstore.Find) ([]docstore.Row, error) {
+// sift tests rows in order until there are enough, or to the end if they are to be counted, and then reads the documents of the page.
+func (q *queries) sift(ctx context.Context, t *table, p *plan, order *ordering, find *docstore.Find, count bool) ([]docstore.Row, int64, error) {
 	s := p.statement("rid, id"+p.needs.fields+selectKeys(order), order, find.After)
 	sorted := 2 + p.needs.width
 	row := candidate{texts: make([][]byte, len(t.keys)), nums: make([]int64, len(t.keys))}
 	var rids []int64
 	var sorts [][]docstore.Value
-	skip := find.Offset
+	skip, total := find.Offset, int64(0)
 	err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
 		p.needs.fill(&row, c)
 		if !p.rest.matches(&row) {
 			return nil
 		}
-		if skip--; skip >= 0 {
+		total++
+		if skip--; skip >= 0 || len(rids) == find.Limit {
 			return nil
 		}
 		rids, sorts = append(rids, c.Int(0)), append(sorts, sortValues(c, order, sorted))
-		if len(rids) == find.Limit {
+		if len(rids) == find.Limit && !count {
 			return errEnough
 		}
 		return nil
 	})
 	if err != nil && !errors.Is(err, errEnough) {
-		return nil, err
+		return nil, -1, err
+	}
+	if !count {
+		total = -1
 	}
 	rows := make([]docstore.Row, 0, len(rids))
 	for i, rid := range rids {
 		some, err := q.rows(ctx, t.byRID, []any{rid}, 1)
 		if err != nil {
-			return nil, err
+			return nil, -1, err
 		}
 		if len(some) != 1 {
-			return nil, fmt.Errorf("sqlitestore: %s lost row %d", t.name, rid)
+			return nil, -1, fmt.Errorf("sqlitestore: %s lost row %d", t.name, rid)
 		}
 		some[0].Sort = sorts[i]
 		rows = append(rows, some[0])
 	}
-	return rows, nil
+	return rows, total, nil
 }
 
 func selectKeys(o *ordering) string {
@@ -208,6 +236,10 @@ func (q *queries) Count(ctx context.Context, def *docstore.Def, tenant string, f
 		return q.total(ctx, def, tenant)
 	case isIn, isBetween:
 		return q.countLeaf(ctx, t, tenant, &n)
+	}
+	if n.op == isOr && !slices.ContainsFunc(n.sub, func(part node) bool { return !part.isLeaf() }) {
+		rids, err := q.set(ctx, t, tenant, &n) // the index entries of all parts say it; no row needs to be looked at
+		return int64(len(rids)), err
 	}
 	cap, err := q.worthwhile(ctx, def, tenant, math.MaxInt32)
 	if err != nil {

@@ -240,6 +240,12 @@ func (x *tx) Find(ctx context.Context, def *docstore.Def, tenant string, q docst
 	return rows, err
 }
 
+// Page reads a query's rows and its total in the transaction's own state.
+func (x *tx) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) (rows []docstore.Row, total int64, err error) {
+	err = x.reading(ctx, func(ctx context.Context) error { rows, total, err = x.queries.Page(ctx, def, tenant, q); return err })
+	return rows, total, err
+}
+
 func (x *tx) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter) (n int64, err error) {
 	err = x.reading(ctx, func(ctx context.Context) error { n, err = x.queries.Count(ctx, def, tenant, filter); return err })
 	return n, err
