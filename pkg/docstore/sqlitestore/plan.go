@@ -191,7 +191,7 @@ func (p *plan) statement(what string, order *ordering, after *docstore.Position)
 			s.after(order, after)
 		}
 	}
-	if order != nil {
+	if order != nil && p.drivers == nil { // what is driven is sorted when it is tested: see gather
 		s.orderBy(order)
 	}
 	return s

@@ -94,7 +94,7 @@ func distinctStatements(seen []string) []string {
 }
 
 // TestWays: which way each kind of query takes, and that a page's position is where SQLite starts to read, so that a page costs the same
-// however deep. Nothing is sorted but what is asked for by several keys, or driven.
+// however deep. SQLite sorts nothing but what is asked for by several keys.
 func TestWays(t *testing.T) {
 	t.Parallel()
 	f, ctx := open(t), tenant(t)
@@ -125,8 +125,8 @@ func TestWays(t *testing.T) {
 		{"two directions", docstore.Filter{}, []docstore.Order{asc("title"), desc("created")}, `c_notes#title (tenant=?)`, `c_notes#title (tenant=? AND k_title>?)`, true},
 		{"a common word", docstore.Eq("words", docstore.Text("all")), []docstore.Order{asc("title")},
 			`c_notes#title (tenant=?)`, `c_notes#title (tenant=? AND (k_title,id)>(?,?))`, false},
-		{"a rare word", docstore.Prefix("words", "rare29"), []docstore.Order{asc("title")}, `INTEGER PRIMARY KEY (rowid=?)`, `INTEGER PRIMARY KEY (rowid=?)`, true},
-		{"a rare and a common word", docstore.And(docstore.Eq("words", docstore.Text("all")), docstore.Prefix("words", "rare29")), nil, `INTEGER PRIMARY KEY (rowid=?)`, `INTEGER PRIMARY KEY (rowid=?)`, true},
+		{"a rare word", docstore.Prefix("words", "rare29"), []docstore.Order{asc("title")}, `INTEGER PRIMARY KEY (rowid=?)`, `INTEGER PRIMARY KEY (rowid=?)`, false},
+		{"a rare and a common word", docstore.And(docstore.Eq("words", docstore.Text("all")), docstore.Prefix("words", "rare29")), nil, `INTEGER PRIMARY KEY (rowid=?)`, `INTEGER PRIMARY KEY (rowid=?)`, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			q := docstore.Query{Filter: c.filter, Sort: c.sort, Limit: 3}
@@ -144,13 +144,13 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// ways explains the statements seen that read documents in order.
+// ways explains the statements seen that find documents: in order, or driven.
 func (f *fixture) ways(t *testing.T) (ways []string, sorting bool) {
 	t.Helper()
 	conn, err := sqlitestore.Default(t.Context(), f.path)
 	require.NoError(t, err)
 	for _, sql := range distinctStatements(f.spy.seen) {
-		if !strings.Contains(sql, "ORDER BY") {
+		if !strings.Contains(sql, "ORDER BY") && !strings.Contains(sql, "NOT INDEXED") {
 			continue
 		}
 		require.NoError(t, conn.Query(t.Context(), "EXPLAIN QUERY PLAN "+sql, nil, func(c sqlitestore.Columns) error {

@@ -140,7 +140,18 @@ func (q *queries) find(ctx context.Context, def *docstore.Def, tenant string, fi
 		rows, err := q.read(ctx, t, p, order, &find)
 		return rows, -1, err
 	}
-	return q.sift(ctx, t, p, order, &find, count && p.drivers != nil && find.After == nil)
+	if p.drivers == nil {
+		return q.findMany(ctx, t, p, &filter, order, &find, count)
+	}
+	some, total, err := q.gather(ctx, p, order, &find)
+	if err != nil {
+		return nil, -1, err
+	}
+	if find.After != nil {
+		total = -1 // of those behind the position only
+	}
+	rows, err := q.documents(ctx, t, some)
+	return rows, total, err
 }
 
 // read takes a page straight from SQL.
@@ -157,48 +168,118 @@ func (q *queries) read(ctx context.Context, t *table, p *plan, order *ordering, 
 	return rows, err
 }
 
-// sift tests rows in order until there are enough, or to the end if they are to be counted, and then reads the documents of the page.
-func (q *queries) sift(ctx context.Context, t *table, p *plan, order *ordering, find *docstore.Find, count bool) ([]docstore.Row, int64, error) {
+// findMany finds rows of a filter whose every part selects much. What is to be counted needs the set of all rows that it selects, from
+// index entries; if that is small, which parts that select much can have in common, the page is made of it, else by a walk.
+func (q *queries) findMany(ctx context.Context, t *table, p *plan, filter *node, order *ordering, find *docstore.Find, count bool) ([]docstore.Row, int64, error) {
+	total := int64(-1)
+	var some []found
+	var err error
+	if count && find.After == nil && filter.op == isAnd {
+		rids, err := q.set(ctx, t, p.tenant, filter)
+		if err != nil {
+			return nil, -1, err
+		}
+		if total = int64(len(rids)); total <= maxGathered {
+			if some, err = q.keys(ctx, t, rids, order); err != nil {
+				return nil, -1, err
+			}
+			rows, err := q.documents(ctx, t, order.page(some, find))
+			return rows, total, err
+		}
+	}
+	if some, err = q.sift(ctx, p, order, find); err != nil {
+		return nil, -1, err
+	}
+	rows, err := q.documents(ctx, t, some)
+	return rows, total, err
+}
+
+// maxGathered is how many rows are looked up one by one to be sorted.
+const maxGathered = 2000
+
+// keys reads what rows are sorted by.
+func (q *queries) keys(ctx context.Context, t *table, rids []int64, order *ordering) ([]found, error) {
+	all := make([]found, 0, len(rids))
+	sql := "SELECT id" + selectKeys(order) + " FROM " + t.name + " WHERE rid = ?1"
+	for _, rid := range rids {
+		err := q.conn.Query(ctx, sql, []any{rid}, func(c Columns) error {
+			all = append(all, found{rid, string(c.Bytes(0)), sortValues(c, order, 1)})
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// found is a row that a query selects, before its document is read.
+type found struct {
+	rid  int64
+	id   string
+	sort []docstore.Value
+}
+
+// test calls each for every row of a plan's candidates that the filter selects, in the plan's order.
+func (q *queries) test(ctx context.Context, p *plan, order *ordering, find *docstore.Find, each func(c Columns, keys int) error) error {
 	s := p.statement("rid, id"+p.needs.fields+selectKeys(order), order, find.After)
-	sorted := 2 + p.needs.width
-	row := candidate{texts: make([][]byte, len(t.keys)), nums: make([]int64, len(t.keys))}
-	var rids []int64
-	var sorts [][]docstore.Value
-	skip, total := find.Offset, int64(0)
+	row := candidate{texts: make([][]byte, len(p.table.keys)), nums: make([]int64, len(p.table.keys))}
 	err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
 		p.needs.fill(&row, c)
 		if !p.rest.matches(&row) {
 			return nil
 		}
-		total++
-		if skip--; skip >= 0 || len(rids) == find.Limit {
+		return each(c, 2+p.needs.width)
+	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+// sift walks until the page is full.
+func (q *queries) sift(ctx context.Context, p *plan, order *ordering, find *docstore.Find) ([]found, error) {
+	var page []found
+	skip := find.Offset
+	err := q.test(ctx, p, order, find, func(c Columns, keys int) error {
+		if skip--; skip >= 0 {
 			return nil
 		}
-		rids, sorts = append(rids, c.Int(0)), append(sorts, sortValues(c, order, sorted))
-		if len(rids) == find.Limit && !count {
+		page = append(page, found{c.Int(0), "", sortValues(c, order, keys)})
+		if len(page) == find.Limit {
 			return errEnough
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, errEnough) {
-		return nil, -1, err
-	}
-	if !count {
-		total = -1
-	}
-	rows := make([]docstore.Row, 0, len(rids))
-	for i, rid := range rids {
-		some, err := q.rows(ctx, t.byRID, []any{rid}, 1)
+	return page, err
+}
+
+// gather tests all candidates of a drive, sorts those that are selected, and returns the page and how many there are. SQLite could sort
+// them, but not before it has carried each candidate's columns through its sorter.
+func (q *queries) gather(ctx context.Context, p *plan, order *ordering, find *docstore.Find) ([]found, int64, error) {
+	var all []found
+	err := q.test(ctx, p, order, find, func(c Columns, keys int) error {
+		all = append(all, found{c.Int(0), string(c.Bytes(1)), sortValues(c, order, keys)})
+		return nil
+	})
+	return order.page(all, find), int64(len(all)), err
+}
+
+// documents reads the documents of a page.
+func (q *queries) documents(ctx context.Context, t *table, page []found) ([]docstore.Row, error) {
+	rows := make([]docstore.Row, 0, len(page))
+	for _, f := range page {
+		some, err := q.rows(ctx, t.byRID, []any{f.rid}, 1)
 		if err != nil {
-			return nil, -1, err
+			return nil, err
 		}
 		if len(some) != 1 {
-			return nil, -1, fmt.Errorf("sqlitestore: %s lost row %d", t.name, rid)
+			return nil, fmt.Errorf("sqlitestore: %s lost row %d", t.name, f.rid)
 		}
-		some[0].Sort = sorts[i]
+		some[0].Sort = f.sort
 		rows = append(rows, some[0])
 	}
-	return rows, total, nil
+	return rows, nil
 }
 
 func selectKeys(o *ordering) string {

@@ -109,6 +109,30 @@ func (o *ordering) fields() []string {
 	return append(fields, "id")
 }
 
+// compare puts rows in order by their keys' values and ids.
+func (o *ordering) compare(a, b *found) int {
+	for i, key := range o.keys {
+		if c := key.compare(a.sort[i], b.sort[i]); c != 0 {
+			return o.signed(i, c)
+		}
+	}
+	return o.signed(len(o.keys), strings.Compare(a.id, b.id))
+}
+
+// page sorts rows and cuts out those that are asked for.
+func (o *ordering) page(all []found, find *docstore.Find) []found {
+	slices.SortFunc(all, func(a, b found) int { return o.compare(&a, &b) })
+	page := all[min(find.Offset, len(all)):]
+	return page[:min(find.Limit, len(page))]
+}
+
+func (o *ordering) signed(i, c int) int {
+	if o.desc[i] {
+		return -c
+	}
+	return c
+}
+
 func (s *statement) orderBy(o *ordering) {
 	terms := o.fields()
 	for i := range terms {
