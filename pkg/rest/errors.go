@@ -43,8 +43,11 @@ func init() {
 		return fmt.Sprintf(format, args...)
 	}
 	validation.MsgUnexpectedProperty = "is not a known member"
-	validation.MsgExpectedRequiredProperty = "must have the member %s"
+	validation.MsgExpectedRequiredProperty = missingMember + "%s"
+	huma.DefaultArrayNullable = false // null is no list: it would be an empty one that no limit has seen
 }
+
+const missingMember = "must have the member "
 
 func newRefusal(err error, requestID string) *refusal {
 	return &refusal{problem.Of(err, requestID), err}
@@ -62,7 +65,11 @@ func refused(status int, message string, errs []error) error {
 			break
 		}
 		if detail, ok := errors.AsType[*huma.ErrorDetail](err); ok {
-			faults.Add(shortened(detail.Location), "%s", harmless(detail.Message))
+			location, message := detail.Location, harmless(detail.Message)
+			if member, ok := strings.CutPrefix(message, missingMember); ok { // huma names the object that it is missing from
+				location, message = location+"."+member, "must be there"
+			}
+			faults.Add(shortened(location), "%s", message)
 		} else {
 			faults.Add("body", "could not be read")
 		}

@@ -39,7 +39,7 @@ func (p Paging) Query(filter docstore.Filter, sortable ...string) (docstore.Quer
 	}, nil
 }
 
-var sortKey = regexp.MustCompile(`^([a-z_]{1,64})(?:\[(asc|desc)\])?$`)
+var sortKey = regexp.MustCompile(`^([a-z][a-z0-9_]{0,63})(?:\[(asc|desc)\])?$`)
 
 // ParseSort reads page_sort. apperr.InvalidParameters names the fields that can be sorted by.
 func ParseSort(s string, sortable []string) ([]docstore.Order, error) {

@@ -132,7 +132,7 @@ func TestAnswersAreOnlyWhatIsMeant(t *testing.T) {
 	record := c.Post("/v1/things", map[string]any{"name": "one"})
 	require.NotContains(t, string(record.Body), "$schema")
 	refused := c.With("Accept", "text/html").Post("/v1/things", map[string]any{})
-	refused.Problem(http.StatusBadRequest, "invalid_parameters", "body")
+	refused.Problem(http.StatusBadRequest, "invalid_parameters", "body.name")
 	require.NotContains(t, string(refused.Body), "$schema")
 	require.Empty(t, refused.Header.Get("Link"))
 }
