@@ -5,22 +5,22 @@ SHELL := /bin/bash -o pipefail
 
 MODULES  := $(shell go list -m -f '{{.Dir}}')
 PACKAGES := $(addsuffix /...,$(MODULES))
-VERSION  := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS  := -s -w
+# Modules with dependencies that no program has: other drivers, servers to test against. They are not in the workspace.
+APART    := pkg/docstore/sqlitestore/moderncdriver pkg/docstore/mongostore/mongotest
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help build run test test-race test-mongo bench fuzz lint fmt isolated tidy tour generate clean
+.PHONY: help build run test test-mongo bench fuzz lint fmt isolated tidy tour generate clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## Build every program into bin/
 	@mkdir -p bin
-	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/idp-standalone ./deploy/standalone
+	go build -trimpath -ldflags '-s -w' -o bin/idp-standalone ./deploy/standalone
 	@for dir in gateway services/*/; do for cmd in $$dir/cmd/*/; do \
 		[ -d "$$cmd" ] || continue; \
-		(cd $$dir && go build -trimpath -ldflags '$(LDFLAGS)' -o $(CURDIR)/bin/$$(basename $$cmd) ./cmd/$$(basename $$cmd)) || exit 1; \
+		(cd $$dir && go build -trimpath -ldflags '-s -w' -o $(CURDIR)/bin/$$(basename $$cmd) ./cmd/$$(basename $$cmd)) || exit 1; \
 		done; done
 	@ls bin
 
@@ -30,10 +30,11 @@ run: build ## Start the whole platform in ./data (IDP_DATA_DIR, IDP_LISTEN)
 test: ## Run all tests, with the race detector where a C compiler is there for it
 	@if command -v $${CC:-gcc} >/dev/null 2>&1; then echo "with the race detector"; CGO_ENABLED=1 go test -race -timeout 20m $(PACKAGES); \
 	else echo "without the race detector: it needs a C compiler"; go test -timeout 20m $(PACKAGES); fi
+	@for module in $(APART); do (cd $$module && GOWORK=off go test -timeout 20m ./...) || exit 1; done
 
 test-mongo: ## Run storage and service tests on MongoDB 8 in Docker; fails where no Docker engine answers
 	cd pkg/docstore/mongostore/mongotest && IDP_TEST_MONGO_REQUIRED=1 GOWORK=off go test -count=1 ./...
-	cd pkg/docstore/mongostore/mongotest && GOWORK=off go run ./cmd/with-mongo -- $(MAKE) -C $(CURDIR) test
+	cd pkg/docstore/mongostore/mongotest && GOWORK=off go run ./cmd/with-mongo env GOWORK= go test -C $(CURDIR) -count=1 -timeout 30m $(PACKAGES)
 
 bench: ## Run every benchmark and print the figures
 	go test -run '^$$' -bench . -benchmem -timeout 60m $(PACKAGES)
@@ -52,7 +53,7 @@ lint: ## Check formatting, vet, staticcheck and who imports whom
 	bin/tools/depguard $(PACKAGES)
 
 isolated: ## Build and vet every module alone, without the workspace
-	@for module in $(MODULES) pkg/docstore/mongostore/mongotest pkg/docstore/sqlitestore/moderncdriver; do \
+	@for module in $(MODULES) $(APART); do \
 		echo "$$module"; (cd $$module && GOWORK=off go build ./... && GOWORK=off go vet ./...) || exit 1; done
 
 tidy: ## Tidy every module
