@@ -4,6 +4,7 @@ package users
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/bus"
@@ -36,6 +37,9 @@ func DefaultConfig() Config {
 	}
 }
 
+// maxLockoutFailures bounds what is kept of each user's failed logins.
+const maxLockoutFailures = 100
+
 // Spec describes the service under a configuration.
 func Spec(c Config) service.Spec {
 	return service.Spec{
@@ -46,6 +50,9 @@ func Spec(c Config) service.Spec {
 }
 
 func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
+	if c.LockoutFailures < 1 || c.LockoutFailures > maxLockoutFailures || c.LockoutWithin <= 0 || c.LockoutFor <= 0 {
+		return service.App{}, fmt.Errorf("lockout_failures must lie in 1…%d, lockout_within and lockout_for must be positive", maxLockoutFailures)
+	}
 	hasher, err := password.New(password.Config{
 		Memory: c.PasswordMemory, Iterations: c.PasswordIterations, Parallelism: 1, MaxConcurrent: c.PasswordConcurrency,
 	})
@@ -102,4 +109,3 @@ func answer(b *bus.Bus, users *user.Users, credentials *credential.Credentials) 
 		return count{n}, err
 	})
 }
-

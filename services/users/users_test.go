@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/services/users"
@@ -28,4 +30,77 @@ func TestConventions(t *testing.T) {
 		Change:     map[string]any{"display_name": "李伟"},
 		Read:       auth.UsersRead, Write: auth.UsersWrite, Unrelated: auth.KVRead,
 	})
+}
+
+// A configuration that could not work is refused at the start, not at a login.
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(*users.Config){
+		"no failures":       func(c *users.Config) { c.LockoutFailures = 0 },
+		"too many failures": func(c *users.Config) { c.LockoutFailures = 101 },
+		"no window":         func(c *users.Config) { c.LockoutWithin = 0 },
+		"no lock":           func(c *users.Config) { c.LockoutFor = -1 },
+		"too little memory": func(c *users.Config) { c.PasswordMemory = 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := users.DefaultConfig()
+			spoil(&c)
+			s := start(t)
+			_, err := users.Spec(c).New(t.Context(), s.Deps)
+			require.Error(t, err)
+		})
+	}
+}
+
+// object is a JSON object.
+type object = map[string]any
+
+// in is a client of a tenant with all that this service's operations ask for.
+func in(s *testkit.Service, tenant string) *testkit.Client {
+	return s.As(tenant, auth.UsersRead, auth.UsersWrite, auth.UsersSecrets, auth.UsersVerify)
+}
+
+// acme starts a service and gives the client that most tests need.
+func acme(t testing.TB) (*testkit.Service, *testkit.Client) {
+	t.Helper()
+	s := start(t)
+	return s, in(s, "acme")
+}
+
+// addUser creates a user of that name with further members and returns the record.
+func addUser(t testing.TB, c *testkit.Client, username string, more ...object) object {
+	t.Helper()
+	body := object{"username": username}
+	for _, members := range more {
+		for name, value := range members {
+			body[name] = value
+		}
+	}
+	return c.Post("/v1/users", body).Object()
+}
+
+// path of a record that was answered, and of what is below it.
+func path(user object, below ...string) string {
+	p := "/v1/users/" + user["id"].(string)
+	for _, segment := range below {
+		p += "/" + segment
+	}
+	return p
+}
+
+// unchanged fails unless the record is as it was answered.
+func unchanged(t testing.TB, c *testkit.Client, user object) {
+	t.Helper()
+	require.Equal(t, user, c.Get(path(user)).Object())
+}
+
+// items are the members of that name in a list's records.
+func items(t testing.TB, c *testkit.Client, url, member string) []any {
+	t.Helper()
+	list := []any{}
+	for _, item := range c.Get(url).Object()["items"].([]any) {
+		list = append(list, item.(object)[member])
+	}
+	return list
 }

@@ -44,6 +44,7 @@ const (
 const (
 	byIdentity    = "identity"
 	byUserID      = "user_id"
+	byIDPConfigID = "idp_config_id"
 	byTimeCreated = "time_created"
 )
 
@@ -52,7 +53,7 @@ var credentials = docstore.Define(docstore.Schema[Credential]{
 	Indexes: []docstore.Index[Credential]{
 		docstore.Unique(docstore.ByText(byIdentity, (*Credential).identity)),
 		docstore.ByNumber(byUserID, func(c *Credential) docstore.Value { return docstore.Number(c.UserID) }),
-		docstore.ByNumber("idp_config_id", func(c *Credential) docstore.Value { return docstore.Number(c.IDPConfigID) }),
+		docstore.ByNumber(byIDPConfigID, func(c *Credential) docstore.Value { return docstore.Number(c.IDPConfigID) }),
 		docstore.ByText("provider_code", func(c *Credential) string { return c.ProviderCode }),
 		docstore.ByText("id1", func(c *Credential) string { return c.ID1 }),
 		docstore.ByText("id2", func(c *Credential) string { return c.ID2 }),
@@ -99,20 +100,19 @@ type Doc = docstore.Doc[Credential]
 
 // Filter holds what must be equal; zero members do not count.
 type Filter struct {
-	UserID, IDPConfigID                                             int64
+	UserID                                                          int64
+	IDPConfigID                                                     *int64 // 0 is a value here: no connection
 	ProviderCode, ID1, ID2, Metadata, Status, Username, DisplayName string
 }
 
 // Where makes the storage filter.
 func (f Filter) Where() docstore.Filter {
 	var all []docstore.Filter
-	for _, m := range []struct {
-		index  string
-		number int64
-	}{{byUserID, f.UserID}, {"idp_config_id", f.IDPConfigID}} {
-		if m.number != 0 {
-			all = append(all, docstore.Eq(m.index, docstore.Number(m.number)))
-		}
+	if f.UserID != 0 {
+		all = append(all, docstore.Eq(byUserID, docstore.Number(f.UserID)))
+	}
+	if f.IDPConfigID != nil {
+		all = append(all, docstore.Eq(byIDPConfigID, docstore.Number(*f.IDPConfigID)))
 	}
 	for _, m := range []struct{ index, text string }{
 		{"provider_code", f.ProviderCode}, {"id1", f.ID1}, {"id2", f.ID2}, {"metadata", digest(f.Metadata)},
@@ -237,7 +237,7 @@ func DeleteOf(ctx context.Context, tx *docstore.Tx, userID string) error {
 
 // CountOf counts the credentials of a connection: the answer to the identity-sources service's question.
 func (s *Credentials) CountOf(ctx context.Context, connectionID int64) (int64, error) {
-	return credentials.Count(ctx, s.store, docstore.Eq("idp_config_id", docstore.Number(connectionID)))
+	return credentials.Count(ctx, s.store, docstore.Eq(byIDPConfigID, docstore.Number(connectionID)))
 }
 
 func (c *Credential) normalize() {

@@ -54,7 +54,7 @@ func (a *api) createCredential(ctx context.Context, in *createCredentialInput) (
 type listCredentialsInput struct {
 	UserID       int64  `query:"user_id" minimum:"1" example:"1048577"`
 	ProviderCode string `query:"provider_code" maxLength:"256"`
-	IDPConfigID  int64  `query:"idp_config_id" minimum:"0"`
+	IDPConfigID  int64  `query:"idp_config_id" minimum:"-1" default:"-1" doc:"0: those of no connection; -1: all"`
 	ID1          string `query:"id1" maxLength:"256"`
 	ID2          string `query:"id2" maxLength:"256"`
 	Metadata     string `query:"metadata" maxLength:"4096"`
@@ -66,8 +66,11 @@ type listCredentialsInput struct {
 
 func (a *api) listCredentials(ctx context.Context, in *listCredentialsInput) (rest.List[Credential], error) {
 	filter := credential.Filter{
-		UserID: in.UserID, IDPConfigID: in.IDPConfigID, ProviderCode: in.ProviderCode, ID1: in.ID1, ID2: in.ID2,
+		UserID: in.UserID, ProviderCode: in.ProviderCode, ID1: in.ID1, ID2: in.ID2,
 		Metadata: in.Metadata, Status: in.Status, Username: in.Username, DisplayName: in.DisplayName,
+	}
+	if in.IDPConfigID >= 0 {
+		filter.IDPConfigID = &in.IDPConfigID
 	}
 	q, err := in.Query(filter.Where(), credential.Sortable...)
 	if err != nil {

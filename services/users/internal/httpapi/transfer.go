@@ -57,7 +57,7 @@ func (a *api) importUsers(ctx context.Context, in *importInput) (rest.Stream, er
 	if err != nil {
 		return rest.Stream{}, err
 	}
-	return rest.Stream{ContentType: string(transfer.NDJSON), Write: func(w http.ResponseWriter) error {
+	return rest.Stream{ContentType: string(transfer.NDJSON), Replayed: results.Replayed, Write: func(w http.ResponseWriter) error {
 		defer results.Close()
 		_, err := results.WriteTo(w)
 		return err

@@ -43,14 +43,14 @@ const (
 type Image struct {
 	ContentType string // PNG, JPEG or GIF
 	Bytes       []byte // at most MaxBytes
-	ETag        string // of the bytes, strong, in quotes (RFC 9110 §8.8.3)
+	ETag        string // of the bytes, strong, without its quotes (RFC 9110 §8.8.3)
 	Width       int    // pixels
 	Height      int
 }
 
 func newImage(contentType string, raw []byte, size image.Point) Image {
 	sum := sha256.Sum256(raw)
-	return Image{contentType, raw, `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`, size.X, size.Y}
+	return Image{contentType, raw, base64.RawURLEncoding.EncodeToString(sum[:16]), size.X, size.Y}
 }
 
 // Decoder decodes as many pictures at a time as have the pixels of one of the largest: some 400 MB in the worst case (a progressive

@@ -190,8 +190,11 @@ func (r *csvReader) next() (record, error) {
 			object[name] = quoted(cell, false)
 		}
 	}
-	raw, err := json.Marshal(object)
-	return record{raw: raw}, err
+	var raw bytes.Buffer
+	enc := json.NewEncoder(&raw)
+	enc.SetEscapeHTML(false) // what is in a cell goes into the record as it is
+	err = enc.Encode(object)
+	return record{raw: bytes.TrimSpace(raw.Bytes())}, err
 }
 
 func boolean(cell string) json.RawMessage {

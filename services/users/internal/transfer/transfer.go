@@ -29,7 +29,7 @@ import (
 )
 
 const (
-	batchSize   = 1000     // records
+	batchSize   = 1000    // records
 	maxBatch    = 4 << 20 // bytes, from where on a batch takes no further record
 	maxLine     = 1 << 20 // bytes of a record
 	keepResults = 24 * time.Hour
@@ -128,9 +128,9 @@ func (t *Transfer) run(ctx context.Context, body io.Reader, o ImportOptions, res
 		return nil
 	})
 	group.Go(func() error {
-		var seen map[string]string
+		var seen user.Seen
 		if docstore.IsDryRun(ctx) { // nothing stored tells the later batches of the earlier ones
-			seen = map[string]string{}
+			seen = user.Seen{}
 		}
 		for b := range parsed {
 			imported, replayed, err := t.storeBlock(ctx, b, o, seen)
@@ -206,7 +206,7 @@ func (t *Transfer) parse(ctx context.Context, b *block, secrets bool) error {
 }
 
 // storeBlock stores a block, or tells what became of it when it was stored before.
-func (t *Transfer) storeBlock(ctx context.Context, b block, o ImportOptions, seen map[string]string) (_ []user.Imported, replayed bool, _ error) {
+func (t *Transfer) storeBlock(ctx context.Context, b block, o ImportOptions, seen user.Seen) (_ []user.Imported, replayed bool, _ error) {
 	if o.Key == "" || docstore.IsDryRun(ctx) {
 		imported, err := t.users.ImportMany(ctx, b.parsed, o.OnConflict, seen, func(*docstore.Tx, []user.Imported) error { return nil })
 		return imported, false, err

@@ -2,6 +2,7 @@ package user
 
 import (
 	"context"
+	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
@@ -12,13 +13,12 @@ import (
 // login, scheduled resignation or verified number.
 type account struct {
 	docstore.Meta
-	Password     string     `json:"password"`      // PHC string
-	OldPasswords []string   `json:"old_passwords"` // newest first
-	Failures     int        `json:"failures"`      // wrong passwords since FirstFailure
-	FirstFailure clock.Time `json:"first_failure"`
-	Reason       string     `json:"resign_reason"` // of a scheduled resignation
-	Successor    string     `json:"successor_id"`
-	IDNumber     string     `json:"id_number"` // keyed hash
+	Password     string       `json:"password"`      // PHC string
+	OldPasswords []string     `json:"old_passwords"` // newest first
+	FailedLogins []clock.Time `json:"failed_logins"` // wrong passwords that still count, oldest first
+	Reason       string       `json:"resign_reason"` // of a scheduled resignation
+	Successor    string       `json:"successor_id"`
+	IDNumber     string       `json:"id_number"` // keyed hash
 }
 
 var accounts = docstore.Define(docstore.Schema[account]{
@@ -71,5 +71,16 @@ func (a *account) setPassword(hash string) {
 		a.OldPasswords = append([]string{a.Password}, a.OldPasswords...)
 	}
 	a.OldPasswords = a.OldPasswords[:min(len(a.OldPasswords), keptPasswords-1)]
-	a.Password, a.Failures, a.FirstFailure = hash, 0, clock.Time{}
+	a.Password, a.FailedLogins = hash, nil
+}
+
+// fail notes a wrong password and reports whether it is one too many, which starts the count anew.
+func (a *account) fail(now clock.Time, limit Lockout) (tooMany bool) {
+	recent := slices.DeleteFunc(a.FailedLogins, func(t clock.Time) bool { return now.Sub(t) >= limit.Within })
+	a.FailedLogins = append(recent, now)
+	if len(a.FailedLogins) < limit.Failures {
+		return false
+	}
+	a.FailedLogins = nil
+	return true
 }

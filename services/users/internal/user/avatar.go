@@ -37,11 +37,7 @@ func (s *Users) SetAvatar(ctx context.Context, id string, raw []byte) (Doc, erro
 			return Doc{}, err
 		}
 		u.AvatarURL = fmt.Sprintf("/v1/users/%s/avatar", id)
-		doc, err := users.Touch(ctx, tx, u)
-		if err != nil {
-			return Doc{}, err
-		}
-		return doc, emit(ctx, tx, "updated", &doc, nil)
+		return touch(ctx, tx, u, "updated")
 	})
 }
 

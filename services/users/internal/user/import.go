@@ -1,8 +1,14 @@
 package user
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -50,8 +56,7 @@ const (
 // password. Safe for concurrent use.
 func (s *Users) ParseImport(ctx context.Context, raw []byte, secrets bool) (*Import, error) {
 	r := &Import{}
-	if err := strictJSON(raw, r); err != nil {
-		r.faults.Add("body", "%s", err)
+	if !r.decode(raw) {
 		return r, nil
 	}
 	r.edit = func(u *User) error {
@@ -69,7 +74,8 @@ func (s *Users) ParseImport(ctx context.Context, raw []byte, secrets bool) (*Imp
 	r.check(&r.faults)
 	switch {
 	case !secrets && r.Password+r.PasswordHash != "":
-		r.faults.Add("body.password", "needs the scope users:secrets")
+		r.faults.Check(r.Password == "", "body.password", "needs the scope users:secrets")
+		r.faults.Check(r.PasswordHash == "", "body.password_hash", "needs the scope users:secrets")
 	case r.Password != "" && r.PasswordHash != "":
 		r.faults.Add("body.password_hash", "must not come with password")
 	case r.PasswordHash != "":
@@ -87,9 +93,50 @@ func (s *Users) ParseImport(ctx context.Context, raw []byte, secrets bool) (*Imp
 	return r, nil
 }
 
-// ImportMany stores records, each for itself, in one transaction, and calls finish in it with what became of each. Login names in seen count
-// as taken; it may be nil.
-func (s *Users) ImportMany(ctx context.Context, records []*Import, on OnConflict, seen map[string]bool, finish func(*docstore.Tx, []Imported) error) ([]Imported, error) {
+// BadImport is a record that could not be read.
+func BadImport(fault string) *Import {
+	r := &Import{}
+	r.faults.Add("body", "%s", fault)
+	return r
+}
+
+// importMembers are the names of an Import's members. They are compared exactly, as those of request bodies: to encoding/json, Username
+// is another way to write username.
+var importMembers = func() map[string]json.RawMessage {
+	var members map[string]json.RawMessage
+	blank, _ := json.Marshal(Import{}) // an Import always marshals
+	_ = json.Unmarshal(blank, &members)
+	return members
+}()
+
+// decode reads one JSON object and notes its faults. It reports whether the members are worth a look.
+func (r *Import) decode(raw []byte) bool {
+	if !utf8.Valid(raw) {
+		r.faults.Add("body", "must be UTF-8")
+		return false
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil || members == nil {
+		r.faults.Add("body", "must be a JSON object")
+		return false
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		_, known := importMembers[name]
+		r.faults.Check(known, "body."+name, "is not a known member")
+	}
+	err := json.Unmarshal(raw, r)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		member := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:] // without the embedded structs
+		r.faults.Add("body."+member, "has the wrong type")
+	} else if err != nil {
+		r.faults.Add("body", "has a time that is not of RFC 3339")
+	}
+	return err == nil
+}
+
+// ImportMany stores records, each for itself, in one transaction, and calls finish in it with what became of each. For a dry run of many
+// transactions, seen carries the names of users who would be there from one to the next; else it is nil.
+func (s *Users) ImportMany(ctx context.Context, records []*Import, on OnConflict, seen Seen, finish func(*docstore.Tx, []Imported) error) ([]Imported, error) {
 	ids, err := s.Store.NewIDs(ctx, len(records))
 	if err != nil {
 		return nil, err
@@ -116,13 +163,18 @@ type batch struct {
 	s      *Users
 	tx     *docstore.Tx
 	on     OnConflict
-	owners map[string]string // login key → user id
-	seen   map[string]bool
+	owners Seen
+	seen   Seen
 }
+
+// Seen tells who has a login name, by its key.
+type Seen map[string]holder
+
+type holder struct{ id, username string } // username as compared
 
 // findOwners asks once for all of the records' login names.
 func (b *batch) findOwners(ctx context.Context, records []*Import) error {
-	b.owners = map[string]string{}
+	b.owners = Seen{}
 	var keys []docstore.Value
 	for _, r := range records {
 		for _, key := range r.logins() {
@@ -145,15 +197,28 @@ func (b *batch) findOwners(ctx context.Context, records []*Import) error {
 			b.own(u)
 		}
 		if page.Next == "" {
-			return nil
+			break
 		}
 		q.After = page.Next
 	}
+	for _, key := range keys {
+		if has, ok := b.seen[key.Text]; ok && b.owners[key.Text].id == "" {
+			b.owners[key.Text] = has
+		}
+	}
+	return nil
 }
 
 func (b *batch) own(u *User) {
+	has := holder{u.ID, textindex.Key(u.Username)}
 	for _, key := range u.logins() {
-		b.owners[key] = u.ID
+		if key == "" {
+			continue
+		}
+		b.owners[key] = has
+		if b.seen != nil {
+			b.seen[key] = has
+		}
 	}
 }
 
@@ -162,20 +227,19 @@ func (b *batch) store(ctx context.Context, id string, r *Import) (Imported, erro
 		return failed(err), nil
 	}
 	var taken apperr.Faults
-	owner := b.owners[textindex.Key(r.Username)]
+	owner := ""
+	if has := b.owners[textindex.Key(r.Username)]; has.username == textindex.Key(r.Username) { // and not another's email
+		owner = has.id
+	}
 	conflict := owner
 	for _, m := range []struct{ location, name string }{{"body.username", r.Username}, {"body.email", r.Email}, {"body.mobile", r.Mobile}} {
 		key := textindex.Key(m.name)
 		if key == "" {
 			continue
 		}
-		if has := b.owners[key]; has != "" || b.seen[key] {
-			if conflict == "" {
-				conflict = has
-			}
-			if b.on != ConflictUpdates || has != owner || owner == "" {
-				taken.Add(m.location, "is taken")
-			}
+		if has := b.owners[key].id; has != "" {
+			conflict = cmp.Or(conflict, has)
+			taken.Check(b.on == ConflictUpdates && has == owner, m.location, "is taken")
 		}
 	}
 	switch err := taken.Err(); {
@@ -188,11 +252,6 @@ func (b *batch) store(ctx context.Context, id string, r *Import) (Imported, erro
 	}
 	draft := r.User
 	draft.ID = id
-	if b.seen != nil {
-		for _, key := range draft.logins() {
-			b.seen[key] = key != ""
-		}
-	}
 	b.own(&draft)
 	_, err := Add(ctx, b.tx, id, draft, r.hash)
 	return Imported{Status: Created, ID: id}, err
@@ -200,14 +259,18 @@ func (b *batch) store(ctx context.Context, id string, r *Import) (Imported, erro
 
 func (b *batch) update(ctx context.Context, id string, r *Import) (Imported, error) {
 	u, err := b.s.load(ctx, b.tx, id)
+	if b.seen != nil && apperr.IsNotFound(err) { // an earlier transaction of the dry run would have made it
+		return Imported{Status: Updated, ID: id}, nil
+	}
 	if err != nil {
 		return Imported{}, err
 	}
+	before := u.logins()
 	proposal := *u
 	if err := r.edit(&proposal); err != nil {
 		return Imported{}, err
 	}
-	if u.Status == Resigned || proposal.Status == Resigned {
+	if proposal.Status == Resigned {
 		proposal.Status = u.Status
 	}
 	if _, err := change(ctx, b.tx, u, proposal); err != nil {
@@ -220,6 +283,9 @@ func (b *batch) update(ctx context.Context, id string, r *Import) (Imported, err
 		if err := b.s.setPassword(ctx, b.tx, id, r.hash, u.MustChangePassword); err != nil {
 			return Imported{}, err
 		}
+	}
+	for _, key := range before {
+		delete(b.owners, key)
 	}
 	b.own(u)
 	return Imported{Status: Updated, ID: id}, nil

@@ -45,20 +45,31 @@ func (s *Users) Where(f Filter) (docstore.Filter, error) {
 		all = append(all, docstore.Until(byTimeModified, docstore.Moment(f.ModifiedTo)))
 	}
 	if f.Status != "" {
-		all = append(all, docstore.Eq(byStatus, docstore.Text(string(f.Status))))
+		all = append(all, having(f.Status, s.Store.Now()))
 	}
 	if f.Locked != nil {
-		now := docstore.Number(s.Store.Now().Millis() + 1)
+		after := docstore.Number(s.Store.Now().Millis() + 1)
 		if *f.Locked {
-			all = append(all, docstore.From(byLockEnd, now))
+			all = append(all, docstore.Moving(docstore.From(byLockEnd, after)))
 		} else {
-			all = append(all, docstore.Until(byLockEnd, now))
+			all = append(all, docstore.Moving(docstore.Until(byLockEnd, after)))
 		}
 	}
 	if len(f.IDs) > 0 {
 		all = append(all, docstore.ID(f.IDs...))
 	}
 	return docstore.And(all...), nil
+}
+
+// having selects by the status at now: a scheduled resignation counts from its moment on, stored or not.
+func having(status Status, now clock.Time) docstore.Filter {
+	after := docstore.Number(now.Millis() + 1)
+	never := docstore.Number(docstore.NoNumber.Num + 1)
+	if status == Resigned {
+		return docstore.And(docstore.From(byTimeResigned, never), docstore.Moving(docstore.Until(byTimeResigned, after)))
+	}
+	return docstore.And(docstore.Eq(byStatus, docstore.Text(string(status))),
+		docstore.Or(docstore.Until(byTimeResigned, never), docstore.Moving(docstore.From(byTimeResigned, after))))
 }
 
 func matching(keyword string, fullText bool) docstore.Filter {

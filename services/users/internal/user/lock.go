@@ -64,7 +64,7 @@ func locking(reason string, until clock.Time) step {
 func unlocking(ctx context.Context, tx *docstore.Tx, u *User) (Doc, error) {
 	if u.Locked {
 		if err := editAccount(ctx, tx, u.ID, func(a *account) error {
-			a.Failures, a.FirstFailure = 0, clock.Time{}
+			a.FailedLogins = nil
 			return nil
 		}); err != nil {
 			return Doc{}, err

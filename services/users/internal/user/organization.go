@@ -26,14 +26,15 @@ type Memberships struct {
 // ChangeOrganization has the organization service move the user, all or nothing. apperr.NotFound, InvalidState (resigned),
 // Unavailable where that service does not answer, and its own refusals.
 func (s *Users) ChangeOrganization(ctx context.Context, change OrganizationChange) (Memberships, error) {
-	doc, err := s.Get(ctx, change.UserID)
-	if err != nil {
+	// All that can be refused here is refused before the other service is asked: what it did is not undone.
+	if _, err := docstore.Write(docstore.Aside(ctx), s.Store, func(tx *docstore.Tx) (struct{}, error) {
+		u, err := s.load(ctx, tx, change.UserID)
+		if err == nil && u.Status == Resigned {
+			err = errResigned
+		}
+		return struct{}{}, err
+	}); err != nil {
 		return Memberships{}, err
-	}
-	if u, err := doc.Value(); err != nil {
-		return Memberships{}, err
-	} else if u.Status == Resigned {
-		return Memberships{}, errResigned
 	}
 	change.DryRun = docstore.IsDryRun(ctx)
 	answer, err := bus.Ask[Memberships](ctx, s.Bus, "organization", "change-membership", change)
@@ -41,14 +42,10 @@ func (s *Users) ChangeOrganization(ctx context.Context, change OrganizationChang
 		return Memberships{}, err
 	}
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Memberships, error) {
-		u, err := s.load(ctx, tx, change.UserID)
+		doc, err := users.Find(ctx, tx, change.UserID)
 		if apperr.IsNotFound(err) { // deleted meanwhile: user.deleted ends the new membership too
 			return answer, nil
 		}
-		if err != nil {
-			return Memberships{}, err
-		}
-		doc, err := users.DocOf(u)
 		if err != nil {
 			return Memberships{}, err
 		}

@@ -3,6 +3,7 @@ package user
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -52,7 +53,7 @@ type PasswordOf struct {
 	Password string `json:"password"`
 }
 
-// ResetPasswords makes up new passwords for all or none; an unknown user is a fault at body.ids[i].
+// ResetPasswords makes up new passwords for all or none; an unknown user, or one named twice, is a fault at body.ids[i].
 func (s *Users) ResetPasswords(ctx context.Context, ids []string) (PasswordResets, error) {
 	found, err := users.FindMany(ctx, s.Store, ids)
 	if err != nil {
@@ -68,7 +69,9 @@ func (s *Users) ResetPasswords(ctx context.Context, ids []string) (PasswordReset
 	}
 	var faults apperr.Faults
 	for i, id := range ids {
-		faults.Check(usernames[id] != "", fmt.Sprintf("body.ids[%d]", i), "is no user")
+		location := fmt.Sprintf("body.ids[%d]", i)
+		faults.Check(usernames[id] != "", location, "is no user")
+		faults.Check(!slices.Contains(ids[:i], id), location, "is there twice") // its first password would be good for nothing
 	}
 	if err := faults.Err(); err != nil {
 		return PasswordResets{}, err
@@ -89,7 +92,11 @@ func (s *Users) ResetPasswords(ctx context.Context, ids []string) (PasswordReset
 	}
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (PasswordResets, error) {
 		for i, id := range ids {
-			if err := s.setPassword(ctx, tx, id, hashes[i], true); err != nil {
+			err := s.setPassword(ctx, tx, id, hashes[i], true)
+			if apperr.IsNotFound(err) { // deleted meanwhile
+				err = apperr.Invalid(fmt.Sprintf("body.ids[%d]", i), "is no user")
+			}
+			if err != nil {
 				return PasswordResets{}, err
 			}
 		}
@@ -182,7 +189,7 @@ func (s *Users) setPassword(ctx context.Context, tx *docstore.Tx, id, hash strin
 		return err
 	}
 	u.PasswordSet, u.MustChangePassword, u.TimePasswordChanged = true, mustChange, tx.Now
-	_, err = replace(ctx, tx, u, "password_changed", nil)
+	_, err = touch(ctx, tx, u, "password_changed")
 	return err
 }
 

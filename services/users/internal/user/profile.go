@@ -3,8 +3,6 @@ package user
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/mail"
 	"regexp"
 	"strings"
@@ -23,6 +21,8 @@ const (
 	maxUsername    = 128
 	maxDisplayName = 256
 	maxEmail       = 254 // bytes, RFC 5321 §4.5.3.1.3
+	maxLocalPart   = 64  // bytes before the @, RFC 5321 §4.5.3.1.1
+	maxLabel       = 63  // bytes between the dots of a domain, RFC 1035 §2.3.4
 	maxText        = 64
 	maxReason      = 256
 	maxExtProps    = 64 << 10 // bytes
@@ -87,11 +87,27 @@ func validUsername(s string) bool {
 
 func validEmail(s string) bool {
 	address, err := mail.ParseAddress(s)
-	if err != nil || address.Address != s || len(s) > maxEmail {
+	if err != nil || address.Address != s || len(s) > maxEmail || strings.ContainsFunc(s, unicode.IsSpace) {
 		return false
 	}
 	at := strings.LastIndexByte(s, '@')
-	return at <= 64 && !strings.ContainsFunc(s, unicode.IsSpace)
+	return at <= maxLocalPart && validDomain(s[at+1:])
+}
+
+// validDomain reports whether a domain could be one in the DNS (RFC 5321 §2.3.5), also one of other scripts' letters (RFC 6531 §3.3).
+// Address literals like [192.0.2.1] are for mail servers, not for people.
+func validDomain(s string) bool {
+	for label := range strings.SplitSeq(s, ".") {
+		if label == "" || len(label) > maxLabel || strings.Trim(label, "-") != label {
+			return false
+		}
+		for _, r := range label {
+			if r != '-' && !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func checkText(faults *apperr.Faults, location, s string, most int) {
@@ -102,26 +118,4 @@ func checkText(faults *apperr.Faults, location, s string, most int) {
 func checkProps(faults *apperr.Faults, location string, props json.RawMessage) {
 	faults.Check(len(props) <= maxExtProps, location, "must have at most %d KiB", maxExtProps>>10)
 	faults.Check(bytes.HasPrefix(bytes.TrimLeft(props, " \t\r\n"), []byte("{")), location, "must be an object")
-}
-
-// strictJSON decodes one JSON object and refuses unknown members, by name, and what follows it.
-func strictJSON(raw []byte, into any) error {
-	if !utf8.Valid(raw) {
-		return errors.New("must be UTF-8")
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(into); err != nil {
-		if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-			return fmt.Errorf("has the unknown member %s", name)
-		}
-		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			return fmt.Errorf("has a member of the wrong type: %s", wrong.Field)
-		}
-		return errors.New("must be a JSON object")
-	}
-	if dec.More() {
-		return errors.New("must be one JSON object")
-	}
-	return nil
 }

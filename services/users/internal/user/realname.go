@@ -51,6 +51,9 @@ func (s *Users) VerifyRealName(ctx context.Context, id string, r RealName) (Doc,
 	mac := hmac.New(sha256.New, s.HashKey)
 	_, _ = mac.Write([]byte(r.Type + "\x00" + r.Number))
 	hash := hex.EncodeToString(mac.Sum(nil))
+	if status == RealNameRejected {
+		hash = "" // the number is somebody else's, who must be able to have it
+	}
 
 	doc, err := s.transition(ctx, id, func(ctx context.Context, tx *docstore.Tx, u *User) (Doc, error) {
 		if u.Status == Resigned {

@@ -86,6 +86,7 @@ var users = docstore.Define(docstore.Schema[User]{
 		docstore.ByText(byEmployeeNumber, func(u *User) string { return textindex.Key(u.EmployeeNumber) }),
 		docstore.ByText(byStatus, func(u *User) string { return string(u.Status) }),
 		docstore.ByNumber(byLockEnd, (*User).lockEnd),
+		docstore.ByNumber(byTimeResigned, func(u *User) docstore.Value { return docstore.Moment(u.TimeResigned) }),
 		docstore.ByNumber(byTimeCreated, func(u *User) docstore.Value { return docstore.Moment(u.TimeCreated) }),
 		docstore.ByNumber(byTimeModified, func(u *User) docstore.Value { return docstore.Moment(u.TimeModified) }),
 	},
@@ -101,6 +102,7 @@ const (
 	byEmployeeNumber = "employee_number"
 	byStatus         = "status"
 	byLockEnd        = "lock_end"
+	byTimeResigned   = "time_resigned"
 	byTimeCreated    = "time_created"
 	byTimeModified   = "time_modified"
 )

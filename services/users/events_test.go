@@ -1,0 +1,194 @@
+package users_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/services/users"
+)
+
+// actions deletes a user and tells all that its events tell, in order.
+func actions(t testing.TB, s *testkit.Service, c *testkit.Client, user object) (list []string) {
+	t.Helper()
+	c.With("If-Match", "").Delete(path(user), nil).OK(nil)
+	for _, e := range s.EventsUntil(func(e bus.Event) bool { return e.Subject == user["id"] && e.Type == "idp.user.deleted" }) {
+		if e.Source == "/users" && e.Subject == user["id"] {
+			list = append(list, strings.TrimPrefix(e.Type, "idp.user."))
+		}
+	}
+	return list
+}
+
+func members(t testing.TB, data []byte) (m map[string]json.RawMessage) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal(data, &m))
+	return m
+}
+
+// golden compares with a file of testdata, or writes it with IDP_TEST_UPDATE=1.
+func golden(t testing.TB, file string, got []byte) {
+	t.Helper()
+	if os.Getenv("IDP_TEST_UPDATE") == "1" {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile("testdata/"+file, got, 0o644))
+		return
+	}
+	want, err := os.ReadFile("testdata/" + file)
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(got), "see testdata/%s; `make generate` writes it anew", file)
+}
+
+var timeForm = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
+
+// since writes times as what passed since start.
+func since(t testing.TB, start clock.Time, text []byte) []byte {
+	t.Helper()
+	return timeForm.ReplaceAllFunc(text, func(b []byte) []byte {
+		moment, err := clock.Parse(string(b))
+		require.NoError(t, err)
+		return []byte("start + " + moment.Sub(start).String())
+	})
+}
+
+// life does all that makes events, and the secrets that it took.
+func life(t *testing.T, s *testkit.Service, c *testkit.Client) (secrets []string) {
+	require.NoError(t, bus.Answer(s.Deps.Bus, "organization", "change-membership", func(context.Context, object) (object, error) {
+		return object{"memberships": []any{}}, nil
+	}))
+	tick := func() { s.Clock.Advance(time.Second) }
+	user := addUser(t, c, "li.wei", object{"email": "li.wei@acme.test", "display_name": "李伟 <&>", "password": password, "sys_ext_props": object{"a": 1}})
+	post := func(operation string, body any) *testkit.Answer {
+		t.Helper()
+		tick()
+		return c.Post(path(user, operation), body).OK(nil)
+	}
+	tick()
+	c.With("X-Payload-Origin", "hr-sync").Patch(path(user), object{"display_name": "王伟", "email": nil, "sys_ext_props": object{"b": 2}}).OK(nil)
+	tick()
+	putAvatar(t, c, user).OK(nil)
+	tick()
+	require.False(t, signsIn(c, "li.wei", "not the passw0rd"))
+	tick()
+	require.True(t, signsIn(c, "li.wei", password))
+	post("lock", object{"reason": "on leave", "until": s.Clock.Now().Add(time.Hour)})
+	post("unlock", nil)
+	post("change-password", object{"old_password": password, "new_password": "a new Passw0rd"})
+	made := post("reset-password", nil).Object()["password"].(string)
+	post("real-name-verification", object{"real_name": "李伟", "id_number": residentID})
+	post("change-organization", object{"object_code": "company", "from_node_id": "31", "to_node_id": "32"})
+	post("resign", object{"reason": "retired"})
+	post("reinstate", nil)
+	tick()
+	credential := credentials + "/" + c.Post(credentials, credentialOf(user, "wechat", "1")).ID()
+	tick()
+	c.Patch(credential, object{"id2": "two"}).OK(nil)
+	tick()
+	c.Delete(credential, nil).OK(nil)
+	tick()
+	c.Delete(path(user), nil).OK(nil)
+	return []string{password, "a new Passw0rd", "not the passw0rd", made, residentID, residentID[1:17]}
+}
+
+func TestGoldenEvents(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	began := s.Clock.Now()
+	life(t, s, c)
+	events := s.EventsUntil(func(e bus.Event) bool { return e.Type == "idp.user.deleted" })
+	slices.SortStableFunc(events, func(a, b bus.Event) int { return strings.Compare(a.Source, b.Source) })
+
+	types := map[string]bool{}
+	var list []object
+	for _, e := range events {
+		types[strings.TrimPrefix(e.Type, "idp.")] = true
+		require.NotEmpty(t, e.ID)
+		require.NotEmpty(t, e.RequestID)
+		list = append(list, object{
+			"type": e.Type, "source": e.Source, "subject": e.Subject, "time": e.Time, "tenantid": e.Tenant, "actor": e.Actor,
+			"payloadorigin": e.PayloadOrigin, "sequence": strconv.FormatInt(e.Sequence, 10), "data": e.Data,
+		})
+	}
+	require.Equal(t, []string{
+		"credential.created", "credential.deleted", "credential.updated", "user.created", "user.deleted", "user.locked", "user.login_failed",
+		"user.login_verified", "user.organization_changed", "user.password_changed", "user.reinstated", "user.resigned", "user.unlocked", "user.updated",
+	}, slices.Sorted(maps.Keys(types)))
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	require.NoError(t, enc.Encode(list))
+	golden(t, "events.json.golden", since(t, began, text.Bytes()))
+}
+
+// buffer is a log that many may write.
+type buffer struct {
+	sync.Mutex
+	bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.Lock()
+	defer b.Unlock()
+	return b.Buffer.Write(p)
+}
+
+// No secret is where it must not be: hashes are in accounts only, passwords and id numbers nowhere.
+func TestSecretsStaySecret(t *testing.T) {
+	t.Parallel()
+	log := &buffer{}
+	s := testkit.Start(t, users.Spec(cheap()), testkit.Options{Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	c := in(s, "acme")
+	kept := addUser(t, c, "kept", object{"password": "another good Passw0rd"})
+	c.Post(path(kept, "real-name-verification"), object{"real_name": "李", "id_number": womansID}).OK(nil)
+	secrets := append(life(t, s, c), "another good Passw0rd", womansID[1:17])
+
+	// Requests that fail are no place for secrets either; nor are answers that wait for a repetition.
+	for _, body := range []string{`{"old_password":"wr0ng secret","new_password":"wr0ng secret"`, `{"old_password":"wr0ng secret","new_password":"wr0ng secret"}`} {
+		answer := c.Post(path(kept, "change-password"), body)
+		require.Equal(t, http.StatusBadRequest, answer.Status)
+		require.NotContains(t, string(answer.Body), "wr0ng")
+	}
+	send(c.With("Idempotency-Key", "import"), ndjson, "", `{"username":"x","password":"imp0rted secret"}`+"\n"+`{"username":"y z","password":"imp0rted secret"}`)
+	made := c.With("Idempotency-Key", "reset").Post(path(kept, "reset-password"), nil).Object()["password"].(string)
+	secrets = append(secrets, "wr0ng secret", "imp0rted secret", made)
+	c.Delete(path(kept), nil).OK(nil)
+
+	texts := map[string]string{}
+	for _, e := range s.EventsUntil(func(e bus.Event) bool { return e.Type == "idp.user.deleted" && e.Subject == kept["id"] }) {
+		texts["events"] += string(e.Data)
+	}
+	for _, collection := range []string{"users", "accounts", "avatars", "credentials", "imports", "idempotency"} {
+		for id, doc := range stored(t, s, "acme", collection) {
+			texts[collection] += id + doc
+		}
+	}
+	log.Lock()
+	texts["log"] = log.String()
+	log.Unlock()
+	for place, text := range texts {
+		for _, secret := range secrets {
+			require.NotContains(t, text, secret, place)
+		}
+		require.Equal(t, place == "accounts", strings.Contains(text, "argon2id$"), place)
+	}
+	require.Contains(t, texts["log"], `"msg":"request","status":400`, "the log tells of requests")
+	require.NotEmpty(t, texts["imports"])
+	require.NotEmpty(t, texts["idempotency"])
+}

@@ -1,0 +1,232 @@
+package users_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/services/users"
+)
+
+// login asks for a verification.
+func login(t testing.TB, c *testkit.Client, name, secret string) object {
+	t.Helper()
+	return c.Post("/v1/thin/login-verification", object{"login_name": name, "password": secret}).Object()
+}
+
+func signsIn(c *testkit.Client, name, secret string) bool {
+	return c.Post("/v1/thin/login-verification", object{"login_name": name, "password": secret}).Object()["verified"] == true
+}
+
+func TestLogin(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	user := addUser(t, c, "Lǐ.伟", object{"email": "Li.Wei@acme.test", "mobile": "+8613800000000", "employee_number": "A-17", "display_name": "李伟", "password": password})
+	s.Clock.Advance(time.Second)
+	want := object{"verified": true, "user_id": user["id"], "must_change_password": false, "mfa_required": false}
+	for _, name := range []string{"Lǐ.伟", "LǏ.伟", "Li\u030c.伟", "li.wei@ACME.test", "+8613800000000", "＋８６１３８００００００００"} {
+		require.Equal(t, want, login(t, c, name, password), name)
+	}
+	now := c.Get(path(user)).Object()
+	require.Equal(t, s.Clock.Now().String(), now["time_last_login"])
+
+	refused := object{"verified": false, "reason": "invalid_credentials"}
+	for _, name := range []string{"nobody", "", "A-17", "李伟", "Lǐ", user["id"].(string), "Lǐ.伟 ", "%", "\x00"} {
+		require.Equal(t, refused, login(t, c, name, password), name)
+	}
+	for _, secret := range []string{"", "A good Passw0rd", password + " ", strings.Repeat("x", 1024), "\x00"} {
+		require.Equal(t, refused, login(t, c, "nobody", secret))
+	}
+	require.Equal(t, refused, login(t, in(s, "globex"), "Lǐ.伟", password))
+	unchanged(t, c, now)
+
+	s.As("acme", auth.UsersRead, auth.UsersWrite, auth.UsersSecrets).Post("/v1/thin/login-verification", object{"login_name": "x", "password": "x"}).Problem(http.StatusForbidden, "forbidden")
+	for body, location := range map[string]string{
+		`{"login_name":"x"}`: "body.password", `{"password":"x"}`: "body.login_name", `{"login_name":7,"password":"x"}`: "body.login_name",
+		`{"login_name":"x","password":"` + strings.Repeat("x", 1025) + `"}`: "body.password",
+		`{"login_name":"` + strings.Repeat("x", 257) + `","password":"x"}`:  "body.login_name",
+	} {
+		c.Post("/v1/thin/login-verification", body).Problem(http.StatusBadRequest, "invalid_parameters", location)
+	}
+}
+
+// The true reason is for those who know the password.
+func TestLoginReasons(t *testing.T) {
+	t.Parallel()
+	for reason, do := range map[string]func(*testkit.Client, object){
+		"locked":   func(c *testkit.Client, u object) { c.Post(path(u, "lock"), nil).OK(nil) },
+		"disabled": func(c *testkit.Client, u object) { c.Patch(path(u), object{"status": "0"}).OK(nil) },
+		"resigned": func(c *testkit.Client, u object) { c.Post(path(u, "resign"), nil).OK(nil) },
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			_, c := acme(t)
+			user := addUser(t, c, "li.wei", object{"password": password})
+			do(c, user)
+			user = c.Get(path(user)).Object()
+			require.Equal(t, object{"verified": false, "reason": reason}, login(t, c, "li.wei", password))
+			require.Equal(t, object{"verified": false, "reason": "invalid_credentials"}, login(t, c, "li.wei", "wrong"))
+			unchanged(t, c, user)
+		})
+	}
+	t.Run("no password", func(t *testing.T) {
+		t.Parallel()
+		_, c := acme(t)
+		addUser(t, c, "li.wei")
+		for _, secret := range []string{"", "x"} {
+			require.Equal(t, object{"verified": false, "reason": "invalid_credentials"}, login(t, c, "li.wei", secret))
+		}
+	})
+}
+
+func TestLockout(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	user := addUser(t, c, "li.wei", object{"email": "li.wei@acme.test", "password": password})
+	wrong := func(times int) {
+		t.Helper()
+		for range times {
+			require.Equal(t, "invalid_credentials", login(t, c, "li.wei", "wrong")["reason"])
+		}
+	}
+	wrong(4)
+	require.True(t, signsIn(c, "li.wei", password), "four are not enough")
+	wrong(4)
+	require.True(t, signsIn(c, "li.wei", password), "a success starts the count anew")
+	wrong(4)
+	login(t, c, "LI.WEI@acme.test", "wrong") // another name of the same user
+	require.Equal(t, "locked", login(t, c, "li.wei", password)["reason"])
+	locked := c.Get(path(user)).Object()
+	require.Equal(t, true, locked["locked"])
+	require.Equal(t, s.Clock.Now().Add(15*time.Minute).String(), locked["locked_until"])
+
+	s.Clock.Advance(10 * time.Minute)
+	wrong(10) // nobody can lock a user out for good
+	unchanged(t, c, locked)
+	s.Clock.Advance(5*time.Minute - time.Millisecond)
+	require.Equal(t, "locked", login(t, c, "li.wei", password)["reason"])
+	s.Clock.Advance(time.Millisecond)
+	require.True(t, signsIn(c, "li.wei", password))
+
+	wrong(4)
+	c.Post(path(user, "reset-password"), object{"new_password": "a new Passw0rd"}).OK(nil)
+	wrong(4)
+	require.True(t, signsIn(c, "li.wei", "a new Passw0rd"), "a new password starts the count anew")
+	wrong(5)
+	c.Post(path(user, "unlock"), nil).OK(nil)
+	wrong(4)
+	require.True(t, signsIn(c, "li.wei", "a new Passw0rd"), "unlocking starts the count anew")
+}
+
+// Any 15 minutes count, not those of some clock.
+func TestLockoutWindow(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	addUser(t, c, "li.wei", object{"password": password})
+	wrongAfter := func(pauses ...time.Duration) {
+		t.Helper()
+		for _, pause := range pauses {
+			s.Clock.Advance(pause)
+			require.Equal(t, "invalid_credentials", login(t, c, "li.wei", "wrong")["reason"])
+		}
+	}
+	isLocked := func() bool { return c.Get("/v1/users?locked=true").Object()["total"] == 1.0 }
+	wrongAfter(0, 4*time.Minute, 4*time.Minute, 4*time.Minute, 3*time.Minute) // the first is 15 minutes ago
+	require.False(t, isLocked())
+	wrongAfter(59 * time.Second) // five in 11 min 59 s and the first of them is not the first of all
+	require.True(t, isLocked())
+}
+
+func TestLockoutAtOnce(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	user := addUser(t, c, "li.wei", object{"password": password})
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() { login(t, c, "li.wei", "wrong") })
+	}
+	all.Wait()
+	require.Equal(t, "locked", login(t, c, "li.wei", password)["reason"])
+	counts := map[string]int{}
+	for _, action := range actions(t, s, c, user) {
+		counts[action]++
+	}
+	require.Equal(t, map[string]int{"created": 1, "login_failed": 16, "locked": 1, "deleted": 1}, counts)
+}
+
+func TestLockoutIsConfigurable(t *testing.T) {
+	t.Parallel()
+	config := cheap()
+	config.LockoutFailures, config.LockoutWithin, config.LockoutFor = 2, time.Minute, time.Hour
+	s := testkit.Start(t, users.Spec(config))
+	c := in(s, "acme")
+	user := addUser(t, c, "li.wei", object{"password": password})
+	login(t, c, "li.wei", "wrong")
+	s.Clock.Advance(time.Minute)
+	login(t, c, "li.wei", "wrong")
+	require.Equal(t, false, c.Get(path(user)).Object()["locked"])
+	login(t, c, "li.wei", "wrong")
+	require.Equal(t, s.Clock.Now().Add(time.Hour).String(), c.Get(path(user)).Object()["locked_until"])
+}
+
+// A name that nobody has, and a user without a password, cost a hash too.
+func TestUnknownNamesTakeAsLong(t *testing.T) {
+	config := cheap() // and not in parallel: this measures time
+	config.PasswordMemory, config.PasswordIterations = 8192, 3
+	c := in(testkit.Start(t, users.Spec(config)), "acme")
+	addUser(t, c, "known", object{"password": password})
+	addUser(t, c, "without")
+	fastest := func(name string) time.Duration {
+		best := time.Hour
+		for range 4 {
+			start := time.Now()
+			require.False(t, signsIn(c, name, "wrong"))
+			best = min(best, time.Since(start))
+		}
+		return best
+	}
+	known := fastest("known")
+	require.Greater(t, fastest("unknown"), known/2)
+	require.Greater(t, fastest("without"), known/2)
+}
+
+// Hashes of other systems are replaced at the first success, and only then.
+func TestImportedHashes(t *testing.T) {
+	t.Parallel()
+	ours, err := bcrypt.GenerateFromPassword([]byte("密码🔑pass"), bcrypt.MinCost)
+	require.NoError(t, err)
+	for scheme, hash := range map[string]string{
+		"bcrypt":          string(ours),
+		"pbkdf2":          "$pbkdf2-sha256$i=1000,l=32$8PHy8/T19vf4+fr7/P3+/w$KsPhSj2U8lAmhBtOPmykJT0WrbME0zvRr1XJnoXgesY",
+		"pbkdf2, passlib": "$pbkdf2-sha512$1000$8PHy8/T19vf4.fr7/P3./w$70LIJXq5n/NQRsJStg7DfernE7xFGAi1llV/.Zf0bLPVYbhl3kJu3XEPuZvR7Z/25GMU3Rp3NHj3E5mkb8G5sQ",
+		"scrypt":          "$scrypt$ln=10,r=8,p=2$8PHy8/T19vf4+fr7/P3+/w$yW1nts6ppi23f/z9NRh9oLQZh0nud/Na9WTrgcb18Ec",
+	} {
+		t.Run(scheme, func(t *testing.T) {
+			t.Parallel()
+			s, c := acme(t)
+			line := importLines(t, c, "", fmt.Sprintf(`{"username":"li.wei","password_hash":%q}`, hash))[0]
+			require.Equal(t, "created", line.Status)
+			require.False(t, signsIn(c, "li.wei", "wrong"))
+			require.Contains(t, stored(t, s, "acme", "accounts")[line.ID], hash)
+			before := c.Get("/v1/users/" + line.ID).Object()
+			require.Equal(t, true, before["password_set"])
+
+			require.True(t, signsIn(c, "li.wei", "密码🔑pass"))
+			account := stored(t, s, "acme", "accounts")[line.ID]
+			require.NotContains(t, account, hash)
+			require.Contains(t, account, `"password":"$argon2id$`)
+			require.True(t, signsIn(c, "li.wei", "密码🔑pass"))
+			require.Equal(t, account, stored(t, s, "acme", "accounts")[line.ID], "once is enough")
+			require.Equal(t, before["time_password_changed"], c.Get("/v1/users/" + line.ID).Object()["time_password_changed"])
+			c.Post("/v1/users/"+line.ID+"/reset-password", object{"new_password": "密码🔑pass"}).Problem(http.StatusBadRequest, "invalid_parameters", "body.new_password")
+		})
+	}
+}

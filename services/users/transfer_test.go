@@ -1,0 +1,540 @@
+package users_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/services/users"
+)
+
+const (
+	ndjson  = "application/x-ndjson"
+	csvType = "text/csv"
+)
+
+// line is a result line of an import.
+type line struct {
+	Line   int
+	Status string
+	ID     string
+	Errors []apperr.Fault
+}
+
+func (l line) locations() (list []string) {
+	for _, fault := range l.Errors {
+		list = append(list, fault.Location)
+	}
+	return list
+}
+
+func send(c *testkit.Client, contentType, query string, body any) *testkit.Answer {
+	return c.With("Content-Type", contentType).Post("/v1/users/import"+query, body)
+}
+
+// lines are the results of an import that was answered, one for each record, in order.
+func lines(t testing.TB, answer *testkit.Answer) []line {
+	t.Helper()
+	require.Equal(t, http.StatusOK, answer.Status, "%s", answer.Body)
+	require.Equal(t, ndjson, answer.Header.Get("Content-Type"))
+	list := []line{}
+	for dec := json.NewDecoder(bytes.NewReader(answer.Body)); dec.More(); {
+		var l line
+		require.NoError(t, dec.Decode(&l))
+		require.Equal(t, len(list)+1, l.Line)
+		require.Equal(t, l.Status == "failed", len(l.Errors) > 0)
+		list = append(list, l)
+	}
+	return list
+}
+
+// importLines imports NDJSON.
+func importLines(t testing.TB, c *testkit.Client, query, body string) []line {
+	t.Helper()
+	return lines(t, send(c, ndjson, query, body))
+}
+
+func statuses(list []line) (all []string) {
+	for _, l := range list {
+		all = append(all, l.Status)
+	}
+	return all
+}
+
+// file is NDJSON of users first … last.
+func file(first, last int) string {
+	var b strings.Builder
+	for n := first; n <= last; n++ {
+		fmt.Fprintf(&b, "{\"username\":\"user%d\",\"email\":\"user%d@acme.test\"}\n", n, n)
+	}
+	return b.String()
+}
+
+func total(c *testkit.Client) int {
+	return int(c.Get("/v1/users?page_size=1").Object()["total"].(float64))
+}
+
+func TestImportNDJSON(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	list := importLines(t, c, "", "\ufeff"+`{"username":"Lǐ.伟","display_name":"李伟","email":"li@acme.test","mobile":"+8613800000000","employee_number":"A-17","gender":"男","locale":"zh-CN","zoneinfo":"Asia/Shanghai","status":"0","email_verified":true,"must_change_password":true,"sys_ext_props":`+exact+`,"free_ext_props":{"a":1}}
+
+	 {"username":"second"}  `+"\r\n"+`{"username":"third","id":"7","version":9,"tenant_id":"globex","locked":true,"time_created":"2020-01-01T00:00:00Z","locked_until":null,"status":"resigned"}`)
+	require.Equal(t, []string{"created", "created", "created"}, statuses(list))
+	first := c.Get("/v1/users/" + list[0].ID)
+	user := first.Object()
+	require.Equal(t, []any{"Lǐ.伟", "李伟", "li@acme.test", "+8613800000000", "A-17", "男", "zh-CN", "Asia/Shanghai", "0", true, false, true, false, 1.0},
+		[]any{user["username"], user["display_name"], user["email"], user["mobile"], user["employee_number"], user["gender"], user["locale"], user["zoneinfo"],
+			user["status"], user["email_verified"], user["mobile_verified"], user["must_change_password"], user["password_set"], user["version"]})
+	sys, _ := props(t, first)
+	require.Equal(t, literal(t, exact), sys)
+	third := c.Get("/v1/users/" + list[2].ID).Object()
+	require.Equal(t, []any{"acme", false, s.Clock.Now().String(), 1.0, "0"}, []any{third["tenant_id"], third["locked"], third["time_created"], third["version"], third["status"]},
+		"read-only members do not count, and a resigned user comes in as a disabled one")
+	require.Empty(t, importLines(t, c, "", ""))
+	require.Empty(t, importLines(t, c, "", "\n \n"))
+}
+
+func TestImportBadRecords(t *testing.T) {
+	t.Parallel()
+	_, c := acme(t)
+	for record, locations := range map[string][]string{
+		`nonsense`: {"body"}, `[]`: {"body"}, `null`: {"body"}, `7`: {"body"}, `{"username":"a"`: {"body"}, `{"username":"a"}}`: {"body"}, `{"username":"a"} {}`: {"body"},
+		"{\"username\":\"\xff\"}": {"body"}, "{\"username\":\"a\x00\"}": {"body"}, `{"username":"\u0000"}`: {"body.username"},
+		`{}`: {"body.username"}, `{"username":""}`: {"body.username"}, `{"username":7}`: {"body.username"}, `{"username":"a","email_verified":"yes"}`: {"body.email_verified"},
+		`{"username":"a b","email":"x","mobile":"y","status":"2"}`:                                                                     {"body.username", "body.email", "body.mobile", "body.status"},
+		`{"username":"a","nickname":"x","Username":"b"}`:                                                                               {"body.nickname", "body.Username"},
+		`{"username":"a","sys_ext_props":[]}`:                                                                                          {"body.sys_ext_props"},
+		`{"username":"a","sys_ext_props":{"x":"` + strings.Repeat("x", 64<<10) + `"}}`:                                                 {"body.sys_ext_props"},
+		`{"username":"a","time_created":"yesterday"}`:                                                                                  {"body"},
+		`{"username":"xavier","password":"short"}`:                                                                                     {"body.password"},
+		`{"username":"a","password_hash":"nonsense"}`:                                                                                  {"body.password_hash"},
+		`{"username":"a","password_hash":"$2b$31$EixZaYVK1fsbw1ZfbX3OXePaWxn96p36WQoeG6Lruj3vjPGga31lW"}`:                              {"body.password_hash"},
+		`{"username":"a","password":"a good Passw0rd","password_hash":"$2b$10$EixZaYVK1fsbw1ZfbX3OXePaWxn96p36WQoeG6Lruj3vjPGga31lW"}`: {"body.password_hash"},
+	} {
+		list := importLines(t, c, "", record+"\n"+`{"username":"good"}`)
+		require.Len(t, list, 2, record)
+		require.Equal(t, "failed", list[0].Status, record)
+		require.ElementsMatch(t, locations, list[0].locations(), record)
+		require.Equal(t, []any{"good"}, items(t, c, "/v1/users", "username"), record)
+		c.Delete("/v1/users/"+list[1].ID, nil).OK(nil)
+	}
+}
+
+func TestImportSecrets(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	const hash = "$pbkdf2-sha256$i=1000,l=32$8PHy8/T19vf4+fr7/P3+/w$KsPhSj2U8lAmhBtOPmykJT0WrbME0zvRr1XJnoXgesY"
+	body := fmt.Sprintf("{\"username\":\"xavier\",\"password\":%q}\n{\"username\":\"yvonne\",\"password_hash\":%q}\n{\"username\":\"zoe\"}\n", password, hash)
+	list := importLines(t, s.As("acme", auth.UsersRead, auth.UsersWrite), "?dry_run=true", body)
+	require.Equal(t, []string{"failed", "failed", "created"}, statuses(list))
+	require.Equal(t, []string{"body.password"}, list[0].locations())
+	require.Equal(t, []string{"body.password_hash"}, list[1].locations())
+
+	require.Equal(t, []string{"created", "created", "created"}, statuses(importLines(t, c, "", body)))
+	require.True(t, signsIn(c, "xavier", password))
+	require.True(t, signsIn(c, "yvonne", "密码🔑pass"))
+	require.Equal(t, []any{true, true, false}, items(t, c, "/v1/users", "password_set"))
+	require.Equal(t, []string{"updated"}, statuses(importLines(t, c, "?on_conflict=update", `{"username":"XAVIER","password":"a new Passw0rd"}`)))
+	require.True(t, signsIn(c, "xavier", "a new Passw0rd"))
+}
+
+func TestImportConflicts(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	a := addUser(t, c, "a", object{"email": "a@acme.test", "mobile": "+8613800000001", "display_name": "甲", "gender": "x", "email_verified": true})
+	b := addUser(t, c, "b", object{"email": "b@acme.test"})
+	addUser(t, in(s, "globex"), "new")
+	body := `{"username":"new","display_name":"乙"}
+{"username":"A","display_name":"changed"}
+{"username":"other","email":"A@acme.test"}
+{"username":"B","email":"a@acme.test"}
+{"username":"b@acme.test"}
+{"username":"b","mobile":"+8613800000001"}
+`
+	for conflict, want := range map[string][]string{
+		"":       {"created", "failed", "failed", "failed", "failed", "failed"},
+		"fail":   {"created", "failed", "failed", "failed", "failed", "failed"},
+		"skip":   {"created", "skipped", "skipped", "skipped", "skipped", "skipped"},
+		"update": {"created", "updated", "failed", "failed", "failed", "failed"},
+	} {
+		list := importLines(t, c, "?dry_run=true&on_conflict="+conflict, body)
+		require.Equal(t, want, statuses(list), conflict)
+		switch conflict {
+		case "skip":
+			require.Equal(t, []any{a["id"], a["id"], b["id"], b["id"], b["id"]}, []any{list[1].ID, list[2].ID, list[3].ID, list[4].ID, list[5].ID})
+		case "update":
+			require.Equal(t, a["id"], list[1].ID)
+			require.Equal(t, [][]string{{"body.email"}, {"body.email"}, {"body.username"}, {"body.mobile"}},
+				[][]string{list[2].locations(), list[3].locations(), list[4].locations(), list[5].locations()})
+		default:
+			require.Equal(t, []string{"body.username", "body.email"}, list[3].locations())
+		}
+		require.Equal(t, 2, total(c))
+	}
+	send(c, ndjson, "?on_conflict=merge", body).Problem(http.StatusBadRequest, "invalid_parameters", "query.on_conflict")
+	unchanged(t, c, a)
+	unchanged(t, c, b)
+
+	// An update changes the members that are there.
+	c.Post(path(b, "resign"), nil).OK(nil)
+	list := importLines(t, c, "?on_conflict=update", `{"username":"A","email":"new@acme.test","locked":true,"sys_ext_props":{"x":1}}
+{"username":"b","gender":"y","status":"1"}
+{"username":"a"}
+{"username":"a","status":"9"}
+`)
+	require.Equal(t, []string{"updated", "failed", "updated", "failed"}, statuses(list))
+	now := c.Get(path(a)).Object()
+	require.Equal(t, []any{"a", "new@acme.test", "+8613800000001", "甲", "x", false, false, object{"x": 1.0}, 3.0},
+		[]any{now["username"], now["email"], now["mobile"], now["display_name"], now["gender"], now["locked"], now["email_verified"], now["sys_ext_props"], now["version"]})
+}
+
+func TestImportCSV(t *testing.T) {
+	t.Parallel()
+	_, c := acme(t)
+	rows := func(contentType, body string) []line { return lines(t, send(c, contentType, "", body)) }
+	list := rows("text/csv; charset=utf-8", "\ufeff\"username\", display_name ,email_verified,must_change_password,sys_ext_props,version,locked,status\r\n"+
+		"li.wei,\"李伟, \"\"Lee\"\"\",TRUE,0,\"{\"\"a\"\":[1,\"\"x\"\"],\"\"big\"\":12345678901234567890}\",7,true,0\r\n"+
+		"\r\n"+
+		"empty,,,,,,,\r\n"+
+		"no flag,,maybe,,,,,\n"+
+		"not-json,,,,{a},,,\n"+
+		"too,few\n"+
+		"too,many,,,,,,,x\n"+
+		"gbk,\xc0\xee\xce\xb0,,,,,,\n"+
+		"last,王芳,false,1,{},,,")
+	require.Equal(t, []string{"created", "created", "failed", "failed", "failed", "failed", "failed", "created"}, statuses(list))
+	require.ElementsMatch(t, []string{"body.email_verified"}, list[2].locations())
+	require.ElementsMatch(t, []string{"body.sys_ext_props"}, list[3].locations())
+	for _, bad := range list[4:7] {
+		require.Equal(t, []string{"body"}, bad.locations())
+	}
+	first := c.Get("/v1/users/" + list[0].ID)
+	user := first.Object()
+	require.Equal(t, []any{"li.wei", `李伟, "Lee"`, true, false, "0", 1.0, false},
+		[]any{user["username"], user["display_name"], user["email_verified"], user["must_change_password"], user["status"], user["version"], user["locked"]})
+	sys, _ := props(t, first)
+	require.Equal(t, literal(t, `{"a":[1,"x"],"big":12345678901234567890}`), sys)
+	require.Equal(t, []any{"li.wei", "empty", "last"}, items(t, c, "/v1/users", "username"))
+
+	require.Empty(t, rows(csvType, ""))
+	require.Empty(t, rows(csvType, "username,email\n"))
+	require.Equal(t, []string{"body.Username"}, rows(csvType, "Username\nx\n")[0].locations())
+	before := total(c)
+	for _, bad := range []string{"username,email,username\na,b,c\n", "username,\xff\na,b\n", "username\n\"a\"b\n", "username\n\"a"} {
+		send(c, csvType, "", bad).Problem(http.StatusBadRequest, "invalid_parameters", "body")
+	}
+	require.Equal(t, before, total(c))
+}
+
+func TestImportRefuses(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	for _, contentType := range []string{"", "application/json", "application/x-ndjson2", "text/plain", "multipart/form-data; boundary=x"} {
+		send(c, contentType, "", file(1, 1)).Problem(http.StatusUnsupportedMediaType, "unsupported_media_type")
+	}
+	for _, key := range []string{strings.Repeat("k", 256), "é"} {
+		send(c.With("Idempotency-Key", key), ndjson, "", file(1, 1)).Problem(http.StatusBadRequest, "invalid_parameters", "header.Idempotency-Key")
+	}
+	send(s.As("acme", auth.UsersRead), ndjson, "", file(1, 1)).Problem(http.StatusForbidden, "forbidden")
+
+	// Records have a limit, and no cell of a CSV file, closed or not, takes more memory than that.
+	long := strings.Repeat("x", 1<<20)
+	send(c, ndjson, "", `{"username":"`+long+`"}`).Problem(http.StatusRequestEntityTooLarge, "too_large")
+	send(c, csvType, "", "username\n"+long+"x\n").Problem(http.StatusRequestEntityTooLarge, "too_large")
+	endless := &counting{in: io.MultiReader(strings.NewReader("username\n\""), endlessly('x'))}
+	send(c, csvType, "", endless).Problem(http.StatusRequestEntityTooLarge, "too_large")
+	require.Less(t, endless.n, 4<<20)
+	require.Zero(t, total(c))
+}
+
+// counting counts what is read.
+type counting struct {
+	in io.Reader
+	n  int
+}
+
+func (c *counting) Read(p []byte) (int, error) {
+	n, err := c.in.Read(p)
+	c.n += n
+	return n, err
+}
+
+type endlessly byte
+
+func (b endlessly) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(b)
+	}
+	return len(p), nil
+}
+
+// 3,000 records are six transactions; a name that is there twice is told wherever the two stand.
+func TestImportOfManyBatches(t *testing.T) {
+	t.Parallel()
+	_, c := acme(t)
+	body := file(1, 2000) + `{"username":"USER500"}` + "\n" + file(2001, 2999) + file(1, 1)
+	for _, query := range []string{"?dry_run=true", "", "?dry_run=true&on_conflict=update", "?on_conflict=skip"} {
+		list := importLines(t, c, query, body)
+		require.Len(t, list, 3001)
+		counts := map[string]int{}
+		for _, l := range list {
+			counts[l.Status]++
+		}
+		switch query {
+		case "?on_conflict=skip":
+			require.Equal(t, map[string]int{"skipped": 3001}, counts)
+			require.Equal(t, list[499].ID, list[2000].ID)
+		case "?dry_run=true&on_conflict=update":
+			require.Equal(t, map[string]int{"updated": 3001}, counts)
+		default:
+			require.Equal(t, map[string]int{"created": 2999, "failed": 2}, counts, query)
+			require.Equal(t, []string{"body.username"}, list[2000].locations())
+			require.Equal(t, []string{"body.username", "body.email"}, list[3000].locations())
+		}
+		want := 2999
+		if query == "?dry_run=true" {
+			want = 0
+		}
+		require.Equal(t, want, total(c), query)
+	}
+}
+
+// A dry run answers what the import would, also of users whom only it has seen.
+func TestImportDryRunIsTheSame(t *testing.T) {
+	t.Parallel()
+	_, c := acme(t)
+	body := file(1, 600) + `{"username":"user1","gender":"x"}
+{"username":"user550","email":"user1@acme.test"}
+{"username":"user599","email":"renamed@acme.test"}
+{"username":"user600","email":"user599@acme.test"}
+`
+	for _, conflict := range []string{"?on_conflict=skip", "?on_conflict=fail", "?on_conflict=update"} {
+		would := importLines(t, c, conflict+"&dry_run=true", body)
+		require.Zero(t, total(c))
+		is := importLines(t, c, conflict, body)
+		require.Equal(t, statuses(would), statuses(is), conflict)
+		for i := range is {
+			require.Equal(t, would[i].Errors, is[i].Errors)
+		}
+		if conflict == "?on_conflict=update" {
+			require.Equal(t, []string{"updated", "failed", "updated", "updated"}, statuses(is[600:]))
+		}
+		var ids []string
+		for _, l := range is[:600] {
+			ids = append(ids, l.ID)
+		}
+		c.Delete("/v1/batch/users", object{"ids": ids}).OK(nil)
+	}
+}
+
+// An import that broke off goes on when it is sent again with its key, and answers as if it had never stopped.
+func TestImportResumes(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct{ contentType, body string }{
+		"NDJSON": {ndjson, file(1, 1700)},
+		"CSV":    {csvType, "username\n" + strings.Join(names(1700), "\n")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, c := acme(t)
+			keyed := c.With("Idempotency-Key", "import-1")
+			for _, part := range []int{2, 3} { // it breaks off at a half, then after two thirds
+				cut := len(row.body) * (part - 1) / part
+				broken := io.MultiReader(strings.NewReader(row.body[:cut]), iotest.ErrReader(io.ErrUnexpectedEOF))
+				answer := send(keyed, row.contentType, "", broken)
+				doc := answer.Problem(http.StatusBadRequest, "invalid_parameters", "body")
+				done := 0
+				_, _ = fmt.Sscanf(doc.Detail, "body broke off (%d records", &done)
+				require.Equal(t, total(c), done, doc.Detail)
+				require.Zero(t, done%500)
+			}
+			before := total(c)
+			require.Less(t, before, 1700)
+			full := send(keyed, row.contentType, "", row.body)
+			require.Equal(t, strings.Repeat("created ", 1700), strings.Join(statuses(lines(t, full)), " ")+" ")
+			require.Equal(t, 1700, total(c))
+			require.Empty(t, full.Header.Get("Idempotent-Replayed"))
+
+			again := send(keyed, row.contentType, "", row.body)
+			require.Equal(t, string(full.Body), string(again.Body))
+			require.Equal(t, "true", again.Header.Get("Idempotent-Replayed"))
+			require.Equal(t, 1700, total(c))
+
+			// The key is the caller's and the import's.
+			other := in(s, "globex").With("Idempotency-Key", "import-1")
+			require.Len(t, lines(t, send(other, row.contentType, "", row.body)), 1700)
+			for _, query := range []string{"?on_conflict=skip", "?on_conflict=update"} {
+				send(keyed, row.contentType, query, row.body).Problem(http.StatusUnprocessableEntity, "idempotency_key_reused")
+			}
+			require.Equal(t, 1700, total(c))
+		})
+	}
+}
+
+func names(n int) (list []string) {
+	for i := range n {
+		list = append(list, fmt.Sprint("name", i))
+	}
+	return list
+}
+
+func TestImportKeyReused(t *testing.T) {
+	t.Parallel()
+	_, c := acme(t)
+	for i, records := range []int{499, 500, 501, 1000} {
+		keyed := c.With("Idempotency-Key", fmt.Sprint("key", i))
+		body := strings.ReplaceAll(file(1, records), "user", fmt.Sprintf("u%d-", i))
+		require.Len(t, importLines(t, keyed, "", body), records)
+		before := total(c)
+		lastLine := strings.LastIndex(strings.TrimSpace(body), "\n") + 1
+		for name, changed := range map[string]string{
+			"another value": strings.Replace(body, "acme.test", "acme.example", 1),
+			"one more":      body + `{"username":"more"}`,
+			"one less":      body[:lastLine],
+			"the last":      body[:lastLine] + `{"username":"last"}`,
+			"much more":     body + file(5000, 6000),
+		} {
+			send(keyed, ndjson, "", changed).Problem(http.StatusUnprocessableEntity, "idempotency_key_reused")
+			require.Equal(t, before, total(c), "%d records, %s", records, name)
+		}
+		require.Len(t, importLines(t, keyed, "", body), records)
+	}
+}
+
+// What is kept of an import is forgotten after a day; then the key is a new one.
+func TestImportIsForgotten(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	keyed := c.With("Idempotency-Key", "key")
+	require.Equal(t, "created", importLines(t, keyed, "", file(1, 1))[0].Status)
+	for _, doc := range stored(t, s, "acme", "imports") {
+		require.NotContains(t, doc, "user1", "of the records nothing is kept but what became of them")
+	}
+	app, err := users.Spec(cheap()).New(t.Context(), s.Deps)
+	require.NoError(t, err)
+	forget := app.Tasks[slices.IndexFunc(app.Tasks, func(task service.Task) bool { return task.Name == "forget imports" })]
+	s.Clock.Advance(24*time.Hour - time.Millisecond)
+	n, err := forget.Do(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, n)
+	require.Len(t, stored(t, s, "acme", "imports"), 1)
+	s.Clock.Advance(time.Millisecond)
+	n, err = forget.Do(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	require.Empty(t, stored(t, s, "acme", "imports"))
+	require.Equal(t, "failed", importLines(t, in(s, "acme").With("Idempotency-Key", "key"), "", file(1, 1))[0].Status)
+}
+
+func TestExport(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	a := addUser(t, c, "xavier", object{"display_name": "李伟", "password": password, "email": "a@acme.test"})
+	b := addUser(t, c, "b", object{"display_name": "李芳", "status": "0"})
+	addUser(t, in(s, "globex"), "foreign")
+	c.Post(path(a, "lock"), object{"reason": "x"}).OK(nil)
+	a = c.Get(path(a)).Object()
+
+	read := func(answer *testkit.Answer) (list []any) {
+		t.Helper()
+		require.Equal(t, http.StatusOK, answer.Status)
+		for dec := json.NewDecoder(bytes.NewReader(answer.Body)); dec.More(); {
+			var user object
+			require.NoError(t, dec.Decode(&user))
+			list = append(list, user)
+		}
+		return list
+	}
+	answer := c.Get("/v1/users/export")
+	require.Equal(t, "application/x-ndjson; charset=utf-8", answer.Header.Get("Content-Type"))
+	require.Equal(t, []any{a, b}, read(answer), "the record as it is read, in the order of ids")
+	require.NotContains(t, string(answer.Body), "argon2")
+	for query, want := range map[string][]any{
+		"?status=0": {b}, "?locked=true": {a}, "?ids=" + b["id"].(string): {b}, "?keyword=" + url.QueryEscape("李芳"): {b}, "?keyword=zzz": nil,
+		"?search_type=generic&keyword=" + url.QueryEscape("伟"): {a}, "?time_modified_from=2100-01-01": nil,
+	} {
+		require.Equal(t, want, read(c.Get("/v1/users/export"+query)), query)
+	}
+	for _, query := range []string{"format=xml", "status=9", "locked=x", "time_modified_from=x", "search_type=x"} {
+		name, _, _ := strings.Cut(query, "=")
+		c.Get("/v1/users/export?"+query).Problem(http.StatusBadRequest, "invalid_parameters", "query."+name)
+	}
+
+	for _, asked := range []*testkit.Answer{c.Get("/v1/users/export?format=csv"), c.With("Accept", "text/csv, */*;q=0.1").Get("/v1/users/export")} {
+		require.Equal(t, "text/csv; charset=utf-8", asked.Header.Get("Content-Type"))
+		rows, err := csv.NewReader(bytes.NewReader(asked.Body)).ReadAll()
+		require.NoError(t, err)
+		require.Len(t, rows, 3)
+		columns := map[string]bool{}
+		for i, name := range rows[0] {
+			columns[name] = true
+			value := a[name]
+			switch v := value.(type) {
+			case nil:
+				value = ""
+			case string:
+			default:
+				encoded, err := json.Marshal(v)
+				require.NoError(t, err)
+				value = string(encoded)
+			}
+			require.Equal(t, value, rows[1][i], name)
+		}
+		for member := range a {
+			require.True(t, columns[member] || member == "tenant_id" || member == "avatar_url", "no column for %s", member)
+		}
+	}
+}
+
+// What one tenant exports, another imports, in either format, and has the same users.
+func TestExportRoundTrip(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	c.Post("/v1/users", `{"username":"li.wei","display_name":"李伟, \"Lee\"","email":"li@acme.test","mobile":"+8613800000000","employee_number":" 007 ","gender":"男",`+
+		`"locale":"zh-CN","zoneinfo":"Asia/Shanghai","status":"0","email_verified":true,"must_change_password":true,"sys_ext_props":`+exact+`,"free_ext_props":{"a,b":"\"\n\r\n"}}`).OK(nil)
+	c.Post("/v1/users", object{"username": "=cmd", "display_name": "plain"}).Problem(http.StatusBadRequest, "invalid_parameters", "body.username")
+	addUser(t, c, "plain", object{"display_name": "=1+1"})
+	gone := addUser(t, c, "gone")
+	c.Post(path(gone, "resign"), nil).OK(nil)
+
+	profile := []string{"username", "display_name", "email", "mobile", "employee_number", "gender", "locale", "zoneinfo", "status", "email_verified",
+		"mobile_verified", "must_change_password", "sys_ext_props", "free_ext_props"}
+	profiles := func(c *testkit.Client) (list []any) {
+		for _, item := range literal(t, string(c.Get("/v1/users?page_sort=username").Body)).(object)["items"].([]any) {
+			user := object{}
+			for _, member := range profile {
+				user[member] = item.(object)[member]
+			}
+			if user["status"] == "resigned" {
+				user["status"] = "0" // that is not imported
+			}
+			list = append(list, user)
+		}
+		return list
+	}
+	for format, contentType := range map[string]string{"ndjson": ndjson, "csv": csvType} {
+		other := in(s, format)
+		list := lines(t, send(other, contentType, "", c.Get("/v1/users/export?format="+format).Body))
+		require.Equal(t, []string{"created", "created", "created"}, statuses(list), list)
+		require.Equal(t, profiles(c), profiles(other), format)
+		list = lines(t, send(c, contentType, "?on_conflict=update", c.Get("/v1/users/export?format="+format).Body))
+		require.Equal(t, []string{"updated", "updated", "updated"}, statuses(list))
+		require.Equal(t, []any{1.0, 1.0, 2.0}, items(t, c, "/v1/users", "version"), "an export that is imported where it comes from changes nothing")
+	}
+}
