@@ -103,8 +103,9 @@ type everything struct {
 	Addr     netip.Addr           `json:"addr"`
 	Duration time.Duration        `json:"duration"`
 	Untagged string
-	private  string
-	Ignored  string `json:"-"`
+	//lint:ignore U1000 that it is left alone is the test
+	private string
+	Ignored string `json:"-"`
 }
 
 func jsonOf(t require.TestingT, v any) string {
