@@ -25,13 +25,12 @@ func readBody(op *Op, w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.ContentLength > maxBody {
 		return nil, errTooLarge
 	}
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(op.Timeout)) // tests' recorders have no deadlines
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(op.Timeout)) // tests' recorders have no deadlines
 	var b bytes.Buffer
 	b.Grow(int(max(r.ContentLength, 0)) + bytes.MinRead)
 	_, err := b.ReadFrom(io.LimitReader(r.Body, maxBody+1))
 	body := b.Bytes()
-	// A body that is not taken in keeps the deadline: net/http reads on a little after the answer.
+	// A body that is not taken in keeps the deadline: net/http reads on a little after the answer. Of any other huma takes it away.
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, apperr.Invalid("body", "took too long to arrive").Because(err)
@@ -40,9 +39,6 @@ func readBody(op *Op, w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	case len(body) > maxBody:
 		return nil, errTooLarge
 	}
-	// The server watches the connection for a client that leaves: a deadline that passes would look like one.
-	_ = control.SetReadDeadline(time.Time{})
-
 	if op.jsonBody == optional && !isJSON(r.Header.Get("Content-Type")) {
 		if isEmptyForm(r.Header.Get("Content-Type"), body) {
 			return nil, nil

@@ -57,7 +57,7 @@ func describe[I, B any](s *Server, op *Op) huma.Operation {
 	registry := s.api.OpenAPI().Components.Schemas
 	o := huma.Operation{
 		OperationID: op.ID, Method: op.Method, Path: op.Path, Summary: op.Summary, Description: op.Doc, Tags: []string{op.tag},
-		MaxBodyBytes: -1, BodyReadTimeout: -1 /* see readBody */, Responses: map[string]*huma.Response{},
+		Responses: map[string]*huma.Response{}, MaxBodyBytes: -1, BodyReadTimeout: -1, // readBody has seen to both
 	}
 	if op.Scope != "" {
 		o.Security = []map[string][]string{{"bearer": {string(op.Scope)}}}

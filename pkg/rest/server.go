@@ -111,9 +111,10 @@ func (s *Server) frame(c *gin.Context) {
 			ctx = request.With(ctx, request.Info{ID: id})
 		}
 		s.cfg.Log.ErrorContext(ctx, "panic", "fault", fmt.Sprint(fault), "stack", string(debug.Stack()))
-		if !c.Writer.Written() {
-			problem.Write(c.Writer, apperr.New(apperr.Internal, ""))
+		if c.Writer.Written() {
+			panic(http.ErrAbortHandler) // the client must see that the answer is not whole
 		}
+		problem.Write(c.Writer, apperr.New(apperr.Internal, ""))
 	}()
 	c.Next()
 }

@@ -295,3 +295,24 @@ func TestKindsInsideOfOperations(t *testing.T) {
 		require.Equal(t, status == 429 || status == 503, answer.Header.Get("Retry-After") != "", kind)
 	}
 }
+
+func TestRequestIDs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, path := range []string{"/v1/things", "/no/such/path"} {
+		require.Equal(t, "mine-42", w.client().With("X-Request-Id", "mine-42").Get(path).Header.Get("X-Request-Id"))
+		for _, insane := range []string{"", "a b", "a\x00", strings.Repeat("x", 129), "<script>"} {
+			require.Regexp(t, "^[0-9a-z]{26}$", w.client().With("X-Request-Id", insane).Get(path).Header.Get("X-Request-Id"))
+		}
+	}
+}
+
+// What is skipped is read: page numbers must not lead arbitrarily deep. Tokens do, at no cost.
+func TestPagesHaveALimit(t *testing.T) {
+	t.Parallel()
+	c := newWorld(t).client()
+	for _, query := range []string{"page_num=10000001", "page_num=500002&page_size=20", "page_num=9223372036854775807&page_size=200", "page_num=92233720368547759&page_size=200"} {
+		c.Get("/v1/things?"+query).Problem(http.StatusBadRequest, "invalid_parameters", "query.page_num")
+	}
+	c.Get("/v1/things?page_num=500001").OK(nil)
+}

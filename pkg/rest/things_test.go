@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/telemetry"
@@ -91,6 +93,7 @@ type changed struct {
 type world struct {
 	*testkit.Service
 	logs *logBuffer
+	dir  string
 
 	before func(context.Context) error // what create does before its transaction
 	after  func(context.Context) error // and after it
@@ -99,10 +102,23 @@ type world struct {
 // newWorld starts one. more registers further operations.
 func newWorld(t *testing.T, more ...func(*rest.Server, service.Deps)) *world {
 	t.Helper()
-	w := &world{logs: &logBuffer{}}
+	return newWorldOn(t, nil, more...)
+}
+
+// newWorldOn starts one on an engine that wrap makes of a fresh SQLite engine, whose files lie in the world's dir.
+func newWorldOn(t *testing.T, wrap func(docstore.Engine) docstore.Engine, more ...func(*rest.Server, service.Deps)) *world {
+	t.Helper()
+	w := &world{logs: &logBuffer{}, dir: t.TempDir()}
 	nothing := func(context.Context) error { return nil }
 	w.before, w.after = nothing, nothing
 	spec := service.Spec{Name: "things", Collections: []*docstore.Def{things.Def()}, New: func(_ context.Context, d service.Deps) (service.App, error) {
+		if wrap != nil {
+			engine, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: filepath.Join(w.dir, "things.db"), Log: d.Log})
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, engine.Close()) })
+			d.Store, err = docstore.Open(t.Context(), wrap(engine), d.Clock, append(rest.Collections(), things.Def())...)
+			require.NoError(t, err)
+		}
 		s := d.Server("Things")
 		w.register(s, d)
 		for _, register := range more {

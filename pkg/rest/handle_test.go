@@ -1,0 +1,90 @@
+package rest_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/pkg/service"
+)
+
+type hidden struct {
+	Secret string `json:"secret" query:"secret"`
+}
+
+// Shown embeds what encoding/json sees and huma does not.
+type Shown struct {
+	hidden
+	Name string `json:"name"`
+}
+
+type pointed struct{ *hidden }
+
+// Cyclic contains itself.
+type Cyclic struct {
+	Name string   `json:"name"`
+	More []Cyclic `json:"more,omitempty"`
+}
+
+func handle[I, B any](method string) func(*rest.Server) {
+	return func(s *rest.Server) {
+		rest.Handle(s, rest.Op{ID: "it", Method: method, Path: "/v1/it", Scope: auth.UsersWrite, Summary: "It"},
+			func(context.Context, *I) (B, error) { var b B; return b, nil })
+	}
+}
+
+func TestTypesThatHumaOverlooks(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		register func(*rest.Server)
+		panics   bool
+	}{
+		"good":             {handle[struct{ ByID }, rest.Record[Thing]](http.MethodGet), false},
+		"cyclic":           {handle[struct{ Body rest.JSON[Cyclic] }, []Cyclic](http.MethodPost), false},
+		"upload":           {handle[struct{ rest.Upload }, rest.Stream](http.MethodPut), false},
+		"input":            {handle[struct{ hidden }, rest.Empty](http.MethodGet), true},
+		"pointer in input": {handle[pointed, rest.Empty](http.MethodGet), true},
+		"body":             {handle[struct{ Body Shown }, rest.Empty](http.MethodPost), true},
+		"optional body":    {handle[struct{ Body *Shown }, rest.Empty](http.MethodPost), true},
+		"json":             {handle[struct{ Body rest.JSON[Shown] }, rest.Empty](http.MethodPost), true},
+		"patch":            {handle[struct{ Body rest.MergePatch[Shown] }, rest.Empty](http.MethodPatch), true},
+		"nested": {handle[struct {
+			Body struct {
+				List map[string][]*Shown `json:"list"`
+			}
+		}, rest.Empty](http.MethodPost), true},
+		"answer": {handle[struct{}, Shown](http.MethodGet), true},
+		"record": {handle[struct{}, rest.Record[Shown]](http.MethodGet), true},
+		"list":   {handle[struct{}, rest.List[Shown]](http.MethodGet), true},
+		"array":  {handle[struct{}, []Shown](http.MethodGet), true},
+	} {
+		newWorld(t, func(s *rest.Server, _ service.Deps) {
+			if c.panics {
+				require.Contains(t, panicOf(func() { c.register(s) }), "hidden", name)
+			} else {
+				require.NotPanics(t, func() { c.register(s) }, name)
+			}
+		})
+	}
+}
+
+func panicOf(fn func()) (fault any) {
+	defer func() { fault = recover() }()
+	fn()
+	return nil
+}
+
+// Its Idempotency-Key would be promised and not kept.
+func TestAPostThatReadsItsBodyItselfMustStream(t *testing.T) {
+	t.Parallel()
+	newWorld(t, func(s *rest.Server, _ service.Deps) {
+		require.Panics(t, func() {
+			rest.Handle(s, rest.Op{ID: "it", Method: http.MethodPost, Path: "/v1/it", Scope: auth.UsersWrite, Summary: "It", Consumes: []string{"image/png"}},
+				func(context.Context, *upload) (rest.Empty, error) { return rest.Empty{}, nil })
+		})
+	})
+}

@@ -1,0 +1,364 @@
+package rest_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/testkit"
+)
+
+func replayed(a *testkit.Answer) bool { return a.Header.Get("Idempotent-Replayed") == "true" }
+
+var one = map[string]any{"name": "one"}
+
+// What was committed is answered as it was, whatever happened between the commit and the answer.
+func TestACrashBetweenCommitAndAnswer(t *testing.T) {
+	t.Parallel()
+	for name, crash := range map[string]struct {
+		after  func(context.Context) error
+		status int
+		code   string
+	}{
+		"panic":   {func(context.Context) error { panic("crash") }, 500, "internal"},
+		"failure": {func(context.Context) error { return errors.New("crash") }, 500, "internal"},
+		"refusal": {func(context.Context) error { return apperr.New(apperr.InvalidState, "too late") }, 409, "invalid_state"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.after = crash.after
+			c := w.client().With("Idempotency-Key", "k")
+			c.Post("/v1/things", one).Problem(crash.status, crash.code)
+			require.Equal(t, 1, w.count())
+			w.after = func(context.Context) error { t.Error("it must not run again"); return nil }
+			again := c.Post("/v1/things", one)
+			require.Equal(t, "one", again.Object()["name"])
+			require.True(t, replayed(again))
+			require.Equal(t, `"1"`, again.Header.Get("ETag"))
+			require.Equal(t, string(w.client().Get("/v1/things/"+again.ID()).Body), string(again.Body))
+			require.Equal(t, 1, w.count())
+		})
+	}
+}
+
+// The request's context dies after the commit: what is left to be written is written all the same.
+func TestAContextThatDies(t *testing.T) {
+	t.Parallel()
+	for name, place := range map[string]func(w *world, die func(context.Context) error){
+		"before the commit": func(w *world, die func(context.Context) error) { w.before = die },
+		"after the commit":  func(w *world, die func(context.Context) error) { w.after = die },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			ctx, cancel := context.WithCancel(context.Background())
+			place(w, func(ctx context.Context) error { cancel(); <-ctx.Done(); return ctx.Err() })
+			r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/things", strings.NewReader(`{"name":"one"}`))
+			r.Header = http.Header{"Authorization": {"Bearer " + w.Token("acme", auth.UsersWrite)}, "Content-Type": {"application/json"}, "Idempotency-Key": {"k"}}
+			w.Handler.ServeHTTP(httptest.NewRecorder(), r)
+			w.before, w.after = func(context.Context) error { return nil }, func(context.Context) error { return nil }
+			again := w.client().With("Idempotency-Key", "k").Post("/v1/things", one)
+			again.OK(nil)
+			require.Equal(t, name == "after the commit", replayed(again))
+			require.Equal(t, 1, w.count())
+		})
+	}
+}
+
+func TestFailuresFreeTheKey(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]func(context.Context) error{
+		"panic":           func(context.Context) error { panic("crash") },
+		"foreign":         func(context.Context) error { return errors.New("crash") },
+		"unavailable":     func(context.Context) error { return apperr.Away("it", nil) },
+		"rate limited":    func(context.Context) error { return apperr.New(apperr.RateLimited, "slower") },
+		"forbidden":       func(context.Context) error { return apperr.New(apperr.Forbidden, "not yet") },
+		"unauthenticated": func(context.Context) error { return apperr.New(apperr.Unauthenticated, "who?") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.before = before
+			c := w.client().With("Idempotency-Key", "k")
+			require.NotEqual(t, http.StatusOK, c.Post("/v1/things", one).Status)
+			w.before = func(context.Context) error { return nil }
+			second := c.Post("/v1/things", one).OK(nil)
+			require.False(t, replayed(second))
+			require.True(t, replayed(c.Post("/v1/things", one).OK(nil)))
+			require.Equal(t, 1, w.count())
+		})
+	}
+}
+
+func TestRefusalsAreReplayed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	calls := 0
+	w.before = func(context.Context) error { calls++; return apperr.Taken("body.name") }
+	c := w.client().With("Idempotency-Key", "k")
+	first := c.With("X-Request-Id", "first").Post("/v1/things", one)
+	first.Problem(http.StatusConflict, "already_exists", "body.name")
+	again := c.With("X-Request-Id", "second").Post("/v1/things", one)
+	require.JSONEq(t, string(first.Body), string(again.Body), "the first answer, with the first request's id, by which it is found")
+	require.Equal(t, http.StatusConflict, again.Status)
+	require.Equal(t, "application/problem+json", again.Header.Get("Content-Type"))
+	require.Equal(t, "second", again.Header.Get("X-Request-Id"))
+	require.True(t, replayed(again))
+	require.Equal(t, 1, calls)
+}
+
+// A process that dies holds its key until the operation's time and a little more have passed.
+func TestALeaseIsTakenOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	entered, resume := make(chan struct{}), make(chan struct{})
+	var calls atomic.Int32
+	w.before = func(context.Context) error {
+		if calls.Add(1) == 1 {
+			close(entered)
+			<-resume
+		}
+		return nil
+	}
+	stalled := make(chan *testkit.Answer, 1)
+	c := w.client().With("Idempotency-Key", "k")
+	go func() { stalled <- c.Post("/v1/things", one) }()
+	<-entered
+	busy := c.Post("/v1/things", one)
+	busy.Problem(http.StatusConflict, "request_in_progress")
+	require.Equal(t, "1", busy.Header.Get("Retry-After"))
+	w.Clock.Advance(30 * time.Second)
+	c.Post("/v1/things", one).Problem(http.StatusConflict, "request_in_progress")
+	w.Clock.Advance(5 * time.Second)
+	second := c.Post("/v1/things", one).OK(nil)
+	require.False(t, replayed(second))
+
+	// The first was only slow: it must change nothing any more, not even where it could.
+	w.client().Patch("/v1/things/"+second.ID(), `{"name":"renamed"}`).OK(nil)
+	close(resume)
+	(<-stalled).Problem(http.StatusConflict, "request_in_progress")
+	require.Equal(t, 1, w.count())
+	again := c.Post("/v1/things", one).OK(nil)
+	require.True(t, replayed(again))
+	require.Equal(t, second.ID(), again.ID())
+}
+
+func TestKeysAreTheirCallersAndRequests(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.client().With("Idempotency-Key", "k")
+	c.Post("/v1/things", `{"name":"one"}`).OK(nil)
+	for _, other := range []string{`{"name":"two"}`, `{"name":"one","count":1}`, `{"name": "one"}`} {
+		c.Post("/v1/things", other).Problem(http.StatusUnprocessableEntity, "idempotency_key_reused")
+	}
+	c.Post("/v1/things?x=1", `{"name":"one"}`).Problem(http.StatusUnprocessableEntity, "idempotency_key_reused")
+	require.False(t, replayed(w.As("globex", auth.UsersWrite).With("Idempotency-Key", "k").Post("/v1/things", `{"name":"one"}`).OK(nil)))
+	require.False(t, replayed(c.With("Idempotency-Key", "K").Post("/v1/things", `{"name":"three"}`).OK(nil)))
+	for _, key := range []string{" ", strings.Repeat("k", 256), "clé", "a\tb"} {
+		answer := c.With("Idempotency-Key", key).Post("/v1/things", `{"name":"four"}`)
+		if key == " " { // a printable character is a key
+			answer.OK(nil)
+			continue
+		}
+		answer.Problem(http.StatusBadRequest, "invalid_parameters", "header.Idempotency-Key")
+	}
+	id := c.With("Idempotency-Key", strings.Repeat("k", 255)).Post("/v1/things", `{"name":"five"}`).ID()
+	c.Patch("/v1/things/"+id, `{"count":1}`).OK(nil)
+	require.False(t, replayed(c.Patch("/v1/things/"+id, `{"count":2}`).OK(nil)), "only a POST has a key")
+}
+
+func TestAnswersAreForgotten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := context.Background()
+	for _, tenant := range []string{"acme", "globex"} {
+		w.As(tenant, auth.UsersWrite).With("Idempotency-Key", "k").Post("/v1/things", one).OK(nil)
+	}
+	w.Clock.Advance(23 * time.Hour)
+	w.client().With("Idempotency-Key", "later").Post("/v1/things", map[string]any{"name": "two"}).OK(nil)
+	n, err := rest.ForgetAnswers(ctx, w.Deps.Store)
+	require.NoError(t, err)
+	require.Zero(t, n)
+	require.True(t, replayed(w.client().With("Idempotency-Key", "k").Post("/v1/things", one).OK(nil)))
+	w.Clock.Advance(time.Hour)
+	n, err = rest.ForgetAnswers(ctx, w.Deps.Store)
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	n, err = rest.ForgetAnswers(ctx, w.Deps.Store)
+	require.NoError(t, err)
+	require.Zero(t, n)
+	w.client().With("Idempotency-Key", "k").Post("/v1/things", one).Problem(http.StatusConflict, "already_exists")
+	require.True(t, replayed(w.client().With("Idempotency-Key", "later").Post("/v1/things", map[string]any{"name": "two"}).OK(nil)))
+}
+
+type shown struct {
+	Name   string `json:"name"`
+	Secret string `json:"secret"`
+}
+
+// A fresh secret is shown once, to whoever repeats the request too, and can't be read from the database.
+func TestKeptAnswersAreSealed(t *testing.T) {
+	t.Parallel()
+	const secret = "s3cr3t-shown-once"
+	w := newWorldOn(t, func(e docstore.Engine) docstore.Engine { return e }, func(s *rest.Server, d service.Deps) {
+		rest.Handle(s, rest.Op{ID: "make-secret", Method: http.MethodPost, Path: "/v1/secrets", Scope: auth.UsersWrite, Summary: "Make"},
+			func(ctx context.Context, _ *struct{}) (shown, error) {
+				return docstore.Write(ctx, d.Store, func(tx *docstore.Tx) (shown, error) {
+					_, err := things.Insert(ctx, tx, &thing{Meta: docstore.Meta{ID: "1"}, Name: "findable"})
+					return shown{"findable", secret}, err
+				})
+			})
+	})
+	c := w.client().With("Idempotency-Key", "k")
+	c.Post("/v1/secrets", nil).OK(nil)
+	again := c.Post("/v1/secrets", nil).OK(nil)
+	require.True(t, replayed(again))
+	require.Contains(t, string(again.Body), secret)
+
+	files, err := filepath.Glob(filepath.Join(w.dir, "*"))
+	require.NoError(t, err)
+	var stored []byte
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		stored = append(stored, content...)
+	}
+	require.Contains(t, string(stored), "findable")
+	require.NotContains(t, string(stored), secret)
+}
+
+// Only the Write whose result is the answer keeps it; those aside are the operation's own.
+func TestWritesAside(t *testing.T) {
+	t.Parallel()
+	insert := func(ctx context.Context, d service.Deps, id string) (shown, error) {
+		return docstore.Write(ctx, d.Store, func(tx *docstore.Tx) (shown, error) {
+			_, err := things.Insert(ctx, tx, &thing{Meta: docstore.Meta{ID: id}, Name: id})
+			return shown{Name: id}, err
+		})
+	}
+	operation := func(path string, fn func(context.Context, service.Deps) (shown, error)) func(*rest.Server, service.Deps) {
+		return func(s *rest.Server, d service.Deps) {
+			rest.Handle(s, rest.Op{ID: path[1:], Method: http.MethodPost, Path: path, Scope: auth.UsersWrite, Summary: "Write"},
+				func(ctx context.Context, _ *struct{}) (shown, error) { return fn(ctx, d) })
+		}
+	}
+	w := newWorld(t,
+		operation("/aside", func(ctx context.Context, d service.Deps) (shown, error) {
+			if _, err := insert(docstore.Aside(ctx), d, "first"); err != nil {
+				return shown{}, err
+			}
+			return insert(ctx, d, "second")
+		}),
+		operation("/none", func(context.Context, service.Deps) (shown, error) { return shown{Name: "no write at all"}, nil }),
+		operation("/other", func(ctx context.Context, d service.Deps) (shown, error) {
+			_, err := insert(ctx, d, "third")
+			return shown{Name: "not what was kept"}, err
+		}),
+	)
+	c := w.client().With("Idempotency-Key", "k")
+	for path, want := range map[string]string{"/aside": "second", "/none": "no write at all"} {
+		c := c.With("Idempotency-Key", path)
+		require.Equal(t, want, c.Post(path, nil).Object()["name"])
+		again := c.Post(path, nil)
+		require.Equal(t, want, again.Object()["name"])
+		require.True(t, replayed(again))
+	}
+	c.Post("/other", nil).Problem(http.StatusInternalServerError, "internal")
+	require.Len(t, w.logs.with("the transaction's result is not the answer"), 1, "strict tests see what would be replayed wrongly")
+}
+
+// twice is an engine whose transactions all run a second time, as after a conflict; between is what the other writer did.
+type twice struct {
+	docstore.Engine
+	between func()
+}
+
+var errConflict = errors.New("conflict")
+
+func (e *twice) Write(ctx context.Context, fn func(docstore.EngineTx) error) error {
+	err := e.Engine.Write(ctx, func(tx docstore.EngineTx) error {
+		if err := fn(tx); err != nil {
+			return err
+		}
+		return errConflict
+	})
+	if !errors.Is(err, errConflict) {
+		return err
+	}
+	if e.between != nil {
+		e.between()
+	}
+	return e.Engine.Write(ctx, fn)
+}
+
+func TestTransactionsThatRunTwice(t *testing.T) {
+	t.Parallel()
+	engine := &twice{}
+	w := newWorldOn(t, func(e docstore.Engine) docstore.Engine { engine.Engine = e; return engine })
+	c := w.client().With("Idempotency-Key", "k")
+	first := c.Post("/v1/things", one).OK(nil)
+	again := c.Post("/v1/things", one).OK(nil)
+	require.True(t, replayed(again))
+	require.Equal(t, first.ID(), again.ID())
+	require.Equal(t, 1, w.count())
+
+	// The first run went through and was undone, the second is refused: the refusal is the answer.
+	engine.between = func() {
+		engine.between = nil
+		w.As("acme", auth.UsersWrite).Post("/v1/things", map[string]any{"name": "two"}).OK(nil)
+	}
+	claimed := engine.between
+	engine.between = func() { engine.between = claimed } // the claim's transaction comes first
+	c = c.With("Idempotency-Key", "k2")
+	c.Post("/v1/things", map[string]any{"name": "two"}).Problem(http.StatusConflict, "already_exists")
+	refused := c.Post("/v1/things", map[string]any{"name": "two"})
+	require.Contains(t, string(refused.Body), "already_exists")
+	require.True(t, replayed(refused))
+}
+
+// raced is an engine that says once that another replica has just inserted the same key.
+type raced struct {
+	docstore.Engine
+	done bool
+}
+
+type racedTx struct {
+	docstore.EngineTx
+	engine *raced
+}
+
+func (e *raced) Write(ctx context.Context, fn func(docstore.EngineTx) error) error {
+	return e.Engine.Write(ctx, func(tx docstore.EngineTx) error { return fn(racedTx{tx, e}) })
+}
+
+func (tx racedTx) Insert(ctx context.Context, def *docstore.Def, e *docstore.Entry) error {
+	if def.Name == "idempotency" && !tx.engine.done {
+		tx.engine.done = true
+		return &docstore.DuplicateError{Collection: def.Name}
+	}
+	return tx.EngineTx.Insert(ctx, def, e)
+}
+
+func TestAClaimThatLosesARaceLooksAgain(t *testing.T) {
+	t.Parallel()
+	engine := &raced{}
+	w := newWorldOn(t, func(e docstore.Engine) docstore.Engine { engine.Engine = e; return engine })
+	w.client().With("Idempotency-Key", "k").Post("/v1/things", one).OK(nil)
+	require.True(t, engine.done)
+	require.True(t, replayed(w.client().With("Idempotency-Key", "k").Post("/v1/things", one).OK(nil)))
+}
