@@ -1,0 +1,78 @@
+package docstore
+
+import (
+	"encoding/base64"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+)
+
+// A token leads back to the very place that it was made for: texts of any characters, numbers of 64 bits.
+func TestTokensLeadBack(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		q := Query{Filter: Eq("kind", Text(rapid.String().Draw(t, "kind")))}
+		p := Position{ID: rapid.StringN(1, -1, -1).Draw(t, "id")}
+		for range rapid.IntRange(0, 3).Draw(t, "keys") {
+			q.Sort = append(q.Sort, Order{Index: rapid.String().Draw(t, "index"), Desc: rapid.Bool().Draw(t, "desc")})
+			p.Values = append(p.Values, Value{Text: rapid.String().Draw(t, "text"), Num: rapid.Int64().Draw(t, "num")})
+		}
+		q.After = writeToken(q, p)
+		require.Regexp(t, `^[A-Za-z0-9_-]+$`, q.After, "it needs no escapes in a URL or in JSON")
+		got, err := readToken(q)
+		require.NoError(t, err)
+		require.Equal(t, p, *got)
+	})
+}
+
+func TestTokensBelongToTheirQuery(t *testing.T) {
+	t.Parallel()
+	from, to := Number(math.MinInt64), Number(7)
+	base := Query{Filter: And(Eq("a", Text("x")), Filter{Op: OpRange, Index: "b", From: &from, To: &to}), Sort: []Order{{Index: "a"}}}
+	token := writeToken(base, Position{Values: []Value{Text("x")}, ID: "1"})
+	read := func(change func(*Query)) error {
+		q := base
+		change(&q)
+		q.After = token
+		_, err := readToken(q)
+		return err
+	}
+	require.NoError(t, read(func(q *Query) { q.Limit, q.Offset, q.Count = 9, 9, true }), "a walk may change its stride")
+	for name, change := range map[string]func(*Query){
+		"filter":    func(q *Query) { q.Filter = Eq("a", Text("x")) },
+		"value":     func(q *Query) { q.Filter = And(Eq("a", Text("y")), base.Filter.Sub[1]) },
+		"bound":     func(q *Query) { q.Filter = And(base.Filter.Sub[0], From("b", from)) },
+		"sort":      func(q *Query) { q.Sort = []Order{{Index: "c"}} },
+		"direction": func(q *Query) { q.Sort = []Order{{Index: "a", Desc: true}} },
+		"keys":      func(q *Query) { q.Sort = nil },
+	} {
+		require.Equal(t, apperr.InvalidParameters, apperr.KindOf(read(change)), name)
+	}
+}
+
+// FuzzReadToken: whatever a client sends is a place or a refusal that repeats nothing.
+func FuzzReadToken(f *testing.F) {
+	q := Query{Sort: []Order{{Index: "a"}}}
+	good := writeToken(q, Position{Values: []Value{Text("李")}, ID: "1"})
+	for _, seed := range []string{"", good, good + "=", good[1:], "e30", base64.RawURLEncoding.EncodeToString([]byte(`{"q":1,"v":[{}],"i":"1"}`)), "AAAA", "bnVsbA"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, token string) {
+		q := q
+		q.After = token
+		p, err := readToken(q)
+		if err != nil {
+			require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err))
+			return
+		}
+		require.NotEmpty(t, p.ID)
+		require.Len(t, p.Values, 1)
+		again, err := readToken(Query{Sort: q.Sort, After: writeToken(q, *p)})
+		require.NoError(t, err)
+		require.Equal(t, p, again)
+	})
+}
