@@ -81,6 +81,9 @@ func validUsername(s string) bool {
 		if !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._-@+", r) {
 			return false
 		}
+		if unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) { // letters and marks that nobody sees
+			return false
+		}
 	}
 	return n > 0 && n <= maxUsername
 }
