@@ -54,6 +54,17 @@ func TestTokensBelongToTheirQuery(t *testing.T) {
 	}
 }
 
+// A forged token may name another place, but one that an engine can look for.
+func TestTokensHaveAValueForEachKey(t *testing.T) {
+	t.Parallel()
+	q := Query{Sort: []Order{{Index: "a"}, {Index: "b"}}}
+	for _, p := range []Position{{ID: "1"}, {Values: make([]Value, 1), ID: "1"}, {Values: make([]Value, 3), ID: "1"}, {Values: make([]Value, 2)}} {
+		q.After = writeToken(q, p)
+		_, err := readToken(q)
+		require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err), "%+v", p)
+	}
+}
+
 // FuzzReadToken: whatever a client sends is a place or a refusal that repeats nothing.
 func FuzzReadToken(f *testing.F) {
 	q := Query{Sort: []Order{{Index: "a"}}}

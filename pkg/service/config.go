@@ -35,7 +35,7 @@ type Config struct {
 	Outbound       OutboundConfig `mapstructure:"outbound"`
 	Tracing        TracingConfig  `mapstructure:"tracing"`
 	DrainDelay     time.Duration  `mapstructure:"drain_delay" doc:"How long readyz says no before connections are closed, so that the gateway notices"`
-	DrainTimeout   time.Duration  `mapstructure:"drain_timeout" doc:"How long requests and events may take to end at SIGTERM"`
+	DrainTimeout   time.Duration  `mapstructure:"drain_timeout" doc:"How long requests, and after them tasks and events, may take to end at SIGTERM"`
 }
 
 // LogConfig says what is logged, and how.
@@ -69,7 +69,7 @@ type NATSConfig struct {
 type AuthConfig struct {
 	Issuer string   `mapstructure:"issuer" doc:"The platform's own issuer name"`
 	JWKS   string   `mapstructure:"jwks" doc:"Its public keys: a URL or a file"`
-	OIDC   []string `mapstructure:"oidc" doc:"Other issuers, each issuer=…;jwks=…;tenant=…;audience=…;scopes=a b"`
+	OIDC   []string `mapstructure:"oidc" doc:"Other issuers, each issuer=…;jwks=…;audience=…;scopes=a b (the most that its tokens can have) and tenant=… or tenant_claim=…; scope_claim=… if it is not scope"`
 }
 
 // OutboundConfig bounds requests that leave the platform.
@@ -106,6 +106,14 @@ func (c Config) Validate() error {
 	}
 	if c.Auth.JWKS == "" && len(c.Auth.OIDC) == 0 {
 		faults = append(faults, errors.New("auth.jwks or auth.oidc is needed: nobody could be let in"))
+	}
+	for _, text := range c.Auth.OIDC {
+		if _, err := parseIssuer(text, nil); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	if c.DrainDelay < 0 || c.DrainTimeout <= 0 {
+		faults = append(faults, errors.New("drain_delay must not be negative, drain_timeout must be positive"))
 	}
 	return errors.Join(faults...)
 }
@@ -172,7 +180,7 @@ func keySource(where string, client *http.Client) auth.KeySource {
 	return auth.KeyFile(where)
 }
 
-// parseIssuer reads issuer=…;jwks=…;tenant=…;audience=…;scopes=…
+// parseIssuer reads what AuthConfig.OIDC describes.
 func parseIssuer(text string, client *http.Client) (auth.Issuer, error) {
 	issuer := auth.Issuer{Algorithms: []string{"RS256", "ES256", "EdDSA"}}
 	jwks := ""

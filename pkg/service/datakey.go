@@ -2,13 +2,13 @@ package service
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
-	"github.com/idplatform/idplatform/pkg/secret"
 )
 
 // dataKey is a key that stays the same for as long as the data does, sealed under the configured ones. Its id is its purpose.
@@ -23,15 +23,17 @@ var dataKeys = docstore.Define(docstore.Schema[dataKey]{Name: "data_keys", Noun:
 const platform = "*platform"
 
 // DataKey returns 32 bytes for one purpose that never change, whatever keys are configured, for what can't be made anew under
-// another key: keyed hashes that are compared with stored ones. It makes them when first asked and seals them anew after a rotation.
+// another key: keyed hashes that are compared with stored ones. It makes them when first asked and seals them anew after a rotation. It is for
+// a service's start, not for requests.
 func (d Deps) DataKey(ctx context.Context, purpose string) ([]byte, error) {
 	ctx = request.System(ctx, platform)
 	key, err := docstore.Write(ctx, d.Store, func(tx *docstore.Tx) ([]byte, error) {
 		k, err := dataKeys.Load(ctx, tx, purpose)
 		if apperr.IsNotFound(err) {
-			text := secret.Token(32)
-			_, err := dataKeys.Insert(ctx, tx, &dataKey{Meta: docstore.Meta{ID: purpose}, Sealed: d.Keys.Seal([]byte(text), []byte(purpose))})
-			return []byte(text), err
+			made := make([]byte, 32)
+			_, _ = rand.Read(made) // never fails (crypto/rand)
+			_, err := dataKeys.Insert(ctx, tx, &dataKey{Meta: docstore.Meta{ID: purpose}, Sealed: d.Keys.Seal(made, []byte(purpose))})
+			return made, err
 		}
 		if err != nil {
 			return nil, err

@@ -2,8 +2,10 @@ package service
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime/debug"
 	"sync"
 	"time"
 )
@@ -42,7 +44,7 @@ func repeat(ctx context.Context, log *slog.Logger, task Task) {
 		}
 		var err error
 		for n := 1; n > 0 && err == nil && ctx.Err() == nil; {
-			n, err = task.Do(ctx)
+			n, err = do(ctx, task)
 		}
 		if ctx.Err() != nil {
 			return
@@ -52,4 +54,14 @@ func repeat(ctx context.Context, log *slog.Logger, task Task) {
 		}
 		failing = err != nil
 	}
+}
+
+// do makes a panic a failure like any other: the process has requests to answer.
+func do(ctx context.Context, task Task) (n int, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return task.Do(ctx)
 }
