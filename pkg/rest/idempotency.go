@@ -10,9 +10,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/problem"
@@ -53,7 +55,7 @@ func (s *Server) identify(op *Op, call *call, w http.ResponseWriter, r *http.Req
 		r.Body = io.NopCloser(bytes.NewReader(body))
 	}
 	keys := r.Header.Values("Idempotency-Key")
-	if op.Method != http.MethodPost || op.Streams || len(keys) == 0 {
+	if !op.hasKey() || op.Streams || len(keys) == 0 {
 		return nil
 	}
 	if err := CheckIdempotencyKey(keys); err != nil {
@@ -66,6 +68,9 @@ func (s *Server) identify(op *Op, call *call, w http.ResponseWriter, r *http.Req
 	h.Sum(call.print[:0])
 	return nil
 }
+
+// hasKey reports whether the operation honours an Idempotency-Key. Strangers can't have one: nothing tells them from one another.
+func (op *Op) hasKey() bool { return op.Method == http.MethodPost && op.Scope != "" }
 
 // CheckIdempotencyKey refuses all but one key of 1…255 printable ASCII characters.
 func CheckIdempotencyKey(keys []string) error {
@@ -83,7 +88,8 @@ func CheckIdempotencyKey(keys []string) error {
 // asks again, here or at another replica, after a crash too, gets that answer and changes nothing.
 func (s *Server) once(ctx context.Context, op *Op, call *call, h http.Header, run func(context.Context) (answer, error)) (answer, error) {
 	info := request.From(ctx)
-	sum := sha256.Sum256([]byte(info.Tenant + "\x00" + info.Actor + "\x00" + call.key))
+	caller := auth.PrincipalFrom(ctx) // two issuers may know different people by the same subject
+	sum := sha256.Sum256([]byte(strings.Join([]string{info.Tenant, caller.Issuer, caller.Subject, call.key}, "\x00")))
 	claim := savedAnswer{Print: hex.EncodeToString(call.print[:]), Run: request.NewID()}
 	claim.ID = hex.EncodeToString(sum[:])
 

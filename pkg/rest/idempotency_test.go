@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -19,6 +20,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/telemetry"
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
@@ -361,4 +363,52 @@ func TestAClaimThatLosesARaceLooksAgain(t *testing.T) {
 	w.client().With("Idempotency-Key", "k").Post("/v1/things", one).OK(nil)
 	require.True(t, engine.done)
 	require.True(t, replayed(w.client().With("Idempotency-Key", "k").Post("/v1/things", one).OK(nil)))
+}
+
+// A key is its caller's: one subject of two issuers is two callers, and a stranger is none.
+func TestCallersAreToldApart(t *testing.T) {
+	t.Parallel()
+	var handler http.Handler
+	signers := map[string]*auth.Signer{}
+	newWorld(t, func(_ *rest.Server, d service.Deps) {
+		config := auth.Config{Clock: d.Clock, Log: d.Log}
+		for _, name := range []string{"a", "b"} {
+			key, err := auth.GenerateKey()
+			require.NoError(t, err)
+			signers[name], err = auth.NewSigner(name, auth.NewKeys(key), d.Clock)
+			require.NoError(t, err)
+			config.Issuers = append(config.Issuers, auth.Issuer{Name: name, Keys: signers[name], Scopes: auth.AllScopes})
+		}
+		var err error
+		d.Verifier, err = auth.New(config)
+		require.NoError(t, err)
+		d.Requests = telemetry.NewHTTPMetrics(prometheus.NewRegistry())
+		s := d.Server("Callers")
+		n := 0
+		count := func(context.Context, *struct{}) (int, error) { n++; return n, nil }
+		rest.Handle(s, rest.Op{ID: "count", Method: http.MethodPost, Path: "/v1/count", Scope: auth.UsersWrite, Summary: "Count"}, count)
+		rest.Handle(s, rest.Op{ID: "open", Method: http.MethodPost, Path: "/v1/open", Summary: "Count"}, count)
+		handler = s
+	})
+	ask := func(path, token string) string {
+		r := httptest.NewRequest(http.MethodPost, path, nil)
+		r.Header.Set("Idempotency-Key", "k")
+		if token != "" {
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		require.Equal(t, http.StatusOK, w.Code, w.Body)
+		return strings.TrimSpace(w.Body.String())
+	}
+	token := func(issuer, subject string) string {
+		token, err := signers[issuer].Mint(auth.Claims{Subject: subject, ClientID: "c", Tenant: "acme", Scopes: auth.AllScopes, TTL: time.Hour})
+		require.NoError(t, err)
+		return token
+	}
+	for _, x := range []struct{ issuer, subject, want string }{{"a", "ann", "1"}, {"b", "ann", "2"}, {"a", "bob", "3"}, {"a", "ann", "1"}, {"b", "ann", "2"}} {
+		require.Equal(t, x.want, ask("/v1/count", token(x.issuer, x.subject)))
+	}
+	require.Equal(t, "4", ask("/v1/open", ""))
+	require.Equal(t, "5", ask("/v1/open", ""))
 }

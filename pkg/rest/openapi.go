@@ -115,7 +115,7 @@ func sharedParameters(op *Op) []string {
 	} else if op.target != "" {
 		names = append(names, "IfNoneMatch")
 	}
-	if op.Method == http.MethodPost {
+	if op.hasKey() {
 		names = append(names, "IdempotencyKey")
 	}
 	if op.Scope != "" {
@@ -139,7 +139,7 @@ func (op *Op) kinds() []apperr.Kind {
 	if op.jsonBody != absent {
 		kinds = append(kinds, apperr.TooLarge, apperr.UnsupportedMediaType)
 	}
-	if op.Method == http.MethodPost && !op.Streams {
+	if op.hasKey() && !op.Streams {
 		kinds = append(kinds, apperr.RequestInProgress, apperr.IdempotencyKeyReused)
 	}
 	return kinds
