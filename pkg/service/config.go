@@ -92,7 +92,7 @@ func DefaultConfig(name string) Config {
 		NATS:       NATSConfig{URL: "nats://127.0.0.1:4222", Replicas: 1, MaxAge: 7 * 24 * time.Hour},
 		Auth:       AuthConfig{Issuer: "idplatform"},
 		Tracing:    TracingConfig{SampleRatio: 1},
-		DrainDelay: 2 * time.Second, DrainTimeout: 25 * time.Second,
+		DrainDelay: 2 * time.Second, DrainTimeout: 12 * time.Second, // twice the second at worst: within the 30 s that Kubernetes gives
 	}
 }
 
