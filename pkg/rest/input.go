@@ -67,7 +67,11 @@ func isEmptyForm(contentType string, body []byte) bool {
 
 // decodeJSON is how huma decodes a checked body. Its errors repeat nothing of the body, unlike those of encoding/json.
 func decodeJSON(body []byte, v any) error {
-	err := json.Unmarshal(body, v)
+	dec := json.NewDecoder(bytes.NewReader(body))
+	if _, onlyToCheck := v.(*any); onlyToCheck {
+		dec.UseNumber() // a number that no float64 holds is a good one where any JSON is
+	}
+	err := dec.Decode(v)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
 		return fmt.Errorf("has a value of the wrong type at %s", wrong.Field)
 	}

@@ -113,7 +113,6 @@ func TestNoRejectedValueIsEchoed(t *testing.T) {
 		`["` + value + `"]`:                                                     {"body"},
 		`{"name":"` + value:                                                     {"body"},
 		`{"name":"n","count":` + value + `}`:                                    {"body"},
-		`{"name":"n","props":{"` + value + `":1e400}}`:                          {"body"},
 		`{"name":"n","tags":["` + value + `",1]}`:                               {"body.tags[1]"},
 		`{"password":"` + value + `","NAME":"` + value + `","size":{"w":true}}`: {"body.password", "body.NAME", "body.name", "body.size.width", "body.size.height", "body.size.w"},
 	} {
@@ -198,7 +197,7 @@ func TestPropsAreKeptExactly(t *testing.T) {
 	t.Parallel()
 	c := newWorld(t).client()
 	for i, props := range []string{
-		`{"big":123456789012345678901234567890,"exact":0.1000000000000000055511151231257827,"e":1e300,"neg":-0}`,
+		`{"big":123456789012345678901234567890,"exact":0.1000000000000000055511151231257827,"e":1e400,"neg":-0}`,
 		`{"html":"<a href=\"x\">&</a>","cjk":"李伟","emoji":"👩‍👩‍👧","nul":"\u0000","sep":"\u2028","lone":"\ud800"}`,
 		`{"deep":` + strings.Repeat("[", 98) + strings.Repeat("]", 98) + `}`,
 	} {
