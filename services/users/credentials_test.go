@@ -217,7 +217,8 @@ func TestCredentialOfConnection(t *testing.T) {
 	require.Equal(t, []any{plain["id"]}, items(t, c, credentials, "id"))
 	require.Equal(t, plain, c.Get(url).Object())
 
-	answerConnections(t, s, map[string]bool{"41": true})
+	existing := map[string]bool{"41": true}
+	answerConnections(t, s, existing)
 	c.Post(credentials, object{"user_id": number(user), "provider_code": "wechat", "id1": "1", "idp_config_id": 42}).Problem(http.StatusBadRequest, "invalid_parameters", "body.idp_config_id")
 	c.Patch(url, object{"idp_config_id": 42}).Problem(http.StatusBadRequest, "invalid_parameters", "body.idp_config_id")
 	c.Patch(url, object{"idp_config_id": 500}).Problem(http.StatusInternalServerError, "internal")
@@ -233,6 +234,10 @@ func TestCredentialOfConnection(t *testing.T) {
 	c.Post(credentials, body).OK(nil) // another connection, another identity
 	require.EqualValues(t, 41, c.Patch(url, object{"idp_config_id": 41}).Object()["idp_config_id"])
 	require.EqualValues(t, 0, c.Patch(url, object{"idp_config_id": nil}).Object()["idp_config_id"])
+
+	delete(existing, "41") // a connection that is gone is no obstacle to what does not touch it
+	require.EqualValues(t, 41, c.Patch(credentials+"/"+bound["id"].(string), object{"id2": "two"}).Object()["idp_config_id"])
+	c.Patch(url, object{"idp_config_id": 41}).Problem(http.StatusBadRequest, "invalid_parameters", "body.idp_config_id")
 }
 
 // Other services ask whether users exist, and whether a connection is in use.

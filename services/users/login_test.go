@@ -2,8 +2,10 @@ package users_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -182,7 +184,8 @@ func TestLockoutIsConfigurable(t *testing.T) {
 func TestUnknownNamesCostAHash(t *testing.T) {
 	config := cheap() // and not in parallel: this counts what is allocated
 	config.PasswordMemory = 16 << 10
-	c := in(testkit.Start(t, users.Spec(config)), "acme")
+	s := testkit.Start(t, users.Spec(config))
+	c := in(s, "acme")
 	addUser(t, c, "known", object{"password": password})
 	addUser(t, c, "without")
 	for _, name := range []string{"known", "unknown", "without"} {
@@ -192,6 +195,9 @@ func TestUnknownNamesCostAHash(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		require.Greater(t, after.TotalAlloc-before.TotalAlloc, uint64(16<<20), name)
 	}
+	require.True(t, slices.ContainsFunc(slices.Collect(maps.Keys(stored(t, s, "acme", "accounts"))), func(id string) bool {
+		return strings.HasPrefix(id, "nobody-")
+	}), "and a transaction, as a wrong password does")
 }
 
 // Hashes of other systems are replaced at the first success, and only then.

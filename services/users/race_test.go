@@ -3,6 +3,7 @@ package users_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 
@@ -111,6 +112,23 @@ func TestRaceOfPasswordChanges(t *testing.T) {
 	})
 	require.Equal(t, 1, counts[http.StatusOK], "who came second did not know the password: %v", counts)
 	require.Equal(t, 3, counts[http.StatusPreconditionFailed]+counts[http.StatusBadRequest])
+}
+
+// Once a password is changed, nobody signs in with the old one, not even who has started before.
+func TestRaceOfLoginAndReset(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	user := addUser(t, c, "li.wei", object{"password": password})
+	atOnce(9, func(i int) int {
+		if i == 4 {
+			return c.Post(path(user, "reset-password"), object{"new_password": "a new Passw0rd"}).Status
+		}
+		for signsIn(c, "li.wei", password) {
+		}
+		return 0
+	})
+	told := actions(t, s, c, user)
+	require.NotContains(t, told[slices.Index(told, "password_changed"):], "login_verified")
 }
 
 // No credential of a user who is gone.

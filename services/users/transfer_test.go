@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/iotest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -26,6 +25,8 @@ import (
 const (
 	ndjson  = "application/x-ndjson"
 	csvType = "text/csv"
+
+	batch = 1000 // records that an import stores at a time
 )
 
 // line is a result line of an import.
@@ -275,6 +276,10 @@ func (c *counting) Read(p []byte) (int, error) {
 	return n, err
 }
 
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
 type endlessly byte
 
 func (b endlessly) Read(p []byte) (int, error) {
@@ -284,7 +289,7 @@ func (b endlessly) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// 3,000 records are six transactions; a name that is there twice is told wherever the two stand.
+// 3,000 records are several transactions; a name that is there twice is told wherever the two stand.
 func TestImportOfManyBatches(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
@@ -311,10 +316,10 @@ func TestImportOfManyBatches(t *testing.T) {
 func TestImportDryRunIsTheSame(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
-	body := file(1, 510) + `{"username":"user1","gender":"x"}
-{"username":"user505","email":"user1@acme.test"}
-{"username":"user509","email":"renamed@acme.test"}
-{"username":"user510","email":"user509@acme.test"}
+	body := file(1, batch+10) + `{"username":"user1","gender":"x"}
+{"username":"user1005","email":"user1@acme.test"}
+{"username":"user1009","email":"renamed@acme.test"}
+{"username":"user1010","email":"user1009@acme.test"}
 `
 	for _, conflict := range []string{"?on_conflict=skip", "?on_conflict=fail", "?on_conflict=update"} {
 		would := importLines(t, c, conflict+"&dry_run=true", body)
@@ -325,13 +330,14 @@ func TestImportDryRunIsTheSame(t *testing.T) {
 			require.Equal(t, would[i].Errors, is[i].Errors)
 		}
 		if conflict == "?on_conflict=update" {
-			require.Equal(t, []string{"updated", "failed", "updated", "updated"}, statuses(is[510:]))
+			require.Equal(t, []string{"updated", "failed", "updated", "updated"}, statuses(is[batch+10:]))
 		}
 		var ids []string
-		for _, l := range is[:510] {
+		for _, l := range is[:batch+10] {
 			ids = append(ids, l.ID)
 		}
-		c.Delete("/v1/batch/users", object{"ids": ids}).OK(nil)
+		c.Delete("/v1/batch/users", object{"ids": ids[:batch]}).OK(nil)
+		c.Delete("/v1/batch/users", object{"ids": ids[batch:]}).OK(nil)
 	}
 }
 
@@ -339,49 +345,49 @@ func TestImportDryRunIsTheSame(t *testing.T) {
 func TestImportResumes(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ contentType, body string }{
-		"NDJSON": {ndjson, file(1, 1200)},
-		"CSV":    {csvType, "username\n" + strings.Join(names(1200), "\n")},
+		"NDJSON": {ndjson, file(1, 2*batch+400)},
+		"CSV":    {csvType, "username\n" + strings.Join(names(2*batch+400), "\n")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, c := acme(t)
 			keyed := c.With("Idempotency-Key", "import-1")
-			for _, part := range []int{2, 3} { // it breaks off at a half, then after two thirds
-				cut := len(row.body) * (part - 1) / part
-				broken := io.MultiReader(strings.NewReader(row.body[:cut]), iotest.ErrReader(io.ErrUnexpectedEOF))
-				answer := send(keyed, row.contentType, "", broken)
-				doc := answer.Problem(http.StatusBadRequest, "invalid_parameters", "body")
-				done := 0
-				_, _ = fmt.Sscanf(doc.Detail, "body broke off (%d records", &done)
-				require.Equal(t, total(c), done, doc.Detail)
-				require.Zero(t, done%500)
+			for done := range 3 { // it breaks off within the first batch, the second and the third
+				cut := strings.Index(row.body, fmt.Sprint("user", done*batch+300))
+				broken := io.MultiReader(strings.NewReader(row.body[:cut]), readerFunc(func([]byte) (int, error) {
+					s.Events(done * batch) // what is stored is told
+					return 0, io.ErrUnexpectedEOF
+				}))
+				doc := send(keyed, row.contentType, "", broken).Problem(http.StatusBadRequest, "invalid_parameters", "body")
+				require.Equal(t, done*batch, total(c))
+				if done > 0 {
+					require.Contains(t, doc.Detail, fmt.Sprintf("(%d records are done", done*batch))
+				}
 			}
-			before := total(c)
-			require.Less(t, before, 1200)
 			full := send(keyed, row.contentType, "", row.body)
-			require.Equal(t, strings.Repeat("created ", 1200), strings.Join(statuses(lines(t, full)), " ")+" ")
-			require.Equal(t, 1200, total(c))
+			require.Equal(t, strings.Repeat("created ", 2*batch+400), strings.Join(statuses(lines(t, full)), " ")+" ")
+			require.Equal(t, 2*batch+400, total(c))
 			require.Empty(t, full.Header.Get("Idempotent-Replayed"))
 
 			again := send(keyed, row.contentType, "", row.body)
 			require.Equal(t, string(full.Body), string(again.Body))
 			require.Equal(t, "true", again.Header.Get("Idempotent-Replayed"))
-			require.Equal(t, 1200, total(c))
+			require.Equal(t, 2*batch+400, total(c))
 
 			// The key is the caller's and the import's.
 			other := in(s, "globex").With("Idempotency-Key", "import-1")
-			require.Len(t, lines(t, send(other, row.contentType, "", row.body)), 1200)
+			require.Equal(t, []string{"created"}, statuses(importLines(t, other, "", `{"username":"theirs"}`)))
 			for _, query := range []string{"?on_conflict=skip", "?on_conflict=update"} {
 				send(keyed, row.contentType, query, row.body).Problem(http.StatusUnprocessableEntity, "idempotency_key_reused")
 			}
-			require.Equal(t, 1200, total(c))
+			require.Equal(t, 2*batch+400, total(c))
 		})
 	}
 }
 
 func names(n int) (list []string) {
 	for i := range n {
-		list = append(list, fmt.Sprint("name", i))
+		list = append(list, fmt.Sprint("user", i))
 	}
 	return list
 }
@@ -389,9 +395,9 @@ func names(n int) (list []string) {
 func TestImportKeyReused(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
-	for i, records := range []int{499, 500, 501} {
+	for i, records := range []int{batch - 1, batch, batch + 1} {
 		keyed := c.With("Idempotency-Key", fmt.Sprint("key", i))
-		body := strings.ReplaceAll(file(1, records), "user", fmt.Sprintf("u%d-", i))
+		body := file(10*batch*i, 10*batch*i+records-1)
 		require.Len(t, importLines(t, keyed, "", body), records)
 		before := total(c)
 		lastLine := strings.LastIndex(strings.TrimSpace(body), "\n") + 1
@@ -400,7 +406,7 @@ func TestImportKeyReused(t *testing.T) {
 			"one more":      body + `{"username":"more"}`,
 			"one less":      body[:lastLine],
 			"the last":      body[:lastLine] + `{"username":"last"}`,
-			"much more":     body + file(5000, 6000),
+			"much more":     body + file(5*batch, 6*batch),
 		} {
 			send(keyed, ndjson, "", changed).Problem(http.StatusUnprocessableEntity, "idempotency_key_reused")
 			require.Equal(t, before, total(c), "%d records, %s", records, name)
