@@ -137,6 +137,23 @@ func TestImportBadRecords(t *testing.T) {
 	}
 }
 
+// However much is wrong with a record, its result has bounds.
+func TestImportTellsSomeOfManyFaults(t *testing.T) {
+	t.Parallel()
+	_, c := acme(t)
+	var record strings.Builder
+	record.WriteString(`{"username":"a b"`)
+	for n := range 50_000 {
+		fmt.Fprintf(&record, `,"member%d":1`, n)
+	}
+	list := importLines(t, c, "", record.String()+"}")
+	require.Len(t, list, 1)
+	require.Len(t, list[0].Errors, 22, "twenty of them, that there are more, and the username")
+	wide := strings.Join(names(101), ",")
+	send(c, csvType, "", wide).Problem(http.StatusBadRequest, "invalid_parameters", "body")
+	require.Empty(t, lines(t, send(c, csvType, "", wide[:strings.LastIndexByte(wide, ',')])))
+}
+
 func TestImportSecrets(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)

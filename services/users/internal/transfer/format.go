@@ -144,6 +144,9 @@ func (r *csvReader) readHeader() error {
 	if err != nil {
 		return err
 	}
+	if len(header) > maxColumns {
+		return apperr.Invalid("body", "has more than %d columns", maxColumns)
+	}
 	for i, name := range header {
 		name = strings.TrimSpace(name)
 		if !utf8.ValidString(name) {

@@ -32,6 +32,7 @@ const (
 	batchSize   = 1000    // records
 	maxBatch    = 4 << 20 // bytes, from where on a batch takes no further record
 	maxLine     = 1 << 20 // bytes of a record
+	maxColumns  = 100
 	keepResults = 24 * time.Hour
 )
 

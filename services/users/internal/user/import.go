@@ -109,6 +109,9 @@ var importMembers = func() map[string]json.RawMessage {
 	return members
 }()
 
+// maxUnknown bounds the faults that are told of one record: a line can hold a hundred thousand unknown members.
+const maxUnknown = 20
+
 // decode reads one JSON object and notes its faults. It reports whether the members are worth a look.
 func (r *Import) decode(raw []byte) bool {
 	if !utf8.Valid(raw) {
@@ -120,9 +123,16 @@ func (r *Import) decode(raw []byte) bool {
 		r.faults.Add("body", "must be a JSON object")
 		return false
 	}
-	for _, name := range slices.Sorted(maps.Keys(members)) {
+	maps.DeleteFunc(members, func(name string, _ json.RawMessage) bool {
 		_, known := importMembers[name]
-		r.faults.Check(known, "body."+name, "is not a known member")
+		return known
+	})
+	for i, name := range slices.Sorted(maps.Keys(members)) {
+		if i == maxUnknown {
+			r.faults.Add("body", "has more unknown members than are listed")
+			break
+		}
+		r.faults.Add("body."+name, "is not a known member")
 	}
 	err := json.Unmarshal(raw, r)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
