@@ -7,7 +7,7 @@ import (
 
 // What one document and one search can cost. What is beyond a limit is not found, or not asked for; nothing fails.
 const (
-	MaxWords     = 64      // that Words returns
+	MaxWords     = 256     // that Words returns
 	MaxWordBytes = 64      // longer words are cut, at a character's end
 	MaxTerms     = 16      // that Query returns
 	maxTextBytes = 8 << 10 // that are read of one text

@@ -126,7 +126,7 @@ func (u *User) words() []string {
 	return textindex.Words(texts...)
 }
 
-const maxSearchedProps = 64
+const maxSearchedProps = 256
 
 // lockEnd is the moment until which the user is locked, so that "locked now" is a range of it.
 func (u *User) lockEnd() docstore.Value {
