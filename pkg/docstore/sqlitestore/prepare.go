@@ -82,6 +82,7 @@ func (e *Engine) rebuild(ctx context.Context, conn Conn, def *docstore.Def, t *t
 	}
 	const chunk, report = 500, 20_000
 	done := int64(0)
+	var entries late
 	for after := int64(0); ; {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -101,7 +102,7 @@ func (e *Engine) rebuild(ctx context.Context, conn Conn, def *docstore.Def, t *t
 				return err
 			}
 			entry.JSON = doc
-			if err := t.add(conn, def, entry); err != nil {
+			if err := t.add(conn, def, entry, &entries); err != nil {
 				return err
 			}
 		}
@@ -112,6 +113,9 @@ func (e *Engine) rebuild(ctx context.Context, conn Conn, def *docstore.Def, t *t
 		if len(docs) < chunk {
 			break
 		}
+	}
+	if err := entries.flush(conn); err != nil {
+		return err
 	}
 	if done != total {
 		return fmt.Errorf("sqlitestore: %d of %d documents were rebuilt", done, total)

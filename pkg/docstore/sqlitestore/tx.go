@@ -15,6 +15,7 @@ var errEnded = errors.New("sqlitestore: the transaction has ended")
 type tx struct {
 	queries
 	broken error // a write failed half-way, so nothing of this may be committed, even if the caller swallows the error
+	late   late  // entries that are written before anything reads or removes any
 }
 
 type counter struct{ collection, tenant string }
@@ -43,11 +44,11 @@ func (x *tx) Insert(ctx context.Context, def *docstore.Def, e *docstore.Entry) e
 		return err
 	}
 	x.counts[counter{def.Name, e.Tenant}]++
-	return x.fail(t.add(x.conn, def, e))
+	return x.fail(t.add(x.conn, def, e, &x.late))
 }
 
-// add writes a document and its index entries.
-func (t *table) add(conn Conn, def *docstore.Def, e *docstore.Entry) error {
+// add writes a document and its index entries, those of lists that need not be unique late.
+func (t *table) add(conn Conn, def *docstore.Def, e *docstore.Entry, late *late) error {
 	args := make([]any, 0, 6+len(t.keys))
 	args = append(args, e.Tenant, e.ID, e.Version, e.Due, encodeLists(e.Lists), e.JSON)
 	for i, c := range t.keys {
@@ -58,11 +59,13 @@ func (t *table) add(conn Conn, def *docstore.Def, e *docstore.Entry) error {
 		return t.taken(conn, def, e, 0, err)
 	}
 	for i, c := range t.lists {
-		if err := t.addValues(conn, def, c, e.Tenant, res.RowID, e.Lists[i]); err != nil {
+		if !c.unique {
+			late.add(c, e.Tenant, res.RowID, e.Lists[i])
+		} else if err := t.addValues(conn, def, c, e.Tenant, res.RowID, e.Lists[i]); err != nil {
 			return err
 		}
 	}
-	return nil
+	return late.flushIfMany(conn)
 }
 
 // taken finds out which unique value another document has; SQLite's message would have to be parsed.
@@ -105,6 +108,9 @@ type stored struct {
 }
 
 func (x *tx) locate(t *table, tenant, id string, expect int64) (*stored, error) {
+	if err := x.late.flush(x.conn); err != nil {
+		return nil, x.fail(err)
+	}
 	var s *stored
 	err := x.conn.Query(context.Background(), t.locate, []any{tenant, id}, func(c Columns) error {
 		s = &stored{rid: c.Int(0), version: c.Int(1), due: c.Int(2), lists: append([]byte(nil), c.Bytes(3)...)}
@@ -209,12 +215,15 @@ func (x *tx) Append(ctx context.Context, m docstore.Message) error {
 	return x.fail(err)
 }
 
-// finish writes the changed counts: one statement a collection, however many documents were written.
+// finish writes late entries and the changed counts: one statement a collection, however many documents were written.
 func (x *tx) finish(ctx context.Context) error {
 	if x.broken != nil {
 		return x.broken
 	}
 	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := x.late.flush(x.conn); err != nil {
 		return err
 	}
 	for c, n := range x.counts {
@@ -258,6 +267,9 @@ func (x *tx) reading(ctx context.Context, query func(context.Context) error) err
 	}
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if err := x.late.flush(x.conn); err != nil {
+		return x.fail(err)
 	}
 	return x.fail(query(context.WithoutCancel(ctx)))
 }
