@@ -12,9 +12,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/propagation"
@@ -67,20 +67,36 @@ func Append(ctx context.Context, tx *docstore.Tx, e Event) error {
 	return tx.Append(ctx, message)
 }
 
-var (
-	tenantForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
-	wordForm   = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
-	sourceForm = regexp.MustCompile(`^(/[a-z][a-z0-9_-]*)+$`)
-)
+// isWord reports whether s is a lower case word that can be a token of a NATS subject: a letter (or, if digits may lead, a digit), then
+// up to 62 letters, digits, _ and -.
+func isWord(s string, digitsLead bool) bool {
+	for i := range len(s) {
+		c := s[i]
+		letter, digit := c >= 'a' && c <= 'z', c >= '0' && c <= '9'
+		if !letter && (!digit || i == 0 && !digitsLead) && (c != '_' && c != '-' || i == 0) {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 63
+}
+
+// isPath reports whether s is words, each after a slash.
+func isPath(s string) bool {
+	words, ok := strings.CutPrefix(s, "/")
+	for word := range strings.SplitSeq(words, "/") {
+		ok = ok && isWord(word, false)
+	}
+	return ok
+}
 
 func compose(ctx context.Context, now clock.Time, e Event) (docstore.Message, error) {
 	info := request.From(ctx)
 	switch {
-	case !tenantForm.MatchString(info.Tenant):
+	case !isWord(info.Tenant, true):
 		return docstore.Message{}, fmt.Errorf("the tenant cannot be part of a NATS subject")
-	case !wordForm.MatchString(e.Entity) || !wordForm.MatchString(e.Action):
+	case !isWord(e.Entity, false) || !isWord(e.Action, false):
 		return docstore.Message{}, fmt.Errorf("entity and action must be lower case words")
-	case !sourceForm.MatchString(e.Source):
+	case !isPath(e.Source):
 		return docstore.Message{}, fmt.Errorf("the source must be a path")
 	case e.Subject == "" || e.Version < 1 || len(e.Record) == 0:
 		return docstore.Message{}, fmt.Errorf("no record, record id or version")
@@ -149,7 +165,7 @@ func (e Event) data() (json.RawMessage, error) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Extra)) {
-		if name == "record" || name == "previous" || !wordForm.MatchString(name) {
+		if name == "record" || name == "previous" || !isWord(name, false) {
 			return nil, fmt.Errorf("%q cannot be a further member of data", name)
 		}
 		if err := member(name, e.Extra[name]); err != nil {

@@ -193,7 +193,7 @@ func (b *batch) findOwners(ctx context.Context, records []*Import) error {
 			}
 		}
 	}
-	q := docstore.Query{Filter: docstore.In(byLogin, keys...), Limit: 500}
+	q := docstore.Query{Filter: docstore.In(byLogin, keys...), Limit: len(keys) + 1} // few have owners
 	for {
 		page, err := users.Page(ctx, b.tx, q)
 		if err != nil {
