@@ -26,7 +26,7 @@ const (
 	ndjson  = "application/x-ndjson"
 	csvType = "text/csv"
 
-	batch = 1000 // records that an import stores at a time
+	batch = 2000 // records that an import stores at a time
 )
 
 // line is a result line of an import.

@@ -29,7 +29,7 @@ import (
 )
 
 const (
-	batchSize   = 1000    // records
+	batchSize   = 2000    // records: others wait for some 0.2 s
 	maxBatch    = 4 << 20 // bytes, from where on a batch takes no further record
 	maxLine     = 1 << 20 // bytes of a record
 	maxColumns  = 100
