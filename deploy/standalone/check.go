@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"text/tabwriter"
 
 	"github.com/idplatform/idplatform/pkg/bus"
@@ -13,6 +14,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/config"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
+	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/telemetry"
 )
 
@@ -30,11 +32,7 @@ func check(ctx context.Context, args []string, out, notes io.Writer) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	f, err := openFolder(s.DataDir)
-	if err != nil {
-		return err
-	}
-	unlock, err := f.lock()
+	f, unlock, err := takeFolder(s.DataDir)
 	if err != nil {
 		return err
 	}
@@ -48,9 +46,7 @@ func check(ctx context.Context, args []string, out, notes io.Writer) error {
 	failures := report(out, "keys", err)
 	log := telemetry.NewLogger(notes, s.Log.Level, s.Log.Format)
 	for _, spec := range s.specs() {
-		failures += report(out, "store of "+spec.Name, checkStore(ctx, f, spec.Name, spec.Defs(), func(path string) (docstore.Engine, error) {
-			return sqlitestore.Open(ctx, sqlitestore.Options{Path: path, Log: log})
-		}))
+		failures += report(out, "store of "+spec.Name, checkStore(ctx, f, spec, log))
 	}
 	server, err := embedded.Start(embedded.Config{StoreDir: f.join("nats"), Log: log})
 	if err == nil {
@@ -74,12 +70,12 @@ func report(out io.Writer, part string, err error) (failures int) {
 	return 0
 }
 
-func checkStore(ctx context.Context, f folder, name string, defs []*docstore.Def, open func(path string) (docstore.Engine, error)) error {
-	engine, err := open(f.join(name + ".db"))
+func checkStore(ctx context.Context, f folder, spec service.Spec, log *slog.Logger) error {
+	engine, err := sqlitestore.Open(ctx, sqlitestore.Options{Path: f.join(spec.Name + ".db"), Log: log})
 	if err != nil {
 		return err
 	}
-	store, err := docstore.Open(ctx, engine, clock.System, defs...)
+	store, err := docstore.Open(ctx, engine, clock.System, spec.Defs()...)
 	if err != nil {
 		return errors.Join(err, engine.Close())
 	}

@@ -55,6 +55,15 @@ func openFolder(path string) (folder, error) {
 	return f, nil
 }
 
+// takeFolder opens the folder and locks it.
+func takeFolder(path string) (f folder, unlock func(), err error) {
+	if f, err = openFolder(path); err != nil {
+		return f, nil, err
+	}
+	unlock, err = f.lock()
+	return f, unlock, err
+}
+
 func (f folder) join(name string) string { return filepath.Join(f.path, name) }
 
 // lock keeps a second platform off the folder until unlock. The system frees it when the process ends, however it ends.

@@ -17,11 +17,7 @@ func serve(ctx context.Context, args []string, out, notes io.Writer) (err error)
 		return err
 	}
 	log := telemetry.NewLogger(notes, s.Log.Level, s.Log.Format)
-	f, err := openFolder(s.DataDir)
-	if err != nil {
-		return err
-	}
-	unlock, err := f.lock()
+	f, unlock, err := takeFolder(s.DataDir)
 	if err != nil {
 		return err
 	}

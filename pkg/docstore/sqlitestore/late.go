@@ -3,13 +3,12 @@ package sqlitestore
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 )
 
-// late are entries of list indexes that a transaction has not written yet. Sorted and many at a time they cost half of what they do
-// as their documents come: neighbours in the tree are written together.
+// late are entries of list indexes that a transaction has not written yet. Sorted and many at a time they cost
+// less than as their documents come: neighbours in the tree are written together.
 type late struct {
 	lists map[lateList][]lateEntry
 	size  int
@@ -65,23 +64,11 @@ func (l *late) flush(conn Conn) error {
 			for _, e := range part {
 				args = append(args, e.rid, e.value)
 			}
-			if _, err := conn.Exec(context.Background(), key.column.insertLate(len(part)), args...); err != nil {
+			if _, err := conn.Exec(context.Background(), key.column.insertValues(len(part)), args...); err != nil {
 				return err
 			}
 		}
 	}
 	*l = late{}
 	return nil
-}
-
-func (c *column) insertLate(n int) string {
-	var b strings.Builder
-	b.WriteString("INSERT OR FAIL INTO " + c.index + " (tenant, rid, value) VALUES ")
-	for i := range n {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		fmt.Fprintf(&b, "(?1, ?%d, ?%d)", 2+2*i, 3+2*i)
-	}
-	return b.String()
 }
