@@ -181,7 +181,9 @@ func BenchmarkAt100k(b *testing.B) {
 		{"generic, Chinese", "search_type=generic&keyword=%E6%9D%8E%E4%BC%9F"},
 		{"generic, two words", "search_type=generic&keyword=anna+schmidt9"},
 		{"generic, two common words", "search_type=generic&keyword=anna+schmidt"},
+		{"generic, two words of all", "search_type=generic&keyword=corp+test"},
 		{"prefix of many", "keyword=anna"},
+		{"prefix of all", "keyword=E-"},
 	} {
 		var found page
 		fetch(b, c, token, "/v1/users?"+search.query, &found)

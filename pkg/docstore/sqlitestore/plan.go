@@ -34,30 +34,11 @@ type plan struct {
 	drivers []*node // leaves; the rows that any of them selects
 }
 
-func (q *queries) plan(ctx context.Context, t *table, def *docstore.Def, tenant string, filter *node, order *ordering, find *docstore.Find) (*plan, error) {
-	p := walk(t, tenant, filter, order)
-	if p.rest == nil {
-		return p, nil
-	}
-	limit, err := q.worthwhile(ctx, def, tenant, find.Offset+find.Limit)
-	if err != nil {
-		return nil, err
-	}
-	drivers, _, err := q.drivers(ctx, t, tenant, filter, limit)
-	if err != nil || drivers == nil {
-		return p, err
-	}
-	return drive(t, tenant, drivers, filter), nil
-}
-
 // worthwhile is up to how many candidates driving costs less than walking. A walk for n of m matches among all looks at n·all/m rows, a drive
 // at m: even at √(n·all).
-func (q *queries) worthwhile(ctx context.Context, def *docstore.Def, tenant string, n int) (int64, error) {
-	all, err := q.total(ctx, def, tenant)
-	if err != nil {
-		return 0, err
-	}
-	return int64(math.Sqrt(float64(min(int64(n), all)) * float64(all))), nil
+func (q *queries) worthwhile(n int) int64 {
+	all := q.sight.all
+	return int64(math.Sqrt(float64(min(int64(n), all)) * float64(all)))
 }
 
 // drivers chooses the leaves that select the least: a leaf itself, the best part of an "and", all parts of an "or". nil if that is more than limit.
@@ -159,7 +140,7 @@ func drive(t *table, tenant string, leaves []*node, filter *node) *plan {
 	return &plan{table: t, tenant: tenant, rest: filter, needs: needsOf(t, filter), drivers: leaves}
 }
 
-// statement writes the query, without a limit. A nil order is for counting.
+// statement writes the query, without a limit. What is driven comes from its start and in no order.
 func (p *plan) statement(what string, order *ordering, after *docstore.Position) *statement {
 	s := &statement{}
 	tenant := s.arg(p.tenant)
@@ -172,28 +153,22 @@ func (p *plan) statement(what string, order *ordering, after *docstore.Position)
 			s.entries(p.table, n, "rid", tenant)
 		}
 		s.add(") AND tenant = %s", tenant)
-		if after != nil {
-			s.add(" AND ")
-			s.after(order, after)
-		}
-	} else {
-		s.add("SELECT %s FROM %s INDEXED BY %s WHERE tenant = %s", what, p.table.name, p.index, tenant)
-		if p.fixed != nil {
-			s.add(" AND %s = %s", p.fixed.column.field, s.arg(p.fixed.column.arg(p.fixed.values[0])))
-		}
-		low, high, after := p.bounds(order, after)
-		if low != nil || high != nil {
-			s.add(" AND ")
-			s.between(p.key, low, high)
-		}
-		if after != nil {
-			s.add(" AND ")
-			s.after(order, after)
-		}
+		return s
 	}
-	if order != nil && p.drivers == nil { // what is driven is sorted when it is tested: see gather
-		s.orderBy(order)
+	s.add("SELECT %s FROM %s INDEXED BY %s WHERE tenant = %s", what, p.table.name, p.index, tenant)
+	if p.fixed != nil {
+		s.add(" AND %s = %s", p.fixed.column.field, s.arg(p.fixed.column.arg(p.fixed.values[0])))
 	}
+	low, high, after := p.bounds(order, after)
+	if low != nil || high != nil {
+		s.add(" AND ")
+		s.between(p.key, low, high)
+	}
+	if after != nil {
+		s.add(" AND ")
+		s.after(order, after)
+	}
+	s.orderBy(order)
 	return s
 }
 

@@ -22,13 +22,14 @@ func (e *Engine) Prepare(ctx context.Context, defs []*docstore.Def) error {
 		}
 		tables[def.Name] = t
 	}
-	err := e.writer.do(ctx, func(conn Conn) error {
+	err := e.writer.do(ctx, func(conn Conn, changed changes) error {
 		if err := script(context.WithoutCancel(ctx), conn, ownTables); err != nil {
 			return err
 		}
 		if err := setMeta(conn, "format", fmt.Sprint(format)); err != nil {
 			return err
 		}
+		changed[everything] = 0
 		for _, def := range defs {
 			if err := e.prepare(ctx, conn, def, tables[def.Name]); err != nil {
 				return fmt.Errorf("collection %s: %w", def.Name, err)

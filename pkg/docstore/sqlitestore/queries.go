@@ -1,11 +1,12 @@
 package sqlitestore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
+	"sort"
 
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
@@ -14,7 +15,9 @@ import (
 type queries struct {
 	engine *Engine
 	conn   Conn
-	counts map[counter]int64 // what the running transaction adds to the counters
+	memory *memory // nil in a transaction
+	sight  sight
+	counts map[scope]int64 // what the running transaction adds to the counters
 }
 
 // Get reads documents by id from the last committed state.
@@ -33,7 +36,7 @@ func (e *Engine) Get(ctx context.Context, def *docstore.Def, tenant string, ids 
 // Find reads a query's rows from the last committed state.
 func (e *Engine) Find(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) (rows []docstore.Row, err error) {
 	err = e.snapshot(ctx, func(conn Conn) error {
-		rows, err = (&queries{engine: e, conn: conn}).Find(ctx, def, tenant, q)
+		rows, err = (&queries{engine: e, conn: conn, memory: e.memory}).Find(ctx, def, tenant, q)
 		return err
 	})
 	return rows, err
@@ -42,7 +45,7 @@ func (e *Engine) Find(ctx context.Context, def *docstore.Def, tenant string, q d
 // Page reads a query's rows and its total from the last committed state.
 func (e *Engine) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) (rows []docstore.Row, total int64, err error) {
 	err = e.snapshot(ctx, func(conn Conn) error {
-		rows, total, err = (&queries{engine: e, conn: conn}).Page(ctx, def, tenant, q)
+		rows, total, err = (&queries{engine: e, conn: conn, memory: e.memory}).Page(ctx, def, tenant, q)
 		return err
 	})
 	return rows, total, err
@@ -51,7 +54,7 @@ func (e *Engine) Page(ctx context.Context, def *docstore.Def, tenant string, q d
 // Count counts in the last committed state.
 func (e *Engine) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter) (n int64, err error) {
 	err = e.snapshot(ctx, func(conn Conn) error {
-		n, err = (&queries{engine: e, conn: conn}).Count(ctx, def, tenant, filter)
+		n, err = (&queries{engine: e, conn: conn, memory: e.memory}).Count(ctx, def, tenant, filter)
 		return err
 	})
 	return n, err
@@ -115,7 +118,7 @@ func (q *queries) Page(ctx context.Context, def *docstore.Def, tenant string, fi
 	return rows, total, err
 }
 
-// find finds rows and, if count is set and the way that they are found passes all of the others too, tells how many there are; else −1.
+// find finds rows and, if count is set and the way that they are found tells it, how many there are in all; else −1.
 func (q *queries) find(ctx context.Context, def *docstore.Def, tenant string, find docstore.Find, count bool) ([]docstore.Row, int64, error) {
 	t, err := q.engine.table(def)
 	if err != nil {
@@ -132,26 +135,44 @@ func (q *queries) find(ctx context.Context, def *docstore.Def, tenant string, fi
 	if filter.op == isNone {
 		return nil, 0, nil
 	}
-	p, err := q.plan(ctx, t, def, tenant, &filter, order, &find)
-	if err != nil {
+	if err := q.look(ctx, t, def, tenant); err != nil {
 		return nil, -1, err
 	}
+	p := walk(t, tenant, &filter, order)
 	if p.rest == nil {
 		rows, err := q.read(ctx, t, p, order, &find)
 		return rows, -1, err
 	}
-	if p.drivers == nil {
-		return q.findMany(ctx, t, p, &filter, order, &find, count)
+	if list := q.recall(&filter, order.kind(), order); list != nil && list.complete() {
+		return q.cut(ctx, t, list, order, &find)
 	}
-	some, total, err := q.gather(ctx, p, order, &find)
-	if err != nil {
-		return nil, -1, err
+	set := q.recall(&filter, asSet, nil)
+	if set == nil {
+		drivers, _, err := q.drivers(ctx, t, tenant, &filter, q.worthwhile(find.Offset+find.Limit))
+		if err != nil {
+			return nil, -1, err
+		}
+		if drivers != nil {
+			list, err := q.gather(ctx, drive(t, tenant, drivers, &filter), order)
+			if err != nil {
+				return nil, -1, err
+			}
+			return q.cut(ctx, t, list, order, &find)
+		}
+		if count {
+			if set, err = q.set(ctx, t, tenant, &filter); err != nil {
+				return nil, -1, err
+			}
+		}
 	}
-	if find.After != nil {
-		total = -1 // of those behind the position only
+	if set != nil && q.worthSorting(set) {
+		list, err := q.sorted(ctx, p, set, &filter, order)
+		if err != nil {
+			return nil, -1, err
+		}
+		return q.cut(ctx, t, list, order, &find)
 	}
-	rows, err := q.documents(ctx, t, some)
-	return rows, total, err
+	return q.sift(ctx, p, set, order, &find)
 }
 
 // read takes a page straight from SQL.
@@ -160,57 +181,10 @@ func (q *queries) read(ctx context.Context, t *table, p *plan, order *ordering, 
 	s.limit(int64(find.Limit), int64(find.Offset))
 	rows := make([]docstore.Row, 0, min(find.Limit, 1024))
 	err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
-		r := row(c)
-		r.Sort = sortValues(c, order, 4)
-		rows = append(rows, r)
+		rows = append(rows, sortedRow(c, order))
 		return nil
 	})
 	return rows, err
-}
-
-// findMany finds rows of a filter whose every part selects much. What is to be counted needs the set of all rows that it selects, from
-// index entries; if that is small, which parts that select much can have in common, the page is made of it, else by a walk.
-func (q *queries) findMany(ctx context.Context, t *table, p *plan, filter *node, order *ordering, find *docstore.Find, count bool) ([]docstore.Row, int64, error) {
-	total := int64(-1)
-	var some []found
-	var err error
-	if count && find.After == nil && filter.op == isAnd {
-		rids, err := q.set(ctx, t, p.tenant, filter)
-		if err != nil {
-			return nil, -1, err
-		}
-		if total = int64(len(rids)); total <= maxGathered {
-			if some, err = q.keys(ctx, t, rids, order); err != nil {
-				return nil, -1, err
-			}
-			rows, err := q.documents(ctx, t, order.page(some, find))
-			return rows, total, err
-		}
-	}
-	if some, err = q.sift(ctx, p, order, find); err != nil {
-		return nil, -1, err
-	}
-	rows, err := q.documents(ctx, t, some)
-	return rows, total, err
-}
-
-// maxGathered is how many rows are looked up one by one to be sorted.
-const maxGathered = 2000
-
-// keys reads what rows are sorted by.
-func (q *queries) keys(ctx context.Context, t *table, rids []int64, order *ordering) ([]found, error) {
-	all := make([]found, 0, len(rids))
-	sql := "SELECT id" + selectKeys(order) + " FROM " + t.name + " WHERE rid = ?1"
-	for _, rid := range rids {
-		err := q.conn.Query(ctx, sql, []any{rid}, func(c Columns) error {
-			all = append(all, found{rid, string(c.Bytes(0)), sortValues(c, order, 1)})
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
 }
 
 // found is a row that a query selects, before its document is read.
@@ -220,66 +194,169 @@ type found struct {
 	sort []docstore.Value
 }
 
-// test calls each for every row of a plan's candidates that the filter selects, in the plan's order.
-func (q *queries) test(ctx context.Context, p *plan, order *ordering, find *docstore.Find, each func(c Columns, keys int) error) error {
-	s := p.statement("rid, id"+p.needs.fields+selectKeys(order), order, find.After)
+// test calls each for every row of a plan's candidates that the filter selects, in the plan's order, and tells how many were tested.
+func (q *queries) test(ctx context.Context, p *plan, order *ordering, after *docstore.Position, each func(c Columns, keys int) error) (tested int, err error) {
+	s := p.statement("rid, id"+p.needs.fields+selectKeys(order), order, after)
 	row := candidate{texts: make([][]byte, len(p.table.keys)), nums: make([]int64, len(p.table.keys))}
-	err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
+	err = q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
+		tested++
 		p.needs.fill(&row, c)
 		if !p.rest.matches(&row) {
 			return nil
 		}
 		return each(c, 2+p.needs.width)
 	})
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
+	return tested, err
 }
 
-// sift walks until the page is full.
-func (q *queries) sift(ctx context.Context, p *plan, order *ordering, find *docstore.Find) ([]found, error) {
-	var page []found
-	skip := find.Offset
-	err := q.test(ctx, p, order, find, func(c Columns, keys int) error {
-		if skip--; skip >= 0 {
-			return nil
-		}
-		page = append(page, found{c.Int(0), "", sortValues(c, order, keys)})
-		if len(page) == find.Limit {
-			return errEnough
-		}
-		return nil
-	})
-	return page, err
-}
-
-// gather tests all candidates of a drive, sorts those that are selected, and returns the page and how many there are. SQLite could sort
-// them, but not before it has carried each candidate's columns through its sorter.
-func (q *queries) gather(ctx context.Context, p *plan, order *ordering, find *docstore.Find) ([]found, int64, error) {
+// gather tests all candidates of a drive and sorts those that are selected. SQLite could sort them, but not before it has carried each
+// candidate's columns through its sorter.
+func (q *queries) gather(ctx context.Context, p *plan, order *ordering) (*matches, error) {
 	var all []found
-	err := q.test(ctx, p, order, find, func(c Columns, keys int) error {
+	tested, err := q.test(ctx, p, order, nil, func(c Columns, keys int) error {
 		all = append(all, found{c.Int(0), string(c.Bytes(1)), sortValues(c, order, keys)})
 		return nil
 	})
-	return order.page(all, find), int64(len(all)), err
+	if err != nil {
+		return nil, err
+	}
+	return q.keep(p.rest, order.kind(), order, int64(len(all)), order.sort(all), tested), nil
 }
 
-// documents reads the documents of a page.
-func (q *queries) documents(ctx context.Context, t *table, page []found) ([]docstore.Row, error) {
-	rows := make([]docstore.Row, 0, len(page))
-	for _, f := range page {
-		some, err := q.rows(ctx, t.byRID, []any{f.rid}, 1)
+// sift walks until the page is full. A known set spares it reading the rows: the index that is walked has their ids.
+func (q *queries) sift(ctx context.Context, p *plan, set *matches, order *ordering, find *docstore.Find) (rows []docstore.Row, total int64, err error) {
+	var page []int64
+	skip := find.Offset
+	take := func(rid int64) error {
+		if skip--; skip >= 0 {
+			return nil
+		}
+		if page = append(page, rid); len(page) == find.Limit {
+			return errEnough
+		}
+		return nil
+	}
+	total = -1
+	walked := 0
+	if set == nil || !set.complete() {
+		walked, err = q.test(ctx, p, order, find.After, func(c Columns, _ int) error { return take(c.Int(0)) })
+	} else {
+		walked, err = q.walk(ctx, p, set, order, find.After, take)
+	}
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, -1, err
+	}
+	if set != nil {
+		total = set.total
+		set.walked.Add(int64(walked))
+	}
+	rows, err = q.documents(ctx, p.table, page, order)
+	return rows, total, err
+}
+
+// walk calls each for every row of a set, in the order of a plan, and tells how many others it came by.
+func (q *queries) walk(ctx context.Context, p *plan, set *matches, order *ordering, after *docstore.Position, each func(rid int64) error) (walked int, err error) {
+	s := p.statement("rid", order, after)
+	err = q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
+		walked++
+		if rid := c.Int(0); set.has(rid) {
+			return each(rid)
+		}
+		return nil
+	})
+	return walked, err
+}
+
+const (
+	maxGathered = 2000 // rows are looked up one by one to be sorted at once
+	lookup      = 6    // is looking up a row, in steps of a walk
+)
+
+// worthSorting says whether a set is to be sorted as a whole. A large one is not before walks for pages of it have cost as much as that.
+func (q *queries) worthSorting(set *matches) bool {
+	return set.complete() && (set.total <= maxGathered || set.walked.Load() >= min(lookup*set.total, q.sight.all))
+}
+
+// sorted puts a set in order: by its rows' keys, or along the plan's walk.
+func (q *queries) sorted(ctx context.Context, p *plan, set *matches, filter *node, order *ordering) (*matches, error) {
+	if lookup*set.total > q.sight.all {
+		rids := make([]int64, 0, len(set.rids))
+		_, err := q.walk(ctx, p, set, order, nil, func(rid int64) error {
+			rids = append(rids, rid)
+			return nil
+		})
 		if err != nil {
 			return nil, err
 		}
-		if len(some) != 1 {
-			return nil, fmt.Errorf("sqlitestore: %s lost row %d", t.name, f.rid)
+		return q.keep(filter, order.kind(), order, set.total, rids, len(rids)), nil
+	}
+	all := make([]found, 0, len(set.rids))
+	for _, rid := range set.rids {
+		f, err := q.key(ctx, p.table, rid, order)
+		if err != nil {
+			return nil, err
 		}
-		some[0].Sort = f.sort
-		rows = append(rows, some[0])
+		all = append(all, f)
+	}
+	return q.keep(filter, order.kind(), order, set.total, order.sort(all), len(all)), nil
+}
+
+// key reads what a row is sorted by.
+func (q *queries) key(ctx context.Context, t *table, rid int64, order *ordering) (found, error) {
+	f := found{rid: -1}
+	err := q.conn.Query(ctx, "SELECT id"+selectKeys(order)+" FROM "+t.name+" WHERE rid = ?1", []any{rid}, func(c Columns) error {
+		f = found{rid, string(c.Bytes(0)), sortValues(c, order, 1)}
+		return nil
+	})
+	if err == nil && f.rid != rid {
+		err = fmt.Errorf("sqlitestore: %s lost row %d", t.name, rid)
+	}
+	return f, err
+}
+
+// cut reads a page of what is in order.
+func (q *queries) cut(ctx context.Context, t *table, list *matches, order *ordering, find *docstore.Find) ([]docstore.Row, int64, error) {
+	from := min(find.Offset, len(list.rids))
+	if find.After != nil {
+		position := found{id: find.After.ID, sort: find.After.Values}
+		var failed error
+		from = sort.Search(len(list.rids), func(i int) bool {
+			f, err := q.key(ctx, t, list.rids[i], order)
+			failed = cmp.Or(failed, err)
+			return err != nil || order.compare(&f, &position) > 0
+		})
+		if failed != nil {
+			return nil, -1, failed
+		}
+	}
+	rids := list.rids[from:]
+	rows, err := q.documents(ctx, t, rids[:min(find.Limit, len(rids))], order)
+	return rows, list.total, err
+}
+
+// documents reads the documents of a page.
+func (q *queries) documents(ctx context.Context, t *table, rids []int64, order *ordering) ([]docstore.Row, error) {
+	rows := make([]docstore.Row, 0, len(rids))
+	sql := "SELECT id, version, due, doc" + selectKeys(order) + " FROM " + t.name + " WHERE rid = ?1"
+	for i, rid := range rids {
+		err := q.conn.Query(ctx, sql, []any{rid}, func(c Columns) error {
+			rows = append(rows, sortedRow(c, order))
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) != i+1 {
+			return nil, fmt.Errorf("sqlitestore: %s lost row %d", t.name, rid)
+		}
 	}
 	return rows, nil
+}
+
+func sortedRow(c Columns, order *ordering) docstore.Row {
+	r := row(c)
+	r.Sort = sortValues(c, order, 4)
+	return r
 }
 
 func selectKeys(o *ordering) string {
@@ -315,43 +392,48 @@ func (q *queries) Count(ctx context.Context, def *docstore.Def, tenant string, f
 		return 0, nil
 	case isAll:
 		return q.total(ctx, def, tenant)
-	case isIn, isBetween:
-		return q.countLeaf(ctx, t, tenant, &n)
 	}
-	if n.op == isOr && !slices.ContainsFunc(n.sub, func(part node) bool { return !part.isLeaf() }) {
-		rids, err := q.set(ctx, t, tenant, &n) // the index entries of all parts say it; no row needs to be looked at
-		return int64(len(rids)), err
+	if err := q.look(ctx, t, def, tenant); err != nil {
+		return 0, err
 	}
-	cap, err := q.worthwhile(ctx, def, tenant, math.MaxInt32)
+	byID, err := t.ordering(nil)
 	if err != nil {
 		return 0, err
 	}
-	drivers, _, err := q.drivers(ctx, t, tenant, &n, cap)
-	if err != nil {
-		return 0, err
-	}
-	if drivers == nil {
-		rids, err := q.set(ctx, t, tenant, &n)
-		return int64(len(rids)), err
-	}
-	p := drive(t, tenant, drivers, &n)
-	s := p.statement("rid, id"+p.needs.fields, nil, nil)
-	row := candidate{texts: make([][]byte, len(t.keys)), nums: make([]int64, len(t.keys))}
-	count := int64(0)
-	err = q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
-		p.needs.fill(&row, c)
-		if n.matches(&row) {
-			count++
+	for _, kind := range []string{asSet, asTotal, byID.kind()} {
+		if m := q.recall(&n, kind, nil); m != nil {
+			return m.total, nil
 		}
-		return nil
-	})
-	return count, err
+	}
+	if n.isLeaf() {
+		total, err := q.countLeaf(ctx, t, tenant, &n)
+		if err != nil {
+			return 0, err
+		}
+		return q.keep(&n, asTotal, nil, total, nil, int(total)).total, nil
+	}
+	var drivers []*node
+	if n.op == isAnd { // of an "or" the index entries of all parts say it; no row needs to be looked at
+		if drivers, _, err = q.drivers(ctx, t, tenant, &n, q.sight.all/lookup); err != nil {
+			return 0, err
+		}
+	}
+	var m *matches
+	if drivers == nil {
+		m, err = q.set(ctx, t, tenant, &n)
+	} else {
+		m, err = q.gather(ctx, drive(t, tenant, drivers, &n), byID)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return m.total, nil
 }
 
 // total is the number of a tenant's documents, from the counter that every transaction keeps.
 func (q *queries) total(ctx context.Context, def *docstore.Def, tenant string) (int64, error) {
 	n, err := number(ctx, q.conn, "SELECT n FROM counters WHERE collection = ?1 AND tenant = ?2", def.Name, tenant)
-	return n + q.counts[counter{def.Name, tenant}], err
+	return n + q.counts[scope{def.Name, tenant}], err
 }
 
 func (q *queries) countLeaf(ctx context.Context, t *table, tenant string, n *node) (int64, error) {
@@ -364,49 +446,74 @@ func (q *queries) countLeaf(ctx context.Context, t *table, tenant string, n *nod
 	return number(ctx, q.conn, s.String(), s.args...)
 }
 
-// set gives the rows that a filter selects, sorted, from index entries alone.
-func (q *queries) set(ctx context.Context, t *table, tenant string, n *node) ([]int64, error) {
+// set finds the rows that a filter selects from index entries alone.
+func (q *queries) set(ctx context.Context, t *table, tenant string, n *node) (*matches, error) {
+	if m := q.recall(n, asSet, nil); m != nil && m.complete() {
+		return m, nil
+	}
+	var rids []int64
+	cost := 0
 	if n.isLeaf() {
 		s := &statement{}
 		s.entries(t, n, "rid", s.arg(tenant))
-		var rids []int64
 		err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
 			rids = append(rids, c.Int(0))
 			return nil
 		})
-		slices.Sort(rids)
-		return slices.Compact(rids), err
-	}
-	var all []int64
-	for i := range n.sub {
-		rids, err := q.set(ctx, t, tenant, &n.sub[i])
 		if err != nil {
 			return nil, err
 		}
+		cost = len(rids)
+		slices.Sort(rids)
+		rids = slices.Compact(rids)
+	}
+	for i := range n.sub {
+		part, err := q.set(ctx, t, tenant, &n.sub[i])
+		if err != nil {
+			return nil, err
+		}
+		cost += len(part.rids)
 		switch {
 		case i == 0:
-			all = rids
+			rids = part.rids
 		case n.op == isOr:
-			all = append(all, rids...)
-			slices.Sort(all)
-			all = slices.Compact(all)
+			rids = union(rids, part.rids)
 		default:
-			all = intersect(all, rids)
+			rids = intersection(rids, part.rids)
+		}
+		if n.op == isAnd && len(rids) == 0 {
+			break
 		}
 	}
-	return all, nil
+	return q.keep(n, asSet, nil, int64(len(rids)), rids, cost), nil
 }
 
-// intersect keeps in a what is in b too; both are sorted.
-func intersect(a, b []int64) []int64 {
-	kept := a[:0]
+// intersection is what is in both; they are sorted.
+func intersection(a, b []int64) []int64 {
+	var both []int64
 	for _, n := range a {
 		for len(b) > 0 && b[0] < n {
 			b = b[1:]
 		}
 		if len(b) > 0 && b[0] == n {
-			kept = append(kept, n)
+			both = append(both, n)
 		}
 	}
-	return kept
+	return both
+}
+
+// union is what is in either; they are sorted.
+func union(a, b []int64) []int64 {
+	all := make([]int64, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0] < b[0]:
+			all, a = append(all, a[0]), a[1:]
+		case a[0] > b[0]:
+			all, b = append(all, b[0]), b[1:]
+		default:
+			a = a[1:]
+		}
+	}
+	return append(append(all, a...), b...)
 }

@@ -51,8 +51,9 @@ type table struct {
 	columns map[string]*column // by index
 	keys    []*column          // by slot
 	lists   []*column          // by slot
+	places  int
 
-	insert, get, locate, remove, byRID string
+	insert, get, locate, remove string
 }
 
 // column is what filters and orders name: the id, a key's column, or a list's table.
@@ -60,6 +61,7 @@ type column struct {
 	field  string // the column's name; in a list's table it is value
 	index  string // quoted: the index, or the list's table
 	slot   int
+	place  int // among all of the table's, as in changes
 	many   bool
 	number bool
 	unique bool
@@ -87,7 +89,9 @@ func newTable(def *docstore.Def) (*table, error) {
 			t.keys = append(t.keys, c)
 		}
 		t.columns[ix.Name] = c
+		c.place = len(t.columns) % maxPlaces // the id has place 0
 	}
+	t.places = min(len(t.columns)+1, maxPlaces)
 	for _, name := range names {
 		if !validName.MatchString(name) {
 			return nil, fmt.Errorf("sqlitestore: %q is no name for a collection or index", name)
@@ -98,7 +102,6 @@ func newTable(def *docstore.Def) (*table, error) {
 	t.get = fmt.Sprintf("SELECT id, version, due, doc FROM %s INDEXED BY %s WHERE tenant = ?1 AND id", t.name, t.id.index)
 	t.locate = fmt.Sprintf("SELECT rid, version, due, lists%s FROM %s INDEXED BY %s WHERE tenant = ?1 AND id = ?2", t.keyFields(), t.name, t.id.index)
 	t.remove = fmt.Sprintf("DELETE FROM %s WHERE rid = ?1", t.name)
-	t.byRID = fmt.Sprintf("SELECT id, version, due, doc FROM %s WHERE rid = ?1", t.name)
 	return t, nil
 }
 

@@ -119,11 +119,14 @@ func (o *ordering) compare(a, b *found) int {
 	return o.signed(len(o.keys), strings.Compare(a.id, b.id))
 }
 
-// page sorts rows and cuts out those that are asked for.
-func (o *ordering) page(all []found, find *docstore.Find) []found {
+// sort puts rows in order.
+func (o *ordering) sort(all []found) []int64 {
 	slices.SortFunc(all, func(a, b found) int { return o.compare(&a, &b) })
-	page := all[min(find.Offset, len(all)):]
-	return page[:min(find.Limit, len(page))]
+	rids := make([]int64, len(all))
+	for i := range all {
+		rids[i] = all[i].rid
+	}
+	return rids
 }
 
 func (o *ordering) signed(i, c int) int {

@@ -14,11 +14,10 @@ var errEnded = errors.New("sqlitestore: the transaction has ended")
 // tx is a turn of the writer. Its statements are never interrupted: see Conn.
 type tx struct {
 	queries
-	broken error // a write failed half-way, so nothing of this may be committed, even if the caller swallows the error
-	late   late  // entries that are written before anything reads or removes any
+	changed changes // what the transaction has changed so far
+	broken  error   // a write failed half-way, so nothing of this may be committed, even if the caller swallows the error
+	late    late    // entries that are written before anything reads or removes any
 }
-
-type counter struct{ collection, tenant string }
 
 // ready is the beginning of every write.
 func (x *tx) ready(ctx context.Context, def *docstore.Def) (*table, error) {
@@ -43,7 +42,8 @@ func (x *tx) Insert(ctx context.Context, def *docstore.Def, e *docstore.Entry) e
 	if err != nil {
 		return err
 	}
-	x.counts[counter{def.Name, e.Tenant}]++
+	x.counts[scope{def.Name, e.Tenant}]++
+	x.changed[scope{def.Name, e.Tenant}] |= t.placesOf(e.Lists)
 	return x.fail(t.add(x.conn, def, e, &x.late))
 }
 
@@ -146,11 +146,29 @@ func (x *tx) Replace(ctx context.Context, def *docstore.Def, e *docstore.Entry, 
 	if err != nil {
 		return err
 	}
-	return x.fail(t.update(x.conn, def, e, old))
+	places, err := t.update(x.conn, def, e, old)
+	if places != 0 {
+		x.changed[scope{def.Name, e.Tenant}] |= places
+	}
+	return x.fail(err)
 }
 
-// update writes only what has changed: SQLite rewrites the entries of every index whose column is named, changed or not.
-func (t *table) update(conn Conn, def *docstore.Def, e *docstore.Entry, old *stored) error {
+// placesOf are the indexes that have entries of a document with such lists: of keys all, also for what is absent.
+func (t *table) placesOf(lists [][]string) uint64 {
+	places := uint64(1) << t.id.place
+	for _, c := range t.keys {
+		places |= 1 << c.place
+	}
+	for i, c := range t.lists {
+		if len(lists[i]) > 0 {
+			places |= 1 << c.place
+		}
+	}
+	return places
+}
+
+// update writes only what has changed, and tells which indexes that was: SQLite rewrites the entries of every index whose column is named, changed or not.
+func (t *table) update(conn Conn, def *docstore.Def, e *docstore.Entry, old *stored) (places uint64, err error) {
 	var set strings.Builder
 	args := []any{old.rid, e.Version, e.JSON}
 	change := func(field string, value any) {
@@ -167,22 +185,26 @@ func (t *table) update(conn Conn, def *docstore.Def, e *docstore.Entry, old *sto
 	for i, c := range t.keys {
 		if e.Keys[i] != old.keys[i] {
 			change(c.field, c.arg(e.Keys[i]))
+			places |= 1 << c.place
 		}
 	}
 	sql := "UPDATE OR FAIL " + t.name + " SET version = ?2, doc = ?3" + set.String() + " WHERE rid = ?1"
 	if _, err := conn.Exec(context.Background(), sql, args...); err != nil {
-		return t.taken(conn, def, e, old.rid, err)
+		return places, t.taken(conn, def, e, old.rid, err)
 	}
 	for i, c := range t.lists {
 		removed, added := difference(decodeList(old.lists, i), e.Lists[i])
+		if len(removed)+len(added) > 0 {
+			places |= 1 << c.place
+		}
 		if err := c.removeValues(conn, e.Tenant, old.rid, removed); err != nil {
-			return err
+			return places, err
 		}
 		if err := t.addValues(conn, def, c, e.Tenant, old.rid, added); err != nil {
-			return err
+			return places, err
 		}
 	}
-	return nil
+	return places, nil
 }
 
 func (x *tx) Delete(ctx context.Context, def *docstore.Def, tenant, id string, expect int64) error {
@@ -194,12 +216,15 @@ func (x *tx) Delete(ctx context.Context, def *docstore.Def, tenant, id string, e
 	if err != nil {
 		return err
 	}
-	x.counts[counter{def.Name, tenant}]--
+	x.counts[scope{def.Name, tenant}]--
+	lists := make([][]string, len(t.lists))
 	for i, c := range t.lists {
-		if err := c.removeValues(x.conn, tenant, old.rid, decodeList(old.lists, i)); err != nil {
+		lists[i] = decodeList(old.lists, i)
+		if err := c.removeValues(x.conn, tenant, old.rid, lists[i]); err != nil {
 			return x.fail(err)
 		}
 	}
+	x.changed[scope{def.Name, tenant}] |= t.placesOf(lists)
 	_, err = x.conn.Exec(context.Background(), t.remove, old.rid)
 	return x.fail(err)
 }

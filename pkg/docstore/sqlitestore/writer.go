@@ -20,22 +20,24 @@ const (
 // queued up meanwhile, and only then answers them. So the price of a durable commit is shared, and one caller's failure is only its
 // own. A caller's function runs on the caller's goroutine, so panics, runtime.Goexit and profiles are where they belong.
 type writer struct {
-	conn    Conn
-	queue   chan *turn
-	closing chan struct{}
-	stopped chan struct{}
+	conn        Conn
+	generations *generations
+	queue       chan *turn
+	closing     chan struct{}
+	stopped     chan struct{}
 }
 
 // turn is one caller's transaction on its way through the writer.
 type turn struct {
-	taken  atomic.Bool   // by the writer, to run it, or by the caller, who gave up
-	begin  chan struct{} // the writer: it is your turn
-	ended  chan error    // the caller: fn has returned
-	answer chan error    // the writer: committed, or not
+	taken   atomic.Bool   // by the writer, to run it, or by the caller, who gave up
+	begin   chan struct{} // the writer: it is your turn
+	ended   chan error    // the caller: fn has returned
+	answer  chan error    // the writer: committed, or not
+	changed changes       // the caller's until it has ended
 }
 
-func startWriter(conn Conn) *writer {
-	w := &writer{conn: conn, queue: make(chan *turn, maxQueue), closing: make(chan struct{}), stopped: make(chan struct{})}
+func startWriter(conn Conn, g *generations) *writer {
+	w := &writer{conn: conn, generations: g, queue: make(chan *turn, maxQueue), closing: make(chan struct{}), stopped: make(chan struct{})}
 	go w.loop()
 	return w
 }
@@ -46,12 +48,12 @@ func (w *writer) close() error {
 	return w.conn.Close()
 }
 
-// do runs fn, which may write, in a transaction of its own.
-func (w *writer) do(ctx context.Context, fn func(Conn) error) error {
+// do runs fn, which may write and notes what it changes, in a transaction of its own.
+func (w *writer) do(ctx context.Context, fn func(Conn, changes) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	t := &turn{begin: make(chan struct{}, 1), ended: make(chan error, 1), answer: make(chan error, 1)}
+	t := &turn{begin: make(chan struct{}, 1), ended: make(chan error, 1), answer: make(chan error, 1), changed: changes{}}
 	select {
 	case <-w.closing:
 		return errClosed
@@ -91,7 +93,7 @@ func (w *writer) do(ctx context.Context, fn func(Conn) error) error {
 			err = ctx.Err()
 			return
 		}
-		err = protect(w.conn, fn)
+		err = protect(func() error { return fn(w.conn, t.changed) })
 	}()
 	// From here on the outcome is the batch's, and must be waited for: giving up now would leave it unknown.
 	return <-t.answer
@@ -99,13 +101,13 @@ func (w *writer) do(ctx context.Context, fn func(Conn) error) error {
 
 var errGoexit = errors.New("sqlitestore: a transaction ended its goroutine")
 
-func protect(conn Conn, fn func(Conn) error) (err error) {
+func protect(fn func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("sqlitestore: panic in a transaction: %v\n%s", r, debug.Stack())
 		}
 	}()
-	return fn(conn)
+	return fn()
 }
 
 func (w *writer) loop() {
@@ -130,6 +132,7 @@ func (w *writer) loop() {
 // batch runs first and all that follow it closely, and commits once.
 func (w *writer) batch(first *turn) {
 	var ok []*turn // those to be committed
+	var changed changes
 	begun := false
 	ran := 0
 	for t := first; t != nil; t = w.next(ran) {
@@ -149,6 +152,7 @@ func (w *writer) batch(first *turn) {
 			t.answer <- away(err)
 		} else {
 			ok = append(ok, t)
+			changed.merge(t.changed)
 		}
 		if lost != nil {
 			_ = w.exec("ROLLBACK") // SQLite has done so itself, most likely
@@ -161,10 +165,12 @@ func (w *writer) batch(first *turn) {
 	if !begun {
 		return
 	}
+	w.generations.begin(changed)
 	err := w.exec("COMMIT")
 	if err != nil {
 		_ = w.exec("ROLLBACK") // so that the next batch can begin
 	}
+	w.generations.end(changed)
 	for _, t := range ok {
 		t.answer <- away(err)
 	}
@@ -213,8 +219,8 @@ func (w *writer) exec(sql string) error {
 
 // Write runs fn in a transaction.
 func (e *Engine) Write(ctx context.Context, fn func(docstore.EngineTx) error) error {
-	return e.writer.do(ctx, func(conn Conn) error {
-		tx := &tx{queries: queries{engine: e, conn: conn, counts: map[counter]int64{}}}
+	return e.writer.do(ctx, func(conn Conn, changed changes) error {
+		tx := &tx{queries: queries{engine: e, conn: conn, counts: map[scope]int64{}}, changed: changed}
 		defer func() { tx.broken = errEnded }()
 		if err := fn(tx); err != nil {
 			return err
