@@ -121,11 +121,17 @@ func TestGoldenEvents(t *testing.T) {
 	slices.SortStableFunc(events, func(a, b bus.Event) int { return strings.Compare(a.Source, b.Source) })
 
 	types := map[string]bool{}
+	whole := map[string][]string{} // the members of a record, by source
 	var list []object
 	for _, e := range events {
 		types[strings.TrimPrefix(e.Type, "idp.")] = true
 		require.NotEmpty(t, e.ID)
 		require.NotEmpty(t, e.RequestID)
+		record := slices.Sorted(maps.Keys(members(t, members(t, e.Data)["record"])))
+		if whole[e.Source] == nil {
+			whole[e.Source] = record
+		}
+		require.Equal(t, whole[e.Source], record, "%s carries the whole record", e.Type)
 		list = append(list, object{
 			"type": e.Type, "source": e.Source, "subject": e.Subject, "time": e.Time, "tenantid": e.Tenant, "actor": e.Actor,
 			"payloadorigin": e.PayloadOrigin, "sequence": strconv.FormatInt(e.Sequence, 10), "data": e.Data,

@@ -31,16 +31,26 @@ func TestChangeOrganization(t *testing.T) {
 		return object{"memberships": []any{object{"node_id": q["to_node_id"]}}}, refusal
 	}))
 	memberships := object{"memberships": []any{object{"node_id": "32"}}}
+	ids := map[any]bool{}
+	question := func() object {
+		q := <-asked
+		require.NotEmpty(t, q["change_id"])
+		require.NotContains(t, ids, q["change_id"], "each change has an id of its own")
+		ids[q["change_id"]] = true
+		delete(q, "change_id")
+		return q
+	}
 	require.Equal(t, memberships, c.With("X-Payload-Origin", "origin").Post(change, move).Object())
 	require.Equal(t, object{
 		"user_id": user["id"], "object_code": "company", "from_node_id": "31", "to_node_id": "32", "tenant": "acme", "actor": "tester", "origin": "origin",
-	}, <-asked)
+	}, question())
 	unchanged(t, c, user)
+	require.EqualValues(t, 1, openChanges(t, s, "acme"), "the one that nobody was there for")
 
 	require.Equal(t, memberships, c.Post(change+"?dry_run=true", object{"object_code": "company", "to_node_id": "32"}).Object())
 	require.Equal(t, object{
 		"user_id": user["id"], "object_code": "company", "to_node_id": "32", "dry_run": true, "tenant": "acme", "actor": "tester", "origin": "",
-	}, <-asked)
+	}, question())
 
 	// What this service can refuse never gets to the other one.
 	c.With("If-Match", `"7"`).Post(change, move).Problem(http.StatusPreconditionFailed, "version_mismatch")
@@ -53,6 +63,7 @@ func TestChangeOrganization(t *testing.T) {
 	c.Post(path(resigned, "resign"), nil).OK(nil)
 	c.Post(path(resigned, "change-organization"), move).Problem(http.StatusConflict, "invalid_state")
 	require.Empty(t, asked)
+	require.EqualValues(t, 1, openChanges(t, s, "acme"), "a dry run or a refusal leaves nothing")
 
 	last := untilAction(s, user, "organization_changed")
 	data := members(t, last.Data)
@@ -62,7 +73,7 @@ func TestChangeOrganization(t *testing.T) {
 	require.Equal(t, "origin", last.PayloadOrigin)
 
 	for kind, status := range map[apperr.Kind]int{
-		apperr.NotFound: http.StatusNotFound, apperr.InvalidState: http.StatusConflict, apperr.AlreadyExists: http.StatusConflict, apperr.Unavailable: http.StatusServiceUnavailable,
+		apperr.NotFound: http.StatusNotFound, apperr.InvalidState: http.StatusConflict, apperr.AlreadyExists: http.StatusConflict,
 	} {
 		refusal = apperr.New(kind, "the node says no")
 		require.Equal(t, "the node says no", c.Post(change, move).Problem(status, string(kind)).Detail)
@@ -71,6 +82,7 @@ func TestChangeOrganization(t *testing.T) {
 	refusal = apperr.Invalid("body.to_node_id", "is no node")
 	c.Post(change, move).Problem(http.StatusBadRequest, "invalid_parameters", "body.to_node_id")
 	unchanged(t, c, user)
+	require.EqualValues(t, 1, openChanges(t, s, "acme"))
 	require.Equal(t, []string{"created", "organization_changed", "deleted"}, actions(t, s, c, user))
 }
 

@@ -4,6 +4,7 @@ package users
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -81,6 +82,7 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 		Handler: server,
 		Tasks: []service.Task{
 			{Name: "settle users", Every: time.Second, Do: users.Settle},
+			{Name: "finish organization changes", Every: 5 * time.Second, Do: users.FinishOrganizationChanges},
 			{Name: "forget imports", Every: time.Minute, Do: transfers.Forget},
 		},
 		Answer: func(b *bus.Bus) error { return answer(b, users, credentials) },
@@ -95,6 +97,35 @@ func answer(b *bus.Bus, users *user.Users, credentials *credential.Credentials) 
 	if err := bus.Answer(b, "users", "existing", func(ctx context.Context, q ids) (ids, error) {
 		existing, err := users.Existing(ctx, q.IDs)
 		return ids{existing}, err
+	}); err != nil {
+		return err
+	}
+	type recordsQuestion struct {
+		After string `json:"after"`
+		Limit int    `json:"limit"`
+	}
+	type records struct {
+		Users []json.RawMessage `json:"users"`
+		Next  string            `json:"next"`
+	}
+	if err := bus.Answer(b, "users", "records", func(ctx context.Context, q recordsQuestion) (records, error) {
+		list, next, err := users.Records(ctx, q.After, q.Limit)
+		return records{list, next}, err
+	}); err != nil {
+		return err
+	}
+	type matchingQuestion struct {
+		Keyword string   `json:"keyword"`
+		IDs     []string `json:"ids"` // absent or null: all
+		Limit   int      `json:"limit"`
+	}
+	type matching struct {
+		IDs  []string `json:"ids"`
+		More bool     `json:"more"`
+	}
+	if err := bus.Answer(b, "users", "matching", func(ctx context.Context, q matchingQuestion) (matching, error) {
+		found, more, err := users.Matching(ctx, q.Keyword, q.IDs, q.Limit)
+		return matching{found, more}, err
 	}); err != nil {
 		return err
 	}

@@ -90,25 +90,6 @@ func (who Identity) is(u *User) bool {
 		same(who.Mobile, u.Mobile) && same(who.EmployeeNumber, u.EmployeeNumber)
 }
 
-// Existing returns those of the ids that are users who have not resigned: the answer to other services' question.
-func (s *Users) Existing(ctx context.Context, ids []string) ([]string, error) {
-	docs, err := users.FindMany(ctx, s.Store, ids)
-	if err != nil {
-		return nil, err
-	}
-	existing := make([]string, 0, len(docs))
-	for i := range docs {
-		u, err := docs[i].Value()
-		if err != nil {
-			return nil, err
-		}
-		if u.Status != Resigned {
-			existing = append(existing, u.ID)
-		}
-	}
-	return existing, nil
-}
-
 // Has reports whether there is such a user, in a transaction of a neighbour package's.
 func Has(ctx context.Context, r docstore.Reader, id string) (bool, error) {
 	_, err := users.Find(ctx, r, id)

@@ -44,7 +44,7 @@ func New(d Deps) *Users { return &Users{d} }
 
 // Collections are those that the store must have.
 func Collections() []*docstore.Def {
-	return []*docstore.Def{users.Def(), accounts.Def(), avatars.Def()}
+	return []*docstore.Def{users.Def(), accounts.Def(), avatars.Def(), intents.Def()}
 }
 
 // Doc is a user as read or written.

@@ -1,0 +1,382 @@
+package users_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/services/users"
+)
+
+// openChanges counts the changes of organization whose outcome is not noted.
+func openChanges(t testing.TB, s *testkit.Service, tenant string) int64 {
+	t.Helper()
+	type anything struct{ docstore.Meta }
+	n, err := docstore.Define(docstore.Schema[anything]{Name: "organization_changes"}).
+		Count(request.System(t.Context(), tenant), s.Deps.Store, docstore.Filter{})
+	require.NoError(t, err)
+	return n
+}
+
+// replica is another replica's task that finishes changes of organization.
+func replica(t testing.TB, s *testkit.Service) func() error {
+	t.Helper()
+	app, err := users.Spec(cheap()).New(t.Context(), s.Deps)
+	require.NoError(t, err)
+	for _, task := range app.Tasks {
+		if task.Name == "finish organization changes" {
+			return func() error {
+				for {
+					if n, err := task.Do(context.Background()); n == 0 || err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+	t.Fatal("there is no such task")
+	return nil
+}
+
+// organization answers as that service does: it makes a change once, and not at all once it has told that it was not made.
+type organization struct {
+	sync.Mutex
+	changes map[string]bool // by id: made or fenced off
+	settled int             // questions about outcomes
+	lost    error           // what the asker gets though the change was made
+	refused error           // what the asker gets instead of the change
+	mute    string          // the change whose outcome can't be told
+	asked   func()          // runs after a change was made
+}
+
+var nodes = object{"memberships": []any{object{"node_id": "32"}}}
+
+// listen starts to answer about changes, and about their outcomes if settle is set.
+func (o *organization) listen(t testing.TB, s *testkit.Service, settle bool) *organization {
+	t.Helper()
+	o.Lock()
+	o.changes = map[string]bool{}
+	o.Unlock()
+	require.NoError(t, bus.Answer(s.Deps.Bus, "organization", "change-membership", func(_ context.Context, q object) (object, error) {
+		o.Lock()
+		defer o.Unlock()
+		id := q["change_id"].(string)
+		if made, known := o.changes[id]; known && !made {
+			return nil, apperr.New(apperr.InvalidState, "the change was given up")
+		}
+		if o.refused != nil {
+			return nil, o.refused
+		}
+		o.changes[id] = true
+		if o.asked != nil {
+			o.Unlock()
+			o.asked()
+			o.Lock()
+		}
+		return nodes, o.lost
+	}))
+	if settle {
+		o.settle(t, s)
+	}
+	return o
+}
+
+func (o *organization) settle(t testing.TB, s *testkit.Service) {
+	t.Helper()
+	require.NoError(t, bus.Answer(s.Deps.Bus, "organization", "settle-change", func(_ context.Context, q object) (object, error) {
+		o.Lock()
+		defer o.Unlock()
+		o.settled++
+		id := q["change_id"].(string)
+		if id == o.mute {
+			return nil, apperr.New(apperr.Internal, "the change can't be read")
+		}
+		if o.changes[id] {
+			return object{"applied": true, "memberships": nodes["memberships"]}, nil
+		}
+		o.changes[id] = false
+		return object{"applied": false}, nil
+	}))
+}
+
+var move = object{"object_code": "company", "from_node_id": "31", "to_node_id": "32"}
+
+// Where the answer leaves open whether the change was made, the outcome is asked for.
+func TestChangeOrganizationWithoutClearAnswer(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []apperr.Kind{apperr.Unavailable, apperr.Internal} {
+		for _, made := range []bool{true, false} {
+			t.Run(fmt.Sprint(kind, made), func(t *testing.T) {
+				t.Parallel()
+				s, c := acme(t)
+				user := addUser(t, c, "li.wei")
+				o := &organization{}
+				want, status := []string{"created", "deleted"}, http.StatusServiceUnavailable
+				if kind == apperr.Internal {
+					status = http.StatusInternalServerError
+				}
+				if made {
+					o.lost = apperr.New(kind, "the answer is lost")
+					want, status = []string{"created", "organization_changed", "deleted"}, http.StatusOK
+				} else {
+					o.refused = apperr.New(kind, "the answer is lost")
+				}
+				o.listen(t, s, true)
+				answer := c.Post(path(user, "change-organization"), move)
+				require.Equal(t, status, answer.Status, string(answer.Body))
+				if made {
+					require.Equal(t, nodes, answer.Object())
+				}
+				require.Equal(t, 1, o.settled)
+				require.Zero(t, openChanges(t, s, "acme"))
+				s.Clock.Advance(20 * time.Minute)
+				require.NoError(t, replica(t, s)())
+				require.Equal(t, want, actions(t, s, c, user))
+			})
+		}
+	}
+}
+
+// A refusal is an answer: nothing is left, and nobody is asked for the outcome. A dry run leaves nothing in any case.
+func TestChangeOrganizationRefused(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	user := addUser(t, c, "li.wei")
+	o := (&organization{refused: apperr.Invalid("body.to_node_id", "is no node")}).listen(t, s, true)
+	c.Post(path(user, "change-organization"), move).Problem(http.StatusBadRequest, "invalid_parameters", "body.to_node_id")
+	o.refused = apperr.New(apperr.Unavailable, "the users service does not answer")
+	c.Post(path(user, "change-organization?dry_run=true"), move).Problem(http.StatusServiceUnavailable, "unavailable")
+	require.Zero(t, openChanges(t, s, "acme"))
+	require.Zero(t, o.settled)
+}
+
+// What a request left open is ended as soon as the organization service tells the outcome, with one event in the request's name, or none.
+func TestOrganizationChangeLeftOpen(t *testing.T) {
+	t.Parallel()
+	for _, made := range []bool{true, false} {
+		t.Run(fmt.Sprint(made), func(t *testing.T) {
+			t.Parallel()
+			s, c := acme(t)
+			user, finish := addUser(t, c, "li.wei"), replica(t, s)
+			o := &organization{lost: apperr.New(apperr.Unavailable, "the answer is lost")}
+			if !made {
+				o.lost, o.refused = nil, o.lost
+			}
+			o.listen(t, s, false)
+			require.Equal(t, "the answer is lost", c.With("X-Request-Id", "request-7").With("X-Payload-Origin", "hr").
+				Post(path(user, "change-organization"), move).Problem(http.StatusServiceUnavailable, "unavailable").Detail)
+			require.EqualValues(t, 1, openChanges(t, s, "acme"))
+
+			s.Clock.Advance(10 * time.Second)
+			_ = finish() // there is still nobody to be asked
+			require.EqualValues(t, 1, openChanges(t, s, "acme"))
+			s.Clock.Advance(30 * time.Second)
+			o.settle(t, s)
+			require.NoError(t, finish())
+			require.Zero(t, openChanges(t, s, "acme"))
+			s.Clock.Advance(20 * time.Minute)
+			require.NoError(t, finish())
+
+			if !made {
+				require.Equal(t, []string{"created", "deleted"}, actions(t, s, c, user))
+				return
+			}
+			e := untilAction(s, user, "organization_changed")
+			require.Equal(t, []string{"tester", "request-7", "hr", "acme"}, []string{e.Actor, e.RequestID, e.PayloadOrigin, e.Tenant})
+			data := members(t, e.Data)
+			require.JSONEq(t, `"company"`, string(data["object_code"]))
+			require.JSONEq(t, `"31"`, string(data["from_node_id"]))
+			require.JSONEq(t, `"32"`, string(data["to_node_id"]))
+			require.Equal(t, []string{"created", "organization_changed", "deleted"}, actions(t, s, c, user))
+		})
+	}
+}
+
+// A request that still runs is left alone.
+func TestOrganizationChangeIsNotSettledEarly(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	user := addUser(t, c, "li.wei")
+	o := (&organization{lost: apperr.New(apperr.Unavailable, "the answer is lost")}).listen(t, s, false)
+	c.Post(path(user, "change-organization"), move).Problem(http.StatusServiceUnavailable, "unavailable")
+	o.settle(t, s)
+	s.Clock.Advance(10*time.Second - time.Millisecond)
+	require.NoError(t, replica(t, s)())
+	require.Zero(t, o.settled)
+	require.EqualValues(t, 1, openChanges(t, s, "acme"))
+}
+
+// A user who is deleted before the outcome is known gets no event after user.deleted, which ends the membership.
+func TestOrganizationChangeOfDeletedUser(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	user := addUser(t, c, "li.wei")
+	o := (&organization{lost: apperr.New(apperr.Unavailable, "the answer is lost")}).listen(t, s, false)
+	c.Post(path(user, "change-organization"), move).Problem(http.StatusServiceUnavailable, "unavailable")
+	c.Delete(path(user), nil).OK(nil)
+	o.settle(t, s)
+	s.Clock.Advance(10 * time.Second)
+	require.NoError(t, replica(t, s)())
+	require.Zero(t, openChanges(t, s, "acme"))
+	last := addUser(t, c, "last")
+	for _, e := range s.EventsUntil(func(e bus.Event) bool { return e.Subject == last["id"] }) {
+		require.NotEqual(t, "idp.user.organization_changed", e.Type)
+	}
+}
+
+// Any number of replicas end each change once.
+func TestReplicasFinishOrganizationChangesOnce(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	o := (&organization{lost: apperr.New(apperr.Unavailable, "the answer is lost")}).listen(t, s, false)
+	var moved []object
+	for n := range 12 {
+		user := addUser(t, c, fmt.Sprint("user", n))
+		c.Post(path(user, "change-organization"), move).Problem(http.StatusServiceUnavailable, "unavailable")
+		moved = append(moved, user)
+	}
+	o.settle(t, s)
+	s.Clock.Advance(10 * time.Second)
+	replicas := []func() error{replica(t, s), replica(t, s), replica(t, s), replica(t, s)}
+	failed := atOnce(len(replicas), func(i int) int {
+		if replicas[i]() != nil {
+			return 1
+		}
+		return 0
+	})
+	require.Equal(t, map[int]int{0: len(replicas)}, failed)
+	require.Zero(t, openChanges(t, s, "acme"))
+	for _, user := range moved {
+		require.Equal(t, []string{"created", "organization_changed", "deleted"}, actions(t, s, c, user))
+	}
+}
+
+// One change whose outcome can't be told does not keep the others waiting.
+func TestOrganizationChangesBehindABadOne(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	bad, good, finish := addUser(t, c, "bad"), addUser(t, c, "good"), replica(t, s)
+	o := (&organization{lost: apperr.New(apperr.Unavailable, "the answer is lost")}).listen(t, s, false)
+	c.Post(path(bad, "change-organization"), move).Problem(http.StatusServiceUnavailable, "unavailable")
+	for id := range o.changes {
+		o.mute = id
+	}
+	s.Clock.Advance(time.Millisecond)
+	c.Post(path(good, "change-organization"), move).Problem(http.StatusServiceUnavailable, "unavailable")
+	o.settle(t, s)
+	s.Clock.Advance(10 * time.Second)
+	_ = finish()
+	require.NoError(t, finish())
+	require.EqualValues(t, 1, openChanges(t, s, "acme"))
+	untilAction(s, good, "organization_changed")
+	o.Lock()
+	o.mute = ""
+	o.Unlock()
+	s.Clock.Advance(30 * time.Second)
+	require.NoError(t, finish())
+	require.Zero(t, openChanges(t, s, "acme"))
+	require.Equal(t, []string{"created", "organization_changed", "deleted"}, actions(t, s, c, bad))
+}
+
+// A request that is so slow that its change is finished for it succeeds all the same, and tells nothing twice.
+func TestOrganizationChangeFinishedMeanwhile(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	user, finish := addUser(t, c, "li.wei"), replica(t, s)
+	o := &organization{asked: func() {
+		s.Clock.Advance(10 * time.Second)
+		if err := finish(); err != nil {
+			t.Error(err)
+		}
+	}}
+	o.listen(t, s, true)
+	require.Equal(t, nodes, c.Post(path(user, "change-organization"), move).Object())
+	require.Equal(t, []string{"created", "organization_changed", "deleted"}, actions(t, s, c, user))
+}
+
+// A change that was made while its request's transaction fails, as with a process that dies there, is told of later. Here another request
+// takes the key over and makes a change of its own.
+func TestOrganizationChangeWithoutItsRequest(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	user := addUser(t, c, "li.wei")
+	keyed, again := c.With("Idempotency-Key", "key-1").With("X-Payload-Origin", "first"), sync.Once{}
+	o := &organization{}
+	o.asked = func() {
+		again.Do(func() {
+			s.Clock.Advance(time.Minute)
+			keyed.With("X-Payload-Origin", "second").Post(path(user, "change-organization"), move).OK(nil)
+		})
+	}
+	o.listen(t, s, true)
+	keyed.Post(path(user, "change-organization"), move).Problem(http.StatusConflict, "request_in_progress")
+	require.NoError(t, replica(t, s)())
+	require.Zero(t, openChanges(t, s, "acme"))
+	require.Equal(t, "true", keyed.Post(path(user, "change-organization"), move).OK(nil).Header.Get("Idempotent-Replayed"))
+	c.Delete(path(user), nil).OK(nil)
+	told := map[string]int{}
+	for _, e := range s.EventsUntil(func(e bus.Event) bool { return e.Type == "idp.user.deleted" }) {
+		if strings.HasSuffix(e.Type, ".organization_changed") {
+			told[e.PayloadOrigin]++
+		}
+	}
+	require.Equal(t, map[string]int{"first": 1, "second": 1}, told)
+}
+
+// A client that goes away stops nothing.
+func TestOrganizationChangeWithoutItsClient(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	user := addUser(t, c, "li.wei")
+	ctx, leave := context.WithCancel(t.Context())
+	(&organization{asked: leave}).listen(t, s, false)
+	body, err := json.Marshal(move)
+	require.NoError(t, err)
+	r := httptest.NewRequest(http.MethodPost, path(user, "change-organization"), bytes.NewReader(body)).WithContext(ctx)
+	r.Header.Set("Authorization", "Bearer "+s.Token("acme", auth.UsersWrite))
+	r.Header.Set("Content-Type", "application/json")
+	s.Handler.ServeHTTP(httptest.NewRecorder(), r)
+	require.Error(t, ctx.Err())
+
+	require.Zero(t, openChanges(t, s, "acme"))
+	require.Equal(t, []string{"created", "organization_changed", "deleted"}, actions(t, s, c, user))
+}
+
+var ids = regexp.MustCompile(`"(id|user_id)": "\d+"`)
+
+// What is left open by one version must be finished by the next.
+func TestGoldenOrganizationChange(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	began := s.Clock.Now()
+	user := addUser(t, c, "li.wei")
+	s.Clock.Advance(time.Second)
+	c.With("X-Request-Id", "request-7").With("X-Payload-Origin", "hr").
+		Post(path(user, "change-organization"), move).Problem(http.StatusServiceUnavailable, "unavailable")
+	open := stored(t, s, "acme", "organization_changes")
+	require.Len(t, open, 1)
+	for id, document := range open {
+		require.NotEqual(t, user["id"], id)
+		require.Equal(t, fmt.Sprintf("%q", user["id"]), string(members(t, []byte(document))["user_id"]))
+		var text bytes.Buffer
+		require.NoError(t, json.Indent(&text, []byte(document), "", "  "))
+		text.WriteByte('\n')
+		golden(t, "organization_change.json.golden", ids.ReplaceAll(since(t, began, text.Bytes()), []byte(`"$1": "…"`)))
+	}
+}

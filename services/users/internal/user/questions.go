@@ -1,0 +1,118 @@
+package user
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// What one answer to another service holds at most.
+const (
+	maxRecords     = 500
+	maxRecordBytes = 512 << 10 // as sent, without what is around the records; NATS takes messages of 1 MiB
+	maxMatches     = 1000
+	maxKeyword     = 256 // characters
+)
+
+// Existing returns those of the ids that are users who have not resigned.
+func (s *Users) Existing(ctx context.Context, ids []string) ([]string, error) {
+	docs, err := users.FindMany(ctx, s.Store, ids)
+	if err != nil {
+		return nil, err
+	}
+	existing := make([]string, 0, len(docs))
+	for i := range docs {
+		u, err := docs[i].Value()
+		if err != nil {
+			return nil, err
+		}
+		if u.Status != Resigned {
+			existing = append(existing, u.ID)
+		}
+	}
+	return existing, nil
+}
+
+// Records returns the tenant's users, in whichever state, in the order of ids, from the first or from where an earlier call's next says.
+// They may be fewer than limit; next is "" after the last. apperr.InvalidParameters.
+func (s *Users) Records(ctx context.Context, after string, limit int) (records []json.RawMessage, next string, _ error) {
+	if limit < 1 || limit > maxRecords {
+		return nil, "", apperr.Invalid("limit", "must lie in 1…%d", maxRecords)
+	}
+	records = []json.RawMessage{}
+	for size, step := 0, 50; len(records) < limit; {
+		step = min(step, limit-len(records))
+		page, err := users.Page(ctx, s.Store, docstore.Query{Limit: step, After: after})
+		if err != nil {
+			return nil, "", err
+		}
+		fit, grown, err := fitting(page.Docs, size, len(records) == 0)
+		switch {
+		case err != nil:
+			return nil, "", err
+		case len(fit) < len(page.Docs) && len(fit) == 0:
+			return records, after, nil
+		case len(fit) < len(page.Docs):
+			step = len(fit) // again, so that the page ends where the answer does
+			continue
+		}
+		records, size, after = append(records, fit...), grown, page.Next
+		if after == "" {
+			break
+		}
+	}
+	return records, after, nil
+}
+
+// fitting returns as many of the records, in the form in which they are sent, as there is room for beside size bytes, but one in any
+// case if it is the first; and the size with them.
+func fitting(docs []Doc, size int, first bool) ([]json.RawMessage, int, error) {
+	var fit []json.RawMessage
+	for i := range docs {
+		body, err := docs[i].JSON()
+		if err != nil {
+			return nil, 0, err
+		}
+		var escaped bytes.Buffer // an answer is written with HTML escapes, up to six times as long
+		json.HTMLEscape(&escaped, body)
+		if size+escaped.Len() > maxRecordBytes && !(first && i == 0) {
+			break
+		}
+		size += escaped.Len()
+		fit = append(fit, escaped.Bytes())
+	}
+	return fit, size, nil
+}
+
+// Matching returns the ids, in their order, of the users among ids, or of all if ids is nil, whom the full-text search finds, and whether
+// there are more than limit. apperr.InvalidParameters.
+func (s *Users) Matching(ctx context.Context, keyword string, ids []string, limit int) (found []string, more bool, _ error) {
+	var faults apperr.Faults
+	faults.Check(utf8.RuneCountInString(keyword) <= maxKeyword, "keyword", "must have at most %d characters", maxKeyword)
+	faults.Check(len(ids) <= maxMatches, "ids", "must have at most %d ids", maxMatches)
+	faults.Check(limit >= 1 && limit <= maxMatches, "limit", "must lie in 1…%d", maxMatches)
+	if err := faults.Err(); err != nil {
+		return nil, false, err
+	}
+	where, err := s.Where(Filter{Keyword: strings.TrimSpace(keyword), FullText: true})
+	if err != nil {
+		return nil, false, err
+	}
+	if ids != nil {
+		where = docstore.And(docstore.ID(ids...), where)
+	}
+	page, err := users.Page(ctx, s.Store, docstore.Query{Filter: where, Limit: limit})
+	if err != nil {
+		return nil, false, err
+	}
+	found = make([]string, len(page.Docs))
+	for i := range page.Docs {
+		found[i] = page.Docs[i].ID
+	}
+	return found, page.Next != "", nil
+}
