@@ -228,14 +228,59 @@ func (c *Collection[T]) Load(ctx context.Context, tx *Tx, id string) (*T, error)
 	if want := expectedVersion(ctx, id); !c.schema.Part && want != nil && !want(rows[0].Version) {
 		return nil, apperr.New(apperr.VersionMismatch, "the record has changed; its version is now %d", rows[0].Version)
 	}
-	v := new(T)
-	if err := tx.st.engine.Decode(rows[0].Data, v); err != nil {
-		return nil, fmt.Errorf("docstore: decode %s %s: %w", c.def.Name, id, err)
-	}
-	if err := tx.remember(c.def, id, rows[0].Data, v); err != nil {
+	return c.load(tx, &rows[0])
+}
+
+// LoadMany is Load for those of the ids that exist, in no particular order. If-Match does not mean them.
+func (c *Collection[T]) LoadMany(ctx context.Context, tx *Tx, ids []string) ([]*T, error) {
+	tenant, err := tenantOf(ctx)
+	if err != nil {
 		return nil, err
 	}
-	return v, nil
+	rows, err := tx.engine.Get(ctx, c.def, tenant, ids)
+	if err != nil {
+		return nil, err
+	}
+	return c.loadAll(tx, rows)
+}
+
+// LoadWhere is LoadMany for the first of what a filter selects, in the order of an index, or of ids where that is "".
+func (c *Collection[T]) LoadWhere(ctx context.Context, tx *Tx, f Filter, by string, limit int) ([]*T, error) {
+	tenant, err := tenantOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	find := Find{Filter: f, Limit: limit}
+	if by != "" {
+		find.Sort = []Order{{Index: by}}
+	}
+	if err := c.def.check(f, find.Sort); err != nil {
+		return nil, err
+	}
+	rows, err := tx.engine.Find(ctx, c.def, tenant, find)
+	if err != nil {
+		return nil, err
+	}
+	return c.loadAll(tx, rows)
+}
+
+func (c *Collection[T]) loadAll(tx *Tx, rows []Row) ([]*T, error) {
+	all := make([]*T, len(rows))
+	for i := range rows {
+		var err error
+		if all[i], err = c.load(tx, &rows[i]); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func (c *Collection[T]) load(tx *Tx, row *Row) (*T, error) {
+	v := new(T)
+	if err := tx.st.engine.Decode(row.Data, v); err != nil {
+		return nil, fmt.Errorf("docstore: decode %s %s: %w", c.def.Name, row.ID, err)
+	}
+	return v, tx.remember(c.def, row.ID, row.Data, v)
 }
 
 // Insert adds a document. It sets the tenant and, where they are zero, version 1 and both times; the id must be set.

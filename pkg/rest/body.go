@@ -66,6 +66,31 @@ func (Record[W]) Schema(r huma.Registry) *huma.Schema {
 	return r.Schema(reflect.TypeFor[W](), true, "")
 }
 
+// Raw is JSON that is ready, under the schema of W: a body of its own, or a part of one.
+type Raw[W any] struct{ JSON []byte }
+
+// MarshalJSON gives it as it is.
+func (r Raw[W]) MarshalJSON() ([]byte, error) { return r.JSON, nil }
+
+func (r Raw[W]) answer() (answer, error) {
+	return answer{Status: http.StatusOK, ContentType: jsonType, Body: r.JSON}, nil
+}
+
+// Schema is W's.
+func (Raw[W]) Schema(r huma.Registry) *huma.Schema { return r.Schema(reflect.TypeFor[W](), true, "") }
+
+// RawOf makes an array's members of what a domain call returned.
+func RawOf[W, T any](docs []docstore.Doc[T], err error) ([]Raw[W], error) {
+	raw := make([]Raw[W], len(docs))
+	for i := range docs {
+		if err != nil {
+			break
+		}
+		raw[i].JSON, err = docs[i].JSON()
+	}
+	return raw, err
+}
+
 // List is the page wrapper.
 type List[W any] struct {
 	Items [][]byte

@@ -174,3 +174,18 @@ func locationOf(levels []level) string {
 	}
 	return string(location)
 }
+
+// ByID is the path of one record. It is embedded; huma overlooks the members of embedded types that are not exported.
+type ByID struct {
+	ID string `path:"id" maxLength:"64" doc:"The record's id" example:"1048577"`
+}
+
+// Deleted is the answer to the delete of one record.
+type Deleted struct {
+	ID string `json:"id" example:"1048577"`
+}
+
+// WrongType is for what passes the schema but not the domain's type.
+func WrongType(err error) error {
+	return apperr.Invalid("body", "has a member of the wrong type").Because(err)
+}

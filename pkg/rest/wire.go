@@ -11,6 +11,7 @@ import (
 // wrapper is a body that stands for another type's JSON.
 type wrapper interface{ wraps() reflect.Type }
 
+func (Raw[W]) wraps() reflect.Type        { return reflect.TypeFor[W]() }
 func (Record[W]) wraps() reflect.Type     { return reflect.TypeFor[W]() }
 func (List[W]) wraps() reflect.Type       { return reflect.TypeFor[W]() }
 func (JSON[W]) wraps() reflect.Type       { return reflect.TypeFor[W]() }

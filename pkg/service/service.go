@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -47,6 +48,8 @@ type App struct {
 	Tasks   []Task
 	// Answer registers the answers to other services' questions; nil if there are none.
 	Answer func(*bus.Bus) error
+	// Consumers handle other services' events while the service runs.
+	Consumers []bus.ConsumerConfig
 }
 
 // Task is work done now and then, by every replica.
@@ -74,9 +77,10 @@ type Unit struct {
 	Name    string
 	Handler http.Handler
 
-	deps  Deps
-	tasks *tasks
-	relay *outbox.Relay
+	deps      Deps
+	consumers []*bus.Consumer
+	tasks     *tasks
+	relay     *outbox.Relay
 }
 
 // Start makes a service and starts all of it but the listener. It owns the store from then on.
@@ -94,13 +98,19 @@ func Start(ctx context.Context, spec Spec, deps Deps) (*Unit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", spec.Name, err)
 	}
+	unit := &Unit{Name: spec.Name, Handler: app.Handler, deps: deps, relay: relay}
+	for _, c := range app.Consumers {
+		consumer, err := deps.Bus.Consume(ctx, c)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", spec.Name, err), unit.stopConsumers(ctx), relay.Stop(ctx))
+		}
+		unit.consumers = append(unit.consumers, consumer)
+	}
 	forget := Task{Name: "forget answers", Every: time.Minute, Do: func(ctx context.Context) (int, error) {
 		return rest.ForgetAnswers(ctx, deps.Store)
 	}}
-	return &Unit{
-		Name: spec.Name, Handler: app.Handler, deps: deps, relay: relay,
-		tasks: startTasks(ctx, deps.Log, append(app.Tasks, forget)),
-	}, nil
+	unit.tasks = startTasks(ctx, deps.Log, append(app.Tasks, forget))
+	return unit, nil
 }
 
 // Ready reports what keeps the service from serving; nil if nothing does. NATS is not needed to serve: events wait in the store.
@@ -111,8 +121,20 @@ func (u *Unit) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends tasks, hands NATS the events that it does not have yet, and closes the store. Requests must have ended before.
+// Stop takes no more events, ends tasks, hands NATS the events that it does not have yet, and closes the store. Requests must have
+// ended before.
 func (u *Unit) Stop(ctx context.Context) error {
+	err := u.stopConsumers(ctx)
 	u.tasks.stop()
-	return errors.Join(u.relay.Stop(ctx), u.deps.Store.Close())
+	return errors.Join(err, u.relay.Stop(ctx), u.deps.Store.Close())
+}
+
+func (u *Unit) stopConsumers(ctx context.Context) error {
+	errs := make([]error, len(u.consumers))
+	var stopping sync.WaitGroup
+	for i, c := range u.consumers {
+		stopping.Go(func() { errs[i] = c.Stop(ctx) })
+	}
+	stopping.Wait()
+	return errors.Join(errs...)
 }

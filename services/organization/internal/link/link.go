@@ -1,0 +1,197 @@
+// Package link is the domain of tree associations: links between nodes of different trees.
+package link
+
+import (
+	"context"
+	"errors"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/services/organization/internal/tree"
+)
+
+// Association is a link from a node to one of another tree: of a project to a department. Its JSON form is the API's, the events'
+// and the store's. It does not change.
+type Association struct {
+	docstore.Meta
+	Draft
+}
+
+// Draft is an association to be made.
+type Draft struct {
+	SourceNodeID string `json:"source_node_id"`
+	TargetNodeID string `json:"target_node_id"`
+	Type         string `json:"type"` // what the link means; up to whoever makes it
+	Description  string `json:"description"`
+}
+
+// Doc is an association as read or written.
+type Doc = docstore.Doc[Association]
+
+const (
+	byEnds        = "ends"
+	bySource      = "source_node_id"
+	byTarget      = "target_node_id"
+	byType        = "type"
+	byTimeCreated = "time_created"
+)
+
+var links = docstore.Define(docstore.Schema[Association]{
+	Name: "tree_associations", Noun: "tree association",
+	Indexes: []docstore.Index[Association]{
+		docstore.Unique(docstore.ByText(byEnds, func(a *Association) string { return a.SourceNodeID + "/" + a.TargetNodeID + "/" + a.Type })),
+		docstore.ByText(bySource, func(a *Association) string { return a.SourceNodeID }),
+		docstore.ByText(byTarget, func(a *Association) string { return a.TargetNodeID }),
+		docstore.ByText(byType, func(a *Association) string { return a.Type }),
+		docstore.ByNumber(byTimeCreated, func(a *Association) docstore.Value { return docstore.Moment(a.TimeCreated) }),
+	},
+})
+
+// Sortable lists the fields that a list can be sorted by; the first is the default.
+var Sortable = []string{byTimeCreated, byType}
+
+// Collections are those that the store must have.
+func Collections() []*docstore.Def { return []*docstore.Def{links.Def()} }
+
+const (
+	maxType        = 64
+	maxDescription = 2000
+
+	// MaxOfNode is how many associations a node can have: they end with it, in one transaction.
+	MaxOfNode = 1000
+)
+
+// Links are the use cases.
+type Links struct{ Store *docstore.Store }
+
+// Add links two nodes. apperr.InvalidParameters (no such node, nodes of one tree), AlreadyExists (such a link of the same type),
+// InvalidState (MaxOfNode).
+func (s *Links) Add(ctx context.Context, d Draft) (Doc, error) {
+	var faults apperr.Faults
+	faults.Check(d.SourceNodeID != "", "body.source_node_id", "must not be empty")
+	faults.Check(d.TargetNodeID != "", "body.target_node_id", "must not be empty")
+	faults.Text("body.type", d.Type, maxType)
+	faults.Text("body.description", d.Description, maxDescription)
+	if err := faults.Err(); err != nil {
+		return Doc{}, err
+	}
+	id, err := s.Store.NewID(ctx)
+	if err != nil {
+		return Doc{}, err
+	}
+	doc, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
+		if err := checkEnds(ctx, tx, d); err != nil {
+			return Doc{}, err
+		}
+		doc, err := links.Insert(ctx, tx, &Association{docstore.Meta{ID: id}, d})
+		if err != nil {
+			return Doc{}, err
+		}
+		return doc, emit(ctx, tx, "created", &doc)
+	})
+	if _, ok := errors.AsType[*docstore.DuplicateError](err); ok {
+		return Doc{}, apperr.Taken("body.target_node_id").Because(err)
+	}
+	return doc, err
+}
+
+func checkEnds(ctx context.Context, tx *docstore.Tx, d Draft) error {
+	nodes, err := tree.Find(ctx, tx, d.SourceNodeID, d.TargetNodeID)
+	if err != nil {
+		return err
+	}
+	source, target := nodes[d.SourceNodeID], nodes[d.TargetNodeID]
+	var faults apperr.Faults
+	faults.Check(source != nil, "body.source_node_id", "is no node")
+	faults.Check(target != nil, "body.target_node_id", "is no node")
+	if source != nil && target != nil {
+		faults.Check(source.Path[0] != target.Path[0], "body.target_node_id", "is of the same tree as the source")
+	}
+	if err := faults.Err(); err != nil {
+		return err
+	}
+	for _, n := range []*tree.Node{source, target} {
+		if err := tree.Hold(ctx, tx, n.ObjectCode); err != nil {
+			return err
+		}
+		count, err := links.Count(ctx, tx, of(n.ID))
+		if err != nil {
+			return err
+		}
+		if count >= MaxOfNode {
+			return apperr.New(apperr.InvalidState, "a node has at most %d associations", MaxOfNode)
+		}
+	}
+	return nil
+}
+
+// of selects the associations that have a node at either end.
+func of(nodeID string) docstore.Filter {
+	return docstore.Or(docstore.Eq(bySource, docstore.Text(nodeID)), docstore.Eq(byTarget, docstore.Text(nodeID)))
+}
+
+// Get returns an association; apperr.NotFound.
+func (s *Links) Get(ctx context.Context, id string) (Doc, error) { return links.Find(ctx, s.Store, id) }
+
+// Filter selects associations. The zero Filter selects all.
+type Filter struct{ Node, Source, Target, Type string }
+
+// Where makes the storage filter. Node is either end.
+func Where(f Filter) docstore.Filter {
+	var all []docstore.Filter
+	if f.Node != "" {
+		all = append(all, of(f.Node))
+	}
+	for _, by := range []struct{ index, value string }{{bySource, f.Source}, {byTarget, f.Target}, {byType, f.Type}} {
+		if by.value != "" {
+			all = append(all, docstore.Eq(by.index, docstore.Text(by.value)))
+		}
+	}
+	return docstore.And(all...)
+}
+
+// List returns a page of associations.
+func (s *Links) List(ctx context.Context, q docstore.Query) (docstore.Page[Association], error) {
+	return links.Page(ctx, s.Store, q)
+}
+
+// Remove ends one association. apperr.NotFound, VersionMismatch.
+func (s *Links) Remove(ctx context.Context, id string) error {
+	_, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
+		a, err := links.Load(ctx, tx, id)
+		if err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, remove(ctx, tx, docstore.ID(a.ID))
+	})
+	return err
+}
+
+// RemoveMany ends those of the associations that exist, all or nothing, and returns how many.
+func (s *Links) RemoveMany(ctx context.Context, ids []string) (int, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (int, error) {
+		found, err := links.FindMany(ctx, tx, ids)
+		if err != nil {
+			return 0, err
+		}
+		return len(found), remove(ctx, tx, docstore.ID(ids...))
+	})
+}
+
+// OnRemove ends the associations of a node in the transaction that removes it.
+func OnRemove(ctx context.Context, tx *docstore.Tx, n *tree.Node) error { return remove(ctx, tx, of(n.ID)) }
+
+func remove(ctx context.Context, tx *docstore.Tx, f docstore.Filter) error {
+	return links.DeleteWhere(ctx, tx, f, func(d Doc) error { return emit(ctx, tx, "deleted", &d) })
+}
+
+func emit(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
+	record, err := doc.JSON()
+	if err != nil {
+		return err
+	}
+	return outbox.Append(ctx, tx, outbox.Event{
+		Entity: "association", Action: action, Source: "/tree-associations", Subject: doc.ID, Version: doc.Version, Record: record,
+	})
+}

@@ -1,0 +1,269 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/services/organization/internal/tree"
+)
+
+// Draft is a membership to be added.
+type Draft struct {
+	NodeID string
+	UserID string
+	Profile
+}
+
+// Add makes users members, all or nothing, and returns the memberships in the same order. at tells where a member of a draft stands in
+// the request. apperr.InvalidParameters (no such node or user), AlreadyExists, InvalidState (a dynamic node, MaxOfUser), Unavailable.
+func (s *Members) Add(ctx context.Context, drafts []Draft, at func(i int, member string) string) ([]Shown, error) {
+	var faults apperr.Faults
+	seen := map[string]bool{}
+	for i := range drafts {
+		d := &drafts[i]
+		faults.Check(d.NodeID != "", at(i, "node_id"), "must not be empty")
+		faults.Check(d.UserID != "" && len(d.UserID) <= maxUserID, at(i, "user_id"), "must have 1…%d characters", maxUserID)
+		faults.Check(!seen[place(d.NodeID, d.UserID)], at(i, "user_id"), "is given twice")
+		seen[place(d.NodeID, d.UserID)] = true
+		d.check(&faults, func(member string) string { return at(i, member) })
+	}
+	if err := faults.Err(); err != nil {
+		return nil, err
+	}
+	if err := s.checkUsers(ctx, drafts, at); err != nil {
+		return nil, err
+	}
+	ids, err := s.Store.NewIDs(ctx, len(drafts))
+	if err != nil {
+		return nil, err
+	}
+	return again(func() ([]Shown, error) {
+		return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) ([]Shown, error) {
+			docs, err := insert(ctx, tx, ids, drafts, at)
+			if err != nil {
+				return nil, err
+			}
+			return show(ctx, tx, docs...)
+		})
+	}, func(taken *docstore.DuplicateError) error {
+		for i, d := range drafts {
+			if taken.Value == place(d.NodeID, d.UserID) {
+				return apperr.Taken(at(i, "user_id")).Because(taken)
+			}
+		}
+		return taken
+	})
+}
+
+// again runs a transaction anew when another has just given the user a primary membership, which this one did not see.
+func again[R any](write func() (R, error), translate func(*docstore.DuplicateError) error) (R, error) {
+	for tries := 1; ; tries++ {
+		result, err := write()
+		taken, ok := errors.AsType[*docstore.DuplicateError](err)
+		switch {
+		case !ok:
+			return result, err
+		case taken.Index == byPrimary && tries < 5:
+			continue
+		}
+		return result, translate(taken)
+	}
+}
+
+// checkUsers asks the users service, once for all.
+func (s *Members) checkUsers(ctx context.Context, drafts []Draft, at func(int, string) string) error {
+	type ids struct {
+		IDs []string `json:"ids"`
+	}
+	wanted := map[string]bool{}
+	for _, d := range drafts {
+		wanted[d.UserID] = true
+	}
+	existing, err := bus.Ask[ids](ctx, s.Bus, "users", "existing", ids{slices.Sorted(maps.Keys(wanted))})
+	if err != nil {
+		return err
+	}
+	for _, id := range existing.IDs {
+		delete(wanted, id)
+	}
+	var faults apperr.Faults
+	for i, d := range drafts {
+		faults.Check(!wanted[d.UserID], at(i, "user_id"), "is no user")
+	}
+	return faults.Err()
+}
+
+// insert adds checked drafts under new ids, with their events.
+func insert(ctx context.Context, tx *docstore.Tx, ids []string, drafts []Draft, at func(int, string) string) ([]Doc, error) {
+	nodes, err := loadNodes(ctx, tx, drafts, at)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkHere(ctx, tx, drafts, at); err != nil {
+		return nil, err
+	}
+	primaries, err := loadPrimaries(ctx, tx, nodes, drafts)
+	if err != nil {
+		return nil, err
+	}
+	docs := make([]Doc, len(drafts))
+	more := map[string]int64{}
+	for i, d := range drafts {
+		m := &Membership{Meta: docstore.Meta{ID: ids[i]}, ObjectCode: nodes[d.NodeID].ObjectCode, NodeID: d.NodeID, UserID: d.UserID, Profile: d.Profile}
+		key := primary(m.ObjectCode, m.UserID)
+		if before, has := primaries[key]; !has {
+			m.IsPrimary = "1" // the first is it
+		} else if m.IsPrimary == "1" {
+			if err := demote(ctx, tx, before); err != nil {
+				return nil, err
+			}
+		}
+		if docs[i], err = members.Insert(ctx, tx, m); err != nil {
+			return nil, err
+		}
+		if m.IsPrimary == "1" {
+			if primaries[key], err = members.Load(ctx, tx, m.ID); err != nil {
+				return nil, err
+			}
+		}
+		more[d.NodeID]++
+	}
+	for id, n := range more {
+		if err := tree.CountMembers(ctx, tx, nodes[id], n); err != nil {
+			return nil, err
+		}
+	}
+	return docs, emit(ctx, tx, "created", docs...)
+}
+
+// loadNodes loads the nodes that drafts are for, to count their members.
+func loadNodes(ctx context.Context, tx *docstore.Tx, drafts []Draft, at func(int, string) string) (map[string]*tree.Node, error) {
+	wanted := map[string]bool{}
+	for _, d := range drafts {
+		wanted[d.NodeID] = true
+	}
+	nodes, err := tree.Load(ctx, tx, slices.Sorted(maps.Keys(wanted))...)
+	if err != nil {
+		return nil, err
+	}
+	var faults apperr.Faults
+	for i, d := range drafts {
+		faults.Check(nodes[d.NodeID] != nil, at(i, "node_id"), "is no node")
+	}
+	if err := faults.Err(); err != nil {
+		return nil, err
+	}
+	for _, n := range nodes {
+		if n.Dynamic() {
+			return nil, apperr.New(apperr.InvalidState, "the members of a dynamic node are those who meet its condition")
+		}
+	}
+	return nodes, nil
+}
+
+// checkHere refuses users who have left since the users service was asked, who are members already, or have too many memberships.
+func checkHere(ctx context.Context, tx *docstore.Tx, drafts []Draft, at func(int, string) string) error {
+	var users []string
+	places := make([]docstore.Value, len(drafts))
+	for i, d := range drafts {
+		users = append(users, d.UserID)
+		places[i] = docstore.Text(place(d.NodeID, d.UserID))
+	}
+	slices.Sort(users)
+	users = slices.Compact(users)
+	gone, err := departed(ctx, tx, users)
+	if err != nil {
+		return err
+	}
+	var faults apperr.Faults
+	for i, d := range drafts {
+		faults.Check(!gone[d.UserID], at(i, "user_id"), "is no user")
+	}
+	if err := faults.Err(); err != nil {
+		return err
+	}
+	there, err := find(ctx, tx, byPlace, places)
+	if err != nil {
+		return err
+	}
+	taken := map[string]bool{}
+	for _, m := range there {
+		taken[place(m.NodeID, m.UserID)] = true
+	}
+	var locations []string
+	for i, d := range drafts {
+		if taken[place(d.NodeID, d.UserID)] {
+			locations = append(locations, at(i, "user_id"))
+		}
+	}
+	if len(locations) > 0 {
+		return apperr.Taken(locations...)
+	}
+	for _, user := range users {
+		has, err := members.Count(ctx, tx, docstore.Prefix(byUser, user+"/"))
+		if err != nil {
+			return err
+		}
+		if has >= MaxOfUser {
+			return apperr.New(apperr.InvalidState, "a user has at most %d memberships", MaxOfUser)
+		}
+	}
+	return nil
+}
+
+// loadPrimaries loads the primary memberships that the drafts' users have in the drafts' trees, by their index value.
+func loadPrimaries(ctx context.Context, tx *docstore.Tx, nodes map[string]*tree.Node, drafts []Draft) (map[string]*Membership, error) {
+	values := make([]docstore.Value, len(drafts))
+	for i, d := range drafts {
+		values[i] = docstore.Text(primary(nodes[d.NodeID].ObjectCode, d.UserID))
+	}
+	there := make(map[string]*Membership, len(drafts))
+	for part := range slices.Chunk(values, chunk) {
+		some, err := members.LoadWhere(ctx, tx, docstore.In(byPrimary, part...), "", len(part))
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range some {
+			there[primary(m.ObjectCode, m.UserID)] = m
+		}
+	}
+	return there, nil
+}
+
+// chunk is how many index values are looked up at once.
+const chunk = 200
+
+// find returns the memberships that have one of the values in an index.
+func find(ctx context.Context, r docstore.Reader, index string, values []docstore.Value) ([]*Membership, error) {
+	var all []*Membership
+	for part := range slices.Chunk(values, chunk) {
+		err := members.Each(ctx, r, docstore.In(index, part...), func(d Doc) error {
+			m, err := d.Value()
+			all = append(all, m)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// demote makes a loaded membership an ordinary one.
+func demote(ctx context.Context, tx *docstore.Tx, m *Membership) error {
+	m.IsPrimary = "0"
+	return replace(ctx, tx, m)
+}
+
+func replace(ctx context.Context, tx *docstore.Tx, m *Membership) error {
+	doc, err := members.Replace(ctx, tx, m)
+	if err != nil || !doc.Changed() {
+		return err
+	}
+	return emit(ctx, tx, "updated", doc)
+}

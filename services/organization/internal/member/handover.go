@@ -1,0 +1,195 @@
+package member
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/services/organization/internal/tree"
+)
+
+// Change moves a user from one node to another, or adds the user where FromNodeID is empty. The users service asks for it, and
+// neither side knows when the other dies. So a change has an id: asked for again it is not made again, and once Settled as not
+// made it never will be.
+type Change struct {
+	ID         string `json:"change_id"`
+	UserID     string `json:"user_id"`
+	ObjectCode string `json:"object_code"`
+	FromNodeID string `json:"from_node_id"`
+	ToNodeID   string `json:"to_node_id"`
+	DryRun     bool   `json:"dry_run"`
+}
+
+// change is the outcome of one, kept for as long as it may be asked for.
+type change struct {
+	docstore.Meta        // the id is the Change's
+	UserID        string `json:"user_id"`
+	Applied       bool   `json:"applied"` // or it must not be any more
+}
+
+const changeKept = 24 * time.Hour
+
+var changes = docstore.Define(docstore.Schema[change]{
+	Name: "membership_changes", Noun: "change", Part: true,
+	Due: func(c *change) clock.Time { return c.TimeCreated.Add(changeKept) },
+})
+
+// Memberships is what a user has after a change.
+type Memberships struct {
+	Memberships []json.RawMessage `json:"memberships"`
+}
+
+// Apply makes a change, once. apperr.InvalidParameters (no such tree, node, membership), InvalidState (dynamic node; given up).
+func (s *Members) Apply(ctx context.Context, c Change) (Memberships, error) {
+	if c.DryRun {
+		ctx = docstore.WithDryRun(ctx)
+	}
+	ids, err := s.Store.NewIDs(ctx, 1)
+	if err != nil {
+		return Memberships{}, err
+	}
+	return again(func() (Memberships, error) {
+		return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Memberships, error) {
+			done, err := settled(ctx, tx, c.ID)
+			if err != nil {
+				return Memberships{}, err
+			}
+			if done != nil && !done.Applied {
+				return Memberships{}, apperr.New(apperr.InvalidState, "the change was given up")
+			}
+			if done == nil {
+				if err := apply(ctx, tx, c, ids); err != nil {
+					return Memberships{}, err
+				}
+			}
+			return memberships(ctx, tx, c.UserID)
+		})
+	}, func(taken *docstore.DuplicateError) error { return taken })
+}
+
+// Outcome tells what became of a change.
+type Outcome struct {
+	Applied bool `json:"applied"`
+	Memberships
+}
+
+// Settle tells whether a change was made, and sees to it that it never will be if it was not.
+func (s *Members) Settle(ctx context.Context, changeID string) (Outcome, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Outcome, error) {
+		done, err := settled(ctx, tx, changeID)
+		if err != nil {
+			return Outcome{}, err
+		}
+		if done == nil {
+			_, err := changes.Insert(ctx, tx, &change{Meta: docstore.Meta{ID: changeID}})
+			return Outcome{Memberships: Memberships{[]json.RawMessage{}}}, err
+		}
+		has, err := memberships(ctx, tx, done.UserID)
+		return Outcome{done.Applied, has}, err
+	})
+}
+
+func settled(ctx context.Context, tx *docstore.Tx, id string) (*change, error) {
+	if id == "" {
+		return nil, apperr.Invalid("change_id", "must be given")
+	}
+	found, err := changes.LoadMany(ctx, tx, []string{id})
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return found[0], nil
+}
+
+// apply makes a change that was not made. What was so in the old node is so in the new one.
+func apply(ctx context.Context, tx *docstore.Tx, c Change, ids []string) error {
+	if _, err := changes.Insert(ctx, tx, &change{Meta: docstore.Meta{ID: c.ID}, UserID: c.UserID, Applied: true}); err != nil {
+		return err
+	}
+	if _, err := tree.ObjectByCode(ctx, tx, c.ObjectCode); apperr.IsNotFound(err) {
+		return apperr.Invalid("body.object_code", "is no core object's code")
+	} else if err != nil {
+		return err
+	}
+	nodes, err := tree.Find(ctx, tx, c.FromNodeID, c.ToNodeID)
+	if err != nil {
+		return err
+	}
+	var faults apperr.Faults
+	to := nodes[c.ToNodeID]
+	faults.Check(to != nil && to.ObjectCode == c.ObjectCode, "body.to_node_id", "is no node of this tree")
+	if c.FromNodeID != "" {
+		from := nodes[c.FromNodeID]
+		faults.Check(from != nil && from.ObjectCode == c.ObjectCode, "body.from_node_id", "is no node of this tree")
+	}
+	if err := faults.Err(); err != nil {
+		return err
+	}
+	there, err := members.LoadWhere(ctx, tx, docstore.In(byPlace, docstore.Text(place(c.FromNodeID, c.UserID)), docstore.Text(place(c.ToNodeID, c.UserID))), "", 2)
+	if err != nil {
+		return err
+	}
+	draft := Draft{NodeID: c.ToNodeID, UserID: c.UserID, Profile: Profile{IsPrimary: "0", Role: "member"}}
+	var old, already *Membership
+	for _, m := range there {
+		if m.NodeID == c.ToNodeID {
+			already = m
+		} else {
+			old = m
+		}
+	}
+	if c.FromNodeID == c.ToNodeID {
+		old = already
+	}
+	if c.FromNodeID != "" && old == nil {
+		return apperr.Invalid("body.from_node_id", "is no node that the user belongs to")
+	}
+	if c.FromNodeID == c.ToNodeID {
+		return nil
+	}
+	if old != nil {
+		draft.Profile = old.Profile
+		if err := endByHand(ctx, tx, []*Membership{old}); err != nil {
+			return err
+		}
+	}
+	if already != nil {
+		return nil
+	}
+	_, err = insert(ctx, tx, ids, []Draft{draft}, func(_ int, member string) string {
+		if member == "node_id" {
+			return "body.to_node_id"
+		}
+		return "body." + member
+	})
+	return err
+}
+
+func memberships(ctx context.Context, r docstore.Reader, userID string) (Memberships, error) {
+	shown, err := ofUser(ctx, r, userID)
+	has := Memberships{make([]json.RawMessage, len(shown))}
+	for i := range shown {
+		has.Memberships[i] = shown[i].JSON
+	}
+	return has, err
+}
+
+// Forget removes outcomes that are not asked for any more. To be called every minute or so.
+func (s *Members) Forget(ctx context.Context) (int, error) {
+	due, err := changes.Due(ctx, s.Store, 500)
+	if err != nil {
+		return 0, err
+	}
+	for _, ref := range due {
+		ctx := request.System(ctx, ref.Tenant)
+		if _, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
+			return struct{}{}, changes.DeleteWhere(ctx, tx, docstore.ID(ref.ID), nil)
+		}); err != nil {
+			return 0, err
+		}
+	}
+	return len(due), nil
+}

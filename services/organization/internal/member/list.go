@@ -1,0 +1,482 @@
+package member
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/services/organization/internal/tree"
+)
+
+// OfUser returns the memberships of a user in all trees.
+func (s *Members) OfUser(ctx context.Context, userID string) ([]Shown, error) {
+	return ofUser(ctx, s.Store, userID)
+}
+
+func ofUser(ctx context.Context, r docstore.Reader, userID string) ([]Shown, error) {
+	page, err := members.Page(ctx, r, docstore.Query{
+		Filter: docstore.Prefix(byUser, userID+"/"), Sort: []docstore.Order{{Index: byUser}}, Limit: 2 * (MaxOfUser + tree.MaxDynamic),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return show(ctx, r, page.Docs...)
+}
+
+// Query asks for a page of the users who belong to a node.
+type Query struct {
+	NodeID    string
+	Recursive bool   // or to one below it
+	Role      string // with this role; "" = any
+	Keyword   string // whom the users service finds by it; "" = all
+	Limit     int
+	Offset    int
+	After     string // an earlier page's Next, instead of Offset
+	Count     bool
+}
+
+// Page is a page of users, each with the node or nodes that make it one of them.
+type Page struct {
+	Items []json.RawMessage
+	Total int64 // −1 = not counted
+	Next  string
+}
+
+// MaxCounted is up to how many memberships below a node its users are counted, and up to how many of its users a keyword that many
+// have is looked for. The cost of a page does not grow beyond it.
+const MaxCounted = 10_000
+
+// position is that of a user in the list: at the first membership in the order of nodes' paths and then of seq.
+type position struct {
+	Path  string `json:"p"`
+	Order string `json:"o"`
+}
+
+func (a position) compare(b position) int {
+	return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Order, b.Order))
+}
+
+// user is one item: a user's memberships that the query means, in order.
+type user struct {
+	at          position
+	memberships []Doc
+}
+
+// Users lists the users who belong to a node. apperr.NotFound, InvalidParameters (page token; a keyword that too many have), Unavailable.
+func (s *Members) Users(ctx context.Context, q Query) (Page, error) {
+	found, err := tree.Find(ctx, s.Store, q.NodeID)
+	if err != nil {
+		return Page{}, err
+	}
+	if found[q.NodeID] == nil {
+		return Page{}, apperr.Missing("tree node")
+	}
+	l := &listing{Members: s, Query: q, node: found[q.NodeID]}
+	if q.After != "" {
+		if l.after, err = q.position(); err != nil {
+			return Page{}, err
+		}
+		l.Offset = 0
+	}
+	page := Page{Total: -1}
+	var some []user
+	if q.Keyword != "" {
+		some, page.Total, err = l.matching(ctx)
+	} else {
+		some, err = l.walk(ctx)
+	}
+	if err != nil {
+		return Page{}, err
+	}
+	if len(some) > q.Limit {
+		some = some[:q.Limit]
+		page.Next = q.token(some[q.Limit-1].at)
+	}
+	if page.Items, err = l.items(ctx, some); err != nil {
+		return Page{}, err
+	}
+	if !q.Count {
+		page.Total = -1
+	} else if page.Total < 0 {
+		page.Total, err = l.count(ctx)
+	}
+	return page, err
+}
+
+// listing is a Query at work.
+type listing struct {
+	*Members
+	Query
+	node  *tree.Node
+	after position
+}
+
+// within says whether a node is one of those the query is about.
+func (l *listing) within(n *tree.Node) bool {
+	return n != nil && (n.ID == l.node.ID || l.Recursive && strings.HasPrefix(n.PathText(), l.node.PathText()))
+}
+
+// walk goes along the nodes that have members, and along the members of each, until the page is full, with one user more.
+func (l *listing) walk(ctx context.Context) ([]user, error) {
+	var page []user
+	skip, want := l.Offset, l.Limit+1
+	node, from := l.node, ""
+	behind := l.node.PathText() // nodes that come after
+	if l.after.Path != "" {
+		ids := strings.Split(strings.TrimSuffix(l.after.Path, "/"), "/")
+		found, err := tree.Find(ctx, l.Store, ids[len(ids)-1])
+		if err != nil {
+			return nil, err
+		}
+		node, from, behind = found[ids[len(ids)-1]], l.after.Order, l.after.Path
+		if node != nil && node.PathText() != l.after.Path { // moved meanwhile: its members are elsewhere in the list
+			node = nil
+		}
+	}
+	var queue []*tree.Node
+	if node != nil {
+		queue = []*tree.Node{node}
+	}
+	for {
+		// Members of several nodes at a time, so that what else their users have is looked up at once.
+		var some []Doc
+		var at []position
+		for len(some) < skip+want-len(page) && len(some) < 4*chunk {
+			if len(queue) == 0 {
+				if !l.Recursive {
+					break
+				}
+				next, err := tree.Populated(ctx, l.Store, l.node.Path, behind, 64)
+				if err != nil {
+					return nil, err
+				}
+				if len(next) == 0 {
+					break
+				}
+				queue, behind = next, next[len(next)-1].PathText()
+			}
+			n := queue[0]
+			docs, last, err := l.membersOf(ctx, n, from)
+			if err != nil {
+				return nil, err
+			}
+			for i := range docs {
+				m, err := docs[i].Value()
+				if err != nil {
+					return nil, err
+				}
+				some, at = append(some, docs[i]), append(at, position{n.PathText(), m.order()})
+			}
+			if from = last; last == "" {
+				queue = queue[1:]
+			}
+		}
+		if len(some) == 0 {
+			return page, nil
+		}
+		users, err := l.firsts(ctx, some, at)
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range users {
+			if skip > 0 {
+				skip--
+			} else if page = append(page, u); len(page) == want {
+				return page, nil
+			}
+		}
+	}
+}
+
+// membersOf reads members of one node behind an order; last is where to go on, "" if there are no more.
+func (l *listing) membersOf(ctx context.Context, n *tree.Node, from string) (docs []Doc, last string, err error) {
+	index, prefix := byOrder, n.ID+"/"
+	if l.Role != "" {
+		index, prefix = byRole, prefix+l.Role+"/"
+	}
+	filter := docstore.Prefix(index, prefix)
+	if from != "" { // an order is the node, then what stands behind the role too
+		filter = docstore.And(filter, behind(index, prefix+strings.TrimPrefix(from, n.ID+"/")))
+	}
+	page, err := members.Page(ctx, l.Store, docstore.Query{Filter: filter, Sort: []docstore.Order{{Index: index}}, Limit: chunk})
+	if err != nil || page.Next == "" {
+		return page.Docs, "", err
+	}
+	m, err := page.Docs[len(page.Docs)-1].Value()
+	if err != nil {
+		return nil, "", err
+	}
+	return page.Docs, m.order(), nil
+}
+
+// firsts makes users of memberships: of a user with several in the query's nodes, only the first one counts.
+func (l *listing) firsts(ctx context.Context, some []Doc, at []position) ([]user, error) {
+	users := make([]user, 0, len(some))
+	if !l.Recursive || l.node.ChildCount == 0 {
+		for i := range some {
+			users = append(users, user{at[i], some[i : i+1]})
+		}
+		return users, nil
+	}
+	ids := make([]string, len(some))
+	for i := range some {
+		m, err := some[i].Value()
+		if err != nil {
+			return nil, err
+		}
+		ids[i] = m.UserID
+	}
+	all, err := l.gather(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for i := range some {
+		if u := all[ids[i]]; u != nil && u.memberships[0].ID == some[i].ID {
+			users = append(users, *u)
+		}
+	}
+	return users, nil
+}
+
+// gather finds what each of the users has in the query's nodes.
+func (l *listing) gather(ctx context.Context, ids []string) (map[string]*user, error) {
+	keys := make([]docstore.Value, len(ids))
+	for i, id := range ids {
+		keys[i] = docstore.Text(inTree(id, l.node.ObjectCode))
+	}
+	var docs []Doc
+	var places []string
+	for part := range slices.Chunk(keys, chunk) {
+		err := members.Each(ctx, l.Store, docstore.In(byUser, part...), func(d Doc) error {
+			m, err := d.Value()
+			if err == nil && (l.Role == "" || m.Role == l.Role) {
+				docs, places = append(docs, d), append(places, m.NodeID)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	nodes, err := tree.Find(ctx, l.Store, places...)
+	if err != nil {
+		return nil, err
+	}
+	type membership struct {
+		at  position
+		doc Doc
+	}
+	of := map[string][]membership{}
+	for _, d := range docs {
+		m, err := d.Value()
+		if err != nil {
+			return nil, err
+		}
+		if n := nodes[m.NodeID]; l.within(n) {
+			of[m.UserID] = append(of[m.UserID], membership{position{n.PathText(), m.order()}, d})
+		}
+	}
+	users := make(map[string]*user, len(of))
+	for id, has := range of {
+		slices.SortFunc(has, func(a, b membership) int { return a.at.compare(b.at) })
+		u := &user{at: has[0].at}
+		for _, m := range has {
+			u.memberships = append(u.memberships, m.doc)
+		}
+		users[id] = u
+	}
+	return users, nil
+}
+
+// matching finds the page of those whom the users service finds by the keyword. If that are too many to be looked at one by one, the
+// node's users are asked about instead.
+func (l *listing) matching(ctx context.Context) ([]user, int64, error) {
+	type question struct {
+		Keyword string   `json:"keyword"`
+		IDs     []string `json:"ids,omitempty"`
+		Limit   int      `json:"limit"`
+	}
+	type answer struct {
+		IDs  []string `json:"ids"`
+		More bool     `json:"more"`
+	}
+	const most = 1000
+	found, err := bus.Ask[answer](ctx, l.Bus, "users", "matching", question{l.Keyword, nil, most})
+	if err != nil {
+		return nil, 0, err
+	}
+	if found.More {
+		all, err := l.userIDs(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		if all == nil {
+			return nil, 0, apperr.Invalid("query.keyword", "is found in too many users for a node of more than %d memberships; make it longer", MaxCounted)
+		}
+		found.IDs = nil
+		for part := range slices.Chunk(all, most) {
+			some, err := bus.Ask[answer](ctx, l.Bus, "users", "matching", question{l.Keyword, part, most})
+			if err != nil {
+				return nil, 0, err
+			}
+			found.IDs = append(found.IDs, some.IDs...)
+		}
+	}
+	all, err := l.gather(ctx, found.IDs)
+	if err != nil {
+		return nil, 0, err
+	}
+	users := make([]user, 0, len(all))
+	for _, u := range all {
+		users = append(users, *u)
+	}
+	slices.SortFunc(users, func(a, b user) int { return a.at.compare(b.at) })
+	total := int64(len(users))
+	if l.after.Path != "" {
+		users = slices.DeleteFunc(users, func(u user) bool { return u.at.compare(l.after) <= 0 })
+	}
+	users = users[min(l.Offset, len(users)):]
+	return users[:min(l.Limit+1, len(users))], total, nil
+}
+
+// count counts the query's users, −1 if there may be more than MaxCounted.
+func (l *listing) count(ctx context.Context) (int64, error) {
+	if !l.Recursive || l.node.ChildCount == 0 {
+		if l.Role == "" {
+			return l.node.MemberCount, nil
+		}
+		return members.Count(ctx, l.Store, docstore.Prefix(byRole, l.node.ID+"/"+l.Role+"/"))
+	}
+	ids, err := l.userIDs(ctx)
+	if ids == nil {
+		return -1, err
+	}
+	return int64(len(ids)), err
+}
+
+// userIDs returns the ids of the query's users, sorted; nil if there may be more than MaxCounted.
+func (l *listing) userIDs(ctx context.Context) ([]string, error) {
+	ids := []string{}
+	populated := []*tree.Node{l.node}
+	for left := int64(MaxCounted); len(populated) > 0; {
+		for _, n := range populated {
+			if left -= n.MemberCount; left < 0 {
+				return nil, nil
+			}
+			index, prefix := byOrder, n.ID+"/"
+			if l.Role != "" {
+				index, prefix = byRole, prefix+l.Role+"/"
+			}
+			err := members.Each(ctx, l.Store, docstore.Prefix(index, prefix), func(d Doc) error {
+				m, err := d.Value()
+				if err == nil {
+					ids = append(ids, m.UserID)
+				}
+				return err
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+		if !l.Recursive {
+			break
+		}
+		var err error
+		if populated, err = tree.Populated(ctx, l.Store, l.node.Path, populated[len(populated)-1].PathText(), 500); err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), nil
+}
+
+// items makes what clients see: the user's first membership, and a list of all that count.
+func (l *listing) items(ctx context.Context, users []user) ([]json.RawMessage, error) {
+	var docs []Doc
+	for _, u := range users {
+		docs = append(docs, u.memberships...)
+	}
+	named, err := names(ctx, l.Store, docs)
+	if err != nil {
+		return nil, err
+	}
+	type place struct {
+		ID      string   `json:"id"`
+		NodeID  string   `json:"node_id"`
+		Name    string   `json:"node_name"`
+		Path    []string `json:"node_path"`
+		Role    string   `json:"role"`
+		Title   string   `json:"title"`
+		Primary string   `json:"is_primary"`
+		Dynamic bool     `json:"dynamic"`
+	}
+	items := make([]json.RawMessage, 0, len(users))
+	for _, u := range users {
+		places := make([]place, 0, len(u.memberships))
+		for i := range u.memberships {
+			m, err := u.memberships[i].Value()
+			if err != nil {
+				return nil, err
+			}
+			if n := named.nodes[m.NodeID]; n != nil {
+				places = append(places, place{m.ID, n.ID, n.Name, named.path(n), m.Role, m.Title, m.IsPrimary, m.Dynamic})
+			}
+		}
+		m, err := u.memberships[0].Value()
+		if err != nil {
+			return nil, err
+		}
+		if named.nodes[m.NodeID] == nil { // removed in between
+			continue
+		}
+		first, err := named.shown(&u.memberships[0], named.nodes[m.NodeID])
+		if err != nil {
+			return nil, err
+		}
+		more, err := json.Marshal(map[string]any{"nodes": places})
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, splice(first, more))
+	}
+	return items, nil
+}
+
+func (q Query) fingerprint() uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%q %t %q %q", q.NodeID, q.Recursive, q.Role, q.Keyword)
+	return h.Sum64()
+}
+
+type token struct {
+	Query uint64 `json:"q"`
+	position
+}
+
+func (q Query) token(at position) string {
+	b, _ := json.Marshal(token{q.fingerprint(), at}) // plain values always marshal
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+func (q Query) position() (position, error) {
+	var t token
+	b, err := base64.RawURLEncoding.DecodeString(q.After)
+	if err == nil {
+		err = json.Unmarshal(b, &t)
+	}
+	if err != nil || t.Path == "" || t.Order == "" {
+		return position{}, apperr.Invalid("query.page_token", "is not a page token of this list")
+	}
+	if t.Query != q.fingerprint() {
+		return position{}, apperr.Invalid("query.page_token", "was made with another filter or sort")
+	}
+	return t.position, nil
+}

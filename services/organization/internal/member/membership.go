@@ -1,0 +1,225 @@
+// Package member is the domain of memberships: who belongs to which node, by hand or by a condition.
+package member
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/services/organization/internal/tree"
+)
+
+// Membership says that a user belongs to a node. Its JSON form is the store's; Shown is the API's and the events'.
+type Membership struct {
+	docstore.Meta
+	ObjectCode string `json:"object_code"`
+	NodeID     string `json:"node_id"`
+	UserID     string `json:"user_id"`
+	Profile
+	Dynamic bool `json:"dynamic"` // by the node's condition; such a one cannot be changed
+}
+
+// Profile holds the members that add and update may set.
+type Profile struct {
+	IsPrimary string `json:"is_primary"` // of the user's memberships in one tree, one is; dynamic ones are not
+	Title     string `json:"title"`
+	Role      string `json:"role"`
+	Seq       int64  `json:"seq"`
+}
+
+// Doc is a membership as read or written.
+type Doc = docstore.Doc[Membership]
+
+// The indexes. Orders begin with a node's id, so that a node's members are one range.
+const (
+	byPlace   = "place"   // the node, the user
+	byOrder   = "seq"     // the node, seq, the id
+	byRole    = "role"    // the node, the role, seq, the id
+	byUser    = "user"    // the user, the core object's code
+	byPrimary = "primary" // the core object's code, the user; of primary ones alone
+)
+
+var members = docstore.Define(docstore.Schema[Membership]{
+	Name: "tree_users", Noun: "membership",
+	Indexes: []docstore.Index[Membership]{
+		docstore.Unique(docstore.ByText(byPlace, func(m *Membership) string { return place(m.NodeID, m.UserID) })),
+		docstore.ByText(byOrder, (*Membership).order),
+		docstore.ByText(byRole, func(m *Membership) string {
+			return m.NodeID + "/" + m.Role + "/" + tree.OrderText(m.Seq) + "/" + m.ID
+		}),
+		docstore.ByText(byUser, func(m *Membership) string { return inTree(m.UserID, m.ObjectCode) }),
+		docstore.Unique(docstore.ByText(byPrimary, func(m *Membership) string {
+			if m.IsPrimary != "1" {
+				return ""
+			}
+			return primary(m.ObjectCode, m.UserID)
+		})),
+	},
+})
+
+func place(nodeID, userID string) string       { return nodeID + "/" + userID }
+func inTree(userID, objectCode string) string  { return userID + "/" + objectCode }
+func primary(objectCode, userID string) string { return objectCode + "/" + userID }
+
+func (m *Membership) order() string { return m.NodeID + "/" + tree.OrderText(m.Seq) + "/" + m.ID }
+
+// Collections are those that the store must have.
+func Collections() []*docstore.Def {
+	return []*docstore.Def{members.Def(), people.Def(), upkeeps.Def(), changes.Def()}
+}
+
+// Limits of members, in characters.
+const (
+	maxTitle  = 128
+	maxUserID = 64
+	maxSeq    = 1 << 53
+
+	// MaxOfUser is how many memberships a user can have before none is added by hand any more: they are listed in one array.
+	MaxOfUser = 2000
+)
+
+var role = regexp.MustCompile(`^[\pL\pN][\pL\pM\pN._ -]{0,63}$`)
+
+// check notes faults, at what at makes of a member's name.
+func (p *Profile) check(faults *apperr.Faults, at func(member string) string) {
+	if p.Role == "" {
+		p.Role = "member"
+	}
+	faults.Check(role.MatchString(p.Role), at("role"), "must have 1…64 letters, digits, spaces or . _ -, and begin with a letter or digit")
+	faults.Text(at("title"), p.Title, maxTitle)
+	faults.Switch(at("is_primary"), &p.IsPrimary, "0")
+	faults.Check(-maxSeq < p.Seq && p.Seq < maxSeq, at("seq"), "must lie between -2^53 and 2^53")
+}
+
+// Members are the use cases.
+type Members struct {
+	Store *docstore.Store
+	Bus   *bus.Bus // for the users service
+}
+
+// Shown is a membership as clients see it: with the names of its node and of those above, as they now are.
+type Shown struct {
+	ID      string
+	Version int64
+	JSON    json.RawMessage
+}
+
+// show adds the names. Memberships whose node is gone are left out: they are about to end.
+func show(ctx context.Context, r docstore.Reader, docs ...Doc) ([]Shown, error) {
+	named, err := names(ctx, r, docs)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Shown, 0, len(docs))
+	for i := range docs {
+		m, err := docs[i].Value()
+		if err != nil {
+			return nil, err
+		}
+		node := named.nodes[m.NodeID]
+		if node == nil {
+			continue
+		}
+		body, err := named.shown(&docs[i], node)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Shown{docs[i].ID, docs[i].Version, body})
+	}
+	return all, nil
+}
+
+// directory knows nodes and all those above them.
+type directory struct{ nodes map[string]*tree.Node }
+
+func names(ctx context.Context, r docstore.Reader, docs []Doc) (directory, error) {
+	wanted := map[string]bool{}
+	var ids []string
+	want := func(id string) {
+		if !wanted[id] {
+			wanted[id] = true
+			ids = append(ids, id)
+		}
+	}
+	for i := range docs {
+		m, err := docs[i].Value()
+		if err != nil {
+			return directory{}, err
+		}
+		want(m.NodeID)
+	}
+	found, err := tree.Find(ctx, r, ids...)
+	if err != nil {
+		return directory{}, err
+	}
+	ids = nil
+	for _, n := range found {
+		for _, id := range n.Path {
+			want(id)
+		}
+	}
+	above, err := tree.Find(ctx, r, ids...)
+	for id, n := range above {
+		found[id] = n
+	}
+	return directory{found}, err
+}
+
+// path is the names from the root to a node.
+func (d directory) path(n *tree.Node) []string {
+	path := make([]string, 0, len(n.Path))
+	for _, id := range n.Path {
+		if above := d.nodes[id]; above != nil {
+			path = append(path, above.Name)
+		}
+	}
+	return path
+}
+
+func (d directory) shown(doc *Doc, node *tree.Node) (json.RawMessage, error) {
+	body, err := doc.JSON()
+	if err != nil || node == nil {
+		return body, err
+	}
+	more, err := json.Marshal(struct {
+		Name string   `json:"node_name"`
+		Path []string `json:"node_path"`
+	}{node.Name, d.path(node)})
+	return splice(body, more), err
+}
+
+// splice makes one JSON object of two.
+func splice(a, b []byte) json.RawMessage {
+	both := make([]byte, 0, len(a)+len(b))
+	both = append(append(both, a[:len(a)-1]...), ',')
+	return append(both, b[1:]...)
+}
+
+// emit tells of written or ended memberships. An ended one's node may be gone.
+func emit(ctx context.Context, tx *docstore.Tx, action string, docs ...Doc) error {
+	named, err := names(ctx, tx, docs)
+	if err != nil {
+		return err
+	}
+	for i := range docs {
+		m, err := docs[i].Value()
+		if err != nil {
+			return err
+		}
+		record, err := named.shown(&docs[i], named.nodes[m.NodeID])
+		if err != nil {
+			return err
+		}
+		if err := outbox.Append(ctx, tx, outbox.Event{
+			Entity: "membership", Action: action, Source: "/tree-users", Subject: m.ID, Version: m.Version,
+			Record: record, Previous: docs[i].Previous(),
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+package member
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/condition"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/services/organization/internal/tree"
+)
+
+// person is what this service knows of a user: how far the user's events have been heard. It makes every event count once, in order,
+// however often it comes, and keeps out those who have left between the question whether they exist and their membership.
+//
+// There is one for every user who has left, and for every user at all where there are dynamic nodes.
+type person struct {
+	docstore.Meta       // the id is the user's
+	Sequence      int64 `json:"sequence"` // the version of the user's record that was last taken into account
+	Gone          bool  `json:"gone"`     // deleted or resigned
+}
+
+var people = docstore.Define(docstore.Schema[person]{Name: "people", Noun: "user", Part: true})
+
+// departed returns those of the users who are known to have left.
+func departed(ctx context.Context, r docstore.Reader, ids []string) (map[string]bool, error) {
+	known, err := people.FindMany(ctx, r, ids)
+	if err != nil {
+		return nil, err
+	}
+	gone := map[string]bool{}
+	for i := range known {
+		p, err := known[i].Value()
+		if err != nil {
+			return nil, err
+		}
+		gone[p.ID] = p.Gone
+	}
+	return gone, nil
+}
+
+// advance notes that a user's record of a version is being taken into account; false if a later one was already, or the user has been
+// deleted at this one.
+func advance(ctx context.Context, tx *docstore.Tx, known map[string]*person, id string, version int64, gone bool) (bool, error) {
+	p := known[id]
+	if p == nil {
+		_, err := people.Insert(ctx, tx, &person{Meta: docstore.Meta{ID: id}, Sequence: version, Gone: gone})
+		return true, err
+	}
+	if p.Sequence > version || p.Sequence == version && p.Gone && !gone {
+		return false, nil
+	}
+	p.Sequence, p.Gone = version, gone
+	_, err := people.Replace(ctx, tx, p)
+	return true, err
+}
+
+func loadPeople(ctx context.Context, tx *docstore.Tx, ids ...string) (map[string]*person, error) {
+	loaded, err := people.LoadMany(ctx, tx, ids)
+	known := make(map[string]*person, len(loaded))
+	for _, p := range loaded {
+		known[p.ID] = p
+	}
+	return known, err
+}
+
+// record is what this service needs to know of a user record, and the whole of it for conditions.
+type record struct {
+	ID      string `json:"id"`
+	Version int64  `json:"version"`
+	Status  string `json:"status"`
+	whole   map[string]any
+}
+
+const resigned = "resigned"
+
+func readRecord(raw json.RawMessage) (record, error) {
+	var r record
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return r, err
+	}
+	var err error
+	r.whole, err = condition.FromJSON(raw)
+	return r, err
+}
+
+// meets tells whether the user meets a dynamic node's condition. A condition that cannot be decided for the user is not met.
+func (r *record) meets(ctx context.Context, n *tree.Node) bool {
+	program, err := tree.Conditions.Cached(n.Condition)
+	if err != nil || r.Status == resigned {
+		return false
+	}
+	met, err := program.Eval(ctx, map[string]any{"user": r.whole})
+	return err == nil && met
+}
+
+// OnUser takes an event of the users service into account: who leaves has no memberships any more, who changes may meet other
+// conditions than before.
+func (s *Members) OnUser(ctx context.Context, e bus.Event) error {
+	var data struct {
+		Record json.RawMessage `json:"record"`
+	}
+	if err := json.Unmarshal(e.Data, &data); err != nil {
+		return fmt.Errorf("the event's data: %w", err)
+	}
+	user, err := readRecord(data.Record)
+	if err != nil {
+		return fmt.Errorf("the event's record: %w", err)
+	}
+	user.ID, user.Version = e.Subject, e.Sequence
+	if strings.HasSuffix(e.Type, ".deleted") || user.Status == resigned {
+		return s.depart(ctx, &user)
+	}
+	return s.reconsider(ctx, &user)
+}
+
+// depart ends all memberships of a user who has left.
+func (s *Members) depart(ctx context.Context, user *record) error {
+	_, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
+		known, err := loadPeople(ctx, tx, user.ID)
+		if err != nil {
+			return struct{}{}, err
+		}
+		if ok, err := advance(ctx, tx, known, user.ID, user.Version, true); err != nil || !ok {
+			return struct{}{}, err
+		}
+		ended, err := members.LoadWhere(ctx, tx, docstore.Prefix(byUser, user.ID+"/"), "", 2*(MaxOfUser+tree.MaxDynamic))
+		if err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, end(ctx, tx, ended)
+	})
+	return err
+}
+
+// reconsider looks at the conditions of all dynamic nodes.
+//
+// A condition that changes meanwhile has its own upkeep, which looks at all users as they were then or later: at this record or a newer
+// one, since it was there before its event. So what was found by the old condition need only not be written.
+func (s *Members) reconsider(ctx context.Context, user *record) error {
+	nodes, err := tree.DynamicNodes(ctx, s.Store)
+	if err != nil {
+		return err
+	}
+	if len(nodes) == 0 {
+		known, err := people.FindMany(ctx, s.Store, []string{user.ID})
+		if err != nil || len(known) == 0 {
+			return err
+		}
+	}
+	met := make([]bool, len(nodes))
+	for i, n := range nodes {
+		met[i] = user.meets(ctx, n)
+	}
+	ids, err := s.Store.NewIDs(ctx, len(nodes))
+	if err != nil {
+		return err
+	}
+	_, err = docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
+		known, err := loadPeople(ctx, tx, user.ID)
+		if err != nil {
+			return struct{}{}, err
+		}
+		if ok, err := advance(ctx, tx, known, user.ID, user.Version, false); err != nil || !ok {
+			return struct{}{}, err
+		}
+		has, err := members.LoadWhere(ctx, tx, docstore.Prefix(byUser, user.ID+"/"), "", 2*(MaxOfUser+tree.MaxDynamic))
+		if err != nil {
+			return struct{}{}, err
+		}
+		in := make(map[string]*Membership, len(has))
+		for _, m := range has {
+			in[m.NodeID] = m
+		}
+		for i, n := range nodes {
+			if met[i] == (in[n.ID] != nil) {
+				continue
+			}
+			if err := settle(ctx, tx, n, map[string]*Membership{user.ID: in[n.ID]}, []verdict{{user.ID, ids[i], met[i]}}); err != nil {
+				return struct{}{}, err
+			}
+		}
+		return struct{}{}, nil
+	})
+	return err
+}

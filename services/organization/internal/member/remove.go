@@ -1,0 +1,197 @@
+package member
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/services/organization/internal/tree"
+)
+
+// Remove ends one membership. apperr.NotFound, InvalidState (dynamic), VersionMismatch.
+func (s *Members) Remove(ctx context.Context, id string) error {
+	_, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
+		m, err := members.Load(ctx, tx, id)
+		if err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, endByHand(ctx, tx, []*Membership{m})
+	})
+	return err
+}
+
+// RemoveMany ends those of the memberships that exist, all or nothing, and returns how many. apperr.InvalidState (dynamic).
+func (s *Members) RemoveMany(ctx context.Context, ids []string) (int, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (int, error) {
+		ended, err := members.LoadMany(ctx, tx, ids)
+		if err != nil {
+			return 0, err
+		}
+		return len(ended), endByHand(ctx, tx, ended)
+	})
+}
+
+// RemoveFrom is RemoveMany for users of one node.
+func (s *Members) RemoveFrom(ctx context.Context, nodeID string, users []string) (int, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (int, error) {
+		places := make([]docstore.Value, len(users))
+		for i, user := range users {
+			places[i] = docstore.Text(place(nodeID, user))
+		}
+		there, err := find(ctx, tx, byPlace, places)
+		if err != nil {
+			return 0, err
+		}
+		ids := make([]string, len(there))
+		for i, m := range there {
+			ids[i] = m.ID
+		}
+		ended, err := members.LoadMany(ctx, tx, ids)
+		if err != nil {
+			return 0, err
+		}
+		return len(ended), endByHand(ctx, tx, ended)
+	})
+}
+
+func endByHand(ctx context.Context, tx *docstore.Tx, ended []*Membership) error {
+	for _, m := range ended {
+		if m.Dynamic {
+			return errDynamic
+		}
+	}
+	return end(ctx, tx, ended)
+}
+
+// end removes loaded memberships, each with its event.
+func end(ctx context.Context, tx *docstore.Tx, ended []*Membership) error {
+	docs := make([]Doc, len(ended))
+	for i, m := range ended {
+		var err error
+		if docs[i], err = members.DocOf(m); err != nil {
+			return err
+		}
+	}
+	if err := emit(ctx, tx, "deleted", docs...); err != nil {
+		return err
+	}
+	return drop(ctx, tx, ended)
+}
+
+// drop removes loaded memberships without a word, counts them off their nodes, and gives users another primary one.
+func drop(ctx context.Context, tx *docstore.Tx, ended []*Membership) error {
+	less := map[string]int64{}
+	for _, m := range ended {
+		if err := members.Delete(ctx, tx, m); err != nil {
+			return err
+		}
+		less[m.NodeID]--
+	}
+	for id, n := range less {
+		node, err := tree.Load(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if node[id] == nil {
+			continue // it is gone, and so this ends
+		}
+		if err := tree.CountMembers(ctx, tx, node[id], n); err != nil {
+			return err
+		}
+	}
+	for _, m := range ended {
+		if m.IsPrimary == "1" {
+			if err := promote(ctx, tx, m.ObjectCode, m.UserID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// promote makes the oldest membership that a user has in a tree the primary one, if there is none.
+func promote(ctx context.Context, tx *docstore.Tx, objectCode, userID string) error {
+	rest, err := members.LoadWhere(ctx, tx, docstore.Eq(byUser, docstore.Text(inTree(userID, objectCode))), "", MaxOfUser+tree.MaxDynamic)
+	if err != nil {
+		return err
+	}
+	var oldest *Membership
+	for _, m := range rest {
+		switch {
+		case m.IsPrimary == "1":
+			return nil
+		case oldest == nil && !m.Dynamic:
+			oldest = m
+		}
+	}
+	if oldest == nil {
+		return nil
+	}
+	oldest.IsPrimary = "1"
+	return replace(ctx, tx, oldest)
+}
+
+// OnRemove ends the memberships of a node in the transaction that removes it: a batch of them at once; if there are more, the rest is
+// left to Upkeep, and not shown any more.
+func (s *Members) OnRemove(ctx context.Context, tx *docstore.Tx, n *tree.Node) error {
+	if err := forgetUpkeep(ctx, tx, n.ID); err != nil || n.MemberCount == 0 {
+		return err
+	}
+	return s.endFrom(ctx, tx, &upkeep{Meta: docstore.Meta{ID: n.ID}, ObjectCode: n.ObjectCode, NodeVersion: n.Version, End: true})
+}
+
+// batch is how many memberships of one node end in one transaction, with one event.
+const batch = 1000
+
+// endSome ends a batch of a node's memberships, all of them if the node is gone, else the dynamic ones. It looks at those behind an order
+// and returns where it came to, "" at the end. Their event's subject is the node, so that it is in order with those of the node itself.
+func endSome(ctx context.Context, tx *docstore.Tx, u *upkeep) (next string, err error) {
+	filter := docstore.Prefix(byOrder, u.ID+"/")
+	if u.Cursor != "" {
+		filter = docstore.And(filter, behind(byOrder, u.Cursor))
+	}
+	some, err := members.LoadWhere(ctx, tx, filter, byOrder, batch)
+	if err != nil || len(some) == 0 {
+		return "", err
+	}
+	if len(some) == batch {
+		next = some[batch-1].order()
+	}
+	node, err := tree.Find(ctx, tx, u.ID)
+	if err != nil {
+		return "", err
+	}
+	ended := slices.DeleteFunc(some, func(m *Membership) bool { return node[u.ID] != nil && !m.Dynamic })
+	if len(ended) == 0 {
+		return next, nil
+	}
+	if err := drop(ctx, tx, ended); err != nil {
+		return "", err
+	}
+	type ending struct {
+		ID     string `json:"id"`
+		UserID string `json:"user_id"`
+	}
+	record := struct {
+		ObjectCode  string   `json:"object_code"`
+		NodeID      string   `json:"node_id"`
+		Memberships []ending `json:"memberships"`
+	}{u.ObjectCode, u.ID, make([]ending, len(ended))}
+	for i, m := range ended {
+		record.Memberships[i] = ending{m.ID, m.UserID}
+	}
+	body, err := json.Marshal(record)
+	if err != nil {
+		return "", err
+	}
+	return next, outbox.Append(ctx, tx, outbox.Event{
+		Entity: "membership", Action: "deleted", Source: "/tree-nodes", Subject: u.ID, Version: u.NodeVersion, Record: body,
+	})
+}
+
+// behind selects the texts that follow one.
+func behind(index, text string) docstore.Filter {
+	return docstore.From(index, docstore.Text(text+"\x00"))
+}

@@ -1,0 +1,85 @@
+package tree
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// Delete removes a node of the tree that objectCode names; its members and associations end. refuse is for those who do not want grants
+// to go with it. apperr.NotFound, HasChildren, InvalidState (a root), InUse (pointers, grants), Unavailable, VersionMismatch.
+func (s *Trees) Delete(ctx context.Context, id, objectCode string, refuse bool) (Deleted, error) {
+	if refuse {
+		if err := s.checkGrants(ctx, grantsQuestion{ObjectCode: objectCode, NodeID: id}); err != nil {
+			return Deleted{}, err
+		}
+	}
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Deleted, error) {
+		n, err := nodes.Load(ctx, tx, id)
+		if err != nil {
+			return Deleted{}, err
+		}
+		switch {
+		case n.ObjectCode != objectCode:
+			return Deleted{}, apperr.Missing("tree node")
+		case n.ChildCount > 0:
+			return Deleted{}, apperr.New(apperr.HasChildren, "the node has %d child nodes", n.ChildCount)
+		case n.Depth == 0:
+			return Deleted{}, apperr.New(apperr.InvalidState, "a root is deleted with its core object")
+		}
+		if _, err := grow(ctx, tx, n.ObjectCode, -1); err != nil {
+			return Deleted{}, err
+		}
+		parent, err := nodes.Load(ctx, tx, n.ParentID)
+		if err != nil {
+			return Deleted{}, err
+		}
+		parent.ChildCount--
+		if _, err := nodes.Replace(ctx, tx, parent); err != nil {
+			return Deleted{}, err
+		}
+		return Deleted{id}, s.remove(ctx, tx, n)
+	})
+}
+
+// remove deletes a loaded node that has none below it.
+func (s *Trees) remove(ctx context.Context, tx *docstore.Tx, n *Node) error {
+	if err := s.checkPointedAt(ctx, tx, n.ID); err != nil {
+		return err
+	}
+	if err := nodes.Delete(ctx, tx, n); err != nil {
+		return err
+	}
+	if err := s.OnRemove(ctx, tx, n); err != nil {
+		return err
+	}
+	doc, err := nodes.DocOf(n)
+	if err != nil {
+		return err
+	}
+	return emit(ctx, tx, "deleted", &doc, nil)
+}
+
+// grantsQuestion asks the permissions service what is granted to a node, or to the whole tree of which it is the root.
+type grantsQuestion struct {
+	ObjectCode string `json:"object_code"`
+	NodeID     string `json:"node_id"`
+}
+
+type grantsAnswer struct {
+	Count int64 `json:"count"`
+}
+
+// checkGrants refuses with apperr.InUse where something is granted to the node; apperr.Unavailable if nobody can tell.
+func (s *Trees) checkGrants(ctx context.Context, q grantsQuestion) error {
+	grants, err := bus.Ask[grantsAnswer](ctx, s.Bus, "permissions", "grants-of-node", q)
+	if err != nil || grants.Count == 0 {
+		return err
+	}
+	return &apperr.Error{Kind: apperr.InUse, Detail: "something is granted to the node", Faults: []apperr.Fault{
+		{Location: "auth_rules", Message: strconv.FormatInt(grants.Count, 10)},
+	}}
+}

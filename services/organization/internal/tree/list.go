@@ -1,0 +1,345 @@
+package tree
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/textindex"
+)
+
+// MaxNested is how many nodes a nested answer can have.
+const MaxNested = 10_000
+
+// Filter selects nodes of one tree.
+type Filter struct {
+	ObjectCode string
+	ParentID   string // "" = the whole tree, with its root
+	Recursive  bool   // not only the children of ParentID but all below it
+	Depth      int    // at most so many levels below ParentID, or the root; 0 = as Recursive says
+	Code       string
+	Name       string // part of it
+	Status     string
+	Tag        string
+}
+
+// Selection is a Filter that has found its tree.
+type Selection struct {
+	docstore.Filter
+	siblings bool  // it is about the children of one node: they have an index of their own
+	total    int64 // how many it selects, where some record says so; else −1
+}
+
+// Select makes the storage filter. apperr.NotFound: no such tree, or no such parent in it.
+func (s *Trees) Select(ctx context.Context, f Filter) (Selection, error) {
+	o, err := ObjectByCode(ctx, s.Store, f.ObjectCode)
+	if err != nil {
+		return Selection{}, err
+	}
+	selected := Selection{Filter: docstore.Prefix(byPath, o.RootNodeID+"/"), total: o.NodeCount}
+	if f.ParentID != "" {
+		parent, err := s.find(ctx, f.ParentID)
+		if err != nil {
+			return Selection{}, err
+		}
+		if parent.ObjectCode != f.ObjectCode {
+			return Selection{}, apperr.Missing("tree node")
+		}
+		selected = below(parent, f.Depth, f.Recursive)
+	} else if f.Depth > 0 {
+		selected = Selection{Filter: docstore.And(selected.Filter, docstore.Until(byDepth, docstore.Number(int64(f.Depth)+1))), total: -1}
+	}
+	root := o.RootNodeID + "/"
+	with := func(filter docstore.Filter) {
+		selected.Filter, selected.total = docstore.And(selected.Filter, filter), -1
+	}
+	if f.Code != "" {
+		with(docstore.Eq(byCode, docstore.Text(root+f.Code)))
+	}
+	if f.Name != "" {
+		with(docstore.Prefix(byNamePart, root+firstRunes(textindex.Key(f.Name), maxPart)))
+	}
+	if f.Status != "" {
+		with(docstore.Eq(byStatus, docstore.Text(f.Status)))
+	}
+	if f.Tag != "" {
+		with(docstore.Eq(byTag, docstore.Text(f.Tag)))
+	}
+	return selected, nil
+}
+
+// Children selects the nodes below one. depth is how many levels, 0 = all. apperr.NotFound.
+func (s *Trees) Children(ctx context.Context, id string, depth int) (Selection, error) {
+	n, err := s.find(ctx, id)
+	if err != nil {
+		return Selection{}, err
+	}
+	return below(n, depth, depth == 0), nil
+}
+
+func below(n *Node, depth int, recursive bool) Selection {
+	if depth == 1 || depth == 0 && !recursive {
+		return Selection{Filter: docstore.Prefix(bySibling, n.ID+"/"), siblings: true, total: n.ChildCount}
+	}
+	all := docstore.And(docstore.Prefix(byPath, n.PathText()), after(byPath, n.PathText()))
+	if depth > 0 {
+		all = docstore.And(all, docstore.Until(byDepth, docstore.Number(int64(n.Depth+depth)+1)))
+	}
+	return Selection{Filter: all, total: -1}
+}
+
+// List returns a page of what was selected; q is a query by the selection's filter.
+func (s *Trees) List(ctx context.Context, selected Selection, q docstore.Query) (docstore.Page[Node], error) {
+	count := q.Count
+	q.Count = count && selected.total < 0
+	if selected.siblings {
+		for i := range q.Sort {
+			if q.Sort[i].Index == bySeq {
+				q.Sort[i].Index = bySibling
+			}
+		}
+	}
+	page, err := nodes.Page(ctx, s.Store, q)
+	if count && selected.total >= 0 {
+		page.Total = selected.total
+	}
+	return page, err
+}
+
+func (s *Trees) find(ctx context.Context, id string) (*Node, error) {
+	doc, err := nodes.Find(ctx, s.Store, id)
+	if err != nil {
+		return nil, err
+	}
+	return doc.Value()
+}
+
+// Ancestors returns the nodes above one, from its parent up to the root; apperr.NotFound.
+func (s *Trees) Ancestors(ctx context.Context, id string) ([]Doc, error) {
+	n, err := s.find(ctx, id)
+	if err != nil || n.Depth == 0 {
+		return nil, err
+	}
+	docs, err := nodes.FindMany(ctx, s.Store, n.Path[:n.Depth])
+	if err != nil {
+		return nil, err
+	}
+	place := map[string]int{}
+	for i, id := range n.Path {
+		place[id] = i
+	}
+	slices.SortFunc(docs, func(a, b Doc) int { return cmp.Compare(place[b.ID], place[a.ID]) })
+	return docs, nil
+}
+
+// Nested returns a node with all below it, at most so many levels deep if depth is not 0, each with its children by seq.
+// apperr.NotFound, InvalidParameters (MaxNested).
+func (s *Trees) Nested(ctx context.Context, id string, depth int) (json.RawMessage, error) {
+	n, err := s.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	filter := docstore.Prefix(byPath, n.PathText())
+	if depth > 0 {
+		filter = docstore.And(filter, docstore.Until(byDepth, docstore.Number(int64(n.Depth+depth)+1)))
+	}
+	page, err := nodes.Page(ctx, s.Store, docstore.Query{Filter: filter, Sort: []docstore.Order{{Index: byPath}}, Limit: MaxNested})
+	if err != nil {
+		return nil, err
+	}
+	if page.Next != "" {
+		return nil, apperr.Invalid("path.id", "has more than %d nodes below it; ask for fewer levels with depth, or for descendants", MaxNested-1)
+	}
+	type branch struct {
+		json []byte
+		seq  int64
+		id   string
+		twig []*branch
+	}
+	branches := make(map[string]*branch, len(page.Docs))
+	for i := range page.Docs { // parents come before their children
+		n, err := page.Docs[i].Value()
+		if err != nil {
+			return nil, err
+		}
+		body, err := page.Docs[i].JSON()
+		if err != nil {
+			return nil, err
+		}
+		b := &branch{json: body, seq: n.Seq, id: n.ID}
+		branches[n.ID] = b
+		if parent := branches[n.ParentID]; parent != nil && n.ID != id {
+			parent.twig = append(parent.twig, b)
+		}
+	}
+	var out []byte
+	var write func(*branch)
+	write = func(b *branch) {
+		slices.SortFunc(b.twig, func(a, b *branch) int { return cmp.Or(cmp.Compare(a.seq, b.seq), strings.Compare(a.id, b.id)) })
+		out = append(append(out, b.json[:len(b.json)-1]...), `,"children":[`...)
+		for i, twig := range b.twig {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			write(twig)
+		}
+		out = append(out, "]}"...)
+	}
+	if branches[id] == nil { // it was moved or deleted in between
+		return nil, apperr.Missing("tree node")
+	}
+	write(branches[id])
+	return out, nil
+}
+
+// Reference says how a node is named in a check.
+type Reference string
+
+// The references. A code is that of the core object, a slash, and that of the node.
+const (
+	ByID   Reference = "id"
+	ByCode Reference = "code"
+	ByARN  Reference = "arn"
+)
+
+// Check finds the nodes of names. Names without a node are not in the answer.
+func (s *Trees) Check(ctx context.Context, kind Reference, names []string) (map[string]Doc, error) {
+	wanted := map[string][]string{} // an id or an index value, to the names
+	objectIDs := map[string]string{}
+	for _, name := range names {
+		switch kind {
+		case ByID:
+			wanted[name] = []string{name}
+		case ByARN:
+			if rest, ok := strings.CutPrefix(name, "arn:idp:"+request.Tenant(ctx)+":org:"); ok {
+				id := rest[strings.LastIndexByte(rest, ':')+1:]
+				wanted[id] = append(wanted[id], name)
+			}
+		case ByCode:
+			object, code, ok := strings.Cut(name, "/")
+			if !ok {
+				continue
+			}
+			if _, seen := objectIDs[object]; !seen {
+				o, err := ObjectByCode(ctx, s.Store, object)
+				switch {
+				case apperr.IsNotFound(err):
+					objectIDs[object] = ""
+				case err != nil:
+					return nil, err
+				default:
+					objectIDs[object] = o.RootNodeID
+				}
+			}
+			if root := objectIDs[object]; root != "" {
+				wanted[root+"/"+code] = []string{name}
+			}
+		}
+	}
+	docs, err := s.named(ctx, kind, slices.Sorted(maps.Keys(wanted)))
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[string]Doc, len(docs))
+	for i := range docs {
+		n, err := docs[i].Value()
+		if err != nil {
+			return nil, err
+		}
+		key := n.ID
+		if kind == ByCode {
+			key = n.root() + n.Code
+		}
+		for _, name := range wanted[key] {
+			if kind != ByARN || n.ARN == name {
+				found[name] = docs[i]
+			}
+		}
+	}
+	return found, nil
+}
+
+func (s *Trees) named(ctx context.Context, kind Reference, keys []string) ([]Doc, error) {
+	if kind != ByCode {
+		return nodes.FindMany(ctx, s.Store, keys)
+	}
+	var all []Doc
+	for part := range slices.Chunk(keys, 200) {
+		values := make([]docstore.Value, len(part))
+		for i, key := range part {
+			values[i] = docstore.Text(key)
+		}
+		page, err := nodes.Page(ctx, s.Store, docstore.Query{Filter: docstore.In(byCode, values...), Limit: len(part)})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Docs...)
+	}
+	return all, nil
+}
+
+// Find returns those nodes that exist, by id.
+func Find(ctx context.Context, r docstore.Reader, ids ...string) (map[string]*Node, error) {
+	docs, err := nodes.FindMany(ctx, r, ids)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[string]*Node, len(docs))
+	for i := range docs {
+		if found[docs[i].ID], err = docs[i].Value(); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// Populated returns nodes that have members, among those whose path begins with one, in the order of PathText, behind one of these.
+func Populated(ctx context.Context, r docstore.Reader, path []string, behind string, limit int) ([]*Node, error) {
+	filter := docstore.Prefix(byPopulated, pathText(path))
+	if behind != "" {
+		filter = docstore.And(filter, after(byPopulated, behind))
+	}
+	return values(nodes.Page(ctx, r, docstore.Query{Filter: filter, Sort: []docstore.Order{{Index: byPopulated}}, Limit: limit}))
+}
+
+// DynamicNodes returns all dynamic nodes of the tenant.
+func DynamicNodes(ctx context.Context, r docstore.Reader) ([]*Node, error) {
+	return values(nodes.Page(ctx, r, docstore.Query{Filter: docstore.Eq(byDynamic, docstore.Text("1")), Limit: 2 * MaxDynamic}))
+}
+
+func values(page docstore.Page[Node], err error) ([]*Node, error) {
+	if err != nil {
+		return nil, err
+	}
+	all := make([]*Node, len(page.Docs))
+	for i := range page.Docs {
+		if all[i], err = page.Docs[i].Value(); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// Load returns those nodes that exist, by id, to be counted in a transaction: see CountMembers.
+func Load(ctx context.Context, tx *docstore.Tx, ids ...string) (map[string]*Node, error) {
+	loaded, err := nodes.LoadMany(ctx, tx, ids)
+	found := make(map[string]*Node, len(loaded))
+	for _, n := range loaded {
+		found[n.ID] = n
+	}
+	return found, err
+}
+
+// CountMembers stores that a loaded node has so many members more. Whoever adds or ends memberships does so in the same transaction, so that
+// no node is removed meanwhile.
+func CountMembers(ctx context.Context, tx *docstore.Tx, n *Node, more int64) error {
+	n.MemberCount += more
+	_, err := nodes.Replace(ctx, tx, n)
+	return err
+}

@@ -1,0 +1,115 @@
+package tree
+
+import (
+	"context"
+	"slices"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// MaxMoved is how many nodes can move, or be enabled or disabled, at once: one transaction rewrites them.
+const MaxMoved = 50_000
+
+// move puts a loaded node below another parent of its tree. What is below the node is carried afterwards.
+func (s *Trees) move(ctx context.Context, tx *docstore.Tx, n *Node, to string) error {
+	const at = "body.parent_id"
+	if n.ID == to {
+		return apperr.Invalid(at, "must not be the node itself or one below it")
+	}
+	if err := Hold(ctx, tx, n.ObjectCode); err != nil {
+		return err
+	}
+	parents, err := nodes.LoadMany(ctx, tx, []string{n.ParentID, to})
+	if err != nil {
+		return err
+	}
+	var from, parent *Node
+	for _, p := range parents {
+		if p.ID == to {
+			parent = p
+		} else {
+			from = p
+		}
+	}
+	switch {
+	case parent == nil || parent.Path[0] != n.Path[0]:
+		return apperr.Invalid(at, "is no node of this tree")
+	case slices.Contains(parent.Path, n.ID):
+		return apperr.Invalid(at, "must not be the node itself or one below it")
+	case parent.Depth == MaxDepth:
+		return errTooDeep
+	}
+	// A pointer must not come to be below its target.
+	targets := make([]docstore.Value, len(parent.Path))
+	for i, id := range parent.Path {
+		targets[i] = docstore.Text(id)
+	}
+	circles, err := nodes.Count(ctx, tx, docstore.And(docstore.In(byPointer, targets...), docstore.Prefix(byPath, n.PathText())))
+	if err != nil {
+		return err
+	}
+	if circles > 0 {
+		return apperr.Invalid(at, "would put a pointer below the node that it leads to")
+	}
+	from.ChildCount--
+	parent.ChildCount++
+	for _, p := range parents {
+		if _, err := nodes.Replace(ctx, tx, p); err != nil {
+			return err
+		}
+	}
+	n.place(parent)
+	return nil
+}
+
+var errTooDeep = apperr.Invalid("body.parent_id", "is too deep: a node's depth is at most %d", MaxDepth)
+
+// carry makes the paths below a moved node follow it, and tells of how many.
+func (s *Trees) carry(ctx context.Context, tx *docstore.Tx, n *Node, from []string) (int, error) {
+	if n.ChildCount == 0 {
+		return 0, nil
+	}
+	return each(ctx, tx, from, func(below *Node) error {
+		below.Path = slices.Concat(n.Path, below.Path[len(from):])
+		below.Depth = len(below.Path) - 1
+		if below.Depth > MaxDepth {
+			return errTooDeep
+		}
+		_, err := nodes.Replace(ctx, tx, below)
+		return err
+	})
+}
+
+// each loads every node whose path begins with one, in the order of paths. fn may change the path. apperr.InvalidParameters if there are
+// more than MaxMoved.
+func each(ctx context.Context, tx *docstore.Tx, path []string, fn func(*Node) error) (count int, err error) {
+	const chunk = 500
+	prefix := pathText(path)
+	filter := docstore.Prefix(byPath, prefix)
+	for {
+		some, err := nodes.LoadWhere(ctx, tx, filter, byPath, chunk)
+		if err != nil {
+			return count, err
+		}
+		if count += len(some); count > MaxMoved {
+			return count, apperr.Invalid("path.id", "has more than %d nodes below it", MaxMoved)
+		}
+		last := ""
+		for _, n := range some {
+			last = n.PathText()
+			if err := fn(n); err != nil {
+				return count, err
+			}
+		}
+		if len(some) < chunk {
+			return count, nil
+		}
+		filter = docstore.And(docstore.Prefix(byPath, prefix), after(byPath, last))
+	}
+}
+
+// after selects the texts that follow one.
+func after(index, text string) docstore.Filter {
+	return docstore.From(index, docstore.Text(text+"\x00"))
+}

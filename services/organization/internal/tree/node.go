@@ -1,0 +1,241 @@
+package tree
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/condition"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/textindex"
+)
+
+// Node is a tree node. Its JSON form is the API's, the events' and the store's.
+type Node struct {
+	docstore.Meta
+	ObjectCode string `json:"object_code"`
+	Profile
+	ParentID    string   `json:"parent_id"` // "" of a root
+	ARN         string   `json:"arn"`
+	OperatorID  string   `json:"operator_id"` // who changed the node last
+	Path        []string `json:"path"`        // ids, from the root to the node itself
+	Depth       int      `json:"depth"`       // of a root 0
+	ChildCount  int64    `json:"child_count"`
+	MemberCount int64    `json:"member_count"` // of the node itself, dynamic ones too
+}
+
+// Profile holds the members that create and update may set.
+type Profile struct {
+	Code             string          `json:"code"`
+	Name             string          `json:"name"`
+	Description      string          `json:"description"`
+	Tag              string          `json:"tag"`
+	Status           string          `json:"status"`
+	Seq              int64           `json:"seq"`
+	PermNamespaceARN string          `json:"perm_namespace_arn"`
+	IsPointer        string          `json:"is_pointer"`
+	PointerID        string          `json:"pointer_id"`
+	IsDynamic        string          `json:"is_dynamic"`
+	Condition        string          `json:"condition"`
+	SysExtProps      json.RawMessage `json:"sys_ext_props"`
+	FreeExtProps     json.RawMessage `json:"free_ext_props"`
+}
+
+// Doc is a node as read or written.
+type Doc = docstore.Doc[Node]
+
+// The indexes. Those that lists can be sorted by have the names of the members.
+//
+// Values that are unique or ordered within one tree or one node begin with its root's or that node's id and a slash. So a tree, a subtree, or
+// the children of a node are each one range of an index, in order.
+const (
+	byCode        = "code"
+	byName        = "name"
+	bySeq         = "seq"
+	byDepth       = "depth"
+	byTimeCreated = "time_created"
+	byPath        = "path"      // the ids of Path, a slash after each: a subtree is what begins with its root's
+	bySibling     = "sibling"   // the parent, then seq
+	byNamePart    = "name_part" // the root, then every end of the name, so that what contains a text has an end that begins with it
+	byStatus      = "status"
+	byTag         = "tag"
+	byPointer     = "pointer_id"
+	byPopulated   = "populated" // byPath of nodes that have members
+	byDynamic     = "dynamic"
+)
+
+var nodes = docstore.Define(docstore.Schema[Node]{
+	Name: "tree_nodes", Noun: "tree node",
+	Indexes: []docstore.Index[Node]{
+		docstore.Unique(docstore.ByText(byCode, func(n *Node) string { return n.root() + n.Code })),
+		docstore.ByText(byName, func(n *Node) string { return textindex.Key(n.Name) }),
+		docstore.ByNumber(bySeq, func(n *Node) docstore.Value { return docstore.Number(n.Seq) }),
+		docstore.ByNumber(byDepth, func(n *Node) docstore.Value { return docstore.Number(int64(n.Depth)) }),
+		docstore.ByNumber(byTimeCreated, func(n *Node) docstore.Value { return docstore.Moment(n.TimeCreated) }),
+		docstore.ByText(byPath, (*Node).PathText),
+		docstore.ByText(bySibling, func(n *Node) string { return n.ParentID + "/" + OrderText(n.Seq) }),
+		docstore.ByList(byNamePart, (*Node).nameParts),
+		docstore.ByText(byStatus, func(n *Node) string { return n.Status }),
+		docstore.ByText(byTag, func(n *Node) string { return n.Tag }),
+		docstore.ByText(byPointer, func(n *Node) string { return n.PointerID }),
+		docstore.ByText(byPopulated, func(n *Node) string {
+			if n.MemberCount == 0 {
+				return ""
+			}
+			return n.PathText()
+		}),
+		docstore.ByText(byDynamic, func(n *Node) string {
+			if !n.Dynamic() {
+				return ""
+			}
+			return "1"
+		}),
+	},
+})
+
+// Sortable lists the fields that a list of nodes can be sorted by; the first is the default.
+var Sortable = []string{bySeq, byName, byCode, byDepth, byTimeCreated}
+
+// Collections are those that the store must have.
+func Collections() []*docstore.Def { return []*docstore.Def{objects.Def(), nodes.Def()} }
+
+// Limits of members, in characters unless said otherwise.
+const (
+	maxName        = 256
+	maxCode        = 256
+	maxTag         = 64
+	maxDescription = 2000
+	maxARN         = 512
+	maxSeq         = 1 << 53
+
+	// MaxDepth is the depth of the deepest possible node; a root's is 0. Paths are indexed whole, so it bounds what a node costs.
+	MaxDepth = 32
+
+	// maxPart bounds the ends of names that are indexed, and so what can be searched for in names.
+	maxPart = 64
+)
+
+// Dynamic says that the node's members are the users who meet its condition.
+func (n *Node) Dynamic() bool { return n.IsDynamic == "1" }
+
+// root is what begins the values of the node's tree.
+func (n *Node) root() string { return n.Path[0] + "/" }
+
+// PathText is the path as an index has it: it begins every such text of a node below.
+func (n *Node) PathText() string { return pathText(n.Path) }
+
+func pathText(path []string) string { return strings.Join(path, "/") + "/" }
+
+// OrderText is a number as a text of the same order.
+func OrderText(n int64) string { return fmt.Sprintf("%016x", uint64(n)+1<<63) }
+
+func (n *Node) nameParts() []string {
+	key, root := textindex.Key(n.Name), n.root()
+	parts := make([]string, 0, len(key))
+	for i := range key {
+		end := key[i:]
+		if len(end) > maxPart {
+			end = firstRunes(end, maxPart)
+		}
+		parts = append(parts, root+end)
+	}
+	return parts
+}
+
+func firstRunes(s string, n int) string {
+	for i := range s {
+		if n == 0 {
+			return s[:i]
+		}
+		n--
+	}
+	return s
+}
+
+// Draft is a node to be created.
+type Draft struct {
+	Profile
+	ParentID string
+	Ref      string // of this draft, for others of its batch
+	Parent   string // the Ref of the draft that is to be the parent; then ParentID is empty
+}
+
+// check notes every fault of what can be seen without the store, below a location like body.
+func (p *Profile) check(faults *apperr.Faults, at string) {
+	faults.Name(at+".name", p.Name, maxName)
+	faults.Text(at+".description", p.Description, maxDescription)
+	faults.Text(at+".tag", p.Tag, maxTag)
+	faults.Text(at+".perm_namespace_arn", p.PermNamespaceARN, maxARN)
+	if p.Code != "" {
+		faults.Check(validCode(p.Code), at+".code", "must have 1…%d visible characters, no spaces", maxCode)
+	}
+	faults.Switch(at+".status", &p.Status, "1")
+	faults.Switch(at+".is_pointer", &p.IsPointer, "0")
+	faults.Switch(at+".is_dynamic", &p.IsDynamic, "0")
+	checkSeq(faults, at+".seq", p.Seq)
+	faults.Check((p.PointerID != "") == (p.IsPointer == "1"), at+".pointer_id", "must be given with is_pointer 1, and only then")
+	faults.Check(p.IsDynamic != "1" || p.Condition != "", at+".condition", "must be given with is_dynamic 1")
+	if p.Condition != "" {
+		if _, err := Conditions.Compile(p.Condition); err != nil {
+			faults.Add(at+".condition", "%s", err)
+		}
+	}
+	faults.Props(at+".sys_ext_props", &p.SysExtProps)
+	faults.Props(at+".free_ext_props", &p.FreeExtProps)
+}
+
+// Conditions are those of dynamic nodes: over user, a user record as the users service's events have it.
+var Conditions = conditions()
+
+func conditions() *condition.Environment {
+	env, err := condition.NewEnvironment(condition.Map("user"))
+	if err != nil {
+		panic(err) // the declaration above is wrong
+	}
+	return env
+}
+
+func checkSeq(faults *apperr.Faults, at string, seq int64) {
+	faults.Check(-maxSeq < seq && seq < maxSeq, at, "must lie between -2^53 and 2^53")
+}
+
+func validCode(s string) bool {
+	return s != "" && utf8.RuneCountInString(s) <= maxCode && !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) })
+}
+
+// node makes the draft a node, of which the place in the tree is still to be told: see insert.
+func (d *Draft) node(ctx context.Context, id, objectCode string) *Node {
+	n := &Node{
+		Meta: docstore.Meta{ID: id}, ObjectCode: objectCode, Profile: d.Profile,
+		ARN: "arn:idp:" + request.Tenant(ctx) + ":org:" + objectCode + ":" + id, OperatorID: request.From(ctx).Actor,
+	}
+	if n.Code == "" {
+		n.Code = "node-" + id
+	}
+	return n
+}
+
+// place puts a node below a parent, or makes it a root.
+func (n *Node) place(parent *Node) {
+	n.ParentID, n.Path, n.Depth = "", []string{n.ID}, 0
+	if parent != nil {
+		n.ParentID, n.Path, n.Depth = parent.ID, append(parent.Path[:len(parent.Path):len(parent.Path)], n.ID), parent.Depth+1
+	}
+}
+
+func emit(ctx context.Context, tx *docstore.Tx, action string, doc *Doc, extra map[string]any) error {
+	record, err := doc.JSON()
+	if err != nil {
+		return err
+	}
+	return outbox.Append(ctx, tx, outbox.Event{
+		Entity: "node", Action: action, Source: "/tree-nodes", Subject: doc.ID, Version: doc.Version,
+		Record: record, Previous: doc.Previous(), Extra: extra,
+	})
+}

@@ -1,0 +1,215 @@
+package tree
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"regexp"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
+)
+
+// Object is a core object: an organization relation, which is one tree. Its JSON form is the API's, the events' and the store's.
+//
+// Its version grows with every change of the tree's structure: whoever changes that loads the object and stores it again, so that no two
+// such changes of one tree are made side by side.
+type Object struct {
+	docstore.Meta
+	ObjectProfile
+	Code       string `json:"code"`
+	RootNodeID string `json:"root_node_id"`
+	NodeCount  int64  `json:"node_count"` // with the root
+}
+
+// ObjectProfile holds the members that create and update may set.
+type ObjectProfile struct {
+	Name         string          `json:"name"`
+	Description  string          `json:"description"`
+	Status       string          `json:"status"`
+	Seq          int64           `json:"seq"`
+	SysExtProps  json.RawMessage `json:"sys_ext_props"`
+	FreeExtProps json.RawMessage `json:"free_ext_props"`
+}
+
+// ObjectDoc is a core object as read or written.
+type ObjectDoc = docstore.Doc[Object]
+
+var objects = docstore.Define(docstore.Schema[Object]{
+	Name: "core_objects", Noun: "core object",
+	Indexes: []docstore.Index[Object]{
+		docstore.Unique(docstore.ByText(byCode, func(o *Object) string { return o.Code })),
+		docstore.ByNumber(bySeq, func(o *Object) docstore.Value { return docstore.Number(o.Seq) }),
+	},
+})
+
+// MaxObjects is how many core objects a tenant can have: they are listed in one array.
+const MaxObjects = 1000
+
+// objectCode has no slash and no colon, which stand behind it in node codes and in ARNs.
+var objectCode = regexp.MustCompile(`^[\pL\pN][\pL\pM\pN._-]{0,127}$`)
+
+func (p *ObjectProfile) check(faults *apperr.Faults) {
+	faults.Name("body.name", p.Name, maxName)
+	faults.Text("body.description", p.Description, maxDescription)
+	faults.Switch("body.status", &p.Status, "1")
+	checkSeq(faults, "body.seq", p.Seq)
+	faults.Props("body.sys_ext_props", &p.SysExtProps)
+	faults.Props("body.free_ext_props", &p.FreeExtProps)
+}
+
+// CreateObject makes a core object with its root node. What root leaves out of code and name is the object's. apperr.InvalidParameters,
+// AlreadyExists (code), InvalidState (MaxObjects).
+func (s *Trees) CreateObject(ctx context.Context, draft Object, root Draft) (ObjectDoc, error) {
+	var faults apperr.Faults
+	draft.check(&faults)
+	faults.Check(objectCode.MatchString(draft.Code), "body.code", "must have 1…128 letters, digits or . _ -, and begin with a letter or digit")
+	if root.Code == "" {
+		root.Code = draft.Code
+	}
+	if root.Name == "" {
+		root.Name = draft.Name
+	}
+	faults.Check(root.ParentID == "", "body.root.parent_id", "must not be given: the root has none")
+	root.check(&faults, "body.root")
+	if err := faults.Err(); err != nil {
+		return ObjectDoc{}, err
+	}
+	ids, err := s.Store.NewIDs(ctx, 2)
+	if err != nil {
+		return ObjectDoc{}, err
+	}
+	doc, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (ObjectDoc, error) {
+		if n, err := objects.Count(ctx, tx, docstore.Filter{}); err != nil {
+			return ObjectDoc{}, err
+		} else if n >= MaxObjects {
+			return ObjectDoc{}, apperr.New(apperr.InvalidState, "a tenant has at most %d core objects", MaxObjects)
+		}
+		doc, err := objects.Insert(ctx, tx, &Object{
+			Meta: docstore.Meta{ID: ids[0]}, Code: draft.Code, ObjectProfile: draft.ObjectProfile, RootNodeID: ids[1], NodeCount: 1,
+		})
+		if err != nil {
+			return ObjectDoc{}, err
+		}
+		if err := emitObject(ctx, tx, "created", &doc); err != nil {
+			return ObjectDoc{}, err
+		}
+		node := root.node(ctx, ids[1], draft.Code)
+		node.place(nil)
+		if err := s.checkPointer(ctx, tx, node, "body.root"); err != nil {
+			return ObjectDoc{}, err
+		}
+		_, err = s.insert(ctx, tx, node)
+		return doc, err
+	})
+	if _, ok := errors.AsType[*docstore.DuplicateError](err); ok {
+		return ObjectDoc{}, apperr.Taken("body.code").Because(err)
+	}
+	return doc, err
+}
+
+// Object returns a core object; apperr.NotFound.
+func (s *Trees) Object(ctx context.Context, id string) (ObjectDoc, error) {
+	return objects.Find(ctx, s.Store, id)
+}
+
+// ObjectByCode returns the core object of a code; apperr.NotFound.
+func ObjectByCode(ctx context.Context, r docstore.Reader, code string) (*Object, error) {
+	doc, err := objects.First(ctx, r, docstore.Eq(byCode, docstore.Text(code)))
+	if err != nil {
+		return nil, err
+	}
+	return doc.Value()
+}
+
+// Objects returns all core objects, by seq.
+func (s *Trees) Objects(ctx context.Context) ([]ObjectDoc, error) {
+	page, err := objects.Page(ctx, s.Store, docstore.Query{Sort: []docstore.Order{{Index: bySeq}}, Limit: 2 * MaxObjects}) // a race may have made a few too many
+	return page.Docs, err
+}
+
+// UpdateObject changes what edit changes of the profile. The code is part of every node's ARN and stays. apperr.NotFound,
+// InvalidParameters, VersionMismatch.
+func (s *Trees) UpdateObject(ctx context.Context, id string, edit func(*Object) error) (ObjectDoc, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (ObjectDoc, error) {
+		o, err := objects.Load(ctx, tx, id)
+		if err != nil {
+			return ObjectDoc{}, err
+		}
+		proposal := *o
+		if err := edit(&proposal); err != nil {
+			return ObjectDoc{}, err
+		}
+		var faults apperr.Faults
+		faults.Check(proposal.Code == o.Code, "body.code", "cannot change: it is part of every node's arn")
+		proposal.check(&faults)
+		if err := faults.Err(); err != nil {
+			return ObjectDoc{}, err
+		}
+		o.ObjectProfile = proposal.ObjectProfile
+		doc, err := objects.Replace(ctx, tx, o)
+		if err != nil || !doc.Changed() {
+			return doc, err
+		}
+		return doc, emitObject(ctx, tx, "updated", &doc)
+	})
+}
+
+// DeleteObject removes a core object and its root node, with the members of that. apperr.NotFound, HasChildren (nodes below the
+// root), InUse (pointers, or grants where refuse asks for them), Unavailable, VersionMismatch.
+func (s *Trees) DeleteObject(ctx context.Context, id string, refuse bool) (Deleted, error) {
+	if refuse {
+		doc, err := objects.Find(ctx, s.Store, id)
+		if err != nil {
+			return Deleted{}, err
+		}
+		o, err := doc.Value()
+		if err != nil {
+			return Deleted{}, err
+		}
+		if err := s.checkGrants(ctx, grantsQuestion{ObjectCode: o.Code, NodeID: o.RootNodeID}); err != nil {
+			return Deleted{}, err
+		}
+	}
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Deleted, error) {
+		o, err := objects.Load(ctx, tx, id)
+		if err != nil {
+			return Deleted{}, err
+		}
+		if o.NodeCount > 1 {
+			return Deleted{}, apperr.New(apperr.HasChildren, "the core object has %d nodes below its root", o.NodeCount-1)
+		}
+		root, err := nodes.Load(ctx, tx, o.RootNodeID)
+		if err != nil {
+			return Deleted{}, err
+		}
+		if err := s.remove(ctx, tx, root); err != nil {
+			return Deleted{}, err
+		}
+		if err := objects.Delete(ctx, tx, o); err != nil {
+			return Deleted{}, err
+		}
+		doc, err := objects.DocOf(o)
+		if err != nil {
+			return Deleted{}, err
+		}
+		return Deleted{id}, emitObject(ctx, tx, "deleted", &doc)
+	})
+}
+
+// Deleted is the answer to a delete.
+type Deleted struct {
+	ID string `json:"id"`
+}
+
+func emitObject(ctx context.Context, tx *docstore.Tx, action string, doc *ObjectDoc) error {
+	record, err := doc.JSON()
+	if err != nil {
+		return err
+	}
+	return outbox.Append(ctx, tx, outbox.Event{
+		Entity: "core_object", Action: action, Source: "/core-objects", Subject: doc.ID, Version: doc.Version,
+		Record: record, Previous: doc.Previous(),
+	})
+}

@@ -1,0 +1,386 @@
+// Package tree is the domain of core objects and their nodes: what a tree is and how it changes.
+package tree
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+)
+
+// Deps are what Trees work with. All are required.
+type Deps struct {
+	Store *docstore.Store
+	Bus   *bus.Bus // whom to ask about grants
+
+	// OnRemove ends what belonged to a node, in the transaction that has just removed it.
+	OnRemove func(ctx context.Context, tx *docstore.Tx, n *Node) error
+
+	// OnCondition is told, in the same transaction, that other users than before may meet a node's condition.
+	OnCondition func(ctx context.Context, tx *docstore.Tx, n *Node) error
+}
+
+// Trees are the use cases.
+type Trees struct{ Deps }
+
+// New makes the use cases.
+func New(d Deps) *Trees { return &Trees{d} }
+
+// MaxDynamic is how many dynamic nodes a tenant can have: the conditions of all are looked at when a user changes.
+const MaxDynamic = 1000
+
+// Create adds a node below its parent, or the root. apperr.InvalidParameters, AlreadyExists (code), InvalidState (MaxDynamic).
+func (s *Trees) Create(ctx context.Context, objectCode string, draft Draft) (Doc, error) {
+	docs, err := s.create(ctx, objectCode, []Draft{draft}, func(int) string { return "body" })
+	if err != nil {
+		return Doc{}, err
+	}
+	return docs[0], nil
+}
+
+// CreateMany adds nodes, all or nothing, and returns them in the same order. A draft's parent may be another one, before or after it.
+func (s *Trees) CreateMany(ctx context.Context, objectCode string, drafts []Draft) ([]Doc, error) {
+	return s.create(ctx, objectCode, drafts, func(i int) string { return "body.items[" + strconv.Itoa(i) + "]" })
+}
+
+func (s *Trees) create(ctx context.Context, objectCode string, drafts []Draft, at func(int) string) ([]Doc, error) {
+	var faults apperr.Faults
+	for i := range drafts {
+		drafts[i].check(&faults, at(i))
+	}
+	order, parents := arrange(drafts, &faults, at)
+	if err := faults.Err(); err != nil {
+		return nil, err
+	}
+	ids, err := s.Store.NewIDs(ctx, len(drafts))
+	if err != nil {
+		return nil, err
+	}
+	docs, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) ([]Doc, error) {
+		o, err := grow(ctx, tx, objectCode, int64(len(drafts)))
+		if apperr.IsNotFound(err) {
+			return nil, apperr.Invalid("body.object_code", "is no core object's code")
+		}
+		if err != nil {
+			return nil, err
+		}
+		there, err := s.parents(ctx, tx, o, drafts)
+		if err != nil {
+			return nil, err
+		}
+		var faults apperr.Faults
+		added := make([]*Node, len(drafts))
+		for _, i := range order {
+			d, member := &drafts[i], ".parent_id"
+			added[i] = d.node(ctx, ids[i], objectCode)
+			parent := there[d.ParentID]
+			if parents[i] >= 0 {
+				parent, member = added[parents[i]], ".parent_ref"
+			}
+			switch {
+			case parent == nil:
+				faults.Add(at(i)+member, "is no node of this tree")
+				parent = &Node{Path: []string{""}} // so that the others can be looked at
+			case parent.Depth == MaxDepth:
+				faults.Add(at(i)+member, "is too deep: a node's depth is at most %d", MaxDepth)
+			}
+			added[i].place(parent)
+			parent.ChildCount++
+		}
+		if err := faults.Err(); err != nil {
+			return nil, err
+		}
+		for i := range drafts {
+			if err := s.checkPointer(ctx, tx, added[i], at(i)); err != nil {
+				return nil, err
+			}
+		}
+		docs := make([]Doc, len(drafts))
+		for _, i := range order {
+			if docs[i], err = s.insert(ctx, tx, added[i]); err != nil {
+				return nil, err
+			}
+		}
+		for _, parent := range there {
+			if _, err := nodes.Replace(ctx, tx, parent); err != nil {
+				return nil, err
+			}
+		}
+		return docs, nil
+	})
+	if taken, ok := errors.AsType[*docstore.DuplicateError](err); ok {
+		return nil, takenCode(drafts, taken, at)
+	}
+	return docs, err
+}
+
+// arrange gives the drafts' indexes, parents before children, and for each the index of the draft that is its parent, or −1.
+func arrange(drafts []Draft, faults *apperr.Faults, at func(int) string) (order, parents []int) {
+	byRef := map[string]int{}
+	for i, d := range drafts {
+		if d.Ref == "" {
+			continue
+		}
+		if _, twice := byRef[d.Ref]; twice {
+			faults.Add(at(i)+".ref", "is another item's too")
+		}
+		byRef[d.Ref] = i
+	}
+	parents = make([]int, len(drafts))
+	for i, d := range drafts {
+		parents[i] = -1
+		if d.Parent == "" {
+			continue
+		}
+		parent, ok := byRef[d.Parent]
+		faults.Check(ok, at(i)+".parent_ref", "is no item's ref")
+		faults.Check(d.ParentID == "", at(i)+".parent_ref", "must not be given with parent_id")
+		if ok {
+			parents[i] = parent
+		}
+	}
+	const unseen, above, placed = 0, 1, 2
+	state := make([]int, len(drafts))
+	for i := range drafts {
+		var chain []int // from i up to one that has its place
+		at, circle := i, at(i)+".parent_ref"
+		for ; at >= 0 && state[at] == unseen; at = parents[at] {
+			state[at] = above
+			chain = append(chain, at)
+		}
+		if at >= 0 && state[at] == above {
+			faults.Add(circle, "leads in a circle")
+			for _, j := range chain {
+				state[j] = placed
+			}
+			continue
+		}
+		for _, j := range slices.Backward(chain) {
+			state[j] = placed
+			order = append(order, j)
+		}
+	}
+	return order, parents
+}
+
+// parents loads the nodes of the tree that drafts are put below; that of "" is the root.
+func (s *Trees) parents(ctx context.Context, tx *docstore.Tx, o *Object, drafts []Draft) (map[string]*Node, error) {
+	var ids []string
+	there := map[string]*Node{}
+	for _, d := range drafts {
+		if d.Parent == "" && there[d.ParentID] == nil {
+			there[d.ParentID] = &Node{}
+			ids = append(ids, or(d.ParentID, o.RootNodeID))
+		}
+	}
+	clear(there)
+	loaded, err := nodes.LoadMany(ctx, tx, slices.Compact(slices.Sorted(slices.Values(ids))))
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range loaded {
+		if n.Path[0] != o.RootNodeID {
+			continue
+		}
+		there[n.ID] = n
+		if n.Depth == 0 {
+			there[""] = n
+		}
+	}
+	return there, nil
+}
+
+func or(id, otherwise string) string {
+	if id == "" {
+		return otherwise
+	}
+	return id
+}
+
+func takenCode(drafts []Draft, taken *docstore.DuplicateError, at func(int) string) error {
+	for i := range drafts {
+		if code := drafts[i].Code; code != "" && len(taken.Value) > len(code) && taken.Value[len(taken.Value)-len(code)-1:] == "/"+code {
+			return apperr.Taken(at(i) + ".code").Because(taken)
+		}
+	}
+	return apperr.Taken("body.code").Because(taken)
+}
+
+// insert stores a node that has its place.
+func (s *Trees) insert(ctx context.Context, tx *docstore.Tx, n *Node) (Doc, error) {
+	doc, err := nodes.Insert(ctx, tx, n)
+	if err != nil {
+		return Doc{}, err
+	}
+	if n.Dynamic() {
+		if err := s.dynamic(ctx, tx, n); err != nil {
+			return Doc{}, err
+		}
+	}
+	return doc, emit(ctx, tx, "created", &doc, nil)
+}
+
+func (s *Trees) dynamic(ctx context.Context, tx *docstore.Tx, n *Node) error {
+	count, err := nodes.Count(ctx, tx, docstore.Eq(byDynamic, docstore.Text("1")))
+	if err != nil {
+		return err
+	}
+	if n.Dynamic() && count > MaxDynamic {
+		return apperr.New(apperr.InvalidState, "a tenant has at most %d dynamic nodes", MaxDynamic)
+	}
+	return s.OnCondition(ctx, tx, n)
+}
+
+// grow counts a tree's nodes, and is what makes changes of its structure come one after the other. apperr.NotFound.
+func grow(ctx context.Context, tx *docstore.Tx, objectCode string, by int64) (*Object, error) {
+	found, err := ObjectByCode(ctx, tx, objectCode)
+	if err != nil {
+		return nil, err
+	}
+	o, err := objects.Load(ctx, tx, found.ID)
+	if err != nil {
+		return nil, err
+	}
+	o.NodeCount += by
+	_, err = objects.Touch(ctx, tx, o)
+	return o, err
+}
+
+// checkPointer refuses a pointer that would not lead to a node, or in a circle. Its target's tree does not change meanwhile.
+func (s *Trees) checkPointer(ctx context.Context, tx *docstore.Tx, n *Node, at string) error {
+	if n.IsPointer != "1" {
+		return nil
+	}
+	doc, err := nodes.Find(ctx, tx, n.PointerID)
+	if apperr.IsNotFound(err) {
+		return apperr.Invalid(at+".pointer_id", "is no node")
+	}
+	if err != nil {
+		return err
+	}
+	target, err := doc.Value()
+	if err != nil {
+		return err
+	}
+	var faults apperr.Faults
+	faults.Check(target.IsPointer != "1", at+".pointer_id", "is a pointer itself")
+	faults.Check(!slices.Contains(n.Path, target.ID), at+".pointer_id", "must not be the node itself or one above it")
+	if err := faults.Err(); err != nil {
+		return err
+	}
+	return Hold(ctx, tx, target.ObjectCode)
+}
+
+// Hold lets no node of a tree be moved or removed until the transaction ends; apperr.NotFound.
+func Hold(ctx context.Context, tx *docstore.Tx, objectCode string) error {
+	_, err := grow(ctx, tx, objectCode, 0)
+	return err
+}
+
+// Get returns a node; apperr.NotFound.
+func (s *Trees) Get(ctx context.Context, id string) (Doc, error) { return nodes.Find(ctx, s.Store, id) }
+
+// Update changes what edit changes of the profile, and moves the node with all that is below it where edit changes ParentID.
+// apperr.NotFound, InvalidParameters, AlreadyExists (code), InUse (a target made a pointer), InvalidState (a node with members made
+// dynamic), VersionMismatch.
+func (s *Trees) Update(ctx context.Context, id string, edit func(*Node) error) (Doc, error) {
+	doc, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
+		n, err := nodes.Load(ctx, tx, id)
+		if err != nil {
+			return Doc{}, err
+		}
+		proposal := *n
+		if err := edit(&proposal); err != nil {
+			return Doc{}, err
+		}
+		return s.update(ctx, tx, n, &proposal)
+	})
+	if _, ok := errors.AsType[*docstore.DuplicateError](err); ok {
+		return Doc{}, apperr.Taken("body.code").Because(err)
+	}
+	return doc, err
+}
+
+func (s *Trees) update(ctx context.Context, tx *docstore.Tx, n, proposal *Node) (Doc, error) {
+	var faults apperr.Faults
+	faults.Check(proposal.ObjectCode == n.ObjectCode, "body.object_code", "cannot change: a node stays in its tree")
+	faults.Check(proposal.Code != "", "body.code", "must have 1…%d visible characters, no spaces", maxCode)
+	proposal.Profile.check(&faults, "body")
+	to := proposal.ParentID
+	if n.Depth == 0 {
+		faults.Check(to == "", "body.parent_id", "must not be given: the root has none")
+	} else {
+		to = or(to, n.Path[0])
+	}
+	if err := faults.Err(); err != nil {
+		return Doc{}, err
+	}
+	was := *n
+	n.Profile = proposal.Profile
+	moves, edited := to != was.ParentID, !reflect.DeepEqual(n.Profile, was.Profile)
+	if moves || edited {
+		n.OperatorID = request.From(ctx).Actor
+	}
+	if moves {
+		if err := s.move(ctx, tx, n, to); err != nil {
+			return Doc{}, err
+		}
+	}
+	if err := s.checkRole(ctx, tx, n, &was); err != nil {
+		return Doc{}, err
+	}
+	doc, err := nodes.Replace(ctx, tx, n)
+	if err != nil || !doc.Changed() {
+		return doc, err
+	}
+	if n.Dynamic() != was.Dynamic() || n.Dynamic() && n.Condition != was.Condition {
+		if err := s.dynamic(ctx, tx, n); err != nil {
+			return Doc{}, err
+		}
+	}
+	if edited {
+		if err := emit(ctx, tx, "updated", &doc, nil); err != nil {
+			return Doc{}, err
+		}
+	}
+	if !moves {
+		return doc, nil
+	}
+	below, err := s.carry(ctx, tx, n, was.Path)
+	if err != nil {
+		return Doc{}, err
+	}
+	return doc, emit(ctx, tx, "moved", &doc, map[string]any{"old_path": was.Path, "new_path": n.Path, "nodes_below": below})
+}
+
+// checkRole refuses to make a pointer or a dynamic node of one that cannot be.
+func (s *Trees) checkRole(ctx context.Context, tx *docstore.Tx, n, was *Node) error {
+	if n.IsPointer == "1" && (was.IsPointer != "1" || n.PointerID != was.PointerID) {
+		if err := s.checkPointer(ctx, tx, n, "body"); err != nil {
+			return err
+		}
+		if err := s.checkPointedAt(ctx, tx, n.ID); err != nil {
+			return err
+		}
+	}
+	if n.Dynamic() && !was.Dynamic() && n.MemberCount > 0 {
+		return apperr.New(apperr.InvalidState, "the node has %d members; a dynamic node's are those who meet its condition", n.MemberCount)
+	}
+	return nil
+}
+
+func (s *Trees) checkPointedAt(ctx context.Context, tx *docstore.Tx, id string) error {
+	count, err := nodes.Count(ctx, tx, docstore.Eq(byPointer, docstore.Text(id)))
+	if err != nil || count == 0 {
+		return err
+	}
+	return &apperr.Error{Kind: apperr.InUse, Detail: "pointers lead to the node", Faults: []apperr.Fault{
+		{Location: "tree_nodes.pointer_id", Message: strconv.FormatInt(count, 10)},
+	}}
+}
