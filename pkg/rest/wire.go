@@ -27,6 +27,10 @@ func mustBeWhole(operation string, types ...reflect.Type) {
 			return
 		}
 		seen[t] = true
+		if t.Kind() == reflect.Pointer { // a nil one has the methods of what it points to, and no value for them
+			check(t.Elem())
+			return
+		}
 		switch w := reflect.Zero(t).Interface().(type) {
 		case wrapper:
 			check(w.wraps())
@@ -35,7 +39,7 @@ func mustBeWhole(operation string, types ...reflect.Type) {
 			return
 		}
 		switch t.Kind() {
-		case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		case reflect.Slice, reflect.Array, reflect.Map:
 			check(t.Elem())
 		case reflect.Struct:
 			for f := range t.Fields() {

@@ -25,6 +25,24 @@ type Resource struct {
 	Read       auth.Scope
 	Write      auth.Scope
 	Unrelated  auth.Scope // a scope that lets in nowhere
+
+	Query string // of its lists and deletes, where they ask for one: object_code=company. It selects the records made by Body alone
+	Seeds int    // events of what start has made
+}
+
+// list is the path of a list with a query.
+func (r Resource) list(query string) string { return r.with(r.Collection + "?" + query) }
+
+// with adds Query to a path.
+func (r Resource) with(path string) string {
+	switch {
+	case r.Query == "":
+	case strings.Contains(path, "?"):
+		path += "&" + r.Query
+	default:
+		path += "?" + r.Query
+	}
+	return path
 }
 
 // Conventions checks what holds for every operation of every service, from its OpenAPI document and one of its resources. start must give
@@ -128,7 +146,7 @@ func admission(t *testing.T, s *Service, r Resource) {
 	}
 	old := s.As("acme", r.Read)
 	s.Clock.Advance(2 * time.Hour)
-	old.Get(r.Collection).Problem(http.StatusUnauthorized, "unauthenticated")
+	old.Get(r.list("")).Problem(http.StatusUnauthorized, "unauthenticated")
 }
 
 // bodies: what every operation with a JSON body refuses, telling no value back.
@@ -183,14 +201,14 @@ func paths(t *testing.T, s *Service, r Resource) {
 // requestIDs: a sane one of the caller's is kept, any other replaced.
 func requestIDs(t *testing.T, s *Service, r Resource) {
 	c := s.As("acme", r.Read)
-	answer := c.With("X-Request-Id", "mine-42").Get(r.Collection)
+	answer := c.With("X-Request-Id", "mine-42").Get(r.list(""))
 	assert.Equal(t, "mine-42", answer.Header.Get("X-Request-Id"))
 	for _, insane := range []string{"with space", "quote\"", strings.Repeat("x", 129), "new\tline", "<script>"} {
-		answer := c.With("X-Request-Id", insane).Get(r.Collection)
+		answer := c.With("X-Request-Id", insane).Get(r.list(""))
 		assert.Regexp(t, `^[0-9a-z]{26}$`, answer.Header.Get("X-Request-Id"))
 	}
 	assert.Equal(t, "nosniff", answer.Header.Get("X-Content-Type-Options"))
-	assert.NotEqual(t, c.Get(r.Collection).Header.Get("X-Request-Id"), c.Get(r.Collection).Header.Get("X-Request-Id"))
+	assert.NotEqual(t, c.Get(r.list("")).Header.Get("X-Request-Id"), c.Get(r.list("")).Header.Get("X-Request-Id"))
 }
 
 // tenants never meet: the same body is good in each, and what one has is not there for the other.
@@ -204,8 +222,8 @@ func tenants(t *testing.T, s *Service, r Resource) {
 	path := r.Collection + "/" + id
 	globex.Get(path).Problem(http.StatusNotFound, "not_found")
 	globex.Patch(path, r.Change).Problem(http.StatusNotFound, "not_found")
-	globex.Delete(path, nil).Problem(http.StatusNotFound, "not_found")
-	assert.EqualValues(t, 1, globex.Get(r.Collection).Object()["total"])
+	globex.Delete(r.with(path), nil).Problem(http.StatusNotFound, "not_found")
+	assert.EqualValues(t, 1, globex.Get(r.list("")).Object()["total"])
 	assert.Equal(t, record, acme.Get(path).Object())
 	admin := s.As("root", auth.PlatformAdmin)
 	admin.Get(path).Problem(http.StatusNotFound, "not_found")
@@ -233,7 +251,7 @@ func conditions(t *testing.T, s *Service, r Resource) {
 	assert.Equal(t, http.StatusOK, c.With("If-None-Match", `"2"`).Get(path).Status)
 	for _, tag := range []string{`"2"`, `W/"1"`, "1", `""`, "nonsense", `"x"`} {
 		c.With("If-Match", tag).Patch(path, r.Change).Problem(http.StatusPreconditionFailed, "version_mismatch")
-		c.With("If-Match", tag).Delete(path, nil).Problem(http.StatusPreconditionFailed, "version_mismatch")
+		c.With("If-Match", tag).Delete(r.with(path), nil).Problem(http.StatusPreconditionFailed, "version_mismatch")
 	}
 	assert.Equal(t, record, c.Get(path).Object(), "a refused change must change nothing")
 
@@ -248,9 +266,9 @@ func conditions(t *testing.T, s *Service, r Resource) {
 	assert.Equal(t, after, same, "what changes nothing makes no version")
 	assert.Equal(t, after, c.Patch(path, after).Object(), "a record may be sent back as it is")
 
-	c.With("If-Match", `"1"`).Delete(path, nil).Problem(http.StatusPreconditionFailed, "version_mismatch")
-	assert.Equal(t, map[string]any{"id": record["id"]}, c.With("If-Match", `"2"`).Delete(path, nil).Object())
-	c.Delete(path, nil).Problem(http.StatusNotFound, "not_found")
+	c.With("If-Match", `"1"`).Delete(r.with(path), nil).Problem(http.StatusPreconditionFailed, "version_mismatch")
+	assert.Equal(t, map[string]any{"id": record["id"]}, c.With("If-Match", `"2"`).Delete(r.with(path), nil).Object())
+	c.Delete(r.with(path), nil).Problem(http.StatusNotFound, "not_found")
 	assert.NotEqual(t, record["id"], c.Post(r.Collection, r.Body(1)).ID(), "ids are not given twice")
 }
 
@@ -260,20 +278,19 @@ func dryRun(t *testing.T, s *Service, r Resource) {
 	answer := c.Post(r.Collection+"?dry_run=true", r.Body(1))
 	would := answer.Object()
 	assert.Equal(t, "true", answer.Header.Get("Dry-Run"))
-	assert.EqualValues(t, 0, c.Get(r.Collection).Object()["total"])
+	assert.EqualValues(t, 0, c.Get(r.list("")).Object()["total"])
 	c.Get(r.Collection+"/"+would["id"].(string)).Problem(http.StatusNotFound, "not_found")
 	record := c.Post(r.Collection+"?dry_run=false", r.Body(1)).Object()
 	path := r.Collection + "/" + record["id"].(string)
 	c.Post(r.Collection+"?dry_run=1", r.Body(1)).Problem(http.StatusConflict, "already_exists")
 	assert.EqualValues(t, 2, c.Patch(path+"?dry_run=true", r.Change).Object()["version"])
-	c.Delete(path+"?dry_run=true", nil).OK(nil)
+	c.Delete(r.with(path+"?dry_run=true"), nil).OK(nil)
 	assert.Equal(t, record, c.Get(path).Object())
-	c.Delete(path, nil).OK(nil)
-	types := []string{}
-	for _, e := range s.Events(2) {
-		types = append(types, e.Type)
-	}
-	assert.Len(t, types, 2, "a dry run has no events: created and deleted are all there are")
+	c.Delete(r.with(path), nil).OK(nil)
+	events := s.Events(r.Seeds + 2)
+	assert.Regexp(t, `\.created$`, events[r.Seeds].Type, "a dry run has no events: created and deleted are all there are")
+	assert.Regexp(t, `\.deleted$`, events[r.Seeds+1].Type)
+	assert.Equal(t, record["id"], events[r.Seeds+1].Subject)
 }
 
 // idempotency: one key, one change, one answer.
@@ -288,7 +305,7 @@ func idempotency(t *testing.T, start func(testing.TB) *Service, r Resource) {
 		assert.Equal(t, first.Header.Get("ETag"), again.Header.Get("ETag"))
 		assert.Empty(t, first.Header.Get("Idempotent-Replayed"))
 		assert.Equal(t, "true", again.Header.Get("Idempotent-Replayed"))
-		assert.EqualValues(t, 1, c.Get(r.Collection).Object()["total"])
+		assert.EqualValues(t, 1, c.Get(r.list("")).Object()["total"])
 		c.Post(r.Collection, r.Body(2)).Problem(http.StatusUnprocessableEntity, "idempotency_key_reused")
 		c.Post(r.Collection+"?other=query", r.Body(1)).Problem(http.StatusUnprocessableEntity, "idempotency_key_reused")
 
@@ -334,14 +351,14 @@ func idempotency(t *testing.T, start func(testing.TB) *Service, r Resource) {
 			ids[a.ID()] = true
 		}
 		assert.Len(t, ids, 1)
-		assert.EqualValues(t, 1, c.Get(r.Collection).Object()["total"])
+		assert.EqualValues(t, 1, c.Get(r.list("")).Object()["total"])
 	})
 }
 
 // paging: by number and by token, sorted, counted.
 func paging(t *testing.T, s *Service, r Resource) {
 	c := s.As("acme", r.Read, r.Write)
-	empty := c.Get(r.Collection).Object()
+	empty := c.Get(r.list("")).Object()
 	assert.Equal(t, map[string]any{"items": []any{}, "total": 0.0, "page_num": 1.0, "page_size": 20.0}, empty)
 	var ids []string
 	for n := range 25 {
@@ -355,21 +372,21 @@ func paging(t *testing.T, s *Service, r Resource) {
 		}
 		return list
 	}
-	first := c.Get(r.Collection).Object()
+	first := c.Get(r.list("")).Object()
 	assert.Equal(t, ids[:20], idsOf(first))
 	assert.EqualValues(t, 25, first["total"])
-	second := c.Get(r.Collection + "?page_num=2").Object()
+	second := c.Get(r.list("page_num=2")).Object()
 	assert.Equal(t, ids[20:], idsOf(second))
 	assert.NotContains(t, second, "next_page_token")
-	beyond := c.Get(r.Collection + "?page_num=9").Object()
+	beyond := c.Get(r.list("page_num=9")).Object()
 	assert.Empty(t, beyond["items"])
 	assert.EqualValues(t, 25, beyond["total"])
-	assert.NotContains(t, c.Get(r.Collection+"?count=false").Object(), "total")
+	assert.NotContains(t, c.Get(r.list("count=false")).Object(), "total")
 
 	for _, size := range []int{1, 7, 25, 200} {
 		for _, sort := range []string{"", "&page_sort=time_created[desc]", "&page_sort=time_created"} {
 			var walked []string
-			path := fmt.Sprintf("%s?page_size=%d%s", r.Collection, size, sort)
+			path := r.list(fmt.Sprintf("page_size=%d%s", size, sort))
 			for token := ""; ; {
 				page := c.Get(path + "&page_token=" + token).Object()
 				walked = append(walked, idsOf(page)...)
@@ -386,7 +403,7 @@ func paging(t *testing.T, s *Service, r Resource) {
 		}
 	}
 	token := first["next_page_token"].(string)
-	c.Get(r.Collection+"?page_sort=time_created[desc]&page_token="+token).Problem(http.StatusBadRequest, "invalid_parameters", "query.page_token")
+	c.Get(r.list("page_sort=time_created[desc]&page_token="+token)).Problem(http.StatusBadRequest, "invalid_parameters", "query.page_token")
 	for query, location := range map[string]string{
 		"page_num=0": "query.page_num", "page_num=-1": "query.page_num", "page_num=x": "query.page_num", "page_num=9223372036854775807": "query.page_num",
 		"page_num=99999999999999999999": "query.page_num",
@@ -394,9 +411,9 @@ func paging(t *testing.T, s *Service, r Resource) {
 		"page_token=nonsense": "query.page_token", "page_sort=no_such_field": "query.page_sort", "page_sort=time_created[up]": "query.page_sort",
 		"page_sort=time_created,time_created": "query.page_sort", "page_sort=,": "query.page_sort", "count=maybe": "query.count",
 	} {
-		c.Get(r.Collection+"?"+query).Problem(http.StatusBadRequest, "invalid_parameters", location)
+		c.Get(r.list(query)).Problem(http.StatusBadRequest, "invalid_parameters", location)
 	}
-	assert.Contains(t, c.Get(r.Collection+"?page_sort=no_such_field").Problem(http.StatusBadRequest, "invalid_parameters").Detail, "time_created")
-	c.Get(r.Collection+"?page_num=x&page_size=0").Problem(http.StatusBadRequest, "invalid_parameters", "query.page_num", "query.page_size")
-	assert.EqualValues(t, 25, c.Get(r.Collection + "?unknown_parameter=1").Object()["total"], "an unknown parameter does not count")
+	assert.Contains(t, c.Get(r.list("page_sort=no_such_field")).Problem(http.StatusBadRequest, "invalid_parameters").Detail, "time_created")
+	c.Get(r.list("page_num=x&page_size=0")).Problem(http.StatusBadRequest, "invalid_parameters", "query.page_num", "query.page_size")
+	assert.EqualValues(t, 25, c.Get(r.list("unknown_parameter=1")).Object()["total"], "an unknown parameter does not count")
 }

@@ -180,7 +180,9 @@ func (s *Links) RemoveMany(ctx context.Context, ids []string) (int, error) {
 }
 
 // OnRemove ends the associations of a node in the transaction that removes it.
-func OnRemove(ctx context.Context, tx *docstore.Tx, n *tree.Node) error { return remove(ctx, tx, of(n.ID)) }
+func OnRemove(ctx context.Context, tx *docstore.Tx, n *tree.Node) error {
+	return remove(ctx, tx, of(n.ID))
+}
 
 func remove(ctx context.Context, tx *docstore.Tx, f docstore.Filter) error {
 	return links.DeleteWhere(ctx, tx, f, func(d Doc) error { return emit(ctx, tx, "deleted", &d) })

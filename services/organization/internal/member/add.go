@@ -2,6 +2,7 @@ package member
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -19,9 +20,32 @@ type Draft struct {
 	Profile
 }
 
-// Add makes users members, all or nothing, and returns the memberships in the same order. at tells where a member of a draft stands in
-// the request. apperr.InvalidParameters (no such node or user), AlreadyExists, InvalidState (a dynamic node, MaxOfUser), Unavailable.
-func (s *Members) Add(ctx context.Context, drafts []Draft, at func(i int, member string) string) ([]Shown, error) {
+// Add makes a user a member. apperr.InvalidParameters (no such node or user), AlreadyExists, InvalidState (a dynamic node, MaxOfUser),
+// Unavailable.
+func (s *Members) Add(ctx context.Context, d Draft) (Shown, error) {
+	return add(ctx, s, []Draft{d}, func(_ int, member string) string { return "body." + member }, func(shown []Shown) Shown { return shown[0] })
+}
+
+// Added are the memberships of a batch.
+type Added struct {
+	Items []json.RawMessage `json:"items"`
+}
+
+// AddMany makes users members, all or nothing, and returns the memberships in the same order. at tells where a member of a draft stands
+// in the request.
+func (s *Members) AddMany(ctx context.Context, drafts []Draft, at func(i int, member string) string) (Added, error) {
+	return add(ctx, s, drafts, at, func(shown []Shown) Added {
+		added := Added{make([]json.RawMessage, len(shown))}
+		for i := range shown {
+			added.Items[i] = shown[i].JSON
+		}
+		return added
+	})
+}
+
+// add makes users members. answer makes of the memberships what the transaction results in.
+func add[R any](ctx context.Context, s *Members, drafts []Draft, at func(int, string) string, answer func([]Shown) R) (R, error) {
+	var none R
 	var faults apperr.Faults
 	seen := map[string]bool{}
 	for i := range drafts {
@@ -33,22 +57,26 @@ func (s *Members) Add(ctx context.Context, drafts []Draft, at func(i int, member
 		d.check(&faults, func(member string) string { return at(i, member) })
 	}
 	if err := faults.Err(); err != nil {
-		return nil, err
+		return none, err
 	}
 	if err := s.checkUsers(ctx, drafts, at); err != nil {
-		return nil, err
+		return none, err
 	}
 	ids, err := s.Store.NewIDs(ctx, len(drafts))
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	return again(func() ([]Shown, error) {
-		return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) ([]Shown, error) {
+	return again(func() (R, error) {
+		return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (R, error) {
 			docs, err := insert(ctx, tx, ids, drafts, at)
 			if err != nil {
-				return nil, err
+				return none, err
 			}
-			return show(ctx, tx, docs...)
+			shown, err := show(ctx, tx, docs...)
+			if err != nil {
+				return none, err
+			}
+			return answer(shown), nil
 		})
 	}, func(taken *docstore.DuplicateError) error {
 		for i, d := range drafts {

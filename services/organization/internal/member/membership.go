@@ -108,6 +108,9 @@ type Shown struct {
 	JSON    json.RawMessage
 }
 
+// Stored is the form for those who do not know the type.
+func (s Shown) Stored() (body []byte, version int64, err error) { return s.JSON, s.Version, nil }
+
 // show adds the names. Memberships whose node is gone are left out: they are about to end.
 func show(ctx context.Context, r docstore.Reader, docs ...Doc) ([]Shown, error) {
 	named, err := names(ctx, r, docs)

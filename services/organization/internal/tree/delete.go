@@ -47,7 +47,7 @@ func (s *Trees) Delete(ctx context.Context, id, objectCode string, refuse bool) 
 
 // remove deletes a loaded node that has none below it.
 func (s *Trees) remove(ctx context.Context, tx *docstore.Tx, n *Node) error {
-	if err := s.checkPointedAt(ctx, tx, n.ID); err != nil {
+	if err := checkPointedAt(ctx, tx, n.ID); err != nil {
 		return err
 	}
 	if err := nodes.Delete(ctx, tx, n); err != nil {

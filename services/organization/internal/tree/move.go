@@ -12,7 +12,7 @@ import (
 const MaxMoved = 50_000
 
 // move puts a loaded node below another parent of its tree. What is below the node is carried afterwards.
-func (s *Trees) move(ctx context.Context, tx *docstore.Tx, n *Node, to string) error {
+func move(ctx context.Context, tx *docstore.Tx, n *Node, to string) error {
 	const at = "body.parent_id"
 	if n.ID == to {
 		return apperr.Invalid(at, "must not be the node itself or one below it")
@@ -66,7 +66,7 @@ func (s *Trees) move(ctx context.Context, tx *docstore.Tx, n *Node, to string) e
 var errTooDeep = apperr.Invalid("body.parent_id", "is too deep: a node's depth is at most %d", MaxDepth)
 
 // carry makes the paths below a moved node follow it, and tells of how many.
-func (s *Trees) carry(ctx context.Context, tx *docstore.Tx, n *Node, from []string) (int, error) {
+func carry(ctx context.Context, tx *docstore.Tx, n *Node, from []string) (int, error) {
 	if n.ChildCount == 0 {
 		return 0, nil
 	}

@@ -97,7 +97,7 @@ func (s *Trees) CreateObject(ctx context.Context, draft Object, root Draft) (Obj
 		}
 		node := root.node(ctx, ids[1], draft.Code)
 		node.place(nil)
-		if err := s.checkPointer(ctx, tx, node, "body.root"); err != nil {
+		if err := checkPointer(ctx, tx, node, "body.root"); err != nil {
 			return ObjectDoc{}, err
 		}
 		_, err = s.insert(ctx, tx, node)
@@ -212,4 +212,10 @@ func emitObject(ctx context.Context, tx *docstore.Tx, action string, doc *Object
 		Entity: "core_object", Action: action, Source: "/core-objects", Subject: doc.ID, Version: doc.Version,
 		Record: record, Previous: doc.Previous(),
 	})
+}
+
+// ObjectIf returns the core object if id and code are of one, else none.
+func (s *Trees) ObjectIf(ctx context.Context, id, code string) ([]ObjectDoc, error) {
+	page, err := objects.Page(ctx, s.Store, docstore.Query{Filter: docstore.And(docstore.ID(id), docstore.Eq(byCode, docstore.Text(code))), Limit: 1})
+	return page.Docs, err
 }

@@ -3,6 +3,7 @@ package tree
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"reflect"
 	"slices"
@@ -37,87 +38,111 @@ const MaxDynamic = 1000
 
 // Create adds a node below its parent, or the root. apperr.InvalidParameters, AlreadyExists (code), InvalidState (MaxDynamic).
 func (s *Trees) Create(ctx context.Context, objectCode string, draft Draft) (Doc, error) {
-	docs, err := s.create(ctx, objectCode, []Draft{draft}, func(int) string { return "body" })
-	if err != nil {
-		return Doc{}, err
-	}
-	return docs[0], nil
+	return create(ctx, s, objectCode, []Draft{draft}, func(int) string { return "body" }, func(docs []Doc) (Doc, error) { return docs[0], nil })
+}
+
+// Added are the nodes of a batch, each with its Ref.
+type Added struct {
+	Items []json.RawMessage `json:"items"`
 }
 
 // CreateMany adds nodes, all or nothing, and returns them in the same order. A draft's parent may be another one, before or after it.
-func (s *Trees) CreateMany(ctx context.Context, objectCode string, drafts []Draft) ([]Doc, error) {
-	return s.create(ctx, objectCode, drafts, func(i int) string { return "body.items[" + strconv.Itoa(i) + "]" })
+func (s *Trees) CreateMany(ctx context.Context, objectCode string, drafts []Draft) (Added, error) {
+	return create(ctx, s, objectCode, drafts, func(i int) string { return "body.items[" + strconv.Itoa(i) + "]" }, func(docs []Doc) (Added, error) {
+		added := Added{make([]json.RawMessage, len(docs))}
+		for i := range docs {
+			body, err := docs[i].JSON()
+			if err != nil {
+				return Added{}, err
+			}
+			if ref := drafts[i].Ref; ref != "" {
+				member, err := json.Marshal(map[string]string{"ref": ref})
+				if err != nil {
+					return Added{}, err
+				}
+				body = append(append(body[:len(body)-1:len(body)-1], ','), member[1:]...)
+			}
+			added.Items[i] = body
+		}
+		return added, nil
+	})
 }
 
-func (s *Trees) create(ctx context.Context, objectCode string, drafts []Draft, at func(int) string) ([]Doc, error) {
+// create adds nodes. at tells where a draft stands in the request, answer makes of the nodes what the transaction results in.
+func create[R any](ctx context.Context, s *Trees, objectCode string, drafts []Draft, at func(int) string, answer func([]Doc) (R, error)) (R, error) {
+	var none R
 	var faults apperr.Faults
 	for i := range drafts {
 		drafts[i].check(&faults, at(i))
 	}
 	order, parents := arrange(drafts, &faults, at)
 	if err := faults.Err(); err != nil {
-		return nil, err
+		return none, err
 	}
 	ids, err := s.Store.NewIDs(ctx, len(drafts))
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	docs, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) ([]Doc, error) {
+	result, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (R, error) {
 		o, err := grow(ctx, tx, objectCode, int64(len(drafts)))
 		if apperr.IsNotFound(err) {
-			return nil, apperr.Invalid("body.object_code", "is no core object's code")
+			return none, apperr.Invalid("body.object_code", "is no core object's code")
 		}
 		if err != nil {
-			return nil, err
+			return none, err
 		}
-		there, err := s.parents(ctx, tx, o, drafts)
+		there, err := loadParents(ctx, tx, o, drafts)
 		if err != nil {
-			return nil, err
+			return none, err
 		}
-		var faults apperr.Faults
 		added := make([]*Node, len(drafts))
-		for _, i := range order {
-			d, member := &drafts[i], ".parent_id"
-			added[i] = d.node(ctx, ids[i], objectCode)
-			parent := there[d.ParentID]
-			if parents[i] >= 0 {
-				parent, member = added[parents[i]], ".parent_ref"
-			}
-			switch {
-			case parent == nil:
-				faults.Add(at(i)+member, "is no node of this tree")
-				parent = &Node{Path: []string{""}} // so that the others can be looked at
-			case parent.Depth == MaxDepth:
-				faults.Add(at(i)+member, "is too deep: a node's depth is at most %d", MaxDepth)
-			}
-			added[i].place(parent)
-			parent.ChildCount++
-		}
-		if err := faults.Err(); err != nil {
-			return nil, err
-		}
 		for i := range drafts {
-			if err := s.checkPointer(ctx, tx, added[i], at(i)); err != nil {
-				return nil, err
-			}
+			added[i] = drafts[i].node(ctx, ids[i], objectCode)
+		}
+		if err := plant(added, there, drafts, order, parents, at); err != nil {
+			return none, err
 		}
 		docs := make([]Doc, len(drafts))
 		for _, i := range order {
+			if err := checkPointer(ctx, tx, added[i], at(i)); err != nil {
+				return none, err
+			}
 			if docs[i], err = s.insert(ctx, tx, added[i]); err != nil {
-				return nil, err
+				return none, err
 			}
 		}
 		for _, parent := range there {
 			if _, err := nodes.Replace(ctx, tx, parent); err != nil {
-				return nil, err
+				return none, err
 			}
 		}
-		return docs, nil
+		return answer(docs)
 	})
 	if taken, ok := errors.AsType[*docstore.DuplicateError](err); ok {
-		return nil, takenCode(drafts, taken, at)
+		return none, takenCode(drafts, taken, at)
 	}
-	return docs, err
+	return result, err
+}
+
+// plant gives new nodes their places, in an order in which parents come first: below one another, or below those that are there.
+func plant(added []*Node, there map[string]*Node, drafts []Draft, order, parents []int, at func(int) string) error {
+	var faults apperr.Faults
+	for _, i := range order {
+		parent, member := there[drafts[i].ParentID], ".parent_id"
+		if parents[i] >= 0 {
+			parent, member = added[parents[i]], ".parent_ref"
+		}
+		switch {
+		case parent == nil:
+			faults.Add(at(i)+member, "is no node of this tree")
+			parent = &Node{Path: []string{""}} // so that the others can be looked at
+		case parent.Depth >= MaxDepth:
+			faults.Add(at(i)+member, "is too deep: a node's depth is at most %d", MaxDepth)
+		}
+		added[i].place(parent)
+		parent.ChildCount++
+	}
+	return faults.Err()
 }
 
 // arrange gives the drafts' indexes, parents before children, and for each the index of the draft that is its parent, or −1.
@@ -169,8 +194,8 @@ func arrange(drafts []Draft, faults *apperr.Faults, at func(int) string) (order,
 	return order, parents
 }
 
-// parents loads the nodes of the tree that drafts are put below; that of "" is the root.
-func (s *Trees) parents(ctx context.Context, tx *docstore.Tx, o *Object, drafts []Draft) (map[string]*Node, error) {
+// loadParents loads the nodes of the tree that drafts are put below; that of "" is the root.
+func loadParents(ctx context.Context, tx *docstore.Tx, o *Object, drafts []Draft) (map[string]*Node, error) {
 	var ids []string
 	there := map[string]*Node{}
 	for _, d := range drafts {
@@ -253,7 +278,7 @@ func grow(ctx context.Context, tx *docstore.Tx, objectCode string, by int64) (*O
 }
 
 // checkPointer refuses a pointer that would not lead to a node, or in a circle. Its target's tree does not change meanwhile.
-func (s *Trees) checkPointer(ctx context.Context, tx *docstore.Tx, n *Node, at string) error {
+func checkPointer(ctx context.Context, tx *docstore.Tx, n *Node, at string) error {
 	if n.IsPointer != "1" {
 		return nil
 	}
@@ -328,11 +353,11 @@ func (s *Trees) update(ctx context.Context, tx *docstore.Tx, n, proposal *Node) 
 		n.OperatorID = request.From(ctx).Actor
 	}
 	if moves {
-		if err := s.move(ctx, tx, n, to); err != nil {
+		if err := move(ctx, tx, n, to); err != nil {
 			return Doc{}, err
 		}
 	}
-	if err := s.checkRole(ctx, tx, n, &was); err != nil {
+	if err := checkRole(ctx, tx, n, &was); err != nil {
 		return Doc{}, err
 	}
 	doc, err := nodes.Replace(ctx, tx, n)
@@ -352,7 +377,7 @@ func (s *Trees) update(ctx context.Context, tx *docstore.Tx, n, proposal *Node) 
 	if !moves {
 		return doc, nil
 	}
-	below, err := s.carry(ctx, tx, n, was.Path)
+	below, err := carry(ctx, tx, n, was.Path)
 	if err != nil {
 		return Doc{}, err
 	}
@@ -360,12 +385,12 @@ func (s *Trees) update(ctx context.Context, tx *docstore.Tx, n, proposal *Node) 
 }
 
 // checkRole refuses to make a pointer or a dynamic node of one that cannot be.
-func (s *Trees) checkRole(ctx context.Context, tx *docstore.Tx, n, was *Node) error {
+func checkRole(ctx context.Context, tx *docstore.Tx, n, was *Node) error {
 	if n.IsPointer == "1" && (was.IsPointer != "1" || n.PointerID != was.PointerID) {
-		if err := s.checkPointer(ctx, tx, n, "body"); err != nil {
+		if err := checkPointer(ctx, tx, n, "body"); err != nil {
 			return err
 		}
-		if err := s.checkPointedAt(ctx, tx, n.ID); err != nil {
+		if err := checkPointedAt(ctx, tx, n.ID); err != nil {
 			return err
 		}
 	}
@@ -375,7 +400,7 @@ func (s *Trees) checkRole(ctx context.Context, tx *docstore.Tx, n, was *Node) er
 	return nil
 }
 
-func (s *Trees) checkPointedAt(ctx context.Context, tx *docstore.Tx, id string) error {
+func checkPointedAt(ctx context.Context, tx *docstore.Tx, id string) error {
 	count, err := nodes.Count(ctx, tx, docstore.Eq(byPointer, docstore.Text(id)))
 	if err != nil || count == 0 {
 		return err

@@ -1,0 +1,12 @@
+// Command idp-organization is the organization service as a process of its own.
+package main
+
+import (
+	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/services/organization"
+)
+
+func main() {
+	config := service.DefaultConfig("organization")
+	service.Main("organization", &config, &config, organization.Spec)
+}

@@ -1,0 +1,68 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/organization/internal/member"
+)
+
+func (a *api) registerMemberLists(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "list-tree-users", Method: http.MethodGet, Path: "/v1/tree-users", Scope: auth.OrganizationRead, Summary: "List a user's memberships",
+		Doc: "In all trees, by dynamic nodes' conditions too.", Response: []any{exampleMembership},
+	}, a.listOfUser)
+	rest.Handle(s, rest.Op{
+		ID: "list-tree-node-users", Method: http.MethodGet, Path: "/v1/tree-nodes/{id}/users", Scope: auth.OrganizationRead, Summary: "List the users of a tree node",
+		Doc: "Each user once, as the first membership in the order of nodes and `seq`; `nodes` lists all that count. With `recursive`, `total` is left out " +
+			"where more than 10,000 memberships would have to be looked at.",
+		Errors: []apperr.Kind{apperr.Unavailable}, Response: map[string]any{"items": []any{exampleNodeUser}, "total": 1, "page_num": 1, "page_size": 20},
+	}, a.listOfNode)
+}
+
+type listOfUserInput struct {
+	UserID string `query:"user_id" required:"true" minLength:"1" maxLength:"64" example:"1048601"`
+}
+
+func (a *api) listOfUser(ctx context.Context, in *listOfUserInput) ([]rest.Raw[Membership], error) {
+	return rawOf(a.members.OfUser(ctx, in.UserID))
+}
+
+type listOfNodeInput struct {
+	rest.ByID
+	Recursive rest.Flag `query:"recursive" doc:"The users of all nodes below it too"`
+	Keyword   string    `query:"keyword" maxLength:"256" doc:"Only users whom the full-text search of users finds" example:"伟"`
+	Role      string    `query:"role" maxLength:"64" doc:"Only memberships with this role" example:"leader"`
+	rest.Paging
+}
+
+func (a *api) listOfNode(ctx context.Context, in *listOfNodeInput) (rest.List[TreeNodeUser], error) {
+	q, err := in.Query(docstore.Filter{}, "seq")
+	if err == nil && q.Sort[0].Desc {
+		err = apperr.Invalid("query.page_sort", "must be seq[asc]: that is the only order")
+	}
+	if err != nil {
+		return rest.List[TreeNodeUser]{}, err
+	}
+	page, err := a.members.Users(ctx, member.Query{
+		NodeID: in.ID, Recursive: in.Recursive.Or(false), Role: in.Role, Keyword: strings.TrimSpace(in.Keyword),
+		Limit: q.Limit, Offset: q.Offset, After: q.After, Count: q.Count,
+	})
+	if err != nil {
+		return rest.List[TreeNodeUser]{}, err
+	}
+	list := rest.List[TreeNodeUser]{Items: make([][]byte, len(page.Items)), Total: page.Total, Num: in.PageNum, Size: in.PageSize, Next: page.Next}
+	for i, item := range page.Items {
+		list.Items[i] = item
+	}
+	return list, nil
+}
+
+var exampleNodeUser = json.RawMessage(strings.TrimSuffix(string(exampleMembership), "}") +
+	`,"nodes":[{"id":"1048650","node_id":"1048579","node_name":"平台组","node_path":["Acme","平台组"],"role":"member","title":"架构师","is_primary":"1","dynamic":false}]}`)

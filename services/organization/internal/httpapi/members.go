@@ -1,0 +1,182 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/organization/internal/member"
+)
+
+func (a *api) registerMembers(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "add-tree-user", Method: http.MethodPost, Path: "/v1/tree-users", Scope: auth.OrganizationWrite, Summary: "Add a member to a tree node",
+		Doc:     "The user's first membership in a tree is the primary one; making another one primary ends that. The user is looked up in the users service.",
+		Errors:  []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState, apperr.Unavailable},
+		Request: map[string]any{"node_id": "1048579", "user_id": "1048601", "title": "架构师"}, Response: exampleMembership,
+	}, a.addMember)
+	rest.Handle(s, rest.Op{
+		ID: "add-tree-users", Method: http.MethodPost, Path: "/v1/batch/tree-users", Scope: auth.OrganizationWrite, Summary: "Add members to tree nodes",
+		Doc: "All or nothing, 1…1000: `user_ids` to one `node_id`, or `items`.", Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState, apperr.Unavailable},
+		Request: map[string]any{"node_id": "1048579", "user_ids": []string{"1048601"}}, Response: map[string]any{"items": []any{exampleMembership}},
+	}, a.addMembers)
+	rest.Handle(s, rest.Op{
+		ID: "get-tree-user", Method: http.MethodGet, Path: "/v1/tree-users/{id}", Scope: auth.OrganizationRead, Summary: "Get a membership",
+		Response: exampleMembership,
+	}, a.getMember)
+	rest.Handle(s, rest.Op{
+		ID: "update-tree-user", Method: http.MethodPatch, Path: "/v1/tree-users/{id}", Scope: auth.OrganizationWrite, Summary: "Change a membership",
+		Doc:    "JSON merge patch (RFC 7396) of `title`, `role`, `seq` and `is_primary`. A membership by a dynamic node's condition cannot be changed.",
+		Errors: []apperr.Kind{apperr.InvalidState}, Request: map[string]any{"role": "leader"}, Response: exampleMembership,
+	}, a.updateMember)
+	rest.Handle(s, rest.Op{
+		ID: "remove-tree-user", Method: http.MethodDelete, Path: "/v1/tree-users/{id}", Scope: auth.OrganizationWrite, Summary: "End a membership",
+		Errors: []apperr.Kind{apperr.InvalidState}, Response: map[string]any{"id": "1048650"},
+	}, a.removeMember)
+	rest.Handle(s, rest.Op{
+		ID: "remove-tree-users", Method: http.MethodDelete, Path: "/v1/tree-users", Scope: auth.OrganizationWrite, Summary: "End memberships",
+		Doc:    "Of the query's `id`, the body's `ids`, or the body's `user_ids` in `node_id`; all or nothing. What is not there is no error.",
+		Errors: []apperr.Kind{apperr.InvalidState}, Request: map[string]any{"node_id": "1048579", "user_ids": []string{"1048601"}}, Response: map[string]any{"removed": 1},
+	}, a.removeMembers)
+}
+
+type newMember struct {
+	NodeID string `json:"node_id"`
+	UserID string `json:"user_id"`
+	member.Profile
+}
+
+func (n newMember) draft() member.Draft { return member.Draft(n) }
+
+func recordOf(shown member.Shown, err error) (rest.Record[Membership], error) {
+	return rest.Record[Membership]{JSON: shown.JSON, Version: shown.Version}, err
+}
+
+func rawOf(shown []member.Shown, err error) ([]rest.Raw[Membership], error) {
+	raw := make([]rest.Raw[Membership], len(shown))
+	for i := range shown {
+		raw[i].JSON = shown[i].JSON
+	}
+	return raw, err
+}
+
+type addMemberInput struct {
+	Body rest.JSON[NewMembership]
+}
+
+func (a *api) addMember(ctx context.Context, in *addMemberInput) (rest.Record[Membership], error) {
+	var body newMember
+	if err := in.Body.Into(&body); err != nil {
+		return rest.Record[Membership]{}, rest.WrongType(err)
+	}
+	return recordOf(a.members.Add(ctx, body.draft()))
+}
+
+type addMembersInput struct {
+	Body rest.JSON[NewMemberships]
+}
+
+func (a *api) addMembers(ctx context.Context, in *addMembersInput) (batchOf[Membership], error) {
+	var body struct {
+		NodeID  string      `json:"node_id"`
+		UserIDs []string    `json:"user_ids"`
+		Items   []newMember `json:"items"`
+	}
+	if err := in.Body.Into(&body); err != nil {
+		return batchOf[Membership]{}, rest.WrongType(err)
+	}
+	var drafts []member.Draft
+	at := func(i int, name string) string { return "body.items[" + strconv.Itoa(i) + "]." + name }
+	switch {
+	case (len(body.Items) > 0) == (len(body.UserIDs) > 0):
+		return batchOf[Membership]{}, apperr.Invalid("body", "must have either items or user_ids, at least one")
+	case len(body.Items) > 0 && body.NodeID != "":
+		return batchOf[Membership]{}, apperr.Invalid("body.node_id", "must not be given with items, which have their own")
+	case len(body.Items) > 0:
+		for _, item := range body.Items {
+			drafts = append(drafts, item.draft())
+		}
+	default:
+		for _, id := range body.UserIDs {
+			drafts = append(drafts, member.Draft{NodeID: body.NodeID, UserID: id})
+		}
+		at = func(i int, name string) string {
+			if name == "user_id" {
+				return "body.user_ids[" + strconv.Itoa(i) + "]"
+			}
+			return "body." + name
+		}
+	}
+	added, err := a.members.AddMany(ctx, drafts, at)
+	return batchFrom[Membership](added.Items, err)
+}
+
+func (a *api) getMember(ctx context.Context, in *rest.ByID) (rest.Record[Membership], error) {
+	return recordOf(a.members.Get(ctx, in.ID))
+}
+
+type updateMemberInput struct {
+	rest.ByID
+	Body rest.MergePatch[MembershipInput]
+}
+
+func (a *api) updateMember(ctx context.Context, in *updateMemberInput) (rest.Record[Membership], error) {
+	return recordOf(a.members.Update(ctx, in.ID, func(m *member.Membership) error {
+		if err := rest.Apply(in.Body, m); err != nil {
+			return rest.WrongType(err)
+		}
+		return nil
+	}))
+}
+
+func (a *api) removeMember(ctx context.Context, in *rest.ByID) (rest.Deleted, error) {
+	return rest.Deleted{ID: in.ID}, a.members.Remove(ctx, in.ID)
+}
+
+type removeMembersInput struct {
+	ID   string `query:"id" maxLength:"64" doc:"A membership's id"`
+	Body *struct {
+		IDs     []string `json:"ids,omitempty" maxItems:"1000" doc:"Memberships' ids"`
+		NodeID  string   `json:"node_id,omitempty" example:"1048579"`
+		UserIDs []string `json:"user_ids,omitempty" maxItems:"1000" doc:"Users who are to be no members of node_id"`
+	}
+}
+
+type removed struct {
+	Removed int `json:"removed" doc:"How many there were" example:"1"`
+}
+
+func (a *api) removeMembers(ctx context.Context, in *removeMembersInput) (removed, error) {
+	ids := []string{}
+	if in.ID != "" {
+		ids = append(ids, in.ID)
+	}
+	body := in.Body
+	if body != nil {
+		ids = append(ids, body.IDs...)
+	}
+	if body == nil || body.NodeID == "" && len(body.UserIDs) == 0 {
+		if len(ids) == 0 {
+			return removed{}, apperr.Invalid("query.id", "or body.ids, or body.node_id with body.user_ids, must be given")
+		}
+		n, err := a.members.RemoveMany(ctx, ids)
+		return removed{n}, err
+	}
+	var faults apperr.Faults
+	faults.Check(len(ids) == 0, "body.ids", "must not be given with node_id and user_ids, nor query.id")
+	faults.Check(body.NodeID != "", "body.node_id", "must be given with user_ids")
+	faults.Check(len(body.UserIDs) > 0, "body.user_ids", "must be given with node_id, at least one")
+	if err := faults.Err(); err != nil {
+		return removed{}, err
+	}
+	n, err := a.members.RemoveFrom(ctx, body.NodeID, body.UserIDs)
+	return removed{n}, err
+}
+
+var exampleMembership = json.RawMessage(`{"id":"1048650","tenant_id":"acme","version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z",` +
+	`"object_code":"company","node_id":"1048579","user_id":"1048601","is_primary":"1","title":"架构师","role":"member","seq":0,"dynamic":false,` +
+	`"node_name":"平台组","node_path":["Acme","平台组"]}`)

@@ -1,0 +1,98 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/organization/internal/tree"
+)
+
+func (a *api) registerObjects(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "create-core-object", Method: http.MethodPost, Path: "/v1/core-objects", Scope: auth.OrganizationWrite, Summary: "Create a core object",
+		Doc:    "Makes the organization relation with its root node. `root` says what the root is like; its code and name are the object's unless it has others.",
+		Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState}, Request: map[string]any{"code": "company", "name": "Acme"}, Response: exampleObject,
+	}, a.createObject)
+	rest.Handle(s, rest.Op{
+		ID: "list-core-objects", Method: http.MethodGet, Path: "/v1/core-objects", Scope: auth.OrganizationRead, Summary: "List core objects",
+		Doc: "All of them, by `seq`.", Response: []any{exampleObject},
+	}, a.listObjects)
+	rest.Handle(s, rest.Op{
+		ID: "get-core-object", Method: http.MethodGet, Path: "/v1/core-objects/{id}", Scope: auth.OrganizationRead, Summary: "Get a core object",
+		Doc: "An array: of the core object, if `id` and `code` are of one; else empty.", Response: []any{exampleObject},
+	}, a.getObject)
+	rest.Handle(s, rest.Op{
+		ID: "update-core-object", Method: http.MethodPatch, Path: "/v1/core-objects/{id}", Scope: auth.OrganizationWrite, Summary: "Change a core object",
+		Doc:     "JSON merge patch (RFC 7396). The code stays: it is part of every node's `arn`.",
+		Request: map[string]any{"description": "All of us"}, Response: exampleObject,
+	}, a.updateObject)
+	rest.Handle(s, rest.Op{
+		ID: "delete-core-object", Method: http.MethodDelete, Path: "/v1/core-objects/{id}", Scope: auth.OrganizationWrite, Summary: "Delete a core object",
+		Doc:    "Together with its root node; refused while there are nodes below that.",
+		Errors: []apperr.Kind{apperr.HasChildren, apperr.InUse, apperr.Unavailable}, Response: map[string]any{"id": "1048577"},
+	}, a.deleteObject)
+}
+
+type createObjectInput struct {
+	Body rest.JSON[NewCoreObject]
+}
+
+func (a *api) createObject(ctx context.Context, in *createObjectInput) (rest.Record[CoreObject], error) {
+	var body struct {
+		tree.Object
+		Root struct {
+			tree.Profile
+			ParentID string `json:"parent_id"`
+		} `json:"root"`
+	}
+	if err := in.Body.Into(&body); err != nil {
+		return rest.Record[CoreObject]{}, rest.WrongType(err)
+	}
+	doc, err := a.trees.CreateObject(ctx, body.Object, tree.Draft{Profile: body.Root.Profile, ParentID: body.Root.ParentID})
+	return rest.RecordOf[CoreObject](doc, err)
+}
+
+func (a *api) listObjects(ctx context.Context, _ *struct{}) ([]rest.Raw[CoreObject], error) {
+	return rest.RawOf[CoreObject](a.trees.Objects(ctx))
+}
+
+type getObjectInput struct {
+	rest.ByID
+	Code string `query:"code" required:"true" minLength:"1" maxLength:"128" example:"company"`
+}
+
+func (a *api) getObject(ctx context.Context, in *getObjectInput) ([]rest.Raw[CoreObject], error) {
+	return rest.RawOf[CoreObject](a.trees.ObjectIf(ctx, in.ID, in.Code))
+}
+
+type updateObjectInput struct {
+	rest.ByID
+	Body rest.MergePatch[CoreObjectInput]
+}
+
+func (a *api) updateObject(ctx context.Context, in *updateObjectInput) (rest.Record[CoreObject], error) {
+	doc, err := a.trees.UpdateObject(ctx, in.ID, func(o *tree.Object) error {
+		if err := rest.Apply(in.Body, o); err != nil {
+			return rest.WrongType(err)
+		}
+		return nil
+	})
+	return rest.RecordOf[CoreObject](doc, err)
+}
+
+type deleteObjectInput struct {
+	rest.ByID
+	GrantsFlag
+}
+
+func (a *api) deleteObject(ctx context.Context, in *deleteObjectInput) (rest.Deleted, error) {
+	d, err := a.trees.DeleteObject(ctx, in.ID, in.refuse())
+	return rest.Deleted(d), err
+}
+
+var exampleObject = json.RawMessage(`{"id":"1048577","tenant_id":"acme","version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z",` +
+	`"name":"Acme","description":"","status":"1","seq":0,"sys_ext_props":{},"free_ext_props":{},"code":"company","root_node_id":"1048578","node_count":1}`)

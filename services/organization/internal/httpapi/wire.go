@@ -1,0 +1,254 @@
+package httpapi
+
+import "time"
+
+// The types below describe JSON for the OpenAPI document and for the validation of bodies. Records are stored in this very form, or
+// completed by the domain; a test holds the two against each other.
+
+// Meta is what every record has.
+type Meta struct {
+	ID           string    `json:"id" readOnly:"true" example:"1048577"`
+	TenantID     string    `json:"tenant_id" readOnly:"true" example:"acme"`
+	Version      int64     `json:"version" readOnly:"true" doc:"Grows by one with every change; the ETag" example:"1"`
+	TimeCreated  time.Time `json:"time_created" readOnly:"true" example:"2026-01-31T09:30:00.000Z"`
+	TimeModified time.Time `json:"time_modified" readOnly:"true" example:"2026-01-31T09:30:00.000Z"`
+}
+
+// MetaInput are the same members in a body: they may be sent back and do not count.
+type MetaInput struct {
+	ID           string    `json:"id,omitempty" readOnly:"true"`
+	TenantID     string    `json:"tenant_id,omitempty" readOnly:"true"`
+	Version      int64     `json:"version,omitempty" readOnly:"true"`
+	TimeCreated  time.Time `json:"time_created,omitzero" readOnly:"true"`
+	TimeModified time.Time `json:"time_modified,omitzero" readOnly:"true"`
+}
+
+// CoreObject is an organization relation: a tree.
+type CoreObject struct {
+	Meta
+	Code         string         `json:"code" doc:"1…128 letters of any script, digits or . _ -; unique; cannot change" example:"company"`
+	Name         string         `json:"name" doc:"1…256 characters" example:"Acme"`
+	Description  string         `json:"description" example:""`
+	Status       string         `json:"status" enum:"1,0" example:"1"`
+	RootNodeID   string         `json:"root_node_id" readOnly:"true" example:"1048578"`
+	NodeCount    int64          `json:"node_count" readOnly:"true" doc:"With the root" example:"1"`
+	Seq          int64          `json:"seq" doc:"Orders core objects" example:"0"`
+	SysExtProps  map[string]any `json:"sys_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
+	FreeExtProps map[string]any `json:"free_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
+}
+
+// CoreObjectInput is a core object to be created, or the members of one to be changed.
+type CoreObjectInput struct {
+	MetaInput
+	Code         string         `json:"code" example:"company"`
+	Name         string         `json:"name" example:"Acme"`
+	Description  string         `json:"description,omitempty"`
+	Status       string         `json:"status,omitempty" enum:"1,0"`
+	RootNodeID   string         `json:"root_node_id,omitempty" readOnly:"true"`
+	NodeCount    int64          `json:"node_count,omitempty" readOnly:"true"`
+	Seq          int64          `json:"seq,omitempty"`
+	SysExtProps  map[string]any `json:"sys_ext_props,omitempty"`
+	FreeExtProps map[string]any `json:"free_ext_props,omitempty"`
+}
+
+// NewCoreObject is a core object to be created.
+type NewCoreObject struct {
+	CoreObjectInput
+	Root *RootInput `json:"root,omitempty" doc:"The root node"`
+}
+
+// RootInput is what a root node is to be like.
+type RootInput struct {
+	NodeProfile
+	Name     string `json:"name,omitempty" doc:"Absent: the core object's"`
+	ParentID string `json:"parent_id,omitempty" doc:"Only empty: a root has no parent"`
+}
+
+// NodeProfile are the members of a tree node that may be given and need not be.
+type NodeProfile struct {
+	Code             string         `json:"code,omitempty" doc:"1…256 visible characters; unique in the tree; made up where missing" example:"platform"`
+	Description      string         `json:"description,omitempty"`
+	Tag              string         `json:"tag,omitempty"`
+	Status           string         `json:"status,omitempty" enum:"1,0"`
+	Seq              int64          `json:"seq,omitempty" doc:"Orders siblings"`
+	PermNamespaceARN string         `json:"perm_namespace_arn,omitempty"`
+	IsPointer        string         `json:"is_pointer,omitempty" enum:"1,0" doc:"1: stands for the node pointer_id"`
+	PointerID        string         `json:"pointer_id,omitempty"`
+	IsDynamic        string         `json:"is_dynamic,omitempty" enum:"1,0" doc:"1: its members are the users who meet condition"`
+	Condition        string         `json:"condition,omitempty" doc:"CEL over user" example:"user.free_ext_props.team == '平台'"`
+	SysExtProps      map[string]any `json:"sys_ext_props,omitempty"`
+	FreeExtProps     map[string]any `json:"free_ext_props,omitempty"`
+}
+
+// TreeNode is a node of a tree.
+type TreeNode struct {
+	Meta
+	ObjectCode       string         `json:"object_code" doc:"The code of the tree's core object" example:"company"`
+	Code             string         `json:"code" doc:"Unique in the tree" example:"platform"`
+	Name             string         `json:"name" doc:"1…256 characters" example:"平台组"`
+	Description      string         `json:"description" example:""`
+	Tag              string         `json:"tag" example:""`
+	Status           string         `json:"status" enum:"1,0" example:"1"`
+	Seq              int64          `json:"seq" doc:"Orders siblings" example:"0"`
+	PermNamespaceARN string         `json:"perm_namespace_arn" example:""`
+	IsPointer        string         `json:"is_pointer" enum:"1,0" example:"0"`
+	PointerID        string         `json:"pointer_id" doc:"The node that it stands for" example:""`
+	IsDynamic        string         `json:"is_dynamic" enum:"1,0" example:"0"`
+	Condition        string         `json:"condition" doc:"CEL over user, the user record" example:""`
+	SysExtProps      map[string]any `json:"sys_ext_props"`
+	FreeExtProps     map[string]any `json:"free_ext_props"`
+	ParentID         string         `json:"parent_id" doc:"Empty of a root" example:"1048578"`
+	ARN              string         `json:"arn" readOnly:"true" example:"arn:idp:acme:org:company:1048579"`
+	OperatorID       string         `json:"operator_id" readOnly:"true" doc:"Who changed the node last" example:"admin"`
+	Path             []string       `json:"path" readOnly:"true" nullable:"false" doc:"Ids from the root to the node itself"`
+	Depth            int            `json:"depth" readOnly:"true" doc:"Of a root 0" example:"1"`
+	ChildCount       int64          `json:"child_count" readOnly:"true" example:"0"`
+	MemberCount      int64          `json:"member_count" readOnly:"true" doc:"Of the node itself" example:"0"`
+}
+
+// TreeNodeInput are the members of a tree node to be changed.
+type TreeNodeInput struct {
+	MetaInput
+	NodeProfile
+	ObjectCode  string   `json:"object_code,omitempty" doc:"Cannot change"`
+	Name        string   `json:"name" example:"平台组"`
+	ParentID    string   `json:"parent_id" doc:"Another one moves the node; empty: the root"`
+	ARN         string   `json:"arn,omitempty" readOnly:"true"`
+	OperatorID  string   `json:"operator_id,omitempty" readOnly:"true"`
+	Path        []string `json:"path,omitempty" readOnly:"true"`
+	Depth       int      `json:"depth,omitempty" readOnly:"true"`
+	ChildCount  int64    `json:"child_count,omitempty" readOnly:"true"`
+	MemberCount int64    `json:"member_count,omitempty" readOnly:"true"`
+}
+
+// NewTreeNode is a tree node to be created.
+type NewTreeNode struct {
+	MetaInput
+	NodeProfile
+	ObjectCode  string   `json:"object_code" minLength:"1" example:"company"`
+	Name        string   `json:"name" example:"平台组"`
+	ParentID    string   `json:"parent_id" doc:"Empty: the root" example:""`
+	ARN         string   `json:"arn,omitempty" readOnly:"true"`
+	OperatorID  string   `json:"operator_id,omitempty" readOnly:"true"`
+	Path        []string `json:"path,omitempty" readOnly:"true"`
+	Depth       int      `json:"depth,omitempty" readOnly:"true"`
+	ChildCount  int64    `json:"child_count,omitempty" readOnly:"true"`
+	MemberCount int64    `json:"member_count,omitempty" readOnly:"true"`
+}
+
+// NewTreeNodes are tree nodes to be created at once.
+type NewTreeNodes struct {
+	ObjectCode string         `json:"object_code" minLength:"1" example:"company"`
+	Items      []NewBatchNode `json:"items" minItems:"1" maxItems:"1000" nullable:"false"`
+}
+
+// NewBatchNode is one of them.
+type NewBatchNode struct {
+	NodeProfile
+	Name      string `json:"name" example:"平台组"`
+	ParentID  string `json:"parent_id,omitempty" doc:"Empty: the root, unless parent_ref is given"`
+	Ref       string `json:"ref,omitempty" maxLength:"256" doc:"A name for others of this batch; comes back" example:"a"`
+	ParentRef string `json:"parent_ref,omitempty" maxLength:"256" doc:"The ref of the item that is to be the parent"`
+}
+
+// AddedTreeNode is a node of a batch.
+type AddedTreeNode struct {
+	TreeNode
+	Ref string `json:"ref,omitempty" doc:"As it was given" example:"a"`
+}
+
+// NestedTreeNode is a node with all below it.
+type NestedTreeNode struct {
+	TreeNode
+	Children []NestedTreeNode `json:"children" nullable:"false"`
+}
+
+// MembershipProfile are the members of a membership that may be given and need not be.
+type MembershipProfile struct {
+	IsPrimary string `json:"is_primary,omitempty" enum:"1,0" doc:"One of a user's memberships in a tree is; the first, until another is made it"`
+	Title     string `json:"title,omitempty" example:"架构师"`
+	Role      string `json:"role,omitempty" doc:"member, leader, or any other 1…64 letters, digits, spaces or . _ -; member if absent" example:"member"`
+	Seq       int64  `json:"seq,omitempty" doc:"Orders the members of a node"`
+}
+
+// Membership says that a user belongs to a node.
+type Membership struct {
+	Meta
+	ObjectCode string   `json:"object_code" readOnly:"true" example:"company"`
+	NodeID     string   `json:"node_id" example:"1048579"`
+	NodeName   string   `json:"node_name" readOnly:"true" example:"平台组"`
+	NodePath   []string `json:"node_path" readOnly:"true" nullable:"false" doc:"Names from the root to the node"`
+	UserID     string   `json:"user_id" example:"1048601"`
+	IsPrimary  string   `json:"is_primary" enum:"1,0" example:"1"`
+	Title      string   `json:"title" example:"架构师"`
+	Role       string   `json:"role" example:"member"`
+	Seq        int64    `json:"seq" example:"0"`
+	Dynamic    bool     `json:"dynamic" readOnly:"true" doc:"By the node's condition" example:"false"`
+}
+
+// NewMembership is a membership to be added.
+type NewMembership struct {
+	MetaInput
+	MembershipProfile
+	ObjectCode string   `json:"object_code,omitempty" readOnly:"true"`
+	NodeID     string   `json:"node_id" example:"1048579"`
+	NodeName   string   `json:"node_name,omitempty" readOnly:"true"`
+	NodePath   []string `json:"node_path,omitempty" readOnly:"true"`
+	UserID     string   `json:"user_id" example:"1048601"`
+	Dynamic    bool     `json:"dynamic,omitempty" readOnly:"true"`
+}
+
+// NewMemberships are memberships to be added at once.
+type NewMemberships struct {
+	NodeID  string          `json:"node_id,omitempty" example:"1048579"`
+	UserIDs []string        `json:"user_ids,omitempty" maxItems:"1000" doc:"With node_id"`
+	Items   []NewMembership `json:"items,omitempty" maxItems:"1000" doc:"Instead of node_id and user_ids"`
+}
+
+// MembershipInput are the members of a membership to be changed.
+type MembershipInput struct {
+	MetaInput
+	MembershipProfile
+	ObjectCode string   `json:"object_code,omitempty" readOnly:"true"`
+	NodeID     string   `json:"node_id,omitempty" doc:"Cannot change"`
+	NodeName   string   `json:"node_name,omitempty" readOnly:"true"`
+	NodePath   []string `json:"node_path,omitempty" readOnly:"true"`
+	UserID     string   `json:"user_id,omitempty" doc:"Cannot change"`
+	Dynamic    bool     `json:"dynamic,omitempty" readOnly:"true"`
+}
+
+// TreeNodeUser is a user of a node, as the first membership that counts.
+type TreeNodeUser struct {
+	Membership
+	Nodes []NodeOfUser `json:"nodes" nullable:"false" doc:"All memberships that count"`
+}
+
+// NodeOfUser is one of them.
+type NodeOfUser struct {
+	ID        string   `json:"id" doc:"Of the membership" example:"1048650"`
+	NodeID    string   `json:"node_id" example:"1048579"`
+	NodeName  string   `json:"node_name" example:"平台组"`
+	NodePath  []string `json:"node_path" nullable:"false"`
+	Role      string   `json:"role" example:"member"`
+	Title     string   `json:"title" example:"架构师"`
+	IsPrimary string   `json:"is_primary" enum:"1,0" example:"1"`
+	Dynamic   bool     `json:"dynamic" example:"false"`
+}
+
+// TreeAssociation links nodes of two trees.
+type TreeAssociation struct {
+	Meta
+	SourceNodeID string `json:"source_node_id" example:"1048700"`
+	TargetNodeID string `json:"target_node_id" doc:"Of another tree" example:"1048579"`
+	Type         string `json:"type" example:"owner"`
+	Description  string `json:"description" example:""`
+}
+
+// NewTreeAssociation is an association to be made.
+type NewTreeAssociation struct {
+	MetaInput
+	SourceNodeID string `json:"source_node_id" example:"1048700"`
+	TargetNodeID string `json:"target_node_id" example:"1048579"`
+	Type         string `json:"type,omitempty" example:"owner"`
+	Description  string `json:"description,omitempty"`
+}

@@ -1,0 +1,65 @@
+// Package organization is the organization service: core objects, each a tree of nodes, the members of nodes, and associations between
+// trees. It exports what a program needs to run it, and nothing else.
+package organization
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/services/organization/internal/httpapi"
+	"github.com/idplatform/idplatform/services/organization/internal/link"
+	"github.com/idplatform/idplatform/services/organization/internal/member"
+	"github.com/idplatform/idplatform/services/organization/internal/tree"
+)
+
+// Spec describes the service.
+func Spec() service.Spec {
+	return service.Spec{
+		Name:        "organization",
+		Collections: slices.Concat(tree.Collections(), member.Collections(), link.Collections()),
+		New:         newApp,
+	}
+}
+
+func newApp(_ context.Context, d service.Deps) (service.App, error) {
+	members := &member.Members{Store: d.Store, Bus: d.Bus}
+	links := &link.Links{Store: d.Store}
+	trees := tree.New(tree.Deps{
+		Store: d.Store, Bus: d.Bus,
+		OnRemove: func(ctx context.Context, tx *docstore.Tx, n *tree.Node) error {
+			return errors.Join(members.OnRemove(ctx, tx, n), link.OnRemove(ctx, tx, n))
+		},
+		OnCondition: members.OnCondition,
+	})
+	server := d.Server("organization")
+	httpapi.Register(server, trees, members, links)
+	return service.App{
+		Handler: server,
+		Tasks: []service.Task{
+			{Name: "keep memberships", Every: time.Second, Do: func(ctx context.Context) (int, error) { return members.Upkeep(ctx, d.Log) }},
+			{Name: "forget membership changes", Every: time.Minute, Do: members.Forget},
+		},
+		Answer: func(b *bus.Bus) error { return answer(b, members) },
+		Consumers: []bus.ConsumerConfig{
+			{Name: "organization-users", Subjects: []string{"idp.events.*.user.*"}, Handle: members.OnUser},
+		},
+	}, nil
+}
+
+// answer registers what this service does for others.
+func answer(b *bus.Bus, members *member.Members) error {
+	if err := bus.Answer(b, "organization", "change-membership", members.Apply); err != nil {
+		return err
+	}
+	type question struct {
+		ChangeID string `json:"change_id"`
+	}
+	return bus.Answer(b, "organization", "settle-change", func(ctx context.Context, q question) (member.Outcome, error) {
+		return members.Settle(ctx, q.ChangeID)
+	})
+}

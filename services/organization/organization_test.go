@@ -1,0 +1,243 @@
+package organization_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/services/organization"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+func start(t testing.TB) *testkit.Service { return testkit.Start(t, organization.Spec()) }
+
+func TestConventions(t *testing.T) {
+	t.Parallel()
+	testkit.Conventions(t, func(t testing.TB) *testkit.Service {
+		s := start(t)
+		for _, tenant := range []string{"acme", "globex"} {
+			addObject(t, in(s, tenant), "company")
+		}
+		return s
+	}, testkit.Resource{
+		Collection: "/v1/tree-nodes",
+		Body: func(n int) any {
+			return object{"object_code": "company", "name": fmt.Sprint("node ", n), "parent_id": "", "code": fmt.Sprint("code-", n), "tag": "mine"}
+		},
+		Change: object{"description": "另一个"},
+		Read:   auth.OrganizationRead, Write: auth.OrganizationWrite, Unrelated: auth.KVRead,
+		Query: "object_code=company&tag=mine", Seeds: 4,
+	})
+}
+
+// object is a JSON object.
+type object = map[string]any
+
+// in is a client of a tenant with all that this service's operations ask for.
+func in(s *testkit.Service, tenant string) *testkit.Client {
+	return s.As(tenant, auth.OrganizationRead, auth.OrganizationWrite)
+}
+
+// acme starts a service and gives the client that most tests need.
+func acme(t testing.TB) (*testkit.Service, *testkit.Client) {
+	t.Helper()
+	s := start(t)
+	return s, in(s, "acme")
+}
+
+// addObject creates a core object with that code.
+func addObject(t testing.TB, c *testkit.Client, code string, more ...object) object {
+	t.Helper()
+	return c.Post("/v1/core-objects", with(object{"code": code, "name": strings.ToUpper(code)}, more)).Object()
+}
+
+// addNode creates a node below parent, which may be "", with further members.
+func addNode(t testing.TB, c *testkit.Client, code, parent, name string, more ...object) object {
+	t.Helper()
+	return c.Post("/v1/tree-nodes", with(object{"object_code": code, "parent_id": parent, "name": name}, more)).Object()
+}
+
+func with(body object, more []object) object {
+	for _, members := range more {
+		for name, value := range members {
+			body[name] = value
+		}
+	}
+	return body
+}
+
+func id(record object) string { return record["id"].(string) }
+
+// node and path of a record that was answered, and of what is below it.
+func node(record object, below ...string) string {
+	return strings.Join(append([]string{"/v1/tree-nodes", id(record)}, below...), "/")
+}
+
+// members of that name in a list's records.
+func members(list any, name string) []any {
+	values := []any{}
+	for _, item := range list.([]any) {
+		values = append(values, item.(object)[name])
+	}
+	return values
+}
+
+// items are the members of that name in a page's records.
+func items(t testing.TB, c *testkit.Client, url, name string) []any {
+	t.Helper()
+	return members(c.Get(url).Object()["items"], name)
+}
+
+// people stands in for the users service. The zero value knows nobody.
+type people struct {
+	mu    sync.Mutex
+	users map[string]object // by id; the record
+	asked int
+}
+
+// withPeople starts a service beside a users service that knows users 1…n, in every tenant.
+func withPeople(t testing.TB, n int) (*testkit.Service, *testkit.Client, *people) {
+	t.Helper()
+	s, c := acme(t)
+	p := &people{users: map[string]object{}}
+	for i := 1; i <= n; i++ {
+		p.put(fmt.Sprint(i), object{})
+	}
+	p.answer(t, s.Deps.Bus)
+	return s, c, p
+}
+
+// put makes or changes a user.
+func (p *people) put(id string, record object) object {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	version := 1
+	if old := p.users[id]; old != nil {
+		version = old["version"].(int) + 1
+	}
+	record["id"], record["version"] = id, version
+	if record["status"] == nil {
+		record["status"] = "1"
+	}
+	p.users[id] = record
+	return record
+}
+
+func (p *people) remove(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.users, id)
+}
+
+// sorted are the ids as the users service pages them.
+func (p *people) sorted() []string {
+	ids := make([]string, 0, len(p.users))
+	for id := range p.users {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func (p *people) answer(t testing.TB, b *bus.Bus) {
+	t.Helper()
+	type ids struct {
+		IDs []string `json:"ids"`
+	}
+	require.NoError(t, bus.Answer(b, "users", "existing", func(_ context.Context, q ids) (ids, error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.asked++
+		q.IDs = slices.DeleteFunc(q.IDs, func(id string) bool { return p.users[id] == nil || p.users[id]["status"] == "resigned" })
+		return q, nil
+	}))
+	type page struct {
+		After string   `json:"after"`
+		Limit int      `json:"limit"`
+		Users []object `json:"users"`
+		Next  string   `json:"next"`
+	}
+	require.NoError(t, bus.Answer(b, "users", "records", func(_ context.Context, q page) (page, error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		q.Users = []object{}
+		for _, id := range p.sorted() {
+			if id <= q.After {
+				continue
+			}
+			if len(q.Users) == q.Limit {
+				q.Next = q.Users[q.Limit-1]["id"].(string)
+				break
+			}
+			q.Users = append(q.Users, p.users[id])
+		}
+		return q, nil
+	}))
+	type matching struct {
+		Keyword string   `json:"keyword"`
+		IDs     []string `json:"ids"`
+		Limit   int      `json:"limit"`
+		More    bool     `json:"more"`
+	}
+	require.NoError(t, bus.Answer(b, "users", "matching", func(_ context.Context, q matching) (matching, error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		among := q.IDs
+		if among == nil {
+			among = p.sorted()
+		}
+		q.IDs = []string{}
+		for _, id := range among {
+			name, _ := p.users[id]["display_name"].(string)
+			if !strings.Contains(name, q.Keyword) {
+				continue
+			}
+			if q.More = len(q.IDs) == q.Limit; q.More {
+				break
+			}
+			q.IDs = append(q.IDs, id)
+		}
+		return q, nil
+	}))
+}
+
+// A first walk through all that the service does.
+func TestTour(t *testing.T) {
+	t.Parallel()
+	_, c, p := withPeople(t, 3)
+	company := addObject(t, c, "company")
+	rd := addNode(t, c, "company", "", "R&D")
+	platform := addNode(t, c, "company", id(rd), "平台组")
+	require.Equal(t, []any{company["root_node_id"], rd["id"], platform["id"]}, platform["path"])
+	require.Equal(t, []any{platform["id"]}, items(t, c, "/v1/tree-nodes?object_code=company&name=台", "id"))
+	m := c.Post("/v1/tree-users", object{"node_id": platform["id"], "user_id": "1", "title": "架构师"}).Object()
+	require.Equal(t, []any{"COMPANY", "R&D", "平台组"}, m["node_path"])
+	require.Equal(t, "1", m["is_primary"])
+	batch := c.Post("/v1/batch/tree-users", object{"node_id": rd["id"], "user_ids": []string{"1", "2", "3"}}).Object()
+	require.Equal(t, []any{"0", "1", "1"}, members(batch["items"], "is_primary"))
+	require.Equal(t, 2, p.asked)
+	page := c.Get(node(rd, "users?recursive=true")).Object()
+	require.EqualValues(t, 3, page["total"])
+	require.Equal(t, []any{"1", "2", "3"}, members(page["items"], "user_id"))
+	require.Len(t, page["items"].([]any)[0].(object)["nodes"], 2)
+	c.Delete(node(rd)+"?object_code=company", nil).Problem(409, "has_children")
+	c.Patch(node(rd), object{"parent_id": platform["id"]}).Problem(400, "invalid_parameters", "body.parent_id")
+	moved := c.Patch(node(platform), object{"parent_id": ""}).Object()
+	require.Equal(t, []any{company["root_node_id"], platform["id"]}, moved["path"])
+	c.Delete(node(rd)+"?object_code=company", nil).OK(nil)
+	var left []object
+	c.Get("/v1/tree-users?user_id=2").OK(&left)
+	require.Empty(t, left)
+	c.Get("/v1/tree-users?user_id=1").OK(&left)
+	require.Len(t, left, 1)
+	require.Equal(t, "1", left[0]["is_primary"])
+}
