@@ -5,6 +5,7 @@ go 1.26.0
 replace (
 	github.com/idplatform/idplatform/gateway => ../../gateway
 	github.com/idplatform/idplatform/pkg => ../../pkg
+	github.com/idplatform/idplatform/services/organization => ../../services/organization
 	github.com/idplatform/idplatform/services/users => ../../services/users
 )
 
@@ -12,6 +13,7 @@ require (
 	github.com/gofrs/flock v0.13.1
 	github.com/idplatform/idplatform/gateway v0.0.0
 	github.com/idplatform/idplatform/pkg v0.0.0
+	github.com/idplatform/idplatform/services/organization v0.0.0
 	github.com/idplatform/idplatform/services/users v0.0.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/spf13/pflag v1.0.10
@@ -26,7 +28,10 @@ require (
 )
 
 require (
+	cel.dev/cel-go v0.33.2 // indirect
+	cel.dev/expr v0.25.2 // indirect
 	github.com/antithesishq/antithesis-sdk-go v0.8.0-default-no-op // indirect
+	github.com/antlr4-go/antlr/v4 v4.13.1 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/bytedance/gopkg v0.1.4 // indirect
 	github.com/bytedance/sonic v1.15.1 // indirect
@@ -102,6 +107,7 @@ require (
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/arch v0.27.0 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
+	golang.org/x/exp v0.0.0-20240823005443-9b4947da3948 // indirect
 	golang.org/x/image v0.47.0 // indirect
 	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
