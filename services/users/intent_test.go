@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -159,7 +160,11 @@ func TestChangeOrganizationRefused(t *testing.T) {
 	s, c := acme(t)
 	user := addUser(t, c, "li.wei")
 	o := (&organization{refused: apperr.Invalid("body.to_node_id", "is no node")}).listen(t, s, true)
-	c.Post(path(user, "change-organization"), move).Problem(http.StatusBadRequest, "invalid_parameters", "body.to_node_id")
+	keyed := c.With("Idempotency-Key", "key-1")
+	first := keyed.Post(path(user, "change-organization"), move)
+	first.Problem(http.StatusBadRequest, "invalid_parameters", "body.to_node_id")
+	require.JSONEq(t, string(first.Body), string(keyed.Post(path(user, "change-organization"), move).Body), "the refusal is what is kept with the key")
+	require.Zero(t, openChanges(t, s, "acme"))
 	o.refused = apperr.New(apperr.Unavailable, "the users service does not answer")
 	c.Post(path(user, "change-organization?dry_run=true"), move).Problem(http.StatusServiceUnavailable, "unavailable")
 	require.Zero(t, openChanges(t, s, "acme"))
@@ -316,13 +321,14 @@ func TestOrganizationChangeWithoutItsRequest(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
 	user := addUser(t, c, "li.wei")
-	keyed, again := c.With("Idempotency-Key", "key-1").With("X-Payload-Origin", "first"), sync.Once{}
+	keyed := c.With("Idempotency-Key", "key-1").With("X-Payload-Origin", "first")
+	var again atomic.Bool
 	o := &organization{}
 	o.asked = func() {
-		again.Do(func() {
+		if !again.Swap(true) {
 			s.Clock.Advance(time.Minute)
 			keyed.With("X-Payload-Origin", "second").Post(path(user, "change-organization"), move).OK(nil)
-		})
+		}
 	}
 	o.listen(t, s, true)
 	keyed.Post(path(user, "change-organization"), move).Problem(http.StatusConflict, "request_in_progress")
