@@ -49,7 +49,7 @@ const (
 const (
 	maxKept   = 16 << 20 // bytes of an engine's matches
 	maxRIDs   = maxKept / 8 / 8
-	leastKept = 50 // what took fewer rows or entries is found as fast as it is looked up
+	leastKept = 10 // what took fewer rows or entries is found as fast as it is looked up
 
 	maxRecurring = 64 // values of a filter
 )
@@ -62,12 +62,11 @@ type matchesKey struct {
 // memory is an engine's matches.
 type memory struct {
 	generations *generations
-	least       int
 	entries     *otter.Cache[matchesKey, *matches]
 }
 
 func newMemory(g *generations) *memory {
-	return &memory{generations: g, least: leastKept, entries: otter.Must(&otter.Options[matchesKey, *matches]{
+	return &memory{generations: g, entries: otter.Must(&otter.Options[matchesKey, *matches]{
 		MaximumWeight: maxKept,
 		Weigher: func(k matchesKey, m *matches) uint32 {
 			const rest = 200 // about what an entry takes beside
@@ -153,7 +152,7 @@ func (q *queries) recall(n *node, kind string, order *ordering) *matches {
 func (q *queries) keep(n *node, kind string, order *ordering, total int64, rids []int64, cost int) *matches {
 	m := &matches{total: total, rids: rids}
 	var settled bool
-	if m.age, settled = q.sight.age(n, order); !settled || cost < q.memory.least || !n.recurs() {
+	if m.age, settled = q.sight.age(n, order); !settled || cost < leastKept || !n.recurs() {
 		return m
 	}
 	key := q.matchesKey(n, kind)

@@ -1,0 +1,511 @@
+package sqlitestore_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
+	"github.com/idplatform/idplatform/pkg/request"
+)
+
+// selection is a filter and what it means.
+type selection struct {
+	filter  docstore.Filter
+	selects func(*note) bool
+}
+
+func hasWord(prefix string) func(*note) bool {
+	return func(n *note) bool {
+		return slices.ContainsFunc(n.Words, func(w string) bool { return strings.HasPrefix(w, prefix) })
+	}
+}
+
+func all(parts ...selection) selection {
+	var filters []docstore.Filter
+	for _, p := range parts {
+		filters = append(filters, p.filter)
+	}
+	return selection{docstore.And(filters...), func(n *note) bool {
+		return !slices.ContainsFunc(parts, func(p selection) bool { return !p.selects(n) })
+	}}
+}
+
+func anyOf(parts ...selection) selection {
+	var filters []docstore.Filter
+	for _, p := range parts {
+		filters = append(filters, p.filter)
+	}
+	return selection{docstore.Or(filters...), func(n *note) bool {
+		return slices.ContainsFunc(parts, func(p selection) bool { return p.selects(n) })
+	}}
+}
+
+func word(prefix string) selection {
+	return selection{docstore.Prefix("words", prefix), hasWord(prefix)}
+}
+
+func titled(prefix string) selection {
+	return selection{docstore.Prefix("title", prefix), func(n *note) bool { return strings.HasPrefix(n.Title, prefix) }}
+}
+
+func since(at int64) selection {
+	return selection{docstore.Moving(docstore.From("created", docstore.Number(at))), func(n *note) bool { return n.TimeCreated.Millis() >= at }}
+}
+
+// model is what a tenant's notes should be.
+type model map[string]*note
+
+func (m model) page(s selection, sort []docstore.Order) []string {
+	var found []*note
+	for _, n := range m {
+		if s.selects(n) {
+			found = append(found, n)
+		}
+	}
+	slices.SortFunc(found, func(a, b *note) int {
+		down := false
+		for _, o := range sort {
+			c := cmp.Compare(a.TimeCreated.Millis(), b.TimeCreated.Millis())
+			if o.Index == "title" {
+				c = strings.Compare(a.Title, b.Title)
+			}
+			if down = o.Desc; down {
+				c = -c
+			}
+			if c != 0 {
+				return c
+			}
+		}
+		c := strings.Compare(a.ID, b.ID)
+		if down {
+			c = -c
+		}
+		return c
+	})
+	ids := make([]string, len(found))
+	for i, n := range found {
+		ids[i] = n.ID
+	}
+	return ids
+}
+
+func cutOut(ids []string, from, n int) []string {
+	ids = ids[min(from, len(ids)):]
+	return append([]string{}, ids[:min(n, len(ids))]...)
+}
+
+func idsOf(page docstore.Page[note]) []string {
+	ids := []string{}
+	for _, d := range page.Docs {
+		ids = append(ids, d.ID)
+	}
+	return ids
+}
+
+var sorts = [][]docstore.Order{
+	nil, {{Index: "title"}}, {{Index: "title", Desc: true}}, {{Index: "created", Desc: true}}, {{Index: "title", Desc: true}, {Index: "created"}},
+}
+
+// TestMatchesAreExact changes documents at random and asks the same searches again and again, so that most are answered from what is
+// kept: by number and by token, near and deep, inside transactions and out, of two tenants.
+func TestMatchesAreExact(t *testing.T) {
+	t.Parallel()
+	selections := []selection{
+		word("all"), word("w1"), word("rare1"), word("none"), all(word("all"), word("w")), all(word("w3"), word("rare")), all(word("w3"), word("w4")),
+		all(word("w"), titled("title 2")), anyOf(word("w7"), titled("title 1"), selection{docstore.ID("n0002"), func(n *note) bool { return n.ID == "n0002" }}),
+		all(word("all"), anyOf(titled("title 3"), word("w5"))), titled("title 4"), titled("title"), {docstore.Filter{}, func(*note) bool { return true }},
+	}
+	for _, size := range []int{60, 2200} { // all are looked up to be sorted; and more than that
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			t.Parallel()
+			f := open(t)
+			r := rand.New(rand.NewPCG(uint64(size), 7))
+			tenants := []context.Context{tenant(t), request.With(t.Context(), request.Info{Tenant: "t2"})}
+			models := []model{{}, {}}
+			serial := 0
+			insert := func(ctx context.Context, tx *docstore.Tx, m model) error {
+				n := newNote(serial)
+				n.Words = append(n.Words, fmt.Sprint("w", r.IntN(10)))
+				serial++
+				if _, err := notes.Insert(ctx, tx, n); err != nil {
+					return err
+				}
+				m[n.ID] = n
+				return nil
+			}
+			for i := range models {
+				_, err := docstore.Write(tenants[i], f.Store, func(tx *docstore.Tx) (int, error) {
+					for range size / (1 + 2*i) {
+						if err := insert(tenants[i], tx, models[i]); err != nil {
+							return 0, err
+						}
+					}
+					return 0, nil
+				})
+				require.NoError(t, err)
+			}
+			look := func(ctx context.Context, in docstore.Reader, m model) {
+				s, sort := selections[r.IntN(len(selections))], sorts[r.IntN(len(sorts))]
+				if r.IntN(8) == 0 {
+					s = all(s, since(int64(r.IntN(2))<<60))
+				}
+				want := m.page(s, sort)
+				q := docstore.Query{Filter: s.filter, Sort: sort, Limit: 1 + r.IntN(30), Count: r.IntN(4) > 0}
+				if r.IntN(2) == 0 {
+					q.Offset = r.IntN(len(want) + 2)
+				}
+				if r.IntN(8) == 0 {
+					n, err := notes.Count(ctx, in, s.filter)
+					require.NoError(t, err)
+					require.EqualValues(t, len(want), n)
+				}
+				page, err := notes.Page(ctx, in, q)
+				require.NoError(t, err)
+				require.Equal(t, cutOut(want, q.Offset, q.Limit), idsOf(page), "%+v", q)
+				if q.Count {
+					require.EqualValues(t, len(want), page.Total, "%+v", q)
+				}
+				if from := q.Offset + q.Limit; page.Next != "" {
+					q.After, q.Offset = page.Next, 0
+					page, err = notes.Page(ctx, in, q)
+					require.NoError(t, err)
+					require.Equal(t, cutOut(want, from, q.Limit), idsOf(page), "%+v", q)
+				}
+			}
+			change := func(ctx context.Context, tx *docstore.Tx, m model) error {
+				some := m.page(selection{selects: func(*note) bool { return true }}, nil)
+				if r.IntN(3) == 0 || len(some) == 0 {
+					return insert(ctx, tx, m)
+				}
+				n, err := notes.Load(ctx, tx, some[r.IntN(len(some))])
+				if err != nil {
+					return err
+				}
+				switch r.IntN(4) {
+				case 0:
+					delete(m, n.ID)
+					return notes.Delete(ctx, tx, n)
+				case 1:
+					n.Title = fmt.Sprint("title ", r.IntN(7))
+				case 2:
+					n.Words = []string{"all", fmt.Sprint("w", r.IntN(10))}[r.IntN(2):]
+				case 3:
+					n.Code += "x"
+				}
+				m[n.ID] = n
+				_, err = notes.Replace(ctx, tx, n)
+				return err
+			}
+			undo := errors.New("undo")
+			for range 20 {
+				i := r.IntN(2)
+				ctx, next := tenants[i], model{}
+				for id, n := range models[i] {
+					next[id] = n
+				}
+				keep := r.IntN(3) > 0
+				_, err := docstore.Write(ctx, f.Store, func(tx *docstore.Tx) (int, error) {
+					for range 1 + r.IntN(3) {
+						if err := change(ctx, tx, next); err != nil {
+							return 0, err
+						}
+					}
+					look(ctx, tx, next)
+					if !keep {
+						return 0, undo
+					}
+					return 0, nil
+				})
+				if keep {
+					require.NoError(t, err)
+					models[i] = next
+				} else {
+					require.ErrorIs(t, err, undo)
+				}
+				for range 10 {
+					i := r.IntN(2)
+					look(tenants[i], f.Store, models[i])
+				}
+			}
+			require.NoError(t, f.Check(t.Context()))
+		})
+	}
+}
+
+func many(n int) []*note {
+	list := make([]*note, n)
+	for i := range list {
+		list[i] = newNote(i)
+	}
+	return list
+}
+
+func (f *fixture) change(t *testing.T, id string, change func(*note)) {
+	t.Helper()
+	_, err := docstore.Write(tenant(t), f.Store, func(tx *docstore.Tx) (int, error) {
+		n, err := notes.Load(tenant(t), tx, id)
+		if err != nil {
+			return 0, err
+		}
+		change(n)
+		_, err = notes.Replace(tenant(t), tx, n)
+		return 0, err
+	})
+	require.NoError(t, err)
+}
+
+func (f *fixture) remove(ctx context.Context, id string) error {
+	_, err := docstore.Write(ctx, f.Store, func(tx *docstore.Tx) (int, error) {
+		n, err := notes.Load(ctx, tx, id)
+		if err != nil {
+			return 0, err
+		}
+		return 0, notes.Delete(ctx, tx, n)
+	})
+	return err
+}
+
+// TestMatchesAreKept: a search is made once, until what it depends on changes, and no longer.
+func TestMatchesAreKept(t *testing.T) {
+	t.Parallel()
+	f, ctx := open(t), tenant(t)
+	require.NoError(t, f.insert(ctx, many(200)...))
+	searched := func(total int, ids ...string) (again bool) {
+		t.Helper()
+		f.spy.mu.Lock()
+		f.spy.seen = nil
+		f.spy.mu.Unlock()
+		page, err := notes.Page(ctx, f.Store, docstore.Query{Filter: word("w1").filter, Sort: sorts[1], Limit: 3, Count: true})
+		require.NoError(t, err)
+		require.Equal(t, ids, idsOf(page))
+		require.EqualValues(t, total, page.Total)
+		f.spy.mu.Lock()
+		defer f.spy.mu.Unlock()
+		return slices.ContainsFunc(f.spy.seen, func(sql string) bool { return strings.Contains(sql, "c_notes.words") })
+	}
+	require.True(t, searched(20, "n0021", "n0091", "n0161"))
+	require.False(t, searched(20, "n0021", "n0091", "n0161"))
+
+	f.change(t, "n0001", func(n *note) { n.Code, n.Keys = "another", nil })
+	require.NoError(t, f.remove(ctx, "n0099"), "a word less, but then it may be one of these")
+	require.True(t, searched(20, "n0021", "n0091", "n0161"))
+	f.change(t, "n0001", func(n *note) { n.Code, n.Keys = "yet another", []string{"more"} })
+	require.False(t, searched(20, "n0021", "n0091", "n0161"), "neither words nor titles have changed")
+
+	f.change(t, "n0001", func(n *note) { n.Title = "a" })
+	require.True(t, searched(20, "n0001", "n0021", "n0091"), "their order has changed")
+	f.change(t, "n0001", func(n *note) { n.Words = nil })
+	require.True(t, searched(19, "n0021", "n0091", "n0161"))
+	require.NoError(t, f.remove(ctx, "n0021"))
+	require.True(t, searched(18, "n0091", "n0161", "n0071"))
+	require.NoError(t, f.insert(ctx, &note{Meta: docstore.Meta{ID: "new"}, Title: "b", Code: "new", Words: []string{"w1"}}))
+	require.True(t, searched(19, "new", "n0091", "n0161"))
+
+	f.change(t, "n0007", func(n *note) { n.Words = append(n.Words, "w12") })
+	require.True(t, searched(20, "new", "n0007", "n0091"))
+
+	_, err := docstore.Write(ctx, f.Store, func(tx *docstore.Tx) (int, error) {
+		_, err := notes.Insert(ctx, tx, &note{Meta: docstore.Meta{ID: "newer"}, Title: "a", Code: "newer", Words: []string{"w1"}})
+		return 0, errors.Join(err, errors.New("undo"))
+	})
+	require.ErrorContains(t, err, "undo")
+	require.False(t, searched(20, "new", "n0007", "n0091"), "what is undone has changed nothing")
+}
+
+// hooked is a driver that calls before and after the next statement of a text.
+type hooked struct {
+	sql           string
+	armed         atomic.Bool
+	before, after func()
+}
+
+func (h *hooked) open(ctx context.Context, path string) (sqlitestore.Conn, error) {
+	conn, err := sqlitestore.Default(ctx, path)
+	return hookedConn{conn, h}, err
+}
+
+type hookedConn struct {
+	sqlitestore.Conn
+	hooked *hooked
+}
+
+func (c hookedConn) around(sql string, do func()) {
+	h := c.hooked
+	if !strings.HasPrefix(sql, h.sql) || !h.armed.CompareAndSwap(true, false) {
+		do()
+		return
+	}
+	if h.before != nil {
+		h.before()
+	}
+	do()
+	if h.after != nil {
+		h.after()
+	}
+}
+
+func (c hookedConn) Exec(ctx context.Context, sql string, args ...any) (result sqlitestore.Result, err error) {
+	c.around(sql, func() { result, err = c.Conn.Exec(ctx, sql, args...) })
+	return result, err
+}
+
+func (c hookedConn) Query(ctx context.Context, sql string, args []any, each func(sqlitestore.Columns) error) (err error) {
+	c.around(sql, func() { err = c.Conn.Query(ctx, sql, args, each) })
+	return err
+}
+
+// TestMatchesAreOfTheSnapshot puts a whole commit between the steps of a search, and a search into a commit.
+func TestMatchesAreOfTheSnapshot(t *testing.T) {
+	t.Parallel()
+	ctx := tenant(t)
+	search := func(t *testing.T, f *fixture, total int) { // also on the writer's goroutine, which must not end
+		t.Helper()
+		page, err := notes.Page(ctx, f.Store, docstore.Query{Filter: word("w1").filter, Limit: 100, Count: true})
+		if err != nil || len(page.Docs) != total || page.Total != int64(total) {
+			t.Errorf("%d of %d documents, not %d: %v", len(page.Docs), page.Total, total, err)
+		}
+	}
+	for _, c := range []struct {
+		name string
+		hook func(t *testing.T, f *fixture, h *hooked)
+	}{
+		{"before the snapshot", func(t *testing.T, f *fixture, h *hooked) {
+			h.sql, h.before = "SELECT n FROM counters", func() { require.NoError(t, f.remove(ctx, "n0001")) }
+			h.armed.Store(true)
+			search(t, f, 29)
+		}},
+		{"after the snapshot", func(t *testing.T, f *fixture, h *hooked) {
+			h.sql, h.after = "SELECT n FROM counters", func() { require.NoError(t, f.remove(ctx, "n0001")) }
+			h.armed.Store(true)
+			search(t, f, 30)
+		}},
+		{"around the search", func(t *testing.T, f *fixture, h *hooked) {
+			h.sql, h.before, h.after = "COMMIT", func() { search(t, f, 30) }, func() { search(t, f, 29) }
+			h.armed.Store(true)
+			require.NoError(t, f.remove(ctx, "n0001"))
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f, h := &fixture{}, &hooked{}
+			var err error
+			f.engine, err = sqlitestore.Open(t.Context(), sqlitestore.Options{Path: filepath.Join(t.TempDir(), "x.db"), Driver: h.open, Log: slog.New(slog.DiscardHandler)})
+			require.NoError(t, err)
+			f.Store, err = docstore.Open(t.Context(), f.engine, clock.System, notes.Def())
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, f.Close()) })
+			require.NoError(t, f.insert(ctx, many(300)...))
+			search(t, f, 30)
+			c.hook(t, f, h)
+			require.False(t, h.armed.Load())
+			search(t, f, 29)
+		})
+	}
+}
+
+// TestSearchesAmongWriters: every transaction takes a note of its writer's and adds another, so that the totals never change. Each writer finds what it wrote at once.
+func TestSearchesAmongWriters(t *testing.T) {
+	t.Parallel()
+	f, ctx := open(t), tenant(t)
+	const writers, each, rounds = 4, 15, 40
+	made := func(writer, n int) *note {
+		return &note{
+			Meta: docstore.Meta{ID: fmt.Sprintf("%d-%04d", writer, n)}, Title: fmt.Sprint(n % 5), Code: fmt.Sprint(writer, "-", n),
+			Words: []string{"all", fmt.Sprint("of", writer)},
+		}
+	}
+	for w := range writers {
+		for n := range each {
+			require.NoError(t, f.insert(ctx, made(w, n)))
+		}
+	}
+	search := func(s selection, q docstore.Query) (docstore.Page[note], error) {
+		q.Filter, q.Limit, q.Count = s.filter, 7, true
+		return notes.Page(ctx, f.Store, q)
+	}
+	var writing, reading sync.WaitGroup
+	var done atomic.Bool
+	for w := range writers {
+		writing.Go(func() {
+			for n := each; n < each+rounds; n++ {
+				_, err := docstore.Write(ctx, f.Store, func(tx *docstore.Tx) (int, error) {
+					old, err := notes.Load(ctx, tx, made(w, n-each).ID)
+					if err != nil {
+						return 0, err
+					}
+					if err := notes.Delete(ctx, tx, old); err != nil {
+						return 0, err
+					}
+					_, err = notes.Insert(ctx, tx, made(w, n))
+					return 0, err
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for range 2 {
+					page, err := search(word(fmt.Sprint("of", w)), docstore.Query{})
+					if err != nil || page.Total != each || len(page.Docs) != 7 || page.Docs[0].ID != made(w, n-each+1).ID {
+						t.Error(n, err, page.Total, idsOf(page))
+						return
+					}
+				}
+			}
+		})
+	}
+	for i := range 2 {
+		reading.Go(func() { // turns of the same commits that change nothing
+			for !done.Load() {
+				if _, err := f.engine.Reserve(ctx, "s", 1); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+		reading.Go(func() {
+			for r := rand.New(rand.NewPCG(1, uint64(i))); !done.Load(); {
+				s, offset := word("all"), r.IntN(writers*each)
+				if i == 1 {
+					s = all(s, word("of"))
+				}
+				page, err := search(s, docstore.Query{Sort: sorts[r.IntN(len(sorts))], Offset: offset})
+				if err != nil || page.Total != writers*each || len(page.Docs) != min(7, writers*each-offset) {
+					t.Error(offset, err, page.Total, idsOf(page))
+					return
+				}
+			}
+		})
+	}
+	writing.Wait()
+	done.Store(true)
+	reading.Wait()
+}
+
+// TestMatchesOfTwoEngines: two engines on one file know of each other's writes.
+func TestMatchesOfTwoEngines(t *testing.T) {
+	t.Parallel()
+	a, ctx := open(t), tenant(t)
+	b := openAt(t, a.path, notes)
+	require.NoError(t, a.insert(ctx, many(300)...))
+	for i := range 3 {
+		page, err := notes.Page(ctx, b.Store, docstore.Query{Filter: word("w1").filter, Limit: 100, Count: true})
+		require.NoError(t, err)
+		require.EqualValues(t, 30-i, page.Total)
+		require.Len(t, page.Docs, 30-i)
+		require.NoError(t, a.remove(ctx, fmt.Sprintf("n0%d01", i)))
+	}
+}
