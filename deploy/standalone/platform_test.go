@@ -234,8 +234,20 @@ func create(client *http.Client, addr, token, username string) (id string, err e
 	return user.ID, err
 }
 
-// eachEvent reads n events as a subscriber from outside does, with the URL that the platform wrote for it.
+// eachEvent reads n events.
 func eachEvent(t *testing.T, c *child, n int, see func(subject, record string)) {
+	t.Helper()
+	if n > 0 {
+		eachEventUntil(t, c, func(subject, record string) bool {
+			see(subject, record)
+			n--
+			return n == 0
+		})
+	}
+}
+
+// eachEventUntil reads events as a subscriber from outside does, with the URL that the platform wrote for it, up to one that is the last.
+func eachEventUntil(t *testing.T, c *child, last func(subject, record string) bool) {
 	t.Helper()
 	url, err := os.ReadFile(filepath.Join(c.Dir, "nats.url"))
 	require.NoError(t, err)
@@ -252,15 +264,17 @@ func eachEvent(t *testing.T, c *child, n int, see func(subject, record string)) 
 	messages, err := consumer.Messages()
 	require.NoError(t, err)
 	defer messages.Stop()
-	for range n {
-		m, err := messages.Next(jetstream.NextMaxWait(20 * time.Second))
+	for {
+		m, err := messages.Next(jetstream.NextMaxWait(30 * time.Second))
 		require.NoError(t, err)
 		var event struct {
 			Subject string `json:"subject"`
 		}
 		require.NoError(t, json.Unmarshal(m.Data(), &event))
 		require.NoError(t, m.Ack())
-		see(m.Subject(), event.Subject)
+		if last(m.Subject(), event.Subject) {
+			return
+		}
 	}
 }
 

@@ -11,10 +11,17 @@ import (
 // MaxProps is how many bytes sys_ext_props and free_ext_props may each have.
 const MaxProps = 64 << 10
 
-// Text checks a text for people: at most so many characters, none of them a control character.
+// Text checks a line of text for people: at most so many characters, none of them a control character.
 func (f *Faults) Text(location, s string, most int) {
 	f.Check(utf8.RuneCountInString(s) <= most, location, "must have at most %d characters", most)
 	f.Check(!strings.ContainsFunc(s, unicode.IsControl), location, "must not have control characters")
+}
+
+// Prose is Text that may have several lines.
+func (f *Faults) Prose(location, s string, most int) {
+	f.Check(utf8.RuneCountInString(s) <= most, location, "must have at most %d characters", most)
+	f.Check(!strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t' }),
+		location, "must not have control characters but line breaks and tabs")
 }
 
 // Name is Text for one that must be there.

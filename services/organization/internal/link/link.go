@@ -72,7 +72,7 @@ func (s *Links) Add(ctx context.Context, d Draft) (Doc, error) {
 	faults.Check(d.SourceNodeID != "", "body.source_node_id", "must not be empty")
 	faults.Check(d.TargetNodeID != "", "body.target_node_id", "must not be empty")
 	faults.Text("body.type", d.Type, maxType)
-	faults.Text("body.description", d.Description, maxDescription)
+	faults.Prose("body.description", d.Description, maxDescription)
 	if err := faults.Err(); err != nil {
 		return Doc{}, err
 	}

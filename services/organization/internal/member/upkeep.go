@@ -209,7 +209,7 @@ func (s *Members) evaluate(ctx context.Context, u *upkeep, log *slog.Logger) err
 		return struct{}{}, err
 	})
 	if err == nil {
-		log.InfoContext(ctx, "looking at users for a dynamic node", "tenant", request.Tenant(ctx), "node", u.ID,
+		log.InfoContext(ctx, "looking at users for a dynamic node", "node", u.ID,
 			"users", u.Done+int64(len(users)), "finished", page.Next == "")
 	}
 	return err

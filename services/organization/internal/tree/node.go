@@ -169,7 +169,7 @@ type Draft struct {
 // check notes every fault of what can be seen without the store, below a location like body.
 func (p *Profile) check(faults *apperr.Faults, at string) {
 	faults.Name(at+".name", p.Name, maxName)
-	faults.Text(at+".description", p.Description, maxDescription)
+	faults.Prose(at+".description", p.Description, maxDescription)
 	faults.Text(at+".tag", p.Tag, maxTag)
 	faults.Text(at+".perm_namespace_arn", p.PermNamespaceARN, maxARN)
 	if p.Code != "" {

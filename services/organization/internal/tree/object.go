@@ -52,7 +52,7 @@ var objectCode = regexp.MustCompile(`^[\pL\pN][\pL\pM\pN._-]{0,127}$`)
 
 func (p *ObjectProfile) check(faults *apperr.Faults) {
 	faults.Name("body.name", p.Name, maxName)
-	faults.Text("body.description", p.Description, maxDescription)
+	faults.Prose("body.description", p.Description, maxDescription)
 	faults.Switch("body.status", &p.Status, "1")
 	checkSeq(faults, "body.seq", p.Seq)
 	faults.Props("body.sys_ext_props", &p.SysExtProps)

@@ -1,0 +1,308 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// call sends JSON and decodes the answer, which must be a 200.
+func call(client *http.Client, c *child, token, method, path string, body, into any) error {
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequest(method, "http://"+c.Addr+path, bytes.NewReader(encoded))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return err
+	}
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s %s: %d: %s", method, path, answer.StatusCode, text)
+	}
+	if into == nil {
+		return nil
+	}
+	return json.Unmarshal(text, into)
+}
+
+// realOrganization is the form of the file that IDP_TEST_ORGANIZATION names, or that lies beside the repository.
+type realOrganization struct {
+	Users []string `json:"users"`
+	Nodes []struct {
+		Path        string `json:"path"`
+		Parent      string `json:"parent"`
+		Name        string `json:"name"`
+		Description string `json:"description"`
+	} `json:"nodes"`
+	Members []struct {
+		Node string `json:"node"`
+		User string `json:"user"`
+		Role string `json:"role"`
+	} `json:"members"`
+}
+
+func readRealOrganization(t testing.TB) realOrganization {
+	t.Helper()
+	file := cmp.Or(os.Getenv("IDP_TEST_ORGANIZATION"), "../../../shared/data/kubernetes-org.json")
+	text, err := os.ReadFile(file)
+	if os.IsNotExist(err) {
+		t.Skipf("no real organization at hand: %s is not there", file)
+	}
+	require.NoError(t, err)
+	var o realOrganization
+	require.NoError(t, json.Unmarshal(text, &o))
+	return o
+}
+
+// A real organization is loaded through the API, and reads back as it is in the file.
+func TestRealOrganization(t *testing.T) {
+	t.Parallel()
+	org := readRealOrganization(t)
+	c := startPlatform(t, t.TempDir())
+	token := c.token("--tenant", "acme")
+	start := time.Now()
+	users := loadOrganization(t, c, token, org)
+	t.Logf("%d users, %d nodes and %d memberships in %v", len(org.Users), len(org.Nodes), len(org.Members), time.Since(start))
+
+	type node struct {
+		ID, Code, Name, Description string
+		Path                        []string
+		MemberCount                 int `json:"member_count"`
+		Children                    []node
+	}
+	var objects []struct {
+		RootNodeID string `json:"root_node_id"`
+		NodeCount  int    `json:"node_count"`
+	}
+	fetch(t, c, token, "/v1/core-objects", &objects)
+	require.Len(t, objects, 1)
+	require.Equal(t, len(org.Nodes), objects[0].NodeCount)
+	var root node
+	fetch(t, c, token, "/v1/tree-nodes/"+objects[0].RootNodeID+"/tree", &root)
+
+	type membership struct{ node, user, role string }
+	var nodes, wantNodes []string
+	var members, wantMembers []membership
+	var see func(n node, parent string)
+	see = func(n node, parent string) {
+		nodes = append(nodes, fmt.Sprint(n.Code, parent, n.Name, n.Description))
+		var page struct {
+			Total int
+			Items []struct {
+				UserID string `json:"user_id"`
+				Role   string
+			}
+			Next string `json:"next_page_token"`
+		}
+		for first := true; first || page.Next != ""; first = false {
+			url := "/v1/tree-nodes/" + n.ID + "/users?page_size=200&page_token=" + page.Next
+			page.Next, page.Items = "", nil
+			fetch(t, c, token, url, &page)
+			require.Equal(t, n.MemberCount, page.Total)
+			for _, m := range page.Items {
+				members = append(members, membership{n.Code, m.UserID, m.Role})
+			}
+		}
+		for _, child := range n.Children {
+			see(child, n.Code)
+		}
+	}
+	see(root, "")
+	for _, n := range org.Nodes {
+		wantNodes = append(wantNodes, fmt.Sprint(n.Path, n.Parent, n.Name, n.Description))
+	}
+	for _, m := range org.Members {
+		wantMembers = append(wantMembers, membership{m.Node, users[m.User], m.Role})
+	}
+	require.ElementsMatch(t, wantNodes, nodes)
+	require.ElementsMatch(t, wantMembers, members)
+
+	distinct := map[string]bool{}
+	for _, m := range org.Members {
+		distinct[m.User] = true
+	}
+	var all struct{ Total int }
+	fetch(t, c, token, "/v1/tree-nodes/"+root.ID+"/users?recursive=true", &all)
+	require.Equal(t, len(distinct), all.Total)
+}
+
+// loadOrganization makes the users, the tree and the memberships, and returns the users' ids by name.
+func loadOrganization(t testing.TB, c *child, token string, org realOrganization) map[string]string {
+	t.Helper()
+	client := &http.Client{}
+	defer client.CloseIdleConnections()
+	var lines bytes.Buffer
+	for _, name := range org.Users {
+		fmt.Fprintf(&lines, "{\"username\":%q}\n", name)
+	}
+	importUsers(t, c, token, lines.Bytes())
+	users := map[string]string{}
+	var page struct {
+		Items []struct{ ID, Username string }
+		Next  string `json:"next_page_token"`
+	}
+	for first := true; first || page.Next != ""; first = false {
+		url := "/v1/users?count=false&page_size=200&page_token=" + page.Next
+		page.Next, page.Items = "", nil
+		fetch(t, c, token, url, &page)
+		for _, u := range page.Items {
+			users[u.Username] = u.ID
+		}
+	}
+	type object = map[string]any
+	ids := map[string]string{}
+	var items []object
+	for _, n := range org.Nodes {
+		if n.Parent == "" {
+			var made struct {
+				RootNodeID string `json:"root_node_id"`
+			}
+			require.NoError(t, call(client, c, token, http.MethodPost, "/v1/core-objects", object{
+				"code": n.Path, "name": n.Name, "root": object{"code": n.Path, "description": n.Description},
+			}, &made))
+			ids[n.Path] = made.RootNodeID
+			continue
+		}
+		item := object{"code": n.Path, "name": n.Name, "description": n.Description, "ref": n.Path}
+		if ids[n.Parent] == "" {
+			item["parent_ref"] = n.Parent
+		}
+		items = append(items, item)
+	}
+	var added struct{ Items []struct{ ID, Ref string } }
+	require.NoError(t, call(client, c, token, http.MethodPost, "/v1/batch/tree-nodes", object{"object_code": org.Nodes[0].Path, "items": items}, &added))
+	for _, n := range added.Items {
+		ids[n.Ref] = n.ID
+	}
+	for part := range slices.Chunk(org.Members, 1000) {
+		var items []object
+		for _, m := range part {
+			items = append(items, object{"node_id": ids[m.Node], "user_id": users[m.User], "role": m.Role})
+		}
+		require.NoError(t, call(client, c, token, http.MethodPost, "/v1/batch/tree-users", object{"items": items}, nil))
+	}
+	return users
+}
+
+// kill -9 while users change their organization: each is in exactly one node, and every change that was made has its event in the
+// users service, exactly one.
+func TestKillNineAmidChangesOfOrganization(t *testing.T) {
+	t.Parallel()
+	const pairs = 4
+	dir := t.TempDir()
+	c := startPlatform(t, dir)
+	token := c.token("--tenant", "acme")
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	type object = map[string]any
+	type record struct {
+		ID         string
+		RootNodeID string `json:"root_node_id"`
+		NodeID     string `json:"node_id"`
+	}
+	add := func(path string, body object) record {
+		var made record
+		require.NoError(t, call(client, c, token, http.MethodPost, path, body, &made))
+		return made
+	}
+	add("/v1/core-objects", object{"code": "company", "name": "Acme"})
+	nodes := [2]string{}
+	for i := range nodes {
+		nodes[i] = add("/v1/tree-nodes", object{"object_code": "company", "parent_id": "", "name": fmt.Sprint("node ", i)}).ID
+	}
+	var users [pairs]string
+	for i := range users {
+		users[i] = add("/v1/users", object{"username": fmt.Sprint("user-", i)}).ID
+		add("/v1/tree-users", object{"node_id": nodes[0], "user_id": users[i]})
+	}
+	memberships := func(user string) []record {
+		var has []record
+		fetch(t, c, token, "/v1/tree-users?user_id="+user, &has)
+		return has
+	}
+	var acknowledged atomic.Int64
+	for range 3 {
+		enough := newGate()
+		var writers sync.WaitGroup
+		for _, user := range users {
+			at := memberships(user)[0].NodeID
+			writers.Go(func() {
+				client := &http.Client{Transport: &http.Transport{}}
+				defer client.CloseIdleConnections()
+				for n := 0; ; n++ {
+					to := nodes[0]
+					if at == to {
+						to = nodes[1]
+					}
+					if err := call(client, c, token, http.MethodPost, "/v1/users/"+user+"/change-organization",
+						object{"object_code": "company", "from_node_id": at, "to_node_id": to}, nil); err != nil {
+						return
+					}
+					acknowledged.Add(1)
+					if at = to; n == 20 {
+						enough.close()
+					}
+				}
+			})
+		}
+		enough.wait(t)
+		c.kill()
+		writers.Wait()
+		c = startPlatform(t, dir)
+		for _, user := range users {
+			require.Len(t, memberships(user), 1)
+		}
+	}
+	// What was cut off is settled after a while. From then on the events tell as many changes as there were.
+	made, told := 0, 0
+	eachEventUntil(t, c, func(subject, _ string) bool {
+		switch {
+		case strings.HasSuffix(subject, ".membership.created"):
+			made++
+		case strings.HasSuffix(subject, ".user.organization_changed"):
+			told++
+		}
+		return int64(told) >= acknowledged.Load() && told == made-pairs
+	})
+	require.Equal(t, made-pairs, told)
+	c.stop()
+}
+
+// gate opens once.
+type gate struct {
+	once sync.Once
+	open chan struct{}
+}
+
+func newGate() *gate   { return &gate{open: make(chan struct{})} }
+func (g *gate) close() { g.once.Do(func() { close(g.open) }) }
+func (g *gate) wait(t *testing.T) {
+	select {
+	case <-g.open:
+	case <-time.After(30 * time.Second):
+		t.Error("the writers are too slow")
+	}
+}
