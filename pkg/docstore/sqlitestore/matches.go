@@ -149,7 +149,7 @@ func (q *queries) recall(n *node, kind string, order *ordering) *matches {
 }
 
 // keep keeps what was found with so many rows or index entries looked at.
-func (q *queries) keep(n *node, kind string, order *ordering, total int64, rids []int64, cost int) *matches {
+func (q *queries) keep(n *node, kind string, order *ordering, total int64, rids []int64, cost int64) *matches {
 	m := &matches{total: total, rids: rids}
 	var settled bool
 	if m.age, settled = q.sight.age(n, order); !settled || cost < leastKept || !n.recurs() {

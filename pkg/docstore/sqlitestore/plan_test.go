@@ -131,6 +131,7 @@ func TestWays(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			q := docstore.Query{Filter: c.filter, Sort: c.sort, Limit: 3}
 			for _, want := range []string{c.page, c.next} {
+				f.engine.Forget()
 				f.spy.seen = nil
 				page, err := notes.Page(ctx, f.Store, q)
 				require.NoError(t, err)

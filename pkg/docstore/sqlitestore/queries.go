@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sort"
 
@@ -148,31 +149,46 @@ func (q *queries) find(ctx context.Context, def *docstore.Def, tenant string, fi
 	}
 	set := q.recall(&filter, asSet, nil)
 	if set == nil {
-		drivers, _, err := q.drivers(ctx, t, tenant, &filter, q.worthwhile(find.Offset+find.Limit))
+		drivers, candidates, err := q.drivers(ctx, t, tenant, &filter, q.worthwhile(find.Offset+find.Limit))
 		if err != nil {
 			return nil, -1, err
 		}
 		if drivers != nil {
-			list, err := q.gather(ctx, drive(t, tenant, drivers, &filter), order)
+			list, err := q.gather(ctx, drive(t, tenant, drivers, &filter), candidates, order)
 			if err != nil {
 				return nil, -1, err
 			}
 			return q.cut(ctx, t, list, order, &find)
 		}
-		if count {
-			if set, err = q.set(ctx, t, tenant, &filter); err != nil {
-				return nil, -1, err
+		if !count {
+			rows, err := q.sift(ctx, p, order, &find, max(maxGathered, q.sight.all/8))
+			if !errors.Is(err, errFar) {
+				return rows, -1, err
 			}
 		}
+		if set, err = q.set(ctx, t, tenant, &filter); err != nil {
+			return nil, -1, err
+		}
 	}
-	if set != nil && q.worthSorting(set) {
+	if !set.complete() {
+		rows, err := q.sift(ctx, p, order, &find, math.MaxInt64)
+		return rows, set.total, err
+	}
+	if q.worthSorting(set) {
 		list, err := q.sorted(ctx, p, set, &filter, order)
 		if err != nil {
 			return nil, -1, err
 		}
 		return q.cut(ctx, t, list, order, &find)
 	}
-	return q.sift(ctx, p, set, order, &find)
+	page := pager{find: &find}
+	walked, err := q.walk(ctx, p, set, order, find.After, page.add)
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, -1, err
+	}
+	set.walked.Add(walked)
+	rows, err := q.documents(ctx, t, page.rids, order)
+	return rows, set.total, err
 }
 
 // read takes a page straight from SQL.
@@ -194,68 +210,67 @@ type found struct {
 	sort []docstore.Value
 }
 
-// test calls each for every row of a plan's candidates that the filter selects, in the plan's order, and tells how many were tested.
-func (q *queries) test(ctx context.Context, p *plan, order *ordering, after *docstore.Position, each func(c Columns, keys int) error) (tested int, err error) {
+// test calls each for every row of a plan's candidates that the filter selects, in the plan's order; errFar if there are more than most.
+func (q *queries) test(ctx context.Context, p *plan, order *ordering, after *docstore.Position, most int64, each func(c Columns, keys int) error) error {
 	s := p.statement("rid, id"+p.needs.fields+selectKeys(order), order, after)
 	row := candidate{texts: make([][]byte, len(p.table.keys)), nums: make([]int64, len(p.table.keys))}
-	err = q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
-		tested++
+	return q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
+		if most--; most < 0 {
+			return errFar
+		}
 		p.needs.fill(&row, c)
 		if !p.rest.matches(&row) {
 			return nil
 		}
 		return each(c, 2+p.needs.width)
 	})
-	return tested, err
 }
 
-// gather tests all candidates of a drive and sorts those that are selected. SQLite could sort them, but not before it has carried each
+// gather tests the candidates of a drive, so many, and sorts those that are selected. SQLite could sort them, but not before it has carried each
 // candidate's columns through its sorter.
-func (q *queries) gather(ctx context.Context, p *plan, order *ordering) (*matches, error) {
+func (q *queries) gather(ctx context.Context, p *plan, candidates int64, order *ordering) (*matches, error) {
 	var all []found
-	tested, err := q.test(ctx, p, order, nil, func(c Columns, keys int) error {
+	err := q.test(ctx, p, order, nil, math.MaxInt64, func(c Columns, keys int) error {
 		all = append(all, found{c.Int(0), string(c.Bytes(1)), sortValues(c, order, keys)})
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return q.keep(p.rest, order.kind(), order, int64(len(all)), order.sort(all), tested), nil
+	return q.keep(p.rest, order.kind(), order, int64(len(all)), order.sort(all), candidates), nil
 }
 
-// sift walks until the page is full. A known set spares it reading the rows: the index that is walked has their ids.
-func (q *queries) sift(ctx context.Context, p *plan, set *matches, order *ordering, find *docstore.Find) (rows []docstore.Row, total int64, err error) {
-	var page []int64
-	skip := find.Offset
-	take := func(rid int64) error {
-		if skip--; skip >= 0 {
-			return nil
-		}
-		if page = append(page, rid); len(page) == find.Limit {
-			return errEnough
-		}
+// pager collects the rows of a page from those that come along.
+type pager struct {
+	find *docstore.Find
+	came int
+	rids []int64
+}
+
+func (p *pager) add(rid int64) error {
+	if p.came++; p.came <= p.find.Offset {
 		return nil
 	}
-	total = -1
-	walked := 0
-	if set == nil || !set.complete() {
-		walked, err = q.test(ctx, p, order, find.After, func(c Columns, _ int) error { return take(c.Int(0)) })
-	} else {
-		walked, err = q.walk(ctx, p, set, order, find.After, take)
+	if p.rids = append(p.rids, rid); len(p.rids) == p.find.Limit {
+		return errEnough
 	}
+	return nil
+}
+
+var errFar = errors.New("sqlitestore: too many rows tested")
+
+// sift walks until the page is full, testing each row, but gives up with errFar after most rows: then index entries tell sooner where the others are.
+func (q *queries) sift(ctx context.Context, p *plan, order *ordering, find *docstore.Find, most int64) ([]docstore.Row, error) {
+	page := pager{find: find}
+	err := q.test(ctx, p, order, find.After, most, func(c Columns, _ int) error { return page.add(c.Int(0)) })
 	if err != nil && !errors.Is(err, errEnough) {
-		return nil, -1, err
+		return nil, err
 	}
-	if set != nil {
-		total = set.total
-		set.walked.Add(int64(walked))
-	}
-	rows, err = q.documents(ctx, p.table, page, order)
-	return rows, total, err
+	return q.documents(ctx, p.table, page.rids, order)
 }
 
 // walk calls each for every row of a set, in the order of a plan, and tells how many others it came by.
-func (q *queries) walk(ctx context.Context, p *plan, set *matches, order *ordering, after *docstore.Position, each func(rid int64) error) (walked int, err error) {
+func (q *queries) walk(ctx context.Context, p *plan, set *matches, order *ordering, after *docstore.Position, each func(rid int64) error) (walked int64, err error) {
 	s := p.statement("rid", order, after)
 	err = q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
 		walked++
@@ -288,7 +303,7 @@ func (q *queries) sorted(ctx context.Context, p *plan, set *matches, filter *nod
 		if err != nil {
 			return nil, err
 		}
-		return q.keep(filter, order.kind(), order, set.total, rids, len(rids)), nil
+		return q.keep(filter, order.kind(), order, set.total, rids, set.total), nil
 	}
 	all := make([]found, 0, len(set.rids))
 	for _, rid := range set.rids {
@@ -298,7 +313,7 @@ func (q *queries) sorted(ctx context.Context, p *plan, set *matches, filter *nod
 		}
 		all = append(all, f)
 	}
-	return q.keep(filter, order.kind(), order, set.total, order.sort(all), len(all)), nil
+	return q.keep(filter, order.kind(), order, set.total, order.sort(all), set.total), nil
 }
 
 // key reads what a row is sorted by.
@@ -410,11 +425,12 @@ func (q *queries) Count(ctx context.Context, def *docstore.Def, tenant string, f
 		if err != nil {
 			return 0, err
 		}
-		return q.keep(&n, asTotal, nil, total, nil, int(total)).total, nil
+		return q.keep(&n, asTotal, nil, total, nil, total).total, nil
 	}
 	var drivers []*node
+	candidates := int64(0)
 	if n.op == isAnd { // of an "or" the index entries of all parts say it; no row needs to be looked at
-		if drivers, _, err = q.drivers(ctx, t, tenant, &n, q.sight.all/lookup); err != nil {
+		if drivers, candidates, err = q.drivers(ctx, t, tenant, &n, q.sight.all/lookup); err != nil {
 			return 0, err
 		}
 	}
@@ -422,7 +438,7 @@ func (q *queries) Count(ctx context.Context, def *docstore.Def, tenant string, f
 	if drivers == nil {
 		m, err = q.set(ctx, t, tenant, &n)
 	} else {
-		m, err = q.gather(ctx, drive(t, tenant, drivers, &n), byID)
+		m, err = q.gather(ctx, drive(t, tenant, drivers, &n), candidates, byID)
 	}
 	if err != nil {
 		return 0, err
@@ -452,7 +468,7 @@ func (q *queries) set(ctx context.Context, t *table, tenant string, n *node) (*m
 		return m, nil
 	}
 	var rids []int64
-	cost := 0
+	cost := int64(0)
 	if n.isLeaf() {
 		s := &statement{}
 		s.entries(t, n, "rid", s.arg(tenant))
@@ -463,7 +479,7 @@ func (q *queries) set(ctx context.Context, t *table, tenant string, n *node) (*m
 		if err != nil {
 			return nil, err
 		}
-		cost = len(rids)
+		cost = int64(len(rids))
 		slices.Sort(rids)
 		rids = slices.Compact(rids)
 	}
@@ -472,7 +488,7 @@ func (q *queries) set(ctx context.Context, t *table, tenant string, n *node) (*m
 		if err != nil {
 			return nil, err
 		}
-		cost += len(part.rids)
+		cost += int64(len(part.rids))
 		switch {
 		case i == 0:
 			rids = part.rids
