@@ -14,6 +14,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbound"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/service"
@@ -31,6 +32,7 @@ type Service struct {
 	Clock   *Clock
 	NATS    *NATS
 	Signer  *auth.Signer
+	engine  docstore.Engine
 }
 
 // Options change a test's surroundings.
@@ -46,7 +48,6 @@ func Start(t testing.TB, spec service.Spec, options ...Options) *Service {
 	if len(options) > 0 {
 		o = options[0]
 	}
-	ctx := context.Background()
 	s := &Service{t: t, Clock: NewClock()}
 	log := o.Log
 	if log == nil {
@@ -64,25 +65,44 @@ func Start(t testing.TB, spec service.Spec, options ...Options) *Service {
 	require.NoError(t, err)
 
 	s.NATS = newNATS(t, log)
-	registry := prometheus.NewRegistry()
-	b, err := bus.Connect(ctx, bus.Config{InProcess: s.NATS, Name: spec.Name, Log: log, Metrics: registry})
+	s.engine = newEngine(t)
+	store, err := docstore.Open(context.Background(), s.engine, s.Clock, spec.Defs()...)
 	require.NoError(t, err)
-	t.Cleanup(func() { within(t, b.Close) })
-	b.EnsureStreams(ctx)
-
 	if o.Outbound == nil {
 		o.Outbound = outbound.New(outbound.Config{AllowPrivate: true})
 		t.Cleanup(o.Outbound.CloseIdleConnections)
 	}
-	s.Deps = service.Deps{
-		Store: Store(t, s.Clock, spec.Defs()...), Bus: b, Keys: keys, Verifier: verifier, Outbound: o.Outbound, Clock: s.Clock,
-		Log: log, Metrics: registry, Requests: telemetry.NewHTTPMetrics(registry), Strict: true,
-	}
-	unit, err := service.Start(ctx, spec, s.Deps)
-	require.NoError(t, err)
-	t.Cleanup(func() { within(t, unit.Stop) })
-	s.Handler = unit.Handler
+	s.Deps = service.Deps{Store: store, Keys: keys, Verifier: verifier, Outbound: o.Outbound, Clock: s.Clock, Log: log, Strict: true}
+	s.run(spec)
 	return s
+}
+
+// Replica runs the service once more on the same database and NATS, as another process would: with ids, connections, tasks, a relay and
+// consumers of its own. Its spec must have the same collections.
+func (s *Service) Replica(spec service.Spec) *Service {
+	s.t.Helper()
+	r := *s
+	var err error
+	r.Deps.Store, err = docstore.Open(context.Background(), borrowed{s.engine}, s.Clock)
+	require.NoError(s.t, err)
+	r.run(spec)
+	return &r
+}
+
+// run starts the service with what each of its replicas has for itself.
+func (s *Service) run(spec service.Spec) {
+	s.t.Helper()
+	ctx := context.Background()
+	registry := prometheus.NewRegistry()
+	b, err := bus.Connect(ctx, bus.Config{InProcess: s.NATS, Name: spec.Name, Log: s.Deps.Log, Metrics: registry})
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { within(s.t, b.Close) })
+	b.EnsureStreams(ctx)
+	s.Deps.Bus, s.Deps.Metrics, s.Deps.Requests = b, registry, telemetry.NewHTTPMetrics(registry)
+	unit, err := service.Start(ctx, spec, s.Deps)
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { within(s.t, unit.Stop) })
+	s.Handler = unit.Handler
 }
 
 func within(t testing.TB, stop func(context.Context) error) {

@@ -18,8 +18,14 @@ import (
 // Store opens a store of the test's own. Whoever starts a service on it need not close it.
 func Store(t testing.TB, clk clock.Clock, defs ...*docstore.Def) *docstore.Store {
 	t.Helper()
+	store, err := docstore.Open(context.Background(), newEngine(t), clk, defs...)
+	require.NoError(t, err)
+	return store
+}
+
+func newEngine(t testing.TB) (engine docstore.Engine) {
+	t.Helper()
 	ctx := context.Background()
-	var engine docstore.Engine
 	var err error
 	if uri := os.Getenv("IDP_TEST_MONGO_URI"); uri != "" {
 		engine, err = mongostore.Open(ctx, mongostore.Options{URI: uri, Database: "test_" + strings.ToLower(strings.NewReplacer("-", "a", "_", "b").Replace(secret.Token(12))), Log: Log(t)})
@@ -28,7 +34,11 @@ func Store(t testing.TB, clk clock.Clock, defs ...*docstore.Def) *docstore.Store
 	}
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = engine.Close() })
-	store, err := docstore.Open(ctx, engine, clk, defs...)
-	require.NoError(t, err)
-	return store
+	return engine
 }
+
+// borrowed is an engine that another store has made ready and closes.
+type borrowed struct{ docstore.Engine }
+
+func (borrowed) Prepare(context.Context, []*docstore.Def) error { return nil }
+func (borrowed) Close() error                                   { return nil }
