@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -65,17 +66,14 @@ func (s *Trees) CreateObject(ctx context.Context, draft Object, root Draft) (Obj
 	var faults apperr.Faults
 	draft.check(&faults)
 	faults.Check(objectCode.MatchString(draft.Code), "body.code", "must have 1…128 letters, digits or . _ -, and begin with a letter or digit")
-	if root.Code == "" {
-		root.Code = draft.Code
-	}
-	if root.Name == "" {
-		root.Name = draft.Name
-	}
 	faults.Check(root.ParentID == "", "body.root.parent_id", "must not be given: the root has none")
+	name := cmp.Or(root.Name, draft.Name)
+	root.Name = cmp.Or(root.Name, "-") // the object's has had its faults noted
 	root.check(&faults, "body.root")
 	if err := faults.Err(); err != nil {
 		return ObjectDoc{}, err
 	}
+	root.Name, root.Code = name, cmp.Or(root.Code, draft.Code)
 	ids, err := s.Store.NewIDs(ctx, 2)
 	if err != nil {
 		return ObjectDoc{}, err

@@ -1,0 +1,148 @@
+package organization_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/problem"
+	"github.com/idplatform/idplatform/pkg/testkit"
+)
+
+// refusal is a request that must be refused, and how.
+type refusal struct {
+	request   func(c *testkit.Client) *testkit.Answer
+	status    int
+	code      string
+	locations []string // of all faults
+}
+
+// The statuses and codes of the contract.
+func bad(r func(c *testkit.Client) *testkit.Answer, locations ...string) refusal {
+	return refusal{r, http.StatusBadRequest, "invalid_parameters", locations}
+}
+func missing(r func(c *testkit.Client) *testkit.Answer) refusal {
+	return refusal{r, http.StatusNotFound, "not_found", nil}
+}
+func taken(r func(c *testkit.Client) *testkit.Answer, locations ...string) refusal {
+	return refusal{r, http.StatusConflict, "already_exists", locations}
+}
+func conflict(code string, r func(c *testkit.Client) *testkit.Answer, locations ...string) refusal {
+	return refusal{r, http.StatusConflict, code, locations}
+}
+func outdated(r func(c *testkit.Client) *testkit.Answer) refusal {
+	return refusal{r, http.StatusPreconditionFailed, "version_mismatch", nil}
+}
+func away(r func(c *testkit.Client) *testkit.Answer) refusal {
+	return refusal{r, http.StatusServiceUnavailable, "unavailable", nil}
+}
+
+// The requests.
+func get(url string) func(*testkit.Client) *testkit.Answer {
+	return func(c *testkit.Client) *testkit.Answer { return c.Get(url) }
+}
+func post(url string, body any) func(*testkit.Client) *testkit.Answer {
+	return func(c *testkit.Client) *testkit.Answer { return c.Post(url, body) }
+}
+func patch(url string, body any) func(*testkit.Client) *testkit.Answer {
+	return func(c *testkit.Client) *testkit.Answer { return c.Patch(url, body) }
+}
+func remove(url string, body any) func(*testkit.Client) *testkit.Answer {
+	return func(c *testkit.Client) *testkit.Answer { return c.Delete(url, body) }
+}
+
+// ifMatch is the request with that version as If-Match.
+func ifMatch(version string, r func(*testkit.Client) *testkit.Answer) func(*testkit.Client) *testkit.Answer {
+	return func(c *testkit.Client) *testkit.Answer { return r(c.With("If-Match", version)) }
+}
+
+// refused fails unless every request is refused as it must be, and neither changes anything nor makes an event.
+func refused(t *testing.T, s *testkit.Service, c *testkit.Client, rows map[string]refusal) {
+	t.Helper()
+	before, events := whole(t, c), len(history(t, s))
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		row := rows[name]
+		answer := row.request(c)
+		var doc problem.Document
+		assert.NoError(t, json.Unmarshal(answer.Body, &doc), name)
+		var locations []string
+		for _, fault := range doc.Errors {
+			locations = append(locations, fault.Location)
+		}
+		if assert.Equal(t, row.status, answer.Status, "%s: %s", name, answer.Body) &&
+			assert.ElementsMatch(t, row.locations, locations, "%s: %s", name, answer.Body) {
+			answer.Problem(row.status, row.code)
+		}
+		assert.Equal(t, row.status == http.StatusServiceUnavailable, answer.Header.Get("Retry-After") != "", name)
+		require.Equal(t, before, whole(t, c), "%s: nothing is changed", name)
+	}
+	require.Len(t, history(t, s), events, "no event is made")
+}
+
+// whole is all that a tenant has, as its lists tell it.
+func whole(t testing.TB, c *testkit.Client) object {
+	t.Helper()
+	all := func(url string) (items []any) {
+		next := ""
+		for {
+			page := c.Get(url + "&page_size=200" + next).Object()
+			items = append(items, page["items"].([]any)...)
+			token, more := page["next_page_token"].(string)
+			if !more {
+				return items
+			}
+			next = "&page_token=" + token
+		}
+	}
+	var objects []object
+	c.Get("/v1/core-objects").OK(&objects)
+	has := object{"objects": objects, "associations": all("/v1/tree-associations?")}
+	for _, o := range objects {
+		code := o["code"].(string)
+		has["nodes of "+code] = all("/v1/tree-nodes?object_code=" + code)
+		has["users of "+code] = all("/v1/tree-nodes/" + o["root_node_id"].(string) + "/users?recursive=true")
+	}
+	return has
+}
+
+// history is every event of the tenants that tests are about so far. Of a batch of different records' events any may come first, so it makes
+// and waits for an event of its own twice: what was before the first one is in a batch before that of the second.
+func history(t testing.TB, s *testkit.Service) (all []bus.Event) {
+	t.Helper()
+	const tenant = "markers"
+	c := in(s, tenant)
+	for range 2 {
+		var before []object
+		c.Get("/v1/core-objects").OK(&before)
+		marker := addObject(t, c, fmt.Sprint("marker-", len(before)))
+		all = s.EventsUntil(func(e bus.Event) bool { return e.Tenant == tenant && e.Subject == id(marker) })
+	}
+	return slices.DeleteFunc(all, func(e bus.Event) bool { return e.Tenant == tenant })
+}
+
+// told are the types and subjects of events since a number of them, without the prefix.
+func told(events []bus.Event) []string {
+	list := make([]string, len(events))
+	for i, e := range events {
+		list[i] = strings.TrimPrefix(e.Type, "idp.") + " " + e.Subject
+	}
+	return list
+}
+
+// data are the members of an event's data.
+func data(t testing.TB, e bus.Event) (m object) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal(e.Data, &m))
+	return m
+}
+
+// now is the test's time as records have it.
+func now(s *testkit.Service) string { return s.Clock.Now().String() }
