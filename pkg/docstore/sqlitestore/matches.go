@@ -21,8 +21,8 @@ import (
 // snapshot, no matter who found it when, and each row id is of a row that is there. And a caller whose write was answered finds it: the write's commit has ended, so
 // any later snapshot has it, and whatever was kept before it has another generation.
 //
-// The age of a match is the sum of the generations. None of them ever gets less, so of two readers one sees each of them
-// at least as great as the other does; equal sums then mean that all are equal.
+// The age of matches is the sum of their generations. Each reader has seen all of them stand still at one moment, and none ever gets less, so the
+// later reader sees each at least as great as the earlier does; equal sums then mean that all are equal.
 
 // matches are what a filter selects. They never change.
 type matches struct {

@@ -8,13 +8,16 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// A query goes one of two ways.
+// A query goes one of two ways, when nothing is known yet.
 //
 // Walk: along the index of the first sort key, which gives the order for nothing, testing each row until the page is full. It is
 // right when the filter selects much, or is itself a range of that index.
 //
 // Drive: take the rows that one part of the filter selects, from that part's index, test them for the rest, and sort. It is right
 // when that part selects little: fewer rows than the walk would look at.
+//
+// Where neither will do, or all must be counted, the set of rows is made from index entries alone, and sorted or looked for along a walk. What was
+// found is kept: see matches.go.
 //
 // SQLite's own planner is not asked to choose: without statistics it takes "status = 1" for selective, and with them it
 // changes its mind when they age. INDEXED BY and NOT INDEXED fix the way, so that it is tested, not hoped for.
