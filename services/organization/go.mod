@@ -7,6 +7,7 @@ replace github.com/idplatform/idplatform/pkg => ../../pkg
 require (
 	github.com/idplatform/idplatform/pkg v0.0.0
 	github.com/stretchr/testify v1.12.1
+	pgregory.net/rapid v1.3.0
 )
 
 require (
