@@ -57,8 +57,20 @@ type NewCoreObject struct {
 	Root *RootInput `json:"root,omitempty" doc:"The root node"`
 }
 
+// NodeFacts are the members of a tree node that may be sent back and do not count.
+type NodeFacts struct {
+	MetaInput
+	ARN         string   `json:"arn,omitempty" readOnly:"true"`
+	OperatorID  string   `json:"operator_id,omitempty" readOnly:"true"`
+	Path        []string `json:"path,omitempty" readOnly:"true"`
+	Depth       int      `json:"depth,omitempty" readOnly:"true"`
+	ChildCount  int64    `json:"child_count,omitempty" readOnly:"true"`
+	MemberCount int64    `json:"member_count,omitempty" readOnly:"true"`
+}
+
 // RootInput is what a root node is to be like.
 type RootInput struct {
+	NodeFacts
 	NodeProfile
 	Name     string `json:"name,omitempty" doc:"Absent: the core object's"`
 	ParentID string `json:"parent_id,omitempty" doc:"Only empty: a root has no parent"`
@@ -108,32 +120,20 @@ type TreeNode struct {
 
 // TreeNodeInput are the members of a tree node to be changed.
 type TreeNodeInput struct {
-	MetaInput
+	NodeFacts
 	NodeProfile
-	ObjectCode  string   `json:"object_code,omitempty" doc:"Cannot change"`
-	Name        string   `json:"name" example:"平台组"`
-	ParentID    string   `json:"parent_id" doc:"Another one moves the node; empty: the root"`
-	ARN         string   `json:"arn,omitempty" readOnly:"true"`
-	OperatorID  string   `json:"operator_id,omitempty" readOnly:"true"`
-	Path        []string `json:"path,omitempty" readOnly:"true"`
-	Depth       int      `json:"depth,omitempty" readOnly:"true"`
-	ChildCount  int64    `json:"child_count,omitempty" readOnly:"true"`
-	MemberCount int64    `json:"member_count,omitempty" readOnly:"true"`
+	ObjectCode string `json:"object_code,omitempty" doc:"Cannot change"`
+	Name       string `json:"name" example:"平台组"`
+	ParentID   string `json:"parent_id" doc:"Another one moves the node; empty: the root"`
 }
 
 // NewTreeNode is a tree node to be created.
 type NewTreeNode struct {
-	MetaInput
+	NodeFacts
 	NodeProfile
-	ObjectCode  string   `json:"object_code" minLength:"1" example:"company"`
-	Name        string   `json:"name" example:"平台组"`
-	ParentID    string   `json:"parent_id" doc:"Empty: the root" example:""`
-	ARN         string   `json:"arn,omitempty" readOnly:"true"`
-	OperatorID  string   `json:"operator_id,omitempty" readOnly:"true"`
-	Path        []string `json:"path,omitempty" readOnly:"true"`
-	Depth       int      `json:"depth,omitempty" readOnly:"true"`
-	ChildCount  int64    `json:"child_count,omitempty" readOnly:"true"`
-	MemberCount int64    `json:"member_count,omitempty" readOnly:"true"`
+	ObjectCode string `json:"object_code" minLength:"1" example:"company"`
+	Name       string `json:"name" example:"平台组"`
+	ParentID   string `json:"parent_id" doc:"Empty: the root" example:""`
 }
 
 // NewTreeNodes are tree nodes to be created at once.
@@ -144,6 +144,7 @@ type NewTreeNodes struct {
 
 // NewBatchNode is one of them.
 type NewBatchNode struct {
+	NodeFacts
 	NodeProfile
 	Name      string `json:"name" example:"平台组"`
 	ParentID  string `json:"parent_id,omitempty" doc:"Empty: the root, unless parent_ref is given"`

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
@@ -119,7 +120,7 @@ func create[R any](ctx context.Context, s *Trees, objectCode string, drafts []Dr
 		return answer(docs)
 	})
 	if taken, ok := errors.AsType[*docstore.DuplicateError](err); ok {
-		return none, takenCode(drafts, taken, at)
+		return none, s.takenCodes(ctx, drafts, taken, at)
 	}
 	return result, err
 }
@@ -228,13 +229,42 @@ func or(id, otherwise string) string {
 	return id
 }
 
-func takenCode(drafts []Draft, taken *docstore.DuplicateError, at func(int) string) error {
+// takenCodes tells of all drafts whose codes other nodes of the tree have, or earlier drafts, after one of them was.
+func (s *Trees) takenCodes(ctx context.Context, drafts []Draft, one *docstore.DuplicateError, at func(int) string) error {
+	root, _, _ := strings.Cut(one.Value, "/")
+	var keys []string
 	for i := range drafts {
-		if code := drafts[i].Code; code != "" && len(taken.Value) > len(code) && taken.Value[len(taken.Value)-len(code)-1:] == "/"+code {
-			return apperr.Taken(at(i) + ".code").Because(taken)
+		if drafts[i].Code != "" {
+			keys = append(keys, root+"/"+drafts[i].Code)
 		}
 	}
-	return apperr.Taken("body.code").Because(taken)
+	docs, err := s.named(ctx, ByCode, keys)
+	if err != nil {
+		return err
+	}
+	taken := map[string]bool{}
+	for i := range docs {
+		n, err := docs[i].Value()
+		if err != nil {
+			return err
+		}
+		taken[n.Code] = true
+	}
+	var locations []string
+	for i := range drafts {
+		code := drafts[i].Code
+		if code == "" {
+			continue
+		}
+		if taken[code] {
+			locations = append(locations, at(i)+".code")
+		}
+		taken[code] = true
+	}
+	if len(locations) == 0 { // a made up one, or the other has gone
+		locations = []string{at(0) + ".code"}
+	}
+	return apperr.Taken(locations...).Because(one)
 }
 
 // insert stores a node that has its place.
