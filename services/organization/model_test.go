@@ -150,12 +150,28 @@ func (m *model) send(t *rapid.T, r modelRequest) {
 	}
 }
 
-func (m *model) pick(t *rapid.T, label string) string {
-	return rapid.SampledFrom(append([]string{"12345"}, m.known...)).Draw(t, label)
+// pick draws a node that is there, or now and then one that was.
+func (m *model) pick(t *rapid.T, label string) string { return pickOf(t, label, m.nodes, m.known) }
+
+// pickParent draws a node of a tree, or now and then any, or what stands for the root.
+func (m *model) pickParent(t *rapid.T, tree string) string {
+	var ids []string
+	for id, n := range m.nodes {
+		if n.tree == tree {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return rapid.SampledFrom(append(ids, "", m.pick(t, "any"))).Draw(t, "parent")
 }
 
-func (m *model) pickMember(t *rapid.T) string {
-	return rapid.SampledFrom(append([]string{"12345"}, m.joined...)).Draw(t, "membership")
+func (m *model) pickMember(t *rapid.T) string { return pickOf(t, "membership", m.members, m.joined) }
+
+func pickOf[T any](t *rapid.T, label string, there map[string]T, known []string) string {
+	if len(there) > 0 && rapid.IntRange(0, 9).Draw(t, "there") > 0 {
+		return rapid.SampledFrom(slices.Sorted(maps.Keys(there))).Draw(t, label)
+	}
+	return rapid.SampledFrom(append([]string{"12345"}, known...)).Draw(t, label)
 }
 
 var (
@@ -224,7 +240,7 @@ func (m *model) inTree(tree, parent string) string {
 
 func (m *model) create(t *rapid.T) {
 	tree, code := modelTrees.Draw(t, "tree"), modelCodes.Draw(t, "code")
-	given := rapid.SampledFrom([]string{"", m.pick(t, "parent")}).Draw(t, "given")
+	given := m.pickParent(t, tree)
 	body := object{"object_code": tree, "name": "n", "parent_id": given, "code": code}
 	parent, pointer := m.inTree(tree, given), ""
 	if rapid.IntRange(0, 3).Draw(t, "pointer") == 0 {
@@ -257,11 +273,11 @@ func (m *model) createMany(t *rapid.T) {
 	for i := range n {
 		codes[i] = modelCodes.Draw(t, "code")
 		items[i] = object{"name": "n", "ref": fmt.Sprint(i), "code": codes[i]}
-		if refs[i] = rapid.IntRange(-1, n-1).Draw(t, "ref"); refs[i] >= 0 {
+		if refs[i] = max(-1, rapid.IntRange(-n, n-1).Draw(t, "ref")); refs[i] >= 0 {
 			items[i]["parent_ref"] = fmt.Sprint(refs[i])
 			continue
 		}
-		given := rapid.SampledFrom([]string{"", m.pick(t, "parent")}).Draw(t, "given")
+		given := m.pickParent(t, tree)
 		items[i]["parent_id"] = given
 		if parents[i] = m.inTree(tree, given); parents[i] == "" {
 			status = 400
@@ -323,7 +339,7 @@ func (m *model) recode(t *rapid.T) {
 
 func (m *model) move(t *rapid.T) {
 	id := m.pick(t, "node")
-	given := rapid.SampledFrom([]string{"", m.pick(t, "parent")}).Draw(t, "given")
+	given := m.pickParent(t, modelTrees.Draw(t, "tree"))
 	n, to, status := m.nodes[id], "", 200
 	switch {
 	case n == nil:
@@ -367,7 +383,7 @@ func (m *model) pointNoMore(t *rapid.T) {
 func (m *model) delete(t *rapid.T) {
 	id, tree := m.pick(t, "node"), modelTrees.Draw(t, "tree")
 	n := m.nodes[id]
-	if n != nil && rapid.Bool().Draw(t, "own tree") {
+	if n != nil && rapid.IntRange(0, 9).Draw(t, "own tree") > 0 {
 		tree = n.tree
 	}
 	status := 200
