@@ -114,5 +114,8 @@ func firstOf(issues *cel.Issues) error {
 	}
 	first := faults[0]
 	message, _, _ := strings.Cut(first.Message, " expecting {") // all tokens there are
+	if strings.HasPrefix(message, "Syntax error:") {
+		message = "syntax error" // what follows repeats the text, which could be anything; names that are not declared are told
+	}
 	return faultAt(first.Location, strings.TrimSuffix(message, " (in container '')"))
 }

@@ -155,6 +155,9 @@ func start(ctx context.Context, program, dir string) (address string, stop func(
 	return "", nil, errors.New("the platform did not start")
 }
 
+// stepLimit is how long one step may take.
+const stepLimit = 2 * time.Minute
+
 // play runs the steps in one shell, so that a variable set in one is there in the next.
 func play(ctx context.Context, steps []step, tenant string, env []string) error {
 	shell := exec.CommandContext(ctx, "bash", "--noprofile", "--norc")
@@ -184,16 +187,18 @@ func play(ctx context.Context, steps []step, tenant string, env []string) error 
 			return err
 		}
 		var got strings.Builder
+		impatient := time.AfterFunc(stepLimit, func() { _ = shell.Process.Kill() })
 		for {
 			line, err := lines.ReadString('\n')
 			if err != nil {
-				return fmt.Errorf("line %d: the shell ended: %w", s.line, err)
+				return fmt.Errorf("line %d: the shell ended, or took more than %v: %w", s.line, stepLimit, err)
 			}
 			if strings.TrimSpace(line) == end {
 				break
 			}
 			got.WriteString(line)
 		}
+		impatient.Stop()
 		fmt.Println(strings.TrimSpace(got.String()))
 		if !matches(want, got.String()) {
 			failed++

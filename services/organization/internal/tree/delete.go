@@ -26,7 +26,7 @@ func (s *Trees) Delete(ctx context.Context, id, objectCode string, refuse bool) 
 		case n.ObjectCode != objectCode:
 			return Deleted{}, apperr.Missing("tree node")
 		case n.ChildCount > 0:
-			return Deleted{}, apperr.New(apperr.HasChildren, "the node has %d child nodes", n.ChildCount)
+			return Deleted{}, apperr.New(apperr.HasChildren, "the node has child nodes: %d", n.ChildCount)
 		case n.Depth == 0:
 			return Deleted{}, apperr.New(apperr.InvalidState, "a root is deleted with its core object")
 		}

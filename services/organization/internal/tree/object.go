@@ -176,7 +176,7 @@ func (s *Trees) DeleteObject(ctx context.Context, id string, refuse bool) (Delet
 			return Deleted{}, err
 		}
 		if o.NodeCount > 1 {
-			return Deleted{}, apperr.New(apperr.HasChildren, "the core object has %d nodes below its root", o.NodeCount-1)
+			return Deleted{}, apperr.New(apperr.HasChildren, "the core object has nodes below its root: %d", o.NodeCount-1)
 		}
 		root, err := nodes.Load(ctx, tx, o.RootNodeID)
 		if err != nil {
