@@ -102,6 +102,26 @@ type people struct {
 	mu    sync.Mutex
 	users map[string]object // by id; the record
 	asked int
+
+	meanwhile func(ctx context.Context, question string) error // what happens after a question was answered, and before the answer comes; or nil
+}
+
+// behind does what is to happen behind the back of who asks.
+func (p *people) behind(ctx context.Context, question string) error {
+	p.mu.Lock()
+	meanwhile := p.meanwhile
+	p.mu.Unlock()
+	if meanwhile == nil {
+		return nil
+	}
+	return meanwhile(ctx, question)
+}
+
+// interfere sets what happens meanwhile.
+func (p *people) interfere(meanwhile func(ctx context.Context, question string) error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.meanwhile = meanwhile
 }
 
 // withPeople starts a service beside a users service that knows users 1…n, in every tenant.
@@ -153,12 +173,12 @@ func (p *people) answer(t testing.TB, b *bus.Bus) {
 	type ids struct {
 		IDs []string `json:"ids"`
 	}
-	require.NoError(t, bus.Answer(b, "users", "existing", func(_ context.Context, q ids) (ids, error) {
+	require.NoError(t, bus.Answer(b, "users", "existing", func(ctx context.Context, q ids) (ids, error) {
 		p.mu.Lock()
-		defer p.mu.Unlock()
 		p.asked++
 		q.IDs = slices.DeleteFunc(q.IDs, func(id string) bool { return p.users[id] == nil || p.users[id]["status"] == "resigned" })
-		return q, nil
+		p.mu.Unlock()
+		return q, p.behind(ctx, "existing")
 	}))
 	type page struct {
 		After string   `json:"after"`
@@ -166,9 +186,8 @@ func (p *people) answer(t testing.TB, b *bus.Bus) {
 		Users []object `json:"users"`
 		Next  string   `json:"next"`
 	}
-	require.NoError(t, bus.Answer(b, "users", "records", func(_ context.Context, q page) (page, error) {
+	require.NoError(t, bus.Answer(b, "users", "records", func(ctx context.Context, q page) (page, error) {
 		p.mu.Lock()
-		defer p.mu.Unlock()
 		q.Users = []object{}
 		for _, id := range p.sorted() {
 			if id <= q.After {
@@ -180,7 +199,8 @@ func (p *people) answer(t testing.TB, b *bus.Bus) {
 			}
 			q.Users = append(q.Users, p.users[id])
 		}
-		return q, nil
+		p.mu.Unlock()
+		return q, p.behind(ctx, "records")
 	}))
 	type matching struct {
 		Keyword string   `json:"keyword"`
