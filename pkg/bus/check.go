@@ -70,6 +70,9 @@ func Ask[Resp any](ctx context.Context, b *Bus, service, question string, req an
 	return resp, nil
 }
 
+// Unheard reports whether Ask failed because nobody was there to hear the question: then nothing was done about it, and never will be.
+func Unheard(err error) bool { return errors.Is(err, nats.ErrNoResponders) }
+
 // headers is the opposite of asked.
 func (b *Bus) headers(ctx context.Context) nats.Header {
 	info := request.From(ctx)

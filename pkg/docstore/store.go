@@ -156,8 +156,8 @@ func Write[R any](ctx context.Context, s *Store, fn func(*Tx) (R, error)) (R, er
 		if isDryRun(ctx) {
 			return errDryRun
 		}
-		if hook, ok := ctx.Value(commitKey{}).(func(*Tx, any) error); ok {
-			if err := hook(tx, result); err != nil {
+		if hook, ok := ctx.Value(commitKey{}).(func(context.Context, *Tx, any) error); ok {
+			if err := hook(ctx, tx, result); err != nil {
 				return err
 			}
 		}
@@ -184,8 +184,9 @@ type commitKey struct{}
 type dryRunKey struct{}
 type expectKey struct{}
 
-// OnCommit makes every Write of the context call hook with its function's result before it commits.
-func OnCommit(ctx context.Context, hook func(tx *Tx, result any) error) context.Context {
+// OnCommit makes every Write of the context call hook with its function's result before it commits. The hook's context is that of the
+// Write, which may outlive the one that it was put into.
+func OnCommit(ctx context.Context, hook func(ctx context.Context, tx *Tx, result any) error) context.Context {
 	return context.WithValue(ctx, commitKey{}, hook)
 }
 

@@ -282,7 +282,7 @@ func TestHooksAndDryRuns(t *testing.T) {
 	t.Parallel()
 	f, ctx := open(t), acme(t)
 	var results []any
-	hooked := docstore.OnCommit(ctx, func(tx *docstore.Tx, result any) error {
+	hooked := docstore.OnCommit(ctx, func(ctx context.Context, tx *docstore.Tx, result any) error {
 		results = append(results, result)
 		_, err := attachments.Insert(ctx, tx, &attachment{Meta: docstore.Meta{ID: strconv.Itoa(len(results))}, Name: "by the hook"})
 		return err
@@ -300,12 +300,18 @@ func TestHooksAndDryRuns(t *testing.T) {
 	require.Error(t, err)
 	require.Len(t, results, 1, "not for what is aside, nor for what fails")
 
-	failing := docstore.OnCommit(ctx, func(*docstore.Tx, any) error { return errors.New("no") })
+	failing := docstore.OnCommit(ctx, func(context.Context, *docstore.Tx, any) error { return errors.New("no") })
 	doc, err := f.insert(failing, ticket{Meta: docstore.Meta{ID: "3"}})
 	require.EqualError(t, err, "no")
 	require.Zero(t, doc, "no result of what was undone")
 	_, err = tickets.Find(ctx, f.Store, "3")
 	require.True(t, apperr.IsNotFound(err))
+
+	gone, leave := context.WithCancel(hooked)
+	leave()
+	_, err = f.insert(context.WithoutCancel(gone), ticket{Meta: docstore.Meta{ID: "5"}})
+	require.NoError(t, err, "the hook's time is the transaction's")
+	require.Len(t, results, 2)
 
 	dry := docstore.WithDryRun(hooked)
 	require.True(t, docstore.IsDryRun(dry))
@@ -313,7 +319,7 @@ func TestHooksAndDryRuns(t *testing.T) {
 	doc, err = f.insert(dry, ticket{Meta: docstore.Meta{ID: "4"}, Title: "would be"})
 	require.NoError(t, err)
 	require.Equal(t, "4", doc.ID)
-	require.Len(t, results, 1, "what does not happen is not kept")
+	require.Len(t, results, 2, "what does not happen is not kept")
 	_, err = tickets.Find(ctx, f.Store, "4")
 	require.True(t, apperr.IsNotFound(err))
 	_, err = f.insert(dry, ticket{Meta: docstore.Meta{ID: "1"}})

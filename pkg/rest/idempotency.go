@@ -109,7 +109,7 @@ func (s *Server) once(ctx context.Context, op *Op, call *call, h http.Header, ru
 		}
 	}()
 	var kept *answer
-	a, err := run(docstore.OnCommit(ctx, func(tx *docstore.Tx, result any) error {
+	a, err := run(docstore.OnCommit(ctx, func(ctx context.Context, tx *docstore.Tx, result any) error {
 		early, err := answerOf(jsonForm(result))
 		if err != nil {
 			return err

@@ -372,6 +372,7 @@ func TestGoldenOrganizationChange(t *testing.T) {
 	s, c := acme(t)
 	began := s.Clock.Now()
 	user := addUser(t, c, "li.wei")
+	(&organization{lost: apperr.New(apperr.Unavailable, "the answer is lost")}).listen(t, s, false)
 	s.Clock.Advance(time.Second)
 	c.With("X-Request-Id", "request-7").With("X-Payload-Origin", "hr").
 		Post(path(user, "change-organization"), move).Problem(http.StatusServiceUnavailable, "unavailable")

@@ -192,7 +192,7 @@ func dryRun(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	f.insert(t, ctx, thing("a", code("c"), words("w")))
 	dry := docstore.WithDryRun(ctx)
-	hooked := docstore.OnCommit(dry, func(*docstore.Tx, any) error { t.Error("a dry run commits nothing"); return nil })
+	hooked := docstore.OnCommit(dry, func(context.Context, *docstore.Tx, any) error { t.Error("a dry run commits nothing"); return nil })
 	d, err := docstore.Write(hooked, f.Store, func(tx *docstore.Tx) (docstore.Doc[Thing], error) {
 		v, err := f.things.Load(ctx, tx, "a")
 		if err != nil {
@@ -218,7 +218,7 @@ func dryRun(t *testing.T, s *suite) {
 
 func onCommit(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
-	hooked := docstore.OnCommit(ctx, func(tx *docstore.Tx, result any) error {
+	hooked := docstore.OnCommit(ctx, func(ctx context.Context, tx *docstore.Tx, result any) error {
 		_, err := f.things.Insert(ctx, tx, thing("of "+result.(string)))
 		return err
 	})

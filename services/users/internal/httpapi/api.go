@@ -26,12 +26,3 @@ func Register(s *rest.Server, users *user.Users, credentials *credential.Credent
 	a.registerCredentials(s)
 	a.registerTransfer(s)
 }
-
-// ByID is the path of one record. It is exported because huma overlooks the members of embedded types that are not.
-type ByID struct {
-	ID string `path:"id" maxLength:"64" doc:"The record's id" example:"1048577"`
-}
-
-type deleted struct {
-	ID string `json:"id" example:"1048577"`
-}

@@ -35,7 +35,7 @@ func (a *api) registerAvatars(s *rest.Server) {
 const maxImage = 2 << 20
 
 type putAvatarInput struct {
-	ByID
+	rest.ByID
 	rest.Upload
 }
 
@@ -101,7 +101,7 @@ func unreadable(err error) error {
 }
 
 type getAvatarInput struct {
-	ByID
+	rest.ByID
 	Size int `query:"size" minimum:"16" maximum:"512" doc:"Edge of the square wanted, in pixels; absent: as uploaded"`
 }
 
@@ -110,7 +110,7 @@ func (a *api) getAvatar(ctx context.Context, in *getAvatarInput) (rest.Image, er
 	return rest.Image{ContentType: img.ContentType, ETag: img.ETag, Bytes: img.Bytes}, err
 }
 
-func (a *api) deleteAvatar(ctx context.Context, in *ByID) (deleted, error) {
+func (a *api) deleteAvatar(ctx context.Context, in *rest.ByID) (rest.Deleted, error) {
 	d, err := a.users.RemoveAvatar(ctx, in.ID)
-	return deleted(d), err
+	return rest.Deleted(d), err
 }

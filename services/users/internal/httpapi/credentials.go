@@ -45,7 +45,7 @@ type createCredentialInput struct {
 func (a *api) createCredential(ctx context.Context, in *createCredentialInput) (rest.Record[Credential], error) {
 	var draft credential.Credential
 	if err := in.Body.Into(&draft); err != nil {
-		return rest.Record[Credential]{}, wrongType(err)
+		return rest.Record[Credential]{}, rest.WrongType(err)
 	}
 	doc, err := a.credentials.Create(ctx, draft)
 	return rest.RecordOf[Credential](doc, err)
@@ -80,29 +80,29 @@ func (a *api) listCredentials(ctx context.Context, in *listCredentialsInput) (re
 	return rest.ListOf[Credential](in.Paging, page, err)
 }
 
-func (a *api) getCredential(ctx context.Context, in *ByID) (rest.Record[Credential], error) {
+func (a *api) getCredential(ctx context.Context, in *rest.ByID) (rest.Record[Credential], error) {
 	doc, err := a.credentials.Get(ctx, in.ID)
 	return rest.RecordOf[Credential](doc, err)
 }
 
 type updateCredentialInput struct {
-	ByID
+	rest.ByID
 	Body rest.MergePatch[CredentialInput]
 }
 
 func (a *api) updateCredential(ctx context.Context, in *updateCredentialInput) (rest.Record[Credential], error) {
 	doc, err := a.credentials.Update(ctx, in.ID, func(c *credential.Credential) error {
 		if err := rest.Apply(in.Body, c); err != nil {
-			return wrongType(err)
+			return rest.WrongType(err)
 		}
 		return nil
 	})
 	return rest.RecordOf[Credential](doc, err)
 }
 
-func (a *api) deleteCredential(ctx context.Context, in *ByID) (deleted, error) {
+func (a *api) deleteCredential(ctx context.Context, in *rest.ByID) (rest.Deleted, error) {
 	d, err := a.credentials.Delete(ctx, in.ID)
-	return deleted(d), err
+	return rest.Deleted(d), err
 }
 
 var exampleCredential = json.RawMessage(`{"id":"1048601","tenant_id":"acme","version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z",` +

@@ -38,7 +38,7 @@ func (a *api) registerPasswords(s *rest.Server) {
 }
 
 type resetPasswordInput struct {
-	ByID
+	rest.ByID
 	Body *struct {
 		NewPassword string `json:"new_password,omitempty" writeOnly:"true" doc:"8…256 characters"`
 	}
@@ -57,7 +57,7 @@ func (a *api) resetPasswords(ctx context.Context, in *idsInput) (user.PasswordRe
 }
 
 type changePasswordInput struct {
-	ByID
+	rest.ByID
 	Body struct {
 		OldPassword string `json:"old_password" writeOnly:"true" maxLength:"1024"`
 		NewPassword string `json:"new_password" writeOnly:"true"`

@@ -64,7 +64,7 @@ type lockBody struct {
 }
 
 type lockInput struct {
-	ByID
+	rest.ByID
 	Body *lockBody
 }
 
@@ -83,7 +83,7 @@ func (a *api) lockUser(ctx context.Context, in *lockInput) (rest.Record[User], e
 	return rest.RecordOf[User](doc, err)
 }
 
-func (a *api) unlockUser(ctx context.Context, in *ByID) (rest.Record[User], error) {
+func (a *api) unlockUser(ctx context.Context, in *rest.ByID) (rest.Record[User], error) {
 	doc, err := a.users.Unlock(ctx, in.ID)
 	return rest.RecordOf[User](doc, err)
 }
@@ -111,7 +111,7 @@ type resignBody struct {
 }
 
 type resignInput struct {
-	ByID
+	rest.ByID
 	Body *resignBody
 }
 
@@ -125,13 +125,13 @@ func (a *api) resignUser(ctx context.Context, in *resignInput) (rest.Record[User
 	return rest.RecordOf[User](doc, err)
 }
 
-func (a *api) reinstateUser(ctx context.Context, in *ByID) (rest.Record[User], error) {
+func (a *api) reinstateUser(ctx context.Context, in *rest.ByID) (rest.Record[User], error) {
 	doc, err := a.users.Reinstate(ctx, in.ID)
 	return rest.RecordOf[User](doc, err)
 }
 
 type realNameInput struct {
-	ByID
+	rest.ByID
 	Body struct {
 		RealName string `json:"real_name" example:"李伟"`
 		IDNumber string `json:"id_number" writeOnly:"true" example:"11010519491231002X"`
@@ -145,7 +145,7 @@ func (a *api) verifyRealName(ctx context.Context, in *realNameInput) (rest.Recor
 }
 
 type organizationInput struct {
-	ByID
+	rest.ByID
 	Body struct {
 		ObjectCode string `json:"object_code" minLength:"1" maxLength:"256" example:"company"`
 		FromNodeID string `json:"from_node_id,omitempty" maxLength:"64"`

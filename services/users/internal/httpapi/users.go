@@ -57,18 +57,13 @@ func (a *api) createUser(ctx context.Context, in *createUserInput) (rest.Record[
 		Password string `json:"password"`
 	}
 	if err := in.Body.Into(&draft); err != nil {
-		return rest.Record[User]{}, wrongType(err)
+		return rest.Record[User]{}, rest.WrongType(err)
 	}
 	if draft.Password != "" && !auth.PrincipalFrom(ctx).Has(auth.UsersSecrets) {
 		return rest.Record[User]{}, apperr.New(apperr.Forbidden, "the scope %s is needed to set a password", auth.UsersSecrets)
 	}
 	doc, err := a.users.Create(ctx, draft.User, draft.Password)
 	return rest.RecordOf[User](doc, err)
-}
-
-// wrongType is for what passes the schema but not the domain's type.
-func wrongType(err error) error {
-	return apperr.Invalid("body", "has a member of the wrong type").Because(err)
 }
 
 // UserFilter is what users can be selected by.
@@ -132,29 +127,29 @@ func (a *api) listUsers(ctx context.Context, in *listUsersInput) (rest.List[User
 	return rest.ListOf[User](in.Paging, page, err)
 }
 
-func (a *api) getUser(ctx context.Context, in *ByID) (rest.Record[User], error) {
+func (a *api) getUser(ctx context.Context, in *rest.ByID) (rest.Record[User], error) {
 	doc, err := a.users.Get(ctx, in.ID)
 	return rest.RecordOf[User](doc, err)
 }
 
 type updateUserInput struct {
-	ByID
+	rest.ByID
 	Body rest.MergePatch[UserInput]
 }
 
 func (a *api) updateUser(ctx context.Context, in *updateUserInput) (rest.Record[User], error) {
 	doc, err := a.users.Update(ctx, in.ID, func(u *user.User) error {
 		if err := rest.Apply(in.Body, u); err != nil {
-			return wrongType(err)
+			return rest.WrongType(err)
 		}
 		return nil
 	})
 	return rest.RecordOf[User](doc, err)
 }
 
-func (a *api) deleteUser(ctx context.Context, in *ByID) (deleted, error) {
+func (a *api) deleteUser(ctx context.Context, in *rest.ByID) (rest.Deleted, error) {
 	d, err := a.users.Delete(ctx, in.ID)
-	return deleted(d), err
+	return rest.Deleted(d), err
 }
 
 type idsInput struct {

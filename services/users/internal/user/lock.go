@@ -43,7 +43,7 @@ type Batch struct {
 
 func (s *Users) checkLock(reason string, until clock.Time) error {
 	var faults apperr.Faults
-	checkText(&faults, "body.reason", reason, maxReason)
+	faults.Text("body.reason", reason, maxReason)
 	faults.Check(until.IsZero() || until.After(s.Store.Now()), "body.until", "must be in the future")
 	return faults.Err()
 }

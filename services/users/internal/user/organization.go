@@ -57,7 +57,7 @@ func (s *Users) ChangeOrganization(ctx context.Context, change OrganizationChang
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), changeTakes)
 	defer cancel()
 	answer, err := s.askForChange(ctx, change)
-	if unclear(err) {
+	if unclear(err) && !bus.Unheard(err) {
 		outcome, unsettled := s.settleChange(ctx, change.ID)
 		if unsettled != nil {
 			return Memberships{}, errors.Join(err, unsettled) // the intent stays

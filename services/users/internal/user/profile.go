@@ -1,15 +1,12 @@
 package user
 
 import (
-	"bytes"
-	"encoding/json"
 	"net/mail"
 	"regexp"
 	"strings"
 	"time"
 	_ "time/tzdata" // zone names are checked on machines without them, too
 	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/text/language"
 
@@ -25,7 +22,6 @@ const (
 	maxLabel       = 63  // bytes between the dots of a domain, RFC 1035 §2.3.4
 	maxText        = 64
 	maxReason      = 256
-	maxExtProps    = 64 << 10 // bytes
 )
 
 var e164 = regexp.MustCompile(`^\+[1-9][0-9]{1,14}$`)
@@ -35,19 +31,14 @@ func (p *Profile) normalize() {
 	if p.Status == "" {
 		p.Status = Active
 	}
-	for _, props := range []*json.RawMessage{&p.SysExtProps, &p.FreeExtProps} {
-		if len(*props) == 0 || string(*props) == "null" {
-			*props = json.RawMessage("{}")
-		}
-	}
 }
 
 // check notes every fault, at body.<member>.
 func (p *Profile) check(faults *apperr.Faults) {
 	faults.Check(validUsername(p.Username), "body.username", "must have 1…%d letters, digits or . _ - @ +", maxUsername)
-	checkText(faults, "body.display_name", p.DisplayName, maxDisplayName)
-	checkText(faults, "body.employee_number", p.EmployeeNumber, maxText)
-	checkText(faults, "body.gender", p.Gender, maxText)
+	faults.Text("body.display_name", p.DisplayName, maxDisplayName)
+	faults.Text("body.employee_number", p.EmployeeNumber, maxText)
+	faults.Text("body.gender", p.Gender, maxText)
 	faults.Check(p.Email == "" || validEmail(p.Email), "body.email", "must be an email address")
 	faults.Check(p.Mobile == "" || e164.MatchString(p.Mobile), "body.mobile", "must be an E.164 number like +8613800000000")
 	faults.Check(p.Status == Active || p.Status == Disabled, "body.status", `must be "1" or "0"`)
@@ -59,8 +50,8 @@ func (p *Profile) check(faults *apperr.Faults) {
 		_, err := time.LoadLocation(p.Zoneinfo)
 		faults.Check(err == nil && p.Zoneinfo != "Local", "body.zoneinfo", "must be a time zone like Asia/Shanghai")
 	}
-	checkProps(faults, "body.sys_ext_props", p.SysExtProps)
-	checkProps(faults, "body.free_ext_props", p.FreeExtProps)
+	faults.Props("body.sys_ext_props", &p.SysExtProps)
+	faults.Props("body.free_ext_props", &p.FreeExtProps)
 }
 
 // differs notes the members that are not as they are in the record.
@@ -111,14 +102,4 @@ func validDomain(s string) bool {
 		}
 	}
 	return true
-}
-
-func checkText(faults *apperr.Faults, location, s string, most int) {
-	faults.Check(utf8.RuneCountInString(s) <= most, location, "must have at most %d characters", most)
-	faults.Check(!strings.ContainsFunc(s, unicode.IsControl), location, "must not have control characters")
-}
-
-func checkProps(faults *apperr.Faults, location string, props json.RawMessage) {
-	faults.Check(len(props) <= maxExtProps, location, "must have at most %d KiB", maxExtProps>>10)
-	faults.Check(bytes.HasPrefix(bytes.TrimLeft(props, " \t\r\n"), []byte("{")), location, "must be an object")
 }

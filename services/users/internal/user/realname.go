@@ -31,9 +31,9 @@ func (s *Users) VerifyRealName(ctx context.Context, id string, r RealName) (Doc,
 	r.Number = realname.Normalize(r.Number)
 	var faults apperr.Faults
 	faults.Check(r.Name != "", "body.real_name", "must not be empty")
-	checkText(&faults, "body.real_name", r.Name, maxText)
-	checkText(&faults, "body.id_type", r.Type, maxText)
-	checkText(&faults, "body.id_number", r.Number, maxText)
+	faults.Text("body.real_name", r.Name, maxText)
+	faults.Text("body.id_type", r.Type, maxText)
+	faults.Text("body.id_number", r.Number, maxText)
 	faults.Check(utf8.RuneCountInString(r.Number) >= 4, "body.id_number", "must have at least 4 characters")
 	if r.Type == residentID {
 		faults.Check(realname.CheckResidentID(r.Number, s.Store.Now().Std()) == nil, "body.id_number", "is not a resident id number")

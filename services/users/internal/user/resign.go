@@ -20,7 +20,7 @@ type Resignation struct {
 // InvalidState (has resigned).
 func (s *Users) Resign(ctx context.Context, id string, r Resignation) (Doc, error) {
 	var faults apperr.Faults
-	checkText(&faults, "body.reason", r.Reason, maxReason)
+	faults.Text("body.reason", r.Reason, maxReason)
 	faults.Check(r.SuccessorID != id, "body.successor_id", "must be another user")
 	if err := faults.Err(); err != nil {
 		return Doc{}, err
