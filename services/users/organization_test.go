@@ -82,7 +82,7 @@ func TestChangeOrganization(t *testing.T) {
 	refusal = apperr.Invalid("body.to_node_id", "is no node")
 	c.Post(change, move).Problem(http.StatusBadRequest, "invalid_parameters", "body.to_node_id")
 	unchanged(t, c, user)
-	require.EqualValues(t, 1, openChanges(t, s, "acme"))
+	require.Zero(t, openChanges(t, s, "acme"))
 	require.Equal(t, []string{"created", "organization_changed", "deleted"}, actions(t, s, c, user))
 }
 
