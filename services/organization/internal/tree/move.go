@@ -40,17 +40,8 @@ func move(ctx context.Context, tx *docstore.Tx, n *Node, to string) error {
 	case parent.Depth == MaxDepth:
 		return errTooDeep
 	}
-	// A pointer must not come to be below its target.
-	targets := make([]docstore.Value, len(parent.Path))
-	for i, id := range parent.Path {
-		targets[i] = docstore.Text(id)
-	}
-	circles, err := nodes.Count(ctx, tx, docstore.And(docstore.In(byPointer, targets...), docstore.Prefix(byPath, n.PathText())))
-	if err != nil {
+	if err := checkCircles(ctx, tx, n, parent); err != nil {
 		return err
-	}
-	if circles > 0 {
-		return apperr.Invalid(at, "would put a pointer below the node that it leads to")
 	}
 	from.ChildCount--
 	parent.ChildCount++
@@ -60,6 +51,27 @@ func move(ctx context.Context, tx *docstore.Tx, n *Node, to string) error {
 		}
 	}
 	n.place(parent)
+	return nil
+}
+
+// checkCircles refuses a move by which a pointer, the node or one below it, would come to be below its target.
+func checkCircles(ctx context.Context, tx *docstore.Tx, n, parent *Node) error {
+	circle := n.IsPointer == "1" && slices.Contains(parent.Path, n.PointerID)
+	if !circle && n.ChildCount > 0 {
+		targets := make([]docstore.Value, len(parent.Path))
+		for i, id := range parent.Path {
+			targets[i] = docstore.Text(id)
+		}
+		pointers, err := nodes.Count(ctx, tx, docstore.And(
+			docstore.In(byPointer, targets...), docstore.Prefix(byPath, n.PathText()), after(byPath, n.PathText())))
+		if err != nil {
+			return err
+		}
+		circle = pointers > 0
+	}
+	if circle {
+		return apperr.Invalid("body.parent_id", "would put a pointer below the node that it leads to")
+	}
 	return nil
 }
 
