@@ -3,6 +3,8 @@ package member
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -70,13 +72,14 @@ func (s *Members) Upkeep(ctx context.Context, log *slog.Logger) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	var failed []error // one node's trouble is not to hold up the others
 	for _, ref := range due {
 		err := s.upkeep(request.System(ctx, ref.Tenant), ref.ID, log)
 		if kind := apperr.KindOf(err); err != nil && kind != apperr.NotFound && kind != apperr.VersionMismatch {
-			return 0, err
+			failed = append(failed, fmt.Errorf("node %s: %w", ref.ID, err))
 		}
 	}
-	return len(due), nil
+	return len(due) - len(failed), errors.Join(failed...)
 }
 
 func (s *Members) upkeep(ctx context.Context, nodeID string, log *slog.Logger) error {
@@ -187,7 +190,7 @@ func (s *Members) evaluate(ctx context.Context, u *upkeep, log *slog.Logger) err
 	}
 	_, err = docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
 		now, err := upkeeps.Load(ctx, tx, u.ID)
-		if err != nil || now.Version != u.Version || now.TimeCreated != u.TimeCreated || now.NodeVersion != u.NodeVersion {
+		if err != nil || now.End || now.Version != u.Version || now.TimeCreated != u.TimeCreated || now.NodeVersion != u.NodeVersion {
 			return struct{}{}, err // it began anew
 		}
 		valid, err := heard(ctx, tx, users, verdicts)
