@@ -47,10 +47,10 @@ func (s *Members) AddMany(ctx context.Context, drafts []Draft, at func(i int, me
 func add[R any](ctx context.Context, s *Members, drafts []Draft, at func(int, string) string, answer func([]Shown) R) (R, error) {
 	var none R
 	var faults apperr.Faults
+	checkNodes(&faults, drafts, at, "must not be empty", func(id string) bool { return id != "" })
 	seen := map[string]bool{}
 	for i := range drafts {
 		d := &drafts[i]
-		faults.Check(d.NodeID != "", at(i, "node_id"), "must not be empty")
 		faults.Check(d.UserID != "" && len(d.UserID) <= maxUserID, at(i, "user_id"), "must have 1…%d characters", maxUserID)
 		faults.Check(!seen[place(d.NodeID, d.UserID)], at(i, "user_id"), "is given twice")
 		seen[place(d.NodeID, d.UserID)] = true
@@ -103,6 +103,17 @@ func again[R any](write func() (R, error), translate func(*docstore.DuplicateErr
 	}
 }
 
+// checkNodes notes the drafts whose node is not good, once for those that have one place in the request.
+func checkNodes(faults *apperr.Faults, drafts []Draft, at func(int, string) string, message string, good func(id string) bool) {
+	noted := ""
+	for i, d := range drafts {
+		if location := at(i, "node_id"); location != noted && !good(d.NodeID) {
+			faults.Add(location, "%s", message)
+			noted = location
+		}
+	}
+}
+
 // checkUsers asks the users service, once for all.
 func (s *Members) checkUsers(ctx context.Context, drafts []Draft, at func(int, string) string) error {
 	type ids struct {
@@ -139,25 +150,23 @@ func insert(ctx context.Context, tx *docstore.Tx, ids []string, drafts []Draft, 
 	if err != nil {
 		return nil, err
 	}
+	chosen := choose(nodes, drafts, primaries)
 	docs := make([]Doc, len(drafts))
 	more := map[string]int64{}
 	for i, d := range drafts {
 		m := &Membership{Meta: docstore.Meta{ID: ids[i]}, ObjectCode: nodes[d.NodeID].ObjectCode, NodeID: d.NodeID, UserID: d.UserID, Profile: d.Profile}
+		m.IsPrimary = "0"
 		key := primary(m.ObjectCode, m.UserID)
-		if before, has := primaries[key]; !has {
-			m.IsPrimary = "1" // the first is it
-		} else if m.IsPrimary == "1" {
-			if err := demote(ctx, tx, before); err != nil {
-				return nil, err
+		if it, ok := chosen[key]; ok && it == i {
+			m.IsPrimary = "1"
+			if before := primaries[key]; before != nil {
+				if err := demote(ctx, tx, before); err != nil {
+					return nil, err
+				}
 			}
 		}
 		if docs[i], err = members.Insert(ctx, tx, m); err != nil {
 			return nil, err
-		}
-		if m.IsPrimary == "1" {
-			if primaries[key], err = members.Load(ctx, tx, m.ID); err != nil {
-				return nil, err
-			}
 		}
 		more[d.NodeID]++
 	}
@@ -167,6 +176,18 @@ func insert(ctx context.Context, tx *docstore.Tx, ids []string, drafts []Draft, 
 		}
 	}
 	return docs, emit(ctx, tx, "created", docs...)
+}
+
+// choose tells which draft is to be a user's primary membership in a tree: the last that asks for it, else the first if there is none.
+func choose(nodes map[string]*tree.Node, drafts []Draft, primaries map[string]*Membership) map[string]int {
+	chosen := map[string]int{}
+	for i, d := range drafts {
+		key := primary(nodes[d.NodeID].ObjectCode, d.UserID)
+		if _, has := chosen[key]; d.IsPrimary == "1" || !has && primaries[key] == nil {
+			chosen[key] = i
+		}
+	}
+	return chosen
 }
 
 // loadNodes loads the nodes that drafts are for, to count their members.
@@ -180,9 +201,7 @@ func loadNodes(ctx context.Context, tx *docstore.Tx, drafts []Draft, at func(int
 		return nil, err
 	}
 	var faults apperr.Faults
-	for i, d := range drafts {
-		faults.Check(nodes[d.NodeID] != nil, at(i, "node_id"), "is no node")
-	}
+	checkNodes(&faults, drafts, at, "is no node", func(id string) bool { return nodes[id] != nil })
 	if err := faults.Err(); err != nil {
 		return nil, err
 	}
