@@ -211,12 +211,14 @@ func (s *Members) evaluate(ctx context.Context, u *upkeep, log *slog.Logger) err
 		_, err = upkeeps.Replace(ctx, tx, now)
 		return struct{}{}, err
 	})
-	if err == nil {
-		log.InfoContext(ctx, "looking at users for a dynamic node", "node", u.ID,
-			"users", u.Done+int64(len(users)), "finished", page.Next == "")
+	if looked := u.Done + int64(len(users)); err == nil && (page.Next == "" || u.Done/progress < looked/progress) {
+		log.InfoContext(ctx, "looking at users for a dynamic node", "node", u.ID, "users", looked, "finished", page.Next == "")
 	}
 	return err
 }
+
+// progress is after how many users the log tells how far an upkeep is.
+const progress = 20_000
 
 // heard notes the records as taken into account and returns the verdicts on those that are not outdated.
 func heard(ctx context.Context, tx *docstore.Tx, users []record, verdicts []verdict) ([]verdict, error) {
