@@ -13,7 +13,7 @@ import (
 
 const linksPath = "/v1/tree-associations"
 
-func link(t testing.TB, c *testkit.Client, source, target object, more ...object) object {
+func associate(t testing.TB, c *testkit.Client, source, target object, more ...object) object {
 	t.Helper()
 	return c.Post(linksPath, with(object{"source_node_id": source["id"], "target_node_id": target["id"]}, more)).Object()
 }
@@ -40,11 +40,11 @@ func TestAssociations(t *testing.T) {
 	require.Equal(t, first, c.Get(linksPath+"/"+id(first)).Object())
 	require.Equal(t, nodes, whole(t, c)["nodes of company"], "nodes do not change with their associations")
 	s.Clock.Advance(time.Second)
-	other := link(t, c, p1, d1, object{"type": strings.Repeat("x", 64), "description": strings.Repeat("述", 2000)}) // of another type
-	plain := link(t, c, p1, d1)                                                                                    // of none
-	back := link(t, c, d1, p1, object{"type": "主"})                                                                // the other way round
-	wide := link(t, c, p1, d2, object{"type": "主", "id": "1", "version": 7})
-	far := link(t, c, p2, d2)
+	other := associate(t, c, p1, d1, object{"type": strings.Repeat("x", 64), "description": strings.Repeat("述", 2000)}) // of another type
+	plain := associate(t, c, p1, d1)                                                                                    // of none
+	back := associate(t, c, d1, p1, object{"type": "主"})                                                                // the other way round
+	wide := associate(t, c, p1, d2, object{"type": "主", "id": "1", "version": 7})
+	far := associate(t, c, p2, d2)
 	dry := c.Post(linksPath+"?dry_run=true", object{"source_node_id": p2["id"], "target_node_id": d1["id"]})
 	require.Equal(t, "true", dry.Header.Get("Dry-Run"))
 	all := []any{first["id"], other["id"], plain["id"], back["id"], wide["id"], far["id"]}
@@ -108,5 +108,5 @@ func TestAssociations(t *testing.T) {
 	require.Equal(t, []any{far["id"]}, items(t, c, linksPath, "id"))
 	c.Delete(node(d2)+"?object_code=company", nil).OK(nil)
 	require.Equal(t, []any{}, items(t, c, linksPath, "id"))
-	link(t, c, p2, d1) // what has ended can be made again
+	associate(t, c, p2, d1) // what has ended can be made again
 }

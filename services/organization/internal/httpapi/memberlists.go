@@ -21,7 +21,8 @@ func (a *api) registerMemberLists(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "list-tree-node-users", Method: http.MethodGet, Path: "/v1/tree-nodes/{id}/users", Scope: auth.OrganizationRead, Summary: "List the users of a tree node",
 		Doc: "Each user once, as the first membership in the order of nodes and `seq`; `nodes` lists all that count. With `recursive`, `total` is left out " +
-			"where more than 10,000 memberships would have to be looked at.",
+			"where more than 10,000 memberships would have to be looked at; so it is with a `keyword` that many users have in a large node, whose pages may " +
+			"also have fewer items than `page_size`.",
 		Errors: []apperr.Kind{apperr.Unavailable}, Response: map[string]any{"items": []any{exampleNodeUser}, "total": 1, "page_num": 1, "page_size": 20},
 	}, a.listOfNode)
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"strings"
 
@@ -50,8 +51,8 @@ type Page struct {
 	Next  string
 }
 
-// MaxCounted is up to how many memberships below a node its users are counted, and up to how many of its users a keyword that many
-// have is looked for. The cost of a page does not grow beyond it.
+// MaxCounted is up to how many memberships below a node its users are counted, and how many are looked at for one page of those whom a
+// common keyword finds: such a page may have fewer items than it could, and a Next. The cost of a page does not grow beyond it.
 const MaxCounted = 10_000
 
 // position is that of a user in the list: at the first membership in the order of nodes' paths and then of seq.
@@ -70,7 +71,7 @@ type user struct {
 	memberships []Doc
 }
 
-// Users lists the users who belong to a node. apperr.NotFound, InvalidParameters (page token; a keyword that too many have), Unavailable.
+// Users lists the users who belong to a node. apperr.NotFound, InvalidParameters (page token), Unavailable.
 func (s *Members) Users(ctx context.Context, q Query) (Page, error) {
 	found, err := tree.Find(ctx, s.Store, q.NodeID)
 	if err != nil {
@@ -78,6 +79,12 @@ func (s *Members) Users(ctx context.Context, q Query) (Page, error) {
 	}
 	if found[q.NodeID] == nil {
 		return Page{}, apperr.Missing("tree node")
+	}
+	if q.Role != "" && !role.MatchString(q.Role) { // nobody has it; and what stands behind roles in the index must not be taken for a part of it
+		if !q.Count {
+			return Page{Total: -1}, nil
+		}
+		return Page{}, nil
 	}
 	l := &listing{Members: s, Query: q, node: found[q.NodeID]}
 	if q.After != "" {
@@ -87,10 +94,12 @@ func (s *Members) Users(ctx context.Context, q Query) (Page, error) {
 		l.Offset = 0
 	}
 	page := Page{Total: -1}
+	few := false
 	var some []user
 	if q.Keyword != "" {
-		some, page.Total, err = l.matching(ctx)
-	} else {
+		some, page.Total, few, err = l.matching(ctx)
+	}
+	if err == nil && !few {
 		some, err = l.walk(ctx)
 	}
 	if err != nil {
@@ -99,13 +108,15 @@ func (s *Members) Users(ctx context.Context, q Query) (Page, error) {
 	if len(some) > q.Limit {
 		some = some[:q.Limit]
 		page.Next = q.token(some[q.Limit-1].at)
+	} else if l.stopped.Path != "" {
+		page.Next = q.token(l.stopped)
 	}
 	if page.Items, err = l.items(ctx, some); err != nil {
 		return Page{}, err
 	}
 	if !q.Count {
 		page.Total = -1
-	} else if page.Total < 0 {
+	} else if q.Keyword == "" {
 		page.Total, err = l.count(ctx)
 	}
 	return page, err
@@ -115,8 +126,9 @@ func (s *Members) Users(ctx context.Context, q Query) (Page, error) {
 type listing struct {
 	*Members
 	Query
-	node  *tree.Node
-	after position
+	node    *tree.Node
+	after   position
+	stopped position // where a walk gave up before its page was full
 }
 
 // within says whether a node is one of those the query is about.
@@ -127,7 +139,8 @@ func (l *listing) within(n *tree.Node) bool {
 // walk goes along the nodes that have members, and along the members of each, until the page is full, with one user more.
 func (l *listing) walk(ctx context.Context) ([]user, error) {
 	var page []user
-	skip, want := l.Offset, l.Limit+1
+	skip, want, looked := l.Offset, l.Limit+1, 0
+	ahead := 8 // nodes read at once: a page needs few, unless most of their users were listed before
 	node, from := l.node, ""
 	behind := l.node.PathText() // nodes that come after
 	if l.after.Path != "" {
@@ -154,14 +167,15 @@ func (l *listing) walk(ctx context.Context) ([]user, error) {
 				if !l.Recursive {
 					break
 				}
-				next, err := tree.Populated(ctx, l.Store, l.node.Path, behind, 64)
+				next, err := tree.Populated(ctx, l.Store, l.node.Path, behind, ahead)
 				if err != nil {
 					return nil, err
 				}
 				if len(next) == 0 {
 					break
 				}
-				queue, behind = next, next[len(next)-1].PathText()
+				l.keep(next...)
+				queue, behind, ahead = next, next[len(next)-1].PathText(), min(2*ahead, 128)
 			}
 			n := queue[0]
 			docs, last, err := l.membersOf(ctx, n, from)
@@ -183,6 +197,9 @@ func (l *listing) walk(ctx context.Context) ([]user, error) {
 			return page, nil
 		}
 		users, err := l.firsts(ctx, some, at)
+		if err == nil && l.Keyword != "" {
+			users, err = l.found(ctx, users)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -192,6 +209,10 @@ func (l *listing) walk(ctx context.Context) ([]user, error) {
 			} else if page = append(page, u); len(page) == want {
 				return page, nil
 			}
+		}
+		if looked += len(some); l.Keyword != "" && looked >= MaxCounted {
+			l.stopped = at[len(at)-1]
+			return page, nil
 		}
 	}
 }
@@ -266,7 +287,7 @@ func (l *listing) gather(ctx context.Context, ids []string) (map[string]*user, e
 			return nil, err
 		}
 	}
-	nodes, err := tree.Find(ctx, l.Store, places...)
+	nodes, err := l.find(ctx, places)
 	if err != nil {
 		return nil, err
 	}
@@ -296,55 +317,89 @@ func (l *listing) gather(ctx context.Context, ids []string) (map[string]*user, e
 	return users, nil
 }
 
-// matching finds the page of those whom the users service finds by the keyword. If that are too many to be looked at one by one, the
-// node's users are asked about instead.
-func (l *listing) matching(ctx context.Context) ([]user, int64, error) {
+// most is how many ids the users service is asked about, or answers, at once.
+const most = 1000
+
+// ask asks the users service whom a keyword finds, among ids if these are not nil.
+func (l *listing) ask(ctx context.Context, ids []string) (found []string, more bool, err error) {
 	type question struct {
 		Keyword string   `json:"keyword"`
-		IDs     []string `json:"ids,omitempty"`
+		IDs     []string `json:"ids"`
 		Limit   int      `json:"limit"`
 	}
 	type answer struct {
 		IDs  []string `json:"ids"`
 		More bool     `json:"more"`
 	}
-	const most = 1000
-	found, err := bus.Ask[answer](ctx, l.Bus, "users", "matching", question{l.Keyword, nil, most})
-	if err != nil {
-		return nil, 0, err
-	}
-	if found.More {
-		all, err := l.userIDs(ctx)
+	a, err := bus.Ask[answer](ctx, l.Bus, "users", "matching", question{l.Keyword, ids, most})
+	return a.IDs, a.More, err
+}
+
+// found keeps the users whom the keyword finds.
+func (l *listing) found(ctx context.Context, users []user) ([]user, error) {
+	ids := make([]string, len(users))
+	for i := range users {
+		m, err := users[i].memberships[0].Value()
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
-		if all == nil {
-			return nil, 0, apperr.Invalid("query.keyword", "is found in too many users for a node of more than %d memberships; make it longer", MaxCounted)
+		ids[i] = m.UserID
+	}
+	wanted := map[string]bool{}
+	for part := range slices.Chunk(ids, most) {
+		some, _, err := l.ask(ctx, part)
+		if err != nil {
+			return nil, err
 		}
-		found.IDs = nil
-		for part := range slices.Chunk(all, most) {
-			some, err := bus.Ask[answer](ctx, l.Bus, "users", "matching", question{l.Keyword, part, most})
-			if err != nil {
-				return nil, 0, err
-			}
-			found.IDs = append(found.IDs, some.IDs...)
+		for _, id := range some {
+			wanted[id] = true
 		}
 	}
-	all, err := l.gather(ctx, found.IDs)
+	kept := users[:0]
+	for i := range users {
+		if wanted[ids[i]] {
+			kept = append(kept, users[i])
+		}
+	}
+	return kept, nil
+}
+
+// matching finds the page of those whom the users service finds by the keyword, and their total, if it finds few, or the node has few
+// users to ask about. If few is false, the page is to be found by a walk.
+func (l *listing) matching(ctx context.Context) (page []user, total int64, few bool, err error) {
+	ids, more, err := l.ask(ctx, nil)
 	if err != nil {
-		return nil, 0, err
+		return nil, -1, false, err
+	}
+	if more {
+		all, err := l.userIDs(ctx)
+		if err != nil || all == nil {
+			return nil, -1, false, err
+		}
+		ids = nil
+		for part := range slices.Chunk(all, most) {
+			some, _, err := l.ask(ctx, part)
+			if err != nil {
+				return nil, -1, false, err
+			}
+			ids = append(ids, some...)
+		}
+	}
+	all, err := l.gather(ctx, ids)
+	if err != nil {
+		return nil, -1, false, err
 	}
 	users := make([]user, 0, len(all))
 	for _, u := range all {
 		users = append(users, *u)
 	}
 	slices.SortFunc(users, func(a, b user) int { return a.at.compare(b.at) })
-	total := int64(len(users))
+	total = int64(len(users))
 	if l.after.Path != "" {
 		users = slices.DeleteFunc(users, func(u user) bool { return u.at.compare(l.after) <= 0 })
 	}
 	users = users[min(l.Offset, len(users)):]
-	return users[:min(l.Limit+1, len(users))], total, nil
+	return users[:min(l.Limit+1, len(users))], total, true, nil
 }
 
 // count counts the query's users, −1 if there may be more than MaxCounted.
@@ -364,38 +419,61 @@ func (l *listing) count(ctx context.Context) (int64, error) {
 
 // userIDs returns the ids of the query's users, sorted; nil if there may be more than MaxCounted.
 func (l *listing) userIDs(ctx context.Context) ([]string, error) {
+	nodes, err := l.populated(ctx)
+	if nodes == nil {
+		return nil, err
+	}
 	ids := []string{}
-	populated := []*tree.Node{l.node}
-	for left := int64(MaxCounted); len(populated) > 0; {
-		for _, n := range populated {
-			if left -= n.MemberCount; left < 0 {
-				return nil, nil
-			}
-			index, prefix := byOrder, n.ID+"/"
-			if l.Role != "" {
-				index, prefix = byRole, prefix+l.Role+"/"
-			}
-			err := members.Each(ctx, l.Store, docstore.Prefix(index, prefix), func(d Doc) error {
-				m, err := d.Value()
-				if err == nil {
-					ids = append(ids, m.UserID)
-				}
-				return err
-			})
-			if err != nil {
-				return nil, err
-			}
+	for _, n := range nodes {
+		index, prefix := byOrder, n.ID+"/"
+		if l.Role != "" {
+			index, prefix = byRole, prefix+l.Role+"/"
 		}
-		if !l.Recursive {
-			break
-		}
-		var err error
-		if populated, err = tree.Populated(ctx, l.Store, l.node.Path, populated[len(populated)-1].PathText(), 500); err != nil {
+		err := members.Each(ctx, l.Store, docstore.Prefix(index, prefix), func(d Doc) error {
+			m, err := d.Value()
+			if err == nil {
+				ids = append(ids, m.UserID)
+			}
+			return err
+		})
+		if err != nil {
 			return nil, err
 		}
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids), nil
+}
+
+// populated returns the query's nodes that may have members; nil if they have more than MaxCounted, which is found without reading these, and
+// for large trees without reading the nodes.
+func (l *listing) populated(ctx context.Context) ([]*tree.Node, error) {
+	nodes := []*tree.Node{l.node}
+	left := MaxCounted - l.node.MemberCount
+	if left < 0 {
+		return nil, nil
+	}
+	if !l.Recursive {
+		return nodes, nil
+	}
+	many, err := tree.PopulatedMore(ctx, l.Store, l.node.Path, MaxCounted)
+	if err != nil || many {
+		return nil, err
+	}
+	for {
+		const chunk = 500
+		next, err := tree.Populated(ctx, l.Store, l.node.Path, nodes[len(nodes)-1].PathText(), chunk)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range next {
+			if left -= n.MemberCount; left < 0 {
+				return nil, nil
+			}
+		}
+		if nodes = append(nodes, next...); len(next) < chunk {
+			return nodes, nil
+		}
+	}
 }
 
 // items makes what clients see: the user's first membership, and a list of all that count.
@@ -404,7 +482,7 @@ func (l *listing) items(ctx context.Context, users []user) ([]json.RawMessage, e
 	for _, u := range users {
 		docs = append(docs, u.memberships...)
 	}
-	named, err := names(ctx, l.Store, docs)
+	named, err := names(ctx, l.find, docs)
 	if err != nil {
 		return nil, err
 	}
