@@ -20,6 +20,8 @@ var writeCases = []testCase{
 	{name: "write/what is not there", run: writeMissing},
 	{name: "write/a stale version", run: staleVersion},
 	{name: "write/delete where", run: deleteWhere},
+	{name: "write/load many", run: loadMany},
+	{name: "write/load where", run: loadWhere},
 	{name: "write/dry run", run: dryRun, needs: []Feature{Transactions}},
 	{name: "write/on commit", run: onCommit, needs: []Feature{Transactions}},
 	{name: "write/due", run: due},
@@ -185,6 +187,67 @@ func deleteWhere(t *testing.T, s *suite) {
 	require.NoError(t, f.write(ctx, func(tx *docstore.Tx) error {
 		return f.things.DeleteWhere(ctx, tx, docstore.Or(), nil)
 	}), "nothing selected is no error")
+	f.check(t)
+}
+
+func loadMany(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	f.insert(t, ctx, thing("a", rank(1)), thing("b", rank(2)), thing("c", rank(3)))
+	f.insert(t, in(t, "t2"), thing("z"))
+	require.NoError(t, f.write(docstore.WithExpected(ctx, "a", func(int64) bool { return false }), func(tx *docstore.Tx) error {
+		loaded, err := f.things.LoadMany(ctx, tx, []string{"c", "a", "a", "missing", "z"})
+		if err != nil {
+			return err
+		}
+		require.Len(t, loaded, 2, "those that exist, once")
+		for _, v := range loaded {
+			v.Rank *= 10
+			if _, err := f.things.Replace(ctx, tx, v); err != nil {
+				return err
+			}
+		}
+		none, err := f.things.LoadMany(ctx, tx, nil)
+		require.Empty(t, none)
+		return err
+	}))
+	require.EqualValues(t, []int64{10, 2, 30}, []int64{f.get(t, ctx, "a").Rank, f.get(t, ctx, "b").Rank, f.get(t, ctx, "c").Rank})
+	f.check(t)
+}
+
+// loadWhere: a chunk at a time, each of which leaves the range that is being worked off.
+func loadWhere(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	for i := range 10 {
+		f.insert(t, ctx, thing(fmt.Sprint("id", i), rank(int64(100-i))))
+	}
+	var seen []int64
+	require.NoError(t, f.write(ctx, func(tx *docstore.Tx) error {
+		seen = nil
+		for {
+			some, err := f.things.LoadWhere(ctx, tx, docstore.And(docstore.From("rank", docstore.Number(93)), docstore.Until("rank", docstore.Number(1000))), "rank", 3)
+			if err != nil || len(some) == 0 {
+				return err
+			}
+			for _, v := range some {
+				seen = append(seen, v.Rank)
+				v.Rank += 1000
+				if _, err := f.things.Replace(ctx, tx, v); err != nil {
+					return err
+				}
+			}
+		}
+	}))
+	require.Equal(t, []int64{93, 94, 95, 96, 97, 98, 99, 100}, seen)
+	require.NoError(t, f.write(ctx, func(tx *docstore.Tx) error {
+		byID, err := f.things.LoadWhere(ctx, tx, docstore.Until("rank", docstore.Number(1000)), "", 5)
+		require.Len(t, byID, 2)
+		require.Equal(t, "id8", byID[0].ID)
+		if err == nil {
+			_, err := f.things.LoadWhere(ctx, tx, docstore.Filter{}, "no such index", 5)
+			require.ErrorContains(t, err, "cannot be sorted")
+		}
+		return err
+	}))
 	f.check(t)
 }
 
