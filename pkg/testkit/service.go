@@ -39,6 +39,7 @@ type Service struct {
 type Options struct {
 	Outbound *http.Client // instead of one that reaches loopback addresses
 	Log      *slog.Logger
+	File     string // an SQLite file, maybe of a process that died, instead of a new database
 }
 
 // Start runs a service for one test.
@@ -65,7 +66,7 @@ func Start(t testing.TB, spec service.Spec, options ...Options) *Service {
 	require.NoError(t, err)
 
 	s.NATS = newNATS(t, log)
-	s.engine = newEngine(t)
+	s.engine = newEngine(t, o.File)
 	store, err := docstore.Open(context.Background(), s.engine, s.Clock, spec.Defs()...)
 	require.NoError(t, err)
 	if o.Outbound == nil {

@@ -18,19 +18,23 @@ import (
 // Store opens a store of the test's own. Whoever starts a service on it need not close it.
 func Store(t testing.TB, clk clock.Clock, defs ...*docstore.Def) *docstore.Store {
 	t.Helper()
-	store, err := docstore.Open(context.Background(), newEngine(t), clk, defs...)
+	store, err := docstore.Open(context.Background(), newEngine(t, ""), clk, defs...)
 	require.NoError(t, err)
 	return store
 }
 
-func newEngine(t testing.TB) (engine docstore.Engine) {
+// newEngine opens the SQLite file, or a database of the test's own if that is "".
+func newEngine(t testing.TB, file string) (engine docstore.Engine) {
 	t.Helper()
 	ctx := context.Background()
 	var err error
-	if uri := os.Getenv("IDP_TEST_MONGO_URI"); uri != "" {
+	if uri := os.Getenv("IDP_TEST_MONGO_URI"); uri != "" && file == "" {
 		engine, err = mongostore.Open(ctx, mongostore.Options{URI: uri, Database: "test_" + strings.ToLower(strings.NewReplacer("-", "a", "_", "b").Replace(secret.Token(12))), Log: Log(t)})
 	} else {
-		engine, err = sqlitestore.Open(ctx, sqlitestore.Options{Path: t.TempDir() + "/test.db", Log: Log(t)})
+		if file == "" {
+			file = t.TempDir() + "/test.db"
+		}
+		engine, err = sqlitestore.Open(ctx, sqlitestore.Options{Path: file, Log: Log(t)})
 	}
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = engine.Close() })
