@@ -56,6 +56,21 @@ type envelope struct {
 	Sequence        string     `json:"sequence"`
 }
 
+// Kind is what the events about the records of one collection have in common.
+type Kind struct{ Entity, Source string }
+
+// Tell is Append for a record as it was written or deleted: doc's. extra are further members of data.
+func Tell[T any](ctx context.Context, tx *docstore.Tx, k Kind, action string, doc *docstore.Doc[T], extra map[string]any) error {
+	record, err := doc.JSON()
+	if err != nil {
+		return err
+	}
+	return Append(ctx, tx, Event{
+		Entity: k.Entity, Action: action, Source: k.Source, Subject: doc.ID, Version: doc.Version,
+		Record: record, Previous: doc.Previous(), Extra: extra,
+	})
+}
+
 // Append writes e into tx as a CloudEvent on idp.events.<tenant>.<entity>.<action>. Tenant, actor, request id and payload origin are
 // the context's (package request), traceparent is that of its span. It fails on what no event can be made of; the caller's
 // transaction then fails too.

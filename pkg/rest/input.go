@@ -189,3 +189,21 @@ type Deleted struct {
 func WrongType(err error) error {
 	return apperr.Invalid("body", "has a member of the wrong type").Because(err)
 }
+
+// Meta is what every record has, in the OpenAPI document.
+type Meta struct {
+	ID           string    `json:"id" readOnly:"true" example:"1048577"`
+	TenantID     string    `json:"tenant_id" readOnly:"true" example:"acme"`
+	Version      int64     `json:"version" readOnly:"true" doc:"Grows by one with every change; the ETag" example:"1"`
+	TimeCreated  time.Time `json:"time_created" readOnly:"true" example:"2026-01-31T09:30:00.000Z"`
+	TimeModified time.Time `json:"time_modified" readOnly:"true" example:"2026-01-31T09:30:00.000Z"`
+}
+
+// MetaInput are the same members in a body: they may be sent back and do not count.
+type MetaInput struct {
+	ID           string    `json:"id,omitempty" readOnly:"true"`
+	TenantID     string    `json:"tenant_id,omitempty" readOnly:"true"`
+	Version      int64     `json:"version,omitempty" readOnly:"true"`
+	TimeCreated  time.Time `json:"time_created,omitzero" readOnly:"true"`
+	TimeModified time.Time `json:"time_modified,omitzero" readOnly:"true"`
+}

@@ -1,31 +1,13 @@
 package httpapi
 
-import "time"
+import "github.com/idplatform/idplatform/pkg/rest"
 
 // The types below describe JSON for the OpenAPI document and for the validation of bodies. Records are stored in this very form, or
 // completed by the domain; a test holds the two against each other.
 
-// Meta is what every record has.
-type Meta struct {
-	ID           string    `json:"id" readOnly:"true" example:"1048577"`
-	TenantID     string    `json:"tenant_id" readOnly:"true" example:"acme"`
-	Version      int64     `json:"version" readOnly:"true" doc:"Grows by one with every change; the ETag" example:"1"`
-	TimeCreated  time.Time `json:"time_created" readOnly:"true" example:"2026-01-31T09:30:00.000Z"`
-	TimeModified time.Time `json:"time_modified" readOnly:"true" example:"2026-01-31T09:30:00.000Z"`
-}
-
-// MetaInput are the same members in a body: they may be sent back and do not count.
-type MetaInput struct {
-	ID           string    `json:"id,omitempty" readOnly:"true"`
-	TenantID     string    `json:"tenant_id,omitempty" readOnly:"true"`
-	Version      int64     `json:"version,omitempty" readOnly:"true"`
-	TimeCreated  time.Time `json:"time_created,omitzero" readOnly:"true"`
-	TimeModified time.Time `json:"time_modified,omitzero" readOnly:"true"`
-}
-
 // CoreObject is an organization relation: a tree.
 type CoreObject struct {
-	Meta
+	rest.Meta
 	Code         string         `json:"code" doc:"1…128 letters of any script, digits or . _ -; unique; cannot change" example:"company"`
 	Name         string         `json:"name" doc:"1…256 characters" example:"Acme"`
 	Description  string         `json:"description" example:""`
@@ -39,7 +21,7 @@ type CoreObject struct {
 
 // CoreObjectInput is a core object to be created, or the members of one to be changed.
 type CoreObjectInput struct {
-	MetaInput
+	rest.MetaInput
 	Code         string         `json:"code" example:"company"`
 	Name         string         `json:"name" example:"Acme"`
 	Description  string         `json:"description,omitempty"`
@@ -59,7 +41,7 @@ type NewCoreObject struct {
 
 // NodeFacts are the members of a tree node that may be sent back and do not count.
 type NodeFacts struct {
-	MetaInput
+	rest.MetaInput
 	ARN         string   `json:"arn,omitempty" readOnly:"true"`
 	OperatorID  string   `json:"operator_id,omitempty" readOnly:"true"`
 	Path        []string `json:"path,omitempty" readOnly:"true"`
@@ -94,7 +76,7 @@ type NodeProfile struct {
 
 // TreeNode is a node of a tree.
 type TreeNode struct {
-	Meta
+	rest.Meta
 	ObjectCode       string         `json:"object_code" doc:"The code of the tree's core object" example:"company"`
 	Code             string         `json:"code" doc:"Unique in the tree" example:"platform"`
 	Name             string         `json:"name" doc:"1…256 characters" example:"平台组"`
@@ -174,7 +156,7 @@ type MembershipProfile struct {
 
 // Membership says that a user belongs to a node.
 type Membership struct {
-	Meta
+	rest.Meta
 	ObjectCode string   `json:"object_code" readOnly:"true" example:"company"`
 	NodeID     string   `json:"node_id" example:"1048579"`
 	NodeName   string   `json:"node_name" readOnly:"true" example:"平台组"`
@@ -189,7 +171,7 @@ type Membership struct {
 
 // NewMembership is a membership to be added.
 type NewMembership struct {
-	MetaInput
+	rest.MetaInput
 	MembershipProfile
 	ObjectCode string   `json:"object_code,omitempty" readOnly:"true"`
 	NodeID     string   `json:"node_id" example:"1048579"`
@@ -208,7 +190,7 @@ type NewMemberships struct {
 
 // MembershipInput are the members of a membership to be changed.
 type MembershipInput struct {
-	MetaInput
+	rest.MetaInput
 	MembershipProfile
 	ObjectCode string   `json:"object_code,omitempty" readOnly:"true"`
 	NodeID     string   `json:"node_id,omitempty" doc:"Cannot change"`
@@ -238,7 +220,7 @@ type NodeOfUser struct {
 
 // TreeAssociation links nodes of two trees.
 type TreeAssociation struct {
-	Meta
+	rest.Meta
 	SourceNodeID string `json:"source_node_id" example:"1048700"`
 	TargetNodeID string `json:"target_node_id" doc:"Of another tree" example:"1048579"`
 	Type         string `json:"type" example:"owner"`
@@ -247,7 +229,7 @@ type TreeAssociation struct {
 
 // NewTreeAssociation is an association to be made.
 type NewTreeAssociation struct {
-	MetaInput
+	rest.MetaInput
 	SourceNodeID string `json:"source_node_id" example:"1048700"`
 	TargetNodeID string `json:"target_node_id" example:"1048579"`
 	Type         string `json:"type,omitempty" example:"owner"`

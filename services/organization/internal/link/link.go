@@ -189,11 +189,5 @@ func remove(ctx context.Context, tx *docstore.Tx, f docstore.Filter) error {
 }
 
 func emit(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
-	record, err := doc.JSON()
-	if err != nil {
-		return err
-	}
-	return outbox.Append(ctx, tx, outbox.Event{
-		Entity: "association", Action: action, Source: "/tree-associations", Subject: doc.ID, Version: doc.Version, Record: record,
-	})
+	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "association", Source: "/tree-associations"}, action, doc, nil)
 }

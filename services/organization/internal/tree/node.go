@@ -230,12 +230,5 @@ func (n *Node) place(parent *Node) {
 }
 
 func emit(ctx context.Context, tx *docstore.Tx, action string, doc *Doc, extra map[string]any) error {
-	record, err := doc.JSON()
-	if err != nil {
-		return err
-	}
-	return outbox.Append(ctx, tx, outbox.Event{
-		Entity: "node", Action: action, Source: "/tree-nodes", Subject: doc.ID, Version: doc.Version,
-		Record: record, Previous: doc.Previous(), Extra: extra,
-	})
+	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "node", Source: "/tree-nodes"}, action, doc, extra)
 }

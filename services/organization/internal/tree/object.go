@@ -202,14 +202,7 @@ type Deleted struct {
 }
 
 func emitObject(ctx context.Context, tx *docstore.Tx, action string, doc *ObjectDoc) error {
-	record, err := doc.JSON()
-	if err != nil {
-		return err
-	}
-	return outbox.Append(ctx, tx, outbox.Event{
-		Entity: "core_object", Action: action, Source: "/core-objects", Subject: doc.ID, Version: doc.Version,
-		Record: record, Previous: doc.Previous(),
-	})
+	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "core_object", Source: "/core-objects"}, action, doc, nil)
 }
 
 // ObjectIf returns the core object if id and code are of one, else none.

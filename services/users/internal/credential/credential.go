@@ -298,12 +298,5 @@ func taken(err error) error {
 }
 
 func emit(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
-	record, err := doc.JSON()
-	if err != nil {
-		return err
-	}
-	return outbox.Append(ctx, tx, outbox.Event{
-		Entity: "credential", Action: action, Source: "/user-stored-credentials", Subject: doc.ID, Version: doc.Version,
-		Record: record, Previous: doc.Previous(),
-	})
+	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "credential", Source: "/user-stored-credentials"}, action, doc, nil)
 }

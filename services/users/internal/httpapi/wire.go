@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"time"
+
+	"github.com/idplatform/idplatform/pkg/rest"
 )
 
 // The types below describe JSON for the OpenAPI document and for the validation of bodies. Records are stored in this very form and are
@@ -9,11 +11,7 @@ import (
 
 // User is the user record.
 type User struct {
-	ID           string    `json:"id" readOnly:"true" example:"1048577"`
-	TenantID     string    `json:"tenant_id" readOnly:"true" example:"acme"`
-	Version      int64     `json:"version" readOnly:"true" doc:"Grows by one with every change; the ETag" example:"1"`
-	TimeCreated  time.Time `json:"time_created" readOnly:"true" example:"2026-01-31T09:30:00.000Z"`
-	TimeModified time.Time `json:"time_modified" readOnly:"true" example:"2026-01-31T09:30:00.000Z"`
+	rest.Meta
 	Profile
 	Locked              bool       `json:"locked" doc:"Changed by lock and unlock" example:"false"`
 	LockReason          string     `json:"lock_reason" example:""`
@@ -49,11 +47,7 @@ type Profile struct {
 // UserInput is a user to be created, or the members of one to be changed. Read-only members may be sent back and do not count; those of
 // locks and real names must be as they are.
 type UserInput struct {
-	ID           string    `json:"id,omitempty" readOnly:"true"`
-	TenantID     string    `json:"tenant_id,omitempty" readOnly:"true"`
-	Version      int64     `json:"version,omitempty" readOnly:"true"`
-	TimeCreated  time.Time `json:"time_created,omitzero" readOnly:"true"`
-	TimeModified time.Time `json:"time_modified,omitzero" readOnly:"true"`
+	rest.MetaInput
 
 	Username           string         `json:"username" doc:"1…128 letters of any script, digits, . _ - @ +" example:"li.wei"`
 	DisplayName        string         `json:"display_name,omitempty" example:"李伟"`
@@ -91,36 +85,28 @@ type NewUser struct {
 
 // Credential is the stored credential record.
 type Credential struct {
-	ID           string    `json:"id" readOnly:"true" example:"1048601"`
-	TenantID     string    `json:"tenant_id" readOnly:"true" example:"acme"`
-	Version      int64     `json:"version" readOnly:"true" example:"1"`
-	TimeCreated  time.Time `json:"time_created" readOnly:"true" example:"2026-01-31T09:30:00.000Z"`
-	TimeModified time.Time `json:"time_modified" readOnly:"true" example:"2026-01-31T09:30:00.000Z"`
-	UserID       int64     `json:"user_id" doc:"The owning user's id, as a number" example:"1048577"`
-	ProviderCode string    `json:"provider_code" doc:"Code of the social-login provider" example:"wechat_scan_qr"`
-	IDPConfigID  int64     `json:"idp_config_id" doc:"Id of the connection, as a number; 0 = none" example:"0"`
-	ID1          string    `json:"id1" doc:"The provider's unique marker of the user" example:"o6_bmjrPTlm6_2sgVt7hMZOPfL2M"`
-	ID2          string    `json:"id2" doc:"Second marker" example:""`
-	Metadata     string    `json:"metadata" doc:"Further markers" example:""`
-	Status       string    `json:"status" enum:"1,0" example:"1"`
-	Username     string    `json:"username" example:"li.wei"`
-	DisplayName  string    `json:"display_name" example:"李伟"`
+	rest.Meta
+	UserID       int64  `json:"user_id" doc:"The owning user's id, as a number" example:"1048577"`
+	ProviderCode string `json:"provider_code" doc:"Code of the social-login provider" example:"wechat_scan_qr"`
+	IDPConfigID  int64  `json:"idp_config_id" doc:"Id of the connection, as a number; 0 = none" example:"0"`
+	ID1          string `json:"id1" doc:"The provider's unique marker of the user" example:"o6_bmjrPTlm6_2sgVt7hMZOPfL2M"`
+	ID2          string `json:"id2" doc:"Second marker" example:""`
+	Metadata     string `json:"metadata" doc:"Further markers" example:""`
+	Status       string `json:"status" enum:"1,0" example:"1"`
+	Username     string `json:"username" example:"li.wei"`
+	DisplayName  string `json:"display_name" example:"李伟"`
 }
 
 // CredentialInput is a credential to be created, or the members of one to be changed.
 type CredentialInput struct {
-	ID           string    `json:"id,omitempty" readOnly:"true"`
-	TenantID     string    `json:"tenant_id,omitempty" readOnly:"true"`
-	Version      int64     `json:"version,omitempty" readOnly:"true"`
-	TimeCreated  time.Time `json:"time_created,omitzero" readOnly:"true"`
-	TimeModified time.Time `json:"time_modified,omitzero" readOnly:"true"`
-	UserID       int64     `json:"user_id" example:"1048577"`
-	ProviderCode string    `json:"provider_code" example:"wechat_scan_qr"`
-	IDPConfigID  int64     `json:"idp_config_id,omitempty"`
-	ID1          string    `json:"id1" example:"o6_bmjrPTlm6_2sgVt7hMZOPfL2M"`
-	ID2          string    `json:"id2,omitempty"`
-	Metadata     string    `json:"metadata,omitempty"`
-	Status       string    `json:"status,omitempty" enum:"1,0"`
-	Username     string    `json:"username,omitempty"`
-	DisplayName  string    `json:"display_name,omitempty"`
+	rest.MetaInput
+	UserID       int64  `json:"user_id" example:"1048577"`
+	ProviderCode string `json:"provider_code" example:"wechat_scan_qr"`
+	IDPConfigID  int64  `json:"idp_config_id,omitempty"`
+	ID1          string `json:"id1" example:"o6_bmjrPTlm6_2sgVt7hMZOPfL2M"`
+	ID2          string `json:"id2,omitempty"`
+	Metadata     string `json:"metadata,omitempty"`
+	Status       string `json:"status,omitempty" enum:"1,0"`
+	Username     string `json:"username,omitempty"`
+	DisplayName  string `json:"display_name,omitempty"`
 }

@@ -243,14 +243,7 @@ func touch(ctx context.Context, tx *docstore.Tx, u *User, action string) (Doc, e
 }
 
 func emit(ctx context.Context, tx *docstore.Tx, action string, doc *Doc, extra map[string]any) error {
-	record, err := doc.JSON()
-	if err != nil {
-		return err
-	}
-	return outbox.Append(ctx, tx, outbox.Event{
-		Entity: "user", Action: action, Source: "/users", Subject: doc.ID, Version: doc.Version,
-		Record: record, Previous: doc.Previous(), Extra: extra,
-	})
+	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "user", Source: "/users"}, action, doc, extra)
 }
 
 // taken says which members of a refused user belong to others. Other errors pass.
