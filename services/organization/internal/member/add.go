@@ -207,7 +207,7 @@ func loadNodes(ctx context.Context, tx *docstore.Tx, drafts []Draft, at func(int
 	}
 	for _, n := range nodes {
 		if n.Dynamic() {
-			return nil, apperr.New(apperr.InvalidState, "the members of a dynamic node are those who meet its condition")
+			return nil, errDynamicNode
 		}
 	}
 	return nodes, nil

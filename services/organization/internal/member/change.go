@@ -7,7 +7,10 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-var errDynamic = apperr.New(apperr.InvalidState, "the membership is by the node's condition")
+var (
+	errDynamic     = apperr.New(apperr.InvalidState, "the membership is by the node's condition")
+	errDynamicNode = apperr.New(apperr.InvalidState, "the members of a dynamic node are those who meet its condition")
+)
 
 // Get returns a membership; apperr.NotFound.
 func (s *Members) Get(ctx context.Context, id string) (Shown, error) {

@@ -128,6 +128,9 @@ func apply(ctx context.Context, tx *docstore.Tx, c Change, ids []string) error {
 	if err := faults.Err(); err != nil {
 		return err
 	}
+	if to.Dynamic() { // also where the user meets the condition: the membership by hand would be lost
+		return errDynamicNode
+	}
 	there, err := members.LoadWhere(ctx, tx, docstore.In(byPlace, docstore.Text(place(c.FromNodeID, c.UserID)), docstore.Text(place(c.ToNodeID, c.UserID))), "", 2)
 	if err != nil {
 		return err
