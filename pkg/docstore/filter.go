@@ -80,6 +80,9 @@ func ID(ids ...string) Filter { return Filter{Op: OpID, IDs: ids} }
 // From selects values from v on.
 func From(index string, v Value) Filter { return Filter{Op: OpRange, Index: index, From: &v} }
 
+// Above selects texts that follow s: where a walk along an index goes on.
+func Above(index, s string) Filter { return From(index, Text(s+"\x00")) }
+
 // Until selects values below v.
 func Until(index string, v Value) Filter { return Filter{Op: OpRange, Index: index, To: &v} }
 

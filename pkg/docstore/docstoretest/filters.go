@@ -16,6 +16,7 @@ var filterCases = []testCase{
 	{name: "filters/ranges", run: ranges},
 	{name: "filters/prefixes", run: prefixes},
 	{name: "filters/prefixes at the edge of Unicode", run: edgePrefixes},
+	{name: "filters/a walk along texts", run: walkTexts},
 	{name: "filters/a document is found once", run: foundOnce},
 	{name: "filters/and, or, nested", run: combinations},
 	{name: "filters/nothing", run: emptyFilters},
@@ -124,6 +125,29 @@ func foundOnce(t *testing.T, s *suite) {
 		slices.Reverse(backwards)
 		require.Equal(t, backwards, f.ids(t, ctx, c.filter, desc("kind")))
 	}
+}
+
+// walkTexts: from text to text behind a prefix, each once, whichever are prefixes of others.
+func walkTexts(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	names := []string{"1/", "1/2/", "1/2/3/", "1/20/", "1/2é/", "1/3/", "10/", "2/"}
+	for i, n := range names {
+		f.insert(t, ctx, thing(string(rune('a'+i)), func(v *Thing) { v.Name = n }))
+	}
+	var walked []string
+	filter := docstore.Prefix("name", "1/")
+	for {
+		page, err := f.things.Page(ctx, f.Store, docstore.Query{Filter: filter, Sort: []docstore.Order{{Index: "name"}}, Limit: 1})
+		require.NoError(t, err)
+		if len(page.Docs) == 0 {
+			break
+		}
+		v, err := page.Docs[0].Value()
+		require.NoError(t, err)
+		walked = append(walked, v.Name)
+		filter = docstore.And(docstore.Prefix("name", "1/"), docstore.Above("name", v.Name))
+	}
+	require.Equal(t, []string{"1/", "1/2/", "1/2/3/", "1/20/", "1/2é/", "1/3/"}, walked)
 }
 
 func combinations(t *testing.T, s *suite) {
