@@ -129,6 +129,38 @@ type listing struct {
 	node    *tree.Node
 	after   position
 	stopped position // where a walk gave up before its page was full
+
+	known map[string]*tree.Node // that were read for this query
+}
+
+// maxKnown bounds what a listing keeps: a walk may come by any number of nodes.
+const maxKnown = 2000
+
+// keep notes nodes that were read.
+func (l *listing) keep(nodes ...*tree.Node) {
+	if l.known == nil || len(l.known) > maxKnown {
+		l.known = map[string]*tree.Node{}
+	}
+	for _, n := range nodes {
+		l.known[n.ID] = n
+	}
+}
+
+// find is tree.Find, but reads a node once.
+func (l *listing) find(ctx context.Context, ids []string) (map[string]*tree.Node, error) {
+	nodes := make(map[string]*tree.Node, len(ids))
+	var unknown []string
+	for _, id := range ids {
+		if n := l.known[id]; n != nil {
+			nodes[id] = n
+		} else {
+			unknown = append(unknown, id)
+		}
+	}
+	found, err := tree.Find(ctx, l.Store, unknown...)
+	maps.Copy(nodes, found)
+	l.keep(slices.Collect(maps.Values(found))...)
+	return nodes, err
 }
 
 // within says whether a node is one of those the query is about.
