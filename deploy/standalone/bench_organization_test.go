@@ -83,7 +83,7 @@ func foundCompany(b testing.TB, c *child, token string) company {
 	}
 	begun = time.Now()
 	for n := range memberships {
-		items = append(items, object{"node_id": company.teams[n%len(company.teams)], "user_id": users[n*7%len(users)]})
+		items = append(items, object{"node_id": company.teams[n%len(company.teams)], "user_id": users[(n+n/len(company.teams))*7%len(users)]})
 		if len(items) == 1000 {
 			var added page
 			send(b, c, token, "/v1/batch/tree-users", object{"items": items}, &added)

@@ -113,7 +113,7 @@ func (s Shown) Stored() (body []byte, version int64, err error) { return s.JSON,
 
 // show adds the names. Memberships whose node is gone are left out: they are about to end.
 func show(ctx context.Context, r docstore.Reader, docs ...Doc) ([]Shown, error) {
-	named, err := names(ctx, r, docs)
+	named, err := names(ctx, from(r), docs)
 	if err != nil {
 		return nil, err
 	}
@@ -136,10 +136,17 @@ func show(ctx context.Context, r docstore.Reader, docs ...Doc) ([]Shown, error) 
 	return all, nil
 }
 
+// from finds nodes where a reader looks.
+func from(r docstore.Reader) func(context.Context, []string) (map[string]*tree.Node, error) {
+	return func(ctx context.Context, ids []string) (map[string]*tree.Node, error) {
+		return tree.Find(ctx, r, ids...)
+	}
+}
+
 // directory knows nodes and all those above them.
 type directory struct{ nodes map[string]*tree.Node }
 
-func names(ctx context.Context, r docstore.Reader, docs []Doc) (directory, error) {
+func names(ctx context.Context, find func(context.Context, []string) (map[string]*tree.Node, error), docs []Doc) (directory, error) {
 	wanted := map[string]bool{}
 	var ids []string
 	want := func(id string) {
@@ -155,7 +162,7 @@ func names(ctx context.Context, r docstore.Reader, docs []Doc) (directory, error
 		}
 		want(m.NodeID)
 	}
-	found, err := tree.Find(ctx, r, ids...)
+	found, err := find(ctx, ids)
 	if err != nil {
 		return directory{}, err
 	}
@@ -165,7 +172,7 @@ func names(ctx context.Context, r docstore.Reader, docs []Doc) (directory, error
 			want(id)
 		}
 	}
-	above, err := tree.Find(ctx, r, ids...)
+	above, err := find(ctx, ids)
 	for id, n := range above {
 		found[id] = n
 	}
@@ -204,7 +211,7 @@ func splice(a, b []byte) json.RawMessage {
 
 // emit tells of written or ended memberships. An ended one's node may be gone.
 func emit(ctx context.Context, tx *docstore.Tx, action string, docs ...Doc) error {
-	named, err := names(ctx, tx, docs)
+	named, err := names(ctx, from(tx), docs)
 	if err != nil {
 		return err
 	}

@@ -308,6 +308,14 @@ func Populated(ctx context.Context, r docstore.Reader, path []string, behind str
 	return values(nodes.Page(ctx, r, docstore.Query{Filter: filter, Sort: []docstore.Order{{Index: byPopulated}}, Limit: limit}))
 }
 
+// PopulatedMore says whether more than n of the nodes whose path begins with one have members. It reads index entries, not nodes.
+func PopulatedMore(ctx context.Context, r docstore.Reader, path []string, n int) (bool, error) {
+	page, err := nodes.Page(ctx, r, docstore.Query{
+		Filter: docstore.Prefix(byPopulated, pathText(path)), Sort: []docstore.Order{{Index: byPopulated}}, Offset: n, Limit: 1,
+	})
+	return len(page.Docs) > 0, err
+}
+
 // DynamicNodes returns all dynamic nodes of the tenant.
 func DynamicNodes(ctx context.Context, r docstore.Reader) ([]*Node, error) {
 	return values(nodes.Page(ctx, r, docstore.Query{Filter: docstore.Eq(byDynamic, docstore.Text("1")), Limit: 2 * MaxDynamic}))
