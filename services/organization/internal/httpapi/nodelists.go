@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
+	"strings"
 
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/rest"
@@ -34,7 +36,7 @@ func (a *api) registerNodeLists(s *rest.Server) {
 	})
 	rest.Handle(s, rest.Op{
 		ID: "get-subtree", Method: http.MethodGet, Path: "/v1/tree-nodes/{id}/tree", Scope: auth.OrganizationRead, Summary: "Get a tree node with all below it, nested",
-		Doc: "Each node has `children`, by `seq`. At most 10,000 nodes, else 400.", Response: exampleNode,
+		Doc: "Each node has `children`, by `seq`. At most 10,000 nodes, else 400.", Response: exampleNested,
 	}, a.getSubtree)
 }
 
@@ -107,3 +109,5 @@ func (a *api) getSubtree(ctx context.Context, in *subtreeInput) (rest.Raw[Nested
 	body, err := a.trees.Nested(ctx, in.ID, in.Depth)
 	return rest.Raw[NestedTreeNode]{JSON: body}, err
 }
+
+var exampleNested = json.RawMessage(strings.TrimSuffix(string(exampleNode), "}") + `,"children":[]}`)

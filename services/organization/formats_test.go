@@ -1,0 +1,174 @@
+package organization_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/testkit"
+)
+
+// golden compares with a file of testdata, or writes it with IDP_TEST_UPDATE=1.
+func golden(t testing.TB, file string, got []byte) {
+	t.Helper()
+	if os.Getenv("IDP_TEST_UPDATE") == "1" {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile("testdata/"+file, got, 0o644))
+		return
+	}
+	want, err := os.ReadFile("testdata/" + file)
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(got), "see testdata/%s; `make generate` writes it anew", file)
+}
+
+var timeForm = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
+
+// since writes times as what passed since start.
+func since(t testing.TB, start clock.Time, text []byte) []byte {
+	t.Helper()
+	return timeForm.ReplaceAllFunc(text, func(b []byte) []byte {
+		moment, err := clock.Parse(string(b))
+		require.NoError(t, err)
+		return []byte("start + " + moment.Sub(start).String())
+	})
+}
+
+// document is a record of a collection as it lies in the store.
+func document(t testing.TB, s *testkit.Service, collection, id string) []byte {
+	t.Helper()
+	if os.Getenv("IDP_TEST_MONGO_URI") != "" {
+		t.Skip("looks at documents as SQLite has them")
+	}
+	type anything struct{ docstore.Meta }
+	doc, err := docstore.Define(docstore.Schema[anything]{Name: collection}).Find(request.System(t.Context(), "acme"), s.Deps.Store, id)
+	require.NoError(t, err)
+	body, err := doc.JSON()
+	require.NoError(t, err)
+	return body
+}
+
+// What is in the store must be readable for every later version: a change here needs a way for what is already stored.
+func TestGoldenDocuments(t *testing.T) {
+	t.Parallel()
+	s, c, _ := withPeople(t, 1)
+	began := s.Clock.Now()
+	o := addObject(t, c, "company", object{"name": "集团 <&>", "description": "d", "status": "0", "seq": -7, "sys_ext_props": object{"a": 1}, "free_ext_props": object{"键": []any{"值"}}})
+	addObject(t, c, "project")
+	s.Clock.Advance(time.Second)
+	target := addNode(t, c, "project", "", "target")
+	n := addNode(t, c, "company", "", "研发 <&>", object{
+		"code": "r/d", "description": "d", "tag": "t", "status": "0", "seq": 1 << 52, "perm_namespace_arn": "arn:x", "is_pointer": "1", "pointer_id": target["id"],
+		"condition": "user.status == '1'", "sys_ext_props": object{"a": 1}, "free_ext_props": object{"键": []any{"值"}},
+	})
+	dynamic := addNode(t, c, "company", id(n), "dynamic", object{"is_dynamic": "1", "condition": "user.status == '1'"})
+	// By now the service knows how far it has heard of the user.
+	s.EventsUntil(func(e bus.Event) bool {
+		return e.Type == "idp.membership.created" && data(t, e)["record"].(object)["dynamic"] == true
+	})
+	s.Clock.Advance(time.Second)
+	m := join(t, c, rootOf(t, c, o), "1", object{"title": "架构师", "role": "leader", "seq": -2})
+	association := associate(t, c, n, target, object{"type": "owner", "description": "d"})
+	// What the service keeps for itself: what it has changed for others and, where nobody answers, what is to be done.
+	_, err := bus.Ask[object](request.System(t.Context(), "acme"), s.Deps.Bus, "organization", "change-membership", object{
+		"change_id": "change-1", "user_id": "1", "object_code": "company", "from_node_id": "", "to_node_id": n["id"], "dry_run": false,
+	})
+	require.NoError(t, err)
+	alone, calls := acme(t)
+	addObject(t, calls, "company")
+	waiting := addNode(t, calls, "company", "", "dynamic", object{"is_dynamic": "1", "condition": "user.status == '1'"})
+
+	for name, it := range map[string]struct {
+		s              *testkit.Service
+		collection, id string
+	}{
+		"core_object": {s, "core_objects", id(o)}, "tree_node": {s, "tree_nodes", id(n)}, "tree_node_dynamic": {s, "tree_nodes", id(dynamic)},
+		"tree_user": {s, "tree_users", id(m)}, "tree_association": {s, "tree_associations", id(association)},
+		"person": {s, "people", "1"}, "membership_change": {s, "membership_changes", "change-1"}, "upkeep": {alone, "upkeeps", id(waiting)},
+	} {
+		var text bytes.Buffer
+		require.NoError(t, json.Indent(&text, document(t, it.s, it.collection, it.id), "", "  "))
+		text.WriteByte('\n')
+		golden(t, name+".json.golden", since(t, map[bool]clock.Time{true: began, false: alone.Clock.Now()}[it.s == s], text.Bytes()))
+	}
+}
+
+// Records are stored in the form that is answered, or completed by the domain, and described by types of their own: the two must agree.
+func TestSchemasAgreeWithRecords(t *testing.T) {
+	t.Parallel()
+	s, c, _ := withPeople(t, 1)
+	o := addObject(t, c, "company")
+	addObject(t, c, "project")
+	n := addNode(t, c, "company", "", "n")
+	m := join(t, c, n, "1")
+	association := associate(t, c, n, addNode(t, c, "project", "", "p"))
+	user := c.Get(node(n, "users")).Object()["items"].([]any)[0].(object)
+	batch := addBatch(t, c, object{"name": "x", "ref": "x"})[0]
+	var doc struct {
+		Components struct {
+			Schemas map[string]struct {
+				Properties map[string]struct{ ReadOnly bool }
+				Required   []string
+			}
+		}
+		Paths map[string]map[string]struct {
+			Responses map[string]struct {
+				Content map[string]struct{ Example any }
+			}
+		}
+	}
+	s.Stranger().Get("/openapi.json").OK(&doc)
+	schemas := doc.Components.Schemas
+	keys := func(record object) []string { return slices.Sorted(maps.Keys(record)) }
+	properties := func(name string) []string {
+		require.Contains(t, schemas, name)
+		return slices.Sorted(maps.Keys(schemas[name].Properties))
+	}
+	for name, row := range map[string]struct {
+		record object
+		inputs []string // bodies that take all of its members
+		more   string   // a member that the first of them has besides
+	}{
+		"CoreObject": {o, []string{"NewCoreObject", "CoreObjectInputPatch"}, "root"}, "TreeNode": {nodeNow(t, c, n), []string{"NewTreeNode", "TreeNodeInputPatch"}, ""},
+		"Membership": {m, []string{"NewMembership", "MembershipInputPatch"}, ""}, "TreeAssociation": {association, []string{"NewTreeAssociation"}, ""},
+		"TreeNodeUser": {user, nil, ""}, "NodeOfUser": {user["nodes"].([]any)[0].(object), nil, ""},
+	} {
+		require.Equal(t, keys(row.record), properties(name), name)
+		require.Equal(t, keys(row.record), slices.Sorted(slices.Values(schemas[name].Required)), "%s: every member is always there", name)
+		for i, input := range row.inputs {
+			have := properties(input)
+			if i == 0 && row.more != "" {
+				have = slices.DeleteFunc(have, func(m string) bool { return m == row.more })
+			}
+			require.Equal(t, keys(row.record), have, input)
+			for member, property := range schemas[name].Properties {
+				require.Equal(t, property.ReadOnly, schemas[input].Properties[member].ReadOnly, "%s.%s", input, member)
+			}
+		}
+	}
+	require.Equal(t, keys(batch), properties("AddedTreeNode"))
+	require.Equal(t, keys(c.Get(node(n, "tree")).Object()), properties("NestedTreeNode"))
+	for url, record := range map[string]object{
+		"/v1/tree-nodes/{id}": n, "/v1/tree-users/{id}": m, "/v1/tree-associations/{id}": association, "/v1/core-objects/{id}": o,
+	} {
+		example := doc.Paths[url]["get"].Responses["200"].Content["application/json"].Example
+		if list, ok := example.([]any); ok {
+			example = list[0]
+		}
+		require.Equal(t, keys(record), keys(example.(object)), url)
+	}
+	page := doc.Paths["/v1/tree-nodes/{id}/users"]["get"].Responses["200"].Content["application/json"].Example.(object)
+	require.Equal(t, keys(user), keys(page["items"].([]any)[0].(object)))
+	nested := doc.Paths["/v1/tree-nodes/{id}/tree"]["get"].Responses["200"].Content["application/json"].Example.(object)
+	require.Equal(t, keys(c.Get(node(n, "tree")).Object()), keys(nested))
+}
