@@ -76,7 +76,7 @@ func compare(b *testing.B, few, many *population, do operation) {
 	const least, block, during = 1000, 20, 4 * time.Second
 	r := rand.New(rand.NewPCG(1, 2))
 	var took [2][]time.Duration
-	for begun := time.Now(); time.Since(begun) < during || len(took[0]) < least && time.Since(begun) < 5*during; {
+	for begun := time.Now(); time.Since(begun) < during || len(took[0]) < least && time.Since(begun) < 10*during; {
 		for i, p := range []*population{few, many} {
 			for range block {
 				timed := do(p, r)
