@@ -257,7 +257,7 @@ func (l *listing) membersOf(ctx context.Context, n *tree.Node, from string) (doc
 	}
 	filter := docstore.Prefix(index, prefix)
 	if from != "" { // an order is the node, then what stands behind the role too
-		filter = docstore.And(filter, behind(index, prefix+strings.TrimPrefix(from, n.ID+"/")))
+		filter = docstore.And(filter, docstore.Above(index, prefix+strings.TrimPrefix(from, n.ID+"/")))
 	}
 	page, err := members.Page(ctx, l.Store, docstore.Query{Filter: filter, Sort: []docstore.Order{{Index: index}}, Limit: chunk})
 	if err != nil || page.Next == "" {

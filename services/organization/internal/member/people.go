@@ -150,12 +150,11 @@ func (s *Members) reconsider(ctx context.Context, user *record) error {
 			return err
 		}
 	}
-	met := make([]bool, len(nodes))
+	verdicts := make([]verdict, len(nodes))
 	for i, n := range nodes {
-		met[i] = user.meets(ctx, n)
+		verdicts[i] = verdict{userID: user.ID, member: user.meets(ctx, n)}
 	}
-	ids, err := s.Store.NewIDs(ctx, len(nodes))
-	if err != nil {
+	if err := s.number(ctx, verdicts); err != nil {
 		return err
 	}
 	_, err = docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
@@ -175,10 +174,10 @@ func (s *Members) reconsider(ctx context.Context, user *record) error {
 			in[m.NodeID] = m
 		}
 		for i, n := range nodes {
-			if met[i] == (in[n.ID] != nil) {
+			if verdicts[i].member == (in[n.ID] != nil) {
 				continue
 			}
-			if err := settle(ctx, tx, n, map[string]*Membership{user.ID: in[n.ID]}, []verdict{{user.ID, ids[i], met[i]}}); err != nil {
+			if err := settle(ctx, tx, n, map[string]*Membership{user.ID: in[n.ID]}, verdicts[i:i+1]); err != nil {
 				return struct{}{}, err
 			}
 		}

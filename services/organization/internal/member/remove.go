@@ -150,7 +150,7 @@ const batch = 1000
 func endSome(ctx context.Context, tx *docstore.Tx, u *upkeep) (next string, err error) {
 	filter := docstore.Prefix(byOrder, u.ID+"/")
 	if u.Cursor != "" {
-		filter = docstore.And(filter, behind(byOrder, u.Cursor))
+		filter = docstore.And(filter, docstore.Above(byOrder, u.Cursor))
 	}
 	some, err := members.LoadWhere(ctx, tx, filter, byOrder, batch)
 	if err != nil || len(some) == 0 {
@@ -189,9 +189,4 @@ func endSome(ctx context.Context, tx *docstore.Tx, u *upkeep) (next string, err 
 	return next, outbox.Append(ctx, tx, outbox.Event{
 		Entity: "membership", Action: "deleted", Source: "/tree-nodes", Subject: u.ID, Version: u.NodeVersion, Record: body,
 	})
-}
-
-// behind selects the texts that follow one.
-func behind(index, text string) docstore.Filter {
-	return docstore.From(index, docstore.Text(text+"\x00"))
 }

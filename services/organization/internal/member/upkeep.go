@@ -110,6 +110,26 @@ type verdict struct {
 	member     bool
 }
 
+// number gives those verdicts an id that may need one.
+func (s *Members) number(ctx context.Context, verdicts []verdict) error {
+	n := 0
+	for _, v := range verdicts {
+		if v.member {
+			n++
+		}
+	}
+	ids, err := s.Store.NewIDs(ctx, n)
+	if err != nil {
+		return err
+	}
+	for i := range verdicts {
+		if verdicts[i].member {
+			verdicts[i].id, ids = ids[0], ids[1:]
+		}
+	}
+	return nil
+}
+
 // settle makes verdicts true that were found by a dynamic node's condition, if it still has it. has are the users' memberships in the node.
 func settle(ctx context.Context, tx *docstore.Tx, n *tree.Node, has map[string]*Membership, verdicts []verdict) error {
 	loaded, err := tree.Load(ctx, tx, n.ID)
@@ -178,15 +198,14 @@ func (s *Members) evaluate(ctx context.Context, u *upkeep, log *slog.Logger) err
 	}
 	users := make([]record, len(page.Users))
 	verdicts := make([]verdict, len(page.Users))
-	ids, err := s.Store.NewIDs(ctx, len(page.Users))
-	if err != nil {
-		return err
-	}
 	for i, raw := range page.Users {
 		if users[i], err = readRecord(raw); err != nil {
 			return err
 		}
-		verdicts[i] = verdict{users[i].ID, ids[i], users[i].meets(ctx, node)}
+		verdicts[i] = verdict{userID: users[i].ID, member: users[i].meets(ctx, node)}
+	}
+	if err := s.number(ctx, verdicts); err != nil {
+		return err
 	}
 	_, err = docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
 		now, err := upkeeps.Load(ctx, tx, u.ID)

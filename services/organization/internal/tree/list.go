@@ -87,7 +87,7 @@ func below(n *Node, depth int, recursive bool) Selection {
 	if depth == 1 || depth == 0 && !recursive {
 		return Selection{Filter: docstore.Prefix(bySibling, n.ID+"/"), siblings: true, total: n.ChildCount}
 	}
-	all := docstore.And(docstore.Prefix(byPath, n.PathText()), after(byPath, n.PathText()))
+	all := docstore.And(docstore.Prefix(byPath, n.PathText()), docstore.Above(byPath, n.PathText()))
 	if depth > 0 {
 		all = docstore.And(all, docstore.Until(byDepth, docstore.Number(int64(n.Depth+depth)+1)))
 	}
@@ -303,7 +303,7 @@ func Find(ctx context.Context, r docstore.Reader, ids ...string) (map[string]*No
 func Populated(ctx context.Context, r docstore.Reader, path []string, behind string, limit int) ([]*Node, error) {
 	filter := docstore.Prefix(byPopulated, pathText(path))
 	if behind != "" {
-		filter = docstore.And(filter, after(byPopulated, behind))
+		filter = docstore.And(filter, docstore.Above(byPopulated, behind))
 	}
 	return values(nodes.Page(ctx, r, docstore.Query{Filter: filter, Sort: []docstore.Order{{Index: byPopulated}}, Limit: limit}))
 }

@@ -63,7 +63,7 @@ func checkCircles(ctx context.Context, tx *docstore.Tx, n, parent *Node) error {
 			targets[i] = docstore.Text(id)
 		}
 		pointers, err := nodes.Count(ctx, tx, docstore.And(
-			docstore.In(byPointer, targets...), docstore.Prefix(byPath, n.PathText()), after(byPath, n.PathText())))
+			docstore.In(byPointer, targets...), docstore.Prefix(byPath, n.PathText()), docstore.Above(byPath, n.PathText())))
 		if err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func each(ctx context.Context, tx *docstore.Tx, path []string, fn func(*Node) er
 		if len(some) < chunk {
 			return count, nil
 		}
-		filter = docstore.And(docstore.Prefix(byPath, prefix), after(byPath, last))
+		filter = docstore.And(docstore.Prefix(byPath, prefix), docstore.Above(byPath, last))
 	}
 }
 
