@@ -162,9 +162,16 @@ func (g *guided) usersOf(n object, query string) []string {
 	return ids
 }
 
-// published are the events of this service so far, of which n must come.
+// published are the events of this service so far, of which there must be n unless that is negative.
 func (g *guided) published(n int) (told []string) {
 	g.t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for backlog := int64(1); backlog > 0; { // events of different records may come in another order, so the last one's coming says nothing
+		var err error
+		backlog, err = g.Deps.Store.Backlog(g.t.Context())
+		require.NoError(g.t, err)
+		require.True(g.t, time.Now().Before(deadline), "%d events do not go out", backlog)
+	}
 	last := addObject(g.t, g.Client, fmt.Sprint("last-", g.marks.Add(1)))
 	for _, e := range g.EventsUntil(func(e bus.Event) bool { return e.Subject == id(last) }) {
 		if e.Source != "/users" && e.Subject != id(last) && !strings.Contains(string(e.Data), `"last-`) {

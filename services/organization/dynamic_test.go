@@ -180,11 +180,9 @@ func TestDynamicMembersComeAndGo(t *testing.T) {
 	g.change("updated", "8", object{"level": 1})
 	g.hear(g.tell("acme", "updated", object{"id": "8", "version": 1, "level": 9}))
 	require.Equal(t, []string{id(low)}, g.nodesOf("8"), "nor what comes late")
-	require.Equal(t, []string{"membership.created", "membership.deleted"}, slices.Sorted(func(yield func(string) bool) {
-		for _, told := range g.published(len(events) + 2)[len(events):] {
-			yield(strings.Fields(told)[0])
-		}
-	}))
+	told := g.published(len(events) + 2)[len(events):]
+	slices.Sort(told)
+	require.Regexp(t, `^\[membership.created \d+ membership.deleted \d+\]$`, fmt.Sprint(told))
 	require.Zero(t, asked)
 	verify(t, g.Service)
 }

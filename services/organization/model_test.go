@@ -339,7 +339,26 @@ func (m *model) recode(t *rapid.T) {
 
 func (m *model) move(t *rapid.T) {
 	id := m.pick(t, "node")
-	given := m.pickParent(t, modelTrees.Draw(t, "tree"))
+	m.moveTo(t, id, m.pickParent(t, modelTrees.Draw(t, "tree")))
+}
+
+// moveToTarget moves a pointer, or what is above it, to where it leads.
+func (m *model) moveToTarget(t *rapid.T) {
+	var pointers []string
+	for id, n := range m.nodes {
+		if n.pointer != "" {
+			pointers = append(pointers, id)
+		}
+	}
+	if len(pointers) == 0 {
+		t.Skip("no pointers")
+	}
+	slices.Sort(pointers)
+	id := rapid.SampledFrom(pointers).Draw(t, "pointer")
+	m.moveTo(t, rapid.SampledFrom(m.path(id)).Draw(t, "node"), m.nodes[id].pointer)
+}
+
+func (m *model) moveTo(t *rapid.T, id, given string) {
 	n, to, status := m.nodes[id], "", 200
 	switch {
 	case n == nil:
@@ -572,7 +591,7 @@ func TestModel(t *testing.T) {
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"": m.check, "create object": m.createObject, "delete object": m.deleteObject, "create": m.create, "create again": m.create,
-			"create many": m.createMany, "rename": m.rename, "recode": m.recode, "move": m.move, "move again": m.move, "point": m.point,
+			"create many": m.createMany, "rename": m.rename, "recode": m.recode, "move": m.move, "move again": m.move, "move to target": m.moveToTarget, "point": m.point,
 			"point no more": m.pointNoMore, "delete": m.delete, "switch": m.switchStatus, "add member": m.addMember, "add members": m.addMembers,
 			"make primary": m.makePrimary, "remove member": m.removeMember, "remove members": m.removeMembers,
 		})
