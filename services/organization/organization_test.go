@@ -152,12 +152,6 @@ func (p *people) put(id string, record object) object {
 	return record
 }
 
-func (p *people) remove(id string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.users, id)
-}
-
 // sorted are the ids as the users service pages them.
 func (p *people) sorted() []string {
 	ids := make([]string, 0, len(p.users))

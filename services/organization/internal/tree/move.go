@@ -120,8 +120,3 @@ func each(ctx context.Context, tx *docstore.Tx, path []string, fn func(*Node) er
 		filter = docstore.And(docstore.Prefix(byPath, prefix), docstore.Above(byPath, last))
 	}
 }
-
-// after selects the texts that follow one.
-func after(index, text string) docstore.Filter {
-	return docstore.From(index, docstore.Text(text+"\x00"))
-}
