@@ -247,6 +247,7 @@ func TestDeleteTreeNode(t *testing.T) {
 		"outdated":          outdated(ifMatch(`"7"`, remove(node(child)+query, nil))),
 		"grants":            bad(remove(node(child)+query+"&grants=go", nil), "query.grants"),
 		"nobody can tell":   away(remove(node(child)+query+"&grants=refuse", nil)),
+		"unknown, nor that": missing(remove(nodesPath+"/404"+query+"&grants=refuse", nil)),
 	})
 	c.Delete(node(leaf)+"?object_code=other", nil).OK(nil)
 	refused(t, s, c, map[string]refusal{

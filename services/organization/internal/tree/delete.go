@@ -13,6 +13,13 @@ import (
 // to go with it. apperr.NotFound, HasChildren, InvalidState (a root), InUse (pointers, grants), Unavailable, VersionMismatch.
 func (s *Trees) Delete(ctx context.Context, id, objectCode string, refuse bool) (Deleted, error) {
 	if refuse {
+		n, err := s.find(ctx, id)
+		if err != nil {
+			return Deleted{}, err
+		}
+		if n.ObjectCode != objectCode {
+			return Deleted{}, apperr.Missing("tree node")
+		}
 		if err := s.checkGrants(ctx, grantsQuestion{ObjectCode: objectCode, NodeID: id}); err != nil {
 			return Deleted{}, err
 		}
