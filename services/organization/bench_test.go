@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,8 +77,10 @@ func compare(b *testing.B, few, many *population, do operation) {
 	const least, block, during = 1000, 20, 4 * time.Second
 	r := rand.New(rand.NewPCG(1, 2))
 	var took [2][]time.Duration
+	var read [2]float64
 	for begun := time.Now(); time.Since(begun) < during || len(took[0]) < least && time.Since(begun) < 10*during; {
 		for i, p := range []*population{few, many} {
+			already := fromDisk()
 			for range block {
 				timed := do(p, r)
 				before := time.Now()
@@ -85,6 +88,7 @@ func compare(b *testing.B, few, many *population, do operation) {
 				took[i] = append(took[i], time.Since(before))
 				require.NoError(b, err)
 			}
+			read[i] += fromDisk() - already
 		}
 	}
 	p99 := [2]float64{}
@@ -95,9 +99,19 @@ func compare(b *testing.B, few, many *population, do operation) {
 		p99[i] = micros(all[len(all)*99/100])
 		b.ReportMetric(micros(all[len(all)/2]), "p50-µs-"+name)
 		b.ReportMetric(p99[i], "p99-µs-"+name)
+		b.ReportMetric(read[i]/float64(len(took[i])), "disk-B-"+name)
 	}
 	b.ReportMetric(p99[1]/p99[0], "p99-ratio")
 	b.ReportMetric(0, "ns/op")
+}
+
+// fromDisk is how many bytes this program has made a disk read so far, where the system tells: a p99 with some of them is the disk's.
+func fromDisk() float64 {
+	text, _ := os.ReadFile("/proc/self/io")
+	_, after, _ := strings.Cut(string(text), "\nread_bytes: ")
+	line, _, _ := strings.Cut(after, "\n")
+	n, _ := strconv.ParseFloat(line, 64)
+	return n
 }
 
 func (p *population) any(r *rand.Rand) string      { return p.ids[r.IntN(len(p.ids))] }

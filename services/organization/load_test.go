@@ -36,26 +36,29 @@ type spot struct {
 }
 
 // shape makes up a tree of n nodes, the same in every run: 2…200 children for every node that has any, small numbers as likely as large ones of
-// ten times the size. Every fourth goes to one of the nodes made last, so that some branches are deep.
+// ten times the size, on every level about as many nodes. So trees of all sizes are alike but for the size.
 func shape(n int) []spot {
 	r := rand.New(rand.NewPCG(uint64(n), 1))
 	spots := make([]spot, 1, n)
-	open := []int{0}
+	var open [deepest][]int // by depth
+	open[0] = []int{0}
 	for len(spots) < n {
-		at := len(open) - 1
-		if r.IntN(4) > 0 {
-			at = r.IntN(len(open))
+		depth := r.IntN(deepest)
+		there := open[depth]
+		if len(there) == 0 {
+			continue
 		}
-		parent := open[at]
-		open[at] = open[len(open)-1]
-		open = open[:len(open)-1]
+		at := r.IntN(len(there))
+		parent := there[at]
+		there[at] = there[len(there)-1]
+		open[depth] = there[:len(there)-1]
 		children := min(int(2*math.Pow(100, r.Float64())), n-len(spots))
 		spots[parent].children = children
 		for range children {
-			if spots[parent].depth+1 < deepest {
-				open = append(open, len(spots))
+			if depth+1 < deepest {
+				open[depth+1] = append(open[depth+1], len(spots))
 			}
-			spots = append(spots, spot{parent: parent, depth: spots[parent].depth + 1})
+			spots = append(spots, spot{parent: parent, depth: depth + 1})
 		}
 	}
 	return spots
