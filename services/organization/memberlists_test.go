@@ -61,7 +61,7 @@ func TestUsersOfANode(t *testing.T) {
 	}
 	of := func(m object) object {
 		some := object{}
-		for _, name := range []string{"id", "node_id", "node_name", "node_path", "role", "title", "is_primary", "dynamic"} {
+		for _, name := range []string{"id", "node_id", "node_name", "role", "title", "is_primary", "dynamic"} {
 			some[name] = m[name]
 		}
 		return some

@@ -66,4 +66,4 @@ func (a *api) listOfNode(ctx context.Context, in *listOfNodeInput) (rest.List[Tr
 }
 
 var exampleNodeUser = json.RawMessage(strings.TrimSuffix(string(exampleMembership), "}") +
-	`,"nodes":[{"id":"1048650","node_id":"1048579","node_name":"平台组","node_path":["Acme","平台组"],"role":"member","title":"架构师","is_primary":"1","dynamic":false}]}`)
+	`,"nodes":[{"id":"1048650","node_id":"1048579","node_name":"平台组","role":"member","title":"架构师","is_primary":"1","dynamic":false}]}`)

@@ -208,14 +208,13 @@ type TreeNodeUser struct {
 
 // NodeOfUser is one of them.
 type NodeOfUser struct {
-	ID        string   `json:"id" doc:"Of the membership" example:"1048650"`
-	NodeID    string   `json:"node_id" example:"1048579"`
-	NodeName  string   `json:"node_name" example:"平台组"`
-	NodePath  []string `json:"node_path" nullable:"false"`
-	Role      string   `json:"role" example:"member"`
-	Title     string   `json:"title" example:"架构师"`
-	IsPrimary string   `json:"is_primary" enum:"1,0" example:"1"`
-	Dynamic   bool     `json:"dynamic" example:"false"`
+	ID        string `json:"id" doc:"Of the membership" example:"1048650"`
+	NodeID    string `json:"node_id" example:"1048579"`
+	NodeName  string `json:"node_name" example:"平台组"`
+	Role      string `json:"role" example:"member"`
+	Title     string `json:"title" example:"架构师"`
+	IsPrimary string `json:"is_primary" enum:"1,0" example:"1"`
+	Dynamic   bool   `json:"dynamic" example:"false"`
 }
 
 // TreeAssociation links nodes of two trees.

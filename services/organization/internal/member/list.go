@@ -87,6 +87,7 @@ func (s *Members) Users(ctx context.Context, q Query) (Page, error) {
 		return Page{}, nil
 	}
 	l := &listing{Members: s, Query: q, node: found[q.NodeID]}
+	l.keep(l.node)
 	if q.After != "" {
 		if l.after, err = q.position(); err != nil {
 			return Page{}, err
@@ -508,56 +509,73 @@ func (l *listing) populated(ctx context.Context) ([]*tree.Node, error) {
 	}
 }
 
-// items makes what clients see: the user's first membership, and a list of all that count.
+// items makes what clients see: the user's first membership, with the names of all nodes above, and a list of all that count.
 func (l *listing) items(ctx context.Context, users []user) ([]json.RawMessage, error) {
-	var docs []Doc
-	for _, u := range users {
-		docs = append(docs, u.memberships...)
+	firsts := make([]Doc, len(users))
+	for i, u := range users {
+		firsts[i] = u.memberships[0]
 	}
-	named, err := names(ctx, l.find, docs)
+	named, err := names(ctx, l.find, firsts)
 	if err != nil {
 		return nil, err
 	}
-	type place struct {
-		ID      string   `json:"id"`
-		NodeID  string   `json:"node_id"`
-		Name    string   `json:"node_name"`
-		Path    []string `json:"node_path"`
-		Role    string   `json:"role"`
-		Title   string   `json:"title"`
-		Primary string   `json:"is_primary"`
-		Dynamic bool     `json:"dynamic"`
-	}
 	items := make([]json.RawMessage, 0, len(users))
-	for _, u := range users {
-		places := make([]place, 0, len(u.memberships))
-		for i := range u.memberships {
-			m, err := u.memberships[i].Value()
-			if err != nil {
-				return nil, err
-			}
-			if n := named.nodes[m.NodeID]; n != nil {
-				places = append(places, place{m.ID, n.ID, n.Name, named.path(n), m.Role, m.Title, m.IsPrimary, m.Dynamic})
-			}
-		}
-		m, err := u.memberships[0].Value()
+	for i := range users {
+		m, err := firsts[i].Value()
 		if err != nil {
 			return nil, err
 		}
-		if named.nodes[m.NodeID] == nil { // removed in between
+		node := named.nodes[m.NodeID]
+		if node == nil { // removed in between
 			continue
 		}
-		first, err := named.shown(&u.memberships[0], named.nodes[m.NodeID])
+		first, err := named.shown(&firsts[i], node)
 		if err != nil {
 			return nil, err
 		}
-		more, err := json.Marshal(map[string]any{"nodes": places})
+		places, err := l.places(ctx, users[i].memberships)
 		if err != nil {
 			return nil, err
 		}
-		items = append(items, splice(first, more))
+		items = append(items, splice(first, places))
 	}
 	return items, nil
+}
+
+// places is the member that lists a user's memberships.
+func (l *listing) places(ctx context.Context, memberships []Doc) ([]byte, error) {
+	type place struct {
+		ID      string `json:"id"`
+		NodeID  string `json:"node_id"`
+		Name    string `json:"node_name"`
+		Role    string `json:"role"`
+		Title   string `json:"title"`
+		Primary string `json:"is_primary"`
+		Dynamic bool   `json:"dynamic"`
+	}
+	ids := make([]string, len(memberships))
+	places := make([]place, 0, len(memberships))
+	for i := range memberships {
+		m, err := memberships[i].Value()
+		if err != nil {
+			return nil, err
+		}
+		ids[i] = m.NodeID
+	}
+	nodes, err := l.find(ctx, ids) // they were read to find the memberships
+	if err != nil {
+		return nil, err
+	}
+	for i := range memberships {
+		m, err := memberships[i].Value()
+		if err != nil {
+			return nil, err
+		}
+		if n := nodes[m.NodeID]; n != nil {
+			places = append(places, place{m.ID, n.ID, n.Name, m.Role, m.Title, m.IsPrimary, m.Dynamic})
+		}
+	}
+	return json.Marshal(map[string]any{"nodes": places})
 }
 
 func (q Query) fingerprint() uint64 {
