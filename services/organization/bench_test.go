@@ -75,6 +75,8 @@ func BenchmarkSizes(b *testing.B) {
 // compare takes samples in turn, so that both sizes see the same moods of the machine.
 func compare(b *testing.B, few, many *population, do operation) {
 	const least, block, during = 1000, 20, 4 * time.Second
+	few.warm()
+	many.warm()
 	r := rand.New(rand.NewPCG(1, 2))
 	var took [2][]time.Duration
 	var read [2]float64
