@@ -71,19 +71,21 @@ type record struct {
 	ID      string `json:"id"`
 	Version int64  `json:"version"`
 	Status  string `json:"status"`
-	whole   map[string]any
+	raw     json.RawMessage
+	whole   map[string]any // see read
 }
 
 const resigned = "resigned"
 
 func readRecord(raw json.RawMessage) (record, error) {
-	var r record
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return r, err
-	}
-	var err error
-	r.whole, err = condition.FromJSON(raw)
-	return r, err
+	r := record{raw: raw}
+	return r, json.Unmarshal(raw, &r)
+}
+
+// read makes the record ready for conditions: most events come where there are none.
+func (r *record) read() (err error) {
+	r.whole, err = condition.FromJSON(r.raw)
+	return err
 }
 
 // meets tells whether the user meets a dynamic node's condition. A condition that cannot be decided for the user is not met.
@@ -113,7 +115,7 @@ func (s *Members) OnUser(ctx context.Context, e bus.Event) error {
 	if strings.HasSuffix(e.Type, ".deleted") || user.Status == resigned {
 		return s.depart(ctx, &user)
 	}
-	return s.reconsider(ctx, &user)
+	return s.reconsider(ctx, &user, strings.HasSuffix(e.Type, ".reinstated"))
 }
 
 // depart ends all memberships of a user who has left.
@@ -135,20 +137,17 @@ func (s *Members) depart(ctx context.Context, user *record) error {
 	return err
 }
 
-// reconsider looks at the conditions of all dynamic nodes.
+// reconsider looks at the conditions of all dynamic nodes, and notes that a user who had left is back.
 //
 // A condition that changes meanwhile has its own upkeep, which looks at all users as they were then or later: at this record or a newer
 // one, since it was there before its event. So what was found by the old condition need only not be written.
-func (s *Members) reconsider(ctx context.Context, user *record) error {
+func (s *Members) reconsider(ctx context.Context, user *record, back bool) error {
 	nodes, err := tree.DynamicNodes(ctx, s.Store)
-	if err != nil {
+	if err != nil || len(nodes) == 0 && !back {
 		return err
 	}
-	if len(nodes) == 0 {
-		known, err := people.FindMany(ctx, s.Store, []string{user.ID})
-		if err != nil || len(known) == 0 {
-			return err
-		}
+	if err := user.read(); err != nil {
+		return fmt.Errorf("the event's record: %w", err)
 	}
 	verdicts := make([]verdict, len(nodes))
 	for i, n := range nodes {

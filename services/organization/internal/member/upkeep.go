@@ -199,7 +199,10 @@ func (s *Members) evaluate(ctx context.Context, u *upkeep, log *slog.Logger) err
 	users := make([]record, len(page.Users))
 	verdicts := make([]verdict, len(page.Users))
 	for i, raw := range page.Users {
-		if users[i], err = readRecord(raw); err != nil {
+		if users[i], err = readRecord(raw); err == nil {
+			err = users[i].read()
+		}
+		if err != nil {
 			return err
 		}
 		verdicts[i] = verdict{userID: users[i].ID, member: users[i].meets(ctx, node)}
