@@ -195,7 +195,7 @@ func (q *queries) find(ctx context.Context, def *docstore.Def, tenant string, fi
 func (q *queries) read(ctx context.Context, t *table, p *plan, order *ordering, find *docstore.Find) ([]docstore.Row, error) {
 	s := p.statement("id, version, due, doc"+selectKeys(order), order, find.After)
 	s.limit(int64(find.Limit), int64(find.Offset))
-	rows := make([]docstore.Row, 0, min(find.Limit, 1024))
+	rows := make([]docstore.Row, 0, min(find.Limit, 64)) // a limit may be a bound that is never met
 	err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
 		rows = append(rows, sortedRow(c, order))
 		return nil
