@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"runtime/debug"
 
 	"github.com/idplatform/idplatform/pkg/telemetry"
 )
@@ -15,6 +17,11 @@ func serve(ctx context.Context, args []string, out, notes io.Writer) (err error)
 	s, err := load(args, out)
 	if err != nil {
 		return err
+	}
+	// All services and NATS share this process: of the heap that they make together much is short-lived, and a fifth less memory is worth some
+	// per cent of a processor. GOGC in the environment has the last word.
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(60)
 	}
 	log := telemetry.NewLogger(notes, s.Log.Level, s.Log.Format)
 	f, unlock, err := takeFolder(s.DataDir)
