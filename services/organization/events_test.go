@@ -81,5 +81,5 @@ func TestGoldenEvents(t *testing.T) {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	require.NoError(t, enc.Encode(list))
-	golden(t, "events.json.golden", since(t, began, text.Bytes()))
+	testkit.Golden(t, "testdata/events.json.golden", testkit.Since(t, began, text.Bytes()))
 }

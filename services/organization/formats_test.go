@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
-	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -18,31 +17,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
-
-// golden compares with a file of testdata, or writes it with IDP_TEST_UPDATE=1.
-func golden(t testing.TB, file string, got []byte) {
-	t.Helper()
-	if os.Getenv("IDP_TEST_UPDATE") == "1" {
-		require.NoError(t, os.MkdirAll("testdata", 0o755))
-		require.NoError(t, os.WriteFile("testdata/"+file, got, 0o644))
-		return
-	}
-	want, err := os.ReadFile("testdata/" + file)
-	require.NoError(t, err)
-	require.Equal(t, string(want), string(got), "see testdata/%s; `make generate` writes it anew", file)
-}
-
-var timeForm = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
-
-// since writes times as what passed since start.
-func since(t testing.TB, start clock.Time, text []byte) []byte {
-	t.Helper()
-	return timeForm.ReplaceAllFunc(text, func(b []byte) []byte {
-		moment, err := clock.Parse(string(b))
-		require.NoError(t, err)
-		return []byte("start + " + moment.Sub(start).String())
-	})
-}
 
 // document is a record of a collection as it lies in the store.
 func document(t testing.TB, s *testkit.Service, collection, id string) []byte {
@@ -99,7 +73,7 @@ func TestGoldenDocuments(t *testing.T) {
 		var text bytes.Buffer
 		require.NoError(t, json.Indent(&text, document(t, it.s, it.collection, it.id), "", "  "))
 		text.WriteByte('\n')
-		golden(t, name+".json.golden", since(t, map[bool]clock.Time{true: began, false: alone.Clock.Now()}[it.s == s], text.Bytes()))
+		testkit.Golden(t, "testdata/"+name+".json.golden", testkit.Since(t, map[bool]clock.Time{true: began, false: alone.Clock.Now()}[it.s == s], text.Bytes()))
 	}
 }
 

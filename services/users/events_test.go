@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
-	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/bus"
-	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/services/users"
 )
@@ -40,31 +37,6 @@ func members(t testing.TB, data []byte) (m map[string]json.RawMessage) {
 	t.Helper()
 	require.NoError(t, json.Unmarshal(data, &m))
 	return m
-}
-
-// golden compares with a file of testdata, or writes it with IDP_TEST_UPDATE=1.
-func golden(t testing.TB, file string, got []byte) {
-	t.Helper()
-	if os.Getenv("IDP_TEST_UPDATE") == "1" {
-		require.NoError(t, os.MkdirAll("testdata", 0o755))
-		require.NoError(t, os.WriteFile("testdata/"+file, got, 0o644))
-		return
-	}
-	want, err := os.ReadFile("testdata/" + file)
-	require.NoError(t, err)
-	require.Equal(t, string(want), string(got), "see testdata/%s; `make generate` writes it anew", file)
-}
-
-var timeForm = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
-
-// since writes times as what passed since start.
-func since(t testing.TB, start clock.Time, text []byte) []byte {
-	t.Helper()
-	return timeForm.ReplaceAllFunc(text, func(b []byte) []byte {
-		moment, err := clock.Parse(string(b))
-		require.NoError(t, err)
-		return []byte("start + " + moment.Sub(start).String())
-	})
 }
 
 // life does all that makes events, and the secrets that it took.
@@ -146,7 +118,7 @@ func TestGoldenEvents(t *testing.T) {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	require.NoError(t, enc.Encode(list))
-	golden(t, "events.json.golden", since(t, began, text.Bytes()))
+	testkit.Golden(t, "testdata/events.json.golden", testkit.Since(t, began, text.Bytes()))
 }
 
 // buffer is a log that many may write.

@@ -61,13 +61,13 @@ func TestGoldenDocuments(t *testing.T) {
 		var text bytes.Buffer
 		require.NoError(t, json.Indent(&text, []byte(stored(t, s, "acme", document.collection)[document.id]), "", "  "))
 		text.WriteByte('\n')
-		steady := unsteady.ReplaceAllFunc(since(t, began, text.Bytes()), func(b []byte) []byte {
+		steady := unsteady.ReplaceAllFunc(testkit.Since(t, began, text.Bytes()), func(b []byte) []byte {
 			if member, _, ok := bytes.Cut(b, []byte(": ")); ok {
 				return append(member, `: "…"`...)
 			}
 			return []byte(`"…"`)
 		})
-		golden(t, name+".json.golden", steady)
+		testkit.Golden(t, "testdata/"+name+".json.golden", steady)
 	}
 }
 

@@ -384,6 +384,6 @@ func TestGoldenOrganizationChange(t *testing.T) {
 		var text bytes.Buffer
 		require.NoError(t, json.Indent(&text, []byte(document), "", "  "))
 		text.WriteByte('\n')
-		golden(t, "organization_change.json.golden", ids.ReplaceAll(since(t, began, text.Bytes()), []byte(`"$1": "…"`)))
+		testkit.Golden(t, "testdata/organization_change.json.golden", ids.ReplaceAll(testkit.Since(t, began, text.Bytes()), []byte(`"$1": "…"`)))
 	}
 }

@@ -1,0 +1,37 @@
+package testkit
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/clock"
+)
+
+// Golden checks that a file, mostly one of testdata, has this content. IDP_TEST_UPDATE=1 writes it.
+func Golden(t testing.TB, file string, got []byte) {
+	t.Helper()
+	if os.Getenv("IDP_TEST_UPDATE") == "1" {
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		require.NoError(t, os.WriteFile(file, got, 0o644))
+		return
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(got), "%s is not up to date; `make generate` writes it anew", file)
+}
+
+var timeForm = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
+
+// Since writes the times in a text as what passed since start, so that it is the same in every run.
+func Since(t testing.TB, start clock.Time, text []byte) []byte {
+	t.Helper()
+	return timeForm.ReplaceAllFunc(text, func(b []byte) []byte {
+		moment, err := clock.Parse(string(b))
+		require.NoError(t, err)
+		return []byte("start + " + moment.Sub(start).String())
+	})
+}
