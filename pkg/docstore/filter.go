@@ -12,13 +12,14 @@ type Op int
 
 // The operations. An index must serve each of them; the empty Filter is All.
 const (
-	OpAll    Op = iota // every document
-	OpID               // the id is one of IDs
-	OpIn               // the value, or one of the list, is one of Values
-	OpRange            // From <= value < To; an unset bound is open. Single-value indexes only
-	OpPrefix           // the text, or one of the list, starts with Values[0].Text
-	OpAnd              // every one of Sub
-	OpOr               // any of Sub
+	OpAll      Op = iota // every document
+	OpID                 // the id is one of IDs
+	OpIn                 // the value, or one of the list, is one of Values
+	OpRange              // From <= value < To; an unset bound is open. Single-value indexes only
+	OpPrefix             // the text, or one of the list, starts with Values[0].Text
+	OpAnd                // every one of Sub
+	OpOr                 // any of Sub
+	OpContains           // Values[0].Text is a part of the text. Single-value indexes only
 )
 
 // Filter selects documents by indexed values. Build it with the functions below.
@@ -94,6 +95,15 @@ func Prefix(index, s string) Filter {
 	return Filter{Op: OpPrefix, Index: index, Values: []Value{Text(s)}}
 }
 
+// Contains selects texts of which s is a part. No index leads there: engines test what the rest of an And selects, or else every entry
+// of the index. See textindex.Containing. An empty s selects all documents.
+func Contains(index, s string) Filter {
+	if s == "" {
+		return Filter{}
+	}
+	return Filter{Op: OpContains, Index: index, Values: []Value{Text(s)}}
+}
+
 // And selects what all filters select; no filters select all. Filters that select all are left out.
 func And(filters ...Filter) Filter {
 	var sub []Filter
@@ -138,7 +148,7 @@ func (d *Def) check(f Filter, sort []Order) error {
 		return nil
 	}
 	ix := d.Index(f.Index)
-	if ix == nil || (f.Op == OpRange && ix.Many) || (f.Op == OpPrefix && ix.Number) {
+	if ix == nil || (ix.Many && (f.Op == OpRange || f.Op == OpContains)) || (ix.Number && (f.Op == OpPrefix || f.Op == OpContains)) {
 		return fmt.Errorf("docstore: no index of %s serves the filter on %q", d.Name, f.Index)
 	}
 	return nil

@@ -16,6 +16,7 @@ var filterCases = []testCase{
 	{name: "filters/ranges", run: ranges},
 	{name: "filters/prefixes", run: prefixes},
 	{name: "filters/prefixes at the edge of Unicode", run: edgePrefixes},
+	{name: "filters/parts", run: parts},
 	{name: "filters/a walk along texts", run: walkTexts},
 	{name: "filters/a document is found once", run: foundOnce},
 	{name: "filters/and, or, nested", run: combinations},
@@ -99,6 +100,50 @@ func edgePrefixes(t *testing.T, s *suite) {
 	} {
 		require.ElementsMatch(t, want, f.ids(t, ctx, docstore.Prefix("name", prefix)), "%q", prefix)
 		require.ElementsMatch(t, want, f.ids(t, ctx, docstore.Prefix("words", prefix)), "%q", prefix)
+	}
+}
+
+// parts: what makes a pattern elsewhere is a character like any other, and each of a text's characters begins a part.
+func parts(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	f.insert(t, ctx,
+		thing("1", name("北京大学"), words("x"), kind("%_")),
+		thing("2", name("a.b*c?(d)[e]{f}^$|\\"), words("x"), kind("a\nb")),
+		thing("3", name("aXbc"), words("x"), kind("a\x00b")),
+		thing("4", name("京都"), words("y"), kind("\u00e9")), // its second byte is in no other's
+		thing("5", name("ABC"), words("y"), kind("\U0010FFFF%")),
+		thing("6", words("x")))
+	contains := docstore.Contains
+	for _, c := range []struct {
+		filter docstore.Filter
+		want   []string
+	}{
+		{contains("name", "京"), []string{"1", "4"}},
+		{contains("name", "京大"), []string{"1"}},
+		{contains("name", "北京大学"), []string{"1"}},
+		{contains("name", "北京大学x"), nil},
+		{contains("name", "a.b"), []string{"2"}},
+		{contains("name", ".*"), nil},
+		{contains("name", "(d)[e]{f}^$|\\"), []string{"2"}},
+		{contains("name", "^"), []string{"2"}},
+		{contains("name", "bc"), []string{"3"}},
+		{contains("kind", "%"), []string{"1", "5"}},
+		{contains("kind", "_"), []string{"1"}},
+		{contains("kind", "\n"), []string{"2"}},
+		{contains("kind", "\x00"), []string{"3"}},
+		{contains("kind", "\x00b"), []string{"3"}},
+		{contains("kind", "\U0010FFFF"), []string{"5"}},
+		{contains("name", ""), []string{"1", "2", "3", "4", "5", "6"}},
+		{docstore.And(docstore.Eq("words", docstore.Text("x")), contains("name", "京")), []string{"1"}},
+		{docstore.And(contains("name", "b"), contains("name", "c"), contains("kind", "a")), []string{"2", "3"}},
+		{docstore.Or(contains("name", "都"), contains("kind", "_")), []string{"1", "4"}},
+		{docstore.And(docstore.Prefix("words", "x"), docstore.Or(contains("name", "学"), contains("kind", "\n"))), []string{"1", "2"}},
+	} {
+		require.ElementsMatch(t, c.want, f.ids(t, ctx, c.filter), "%+v", c.filter)
+		require.ElementsMatch(t, c.want, f.walk(t, ctx, docstore.Query{Filter: c.filter, Limit: 1}), "%+v", c.filter)
+		n, err := f.things.Count(ctx, f.Store, c.filter)
+		require.NoError(t, err)
+		require.EqualValues(t, len(c.want), n, "%+v", c.filter)
 	}
 }
 
@@ -217,6 +262,8 @@ func unindexed(t *testing.T, s *suite) {
 		{Filter: docstore.Eq("nothing", docstore.Text("x"))},
 		{Filter: docstore.From("words", docstore.Text("x"))},
 		{Filter: docstore.Prefix("rank", "x")},
+		{Filter: docstore.Contains("rank", "x")},
+		{Filter: docstore.Contains("words", "x")},
 		{Filter: docstore.And(docstore.Eq("name", docstore.Text("n")), docstore.Eq("props", docstore.Text("x")))},
 		{Sort: []docstore.Order{asc("words")}},
 		{Sort: []docstore.Order{asc("image")}},

@@ -63,6 +63,8 @@ func matches(f docstore.Filter, v *Thing) bool {
 		return slices.ContainsFunc(values(), func(x docstore.Value) bool { return slices.Contains(f.Values, x) })
 	case docstore.OpPrefix:
 		return slices.ContainsFunc(values(), func(x docstore.Value) bool { return strings.HasPrefix(x.Text, f.Values[0].Text) })
+	case docstore.OpContains:
+		return strings.Contains(values()[0].Text, f.Values[0].Text)
 	case docstore.OpRange:
 		x := values()[0]
 		return (f.From == nil || compareValues(x, *f.From) >= 0) && (f.To == nil || compareValues(x, *f.To) < 0)
@@ -91,9 +93,9 @@ var (
 
 func someFilter(depth int) *rapid.Generator[docstore.Filter] {
 	return rapid.Custom(func(t *rapid.T) docstore.Filter {
-		ops := 5
+		ops := 6
 		if depth > 0 {
-			ops = 7
+			ops = 8
 		}
 		textIndex := rapid.SampledFrom([]string{"name", "code", "kind", "words", "logins"})
 		switch rapid.IntRange(0, ops).Draw(t, "op") {
@@ -123,6 +125,8 @@ func someFilter(depth int) *rapid.Generator[docstore.Filter] {
 		case 5:
 			return docstore.From("name", docstore.Text(someText.Draw(t, "from")))
 		case 6:
+			return docstore.Contains(rapid.SampledFrom([]string{"name", "code", "kind"}).Draw(t, "index"), someText.Draw(t, "part"))
+		case 7:
 			return docstore.And(rapid.SliceOfN(someFilter(depth-1), 0, 3).Draw(t, "and")...)
 		default:
 			return docstore.Or(rapid.SliceOfN(someFilter(depth-1), 0, 3).Draw(t, "or")...)

@@ -1,6 +1,8 @@
 package mongostore
 
 import (
+	"regexp"
+	"strings"
 	"unicode/utf8"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -73,6 +75,9 @@ func condition(def *docstore.Def, tenant string, f docstore.Filter) bson.D {
 			bounds = bson.D{{Key: "$elemMatch", Value: bounds}}
 		}
 		return bson.D{{Key: field, Value: bounds}}
+	case docstore.OpContains:
+		pattern := strings.ReplaceAll(regexp.QuoteMeta(f.Values[0].Text), "\x00", `\x00`) // BSON has no NUL in patterns
+		return bson.D{{Key: field, Value: bson.D{{Key: "$regex", Value: pattern}}}}
 	default: // OpIn; on a list MongoDB compares the elements
 		values := make(bson.A, len(f.Values))
 		for i, v := range f.Values {

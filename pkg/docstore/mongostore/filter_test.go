@@ -40,6 +40,7 @@ func TestSelection(t *testing.T) {
 		"until":      {docstore.Until("name", text("m")), `{"tenant_id": "t1", "_ix.name": {"$lt": "m"}}`},
 		"unbounded":  {docstore.Filter{Op: docstore.OpRange, Index: "rank"}, `{"tenant_id": "t1"}`},
 		"prefix":     {docstore.Prefix("name", "京"), `{"tenant_id": "t1", "_ix.name": {"$gte": "京", "$lt": "亭"}}`},
+		"a part":     {docstore.Contains("name", "a.b\x00"), `{"tenant_id": "t1", "_ix.name": {"$regex": "a\\.b\\x00"}}`},
 		"prefix in a list": {docstore.Prefix("words", "/1/"),
 			`{"tenant_id": "t1", "_ix.words": {"$elemMatch": {"$gte": "/1/", "$lt": "/10"}}}`},
 		"the last prefix": {docstore.Prefix("name", "\U0010FFFF"), `{"tenant_id": "t1", "_ix.name": {"$gte": "` + "\U0010FFFF" + `"}}`},

@@ -183,7 +183,7 @@ func (n *node) recurs() bool {
 
 // text appends a text that filters have in common only if they select the same.
 func (n *node) text(b []byte) []byte {
-	b = append(b, "*-=<&|"[n.op])
+	b = append(b, "*-=<&|~"[n.op])
 	value := func(v docstore.Value) {
 		if n.column.number {
 			b = binary.BigEndian.AppendUint64(b, uint64(v.Num))
@@ -192,7 +192,7 @@ func (n *node) text(b []byte) []byte {
 		b = append(binary.AppendUvarint(b, uint64(len(v.Text))), v.Text...)
 	}
 	switch n.op {
-	case isIn:
+	case isIn, isContains:
 		b = append(append(b, n.column.index...), ' ')
 		b = binary.AppendUvarint(b, uint64(len(n.values)))
 		for _, v := range n.values {

@@ -62,6 +62,10 @@ func titled(prefix string) selection {
 	return selection{docstore.Prefix("title", prefix), func(n *note) bool { return strings.HasPrefix(n.Title, prefix) }}
 }
 
+func inTitle(part string) selection {
+	return selection{docstore.Contains("title", part), func(n *note) bool { return strings.Contains(n.Title, part) }}
+}
+
 func since(at int64) selection {
 	return selection{docstore.Moving(docstore.From("created", docstore.Number(at))), func(n *note) bool { return n.TimeCreated.Millis() >= at }}
 }
@@ -127,7 +131,8 @@ func TestMatchesAreExact(t *testing.T) {
 	selections := []selection{
 		word("all"), word("w1"), word("rare1"), word("none"), all(word("all"), word("w")), all(word("w3"), word("rare")), all(word("w3"), word("w4")),
 		all(word("w"), titled("title 2")), anyOf(word("w7"), titled("title 1"), selection{docstore.ID("n0002"), func(n *note) bool { return n.ID == "n0002" }}),
-		all(word("all"), anyOf(titled("title 3"), word("w5"))), titled("title 4"), titled("title"), {docstore.Filter{}, func(*note) bool { return true }},
+		all(word("all"), anyOf(titled("title 3"), word("w5"))), titled("title 4"), titled("title"),
+		inTitle("e 4"), inTitle("title"), all(word("w3"), inTitle("2")), all(word("all"), inTitle("1"), inTitle("e")), anyOf(word("w7"), inTitle("3")), {docstore.Filter{}, func(*note) bool { return true }},
 	}
 	for _, size := range []int{60, 2200} { // all are looked up to be sorted; and more than that
 		t.Run(fmt.Sprint(size), func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 type node struct {
 	op     op
 	column *column
-	values []docstore.Value // isIn: at least one, distinct
+	values []docstore.Value // isIn: at least one, distinct; isContains: the part
 	low    *docstore.Value  // isBetween: low <= value < high; nil is open. Texts and numbers alike; a prefix is a range too
 	high   *docstore.Value
 	sub    []node // isAnd, isOr: at least two
@@ -30,9 +30,10 @@ const (
 	isBetween
 	isAnd
 	isOr
+	isContains
 )
 
-func (n *node) isLeaf() bool { return n.op == isIn || n.op == isBetween }
+func (n *node) isLeaf() bool { return n.op == isIn || n.op == isBetween || n.op == isContains }
 
 // normalize makes the node of a filter.
 func (t *table) normalize(f docstore.Filter) (node, error) {
@@ -73,6 +74,11 @@ func (t *table) normalize(f docstore.Filter) (node, error) {
 			return node{}, nil
 		}
 		return between(c, &f.Values[0], successor(prefix)), nil
+	case docstore.OpContains:
+		if f.Values[0].Text == "" {
+			return node{}, nil
+		}
+		return node{op: isContains, column: c, values: f.Values}, nil
 	}
 	return node{}, fmt.Errorf("sqlitestore: unknown filter operation %d", f.Op)
 }
@@ -263,7 +269,10 @@ func (n *node) accepts(text []byte, num int64) bool {
 		}
 		return compareText(v.Text, text)
 	}
-	if n.op == isIn {
+	switch n.op {
+	case isContains:
+		return bytes.Contains(text, []byte(n.values[0].Text))
+	case isIn:
 		_, found := slices.BinarySearchFunc(n.values, struct{}{}, func(v docstore.Value, _ struct{}) int { return order(v) })
 		return found
 	}

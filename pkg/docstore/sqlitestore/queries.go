@@ -483,25 +483,65 @@ func (q *queries) set(ctx context.Context, t *table, tenant string, n *node) (*m
 		slices.Sort(rids)
 		rids = slices.Compact(rids)
 	}
-	for i := range n.sub {
-		part, err := q.set(ctx, t, tenant, &n.sub[i])
+	for i, part := range partsLast(n) {
+		if i > 0 && n.op == isAnd && part.op == isContains && lookup*int64(len(rids)) <= q.sight.all {
+			kept, err := q.containing(ctx, t, part, rids)
+			if err != nil {
+				return nil, err
+			}
+			cost += int64(len(rids))
+			rids = kept
+			continue
+		}
+		found, err := q.set(ctx, t, tenant, part)
 		if err != nil {
 			return nil, err
 		}
-		cost += int64(len(part.rids))
+		cost += int64(len(found.rids))
 		switch {
 		case i == 0:
-			rids = part.rids
+			rids = found.rids
 		case n.op == isOr:
-			rids = union(rids, part.rids)
+			rids = union(rids, found.rids)
 		default:
-			rids = intersection(rids, part.rids)
+			rids = intersection(rids, found.rids)
 		}
 		if n.op == isAnd && len(rids) == 0 {
 			break
 		}
 	}
 	return q.keep(n, asSet, nil, int64(len(rids)), rids, cost), nil
+}
+
+// partsLast gives what a filter combines, that which contains a part last: it has no index and is best tested on what the others leave.
+func partsLast(n *node) []*node {
+	var first, last []*node
+	for i := range n.sub {
+		if n.sub[i].op == isContains {
+			last = append(last, &n.sub[i])
+		} else {
+			first = append(first, &n.sub[i])
+		}
+	}
+	return append(first, last...)
+}
+
+// containing tests rows one by one.
+func (q *queries) containing(ctx context.Context, t *table, part *node, rids []int64) ([]int64, error) {
+	var kept []int64
+	sql := "SELECT " + part.column.field + " FROM " + t.name + " WHERE rid = ?1"
+	for _, rid := range rids {
+		err := q.conn.Query(ctx, sql, []any{rid}, func(c Columns) error {
+			if part.accepts(c.Bytes(0), 0) {
+				kept = append(kept, rid)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return kept, nil
 }
 
 // intersection is what is in both; they are sorted.

@@ -40,6 +40,10 @@ func (s *statement) leaf(n *node) {
 		s.add(")")
 		return
 	}
+	if n.op == isContains {
+		s.add("instr(%s, %s) > 0", c.field, s.arg(c.arg(n.values[0])))
+		return
+	}
 	s.between(c, n.low, n.high)
 }
 
