@@ -123,7 +123,7 @@ func TestListTreeNodes(t *testing.T) {
 		"all faults":        bad(get(companyNodes+"&recursive=yes&depth=0&status=on&page_num=0&page_size=201&count=x"), "query.recursive", "query.depth", "query.status", "query.page_num", "query.page_size", "query.count"),
 		"depth of 65":       bad(get(companyNodes+"&depth=65"), "query.depth"),
 		"depth a text":      bad(get(companyNodes+"&depth=x"), "query.depth"),
-		"name of 65":        bad(get(companyNodes+"&name="+strings.Repeat("x", 65)), "query.name"),
+		"name of 257":       bad(get(companyNodes+"&name="+strings.Repeat("x", 257)), "query.name"),
 		"tag of 65":         bad(get(companyNodes+"&tag="+strings.Repeat("x", 65)), "query.tag"),
 		"sort":              bad(get(companyNodes+"&page_sort=tag"), "query.page_sort"),
 		"sort by inner":     bad(get(companyNodes+"&page_sort=sibling"), "query.page_sort"),
@@ -221,7 +221,7 @@ func TestSearchNames(t *testing.T) {
 		"full": {"ＦＵＬＬ width"}, "ｗｉｄ": {"ＦＵＬＬ width"}, "ハンカク": {"ﾊﾝｶｸ"}, "ﾝｶ": {"ﾊﾝｶｸ"}, "a": nil, "aa": {"aaaa"}, "aaaa": {"aaaa"}, "aaaaa": {},
 		"strasse": {"Straße"}, "STRASSE": {"Straße"}, "ße": {"Straße"}, "*": {"a*b?c"}, "?": {"a*b?c"}, "a*c": {}, "b?c": {"a*b?c"}, "x  y": {"x  y"}, "x y": {},
 		"o'b": {"O'Brien \"q\""}, `"q"`: {"O'Brien \"q\""}, "/": {"名/字"}, "名/字": {"名/字"}, "👩": {"👩‍💻 team"}, "team": {"👩‍💻 team"},
-		"end": {long}, "长end": {long}, strings.Repeat("长", 61) + "end": {long}, strings.Repeat("长", 64): {long}, strings.Repeat("长", 62) + "en": {long}, "lend": {},
+		"end": {long}, "长end": {long}, strings.Repeat("长", 61) + "end": {long}, strings.Repeat("长", 64): {long}, strings.Repeat("长", 200): {long}, strings.Repeat("长", 201): {}, long: {long}, strings.Repeat("长", 62) + "en": {long}, "lend": {},
 		"école": {"École"}, "e\u0301cole": {"École"}, "ecole": {}, "stanbul": {"İstanbul"},
 	} {
 		got := names(t, c, companyNodes+"&page_sort=time_created&name="+url.QueryEscape(part))

@@ -46,7 +46,7 @@ type listNodesInput struct {
 	Recursive  rest.Flag `query:"recursive" doc:"With parent_id: all below it, not only its children"`
 	Depth      int       `query:"depth" minimum:"1" maximum:"64" doc:"At most so many levels below parent_id, or below the root"`
 	Code       string    `query:"code" maxLength:"256" doc:"Exactly"`
-	Name       string    `query:"name" maxLength:"64" doc:"A part of the name, whatever its case and width" example:"平台"`
+	Name       string    `query:"name" maxLength:"256" doc:"A part of the name, whatever its case and width" example:"平台"`
 	Status     string    `query:"status" enum:"1,0"`
 	Tag        string    `query:"tag" maxLength:"64" doc:"Exactly"`
 	rest.Paging

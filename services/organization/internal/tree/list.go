@@ -42,7 +42,8 @@ func (s *Trees) Select(ctx context.Context, f Filter) (Selection, error) {
 	if err != nil {
 		return Selection{}, err
 	}
-	selected := Selection{Filter: docstore.Prefix(byPath, o.RootNodeID+"/"), total: o.NodeCount}
+	root := o.RootNodeID + "/"
+	selected := Selection{Filter: docstore.Prefix(byPath, root), total: o.NodeCount}
 	if f.ParentID != "" {
 		parent, err := s.find(ctx, f.ParentID)
 		if err != nil {
@@ -55,7 +56,6 @@ func (s *Trees) Select(ctx context.Context, f Filter) (Selection, error) {
 	} else if f.Depth > 0 {
 		selected = Selection{Filter: docstore.And(selected.Filter, docstore.Until(byDepth, docstore.Number(int64(f.Depth)+1))), total: -1}
 	}
-	root := o.RootNodeID + "/"
 	with := func(filter docstore.Filter) {
 		selected.Filter, selected.total = docstore.And(selected.Filter, filter), -1
 	}
@@ -63,7 +63,10 @@ func (s *Trees) Select(ctx context.Context, f Filter) (Selection, error) {
 		with(docstore.Eq(byCode, docstore.Text(root+f.Code)))
 	}
 	if f.Name != "" {
-		with(docstore.Prefix(byNamePart, root+firstRunes(textindex.Key(f.Name), maxPart)))
+		if f.ParentID == "" && f.Depth == 0 {
+			selected.Filter = docstore.Filter{} // the grams are the tree's
+		}
+		with(textindex.Containing(byNameGram, byName, root, textindex.Key(f.Name)))
 	}
 	if f.Status != "" {
 		with(docstore.Eq(byStatus, docstore.Text(f.Status)))

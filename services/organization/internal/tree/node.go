@@ -62,7 +62,7 @@ const (
 	byTimeCreated = "time_created"
 	byPath        = "path"      // the ids of Path, a slash after each: a subtree is what begins with its root's
 	bySibling     = "sibling"   // the parent, then seq
-	byNamePart    = "name_part" // the root, then every end of the name, so that what contains a text has an end that begins with it
+	byNameGram    = "name_gram" // the name's grams, each behind the root
 	byStatus      = "status"
 	byTag         = "tag"
 	byPointer     = "pointer_id"
@@ -80,7 +80,7 @@ var nodes = docstore.Define(docstore.Schema[Node]{
 		docstore.ByNumber(byTimeCreated, func(n *Node) docstore.Value { return docstore.Moment(n.TimeCreated) }),
 		docstore.ByText(byPath, (*Node).PathText),
 		docstore.ByText(bySibling, func(n *Node) string { return n.ParentID + "/" + OrderText(n.Seq) }),
-		docstore.ByList(byNamePart, (*Node).nameParts),
+		docstore.ByList(byNameGram, func(n *Node) []string { return textindex.Grams(n.root(), textindex.Key(n.Name)) }),
 		docstore.ByText(byStatus, func(n *Node) string { return n.Status }),
 		docstore.ByText(byTag, func(n *Node) string { return n.Tag }),
 		docstore.ByText(byPointer, func(n *Node) string { return n.PointerID }),
@@ -116,9 +116,6 @@ const (
 
 	// MaxDepth is the depth of the deepest possible node; a root's is 0. Paths are indexed whole, so it bounds what a node costs.
 	MaxDepth = 32
-
-	// maxPart bounds the ends of names that are indexed, and so what can be searched for in names.
-	maxPart = 64
 )
 
 // Dynamic says that the node's members are the users who meet its condition.
@@ -134,29 +131,6 @@ func pathText(path []string) string { return strings.Join(path, "/") + "/" }
 
 // OrderText is a number as a text of the same order.
 func OrderText(n int64) string { return fmt.Sprintf("%016x", uint64(n)+1<<63) }
-
-func (n *Node) nameParts() []string {
-	key, root := textindex.Key(n.Name), n.root()
-	parts := make([]string, 0, len(key))
-	for i := range key {
-		end := key[i:]
-		if len(end) > maxPart {
-			end = firstRunes(end, maxPart)
-		}
-		parts = append(parts, root+end)
-	}
-	return parts
-}
-
-func firstRunes(s string, n int) string {
-	for i := range s {
-		if n == 0 {
-			return s[:i]
-		}
-		n--
-	}
-	return s
-}
 
 // Draft is a node to be created.
 type Draft struct {
