@@ -63,7 +63,7 @@ func TestAssociations(t *testing.T) {
 	}
 	require.Equal(t, []any{}, items(t, theirs, linksPath, "id"))
 
-	create := func(source, target any, more ...object) func(*testkit.Client) *testkit.Answer {
+	create := func(source, target any, more ...object) ask {
 		return post(linksPath, with(object{"source_node_id": source, "target_node_id": target}, more))
 	}
 	refused(t, s, c, map[string]refusal{

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -14,8 +15,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/services/organization/internal/member"
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
 )
 
@@ -31,14 +30,12 @@ func benchSize(b *testing.B) int {
 	return n
 }
 
-// operation prepares one of many like it, at random, and returns what is to be timed.
-type operation func(p *population, r *rand.Rand) func() error
+// operation prepares one of many requests like it, at random.
+type operation func(p *population, r *rand.Rand) ask
 
-// BenchmarkSizes compares what operations of the domain take with 10,000 nodes and with many more.
+// BenchmarkSizes compares what requests take with 10,000 nodes and with many more, from the handler's first line to its last: no sockets.
 func BenchmarkSizes(b *testing.B) {
-	s := start(b)
-	everyone(b, s.Deps.Bus)
-	few, many := populate(b, s.Deps.Bus, 10_000, 50_000), populate(b, s.Deps.Bus, benchSize(b), 5*benchSize(b))
+	few, many := populate(b, 10_000, 50_000), populate(b, benchSize(b), 5*benchSize(b))
 	for _, p := range []*population{few, many} {
 		b.Run(fmt.Sprintf("load of %d", len(p.ids)), func(b *testing.B) {
 			b.ReportMetric(float64(len(p.ids))/p.nodesTook.Seconds(), "nodes/s")
@@ -47,24 +44,33 @@ func BenchmarkSizes(b *testing.B) {
 			b.ReportMetric(0, "ns/op")
 		})
 	}
+	b.Run("read a page of the file", func(b *testing.B) { compare(b, few, many, readPage) })
 	for _, c := range []struct {
 		name string
 		do   operation
 	}{
-		{"get", getNode},
-		{"children page", childrenPage},
-		{"ancestors", ancestors},
-		{"members of a node and below", membersPage((*population).anyInner, false)},
-		{"members of a node and below, with total", membersPage((*population).anyInner, true)},
-		{"members of the root and below", membersPage((*population).root, false)},
-		{"members of the root and below, with total", membersPage((*population).root, true)},
+		{"get", func(p *population, r *rand.Rand) ask { return get("/v1/tree-nodes/" + p.any(r)) }},
+		{"children page", func(p *population, r *rand.Rand) ask {
+			return get("/v1/tree-nodes/" + p.anyInner(r) + "/children?page_size=50")
+		}},
+		{"ancestors", func(p *population, r *rand.Rand) ask { return get("/v1/tree-nodes/" + p.any(r) + "/parent") }},
+		{"members of a node and below", membersPage((*population).anyInner, "&count=false")},
+		{"members of a node and below, with total", membersPage((*population).anyInner, "")},
+		{"members of the root and below", membersPage((*population).root, "&count=false")},
+		{"members of the root and below, with total", membersPage((*population).root, "")},
 		{"members of the root and below, deep", deepMembersPage},
-		{"memberships of a user", membershipsOfUser},
-		{"add a node", addOne},
+		{"memberships of a user", func(p *population, r *rand.Rand) ask { return get("/v1/tree-users?user_id=" + user(r.IntN(p.users))) }},
+		{"nodes by a part of the name", namePart},
+		{"add a node", addNodeAnywhere},
 		{"move a leaf", moveLeaf},
 		{"add a member", addMember},
 	} {
-		b.Run(c.name, func(b *testing.B) { compare(b, few, many, c.do) })
+		b.Run(c.name, func(b *testing.B) {
+			compare(b, few, many, func(p *population, r *rand.Rand) func() {
+				asked := c.do(p, r)
+				return func() { asked(p.client).OK(nil) }
+			})
+		})
 	}
 	for _, p := range []*population{few, many} {
 		b.Run(fmt.Sprintf("batch of 1000 nodes among %d", len(p.ids)), func(b *testing.B) { addThousand(b, p) })
@@ -73,7 +79,7 @@ func BenchmarkSizes(b *testing.B) {
 }
 
 // compare takes samples in turn, so that both sizes see the same moods of the machine.
-func compare(b *testing.B, few, many *population, do operation) {
+func compare(b *testing.B, few, many *population, prepare func(*population, *rand.Rand) func()) {
 	const least, block, during = 1000, 20, 4 * time.Second
 	few.warm()
 	many.warm()
@@ -84,11 +90,10 @@ func compare(b *testing.B, few, many *population, do operation) {
 		for i, p := range []*population{few, many} {
 			already := fromDisk()
 			for range block {
-				timed := do(p, r)
+				timed := prepare(p, r)
 				before := time.Now()
-				err := timed()
+				timed()
 				took[i] = append(took[i], time.Since(before))
-				require.NoError(b, err)
 			}
 			read[i] += fromDisk() - already
 		}
@@ -120,52 +125,28 @@ func (p *population) any(r *rand.Rand) string      { return p.ids[r.IntN(len(p.i
 func (p *population) anyInner(r *rand.Rand) string { return p.ids[p.inner[r.IntN(len(p.inner))]] }
 func (p *population) root(*rand.Rand) string       { return p.ids[0] }
 
-func getNode(p *population, r *rand.Rand) func() error {
-	id := p.any(r)
-	return func() error {
-		doc, err := p.trees.Get(p.ctx, id)
-		if err == nil {
-			_, err = doc.JSON()
-		}
-		return err
+// readPage reads as many bytes as the store does at once, from anywhere in its file: what the machine takes for what has not been read for a while.
+func readPage(p *population, r *rand.Rand) func() {
+	const size = 4096
+	page := make([]byte, size)
+	at := r.Int64N(int64(p.mebibytes*(1<<20))/size) * size
+	return func() {
+		_, err := p.file.ReadAt(page, at)
+		require.NoError(p.b, err)
 	}
 }
 
-func childrenPage(p *population, r *rand.Rand) func() error {
-	id := p.anyInner(r)
-	return func() error {
-		selected, err := p.trees.Children(p.ctx, id, 1)
-		if err != nil {
-			return err
-		}
-		_, err = p.trees.List(p.ctx, selected, docstore.Query{Filter: selected.Filter, Sort: []docstore.Order{{Index: "seq"}}, Limit: 50, Count: true})
-		return err
+func membersPage(of func(*population, *rand.Rand) string, more string) operation {
+	return func(p *population, r *rand.Rand) ask {
+		return get("/v1/tree-nodes/" + of(p, r) + "/users?recursive=true&page_size=50" + more)
 	}
 }
 
-func ancestors(p *population, r *rand.Rand) func() error {
-	id := p.any(r)
-	return func() error {
-		_, err := p.trees.Ancestors(p.ctx, id)
-		return err
-	}
-}
-
-func membersPage(of func(*population, *rand.Rand) string, count bool) operation {
-	return func(p *population, r *rand.Rand) func() error {
-		q := member.Query{NodeID: of(p, r), Recursive: true, Limit: 50, Count: count}
-		return func() error {
-			_, err := p.members.Users(p.ctx, q)
-			return err
-		}
-	}
-}
-
-// deepMembersPage asks for the page behind a user, any of them, as a page token would that ends with the user.
-func deepMembersPage(p *population, r *rand.Rand) func() error {
-	first, err := p.members.Users(p.ctx, member.Query{NodeID: p.ids[0], Recursive: true, Limit: 1})
-	require.NoError(p.b, err)
-	text, err := base64.RawURLEncoding.DecodeString(first.Next)
+// deepMembersPage asks for the page behind a user, any of them, with the token that a page would have that ends with the user.
+func deepMembersPage(p *population, r *rand.Rand) ask {
+	path := "/v1/tree-nodes/" + p.ids[0] + "/users?recursive=true&count=false"
+	first, _ := p.client.Get(path + "&page_size=1").Object()["next_page_token"].(string)
+	text, err := base64.RawURLEncoding.DecodeString(first)
 	require.NoError(p.b, err)
 	var token struct {
 		Query uint64 `json:"q"`
@@ -175,37 +156,31 @@ func deepMembersPage(p *population, r *rand.Rand) func() error {
 	require.NoError(p.b, json.Unmarshal(text, &token))
 	token.Path = ""
 	for token.Path == "" { // a few users have no memberships
-		has, err := p.members.OfUser(p.ctx, user(r.IntN(p.users)))
-		require.NoError(p.b, err)
-		for _, shown := range has {
-			var m struct {
-				ID     string `json:"id"`
-				NodeID string `json:"node_id"`
-				Seq    int64  `json:"seq"`
+		var has []struct {
+			ID     string `json:"id"`
+			NodeID string `json:"node_id"`
+			Seq    int64  `json:"seq"`
+		}
+		p.client.Get("/v1/tree-users?user_id=" + user(r.IntN(p.users))).OK(&has)
+		for _, m := range has {
+			var n struct {
+				Path []string `json:"path"`
 			}
-			require.NoError(p.b, json.Unmarshal(shown.JSON, &m))
-			nodes, err := tree.Find(p.ctx, p.store, m.NodeID)
-			require.NoError(p.b, err)
-			if path := nodes[m.NodeID].PathText(); token.Path == "" || path < token.Path {
+			p.client.Get("/v1/tree-nodes/" + m.NodeID).OK(&n)
+			if path := strings.Join(n.Path, "/") + "/"; token.Path == "" || path < token.Path {
 				token.Path, token.Order = path, m.NodeID+"/"+tree.OrderText(m.Seq)+"/"+m.ID
 			}
 		}
 	}
 	text, err = json.Marshal(token)
 	require.NoError(p.b, err)
-	q := member.Query{NodeID: p.ids[0], Recursive: true, Limit: 50, After: base64.RawURLEncoding.EncodeToString(text)}
-	return func() error {
-		_, err := p.members.Users(p.ctx, q)
-		return err
-	}
+	return get(path + "&page_size=50&page_token=" + base64.RawURLEncoding.EncodeToString(text))
 }
 
-func membershipsOfUser(p *population, r *rand.Rand) func() error {
-	id := user(r.IntN(p.users))
-	return func() error {
-		_, err := p.members.OfUser(p.ctx, id)
-		return err
-	}
+// namePart asks for nodes whose name has a part that about one in a thousand has.
+func namePart(_ *population, r *rand.Rand) ask {
+	words := strings.Fields(nodeName(r, 2*r.IntN(50)))
+	return get("/v1/tree-nodes?object_code=company&page_size=50&name=" + url.QueryEscape(words[0][1:]+" "+words[1]+" "+words[2]))
 }
 
 // parent is any node that can have one more child.
@@ -217,43 +192,29 @@ func (p *population) parent(r *rand.Rand) string {
 	}
 }
 
-func addOne(p *population, r *rand.Rand) func() error {
-	draft := tree.Draft{ParentID: p.parent(r), Profile: tree.Profile{Name: nodeName(r, r.IntN(1000))}}
-	return func() error {
-		_, err := p.trees.Create(p.ctx, "company", draft)
-		return err
-	}
+func addNodeAnywhere(p *population, r *rand.Rand) ask {
+	return post("/v1/tree-nodes", object{"object_code": "company", "parent_id": p.parent(r), "name": nodeName(r, r.IntN(1000))})
 }
 
-func moveLeaf(p *population, r *rand.Rand) func() error {
-	leaf, to := p.ids[p.leaves[r.IntN(len(p.leaves))]], p.parent(r)
-	return func() error {
-		_, err := p.trees.Update(p.ctx, leaf, func(n *tree.Node) error { n.ParentID = to; return nil })
-		return err
-	}
+func moveLeaf(p *population, r *rand.Rand) ask {
+	return patch("/v1/tree-nodes/"+p.ids[p.leaves[r.IntN(len(p.leaves))]], object{"parent_id": p.parent(r)})
 }
 
-func addMember(p *population, r *rand.Rand) func() error {
-	draft := member.Draft{NodeID: p.any(r), UserID: user(p.users + r.IntN(1<<40))}
-	return func() error {
-		_, err := p.members.Add(p.ctx, draft)
-		return err
-	}
+func addMember(p *population, r *rand.Rand) ask {
+	return post("/v1/tree-users", object{"node_id": p.any(r), "user_id": user(p.users + r.IntN(1<<40))})
 }
 
 func addThousand(b *testing.B, p *population) {
 	r := rand.New(rand.NewPCG(1, 3))
-	var worst time.Duration
-	for b.Loop() {
-		drafts := make([]tree.Draft, 1000)
-		for i := range drafts {
-			drafts[i] = tree.Draft{ParentID: p.parent(r), Profile: tree.Profile{Name: nodeName(r, i)}}
+	worst(b, func() func() {
+		items := make([]object, 1000)
+		for i := range items {
+			items[i] = object{"parent_id": p.parent(r), "name": nodeName(r, i)}
 		}
-		before := time.Now()
-		p.addBatch("company", drafts)
-		worst = max(worst, time.Since(before))
-	}
-	b.ReportMetric(worst.Seconds()*1000, "worst-ms")
+		return func() {
+			p.client.Post("/v1/batch/tree-nodes", object{"object_code": "company", "items": items}).OK(nil)
+		}
+	})
 }
 
 // moveMany moves a branch to and fro, in a tree of its own: a tree of 10,000 nodes has none that large.
@@ -277,12 +238,24 @@ func moveMany(b *testing.B, p *population) {
 		}
 		branch = append(branch, p.addBatch(code, drafts)...)
 	}
-	var worst time.Duration
-	for to := 1; b.Loop(); to = 1 - to {
+	to := 0
+	worst(b, func() func() {
+		to = 1 - to
+		return func() { p.client.Patch("/v1/tree-nodes/"+branch[0], object{"parent_id": ends[to]}).OK(nil) }
+	})
+}
+
+// worst reports the slowest of some requests beside their mean.
+func worst(b *testing.B, prepare func() func()) {
+	b.Helper()
+	var slowest time.Duration
+	for b.Loop() {
+		b.StopTimer()
+		do := prepare()
+		b.StartTimer()
 		before := time.Now()
-		_, err := p.trees.Update(p.ctx, branch[0], func(n *tree.Node) error { n.ParentID = ends[to]; return nil })
-		require.NoError(b, err)
-		worst = max(worst, time.Since(before))
+		do()
+		slowest = max(slowest, time.Since(before))
 	}
-	b.ReportMetric(worst.Seconds()*1000, "worst-ms")
+	b.ReportMetric(slowest.Seconds()*1000, "worst-ms")
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
 	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/services/organization"
 	"github.com/idplatform/idplatform/services/organization/internal/link"
 	"github.com/idplatform/idplatform/services/organization/internal/member"
@@ -77,13 +78,13 @@ func nodeName(r *rand.Rand, n int) string {
 	return fmt.Sprintf("%c%s%d部", places[r.IntN(len(places))], string(things[thing:thing+2]), n%100)
 }
 
-// population is a filled file, and the domain on it.
+// population is a filled file, first with the domain on it, to fill it, then with the service.
 type population struct {
 	b       testing.TB
 	ctx     context.Context
-	store   *docstore.Store
 	trees   *tree.Trees
 	members *member.Members
+	client  *testkit.Client
 
 	spots  []spot   // of the tree "company"
 	ids    []string // of its nodes, by serial
@@ -94,14 +95,14 @@ type population struct {
 	nodesTook, membersTook time.Duration
 	mebibytes              float64
 	path                   string
+	file                   *os.File
 }
 
 // warm reads the file, so that the system has it in memory: sizes are compared here, not what the system has chosen to forget meanwhile.
 func (p *population) warm() {
-	file, err := os.Open(p.path)
+	_, err := p.file.Seek(0, io.SeekStart)
 	require.NoError(p.b, err)
-	defer file.Close()
-	_, err = io.Copy(io.Discard, struct{ io.Reader }{file})
+	_, err = io.Copy(io.Discard, struct{ io.Reader }{p.file})
 	require.NoError(p.b, err)
 }
 
@@ -123,27 +124,10 @@ func everyone(b testing.TB, to *bus.Bus) {
 	require.NoError(b, bus.Answer(to, "users", "existing", func(_ context.Context, q ids) (ids, error) { return q, nil }))
 }
 
-// populate fills a file through the domain, a thousand records a transaction as clients of the batch operations would, beside a relay that
-// empties the outbox. Progress goes to standard error.
-func populate(b testing.TB, users *bus.Bus, nodes, memberships int) *population {
+// populate fills a file and starts the service on it. Where IDP_BENCH_DIR names a folder, files stay there and are not filled again.
+func populate(b testing.TB, nodes, memberships int) *population {
 	b.Helper()
 	p := &population{b: b, ctx: request.With(context.Background(), request.Info{Tenant: "acme", Actor: "bench"}), spots: shape(nodes), users: memberships / 5}
-	p.path = filepath.Join(b.TempDir(), "organization.db")
-	engine, err := sqlitestore.Open(p.ctx, sqlitestore.Options{Path: p.path, Log: slog.New(slog.DiscardHandler)})
-	require.NoError(b, err)
-	p.store, err = docstore.Open(p.ctx, engine, clock.System, organization.Spec().Defs()...)
-	require.NoError(b, err)
-	b.Cleanup(func() { require.NoError(b, p.store.Close()) })
-	relay, err := outbox.StartRelay(p.store, sinkhole{}, slog.New(slog.DiscardHandler), nil)
-	require.NoError(b, err)
-	b.Cleanup(func() { require.NoError(b, relay.Stop(p.ctx)) })
-	p.members = &member.Members{Store: p.store, Bus: users}
-	p.trees = tree.New(tree.Deps{
-		Store: p.store, Bus: users, OnCondition: p.members.OnCondition,
-		OnRemove: func(ctx context.Context, tx *docstore.Tx, n *tree.Node) error {
-			return errors.Join(p.members.OnRemove(ctx, tx, n), link.OnRemove(ctx, tx, n))
-		},
-	})
 	for n, s := range p.spots {
 		if s.children > 0 {
 			p.inner = append(p.inner, n)
@@ -151,20 +135,83 @@ func populate(b testing.TB, users *bus.Bus, nodes, memberships int) *population 
 			p.leaves = append(p.leaves, n)
 		}
 	}
+	folder := os.Getenv("IDP_BENCH_DIR")
+	if folder == "" {
+		folder = b.TempDir()
+	}
+	p.path = filepath.Join(folder, fmt.Sprintf("%d-%d.db", nodes, memberships))
+	if _, err := os.Stat(p.path); err == nil {
+		p.find()
+	} else {
+		p.fill(memberships)
+	}
+	var err error
+	p.file, err = os.Open(p.path)
+	require.NoError(b, err)
+	b.Cleanup(func() { _ = p.file.Close() })
+	info, err := p.file.Stat()
+	require.NoError(b, err)
+	p.mebibytes = float64(info.Size()) / (1 << 20)
+
+	s := testkit.Start(b, organization.Spec(), testkit.Options{File: p.path, Log: slog.New(slog.DiscardHandler)})
+	everyone(b, s.Deps.Bus)
+	p.client = in(s, "acme")
+	p.use(s.Deps.Store, s.Deps.Bus)
+	return p
+}
+
+// use puts the domain on a store.
+func (p *population) use(store *docstore.Store, users *bus.Bus) {
+	p.members = &member.Members{Store: store, Bus: users}
+	p.trees = tree.New(tree.Deps{
+		Store: store, Bus: users, OnCondition: p.members.OnCondition,
+		OnRemove: func(ctx context.Context, tx *docstore.Tx, n *tree.Node) error {
+			return errors.Join(p.members.OnRemove(ctx, tx, n), link.OnRemove(ctx, tx, n))
+		},
+	})
+}
+
+// find reads what an earlier run has filled.
+func (p *population) find() {
+	db, err := sqlitestore.Default(p.ctx, p.path)
+	require.NoError(p.b, err)
+	require.NoError(p.b, db.Query(p.ctx, "SELECT id FROM c_tree_nodes ORDER BY rid", nil, func(c sqlitestore.Columns) error {
+		if len(p.ids) < len(p.spots) {
+			p.ids = append(p.ids, string(c.Bytes(0)))
+		}
+		return nil
+	}))
+	require.NoError(p.b, db.Close())
+}
+
+// fill fills a file through the domain, a thousand records a transaction as clients of the batch operations would, beside a relay that
+// empties the outbox. Progress goes to standard error.
+func (p *population) fill(memberships int) {
+	users := start(p.b).Deps.Bus
+	everyone(p.b, users)
+	unfinished := p.path + ".part"
+	engine, err := sqlitestore.Open(p.ctx, sqlitestore.Options{Path: unfinished, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(p.b, err)
+	store, err := docstore.Open(p.ctx, engine, clock.System, organization.Spec().Defs()...)
+	require.NoError(p.b, err)
+	relay, err := outbox.StartRelay(store, sinkhole{}, slog.New(slog.DiscardHandler), nil)
+	require.NoError(p.b, err)
+	p.use(store, users)
+
 	start := time.Now()
 	p.addNodes()
 	p.nodesTook = time.Since(start)
 	start = time.Now()
 	p.addMembers(memberships)
 	p.membersTook = time.Since(start)
+
 	for left := int64(1); left > 0; {
-		left, err = p.store.Backlog(p.ctx)
-		require.NoError(b, err)
+		left, err = store.Backlog(p.ctx)
+		require.NoError(p.b, err)
 	}
-	info, err := os.Stat(p.path)
-	require.NoError(b, err)
-	p.mebibytes = float64(info.Size()) / (1 << 20)
-	return p
+	require.NoError(p.b, relay.Stop(p.ctx))
+	require.NoError(p.b, store.Close())
+	require.NoError(p.b, os.Rename(unfinished, p.path))
 }
 
 const batchSize = 1000

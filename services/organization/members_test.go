@@ -110,7 +110,7 @@ func TestAddMemberIsRefused(t *testing.T) {
 	addObject(t, theirs, "company")
 	foreign := addNode(t, theirs, "company", "", "x")
 	join(t, c, n, "1")
-	create := func(members object) func(*testkit.Client) *testkit.Answer {
+	create := func(members object) ask {
 		return post(membersPath, changed(object{"node_id": n["id"], "user_id": "2"}, members))
 	}
 	rows := map[string]refusal{
@@ -189,10 +189,10 @@ func TestAddMembersIsRefused(t *testing.T) {
 	foreign := addNode(t, theirs, "company", "", "x")
 	join(t, c, n, "1")
 	join(t, c, n, "2")
-	users := func(ids ...string) func(*testkit.Client) *testkit.Answer {
+	users := func(ids ...string) ask {
 		return post(membersBatch, object{"node_id": n["id"], "user_ids": ids})
 	}
-	items := func(list ...object) func(*testkit.Client) *testkit.Answer {
+	items := func(list ...object) ask {
 		for i := range list {
 			list[i] = changed(object{"node_id": n["id"]}, list[i])
 		}

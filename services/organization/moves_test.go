@@ -6,11 +6,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-func move(n object, parent any) func(*testkit.Client) *testkit.Answer {
+func move(n object, parent any) ask {
 	return patch(node(n), object{"parent_id": parent})
 }
 

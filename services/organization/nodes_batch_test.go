@@ -112,7 +112,7 @@ func TestAddTreeNodesIsRefused(t *testing.T) {
 	addObject(t, theirs, "company")
 	foreign := addNode(t, theirs, "company", "", "x")
 	deep := addBatch(t, c, chain(32)...)
-	items := func(nodes ...object) func(*testkit.Client) *testkit.Answer {
+	items := func(nodes ...object) ask {
 		return post(nodesBatch, object{"object_code": "company", "items": nodes})
 	}
 	good := object{"name": "good", "ref": "good"}

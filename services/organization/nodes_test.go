@@ -131,7 +131,7 @@ func TestCreateTreeNodeIsRefused(t *testing.T) {
 	addObject(t, theirs, "theirs")
 	foreign := addNode(t, theirs, "company", "", "x")
 	good := object{"object_code": "company", "name": "New", "parent_id": ""}
-	create := func(members object) func(*testkit.Client) *testkit.Answer {
+	create := func(members object) ask {
 		return post(nodesPath, changed(good, members))
 	}
 	rows := map[string]refusal{

@@ -17,50 +17,53 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
+// ask is a request, to be sent by a client.
+type ask = func(*testkit.Client) *testkit.Answer
+
 // refusal is a request that must be refused, and how.
 type refusal struct {
-	request   func(c *testkit.Client) *testkit.Answer
+	request   ask
 	status    int
 	code      string
 	locations []string // of all faults
 }
 
 // The statuses and codes of the contract.
-func bad(r func(c *testkit.Client) *testkit.Answer, locations ...string) refusal {
+func bad(r ask, locations ...string) refusal {
 	return refusal{r, http.StatusBadRequest, "invalid_parameters", locations}
 }
-func missing(r func(c *testkit.Client) *testkit.Answer) refusal {
+func missing(r ask) refusal {
 	return refusal{r, http.StatusNotFound, "not_found", nil}
 }
-func taken(r func(c *testkit.Client) *testkit.Answer, locations ...string) refusal {
+func taken(r ask, locations ...string) refusal {
 	return refusal{r, http.StatusConflict, "already_exists", locations}
 }
-func conflict(code string, r func(c *testkit.Client) *testkit.Answer, locations ...string) refusal {
+func conflict(code string, r ask, locations ...string) refusal {
 	return refusal{r, http.StatusConflict, code, locations}
 }
-func outdated(r func(c *testkit.Client) *testkit.Answer) refusal {
+func outdated(r ask) refusal {
 	return refusal{r, http.StatusPreconditionFailed, "version_mismatch", nil}
 }
-func away(r func(c *testkit.Client) *testkit.Answer) refusal {
+func away(r ask) refusal {
 	return refusal{r, http.StatusServiceUnavailable, "unavailable", nil}
 }
 
 // The requests.
-func get(url string) func(*testkit.Client) *testkit.Answer {
+func get(url string) ask {
 	return func(c *testkit.Client) *testkit.Answer { return c.Get(url) }
 }
-func post(url string, body any) func(*testkit.Client) *testkit.Answer {
+func post(url string, body any) ask {
 	return func(c *testkit.Client) *testkit.Answer { return c.Post(url, body) }
 }
-func patch(url string, body any) func(*testkit.Client) *testkit.Answer {
+func patch(url string, body any) ask {
 	return func(c *testkit.Client) *testkit.Answer { return c.Patch(url, body) }
 }
-func remove(url string, body any) func(*testkit.Client) *testkit.Answer {
+func remove(url string, body any) ask {
 	return func(c *testkit.Client) *testkit.Answer { return c.Delete(url, body) }
 }
 
 // ifMatch is the request with that version as If-Match.
-func ifMatch(version string, r func(*testkit.Client) *testkit.Answer) func(*testkit.Client) *testkit.Answer {
+func ifMatch(version string, r ask) ask {
 	return func(c *testkit.Client) *testkit.Answer { return r(c.With("If-Match", version)) }
 }
 
