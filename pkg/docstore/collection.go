@@ -206,6 +206,34 @@ func (c *Collection[T]) Each(ctx context.Context, r Reader, f Filter, fn func(Do
 	}
 }
 
+// Indexed is a document's id and what a text index has of it.
+type Indexed struct{ ID, Text string }
+
+// Texts lists what a text index has of the documents that a filter selects, in its order and at most so many. It reads index entries and, where the
+// filter is about another index, what stands beside the documents, but no documents.
+func (c *Collection[T]) Texts(ctx context.Context, r Reader, index string, f Filter, limit int) ([]Indexed, error) {
+	tenant, err := tenantOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	find := Find{Filter: f, Sort: []Order{{Index: index}}, Limit: limit, Bare: true}
+	if err := c.def.check(f, find.Sort); err != nil {
+		return nil, err
+	}
+	if c.def.Index(index).Number {
+		return nil, fmt.Errorf("docstore: %s has no texts in %q", c.def.Name, index)
+	}
+	rows, err := r.queries().Find(ctx, c.def, tenant, find)
+	if err != nil {
+		return nil, err
+	}
+	texts := make([]Indexed, len(rows))
+	for i := range rows {
+		texts[i] = Indexed{rows[i].ID, rows[i].Sort[0].Text}
+	}
+	return texts, nil
+}
+
 // Due lists documents, of all tenants, whose Due has come.
 func (c *Collection[T]) Due(ctx context.Context, s *Store, limit int) ([]Ref, error) {
 	return s.engine.Due(ctx, c.def, s.clock.Now().Millis(), limit)

@@ -145,7 +145,8 @@ type Find struct {
 	Sort   []Order // over single-value indexes; the id is always the last key
 	After  *Position
 	Offset int
-	Limit  int // > 0
+	Limit  int  // > 0
+	Bare   bool // rows have nothing but ID and Sort
 }
 
 // Order sorts by an index.

@@ -101,17 +101,20 @@ func scalar(d *docstore.IndexDef, v docstore.Value) any {
 }
 
 // row reads a stored document. sort are the indexes whose values Row.Sort is to have.
-func row(def *docstore.Def, tenant string, raw bson.Raw, sort []docstore.Order) (docstore.Row, error) {
+func row(def *docstore.Def, tenant string, raw bson.Raw, sort []docstore.Order, bare bool) (docstore.Row, error) {
 	stored, ok := raw.Lookup(fieldKey).StringValueOK()
 	id, inTenant := strings.CutPrefix(stored, keyPrefix(tenant))
 	if !ok || !inTenant {
 		return docstore.Row{}, fmt.Errorf("mongostore: a document of %s has another tenant's key", def.Name)
 	}
-	r := docstore.Row{ID: id, Data: raw}
-	if r.Version, ok = raw.Lookup(fieldVersion).AsInt64OK(); !ok {
-		return r, fmt.Errorf("mongostore: document %s of %s has no version", id, def.Name)
+	r := docstore.Row{ID: id}
+	if !bare {
+		r.Data = raw
+		if r.Version, ok = raw.Lookup(fieldVersion).AsInt64OK(); !ok {
+			return r, fmt.Errorf("mongostore: document %s of %s has no version", id, def.Name)
+		}
+		r.Due, _ = raw.Lookup(fieldDue).DateTimeOK() // absent = 0 = never
 	}
-	r.Due, _ = raw.Lookup(fieldDue).DateTimeOK()        // absent = 0 = never
 	entries, _ := raw.Lookup(fieldEntries).DocumentOK() // a longer path would panic where this is no document
 	for _, o := range sort {
 		value, d := entries.Lookup(o.Index), def.Index(o.Index)

@@ -203,12 +203,12 @@ func TestStoredDocument(t *testing.T) {
 	require.Zero(t, raw.Lookup("_due").Type)
 	require.Equal(t, bson.TypeNull, raw.Lookup("until").Type, "a time that is not set")
 
-	back, err := row(def, "t1", raw, []docstore.Order{{Index: "rank"}, {Index: "name"}})
+	back, err := row(def, "t1", raw, []docstore.Order{{Index: "rank"}, {Index: "name"}}, false)
 	require.NoError(t, err)
 	require.Equal(t, docstore.Row{ID: "a", Version: 1, Data: raw, Sort: []docstore.Value{docstore.Number(7), docstore.Text("Ada")}}, back)
-	_, err = row(def, "t2", raw, nil)
+	_, err = row(def, "t2", raw, nil, false)
 	require.ErrorContains(t, err, "another tenant")
-	_, err = row(def, "t1", raw, []docstore.Order{{Index: "name"}})
+	_, err = row(def, "t1", raw, []docstore.Order{{Index: "name"}}, false)
 	require.NoError(t, err)
 }
 
@@ -274,6 +274,6 @@ func FuzzDecode(f *testing.F) {
 		if (*Engine)(nil).Decode(bytes.Clone(data), &v) == nil {
 			_, _ = json.Marshal(&v) // no panic
 		}
-		_, _ = row(def, "t1", data, []docstore.Order{{Index: "name"}})
+		_, _ = row(def, "t1", data, []docstore.Order{{Index: "name"}}, false)
 	})
 }

@@ -14,7 +14,7 @@ func (e *Engine) Get(ctx context.Context, def *docstore.Def, tenant string, ids 
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	return e.rows(ctx, def, tenant, selection(def, tenant, docstore.ID(ids...)), nil, options.Find())
+	return e.rows(ctx, def, tenant, selection(def, tenant, docstore.ID(ids...)), nil, false, options.Find())
 }
 
 // Find returns the rows of a query in its order.
@@ -23,10 +23,17 @@ func (e *Engine) Find(ctx context.Context, def *docstore.Def, tenant string, q d
 	if q.Offset > 0 {
 		o.SetSkip(int64(q.Offset))
 	}
-	return e.rows(ctx, def, tenant, after(def, tenant, q), q.Sort, o)
+	if q.Bare {
+		projection := bson.D{{Key: fieldKey, Value: 1}}
+		for _, order := range q.Sort {
+			projection = append(projection, bson.E{Key: entryField(order.Index), Value: 1})
+		}
+		o.SetProjection(projection)
+	}
+	return e.rows(ctx, def, tenant, after(def, tenant, q), q.Sort, q.Bare, o)
 }
 
-func (e *Engine) rows(ctx context.Context, def *docstore.Def, tenant string, query bson.D, sort []docstore.Order, o *options.FindOptionsBuilder) ([]docstore.Row, error) {
+func (e *Engine) rows(ctx context.Context, def *docstore.Def, tenant string, query bson.D, sort []docstore.Order, bare bool, o *options.FindOptionsBuilder) ([]docstore.Row, error) {
 	cursor, err := e.collection(def).Find(ctx, query, o)
 	if err != nil {
 		return nil, failure(ctx, "find in "+def.Name, err)
@@ -37,7 +44,7 @@ func (e *Engine) rows(ctx context.Context, def *docstore.Def, tenant string, que
 	}
 	rows := make([]docstore.Row, len(documents))
 	for i, raw := range documents {
-		if rows[i], err = row(def, tenant, raw, sort); err != nil {
+		if rows[i], err = row(def, tenant, raw, sort, bare); err != nil {
 			return nil, err
 		}
 	}

@@ -29,7 +29,7 @@ type plan struct {
 
 	// Of a walk.
 	index     string
-	fixed     *node // a leaf of the index's column with one value, when the order is by id alone
+	fixed     *node // a leaf of the index's column: of one value, when the order is by id alone; of any, when bare rows are to be sorted
 	key       *column
 	low, high *docstore.Value // of key
 
@@ -160,7 +160,8 @@ func (p *plan) statement(what string, order *ordering, after *docstore.Position)
 	}
 	s.add("SELECT %s FROM %s INDEXED BY %s WHERE tenant = %s", what, p.table.name, p.index, tenant)
 	if p.fixed != nil {
-		s.add(" AND %s = %s", p.fixed.column.field, s.arg(p.fixed.column.arg(p.fixed.values[0])))
+		s.add(" AND ")
+		s.leaf(p.fixed)
 	}
 	low, high, after := p.bounds(order, after)
 	if low != nil || high != nil {

@@ -166,3 +166,29 @@ func (f *fixture) ways(t *testing.T) (ways []string, sorting bool) {
 	require.NoError(t, conn.Close())
 	return ways, sorting
 }
+
+// TestTextsReadNoDocuments: along its own index no rows either, and along another's what stands before the documents.
+func TestTextsReadNoDocuments(t *testing.T) {
+	t.Parallel()
+	f, ctx := open(t), tenant(t)
+	require.NoError(t, f.insert(ctx, newNote(1), newNote(2), newNote(3)))
+	for _, c := range []struct {
+		filter docstore.Filter
+		way    string
+	}{
+		{docstore.Filter{}, "COVERING INDEX c_notes#title (tenant=?)"},
+		{docstore.Prefix("title", "title"), "COVERING INDEX c_notes#title (tenant=? AND k_title>? AND k_title<?)"},
+		{docstore.In("code", docstore.Text("code1"), docstore.Text("code2")), "c_notes#code (tenant=? AND k_code=?)"},
+		{docstore.ID(newNote(1).ID), "c_notes# (tenant=? AND id=?)"},
+	} {
+		f.spy.seen = nil
+		texts, err := notes.Texts(ctx, f.Store, "title", c.filter, 3)
+		require.NoError(t, err)
+		require.NotEmpty(t, texts)
+		ways, _ := f.ways(t)
+		require.Equal(t, []string{c.way}, ways)
+		for _, sql := range f.spy.seen {
+			require.NotContains(t, sql, "doc")
+		}
+	}
+}

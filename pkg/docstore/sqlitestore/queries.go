@@ -140,6 +140,10 @@ func (q *queries) find(ctx context.Context, def *docstore.Def, tenant string, fi
 		return nil, -1, err
 	}
 	p := walk(t, tenant, &filter, order)
+	if find.Bare && p.rest != nil && filter.isLeaf() && !filter.column.many && find.After == nil {
+		rows, err := q.read(ctx, t, &plan{table: t, tenant: tenant, index: filter.column.index, fixed: &filter}, order, &find)
+		return rows, -1, err
+	}
 	if p.rest == nil {
 		rows, err := q.read(ctx, t, p, order, &find)
 		return rows, -1, err
@@ -187,17 +191,18 @@ func (q *queries) find(ctx context.Context, def *docstore.Def, tenant string, fi
 		return nil, -1, err
 	}
 	set.walked.Add(walked)
-	rows, err := q.documents(ctx, t, page.rids, order)
+	rows, err := q.documents(ctx, t, page.rids, order, &find)
 	return rows, set.total, err
 }
 
 // read takes a page straight from SQL.
 func (q *queries) read(ctx context.Context, t *table, p *plan, order *ordering, find *docstore.Find) ([]docstore.Row, error) {
-	s := p.statement("id, version, due, doc"+selectKeys(order), order, find.After)
+	columns, row := shape(find, order)
+	s := p.statement(columns, order, find.After)
 	s.limit(int64(find.Limit), int64(find.Offset))
 	rows := make([]docstore.Row, 0, min(find.Limit, 64)) // a limit may be a bound that is never met
 	err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
-		rows = append(rows, sortedRow(c, order))
+		rows = append(rows, row(c))
 		return nil
 	})
 	return rows, err
@@ -266,7 +271,7 @@ func (q *queries) sift(ctx context.Context, p *plan, order *ordering, find *docs
 	if err != nil && !errors.Is(err, errEnough) {
 		return nil, err
 	}
-	return q.documents(ctx, p.table, page.rids, order)
+	return q.documents(ctx, p.table, page.rids, order, find)
 }
 
 // walk calls each for every row of a set, in the order of a plan, and tells how many others it came by.
@@ -345,17 +350,18 @@ func (q *queries) cut(ctx context.Context, t *table, list *matches, order *order
 		}
 	}
 	rids := list.rids[from:]
-	rows, err := q.documents(ctx, t, rids[:min(find.Limit, len(rids))], order)
+	rows, err := q.documents(ctx, t, rids[:min(find.Limit, len(rids))], order, find)
 	return rows, list.total, err
 }
 
 // documents reads the documents of a page.
-func (q *queries) documents(ctx context.Context, t *table, rids []int64, order *ordering) ([]docstore.Row, error) {
+func (q *queries) documents(ctx context.Context, t *table, rids []int64, order *ordering, find *docstore.Find) ([]docstore.Row, error) {
+	columns, row := shape(find, order)
 	rows := make([]docstore.Row, 0, len(rids))
-	sql := "SELECT id, version, due, doc" + selectKeys(order) + " FROM " + t.name + " WHERE rid = ?1"
+	sql := "SELECT " + columns + " FROM " + t.name + " WHERE rid = ?1"
 	for i, rid := range rids {
 		err := q.conn.Query(ctx, sql, []any{rid}, func(c Columns) error {
-			rows = append(rows, sortedRow(c, order))
+			rows = append(rows, row(c))
 			return nil
 		})
 		if err != nil {
@@ -368,10 +374,18 @@ func (q *queries) documents(ctx context.Context, t *table, rids []int64, order *
 	return rows, nil
 }
 
-func sortedRow(c Columns, order *ordering) docstore.Row {
-	r := row(c)
-	r.Sort = sortValues(c, order, 4)
-	return r
+// shape is what is read of each row that a query finds.
+func shape(find *docstore.Find, order *ordering) (columns string, read func(Columns) docstore.Row) {
+	if find.Bare {
+		return "id" + selectKeys(order), func(c Columns) docstore.Row {
+			return docstore.Row{ID: string(c.Bytes(0)), Sort: sortValues(c, order, 1)}
+		}
+	}
+	return "id, version, due, doc" + selectKeys(order), func(c Columns) docstore.Row {
+		r := row(c)
+		r.Sort = sortValues(c, order, 4)
+		return r
+	}
 }
 
 func selectKeys(o *ordering) string {

@@ -25,6 +25,10 @@ func (s *statement) add(format string, args ...any) { fmt.Fprintf(s, format, arg
 // leaf writes the condition of a leaf on its column.
 func (s *statement) leaf(n *node) {
 	c := n.column
+	if n.op == isIn && len(n.values) == 1 {
+		s.add("%s = %s", c.field, s.arg(c.arg(n.values[0])))
+		return
+	}
 	if n.op == isIn {
 		s.add("%s IN (", c.field)
 		last := ""
