@@ -36,8 +36,16 @@ func (e *Engine) Get(ctx context.Context, def *docstore.Def, tenant string, ids 
 
 // Find reads a query's rows from the last committed state.
 func (e *Engine) Find(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) (rows []docstore.Row, err error) {
-	err = e.snapshot(ctx, func(conn Conn) error {
-		rows, err = (&queries{engine: e, conn: conn, memory: e.memory}).Find(ctx, def, tenant, q)
+	asked, err := e.inquire(def, tenant, q)
+	if err != nil {
+		return nil, err
+	}
+	read := e.snapshot
+	if len(asked.straight) == 1 {
+		read = e.read
+	}
+	err = read(ctx, func(conn Conn) error {
+		rows, _, err = (&queries{engine: e, conn: conn, memory: e.memory}).find(ctx, asked, false)
 		return err
 	})
 	return rows, err
@@ -107,49 +115,104 @@ func row(c Columns) docstore.Row {
 var errEnough = errors.New("sqlitestore: enough rows")
 
 func (q *queries) Find(ctx context.Context, def *docstore.Def, tenant string, find docstore.Find) ([]docstore.Row, error) {
-	rows, _, err := q.find(ctx, def, tenant, find, false)
+	asked, err := q.engine.inquire(def, tenant, find)
+	if err != nil {
+		return nil, err
+	}
+	rows, _, err := q.find(ctx, asked, false)
 	return rows, err
 }
 
 func (q *queries) Page(ctx context.Context, def *docstore.Def, tenant string, find docstore.Find) ([]docstore.Row, int64, error) {
-	rows, total, err := q.find(ctx, def, tenant, find, true)
+	asked, err := q.engine.inquire(def, tenant, find)
+	if err != nil {
+		return nil, -1, err
+	}
+	rows, total, err := q.find(ctx, asked, true)
 	if err == nil && total < 0 {
 		total, err = q.Count(ctx, def, tenant, find.Filter)
 	}
 	return rows, total, err
 }
 
-// find finds rows and, if count is set and the way that they are found tells it, how many there are in all; else −1.
-func (q *queries) find(ctx context.Context, def *docstore.Def, tenant string, find docstore.Find, count bool) ([]docstore.Row, int64, error) {
-	t, err := q.engine.table(def)
+// inquiry is a query, with all that can be known of it without a look at the file.
+type inquiry struct {
+	docstore.Find
+	def      *docstore.Def
+	tenant   string
+	table    *table
+	filter   node
+	order    *ordering
+	walk     *plan
+	straight []*plan // whose statements, one after the other, find the rows; nil if it takes more than that
+}
+
+func (e *Engine) inquire(def *docstore.Def, tenant string, find docstore.Find) (*inquiry, error) {
+	t, err := e.table(def)
 	if err != nil {
-		return nil, -1, err
+		return nil, err
 	}
 	filter, err := t.normalize(find.Filter)
 	if err != nil {
-		return nil, -1, err
+		return nil, err
 	}
 	order, err := t.ordering(find.Sort)
 	if err != nil {
-		return nil, -1, err
+		return nil, err
 	}
+	asked := &inquiry{Find: find, def: def, tenant: tenant, table: t, filter: filter, order: order}
+	asked.walk = walk(t, tenant, &filter, order)
+	switch {
+	case asked.walk.rest == nil:
+		asked.straight = []*plan{asked.walk}
+	case !find.Bare || find.After != nil:
+	case filter.isLeaf() && !filter.column.many:
+		asked.straight = []*plan{{table: t, tenant: tenant, index: filter.column.index, fixed: &filter}}
+	case filter.op == isOr && find.Offset == 0:
+		asked.straight = asked.ranges()
+	}
+	return asked, nil
+}
+
+// ranges plans a walk for each part of an "or", if these are ranges of the index that orders the rows and have nothing in common.
+func (a *inquiry) ranges() []*plan {
+	if len(a.order.keys) != 1 || a.order.desc[0] {
+		return nil
+	}
+	key := a.order.keys[0]
+	walks := make([]*plan, len(a.filter.sub))
+	for i := range a.filter.sub {
+		if part := &a.filter.sub[i]; part.op != isBetween || part.column != key || part.low == nil || part.high == nil {
+			return nil
+		}
+		walks[i] = walk(a.table, a.tenant, &a.filter.sub[i], a.order)
+	}
+	slices.SortFunc(walks, func(x, y *plan) int { return key.compare(*x.low, *y.low) })
+	for i := 1; i < len(walks); i++ {
+		if key.compare(*walks[i-1].high, *walks[i].low) > 0 {
+			return nil
+		}
+	}
+	return walks
+}
+
+// find finds rows and, if count is set and the way that they are found tells it, how many there are in all; else −1.
+func (q *queries) find(ctx context.Context, asked *inquiry, count bool) ([]docstore.Row, int64, error) {
+	t, tenant, filter, order, find, p := asked.table, asked.tenant, asked.filter, asked.order, &asked.Find, asked.walk
 	if filter.op == isNone {
 		return nil, 0, nil
 	}
-	if err := q.look(ctx, t, def, tenant); err != nil {
-		return nil, -1, err
+	if count || asked.straight == nil {
+		if err := q.look(ctx, t, asked.def, tenant); err != nil { // before anything is read
+			return nil, -1, err
+		}
 	}
-	p := walk(t, tenant, &filter, order)
-	if find.Bare && p.rest != nil && filter.isLeaf() && !filter.column.many && find.After == nil {
-		rows, err := q.read(ctx, t, &plan{table: t, tenant: tenant, index: filter.column.index, fixed: &filter}, order, &find)
-		return rows, -1, err
-	}
-	if p.rest == nil {
-		rows, err := q.read(ctx, t, p, order, &find)
+	if asked.straight != nil {
+		rows, err := q.read(ctx, asked)
 		return rows, -1, err
 	}
 	if list := q.recall(&filter, order.kind(), order); list != nil && list.complete() {
-		return q.cut(ctx, t, list, order, &find)
+		return q.cut(ctx, t, list, order, find)
 	}
 	set := q.recall(&filter, asSet, nil)
 	if set == nil {
@@ -162,10 +225,10 @@ func (q *queries) find(ctx context.Context, def *docstore.Def, tenant string, fi
 			if err != nil {
 				return nil, -1, err
 			}
-			return q.cut(ctx, t, list, order, &find)
+			return q.cut(ctx, t, list, order, find)
 		}
 		if !count {
-			rows, err := q.sift(ctx, p, order, &find, max(maxGathered, q.sight.all/8))
+			rows, err := q.sift(ctx, p, order, find, max(maxGathered, q.sight.all/8))
 			if !errors.Is(err, errFar) {
 				return rows, -1, err
 			}
@@ -175,7 +238,7 @@ func (q *queries) find(ctx context.Context, def *docstore.Def, tenant string, fi
 		}
 	}
 	if !set.complete() {
-		rows, err := q.sift(ctx, p, order, &find, math.MaxInt64)
+		rows, err := q.sift(ctx, p, order, find, math.MaxInt64)
 		return rows, set.total, err
 	}
 	if q.worthSorting(set) {
@@ -183,29 +246,37 @@ func (q *queries) find(ctx context.Context, def *docstore.Def, tenant string, fi
 		if err != nil {
 			return nil, -1, err
 		}
-		return q.cut(ctx, t, list, order, &find)
+		return q.cut(ctx, t, list, order, find)
 	}
-	page := pager{find: &find}
+	page := pager{find: find}
 	walked, err := q.walk(ctx, p, set, order, find.After, page.add)
 	if err != nil && !errors.Is(err, errEnough) {
 		return nil, -1, err
 	}
 	set.walked.Add(walked)
-	rows, err := q.documents(ctx, t, page.rids, order, &find)
+	rows, err := q.documents(ctx, t, page.rids, order, find)
 	return rows, set.total, err
 }
 
 // read takes a page straight from SQL.
-func (q *queries) read(ctx context.Context, t *table, p *plan, order *ordering, find *docstore.Find) ([]docstore.Row, error) {
-	columns, row := shape(find, order)
-	s := p.statement(columns, order, find.After)
-	s.limit(int64(find.Limit), int64(find.Offset))
-	rows := make([]docstore.Row, 0, min(find.Limit, 64)) // a limit may be a bound that is never met
-	err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
-		rows = append(rows, row(c))
-		return nil
-	})
-	return rows, err
+func (q *queries) read(ctx context.Context, a *inquiry) ([]docstore.Row, error) {
+	columns, row := shape(&a.Find, a.order)
+	rows := make([]docstore.Row, 0, min(a.Limit, 64)) // a limit may be a bound that is never met
+	for _, p := range a.straight {
+		if len(rows) == a.Limit {
+			break
+		}
+		s := p.statement(columns, a.order, a.After)
+		s.limit(int64(a.Limit-len(rows)), int64(a.Offset))
+		err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
+			rows = append(rows, row(c))
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
 }
 
 // found is a row that a query selects, before its document is read.

@@ -11,12 +11,14 @@ package sqlitestore
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"sync"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
@@ -117,8 +119,10 @@ func (e *Engine) Ping(ctx context.Context) error {
 	})
 }
 
-// Decode reads a document's JSON.
-func (e *Engine) Decode(data []byte, into any) error { return json.Unmarshal(data, into) }
+// Decode reads a document's JSON, which is what docstore once encoded: nothing in it is to be doubted.
+func (e *Engine) Decode(data []byte, into any) error {
+	return json.Unmarshal(data, into, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+}
 
 // DataIsJSON is true.
 func (e *Engine) DataIsJSON() bool { return true }

@@ -58,18 +58,21 @@ const MaxCounted = 10_000
 // position is that of a user in the list: at the first membership in the order of nodes' paths and then of seq.
 type position struct {
 	Path  string `json:"p"`
-	Order string `json:"o"`
+	Order string `json:"o"` // Membership.within
 }
 
 func (a position) compare(b position) int {
 	return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Order, b.Order))
 }
 
-// user is one item: a user's memberships that the query means, in order.
-type user struct {
-	at          position
-	memberships []Doc
+// spot is what an index knows of a membership, and where its node is.
+type spot struct {
+	position
+	id, node, user string
 }
+
+// user is one item: a user's memberships that the query means, in order.
+type user []spot
 
 // Users lists the users who belong to a node. apperr.NotFound, InvalidParameters (page token), Unavailable.
 func (s *Members) Users(ctx context.Context, q Query) (Page, error) {
@@ -86,8 +89,10 @@ func (s *Members) Users(ctx context.Context, q Query) (Page, error) {
 		}
 		return Page{}, nil
 	}
-	l := &listing{Members: s, Query: q, node: found[q.NodeID]}
-	l.keep(l.node)
+	l := &listing{Members: s, Query: q, node: found[q.NodeID], index: byOrder, nodes: found, paths: map[string]string{}}
+	if q.Role != "" {
+		l.index = byRole
+	}
 	if q.After != "" {
 		if l.after, err = q.position(); err != nil {
 			return Page{}, err
@@ -108,7 +113,7 @@ func (s *Members) Users(ctx context.Context, q Query) (Page, error) {
 	}
 	if len(some) > q.Limit {
 		some = some[:q.Limit]
-		page.Next = q.token(some[q.Limit-1].at)
+		page.Next = q.token(some[q.Limit-1][0].position)
 	} else if l.stopped.Path != "" {
 		page.Next = q.token(l.stopped)
 	}
@@ -123,78 +128,95 @@ func (s *Members) Users(ctx context.Context, q Query) (Page, error) {
 	return page, err
 }
 
-// listing is a Query at work.
+// listing is a Query at work. It finds its page by indexes alone, and then reads what is on it.
 type listing struct {
 	*Members
 	Query
+	index   string // byOrder or byRole
 	node    *tree.Node
 	after   position
 	stopped position // where a walk gave up before its page was full
 
-	known map[string]*tree.Node // that were read for this query
+	nodes map[string]*tree.Node // that were read for this query
+	paths map[string]string     // by node, that were read
 }
 
-// maxKnown bounds what a listing keeps: a walk may come by any number of nodes.
-const maxKnown = 2000
+// maxPaths bounds what a listing keeps: a walk may come by any number of nodes.
+const maxPaths = 5000
 
-// keep notes nodes that were read.
-func (l *listing) keep(nodes ...*tree.Node) {
-	if l.known == nil || len(l.known) > maxKnown {
-		l.known = map[string]*tree.Node{}
-	}
-	for _, n := range nodes {
-		l.known[n.ID] = n
-	}
-}
-
-// find is tree.Find, but reads a node once.
-func (l *listing) find(ctx context.Context, ids []string) (map[string]*tree.Node, error) {
-	nodes := make(map[string]*tree.Node, len(ids))
-	var unknown []string
-	for _, id := range ids {
-		if n := l.known[id]; n != nil {
-			nodes[id] = n
-		} else {
-			unknown = append(unknown, id)
+// spot reads an index entry; ok says that the membership has the query's role.
+func (l *listing) spot(e docstore.Indexed) (s spot, ok bool) {
+	node, rest, _ := strings.Cut(e.Text, "/")
+	if l.Role != "" {
+		var role string
+		if role, rest, _ = strings.Cut(rest, "/"); role != l.Role {
+			return spot{}, false
 		}
 	}
-	found, err := tree.Find(ctx, l.Store, unknown...)
-	maps.Copy(nodes, found)
-	l.keep(slices.Collect(maps.Values(found))...)
-	return nodes, err
+	_, user, _ := strings.Cut(rest, "/"+e.ID+"/")
+	return spot{position{Order: rest}, e.ID, node, user}, true
 }
 
-// within says whether a node is one of those the query is about.
-func (l *listing) within(n *tree.Node) bool {
-	return n != nil && (n.ID == l.node.ID || l.Recursive && strings.HasPrefix(n.PathText(), l.node.PathText()))
+// prefix begins the index entries of a node's memberships that the query means.
+func (l *listing) prefix(nodeID string) string {
+	if l.Role != "" {
+		return nodeID + "/" + l.Role + "/"
+	}
+	return nodeID + "/"
+}
+
+// placed sets the paths of spots, and leaves out those whose nodes are none of the query's.
+func (l *listing) placed(ctx context.Context, spots []spot) ([]spot, error) {
+	if len(l.paths) > maxPaths {
+		clear(l.paths)
+	}
+	var unknown []string
+	for _, s := range spots {
+		if _, known := l.paths[s.node]; !known {
+			l.paths[s.node] = ""
+			unknown = append(unknown, s.node)
+		}
+	}
+	if len(unknown) > 0 {
+		found, err := tree.Paths(ctx, l.Store, unknown...)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(l.paths, found)
+	}
+	top := l.node.PathText()
+	within := spots[:0]
+	for _, s := range spots {
+		s.Path = l.paths[s.node]
+		if s.node == l.node.ID || l.Recursive && strings.HasPrefix(s.Path, top) {
+			within = append(within, s)
+		}
+	}
+	return within, nil
 }
 
 // walk goes along the nodes that have members, and along the members of each, until the page is full, with one user more.
 func (l *listing) walk(ctx context.Context) ([]user, error) {
 	var page []user
 	skip, want, looked := l.Offset, l.Limit+1, 0
-	ahead := 8 // nodes read at once: a page needs few, unless most of their users were listed before
-	node, from := l.node, ""
+	ahead := 8 // nodes looked up at once: a page needs few, unless most of their users were listed before
+	queue, from := []docstore.Indexed{{ID: l.node.ID, Text: l.node.PathText()}}, ""
 	behind := l.node.PathText() // nodes that come after
 	if l.after.Path != "" {
-		ids := strings.Split(strings.TrimSuffix(l.after.Path, "/"), "/")
-		found, err := tree.Find(ctx, l.Store, ids[len(ids)-1])
+		path := strings.Split(l.after.Path, "/")
+		id := path[max(len(path)-2, 0)]
+		paths, err := tree.Paths(ctx, l.Store, id)
 		if err != nil {
 			return nil, err
 		}
-		node, from, behind = found[ids[len(ids)-1]], l.after.Order, l.after.Path
-		if node != nil && node.PathText() != l.after.Path { // moved meanwhile: its members are elsewhere in the list
-			node = nil
+		behind = l.after.Path
+		if queue = nil; paths[id] == l.after.Path { // else it was moved or removed meanwhile: its members are elsewhere in the list
+			queue, from = []docstore.Indexed{{ID: id, Text: l.after.Path}}, l.after.Order
 		}
-	}
-	var queue []*tree.Node
-	if node != nil {
-		queue = []*tree.Node{node}
 	}
 	for {
 		// Members of several nodes at a time, so that what else their users have is looked up at once.
-		var some []Doc
-		var at []position
+		var some []spot
 		for len(some) < skip+want-len(page) && len(some) < 4*chunk {
 			if len(queue) == 0 {
 				if !l.Recursive {
@@ -207,21 +229,13 @@ func (l *listing) walk(ctx context.Context) ([]user, error) {
 				if len(next) == 0 {
 					break
 				}
-				l.keep(next...)
-				queue, behind, ahead = next, next[len(next)-1].PathText(), min(2*ahead, 128)
+				queue, behind, ahead = next, next[len(next)-1].Text, min(2*ahead, 128)
 			}
-			n := queue[0]
-			docs, last, err := l.membersOf(ctx, n, from)
+			spots, last, err := l.membersOf(ctx, queue[0], from, chunk)
 			if err != nil {
 				return nil, err
 			}
-			for i := range docs {
-				m, err := docs[i].Value()
-				if err != nil {
-					return nil, err
-				}
-				some, at = append(some, docs[i]), append(at, position{n.PathText(), m.order()})
-			}
+			some = append(some, spots...)
 			if from = last; last == "" {
 				queue = queue[1:]
 			}
@@ -229,7 +243,7 @@ func (l *listing) walk(ctx context.Context) ([]user, error) {
 		if len(some) == 0 {
 			return page, nil
 		}
-		users, err := l.firsts(ctx, some, at)
+		users, err := l.firsts(ctx, some)
 		if err == nil && l.Keyword != "" {
 			users, err = l.found(ctx, users)
 		}
@@ -244,108 +258,87 @@ func (l *listing) walk(ctx context.Context) ([]user, error) {
 			}
 		}
 		if looked += len(some); l.Keyword != "" && looked >= MaxCounted {
-			l.stopped = at[len(at)-1]
+			l.stopped = some[len(some)-1].position
 			return page, nil
 		}
 	}
 }
 
-// membersOf reads members of one node behind an order; last is where to go on, "" if there are no more.
-func (l *listing) membersOf(ctx context.Context, n *tree.Node, from string) (docs []Doc, last string, err error) {
-	index, prefix := byOrder, n.ID+"/"
-	if l.Role != "" {
-		index, prefix = byRole, prefix+l.Role+"/"
+// membersOf lists members of one node behind an order; last is where to go on, "" if there are no more.
+func (l *listing) membersOf(ctx context.Context, node docstore.Indexed, from string, limit int) (spots []spot, last string, err error) {
+	prefix := l.prefix(node.ID)
+	filter := docstore.Prefix(l.index, prefix)
+	if from != "" {
+		filter = docstore.And(filter, docstore.Above(l.index, prefix+from))
 	}
-	filter := docstore.Prefix(index, prefix)
-	if from != "" { // an order is the node, then what stands behind the role too
-		filter = docstore.And(filter, docstore.Above(index, prefix+strings.TrimPrefix(from, n.ID+"/")))
-	}
-	page, err := members.Page(ctx, l.Store, docstore.Query{Filter: filter, Sort: []docstore.Order{{Index: index}}, Limit: chunk})
-	if err != nil || page.Next == "" {
-		return page.Docs, "", err
-	}
-	m, err := page.Docs[len(page.Docs)-1].Value()
+	texts, err := members.Texts(ctx, l.Store, l.index, filter, limit)
 	if err != nil {
 		return nil, "", err
 	}
-	return page.Docs, m.order(), nil
+	spots = make([]spot, len(texts))
+	for i, t := range texts {
+		spots[i], _ = l.spot(t)
+		spots[i].Path = node.Text
+	}
+	if len(spots) == limit {
+		last = spots[limit-1].Order
+	}
+	return spots, last, nil
 }
 
 // firsts makes users of memberships: of a user with several in the query's nodes, only the first one counts.
-func (l *listing) firsts(ctx context.Context, some []Doc, at []position) ([]user, error) {
+func (l *listing) firsts(ctx context.Context, some []spot) ([]user, error) {
 	users := make([]user, 0, len(some))
 	if !l.Recursive || l.node.ChildCount == 0 {
 		for i := range some {
-			users = append(users, user{at[i], some[i : i+1]})
+			users = append(users, some[i:i+1])
 		}
 		return users, nil
 	}
 	ids := make([]string, len(some))
 	for i := range some {
-		m, err := some[i].Value()
-		if err != nil {
-			return nil, err
-		}
-		ids[i] = m.UserID
+		ids[i] = some[i].user
 	}
 	all, err := l.gather(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
 	for i := range some {
-		if u := all[ids[i]]; u != nil && u.memberships[0].ID == some[i].ID {
-			users = append(users, *u)
+		if u := all[ids[i]]; u != nil && u[0].id == some[i].id {
+			users = append(users, u)
 		}
 	}
 	return users, nil
 }
 
 // gather finds what each of the users has in the query's nodes.
-func (l *listing) gather(ctx context.Context, ids []string) (map[string]*user, error) {
+func (l *listing) gather(ctx context.Context, ids []string) (map[string]user, error) {
 	keys := make([]docstore.Value, len(ids))
 	for i, id := range ids {
 		keys[i] = docstore.Text(inTree(id, l.node.ObjectCode))
 	}
-	var docs []Doc
-	var places []string
+	var spots []spot
 	for part := range slices.Chunk(keys, chunk) {
-		err := members.Each(ctx, l.Store, docstore.In(byUser, part...), func(d Doc) error {
-			m, err := d.Value()
-			if err == nil && (l.Role == "" || m.Role == l.Role) {
-				docs, places = append(docs, d), append(places, m.NodeID)
-			}
-			return err
-		})
+		texts, err := members.Texts(ctx, l.Store, l.index, docstore.In(byUser, part...), len(part)*2*(MaxOfUser+tree.MaxDynamic))
 		if err != nil {
 			return nil, err
 		}
+		for _, t := range texts {
+			if s, ok := l.spot(t); ok {
+				spots = append(spots, s)
+			}
+		}
 	}
-	nodes, err := l.find(ctx, places)
+	spots, err := l.placed(ctx, spots)
 	if err != nil {
 		return nil, err
 	}
-	type membership struct {
-		at  position
-		doc Doc
+	users := make(map[string]user, len(ids))
+	for _, s := range spots {
+		users[s.user] = append(users[s.user], s)
 	}
-	of := map[string][]membership{}
-	for _, d := range docs {
-		m, err := d.Value()
-		if err != nil {
-			return nil, err
-		}
-		if n := nodes[m.NodeID]; l.within(n) {
-			of[m.UserID] = append(of[m.UserID], membership{position{n.PathText(), m.order()}, d})
-		}
-	}
-	users := make(map[string]*user, len(of))
-	for id, has := range of {
-		slices.SortFunc(has, func(a, b membership) int { return a.at.compare(b.at) })
-		u := &user{at: has[0].at}
-		for _, m := range has {
-			u.memberships = append(u.memberships, m.doc)
-		}
-		users[id] = u
+	for _, u := range users {
+		slices.SortFunc(u, func(a, b spot) int { return a.compare(b.position) })
 	}
 	return users, nil
 }
@@ -372,11 +365,7 @@ func (l *listing) ask(ctx context.Context, ids []string) (found []string, more b
 func (l *listing) found(ctx context.Context, users []user) ([]user, error) {
 	ids := make([]string, len(users))
 	for i := range users {
-		m, err := users[i].memberships[0].Value()
-		if err != nil {
-			return nil, err
-		}
-		ids[i] = m.UserID
+		ids[i] = users[i][0].user
 	}
 	wanted := map[string]bool{}
 	for part := range slices.Chunk(ids, most) {
@@ -422,14 +411,10 @@ func (l *listing) matching(ctx context.Context) (page []user, total int64, few b
 	if err != nil {
 		return nil, -1, false, err
 	}
-	users := make([]user, 0, len(all))
-	for _, u := range all {
-		users = append(users, *u)
-	}
-	slices.SortFunc(users, func(a, b user) int { return a.at.compare(b.at) })
+	users := slices.SortedFunc(maps.Values(all), func(a, b user) int { return a[0].compare(b[0].position) })
 	total = int64(len(users))
 	if l.after.Path != "" {
-		users = slices.DeleteFunc(users, func(u user) bool { return u.at.compare(l.after) <= 0 })
+		users = slices.DeleteFunc(users, func(u user) bool { return u[0].compare(l.after) <= 0 })
 	}
 	users = users[min(l.Offset, len(users)):]
 	return users[:min(l.Limit+1, len(users))], total, true, nil
@@ -452,98 +437,116 @@ func (l *listing) count(ctx context.Context) (int64, error) {
 
 // userIDs returns the ids of the query's users, sorted; nil if there may be more than MaxCounted.
 func (l *listing) userIDs(ctx context.Context) ([]string, error) {
-	nodes, err := l.populated(ctx)
-	if nodes == nil {
-		return nil, err
-	}
-	ids := []string{}
-	for _, n := range nodes {
-		index, prefix := byOrder, n.ID+"/"
-		if l.Role != "" {
-			index, prefix = byRole, prefix+l.Role+"/"
+	nodes := []docstore.Indexed{{ID: l.node.ID, Text: l.node.PathText()}}
+	if l.Recursive {
+		many, err := tree.PopulatedMore(ctx, l.Store, l.node.Path, MaxCounted)
+		if err != nil || many {
+			return nil, err
 		}
-		err := members.Each(ctx, l.Store, docstore.Prefix(index, prefix), func(d Doc) error {
-			m, err := d.Value()
-			if err == nil {
-				ids = append(ids, m.UserID)
-			}
-			return err
-		})
+		below, err := tree.Populated(ctx, l.Store, l.node.Path, l.node.PathText(), MaxCounted)
 		if err != nil {
 			return nil, err
+		}
+		nodes = append(nodes, below...)
+	}
+	ids := []string{}
+	for some := range slices.Chunk(nodes, chunk) {
+		of := make([]docstore.Filter, len(some))
+		for i, n := range some {
+			of[i] = docstore.Prefix(l.index, l.prefix(n.ID))
+		}
+		texts, err := members.Texts(ctx, l.Store, l.index, docstore.Or(of...), MaxCounted+1-len(ids))
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range texts {
+			s, _ := l.spot(t)
+			ids = append(ids, s.user)
+		}
+		if len(ids) > MaxCounted {
+			return nil, nil
 		}
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids), nil
 }
 
-// populated returns the query's nodes that may have members; nil if they have more than MaxCounted, which is found without reading these, and
-// for large trees without reading the nodes.
-func (l *listing) populated(ctx context.Context) ([]*tree.Node, error) {
-	nodes := []*tree.Node{l.node}
-	left := MaxCounted - l.node.MemberCount
-	if left < 0 {
-		return nil, nil
-	}
-	if !l.Recursive {
-		return nodes, nil
-	}
-	many, err := tree.PopulatedMore(ctx, l.Store, l.node.Path, MaxCounted)
-	if err != nil || many {
-		return nil, err
-	}
-	for {
-		const chunk = 500
-		next, err := tree.Populated(ctx, l.Store, l.node.Path, nodes[len(nodes)-1].PathText(), chunk)
-		if err != nil {
-			return nil, err
-		}
-		for _, n := range next {
-			if left -= n.MemberCount; left < 0 {
-				return nil, nil
-			}
-		}
-		if nodes = append(nodes, next...); len(next) < chunk {
-			return nodes, nil
-		}
-	}
-}
-
 // items makes what clients see: the user's first membership, with the names of all nodes above, and a list of all that count.
 func (l *listing) items(ctx context.Context, users []user) ([]json.RawMessage, error) {
-	firsts := make([]Doc, len(users))
-	for i, u := range users {
-		firsts[i] = u.memberships[0]
+	var ids, places []string
+	for _, u := range users {
+		for _, s := range u {
+			ids, places = append(ids, s.id), append(places, s.node)
+		}
+	}
+	docs, err := members.FindMany(ctx, l.Store, ids)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := l.find(ctx, places); err != nil {
+		return nil, err
+	}
+	byID := make(map[string]Doc, len(docs))
+	for _, d := range docs {
+		byID[d.ID] = d
+	}
+	var firsts []Doc
+	var all [][]Doc
+	for _, u := range users {
+		var theirs []Doc
+		for _, s := range u {
+			if d, ok := byID[s.id]; ok && l.nodes[s.node] != nil { // else it has ended in between
+				theirs = append(theirs, d)
+			}
+		}
+		if len(theirs) > 0 {
+			firsts, all = append(firsts, theirs[0]), append(all, theirs)
+		}
 	}
 	named, err := names(ctx, l.find, firsts)
 	if err != nil {
 		return nil, err
 	}
-	items := make([]json.RawMessage, 0, len(users))
-	for i := range users {
+	items := make([]json.RawMessage, len(firsts))
+	for i := range firsts {
 		m, err := firsts[i].Value()
 		if err != nil {
 			return nil, err
 		}
-		node := named.nodes[m.NodeID]
-		if node == nil { // removed in between
-			continue
-		}
-		first, err := named.shown(&firsts[i], node)
+		first, err := named.shown(&firsts[i], l.nodes[m.NodeID])
 		if err != nil {
 			return nil, err
 		}
-		places, err := l.places(ctx, users[i].memberships)
+		places, err := l.places(all[i])
 		if err != nil {
 			return nil, err
 		}
-		items = append(items, splice(first, places))
+		items[i] = splice(first, places)
 	}
 	return items, nil
 }
 
+// find is tree.Find, but reads a node once.
+func (l *listing) find(ctx context.Context, ids []string) (map[string]*tree.Node, error) {
+	unknown := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return l.nodes[id] != nil })
+	if len(unknown) > 0 {
+		found, err := tree.Find(ctx, l.Store, unknown...)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(l.nodes, found)
+	}
+	nodes := make(map[string]*tree.Node, len(ids))
+	for _, id := range ids {
+		if n := l.nodes[id]; n != nil {
+			nodes[id] = n
+		}
+	}
+	return nodes, nil
+}
+
 // places is the member that lists a user's memberships.
-func (l *listing) places(ctx context.Context, memberships []Doc) ([]byte, error) {
+func (l *listing) places(memberships []Doc) ([]byte, error) {
 	type place struct {
 		ID      string `json:"id"`
 		NodeID  string `json:"node_id"`
@@ -553,27 +556,13 @@ func (l *listing) places(ctx context.Context, memberships []Doc) ([]byte, error)
 		Primary string `json:"is_primary"`
 		Dynamic bool   `json:"dynamic"`
 	}
-	ids := make([]string, len(memberships))
-	places := make([]place, 0, len(memberships))
+	places := make([]place, len(memberships))
 	for i := range memberships {
 		m, err := memberships[i].Value()
 		if err != nil {
 			return nil, err
 		}
-		ids[i] = m.NodeID
-	}
-	nodes, err := l.find(ctx, ids) // they were read to find the memberships
-	if err != nil {
-		return nil, err
-	}
-	for i := range memberships {
-		m, err := memberships[i].Value()
-		if err != nil {
-			return nil, err
-		}
-		if n := nodes[m.NodeID]; n != nil {
-			places = append(places, place{m.ID, n.ID, n.Name, m.Role, m.Title, m.IsPrimary, m.Dynamic})
-		}
+		places[i] = place{m.ID, m.NodeID, l.nodes[m.NodeID].Name, m.Role, m.Title, m.IsPrimary, m.Dynamic}
 	}
 	return json.Marshal(map[string]any{"nodes": places})
 }

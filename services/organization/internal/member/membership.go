@@ -37,8 +37,8 @@ type Doc = docstore.Doc[Membership]
 // The indexes. Orders begin with a node's id, so that a node's members are one range.
 const (
 	byPlace   = "place"   // the node, the user
-	byOrder   = "seq"     // the node, seq, the id
-	byRole    = "role"    // the node, the role, seq, the id
+	byOrder   = "seq"     // the node, seq, the id, the user
+	byRole    = "role"    // the node, the role, seq, the id, the user
 	byUser    = "user"    // the user, the core object's code
 	byPrimary = "primary" // the core object's code, the user; of primary ones alone
 )
@@ -49,7 +49,7 @@ var members = docstore.Define(docstore.Schema[Membership]{
 		docstore.Unique(docstore.ByText(byPlace, func(m *Membership) string { return place(m.NodeID, m.UserID) })),
 		docstore.ByText(byOrder, (*Membership).order),
 		docstore.ByText(byRole, func(m *Membership) string {
-			return m.NodeID + "/" + m.Role + "/" + tree.OrderText(m.Seq) + "/" + m.ID
+			return m.NodeID + "/" + m.Role + "/" + m.within()
 		}),
 		docstore.ByText(byUser, func(m *Membership) string { return inTree(m.UserID, m.ObjectCode) }),
 		docstore.Unique(docstore.ByText(byPrimary, func(m *Membership) string {
@@ -65,7 +65,10 @@ func place(nodeID, userID string) string       { return nodeID + "/" + userID }
 func inTree(userID, objectCode string) string  { return userID + "/" + objectCode }
 func primary(objectCode, userID string) string { return objectCode + "/" + userID }
 
-func (m *Membership) order() string { return m.NodeID + "/" + tree.OrderText(m.Seq) + "/" + m.ID }
+func (m *Membership) order() string { return m.NodeID + "/" + m.within() }
+
+// within is the order of a node's memberships, and whose each is.
+func (m *Membership) within() string { return tree.OrderText(m.Seq) + "/" + m.ID + "/" + m.UserID }
 
 // Collections are those that the store must have.
 func Collections() []*docstore.Def {

@@ -302,21 +302,31 @@ func Find(ctx context.Context, r docstore.Reader, ids ...string) (map[string]*No
 	return found, nil
 }
 
-// Populated returns nodes that have members, among those whose path begins with one, in the order of PathText, behind one of these.
-func Populated(ctx context.Context, r docstore.Reader, path []string, behind string, limit int) ([]*Node, error) {
-	filter := docstore.Prefix(byPopulated, pathText(path))
-	if behind != "" {
-		filter = docstore.And(filter, docstore.Above(byPopulated, behind))
+// Paths returns the PathText of those nodes that exist, by id.
+func Paths(ctx context.Context, r docstore.Reader, ids ...string) (map[string]string, error) {
+	texts, err := nodes.Texts(ctx, r, byPath, docstore.ID(ids...), len(ids)+1)
+	paths := make(map[string]string, len(texts))
+	for _, t := range texts {
+		paths[t.ID] = t.Text
 	}
-	return values(nodes.Page(ctx, r, docstore.Query{Filter: filter, Sort: []docstore.Order{{Index: byPopulated}}, Limit: limit}))
+	return paths, err
 }
 
-// PopulatedMore says whether more than n of the nodes whose path begins with one have members. It reads index entries, not nodes.
+// PopulatedMore says whether more than n of the nodes whose path begins with one have members.
 func PopulatedMore(ctx context.Context, r docstore.Reader, path []string, n int) (bool, error) {
 	page, err := nodes.Page(ctx, r, docstore.Query{
 		Filter: docstore.Prefix(byPopulated, pathText(path)), Sort: []docstore.Order{{Index: byPopulated}}, Offset: n, Limit: 1,
 	})
 	return len(page.Docs) > 0, err
+}
+
+// Populated returns the PathText of nodes that have members, among those whose path begins with one, in its order, behind one of these.
+func Populated(ctx context.Context, r docstore.Reader, path []string, behind string, limit int) ([]docstore.Indexed, error) {
+	filter := docstore.Prefix(byPopulated, pathText(path))
+	if behind != "" {
+		filter = docstore.And(filter, docstore.Above(byPopulated, behind))
+	}
+	return nodes.Texts(ctx, r, byPopulated, filter, limit)
 }
 
 // DynamicNodes returns all dynamic nodes of the tenant.
