@@ -82,7 +82,7 @@ func carry(ctx context.Context, tx *docstore.Tx, n *Node, from []string) (int, e
 	if n.ChildCount == 0 {
 		return 0, nil
 	}
-	return each(ctx, tx, from, func(below *Node) error {
+	return each(ctx, tx, from, MaxMoved, func(below *Node) error {
 		below.Path = slices.Concat(n.Path, below.Path[len(from):])
 		below.Depth = len(below.Path) - 1
 		if below.Depth > MaxDepth {
@@ -94,8 +94,8 @@ func carry(ctx context.Context, tx *docstore.Tx, n *Node, from []string) (int, e
 }
 
 // each loads every node whose path begins with one, in the order of paths. fn may change the path. apperr.InvalidParameters if there are
-// more than MaxMoved.
-func each(ctx context.Context, tx *docstore.Tx, path []string, fn func(*Node) error) (count int, err error) {
+// more than most.
+func each(ctx context.Context, tx *docstore.Tx, path []string, most int, fn func(*Node) error) (count int, err error) {
 	const chunk = 500
 	prefix := pathText(path)
 	filter := docstore.Prefix(byPath, prefix)
@@ -104,8 +104,8 @@ func each(ctx context.Context, tx *docstore.Tx, path []string, fn func(*Node) er
 		if err != nil {
 			return count, err
 		}
-		if count += len(some); count > MaxMoved {
-			return count, apperr.Invalid("path.id", "has more than %d nodes below it", MaxMoved)
+		if count += len(some); count > most {
+			return count, apperr.Invalid("path.id", "has more than %d nodes below it", most)
 		}
 		last := ""
 		for _, n := range some {

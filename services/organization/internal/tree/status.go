@@ -33,7 +33,7 @@ func (s *Trees) SetStatus(ctx context.Context, id string, enabled, recursive boo
 		if err != nil || !recursive {
 			return doc, err
 		}
-		_, err = each(ctx, tx, n.Path, func(below *Node) error {
+		_, err = each(ctx, tx, n.Path, MaxMoved+1, func(below *Node) error {
 			if below.ID == id {
 				return nil
 			}
