@@ -8,7 +8,7 @@ import (
 
 const (
 	gramSize = 3 // characters; with fewer, many texts have the same, with more, short parts are not found by whole grams
-	maxGrams = 8 // that a filter asks for: few leave little to be tested
+	maxGrams = 4 // that a filter asks for: few leave little to be tested
 )
 
 // Grams are the entries of a text in an index of parts: for each of its characters, that and the two after it, where there are

@@ -94,7 +94,7 @@ type population struct {
 
 	nodesTook, membersTook time.Duration
 	mebibytes              float64
-	path                   string
+	path                   string // of the service's file
 	file                   *os.File
 }
 
@@ -124,7 +124,7 @@ func everyone(b testing.TB, to *bus.Bus) {
 	require.NoError(b, bus.Answer(to, "users", "existing", func(_ context.Context, q ids) (ids, error) { return q, nil }))
 }
 
-// populate fills a file and starts the service on it. Where IDP_BENCH_DIR names a folder, files stay there and are not filled again.
+// populate fills a file and starts the service on a copy of it. Where IDP_BENCH_DIR names a folder, filled files stay there for the next run.
 func populate(b testing.TB, nodes, memberships int) *population {
 	b.Helper()
 	p := &population{b: b, ctx: request.With(context.Background(), request.Info{Tenant: "acme", Actor: "bench"}), spots: shape(nodes), users: memberships / 5}
@@ -139,14 +139,19 @@ func populate(b testing.TB, nodes, memberships int) *population {
 	if folder == "" {
 		folder = b.TempDir()
 	}
-	p.path = filepath.Join(folder, fmt.Sprintf("%d-%d.db", nodes, memberships))
-	if _, err := os.Stat(p.path); err == nil {
-		p.find()
+	filled := filepath.Join(folder, fmt.Sprintf("%d-%d.db", nodes, memberships))
+	if _, err := os.Stat(filled); err == nil {
+		p.find(filled)
 	} else {
-		p.fill(memberships)
+		p.fill(filled, memberships)
 	}
-	var err error
-	p.file, err = os.Open(p.path)
+	p.path = filepath.Join(b.TempDir(), "organization.db")
+	from, err := os.Open(filled)
+	require.NoError(b, err)
+	defer from.Close()
+	p.file, err = os.Create(p.path)
+	require.NoError(b, err)
+	_, err = io.Copy(p.file, from)
 	require.NoError(b, err)
 	b.Cleanup(func() { _ = p.file.Close() })
 	info, err := p.file.Stat()
@@ -172,13 +177,11 @@ func (p *population) use(store *docstore.Store, users *bus.Bus) {
 }
 
 // find reads what an earlier run has filled.
-func (p *population) find() {
-	db, err := sqlitestore.Default(p.ctx, p.path)
+func (p *population) find(path string) {
+	db, err := sqlitestore.Default(p.ctx, path)
 	require.NoError(p.b, err)
 	require.NoError(p.b, db.Query(p.ctx, "SELECT id FROM c_tree_nodes ORDER BY rid", nil, func(c sqlitestore.Columns) error {
-		if len(p.ids) < len(p.spots) {
-			p.ids = append(p.ids, string(c.Bytes(0)))
-		}
+		p.ids = append(p.ids, string(c.Bytes(0)))
 		return nil
 	}))
 	require.NoError(p.b, db.Close())
@@ -186,10 +189,10 @@ func (p *population) find() {
 
 // fill fills a file through the domain, a thousand records a transaction as clients of the batch operations would, beside a relay that
 // empties the outbox. Progress goes to standard error.
-func (p *population) fill(memberships int) {
+func (p *population) fill(path string, memberships int) {
 	users := start(p.b).Deps.Bus
 	everyone(p.b, users)
-	unfinished := p.path + ".part"
+	unfinished := path + ".part"
 	engine, err := sqlitestore.Open(p.ctx, sqlitestore.Options{Path: unfinished, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(p.b, err)
 	store, err := docstore.Open(p.ctx, engine, clock.System, organization.Spec().Defs()...)
@@ -211,7 +214,7 @@ func (p *population) fill(memberships int) {
 	}
 	require.NoError(p.b, relay.Stop(p.ctx))
 	require.NoError(p.b, store.Close())
-	require.NoError(p.b, os.Rename(unfinished, p.path))
+	require.NoError(p.b, os.Rename(unfinished, path))
 }
 
 const batchSize = 1000

@@ -4,36 +4,57 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 )
 
 const maxReaders = 4
 
-// readers is a pool of reading connections, opened when first needed.
+// readers is a pool of reading connections, opened when all that there are are in use. The one given back last is used first: what it has
+// read is still at hand, and connections that the load does not need are never opened.
 type readers struct {
 	open   func(context.Context) (Conn, error)
-	slots  chan Conn // nil: not opened yet
+	slots  chan struct{} // taken by who reads
 	closed chan struct{}
+
+	mu   sync.Mutex
+	idle []Conn
 }
 
 func newReaders(open func(context.Context) (Conn, error)) *readers {
-	r := &readers{open: open, slots: make(chan Conn, maxReaders), closed: make(chan struct{})}
-	for range maxReaders {
-		r.slots <- nil
-	}
-	return r
+	return &readers{open: open, slots: make(chan struct{}, maxReaders), closed: make(chan struct{})}
 }
 
 func (r *readers) close() error {
 	close(r.closed)
-	var errs []error
 	for range maxReaders {
-		if conn := <-r.slots; conn != nil {
-			errs = append(errs, conn.Close())
-		}
+		r.slots <- struct{}{}
+	}
+	var errs []error
+	for _, conn := range r.idle {
+		errs = append(errs, conn.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// take gives an idle connection or opens one. Its caller has a slot.
+func (r *readers) take(ctx context.Context) (Conn, error) {
+	r.mu.Lock()
+	if last := len(r.idle) - 1; last >= 0 {
+		conn := r.idle[last]
+		r.idle = r.idle[:last]
+		r.mu.Unlock()
+		return conn, nil
+	}
+	r.mu.Unlock()
+	return r.open(ctx)
+}
+
+func (r *readers) give(conn Conn) {
+	r.mu.Lock()
+	r.idle = append(r.idle, conn)
+	r.mu.Unlock()
 }
 
 // read runs fn with a reading connection.
@@ -47,22 +68,19 @@ func (e *Engine) read(ctx context.Context, fn func(Conn) error) error {
 		return errClosed
 	default:
 	}
-	var conn Conn
 	select {
-	case conn = <-r.slots:
+	case r.slots <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-r.closed:
 		return errClosed
 	}
-	defer func() { r.slots <- conn }() // also when fn panics
-	if conn == nil {
-		opened, err := r.open(ctx)
-		if err != nil {
-			return away(err)
-		}
-		conn = opened
+	defer func() { <-r.slots }()
+	conn, err := r.take(ctx)
+	if err != nil {
+		return away(err)
 	}
+	defer r.give(conn) // also when fn panics
 	return away(fn(conn))
 }
 
