@@ -36,14 +36,14 @@ func ranges(t *testing.T, s *suite) {
 	between := func(index string, from, to docstore.Value) docstore.Filter {
 		return docstore.And(docstore.From(index, from), docstore.Until(index, to))
 	}
-	require.Equal(t, []string{"d001", "d002"}, f.ids(t, ctx, between("rank", docstore.Number(-1), docstore.Number(1))), "the end is left out")
-	require.Equal(t, []string{"d002", "d003", "d004"}, f.ids(t, ctx, docstore.From("seen", docstore.Moment(epoch.Add(2*time.Millisecond)))), "to the millisecond")
-	require.Equal(t, []string{"d000", "d001"}, f.ids(t, ctx, docstore.Until("name", docstore.Text("nnn"))))
+	require.Equal(t, []string{"1001", "1002"}, f.ids(t, ctx, between("rank", docstore.Number(-1), docstore.Number(1))), "the end is left out")
+	require.Equal(t, []string{"1002", "1003", "1004"}, f.ids(t, ctx, docstore.From("seen", docstore.Moment(epoch.Add(2*time.Millisecond)))), "to the millisecond")
+	require.Equal(t, []string{"1000", "1001"}, f.ids(t, ctx, docstore.Until("name", docstore.Text("nnn"))))
 	require.Empty(t, f.ids(t, ctx, between("rank", docstore.Number(1), docstore.Number(1))))
 	require.Empty(t, f.ids(t, ctx, between("rank", docstore.Number(2), docstore.Number(-2))))
 	require.Len(t, f.ids(t, ctx, between("rank", docstore.NoNumber, docstore.Number(math.MaxInt64))), 5)
 	both := docstore.Filter{Op: docstore.OpRange, Index: "rank", From: &docstore.Value{Num: -1}, To: &docstore.Value{Num: 2}}
-	require.Equal(t, []string{"d003", "d002", "d001"}, f.ids(t, ctx, both, desc("rank")))
+	require.Equal(t, []string{"1003", "1002", "1001"}, f.ids(t, ctx, both, desc("rank")))
 	require.Len(t, f.ids(t, ctx, docstore.Filter{Op: docstore.OpRange, Index: "rank"}), 5, "no bounds select all")
 }
 

@@ -72,14 +72,28 @@ func checkKeys(t *testing.T, s *suite, keys ...string) {
 
 func awkwardIDs(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
-	ids := []string{"1", "01", "1.0", "-1", "9007199254740991", "a", "A", "a b", "a/b", "é", "京", "%", "_", "'", `"`, "$id"}
+	ids := []string{"1", "01", "1.0", "-1", "+1", "0", "2", "3", "9007199254740991", "999999999999999999", "1000000000000000000", "9223372036854775808", "a", "A", "a b", "a/b", "é", "京", "%", "_", "'", `"`, "$id"}
+	others := in(t, "t2")
+	f.insert(t, others, thing("2", name("theirs")), thing("a", name("theirs")), thing("4", name("theirs")))
 	for _, id := range ids {
 		f.insert(t, ctx, thing(id, name("of "+id)))
 	}
+	f.insert(t, others, thing("3", name("theirs")))
 	for _, id := range ids {
 		require.Equal(t, "of "+id, f.get(t, ctx, id).Name)
 		require.Equal(t, []string{id}, f.ids(t, ctx, docstore.ID(id)))
+		var taken *docstore.DuplicateError
+		require.ErrorAs(t, f.tryInsert(ctx, thing(id)), &taken, id)
+		require.Empty(t, taken.Index)
 	}
+	for _, id := range []string{"2", "a", "4", "3"} {
+		require.NoError(t, f.change(others, id, func(v *Thing) { v.Name += "!" }))
+		require.Equal(t, "theirs!", f.get(t, others, id).Name)
+	}
+	require.NoError(t, f.delete(others, "2"))
+	require.Equal(t, []string{"3", "4", "a"}, f.ids(t, others, docstore.Filter{}))
+	require.Equal(t, []string{"3", "a"}, f.ids(t, others, docstore.ID("1", "2", "3", "a")))
+	f.insert(t, others, thing("2"))
 	sorted := slices.Clone(ids)
 	slices.Sort(sorted)
 	require.Equal(t, sorted, f.ids(t, ctx, docstore.Filter{}))
@@ -91,11 +105,14 @@ func awkwardIDs(t *testing.T, s *suite) {
 	require.NoError(t, err)
 	require.Empty(t, docs)
 
-	_, err = f.things.Find(ctx, f.Store, "missing")
-	require.Equal(t, apperr.NotFound, apperr.KindOf(err))
+	for _, id := range []string{"missing", "4", "12", "001"} {
+		_, err = f.things.Find(ctx, f.Store, id)
+		require.Equal(t, apperr.NotFound, apperr.KindOf(err), id)
+	}
+	f.check(t)
 }
 
-// docID gives ids that sort as their numbers.
+// docID gives ids that are numbers, and sort as these.
 func docID(i int) string {
-	return string([]byte{'d', byte('0' + i/100), byte('0' + i/10%10), byte('0' + i%10)})
+	return string([]byte{'1', byte('0' + i/100), byte('0' + i/10%10), byte('0' + i%10)})
 }

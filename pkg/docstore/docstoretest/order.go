@@ -148,7 +148,7 @@ var mixedFilters = []docstore.Filter{
 	docstore.Eq("words", docstore.Text("red")),
 	docstore.Prefix("words", "re"),
 	docstore.And(docstore.Prefix("words", "re"), docstore.Eq("words", docstore.Text("blue")), docstore.From("rank", docstore.Number(2))),
-	docstore.Or(docstore.Eq("kind", docstore.Text("kk")), docstore.Prefix("words", "b"), docstore.ID("d001", "d002")),
+	docstore.Or(docstore.Eq("kind", docstore.Text("kk")), docstore.Prefix("words", "b"), docstore.ID("1001", "1002")),
 }
 
 // sortedIDs is the order that an engine must answer in, done naively.

@@ -85,8 +85,8 @@ func walkWhileOthersWrite(t *testing.T, s *suite) {
 				for i := range n {
 					f.insert(t, ctx, thing(docID(i*10), name(fmt.Sprint(i/2)), rank(int64(i%3))))
 				}
-				stays := map[string]bool{"d010": true, "d030": true, "d040": true, "d060": true, "d070": true}
-				goes := []string{"d000", "d080", "d020", "d050"}
+				stays := map[string]bool{"1010": true, "1030": true, "1040": true, "1060": true, "1070": true}
+				goes := []string{"1000", "1080", "1020", "1050"}
 				seen := map[string]int{}
 				q := docstore.Query{Sort: sort, Limit: limit}
 				for cut := 0; ; cut++ {
@@ -122,11 +122,11 @@ func walkPastDeleted(t *testing.T, s *suite) {
 	}
 	q := docstore.Query{Sort: []docstore.Order{asc("name")}, Limit: 2}
 	ids, page := f.page(t, ctx, q)
-	require.Equal(t, []string{"d000", "d001"}, ids)
-	require.NoError(t, f.delete(ctx, "d001"))
-	require.NoError(t, f.delete(ctx, "d002"))
+	require.Equal(t, []string{"1000", "1001"}, ids)
+	require.NoError(t, f.delete(ctx, "1001"))
+	require.NoError(t, f.delete(ctx, "1002"))
 	q.After = page.Next
-	require.Equal(t, []string{"d003", "d004", "d005"}, f.walk(t, ctx, q))
+	require.Equal(t, []string{"1003", "1004", "1005"}, f.walk(t, ctx, q))
 }
 
 func foreignToken(t *testing.T, s *suite) {

@@ -99,12 +99,12 @@ func newRevision(t *testing.T, s *suite) {
 	folded = append(folded, thingIndexes[1])
 	f = s.again(t, f, docstore.Define(thingSchema(2, folded...)))
 	require.Len(t, f.ids(t, ctx, docstore.Eq("words", docstore.Text("w"))), 120)
-	require.Equal(t, []string{"d005"}, f.ids(t, ctx, docstore.Eq("words", docstore.Text("rank5"))))
+	require.Equal(t, []string{"1005"}, f.ids(t, ctx, docstore.Eq("words", docstore.Text("rank5"))))
 	require.Empty(t, f.ids(t, ctx, docstore.Eq("words", docstore.Text("W"))), "old entries are gone")
 	require.Len(t, f.ids(t, ctx, docstore.Eq("name", docstore.Text("n3"))), 12)
-	require.EqualValues(t, 1, f.get(t, ctx, "d005").Version, "documents stay as they are")
-	requireDuplicate(t, f.tryInsert(ctx, thing("new", code("d005"), words("w"))), "code")
-	require.NoError(t, f.delete(ctx, "d005"))
+	require.EqualValues(t, 1, f.get(t, ctx, "1005").Version, "documents stay as they are")
+	requireDuplicate(t, f.tryInsert(ctx, thing("new", code("1005"), words("w"))), "code")
+	require.NoError(t, f.delete(ctx, "1005"))
 	require.Empty(t, f.ids(t, ctx, docstore.Eq("words", docstore.Text("rank5"))))
 	require.Len(t, f.ids(t, in(t, "t2"), docstore.Prefix("words", "rank")), 120)
 	f.check(t)
@@ -121,10 +121,10 @@ func newIndexes(t *testing.T, s *suite) {
 	}
 	f = s.again(t, f, docstore.Define(thingSchema(1, changed...)))
 	require.Len(t, f.ids(t, ctx, docstore.Eq("created", docstore.Moment(epoch)), desc("created")), 120)
-	require.Equal(t, []string{"d007"}, f.ids(t, ctx, docstore.Eq("aliases", docstore.Text("alias d007"))))
-	require.Equal(t, []string{"d009"}, f.ids(t, ctx, docstore.Eq("rank", docstore.Number(9))))
-	requireDuplicate(t, f.tryInsert(ctx, thing("new", code("d005"))), "code")
-	require.NoError(t, f.tryInsert(ctx, thing("new", logins("d005"))), "an index that is gone refuses nothing")
+	require.Equal(t, []string{"1007"}, f.ids(t, ctx, docstore.Eq("aliases", docstore.Text("alias 1007"))))
+	require.Equal(t, []string{"1009"}, f.ids(t, ctx, docstore.Eq("rank", docstore.Number(9))))
+	requireDuplicate(t, f.tryInsert(ctx, thing("new", code("1005"))), "code")
+	require.NoError(t, f.tryInsert(ctx, thing("new", logins("1005"))), "an index that is gone refuses nothing")
 	f.check(t)
 }
 
@@ -136,7 +136,7 @@ func newIndexType(t *testing.T, s *suite) {
 		docstore.ByList("name", func(v *Thing) []string { return []string{v.Name, v.ID} }),
 	}
 	f = s.again(t, f, docstore.Define(thingSchema(1, changed...)))
-	require.Equal(t, []string{"d009"}, f.ids(t, ctx, docstore.Eq("rank", docstore.Text("0009"))))
-	require.Equal(t, []string{"d011"}, f.ids(t, ctx, docstore.And(docstore.Eq("name", docstore.Text("d011")), docstore.Eq("name", docstore.Text("N1")))))
+	require.Equal(t, []string{"1009"}, f.ids(t, ctx, docstore.Eq("rank", docstore.Text("0009"))))
+	require.Equal(t, []string{"1011"}, f.ids(t, ctx, docstore.And(docstore.Eq("name", docstore.Text("1011")), docstore.Eq("name", docstore.Text("N1")))))
 	f.check(t)
 }

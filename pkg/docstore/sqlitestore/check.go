@@ -44,6 +44,9 @@ func (e *Engine) checkTable(ctx context.Context, conn Conn, t *table) error {
 			string(encodeLists(entry.Lists)) != string(c.Bytes(5)) {
 			return fmt.Errorf("document %s is not what its row says", entry.ID)
 		}
+		if row, ok := rowOf(entry.ID); c.Int(0) >= 0 && (!ok || row != c.Int(0)) {
+			return fmt.Errorf("document %s has row %d", entry.ID, c.Int(0))
+		}
 		for i, k := range t.keys {
 			if k.value(c, 7+i) != entry.Keys[i] {
 				return fmt.Errorf("document %s: wrong key in %s", entry.ID, k.index)

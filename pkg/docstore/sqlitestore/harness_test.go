@@ -172,7 +172,7 @@ func (f *fixture) script(t *testing.T, statements ...string) {
 
 func newNote(i int) *note {
 	return &note{
-		Meta: docstore.Meta{ID: fmt.Sprintf("n%04d", i)}, Title: fmt.Sprint("title ", i%7), Code: fmt.Sprint("code", i),
+		Meta: docstore.Meta{ID: fmt.Sprint(10_000 + i)}, Title: fmt.Sprint("title ", i%7), Code: fmt.Sprint("code", i),
 		Words: []string{"all", fmt.Sprint("w", i%10), fmt.Sprint("rare", i)}, Keys: []string{fmt.Sprint("k", i)},
 	}
 }

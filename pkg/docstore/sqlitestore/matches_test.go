@@ -130,7 +130,7 @@ func TestMatchesAreExact(t *testing.T) {
 	t.Parallel()
 	selections := []selection{
 		word("all"), word("w1"), word("rare1"), word("none"), all(word("all"), word("w")), all(word("w3"), word("rare")), all(word("w3"), word("w4")),
-		all(word("w"), titled("title 2")), anyOf(word("w7"), titled("title 1"), selection{docstore.ID("n0002"), func(n *note) bool { return n.ID == "n0002" }}),
+		all(word("w"), titled("title 2")), anyOf(word("w7"), titled("title 1"), selection{docstore.ID("10002"), func(n *note) bool { return n.ID == "10002" }}),
 		all(word("all"), anyOf(titled("title 3"), word("w5"))), titled("title 4"), titled("title"),
 		inTitle("e 4"), inTitle("title"), all(word("w3"), inTitle("2")), all(word("all"), inTitle("1"), inTitle("e")), anyOf(word("w7"), inTitle("3")), {docstore.Filter{}, func(*note) bool { return true }},
 	}
@@ -302,33 +302,33 @@ func TestMatchesAreKept(t *testing.T) {
 		defer f.spy.mu.Unlock()
 		return slices.ContainsFunc(f.spy.seen, func(sql string) bool { return strings.Contains(sql, "c_notes.words") })
 	}
-	require.True(t, searched(20, "n0021", "n0091", "n0161"))
-	require.False(t, searched(20, "n0021", "n0091", "n0161"))
+	require.True(t, searched(20, "10021", "10091", "10161"))
+	require.False(t, searched(20, "10021", "10091", "10161"))
 
-	f.change(t, "n0001", func(n *note) { n.Code, n.Keys = "another", nil })
-	require.NoError(t, f.remove(ctx, "n0099"), "a word less, but then it may be one of these")
-	require.True(t, searched(20, "n0021", "n0091", "n0161"))
-	f.change(t, "n0001", func(n *note) { n.Code, n.Keys = "yet another", []string{"more"} })
-	require.False(t, searched(20, "n0021", "n0091", "n0161"), "neither words nor titles have changed")
+	f.change(t, "10001", func(n *note) { n.Code, n.Keys = "another", nil })
+	require.NoError(t, f.remove(ctx, "10099"), "a word less, but then it may be one of these")
+	require.True(t, searched(20, "10021", "10091", "10161"))
+	f.change(t, "10001", func(n *note) { n.Code, n.Keys = "yet another", []string{"more"} })
+	require.False(t, searched(20, "10021", "10091", "10161"), "neither words nor titles have changed")
 
-	f.change(t, "n0001", func(n *note) { n.Title = "a" })
-	require.True(t, searched(20, "n0001", "n0021", "n0091"), "their order has changed")
-	f.change(t, "n0001", func(n *note) { n.Words = nil })
-	require.True(t, searched(19, "n0021", "n0091", "n0161"))
-	require.NoError(t, f.remove(ctx, "n0021"))
-	require.True(t, searched(18, "n0091", "n0161", "n0071"))
+	f.change(t, "10001", func(n *note) { n.Title = "a" })
+	require.True(t, searched(20, "10001", "10021", "10091"), "their order has changed")
+	f.change(t, "10001", func(n *note) { n.Words = nil })
+	require.True(t, searched(19, "10021", "10091", "10161"))
+	require.NoError(t, f.remove(ctx, "10021"))
+	require.True(t, searched(18, "10091", "10161", "10071"))
 	require.NoError(t, f.insert(ctx, &note{Meta: docstore.Meta{ID: "new"}, Title: "b", Code: "new", Words: []string{"w1"}}))
-	require.True(t, searched(19, "new", "n0091", "n0161"))
+	require.True(t, searched(19, "new", "10091", "10161"))
 
-	f.change(t, "n0007", func(n *note) { n.Words = append(n.Words, "w12") })
-	require.True(t, searched(20, "new", "n0007", "n0091"))
+	f.change(t, "10007", func(n *note) { n.Words = append(n.Words, "w12") })
+	require.True(t, searched(20, "new", "10007", "10091"))
 
 	_, err := docstore.Write(ctx, f.Store, func(tx *docstore.Tx) (int, error) {
 		_, err := notes.Insert(ctx, tx, &note{Meta: docstore.Meta{ID: "newer"}, Title: "a", Code: "newer", Words: []string{"w1"}})
 		return 0, errors.Join(err, errors.New("undo"))
 	})
 	require.ErrorContains(t, err, "undo")
-	require.False(t, searched(20, "new", "n0007", "n0091"), "what is undone has changed nothing")
+	require.False(t, searched(20, "new", "10007", "10091"), "what is undone has changed nothing")
 }
 
 // hooked is a driver that calls before and after the next statement of a text.
@@ -389,19 +389,19 @@ func TestMatchesAreOfTheSnapshot(t *testing.T) {
 		hook func(t *testing.T, f *fixture, h *hooked)
 	}{
 		{"before the snapshot", func(t *testing.T, f *fixture, h *hooked) {
-			h.sql, h.before = "SELECT n FROM counters", func() { require.NoError(t, f.remove(ctx, "n0001")) }
+			h.sql, h.before = "SELECT n FROM counters", func() { require.NoError(t, f.remove(ctx, "10001")) }
 			h.armed.Store(true)
 			search(t, f, 29)
 		}},
 		{"after the snapshot", func(t *testing.T, f *fixture, h *hooked) {
-			h.sql, h.after = "SELECT n FROM counters", func() { require.NoError(t, f.remove(ctx, "n0001")) }
+			h.sql, h.after = "SELECT n FROM counters", func() { require.NoError(t, f.remove(ctx, "10001")) }
 			h.armed.Store(true)
 			search(t, f, 30)
 		}},
 		{"around the search", func(t *testing.T, f *fixture, h *hooked) {
 			h.sql, h.before, h.after = "COMMIT", func() { search(t, f, 30) }, func() { search(t, f, 29) }
 			h.armed.Store(true)
-			require.NoError(t, f.remove(ctx, "n0001"))
+			require.NoError(t, f.remove(ctx, "10001"))
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -511,6 +511,6 @@ func TestMatchesOfTwoEngines(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 30-i, page.Total)
 		require.Len(t, page.Docs, 30-i)
-		require.NoError(t, a.remove(ctx, fmt.Sprintf("n0%d01", i)))
+		require.NoError(t, a.remove(ctx, fmt.Sprintf("10%d01", i)))
 	}
 }

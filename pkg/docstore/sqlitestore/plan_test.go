@@ -26,13 +26,13 @@ func TestEveryQueryUsesAnIndex(t *testing.T) {
 	text := docstore.Text
 	eq := func(index, s string) docstore.Filter { return docstore.Eq(index, text(s)) }
 	filters := []docstore.Filter{
-		{}, docstore.ID("n0001", "n0002"),
+		{}, docstore.ID("10001", "10002"),
 		eq("title", "title 1"), docstore.In("title", text("title 1"), text("title 2")), docstore.Prefix("title", "title"), docstore.From("created", docstore.Number(0)),
 		eq("code", "code1"), eq("keys", "k1"), docstore.Prefix("keys", "k1"),
 		eq("words", "all"), eq("words", "rare7"), docstore.Prefix("words", "w"), docstore.In("words", text("w1"), text("w2")),
 		docstore.And(eq("words", "all"), eq("words", "rare7")), docstore.And(eq("words", "all"), docstore.Prefix("words", "w")),
 		docstore.And(eq("title", "title 1"), docstore.Prefix("words", "w1"), docstore.Until("created", docstore.Number(1<<60))),
-		docstore.Or(eq("title", "title 1"), eq("words", "rare7"), docstore.ID("n0003")), docstore.Or(eq("words", "all"), eq("title", "title 1")),
+		docstore.Or(eq("title", "title 1"), eq("words", "rare7"), docstore.ID("10003")), docstore.Or(eq("words", "all"), eq("title", "title 1")),
 	}
 	sorts := [][]docstore.Order{
 		nil, {{Index: "title"}}, {{Index: "title", Desc: true}}, {{Index: "created", Desc: true}},
@@ -51,7 +51,7 @@ func TestEveryQueryUsesAnIndex(t *testing.T) {
 		}
 	}
 	_, err := docstore.Write(ctx, f.Store, func(tx *docstore.Tx) (int, error) {
-		n, err := notes.Load(ctx, tx, "n0001")
+		n, err := notes.Load(ctx, tx, "10001")
 		if err != nil {
 			return 0, err
 		}
@@ -174,12 +174,11 @@ func TestTextsReadNoDocuments(t *testing.T) {
 	require.NoError(t, f.insert(ctx, newNote(1), newNote(2), newNote(3)))
 	for _, c := range []struct {
 		filter docstore.Filter
-		way    string
+		way    string // of what has an order
 	}{
 		{docstore.Filter{}, "COVERING INDEX c_notes#title (tenant=?)"},
 		{docstore.Prefix("title", "title"), "COVERING INDEX c_notes#title (tenant=? AND k_title>? AND k_title<?)"},
 		{docstore.In("code", docstore.Text("code1"), docstore.Text("code2")), "c_notes#code (tenant=? AND k_code=?)"},
-		{docstore.ID(newNote(1).ID), "c_notes# (tenant=? AND id=?)"},
 	} {
 		f.spy.seen = nil
 		texts, err := notes.Texts(ctx, f.Store, "title", c.filter, 3)
@@ -191,4 +190,9 @@ func TestTextsReadNoDocuments(t *testing.T) {
 			require.NotContains(t, sql, "doc")
 		}
 	}
+	f.spy.seen = nil
+	texts, err := notes.Texts(ctx, f.Store, "title", docstore.ID(newNote(1).ID, "17"), 3)
+	require.NoError(t, err)
+	require.Len(t, texts, 1)
+	require.NotContains(t, strings.Join(f.spy.seen, " "), "doc")
 }

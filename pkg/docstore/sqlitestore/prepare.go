@@ -3,6 +3,7 @@ package sqlitestore
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -84,7 +85,7 @@ func (e *Engine) rebuild(ctx context.Context, conn Conn, def *docstore.Def, t *t
 	const chunk, report = 500, 20_000
 	done := int64(0)
 	var entries late
-	for after := int64(0); ; {
+	for after := int64(math.MinInt64); ; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -19,10 +19,29 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	t.Parallel()
 	f := open(t)
 	require.NoError(t, f.Close())
-	f.script(t, "UPDATE meta SET value = '2' WHERE name = 'format'")
+	f.script(t, "UPDATE meta SET value = '3' WHERE name = 'format'")
 	_, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: f.path})
-	require.ErrorContains(t, err, "format 2")
-	require.ErrorContains(t, err, "up to 1")
+	require.ErrorContains(t, err, "format 3")
+	require.ErrorContains(t, err, "up to 2")
+}
+
+// A file of format 1 has its rows elsewhere. It is written anew when it is opened.
+func TestOlderFormatIsUpgraded(t *testing.T) {
+	t.Parallel()
+	f := open(t)
+	for i := range 5 {
+		require.NoError(t, f.insert(tenant(t), newNote(i)))
+	}
+	f.script(t, "UPDATE c_notes SET rid = rid + 1000", `UPDATE "c_notes.words" SET rid = rid + 1000`, `UPDATE "c_notes.keys" SET rid = rid + 1000`)
+	require.ErrorContains(t, f.Check(t.Context()), "has row")
+	require.NoError(t, f.Close())
+	f.script(t, "UPDATE meta SET value = '1' WHERE name = 'format'", `UPDATE meta SET value = json_remove(value, '$.Format') WHERE name = 'collection notes'`)
+	f = openAt(t, f.path, notes)
+	require.NoError(t, f.Check(t.Context()))
+	require.EqualValues(t, 5, f.count(t))
+	doc, err := notes.Find(tenant(t), f.Store, "10003")
+	require.NoError(t, err)
+	require.EqualValues(t, 1, doc.Version)
 }
 
 func TestOpenErrors(t *testing.T) {
@@ -104,7 +123,7 @@ func TestRebuildIsLoggedAndKeepsBytes(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	require.Contains(t, log.String(), "collection=notes documents=2")
-	rows, err := engine.Get(t.Context(), notes.Def(), "t1", []string{"n0001"})
+	rows, err := engine.Get(t.Context(), notes.Def(), "t1", []string{"10001"})
 	require.NoError(t, err)
 	require.Contains(t, string(rows[0].Data), `"former":"kept"`)
 	require.NoError(t, store.Check(t.Context()))

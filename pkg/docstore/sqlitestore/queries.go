@@ -41,7 +41,7 @@ func (e *Engine) Find(ctx context.Context, def *docstore.Def, tenant string, q d
 		return nil, err
 	}
 	read := e.snapshot
-	if len(asked.straight) == 1 {
+	if len(asked.straight) == 1 || 0 < len(asked.ids) && len(asked.ids) <= maxIDs {
 		read = e.read
 	}
 	err = read(ctx, func(conn Conn) error {
@@ -69,43 +69,27 @@ func (e *Engine) Count(ctx context.Context, def *docstore.Def, tenant string, fi
 	return n, err
 }
 
-const maxIDs = 256 // in one statement
-
 func (q *queries) Get(ctx context.Context, def *docstore.Def, tenant string, ids []string) ([]docstore.Row, error) {
 	t, err := q.engine.table(def)
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
-	if len(ids) == 1 {
-		return q.rows(ctx, t.get+" = ?2", []any{tenant, ids[0]}, 1)
-	}
-	values := make([]docstore.Value, len(ids))
-	for i, id := range ids {
-		values[i] = docstore.Text(id)
-	}
-	all := in(&t.id, values).values // distinct, so that each document comes once
-	rows := make([]docstore.Row, 0, len(all))
-	for part := range slices.Chunk(all, maxIDs) {
-		s := &statement{}
-		s.add("SELECT id, version, due, doc FROM %s INDEXED BY %s WHERE tenant = %s AND ", t.name, t.id.index, s.arg(tenant))
-		s.leaf(&node{op: isIn, column: &t.id, values: part})
-		some, err := q.rows(ctx, s.String(), s.args, len(part))
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, some...)
-	}
-	return rows, nil
-}
-
-// rows runs a query for id, version, due, doc.
-func (q *queries) rows(ctx context.Context, sql string, args []any, capacity int) ([]docstore.Row, error) {
-	rows := make([]docstore.Row, 0, capacity)
-	err := q.conn.Query(ctx, sql, args, func(c Columns) error {
+	ids = distinct(ids)
+	rows := make([]docstore.Row, 0, len(ids))
+	err = q.byID(ctx, t, tenant, ids, "id, version, due, doc", func(c Columns) error {
 		rows = append(rows, row(c))
 		return nil
 	})
 	return rows, err
+}
+
+func distinct(ids []string) []string {
+	if len(ids) == 1 {
+		return ids
+	}
+	ids = slices.Clone(ids)
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }
 
 func row(c Columns) docstore.Row {
@@ -144,7 +128,8 @@ type inquiry struct {
 	filter   node
 	order    *ordering
 	walk     *plan
-	straight []*plan // whose statements, one after the other, find the rows; nil if it takes more than that
+	straight []*plan  // whose statements, one after the other, find the rows; nil if it takes more than that
+	ids      []string // the filter, when it is these and rows are bare
 }
 
 func (e *Engine) inquire(def *docstore.Def, tenant string, find docstore.Find) (*inquiry, error) {
@@ -166,6 +151,8 @@ func (e *Engine) inquire(def *docstore.Def, tenant string, find docstore.Find) (
 	case asked.walk.rest == nil:
 		asked.straight = []*plan{asked.walk}
 	case !find.Bare || find.After != nil:
+	case filter.op == isIn && filter.column == &t.id:
+		asked.ids = find.Filter.IDs
 	case filter.isLeaf() && !filter.column.many:
 		asked.straight = []*plan{{table: t, tenant: tenant, index: filter.column.index, fixed: &filter}}
 	case filter.op == isOr && find.Offset == 0:
@@ -201,6 +188,10 @@ func (q *queries) find(ctx context.Context, asked *inquiry, count bool) ([]docst
 	t, tenant, filter, order, find, p := asked.table, asked.tenant, asked.filter, asked.order, &asked.Find, asked.walk
 	if filter.op == isNone {
 		return nil, 0, nil
+	}
+	if asked.ids != nil && !count {
+		rows, err := q.named(ctx, asked)
+		return rows, -1, err
 	}
 	if count || asked.straight == nil {
 		if err := q.look(ctx, t, asked.def, tenant); err != nil { // before anything is read
@@ -256,6 +247,21 @@ func (q *queries) find(ctx context.Context, asked *inquiry, count bool) ([]docst
 	set.walked.Add(walked)
 	rows, err := q.documents(ctx, t, page.rids, order, find)
 	return rows, set.total, err
+}
+
+// named takes bare rows by id and puts them in order.
+func (q *queries) named(ctx context.Context, a *inquiry) ([]docstore.Row, error) {
+	columns, row := shape(&a.Find, a.order)
+	var rows []docstore.Row
+	err := q.byID(ctx, a.table, a.tenant, distinct(a.ids), columns, func(c Columns) error {
+		rows = append(rows, row(c))
+		return nil
+	})
+	slices.SortFunc(rows, func(x, y docstore.Row) int {
+		return a.order.compare(&found{id: x.ID, sort: x.Sort}, &found{id: y.ID, sort: y.Sort})
+	})
+	rows = rows[min(a.Offset, len(rows)):]
+	return rows[:min(a.Limit, len(rows))], err
 }
 
 // read takes a page straight from SQL.

@@ -11,8 +11,11 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// format is the version of the file's layout. A program refuses files of a later one.
-const format = 1
+// format is the version of the file's layout. A program refuses files of a later one, and writes collections of an earlier one anew.
+//
+//	1  a row's id was the next one free
+//	2  it is the document's id, where that is a number: see rows.go
+const format = 2
 
 // The tables beside the collections'. An outbox seq is never used again (AUTOINCREMENT), so a late Published hits no other message.
 const ownTables = `
@@ -53,7 +56,7 @@ type table struct {
 	lists   []*column          // by slot
 	places  int
 
-	insert, get, locate, remove string
+	insert, remove string
 }
 
 // column is what filters and orders name: the id, a key's column, or a list's table.
@@ -97,10 +100,8 @@ func newTable(def *docstore.Def) (*table, error) {
 			return nil, fmt.Errorf("sqlitestore: %q is no name for a collection or index", name)
 		}
 	}
-	fields := "tenant, id, version, due, lists, doc" + t.keyFields()
-	t.insert = fmt.Sprintf("INSERT OR FAIL INTO %s (%s) VALUES (%s)", t.name, fields, placeholders(6+len(t.keys)))
-	t.get = fmt.Sprintf("SELECT id, version, due, doc FROM %s INDEXED BY %s WHERE tenant = ?1 AND id", t.name, t.id.index)
-	t.locate = fmt.Sprintf("SELECT rid, version, due, lists%s FROM %s INDEXED BY %s WHERE tenant = ?1 AND id = ?2", t.keyFields(), t.name, t.id.index)
+	fields := "rid, tenant, id, version, due, lists, doc" + t.keyFields()
+	t.insert = fmt.Sprintf("INSERT OR FAIL INTO %s (%s) VALUES (%s)", t.name, fields, placeholders(7+len(t.keys)))
 	t.remove = fmt.Sprintf("DELETE FROM %s WHERE rid = ?1", t.name)
 	return t, nil
 }
@@ -163,8 +164,9 @@ func (c *column) arg(v docstore.Value) any {
 // signature is what must be equal for stored index entries to be good.
 func signature(def *docstore.Def) (string, error) {
 	b, err := json.Marshal(struct {
+		Format   int
 		Revision int
 		Indexes  []docstore.IndexDef
-	}{def.Revision, def.Indexes})
+	}{format, def.Revision, def.Indexes})
 	return string(b), err
 }

@@ -25,23 +25,12 @@ func (s *statement) add(format string, args ...any) { fmt.Fprintf(s, format, arg
 // leaf writes the condition of a leaf on its column.
 func (s *statement) leaf(n *node) {
 	c := n.column
-	if n.op == isIn && len(n.values) == 1 {
-		s.add("%s = %s", c.field, s.arg(c.arg(n.values[0])))
-		return
-	}
 	if n.op == isIn {
-		s.add("%s IN (", c.field)
-		last := ""
-		for i := range atLeast(len(n.values)) {
-			if i < len(n.values) {
-				last = s.arg(c.arg(n.values[i]))
-			}
-			if i > 0 {
-				s.add(", ")
-			}
-			s.add("%s", last)
+		values := make([]any, len(n.values))
+		for i, v := range n.values {
+			values[i] = c.arg(v)
 		}
-		s.add(")")
+		s.oneOf(c.field, values)
 		return
 	}
 	if n.op == isContains {

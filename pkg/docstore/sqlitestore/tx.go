@@ -49,19 +49,14 @@ func (x *tx) Insert(ctx context.Context, def *docstore.Def, e *docstore.Entry) e
 
 // add writes a document and its index entries, those of lists that need not be unique late.
 func (t *table) add(conn Conn, def *docstore.Def, e *docstore.Entry, late *late) error {
-	args := make([]any, 0, 6+len(t.keys))
-	args = append(args, e.Tenant, e.ID, e.Version, e.Due, encodeLists(e.Lists), e.JSON)
-	for i, c := range t.keys {
-		args = append(args, c.arg(e.Keys[i]))
-	}
-	res, err := conn.Exec(context.Background(), t.insert, args...)
+	row, err := t.insertRow(conn, def, e)
 	if err != nil {
-		return t.taken(conn, def, e, 0, err)
+		return err
 	}
 	for i, c := range t.lists {
 		if !c.unique {
-			late.add(c, e.Tenant, res.RowID, e.Lists[i])
-		} else if err := t.addValues(conn, def, c, e.Tenant, res.RowID, e.Lists[i]); err != nil {
+			late.add(c, e.Tenant, row, e.Lists[i])
+		} else if err := t.addValues(conn, def, c, e.Tenant, row, e.Lists[i]); err != nil {
 			return err
 		}
 	}
@@ -112,7 +107,7 @@ func (x *tx) locate(t *table, tenant, id string, expect int64) (*stored, error) 
 		return nil, x.fail(err)
 	}
 	var s *stored
-	err := x.conn.Query(context.Background(), t.locate, []any{tenant, id}, func(c Columns) error {
+	err := x.byID(context.Background(), t, tenant, []string{id}, "rid, version, due, lists"+t.keyFields(), func(c Columns) error {
 		s = &stored{rid: c.Int(0), version: c.Int(1), due: c.Int(2), lists: append([]byte(nil), c.Bytes(3)...)}
 		for i, k := range t.keys {
 			s.keys = append(s.keys, k.value(c, 4+i))

@@ -173,7 +173,7 @@ func TestClose(t *testing.T) {
 		}
 	}
 	require.Error(t, f.insert(tenant(t), newNote(1)))
-	_, err := notes.Find(tenant(t), f.Store, "n0001")
+	_, err := notes.Find(tenant(t), f.Store, "10001")
 	require.Error(t, err)
 	require.Error(t, f.Ping(t.Context()))
 	require.NoError(t, f.Close(), "twice is once")
