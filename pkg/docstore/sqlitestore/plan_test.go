@@ -196,3 +196,25 @@ func TestTextsReadNoDocuments(t *testing.T) {
 	require.Len(t, texts, 1)
 	require.NotContains(t, strings.Join(f.spy.seen, " "), "doc")
 }
+
+// TestRowsByID: whatever number of ids, each leads straight to its row. Left alone, SQLite would rather walk the tenant's entries of an index.
+func TestRowsByID(t *testing.T) {
+	t.Parallel()
+	f, ctx := open(t), tenant(t)
+	var ids []string
+	for i := range 300 {
+		require.NoError(t, f.insert(ctx, newNote(i)))
+		ids = append(ids, newNote(i).ID)
+	}
+	for _, n := range []int{1, 2, 100, 300} {
+		f.spy.seen = nil
+		docs, err := notes.FindMany(ctx, f.Store, ids[:n])
+		require.NoError(t, err)
+		require.Len(t, docs, n)
+		ways, _ := f.ways(t)
+		require.NotEmpty(t, ways)
+		for _, way := range ways {
+			require.Equal(t, "INTEGER PRIMARY KEY (rowid=?)", way)
+		}
+	}
+}

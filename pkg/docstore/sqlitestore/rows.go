@@ -79,7 +79,7 @@ func (q *queries) fewByID(ctx context.Context, t *table, tenant string, ids []st
 	}
 	if len(rows) > 0 {
 		s := &statement{}
-		s.add("SELECT %s FROM %s WHERE ", columns, t.name)
+		s.add("SELECT %s FROM %s NOT INDEXED WHERE ", columns, t.name)
 		s.oneOf("rid", rows)
 		s.add(" AND tenant = %s", s.arg(tenant))
 		err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
