@@ -201,3 +201,37 @@ func TestPagesOfUsers(t *testing.T) {
 		require.Positive(t, after)
 	}
 }
+
+// Nodes with more members than are looked up at once are listed one by one, in the same order.
+func TestPagesOfManyUsers(t *testing.T) {
+	t.Parallel()
+	const users = 1000
+	_, c, _ := withPeople(t, users)
+	addObject(t, c, "company")
+	top := addNode(t, c, "company", "", "top")
+	small, large, last := addNode(t, c, "company", id(top), "small"), addNode(t, c, "company", id(top), "large"), addNode(t, c, "company", id(top), "last")
+	var want []any
+	add := func(n object, from, to, repeated int) {
+		addMany(t, c, membersBatch, to-from+repeated, func(i int) object {
+			user := fmt.Sprint(from + i)
+			if from+i < to {
+				want = append(want, user)
+			} else {
+				user = fmt.Sprint(from + i - to + 1) // listed before
+			}
+			return object{"node_id": n["id"], "user_id": user}
+		})
+	}
+	add(small, 1, 21, 0)
+	add(large, 21, 951, 20)
+	add(last, 951, 1001, 300)
+	for _, size := range []int{7, 200} {
+		walked := []any{}
+		for _, u := range walk(t, c, node(top, "users?recursive=true&count=false"), size) {
+			walked = append(walked, u["user_id"])
+		}
+		require.Equal(t, want, walked, size)
+	}
+	require.EqualValues(t, users, c.Get(node(top, "users?recursive=true")).Object()["total"])
+	require.Equal(t, want[960:980], items(t, c, node(top, "users?recursive=true&page_num=49"), "user_id"), "by number")
+}

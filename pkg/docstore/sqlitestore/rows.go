@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"context"
+	"errors"
 	"strconv"
 
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -40,7 +41,8 @@ func (t *table) insertRow(conn Conn, def *docstore.Def, e *docstore.Entry) (int6
 		if err == nil {
 			return row, nil
 		}
-		if why := t.taken(conn, def, e, 0, err); why != err || !isConstraint(err) { //nolint:errorlint // the same one
+		why := t.taken(conn, def, e, 0, err)
+		if _, duplicate := errors.AsType[*docstore.DuplicateError](why); duplicate || !isConstraint(err) {
 			return 0, why
 		}
 	}

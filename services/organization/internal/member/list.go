@@ -229,7 +229,16 @@ func (l *listing) walk(ctx context.Context) ([]user, error) {
 				if len(next) == 0 {
 					break
 				}
-				queue, behind, ahead = next, next[len(next)-1].Text, min(2*ahead, 128)
+				behind, ahead = next[len(next)-1].Text, min(2*ahead, 128)
+				spots, all, err := l.membersOfAll(ctx, next)
+				if err != nil {
+					return nil, err
+				}
+				if all {
+					some = append(some, spots...)
+					continue
+				}
+				queue = next // one by one
 			}
 			spots, last, err := l.membersOf(ctx, queue[0], from, chunk)
 			if err != nil {
@@ -284,6 +293,37 @@ func (l *listing) membersOf(ctx context.Context, node docstore.Indexed, from str
 		last = spots[limit-1].Order
 	}
 	return spots, last, nil
+}
+
+// membersOfAll lists the members of several nodes, one node's after the other's; all is false if they are too many for that.
+func (l *listing) membersOfAll(ctx context.Context, nodes []docstore.Indexed) (spots []spot, all bool, err error) {
+	const most = 4 * chunk
+	texts, err := l.textsOf(ctx, nodes, most)
+	if err != nil || len(texts) == most {
+		return nil, false, err
+	}
+	of := make(map[string][]spot, len(nodes))
+	for _, t := range texts {
+		s, _ := l.spot(t)
+		of[s.node] = append(of[s.node], s)
+	}
+	spots = make([]spot, 0, len(texts))
+	for _, n := range nodes {
+		for _, s := range of[n.ID] {
+			s.Path = n.Text
+			spots = append(spots, s)
+		}
+	}
+	return spots, true, nil
+}
+
+// textsOf reads the index entries of several nodes' memberships that the query means, at most so many.
+func (l *listing) textsOf(ctx context.Context, nodes []docstore.Indexed, limit int) ([]docstore.Indexed, error) {
+	of := make([]docstore.Filter, len(nodes))
+	for i, n := range nodes {
+		of[i] = docstore.Prefix(l.index, l.prefix(n.ID))
+	}
+	return members.Texts(ctx, l.Store, l.index, docstore.Or(of...), limit)
 }
 
 // firsts makes users of memberships: of a user with several in the query's nodes, only the first one counts.
@@ -451,11 +491,7 @@ func (l *listing) userIDs(ctx context.Context) ([]string, error) {
 	}
 	ids := []string{}
 	for some := range slices.Chunk(nodes, chunk) {
-		of := make([]docstore.Filter, len(some))
-		for i, n := range some {
-			of[i] = docstore.Prefix(l.index, l.prefix(n.ID))
-		}
-		texts, err := members.Texts(ctx, l.Store, l.index, docstore.Or(of...), MaxCounted+1-len(ids))
+		texts, err := l.textsOf(ctx, some, MaxCounted+1-len(ids))
 		if err != nil {
 			return nil, err
 		}
