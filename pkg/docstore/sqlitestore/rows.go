@@ -61,6 +61,9 @@ const maxIDs = 256 // in one statement
 
 // byID reads columns of the documents that exist among distinct ids, in no particular order.
 func (q *queries) byID(ctx context.Context, t *table, tenant string, ids []string, columns string, each func(Columns) error) error {
+	if len(ids) == 1 {
+		return q.oneByID(ctx, t, tenant, ids[0], columns, each)
+	}
 	for len(ids) > 0 {
 		part := ids[:min(len(ids), maxIDs)]
 		ids = ids[len(part):]
@@ -69,6 +72,21 @@ func (q *queries) byID(ctx context.Context, t *table, tenant string, ids []strin
 		}
 	}
 	return nil
+}
+
+// oneByID is fewByID for one, with less ado: most reads are of one.
+func (q *queries) oneByID(ctx context.Context, t *table, tenant, id, columns string, each func(Columns) error) error {
+	if row, ok := rowOf(id); ok {
+		found := false
+		err := q.conn.Query(ctx, "SELECT "+columns+" FROM "+t.name+" NOT INDEXED WHERE rid = ?1 AND tenant = ?2", []any{row, tenant}, func(c Columns) error {
+			found = true
+			return each(c)
+		})
+		if err != nil || found {
+			return err
+		}
+	}
+	return q.conn.Query(ctx, "SELECT "+columns+" FROM "+t.name+" INDEXED BY "+t.id.index+" WHERE tenant = ?1 AND id = ?2 AND rid < 0", []any{tenant, id}, each)
 }
 
 func (q *queries) fewByID(ctx context.Context, t *table, tenant string, ids []string, columns string, each func(Columns) error) error {
