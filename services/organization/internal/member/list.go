@@ -214,10 +214,17 @@ func (l *listing) walk(ctx context.Context) ([]user, error) {
 			queue, from = []docstore.Indexed{{ID: id, Text: l.after.Path}}, l.after.Order
 		}
 	}
+	var ready []spot // listed, to be looked at next
+	least := 0       // where most users were listed before, more and more members are looked at, at once
 	for {
 		// Members of several nodes at a time, so that what else their users have is looked up at once.
 		var some []spot
-		for len(some) < skip+want-len(page) && len(some) < 4*chunk {
+		enough := min(max(skip+want-len(page), least), 4*chunk)
+		for len(some) < enough {
+			if n := min(enough-len(some), len(ready)); n > 0 {
+				some, ready = append(some, ready[:n]...), ready[n:]
+				continue
+			}
 			if len(queue) == 0 {
 				if !l.Recursive {
 					break
@@ -234,8 +241,7 @@ func (l *listing) walk(ctx context.Context) ([]user, error) {
 				if err != nil {
 					return nil, err
 				}
-				if all {
-					some = append(some, spots...)
+				if ready = spots; all {
 					continue
 				}
 				queue = next // one by one
@@ -244,7 +250,7 @@ func (l *listing) walk(ctx context.Context) ([]user, error) {
 			if err != nil {
 				return nil, err
 			}
-			some = append(some, spots...)
+			ready = spots
 			if from = last; last == "" {
 				queue = queue[1:]
 			}
@@ -253,6 +259,9 @@ func (l *listing) walk(ctx context.Context) ([]user, error) {
 			return page, nil
 		}
 		users, err := l.firsts(ctx, some)
+		if least = 0; len(users) < len(some)/2 {
+			least = 2 * len(some)
+		}
 		if err == nil && l.Keyword != "" {
 			users, err = l.found(ctx, users)
 		}
