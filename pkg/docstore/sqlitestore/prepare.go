@@ -3,6 +3,7 @@ package sqlitestore
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math"
 	"strings"
 
@@ -72,7 +73,11 @@ func (e *Engine) rebuild(ctx context.Context, conn Conn, def *docstore.Def, t *t
 	if err != nil {
 		return err
 	}
-	e.log.InfoContext(ctx, "the declaration has changed: making the index entries anew", "collection", def.Name, "documents", total)
+	log := e.log
+	if total == 0 {
+		log = slog.New(slog.DiscardHandler)
+	}
+	log.InfoContext(ctx, "its declaration or the file's format has changed: writing the collection anew", "collection", def.Name, "documents", total)
 	if err := dropDependents(conn, t); err != nil {
 		return err
 	}
@@ -109,7 +114,7 @@ func (e *Engine) rebuild(ctx context.Context, conn Conn, def *docstore.Def, t *t
 			}
 		}
 		if before := done; before/report != (before+int64(len(docs)))/report {
-			e.log.InfoContext(ctx, "making index entries", "collection", def.Name, "done", done, "documents", total)
+			log.InfoContext(ctx, "writing the collection", "collection", def.Name, "done", done, "documents", total)
 		}
 		done += int64(len(docs))
 		if len(docs) < chunk {
@@ -122,7 +127,7 @@ func (e *Engine) rebuild(ctx context.Context, conn Conn, def *docstore.Def, t *t
 	if done != total {
 		return fmt.Errorf("sqlitestore: %d of %d documents were rebuilt", done, total)
 	}
-	e.log.InfoContext(ctx, "the index entries are made", "collection", def.Name, "documents", total)
+	log.InfoContext(ctx, "the collection is written", "collection", def.Name, "documents", total)
 	return run(conn, "DROP TABLE "+old)
 }
 
