@@ -44,7 +44,7 @@ const (
 )
 
 var members = docstore.Define(docstore.Schema[Membership]{
-	Name: "tree_users", Noun: "membership",
+	Name: "tree_users", Noun: "membership", Revision: 1,
 	Indexes: []docstore.Index[Membership]{
 		docstore.Unique(docstore.ByText(byPlace, func(m *Membership) string { return place(m.NodeID, m.UserID) })),
 		docstore.ByText(byOrder, (*Membership).order),
