@@ -91,7 +91,7 @@ func (q *queries) oneByID(ctx context.Context, t *table, tenant, id, columns str
 
 func (q *queries) fewByID(ctx context.Context, t *table, tenant string, ids []string, columns string, each func(Columns) error) error {
 	found := 0
-	rows := make([]any, 0, 1+atLeast(len(ids)))
+	rows := make([]any, 0, len(ids))
 	for _, id := range ids {
 		if row, ok := rowOf(id); ok {
 			rows = append(rows, row)

@@ -55,6 +55,8 @@ func (s *Trees) Select(ctx context.Context, f Filter) (Selection, error) {
 		selected = below(parent, f.Depth, f.Recursive)
 	} else if f.Depth > 0 {
 		selected = Selection{Filter: docstore.And(selected.Filter, docstore.Until(byDepth, docstore.Number(int64(f.Depth)+1))), total: -1}
+	} else if f.Code != "" || f.Name != "" {
+		selected.Filter = docstore.Filter{} // what these add is about the tree alone
 	}
 	with := func(filter docstore.Filter) {
 		selected.Filter, selected.total = docstore.And(selected.Filter, filter), -1
@@ -63,9 +65,6 @@ func (s *Trees) Select(ctx context.Context, f Filter) (Selection, error) {
 		with(docstore.Eq(byCode, docstore.Text(root+f.Code)))
 	}
 	if f.Name != "" {
-		if f.ParentID == "" && f.Depth == 0 {
-			selected.Filter = docstore.Filter{} // the grams are the tree's
-		}
 		with(textindex.Containing(byNameGram, byName, root, textindex.Key(f.Name)))
 	}
 	if f.Status != "" {
@@ -304,7 +303,7 @@ func Find(ctx context.Context, r docstore.Reader, ids ...string) (map[string]*No
 
 // Paths returns the PathText of those nodes that exist, by id.
 func Paths(ctx context.Context, r docstore.Reader, ids ...string) (map[string]string, error) {
-	texts, err := nodes.Texts(ctx, r, byPath, docstore.ID(ids...), len(ids)+1)
+	texts, err := nodes.Texts(ctx, r, byPath, docstore.ID(ids...), len(ids))
 	paths := make(map[string]string, len(texts))
 	for _, t := range texts {
 		paths[t.ID] = t.Text
