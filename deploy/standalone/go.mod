@@ -6,6 +6,7 @@ replace (
 	github.com/idplatform/idplatform/gateway => ../../gateway
 	github.com/idplatform/idplatform/pkg => ../../pkg
 	github.com/idplatform/idplatform/services/organization => ../../services/organization
+	github.com/idplatform/idplatform/services/questions => ../../services/questions
 	github.com/idplatform/idplatform/services/users => ../../services/users
 )
 
@@ -57,6 +58,7 @@ require (
 	github.com/google/go-tpm v0.9.8 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.30.0 // indirect
+	github.com/idplatform/idplatform/services/questions v0.0.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/klauspost/cpuid/v2 v2.3.0 // indirect

@@ -19,6 +19,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
+var userExists = Question[string, bool]{Service: "users", Name: "exists"}
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const patient = 20 * time.Second // how long a test waits for what must happen
@@ -130,7 +132,7 @@ func TestWorksAlthoughNATSIsAwayAtTheStart(t *testing.T) {
 	_, err := b.Consume(t.Context(), ConsumerConfig{Name: "early", Subjects: []string{"idp.events.>"},
 		Handle: func(_ context.Context, e Event) error { handled <- e; return nil }})
 	require.NoError(t, err)
-	require.NoError(t, Answer(b, "users", "exists", func(context.Context, string) (bool, error) { return true, nil }))
+	require.NoError(t, userExists.Answer(b, func(context.Context, string) (bool, error) { return true, nil }))
 	began := time.Now()
 	for _, err := range b.Publish(t.Context(), []docstore.Message{message("1", 1)}) {
 		require.Error(t, err)
@@ -141,7 +143,7 @@ func TestWorksAlthoughNATSIsAwayAtTheStart(t *testing.T) {
 	require.Eventually(t, func() bool { return b.Ready() == nil }, patient, 10*time.Millisecond)
 	publish(t, b, message("1", 1))
 	require.Equal(t, "1-1", receive(t, handled).ID)
-	there, err := Ask[bool](acme(t.Context()), b, "users", "exists", "1")
+	there, err := userExists.Ask(acme(t.Context()), b, "1")
 	require.NoError(t, err)
 	require.True(t, there)
 }
@@ -155,7 +157,7 @@ func TestCloseWithoutNATS(t *testing.T) {
 	_, err := b.Consume(t.Context(), ConsumerConfig{Name: "early", Subjects: []string{"idp.events.>"},
 		Handle: func(context.Context, Event) error { return nil }})
 	require.NoError(t, err)
-	require.NoError(t, Answer(b, "users", "exists", func(context.Context, string) (bool, error) { return true, nil }))
+	require.NoError(t, userExists.Answer(b, func(context.Context, string) (bool, error) { return true, nil }))
 }
 
 func TestStreamsAreMadeOnceAndBroughtUpToDate(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"time"
 
@@ -37,12 +38,20 @@ func checkSubject(service, question string) (string, error) {
 	return "idp.check." + service + "." + question, nil
 }
 
-// Ask asks a service a question and waits for its answer, at most 2 s. The context's tenant, actor, request id, payload origin and
-// trace go with it. A refusal comes back as the *apperr.Error that the service made, without its cause; if none answers, it is
+// Question declares what one service asks another, on idp.check.<service>.<name>. Both sides compile against the same declaration, so
+// that neither imports the other; its JSON form is a format that services of different versions meet on.
+type Question[Req, Resp any] struct {
+	Service, Name string
+	// Refusals are the kinds of error that the answer may be, beside apperr.Internal and apperr.Unavailable, which it always may.
+	Refusals []apperr.Kind
+}
+
+// Ask asks the question and waits for its answer, at most 2 s. The context's tenant, actor, request id, payload origin and trace go
+// with it. A refusal comes back as the *apperr.Error that the service made, without its cause; if none answers, it is
 // apperr.Unavailable; if ctx ends first, ctx's error.
-func Ask[Resp any](ctx context.Context, b *Bus, service, question string, req any) (Resp, error) {
+func (q Question[Req, Resp]) Ask(ctx context.Context, b *Bus, req Req) (Resp, error) {
 	var resp Resp
-	subject, err := checkSubject(service, question)
+	subject, err := checkSubject(q.Service, q.Name)
 	if err != nil {
 		return resp, err
 	}
@@ -59,7 +68,7 @@ func Ask[Resp any](ctx context.Context, b *Bus, service, question string, req an
 		if ctx.Err() != nil {
 			return resp, fmt.Errorf("ask %s: %w", subject, ctx.Err())
 		}
-		return resp, apperr.Away("the "+service+" service", fmt.Errorf("ask %s: %w", subject, err))
+		return resp, apperr.Away("the "+q.Service+" service", fmt.Errorf("ask %s: %w", subject, err))
 	}
 	if answer.Header.Get("Content-Type") == problem.ContentType {
 		return resp, refusal(answer)
@@ -113,15 +122,16 @@ func refusal(answer *nats.Msg) error {
 	return e
 }
 
-// Answer lets fn answer a question to a service, for the tenant and caller in its context, within 2 s. One of the service's replicas
-// gets each question; at most 32 are worked out at a time. Close waits for them.
-func Answer[Req, Resp any](b *Bus, service, question string, fn func(ctx context.Context, req Req) (Resp, error)) error {
-	subject, err := checkSubject(service, question)
+// Answer lets fn answer the question, for the tenant and caller in its context, within 2 s. One of the service's replicas gets each
+// question; at most 32 are worked out at a time. An error of a kind that is not among Refusals is answered as apperr.Internal: the
+// asker is not made for it. Close waits for the answers under way.
+func (q Question[Req, Resp]) Answer(b *Bus, fn func(ctx context.Context, req Req) (Resp, error)) error {
+	subject, err := checkSubject(q.Service, q.Name)
 	if err != nil {
 		return err
 	}
 	free := make(chan struct{}, maxAnswers)
-	sub, err := b.nats.QueueSubscribe(subject, service, func(m *nats.Msg) {
+	sub, err := b.nats.QueueSubscribe(subject, q.Service, func(m *nats.Msg) {
 		free <- struct{}{} // holds up this subscription alone; the askers' time runs
 		b.answering.Add(1)
 		go func() {
@@ -129,9 +139,10 @@ func Answer[Req, Resp any](b *Bus, service, question string, fn func(ctx context
 			b.respond(m, func(ctx context.Context) (any, error) {
 				var req Req
 				if err := json.Unmarshal(m.Data, &req); err != nil {
-					return nil, apperr.New(apperr.InvalidParameters, "the question is not in the form that the %s service understands", service)
+					return nil, apperr.New(apperr.InvalidParameters, "the question is not in the form that the %s service understands", q.Service)
 				}
-				return fn(ctx, req)
+				resp, err := fn(ctx, req)
+				return resp, q.declared(err)
 			})
 		}()
 	})
@@ -146,6 +157,16 @@ func Answer[Req, Resp any](b *Bus, service, question string, fn func(ctx context
 	b.mu.Unlock()
 	_ = b.flush(b.background) // so that a question asked from now on finds us; if NATS is away, it learns of us when it is back
 	return nil
+}
+
+// declared lets only those errors through that the asker is made for.
+func (q Question[Req, Resp]) declared(err error) error {
+	switch kind := apperr.KindOf(err); {
+	case err == nil, kind == apperr.Unavailable, kind == apperr.Internal, slices.Contains(q.Refusals, kind):
+		return err
+	default:
+		return apperr.New(apperr.Internal, "the question %s.%s does not declare the refusal %s", q.Service, q.Name, kind).Because(err)
+	}
 }
 
 // respond works an answer out and sends it.

@@ -28,10 +28,14 @@ type reply struct {
 	Missing []string `json:"missing"`
 }
 
+var missing = Question[question, reply]{
+	Service: "users", Name: "missing", Refusals: []apperr.Kind{apperr.InvalidParameters, apperr.NotFound, apperr.AlreadyExists},
+}
+
 func TestAnswersTravel(t *testing.T) {
 	t.Parallel()
 	b, _ := open(t)
-	require.NoError(t, Answer(b, "users", "missing", func(ctx context.Context, q question) (reply, error) {
+	require.NoError(t, missing.Answer(b, func(ctx context.Context, q question) (reply, error) {
 		if info := request.From(ctx); info != request.From(acme(ctx)) {
 			return reply{}, errors.New("the caller was lost")
 		}
@@ -45,7 +49,7 @@ func TestAnswersTravel(t *testing.T) {
 	span, err := trace.SpanIDFromHex("b7ad6b7169203331")
 	require.NoError(t, err)
 	ctx := trace.ContextWithSpanContext(acme(t.Context()), trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: span, TraceFlags: trace.FlagsSampled}))
-	got, err := Ask[reply](ctx, b, "users", "missing", question{IDs: []string{"1", "二", "3"}})
+	got, err := missing.Ask(ctx, b, question{IDs: []string{"1", "二", "3"}})
 	require.NoError(t, err)
 	require.Equal(t, reply{Missing: []string{"二", "3"}}, got)
 }
@@ -54,7 +58,7 @@ func TestRefusalsTravel(t *testing.T) {
 	t.Parallel()
 	b, _ := open(t)
 	var refuse atomic.Pointer[error]
-	require.NoError(t, Answer(b, "users", "missing", func(context.Context, question) (reply, error) { return reply{}, *refuse.Load() }))
+	require.NoError(t, missing.Answer(b, func(context.Context, question) (reply, error) { return reply{}, *refuse.Load() }))
 	secret := errors.New("password=hunter2")
 	for name, c := range map[string]struct {
 		made error
@@ -63,11 +67,12 @@ func TestRefusalsTravel(t *testing.T) {
 		"a kind and a sentence": {apperr.Missing("使用者"), apperr.Error{Kind: apperr.NotFound, Detail: "no such 使用者"}},
 		"faults": {apperr.Taken("body.name", "body.email"), apperr.Error{Kind: apperr.AlreadyExists, Detail: "a unique value is taken",
 			Faults: []apperr.Fault{{Location: "body.name", Message: "is taken"}, {Location: "body.email", Message: "is taken"}}}},
-		"when to try again": {apperr.Away("the store", secret), apperr.Error{Kind: apperr.Unavailable, Detail: "the store does not answer", RetryAfter: 2 * time.Second}},
-		"nothing internal":  {secret, apperr.Error{Kind: apperr.Internal, Detail: "something went wrong on our side; the request id finds it in the logs"}},
+		"when to try again":  {apperr.Away("the store", secret), apperr.Error{Kind: apperr.Unavailable, Detail: "the store does not answer", RetryAfter: 2 * time.Second}},
+		"an undeclared kind": {apperr.New(apperr.InUse, "hunter2"), apperr.Error{Kind: apperr.Internal, Detail: "something went wrong on our side; the request id finds it in the logs"}},
+		"nothing internal":   {secret, apperr.Error{Kind: apperr.Internal, Detail: "something went wrong on our side; the request id finds it in the logs"}},
 	} {
 		refuse.Store(&c.made)
-		_, err := Ask[reply](acme(t.Context()), b, "users", "missing", question{})
+		_, err := missing.Ask(acme(t.Context()), b, question{})
 		got, ok := errors.AsType[*apperr.Error](err)
 		require.True(t, ok, name)
 		require.Equal(t, c.want, *got, name)
@@ -78,11 +83,11 @@ func TestRefusalsTravel(t *testing.T) {
 func TestAPanicIsAnInternalError(t *testing.T) {
 	t.Parallel()
 	b, _ := open(t)
-	require.NoError(t, Answer(b, "users", "missing", func(_ context.Context, q question) (reply, error) {
+	require.NoError(t, missing.Answer(b, func(_ context.Context, q question) (reply, error) {
 		return reply{Missing: []string{q.IDs[5]}}, nil
 	}))
 	for range 2 {
-		_, err := Ask[reply](acme(t.Context()), b, "users", "missing", question{})
+		_, err := missing.Ask(acme(t.Context()), b, question{})
 		require.Equal(t, apperr.Internal, apperr.KindOf(err))
 	}
 }
@@ -93,7 +98,7 @@ func TestSilenceIsUnavailable(t *testing.T) {
 		t.Parallel()
 		b, _ := open(t)
 		began := time.Now()
-		_, err := Ask[reply](acme(t.Context()), b, "users", "missing", question{})
+		_, err := missing.Ask(acme(t.Context()), b, question{})
 		require.ErrorContains(t, err, "the users service does not answer")
 		require.Equal(t, apperr.Unavailable, apperr.KindOf(err))
 		require.True(t, Unheard(err))
@@ -102,12 +107,12 @@ func TestSilenceIsUnavailable(t *testing.T) {
 	t.Run("too late", func(t *testing.T) {
 		t.Parallel()
 		b, _ := open(t)
-		require.NoError(t, Answer(b, "users", "missing", func(ctx context.Context, _ question) (reply, error) {
+		require.NoError(t, missing.Answer(b, func(ctx context.Context, _ question) (reply, error) {
 			<-ctx.Done() // an answer has no longer than the asker waits
 			return reply{}, ctx.Err()
 		}))
 		began := time.Now()
-		_, err := Ask[reply](acme(t.Context()), b, "users", "missing", question{})
+		_, err := missing.Ask(acme(t.Context()), b, question{})
 		require.Error(t, err)
 		require.False(t, Unheard(err), "it was heard")
 		require.InDelta(t, 2, time.Since(began).Seconds(), 1)
@@ -117,21 +122,21 @@ func TestSilenceIsUnavailable(t *testing.T) {
 		b, x := open(t)
 		x.stop()
 		require.Eventually(t, func() bool { return b.Ready() != nil }, patient, time.Millisecond)
-		_, err := Ask[reply](acme(t.Context()), b, "users", "missing", question{})
+		_, err := missing.Ask(acme(t.Context()), b, question{})
 		require.Equal(t, apperr.Unavailable, apperr.KindOf(err))
 	})
 	t.Run("the caller left", func(t *testing.T) {
 		t.Parallel()
 		b, _ := open(t)
 		ctx, cancel := context.WithCancel(acme(t.Context()))
-		require.NoError(t, Answer(b, "users", "missing", func(ctx context.Context, _ question) (reply, error) {
+		require.NoError(t, missing.Answer(b, func(ctx context.Context, _ question) (reply, error) {
 			cancel()
 			return reply{}, nil
 		}))
-		if _, err := Ask[reply](ctx, b, "users", "missing", question{}); err != nil { // the answer may be faster
+		if _, err := missing.Ask(ctx, b, question{}); err != nil { // the answer may be faster
 			require.ErrorIs(t, err, context.Canceled)
 		}
-		_, err := Ask[reply](ctx, b, "users", "missing", question{})
+		_, err := missing.Ask(ctx, b, question{})
 		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, apperr.Internal, apperr.KindOf(err), "not the service's fault")
 	})
@@ -141,20 +146,20 @@ func TestQuestionsOfStrangersAreRefused(t *testing.T) {
 	t.Parallel()
 	b, _ := open(t)
 	called := make(chan struct{}, 8)
-	require.NoError(t, Answer(b, "users", "missing", func(context.Context, question) (reply, error) {
+	require.NoError(t, missing.Answer(b, func(context.Context, question) (reply, error) {
 		called <- struct{}{}
 		return reply{}, nil
 	}))
-	_, err := Ask[reply](t.Context(), b, "users", "missing", question{})
+	_, err := missing.Ask(t.Context(), b, question{})
 	require.ErrorContains(t, err, "names no tenant")
-	_, err = Ask[reply](acme(t.Context()), b, "users", "missing", 42)
+	_, err = Question[int, reply]{Service: "users", Name: "missing"}.Ask(acme(t.Context()), b, 42)
 	require.ErrorContains(t, err, "not in the form")
 	require.Empty(t, called)
 
 	for _, name := range []string{"", "*", "a.b", "a b", ">", "Users", strings.Repeat("x", 64)} {
-		_, err := Ask[reply](acme(t.Context()), b, name, "missing", question{})
+		_, err := Question[question, reply]{Service: name, Name: "missing"}.Ask(acme(t.Context()), b, question{})
 		require.ErrorContains(t, err, "cannot be asked")
-		require.Error(t, Answer(b, "users", name, func(context.Context, question) (reply, error) { return reply{}, nil }))
+		require.Error(t, Question[question, reply]{Service: "users", Name: name}.Answer(b, func(context.Context, question) (reply, error) { return reply{}, nil }))
 	}
 }
 
@@ -176,12 +181,12 @@ func TestAnswersAreBoundedAndShared(t *testing.T) {
 		}
 	}
 	gate := make(chan struct{}, 1)
-	require.NoError(t, Answer(b, "users", "missing", answer(&first, gate)))
-	require.NoError(t, Answer(x.connect(t, Config{}), "users", "missing", answer(&second, gate)))
+	require.NoError(t, missing.Answer(b, answer(&first, gate)))
+	require.NoError(t, missing.Answer(x.connect(t, Config{}), answer(&second, gate)))
 	errs := make(chan error, asked)
 	for range asked {
 		go func() {
-			_, err := Ask[reply](acme(t.Context()), b, "users", "missing", question{})
+			_, err := missing.Ask(acme(t.Context()), b, question{})
 			errs <- err
 		}()
 	}
@@ -199,14 +204,14 @@ func TestCloseWaitsForAnswers(t *testing.T) {
 	b, x := open(t)
 	server := x.connect(t, Config{})
 	started, finish := make(chan struct{}), make(chan struct{})
-	require.NoError(t, Answer(server, "users", "missing", func(context.Context, question) (reply, error) {
+	require.NoError(t, missing.Answer(server, func(context.Context, question) (reply, error) {
 		close(started)
 		<-finish
 		return reply{Missing: []string{"1"}}, nil
 	}))
 	answered := make(chan error, 1)
 	go func() {
-		got, err := Ask[reply](acme(t.Context()), b, "users", "missing", question{})
+		got, err := missing.Ask(acme(t.Context()), b, question{})
 		if err == nil && len(got.Missing) != 1 {
 			err = errors.New("a wrong answer")
 		}
@@ -216,7 +221,7 @@ func TestCloseWaitsForAnswers(t *testing.T) {
 	closed := make(chan error, 1)
 	go func() { closed <- server.Close(t.Context()) }()
 	require.Eventually(t, func() bool { // it takes no more questions
-		_, err := Ask[reply](acme(t.Context()), b, "users", "missing", question{})
+		_, err := missing.Ask(acme(t.Context()), b, question{})
 		return Unheard(err)
 	}, patient, time.Millisecond)
 	close(finish)

@@ -54,7 +54,7 @@ func TestGoldenDocuments(t *testing.T) {
 	m := join(t, c, rootOf(t, c, o), "1", object{"title": "架构师", "role": "leader", "seq": -2})
 	association := associate(t, c, n, target, object{"type": "owner", "description": "d"})
 	// What the service keeps for itself: what it has changed for others and, where nobody answers, what is to be done.
-	_, err := bus.Ask[object](request.System(t.Context(), "acme"), s.Deps.Bus, "organization", "change-membership", object{
+	_, err := testkit.Ask[object](request.System(t.Context(), "acme"), s.Deps.Bus, "organization", "change-membership", object{
 		"change_id": "change-1", "user_id": "1", "object_code": "company", "from_node_id": "", "to_node_id": n["id"], "dry_run": false,
 	})
 	require.NoError(t, err)

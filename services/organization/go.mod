@@ -2,10 +2,14 @@ module github.com/idplatform/idplatform/services/organization
 
 go 1.26.0
 
-replace github.com/idplatform/idplatform/pkg => ../../pkg
+replace (
+	github.com/idplatform/idplatform/pkg => ../../pkg
+	github.com/idplatform/idplatform/services/questions => ../questions
+)
 
 require (
 	github.com/idplatform/idplatform/pkg v0.0.0
+	github.com/idplatform/idplatform/services/questions v0.0.0
 	github.com/nats-io/nats.go v1.55.0
 	github.com/stretchr/testify v1.12.1
 	pgregory.net/rapid v1.3.0

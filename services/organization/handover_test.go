@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
 // outcome is what is answered to both questions.
@@ -23,7 +23,7 @@ type outcome struct {
 // ask asks as the users service would.
 func (g *guided) ask(tenant, question string, q object) (outcome, error) {
 	ctx := request.With(g.t.Context(), request.Info{Tenant: tenant, Actor: "admin"})
-	return bus.Ask[outcome](ctx, g.Deps.Bus, "organization", question, q)
+	return testkit.Ask[outcome](ctx, g.Deps.Bus, "organization", question, q)
 }
 
 func (g *guided) changeMembership(q object) (outcome, error) {

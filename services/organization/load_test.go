@@ -121,7 +121,7 @@ func everyone(b testing.TB, to *bus.Bus) {
 	type ids struct {
 		IDs []string `json:"ids"`
 	}
-	require.NoError(b, bus.Answer(to, "users", "existing", func(_ context.Context, q ids) (ids, error) { return q, nil }))
+	require.NoError(b, testkit.AnswerFor(to, "users", "existing", func(_ context.Context, q ids) (ids, error) { return q, nil }))
 }
 
 // populate fills a file and starts the service on a copy of it. Where IDP_BENCH_DIR names a folder, filled files stay there for the next run.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
@@ -255,7 +254,7 @@ func TestDeleteCoreObject(t *testing.T) {
 func permissions(t testing.TB, s *testkit.Service, count int) *[]object {
 	t.Helper()
 	asked := &[]object{}
-	require.NoError(t, bus.Answer(s.Deps.Bus, "permissions", "grants-of-node", func(_ context.Context, q object) (object, error) {
+	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "permissions", "grants-of-node", func(_ context.Context, q object) (object, error) {
 		*asked = append(*asked, q)
 		return object{"count": count}, nil
 	}))

@@ -15,6 +15,7 @@ import (
 	"github.com/idplatform/idplatform/services/organization/internal/link"
 	"github.com/idplatform/idplatform/services/organization/internal/member"
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 // Spec describes the service.
@@ -53,13 +54,10 @@ func newApp(_ context.Context, d service.Deps) (service.App, error) {
 
 // answer registers what this service does for others.
 func answer(b *bus.Bus, members *member.Members) error {
-	if err := bus.Answer(b, "organization", "change-membership", members.Apply); err != nil {
-		return err
-	}
-	type question struct {
-		ChangeID string `json:"change_id"`
-	}
-	return bus.Answer(b, "organization", "settle-change", func(ctx context.Context, q question) (member.Outcome, error) {
-		return members.Settle(ctx, q.ChangeID)
-	})
+	return errors.Join(
+		questions.ChangeMembership.Answer(b, members.Apply),
+		questions.SettleChange.Answer(b, func(ctx context.Context, q questions.ChangeID) (questions.ChangeOutcome, error) {
+			return members.Settle(ctx, q.ID)
+		}),
+	)
 }

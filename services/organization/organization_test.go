@@ -167,7 +167,7 @@ func (p *people) answer(t testing.TB, b *bus.Bus) {
 	type ids struct {
 		IDs []string `json:"ids"`
 	}
-	require.NoError(t, bus.Answer(b, "users", "existing", func(ctx context.Context, q ids) (ids, error) {
+	require.NoError(t, testkit.AnswerFor(b, "users", "existing", func(ctx context.Context, q ids) (ids, error) {
 		p.mu.Lock()
 		p.asked++
 		q.IDs = slices.DeleteFunc(q.IDs, func(id string) bool { return p.users[id] == nil || p.users[id]["status"] == "resigned" })
@@ -180,7 +180,7 @@ func (p *people) answer(t testing.TB, b *bus.Bus) {
 		Users []object `json:"users"`
 		Next  string   `json:"next"`
 	}
-	require.NoError(t, bus.Answer(b, "users", "records", func(ctx context.Context, q page) (page, error) {
+	require.NoError(t, testkit.AnswerFor(b, "users", "records", func(ctx context.Context, q page) (page, error) {
 		p.mu.Lock()
 		q.Users = []object{}
 		for _, id := range p.sorted() {
@@ -202,7 +202,7 @@ func (p *people) answer(t testing.TB, b *bus.Bus) {
 		Limit   int      `json:"limit"`
 		More    bool     `json:"more"`
 	}
-	require.NoError(t, bus.Answer(b, "users", "matching", func(_ context.Context, q matching) (matching, error) {
+	require.NoError(t, testkit.AnswerFor(b, "users", "matching", func(_ context.Context, q matching) (matching, error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		among := q.IDs

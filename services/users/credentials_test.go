@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
@@ -193,7 +192,7 @@ func answerConnections(t testing.TB, s *testkit.Service, existing map[string]boo
 	type answer struct {
 		Exists bool `json:"exists"`
 	}
-	require.NoError(t, bus.Answer(s.Deps.Bus, "identity-sources", "connection-exists", func(ctx context.Context, q question) (answer, error) {
+	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "identity-sources", "connection-exists", func(ctx context.Context, q question) (answer, error) {
 		if q.ID == "500" {
 			return answer{}, apperr.New(apperr.Internal, "out of order")
 		}
@@ -257,11 +256,11 @@ func TestAnswers(t *testing.T) {
 	type ids struct {
 		IDs []any `json:"ids"`
 	}
-	existing, err := bus.Ask[ids](ctx, s.Deps.Bus, "users", "existing", ids{[]any{user["id"], gone["id"], foreign["id"], "nobody"}})
+	existing, err := testkit.Ask[ids](ctx, s.Deps.Bus, "users", "existing", ids{[]any{user["id"], gone["id"], foreign["id"], "nobody"}})
 	require.NoError(t, err)
 	require.Equal(t, ids{[]any{user["id"]}}, existing)
 	for tenant, want := range map[string]object{"acme": {"count": 2.0}, "globex": {"count": 0.0}} {
-		count, err := bus.Ask[object](request.System(t.Context(), tenant), s.Deps.Bus, "users", "credentials-of-connection", object{"id": 41})
+		count, err := testkit.Ask[object](request.System(t.Context(), tenant), s.Deps.Bus, "users", "credentials-of-connection", object{"id": 41})
 		require.NoError(t, err)
 		require.Equal(t, want, count, tenant)
 	}

@@ -41,7 +41,7 @@ func members(t testing.TB, data []byte) (m map[string]json.RawMessage) {
 
 // life does all that makes events, and the secrets that it took.
 func life(t *testing.T, s *testkit.Service, c *testkit.Client) (secrets []string) {
-	require.NoError(t, bus.Answer(s.Deps.Bus, "organization", "change-membership", func(context.Context, object) (object, error) {
+	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "organization", "change-membership", func(context.Context, object) (object, error) {
 		return object{"memberships": []any{}}, nil
 	}))
 	tick := func() { s.Clock.Advance(time.Second) }

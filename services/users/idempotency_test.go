@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/stretchr/testify/require"
-
-	"github.com/idplatform/idplatform/pkg/bus"
 )
 
 // Every POST that is sent again with its key gets the first answer again and changes nothing: also those that make up secrets, ask others or
@@ -46,7 +45,7 @@ func TestEveryPostIsIdempotent(t *testing.T) {
 			t.Parallel()
 			s, c := acme(t)
 			asked := 0
-			require.NoError(t, bus.Answer(s.Deps.Bus, "organization", "change-membership", func(context.Context, object) (object, error) {
+			require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "organization", "change-membership", func(context.Context, object) (object, error) {
 				asked++
 				return object{"memberships": []any{}}, nil
 			}))

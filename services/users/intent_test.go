@@ -74,7 +74,7 @@ func (o *organization) listen(t testing.TB, s *testkit.Service, settle bool) *or
 	o.Lock()
 	o.changes = map[string]bool{}
 	o.Unlock()
-	require.NoError(t, bus.Answer(s.Deps.Bus, "organization", "change-membership", func(_ context.Context, q object) (object, error) {
+	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "organization", "change-membership", func(_ context.Context, q object) (object, error) {
 		o.Lock()
 		defer o.Unlock()
 		id := q["change_id"].(string)
@@ -100,7 +100,7 @@ func (o *organization) listen(t testing.TB, s *testkit.Service, settle bool) *or
 
 func (o *organization) settle(t testing.TB, s *testkit.Service) {
 	t.Helper()
-	require.NoError(t, bus.Answer(s.Deps.Bus, "organization", "settle-change", func(_ context.Context, q object) (object, error) {
+	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "organization", "settle-change", func(_ context.Context, q object) (object, error) {
 		o.Lock()
 		defer o.Unlock()
 		o.settled++

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
 func TestChangeOrganization(t *testing.T) {
@@ -25,7 +25,7 @@ func TestChangeOrganization(t *testing.T) {
 
 	asked := make(chan object, 16)
 	refusal := error(nil)
-	require.NoError(t, bus.Answer(s.Deps.Bus, "organization", "change-membership", func(ctx context.Context, q object) (object, error) {
+	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "organization", "change-membership", func(ctx context.Context, q object) (object, error) {
 		q["tenant"], q["actor"], q["origin"] = request.Tenant(ctx), request.From(ctx).Actor, request.From(ctx).PayloadOrigin
 		asked <- q
 		return object{"memberships": []any{object{"node_id": q["to_node_id"]}}}, refusal
@@ -91,7 +91,7 @@ func TestChangeOrganizationMeanwhile(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
 	user := addUser(t, c, "li.wei")
-	require.NoError(t, bus.Answer(s.Deps.Bus, "organization", "change-membership", func(context.Context, object) (object, error) {
+	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "organization", "change-membership", func(context.Context, object) (object, error) {
 		c.Patch(path(user), object{"gender": "x"}).OK(nil)
 		return object{"memberships": []any{}}, nil
 	}))

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
@@ -19,7 +18,7 @@ import (
 // ask asks the users service as another service does, for a tenant.
 func ask[R any](t testing.TB, s *testkit.Service, tenant, question string, q any) (R, error) {
 	t.Helper()
-	return bus.Ask[R](request.System(t.Context(), tenant), s.Deps.Bus, "users", question, q)
+	return testkit.Ask[R](request.System(t.Context(), tenant), s.Deps.Bus, "users", question, q)
 }
 
 type recordsAnswer struct {

@@ -4,12 +4,13 @@ package users
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/users/internal/credential"
 	"github.com/idplatform/idplatform/services/users/internal/httpapi"
 	"github.com/idplatform/idplatform/services/users/internal/password"
@@ -91,52 +92,22 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 
 // answer registers what this service tells others.
 func answer(b *bus.Bus, users *user.Users, credentials *credential.Credentials) error {
-	type ids struct {
-		IDs []string `json:"ids"`
-	}
-	if err := bus.Answer(b, "users", "existing", func(ctx context.Context, q ids) (ids, error) {
-		existing, err := users.Existing(ctx, q.IDs)
-		return ids{existing}, err
-	}); err != nil {
-		return err
-	}
-	type recordsQuestion struct {
-		After string `json:"after"`
-		Limit int    `json:"limit"`
-	}
-	type records struct {
-		Users []json.RawMessage `json:"users"`
-		Next  string            `json:"next"`
-	}
-	if err := bus.Answer(b, "users", "records", func(ctx context.Context, q recordsQuestion) (records, error) {
-		list, next, err := users.Records(ctx, q.After, q.Limit)
-		return records{list, next}, err
-	}); err != nil {
-		return err
-	}
-	type matchingQuestion struct {
-		Keyword string   `json:"keyword"`
-		IDs     []string `json:"ids"` // absent or null: all
-		Limit   int      `json:"limit"`
-	}
-	type matching struct {
-		IDs  []string `json:"ids"`
-		More bool     `json:"more"`
-	}
-	if err := bus.Answer(b, "users", "matching", func(ctx context.Context, q matchingQuestion) (matching, error) {
-		found, more, err := users.Matching(ctx, q.Keyword, q.IDs, q.Limit)
-		return matching{found, more}, err
-	}); err != nil {
-		return err
-	}
-	type connection struct {
-		ID int64 `json:"id"`
-	}
-	type count struct {
-		Count int64 `json:"count"`
-	}
-	return bus.Answer(b, "users", "credentials-of-connection", func(ctx context.Context, q connection) (count, error) {
-		n, err := credentials.CountOf(ctx, q.ID)
-		return count{n}, err
-	})
+	return errors.Join(
+		questions.ExistingUsers.Answer(b, func(ctx context.Context, q questions.UserIDs) (questions.UserIDs, error) {
+			existing, err := users.Existing(ctx, q.IDs)
+			return questions.UserIDs{IDs: existing}, err
+		}),
+		questions.UserRecords.Answer(b, func(ctx context.Context, q questions.RecordsPage) (questions.Records, error) {
+			list, next, err := users.Records(ctx, q.After, q.Limit)
+			return questions.Records{Users: list, Next: next}, err
+		}),
+		questions.MatchingUsers.Answer(b, func(ctx context.Context, q questions.Search) (questions.Found, error) {
+			ids, more, err := users.Matching(ctx, q.Keyword, q.IDs, q.Limit)
+			return questions.Found{IDs: ids, More: more}, err
+		}),
+		questions.CredentialsOfConnection.Answer(b, func(ctx context.Context, q questions.ConnectionNumber) (questions.Count, error) {
+			n, err := credentials.CountOf(ctx, q.ID)
+			return questions.Count{Count: n}, err
+		}),
+	)
 }

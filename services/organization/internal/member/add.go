@@ -8,9 +8,9 @@ import (
 	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 // Draft is a membership to be added.
@@ -116,14 +116,11 @@ func checkNodes(faults *apperr.Faults, drafts []Draft, at func(int, string) stri
 
 // checkUsers asks the users service, once for all.
 func (s *Members) checkUsers(ctx context.Context, drafts []Draft, at func(int, string) string) error {
-	type ids struct {
-		IDs []string `json:"ids"`
-	}
 	wanted := map[string]bool{}
 	for _, d := range drafts {
 		wanted[d.UserID] = true
 	}
-	existing, err := bus.Ask[ids](ctx, s.Bus, "users", "existing", ids{slices.Sorted(maps.Keys(wanted))})
+	existing, err := questions.ExistingUsers.Ask(ctx, s.Bus, questions.UserIDs{IDs: slices.Sorted(maps.Keys(wanted))})
 	if err != nil {
 		return err
 	}

@@ -10,23 +10,14 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
-// Change moves a user from one node to another, or adds the user where FromNodeID is empty. The users service asks for it, and
-// neither side knows when the other dies. So a change has an id: asked for again it is not made again, and once Settled as not
-// made it never will be.
-type Change struct {
-	ID         string `json:"change_id"`
-	UserID     string `json:"user_id"`
-	ObjectCode string `json:"object_code"`
-	FromNodeID string `json:"from_node_id"`
-	ToNodeID   string `json:"to_node_id"`
-	DryRun     bool   `json:"dry_run"`
-}
-
-// change is the outcome of one, kept for as long as it may be asked for.
+// change is the outcome of a questions.MembershipChange, kept for as long as it may be asked for. The users service asks for a change,
+// and neither side knows when the other dies. So a change has an id: asked for again it is not made again, and once Settle has answered
+// that it was not made it never will be.
 type change struct {
-	docstore.Meta        // the id is the Change's
+	docstore.Meta        // the id is the asked change's
 	UserID        string `json:"user_id"`
 	Applied       bool   `json:"applied"` // or it must not be any more
 }
@@ -38,32 +29,27 @@ var changes = docstore.Define(docstore.Schema[change]{
 	Due: func(c *change) clock.Time { return c.TimeCreated.Add(changeKept) },
 })
 
-// Memberships is what a user has after a change.
-type Memberships struct {
-	Memberships []json.RawMessage `json:"memberships"`
-}
-
 // Apply makes a change, once. apperr.InvalidParameters (no such tree, node, membership), InvalidState (dynamic node; given up).
-func (s *Members) Apply(ctx context.Context, c Change) (Memberships, error) {
+func (s *Members) Apply(ctx context.Context, c questions.MembershipChange) (questions.Memberships, error) {
 	if c.DryRun {
 		ctx = docstore.WithDryRun(ctx)
 	}
 	ids, err := s.Store.NewIDs(ctx, 1)
 	if err != nil {
-		return Memberships{}, err
+		return questions.Memberships{}, err
 	}
-	return again(func() (Memberships, error) {
-		return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Memberships, error) {
+	return again(func() (questions.Memberships, error) {
+		return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (questions.Memberships, error) {
 			done, err := settled(ctx, tx, c.ID)
 			if err != nil {
-				return Memberships{}, err
+				return questions.Memberships{}, err
 			}
 			if done != nil && !done.Applied {
-				return Memberships{}, apperr.New(apperr.InvalidState, "the change was given up")
+				return questions.Memberships{}, apperr.New(apperr.InvalidState, "the change was given up")
 			}
 			if done == nil {
 				if err := apply(ctx, tx, c, ids); err != nil {
-					return Memberships{}, err
+					return questions.Memberships{}, err
 				}
 			}
 			return memberships(ctx, tx, c.UserID)
@@ -71,25 +57,19 @@ func (s *Members) Apply(ctx context.Context, c Change) (Memberships, error) {
 	}, func(taken *docstore.DuplicateError) error { return taken })
 }
 
-// Outcome tells what became of a change.
-type Outcome struct {
-	Applied bool `json:"applied"`
-	Memberships
-}
-
 // Settle tells whether a change was made, and sees to it that it never will be if it was not.
-func (s *Members) Settle(ctx context.Context, changeID string) (Outcome, error) {
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Outcome, error) {
+func (s *Members) Settle(ctx context.Context, changeID string) (questions.ChangeOutcome, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (questions.ChangeOutcome, error) {
 		done, err := settled(ctx, tx, changeID)
 		if err != nil {
-			return Outcome{}, err
+			return questions.ChangeOutcome{}, err
 		}
 		if done == nil {
 			_, err := changes.Insert(ctx, tx, &change{Meta: docstore.Meta{ID: changeID}})
-			return Outcome{Memberships: Memberships{[]json.RawMessage{}}}, err
+			return questions.ChangeOutcome{Memberships: questions.Memberships{Memberships: []json.RawMessage{}}}, err
 		}
 		has, err := memberships(ctx, tx, done.UserID)
-		return Outcome{done.Applied, has}, err
+		return questions.ChangeOutcome{Applied: done.Applied, Memberships: has}, err
 	})
 }
 
@@ -105,7 +85,7 @@ func settled(ctx context.Context, tx *docstore.Tx, id string) (*change, error) {
 }
 
 // apply makes a change that was not made. What was so in the old node is so in the new one.
-func apply(ctx context.Context, tx *docstore.Tx, c Change, ids []string) error {
+func apply(ctx context.Context, tx *docstore.Tx, c questions.MembershipChange, ids []string) error {
 	if _, err := changes.Insert(ctx, tx, &change{Meta: docstore.Meta{ID: c.ID}, UserID: c.UserID, Applied: true}); err != nil {
 		return err
 	}
@@ -171,9 +151,9 @@ func apply(ctx context.Context, tx *docstore.Tx, c Change, ids []string) error {
 	return err
 }
 
-func memberships(ctx context.Context, r docstore.Reader, userID string) (Memberships, error) {
+func memberships(ctx context.Context, r docstore.Reader, userID string) (questions.Memberships, error) {
 	shown, err := ofUser(ctx, r, userID)
-	has := Memberships{make([]json.RawMessage, len(shown))}
+	has := questions.Memberships{Memberships: make([]json.RawMessage, len(shown))}
 	for i := range shown {
 		has.Memberships[i] = shown[i].JSON
 	}

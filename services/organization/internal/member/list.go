@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 // OfUser returns the memberships of a user in all trees.
@@ -397,16 +397,7 @@ const most = 1000
 
 // ask asks the users service whom a keyword finds, among ids if these are not nil.
 func (l *listing) ask(ctx context.Context, ids []string) (found []string, more bool, err error) {
-	type question struct {
-		Keyword string   `json:"keyword"`
-		IDs     []string `json:"ids"`
-		Limit   int      `json:"limit"`
-	}
-	type answer struct {
-		IDs  []string `json:"ids"`
-		More bool     `json:"more"`
-	}
-	a, err := bus.Ask[answer](ctx, l.Bus, "users", "matching", question{l.Keyword, ids, most})
+	a, err := questions.MatchingUsers.Ask(ctx, l.Bus, questions.Search{Keyword: l.Keyword, IDs: ids, Limit: most})
 	return a.IDs, a.More, err
 }
 

@@ -2,17 +2,16 @@ package member
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 // upkeep is work on the memberships of one node that is too much for the transaction it follows from: to look at all users after the
@@ -184,15 +183,7 @@ func (s *Members) evaluate(ctx context.Context, u *upkeep, log *slog.Logger) err
 	if node == nil || !node.Dynamic() { // the change that made it so has taken this upkeep away, or is about to be seen
 		return nil
 	}
-	type question struct {
-		After string `json:"after"`
-		Limit int    `json:"limit"`
-	}
-	type answer struct {
-		Users []json.RawMessage `json:"users"`
-		Next  string            `json:"next"`
-	}
-	page, err := bus.Ask[answer](ctx, s.Bus, "users", "records", question{u.Cursor, usersPage})
+	page, err := questions.UserRecords.Ask(ctx, s.Bus, questions.RecordsPage{After: u.Cursor, Limit: usersPage})
 	if err != nil {
 		return err
 	}

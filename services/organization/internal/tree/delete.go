@@ -5,8 +5,8 @@ import (
 	"strconv"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 // Delete removes a node of the tree that objectCode names; its members and associations end. refuse is for those who do not want grants
@@ -20,7 +20,7 @@ func (s *Trees) Delete(ctx context.Context, id, objectCode string, refuse bool) 
 		if n.ObjectCode != objectCode {
 			return Deleted{}, apperr.Missing("tree node")
 		}
-		if err := s.checkGrants(ctx, grantsQuestion{ObjectCode: objectCode, NodeID: id}); err != nil {
+		if err := s.checkGrants(ctx, questions.GrantedNode{ObjectCode: objectCode, NodeID: id}); err != nil {
 			return Deleted{}, err
 		}
 	}
@@ -70,19 +70,9 @@ func (s *Trees) remove(ctx context.Context, tx *docstore.Tx, n *Node) error {
 	return emit(ctx, tx, "deleted", &doc, nil)
 }
 
-// grantsQuestion asks the permissions service what is granted to a node, or to the whole tree of which it is the root.
-type grantsQuestion struct {
-	ObjectCode string `json:"object_code"`
-	NodeID     string `json:"node_id"`
-}
-
-type grantsAnswer struct {
-	Count int64 `json:"count"`
-}
-
 // checkGrants refuses with apperr.InUse where something is granted to the node; apperr.Unavailable if nobody can tell.
-func (s *Trees) checkGrants(ctx context.Context, q grantsQuestion) error {
-	grants, err := bus.Ask[grantsAnswer](ctx, s.Bus, "permissions", "grants-of-node", q)
+func (s *Trees) checkGrants(ctx context.Context, q questions.GrantedNode) error {
+	grants, err := questions.GrantsOfNode.Ask(ctx, s.Bus, q)
 	if err != nil || grants.Count == 0 {
 		return err
 	}

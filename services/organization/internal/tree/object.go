@@ -10,6 +10,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 // Object is a core object: an organization relation, which is one tree. Its JSON form is the API's, the events' and the store's.
@@ -166,7 +167,7 @@ func (s *Trees) DeleteObject(ctx context.Context, id string, refuse bool) (Delet
 		if err != nil {
 			return Deleted{}, err
 		}
-		if err := s.checkGrants(ctx, grantsQuestion{ObjectCode: o.Code, NodeID: o.RootNodeID}); err != nil {
+		if err := s.checkGrants(ctx, questions.GrantedNode{ObjectCode: o.Code, NodeID: o.RootNodeID}); err != nil {
 			return Deleted{}, err
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/users/internal/user"
 )
 
@@ -270,9 +271,7 @@ func (s *Credentials) check(ctx context.Context, c *Credential, known int64) err
 	if c.IDPConfigID == 0 || c.IDPConfigID == known {
 		return nil
 	}
-	answer, err := bus.Ask[struct {
-		Exists bool `json:"exists"`
-	}](ctx, s.bus, "identity-sources", "connection-exists", map[string]string{"id": strconv.FormatInt(c.IDPConfigID, 10)})
+	answer, err := questions.ConnectionExists.Ask(ctx, s.bus, questions.ConnectionID{ID: strconv.FormatInt(c.IDPConfigID, 10)})
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/users/internal/user"
 )
 
@@ -153,8 +154,8 @@ type organizationInput struct {
 	}
 }
 
-func (a *api) changeOrganization(ctx context.Context, in *organizationInput) (user.Memberships, error) {
-	return a.users.ChangeOrganization(ctx, user.OrganizationChange{
+func (a *api) changeOrganization(ctx context.Context, in *organizationInput) (questions.Memberships, error) {
+	return a.users.ChangeOrganization(ctx, questions.MembershipChange{
 		UserID: in.ID, ObjectCode: in.Body.ObjectCode, FromNodeID: in.Body.FromNodeID, ToNodeID: in.Body.ToNodeID,
 	})
 }

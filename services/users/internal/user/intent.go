@@ -9,6 +9,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 // intent is a change of organization that the organization service is asked for. It is there while this service has not noted the
@@ -38,7 +39,7 @@ const (
 	changeRetry = 30 * time.Second
 )
 
-func newIntent(change OrganizationChange, asked request.Info, now clock.Time) *intent {
+func newIntent(change questions.MembershipChange, asked request.Info, now clock.Time) *intent {
 	return &intent{
 		Meta: docstore.Meta{ID: change.ID}, UserID: change.UserID,
 		ObjectCode: change.ObjectCode, FromNodeID: change.FromNodeID, ToNodeID: change.ToNodeID,
@@ -48,24 +49,24 @@ func newIntent(change OrganizationChange, asked request.Info, now clock.Time) *i
 }
 
 // fulfil ends an intent whose change was made, with the event. Where another has done so it does nothing.
-func (s *Users) fulfil(ctx context.Context, id string, answer Memberships) (Memberships, error) {
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Memberships, error) {
+func (s *Users) fulfil(ctx context.Context, id string, answer questions.Memberships) (questions.Memberships, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (questions.Memberships, error) {
 		i, err := intents.Load(ctx, tx, id)
 		if apperr.IsNotFound(err) {
 			return answer, nil
 		}
 		if err != nil {
-			return Memberships{}, err
+			return questions.Memberships{}, err
 		}
 		if err := intents.Delete(ctx, tx, i); err != nil {
-			return Memberships{}, err
+			return questions.Memberships{}, err
 		}
 		doc, err := users.Find(ctx, tx, i.UserID)
 		if apperr.IsNotFound(err) { // deleted meanwhile: user.deleted ends the new membership too
 			return answer, nil
 		}
 		if err != nil {
-			return Memberships{}, err
+			return questions.Memberships{}, err
 		}
 		return answer, emit(ctx, tx, "organization_changed", &doc, map[string]any{
 			"object_code": i.ObjectCode, "from_node_id": i.FromNodeID, "to_node_id": i.ToNodeID,
@@ -110,7 +111,7 @@ func (s *Users) finish(ctx context.Context, id string) error {
 		return err
 	}
 	ctx = request.With(ctx, request.Info{ID: i.RequestID, Tenant: i.TenantID, Actor: i.Actor, PayloadOrigin: i.PayloadOrigin})
-	outcome, err := s.settleChange(ctx, id)
+	outcome, err := questions.SettleChange.Ask(ctx, s.Bus, questions.ChangeID{ID: id})
 	if err != nil {
 		return errors.Join(err, s.postpone(ctx, id))
 	}

@@ -1,0 +1,79 @@
+package questions_test
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/services/questions"
+)
+
+// example is one exchange, as testdata keeps it.
+type example struct {
+	Request any `json:"request"`
+	Answer  any `json:"answer"`
+}
+
+func of[Req, Resp any](q bus.Question[Req, Resp], request Req, answer Resp) (string, func(*testing.T)) {
+	return q.Service + "." + q.Name, func(t *testing.T) {
+		t.Parallel()
+		body, err := json.MarshalIndent(example{request, answer}, "", "  ")
+		require.NoError(t, err)
+		testkit.Golden(t, "testdata/"+q.Service+"."+q.Name+".json", append(body, '\n'))
+		var back struct {
+			Request Req  `json:"request"`
+			Answer  Resp `json:"answer"`
+		}
+		require.NoError(t, json.Unmarshal(body, &back))
+		again, err := json.MarshalIndent(example{back.Request, back.Answer}, "", "  ")
+		require.NoError(t, err)
+		require.Equal(t, string(body), string(again), "what one side writes the other side reads")
+	}
+}
+
+// Services of different versions meet on these forms.
+func TestGoldenQuestions(t *testing.T) {
+	t.Parallel()
+	raw := func(text string) []json.RawMessage { return []json.RawMessage{json.RawMessage(text)} }
+	cases := map[string]func(*testing.T){}
+	add := func(name string, run func(*testing.T)) { cases[name] = run }
+	add(of(questions.ExistingUsers, questions.UserIDs{IDs: []string{"1048577", "1048578"}}, questions.UserIDs{IDs: []string{"1048577"}}))
+	add(of(questions.UserRecords, questions.RecordsPage{After: "…", Limit: 500},
+		questions.Records{Users: raw(`{"id":"1048577","username":"li.wei"}`), Next: "…"}))
+	add(of(questions.MatchingUsers, questions.Search{Keyword: "伟", Limit: 1000}, questions.Found{IDs: []string{"1048577"}, More: true}))
+	add(of(questions.CredentialsOfConnection, questions.ConnectionNumber{ID: 1048577}, questions.Count{Count: 3}))
+	add(of(questions.ChangeMembership,
+		questions.MembershipChange{ID: "1", UserID: "2", ObjectCode: "company", FromNodeID: "3", ToNodeID: "4", DryRun: true},
+		questions.Memberships{Memberships: raw(`{"id":"5"}`)}))
+	add(of(questions.SettleChange, questions.ChangeID{ID: "1"},
+		questions.ChangeOutcome{Applied: true, Memberships: questions.Memberships{Memberships: raw(`{"id":"5"}`)}}))
+	add(of(questions.GrantsOfNode, questions.GrantedNode{ObjectCode: "company", NodeID: "3"}, questions.Count{Count: 2}))
+	add(of(questions.ConnectionExists, questions.ConnectionID{ID: "1048577"}, questions.Exists{Exists: true}))
+	for name, run := range cases {
+		t.Run(name, run)
+	}
+	require.Len(t, cases, declared(t), "every question has an example")
+}
+
+// declared counts the questions in the package's source.
+func declared(t *testing.T) int {
+	t.Helper()
+	files, err := os.ReadDir(".")
+	require.NoError(t, err)
+	declaration := regexp.MustCompile(`(?m)^var \w+ = bus\.Question\[`)
+	n := 0
+	for _, file := range files {
+		if file.IsDir() {
+			continue
+		}
+		source, err := os.ReadFile(file.Name())
+		require.NoError(t, err)
+		n += len(declaration.FindAll(source, -1))
+	}
+	return n
+}
