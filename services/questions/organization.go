@@ -27,7 +27,7 @@ type Memberships struct {
 // answer the asker asks SettleChange.
 var ChangeMembership = bus.Question[MembershipChange, Memberships]{
 	Service: "organization", Name: "change-membership",
-	Refusals: []apperr.Kind{apperr.InvalidParameters, apperr.NotFound, apperr.AlreadyExists, apperr.InvalidState, apperr.InUse},
+	Refusals: []apperr.Kind{apperr.InvalidParameters, apperr.AlreadyExists, apperr.InvalidState},
 }
 
 // ChangeID names a change.
