@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
@@ -63,6 +64,7 @@ type Bus struct {
 	mu        sync.Mutex
 	streams   error // why the streams are not known to be there; nil if they are, or nobody asked for them
 	consumers []*Consumer
+	followers []*Follower
 	answers   []*nats.Subscription
 	answering sync.WaitGroup
 }
@@ -170,16 +172,19 @@ func (b *Bus) Ready() error {
 // JetStream is for streams of a service's own.
 func (b *Bus) JetStream() jetstream.JetStream { return b.js }
 
-// Close stops the consumers, answers what has been asked, and disconnects. Handlers that still run when ctx ends are cancelled.
+// Close stops consumers and followers, answers what has been asked, and disconnects. Handlers that still run when ctx ends are cancelled.
 func (b *Bus) Close(ctx context.Context) error {
 	b.mu.Lock()
-	consumers, answers := b.consumers, b.answers
-	b.consumers, b.answers = nil, nil
+	consumers, followers, answers := slices.Clone(b.consumers), slices.Clone(b.followers), b.answers
+	b.answers = nil
 	b.mu.Unlock()
 
 	var errs []error
 	for _, c := range consumers {
 		errs = append(errs, c.Stop(ctx))
+	}
+	for _, f := range followers {
+		f.Stop()
 	}
 	errs = append(errs, b.drain(ctx, answers))
 	b.cancel()

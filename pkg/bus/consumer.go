@@ -62,13 +62,11 @@ func (b *Bus) Consume(ctx context.Context, c ConsumerConfig) (*Consumer, error) 
 	if !word.MatchString(c.Name) {
 		return nil, fmt.Errorf("a consumer cannot be called %q", c.Name)
 	}
-	for _, s := range c.Subjects {
-		if !strings.HasPrefix(s, eventsPrefix) {
-			return nil, fmt.Errorf("consumer %s: %s is not a subject of events", c.Name, s)
-		}
+	if err := checkSubjects(c.Subjects); err != nil {
+		return nil, fmt.Errorf("consumer %s: %w", c.Name, err)
 	}
-	if len(c.Subjects) == 0 || c.Handle == nil {
-		return nil, fmt.Errorf("consumer %s: no subject or no handler", c.Name)
+	if c.Handle == nil {
+		return nil, fmt.Errorf("consumer %s: no handler", c.Name)
 	}
 	if c.MaxInFlight == 0 {
 		c.MaxInFlight = defaultMaxInFlight
@@ -99,6 +97,18 @@ func (b *Bus) Consume(ctx context.Context, c ConsumerConfig) (*Consumer, error) 
 	b.consumers = append(b.consumers, consumer)
 	b.mu.Unlock()
 	return consumer, nil
+}
+
+func checkSubjects(subjects []string) error {
+	for _, s := range subjects {
+		if !strings.HasPrefix(s, eventsPrefix) {
+			return fmt.Errorf("%s is not a subject of events", s)
+		}
+	}
+	if len(subjects) == 0 {
+		return errors.New("no subject")
+	}
+	return nil
 }
 
 // Stop takes no more events and waits for the handlers that run. When ctx ends it cancels their contexts, and still waits. What was

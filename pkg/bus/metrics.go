@@ -7,8 +7,8 @@ import (
 )
 
 type metrics struct {
-	handled, failed, parked *prometheus.CounterVec
-	lag                     *prometheus.GaugeVec
+	handled, failed, parked, skipped *prometheus.CounterVec
+	lag                              *prometheus.GaugeVec
 }
 
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
@@ -19,13 +19,14 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		handled: counter("idp_consumer_handled_total", "Events that were handled."),
 		failed:  counter("idp_consumer_failed_tries_total", "Tries to handle an event that failed."),
 		parked:  counter("idp_consumer_parked_total", "Events that were parked in IDP_DEADLETTERS."),
+		skipped: counter("idp_consumer_skipped_total", "Events that a replica's own state is without, since they could not be handled."),
 		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "idp_consumer_lag",
 			Help: "Events that waited behind the newest one received."}, []string{"consumer"}),
 	}
 	if reg == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.handled, m.failed, m.parked, m.lag} {
+	for _, c := range []prometheus.Collector{m.handled, m.failed, m.parked, m.skipped, m.lag} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("register the bus's metrics: %w", err)
 		}

@@ -50,6 +50,8 @@ type App struct {
 	Answer func(*bus.Bus) error
 	// Consumers handle other services' events while the service runs.
 	Consumers []bus.ConsumerConfig
+	// Followers keep state that every replica holds in memory; the service is ready once all have caught up.
+	Followers []bus.FollowerConfig
 }
 
 // Task is work done now and then, by every replica.
@@ -79,6 +81,7 @@ type Unit struct {
 
 	deps      Deps
 	consumers []*bus.Consumer
+	followers []*bus.Follower
 	tasks     *tasks
 	relay     *outbox.Relay
 }
@@ -106,6 +109,13 @@ func Start(ctx context.Context, spec Spec, deps Deps) (*Unit, error) {
 		}
 		unit.consumers = append(unit.consumers, consumer)
 	}
+	for _, c := range app.Followers {
+		follower, err := deps.Bus.Follow(ctx, c)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", spec.Name, err), unit.stopConsumers(ctx), relay.Stop(ctx))
+		}
+		unit.followers = append(unit.followers, follower)
+	}
 	forget := Task{Name: "forget answers", Every: time.Minute, Do: func(ctx context.Context) (int, error) {
 		return rest.ForgetAnswers(ctx, deps.Store)
 	}}
@@ -113,10 +123,16 @@ func Start(ctx context.Context, spec Spec, deps Deps) (*Unit, error) {
 	return unit, nil
 }
 
-// Ready reports what keeps the service from serving; nil if nothing does. NATS is not needed to serve: events wait in the store.
+// Ready reports what keeps the service from serving; nil if nothing does. NATS is not needed to serve: events wait in the store. It is
+// needed by a service with followers until these have caught up.
 func (u *Unit) Ready(ctx context.Context) error {
 	if err := u.deps.Store.Ping(ctx); err != nil {
 		return fmt.Errorf("%s: store: %w", u.Name, err)
+	}
+	for _, f := range u.followers {
+		if err := f.Ready(); err != nil {
+			return fmt.Errorf("%s: %w", u.Name, err)
+		}
 	}
 	return nil
 }
@@ -131,6 +147,9 @@ func (u *Unit) Stop(ctx context.Context) error {
 
 func (u *Unit) stopConsumers(ctx context.Context) error {
 	errs := make([]error, len(u.consumers))
+	for _, f := range u.followers {
+		f.Stop()
+	}
 	var stopping sync.WaitGroup
 	for i, c := range u.consumers {
 		stopping.Go(func() { errs[i] = c.Stop(ctx) })

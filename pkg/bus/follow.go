@@ -1,0 +1,269 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/idplatform/idplatform/pkg/request"
+)
+
+const (
+	followTries    = 4
+	followMessages = 512 // fetched ahead
+	followIdle     = 30 * time.Second
+)
+
+// FollowerConfig says what a replica follows and how.
+type FollowerConfig struct {
+	Name     string   // for logs and metrics, unique in the service: "ended-tokens"
+	Subjects []string // which events: "idp.events.*.user.*"
+
+	// Snapshot brings the replica's state up to date from what the services have stored. It is called before the first event and again
+	// whenever events may have been missed: the stream no longer keeps them, or was made anew. No event is handled meanwhile. What is
+	// told while it runs comes afterwards, so the first events may be in the snapshot already: Handle drops what is not newer.
+	Snapshot func(ctx context.Context) error
+
+	// Handle is called for one event after the other, in the order of the stream, in every replica. An event that fails is tried
+	// again, four times within about 3 s, then it is skipped, logged and counted. The context is request.System of the event's tenant.
+	Handle func(ctx context.Context, e Event) error
+
+	retry func() backoff.BackOff // followDelays, but in tests
+}
+
+// Follower is what a replica follows: unlike a Consumer, which replicas share, each replica has all events. It suits state that every
+// replica holds in memory. Its place in the stream is not stored: after a restart it begins with a snapshot.
+type Follower struct {
+	bus    *Bus
+	config FollowerConfig
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	// Of the running session.
+	place   uint64    // the last stream sequence that is in the replica's state
+	created time.Time // of the stream that the place is in; zero before the first snapshot
+
+	mu    sync.Mutex
+	stale error // why the state is not known to be up to date; nil once it is
+}
+
+var errNoSnapshot = errors.New("the snapshot is not complete")
+
+// Follow starts a follower and returns; a NATS that is away is waited for. Ready tells when it has caught up.
+func (b *Bus) Follow(ctx context.Context, c FollowerConfig) (*Follower, error) {
+	if !word.MatchString(c.Name) {
+		return nil, fmt.Errorf("a follower cannot be called %q", c.Name)
+	}
+	if err := checkSubjects(c.Subjects); err != nil {
+		return nil, fmt.Errorf("follower %s: %w", c.Name, err)
+	}
+	if c.Handle == nil || c.Snapshot == nil {
+		return nil, fmt.Errorf("follower %s: no handler or no snapshot", c.Name)
+	}
+	if c.retry == nil {
+		c.retry = followDelays
+	}
+	f := &Follower{bus: b, config: c, done: make(chan struct{}), stale: errNoSnapshot}
+	ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	go f.run(ctx)
+	b.mu.Lock()
+	b.followers = append(b.followers, f)
+	b.mu.Unlock()
+	return f, nil
+}
+
+// Ready tells why the replica's state is not up to date; nil once it has caught up with the stream. It stays nil while NATS is away
+// later on: the state is then as old as the connection.
+func (f *Follower) Ready() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.stale != nil {
+		return fmt.Errorf("%s: %w", f.config.Name, f.stale)
+	}
+	return nil
+}
+
+// Stop ends the follower and waits for the handler or snapshot that runs, whose context it cancels.
+func (f *Follower) Stop() {
+	f.bus.mu.Lock()
+	f.bus.followers = slices.DeleteFunc(f.bus.followers, func(other *Follower) bool { return other == f })
+	f.bus.mu.Unlock()
+	f.cancel()
+	<-f.done
+}
+
+func (f *Follower) setStale(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stale = err
+}
+
+func (f *Follower) run(ctx context.Context) {
+	defer close(f.done)
+	wait, troubled := patience(), false
+	for ctx.Err() == nil {
+		connected, cancel, err := f.bus.link.wait(ctx)
+		if err != nil {
+			return
+		}
+		began := f.place
+		err = f.session(connected)
+		if connected.Err() == nil {
+			if !troubled {
+				f.bus.log.Warn("a follower begins again where it stopped", "follower", f.config.Name, "error", err)
+			}
+			if troubled = f.place == began; !troubled {
+				wait.Reset()
+			}
+			pause(connected, wait.NextBackOff())
+		}
+		cancel()
+	}
+}
+
+// session follows the stream until ctx ends or the order of the messages can no longer be trusted.
+func (f *Follower) session(ctx context.Context) error {
+	stream, err := f.bus.js.Stream(ctx, EventStream)
+	if err != nil {
+		return fmt.Errorf("look at the stream: %w", err)
+	}
+	if err := f.resume(ctx, stream.CachedInfo()); err != nil {
+		return err
+	}
+	consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
+		FilterSubjects:    f.config.Subjects,
+		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
+		OptStartSeq:       f.place + 1,
+		AckPolicy:         jetstream.AckNonePolicy,
+		MemoryStorage:     true,
+		Replicas:          1,
+		InactiveThreshold: followIdle,
+	})
+	if err != nil {
+		return fmt.Errorf("make a consumer: %w", err)
+	}
+	defer f.forget(stream, consumer)
+	messages, err := consumer.Messages(jetstream.PullMaxMessages(followMessages), jetstream.PullExpiry(pullFor), jetstream.PullHeartbeat(heartbeat))
+	if err != nil {
+		return fmt.Errorf("pull: %w", err)
+	}
+	defer messages.Stop()
+	caughtUp := consumer.CachedInfo().NumPending == 0
+	from := f.place
+	for last := uint64(0); ; {
+		if caughtUp && f.Ready() != nil {
+			if err := f.checkKept(ctx, stream, from); err != nil {
+				return err
+			}
+			f.setStale(nil)
+		}
+		message, err := messages.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			return fmt.Errorf("pull: %w", err)
+		}
+		meta, err := message.Metadata()
+		if err != nil {
+			return fmt.Errorf("message without metadata: %w", err)
+		}
+		if meta.Sequence.Consumer != last+1 {
+			return errLostMessage
+		}
+		if err := f.handle(ctx, message); err != nil {
+			return err
+		}
+		last, f.place, caughtUp = meta.Sequence.Consumer, meta.Sequence.Stream, meta.NumPending == 0
+		f.bus.metrics.lag.WithLabelValues(f.config.Name).Set(float64(meta.NumPending))
+	}
+}
+
+// resume takes a snapshot if the stream no longer has what comes after the follower's place.
+func (f *Follower) resume(ctx context.Context, info *jetstream.StreamInfo) error {
+	state := info.State
+	if f.created.Equal(info.Created) && state.FirstSeq <= f.place+1 && f.place <= state.LastSeq {
+		return nil
+	}
+	if f.created.IsZero() {
+		f.bus.log.Info("a follower begins with a snapshot", "follower", f.config.Name)
+	} else {
+		f.bus.log.Warn("a follower begins anew with a snapshot: the stream does not have the events that it has not seen", "follower", f.config.Name)
+	}
+	f.setStale(errNoSnapshot)
+	began := time.Now()
+	if err := f.config.Snapshot(ctx); err != nil {
+		return fmt.Errorf("snapshot: %w", err)
+	}
+	f.bus.log.Info("a follower's snapshot is complete", "follower", f.config.Name, "took", time.Since(began).Round(time.Millisecond))
+	f.place, f.created = state.LastSeq, info.Created
+	f.setStale(errors.New("it is catching up with the stream"))
+	return nil
+}
+
+// checkKept makes sure that nothing after a place was dropped from the stream while the follower caught up.
+func (f *Follower) checkKept(ctx context.Context, stream jetstream.Stream, from uint64) error {
+	info, err := stream.Info(ctx)
+	if err != nil {
+		return fmt.Errorf("look at the stream: %w", err)
+	}
+	if info.State.FirstSeq > from+1 {
+		f.created = time.Time{}
+		return errors.New("the stream dropped events while they were read")
+	}
+	return nil
+}
+
+// handle gets an event to the handler, or skips it. It fails only when ctx ends.
+func (f *Follower) handle(ctx context.Context, message jetstream.Msg) error {
+	e, err := Decode(message.Subject(), message.Data())
+	wait := f.config.retry()
+	for try := 1; err == nil; try++ {
+		if err = f.call(ctx, e); err == nil {
+			f.bus.metrics.handled.WithLabelValues(f.config.Name).Inc()
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		f.bus.metrics.failed.WithLabelValues(f.config.Name).Inc()
+		if try == followTries {
+			break
+		}
+		err = nil
+		pause(ctx, wait.NextBackOff())
+	}
+	f.bus.metrics.skipped.WithLabelValues(f.config.Name).Inc()
+	f.bus.log.Error("an event is skipped", "follower", f.config.Name, "subject", message.Subject(), "event", e.ID, "error", err)
+	return nil
+}
+
+// call makes a panic a failure like any other.
+func (f *Follower) call(ctx context.Context, e Event) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	ctx = request.With(ctx, request.Info{ID: e.RequestID, PayloadOrigin: e.PayloadOrigin})
+	return f.config.Handle(request.System(ctx, e.Tenant), e)
+}
+
+// forget removes the session's consumer, which would go by itself after followIdle.
+func (f *Follower) forget(stream jetstream.Stream, consumer jetstream.Consumer) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if err := stream.DeleteConsumer(ctx, consumer.CachedInfo().Name); err != nil {
+		f.bus.log.Debug("a follower's consumer was not removed", "follower", f.config.Name, "error", err)
+	}
+}
+
+// followDelays are 0.1 s, 0.6 s, 2.4 s.
+func followDelays() backoff.BackOff {
+	wait := backoff.NewExponentialBackOff()
+	wait.InitialInterval, wait.Multiplier, wait.MaxInterval, wait.RandomizationFactor = 100*time.Millisecond, 5, 5*time.Second, 0.1
+	return wait
+}

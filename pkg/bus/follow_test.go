@@ -1,0 +1,232 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+)
+
+// mirror is the state of a replica that follows: what it was told, in order, since its last snapshot.
+type mirror struct {
+	mu        sync.Mutex
+	snapshots int
+	seen      []string
+	refuse    func(e Event) error
+}
+
+func (m *mirror) config(name string) FollowerConfig {
+	return FollowerConfig{
+		Name: name, Subjects: []string{"idp.events.*.user.*"},
+		Snapshot: func(context.Context) error {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.snapshots++
+			m.seen = nil
+			return nil
+		},
+		Handle: func(_ context.Context, e Event) error {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if m.refuse != nil {
+				if err := m.refuse(e); err != nil {
+					return err
+				}
+			}
+			m.seen = append(m.seen, e.ID)
+			return nil
+		},
+		retry: func() backoff.BackOff { return &backoff.ZeroBackOff{} },
+	}
+}
+
+func (m *mirror) state() (int, []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.snapshots, append([]string{}, m.seen...)
+}
+
+// until waits for a number of snapshots and for the last event that is seen.
+func (m *mirror) until(t *testing.T, snapshots int, last string) []string {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		n, seen := m.state()
+		return n == snapshots && (last == "" || len(seen) > 0 && seen[len(seen)-1] == last)
+	}, patient, 5*time.Millisecond)
+	_, seen := m.state()
+	return seen
+}
+
+func follow(t *testing.T, b *Bus, m *mirror) *Follower {
+	t.Helper()
+	f, err := b.Follow(t.Context(), m.config("mirror"))
+	require.NoError(t, err)
+	return f
+}
+
+func ready(t *testing.T, f *Follower) {
+	t.Helper()
+	require.Eventually(t, func() bool { return f.Ready() == nil }, patient, 5*time.Millisecond)
+}
+
+func TestEveryReplicaFollowsAllEventsInOrder(t *testing.T) {
+	t.Parallel()
+	b, x := open(t)
+	publish(t, b, history(3, 3)...) // before the snapshot: not told again
+	var first, second mirror
+	ready(t, follow(t, b, &first))
+	ready(t, follow(t, x.connect(t, Config{}), &second))
+	var want []string
+	for version := 4; version < 104; version++ {
+		publish(t, b, message("7", version))
+		want = append(want, "7-"+strconv.Itoa(version))
+	}
+	require.Equal(t, want, first.until(t, 1, "7-103"))
+	require.Equal(t, want, second.until(t, 1, "7-103"))
+}
+
+func TestAFollowerIsReadyOnceItHasCaughtUp(t *testing.T) {
+	t.Parallel()
+	b, _ := open(t)
+	publish(t, b, message("1", 1))
+	var m mirror
+	c := m.config("mirror")
+	taking, told := make(chan struct{}), make(chan struct{})
+	tries := 0
+	c.Snapshot = func(context.Context) error {
+		if tries++; tries < 3 {
+			return errors.New("a service is away")
+		}
+		close(taking)
+		<-told
+		return nil
+	}
+	f, err := b.Follow(t.Context(), c)
+	require.NoError(t, err)
+	require.Error(t, f.Ready())
+	receive(t, taking)
+	publish(t, b, message("1", 2)) // while the snapshot is taken
+	require.ErrorContains(t, f.Ready(), "the snapshot is not complete")
+	close(told)
+	ready(t, f)
+	_, seen := m.state()
+	require.Equal(t, []string{"1-2"}, seen, "ready only with what was told meanwhile")
+}
+
+func TestAFollowerGoesOnWhereItWas(t *testing.T) {
+	t.Parallel()
+	b, x := open(t)
+	var m mirror
+	f := follow(t, b, &m)
+	ready(t, f)
+	publish(t, b, message("1", 1))
+	m.until(t, 1, "1-1")
+	x.stop()
+	require.Eventually(t, func() bool { return b.Ready() != nil }, patient, 5*time.Millisecond)
+	require.NoError(t, f.Ready(), "its state is as old as the connection")
+	x.start()
+	require.Eventually(t, func() bool { return b.Ready() == nil }, patient, 5*time.Millisecond)
+	publish(t, b, message("1", 2))
+	require.Equal(t, []string{"1-1", "1-2"}, m.until(t, 1, "1-2"), "without a second snapshot, without a gap, without repetition")
+}
+
+// What a follower missed is made up for by a snapshot, never passed over.
+func TestAFollowerThatMissedEventsBeginsAnew(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(t *testing.T, x *box){
+		"the stream dropped them": func(t *testing.T, x *box) {
+			apart := &box{t: t, dir: x.dir} // the follower does not see it
+			apart.start()
+			defer x.start()
+			defer apart.stop()
+			other := apart.connect(t, Config{})
+			publish(t, other, message("1", 2), message("1", 3))
+			stream, err := other.js.Stream(t.Context(), EventStream)
+			require.NoError(t, err)
+			require.NoError(t, stream.Purge(t.Context()))
+			publish(t, other, message("1", 4))
+		},
+		"the stream was made anew": func(t *testing.T, x *box) {
+			require.NoError(t, os.RemoveAll(x.dir))
+			x.start()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, x := open(t)
+			var m mirror
+			ready(t, follow(t, b, &m))
+			publish(t, b, message("1", 1))
+			m.until(t, 1, "1-1")
+			x.stop()
+			require.Eventually(t, func() bool { return b.Ready() != nil }, patient, 5*time.Millisecond)
+			lose(t, x)
+			m.until(t, 2, "")
+			require.Eventually(t, func() bool { return b.Ready() == nil }, patient, 5*time.Millisecond)
+			publish(t, b, message("1", 5))
+			m.until(t, 2, "1-5")
+		})
+	}
+}
+
+func TestAnEventThatCannotBeFollowedIsSkipped(t *testing.T) {
+	t.Parallel()
+	b, _ := open(t)
+	tries := 0
+	m := mirror{refuse: func(e Event) error {
+		if e.ID != "1-1" {
+			return nil
+		}
+		if tries++; tries == 1 {
+			panic("poison")
+		}
+		return errors.New("poison")
+	}}
+	ready(t, follow(t, b, &m))
+	publish(t, b, message("1", 1), message("1", 2), message("2", 1))
+	require.Equal(t, []string{"1-2", "2-1"}, m.until(t, 1, "2-1"))
+	require.Equal(t, followTries, tries)
+	require.EqualValues(t, 1, testutil.ToFloat64(b.metrics.skipped.WithLabelValues("mirror")))
+}
+
+func TestAFollowerStopsAmidItsWork(t *testing.T) {
+	t.Parallel()
+	b, _ := open(t)
+	var m mirror
+	c := m.config("mirror")
+	begun := make(chan struct{})
+	c.Snapshot = func(ctx context.Context) error {
+		close(begun)
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	f, err := b.Follow(t.Context(), c)
+	require.NoError(t, err)
+	receive(t, begun)
+	f.Stop()
+	require.Error(t, f.Ready())
+}
+
+func TestFollowersThatCannotBe(t *testing.T) {
+	t.Parallel()
+	b, _ := open(t)
+	for name, change := range map[string]func(*FollowerConfig){
+		"name":        func(c *FollowerConfig) { c.Name = "no name" },
+		"no subject":  func(c *FollowerConfig) { c.Subjects = nil },
+		"a check":     func(c *FollowerConfig) { c.Subjects = []string{"idp.check.users.existing"} },
+		"no handler":  func(c *FollowerConfig) { c.Handle = nil },
+		"no snapshot": func(c *FollowerConfig) { c.Snapshot = nil },
+	} {
+		c := (&mirror{}).config("mirror")
+		change(&c)
+		_, err := b.Follow(t.Context(), c)
+		require.Error(t, err, name)
+	}
+}
