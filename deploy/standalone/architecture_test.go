@@ -1,0 +1,143 @@
+package main
+
+import (
+	"go/parser"
+	gotoken "go/token"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/idplatform/idplatform/"
+
+// layer says which imports a part of the tree must not have. Of several entries that match a file each one holds.
+type layer struct {
+	part   func(file string) bool
+	forbid []string // import paths, each with all below it
+	except func(file, path string) bool
+	why    string
+}
+
+var technology = []string{
+	"github.com/gin-gonic", "github.com/danielgtaylor/huma", module + "pkg/rest", "go.mongodb.org", "github.com/ncruces", "github.com/nats-io",
+}
+
+// layers hold "Where things live" in README.md for every service there is and will be.
+var layers = []layer{
+	{part: below("pkg/"), forbid: []string{module + "services", module + "gateway", module + "deploy"},
+		why: "pkg has no business nouns, and imports point down"},
+	{part: below("gateway/"), forbid: []string{module + "services", module + "deploy", module + "pkg/docstore"},
+		why: "the gateway knows paths and nothing else"},
+	{part: below("services/"), forbid: []string{module + "gateway", module + "deploy"}, why: "imports point down"},
+	{part: below("services/"), forbid: []string{module + "services"}, except: ownOrQuestions,
+		why: "services meet through events and questions on NATS"},
+	{part: func(file string) bool {
+		return below("services/")(file) && strings.Contains(file, "/internal/") && !strings.Contains(file, "/internal/httpapi/") && !isTest(file)
+	}, forbid: technology, why: "the domain knows no HTTP, no database and no NATS: that is httpapi, docstore, bus and outbox"},
+	{part: func(file string) bool { return !isTest(file) }, why: "it is for tests", forbid: []string{
+		"testing", "github.com/stretchr/testify", module + "pkg/testkit", module + "pkg/docstore/docstoretest",
+	}},
+}
+
+func below(folder string) func(string) bool {
+	return func(file string) bool { return strings.HasPrefix(file, folder) }
+}
+
+// isTest also means the packages that only tests import.
+func isTest(file string) bool {
+	return strings.HasSuffix(file, "_test.go") || strings.Contains(file, "/testkit/") || strings.Contains(file, "/docstoretest/") ||
+		strings.Contains(file, "/mongotest/")
+}
+
+// ownOrQuestions lets a service import itself and the questions.
+func ownOrQuestions(file, path string) bool {
+	service := strings.Split(file, "/")[1]
+	return within(path, module+"services/"+service) || within(path, module+"services/questions")
+}
+
+func within(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }
+
+// fault tells what is wrong with a file's import; "" if nothing is.
+func fault(file, path string) string {
+	for _, l := range layers {
+		if !l.part(file) || l.except != nil && l.except(file, path) {
+			continue
+		}
+		for _, root := range l.forbid {
+			if within(path, root) {
+				return file + " imports " + path + ": " + l.why
+			}
+		}
+	}
+	return ""
+}
+
+// TestImports walks all modules, so that a new service is held to the rules without a line of its own.
+func TestImports(t *testing.T) {
+	t.Parallel()
+	root, seen := "../..", 0
+	require.NoError(t, filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && name != root && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata" || entry.Name() == "bin") {
+			return fs.SkipDir
+		}
+		if entry.IsDir() || !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		source, err := parser.ParseFile(gotoken.NewFileSet(), name, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		for _, spec := range source.Imports {
+			path, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			seen++
+			assert.Empty(t, fault(filepath.ToSlash(relative), path))
+		}
+		return nil
+	}))
+	require.Greater(t, seen, 1000, "the walk has not found the tree")
+}
+
+// TestImportRules shows that each rule refuses something, and nothing that it should not.
+func TestImportRules(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		file, path string
+		refused    bool
+	}{
+		{"pkg/rest/rest.go", module + "services/users", true},
+		{"pkg/rest/rest.go", module + "pkg/docstore", false},
+		{"gateway/proxy.go", module + "pkg/docstore/sqlitestore", true},
+		{"gateway/proxy.go", module + "services/users", true},
+		{"services/users/users.go", module + "services/organization", true},
+		{"services/users/users_test.go", module + "services/organization", true},
+		{"services/users/users.go", module + "services/users/internal/user", false},
+		{"services/users/users.go", module + "services/questions", false},
+		{"services/users/users.go", module + "gateway", true},
+		{"services/questions/users.go", module + "services/users", true},
+		{"services/events/internal/delivery/webhook.go", "github.com/nats-io/nats.go", true},
+		{"services/events/internal/delivery/webhook.go", module + "pkg/rest", true},
+		{"services/events/internal/httpapi/api.go", module + "pkg/rest", false},
+		{"services/events/internal/delivery/webhook_test.go", "github.com/nats-io/nats.go", false},
+		{"services/events/events.go", "testing", true},
+		{"services/events/events.go", "testing/fstest", true},
+		{"pkg/testkit/service.go", "testing", false},
+		{"deploy/standalone/platform.go", module + "services/users", false},
+	} {
+		assert.Equal(t, c.refused, fault(c.file, c.path) != "", "%s imports %s", c.file, c.path)
+	}
+}

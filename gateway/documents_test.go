@@ -1,0 +1,51 @@
+package gateway
+
+import (
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+// streamTypes are the content types of bodies without an end that is known before.
+var streamTypes = []string{"application/x-ndjson", "text/csv", "text/event-stream"}
+
+// TestTablesKnowEveryService: what a service's checked-in OpenAPI document has reaches that service through the gateway, and as a stream
+// where it is one.
+func TestTablesKnowEveryService(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../services/*/api/openapi.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		service := filepath.Base(filepath.Dir(filepath.Dir(file)))
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		var document struct {
+			Paths map[string]map[string]struct {
+				RequestBody struct{ Content map[string]any } `yaml:"requestBody"`
+				Responses   map[string]struct{ Content map[string]any }
+			}
+		}
+		require.NoError(t, yaml.Unmarshal(text, &document))
+		require.NotEmpty(t, document.Paths, file)
+		for path, operations := range document.Paths {
+			target := strings.NewReplacer("{", "", "}", "").Replace(path)
+			for method, operation := range operations {
+				r := httptest.NewRequest(strings.ToUpper(method), target, nil)
+				found, err := route(r.URL)
+				require.NoError(t, err, "%s %s", method, path)
+				require.Equal(t, service, found, "%s %s", method, path)
+				streams := slices.ContainsFunc(streamTypes, func(name string) bool {
+					return operation.RequestBody.Content[name] != nil || operation.Responses["200"].Content[name] != nil
+				})
+				require.Equal(t, streams, isStream(r), "%s %s is a stream in the document, but not in the gateway's table, or the other way round", method, path)
+			}
+		}
+	}
+}
