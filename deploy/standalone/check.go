@@ -12,7 +12,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus/embedded"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/config"
-	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/telemetry"
@@ -75,9 +74,9 @@ func checkStore(ctx context.Context, f folder, spec service.Spec, log *slog.Logg
 	if err != nil {
 		return err
 	}
-	store, err := docstore.Open(ctx, engine, clock.System, spec.Defs()...)
+	store, err := spec.Open(ctx, engine, clock.System, nil)
 	if err != nil {
-		return errors.Join(err, engine.Close())
+		return err
 	}
 	return errors.Join(store.Check(ctx), store.Close())
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/bus/embedded"
 	"github.com/idplatform/idplatform/pkg/clock"
-	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/service"
@@ -108,8 +107,8 @@ func startService(ctx context.Context, spec service.Spec, deps service.Deps, f f
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", spec.Name, err)
 	}
-	if deps.Store, err = docstore.Open(ctx, engine, clock.System, spec.Defs()...); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", spec.Name, err), engine.Close())
+	if deps.Store, err = spec.Open(ctx, engine, clock.System, deps.Keys); err != nil {
+		return nil, err
 	}
 	unit, err := service.Start(ctx, spec, deps)
 	if err != nil {

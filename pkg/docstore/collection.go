@@ -9,6 +9,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/secret"
 )
 
 // Meta is what every document carries. Embed it as the first member.
@@ -66,6 +67,10 @@ type Schema[T any] struct {
 	Due    func(*T) clock.Time
 	Settle func(*T, clock.Time)
 
+	// Sealed are the secret members of a document, by their names, of which an index must not be made: they show a mask, and their
+	// values are stored apart, encrypted. See Reveal.
+	Sealed func(*T) map[string]*secret.Text
+
 	// Part marks documents that belong to a record of another collection with the same id: If-Match never means them.
 	Part bool
 }
@@ -81,7 +86,7 @@ func Define[T any](s Schema[T]) *Collection[T] {
 	if _, ok := any(new(T)).(document); !ok {
 		panic("docstore: the documents of " + s.Name + " must embed Meta")
 	}
-	c := &Collection[T]{schema: s, def: &Def{Name: s.Name, Revision: s.Revision}}
+	c := &Collection[T]{schema: s, def: &Def{Name: s.Name, Revision: s.Revision, Seals: s.Sealed != nil}}
 	keys, lists := 0, 0
 	for i := range s.Indexes {
 		d := s.Indexes[i].def
@@ -323,6 +328,9 @@ func (c *Collection[T]) Insert(ctx context.Context, tx *Tx, v *T) (Doc[T], error
 		m.TimeCreated = tx.Now
 	}
 	m.TimeModified = m.TimeCreated
+	if _, err := c.seal(ctx, tx, v); err != nil {
+		return Doc[T]{}, err
+	}
 	e, err := c.entry(v)
 	if err != nil {
 		return Doc[T]{}, err
@@ -350,6 +358,11 @@ func (c *Collection[T]) replace(ctx context.Context, tx *Tx, v *T, touch bool) (
 	if !ok {
 		return Doc[T]{}, fmt.Errorf("docstore: %s was not loaded in this transaction", c.def.Name)
 	}
+	if changed, err := c.seal(ctx, tx, v); err != nil {
+		return Doc[T]{}, err
+	} else if changed {
+		touch = true
+	}
 	if body, err := encode(v); err != nil {
 		return Doc[T]{}, fmt.Errorf("docstore: encode %s: %w", c.def.Name, err)
 	} else if !touch && string(body) == string(old) {
@@ -372,7 +385,10 @@ func (c *Collection[T]) replace(ctx context.Context, tx *Tx, v *T, touch bool) (
 // Delete removes a loaded document.
 func (c *Collection[T]) Delete(ctx context.Context, tx *Tx, v *T) error {
 	m := metaOf(v)
-	return c.translate(tx.engine.Delete(ctx, c.def, m.TenantID, m.ID, m.Version))
+	if err := tx.engine.Delete(ctx, c.def, m.TenantID, m.ID, m.Version); err != nil {
+		return c.translate(err)
+	}
+	return c.unseal(ctx, tx, m.ID)
 }
 
 // DeleteWhere removes what a filter selects and calls each, which may be nil, with every removed document.
@@ -385,6 +401,9 @@ func (c *Collection[T]) DeleteWhere(ctx context.Context, tx *Tx, f Filter, each 
 		for _, d := range page.Docs {
 			if err := tx.engine.Delete(ctx, c.def, request.Tenant(ctx), d.ID, d.Version); err != nil {
 				return c.translate(err)
+			}
+			if err := c.unseal(ctx, tx, d.ID); err != nil {
+				return err
 			}
 			if each != nil {
 				if err := each(d); err != nil {

@@ -11,12 +11,14 @@ import (
 	"sync"
 
 	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/secret"
 )
 
 // Store is one service's database.
 type Store struct {
 	engine   Engine
 	clock    clock.Clock
+	keys     *secret.Keyring // for sealed members; nil if there are none
 	appended chan struct{}
 
 	ids struct {
@@ -27,6 +29,9 @@ type Store struct {
 
 // Open prepares the engine for the collections. The store owns the engine from then on.
 func Open(ctx context.Context, engine Engine, clk clock.Clock, defs ...*Def) (*Store, error) {
+	if slices.ContainsFunc(defs, func(d *Def) bool { return d.Seals }) {
+		defs = append(slices.Clone(defs), sealed.Def())
+	}
 	if err := engine.Prepare(ctx, defs); err != nil {
 		return nil, fmt.Errorf("prepare the store: %w", err)
 	}

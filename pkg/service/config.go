@@ -119,11 +119,11 @@ func (c Config) Validate() error {
 }
 
 // openStore opens MongoDB where it is configured, else SQLite in the data folder.
-func (c Config) openStore(ctx context.Context, name string, defs []*docstore.Def, log *slog.Logger) (*docstore.Store, error) {
+func (c Config) openStore(ctx context.Context, spec Spec, keys *secret.Keyring, log *slog.Logger) (*docstore.Store, error) {
 	var engine docstore.Engine
 	var err error
 	if c.Mongo.URI.IsZero() {
-		engine, err = sqlitestore.Open(ctx, sqlitestore.Options{Path: c.DataDir + "/" + name + ".db", Log: log})
+		engine, err = sqlitestore.Open(ctx, sqlitestore.Options{Path: c.DataDir + "/" + spec.Name + ".db", Log: log})
 	} else {
 		engine, err = mongostore.Open(ctx, mongostore.Options{
 			URI: c.Mongo.URI.Reveal(), Database: c.Mongo.Database, AllowStandalone: c.Mongo.AllowStandalone, Log: log,
@@ -132,11 +132,7 @@ func (c Config) openStore(ctx context.Context, name string, defs []*docstore.Def
 	if err != nil {
 		return nil, err
 	}
-	store, err := docstore.Open(ctx, engine, clock.System, defs...)
-	if err != nil {
-		return nil, errors.Join(err, engine.Close())
-	}
-	return store, nil
+	return spec.Open(ctx, engine, clock.System, keys)
 }
 
 // connect reaches for NATS, which may come later.

@@ -68,7 +68,7 @@ func run(ctx context.Context, name string, c Config, spec Spec, out io.Writer) (
 	if deps.Verifier, err = c.Auth.Verifier(deps.Outbound, log); err != nil {
 		return err
 	}
-	if deps.Store, err = c.openStore(ctx, name, spec.Defs(), log); err != nil {
+	if deps.Store, err = c.openStore(ctx, spec, deps.Keys, log); err != nil {
 		return err
 	}
 	if deps.Bus, err = c.NATS.connect(ctx, name, log, registry); err != nil {

@@ -74,6 +74,16 @@ func (s Spec) Defs() []*docstore.Def {
 	return append(append([]*docstore.Def{dataKeys.Def()}, rest.Collections()...), s.Collections...)
 }
 
+// Open makes an engine the service's store, whose secrets are sealed with keys. It closes the engine where that fails.
+func (s Spec) Open(ctx context.Context, engine docstore.Engine, clk clock.Clock, keys *secret.Keyring) (*docstore.Store, error) {
+	store, err := docstore.Open(ctx, engine, clk, s.Defs()...)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", s.Name, err), engine.Close())
+	}
+	store.SealWith(keys)
+	return store, nil
+}
+
 // Unit is a running service without its listener.
 type Unit struct {
 	Name    string

@@ -67,7 +67,7 @@ func Start(t testing.TB, spec service.Spec, options ...Options) *Service {
 
 	s.NATS = newNATS(t, log)
 	s.engine = newEngine(t, o.File)
-	store, err := docstore.Open(context.Background(), s.engine, s.Clock, spec.Defs()...)
+	store, err := spec.Open(context.Background(), s.engine, s.Clock, keys)
 	require.NoError(t, err)
 	if o.Outbound == nil {
 		o.Outbound = outbound.New(outbound.Config{AllowPrivate: true})
@@ -84,7 +84,7 @@ func (s *Service) Replica(spec service.Spec) *Service {
 	s.t.Helper()
 	r := *s
 	var err error
-	r.Deps.Store, err = docstore.Open(context.Background(), borrowed{s.engine}, s.Clock)
+	r.Deps.Store, err = spec.Open(context.Background(), borrowed{s.engine}, s.Clock, r.Deps.Keys)
 	require.NoError(s.t, err)
 	r.run(spec)
 	return &r

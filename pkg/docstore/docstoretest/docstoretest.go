@@ -59,7 +59,7 @@ func Run(t *testing.T, factory func(t *testing.T) docstore.Engine, opts Options)
 	s := &suite{factory: factory, reopen: opts.Reopen, lacks: lacks}
 	for _, theme := range [][]testCase{
 		keyCases, orderCases, pagingCases, filterCases, uniqueCases, writeCases, transactionCases, concurrencyCases,
-		messageCases, tenantCases, contentCases, contextCases, reopenCases, modelCases,
+		messageCases, tenantCases, contentCases, sealedCases, contextCases, reopenCases, modelCases,
 	} {
 		for _, c := range theme {
 			t.Run(c.name, func(t *testing.T) {
@@ -102,8 +102,9 @@ func (s *suite) open(t *testing.T) *fixture {
 func openOn(t *testing.T, engine docstore.Engine, things *docstore.Collection[Thing]) *fixture {
 	t.Helper()
 	clk := &manualClock{now: epoch}
-	store, err := docstore.Open(t.Context(), engine, clk, things.Def(), Parts.Def())
+	store, err := docstore.Open(t.Context(), engine, clk, things.Def(), Parts.Def(), Safes.Def())
 	require.NoError(t, err)
+	store.SealWith(keyring)
 	f := &fixture{Store: store, engine: engine, clock: clk, things: things}
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	return f

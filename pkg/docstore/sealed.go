@@ -1,0 +1,126 @@
+package docstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/secret"
+)
+
+// sealedValues are the values of one record's sealed members, encrypted. They stand beside the record, so that its one JSON form, which
+// is answered, told and stored, never has them.
+type sealedValues struct {
+	Meta
+	Values     map[string]string `json:"values"` // by member
+	TimeSealed clock.Time        `json:"time_sealed"`
+}
+
+var sealed = Define(Schema[sealedValues]{
+	Name: "sealed_values", Noun: "secret", Part: true,
+	// Not a moment to act at: it lists values by their age, over all tenants, for those who seal them anew under another key.
+	Due: func(v *sealedValues) clock.Time { return v.TimeSealed },
+})
+
+var errNoKeys = errors.New("docstore: sealed members need SealWith")
+
+// SealWith sets the keys for sealed members. To be called before the first write.
+func (s *Store) SealWith(keys *secret.Keyring) { s.keys = keys }
+
+func (c *Collection[T]) sealedID(id string) string { return c.def.Name + "." + id }
+
+// boundTo is the associated data of a value: sealed for one member of one record, it cannot be opened as another's.
+func (c *Collection[T]) boundTo(tenant, id, member string) []byte {
+	return []byte(tenant + "\x00" + c.def.Name + "\x00" + id + "\x00" + member)
+}
+
+// seal stores the values that v's sealed members were given, and forgets those of members without one. A mask that stands for nothing
+// becomes no value. It reports whether something changed.
+func (c *Collection[T]) seal(ctx context.Context, tx *Tx, v *T) (changed bool, _ error) {
+	if c.schema.Sealed == nil {
+		return false, nil
+	}
+	m := metaOf(v)
+	found, err := sealed.LoadMany(ctx, tx, []string{c.sealedID(m.ID)})
+	if err != nil {
+		return false, err
+	}
+	old := &sealedValues{Meta: Meta{ID: c.sealedID(m.ID)}}
+	if len(found) > 0 {
+		old = found[0]
+	}
+	values := map[string]string{}
+	for name, text := range c.schema.Sealed(v) {
+		given, fresh := text.Given()
+		switch stored := old.Values[name]; {
+		case fresh && tx.st.keys == nil:
+			return false, errNoKeys
+		case fresh && !tx.st.opensAs(stored, given, c.boundTo(m.TenantID, m.ID, name)):
+			values[name] = tx.st.keys.Seal([]byte(given), c.boundTo(m.TenantID, m.ID, name))
+		case text.IsSet() && stored != "":
+			values[name] = stored
+		default:
+			*text = secret.Text{}
+		}
+	}
+	if maps.Equal(values, old.Values) {
+		return false, nil
+	}
+	old.Values, old.TimeSealed = values, tx.Now
+	switch {
+	case len(found) == 0:
+		_, err = sealed.Insert(ctx, tx, old)
+	case len(values) == 0:
+		err = sealed.Delete(ctx, tx, old)
+	default:
+		_, err = sealed.Replace(ctx, tx, old)
+	}
+	return true, err
+}
+
+// opensAs reports whether a stored value is the given one, so that the same secret sent again is no change.
+func (s *Store) opensAs(stored, given string, boundTo []byte) bool {
+	if stored == "" {
+		return false
+	}
+	plain, err := s.keys.Open(stored, boundTo)
+	return err == nil && string(plain) == given
+}
+
+func (c *Collection[T]) unseal(ctx context.Context, tx *Tx, id string) error {
+	if c.schema.Sealed == nil {
+		return nil
+	}
+	return sealed.DeleteWhere(ctx, tx, ID(c.sealedID(id)), nil)
+}
+
+// Reveal opens the value of a sealed member; empty if the record has none. The caller must not let it reach a log, an event or an answer.
+func (c *Collection[T]) Reveal(ctx context.Context, r Reader, id, member string) (secret.String, error) {
+	tenant, err := tenantOf(ctx)
+	if err != nil {
+		return secret.String{}, err
+	}
+	doc, err := sealed.Find(ctx, r, c.sealedID(id))
+	if apperr.IsNotFound(err) {
+		return secret.String{}, nil
+	}
+	if err != nil {
+		return secret.String{}, err
+	}
+	values, err := doc.Value()
+	if err != nil || values.Values[member] == "" {
+		return secret.String{}, err
+	}
+	keys := r.store().keys
+	if keys == nil {
+		return secret.String{}, errNoKeys
+	}
+	plain, err := keys.Open(values.Values[member], c.boundTo(tenant, id, member))
+	if err != nil {
+		return secret.String{}, fmt.Errorf("docstore: the %s of a %s was sealed under a key that is not configured: %w", member, c.schema.Noun, err)
+	}
+	return secret.New(string(plain)), nil
+}
