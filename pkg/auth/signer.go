@@ -213,7 +213,8 @@ func (s *Signer) Mint(c Claims) (string, error) {
 	now := s.clock.Now()
 	claims := jwt.MapClaims{
 		"iss": s.issuer, "sub": c.Subject, "client_id": c.ClientID, DefaultTenantClaim: c.Tenant, DefaultScopeClaim: c.Scopes.String(),
-		"iat": now.Millis() / 1000, "exp": now.Add(c.TTL).Millis() / 1000, "jti": rand.Text(),
+		"iat": float64(now.Millis()) / 1000, // to the millisecond, so that Ended can part what came before from what came after
+		"exp": now.Add(c.TTL).Millis() / 1000, "jti": rand.Text(),
 	}
 	if c.Audience != "" {
 		claims["aud"] = c.Audience

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -55,9 +56,7 @@ type Config struct {
 	CacheSize int           // tokens kept; 10,000 where 0
 	CacheTTL  time.Duration // up to MaxCacheTTL, which it is where 0
 
-	// Check, if set, is asked about every token that is not in the cache, after everything else was found right: has its client been
-	// disabled since? An error of package apperr refuses the request as it is, any other as apperr.Unavailable.
-	Check func(context.Context, *Principal) error
+	verified func() // for tests: called for every token that is not in the cache, after it was found good
 }
 
 // Verifier verifies access tokens. It is safe for concurrent use.
@@ -65,11 +64,12 @@ type Verifier struct {
 	issuers map[string]*issuer
 	parser  *jwt.Parser
 	clock   clock.Clock
-	check   func(context.Context, *Principal) error
+	ended   endedTokens
+	test    func()
 
 	cache      *otter.Cache[[sha256.Size]byte, *verified]
 	ttl        time.Duration
-	generation atomic.Uint64 // of Forget
+	generation atomic.Uint64 // of forget
 }
 
 type issuer struct {
@@ -92,7 +92,8 @@ func New(c Config) (*Verifier, error) {
 	if c.CacheTTL < 0 || c.CacheTTL > MaxCacheTTL || c.CacheSize < 0 {
 		return nil, fmt.Errorf("the token cache needs a size above 0 and a lifetime up to %v", MaxCacheTTL)
 	}
-	v := &Verifier{issuers: map[string]*issuer{}, clock: c.Clock, check: c.Check, ttl: c.CacheTTL}
+	v := &Verifier{issuers: map[string]*issuer{}, clock: c.Clock, test: c.verified, ttl: c.CacheTTL}
+	v.ended.list, v.ended.sweep = map[endedKey]Ended{}, firstSweep
 	for _, i := range c.Issuers {
 		if v.issuers[i.Name] != nil {
 			return nil, fmt.Errorf("token issuer %q: named twice", i.Name)
@@ -152,8 +153,11 @@ func (v *Verifier) Verify(ctx context.Context, token string) (*Principal, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := v.ask(ctx, found.principal); err != nil {
-		return nil, err
+	if v.ended.has(found.principal) {
+		return nil, refused(fmt.Errorf("it was ended before it expired"))
+	}
+	if v.test != nil {
+		v.test()
 	}
 	found.until = now.Add(v.ttl)
 	if exp := found.principal.Expires; exp.Before(found.until) {
@@ -162,32 +166,21 @@ func (v *Verifier) Verify(ctx context.Context, token string) (*Principal, error)
 	if now.Before(found.until) {
 		v.cache.Set(id, found)
 	}
-	// A Forget that ran meanwhile may have walked past before the token was there.
+	// An End that ran meanwhile may have walked past before the token was there.
 	if v.generation.Load() != generation {
 		v.cache.Invalidate(id)
 	}
 	return found.principal, nil
 }
 
-// Forget takes the tokens whose principal matches out of the cache: the next request with one of them is checked from the start.
-func (v *Verifier) Forget(match func(*Principal) bool) {
+// forget takes the tokens whose principal matches out of the cache: the next request with one of them is verified from the start.
+func (v *Verifier) forget(match func(*Principal) bool) {
 	v.generation.Add(1)
 	for id, entry := range v.cache.All() {
 		if match(entry.principal) {
 			v.cache.Invalidate(id)
 		}
 	}
-}
-
-func (v *Verifier) ask(ctx context.Context, p *Principal) error {
-	if v.check == nil {
-		return nil
-	}
-	err := v.check(ctx, p)
-	if _, ok := errors.AsType[*apperr.Error](err); err == nil || ok {
-		return err
-	}
-	return apperr.Away("the check of the credential", err)
 }
 
 func (v *Verifier) parse(ctx context.Context, text string) (*verified, error) {
@@ -274,8 +267,8 @@ func (i *issuer) read(claims jwt.MapClaims) (*Principal, error) {
 		return nil, fmt.Errorf("no time of expiry that can be")
 	}
 	p.Expires = clock.Of(exp.Time)
-	if iat, err := claims.GetIssuedAt(); err == nil && iat != nil {
-		p.IssuedAt = clock.Of(iat.Time)
+	if iat, ok := claims["iat"].(float64); ok && iat > 0 && iat < 1e11 { // GetIssuedAt would drop the milliseconds
+		p.IssuedAt = clock.FromMillis(int64(math.Round(iat * 1000)))
 	}
 	return p, nil
 }

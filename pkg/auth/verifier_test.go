@@ -10,11 +10,9 @@ import (
 	"crypto/rsa"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"maps"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -294,10 +292,7 @@ func TestCacheEndsWithTheTokenAndInTime(t *testing.T) {
 	clk := newClock()
 	s := newTestSigner(t, clk)
 	asked := 0
-	v, err := New(Config{Issuers: []Issuer{{Name: platform, Keys: s}}, Clock: clk, Log: quiet(), Check: func(context.Context, *Principal) error {
-		asked++
-		return nil
-	}})
+	v, err := New(Config{Issuers: []Issuer{{Name: platform, Keys: s}}, Clock: clk, Log: quiet(), verified: func() { asked++ }})
 	require.NoError(t, err)
 	verify := func(token string, wantAsked int) {
 		t.Helper()
@@ -322,73 +317,6 @@ func TestCacheEndsWithTheTokenAndInTime(t *testing.T) {
 	verify(short, 5)
 	clk.advance(Leeway)
 	requireRefused(t, v, short)
-}
-
-func TestCheckDecides(t *testing.T) {
-	t.Parallel()
-	clk := newClock()
-	s := newTestSigner(t, clk)
-	var answer atomic.Pointer[error]
-	v, err := New(Config{Issuers: []Issuer{{Name: platform, Keys: s}}, Clock: clk, Log: quiet(), Check: func(context.Context, *Principal) error {
-		return *answer.Load()
-	}})
-	require.NoError(t, err)
-	token := mint(t, s)
-	for _, test := range []struct {
-		err  error
-		want apperr.Kind
-	}{
-		{apperr.New(apperr.Unauthenticated, "the client is disabled"), apperr.Unauthenticated},
-		{errors.New("connection refused"), apperr.Unavailable},
-		{nil, ""},
-	} {
-		answer.Store(&test.err)
-		_, err := v.Verify(t.Context(), token)
-		if test.want == "" {
-			require.NoError(t, err, "a refusal is not cached")
-			continue
-		}
-		require.Equal(t, test.want, apperr.KindOf(err))
-	}
-	gone := error(apperr.New(apperr.Unauthenticated, "the client is disabled"))
-	answer.Store(&gone)
-	_, err = v.Verify(t.Context(), token)
-	require.NoError(t, err, "cached")
-	v.Forget(func(p *Principal) bool { return p.ClientID == "c2" })
-	_, err = v.Verify(t.Context(), token)
-	require.NoError(t, err, "another client's tokens were forgotten")
-	v.Forget(func(p *Principal) bool { return p.ClientID == "c1" })
-	requireRefused(t, v, token)
-}
-
-// A token that is being verified while Forget runs must not come into the cache behind its back.
-func TestForgetDuringVerify(t *testing.T) {
-	t.Parallel()
-	clk := newClock()
-	s := newTestSigner(t, clk)
-	checking, proceed := make(chan struct{}), make(chan struct{})
-	var disabled atomic.Bool
-	v, err := New(Config{Issuers: []Issuer{{Name: platform, Keys: s}}, Clock: clk, Log: quiet(), Check: func(context.Context, *Principal) error {
-		if disabled.Load() {
-			return apperr.New(apperr.Unauthenticated, "the client is disabled")
-		}
-		checking <- struct{}{}
-		<-proceed
-		return nil
-	}})
-	require.NoError(t, err)
-	token := mint(t, s)
-	done := make(chan error)
-	go func() {
-		_, err := v.Verify(context.Background(), token)
-		done <- err
-	}()
-	<-checking
-	disabled.Store(true)
-	v.Forget(func(*Principal) bool { return true })
-	close(proceed)
-	require.NoError(t, <-done, "it was asked before")
-	requireRefused(t, v, token)
 }
 
 func TestRotationWhileRequestsRun(t *testing.T) {

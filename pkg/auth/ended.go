@@ -1,0 +1,75 @@
+package auth
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/idplatform/idplatform/pkg/clock"
+)
+
+// Ended says which tokens of an issuer are no longer good although they have not expired: one token, or those that a client was given
+// before a moment (its secret was refreshed, it was disabled or deleted).
+type Ended struct {
+	Issuer       string
+	TokenID      string     // the jti of the one token; or else
+	ClientID     string     // the client, and
+	IssuedBefore clock.Time // the moment
+	Until        clock.Time // when the last of these tokens has expired: it is not kept longer
+}
+
+type endedKey struct{ issuer, token, client string }
+
+type endedTokens struct {
+	mu    sync.RWMutex
+	list  map[endedKey]Ended
+	sweep int // the size at which what has expired is taken out
+}
+
+const firstSweep = 1024
+
+// End refuses the tokens from now on. It is kept in memory: who starts a verifier tells it what has ended before.
+func (v *Verifier) End(e Ended) error {
+	if e.Issuer == "" || e.Until.IsZero() || (e.TokenID == "") == (e.ClientID == "") || (e.ClientID != "" && e.IssuedBefore.IsZero()) {
+		return fmt.Errorf("auth: what has ended needs an issuer, an end, and either a token or a client and a moment")
+	}
+	v.ended.add(e, v.clock.Now())
+	v.forget(func(p *Principal) bool { return v.ended.has(p) })
+	return nil
+}
+
+func (t *endedTokens) add(e Ended, now clock.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	key := endedKey{e.Issuer, e.TokenID, e.ClientID}
+	if old, known := t.list[key]; known { // of two ends of one client each holds
+		if e.IssuedBefore.Before(old.IssuedBefore) {
+			e.IssuedBefore = old.IssuedBefore
+		}
+		if e.Until.Before(old.Until) {
+			e.Until = old.Until
+		}
+	}
+	t.list[key] = e
+	if len(t.list) < t.sweep {
+		return
+	}
+	for key, e := range t.list {
+		if e.Until.Add(Leeway).Before(now) {
+			delete(t.list, key)
+		}
+	}
+	t.sweep = max(firstSweep, 2*len(t.list))
+}
+
+func (t *endedTokens) has(p *Principal) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if len(t.list) == 0 {
+		return false
+	}
+	if _, ended := t.list[endedKey{issuer: p.Issuer, token: p.TokenID}]; ended && p.TokenID != "" {
+		return true
+	}
+	e, ended := t.list[endedKey{issuer: p.Issuer, client: p.ClientID}]
+	return ended && p.ClientID != "" && p.IssuedAt.Before(e.IssuedBefore)
+}

@@ -1,0 +1,94 @@
+package auth
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestEndedTokensAreRefused(t *testing.T) {
+	t.Parallel()
+	s, v, clk := newPlatform(t)
+	give := func(client string) (string, *Principal) {
+		token, err := s.Mint(Claims{Subject: "1", ClientID: client, Tenant: "acme", TTL: time.Hour})
+		require.NoError(t, err)
+		p, err := v.Verify(t.Context(), token) // from here on it is in the cache
+		require.NoError(t, err)
+		return token, p
+	}
+	good := func(tokens ...string) {
+		t.Helper()
+		for _, token := range tokens {
+			_, err := v.Verify(t.Context(), token)
+			require.NoError(t, err)
+		}
+	}
+	one, p := give("c1")
+	second, _ := give("c1")
+	other, _ := give("c2")
+	until := clk.Now().Add(time.Hour)
+	require.NoError(t, v.End(Ended{Issuer: platform, TokenID: p.TokenID, Until: until}))
+	requireRefused(t, v, one)
+	good(second, other)
+
+	clk.advance(time.Millisecond)
+	require.NoError(t, v.End(Ended{Issuer: platform, ClientID: "c1", IssuedBefore: clk.Now(), Until: until}))
+	requireRefused(t, v, second)
+	after, _ := give("c1") // in the same second, with the new secret
+	good(after, other)
+
+	require.NoError(t, v.End(Ended{Issuer: platform, ClientID: "c1", IssuedBefore: clk.Now().Add(-time.Minute), Until: until}))
+	requireRefused(t, v, second) // an older end does not take back a newer one
+	require.NoError(t, v.End(Ended{Issuer: "https://other.example", ClientID: "c2", IssuedBefore: until, Until: until}))
+	good(other)
+
+	for _, e := range []Ended{{}, {Issuer: platform, Until: until}, {Issuer: platform, TokenID: "t"}, {Issuer: platform, ClientID: "c", Until: until}, {
+		Issuer: platform, TokenID: "t", ClientID: "c", IssuedBefore: until, Until: until,
+	}} {
+		require.Error(t, v.End(e))
+	}
+}
+
+func TestEndedTokensAreKeptUntilTheyExpire(t *testing.T) {
+	t.Parallel()
+	_, v, clk := newPlatform(t)
+	end := func(n int, life time.Duration) {
+		for i := range n {
+			require.NoError(t, v.End(Ended{Issuer: platform, TokenID: strconv.Itoa(i) + life.String(), Until: clk.Now().Add(life)}))
+		}
+	}
+	end(100, time.Hour)
+	end(firstSweep-101, time.Minute)
+	clk.advance(2 * time.Minute)
+	require.Len(t, v.ended.list, firstSweep-1)
+	end(1, time.Second)
+	require.Len(t, v.ended.list, 101, "those that have expired are taken out when there are many")
+}
+
+// A token that is being verified while End runs must not come into the cache behind its back.
+func TestEndDuringVerify(t *testing.T) {
+	t.Parallel()
+	clk := newClock()
+	s := newTestSigner(t, clk)
+	verifying, proceed := make(chan struct{}), make(chan struct{})
+	v, err := New(Config{Issuers: []Issuer{{Name: platform, Keys: s}}, Clock: clk, Log: quiet(), verified: func() {
+		verifying <- struct{}{}
+		<-proceed
+	}})
+	require.NoError(t, err)
+	token, err := s.Mint(Claims{Subject: "1", ClientID: "c1", Tenant: "acme", TTL: time.Hour})
+	require.NoError(t, err)
+	done := make(chan error)
+	go func() {
+		_, err := v.Verify(context.Background(), token)
+		done <- err
+	}()
+	<-verifying
+	require.NoError(t, v.End(Ended{Issuer: platform, ClientID: "c1", IssuedBefore: clk.Now().Add(time.Second), Until: clk.Now().Add(time.Hour)}))
+	close(proceed)
+	require.NoError(t, <-done, "it was good when it was looked at")
+	requireRefused(t, v, token)
+}
