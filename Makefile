@@ -64,8 +64,8 @@ fmt: ## Format the code
 generate: ## Write the checked-in OpenAPI documents and golden files anew
 	IDP_TEST_UPDATE=1 go test -count=1 -run 'Golden|OpenAPI' $(PACKAGES)
 
-tour: build ## Play the README's tour against the running platform, or a fresh one
-	@go run ./deploy/standalone/tour -program bin/idp-standalone README.md
+tour: build ## Play the tours of all READMEs against the running platform, or a fresh one
+	@go run ./deploy/standalone/tour -program bin/idp-standalone $$(grep -l '^```console tour' README.md services/*/README.md)
 
 clean: ## Remove what build made
 	rm -rf bin

@@ -1,8 +1,8 @@
-// Command tour plays the tour of a README: it runs each command of the code blocks marked "console tour" in one shell, prints it with its
-// output, and fails where the output is not the one written below the command. So the README cannot lie.
+// Command tour plays the tours of READMEs: it runs each command of the code blocks marked "console tour" in one shell for each file,
+// prints it with its output, and fails where the output differs from what is written below the command.
 //
-// In what is written, … stands for anything. Commands find IDP (the address of the platform) and PATH with the given programs.
-// A platform that runs already is used, with a tenant of the tour's own in the place of acme; otherwise one is started in a temporary folder.
+// In what is written, … stands for anything. Commands find IDP (the address of the platform) and PATH with the given programs. A
+// platform that runs already is used; otherwise one is started in a temporary folder. Each file has a tenant of its own in place of acme.
 package main
 
 import (
@@ -29,13 +29,13 @@ func main() {
 	program := flag.String("program", "bin/idp-standalone", "the platform")
 	address := flag.String("address", "http://127.0.0.1:8080", "where it may be running already")
 	flag.Parse()
-	if flag.NArg() != 1 {
-		fmt.Fprintln(os.Stderr, "usage: tour [-program P] [-address URL] README.md")
+	if flag.NArg() == 0 {
+		fmt.Fprintln(os.Stderr, "usage: tour [-program P] [-address URL] README.md …")
 		os.Exit(2)
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	if err := run(ctx, *program, *address, flag.Arg(0)); err != nil {
+	if err := run(ctx, *program, *address, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "tour:", err)
 		os.Exit(1)
 	}
@@ -43,21 +43,23 @@ func main() {
 
 // step is a command and what it should print.
 type step struct {
-	line    int
+	place   string // file:line
 	command string
 	want    string
 }
 
-func run(ctx context.Context, program, address, readme string) error {
-	text, err := os.ReadFile(readme)
-	if err != nil {
-		return err
+func run(ctx context.Context, program, address string, readmes []string) error {
+	tours := make([][]step, len(readmes))
+	for i, name := range readmes {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if tours[i] = parse(name, string(text)); len(tours[i]) == 0 {
+			return fmt.Errorf("%s has no tour", name)
+		}
 	}
-	steps := parse(string(text))
-	if len(steps) == 0 {
-		return fmt.Errorf("%s has no tour", readme)
-	}
-	program, err = filepath.Abs(program)
+	program, err := filepath.Abs(program)
 	if err != nil {
 		return err
 	}
@@ -65,7 +67,7 @@ func run(ctx context.Context, program, address, readme string) error {
 	tenant := "acme"
 	if running(ctx, address) {
 		tenant = "tour-" + strings.ToLower(regexp.MustCompile(`[^A-Za-z0-9]`).ReplaceAllString(secret.Token(8), ""))
-		fmt.Printf("the platform at %s is used, with the tenant %s\n\n", address, tenant)
+		fmt.Printf("the platform at %s is used\n\n", address)
 		env = append(env, "IDP="+address)
 	} else {
 		dir, err := os.MkdirTemp("", "idp-tour-*")
@@ -81,11 +83,21 @@ func run(ctx context.Context, program, address, readme string) error {
 		fmt.Printf("a platform was started at %s, in %s\n\n", started, dir)
 		env = append(env, "IDP="+started, "IDP_DATA_DIR="+dir)
 	}
-	return play(ctx, steps, tenant, env)
+	for i, name := range readmes {
+		fmt.Printf("== %s\n\n", name)
+		own := tenant
+		if i > 0 {
+			own = fmt.Sprintf("%s-%d", tenant, i+1)
+		}
+		if err := play(ctx, tours[i], own, env); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // parse finds the steps. A command starts with "$ " and goes on after a backslash at the end of a line or within a here-document.
-func parse(text string) []step {
+func parse(name, text string) []step {
 	var steps []step
 	inTour, more := false, ""
 	for i, line := range strings.Split(text, "\n") {
@@ -100,7 +112,7 @@ func parse(text string) []step {
 				more = ""
 			}
 		case strings.HasPrefix(line, "$ "):
-			steps = append(steps, step{line: i + 1, command: line[2:]})
+			steps = append(steps, step{place: fmt.Sprintf("%s:%d", name, i+1), command: line[2:]})
 			if strings.HasSuffix(line, `\`) {
 				more = `\`
 			} else if m := regexp.MustCompile(`<<'?(\w+)'?`).FindStringSubmatch(line); m != nil {
@@ -191,7 +203,7 @@ func play(ctx context.Context, steps []step, tenant string, env []string) error 
 		for {
 			line, err := lines.ReadString('\n')
 			if err != nil {
-				return fmt.Errorf("line %d: the shell ended, or took more than %v: %w", s.line, stepLimit, err)
+				return fmt.Errorf("%s: the shell ended, or took more than %v: %w", s.place, stepLimit, err)
 			}
 			if strings.TrimSpace(line) == end {
 				break
@@ -202,14 +214,14 @@ func play(ctx context.Context, steps []step, tenant string, env []string) error 
 		fmt.Println(strings.TrimSpace(got.String()))
 		if !matches(want, got.String()) {
 			failed++
-			fmt.Printf("\n!!! line %d of the README says:\n%s\n", s.line, strings.TrimSpace(want))
+			fmt.Printf("\n!!! %s says:\n%s\n", s.place, strings.TrimSpace(want))
 		}
 		fmt.Println()
 	}
 	if failed > 0 {
-		return fmt.Errorf("%d of %d steps are not as the README says", failed, len(steps))
+		return fmt.Errorf("%d of %d steps are not as written", failed, len(steps))
 	}
-	fmt.Printf("all %d steps are as the README says\n", len(steps))
+	fmt.Printf("all %d steps are as written\n\n", len(steps))
 	return nil
 }
 
