@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -23,7 +24,7 @@ type answer struct {
 	Cache       string `json:"cache,omitempty"`
 	Body        []byte `json:"body"`
 	replayed    bool
-	stream      func(http.ResponseWriter) error
+	stream      func(ctx context.Context, w http.ResponseWriter, good func() bool) error // good: the credential still is
 }
 
 // answerer is a body that knows its own form; every other body is encoded as JSON.
@@ -175,7 +176,8 @@ type Stream struct {
 }
 
 func (s Stream) answer() (answer, error) {
-	return answer{Status: http.StatusOK, ContentType: s.ContentType, replayed: s.Replayed, stream: s.Write}, nil
+	return answer{Status: http.StatusOK, ContentType: s.ContentType, replayed: s.Replayed,
+		stream: func(_ context.Context, w http.ResponseWriter, _ func() bool) error { return s.Write(w) }}, nil
 }
 
 // encodeJSON is the one way bodies become JSON.

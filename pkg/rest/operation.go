@@ -183,7 +183,7 @@ func (s *Server) serve(hc huma.Context, op *Op, run func(context.Context) (answe
 	}
 	if err == nil {
 		call.status = a.Status
-		if err = a.write(w); err != nil && w.Written() {
+		if err = a.write(ctx, w, func() bool { return s.good(ctx, op, r) }); err != nil && w.Written() {
 			call.err = err
 			s.cfg.Log.WarnContext(ctx, "answer broke off", "error", err)
 			panic(http.ErrAbortHandler) // the client must see that the answer is not whole
@@ -229,7 +229,7 @@ func dryRun(u *url.URL) (bool, error) {
 	return false, apperr.Invalid("query.dry_run", "must be true or false")
 }
 
-func (a answer) write(w http.ResponseWriter) error {
+func (a answer) write(ctx context.Context, w http.ResponseWriter, good func() bool) error {
 	h := w.Header()
 	if a.ETag != "" {
 		h.Set("ETag", a.ETag)
@@ -248,7 +248,7 @@ func (a answer) write(w http.ResponseWriter) error {
 	}
 	if a.stream != nil {
 		w.WriteHeader(a.Status)
-		return a.stream(w)
+		return a.stream(ctx, w, good)
 	}
 	h.Set("Content-Length", strconv.Itoa(len(a.Body)))
 	w.WriteHeader(a.Status)

@@ -173,6 +173,18 @@ func (s *Server) admit(op *Op, r *http.Request) (context.Context, error) {
 	return request.With(ctx, info), nil
 }
 
+// good reports whether the credential of a request under way still is.
+func (s *Server) good(ctx context.Context, op *Op, r *http.Request) bool {
+	if op.Scope == "" {
+		return true
+	}
+	token, err := auth.BearerToken(r)
+	if err == nil {
+		_, err = s.cfg.Verifier.Verify(ctx, token)
+	}
+	return apperr.KindOf(err) != apperr.Unauthenticated
+}
+
 const maxPayloadOrigin = 4096
 
 // observe counts and logs an answered request; the context says which.

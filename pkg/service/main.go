@@ -18,6 +18,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/config"
 	"github.com/idplatform/idplatform/pkg/health"
+	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/telemetry"
 )
@@ -110,8 +111,11 @@ func databaseOf(c Config) string {
 
 // serve serves until ctx ends, then drains: for delay it says that it is not ready, then it takes no more connections and waits for requests.
 func serve(ctx context.Context, l net.Listener, h *healthHandler, delay, timeout time.Duration, log *slog.Logger) error {
+	draining, drain := context.WithCancel(context.WithoutCancel(ctx))
+	defer drain()
 	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return request.WithDrain(context.Background(), draining) },
+		Handler:     h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	failed := make(chan error, 1)
@@ -130,6 +134,7 @@ func serve(ctx context.Context, l net.Listener, h *healthHandler, delay, timeout
 	}
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
+	drain() // ends event streams
 	if err := server.Shutdown(stopping); err != nil {
 		return errors.Join(fmt.Errorf("drain: %w", err), server.Close())
 	}

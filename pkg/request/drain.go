@@ -1,0 +1,22 @@
+package request
+
+import "context"
+
+type drainKey struct{}
+
+// WithDrain returns a context for a server's requests. drain ends when the server is about to stop: an answer that would go on for ever
+// (an event stream) ends then.
+func WithDrain(ctx, drain context.Context) context.Context {
+	return context.WithValue(ctx, drainKey{}, drain)
+}
+
+// UntilDrain returns a context that ends with ctx or with the drain that WithDrain put into it.
+func UntilDrain(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	drain, ok := ctx.Value(drainKey{}).(context.Context)
+	if !ok {
+		return ctx, cancel
+	}
+	stop := context.AfterFunc(drain, cancel)
+	return ctx, func() { stop(); cancel() }
+}

@@ -1,0 +1,132 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/request"
+)
+
+// EventStreamType is the content type of Server-Sent Events.
+const EventStreamType = "text/event-stream"
+
+const (
+	heartbeatEvery = 15 * time.Second
+	eventPatience  = 10 * time.Second // for a client to take what it is sent
+)
+
+// ServerEvent is one event of an event stream (HTML Living Standard §9.2).
+type ServerEvent struct {
+	ID   string // what a client sends as Last-Event-ID to go on after this event; no line break
+	Name string // the event's type; no line break
+	Data []byte
+}
+
+// Events is an answer that goes on for ever: Server-Sent Events, with a comment every 15 s in which nothing is sent, so that both sides see
+// whether the other is there. At that time the credential is looked at, too. The operation Streams and has EventStreamType among its ContentTypes.
+type Events struct {
+	// Run sends events until its context ends: the client is gone, the server drains, or the credential is no longer good. Then it returns
+	// and the stream ends cleanly. Any other error breaks the connection. send fails when the client is gone or slow.
+	Run func(ctx context.Context, send func(ServerEvent) error) error
+
+	heartbeat time.Duration // heartbeatEvery, but in tests
+}
+
+func (e Events) answer() (answer, error) {
+	if e.heartbeat == 0 {
+		e.heartbeat = heartbeatEvery
+	}
+	return answer{Status: http.StatusOK, ContentType: EventStreamType, stream: e.write}, nil
+}
+
+// WantsEvents reports whether an Accept header asks for an event stream.
+func WantsEvents(accept string) bool {
+	for part := range strings.SplitSeq(accept, ",") {
+		if name, params, err := mime.ParseMediaType(part); err == nil && name == EventStreamType && params["q"] != "0" {
+			return true
+		}
+	}
+	return false
+}
+
+// eventWriter writes whole events, one at a time.
+type eventWriter struct {
+	mu      sync.Mutex
+	w       http.ResponseWriter
+	control *http.ResponseController
+	failed  error
+	ended   bool
+	beat    *time.Timer
+	every   time.Duration
+}
+
+// write is answer.stream. good says whether the credential still is.
+func (e Events) write(ctx context.Context, w http.ResponseWriter, good func() bool) error {
+	ctx, cancel := request.UntilDrain(ctx)
+	defer cancel()
+	out := &eventWriter{w: w, control: http.NewResponseController(w), every: e.heartbeat}
+	if err := out.write([]byte(": stream\n\n")); err != nil { // the client knows that it is heard
+		return err
+	}
+	out.mu.Lock()
+	out.beat = time.AfterFunc(e.heartbeat, func() {
+		if !good() || out.write([]byte(":\n\n")) != nil {
+			cancel()
+		}
+	})
+	out.mu.Unlock()
+	defer out.end()
+	err := e.Run(ctx, func(event ServerEvent) error { return out.write(event.encode()) })
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// write writes and flushes b, and puts the next heartbeat off.
+func (o *eventWriter) write(b []byte) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.failed != nil || o.ended {
+		return o.failed
+	}
+	_ = o.control.SetWriteDeadline(time.Now().Add(eventPatience)) // not every server has deadlines
+	if _, o.failed = o.w.Write(b); o.failed == nil {
+		o.failed = o.control.Flush()
+	}
+	if o.beat != nil {
+		o.beat.Reset(o.every)
+	}
+	return o.failed
+}
+
+func (o *eventWriter) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ended = true
+	o.beat.Stop()
+}
+
+// encode writes the event's lines. A line break within data begins another data line; elsewhere it has no place.
+func (e ServerEvent) encode() []byte {
+	var b bytes.Buffer
+	line := func(field, value string) {
+		if value != "" {
+			b.WriteString(field + ": " + strings.NewReplacer("\r", "", "\n", "").Replace(value) + "\n")
+		}
+	}
+	line("id", e.ID)
+	line("event", e.Name)
+	for part := range bytes.SplitSeq(bytes.ReplaceAll(e.Data, []byte("\r"), nil), []byte("\n")) {
+		b.WriteString("data: ")
+		b.Write(part)
+		b.WriteByte('\n')
+	}
+	b.WriteByte('\n')
+	return b.Bytes()
+}

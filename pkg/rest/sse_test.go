@@ -1,0 +1,127 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/request"
+)
+
+// stream runs an answer of events in a bubble and returns what the client has and how the stream ended.
+func stream(ctx context.Context, good func() bool, run func(ctx context.Context, send func(ServerEvent) error) error) (string, error) {
+	a, err := Events{Run: run}.answer()
+	if err != nil {
+		return "", err
+	}
+	w := httptest.NewRecorder()
+	err = a.stream(ctx, w, good)
+	return w.Body.String(), err
+}
+
+func yes() bool { return true }
+
+func TestEventsAreFramed(t *testing.T) {
+	t.Parallel()
+	body, err := stream(t.Context(), yes, func(_ context.Context, send func(ServerEvent) error) error {
+		require.NoError(t, send(ServerEvent{ID: "7\nid: 8", Name: "idp.user.created", Data: []byte(`{"a":1}`)}))
+		return send(ServerEvent{Data: []byte("two\r\nlines")})
+	})
+	require.NoError(t, err)
+	require.Equal(t, ": stream\n\nid: 7id: 8\nevent: idp.user.created\ndata: {\"a\":1}\n\ndata: two\ndata: lines\n\n", body)
+}
+
+func TestEventsHaveAHeartbeat(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		body, err := stream(t.Context(), yes, func(_ context.Context, send func(ServerEvent) error) error {
+			time.Sleep(10 * time.Second)
+			require.NoError(t, send(ServerEvent{Data: []byte("x")}))
+			time.Sleep(heartbeatEvery + time.Second) // counted from the event
+			return nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, ": stream\n\ndata: x\n\n:\n\n", body)
+	})
+}
+
+// An event stream ends cleanly when the server drains, the client goes or the credential is no longer good.
+func TestEventsEnd(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(t *testing.T, drain, leave context.CancelFunc, bad *atomic.Bool){
+		"drain":      func(_ *testing.T, drain, _ context.CancelFunc, _ *atomic.Bool) { drain() },
+		"client":     func(_ *testing.T, _, leave context.CancelFunc, _ *atomic.Bool) { leave() },
+		"credential": func(_ *testing.T, _, _ context.CancelFunc, bad *atomic.Bool) { bad.Store(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				draining, drain := context.WithCancel(context.Background())
+				defer drain()
+				ctx, leave := context.WithCancel(request.WithDrain(context.Background(), draining))
+				defer leave()
+				var bad atomic.Bool
+				began := time.Now()
+				ended := make(chan error)
+				go func() {
+					_, err := stream(ctx, func() bool { return !bad.Load() }, func(ctx context.Context, _ func(ServerEvent) error) error {
+						<-ctx.Done()
+						return ctx.Err()
+					})
+					ended <- err
+				}()
+				synctest.Wait()
+				end(t, drain, leave, &bad)
+				require.NoError(t, <-ended)
+				require.LessOrEqual(t, time.Since(began), heartbeatEvery)
+			})
+		})
+	}
+}
+
+// brokenWriter refuses what is written after the first time.
+type brokenWriter struct {
+	http.ResponseWriter
+	writes atomic.Int64
+}
+
+func (w *brokenWriter) Write(b []byte) (int, error) {
+	if w.writes.Add(1) > 1 {
+		return 0, errors.New("connection reset")
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *brokenWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func TestEventsToAClientThatIsGone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a, err := Events{Run: func(ctx context.Context, _ func(ServerEvent) error) error {
+			<-ctx.Done() // nothing to send: the heartbeat finds out
+			return nil
+		}}.answer()
+		require.NoError(t, err)
+		require.NoError(t, a.stream(t.Context(), &brokenWriter{ResponseWriter: httptest.NewRecorder()}, yes))
+	})
+	_, err := stream(t.Context(), yes, func(context.Context, func(ServerEvent) error) error { return errors.New("the store is away") })
+	require.ErrorContains(t, err, "the store is away")
+}
+
+func TestWantsEvents(t *testing.T) {
+	t.Parallel()
+	for accept, want := range map[string]bool{
+		"text/event-stream": true, "application/json, text/event-stream;q=0.9": true, "TEXT/EVENT-STREAM": true,
+		"": false, "*/*": false, "application/json": false, "text/event-stream;q=0": false, "text/event-streams": false, ";;": false,
+	} {
+		require.Equal(t, want, WantsEvents(accept), accept)
+	}
+}
