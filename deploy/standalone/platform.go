@@ -73,7 +73,9 @@ func start(ctx context.Context, s settings, f folder, log *slog.Logger, registry
 	if err := p.startNATS(s, f, log); err != nil {
 		return nil, err
 	}
-	deps.Bus, err = bus.Connect(ctx, bus.Config{InProcess: p.nats.Conn(), Name: "idp-standalone", Log: log, Metrics: registry})
+	deps.Bus, err = bus.Connect(ctx, bus.Config{
+		InProcess: p.nats.Conn(), Sync: p.nats.Sync, Name: "idp-standalone", Log: log, Metrics: registry,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -135,6 +137,7 @@ func (p *platform) startNATS(s settings, f folder, log *slog.Logger) error {
 	}
 	p.nats, err = embedded.Start(config)
 	if _, busy := errors.AsType[*embedded.PortBusyError](err); busy && s.NATSListen == "" {
+		log.Warn("the port for event subscribers is in use; they get another one", "in_use", config.Listen, "written_to", f.join("nats.url"))
 		config.Listen = "127.0.0.1:0"
 		p.nats, err = embedded.Start(config)
 	}
