@@ -12,6 +12,7 @@ import (
 const (
 	lookEvery   = time.Second
 	healAtMost  = 8 * time.Second // between two tries
+	healthyFor  = time.Minute     // after which tries are close together again
 	spaceNeeded = 1 << 20         // bytes; a restart with less would soon fail again
 )
 
@@ -20,29 +21,40 @@ var errNotRunning = errors.New("embedded NATS: not running now")
 // watch restarts the server where JetStream takes no more messages: after one write that failed, above all on a full disk, a stream
 // refuses all others until it is opened anew. It waits for space, and longer from try to try.
 func (s *Server) watch() {
-	wait, ill := lookEvery, false
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	ill, told := false, ""
+	var next time.Time // of a try
+	wait := lookEvery
 	for {
-		timer := time.NewTimer(wait)
 		select {
-		case <-timer.C:
+		case <-look.C:
 		case <-s.stopping.Done():
-			timer.Stop()
 			return
 		}
 		err := s.health()
-		switch {
-		case err == nil && ill:
-			s.config.Log.Info("the event store takes events again")
-			wait, ill = lookEvery, false
-		case err == nil:
-		case !ill:
+		if err == nil {
+			if ill {
+				s.config.Log.Info("the event store takes events again")
+			}
+			if ill, told = false, ""; time.Since(next) > healthyFor {
+				wait = lookEvery
+			}
+			continue
+		}
+		if !ill {
 			s.config.Log.Error("the event store takes no events; they wait in the outbox until it is restarted, which needs space on the disk", "error", err)
 			ill = true
-			s.heal()
-		default:
-			wait = min(2*wait, healAtMost)
-			s.heal()
 		}
+		if time.Now().Before(next) {
+			continue
+		}
+		if err := s.heal(); err != nil && err.Error() != told {
+			told = err.Error()
+			s.config.Log.Warn("the event store cannot be restarted yet", "error", err)
+		}
+		next = time.Now().Add(wait)
+		wait = min(2*wait, healAtMost)
 	}
 }
 
@@ -63,16 +75,13 @@ func (s *Server) health() error {
 }
 
 // heal restarts the server if there is space. Whether that has helped, the next look tells.
-func (s *Server) heal() {
-	err := s.space()
-	if err == nil {
-		s.halt()
-		s.synced.forget()
-		err = s.run()
+func (s *Server) heal() error {
+	if err := s.space(); err != nil {
+		return err
 	}
-	if err != nil {
-		s.config.Log.Warn("the event store is not restarted yet", "error", err)
-	}
+	s.halt()
+	s.synced.forget()
+	return s.run()
 }
 
 // space finds out by writing: what the file system says is free may be others', or beyond a quota.
