@@ -65,7 +65,7 @@ func start(ctx context.Context, s settings, f folder, log *slog.Logger, registry
 		return nil, err
 	}
 	p.cleanups = append(p.cleanups, flushTraces)
-	deps := service.Deps{Keys: keys, Outbound: s.Outbound.Client(), Clock: clock.System}
+	deps := service.Deps{Keys: keys, Outbound: s.Outbound.Client(), Clock: clock.System, StuckAfter: s.StuckAfter}
 	own := auth.Issuer{Name: issuer, Keys: signer, Scopes: auth.AllScopes}
 	if deps.Verifier, err = (service.AuthConfig{OIDC: s.Auth.OIDC}).Verifier(deps.Outbound, log, own); err != nil {
 		return nil, err
