@@ -3,7 +3,7 @@
 // What a crash can lose. An acknowledged message has been handed to the operating system, so the death of the process (kill -9, a
 // panic, out of memory) loses none. A power cut or a kernel crash can lose what was acknowledged after the last Sync: whoever must not
 // lose a message keeps it until a Sync has come back and sends it again after the next start, as outbox.Relay does. Consumers that were
-// further than the events that are left are set back, so that they see what is sent again.
+// further than the events that are left are set back by nats-server, so that they see what is sent again under the same numbers.
 //
 // What a full disk does. JetStream takes no more messages, for good; the server is restarted within seconds after there is space again.
 package embedded
@@ -129,7 +129,7 @@ func (s *Server) run() error {
 		err = s.startError(started)
 	}
 	if err == nil {
-		err = s.rewind(started)
+		err = s.syncConsumers()
 	}
 	if err != nil {
 		started.Shutdown()

@@ -48,6 +48,16 @@ func isMessages(name string) bool {
 	return strings.HasSuffix(name, ".blk") || name == server.JetStreamMetaFile || name == server.JetStreamMetaFileSum
 }
 
+// syncConsumers is for after recovery. That of a stream that lost its end in a power cut sets its consumers back; after another power cut
+// that had lost their new places, the stream may have grown past the old ones, and what lies between would be skipped.
+func (s *Server) syncConsumers() error {
+	const state = "o.dat" // JetStream's name for it
+	if err := new(synced).walk(context.Background(), s.config.StoreDir, func(name string) bool { return name == state }); err != nil {
+		return fmt.Errorf("embedded NATS: sync the consumers: %w", err)
+	}
+	return nil
+}
+
 // walk forces the wanted files below root to the disk, and the folders that have new ones. A file that goes meanwhile is of no interest.
 func (y *synced) walk(ctx context.Context, root string, wanted func(name string) bool) error {
 	next := make(map[string]os.FileInfo, len(y.known))
