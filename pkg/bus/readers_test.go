@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -27,18 +29,26 @@ var forReaders = map[string]func(t *testing.T) (services Config, url string){
 		return Config{InProcess: s.Conn()}, s.ClientURL()
 	},
 	"nats.conf": func(t *testing.T) (Config, string) {
-		options := &server.Options{}
-		require.NoError(t, options.ProcessConfigFile("../../deploy/nats/nats.conf"))
-		options.Host, options.Port, options.HTTPPort = "127.0.0.1", server.RANDOM_PORT, 0
-		options.StoreDir, options.NoLog, options.NoSigs = t.TempDir(), true, true
-		require.True(t, options.SyncAlways, "an acknowledgement means that the event is on the disk")
-		s, err := server.NewServer(options)
-		require.NoError(t, err)
-		s.Start()
-		t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-		require.True(t, s.ReadyForConnections(patient))
-		return Config{URL: s.ClientURL(), User: "services", Password: "services"}, s.ClientURL()
+		url := startNATS(t, t.TempDir())
+		return Config{URL: url, User: "services", Password: "services"}, url
 	},
+}
+
+// startNATS runs a server with the file for production.
+func startNATS(t *testing.T, dir string) (url string) {
+	t.Helper()
+	options := &server.Options{}
+	require.NoError(t, options.ProcessConfigFile("../../deploy/nats/nats.conf"))
+	require.True(t, options.SyncAlways, "an acknowledgement means that the event is on the disk")
+	require.Greater(t, options.MaxPayload, int32(4<<20))
+	options.Host, options.Port, options.HTTPPort = "127.0.0.1", server.RANDOM_PORT, 0
+	options.StoreDir, options.NoLog, options.NoSigs = dir, true, true
+	s, err := server.NewServer(options)
+	require.NoError(t, err)
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	require.True(t, s.ReadyForConnections(patient))
+	return s.ClientURL()
 }
 
 // readable is a server with events, a service's consumer, a parked event, and a question that somebody answers.
@@ -330,4 +340,40 @@ func TestAReadersPushConsumerIsReplaced(t *testing.T) {
 	m, err = consumer.Next(jetstream.FetchMaxWait(patient))
 	require.NoError(t, err)
 	require.Equal(t, message("5", 1).Payload, m.Data())
+}
+
+// A NATS with the file of an earlier version had all in the account that it has without accounts. docker-compose.yml moves the folder.
+func TestEventsOfTheAccountBefore(t *testing.T) {
+	setReaderPasswords(t)
+	dir := t.TempDir()
+	s, err := server.NewServer(&server.Options{DontListen: true, JetStream: true, StoreDir: dir, NoLog: true, NoSigs: true})
+	require.NoError(t, err)
+	s.Start()
+	require.True(t, s.ReadyForConnections(patient))
+	b, err := Connect(t.Context(), Config{InProcess: s, Name: "before", Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	b.EnsureStreams(t.Context())
+	publish(t, b, message("1", 1), message("1", 2))
+	consumer, err := b.js.Consumer(t.Context(), EventStream, ReaderConsumer)
+	require.NoError(t, err)
+	m, err := consumer.Next(jetstream.FetchMaxWait(patient))
+	require.NoError(t, err)
+	require.NoError(t, m.DoubleAck(t.Context()))
+	require.NoError(t, b.Close(context.Background()))
+	s.Shutdown()
+	s.WaitForShutdown()
+
+	accounts := filepath.Join(dir, server.JetStreamStoreDir)
+	require.NoError(t, os.Rename(filepath.Join(accounts, "$G"), filepath.Join(accounts, "SERVICES")))
+	url := startNATS(t, dir)
+	nc, err := nats.Connect(url, nats.UserInfo("events", "reader"))
+	require.NoError(t, err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+	consumer, err = js.Consumer(t.Context(), EventStream, ReaderConsumer)
+	require.NoError(t, err)
+	m, err = consumer.Next(jetstream.FetchMaxWait(patient))
+	require.NoError(t, err)
+	require.Equal(t, message("1", 2).Payload, m.Data())
 }
