@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,10 +71,7 @@ func (s *memory) Pending(ctx context.Context, after int64, limit int) ([]docstor
 		return nil, errAway
 	}
 	s.reads++
-	from := slices.IndexFunc(s.pending, func(m docstore.Message) bool { return m.Seq > after })
-	if from < 0 {
-		return nil, ctx.Err()
-	}
+	from, _ := slices.BinarySearchFunc(s.pending, after+1, func(m docstore.Message, seq int64) int { return cmp.Compare(m.Seq, seq) })
 	return slices.Clone(s.pending[from:min(from+limit, len(s.pending))]), ctx.Err()
 }
 
