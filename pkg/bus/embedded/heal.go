@@ -11,9 +11,10 @@ import (
 
 const (
 	lookEvery   = time.Second
-	healAtMost  = 8 * time.Second // between two tries
-	healthyFor  = time.Minute     // after which tries are close together again
-	spaceNeeded = 1 << 20         // bytes; a restart with less would soon fail again
+	healAtMost  = 8 * time.Second  // between two tries
+	hopeless    = 10 * time.Minute // after a restart that did not help, as with a damaged stream
+	healthyFor  = time.Minute      // after which tries are close together again
+	spaceNeeded = 1 << 20          // bytes; a restart with less would soon fail again
 )
 
 var errNotRunning = errors.New("embedded NATS: not running now")
@@ -49,12 +50,20 @@ func (s *Server) watch() {
 		if time.Now().Before(next) {
 			continue
 		}
-		if err := s.heal(); err != nil && err.Error() != told {
+		err = s.heal()
+		if err != nil && err.Error() != told {
 			told = err.Error()
 			s.config.Log.Warn("the event store cannot be restarted yet", "error", err)
 		}
 		next = time.Now().Add(wait)
 		wait = min(2*wait, healAtMost)
+		if err != nil {
+			continue
+		}
+		if err := s.health(); err != nil {
+			s.config.Log.Error("the event store was restarted, which has not helped", "error", err)
+			next = time.Now().Add(hopeless)
+		}
 	}
 }
 

@@ -128,3 +128,23 @@ func TestHealsAfterAFullDisk(t *testing.T) {
 		return err == nil
 	}, patient, time.Millisecond)
 }
+
+// A stream that cannot be read does not get better by restarts, and others need the server.
+func TestADamagedStreamDoesNotCauseRestartAfterRestart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := start(t, Config{StoreDir: dir})
+	_, js := connect(t, "", nats.InProcessServer(s.Conn()))
+	_, err := js.CreateStream(t.Context(), events)
+	require.NoError(t, err)
+	s.Stop()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "jetstream", "$G", "streams", events.Name, "meta.inf"), []byte("{"), 0o600))
+
+	var log record
+	s, err = Start(Config{StoreDir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	require.NoError(t, err)
+	t.Cleanup(s.Stop)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "has not helped") }, patient, 10*time.Millisecond, "%s", &log)
+	nc, _ := connect(t, "", nats.InProcessServer(s.Conn()))
+	require.Never(t, func() bool { return nc.Stats().Reconnects > 0 || !nc.IsConnected() }, 2*lookEvery+lookEvery/2, 50*time.Millisecond)
+}
