@@ -64,7 +64,7 @@ func start(ctx context.Context, s settings, f folder, log *slog.Logger, registry
 		return nil, err
 	}
 	p.cleanups = append(p.cleanups, flushTraces)
-	deps := service.Deps{Keys: keys, Outbound: s.Outbound.Client(), Clock: clock.System}
+	deps := service.Deps{Keys: keys, Outbound: s.Outbound.Client(), Clock: clock.System, StuckAfter: s.StuckAfter}
 	own := auth.Issuer{Name: issuer, Keys: signer, Scopes: auth.AllScopes}
 	if deps.Verifier, err = (service.AuthConfig{OIDC: s.Auth.OIDC}).Verifier(deps.Outbound, log, own); err != nil {
 		return nil, err
@@ -72,7 +72,9 @@ func start(ctx context.Context, s settings, f folder, log *slog.Logger, registry
 	if err := p.startNATS(s, f, log); err != nil {
 		return nil, err
 	}
-	deps.Bus, err = bus.Connect(ctx, bus.Config{InProcess: p.nats.Conn(), Name: "idp-standalone", Log: log, Metrics: registry})
+	deps.Bus, err = bus.Connect(ctx, bus.Config{
+		InProcess: p.nats.Conn(), Sync: p.nats.Sync, Name: "idp-standalone", Log: log, Metrics: registry,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -134,6 +136,7 @@ func (p *platform) startNATS(s settings, f folder, log *slog.Logger) error {
 	}
 	p.nats, err = embedded.Start(config)
 	if _, busy := errors.AsType[*embedded.PortBusyError](err); busy && s.NATSListen == "" {
+		log.Warn("the port for event subscribers is in use; they get another one", "in_use", config.Listen, "written_to", f.join("nats.url"))
 		config.Listen = "127.0.0.1:0"
 		p.nats, err = embedded.Start(config)
 	}

@@ -28,6 +28,7 @@ type settings struct {
 	Auth           authConfig             `mapstructure:"auth"`
 	Outbound       service.OutboundConfig `mapstructure:"outbound"`
 	Tracing        service.TracingConfig  `mapstructure:"tracing"`
+	StuckAfter     time.Duration          `mapstructure:"events_stuck_after" doc:"How long events may wait, none of them getting to the event store, before readyz says no; 0: for ever"`
 	gateway.Config `mapstructure:",squash"`
 
 	Users users.Config `mapstructure:"users"`
@@ -43,8 +44,10 @@ func defaults() settings {
 		Listen: "127.0.0.1:8080", AdminListen: "127.0.0.1:9090", DataDir: "data", Tenant: "default",
 		Log:     service.LogConfig{Level: slog.LevelInfo, Format: telemetry.JSON},
 		Tracing: service.TracingConfig{SampleRatio: 1},
-		Config:  gateway.DefaultConfig(),
-		Users:   users.DefaultConfig(),
+		// Short: the event store is in this process, so that something is wrong here.
+		StuckAfter: 30 * time.Second,
+		Config:     gateway.DefaultConfig(),
+		Users:      users.DefaultConfig(),
 	}
 	s.DrainDelay = 0 // there is no load balancer that would have to notice
 	s.DrainTimeout = 20 * time.Second
@@ -60,6 +63,9 @@ func (s settings) Validate() error {
 		if _, err := secret.ParseKeyring(s.EncryptionKeys); err != nil {
 			return fmt.Errorf("encryption_keys: %w", err)
 		}
+	}
+	if s.StuckAfter < 0 {
+		return fmt.Errorf("events_stuck_after must not be negative")
 	}
 	return s.Config.Validate()
 }

@@ -38,6 +38,9 @@ type Config struct {
 	TLSCA           string // PEM files; TLSCert and TLSKey for a client certificate
 	TLSCert, TLSKey string
 
+	// Sync forces to the disk what JetStream has acknowledged; nil where its acknowledgement says that it is there, or in a quorum.
+	Sync func(context.Context) error
+
 	Replicas int           // of the streams; 0 means 1
 	MaxAge   time.Duration // of events; 0 means 7 days
 

@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -10,7 +11,7 @@ import (
 )
 
 // Publish sends messages to JetStream at once and waits for the acknowledgements, at most 5 s. It returns an error for each
-// message, nil where JetStream has it on disk or in a quorum; a message whose acknowledgement was lost may be there nevertheless,
+// message, nil where JetStream has it, see Keep; a message whose acknowledgement was lost may be there nevertheless,
 // and is dropped when it is sent again under its id within two minutes.
 func (b *Bus) Publish(ctx context.Context, messages []docstore.Message) []error {
 	errs := make([]error, len(messages))
@@ -32,4 +33,24 @@ func (b *Bus) Publish(ctx context.Context, messages []docstore.Message) []error 
 		}
 	}
 	return errs
+}
+
+// syncEvery is how long acknowledged messages are collected for one Sync, and so the longest that an event's row outlives its publication.
+const syncEvery = time.Second
+
+// Keep says how long the sender of a message may keep it after the acknowledgement, until it calls Sync; 0 where the acknowledgement
+// itself means that the message survives a power cut.
+func (b *Bus) Keep() time.Duration {
+	if b.config.Sync == nil {
+		return 0
+	}
+	return syncEvery
+}
+
+// Sync returns when what was acknowledged before survives a power cut.
+func (b *Bus) Sync(ctx context.Context) error {
+	if b.config.Sync == nil {
+		return nil
+	}
+	return b.config.Sync(ctx)
 }

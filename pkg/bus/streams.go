@@ -13,6 +13,9 @@ import (
 const (
 	EventStream      = "IDP_EVENTS"
 	DeadLetterStream = "IDP_DEADLETTERS"
+
+	// ReaderConsumer is the durable pull consumer of EventStream that is there for readers: they may use it, and make none themselves.
+	ReaderConsumer = "events"
 )
 
 const (
@@ -20,6 +23,8 @@ const (
 	keepEvents      = 7 * 24 * time.Hour
 	keepDeadLetters = 90 * 24 * time.Hour
 	duplicateWindow = 2 * time.Minute
+
+	maxReaderPending = 10_000 // events that a reader holds without an acknowledgement
 )
 
 // EnsureStreams makes the platform's streams or brings them to this configuration; what an operator set besides stays. If NATS is
@@ -83,7 +88,55 @@ func (b *Bus) ensureStreams(ctx context.Context) error {
 			return fmt.Errorf("stream %s: %w", want.Name, err)
 		}
 	}
+	if err := b.ensureReader(ctx); err != nil {
+		return fmt.Errorf("the consumer %s: %w", ReaderConsumer, err)
+	}
 	return nil
+}
+
+// ensureReader makes the readers' consumer. One that a reader of an earlier version made stays, with its place and filter, if it is like
+// ours. A push consumer is not: with those the reader said where the server publishes.
+func (b *Bus) ensureReader(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	want := jetstream.ConsumerConfig{
+		Durable: ReaderConsumer, AckPolicy: jetstream.AckExplicitPolicy, MaxDeliver: -1, MaxAckPending: maxReaderPending,
+		Description: "For readers of the events: pull and acknowledge",
+	}
+	have, err := b.readerConsumer(ctx)
+	if err != nil {
+		return err
+	}
+	if have != nil {
+		if have.Config.DeliverSubject == "" && have.Config.Durable != "" && have.Config.AckPolicy == want.AckPolicy {
+			return nil
+		}
+		want.DeliverPolicy, want.OptStartSeq = jetstream.DeliverByStartSequencePolicy, have.AckFloor.Stream+1
+		if err := b.js.DeleteConsumer(ctx, EventStream, ReaderConsumer); err != nil {
+			return err
+		}
+	}
+	_, err = b.js.CreateOrUpdateConsumer(ctx, EventStream, want)
+	return err
+}
+
+// readerConsumer describes the consumer as it is; nil if there is none.
+func (b *Bus) readerConsumer(ctx context.Context) (*jetstream.ConsumerInfo, error) {
+	pull, err := b.js.Consumer(ctx, EventStream, ReaderConsumer)
+	if err == nil {
+		return pull.CachedInfo(), nil
+	}
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return nil, nil
+	}
+	if !errors.Is(err, jetstream.ErrNotPullConsumer) {
+		return nil, err
+	}
+	push, err := b.js.PushConsumer(ctx, EventStream, ReaderConsumer)
+	if err != nil {
+		return nil, err
+	}
+	return push.CachedInfo(), nil
 }
 
 func (b *Bus) ensureStream(ctx context.Context, want jetstream.StreamConfig) error {

@@ -27,8 +27,9 @@ type Engine interface {
 	// Due lists documents of all tenants whose Entry.Due is at most before, earliest first.
 	Due(ctx context.Context, def *Def, before int64, limit int) ([]Ref, error)
 
-	// Pending lists appended messages not yet Published, oldest first. Messages about one record come in the order of their transactions.
-	Pending(ctx context.Context, limit int) ([]Message, error)
+	// Pending lists appended messages not yet Published whose Seq is more than after, oldest first. Messages about one record come in the
+	// order of their transactions. A message that is committed late can have a lower Seq than one that was listed before.
+	Pending(ctx context.Context, after int64, limit int) ([]Message, error)
 
 	// Published forgets messages. Unknown ones are no error.
 	Published(ctx context.Context, seqs []int64) error

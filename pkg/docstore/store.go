@@ -48,8 +48,8 @@ func (s *Store) Now() clock.Time { return s.clock.Now() }
 func (s *Store) Appended() <-chan struct{} { return s.appended }
 
 // Pending, Published and Backlog are for the relay.
-func (s *Store) Pending(ctx context.Context, limit int) ([]Message, error) {
-	return s.engine.Pending(ctx, limit)
+func (s *Store) Pending(ctx context.Context, after int64, limit int) ([]Message, error) {
+	return s.engine.Pending(ctx, after, limit)
 }
 
 // Published forgets messages that NATS has.

@@ -13,21 +13,21 @@ const scrapeWithin = time.Second
 
 // metrics asks the store when it is scraped, so that the numbers are true even while the relay hangs.
 type metrics struct {
-	store     Store
+	relay     *Relay
 	published prometheus.Counter
 	failures  prometheus.Counter
 	backlog   *prometheus.Desc
 	oldest    *prometheus.Desc
 }
 
-func newMetrics(store Store) *metrics {
+func newMetrics(r *Relay) *metrics {
 	return &metrics{
-		store: store,
+		relay: r,
 		published: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "idp_outbox_published_total", Help: "Events that JetStream has acknowledged."}),
 		failures: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "idp_outbox_publish_failures_total", Help: "Events that did not get through; each is tried again."}),
-		backlog: prometheus.NewDesc("idp_outbox_backlog", "Events that wait for JetStream.", nil, nil),
+		backlog: prometheus.NewDesc("idp_outbox_backlog", "Events that JetStream does not have yet.", nil, nil),
 		oldest:  prometheus.NewDesc("idp_outbox_oldest_age_seconds", "How long the oldest event has waited; 0 without one.", nil, nil),
 	}
 }
@@ -47,13 +47,13 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeWithin)
 	defer cancel()
 	// A store that does not answer leaves a gap, which is what happened.
-	if n, err := m.store.Backlog(ctx); err == nil {
+	if n, err := m.relay.backlog(ctx); err == nil {
 		ch <- prometheus.MustNewConstMetric(m.backlog, prometheus.GaugeValue, float64(n))
 	}
-	if first, err := m.store.Pending(ctx, 1); err == nil {
+	if since, err := m.relay.waiting(ctx); err == nil {
 		age := time.Duration(0)
-		if len(first) > 0 {
-			age = max(0, time.Since(made(first[0].ID)))
+		if !since.IsZero() {
+			age = max(0, time.Since(since))
 		}
 		ch <- prometheus.MustNewConstMetric(m.oldest, prometheus.GaugeValue, age.Seconds())
 	}

@@ -55,7 +55,7 @@ func (s *server) InProcessConn() (net.Conn, error) {
 
 func connect(t testing.TB, s *server) *bus.Bus {
 	t.Helper()
-	b, err := bus.Connect(t.Context(), bus.Config{InProcess: s, Name: "test", Log: quiet()})
+	b, err := bus.Connect(t.Context(), bus.Config{InProcess: s, Sync: s.now.Sync, Name: "test", Log: quiet()})
 	require.NoError(t, err)
 	b.EnsureStreams(t.Context())
 	require.NoError(t, b.Ready())

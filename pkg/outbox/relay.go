@@ -16,8 +16,8 @@ import (
 
 // Store is what the relay needs of a *docstore.Store.
 type Store interface {
-	// Pending lists messages that are not yet Published, oldest first.
-	Pending(ctx context.Context, limit int) ([]docstore.Message, error)
+	// Pending lists messages that are not yet Published and have a Seq of more than after, oldest first.
+	Pending(ctx context.Context, after int64, limit int) ([]docstore.Message, error)
 	// Published forgets messages.
 	Published(ctx context.Context, seqs []int64) error
 	// Appended is signalled after new messages; signals may be merged or missing.
@@ -31,15 +31,23 @@ type Publisher interface {
 	// Publish sends messages at once and waits for JetStream to acknowledge them. It returns an error for each message, nil where
 	// JetStream has it. It must come back soon after ctx ends.
 	Publish(ctx context.Context, messages []docstore.Message) []error
+	// Sync returns when what was acknowledged before it was called survives a power cut.
+	Sync(ctx context.Context) error
+	// Keep is how long acknowledged messages may be collected for one Sync; 0 where Sync has nothing to do.
+	Keep() time.Duration
 }
 
 const (
-	batchSize  = 512
-	pollEvery  = time.Second
-	markWithin = 2 * time.Second // for the store's last calls although the time to stop has passed
+	batchSize    = 512
+	maxKept      = 4096 // messages; at full speed they are more often synced than each Keep
+	pollEvery    = time.Second
+	lasting      = 30 * time.Second // trouble that is more than a restart of NATS
+	forgetWithin = 2 * time.Second  // for the last calls although the time to stop has passed
 )
 
-// Relay takes a store's messages to JetStream. Several replicas may relay the same store: JetStream drops what both send.
+// Relay takes a store's messages to JetStream and has the store forget them when JetStream cannot lose them any more. What a power cut
+// leaves in the store although JetStream had acknowledged it is sent again after the next start, and dropped by JetStream if it is there.
+// Several replicas may relay the same store: JetStream drops what both send.
 type Relay struct {
 	store     Store
 	publisher Publisher
@@ -50,8 +58,15 @@ type Relay struct {
 	pace    time.Duration // the least time between batches that are not full: each costs the store a commit
 	backoff backoff.BackOff
 
-	published []int64   // JetStream has these, the store does not know yet
-	troubled  time.Time // since when nothing goes out; zero if all is well
+	mu       sync.Mutex
+	kept     map[int64]bool // acknowledged by JetStream, not yet forgotten by the store
+	keptFrom time.Time      // when the first of them was
+	after    int64          // up to here all messages are kept, so that they are not read again
+
+	progress time.Time // when JetStream last took a message, or there was none to take
+
+	troubled time.Time // since when something does not go out; zero if all is well
+	told     bool      // that it has lasted
 
 	stopOnce sync.Once
 	stopping chan struct{}
@@ -74,11 +89,13 @@ func StartRelay(store Store, publisher Publisher, log *slog.Logger, reg promethe
 func newRelay(store Store, publisher Publisher, log *slog.Logger) *Relay {
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.Multiplier, wait.MaxInterval = 50*time.Millisecond, 2, 5*time.Second
-	return &Relay{
-		store: store, publisher: publisher, log: log, metrics: newMetrics(store),
+	r := &Relay{
+		store: store, publisher: publisher, log: log, kept: map[int64]bool{}, progress: time.Now(),
 		poll: pollEvery, pace: 10 * time.Millisecond, backoff: wait,
 		stopping: make(chan struct{}), done: make(chan struct{}),
 	}
+	r.metrics = newMetrics(r)
+	return r
 }
 
 func (r *Relay) start() {
@@ -97,9 +114,9 @@ func (r *Relay) Stop(ctx context.Context) error {
 		r.cancel()
 		<-r.done
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), markWithin)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetWithin)
 	defer cancel()
-	left, err := r.store.Pending(ctx, 1)
+	left, err := r.store.Pending(ctx, 0, 1)
 	if err != nil {
 		return fmt.Errorf("the outbox after the stop: %w", err)
 	}
@@ -113,12 +130,13 @@ func (r *Relay) Stop(ctx context.Context) error {
 func (r *Relay) run(ctx context.Context) {
 	defer close(r.done)
 	defer r.cancel()
+	defer func() { _ = r.forget(ctx) }() // what stays is only sent twice
 	stopping := r.stopping
 	poll := time.NewTicker(r.poll)
 	defer poll.Stop()
 	for {
 		started := time.Now()
-		n, err := r.batch(ctx)
+		n, err := r.batch(ctx, stopping == nil)
 		if ctx.Err() != nil {
 			return
 		}
@@ -162,21 +180,30 @@ func (r *Relay) rest(ctx context.Context, wait time.Duration, stopping chan stru
 	return stopping
 }
 
-// batch relays at most batchSize messages and returns how many it found.
-func (r *Relay) batch(ctx context.Context) (int, error) {
-	// First of all: as long as the store lists messages that JetStream has, reading would find them again.
-	if err := r.mark(ctx); err != nil {
-		return 0, err
+// batch relays at most batchSize messages and returns how many it found. The last one also has the store forget what is kept.
+func (r *Relay) batch(ctx context.Context, last bool) (int, error) {
+	if r.isDue() {
+		if err := r.forget(ctx); err != nil {
+			return 0, err
+		}
 	}
-	messages, err := r.store.Pending(ctx, batchSize)
+	messages, err := r.store.Pending(ctx, r.after, batchSize)
 	if err != nil {
 		return 0, fmt.Errorf("read the outbox: %w", err)
 	}
-	if len(messages) == 0 {
+	if messages = r.notKept(messages); len(messages) == 0 {
+		r.progressed()
+		if last {
+			return 0, r.forget(ctx)
+		}
 		return 0, nil
 	}
-	publishErr := r.publish(ctx, messages)
-	return len(messages), errors.Join(publishErr, r.mark(ctx))
+	err = r.publish(ctx, messages)
+	if err != nil || r.publisher.Keep() == 0 {
+		// Without what is kept, the messages that did not get through are the first ones again.
+		err = errors.Join(err, r.forget(ctx))
+	}
+	return len(messages), err
 }
 
 // publish sends messages in waves, of which each has at most one message of a record. What follows a message that did not get through
@@ -191,51 +218,43 @@ func (r *Relay) publish(ctx context.Context, messages []docstore.Message) error 
 		if len(wave) == 0 {
 			continue
 		}
-		failed := 0
+		var acknowledged []int64
 		for i, err := range r.publisher.Publish(ctx, wave) {
 			if err != nil {
 				stuck[wave[i].Record] = true
 				failure = err
-				failed++
 				continue
 			}
-			r.published = append(r.published, wave[i].Seq)
+			acknowledged = append(acknowledged, wave[i].Seq)
 		}
-		r.metrics.published.Add(float64(len(wave) - failed))
-		r.metrics.failures.Add(float64(failed))
+		r.keep(acknowledged)
+		r.metrics.published.Add(float64(len(acknowledged)))
+		r.metrics.failures.Add(float64(len(wave) - len(acknowledged)))
 	}
 	if failure != nil {
 		return fmt.Errorf("publish: %w", failure)
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.after = messages[len(messages)-1].Seq
 	return nil
 }
 
-// mark tells the store what JetStream has. It does so even when the relay is being stopped, so that less is sent twice.
-func (r *Relay) mark(ctx context.Context) error {
-	if len(r.published) == 0 {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), markWithin)
-	defer cancel()
-	if err := r.store.Published(ctx, r.published); err != nil {
-		return fmt.Errorf("mark events as published: %w", err)
-	}
-	r.published = r.published[:0]
-	return nil
-}
-
-// note logs when events stop going out and when they go again, not every try between.
+// note logs when events stop going out, that it lasts, and when they go again, not every try between.
 func (r *Relay) note(err error) {
 	switch {
 	case err == nil:
 		if !r.troubled.IsZero() {
 			r.log.Info("events go out again", "after", time.Since(r.troubled).Round(time.Millisecond))
 		}
-		r.troubled = time.Time{}
+		r.troubled, r.told = time.Time{}, false
 		r.backoff.Reset()
 	case r.troubled.IsZero():
 		r.troubled = time.Now()
 		r.log.Warn("events do not go out; they are kept and tried again", "error", err)
+	case !r.told && time.Since(r.troubled) > lasting:
+		r.told = true
+		r.log.Error("events still do not go out", "after", time.Since(r.troubled).Round(time.Second), "error", err)
 	}
 }
 

@@ -1,10 +1,12 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -37,6 +39,7 @@ type memory struct {
 	pending  []docstore.Message
 	appended chan struct{}
 	marks    int
+	reads    int
 	failMark int // so many calls of Published fail
 	failRead int
 	empty    chan struct{} // a signal each time nothing is pending
@@ -60,14 +63,16 @@ func (s *memory) add(messages ...docstore.Message) {
 	}
 }
 
-func (s *memory) Pending(ctx context.Context, limit int) ([]docstore.Message, error) {
+func (s *memory) Pending(ctx context.Context, after int64, limit int) ([]docstore.Message, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failRead > 0 {
 		s.failRead--
 		return nil, errAway
 	}
-	return slices.Clone(s.pending[:min(limit, len(s.pending))]), ctx.Err()
+	s.reads++
+	from, _ := slices.BinarySearchFunc(s.pending, after+1, func(m docstore.Message, seq int64) int { return cmp.Compare(m.Seq, seq) })
+	return slices.Clone(s.pending[from:min(from+limit, len(s.pending))]), ctx.Err()
 }
 
 func (s *memory) Published(ctx context.Context, seqs []int64) error {
@@ -121,6 +126,25 @@ type stream struct {
 	seen  map[string]bool
 	wrong error
 	fail  func(m docstore.Message) (lost, unsure bool) // lost: it does not arrive; unsure: it does, but nobody is told
+
+	keep     time.Duration
+	syncs    int
+	durable  map[string]bool // what has arrived before a sync
+	failSync int             // so many calls of Sync fail
+}
+
+func (p *stream) Keep() time.Duration { return p.keep }
+
+func (p *stream) Sync(context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failSync > 0 {
+		p.failSync--
+		return errAway
+	}
+	p.syncs++
+	p.durable = maps.Clone(p.seen)
+	return nil
 }
 
 func (p *stream) Publish(ctx context.Context, messages []docstore.Message) []error {
@@ -199,6 +223,8 @@ func TestOrderWhateverFails(t *testing.T) {
 		trouble := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 0))
 		p := &stream{fail: func(docstore.Message) (bool, bool) { return trouble.IntN(4) == 0, trouble.IntN(4) == 0 }}
 		s := newMemory()
+		p.keep = time.Duration(rapid.IntRange(0, 1).Draw(rt, "keep")) * 5 * time.Millisecond
+		p.failSync = rapid.IntRange(0, 3).Draw(rt, "syncs")
 		s.failMark, s.failRead = rapid.IntRange(0, 3).Draw(rt, "marks"), rapid.IntRange(0, 3).Draw(rt, "reads")
 		r := quick(s, p, quiet())
 		r.start()
@@ -300,7 +326,10 @@ func TestThePollFindsWhatNoSignalTold(t *testing.T) {
 	r := quick(s, &stream{}, quiet())
 	r.start()
 	s.mu.Lock()
-	s.pending = append(s.pending, msg("a", 1)) // another process wrote it
+	s.next++
+	m := msg("a", 1)
+	m.Seq = s.next
+	s.pending = append(s.pending, m) // another process wrote it
 	s.mu.Unlock()
 	s.waitEmpty(t)
 	stop(t, r)
@@ -331,6 +360,10 @@ func TestStopAtItsDeadline(t *testing.T) {
 }
 
 type publisherFunc func(ctx context.Context, messages []docstore.Message) []error
+
+func (f publisherFunc) Keep() time.Duration { return 0 }
+
+func (f publisherFunc) Sync(context.Context) error { return nil }
 
 func (f publisherFunc) Publish(ctx context.Context, messages []docstore.Message) []error {
 	return f(ctx, messages)
@@ -392,7 +425,7 @@ func TestMetrics(t *testing.T) {
 	gate <- struct{}{}
 	stop(t, r)
 	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`
-# HELP idp_outbox_backlog Events that wait for JetStream.
+# HELP idp_outbox_backlog Events that JetStream does not have yet.
 # TYPE idp_outbox_backlog gauge
 idp_outbox_backlog 0
 # HELP idp_outbox_oldest_age_seconds How long the oldest event has waited; 0 without one.

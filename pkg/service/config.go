@@ -34,6 +34,7 @@ type Config struct {
 	EncryptionKeys secret.String  `mapstructure:"encryption_keys" doc:"Keys for secrets at rest, id:base64 of 32 bytes, joined by commas; the first seals, the others only open"`
 	Outbound       OutboundConfig `mapstructure:"outbound"`
 	Tracing        TracingConfig  `mapstructure:"tracing"`
+	StuckAfter     time.Duration  `mapstructure:"events_stuck_after" doc:"How long events may wait, none of them getting to NATS, before readyz says no; 0: for ever"`
 	DrainDelay     time.Duration  `mapstructure:"drain_delay" doc:"How long readyz says no before connections are closed, so that the gateway notices"`
 	DrainTimeout   time.Duration  `mapstructure:"drain_timeout" doc:"How long requests, and after them tasks and events, may take to end at SIGTERM"`
 }
@@ -87,11 +88,13 @@ type TracingConfig struct {
 func DefaultConfig(name string) Config {
 	return Config{
 		Listen: "127.0.0.1:8081", AdminListen: "127.0.0.1:9081", DataDir: "data",
-		Log:        LogConfig{Level: slog.LevelInfo, Format: telemetry.JSON},
-		Mongo:      MongoConfig{Database: "idp_" + strings.ReplaceAll(name, "-", "_")},
-		NATS:       NATSConfig{URL: "nats://127.0.0.1:4222", Replicas: 1, MaxAge: 7 * 24 * time.Hour},
-		Auth:       AuthConfig{Issuer: "idplatform"},
-		Tracing:    TracingConfig{SampleRatio: 1},
+		Log:     LogConfig{Level: slog.LevelInfo, Format: telemetry.JSON},
+		Mongo:   MongoConfig{Database: "idp_" + strings.ReplaceAll(name, "-", "_")},
+		NATS:    NATSConfig{URL: "nats://127.0.0.1:4222", Replicas: 1, MaxAge: 7 * 24 * time.Hour},
+		Auth:    AuthConfig{Issuer: "idplatform"},
+		Tracing: TracingConfig{SampleRatio: 1},
+		// Long, since it takes all replicas out of service at once: until then writes go on without NATS.
+		StuckAfter: 5 * time.Minute,
 		DrainDelay: 2 * time.Second, DrainTimeout: 12 * time.Second, // twice the second at worst: within the 30 s that Kubernetes gives
 	}
 }
@@ -114,6 +117,9 @@ func (c Config) Validate() error {
 	}
 	if c.DrainDelay < 0 || c.DrainTimeout <= 0 {
 		faults = append(faults, errors.New("drain_delay must not be negative, drain_timeout must be positive"))
+	}
+	if c.StuckAfter < 0 {
+		faults = append(faults, errors.New("events_stuck_after must not be negative"))
 	}
 	return errors.Join(faults...)
 }

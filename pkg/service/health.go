@@ -3,9 +3,12 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"github.com/idplatform/idplatform/pkg/outbox"
 )
 
 // healthHandler answers /healthz and /readyz, and passes all else on.
@@ -24,10 +27,14 @@ func (h *healthHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/readyz":
 		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 		defer cancel()
-		switch {
-		case h.draining.Load():
+		if h.draining.Load() {
 			say(w, http.StatusServiceUnavailable, "stopping")
-		case h.ready(ctx) != nil:
+			return
+		}
+		switch err := h.ready(ctx); {
+		case errors.Is(err, outbox.ErrStuck):
+			say(w, http.StatusServiceUnavailable, outbox.ErrStuck.Error())
+		case err != nil:
 			say(w, http.StatusServiceUnavailable, "the store does not answer")
 		default:
 			say(w, http.StatusOK, "ready")

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -438,6 +439,8 @@ func TestHealth(t *testing.T) {
 	broken = errors.New("dial mongodb://root:hunter2@db")
 	see("/readyz", 503, `{"status":"the store does not answer"}`)
 	see("/healthz", 200, "ok")
+	broken = fmt.Errorf("tiny: %w: none has for 1m0s", outbox.ErrStuck)
+	see("/readyz", 503, `{"status":"events do not go out"}`)
 	broken = nil
 	h.draining.Store(true)
 	see("/readyz", 503, "stopping")

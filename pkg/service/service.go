@@ -21,7 +21,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/telemetry"
 )
 
-// Deps are what a service is made of. Every member is required.
+// Deps are what a service is made of. Every member is required but where it says otherwise.
 type Deps struct {
 	Store    *docstore.Store
 	Bus      *bus.Bus
@@ -33,6 +33,9 @@ type Deps struct {
 	Metrics  prometheus.Registerer
 	Requests *telemetry.HTTPMetrics
 	Strict   bool // for tests: see rest.Config
+
+	// StuckAfter is how long events may wait, none going out, before the service is not ready; 0 means for ever.
+	StuckAfter time.Duration
 }
 
 // Server makes the service's HTTP side.
@@ -133,8 +136,8 @@ func Start(ctx context.Context, spec Spec, deps Deps) (*Unit, error) {
 	return unit, nil
 }
 
-// Ready reports what keeps the service from serving; nil if nothing does. NATS is not needed to serve: events wait in the store. It is
-// needed by a service with followers until these have caught up.
+// Ready reports what keeps the service from serving; nil if nothing does. NATS may be away for a while, since events wait in the store;
+// for good it may not: what others do at an event stands still meanwhile. Followers need it until they have caught up.
 func (u *Unit) Ready(ctx context.Context) error {
 	if err := u.deps.Store.Ping(ctx); err != nil {
 		return fmt.Errorf("%s: store: %w", u.Name, err)
@@ -143,6 +146,12 @@ func (u *Unit) Ready(ctx context.Context) error {
 		if err := f.Ready(); err != nil {
 			return fmt.Errorf("%s: %w", u.Name, err)
 		}
+	}
+	if u.deps.StuckAfter == 0 {
+		return nil
+	}
+	if err := u.relay.Stuck(ctx, u.deps.StuckAfter); err != nil {
+		return fmt.Errorf("%s: %w", u.Name, err)
 	}
 	return nil
 }

@@ -111,6 +111,10 @@ func user(n int) string { return fmt.Sprint(5_000_000 + n) }
 // sinkhole takes events in JetStream's place.
 type sinkhole struct{}
 
+func (sinkhole) Keep() time.Duration { return 0 }
+
+func (sinkhole) Sync(context.Context) error { return nil }
+
 func (sinkhole) Publish(_ context.Context, messages []docstore.Message) []error {
 	return make([]error, len(messages))
 }

@@ -7,18 +7,16 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// guard decides what a connection may do: all if it comes from this process, else what a subscriber needs.
+// guard decides what a connection may do: all if it comes from this process, else what a reader may.
 type guard struct {
 	user, password [sha256.Size]byte
-	subscriber     *server.User
+
+	open   chan struct{} // closed when reader is set: clients are there before a server that starts anew is ready, and must not be refused
+	reader *server.User  // nil if nobody is let in
 }
 
 func newGuard(user, password string) *guard {
-	return &guard{
-		user:       sha256.Sum256([]byte(user)),
-		password:   sha256.Sum256([]byte(password)),
-		subscriber: &server.User{Username: user, Permissions: subscriberRights(user)},
-	}
+	return &guard{user: sha256.Sum256([]byte(user)), password: sha256.Sum256([]byte(password)), open: make(chan struct{})}
 }
 
 // Check implements server.Authentication. Only a pipe, which no one outside can open, counts as this process.
@@ -33,32 +31,12 @@ func (g *guard) Check(c server.ClientAuthentication) bool {
 	}
 	given := c.GetOpts()
 	user, password := sha256.Sum256([]byte(given.Username)), sha256.Sum256([]byte(given.Password))
-	if subtle.ConstantTimeCompare(user[:], g.user[:])&subtle.ConstantTimeCompare(password[:], g.password[:]) == 0 {
+	<-g.open
+	if subtle.ConstantTimeCompare(user[:], g.user[:])&subtle.ConstantTimeCompare(password[:], g.password[:]) == 0 || g.reader == nil {
 		return false
 	}
-	c.RegisterUser(g.subscriber)
+	c.RegisterUser(g.reader)
 	return true
-}
-
-// subscriberRights allow to read events, and one consumer by the user's own name: with the right to name others, a subscriber
-// could take messages from the platform's consumers. _INBOX is safe to give, since the platform's own replies go to _IDP.
-func subscriberRights(user string) *server.Permissions {
-	const stream = "IDP_EVENTS"
-	return &server.Permissions{
-		Subscribe: &server.SubjectPermission{Allow: []string{"idp.events.>", "_INBOX.>"}},
-		Publish: &server.SubjectPermission{Allow: []string{
-			"$JS.API.INFO",
-			"$JS.API.STREAM.NAMES",
-			"$JS.API.STREAM.INFO." + stream,
-			"$JS.API.CONSUMER.CREATE." + stream + "." + user,
-			"$JS.API.CONSUMER.CREATE." + stream + "." + user + ".>",
-			"$JS.API.CONSUMER.DURABLE.CREATE." + stream + "." + user,
-			"$JS.API.CONSUMER.INFO." + stream + "." + user,
-			"$JS.API.CONSUMER.DELETE." + stream + "." + user,
-			"$JS.API.CONSUMER.MSG.NEXT." + stream + "." + user,
-			"$JS.ACK." + stream + "." + user + ".>",
-		}},
-	}
 }
 
 // validUser accepts names that are one token of a subject and no wildcard.

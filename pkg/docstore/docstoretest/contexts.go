@@ -28,7 +28,7 @@ func cancelledBefore(t *testing.T, s *suite) {
 		"Count":     func() error { _, err := f.engine.Count(ctx, def, "t1", docstore.Filter{}); return err },
 		"Reserve":   func() error { _, err := f.engine.Reserve(ctx, "s", 1); return err },
 		"Due":       func() error { _, err := f.engine.Due(ctx, def, 0, 1); return err },
-		"Pending":   func() error { _, err := f.engine.Pending(ctx, 1); return err },
+		"Pending":   func() error { _, err := f.engine.Pending(ctx, 0, 1); return err },
 		"Published": func() error { return f.engine.Published(ctx, []int64{1}) },
 		"Backlog":   func() error { _, err := f.engine.Backlog(ctx); return err },
 		"Ping":      func() error { return f.engine.Ping(ctx) },

@@ -19,7 +19,7 @@ func outbox(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	pending := func(limit int) []docstore.Message {
 		t.Helper()
-		list, err := f.Pending(ctx, limit)
+		list, err := f.Pending(ctx, 0, limit)
 		require.NoError(t, err)
 		return list
 	}
@@ -43,6 +43,13 @@ func outbox(t *testing.T, s *suite) {
 		require.Equal(t, docID(i%2), m.Record)
 		require.Equal(t, fmt.Sprintf(`{"n":%d,"t":"京\u0000"}`, i), string(m.Payload))
 	}
+	after, err := f.Pending(ctx, list[1].Seq, 3)
+	require.NoError(t, err)
+	require.Len(t, after, 3)
+	require.Equal(t, list[2:], after[:2], "those after a number")
+	after, err = f.Pending(ctx, 1<<53, 3)
+	require.NoError(t, err)
+	require.Empty(t, after)
 	require.EqualValues(t, 10, backlog())
 	require.Len(t, pending(4), 4, "they stay until they are published")
 
@@ -95,7 +102,7 @@ func messageOrder(t *testing.T, s *suite) {
 		}
 		return nil
 	})
-	list, err := f.Pending(ctx, 1000)
+	list, err := f.Pending(ctx, 0, 1000)
 	require.NoError(t, err)
 	require.Len(t, list, callers*each)
 	next := map[string]int{}

@@ -240,7 +240,7 @@ func failingBesideOthers(t *testing.T, s *suite) {
 	}
 	require.Equal(t, want, f.ids(t, ctx, docstore.Filter{}))
 	require.Equal(t, want, f.ids(t, ctx, docstore.Eq("words", docstore.Text("w"))))
-	pending, err := f.Pending(ctx, 1000)
+	pending, err := f.Pending(ctx, 0, 1000)
 	require.NoError(t, err)
 	require.Len(t, pending, len(want))
 	f.check(t)

@@ -47,9 +47,9 @@ func (e *Engine) advance(ctx context.Context, counter string, n int64) (int64, e
 	return now.Value - n + 1, err
 }
 
-// Pending lists appended messages not yet Published, oldest first.
-func (e *Engine) Pending(ctx context.Context, limit int) ([]docstore.Message, error) {
-	cursor, err := e.db.Collection(outboxCollection).Find(ctx, allNumbers(), options.Find().SetSort(ascending(fieldKey)).SetLimit(int64(limit)))
+// Pending lists appended messages not yet Published whose Seq is more than after, oldest first.
+func (e *Engine) Pending(ctx context.Context, after int64, limit int) ([]docstore.Message, error) {
+	cursor, err := e.db.Collection(outboxCollection).Find(ctx, numbersAfter(after), options.Find().SetSort(ascending(fieldKey)).SetLimit(int64(limit)))
 	if err != nil {
 		return nil, failure(ctx, "read the outbox", err)
 	}
@@ -79,13 +79,13 @@ func (e *Engine) Published(ctx context.Context, seqs []int64) error {
 
 // Backlog counts pending messages.
 func (e *Engine) Backlog(ctx context.Context) (int64, error) {
-	n, err := e.db.Collection(outboxCollection).CountDocuments(ctx, allNumbers())
+	n, err := e.db.Collection(outboxCollection).CountDocuments(ctx, numbersAfter(math.MinInt64))
 	return n, failure(ctx, "count the outbox", err)
 }
 
-// allNumbers selects every message by its key, so that the index serves and no payload is read to count.
-func allNumbers() bson.D {
-	return bson.D{{Key: fieldKey, Value: bson.D{{Key: "$gt", Value: int64(math.MinInt64)}}}}
+// numbersAfter selects messages by their key, so that the index serves and no payload is read to count.
+func numbersAfter(seq int64) bson.D {
+	return bson.D{{Key: fieldKey, Value: bson.D{{Key: "$gt", Value: seq}}}}
 }
 
 // send writes a transaction's messages. It is the last that the transaction does: all its records are written, so another one

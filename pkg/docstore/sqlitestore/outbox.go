@@ -8,10 +8,11 @@ import (
 )
 
 // Pending lists messages in the order of their transactions: there is one writer.
-func (e *Engine) Pending(ctx context.Context, limit int) ([]docstore.Message, error) {
+func (e *Engine) Pending(ctx context.Context, after int64, limit int) ([]docstore.Message, error) {
 	var list []docstore.Message
 	err := e.read(ctx, func(conn Conn) error {
-		return conn.Query(ctx, "SELECT seq, id, subject, record, payload FROM outbox ORDER BY seq LIMIT 0 + ?1", []any{int64(limit)}, func(c Columns) error {
+		const sql = "SELECT seq, id, subject, record, payload FROM outbox WHERE seq > ?1 ORDER BY seq LIMIT 0 + ?2"
+		return conn.Query(ctx, sql, []any{after, int64(limit)}, func(c Columns) error {
 			list = append(list, docstore.Message{
 				Seq: c.Int(0), ID: string(c.Bytes(1)), Subject: string(c.Bytes(2)), Record: string(c.Bytes(3)), Payload: append([]byte(nil), c.Bytes(4)...),
 			})

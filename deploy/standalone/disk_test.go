@@ -1,0 +1,133 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// smallDisk mounts a file system of its own at dir.
+func smallDisk(t *testing.T, dir, size string) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(dir, 0o700))
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "mode=700,size="+size, "tmpfs", dir).CombinedOutput(); err != nil {
+		t.Skipf("a tmpfs cannot be mounted here: %v %s", err, out)
+	}
+	t.Cleanup(func() {
+		out, err := exec.Command("umount", "--lazy", dir).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	})
+}
+
+// fill takes all space of dir's file system but some, until free.
+func fill(t *testing.T, dir string, but int64) (free func()) {
+	t.Helper()
+	name := filepath.Join(dir, "filler")
+	file, err := os.Create(name)
+	require.NoError(t, err)
+	for _, size := range []int{1 << 20, 4096, 1} {
+		for block := make([]byte, size); !errors.Is(err, syscall.ENOSPC); {
+			_, err = file.Write(block)
+		}
+		err = nil
+	}
+	size, err := file.Seek(0, io.SeekCurrent)
+	require.NoError(t, err)
+	require.NoError(t, file.Truncate(size-but))
+	require.NoError(t, file.Close())
+	return func() { require.NoError(t, os.Remove(name)) }
+}
+
+// TestFullDisk: while the disk is full, writes are refused, or acknowledged and readyz tells that their events do not go out. Once there is
+// space, all goes on by itself within 30 s, and every acknowledged change has its event.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	for name, x := range map[string]struct {
+		full    string // the folder below the data folder
+		but     int64  // bytes that are left
+		refuses bool   // writes, sooner or later
+	}{
+		"of events":            {"nats", 0, false},
+		"of everything":        {"", 0, true},
+		"of nearly everything": {"", 100 << 10, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "data")
+			disk := filepath.Join(dir, x.full)
+			smallDisk(t, disk, "64m")
+			c := startPlatform(t, dir, "IDP_EVENTS_STUCK_AFTER=2s")
+			token := c.token("--tenant", "acme")
+			ready := func() bool {
+				answer, err := http.Get("http://" + c.Addr + "/readyz")
+				require.NoError(t, err)
+				defer answer.Body.Close()
+				return answer.StatusCode == http.StatusOK
+			}
+			acknowledged := map[string]string{} // id → name
+			n := 0
+			write := func() error {
+				n++
+				id, err := create(http.DefaultClient, c.Addr, token, fmt.Sprintf("user.%d", n))
+				if err == nil {
+					acknowledged[id] = fmt.Sprintf("user.%d", n)
+				}
+				return err
+			}
+			for range 20 {
+				require.NoError(t, write())
+			}
+
+			free := fill(t, disk, x.but)
+			refused := false
+			for begin := time.Now(); !refused && (x.refuses || ready()); {
+				require.Less(t, time.Since(begin), 60*time.Second, "nobody tells that the disk is full")
+				if err := write(); err != nil {
+					require.True(t, x.refuses, "%v", err)
+					require.True(t, strings.HasPrefix(err.Error(), "503:"), "%v", err)
+					refused = true
+				}
+				time.Sleep(20 * time.Millisecond)
+			}
+
+			free()
+			freed := time.Now()
+			for {
+				err := write()
+				if err == nil && ready() {
+					break
+				}
+				require.Less(t, time.Since(freed), 30*time.Second, "%v", err)
+				time.Sleep(20 * time.Millisecond)
+			}
+			t.Logf("ready %v after there is space", time.Since(freed).Round(time.Millisecond))
+			last := ""
+			for last == "" {
+				require.NoError(t, write())
+				for id, name := range acknowledged {
+					if name == fmt.Sprintf("user.%d", n) {
+						last = id
+					}
+				}
+			}
+			seen := map[string]bool{}
+			eachEventUntil(t, c, func(_, id string) bool { seen[id] = true; return id == last })
+			for id, name := range acknowledged {
+				assert.True(t, seen[id], "%s has no event", name)
+			}
+			require.Less(t, time.Since(freed), 30*time.Second)
+			c.stop()
+		})
+	}
+}

@@ -1,0 +1,122 @@
+package embedded
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+)
+
+// lengths are those of the message files: what is on the disk after a Sync, and nothing more if the power goes later.
+func lengths(t *testing.T, dir string) map[string]int64 {
+	t.Helper()
+	found := map[string]int64{}
+	require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".blk") {
+			info, err := d.Info()
+			require.NoError(t, err)
+			name, err := filepath.Rel(dir, path)
+			require.NoError(t, err)
+			found[name] = info.Size()
+		}
+		return err
+	}))
+	return found
+}
+
+// powerCut copies a server's folder without the ends of the message files that were not synced. All else is as new as it can be.
+func powerCut(t *testing.T, dir string, synced map[string]int64) string {
+	t.Helper()
+	left := t.TempDir()
+	require.NoError(t, os.CopyFS(left, os.DirFS(dir)))
+	for name := range lengths(t, left) {
+		require.NoError(t, os.Truncate(filepath.Join(left, name), synced[name]))
+	}
+	return left
+}
+
+// TestAPowerCutTakesNoEventFromAConsumer: the stream has lost its newest messages, its consumer has had them, and what is published
+// next gets their numbers.
+func TestAPowerCutTakesNoEventFromAConsumer(t *testing.T) {
+	t.Parallel()
+	const subject = "idp.events.acme.user.created"
+	for name, x := range map[string]struct {
+		synced, lost, acked int
+		stopped             bool // the server had written all that it writes at its end
+	}{
+		"all acknowledged":          {10, 10, 20, false},
+		"half acknowledged":         {10, 10, 15, false},
+		"none that is lost":         {10, 10, 5, false},
+		"nothing lost":              {10, 0, 10, false},
+		"everything lost":           {0, 10, 10, false},
+		"an index that knows more":  {10, 10, 20, true},
+		"an index and nothing more": {0, 10, 10, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			s := start(t, Config{StoreDir: dir})
+			_, js := connect(t, "", nats.InProcessServer(s.Conn()))
+			stream, err := js.CreateStream(t.Context(), events)
+			require.NoError(t, err)
+			consumer, err := stream.CreateConsumer(t.Context(), jetstream.ConsumerConfig{Durable: "users", AckPolicy: jetstream.AckExplicitPolicy})
+			require.NoError(t, err)
+			publish := func(text string) {
+				_, err := js.Publish(t.Context(), subject, []byte(text))
+				require.NoError(t, err)
+			}
+			for n := range x.synced {
+				publish(fmt.Sprint(n))
+			}
+			require.NoError(t, s.Sync(t.Context()))
+			synced := lengths(t, dir)
+			for n := range x.lost {
+				publish(fmt.Sprint(x.synced + n))
+			}
+			for range x.acked {
+				m, err := consumer.Next()
+				require.NoError(t, err)
+				require.NoError(t, m.DoubleAck(t.Context()))
+			}
+			if x.acked < x.synced+x.lost { // one more, out of order
+				for range 2 {
+					_, err := consumer.Next()
+					require.NoError(t, err)
+				}
+			}
+			s.Stop() // writes the consumer's place
+			index := filepath.Join(dir, "jetstream", "$G", "streams", events.Name, "msgs", "index.db")
+			require.FileExists(t, index)
+			if !x.stopped {
+				require.NoError(t, os.Remove(index))
+			}
+
+			s = start(t, Config{StoreDir: powerCut(t, dir, synced)})
+			_, js = connect(t, "", nats.InProcessServer(s.Conn()))
+			for n := range 30 {
+				publish(fmt.Sprint("new ", n))
+			}
+			consumer, err = js.Consumer(t.Context(), events.Name, "users")
+			require.NoError(t, err)
+			got := map[string]bool{}
+			for !got["new 29"] {
+				m, err := consumer.Next()
+				require.NoError(t, err)
+				require.NoError(t, m.DoubleAck(t.Context()))
+				got[string(m.Data())] = true
+			}
+			for n := range 30 {
+				require.True(t, got[fmt.Sprint("new ", n)], "new %d was skipped; got %v", n, got)
+			}
+			for n := x.acked; n < x.synced; n++ {
+				require.True(t, got[fmt.Sprint(n)] || n < x.acked+2, "%d was skipped", n)
+			}
+		})
+	}
+}

@@ -1,0 +1,127 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// keep notes messages that JetStream has acknowledged.
+func (r *Relay) keep(seqs []int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.kept) == 0 {
+		r.keptFrom = time.Now()
+	}
+	for _, seq := range seqs {
+		r.kept[seq] = true
+	}
+	if len(seqs) > 0 {
+		r.progress = time.Now()
+	}
+}
+
+func (r *Relay) progressed() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.progress = time.Now()
+}
+
+// notKept leaves out what has been acknowledged. There is such only where a message before it did not get through.
+func (r *Relay) notKept(messages []docstore.Message) []docstore.Message {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.DeleteFunc(messages, func(m docstore.Message) bool { return r.kept[m.Seq] })
+}
+
+// isDue reports whether the store is to forget what is kept.
+func (r *Relay) isDue() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.kept) > 0 && (len(r.kept) >= maxKept || time.Since(r.keptFrom) >= r.publisher.Keep())
+}
+
+// forget makes what is kept survive a power cut in JetStream, and has the store forget it. It does so even when the relay is being
+// stopped, so that less is sent twice.
+func (r *Relay) forget(ctx context.Context) error {
+	r.mu.Lock()
+	seqs := make([]int64, 0, len(r.kept))
+	for seq := range r.kept {
+		seqs = append(seqs, seq)
+	}
+	r.mu.Unlock()
+	if len(seqs) == 0 {
+		return nil
+	}
+	slices.Sort(seqs)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetWithin)
+	defer cancel()
+	if err := r.publisher.Sync(ctx); err != nil {
+		return fmt.Errorf("make published events durable: %w", err)
+	}
+	for some := range slices.Chunk(seqs, batchSize) { // not one long transaction in the way of others
+		if err := r.store.Published(ctx, some); err != nil {
+			return fmt.Errorf("forget published events: %w", err)
+		}
+		r.mu.Lock()
+		for _, seq := range some {
+			delete(r.kept, seq)
+		}
+		r.mu.Unlock()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.after = 0 // so that a message that was committed late, with a lower number, is found
+	return nil
+}
+
+// waiting is when the oldest message that JetStream does not have was made; the zero time if there is none.
+func (r *Relay) waiting(ctx context.Context) (time.Time, error) {
+	r.mu.Lock()
+	after := r.after
+	r.mu.Unlock()
+	first, err := r.store.Pending(ctx, after, 1)
+	if err != nil || len(first) == 0 {
+		return time.Time{}, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.kept[first[0].Seq] {
+		return time.Time{}, nil
+	}
+	return made(first[0].ID), nil
+}
+
+// backlog counts the messages that JetStream does not have.
+func (r *Relay) backlog(ctx context.Context) (int64, error) {
+	r.mu.Lock()
+	kept := int64(len(r.kept))
+	r.mu.Unlock()
+	n, err := r.store.Backlog(ctx)
+	return max(0, n-kept), err
+}
+
+// ErrStuck says that events wait and do not go out.
+var ErrStuck = errors.New("events do not go out")
+
+// Stuck returns ErrStuck where events wait and JetStream has taken none for longer than atMost. A backlog that gets smaller is none.
+func (r *Relay) Stuck(ctx context.Context, atMost time.Duration) error {
+	r.mu.Lock()
+	still := time.Since(r.progress)
+	r.mu.Unlock()
+	if still <= atMost {
+		return nil
+	}
+	since, err := r.waiting(ctx)
+	if err != nil {
+		return fmt.Errorf("look at the outbox: %w", err)
+	}
+	if age := time.Since(since); !since.IsZero() && age > atMost {
+		return fmt.Errorf("%w: none has for %s, and the oldest has waited for %s", ErrStuck, still.Round(time.Second), age.Round(time.Second))
+	}
+	return nil
+}
