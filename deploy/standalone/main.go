@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/idplatform/idplatform/pkg/config"
+	"github.com/idplatform/idplatform/pkg/secret"
 )
 
 const usage = `idp-standalone is the whole identity platform as one program.
@@ -54,7 +55,7 @@ func run(ctx context.Context, args []string, out, notes io.Writer) int {
 		return 0
 	}
 	if err != nil {
-		fmt.Fprintln(notes, err)
+		fmt.Fprintln(notes, secret.MaskError(err))
 		return 1
 	}
 	return 0
