@@ -19,13 +19,14 @@ import (
 // format is the folder's layout. It grows when an older program could not read what a newer one writes.
 const format = 1
 
-// folder is the data folder. All that is secret in it is readable by its owner alone, and what can be sealed is.
+// folder is the data folder. It and every file in it are its owner's alone, and what can be sealed is.
 //
 //	VERSION          the layout's number
 //	LOCK             held by the running platform
 //	encryption.key   seals secrets at rest, unless the keys are configured
 //	signing.sealed   the key pairs that tokens are signed with
 //	jwks.json        their public halves, for services elsewhere
+//	stores.json      which stores there have been
 //	nats.url         how event subscribers reach NATS
 //	nats/            event streams
 //	<service>.db     a SQLite file for each service
@@ -64,7 +65,7 @@ func takeFolder(path string) (f folder, unlock func(), err error) {
 	return f, unlock, err
 }
 
-func (f folder) join(name string) string { return filepath.Join(f.path, name) }
+func (f folder) join(names ...string) string { return filepath.Join(f.path, filepath.Join(names...)) }
 
 // lock keeps a second platform off the folder until unlock. The system frees it when the process ends, however it ends.
 func (f folder) lock() (unlock func(), err error) {
@@ -195,14 +196,11 @@ func (f folder) signer(keys *secret.Keyring) (*auth.Signer, error) {
 	return signer, f.publish(signer)
 }
 
-// publish writes the public keys for services that run elsewhere; all may read it.
+// publish writes the public keys for services that run elsewhere.
 func (f folder) publish(signer *auth.Signer) error {
 	public := string(signer.PublicJWKS())
 	if text, err := os.ReadFile(f.join("jwks.json")); err == nil && strings.TrimSpace(string(text)) == public {
 		return nil
 	}
-	if err := f.replace("jwks.json", public); err != nil {
-		return err
-	}
-	return os.Chmod(f.join("jwks.json"), 0o644) //nolint:gosec // public keys
+	return f.replace("jwks.json", public)
 }
