@@ -46,14 +46,20 @@ func openFolder(path string) (folder, error) {
 	if err != nil {
 		return f, err
 	}
-	found, err := strconv.Atoi(text)
+	return f, f.checkVersion(text)
+}
+
+// checkVersion refuses a folder of a newer program.
+func (f folder) checkVersion(text string) error {
+	found, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil {
-		return f, fmt.Errorf("data folder %s: VERSION is not a number", abs)
+		return fmt.Errorf("data folder %s: VERSION is not a number", f.path)
 	}
 	if found > format {
-		return f, fmt.Errorf("data folder %s was written by a newer program (layout %d; this one knows layouts up to %d): start that one, or choose another folder with IDP_DATA_DIR", abs, found, format)
+		return fmt.Errorf("data folder %s was written by a newer program (layout %d; this one knows layouts up to %d): "+
+			"start that one, or choose another folder with IDP_DATA_DIR", f.path, found, format)
 	}
-	return f, nil
+	return nil
 }
 
 // takeFolder opens the folder and locks it.
@@ -161,8 +167,7 @@ const issuer = "idplatform"
 
 // signer has the platform's signing keys, made at the first start.
 func (f folder) signer(keys *secret.Keyring) (*auth.Signer, error) {
-	const name = "signing.sealed"
-	sealed, err := f.keep(name, func() (string, error) {
+	if _, err := f.keep(signingFile, func() (string, error) {
 		key, err := auth.GenerateKey()
 		if err != nil {
 			return "", err
@@ -171,21 +176,16 @@ func (f folder) signer(keys *secret.Keyring) (*auth.Signer, error) {
 		if err != nil {
 			return "", err
 		}
-		return keys.Seal(private, []byte(name)), nil
-	})
+		return keys.Seal(private, []byte(signingFile)), nil
+	}); err != nil {
+		return nil, err
+	}
+	set, reseal, err := f.signingKeys(keys)
 	if err != nil {
 		return nil, err
 	}
-	private, err := keys.Open(sealed, []byte(name))
-	if err != nil {
-		return nil, fmt.Errorf("data folder %s: the signing keys were sealed under an encryption key that is not the one given", f.path)
-	}
-	set, err := auth.ParsePrivateJWKS(private)
-	if err != nil {
-		return nil, fmt.Errorf("data folder: %s: %w", name, err)
-	}
-	if keys.NeedsReseal(sealed) {
-		if err := f.replace(name, keys.Seal(private, []byte(name))); err != nil {
+	if reseal != "" {
+		if err := f.replace(signingFile, reseal); err != nil {
 			return nil, err
 		}
 	}
@@ -194,6 +194,28 @@ func (f folder) signer(keys *secret.Keyring) (*auth.Signer, error) {
 		return nil, err
 	}
 	return signer, f.publish(signer)
+}
+
+const signingFile = "signing.sealed"
+
+// signingKeys reads the keys. reseal is what the file should be, where that is something else than it is.
+func (f folder) signingKeys(keys *secret.Keyring) (set auth.Keys, reseal string, err error) {
+	sealed, err := os.ReadFile(f.join(signingFile))
+	if err != nil {
+		return set, "", fmt.Errorf("data folder: %w", err)
+	}
+	text := strings.TrimSpace(string(sealed))
+	private, err := keys.Open(text, []byte(signingFile))
+	if err != nil {
+		return set, "", fmt.Errorf("data folder %s: the signing keys were sealed under an encryption key that is not the one given", f.path)
+	}
+	if set, err = auth.ParsePrivateJWKS(private); err != nil {
+		return set, "", fmt.Errorf("data folder: %s: %w", signingFile, err)
+	}
+	if keys.NeedsReseal(text) {
+		reseal = keys.Seal(private, []byte(signingFile))
+	}
+	return set, reseal, nil
 }
 
 // publish writes the public keys for services that run elsewhere.
