@@ -1,4 +1,4 @@
-package fair
+package fair_test
 
 import (
 	"context"
@@ -10,13 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/fair"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/testkit"
-)
-
-const (
-	patient = 20 * time.Second
-	tick    = time.Millisecond
 )
 
 type job struct{ docstore.Meta }
@@ -26,14 +22,14 @@ type office struct {
 	*testing.T
 	store *docstore.Store
 	clock *testkit.Clock
-	rota  *Rota
+	rota  *fair.Rota
 	jobs  *docstore.Collection[job]
 	done  []string // tenants, in the order of their turns
 	fails map[string]bool
 }
 
 func open(t *testing.T) *office {
-	o := &office{T: t, clock: testkit.NewClock(), rota: NewRota("turns"), fails: map[string]bool{},
+	o := &office{T: t, clock: testkit.NewClock(), rota: fair.NewRota("turns"), fails: map[string]bool{},
 		jobs: docstore.Define(docstore.Schema[job]{Name: "jobs", Noun: "job"})}
 	o.store = testkit.Store(t, o.clock, o.rota.Def(), o.jobs.Def())
 	return o
@@ -55,8 +51,8 @@ func (o *office) add(tenant string, n int) {
 	require.NoError(o, err)
 }
 
-func (o *office) work() Work {
-	return Work{
+func (o *office) work() fair.Work {
+	return fair.Work{
 		Do: func(ctx context.Context) (time.Duration, error) {
 			o.done = append(o.done, request.Tenant(ctx))
 			o.clock.Advance(time.Millisecond)
@@ -87,7 +83,7 @@ func (o *office) count() int64 {
 	o.Helper()
 	n := int64(0)
 	for i := range 100 {
-		some, err := o.rota.turns.Count(request.System(o.Context(), fmt.Sprint("t", i)), o.store, docstore.Filter{})
+		some, err := o.rota.Turns().Count(request.System(o.Context(), fmt.Sprint("t", i)), o.store, docstore.Filter{})
 		require.NoError(o, err)
 		n += some
 	}
@@ -117,7 +113,7 @@ func TestRotaGivesTurns(t *testing.T) {
 	require.Len(t, o.done, 104)
 
 	require.EqualValues(t, 3, o.count(), "they are looked at once more")
-	o.clock.Advance(lookAgain)
+	o.clock.Advance(fair.LookAgain)
 	_, err = o.run()
 	require.NoError(t, err)
 	require.Zero(t, o.count())
@@ -172,7 +168,7 @@ func TestRotaOfIdleAndFailing(t *testing.T) {
 	_, err = o.run()
 	require.NoError(t, err)
 	require.Len(t, o.done, 4, "not at once")
-	o.clock.Advance(retryAfter)
+	o.clock.Advance(fair.RetryAfter)
 	_, err = o.run()
 	require.NoError(t, err)
 	require.Len(t, o.done, 5)

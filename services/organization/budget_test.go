@@ -1,6 +1,8 @@
 package organization_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"testing"
@@ -155,6 +157,10 @@ func TestRechecksAreInOrder(t *testing.T) {
 		g.change("updated", "1", object{"list": []int{level - 4}})
 		require.EqualValues(t, 1, stored(t, g.Service, "acme", "rechecks"), "one for all changes")
 	}
+	var text bytes.Buffer
+	require.NoError(t, json.Indent(&text, document(t, g.Service, "rechecks", "1"), "", "  "))
+	text.WriteByte('\n')
+	testkit.Golden(t, "testdata/recheck.json.golden", testkit.Since(t, g.Clock.Now(), text.Bytes()))
 	g.upkeep()
 	require.Equal(t, 1, g.storedIn(last))
 	g.change("updated", "1", object{"list": []int{-1}})
