@@ -19,13 +19,14 @@ import (
 // format is the folder's layout. It grows when an older program could not read what a newer one writes.
 const format = 1
 
-// folder is the data folder. All that is secret in it is readable by its owner alone, and what can be sealed is.
+// folder is the data folder. It and every file in it are its owner's alone, and what can be sealed is.
 //
 //	VERSION          the layout's number
 //	LOCK             held by the running platform
 //	encryption.key   seals secrets at rest, unless the keys are configured
 //	signing.sealed   the key pairs that tokens are signed with
 //	jwks.json        their public halves, for services elsewhere
+//	stores.json      which stores there have been
 //	nats.url         how event subscribers reach NATS
 //	nats/            event streams
 //	<service>.db     a SQLite file for each service
@@ -45,14 +46,20 @@ func openFolder(path string) (folder, error) {
 	if err != nil {
 		return f, err
 	}
-	found, err := strconv.Atoi(text)
+	return f, f.checkVersion(text)
+}
+
+// checkVersion refuses a folder of a newer program.
+func (f folder) checkVersion(text string) error {
+	found, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil {
-		return f, fmt.Errorf("data folder %s: VERSION is not a number", abs)
+		return fmt.Errorf("data folder %s: VERSION is not a number", f.path)
 	}
 	if found > format {
-		return f, fmt.Errorf("data folder %s was written by a newer program (layout %d; this one knows layouts up to %d): start that one, or choose another folder with IDP_DATA_DIR", abs, found, format)
+		return fmt.Errorf("data folder %s was written by a newer program (layout %d; this one knows layouts up to %d): "+
+			"start that one, or choose another folder with IDP_DATA_DIR", f.path, found, format)
 	}
-	return f, nil
+	return nil
 }
 
 // takeFolder opens the folder and locks it.
@@ -64,7 +71,7 @@ func takeFolder(path string) (f folder, unlock func(), err error) {
 	return f, unlock, err
 }
 
-func (f folder) join(name string) string { return filepath.Join(f.path, name) }
+func (f folder) join(names ...string) string { return filepath.Join(f.path, filepath.Join(names...)) }
 
 // lock keeps a second platform off the folder until unlock. The system frees it when the process ends, however it ends.
 func (f folder) lock() (unlock func(), err error) {
@@ -160,8 +167,7 @@ const issuer = "idplatform"
 
 // signer has the platform's signing keys, made at the first start.
 func (f folder) signer(keys *secret.Keyring) (*auth.Signer, error) {
-	const name = "signing.sealed"
-	sealed, err := f.keep(name, func() (string, error) {
+	if _, err := f.keep(signingFile, func() (string, error) {
 		key, err := auth.GenerateKey()
 		if err != nil {
 			return "", err
@@ -170,21 +176,16 @@ func (f folder) signer(keys *secret.Keyring) (*auth.Signer, error) {
 		if err != nil {
 			return "", err
 		}
-		return keys.Seal(private, []byte(name)), nil
-	})
+		return keys.Seal(private, []byte(signingFile)), nil
+	}); err != nil {
+		return nil, err
+	}
+	set, reseal, err := f.signingKeys(keys)
 	if err != nil {
 		return nil, err
 	}
-	private, err := keys.Open(sealed, []byte(name))
-	if err != nil {
-		return nil, fmt.Errorf("data folder %s: the signing keys were sealed under an encryption key that is not the one given", f.path)
-	}
-	set, err := auth.ParsePrivateJWKS(private)
-	if err != nil {
-		return nil, fmt.Errorf("data folder: %s: %w", name, err)
-	}
-	if keys.NeedsReseal(sealed) {
-		if err := f.replace(name, keys.Seal(private, []byte(name))); err != nil {
+	if reseal != "" {
+		if err := f.replace(signingFile, reseal); err != nil {
 			return nil, err
 		}
 	}
@@ -195,14 +196,33 @@ func (f folder) signer(keys *secret.Keyring) (*auth.Signer, error) {
 	return signer, f.publish(signer)
 }
 
-// publish writes the public keys for services that run elsewhere; all may read it.
+const signingFile = "signing.sealed"
+
+// signingKeys reads the keys. reseal is what the file should be, where that is something else than it is.
+func (f folder) signingKeys(keys *secret.Keyring) (set auth.Keys, reseal string, err error) {
+	sealed, err := os.ReadFile(f.join(signingFile))
+	if err != nil {
+		return set, "", fmt.Errorf("data folder: %w", err)
+	}
+	text := strings.TrimSpace(string(sealed))
+	private, err := keys.Open(text, []byte(signingFile))
+	if err != nil {
+		return set, "", fmt.Errorf("data folder %s: the signing keys were sealed under an encryption key that is not the one given", f.path)
+	}
+	if set, err = auth.ParsePrivateJWKS(private); err != nil {
+		return set, "", fmt.Errorf("data folder: %s: %w", signingFile, err)
+	}
+	if keys.NeedsReseal(text) {
+		reseal = keys.Seal(private, []byte(signingFile))
+	}
+	return set, reseal, nil
+}
+
+// publish writes the public keys for services that run elsewhere.
 func (f folder) publish(signer *auth.Signer) error {
 	public := string(signer.PublicJWKS())
 	if text, err := os.ReadFile(f.join("jwks.json")); err == nil && strings.TrimSpace(string(text)) == public {
 		return nil
 	}
-	if err := f.replace("jwks.json", public); err != nil {
-		return err
-	}
-	return os.Chmod(f.join("jwks.json"), 0o644) //nolint:gosec // public keys
+	return f.replace("jwks.json", public)
 }

@@ -12,11 +12,12 @@ import (
 	"syscall"
 
 	"github.com/idplatform/idplatform/pkg/config"
+	"github.com/idplatform/idplatform/pkg/secret"
 )
 
 const usage = `idp-standalone is the whole identity platform as one program.
 
-  idp-standalone serve      start the platform
+  idp-standalone serve      start the platform; --accept-loss STORE where one has been lost
   idp-standalone token      print a bearer token; --tenant T, --scope "users:read …", --ttl 1h
   idp-standalone check      check the configuration and, while the platform is stopped, its data
   idp-standalone version    say what this program was made of
@@ -49,12 +50,13 @@ func run(ctx context.Context, args []string, out, notes io.Writer) int {
 		fmt.Fprintf(notes, "there is no command %q\n\n%s", args[0], usage)
 		return 2
 	}
+	restrictFiles()
 	err := do(ctx, args[1:], out, notes)
 	if errors.Is(err, config.ErrHelp) {
 		return 0
 	}
 	if err != nil {
-		fmt.Fprintln(notes, err)
+		fmt.Fprintln(notes, secret.MaskError(err))
 		return 1
 	}
 	return 0

@@ -32,6 +32,15 @@ func (s settings) specs() []service.Spec {
 	}
 }
 
+// stores are the names of all that the platform keeps data in.
+func (s settings) stores() []string {
+	names := []string{natsStore}
+	for _, spec := range s.specs() {
+		names = append(names, spec.Name)
+	}
+	return names
+}
+
 // platform is all that runs but the listener.
 type platform struct {
 	gateway *gateway.Gateway
@@ -69,6 +78,17 @@ func start(ctx context.Context, s settings, f folder, log *slog.Logger, registry
 	if deps.Verifier, err = (service.AuthConfig{OIDC: s.Auth.OIDC}).Verifier(deps.Outbound, log, own); err != nil {
 		return nil, err
 	}
+	stores, err := f.readStores()
+	if err != nil {
+		return nil, err
+	}
+	lost, err := stores.begin(s.stores(), s.AcceptLoss)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range lost {
+		log.Warn("a store's loss is accepted: it begins anew", "store", name, "first_id", stores.firstID(name))
+	}
 	if err := p.startNATS(s, f, log); err != nil {
 		return nil, err
 	}
@@ -83,7 +103,7 @@ func start(ctx context.Context, s settings, f folder, log *slog.Logger, registry
 
 	upstreams := map[string]gateway.Upstream{}
 	for _, spec := range s.specs() {
-		unit, err := startService(ctx, spec, deps, f, log, registry)
+		unit, err := startService(ctx, spec, deps, f, stores.firstID(spec.Name), log, registry)
 		if err != nil {
 			return nil, err
 		}
@@ -94,6 +114,10 @@ func start(ctx context.Context, s settings, f folder, log *slog.Logger, registry
 			return unit.Ready(ctx)
 		})
 	}
+	if err := stores.opened(s.stores()); err != nil {
+		return nil, err
+	}
+	p.cleanups = append(p.cleanups, func(context.Context) error { return stores.closing(s.stores()) })
 	if p.gateway, err = gateway.New(s.Config, upstreams, gateway.Deps{Log: log, Metrics: registry, Tracer: tracer}); err != nil {
 		return nil, err
 	}
@@ -101,7 +125,7 @@ func start(ctx context.Context, s settings, f folder, log *slog.Logger, registry
 	return p, nil
 }
 
-func startService(ctx context.Context, spec service.Spec, deps service.Deps, f folder, log *slog.Logger, registry prometheus.Registerer) (*service.Unit, error) {
+func startService(ctx context.Context, spec service.Spec, deps service.Deps, f folder, firstID int64, log *slog.Logger, registry prometheus.Registerer) (*service.Unit, error) {
 	deps.Log = log.With("service", spec.Name)
 	deps.Metrics = prometheus.WrapRegistererWith(prometheus.Labels{"service": spec.Name}, registry)
 	deps.Requests = telemetry.NewHTTPMetrics(deps.Metrics)
@@ -111,6 +135,11 @@ func startService(ctx context.Context, spec service.Spec, deps service.Deps, f f
 	}
 	if deps.Store, err = spec.Open(ctx, engine, clock.System, deps.Keys); err != nil {
 		return nil, err
+	}
+	if firstID > 0 {
+		if err := deps.Store.StartIDsAt(ctx, firstID); err != nil {
+			return nil, errors.Join(err, deps.Store.Close())
+		}
 	}
 	unit, err := service.Start(ctx, spec, deps)
 	if err != nil {

@@ -84,6 +84,7 @@ func TestWrongCalls(t *testing.T) {
 		{[]string{"IDP_LISTEN=no-address", "IDP_TENANT=Not OK"}, []string{"serve"}, "tenant must be", 1},
 		{[]string{"IDP_LISTN=127.0.0.1:0"}, []string{"serve"}, "IDP_LISTN", 1},
 		{[]string{"IDP_USERS_LOCKOUT_FAILURES=many", "IDP_LOG_LEVEL=loud"}, []string{"serve"}, "IDP_USERS_LOCKOUT_FAILURES", 1},
+		{nil, []string{"serve", "--accept-loss", "people"}, `there is no store "people"; the stores are nats, users, organization`, 1},
 		{nil, []string{"serve", "--no-such-flag"}, "no-such-flag", 1},
 		{nil, []string{"token", "--scope", "users:read users:fly"}, `there is no scope "users:fly"`, 1},
 		{nil, []string{"token", "--ttl", "-1h"}, "--ttl must lie between", 1},
@@ -112,7 +113,7 @@ func TestToken(t *testing.T) {
 	c := startPlatform(t, dir) // its keys were made by the token
 	var list page
 	fetch(t, c, strings.TrimSpace(out), "/v1/users", &list)
-	for name, wanted := range map[string]os.FileMode{"encryption.key": 0o600, "signing.sealed": 0o600, "nats.password": 0o600, "nats.url": 0o600, "jwks.json": 0o644} {
+	for name, wanted := range map[string]os.FileMode{"encryption.key": 0o600, "signing.sealed": 0o600, "nats.password": 0o600, "nats.url": 0o600, "jwks.json": 0o600} {
 		info, err := os.Stat(filepath.Join(dir, name))
 		require.NoError(t, err)
 		assert.Equal(t, wanted, info.Mode().Perm(), name)

@@ -29,6 +29,9 @@ func serve(ctx context.Context, args []string, out, notes io.Writer) (err error)
 		return err
 	}
 	defer unlock()
+	if err := f.tighten(log); err != nil {
+		return err
+	}
 
 	// The listener comes first: with a taken port nothing else needs to start.
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Listen)

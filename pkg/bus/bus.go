@@ -16,6 +16,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/propagation"
+
+	"github.com/idplatform/idplatform/pkg/secret"
 )
 
 const (
@@ -86,7 +88,7 @@ func Connect(ctx context.Context, c Config) (*Bus, error) {
 		return nil, err
 	}
 	if b.nats, err = nats.Connect(c.URL, options...); err != nil {
-		return nil, fmt.Errorf("connect to NATS: %w", err)
+		return nil, fmt.Errorf("connect to NATS: %w", secret.MaskError(err)) // it may repeat the URL
 	}
 	b.js, err = jetstream.New(b.nats, jetstream.WithDefaultTimeout(requestTimeout), jetstream.WithPublishAsyncTimeout(requestTimeout))
 	if err != nil {

@@ -239,3 +239,10 @@ func TestConnectRefusesABadConfig(t *testing.T) {
 		require.Error(t, err, name)
 	}
 }
+
+func TestConnectTellsNoPassword(t *testing.T) {
+	t.Parallel()
+	_, err := Connect(t.Context(), Config{URL: "nats://li:hush@host:port", Name: "test", Log: slog.New(slog.DiscardHandler)})
+	require.Error(t, err)
+	require.NotContains(t, err.Error(), "hush")
+}

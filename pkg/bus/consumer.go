@@ -17,7 +17,8 @@ import (
 const (
 	defaultAckWait     = 30 * time.Second
 	maxTries           = 10
-	defaultMaxInFlight = 128
+	defaultMaxInFlight = 256
+	defaultMaxAtOnce   = 32
 
 	// At one time one replica of a service gets a consumer's messages (JetStream's pinned client): two of them could not keep the order of a
 	// record's events. It is replaced when it has not pulled for pinnedFor.
@@ -40,7 +41,10 @@ type ConsumerConfig struct {
 	// request.System of the event's tenant with its request id, payload origin and trace.
 	Handle func(ctx context.Context, e Event) error
 
-	MaxInFlight int // events handled or waiting for their turn; 0 means 128
+	// MaxAtOnce is how many events are handled at the same time; 0 means 32. Where more wait, tenants have their turns one after the other,
+	// so one with many events or slow ones does not hold up the others among those in flight.
+	MaxAtOnce   int
+	MaxInFlight int // events handled or waiting for their turn or for another try; 0 means 256
 
 	retry   func() backoff.BackOff // retryDelays, but in tests
 	ackWait time.Duration          // defaultAckWait, but in tests
@@ -70,6 +74,9 @@ func (b *Bus) Consume(ctx context.Context, c ConsumerConfig) (*Consumer, error) 
 	}
 	if c.MaxInFlight == 0 {
 		c.MaxInFlight = defaultMaxInFlight
+	}
+	if c.MaxAtOnce == 0 {
+		c.MaxAtOnce = defaultMaxAtOnce
 	}
 	if c.retry == nil {
 		c.retry = retryDelays

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -456,4 +457,55 @@ func TestRetriesSpanMinutes(t *testing.T) {
 		sum += wait.NextBackOff()
 	}
 	require.InDelta(t, 7*time.Minute, sum, float64(2*time.Minute))
+}
+
+// A tenant with 150 events, and one whose only event came after them: it is handled as soon as a turn is free.
+func TestTenantsHaveTurns(t *testing.T) {
+	t.Parallel()
+	b, _ := open(t)
+	const many = 150
+	for i := range many {
+		publish(t, b, message(strconv.Itoa(i), 1))
+	}
+	other := message("1", 1)
+	other.ID, other.Subject = "other", "idp.events.globex.user.updated"
+	other.Payload = bytes.ReplaceAll(bytes.ReplaceAll(other.Payload, []byte(`"1-1"`), []byte(`"other"`)), []byte("acme"), []byte("globex"))
+	publish(t, b, other)
+	begin, handled := make(chan struct{}), make(chan string, many+1)
+	consumer, err := b.Consume(t.Context(), ConsumerConfig{Name: "reader", Subjects: []string{"idp.events.*.user.*"}, MaxAtOnce: 1,
+		Handle: func(_ context.Context, e Event) error {
+			<-begin
+			handled <- e.Tenant
+			return nil
+		}})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { // all are in hand
+		info, err := b.js.Consumer(t.Context(), EventStream, consumer.config.Name)
+		return err == nil && info.CachedInfo().NumAckPending == many+1
+	}, patient, 10*time.Millisecond)
+	close(begin)
+	var first []string
+	for range 20 { // it is second or third, once the dispatcher has read all that it was sent
+		first = append(first, receive(t, handled))
+	}
+	require.Contains(t, first, "globex")
+}
+
+// An event that is tried again and again takes nobody's turn meanwhile.
+func TestRetriesTakeNoTurn(t *testing.T) {
+	t.Parallel()
+	b, _ := open(t)
+	publish(t, b, message("1", 1), message("2", 1))
+	handled := make(chan struct{})
+	_, err := b.Consume(t.Context(), ConsumerConfig{Name: "reader", Subjects: []string{"idp.events.*.user.*"}, MaxAtOnce: 1,
+		retry: func() backoff.BackOff { return backoff.NewConstantBackOff(time.Hour) },
+		Handle: func(_ context.Context, e Event) error {
+			if e.Subject == "1" {
+				return errBusy
+			}
+			close(handled)
+			return nil
+		}})
+	require.NoError(t, err)
+	receive(t, handled)
 }

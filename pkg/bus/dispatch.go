@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/idplatform/idplatform/pkg/fair"
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
@@ -26,13 +27,14 @@ type delivery struct {
 	problem error // why it is not an event
 }
 
-// dispatcher hands a session's messages to handlers: those of a record one after the other, others side by side. How many it holds
-// is bounded by the consumer's MaxAckPending.
+// dispatcher hands a session's messages to handlers: those of a record one after the other, others side by side, tenant by tenant. How many
+// it holds is bounded by the consumer's MaxAckPending.
 type dispatcher struct {
 	consumer *follower
 	taking   context.Context // ends with the session: no new handling, no new try
 	cancel   context.CancelFunc
 	handling context.Context
+	turns    *fair.Turns // by tenant; not held between tries
 
 	mu     sync.Mutex
 	queues map[string][]*delivery // by record; the first is being handled
@@ -42,7 +44,7 @@ type dispatcher struct {
 }
 
 func (f *follower) newDispatcher(taking, handling context.Context) *dispatcher {
-	d := &dispatcher{consumer: f, handling: handling, queues: map[string][]*delivery{}, held: map[uint64]*delivery{}}
+	d := &dispatcher{consumer: f, handling: handling, turns: fair.NewTurns(f.config.MaxAtOnce), queues: map[string][]*delivery{}, held: map[uint64]*delivery{}}
 	d.taking, d.cancel = context.WithCancel(taking)
 	d.group.Go(d.extend)
 	return d
@@ -148,7 +150,11 @@ func (d *dispatcher) settle(x *delivery) bool {
 	}
 	wait := c.config.retry()
 	for try := 1; ; try++ {
+		if d.turns.Take(d.taking, x.event.Tenant) != nil {
+			return false
+		}
 		err := d.handle(x.event)
+		d.turns.Done()
 		if err == nil {
 			c.bus.metrics.handled.WithLabelValues(c.config.Name).Inc()
 			return true

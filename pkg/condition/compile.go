@@ -70,7 +70,7 @@ func (e *Environment) Compile(text string) (*Program, error) {
 		}
 		return nil, faultAt(start, err.Error())
 	}
-	return &Program{program: program, loops: loops}, nil
+	return &Program{program: program, loops: loops, cost: int64(estimate.Max)}, nil
 }
 
 // inspect refuses what CEL has and conditions have not.

@@ -112,3 +112,30 @@ func TestCostAffordable(t *testing.T) {
 	require.ErrorIs(t, err, ErrUndecided)
 	require.Less(t, len(err.Error()), 300) // it quotes what it could not convert
 }
+
+func TestMeasure(t *testing.T) {
+	t.Parallel()
+	env := newEnvironment(t)
+	measure := func(text string, in map[string]any) (holds bool, cost int64, err error) {
+		program, err := env.Compile(text)
+		require.NoError(t, err)
+		require.Positive(t, program.Cost())
+		require.LessOrEqual(t, program.Cost(), int64(MaxCost))
+		return program.Measure(t.Context(), in)
+	}
+	record := input(t, `{"id": "1", "roles": [1, 2, 3, 4, 5]}`)
+	holds, cheap, err := measure(`user.id == "1"`, record)
+	require.NoError(t, err)
+	require.True(t, holds)
+	require.Positive(t, cheap)
+	_, loop, err := measure(`user.roles.all(a, user.roles.all(b, a + b > 0))`, record)
+	require.NoError(t, err)
+	require.Greater(t, loop, 20*cheap)
+	_, undecided, err := measure(`user.nope == 1`, record)
+	require.ErrorIs(t, err, ErrUndecided)
+	require.Positive(t, undecided)
+	many := input(t, `{"roles": [`+strings.Repeat("1,", 2000)+`1]}`)
+	_, most, err := measure(`user.roles.all(a, user.roles.all(b, a + b > 0))`, many)
+	require.ErrorIs(t, err, ErrCost)
+	require.EqualValues(t, MaxCost, most)
+}

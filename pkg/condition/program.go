@@ -25,28 +25,47 @@ var (
 type Program struct {
 	program cel.Program
 	loops   bool
+	cost    int64
 }
+
+// Cost is what one evaluation is estimated to cost at most, in the units of MaxCost, with lists and texts of the size that is assumed there.
+// It is what a tenant's conditions are summed up by: see fair.Rota for what they then really take.
+func (p *Program) Cost() int64 { return p.cost }
 
 // Eval answers whether a condition holds for an input, a value for each variable of its Environment. It is done within MaxCost and
 // never panics. An error is ErrUndecided, unless ctx ended in the midst of a loop: then it is the context's, and says nothing about
 // the condition. The text of an error may quote the input.
 func (p *Program) Eval(ctx context.Context, input map[string]any) (bool, error) {
+	holds, _, err := p.Measure(ctx, input)
+	return holds, err
+}
+
+// Measure is Eval and tells what the evaluation cost, in the units of MaxCost, also where it failed.
+func (p *Program) Measure(ctx context.Context, input map[string]any) (holds bool, cost int64, err error) {
 	var (
-		result ref.Val
-		err    error
+		result  ref.Val
+		details *cel.EvalDetails
 	)
 	if p.loops {
-		result, _, err = p.program.ContextEval(ctx, input)
+		result, details, err = p.program.ContextEval(ctx, input)
 	} else { // nothing to interrupt, and a third of the time saved
-		result, _, err = p.program.Eval(input)
+		result, details, err = p.program.Eval(input)
+	}
+	if details != nil {
+		if actual := details.ActualCost(); actual != nil {
+			cost = int64(min(*actual, MaxCost)) //nolint:gosec // bounded
+		}
 	}
 	if err != nil {
-		return false, reason(ctx, err)
+		if err = reason(ctx, err); errors.Is(err, ErrCost) {
+			cost = MaxCost
+		}
+		return false, cost, err
 	}
 	if holds, ok := result.(types.Bool); ok {
-		return bool(holds), nil
+		return bool(holds), cost, nil
 	}
-	return false, fmt.Errorf("%w: its result is not a bool but of type %s", ErrUndecided, result.Type().TypeName())
+	return false, cost, fmt.Errorf("%w: its result is not a bool but of type %s", ErrUndecided, result.Type().TypeName())
 }
 
 // nowhere is the place of an error that has none.

@@ -289,6 +289,7 @@ func TestDescribe(t *testing.T) {
 	cfg, before := defaults(), defaults()
 	cfg.Key, cfg.Wait, cfg.Name = secret.New("s3cret"), time.Hour, "now"
 	cfg.Routes["z"] = "y"
+	cfg.NATS.URL = "nats://li:hush@h1,nats://li:hush@h2"
 	byKey := map[string]config.Setting{}
 	var keys []string
 	for _, s := range config.Describe(&cfg, &before) {
@@ -298,6 +299,7 @@ func TestDescribe(t *testing.T) {
 	require.Equal(t, []string{"listen", "nats.url", "nats.password", "nats.max_conns", "name", "on"}, keys[:6])
 	require.Equal(t, config.Setting{Key: "name", Env: "IDP_NAME", Flag: "--name", Value: "now", Default: "default", Doc: "What to call it"}, byKey["name"])
 	require.Equal(t, config.Setting{Key: "key", Env: "IDP_KEY", Value: "******", Doc: "Seals"}, byKey["key"])
+	require.Equal(t, "nats://******@h1,nats://******@h2", byKey["nats.url"].Value)
 	require.Equal(t, "1h", byKey["wait"].Value)
 	require.Equal(t, "1s", byKey["wait"].Default)
 	require.Equal(t, "a=b,z=y", byKey["routes"].Value)

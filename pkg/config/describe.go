@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/idplatform/idplatform/pkg/secret"
 )
 
 // Setting is one key of a configuration, for people to read.
@@ -13,7 +15,7 @@ type Setting struct {
 	Key     string // nats.url
 	Env     string // IDP_NATS_URL
 	Flag    string // --nats-url; empty for a secret
-	Value   string // what it is; a secret's mask
+	Value   string // what it is; a secret's mask, also where a URL holds credentials
 	Default string // what it would be if no layer said anything
 	Doc     string
 }
@@ -24,7 +26,7 @@ func Describe(cfg, defaults any) []Setting {
 	s := schemaOf(now.Type())
 	settings := make([]Setting, 0, len(s.fields))
 	for _, f := range s.fields {
-		setting := Setting{Key: f.key, Env: f.env, Value: show(f.value(now)), Default: show(f.value(before)), Doc: f.doc}
+		setting := Setting{Key: f.key, Env: f.env, Value: secret.MaskURLs(show(f.value(now))), Default: show(f.value(before)), Doc: f.doc}
 		if f.flag != "" {
 			setting.Flag = "--" + f.flag
 		}

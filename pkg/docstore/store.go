@@ -99,6 +99,21 @@ func (s *Store) NewIDs(ctx context.Context, n int) ([]string, error) {
 	return ids, nil
 }
 
+// StartIDsAt makes every id from now on be at least first, where a store may have given out lower ones that it does not know of.
+func (s *Store) StartIDsAt(ctx context.Context, first int64) error {
+	s.ids.Lock()
+	defer s.ids.Unlock()
+	s.ids.next, s.ids.end = 0, 0
+	reserved, err := s.engine.Reserve(ctx, "id", 1)
+	if below := first - firstID - reserved - 1; err == nil && below > 0 {
+		_, err = s.engine.Reserve(ctx, "id", below)
+	}
+	if err != nil {
+		return fmt.Errorf("raise ids: %w", err)
+	}
+	return nil
+}
+
 // NewID is NewIDs for one.
 func (s *Store) NewID(ctx context.Context) (string, error) {
 	ids, err := s.NewIDs(ctx, 1)

@@ -34,7 +34,7 @@ func Main(name string, settings any, common *Config, spec func() Spec) {
 		return
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
+		fmt.Fprintln(os.Stderr, secret.MaskError(err))
 		os.Exit(1)
 	}
 }

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net/url"
 
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/secret"
 )
 
 // Format is how log lines are written.
@@ -31,13 +33,34 @@ func (f *Format) UnmarshalText(text []byte) error {
 }
 
 // NewLogger logs to w. Lines logged with a context have the request's id, tenant and operation, and the trace's and span's ids, where
-// the context has them.
+// the context has them. Credentials in URLs are masked, in messages, texts and errors: drivers repeat the URLs that they were given.
 func NewLogger(w io.Writer, level slog.Level, format Format) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level}
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: maskURLs}
 	if format == Text {
 		return slog.New(WithContext(slog.NewTextHandler(w, options)))
 	}
 	return slog.New(WithContext(slog.NewJSONHandler(w, options)))
+}
+
+func maskURLs(_ []string, a slog.Attr) slog.Attr {
+	switch a.Value.Kind() {
+	case slog.KindString:
+		a.Value = slog.StringValue(secret.MaskURLs(a.Value.String()))
+	case slog.KindAny:
+		switch v := a.Value.Any().(type) {
+		case error:
+			a.Value = slog.StringValue(secret.MaskURLs(v.Error()))
+		case *url.URL:
+			a.Value = slog.StringValue(secret.MaskURLs(v.String()))
+		case []string:
+			safe := make([]string, len(v))
+			for i := range v {
+				safe[i] = secret.MaskURLs(v[i])
+			}
+			a.Value = slog.AnyValue(safe)
+		}
+	}
+	return a
 }
 
 // WithContext adds what NewLogger says to the lines of any handler.

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -99,5 +101,19 @@ func BenchmarkLog(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		log.InfoContext(ctx, "m", "status", 200)
+	}
+}
+
+func TestCredentialsInURLs(t *testing.T) {
+	t.Parallel()
+	for _, format := range []Format{JSON, Text} {
+		var out bytes.Buffer
+		log := NewLogger(&out, slog.LevelInfo, format).With("nats", "nats://li:hush@h1,nats://li:hush@h2").WithGroup("g")
+		address, err := url.Parse("https://li:hush@h/?token=hush")
+		require.NoError(t, err)
+		log.Info("dial mongodb://li:hush@h", "error", fmt.Errorf("parse %q", "mongodb://li:hush@h"), "url", address,
+			slog.Group("more", "list", []string{"https://li:hush@h"}))
+		require.NotContains(t, out.String(), "hush")
+		require.Contains(t, out.String(), "nats://******@h1")
 	}
 }

@@ -359,6 +359,7 @@ func TestUpkeepOfOthersGoesOn(t *testing.T) {
 	require.Error(t, err)
 	require.Len(t, g.usersOf(n, ""), 3)
 	g.interfere(nil)
+	g.Clock.Advance(5 * time.Second)
 	g.upkeep()
 	require.Len(t, storedMembers(t, g.Service, "globex"), 3)
 	verify(t, g.Service)

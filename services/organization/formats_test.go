@@ -69,6 +69,7 @@ func TestGoldenDocuments(t *testing.T) {
 		"core_object": {s, "core_objects", id(o)}, "tree_node": {s, "tree_nodes", id(n)}, "tree_node_dynamic": {s, "tree_nodes", id(dynamic)},
 		"tree_user": {s, "tree_users", id(m)}, "tree_association": {s, "tree_associations", id(association)},
 		"person": {s, "people", "1"}, "membership_change": {s, "membership_changes", "change-1"}, "upkeep": {alone, "upkeeps", id(waiting)},
+		"condition_budget": {alone, "condition_budgets", "conditions"},
 	} {
 		var text bytes.Buffer
 		require.NoError(t, json.Indent(&text, document(t, it.s, it.collection, it.id), "", "  "))

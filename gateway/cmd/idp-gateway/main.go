@@ -12,6 +12,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/config"
 	"github.com/idplatform/idplatform/pkg/health"
+	"github.com/idplatform/idplatform/pkg/secret"
 )
 
 const program = "idp-gateway"
@@ -22,7 +23,7 @@ func main() {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer cancel()
 	if err := start(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, err)
+		fmt.Fprintln(os.Stderr, secret.MaskError(err))
 		os.Exit(1)
 	}
 }

@@ -51,19 +51,19 @@ func fill(t *testing.T, dir string) (free func()) {
 	return func() { require.NoError(t, os.Remove(name)) }
 }
 
-// record is a log that can be read while it is written.
-type record struct {
+// logText is a log that can be read while it is written.
+type logText struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (r *record) Write(p []byte) (int, error) {
+func (r *logText) Write(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.text.Write(p)
 }
 
-func (r *record) String() string {
+func (r *logText) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.text.String()
@@ -72,7 +72,7 @@ func (r *record) String() string {
 func TestHealsAfterAFullDisk(t *testing.T) {
 	t.Parallel()
 	disk := smallDisk(t, "24m")
-	var log record
+	var log logText
 	s, err := Start(Config{StoreDir: filepath.Join(disk, "nats"), Listen: "127.0.0.1:0", User: "follower", Password: "secret",
 		Log: slog.New(slog.NewTextHandler(&log, nil))})
 	require.NoError(t, err)
@@ -140,7 +140,7 @@ func TestADamagedStreamDoesNotCauseRestartAfterRestart(t *testing.T) {
 	s.Stop()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "jetstream", "$G", "streams", events.Name, "meta.inf"), []byte("{"), 0o600))
 
-	var log record
+	var log logText
 	s, err = Start(Config{StoreDir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	require.NoError(t, err)
 	t.Cleanup(s.Stop)

@@ -3,6 +3,7 @@ package docstoretest
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -379,5 +380,18 @@ func newIDs(t *testing.T, s *suite) {
 		require.Regexp(t, `^[1-9][0-9]*$`, id)
 		require.False(t, seen[id], "%s twice", id)
 		seen[id] = true
+	}
+
+	const first = 1 << 44
+	for range 2 { // a second time it changes nothing but the number
+		require.NoError(t, f.StartIDsAt(t.Context(), first))
+		text, err := f.NewID(t.Context())
+		require.NoError(t, err)
+		id, err := strconv.ParseInt(text, 10, 64)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, id, int64(first))
+		require.Less(t, id, int64(first)+1<<20)
+		require.False(t, seen[text])
+		seen[text] = true
 	}
 }

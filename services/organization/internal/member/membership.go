@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"regexp"
+	"sync/atomic"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
@@ -72,7 +73,7 @@ func (m *Membership) within() string { return tree.OrderText(m.Seq) + "/" + m.ID
 
 // Collections are those that the store must have.
 func Collections() []*docstore.Def {
-	return []*docstore.Def{members.Def(), people.Def(), upkeeps.Def(), changes.Def()}
+	return []*docstore.Def{members.Def(), people.Def(), upkeeps.Def(), changes.Def(), rechecks.Def(), rota.Def()}
 }
 
 // Limits of members, in characters.
@@ -102,6 +103,8 @@ func (p *Profile) check(faults *apperr.Faults, at func(member string) string) {
 type Members struct {
 	Store *docstore.Store
 	Bus   *bus.Bus // for the users service
+
+	enlisted atomic.Bool // see enlist
 }
 
 // Shown is a membership as clients see it: with the names of its node and of those above, as they now are.

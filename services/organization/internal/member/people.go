@@ -41,6 +41,11 @@ func departed(ctx context.Context, r docstore.Reader, ids []string) (map[string]
 	return gone, nil
 }
 
+// outdated tells whether a later record than that of a version was taken into account, or the user has been deleted at this one.
+func outdated(p *person, version int64) bool {
+	return p != nil && (p.Sequence > version || p.Sequence == version && p.Gone)
+}
+
 // advance notes that a user's record of a version is being taken into account; false if a later one was already, or the user has been
 // deleted at this one.
 func advance(ctx context.Context, tx *docstore.Tx, known map[string]*person, id string, version int64, gone bool) (bool, error) {
@@ -88,16 +93,6 @@ func (r *record) read() (err error) {
 	return err
 }
 
-// meets tells whether the user meets a dynamic node's condition. A condition that cannot be decided for the user is not met.
-func (r *record) meets(ctx context.Context, n *tree.Node) bool {
-	program, err := tree.Conditions.Cached(n.Condition)
-	if err != nil || r.Status == resigned {
-		return false
-	}
-	met, err := program.Eval(ctx, map[string]any{"user": r.whole})
-	return err == nil && met
-}
-
 // OnUser takes an event of the users service into account: who leaves has no memberships any more, who changes may meet other
 // conditions than before.
 func (s *Members) OnUser(ctx context.Context, e bus.Event) error {
@@ -137,50 +132,29 @@ func (s *Members) depart(ctx context.Context, user *record) error {
 	return err
 }
 
-// reconsider looks at the conditions of all dynamic nodes, and notes that a user who had left is back.
+// reconsider looks at the conditions of all dynamic nodes, or leaves that to the tenant's next turn where it costs too much, and notes that
+// a user who had left is back.
 //
 // A condition that changes meanwhile has its own upkeep, which looks at all users as they were then or later: at this record or a newer
 // one, since it was there before its event. So what was found by the old condition need only not be written.
 func (s *Members) reconsider(ctx context.Context, user *record, back bool) error {
+	cost, err := tree.ConditionCost(ctx, s.Store)
+	if err != nil || cost == 0 && !back {
+		return err
+	}
+	if cost > atOnceCost {
+		return s.postpone(ctx, user)
+	}
 	nodes, err := tree.DynamicNodes(ctx, s.Store)
-	if err != nil || len(nodes) == 0 && !back {
+	if err != nil {
 		return err
 	}
 	if err := user.read(); err != nil {
 		return fmt.Errorf("the event's record: %w", err)
 	}
-	verdicts := make([]verdict, len(nodes))
-	for i, n := range nodes {
-		verdicts[i] = verdict{userID: user.ID, member: user.meets(ctx, n)}
-	}
-	if err := s.number(ctx, verdicts); err != nil {
+	looked, verdicts, after, err := newMeter(atOnceCost).look(ctx, user, nodes, "")
+	if err != nil {
 		return err
 	}
-	_, err = docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
-		known, err := loadPeople(ctx, tx, user.ID)
-		if err != nil {
-			return struct{}{}, err
-		}
-		if ok, err := advance(ctx, tx, known, user.ID, user.Version, false); err != nil || !ok {
-			return struct{}{}, err
-		}
-		has, err := members.LoadWhere(ctx, tx, docstore.Prefix(byUser, user.ID+"/"), "", 2*(MaxOfUser+tree.MaxDynamic))
-		if err != nil {
-			return struct{}{}, err
-		}
-		in := make(map[string]*Membership, len(has))
-		for _, m := range has {
-			in[m.NodeID] = m
-		}
-		for i, n := range nodes {
-			if verdicts[i].member == (in[n.ID] != nil) {
-				continue
-			}
-			if err := settle(ctx, tx, n, map[string]*Membership{user.ID: in[n.ID]}, verdicts[i:i+1]); err != nil {
-				return struct{}{}, err
-			}
-		}
-		return struct{}{}, nil
-	})
-	return err
+	return s.judge(ctx, user, looked, verdicts, after)
 }

@@ -2,14 +2,10 @@ package member
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 
-	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
 	"github.com/idplatform/idplatform/services/questions"
 )
@@ -21,13 +17,17 @@ type upkeep struct {
 	ObjectCode    string `json:"object_code"`
 	NodeVersion   int64  `json:"node_version"`
 	End           bool   `json:"end"`    // end the memberships, all if the node is gone, else the dynamic ones; or look at all users
-	Cursor        string `json:"cursor"` // how far it has come
+	Cursor        string `json:"cursor"` // how far it has come, in pages
+	Seen          string `json:"seen"`   // and in the page behind, the last user's id: the page was too much for one turn
 	Done          int64  `json:"done"`   // users looked at, for the log
 }
 
 var upkeeps = docstore.Define(docstore.Schema[upkeep]{
-	Name: "upkeeps", Noun: "upkeep", Part: true,
+	Name: "upkeeps", Noun: "upkeep", Part: true, Revision: 1,
 	Due: func(u *upkeep) clock.Time { return u.TimeCreated },
+	Indexes: []docstore.Index[upkeep]{
+		docstore.ByNumber(byWaiting, func(u *upkeep) docstore.Value { return docstore.Moment(u.TimeCreated) }),
+	},
 })
 
 // schedule writes the upkeep of a node, in the place of what was still to be done.
@@ -35,8 +35,10 @@ func schedule(ctx context.Context, tx *docstore.Tx, u *upkeep) error {
 	if err := forgetUpkeep(ctx, tx, u.ID); err != nil {
 		return err
 	}
-	_, err := upkeeps.Insert(ctx, tx, u)
-	return err
+	if _, err := upkeeps.Insert(ctx, tx, u); err != nil {
+		return err
+	}
+	return rota.Ask(ctx, tx)
 }
 
 func forgetUpkeep(ctx context.Context, tx *docstore.Tx, nodeID string) error {
@@ -64,24 +66,7 @@ func (s *Members) endFrom(ctx context.Context, tx *docstore.Tx, u *upkeep) error
 	return schedule(ctx, tx, u)
 }
 
-// Upkeep does a part of the upkeep of every node that waits for it, and returns how many did. To be called every second or so; any number of
-// replicas may: of two that do the same part, one is too late.
-func (s *Members) Upkeep(ctx context.Context, log *slog.Logger) (int, error) {
-	due, err := upkeeps.Due(ctx, s.Store, 32)
-	if err != nil {
-		return 0, err
-	}
-	var failed []error // one node's trouble is not to hold up the others
-	for _, ref := range due {
-		err := s.upkeep(request.System(ctx, ref.Tenant), ref.ID, log)
-		if kind := apperr.KindOf(err); err != nil && kind != apperr.NotFound && kind != apperr.VersionMismatch {
-			failed = append(failed, fmt.Errorf("node %s: %w", ref.ID, err))
-		}
-	}
-	return len(due) - len(failed), errors.Join(failed...)
-}
-
-func (s *Members) upkeep(ctx context.Context, nodeID string, log *slog.Logger) error {
+func (s *Members) upkeep(ctx context.Context, nodeID string, m *meter, log *slog.Logger) error {
 	doc, err := upkeeps.Find(ctx, s.Store, nodeID)
 	if err != nil {
 		return err
@@ -91,8 +76,9 @@ func (s *Members) upkeep(ctx context.Context, nodeID string, log *slog.Logger) e
 		return err
 	}
 	if !u.End {
-		return s.evaluate(ctx, u, log)
+		return s.evaluate(ctx, u, m, log)
 	}
+	m.spent += endCost
 	_, err = docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
 		u, err := upkeeps.Load(ctx, tx, nodeID)
 		if err != nil || !u.End {
@@ -170,11 +156,23 @@ func settle(ctx context.Context, tx *docstore.Tx, n *tree.Node, has map[string]*
 	return end(ctx, tx, ended)
 }
 
-// usersPage is how many users are looked at in one transaction.
-const usersPage = 500
+const (
+	usersPage = 500              // users looked at in one transaction, at most
+	fewUsers  = 10               // and at least
+	endCost   = 500 * recordCost // of ending a batch of memberships
+)
+
+// usersFor is how many users can be looked at for what is left of a turn.
+func usersFor(m *meter, n *tree.Node, u *upkeep) int {
+	if u.Seen != "" {
+		return usersPage // those that were looked at are among them
+	}
+	of := recordCost + tree.Estimate(n.Condition)
+	return int(max(fewUsers, min(usersPage, (m.limit-m.spent)/of)))
+}
 
 // evaluate looks at a page of users.
-func (s *Members) evaluate(ctx context.Context, u *upkeep, log *slog.Logger) error {
+func (s *Members) evaluate(ctx context.Context, u *upkeep, m *meter, log *slog.Logger) error {
 	nodes, err := tree.Find(ctx, s.Store, u.ID)
 	if err != nil {
 		return err
@@ -183,21 +181,32 @@ func (s *Members) evaluate(ctx context.Context, u *upkeep, log *slog.Logger) err
 	if node == nil || !node.Dynamic() { // the change that made it so has taken this upkeep away, or is about to be seen
 		return nil
 	}
-	page, err := questions.UserRecords.Ask(ctx, s.Bus, questions.RecordsPage{After: u.Cursor, Limit: usersPage})
+	page, err := questions.UserRecords.Ask(ctx, s.Bus, questions.RecordsPage{After: u.Cursor, Limit: usersFor(m, node, u)})
 	if err != nil {
 		return err
 	}
-	users := make([]record, len(page.Users))
-	verdicts := make([]verdict, len(page.Users))
+	var users []record
+	var verdicts []verdict
+	cursor, seen := page.Next, ""
 	for i, raw := range page.Users {
-		if users[i], err = readRecord(raw); err == nil {
-			err = users[i].read()
+		if seen, err := readRecord(raw); err == nil && u.Seen != "" && seen.ID <= u.Seen {
+			continue
 		}
+		user, err := m.read(raw)
 		if err != nil {
 			return err
 		}
-		verdicts[i] = verdict{userID: users[i].ID, member: users[i].meets(ctx, node)}
+		met, err := m.meets(ctx, &user, node)
+		if err != nil {
+			return err
+		}
+		users, verdicts = append(users, user), append(verdicts, verdict{userID: user.ID, member: met})
+		if m.full() && len(users) >= fewUsers && i < len(page.Users)-1 { // they cost more than was estimated
+			cursor, seen = u.Cursor, user.ID
+			break
+		}
 	}
+	finished := cursor == "" && seen == ""
 	if err := s.number(ctx, verdicts); err != nil {
 		return err
 	}
@@ -217,15 +226,15 @@ func (s *Members) evaluate(ctx context.Context, u *upkeep, log *slog.Logger) err
 		if err := settle(ctx, tx, node, has, valid); err != nil {
 			return struct{}{}, err
 		}
-		now.Cursor, now.Done = page.Next, now.Done+int64(len(users))
-		if page.Next == "" {
+		now.Cursor, now.Seen, now.Done = cursor, seen, now.Done+int64(len(users))
+		if finished {
 			return struct{}{}, upkeeps.Delete(ctx, tx, now)
 		}
 		_, err = upkeeps.Replace(ctx, tx, now)
 		return struct{}{}, err
 	})
-	if looked := u.Done + int64(len(users)); err == nil && (page.Next == "" || u.Done/progress < looked/progress) {
-		log.InfoContext(ctx, "looking at users for a dynamic node", "node", u.ID, "users", looked, "finished", page.Next == "")
+	if looked := u.Done + int64(len(users)); err == nil && (finished || u.Done/progress < looked/progress) {
+		log.InfoContext(ctx, "looking at users for a dynamic node", "node", u.ID, "users", looked, "finished", finished)
 	}
 	return err
 }

@@ -60,6 +60,11 @@ func (s *Trees) remove(ctx context.Context, tx *docstore.Tx, n *Node) error {
 	if err := nodes.Delete(ctx, tx, n); err != nil {
 		return err
 	}
+	if n.Dynamic() {
+		if err := discharge(ctx, tx, n); err != nil {
+			return err
+		}
+	}
 	if err := s.OnRemove(ctx, tx, n); err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ var nodes = docstore.Define(docstore.Schema[Node]{
 var Sortable = []string{bySeq, byName, byCode, byDepth, byTimeCreated}
 
 // Collections are those that the store must have.
-func Collections() []*docstore.Def { return []*docstore.Def{objects.Def(), nodes.Def()} }
+func Collections() []*docstore.Def { return []*docstore.Def{objects.Def(), nodes.Def(), budgets.Def()} }
 
 // Limits of members, in characters unless said otherwise.
 const (
@@ -156,7 +156,7 @@ func (p *Profile) check(faults *apperr.Faults, at string) {
 	faults.Check((p.PointerID != "") == (p.IsPointer == "1"), at+".pointer_id", "must be given with is_pointer 1, and only then")
 	faults.Check(p.IsDynamic != "1" || p.Condition != "", at+".condition", "must be given with is_dynamic 1")
 	if p.Condition != "" {
-		if _, err := Conditions.Compile(p.Condition); err != nil {
+		if _, err := Conditions.Cached(p.Condition); err != nil {
 			faults.Add(at+".condition", "%s", err)
 		}
 	}

@@ -75,6 +75,7 @@ func (s *Trees) CreateObject(ctx context.Context, draft Object, root Draft) (Obj
 		return ObjectDoc{}, err
 	}
 	root.Name, root.Code = name, cmp.Or(root.Code, draft.Code)
+	cost := Estimate(root.Condition)
 	ids, err := s.Store.NewIDs(ctx, 2)
 	if err != nil {
 		return ObjectDoc{}, err
@@ -99,8 +100,10 @@ func (s *Trees) CreateObject(ctx context.Context, draft Object, root Draft) (Obj
 		if err := checkPointer(ctx, tx, node, "body.root"); err != nil {
 			return ObjectDoc{}, err
 		}
-		_, err = s.insert(ctx, tx, node)
-		return doc, err
+		if _, err = s.insert(ctx, tx, node); err != nil {
+			return ObjectDoc{}, err
+		}
+		return doc, chargeNew(ctx, tx, []*Node{node}, []int64{cost}, func(int) string { return "body.root" })
 	})
 	if _, ok := errors.AsType[*docstore.DuplicateError](err); ok {
 		return ObjectDoc{}, apperr.Taken("body.code").Because(err)

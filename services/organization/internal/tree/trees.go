@@ -80,6 +80,10 @@ func create[R any](ctx context.Context, s *Trees, objectCode string, drafts []Dr
 	if err := faults.Err(); err != nil {
 		return none, err
 	}
+	costs := make([]int64, len(drafts)) // compiling takes too long for a transaction
+	for i := range drafts {
+		costs[i] = Estimate(drafts[i].Condition)
+	}
 	ids, err := s.Store.NewIDs(ctx, len(drafts))
 	if err != nil {
 		return none, err
@@ -116,6 +120,9 @@ func create[R any](ctx context.Context, s *Trees, objectCode string, drafts []Dr
 			if _, err := nodes.Replace(ctx, tx, parent); err != nil {
 				return none, err
 			}
+		}
+		if err := chargeNew(ctx, tx, added, costs, at); err != nil {
+			return none, err
 		}
 		return answer(docs)
 	})
@@ -274,22 +281,11 @@ func (s *Trees) insert(ctx context.Context, tx *docstore.Tx, n *Node) (Doc, erro
 		return Doc{}, err
 	}
 	if n.Dynamic() {
-		if err := s.dynamic(ctx, tx, n); err != nil {
+		if err := s.OnCondition(ctx, tx, n); err != nil {
 			return Doc{}, err
 		}
 	}
 	return doc, emit(ctx, tx, "created", &doc, nil)
-}
-
-func (s *Trees) dynamic(ctx context.Context, tx *docstore.Tx, n *Node) error {
-	count, err := nodes.Count(ctx, tx, docstore.Eq(byDynamic, docstore.Text("1")))
-	if err != nil {
-		return err
-	}
-	if n.Dynamic() && count > MaxDynamic {
-		return apperr.New(apperr.InvalidState, "a tenant has at most %d dynamic nodes", MaxDynamic)
-	}
-	return s.OnCondition(ctx, tx, n)
 }
 
 // grow counts a tree's nodes, and is what makes changes of its structure come one after the other. apperr.NotFound.
@@ -395,7 +391,10 @@ func (s *Trees) update(ctx context.Context, tx *docstore.Tx, n, proposal *Node) 
 		return doc, err
 	}
 	if n.Dynamic() != was.Dynamic() || n.Dynamic() && n.Condition != was.Condition {
-		if err := s.dynamic(ctx, tx, n); err != nil {
+		if err := charge(ctx, tx, []*Node{n}, []int64{Estimate(n.Condition)}, func(int) string { return "body.condition" }); err != nil {
+			return Doc{}, err
+		}
+		if err := s.OnCondition(ctx, tx, n); err != nil {
 			return Doc{}, err
 		}
 	}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"strings"
+
+	"os"
+)
+
+// tighten takes from others what rights they have to the folder and to the platform's files in it: an older program, an unpacked backup or
+// an operator may have left some. Files that are not the platform's stay as they are.
+func (f folder) tighten(log *slog.Logger) error {
+	tightened, foreign := 0, 0
+	err := filepath.WalkDir(f.path, func(path string, entry fs.DirEntry, err error) error {
+		name, _ := filepath.Rel(f.path, path)
+		if err == nil && name != "." && !own(name) {
+			if entry.IsDir() {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if err == nil && (entry.IsDir() || entry.Type().IsRegular()) {
+			var changed bool
+			if changed, err = ownersAlone(path); changed {
+				tightened++
+			}
+		}
+		switch {
+		case errors.Is(err, fs.ErrPermission): // a mounted volume's root may be another user's
+			foreign++
+			return nil
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	if tightened > 0 || foreign > 0 {
+		log.Warn("others had rights to the data folder", "folder", f.path, "tightened", tightened, "of_other_owners", foreign)
+	}
+	return nil
+}
+
+// own says whether the platform made a file of the folder, by its name.
+func own(name string) bool {
+	first, _, below := strings.Cut(filepath.ToSlash(name), "/")
+	if below || first == "nats" {
+		return first == "nats"
+	}
+	switch first {
+	case "VERSION", "LOCK", "jwks.json", storesFile:
+		return true
+	}
+	for _, part := range []string{".key", ".sealed", ".db", ".db-wal", ".db-shm"} {
+		if strings.HasSuffix(first, part) {
+			return true
+		}
+	}
+	return strings.HasPrefix(first, "nats.")
+}
+
+// ownersAlone removes the rights of group and others.
+func ownersAlone(path string) (changed bool, err error) {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode().Perm()&0o077 == 0 {
+		return false, err
+	}
+	return true, os.Chmod(path, info.Mode().Perm()&0o700)
+}

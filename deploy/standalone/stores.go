@@ -1,0 +1,201 @@
+package main
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// stores is the file stores.json: which stores the folder has had. A store that was there and is gone must not begin as new in silence:
+// it would give out ids again that others still refer to.
+type stores struct {
+	folder folder
+	mu     sync.Mutex
+	Stores map[string]*storeState `json:"stores"` // by name: a service's, or natsStore
+}
+
+// storeState is what is known of one store.
+type storeState struct {
+	Losses int64 `json:"losses"` // how often its loss was accepted; see firstID
+	Open   bool  `json:"open"`   // it is open, or was when the platform was killed: a SQLite file then has its log beside it
+}
+
+const (
+	storesFile = "stores.json"
+	natsStore  = "nats" // the events
+)
+
+// oldStores are those that folders without a stores.json can have, in the order in which their first start made them.
+var oldStores = []string{natsStore, "users", "organization"}
+
+// firstID is where ids begin after a loss. No store gives out 2^44 ids: at 10,000 a second it would take 55 years.
+func (s *storeState) firstID() int64 { return s.Losses << 44 }
+
+// readStores reads the file, or makes it out of what is there in a folder of a program that had none.
+func (f folder) readStores() (*stores, error) {
+	s := &stores{folder: f, Stores: map[string]*storeState{}}
+	text, err := os.ReadFile(f.join(storesFile))
+	if err == nil {
+		if err = json.Unmarshal(text, s); err == nil && s.Stores == nil {
+			err = errors.New("it names no stores")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("data folder: %s is damaged (%w): put it back from a backup, or delete it: it is made anew from the stores that are there", storesFile, err)
+		}
+		return s, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	for i, name := range slices.Backward(oldStores) {
+		if i == 0 && len(s.Stores) == 0 {
+			break // nothing but an event store: the first start was cut off
+		}
+		if len(s.Stores) > 0 || f.lookAt(name) != isMissing || f.hasConsumerOf(name) {
+			s.Stores[name] = &storeState{}
+		}
+	}
+	return s, nil
+}
+
+// hasConsumerOf reports whether a service has ever followed the events of this folder.
+func (f folder) hasConsumerOf(service string) bool {
+	consumers, _ := os.ReadDir(f.join(streamFolder, "obs"))
+	return slices.ContainsFunc(consumers, func(c fs.DirEntry) bool { return strings.HasPrefix(c.Name(), service+"-") })
+}
+
+const (
+	isMissing = "is missing"
+	isEmpty   = "is empty"
+	noLog     = "has lost its log: the last changes were in %s-wal"
+)
+
+// lookAt says what is wrong with a store's file, seen from outside; "" if nothing is.
+func (f folder) lookAt(name string) string {
+	if name == natsStore {
+		if !exists(f.join(streamFolder, "meta.inf")) {
+			return isMissing
+		}
+		return ""
+	}
+	file, err := os.Open(f.join(name + ".db"))
+	if err != nil {
+		return isMissing
+	}
+	defer file.Close()
+	header := make([]byte, 100)
+	if n, _ := file.ReadAt(header, 0); n == 0 {
+		return isEmpty
+	}
+	// Bytes 28…31 are the number of pages. A database without any table has one, and its tables may be in the log.
+	if string(header[:15]) == "SQLite format 3" && binary.BigEndian.Uint32(header[28:]) <= 1 && !hasContent(f.join(name+".db-wal")) {
+		return isEmpty
+	}
+	return ""
+}
+
+var streamFolder = filepath.Join("nats", "jetstream", "$G", "streams", "IDP_EVENTS")
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func hasContent(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Size() > 0
+}
+
+// lost lists the stores that were there and are not, with what to say of each.
+func (s *stores) lost(names []string) (lost []string, faults []string) {
+	for _, name := range names {
+		state, file := s.Stores[name], name+".db"
+		if state == nil {
+			continue // it is new
+		}
+		if name == natsStore {
+			file = streamFolder
+		}
+		fault := s.folder.lookAt(name)
+		if fault == "" && state.Open && name != natsStore && !exists(s.folder.join(file+"-wal")) {
+			fault = fmt.Sprintf(noLog, file)
+		}
+		if fault != "" {
+			lost, faults = append(lost, name), append(faults, file+" "+fault)
+		}
+	}
+	return lost, faults
+}
+
+// begin refuses to start where a store has been lost, unless that is accepted. It returns the losses that are.
+func (s *stores) begin(names, accepted []string) (lost []string, err error) {
+	for _, name := range accepted {
+		if !slices.Contains(names, name) {
+			return nil, fmt.Errorf("accept_loss: there is no store %q; the stores are %s", name, strings.Join(names, ", "))
+		}
+	}
+	lost, faults := s.lost(names)
+	var refused []string
+	for i, name := range lost {
+		if !slices.Contains(accepted, name) {
+			refused = append(refused, fmt.Sprintf("%s: put it back from a backup, or start once with --accept-loss %s to go on without what was in it",
+				faults[i], name))
+		}
+	}
+	if len(refused) > 0 {
+		return nil, fmt.Errorf("data folder %s has had stores that are not there now:\n  %s", s.folder.path, strings.Join(refused, "\n  "))
+	}
+	changed := len(lost) > 0
+	for _, name := range lost {
+		s.Stores[name].Losses++
+	}
+	for _, state := range s.Stores { // what is closed after a failed start has no log, and is none the worse
+		changed = changed || state.Open
+		state.Open = false
+	}
+	if !changed {
+		return nil, nil
+	}
+	return lost, s.write()
+}
+
+// opened notes that the stores are there.
+func (s *stores) opened(names []string) error { return s.set(names, true) }
+
+// closing is to be called before stores are closed in good order.
+func (s *stores) closing(names []string) error { return s.set(names, false) }
+
+func (s *stores) set(names []string, open bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range names {
+		if s.Stores[name] == nil {
+			s.Stores[name] = &storeState{}
+		}
+		s.Stores[name].Open = open
+	}
+	return s.write()
+}
+
+// firstID is the least id that a store may give out; 0 if it was never lost.
+func (s *stores) firstID(name string) int64 {
+	if state := s.Stores[name]; state != nil {
+		return state.firstID()
+	}
+	return 0
+}
+
+func (s *stores) write() error {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return s.folder.replace(storesFile, string(text))
+}

@@ -1,0 +1,457 @@
+package embedded
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/minio/highwayhash"
+)
+
+// The files of JetStream's file store, as nats-server 2.15 writes them (server/filestore.go there). The server itself is no judge of them:
+// it mends what it finds by cutting it off, and says little. A test has a real server write what is read here, so a server that writes
+// otherwise is noticed with its upgrade.
+const (
+	recordHeader   = 22 // length, sequence, time, length of the subject
+	recordChecksum = 8
+	maxRecord      = 32 << 20
+	hasHeaders     = 1 << 31 // in the length
+	isErased       = 1 << 63 // in the sequence
+	isTombstone    = 1 << 62
+
+	stateMagic   = 11 // index.db
+	consumerSign = 22 // o.dat
+
+	maxDamages = 20 // told of one stream
+)
+
+// Verification says what Verify is to look for.
+type Verification struct {
+	Whole   []string // streams that must be there, and of which nothing goes but the oldest messages, by age
+	Streams []string // other streams that must be there
+
+	// Each is called for every message; its error is a damage. It may be nil.
+	Each func(stream, subject string, body []byte) error
+}
+
+// Verify reads every file of a stopped server's folder, and writes none. It returns how many messages there are, by stream, and an error
+// that names each damaged file and its damage. It takes as long as reading the files. What it cannot see: a consumer's state that was
+// changed to another that is possible, or is gone (its messages come again).
+func Verify(ctx context.Context, dir string, v Verification) (messages map[string]uint64, err error) {
+	messages = map[string]uint64{}
+	folders, err := filepath.Glob(filepath.Join(escapeGlob(dir), "jetstream", "*", "streams", "*"))
+	if err != nil {
+		return nil, err
+	}
+	var damages []error
+	for _, name := range slices.Concat(v.Whole, v.Streams) {
+		if !slices.ContainsFunc(folders, func(f string) bool { return filepath.Base(f) == name }) {
+			damages = append(damages, fmt.Errorf("%s: the stream %s is missing", filepath.Join(dir, "jetstream"), name))
+		}
+	}
+	for _, folder := range folders {
+		s := &streamFiles{dir: folder, name: filepath.Base(folder), now: time.Now(), gone: map[uint64]bool{}}
+		s.whole = slices.Contains(v.Whole, s.name)
+		s.each = func(subject string, body []byte) error {
+			messages[s.name]++
+			if v.Each == nil {
+				return nil
+			}
+			return v.Each(s.name, subject, body)
+		}
+		if err := s.verify(ctx); err != nil {
+			return messages, errors.Join(append(damages, err)...)
+		}
+		if s.more > 0 {
+			s.damages = append(s.damages, fmt.Errorf("%s: %d damages more", s.dir, s.more))
+		}
+		damages = append(damages, s.damages...)
+	}
+	return messages, errors.Join(damages...)
+}
+
+// escapeGlob makes a path match itself alone.
+func escapeGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// streamFiles is a stream's folder being verified.
+type streamFiles struct {
+	dir, name string
+	whole     bool
+	now       time.Time
+	maxAge    time.Duration
+	each      func(subject string, body []byte) error
+
+	first, last uint64 // sequences of messages that are there; last also of deleted ones
+	gaps        []gap
+	gone        map[uint64]bool // by tombstones
+	damages     []error
+	more        int
+}
+
+// gap are sequences that no record has.
+type gap struct {
+	file     string
+	from, to uint64
+}
+
+func (s *streamFiles) damaged(file, format string, args ...any) {
+	if len(s.damages) == maxDamages {
+		s.more++
+		return
+	}
+	s.damages = append(s.damages, fmt.Errorf("%s: "+format, append([]any{filepath.Join(s.dir, file)}, args...)...))
+}
+
+// verify returns only errors that end the verification: a context's.
+func (s *streamFiles) verify(ctx context.Context) error {
+	var config struct {
+		Name        string        `json:"name"`
+		MaxAge      time.Duration `json:"max_age"`
+		Compression string        `json:"compression"`
+	}
+	if s.meta(".", s.name, &config); config.Name != "" && config.Name != s.name {
+		s.damaged("meta.inf", "names the stream %q", config.Name)
+	}
+	s.maxAge = config.MaxAge
+	if exists(filepath.Join(s.dir, "meta.key")) || config.Compression != "" && config.Compression != "none" {
+		s.damaged("meta.inf", "an encrypted or compressed stream cannot be checked")
+		return nil
+	}
+	blocks, err := s.blocks()
+	if err != nil {
+		s.damaged("msgs", "%v", err)
+		return nil
+	}
+	for _, index := range blocks {
+		if err := s.block(ctx, index); err != nil {
+			return err
+		}
+	}
+	if s.whole {
+		s.tellGaps()
+	}
+	s.index()
+	consumers, _ := os.ReadDir(filepath.Join(s.dir, "obs"))
+	for _, c := range consumers {
+		if c.IsDir() {
+			s.consumer(c.Name())
+		}
+	}
+	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// reason is an error without the path, which is told anyhow.
+func reason(err error) error {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		return at.Err
+	}
+	return err
+}
+
+func digest(key string) hash.Hash64 {
+	sum := sha256.Sum256([]byte(key))
+	h, err := highwayhash.NewDigest64(sum[:])
+	if err != nil {
+		panic(err) // the key has another length than SHA-256 makes
+	}
+	return h
+}
+
+// meta checks a configuration and its checksum.
+func (s *streamFiles) meta(folder, key string, into any) {
+	file := filepath.Join(folder, "meta.inf")
+	text, err := os.ReadFile(filepath.Join(s.dir, file))
+	if err != nil {
+		s.damaged(file, "%v", reason(err))
+		return
+	}
+	sum, err := os.ReadFile(filepath.Join(s.dir, folder, "meta.sum"))
+	if err != nil {
+		s.damaged(filepath.Join(folder, "meta.sum"), "%v", reason(err))
+		return
+	}
+	h := digest(key)
+	h.Write(text)
+	if hex.EncodeToString(h.Sum(nil)) != string(sum) {
+		s.damaged(file, "its checksum, in meta.sum, is another: one of the two is damaged")
+		return
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		s.damaged(file, "%v", err)
+	}
+}
+
+// blocks are the numbers of the files that hold the messages, in their order.
+func (s *streamFiles) blocks() ([]uint64, error) {
+	files, err := os.ReadDir(filepath.Join(s.dir, "msgs"))
+	if err != nil {
+		return nil, reason(err)
+	}
+	var blocks []uint64
+	for _, f := range files {
+		number, isBlock := strings.CutSuffix(f.Name(), ".blk")
+		if n, err := strconv.ParseUint(number, 10, 32); isBlock && err == nil {
+			blocks = append(blocks, n)
+		}
+	}
+	slices.Sort(blocks)
+	return blocks, nil
+}
+
+// block reads a file of messages. What follows a damage in it cannot be told apart, and is lost.
+func (s *streamFiles) block(ctx context.Context, index uint64) error {
+	name := filepath.Join("msgs", strconv.FormatUint(index, 10)+".blk")
+	file, err := os.Open(filepath.Join(s.dir, name))
+	if err != nil {
+		s.damaged(name, "%v", reason(err))
+		return nil
+	}
+	defer file.Close() //nolint:errcheck // only read
+	var size int64
+	if info, err := file.Stat(); err == nil {
+		size = info.Size()
+	}
+	reader := &records{from: bufio.NewReaderSize(file, 1<<20), left: size, check: digest(s.name + "-" + strconv.FormatUint(index, 10))}
+	for {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("%s: not read to its end: %w", filepath.Join(s.dir, name), err)
+		}
+		r, err := reader.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			s.damaged(name, "at byte %d of %d, behind event %d: %v; the rest of the file cannot be read", reader.offset, size, s.last, err)
+			return nil
+		}
+		s.take(name, reader.offset, r)
+	}
+}
+
+// take notes a record.
+func (s *streamFiles) take(file string, offset int64, r record) {
+	if r.sequence&isTombstone != 0 {
+		s.gone[r.sequence&^isTombstone] = true
+		s.last = max(s.last, r.sequence&^isTombstone)
+		return
+	}
+	erased := r.sequence&isErased != 0
+	sequence := r.sequence &^ isErased
+	if sequence > s.last+1 && s.last > 0 {
+		s.gaps = append(s.gaps, gap{file, s.last + 1, sequence - 1})
+	}
+	s.last = max(s.last, sequence)
+	if erased || sequence == 0 {
+		return
+	}
+	if s.first == 0 {
+		s.first = sequence
+	}
+	if err := s.each(r.subject, r.body); err != nil {
+		s.damaged(file, "at byte %d, event %d: %v", offset, sequence, err)
+	}
+}
+
+// tellGaps tells of sequences that are neither there nor deleted.
+func (s *streamFiles) tellGaps() {
+	for _, g := range s.gaps {
+		for g.from <= g.to && s.gone[g.from] {
+			g.from++
+		}
+		if g.from <= g.to {
+			s.damaged(g.file, "the events %d to %d are missing before it", g.from, g.to)
+		}
+	}
+}
+
+// record is one of a block.
+type record struct {
+	sequence uint64
+	subject  string
+	body     []byte
+}
+
+// records reads a block's records.
+type records struct {
+	from     io.Reader
+	check    hash.Hash64
+	offset   int64 // where the record that was read last begins
+	position int64
+	left     int64 // bytes
+	buffer   []byte
+}
+
+var errChecksum = errors.New("the checksum is wrong")
+
+func (r *records) next() (record, error) {
+	r.offset = r.position
+	if r.left == 0 {
+		return record{}, io.EOF
+	}
+	var header [recordHeader]byte
+	if r.left < recordHeader {
+		return record{}, fmt.Errorf("%d bytes are too few for a record", r.left)
+	}
+	if _, err := io.ReadFull(r.from, header[:]); err != nil {
+		return record{}, fmt.Errorf("read: %w", reason(err))
+	}
+	length := binary.LittleEndian.Uint32(header[0:])
+	before := int(binary.LittleEndian.Uint16(header[20:])) // the message
+	subject := before
+	if length&hasHeaders != 0 {
+		before += 4
+	}
+	length &^= hasHeaders
+	if int64(length) > r.left || length > maxRecord || int(length) < recordHeader+before+recordChecksum {
+		return record{}, fmt.Errorf("a length of %d bytes is not possible", length)
+	}
+	size := int(length) - recordHeader
+	r.buffer = slices.Grow(r.buffer[:0], size)[:size]
+	if _, err := io.ReadFull(r.from, r.buffer); err != nil {
+		return record{}, fmt.Errorf("read: %w", reason(err))
+	}
+	body := r.buffer[before : size-recordChecksum]
+	r.check.Reset()
+	r.check.Write(header[4:20])
+	r.check.Write(r.buffer[:subject])
+	r.check.Write(body)
+	if !bytes.Equal(r.check.Sum(nil), r.buffer[size-recordChecksum:]) {
+		return record{}, errChecksum
+	}
+	if before > subject { // headers come first
+		headers := binary.LittleEndian.Uint32(r.buffer[subject:])
+		if int64(headers) > int64(len(body)) {
+			return record{}, fmt.Errorf("headers of %d bytes are not possible", headers)
+		}
+		body = body[headers:]
+	}
+	r.left -= int64(length)
+	r.position += int64(length)
+	return record{binary.LittleEndian.Uint64(header[4:]), string(r.buffer[:subject]), body}, nil
+}
+
+// index compares with what the server last knew of the whole stream. It writes that now and then and at its end, so after a kill the
+// file is behind, and the server does without.
+func (s *streamFiles) index() {
+	const file = "msgs/index.db"
+	text, err := os.ReadFile(filepath.Join(s.dir, file))
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		s.damaged(file, "%v", reason(err))
+		return
+	}
+	const mended = "the next start makes it anew"
+	end := len(text) - recordChecksum
+	if end < 2 || text[0] != stateMagic {
+		s.damaged(file, "it is cut off or no index; %s", mended)
+		return
+	}
+	h := digest(s.name)
+	h.Write(text[:end])
+	if !bytes.Equal(h.Sum(nil), text[end:]) {
+		s.damaged(file, "%v; %s", errChecksum, mended)
+		return
+	}
+	n := numbers{text[2:end], false}
+	messages, _, first, begun, last := n.unsigned(), n.unsigned(), n.unsigned(), n.signed(), n.unsigned()
+	switch {
+	case n.short:
+		s.damaged(file, "it is cut off; %s", mended)
+	case last > s.last:
+		s.damaged("msgs", "the last event is %d, but there have been %d", s.last, last)
+	case s.whole && messages > 0 && first < s.first && (s.maxAge == 0 || time.Unix(0, begun).Add(s.maxAge).After(s.now)):
+		s.damaged("msgs", "the events %d to %d are missing", first, s.first-1)
+	}
+	s.last = max(s.last, last)
+}
+
+// consumer checks a consumer's configuration and state.
+func (s *streamFiles) consumer(name string) {
+	folder := filepath.Join("obs", name)
+	var config struct{}
+	s.meta(folder, s.name+"/"+name, &config)
+	file := filepath.Join(folder, "o.dat")
+	text, err := os.ReadFile(filepath.Join(s.dir, file))
+	if errors.Is(err, fs.ErrNotExist) {
+		return // it has got nothing yet
+	}
+	if err != nil {
+		s.damaged(file, "%v", reason(err))
+		return
+	}
+	if len(text) < 2 || text[0] != consumerSign || text[1] < 1 || text[1] > 2 {
+		s.damaged(file, "it is cut off or no consumer's state")
+		return
+	}
+	n := numbers{text[2:], false}
+	_, acknowledged, _, delivered := n.unsigned(), n.unsigned(), n.unsigned(), n.unsigned()
+	if pending := n.unsigned(); pending > 0 {
+		n.signed()
+		for ; pending > 0 && !n.short; pending-- {
+			n.unsigned()
+			if text[1] == 2 {
+				n.unsigned()
+			}
+			n.signed()
+		}
+	}
+	for again := n.unsigned(); again > 0 && !n.short; again-- {
+		n.unsigned()
+		n.unsigned()
+	}
+	switch {
+	case n.short:
+		s.damaged(file, "it is cut off")
+	case len(n.rest) > 0:
+		s.damaged(file, "%d bytes too many", len(n.rest))
+	case max(acknowledged, delivered) > s.last:
+		s.damaged(file, "it is at event %d, but the last is %d", max(acknowledged, delivered), s.last)
+	}
+}
+
+// numbers reads numbers of variable length.
+type numbers struct {
+	rest  []byte
+	short bool
+}
+
+func (n *numbers) unsigned() uint64 {
+	v, size := binary.Uvarint(n.rest)
+	n.skip(size)
+	return v
+}
+
+func (n *numbers) signed() int64 {
+	v, size := binary.Varint(n.rest)
+	n.skip(size)
+	return v
+}
+
+func (n *numbers) skip(size int) {
+	n.short = n.short || size <= 0
+	n.rest = n.rest[max(size, 0):]
+}

@@ -1,0 +1,175 @@
+package fair_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/fair"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/testkit"
+)
+
+type job struct{ docstore.Meta }
+
+// office is a store with jobs, of which a turn does one.
+type office struct {
+	*testing.T
+	store *docstore.Store
+	clock *testkit.Clock
+	rota  *fair.Rota
+	jobs  *docstore.Collection[job]
+	done  []string // tenants, in the order of their turns
+	fails map[string]bool
+}
+
+func open(t *testing.T) *office {
+	o := &office{T: t, clock: testkit.NewClock(), rota: fair.NewRota("turns"), fails: map[string]bool{},
+		jobs: docstore.Define(docstore.Schema[job]{Name: "jobs", Noun: "job"})}
+	o.store = testkit.Store(t, o.clock, o.rota.Def(), o.jobs.Def())
+	return o
+}
+
+func (o *office) add(tenant string, n int) {
+	o.Helper()
+	ctx := request.System(o.Context(), tenant)
+	ids, err := o.store.NewIDs(ctx, n)
+	require.NoError(o, err)
+	_, err = docstore.Write(ctx, o.store, func(tx *docstore.Tx) (struct{}, error) {
+		for _, id := range ids {
+			if _, err := o.jobs.Insert(ctx, tx, &job{docstore.Meta{ID: id}}); err != nil {
+				return struct{}{}, err
+			}
+		}
+		return struct{}{}, o.rota.Ask(ctx, tx)
+	})
+	require.NoError(o, err)
+}
+
+func (o *office) work() fair.Work {
+	return fair.Work{
+		Do: func(ctx context.Context) (time.Duration, error) {
+			o.done = append(o.done, request.Tenant(ctx))
+			o.clock.Advance(time.Millisecond)
+			if o.fails[request.Tenant(ctx)] {
+				return 0, errors.New("no")
+			}
+			_, err := docstore.Write(ctx, o.store, func(tx *docstore.Tx) (struct{}, error) {
+				first, err := o.jobs.LoadWhere(ctx, tx, docstore.Filter{}, "", 1)
+				if err != nil || len(first) == 0 {
+					return struct{}{}, err
+				}
+				return struct{}{}, o.jobs.Delete(ctx, tx, first[0])
+			})
+			return time.Microsecond, err
+		},
+		Left: func(ctx context.Context, tx *docstore.Tx) (bool, error) {
+			first, err := o.jobs.LoadWhere(ctx, tx, docstore.Filter{}, "", 1)
+			return len(first) > 0, err
+		},
+	}
+}
+
+func (o *office) run() (left int, err error) {
+	return o.rota.Run(o.Context(), o.store, o.work())
+}
+
+func (o *office) count() int64 {
+	o.Helper()
+	n := int64(0)
+	for i := range 100 {
+		some, err := o.rota.Turns().Count(request.System(o.Context(), fmt.Sprint("t", i)), o.store, docstore.Filter{})
+		require.NoError(o, err)
+		n += some
+	}
+	return n
+}
+
+// A tenant with a hundred jobs does not hold up one with a single one, which comes later.
+func TestRotaGivesTurns(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	o.add("t0", 100)
+	o.add("t1", 3)
+	for range 2 {
+		left, err := o.run()
+		require.NoError(t, err)
+		require.Equal(t, 2, left)
+	}
+	o.add("t2", 1)
+	_, err := o.run()
+	require.NoError(t, err)
+	require.Equal(t, []string{"t0", "t1", "t0", "t1"}, o.done[:4])
+	require.ElementsMatch(t, []string{"t0", "t1", "t2"}, o.done[4:])
+	for left := 1; left > 0; {
+		left, err = o.run()
+		require.NoError(t, err)
+	}
+	require.Len(t, o.done, 104)
+
+	require.EqualValues(t, 3, o.count(), "they are looked at once more")
+	o.clock.Advance(fair.LookAgain)
+	_, err = o.run()
+	require.NoError(t, err)
+	require.Zero(t, o.count())
+	o.add("t1", 1) // and begin anew
+	_, err = o.run()
+	require.NoError(t, err)
+	require.Equal(t, "t1", o.done[len(o.done)-1])
+}
+
+// More tenants than one call takes, each of which always has more to do: all have as many turns.
+func TestRotaOfManyTenants(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	const many = 100
+	for i := range many {
+		o.add(fmt.Sprint("t", i), 5)
+		o.clock.Advance(time.Millisecond)
+	}
+	for len(o.done) < 3*many {
+		_, err := o.run()
+		require.NoError(t, err)
+	}
+	turns := map[string]int{}
+	for _, tenant := range o.done[:3*many] {
+		turns[tenant]++
+	}
+	for tenant, n := range turns {
+		require.InDelta(t, 3, n, 1, tenant)
+	}
+}
+
+// Work that is asked for when all was done is done at once, and a failure of one tenant is its own.
+func TestRotaOfIdleAndFailing(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	o.add("t0", 1)
+	left, err := o.run()
+	require.NoError(t, err)
+	require.Zero(t, left)
+	o.add("t0", 1)
+	_, err = o.run()
+	require.NoError(t, err)
+	require.Equal(t, []string{"t0", "t0"}, o.done)
+
+	o.fails["t0"] = true
+	o.add("t0", 1)
+	o.add("t1", 1)
+	_, err = o.run()
+	require.ErrorContains(t, err, "tenant t0: no")
+	require.Len(t, o.done, 4)
+	delete(o.fails, "t0")
+	_, err = o.run()
+	require.NoError(t, err)
+	require.Len(t, o.done, 4, "not at once")
+	o.clock.Advance(fair.RetryAfter)
+	_, err = o.run()
+	require.NoError(t, err)
+	require.Len(t, o.done, 5)
+}

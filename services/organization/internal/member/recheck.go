@@ -1,0 +1,310 @@
+package member
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/condition"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/fair"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/services/organization/internal/tree"
+)
+
+// recheck is a user's record at which the tenant's conditions are still to be looked, from one node on. It is written where that costs too
+// much to be done while the user's event is handled: events of all tenants wait for that. A later record takes its place, so many changes
+// of one user cost as much as one.
+type recheck struct {
+	docstore.Meta        // the id is the user's
+	Sequence      int64  `json:"sequence"` // the version of the user's record
+	Record        string `json:"record"`   // JSON; a text, so that it stays as it came
+	After         string `json:"after"`    // the id of the node that was looked at last
+}
+
+const byWaiting = "waiting"
+
+var rechecks = docstore.Define(docstore.Schema[recheck]{
+	Name: "rechecks", Noun: "recheck", Part: true,
+	Indexes: []docstore.Index[recheck]{
+		docstore.ByNumber(byWaiting, func(r *recheck) docstore.Value { return docstore.Moment(r.TimeCreated) }),
+	},
+})
+
+// rota is the order in which tenants' rechecks and upkeeps are done.
+var rota = fair.NewRota("upkeep_turns")
+
+// What conditions may cost, in the units of condition.MaxCost, of which a processor does some hundred million a second.
+const (
+	atOnceCost = 20_000    // for one user, while its event is handled
+	turnCost   = 5_000_000 // in one of a tenant's turns, some 60 milliseconds
+	recordCost = 2_000     // what it takes to keep a user's memberships, whatever the conditions
+	byteCost   = 2         // what it takes to read a byte of a record
+)
+
+// meter adds up what a turn has cost.
+type meter struct {
+	limit, spent int64
+	busy         time.Duration
+	stopped      map[string]int // how often a node's condition cost too much for a user
+}
+
+func newMeter(limit int64) *meter { return &meter{limit: limit, stopped: map[string]int{}} }
+
+func (m *meter) full() bool { return m.spent >= m.limit }
+
+// read makes a record ready for conditions.
+func (m *meter) read(raw json.RawMessage) (record, error) {
+	began := time.Now()
+	defer func() { m.busy += time.Since(began) }()
+	m.spent += recordCost + byteCost*int64(len(raw))
+	user, err := readRecord(raw)
+	if err == nil {
+		err = user.read()
+	}
+	return user, err
+}
+
+// meets tells whether the user meets a dynamic node's condition. A condition that cannot be decided for the user is not met. An error is
+// the context's.
+func (m *meter) meets(ctx context.Context, r *record, n *tree.Node) (bool, error) {
+	if r.Status == resigned {
+		return false, nil
+	}
+	began := time.Now()
+	defer func() { m.busy += time.Since(began) }()
+	program, err := tree.Conditions.Cached(n.Condition)
+	if err != nil {
+		return false, nil
+	}
+	met, cost, err := program.Measure(ctx, map[string]any{"user": r.whole})
+	m.spent += cost
+	if errors.Is(err, condition.ErrCost) {
+		m.stopped[n.ID]++
+	}
+	if err != nil && !errors.Is(err, condition.ErrUndecided) {
+		return false, err
+	}
+	return err == nil && met, nil
+}
+
+// look evaluates the conditions of nodes, in the order of their ids, behind one of them and until the meter is full. after is the id of
+// the last one, or "" if there are no more.
+func (m *meter) look(ctx context.Context, user *record, nodes []*tree.Node, behind string) (looked []*tree.Node, verdicts []verdict, after string, err error) {
+	for _, n := range nodes {
+		if n.ID <= behind {
+			continue
+		}
+		if len(looked) > 0 && m.full() {
+			return looked, verdicts, looked[len(looked)-1].ID, nil
+		}
+		met, err := m.meets(ctx, user, n)
+		if err != nil {
+			return nil, nil, "", err
+		}
+		looked, verdicts = append(looked, n), append(verdicts, verdict{userID: user.ID, member: met})
+	}
+	return looked, verdicts, "", nil
+}
+
+// postpone leaves a user's record to the tenant's next turn.
+func (s *Members) postpone(ctx context.Context, user *record) error {
+	_, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
+		known, err := loadPeople(ctx, tx, user.ID)
+		if err != nil || outdated(known[user.ID], user.Version) {
+			return struct{}{}, err
+		}
+		return struct{}{}, s.await(ctx, tx, user, "")
+	})
+	return err
+}
+
+// await writes that a user is to be looked at, in the place of what was known of older records.
+func (s *Members) await(ctx context.Context, tx *docstore.Tx, user *record, after string) error {
+	waiting, err := rechecks.LoadMany(ctx, tx, []string{user.ID})
+	if err != nil {
+		return err
+	}
+	if len(waiting) == 0 {
+		_, err = rechecks.Insert(ctx, tx, &recheck{
+			Meta: docstore.Meta{ID: user.ID}, Sequence: user.Version, Record: string(user.raw), After: after,
+		})
+		return errors.Join(err, rota.Ask(ctx, tx))
+	}
+	if r := waiting[0]; r.Sequence < user.Version || r.Sequence == user.Version && after != "" {
+		r.Sequence, r.Record, r.After = user.Version, string(user.raw), after
+		_, err = rechecks.Replace(ctx, tx, r)
+	}
+	return errors.Join(err, rota.Ask(ctx, tx))
+}
+
+// forgetRecheck forgets what was to be looked at of a user, up to a version.
+func forgetRecheck(ctx context.Context, tx *docstore.Tx, userID string, version int64) error {
+	waiting, err := rechecks.LoadMany(ctx, tx, []string{userID})
+	if err != nil || len(waiting) == 0 || waiting[0].Sequence > version {
+		return err
+	}
+	return rechecks.Delete(ctx, tx, waiting[0])
+}
+
+// judge makes verdicts true that were found for a user. after is the node up to which they go, or "" if they are all.
+func (s *Members) judge(ctx context.Context, user *record, nodes []*tree.Node, verdicts []verdict, after string) error {
+	if err := s.number(ctx, verdicts); err != nil {
+		return err
+	}
+	_, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
+		known, err := loadPeople(ctx, tx, user.ID)
+		if err != nil {
+			return struct{}{}, err
+		}
+		if outdated(known[user.ID], user.Version) {
+			return struct{}{}, forgetRecheck(ctx, tx, user.ID, user.Version)
+		}
+		if after != "" {
+			err = s.await(ctx, tx, user, after)
+		} else if _, err = advance(ctx, tx, known, user.ID, user.Version, false); err == nil {
+			err = forgetRecheck(ctx, tx, user.ID, user.Version)
+		}
+		if err != nil {
+			return struct{}{}, err
+		}
+		has, err := members.LoadWhere(ctx, tx, docstore.Prefix(byUser, user.ID+"/"), "", 2*(MaxOfUser+tree.MaxDynamic))
+		if err != nil {
+			return struct{}{}, err
+		}
+		in := make(map[string]*Membership, len(has))
+		for _, m := range has {
+			in[m.NodeID] = m
+		}
+		for i, n := range nodes {
+			if verdicts[i].member == (in[n.ID] != nil) {
+				continue
+			}
+			if err := settle(ctx, tx, n, map[string]*Membership{user.ID: in[n.ID]}, verdicts[i:i+1]); err != nil {
+				return struct{}{}, err
+			}
+		}
+		return struct{}{}, nil
+	})
+	return err
+}
+
+// rechecksOfTurn is how many users are looked at in a turn.
+const rechecksOfTurn = 50
+
+// recheckSome looks at users that wait for it, the longest first, until the meter is full.
+func (s *Members) recheckSome(ctx context.Context, m *meter) error {
+	waiting, err := rechecks.Page(ctx, s.Store, docstore.Query{Sort: []docstore.Order{{Index: byWaiting}}, Limit: rechecksOfTurn})
+	if err != nil || len(waiting.Docs) == 0 {
+		return err
+	}
+	nodes, err := tree.DynamicNodes(ctx, s.Store)
+	if err != nil {
+		return err
+	}
+	var failed []error // one user's trouble is not to hold up the others
+	for i := range waiting.Docs {
+		if m.full() {
+			break
+		}
+		if err := s.recheck(ctx, &waiting.Docs[i], nodes, m); err != nil {
+			failed = append(failed, fmt.Errorf("user %s: %w", waiting.Docs[i].ID, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (s *Members) recheck(ctx context.Context, doc *docstore.Doc[recheck], nodes []*tree.Node, m *meter) error {
+	r, err := doc.Value()
+	if err != nil {
+		return err
+	}
+	user, err := m.read(json.RawMessage(r.Record))
+	if err != nil {
+		return fmt.Errorf("the record: %w", err)
+	}
+	user.ID, user.Version = r.ID, r.Sequence
+	looked, verdicts, after, err := m.look(ctx, &user, nodes, r.After)
+	if err != nil {
+		return err
+	}
+	return s.judge(ctx, &user, looked, verdicts, after)
+}
+
+// Upkeep gives every tenant with memberships to keep a turn at it, and returns how many have more to do. To be called every second or so;
+// any number of replicas may: of two that do the same part, one is too late.
+func (s *Members) Upkeep(ctx context.Context, log *slog.Logger) (int, error) {
+	if err := s.enlist(ctx); err != nil {
+		return 0, err
+	}
+	return rota.Run(ctx, s.Store, fair.Work{
+		Do: func(ctx context.Context) (time.Duration, error) { return s.turn(ctx, log) },
+		Left: func(ctx context.Context, tx *docstore.Tx) (bool, error) {
+			users, err := rechecks.LoadWhere(ctx, tx, docstore.Filter{}, "", 1)
+			if err != nil || len(users) > 0 {
+				return len(users) > 0, err
+			}
+			nodes, err := upkeeps.LoadWhere(ctx, tx, docstore.Filter{}, "", 1)
+			return len(nodes) > 0, err
+		},
+	})
+}
+
+// enlist sees to the upkeeps of an older version, which had no turns.
+func (s *Members) enlist(ctx context.Context) error {
+	if s.enlisted.Load() {
+		return nil
+	}
+	due, err := upkeeps.Due(ctx, s.Store, 100_000)
+	if err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for _, ref := range due {
+		if seen[ref.Tenant] {
+			continue
+		}
+		seen[ref.Tenant] = true
+		ctx := request.System(ctx, ref.Tenant)
+		if _, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) { return struct{}{}, rota.Ask(ctx, tx) }); err != nil {
+			return err
+		}
+	}
+	s.enlisted.Store(true)
+	return nil
+}
+
+// turn does a part of a tenant's upkeep: of the users first, up to half of what a turn may cost, then of the nodes.
+func (s *Members) turn(ctx context.Context, log *slog.Logger) (time.Duration, error) {
+	m := newMeter(turnCost / 2)
+	err := s.recheckSome(ctx, m)
+	m.limit = turnCost
+	err = errors.Join(err, s.upkeepSome(ctx, m, log))
+	for nodeID, n := range m.stopped {
+		log.WarnContext(ctx, "a condition costs too much for some users, who do not meet it", "node", nodeID, "users", n, "most", condition.MaxCost)
+	}
+	return m.busy, err
+}
+
+// upkeepSome does a part of the upkeep of nodes, the oldest first, until the meter is full.
+func (s *Members) upkeepSome(ctx context.Context, m *meter, log *slog.Logger) error {
+	waiting, err := upkeeps.Page(ctx, s.Store, docstore.Query{Sort: []docstore.Order{{Index: byWaiting}}, Limit: 32})
+	if err != nil {
+		return err
+	}
+	var failed []error // one node's trouble is not to hold up the others
+	for i := range waiting.Docs {
+		if m.full() {
+			break
+		}
+		err := s.upkeep(ctx, waiting.Docs[i].ID, m, log)
+		if kind := apperr.KindOf(err); err != nil && kind != apperr.NotFound && kind != apperr.VersionMismatch {
+			failed = append(failed, fmt.Errorf("node %s: %w", waiting.Docs[i].ID, err))
+		}
+	}
+	return errors.Join(failed...)
+}

@@ -1,0 +1,155 @@
+package tree
+
+import (
+	"context"
+	"slices"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// MaxConditions is what all conditions of a tenant may cost together for one user, as estimated, in the units of condition.MaxCost: five
+// at the limit, or a thousand ordinary ones. It takes some ten milliseconds.
+const MaxConditions = 1_000_000
+
+// budget is what the conditions of a tenant's dynamic nodes are estimated to cost. It changes with every such node, so two changes that fit
+// one at a time cannot both pass where they do not fit together.
+type budget struct {
+	docstore.Meta        // the id is budgetID
+	Costs         []cost `json:"costs"`
+}
+
+type cost struct {
+	NodeID string `json:"node_id"`
+	Cost   int64  `json:"cost"`
+}
+
+const budgetID = "conditions"
+
+var budgets = docstore.Define(docstore.Schema[budget]{Name: "condition_budgets", Noun: "budget", Part: true})
+
+func (b *budget) total() (sum int64) {
+	for _, c := range b.Costs {
+		sum += c.Cost
+	}
+	return sum
+}
+
+func (b *budget) remove(nodeID string) {
+	b.Costs = slices.DeleteFunc(b.Costs, func(c cost) bool { return c.NodeID == nodeID })
+}
+
+// Estimate is what a stored condition costs for a user, as estimated. One that this version of the program refuses is met by nobody, and
+// costs as little as one that looks at nothing.
+func Estimate(condition string) int64 {
+	const least = 10 // its node is read for every change of a user
+	if condition == "" {
+		return least
+	}
+	program, err := Conditions.Cached(condition)
+	if err != nil {
+		return least
+	}
+	return least + program.Cost()
+}
+
+// estimates makes the budget of nodes.
+func estimates(nodes []*Node) *budget {
+	b := &budget{}
+	b.ID = budgetID
+	for _, n := range nodes {
+		b.Costs = append(b.Costs, cost{n.ID, Estimate(n.Condition)})
+	}
+	return b
+}
+
+// ConditionCost tells what the tenant's conditions are estimated to cost for one user; 0 where there are none.
+func ConditionCost(ctx context.Context, r docstore.Reader) (int64, error) {
+	doc, err := budgets.Find(ctx, r, budgetID)
+	if apperr.IsNotFound(err) { // no dynamic node was ever changed since there are budgets
+		nodes, err := DynamicNodes(ctx, r)
+		if err != nil {
+			return 0, err
+		}
+		return estimates(nodes).total(), nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	b, err := doc.Value()
+	if err != nil {
+		return 0, err
+	}
+	return b.total(), nil
+}
+
+// charge takes nodes, whose condition has just been stored or removed, with their costs into the tenant's budget. Where all is too much now, and more than it
+// was, it refuses the one that makes it so; at tells where a node's condition stands in the request.
+func charge(ctx context.Context, tx *docstore.Tx, changed []*Node, costs []int64, at func(i int) string) error {
+	found, err := budgets.LoadMany(ctx, tx, []string{budgetID})
+	if err != nil {
+		return err
+	}
+	var b *budget
+	if len(found) > 0 {
+		b = found[0]
+	} else { // once in a tenant's life, or for nodes of an older version
+		nodes, err := DynamicNodes(ctx, tx)
+		if err != nil {
+			return err
+		}
+		b = estimates(nodes)
+	}
+	before := b.total()
+	if len(found) == 0 { // they are in it already as they are now
+		before = 0
+	}
+	for i, n := range changed {
+		b.remove(n.ID)
+		if !n.Dynamic() {
+			continue
+		}
+		others, own := b.total(), costs[i]
+		b.Costs = append(b.Costs, cost{n.ID, own})
+		if now := others + own; now > MaxConditions && now > before {
+			return apperr.Invalid(at(i), "costs too much: it is estimated at %d, all other conditions of the tenant at %d, and together they may have %d",
+				own, others, MaxConditions)
+		}
+		if len(b.Costs) > MaxDynamic {
+			return apperr.New(apperr.InvalidState, "a tenant has at most %d dynamic nodes", MaxDynamic)
+		}
+	}
+	if len(found) == 0 {
+		_, err = budgets.Insert(ctx, tx, b)
+	} else {
+		_, err = budgets.Replace(ctx, tx, b)
+	}
+	return err
+}
+
+// chargeNew is charge for those new nodes that are dynamic.
+func chargeNew(ctx context.Context, tx *docstore.Tx, added []*Node, costs []int64, at func(i int) string) error {
+	var dynamic []*Node
+	var own []int64
+	var places []int
+	for i, n := range added {
+		if n.Dynamic() {
+			dynamic, own, places = append(dynamic, n), append(own, costs[i]), append(places, i)
+		}
+	}
+	if len(dynamic) == 0 {
+		return nil
+	}
+	return charge(ctx, tx, dynamic, own, func(i int) string { return at(places[i]) + ".condition" })
+}
+
+// discharge takes a node that is being removed out of the budget.
+func discharge(ctx context.Context, tx *docstore.Tx, n *Node) error {
+	found, err := budgets.LoadMany(ctx, tx, []string{budgetID})
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	found[0].remove(n.ID)
+	_, err = budgets.Replace(ctx, tx, found[0])
+	return err
+}
