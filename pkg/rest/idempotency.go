@@ -70,7 +70,7 @@ func (s *Server) identify(op *Op, call *call, w http.ResponseWriter, r *http.Req
 }
 
 // hasKey reports whether the operation honours an Idempotency-Key. Strangers can't have one: nothing tells them from one another.
-func (op *Op) hasKey() bool { return op.Method == http.MethodPost && op.Scope != "" }
+func (op *Op) hasKey() bool { return op.Method == http.MethodPost && op.Scope != "" && !op.Momentary }
 
 // CheckIdempotencyKey refuses all but one key of 1…255 printable ASCII characters.
 func CheckIdempotencyKey(keys []string) error {

@@ -63,6 +63,12 @@ func describe[I, B any](s *Server, op *Op) huma.Operation {
 		o.Security = []map[string][]string{{"bearer": {string(op.Scope)}}}
 		o.Extensions = map[string]any{"x-scope": string(op.Scope)}
 	}
+	if op.Momentary {
+		if o.Extensions == nil {
+			o.Extensions = map[string]any{}
+		}
+		o.Extensions["x-momentary"] = true
+	}
 	for _, name := range sharedParameters(op) {
 		o.Parameters = append(o.Parameters, &huma.Param{Ref: "#/components/parameters/" + name})
 	}

@@ -57,6 +57,7 @@ func Conventions(t *testing.T, start func(testing.TB) *Service, r Resource) {
 	t.Run("conditions", func(t *testing.T) { t.Parallel(); conditions(t, start(t), r) })
 	t.Run("dry run", func(t *testing.T) { t.Parallel(); dryRun(t, start(t), r) })
 	t.Run("idempotency", func(t *testing.T) { t.Parallel(); idempotency(t, start, r) })
+	t.Run("kept answers", func(t *testing.T) { t.Parallel(); keptAnswers(t, start(t)) })
 	t.Run("paging", func(t *testing.T) { t.Parallel(); paging(t, start(t), r) })
 }
 
@@ -65,6 +66,7 @@ type operation struct {
 	OperationID  string                     `json:"operationId"`
 	Summary      string                     `json:"summary"`
 	Scope        string                     `json:"x-scope"`
+	Momentary    bool                       `json:"x-momentary"`
 	Security     []map[string][]string      `json:"security"`
 	Responses    map[string]json.RawMessage `json:"responses"`
 	RequestBody  *struct {
@@ -353,6 +355,29 @@ func idempotency(t *testing.T, start func(testing.TB) *Service, r Resource) {
 		assert.Len(t, ids, 1)
 		assert.EqualValues(t, 1, c.Get(r.list("")).Object()["total"])
 	})
+}
+
+// keptAnswers: sent twice with one key, every POST gives its first answer again; but one whose answer is true only for the moment runs again.
+func keptAnswers(t *testing.T, s *Service) {
+	for i, o := range s.operations() {
+		if o.Method != http.MethodPost || o.RequestBody == nil || o.RequestBody.Content["application/json"].Example == nil {
+			continue
+		}
+		c := s.As("acme", auth.PlatformAdmin).With("X-Tenant-Id", "acme").With("Idempotency-Key", fmt.Sprint("kept-", i))
+		body := string(o.RequestBody.Content["application/json"].Example)
+		first, again, other := c.Post(o.url(), body), c.Post(o.url(), body), c.Post(o.url(), body+" ")
+		assert.Empty(t, first.Header.Get("Idempotent-Replayed"), o.OperationID)
+		if o.Momentary {
+			assert.Empty(t, again.Header.Get("Idempotent-Replayed"), o.OperationID)
+			assert.NotEqual(t, http.StatusUnprocessableEntity, other.Status, o.OperationID)
+			continue
+		}
+		assert.Equal(t, first.Status, again.Status, o.OperationID)
+		if first.Status < http.StatusInternalServerError {
+			assert.Equal(t, "true", again.Header.Get("Idempotent-Replayed"), o.OperationID)
+			other.Problem(http.StatusUnprocessableEntity, "idempotency_key_reused")
+		}
+	}
 }
 
 // paging: by number and by token, sorted, counted.
