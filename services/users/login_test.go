@@ -115,7 +115,7 @@ func TestLockout(t *testing.T) {
 	wrong(10) // nobody can lock a user out for good
 	unchanged(t, c, locked)
 	s.Clock.Advance(5*time.Minute - time.Millisecond)
-	require.Equal(t, "locked", login(t, c, "li.wei", password)["reason"])
+	require.Equal(t, "invalid_credentials", login(t, c, "li.wei", password)["reason"], "who has guessed on does not learn the password")
 	s.Clock.Advance(time.Millisecond)
 	require.True(t, signsIn(c, "li.wei", password))
 
@@ -127,6 +127,39 @@ func TestLockout(t *testing.T) {
 	c.Post(path(user, "unlock"), nil).OK(nil)
 	wrong(4)
 	require.True(t, signsIn(c, "li.wei", "a new Passw0rd"), "unlocking starts the count anew")
+}
+
+// While a user is locked, the right password is told from as many wrong ones as lock a user, and no more: guesses that go on learn nothing.
+func TestGuessingOnWhileLocked(t *testing.T) {
+	t.Parallel()
+	for name, lock := range map[string]func(*testkit.Client, object){
+		"by failures": func(c *testkit.Client, u object) {
+			for range 5 {
+				login(t, c, "li.wei", "wrong")
+			}
+		},
+		"by an operation": func(c *testkit.Client, u object) { c.Post(path(u, "lock"), nil).OK(nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, c := acme(t)
+			user := addUser(t, c, "li.wei", object{"password": password})
+			lock(c, user)
+			for range 4 {
+				login(t, c, "li.wei", "wrong")
+			}
+			require.Equal(t, "locked", login(t, c, "li.wei", password)["reason"])
+			login(t, c, "li.wei", "wrong")
+			require.Equal(t, "invalid_credentials", login(t, c, "li.wei", password)["reason"])
+			s.Clock.Advance(15 * time.Minute)
+			if name == "by failures" {
+				require.Equal(t, "invalid_credentials", login(t, c, "li.wei", "wrong")["reason"])
+				require.True(t, signsIn(c, "li.wei", password), "the count starts anew when the lock ends")
+				return
+			}
+			require.Equal(t, "locked", login(t, c, "li.wei", password)["reason"], "and after the time in which they count")
+		})
+	}
 }
 
 // Any 15 minutes count, not those of some clock.
@@ -157,12 +190,12 @@ func TestLockoutAtOnce(t *testing.T) {
 		all.Go(func() { login(t, c, "li.wei", "wrong") })
 	}
 	all.Wait()
-	require.Equal(t, "locked", login(t, c, "li.wei", password)["reason"])
+	require.False(t, signsIn(c, "li.wei", password))
 	counts := map[string]int{}
 	for _, action := range actions(t, s, c, user) {
 		counts[action]++
 	}
-	require.Equal(t, map[string]int{"created": 1, "login_failed": 16, "locked": 1, "deleted": 1}, counts)
+	require.Equal(t, map[string]int{"created": 1, "login_failed": 17, "locked": 1, "deleted": 1}, counts)
 }
 
 func TestLockoutIsConfigurable(t *testing.T) {

@@ -31,7 +31,7 @@ func (a *api) registerPasswords(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "verify-login", Method: http.MethodPost, Path: "/v1/thin/login-verification", Scope: auth.UsersVerify, Summary: "Verify a login name and password",
 		Doc: "Always 200. The true reason of a refusal is told only where the password was right; five failures in 15 minutes lock the user for 15 minutes, " +
-			"unless configured otherwise. A wrong password is counted in a dry run, too.",
+			"unless configured otherwise. Five more while the user is locked, and the reason is no longer told. A wrong password is counted in a dry run, too.",
 		Momentary: true,
 		Request:   map[string]any{"login_name": "li.wei", "password": "a password"},
 		Response:  map[string]any{"verified": true, "user_id": "1048577", "must_change_password": false, "mfa_required": false},

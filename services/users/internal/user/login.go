@@ -54,7 +54,11 @@ func (s *Users) VerifyLogin(ctx context.Context, loginName, secret string) (Veri
 	if err != nil {
 		return Verification{}, err
 	}
-	a, err := findAccount(ctx, s.Store, doc.ID)
+	u, err := doc.Value()
+	if err != nil {
+		return Verification{}, err
+	}
+	a, err := findAccount(ctx, s.Store, u.ID)
 	if err != nil {
 		return Verification{}, err
 	}
@@ -62,7 +66,7 @@ func (s *Users) VerifyLogin(ctx context.Context, loginName, secret string) (Veri
 	if err != nil {
 		return Verification{}, err
 	}
-	if !ok {
+	if !ok || s.exhausted(u, a, s.Store.Now()) {
 		_, err := s.countFailure(docstore.Guarding(ctx), doc.ID)
 		return refused, err
 	}
@@ -81,7 +85,8 @@ func (s *Users) VerifyLogin(ctx context.Context, loginName, secret string) (Veri
 	return v, err
 }
 
-// signIn notes a login with the right password, if the user may sign in.
+// signIn notes a login with the right password, if the user may sign in. Who may not hears the reason, unless there were too many wrong
+// passwords: then the right one can't be found by guessing on while the user is locked.
 func (s *Users) signIn(ctx context.Context, tx *docstore.Tx, id, verified, rehashed string) (Verification, error) {
 	u, err := s.load(ctx, tx, id)
 	if apperr.IsNotFound(err) {
@@ -94,7 +99,7 @@ func (s *Users) signIn(ctx context.Context, tx *docstore.Tx, id, verified, rehas
 	if err != nil {
 		return Verification{}, err
 	}
-	if a.Password != verified { // changed since it was read
+	if a.Password != verified || s.exhausted(u, a, tx.Now) { // changed since it was read, or guessed on
 		return Verification{Reason: invalidCredentials}, nil
 	}
 	if reason := refusal(u); reason != "" {
@@ -117,6 +122,12 @@ func (s *Users) signIn(ctx context.Context, tx *docstore.Tx, id, verified, rehas
 	}
 	mfa := false // no second factor is kept in this service
 	return Verification{Verified: true, UserID: id, MustChangePassword: &u.MustChangePassword, MFARequired: &mfa}, nil
+}
+
+// exhausted reports whether a locked user met as many wrong passwords as lock one. Then the right password is answered like a wrong one: else
+// it could be found by guessing on while the user is locked.
+func (s *Users) exhausted(u *User, a *account, now clock.Time) bool {
+	return u.Locked && len(a.failures(now, s.Lockout)) >= s.Lockout.Failures
 }
 
 // countFailure notes a wrong password and locks the user after too many. It returns why the user could not have signed in with the right
