@@ -175,7 +175,7 @@ func jsonForm(result any) any {
 // temporary tells the failures that say nothing of the request: asked again, it may succeed.
 func temporary(err error) bool {
 	switch apperr.KindOf(err) {
-	case apperr.Internal, apperr.Unavailable, apperr.RateLimited, apperr.Forbidden, apperr.Unauthenticated:
+	case apperr.Internal, apperr.OutcomeUnknown, apperr.Unavailable, apperr.RateLimited, apperr.Forbidden, apperr.Unauthenticated:
 		return true
 	}
 	return false
