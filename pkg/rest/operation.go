@@ -28,6 +28,9 @@ type Op struct {
 	Scope   auth.Scope // "" = open without a credential
 	Errors  []apperr.Kind
 
+	// AlsoScopes are needed beside Scope, by an operation that changes what belongs to another group, too.
+	AlsoScopes []auth.Scope
+
 	// Request and Response are examples for the document.
 	Request, Response any
 
@@ -63,6 +66,14 @@ const (
 	maxBody        = 1 << 20
 	defaultTimeout = 30 * time.Second
 )
+
+// scopes are all that the operation needs; none if it is open.
+func (op *Op) scopes() []auth.Scope {
+	if op.Scope == "" {
+		return nil
+	}
+	return append([]auth.Scope{op.Scope}, op.AlsoScopes...)
+}
 
 func (op *Op) writes() bool { return op.Method != http.MethodGet && op.Method != http.MethodHead }
 

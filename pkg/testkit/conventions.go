@@ -65,7 +65,7 @@ type operation struct {
 	Method, Path string
 	OperationID  string                     `json:"operationId"`
 	Summary      string                     `json:"summary"`
-	Scope        string                     `json:"x-scope"`
+	Scope        string                     `json:"x-scope"` // or several, with a space between them
 	Momentary    bool                       `json:"x-momentary"`
 	Security     []map[string][]string      `json:"security"`
 	Responses    map[string]json.RawMessage `json:"responses"`
@@ -80,6 +80,15 @@ type operation struct {
 
 // url fills in the path's parameters.
 func (o operation) url() string { return regexp.MustCompile(`\{\w+\}`).ReplaceAllString(o.Path, "1") }
+
+// scopes are all that the operation needs.
+func (o operation) scopes() []auth.Scope {
+	var scopes []auth.Scope
+	for _, scope := range strings.Fields(o.Scope) {
+		scopes = append(scopes, auth.Scope(scope))
+	}
+	return scopes
+}
 
 func (o operation) takesJSON() bool {
 	if o.RequestBody == nil || !o.RequestBody.Required {
@@ -115,7 +124,7 @@ func documented(t *testing.T, s *Service) {
 		assert.NotEmpty(t, o.OperationID, "%s %s", o.Method, o.Path)
 		assert.NotEmpty(t, o.Summary, o.OperationID)
 		assert.NotEmpty(t, o.Scope, o.OperationID)
-		assert.Contains(t, o.Security, map[string][]string{"bearer": {o.Scope}}, o.OperationID)
+		assert.Contains(t, o.Security, map[string][]string{"bearer": strings.Fields(o.Scope)}, o.OperationID)
 		for _, status := range []string{"200", "400", "401", "403", "429", "500", "503"} {
 			assert.Contains(t, o.Responses, status, o.OperationID)
 		}
@@ -142,9 +151,14 @@ func admission(t *testing.T, s *Service, r Resource) {
 		request(s.Stranger().With("Authorization", "Bearer nonsense")).Problem(http.StatusUnauthorized, "unauthenticated")
 		request(s.Stranger().With("Authorization", "Basic dXNlcjpwdw==")).Problem(http.StatusUnauthorized, "unauthenticated")
 		request(s.As("acme", r.Unrelated)).Problem(http.StatusForbidden, "forbidden")
-		request(s.As("acme", auth.Scope(o.Scope)).With("X-Tenant-Id", "globex")).Problem(http.StatusForbidden, "forbidden")
+		scopes := o.scopes()
+		for i := range scopes { // each of them is needed
+			others := slices.Delete(slices.Clone(scopes), i, i+1)
+			request(s.As("acme", others...)).Problem(http.StatusForbidden, "forbidden")
+		}
+		request(s.As("acme", scopes...).With("X-Tenant-Id", "globex")).Problem(http.StatusForbidden, "forbidden")
 		request(s.As("acme", auth.PlatformAdmin).With("X-Tenant-Id", "Not A Tenant")).Problem(http.StatusBadRequest, "invalid_parameters", "header.X-Tenant-Id")
-		request(s.As("acme", auth.Scope(o.Scope)).With("X-Payload-Origin", strings.Repeat("x", 4097))).Problem(http.StatusBadRequest, "invalid_parameters", "header.X-Payload-Origin")
+		request(s.As("acme", scopes...).With("X-Payload-Origin", strings.Repeat("x", 4097))).Problem(http.StatusBadRequest, "invalid_parameters", "header.X-Payload-Origin")
 	}
 	old := s.As("acme", r.Read)
 	s.Clock.Advance(2 * time.Hour)

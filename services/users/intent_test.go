@@ -354,7 +354,7 @@ func TestOrganizationChangeWithoutItsClient(t *testing.T) {
 	body, err := json.Marshal(move)
 	require.NoError(t, err)
 	r := httptest.NewRequest(http.MethodPost, path(user, "change-organization"), bytes.NewReader(body)).WithContext(ctx)
-	r.Header.Set("Authorization", "Bearer "+s.Token("acme", auth.UsersWrite))
+	r.Header.Set("Authorization", "Bearer "+s.Token("acme", auth.UsersWrite, auth.OrganizationWrite))
 	r.Header.Set("Content-Type", "application/json")
 	s.Handler.ServeHTTP(httptest.NewRecorder(), r)
 	require.Error(t, ctx.Err())
