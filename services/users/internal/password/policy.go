@@ -43,7 +43,7 @@ func fold(s string) string { return cases.Fold().String(norm.NFKC.String(s)) }
 const (
 	generatedLength = 20
 	letters         = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789" // without those that look alike
-	signs           = "!#$%&*=?"                                                 // none can be in a username
+	signs           = "$%&*=?:/"                                                 // none can be in a username
 )
 
 // Generate makes up a password of some 98 bits for the user of that name. Each third character is a sign, so that only names of one or
