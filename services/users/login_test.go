@@ -213,6 +213,27 @@ func TestLockoutIsConfigurable(t *testing.T) {
 	require.Equal(t, s.Clock.Now().Add(time.Hour).String(), c.Get(path(user)).Object()["locked_until"])
 }
 
+// However a keyboard composes a password, it is the same; a hash of the bytes as typed, made before or elsewhere, is replaced at the first success.
+func TestPasswordsAreNormalised(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	const typed, composed = "Ame\u0301lie ﬁ ＡＢＣ", "Am\u00e9lie fi ABC"
+	user := addUser(t, c, "amy", object{"password": typed})
+	require.True(t, signsIn(c, "amy", composed))
+	require.True(t, signsIn(c, "amy", typed))
+	c.Post(path(user, "reset-password"), object{"new_password": composed}).Problem(http.StatusBadRequest, "invalid_parameters", "body.new_password")
+	c.Post(path(user, "change-password"), object{"old_password": composed, "new_password": "ａ new Passw0rd"}).OK(nil)
+	require.True(t, signsIn(c, "amy", "a new Passw0rd"))
+
+	before, err := bcrypt.GenerateFromPassword([]byte(typed), bcrypt.MinCost)
+	require.NoError(t, err)
+	line := importLines(t, c, "", fmt.Sprintf(`{"username":"old","password_hash":%q}`, before))[0]
+	require.False(t, signsIn(c, "old", composed), "not before the password was typed as it was hashed")
+	require.True(t, signsIn(c, "old", typed))
+	require.True(t, signsIn(c, "old", composed))
+	require.NotContains(t, stored(t, s, "acme", "accounts")[line.ID], string(before))
+}
+
 // A name that nobody has, and a user without a password, cost a hash too: the memory of one is taken, whoever is asked for.
 func TestUnknownNamesCostAHash(t *testing.T) {
 	config := cheap() // and not in parallel: this counts what is allocated
