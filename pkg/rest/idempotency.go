@@ -84,14 +84,20 @@ func CheckIdempotencyKey(keys []string) error {
 	return nil
 }
 
+// KeyOf is an Idempotency-Key with its caller: the same key of another caller gives another text. Two issuers may know different people by the
+// same subject, so the issuer counts.
+func KeyOf(ctx context.Context, key string) string {
+	caller := auth.PrincipalFrom(ctx)
+	sum := sha256.Sum256([]byte(strings.Join([]string{request.Tenant(ctx), caller.Issuer, caller.Subject, key}, "\x00")))
+	return hex.EncodeToString(sum[:])
+}
+
 // once runs a request at most once for each key: the first answer is kept in the transaction that makes the change, so whoever
 // asks again, here or at another replica, after a crash too, gets that answer and changes nothing.
 func (s *Server) once(ctx context.Context, op *Op, call *call, h http.Header, run func(context.Context) (answer, error)) (answer, error) {
 	info := request.From(ctx)
-	caller := auth.PrincipalFrom(ctx) // two issuers may know different people by the same subject
-	sum := sha256.Sum256([]byte(strings.Join([]string{info.Tenant, caller.Issuer, caller.Subject, call.key}, "\x00")))
 	claim := savedAnswer{Print: hex.EncodeToString(call.print[:]), Run: request.NewID()}
-	claim.ID = hex.EncodeToString(sum[:])
+	claim.ID = KeyOf(ctx, call.key)
 
 	sealed, err := s.claim(ctx, claim, op.Timeout+spare)
 	if err != nil {

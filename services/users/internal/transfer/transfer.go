@@ -68,7 +68,7 @@ func New(users *user.Users, store *docstore.Store, log *slog.Logger) *Transfer {
 type ImportOptions struct {
 	Format     Format
 	OnConflict user.OnConflict
-	Key        string // Idempotency-Key; may be empty
+	Key        string // names the import and its caller (rest.KeyOf); may be empty
 	Secrets    bool   // the caller may set passwords
 }
 
@@ -213,7 +213,7 @@ func (t *Transfer) storeBlock(ctx context.Context, b block, o ImportOptions, see
 		return imported, false, err
 	}
 	k := kept{Print: b.print(o)}
-	k.ID = fmt.Sprintf("%s/%d", keyOf(ctx, o.Key), b.number)
+	k.ID = fmt.Sprintf("%s/%d", o.Key, b.number)
 	if doc, err := keeping.Find(ctx, t.store, k.ID); err == nil {
 		before, err := doc.Value()
 		if err != nil {
@@ -246,12 +246,6 @@ func (b *block) print(o ImportOptions) string {
 		_, _ = h.Write(r.raw)
 	}
 	return hex.EncodeToString(h.Sum(nil))
-}
-
-// keyOf makes a key of one caller's mean another one than the same key of another's.
-func keyOf(ctx context.Context, key string) string {
-	sum := sha256.Sum256([]byte(request.From(ctx).Actor + "\x00" + key))
-	return hex.EncodeToString(sum[:16])
 }
 
 // Forget removes results that are no longer kept; to be called now and then. It returns how many batches' it removed.
