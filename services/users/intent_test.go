@@ -122,7 +122,7 @@ var move = object{"object_code": "company", "from_node_id": "31", "to_node_id": 
 func TestChangeOrganizationWithoutClearAnswer(t *testing.T) {
 	t.Parallel()
 	for kind, status := range map[apperr.Kind]int{
-		apperr.Unavailable: http.StatusServiceUnavailable, apperr.OutcomeUnknown: http.StatusBadGateway, apperr.Internal: http.StatusInternalServerError,
+		apperr.Unavailable: http.StatusServiceUnavailable, apperr.Internal: http.StatusInternalServerError,
 	} {
 		for _, made := range []bool{true, false} {
 			t.Run(fmt.Sprint(kind, made), func(t *testing.T) {
