@@ -247,27 +247,19 @@ func (s *Server) unseal(id, sealed string) (answer, error) {
 	return a, err
 }
 
-// ForgetAnswers removes answers that are no longer kept; to be called now and then. It returns how many it removed.
-func ForgetAnswers(ctx context.Context, store *docstore.Store) (int, error) {
-	due, err := savedAnswers.Due(ctx, store, 500)
-	if err != nil {
-		return 0, err
-	}
-	for _, ref := range due {
-		ctx := request.System(ctx, ref.Tenant)
-		_, err := docstore.Write(ctx, store, func(tx *docstore.Tx) (struct{}, error) {
-			a, err := savedAnswers.Load(ctx, tx, ref.ID)
-			if apperr.IsNotFound(err) || err == nil && a.Until.After(tx.Now) {
-				return struct{}{}, nil
-			}
-			if err != nil {
-				return struct{}{}, err
-			}
-			return struct{}{}, savedAnswers.Delete(ctx, tx, a)
-		})
-		if err != nil {
-			return 0, err
+// DueAnswers lists answers that are no longer kept.
+func DueAnswers(ctx context.Context, store *docstore.Store, limit int) ([]docstore.Ref, error) {
+	return savedAnswers.Due(ctx, store, limit)
+}
+
+// ForgetAnswer removes an answer if it is no longer kept. apperr.NotFound.
+func ForgetAnswer(ctx context.Context, store *docstore.Store, id string) error {
+	_, err := docstore.Write(ctx, store, func(tx *docstore.Tx) (struct{}, error) {
+		a, err := savedAnswers.Load(ctx, tx, id)
+		if err != nil || a.Until.After(tx.Now) {
+			return struct{}{}, err
 		}
-	}
-	return len(due), nil
+		return struct{}{}, savedAnswers.Delete(ctx, tx, a)
+	})
+	return err
 }

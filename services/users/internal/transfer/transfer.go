@@ -24,7 +24,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/services/users/internal/user"
 )
 
@@ -248,22 +247,17 @@ func (b *block) print(o ImportOptions) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Forget removes results that are no longer kept; to be called now and then. It returns how many batches' it removed.
-func (t *Transfer) Forget(ctx context.Context) (int, error) {
-	due, err := keeping.Due(ctx, t.store, 100)
-	if err != nil {
-		return 0, err
-	}
-	for _, ref := range due {
-		ctx := request.System(ctx, ref.Tenant)
-		_, err := docstore.Write(ctx, t.store, func(tx *docstore.Tx) (struct{}, error) {
-			return struct{}{}, keeping.DeleteWhere(ctx, tx, docstore.ID(ref.ID), nil)
-		})
-		if err != nil {
-			return 0, err
-		}
-	}
-	return len(due), nil
+// Due lists results that are no longer kept.
+func Due(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, error) {
+	return keeping.Due(ctx, s, limit)
+}
+
+// Forget removes a batch's results.
+func (t *Transfer) Forget(ctx context.Context, id string) error {
+	_, err := docstore.Write(ctx, t.store, func(tx *docstore.Tx) (struct{}, error) {
+		return struct{}{}, keeping.DeleteWhere(ctx, tx, docstore.ID(id), nil)
+	})
+	return err
 }
 
 // Results are an import's results. They wait in a temporary file until the whole body is read, since many clients read nothing
