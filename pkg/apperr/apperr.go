@@ -30,6 +30,7 @@ const (
 	IdempotencyKeyReused Kind = "idempotency_key_reused"
 	RateLimited          Kind = "rate_limited"
 	Internal             Kind = "internal"
+	OutcomeUnknown       Kind = "outcome_unknown" // what was asked for may have been done
 	Unavailable          Kind = "unavailable"
 )
 

@@ -48,7 +48,8 @@ type Question[Req, Resp any] struct {
 
 // Ask asks the question and waits for its answer, at most 2 s. The context's tenant, actor, request id, payload origin and trace go
 // with it. A refusal comes back as the *apperr.Error that the service made, without its cause; if none answers, it is
-// apperr.Unavailable; if ctx ends first, ctx's error.
+// apperr.Unavailable; if ctx ends first, ctx's error. An answer that can't be read, or a refusal of an unknown kind, is another error:
+// what the service did is not known then.
 func (q Question[Req, Resp]) Ask(ctx context.Context, b *Bus, req Req) (Resp, error) {
 	var resp Resp
 	subject, err := checkSubject(q.Service, q.Name)
@@ -79,8 +80,11 @@ func (q Question[Req, Resp]) Ask(ctx context.Context, b *Bus, req Req) (Resp, er
 	return resp, nil
 }
 
-// Unheard reports whether Ask failed because nobody was there to hear the question: then nothing was done about it, and never will be.
-func Unheard(err error) bool { return errors.Is(err, nats.ErrNoResponders) }
+// Unheard reports whether Ask failed because nobody was there to hear the question, or because it was not sent: then nothing was done about it,
+// and never will be. While NATS is away no question is sent, since the connection keeps none back (bus.Connect).
+func Unheard(err error) bool {
+	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrReconnectBufExceeded)
+}
 
 // headers is the opposite of asked.
 func (b *Bus) headers(ctx context.Context) nats.Header {
@@ -108,12 +112,12 @@ func (b *Bus) asked(ctx context.Context, h nats.Header) context.Context {
 // refusal makes the error again of which complain made an answer.
 func refusal(answer *nats.Msg) error {
 	var doc problem.Document
-	kind := apperr.Internal
 	if err := json.Unmarshal(answer.Data, &doc); err != nil {
 		return fmt.Errorf("the problem that was answered: %w", err)
 	}
-	if problem.Status(apperr.Kind(doc.Code)) != 0 {
-		kind = apperr.Kind(doc.Code)
+	kind := apperr.Kind(doc.Code)
+	if !problem.Known(kind) { // of a newer service, say: whether it did anything can't be told
+		return fmt.Errorf("the problem that was answered is of the unknown kind %.64q", doc.Code)
 	}
 	e := &apperr.Error{Kind: kind, Detail: doc.Detail, Faults: doc.Errors}
 	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil {

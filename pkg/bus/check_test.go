@@ -80,6 +80,26 @@ func TestRefusalsTravel(t *testing.T) {
 	}
 }
 
+// A problem of a kind that this side does not know says nothing of what was done: it is no refusal.
+func TestAnUnknownKindIsNoRefusal(t *testing.T) {
+	t.Parallel()
+	b, x := open(t)
+	for _, body := range []string{`{"code":"no_such_kind","detail":"no"}`, `{"detail":"no"}`, `{`, ``} {
+		sub, err := x.connect(t, Config{}).nats.Subscribe("idp.check.users.missing", func(m *nats.Msg) {
+			_ = m.RespondMsg(&nats.Msg{Header: nats.Header{"Content-Type": {"application/problem+json"}}, Data: []byte(body)})
+		})
+		require.NoError(t, err)
+		require.NoError(t, b.nats.Flush())
+		require.Eventually(t, func() bool {
+			_, err = missing.Ask(acme(t.Context()), b, question{})
+			return !Unheard(err)
+		}, patient, time.Millisecond)
+		require.Error(t, err)
+		require.Equal(t, apperr.Internal, apperr.KindOf(err), body)
+		require.NoError(t, sub.Unsubscribe())
+	}
+}
+
 func TestAPanicIsAnInternalError(t *testing.T) {
 	t.Parallel()
 	b, _ := open(t)
@@ -124,6 +144,7 @@ func TestSilenceIsUnavailable(t *testing.T) {
 		require.Eventually(t, func() bool { return b.Ready() != nil }, patient, time.Millisecond)
 		_, err := missing.Ask(acme(t.Context()), b, question{})
 		require.Equal(t, apperr.Unavailable, apperr.KindOf(err))
+		require.True(t, Unheard(err), "it was not sent")
 	})
 	t.Run("the caller left", func(t *testing.T) {
 		t.Parallel()

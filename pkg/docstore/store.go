@@ -213,6 +213,13 @@ func OnCommit(ctx context.Context, hook func(ctx context.Context, tx *Tx, result
 // Aside is for a Write whose result is not what the request is answered with: OnCommit's hook does not run for it.
 func Aside(ctx context.Context) context.Context { return context.WithValue(ctx, commitKey{}, nil) }
 
+// Guarding is for a Write that guards against guessing, such as one that counts a wrong password. It takes effect in a dry run too, whatever
+// version If-Match asks for, and OnCommit's hook does not run for it.
+func Guarding(ctx context.Context) context.Context {
+	ctx = context.WithValue(Aside(ctx), dryRunKey{}, nil)
+	return context.WithValue(ctx, expectKey{}, nil)
+}
+
 // WithDryRun makes every Write of the context undo what it did.
 func WithDryRun(ctx context.Context) context.Context {
 	return context.WithValue(ctx, dryRunKey{}, true)

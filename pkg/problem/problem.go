@@ -44,7 +44,14 @@ var statuses = map[apperr.Kind]int{
 	apperr.IdempotencyKeyReused: http.StatusUnprocessableEntity,
 	apperr.RateLimited:          http.StatusTooManyRequests,
 	apperr.Internal:             http.StatusInternalServerError,
+	apperr.OutcomeUnknown:       http.StatusBadGateway,
 	apperr.Unavailable:          http.StatusServiceUnavailable,
+}
+
+// Known reports whether a kind, or a code that came from elsewhere, is in the list.
+func Known(kind apperr.Kind) bool {
+	_, ok := statuses[kind]
+	return ok
 }
 
 // Status is the HTTP status of a kind; 500 of one that is not in the list.

@@ -38,6 +38,7 @@ var golden = map[apperr.Kind]string{
 	apperr.IdempotencyKeyReused: `{"type":"urn:idp:problem:idempotency_key_reused","title":"Idempotency key reused","status":422,"detail":"why","code":"idempotency_key_reused","request_id":"r-1"}`,
 	apperr.RateLimited:          `{"type":"urn:idp:problem:rate_limited","title":"Rate limited","status":429,"detail":"why","code":"rate_limited","request_id":"r-1"}`,
 	apperr.Internal:             `{"type":"urn:idp:problem:internal","title":"Internal","status":500,"detail":"something went wrong on our side; the request id finds it in the logs","code":"internal","request_id":"r-1"}`,
+	apperr.OutcomeUnknown:       `{"type":"urn:idp:problem:outcome_unknown","title":"Outcome unknown","status":502,"detail":"why","code":"outcome_unknown","request_id":"r-1"}`,
 	apperr.Unavailable:          `{"type":"urn:idp:problem:unavailable","title":"Unavailable","status":503,"detail":"why","code":"unavailable","request_id":"r-1"}`,
 }
 
@@ -58,6 +59,7 @@ func TestEveryKindHasItsDocument(t *testing.T) {
 		w := write(fmt.Errorf("somewhere: %w", apperr.New(kind, "why").Because(errors.New("the cause"))))
 		require.Equal(t, want+"\n", w.Body.String())
 		require.Equal(t, w.Code, problem.Status(kind))
+		require.True(t, problem.Known(kind))
 		require.Contains(t, want, `"status":`+strconv.Itoa(w.Code)+",")
 		require.Equal(t, "application/problem+json", w.Header().Get("Content-Type"))
 		require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
@@ -94,6 +96,7 @@ func TestNothingIsToldOfForeignErrors(t *testing.T) {
 		require.Equal(t, golden[apperr.Internal]+"\n", write(err).Body.String(), name)
 		require.Equal(t, http.StatusInternalServerError, write(err).Code, name)
 	}
+	require.False(t, problem.Known("no_such_kind"))
 }
 
 func TestHeaders(t *testing.T) {

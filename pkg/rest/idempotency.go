@@ -70,7 +70,7 @@ func (s *Server) identify(op *Op, call *call, w http.ResponseWriter, r *http.Req
 }
 
 // hasKey reports whether the operation honours an Idempotency-Key. Strangers can't have one: nothing tells them from one another.
-func (op *Op) hasKey() bool { return op.Method == http.MethodPost && op.Scope != "" }
+func (op *Op) hasKey() bool { return op.Method == http.MethodPost && op.Scope != "" && !op.Momentary }
 
 // CheckIdempotencyKey refuses all but one key of 1…255 printable ASCII characters.
 func CheckIdempotencyKey(keys []string) error {
@@ -84,14 +84,20 @@ func CheckIdempotencyKey(keys []string) error {
 	return nil
 }
 
+// KeyOf is an Idempotency-Key with its caller: the same key of another caller gives another text. Two issuers may know different people by the
+// same subject, so the issuer counts.
+func KeyOf(ctx context.Context, key string) string {
+	caller := auth.PrincipalFrom(ctx)
+	sum := sha256.Sum256([]byte(strings.Join([]string{request.Tenant(ctx), caller.Issuer, caller.Subject, key}, "\x00")))
+	return hex.EncodeToString(sum[:])
+}
+
 // once runs a request at most once for each key: the first answer is kept in the transaction that makes the change, so whoever
 // asks again, here or at another replica, after a crash too, gets that answer and changes nothing.
 func (s *Server) once(ctx context.Context, op *Op, call *call, h http.Header, run func(context.Context) (answer, error)) (answer, error) {
 	info := request.From(ctx)
-	caller := auth.PrincipalFrom(ctx) // two issuers may know different people by the same subject
-	sum := sha256.Sum256([]byte(strings.Join([]string{info.Tenant, caller.Issuer, caller.Subject, call.key}, "\x00")))
 	claim := savedAnswer{Print: hex.EncodeToString(call.print[:]), Run: request.NewID()}
-	claim.ID = hex.EncodeToString(sum[:])
+	claim.ID = KeyOf(ctx, call.key)
 
 	sealed, err := s.claim(ctx, claim, op.Timeout+spare)
 	if err != nil {
@@ -175,7 +181,7 @@ func jsonForm(result any) any {
 // temporary tells the failures that say nothing of the request: asked again, it may succeed.
 func temporary(err error) bool {
 	switch apperr.KindOf(err) {
-	case apperr.Internal, apperr.Unavailable, apperr.RateLimited, apperr.Forbidden, apperr.Unauthenticated:
+	case apperr.Internal, apperr.OutcomeUnknown, apperr.Unavailable, apperr.RateLimited, apperr.Forbidden, apperr.Unauthenticated:
 		return true
 	}
 	return false
@@ -241,27 +247,19 @@ func (s *Server) unseal(id, sealed string) (answer, error) {
 	return a, err
 }
 
-// ForgetAnswers removes answers that are no longer kept; to be called now and then. It returns how many it removed.
-func ForgetAnswers(ctx context.Context, store *docstore.Store) (int, error) {
-	due, err := savedAnswers.Due(ctx, store, 500)
-	if err != nil {
-		return 0, err
-	}
-	for _, ref := range due {
-		ctx := request.System(ctx, ref.Tenant)
-		_, err := docstore.Write(ctx, store, func(tx *docstore.Tx) (struct{}, error) {
-			a, err := savedAnswers.Load(ctx, tx, ref.ID)
-			if apperr.IsNotFound(err) || err == nil && a.Until.After(tx.Now) {
-				return struct{}{}, nil
-			}
-			if err != nil {
-				return struct{}{}, err
-			}
-			return struct{}{}, savedAnswers.Delete(ctx, tx, a)
-		})
-		if err != nil {
-			return 0, err
+// DueAnswers lists answers that are no longer kept.
+func DueAnswers(ctx context.Context, store *docstore.Store, limit int) ([]docstore.Ref, error) {
+	return savedAnswers.Due(ctx, store, limit)
+}
+
+// ForgetAnswer removes an answer if it is no longer kept. apperr.NotFound.
+func ForgetAnswer(ctx context.Context, store *docstore.Store, id string) error {
+	_, err := docstore.Write(ctx, store, func(tx *docstore.Tx) (struct{}, error) {
+		a, err := savedAnswers.Load(ctx, tx, id)
+		if err != nil || a.Until.After(tx.Now) {
+			return struct{}{}, err
 		}
-	}
-	return len(due), nil
+		return struct{}{}, savedAnswers.Delete(ctx, tx, a)
+	})
+	return err
 }

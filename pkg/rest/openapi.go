@@ -60,8 +60,18 @@ func describe[I, B any](s *Server, op *Op) huma.Operation {
 		Responses: map[string]*huma.Response{}, MaxBodyBytes: -1, BodyReadTimeout: -1, // readBody has seen to both
 	}
 	if op.Scope != "" {
-		o.Security = []map[string][]string{{"bearer": {string(op.Scope)}}}
-		o.Extensions = map[string]any{"x-scope": string(op.Scope)}
+		var scopes []string
+		for _, scope := range op.scopes() {
+			scopes = append(scopes, string(scope))
+		}
+		o.Security = []map[string][]string{{"bearer": scopes}}
+		o.Extensions = map[string]any{"x-scope": strings.Join(scopes, " ")}
+	}
+	if op.Momentary {
+		if o.Extensions == nil {
+			o.Extensions = map[string]any{}
+		}
+		o.Extensions["x-momentary"] = true
 	}
 	for _, name := range sharedParameters(op) {
 		o.Parameters = append(o.Parameters, &huma.Param{Ref: "#/components/parameters/" + name})

@@ -28,12 +28,19 @@ type Op struct {
 	Scope   auth.Scope // "" = open without a credential
 	Errors  []apperr.Kind
 
+	// AlsoScopes are needed beside Scope, by an operation that changes what belongs to another group, too.
+	AlsoScopes []auth.Scope
+
 	// Request and Response are examples for the document.
 	Request, Response any
 
 	// Streams marks operations whose body or answer is a stream: no time-out, no buffering, and an Idempotency-Key
 	// that the operation handles itself.
 	Streams bool
+
+	// Momentary marks a POST whose answer is true only at its moment: a check, a verification, a token. It is never kept, so an
+	// Idempotency-Key changes nothing. The document says so with x-momentary.
+	Momentary bool
 
 	// Timeout replaces the usual 30 s, for the body to arrive and again for the operation.
 	Timeout time.Duration
@@ -59,6 +66,14 @@ const (
 	maxBody        = 1 << 20
 	defaultTimeout = 30 * time.Second
 )
+
+// scopes are all that the operation needs; none if it is open.
+func (op *Op) scopes() []auth.Scope {
+	if op.Scope == "" {
+		return nil
+	}
+	return append([]auth.Scope{op.Scope}, op.AlsoScopes...)
+}
 
 func (op *Op) writes() bool { return op.Method != http.MethodGet && op.Method != http.MethodHead }
 

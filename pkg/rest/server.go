@@ -158,8 +158,10 @@ func (s *Server) admit(op *Op, r *http.Request) (context.Context, error) {
 		if err != nil {
 			return ctx, err
 		}
-		if !principal.Has(op.Scope) {
-			return ctx, apperr.New(apperr.Forbidden, "the scope %s is needed", op.Scope)
+		for _, scope := range op.scopes() {
+			if !principal.Has(scope) {
+				return ctx, apperr.New(apperr.Forbidden, "the scope %s is needed", scope)
+			}
 		}
 		if info.Tenant, err = auth.SelectTenant(r, principal); err != nil {
 			return ctx, err

@@ -129,9 +129,10 @@ func Start(ctx context.Context, spec Spec, deps Deps) (*Unit, error) {
 		}
 		unit.followers = append(unit.followers, follower)
 	}
-	forget := Task{Name: "forget answers", Every: time.Minute, Do: func(ctx context.Context) (int, error) {
-		return rest.ForgetAnswers(ctx, deps.Store)
-	}}
+	forget := deps.DueTask(DueWork{
+		Name: "forget answers", Every: time.Minute, Due: rest.DueAnswers,
+		Do: func(ctx context.Context, id string) error { return rest.ForgetAnswer(ctx, deps.Store, id) },
+	})
 	unit.tasks = startTasks(ctx, deps.Log, append(app.Tasks, forget))
 	return unit, nil
 }

@@ -57,6 +57,7 @@ func Conventions(t *testing.T, start func(testing.TB) *Service, r Resource) {
 	t.Run("conditions", func(t *testing.T) { t.Parallel(); conditions(t, start(t), r) })
 	t.Run("dry run", func(t *testing.T) { t.Parallel(); dryRun(t, start(t), r) })
 	t.Run("idempotency", func(t *testing.T) { t.Parallel(); idempotency(t, start, r) })
+	t.Run("kept answers", func(t *testing.T) { t.Parallel(); keptAnswers(t, start(t)) })
 	t.Run("paging", func(t *testing.T) { t.Parallel(); paging(t, start(t), r) })
 }
 
@@ -64,7 +65,8 @@ type operation struct {
 	Method, Path string
 	OperationID  string                     `json:"operationId"`
 	Summary      string                     `json:"summary"`
-	Scope        string                     `json:"x-scope"`
+	Scope        string                     `json:"x-scope"` // or several, with a space between them
+	Momentary    bool                       `json:"x-momentary"`
 	Security     []map[string][]string      `json:"security"`
 	Responses    map[string]json.RawMessage `json:"responses"`
 	RequestBody  *struct {
@@ -78,6 +80,15 @@ type operation struct {
 
 // url fills in the path's parameters.
 func (o operation) url() string { return regexp.MustCompile(`\{\w+\}`).ReplaceAllString(o.Path, "1") }
+
+// scopes are all that the operation needs.
+func (o operation) scopes() []auth.Scope {
+	var scopes []auth.Scope
+	for _, scope := range strings.Fields(o.Scope) {
+		scopes = append(scopes, auth.Scope(scope))
+	}
+	return scopes
+}
 
 func (o operation) takesJSON() bool {
 	if o.RequestBody == nil || !o.RequestBody.Required {
@@ -113,7 +124,7 @@ func documented(t *testing.T, s *Service) {
 		assert.NotEmpty(t, o.OperationID, "%s %s", o.Method, o.Path)
 		assert.NotEmpty(t, o.Summary, o.OperationID)
 		assert.NotEmpty(t, o.Scope, o.OperationID)
-		assert.Contains(t, o.Security, map[string][]string{"bearer": {o.Scope}}, o.OperationID)
+		assert.Contains(t, o.Security, map[string][]string{"bearer": strings.Fields(o.Scope)}, o.OperationID)
 		for _, status := range []string{"200", "400", "401", "403", "429", "500", "503"} {
 			assert.Contains(t, o.Responses, status, o.OperationID)
 		}
@@ -140,9 +151,14 @@ func admission(t *testing.T, s *Service, r Resource) {
 		request(s.Stranger().With("Authorization", "Bearer nonsense")).Problem(http.StatusUnauthorized, "unauthenticated")
 		request(s.Stranger().With("Authorization", "Basic dXNlcjpwdw==")).Problem(http.StatusUnauthorized, "unauthenticated")
 		request(s.As("acme", r.Unrelated)).Problem(http.StatusForbidden, "forbidden")
-		request(s.As("acme", auth.Scope(o.Scope)).With("X-Tenant-Id", "globex")).Problem(http.StatusForbidden, "forbidden")
+		scopes := o.scopes()
+		for i := range scopes { // each of them is needed
+			others := slices.Delete(slices.Clone(scopes), i, i+1)
+			request(s.As("acme", others...)).Problem(http.StatusForbidden, "forbidden")
+		}
+		request(s.As("acme", scopes...).With("X-Tenant-Id", "globex")).Problem(http.StatusForbidden, "forbidden")
 		request(s.As("acme", auth.PlatformAdmin).With("X-Tenant-Id", "Not A Tenant")).Problem(http.StatusBadRequest, "invalid_parameters", "header.X-Tenant-Id")
-		request(s.As("acme", auth.Scope(o.Scope)).With("X-Payload-Origin", strings.Repeat("x", 4097))).Problem(http.StatusBadRequest, "invalid_parameters", "header.X-Payload-Origin")
+		request(s.As("acme", scopes...).With("X-Payload-Origin", strings.Repeat("x", 4097))).Problem(http.StatusBadRequest, "invalid_parameters", "header.X-Payload-Origin")
 	}
 	old := s.As("acme", r.Read)
 	s.Clock.Advance(2 * time.Hour)
@@ -353,6 +369,29 @@ func idempotency(t *testing.T, start func(testing.TB) *Service, r Resource) {
 		assert.Len(t, ids, 1)
 		assert.EqualValues(t, 1, c.Get(r.list("")).Object()["total"])
 	})
+}
+
+// keptAnswers: sent twice with one key, every POST gives its first answer again; but one whose answer is true only for the moment runs again.
+func keptAnswers(t *testing.T, s *Service) {
+	for i, o := range s.operations() {
+		if o.Method != http.MethodPost || o.RequestBody == nil || o.RequestBody.Content["application/json"].Example == nil {
+			continue
+		}
+		c := s.As("acme", auth.PlatformAdmin).With("X-Tenant-Id", "acme").With("Idempotency-Key", fmt.Sprint("kept-", i))
+		body := string(o.RequestBody.Content["application/json"].Example)
+		first, again, other := c.Post(o.url(), body), c.Post(o.url(), body), c.Post(o.url(), body+" ")
+		assert.Empty(t, first.Header.Get("Idempotent-Replayed"), o.OperationID)
+		if o.Momentary {
+			assert.Empty(t, again.Header.Get("Idempotent-Replayed"), o.OperationID)
+			assert.NotEqual(t, http.StatusUnprocessableEntity, other.Status, o.OperationID)
+			continue
+		}
+		assert.Equal(t, first.Status, again.Status, o.OperationID)
+		if first.Status < http.StatusInternalServerError {
+			assert.Equal(t, "true", again.Header.Get("Idempotent-Replayed"), o.OperationID)
+			other.Problem(http.StatusUnprocessableEntity, "idempotency_key_reused")
+		}
+	}
 }
 
 // paging: by number and by token, sorted, counted.

@@ -43,7 +43,7 @@ func newApp(_ context.Context, d service.Deps) (service.App, error) {
 		Handler: server,
 		Tasks: []service.Task{
 			{Name: "keep memberships", Every: time.Second, Do: func(ctx context.Context) (int, error) { return members.Upkeep(ctx, d.Log) }},
-			{Name: "forget membership changes", Every: time.Minute, Do: members.Forget},
+			d.DueTask(service.DueWork{Name: "forget membership changes", Every: time.Minute, Due: member.DueChanges, Do: members.Forget}),
 		},
 		Answer: func(b *bus.Bus) error { return answer(b, members) },
 		Consumers: []bus.ConsumerConfig{

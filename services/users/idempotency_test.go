@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every POST that is sent again with its key gets the first answer again and changes nothing: also those that make up secrets, ask others or
+// Every POST but a login verification that is sent again with its key gets the first answer again and changes nothing: also those that make up secrets, ask others or
 // write aside.
 func TestEveryPostIsIdempotent(t *testing.T) {
 	t.Parallel()
@@ -35,9 +35,6 @@ func TestEveryPostIsIdempotent(t *testing.T) {
 		"resign":             {"/v1/users/{id}/resign", nil, "resigned"},
 		"reinstate":          {"/v1/users/{id}/reinstate", nil, ""},
 		"organization":       {"/v1/users/{id}/change-organization", object{"object_code": "c", "to_node_id": "1"}, "organization_changed"},
-		"login":              {"/v1/thin/login-verification", object{"login_name": "li.wei", "password": password}, "login_verified"},
-		"wrong login":        {"/v1/thin/login-verification", object{"login_name": "li.wei", "password": "wrong"}, "login_failed"},
-		"login of nobody":    {"/v1/thin/login-verification", object{"login_name": "nobody", "password": "wrong"}, ""},
 		"credential":         {credentials, `{"user_id":{id},"provider_code":"wechat","id1":"1"}`, ""},
 		"credential refused": {credentials, object{"user_id": 1, "provider_code": "wechat", "id1": "1"}, ""},
 	} {
@@ -76,4 +73,19 @@ func TestEveryPostIsIdempotent(t *testing.T) {
 			require.Equal(t, append(want, "deleted"), actions(t, s, c, user))
 		})
 	}
+}
+
+// A login verification is true only for the moment: with the same key it runs again, so nobody is verified who has been locked since.
+func TestLoginIsNotKept(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	user := addUser(t, c, "li.wei", object{"password": password})
+	keyed := c.With("Idempotency-Key", "key-1")
+	require.True(t, signsIn(keyed, "li.wei", password))
+	require.True(t, signsIn(keyed, "li.wei", password))
+	require.False(t, signsIn(keyed, "li.wei", "wrong"), "the key says nothing of the request")
+	c.Post(path(user, "lock"), nil).OK(nil)
+	require.Equal(t, object{"verified": false, "reason": "locked"}, login(t, keyed, "li.wei", password))
+	require.Empty(t, stored(t, s, "acme", "idempotency"))
+	require.Equal(t, []string{"created", "login_verified", "login_verified", "login_failed", "locked", "deleted"}, actions(t, s, c, user))
 }

@@ -121,17 +121,16 @@ var move = object{"object_code": "company", "from_node_id": "31", "to_node_id": 
 // Where the answer leaves open whether the change was made, the outcome is asked for.
 func TestChangeOrganizationWithoutClearAnswer(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []apperr.Kind{apperr.Unavailable, apperr.Internal} {
+	for kind, status := range map[apperr.Kind]int{
+		apperr.Unavailable: http.StatusServiceUnavailable, apperr.Internal: http.StatusInternalServerError,
+	} {
 		for _, made := range []bool{true, false} {
 			t.Run(fmt.Sprint(kind, made), func(t *testing.T) {
 				t.Parallel()
 				s, c := acme(t)
 				user := addUser(t, c, "li.wei")
 				o := &organization{}
-				want, status := []string{"created", "deleted"}, http.StatusServiceUnavailable
-				if kind == apperr.Internal {
-					status = http.StatusInternalServerError
-				}
+				want, status := []string{"created", "deleted"}, status
 				if made {
 					o.lost = apperr.New(kind, "the answer is lost")
 					want, status = []string{"created", "organization_changed", "deleted"}, http.StatusOK
@@ -184,8 +183,8 @@ func TestOrganizationChangeLeftOpen(t *testing.T) {
 				o.lost, o.refused = nil, o.lost
 			}
 			o.listen(t, s, false)
-			require.Equal(t, "the answer is lost", c.With("X-Request-Id", "request-7").With("X-Payload-Origin", "hr").
-				Post(path(user, "change-organization"), move).Problem(http.StatusServiceUnavailable, "unavailable").Detail)
+			require.Equal(t, "it is not known whether the change was made", c.With("X-Request-Id", "request-7").With("X-Payload-Origin", "hr").
+				Post(path(user, "change-organization"), move).Problem(http.StatusBadGateway, "outcome_unknown").Detail)
 			require.EqualValues(t, 1, openChanges(t, s, "acme"))
 
 			s.Clock.Advance(10 * time.Second)
@@ -219,7 +218,7 @@ func TestOrganizationChangeIsNotSettledEarly(t *testing.T) {
 	s, c := acme(t)
 	user := addUser(t, c, "li.wei")
 	o := (&organization{lost: apperr.New(apperr.Unavailable, "the answer is lost")}).listen(t, s, false)
-	c.Post(path(user, "change-organization"), move).Problem(http.StatusServiceUnavailable, "unavailable")
+	c.Post(path(user, "change-organization"), move).Problem(http.StatusBadGateway, "outcome_unknown")
 	o.settle(t, s)
 	s.Clock.Advance(10*time.Second - time.Millisecond)
 	require.NoError(t, replica(t, s)())
@@ -233,7 +232,7 @@ func TestOrganizationChangeOfDeletedUser(t *testing.T) {
 	s, c := acme(t)
 	user := addUser(t, c, "li.wei")
 	o := (&organization{lost: apperr.New(apperr.Unavailable, "the answer is lost")}).listen(t, s, false)
-	c.Post(path(user, "change-organization"), move).Problem(http.StatusServiceUnavailable, "unavailable")
+	c.Post(path(user, "change-organization"), move).Problem(http.StatusBadGateway, "outcome_unknown")
 	c.Delete(path(user), nil).OK(nil)
 	o.settle(t, s)
 	s.Clock.Advance(10 * time.Second)
@@ -253,7 +252,7 @@ func TestReplicasFinishOrganizationChangesOnce(t *testing.T) {
 	var moved []object
 	for n := range 12 {
 		user := addUser(t, c, fmt.Sprint("user", n))
-		c.Post(path(user, "change-organization"), move).Problem(http.StatusServiceUnavailable, "unavailable")
+		c.Post(path(user, "change-organization"), move).Problem(http.StatusBadGateway, "outcome_unknown")
 		moved = append(moved, user)
 	}
 	o.settle(t, s)
@@ -278,12 +277,12 @@ func TestOrganizationChangesBehindABadOne(t *testing.T) {
 	s, c := acme(t)
 	bad, good, finish := addUser(t, c, "bad"), addUser(t, c, "good"), replica(t, s)
 	o := (&organization{lost: apperr.New(apperr.Unavailable, "the answer is lost")}).listen(t, s, false)
-	c.Post(path(bad, "change-organization"), move).Problem(http.StatusServiceUnavailable, "unavailable")
+	c.Post(path(bad, "change-organization"), move).Problem(http.StatusBadGateway, "outcome_unknown")
 	for id := range o.changes {
 		o.mute = id
 	}
 	s.Clock.Advance(time.Millisecond)
-	c.Post(path(good, "change-organization"), move).Problem(http.StatusServiceUnavailable, "unavailable")
+	c.Post(path(good, "change-organization"), move).Problem(http.StatusBadGateway, "outcome_unknown")
 	o.settle(t, s)
 	s.Clock.Advance(10 * time.Second)
 	_ = finish()
@@ -355,7 +354,7 @@ func TestOrganizationChangeWithoutItsClient(t *testing.T) {
 	body, err := json.Marshal(move)
 	require.NoError(t, err)
 	r := httptest.NewRequest(http.MethodPost, path(user, "change-organization"), bytes.NewReader(body)).WithContext(ctx)
-	r.Header.Set("Authorization", "Bearer "+s.Token("acme", auth.UsersWrite))
+	r.Header.Set("Authorization", "Bearer "+s.Token("acme", auth.UsersWrite, auth.OrganizationWrite))
 	r.Header.Set("Content-Type", "application/json")
 	s.Handler.ServeHTTP(httptest.NewRecorder(), r)
 	require.Error(t, ctx.Err())
@@ -375,7 +374,7 @@ func TestGoldenOrganizationChange(t *testing.T) {
 	(&organization{lost: apperr.New(apperr.Unavailable, "the answer is lost")}).listen(t, s, false)
 	s.Clock.Advance(time.Second)
 	c.With("X-Request-Id", "request-7").With("X-Payload-Origin", "hr").
-		Post(path(user, "change-organization"), move).Problem(http.StatusServiceUnavailable, "unavailable")
+		Post(path(user, "change-organization"), move).Problem(http.StatusBadGateway, "outcome_unknown")
 	open := stored(t, s, "acme", "organization_changes")
 	require.Len(t, open, 1)
 	for id, document := range open {

@@ -115,7 +115,7 @@ func TestLockout(t *testing.T) {
 	wrong(10) // nobody can lock a user out for good
 	unchanged(t, c, locked)
 	s.Clock.Advance(5*time.Minute - time.Millisecond)
-	require.Equal(t, "locked", login(t, c, "li.wei", password)["reason"])
+	require.Equal(t, "invalid_credentials", login(t, c, "li.wei", password)["reason"], "who has guessed on does not learn the password")
 	s.Clock.Advance(time.Millisecond)
 	require.True(t, signsIn(c, "li.wei", password))
 
@@ -127,6 +127,39 @@ func TestLockout(t *testing.T) {
 	c.Post(path(user, "unlock"), nil).OK(nil)
 	wrong(4)
 	require.True(t, signsIn(c, "li.wei", "a new Passw0rd"), "unlocking starts the count anew")
+}
+
+// While a user is locked, the right password is told from as many wrong ones as lock a user, and no more: guesses that go on learn nothing.
+func TestGuessingOnWhileLocked(t *testing.T) {
+	t.Parallel()
+	for name, lock := range map[string]func(*testkit.Client, object){
+		"by failures": func(c *testkit.Client, u object) {
+			for range 5 {
+				login(t, c, "li.wei", "wrong")
+			}
+		},
+		"by an operation": func(c *testkit.Client, u object) { c.Post(path(u, "lock"), nil).OK(nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, c := acme(t)
+			user := addUser(t, c, "li.wei", object{"password": password})
+			lock(c, user)
+			for range 4 {
+				login(t, c, "li.wei", "wrong")
+			}
+			require.Equal(t, "locked", login(t, c, "li.wei", password)["reason"])
+			login(t, c, "li.wei", "wrong")
+			require.Equal(t, "invalid_credentials", login(t, c, "li.wei", password)["reason"])
+			s.Clock.Advance(15 * time.Minute)
+			if name == "by failures" {
+				require.Equal(t, "invalid_credentials", login(t, c, "li.wei", "wrong")["reason"])
+				require.True(t, signsIn(c, "li.wei", password), "the count starts anew when the lock ends")
+				return
+			}
+			require.Equal(t, "locked", login(t, c, "li.wei", password)["reason"], "and after the time in which they count")
+		})
+	}
 }
 
 // Any 15 minutes count, not those of some clock.
@@ -157,12 +190,12 @@ func TestLockoutAtOnce(t *testing.T) {
 		all.Go(func() { login(t, c, "li.wei", "wrong") })
 	}
 	all.Wait()
-	require.Equal(t, "locked", login(t, c, "li.wei", password)["reason"])
+	require.False(t, signsIn(c, "li.wei", password))
 	counts := map[string]int{}
 	for _, action := range actions(t, s, c, user) {
 		counts[action]++
 	}
-	require.Equal(t, map[string]int{"created": 1, "login_failed": 16, "locked": 1, "deleted": 1}, counts)
+	require.Equal(t, map[string]int{"created": 1, "login_failed": 17, "locked": 1, "deleted": 1}, counts)
 }
 
 func TestLockoutIsConfigurable(t *testing.T) {
@@ -178,6 +211,27 @@ func TestLockoutIsConfigurable(t *testing.T) {
 	require.Equal(t, false, c.Get(path(user)).Object()["locked"])
 	login(t, c, "li.wei", "wrong")
 	require.Equal(t, s.Clock.Now().Add(time.Hour).String(), c.Get(path(user)).Object()["locked_until"])
+}
+
+// However a keyboard composes a password, it is the same; a hash of the bytes as typed, made before or elsewhere, is replaced at the first success.
+func TestPasswordsAreNormalised(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	const typed, composed = "Ame\u0301lie ﬁ ＡＢＣ", "Am\u00e9lie fi ABC"
+	user := addUser(t, c, "amy", object{"password": typed})
+	require.True(t, signsIn(c, "amy", composed))
+	require.True(t, signsIn(c, "amy", typed))
+	c.Post(path(user, "reset-password"), object{"new_password": composed}).Problem(http.StatusBadRequest, "invalid_parameters", "body.new_password")
+	c.Post(path(user, "change-password"), object{"old_password": composed, "new_password": "ａ new Passw0rd"}).OK(nil)
+	require.True(t, signsIn(c, "amy", "a new Passw0rd"))
+
+	before, err := bcrypt.GenerateFromPassword([]byte(typed), bcrypt.MinCost)
+	require.NoError(t, err)
+	line := importLines(t, c, "", fmt.Sprintf(`{"username":"old","password_hash":%q}`, before))[0]
+	require.False(t, signsIn(c, "old", composed), "not before the password was typed as it was hashed")
+	require.True(t, signsIn(c, "old", typed))
+	require.True(t, signsIn(c, "old", composed))
+	require.NotContains(t, stored(t, s, "acme", "accounts")[line.ID], string(before))
 }
 
 // A name that nobody has, and a user without a password, cost a hash too: the memory of one is taken, whoever is asked for.

@@ -25,7 +25,7 @@ func TestCheckLoginName(t *testing.T) {
 		require.Equal(t, answer["available"], len(reasons) == 0, "a reason whenever it is not available, and only then")
 		return answer["valid"].(bool), answer["available"].(bool)
 	}
-	for _, name := range []string{"free", "foreign", "李伟", "x@acme.test", "+8613800000001", "o'neill@acme.test"} {
+	for _, name := range []string{"free", "foreign", "李伟", "x@acme.test", "+8613800000001", "o'neill@acme.test", "o'neill!#^~"} {
 		valid, available := check(name, nil)
 		require.True(t, valid && available, name)
 	}

@@ -13,7 +13,7 @@ import (
 func TestNATSAway(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	c := s.As("acme", auth.UsersRead, auth.UsersWrite)
+	c := s.As("acme", auth.UsersRead, auth.UsersWrite, auth.OrganizationWrite)
 	first := c.Post("/v1/users", map[string]any{"username": "before"}).ID()
 	s.Events(1)
 	s.NATS.Stop()

@@ -2,6 +2,7 @@ package users_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -555,4 +556,36 @@ func TestExportRoundTrip(t *testing.T) {
 		require.Equal(t, []string{"updated", "updated", "updated"}, statuses(list))
 		require.Equal(t, []any{1.0, 1.0, 2.0}, items(t, c, "/v1/users", "version"), "an export that is imported where it comes from changes nothing")
 	}
+}
+
+// One subject of two issuers is two callers: each has its own keys.
+func TestImportKeysAreTheirIssuers(t *testing.T) {
+	t.Parallel()
+	signers := map[string]*auth.Signer{}
+	spec := users.Spec(cheap())
+	inner := spec.New
+	spec.New = func(ctx context.Context, d service.Deps) (service.App, error) {
+		config := auth.Config{Clock: d.Clock, Log: d.Log}
+		for _, name := range []string{"a", "b"} {
+			key, err := auth.GenerateKey()
+			require.NoError(t, err)
+			signers[name], err = auth.NewSigner(name, auth.NewKeys(key), d.Clock)
+			require.NoError(t, err)
+			config.Issuers = append(config.Issuers, auth.Issuer{Name: name, Keys: signers[name], Scopes: auth.AllScopes})
+		}
+		verifier, err := auth.New(config)
+		require.NoError(t, err)
+		d.Verifier = verifier
+		return inner(ctx, d)
+	}
+	s := testkit.Start(t, spec)
+	from := func(issuer string) *testkit.Answer {
+		token, err := signers[issuer].Mint(auth.Claims{Subject: "ann", ClientID: "c", Tenant: "acme", Scopes: auth.AllScopes, TTL: time.Hour})
+		require.NoError(t, err)
+		return send(s.Stranger().With("Authorization", "Bearer "+token).With("Idempotency-Key", "key"), ndjson, "", file(1, 1))
+	}
+	require.Equal(t, []string{"created"}, statuses(lines(t, from("a"))))
+	require.Equal(t, []string{"failed"}, statuses(lines(t, from("b"))), "the user is there, and this is another import")
+	require.Equal(t, []string{"created"}, statuses(lines(t, from("a"))))
+	require.Equal(t, "true", from("b").Header.Get("Idempotent-Replayed"))
 }

@@ -82,9 +82,11 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 	return service.App{
 		Handler: server,
 		Tasks: []service.Task{
-			{Name: "settle users", Every: time.Second, Do: users.Settle},
-			{Name: "finish organization changes", Every: 5 * time.Second, Do: users.FinishOrganizationChanges},
-			{Name: "forget imports", Every: time.Minute, Do: transfers.Forget},
+			d.DueTask(service.DueWork{Name: "settle users", Every: time.Second, Due: user.Due, Do: users.Settle}),
+			d.DueTask(service.DueWork{
+				Name: "finish organization changes", Every: 5 * time.Second, Due: user.DueOrganizationChanges, Do: users.FinishOrganizationChange,
+			}),
+			d.DueTask(service.DueWork{Name: "forget imports", Every: time.Minute, Due: transfer.Due, Do: transfers.Forget}),
 		},
 		Answer: func(b *bus.Bus) error { return answer(b, users, credentials) },
 	}, nil

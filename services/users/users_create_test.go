@@ -50,8 +50,8 @@ func TestUsersMembers(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("字", n) }
 	for member, values := range map[string]struct{ good, bad []any }{
 		"username": {
-			[]any{"a", long(128), "Ünïcode", "0", ".", "नमस्ते", "a_b-c.d@e+f", "٣"},
-			[]any{"", long(129), "a b", "a\u3000b", " a", "a\n", "a\x00", "a/b", "a:b", "a,b", "a\"b", "<a>", "a\u200bb", "\u3164", "li\u034f", "葛\U000e0100", "a\ufe0f", "🙂", nil, 1, []any{}, "ｌｉ．ｗｅｉ"},
+			[]any{"'!#^~", "o'neill!#1^2~x@acme", "a", long(128), "Ünïcode", "0", ".", "नमस्ते", "a_b-c.d@e+f", "٣"},
+			[]any{"", long(129), "a b", "a\u3000b", " a", "a\n", "a\x00", "a/b", "a:b", "a,b", "a$b", "a%b", "a&b", "a*b", "a=b", "a?b", "a`b", "a|b", "a{b}", "a’b", "a～b", "a\"b", "<a>", "a\u200bb", "\u3164", "li\u034f", "葛\U000e0100", "a\ufe0f", "🙂", nil, 1, []any{}, "ｌｉ．ｗｅｉ"},
 		},
 		"display_name":    {[]any{"", long(256), "O'Neill, \"Bob\" <x>", "🙂"}, []any{long(257), "a\nb", "a\x00", "\u0085", 1}},
 		"employee_number": {[]any{"", long(64)}, []any{long(65), "a\tb"}},

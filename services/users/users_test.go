@@ -58,7 +58,7 @@ type object = map[string]any
 
 // in is a client of a tenant with all that this service's operations ask for.
 func in(s *testkit.Service, tenant string) *testkit.Client {
-	return s.As(tenant, auth.UsersRead, auth.UsersWrite, auth.UsersSecrets, auth.UsersVerify)
+	return s.As(tenant, auth.UsersRead, auth.UsersWrite, auth.UsersSecrets, auth.UsersVerify, auth.OrganizationWrite)
 }
 
 // acme starts a service and gives the client that most tests need.

@@ -8,7 +8,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
 	"github.com/idplatform/idplatform/services/questions"
 )
@@ -160,19 +159,15 @@ func memberships(ctx context.Context, r docstore.Reader, userID string) (questio
 	return has, err
 }
 
-// Forget removes outcomes that are not asked for any more. To be called every minute or so.
-func (s *Members) Forget(ctx context.Context) (int, error) {
-	due, err := changes.Due(ctx, s.Store, 500)
-	if err != nil {
-		return 0, err
-	}
-	for _, ref := range due {
-		ctx := request.System(ctx, ref.Tenant)
-		if _, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
-			return struct{}{}, changes.DeleteWhere(ctx, tx, docstore.ID(ref.ID), nil)
-		}); err != nil {
-			return 0, err
-		}
-	}
-	return len(due), nil
+// DueChanges lists outcomes that are not asked for any more.
+func DueChanges(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, error) {
+	return changes.Due(ctx, s, limit)
+}
+
+// Forget removes such an outcome.
+func (s *Members) Forget(ctx context.Context, id string) error {
+	_, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
+		return struct{}{}, changes.DeleteWhere(ctx, tx, docstore.ID(id), nil)
+	})
+	return err
 }

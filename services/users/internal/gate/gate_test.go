@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/request"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -97,6 +98,52 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 		require.False(t, b.inside)
 		a.exit(t)
 		enter(t.Context(), g, 1).exit(t)
+	})
+}
+
+// Tenants that wait have their turns one after the other.
+func TestTenantsTakeTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := New("guests", 1, 10)
+		acme, globex, initech := request.System(t.Context(), "acme"), request.System(t.Context(), "globex"), request.System(t.Context(), "initech")
+		var order []*guest
+		for _, ctx := range []context.Context{acme, acme, acme, globex, initech, globex} {
+			order = append(order, enter(ctx, g, 1))
+		}
+		for _, next := range []int{0, 1, 3, 4, 2, 5} {
+			for i, w := range order {
+				require.Equal(t, i == next, w != nil && w.inside, "guest %d of %d", i, next)
+			}
+			order[next].exit(t)
+			order[next] = nil
+		}
+		require.Empty(t, g.callers)
+		require.Empty(t, g.waiting)
+		require.Empty(t, g.turns)
+	})
+}
+
+// Where there is no place left, the tenant with the most callers makes some, but only for one that has fewer.
+func TestTheManyGiveWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := New("guests", 1, 4)
+		acme, globex := request.System(t.Context(), "acme"), request.System(t.Context(), "globex")
+		a := []*guest{enter(acme, g, 1), enter(acme, g, 1), enter(acme, g, 1), enter(acme, g, 1)}
+		require.Equal(t, apperr.Unavailable, apperr.KindOf(<-enter(acme, g, 1).done))
+		b := enter(globex, g, 1)
+		require.Equal(t, apperr.Unavailable, apperr.KindOf(<-a[3].done), "the last to come")
+		b2 := enter(globex, g, 1)
+		require.Equal(t, apperr.Unavailable, apperr.KindOf(<-a[2].done))
+		require.Equal(t, apperr.Unavailable, apperr.KindOf(<-enter(globex, g, 1).done), "two and two are even")
+		require.Equal(t, apperr.Unavailable, apperr.KindOf(<-enter(acme, g, 1).done))
+		for _, w := range []*guest{a[0], a[1], b, b2} {
+			require.True(t, w.inside)
+			w.exit(t)
+		}
+		require.Zero(t, g.all)
+		require.EqualValues(t, 1, g.free)
 	})
 }
 

@@ -24,16 +24,17 @@ func (a *api) registerPasswords(s *rest.Server) {
 	}, a.resetPasswords)
 	rest.Handle(s, rest.Op{
 		ID: "change-password", Method: http.MethodPost, Path: "/v1/users/{id}/change-password", Scope: auth.UsersSecrets, Summary: "Change a password, knowing the old one",
-		Doc:    "A wrong old password counts as a failed login.",
+		Doc:    "A wrong old password counts as a failed login, in a dry run, too. A user who could not sign in is refused whatever the password.",
 		Errors: []apperr.Kind{apperr.InvalidState}, Response: map[string]any{},
 		Request: map[string]any{"old_password": "the old one", "new_password": "a new one"},
 	}, a.changePassword)
 	rest.Handle(s, rest.Op{
 		ID: "verify-login", Method: http.MethodPost, Path: "/v1/thin/login-verification", Scope: auth.UsersVerify, Summary: "Verify a login name and password",
 		Doc: "Always 200. The true reason of a refusal is told only where the password was right; five failures in 15 minutes lock the user for 15 minutes, " +
-			"unless configured otherwise.",
-		Request:  map[string]any{"login_name": "li.wei", "password": "a password"},
-		Response: map[string]any{"verified": true, "user_id": "1048577", "must_change_password": false, "mfa_required": false},
+			"unless configured otherwise. Five more while the user is locked, and the reason is no longer told. A wrong password is counted in a dry run, too.",
+		Momentary: true,
+		Request:   map[string]any{"login_name": "li.wei", "password": "a password"},
+		Response:  map[string]any{"verified": true, "user_id": "1048577", "must_change_password": false, "mfa_required": false},
 	}, a.verifyLogin)
 }
 

@@ -50,9 +50,10 @@ func (a *api) registerStates(s *rest.Server) {
 	}, a.verifyRealName)
 	rest.Handle(s, rest.Op{
 		ID: "change-organization", Method: http.MethodPost, Path: "/v1/users/{id}/change-organization", Scope: auth.UsersWrite, Summary: "Move a user to another tree node",
-		Doc: "Done by the organization service, all or nothing. Without `from_node_id` the user is added. After a 503 the move may have been " +
-			"made all the same; then the event `user.organization_changed` tells, as soon as that service answers.",
-		Errors: []apperr.Kind{apperr.InvalidState}, Request: map[string]any{"object_code": "company", "from_node_id": "31", "to_node_id": "32"},
+		AlsoScopes: []auth.Scope{auth.OrganizationWrite},
+		Doc: "Done by the organization service, all or nothing. Without `from_node_id` the user is added. After a 502 `outcome_unknown` " +
+			"the move may have been made; then the event `user.organization_changed` tells, as soon as that service answers.",
+		Errors: []apperr.Kind{apperr.InvalidState, apperr.OutcomeUnknown}, Request: map[string]any{"object_code": "company", "from_node_id": "31", "to_node_id": "32"},
 		Response: map[string]any{"memberships": []any{}},
 	}, a.changeOrganization)
 }

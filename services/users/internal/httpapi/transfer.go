@@ -51,7 +51,7 @@ func (a *api) importUsers(ctx context.Context, in *importInput) (rest.Stream, er
 		if err := rest.CheckIdempotencyKey(keys); err != nil {
 			return rest.Stream{}, err
 		}
-		options.Key = keys[0]
+		options.Key = rest.KeyOf(ctx, keys[0])
 	}
 	results, err := a.transfer.Import(ctx, in.Patient(idle), options)
 	if err != nil {

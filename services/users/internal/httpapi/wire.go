@@ -28,7 +28,7 @@ type User struct {
 
 // Profile is what create and change can set. Lengths and forms are the domain's to check, so that their faults are told in one voice.
 type Profile struct {
-	Username           string         `json:"username" doc:"1…128 letters of any script, digits, . _ - @ +. Unique with all emails and mobiles, without regard to case and width" example:"li.wei"`
+	Username           string         `json:"username" doc:"1…128 letters of any script, digits, . _ - @ + ' ! # ^ ~. Unique with all emails and mobiles, without regard to case and width" example:"li.wei"`
 	DisplayName        string         `json:"display_name" example:"李伟"`
 	Email              string         `json:"email" doc:"RFC 5321 address; unique when not empty" example:"li.wei@acme.test"`
 	Mobile             string         `json:"mobile" doc:"E.164 number; unique when not empty" example:"+8613800000000"`
@@ -49,7 +49,7 @@ type Profile struct {
 type UserInput struct {
 	rest.MetaInput
 
-	Username           string         `json:"username" doc:"1…128 letters of any script, digits, . _ - @ +" example:"li.wei"`
+	Username           string         `json:"username" doc:"1…128 letters of any script, digits, . _ - @ + ' ! # ^ ~" example:"li.wei"`
 	DisplayName        string         `json:"display_name,omitempty" example:"李伟"`
 	Email              string         `json:"email,omitempty" example:"li.wei@acme.test"`
 	Mobile             string         `json:"mobile,omitempty" example:"+8613800000000"`

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"runtime"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/idplatform/idplatform/services/users/internal/gate"
 )
 
@@ -48,32 +50,57 @@ func New(c Config) (*Hasher, error) {
 // Concurrency is how many hashes are made at a time: more callers only wait.
 func (h *Hasher) Concurrency() int { return h.concurrent }
 
-// Hash makes the PHC string of a password: argon2id with a random salt. The password counts as the bytes that it is; nothing is
-// normalised. apperr.Unavailable if too many callers wait or ctx ends before its turn.
+// normalize makes the forms of one password equal in which keyboards and systems send it: NFKC, as RFC 8265 §4.2 has it with NFC, and width and
+// ligatures besides.
+func normalize(password string) string { return norm.NFKC.String(password) }
+
+// forms are what a typed password may have been when it was hashed: its normal form, or, by another system or before passwords were
+// normalised, the bytes that were typed.
+func forms(password string) []string {
+	if normal := normalize(password); normal != password {
+		return []string{normal, password}
+	}
+	return []string{password}
+}
+
+// Hash makes the PHC string of a password's NFKC form: argon2id with a random salt. apperr.Unavailable if too many callers wait or ctx ends
+// before its turn.
 func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
 	salt := make([]byte, argon2SaltSize)
 	if _, err := rand.Read(salt); err != nil {
 		return "", fmt.Errorf("make a salt: %w", err)
 	}
 	var text string
-	err := h.run(ctx, int64(h.params.memory), func() { text = newArgon2id(h.params, salt, password).String() })
+	err := h.run(ctx, int64(h.params.memory), func() { text = newArgon2id(h.params, salt, normalize(password)).String() })
 	return text, err
 }
 
-// Verify reports whether password is the one that was hashed and, if so, whether Hash should make a new hash of it because this
-// one is of another algorithm or cost. An error is apperr.Unavailable as with Hash, or a stored hash that ParseHash refuses.
+// Verify reports whether password is the one that was hashed, in its NFKC form or as it is, and, if so, whether Hash should make a new hash of
+// it because this one is of another algorithm, cost or form. An error is apperr.Unavailable as with Hash, or a stored hash that ParseHash refuses.
 func (h *Hasher) Verify(ctx context.Context, stored, password string) (ok, rehash bool, err error) {
 	parsed, err := parse(stored)
 	if err != nil {
 		return false, false, fmt.Errorf("a stored password hash %w", err)
 	}
-	err = h.run(ctx, parsed.memory(), func() { ok = parsed.match(password) })
-	return ok, ok && !h.isCurrent(parsed), err
+	for i, form := range forms(password) {
+		if err := h.run(ctx, parsed.memory(), func() { ok = parsed.match(form) }); err != nil {
+			return false, false, err
+		}
+		if ok {
+			return true, i > 0 || !h.isCurrent(parsed), nil
+		}
+	}
+	return false, false, nil
 }
 
 // Dummy takes as long as Verify with a hash that Hash made: for users who do not exist, so that nobody can tell.
 func (h *Hasher) Dummy(ctx context.Context, password string) error {
-	return h.run(ctx, int64(h.params.memory), func() { newArgon2id(h.params, dummySalt[:], password) })
+	for _, form := range forms(password) {
+		if err := h.run(ctx, int64(h.params.memory), func() { newArgon2id(h.params, dummySalt[:], form) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 var dummySalt [argon2SaltSize]byte

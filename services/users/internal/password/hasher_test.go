@@ -3,6 +3,7 @@ package password
 import (
 	"context"
 	"encoding/base64"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -67,9 +68,54 @@ func TestOnlyTheRightPasswordMatches(t *testing.T) {
 		require.False(t, rehash)
 		ok, rehash, err = h.Verify(context.Background(), hash, wrong)
 		require.NoError(t, err)
-		require.Equal(t, right == wrong, ok)
+		require.Equal(t, normalize(right) == normalize(wrong), ok)
 		require.False(t, rehash)
 	})
+}
+
+// A password is the same however a keyboard composes it, and hashes of other systems or of before, made of the bytes as typed, still verify.
+func TestPasswordsAreNormalised(t *testing.T) {
+	t.Parallel()
+	h := newCheap(t)
+	hash, err := h.Hash(t.Context(), "Ame\u0301lie ﬁ ＡＢＣ")
+	require.NoError(t, err)
+	for _, typed := range []string{"Ame\u0301lie ﬁ ＡＢＣ", "Am\u00e9lie fi ABC", "Am\u00e9lie ﬁ ＡＢＣ"} {
+		ok, rehash, err := h.Verify(t.Context(), hash, typed)
+		require.NoError(t, err)
+		require.True(t, ok && !rehash, typed)
+	}
+	ok, _, err := h.Verify(t.Context(), hash, "Amelie fi ABC")
+	require.NoError(t, err)
+	require.False(t, ok)
+
+	raw := newArgon2id(h.params, make([]byte, argon2SaltSize), "Ame\u0301lie").String()
+	ok, rehash, err := h.Verify(t.Context(), raw, "Ame\u0301lie")
+	require.NoError(t, err)
+	require.True(t, ok && rehash, "its normal form is hashed at the next success")
+	ok, _, err = h.Verify(t.Context(), raw, "Am\u00e9lie")
+	require.NoError(t, err)
+	require.False(t, ok)
+}
+
+// What Verify does for a password in two forms, Dummy does too: nobody can tell by the time who exists.
+func TestDummyHashesAsOftenAsVerify(t *testing.T) {
+	h, err := New(Config{Memory: 1 << 10, Iterations: 1}) // and not in parallel: this counts what is allocated
+	require.NoError(t, err)
+	hash, err := h.Hash(t.Context(), "right")
+	require.NoError(t, err)
+	allocated := func(do func()) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		do()
+		runtime.ReadMemStats(&after)
+		return (after.TotalAlloc - before.TotalAlloc) >> 20
+	}
+	for password, hashes := range map[string]uint64{"wrong": 1, "wro\u0301ng": 2} {
+		require.Equal(t, hashes, allocated(func() { _, _, err = h.Verify(t.Context(), hash, password) }), password)
+		require.NoError(t, err)
+		require.Equal(t, hashes, allocated(func() { err = h.Dummy(t.Context(), password) }), password)
+		require.NoError(t, err)
+	}
 }
 
 // Hashes made by others: the reference implementation of argon2, PHP, Python's passlib and hashlib.

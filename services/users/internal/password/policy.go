@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/cases"
-	"golang.org/x/text/unicode/norm"
 )
 
 const (
@@ -17,12 +16,12 @@ const (
 )
 
 // Check returns why password is too weak for the user of that name, each reason as the end of a sentence; nothing if it is not.
-// Lengths count characters; case and width do not make a difference to what is common or contains the name.
+// Lengths count the characters of its NFKC form; case does not make a difference to what is common or contains the name.
 func Check(password, username string) (reasons []string) {
 	if !utf8.ValidString(password) {
 		return []string{"must be UTF-8"}
 	}
-	if n := utf8.RuneCountInString(password); n < minLength || n > maxLength {
+	if n := utf8.RuneCountInString(normalize(password)); n < minLength || n > maxLength {
 		reasons = append(reasons, fmt.Sprintf("must have %d…%d characters", minLength, maxLength))
 		if n > maxLength {
 			return reasons
@@ -38,12 +37,12 @@ func Check(password, username string) (reasons []string) {
 	return reasons
 }
 
-func fold(s string) string { return cases.Fold().String(norm.NFKC.String(s)) }
+func fold(s string) string { return cases.Fold().String(normalize(s)) }
 
 const (
 	generatedLength = 20
 	letters         = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789" // without those that look alike
-	signs           = "!#$%&*=?"                                                 // none can be in a username
+	signs           = "$%&*=?:/"                                                 // none can be in a username
 )
 
 // Generate makes up a password of some 98 bits for the user of that name. Each third character is a sign, so that only names of one or

@@ -25,6 +25,8 @@ func TestCheck(t *testing.T) {
 		"good":                          {"correct horse battery", "li.wei", nil},
 		"eight of CJK":                  {"一二三四五六七八", "li.wei", nil},
 		"seven of CJK, though 21 bytes": {"一二三四五六七", "li.wei", []string{length}},
+		"seven of two marks each":       {strings.Repeat("e\u0301", 7), "li.wei", []string{length}},
+		"256 of two marks each":         {strings.Repeat("e\u0301", 256), "li.wei", nil},
 		"empty":                         {"", "li.wei", []string{length}},
 		"256":                           {strings.Repeat("密a", 128), "li.wei", nil},
 		"257":                           {strings.Repeat("x", 257), "li.wei", []string{length}},

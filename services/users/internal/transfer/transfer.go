@@ -24,7 +24,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/services/users/internal/user"
 )
 
@@ -68,7 +67,7 @@ func New(users *user.Users, store *docstore.Store, log *slog.Logger) *Transfer {
 type ImportOptions struct {
 	Format     Format
 	OnConflict user.OnConflict
-	Key        string // Idempotency-Key; may be empty
+	Key        string // names the import and its caller (rest.KeyOf); may be empty
 	Secrets    bool   // the caller may set passwords
 }
 
@@ -213,7 +212,7 @@ func (t *Transfer) storeBlock(ctx context.Context, b block, o ImportOptions, see
 		return imported, false, err
 	}
 	k := kept{Print: b.print(o)}
-	k.ID = fmt.Sprintf("%s/%d", keyOf(ctx, o.Key), b.number)
+	k.ID = fmt.Sprintf("%s/%d", o.Key, b.number)
 	if doc, err := keeping.Find(ctx, t.store, k.ID); err == nil {
 		before, err := doc.Value()
 		if err != nil {
@@ -248,28 +247,17 @@ func (b *block) print(o ImportOptions) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// keyOf makes a key of one caller's mean another one than the same key of another's.
-func keyOf(ctx context.Context, key string) string {
-	sum := sha256.Sum256([]byte(request.From(ctx).Actor + "\x00" + key))
-	return hex.EncodeToString(sum[:16])
+// Due lists results that are no longer kept.
+func Due(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, error) {
+	return keeping.Due(ctx, s, limit)
 }
 
-// Forget removes results that are no longer kept; to be called now and then. It returns how many batches' it removed.
-func (t *Transfer) Forget(ctx context.Context) (int, error) {
-	due, err := keeping.Due(ctx, t.store, 100)
-	if err != nil {
-		return 0, err
-	}
-	for _, ref := range due {
-		ctx := request.System(ctx, ref.Tenant)
-		_, err := docstore.Write(ctx, t.store, func(tx *docstore.Tx) (struct{}, error) {
-			return struct{}{}, keeping.DeleteWhere(ctx, tx, docstore.ID(ref.ID), nil)
-		})
-		if err != nil {
-			return 0, err
-		}
-	}
-	return len(due), nil
+// Forget removes a batch's results.
+func (t *Transfer) Forget(ctx context.Context, id string) error {
+	_, err := docstore.Write(ctx, t.store, func(tx *docstore.Tx) (struct{}, error) {
+		return struct{}{}, keeping.DeleteWhere(ctx, tx, docstore.ID(id), nil)
+	})
+	return err
 }
 
 // Results are an import's results. They wait in a temporary file until the whole body is read, since many clients read nothing

@@ -15,7 +15,7 @@ type account struct {
 	docstore.Meta
 	Password     string       `json:"password"`      // PHC string
 	OldPasswords []string     `json:"old_passwords"` // newest first
-	FailedLogins []clock.Time `json:"failed_logins"` // wrong passwords that still count, oldest first
+	FailedLogins []clock.Time `json:"failed_logins"` // wrong passwords since the last success, lock or unlock, oldest first
 	Reason       string       `json:"resign_reason"` // of a scheduled resignation
 	Successor    string       `json:"successor_id"`
 	IDNumber     string       `json:"id_number"` // keyed hash
@@ -74,13 +74,30 @@ func (a *account) setPassword(hash string) {
 	a.Password, a.FailedLogins = hash, nil
 }
 
-// fail notes a wrong password and reports whether it is one too many, which starts the count anew.
+// failures are the wrong passwords that still count.
+func (a *account) failures(now clock.Time, limit Lockout) []clock.Time {
+	return slices.DeleteFunc(slices.Clone(a.FailedLogins), func(t clock.Time) bool { return now.Sub(t) >= limit.Within })
+}
+
+// fail notes a wrong password and reports whether there are too many.
 func (a *account) fail(now clock.Time, limit Lockout) (tooMany bool) {
-	recent := slices.DeleteFunc(a.FailedLogins, func(t clock.Time) bool { return now.Sub(t) >= limit.Within })
-	a.FailedLogins = append(recent, now)
+	a.FailedLogins = a.failures(now, limit)
 	if len(a.FailedLogins) < limit.Failures {
-		return false
+		a.FailedLogins = append(a.FailedLogins, now)
+	}
+	return len(a.FailedLogins) >= limit.Failures
+}
+
+// clearFailures starts the count of wrong passwords anew.
+func clearFailures(ctx context.Context, tx *docstore.Tx, id string) error {
+	a, err := accounts.Load(ctx, tx, id)
+	if apperr.IsNotFound(err) || err == nil && len(a.FailedLogins) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
 	}
 	a.FailedLogins = nil
-	return true
+	_, err = accounts.Replace(ctx, tx, a)
+	return err
 }

@@ -290,7 +290,7 @@ func (b *batch) update(ctx context.Context, id string, r *Import) (Imported, err
 		return Imported{}, err
 	}
 	if r.hash != "" {
-		if err := b.s.setPassword(ctx, b.tx, id, r.hash, u.MustChangePassword); err != nil {
+		if err := b.s.setPassword(ctx, b.tx, u, r.hash, u.MustChangePassword); err != nil {
 			return Imported{}, err
 		}
 	}

@@ -2,7 +2,6 @@ package user
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -26,7 +25,7 @@ type intent struct {
 	Actor         string `json:"actor"`
 	PayloadOrigin string `json:"payload_origin"`
 
-	TimeDue clock.Time `json:"time_due"` // when FinishOrganizationChanges takes it up
+	TimeDue clock.Time `json:"time_due"` // when FinishOrganizationChange takes it up
 }
 
 var intents = docstore.Define(docstore.Schema[intent]{
@@ -34,10 +33,8 @@ var intents = docstore.Define(docstore.Schema[intent]{
 	Due: func(i *intent) clock.Time { return i.TimeDue },
 })
 
-const (
-	changeTakes = 10 * time.Second // from the intent to the end of its request, which is left alone so long
-	changeRetry = 30 * time.Second
-)
+// changeTakes is from the intent to the end of its request, which is left alone so long.
+const changeTakes = 10 * time.Second
 
 func newIntent(change questions.MembershipChange, asked request.Info, now clock.Time) *intent {
 	return &intent{
@@ -82,27 +79,14 @@ func (s *Users) dropIntent(ctx context.Context, id string) error {
 	return err
 }
 
-// FinishOrganizationChanges ends what requests left open because a service died or did not answer. To be called every few seconds; any
-// number of replicas may. It returns how many changes it looked at. At the first that can't be settled it stops, since the others hardly
-// could, and leaves that one for later.
-func (s *Users) FinishOrganizationChanges(ctx context.Context) (int, error) {
-	due, err := intents.Due(ctx, s.Store, 100)
-	if err != nil {
-		return 0, err
-	}
-	for _, ref := range due {
-		if err := s.finish(request.System(ctx, ref.Tenant), ref.ID); err != nil {
-			return 0, err
-		}
-	}
-	return len(due), nil
+// DueOrganizationChanges lists changes that requests have left open because a service died or did not answer.
+func DueOrganizationChanges(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, error) {
+	return intents.Due(ctx, s, limit)
 }
 
-func (s *Users) finish(ctx context.Context, id string) error {
+// FinishOrganizationChange ends such a change. apperr.NotFound if another replica was first, Unavailable if its outcome can't be asked for.
+func (s *Users) FinishOrganizationChange(ctx context.Context, id string) error {
 	doc, err := intents.Find(ctx, s.Store, id)
-	if apperr.IsNotFound(err) { // another replica was first
-		return nil
-	}
 	if err != nil {
 		return err
 	}
@@ -113,28 +97,11 @@ func (s *Users) finish(ctx context.Context, id string) error {
 	ctx = request.With(ctx, request.Info{ID: i.RequestID, Tenant: i.TenantID, Actor: i.Actor, PayloadOrigin: i.PayloadOrigin})
 	outcome, err := questions.SettleChange.Ask(ctx, s.Bus, questions.ChangeID{ID: id})
 	if err != nil {
-		return errors.Join(err, s.postpone(ctx, id))
+		return err
 	}
 	if !outcome.Applied {
 		return s.dropIntent(ctx, id)
 	}
 	_, err = s.fulfil(ctx, id, outcome.Memberships)
-	return err
-}
-
-// postpone lets the intents behind one that can't be settled have their turn.
-func (s *Users) postpone(ctx context.Context, id string) error {
-	_, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
-		i, err := intents.Load(ctx, tx, id)
-		if apperr.IsNotFound(err) {
-			return struct{}{}, nil
-		}
-		if err != nil {
-			return struct{}{}, err
-		}
-		i.TimeDue = tx.Now.Add(changeRetry)
-		_, err = intents.Replace(ctx, tx, i)
-		return struct{}{}, err
-	})
 	return err
 }

@@ -63,10 +63,7 @@ func locking(reason string, until clock.Time) step {
 
 func unlocking(ctx context.Context, tx *docstore.Tx, u *User) (Doc, error) {
 	if u.Locked {
-		if err := editAccount(ctx, tx, u.ID, func(a *account) error {
-			a.FailedLogins = nil
-			return nil
-		}); err != nil {
+		if err := clearFailures(ctx, tx, u.ID); err != nil {
 			return Doc{}, err
 		}
 	}

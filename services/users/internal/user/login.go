@@ -41,7 +41,7 @@ func refusal(u *User) string {
 }
 
 // VerifyLogin checks a login name (username, email or mobile) and its password. A refusal is an answer, not an error; it tells the
-// true reason only to those who know the password, and takes as long for a name that nobody has.
+// true reason only to those who know the password, and takes as long for a name that nobody has. A wrong password is counted in a dry run too.
 func (s *Users) VerifyLogin(ctx context.Context, loginName, secret string) (Verification, error) {
 	refused := Verification{Reason: invalidCredentials}
 	doc, err := s.byLogin(ctx, s.Store, loginName)
@@ -49,12 +49,16 @@ func (s *Users) VerifyLogin(ctx context.Context, loginName, secret string) (Veri
 		if _, _, err := s.verify(ctx, "", secret); err != nil {
 			return Verification{}, err
 		}
-		return refused, s.countNobody(docstore.Aside(ctx))
+		return refused, s.countNobody(docstore.Guarding(ctx))
 	}
 	if err != nil {
 		return Verification{}, err
 	}
-	a, err := findAccount(ctx, s.Store, doc.ID)
+	u, err := doc.Value()
+	if err != nil {
+		return Verification{}, err
+	}
+	a, err := findAccount(ctx, s.Store, u.ID)
 	if err != nil {
 		return Verification{}, err
 	}
@@ -62,8 +66,9 @@ func (s *Users) VerifyLogin(ctx context.Context, loginName, secret string) (Veri
 	if err != nil {
 		return Verification{}, err
 	}
-	if !ok {
-		return refused, s.countFailure(docstore.Aside(ctx), doc.ID)
+	if !ok || s.exhausted(u, a, s.Store.Now()) {
+		_, err := s.countFailure(docstore.Guarding(ctx), doc.ID)
+		return refused, err
 	}
 	hash := ""
 	if rehash {
@@ -71,12 +76,17 @@ func (s *Users) VerifyLogin(ctx context.Context, loginName, secret string) (Veri
 			return Verification{}, err
 		}
 	}
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Verification, error) {
+	v, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Verification, error) {
 		return s.signIn(ctx, tx, doc.ID, a.Password, hash)
 	})
+	if err == nil && v.Reason == invalidCredentials { // as after a wrong password, so that nobody can tell them apart
+		_, err = s.countFailure(docstore.Guarding(ctx), doc.ID)
+	}
+	return v, err
 }
 
-// signIn notes a login with the right password, if the user may sign in.
+// signIn notes a login with the right password, if the user may sign in. Who may not hears the reason, unless there were too many wrong
+// passwords: then the right one can't be found by guessing on while the user is locked.
 func (s *Users) signIn(ctx context.Context, tx *docstore.Tx, id, verified, rehashed string) (Verification, error) {
 	u, err := s.load(ctx, tx, id)
 	if apperr.IsNotFound(err) {
@@ -85,15 +95,15 @@ func (s *Users) signIn(ctx context.Context, tx *docstore.Tx, id, verified, rehas
 	if err != nil {
 		return Verification{}, err
 	}
-	if reason := refusal(u); reason != "" {
-		return Verification{Reason: reason}, nil
-	}
 	a, err := findAccount(ctx, tx, id)
 	if err != nil {
 		return Verification{}, err
 	}
-	if a.Password != verified { // changed since it was read
+	if a.Password != verified || s.exhausted(u, a, tx.Now) { // changed since it was read, or guessed on
 		return Verification{Reason: invalidCredentials}, nil
+	}
+	if reason := refusal(u); reason != "" {
+		return Verification{Reason: reason}, nil
 	}
 	if len(a.FailedLogins) > 0 || rehashed != "" {
 		if err := editAccount(ctx, tx, id, func(a *account) error {
@@ -114,39 +124,45 @@ func (s *Users) signIn(ctx context.Context, tx *docstore.Tx, id, verified, rehas
 	return Verification{Verified: true, UserID: id, MustChangePassword: &u.MustChangePassword, MFARequired: &mfa}, nil
 }
 
-// countFailure notes a wrong password and locks the user after too many. A user who is locked is not counted further, so that
-// guessing on does not prolong the lock.
-func (s *Users) countFailure(ctx context.Context, id string) error {
-	_, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
+// exhausted reports whether a locked user met as many wrong passwords as lock one. Then the right password is answered like a wrong one: else
+// it could be found by guessing on while the user is locked.
+func (s *Users) exhausted(u *User, a *account, now clock.Time) bool {
+	return u.Locked && len(a.failures(now, s.Lockout)) >= s.Lockout.Failures
+}
+
+// countFailure notes a wrong password and locks the user after too many. It returns why the user could not have signed in with the right
+// one. Of a locked user no more than the limit is counted, so that guessing on does not prolong anything.
+func (s *Users) countFailure(ctx context.Context, id string) (reason string, err error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (string, error) {
 		u, err := s.load(ctx, tx, id)
 		if apperr.IsNotFound(err) {
-			return struct{}{}, nil
+			return "", nil
 		}
 		if err != nil {
-			return struct{}{}, err
+			return "", err
 		}
+		reason := refusal(u)
 		tooMany := false
-		if !u.Locked {
-			err = editAccount(ctx, tx, id, func(a *account) error {
-				tooMany = a.fail(tx.Now, s.Lockout)
-				return nil
-			})
-			if err != nil {
-				return struct{}{}, err
+		if err := editAccount(ctx, tx, id, func(a *account) error {
+			tooMany = a.fail(tx.Now, s.Lockout) && !u.Locked
+			if tooMany {
+				a.FailedLogins = nil // the count starts anew
 			}
+			return nil
+		}); err != nil {
+			return "", err
 		}
 		doc, err := users.DocOf(u)
 		if err != nil {
-			return struct{}{}, err
+			return "", err
 		}
 		if err := emit(ctx, tx, "login_failed", &doc, nil); err != nil || !tooMany {
-			return struct{}{}, err
+			return reason, err
 		}
 		u.lock("too many failed logins", tx.Now.Add(s.Lockout.For))
 		_, err = replace(ctx, tx, u, "locked", nil)
-		return struct{}{}, err
+		return reason, err
 	})
-	return err
 }
 
 // countNobody takes as long as countFailure: what a store needs to keep something shows in the time of an answer as much as a hash does.

@@ -12,9 +12,9 @@ import (
 )
 
 // ChangeOrganization has the organization service move the user and tells of it, both or neither, whichever service dies when: an intent
-// is stored before the question and goes with the event. apperr.NotFound, InvalidState (resigned), the other service's refusals, and
-// Unavailable where it does not answer: then nothing was changed, or FinishOrganizationChanges tells what was. The change's ID and
-// DryRun are set here.
+// is stored before the question and goes with the event. apperr.NotFound, InvalidState (resigned), the other service's refusals,
+// Unavailable where nobody heard the question, and OutcomeUnknown where it was heard and no outcome is told: then
+// FinishOrganizationChange tells of it later. The change's ID and DryRun are set here.
 func (s *Users) ChangeOrganization(ctx context.Context, change questions.MembershipChange) (questions.Memberships, error) {
 	var err error
 	if change.ID, err = s.Store.NewID(ctx); err != nil {
@@ -45,7 +45,7 @@ func (s *Users) ChangeOrganization(ctx context.Context, change questions.Members
 	if unclear(err) && !bus.Unheard(err) {
 		outcome, unsettled := questions.SettleChange.Ask(ctx, s.Bus, questions.ChangeID{ID: change.ID})
 		if unsettled != nil {
-			return questions.Memberships{}, errors.Join(err, unsettled) // the intent stays
+			return questions.Memberships{}, errOutcomeUnknown.Because(errors.Join(err, unsettled)) // the intent stays
 		}
 		if outcome.Applied {
 			answer, err = outcome.Memberships, nil
@@ -54,11 +54,19 @@ func (s *Users) ChangeOrganization(ctx context.Context, change questions.Members
 	if err != nil {
 		return questions.Memberships{}, errors.Join(err, s.dropIntent(ctx, change.ID))
 	}
-	return s.fulfil(ctx, change.ID, answer)
+	if answer, err = s.fulfil(ctx, change.ID, answer); unclear(err) {
+		err = errOutcomeUnknown.Because(err)
+	}
+	return answer, err
 }
+
+var errOutcomeUnknown = apperr.New(apperr.OutcomeUnknown, "it is not known whether the change was made")
 
 // unclear reports whether err leaves open if the change was made. Every other one is a refusal.
 func unclear(err error) bool {
-	kind := apperr.KindOf(err)
-	return kind == apperr.Unavailable || kind == apperr.Internal
+	switch apperr.KindOf(err) {
+	case apperr.Unavailable, apperr.OutcomeUnknown, apperr.Internal:
+		return true
+	}
+	return false
 }

@@ -28,12 +28,16 @@ func (s *Users) ResetPassword(ctx context.Context, id, newPassword string) (Pass
 		answer.Password = password.Generate(u.Username)
 		newPassword = answer.Password
 	}
-	hash, err := s.newHash(ctx, doc, "body.new_password", newPassword)
+	hash, err := s.newHash(ctx, u, "body.new_password", newPassword)
 	if err != nil {
 		return PasswordReset{}, err
 	}
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (PasswordReset, error) {
-		return answer, s.setPassword(ctx, tx, id, hash, true)
+		u, err := s.load(ctx, tx, id)
+		if err != nil {
+			return PasswordReset{}, err
+		}
+		return answer, s.setPassword(ctx, tx, u, hash, true)
 	})
 }
 
@@ -92,7 +96,10 @@ func (s *Users) ResetPasswords(ctx context.Context, ids []string) (PasswordReset
 	}
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (PasswordResets, error) {
 		for i, id := range ids {
-			err := s.setPassword(ctx, tx, id, hashes[i], true)
+			u, err := s.load(ctx, tx, id)
+			if err == nil {
+				err = s.setPassword(ctx, tx, u, hashes[i], true)
+			}
 			if apperr.IsNotFound(err) { // deleted meanwhile
 				err = apperr.Invalid(fmt.Sprintf("body.ids[%d]", i), "is no user")
 			}
@@ -104,19 +111,12 @@ func (s *Users) ResetPasswords(ctx context.Context, ids []string) (PasswordReset
 	})
 }
 
-// ChangePassword is for users who know their old password. A wrong one counts as a failed login and is a fault at body.old_password.
-// apperr.NotFound, InvalidParameters, InvalidState (a user who could not sign in).
+// ChangePassword is for users who know their old password. A wrong one counts as a failed login, in a dry run too, and is a fault at
+// body.old_password. apperr.NotFound, InvalidParameters, InvalidState (a user who could not sign in, whatever the password).
 func (s *Users) ChangePassword(ctx context.Context, id, oldPassword, newPassword string) error {
-	doc, err := s.Get(ctx, id)
+	u, err := s.signable(ctx, id)
 	if err != nil {
 		return err
-	}
-	u, err := doc.Value()
-	if err != nil {
-		return err
-	}
-	if reason := refusal(u); reason != "" {
-		return apperr.New(apperr.InvalidState, "the user is %s", reason)
 	}
 	a, err := findAccount(ctx, s.Store, id)
 	if err != nil {
@@ -127,12 +127,20 @@ func (s *Users) ChangePassword(ctx context.Context, id, oldPassword, newPassword
 		return err
 	}
 	if !ok {
-		if err := s.countFailure(docstore.Aside(ctx), id); err != nil {
+		reason, err := s.countFailure(docstore.Guarding(ctx), id)
+		if err != nil {
 			return err
+		}
+		if reason != "" {
+			return errCannotSignIn(reason)
 		}
 		return apperr.Invalid("body.old_password", "is wrong")
 	}
-	hash, err := s.newHash(ctx, doc, "body.new_password", newPassword)
+	// Whoever was locked while the password was being checked must not learn that it was right.
+	if u, err = s.signable(ctx, id); err != nil {
+		return err
+	}
+	hash, err := s.newHash(ctx, u, "body.new_password", newPassword)
 	if err != nil {
 		return err
 	}
@@ -142,17 +150,40 @@ func (s *Users) ChangePassword(ctx context.Context, id, oldPassword, newPassword
 		} else if now.Password != a.Password {
 			return struct{}{}, apperr.New(apperr.VersionMismatch, "the password was changed meanwhile")
 		}
-		return struct{}{}, s.setPassword(ctx, tx, id, hash, false)
+		u, err := s.load(ctx, tx, id)
+		if err != nil {
+			return struct{}{}, err
+		}
+		if reason := refusal(u); reason != "" {
+			return struct{}{}, errCannotSignIn(reason)
+		}
+		return struct{}{}, s.setPassword(ctx, tx, u, hash, false)
 	})
 	return err
 }
 
-// newHash checks a new password and hashes it.
-func (s *Users) newHash(ctx context.Context, doc Doc, location, newPassword string) (string, error) {
+// signable returns a user who may sign in. apperr.NotFound, InvalidState.
+func (s *Users) signable(ctx context.Context, id string) (*User, error) {
+	doc, err := s.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
 	u, err := doc.Value()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
+	if reason := refusal(u); reason != "" {
+		return nil, errCannotSignIn(reason)
+	}
+	return u, nil
+}
+
+func errCannotSignIn(reason string) error {
+	return apperr.New(apperr.InvalidState, "the user is %s", reason)
+}
+
+// newHash checks a new password and hashes it.
+func (s *Users) newHash(ctx context.Context, u *User, location, newPassword string) (string, error) {
 	var faults apperr.Faults
 	checkPassword(&faults, location, newPassword, u.Username)
 	if err := faults.Err(); err != nil {
@@ -177,19 +208,15 @@ func (s *Users) newHash(ctx context.Context, doc Doc, location, newPassword stri
 	return s.Hasher.Hash(ctx, newPassword)
 }
 
-func (s *Users) setPassword(ctx context.Context, tx *docstore.Tx, id, hash string, mustChange bool) error {
-	u, err := s.load(ctx, tx, id)
-	if err != nil {
-		return err
-	}
-	if err := editAccount(ctx, tx, id, func(a *account) error {
+func (s *Users) setPassword(ctx context.Context, tx *docstore.Tx, u *User, hash string, mustChange bool) error {
+	if err := editAccount(ctx, tx, u.ID, func(a *account) error {
 		a.setPassword(hash)
 		return nil
 	}); err != nil {
 		return err
 	}
 	u.PasswordSet, u.MustChangePassword, u.TimePasswordChanged = true, mustChange, tx.Now
-	_, err = touch(ctx, tx, u, "password_changed")
+	_, err := touch(ctx, tx, u, "password_changed")
 	return err
 }
 

@@ -35,7 +35,7 @@ func (p *Profile) normalize() {
 
 // check notes every fault, at body.<member>.
 func (p *Profile) check(faults *apperr.Faults) {
-	faults.Check(validUsername(p.Username), "body.username", "must have 1…%d letters, digits or . _ - @ +", maxUsername)
+	faults.Check(validUsername(p.Username), "body.username", "must have 1…%d letters, digits or . _ - @ + ' ! # ^ ~", maxUsername)
 	faults.Text("body.display_name", p.DisplayName, maxDisplayName)
 	faults.Text("body.employee_number", p.EmployeeNumber, maxText)
 	faults.Text("body.gender", p.Gender, maxText)
@@ -69,7 +69,7 @@ func validUsername(s string) bool {
 	n := 0
 	for _, r := range s {
 		n++
-		if !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._-@+", r) {
+		if !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._-@+'!#^~", r) {
 			return false
 		}
 		if unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) { // letters and marks that nobody sees

@@ -212,6 +212,9 @@ func (s *Users) load(ctx context.Context, tx *docstore.Tx, id string) (*User, er
 	}
 	unlocked, resigned := u.settle(tx.Now)
 	if unlocked {
+		if err := clearFailures(ctx, tx, id); err != nil {
+			return nil, err
+		}
 		if _, err := replace(ctx, tx, u, "unlocked", map[string]any{"reason": "expired"}); err != nil {
 			return nil, err
 		}

@@ -1,0 +1,165 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+)
+
+// DueWork is what is to be done with the documents of a collection that have fallen due, of all tenants.
+type DueWork struct {
+	Name  string
+	Every time.Duration
+	// Due lists what has fallen due, the earliest first: docstore.Collection.Due.
+	Due func(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, error)
+	// Do works off one document, so that it is not due any more. It runs in the document's tenant. apperr.NotFound and VersionMismatch
+	// say that another replica was first; after apperr.Unavailable the others wait, too, until the next time.
+	Do func(ctx context.Context, id string) error
+}
+
+const (
+	duePage      = 500
+	maxPostponed = 10_000
+	firstRetry   = time.Second
+	lastRetry    = time.Minute
+	maxFailed    = 10 // in a row: the trouble is not these documents' alone, and the rest waits until the next time
+)
+
+// DueTask makes a task of such work; any number of replicas may do it. A document that fails is logged once and postpones itself alone: it is
+// tried again after 1 s, then after twice as long each time, up to a minute. Up to 10,000 documents are postponed so; more than that hold up
+// others. The metrics idp_due_failures_total and idp_due_postponed count them.
+func (d Deps) DueTask(w DueWork) Task {
+	r := &dueRunner{DueWork: w, store: d.Store, log: d.Log, postponed: map[docstore.Ref]postponement{}}
+	r.failures, r.waiting = dueMetrics(d.Metrics, w.Name)
+	return Task{Name: w.Name, Every: w.Every, Do: r.run}
+}
+
+// dueMetrics are the metrics of all due work of a service, with the task's name as label.
+func dueMetrics(registry prometheus.Registerer, task string) (prometheus.Counter, prometheus.Gauge) {
+	labels := []string{"task"}
+	failures := registered(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "idp_due_failures_total", Help: "Documents that fell due and could not be worked off; each is tried again.",
+	}, labels))
+	waiting := registered(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "idp_due_postponed", Help: "Documents that fell due, could not be worked off and wait for the next try.",
+	}, labels))
+	return failures.WithLabelValues(task), waiting.WithLabelValues(task)
+}
+
+// registered is the collector, or the one that has been registered in its place.
+func registered[C prometheus.Collector](registry prometheus.Registerer, c C) C {
+	err := registry.Register(c)
+	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		return already.ExistingCollector.(C)
+	}
+	if err != nil { // a collector that contradicts another: a programming error
+		panic(err)
+	}
+	return c
+}
+
+// dueRunner is due work and what has gone wrong with it. It is used by one goroutine.
+type dueRunner struct {
+	DueWork
+	store     *docstore.Store
+	log       *slog.Logger
+	failures  prometheus.Counter
+	waiting   prometheus.Gauge
+	postponed map[docstore.Ref]postponement
+	done      map[docstore.Ref]bool // by the last run
+}
+
+type postponement struct {
+	until clock.Time
+	pause time.Duration
+}
+
+var errStillDue = errors.New("it is still due after it was worked off")
+
+// run works off a page of what is due and returns how much that was. What has failed before comes last, so that it holds up nothing.
+func (r *dueRunner) run(ctx context.Context) (int, error) {
+	due, err := r.Due(ctx, r.store, duePage+len(r.postponed))
+	if err != nil {
+		return 0, err
+	}
+	last := r.done
+	r.done = map[docstore.Ref]bool{}
+	fresh, again := r.sort(due)
+	defer func() { r.waiting.Set(float64(len(r.postponed))) }()
+	failed := 0 // in a row
+	for _, ref := range append(fresh, again...) {
+		err := r.try(ctx, ref)
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		if kind := apperr.KindOf(err); kind == apperr.NotFound || kind == apperr.VersionMismatch {
+			err = nil
+		}
+		if err == nil && last[ref] { // else it would be tried for ever, without a pause
+			err = errStillDue
+		}
+		if err == nil { // if it was postponed, sort finds out that it is not due any more
+			r.done[ref] = true
+			failed = 0
+			continue
+		}
+		r.postpone(ctx, ref, err)
+		if failed++; failed == maxFailed || apperr.KindOf(err) == apperr.Unavailable {
+			return 0, fmt.Errorf("document %s of tenant %s: %w", ref.ID, ref.Tenant, err)
+		}
+	}
+	return len(r.done), nil
+}
+
+// sort tells what is tried for the first time from what is tried again, leaves out what is postponed, and forgets what is not due any more.
+func (r *dueRunner) sort(due []docstore.Ref) (fresh, again []docstore.Ref) {
+	postponed := make(map[docstore.Ref]postponement, len(r.postponed))
+	now := r.store.Now()
+	for _, ref := range due {
+		p, ok := r.postponed[ref]
+		switch {
+		case !ok:
+			fresh = append(fresh, ref)
+			continue
+		case !p.until.After(now):
+			again = append(again, ref)
+		}
+		postponed[ref] = p
+	}
+	r.postponed = postponed
+	return fresh, again
+}
+
+// try makes a panic a failure of this document.
+func (r *dueRunner) try(ctx context.Context, ref docstore.Ref) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return r.Do(request.System(ctx, ref.Tenant), ref.ID)
+}
+
+func (r *dueRunner) postpone(ctx context.Context, ref docstore.Ref, err error) {
+	r.failures.Inc()
+	p, again := r.postponed[ref]
+	if !again && len(r.postponed) == maxPostponed {
+		return // it is tried again at the next time
+	}
+	p.pause = min(max(2*p.pause, firstRetry), lastRetry)
+	p.until = r.store.Now().Add(p.pause)
+	r.postponed[ref] = p
+	if !again && apperr.KindOf(err) != apperr.Unavailable { // the task itself fails, and says so
+		r.log.ErrorContext(ctx, "a document that is due is postponed", "task", r.Name, "tenant", ref.Tenant, "id", ref.ID, "error", err)
+	}
+}

@@ -1,0 +1,118 @@
+package users_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/testkit"
+)
+
+// guess sends a password to each operation that tells whether one is right. It reports what the answer tells: "right", "wrong", "refused" if
+// it is the same for both.
+var guess = map[string]func(c *testkit.Client, user object, query, secret string) string{
+	"login verification": func(c *testkit.Client, user object, query, secret string) string {
+		body := object{"login_name": user["username"], "password": secret}
+		answer := c.Post("/v1/thin/login-verification"+query, body).Object()
+		if answer["verified"] == true || answer["reason"] != "invalid_credentials" {
+			return "right"
+		}
+		return "wrong"
+	},
+	"change password": func(c *testkit.Client, user object, query, secret string) string {
+		body := object{"old_password": secret, "new_password": "a new Passw0rd"}
+		switch answer := c.Post(path(user, "change-password")+query, body); answer.Status {
+		case http.StatusOK, http.StatusPreconditionFailed:
+			return "right"
+		case http.StatusConflict:
+			return "refused"
+		default:
+			answer.Problem(http.StatusBadRequest, "invalid_parameters", "body.old_password")
+			return "wrong"
+		}
+	},
+	"change password to a bad one": func(c *testkit.Client, user object, query, secret string) string {
+		body := object{"old_password": secret, "new_password": "bad"}
+		switch doc := c.Post(path(user, "change-password")+query, body); {
+		case doc.Status == http.StatusConflict:
+			return "refused"
+		case doc.Problem(http.StatusBadRequest, "invalid_parameters").Errors[0].Location == "body.new_password":
+			return "right"
+		default:
+			return "wrong"
+		}
+	},
+}
+
+// A wrong password counts however it is tried: in a dry run, or with a condition that the user does not meet.
+func TestDryRunsDoNotGuess(t *testing.T) {
+	t.Parallel()
+	for operation, try := range guess {
+		for _, with := range []string{"", "?dry_run=true", "If-Match"} {
+			t.Run(operation+" "+with, func(t *testing.T) {
+				t.Parallel()
+				s, c := acme(t)
+				user := addUser(t, c, "li.wei", object{"password": password})
+				attacker, query := c, with
+				if with == "If-Match" {
+					attacker, query = c.With("If-Match", `"777"`), ""
+				}
+				for range 4 {
+					require.Equal(t, "wrong", try(attacker, user, query, "wrong"))
+				}
+				if with == "?dry_run=true" {
+					before := c.Get(path(user)).Object()
+					require.Equal(t, "right", try(attacker, user, query, password))
+					unchanged(t, c, before)
+				}
+				require.Equal(t, "wrong", try(attacker, user, query, "wrong"), "a success in a dry run does not start the count anew")
+				now := c.Get(path(user)).Object()
+				require.Equal(t, true, now["locked"])
+				want := []string{"created", "login_failed", "login_failed", "login_failed", "login_failed", "login_failed", "locked", "deleted"}
+				require.Equal(t, want, actions(t, s, c, user))
+			})
+		}
+	}
+}
+
+// Guesses at the same time learn no more than guesses one after the other.
+func TestGuessesAtOnce(t *testing.T) {
+	t.Parallel()
+	const limit, guesses = 5, 64
+	for operation, try := range guess {
+		for _, query := range []string{"", "?dry_run=true"} {
+			t.Run(operation+query, func(t *testing.T) {
+				t.Parallel()
+				_, c := acme(t)
+				user := addUser(t, c, "li.wei", object{"password": password})
+				told := make([]string, guesses)
+				atOnce(guesses, func(i int) int {
+					told[i] = try(c, user, query, fmt.Sprint("wrong ", i))
+					return 0
+				})
+				counts := map[string]int{}
+				for _, answer := range told {
+					counts[answer]++
+				}
+				require.Equal(t, true, c.Get(path(user)).Object()["locked"])
+				if operation == "login verification" {
+					require.Equal(t, map[string]int{"wrong": guesses}, counts)
+					require.Equal(t, "wrong", try(c, user, query, password), "whatever the password")
+				} else {
+					require.Equal(t, map[string]int{"wrong": limit, "refused": guesses - limit}, counts)
+					require.Equal(t, "refused", try(c, user, query, password), "whatever the password")
+				}
+			})
+		}
+	}
+}
+
+// A dry run under a name that nobody has costs what a wrong password costs: a transaction that is kept.
+func TestDryRunsOfNobody(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	c.Post("/v1/thin/login-verification?dry_run=true", object{"login_name": "nobody", "password": "wrong"}).OK(nil)
+	require.Len(t, stored(t, s, "acme", "accounts"), 1)
+}

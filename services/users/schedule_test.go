@@ -1,0 +1,70 @@
+package users_test
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/services/users"
+)
+
+// lockedBuffer is a log that is written and read at the same time.
+type lockedBuffer struct {
+	sync.Mutex
+	bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.Lock()
+	defer b.Unlock()
+	return b.Buffer.Write(p)
+}
+
+func (b *lockedBuffer) String() string { b.Lock(); defer b.Unlock(); return b.Buffer.String() }
+
+// A user whose account can't be read does not keep others waiting, neither of its tenant nor of another.
+func TestAPoisonedUserHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	log := &lockedBuffer{}
+	s := testkit.Start(t, users.Spec(cheap()), testkit.Options{Log: slog.New(slog.NewTextHandler(log, nil))})
+	c, other := in(s, "acme"), in(s, "globex")
+	bad, good, foreign := addUser(t, c, "bad"), addUser(t, c, "good"), addUser(t, other, "foreign")
+	for _, u := range []struct {
+		user  object
+		after time.Duration
+	}{{bad, time.Minute}, {good, 2 * time.Minute}} {
+		c.Post(path(u.user, "resign"), object{"effective_time": s.Clock.Now().Add(u.after)}).OK(nil)
+	}
+	other.Post(path(foreign, "resign"), object{"effective_time": s.Clock.Now().Add(2 * time.Minute)}).OK(nil)
+
+	type broken struct {
+		docstore.Meta
+		Reason int `json:"resign_reason"` // which is a text
+	}
+	accounts := docstore.Define(docstore.Schema[broken]{Name: "accounts", Indexes: []docstore.Index[broken]{
+		docstore.Unique(docstore.ByText("id_number", func(*broken) string { return "" })),
+	}})
+	ctx := request.System(t.Context(), "acme")
+	_, err := docstore.Write(ctx, s.Deps.Store, func(tx *docstore.Tx) (docstore.Doc[broken], error) {
+		if err := accounts.DeleteWhere(ctx, tx, docstore.ID(bad["id"].(string)), nil); err != nil {
+			return docstore.Doc[broken]{}, err
+		}
+		return accounts.Insert(ctx, tx, &broken{Meta: docstore.Meta{ID: bad["id"].(string)}, Reason: 7})
+	})
+	require.NoError(t, err)
+
+	s.Clock.Advance(2 * time.Minute)
+	untilAction(s, good, "resigned")
+	untilAction(s, foreign, "resigned")
+	require.Equal(t, "resigned", c.Get(path(bad)).Object()["status"], "reads tell the truth without it")
+	require.Equal(t, 1, strings.Count(log.String(), "a document that is due is postponed"))
+	require.Contains(t, log.String(), `task="settle users" tenant=acme id=`+bad["id"].(string))
+}
