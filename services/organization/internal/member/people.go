@@ -142,15 +142,15 @@ func (s *Members) reconsider(ctx context.Context, user *record, back bool) error
 	if err != nil || cost == 0 && !back {
 		return err
 	}
+	if err := user.read(); err != nil { // here the event is parked for it; a recheck would fail for ever
+		return fmt.Errorf("the event's record: %w", err)
+	}
 	if cost > atOnceCost {
 		return s.postpone(ctx, user)
 	}
 	nodes, err := tree.DynamicNodes(ctx, s.Store)
 	if err != nil {
 		return err
-	}
-	if err := user.read(); err != nil {
-		return fmt.Errorf("the event's record: %w", err)
 	}
 	looked, verdicts, after, err := newMeter(atOnceCost).look(ctx, user, nodes, "")
 	if err != nil {
