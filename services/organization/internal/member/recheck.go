@@ -115,8 +115,14 @@ func (m *meter) look(ctx context.Context, user *record, nodes []*tree.Node, behi
 func (s *Members) postpone(ctx context.Context, user *record) error {
 	_, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
 		known, err := loadPeople(ctx, tx, user.ID)
-		if err != nil || outdated(known[user.ID], user.Version) {
+		p := known[user.ID]
+		if err != nil || outdated(p, user.Version) {
 			return struct{}{}, err
+		}
+		if p != nil && p.Gone { // who is back may become a member at once
+			if _, err := advance(ctx, tx, known, user.ID, user.Version, false); err != nil {
+				return struct{}{}, err
+			}
 		}
 		return struct{}{}, s.await(ctx, tx, user, "")
 	})
