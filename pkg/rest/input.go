@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -17,25 +15,20 @@ import (
 )
 
 // readBody takes in a JSON body before huma does: whole, once, within the operation's time. So all that can go wrong with a body's bytes
-// is refused in one place, and the fingerprint of a repeated request is of what the operation sees.
-func readBody(op *Op, w http.ResponseWriter, r *http.Request) ([]byte, error) {
+// is refused in one place, and the fingerprint of a repeated request is of what the operation sees. The body lies in buffer, which may grow.
+func readBody(op *Op, buffer *[]byte, w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if op.jsonBody == required && !isJSON(r.Header.Get("Content-Type")) {
 		return nil, apperr.New(apperr.UnsupportedMediaType, "the body must be application/json")
 	}
 	if r.ContentLength > maxBody {
 		return nil, errTooLarge
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(op.Timeout)) // tests' recorders have no deadlines
-	var b bytes.Buffer
-	b.Grow(int(max(r.ContentLength, 0)) + bytes.MinRead)
-	_, err := b.ReadFrom(io.LimitReader(r.Body, maxBody+1))
-	body := b.Bytes()
+	body, err := receive(*buffer, newSteadyBody(w, r.Body, op.Timeout), maxBody)
+	*buffer = body
 	// A body that is not taken in keeps the deadline: net/http reads on a little after the answer. Of any other huma takes it away.
 	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, apperr.Invalid("body", "took too long to arrive").Because(err)
 	case err != nil:
-		return nil, apperr.Invalid("body", "could not be read").Because(err)
+		return nil, unreadable(err)
 	case len(body) > maxBody:
 		return nil, errTooLarge
 	}

@@ -138,6 +138,7 @@ type doorAdapter struct {
 // call is what is noted of one request on its way.
 type call struct {
 	start  time.Time
+	buffer *[]byte  // holds the body
 	key    string   // Idempotency-Key
 	print  [32]byte // of the request, with key
 	served bool     // the input was good
@@ -164,7 +165,7 @@ func (d *doorAdapter) enter(hc huma.Context, handler func(huma.Context)) {
 	s, op, c := d.server, d.op, humagin.Unwrap(hc)
 	call := &call{start: time.Now(), status: http.StatusInternalServerError, err: errPanic}
 	ctx, err := s.admit(op, c.Request)
-	defer func() { s.observe(ctx, op, call) }()
+	defer func() { s.observe(ctx, op, call); release(call.buffer) }()
 	if err == nil {
 		err = s.identify(op, call, c.Writer, c.Request)
 	}
@@ -267,7 +268,7 @@ func (a answer) write(ctx context.Context, w http.ResponseWriter, good func() bo
 	}
 	h.Set("Content-Length", strconv.Itoa(len(a.Body)))
 	w.WriteHeader(a.Status)
-	_, _ = w.Write(a.Body) // a client that is gone hears nothing
+	send(w, a.Body)
 	return nil
 }
 
