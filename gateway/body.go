@@ -6,24 +6,47 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // requestBody notes when the client's side fails, so that this is not held against the service, and the progress of a stream.
 type requestBody struct {
 	io.ReadCloser
-	w *response
+	w     *response
+	ended atomic.Bool
 }
 
 func (b *requestBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		b.w.clientFailed.Store(true)
+	if err != nil {
+		b.ended.Store(true)
+		if !errors.Is(err, io.EOF) {
+			b.w.clientFailed.Store(true)
+		}
 	}
 	if b.w.progress != nil && n > 0 {
 		b.w.progress()
 	}
 	return n, err
+}
+
+// lateBody is how long the rest of a body may take that was answered without: net/http reads on a little before it sends the answer, and
+// would wait for all of a slow one.
+const lateBody = time.Second
+
+func limitRest(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(lateBody))
+	}
+}
+
+// Close ends a Read that still waits for the client: the proxy closes the body once the answer is sent.
+func (b *requestBody) Close() error {
+	if !b.ended.Load() {
+		_ = http.NewResponseController(b.w.ResponseWriter).SetReadDeadline(time.Now().Add(lateBody))
+	}
+	return b.ReadCloser.Close()
 }
 
 // errIdle ends a stream on which nothing moved, in either direction.

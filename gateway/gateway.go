@@ -52,6 +52,7 @@ type Gateway struct {
 	readiness *readiness
 	transport *http.Transport
 
+	shares        *shares
 	perCredential *limiter
 	failures      *limiter // 401 answers, per address
 	metrics       *metrics
@@ -84,6 +85,7 @@ func New(config Config, upstreams map[string]Upstream, deps Deps) (*Gateway, err
 		services:      map[string]service{},
 		docs:          newDocs(),
 		transport:     newTransport(config.MaxConcurrent),
+		shares:        newShares(config.share()),
 		perCredential: newLimiter(rate.Limit(config.RateLimit.PerSecond), config.RateLimit.Burst),
 		failures:      newLimiter(rate.Limit(config.RateLimit.FailuresPerMinute/60), config.RateLimit.FailuresBurst),
 	}
@@ -110,6 +112,7 @@ func New(config Config, upstreams map[string]Upstream, deps Deps) (*Gateway, err
 // Close ends what runs in the background. No request may come any more.
 func (g *Gateway) Close() {
 	g.openAPI.close()
+	g.shares.close()
 	g.perCredential.close()
 	g.failures.close()
 	g.transport.CloseIdleConnections()
@@ -161,6 +164,7 @@ func (g *Gateway) limit(w http.ResponseWriter, r *http.Request) {
 	name, finished := ownService, false
 	running := g.inFlight.Add(1)
 	defer func() {
+		limitRest(answer.ResponseWriter, r)
 		g.inFlight.Add(-1)
 		if !finished { // http.ErrAbortHandler: the answer broke off after its status
 			answer.status = 0
@@ -185,6 +189,13 @@ func (g *Gateway) serve(w *response, r *http.Request, name *string) {
 		withDeadline(w.ResponseWriter, g.config.RequestTimeout)
 	}
 	client := g.proxies.forward(r)
+	caller, ok := g.shares.take(w, r, client)
+	if !ok {
+		g.metrics.rateLimited.Inc()
+		problem.Write(w, &apperr.Error{Kind: apperr.RateLimited, Detail: "too many requests of one caller at once", RetryAfter: time.Second})
+		return
+	}
+	defer g.shares.leave(caller)
 	if err := g.admit(r, client, stream); err != nil {
 		problem.Write(w, err)
 		return
@@ -247,7 +258,7 @@ func (g *Gateway) pass(w *response, r *http.Request, name string, stream bool) {
 		r = r.WithContext(ctx)
 	}
 	if r.Body != nil && r.Body != http.NoBody && (service.remote || w.progress != nil) {
-		r.Body = &requestBody{r.Body, w}
+		r.Body = &requestBody{ReadCloser: r.Body, w: w}
 	}
 	service.handler.ServeHTTP(w, r)
 }

@@ -25,6 +25,9 @@ type response struct {
 	draining  bool   // the connection should not be used again
 	progress  func() // called for every piece of a stream; nil for the rest
 
+	credential uint64  // its hash
+	learn      *shares // wants to know whose the credential is; nil if it does
+
 	clientFailed atomic.Bool // the request's body could not be read
 }
 
@@ -37,6 +40,7 @@ func (w *response) WriteHeader(status int) {
 }
 
 func (w *response) finish(h http.Header) {
+	w.learned(h)
 	h["X-Request-Id"] = w.requestID
 	h["X-Content-Type-Options"] = noSniff
 	h["Referrer-Policy"] = noReferrer

@@ -164,7 +164,7 @@ func (d *doorAdapter) Handle(op *huma.Operation, handler func(huma.Context)) {
 func (d *doorAdapter) enter(hc huma.Context, handler func(huma.Context)) {
 	s, op, c := d.server, d.op, humagin.Unwrap(hc)
 	call := &call{start: time.Now(), status: http.StatusInternalServerError, err: errPanic}
-	ctx, err := s.admit(op, c.Request)
+	ctx, err := s.admit(op, c.Request, c.Writer.Header())
 	defer func() { s.observe(ctx, op, call); release(call.buffer) }()
 	if err == nil {
 		err = s.identify(op, call, c.Writer, c.Request)

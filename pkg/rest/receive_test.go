@@ -174,3 +174,21 @@ func TestAnswersAreNotHeldUp(t *testing.T) {
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	})
 }
+
+// An answer that needs no body does not wait for one: net/http would, for as long as the connection may.
+func TestRefusalsDoNotWaitForTheBody(t *testing.T) {
+	t.Parallel()
+	w, head := takes(t)
+	for path, status := range map[string]int{"/v1/take?q=%zz": 400, "/v1/nothing": 404} {
+		synctest.Test(t, func(t *testing.T) {
+			client := pipe(t, w.Handler)
+			_, err := io.WriteString(client, "POST "+path+" HTTP/1.1\r\n"+head+"Content-Length: 1000\r\n\r\n{")
+			require.NoError(t, err)
+			began := time.Now()
+			response, err := http.ReadResponse(bufio.NewReader(client), nil)
+			require.NoError(t, err)
+			require.Equal(t, status, response.StatusCode)
+			require.Equal(t, time.Second, time.Since(began))
+		})
+	}
+}

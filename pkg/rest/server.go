@@ -99,6 +99,10 @@ func (s *Server) frame(c *gin.Context) {
 	h.Set("X-Request-Id", id)
 	h.Set("X-Content-Type-Options", "nosniff")
 	defer func() {
+		if c.Request.ContentLength != 0 {
+			// net/http reads the rest of a body before it sends an answer, and would wait for all of a slow one.
+			_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(lateBody))
+		}
 		fault := recover()
 		if fault == nil {
 			return
@@ -118,6 +122,9 @@ func (s *Server) frame(c *gin.Context) {
 	}()
 	c.Next()
 }
+
+// lateBody is how long the rest of a body may take that was answered without.
+const lateBody = time.Second
 
 // adapter registers huma's operations with Gin.
 type adapter struct{ *Server }
@@ -142,8 +149,8 @@ func (a *adapter) Handle(op *huma.Operation, handler func(huma.Context)) {
 }
 
 // admit lets a request in: its credential, scope and tenant, its limits. What it learns travels in the returned context, which is there for
-// the logs of a refused request, too.
-func (s *Server) admit(op *Op, r *http.Request) (context.Context, error) {
+// the logs of a refused request, too. The answer's header says who asked.
+func (s *Server) admit(op *Op, r *http.Request, h http.Header) (context.Context, error) {
 	info := request.Info{ID: r.Header.Get("X-Request-Id"), PayloadOrigin: r.Header.Get("X-Payload-Origin"), Operation: op.ID}
 	ctx := request.With(r.Context(), info)
 	if len(info.PayloadOrigin) > maxPayloadOrigin {
@@ -158,6 +165,7 @@ func (s *Server) admit(op *Op, r *http.Request) (context.Context, error) {
 		if err != nil {
 			return ctx, err
 		}
+		principal.SetCaller(h)
 		for _, scope := range op.scopes() {
 			if !principal.Has(scope) {
 				return ctx, apperr.New(apperr.Forbidden, "the scope %s is needed", scope)
