@@ -443,6 +443,7 @@ func paging(t *testing.T, s *Service, r Resource) {
 	}
 	token := first["next_page_token"].(string)
 	c.Get(r.list("page_sort=time_created[desc]&page_token="+token)).Problem(http.StatusBadRequest, "invalid_parameters", "query.page_token")
+	s.As("globex", r.Read).Get(r.list("page_token="+token)).Problem(http.StatusBadRequest, "invalid_parameters", "query.page_token")
 	for query, location := range map[string]string{
 		"page_num=0": "query.page_num", "page_num=-1": "query.page_num", "page_num=x": "query.page_num", "page_num=9223372036854775807": "query.page_num",
 		"page_num=99999999999999999999": "query.page_num",
