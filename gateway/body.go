@@ -49,6 +49,20 @@ func (b *requestBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
+// mustEnd breaks the connection off where a stream was answered without reading all of its body: see response.duplex.
+func (b *requestBody) mustEnd() {
+	if b.w.duplex == nil || b.w.status == 0 || b.w.status >= http.StatusMultipleChoices {
+		return
+	}
+	if !b.ended.Load() {
+		_ = http.NewResponseController(b.w.ResponseWriter).SetReadDeadline(time.Now().Add(lateBody))
+		_, _ = io.CopyN(io.Discard, b, 1)
+	}
+	if !b.ended.Load() || b.w.clientFailed.Load() {
+		panic(http.ErrAbortHandler)
+	}
+}
+
 // errIdle ends a stream on which nothing moved, in either direction.
 var errIdle = errors.New("the transfer stood still")
 
@@ -67,7 +81,9 @@ func withDeadline(w http.ResponseWriter, limit time.Duration) {
 // serves the request that it returns and calls stop when done.
 func withIdleLimit(w *response, r *http.Request, limit time.Duration) (_ *http.Request, stop func()) {
 	control := http.NewResponseController(w.ResponseWriter)
-	_ = control.EnableFullDuplex() // an import answers line by line while it is still being sent; HTTP/2 always can
+	if r.ContentLength != 0 && r.ProtoMajor == 1 {
+		w.duplex = control.EnableFullDuplex
+	}
 
 	ctx, cancel := context.WithCancelCause(r.Context())
 	var mu sync.Mutex

@@ -85,7 +85,6 @@ func New(config Config, upstreams map[string]Upstream, deps Deps) (*Gateway, err
 		services:      map[string]service{},
 		docs:          newDocs(),
 		transport:     newTransport(config.MaxConcurrent),
-		shares:        newShares(config.share()),
 		perCredential: newLimiter(rate.Limit(config.RateLimit.PerSecond), config.RateLimit.Burst),
 		failures:      newLimiter(rate.Limit(config.RateLimit.FailuresPerMinute/60), config.RateLimit.FailuresBurst),
 	}
@@ -103,6 +102,7 @@ func New(config Config, upstreams map[string]Upstream, deps Deps) (*Gateway, err
 		return nil, fmt.Errorf("gateway metrics: %w", err)
 	}
 	client := &http.Client{Transport: g.transport}
+	g.shares = newShares(config.share()) // from here on New can't fail: Close must end it
 	g.openAPI = newOpenAPI(upstreams, client, deps.Log)
 	g.readiness = newReadiness(upstreams, client, deps.Log)
 	g.handler = g.chain(deps.Tracer)
@@ -144,6 +144,7 @@ func (g *Gateway) chain(tracer trace.TracerProvider) http.Handler {
 // edge gives the request its id and the answer its headers. It changes the request's header map in place: the gateway is its first
 // reader, and a copy would cost more than the rest of the hop.
 func (g *Gateway) edge(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	dropHopByHop(r.Header)
 	id := []string{requestID(r.Header.Get("X-Request-Id"))}
 	r.Header["X-Request-Id"] = id
 	w.Header()["X-Request-Id"] = id // for problem.Write
@@ -258,7 +259,9 @@ func (g *Gateway) pass(w *response, r *http.Request, name string, stream bool) {
 		r = r.WithContext(ctx)
 	}
 	if r.Body != nil && r.Body != http.NoBody && (service.remote || w.progress != nil) {
-		r.Body = &requestBody{ReadCloser: r.Body, w: w}
+		body := &requestBody{ReadCloser: r.Body, w: w}
+		defer body.mustEnd()
+		r.Body = body
 	}
 	service.handler.ServeHTTP(w, r)
 }
