@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humagin"
@@ -177,8 +178,12 @@ func (s *Server) admit(op *Op, r *http.Request, h http.Header) (context.Context,
 		info.Actor = principal.Subject
 		ctx = auth.WithPrincipal(ctx, principal)
 	}
-	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // net/url drops what it can't read, a dry_run perhaps
+	// net/url drops what it can't read, a dry_run perhaps.
+	if query, err := url.QueryUnescape(r.URL.RawQuery); err != nil || !utf8.ValidString(query) || strings.Contains(r.URL.RawQuery, ";") {
 		return ctx, apperr.Invalid("query", "is not well formed")
+	}
+	if !utf8.ValidString(r.URL.Path) {
+		return ctx, apperr.Invalid("path", "must be UTF-8")
 	}
 	return request.With(ctx, info), nil
 }

@@ -212,6 +212,10 @@ func paths(t *testing.T, s *Service, r Resource) {
 	c.Get(r.Collection+"/1").Problem(http.StatusNotFound, "not_found")
 	c.Get(r.Collection+"/"+strings.Repeat("9", 65)).Problem(http.StatusBadRequest, "invalid_parameters", "path.id")
 	c.Get(r.Collection+"/%E6%9D%8E%2F%00").Problem(http.StatusNotFound, "not_found")
+	c.Get(r.Collection+"/%ff").Problem(http.StatusBadRequest, "invalid_parameters", "path")
+	for _, query := range []string{"page_token=%ff", "page_sort=%00%ff", "%ff=1", "x=%zz", "x=1;y=2"} {
+		c.Get(r.list(query)).Problem(http.StatusBadRequest, "invalid_parameters", "query")
+	}
 }
 
 // requestIDs: a sane one of the caller's is kept, any other replaced.
