@@ -49,9 +49,8 @@ func (s *Server) identify(op *Op, call *call, w http.ResponseWriter, r *http.Req
 	var body []byte
 	switch {
 	case op.jsonBody != absent:
-		call.buffer = bodyBuffers.Get().(*[]byte)
 		var err error
-		if body, err = readBody(op, call.buffer, w, r); err != nil {
+		if body, err = readBody(op, call, w, r); err != nil {
 			return err
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))

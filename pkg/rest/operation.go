@@ -51,6 +51,7 @@ type Op struct {
 	tag      string
 	target   string // the path parameter whose record If-Match means
 	jsonBody presence
+	shape    *shape // of the JSON body
 }
 
 // presence says whether an operation has a JSON body.
@@ -99,6 +100,9 @@ func Handle[I, B any](s *Server, op Op, fn func(context.Context, *I) (B, error))
 	}
 	op.tag = s.cfg.Title
 	described := describe[I, B](s, &op)
+	if op.jsonBody != absent {
+		op.shape = shapeOf(s.api.OpenAPI().Components.Schemas, described.RequestBody.Content["application/json"].Schema, map[*huma.Schema]*shape{})
+	}
 
 	operation := &op
 	huma.Register(&door{s.api, s, operation}, described, func(ctx context.Context, in *I) (*written, error) {
@@ -137,13 +141,14 @@ type doorAdapter struct {
 
 // call is what is noted of one request on its way.
 type call struct {
-	start  time.Time
-	buffer *[]byte  // holds the body
-	key    string   // Idempotency-Key
-	print  [32]byte // of the request, with key
-	served bool     // the input was good
-	status int      // of the answer
-	err    error    // why it is a refusal, or broke off
+	start   time.Time
+	buffer  *[]byte  // holds the body
+	unknown []string // where the body had members that nobody knows
+	key     string   // Idempotency-Key
+	print   [32]byte // of the request, with key
+	served  bool     // the input was good
+	status  int      // of the answer
+	err     error    // why it is a refusal, or broke off
 }
 
 type callKey struct{}
@@ -193,6 +198,12 @@ func (s *Server) serve(hc huma.Context, op *Op, run func(context.Context) (answe
 	call := ctx.Value(callKey{}).(*call)
 	call.served = true
 
+	if len(call.unknown) > 0 {
+		_, err := run(docstore.WithDryRun(ctx))
+		call.err = withUnknown(call.unknown, err)
+		call.status = s.fail(ctx, w, call.err)
+		return
+	}
 	a, err := s.respond(ctx, op, call, r, w.Header(), hc.Param(op.target), run)
 	if err == nil && op.Method == http.MethodGet && notModified(r, a.ETag) {
 		a = answer{Status: http.StatusNotModified, ETag: a.ETag, Cache: a.Cache}

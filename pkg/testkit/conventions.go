@@ -3,6 +3,7 @@ package testkit
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -22,6 +23,8 @@ type Resource struct {
 	Collection string          // its path: /v1/users
 	Body       func(n int) any // a body that creates the n-th record
 	Change     map[string]any  // a PATCH that changes one
+	Faulty     map[string]any  // a body with faults that only the domain finds
+	Faults     []string        // where those are: body.email
 	Read       auth.Scope
 	Write      auth.Scope
 	Unrelated  auth.Scope // a scope that lets in nowhere
@@ -50,7 +53,7 @@ func (r Resource) with(path string) string {
 func Conventions(t *testing.T, start func(testing.TB) *Service, r Resource) {
 	t.Run("document", func(t *testing.T) { t.Parallel(); documented(t, start(t)) })
 	t.Run("admission", func(t *testing.T) { t.Parallel(); admission(t, start(t), r) })
-	t.Run("bodies", func(t *testing.T) { t.Parallel(); bodies(t, start(t)) })
+	t.Run("bodies", func(t *testing.T) { t.Parallel(); bodies(t, start(t), r) })
 	t.Run("paths", func(t *testing.T) { t.Parallel(); paths(t, start(t), r) })
 	t.Run("request ids", func(t *testing.T) { t.Parallel(); requestIDs(t, start(t), r) })
 	t.Run("tenants", func(t *testing.T) { t.Parallel(); tenants(t, start(t), r) })
@@ -166,7 +169,7 @@ func admission(t *testing.T, s *Service, r Resource) {
 }
 
 // bodies: what every operation with a JSON body refuses, telling no value back.
-func bodies(t *testing.T, s *Service) {
+func bodies(t *testing.T, s *Service, r Resource) {
 	const value = "do-not-echo-me"
 	for _, o := range s.operations() {
 		c := s.As("acme", auth.PlatformAdmin)
@@ -188,8 +191,12 @@ func bodies(t *testing.T, s *Service) {
 		for _, body := range []string{"", "{", `{"a":`, `"` + value + `"`, "[]", "null", "nul", `{"a":"` + value + `"} trailing`, "\x00", "{\"a\":\"\xff\"}", strings.Repeat("[", 20000)} {
 			refused(c.Do(o.Method, o.url(), body), http.StatusBadRequest, "invalid_parameters")
 		}
-		doc := c.Do(o.Method, o.url(), fmt.Sprintf(`{"no_such_member":%q}`, value)).Problem(http.StatusBadRequest, "invalid_parameters")
-		assert.Contains(t, fmt.Sprint(doc.Errors), "body.no_such_member", o.OperationID)
+		withUnknown, locations := unknownMembers(t, o, value)
+		doc := c.Do(o.Method, o.url(), withUnknown).Problem(http.StatusBadRequest, "invalid_parameters")
+		for _, location := range locations {
+			assert.Contains(t, fmt.Sprint(doc.Errors), location, o.OperationID)
+		}
+		assert.NotContains(t, fmt.Sprint(doc), value, o.OperationID)
 		refused(c.Do(o.Method, o.url(), `{"`+strings.Repeat("x", 1<<20)+`":1}`), http.StatusRequestEntityTooLarge, "too_large")
 		many := map[string]int{}
 		for n := range 500 {
@@ -197,6 +204,30 @@ func bodies(t *testing.T, s *Service) {
 		}
 		assert.LessOrEqual(t, len(c.Do(o.Method, o.url(), many).Problem(http.StatusBadRequest, "invalid_parameters").Errors), 101)
 	}
+
+	// All faults at once: what nobody knows, and what only the domain finds.
+	require.NotEmpty(t, r.Faulty)
+	faulty := maps.Clone(r.Faulty)
+	faulty["no_such_member"] = value
+	answer := s.As("acme", auth.PlatformAdmin).Post(r.Collection, faulty)
+	answer.Problem(http.StatusBadRequest, "invalid_parameters", append([]string{"body.no_such_member"}, r.Faults...)...)
+	assert.NotContains(t, string(answer.Body), value)
+}
+
+// unknownMembers is the operation's example with members that nobody knows, in it and in the objects of its lists, and where those are.
+func unknownMembers(t *testing.T, o operation, value string) (body map[string]any, locations []string) {
+	require.NoError(t, json.Unmarshal(o.RequestBody.Content["application/json"].Example, &body), o.OperationID)
+	for name, member := range body {
+		items, _ := member.([]any)
+		for i, item := range items {
+			if object, ok := item.(map[string]any); ok {
+				object["no_such_member"] = value
+				locations = append(locations, fmt.Sprintf("body.%s[%d].no_such_member", name, i))
+			}
+		}
+	}
+	body["no_such_member"] = value
+	return body, append(locations, "body.no_such_member")
 }
 
 // paths: what is no path or no method of one.
