@@ -48,7 +48,6 @@ type Op struct {
 	// ContentTypes of the answer; JSON unless given. Consumes are those of a body that the operation reads itself (Upload).
 	ContentTypes, Consumes []string
 
-	tag      string
 	target   string // the path parameter whose record If-Match means
 	jsonBody presence
 	shape    *shape // of the JSON body
@@ -98,7 +97,6 @@ func Handle[I, B any](s *Server, op Op, fn func(context.Context, *I) (B, error))
 	if op.Timeout == 0 {
 		op.Timeout = defaultTimeout
 	}
-	op.tag = s.cfg.Title
 	described := describe[I, B](s, &op)
 	if op.jsonBody != absent {
 		op.shape = shapeOf(s.api.OpenAPI().Components.Schemas, described.RequestBody.Content["application/json"].Schema, map[*huma.Schema]*shape{})

@@ -18,6 +18,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/openapi"
 	"github.com/idplatform/idplatform/pkg/problem"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
@@ -45,6 +46,7 @@ type Server struct {
 	cfg    Config
 	engine *gin.Engine
 	api    huma.API
+	tag    string
 }
 
 // New makes a server without operations but the OpenAPI document's.
@@ -55,7 +57,7 @@ func New(cfg Config) *Server {
 	engine.HandleMethodNotAllowed = true
 	engine.UseRawPath, engine.UnescapePathValues = true, true // an id may hold an encoded slash
 
-	s := &Server{cfg: cfg, engine: engine}
+	s := &Server{cfg: cfg, engine: engine, tag: cfg.Title}
 	engine.Use(s.frame)
 	engine.NoRoute(func(c *gin.Context) {
 		problem.Write(c.Writer, apperr.New(apperr.NotFound, "no such path"))
@@ -65,6 +67,8 @@ func New(cfg Config) *Server {
 	})
 
 	config := huma.DefaultConfig(cfg.Title, "1.0.0")
+	config.Info.License = &huma.License{Name: openapi.LicenseName, URL: openapi.LicenseURL}
+	config.Info.Contact = &huma.Contact{Name: openapi.ContactName, URL: openapi.ContactURL}
 	config.CreateHooks = nil // no $schema members, no Link headers
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
 	config.Formats = map[string]huma.Format{

@@ -68,6 +68,7 @@ type operation struct {
 	Method, Path string
 	OperationID  string                     `json:"operationId"`
 	Summary      string                     `json:"summary"`
+	Tags         []string                   `json:"tags"`
 	Scope        string                     `json:"x-scope"` // or several, with a space between them
 	Momentary    bool                       `json:"x-momentary"`
 	Security     []map[string][]string      `json:"security"`
@@ -101,14 +102,26 @@ func (o operation) takesJSON() bool {
 	return ok
 }
 
+// description is what Conventions reads of a service's document.
+type description struct {
+	OpenAPI string `json:"openapi"`
+	Info    struct {
+		License struct{ Name, URL string }
+		Contact struct{ Name, URL string }
+	}
+	Tags       []struct{ Name, Description string }
+	Paths      map[string]map[string]json.RawMessage
+	Components struct{ Schemas map[string]any }
+}
+
+func (s *Service) description() (doc description) {
+	s.Stranger().Get("/openapi.json").OK(&doc)
+	return doc
+}
+
 // operations reads the service's document.
 func (s *Service) operations() []operation {
-	var doc struct {
-		OpenAPI string `json:"openapi"`
-		Paths   map[string]map[string]json.RawMessage
-	}
-	s.Stranger().Get("/openapi.json").OK(&doc)
-	require.True(s.t, strings.HasPrefix(doc.OpenAPI, "3.1."))
+	doc := s.description()
 	var all []operation
 	for path, methods := range doc.Paths {
 		for method, raw := range methods {
@@ -121,11 +134,31 @@ func (s *Service) operations() []operation {
 	return all
 }
 
-// documented: every operation has a summary, its scope, examples and its errors.
+// documented: the document has what a reader and a generator need; every operation has a summary, its noun, its scope, examples and its errors.
 func documented(t *testing.T, s *Service) {
+	doc := s.description()
+	assert.Equal(t, "3.1.0", doc.OpenAPI)
+	assert.NotEmpty(t, doc.Info.License.Name)
+	assert.NotEmpty(t, doc.Info.License.URL)
+	assert.NotEmpty(t, doc.Info.Contact.Name)
+	nouns := map[string]bool{}
+	for _, tag := range doc.Tags {
+		assert.Regexp(t, `^[A-Z][a-z]+( [a-z]+)*$`, tag.Name)
+		assert.Regexp(t, `^[A-Z].*\.$`, tag.Description, "a sentence")
+		assert.NotContains(t, nouns, tag.Name, "a noun has one sentence")
+		nouns[tag.Name] = true
+	}
+	for name := range doc.Components.Schemas {
+		assert.Regexp(t, `^([A-Z][a-z0-9]*)+$`, name, "schemas have UpperCamelCase names")
+	}
+	operationIDs := map[string]bool{}
 	for _, o := range s.operations() {
-		assert.NotEmpty(t, o.OperationID, "%s %s", o.Method, o.Path)
-		assert.NotEmpty(t, o.Summary, o.OperationID)
+		assert.Regexp(t, `^[a-z]+(-[a-z]+)+$`, o.OperationID, "%s %s", o.Method, o.Path)
+		assert.NotContains(t, operationIDs, o.OperationID)
+		operationIDs[o.OperationID] = true
+		assert.Regexp(t, `^[A-Z].*[^.]$`, o.Summary, o.OperationID)
+		require.Len(t, o.Tags, 1, o.OperationID)
+		assert.Contains(t, nouns, o.Tags[0], o.OperationID)
 		assert.NotEmpty(t, o.Scope, o.OperationID)
 		assert.Contains(t, o.Security, map[string][]string{"bearer": strings.Fields(o.Scope)}, o.OperationID)
 		for _, status := range []string{"200", "400", "401", "403", "429", "500", "503"} {
