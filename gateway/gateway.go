@@ -202,7 +202,7 @@ func (g *Gateway) serve(w *response, r *http.Request, name *string) {
 		return
 	}
 	switch path := r.URL.Path; {
-	case path == "/openapi.json" || path == "/openapi.yaml":
+	case path == openAPIPath || path == openAPIPathYAML || path == openAPIPath30:
 		g.openAPI.ServeHTTP(w, r)
 		return
 	case path == "/docs" || strings.HasPrefix(path, "/docs/"):
