@@ -6,7 +6,7 @@ SHELL := /bin/bash -o pipefail
 MODULES  := $(shell go list -m -f '{{.Dir}}')
 PACKAGES := $(addsuffix /...,$(MODULES))
 # Modules with dependencies that no program has: other drivers, servers to test against. They are not in the workspace.
-APART    := pkg/docstore/sqlitestore/moderncdriver pkg/docstore/mongostore/mongotest
+APART    := pkg/docstore/sqlitestore/moderncdriver pkg/docstore/mongostore/mongotest deploy/apitest
 
 export CGO_ENABLED ?= 0
 

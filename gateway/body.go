@@ -6,24 +6,61 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // requestBody notes when the client's side fails, so that this is not held against the service, and the progress of a stream.
 type requestBody struct {
 	io.ReadCloser
-	w *response
+	w     *response
+	ended atomic.Bool
 }
 
 func (b *requestBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		b.w.clientFailed.Store(true)
+	if err != nil {
+		b.ended.Store(true)
+		if !errors.Is(err, io.EOF) {
+			b.w.clientFailed.Store(true)
+		}
 	}
 	if b.w.progress != nil && n > 0 {
 		b.w.progress()
 	}
 	return n, err
+}
+
+// lateBody is how long the rest of a body may take that was answered without: net/http reads on a little before it sends the answer, and
+// would wait for all of a slow one.
+const lateBody = time.Second
+
+func limitRest(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(lateBody))
+	}
+}
+
+// Close ends a Read that still waits for the client: the proxy closes the body once the answer is sent.
+func (b *requestBody) Close() error {
+	if !b.ended.Load() {
+		_ = http.NewResponseController(b.w.ResponseWriter).SetReadDeadline(time.Now().Add(lateBody))
+	}
+	return b.ReadCloser.Close()
+}
+
+// mustEnd breaks the connection off where a stream was answered without reading all of its body: see response.duplex.
+func (b *requestBody) mustEnd() {
+	if b.w.duplex == nil || b.w.status == 0 || b.w.status >= http.StatusMultipleChoices {
+		return
+	}
+	if !b.ended.Load() {
+		_ = http.NewResponseController(b.w.ResponseWriter).SetReadDeadline(time.Now().Add(lateBody))
+		_, _ = io.CopyN(io.Discard, b, 1)
+	}
+	if !b.ended.Load() || b.w.clientFailed.Load() {
+		panic(http.ErrAbortHandler)
+	}
 }
 
 // errIdle ends a stream on which nothing moved, in either direction.
@@ -44,7 +81,9 @@ func withDeadline(w http.ResponseWriter, limit time.Duration) {
 // serves the request that it returns and calls stop when done.
 func withIdleLimit(w *response, r *http.Request, limit time.Duration) (_ *http.Request, stop func()) {
 	control := http.NewResponseController(w.ResponseWriter)
-	_ = control.EnableFullDuplex() // an import answers line by line while it is still being sent; HTTP/2 always can
+	if r.ContentLength != 0 && r.ProtoMajor == 1 {
+		w.duplex = control.EnableFullDuplex
+	}
 
 	ctx, cancel := context.WithCancelCause(r.Context())
 	var mu sync.Mutex

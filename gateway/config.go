@@ -15,6 +15,7 @@ type Config struct {
 	RateLimit      RateLimitConfig `mapstructure:"rate_limit"`
 
 	MaxConcurrent int   `mapstructure:"max_concurrent" doc:"Requests served at once; more are answered 503"`
+	MaxPerCaller  int   `mapstructure:"max_per_caller" doc:"Of these, how many one caller may have; more are answered 429. 0: a quarter"`
 	MaxBodyBytes  int64 `mapstructure:"max_body_bytes" doc:"Largest Content-Length of a request that is not a stream (imports are)"`
 
 	RequestTimeout    time.Duration `mapstructure:"request_timeout" doc:"Total time of a request that is not a stream"`
@@ -66,6 +67,7 @@ func (c Config) Validate() error {
 	fault(c.RateLimit.FailuresPerMinute < 0, "rate_limit.failures_per_minute must not be negative")
 	fault(c.RateLimit.FailuresPerMinute > 0 && c.RateLimit.FailuresBurst < 1, "rate_limit.failures_burst must be at least 1")
 	fault(c.MaxConcurrent < 1, "max_concurrent must be at least 1")
+	fault(c.MaxPerCaller < 0, "max_per_caller must not be negative")
 	fault(c.MaxBodyBytes < 1, "max_body_bytes must be at least 1")
 	for name, d := range map[string]time.Duration{
 		"request_timeout": c.RequestTimeout, "stream_idle_timeout": c.StreamIdleTimeout, "idle_timeout": c.IdleTimeout, "drain_timeout": c.DrainTimeout,
@@ -75,6 +77,14 @@ func (c Config) Validate() error {
 	fault(c.DrainDelay < 0, "drain_delay must not be negative")
 	_, err := parseProxies(c.TrustedProxies)
 	return errors.Join(append(errs, err)...)
+}
+
+// share is how many requests one caller may have running.
+func (c Config) share() int {
+	if c.MaxPerCaller > 0 {
+		return c.MaxPerCaller
+	}
+	return max(1, c.MaxConcurrent/4)
 }
 
 func parseProxies(networks []string) (trustedProxies, error) {

@@ -6,6 +6,12 @@ import (
 	"github.com/rs/cors"
 )
 
+// requestHeaders are what services read of a request, beyond what every client sends.
+var requestHeaders = []string{
+	"Authorization", "Content-Type", "Idempotency-Key", "If-Match", "If-None-Match", "Traceparent", "Tracestate",
+	"X-Consistency-Token", "X-Payload-Origin", "X-Request-Id", "X-Tenant-Id",
+}
+
 // withCORS lets pages of these origins use the API (Fetch standard, "CORS protocol"). Credentials mode stays off: the platform has no
 // cookies, and a page that sends its token in Authorization does not need it; so "*" gives away nothing that the token would not.
 // The gateway answers preflight requests itself. No origins: no CORS headers at all.
@@ -16,10 +22,7 @@ func withCORS(origins []string, next http.Handler) http.Handler {
 	return cors.New(cors.Options{
 		AllowedOrigins: origins,
 		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
-		AllowedHeaders: []string{
-			"Authorization", "Content-Type", "Idempotency-Key", "If-Match", "If-None-Match", "Traceparent", "Tracestate",
-			"X-Consistency-Token", "X-Payload-Origin", "X-Request-Id", "X-Tenant-Id",
-		},
+		AllowedHeaders: requestHeaders,
 		ExposedHeaders: []string{
 			"Content-Disposition", "Dry-Run", "ETag", "Idempotent-Replayed", "Retry-After", "WWW-Authenticate", "X-Consistency-Token", "X-Request-Id",
 		},

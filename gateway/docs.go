@@ -21,7 +21,9 @@ var docsPolicy = []string{"default-src 'none'; script-src 'self'; style-src 'sel
 
 // newDocs serves Swagger UI at /docs, from files within the program: nothing is loaded from elsewhere.
 func newDocs() http.Handler {
-	library := http.StripPrefix("/docs", statigz.FileServer(static.FS))
+	library := http.StripPrefix("/docs", statigz.FileServer(static.FS, statigz.OnNotFound(func(w http.ResponseWriter, _ *http.Request) {
+		problem.Write(w, apperr.New(apperr.NotFound, "no such path"))
+	})))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")

@@ -52,6 +52,7 @@ type Gateway struct {
 	readiness *readiness
 	transport *http.Transport
 
+	shares        *shares
 	perCredential *limiter
 	failures      *limiter // 401 answers, per address
 	metrics       *metrics
@@ -101,6 +102,7 @@ func New(config Config, upstreams map[string]Upstream, deps Deps) (*Gateway, err
 		return nil, fmt.Errorf("gateway metrics: %w", err)
 	}
 	client := &http.Client{Transport: g.transport}
+	g.shares = newShares(config.share()) // from here on New can't fail: Close must end it
 	g.openAPI = newOpenAPI(upstreams, client, deps.Log)
 	g.readiness = newReadiness(upstreams, client, deps.Log)
 	g.handler = g.chain(deps.Tracer)
@@ -110,6 +112,7 @@ func New(config Config, upstreams map[string]Upstream, deps Deps) (*Gateway, err
 // Close ends what runs in the background. No request may come any more.
 func (g *Gateway) Close() {
 	g.openAPI.close()
+	g.shares.close()
 	g.perCredential.close()
 	g.failures.close()
 	g.transport.CloseIdleConnections()
@@ -141,6 +144,7 @@ func (g *Gateway) chain(tracer trace.TracerProvider) http.Handler {
 // edge gives the request its id and the answer its headers. It changes the request's header map in place: the gateway is its first
 // reader, and a copy would cost more than the rest of the hop.
 func (g *Gateway) edge(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	dropHopByHop(r.Header)
 	id := []string{requestID(r.Header.Get("X-Request-Id"))}
 	r.Header["X-Request-Id"] = id
 	w.Header()["X-Request-Id"] = id // for problem.Write
@@ -161,6 +165,7 @@ func (g *Gateway) limit(w http.ResponseWriter, r *http.Request) {
 	name, finished := ownService, false
 	running := g.inFlight.Add(1)
 	defer func() {
+		limitRest(answer.ResponseWriter, r)
 		g.inFlight.Add(-1)
 		if !finished { // http.ErrAbortHandler: the answer broke off after its status
 			answer.status = 0
@@ -185,12 +190,19 @@ func (g *Gateway) serve(w *response, r *http.Request, name *string) {
 		withDeadline(w.ResponseWriter, g.config.RequestTimeout)
 	}
 	client := g.proxies.forward(r)
+	caller, ok := g.shares.take(w, r, client)
+	if !ok {
+		g.metrics.rateLimited.Inc()
+		problem.Write(w, &apperr.Error{Kind: apperr.RateLimited, Detail: "too many requests of one caller at once", RetryAfter: time.Second})
+		return
+	}
+	defer g.shares.leave(caller)
 	if err := g.admit(r, client, stream); err != nil {
 		problem.Write(w, err)
 		return
 	}
 	switch path := r.URL.Path; {
-	case path == "/openapi.json" || path == "/openapi.yaml":
+	case path == openAPIPath || path == openAPIPathYAML || path == openAPIPath30:
 		g.openAPI.ServeHTTP(w, r)
 		return
 	case path == "/docs" || strings.HasPrefix(path, "/docs/"):
@@ -247,7 +259,9 @@ func (g *Gateway) pass(w *response, r *http.Request, name string, stream bool) {
 		r = r.WithContext(ctx)
 	}
 	if r.Body != nil && r.Body != http.NoBody && (service.remote || w.progress != nil) {
-		r.Body = &requestBody{r.Body, w}
+		body := &requestBody{ReadCloser: r.Body, w: w}
+		defer body.mustEnd()
+		r.Body = body
 	}
 	service.handler.ServeHTTP(w, r)
 }

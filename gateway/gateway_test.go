@@ -86,7 +86,7 @@ func TestConcurrencyIsBounded(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan struct{}), make(chan struct{})
 	g := newGateway(t, map[string]Upstream{Users: local(func(http.ResponseWriter, *http.Request) { entered <- struct{}{}; <-leave })},
-		func(c *Config) { c.MaxConcurrent = 2 })
+		func(c *Config) { c.MaxConcurrent, c.MaxPerCaller = 2, 2 })
 	done := make(chan int, 2)
 	for range 2 {
 		go func() { done <- get(g, "/v1/users").Code }()
@@ -144,10 +144,10 @@ func TestMetrics(t *testing.T) {
 func TestConfigNamesEveryFault(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, DefaultConfig().Validate())
-	bad := Config{TLS: TLSConfig{CertFile: "x"}, RateLimit: RateLimitConfig{PerSecond: 1, FailuresPerMinute: 1}, TrustedProxies: []string{"10.0.0.1"}, DrainDelay: -1}
+	bad := Config{TLS: TLSConfig{CertFile: "x"}, RateLimit: RateLimitConfig{PerSecond: 1, FailuresPerMinute: 1}, TrustedProxies: []string{"10.0.0.1"}, DrainDelay: -1, MaxPerCaller: -1}
 	err := bad.Validate()
 	for _, fault := range []string{
-		"tls.cert_file", "rate_limit.burst", "rate_limit.failures_burst", "max_concurrent", "max_body_bytes", "request_timeout", "stream_idle_timeout",
+		"tls.cert_file", "rate_limit.burst", "rate_limit.failures_burst", "max_concurrent", "max_per_caller", "max_body_bytes", "request_timeout", "stream_idle_timeout",
 		"idle_timeout", "drain_timeout", "drain_delay", "trusted_proxies",
 	} {
 		require.ErrorContains(t, err, fault)

@@ -20,14 +20,17 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/openapi"
 	"github.com/idplatform/idplatform/pkg/problem"
 )
 
 const (
-	openAPIPath    = "/openapi.json"
-	openAPIAge     = 30 * time.Second // how old the document gets before it is made anew
-	openAPITimeout = 5 * time.Second  // for one service to give its document
-	maxOpenAPI     = 16 << 20         // bytes of one service's document
+	openAPIPath     = "/openapi.json"
+	openAPIPathYAML = "/openapi.yaml"
+	openAPIPath30   = "/openapi-3.0.json"
+	openAPIAge      = 30 * time.Second // how old the document gets before it is made anew
+	openAPITimeout  = 5 * time.Second  // for one service to give its document
+	maxOpenAPI      = 16 << 20         // bytes of one service's document
 )
 
 // openAPI serves the documents of all services as one. It is made when first asked for, and anew in the background when asked for
@@ -56,8 +59,10 @@ type openAPIPart struct {
 
 type openAPIDocument struct {
 	made       time.Time
+	whole      error // why a service's part is missing
 	json, yaml []byte
-	etag       string // of the JSON; the YAML's has a suffix
+	json30     []byte // in version 3.0.3
+	etag       string // of the JSON; the others' have a suffix
 }
 
 func newOpenAPI(upstreams map[string]Upstream, client *http.Client, log *slog.Logger) *openAPI {
@@ -70,7 +75,7 @@ func (o *openAPI) close() {
 	o.running.Wait()
 }
 
-// ServeHTTP answers /openapi.json and /openapi.yaml.
+// ServeHTTP answers /openapi.json, /openapi.yaml and /openapi-3.0.json.
 func (o *openAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -83,14 +88,31 @@ func (o *openAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body, contentType, etag := document.json, "application/json; charset=utf-8", document.etag
-	if r.URL.Path != openAPIPath {
+	switch r.URL.Path {
+	case openAPIPathYAML:
 		body, contentType, etag = document.yaml, "application/yaml; charset=utf-8", document.etag+"-yaml"
+	case openAPIPath30:
+		body, etag = document.json30, document.etag+"-3.0"
 	}
 	h := w.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("Cache-Control", "no-cache")
 	h.Set("Etag", `"`+etag+`"`)
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body)) // If-None-Match, HEAD
+}
+
+// CheckOpenAPI makes the OpenAPI document of all services and tells what is wrong with it: a service without a document, or two that mean
+// different things by one name. A program that has all services within itself asks at its start; with services in other processes, which
+// come and go and change by themselves, such a part is left out of the document instead, and named in it and in the log.
+func (g *Gateway) CheckOpenAPI() error {
+	document, err := g.openAPI.document()
+	if err != nil {
+		return err
+	}
+	if document.whole != nil {
+		return fmt.Errorf("OpenAPI: %w", document.whole)
+	}
+	return nil
 }
 
 // document gives the one at hand, and sees to a newer one if it is old.
@@ -127,9 +149,17 @@ func (o *openAPI) build(old *openAPIDocument) (*openAPIDocument, error) {
 		return current, nil
 	}
 	parts, missing := o.collect()
-	document, err := mergeOpenAPI(parts, missing).encode()
+	merged, clash := mergeOpenAPI(parts, missing)
+	if clash != nil {
+		o.log.Error("services' OpenAPI documents clash: a part is left out", "error", clash)
+	}
+	document, err := merged.encode()
 	if err != nil {
 		return nil, err
+	}
+	document.whole = clash
+	if clash == nil && len(merged.Missing) > 0 {
+		document.whole = fmt.Errorf("no document of %s", strings.Join(merged.Missing, ", "))
 	}
 	o.mu.Lock()
 	o.current = document
@@ -277,6 +307,15 @@ func (m *mergedOpenAPI) encode() (*openAPIDocument, error) {
 	if err := ye.Encode(m); err != nil {
 		return nil, fmt.Errorf("encode OpenAPI document: %w", err)
 	}
+	older, err := openapi.Parse(asJSON.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	openapi.Downgrade(older)
+	json30, err := json.Marshal(older)
+	if err != nil {
+		return nil, fmt.Errorf("encode OpenAPI document: %w", err)
+	}
 	sum := sha256.Sum256(asJSON.Bytes())
-	return &openAPIDocument{made: time.Now(), json: asJSON.Bytes(), yaml: asYAML.Bytes(), etag: base64.RawURLEncoding.EncodeToString(sum[:12])}, nil
+	return &openAPIDocument{made: time.Now(), json: asJSON.Bytes(), yaml: asYAML.Bytes(), json30: json30, etag: base64.RawURLEncoding.EncodeToString(sum[:12])}, nil
 }

@@ -73,6 +73,29 @@ func TestProxyPassesTheRequestAsItIs(t *testing.T) {
 	}
 }
 
+// A client can't have a header overlooked that the services go by, nor can it smuggle one past the gateway.
+func TestConnectionNamesNoneOfOurHeaders(t *testing.T) {
+	t.Parallel()
+	var header http.Header
+	service := func(_ http.ResponseWriter, r *http.Request) { header = r.Header.Clone() }
+	ours := append([]string{"Accept", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host"}, requestHeaders...)
+	for name, upstream := range map[string]Upstream{"in process": local(service), "remote": remote(t, service)} {
+		server := listen(t, newGateway(t, map[string]Upstream{Users: upstream}, nil))
+		request := "GET /v1/users HTTP/1.1\r\nHost: x\r\nX-Hop: 1\r\nKeep-Alive: 1\r\nConnection: x-hop, keep-alive\r\n"
+		for _, h := range ours {
+			request += h + ": mine\r\nConnection: " + strings.ToLower(h) + " ,\r\n"
+		}
+		require.Equal(t, 200, raw(t, server, request+"\r\n").StatusCode)
+		for _, h := range requestHeaders {
+			require.Equal(t, []string{"mine"}, header[h], "%s %s", name, h)
+		}
+		require.Equal(t, []string{"127.0.0.1"}, header["X-Forwarded-For"])
+		for _, h := range []string{"X-Hop", "Keep-Alive", "Connection"} {
+			require.NotContains(t, header, h, name)
+		}
+	}
+}
+
 func TestInProcessPassesTheRequestAsItIs(t *testing.T) {
 	t.Parallel()
 	var got string

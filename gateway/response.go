@@ -25,6 +25,13 @@ type response struct {
 	draining  bool   // the connection should not be used again
 	progress  func() // called for every piece of a stream; nil for the rest
 
+	// duplex lets a stream's answer begin while its body still comes (HTTP/2 always can); nil for the rest. It is called for good answers
+	// only: after it net/http no longer sees to the rest of a body, and would take what a refusal leaves unread for the next request.
+	duplex func() error
+
+	credential uint64  // its hash
+	learn      *shares // wants to know whose the credential is; nil if it does
+
 	clientFailed atomic.Bool // the request's body could not be read
 }
 
@@ -32,11 +39,15 @@ func (w *response) WriteHeader(status int) {
 	if w.status == 0 && status >= http.StatusOK {
 		w.status = status
 		w.finish(w.Header())
+		if w.duplex != nil && status < http.StatusMultipleChoices {
+			_ = w.duplex()
+		}
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
 func (w *response) finish(h http.Header) {
+	w.learned(h)
 	h["X-Request-Id"] = w.requestID
 	h["X-Content-Type-Options"] = noSniff
 	h["Referrer-Policy"] = noReferrer

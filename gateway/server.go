@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/idplatform/idplatform/pkg/problem"
 )
 
 // readHeaderTimeout bounds how long a client may take to send a request's headers.
@@ -23,10 +25,12 @@ func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       g.config.IdleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
+
+		DisableGeneralOptionsHandler: true, // OPTIONS * is answered like every path that is none
 		ErrorLog:          slog.NewLogLogger(g.log.Handler(), slog.LevelDebug), // clients' broken handshakes and the like
 		// No ReadTimeout or WriteTimeout: they would end streams. Every request gets its own deadlines.
 	}
-	serve := server.Serve
+	serve := func(ln net.Listener) error { return server.Serve(problem.Listener(ln)) }
 	if g.config.TLS.CertFile != "" {
 		cert, err := newCertificate(g.config.TLS, g.log)
 		if err != nil {

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bufio"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -117,6 +118,38 @@ func TestServeSaysWhyItCannot(t *testing.T) {
 	require.ErrorContains(t, g.Serve(t.Context(), ln), "tls certificate")
 	_, err = net.Dial("tcp", ln.Addr().String())
 	require.Error(t, err, "nothing listens")
+}
+
+// Whatever a client sends, the answer is a problem document.
+func TestMalformedRequestsAreAnsweredWithProblems(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, map[string]Upstream{Users: local(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.ReadAll(r.Body) })},
+		func(c *Config) { c.DrainDelay = 0 })
+	url, stop, ended := serve(t, g.Gateway)
+	for text, status := range map[string]int{
+		"GET /v1/users/%zz HTTP/1.1\r\nHost: x\r\n\r\n":        400,
+		"GET / HTTP/1.1\r\n\r\n":                               400,
+		"GET /%ff HTTP/1.1\r\nHost: x\r\n\r\n":                 404,
+		"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n":                404,
+		"CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n":              404,
+		"BREW /pot HTTP/1.1\r\nHost: x\r\n\r\n":                404,
+		"BREW /docs HTTP/1.1\r\nHost: x\r\n\r\n":               405,
+		"BREW /openapi.json HTTP/1.0\r\n\r\n":                  405,
+		"GET http://other/nothing HTTP/1.1\r\nHost: x\r\n\r\n": 404,
+	} {
+		conn, err := net.Dial("tcp", url[len("http://"):])
+		require.NoError(t, err)
+		require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+		_, err = io.WriteString(conn, text)
+		require.NoError(t, err)
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		require.NoError(t, err, text)
+		code := map[int]string{400: "invalid_parameters", 404: "not_found", 405: "method_not_allowed"}[status]
+		requireProblem(t, status, code, response.StatusCode, response.Header, response.Body)
+		require.NoError(t, conn.Close())
+	}
+	stop()
+	require.NoError(t, <-ended)
 }
 
 // pipes is a listener whose connections are within a synctest bubble.

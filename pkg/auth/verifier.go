@@ -270,6 +270,7 @@ func (i *issuer) read(claims jwt.MapClaims) (*Principal, error) {
 	if iat, ok := claims["iat"].(float64); ok && iat > 0 && iat < 1e11 { // GetIssuedAt would drop the milliseconds
 		p.IssuedAt = clock.FromMillis(int64(math.Round(iat * 1000)))
 	}
+	p.caller = callerOf(p)
 	return p, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"maps"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -36,7 +37,7 @@ func TestVerifyReadsWhatMintWrote(t *testing.T) {
 	require.NotEmpty(t, p.TokenID)
 	require.Equal(t, &Principal{
 		Issuer: platform, Subject: "1048577", ClientID: "c1", Tenant: "acme", TokenID: p.TokenID, Scopes: NewScopes(KVWrite, UsersRead),
-		IssuedAt: clk.Now(), Expires: clk.Now().Add(90 * time.Second),
+		IssuedAt: clk.Now(), Expires: clk.Now().Add(90 * time.Second), caller: p.caller,
 	}, p)
 
 	other, err := s.Mint(Claims{Subject: "1", Tenant: "acme", TTL: time.Second})
@@ -44,6 +45,26 @@ func TestVerifyReadsWhatMintWrote(t *testing.T) {
 	q, err := v.Verify(t.Context(), other)
 	require.NoError(t, err)
 	require.NotEqual(t, p.TokenID, q.TokenID)
+}
+
+// A caller is one, whatever the token; others are others.
+func TestCallers(t *testing.T) {
+	t.Parallel()
+	s, v, _ := newPlatform(t)
+	caller := func(tenant, subject string) string {
+		token, err := s.Mint(Claims{Subject: subject, Tenant: tenant, TTL: time.Minute})
+		require.NoError(t, err)
+		p, err := v.Verify(t.Context(), token)
+		require.NoError(t, err)
+		h := http.Header{}
+		p.SetCaller(h)
+		require.NotContains(t, h.Get(CallerHeader), subject)
+		return h.Get(CallerHeader)
+	}
+	require.Regexp(t, "^[A-Za-z0-9_-]{22}$", caller("acme", "1048577"))
+	require.Equal(t, caller("acme", "1048577"), caller("acme", "1048577"))
+	require.NotEqual(t, caller("acme", "1048577"), caller("globex", "1048577"))
+	require.NotEqual(t, caller("acme", "1048577"), caller("acme", "1048578"))
 }
 
 func TestMintRefusesWhatVerifyWould(t *testing.T) {

@@ -40,7 +40,7 @@ func (c *Collection[T]) Page(ctx context.Context, r Reader, q Query) (Page[T], e
 	}
 	find := Find{Filter: q.Filter, Sort: q.Sort, Offset: q.Offset, Limit: q.Limit + 1}
 	if q.After != "" {
-		if find.After, err = readToken(q); err != nil {
+		if find.After, err = readToken(c.def.Name, tenant, q); err != nil {
 			return page, err
 		}
 		find.Offset = 0
@@ -57,7 +57,7 @@ func (c *Collection[T]) Page(ctx context.Context, r Reader, q Query) (Page[T], e
 	if len(rows) > q.Limit {
 		rows = rows[:q.Limit]
 		last := rows[q.Limit-1]
-		page.Next = writeToken(q, Position{last.Sort, last.ID})
+		page.Next = writeToken(c.def.Name, tenant, q, Position{last.Sort, last.ID})
 	}
 	page.Docs, err = c.docs(r, rows)
 	return page, err
@@ -66,17 +66,17 @@ func (c *Collection[T]) Page(ctx context.Context, r Reader, q Query) (Page[T], e
 // token is the content of a page token. It is not secret and needs no signature: a forged one only names another place in a list of
 // the caller's own tenant.
 type token struct {
-	Query  uint64  `json:"q"` // fingerprint of filter and sort
+	Query  uint64  `json:"q"` // fingerprint of the list: collection, tenant, filter and sort
 	Values []Value `json:"v,omitempty"`
 	ID     string  `json:"i"`
 }
 
-func writeToken(q Query, p Position) string {
-	b, _ := json.Marshal(token{q.fingerprint(), p.Values, p.ID}) // plain values always marshal
+func writeToken(collection, tenant string, q Query, p Position) string {
+	b, _ := json.Marshal(token{q.fingerprint(collection, tenant), p.Values, p.ID}) // plain values always marshal
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-func readToken(q Query) (*Position, error) {
+func readToken(collection, tenant string, q Query) (*Position, error) {
 	var t token
 	b, err := base64.RawURLEncoding.DecodeString(q.After)
 	if err == nil {
@@ -85,18 +85,19 @@ func readToken(q Query) (*Position, error) {
 	if err != nil || t.ID == "" || len(t.Values) != len(q.Sort) {
 		return nil, apperr.Invalid("query.page_token", "is not a page token of this list")
 	}
-	if t.Query != q.fingerprint() {
-		return nil, apperr.Invalid("query.page_token", "was made with another filter or sort")
+	if t.Query != q.fingerprint(collection, tenant) {
+		return nil, apperr.Invalid("query.page_token", "was made for another list, filter or sort")
 	}
 	return &Position{t.Values, t.ID}, nil
 }
 
-func (q Query) fingerprint() uint64 {
+func (q Query) fingerprint(collection, tenant string) uint64 {
 	h := fnv.New64a()
 	_ = json.NewEncoder(h).Encode(struct {
-		F Filter
-		S []Order
-	}{q.Filter.steady(), q.Sort})
+		C, T string
+		F    Filter
+		S    []Order
+	}{collection, tenant, q.Filter.steady(), q.Sort})
 	return h.Sum64()
 }
 

@@ -21,9 +21,9 @@ func TestTokensLeadBack(t *testing.T) {
 			q.Sort = append(q.Sort, Order{Index: rapid.String().Draw(t, "index"), Desc: rapid.Bool().Draw(t, "desc")})
 			p.Values = append(p.Values, Value{Text: rapid.String().Draw(t, "text"), Num: rapid.Int64().Draw(t, "num")})
 		}
-		q.After = writeToken(q, p)
+		q.After = writeToken("things", "acme", q, p)
 		require.Regexp(t, `^[A-Za-z0-9_-]+$`, q.After, "it needs no escapes in a URL or in JSON")
-		got, err := readToken(q)
+		got, err := readToken("things", "acme", q)
 		require.NoError(t, err)
 		require.Equal(t, p, *got)
 	})
@@ -33,12 +33,12 @@ func TestTokensBelongToTheirQuery(t *testing.T) {
 	t.Parallel()
 	from, to := Number(math.MinInt64), Number(7)
 	base := Query{Filter: And(Eq("a", Text("x")), Filter{Op: OpRange, Index: "b", From: &from, To: &to}), Sort: []Order{{Index: "a"}}}
-	token := writeToken(base, Position{Values: []Value{Text("x")}, ID: "1"})
+	token := writeToken("things", "acme", base, Position{Values: []Value{Text("x")}, ID: "1"})
 	read := func(change func(*Query)) error {
 		q := base
 		change(&q)
 		q.After = token
-		_, err := readToken(q)
+		_, err := readToken("things", "acme", q)
 		return err
 	}
 	require.NoError(t, read(func(q *Query) { q.Limit, q.Offset, q.Count = 9, 9, true }), "a walk may change its stride")
@@ -52,6 +52,11 @@ func TestTokensBelongToTheirQuery(t *testing.T) {
 	} {
 		require.Equal(t, apperr.InvalidParameters, apperr.KindOf(read(change)), name)
 	}
+	base.After = token
+	for _, list := range [][2]string{{"things", "globex"}, {"others", "acme"}} {
+		_, err := readToken(list[0], list[1], base)
+		require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err), list)
+	}
 }
 
 // A forged token may name another place, but one that an engine can look for.
@@ -59,8 +64,8 @@ func TestTokensHaveAValueForEachKey(t *testing.T) {
 	t.Parallel()
 	q := Query{Sort: []Order{{Index: "a"}, {Index: "b"}}}
 	for _, p := range []Position{{ID: "1"}, {Values: make([]Value, 1), ID: "1"}, {Values: make([]Value, 3), ID: "1"}, {Values: make([]Value, 2)}} {
-		q.After = writeToken(q, p)
-		_, err := readToken(q)
+		q.After = writeToken("things", "acme", q, p)
+		_, err := readToken("things", "acme", q)
 		require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err), "%+v", p)
 	}
 }
@@ -68,21 +73,21 @@ func TestTokensHaveAValueForEachKey(t *testing.T) {
 // FuzzReadToken: whatever a client sends is a place or a refusal that repeats nothing.
 func FuzzReadToken(f *testing.F) {
 	q := Query{Sort: []Order{{Index: "a"}}}
-	good := writeToken(q, Position{Values: []Value{Text("李")}, ID: "1"})
+	good := writeToken("things", "acme", q, Position{Values: []Value{Text("李")}, ID: "1"})
 	for _, seed := range []string{"", good, good + "=", good[1:], "e30", base64.RawURLEncoding.EncodeToString([]byte(`{"q":1,"v":[{}],"i":"1"}`)), "AAAA", "bnVsbA"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, token string) {
 		q := q
 		q.After = token
-		p, err := readToken(q)
+		p, err := readToken("things", "acme", q)
 		if err != nil {
 			require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err))
 			return
 		}
 		require.NotEmpty(t, p.ID)
 		require.Len(t, p.Values, 1)
-		again, err := readToken(Query{Sort: q.Sort, After: writeToken(q, *p)})
+		again, err := readToken("things", "acme", Query{Sort: q.Sort, After: writeToken("things", "acme", q, *p)})
 		require.NoError(t, err)
 		require.Equal(t, p, again)
 	})

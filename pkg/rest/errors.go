@@ -34,7 +34,11 @@ func init() {
 		return newRefusal(refused(status, message, errs), "")
 	}
 	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
-		return newRefusal(refused(status, message, errs), ctx.Header("X-Request-Id"))
+		err := refused(status, message, errs)
+		if call, ok := ctx.Context().Value(callKey{}).(*call); ok && len(call.unknown) > 0 {
+			err = withUnknown(call.unknown, err)
+		}
+		return newRefusal(err, ctx.Header("X-Request-Id"))
 	}
 	huma.ErrorFormatter = func(format string, args ...any) string {
 		if without, cut := strings.CutSuffix(format, ": %v"); cut {
@@ -58,26 +62,24 @@ func refused(status int, message string, errs []error) error {
 	if status != http.StatusBadRequest && status != http.StatusUnprocessableEntity {
 		return errors.Join(append([]error{errors.New(message)}, errs...)...)
 	}
-	var faults apperr.Faults
-	for i, err := range errs {
-		if i == maxFaults {
-			faults.Add("body", "has more faults than are listed")
-			break
-		}
+	var faults []apperr.Fault
+	for _, err := range errs {
+		fault := apperr.Fault{Location: "body", Message: "could not be read"}
 		if detail, ok := errors.AsType[*huma.ErrorDetail](err); ok {
-			location, message := detail.Location, harmless(detail.Message)
-			if member, ok := strings.CutPrefix(message, missingMember); ok { // huma names the object that it is missing from
-				location, message = location+"."+member, "must be there"
+			fault = apperr.Fault{Location: detail.Location, Message: harmless(detail.Message)}
+			if member, ok := strings.CutPrefix(fault.Message, missingMember); ok { // huma names the object that it is missing from
+				fault.Location, fault.Message = fault.Location+"."+member, "must be there"
 			}
-			faults.Add(shortened(location), "%s", message)
-		} else {
-			faults.Add("body", "could not be read")
+			fault.Location = shortened(fault.Location)
+		}
+		if faults = append(faults, fault); len(faults) > maxFaults {
+			break
 		}
 	}
 	if len(errs) == 0 {
-		faults.Add("body", "%s", strings.TrimPrefix(message, "request body "))
+		faults = append(faults, apperr.Fault{Location: "body", Message: strings.TrimPrefix(message, "request body ")})
 	}
-	return faults.Err()
+	return bounded(faults).Err()
 }
 
 // harmless cuts off what the parser of a parameter says of the value.

@@ -47,12 +47,15 @@ var savedAnswers = docstore.Define(docstore.Schema[savedAnswer]{
 // read does not count.
 func (s *Server) identify(op *Op, call *call, w http.ResponseWriter, r *http.Request) error {
 	var body []byte
-	if op.jsonBody != absent {
+	switch {
+	case op.jsonBody != absent:
 		var err error
-		if body, err = readBody(op, w, r); err != nil {
+		if body, err = readBody(op, call, w, r); err != nil {
 			return err
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
+	case len(op.Consumes) > 0 && !op.Streams:
+		r.Body = newSteadyBody(w, r.Body, op.Timeout)
 	}
 	keys := r.Header.Values("Idempotency-Key")
 	if !op.hasKey() || op.Streams || len(keys) == 0 {

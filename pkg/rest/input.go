@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -17,25 +15,22 @@ import (
 )
 
 // readBody takes in a JSON body before huma does: whole, once, within the operation's time. So all that can go wrong with a body's bytes
-// is refused in one place, and the fingerprint of a repeated request is of what the operation sees.
-func readBody(op *Op, w http.ResponseWriter, r *http.Request) ([]byte, error) {
+// is refused in one place, and the fingerprint of a repeated request is of what the operation sees. The body lies in the
+// call's buffer, and lacks the members that nobody knows, which the call notes.
+func readBody(op *Op, call *call, w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if op.jsonBody == required && !isJSON(r.Header.Get("Content-Type")) {
 		return nil, apperr.New(apperr.UnsupportedMediaType, "the body must be application/json")
 	}
 	if r.ContentLength > maxBody {
 		return nil, errTooLarge
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(op.Timeout)) // tests' recorders have no deadlines
-	var b bytes.Buffer
-	b.Grow(int(max(r.ContentLength, 0)) + bytes.MinRead)
-	_, err := b.ReadFrom(io.LimitReader(r.Body, maxBody+1))
-	body := b.Bytes()
+	call.buffer = bodyBuffers.Get().(*[]byte)
+	body, err := receive(*call.buffer, newSteadyBody(w, r.Body, op.Timeout), maxBody)
+	*call.buffer = body
 	// A body that is not taken in keeps the deadline: net/http reads on a little after the answer. Of any other huma takes it away.
 	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, apperr.Invalid("body", "took too long to arrive").Because(err)
 	case err != nil:
-		return nil, apperr.Invalid("body", "could not be read").Because(err)
+		return nil, unreadable(err)
 	case len(body) > maxBody:
 		return nil, errTooLarge
 	}
@@ -46,7 +41,10 @@ func readBody(op *Op, w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		return nil, apperr.New(apperr.UnsupportedMediaType, "the body must be application/json")
 	}
 	r.Header.Set("Content-Type", "application/json") // huma knows no other way of writing it
-	return body, checkJSON(body)
+	if call.unknown, err = checkJSON(body, op.shape); len(call.unknown) > 0 {
+		body = op.shape.without(body)
+	}
+	return body, err
 }
 
 var errTooLarge = apperr.New(apperr.TooLarge, "the body has more than %d bytes", maxBody)
@@ -82,35 +80,35 @@ func decodeJSON(body []byte, v any) error {
 }
 
 // checkJSON refuses what encoding/json would let pass. A member given twice is the dangerous one: of two objects the validation sees
-// the last, while decoding into a struct mixes both.
-func checkJSON(body []byte) error {
+// the last, while decoding into a struct mixes both. It tells where members are that the shape does not have.
+func checkJSON(body []byte, of *shape) (unknown []string, err error) {
 	switch {
 	case len(body) == 0: // huma knows whether one is needed
-		return nil
+		return nil, nil
 	case !utf8.Valid(body):
-		return apperr.Invalid("body", "must be UTF-8")
+		return nil, apperr.Invalid("body", "must be UTF-8")
 	case !json.Valid(body):
-		return apperr.Invalid("body", "is not valid JSON")
+		return nil, apperr.Invalid("body", "is not valid JSON")
 	}
-	return checkStructure(body)
+	return checkStructure(body, of)
 }
 
 // maxDepth bounds how deep arrays and objects of a body may lie in each other. What walks through them costs the square of it.
 const maxDepth = 100
 
 // checkStructure refuses a valid JSON text in which an object has a member twice, or that is nested too deep.
-func checkStructure(body []byte) error {
+func checkStructure(body []byte, of *shape) (unknown []string, err error) {
 	levels := make([]level, 0, 8)
 	for i := 0; i < len(body); i++ {
 		if len(levels) > maxDepth {
-			return apperr.Invalid("body", "has more than %d levels", maxDepth)
+			return nil, apperr.Invalid("body", "has more than %d levels", maxDepth)
 		}
 		top := len(levels) - 1
 		switch body[i] {
 		case '{':
-			levels = append(levels, level{object: true, awaitsName: true})
+			levels = append(levels, level{object: true, awaitsName: true, shape: inside(levels, of)})
 		case '[':
-			levels = append(levels, level{})
+			levels = append(levels, level{shape: inside(levels, of)})
 		case '}', ']':
 			levels = levels[:top]
 		case ',':
@@ -118,11 +116,32 @@ func checkStructure(body []byte) error {
 			levels[top].index++
 		case '"':
 			end := endOfText(body, i)
-			if top >= 0 && levels[top].awaitsName && levels[top].repeats(body[i:end+1]) {
-				return apperr.Invalid(shortened(locationOf(levels)), "is given twice")
+			if top >= 0 && levels[top].awaitsName {
+				repeated, known := levels[top].take(body[i : end+1])
+				if repeated {
+					return nil, apperr.Invalid(shortened(locationOf(levels)), "is given twice")
+				}
+				if !known && len(unknown) <= maxFaults {
+					unknown = append(unknown, shortened(locationOf(levels)))
+				}
 			}
 			i = end
 		}
+	}
+	return unknown, nil
+}
+
+// inside is the shape of the value that begins.
+func inside(levels []level, of *shape) *shape {
+	if len(levels) == 0 {
+		return of
+	}
+	top := &levels[len(levels)-1]
+	switch {
+	case top.object:
+		return top.value
+	case top.shape != nil:
+		return top.shape.items
 	}
 	return nil
 }
@@ -134,23 +153,24 @@ type level struct {
 	name       string // of the member whose value is being read
 	index      int    // of the item that is being read
 	names      map[string]struct{}
+	shape      *shape
+	value      *shape // of the member whose value is being read
 }
 
-// repeats notes the name of a member, a JSON text, and tells whether it was there before.
-func (l *level) repeats(text []byte) bool {
+// take notes the name of a member, a JSON text. It tells whether it was there before, and whether the object may have it.
+func (l *level) take(text []byte) (repeated, known bool) {
 	l.awaitsName = false
 	l.name = string(text[1 : len(text)-1])
 	if strings.IndexByte(l.name, '\\') >= 0 {
 		_ = json.Unmarshal(text, &l.name) // valid
 	}
-	if _, repeated := l.names[l.name]; repeated {
-		return true
-	}
 	if l.names == nil {
 		l.names = map[string]struct{}{}
 	}
+	_, repeated = l.names[l.name]
 	l.names[l.name] = struct{}{}
-	return false
+	l.value, known = l.shape.member(l.name)
+	return repeated, known
 }
 
 // endOfText is the index of the quote that closes the text which starts at i.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/pkg/service"
@@ -227,6 +228,65 @@ func TestBodiesThatAreNoJSON(t *testing.T) {
 		c.Post("/v1/things", body).Problem(http.StatusBadRequest, "invalid_parameters", "body")
 		require.NotContains(t, name, "?")
 	}
+}
+
+// An unknown member is told with all else that is wrong: by the schema, by the domain, at any depth. Nothing is changed.
+func TestUnknownMembersAreToldWithAllElse(t *testing.T) {
+	t.Parallel()
+	type part struct {
+		Name string         `json:"name"`
+		Tags []string       `json:"tags,omitempty"`
+		Any  map[string]any `json:"any,omitempty"`
+	}
+	type parts struct {
+		Items []part          `json:"items"`
+		Named map[string]part `json:"named,omitempty"`
+		One   *part           `json:"one,omitempty"`
+	}
+	w := newWorld(t, func(s *rest.Server, d service.Deps) {
+		rest.Handle(s, rest.Op{ID: "add-parts", Method: http.MethodPost, Path: "/v1/parts", Scope: auth.UsersWrite, Summary: "Add"},
+			func(ctx context.Context, in *struct {
+				rest.Paging
+				Body parts
+			},
+			) (rest.Record[Thing], error) {
+				var faults apperr.Faults
+				for i, p := range in.Body.Items {
+					faults.Check(p.Name != "bad", fmt.Sprintf("body.items[%d].name", i), "is bad")
+				}
+				if faults.Err() != nil {
+					return rest.Record[Thing]{}, faults.Err()
+				}
+				doc, err := create(ctx, d.Store, thing{Name: "made"})
+				return rest.RecordOf[Thing](doc, err)
+			})
+	})
+	c := w.client()
+	for body, locations := range map[string][]string{
+		`{"items":[],"x":1}`: {"body.x"},
+		`{"items":[{"name":"good"},{"name":"bad","x":{"y":"do-not-echo"}},{"Name":"bad","name":"bad"}],"y":[1,{}]}`: {
+			"body.items[1].x", "body.items[2].Name", "body.y", "body.items[1].name", "body.items[2].name",
+		},
+		`{"items":[{"x":1,"any":{"x":{"x":1}}}],"named":{"x":{"name":"n","x":1}},"one":{"name":"n","x":1}}`: {
+			"body.items[0].x", "body.named.x.x", "body.one.x", "body.items[0].name",
+		},
+		`{"items":[{"name":7,"x":1}]}`: {"body.items[0].x", "body.items[0].name"},
+		`{"x":1}`:                      {"body.x", "body.items"},
+	} {
+		answer := c.Post("/v1/parts", body)
+		answer.Problem(http.StatusBadRequest, "invalid_parameters", locations...)
+		require.NotContains(t, string(answer.Body), "do-not-echo")
+	}
+	c.Post("/v1/parts?page_size=0", `{"items":[],"x":1}`).Problem(http.StatusBadRequest, "invalid_parameters", "body.x", "query.page_size")
+	c.With("Idempotency-Key", "k").Post("/v1/parts", `{"items":[],"x":1}`).Problem(http.StatusBadRequest, "invalid_parameters", "body.x")
+	require.Zero(t, w.count())
+	c.With("Idempotency-Key", "k").Post("/v1/parts", `{"items":[]}`).OK(nil)
+	require.Equal(t, 1, w.count())
+	c.Post("/v1/parts", `{"items":[],"x":1}`).Problem(http.StatusBadRequest, "invalid_parameters", "body.x")
+	id := c.Post("/v1/things", map[string]any{"name": "one"}).ID()
+	c.Patch("/v1/things/"+id, `{"name":"","size":{"width":1,"height":1,"depth":1}}`).
+		Problem(http.StatusBadRequest, "invalid_parameters", "body.size.depth", "body.name")
+	c.Patch("/v1/things/1", `{"nam":"x"}`).Problem(http.StatusBadRequest, "invalid_parameters", "body.nam")
 }
 
 func TestManyFaultsAreCutOff(t *testing.T) {

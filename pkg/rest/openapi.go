@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"reflect"
@@ -10,9 +11,11 @@ import (
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/yaml"
 	"github.com/gin-gonic/gin"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/openapi"
 	"github.com/idplatform/idplatform/pkg/problem"
 )
 
@@ -40,23 +43,52 @@ func components() *huma.Components {
 	}
 }
 
-// schemaName names a schema after its Go type; a list's after what it lists.
+// schemaName names a schema after its Go type, in UpperCamelCase: what a wrapper holds before the wrapper (ThingList, ThingBatch), and a body
+// without a type of its own after its operation (DeleteThingsRequest).
 func schemaName(t reflect.Type, hint string) string {
+	if t.Name() == "" && strings.Contains(hint, "-") {
+		return camel(hint)
+	}
 	name := huma.DefaultSchemaNamer(t, hint)
-	if item, ok := strings.CutPrefix(name, "ListSchema"); ok {
-		return item + "List"
+	for wrapper, noun := range map[string]string{"ListSchema": "List", "BatchOf": "Batch"} {
+		if item, ok := strings.CutPrefix(name, wrapper); ok && strings.HasSuffix(t.Name(), "]") {
+			return item + noun
+		}
 	}
 	if name == "Document" {
 		return "Problem"
 	}
+	if what, ok := strings.CutSuffix(name, "Body"); ok {
+		return what + "Request"
+	}
 	return name
+}
+
+// camel makes DeleteThingsRequest of delete-things-request.
+func camel(kebab string) string {
+	var b strings.Builder
+	for word := range strings.SplitSeq(kebab, "-") {
+		if word != "" {
+			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+		}
+	}
+	return b.String()
+}
+
+// Tagged is the server for operations about one noun: in the document they stand together under it. The sentence says what it is.
+func (s *Server) Tagged(noun, sentence string) *Server {
+	document := s.api.OpenAPI()
+	document.Tags = append(document.Tags, &huma.Tag{Name: noun, Description: sentence})
+	tagged := *s
+	tagged.tag = noun
+	return &tagged
 }
 
 // describe makes the document's part of an operation.
 func describe[I, B any](s *Server, op *Op) huma.Operation {
 	registry := s.api.OpenAPI().Components.Schemas
 	o := huma.Operation{
-		OperationID: op.ID, Method: op.Method, Path: op.Path, Summary: op.Summary, Description: op.Doc, Tags: []string{op.tag},
+		OperationID: op.ID, Method: op.Method, Path: op.Path, Summary: op.Summary, Description: op.Doc, Tags: []string{s.tag},
 		Responses: map[string]*huma.Response{}, MaxBodyBytes: -1, BodyReadTimeout: -1, // readBody has seen to both
 	}
 	if op.Scope != "" {
@@ -155,11 +187,48 @@ func (op *Op) kinds() []apperr.Kind {
 	return kinds
 }
 
+// document is the OpenAPI document, version 3.1.
+func (s *Server) document() (map[string]any, error) {
+	generated, err := json.Marshal(s.api.OpenAPI())
+	if err != nil {
+		return nil, err
+	}
+	document, err := openapi.Parse(generated)
+	if err == nil {
+		openapi.Finish(document)
+	}
+	return document, err
+}
+
 // Document is the OpenAPI document as JSON.
-func (s *Server) Document() ([]byte, error) { return json.Marshal(s.api.OpenAPI()) }
+func (s *Server) Document() ([]byte, error) {
+	document, err := s.document()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(document)
+}
 
 // YAML is the OpenAPI document as it is checked in.
-func (s *Server) YAML() ([]byte, error) { return s.api.OpenAPI().YAML() }
+func (s *Server) YAML() ([]byte, error) {
+	document, err := s.Document()
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = yaml.Convert(&b, bytes.NewReader(document))
+	return b.Bytes(), err
+}
+
+// Document30 is the OpenAPI document in version 3.0.3, as JSON.
+func (s *Server) Document30() ([]byte, error) {
+	document, err := s.document()
+	if err != nil {
+		return nil, err
+	}
+	openapi.Downgrade(document)
+	return json.Marshal(document)
+}
 
 func (s *Server) serveDocument() {
 	serve := func(path, contentType string, make func() ([]byte, error)) {
@@ -175,4 +244,5 @@ func (s *Server) serveDocument() {
 	}
 	serve("/openapi.json", "application/openapi+json", s.Document)
 	serve("/openapi.yaml", "application/openapi+yaml", s.YAML)
+	serve("/openapi-3.0.json", "application/openapi+json", s.Document30)
 }

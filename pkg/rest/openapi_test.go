@@ -99,7 +99,7 @@ func TestDocument(t *testing.T) {
 	require.Contains(t, doc.Paths["/v1/stream"]["post"].Responses["200"].Content, "application/x-ndjson")
 
 	require.Equal(t, []any{"name"}, doc.Components.Schemas["ThingInput"]["required"])
-	patch := doc.Components.Schemas["ThingInputPatch"]
+	patch := doc.Components.Schemas["ThingPatch"]
 	require.NotContains(t, patch, "required")
 	size := patch["properties"].(map[string]any)["size"].(map[string]any)
 	require.Equal(t, []any{"object", "null"}, size["type"])

@@ -48,9 +48,9 @@ type Op struct {
 	// ContentTypes of the answer; JSON unless given. Consumes are those of a body that the operation reads itself (Upload).
 	ContentTypes, Consumes []string
 
-	tag      string
 	target   string // the path parameter whose record If-Match means
 	jsonBody presence
+	shape    *shape // of the JSON body
 }
 
 // presence says whether an operation has a JSON body.
@@ -97,8 +97,10 @@ func Handle[I, B any](s *Server, op Op, fn func(context.Context, *I) (B, error))
 	if op.Timeout == 0 {
 		op.Timeout = defaultTimeout
 	}
-	op.tag = s.cfg.Title
 	described := describe[I, B](s, &op)
+	if op.jsonBody != absent {
+		op.shape = shapeOf(s.api.OpenAPI().Components.Schemas, described.RequestBody.Content["application/json"].Schema, map[*huma.Schema]*shape{})
+	}
 
 	operation := &op
 	huma.Register(&door{s.api, s, operation}, described, func(ctx context.Context, in *I) (*written, error) {
@@ -137,12 +139,14 @@ type doorAdapter struct {
 
 // call is what is noted of one request on its way.
 type call struct {
-	start  time.Time
-	key    string   // Idempotency-Key
-	print  [32]byte // of the request, with key
-	served bool     // the input was good
-	status int      // of the answer
-	err    error    // why it is a refusal, or broke off
+	start   time.Time
+	buffer  *[]byte  // holds the body
+	unknown []string // where the body had members that nobody knows
+	key     string   // Idempotency-Key
+	print   [32]byte // of the request, with key
+	served  bool     // the input was good
+	status  int      // of the answer
+	err     error    // why it is a refusal, or broke off
 }
 
 type callKey struct{}
@@ -163,8 +167,8 @@ func (d *doorAdapter) Handle(op *huma.Operation, handler func(huma.Context)) {
 func (d *doorAdapter) enter(hc huma.Context, handler func(huma.Context)) {
 	s, op, c := d.server, d.op, humagin.Unwrap(hc)
 	call := &call{start: time.Now(), status: http.StatusInternalServerError, err: errPanic}
-	ctx, err := s.admit(op, c.Request)
-	defer func() { s.observe(ctx, op, call) }()
+	ctx, err := s.admit(op, c.Request, c.Writer.Header())
+	defer func() { s.observe(ctx, op, call); release(call.buffer) }()
 	if err == nil {
 		err = s.identify(op, call, c.Writer, c.Request)
 	}
@@ -192,6 +196,12 @@ func (s *Server) serve(hc huma.Context, op *Op, run func(context.Context) (answe
 	call := ctx.Value(callKey{}).(*call)
 	call.served = true
 
+	if len(call.unknown) > 0 {
+		_, err := run(docstore.WithDryRun(ctx))
+		call.err = withUnknown(call.unknown, err)
+		call.status = s.fail(ctx, w, call.err)
+		return
+	}
 	a, err := s.respond(ctx, op, call, r, w.Header(), hc.Param(op.target), run)
 	if err == nil && op.Method == http.MethodGet && notModified(r, a.ETag) {
 		a = answer{Status: http.StatusNotModified, ETag: a.ETag, Cache: a.Cache}
@@ -267,7 +277,7 @@ func (a answer) write(ctx context.Context, w http.ResponseWriter, good func() bo
 	}
 	h.Set("Content-Length", strconv.Itoa(len(a.Body)))
 	w.WriteHeader(a.Status)
-	_, _ = w.Write(a.Body) // a client that is gone hears nothing
+	send(w, a.Body)
 	return nil
 }
 

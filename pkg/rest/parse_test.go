@@ -86,6 +86,14 @@ func FuzzParseSort(f *testing.F) {
 	})
 }
 
+// closed is the shape {"a": any, "b": [itself], "x": {any name: itself}}.
+var closed = &shape{object: true, members: map[string]*shape{"a": nil}}
+
+func init() {
+	closed.members["b"] = &shape{items: closed}
+	closed.members["x"] = &shape{object: true, open: true, others: closed}
+}
+
 // FuzzCheckStructure holds the scanner against encoding/json's tokens.
 func FuzzCheckStructure(f *testing.F) {
 	for _, seed := range []string{
@@ -96,12 +104,25 @@ func FuzzCheckStructure(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if len(body) == 0 || !json.Valid(body) {
-			require.Equal(t, len(body) > 0, checkJSON(body) != nil)
+			_, err := checkJSON(body, closed)
+			require.Equal(t, len(body) > 0, err != nil)
 			return
 		}
 		dec := json.NewDecoder(bytes.NewReader(body))
 		dec.UseNumber()
-		require.Equal(t, isBad(dec, 0), checkStructure(body) != nil, "%s", body)
+		unknown, err := checkStructure(body, closed)
+		require.Equal(t, isBad(dec, 0), err != nil, "%s", body)
+		if err != nil {
+			return
+		}
+		left := closed.without(body)
+		require.True(t, json.Valid(left), "%s", body)
+		again, err := checkStructure(left, closed)
+		require.NoError(t, err)
+		require.Empty(t, again, "%s", body)
+		if len(unknown) == 0 {
+			require.JSONEq(t, string(body), string(left))
+		}
 	})
 }
 
@@ -150,7 +171,7 @@ func BenchmarkCheckJSON(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := checkJSON(body); err != nil {
+		if _, err := checkJSON(body, closed); err != nil {
 			b.Fatal(err)
 		}
 	}

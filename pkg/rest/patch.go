@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -106,9 +107,15 @@ func isObject(text json.RawMessage) bool {
 // Schema is W's with nothing required and null allowed wherever a patch merges; arrays are replaced as a whole.
 func (MergePatch[W]) Schema(r huma.Registry) *huma.Schema {
 	t := reflect.TypeFor[W]()
-	name := t.Name() + "Patch"
-	if r.Map()[name] == nil {
-		r.Map()[name] = patchOf(r, huma.SchemaFromType(r, t))
+	name := strings.TrimSuffix(t.Name(), "Input") + "Patch"
+	what := "A JSON merge patch (RFC 7396) of " + t.Name()
+	switch known := r.Map()[name]; {
+	case known == nil:
+		patch := patchOf(r, huma.SchemaFromType(r, t))
+		patch.Description = what
+		r.Map()[name] = patch
+	case known.Description != what:
+		panic("two schemas would be called " + name)
 	}
 	return &huma.Schema{Ref: "#/components/schemas/" + name}
 }
@@ -131,6 +138,6 @@ func patchOf(r huma.Registry, s *huma.Schema) *huma.Schema {
 }
 
 func nullable(s *huma.Schema) *huma.Schema {
-	s.Nullable = true
+	s.Nullable = s.Type != "" // what has no type takes null already
 	return s
 }

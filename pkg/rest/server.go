@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humagin"
@@ -17,6 +18,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/openapi"
 	"github.com/idplatform/idplatform/pkg/problem"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
@@ -44,6 +46,7 @@ type Server struct {
 	cfg    Config
 	engine *gin.Engine
 	api    huma.API
+	tag    string
 }
 
 // New makes a server without operations but the OpenAPI document's.
@@ -54,7 +57,7 @@ func New(cfg Config) *Server {
 	engine.HandleMethodNotAllowed = true
 	engine.UseRawPath, engine.UnescapePathValues = true, true // an id may hold an encoded slash
 
-	s := &Server{cfg: cfg, engine: engine}
+	s := &Server{cfg: cfg, engine: engine, tag: cfg.Title}
 	engine.Use(s.frame)
 	engine.NoRoute(func(c *gin.Context) {
 		problem.Write(c.Writer, apperr.New(apperr.NotFound, "no such path"))
@@ -64,6 +67,8 @@ func New(cfg Config) *Server {
 	})
 
 	config := huma.DefaultConfig(cfg.Title, "1.0.0")
+	config.Info.License = &huma.License{Name: openapi.LicenseName, URL: openapi.LicenseURL}
+	config.Info.Contact = &huma.Contact{Name: openapi.ContactName, URL: openapi.ContactURL}
 	config.CreateHooks = nil // no $schema members, no Link headers
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
 	config.Formats = map[string]huma.Format{
@@ -99,6 +104,10 @@ func (s *Server) frame(c *gin.Context) {
 	h.Set("X-Request-Id", id)
 	h.Set("X-Content-Type-Options", "nosniff")
 	defer func() {
+		if c.Request.ContentLength != 0 {
+			// net/http reads the rest of a body before it sends an answer, and would wait for all of a slow one.
+			_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(lateBody))
+		}
 		fault := recover()
 		if fault == nil {
 			return
@@ -118,6 +127,9 @@ func (s *Server) frame(c *gin.Context) {
 	}()
 	c.Next()
 }
+
+// lateBody is how long the rest of a body may take that was answered without.
+const lateBody = time.Second
 
 // adapter registers huma's operations with Gin.
 type adapter struct{ *Server }
@@ -142,8 +154,8 @@ func (a *adapter) Handle(op *huma.Operation, handler func(huma.Context)) {
 }
 
 // admit lets a request in: its credential, scope and tenant, its limits. What it learns travels in the returned context, which is there for
-// the logs of a refused request, too.
-func (s *Server) admit(op *Op, r *http.Request) (context.Context, error) {
+// the logs of a refused request, too. The answer's header says who asked.
+func (s *Server) admit(op *Op, r *http.Request, h http.Header) (context.Context, error) {
 	info := request.Info{ID: r.Header.Get("X-Request-Id"), PayloadOrigin: r.Header.Get("X-Payload-Origin"), Operation: op.ID}
 	ctx := request.With(r.Context(), info)
 	if len(info.PayloadOrigin) > maxPayloadOrigin {
@@ -158,6 +170,7 @@ func (s *Server) admit(op *Op, r *http.Request) (context.Context, error) {
 		if err != nil {
 			return ctx, err
 		}
+		principal.SetCaller(h)
 		for _, scope := range op.scopes() {
 			if !principal.Has(scope) {
 				return ctx, apperr.New(apperr.Forbidden, "the scope %s is needed", scope)
@@ -169,8 +182,12 @@ func (s *Server) admit(op *Op, r *http.Request) (context.Context, error) {
 		info.Actor = principal.Subject
 		ctx = auth.WithPrincipal(ctx, principal)
 	}
-	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // net/url drops what it can't read, a dry_run perhaps
+	// net/url drops what it can't read, a dry_run perhaps.
+	if query, err := url.QueryUnescape(r.URL.RawQuery); err != nil || !utf8.ValidString(query) || strings.Contains(r.URL.RawQuery, ";") {
 		return ctx, apperr.Invalid("query", "is not well formed")
+	}
+	if !utf8.ValidString(r.URL.Path) {
+		return ctx, apperr.Invalid("path", "must be UTF-8")
 	}
 	return request.With(ctx, info), nil
 }

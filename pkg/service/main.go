@@ -18,6 +18,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/config"
 	"github.com/idplatform/idplatform/pkg/health"
+	"github.com/idplatform/idplatform/pkg/problem"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/telemetry"
@@ -116,10 +117,11 @@ func serve(ctx context.Context, l net.Listener, h *healthHandler, delay, timeout
 	server := &http.Server{
 		BaseContext: func(net.Listener) context.Context { return request.WithDrain(context.Background(), draining) },
 		Handler:     h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		DisableGeneralOptionsHandler: true,
+		ErrorLog:                     slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(l) }()
+	go func() { failed <- server.Serve(problem.Listener(l)) }()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serve: %w", err)

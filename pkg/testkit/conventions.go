@@ -3,6 +3,7 @@ package testkit
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -22,6 +23,8 @@ type Resource struct {
 	Collection string          // its path: /v1/users
 	Body       func(n int) any // a body that creates the n-th record
 	Change     map[string]any  // a PATCH that changes one
+	Faulty     map[string]any  // a body with faults that only the domain finds
+	Faults     []string        // where those are: body.email
 	Read       auth.Scope
 	Write      auth.Scope
 	Unrelated  auth.Scope // a scope that lets in nowhere
@@ -50,7 +53,7 @@ func (r Resource) with(path string) string {
 func Conventions(t *testing.T, start func(testing.TB) *Service, r Resource) {
 	t.Run("document", func(t *testing.T) { t.Parallel(); documented(t, start(t)) })
 	t.Run("admission", func(t *testing.T) { t.Parallel(); admission(t, start(t), r) })
-	t.Run("bodies", func(t *testing.T) { t.Parallel(); bodies(t, start(t)) })
+	t.Run("bodies", func(t *testing.T) { t.Parallel(); bodies(t, start(t), r) })
 	t.Run("paths", func(t *testing.T) { t.Parallel(); paths(t, start(t), r) })
 	t.Run("request ids", func(t *testing.T) { t.Parallel(); requestIDs(t, start(t), r) })
 	t.Run("tenants", func(t *testing.T) { t.Parallel(); tenants(t, start(t), r) })
@@ -65,6 +68,7 @@ type operation struct {
 	Method, Path string
 	OperationID  string                     `json:"operationId"`
 	Summary      string                     `json:"summary"`
+	Tags         []string                   `json:"tags"`
 	Scope        string                     `json:"x-scope"` // or several, with a space between them
 	Momentary    bool                       `json:"x-momentary"`
 	Security     []map[string][]string      `json:"security"`
@@ -98,14 +102,26 @@ func (o operation) takesJSON() bool {
 	return ok
 }
 
+// description is what Conventions reads of a service's document.
+type description struct {
+	OpenAPI string `json:"openapi"`
+	Info    struct {
+		License struct{ Name, URL string }
+		Contact struct{ Name, URL string }
+	}
+	Tags       []struct{ Name, Description string }
+	Paths      map[string]map[string]json.RawMessage
+	Components struct{ Schemas map[string]any }
+}
+
+func (s *Service) description() (doc description) {
+	s.Stranger().Get("/openapi.json").OK(&doc)
+	return doc
+}
+
 // operations reads the service's document.
 func (s *Service) operations() []operation {
-	var doc struct {
-		OpenAPI string `json:"openapi"`
-		Paths   map[string]map[string]json.RawMessage
-	}
-	s.Stranger().Get("/openapi.json").OK(&doc)
-	require.True(s.t, strings.HasPrefix(doc.OpenAPI, "3.1."))
+	doc := s.description()
 	var all []operation
 	for path, methods := range doc.Paths {
 		for method, raw := range methods {
@@ -118,11 +134,31 @@ func (s *Service) operations() []operation {
 	return all
 }
 
-// documented: every operation has a summary, its scope, examples and its errors.
+// documented: the document has what a reader and a generator need; every operation has a summary, its noun, its scope, examples and its errors.
 func documented(t *testing.T, s *Service) {
+	doc := s.description()
+	assert.Equal(t, "3.1.0", doc.OpenAPI)
+	assert.NotEmpty(t, doc.Info.License.Name)
+	assert.NotEmpty(t, doc.Info.License.URL)
+	assert.NotEmpty(t, doc.Info.Contact.Name)
+	nouns := map[string]bool{}
+	for _, tag := range doc.Tags {
+		assert.Regexp(t, `^[A-Z][a-z]+( [a-z]+)*$`, tag.Name)
+		assert.Regexp(t, `^[A-Z].*\.$`, tag.Description, "a sentence")
+		assert.NotContains(t, nouns, tag.Name, "a noun has one sentence")
+		nouns[tag.Name] = true
+	}
+	for name := range doc.Components.Schemas {
+		assert.Regexp(t, `^([A-Z][a-z0-9]*)+$`, name, "schemas have UpperCamelCase names")
+	}
+	operationIDs := map[string]bool{}
 	for _, o := range s.operations() {
-		assert.NotEmpty(t, o.OperationID, "%s %s", o.Method, o.Path)
-		assert.NotEmpty(t, o.Summary, o.OperationID)
+		assert.Regexp(t, `^[a-z]+(-[a-z]+)+$`, o.OperationID, "%s %s", o.Method, o.Path)
+		assert.NotContains(t, operationIDs, o.OperationID)
+		operationIDs[o.OperationID] = true
+		assert.Regexp(t, `^[A-Z].*[^.]$`, o.Summary, o.OperationID)
+		require.Len(t, o.Tags, 1, o.OperationID)
+		assert.Contains(t, nouns, o.Tags[0], o.OperationID)
 		assert.NotEmpty(t, o.Scope, o.OperationID)
 		assert.Contains(t, o.Security, map[string][]string{"bearer": strings.Fields(o.Scope)}, o.OperationID)
 		for _, status := range []string{"200", "400", "401", "403", "429", "500", "503"} {
@@ -166,7 +202,7 @@ func admission(t *testing.T, s *Service, r Resource) {
 }
 
 // bodies: what every operation with a JSON body refuses, telling no value back.
-func bodies(t *testing.T, s *Service) {
+func bodies(t *testing.T, s *Service, r Resource) {
 	const value = "do-not-echo-me"
 	for _, o := range s.operations() {
 		c := s.As("acme", auth.PlatformAdmin)
@@ -188,8 +224,12 @@ func bodies(t *testing.T, s *Service) {
 		for _, body := range []string{"", "{", `{"a":`, `"` + value + `"`, "[]", "null", "nul", `{"a":"` + value + `"} trailing`, "\x00", "{\"a\":\"\xff\"}", strings.Repeat("[", 20000)} {
 			refused(c.Do(o.Method, o.url(), body), http.StatusBadRequest, "invalid_parameters")
 		}
-		doc := c.Do(o.Method, o.url(), fmt.Sprintf(`{"no_such_member":%q}`, value)).Problem(http.StatusBadRequest, "invalid_parameters")
-		assert.Contains(t, fmt.Sprint(doc.Errors), "body.no_such_member", o.OperationID)
+		withUnknown, locations := unknownMembers(t, o, value)
+		doc := c.Do(o.Method, o.url(), withUnknown).Problem(http.StatusBadRequest, "invalid_parameters")
+		for _, location := range locations {
+			assert.Contains(t, fmt.Sprint(doc.Errors), location, o.OperationID)
+		}
+		assert.NotContains(t, fmt.Sprint(doc), value, o.OperationID)
 		refused(c.Do(o.Method, o.url(), `{"`+strings.Repeat("x", 1<<20)+`":1}`), http.StatusRequestEntityTooLarge, "too_large")
 		many := map[string]int{}
 		for n := range 500 {
@@ -197,6 +237,30 @@ func bodies(t *testing.T, s *Service) {
 		}
 		assert.LessOrEqual(t, len(c.Do(o.Method, o.url(), many).Problem(http.StatusBadRequest, "invalid_parameters").Errors), 101)
 	}
+
+	// All faults at once: what nobody knows, and what only the domain finds.
+	require.NotEmpty(t, r.Faulty)
+	faulty := maps.Clone(r.Faulty)
+	faulty["no_such_member"] = value
+	answer := s.As("acme", auth.PlatformAdmin).Post(r.Collection, faulty)
+	answer.Problem(http.StatusBadRequest, "invalid_parameters", append([]string{"body.no_such_member"}, r.Faults...)...)
+	assert.NotContains(t, string(answer.Body), value)
+}
+
+// unknownMembers is the operation's example with members that nobody knows, in it and in the objects of its lists, and where those are.
+func unknownMembers(t *testing.T, o operation, value string) (body map[string]any, locations []string) {
+	require.NoError(t, json.Unmarshal(o.RequestBody.Content["application/json"].Example, &body), o.OperationID)
+	for name, member := range body {
+		items, _ := member.([]any)
+		for i, item := range items {
+			if object, ok := item.(map[string]any); ok {
+				object["no_such_member"] = value
+				locations = append(locations, fmt.Sprintf("body.%s[%d].no_such_member", name, i))
+			}
+		}
+	}
+	body["no_such_member"] = value
+	return body, append(locations, "body.no_such_member")
 }
 
 // paths: what is no path or no method of one.
@@ -212,6 +276,10 @@ func paths(t *testing.T, s *Service, r Resource) {
 	c.Get(r.Collection+"/1").Problem(http.StatusNotFound, "not_found")
 	c.Get(r.Collection+"/"+strings.Repeat("9", 65)).Problem(http.StatusBadRequest, "invalid_parameters", "path.id")
 	c.Get(r.Collection+"/%E6%9D%8E%2F%00").Problem(http.StatusNotFound, "not_found")
+	c.Get(r.Collection+"/%ff").Problem(http.StatusBadRequest, "invalid_parameters", "path")
+	for _, query := range []string{"page_token=%ff", "page_sort=%00%ff", "%ff=1", "x=%zz", "x=1;y=2"} {
+		c.Get(r.list(query)).Problem(http.StatusBadRequest, "invalid_parameters", "query")
+	}
 }
 
 // requestIDs: a sane one of the caller's is kept, any other replaced.
@@ -443,6 +511,7 @@ func paging(t *testing.T, s *Service, r Resource) {
 	}
 	token := first["next_page_token"].(string)
 	c.Get(r.list("page_sort=time_created[desc]&page_token="+token)).Problem(http.StatusBadRequest, "invalid_parameters", "query.page_token")
+	s.As("globex", r.Read).Get(r.list("page_token="+token)).Problem(http.StatusBadRequest, "invalid_parameters", "query.page_token")
 	for query, location := range map[string]string{
 		"page_num=0": "query.page_num", "page_num=-1": "query.page_num", "page_num=x": "query.page_num", "page_num=9223372036854775807": "query.page_num",
 		"page_num=99999999999999999999": "query.page_num",

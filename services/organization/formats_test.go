@@ -114,8 +114,8 @@ func TestSchemasAgreeWithRecords(t *testing.T) {
 		inputs []string // bodies that take all of its members
 		more   string   // a member that the first of them has besides
 	}{
-		"CoreObject": {o, []string{"NewCoreObject", "CoreObjectInputPatch"}, "root"}, "TreeNode": {nodeNow(t, c, n), []string{"NewTreeNode", "TreeNodeInputPatch"}, ""},
-		"Membership": {m, []string{"NewMembership", "MembershipInputPatch"}, ""}, "TreeAssociation": {association, []string{"NewTreeAssociation"}, ""},
+		"CoreObject": {o, []string{"NewCoreObject", "CoreObjectPatch"}, "root"}, "TreeNode": {nodeNow(t, c, n), []string{"NewTreeNode", "TreeNodePatch"}, ""},
+		"Membership": {m, []string{"NewMembership", "MembershipPatch"}, ""}, "TreeAssociation": {association, []string{"NewTreeAssociation"}, ""},
 		"TreeNodeUser": {user, nil, ""}, "NodeOfUser": {user["nodes"].([]any)[0].(object), nil, ""},
 	} {
 		require.Equal(t, keys(row.record), properties(name), name)

@@ -375,7 +375,7 @@ func TestRemoveMembers(t *testing.T) {
 		"1001 ids":           bad(remove(membersPath, object{"ids": make([]string, 1001)}), "body.ids"),
 		"1001 users":         bad(remove(membersPath, object{"node_id": n["id"], "user_ids": make([]string, 1001)}), "body.user_ids"),
 		"numbers":            bad(remove(membersPath, object{"ids": []int{1}}), "body.ids[0]"),
-		"unknown member":     bad(remove(membersPath, object{"id": "1"}), "body.id"),
+		"unknown member":     bad(remove(membersPath, object{"id": "1"}), "body.id", "query.id"),
 		"one, unknown":       missing(remove(membersPath+"/404", nil)),
 		"one, a node's id":   missing(remove(membersPath+"/"+id(n), nil)),
 		"one, outdated":      outdated(ifMatch(`"2"`, remove(one, nil))),

@@ -34,6 +34,8 @@ func TestConventions(t *testing.T) {
 			return object{"object_code": "company", "name": fmt.Sprint("node ", n), "parent_id": "", "code": fmt.Sprint("code-", n), "tag": "mine"}
 		},
 		Change: object{"description": "另一个"},
+		Faulty: object{"object_code": "company", "name": "", "parent_id": ""},
+		Faults: []string{"body.name"},
 		Read:   auth.OrganizationRead, Write: auth.OrganizationWrite, Unrelated: auth.KVRead,
 		Query: "object_code=company&tag=mine", Seeds: 4,
 	})

@@ -96,7 +96,7 @@ func TestSchemasAgreeWithRecords(t *testing.T) {
 	s.Stranger().Get("/openapi.json").OK(&doc)
 	sorted := func(names ...string) []string { slices.Sort(names); return names }
 	for name, record := range map[string]object{"User": user, "Credential": credential} {
-		schema, input, patch := doc.Components.Schemas[name], doc.Components.Schemas[name+"Input"], doc.Components.Schemas[name+"InputPatch"]
+		schema, input, patch := doc.Components.Schemas[name], doc.Components.Schemas[name+"Input"], doc.Components.Schemas[name+"Patch"]
 		have := slices.Sorted(maps.Keys(record))
 		require.Equal(t, have, slices.Sorted(maps.Keys(schema.Properties)), name)
 		require.Equal(t, have, sorted(schema.Required...), "%s: every member is always there", name)

@@ -69,6 +69,6 @@ func TestUserExists(t *testing.T) {
 	}
 	c.Post("/v1/users-exist", object{}).Problem(http.StatusBadRequest, "invalid_parameters", "body")
 	c.Post("/v1/users-exist", object{"username": "", "email": ""}).Problem(http.StatusBadRequest, "invalid_parameters", "body")
-	c.Post("/v1/users-exist", object{"display_name": "x"}).Problem(http.StatusBadRequest, "invalid_parameters", "body.display_name")
+	c.Post("/v1/users-exist", object{"display_name": "x"}).Problem(http.StatusBadRequest, "invalid_parameters", "body.display_name", "body")
 	c.Post("/v1/users-exist", object{"username": 1}).Problem(http.StatusBadRequest, "invalid_parameters", "body.username")
 }

@@ -28,6 +28,8 @@ func TestConventions(t *testing.T) {
 		Collection: "/v1/users",
 		Body:       func(n int) any { return map[string]any{"username": fmt.Sprintf("user-%d", n)} },
 		Change:     map[string]any{"display_name": "李伟"},
+		Faulty:     map[string]any{"username": "a b", "email": "no-address", "mobile": "12"},
+		Faults:     []string{"body.username", "body.email", "body.mobile"},
 		Read:       auth.UsersRead, Write: auth.UsersWrite, Unrelated: auth.KVRead,
 	})
 }

@@ -18,12 +18,14 @@ type api struct {
 // Register adds all operations to the server.
 func Register(s *rest.Server, trees *tree.Trees, members *member.Members, links *link.Links) {
 	a := &api{trees, members, links}
-	a.registerObjects(s)
-	a.registerNodes(s)
-	a.registerNodeLists(s)
-	a.registerMembers(s)
-	a.registerMemberLists(s)
-	a.registerAssociations(s)
+	a.registerObjects(s.Tagged("Core objects", "The trees of an organization: departments, cost centres, projects."))
+	nodes := s.Tagged("Tree nodes", "The nodes of a tree: adding, changing and moving them, and the ways to walk and search a tree.")
+	a.registerNodes(nodes)
+	a.registerNodeLists(nodes)
+	memberships := s.Tagged("Memberships", "Which users belong to which tree nodes.")
+	a.registerMembers(memberships)
+	a.registerMemberLists(memberships)
+	a.registerAssociations(s.Tagged("Tree associations", "Typed links between nodes of two trees."))
 }
 
 // GrantsFlag is how a delete says what is to become of grants.

@@ -18,11 +18,12 @@ type api struct {
 // Register adds all operations to the server.
 func Register(s *rest.Server, users *user.Users, credentials *credential.Credentials, t *transfer.Transfer) {
 	a := &api{users, credentials, t}
-	a.registerUsers(s)
-	a.registerStates(s)
-	a.registerPasswords(s)
-	a.registerNames(s)
-	a.registerAvatars(s)
-	a.registerCredentials(s)
-	a.registerTransfer(s)
+	noun := s.Tagged("Users", "The people whom the platform knows: creating, finding and changing them, locks and resignations.")
+	a.registerUsers(noun)
+	a.registerStates(noun)
+	a.registerPasswords(s.Tagged("Passwords", "Setting and changing passwords, and verifying logins with them."))
+	a.registerNames(s.Tagged("Login names", "Whether a login name is good and free, and whether a user exists."))
+	a.registerAvatars(s.Tagged("Avatars", "The pictures of users."))
+	a.registerCredentials(s.Tagged("Stored credentials", "Social identities that are bound to users."))
+	a.registerTransfer(s.Tagged("Transfers", "Users in bulk, in and out, as streams."))
 }

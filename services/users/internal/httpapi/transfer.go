@@ -59,7 +59,7 @@ func (a *api) importUsers(ctx context.Context, in *importInput) (rest.Stream, er
 	}
 	return rest.Stream{ContentType: string(transfer.NDJSON), Replayed: results.Replayed, Write: func(w http.ResponseWriter) error {
 		defer results.Close()
-		_, err := results.WriteTo(w)
+		_, err := results.WriteTo(rest.PatientWriter(w, idle))
 		return err
 	}}, nil
 }

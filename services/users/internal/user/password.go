@@ -48,11 +48,11 @@ type PasswordReset struct {
 
 // PasswordResets is the answer to a batch reset.
 type PasswordResets struct {
-	Items []PasswordOf `json:"items"`
+	Items []UserPassword `json:"items"`
 }
 
-// PasswordOf is a user's new password.
-type PasswordOf struct {
+// UserPassword is a user's new password.
+type UserPassword struct {
 	ID       string `json:"id"`
 	Password string `json:"password"`
 }
@@ -80,12 +80,12 @@ func (s *Users) ResetPasswords(ctx context.Context, ids []string) (PasswordReset
 	if err := faults.Err(); err != nil {
 		return PasswordResets{}, err
 	}
-	answer := PasswordResets{Items: make([]PasswordOf, len(ids))}
+	answer := PasswordResets{Items: make([]UserPassword, len(ids))}
 	hashes := make([]string, len(ids))
 	group, hashing := errgroup.WithContext(ctx)
 	group.SetLimit(s.Hasher.Concurrency())
 	for i, id := range ids {
-		answer.Items[i] = PasswordOf{id, password.Generate(usernames[id])}
+		answer.Items[i] = UserPassword{id, password.Generate(usernames[id])}
 		group.Go(func() (err error) {
 			hashes[i], err = s.Hasher.Hash(hashing, answer.Items[i].Password)
 			return err

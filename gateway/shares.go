@@ -1,0 +1,81 @@
+package gateway
+
+import (
+	"hash/maphash"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+
+	"github.com/idplatform/idplatform/pkg/auth"
+)
+
+// shares bounds how many requests each caller has running, so that no caller takes all places. A caller is who a service says that a
+// credential belongs to, however many tokens that one has; a credential that no service has accepted yet counts for its client's
+// address, or everybody could make up as many callers as there are places.
+type shares struct {
+	most int
+
+	mu      sync.Mutex
+	running map[bucketKey]int // only those above 0, so never more than there are requests
+
+	seed  maphash.Seed
+	known *otter.Cache[uint64, bucketKey] // hash of the Authorization header → caller
+}
+
+// callerAge is how long an unused credential's caller is remembered.
+const callerAge = 10 * time.Minute
+
+func newShares(most int) *shares {
+	return &shares{
+		most: most, running: map[bucketKey]int{}, seed: maphash.MakeSeed(),
+		known: otter.Must(&otter.Options[uint64, bucketKey]{
+			MaximumSize: maxBuckets, ExpiryCalculator: otter.ExpiryAccessing[uint64, bucketKey](callerAge),
+		}),
+	}
+}
+
+func (s *shares) close() { s.known.StopAllGoroutines() }
+
+// take finds whose request it is, and reports whether that caller may have one more. If so, leave must be called with the key.
+func (s *shares) take(w *response, r *http.Request, client netip.Addr) (key bucketKey, ok bool) {
+	key = addressKey(client)
+	if credential := r.Header.Get("Authorization"); credential != "" {
+		w.credential = maphash.String(s.seed, credential)
+		w.learn = s
+		if caller, known := s.known.GetIfPresent(w.credential); known {
+			key, w.learn = caller, nil
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running[key] >= s.most {
+		return key, false
+	}
+	s.running[key]++
+	return key, true
+}
+
+func (s *shares) leave(key bucketKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running[key]--; s.running[key] == 0 {
+		delete(s.running, key)
+	}
+}
+
+// learned takes what a service says of the caller out of an answer.
+func (w *response) learned(h http.Header) {
+	caller, ok := h[auth.CallerHeader]
+	if !ok {
+		return
+	}
+	delete(h, auth.CallerHeader)
+	if w.learn != nil && len(caller) == 1 && caller[0] != "" {
+		key := bucketKey{len(bucketKey{}) - 1: 1} // no address has that
+		copy(key[:len(key)-1], caller[0])
+		w.learn.known.Set(w.credential, key)
+	}
+}

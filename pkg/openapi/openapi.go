@@ -1,0 +1,138 @@
+// Package openapi is what services and gateway share about OpenAPI documents: what stands in all of them, and how one of version 3.1 is
+// told in version 3.0, which more tools read.
+package openapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// What every document says of itself.
+const (
+	LicenseName = "Apache License 2.0"
+	LicenseURL  = "https://www.apache.org/licenses/LICENSE-2.0"
+	ContactName = "idplatform"
+	ContactURL  = "https://github.com/idplatform/idplatform"
+)
+
+// Parse decodes a document, numbers kept as they are.
+func Parse(document []byte) (map[string]any, error) {
+	dec := json.NewDecoder(bytes.NewReader(document))
+	dec.UseNumber()
+	var m map[string]any
+	if err := dec.Decode(&m); err != nil {
+		return nil, fmt.Errorf("the OpenAPI document is no JSON: %w", err)
+	}
+	return m, nil
+}
+
+// names are the members of a document whose own members are named by its author: there "type" is a name, not a keyword.
+var names = []string{
+	"properties", "patternProperties", "$defs", "schemas", "paths", "responses", "content", "headers", "parameters", "requestBodies", "securitySchemes",
+}
+
+// values are members that hold examples and other plain JSON, which is not to be read as a part of the document.
+var values = []string{"example", "default", "enum", "const"}
+
+// walk calls visit for every object of a document that is not plain JSON, from the inside.
+func walk(v any, visit func(map[string]any)) {
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			walk(item, visit)
+		}
+	case map[string]any:
+		for name, member := range v {
+			object, isObject := member.(map[string]any)
+			switch {
+			case slices.Contains(values, name), name == "examples":
+			case isObject && slices.Contains(names, name):
+				for _, named := range object {
+					walk(named, visit)
+				}
+			default:
+				walk(member, visit)
+			}
+		}
+		visit(v)
+	}
+}
+
+// Finish corrects, in place, what a generator leaves half said in a document of version 3.1: an enumeration whose type may be null lists
+// null (JSON Schema looks at both).
+func Finish(document map[string]any) {
+	walk(document, func(m map[string]any) {
+		types, _ := m["type"].([]any)
+		list, isEnum := m["enum"].([]any)
+		if isEnum && slices.Contains(types, any("null")) && !slices.Contains(list, nil) {
+			m["enum"] = append(slices.Clone(list), nil)
+		}
+	})
+}
+
+// Downgrade turns a document of version 3.1 into one of version 3.0.3, in place. What 3.0 cannot say (webhooks, several types that are not
+// null) is left out.
+func Downgrade(document map[string]any) {
+	document["openapi"] = "3.0.3"
+	for _, name := range []string{"webhooks", "jsonSchemaDialect"} {
+		delete(document, name)
+	}
+	walk(document, downgrade)
+}
+
+func downgrade(m map[string]any) {
+	nullableReference(m)
+	if types, ok := m["type"].([]any); ok {
+		delete(m, "type")
+		for _, t := range types {
+			if t == "null" {
+				m["nullable"] = true
+			} else {
+				m["type"] = t
+			}
+		}
+	}
+	if list, ok := m["enum"].([]any); ok && m["nullable"] == true {
+		m["enum"] = slices.DeleteFunc(slices.Clone(list), func(v any) bool { return v == nil }) // generators would make a constant of it
+	}
+	if list, ok := m["examples"].([]any); ok {
+		delete(m, "examples")
+		if _, has := m["example"]; !has && len(list) > 0 {
+			m["example"] = list[0]
+		}
+	}
+	for exclusive, bound := range map[string]string{"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"} {
+		if limit, ok := m[exclusive].(json.Number); ok {
+			m[bound], m[exclusive] = limit, true
+		}
+	}
+	if value, ok := m["const"]; ok {
+		delete(m, "const")
+		m["enum"] = []any{value}
+	}
+	if m["contentEncoding"] == "base64" {
+		m["format"] = "byte"
+	}
+	for _, name := range []string{"contentEncoding", "contentMediaType"} {
+		delete(m, name)
+	}
+}
+
+// nullableReference is how 3.0 says what 3.1 says as anyOf of a reference and null.
+func nullableReference(m map[string]any) {
+	options, _ := m["anyOf"].([]any)
+	if len(options) != 2 {
+		return
+	}
+	null := slices.IndexFunc(options, func(v any) bool {
+		option, _ := v.(map[string]any)
+		return option["type"] == "null"
+	})
+	if null < 0 {
+		return
+	}
+	delete(m, "anyOf")
+	m["allOf"], m["nullable"] = []any{options[1-null]}, true
+}

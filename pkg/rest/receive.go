@@ -1,0 +1,108 @@
+package rest
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+)
+
+// A body must arrive at bodyRate bytes a second at least, once bodyGrace has passed. So a client that says much and sends little holds its
+// place for seconds, and one on a slow line is served.
+const (
+	bodyGrace = 5 * time.Second
+	bodyRate  = 4 << 10
+)
+
+// steadyBody is a body that must arrive at the least rate, and all of it before end.
+type steadyBody struct {
+	io.ReadCloser
+	control    *http.ResponseController
+	start, end time.Time
+	received   int64
+}
+
+func newSteadyBody(w http.ResponseWriter, body io.ReadCloser, limit time.Duration) *steadyBody {
+	now := time.Now()
+	return &steadyBody{ReadCloser: body, control: http.NewResponseController(w), start: now, end: now.Add(limit)}
+}
+
+func (b *steadyBody) Read(p []byte) (int, error) {
+	deadline := b.start.Add(bodyGrace + time.Duration(b.received)*time.Second/bodyRate)
+	if b.end.Before(deadline) {
+		deadline = b.end
+	}
+	_ = b.control.SetReadDeadline(deadline) // tests' recorders have no deadlines
+	n, err := b.ReadCloser.Read(p)
+	b.received += int64(n)
+	if errors.Is(err, io.EOF) {
+		_ = b.control.SetReadDeadline(time.Time{}) // net/http takes a passed one for a client that left
+	}
+	return n, err
+}
+
+// unreadable is the refusal of a body that could not be read.
+func unreadable(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return apperr.Invalid("body", "took too long to arrive").Because(err)
+	}
+	return apperr.Invalid("body", "could not be read").Because(err)
+}
+
+// Buffers for bodies start small and grow with what has arrived, whatever length was declared: a declaration costs a client nothing.
+// Those that stayed small are used again.
+const (
+	firstBuffer  = 4 << 10
+	pooledBuffer = 64 << 10
+)
+
+var bodyBuffers = sync.Pool{New: func() any { b := make([]byte, 0, firstBuffer); return &b }}
+
+// receive appends all of r to buffer, at most limit bytes and one.
+func receive(buffer []byte, r io.Reader, limit int) ([]byte, error) {
+	for {
+		if len(buffer) == cap(buffer) {
+			larger := make([]byte, len(buffer), 2*cap(buffer))
+			copy(larger, buffer)
+			buffer = larger
+		}
+		room := buffer[len(buffer):min(cap(buffer), limit+1)]
+		n, err := r.Read(room)
+		buffer = buffer[:len(buffer)+n]
+		switch {
+		case errors.Is(err, io.EOF), len(buffer) > limit:
+			return buffer, nil
+		case err != nil:
+			return buffer, err
+		}
+	}
+}
+
+// release lends the buffer to a later request.
+func release(buffer *[]byte) {
+	if buffer != nil && cap(*buffer) <= pooledBuffer {
+		*buffer = (*buffer)[:0]
+		bodyBuffers.Put(buffer)
+	}
+}
+
+// An answer is sent in pieces, each of which the client must take in time: a slow reader is served, one that stands still is not.
+const (
+	answerPiece = 64 << 10
+	pieceTime   = 10 * time.Second
+)
+
+func send(w http.ResponseWriter, body []byte) {
+	control := http.NewResponseController(w)
+	for piece := range slices.Chunk(body, answerPiece) {
+		_ = control.SetWriteDeadline(time.Now().Add(pieceTime))
+		if _, err := w.Write(piece); err != nil {
+			return // a client that is gone hears nothing
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+)
+
+// An unknown member of a body must be told together with all else that is wrong with the request, but huma stops at its schema, and the
+// domain's checks come after that. So unknown members are found while the body's structure is checked, and taken out of it; what is
+// left runs as a dry run, for its faults alone.
+
+// shape is what members the objects of a JSON value may have. A nil one knows nothing.
+type shape struct {
+	object  bool
+	members map[string]*shape
+	open    bool   // members of other names are good, too,
+	others  *shape // and of this shape
+	items   *shape // of an array
+}
+
+func shapeOf(r huma.Registry, s *huma.Schema, seen map[*huma.Schema]*shape) *shape {
+	if s != nil && s.Ref != "" {
+		s = r.SchemaFromRef(s.Ref)
+	}
+	if s == nil {
+		return nil
+	}
+	if known, ok := seen[s]; ok {
+		return known
+	}
+	it := &shape{}
+	seen[s] = it
+	switch {
+	case s.Items != nil:
+		it.items = shapeOf(r, s.Items, seen)
+	case s.Properties != nil || s.AdditionalProperties != nil:
+		it.object, it.open = true, true
+		it.members = make(map[string]*shape, len(s.Properties))
+		for name, member := range s.Properties {
+			it.members[name] = shapeOf(r, member, seen)
+		}
+		switch others := s.AdditionalProperties.(type) {
+		case bool:
+			it.open = others
+		case *huma.Schema:
+			it.others = shapeOf(r, others, seen)
+		}
+	}
+	return it
+}
+
+// member is the shape of an object's member, and whether it may have one of that name.
+func (s *shape) member(name string) (of *shape, known bool) {
+	if s == nil || !s.object {
+		return nil, true
+	}
+	if of, known = s.members[name]; known {
+		return of, true
+	}
+	return s.others, s.open
+}
+
+// without takes the unknown members out of a valid JSON text.
+func (s *shape) without(text json.RawMessage) json.RawMessage {
+	if s == nil {
+		return text
+	}
+	var left any
+	switch first := bytes.TrimLeft(text, " \t\r\n"); {
+	case first[0] == '{' && s.object:
+		members := map[string]json.RawMessage{}
+		_ = json.Unmarshal(text, &members)
+		for name, value := range members {
+			if of, known := s.member(name); known {
+				members[name] = of.without(value)
+			} else {
+				delete(members, name)
+			}
+		}
+		left = members
+	case first[0] == '[' && s.items != nil:
+		var items []json.RawMessage
+		_ = json.Unmarshal(text, &items)
+		for i, item := range items {
+			items[i] = s.items.without(item)
+		}
+		left = items
+	default:
+		return text
+	}
+	var b bytes.Buffer
+	_ = encodeJSON(&b, left)
+	return b.Bytes()
+}
+
+// withUnknown is the refusal of a request whose body has unknown members, and what else is wrong with it by err.
+func withUnknown(unknown []string, err error) error {
+	var faults []apperr.Fault
+	for _, location := range unknown {
+		faults = append(faults, apperr.Fault{Location: location, Message: "is not a known member"})
+	}
+	if e, ok := errors.AsType[*apperr.Error](err); ok && e.Kind == apperr.InvalidParameters {
+		faults = append(faults, e.Faults...)
+	}
+	return bounded(faults).Err()
+}
+
+// bounded are as many faults as are told of one request.
+func bounded(list []apperr.Fault) *apperr.Faults {
+	var faults apperr.Faults
+	for i, fault := range list {
+		if i == maxFaults {
+			faults.Add("body", "has more faults than are listed")
+			break
+		}
+		faults.Add(fault.Location, "%s", fault.Message)
+	}
+	return &faults
+}
