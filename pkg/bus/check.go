@@ -18,6 +18,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/problem"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/transaction"
 )
 
 const (
@@ -49,11 +50,14 @@ type Question[Req, Resp any] struct {
 // Ask asks the question and waits for its answer, at most 2 s. The context's tenant, actor, request id, payload origin and trace go
 // with it. A refusal comes back as the *apperr.Error that the service made, without its cause; if none answers, it is
 // apperr.Unavailable; if ctx ends first, ctx's error. An answer that can't be read, or a refusal of an unknown kind, is another error:
-// what the service did is not known then.
+// what the service did is not known then. Inside a store's Write it fails at once.
 func (q Question[Req, Resp]) Ask(ctx context.Context, b *Bus, req Req) (Resp, error) {
 	var resp Resp
 	subject, err := checkSubject(q.Service, q.Name)
 	if err != nil {
+		return resp, err
+	}
+	if err := transaction.Refuse("bus: Ask " + subject); err != nil {
 		return resp, err
 	}
 	body, err := json.Marshal(req)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/transaction"
 )
 
 func acme(ctx context.Context) context.Context {
@@ -260,4 +261,24 @@ func FuzzRefusal(f *testing.F) {
 		require.Error(t, err)
 		require.NotEqual(t, "", string(apperr.KindOf(err)))
 	})
+}
+
+func TestNothingIsAskedInsideATransaction(t *testing.T) {
+	t.Parallel()
+	b, _ := open(t)
+	var asked atomic.Bool
+	require.NoError(t, missing.Answer(b, func(context.Context, question) (reply, error) {
+		asked.Store(true)
+		return reply{}, nil
+	}))
+	ask := func() error {
+		_, err := missing.Ask(acme(t.Context()), b, question{})
+		return err
+	}
+	transaction.Enter()
+	err := ask()
+	transaction.Leave()
+	require.ErrorIs(t, err, transaction.ErrInside)
+	require.False(t, asked.Load())
+	require.NoError(t, ask())
 }

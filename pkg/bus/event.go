@@ -22,7 +22,7 @@ type Event struct {
 	RequestID     string
 	TraceParent   string
 	PayloadOrigin string
-	Sequence      int64           // the record's version after the change
+	Sequence      int64           // grows from event to event of one record
 	Data          json.RawMessage // {"record": …, "previous": …}
 }
 
@@ -57,7 +57,7 @@ func Decode(subject string, payload []byte) (Event, error) {
 	case wire.ID == "" || wire.Source == "" || wire.Type == "" || wire.Subject == "" || wire.Tenant == "":
 		return Event{}, errors.New("id, source, type, subject or tenantid is missing")
 	case err != nil || sequence < 1:
-		return Event{}, errors.New("sequence is not a version")
+		return Event{}, errors.New("sequence is not a positive number")
 	case subject != eventsPrefix+wire.Tenant+"."+strings.TrimPrefix(wire.Type, "idp."):
 		return Event{}, fmt.Errorf("the event does not belong on %s", subject)
 	}

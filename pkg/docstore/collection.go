@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/transaction"
 )
 
 // Meta is what every document carries. Embed it as the first member.
@@ -19,9 +21,13 @@ type Meta struct {
 	Version      int64      `json:"version"`
 	TimeCreated  clock.Time `json:"time_created"`
 	TimeModified clock.Time `json:"time_modified"`
+
+	counts int64 // see Stamp
 }
 
 func (m *Meta) meta() *Meta { return m }
+
+func (m *Meta) stamp() Stamp { return Stamp{m.Version, m.counts} }
 
 type document interface{ meta() *Meta }
 
@@ -70,6 +76,9 @@ type Schema[T any] struct {
 	// Sealed are the secret members of a document, by their names, of which an index must not be made: they show a mask, and their
 	// values are stored apart, encrypted. See Reveal.
 	Sealed func(*T) map[string]*secret.Text
+	// Counts are members that follow from other records, like the number of children. A write that changes nothing else leaves version
+	// and time_modified as they are, and the Tag of every document tells the difference.
+	Counts func(*T) []*int64
 
 	// Part marks documents that belong to a record of another collection with the same id: If-Match never means them.
 	Part bool
@@ -113,13 +122,26 @@ func (c *Collection[T]) Def() *Def { return c.def }
 
 func metaOf[T any](v *T) *Meta { return any(v).(document).meta() }
 
-func (c *Collection[T]) entry(v *T) (*Entry, error) {
+func (c *Collection[T]) encode(v *T) ([]byte, error) {
 	body, err := encode(v)
 	if err != nil {
 		return nil, fmt.Errorf("docstore: encode %s: %w", c.def.Name, err)
 	}
+	return body, nil
+}
+
+func (c *Collection[T]) entry(v *T) (*Entry, error) {
+	body, err := c.encode(v)
+	if err != nil {
+		return nil, err
+	}
+	return c.entryOf(v, body), nil
+}
+
+// entryOf is entry where the JSON form is known.
+func (c *Collection[T]) entryOf(v *T, body []byte) *Entry {
 	m := metaOf(v)
-	e := &Entry{Tenant: m.TenantID, ID: m.ID, Version: m.Version, Doc: v, JSON: body}
+	e := &Entry{Tenant: m.TenantID, ID: m.ID, Stamp: m.stamp(), Doc: v, JSON: body}
 	if c.schema.Due != nil {
 		if due := c.schema.Due(v); !due.IsZero() {
 			e.Due = due.Millis()
@@ -132,12 +154,12 @@ func (c *Collection[T]) entry(v *T) (*Entry, error) {
 			e.Keys = append(e.Keys, ix.key(v))
 		}
 	}
-	return e, nil
+	return e
 }
 
 // Reader is where a read looks: a *Store (the last committed state) or a *Tx (its own).
 type Reader interface {
-	queries() Queries
+	queries() (Queries, error)
 	store() *Store
 }
 
@@ -159,7 +181,11 @@ func (c *Collection[T]) FindMany(ctx context.Context, r Reader, ids []string) ([
 	if err != nil {
 		return nil, err
 	}
-	rows, err := r.queries().Get(ctx, c.def, tenant, ids)
+	from, err := r.queries()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := from.Get(ctx, c.def, tenant, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +213,11 @@ func (c *Collection[T]) Count(ctx context.Context, r Reader, f Filter) (int64, e
 	if err := c.def.check(f, nil); err != nil {
 		return 0, err
 	}
-	return r.queries().Count(ctx, c.def, tenant, f)
+	from, err := r.queries()
+	if err != nil {
+		return 0, err
+	}
+	return from.Count(ctx, c.def, tenant, f)
 }
 
 // Each calls fn for every document that a filter selects, in the order of ids, reading a page at a time, so that documents
@@ -228,7 +258,11 @@ func (c *Collection[T]) Texts(ctx context.Context, r Reader, index string, f Fil
 	if c.def.Index(index).Number {
 		return nil, fmt.Errorf("docstore: %s has no texts in %q", c.def.Name, index)
 	}
-	rows, err := r.queries().Find(ctx, c.def, tenant, find)
+	from, err := r.queries()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := from.Find(ctx, c.def, tenant, find)
 	if err != nil {
 		return nil, err
 	}
@@ -241,6 +275,9 @@ func (c *Collection[T]) Texts(ctx context.Context, r Reader, index string, f Fil
 
 // Due lists documents, of all tenants, whose Due has come.
 func (c *Collection[T]) Due(ctx context.Context, s *Store, limit int) ([]Ref, error) {
+	if err := transaction.Refuse("docstore: Due"); err != nil {
+		return nil, err
+	}
 	return s.engine.Due(ctx, c.def, s.clock.Now().Millis(), limit)
 }
 
@@ -313,7 +350,9 @@ func (c *Collection[T]) load(tx *Tx, row *Row) (*T, error) {
 	if err := tx.st.engine.Decode(row.Data, v); err != nil {
 		return nil, fmt.Errorf("docstore: decode %s %s: %w", c.def.Name, row.ID, err)
 	}
-	return v, tx.remember(c.def, row.ID, row.Data, v)
+	metaOf(v).counts = row.Counts
+	tx.remember(c.def, row.ID, loaded{data: row.Data})
+	return v, nil
 }
 
 // Insert adds a document. It sets the tenant and, where they are zero, version 1 and both times; the id must be set.
@@ -323,7 +362,7 @@ func (c *Collection[T]) Insert(ctx context.Context, tx *Tx, v *T) (Doc[T], error
 		return Doc[T]{}, err
 	}
 	m := metaOf(v)
-	m.TenantID, m.Version = tenant, 1
+	m.TenantID, m.Version, m.counts = tenant, 1, 0
 	if m.TimeCreated.IsZero() {
 		m.TimeCreated = tx.Now
 	}
@@ -341,57 +380,17 @@ func (c *Collection[T]) Insert(ctx context.Context, tx *Tx, v *T) (Doc[T], error
 	return c.written(v, e, nil), nil
 }
 
-// Replace stores a loaded document again, as the next version. A document that is as it was loaded is left alone:
-// the Doc is then not Changed.
-func (c *Collection[T]) Replace(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
-	return c.replace(ctx, tx, v, false)
-}
-
-// Touch is Replace that makes a next version in any case: for a change of something that belongs to the document.
-func (c *Collection[T]) Touch(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
-	return c.replace(ctx, tx, v, true)
-}
-
-func (c *Collection[T]) replace(ctx context.Context, tx *Tx, v *T, touch bool) (Doc[T], error) {
+// Delete removes a loaded document and returns it as it was. Its removal counts as a further revision.
+func (c *Collection[T]) Delete(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
 	m := metaOf(v)
-	old, ok := tx.loaded[loadedKey{c.def.Name, m.ID}]
-	if !ok {
-		return Doc[T]{}, fmt.Errorf("docstore: %s was not loaded in this transaction", c.def.Name)
-	}
-	if changed, err := c.seal(ctx, tx, v); err != nil {
-		return Doc[T]{}, err
-	} else if changed {
-		touch = true
-	}
-	if body, err := encode(v); err != nil {
-		return Doc[T]{}, fmt.Errorf("docstore: encode %s: %w", c.def.Name, err)
-	} else if !touch && string(body) == string(old) {
-		return c.written(v, &Entry{ID: m.ID, Version: m.Version, JSON: body}, old), nil
-	}
-	expect := m.Version
-	m.Version++
-	m.TimeModified = tx.Now
-	e, err := c.entry(v)
-	if err != nil {
-		return Doc[T]{}, err
-	}
-	if err := tx.engine.Replace(ctx, c.def, e, expect); err != nil {
+	if err := tx.engine.Delete(ctx, c.def, m.TenantID, m.ID, m.stamp()); err != nil {
 		return Doc[T]{}, c.translate(err)
 	}
-	tx.loaded[loadedKey{c.def.Name, m.ID}] = e.JSON
-	return c.written(v, e, old), nil
+	m.counts++
+	return c.written(v, &Entry{ID: m.ID, Stamp: m.stamp()}, nil), c.unseal(ctx, tx, m.ID)
 }
 
-// Delete removes a loaded document.
-func (c *Collection[T]) Delete(ctx context.Context, tx *Tx, v *T) error {
-	m := metaOf(v)
-	if err := tx.engine.Delete(ctx, c.def, m.TenantID, m.ID, m.Version); err != nil {
-		return c.translate(err)
-	}
-	return c.unseal(ctx, tx, m.ID)
-}
-
-// DeleteWhere removes what a filter selects and calls each, which may be nil, with every removed document.
+// DeleteWhere removes what a filter selects and calls each, which may be nil, with every removed document, as Delete returns it.
 func (c *Collection[T]) DeleteWhere(ctx context.Context, tx *Tx, f Filter, each func(Doc[T]) error) error {
 	for {
 		page, err := c.Page(ctx, tx, Query{Filter: f, Limit: 500})
@@ -399,12 +398,14 @@ func (c *Collection[T]) DeleteWhere(ctx context.Context, tx *Tx, f Filter, each 
 			return err
 		}
 		for _, d := range page.Docs {
-			if err := tx.engine.Delete(ctx, c.def, request.Tenant(ctx), d.ID, d.Version); err != nil {
+			if err := tx.engine.Delete(ctx, c.def, request.Tenant(ctx), d.ID, d.Stamp); err != nil {
 				return c.translate(err)
 			}
 			if err := c.unseal(ctx, tx, d.ID); err != nil {
 				return err
 			}
+			d.Counts++
+			d.written = true
 			if each != nil {
 				if err := each(d); err != nil {
 					return err
@@ -444,7 +445,7 @@ func (c *Collection[T]) docs(r Reader, rows []Row) ([]Doc[T], error) {
 
 // doc makes the Doc of a row, settled.
 func (c *Collection[T]) doc(s *Store, row *Row) (Doc[T], error) {
-	d := Doc[T]{ID: row.ID, Version: row.Version, data: row.Data, engine: s.engine}
+	d := Doc[T]{ID: row.ID, Stamp: row.Stamp, data: row.Data, engine: s.engine, counted: c.schema.Counts != nil}
 	now := s.clock.Now()
 	if row.Due == 0 || row.Due > now.Millis() || c.schema.Settle == nil {
 		if s.engine.DataIsJSON() {
@@ -462,7 +463,7 @@ func (c *Collection[T]) doc(s *Store, row *Row) (Doc[T], error) {
 }
 
 func (c *Collection[T]) written(v *T, e *Entry, before []byte) Doc[T] {
-	d := Doc[T]{ID: e.ID, Version: e.Version, json: e.JSON, before: before}
+	d := Doc[T]{ID: e.ID, Stamp: e.Stamp, json: e.JSON, before: before, counted: c.schema.Counts != nil, written: true}
 	d.value = new(T)
 	*d.value = *v
 	return d
@@ -471,14 +472,17 @@ func (c *Collection[T]) written(v *T, e *Entry, before []byte) Doc[T] {
 // Doc is a document that was read or written: its JSON form, and its value, decoded when first asked for. A Doc is
 // not for concurrent use.
 type Doc[T any] struct {
-	ID      string
-	Version int64
+	ID string
+	Stamp
 
-	value  *T
-	json   []byte
-	data   []byte
-	before []byte // the JSON form before this write, if there was one
-	engine Engine
+	value   *T
+	json    []byte
+	data    []byte
+	before  []byte        // the JSON form before this write, if there was one
+	former  func() []byte // makes before, where that is not known and there is one
+	engine  Engine
+	counted bool // its type has Counts
+	written bool
 }
 
 // Value decodes the document. Changing it changes nothing stored.
@@ -488,6 +492,7 @@ func (d *Doc[T]) Value() (*T, error) {
 		if err := d.engine.Decode(d.data, v); err != nil {
 			return nil, fmt.Errorf("docstore: decode %s: %w", d.ID, err)
 		}
+		metaOf(v).counts = d.Counts
 		d.value = v
 	}
 	return d.value, nil
@@ -516,6 +521,9 @@ func (d Doc[T]) with(v *T) (Doc[T], error) {
 // Previous returns the members that this write changed, as they were before, without version and time_modified; nil for an inserted document
 // and for one that was not changed.
 func (d *Doc[T]) Previous() map[string]json.RawMessage {
+	if d.former != nil {
+		d.before, d.former = d.former(), nil
+	}
 	if d.before == nil || string(d.before) == string(d.json) {
 		return nil
 	}
@@ -523,17 +531,24 @@ func (d *Doc[T]) Previous() map[string]json.RawMessage {
 }
 
 // Changed reports whether the write changed the document. True for an inserted one.
-func (d *Doc[T]) Changed() bool { return string(d.before) != string(d.json) }
+func (d *Doc[T]) Changed() bool { return d.former != nil || string(d.before) != string(d.json) }
 
-// Stored is the document's JSON form and version, for those who do not know its type.
-func (d Doc[T]) Stored() (body []byte, version int64, err error) {
-	body, err = d.JSON()
-	return body, d.Version, err
+// Written reports whether this transaction inserted, stored again or deleted the document. Only then is its revision one that nobody has
+// been told of.
+func (d *Doc[T]) Written() bool { return d.written }
+
+// Tag names the document's content: it changes with every member. It is the version, and where the type has Counts, a dash and a number
+// that stands for those.
+func (d *Doc[T]) Tag() string {
+	tag := strconv.FormatInt(d.Version, 10)
+	if d.counted {
+		tag += "-" + strconv.FormatInt(d.Counts, 10)
+	}
+	return tag
 }
 
-// DocOf is a document as it is in hand: loaded, or just deleted.
-func (c *Collection[T]) DocOf(v *T) (Doc[T], error) {
-	body, err := encode(v)
-	m := metaOf(v)
-	return c.written(v, &Entry{ID: m.ID, Version: m.Version, JSON: body}, body), err
+// Stored is the document's JSON form and Tag, for those who do not know its type.
+func (d Doc[T]) Stored() (body []byte, tag string, err error) {
+	body, err = d.JSON()
+	return body, d.Tag(), err
 }

@@ -70,10 +70,10 @@ type EngineTx interface {
 	Queries
 	// Insert adds a document. *DuplicateError if its id or a unique value is taken.
 	Insert(ctx context.Context, def *Def, e *Entry) error
-	// Replace puts e in the place of the document of the same id at version expect. ErrNotFound, *VersionError, *DuplicateError.
-	Replace(ctx context.Context, def *Def, e *Entry, expect int64) error
-	// Delete removes the document of that id at version expect. ErrNotFound, *VersionError.
-	Delete(ctx context.Context, def *Def, tenant, id string, expect int64) error
+	// Replace puts e in the place of the document of the same id whose stamp is expect. ErrNotFound, *VersionError, *DuplicateError.
+	Replace(ctx context.Context, def *Def, e *Entry, expect Stamp) error
+	// Delete removes the document of that id whose stamp is expect. ErrNotFound, *VersionError.
+	Delete(ctx context.Context, def *Def, tenant, id string, expect Stamp) error
 	// Append adds a message for the relay; Seq is set by the engine.
 	Append(ctx context.Context, m Message) error
 }
@@ -109,24 +109,34 @@ type IndexDef struct {
 	Slot   int  // position in Entry.Keys or, with Many, in Entry.Lists
 }
 
+// Stamp tells one stored state of a document from all others: every write makes one of its numbers greater by one. A document that was
+// stored before there were Counts has none.
+type Stamp struct {
+	Version int64 // also a member of the document
+	Counts  int64 // writes that left the version as it was; kept beside the document
+}
+
+// Revision is how many writes there have been, of whichever kind.
+func (s Stamp) Revision() int64 { return s.Version + s.Counts }
+
 // Entry is a document to be stored and its index entries.
 type Entry struct {
 	Tenant, ID string
-	Version    int64
-	Due        int64 // milliseconds; 0 = never
-	Keys       []Value
-	Lists      [][]string
-	Doc        any    // *T
-	JSON       []byte // its JSON form
+	Stamp
+	Due   int64 // milliseconds; 0 = never
+	Keys  []Value
+	Lists [][]string
+	Doc   any    // *T
+	JSON  []byte // its JSON form
 }
 
 // Row is a stored document.
 type Row struct {
-	ID      string
-	Version int64
-	Due     int64
-	Data    []byte  // as the engine keeps it; owned by the receiver
-	Sort    []Value // the values of Find.Sort's indexes
+	ID string
+	Stamp
+	Due  int64
+	Data []byte  // as the engine keeps it; owned by the receiver
+	Sort []Value // the values of Find.Sort's indexes
 }
 
 // Ref names a document.
@@ -182,7 +192,7 @@ func (e *DuplicateError) Error() string {
 	return fmt.Sprintf("docstore: duplicate %s.%s", e.Collection, e.Index)
 }
 
-// VersionError says that the document is at another version than the one expected.
+// VersionError says that the document is in another state than the one expected. Current is its version.
 type VersionError struct{ Current int64 }
 
 func (e *VersionError) Error() string { return fmt.Sprintf("docstore: version is %d", e.Current) }

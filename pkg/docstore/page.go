@@ -45,11 +45,15 @@ func (c *Collection[T]) Page(ctx context.Context, r Reader, q Query) (Page[T], e
 		}
 		find.Offset = 0
 	}
+	from, err := r.queries()
+	if err != nil {
+		return page, err
+	}
 	var rows []Row
 	if q.Count {
-		rows, page.Total, err = r.queries().Page(ctx, c.def, tenant, find)
+		rows, page.Total, err = from.Page(ctx, c.def, tenant, find)
 	} else {
-		rows, err = r.queries().Find(ctx, c.def, tenant, find)
+		rows, err = from.Find(ctx, c.def, tenant, find)
 	}
 	if err != nil {
 		return page, err

@@ -74,7 +74,7 @@ func (c *Collection[T]) seal(ctx context.Context, tx *Tx, v *T) (changed bool, _
 	case len(found) == 0:
 		_, err = sealed.Insert(ctx, tx, old)
 	case len(values) == 0:
-		err = sealed.Delete(ctx, tx, old)
+		_, err = sealed.Delete(ctx, tx, old)
 	default:
 		_, err = sealed.Replace(ctx, tx, old)
 	}

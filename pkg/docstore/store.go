@@ -12,6 +12,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/transaction"
 )
 
 // Store is one service's database.
@@ -38,8 +39,11 @@ func Open(ctx context.Context, engine Engine, clk clock.Clock, defs ...*Def) (*S
 	return &Store{engine: engine, clock: clk, appended: make(chan struct{}, 1)}, nil
 }
 
-func (s *Store) queries() Queries { return s.engine }
-func (s *Store) store() *Store    { return s }
+// queries refuses reads inside a Write, which has its own: they would see another state.
+func (s *Store) queries() (Queries, error) {
+	return s.engine, transaction.Refuse("docstore: a read through the store")
+}
+func (s *Store) store() *Store { return s }
 
 // Now is the store's time.
 func (s *Store) Now() clock.Time { return s.clock.Now() }
@@ -49,22 +53,43 @@ func (s *Store) Appended() <-chan struct{} { return s.appended }
 
 // Pending, Published and Backlog are for the relay.
 func (s *Store) Pending(ctx context.Context, after int64, limit int) ([]Message, error) {
+	if err := transaction.Refuse("docstore: Pending"); err != nil {
+		return nil, err
+	}
 	return s.engine.Pending(ctx, after, limit)
 }
 
 // Published forgets messages that NATS has.
 func (s *Store) Published(ctx context.Context, seqs []int64) error {
+	if err := transaction.Refuse("docstore: Published"); err != nil {
+		return err
+	}
 	return s.engine.Published(ctx, seqs)
 }
 
 // Backlog counts messages that NATS does not have yet.
-func (s *Store) Backlog(ctx context.Context) (int64, error) { return s.engine.Backlog(ctx) }
+func (s *Store) Backlog(ctx context.Context) (int64, error) {
+	if err := transaction.Refuse("docstore: Backlog"); err != nil {
+		return 0, err
+	}
+	return s.engine.Backlog(ctx)
+}
 
 // Ping reports whether the database answers.
-func (s *Store) Ping(ctx context.Context) error { return s.engine.Ping(ctx) }
+func (s *Store) Ping(ctx context.Context) error {
+	if err := transaction.Refuse("docstore: Ping"); err != nil {
+		return err
+	}
+	return s.engine.Ping(ctx)
+}
 
 // Check looks for damage.
-func (s *Store) Check(ctx context.Context) error { return s.engine.Check(ctx) }
+func (s *Store) Check(ctx context.Context) error {
+	if err := transaction.Refuse("docstore: Check"); err != nil {
+		return err
+	}
+	return s.engine.Check(ctx)
+}
 
 // Close waits for running transactions.
 func (s *Store) Close() error { return s.engine.Close() }
@@ -76,8 +101,11 @@ const (
 )
 
 // NewIDs returns n new ids: decimal numbers below 2^53, never given out before, not even before a restart. They come from a block
-// that is reserved in the database, so a crash loses at most a block's rest.
+// that is reserved in the database, so a crash loses at most a block's rest. Inside a Write it fails, also while the block would do.
 func (s *Store) NewIDs(ctx context.Context, n int) ([]string, error) {
+	if err := transaction.Refuse("docstore: NewIDs"); err != nil {
+		return nil, err
+	}
 	s.ids.Lock()
 	defer s.ids.Unlock()
 	ids := make([]string, n)
@@ -129,28 +157,50 @@ type Tx struct {
 
 	st       *Store
 	engine   EngineTx
-	loaded   map[loadedKey][]byte
+	loaded   map[loadedKey]loaded
+	told     map[string]int64 // the sequence of each record's last message
 	appended bool
 }
 
 type loadedKey struct{ collection, id string }
 
-func (tx *Tx) queries() Queries { return tx.engine }
-func (tx *Tx) store() *Store    { return tx.st }
+// loaded is a document before it is changed, to know later what a Replace changes.
+type loaded struct {
+	data []byte // as the engine had it
+	json []byte // as this transaction has written it; then data is nil
+}
 
-// remember keeps a loaded document's JSON form, to know later what a Replace changes.
-func (tx *Tx) remember(def *Def, id string, data []byte, v any) error {
-	if !tx.st.engine.DataIsJSON() {
-		var err error
-		if data, err = encode(v); err != nil {
-			return err
-		}
-	}
+func (tx *Tx) queries() (Queries, error) { return tx.engine, nil }
+func (tx *Tx) store() *Store             { return tx.st }
+
+func (tx *Tx) remember(def *Def, id string, l loaded) {
 	if tx.loaded == nil {
-		tx.loaded = map[loadedKey][]byte{}
+		tx.loaded = map[loadedKey]loaded{}
 	}
-	tx.loaded[loadedKey{def.Name, id}] = data
-	return nil
+	tx.loaded[loadedKey{def.Name, id}] = l
+}
+
+// perRevision is how many messages one change of a record can have.
+const perRevision = 10
+
+// FirstSequence is that of the first message about a revision of a record. Those of all earlier revisions are less.
+func FirstSequence(revision int64) int64 { return revision * perRevision }
+
+// Sequence numbers a message about a record, as of a revision that this transaction has written, after all earlier ones about it: no two
+// have the same. It fails after 10 about one revision, and for an earlier revision than that of the last.
+func (tx *Tx) Sequence(record string, revision int64) (int64, error) {
+	sequence := FirstSequence(revision)
+	if last, ok := tx.told[record]; ok && last >= sequence {
+		sequence = last + 1
+	}
+	if sequence >= FirstSequence(revision+1) {
+		return 0, fmt.Errorf("docstore: more than %d messages about revision %d of %s, or one of a later revision before", perRevision, revision, record)
+	}
+	if tx.told == nil {
+		tx.told = map[string]int64{}
+	}
+	tx.told[record] = sequence
+	return sequence, nil
 }
 
 // Append adds a message for the relay.
@@ -162,12 +212,19 @@ func (tx *Tx) Append(ctx context.Context, m Message) error {
 var errDryRun = errors.New("docstore: dry run")
 
 // Write runs fn in a transaction and returns its result. fn may run more than once and must be short and free of side effects:
-// no I/O but the transaction's, no hashing, no waiting. With WithDryRun all of it is undone, and answered as if it were not.
+// no I/O but the transaction's, no hashing, no waiting. What would wait for the store or for another service (another Write, NewIDs,
+// bus.Ask), or would read past the transaction, fails there with transaction.ErrInside. With WithDryRun all of it is undone, and answered
+// as if it were not.
 // The functions that OnCommit put into the context run after fn, in the same transaction.
 func Write[R any](ctx context.Context, s *Store, fn func(*Tx) (R, error)) (R, error) {
 	var result R
+	if err := transaction.Refuse("docstore: Write"); err != nil {
+		return result, err
+	}
 	appended := false
 	err := s.engine.Write(ctx, func(engine EngineTx) error {
+		transaction.Enter()
+		defer transaction.Leave()
 		tx := &Tx{Now: s.clock.Now(), st: s, engine: engine}
 		var err error
 		if result, err = fn(tx); err != nil {

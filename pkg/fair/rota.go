@@ -123,7 +123,8 @@ func (r *Rota) finish(ctx context.Context, store *docstore.Store, w Work, failed
 		case left:
 			t.Idle, t.Next = false, tx.Now
 		case t.Idle:
-			return false, r.turns.Delete(ctx, tx, t)
+			_, err = r.turns.Delete(ctx, tx, t)
+			return false, err
 		default:
 			t.Idle, t.Next = true, tx.Now.Add(lookAgain)
 		}

@@ -64,7 +64,8 @@ func (o *office) work() fair.Work {
 				if err != nil || len(first) == 0 {
 					return struct{}{}, err
 				}
-				return struct{}{}, o.jobs.Delete(ctx, tx, first[0])
+				_, err = o.jobs.Delete(ctx, tx, first[0])
+				return struct{}{}, err
 			})
 			return time.Microsecond, err
 		},

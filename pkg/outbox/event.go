@@ -34,7 +34,7 @@ type Event struct {
 	Action   string                     // created
 	Source   string                     // the path of the records: /users
 	Subject  string                     // the record's id
-	Version  int64                      // the record's version after the change
+	Revision int64                      // the record's after the change: docstore.Stamp's, which this transaction has made
 	Record   json.RawMessage            // the record after the change; the last one of a deleted record. No secrets
 	Previous map[string]json.RawMessage // the changed members as they were before; nil for none
 	Extra    map[string]any             // further members of data
@@ -60,23 +60,34 @@ type envelope struct {
 // Kind is what the events about the records of one collection have in common.
 type Kind struct{ Entity, Source string }
 
-// Tell is Append for a record as it was written or deleted: doc's. extra are further members of data.
+// Tell is Append for a record as this transaction wrote or deleted it: doc's. extra are further members of data.
 func Tell[T any](ctx context.Context, tx *docstore.Tx, k Kind, action string, doc *docstore.Doc[T], extra map[string]any) error {
 	record, err := doc.JSON()
 	if err != nil {
 		return err
 	}
+	return TellAs(ctx, tx, k, action, doc, record, extra)
+}
+
+// TellAs is Tell for a record that clients see in another form than it is stored in. It refuses a document that this transaction has not
+// written: its events would have no sequence of their own. docstore.Collection's Revise is for events about a record that stays as it is.
+func TellAs[T any](
+	ctx context.Context, tx *docstore.Tx, k Kind, action string, doc *docstore.Doc[T], record json.RawMessage, extra map[string]any,
+) error {
+	if !doc.Written() {
+		return fmt.Errorf("event %s.%s of %s/%s: the transaction has not written the record", k.Entity, action, k.Source, doc.ID)
+	}
 	return Append(ctx, tx, Event{
-		Entity: k.Entity, Action: action, Source: k.Source, Subject: doc.ID, Version: doc.Version,
+		Entity: k.Entity, Action: action, Source: k.Source, Subject: doc.ID, Revision: doc.Revision(),
 		Record: record, Previous: doc.Previous(), Extra: extra,
 	})
 }
 
 // Append writes e into tx as a CloudEvent on idp.events.<tenant>.<entity>.<action>. Tenant, actor, request id and payload origin are
-// the context's (package request), traceparent is that of its span. It fails on what no event can be made of; the caller's
-// transaction then fails too.
+// the context's (package request), traceparent is that of its span. sequence grows from event to event of one record. It fails on what
+// no event can be made of, and after 10 events about one revision; the caller's transaction then fails too.
 func Append(ctx context.Context, tx *docstore.Tx, e Event) error {
-	message, err := compose(ctx, tx.Now, e)
+	message, err := compose(ctx, tx, e)
 	if err != nil {
 		return fmt.Errorf("event %s.%s of %s/%s: %w", e.Entity, e.Action, e.Source, e.Subject, err)
 	}
@@ -105,7 +116,7 @@ func isPath(s string) bool {
 	return ok
 }
 
-func compose(ctx context.Context, now clock.Time, e Event) (docstore.Message, error) {
+func compose(ctx context.Context, tx *docstore.Tx, e Event) (docstore.Message, error) {
 	info := request.From(ctx)
 	switch {
 	case !isWord(info.Tenant, true):
@@ -114,8 +125,13 @@ func compose(ctx context.Context, now clock.Time, e Event) (docstore.Message, er
 		return docstore.Message{}, fmt.Errorf("entity and action must be lower case words")
 	case !isPath(e.Source):
 		return docstore.Message{}, fmt.Errorf("the source must be a path")
-	case e.Subject == "" || e.Version < 1 || len(e.Record) == 0:
-		return docstore.Message{}, fmt.Errorf("no record, record id or version")
+	case e.Subject == "" || e.Revision < 1 || len(e.Record) == 0:
+		return docstore.Message{}, fmt.Errorf("no record, record id or revision")
+	}
+	record := info.Tenant + e.Source + "/" + e.Subject
+	sequence, err := tx.Sequence(record, e.Revision)
+	if err != nil {
+		return docstore.Message{}, err
 	}
 	data, err := e.data()
 	if err != nil {
@@ -133,14 +149,14 @@ func compose(ctx context.Context, now clock.Time, e Event) (docstore.Message, er
 		Source:          e.Source,
 		Type:            "idp." + e.Entity + "." + e.Action,
 		Subject:         e.Subject,
-		Time:            now,
+		Time:            tx.Now,
 		DataContentType: "application/json",
 		Tenant:          info.Tenant,
 		Actor:           info.Actor,
 		RequestID:       info.ID,
 		TraceParent:     trace["traceparent"],
 		PayloadOrigin:   info.PayloadOrigin,
-		Sequence:        strconv.FormatInt(e.Version, 10),
+		Sequence:        strconv.FormatInt(sequence, 10),
 	})
 	if err != nil {
 		return docstore.Message{}, err
@@ -153,7 +169,7 @@ func compose(ctx context.Context, now clock.Time, e Event) (docstore.Message, er
 	return docstore.Message{
 		ID:      id.String(),
 		Subject: "idp.events." + info.Tenant + "." + e.Entity + "." + e.Action,
-		Record:  info.Tenant + e.Source + "/" + e.Subject,
+		Record:  record,
 		Payload: payload,
 	}, nil
 }

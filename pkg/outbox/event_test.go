@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
 	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/request"
 )
@@ -68,7 +70,7 @@ func caller(ctx context.Context) context.Context {
 
 func moved() outbox.Event {
 	return outbox.Event{
-		Entity: "user", Action: "updated", Source: "/users", Subject: "1048576", Version: 9007199254740993,
+		Entity: "user", Action: "updated", Source: "/users", Subject: "1048576", Revision: 900719925474099,
 		Record:   json.RawMessage(`{"id":"1048576","name":"山田 <太郎>","free_ext_props":{"big":123456789012345678901234567890}}`),
 		Previous: map[string]json.RawMessage{"name": json.RawMessage(`"鈴木"`), "age": json.RawMessage(`null`)},
 		Extra:    map[string]any{"reason": "a & b", "cascade": true},
@@ -91,7 +93,7 @@ func TestEnvelope(t *testing.T) {
 	}{
 		"full": {traced, moved()},
 		"least": {request.With(t.Context(), request.Info{Tenant: "acme"}),
-			outbox.Event{Entity: "node", Action: "created", Source: "/nodes", Subject: "1", Version: 1, Record: json.RawMessage(`{}`)}},
+			outbox.Event{Entity: "node", Action: "created", Source: "/nodes", Subject: "1", Revision: 1, Record: json.RawMessage(`{}`)}},
 	} {
 		m, err := appended(c.ctx, c.event)
 		require.NoError(t, err)
@@ -124,7 +126,7 @@ func TestMessage(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, m.ID, e.ID)
 	require.Equal(t, m.Record, e.Record())
-	require.Equal(t, moved().Version, e.Sequence)
+	require.Equal(t, moved().Revision*10, e.Sequence)
 	require.Equal(t, "2026-01-31T09:30:00.123Z", e.Time.String())
 	require.Equal(t, "hr <人事> & co", e.PayloadOrigin)
 	var data struct {
@@ -144,7 +146,7 @@ func TestAppendRefuses(t *testing.T) {
 		"no action":                    func(e *outbox.Event) { e.Action = "" },
 		"a source that is no path":     func(e *outbox.Event) { e.Source = "users" },
 		"no subject":                   func(e *outbox.Event) { e.Subject = "" },
-		"no version":                   func(e *outbox.Event) { e.Version = 0 },
+		"no revision":                  func(e *outbox.Event) { e.Revision = 0 },
 		"no record":                    func(e *outbox.Event) { e.Record = nil },
 		"a record that is no JSON":     func(e *outbox.Event) { e.Record = json.RawMessage(`{`) },
 		"a previous that is no JSON":   func(e *outbox.Event) { e.Previous["name"] = json.RawMessage(`"`) },
@@ -164,6 +166,93 @@ func TestAppendRefuses(t *testing.T) {
 		_, err := appended(request.With(t.Context(), request.Info{Tenant: tenant}), moved())
 		require.Error(t, err, tenant)
 	}
+}
+
+type note struct {
+	docstore.Meta
+	Text string `json:"text"`
+}
+
+var notes = docstore.Define(docstore.Schema[note]{Name: "notes", Noun: "note"})
+
+// Events of one record, of whichever changes, in one transaction or in several: their sequence grows.
+func TestSequences(t *testing.T) {
+	t.Parallel()
+	ctx := caller(t.Context())
+	engine, err := sqlitestore.Open(ctx, sqlitestore.Options{Path: filepath.Join(t.TempDir(), "test.db")})
+	require.NoError(t, err)
+	store, err := docstore.Open(ctx, engine, fixed{}, notes.Def())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	kind := outbox.Kind{Entity: "note", Source: "/notes"}
+	write := func(fn func(tx *docstore.Tx, tell func(doc docstore.Doc[note], err error) error) error) error {
+		_, err := docstore.Write(ctx, store, func(tx *docstore.Tx) (struct{}, error) {
+			return struct{}{}, fn(tx, func(doc docstore.Doc[note], err error) error {
+				if err != nil {
+					return err
+				}
+				return outbox.Tell(ctx, tx, kind, "told", &doc, nil)
+			})
+		})
+		return err
+	}
+	require.NoError(t, write(func(tx *docstore.Tx, tell func(docstore.Doc[note], error) error) error {
+		doc, err := notes.Insert(ctx, tx, &note{Meta: docstore.Meta{ID: "1"}})
+		for range 10 {
+			if err := tell(doc, err); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	eleventh := write(func(tx *docstore.Tx, tell func(docstore.Doc[note], error) error) error {
+		n, err := notes.Load(ctx, tx, "1")
+		require.NoError(t, err)
+		doc, err := notes.Touch(ctx, tx, n)
+		for range 10 {
+			require.NoError(t, tell(doc, err))
+		}
+		return tell(doc, err)
+	})
+	require.ErrorContains(t, eleventh, "more than 10")
+	unwritten := write(func(tx *docstore.Tx, tell func(docstore.Doc[note], error) error) error {
+		return tell(notes.Find(ctx, tx, "1"))
+	})
+	require.ErrorContains(t, unwritten, "has not written")
+	unchanged := write(func(tx *docstore.Tx, tell func(docstore.Doc[note], error) error) error {
+		n, err := notes.Load(ctx, tx, "1")
+		require.NoError(t, err)
+		return tell(notes.Replace(ctx, tx, n))
+	})
+	require.ErrorContains(t, unchanged, "has not written")
+	require.NoError(t, write(func(tx *docstore.Tx, tell func(docstore.Doc[note], error) error) error {
+		n, err := notes.Load(ctx, tx, "1")
+		require.NoError(t, err)
+		require.NoError(t, tell(notes.Revise(ctx, tx, n)))
+		n.Text = "new"
+		require.NoError(t, tell(notes.Replace(ctx, tx, n)))
+		return tell(notes.Delete(ctx, tx, n))
+	}))
+	pending, err := store.Pending(ctx, 0, 100)
+	require.NoError(t, err)
+	var sequences []int64
+	for _, m := range pending {
+		e, err := bus.Decode(m.Subject, m.Payload)
+		require.NoError(t, err)
+		sequences = append(sequences, e.Sequence)
+	}
+	require.Equal(t, []int64{10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 30, 40}, sequences)
+
+	// What is told of an older state after a newer one would be dropped by who goes by sequences.
+	outdated := write(func(tx *docstore.Tx, tell func(docstore.Doc[note], error) error) error {
+		old, err := notes.Insert(ctx, tx, &note{Meta: docstore.Meta{ID: "2"}})
+		require.NoError(t, err)
+		n, err := notes.Load(ctx, tx, "2")
+		require.NoError(t, err)
+		require.NoError(t, tell(notes.Touch(ctx, tx, n)))
+		return tell(old, nil)
+	})
+	require.ErrorContains(t, outdated, "later revision")
 }
 
 func TestEveryRecordArrivesAsItIs(t *testing.T) {

@@ -162,7 +162,7 @@ func TestAfterAPowerCutEveryChangeHasItsEvent(t *testing.T) {
 			writing.Lock()
 			id := fmt.Sprint(n)
 			_, err := docstore.Write(ctx, p.store, func(tx *docstore.Tx) (struct{}, error) {
-				return struct{}{}, Append(ctx, tx, Event{Entity: "user", Action: "created", Source: "/users", Subject: id, Version: 1, Record: json.RawMessage("{}")})
+				return struct{}{}, Append(ctx, tx, Event{Entity: "user", Action: "created", Source: "/users", Subject: id, Revision: 1, Record: json.RawMessage("{}")})
 			})
 			if err == nil {
 				acknowledged = append(acknowledged, id)

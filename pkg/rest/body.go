@@ -41,12 +41,10 @@ func answerOf(v any) (answer, error) {
 	return answer{Status: http.StatusOK, ContentType: jsonType, Body: b.Bytes()}, nil
 }
 
-func etag(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
-
-// Record is a single record's body: the JSON form that the store has, under the schema of W, with its version as ETag.
+// Record is a single record's body: the JSON form that the store has, under the schema of W, with its tag as ETag.
 type Record[W any] struct {
-	JSON    []byte
-	Version int64
+	JSON []byte
+	Tag  string // docstore.Doc's
 }
 
 // RecordOf makes the body of what a domain call returned.
@@ -55,11 +53,11 @@ func RecordOf[W, T any](doc docstore.Doc[T], err error) (Record[W], error) {
 		return Record[W]{}, err
 	}
 	body, err := doc.JSON()
-	return Record[W]{body, doc.Version}, err
+	return Record[W]{body, doc.Tag()}, err
 }
 
 func (r Record[W]) answer() (answer, error) {
-	return answer{Status: http.StatusOK, ContentType: jsonType, ETag: etag(r.Version), Body: r.JSON}, nil
+	return answer{Status: http.StatusOK, ContentType: jsonType, ETag: `"` + r.Tag + `"`, Body: r.JSON}, nil
 }
 
 // Schema is W's.

@@ -2,18 +2,31 @@ package rest
 
 import (
 	"net/http"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
-// ifMatch reads If-Match (RFC 9110 §13.1.1): "*", or entity tags compared strongly. A tag that is none of ours matches nothing.
+// ifMatch reads If-Match (RFC 9110 §13.1.1): "*", or entity tags compared strongly. Of "7-3" only the version counts: what stands behind
+// it changes with other records. A tag that is none of ours matches nothing.
 func ifMatch(values []string) func(version int64) bool {
 	tags := entityTags(values)
 	if slices.Contains(tags, "*") {
 		return func(int64) bool { return true }
 	}
-	return func(version int64) bool { return slices.Contains(tags, etag(version)) }
+	versions := map[int64]bool{}
+	for _, tag := range tags {
+		if m := versionTag.FindStringSubmatch(tag); m != nil {
+			if version, err := strconv.ParseInt(m[1], 10, 64); err == nil {
+				versions[version] = true
+			}
+		}
+	}
+	return func(version int64) bool { return versions[version] }
 }
+
+var versionTag = regexp.MustCompile(`^"([1-9][0-9]*)(?:-[0-9]+)?"$`)
 
 // notModified tells whether If-None-Match (RFC 9110 §13.1.2) names the tag; compared weakly.
 func notModified(r *http.Request, tag string) bool {

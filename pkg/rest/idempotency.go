@@ -158,7 +158,8 @@ func (s *Server) conclude(ctx context.Context, claim savedAnswer, requestID stri
 			return err
 		}
 		if temporary(failure) {
-			return savedAnswers.Delete(ctx, tx, held)
+			_, err = savedAnswers.Delete(ctx, tx, held)
+			return err
 		}
 		refusal := newRefusal(failure, requestID)
 		body, err := json.Marshal(refusal.Document)
@@ -172,10 +173,10 @@ func (s *Server) conclude(ctx context.Context, claim savedAnswer, requestID stri
 // jsonForm lets a stored document stand for its record.
 func jsonForm(result any) any {
 	if doc, ok := result.(interface {
-		Stored() (json []byte, version int64, err error)
+		Stored() (json []byte, tag string, err error)
 	}); ok {
-		if body, version, err := doc.Stored(); err == nil {
-			return Record[struct{}]{body, version}
+		if body, tag, err := doc.Stored(); err == nil {
+			return Record[struct{}]{body, tag}
 		}
 	}
 	return result
@@ -262,7 +263,8 @@ func ForgetAnswer(ctx context.Context, store *docstore.Store, id string) error {
 		if err != nil || a.Until.After(tx.Now) {
 			return struct{}{}, err
 		}
-		return struct{}{}, savedAnswers.Delete(ctx, tx, a)
+		_, err = savedAnswers.Delete(ctx, tx, a)
+		return struct{}{}, err
 	})
 	return err
 }

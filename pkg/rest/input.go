@@ -214,7 +214,7 @@ func WrongType(err error) error {
 type Meta struct {
 	ID           string    `json:"id" readOnly:"true" example:"1048577"`
 	TenantID     string    `json:"tenant_id" readOnly:"true" example:"acme"`
-	Version      int64     `json:"version" readOnly:"true" doc:"Grows by one with every change; the ETag" example:"1"`
+	Version      int64     `json:"version" readOnly:"true" doc:"Grows by one with every change; If-Match takes it" example:"1"`
 	TimeCreated  time.Time `json:"time_created" readOnly:"true" example:"2026-01-31T09:30:00.000Z"`
 	TimeModified time.Time `json:"time_modified" readOnly:"true" example:"2026-01-31T09:30:00.000Z"`
 }

@@ -71,11 +71,7 @@ func tiny(wait func(context.Context), tasks ...Task) Spec {
 					if err != nil {
 						return doc, err
 					}
-					body, err := doc.JSON()
-					if err != nil {
-						return doc, err
-					}
-					return doc, outbox.Append(ctx, tx, outbox.Event{Entity: "note", Action: "created", Source: "/notes", Subject: id, Version: 1, Record: body})
+					return doc, outbox.Tell(ctx, tx, outbox.Kind{Entity: "note", Source: "/notes"}, "created", &doc, nil)
 				})
 				return rest.RecordOf[Note](doc, err)
 			})

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/bus"
 )
 
 // Resource is what Conventions needs to know of a service: one record type that can be created, read, changed, deleted and listed.
@@ -57,6 +58,7 @@ func Conventions(t *testing.T, start func(testing.TB) *Service, r Resource) {
 	t.Run("paths", func(t *testing.T) { t.Parallel(); paths(t, start(t), r) })
 	t.Run("request ids", func(t *testing.T) { t.Parallel(); requestIDs(t, start(t), r) })
 	t.Run("tenants", func(t *testing.T) { t.Parallel(); tenants(t, start(t), r) })
+	t.Run("events", func(t *testing.T) { t.Parallel(); events(t, start(t), r) })
 	t.Run("conditions", func(t *testing.T) { t.Parallel(); conditions(t, start(t), r) })
 	t.Run("dry run", func(t *testing.T) { t.Parallel(); dryRun(t, start(t), r) })
 	t.Run("idempotency", func(t *testing.T) { t.Parallel(); idempotency(t, start, r) })
@@ -314,34 +316,72 @@ func tenants(t *testing.T, s *Service, r Resource) {
 	assert.Equal(t, record, admin.With("X-Tenant-Id", "acme").Get(path).Object())
 }
 
+// events: what each change of a record tells. That sequences grow is seen to wherever a test reads events: see EventsUntil.
+func events(t *testing.T, s *Service, r Resource) {
+	c := s.As("acme", r.Read, r.Write)
+	record := c.Post(r.Collection, r.Body(1)).Object()
+	path := r.Collection + "/" + record["id"].(string)
+	changed := c.Patch(path, r.Change).Object()
+	c.Delete(r.with(path), nil).OK(nil)
+	var told []bus.Event
+	s.EventsUntil(func(e bus.Event) bool {
+		if e.Subject == record["id"] {
+			told = append(told, e)
+		}
+		return e.Subject == record["id"] && strings.HasSuffix(e.Type, ".deleted")
+	})
+	assert.Equal(t, "created", told[0].Type[strings.LastIndexByte(told[0].Type, '.')+1:])
+	for i, e := range told {
+		var data struct {
+			Record struct {
+				ID       string `json:"id"`
+				TenantID string `json:"tenant_id"`
+				Version  int64  `json:"version"`
+			} `json:"record"`
+		}
+		require.NoError(t, json.Unmarshal(e.Data, &data))
+		want := changed["version"]
+		if i == 0 {
+			want = record["version"]
+		}
+		assert.EqualValues(t, want, data.Record.Version, "%s has the record's version", e.Type)
+		assert.Equal(t, []any{record["id"], "acme"}, []any{data.Record.ID, data.Record.TenantID})
+	}
+}
+
 // conditions: ETag, If-Match, If-None-Match, and versions.
 func conditions(t *testing.T, s *Service, r Resource) {
 	c := s.As("acme", r.Read, r.Write)
 	answer := c.Post(r.Collection, r.Body(1))
 	record := answer.Object()
 	path := r.Collection + "/" + record["id"].(string)
-	assert.Equal(t, `"1"`, answer.Header.Get("ETag"))
+	tag := answer.Header.Get("ETag")
+	assert.Regexp(t, `^"1(-0)?"$`, tag, "the version, and what stands for counts where there are any")
 	assert.EqualValues(t, 1, record["version"])
 	assert.Equal(t, record["time_created"], record["time_modified"])
 	assert.Regexp(t, `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`, record["time_created"])
 	assert.Equal(t, "application/json; charset=utf-8", answer.Header.Get("Content-Type"))
 
-	for _, tag := range []string{`"1"`, `W/"1"`, `"7", "1"`, "*"} {
-		unchanged := c.With("If-None-Match", tag).Get(path)
-		assert.Equal(t, http.StatusNotModified, unchanged.Status, tag)
+	for _, named := range []string{tag, "W/" + tag, `"7", ` + tag, "*"} {
+		unchanged := c.With("If-None-Match", named).Get(path)
+		assert.Equal(t, http.StatusNotModified, unchanged.Status, named)
 		assert.Empty(t, unchanged.Body)
-		assert.Equal(t, `"1"`, unchanged.Header.Get("ETag"))
+		assert.Equal(t, tag, unchanged.Header.Get("ETag"))
 	}
 	assert.Equal(t, http.StatusOK, c.With("If-None-Match", `"2"`).Get(path).Status)
-	for _, tag := range []string{`"2"`, `W/"1"`, "1", `""`, "nonsense", `"x"`} {
+	assert.Equal(t, http.StatusOK, c.With("If-None-Match", `"1-7"`).Get(path).Status, "it looks at counts too")
+	for _, tag := range []string{`"2"`, `W/"1"`, "1", `""`, "nonsense", `"x"`, `"1-"`, `"1-x"`, `"2-0"`} {
 		c.With("If-Match", tag).Patch(path, r.Change).Problem(http.StatusPreconditionFailed, "version_mismatch")
 		c.With("If-Match", tag).Delete(r.with(path), nil).Problem(http.StatusPreconditionFailed, "version_mismatch")
 	}
 	assert.Equal(t, record, c.Get(path).Object(), "a refused change must change nothing")
 
 	s.Clock.Advance(time.Second)
-	changed := c.With("If-Match", `"1"`).Patch(path, r.Change)
-	assert.Equal(t, `"2"`, changed.OK(nil).Header.Get("ETag"))
+	for _, named := range []string{tag, `"1"`, `"1-7"`} {
+		assert.Equal(t, http.StatusOK, c.With("If-Match", named).Patch(path+"?dry_run=true", r.Change).Status, "If-Match looks at the version alone")
+	}
+	changed := c.With("If-Match", tag).Patch(path, r.Change)
+	assert.Equal(t, strings.Replace(tag, "1", "2", 1), changed.OK(nil).Header.Get("ETag"))
 	after := changed.Object()
 	assert.EqualValues(t, 2, after["version"])
 	assert.NotEqual(t, after["time_created"], after["time_modified"])

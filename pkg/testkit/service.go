@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
@@ -132,7 +133,8 @@ func (s *Service) Events(n int) []bus.Event {
 	return s.EventsUntil(func(bus.Event) bool { seen++; return seen == n })
 }
 
-// EventsUntil returns the published events up to the first that is the last one wanted, in the stream's order; it waits for them.
+// EventsUntil returns the published events up to the first that is the last one wanted, in the stream's order; it waits for them. The test
+// fails where the sequence of a record's events does not grow.
 func (s *Service) EventsUntil(last func(bus.Event) bool) []bus.Event {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -149,11 +151,16 @@ func (s *Service) EventsUntil(last func(bus.Event) bool) []bus.Event {
 	require.NoError(s.t, err)
 	defer messages.Stop()
 	var events []bus.Event
+	sequences := map[string]int64{}
 	for {
 		m, err := messages.Next(jetstream.NextContext(ctx))
 		require.NoError(s.t, err, "%d events came, not the one waited for", len(events))
 		e, err := bus.Decode(m.Subject(), m.Data())
 		require.NoError(s.t, err)
+		if uuid.Validate(e.ID) == nil { // made by an outbox, not by the test
+			require.Greater(s.t, e.Sequence, sequences[e.Record()], "the sequence of %s of %s", e.Type, e.Record())
+			sequences[e.Record()] = e.Sequence
+		}
 		events = append(events, e)
 		if last(e) {
 			return events

@@ -83,9 +83,16 @@ func (g *guided) upkeep() {
 func (g *guided) tell(tenant, action string, record object) string {
 	g.t.Helper()
 	eventID := fmt.Sprint("event-", g.told.Add(1))
+	sequence := record["version"].(int)
+	if !g.old {
+		sequence *= 10
+		if action == "deleted" {
+			sequence += 10
+		}
+	}
 	payload, err := json.Marshal(object{
 		"specversion": "1.0", "id": eventID, "source": "/users", "type": "idp.user." + action, "subject": record["id"], "time": "2026-01-31T09:30:00.000Z",
-		"datacontenttype": "application/json", "tenantid": tenant, "actor": "admin", "sequence": strconv.Itoa(record["version"].(int)),
+		"datacontenttype": "application/json", "tenantid": tenant, "actor": "admin", "sequence": strconv.Itoa(sequence),
 		"data": object{"record": record},
 	})
 	require.NoError(g.t, err)
@@ -130,7 +137,7 @@ func (g *guided) expel(id string) {
 	last := g.users[id]
 	delete(g.users, id)
 	g.people.mu.Unlock()
-	g.hear(g.tell("acme", "deleted", last)) // with the version that the record had
+	g.hear(g.tell("acme", "deleted", last))
 }
 
 // nodesOf are the ids of the nodes that a user belongs to; the primary one's has a star.

@@ -2,12 +2,14 @@ package organization_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
@@ -33,7 +35,7 @@ func TestCreateTreeNode(t *testing.T) {
 	s.Clock.Advance(time.Second)
 	answer := c.Post(nodesPath, object{"object_code": "company", "name": "平台组", "parent_id": ""})
 	n := answer.Object()
-	require.Equal(t, `"1"`, answer.Header.Get("Etag"))
+	require.Equal(t, `"1-0"`, answer.Header.Get("Etag"))
 	require.Equal(t, object{
 		"id": n["id"], "tenant_id": "acme", "version": 1.0, "time_created": now(s), "time_modified": now(s), "object_code": "company", "code": "node-" + id(n),
 		"name": "平台组", "description": "", "tag": "", "status": "1", "seq": 0.0, "perm_namespace_arn": "", "is_pointer": "0", "pointer_id": "", "is_dynamic": "0",
@@ -168,8 +170,8 @@ func TestGetTreeNode(t *testing.T) {
 		theirs.Get(node(n)+below).Problem(http.StatusNotFound, "not_found")
 	}
 	answer := c.Get(node(n))
-	require.Equal(t, `"1"`, answer.Header.Get("Etag"))
-	require.Equal(t, http.StatusNotModified, c.With("If-None-Match", `"1"`).Get(node(n)).Status)
+	require.Equal(t, `"1-0"`, answer.Header.Get("Etag"))
+	require.Equal(t, http.StatusNotModified, c.With("If-None-Match", `"1-0"`).Get(node(n)).Status)
 }
 
 func TestUpdateTreeNode(t *testing.T) {
@@ -181,7 +183,7 @@ func TestUpdateTreeNode(t *testing.T) {
 	other := s.As("acme", "organization:read", "organization:write")
 	change := object{"name": "新", "code": "new/code", "description": nil, "tag": "t", "status": "0", "seq": -3, "perm_namespace_arn": "x", "sys_ext_props": object{"a": nil, "c": 3}}
 	answer := other.Patch(node(n), change)
-	require.Equal(t, `"2"`, answer.Header.Get("Etag"))
+	require.Equal(t, `"2-0"`, answer.Header.Get("Etag"))
 	n = changed(n, object{
 		"name": "新", "code": "new/code", "description": "", "tag": "t", "status": "0", "seq": -3.0, "perm_namespace_arn": "x", "sys_ext_props": object{"b": 2.0, "c": 3.0},
 		"version": 2.0, "time_modified": now(s),
@@ -254,17 +256,20 @@ func TestDeleteTreeNode(t *testing.T) {
 		"a root without children": conflict("invalid_state", remove(nodesPath+"/"+other["root_node_id"].(string)+"?object_code=other", nil)),
 	})
 
-	for _, user := range []string{"1", "2"} {
-		c.Post("/v1/tree-users", object{"node_id": child["id"], "user_id": user}).OK(nil)
-	}
+	first := c.Post("/v1/tree-users", object{"node_id": child["id"], "user_id": "1"}).Object()
+	second := c.Post("/v1/tree-users", object{"node_id": child["id"], "user_id": "2"}).Object()
 	kept := c.Post("/v1/tree-users", object{"node_id": n["id"], "user_id": "1"}).Object()
 	child = nodeNow(t, c, child)
 	before := whole(t, c)
 	require.Equal(t, object{"id": child["id"]}, c.Delete(node(child)+query+"&dry_run=true", nil).Object())
 	require.Equal(t, before, whole(t, c))
 	events := len(history(t, s))
-	require.Equal(t, object{"id": child["id"]}, c.With("If-Match", `"3"`).Delete(node(child)+query, nil).Object())
-	require.ElementsMatch(t, []string{"node.deleted " + id(child), "membership.deleted " + id(child), "membership.updated " + id(kept)}, told(history(t, s)[events:]))
+	require.Equal(t, object{"id": child["id"]}, c.With("If-Match", `"1"`).Delete(node(child)+query, nil).Object(), "its members make no version")
+	events1 := history(t, s)[events:]
+	require.ElementsMatch(t, []string{"node.deleted " + id(child), "membership.deleted " + id(first), "membership.updated " + id(kept)}, told(events1))
+	ended := data(t, events1[slices.IndexFunc(events1, func(e bus.Event) bool { return e.Type == "idp.membership.deleted" })])
+	require.Equal(t, []any{id(first), id(second)}, members(ended["memberships"], "id"), "one event for all of them")
+	require.Equal(t, []any{"20", "20"}, members(ended["memberships"], "sequence"))
 	c.Delete(node(child)+query, nil).Problem(http.StatusNotFound, "not_found")
 	require.EqualValues(t, 0, nodeNow(t, c, n)["child_count"])
 	require.EqualValues(t, 2, objectNow(t, c, o)["node_count"])
@@ -273,6 +278,44 @@ func TestDeleteTreeNode(t *testing.T) {
 	require.Len(t, list, 1)
 	require.Equal(t, "1", list[0]["is_primary"], "the primary one has ended, so the other is it")
 	require.JSONEq(t, `[]`, string(c.Get("/v1/tree-users?user_id=2").OK(nil).Body))
+}
+
+// Whoever edits a node or a core object is not disturbed by what is counted on it meanwhile.
+func TestCountsMakeNoVersion(t *testing.T) {
+	t.Parallel()
+	s, c, _ := withPeople(t, 2)
+	o := addObject(t, c, "company")
+	n := addNode(t, c, "company", "", "n")
+	s.Clock.Advance(time.Second)
+	m := c.Post("/v1/tree-users", object{"node_id": n["id"], "user_id": "1"}).Object()
+	child := addNode(t, c, "company", id(n), "child")
+	addNode(t, c, "company", id(n), "second")
+	c.Delete(node(child)+"?object_code=company", nil).OK(nil)
+	busy := changed(n, object{"member_count": 1.0, "child_count": 1.0})
+	answer := c.Get(node(n))
+	require.Equal(t, busy, answer.Object())
+	require.Equal(t, `"1-4"`, answer.Header.Get("Etag"))
+	require.Equal(t, http.StatusOK, c.With("If-None-Match", `"1-0"`).Get(node(n)).Status)
+	for _, stale := range []string{`"1-0"`, `"1"`} {
+		c.With("If-Match", stale).Patch(node(n)+"?dry_run=true", object{"name": "new"}).OK(nil)
+	}
+	answer = c.With("If-Match", `"1-0"`).Patch(node(n), object{"name": "new"})
+	require.Equal(t, changed(busy, object{"name": "new", "version": 2.0, "time_modified": now(s)}), answer.Object())
+	require.Equal(t, `"2-4"`, answer.Header.Get("Etag"))
+	c.Delete(membersPath+"/"+id(m), nil).OK(nil)
+	c.With("If-Match", `"1-5"`).Patch(node(n), object{"name": "newer"}).Problem(http.StatusPreconditionFailed, "version_mismatch")
+
+	require.EqualValues(t, 3, objectNow(t, c, o)["node_count"])
+	changedObject := c.With("If-Match", `"1-0"`).Patch(objectPath(o), object{"name": "new"}).Object()
+	require.EqualValues(t, 2, changedObject["version"])
+
+	// A move counts on both parents, and is a change of the node that moves.
+	other := addNode(t, c, "company", "", "other")
+	second := items(t, c, "/v1/tree-nodes/"+id(n)+"/children", "id")[0].(string)
+	c.With("If-Match", `"1-0"`).Patch("/v1/tree-nodes/"+second, object{"parent_id": other["id"]}).OK(nil)
+	require.EqualValues(t, 1, nodeNow(t, c, other)["version"])
+	require.EqualValues(t, 2, nodeNow(t, c, n)["version"])
+	require.EqualValues(t, 2, c.Get("/v1/tree-nodes/" + second).Object()["version"])
 }
 
 func TestCheckTreeNodes(t *testing.T) {

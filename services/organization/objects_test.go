@@ -39,7 +39,7 @@ func TestCreateCoreObject(t *testing.T) {
 	s, c := acme(t)
 	answer := c.Post(objectsPath, object{"code": "company", "name": "Acme 集团"})
 	o := answer.Object()
-	require.Equal(t, `"1"`, answer.Header.Get("Etag"))
+	require.Equal(t, `"1-0"`, answer.Header.Get("Etag"))
 	require.NotEmpty(t, o["id"])
 	require.NotEmpty(t, o["root_node_id"])
 	require.Equal(t, object{
@@ -171,7 +171,7 @@ func TestUpdateCoreObject(t *testing.T) {
 	o := addObject(t, c, "company", object{"sys_ext_props": object{"a": 1, "b": 2}})
 	s.Clock.Advance(time.Second)
 	answer := c.Patch(objectPath(o), object{"name": "新", "description": "d", "status": "0", "seq": 5, "sys_ext_props": object{"a": nil, "c": 3}})
-	require.Equal(t, `"2"`, answer.Header.Get("Etag"))
+	require.Equal(t, `"2-0"`, answer.Header.Get("Etag"))
 	o = changed(o, object{
 		"name": "新", "description": "d", "status": "0", "seq": 5.0, "sys_ext_props": object{"b": 2.0, "c": 3.0}, "version": 2.0, "time_modified": now(s),
 	})
@@ -222,7 +222,7 @@ func TestDeleteCoreObject(t *testing.T) {
 		"unknown, with grants":   missing(remove(objectsPath+"/1?grants=refuse", nil)),
 		"of another tenant":      missing(remove(theirs, nil)),
 		"by its root's id":       missing(remove(objectsPath+"/"+root, nil)),
-		"outdated":               outdated(ifMatch(`"1"`, remove(objectPath(o), nil))),
+		"outdated":               outdated(ifMatch(`"2"`, remove(objectPath(o), nil))),
 		"grants":                 bad(remove(objectPath(o)+"?grants=keep", nil), "query.grants"),
 	})
 	c.Delete(node(child)+"?object_code=company", nil).OK(nil)
@@ -240,7 +240,7 @@ func TestDeleteCoreObject(t *testing.T) {
 	events := len(history(t, s))
 	require.Equal(t, object{"id": o["id"]}, c.With("Content-Type", "multipart/form-data; boundary=x").Delete(objectPath(o), "--x--\r\n").Object())
 	require.ElementsMatch(t, []string{
-		"core_object.deleted " + id(o), "node.deleted " + root, "membership.deleted " + root, "association.deleted " + id(link),
+		"core_object.deleted " + id(o), "node.deleted " + root, "membership.deleted " + id(member), "association.deleted " + id(link),
 	}, told(history(t, s)[events:]))
 	c.Get("/v1/tree-nodes/"+root).Problem(http.StatusNotFound, "not_found")
 	c.Get("/v1/tree-users/"+id(member)).Problem(http.StatusNotFound, "not_found")

@@ -104,6 +104,7 @@ type people struct {
 	mu    sync.Mutex
 	users map[string]object // by id; the record
 	asked int
+	old   bool // it is of before events had a sequence of their own: theirs is the record's version
 
 	meanwhile func(ctx context.Context, question string) error // what happens after a question was answered, and before the answer comes; or nil
 }
@@ -136,6 +137,13 @@ func withPeople(t testing.TB, n int) (*testkit.Service, *testkit.Client, *people
 	}
 	p.answer(t, s.Deps.Bus)
 	return s, c, p
+}
+
+// age sets whether the service is of before events had a sequence of their own.
+func (p *people) age(old bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.old = old
 }
 
 // put makes or changes a user.
@@ -177,10 +185,11 @@ func (p *people) answer(t testing.TB, b *bus.Bus) {
 		return q, p.behind(ctx, "existing")
 	}))
 	type page struct {
-		After string   `json:"after"`
-		Limit int      `json:"limit"`
-		Users []object `json:"users"`
-		Next  string   `json:"next"`
+		After     string   `json:"after"`
+		Limit     int      `json:"limit"`
+		Users     []object `json:"users"`
+		Sequences []int    `json:"sequences,omitempty"`
+		Next      string   `json:"next"`
 	}
 	require.NoError(t, testkit.AnswerFor(b, "users", "records", func(ctx context.Context, q page) (page, error) {
 		p.mu.Lock()
@@ -194,6 +203,9 @@ func (p *people) answer(t testing.TB, b *bus.Bus) {
 				break
 			}
 			q.Users = append(q.Users, p.users[id])
+			if !p.old {
+				q.Sequences = append(q.Sequences, 10*p.users[id]["version"].(int))
+			}
 		}
 		p.mu.Unlock()
 		return q, p.behind(ctx, "records")

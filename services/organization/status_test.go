@@ -17,7 +17,7 @@ func TestEnableAndDisable(t *testing.T) {
 	events := len(history(t, s))
 
 	answer := c.With("If-Match", `"1"`).Post(node(a, "disable"), nil)
-	require.Equal(t, `"2"`, answer.Header.Get("Etag"))
+	require.Equal(t, `"2-0"`, answer.Header.Get("Etag"))
 	a = changed(a, object{"status": "0", "version": 2.0, "time_modified": now(s)})
 	require.Equal(t, a, answer.Object())
 	require.Equal(t, a, nodeNow(t, c, a))

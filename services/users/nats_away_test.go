@@ -28,10 +28,10 @@ func TestNATSAway(t *testing.T) {
 	s.NATS.Start()
 	sequences := map[string]string{}
 	for _, e := range s.Events(101) {
-		sequences[e.Subject] += fmt.Sprint(e.Sequence)
+		sequences[e.Subject] += fmt.Sprint(e.Sequence, ".")
 	}
-	assert.Equal(t, "1", sequences[first])
+	assert.Equal(t, "10.", sequences[first])
 	for _, id := range ids[1:] {
-		assert.Equal(t, "12", sequences[id])
+		assert.Equal(t, "10.20.", sequences[id])
 	}
 }

@@ -101,7 +101,7 @@ func TestLockEndsByItself(t *testing.T) {
 
 	last := untilAction(s, user, "unlocked")
 	require.JSONEq(t, `"expired"`, string(members(t, last.Data)["reason"]))
-	require.EqualValues(t, 3, last.Sequence)
+	require.EqualValues(t, 30, last.Sequence)
 	require.EqualValues(t, 3, c.Get(path(user)).Object()["version"])
 	require.True(t, signsIn(c, "li.wei", password))
 }
@@ -257,4 +257,19 @@ func untilAction(s interface {
 }, user object, action string) bus.Event {
 	events := s.EventsUntil(func(e bus.Event) bool { return e.Subject == user["id"] && e.Type == "idp.user."+action })
 	return events[len(events)-1]
+}
+
+// A lock ends and a resignation comes before anybody looks: one change of the record, and both are told, in order.
+func TestLockEndsAndResignationComesAtOnce(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	user := addUser(t, c, "li.wei")
+	c.Post(path(user, "lock"), object{"until": s.Clock.Now().Add(time.Second)}).OK(nil)
+	c.Post(path(user, "resign"), object{"effective_time": s.Clock.Now().Add(2 * time.Second), "reason": "retired"}).OK(nil)
+	// No look at what has come true by itself lies between the two moments: the clock is not moved bit by bit.
+	s.Clock.Advance(3 * time.Second)
+	resigned := untilAction(s, user, "resigned")
+	require.JSONEq(t, `"retired"`, string(members(t, resigned.Data)["reason"]))
+	require.EqualValues(t, 41, resigned.Sequence)
+	require.Equal(t, []string{"created", "locked", "updated", "unlocked", "resigned", "deleted"}, actions(t, s, c, user))
 }

@@ -100,8 +100,7 @@ func answer(b *bus.Bus, users *user.Users, credentials *credential.Credentials) 
 			return questions.UserIDs{IDs: existing}, err
 		}),
 		questions.UserRecords.Answer(b, func(ctx context.Context, q questions.RecordsPage) (questions.Records, error) {
-			list, next, err := users.Records(ctx, q.After, q.Limit)
-			return questions.Records{Users: list, Next: next}, err
+			return users.Records(ctx, q.After, q.Limit)
 		}),
 		questions.MatchingUsers.Answer(b, func(ctx context.Context, q questions.Search) (questions.Found, error) {
 			ids, more, err := users.Matching(ctx, q.Keyword, q.IDs, q.Limit)

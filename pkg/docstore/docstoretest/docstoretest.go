@@ -58,8 +58,8 @@ func Run(t *testing.T, factory func(t *testing.T) docstore.Engine, opts Options)
 	}
 	s := &suite{factory: factory, reopen: opts.Reopen, lacks: lacks}
 	for _, theme := range [][]testCase{
-		keyCases, orderCases, pagingCases, filterCases, uniqueCases, writeCases, transactionCases, concurrencyCases,
-		messageCases, tenantCases, contentCases, sealedCases, contextCases, reopenCases, modelCases,
+		keyCases, orderCases, pagingCases, filterCases, uniqueCases, writeCases, revisionCases, insideCases, transactionCases,
+		concurrencyCases, messageCases, tenantCases, contentCases, sealedCases, contextCases, reopenCases, modelCases,
 	} {
 		for _, c := range theme {
 			t.Run(c.name, func(t *testing.T) {
@@ -152,7 +152,8 @@ func (f *fixture) delete(ctx context.Context, id string) error {
 		if err != nil {
 			return err
 		}
-		return f.things.Delete(ctx, tx, v)
+		_, err = f.things.Delete(ctx, tx, v)
+		return err
 	})
 }
 

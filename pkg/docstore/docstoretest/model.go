@@ -221,7 +221,7 @@ func randomOperations(t *testing.T, s *suite) {
 								return err
 							}
 							if st.op == "delete" {
-								err = f.things.Delete(ctx, tx, old)
+								_, err = f.things.Delete(ctx, tx, old)
 							} else {
 								v.Meta = old.Meta
 								_, err = f.things.Replace(ctx, tx, v)

@@ -145,7 +145,7 @@ func sealedGoes(t *testing.T, s *suite) {
 		if err != nil {
 			return err
 		}
-		if err := Safes.Delete(ctx, tx, v); err != nil {
+		if _, err := Safes.Delete(ctx, tx, v); err != nil {
 			return err
 		}
 		return Safes.DeleteWhere(ctx, tx, docstore.ID("2"), nil)

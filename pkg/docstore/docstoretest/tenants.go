@@ -60,12 +60,12 @@ func writeIsolation(t *testing.T, s *suite) {
 	require.Equal(t, apperr.NotFound, apperr.KindOf(f.change(t2, "a", func(v *Thing) { v.Rank = 1 })))
 	require.Equal(t, apperr.NotFound, apperr.KindOf(f.delete(t2, "a")))
 	def := f.things.Def()
-	require.ErrorIs(t, f.engine.Write(t2, func(tx docstore.EngineTx) error { return tx.Delete(t2, def, "t2", "a", 1) }), docstore.ErrNotFound)
+	require.ErrorIs(t, f.engine.Write(t2, func(tx docstore.EngineTx) error { return tx.Delete(t2, def, "t2", "a", docstore.Stamp{Version: 1}) }), docstore.ErrNotFound)
 	require.ErrorIs(t, f.engine.Write(t2, func(tx docstore.EngineTx) error {
 		v := f.get(t, t1, "a").clone()
 		v.TenantID, v.Version = "t2", 2
 		e := entryOf(t, f, v)
-		return tx.Replace(t2, def, e, 1)
+		return tx.Replace(t2, def, e, docstore.Stamp{Version: 1})
 	}), docstore.ErrNotFound)
 	require.NoError(t, f.write(t2, func(tx *docstore.Tx) error {
 		return f.things.DeleteWhere(t2, tx, docstore.Prefix("words", "w"), func(d docstore.Doc[Thing]) error {
@@ -81,7 +81,7 @@ func writeIsolation(t *testing.T, s *suite) {
 // entryOf makes the entry of a document the way the typed layer does, for cases that talk to the engine itself.
 func entryOf(t *testing.T, f *fixture, v *Thing) *docstore.Entry {
 	t.Helper()
-	e := &docstore.Entry{Tenant: v.TenantID, ID: v.ID, Version: v.Version, Doc: v, JSON: mustJSON(t, v)}
+	e := &docstore.Entry{Tenant: v.TenantID, ID: v.ID, Stamp: docstore.Stamp{Version: v.Version}, Doc: v, JSON: mustJSON(t, v)}
 	for _, ix := range f.things.Def().Indexes {
 		if ix.Many {
 			e.Lists = append(e.Lists, listOf(v, ix.Name))

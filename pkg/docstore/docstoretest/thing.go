@@ -17,6 +17,7 @@ type Thing struct {
 	Code   string          `json:"code"`
 	Kind   string          `json:"kind"`
 	Rank   int64           `json:"rank"`
+	Count  int64           `json:"count"`
 	Seen   clock.Time      `json:"seen"`
 	Until  clock.Time      `json:"until"`
 	Over   bool            `json:"over"`
@@ -54,6 +55,7 @@ func thingSchema(revision int, indexes ...docstore.Index[Thing]) docstore.Schema
 			return v.Until
 		},
 		Settle: func(v *Thing, _ clock.Time) { v.Over = true },
+		Counts: func(v *Thing) []*int64 { return []*int64{&v.Count} },
 	}
 }
 

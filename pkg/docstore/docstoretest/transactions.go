@@ -33,7 +33,8 @@ func (f *fixture) doomed(t *testing.T, tx *docstore.Tx) {
 	require.NoError(t, err)
 	gone, err := f.things.Load(ctx, tx, "gone")
 	require.NoError(t, err)
-	require.NoError(t, f.things.Delete(ctx, tx, gone))
+	_, err = f.things.Delete(ctx, tx, gone)
+	require.NoError(t, err)
 	require.NoError(t, tx.Append(ctx, docstore.Message{ID: "m", Subject: "s", Record: "r", Payload: []byte("{}")}))
 }
 
@@ -140,7 +141,7 @@ func ownWrites(t *testing.T, s *suite) {
 		if err != nil {
 			return err
 		}
-		if err := f.things.Delete(ctx, tx, b); err != nil {
+		if _, err := f.things.Delete(ctx, tx, b); err != nil {
 			return err
 		}
 		_, err = f.things.Find(ctx, tx, "b")

@@ -138,7 +138,7 @@ func writeMissing(t *testing.T, s *suite) {
 		if err != nil {
 			return err
 		}
-		if err := f.things.Delete(ctx, tx, v); err != nil {
+		if _, err := f.things.Delete(ctx, tx, v); err != nil {
 			return err
 		}
 		v.Rank = 5
@@ -154,7 +154,7 @@ func staleVersion(t *testing.T, s *suite) {
 	require.NoError(t, f.change(ctx, "a", func(v *Thing) { v.Rank = 1 }))
 	for _, version := range []int64{1, 3} {
 		err := f.engine.Write(ctx, func(tx docstore.EngineTx) error {
-			return tx.Delete(ctx, f.things.Def(), "t1", "a", version)
+			return tx.Delete(ctx, f.things.Def(), "t1", "a", docstore.Stamp{Version: version})
 		})
 		var stale *docstore.VersionError
 		require.ErrorAs(t, err, &stale)
@@ -262,7 +262,7 @@ func dryRun(t *testing.T, s *suite) {
 		if err != nil {
 			return docstore.Doc[Thing]{}, err
 		}
-		if err := f.things.Delete(ctx, tx, v); err != nil {
+		if _, err := f.things.Delete(ctx, tx, v); err != nil {
 			return docstore.Doc[Thing]{}, err
 		}
 		if err := tx.Append(ctx, docstore.Message{ID: "m", Subject: "s", Record: "r"}); err != nil {

@@ -17,6 +17,7 @@ const (
 	fieldID      = "id"
 	fieldTenant  = "tenant_id"
 	fieldVersion = "version"
+	fieldCounts  = "_counts" // there unless it is 0
 	fieldDue     = "_due"
 	fieldEntries = "_ix"
 	fieldReads   = "_reads"
@@ -51,7 +52,7 @@ func stored(def *docstore.Def, e *docstore.Entry) (bson.Raw, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mongostore: encode %s: %w", def.Name, err)
 	}
-	doc := make(bson.D, 0, len(members)+3)
+	doc := make(bson.D, 0, len(members)+4)
 	doc = append(doc, bson.E{Key: fieldKey, Value: key(e.Tenant, e.ID)})
 	for _, m := range members {
 		name := m.Key()
@@ -59,6 +60,9 @@ func stored(def *docstore.Def, e *docstore.Entry) (bson.Raw, error) {
 			return nil, fmt.Errorf("mongostore: %s has a member %s; such names are the engine's", def.Name, name)
 		}
 		doc = append(doc, bson.E{Key: name, Value: m.Value()})
+	}
+	if e.Counts != 0 {
+		doc = append(doc, bson.E{Key: fieldCounts, Value: e.Counts})
 	}
 	if e.Due != 0 {
 		doc = append(doc, bson.E{Key: fieldDue, Value: bson.DateTime(e.Due)})
@@ -113,6 +117,7 @@ func row(def *docstore.Def, tenant string, raw bson.Raw, sort []docstore.Order, 
 		if r.Version, ok = raw.Lookup(fieldVersion).AsInt64OK(); !ok {
 			return r, fmt.Errorf("mongostore: document %s of %s has no version", id, def.Name)
 		}
+		r.Counts = countsOf(raw)
 		r.Due, _ = raw.Lookup(fieldDue).DateTimeOK() // absent = 0 = never
 	}
 	entries, _ := raw.Lookup(fieldEntries).DocumentOK() // a longer path would panic where this is no document
@@ -130,6 +135,11 @@ func row(def *docstore.Def, tenant string, raw bson.Raw, sort []docstore.Order, 
 		r.Sort = append(r.Sort, v)
 	}
 	return r, nil
+}
+
+func countsOf(raw bson.Raw) int64 {
+	n, _ := raw.Lookup(fieldCounts).AsInt64OK()
+	return n
 }
 
 func encode(v any) (bson.Raw, error) {

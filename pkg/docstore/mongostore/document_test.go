@@ -205,7 +205,7 @@ func TestStoredDocument(t *testing.T) {
 
 	back, err := row(def, "t1", raw, []docstore.Order{{Index: "rank"}, {Index: "name"}}, false)
 	require.NoError(t, err)
-	require.Equal(t, docstore.Row{ID: "a", Version: 1, Data: raw, Sort: []docstore.Value{docstore.Number(7), docstore.Text("Ada")}}, back)
+	require.Equal(t, docstore.Row{ID: "a", Stamp: docstore.Stamp{Version: 1}, Data: raw, Sort: []docstore.Value{docstore.Number(7), docstore.Text("Ada")}}, back)
 	_, err = row(def, "t2", raw, nil, false)
 	require.ErrorContains(t, err, "another tenant")
 	_, err = row(def, "t1", raw, []docstore.Order{{Index: "name"}}, false)

@@ -213,7 +213,8 @@ func (e *Engine) rebuilt(def *docstore.Def, raw bson.Raw) (mongo.WriteModel, err
 	if len(unset) > 0 {
 		update = append(update, bson.E{Key: "$unset", Value: unset})
 	}
-	is := versionOf(entry.Tenant, entry.ID, entry.Version)
+	entry.Counts = countsOf(raw)
+	is := stampOf(entry.Tenant, entry.ID, entry.Stamp)
 	return mongo.NewUpdateOneModel().SetFilter(is).SetUpdate(update), nil
 }
 

@@ -37,7 +37,7 @@ func entry(v *thing) *docstore.Entry {
 		panic(err)
 	}
 	e := &docstore.Entry{
-		Tenant: v.TenantID, ID: v.ID, Version: v.Version, Doc: v, JSON: body,
+		Tenant: v.TenantID, ID: v.ID, Stamp: docstore.Stamp{Version: v.Version}, Doc: v, JSON: body,
 		Keys: []docstore.Value{docstore.Text(v.Name), docstore.Number(v.Rank)}, Lists: [][]string{v.Words, v.Keys},
 	}
 	if !v.Until.IsZero() {

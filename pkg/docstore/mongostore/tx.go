@@ -135,14 +135,14 @@ func (t *tx) Insert(ctx context.Context, def *docstore.Def, e *docstore.Entry) e
 	}
 	t.written(def, e.Tenant, e.ID)
 	t.undone(func(ctx context.Context) error {
-		_, err := t.engine.collection(def).DeleteOne(ctx, versionOf(e.Tenant, e.ID, e.Version))
+		_, err := t.engine.collection(def).DeleteOne(ctx, stampOf(e.Tenant, e.ID, e.Stamp))
 		return err
 	})
 	return nil
 }
 
-// Replace puts e in the place of the document of the same id at version expect.
-func (t *tx) Replace(ctx context.Context, def *docstore.Def, e *docstore.Entry, expect int64) error {
+// Replace puts e in the place of the document of the same id whose stamp is expect.
+func (t *tx) Replace(ctx context.Context, def *docstore.Def, e *docstore.Entry, expect docstore.Stamp) error {
 	if t.failed != nil {
 		return t.failed
 	}
@@ -150,7 +150,7 @@ func (t *tx) Replace(ctx context.Context, def *docstore.Def, e *docstore.Entry, 
 	if err != nil {
 		return err
 	}
-	before, err := t.engine.collection(def).FindOneAndReplace(t.in(ctx), versionOf(e.Tenant, e.ID, expect), raw).Raw()
+	before, err := t.engine.collection(def).FindOneAndReplace(t.in(ctx), stampOf(e.Tenant, e.ID, expect), raw).Raw()
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return t.elsewhere(ctx, def, e.Tenant, e.ID)
 	}
@@ -159,18 +159,18 @@ func (t *tx) Replace(ctx context.Context, def *docstore.Def, e *docstore.Entry, 
 	}
 	t.written(def, e.Tenant, e.ID)
 	t.undone(func(ctx context.Context) error {
-		_, err := t.engine.collection(def).ReplaceOne(ctx, versionOf(e.Tenant, e.ID, e.Version), before)
+		_, err := t.engine.collection(def).ReplaceOne(ctx, stampOf(e.Tenant, e.ID, e.Stamp), before)
 		return err
 	})
 	return nil
 }
 
-// Delete removes the document of that id at version expect.
-func (t *tx) Delete(ctx context.Context, def *docstore.Def, tenant, id string, expect int64) error {
+// Delete removes the document of that id whose stamp is expect.
+func (t *tx) Delete(ctx context.Context, def *docstore.Def, tenant, id string, expect docstore.Stamp) error {
 	if t.failed != nil {
 		return t.failed
 	}
-	before, err := t.engine.collection(def).FindOneAndDelete(t.in(ctx), versionOf(tenant, id, expect)).Raw()
+	before, err := t.engine.collection(def).FindOneAndDelete(t.in(ctx), stampOf(tenant, id, expect)).Raw()
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return t.elsewhere(ctx, def, tenant, id)
 	}
@@ -194,12 +194,19 @@ func (t *tx) Append(_ context.Context, m docstore.Message) error {
 	return nil
 }
 
-// versionOf selects a document at a version. The tenant is named beside the key since it is a likely shard key.
-func versionOf(tenant, id string, version int64) bson.D {
-	return bson.D{{Key: fieldKey, Value: key(tenant, id)}, {Key: fieldTenant, Value: tenant}, {Key: fieldVersion, Value: version}}
+// stampOf selects a document in one state. The tenant is named beside the key since it is a likely shard key.
+func stampOf(tenant, id string, s docstore.Stamp) bson.D {
+	var counts any // null, which means absent too
+	if s.Counts != 0 {
+		counts = s.Counts
+	}
+	return bson.D{
+		{Key: fieldKey, Value: key(tenant, id)}, {Key: fieldTenant, Value: tenant},
+		{Key: fieldVersion, Value: s.Version}, {Key: fieldCounts, Value: counts},
+	}
 }
 
-// elsewhere says why no document was at the version expected.
+// elsewhere says why no document had the stamp expected.
 func (t *tx) elsewhere(ctx context.Context, def *docstore.Def, tenant, id string) error {
 	var found struct {
 		Version int64 `bson:"version"`

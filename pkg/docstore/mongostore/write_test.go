@@ -325,14 +325,16 @@ func TestReplaceAndDeleteAtAVersion(t *testing.T) {
 			})
 			e := s.open(t)
 			require.Equal(t, c.want, e.Write(t.Context(), func(tx docstore.EngineTx) error {
-				return tx.Replace(t.Context(), def, entry(newThing("a")), 3)
+				return tx.Replace(t.Context(), def, entry(newThing("a")), docstore.Stamp{Version: 3})
 			}))
-			require.Equal(t, `{"_id": "t1/a","tenant_id": "t1","version": {"$numberLong":"3"}}`, s.the(t, "findAndModify").Lookup("query").String())
+			require.Equal(t, `{"_id": "t1/a","tenant_id": "t1","version": {"$numberLong":"3"},"_counts": null}`, s.the(t, "findAndModify").Lookup("query").String())
 			s.forget()
 			require.Equal(t, c.want, e.Write(t.Context(), func(tx docstore.EngineTx) error {
-				return tx.Delete(t.Context(), def, "t1", "a", 3)
+				return tx.Delete(t.Context(), def, "t1", "a", docstore.Stamp{Version: 3, Counts: 2})
 			}))
-			require.True(t, s.the(t, "findAndModify").Lookup("remove").Boolean())
+			remove := s.the(t, "findAndModify")
+			require.True(t, remove.Lookup("remove").Boolean())
+			require.EqualValues(t, 2, remove.Lookup("query", "_counts").Int64())
 		})
 	}
 }
@@ -358,7 +360,7 @@ func TestReadDocumentsAreTouched(t *testing.T) {
 	}
 	require.NoError(t, e.Write(t.Context(), func(tx docstore.EngineTx) error {
 		read(tx)
-		if err := tx.Delete(t.Context(), def, "t1", "a", 1); err != nil {
+		if err := tx.Delete(t.Context(), def, "t1", "a", docstore.Stamp{Version: 1}); err != nil {
 			return err
 		}
 		read(tx)

@@ -203,7 +203,8 @@ func TestMatchesAreExact(t *testing.T) {
 				switch r.IntN(4) {
 				case 0:
 					delete(m, n.ID)
-					return notes.Delete(ctx, tx, n)
+					_, err = notes.Delete(ctx, tx, n)
+					return err
 				case 1:
 					n.Title = fmt.Sprint("title ", r.IntN(7))
 				case 2:
@@ -279,7 +280,8 @@ func (f *fixture) remove(ctx context.Context, id string) error {
 		if err != nil {
 			return 0, err
 		}
-		return 0, notes.Delete(ctx, tx, n)
+		_, err = notes.Delete(ctx, tx, n)
+		return 0, err
 	})
 	return err
 }
@@ -452,7 +454,7 @@ func TestSearchesAmongWriters(t *testing.T) {
 					if err != nil {
 						return 0, err
 					}
-					if err := notes.Delete(ctx, tx, old); err != nil {
+					if _, err := notes.Delete(ctx, tx, old); err != nil {
 						return 0, err
 					}
 					_, err = notes.Insert(ctx, tx, made(w, n))

@@ -59,7 +59,8 @@ func TestEveryQueryUsesAnIndex(t *testing.T) {
 		if _, err := notes.Replace(ctx, tx, n); err != nil {
 			return 0, err
 		}
-		return 0, notes.Delete(ctx, tx, n)
+		_, err = notes.Delete(ctx, tx, n)
+		return 0, err
 	})
 	require.NoError(t, err)
 	_, err = f.engine.Due(ctx, notes.Def(), 1, 1)

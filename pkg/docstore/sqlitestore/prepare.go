@@ -52,8 +52,16 @@ func (e *Engine) prepare(ctx context.Context, conn Conn, def *docstore.Def, t *t
 	}
 	entry := "collection " + def.Name
 	have, err := meta(conn, entry)
-	if err != nil || have == want {
+	if err != nil {
 		return err
+	}
+	if have != "" {
+		if err := addCounts(conn, t); err != nil {
+			return err
+		}
+	}
+	if have == want {
+		return nil
 	}
 	if have == "" {
 		err = run(conn, t.ddl()...)
@@ -64,6 +72,15 @@ func (e *Engine) prepare(ctx context.Context, conn Conn, def *docstore.Def, t *t
 		return err
 	}
 	return setMeta(conn, entry, want)
+}
+
+// addCounts gives a table of format 2 or earlier its column. SQLite notes the default and writes no row.
+func addCounts(conn Conn, t *table) error {
+	has, err := number(context.Background(), conn, "SELECT count(*) FROM pragma_table_info(?1) WHERE name = 'counts'", t.plain)
+	if err != nil || has > 0 {
+		return err
+	}
+	return run(conn, "ALTER TABLE "+t.name+" ADD COLUMN "+countsColumn)
 }
 
 // rebuild writes a collection anew, as its documents' index functions now say. The documents stay as they are, byte by byte.
@@ -94,21 +111,21 @@ func (e *Engine) rebuild(ctx context.Context, conn Conn, def *docstore.Def, t *t
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		var docs [][]byte
-		err := conn.Query(context.Background(), fmt.Sprintf("SELECT rid, doc FROM %s WHERE rid > ?1 ORDER BY rid LIMIT %d", old, chunk), []any{after}, func(c Columns) error {
+		var docs []docstore.Row
+		err := conn.Query(context.Background(), fmt.Sprintf("SELECT rid, counts, doc FROM %s WHERE rid > ?1 ORDER BY rid LIMIT %d", old, chunk), []any{after}, func(c Columns) error {
 			after = c.Int(0)
-			docs = append(docs, append([]byte(nil), c.Bytes(1)...))
+			docs = append(docs, docstore.Row{Stamp: docstore.Stamp{Counts: c.Int(1)}, Data: append([]byte(nil), c.Bytes(2)...)})
 			return nil
 		})
 		if err != nil {
 			return err
 		}
 		for _, doc := range docs {
-			entry, err := def.Extract(e, doc)
+			entry, err := def.Extract(e, doc.Data)
 			if err != nil {
 				return err
 			}
-			entry.JSON = doc
+			entry.JSON, entry.Counts = doc.Data, doc.Counts
 			if err := t.add(conn, def, entry, &entries); err != nil {
 				return err
 			}

@@ -19,10 +19,10 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	t.Parallel()
 	f := open(t)
 	require.NoError(t, f.Close())
-	f.script(t, "UPDATE meta SET value = '3' WHERE name = 'format'")
+	f.script(t, "UPDATE meta SET value = '4' WHERE name = 'format'")
 	_, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: f.path})
-	require.ErrorContains(t, err, "format 3")
-	require.ErrorContains(t, err, "up to 2")
+	require.ErrorContains(t, err, "format 4")
+	require.ErrorContains(t, err, "up to 3")
 }
 
 // A file of format 1 has its rows elsewhere. It is written anew when it is opened.
@@ -35,13 +35,54 @@ func TestOlderFormatIsUpgraded(t *testing.T) {
 	f.script(t, "UPDATE c_notes SET rid = rid + 1000", `UPDATE "c_notes.words" SET rid = rid + 1000`, `UPDATE "c_notes.keys" SET rid = rid + 1000`)
 	require.ErrorContains(t, f.Check(t.Context()), "has row")
 	require.NoError(t, f.Close())
-	f.script(t, "UPDATE meta SET value = '1' WHERE name = 'format'", `UPDATE meta SET value = json_remove(value, '$.Format') WHERE name = 'collection notes'`)
+	f.script(t, "ALTER TABLE c_notes DROP COLUMN counts", "UPDATE meta SET value = '1' WHERE name = 'format'", `UPDATE meta SET value = json_remove(value, '$.Format') WHERE name = 'collection notes'`)
 	f = openAt(t, f.path, notes)
 	require.NoError(t, f.Check(t.Context()))
 	require.EqualValues(t, 5, f.count(t))
 	doc, err := notes.Find(tenant(t), f.Store, "10003")
 	require.NoError(t, err)
 	require.EqualValues(t, 1, doc.Version)
+}
+
+// A file of format 2 has documents without counts. They are added to the tables as they are, in one transaction with all else.
+func TestCountsAreAdded(t *testing.T) {
+	t.Parallel()
+	f := open(t)
+	ctx := tenant(t)
+	require.NoError(t, f.insert(ctx, newNote(1), newNote(8)))
+	require.NoError(t, f.Close())
+	f.script(t, "ALTER TABLE c_notes DROP COLUMN counts", "UPDATE meta SET value = '2' WHERE name = 'format'")
+
+	strict := noteSchema(2)
+	strict.Indexes[0] = docstore.Unique(strict.Indexes[0]) // both have the same title
+	engine, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: f.path, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	_, err = docstore.Open(t.Context(), engine, clock.System, docstore.Define(strict).Def())
+	require.Error(t, err)
+	require.NoError(t, engine.Close())
+	f.script(t, "ALTER TABLE c_notes ADD COLUMN counts ANY", "ALTER TABLE c_notes DROP COLUMN counts") // fails if it is there
+
+	var log strings.Builder
+	engine, err = sqlitestore.Open(t.Context(), sqlitestore.Options{Path: f.path, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	require.NoError(t, err)
+	f.Store, err = docstore.Open(t.Context(), engine, clock.System, notes.Def())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, f.Close()) })
+	require.Empty(t, log.String(), "no collection is written anew")
+	require.NoError(t, f.Check(ctx))
+	revised, err := docstore.Write(ctx, f.Store, func(tx *docstore.Tx) (docstore.Doc[note], error) {
+		n, err := notes.Load(ctx, tx, "10001")
+		if err != nil {
+			return docstore.Doc[note]{}, err
+		}
+		return notes.Revise(ctx, tx, n)
+	})
+	require.NoError(t, err)
+	require.Equal(t, docstore.Stamp{Version: 1, Counts: 1}, revised.Stamp)
+	found, err := notes.FindMany(ctx, f.Store, []string{"10001", "10008"})
+	require.NoError(t, err)
+	require.EqualValues(t, 3, found[0].Revision()+found[1].Revision())
+	require.NoError(t, f.Check(ctx))
 }
 
 func TestOpenErrors(t *testing.T) {

@@ -76,7 +76,7 @@ func (q *queries) Get(ctx context.Context, def *docstore.Def, tenant string, ids
 	}
 	ids = distinct(ids)
 	rows := make([]docstore.Row, 0, len(ids))
-	err = q.byID(ctx, t, tenant, ids, "id, version, due, doc", func(c Columns) error {
+	err = q.byID(ctx, t, tenant, ids, rowColumns, func(c Columns) error {
 		rows = append(rows, row(c))
 		return nil
 	})
@@ -92,8 +92,14 @@ func distinct(ids []string) []string {
 	return slices.Compact(ids)
 }
 
+// rowColumns are what row reads.
+const rowColumns = "id, version, counts, due, doc"
+
 func row(c Columns) docstore.Row {
-	return docstore.Row{ID: string(c.Bytes(0)), Version: c.Int(1), Due: c.Int(2), Data: append([]byte(nil), c.Bytes(3)...)}
+	return docstore.Row{
+		ID: string(c.Bytes(0)), Stamp: docstore.Stamp{Version: c.Int(1), Counts: c.Int(2)}, Due: c.Int(3),
+		Data: append([]byte(nil), c.Bytes(4)...),
+	}
 }
 
 var errEnough = errors.New("sqlitestore: enough rows")
@@ -458,9 +464,9 @@ func shape(find *docstore.Find, order *ordering) (columns string, read func(Colu
 			return docstore.Row{ID: string(c.Bytes(0)), Sort: sortValues(c, order, 1)}
 		}
 	}
-	return "id, version, due, doc" + selectKeys(order), func(c Columns) docstore.Row {
+	return rowColumns + selectKeys(order), func(c Columns) docstore.Row {
 		r := row(c)
-		r.Sort = sortValues(c, order, 4)
+		r.Sort = sortValues(c, order, 5)
 		return r
 	}
 }

@@ -29,8 +29,8 @@ func (t *table) freeRow(conn Conn) (int64, error) {
 
 // insertRow writes a document's row and returns its id.
 func (t *table) insertRow(conn Conn, def *docstore.Def, e *docstore.Entry) (int64, error) {
-	args := make([]any, 7, 7+len(t.keys))
-	copy(args, []any{int64(0), e.Tenant, e.ID, e.Version, e.Due, encodeLists(e.Lists), e.JSON})
+	args := make([]any, 8, 8+len(t.keys))
+	copy(args, []any{int64(0), e.Tenant, e.ID, e.Version, e.Counts, e.Due, encodeLists(e.Lists), e.JSON})
 	for i, c := range t.keys {
 		args = append(args, c.arg(e.Keys[i]))
 	}

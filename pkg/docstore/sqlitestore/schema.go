@@ -11,11 +11,15 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// format is the version of the file's layout. A program refuses files of a later one, and writes collections of an earlier one anew.
+// format is the version of the file's layout. A program refuses files of a later one.
 //
 //	1  a row's id was the next one free
 //	2  it is the document's id, where that is a number: see rows.go
-const format = 2
+//	3  documents have counts
+const format = 3
+
+// rewritten is the last format whose collections are written anew where they have an earlier one; what came later is added to them as they are.
+const rewritten = 2
 
 // The tables beside the collections'. An outbox seq is never used again (AUTOINCREMENT), so a late Published hits no other message.
 const ownTables = `
@@ -42,7 +46,7 @@ func checkFormat(ctx context.Context, conn Conn) error {
 
 // table is a collection in SQL:
 //
-//	c_users        (rid, tenant, id, version, due, k_<index>…, lists, doc)   lists holds the list indexes' values again: see lists.go
+//	c_users        (rid, tenant, id, version, counts, due, k_<index>…, lists, doc)   lists holds the list indexes' values again: see lists.go
 //	c_users.words  (tenant, value, rid)                                     one for each list index
 //
 // Indexes are named c_users#name. Names with a dot or # cannot be collections'.
@@ -100,8 +104,8 @@ func newTable(def *docstore.Def) (*table, error) {
 			return nil, fmt.Errorf("sqlitestore: %q is no name for a collection or index", name)
 		}
 	}
-	fields := "rid, tenant, id, version, due, lists, doc" + t.keyFields()
-	t.insert = fmt.Sprintf("INSERT OR FAIL INTO %s (%s) VALUES (%s)", t.name, fields, placeholders(7+len(t.keys)))
+	fields := "rid, tenant, id, version, counts, due, lists, doc" + t.keyFields()
+	t.insert = fmt.Sprintf("INSERT OR FAIL INTO %s (%s) VALUES (%s)", t.name, fields, placeholders(8+len(t.keys)))
 	t.remove = fmt.Sprintf("DELETE FROM %s WHERE rid = ?1", t.name)
 	return t, nil
 }
@@ -124,7 +128,7 @@ func (t *table) ddl() []string {
 		fields.WriteString(c.field + map[bool]string{true: " INTEGER NOT NULL, ", false: " TEXT NOT NULL, "}[c.number])
 	}
 	ddl := []string{
-		fmt.Sprintf("CREATE TABLE %s (rid INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL, version INTEGER NOT NULL, due INTEGER NOT NULL, %slists BLOB NOT NULL, doc BLOB NOT NULL) STRICT", t.name, fields.String()),
+		fmt.Sprintf("CREATE TABLE %s (rid INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL, version INTEGER NOT NULL, "+countsColumn+", due INTEGER NOT NULL, %slists BLOB NOT NULL, doc BLOB NOT NULL) STRICT", t.name, fields.String()),
 		fmt.Sprintf("CREATE UNIQUE INDEX %s ON %s (tenant, id)", t.id.index, t.name),
 		fmt.Sprintf("CREATE INDEX %s ON %s (due, tenant, id) WHERE due <> 0", t.dueIndex(), t.name),
 	}
@@ -143,6 +147,9 @@ func (t *table) ddl() []string {
 	}
 	return ddl
 }
+
+// countsColumn is one that is there without having been written, in rows of format 2.
+const countsColumn = "counts INTEGER NOT NULL DEFAULT 0"
 
 func (t *table) dueIndex() string { return quote(t.plain + "#!due") }
 
@@ -167,6 +174,6 @@ func signature(def *docstore.Def) (string, error) {
 		Format   int
 		Revision int
 		Indexes  []docstore.IndexDef
-	}{format, def.Revision, def.Indexes})
+	}{rewritten, def.Revision, def.Indexes})
 	return string(b), err
 }

@@ -97,20 +97,24 @@ func (c *column) isAbsent(v docstore.Value) bool {
 
 // stored is a document's row without the document.
 type stored struct {
-	rid, version, due int64
-	keys              []docstore.Value
-	lists             []byte
+	rid, due int64
+	docstore.Stamp
+	keys  []docstore.Value
+	lists []byte
 }
 
-func (x *tx) locate(t *table, tenant, id string, expect int64) (*stored, error) {
+func (x *tx) locate(t *table, tenant, id string, expect docstore.Stamp) (*stored, error) {
 	if err := x.late.flush(x.conn); err != nil {
 		return nil, x.fail(err)
 	}
 	var s *stored
-	err := x.byID(context.Background(), t, tenant, []string{id}, "rid, version, due, lists"+t.keyFields(), func(c Columns) error {
-		s = &stored{rid: c.Int(0), version: c.Int(1), due: c.Int(2), lists: append([]byte(nil), c.Bytes(3)...)}
+	err := x.byID(context.Background(), t, tenant, []string{id}, "rid, version, counts, due, lists"+t.keyFields(), func(c Columns) error {
+		s = &stored{
+			rid: c.Int(0), Stamp: docstore.Stamp{Version: c.Int(1), Counts: c.Int(2)}, due: c.Int(3),
+			lists: append([]byte(nil), c.Bytes(4)...),
+		}
 		for i, k := range t.keys {
-			s.keys = append(s.keys, k.value(c, 4+i))
+			s.keys = append(s.keys, k.value(c, 5+i))
 		}
 		return nil
 	})
@@ -119,8 +123,8 @@ func (x *tx) locate(t *table, tenant, id string, expect int64) (*stored, error) 
 		return nil, x.fail(err)
 	case s == nil:
 		return nil, docstore.ErrNotFound
-	case s.version != expect:
-		return nil, &docstore.VersionError{Current: s.version}
+	case s.Stamp != expect:
+		return nil, &docstore.VersionError{Current: s.Version}
 	}
 	return s, nil
 }
@@ -132,7 +136,7 @@ func (c *column) value(from Columns, i int) docstore.Value {
 	return docstore.Text(string(from.Bytes(i)))
 }
 
-func (x *tx) Replace(ctx context.Context, def *docstore.Def, e *docstore.Entry, expect int64) error {
+func (x *tx) Replace(ctx context.Context, def *docstore.Def, e *docstore.Entry, expect docstore.Stamp) error {
 	t, err := x.ready(ctx, def)
 	if err != nil {
 		return err
@@ -165,7 +169,7 @@ func (t *table) placesOf(lists [][]string) uint64 {
 // update writes only what has changed, and tells which indexes that was: SQLite rewrites the entries of every index whose column is named, changed or not.
 func (t *table) update(conn Conn, def *docstore.Def, e *docstore.Entry, old *stored) (places uint64, err error) {
 	var set strings.Builder
-	args := []any{old.rid, e.Version, e.JSON}
+	args := []any{old.rid, e.Version, e.Counts, e.JSON}
 	change := func(field string, value any) {
 		args = append(args, value)
 		fmt.Fprintf(&set, ", %s = ?%d", field, len(args))
@@ -183,7 +187,7 @@ func (t *table) update(conn Conn, def *docstore.Def, e *docstore.Entry, old *sto
 			places |= 1 << c.place
 		}
 	}
-	sql := "UPDATE OR FAIL " + t.name + " SET version = ?2, doc = ?3" + set.String() + " WHERE rid = ?1"
+	sql := "UPDATE OR FAIL " + t.name + " SET version = ?2, counts = ?3, doc = ?4" + set.String() + " WHERE rid = ?1"
 	if _, err := conn.Exec(context.Background(), sql, args...); err != nil {
 		return places, t.taken(conn, def, e, old.rid, err)
 	}
@@ -202,7 +206,7 @@ func (t *table) update(conn Conn, def *docstore.Def, e *docstore.Entry, old *sto
 	return places, nil
 }
 
-func (x *tx) Delete(ctx context.Context, def *docstore.Def, tenant, id string, expect int64) error {
+func (x *tx) Delete(ctx context.Context, def *docstore.Def, tenant, id string, expect docstore.Stamp) error {
 	t, err := x.ready(ctx, def)
 	if err != nil {
 		return err

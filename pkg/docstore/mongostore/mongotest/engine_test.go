@@ -199,14 +199,14 @@ func failedWriteIsUndone(t *testing.T, dbs *databases) {
 				return nil, err
 			}
 		}
-		if err := first.Delete(system(), tx, replaced); err != nil {
+		if _, err := first.Delete(system(), tx, replaced); err != nil {
 			return nil, err
 		}
 		deleted, err := first.Load(system(), tx, "deleted")
 		if err != nil {
 			return nil, err
 		}
-		if err := first.Delete(system(), tx, deleted); err != nil {
+		if _, err := first.Delete(system(), tx, deleted); err != nil {
 			return nil, err
 		}
 		if err := tx.Append(system(), docstore.Message{ID: "m"}); err != nil {

@@ -53,7 +53,7 @@ type newMember struct {
 func (n newMember) draft() member.Draft { return member.Draft(n) }
 
 func recordOf(shown member.Shown, err error) (rest.Record[Membership], error) {
-	return rest.Record[Membership]{JSON: shown.JSON, Version: shown.Version}, err
+	return rest.Record[Membership]{JSON: shown.JSON, Tag: shown.Tag}, err
 }
 
 func rawOf(shown []member.Shown, err error) ([]rest.Raw[Membership], error) {

@@ -10,7 +10,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
 )
 
@@ -109,13 +108,13 @@ type Members struct {
 
 // Shown is a membership as clients see it: with the names of its node and of those above, as they now are.
 type Shown struct {
-	ID      string
-	Version int64
-	JSON    json.RawMessage
+	ID   string
+	Tag  string
+	JSON json.RawMessage
 }
 
 // Stored is the form for those who do not know the type.
-func (s Shown) Stored() (body []byte, version int64, err error) { return s.JSON, s.Version, nil }
+func (s Shown) Stored() (body []byte, tag string, err error) { return s.JSON, s.Tag, nil }
 
 // show adds the names. Memberships whose node is gone are left out: they are about to end.
 func show(ctx context.Context, r docstore.Reader, docs ...Doc) ([]Shown, error) {
@@ -137,7 +136,7 @@ func show(ctx context.Context, r docstore.Reader, docs ...Doc) ([]Shown, error) 
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, Shown{docs[i].ID, docs[i].Version, body})
+		all = append(all, Shown{docs[i].ID, docs[i].Tag(), body})
 	}
 	return all, nil
 }
@@ -196,15 +195,20 @@ func (d directory) path(n *tree.Node) []string {
 	return path
 }
 
+// shown adds the names of a node, empty ones if it is gone.
 func (d directory) shown(doc *Doc, node *tree.Node) (json.RawMessage, error) {
 	body, err := doc.JSON()
-	if err != nil || node == nil {
-		return body, err
+	if err != nil {
+		return nil, err
 	}
-	more, err := json.Marshal(struct {
+	names := struct {
 		Name string   `json:"node_name"`
 		Path []string `json:"node_path"`
-	}{node.Name, d.path(node)})
+	}{Path: []string{}}
+	if node != nil {
+		names.Name, names.Path = node.Name, d.path(node)
+	}
+	more, err := json.Marshal(names)
 	return splice(body, more), err
 }
 
@@ -213,29 +217,4 @@ func splice(a, b []byte) json.RawMessage {
 	both := make([]byte, 0, len(a)+len(b))
 	both = append(append(both, a[:len(a)-1]...), ',')
 	return append(both, b[1:]...)
-}
-
-// emit tells of written or ended memberships. An ended one's node may be gone.
-func emit(ctx context.Context, tx *docstore.Tx, action string, docs ...Doc) error {
-	named, err := names(ctx, from(tx), docs)
-	if err != nil {
-		return err
-	}
-	for i := range docs {
-		m, err := docs[i].Value()
-		if err != nil {
-			return err
-		}
-		record, err := named.shown(&docs[i], named.nodes[m.NodeID])
-		if err != nil {
-			return err
-		}
-		if err := outbox.Append(ctx, tx, outbox.Event{
-			Entity: "membership", Action: action, Source: "/tree-users", Subject: m.ID, Version: m.Version,
-			Record: record, Previous: docs[i].Previous(),
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -18,7 +18,7 @@ import (
 // There is one for every user who has left, and for every user at all where there are dynamic nodes.
 type person struct {
 	docstore.Meta       // the id is the user's
-	Sequence      int64 `json:"sequence"` // the version of the user's record that was last taken into account
+	Sequence      int64 `json:"sequence"` // of the user's event that was last taken into account
 	Gone          bool  `json:"gone"`     // deleted or resigned
 }
 
@@ -41,23 +41,24 @@ func departed(ctx context.Context, r docstore.Reader, ids []string) (map[string]
 	return gone, nil
 }
 
-// outdated tells whether a later record than that of a version was taken into account, or the user has been deleted at this one.
-func outdated(p *person, version int64) bool {
-	return p != nil && (p.Sequence > version || p.Sequence == version && p.Gone)
+// outdated tells whether a user's record as of a later sequence was taken into account, or the user has been deleted at this one.
+func outdated(p *person, sequence int64) bool {
+	return p != nil && (p.Sequence > sequence || p.Sequence == sequence && p.Gone)
 }
 
-// advance notes that a user's record of a version is being taken into account; false if a later one was already, or the user has been
-// deleted at this one.
-func advance(ctx context.Context, tx *docstore.Tx, known map[string]*person, id string, version int64, gone bool) (bool, error) {
+// advance notes that a user's record as of a sequence is being taken into account; false if a later one was already, or the user has been
+// deleted at this one: while an event's sequence was the record's version, a deletion had that of the last change. All sequences of now are
+// greater than those.
+func advance(ctx context.Context, tx *docstore.Tx, known map[string]*person, id string, sequence int64, gone bool) (bool, error) {
 	p := known[id]
 	if p == nil {
-		_, err := people.Insert(ctx, tx, &person{Meta: docstore.Meta{ID: id}, Sequence: version, Gone: gone})
+		_, err := people.Insert(ctx, tx, &person{Meta: docstore.Meta{ID: id}, Sequence: sequence, Gone: gone})
 		return true, err
 	}
-	if p.Sequence > version || p.Sequence == version && p.Gone && !gone {
+	if p.Sequence > sequence || p.Sequence == sequence && p.Gone && !gone {
 		return false, nil
 	}
-	p.Sequence, p.Gone = version, gone
+	p.Sequence, p.Gone = sequence, gone
 	_, err := people.Replace(ctx, tx, p)
 	return true, err
 }
@@ -76,8 +77,10 @@ type record struct {
 	ID      string `json:"id"`
 	Version int64  `json:"version"`
 	Status  string `json:"status"`
-	raw     json.RawMessage
-	whole   map[string]any // see read
+
+	sequence int64 // of the event that told of it
+	raw      json.RawMessage
+	whole    map[string]any // see read
 }
 
 const resigned = "resigned"
@@ -106,7 +109,7 @@ func (s *Members) OnUser(ctx context.Context, e bus.Event) error {
 	if err != nil {
 		return fmt.Errorf("the event's record: %w", err)
 	}
-	user.ID, user.Version = e.Subject, e.Sequence
+	user.ID, user.sequence = e.Subject, e.Sequence
 	if strings.HasSuffix(e.Type, ".deleted") || user.Status == resigned {
 		return s.depart(ctx, &user)
 	}
@@ -120,7 +123,7 @@ func (s *Members) depart(ctx context.Context, user *record) error {
 		if err != nil {
 			return struct{}{}, err
 		}
-		if ok, err := advance(ctx, tx, known, user.ID, user.Version, true); err != nil || !ok {
+		if ok, err := advance(ctx, tx, known, user.ID, user.sequence, true); err != nil || !ok {
 			return struct{}{}, err
 		}
 		ended, err := members.LoadWhere(ctx, tx, docstore.Prefix(byUser, user.ID+"/"), "", 2*(MaxOfUser+tree.MaxDynamic))

@@ -21,7 +21,7 @@ import (
 // of one user cost as much as one.
 type recheck struct {
 	docstore.Meta        // the id is the user's
-	Sequence      int64  `json:"sequence"` // the version of the user's record
+	Sequence      int64  `json:"sequence"` // of the event that told of the record
 	Record        string `json:"record"`   // JSON; a text, so that it stays as it came
 	After         string `json:"after"`    // the id of the node that was looked at last
 }
@@ -116,11 +116,11 @@ func (s *Members) postpone(ctx context.Context, user *record) error {
 	_, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
 		known, err := loadPeople(ctx, tx, user.ID)
 		p := known[user.ID]
-		if err != nil || outdated(p, user.Version) {
+		if err != nil || outdated(p, user.sequence) {
 			return struct{}{}, err
 		}
 		if p != nil && p.Gone { // who is back may become a member at once
-			if _, err := advance(ctx, tx, known, user.ID, user.Version, false); err != nil {
+			if _, err := advance(ctx, tx, known, user.ID, user.sequence, false); err != nil {
 				return struct{}{}, err
 			}
 		}
@@ -137,24 +137,25 @@ func (s *Members) await(ctx context.Context, tx *docstore.Tx, user *record, afte
 	}
 	if len(waiting) == 0 {
 		_, err = rechecks.Insert(ctx, tx, &recheck{
-			Meta: docstore.Meta{ID: user.ID}, Sequence: user.Version, Record: string(user.raw), After: after,
+			Meta: docstore.Meta{ID: user.ID}, Sequence: user.sequence, Record: string(user.raw), After: after,
 		})
 		return errors.Join(err, rota.Ask(ctx, tx))
 	}
-	if r := waiting[0]; r.Sequence < user.Version || r.Sequence == user.Version && after != "" {
-		r.Sequence, r.Record, r.After = user.Version, string(user.raw), after
+	if r := waiting[0]; r.Sequence < user.sequence || r.Sequence == user.sequence && after != "" {
+		r.Sequence, r.Record, r.After = user.sequence, string(user.raw), after
 		_, err = rechecks.Replace(ctx, tx, r)
 	}
 	return errors.Join(err, rota.Ask(ctx, tx))
 }
 
-// forgetRecheck forgets what was to be looked at of a user, up to a version.
-func forgetRecheck(ctx context.Context, tx *docstore.Tx, userID string, version int64) error {
+// forgetRecheck forgets what was to be looked at of a user, up to a sequence.
+func forgetRecheck(ctx context.Context, tx *docstore.Tx, userID string, sequence int64) error {
 	waiting, err := rechecks.LoadMany(ctx, tx, []string{userID})
-	if err != nil || len(waiting) == 0 || waiting[0].Sequence > version {
+	if err != nil || len(waiting) == 0 || waiting[0].Sequence > sequence {
 		return err
 	}
-	return rechecks.Delete(ctx, tx, waiting[0])
+	_, err = rechecks.Delete(ctx, tx, waiting[0])
+	return err
 }
 
 // judge makes verdicts true that were found for a user. after is the node up to which they go, or "" if they are all.
@@ -167,13 +168,13 @@ func (s *Members) judge(ctx context.Context, user *record, nodes []*tree.Node, v
 		if err != nil {
 			return struct{}{}, err
 		}
-		if outdated(known[user.ID], user.Version) {
-			return struct{}{}, forgetRecheck(ctx, tx, user.ID, user.Version)
+		if outdated(known[user.ID], user.sequence) {
+			return struct{}{}, forgetRecheck(ctx, tx, user.ID, user.sequence)
 		}
 		if after != "" {
 			err = s.await(ctx, tx, user, after)
-		} else if _, err = advance(ctx, tx, known, user.ID, user.Version, false); err == nil {
-			err = forgetRecheck(ctx, tx, user.ID, user.Version)
+		} else if _, err = advance(ctx, tx, known, user.ID, user.sequence, false); err == nil {
+			err = forgetRecheck(ctx, tx, user.ID, user.sequence)
 		}
 		if err != nil {
 			return struct{}{}, err
@@ -233,7 +234,7 @@ func (s *Members) recheck(ctx context.Context, doc *docstore.Doc[recheck], nodes
 	if err != nil {
 		return fmt.Errorf("the record: %w", err)
 	}
-	user.ID, user.Version = r.ID, r.Sequence
+	user.ID, user.sequence = r.ID, r.Sequence
 	looked, verdicts, after, err := m.look(ctx, &user, nodes, r.After)
 	if err != nil {
 		return err

@@ -2,11 +2,9 @@ package member
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
 )
 
@@ -67,48 +65,48 @@ func endByHand(ctx context.Context, tx *docstore.Tx, ended []*Membership) error 
 
 // end removes loaded memberships, each with its event.
 func end(ctx context.Context, tx *docstore.Tx, ended []*Membership) error {
-	docs := make([]Doc, len(ended))
-	for i, m := range ended {
-		var err error
-		if docs[i], err = members.DocOf(m); err != nil {
-			return err
-		}
-	}
-	if err := emit(ctx, tx, "deleted", docs...); err != nil {
+	docs, err := drop(ctx, tx, ended)
+	if err != nil {
 		return err
 	}
-	return drop(ctx, tx, ended)
+	batches := make([][]Doc, len(docs))
+	for i := range docs {
+		batches[i] = docs[i : i+1]
+	}
+	return emitEnded(ctx, tx, batches...)
 }
 
 // drop removes loaded memberships without a word, counts them off their nodes, and gives users another primary one.
-func drop(ctx context.Context, tx *docstore.Tx, ended []*Membership) error {
+func drop(ctx context.Context, tx *docstore.Tx, ended []*Membership) ([]Doc, error) {
+	docs := make([]Doc, len(ended))
 	less := map[string]int64{}
-	for _, m := range ended {
-		if err := members.Delete(ctx, tx, m); err != nil {
-			return err
+	for i, m := range ended {
+		var err error
+		if docs[i], err = members.Delete(ctx, tx, m); err != nil {
+			return nil, err
 		}
 		less[m.NodeID]--
 	}
 	for id, n := range less {
 		node, err := tree.Load(ctx, tx, id)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if node[id] == nil {
 			continue // it is gone, and so this ends
 		}
 		if err := tree.CountMembers(ctx, tx, node[id], n); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	for _, m := range ended {
 		if m.IsPrimary == "1" {
 			if err := promote(ctx, tx, m.ObjectCode, m.UserID); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
-	return nil
+	return docs, nil
 }
 
 // promote makes the oldest membership that a user has in a tree the primary one, if there is none.
@@ -146,7 +144,7 @@ func (s *Members) OnRemove(ctx context.Context, tx *docstore.Tx, n *tree.Node) e
 const batch = 1000
 
 // endSome ends a batch of a node's memberships, all of them if the node is gone, else the dynamic ones. It looks at those behind an order
-// and returns where it came to, "" at the end. Their event's subject is the node, so that it is in order with those of the node itself.
+// and returns where it came to, "" at the end.
 func endSome(ctx context.Context, tx *docstore.Tx, u *upkeep) (next string, err error) {
 	filter := docstore.Prefix(byOrder, u.ID+"/")
 	if u.Cursor != "" {
@@ -167,26 +165,9 @@ func endSome(ctx context.Context, tx *docstore.Tx, u *upkeep) (next string, err 
 	if len(ended) == 0 {
 		return next, nil
 	}
-	if err := drop(ctx, tx, ended); err != nil {
-		return "", err
-	}
-	type ending struct {
-		ID     string `json:"id"`
-		UserID string `json:"user_id"`
-	}
-	record := struct {
-		ObjectCode  string   `json:"object_code"`
-		NodeID      string   `json:"node_id"`
-		Memberships []ending `json:"memberships"`
-	}{u.ObjectCode, u.ID, make([]ending, len(ended))}
-	for i, m := range ended {
-		record.Memberships[i] = ending{m.ID, m.UserID}
-	}
-	body, err := json.Marshal(record)
+	docs, err := drop(ctx, tx, ended)
 	if err != nil {
 		return "", err
 	}
-	return next, outbox.Append(ctx, tx, outbox.Event{
-		Entity: "membership", Action: "deleted", Source: "/tree-nodes", Subject: u.ID, Version: u.NodeVersion, Record: body,
-	})
+	return next, emitEnded(ctx, tx, docs)
 }

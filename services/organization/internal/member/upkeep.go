@@ -196,6 +196,10 @@ func (s *Members) evaluate(ctx context.Context, u *upkeep, m *meter, log *slog.L
 		if err != nil {
 			return err
 		}
+		user.sequence = user.Version // what a users service goes by that tells no sequences
+		if i < len(page.Sequences) {
+			user.sequence = page.Sequences[i]
+		}
 		met, err := m.meets(ctx, &user, node)
 		if err != nil {
 			return err
@@ -228,7 +232,8 @@ func (s *Members) evaluate(ctx context.Context, u *upkeep, m *meter, log *slog.L
 		}
 		now.Cursor, now.Seen, now.Done = cursor, seen, now.Done+int64(len(users))
 		if finished {
-			return struct{}{}, upkeeps.Delete(ctx, tx, now)
+			_, err = upkeeps.Delete(ctx, tx, now)
+			return struct{}{}, err
 		}
 		_, err = upkeeps.Replace(ctx, tx, now)
 		return struct{}{}, err
@@ -254,7 +259,7 @@ func heard(ctx context.Context, tx *docstore.Tx, users []record, verdicts []verd
 	}
 	valid := make([]verdict, 0, len(verdicts))
 	for i := range users {
-		ok, err := advance(ctx, tx, known, users[i].ID, users[i].Version, users[i].Status == resigned)
+		ok, err := advance(ctx, tx, known, users[i].ID, users[i].sequence, users[i].Status == resigned)
 		if err != nil {
 			return nil, err
 		}

@@ -57,7 +57,8 @@ func (s *Trees) remove(ctx context.Context, tx *docstore.Tx, n *Node) error {
 	if err := checkPointedAt(ctx, tx, n.ID); err != nil {
 		return err
 	}
-	if err := nodes.Delete(ctx, tx, n); err != nil {
+	doc, err := nodes.Delete(ctx, tx, n)
+	if err != nil {
 		return err
 	}
 	if n.Dynamic() {
@@ -66,10 +67,6 @@ func (s *Trees) remove(ctx context.Context, tx *docstore.Tx, n *Node) error {
 		}
 	}
 	if err := s.OnRemove(ctx, tx, n); err != nil {
-		return err
-	}
-	doc, err := nodes.DocOf(n)
-	if err != nil {
 		return err
 	}
 	return emit(ctx, tx, "deleted", &doc, nil)

@@ -88,7 +88,7 @@ func carry(ctx context.Context, tx *docstore.Tx, n *Node, from []string) (int, e
 		if below.Depth > MaxDepth {
 			return errTooDeep
 		}
-		_, err := nodes.Replace(ctx, tx, below)
+		_, err := nodes.Touch(ctx, tx, below) // its path is another for certain
 		return err
 	})
 }

@@ -15,8 +15,7 @@ import (
 
 // Object is a core object: an organization relation, which is one tree. Its JSON form is the API's, the events' and the store's.
 //
-// Its version grows with every change of the tree's structure: whoever changes that loads the object and stores it again, so that no two
-// such changes of one tree are made side by side.
+// Whoever changes the tree's structure loads the object and stores it again, so that no two such changes of one tree are made side by side.
 type Object struct {
 	docstore.Meta
 	ObjectProfile
@@ -40,6 +39,7 @@ type ObjectDoc = docstore.Doc[Object]
 
 var objects = docstore.Define(docstore.Schema[Object]{
 	Name: "core_objects", Noun: "core object",
+	Counts: func(o *Object) []*int64 { return []*int64{&o.NodeCount} },
 	Indexes: []docstore.Index[Object]{
 		docstore.Unique(docstore.ByText(byCode, func(o *Object) string { return o.Code })),
 		docstore.ByNumber(bySeq, func(o *Object) docstore.Value { return docstore.Number(o.Seq) }),
@@ -189,10 +189,7 @@ func (s *Trees) DeleteObject(ctx context.Context, id string, refuse bool) (Delet
 		if err := s.remove(ctx, tx, root); err != nil {
 			return Deleted{}, err
 		}
-		if err := objects.Delete(ctx, tx, o); err != nil {
-			return Deleted{}, err
-		}
-		doc, err := objects.DocOf(o)
+		doc, err := objects.Delete(ctx, tx, o)
 		if err != nil {
 			return Deleted{}, err
 		}

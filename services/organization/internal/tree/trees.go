@@ -299,7 +299,7 @@ func grow(ctx context.Context, tx *docstore.Tx, objectCode string, by int64) (*O
 		return nil, err
 	}
 	o.NodeCount += by
-	_, err = objects.Touch(ctx, tx, o)
+	_, err = objects.Revise(ctx, tx, o)
 	return o, err
 }
 

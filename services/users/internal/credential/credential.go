@@ -214,10 +214,7 @@ func (s *Credentials) Delete(ctx context.Context, id string) (user.Deleted, erro
 		if err != nil {
 			return user.Deleted{}, err
 		}
-		if err := credentials.Delete(ctx, tx, c); err != nil {
-			return user.Deleted{}, err
-		}
-		doc, err := credentials.DocOf(c)
+		doc, err := credentials.Delete(ctx, tx, c)
 		if err != nil {
 			return user.Deleted{}, err
 		}

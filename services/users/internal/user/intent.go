@@ -55,13 +55,20 @@ func (s *Users) fulfil(ctx context.Context, id string, answer questions.Membersh
 		if err != nil {
 			return questions.Memberships{}, err
 		}
-		if err := intents.Delete(ctx, tx, i); err != nil {
+		if _, err := intents.Delete(ctx, tx, i); err != nil {
 			return questions.Memberships{}, err
 		}
-		doc, err := users.Find(ctx, tx, i.UserID)
-		if apperr.IsNotFound(err) { // deleted meanwhile: user.deleted ends the new membership too
+		found, err := users.LoadMany(ctx, tx, []string{i.UserID}) // the If-Match was for what is done already
+		if err != nil {
+			return questions.Memberships{}, err
+		}
+		if len(found) == 0 { // deleted meanwhile: user.deleted ends the new membership too
 			return answer, nil
 		}
+		if err := settleStored(ctx, tx, found[0]); err != nil {
+			return questions.Memberships{}, err
+		}
+		doc, err := users.Revise(ctx, tx, found[0])
 		if err != nil {
 			return questions.Memberships{}, err
 		}

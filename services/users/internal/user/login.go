@@ -152,7 +152,7 @@ func (s *Users) countFailure(ctx context.Context, id string) (reason string, err
 		}); err != nil {
 			return "", err
 		}
-		doc, err := users.DocOf(u)
+		doc, err := users.Revise(ctx, tx, u)
 		if err != nil {
 			return "", err
 		}

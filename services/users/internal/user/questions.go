@@ -9,6 +9,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 // What one answer to another service holds at most.
@@ -40,33 +41,36 @@ func (s *Users) Existing(ctx context.Context, ids []string) ([]string, error) {
 
 // Records returns the tenant's users, in whichever state, in the order of ids, from the first or from where an earlier call's next says.
 // They may be fewer than limit; next is "" after the last. apperr.InvalidParameters.
-func (s *Users) Records(ctx context.Context, after string, limit int) (records []json.RawMessage, next string, _ error) {
+func (s *Users) Records(ctx context.Context, after string, limit int) (questions.Records, error) {
 	if limit < 1 || limit > maxRecords {
-		return nil, "", apperr.Invalid("limit", "must lie in 1…%d", maxRecords)
+		return questions.Records{}, apperr.Invalid("limit", "must lie in 1…%d", maxRecords)
 	}
-	records = []json.RawMessage{}
-	for size, step := 0, 50; len(records) < limit; {
-		step = min(step, limit-len(records))
-		page, err := users.Page(ctx, s.Store, docstore.Query{Limit: step, After: after})
+	records := questions.Records{Users: []json.RawMessage{}, Sequences: []int64{}, Next: after}
+	for size, step := 0, 50; len(records.Users) < limit; {
+		step = min(step, limit-len(records.Users))
+		page, err := users.Page(ctx, s.Store, docstore.Query{Limit: step, After: records.Next})
 		if err != nil {
-			return nil, "", err
+			return questions.Records{}, err
 		}
-		fit, grown, err := fitting(page.Docs, size, len(records) == 0)
+		fit, grown, err := fitting(page.Docs, size, len(records.Users) == 0)
 		switch {
 		case err != nil:
-			return nil, "", err
+			return questions.Records{}, err
 		case len(fit) < len(page.Docs) && len(fit) == 0:
-			return records, after, nil
+			return records, nil
 		case len(fit) < len(page.Docs):
 			step = len(fit) // again, so that the page ends where the answer does
 			continue
 		}
-		records, size, after = append(records, fit...), grown, page.Next
-		if after == "" {
+		for i := range page.Docs {
+			records.Sequences = append(records.Sequences, docstore.FirstSequence(page.Docs[i].Revision()))
+		}
+		records.Users, size, records.Next = append(records.Users, fit...), grown, page.Next
+		if records.Next == "" {
 			break
 		}
 	}
-	return records, after, nil
+	return records, nil
 }
 
 // fitting returns as many of the records, in the form in which they are sent, as there is room for beside size bytes, but one in any

@@ -47,7 +47,12 @@ func (s *Users) Resign(ctx context.Context, id string, r Resignation) (Doc, erro
 		if u.TimeResigned.After(tx.Now) {
 			return replace(ctx, tx, u, "updated", nil)
 		}
-		return s.leave(ctx, tx, u)
+		u.Status = Resigned
+		doc, err := users.Replace(ctx, tx, u)
+		if err != nil {
+			return Doc{}, err
+		}
+		return doc, emitResigned(ctx, tx, &doc)
 	})
 }
 
@@ -67,14 +72,13 @@ func checkSuccessor(ctx context.Context, tx *docstore.Tx, id string) error {
 	return nil
 }
 
-// leave makes a resignation effective.
-func (s *Users) leave(ctx context.Context, tx *docstore.Tx, u *User) (Doc, error) {
-	a, err := findAccount(ctx, tx, u.ID)
+// emitResigned tells of a resignation that has become effective.
+func emitResigned(ctx context.Context, tx *docstore.Tx, doc *Doc) error {
+	a, err := findAccount(ctx, tx, doc.ID)
 	if err != nil {
-		return Doc{}, err
+		return err
 	}
-	u.Status = Resigned
-	return replace(ctx, tx, u, "resigned", map[string]any{"reason": a.Reason, "successor_id": a.Successor})
+	return emit(ctx, tx, "resigned", doc, map[string]any{"reason": a.Reason, "successor_id": a.Successor})
 }
 
 // Reinstate takes back a resignation, effective or scheduled. apperr.NotFound, InvalidState (neither).

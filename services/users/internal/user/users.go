@@ -185,7 +185,8 @@ func (s *Users) remove(ctx context.Context, tx *docstore.Tx, id string) error {
 	if err != nil {
 		return err
 	}
-	if err := users.Delete(ctx, tx, u); err != nil {
+	doc, err := users.Delete(ctx, tx, u)
+	if err != nil {
 		return err
 	}
 	if err := accounts.DeleteWhere(ctx, tx, docstore.ID(id), nil); err != nil {
@@ -197,10 +198,6 @@ func (s *Users) remove(ctx context.Context, tx *docstore.Tx, id string) error {
 	if err := s.OnDelete(ctx, tx, id); err != nil {
 		return err
 	}
-	doc, err := users.DocOf(u)
-	if err != nil {
-		return err
-	}
 	return emit(ctx, tx, "deleted", &doc, nil)
 }
 
@@ -210,21 +207,31 @@ func (s *Users) load(ctx context.Context, tx *docstore.Tx, id string) (*User, er
 	if err != nil {
 		return nil, err
 	}
+	return u, settleStored(ctx, tx, u)
+}
+
+// settleStored stores, with its events, what has come true of a loaded user by itself.
+func settleStored(ctx context.Context, tx *docstore.Tx, u *User) error {
 	unlocked, resigned := u.settle(tx.Now)
+	if !unlocked && !resigned {
+		return nil
+	}
+	doc, err := users.Replace(ctx, tx, u)
+	if err != nil {
+		return err
+	}
 	if unlocked {
-		if err := clearFailures(ctx, tx, id); err != nil {
-			return nil, err
+		if err := clearFailures(ctx, tx, u.ID); err != nil {
+			return err
 		}
-		if _, err := replace(ctx, tx, u, "unlocked", map[string]any{"reason": "expired"}); err != nil {
-			return nil, err
+		if err := emit(ctx, tx, "unlocked", &doc, map[string]any{"reason": "expired"}); err != nil {
+			return err
 		}
 	}
 	if resigned {
-		if _, err := s.leave(ctx, tx, u); err != nil {
-			return nil, err
-		}
+		return emitResigned(ctx, tx, &doc)
 	}
-	return u, nil
+	return nil
 }
 
 // replace stores a changed user and tells of it; an unchanged one is left alone.

@@ -1,0 +1,176 @@
+package docstore
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/idplatform/idplatform/pkg/clock"
+)
+
+// effort says what a replace does about a document that is as it was loaded.
+type effort int
+
+const (
+	ifChanged  effort = iota // nothing
+	inAnyCase                // it is written again, as the next revision
+	newVersion               // and as the next version
+)
+
+// Replace stores a loaded document again, as the next version, or at its version where only Counts have changed. A document that is as it
+// was loaded is left alone: the Doc is then neither Changed nor Written.
+func (c *Collection[T]) Replace(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
+	return c.replace(ctx, tx, v, ifChanged)
+}
+
+// Revise is Replace that writes in any case, at the same version if nothing has changed: for an event about a record that does not change
+// with it, and for a document by which transactions keep out of each other's way.
+func (c *Collection[T]) Revise(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
+	return c.replace(ctx, tx, v, inAnyCase)
+}
+
+// Touch is Replace that makes a next version in any case: for a change of something that belongs to the document, or where it is certain that
+// the document has changed, which is then not looked for.
+func (c *Collection[T]) Touch(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
+	return c.replace(ctx, tx, v, newVersion)
+}
+
+func (c *Collection[T]) replace(ctx context.Context, tx *Tx, v *T, how effort) (Doc[T], error) {
+	m := metaOf(v)
+	old, ok := tx.loaded[loadedKey{c.def.Name, m.ID}]
+	if !ok {
+		return Doc[T]{}, fmt.Errorf("docstore: %s was not loaded in this transaction", c.def.Name)
+	}
+	if changed, err := c.seal(ctx, tx, v); err != nil {
+		return Doc[T]{}, err
+	} else if changed {
+		how = newVersion
+	}
+	var body, before []byte
+	var err error
+	change := ofContent
+	if how != newVersion {
+		if body, err = c.encode(v); err != nil {
+			return Doc[T]{}, err
+		}
+		if before, change, err = c.compare(tx, old, v, body); err != nil {
+			return Doc[T]{}, err
+		}
+	}
+	if change == noChange && how == ifChanged {
+		d := c.written(v, &Entry{ID: m.ID, Stamp: m.stamp(), JSON: body}, before)
+		d.written = false
+		return d, nil
+	}
+	was := *m
+	if change == ofContent {
+		m.Version++
+		m.TimeModified = latest(tx.Now, m.TimeModified, m.TimeCreated) // clocks may be set back
+		if body, err = c.restamp(v, body, &was); err != nil {
+			return Doc[T]{}, err
+		}
+	} else {
+		m.counts++
+	}
+	e := c.entryOf(v, body)
+	if err := tx.engine.Replace(ctx, c.def, e, was.stamp()); err != nil {
+		return Doc[T]{}, c.translate(err)
+	}
+	tx.remember(c.def, m.ID, loaded{json: e.JSON})
+	d := c.written(v, e, before)
+	if how == newVersion {
+		d.former = func() []byte {
+			_, before, _ := c.former(tx, old) // it could be decoded when it was loaded
+			return before
+		}
+	}
+	return d, nil
+}
+
+// restamp is the JSON form of v, whose form with another Meta is body, or nil if that is not known.
+func (c *Collection[T]) restamp(v *T, body []byte, was *Meta) ([]byte, error) {
+	if body == nil {
+		return c.encode(v)
+	}
+	before, err := encode(was)
+	if err != nil {
+		return nil, err
+	}
+	rest, ok := bytes.CutPrefix(body, bytes.TrimSuffix(before, []byte("}")))
+	if !ok { // Meta is not the first member
+		return c.encode(v)
+	}
+	now, err := encode(metaOf(v))
+	return append(bytes.TrimSuffix(now, []byte("}")), rest...), err
+}
+
+// change is in what a document differs from what was loaded.
+type change int
+
+const (
+	noChange change = iota
+	ofCounts
+	ofContent
+)
+
+// compare tells what of a loaded document has changed in v, whose JSON form is body, and returns the JSON form that it would have had today:
+// it may have been stored when the type had other members.
+func (c *Collection[T]) compare(tx *Tx, old loaded, v *T, body []byte) (before []byte, what change, err error) {
+	stored := old.json
+	if stored == nil && tx.st.engine.DataIsJSON() {
+		stored = old.data
+	}
+	if string(stored) == string(body) {
+		return body, noChange, nil
+	}
+	was, before, err := c.former(tx, old)
+	if err != nil {
+		return nil, 0, err
+	}
+	if string(before) == string(body) {
+		return before, noChange, nil
+	}
+	if c.schema.Counts == nil || !c.recount(was, v) {
+		return before, ofContent, nil
+	}
+	recounted, err := c.encode(was)
+	if err == nil && string(recounted) == string(body) {
+		return before, ofCounts, nil
+	}
+	return before, ofContent, err
+}
+
+// former is a loaded document as it was, and the JSON form that it would have had today.
+func (c *Collection[T]) former(tx *Tx, old loaded) (was *T, before []byte, err error) {
+	was = new(T)
+	if old.json != nil {
+		err = json.Unmarshal(old.json, was)
+	} else {
+		err = tx.st.engine.Decode(old.data, was)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("docstore: decode %s: %w", c.def.Name, err)
+	}
+	before, err = c.encode(was)
+	return was, before, err
+}
+
+// recount gives was the counts of v, and reports whether it had others.
+func (c *Collection[T]) recount(was, v *T) (changed bool) {
+	counts := c.schema.Counts(v)
+	for i, n := range c.schema.Counts(was) {
+		changed = changed || *n != *counts[i]
+		*n = *counts[i]
+	}
+	return changed
+}
+
+func latest(first clock.Time, more ...clock.Time) clock.Time {
+	for _, t := range more {
+		if t.After(first) {
+			first = t
+		}
+	}
+	return first
+}

@@ -1,0 +1,74 @@
+package member
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
+)
+
+// emit tells of written memberships, one event for each.
+func emit(ctx context.Context, tx *docstore.Tx, action string, docs ...Doc) error {
+	named, err := names(ctx, from(tx), docs)
+	if err != nil {
+		return err
+	}
+	for i := range docs {
+		if err := tell(ctx, tx, named, action, &docs[i], nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// emitEnded tells of deleted memberships, one event for each batch, the events' only form: record is the first of the batch, and memberships
+// lists all of it. A consumer goes by that list alone, and by each one's sequence, which is greater than that of every event told of that
+// membership before: so one that comes late brings no ended membership back.
+func emitEnded(ctx context.Context, tx *docstore.Tx, batches ...[]Doc) error {
+	firsts := make([]Doc, len(batches))
+	for i := range batches {
+		firsts[i] = batches[i][0]
+	}
+	named, err := names(ctx, from(tx), firsts)
+	if err != nil {
+		return err
+	}
+	for i, docs := range batches {
+		list := make([]ended, len(docs))
+		for j := range docs {
+			m, err := docs[j].Value()
+			if err != nil {
+				return err
+			}
+			sequence := strconv.FormatInt(docstore.FirstSequence(docs[j].Revision()), 10)
+			list[j] = ended{m.ID, m.ObjectCode, m.NodeID, m.UserID, sequence}
+		}
+		if err := tell(ctx, tx, named, "deleted", &firsts[i], map[string]any{"memberships": list}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ended is one membership of a batch.
+type ended struct {
+	ID         string `json:"id"`
+	ObjectCode string `json:"object_code"`
+	NodeID     string `json:"node_id"`
+	UserID     string `json:"user_id"`
+	Sequence   string `json:"sequence"`
+}
+
+// tell tells of a membership with the names of its node, which may be gone.
+func tell(ctx context.Context, tx *docstore.Tx, named directory, action string, doc *Doc, extra map[string]any) error {
+	m, err := doc.Value()
+	if err != nil {
+		return err
+	}
+	record, err := named.shown(doc, named.nodes[m.NodeID])
+	if err != nil {
+		return err
+	}
+	return outbox.TellAs(ctx, tx, outbox.Kind{Entity: "membership", Source: "/tree-users"}, action, doc, record, extra)
+}
