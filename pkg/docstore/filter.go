@@ -81,6 +81,9 @@ func ID(ids ...string) Filter { return Filter{Op: OpID, IDs: ids} }
 // From selects values from v on.
 func From(index string, v Value) Filter { return Filter{Op: OpRange, Index: index, From: &v} }
 
+// Outside selects values below from, and those from to on.
+func Outside(index string, from, to Value) Filter { return Or(Until(index, from), From(index, to)) }
+
 // Above selects texts that follow s: where a walk along an index goes on.
 func Above(index, s string) Filter { return From(index, Text(s+"\x00")) }
 

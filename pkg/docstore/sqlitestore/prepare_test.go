@@ -63,7 +63,7 @@ func TestDeclarationsAreChecked(t *testing.T) {
 	}
 	f := open(t)
 	require.ErrorContains(t, f.engine.Prepare(t.Context(), []*docstore.Def{notes.Def(), notes.Def()}), "twice")
-	_, err := f.engine.Count(t.Context(), &docstore.Def{Name: "others"}, "t1", docstore.Filter{})
+	_, err := f.engine.Count(t.Context(), &docstore.Def{Name: "others"}, "t1", docstore.Filter{}, 0)
 	require.ErrorContains(t, err, "others")
 }
 

@@ -220,7 +220,7 @@ func (w *writer) exec(sql string) error {
 // Write runs fn in a transaction.
 func (e *Engine) Write(ctx context.Context, fn func(docstore.EngineTx) error) error {
 	return e.writer.do(ctx, func(conn Conn, changed changes) error {
-		tx := &tx{queries: queries{engine: e, conn: conn, counts: map[scope]int64{}}, changed: changed}
+		tx := &tx{queries: queries{engine: e, conn: conn, counts: map[counter]int64{}}, changed: changed}
 		defer func() { tx.broken = errEnded }()
 		if err := fn(tx); err != nil {
 			return err
