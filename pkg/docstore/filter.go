@@ -33,7 +33,7 @@ type Filter struct {
 	moving   bool // see Moving
 }
 
-// Moving marks a range whose bounds follow the time: a page token is good for it at any other time, too.
+// Moving marks ranges whose bounds follow the time: a page token is good for them at any other time, too.
 func Moving(f Filter) Filter {
 	f.moving = true
 	return f
@@ -46,7 +46,9 @@ func (f Filter) steady() Filter {
 	}
 	sub := make([]Filter, len(f.Sub))
 	for i := range f.Sub {
-		sub[i] = f.Sub[i].steady()
+		part := f.Sub[i]
+		part.moving = part.moving || f.moving
+		sub[i] = part.steady()
 	}
 	f.Sub = sub
 	return f
@@ -80,6 +82,11 @@ func ID(ids ...string) Filter { return Filter{Op: OpID, IDs: ids} }
 
 // From selects values from v on.
 func From(index string, v Value) Filter { return Filter{Op: OpRange, Index: index, From: &v} }
+
+// Range selects values from from on and below to.
+func Range(index string, from, to Value) Filter {
+	return Filter{Op: OpRange, Index: index, From: &from, To: &to}
+}
 
 // Outside selects values below from, and those from to on.
 func Outside(index string, from, to Value) Filter { return Or(Until(index, from), From(index, to)) }
