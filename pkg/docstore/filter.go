@@ -30,7 +30,32 @@ type Filter struct {
 	Values   []Value
 	From, To *Value
 	Sub      []Filter
+	Known    bool // see Known
 	moving   bool // see Moving
+}
+
+// Known marks a part of an And that all documents meet that the other parts select, or a part of an Or that selects only what the others do: it
+// changes nothing, but shows the way where documents are sorted by its index. Engines leave it out elsewhere.
+func Known(f Filter) Filter {
+	f.Known = true
+	return f
+}
+
+// For is the filter without what is Known, but for what is about the index that documents are sorted by first.
+func (f Filter) For(sort ...Order) Filter {
+	if f.Op != OpAnd && f.Op != OpOr {
+		return f
+	}
+	var sub []Filter
+	for _, part := range f.Sub {
+		if !part.Known || len(sort) > 0 && sort[0].Index == part.Index {
+			sub = append(sub, part.For(sort...))
+		}
+	}
+	if f.Op == OpAnd {
+		return And(sub...)
+	}
+	return Or(sub...)
 }
 
 // Moving marks ranges whose bounds follow the time: a page token is good for them at any other time, too.

@@ -19,6 +19,7 @@ func (e *Engine) Get(ctx context.Context, def *docstore.Def, tenant string, ids 
 
 // Find returns the rows of a query in its order.
 func (e *Engine) Find(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) ([]docstore.Row, error) {
+	q.Filter = q.Filter.For(q.Sort...)
 	o := options.Find().SetSort(sorting(q.Sort)).SetLimit(int64(q.Limit)).SetBatchSize(int32(min(q.Limit, 1000)))
 	if q.Offset > 0 {
 		o.SetSkip(int64(q.Offset))
@@ -68,14 +69,14 @@ func (e *Engine) Count(ctx context.Context, def *docstore.Def, tenant string, fi
 	if most > 0 {
 		o.SetLimit(most + 1)
 	}
-	n, err := e.collection(def).CountDocuments(ctx, selection(def, tenant, filter), o)
+	n, err := e.collection(def).CountDocuments(ctx, selection(def, tenant, filter.For()), o)
 	return docstore.UpTo(most, n), failure(ctx, "count in "+def.Name, err)
 }
 
 // keys lists the keys of at most limit documents that a filter selects, in no particular order.
 func (e *Engine) keys(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter, limit int) ([]string, error) {
 	o := options.Find().SetLimit(int64(limit)).SetProjection(bson.D{{Key: fieldKey, Value: 1}})
-	cursor, err := e.collection(def).Find(ctx, selection(def, tenant, filter), o)
+	cursor, err := e.collection(def).Find(ctx, selection(def, tenant, filter.For()), o)
 	if err != nil {
 		return nil, failure(ctx, "find keys in "+def.Name, err)
 	}

@@ -133,6 +133,7 @@ type inquiry struct {
 	tenant   string
 	table    *table
 	filter   node
+	guided   node // the same, with what is known of the index that orders the rows
 	order    *ordering
 	walk     *plan
 	straight []*plan  // whose statements, one after the other, find the rows; nil if it takes more than that
@@ -144,7 +145,11 @@ func (e *Engine) inquire(def *docstore.Def, tenant string, find docstore.Find) (
 	if err != nil {
 		return nil, err
 	}
-	filter, err := t.normalize(find.Filter)
+	filter, err := t.normalize(find.Filter.For())
+	if err != nil {
+		return nil, err
+	}
+	guided, err := t.normalize(find.Filter.For(find.Sort...))
 	if err != nil {
 		return nil, err
 	}
@@ -153,14 +158,14 @@ func (e *Engine) inquire(def *docstore.Def, tenant string, find docstore.Find) (
 		return nil, err
 	}
 	asked := &inquiry{Find: find, def: def, tenant: tenant, table: t, order: order}
-	asked.plan(filter)
+	asked.plan(filter, guided)
 	return asked, nil
 }
 
 // plan sets the filter and what follows from it.
-func (a *inquiry) plan(filter node) {
-	a.filter = filter
-	a.walk = walk(a.table, a.tenant, &filter, a.order)
+func (a *inquiry) plan(filter, guided node) {
+	a.filter, a.guided = filter, guided
+	a.walk = walk(a.table, a.tenant, &guided, a.order)
 	a.straight, a.ids = nil, nil
 	switch {
 	case a.walk.rest == nil:
@@ -210,8 +215,12 @@ func (q *queries) simplified(ctx context.Context, asked *inquiry) (*inquiry, err
 	if err != nil || !changed {
 		return asked, err
 	}
+	guided, _, err := q.simplify(ctx, asked.table, asked.tenant, &asked.guided)
+	if err != nil {
+		return nil, err
+	}
 	simple := *asked
-	simple.plan(filter)
+	simple.plan(filter, guided)
 	return &simple, nil
 }
 
@@ -322,7 +331,7 @@ func (q *queries) merge(ctx context.Context, a *inquiry) ([]docstore.Row, int64,
 	var rest *node
 	looked := int64(0)
 	seen := map[int64]bool{}
-	parts := branches(&a.filter)
+	parts := branches(&a.guided)
 	for i := range parts {
 		extent, err := q.extent(ctx, a.table, a.tenant, &parts[i])
 		if err != nil {
@@ -334,7 +343,7 @@ func (q *queries) merge(ctx context.Context, a *inquiry) ([]docstore.Row, int64,
 		}
 		if drivers == nil {
 			if rest != nil { // several that select much: together, as one
-				return q.walkFor(ctx, a, a.walk, nil, nil)
+				return q.walkFor(ctx, a, a.walk, nil, nil, maxSifted)
 			}
 			rest = &parts[i]
 			continue
@@ -357,20 +366,113 @@ func (q *queries) merge(ctx context.Context, a *inquiry) ([]docstore.Row, int64,
 		return q.cut(ctx, a.table, list, a.order, &a.Find)
 	}
 	a.order.sort(near)
-	return q.walkFor(ctx, a, walk(a.table, a.tenant, rest, a.order), near, seen)
+	within, beside := rest.within(a.order)
+	if within == nil {
+		return q.walkFor(ctx, a, walk(a.table, a.tenant, rest, a.order), near, seen, maxSifted)
+	}
+	rows, total, err := q.walkFor(ctx, a, walk(a.table, a.tenant, rest, a.order), near, seen, sample)
+	if !errors.Is(err, errFar) {
+		return rows, total, err
+	}
+	if near, err = q.beside(ctx, a, rest, within, beside, near, seen); err != nil {
+		return nil, -1, err
+	}
+	return q.walkFor(ctx, a, walk(a.table, a.tenant, within, a.order), near, seen, maxSifted)
 }
 
-const maxSifted = 8000 // rows that a walk tests, which costs as much as hundreds of thousands of index entries
+// within is for an "or", alone or among other conditions, of which one part is a range of the index that orders the rows: what is in that range, and the
+// leaves of the other parts. nil if there is none.
+func (n *node) within(order *ordering) (within *node, beside []*node) {
+	if len(order.keys) == 0 {
+		return nil, nil
+	}
+	parts := []node{*n}
+	if n.op == isAnd {
+		parts = n.sub
+	}
+	for i := range parts {
+		if parts[i].op != isOr {
+			continue
+		}
+		var ranged *node
+		beside = nil
+		for j := range parts[i].sub {
+			leaf := &parts[i].sub[j]
+			switch {
+			case leaf.op == isBetween && leaf.column == order.keys[0] && ranged == nil:
+				ranged = leaf
+			case leaf.op == isIn || leaf.op == isBetween:
+				beside = append(beside, leaf)
+			default:
+				return nil, nil
+			}
+		}
+		if ranged != nil {
+			all := and(append([]node{*ranged}, slices.Delete(slices.Clone(parts), i, i+1)...))
+			return &all, beside
+		}
+	}
+	return nil, nil
+}
+
+// beside adds to what is near the rows that leaves select and that are not within; errFar if they are many.
+func (q *queries) beside(ctx context.Context, a *inquiry, n, within *node, leaves []*node, near []found, seen map[int64]bool) ([]found, error) {
+	inside := map[int64]bool{}
+	ranged := within
+	if within.op == isAnd {
+		ranged = &within.sub[0]
+	}
+	entries := func(leaf *node, each func(int64) error) error {
+		s := &statement{}
+		s.entries(a.table, leaf, "rid", s.arg(a.tenant))
+		return q.conn.Query(ctx, s.String(), s.args, func(c Columns) error { return each(c.Int(0)) })
+	}
+	if err := entries(ranged, func(rid int64) error { inside[rid] = true; return nil }); err != nil {
+		return nil, err
+	}
+	outside := map[int64]bool{}
+	for _, leaf := range leaves {
+		err := entries(leaf, func(rid int64) error {
+			if !inside[rid] && !seen[rid] {
+				if outside[rid] = true; len(outside) > maxGathered {
+					return errFar
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	p := &plan{table: a.table, rest: n, needs: needsOf(a.table, n)}
+	row := p.candidate()
+	sql := "SELECT rid, id" + p.needs.fields + selectKeys(a.order) + " FROM " + a.table.name + " WHERE rid = ?1"
+	for rid := range outside {
+		err := q.conn.Query(ctx, sql, []any{rid}, func(c Columns) error {
+			if p.needs.fill(&row, c); n.matches(&row) {
+				near = append(near, found{rid, string(c.Bytes(1)), sortValues(c, a.order, 2+p.needs.width)})
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	a.order.sort(near)
+	return near, nil
+}
+
+const maxSifted = 4000 // rows that a walk tests, which costs as much as a hundred thousand index entries
 
 // walkFor walks until the page is full, with the rows near in their places. errFar after too many other rows.
-func (q *queries) walkFor(ctx context.Context, a *inquiry, p *plan, near []found, seen map[int64]bool) ([]docstore.Row, int64, error) {
+func (q *queries) walkFor(ctx context.Context, a *inquiry, p *plan, near []found, seen map[int64]bool, most int64) ([]docstore.Row, int64, error) {
 	page := pager{find: &a.Find, seen: seen}
 	for _, f := range near {
 		if a.After == nil || a.order.compare(&f, &found{id: a.After.ID, sort: a.After.Values}) > 0 {
 			page.near = append(page.near, f)
 		}
 	}
-	most := max(maxGathered, min(maxSifted, q.sight.all/8)) + 2*int64(a.Offset+a.Limit)
+	most += 2 * int64(a.Offset+a.Limit)
 	if p.rest == nil {
 		most = math.MaxInt64
 	}

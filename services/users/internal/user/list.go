@@ -46,7 +46,7 @@ func (s *Users) Where(f Filter) (docstore.Filter, error) {
 		// What was changed before has been made before, too, which spares lists by time_created all that came later. The hour is for
 		// clocks of several machines.
 		all = append(all, docstore.Until(byTimeModified, docstore.Moment(f.ModifiedTo)),
-			docstore.Until(byTimeCreated, docstore.Moment(f.ModifiedTo.Add(time.Hour))))
+			docstore.Known(docstore.Until(byTimeCreated, docstore.Moment(f.ModifiedTo.Add(time.Hour)))))
 	}
 	now := s.Store.Now()
 	if f.Status != "" {
@@ -104,7 +104,8 @@ func matching(keyword string, fullText bool) docstore.Filter {
 	if !fullText {
 		key := textindex.Key(keyword)
 		return docstore.Or(docstore.Prefix(byLogin, key), docstore.Prefix(byDisplayName, key),
-			docstore.Prefix(byEmployeeNumber, key), docstore.ID(keyword))
+			docstore.Prefix(byEmployeeNumber, key), docstore.ID(keyword),
+			docstore.Known(docstore.Prefix(byUsername, key)), docstore.Known(docstore.Prefix(byEmail, key)))
 	}
 	terms := textindex.Query(keyword)
 	if len(terms) == 0 {
