@@ -57,7 +57,7 @@ func (q *queries) count(ctx context.Context, t *table, tenant string, n *node, m
 	} else if total, ok, err := q.countEntries(ctx, t, tenant, n, most); ok || err != nil {
 		return total, err
 	}
-	m, err := q.set(ctx, t, tenant, n)
+	m, err := q.set(ctx, t, tenant, n, nil)
 	if err != nil {
 		return docstore.Total{}, err
 	}
@@ -257,6 +257,16 @@ func (q *queries) countRows(ctx context.Context, t *table, tenant string, n *nod
 	drivers, candidates, err := q.drivers(ctx, t, tenant, n, min(maxCandidates, q.sight.all/lookup))
 	if err != nil {
 		return docstore.Total{}, err
+	}
+	if drivers != nil && candidates > maxTested { // index entries of all conditions may cost less
+		budget := lookup * candidates
+		m, err := q.set(ctx, t, tenant, n, &budget)
+		if !errors.Is(err, errFar) {
+			if err != nil {
+				return docstore.Total{}, err
+			}
+			return docstore.UpTo(most, m.total), nil
+		}
 	}
 	var p *plan
 	if drivers != nil {

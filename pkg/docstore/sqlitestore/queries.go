@@ -298,31 +298,40 @@ func (q *queries) find(ctx context.Context, asked *inquiry, count bool) ([]docst
 		if !errors.Is(err, errFar) {
 			return rows, total, err
 		}
-		if set, err = q.set(ctx, t, asked.tenant, &filter); err != nil {
+		if set, err = q.set(ctx, t, asked.tenant, &filter, nil); err != nil {
 			return nil, -1, err
 		}
 	}
-	p := asked.walk
+	return q.bySet(ctx, asked, set)
+}
+
+// bySet finds a page of a set: by sorting it, or by walking along all rows, as far as that costs less.
+func (q *queries) bySet(ctx context.Context, a *inquiry, set *matches) ([]docstore.Row, int64, error) {
 	if !set.complete() {
-		page := pager{find: find}
-		rows, err := q.sift(ctx, p, order, &page, math.MaxInt64)
+		rows, err := q.sift(ctx, a.walk, a.order, &pager{find: &a.Find}, math.MaxInt64)
 		return rows, set.total, err
 	}
-	if q.worthSorting(set) {
-		list, err := q.sorted(ctx, p, set, &filter, order)
-		if err != nil {
+	if !q.worthSorting(set) {
+		page := pager{find: &a.Find}
+		most := q.sight.all
+		if lookup*set.total < most {
+			most = max(lookup*set.total-set.walked.Load(), 1)
+		}
+		walked, err := q.walk(ctx, a.walk, set, a.order, a.After, most, page.add)
+		set.walked.Add(walked)
+		if err == nil || errors.Is(err, errEnough) {
+			rows, err := q.documents(ctx, a.table, page.rids, a.order, &a.Find)
+			return rows, set.total, err
+		}
+		if !errors.Is(err, errFar) {
 			return nil, -1, err
 		}
-		return q.cut(ctx, t, list, order, find)
 	}
-	page := pager{find: find}
-	walked, err := q.walk(ctx, p, set, order, find.After, page.add)
-	if err != nil && !errors.Is(err, errEnough) {
+	list, err := q.sorted(ctx, a.walk, set, &a.filter, a.order)
+	if err != nil {
 		return nil, -1, err
 	}
-	set.walked.Add(walked)
-	rows, err := q.documents(ctx, t, page.rids, order, find)
-	return rows, set.total, err
+	return q.cut(ctx, a.table, list, a.order, &a.Find)
 }
 
 // merge finds rows of branches that select little, and sorts them, among those that a walk for the only other one comes by. errFar if the walk would have to go too far.
@@ -337,7 +346,7 @@ func (q *queries) merge(ctx context.Context, a *inquiry) ([]docstore.Row, int64,
 		if err != nil {
 			return nil, -1, err
 		}
-		drivers, candidates, err := q.drivers(ctx, a.table, a.tenant, &parts[i], worthwhile(a.Offset+a.Limit, extent))
+		drivers, candidates, err := q.drivers(ctx, a.table, a.tenant, &parts[i], min(maxTested, worthwhile(a.Offset+a.Limit, extent)))
 		if err != nil {
 			return nil, -1, err
 		}
@@ -368,7 +377,7 @@ func (q *queries) merge(ctx context.Context, a *inquiry) ([]docstore.Row, int64,
 	a.order.sort(near)
 	within, beside := rest.within(a.order)
 	if within == nil {
-		return q.walkFor(ctx, a, walk(a.table, a.tenant, rest, a.order), near, seen, maxSifted)
+		return q.wander(ctx, a, rest, len(parts) == 1, near, seen)
 	}
 	rows, total, err := q.walkFor(ctx, a, walk(a.table, a.tenant, rest, a.order), near, seen, sample)
 	if !errors.Is(err, errFar) {
@@ -378,6 +387,105 @@ func (q *queries) merge(ctx context.Context, a *inquiry) ([]docstore.Row, int64,
 		return nil, -1, err
 	}
 	return q.walkFor(ctx, a, walk(a.table, a.tenant, within, a.order), near, seen, maxSifted)
+}
+
+const (
+	glance     = 200    // rows show a filter that selects much
+	maxTested  = 500    // rows are tested and sorted at once
+	maxEntries = 30_000 // are read to have a set
+)
+
+// wander walks for what a filter selects, of which less is known: along index entries that tell which rows it may be, where these are not too many, or from
+// row to row.
+func (q *queries) wander(ctx context.Context, a *inquiry, rest *node, whole bool, near []found, seen map[int64]bool) ([]docstore.Row, int64, error) {
+	p := walk(a.table, a.tenant, rest, a.order)
+	if p.rest == nil {
+		return q.walkFor(ctx, a, p, near, seen, math.MaxInt64)
+	}
+	rows, total, err := q.walkFor(ctx, a, p, near, seen, glance)
+	if !errors.Is(err, errFar) {
+		return rows, total, err
+	}
+	if whole {
+		budget := int64(maxEntries)
+		set, err := q.set(ctx, a.table, a.tenant, &a.filter, &budget)
+		if err == nil {
+			return q.bySet(ctx, a, set)
+		}
+		if !errors.Is(err, errFar) {
+			return nil, -1, err
+		}
+	}
+	drivers, candidates, err := q.drivers(ctx, a.table, a.tenant, rest, maxEntries)
+	if err != nil {
+		return nil, -1, err
+	}
+	if drivers == nil {
+		return q.walkFor(ctx, a, p, near, seen, maxSifted)
+	}
+	maybe := make(map[int64]bool, candidates)
+	for _, leaf := range drivers {
+		if err := q.entries(ctx, a, leaf, func(rid int64) error { maybe[rid] = true; return nil }); err != nil {
+			return nil, -1, err
+		}
+	}
+	page := a.pager(near, seen)
+	row := p.candidate()
+	test := "SELECT rid, id" + p.needs.fields + " FROM " + a.table.name + " WHERE rid = ?1"
+	most := max(sample, 2*lookup*candidates)
+	s := p.statement("rid, id"+selectKeys(a.order), a.order, a.After)
+	err = q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
+		if most--; most < 0 {
+			return errFar
+		}
+		rid := c.Int(0)
+		if !maybe[rid] || seen[rid] {
+			return nil
+		}
+		most -= lookup
+		f := found{rid, string(c.Bytes(1)), sortValues(c, a.order, 2)}
+		selected := false
+		err := q.conn.Query(ctx, test, []any{rid}, func(c Columns) error {
+			p.needs.fill(&row, c)
+			selected = p.rest.matches(&row)
+			return nil
+		})
+		if err != nil || !selected {
+			return err
+		}
+		if err := page.upTo(&f, a.order); err != nil {
+			return err
+		}
+		return page.add(rid)
+	})
+	if err == nil {
+		err = page.upTo(nil, a.order)
+	}
+	if errors.Is(err, errFar) && len(near) == 0 { // all candidates, then
+		all := drive(a.table, a.tenant, drivers, rest)
+		var some []found
+		err = q.test(ctx, all, a.order, nil, math.MaxInt64, func(c Columns, keys int) error {
+			some = append(some, found{c.Int(0), string(c.Bytes(1)), sortValues(c, a.order, keys)})
+			return nil
+		})
+		if err != nil {
+			return nil, -1, err
+		}
+		list := q.keep(&a.filter, a.order.kind(), a.order, int64(len(some)), a.order.sort(some), candidates)
+		return q.cut(ctx, a.table, list, a.order, &a.Find)
+	}
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, -1, err
+	}
+	rows, err = q.documents(ctx, a.table, page.rids, a.order, &a.Find)
+	return rows, -1, err
+}
+
+// entries calls each with the row of every index entry that a leaf selects.
+func (q *queries) entries(ctx context.Context, a *inquiry, leaf *node, each func(rid int64) error) error {
+	s := &statement{}
+	s.entries(a.table, leaf, "rid", s.arg(a.tenant))
+	return q.conn.Query(ctx, s.String(), s.args, func(c Columns) error { return each(c.Int(0)) })
 }
 
 // within is for an "or", alone or among other conditions, of which one part is a range of the index that orders the rows: what is in that range, and the
@@ -422,17 +530,12 @@ func (q *queries) beside(ctx context.Context, a *inquiry, n, within *node, leave
 	if within.op == isAnd {
 		ranged = &within.sub[0]
 	}
-	entries := func(leaf *node, each func(int64) error) error {
-		s := &statement{}
-		s.entries(a.table, leaf, "rid", s.arg(a.tenant))
-		return q.conn.Query(ctx, s.String(), s.args, func(c Columns) error { return each(c.Int(0)) })
-	}
-	if err := entries(ranged, func(rid int64) error { inside[rid] = true; return nil }); err != nil {
+	if err := q.entries(ctx, a, ranged, func(rid int64) error { inside[rid] = true; return nil }); err != nil {
 		return nil, err
 	}
 	outside := map[int64]bool{}
 	for _, leaf := range leaves {
-		err := entries(leaf, func(rid int64) error {
+		err := q.entries(ctx, a, leaf, func(rid int64) error {
 			if !inside[rid] && !seen[rid] {
 				if outside[rid] = true; len(outside) > maxGathered {
 					return errFar
@@ -466,18 +569,24 @@ const maxSifted = 4000 // rows that a walk tests, which costs as much as a hundr
 
 // walkFor walks until the page is full, with the rows near in their places. errFar after too many other rows.
 func (q *queries) walkFor(ctx context.Context, a *inquiry, p *plan, near []found, seen map[int64]bool, most int64) ([]docstore.Row, int64, error) {
-	page := pager{find: &a.Find, seen: seen}
+	page := a.pager(near, seen)
+	most += 2 * int64(a.Offset+a.Limit)
+	if p.rest == nil {
+		most = math.MaxInt64
+	}
+	rows, err := q.sift(ctx, p, a.order, page, most)
+	return rows, -1, err
+}
+
+// pager begins a page with rows that are near.
+func (a *inquiry) pager(near []found, seen map[int64]bool) *pager {
+	page := &pager{find: &a.Find, seen: seen}
 	for _, f := range near {
 		if a.After == nil || a.order.compare(&f, &found{id: a.After.ID, sort: a.After.Values}) > 0 {
 			page.near = append(page.near, f)
 		}
 	}
-	most += 2 * int64(a.Offset+a.Limit)
-	if p.rest == nil {
-		most = math.MaxInt64
-	}
-	rows, err := q.sift(ctx, p, a.order, &page, most)
-	return rows, -1, err
+	return page
 }
 
 // named takes bare rows by id and puts them in order.
@@ -638,11 +747,13 @@ func (q *queries) sift(ctx context.Context, p *plan, order *ordering, page *page
 	return q.documents(ctx, p.table, page.rids, order, page.find)
 }
 
-// walk calls each for every row of a set, in the order of a plan, and tells how many others it came by.
-func (q *queries) walk(ctx context.Context, p *plan, set *matches, order *ordering, after *docstore.Position, each func(rid int64) error) (walked int64, err error) {
+// walk calls each for every row of a set, in the order of a plan, and tells how many rows it came by; errFar if these are more than most.
+func (q *queries) walk(ctx context.Context, p *plan, set *matches, order *ordering, after *docstore.Position, most int64, each func(rid int64) error) (walked int64, err error) {
 	s := p.statement("rid, id"+selectKeys(order), order, after)
 	err = q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
-		walked++
+		if walked++; walked > most {
+			return errFar
+		}
 		if rid := c.Int(0); set.has(rid) {
 			return each(rid)
 		}
@@ -665,7 +776,7 @@ func (q *queries) worthSorting(set *matches) bool {
 func (q *queries) sorted(ctx context.Context, p *plan, set *matches, filter *node, order *ordering) (*matches, error) {
 	if lookup*set.total > q.sight.all {
 		rids := make([]int64, 0, len(set.rids))
-		_, err := q.walk(ctx, p, set, order, nil, func(rid int64) error {
+		_, err := q.walk(ctx, p, set, order, nil, math.MaxInt64, func(rid int64) error {
 			rids = append(rids, rid)
 			return nil
 		})
@@ -771,8 +882,8 @@ func sortValues(c Columns, o *ordering, from int) []docstore.Value {
 	return vs
 }
 
-// set finds the rows that a filter selects from index entries alone.
-func (q *queries) set(ctx context.Context, t *table, tenant string, n *node) (*matches, error) {
+// set finds the rows that a filter selects from index entries alone; errFar if these are more than a budget, which is spent.
+func (q *queries) set(ctx context.Context, t *table, tenant string, n *node, budget *int64) (*matches, error) {
 	if m := q.recall(n, asSet, nil); m != nil && m.complete() {
 		return m, nil
 	}
@@ -780,8 +891,22 @@ func (q *queries) set(ctx context.Context, t *table, tenant string, n *node) (*m
 	cost := int64(0)
 	if n.isLeaf() {
 		s := &statement{}
+		if n.isFacet() && budget != nil {
+			total, err := q.facetTotal(ctx, t, tenant, n)
+			if err != nil {
+				return nil, err
+			}
+			if total > *budget {
+				return nil, errFar
+			}
+		}
 		s.entries(t, n, "rid", s.arg(tenant))
 		err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
+			if budget != nil {
+				if *budget--; *budget < 0 {
+					return errFar
+				}
+			}
 			rids = append(rids, c.Int(0))
 			return nil
 		})
@@ -802,7 +927,7 @@ func (q *queries) set(ctx context.Context, t *table, tenant string, n *node) (*m
 			rids = kept
 			continue
 		}
-		found, err := q.set(ctx, t, tenant, part)
+		found, err := q.set(ctx, t, tenant, part, budget)
 		if err != nil {
 			return nil, err
 		}
