@@ -24,7 +24,7 @@ func (e *Engine) Prepare(ctx context.Context, defs []*docstore.Def) error {
 		}
 		tables[def.Name] = t
 	}
-	err := e.writer.do(ctx, func(conn Conn, changed changes) error {
+	err := e.writer.take(ctx, &turn{large: true}, func(conn Conn, changed changes) error {
 		if err := script(context.WithoutCancel(ctx), conn, ownTables); err != nil {
 			return err
 		}

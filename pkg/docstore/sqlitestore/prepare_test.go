@@ -44,6 +44,18 @@ func TestOlderFormatIsUpgraded(t *testing.T) {
 	require.EqualValues(t, 1, doc.Version)
 }
 
+// SQLite keeps in memory what a savepoint would bring back, which of a large collection is all of it, and more than it has room for.
+func TestUpgradeNeedsNoSavepoint(t *testing.T) {
+	t.Parallel()
+	f := open(t)
+	require.NoError(t, f.insert(tenant(t), newNote(1)))
+	require.NoError(t, f.Close())
+	f = openAt(t, f.path, docstore.Define(noteSchema(2)))
+	require.Zero(t, f.spy.count("SAVEPOINT turn"))
+	require.Positive(t, f.spy.count(`DROP TABLE "c_notes#old"`), "this test must rebuild something")
+	require.NoError(t, f.Check(t.Context()))
+}
+
 func TestOpenErrors(t *testing.T) {
 	t.Parallel()
 	_, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: filepath.Join(t.TempDir(), "no such folder", "x.db")})
