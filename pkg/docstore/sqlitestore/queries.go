@@ -565,7 +565,7 @@ func (q *queries) beside(ctx context.Context, a *inquiry, n, within *node, leave
 	return near, nil
 }
 
-const maxSifted = 4000 // rows that a walk tests, which costs as much as a hundred thousand index entries
+const maxSifted = 2500 // rows that a walk tests, which costs as much as a hundred thousand index entries
 
 // walkFor walks until the page is full, with the rows near in their places. errFar after too many other rows.
 func (q *queries) walkFor(ctx context.Context, a *inquiry, p *plan, near []found, seen map[int64]bool, most int64) ([]docstore.Row, int64, error) {
@@ -764,7 +764,7 @@ func (q *queries) walk(ctx context.Context, p *plan, set *matches, order *orderi
 
 const (
 	maxGathered = 2000 // rows are looked up one by one to be sorted at once
-	lookup      = 6    // is looking up a row, in steps of a walk
+	lookup      = 12   // is looking up a row, in steps of a walk
 )
 
 // worthSorting says whether a set is to be sorted as a whole. A large one is not before walks for pages of it have cost as much as that.

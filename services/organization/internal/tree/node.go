@@ -71,7 +71,7 @@ const (
 )
 
 var nodes = docstore.Define(docstore.Schema[Node]{
-	Name: "tree_nodes", Noun: "tree node",
+	Name: "tree_nodes", Noun: "tree node", Revision: 1,
 	Indexes: []docstore.Index[Node]{
 		docstore.Unique(docstore.ByText(byCode, func(n *Node) string { return n.root() + n.Code })),
 		docstore.ByText(byName, func(n *Node) string { return textindex.Key(n.Name) }),
