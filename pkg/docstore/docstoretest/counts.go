@@ -2,6 +2,7 @@ package docstoretest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -28,30 +29,31 @@ func (f *fixture) total(t *testing.T, ctx context.Context, filter docstore.Filte
 	_, counted, err = f.engine.Page(ctx, def, tenant, docstore.Find{Filter: filter, Limit: 1}, most)
 	require.NoError(t, err)
 	require.NoError(t, bounded(counted, most, are))
+	n := int64(-1)
 	require.NoError(t, f.write(ctx, func(tx *docstore.Tx) error {
-		n, err := f.things.Count(ctx, tx, filter)
-		require.Equal(t, are, n, "a transaction counts all")
+		n, err = f.things.Count(ctx, tx, filter)
 		return err
 	}))
+	require.Equal(t, are, n, "a transaction counts all")
 }
 
 func boundedCounts(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	var all []*Thing
 	for i := range 90 {
-		all = append(all, thing(docID(i), name(fmt.Sprint("n", i%9)), kind(fmt.Sprint("k", i%3)), rank(int64(i)), words("all", fmt.Sprint("w", i%5), fmt.Sprint("w", i%7))))
+		all = append(all, thing(docID(i), name(fmt.Sprint("n", i%9)), kind(fmt.Sprint("k", i%3)), rank(int64(i)), words("all", fmt.Sprint("w", i%5), fmt.Sprint("v", i%7))))
 	}
 	f.insert(t, ctx, all...)
 	f.insert(t, in(t, "t2"), thing("other", kind("k1"), words("all")))
 	number, text := docstore.Number, docstore.Text
 	k1 := docstore.Eq("kind", text("k1"))
 	for _, filter := range []docstore.Filter{
-		{}, docstore.Or(), k1, docstore.In("kind", text("k0"), text("k2"), text("none")), docstore.Prefix("words", "w"), docstore.Eq("words", text("all")),
+		{}, docstore.Or(), k1, docstore.In("kind", text("k0"), text("k2"), text("none")), docstore.In("words", text("w1"), text("v1")), docstore.Eq("words", text("all")),
 		docstore.From("rank", number(30)), docstore.And(k1, docstore.From("rank", number(30))), docstore.And(k1, docstore.Outside("rank", number(10), number(40))),
 		docstore.And(k1, docstore.Outside("rank", number(100), number(200))), docstore.Or(k1, docstore.Range("rank", number(5), number(11))),
-		docstore.Or(k1, docstore.Range("rank", number(500), number(600))), docstore.And(docstore.Eq("words", text("all")), docstore.Prefix("words", "w1")),
-		docstore.And(docstore.Or(k1, docstore.Range("rank", number(5), number(11))), docstore.Outside("rank", number(0), number(8)), docstore.Prefix("words", "w")),
-		docstore.Or(docstore.Prefix("name", "n1"), docstore.Prefix("words", "w2"), docstore.ID("1003")), docstore.Contains("name", "3"), docstore.And(k1, docstore.Contains("name", "3")),
+		docstore.Or(k1, docstore.Range("rank", number(500), number(600))), docstore.And(docstore.Eq("words", text("all")), docstore.Eq("words", text("w1"))),
+		docstore.And(docstore.Or(k1, docstore.Range("rank", number(5), number(11))), docstore.Outside("rank", number(0), number(8)), docstore.Eq("words", text("all"))),
+		docstore.Or(docstore.Prefix("name", "n1"), docstore.Eq("words", text("w2")), docstore.ID("1003")), docstore.Contains("name", "3"), docstore.And(k1, docstore.Contains("name", "3")),
 	} {
 		are := int64(0)
 		for _, v := range all {
@@ -104,11 +106,10 @@ func countsStayRight(t *testing.T, s *suite) {
 				return err
 			}
 			n, err := f.things.Count(ctx, tx, docstore.In("kind", docstore.Text("b"), docstore.Text("c")))
-			require.EqualValues(t, 3, n, "a transaction counts what it did")
-			if err != nil {
-				return err
+			if err == nil && n != 3 {
+				err = fmt.Errorf("a transaction counts %d, not what it did", n)
 			}
-			return then
+			return errors.Join(err, then)
 		})
 	}
 	require.ErrorIs(t, change(ctx, errStop), errStop)
@@ -153,9 +154,9 @@ func newFacet(t *testing.T, s *suite) {
 func knownParts(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	for i := range 40 {
-		f.insert(t, ctx, thing(docID(i), name(fmt.Sprintf("n%02d", i)), rank(int64(i*i%17)), words(fmt.Sprintf("n%02d", i), fmt.Sprint("w", i%3))))
+		f.insert(t, ctx, thing(docID(i), name(fmt.Sprintf("n%02d", i)), rank(int64(i*i%17)), words(fmt.Sprintf("n%d", i/10), fmt.Sprint("w", i%3))))
 	}
-	word := docstore.Prefix("words", "n1")
+	word := docstore.Eq("words", docstore.Text("n1"))
 	either := docstore.Or(word, docstore.Eq("words", docstore.Text("w1")))
 	for plain, known := range map[*docstore.Filter]docstore.Filter{
 		&word:   docstore.And(word, docstore.Known(docstore.From("name", docstore.Text("n1")))),
