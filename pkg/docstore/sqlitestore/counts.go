@@ -44,6 +44,17 @@ func (q *queries) count(ctx context.Context, t *table, tenant string, n *node, m
 			return docstore.Total{N: m.total}, nil
 		}
 	}
+	if m := q.recall(n, asBound, nil); m != nil && m.total == most {
+		return docstore.Total{N: most, More: true}, nil
+	}
+	total, err := q.countAnew(ctx, t, tenant, n, most)
+	if err == nil && total.More {
+		q.keep(n, asBound, nil, total.N, nil, total.N)
+	}
+	return total, err
+}
+
+func (q *queries) countAnew(ctx context.Context, t *table, tenant string, n *node, most int64) (docstore.Total, error) {
 	if parts := branches(n); len(parts) > 1 {
 		total, err := q.countBranches(ctx, t, tenant, parts, most)
 		if !errors.Is(err, errFar) {

@@ -45,6 +45,7 @@ func (m *matches) has(rid int64) bool {
 const (
 	asSet   = "s" // the row ids, sorted
 	asTotal = "t" // the total alone
+	asBound = "b" // up to how many there were counted, and there are more
 	asPlace = "p" // and what ordering.kind says: places in the order
 	// or what ordering.kind says: the row ids in order
 )
