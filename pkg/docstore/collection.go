@@ -59,6 +59,14 @@ func Unique[T any](ix Index[T]) Index[T] {
 	return ix
 }
 
+// Facet makes a text index, whose few values divide the documents, one that combines with orders, the names of other single-value indexes:
+// documents of one value, or of some, are found in these orders, and in ranges of these indexes, without a look at any others. Engines may
+// keep how many there are of each value.
+func Facet[T any](ix Index[T], orders ...string) Index[T] {
+	ix.def.Orders = orders
+	return ix
+}
+
 // Schema declares a collection.
 type Schema[T any] struct {
 	Name    string // lower case letters, digits, underscore
@@ -90,7 +98,7 @@ type Collection[T any] struct {
 	def    *Def
 }
 
-// Define declares a collection. It panics on a T that does not embed Meta: a programming error.
+// Define declares a collection. It panics on a T that does not embed Meta and on a Facet with orders that are none: programming errors.
 func Define[T any](s Schema[T]) *Collection[T] {
 	if _, ok := any(new(T)).(document); !ok {
 		panic("docstore: the documents of " + s.Name + " must embed Meta")
@@ -105,6 +113,13 @@ func Define[T any](s Schema[T]) *Collection[T] {
 			d.Slot, keys = keys, keys+1
 		}
 		c.def.Indexes = append(c.def.Indexes, d)
+	}
+	for _, d := range c.def.Indexes {
+		for _, name := range d.Orders {
+			if order := c.def.Index(name); order == nil || order.Many || d.Many || d.Number || d.Unique {
+				panic("docstore: " + s.Name + " has no orders by " + name + " for the facet " + d.Name)
+			}
+		}
 	}
 	c.def.Blank = func() any { return new(T) }
 	c.def.Extract = func(engine Engine, data []byte) (*Entry, error) {
@@ -204,7 +219,7 @@ func (c *Collection[T]) First(ctx context.Context, r Reader, f Filter) (Doc[T], 
 	return page.Docs[0], nil
 }
 
-// Count counts what a filter selects, exactly.
+// Count counts what a filter selects, exactly, at a cost that grows with it.
 func (c *Collection[T]) Count(ctx context.Context, r Reader, f Filter) (int64, error) {
 	tenant, err := tenantOf(ctx)
 	if err != nil {
@@ -217,7 +232,8 @@ func (c *Collection[T]) Count(ctx context.Context, r Reader, f Filter) (int64, e
 	if err != nil {
 		return 0, err
 	}
-	return from.Count(ctx, c.def, tenant, f)
+	total, err := from.Count(ctx, c.def, tenant, f, 0)
+	return total.N, err
 }
 
 // Each calls fn for every document that a filter selects, in the order of ids, reading a page at a time, so that documents

@@ -59,10 +59,24 @@ type Queries interface {
 	Get(ctx context.Context, def *Def, tenant string, ids []string) ([]Row, error)
 	// Find returns the rows of a query in its order.
 	Find(ctx context.Context, def *Def, tenant string, q Find) ([]Row, error)
-	// Page is Find and Count for one filter.
-	Page(ctx context.Context, def *Def, tenant string, q Find) (rows []Row, total int64, err error)
-	// Count counts exactly.
-	Count(ctx context.Context, def *Def, tenant string, filter Filter) (int64, error)
+	// Page is Find and Count for one filter and one state.
+	Page(ctx context.Context, def *Def, tenant string, q Find, most int64) (rows []Row, total Total, err error)
+	// Count counts exactly up to most, and further where that costs little: where the engine keeps the count. 0 counts all.
+	Count(ctx context.Context, def *Def, tenant string, filter Filter, most int64) (Total, error)
+}
+
+// Total is how many documents a filter selects.
+type Total struct {
+	N    int64
+	More bool // there are more than N, which were too many to be counted
+}
+
+// UpTo is the Total of n documents, of which one more than most were to be counted; 0 = all.
+func UpTo(most, n int64) Total {
+	if most > 0 && n > most {
+		return Total{most, true}
+	}
+	return Total{N: n}
 }
 
 // EngineTx is one transaction. It is used by one goroutine, inside Write's function only.
@@ -107,6 +121,9 @@ type IndexDef struct {
 	Number bool // the value is a number, else a text. Never with Many
 	Unique bool // no two documents of a tenant have the same value; absent values do not count
 	Slot   int  // position in Entry.Keys or, with Many, in Entry.Lists
+
+	// Orders makes the index a facet: see Facet. They are names of other indexes.
+	Orders []string `json:",omitempty"`
 }
 
 // Stamp tells one stored state of a document from all others: every write makes one of its numbers greater by one. A document that was

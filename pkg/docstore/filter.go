@@ -30,10 +30,35 @@ type Filter struct {
 	Values   []Value
 	From, To *Value
 	Sub      []Filter
+	Known    bool // see Known
 	moving   bool // see Moving
 }
 
-// Moving marks a range whose bounds follow the time: a page token is good for it at any other time, too.
+// Known marks a part of an And that all documents meet that the other parts select, or a part of an Or that selects only what the others do: it
+// changes nothing, but shows the way where documents are sorted by its index. Engines leave it out elsewhere.
+func Known(f Filter) Filter {
+	f.Known = true
+	return f
+}
+
+// For is the filter without what is Known, but for what is about the index that documents are sorted by first.
+func (f Filter) For(sort ...Order) Filter {
+	if f.Op != OpAnd && f.Op != OpOr {
+		return f
+	}
+	var sub []Filter
+	for _, part := range f.Sub {
+		if !part.Known || len(sort) > 0 && sort[0].Index == part.Index {
+			sub = append(sub, part.For(sort...))
+		}
+	}
+	if f.Op == OpAnd {
+		return And(sub...)
+	}
+	return Or(sub...)
+}
+
+// Moving marks ranges whose bounds follow the time: a page token is good for them at any other time, too.
 func Moving(f Filter) Filter {
 	f.moving = true
 	return f
@@ -46,7 +71,9 @@ func (f Filter) steady() Filter {
 	}
 	sub := make([]Filter, len(f.Sub))
 	for i := range f.Sub {
-		sub[i] = f.Sub[i].steady()
+		part := f.Sub[i]
+		part.moving = part.moving || f.moving
+		sub[i] = part.steady()
 	}
 	f.Sub = sub
 	return f
@@ -80,6 +107,14 @@ func ID(ids ...string) Filter { return Filter{Op: OpID, IDs: ids} }
 
 // From selects values from v on.
 func From(index string, v Value) Filter { return Filter{Op: OpRange, Index: index, From: &v} }
+
+// Range selects values from from on and below to.
+func Range(index string, from, to Value) Filter {
+	return Filter{Op: OpRange, Index: index, From: &from, To: &to}
+}
+
+// Outside selects values below from, and those from to on.
+func Outside(index string, from, to Value) Filter { return Or(Until(index, from), From(index, to)) }
 
 // Above selects texts that follow s: where a walk along an index goes on.
 func Above(index, s string) Filter { return From(index, Text(s+"\x00")) }

@@ -21,10 +21,14 @@ type Query struct {
 	Count  bool   // tell the Total too
 }
 
+// MaxCounted is up to how many documents a Page's Total is exact in any case.
+const MaxCounted = 10_000
+
 // Page is what a Query found.
 type Page[T any] struct {
 	Docs  []Doc[T]
 	Total int64  // −1 unless asked for
+	More  bool   // there are more than Total, which were too many to be counted
 	Next  string // for Query.After; "" on the last page
 }
 
@@ -51,7 +55,9 @@ func (c *Collection[T]) Page(ctx context.Context, r Reader, q Query) (Page[T], e
 	}
 	var rows []Row
 	if q.Count {
-		rows, page.Total, err = from.Page(ctx, c.def, tenant, find)
+		var total Total
+		rows, total, err = from.Page(ctx, c.def, tenant, find, MaxCounted)
+		page.Total, page.More = total.N, total.More
 	} else {
 		rows, err = from.Find(ctx, c.def, tenant, find)
 	}

@@ -94,6 +94,7 @@ func RawOf[W, T any](docs []docstore.Doc[T], err error) ([]Raw[W], error) {
 type List[W any] struct {
 	Items [][]byte
 	Total int64 // −1 = not counted
+	More  bool  // there are more than Total
 	Num   int
 	Size  int
 	Next  string
@@ -104,7 +105,7 @@ func ListOf[W, T any](p Paging, page docstore.Page[T], err error) (List[W], erro
 	if err != nil {
 		return List[W]{}, err
 	}
-	list := List[W]{Items: make([][]byte, len(page.Docs)), Total: page.Total, Num: p.PageNum, Size: p.PageSize, Next: page.Next}
+	list := List[W]{Items: make([][]byte, len(page.Docs)), Total: page.Total, More: page.More, Num: p.PageNum, Size: p.PageSize, Next: page.Next}
 	for i := range page.Docs {
 		if list.Items[i], err = page.Docs[i].JSON(); err != nil {
 			return List[W]{}, err
@@ -129,6 +130,9 @@ func (l List[W]) answer() (answer, error) {
 	b = append(b, ']')
 	if l.Total >= 0 {
 		b = strconv.AppendInt(append(b, `,"total":`...), l.Total, 10)
+		if l.More {
+			b = append(b, `,"total_relation":"gte"`...)
+		}
 	}
 	b = strconv.AppendInt(append(b, `,"page_num":`...), int64(l.Num), 10)
 	b = strconv.AppendInt(append(b, `,"page_size":`...), int64(l.Size), 10)
@@ -141,6 +145,7 @@ func (l List[W]) answer() (answer, error) {
 type listSchema[W any] struct {
 	Items    []W    `json:"items"`
 	Total    int64  `json:"total,omitempty" doc:"How many records the filter selects; left out with count=false" example:"57"`
+	Relation string `json:"total_relation,omitempty" enum:"gte" doc:"There while there are more than total: counting has stopped, at 10,000 or later"`
 	PageNum  int    `json:"page_num" example:"1"`
 	PageSize int    `json:"page_size" example:"20"`
 	Next     string `json:"next_page_token,omitempty" doc:"There while more follows"`

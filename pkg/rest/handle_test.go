@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/pkg/service"
 )
@@ -87,4 +88,23 @@ func TestAPostThatReadsItsBodyItselfMustStream(t *testing.T) {
 				func(context.Context, *upload) (rest.Empty, error) { return rest.Empty{}, nil })
 		})
 	})
+}
+
+// TestTotalRelation: a total says so where there are more.
+func TestTotalRelation(t *testing.T) {
+	t.Parallel()
+	page := docstore.Page[thing]{}
+	w := newWorld(t, func(s *rest.Server, _ service.Deps) {
+		rest.Handle(s, rest.Op{ID: "counted", Method: http.MethodGet, Path: "/v1/counted", Scope: auth.UsersRead, Summary: "Counted"},
+			func(_ context.Context, in *struct{ rest.Paging }) (rest.List[Thing], error) {
+				return rest.ListOf[Thing](in.Paging, page, nil)
+			})
+	})
+	list := func(total int64, more bool) map[string]any {
+		page.Total, page.More = total, more
+		return w.client().Get("/v1/counted").Object()
+	}
+	require.Equal(t, map[string]any{"items": []any{}, "total": 3.0, "page_num": 1.0, "page_size": 20.0}, list(3, false))
+	require.Equal(t, map[string]any{"items": []any{}, "total": 10000.0, "total_relation": "gte", "page_num": 1.0, "page_size": 20.0}, list(10_000, true))
+	require.Equal(t, map[string]any{"items": []any{}, "page_num": 1.0, "page_size": 20.0}, list(-1, false))
 }

@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	gramSize = 3 // characters; with fewer, many texts have the same, with more, short parts are not found by whole grams
-	maxGrams = 4 // that a filter asks for: few leave little to be tested
+	gramSize = 12 // characters: a part that is not longer begins entries of those texts alone that contain it
+	maxGrams = 4  // that a filter asks for: few leave little to be tested
 )
 
-// Grams are the entries of a text in an index of parts: for each of its characters, that and the two after it, where there are
-// two. Each entry begins with within, so that an index can hold many sets of texts apart. See Containing.
+// Grams are the entries of a text in an index of parts: for each of its characters, that and the eleven after it, where there are
+// as many. Each entry begins with within, so that an index can hold many sets of texts apart. See Containing.
 func Grams(within, text string) []string {
 	starts := characters(text)
 	grams := make([]string, 0, len(starts)-1)

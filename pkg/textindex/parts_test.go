@@ -15,18 +15,21 @@ func TestGrams(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, Grams("1/", ""))
 	require.Equal(t, []string{"1/平"}, Grams("1/", "平"))
-	require.Equal(t, []string{"平台研", "台研发", "研发", "发"}, Grams("", "平台研发"))
+	require.Equal(t, []string{"平台研发", "台研发", "研发", "发"}, Grams("", "平台研发"))
+	require.Equal(t, []string{"1/abcdefghijkl", "1/bcdefghijklm", "1/cdefghijklm"}, Grams("1/", "abcdefghijklm")[:3])
 }
 
 func TestContaining(t *testing.T) {
 	t.Parallel()
 	eq := func(gram string) docstore.Filter { return docstore.Eq("grams", docstore.Text("1/"+gram)) }
 	for part, want := range map[string]docstore.Filter{
-		"":        docstore.Prefix("grams", "1/"),
-		"台":       docstore.Prefix("grams", "1/台"),
-		"平台研":     docstore.Prefix("grams", "1/平台研"),
-		"平台研发":    docstore.And(eq("平台研"), eq("台研发"), docstore.Contains("whole", "平台研发")),
-		"abcdefg": docstore.And(eq("abc"), eq("def"), eq("efg"), docstore.Contains("whole", "abcdefg")),
+		"":              docstore.Prefix("grams", "1/"),
+		"台":             docstore.Prefix("grams", "1/台"),
+		"平台研发":          docstore.Prefix("grams", "1/平台研发"),
+		"abcdefghijkl":  docstore.Prefix("grams", "1/abcdefghijkl"),
+		"abcdefghijklm": docstore.And(eq("abcdefghijkl"), eq("bcdefghijklm"), docstore.Contains("whole", "abcdefghijklm")),
+		"abcdefghijklmnopqrstuvwxyz": docstore.And(eq("abcdefghijkl"), eq("mnopqrstuvwx"), eq("opqrstuvwxyz"),
+			docstore.Contains("whole", "abcdefghijklmnopqrstuvwxyz")),
 	} {
 		require.Equal(t, want, Containing("grams", "whole", "1/", part), part)
 	}

@@ -75,9 +75,10 @@ func everyPage[T any](t testing.TB, c *testkit.Client, url string) (all []T) {
 	}
 	for token, total := "", int64(-1); ; {
 		var page struct {
-			Items []T    `json:"items"`
-			Total *int64 `json:"total"`
-			Next  string `json:"next_page_token"`
+			Items    []T    `json:"items"`
+			Total    *int64 `json:"total"`
+			Relation string `json:"total_relation"`
+			Next     string `json:"next_page_token"`
 		}
 		at := url
 		if token != "" {
@@ -85,7 +86,7 @@ func everyPage[T any](t testing.TB, c *testkit.Client, url string) (all []T) {
 		}
 		c.Get(at).OK(&page)
 		all = append(all, page.Items...)
-		if page.Total != nil && total < 0 {
+		if page.Total != nil && page.Relation == "" && total < 0 {
 			total = *page.Total
 		}
 		if token = page.Next; token == "" {

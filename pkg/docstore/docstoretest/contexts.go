@@ -25,7 +25,7 @@ func cancelledBefore(t *testing.T, s *suite) {
 	for name, call := range map[string]func() error{
 		"Get":       func() error { _, err := f.engine.Get(ctx, def, "t1", []string{"a"}); return err },
 		"Find":      func() error { _, err := f.engine.Find(ctx, def, "t1", docstore.Find{Limit: 1}); return err },
-		"Count":     func() error { _, err := f.engine.Count(ctx, def, "t1", docstore.Filter{}); return err },
+		"Count":     func() error { _, err := f.engine.Count(ctx, def, "t1", docstore.Filter{}, 0); return err },
 		"Reserve":   func() error { _, err := f.engine.Reserve(ctx, "s", 1); return err },
 		"Due":       func() error { _, err := f.engine.Due(ctx, def, 0, 1); return err },
 		"Pending":   func() error { _, err := f.engine.Pending(ctx, 0, 1); return err },

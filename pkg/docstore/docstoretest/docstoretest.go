@@ -58,7 +58,7 @@ func Run(t *testing.T, factory func(t *testing.T) docstore.Engine, opts Options)
 	}
 	s := &suite{factory: factory, reopen: opts.Reopen, lacks: lacks}
 	for _, theme := range [][]testCase{
-		keyCases, orderCases, pagingCases, filterCases, uniqueCases, writeCases, revisionCases, insideCases, transactionCases,
+		keyCases, orderCases, pagingCases, filterCases, countCases, uniqueCases, writeCases, revisionCases, insideCases, transactionCases,
 		concurrencyCases, messageCases, tenantCases, contentCases, sealedCases, contextCases, reopenCases, modelCases,
 	} {
 		for _, c := range theme {

@@ -95,9 +95,9 @@ var (
 
 func someFilter(depth int) *rapid.Generator[docstore.Filter] {
 	return rapid.Custom(func(t *rapid.T) docstore.Filter {
-		ops := 6
+		ops := 8
 		if depth > 0 {
-			ops = 8
+			ops = 10
 		}
 		textIndex := rapid.SampledFrom([]string{"name", "code", "kind", "words", "logins"})
 		switch rapid.IntRange(0, ops).Draw(t, "op") {
@@ -129,6 +129,15 @@ func someFilter(depth int) *rapid.Generator[docstore.Filter] {
 		case 6:
 			return docstore.Contains(rapid.SampledFrom([]string{"name", "code", "kind"}).Draw(t, "index"), someText.Draw(t, "part"))
 		case 7:
+			from := someRank.Draw(t, "from")
+			return docstore.Outside("rank", docstore.Number(from), docstore.Number(from+rapid.Int64Range(0, 2).Draw(t, "width")))
+		case 8: // of the facet
+			f := docstore.Filter{Op: docstore.OpIn, Index: "kind"}
+			for _, s := range someTexts.Draw(t, "values") {
+				f.Values = append(f.Values, docstore.Text(s))
+			}
+			return f
+		case 9:
 			return docstore.And(rapid.SliceOfN(someFilter(depth-1), 0, 3).Draw(t, "and")...)
 		default:
 			return docstore.Or(rapid.SliceOfN(someFilter(depth-1), 0, 3).Draw(t, "or")...)
@@ -174,6 +183,17 @@ func (m model) selected(f docstore.Filter) []*Thing {
 		}
 	}
 	return list
+}
+
+// bounded tells what is wrong with a Total of so many documents that is to be exact up to most.
+func bounded(total docstore.Total, most, are int64) error {
+	switch {
+	case !total.More && total.N != are:
+		return fmt.Errorf("counted %d, there are %d", total.N, are)
+	case total.More && (total.N < most || total.N >= are):
+		return fmt.Errorf("counted more than %d, there are %d; the bound is %d", total.N, are, most)
+	}
+	return nil
 }
 
 // randomOperations runs random transactions and queries against the engine and the model. Each run of rapid is a tenant.
@@ -284,6 +304,21 @@ func randomOperations(t *testing.T, s *suite) {
 				}
 				if !slices.Equal(want, got) {
 					rt.Fatalf("got %v, want %v", got, want)
+				}
+				most := rapid.Int64Range(1, 5).Draw(rt, "most")
+				skip := rapid.IntRange(0, 5).Draw(rt, "skip")
+				rows, total, err := f.engine.Page(ctx, f.things.Def(), request.Tenant(ctx), docstore.Find{Filter: filter, Sort: sort, Limit: 3, Offset: skip}, most)
+				if err != nil {
+					rt.Fatal(err)
+				}
+				if err := bounded(total, most, int64(len(want))); err != nil {
+					rt.Fatal(err)
+				}
+				want = want[min(skip, len(want)):]
+				for i, id := range want[:min(3, len(want))] {
+					if len(rows) <= i || rows[i].ID != id {
+						rt.Fatalf("got %v behind %d, want %v", rows, skip, want)
+					}
 				}
 			},
 		})

@@ -18,12 +18,14 @@ import (
 const (
 	orderPrefix  = "order."  // single values: equality, ranges, sorting
 	listPrefix   = "list."   // lists
+	facetPrefix  = "facet."  // facets, each with an order
 	uniquePrefix = "unique." // uniqueness alone; the name goes on with uniqueName's form
 	dueIndex     = "due"
 )
 
 func isOurs(name string) bool {
-	return name == dueIndex || strings.HasPrefix(name, orderPrefix) || strings.HasPrefix(name, listPrefix) || strings.HasPrefix(name, uniquePrefix)
+	return name == dueIndex || strings.HasPrefix(name, orderPrefix) || strings.HasPrefix(name, listPrefix) ||
+		strings.HasPrefix(name, facetPrefix) || strings.HasPrefix(name, uniquePrefix)
 }
 
 // index is one index to be made.
@@ -46,6 +48,9 @@ func indexes(def *docstore.Def) []index {
 		}
 		field := entryField(d.Name)
 		list = append(list, index{name: prefix + d.Name, keys: ascending(fieldTenant, field, fieldKey)})
+		for _, order := range d.Orders {
+			list = append(list, index{name: facetPrefix + d.Name + "." + order, keys: ascending(fieldTenant, field, entryField(order), fieldKey)})
+		}
 		if d.Unique {
 			list = append(list, index{name: uniqueName(def, d), keys: ascending(fieldTenant, field), unique: true, partial: notAbsent(d)})
 		}

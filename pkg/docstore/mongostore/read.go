@@ -19,6 +19,7 @@ func (e *Engine) Get(ctx context.Context, def *docstore.Def, tenant string, ids 
 
 // Find returns the rows of a query in its order.
 func (e *Engine) Find(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) ([]docstore.Row, error) {
+	q.Filter = q.Filter.For(q.Sort...)
 	o := options.Find().SetSort(sorting(q.Sort)).SetLimit(int64(q.Limit)).SetBatchSize(int32(min(q.Limit, 1000)))
 	if q.Offset > 0 {
 		o.SetSkip(int64(q.Offset))
@@ -52,25 +53,30 @@ func (e *Engine) rows(ctx context.Context, def *docstore.Def, tenant string, que
 }
 
 // Page finds and counts, one after the other.
-func (e *Engine) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) ([]docstore.Row, int64, error) {
+func (e *Engine) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find, most int64) ([]docstore.Row, docstore.Total, error) {
 	rows, err := e.Find(ctx, def, tenant, q)
 	if err != nil {
-		return nil, 0, err
+		return nil, docstore.Total{}, err
 	}
-	total, err := e.Count(ctx, def, tenant, q.Filter)
+	total, err := e.Count(ctx, def, tenant, q.Filter, most)
 	return rows, total, err
 }
 
-// Count counts exactly.
-func (e *Engine) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter) (int64, error) {
-	n, err := e.collection(def).CountDocuments(ctx, selection(def, tenant, filter))
-	return n, failure(ctx, "count in "+def.Name, err)
+// Count counts exactly up to most. No counts are kept: a document with one is what all transactions of a tenant would change, and
+// conflict over.
+func (e *Engine) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter, most int64) (docstore.Total, error) {
+	o := options.Count()
+	if most > 0 {
+		o.SetLimit(most + 1)
+	}
+	n, err := e.collection(def).CountDocuments(ctx, selection(def, tenant, filter.For()), o)
+	return docstore.UpTo(most, n), failure(ctx, "count in "+def.Name, err)
 }
 
 // keys lists the keys of at most limit documents that a filter selects, in no particular order.
 func (e *Engine) keys(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter, limit int) ([]string, error) {
 	o := options.Find().SetLimit(int64(limit)).SetProjection(bson.D{{Key: fieldKey, Value: 1}})
-	cursor, err := e.collection(def).Find(ctx, selection(def, tenant, filter), o)
+	cursor, err := e.collection(def).Find(ctx, selection(def, tenant, filter.For()), o)
 	if err != nil {
 		return nil, failure(ctx, "find keys in "+def.Name, err)
 	}

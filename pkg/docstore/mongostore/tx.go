@@ -93,32 +93,32 @@ func (t *tx) Find(ctx context.Context, def *docstore.Def, tenant string, q docst
 }
 
 // Page finds and counts, one after the other, in the transaction's snapshot.
-func (t *tx) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) ([]docstore.Row, int64, error) {
+func (t *tx) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find, most int64) ([]docstore.Row, docstore.Total, error) {
 	rows, err := t.Find(ctx, def, tenant, q)
 	if err != nil {
-		return nil, 0, err
+		return nil, docstore.Total{}, err
 	}
-	total, err := t.Count(ctx, def, tenant, q.Filter)
+	total, err := t.Count(ctx, def, tenant, q.Filter, most)
 	return rows, total, err
 }
 
-// Count counts exactly. What it counts counts as read, unless it is more than anybody decides by.
-func (t *tx) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter) (int64, error) {
+// Count counts exactly up to most. What it counts counts as read, unless it is more than anybody decides by.
+func (t *tx) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter, most int64) (docstore.Total, error) {
 	if t.failed != nil {
-		return 0, t.failed
+		return docstore.Total{}, t.failed
 	}
 	found, err := t.engine.keys(t.in(ctx), def, tenant, filter, touchedAtOnce+1)
 	if err == nil && len(found) <= touchedAtOnce {
 		for _, k := range found {
 			t.see(def, k, false)
 		}
-		return int64(len(found)), nil
+		return docstore.UpTo(most, int64(len(found))), nil
 	}
-	var n int64
+	var total docstore.Total
 	if err == nil {
-		n, err = t.engine.Count(t.in(ctx), def, tenant, filter)
+		total, err = t.engine.Count(t.in(ctx), def, tenant, filter, most)
 	}
-	return n, t.fail(ctx, err)
+	return total, t.fail(ctx, err)
 }
 
 // Insert adds a document.

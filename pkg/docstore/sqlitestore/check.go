@@ -3,10 +3,8 @@ package sqlitestore
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 )
 
 // Check reads the whole file: SQLite's own integrity check, then every collection's keys, list entries and counters against its
@@ -33,13 +31,16 @@ func (e *Engine) Check(ctx context.Context) error {
 
 func (e *Engine) checkTable(ctx context.Context, conn Conn, t *table) error {
 	entries := make([]int64, len(t.lists))
-	counts := map[string]int64{}
+	counts := map[counter]int64{}
 	err := conn.Query(ctx, "SELECT rid, tenant, id, version, due, lists, doc"+t.keyFields()+" FROM "+t.name, nil, func(c Columns) error {
 		entry, err := t.def.Extract(e, c.Bytes(6))
 		if err != nil {
 			return fmt.Errorf("document %s: %w", c.Bytes(2), err)
 		}
-		counts[entry.Tenant]++
+		counts[counter{scope: scope{t.def.Name, entry.Tenant}}]++
+		for _, c := range t.facets {
+			counts[counter{scope{t.def.Name, entry.Tenant}, c.facet, entry.Keys[c.slot].Text}]++
+		}
 		if entry.Tenant != string(c.Bytes(1)) || entry.ID != string(c.Bytes(2)) || entry.Version != c.Int(3) || entry.Due != c.Int(4) ||
 			string(encodeLists(entry.Lists)) != string(c.Bytes(5)) {
 			return fmt.Errorf("document %s is not what its row says", entry.ID)
@@ -81,22 +82,30 @@ func (e *Engine) checkTable(ctx context.Context, conn Conn, t *table) error {
 	return e.checkCounters(ctx, conn, t, counts)
 }
 
-func (e *Engine) checkCounters(ctx context.Context, conn Conn, t *table, counts map[string]int64) error {
-	err := conn.Query(ctx, "SELECT tenant, n FROM counters WHERE collection = ?1", []any{t.def.Name}, func(c Columns) error {
-		tenant := string(c.Bytes(0))
-		if n := c.Int(1); n != counts[tenant] {
-			return fmt.Errorf("the counter of tenant %s is %d, it has %d documents", tenant, n, counts[tenant])
+func (e *Engine) checkCounters(ctx context.Context, conn Conn, t *table, counts map[counter]int64) error {
+	const all = "SELECT tenant, n, '', '' FROM counters WHERE collection = ?1 UNION ALL SELECT tenant, n, facet, value FROM facet_counters WHERE collection = ?1"
+	err := conn.Query(ctx, all, []any{t.def.Name}, func(c Columns) error {
+		of := counter{scope{t.def.Name, string(c.Bytes(0))}, string(c.Bytes(2)), string(c.Bytes(3))}
+		if n := c.Int(1); n != counts[of] {
+			return fmt.Errorf("the counter of %s is %d, there are %d documents", of, n, counts[of])
 		}
-		delete(counts, tenant)
+		delete(counts, of)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if len(counts) > 0 {
-		return fmt.Errorf("no counter of tenant %s", slices.Sorted(maps.Keys(counts))[0])
+	for of := range counts {
+		return fmt.Errorf("there is no counter of %s", of)
 	}
 	return nil
+}
+
+func (c counter) String() string {
+	if c.facet == "" {
+		return "tenant " + c.tenant
+	}
+	return fmt.Sprintf("tenant %s, %s %q", c.tenant, c.facet, c.value)
 }
 
 // Backup writes a copy of the last committed state to a new file, which must not be there yet. Others read and write meanwhile.

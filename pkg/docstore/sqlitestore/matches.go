@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/maypok86/otter/v2"
@@ -30,6 +31,7 @@ type matches struct {
 	total  int64
 	rids   []int64      // sorted, or in the order of a sort; nil if there are too many
 	walked atomic.Int64 // rows that were looked at since, for want of an order
+	places *places      // of an order, where nothing else is kept
 }
 
 func (m *matches) complete() bool { return int64(len(m.rids)) == m.total }
@@ -43,6 +45,8 @@ func (m *matches) has(rid int64) bool {
 const (
 	asSet   = "s" // the row ids, sorted
 	asTotal = "t" // the total alone
+	asBound = "b" // up to how many there were counted, and there are more
+	asPlace = "p" // and what ordering.kind says: places in the order
 	// or what ordering.kind says: the row ids in order
 )
 
@@ -69,7 +73,10 @@ func newMemory(g *generations) *memory {
 	return &memory{generations: g, entries: otter.Must(&otter.Options[matchesKey, *matches]{
 		MaximumWeight: maxKept,
 		Weigher: func(k matchesKey, m *matches) uint32 {
-			const rest = 200 // about what an entry takes beside
+			const rest, position = 200, 150 // about what an entry takes beside, and a place
+			if m.places != nil {
+				return uint32(rest + len(k.filter) + maxPositions*position)
+			}
 			return uint32(rest + len(k.filter) + 8*len(m.rids))
 		},
 		Executor: func(task func()) { task() }, // no goroutines that outlive the engine
@@ -162,6 +169,53 @@ func (q *queries) keep(n *node, kind string, order *ordering, total int64, rids 
 		q.memory.entries.Set(key, m)
 	}
 	return m
+}
+
+// places are positions in the order of what a filter selects, by the number of rows up to them. So a page far on in a list is found from the nearest
+// one that an earlier query noted.
+type places struct {
+	sync.Mutex
+	by map[int]docstore.Position
+}
+
+const maxPositions = 500 // in one order
+
+// places gives those that are known of an order in this snapshot, nil if they cannot be.
+func (q *queries) places(n *node, order *ordering) *places {
+	kind := asPlace + order.kind()
+	if m := q.recall(n, kind, order); m != nil {
+		return m.places
+	}
+	age, settled := q.sight.age(n, order)
+	if !settled || !n.recurs() {
+		return nil
+	}
+	m := &matches{age: age, places: &places{by: map[int]docstore.Position{}}}
+	q.memory.entries.Set(q.matchesKey(n, kind), m)
+	return m.places
+}
+
+// before gives the last known place up to an offset, and what is left to be skipped.
+func (p *places) before(offset int) (*docstore.Position, int) {
+	if p == nil {
+		return nil, offset
+	}
+	p.Lock()
+	defer p.Unlock()
+	for at := offset / far * far; at > 0; at -= far {
+		if position, ok := p.by[at]; ok {
+			return &position, offset - at
+		}
+	}
+	return nil, offset
+}
+
+func (p *places) note(at int, position docstore.Position) {
+	p.Lock()
+	defer p.Unlock()
+	if len(p.by) < maxPositions {
+		p.by[at] = position
+	}
 }
 
 func (q *queries) matchesKey(n *node, kind string) matchesKey {

@@ -35,6 +35,71 @@ const (
 
 func (n *node) isLeaf() bool { return n.op == isIn || n.op == isBetween || n.op == isContains }
 
+// isFacet says whether a node selects by values of a facet.
+func (n *node) isFacet() bool { return n.op == isIn && n.column.facet != "" }
+
+// outside is the range that is all that a node leaves out, if there is one: the node is what lies below it or above.
+func (n *node) outside() *node {
+	if n.op != isOr || len(n.sub) != 2 {
+		return nil
+	}
+	a, b := &n.sub[0], &n.sub[1]
+	if a.op != isBetween || b.op != isBetween || a.column != b.column || a.column.many {
+		return nil
+	}
+	if a.low != nil {
+		a, b = b, a
+	}
+	if a.low != nil || a.high == nil || b.low == nil || b.high != nil {
+		return nil
+	}
+	left := between(a.column, a.high, b.low)
+	if left.op != isBetween {
+		return nil
+	}
+	return &left
+}
+
+const maxBranches = 8
+
+// branches takes an "or" that is about a facet apart, also out of an "and", since each of its parts may have a way of its own. What they select may
+// overlap. Anything else is its only branch.
+func branches(n *node) []node {
+	if n.op == isOr && slices.ContainsFunc(n.sub, about) && len(n.sub) <= maxBranches {
+		var all []node
+		for i := range n.sub {
+			all = append(all, branches(&n.sub[i])...)
+		}
+		if len(all) <= maxBranches {
+			return all
+		}
+	}
+	if n.op == isAnd {
+		at := slices.IndexFunc(n.sub, func(n node) bool { return n.op == isOr && slices.ContainsFunc(n.sub, about) })
+		if at >= 0 && len(n.sub[at].sub) <= maxBranches {
+			var all []node
+			for _, part := range n.sub[at].sub {
+				with := and(append([]node{part}, slices.Delete(slices.Clone(n.sub), at, at+1)...))
+				if with.op != isNone {
+					all = append(all, branches(&with)...)
+				}
+			}
+			if len(all) == 0 {
+				return []node{{op: isNone}}
+			}
+			if len(all) <= maxBranches {
+				return all
+			}
+		}
+	}
+	return []node{*n}
+}
+
+// about says whether a node selects by a facet, alone or among other conditions.
+func about(n node) bool {
+	return n.isFacet() || n.op == isAnd && slices.ContainsFunc(n.sub, func(n node) bool { return n.isFacet() })
+}
+
 // normalize makes the node of a filter.
 func (t *table) normalize(f docstore.Filter) (node, error) {
 	switch f.Op {
@@ -146,6 +211,14 @@ func and(sub []node) node {
 			for i := range kept {
 				if k := &kept[i]; k.op == isBetween && k.column == n.column {
 					*k = between(k.column, higher(k.column, k.low, n.low), lower(k.column, k.high, n.high))
+					return k.op != isNone
+				}
+			}
+		}
+		if n.op == isIn && !n.column.many {
+			for i := range kept {
+				if k := &kept[i]; k.op == isIn && k.column == n.column {
+					*k = in(k.column, slices.DeleteFunc(slices.Clone(k.values), func(v docstore.Value) bool { return !slices.Contains(n.values, v) }))
 					return k.op != isNone
 				}
 			}

@@ -29,28 +29,51 @@ type plan struct {
 
 	// Of a walk.
 	index     string
+	facet     *node // a leaf of a facet, each of whose values has a part of the index of its own
 	fixed     *node // a leaf of the index's column: of one value, when the order is by id alone; of any, when bare rows are to be sorted
 	key       *column
 	low, high *docstore.Value // of key
+
+	list *node // or a leaf of a list and one value, whose rows come in no order that is asked for
 
 	// Of a drive.
 	drivers []*node // leaves; the rows that any of them selects
 }
 
-// worthwhile is up to how many candidates driving costs less than walking. A walk for n of m matches among all looks at n·all/m rows, a drive
-// at m: even at √(n·all).
-func (q *queries) worthwhile(n int) int64 {
-	all := q.sight.all
+// worthwhile is up to how many candidates driving costs less than walking along so many. A walk for n of m matches among all looks at
+// n·all/m rows, a drive at m: even at √(n·all).
+func worthwhile(n int, all int64) int64 {
 	return int64(math.Sqrt(float64(min(int64(n), all)) * float64(all)))
+}
+
+// extent is among how many rows a walk looks for those that a filter selects.
+func (q *queries) extent(ctx context.Context, t *table, tenant string, n *node) (int64, error) {
+	if n.isFacet() {
+		return q.facetTotal(ctx, t, tenant, n)
+	}
+	if n.op == isAnd {
+		for i := range n.sub {
+			if n.sub[i].isFacet() {
+				return q.facetTotal(ctx, t, tenant, &n.sub[i])
+			}
+		}
+	}
+	return q.sight.all, nil
 }
 
 // drivers chooses the leaves that select the least: a leaf itself, the best part of an "and", all parts of an "or". nil if that is more than limit.
 func (q *queries) drivers(ctx context.Context, t *table, tenant string, n *node, limit int64) (leaves []*node, size int64, err error) {
 	switch n.op {
 	case isIn, isBetween:
-		if n.op == isIn && n.column.unique && (n.column.many || n.column.slot < 0) {
+		switch {
+		case n.op == isIn && n.column.unique && (n.column.many || n.column.slot < 0):
 			size = int64(len(n.values))
-		} else if size, err = q.probe(ctx, t, tenant, n, limit+1); err != nil {
+		case n.isFacet():
+			size, err = q.facetTotal(ctx, t, tenant, n)
+		default:
+			size, err = q.probe(ctx, t, tenant, n, limit+1)
+		}
+		if err != nil {
 			return nil, 0, err
 		}
 		if size > limit {
@@ -113,23 +136,29 @@ func walk(t *table, tenant string, filter *node, order *ordering) *plan {
 	if filter.op == isAnd {
 		parts = slices.Clone(filter.sub)
 	}
-	used := slices.IndexFunc(parts, func(n node) bool {
+	take := func(fits func(*node) bool) *node {
+		at := slices.IndexFunc(parts, func(n node) bool { return fits(&n) })
+		if at < 0 {
+			return nil
+		}
+		part := parts[at]
+		parts = slices.Delete(slices.Clone(parts), at, at+1)
+		return &part
+	}
+	if p.facet = take(func(n *node) bool { return n.isFacet() && n.column.orders[p.key] != "" }); p.facet != nil {
+		p.index = p.facet.column.orders[p.key]
+	}
+	ranged := take(func(n *node) bool {
 		_, _, ok := n.interval()
 		return ok && n.column == p.key
 	})
-	if used >= 0 {
-		p.low, p.high, _ = parts[used].interval()
-	} else if len(order.keys) == 0 {
-		used = slices.IndexFunc(parts, func(n node) bool {
-			return n.op == isIn && len(n.values) == 1 && !n.column.many && n.column.slot >= 0
-		})
-		if used >= 0 {
-			p.fixed, p.index = &parts[used], parts[used].column.index
-			parts = slices.Clone(parts) // p.fixed stays as it is
+	if ranged != nil {
+		p.low, p.high, _ = ranged.interval()
+	} else if len(order.keys) == 0 && p.facet == nil {
+		p.fixed = take(func(n *node) bool { return n.op == isIn && len(n.values) == 1 && !n.column.many && n.column.slot >= 0 })
+		if p.fixed != nil {
+			p.index = p.fixed.column.index
 		}
-	}
-	if used >= 0 {
-		parts = slices.Delete(parts, used, used+1)
 	}
 	if rest := and(parts); rest.op != isAll {
 		p.rest = &rest
@@ -143,7 +172,8 @@ func drive(t *table, tenant string, leaves []*node, filter *node) *plan {
 	return &plan{table: t, tenant: tenant, rest: filter, needs: needsOf(t, filter), drivers: leaves}
 }
 
-// statement writes the query, without a limit. What is driven comes from its start and in no order.
+// statement writes the query, without a limit. What is driven comes from its start and in no order, as a walk does where order is nil. A walk that merges needs
+// the id and the order's keys among what it reads.
 func (p *plan) statement(what string, order *ordering, after *docstore.Position) *statement {
 	s := &statement{}
 	tenant := s.arg(p.tenant)
@@ -158,29 +188,52 @@ func (p *plan) statement(what string, order *ordering, after *docstore.Position)
 		s.add(") AND tenant = %s", tenant)
 		return s
 	}
-	s.add("SELECT %s FROM %s INDEXED BY %s WHERE tenant = %s", what, p.table.name, p.index, tenant)
-	if p.fixed != nil {
-		s.add(" AND ")
-		s.leaf(p.fixed)
+	if p.list != nil {
+		s.add("SELECT %s FROM (SELECT rid AS entry FROM %s WHERE tenant = %s AND ", what, p.list.column.index, tenant)
+		s.leaf(p.list)
+		s.add(") CROSS JOIN %s NOT INDEXED WHERE rid = entry AND tenant = %s", p.table.name, tenant)
+		return s
+	}
+	arms := 1
+	if p.facet != nil {
+		arms = len(p.facet.values)
 	}
 	low, high, after := p.bounds(order, after)
-	if low != nil || high != nil {
-		s.add(" AND ")
-		s.between(p.key, low, high)
+	for i := range arms { // SQLite merges what each part of the index gives in order
+		if i > 0 {
+			s.add(" UNION ALL ")
+		}
+		s.add("SELECT %s FROM %s INDEXED BY %s WHERE tenant = %s", what, p.table.name, p.index, tenant)
+		if p.facet != nil {
+			s.add(" AND %s = %s", p.facet.column.field, s.arg(p.facet.values[i].Text))
+		}
+		if p.fixed != nil {
+			s.add(" AND ")
+			s.leaf(p.fixed)
+		}
+		if low != nil || high != nil {
+			s.add(" AND ")
+			s.between(p.key, low, high)
+		}
+		if after != nil {
+			s.add(" AND ")
+			s.after(order, after)
+		}
 	}
-	if after != nil {
-		s.add(" AND ")
-		s.after(order, after)
+	if order != nil {
+		s.orderBy(order)
 	}
-	s.orderBy(order)
 	return s
 }
+
+// merges says whether rows come from several parts of an index. Then what is read of them must be in it, or it is read of those that are skipped too.
+func (p *plan) merges() bool { return p.facet != nil && len(p.facet.values) > 1 }
 
 // bounds leaves one condition at each end of the walk: given the range's bound and the position, SQLite might start at the first and
 // step over all rows up to the second.
 func (p *plan) bounds(order *ordering, after *docstore.Position) (low, high *docstore.Value, rest *docstore.Position) {
 	low, high = p.low, p.high
-	if after == nil {
+	if order == nil || after == nil {
 		return low, high, nil
 	}
 	at := docstore.Text(after.ID)
@@ -225,6 +278,11 @@ func needsOf(t *table, n *node) needs {
 		needed.width++
 	}
 	return needed
+}
+
+// candidate is what a row is read into, to be tested.
+func (p *plan) candidate() candidate {
+	return candidate{texts: make([][]byte, len(p.table.keys)), nums: make([]int64, len(p.table.keys))}
 }
 
 // fill reads the columns of a row that begins with rid and id.

@@ -219,3 +219,36 @@ func TestRowsByID(t *testing.T) {
 		}
 	}
 }
+
+// TestFarPages: who goes on in a list by page numbers does not skip all that was listed before once more, until the list changes.
+func TestFarPages(t *testing.T) {
+	t.Parallel()
+	f, ctx := open(t), tenant(t)
+	var all []*note
+	for i := range 1300 {
+		all = append(all, newNote(i))
+	}
+	require.NoError(t, f.insert(ctx, all...))
+	first := map[int]string{}
+	page := func(offset int) (fromAPlace bool) {
+		t.Helper()
+		f.spy.seen = nil
+		got, err := notes.Page(ctx, f.Store, docstore.Query{Sort: []docstore.Order{{Index: "title", Desc: true}}, Limit: 20, Offset: offset})
+		require.NoError(t, err)
+		require.Len(t, got.Docs, 20)
+		if id := first[offset]; id != "" {
+			require.Equal(t, id, got.Docs[0].ID)
+		}
+		first[offset] = got.Docs[0].ID
+		return strings.Contains(strings.Join(f.spy.seen, "\n"), "(k_title, id) < (")
+	}
+	require.False(t, page(1100))
+	require.True(t, page(1100))
+	require.True(t, page(1120))
+	require.False(t, page(600), "behind another place")
+	require.False(t, page(20), "near the start")
+	require.NoError(t, f.insert(ctx, newNote(5000)))
+	clear(first)
+	require.False(t, page(1100), "all may be elsewhere now")
+	require.True(t, page(1100))
+}

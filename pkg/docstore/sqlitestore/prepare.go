@@ -24,7 +24,7 @@ func (e *Engine) Prepare(ctx context.Context, defs []*docstore.Def) error {
 		}
 		tables[def.Name] = t
 	}
-	err := e.writer.do(ctx, func(conn Conn, changed changes) error {
+	err := e.writer.take(ctx, &turn{large: true}, func(conn Conn, changed changes) error {
 		if err := script(context.WithoutCancel(ctx), conn, ownTables); err != nil {
 			return err
 		}
@@ -68,6 +68,9 @@ func (e *Engine) prepare(ctx context.Context, conn Conn, def *docstore.Def, t *t
 	} else {
 		err = e.rebuild(ctx, conn, def, t)
 	}
+	if err == nil {
+		err = t.recount(conn)
+	}
 	if err != nil {
 		return err
 	}
@@ -81,6 +84,21 @@ func addCounts(conn Conn, t *table) error {
 		return err
 	}
 	return run(conn, "ALTER TABLE "+t.name+" ADD COLUMN "+countsColumn)
+}
+
+// recount makes the counters of the facets' values, whatever an earlier declaration counted.
+func (t *table) recount(conn Conn) error {
+	if _, err := conn.Exec(context.Background(), "DELETE FROM facet_counters WHERE collection = ?1", t.def.Name); err != nil {
+		return err
+	}
+	for _, c := range t.facets {
+		sql := fmt.Sprintf("INSERT INTO facet_counters (collection, facet, tenant, value, n) SELECT ?1, ?2, tenant, %s, count(*) FROM %s INDEXED BY %s GROUP BY tenant, %s",
+			c.field, t.name, c.index, c.field)
+		if _, err := conn.Exec(context.Background(), sql, t.def.Name, c.facet); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // rebuild writes a collection anew, as its documents' index functions now say. The documents stay as they are, byte by byte.

@@ -18,7 +18,7 @@ type queries struct {
 	conn   Conn
 	memory *memory // nil in a transaction
 	sight  sight
-	counts map[scope]int64 // what the running transaction adds to the counters
+	counts map[counter]int64 // what the running transaction adds to the counters
 }
 
 // Get reads documents by id from the last committed state.
@@ -41,7 +41,7 @@ func (e *Engine) Find(ctx context.Context, def *docstore.Def, tenant string, q d
 		return nil, err
 	}
 	read := e.snapshot
-	if len(asked.straight) == 1 || 0 < len(asked.ids) && len(asked.ids) <= maxIDs {
+	if len(asked.straight) == 1 && asked.once() || 0 < len(asked.ids) && len(asked.ids) <= maxIDs {
 		read = e.read
 	}
 	err = read(ctx, func(conn Conn) error {
@@ -52,21 +52,21 @@ func (e *Engine) Find(ctx context.Context, def *docstore.Def, tenant string, q d
 }
 
 // Page reads a query's rows and its total from the last committed state.
-func (e *Engine) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) (rows []docstore.Row, total int64, err error) {
+func (e *Engine) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find, most int64) (rows []docstore.Row, total docstore.Total, err error) {
 	err = e.snapshot(ctx, func(conn Conn) error {
-		rows, total, err = (&queries{engine: e, conn: conn, memory: e.memory}).Page(ctx, def, tenant, q)
+		rows, total, err = (&queries{engine: e, conn: conn, memory: e.memory}).Page(ctx, def, tenant, q, most)
 		return err
 	})
 	return rows, total, err
 }
 
 // Count counts in the last committed state.
-func (e *Engine) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter) (n int64, err error) {
+func (e *Engine) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter, most int64) (total docstore.Total, err error) {
 	err = e.snapshot(ctx, func(conn Conn) error {
-		n, err = (&queries{engine: e, conn: conn, memory: e.memory}).Count(ctx, def, tenant, filter)
+		total, err = (&queries{engine: e, conn: conn, memory: e.memory}).Count(ctx, def, tenant, filter, most)
 		return err
 	})
-	return n, err
+	return total, err
 }
 
 func (q *queries) Get(ctx context.Context, def *docstore.Def, tenant string, ids []string) ([]docstore.Row, error) {
@@ -113,16 +113,23 @@ func (q *queries) Find(ctx context.Context, def *docstore.Def, tenant string, fi
 	return rows, err
 }
 
-func (q *queries) Page(ctx context.Context, def *docstore.Def, tenant string, find docstore.Find) ([]docstore.Row, int64, error) {
+func (q *queries) Page(ctx context.Context, def *docstore.Def, tenant string, find docstore.Find, most int64) ([]docstore.Row, docstore.Total, error) {
 	asked, err := q.engine.inquire(def, tenant, find)
 	if err != nil {
-		return nil, -1, err
+		return nil, docstore.Total{}, err
+	}
+	if err := q.look(ctx, asked.table, def, tenant); err != nil { // before anything is read
+		return nil, docstore.Total{}, err
+	}
+	if asked, err = q.simplified(ctx, asked); err != nil {
+		return nil, docstore.Total{}, err
 	}
 	rows, total, err := q.find(ctx, asked, true)
-	if err == nil && total < 0 {
-		total, err = q.Count(ctx, def, tenant, find.Filter)
+	if err != nil || total >= 0 {
+		return rows, docstore.Total{N: total}, err
 	}
-	return rows, total, err
+	counted, err := q.count(ctx, asked.table, tenant, &asked.filter, most)
+	return rows, counted, err
 }
 
 // inquiry is a query, with all that can be known of it without a look at the file.
@@ -132,6 +139,7 @@ type inquiry struct {
 	tenant   string
 	table    *table
 	filter   node
+	guided   node // the same, with what is known of the index that orders the rows
 	order    *ordering
 	walk     *plan
 	straight []*plan  // whose statements, one after the other, find the rows; nil if it takes more than that
@@ -143,7 +151,11 @@ func (e *Engine) inquire(def *docstore.Def, tenant string, find docstore.Find) (
 	if err != nil {
 		return nil, err
 	}
-	filter, err := t.normalize(find.Filter)
+	filter, err := t.normalize(find.Filter.For())
+	if err != nil {
+		return nil, err
+	}
+	guided, err := t.normalize(find.Filter.For(find.Sort...))
 	if err != nil {
 		return nil, err
 	}
@@ -151,21 +163,34 @@ func (e *Engine) inquire(def *docstore.Def, tenant string, find docstore.Find) (
 	if err != nil {
 		return nil, err
 	}
-	asked := &inquiry{Find: find, def: def, tenant: tenant, table: t, filter: filter, order: order}
-	asked.walk = walk(t, tenant, &filter, order)
-	switch {
-	case asked.walk.rest == nil:
-		asked.straight = []*plan{asked.walk}
-	case !find.Bare || find.After != nil:
-	case filter.op == isIn && filter.column == &t.id:
-		asked.ids = find.Filter.IDs
-	case filter.isLeaf() && !filter.column.many:
-		asked.straight = []*plan{{table: t, tenant: tenant, index: filter.column.index, fixed: &filter}}
-	case filter.op == isOr && find.Offset == 0:
-		asked.straight = asked.ranges()
-	}
+	asked := &inquiry{Find: find, def: def, tenant: tenant, table: t, order: order}
+	asked.plan(filter, guided)
 	return asked, nil
 }
+
+// plan sets the filter and what follows from it.
+func (a *inquiry) plan(filter, guided node) {
+	a.filter, a.guided = filter, guided
+	a.walk = walk(a.table, a.tenant, &guided, a.order)
+	a.straight, a.ids = nil, nil
+	switch {
+	case a.walk.rest == nil:
+		a.straight = []*plan{a.walk}
+	case !a.Bare || a.After != nil:
+	case filter.op == isIn && filter.column == &a.table.id:
+		a.ids = a.Find.Filter.IDs
+	case filter.isLeaf() && !filter.column.many:
+		a.straight = []*plan{{table: a.table, tenant: a.tenant, index: filter.column.index, fixed: &filter}}
+	case filter.op == isOr && a.Offset == 0:
+		a.straight = a.ranges()
+	}
+}
+
+// far is an offset from which on it pays to remember places.
+const far = 500
+
+// once says that a straight query takes one statement and has no use for what others found.
+func (a *inquiry) once() bool { return !a.straight[0].merges() && (a.Offset < far || a.After != nil) }
 
 // ranges plans a walk for each part of an "or", if these are ranges of the index that orders the rows and have nothing in common.
 func (a *inquiry) ranges() []*plan {
@@ -189,70 +214,385 @@ func (a *inquiry) ranges() []*plan {
 	return walks
 }
 
-// find finds rows and, if count is set and the way that they are found tells it, how many there are in all; else −1.
+// simplified leaves out of a query's filter what, in this snapshot, selects nothing, or leaves nothing out: records whose moment has come wait
+// for no more than a short while until they are settled. So the rest is known to be what counters and indexes are kept for.
+func (q *queries) simplified(ctx context.Context, asked *inquiry) (*inquiry, error) {
+	filter, changed, err := q.simplify(ctx, asked.table, asked.tenant, &asked.filter)
+	if err != nil || !changed {
+		return asked, err
+	}
+	guided, _, err := q.simplify(ctx, asked.table, asked.tenant, &asked.guided)
+	if err != nil {
+		return nil, err
+	}
+	simple := *asked
+	simple.plan(filter, guided)
+	return &simple, nil
+}
+
+func (q *queries) simplify(ctx context.Context, t *table, tenant string, n *node) (_ node, changed bool, _ error) {
+	empty := func(leaf *node) (bool, error) {
+		n, err := q.probe(ctx, t, tenant, leaf, 1)
+		return n == 0, err
+	}
+	if n.op == isBetween && n.column.number && n.low != nil && n.high != nil {
+		none, err := empty(n)
+		if none {
+			return node{op: isNone}, true, err
+		}
+		return *n, false, err
+	}
+	if left := n.outside(); left != nil && left.column.number {
+		none, err := empty(left)
+		if none {
+			return node{}, true, err
+		}
+		return *n, false, err
+	}
+	if n.op != isAnd && n.op != isOr {
+		return *n, false, nil
+	}
+	parts := make([]node, len(n.sub))
+	for i := range n.sub {
+		part, other, err := q.simplify(ctx, t, tenant, &n.sub[i])
+		if err != nil {
+			return *n, false, err
+		}
+		parts[i], changed = part, changed || other
+	}
+	switch {
+	case !changed:
+		return *n, false, nil
+	case n.op == isAnd:
+		return and(parts), true, nil
+	}
+	return or(parts), true, nil
+}
+
+// find finds rows and, if the way that they are found tells it, how many there are in all; else −1. count says that look and simplified were before.
 func (q *queries) find(ctx context.Context, asked *inquiry, count bool) ([]docstore.Row, int64, error) {
-	t, tenant, filter, order, find, p := asked.table, asked.tenant, asked.filter, asked.order, &asked.Find, asked.walk
-	if filter.op == isNone {
+	if asked.filter.op == isNone {
 		return nil, 0, nil
 	}
 	if asked.ids != nil && !count {
 		rows, err := q.named(ctx, asked)
 		return rows, -1, err
 	}
-	if count || asked.straight == nil {
-		if err := q.look(ctx, t, asked.def, tenant); err != nil { // before anything is read
+	if !count && (asked.straight == nil || !asked.once()) {
+		if err := q.look(ctx, asked.table, asked.def, asked.tenant); err != nil { // before anything is read
 			return nil, -1, err
+		}
+		var err error
+		if asked, err = q.simplified(ctx, asked); err != nil {
+			return nil, -1, err
+		}
+		if asked.filter.op == isNone {
+			return nil, 0, nil
 		}
 	}
 	if asked.straight != nil {
 		rows, err := q.read(ctx, asked)
 		return rows, -1, err
 	}
+	t, filter, order, find := asked.table, asked.filter, asked.order, &asked.Find
 	if list := q.recall(&filter, order.kind(), order); list != nil && list.complete() {
 		return q.cut(ctx, t, list, order, find)
 	}
 	set := q.recall(&filter, asSet, nil)
 	if set == nil {
-		drivers, candidates, err := q.drivers(ctx, t, tenant, &filter, q.worthwhile(find.Offset+find.Limit))
-		if err != nil {
-			return nil, -1, err
+		rows, total, err := q.merge(ctx, asked)
+		if !errors.Is(err, errFar) {
+			return rows, total, err
 		}
-		if drivers != nil {
-			list, err := q.gather(ctx, drive(t, tenant, drivers, &filter), candidates, order)
-			if err != nil {
-				return nil, -1, err
-			}
-			return q.cut(ctx, t, list, order, find)
-		}
-		if !count {
-			rows, err := q.sift(ctx, p, order, find, max(maxGathered, q.sight.all/8))
-			if !errors.Is(err, errFar) {
-				return rows, -1, err
-			}
-		}
-		if set, err = q.set(ctx, t, tenant, &filter); err != nil {
+		if set, err = q.set(ctx, t, asked.tenant, &filter, nil); err != nil {
 			return nil, -1, err
 		}
 	}
+	return q.bySet(ctx, asked, set)
+}
+
+// bySet finds a page of a set: by sorting it, or by walking along all rows, as far as that costs less.
+func (q *queries) bySet(ctx context.Context, a *inquiry, set *matches) ([]docstore.Row, int64, error) {
 	if !set.complete() {
-		rows, err := q.sift(ctx, p, order, find, math.MaxInt64)
+		rows, err := q.sift(ctx, a.walk, a.order, &pager{find: &a.Find}, math.MaxInt64)
 		return rows, set.total, err
 	}
-	if q.worthSorting(set) {
-		list, err := q.sorted(ctx, p, set, &filter, order)
+	if !q.worthSorting(set) {
+		page := pager{find: &a.Find}
+		most := q.sight.all
+		if lookup*set.total < most {
+			most = max(lookup*set.total-set.walked.Load(), 1)
+		}
+		walked, err := q.walk(ctx, a.walk, set, a.order, a.After, most, page.add)
+		set.walked.Add(walked)
+		if err == nil || errors.Is(err, errEnough) {
+			rows, err := q.documents(ctx, a.table, page.rids, a.order, &a.Find)
+			return rows, set.total, err
+		}
+		if !errors.Is(err, errFar) {
+			return nil, -1, err
+		}
+	}
+	list, err := q.sorted(ctx, a.walk, set, &a.filter, a.order)
+	if err != nil {
+		return nil, -1, err
+	}
+	return q.cut(ctx, a.table, list, a.order, &a.Find)
+}
+
+// merge finds rows of branches that select little, and sorts them, among those that a walk for the only other one comes by. errFar if the walk would have to go too far.
+func (q *queries) merge(ctx context.Context, a *inquiry) ([]docstore.Row, int64, error) {
+	var near []found
+	var rest *node
+	looked := int64(0)
+	seen := map[int64]bool{}
+	parts := branches(&a.guided)
+	for i := range parts {
+		extent, err := q.extent(ctx, a.table, a.tenant, &parts[i])
 		if err != nil {
 			return nil, -1, err
 		}
-		return q.cut(ctx, t, list, order, find)
+		drivers, candidates, err := q.drivers(ctx, a.table, a.tenant, &parts[i], min(maxTested, worthwhile(a.Offset+a.Limit, extent)))
+		if err != nil {
+			return nil, -1, err
+		}
+		if drivers == nil {
+			if rest != nil { // several that select much: together, as one
+				return q.walkFor(ctx, a, a.walk, nil, nil, maxSifted)
+			}
+			rest = &parts[i]
+			continue
+		}
+		looked += candidates
+		err = q.test(ctx, drive(a.table, a.tenant, drivers, &parts[i]), a.order, nil, math.MaxInt64, func(c Columns, keys int) error {
+			f := found{c.Int(0), string(c.Bytes(1)), sortValues(c, a.order, keys)}
+			if !seen[f.rid] {
+				seen[f.rid] = true
+				near = append(near, f)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, -1, err
+		}
 	}
-	page := pager{find: find}
-	walked, err := q.walk(ctx, p, set, order, find.After, page.add)
+	if rest == nil {
+		list := q.keep(&a.filter, a.order.kind(), a.order, int64(len(near)), a.order.sort(near), looked)
+		return q.cut(ctx, a.table, list, a.order, &a.Find)
+	}
+	a.order.sort(near)
+	within, beside := rest.within(a.order)
+	if within == nil {
+		return q.wander(ctx, a, rest, len(parts) == 1, near, seen)
+	}
+	rows, total, err := q.walkFor(ctx, a, walk(a.table, a.tenant, rest, a.order), near, seen, sample)
+	if !errors.Is(err, errFar) {
+		return rows, total, err
+	}
+	if near, err = q.beside(ctx, a, rest, within, beside, near, seen); err != nil {
+		return nil, -1, err
+	}
+	return q.walkFor(ctx, a, walk(a.table, a.tenant, within, a.order), near, seen, maxSifted)
+}
+
+const (
+	glance     = 200    // rows show a filter that selects much
+	maxTested  = 500    // rows are tested and sorted at once
+	maxEntries = 30_000 // are read to have a set
+)
+
+// wander walks for what a filter selects, of which less is known: along index entries that tell which rows it may be, where these are not too many, or from
+// row to row.
+func (q *queries) wander(ctx context.Context, a *inquiry, rest *node, whole bool, near []found, seen map[int64]bool) ([]docstore.Row, int64, error) {
+	p := walk(a.table, a.tenant, rest, a.order)
+	if p.rest == nil {
+		return q.walkFor(ctx, a, p, near, seen, math.MaxInt64)
+	}
+	rows, total, err := q.walkFor(ctx, a, p, near, seen, glance)
+	if !errors.Is(err, errFar) {
+		return rows, total, err
+	}
+	if whole {
+		budget := int64(maxEntries)
+		set, err := q.set(ctx, a.table, a.tenant, &a.filter, &budget)
+		if err == nil {
+			return q.bySet(ctx, a, set)
+		}
+		if !errors.Is(err, errFar) {
+			return nil, -1, err
+		}
+	}
+	drivers, candidates, err := q.drivers(ctx, a.table, a.tenant, rest, maxEntries)
+	if err != nil {
+		return nil, -1, err
+	}
+	if drivers == nil {
+		return q.walkFor(ctx, a, p, near, seen, maxSifted)
+	}
+	maybe := make(map[int64]bool, candidates)
+	for _, leaf := range drivers {
+		if err := q.entries(ctx, a, leaf, func(rid int64) error { maybe[rid] = true; return nil }); err != nil {
+			return nil, -1, err
+		}
+	}
+	page := a.pager(near, seen)
+	row := p.candidate()
+	test := "SELECT rid, id" + p.needs.fields + " FROM " + a.table.name + " WHERE rid = ?1"
+	most := max(sample, 2*lookup*candidates)
+	s := p.statement("rid, id"+selectKeys(a.order), a.order, a.After)
+	err = q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
+		if most--; most < 0 {
+			return errFar
+		}
+		rid := c.Int(0)
+		if !maybe[rid] || seen[rid] {
+			return nil
+		}
+		most -= lookup
+		f := found{rid, string(c.Bytes(1)), sortValues(c, a.order, 2)}
+		selected := false
+		err := q.conn.Query(ctx, test, []any{rid}, func(c Columns) error {
+			p.needs.fill(&row, c)
+			selected = p.rest.matches(&row)
+			return nil
+		})
+		if err != nil || !selected {
+			return err
+		}
+		if err := page.upTo(&f, a.order); err != nil {
+			return err
+		}
+		return page.add(rid)
+	})
+	if err == nil {
+		err = page.upTo(nil, a.order)
+	}
+	if errors.Is(err, errFar) && len(near) == 0 { // all candidates, then
+		all := drive(a.table, a.tenant, drivers, rest)
+		var some []found
+		err = q.test(ctx, all, a.order, nil, math.MaxInt64, func(c Columns, keys int) error {
+			some = append(some, found{c.Int(0), string(c.Bytes(1)), sortValues(c, a.order, keys)})
+			return nil
+		})
+		if err != nil {
+			return nil, -1, err
+		}
+		list := q.keep(&a.filter, a.order.kind(), a.order, int64(len(some)), a.order.sort(some), candidates)
+		return q.cut(ctx, a.table, list, a.order, &a.Find)
+	}
 	if err != nil && !errors.Is(err, errEnough) {
 		return nil, -1, err
 	}
-	set.walked.Add(walked)
-	rows, err := q.documents(ctx, t, page.rids, order, find)
-	return rows, set.total, err
+	rows, err = q.documents(ctx, a.table, page.rids, a.order, &a.Find)
+	return rows, -1, err
+}
+
+// entries calls each with the row of every index entry that a leaf selects.
+func (q *queries) entries(ctx context.Context, a *inquiry, leaf *node, each func(rid int64) error) error {
+	s := &statement{}
+	s.entries(a.table, leaf, "rid", s.arg(a.tenant))
+	return q.conn.Query(ctx, s.String(), s.args, func(c Columns) error { return each(c.Int(0)) })
+}
+
+// within is for an "or", alone or among other conditions, of which one part is a range of the index that orders the rows: what is in that range, and the
+// leaves of the other parts. nil if there is none.
+func (n *node) within(order *ordering) (within *node, beside []*node) {
+	if len(order.keys) == 0 {
+		return nil, nil
+	}
+	parts := []node{*n}
+	if n.op == isAnd {
+		parts = n.sub
+	}
+	for i := range parts {
+		if parts[i].op != isOr {
+			continue
+		}
+		var ranged *node
+		beside = nil
+		for j := range parts[i].sub {
+			leaf := &parts[i].sub[j]
+			switch {
+			case leaf.op == isBetween && leaf.column == order.keys[0] && ranged == nil:
+				ranged = leaf
+			case leaf.op == isIn || leaf.op == isBetween:
+				beside = append(beside, leaf)
+			default:
+				return nil, nil
+			}
+		}
+		if ranged != nil {
+			all := and(append([]node{*ranged}, slices.Delete(slices.Clone(parts), i, i+1)...))
+			return &all, beside
+		}
+	}
+	return nil, nil
+}
+
+// beside adds to what is near the rows that leaves select and that are not within; errFar if they are many.
+func (q *queries) beside(ctx context.Context, a *inquiry, n, within *node, leaves []*node, near []found, seen map[int64]bool) ([]found, error) {
+	inside := map[int64]bool{}
+	ranged := within
+	if within.op == isAnd {
+		ranged = &within.sub[0]
+	}
+	if err := q.entries(ctx, a, ranged, func(rid int64) error { inside[rid] = true; return nil }); err != nil {
+		return nil, err
+	}
+	outside := map[int64]bool{}
+	for _, leaf := range leaves {
+		err := q.entries(ctx, a, leaf, func(rid int64) error {
+			if !inside[rid] && !seen[rid] {
+				if outside[rid] = true; len(outside) > maxGathered {
+					return errFar
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	p := &plan{table: a.table, rest: n, needs: needsOf(a.table, n)}
+	row := p.candidate()
+	sql := "SELECT rid, id" + p.needs.fields + selectKeys(a.order) + " FROM " + a.table.name + " WHERE rid = ?1"
+	for rid := range outside {
+		err := q.conn.Query(ctx, sql, []any{rid}, func(c Columns) error {
+			if p.needs.fill(&row, c); n.matches(&row) {
+				near = append(near, found{rid, string(c.Bytes(1)), sortValues(c, a.order, 2+p.needs.width)})
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	a.order.sort(near)
+	return near, nil
+}
+
+const maxSifted = 2500 // rows that a walk tests, which costs as much as a hundred thousand index entries
+
+// walkFor walks until the page is full, with the rows near in their places. errFar after too many other rows.
+func (q *queries) walkFor(ctx context.Context, a *inquiry, p *plan, near []found, seen map[int64]bool, most int64) ([]docstore.Row, int64, error) {
+	page := a.pager(near, seen)
+	most += 2 * int64(a.Offset+a.Limit)
+	if p.rest == nil {
+		most = math.MaxInt64
+	}
+	rows, err := q.sift(ctx, p, a.order, page, most)
+	return rows, -1, err
+}
+
+// pager begins a page with rows that are near.
+func (a *inquiry) pager(near []found, seen map[int64]bool) *pager {
+	page := &pager{find: &a.Find, seen: seen}
+	for _, f := range near {
+		if a.After == nil || a.order.compare(&f, &found{id: a.After.ID, sort: a.After.Values}) > 0 {
+			page.near = append(page.near, f)
+		}
+	}
+	return page
 }
 
 // named takes bare rows by id and puts them in order.
@@ -272,6 +612,9 @@ func (q *queries) named(ctx context.Context, a *inquiry) ([]docstore.Row, error)
 
 // read takes a page straight from SQL.
 func (q *queries) read(ctx context.Context, a *inquiry) ([]docstore.Row, error) {
+	if len(a.straight) == 1 && !a.once() {
+		return q.readFar(ctx, a)
+	}
 	columns, row := shape(&a.Find, a.order)
 	rows := make([]docstore.Row, 0, min(a.Limit, 64)) // a limit may be a bound that is never met
 	for _, p := range a.straight {
@@ -291,6 +634,44 @@ func (q *queries) read(ctx context.Context, a *inquiry) ([]docstore.Row, error) 
 	return rows, nil
 }
 
+// readFar finds the rows in the index first, from the nearest place that is known.
+func (q *queries) readFar(ctx context.Context, a *inquiry) ([]docstore.Row, error) {
+	after, skip := a.After, a.Offset
+	var known *places
+	if after == nil && skip >= far {
+		known = q.places(&a.filter, a.order)
+		after, skip = known.before(skip)
+	}
+	last, came := skip/far*far, 0
+	var rids []int64
+	// Places are noted on the way: the row before every one whose number is a multiple of far.
+	s := a.straight[0].statement("rid, id"+selectKeys(a.order), a.order, after)
+	if known == nil || skip < far {
+		s.limit(int64(a.Limit), int64(skip))
+		last = -1
+	} else {
+		s.limit(int64(a.Limit+skip-last+1), int64(last-1))
+	}
+	err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
+		if last > 0 {
+			if came == 0 {
+				known.note(a.Offset-skip+last, docstore.Position{Values: sortValues(c, a.order, 2), ID: string(c.Bytes(1))})
+			}
+			if came++; last+came-2 < skip {
+				return nil
+			}
+		}
+		if len(rids) < a.Limit {
+			rids = append(rids, c.Int(0))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return q.documents(ctx, a.table, rids, a.order, &a.Find)
+}
+
 // found is a row that a query selects, before its document is read.
 type found struct {
 	rid  int64
@@ -301,38 +682,28 @@ type found struct {
 // test calls each for every row of a plan's candidates that the filter selects, in the plan's order; errFar if there are more than most.
 func (q *queries) test(ctx context.Context, p *plan, order *ordering, after *docstore.Position, most int64, each func(c Columns, keys int) error) error {
 	s := p.statement("rid, id"+p.needs.fields+selectKeys(order), order, after)
-	row := candidate{texts: make([][]byte, len(p.table.keys)), nums: make([]int64, len(p.table.keys))}
+	row := p.candidate()
 	return q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
 		if most--; most < 0 {
 			return errFar
 		}
-		p.needs.fill(&row, c)
-		if !p.rest.matches(&row) {
-			return nil
+		if p.rest != nil {
+			p.needs.fill(&row, c)
+			if !p.rest.matches(&row) {
+				return nil
+			}
 		}
 		return each(c, 2+p.needs.width)
 	})
 }
 
-// gather tests the candidates of a drive, so many, and sorts those that are selected. SQLite could sort them, but not before it has carried each
-// candidate's columns through its sorter.
-func (q *queries) gather(ctx context.Context, p *plan, candidates int64, order *ordering) (*matches, error) {
-	var all []found
-	err := q.test(ctx, p, order, nil, math.MaxInt64, func(c Columns, keys int) error {
-		all = append(all, found{c.Int(0), string(c.Bytes(1)), sortValues(c, order, keys)})
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return q.keep(p.rest, order.kind(), order, int64(len(all)), order.sort(all), candidates), nil
-}
-
-// pager collects the rows of a page from those that come along.
+// pager collects the rows of a page from those that come along, and from others that are near.
 type pager struct {
 	find *docstore.Find
 	came int
 	rids []int64
+	near []found // in order
+	seen map[int64]bool
 }
 
 func (p *pager) add(rid int64) error {
@@ -345,23 +716,50 @@ func (p *pager) add(rid int64) error {
 	return nil
 }
 
+// upTo adds what is near and comes before a row, nil being the end.
+func (p *pager) upTo(f *found, order *ordering) error {
+	for len(p.near) > 0 && (f == nil || order.compare(&p.near[0], f) < 0) {
+		rid := p.near[0].rid
+		p.near = p.near[1:]
+		if err := p.add(rid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 var errFar = errors.New("sqlitestore: too many rows tested")
 
 // sift walks until the page is full, testing each row, but gives up with errFar after most rows: then index entries tell sooner where the others are.
-func (q *queries) sift(ctx context.Context, p *plan, order *ordering, find *docstore.Find, most int64) ([]docstore.Row, error) {
-	page := pager{find: find}
-	err := q.test(ctx, p, order, find.After, most, func(c Columns, _ int) error { return page.add(c.Int(0)) })
+func (q *queries) sift(ctx context.Context, p *plan, order *ordering, page *pager, most int64) ([]docstore.Row, error) {
+	err := q.test(ctx, p, order, page.find.After, most, func(c Columns, keys int) error {
+		rid := c.Int(0)
+		if page.seen[rid] {
+			return nil
+		}
+		if len(page.near) > 0 {
+			if err := page.upTo(&found{rid, string(c.Bytes(1)), sortValues(c, order, keys)}, order); err != nil {
+				return err
+			}
+		}
+		return page.add(rid)
+	})
+	if err == nil {
+		err = page.upTo(nil, order)
+	}
 	if err != nil && !errors.Is(err, errEnough) {
 		return nil, err
 	}
-	return q.documents(ctx, p.table, page.rids, order, find)
+	return q.documents(ctx, p.table, page.rids, order, page.find)
 }
 
-// walk calls each for every row of a set, in the order of a plan, and tells how many others it came by.
-func (q *queries) walk(ctx context.Context, p *plan, set *matches, order *ordering, after *docstore.Position, each func(rid int64) error) (walked int64, err error) {
-	s := p.statement("rid", order, after)
+// walk calls each for every row of a set, in the order of a plan, and tells how many rows it came by; errFar if these are more than most.
+func (q *queries) walk(ctx context.Context, p *plan, set *matches, order *ordering, after *docstore.Position, most int64, each func(rid int64) error) (walked int64, err error) {
+	s := p.statement("rid, id"+selectKeys(order), order, after)
 	err = q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
-		walked++
+		if walked++; walked > most {
+			return errFar
+		}
 		if rid := c.Int(0); set.has(rid) {
 			return each(rid)
 		}
@@ -372,7 +770,7 @@ func (q *queries) walk(ctx context.Context, p *plan, set *matches, order *orderi
 
 const (
 	maxGathered = 2000 // rows are looked up one by one to be sorted at once
-	lookup      = 6    // is looking up a row, in steps of a walk
+	lookup      = 12   // is looking up a row, in steps of a walk
 )
 
 // worthSorting says whether a set is to be sorted as a whole. A large one is not before walks for pages of it have cost as much as that.
@@ -384,7 +782,7 @@ func (q *queries) worthSorting(set *matches) bool {
 func (q *queries) sorted(ctx context.Context, p *plan, set *matches, filter *node, order *ordering) (*matches, error) {
 	if lookup*set.total > q.sight.all {
 		rids := make([]int64, 0, len(set.rids))
-		_, err := q.walk(ctx, p, set, order, nil, func(rid int64) error {
+		_, err := q.walk(ctx, p, set, order, nil, math.MaxInt64, func(rid int64) error {
 			rids = append(rids, rid)
 			return nil
 		})
@@ -490,77 +888,8 @@ func sortValues(c Columns, o *ordering, from int) []docstore.Value {
 	return vs
 }
 
-func (q *queries) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter) (int64, error) {
-	t, err := q.engine.table(def)
-	if err != nil {
-		return 0, err
-	}
-	n, err := t.normalize(filter)
-	if err != nil {
-		return 0, err
-	}
-	switch n.op {
-	case isNone:
-		return 0, nil
-	case isAll:
-		return q.total(ctx, def, tenant)
-	}
-	if err := q.look(ctx, t, def, tenant); err != nil {
-		return 0, err
-	}
-	byID, err := t.ordering(nil)
-	if err != nil {
-		return 0, err
-	}
-	for _, kind := range []string{asSet, asTotal, byID.kind()} {
-		if m := q.recall(&n, kind, nil); m != nil {
-			return m.total, nil
-		}
-	}
-	if n.isLeaf() {
-		total, err := q.countLeaf(ctx, t, tenant, &n)
-		if err != nil {
-			return 0, err
-		}
-		return q.keep(&n, asTotal, nil, total, nil, total).total, nil
-	}
-	var drivers []*node
-	candidates := int64(0)
-	if n.op == isAnd { // of an "or" the index entries of all parts say it; no row needs to be looked at
-		if drivers, candidates, err = q.drivers(ctx, t, tenant, &n, q.sight.all/lookup); err != nil {
-			return 0, err
-		}
-	}
-	var m *matches
-	if drivers == nil {
-		m, err = q.set(ctx, t, tenant, &n)
-	} else {
-		m, err = q.gather(ctx, drive(t, tenant, drivers, &n), candidates, byID)
-	}
-	if err != nil {
-		return 0, err
-	}
-	return m.total, nil
-}
-
-// total is the number of a tenant's documents, from the counter that every transaction keeps.
-func (q *queries) total(ctx context.Context, def *docstore.Def, tenant string) (int64, error) {
-	n, err := number(ctx, q.conn, "SELECT n FROM counters WHERE collection = ?1 AND tenant = ?2", def.Name, tenant)
-	return n + q.counts[scope{def.Name, tenant}], err
-}
-
-func (q *queries) countLeaf(ctx context.Context, t *table, tenant string, n *node) (int64, error) {
-	what := "count(*)"
-	if n.column.many && (n.op == isBetween || len(n.values) > 1) {
-		what = "count(DISTINCT rid)" // a document may be there by several of its values
-	}
-	s := &statement{}
-	s.entries(t, n, what, s.arg(tenant))
-	return number(ctx, q.conn, s.String(), s.args...)
-}
-
-// set finds the rows that a filter selects from index entries alone.
-func (q *queries) set(ctx context.Context, t *table, tenant string, n *node) (*matches, error) {
+// set finds the rows that a filter selects from index entries alone; errFar if these are more than a budget, which is spent.
+func (q *queries) set(ctx context.Context, t *table, tenant string, n *node, budget *int64) (*matches, error) {
 	if m := q.recall(n, asSet, nil); m != nil && m.complete() {
 		return m, nil
 	}
@@ -568,8 +897,22 @@ func (q *queries) set(ctx context.Context, t *table, tenant string, n *node) (*m
 	cost := int64(0)
 	if n.isLeaf() {
 		s := &statement{}
+		if n.isFacet() && budget != nil {
+			total, err := q.facetTotal(ctx, t, tenant, n)
+			if err != nil {
+				return nil, err
+			}
+			if total > *budget {
+				return nil, errFar
+			}
+		}
 		s.entries(t, n, "rid", s.arg(tenant))
 		err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
+			if budget != nil {
+				if *budget--; *budget < 0 {
+					return errFar
+				}
+			}
 			rids = append(rids, c.Int(0))
 			return nil
 		})
@@ -590,7 +933,7 @@ func (q *queries) set(ctx context.Context, t *table, tenant string, n *node) (*m
 			rids = kept
 			continue
 		}
-		found, err := q.set(ctx, t, tenant, part)
+		found, err := q.set(ctx, t, tenant, part, budget)
 		if err != nil {
 			return nil, err
 		}

@@ -25,6 +25,8 @@ const rewritten = 2
 const ownTables = `
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID, STRICT;
 CREATE TABLE IF NOT EXISTS counters (collection TEXT NOT NULL, tenant TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (collection, tenant)) WITHOUT ROWID, STRICT;
+CREATE TABLE IF NOT EXISTS facet_counters (collection TEXT NOT NULL, facet TEXT NOT NULL, tenant TEXT NOT NULL, value TEXT NOT NULL, n INTEGER NOT NULL,
+	PRIMARY KEY (collection, facet, tenant, value)) WITHOUT ROWID, STRICT;
 CREATE TABLE IF NOT EXISTS sequences (name TEXT PRIMARY KEY, next INTEGER NOT NULL) WITHOUT ROWID, STRICT;
 CREATE TABLE IF NOT EXISTS outbox (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, subject TEXT NOT NULL, record TEXT NOT NULL, payload BLOB NOT NULL) STRICT`
 
@@ -49,7 +51,7 @@ func checkFormat(ctx context.Context, conn Conn) error {
 //	c_users        (rid, tenant, id, version, counts, due, k_<index>…, lists, doc)   lists holds the list indexes' values again: see lists.go
 //	c_users.words  (tenant, value, rid)                                     one for each list index
 //
-// Indexes are named c_users#name. Names with a dot or # cannot be collections'.
+// Indexes are named c_users#name, those of facets c_users#facet#order. Names with a dot or # cannot be collections'.
 type table struct {
 	def     *docstore.Def
 	name    string // quoted
@@ -58,6 +60,7 @@ type table struct {
 	columns map[string]*column // by index
 	keys    []*column          // by slot
 	lists   []*column          // by slot
+	facets  []*column
 	places  int
 
 	insert, remove string
@@ -72,6 +75,8 @@ type column struct {
 	many   bool
 	number bool
 	unique bool
+	facet  string             // the name in facet_counters, if it is a facet
+	orders map[*column]string // of a facet: by the column of an order, the quoted index of both
 
 	deleteValue string // of a list
 }
@@ -97,6 +102,15 @@ func newTable(def *docstore.Def) (*table, error) {
 		}
 		t.columns[ix.Name] = c
 		c.place = len(t.columns) % maxPlaces // the id has place 0
+	}
+	for _, ix := range def.Indexes {
+		if c := t.columns[ix.Name]; len(ix.Orders) > 0 {
+			c.facet, c.orders = ix.Name, map[*column]string{&t.id: c.index}
+			for _, order := range ix.Orders {
+				c.orders[t.columns[order]] = quote(t.plain + "#" + ix.Name + "#" + order)
+			}
+			t.facets = append(t.facets, c)
+		}
 	}
 	t.places = min(len(t.columns)+1, maxPlaces)
 	for _, name := range names {
@@ -136,6 +150,13 @@ func (t *table) ddl() []string {
 		ddl = append(ddl, fmt.Sprintf("CREATE INDEX %s ON %s (tenant, %s, id)", c.index, t.name, c.field))
 		if c.unique {
 			ddl = append(ddl, fmt.Sprintf("CREATE UNIQUE INDEX %s ON %s (tenant, %s) WHERE %s <> %s", quote(strings.Trim(c.index, `"`)+"!"), t.name, c.field, c.field, c.absent()))
+		}
+	}
+	for _, c := range t.facets {
+		for _, order := range t.keys {
+			if index := c.orders[order]; index != "" {
+				ddl = append(ddl, fmt.Sprintf("CREATE INDEX %s ON %s (tenant, %s, %s, id)", index, t.name, c.field, order.field))
+			}
 		}
 	}
 	for _, c := range t.lists {

@@ -30,6 +30,21 @@ func (x *tx) ready(ctx context.Context, def *docstore.Def) (*table, error) {
 	return x.engine.table(def)
 }
 
+// counter counts documents: a tenant's, or those that have a value of a facet.
+type counter struct {
+	scope
+	facet, value string
+}
+
+// count notes that there is one document more, or less.
+func (x *tx) count(t *table, tenant string, keys []docstore.Value, n int64) {
+	of := scope{t.def.Name, tenant}
+	x.counts[counter{scope: of}] += n
+	for _, c := range t.facets {
+		x.counts[counter{of, c.facet, keys[c.slot].Text}] += n
+	}
+}
+
 func (x *tx) fail(err error) error {
 	if err != nil {
 		x.broken = err
@@ -42,7 +57,7 @@ func (x *tx) Insert(ctx context.Context, def *docstore.Def, e *docstore.Entry) e
 	if err != nil {
 		return err
 	}
-	x.counts[scope{def.Name, e.Tenant}]++
+	x.count(t, e.Tenant, e.Keys, 1)
 	x.changed[scope{def.Name, e.Tenant}] |= t.placesOf(e.Lists)
 	return x.fail(t.add(x.conn, def, e, &x.late))
 }
@@ -145,6 +160,12 @@ func (x *tx) Replace(ctx context.Context, def *docstore.Def, e *docstore.Entry, 
 	if err != nil {
 		return err
 	}
+	for _, c := range t.facets {
+		if is, was := e.Keys[c.slot], old.keys[c.slot]; is != was {
+			x.counts[counter{scope{def.Name, e.Tenant}, c.facet, was.Text}]--
+			x.counts[counter{scope{def.Name, e.Tenant}, c.facet, is.Text}]++
+		}
+	}
 	places, err := t.update(x.conn, def, e, old)
 	if places != 0 {
 		x.changed[scope{def.Name, e.Tenant}] |= places
@@ -215,7 +236,7 @@ func (x *tx) Delete(ctx context.Context, def *docstore.Def, tenant, id string, e
 	if err != nil {
 		return err
 	}
-	x.counts[scope{def.Name, tenant}]--
+	x.count(t, tenant, old.keys, -1)
 	lists := make([][]string, len(t.lists))
 	for i, c := range t.lists {
 		lists[i] = decodeList(old.lists, i)
@@ -254,9 +275,12 @@ func (x *tx) finish(ctx context.Context) error {
 		if n == 0 {
 			continue
 		}
-		_, err := x.conn.Exec(context.Background(),
-			"INSERT INTO counters (collection, tenant, n) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET n = n + excluded.n", c.collection, c.tenant, n)
-		if err != nil {
+		sql, args := "INSERT INTO counters (collection, tenant, n) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET n = n + excluded.n", []any{c.collection, c.tenant, n}
+		if c.facet != "" {
+			sql = "INSERT INTO facet_counters (collection, tenant, n, facet, value) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE SET n = n + excluded.n"
+			args = append(args, c.facet, c.value)
+		}
+		if _, err := x.conn.Exec(context.Background(), sql, args...); err != nil {
 			return err
 		}
 	}
@@ -274,14 +298,20 @@ func (x *tx) Find(ctx context.Context, def *docstore.Def, tenant string, q docst
 }
 
 // Page reads a query's rows and its total in the transaction's own state.
-func (x *tx) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) (rows []docstore.Row, total int64, err error) {
-	err = x.reading(ctx, func(ctx context.Context) error { rows, total, err = x.queries.Page(ctx, def, tenant, q); return err })
+func (x *tx) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find, most int64) (rows []docstore.Row, total docstore.Total, err error) {
+	err = x.reading(ctx, func(ctx context.Context) error {
+		rows, total, err = x.queries.Page(ctx, def, tenant, q, most)
+		return err
+	})
 	return rows, total, err
 }
 
-func (x *tx) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter) (n int64, err error) {
-	err = x.reading(ctx, func(ctx context.Context) error { n, err = x.queries.Count(ctx, def, tenant, filter); return err })
-	return n, err
+func (x *tx) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter, most int64) (total docstore.Total, err error) {
+	err = x.reading(ctx, func(ctx context.Context) error {
+		total, err = x.queries.Count(ctx, def, tenant, filter, most)
+		return err
+	})
+	return total, err
 }
 
 // reading runs a query without interruption, and marks the transaction broken if it fails: SQLite may have rolled it back.

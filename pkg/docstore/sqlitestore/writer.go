@@ -34,6 +34,7 @@ type turn struct {
 	ended   chan error    // the caller: fn has returned
 	answer  chan error    // the writer: committed, or not
 	changed changes       // the caller's until it has ended
+	large   bool          // changes so much that it should have no savepoint: SQLite keeps what those undo in memory
 }
 
 func startWriter(conn Conn, g *generations) *writer {
@@ -50,10 +51,14 @@ func (w *writer) close() error {
 
 // do runs fn, which may write and notes what it changes, in a transaction of its own.
 func (w *writer) do(ctx context.Context, fn func(Conn, changes) error) error {
+	return w.take(ctx, &turn{}, fn)
+}
+
+func (w *writer) take(ctx context.Context, t *turn, fn func(Conn, changes) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	t := &turn{begin: make(chan struct{}, 1), ended: make(chan error, 1), answer: make(chan error, 1), changed: changes{}}
+	t.begin, t.ended, t.answer, t.changed = make(chan struct{}, 1), make(chan error, 1), make(chan error, 1), changes{}
 	select {
 	case <-w.closing:
 		return errClosed
@@ -146,6 +151,10 @@ func (w *writer) batch(first *turn) {
 			}
 			begun = true
 		}
+		if t.large && ran == 0 {
+			w.alone(t)
+			return
+		}
 		err, lost := w.run(t)
 		ran++
 		if err != nil {
@@ -174,6 +183,21 @@ func (w *writer) batch(first *turn) {
 	for _, t := range ok {
 		t.answer <- away(err)
 	}
+}
+
+// alone gives a turn the transaction that has begun.
+func (w *writer) alone(t *turn) {
+	t.begin <- struct{}{}
+	err := <-t.ended
+	w.generations.begin(t.changed)
+	if err == nil {
+		err = w.exec("COMMIT")
+	}
+	if err != nil {
+		_ = w.exec("ROLLBACK") // SQLite may have done so itself
+	}
+	w.generations.end(t.changed)
+	t.answer <- away(err)
 }
 
 // next takes the next turn from the queue, if there is one, or comes when callers that are ready get to run, and the batch is not full.
@@ -220,7 +244,7 @@ func (w *writer) exec(sql string) error {
 // Write runs fn in a transaction.
 func (e *Engine) Write(ctx context.Context, fn func(docstore.EngineTx) error) error {
 	return e.writer.do(ctx, func(conn Conn, changed changes) error {
-		tx := &tx{queries: queries{engine: e, conn: conn, counts: map[scope]int64{}}, changed: changed}
+		tx := &tx{queries: queries{engine: e, conn: conn, counts: map[counter]int64{}}, changed: changed}
 		defer func() { tx.broken = errEnded }()
 		if err := fn(tx); err != nil {
 			return err

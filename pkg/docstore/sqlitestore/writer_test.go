@@ -153,7 +153,7 @@ func TestTransactionAfterItsEnd(t *testing.T) {
 	var escaped docstore.EngineTx
 	require.NoError(t, f.engine.Write(t.Context(), func(tx docstore.EngineTx) error { escaped = tx; return nil }))
 	require.Error(t, escaped.Append(t.Context(), docstore.Message{}))
-	_, err := escaped.Count(t.Context(), notes.Def(), "t1", docstore.Filter{})
+	_, err := escaped.Count(t.Context(), notes.Def(), "t1", docstore.Filter{}, 0)
 	require.Error(t, err)
 }
 

@@ -48,6 +48,7 @@ type Query struct {
 type Page struct {
 	Items []json.RawMessage
 	Total int64 // −1 = not counted
+	More  bool  // there are more than Total
 	Next  string
 }
 
@@ -120,10 +121,13 @@ func (s *Members) Users(ctx context.Context, q Query) (Page, error) {
 	if page.Items, err = l.items(ctx, some); err != nil {
 		return Page{}, err
 	}
-	if !q.Count {
+	switch {
+	case !q.Count:
 		page.Total = -1
-	} else if q.Keyword == "" {
-		page.Total, err = l.count(ctx)
+	case q.Keyword == "":
+		page.Total, page.More, err = l.count(ctx)
+	case !few: // those that were come by
+		page.Total, page.More = int64(l.Offset+len(page.Items)), page.Next != "" || q.After != "" || len(some) == 0 && l.Offset > 0
 	}
 	return page, err
 }
@@ -434,12 +438,12 @@ func (l *listing) matching(ctx context.Context) (page []user, total int64, few b
 		return nil, -1, false, err
 	}
 	if more {
-		all, err := l.userIDs(ctx)
-		if err != nil || all == nil {
+		users, all, err := l.userIDs(ctx)
+		if err != nil || !all {
 			return nil, -1, false, err
 		}
 		ids = nil
-		for part := range slices.Chunk(all, most) {
+		for part := range slices.Chunk(users, most) {
 			some, _, err := l.ask(ctx, part)
 			if err != nil {
 				return nil, -1, false, err
@@ -460,51 +464,49 @@ func (l *listing) matching(ctx context.Context) (page []user, total int64, few b
 	return users[:min(l.Limit+1, len(users))], total, true, nil
 }
 
-// count counts the query's users, −1 if there may be more than MaxCounted.
-func (l *listing) count(ctx context.Context) (int64, error) {
+// count counts the query's users; more says that there may be others, in memberships beyond MaxCounted.
+func (l *listing) count(ctx context.Context) (total int64, more bool, err error) {
 	if !l.Recursive || l.node.ChildCount == 0 {
 		if l.Role == "" {
-			return l.node.MemberCount, nil
+			return l.node.MemberCount, false, nil
 		}
-		return members.Count(ctx, l.Store, docstore.Prefix(byRole, l.node.ID+"/"+l.Role+"/"))
+		page, err := members.Page(ctx, l.Store, docstore.Query{Filter: docstore.Prefix(byRole, l.node.ID+"/"+l.Role+"/"), Limit: 1, Count: true})
+		return page.Total, page.More, err
 	}
-	ids, err := l.userIDs(ctx)
-	if ids == nil {
-		return -1, err
-	}
-	return int64(len(ids)), err
+	ids, all, err := l.userIDs(ctx)
+	return int64(len(ids)), !all, err
 }
 
-// userIDs returns the ids of the query's users, sorted; nil if there may be more than MaxCounted.
-func (l *listing) userIDs(ctx context.Context) ([]string, error) {
+// userIDs returns the ids of the query's users, sorted; all is false if they are those of the first MaxCounted memberships.
+func (l *listing) userIDs(ctx context.Context) (ids []string, all bool, err error) {
+	ids, all = []string{}, true
 	nodes := []docstore.Indexed{{ID: l.node.ID, Text: l.node.PathText()}}
-	if l.Recursive {
-		many, err := tree.PopulatedMore(ctx, l.Store, l.node.Path, MaxCounted)
-		if err != nil || many {
-			return nil, err
-		}
-		below, err := tree.Populated(ctx, l.Store, l.node.Path, l.node.PathText(), MaxCounted)
+	behind, ahead := l.node.PathText(), chunk
+	for len(nodes) > 0 {
+		texts, err := l.textsOf(ctx, nodes, MaxCounted+1-len(ids))
 		if err != nil {
-			return nil, err
-		}
-		nodes = append(nodes, below...)
-	}
-	ids := []string{}
-	for some := range slices.Chunk(nodes, chunk) {
-		texts, err := l.textsOf(ctx, some, MaxCounted+1-len(ids))
-		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		for _, t := range texts {
 			s, _ := l.spot(t)
 			ids = append(ids, s.user)
 		}
 		if len(ids) > MaxCounted {
-			return nil, nil
+			ids, all = ids[:MaxCounted], false
+			break
+		}
+		if !l.Recursive {
+			break
+		}
+		if nodes, err = tree.Populated(ctx, l.Store, l.node.Path, behind, ahead); err != nil {
+			return nil, false, err
+		}
+		if len(nodes) > 0 {
+			behind = nodes[len(nodes)-1].Text
 		}
 	}
 	slices.Sort(ids)
-	return slices.Compact(ids), nil
+	return slices.Compact(ids), all, nil
 }
 
 // items makes what clients see: the user's first membership, with the names of all nodes above, and a list of all that count.

@@ -311,14 +311,6 @@ func Paths(ctx context.Context, r docstore.Reader, ids ...string) (map[string]st
 	return paths, err
 }
 
-// PopulatedMore says whether more than n of the nodes whose path begins with one have members.
-func PopulatedMore(ctx context.Context, r docstore.Reader, path []string, n int) (bool, error) {
-	page, err := nodes.Page(ctx, r, docstore.Query{
-		Filter: docstore.Prefix(byPopulated, pathText(path)), Sort: []docstore.Order{{Index: byPopulated}}, Offset: n, Limit: 1,
-	})
-	return len(page.Docs) > 0, err
-}
-
 // Populated returns the PathText of nodes that have members, among those whose path begins with one, in its order, behind one of these.
 func Populated(ctx context.Context, r docstore.Reader, path []string, behind string, limit int) ([]docstore.Indexed, error) {
 	filter := docstore.Prefix(byPopulated, pathText(path))

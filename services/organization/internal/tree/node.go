@@ -71,7 +71,7 @@ const (
 )
 
 var nodes = docstore.Define(docstore.Schema[Node]{
-	Name: "tree_nodes", Noun: "tree node",
+	Name: "tree_nodes", Noun: "tree node", Revision: 1,
 	Counts: func(n *Node) []*int64 { return []*int64{&n.ChildCount, &n.MemberCount} },
 	Indexes: []docstore.Index[Node]{
 		docstore.Unique(docstore.ByText(byCode, func(n *Node) string { return n.root() + n.Code })),

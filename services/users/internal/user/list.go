@@ -2,6 +2,7 @@ package user
 
 import (
 	"context"
+	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
@@ -42,18 +43,17 @@ func (s *Users) Where(f Filter) (docstore.Filter, error) {
 		all = append(all, docstore.From(byTimeModified, docstore.Moment(f.ModifiedFrom)))
 	}
 	if !f.ModifiedTo.IsZero() {
-		all = append(all, docstore.Until(byTimeModified, docstore.Moment(f.ModifiedTo)))
+		// What was changed before has been made before, too, which spares lists by time_created all that came later. The hour is for
+		// clocks of several machines.
+		all = append(all, docstore.Until(byTimeModified, docstore.Moment(f.ModifiedTo)),
+			docstore.Known(docstore.Until(byTimeCreated, docstore.Moment(f.ModifiedTo.Add(time.Hour)))))
 	}
+	now := s.Store.Now()
 	if f.Status != "" {
-		all = append(all, having(f.Status, s.Store.Now()))
+		all = append(all, having(f.Status, now))
 	}
 	if f.Locked != nil {
-		after := docstore.Number(s.Store.Now().Millis() + 1)
-		if *f.Locked {
-			all = append(all, docstore.Moving(docstore.From(byLockEnd, after)))
-		} else {
-			all = append(all, docstore.Moving(docstore.Until(byLockEnd, after)))
-		}
+		all = append(all, lockedNow(*f.Locked, now))
 	}
 	if len(f.IDs) > 0 {
 		all = append(all, docstore.ID(f.IDs...))
@@ -63,20 +63,49 @@ func (s *Users) Where(f Filter) (docstore.Filter, error) {
 
 // having selects by the status at now: a scheduled resignation counts from its moment on, stored or not.
 func having(status Status, now clock.Time) docstore.Filter {
-	after := docstore.Number(now.Millis() + 1)
-	never := docstore.Number(docstore.NoNumber.Num + 1)
+	is := inState(func(of Status, _ bool) bool { return of == status })
 	if status == Resigned {
-		return docstore.And(docstore.From(byTimeResigned, never), docstore.Moving(docstore.Until(byTimeResigned, after)))
+		return docstore.Or(is, came(byLeaving, now))
 	}
-	return docstore.And(docstore.Eq(byStatus, docstore.Text(string(status))),
-		docstore.Or(docstore.Until(byTimeResigned, never), docstore.Moving(docstore.From(byTimeResigned, after))))
+	return docstore.And(is, notCome(byLeaving, now))
+}
+
+// lockedNow selects by the lock at now: one with an end counts up to its moment, stored or not.
+func lockedNow(is bool, now clock.Time) docstore.Filter {
+	if is {
+		return docstore.And(inState(func(_ Status, locked bool) bool { return locked }), notCome(byLockEnd, now))
+	}
+	return docstore.Or(inState(func(_ Status, locked bool) bool { return !locked }), came(byLockEnd, now))
+}
+
+func inState(is func(Status, bool) bool) docstore.Filter {
+	var states []docstore.Value
+	for _, status := range []Status{Active, Disabled, Resigned} {
+		for _, locked := range []bool{false, true} {
+			if is(status, locked) {
+				states = append(states, docstore.Text(state(status, locked)))
+			}
+		}
+	}
+	return docstore.In(byState, states...)
+}
+
+// came selects by a moment that has come; those are few, since the schedule settles them.
+func came(index string, now clock.Time) docstore.Filter {
+	return docstore.Moving(docstore.Range(index, docstore.Number(docstore.NoNumber.Num+1), docstore.Number(now.Millis()+1)))
+}
+
+// notCome selects by a moment that is still to come, or of which there is none.
+func notCome(index string, now clock.Time) docstore.Filter {
+	return docstore.Moving(docstore.Outside(index, docstore.Number(docstore.NoNumber.Num+1), docstore.Number(now.Millis()+1)))
 }
 
 func matching(keyword string, fullText bool) docstore.Filter {
 	if !fullText {
 		key := textindex.Key(keyword)
 		return docstore.Or(docstore.Prefix(byLogin, key), docstore.Prefix(byDisplayName, key),
-			docstore.Prefix(byEmployeeNumber, key), docstore.ID(keyword))
+			docstore.Prefix(byEmployeeNumber, key), docstore.ID(keyword),
+			docstore.Known(docstore.Prefix(byUsername, key)), docstore.Known(docstore.Prefix(byEmail, key)))
 	}
 	terms := textindex.Query(keyword)
 	if len(terms) == 0 {

@@ -72,7 +72,7 @@ type Protected struct {
 
 // Users is the collection of user records.
 var users = docstore.Define(docstore.Schema[User]{
-	Name: "users", Noun: "user", Revision: 1,
+	Name: "users", Noun: "user", Revision: 2,
 	Due: (*User).due,
 	Settle: func(u *User, now clock.Time) {
 		u.settle(now)
@@ -84,9 +84,9 @@ var users = docstore.Define(docstore.Schema[User]{
 		docstore.ByText(byDisplayName, func(u *User) string { return textindex.Key(u.DisplayName) }),
 		docstore.ByText(byEmail, func(u *User) string { return textindex.Key(u.Email) }),
 		docstore.ByText(byEmployeeNumber, func(u *User) string { return textindex.Key(u.EmployeeNumber) }),
-		docstore.ByText(byStatus, func(u *User) string { return string(u.Status) }),
+		docstore.Facet(docstore.ByText(byState, func(u *User) string { return state(u.Status, u.Locked) }), Sortable...),
 		docstore.ByNumber(byLockEnd, (*User).lockEnd),
-		docstore.ByNumber(byTimeResigned, func(u *User) docstore.Value { return docstore.Moment(u.TimeResigned) }),
+		docstore.ByNumber(byLeaving, (*User).leaving),
 		docstore.ByNumber(byTimeCreated, func(u *User) docstore.Value { return docstore.Moment(u.TimeCreated) }),
 		docstore.ByNumber(byTimeModified, func(u *User) docstore.Value { return docstore.Moment(u.TimeModified) }),
 	},
@@ -100,9 +100,9 @@ const (
 	byDisplayName    = "display_name"
 	byEmail          = "email"
 	byEmployeeNumber = "employee_number"
-	byStatus         = "status"
+	byState          = "state"
 	byLockEnd        = "lock_end"
-	byTimeResigned   = "time_resigned"
+	byLeaving        = "leaving"
 	byTimeCreated    = "time_created"
 	byTimeModified   = "time_modified"
 )
@@ -137,6 +137,22 @@ func (u *User) lockEnd() docstore.Value {
 		return docstore.Number(math.MaxInt64)
 	}
 	return docstore.Moment(u.LockedUntil)
+}
+
+// leaving is the moment at which a scheduled resignation comes.
+func (u *User) leaving() docstore.Value {
+	if u.Status == Resigned {
+		return docstore.NoNumber
+	}
+	return docstore.Moment(u.TimeResigned)
+}
+
+// state is status and lock as stored, in one text, so that lists of either or both have an index for each order, and counters.
+func state(status Status, locked bool) string {
+	if locked {
+		return string(status) + " locked"
+	}
+	return string(status)
 }
 
 // due is when the record stops being true by itself: a lock ends, a scheduled resignation comes.
