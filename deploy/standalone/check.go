@@ -22,9 +22,10 @@ import (
 	"github.com/idplatform/idplatform/pkg/service"
 )
 
-// check prints the settings, secrets masked, and looks for damage in the data folder, which it does not change. The platform must not run.
-// What it cannot see: a value in a SQLite file that was changed to another that is possible, since SQLite has no checksums; and changes
-// that are gone with a log (users.db-wal) after a stop in good order, when there is none.
+// check prints the settings, secrets masked, and looks for damage in the data folder, which it does not change. The
+// platform must not run. What it cannot see: a value in a SQLite file that was changed to another that is possible,
+// since SQLite has no checksums; and changes that are gone with a log (users.db-wal) after a stop in good order, when
+// there is none.
 func check(ctx context.Context, args []string, out, _ io.Writer) error {
 	s, err := load(args, out)
 	if err != nil {
@@ -143,7 +144,8 @@ func (f folder) checkKeys(s settings) error {
 	return err
 }
 
-// store checks a copy of a store's file: opening a SQLite file may change it, to take its log in or to bring an older one up to date.
+// store checks a copy of a store's file: opening a SQLite file may change it, to take its log in or to bring an older
+// one up to date.
 func (c *checking) store(spec service.Spec) (err error) {
 	dir, err := os.MkdirTemp("", "idp-check-")
 	if err != nil {
@@ -163,7 +165,8 @@ func (c *checking) store(spec service.Spec) (err error) {
 		size += n
 	}
 	err = c.bounded(size, func(ctx context.Context) error {
-		engine, err := sqlitestore.Open(ctx, sqlitestore.Options{Path: filepath.Join(dir, name), Log: slog.New(slog.DiscardHandler)})
+		copied := sqlitestore.Options{Path: filepath.Join(dir, name), Log: slog.New(slog.DiscardHandler)}
+		engine, err := sqlitestore.Open(ctx, copied)
 		if err != nil {
 			return err
 		}

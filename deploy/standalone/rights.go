@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
-
-	"os"
 )
 
-// tighten takes from others what rights they have to the folder and to the platform's files in it: an older program, an unpacked backup or
-// an operator may have left some. Files that are not the platform's stay as they are.
+// tighten takes from others what rights they have to the folder and to the platform's files in it: an older program, an
+// unpacked backup or an operator may have left some. Files that are not the platform's stay as they are.
 func (f folder) tighten(log *slog.Logger) error {
 	tightened, foreign := 0, 0
 	err := filepath.WalkDir(f.path, func(path string, entry fs.DirEntry, err error) error {
@@ -42,7 +41,8 @@ func (f folder) tighten(log *slog.Logger) error {
 		return fmt.Errorf("data folder: %w", err)
 	}
 	if tightened > 0 || foreign > 0 {
-		log.Warn("others had rights to the data folder", "folder", f.path, "tightened", tightened, "of_other_owners", foreign)
+		log.Warn("others had rights to the data folder",
+			"folder", f.path, "tightened", tightened, "of_other_owners", foreign)
 	}
 	return nil
 }

@@ -13,8 +13,8 @@ import (
 	"sync"
 )
 
-// stores is the file stores.json: which stores the folder has had. A store that was there and is gone must not begin as new in silence:
-// it would give out ids again that others still refer to.
+// stores is the file stores.json: which stores the folder has had. A store that was there and is gone must not begin as
+// new in silence: it would give out ids again that others still refer to.
 type stores struct {
 	folder folder
 	mu     sync.Mutex
@@ -24,7 +24,8 @@ type stores struct {
 // storeState is what is known of one store.
 type storeState struct {
 	Losses int64 `json:"losses"` // how often its loss was accepted; see firstID
-	Open   bool  `json:"open"`   // it is open, or was when the platform was killed: a SQLite file then has its log beside it
+	// Open: it is open, or was when the platform was killed: a SQLite file then has its log beside it.
+	Open bool `json:"open"`
 }
 
 const (
@@ -47,7 +48,8 @@ func (f folder) readStores() (*stores, error) {
 			err = errors.New("it names no stores")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("data folder: %s is damaged (%w): put it back from a backup, or delete it: it is made anew from the stores that are there", storesFile, err)
+			return nil, fmt.Errorf("data folder: %s is damaged (%w): put it back from a backup, or delete it: "+
+				"it is made anew from the stores that are there", storesFile, err)
 		}
 		return s, nil
 	}
@@ -95,7 +97,8 @@ func (f folder) lookAt(name string) string {
 		return isEmpty
 	}
 	// Bytes 28…31 are the number of pages. A database without any table has one, and its tables may be in the log.
-	if string(header[:15]) == "SQLite format 3" && binary.BigEndian.Uint32(header[28:]) <= 1 && !hasContent(f.join(name+".db-wal")) {
+	pages := binary.BigEndian.Uint32(header[28:])
+	if string(header[:15]) == "SQLite format 3" && pages <= 1 && !hasContent(f.join(name+".db-wal")) {
 		return isEmpty
 	}
 	return ""
@@ -145,12 +148,13 @@ func (s *stores) begin(names, accepted []string) (lost []string, err error) {
 	var refused []string
 	for i, name := range lost {
 		if !slices.Contains(accepted, name) {
-			refused = append(refused, fmt.Sprintf("%s: put it back from a backup, or start once with --accept-loss %s to go on without what was in it",
-				faults[i], name))
+			refused = append(refused, fmt.Sprintf("%s: put it back from a backup, or start once with --accept-loss %s "+
+				"to go on without what was in it", faults[i], name))
 		}
 	}
 	if len(refused) > 0 {
-		return nil, fmt.Errorf("data folder %s has had stores that are not there now:\n  %s", s.folder.path, strings.Join(refused, "\n  "))
+		return nil, fmt.Errorf("data folder %s has had stores that are not there now:\n  %s",
+			s.folder.path, strings.Join(refused, "\n  "))
 	}
 	changed := len(lost) > 0
 	for _, name := range lost {

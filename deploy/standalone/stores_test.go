@@ -128,7 +128,8 @@ func TestLostLog(t *testing.T) {
 	assert.Greater(t, newUser(t, again, "wang.fang"), id+1<<43)
 }
 
-// A service that the folder has never had begins without being asked for, and so does a folder whose first start was cut off.
+// A service that the folder has never had begins without being asked for, and so does a folder whose first start was
+// cut off.
 func TestNewStores(t *testing.T) {
 	t.Parallel()
 	dir, _ := used(t)

@@ -12,8 +12,9 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// Rota is the order in which tenants with work in a store get a turn at it, kept in the store too. Whoever writes work calls Ask in the
-// same transaction; Run gives every tenant that asked one turn, and then those with work left another one, after all others.
+// Rota is the order in which tenants with work in a store get a turn at it, kept in the store too. Whoever writes work
+// calls Ask in the same transaction; Run gives every tenant that asked one turn, and then those with work left another
+// one, after all others.
 type Rota struct {
 	turns *docstore.Collection[turn]
 }
@@ -28,8 +29,8 @@ type turn struct {
 const (
 	turnID = "turn"
 
-	// lookAgain is when a tenant without work is looked at once more before its turn goes: in a store where transactions do not see what
-	// others insert meanwhile, work can be written while the turn is made idle.
+	// lookAgain is when a tenant without work is looked at once more before its turn goes: in a store where
+	// transactions do not see what others insert meanwhile, work can be written while the turn is made idle.
 	lookAgain  = time.Minute
 	retryAfter = 5 * time.Second
 	tenants    = 64 // in one call of Run
@@ -70,16 +71,16 @@ func (r *Rota) Ask(ctx context.Context, tx *docstore.Tx) error {
 
 // Work is what a Rota gives turns at. Both functions get a context of the tenant.
 type Work struct {
-	// Do does a part of the tenant's work, a bounded one. busy is how long it kept the processor: Run rests as long after it, so that
-	// other work of the process, requests above all, has at least half of that processor.
+	// Do does a part of the tenant's work, a bounded one. busy is how long it kept the processor: Run rests as long
+	// after it, so that other work of the process, requests above all, has at least half of that processor.
 	Do func(ctx context.Context) (busy time.Duration, err error)
 	// Left tells whether there is more.
 	Left func(ctx context.Context, tx *docstore.Tx) (bool, error)
 }
 
-// Run gives a turn to each tenant whose turn it is, the one that has waited longest first, and returns how many have work left. A tenant
-// whose turn fails gets the next one after some seconds. Replicas may run at the same time, and then do some work twice. To be called
-// again at once while it returns more than 0, else every second or so.
+// Run gives a turn to each tenant whose turn it is, the one that has waited longest first, and returns how many have
+// work left. A tenant whose turn fails gets the next one after some seconds. Replicas may run at the same time, and
+// then do some work twice. To be called again at once while it returns more than 0, else every second or so.
 func (r *Rota) Run(ctx context.Context, store *docstore.Store, w Work) (left int, err error) {
 	due, err := r.turns.Due(ctx, store, tenants)
 	if err != nil {

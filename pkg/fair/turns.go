@@ -1,6 +1,8 @@
-// Package fair shares what is scarce: whoever has much to do waits for its next turn, and does not hold up who has little.
+// Package fair shares what is scarce: whoever has much to do waits for its next turn, and does not hold up who has
+// little.
 //
-// Turns is for work in memory that must not all be done at once. Rota is for work that waits in a store, of many tenants.
+// Turns is for work in memory that must not all be done at once. Rota is for work that waits in a store, of many
+// tenants.
 package fair
 
 import (
@@ -8,8 +10,8 @@ import (
 	"sync"
 )
 
-// Turns lets so many work at a time. Of those who wait, the keys (tenants, callers) get a turn one after the other, however many wait for
-// each; those of one key in the order in which they came. It is safe for concurrent use.
+// Turns lets so many work at a time. Of those who wait, the keys (tenants, callers) get a turn one after the other,
+// however many wait for each; those of one key in the order in which they came. It is safe for concurrent use.
 type Turns struct {
 	mu      sync.Mutex
 	free    int

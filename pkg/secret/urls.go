@@ -11,12 +11,14 @@ var (
 	// bare is a server with a user in front of it but no scheme, as lists of NATS servers may have it.
 	bare = regexp.MustCompile(`(^|[\s,;="'(])[^\s,;="'(:/@]*:[^\s,;"'@]+@`)
 	// parameter is one of a query whose name says that its value is a secret.
-	parameter = regexp.MustCompile(`(?i)([?&;,][^\s=&?;,"'<>]*(?:pass|pwd|secret|token|key|sig|credential|authmechanismproperties)[^\s=&?;,"'<>]*=)[^\s&;"'<>]+`)
+	parameter = regexp.MustCompile(`(?i)([?&;,][^\s=&?;,"'<>]*` +
+		`(?:pass|pwd|secret|token|key|sig|credential|authmechanismproperties)` +
+		`[^\s=&?;,"'<>]*=)[^\s&;"'<>]+`)
 )
 
-// MaskURLs puts Mask in the place of the credentials in every URL of a text: what stands before the @ of its authority, and the values
-// of parameters whose names say that they are secret (password, token, key, sig …). A URL ends at white space or where the next one
-// starts. In doubt it masks too much: a path with an @ loses its host.
+// MaskURLs puts Mask in the place of the credentials in every URL of a text: what stands before the @ of its authority,
+// and the values of parameters whose names say that they are secret (password, token, key, sig …). A URL ends at white
+// space or where the next one starts. In doubt it masks too much: a path with an @ loses its host.
 func MaskURLs(text string) string {
 	if !strings.ContainsAny(text, "@=") {
 		return text

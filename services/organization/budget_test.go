@@ -97,8 +97,8 @@ func TestConditionThatCostsNothing(t *testing.T) {
 	require.Equal(t, []string{"1"}, g.usersOf(n, ""))
 }
 
-// A tenant with as many costly conditions as it may have and 200 changes of users holds up no other: its changes wait in the store,
-// those of a calm tenant are taken into account at once, and another costly tenant's after one turn.
+// A tenant with as many costly conditions as it may have and 200 changes of users holds up no other: its changes wait
+// in the store, those of a calm tenant are taken into account at once, and another costly tenant's after one turn.
 func TestCostlyTenantHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 0)
@@ -182,7 +182,8 @@ func TestRechecksAreInOrder(t *testing.T) {
 	verify(t, g.Service)
 }
 
-// Records that make conditions cost far more than was estimated take turns, not the whole machine, and get all their verdicts.
+// Records that make conditions cost far more than was estimated take turns, not the whole machine, and get all their
+// verdicts.
 func TestLargeRecords(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 0)

@@ -23,9 +23,9 @@ import (
 	"github.com/minio/highwayhash"
 )
 
-// The files of JetStream's file store, as nats-server 2.15 writes them (server/filestore.go there). The server itself is no judge of them:
-// it mends what it finds by cutting it off, and says little. A test has a real server write what is read here, so a server that writes
-// otherwise is noticed with its upgrade.
+// The files of JetStream's file store, as nats-server 2.15 writes them (server/filestore.go there). The server itself
+// is no judge of them: it mends what it finds by cutting it off, and says little. A test has a real server write what
+// is read here, so a server that writes otherwise is noticed with its upgrade.
 const (
 	recordHeader   = 22 // length, sequence, time, length of the subject
 	recordChecksum = 8
@@ -49,9 +49,9 @@ type Verification struct {
 	Each func(stream, subject string, body []byte) error
 }
 
-// Verify reads every file of a stopped server's folder, and writes none. It returns how many messages there are, by stream, and an error
-// that names each damaged file and its damage. It takes as long as reading the files. What it cannot see: a consumer's state that was
-// changed to another that is possible, or is gone (its messages come again).
+// Verify reads every file of a stopped server's folder, and writes none. It returns how many messages there are, by
+// stream, and an error that names each damaged file and its damage. It takes as long as reading the files. What it
+// cannot see: a consumer's state that was changed to another that is possible, or is gone (its messages come again).
 func Verify(ctx context.Context, dir string, v Verification) (messages map[string]uint64, err error) {
 	messages = map[string]uint64{}
 	folders, err := filepath.Glob(filepath.Join(escapeGlob(dir), "jetstream", "*", "streams", "*"))
@@ -233,7 +233,8 @@ func (s *streamFiles) block(ctx context.Context, index uint64) error {
 	if info, err := file.Stat(); err == nil {
 		size = info.Size()
 	}
-	reader := &records{from: bufio.NewReaderSize(file, 1<<20), left: size, check: digest(s.name + "-" + strconv.FormatUint(index, 10))}
+	check := digest(s.name + "-" + strconv.FormatUint(index, 10))
+	reader := &records{from: bufio.NewReaderSize(file, 1<<20), left: size, check: check}
 	for {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("%s: not read to its end: %w", filepath.Join(s.dir, name), err)
@@ -243,7 +244,8 @@ func (s *streamFiles) block(ctx context.Context, index uint64) error {
 			return nil
 		}
 		if err != nil {
-			s.damaged(name, "at byte %d of %d, behind event %d: %v; the rest of the file cannot be read", reader.offset, size, s.last, err)
+			s.damaged(name, "at byte %d of %d, behind event %d: %v; the rest of the file cannot be read",
+				reader.offset, size, s.last, err)
 			return nil
 		}
 		s.take(name, reader.offset, r)
@@ -352,8 +354,8 @@ func (r *records) next() (record, error) {
 	return record{binary.LittleEndian.Uint64(header[4:]), string(r.buffer[:subject]), body}, nil
 }
 
-// index compares with what the server last knew of the whole stream. It writes that now and then and at its end, so after a kill the
-// file is behind, and the server does without.
+// index compares with what the server last knew of the whole stream. It writes that now and then and at its end, so
+// after a kill the file is behind, and the server does without.
 func (s *streamFiles) index() {
 	const file = "msgs/index.db"
 	text, err := os.ReadFile(filepath.Join(s.dir, file))
@@ -383,7 +385,8 @@ func (s *streamFiles) index() {
 		s.damaged(file, "it is cut off; %s", mended)
 	case last > s.last:
 		s.damaged("msgs", "the last event is %d, but there have been %d", s.last, last)
-	case s.whole && messages > 0 && first < s.first && (s.maxAge == 0 || time.Unix(0, begun).Add(s.maxAge).After(s.now)):
+	case s.whole && messages > 0 && first < s.first &&
+		(s.maxAge == 0 || time.Unix(0, begun).Add(s.maxAge).After(s.now)): // else they have gone by age
 		s.damaged("msgs", "the events %d to %d are missing", first, s.first-1)
 	}
 	s.last = max(s.last, last)

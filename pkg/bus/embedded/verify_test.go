@@ -28,8 +28,8 @@ const (
 	manyEvents = 400
 )
 
-// written is the folder of a server that has stopped. Its events take several blocks, one consumer is in the midst of them, and among the
-// dead letters some are deleted.
+// written is the folder of a server that has stopped. Its events take several blocks, one consumer is in the midst of
+// them, and among the dead letters some are deleted.
 func written(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

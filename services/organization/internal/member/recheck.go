@@ -16,9 +16,9 @@ import (
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
 )
 
-// recheck is a user's record at which the tenant's conditions are still to be looked, from one node on. It is written where that costs too
-// much to be done while the user's event is handled: events of all tenants wait for that. A later record takes its place, so many changes
-// of one user cost as much as one.
+// recheck is a user's record at which the tenant's conditions are still to be looked, from one node on. It is written
+// where that costs too much to be done while the user's event is handled: events of all tenants wait for that. A later
+// record takes its place, so many changes of one user cost as much as one.
 type recheck struct {
 	docstore.Meta        // the id is the user's
 	Sequence      int64  `json:"sequence"` // of the event that told of the record
@@ -69,8 +69,8 @@ func (m *meter) read(raw json.RawMessage) (record, error) {
 	return user, err
 }
 
-// meets tells whether the user meets a dynamic node's condition. A condition that cannot be decided for the user is not met. An error is
-// the context's.
+// meets tells whether the user meets a dynamic node's condition. A condition that cannot be decided for the user is not
+// met. An error is the context's.
 func (m *meter) meets(ctx context.Context, r *record, n *tree.Node) (bool, error) {
 	if r.Status == resigned {
 		return false, nil
@@ -92,9 +92,11 @@ func (m *meter) meets(ctx context.Context, r *record, n *tree.Node) (bool, error
 	return err == nil && met, nil
 }
 
-// look evaluates the conditions of nodes, in the order of their ids, behind one of them and until the meter is full. after is the id of
-// the last one, or "" if there are no more.
-func (m *meter) look(ctx context.Context, user *record, nodes []*tree.Node, behind string) (looked []*tree.Node, verdicts []verdict, after string, err error) {
+// look evaluates the conditions of nodes, in the order of their ids, behind one of them and until the meter is full.
+// after is the id of the last one, or "" if there are no more.
+func (m *meter) look(ctx context.Context, user *record, nodes []*tree.Node, behind string) (
+	looked []*tree.Node, verdicts []verdict, after string, err error,
+) {
 	for _, n := range nodes {
 		if n.ID <= behind {
 			continue
@@ -205,7 +207,8 @@ const rechecksOfTurn = 50
 
 // recheckSome looks at users that wait for it, the longest first, until the meter is full.
 func (s *Members) recheckSome(ctx context.Context, m *meter) error {
-	waiting, err := rechecks.Page(ctx, s.Store, docstore.Query{Sort: []docstore.Order{{Index: byWaiting}}, Limit: rechecksOfTurn})
+	oldest := docstore.Query{Sort: []docstore.Order{{Index: byWaiting}}, Limit: rechecksOfTurn}
+	waiting, err := rechecks.Page(ctx, s.Store, oldest)
 	if err != nil || len(waiting.Docs) == 0 {
 		return err
 	}
@@ -242,8 +245,8 @@ func (s *Members) recheck(ctx context.Context, doc *docstore.Doc[recheck], nodes
 	return s.judge(ctx, &user, looked, verdicts, after)
 }
 
-// Upkeep gives every tenant with memberships to keep a turn at it, and returns how many have more to do. To be called every second or so;
-// any number of replicas may: of two that do the same part, one is too late.
+// Upkeep gives every tenant with memberships to keep a turn at it, and returns how many have more to do. To be called
+// every second or so; any number of replicas may: of two that do the same part, one is too late.
 func (s *Members) Upkeep(ctx context.Context, log *slog.Logger) (int, error) {
 	if err := s.enlist(ctx); err != nil {
 		return 0, err
@@ -277,7 +280,10 @@ func (s *Members) enlist(ctx context.Context) error {
 		}
 		seen[ref.Tenant] = true
 		ctx := request.System(ctx, ref.Tenant)
-		if _, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) { return struct{}{}, rota.Ask(ctx, tx) }); err != nil {
+		_, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
+			return struct{}{}, rota.Ask(ctx, tx)
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -292,7 +298,8 @@ func (s *Members) turn(ctx context.Context, log *slog.Logger) (time.Duration, er
 	m.limit = turnCost
 	err = errors.Join(err, s.upkeepSome(ctx, m, log))
 	for nodeID, n := range m.stopped {
-		log.WarnContext(ctx, "a condition costs too much for some users, who do not meet it", "node", nodeID, "users", n, "most", condition.MaxCost)
+		log.WarnContext(ctx, "a condition costs too much for some users, who do not meet it",
+			"node", nodeID, "users", n, "most", condition.MaxCost)
 	}
 	return m.busy, err
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// MaxConditions is what all conditions of a tenant may cost together for one user, as estimated, in the units of condition.MaxCost: five
-// at the limit, or a thousand ordinary ones. It takes some ten milliseconds.
+// MaxConditions is what all conditions of a tenant may cost together for one user, as estimated, in the units of
+// condition.MaxCost: five at the limit, or a thousand ordinary ones. It takes some ten milliseconds.
 const MaxConditions = 1_000_000
 
-// budget is what the conditions of a tenant's dynamic nodes are estimated to cost. It changes with every such node, so two changes that fit
-// one at a time cannot both pass where they do not fit together.
+// budget is what the conditions of a tenant's dynamic nodes are estimated to cost. It changes with every such node, so
+// two changes that fit one at a time cannot both pass where they do not fit together.
 type budget struct {
 	docstore.Meta        // the id is budgetID
 	Costs         []cost `json:"costs"`
@@ -39,8 +39,8 @@ func (b *budget) remove(nodeID string) {
 	b.Costs = slices.DeleteFunc(b.Costs, func(c cost) bool { return c.NodeID == nodeID })
 }
 
-// Estimate is what a stored condition costs for a user, as estimated. One that this version of the program refuses is met by nobody, and
-// costs as little as one that looks at nothing.
+// Estimate is what a stored condition costs for a user, as estimated. One that this version of the program refuses is
+// met by nobody, and costs as little as one that looks at nothing.
 func Estimate(condition string) int64 {
 	const least = 10 // its node is read for every change of a user
 	if condition == "" {
@@ -83,8 +83,9 @@ func ConditionCost(ctx context.Context, r docstore.Reader) (int64, error) {
 	return b.total(), nil
 }
 
-// charge takes nodes, whose condition has just been stored or removed, with their costs into the tenant's budget. Where all is too much now, and more than it
-// was, it refuses the one that makes it so; at tells where a node's condition stands in the request.
+// charge takes nodes, whose condition has just been stored or removed, with their costs into the tenant's budget. Where
+// all is too much now, and more than it was, it refuses the one that makes it so; at tells where a node's condition
+// stands in the request.
 func charge(ctx context.Context, tx *docstore.Tx, changed []*Node, costs []int64, at func(i int) string) error {
 	found, err := budgets.LoadMany(ctx, tx, []string{budgetID})
 	if err != nil {
@@ -112,8 +113,8 @@ func charge(ctx context.Context, tx *docstore.Tx, changed []*Node, costs []int64
 		others, own := b.total(), costs[i]
 		b.Costs = append(b.Costs, cost{n.ID, own})
 		if now := others + own; now > MaxConditions && now > before {
-			return apperr.Invalid(at(i), "costs too much: it is estimated at %d, all other conditions of the tenant at %d, and together they may have %d",
-				own, others, MaxConditions)
+			return apperr.Invalid(at(i), "costs too much: it is estimated at %d, all other conditions of the tenant at %d, "+
+				"and together they may have %d", own, others, MaxConditions)
 		}
 		if len(b.Costs) > MaxDynamic {
 			return apperr.New(apperr.InvalidState, "a tenant has at most %d dynamic nodes", MaxDynamic)
