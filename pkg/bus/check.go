@@ -60,6 +60,9 @@ func (q Question[Req, Resp]) Ask(ctx context.Context, b *Bus, req Req) (Resp, er
 	if err := transaction.Refuse("bus: Ask " + subject); err != nil {
 		return resp, err
 	}
+	if request.AsksNothing(ctx) {
+		return resp, apperr.Away("the "+q.Service+" service", fmt.Errorf("ask %s: %w", subject, nats.ErrNoResponders))
+	}
 	body, err := json.Marshal(req)
 	if err != nil {
 		return resp, fmt.Errorf("ask %s: %w", subject, err)

@@ -55,6 +55,20 @@ func TestAnswersTravel(t *testing.T) {
 	require.Equal(t, reply{Missing: []string{"二", "3"}}, got)
 }
 
+// A request that is refused already bothers no other service.
+func TestNothingIsAsked(t *testing.T) {
+	t.Parallel()
+	b, _ := open(t)
+	var asked atomic.Int32
+	require.NoError(t, missing.Answer(b, func(context.Context, question) (reply, error) { asked.Add(1); return reply{}, nil }))
+	_, err := missing.Ask(request.WithoutQuestions(acme(t.Context())), b, question{})
+	require.Equal(t, apperr.Unavailable, apperr.KindOf(err))
+	require.True(t, Unheard(err))
+	_, err = missing.Ask(acme(t.Context()), b, question{})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, asked.Load())
+}
+
 func TestRefusalsTravel(t *testing.T) {
 	t.Parallel()
 	b, _ := open(t)

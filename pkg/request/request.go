@@ -41,6 +41,17 @@ func System(ctx context.Context, tenant string) context.Context {
 	return With(ctx, info)
 }
 
+type quietKey struct{}
+
+// WithoutQuestions is a context in which no other service is asked: for a request that is refused already, and goes on only so that all its
+// faults can be told.
+func WithoutQuestions(ctx context.Context) context.Context {
+	return context.WithValue(ctx, quietKey{}, true)
+}
+
+// AsksNothing reports whether the context is one of WithoutQuestions.
+func AsksNothing(ctx context.Context) bool { return ctx.Value(quietKey{}) != nil }
+
 // NewID makes a request id: 26 characters, 128 random bits.
 func NewID() string {
 	var b [16]byte

@@ -16,6 +16,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
 )
 
 // Op describes an operation beyond its types.
@@ -197,7 +198,7 @@ func (s *Server) serve(hc huma.Context, op *Op, run func(context.Context) (answe
 	call.served = true
 
 	if len(call.unknown) > 0 {
-		_, err := run(docstore.WithDryRun(ctx))
+		_, err := run(request.WithoutQuestions(docstore.WithDryRun(ctx)))
 		call.err = withUnknown(call.unknown, err)
 		call.status = s.fail(ctx, w, call.err)
 		return

@@ -153,6 +153,9 @@ func documented(t *testing.T, s *Service) {
 	for name := range doc.Components.Schemas {
 		assert.Regexp(t, `^([A-Z][a-z0-9]*)+$`, name, "schemas have UpperCamelCase names")
 	}
+	older := s.Stranger().Get("/openapi-3.0.json")
+	assert.Equal(t, "3.0.3", older.Object()["openapi"])
+	assert.NotContains(t, string(older.Body), `"type":[`, "what only 3.1 can say")
 	operationIDs := map[string]bool{}
 	for _, o := range s.operations() {
 		assert.Regexp(t, `^[a-z]+(-[a-z]+)+$`, o.OperationID, "%s %s", o.Method, o.Path)

@@ -184,7 +184,7 @@ func TestResign(t *testing.T) {
 		`{"successor_id":"nobody"}`:                        "body.successor_id",
 		`{"effective_time":"soon"}`:                        "body.effective_time",
 		`{"reason":"` + strings.Repeat("x", 257) + `"}`:    "body.reason",
-		`{"reason":"x\n","successor_id":"","status":"1"}`:  "body.status",
+		`{"reason":"x","successor_id":"","status":"1"}`:    "body.status",
 		`{"effective_time":"2026-01-31","reason":"a day"}`: "body.effective_time",
 	} {
 		c.Post(path(user, "resign"), body).Problem(http.StatusBadRequest, "invalid_parameters", location)

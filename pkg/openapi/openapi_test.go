@@ -1,0 +1,59 @@
+package openapi_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/openapi"
+)
+
+// change parses a schema within a document, changes the document, and gives the schema back.
+func change(t *testing.T, schema string, to func(map[string]any)) string {
+	t.Helper()
+	document, err := openapi.Parse([]byte(`{"openapi":"3.1.0","webhooks":{},"components":{"schemas":{"type":` + schema + `}}}`))
+	require.NoError(t, err)
+	to(document)
+	changed, err := json.Marshal(document["components"].(map[string]any)["schemas"].(map[string]any)["type"])
+	require.NoError(t, err)
+	return string(changed)
+}
+
+func TestFinish(t *testing.T) {
+	t.Parallel()
+	for before, after := range map[string]string{
+		`{"type":["string","null"],"enum":["1","0"]}`:                         `{"type":["string","null"],"enum":["1","0",null]}`,
+		`{"type":["string","null"],"enum":["1",null]}`:                        `{"type":["string","null"],"enum":["1",null]}`,
+		`{"type":"string","enum":["1"]}`:                                      `{"type":"string","enum":["1"]}`,
+		`{"properties":{"enum":{"type":["string","null"],"enum":["1"]}}}`:     `{"properties":{"enum":{"type":["string","null"],"enum":["1",null]}}}`,
+		`{"example":{"type":["string","null"],"enum":["1"]}}`:                 `{"example":{"type":["string","null"],"enum":["1"]}}`,
+		`{"items":{"anyOf":[{"type":["integer","null"],"enum":[1]}]},"a":[]}`: `{"items":{"anyOf":[{"type":["integer","null"],"enum":[1,null]}]},"a":[]}`,
+	} {
+		require.JSONEq(t, after, change(t, before, openapi.Finish))
+	}
+}
+
+func TestDowngrade(t *testing.T) {
+	t.Parallel()
+	for before, after := range map[string]string{
+		`{"type":["string","null"],"enum":["1","0",null]}`:           `{"type":"string","nullable":true,"enum":["1","0"]}`,
+		`{"examples":["a","b"],"type":"string"}`:                     `{"example":"a","type":"string"}`,
+		`{"examples":[],"type":"string"}`:                            `{"type":"string"}`,
+		`{"exclusiveMinimum":0,"exclusiveMaximum":9007199254740993}`: `{"minimum":0,"exclusiveMinimum":true,"maximum":9007199254740993,"exclusiveMaximum":true}`,
+		`{"const":1}`: `{"enum":[1]}`,
+		`{"type":"string","contentEncoding":"base64"}`:                      `{"type":"string","format":"byte"}`,
+		`{"anyOf":[{"$ref":"#/x"},{"type":"null"}]}`:                        `{"allOf":[{"$ref":"#/x"}],"nullable":true}`,
+		`{"anyOf":[{"$ref":"#/x"},{"type":"string"}]}`:                      `{"anyOf":[{"$ref":"#/x"},{"type":"string"}]}`,
+		`{"properties":{"examples":{"type":["object","null"]},"const":{}}}`: `{"properties":{"examples":{"type":"object","nullable":true},"const":{}}}`,
+		`{"default":{"type":["a","null"]},"example":{"const":1}}`:           `{"default":{"type":["a","null"]},"example":{"const":1}}`,
+	} {
+		require.JSONEq(t, after, change(t, before, openapi.Downgrade))
+	}
+	document, err := openapi.Parse([]byte(`{"openapi":"3.1.0","webhooks":{},"jsonSchemaDialect":"x","paths":{}}`))
+	require.NoError(t, err)
+	openapi.Downgrade(document)
+	require.Equal(t, map[string]any{"openapi": "3.0.3", "paths": map[string]any{}}, document)
+	_, err = openapi.Parse([]byte(`nothing`))
+	require.Error(t, err)
+}
