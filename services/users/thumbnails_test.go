@@ -102,7 +102,7 @@ func TestThumbnailsOfOlderAvatars(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
 	user := addUser(t, c, "li.wei")
-	put(c, user, "image/png", pngOf(t, 2000, 2000)).OK(nil)
+	put(c, user, "image/png", pngOf(t, 1200, 1200)).OK(nil)
 	record := c.Get(path(user)).Object()
 	full := c.Get(path(user, "avatar"))
 	tag := c.Get(path(user, "avatar") + "?size=64").Header.Get("ETag")
@@ -132,7 +132,7 @@ func TestThumbnailsOfOtherTenants(t *testing.T) {
 	theirs := addUser(t, other, "theirs")
 	putAvatar(t, other, theirs).OK(nil)
 	var all []object
-	large := pngOf(t, 1500, 1500)
+	large := pngOf(t, 1000, 1000)
 	for i := range 8 {
 		all = append(all, addUser(t, c, fmt.Sprint("u", i)))
 	}
