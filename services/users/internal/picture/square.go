@@ -88,6 +88,10 @@ func squaresOf(contentType string, picture image.Image) []Square {
 	for top < len(levels)-1 && levels[top] < cut.Dx() {
 		top++
 	}
+	for cut.Dx() >= 2*MaxSquare { // which is cheap; the general kernel looks at every pixel many times
+		picture = scaled(picture, cut, cut.Dx()/2)
+		cut = picture.Bounds()
+	}
 	square := scaled(picture, cut, min(cut.Dx(), MaxSquare))
 	squares := []Square{{levels[top], fit(squareType(contentType), square, MaxBytes)}}
 	for top--; top >= 0; top-- {
@@ -106,7 +110,14 @@ func squareType(contentType string) string {
 
 func scaled(picture image.Image, cut image.Rectangle, size int) *image.RGBA {
 	square := image.NewRGBA(image.Rect(0, 0, size, size))
-	scale.CatmullRom.Scale(square, square.Bounds(), picture, cut, draw.Src, nil)
+	switch cut.Dx() {
+	case size:
+		draw.Draw(square, square.Bounds(), picture, cut.Min, draw.Src)
+	case 2 * size, 2*size + 1: // the mean of two by two pixels
+		scale.ApproxBiLinear.Scale(square, square.Bounds(), picture, cut, draw.Src, nil)
+	default:
+		scale.CatmullRom.Scale(square, square.Bounds(), picture, cut, draw.Src, nil)
+	}
 	return square
 }
 
