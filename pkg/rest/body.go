@@ -25,7 +25,7 @@ type answer struct {
 	Body        []byte `json:"body"`
 	replayed    bool
 	stream      func(ctx context.Context, w http.ResponseWriter, good func() bool) error // good: the credential still is
-	load        func(context.Context) (contentType string, body []byte, err error) // what is missing
+	load        func(context.Context) (contentType string, body []byte, err error)       // what is missing
 }
 
 // answerer is a body that knows its own form; every other body is encoded as JSON.
