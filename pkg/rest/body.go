@@ -25,6 +25,7 @@ type answer struct {
 	Body        []byte `json:"body"`
 	replayed    bool
 	stream      func(ctx context.Context, w http.ResponseWriter, good func() bool) error // good: the credential still is
+	load        func(context.Context) (contentType string, body []byte, err error)       // what is missing
 }
 
 // answerer is a body that knows its own form; every other body is encoded as JSON.
@@ -159,15 +160,14 @@ func (List[W]) Schema(r huma.Registry) *huma.Schema {
 // Empty is the body {}.
 type Empty struct{}
 
-// Image is a body of image bytes.
+// Image is a body of image bytes. Load is called for clients alone that do not have what the ETag names, so nothing expensive need be done before.
 type Image struct {
-	ContentType string
-	ETag        string // without quotes
-	Bytes       []byte
+	ETag string // without quotes
+	Load func(ctx context.Context) (contentType string, bytes []byte, err error)
 }
 
 func (i Image) answer() (answer, error) {
-	return answer{Status: http.StatusOK, ContentType: i.ContentType, ETag: `"` + i.ETag + `"`, Cache: "private", Body: i.Bytes}, nil
+	return answer{Status: http.StatusOK, ETag: `"` + i.ETag + `"`, Cache: "private", load: i.Load}, nil
 }
 
 // Stream is a body written while it is made. Write may flush through http.ResponseController; an error after its first byte

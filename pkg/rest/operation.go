@@ -207,6 +207,9 @@ func (s *Server) serve(hc huma.Context, op *Op, run func(context.Context) (answe
 	if err == nil && op.Method == http.MethodGet && notModified(r, a.ETag) {
 		a = answer{Status: http.StatusNotModified, ETag: a.ETag, Cache: a.Cache}
 	}
+	if err == nil && a.load != nil {
+		a.ContentType, a.Body, err = a.load(ctx)
+	}
 	if err == nil {
 		call.status = a.Status
 		if err = a.write(ctx, w, func() bool { return s.good(ctx, op, r) }); err != nil && w.Written() {

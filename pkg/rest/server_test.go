@@ -101,12 +101,13 @@ func TestHeadIsGetWithoutABody(t *testing.T) {
 // huma's defaults add $schema members and Link headers, and answer 204 where there is no body.
 func TestAnswersAreOnlyWhatIsMeant(t *testing.T) {
 	t.Parallel()
+	loads := 0
 	w := newWorld(t, func(s *rest.Server, _ service.Deps) {
 		get(s, "/v1/empty", func(context.Context) (rest.Empty, error) { return rest.Empty{}, nil })
 		get(s, "/v1/array", func(context.Context) ([]named, error) { return []named{{"<a>", "&"}}, nil })
 		get(s, "/v1/none", func(context.Context) ([]named, error) { return []named{}, nil })
 		get(s, "/v1/image", func(context.Context) (rest.Image, error) {
-			return rest.Image{ContentType: "image/png", ETag: "abc", Bytes: []byte{1, 0, 2}}, nil
+			return rest.Image{ETag: "abc", Load: func(context.Context) (string, []byte, error) { loads++; return "image/png", []byte{1, 0, 2}, nil }}, nil
 		})
 	})
 	c := w.client()
@@ -120,6 +121,9 @@ func TestAnswersAreOnlyWhatIsMeant(t *testing.T) {
 			require.Empty(t, answer.Header.Get("Link"))
 		}
 	}
+	unchanged := c.With("If-None-Match", `"abc"`).Get("/v1/image")
+	require.Equal(t, http.StatusNotModified, unchanged.Status)
+	require.Zero(t, loads, "who has the image costs nothing")
 	image := c.Get("/v1/image")
 	require.Equal(t, []byte{1, 0, 2}, image.Body)
 	require.Equal(t, "image/png", image.Header.Get("Content-Type"))

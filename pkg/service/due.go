@@ -14,6 +14,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/telemetry"
 )
 
 // DueWork is what is to be done with the documents of a collection that have fallen due, of all tenants.
@@ -47,25 +48,13 @@ func (d Deps) DueTask(w DueWork) Task {
 // dueMetrics are the metrics of all due work of a service, with the task's name as label.
 func dueMetrics(registry prometheus.Registerer, task string) (prometheus.Counter, prometheus.Gauge) {
 	labels := []string{"task"}
-	failures := registered(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
+	failures := telemetry.Register(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "idp_due_failures_total", Help: "Documents that fell due and could not be worked off; each is tried again.",
 	}, labels))
-	waiting := registered(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	waiting := telemetry.Register(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "idp_due_postponed", Help: "Documents that fell due, could not be worked off and wait for the next try.",
 	}, labels))
 	return failures.WithLabelValues(task), waiting.WithLabelValues(task)
-}
-
-// registered is the collector, or the one that has been registered in its place.
-func registered[C prometheus.Collector](registry prometheus.Registerer, c C) C {
-	err := registry.Register(c)
-	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
-		return already.ExistingCollector.(C)
-	}
-	if err != nil { // a collector that contradicts another: a programming error
-		panic(err)
-	}
-	return c
 }
 
 // dueRunner is due work and what has gone wrong with it. It is used by one goroutine.

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"errors"
 	"maps"
 	"strconv"
 	"sync"
@@ -86,4 +87,17 @@ func (m *HTTPMetrics) bind(key outcome) *series {
 	after[key] = s
 	m.bound.Store(&after)
 	return s
+}
+
+// Register is the collector, registered, or the equal one that has been registered in its place. It panics on one that contradicts another: a
+// programming error.
+func Register[C prometheus.Collector](registry prometheus.Registerer, collector C) C {
+	err := registry.Register(collector)
+	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		return already.ExistingCollector.(C)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return collector
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -106,6 +107,38 @@ func TestGuessesAtOnce(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A reset that changes nothing tells whether a password is one of the user's last five. So many are answered as lock a user, and then none for a while.
+func TestResetsThatChangeNothingAreLimited(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	user := addUser(t, c, "li.wei", object{"password": password})
+	reset := path(user, "reset-password")
+	try := func(c *testkit.Client, query, secret string) int {
+		return c.Post(reset+query, object{"new_password": secret}).Status
+	}
+	require.Equal(t, map[int]int{http.StatusOK: 5, http.StatusTooManyRequests: 27}, atOnce(32, func(i int) int {
+		return try(c, "?dry_run=true", fmt.Sprint("a new Passw0rd ", i))
+	}))
+	unchanged(t, c, user)
+	require.Equal(t, http.StatusTooManyRequests, try(c, "?dry_run=true", password), "whatever the password")
+	require.Equal(t, http.StatusTooManyRequests, try(c.With("If-Match", `"7"`), "", password))
+	answer := c.Post(reset, object{"new_password": password})
+	answer.Problem(http.StatusTooManyRequests, "rate_limited")
+	require.Equal(t, "900", answer.Header.Get("Retry-After"))
+	c.Post(reset, object{"new_password": "short"}).Problem(http.StatusBadRequest, "invalid_parameters", "body.new_password")
+	c.Post(reset, nil).OK(nil) // one that is made up tells nothing, and starts anew
+
+	require.Equal(t, http.StatusBadRequest, try(c.With("If-Match", `"7"`), "", password))
+	for i := range 4 {
+		require.Equal(t, http.StatusPreconditionFailed, try(c.With("If-Match", `"7"`), "", fmt.Sprint("a newer Passw0rd ", i)))
+	}
+	require.Equal(t, http.StatusTooManyRequests, try(c.With("If-Match", `"7"`), "", password))
+	s.Clock.Advance(15 * time.Minute)
+	for i := range 7 { // those that change something are not limited
+		require.Equal(t, http.StatusOK, try(c, "", fmt.Sprint("the newest Passw0rd ", i)))
 	}
 }
 

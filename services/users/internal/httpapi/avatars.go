@@ -106,8 +106,11 @@ type getAvatarInput struct {
 }
 
 func (a *api) getAvatar(ctx context.Context, in *getAvatarInput) (rest.Image, error) {
-	img, err := a.users.Avatar(ctx, in.ID, in.Size)
-	return rest.Image{ContentType: img.ContentType, ETag: img.ETag, Bytes: img.Bytes}, err
+	avatar, err := a.users.Avatar(ctx, in.ID, in.Size)
+	return rest.Image{ETag: avatar.ETag, Load: func(ctx context.Context) (string, []byte, error) {
+		img, err := avatar.Load(ctx)
+		return img.ContentType, img.Bytes, err
+	}}, err
 }
 
 func (a *api) deleteAvatar(ctx context.Context, in *rest.ByID) (rest.Deleted, error) {

@@ -14,7 +14,8 @@ import (
 func (a *api) registerPasswords(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "reset-password", Method: http.MethodPost, Path: "/v1/users/{id}/reset-password", Scope: auth.UsersSecrets, Summary: "Reset a user's password",
-		Doc:     "The user must change it at the next sign-in. Without `new_password` one is made up, and only then the answer has it, once.",
+		Doc: "The user must change it at the next sign-in. Without `new_password` one is made up, and only then the answer has it, once. " +
+			"Resets to a given password that change nothing, such as dry runs, are limited as wrong passwords are: 429.",
 		Request: map[string]any{}, Response: map[string]any{"password": "kR7-vm2Q-xW9e-Zt4p"},
 	}, a.resetPassword)
 	rest.Handle(s, rest.Op{

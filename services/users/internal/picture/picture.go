@@ -13,10 +13,13 @@ import (
 	"image/jpeg"
 	"image/png"
 	"io"
+	"runtime"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/image/webp"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/telemetry"
 	"github.com/idplatform/idplatform/services/users/internal/gate"
 )
 
@@ -54,49 +57,67 @@ func newImage(contentType string, raw []byte, size image.Point) Image {
 }
 
 // Decoder decodes as many pictures at a time as have the pixels of one of the largest: some 400 MB in the worst case (a progressive
-// JPEG that must be turned). It is safe for concurrent use.
-type Decoder struct{ gate *gate.Gate }
-
-// NewDecoder makes a Decoder.
-func NewDecoder() *Decoder {
-	return &Decoder{gate.New("pictures are being decoded", MaxSide*MaxSide, 64)}
+// JPEG that must be turned). Its squares, which are small, do not wait behind these. Tenants take turns. It is safe for concurrent use.
+type Decoder struct {
+	gate    *gate.Gate
+	squares *gate.Gate
+	decoded *prometheus.CounterVec
 }
 
-// Decode checks a PNG, JPEG, WebP or GIF of up to MaxBytes and MaxSide and returns it encoded anew: JPEG as JPEG of quality 90,
+// NewDecoder makes a Decoder, which counts what it decodes.
+func NewDecoder(metrics prometheus.Registerer) *Decoder {
+	return &Decoder{
+		gate:    gate.New("pictures are being decoded", MaxSide*MaxSide, 64),
+		squares: gate.New("pictures are being scaled", int64(runtime.GOMAXPROCS(0)), 512),
+		decoded: telemetry.Register(metrics, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "idp_pictures_decoded_total", Help: "Pictures decoded: as uploaded, as kept (once, to make its squares), or a kept square for another size.",
+		}, []string{"of"})),
+	}
+}
+
+// Decode checks a PNG, JPEG, WebP or GIF of up to MaxBytes and MaxSide and returns it encoded anew, with its squares: JPEG as JPEG of quality 90,
 // upright whatever its EXIF orientation was, GIF as GIF with its animation, the others as PNG. What would be larger than MaxBytes
 // then becomes a JPEG if nothing of it is transparent, else smaller by half until it fits; a GIF is reduced to its first frame for
 // that. Colour profiles are lost with all other metadata. apperr.TooLarge for too many bytes; apperr.InvalidParameters at
 // body.file for anything that is no such picture; apperr.Unavailable if too many others are being decoded.
-func (d *Decoder) Decode(ctx context.Context, raw []byte) (Image, error) {
+func (d *Decoder) Decode(ctx context.Context, raw []byte) (Image, []Square, error) {
 	if len(raw) > MaxBytes {
-		return Image{}, apperr.New(apperr.TooLarge, "a picture may have at most %d bytes", MaxBytes)
+		return Image{}, nil, apperr.New(apperr.TooLarge, "a picture may have at most %d bytes", MaxBytes)
 	}
 	kind := kindOf(raw)
 	pixels, err := measure(kind, raw)
 	if err != nil {
-		return Image{}, err
+		return Image{}, nil, err
 	}
 	var img Image
-	if busy := d.gate.Do(ctx, pixels, func() { img, err = reencode(kind, raw, MaxBytes) }); busy != nil {
-		return Image{}, busy
+	var squares []Square
+	if busy := d.gate.Do(ctx, pixels, func() {
+		d.decoded.WithLabelValues("upload").Inc()
+		var picture image.Image
+		if img, picture, err = reencode(kind, raw, MaxBytes); err == nil {
+			squares = squaresOf(img.ContentType, picture)
+		}
+	}); busy != nil {
+		return Image{}, nil, busy
 	}
-	return img, err
+	return img, squares, err
 }
 
-func reencode(kind string, raw []byte, limit int) (Image, error) {
-	if kind == GIF {
-		if img, ok, err := reencodeGIF(raw, limit); ok || err != nil {
-			return img, err
-		}
-	}
+// reencode returns the picture both as it is kept and decoded.
+func reencode(kind string, raw []byte, limit int) (Image, image.Image, error) {
 	picture, err := decode(kind, raw)
 	if err != nil {
-		return Image{}, err
+		return Image{}, nil, err
 	}
-	if kind == JPEG {
-		return fit(JPEG, picture, limit), nil
+	switch kind {
+	case GIF:
+		if img, ok, err := reencodeGIF(raw, limit); ok || err != nil {
+			return img, picture, err
+		}
+	case JPEG:
+		return fit(JPEG, picture, limit), picture, nil
 	}
-	return fit(PNG, picture, limit), nil
+	return fit(PNG, picture, limit), picture, nil
 }
 
 // kindOf goes by the first bytes alone: what the client says it is, and how the file is named, is not to be believed.

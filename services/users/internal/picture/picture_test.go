@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/binary"
+	"fmt"
 	"hash/crc32"
 	"image"
 	"image/color"
@@ -14,9 +15,11 @@ import (
 	"image/png"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -129,7 +132,7 @@ func chunk(kind string, data []byte) []byte {
 
 func mustDecode(t testing.TB, raw []byte) (Image, image.Image) {
 	t.Helper()
-	img, err := NewDecoder().Decode(context.Background(), raw)
+	img, _, err := NewDecoder(prometheus.NewRegistry()).Decode(context.Background(), raw)
 	require.NoError(t, err)
 	back, format, err := image.Decode(bytes.NewReader(img.Bytes))
 	require.NoError(t, err)
@@ -152,7 +155,7 @@ func requireColour(t testing.TB, want color.NRGBA, img image.Image, x, y int) {
 
 func requireInvalid(t testing.TB, raw []byte, name string) {
 	t.Helper()
-	img, err := NewDecoder().Decode(context.Background(), raw)
+	img, _, err := NewDecoder(prometheus.NewRegistry()).Decode(context.Background(), raw)
 	require.Error(t, err, name)
 	e, ok := err.(*apperr.Error)
 	require.True(t, ok, name)
@@ -335,9 +338,9 @@ func header(width, height uint32) []byte {
 func TestTooManyBytes(t *testing.T) {
 	t.Parallel()
 	raw := append(pngOf(t, quarters(4, 4)), make([]byte, MaxBytes)...)
-	_, err := NewDecoder().Decode(t.Context(), raw)
+	_, _, err := NewDecoder(prometheus.NewRegistry()).Decode(t.Context(), raw)
 	require.Equal(t, apperr.TooLarge, apperr.KindOf(err))
-	_, err = NewDecoder().Decode(t.Context(), raw[:MaxBytes])
+	_, _, err = NewDecoder(prometheus.NewRegistry()).Decode(t.Context(), raw[:MaxBytes])
 	require.NoError(t, err)
 }
 
@@ -372,7 +375,7 @@ func TestDecompressionBombs(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := NewDecoder().Decode(t.Context(), raw)
+		_, _, err := NewDecoder(prometheus.NewRegistry()).Decode(t.Context(), raw)
 		runtime.ReadMemStats(&after)
 		require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err), name)
 		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20), name)
@@ -438,7 +441,7 @@ func TestTooLargeWhenEncodedAnew(t *testing.T) {
 		"an animation becomes its first frame":        {gifOf(t, animated), GIF, PNG, 100},
 		"a picture that fits stays what and as it is": {pngOf(t, noise(60, 60)), PNG, PNG, 60},
 	} {
-		img, err := reencode(test.kind, test.raw, limit)
+		img, _, err := reencode(test.kind, test.raw, limit)
 		require.NoError(t, err, name)
 		require.Equal(t, test.want, img.ContentType, name)
 		require.Equal(t, image.Pt(test.side, test.side), image.Pt(img.Width, img.Height), name)
@@ -448,7 +451,7 @@ func TestTooLargeWhenEncodedAnew(t *testing.T) {
 
 func TestBusyAndGivenUp(t *testing.T) {
 	t.Parallel()
-	d := NewDecoder()
+	d := NewDecoder(prometheus.NewRegistry())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	inside := make(chan struct{})
@@ -456,7 +459,7 @@ func TestBusyAndGivenUp(t *testing.T) {
 	done := make(chan error)
 	go func() { done <- d.gate.Do(context.Background(), MaxSide*MaxSide, func() { close(inside); <-leave }) }()
 	<-inside
-	_, err := d.Decode(ctx, pngOf(t, quarters(4, 4)))
+	_, _, err := d.Decode(ctx, pngOf(t, quarters(4, 4)))
 	require.Equal(t, apperr.Unavailable, apperr.KindOf(err))
 	_, err = d.Resize(ctx, Image{ContentType: PNG, Bytes: pngOf(t, quarters(4, 4))}, 16)
 	require.Equal(t, apperr.Unavailable, apperr.KindOf(err))
@@ -466,7 +469,7 @@ func TestBusyAndGivenUp(t *testing.T) {
 
 func TestResize(t *testing.T) {
 	t.Parallel()
-	d := NewDecoder()
+	d := NewDecoder(prometheus.NewRegistry())
 	// The middle square of this is green; what is cut off is red.
 	wide := image.NewNRGBA(image.Rect(0, 0, 90, 30))
 	for y := range 30 {
@@ -490,27 +493,62 @@ func TestResize(t *testing.T) {
 	}{
 		"PNG wide": {pngOf(t, wide), PNG}, "PNG high": {pngOf(t, high), PNG}, "JPEG": {jpegOf(t, wide, 100), JPEG}, "GIF": {gifOf(t, offset), PNG},
 	} {
-		img, err := d.Decode(t.Context(), test.raw)
+		img, squares, err := d.Decode(t.Context(), test.raw)
 		require.NoError(t, err)
-		for _, size := range []int{MinSquare, 100} {
-			square, err := d.Resize(t.Context(), Image{ContentType: img.ContentType, Bytes: img.Bytes}, size)
-			require.NoError(t, err, name)
-			require.Equal(t, test.want, square.ContentType, name)
-			require.Equal(t, image.Pt(size, size), image.Pt(square.Width, square.Height))
-			back, _, err := image.Decode(bytes.NewReader(square.Bytes))
-			require.NoError(t, err)
-			require.Equal(t, image.Pt(size, size), back.Bounds().Size())
-			requireColour(t, green, back, size/2, size/2)
-			requireColour(t, green, back, size/4, size/4)
-			require.NotEqual(t, img.ETag, square.ETag)
+		require.Len(t, squares, 1, "a small picture is not made larger to be kept")
+		require.Equal(t, [2]int{32, 30}, [2]int{squares[0].Level, squares[0].Width})
+		later, err := d.Squares(t.Context(), Image{ContentType: img.ContentType, Bytes: img.Bytes})
+		require.NoError(t, err)
+		for _, source := range []Image{squares[0].Image, later[0].Image} {
+			for _, size := range []int{MinSquare, 100, MaxSquare} {
+				square, err := d.Resize(t.Context(), Image{ContentType: source.ContentType, Bytes: source.Bytes}, size)
+				require.NoError(t, err, name)
+				require.Equal(t, test.want, square.ContentType, name)
+				require.Equal(t, image.Pt(size, size), image.Pt(square.Width, square.Height))
+				back, _, err := image.Decode(bytes.NewReader(square.Bytes))
+				require.NoError(t, err)
+				require.Equal(t, image.Pt(size, size), back.Bounds().Size())
+				requireColour(t, green, back, size/2, size/2)
+				requireColour(t, green, back, size/4, size/4)
+			}
 		}
 	}
-	square, err := d.Resize(t.Context(), Image{ContentType: JPEG, Bytes: jpegOf(t, wide, 90)}, MaxSquare)
-	require.NoError(t, err)
-	require.Equal(t, MaxSquare, square.Width, "small ones grow")
 	for _, size := range []int{-1, 0, MinSquare - 1, MaxSquare + 1} {
 		_, err := d.Resize(t.Context(), Image{}, size)
 		require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err))
+	}
+}
+
+// What is kept of a picture: squares of every level that it is large enough for, and one that is as large as it is.
+func TestSquares(t *testing.T) {
+	t.Parallel()
+	d := NewDecoder(prometheus.NewRegistry())
+	for side, want := range map[int][]Square{
+		1:    {{Level: 32, Image: Image{Width: 1}}},
+		32:   {{Level: 32, Image: Image{Width: 32}}},
+		33:   {{Level: 64, Image: Image{Width: 33}}, {Level: 32, Image: Image{Width: 32}}},
+		600:  {{512, Image{Width: 512}}, {256, Image{Width: 256}}, {128, Image{Width: 128}}, {64, Image{Width: 64}}, {32, Image{Width: 32}}},
+		4096: {{512, Image{Width: 512}}, {256, Image{Width: 256}}, {128, Image{Width: 128}}, {64, Image{Width: 64}}, {32, Image{Width: 32}}},
+	} {
+		img, squares, err := d.Decode(t.Context(), pngOf(t, quarters(side, min(side+7, MaxSide))))
+		require.NoError(t, err)
+		require.Len(t, squares, len(want), side)
+		for i, square := range squares {
+			require.Equal(t, want[i].Level, square.Level)
+			require.Equal(t, want[i].Width, square.Width)
+			require.Equal(t, square.Width, square.Height)
+			require.NotEqual(t, img.ETag, square.ETag)
+		}
+	}
+	_, squares, err := d.Decode(t.Context(), pngOf(t, noise(600, 600)))
+	require.NoError(t, err)
+	total := 0
+	for _, square := range squares {
+		total += len(square.Bytes)
+	}
+	require.Less(t, total, 1<<20+1<<19, "of the worst picture")
+	for size, want := range map[int][]int{16: {32}, 32: {32}, 33: {64, 32}, 512: {512, 256, 128, 64, 32}} {
+		require.Equal(t, want, Levels(size))
 	}
 }
 
@@ -527,13 +565,13 @@ func FuzzDecode(f *testing.F) {
 			_, _ = measure(kind, raw)
 			return
 		}
-		img, err := NewDecoder().Decode(context.Background(), raw)
+		img, _, err := NewDecoder(prometheus.NewRegistry()).Decode(context.Background(), raw)
 		if err != nil {
 			require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err))
 			return
 		}
 		require.LessOrEqual(t, len(img.Bytes), MaxBytes)
-		again, err := NewDecoder().Decode(context.Background(), img.Bytes)
+		again, _, err := NewDecoder(prometheus.NewRegistry()).Decode(context.Background(), img.Bytes)
 		require.NoError(t, err, "what is kept can be read")
 		require.Equal(t, image.Pt(img.Width, img.Height), image.Pt(again.Width, again.Height))
 		if all, err := gif.DecodeAll(bytes.NewReader(raw)); kind == GIF && err == nil {
@@ -557,21 +595,38 @@ func BenchmarkDecodeJPEG(b *testing.B) {
 
 func BenchmarkLargestJPEG(b *testing.B) {
 	raw := withEXIF(jpegOf(b, quarters(MaxSide, MaxSide), 90), binary.LittleEndian, 6)
-	d := NewDecoder()
+	d := NewDecoder(prometheus.NewRegistry())
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := d.Decode(context.Background(), raw); err != nil {
+		if _, _, err := d.Decode(context.Background(), raw); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// A thumbnail as it was made at each GET: from the picture. Now that is done once, and BenchmarkResize is what is left for odd sizes.
+func BenchmarkSquares(b *testing.B) {
+	img := Image{ContentType: JPEG, Bytes: jpegOf(b, quarters(MaxSide, MaxSide), 90)}
+	d := NewDecoder(prometheus.NewRegistry())
+	for b.Loop() {
+		if _, err := d.Squares(context.Background(), img); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
 func BenchmarkResize(b *testing.B) {
-	img := Image{ContentType: JPEG, Bytes: jpegOf(b, quarters(1024, 1024), 90)}
-	d := NewDecoder()
-	for b.Loop() {
-		if _, err := d.Resize(context.Background(), img, 128); err != nil {
-			b.Fatal(err)
-		}
+	d := NewDecoder(prometheus.NewRegistry())
+	for _, size := range []int{48, 100, 200, 400} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			_, squares, err := d.Decode(context.Background(), jpegOf(b, quarters(1024, 1024), 90))
+			require.NoError(b, err)
+			source := squares[slices.IndexFunc(squares, func(s Square) bool { return s.Level == Levels(size)[0] })]
+			for b.Loop() {
+				if _, err := d.Resize(context.Background(), source.Image, size); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -13,10 +13,11 @@ import (
 // login, scheduled resignation or verified number.
 type account struct {
 	docstore.Meta
-	Password     string       `json:"password"`      // PHC string
-	OldPasswords []string     `json:"old_passwords"` // newest first
-	FailedLogins []clock.Time `json:"failed_logins"` // wrong passwords since the last success, lock or unlock, oldest first
-	Reason       string       `json:"resign_reason"` // of a scheduled resignation
+	Password     string       `json:"password"`              // PHC string
+	OldPasswords []string     `json:"old_passwords"`         // newest first
+	FailedLogins []clock.Time `json:"failed_logins"`         // wrong passwords since the last success, lock or unlock, oldest first
+	ResetTries   []clock.Time `json:"reset_tries,omitempty"` // passwords compared with the former ones by resets that changed nothing
+	Reason       string       `json:"resign_reason"`         // of a scheduled resignation
 	Successor    string       `json:"successor_id"`
 	IDNumber     string       `json:"id_number"` // keyed hash
 }
@@ -71,12 +72,17 @@ func (a *account) setPassword(hash string) {
 		a.OldPasswords = append([]string{a.Password}, a.OldPasswords...)
 	}
 	a.OldPasswords = a.OldPasswords[:min(len(a.OldPasswords), keptPasswords-1)]
-	a.Password, a.FailedLogins = hash, nil
+	a.Password, a.FailedLogins, a.ResetTries = hash, nil, nil
 }
 
 // failures are the wrong passwords that still count.
 func (a *account) failures(now clock.Time, limit Lockout) []clock.Time {
-	return slices.DeleteFunc(slices.Clone(a.FailedLogins), func(t clock.Time) bool { return now.Sub(t) >= limit.Within })
+	return limit.recent(a.FailedLogins, now)
+}
+
+// recent are the times that still count.
+func (l Lockout) recent(times []clock.Time, now clock.Time) []clock.Time {
+	return slices.DeleteFunc(slices.Clone(times), func(t clock.Time) bool { return now.Sub(t) >= l.Within })
 }
 
 // fail notes a wrong password and reports whether there are too many.

@@ -13,7 +13,7 @@ import (
 )
 
 // ResetPassword gives the user a new password, which must be changed at the next sign-in; an empty one makes one up, and only then
-// the answer has it. apperr.NotFound, InvalidParameters (too weak, or used before).
+// the answer has it. apperr.NotFound, InvalidParameters (too weak, or used before), RateLimited (too many that changed nothing).
 func (s *Users) ResetPassword(ctx context.Context, id, newPassword string) (PasswordReset, error) {
 	doc, err := s.Get(ctx, id)
 	if err != nil {
@@ -27,8 +27,12 @@ func (s *Users) ResetPassword(ctx context.Context, id, newPassword string) (Pass
 	if newPassword == "" {
 		answer.Password = password.Generate(u.Username)
 		newPassword = answer.Password
+	} else if err := checkNewPassword(newPassword, u); err != nil {
+		return PasswordReset{}, err
+	} else if err := s.countResetTry(docstore.Guarding(ctx), id); err != nil {
+		return PasswordReset{}, err
 	}
-	hash, err := s.newHash(ctx, u, "body.new_password", newPassword)
+	hash, err := s.newHash(ctx, u, newPassword)
 	if err != nil {
 		return PasswordReset{}, err
 	}
@@ -140,7 +144,10 @@ func (s *Users) ChangePassword(ctx context.Context, id, oldPassword, newPassword
 	if u, err = s.signable(ctx, id); err != nil {
 		return err
 	}
-	hash, err := s.newHash(ctx, u, "body.new_password", newPassword)
+	if err := checkNewPassword(newPassword, u); err != nil {
+		return err
+	}
+	hash, err := s.newHash(ctx, u, newPassword)
 	if err != nil {
 		return err
 	}
@@ -182,13 +189,32 @@ func errCannotSignIn(reason string) error {
 	return apperr.New(apperr.InvalidState, "the user is %s", reason)
 }
 
-// newHash checks a new password and hashes it.
-func (s *Users) newHash(ctx context.Context, u *User, location, newPassword string) (string, error) {
+// countResetTry counts a password that is about to be compared with the user's: a reset that changes nothing, since it is a dry run or its If-Match
+// is not met, tells whether it is one of them. A reset that changes something starts the count anew. apperr.RateLimited.
+func (s *Users) countResetTry(ctx context.Context, id string) error {
+	_, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
+		return struct{}{}, editAccount(ctx, tx, id, func(a *account) error {
+			a.ResetTries = s.Lockout.recent(a.ResetTries, tx.Now)
+			if len(a.ResetTries) >= s.Lockout.Failures {
+				e := apperr.New(apperr.RateLimited, "too many resets of this password changed nothing")
+				e.RetryAfter = a.ResetTries[0].Add(s.Lockout.Within).Sub(tx.Now)
+				return e
+			}
+			a.ResetTries = append(a.ResetTries, tx.Now)
+			return nil
+		})
+	})
+	return err
+}
+
+func checkNewPassword(newPassword string, u *User) error {
 	var faults apperr.Faults
-	checkPassword(&faults, location, newPassword, u.Username)
-	if err := faults.Err(); err != nil {
-		return "", err
-	}
+	checkPassword(&faults, "body.new_password", newPassword, u.Username)
+	return faults.Err()
+}
+
+// newHash hashes a new password unless it was used before.
+func (s *Users) newHash(ctx context.Context, u *User, newPassword string) (string, error) {
 	a, err := findAccount(ctx, s.Store, u.ID)
 	if err != nil {
 		return "", err
@@ -202,7 +228,7 @@ func (s *Users) newHash(ctx context.Context, u *User, location, newPassword stri
 			return "", err
 		}
 		if used {
-			return "", apperr.Invalid(location, "must not be one of the last %d passwords", keptPasswords)
+			return "", apperr.Invalid("body.new_password", "must not be one of the last %d passwords", keptPasswords)
 		}
 	}
 	return s.Hasher.Hash(ctx, newPassword)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -37,14 +39,17 @@ type Lockout struct {
 }
 
 // Users are the use cases.
-type Users struct{ Deps }
+type Users struct {
+	Deps
+	flight singleflight.Group
+}
 
 // New makes the use cases.
-func New(d Deps) *Users { return &Users{d} }
+func New(d Deps) *Users { return &Users{Deps: d} }
 
 // Collections are those that the store must have.
 func Collections() []*docstore.Def {
-	return []*docstore.Def{users.Def(), accounts.Def(), avatars.Def(), intents.Def()}
+	return []*docstore.Def{users.Def(), accounts.Def(), avatars.Def(), thumbnails.Def(), intents.Def()}
 }
 
 // Doc is a user as read or written.
@@ -192,7 +197,7 @@ func (s *Users) remove(ctx context.Context, tx *docstore.Tx, id string) error {
 	if err := accounts.DeleteWhere(ctx, tx, docstore.ID(id), nil); err != nil {
 		return err
 	}
-	if err := avatars.DeleteWhere(ctx, tx, docstore.ID(id), nil); err != nil {
+	if err := dropAvatar(ctx, tx, u); err != nil {
 		return err
 	}
 	if err := s.OnDelete(ctx, tx, id); err != nil {
