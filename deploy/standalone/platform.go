@@ -165,7 +165,8 @@ func (p *platform) startNATS(s settings, f folder, log *slog.Logger) error {
 	}
 	p.nats, err = embedded.Start(config)
 	if _, busy := errors.AsType[*embedded.PortBusyError](err); busy && s.NATSListen == "" {
-		log.Warn("the port for event subscribers is in use; they get another one", "in_use", config.Listen, "written_to", f.join("nats.url"))
+		log.Warn("the port for event subscribers is in use; they get another one",
+			"in_use", config.Listen, "written_to", f.join("nats.url"))
 		config.Listen = "127.0.0.1:0"
 		p.nats, err = embedded.Start(config)
 	}

@@ -161,7 +161,8 @@ func TestReadersFollowTheEvents(t *testing.T) {
 	}
 }
 
-// TestReadersCanDoNothingElse: what a reader sends, whatever it asks for as a reply, changes nothing and reaches no subject of the services.
+// TestReadersCanDoNothingElse: what a reader sends, whatever it asks for as a reply, changes nothing and reaches no subject of the
+// services.
 func TestReadersCanDoNothingElse(t *testing.T) {
 	setReaderPasswords(t)
 	const question = "idp.check.organization.start-change"
@@ -172,7 +173,9 @@ func TestReadersCanDoNothingElse(t *testing.T) {
 	}
 	push := server.ConsumerConfig{Durable: "events", DeliverSubject: question, AckPolicy: server.AckExplicit}
 	other := server.ConsumerConfig{Durable: "mine", DeliverSubject: question, AckPolicy: server.AckNone}
-	mirror, err := json.Marshal(server.StreamConfig{Name: "MINE", Storage: server.MemoryStorage, Mirror: &server.StreamSource{Name: DeadLetterStream}})
+	mirror, err := json.Marshal(server.StreamConfig{
+		Name: "MINE", Storage: server.MemoryStorage, Mirror: &server.StreamSource{Name: DeadLetterStream},
+	})
 	require.NoError(t, err)
 	republish, err := json.Marshal(server.StreamConfig{Name: EventStream, Subjects: []string{"idp.events.>"}, Storage: server.FileStorage,
 		RePublish: &server.RePublish{Source: ">", Destination: "idp.check.>"}})
@@ -263,9 +266,11 @@ func TestReadersCanDoNothingElse(t *testing.T) {
 			require.NoError(t, err)
 			inHand, err := service.Next(jetstream.FetchMaxWait(patient))
 			require.NoError(t, err)
+			replies := []string{question, "idp.events.acme.user.created", "$JS.API.STREAM.PURGE.IDP_EVENTS", inHand.Reply()}
+			headers := []nats.Header{{}, {headerTenant: {"acme"}, "Nats-Msg-Id": {"x"}}, {"Nats-Trace-Dest": {question}}}
 			for _, x := range allowed {
-				for _, reply := range []string{question, "idp.events.acme.user.created", "$JS.API.STREAM.PURGE.IDP_EVENTS", inHand.Reply()} {
-					for _, header := range []nats.Header{{}, {headerTenant: {"acme"}, "Nats-Msg-Id": {"x"}}, {"Nats-Trace-Dest": {question}}} {
+				for _, reply := range replies {
+					for _, header := range headers {
 						require.NoError(t, nc.PublishMsg(&nats.Msg{Subject: x.subject, Reply: reply, Data: x.body, Header: header}))
 					}
 				}

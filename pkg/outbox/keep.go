@@ -58,11 +58,14 @@ func (r *Relay) forget(ctx context.Context) error {
 		return nil
 	}
 	slices.Sort(seqs)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetWithin)
+	ctx = context.WithoutCancel(ctx)
+	syncing, cancel := context.WithTimeout(ctx, syncWithin)
 	defer cancel()
-	if err := r.publisher.Sync(ctx); err != nil {
+	if err := r.publisher.Sync(syncing); err != nil {
 		return fmt.Errorf("make published events durable: %w", err)
 	}
+	ctx, cancel = context.WithTimeout(ctx, forgetWithin)
+	defer cancel()
 	for some := range slices.Chunk(seqs, batchSize) { // not one long transaction in the way of others
 		if err := r.store.Published(ctx, some); err != nil {
 			return fmt.Errorf("forget published events: %w", err)
@@ -121,7 +124,8 @@ func (r *Relay) Stuck(ctx context.Context, atMost time.Duration) error {
 		return fmt.Errorf("look at the outbox: %w", err)
 	}
 	if age := time.Since(since); !since.IsZero() && age > atMost {
-		return fmt.Errorf("%w: none has for %s, and the oldest has waited for %s", ErrStuck, still.Round(time.Second), age.Round(time.Second))
+		return fmt.Errorf("%w: none has for %s, and the oldest has waited for %s",
+			ErrStuck, still.Round(time.Second), age.Round(time.Second))
 	}
 	return nil
 }

@@ -72,11 +72,11 @@ func TestKeptMessagesAreForgottenTogether(t *testing.T) {
 			s.add(msg(strconv.Itoa(i), 1))
 			time.Sleep(10 * time.Millisecond)
 		}
+		synctest.Wait()
 		require.LessOrEqual(t, p.syncs, 2, "in one and a half seconds")
 		require.Equal(t, p.syncs, s.marks)
 		require.LessOrEqual(t, s.reads, 2*150+10, "what is kept is not read again")
 
-		synctest.Wait()
 		require.NotEmpty(t, s.pending, "kept")
 		families, err := reg.Gather()
 		require.NoError(t, err)

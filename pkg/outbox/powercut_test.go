@@ -63,12 +63,13 @@ func startOn(t *testing.T, dir string) *platform {
 }
 
 func (p *platform) consume(t *testing.T, name string) {
-	_, err := p.bus.Consume(t.Context(), bus.ConsumerConfig{Name: name, Subjects: []string{"idp.events.>"}, Handle: func(_ context.Context, e bus.Event) error {
+	handle := func(_ context.Context, e bus.Event) error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.seen[name+"/"+e.Subject] = true
 		return nil
-	}})
+	}
+	_, err := p.bus.Consume(t.Context(), bus.ConsumerConfig{Name: name, Subjects: []string{"idp.events.>"}, Handle: handle})
 	require.NoError(t, err)
 }
 
@@ -162,7 +163,9 @@ func TestAfterAPowerCutEveryChangeHasItsEvent(t *testing.T) {
 			writing.Lock()
 			id := fmt.Sprint(n)
 			_, err := docstore.Write(ctx, p.store, func(tx *docstore.Tx) (struct{}, error) {
-				return struct{}{}, Append(ctx, tx, Event{Entity: "user", Action: "created", Source: "/users", Subject: id, Revision: 1, Record: json.RawMessage("{}")})
+				return struct{}{}, Append(ctx, tx, Event{
+					Entity: "user", Action: "created", Source: "/users", Subject: id, Revision: 1, Record: json.RawMessage("{}"),
+				})
 			})
 			if err == nil {
 				acknowledged = append(acknowledged, id)
@@ -188,7 +191,9 @@ func TestAfterAPowerCutEveryChangeHasItsEvent(t *testing.T) {
 	// The newcomer has all, and the one who was there before has what it had not handled.
 	require.Eventually(t, func() bool {
 		seen := after.hasSeen()
-		return !slices.ContainsFunc(acknowledged, func(id string) bool { return !seen["newcomer/"+id] || !seen["users/"+id] && !handled["users/"+id] })
+		return !slices.ContainsFunc(acknowledged, func(id string) bool {
+			return !seen["newcomer/"+id] || !seen["users/"+id] && !handled["users/"+id]
+		})
 	}, patient, 10*time.Millisecond)
 	stream, err := after.bus.JetStream().Stream(t.Context(), bus.EventStream)
 	require.NoError(t, err)

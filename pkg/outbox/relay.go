@@ -42,7 +42,8 @@ const (
 	maxKept      = 4096 // messages; at full speed they are more often synced than each Keep
 	pollEvery    = time.Second
 	lasting      = 30 * time.Second // trouble that is more than a restart of NATS
-	forgetWithin = 2 * time.Second  // for the last calls although the time to stop has passed
+	syncWithin   = 5 * time.Second
+	forgetWithin = 2 * time.Second // for the last calls although the time to stop has passed
 )
 
 // Relay takes a store's messages to JetStream and has the store forget them when JetStream cannot lose them any more. What a power cut

@@ -63,7 +63,10 @@ func run(ctx context.Context, name string, c Config, spec Spec, out io.Writer) (
 	if err != nil {
 		return err
 	}
-	deps := Deps{Outbound: c.Outbound.Client(), Clock: clock.System, Log: log, Metrics: registry, Requests: telemetry.NewHTTPMetrics(registry), StuckAfter: c.StuckAfter}
+	deps := Deps{
+		Outbound: c.Outbound.Client(), Clock: clock.System, Log: log, Metrics: registry, Requests: telemetry.NewHTTPMetrics(registry),
+		StuckAfter: c.StuckAfter,
+	}
 	if deps.Keys, err = secret.ParseKeyring(c.EncryptionKeys); err != nil {
 		return err
 	}

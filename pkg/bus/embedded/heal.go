@@ -44,7 +44,8 @@ func (s *Server) watch() {
 			continue
 		}
 		if !ill {
-			s.config.Log.Error("the event store takes no events; they wait in the outbox until it is restarted, which needs space on the disk", "error", err)
+			s.config.Log.Error("the event store takes no events; they wait in the outbox until it is restarted, which needs space",
+				"error", err)
 			ill = true
 		}
 		if time.Now().Before(next) {
