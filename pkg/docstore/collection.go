@@ -84,8 +84,8 @@ type Schema[T any] struct {
 	// Sealed are the secret members of a document, by their names, of which an index must not be made: they show a mask, and their
 	// values are stored apart, encrypted. See Reveal.
 	Sealed func(*T) map[string]*secret.Text
-	// Counts are members that follow from other records, like the number of children. A write that changes nothing else leaves version
-	// and time_modified as they are, and the Tag of every document tells the difference.
+	// Counts are members that follow from other records, like the number of children. A write that changes nothing else
+	// leaves version and time_modified as they are, and the Tag of every document tells the difference.
 	Counts func(*T) []*int64
 
 	// Part marks documents that belong to a record of another collection with the same id: If-Match never means them.
@@ -406,7 +406,8 @@ func (c *Collection[T]) Delete(ctx context.Context, tx *Tx, v *T) (Doc[T], error
 	return c.written(v, &Entry{ID: m.ID, Stamp: m.stamp()}, nil), c.unseal(ctx, tx, m.ID)
 }
 
-// DeleteWhere removes what a filter selects and calls each, which may be nil, with every removed document, as Delete returns it.
+// DeleteWhere removes what a filter selects and calls each, which may be nil, with every removed document, as Delete
+// returns it.
 func (c *Collection[T]) DeleteWhere(ctx context.Context, tx *Tx, f Filter, each func(Doc[T]) error) error {
 	for {
 		page, err := c.Page(ctx, tx, Query{Filter: f, Limit: 500})
@@ -549,12 +550,12 @@ func (d *Doc[T]) Previous() map[string]json.RawMessage {
 // Changed reports whether the write changed the document. True for an inserted one.
 func (d *Doc[T]) Changed() bool { return d.former != nil || string(d.before) != string(d.json) }
 
-// Written reports whether this transaction inserted, stored again or deleted the document. Only then is its revision one that nobody has
-// been told of.
+// Written reports whether this transaction inserted, stored again or deleted the document. Only then is its revision
+// one that nobody has been told of.
 func (d *Doc[T]) Written() bool { return d.written }
 
-// Tag names the document's content: it changes with every member. It is the version, and where the type has Counts, a dash and a number
-// that stands for those.
+// Tag names the document's content: it changes with every member. It is the version, and where the type has Counts, a
+// dash and a number that stands for those.
 func (d *Doc[T]) Tag() string {
 	tag := strconv.FormatInt(d.Version, 10)
 	if d.counted {

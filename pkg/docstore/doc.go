@@ -6,8 +6,9 @@
 //
 // The tenant of every call is the one in its context (package request), so that none can forget it; a call without one fails.
 //
-// A document's version is +1 for each change of its content; its revision grows with every write, also with one that changes only what is
-// declared as Counts. Concurrent writers, ETags of such records, and the sequence of events go by revisions: see Stamp.
+// A document's version is +1 for each change of its content; its revision grows with every write, also with one that
+// changes only what is declared as Counts. Concurrent writers, ETags of such records, and the sequence of events go by
+// revisions: see Stamp.
 //
 // A document's JSON form is the API's record, the event's record and, in sqlitestore, the stored bytes: made once, when written.
 package docstore

@@ -84,7 +84,8 @@ type EngineTx interface {
 	Queries
 	// Insert adds a document. *DuplicateError if its id or a unique value is taken.
 	Insert(ctx context.Context, def *Def, e *Entry) error
-	// Replace puts e in the place of the document of the same id whose stamp is expect. ErrNotFound, *VersionError, *DuplicateError.
+	// Replace puts e in the place of the document of the same id whose stamp is expect. ErrNotFound, *VersionError,
+	// *DuplicateError.
 	Replace(ctx context.Context, def *Def, e *Entry, expect Stamp) error
 	// Delete removes the document of that id whose stamp is expect. ErrNotFound, *VersionError.
 	Delete(ctx context.Context, def *Def, tenant, id string, expect Stamp) error
@@ -126,8 +127,8 @@ type IndexDef struct {
 	Orders []string `json:",omitempty"`
 }
 
-// Stamp tells one stored state of a document from all others: every write makes one of its numbers greater by one. A document that was
-// stored before there were Counts has none.
+// Stamp tells one stored state of a document from all others: every write makes one of its numbers greater by one. A
+// document that was stored before there were Counts has none.
 type Stamp struct {
 	Version int64 // also a member of the document
 	Counts  int64 // writes that left the version as it was; kept beside the document

@@ -18,20 +18,20 @@ const (
 	newVersion               // and as the next version
 )
 
-// Replace stores a loaded document again, as the next version, or at its version where only Counts have changed. A document that is as it
-// was loaded is left alone: the Doc is then neither Changed nor Written.
+// Replace stores a loaded document again, as the next version, or at its version where only Counts have changed. A
+// document that is as it was loaded is left alone: the Doc is then neither Changed nor Written.
 func (c *Collection[T]) Replace(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
 	return c.replace(ctx, tx, v, ifChanged)
 }
 
-// Revise is Replace that writes in any case, at the same version if nothing has changed: for an event about a record that does not change
-// with it, and for a document by which transactions keep out of each other's way.
+// Revise is Replace that writes in any case, at the same version if nothing has changed: for an event about a record
+// that does not change with it, and for a document by which transactions keep out of each other's way.
 func (c *Collection[T]) Revise(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
 	return c.replace(ctx, tx, v, inAnyCase)
 }
 
-// Touch is Replace that makes a next version in any case: for a change of something that belongs to the document, or where it is certain that
-// the document has changed, which is then not looked for.
+// Touch is Replace that makes a next version in any case: for a change of something that belongs to the document, or
+// where it is certain that the document has changed, which is then not looked for.
 func (c *Collection[T]) Touch(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
 	return c.replace(ctx, tx, v, newVersion)
 }
@@ -114,8 +114,8 @@ const (
 	ofContent
 )
 
-// compare tells what of a loaded document has changed in v, whose JSON form is body, and returns the JSON form that it would have had today:
-// it may have been stored when the type had other members.
+// compare tells what of a loaded document has changed in v, whose JSON form is body, and returns the JSON form that it
+// would have had today: it may have been stored when the type had other members.
 func (c *Collection[T]) compare(tx *Tx, old loaded, v *T, body []byte) (before []byte, what change, err error) {
 	stored := old.json
 	if stored == nil && tx.st.engine.DataIsJSON() {

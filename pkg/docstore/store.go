@@ -100,8 +100,9 @@ const (
 	idBlock = 1000
 )
 
-// NewIDs returns n new ids: decimal numbers below 2^53, never given out before, not even before a restart. They come from a block
-// that is reserved in the database, so a crash loses at most a block's rest. Inside a Write it fails, also while the block would do.
+// NewIDs returns n new ids: decimal numbers below 2^53, never given out before, not even before a restart. They come
+// from a block that is reserved in the database, so a crash loses at most a block's rest. Inside a Write it fails, also
+// while the block would do.
 func (s *Store) NewIDs(ctx context.Context, n int) ([]string, error) {
 	if err := transaction.Refuse("docstore: NewIDs"); err != nil {
 		return nil, err
@@ -186,15 +187,17 @@ const perRevision = 10
 // FirstSequence is that of the first message about a revision of a record. Those of all earlier revisions are less.
 func FirstSequence(revision int64) int64 { return revision * perRevision }
 
-// Sequence numbers a message about a record, as of a revision that this transaction has written, after all earlier ones about it: no two
-// have the same. It fails after 10 about one revision, and for an earlier revision than that of the last.
+// Sequence numbers a message about a record, as of a revision that this transaction has written, after all earlier ones
+// about it: no two have the same. It fails after 10 about one revision, and for an earlier revision than that of the
+// last.
 func (tx *Tx) Sequence(record string, revision int64) (int64, error) {
 	sequence := FirstSequence(revision)
 	if last, ok := tx.told[record]; ok && last >= sequence {
 		sequence = last + 1
 	}
 	if sequence >= FirstSequence(revision+1) {
-		return 0, fmt.Errorf("docstore: more than %d messages about revision %d of %s, or one of a later revision before", perRevision, revision, record)
+		return 0, fmt.Errorf("docstore: more than %d messages about revision %d of %s, or one of a later revision before",
+			perRevision, revision, record)
 	}
 	if tx.told == nil {
 		tx.told = map[string]int64{}
@@ -211,11 +214,11 @@ func (tx *Tx) Append(ctx context.Context, m Message) error {
 
 var errDryRun = errors.New("docstore: dry run")
 
-// Write runs fn in a transaction and returns its result. fn may run more than once and must be short and free of side effects:
-// no I/O but the transaction's, no hashing, no waiting. What would wait for the store or for another service (another Write, NewIDs,
-// bus.Ask), or would read past the transaction, fails there with transaction.ErrInside. With WithDryRun all of it is undone, and answered
-// as if it were not.
-// The functions that OnCommit put into the context run after fn, in the same transaction.
+// Write runs fn in a transaction and returns its result. fn may run more than once and must be short and free of side
+// effects: no I/O but the transaction's, no hashing, no waiting. What would wait for the store or for another service
+// (another Write, NewIDs, bus.Ask), or would read past the transaction, fails there with transaction.ErrInside. With
+// WithDryRun all of it is undone, and answered as if it were not. The functions that OnCommit put into the context run
+// after fn, in the same transaction.
 func Write[R any](ctx context.Context, s *Store, fn func(*Tx) (R, error)) (R, error) {
 	var result R
 	if err := transaction.Refuse("docstore: Write"); err != nil {

@@ -69,13 +69,16 @@ func Tell[T any](ctx context.Context, tx *docstore.Tx, k Kind, action string, do
 	return TellAs(ctx, tx, k, action, doc, record, extra)
 }
 
-// TellAs is Tell for a record that clients see in another form than it is stored in. It refuses a document that this transaction has not
-// written: its events would have no sequence of their own. docstore.Collection's Revise is for events about a record that stays as it is.
+// TellAs is Tell for a record that clients see in another form than it is stored in. It refuses a document that this
+// transaction has not written: its events would have no sequence of their own. docstore.Collection's Revise is for
+// events about a record that stays as it is.
 func TellAs[T any](
-	ctx context.Context, tx *docstore.Tx, k Kind, action string, doc *docstore.Doc[T], record json.RawMessage, extra map[string]any,
+	ctx context.Context, tx *docstore.Tx, k Kind, action string, doc *docstore.Doc[T],
+	record json.RawMessage, extra map[string]any,
 ) error {
 	if !doc.Written() {
-		return fmt.Errorf("event %s.%s of %s/%s: the transaction has not written the record", k.Entity, action, k.Source, doc.ID)
+		return fmt.Errorf("event %s.%s of %s/%s: the transaction has not written the record",
+			k.Entity, action, k.Source, doc.ID)
 	}
 	return Append(ctx, tx, Event{
 		Entity: k.Entity, Action: action, Source: k.Source, Subject: doc.ID, Revision: doc.Revision(),
@@ -83,9 +86,10 @@ func TellAs[T any](
 	})
 }
 
-// Append writes e into tx as a CloudEvent on idp.events.<tenant>.<entity>.<action>. Tenant, actor, request id and payload origin are
-// the context's (package request), traceparent is that of its span. sequence grows from event to event of one record. It fails on what
-// no event can be made of, and after 10 events about one revision; the caller's transaction then fails too.
+// Append writes e into tx as a CloudEvent on idp.events.<tenant>.<entity>.<action>. Tenant, actor, request id and
+// payload origin are the context's (package request), traceparent is that of its span. sequence grows from event to
+// event of one record. It fails on what no event can be made of, and after 10 events about one revision; the caller's
+// transaction then fails too.
 func Append(ctx context.Context, tx *docstore.Tx, e Event) error {
 	message, err := compose(ctx, tx, e)
 	if err != nil {

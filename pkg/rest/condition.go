@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// ifMatch reads If-Match (RFC 9110 §13.1.1): "*", or entity tags compared strongly. Of "7-3" only the version counts: what stands behind
-// it changes with other records. A tag that is none of ours matches nothing.
+// ifMatch reads If-Match (RFC 9110 §13.1.1): "*", or entity tags compared strongly. Of "7-3" only the version counts:
+// what stands behind it changes with other records. A tag that is none of ours matches nothing.
 func ifMatch(values []string) func(version int64) bool {
 	tags := entityTags(values)
 	if slices.Contains(tags, "*") {

@@ -31,7 +31,8 @@ func TestMergePatchAsTheRFCShows(t *testing.T) {
 	}
 }
 
-// FuzzIfMatch: a condition holds for a version exactly where its tag is there as it was given out, with whatever counts, or for every one.
+// FuzzIfMatch: a condition holds for a version exactly where its tag is there as it was given out, with whatever
+// counts, or for every one.
 func FuzzIfMatch(f *testing.F) {
 	for _, seed := range []string{`"1"`, `*`, `W/"1"`, `"7", "1"`, `"1`, `""1""`, ``, `,`, `"9223372036854775808"`, `"1-0"`, `"1-"`, `"1-2-3"`} {
 		f.Add(seed, int64(1))

@@ -319,7 +319,8 @@ func tenants(t *testing.T, s *Service, r Resource) {
 	assert.Equal(t, record, admin.With("X-Tenant-Id", "acme").Get(path).Object())
 }
 
-// events: what each change of a record tells. That sequences grow is seen to wherever a test reads events: see EventsUntil.
+// events: what each change of a record tells. That sequences grow is seen to wherever a test reads events: see
+// EventsUntil.
 func events(t *testing.T, s *Service, r Resource) {
 	c := s.As("acme", r.Read, r.Write)
 	record := c.Post(r.Collection, r.Body(1)).Object()

@@ -133,8 +133,8 @@ func (s *Service) Events(n int) []bus.Event {
 	return s.EventsUntil(func(bus.Event) bool { seen++; return seen == n })
 }
 
-// EventsUntil returns the published events up to the first that is the last one wanted, in the stream's order; it waits for them. The test
-// fails where the sequence of a record's events does not grow.
+// EventsUntil returns the published events up to the first that is the last one wanted, in the stream's order; it waits
+// for them. The test fails where the sequence of a record's events does not grow.
 func (s *Service) EventsUntil(last func(bus.Event) bool) []bus.Event {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

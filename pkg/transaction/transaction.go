@@ -1,6 +1,7 @@
-// Package transaction knows which goroutines are inside the function of a write transaction, so that what would wait there fails at once.
-// A store may have one writer: a question to another service, a second transaction or a reservation of ids inside the first would hold up
-// every other writer, or block for good. A mark in the context is not enough to notice, since such a function can use any context.
+// Package transaction knows which goroutines are inside the function of a write transaction, so that what would wait
+// there fails at once. A store may have one writer: a question to another service, a second transaction or a
+// reservation of ids inside the first would hold up every other writer, or block for good. A mark in the context is not
+// enough to notice, since such a function can use any context.
 //
 // It goes by the goroutine that runs the function; what runs on a goroutine that the function starts is not noticed.
 package transaction
@@ -14,7 +15,8 @@ import (
 	"github.com/petermattis/goid"
 )
 
-// ErrInside says that a call was refused since it was made inside a write transaction: a programming error of the caller.
+// ErrInside says that a call was refused since it was made inside a write transaction: a programming error of the
+// caller.
 var ErrInside = errors.New("must not be called inside the function of a write transaction; call it before")
 
 // inside are the goroutines that are in a transaction, spread so that writers of several stores do not meet.

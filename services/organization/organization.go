@@ -1,10 +1,10 @@
 // Package organization is the organization service: core objects, each a tree of nodes, the members of nodes, and associations between
 // trees. It exports what a program needs to run it, and nothing else.
 //
-// membership.deleted has one form, whether one membership ends or, with its node, a batch: data.record is the first that ended, and
-// data.memberships lists all, each with id, object_code, node_id, user_id and sequence. Who keeps memberships goes by that list: an event
-// of a listed membership with a lower sequence that comes later is outdated. node_name and node_path of the record are empty where the node
-// has gone with it.
+// membership.deleted has one form, whether one membership ends or, with its node, a batch: data.record is the first
+// that ended, and data.memberships lists all, each with id, object_code, node_id, user_id and sequence. Who keeps
+// memberships goes by that list: an event of a listed membership with a lower sequence that comes later is outdated.
+// node_name and node_path of the record are empty where the node has gone with it.
 package organization
 
 import (

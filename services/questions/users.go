@@ -25,8 +25,9 @@ type RecordsPage struct {
 // Records are user records as events carry them. There may be fewer than the limit; Next is empty after the last of all.
 type Records struct {
 	Users []json.RawMessage `json:"users"`
-	// Sequences has, for each of the users, the sequence of the first event that told of its present state: events with a lower one are
-	// outdated. A service of before there were such sequences leaves it out; it counts by the records' versions.
+	// Sequences has, for each of the users, the sequence of the first event that told of its present state: events with
+	// a lower one are outdated. A service of before there were such sequences leaves it out; it counts by the records'
+	// versions.
 	Sequences []int64 `json:"sequences"`
 	Next      string  `json:"next"`
 }

@@ -16,7 +16,8 @@ var insideCases = []testCase{
 	{name: "inside/others are not", run: othersInside},
 }
 
-// refusedInside: inside a Write every call of the store fails at once, whichever context it gets; one writer would wait for itself.
+// refusedInside: inside a Write every call of the store fails at once, whichever context it gets; one writer would wait
+// for itself.
 func refusedInside(t *testing.T, s *suite) {
 	f, outer := s.open(t), in(t, "t1")
 	f.insert(t, outer, thing("a"))

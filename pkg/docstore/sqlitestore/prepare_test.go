@@ -44,7 +44,8 @@ func TestOlderFormatIsUpgraded(t *testing.T) {
 	require.EqualValues(t, 1, doc.Version)
 }
 
-// A file of format 2 has documents without counts. They are added to the tables as they are, in one transaction with all else.
+// A file of format 2 has documents without counts. They are added to the tables as they are, in one transaction with
+// all else.
 func TestCountsAreAdded(t *testing.T) {
 	t.Parallel()
 	f := open(t)

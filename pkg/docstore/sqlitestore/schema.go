@@ -18,7 +18,8 @@ import (
 //	3  documents have counts
 const format = 3
 
-// rewritten is the last format whose collections are written anew where they have an earlier one; what came later is added to them as they are.
+// rewritten is the last format whose collections are written anew where they have an earlier one; what came later is
+// added to them as they are.
 const rewritten = 2
 
 // The tables beside the collections'. An outbox seq is never used again (AUTOINCREMENT), so a late Published hits no other message.

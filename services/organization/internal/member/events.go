@@ -22,9 +22,10 @@ func emit(ctx context.Context, tx *docstore.Tx, action string, docs ...Doc) erro
 	return nil
 }
 
-// emitEnded tells of deleted memberships, one event for each batch, the events' only form: record is the first of the batch, and memberships
-// lists all of it. A consumer goes by that list alone, and by each one's sequence, which is greater than that of every event told of that
-// membership before: so one that comes late brings no ended membership back.
+// emitEnded tells of deleted memberships, one event for each batch, the events' only form: record is the first of the
+// batch, and memberships lists all of it. A consumer goes by that list alone, and by each one's sequence, which is
+// greater than that of every event told of that membership before: so one that comes late brings no ended membership
+// back.
 func emitEnded(ctx context.Context, tx *docstore.Tx, batches ...[]Doc) error {
 	firsts := make([]Doc, len(batches))
 	for i := range batches {

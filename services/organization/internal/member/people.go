@@ -41,15 +41,18 @@ func departed(ctx context.Context, r docstore.Reader, ids []string) (map[string]
 	return gone, nil
 }
 
-// outdated tells whether a user's record as of a later sequence was taken into account, or the user has been deleted at this one.
+// outdated tells whether a user's record as of a later sequence was taken into account, or the user has been deleted at
+// this one.
 func outdated(p *person, sequence int64) bool {
 	return p != nil && (p.Sequence > sequence || p.Sequence == sequence && p.Gone)
 }
 
-// advance notes that a user's record as of a sequence is being taken into account; false if a later one was already, or the user has been
-// deleted at this one: while an event's sequence was the record's version, a deletion had that of the last change. All sequences of now are
-// greater than those.
-func advance(ctx context.Context, tx *docstore.Tx, known map[string]*person, id string, sequence int64, gone bool) (bool, error) {
+// advance notes that a user's record as of a sequence is being taken into account; false if a later one was already, or
+// the user has been deleted at this one: while an event's sequence was the record's version, a deletion had that of the
+// last change. All sequences of now are greater than those.
+func advance(
+	ctx context.Context, tx *docstore.Tx, known map[string]*person, id string, sequence int64, gone bool,
+) (bool, error) {
 	p := known[id]
 	if p == nil {
 		_, err := people.Insert(ctx, tx, &person{Meta: docstore.Meta{ID: id}, Sequence: sequence, Gone: gone})

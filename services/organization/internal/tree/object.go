@@ -15,7 +15,8 @@ import (
 
 // Object is a core object: an organization relation, which is one tree. Its JSON form is the API's, the events' and the store's.
 //
-// Whoever changes the tree's structure loads the object and stores it again, so that no two such changes of one tree are made side by side.
+// Whoever changes the tree's structure loads the object and stores it again, so that no two such changes of one tree
+// are made side by side.
 type Object struct {
 	docstore.Meta
 	ObjectProfile
