@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
@@ -642,6 +643,11 @@ func (q *queries) readFar(ctx context.Context, a *inquiry) ([]docstore.Row, erro
 		known = q.places(&a.filter, a.order)
 		after, skip = known.before(skip)
 	}
+	if p := a.straight[0]; skip < far && !p.merges() {
+		near := *a
+		near.After, near.Offset = after, skip
+		return q.read(ctx, &near)
+	}
 	last, came := skip/far*far, 0
 	var rids []int64
 	// Places are noted on the way: the row before every one whose number is a multiple of far.
@@ -837,20 +843,32 @@ func (q *queries) cut(ctx context.Context, t *table, list *matches, order *order
 
 // documents reads the documents of a page.
 func (q *queries) documents(ctx context.Context, t *table, rids []int64, order *ordering, find *docstore.Find) ([]docstore.Row, error) {
-	columns, row := shape(find, order)
-	rows := make([]docstore.Row, 0, len(rids))
-	sql := "SELECT " + columns + " FROM " + t.name + " WHERE rid = ?1"
+	columns, read := shape(find, order)
+	rows := make([]docstore.Row, len(rids))
+	place := make(map[int64]int, len(rids))
 	for i, rid := range rids {
-		err := q.conn.Query(ctx, sql, []any{rid}, func(c Columns) error {
-			rows = append(rows, row(c))
+		place[rid] = i
+	}
+	came := 0
+	for part := range slices.Chunk(rids, maxIDs) {
+		values := make([]any, len(part))
+		for i, rid := range part {
+			values[i] = rid
+		}
+		s := &statement{}
+		s.add("SELECT %s, rid FROM %s NOT INDEXED WHERE ", columns, t.name)
+		s.oneOf("rid", values)
+		err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
+			came++
+			rows[place[c.Int(strings.Count(columns, ",")+1)]] = read(c)
 			return nil
 		})
 		if err != nil {
 			return nil, err
 		}
-		if len(rows) != i+1 {
-			return nil, fmt.Errorf("sqlitestore: %s lost row %d", t.name, rid)
-		}
+	}
+	if came != len(rids) {
+		return nil, fmt.Errorf("sqlitestore: %s lost %d of %d rows", t.name, len(rids)-came, len(rids))
 	}
 	return rows, nil
 }
