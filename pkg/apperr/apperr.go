@@ -46,6 +46,7 @@ type Error struct {
 	Kind       Kind
 	Detail     string // one sentence for people
 	Faults     []Fault
+	OAuth      string        // the error code for clients that are answered as RFC 6749 §5.2 has it; "" means the kind's
 	RetryAfter time.Duration // when to ask again; 0 means not said: package problem then says when where the conventions want it said
 	cause      error         // for logs only
 }
@@ -72,6 +73,21 @@ func (e *Error) Unwrap() error { return e.cause }
 // New makes an error of a kind with a sentence for people.
 func New(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Detail: fmt.Sprintf(format, args...)}
+}
+
+// OAuth makes an error of a kind that has a code of its own where OAuth is spoken.
+func OAuth(kind Kind, code, format string, args ...any) *Error {
+	e := New(kind, format, args...)
+	e.OAuth = code
+	return e
+}
+
+// OAuthCode is err's OAuth code; "" if it names none.
+func OAuthCode(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.OAuth
+	}
+	return ""
 }
 
 // Missing says that there is no such record in the caller's tenant.

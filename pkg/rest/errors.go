@@ -38,6 +38,9 @@ func init() {
 		if call, ok := ctx.Context().Value(callKey{}).(*call); ok && len(call.unknown) > 0 {
 			err = withUnknown(call.unknown, err)
 		}
+		if call, ok := ctx.Context().Value(callKey{}).(*call); ok && call.op.OAuth {
+			return &oauthRefusal{oauthFault(err), err}
+		}
 		return newRefusal(err, ctx.Header("X-Request-Id"))
 	}
 	huma.ErrorFormatter = func(format string, args ...any) string {
@@ -100,7 +103,7 @@ func shortened(location string) string {
 }
 
 // fail answers with err.
-func (s *Server) fail(ctx context.Context, w http.ResponseWriter, err error) (status int) {
+func (s *Server) fail(ctx context.Context, op *Op, w http.ResponseWriter, r *http.Request, err error) (status int) {
 	switch {
 	case errors.Is(err, context.Canceled) && errors.Is(ctx.Err(), context.Canceled):
 		problem.Write(w, apperr.New(apperr.Unavailable, "the request was given up"))
@@ -108,7 +111,11 @@ func (s *Server) fail(ctx context.Context, w http.ResponseWriter, err error) (st
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
 		err = apperr.New(apperr.Unavailable, "the operation took too long").Because(err)
 	}
-	problem.Write(w, err)
+	if op.OAuth {
+		writeOAuth(w, err, r.Header.Get("Authorization"))
+	} else {
+		problem.Write(w, err)
+	}
 	return problem.Status(apperr.KindOf(err))
 }
 

@@ -54,6 +54,10 @@ func (s *Server) identify(op *Op, call *call, w http.ResponseWriter, r *http.Req
 			return err
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
+	case op.form != nil:
+		if err := readForm(op, call, w, r); err != nil {
+			return err
+		}
 	case len(op.Consumes) > 0 && !op.Streams:
 		r.Body = newSteadyBody(w, r.Body, op.Timeout)
 	}

@@ -126,11 +126,15 @@ func describe[I, B any](s *Server, op *Op) huma.Operation {
 	for _, kind := range op.kinds() {
 		codes[problem.Status(kind)] = append(codes[problem.Status(kind)], string(kind))
 	}
+	errorType, errorSchema := problem.ContentType, problemSchema
+	if op.OAuth {
+		errorType, errorSchema = "application/json", registry.Schema(reflect.TypeFor[OAuthFault](), true, "")
+	}
 	for status, list := range codes {
 		slices.Sort(list)
 		o.Responses[strconv.Itoa(status)] = &huma.Response{
 			Description: strings.Join(slices.Compact(list), ", "),
-			Content:     map[string]*huma.MediaType{problem.ContentType: {Schema: problemSchema}},
+			Content:     map[string]*huma.MediaType{errorType: {Schema: errorSchema}},
 		}
 	}
 	if body, has := reflect.TypeFor[I]().FieldByName("Body"); has {
@@ -145,6 +149,14 @@ func describe[I, B any](s *Server, op *Op) huma.Operation {
 		}
 	}
 	return o
+}
+
+// describeForm adds the form body to the document. It does so after the registration, since huma would read the body for itself.
+func (s *Server) describeForm(op *Op) {
+	document := s.api.OpenAPI()
+	document.Paths[op.Path].Post.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+		FormType: {Schema: document.Components.Schemas.Schema(op.form, true, op.ID+"-request"), Example: op.Request},
+	}}
 }
 
 func sharedParameters(op *Op) []string {
@@ -178,7 +190,7 @@ func (op *Op) kinds() []apperr.Kind {
 			kinds = append(kinds, apperr.VersionMismatch)
 		}
 	}
-	if op.jsonBody != absent {
+	if op.jsonBody != absent || op.form != nil {
 		kinds = append(kinds, apperr.TooLarge, apperr.UnsupportedMediaType)
 	}
 	if op.hasKey() && !op.Streams {

@@ -46,12 +46,16 @@ type Op struct {
 	// Timeout replaces the usual 30 s, for the body to arrive and again for the operation.
 	Timeout time.Duration
 
+	// OAuth marks an operation whose errors have the form of RFC 6749 §5.2, not that of a problem document.
+	OAuth bool
+
 	// ContentTypes of the answer; JSON unless given. Consumes are those of a body that the operation reads itself (Upload).
 	ContentTypes, Consumes []string
 
 	target   string // the path parameter whose record If-Match means
 	jsonBody presence
-	shape    *shape // of the JSON body
+	shape    *shape       // of the JSON body
+	form     reflect.Type // the parameters of the form body; nil if there is none
 }
 
 // presence says whether an operation has a JSON body.
@@ -91,6 +95,7 @@ func Handle[I, B any](s *Server, op Op, fn func(context.Context, *I) (B, error))
 			op.jsonBody = optional
 		}
 	}
+	op.form = formOf(reflect.TypeFor[I]())
 	if op.Method == http.MethodPost && len(op.Consumes) > 0 && !op.Streams {
 		panic(op.ID + ": a POST that reads its body itself must be one that Streams: its Idempotency-Key is its own")
 	}
@@ -115,6 +120,9 @@ func Handle[I, B any](s *Server, op Op, fn func(context.Context, *I) (B, error))
 			})
 		}}, nil
 	})
+	if op.form != nil {
+		s.describeForm(operation)
+	}
 }
 
 // written is the output of every operation: it writes itself.
@@ -141,13 +149,15 @@ type doorAdapter struct {
 // call is what is noted of one request on its way.
 type call struct {
 	start   time.Time
-	buffer  *[]byte  // holds the body
-	unknown []string // where the body had members that nobody knows
-	key     string   // Idempotency-Key
-	print   [32]byte // of the request, with key
-	served  bool     // the input was good
-	status  int      // of the answer
-	err     error    // why it is a refusal, or broke off
+	op      *Op
+	buffer  *[]byte    // holds the body
+	form    url.Values // the form body's parameters
+	unknown []string   // where the body had members that nobody knows
+	key     string     // Idempotency-Key
+	print   [32]byte   // of the request, with key
+	served  bool       // the input was good
+	status  int        // of the answer
+	err     error      // why it is a refusal, or broke off
 }
 
 type callKey struct{}
@@ -167,14 +177,14 @@ func (d *doorAdapter) Handle(op *huma.Operation, handler func(huma.Context)) {
 // enter goes with one request from its admission to its answer.
 func (d *doorAdapter) enter(hc huma.Context, handler func(huma.Context)) {
 	s, op, c := d.server, d.op, humagin.Unwrap(hc)
-	call := &call{start: time.Now(), status: http.StatusInternalServerError, err: errPanic}
+	call := &call{op: op, start: time.Now(), status: http.StatusInternalServerError, err: errPanic}
 	ctx, err := s.admit(op, c.Request, c.Writer.Header())
 	defer func() { s.observe(ctx, op, call); release(call.buffer) }()
 	if err == nil {
 		err = s.identify(op, call, c.Writer, c.Request)
 	}
 	if err != nil {
-		call.status, call.err = s.fail(ctx, c.Writer, err), err
+		call.status, call.err = s.fail(ctx, op, c.Writer, c.Request, err), err
 		return
 	}
 	timed := context.WithValue(ctx, callKey{}, call)
@@ -200,7 +210,7 @@ func (s *Server) serve(hc huma.Context, op *Op, run func(context.Context) (answe
 	if len(call.unknown) > 0 {
 		_, err := run(request.WithoutQuestions(docstore.WithDryRun(ctx)))
 		call.err = withUnknown(call.unknown, err)
-		call.status = s.fail(ctx, w, call.err)
+		call.status = s.fail(ctx, op, w, r, call.err)
 		return
 	}
 	a, err := s.respond(ctx, op, call, r, w.Header(), hc.Param(op.target), run)
@@ -219,7 +229,7 @@ func (s *Server) serve(hc huma.Context, op *Op, run func(context.Context) (answe
 		}
 	}
 	if call.err = err; err != nil {
-		call.status = s.fail(ctx, w, err)
+		call.status = s.fail(ctx, op, w, r, err)
 	}
 }
 

@@ -1,0 +1,88 @@
+package rest
+
+import (
+	"errors"
+	"mime"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humagin"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+)
+
+// FormType is the content type of a form body.
+const FormType = "application/x-www-form-urlencoded"
+
+const maxForm = 64 << 10
+
+// Form is an input's form body (the input's member must be called Form). W names its parameters by json tags; all are texts. As RFC 6749
+// §3.2 has it, a parameter without a value counts as absent, one that W does not have is ignored, and one that is given twice is refused.
+// The body must be sent as FormType, with at most 64 KiB.
+type Form[W any] struct{ Value W }
+
+type formBody interface{ parameters() reflect.Type }
+
+func (*Form[W]) parameters() reflect.Type { return reflect.TypeFor[W]() }
+
+// Resolve is called by huma.
+func (f *Form[W]) Resolve(hc huma.Context) []error {
+	call := humagin.Unwrap(hc).Request.Context().Value(callKey{}).(*call)
+	v := reflect.ValueOf(&f.Value).Elem()
+	for i := range v.NumField() {
+		v.Field(i).SetString(call.form.Get(parameterName(v.Type().Field(i))))
+	}
+	return nil
+}
+
+func parameterName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}
+
+// formOf is the type of an input's form; nil if it has none. It panics on a form that has other members than texts.
+func formOf(input reflect.Type) reflect.Type {
+	field, ok := input.FieldByName("Form")
+	if !ok {
+		return nil
+	}
+	form, ok := reflect.New(field.Type).Interface().(formBody)
+	if !ok {
+		return nil
+	}
+	t := form.parameters()
+	for f := range t.Fields() {
+		if f.Type.Kind() != reflect.String || parameterName(f) == "" {
+			panic("rest: the parameters of a form are texts with json tags: " + t.String() + "." + f.Name)
+		}
+	}
+	return t
+}
+
+// readForm takes a form in before huma sees the request.
+func readForm(op *Op, call *call, w http.ResponseWriter, r *http.Request) error {
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != FormType {
+		return apperr.New(apperr.UnsupportedMediaType, "the body must be %s", FormType)
+	}
+	call.buffer = bodyBuffers.Get().(*[]byte)
+	body, err := receive(*call.buffer, newSteadyBody(w, r.Body, op.Timeout), maxForm)
+	*call.buffer = body
+	switch {
+	case err != nil:
+		return unreadable(err)
+	case len(body) > maxForm:
+		return apperr.New(apperr.TooLarge, "the body has more than %d bytes", maxForm)
+	}
+	if call.form, err = url.ParseQuery(string(body)); err != nil {
+		return apperr.Invalid("body", "is not a well-formed form").Because(errors.New("bad percent-encoding")) // the parser's error repeats it
+	}
+	for f := range op.form.Fields() {
+		if name := parameterName(f); len(call.form[name]) > 1 {
+			return apperr.Invalid("body."+name, "is given twice")
+		}
+	}
+	return nil
+}
