@@ -23,8 +23,9 @@ type DueWork struct {
 	Every time.Duration
 	// Due lists what has fallen due, the earliest first: docstore.Collection.Due.
 	Due func(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, error)
-	// Do works off one document, so that it is not due any more. It runs in the document's tenant. apperr.NotFound and VersionMismatch
-	// say that another replica was first; after apperr.Unavailable the others wait, too, until the next time.
+	// Do works off one document, so that it is not due any more. It runs in the document's tenant. apperr.NotFound
+	// and VersionMismatch say that another replica was first; after apperr.Unavailable the others wait, too, until
+	// the next time.
 	Do func(ctx context.Context, id string) error
 }
 
@@ -36,9 +37,10 @@ const (
 	maxFailed    = 10 // in a row: the trouble is not these documents' alone, and the rest waits until the next time
 )
 
-// DueTask makes a task of such work; any number of replicas may do it. A document that fails is logged once and postpones itself alone: it is
-// tried again after 1 s, then after twice as long each time, up to a minute. Up to 10,000 documents are postponed so; more than that hold up
-// others. The metrics idp_due_failures_total and idp_due_postponed count them.
+// DueTask makes a task of such work; any number of replicas may do it. A document that fails is logged once and
+// postpones itself alone: it is tried again after 1 s, then after twice as long each time, up to a minute. Up to
+// 10,000 documents are postponed so; more than that hold up others. The metrics idp_due_failures_total and
+// idp_due_postponed count them.
 func (d Deps) DueTask(w DueWork) Task {
 	r := &dueRunner{DueWork: w, store: d.Store, log: d.Log, postponed: map[docstore.Ref]postponement{}}
 	r.failures, r.waiting = dueMetrics(d.Metrics, w.Name)
@@ -75,7 +77,8 @@ type postponement struct {
 
 var errStillDue = errors.New("it is still due after it was worked off")
 
-// run works off a page of what is due and returns how much that was. What has failed before comes last, so that it holds up nothing.
+// run works off a page of what is due and returns how much that was. What has failed before comes last, so that it
+// holds up nothing.
 func (r *dueRunner) run(ctx context.Context) (int, error) {
 	due, err := r.Due(ctx, r.store, duePage+len(r.postponed))
 	if err != nil {
@@ -110,7 +113,8 @@ func (r *dueRunner) run(ctx context.Context) (int, error) {
 	return len(r.done), nil
 }
 
-// sort tells what is tried for the first time from what is tried again, leaves out what is postponed, and forgets what is not due any more.
+// sort tells what is tried for the first time from what is tried again, leaves out what is postponed, and forgets
+// what is not due any more.
 func (r *dueRunner) sort(due []docstore.Ref) (fresh, again []docstore.Ref) {
 	postponed := make(map[docstore.Ref]postponement, len(r.postponed))
 	now := r.store.Now()

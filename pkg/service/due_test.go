@@ -159,8 +159,8 @@ func TestDueWorkOfAnotherReplica(t *testing.T) {
 	require.Empty(t, w.log.String())
 }
 
-// A part that is away fails the task, which is said once, and not every document of it; poisoned documents, however many, hold up the others
-// for some runs at most.
+// A part that is away fails the task, which is said once, and not every document of it; poisoned documents, however
+// many, hold up the others for some runs at most.
 func TestManyDocumentsFail(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// guess sends a password to each operation that tells whether one is right. It reports what the answer tells: "right", "wrong", "refused" if
-// it is the same for both.
+// guess sends a password to each operation that tells whether one is right. It reports what the answer tells:
+// "right", "wrong", "refused" if it is the same for both.
 var guess = map[string]func(c *testkit.Client, user object, query, secret string) string{
 	"login verification": func(c *testkit.Client, user object, query, secret string) string {
 		body := object{"login_name": user["username"], "password": secret}
@@ -110,7 +110,8 @@ func TestGuessesAtOnce(t *testing.T) {
 	}
 }
 
-// A reset that changes nothing tells whether a password is one of the user's last five. So many are answered as lock a user, and then none for a while.
+// A reset that changes nothing tells whether a password is one of the user's last five. So many are answered as lock
+// a user, and then none for a while.
 func TestResetsThatChangeNothingAreLimited(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)

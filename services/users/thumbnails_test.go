@@ -50,7 +50,8 @@ func keptThumbnails(t testing.TB, s *testkit.Service, tenant string) int {
 	return int(n)
 }
 
-// An uploaded picture is decoded once, whatever is shown of it. For an odd size a kept square, which is small, is; for whoever has it, nothing.
+// An uploaded picture is decoded once, whatever is shown of it. For an odd size a kept square, which is small, is;
+// for whoever has it, nothing.
 func TestThumbnailsAreMadeOnce(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -97,7 +98,8 @@ func forgetThumbnails(t testing.TB, s *testkit.Service, tenant string) {
 	require.NoError(t, err)
 }
 
-// An avatar that was uploaded before there were thumbnails gets them at the first use: one time, however many ask at once.
+// An avatar that was uploaded before there were thumbnails gets them at the first use: one time, however many ask at
+// once.
 func TestThumbnailsOfOlderAvatars(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)

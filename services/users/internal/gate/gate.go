@@ -11,8 +11,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// Gate shares out a room: memory, pixels, or whatever its callers count in. Tenants that wait have their turns one after the other, however many
-// callers each has. It is safe for concurrent use.
+// Gate shares out a room: memory, pixels, or whatever its callers count in. Tenants that wait have their turns one
+// after the other, however many callers each has. It is safe for concurrent use.
 type Gate struct {
 	what  string
 	size  int64
@@ -32,15 +32,15 @@ type waiter struct {
 	ready chan bool
 }
 
-// New makes a gate before a room of that size, for so many callers at a time inside and waiting. What is refused is named to
-// clients: "too many <what>".
+// New makes a gate before a room of that size, for so many callers at a time inside and waiting. What is refused is
+// named to clients: "too many <what>".
 func New(what string, size int64, callers int) *Gate {
 	return &Gate{what: what, size: size, limit: callers, free: size, callers: map[string]int{}, waiting: map[string][]*waiter{}}
 }
 
-// Do waits until it is the turn of the context's tenant and the room has space for the work, and does it; work that needs more than the whole
-// room is done alone. apperr.Unavailable, and nothing done, if ctx ends before that or too many callers are there: a caller of the tenant with the
-// most of them then gives way to one of a tenant with fewer.
+// Do waits until it is the turn of the context's tenant and the room has space for the work, and does it; work that
+// needs more than the whole room is done alone. apperr.Unavailable, and nothing done, if ctx ends before that or too
+// many callers are there: a caller of the tenant with the most of them then gives way to one of a tenant with fewer.
 func (g *Gate) Do(ctx context.Context, space int64, work func()) error {
 	if err := ctx.Err(); err != nil {
 		return g.busy().Because(err)
@@ -125,7 +125,8 @@ func (g *Gate) exit(tenant string, space int64) {
 	g.letIn()
 }
 
-// letIn lets in whoever has its turn and for whom there is space. Nobody goes before a caller who needs more, so that it is not kept out by others.
+// letIn lets in whoever has its turn and for whom there is space. Nobody goes before a caller who needs more, so that
+// it is not kept out by others.
 func (g *Gate) letIn() {
 	for len(g.turns) > 0 {
 		tenant := g.turns[0]

@@ -1,4 +1,5 @@
-// Package password hashes passwords, checks them against hashes of this and other systems, and says which ones are too weak.
+// Package password hashes passwords, checks them against hashes of this and other systems, and says which ones are
+// too weak.
 package password
 
 import (
@@ -13,7 +14,8 @@ import (
 	"github.com/idplatform/idplatform/services/users/internal/gate"
 )
 
-// Config says how passwords are hashed. Zero members take the default, which for the first three is OWASP's for argon2id.
+// Config says how passwords are hashed. Zero members take the default, which for the first three is OWASP's for
+// argon2id.
 type Config struct {
 	Memory        uint32 // KiB of one hash; 19456
 	Iterations    uint32 // 2
@@ -22,7 +24,8 @@ type Config struct {
 	MaxWaiting    int    // callers that wait for their turn; more are refused; 128
 }
 
-// Hasher hashes and verifies, with the memory and processor time that the configuration allows. It is safe for concurrent use.
+// Hasher hashes and verifies, with the memory and processor time that the configuration allows. It is safe for
+// concurrent use.
 type Hasher struct {
 	params     argon2Params
 	gate       *gate.Gate // its room is KiB of memory
@@ -50,12 +53,12 @@ func New(c Config) (*Hasher, error) {
 // Concurrency is how many hashes are made at a time: more callers only wait.
 func (h *Hasher) Concurrency() int { return h.concurrent }
 
-// normalize makes the forms of one password equal in which keyboards and systems send it: NFKC, as RFC 8265 §4.2 has it with NFC, and width and
-// ligatures besides.
+// normalize makes the forms of one password equal in which keyboards and systems send it: NFKC, as RFC 8265 §4.2 has
+// it with NFC, and width and ligatures besides.
 func normalize(password string) string { return norm.NFKC.String(password) }
 
-// forms are what a typed password may have been when it was hashed: its normal form, or, by another system or before passwords were
-// normalised, the bytes that were typed.
+// forms are what a typed password may have been when it was hashed: its normal form, or, by another system or before
+// passwords were normalised, the bytes that were typed.
 func forms(password string) []string {
 	if normal := normalize(password); normal != password {
 		return []string{normal, password}
@@ -63,8 +66,8 @@ func forms(password string) []string {
 	return []string{password}
 }
 
-// Hash makes the PHC string of a password's NFKC form: argon2id with a random salt. apperr.Unavailable if too many callers wait or ctx ends
-// before its turn.
+// Hash makes the PHC string of a password's NFKC form: argon2id with a random salt. apperr.Unavailable if too many
+// callers wait or ctx ends before its turn.
 func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
 	salt := make([]byte, argon2SaltSize)
 	if _, err := rand.Read(salt); err != nil {
@@ -75,8 +78,9 @@ func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
 	return text, err
 }
 
-// Verify reports whether password is the one that was hashed, in its NFKC form or as it is, and, if so, whether Hash should make a new hash of
-// it because this one is of another algorithm, cost or form. An error is apperr.Unavailable as with Hash, or a stored hash that ParseHash refuses.
+// Verify reports whether password is the one that was hashed, in its NFKC form or as it is, and, if so, whether Hash
+// should make a new hash of it because this one is of another algorithm, cost or form. An error is apperr.Unavailable
+// as with Hash, or a stored hash that ParseHash refuses.
 func (h *Hasher) Verify(ctx context.Context, stored, password string) (ok, rehash bool, err error) {
 	parsed, err := parse(stored)
 	if err != nil {
@@ -110,8 +114,8 @@ func (h *Hasher) isCurrent(parsed hash) bool {
 	return ok && a.id && a.argon2Params == h.params && len(a.salt) >= argon2SaltSize && len(a.key) == argon2KeySize
 }
 
-// run does the work when there is memory for it. Work that needs little takes the place of a hash all the same, for its processor
-// time.
+// run does the work when there is memory for it. Work that needs little takes the place of a hash all the same, for
+// its processor time.
 func (h *Hasher) run(ctx context.Context, memory int64, work func()) error {
 	return h.gate.Do(ctx, max(memory, int64(h.params.memory)), work)
 }

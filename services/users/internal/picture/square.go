@@ -16,8 +16,9 @@ const (
 	MaxSquare = 512
 )
 
-// Square is cut from the middle of a picture: a JPEG of a JPEG, else a PNG; of a GIF, of its first frame. It is kept beside the picture, so that
-// the picture is not decoded again to show it in a size. It is the best source of all sizes up to its Level that are larger than the level below.
+// Square is cut from the middle of a picture: a JPEG of a JPEG, else a PNG; of a GIF, of its first frame. It is kept
+// beside the picture, so that the picture is not decoded again to show it in a size. It is the best source of all
+// sizes up to its Level that are larger than the level below.
 type Square struct {
 	Level int
 	Image // Level pixels wide, or fewer in the uppermost square of a picture that is smaller
@@ -26,8 +27,8 @@ type Square struct {
 // levels are the sides in which pictures are kept.
 var levels = []int{32, 64, 128, 256, MaxSquare}
 
-// Levels are the levels that a square of size pixels is made from, the best first: the least that is not smaller, then the smaller ones, since a
-// small picture has no others.
+// Levels are the levels that a square of size pixels is made from, the best first: the least that is not smaller,
+// then the smaller ones, since a small picture has no others.
 func Levels(size int) []int {
 	i := 0
 	for levels[i] < size {
@@ -43,7 +44,8 @@ func Levels(size int) []int {
 // AllLevels are the levels that a picture may have.
 func AllLevels() []int { return levels }
 
-// Squares makes the squares of a picture that Decode returned before it made them (its ContentType and Bytes are enough). apperr.Unavailable.
+// Squares makes the squares of a picture that Decode returned before it made them (its ContentType and Bytes are
+// enough). apperr.Unavailable.
 func (d *Decoder) Squares(ctx context.Context, img Image) ([]Square, error) {
 	pixels, err := measure(img.ContentType, img.Bytes)
 	if err != nil {

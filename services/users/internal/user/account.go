@@ -9,8 +9,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// account is what is kept of a user that nobody is shown. Its id is the user's. It appears with the first password, failed
-// login, scheduled resignation or verified number.
+// account is what is kept of a user that nobody is shown. Its id is the user's. It appears with the first password,
+// failed login, scheduled resignation or verified number.
 type account struct {
 	docstore.Meta
 	Password     string       `json:"password"`              // PHC string

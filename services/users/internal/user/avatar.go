@@ -23,8 +23,8 @@ type avatar struct {
 
 var avatars = docstore.Define(docstore.Schema[avatar]{Name: "avatars", Noun: "avatar", Part: true})
 
-// thumbnail is one of the squares that are kept of an avatar. Its id is the user's and the square's level. Avatars that were uploaded before
-// there were thumbnails get theirs when one is first asked for.
+// thumbnail is one of the squares that are kept of an avatar. Its id is the user's and the square's level. Avatars
+// that were uploaded before there were thumbnails get theirs when one is first asked for.
 type thumbnail struct {
 	docstore.Meta
 	Avatar      string `json:"avatar"` // ETag of the avatar that it was made of
@@ -37,7 +37,8 @@ var thumbnails = docstore.Define(docstore.Schema[thumbnail]{Name: "thumbnails", 
 
 func thumbnailID(userID string, level int) string { return fmt.Sprintf("%s.%d", userID, level) }
 
-// SetAvatar checks a picture and keeps it without its metadata. apperr.NotFound, InvalidParameters (no picture), TooLarge.
+// SetAvatar checks a picture and keeps it without its metadata. apperr.NotFound, InvalidParameters (no picture),
+// TooLarge.
 func (s *Users) SetAvatar(ctx context.Context, id string, raw []byte) (Doc, error) {
 	if _, err := s.Get(ctx, id); err != nil {
 		return Doc{}, err
@@ -95,7 +96,8 @@ type Avatar struct {
 	Load func(ctx context.Context) (picture.Image, error)
 }
 
-// Avatar returns a user's picture, as a square of size pixels unless size is 0. apperr.NotFound; Load's apperr.Unavailable.
+// Avatar returns a user's picture, as a square of size pixels unless size is 0. apperr.NotFound; Load's
+// apperr.Unavailable.
 func (s *Users) Avatar(ctx context.Context, id string, size int) (Avatar, error) {
 	if size == 0 {
 		a, err := findAvatar(ctx, s.Store, id)
@@ -179,7 +181,8 @@ func (s *Users) firstThumbnail(ctx context.Context, a *avatar, size int) (*thumb
 
 const onceTakes = 30 * time.Second
 
-// once does work that several callers of a tenant want at the same time one time for all. It does not end with the caller that was first.
+// once does work that several callers of a tenant want at the same time one time for all. It does not end with the
+// caller that was first.
 func once[R any](ctx context.Context, s *Users, key string, work func(context.Context) (R, error)) (R, error) {
 	done := s.flight.DoChan(request.Tenant(ctx)+" "+key, func() (result any, err error) {
 		defer func() {

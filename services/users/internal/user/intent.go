@@ -11,8 +11,8 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// intent is a change of organization that the organization service is asked for. It is there while this service has not noted the
-// outcome; whoever deletes it tells of the change. Its id is the change's.
+// intent is a change of organization that the organization service is asked for. It is there while this service has
+// not noted the outcome; whoever deletes it tells of the change. Its id is the change's.
 type intent struct {
 	docstore.Meta
 	UserID     string `json:"user_id"`
@@ -91,7 +91,8 @@ func DueOrganizationChanges(ctx context.Context, s *docstore.Store, limit int) (
 	return intents.Due(ctx, s, limit)
 }
 
-// FinishOrganizationChange ends such a change. apperr.NotFound if another replica was first, Unavailable if its outcome can't be asked for.
+// FinishOrganizationChange ends such a change. apperr.NotFound if another replica was first, Unavailable if its
+// outcome can't be asked for.
 func (s *Users) FinishOrganizationChange(ctx context.Context, id string) error {
 	doc, err := intents.Find(ctx, s.Store, id)
 	if err != nil {

@@ -40,8 +40,9 @@ func refusal(u *User) string {
 	return ""
 }
 
-// VerifyLogin checks a login name (username, email or mobile) and its password. A refusal is an answer, not an error; it tells the
-// true reason only to those who know the password, and takes as long for a name that nobody has. A wrong password is counted in a dry run too.
+// VerifyLogin checks a login name (username, email or mobile) and its password. A refusal is an answer, not an error;
+// it tells the true reason only to those who know the password, and takes as long for a name that nobody has. A wrong
+// password is counted in a dry run too.
 func (s *Users) VerifyLogin(ctx context.Context, loginName, secret string) (Verification, error) {
 	refused := Verification{Reason: invalidCredentials}
 	doc, err := s.byLogin(ctx, s.Store, loginName)
@@ -85,8 +86,8 @@ func (s *Users) VerifyLogin(ctx context.Context, loginName, secret string) (Veri
 	return v, err
 }
 
-// signIn notes a login with the right password, if the user may sign in. Who may not hears the reason, unless there were too many wrong
-// passwords: then the right one can't be found by guessing on while the user is locked.
+// signIn notes a login with the right password, if the user may sign in. Who may not hears the reason, unless there
+// were too many wrong passwords: then the right one can't be found by guessing on while the user is locked.
 func (s *Users) signIn(ctx context.Context, tx *docstore.Tx, id, verified, rehashed string) (Verification, error) {
 	u, err := s.load(ctx, tx, id)
 	if apperr.IsNotFound(err) {
@@ -124,14 +125,15 @@ func (s *Users) signIn(ctx context.Context, tx *docstore.Tx, id, verified, rehas
 	return Verification{Verified: true, UserID: id, MustChangePassword: &u.MustChangePassword, MFARequired: &mfa}, nil
 }
 
-// exhausted reports whether a locked user met as many wrong passwords as lock one. Then the right password is answered like a wrong one: else
-// it could be found by guessing on while the user is locked.
+// exhausted reports whether a locked user met as many wrong passwords as lock one. Then the right password is
+// answered like a wrong one: else it could be found by guessing on while the user is locked.
 func (s *Users) exhausted(u *User, a *account, now clock.Time) bool {
 	return u.Locked && len(a.failures(now, s.Lockout)) >= s.Lockout.Failures
 }
 
-// countFailure notes a wrong password and locks the user after too many. It returns why the user could not have signed in with the right
-// one. Of a locked user no more than the limit is counted, so that guessing on does not prolong anything.
+// countFailure notes a wrong password and locks the user after too many. It returns why the user could not have
+// signed in with the right one. Of a locked user no more than the limit is counted, so that guessing on does not
+// prolong anything.
 func (s *Users) countFailure(ctx context.Context, id string) (reason string, err error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (string, error) {
 		u, err := s.load(ctx, tx, id)
@@ -165,7 +167,8 @@ func (s *Users) countFailure(ctx context.Context, id string) (reason string, err
 	})
 }
 
-// countNobody takes as long as countFailure: what a store needs to keep something shows in the time of an answer as much as a hash does.
+// countNobody takes as long as countFailure: what a store needs to keep something shows in the time of an answer as
+// much as a hash does.
 func (s *Users) countNobody(ctx context.Context) error {
 	id := fmt.Sprintf("nobody-%d", rand.N(nobodies))
 	_, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {

@@ -12,8 +12,9 @@ import (
 	"github.com/idplatform/idplatform/services/users/internal/password"
 )
 
-// ResetPassword gives the user a new password, which must be changed at the next sign-in; an empty one makes one up, and only then
-// the answer has it. apperr.NotFound, InvalidParameters (too weak, or used before), RateLimited (too many that changed nothing).
+// ResetPassword gives the user a new password, which must be changed at the next sign-in; an empty one makes one up,
+// and only then the answer has it. apperr.NotFound, InvalidParameters (too weak, or used before), RateLimited (too
+// many that changed nothing).
 func (s *Users) ResetPassword(ctx context.Context, id, newPassword string) (PasswordReset, error) {
 	doc, err := s.Get(ctx, id)
 	if err != nil {
@@ -61,7 +62,8 @@ type UserPassword struct {
 	Password string `json:"password"`
 }
 
-// ResetPasswords makes up new passwords for all or none; an unknown user, or one named twice, is a fault at body.ids[i].
+// ResetPasswords makes up new passwords for all or none; an unknown user, or one named twice, is a fault at
+// body.ids[i].
 func (s *Users) ResetPasswords(ctx context.Context, ids []string) (PasswordResets, error) {
 	found, err := users.FindMany(ctx, s.Store, ids)
 	if err != nil {
@@ -115,8 +117,9 @@ func (s *Users) ResetPasswords(ctx context.Context, ids []string) (PasswordReset
 	})
 }
 
-// ChangePassword is for users who know their old password. A wrong one counts as a failed login, in a dry run too, and is a fault at
-// body.old_password. apperr.NotFound, InvalidParameters, InvalidState (a user who could not sign in, whatever the password).
+// ChangePassword is for users who know their old password. A wrong one counts as a failed login, in a dry run too,
+// and is a fault at body.old_password. apperr.NotFound, InvalidParameters, InvalidState (a user who could not sign
+// in, whatever the password).
 func (s *Users) ChangePassword(ctx context.Context, id, oldPassword, newPassword string) error {
 	u, err := s.signable(ctx, id)
 	if err != nil {
@@ -189,8 +192,9 @@ func errCannotSignIn(reason string) error {
 	return apperr.New(apperr.InvalidState, "the user is %s", reason)
 }
 
-// countResetTry counts a password that is about to be compared with the user's: a reset that changes nothing, since it is a dry run or its If-Match
-// is not met, tells whether it is one of them. A reset that changes something starts the count anew. apperr.RateLimited.
+// countResetTry counts a password that is about to be compared with the user's: a reset that changes nothing, since
+// it is a dry run or its If-Match is not met, tells whether it is one of them. A reset that changes something starts
+// the count anew. apperr.RateLimited.
 func (s *Users) countResetTry(ctx context.Context, id string) error {
 	_, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
 		return struct{}{}, editAccount(ctx, tx, id, func(a *account) error {
