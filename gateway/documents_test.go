@@ -49,3 +49,26 @@ func TestTablesKnowEveryService(t *testing.T) {
 		}
 	}
 }
+
+// TestDocumentsFitTogether: no two services mean different things by one name, of a schema, a tag or an operation.
+func TestDocumentsFitTogether(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../services/*/api/openapi.yaml")
+	require.NoError(t, err)
+	parts := map[string]map[string]any{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		var document map[string]any
+		require.NoError(t, yaml.Unmarshal(text, &document))
+		parts[filepath.Base(filepath.Dir(filepath.Dir(file)))] = document
+	}
+	merged, err := mergeOpenAPI(parts, nil)
+	require.NoError(t, err)
+	require.Empty(t, merged.Missing)
+
+	schemas := parts[Users]["components"].(map[string]any)["schemas"].(map[string]any)
+	schemas["Problem"] = map[string]any{"type": "string"}
+	_, err = mergeOpenAPI(parts, nil)
+	require.ErrorContains(t, err, "components/schemas/Problem", "the test would find it")
+}

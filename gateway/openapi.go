@@ -59,7 +59,6 @@ type openAPIPart struct {
 
 type openAPIDocument struct {
 	made       time.Time
-	whole      error // why a service's part is missing
 	json, yaml []byte
 	json30     []byte // in version 3.0.3
 	etag       string // of the JSON; the others' have a suffix
@@ -99,20 +98,6 @@ func (o *openAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-cache")
 	h.Set("Etag", `"`+etag+`"`)
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body)) // If-None-Match, HEAD
-}
-
-// CheckOpenAPI makes the OpenAPI document of all services and tells what is wrong with it: a service without a document, or two that mean
-// different things by one name. A program that has all services within itself asks at its start; with services in other processes, which
-// come and go and change by themselves, such a part is left out of the document instead, and named in it and in the log.
-func (g *Gateway) CheckOpenAPI() error {
-	document, err := g.openAPI.document()
-	if err != nil {
-		return err
-	}
-	if document.whole != nil {
-		return fmt.Errorf("OpenAPI: %w", document.whole)
-	}
-	return nil
 }
 
 // document gives the one at hand, and sees to a newer one if it is old.
@@ -156,10 +141,6 @@ func (o *openAPI) build(old *openAPIDocument) (*openAPIDocument, error) {
 	document, err := merged.encode()
 	if err != nil {
 		return nil, err
-	}
-	document.whole = clash
-	if clash == nil && len(merged.Missing) > 0 {
-		document.whole = fmt.Errorf("no document of %s", strings.Join(merged.Missing, ", "))
 	}
 	o.mu.Lock()
 	o.current = document

@@ -9,7 +9,7 @@ import (
 
 	"github.com/maypok86/otter/v2"
 
-	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/request"
 )
 
 // shares bounds how many requests each caller has running, so that no caller takes all places. A caller is who a service says that a
@@ -68,11 +68,11 @@ func (s *shares) leave(key bucketKey) {
 
 // learned takes what a service says of the caller out of an answer.
 func (w *response) learned(h http.Header) {
-	caller, ok := h[auth.CallerHeader]
+	caller, ok := h[request.CallerHeader]
 	if !ok {
 		return
 	}
-	delete(h, auth.CallerHeader)
+	delete(h, request.CallerHeader)
 	if w.learn != nil && len(caller) == 1 && caller[0] != "" {
 		key := bucketKey{len(bucketKey{}) - 1: 1} // no address has that
 		copy(key[:len(key)-1], caller[0])

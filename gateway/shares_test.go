@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
-	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/problem"
+	"github.com/idplatform/idplatform/pkg/request"
 )
 
 // claims is a service that knows the caller of "Bearer <caller>.<any>" and refuses every other credential; /v1/users/wait waits.
@@ -26,7 +26,7 @@ func claims(entered, leave chan struct{}) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		caller, _, known := strings.Cut(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), ".")
 		if known {
-			w.Header()[auth.CallerHeader] = []string{caller}
+			w.Header()[request.CallerHeader] = []string{caller}
 		}
 		if r.URL.Path == "/v1/users/wait" {
 			entered <- struct{}{}
@@ -50,7 +50,7 @@ func TestEveryCallerHasAShare(t *testing.T) {
 			r.Header.Set("Authorization", "Bearer "+credential)
 			w := httptest.NewRecorder()
 			g.ServeHTTP(w, r)
-			require.Empty(t, w.Header().Values(auth.CallerHeader), "it is for the gateway alone")
+			require.Empty(t, w.Header().Values(request.CallerHeader), "it is for the gateway alone")
 			return w
 		}
 		var waiting sync.WaitGroup

@@ -122,7 +122,7 @@ func start(ctx context.Context, s settings, f folder, log *slog.Logger, registry
 		return nil, err
 	}
 	p.cleanups = append(p.cleanups, func(context.Context) error { p.gateway.Close(); return nil })
-	return p, p.gateway.CheckOpenAPI()
+	return p, nil
 }
 
 func startService(ctx context.Context, spec service.Spec, deps service.Deps, f folder, firstID int64, log *slog.Logger, registry prometheus.Registerer) (*service.Unit, error) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/request"
 )
 
 // Principal is what a verified token says. It is shared between requests: nobody changes it.
@@ -27,12 +28,8 @@ type Principal struct {
 	caller []string
 }
 
-// CallerHeader is the answer's header by which a service tells the gateway whose request it was, so that the gateway gives each caller a
-// fair share. The gateway takes it out of the answer.
-const CallerHeader = "X-Caller"
-
-// SetCaller puts the header into an answer: a hash of issuer, tenant and subject, the same for every token of one caller.
-func (p *Principal) SetCaller(h http.Header) { h[CallerHeader] = p.caller }
+// SetCaller puts request.CallerHeader into an answer: a hash of issuer, tenant and subject, the same for every token of one caller.
+func (p *Principal) SetCaller(h http.Header) { h[request.CallerHeader] = p.caller }
 
 func callerOf(p *Principal) []string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{p.Issuer, p.Tenant, p.Subject}, "\x00")))

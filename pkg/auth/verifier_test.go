@@ -23,6 +23,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/request"
 )
 
 func TestVerifyReadsWhatMintWrote(t *testing.T) {
@@ -58,8 +59,8 @@ func TestCallers(t *testing.T) {
 		require.NoError(t, err)
 		h := http.Header{}
 		p.SetCaller(h)
-		require.NotContains(t, h.Get(CallerHeader), subject)
-		return h.Get(CallerHeader)
+		require.NotContains(t, h.Get(request.CallerHeader), subject)
+		return h.Get(request.CallerHeader)
 	}
 	require.Regexp(t, "^[A-Za-z0-9_-]{22}$", caller("acme", "1048577"))
 	require.Equal(t, caller("acme", "1048577"), caller("acme", "1048577"))

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
@@ -99,7 +98,9 @@ const (
 
 func send(w http.ResponseWriter, body []byte) {
 	control := http.NewResponseController(w)
-	for piece := range slices.Chunk(body, answerPiece) {
+	for len(body) > 0 {
+		piece := body[:min(len(body), answerPiece)]
+		body = body[len(piece):]
 		_ = control.SetWriteDeadline(time.Now().Add(pieceTime))
 		if _, err := w.Write(piece); err != nil {
 			return // a client that is gone hears nothing
