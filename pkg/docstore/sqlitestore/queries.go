@@ -348,7 +348,12 @@ func (q *queries) merge(ctx context.Context, a *inquiry) ([]docstore.Row, int64,
 	looked := int64(0)
 	seen := map[int64]bool{}
 	parts := branches(&a.guided)
+	many := len(parts) == 1 && q.recall(&a.filter, asBound, nil) != nil // which an earlier count found
 	for i := range parts {
+		if many {
+			rest = &parts[i]
+			break
+		}
 		extent, err := q.extent(ctx, a.table, a.tenant, &parts[i])
 		if err != nil {
 			return nil, -1, err

@@ -246,7 +246,7 @@ func BenchmarkList(b *testing.B) {
 	}
 }
 
-const samples = 6
+const samples = 10
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
