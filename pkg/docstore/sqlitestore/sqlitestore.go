@@ -96,8 +96,8 @@ func checkJournal(ctx context.Context, conn Conn) error {
 const (
 	every   = "PRAGMA busy_timeout = 5000; PRAGMA foreign_keys = off; PRAGMA temp_store = memory; PRAGMA trusted_schema = off;"
 	writing = every +
-		"PRAGMA journal_mode = wal; PRAGMA synchronous = full; PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 33554432; " +
-		"PRAGMA cache_size = -32000"
+		"PRAGMA journal_mode = wal; PRAGMA synchronous = full; PRAGMA cache_size = -32000; " +
+		"PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 33554432"
 	reading = every + "PRAGMA query_only = on; PRAGMA cache_size = -8000"
 )
 
