@@ -36,7 +36,7 @@ test-mongo: ## Run storage and service tests on MongoDB 8 in Docker; fails where
 	cd pkg/docstore/mongostore/mongotest && IDP_TEST_MONGO_REQUIRED=1 GOWORK=off go test -count=1 ./...
 	cd pkg/docstore/mongostore/mongotest && GOWORK=off go run ./cmd/with-mongo env GOWORK= go test -C $(CURDIR) -count=1 -timeout 30m $(PACKAGES)
 
-bench: ## Run every benchmark and print the figures (IDP_BENCH_NODES=1000000: trees that large, half an hour; IDP_BENCH_DIR keeps them)
+bench: ## Run every benchmark and print the figures (IDP_BENCH_NODES=1000000, IDP_BENCH_USERS=1000000: that many, an hour; IDP_BENCH_DIR keeps the files)
 	go test -run '^$$' -bench . -benchmem -timeout 60m $(PACKAGES)
 
 fuzz: ## Fuzz every parser for a while (FUZZTIME=10s each)

@@ -27,8 +27,9 @@ type Engine interface {
 	// Due lists documents of all tenants whose Entry.Due is at most before, earliest first.
 	Due(ctx context.Context, def *Def, before int64, limit int) ([]Ref, error)
 
-	// Pending lists appended messages not yet Published whose Seq is more than after, oldest first. Messages about one record come in the
-	// order of their transactions. A message that is committed late can have a lower Seq than one that was listed before.
+	// Pending lists appended messages not yet Published whose Seq is more than after, oldest first. Messages about
+	// one record come in the order of their transactions. A message that is committed late can have a lower Seq than
+	// one that was listed before.
 	Pending(ctx context.Context, after int64, limit int) ([]Message, error)
 
 	// Published forgets messages. Unknown ones are no error.
@@ -61,7 +62,8 @@ type Queries interface {
 	Find(ctx context.Context, def *Def, tenant string, q Find) ([]Row, error)
 	// Page is Find and Count for one filter and one state.
 	Page(ctx context.Context, def *Def, tenant string, q Find, most int64) (rows []Row, total Total, err error)
-	// Count counts exactly up to most, and further where that costs little: where the engine keeps the count. 0 counts all.
+	// Count counts exactly up to most, and further where that costs little: where the engine keeps the count. 0
+	// counts all.
 	Count(ctx context.Context, def *Def, tenant string, filter Filter, most int64) (Total, error)
 }
 

@@ -34,8 +34,9 @@ type Filter struct {
 	moving   bool // see Moving
 }
 
-// Known marks a part of an And that all documents meet that the other parts select, or a part of an Or that selects only what the others do: it
-// changes nothing, but shows the way where documents are sorted by its index. Engines leave it out elsewhere.
+// Known marks a part of an And that all documents meet that the other parts select, or a part of an Or that selects
+// only what the others do: it changes nothing, but shows the way where documents are sorted by its index. Engines
+// leave it out elsewhere.
 func Known(f Filter) Filter {
 	f.Known = true
 	return f

@@ -24,8 +24,9 @@ type answer struct {
 	Cache       string `json:"cache,omitempty"`
 	Body        []byte `json:"body"`
 	replayed    bool
-	stream      func(ctx context.Context, w http.ResponseWriter, good func() bool) error // good: the credential still is
-	load        func(context.Context) (contentType string, body []byte, err error)       // what is missing
+	// Good: the credential still is.
+	stream func(ctx context.Context, w http.ResponseWriter, good func() bool) error
+	load   func(context.Context) (contentType string, body []byte, err error) // what is missing
 }
 
 // answerer is a body that knows its own form; every other body is encoded as JSON.
@@ -106,7 +107,8 @@ func ListOf[W, T any](p Paging, page docstore.Page[T], err error) (List[W], erro
 	if err != nil {
 		return List[W]{}, err
 	}
-	list := List[W]{Items: make([][]byte, len(page.Docs)), Total: page.Total, More: page.More, Num: p.PageNum, Size: p.PageSize, Next: page.Next}
+	list := List[W]{Items: make([][]byte, len(page.Docs)), Total: page.Total, More: page.More, Num: p.PageNum,
+		Size: p.PageSize, Next: page.Next}
 	for i := range page.Docs {
 		if list.Items[i], err = page.Docs[i].JSON(); err != nil {
 			return List[W]{}, err
@@ -146,7 +148,7 @@ func (l List[W]) answer() (answer, error) {
 type listSchema[W any] struct {
 	Items    []W    `json:"items"`
 	Total    int64  `json:"total,omitempty" doc:"How many records the filter selects; left out with count=false" example:"57"`
-	Relation string `json:"total_relation,omitempty" enum:"gte" doc:"There while there are more than total: counting has stopped, at 10,000 or later"`
+	Relation string `json:"total_relation,omitempty" enum:"gte" doc:"There where there are more than total"`
 	PageNum  int    `json:"page_num" example:"1"`
 	PageSize int    `json:"page_size" example:"20"`
 	Next     string `json:"next_page_token,omitempty" doc:"There while more follows"`
@@ -160,7 +162,8 @@ func (List[W]) Schema(r huma.Registry) *huma.Schema {
 // Empty is the body {}.
 type Empty struct{}
 
-// Image is a body of image bytes. Load is called for clients alone that do not have what the ETag names, so nothing expensive need be done before.
+// Image is a body of image bytes. Load is called for clients alone that do not have what the ETag names, so nothing
+// expensive need be done before.
 type Image struct {
 	ETag string // without quotes
 	Load func(ctx context.Context) (contentType string, bytes []byte, err error)

@@ -95,7 +95,8 @@ func TestTotalRelation(t *testing.T) {
 	t.Parallel()
 	page := docstore.Page[thing]{}
 	w := newWorld(t, func(s *rest.Server, _ service.Deps) {
-		rest.Handle(s, rest.Op{ID: "counted", Method: http.MethodGet, Path: "/v1/counted", Scope: auth.UsersRead, Summary: "Counted"},
+		rest.Handle(s, rest.Op{ID: "counted", Method: http.MethodGet, Path: "/v1/counted", Scope: auth.UsersRead,
+			Summary: "Counted"},
 			func(_ context.Context, in *struct{ rest.Paging }) (rest.List[Thing], error) {
 				return rest.ListOf[Thing](in.Paging, page, nil)
 			})
@@ -105,6 +106,7 @@ func TestTotalRelation(t *testing.T) {
 		return w.client().Get("/v1/counted").Object()
 	}
 	require.Equal(t, map[string]any{"items": []any{}, "total": 3.0, "page_num": 1.0, "page_size": 20.0}, list(3, false))
-	require.Equal(t, map[string]any{"items": []any{}, "total": 10000.0, "total_relation": "gte", "page_num": 1.0, "page_size": 20.0}, list(10_000, true))
+	require.Equal(t, map[string]any{"items": []any{}, "total": 10000.0, "total_relation": "gte", "page_num": 1.0,
+		"page_size": 20.0}, list(10_000, true))
 	require.Equal(t, map[string]any{"items": []any{}, "page_num": 1.0, "page_size": 20.0}, list(-1, false))
 }

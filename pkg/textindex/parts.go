@@ -11,8 +11,9 @@ const (
 	maxGrams = 4  // that a filter asks for: few leave little to be tested
 )
 
-// Grams are the entries of a text in an index of parts: for each of its characters, that and the eleven after it, where there are
-// as many. Each entry begins with within, so that an index can hold many sets of texts apart. See Containing.
+// Grams are the entries of a text in an index of parts: for each of its characters, that and the eleven after it,
+// where there are as many. Each entry begins with within, so that an index can hold many sets of texts apart. See
+// Containing.
 func Grams(within, text string) []string {
 	starts := characters(text)
 	grams := make([]string, 0, len(starts)-1)

@@ -41,19 +41,31 @@ func boundedCounts(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	var all []*Thing
 	for i := range 90 {
-		all = append(all, thing(docID(i), name(fmt.Sprint("n", i%9)), kind(fmt.Sprint("k", i%3)), rank(int64(i)), words("all", fmt.Sprint("w", i%5), fmt.Sprint("v", i%7))))
+		all = append(all, thing(docID(i), name(fmt.Sprint("n", i%9)), kind(fmt.Sprint("k", i%3)), rank(int64(i)),
+			words("all", fmt.Sprint("w", i%5), fmt.Sprint("v", i%7))))
 	}
 	f.insert(t, ctx, all...)
 	f.insert(t, in(t, "t2"), thing("other", kind("k1"), words("all")))
 	number, text := docstore.Number, docstore.Text
 	k1 := docstore.Eq("kind", text("k1"))
+	ranks := func(from, to int64) docstore.Filter { return docstore.Range("rank", number(from), number(to)) }
+	word := func(list ...string) docstore.Filter {
+		var values []docstore.Value
+		for _, s := range list {
+			values = append(values, text(s))
+		}
+		return docstore.In("words", values...)
+	}
 	for _, filter := range []docstore.Filter{
-		{}, docstore.Or(), k1, docstore.In("kind", text("k0"), text("k2"), text("none")), docstore.In("words", text("w1"), text("v1")), docstore.Eq("words", text("all")),
-		docstore.From("rank", number(30)), docstore.And(k1, docstore.From("rank", number(30))), docstore.And(k1, docstore.Outside("rank", number(10), number(40))),
-		docstore.And(k1, docstore.Outside("rank", number(100), number(200))), docstore.Or(k1, docstore.Range("rank", number(5), number(11))),
-		docstore.Or(k1, docstore.Range("rank", number(500), number(600))), docstore.And(docstore.Eq("words", text("all")), docstore.Eq("words", text("w1"))),
-		docstore.And(docstore.Or(k1, docstore.Range("rank", number(5), number(11))), docstore.Outside("rank", number(0), number(8)), docstore.Eq("words", text("all"))),
-		docstore.Or(docstore.Prefix("name", "n1"), docstore.Eq("words", text("w2")), docstore.ID("1003")), docstore.Contains("name", "3"), docstore.And(k1, docstore.Contains("name", "3")),
+		{}, docstore.Or(), k1, docstore.In("kind", text("k0"), text("k2"), text("none")),
+		word("w1", "v1"), word("all"), docstore.And(word("all"), word("w1")),
+		docstore.From("rank", number(30)), docstore.And(k1, docstore.From("rank", number(30))),
+		docstore.And(k1, docstore.Outside("rank", number(10), number(40))),
+		docstore.And(k1, docstore.Outside("rank", number(100), number(200))),
+		docstore.Or(k1, ranks(5, 11)), docstore.Or(k1, ranks(500, 600)),
+		docstore.And(docstore.Or(k1, ranks(5, 11)), docstore.Outside("rank", number(0), number(8)), word("all")),
+		docstore.Or(docstore.Prefix("name", "n1"), word("w2"), docstore.ID("1003")),
+		docstore.Contains("name", "3"), docstore.And(k1, docstore.Contains("name", "3")),
 	} {
 		are := int64(0)
 		for _, v := range all {
@@ -121,7 +133,9 @@ func countsStayRight(t *testing.T, s *suite) {
 	right(was)
 	require.NoError(t, change(ctx, nil))
 	right(map[string]int64{"a": 1, "b": 1, "c": 2})
-	require.NoError(t, f.write(ctx, func(tx *docstore.Tx) error { return f.things.DeleteWhere(ctx, tx, docstore.Filter{}, nil) }))
+	require.NoError(t, f.write(ctx, func(tx *docstore.Tx) error {
+		return f.things.DeleteWhere(ctx, tx, docstore.Filter{}, nil)
+	}))
 	right(nil)
 	f.check(t)
 }
@@ -130,14 +144,16 @@ func countsStayRight(t *testing.T, s *suite) {
 func newFacet(t *testing.T, s *suite) {
 	f, ctx := s.first(t), in(t, "t1")
 	f.seed(t)
-	facets := func(revision int, facet docstore.Index[Thing], more ...docstore.Index[Thing]) *docstore.Collection[Thing] {
-		return docstore.Define(thingSchema(revision, append(more, docstore.ByNumber("rank", func(v *Thing) docstore.Value { return docstore.Number(v.Rank) }), facet)...))
+	byRank := docstore.ByNumber("rank", func(v *Thing) docstore.Value { return docstore.Number(v.Rank) })
+	facets := func(revision int, facet docstore.Index[Thing]) *docstore.Collection[Thing] {
+		return docstore.Define(thingSchema(revision, byRank, facet))
 	}
 	plain := docstore.ByText("name", func(v *Thing) string { return v.Name })
 	f = s.again(t, f, facets(1, docstore.Facet(plain, "rank")))
 	f.check(t)
 	f.total(t, ctx, docstore.Eq("name", docstore.Text("N3")), 5, 12)
-	require.Equal(t, []string{"1113", "1103"}, f.ids(t, ctx, docstore.Eq("name", docstore.Text("N3")), desc("rank"))[:2])
+	n3 := f.ids(t, ctx, docstore.Eq("name", docstore.Text("N3")), desc("rank"))
+	require.Equal(t, []string{"1113", "1103"}, n3[:2])
 	require.NoError(t, f.change(ctx, "1003", func(v *Thing) { v.Name = "N4" }))
 	f = s.again(t, f, facets(1, plain))
 	f.check(t)
@@ -154,7 +170,8 @@ func newFacet(t *testing.T, s *suite) {
 func knownParts(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	for i := range 40 {
-		f.insert(t, ctx, thing(docID(i), name(fmt.Sprintf("n%02d", i)), rank(int64(i*i%17)), words(fmt.Sprintf("n%d", i/10), fmt.Sprint("w", i%3))))
+		f.insert(t, ctx, thing(docID(i), name(fmt.Sprintf("n%02d", i)), rank(int64(i*i%17)),
+			words(fmt.Sprintf("n%d", i/10), fmt.Sprint("w", i%3))))
 	}
 	word := docstore.Eq("words", docstore.Text("n1"))
 	either := docstore.Or(word, docstore.Eq("words", docstore.Text("w1")))

@@ -130,7 +130,8 @@ func someFilter(depth int) *rapid.Generator[docstore.Filter] {
 			return docstore.Contains(rapid.SampledFrom([]string{"name", "code", "kind"}).Draw(t, "index"), someText.Draw(t, "part"))
 		case 7:
 			from := someRank.Draw(t, "from")
-			return docstore.Outside("rank", docstore.Number(from), docstore.Number(from+rapid.Int64Range(0, 2).Draw(t, "width")))
+			return docstore.Outside("rank", docstore.Number(from),
+				docstore.Number(from+rapid.Int64Range(0, 2).Draw(t, "width")))
 		case 8: // of the facet
 			f := docstore.Filter{Op: docstore.OpIn, Index: "kind"}
 			for _, s := range someTexts.Draw(t, "values") {
@@ -307,7 +308,8 @@ func randomOperations(t *testing.T, s *suite) {
 				}
 				most := rapid.Int64Range(1, 5).Draw(rt, "most")
 				skip := rapid.IntRange(0, 5).Draw(rt, "skip")
-				rows, total, err := f.engine.Page(ctx, f.things.Def(), request.Tenant(ctx), docstore.Find{Filter: filter, Sort: sort, Limit: 3, Offset: skip}, most)
+				rows, total, err := f.engine.Page(ctx, f.things.Def(), request.Tenant(ctx),
+					docstore.Find{Filter: filter, Sort: sort, Limit: 3, Offset: skip}, most)
 				if err != nil {
 					rt.Fatal(err)
 				}

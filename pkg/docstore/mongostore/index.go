@@ -49,7 +49,8 @@ func indexes(def *docstore.Def) []index {
 		field := entryField(d.Name)
 		list = append(list, index{name: prefix + d.Name, keys: ascending(fieldTenant, field, fieldKey)})
 		for _, order := range d.Orders {
-			list = append(list, index{name: facetPrefix + d.Name + "." + order, keys: ascending(fieldTenant, field, entryField(order), fieldKey)})
+			list = append(list, index{name: facetPrefix + d.Name + "." + order, keys: ascending(fieldTenant, field,
+				entryField(order), fieldKey)})
 		}
 		if d.Unique {
 			list = append(list, index{name: uniqueName(def, d), keys: ascending(fieldTenant, field), unique: true, partial: notAbsent(d)})

@@ -53,7 +53,8 @@ func (e *Engine) rows(ctx context.Context, def *docstore.Def, tenant string, que
 }
 
 // Page finds and counts, one after the other.
-func (e *Engine) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find, most int64) ([]docstore.Row, docstore.Total, error) {
+func (e *Engine) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find,
+	most int64) ([]docstore.Row, docstore.Total, error) {
 	rows, err := e.Find(ctx, def, tenant, q)
 	if err != nil {
 		return nil, docstore.Total{}, err
@@ -62,9 +63,10 @@ func (e *Engine) Page(ctx context.Context, def *docstore.Def, tenant string, q d
 	return rows, total, err
 }
 
-// Count counts exactly up to most. No counts are kept: a document with one is what all transactions of a tenant would change, and
-// conflict over.
-func (e *Engine) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter, most int64) (docstore.Total, error) {
+// Count counts exactly up to most. No counts are kept: a document with one is what all transactions of a tenant would
+// change, and conflict over.
+func (e *Engine) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter,
+	most int64) (docstore.Total, error) {
 	o := options.Count()
 	if most > 0 {
 		o.SetLimit(most + 1)

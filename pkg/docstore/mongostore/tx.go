@@ -93,7 +93,8 @@ func (t *tx) Find(ctx context.Context, def *docstore.Def, tenant string, q docst
 }
 
 // Page finds and counts, one after the other, in the transaction's snapshot.
-func (t *tx) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find, most int64) ([]docstore.Row, docstore.Total, error) {
+func (t *tx) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find, most int64) ([]docstore.Row,
+	docstore.Total, error) {
 	rows, err := t.Find(ctx, def, tenant, q)
 	if err != nil {
 		return nil, docstore.Total{}, err
@@ -103,7 +104,8 @@ func (t *tx) Page(ctx context.Context, def *docstore.Def, tenant string, q docst
 }
 
 // Count counts exactly up to most. What it counts counts as read, unless it is more than anybody decides by.
-func (t *tx) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter, most int64) (docstore.Total, error) {
+func (t *tx) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter,
+	most int64) (docstore.Total, error) {
 	if t.failed != nil {
 		return docstore.Total{}, t.failed
 	}

@@ -83,7 +83,8 @@ func (e *Engine) checkTable(ctx context.Context, conn Conn, t *table) error {
 }
 
 func (e *Engine) checkCounters(ctx context.Context, conn Conn, t *table, counts map[counter]int64) error {
-	const all = "SELECT tenant, n, '', '' FROM counters WHERE collection = ?1 UNION ALL SELECT tenant, n, facet, value FROM facet_counters WHERE collection = ?1"
+	const all = "SELECT tenant, n, '', '' FROM counters WHERE collection = ?1 " +
+		"UNION ALL SELECT tenant, n, facet, value FROM facet_counters WHERE collection = ?1"
 	err := conn.Query(ctx, all, []any{t.def.Name}, func(c Columns) error {
 		of := counter{scope{t.def.Name, string(c.Bytes(0))}, string(c.Bytes(2)), string(c.Bytes(3))}
 		if n := c.Int(1); n != counts[of] {

@@ -9,7 +9,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-func (q *queries) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter, most int64) (docstore.Total, error) {
+func (q *queries) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter,
+	most int64) (docstore.Total, error) {
 	asked, err := q.engine.inquire(def, tenant, docstore.Find{Filter: filter})
 	if err != nil {
 		return docstore.Total{}, err
@@ -23,8 +24,8 @@ func (q *queries) Count(ctx context.Context, def *docstore.Def, tenant string, f
 	return q.count(ctx, asked.table, tenant, &asked.filter, most)
 }
 
-// count counts what a filter selects, exactly up to most. It knows the counters and, of ranges and lists, the index entries; else it must test rows, or
-// combine sets of them.
+// count counts what a filter selects, exactly up to most. It knows the counters and, of ranges and lists, the index
+// entries; else it must test rows, or combine sets of them.
 func (q *queries) count(ctx context.Context, t *table, tenant string, n *node, most int64) (docstore.Total, error) {
 	switch {
 	case n.op == isNone:
@@ -80,7 +81,8 @@ func (q *queries) facetTotal(ctx context.Context, t *table, tenant string, n *no
 	total := int64(0)
 	for _, v := range n.values {
 		of := counter{scope{t.def.Name, tenant}, n.column.facet, v.Text}
-		have, err := number(ctx, q.conn, "SELECT n FROM facet_counters WHERE collection = ?1 AND facet = ?2 AND tenant = ?3 AND value = ?4",
+		have, err := number(ctx, q.conn,
+			"SELECT n FROM facet_counters WHERE collection = ?1 AND facet = ?2 AND tenant = ?3 AND value = ?4",
 			of.collection, of.facet, of.tenant, of.value)
 		if err != nil {
 			return 0, err
@@ -97,7 +99,8 @@ func (q *queries) total(ctx context.Context, def *docstore.Def, tenant string) (
 }
 
 // countEntries counts by index entries alone what a leaf selects, or an "or" of leaves.
-func (q *queries) countEntries(ctx context.Context, t *table, tenant string, n *node, most int64) (_ docstore.Total, ok bool, _ error) {
+func (q *queries) countEntries(ctx context.Context, t *table, tenant string, n *node, most int64) (_ docstore.Total,
+	ok bool, _ error) {
 	leaves := []*node{n}
 	if n.op == isOr {
 		leaves = partsLast(n)
@@ -142,7 +145,8 @@ func (q *queries) countEntries(ctx context.Context, t *table, tenant string, n *
 }
 
 // countBranches counts one branch, and the rows of the others, which must be few, that are not in it.
-func (q *queries) countBranches(ctx context.Context, t *table, tenant string, parts []node, most int64) (docstore.Total, error) {
+func (q *queries) countBranches(ctx context.Context, t *table, tenant string, parts []node,
+	most int64) (docstore.Total, error) {
 	var large *node
 	var small []*plan
 	for i := range parts {
@@ -192,8 +196,8 @@ func (q *queries) countBranches(ctx context.Context, t *table, tenant string, pa
 	return docstore.Total{N: total.N + int64(len(seen))}, nil
 }
 
-// countAnd counts what several conditions select: by an index of all of them, by counters less what one leaves out, or by testing rows.
-// errFar if rows would be too many.
+// countAnd counts what several conditions select: by an index of all of them, by counters less what one leaves out,
+// or by testing rows. errFar if rows would be too many.
 func (q *queries) countAnd(ctx context.Context, t *table, tenant string, n *node, most int64) (docstore.Total, error) {
 	for _, c := range t.keys {
 		p := walk(t, tenant, n, &ordering{keys: []*column{c}, desc: []bool{false, false}})
@@ -245,12 +249,14 @@ const (
 	sample        = 500    // rows tell how many of the others are selected
 )
 
-// along plans to test the rows of one condition, which may be many, as they come in its index; nil if there is none for that.
+// along plans to test the rows of one condition, which may be many, as they come in its index; nil if there is none
+// for that.
 func along(t *table, tenant string, n *node) *plan {
 	var by *node
 	for i := range n.sub {
 		part := &n.sub[i]
-		if part.op == isIn && part.column.many && len(part.values) == 1 { // these come in the order of rows, neighbours together
+		// These come in the order of rows, neighbours together.
+		if part.op == isIn && part.column.many && len(part.values) == 1 {
 			return &plan{table: t, tenant: tenant, rest: n, needs: needsOf(t, n), list: part}
 		}
 		if part.isFacet() || part.op == isBetween && !part.column.many && part.column.slot >= 0 {

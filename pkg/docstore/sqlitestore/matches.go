@@ -171,8 +171,8 @@ func (q *queries) keep(n *node, kind string, order *ordering, total int64, rids 
 	return m
 }
 
-// places are positions in the order of what a filter selects, by the number of rows up to them. So a page far on in a list is found from the nearest
-// one that an earlier query noted.
+// places are positions in the order of what a filter selects, by the number of rows up to them. So a page far on in a
+// list is found from the nearest one that an earlier query noted.
 type places struct {
 	sync.Mutex
 	by map[int]docstore.Position

@@ -62,8 +62,8 @@ func (n *node) outside() *node {
 
 const maxBranches = 8
 
-// branches takes an "or" that is about a facet apart, also out of an "and", since each of its parts may have a way of its own. What they select may
-// overlap. Anything else is its only branch.
+// branches takes an "or" that is about a facet apart, also out of an "and", since each of its parts may have a way of
+// its own. What they select may overlap. Anything else is its only branch.
 func branches(n *node) []node {
 	if n.op == isOr && slices.ContainsFunc(n.sub, about) && len(n.sub) <= maxBranches {
 		var all []node
@@ -218,7 +218,8 @@ func and(sub []node) node {
 		if n.op == isIn && !n.column.many {
 			for i := range kept {
 				if k := &kept[i]; k.op == isIn && k.column == n.column {
-					*k = in(k.column, slices.DeleteFunc(slices.Clone(k.values), func(v docstore.Value) bool { return !slices.Contains(n.values, v) }))
+					*k = in(k.column, slices.DeleteFunc(slices.Clone(k.values),
+						func(v docstore.Value) bool { return !slices.Contains(n.values, v) }))
 					return k.op != isNone
 				}
 			}

@@ -40,8 +40,8 @@ type plan struct {
 	drivers []*node // leaves; the rows that any of them selects
 }
 
-// worthwhile is up to how many candidates driving costs less than walking along so many. A walk for n of m matches among all looks at
-// n·all/m rows, a drive at m: even at √(n·all).
+// worthwhile is up to how many candidates driving costs less than walking along so many. A walk for n of m matches
+// among all looks at n·all/m rows, a drive at m: even at √(n·all).
 func worthwhile(n int, all int64) int64 {
 	return int64(math.Sqrt(float64(min(int64(n), all)) * float64(all)))
 }
@@ -155,7 +155,10 @@ func walk(t *table, tenant string, filter *node, order *ordering) *plan {
 	if ranged != nil {
 		p.low, p.high, _ = ranged.interval()
 	} else if len(order.keys) == 0 && p.facet == nil {
-		p.fixed = take(func(n *node) bool { return n.op == isIn && len(n.values) == 1 && !n.column.many && n.column.slot >= 0 })
+		p.fixed = take(func(n *node) bool {
+			return n.op == isIn && len(n.values) == 1 && !n.column.many &&
+				n.column.slot >= 0
+		})
 		if p.fixed != nil {
 			p.index = p.fixed.column.index
 		}
@@ -172,8 +175,8 @@ func drive(t *table, tenant string, leaves []*node, filter *node) *plan {
 	return &plan{table: t, tenant: tenant, rest: filter, needs: needsOf(t, filter), drivers: leaves}
 }
 
-// statement writes the query, without a limit. What is driven comes from its start and in no order, as a walk does where order is nil. A walk that merges needs
-// the id and the order's keys among what it reads.
+// statement writes the query, without a limit. What is driven comes from its start and in no order, as a walk does
+// where order is nil. A walk that merges needs the id and the order's keys among what it reads.
 func (p *plan) statement(what string, order *ordering, after *docstore.Position) *statement {
 	s := &statement{}
 	tenant := s.arg(p.tenant)
@@ -226,7 +229,8 @@ func (p *plan) statement(what string, order *ordering, after *docstore.Position)
 	return s
 }
 
-// merges says whether rows come from several parts of an index. Then what is read of them must be in it, or it is read of those that are skipped too.
+// merges says whether rows come from several parts of an index. Then what is read of them must be in it, or it is
+// read of those that are skipped too.
 func (p *plan) merges() bool { return p.facet != nil && len(p.facet.values) > 1 }
 
 // bounds leaves one condition at each end of the walk: given the range's bound and the position, SQLite might start at the first and

@@ -220,7 +220,8 @@ func TestRowsByID(t *testing.T) {
 	}
 }
 
-// TestFarPages: who goes on in a list by page numbers does not skip all that was listed before once more, until the list changes.
+// TestFarPages: who goes on in a list by page numbers does not skip all that was listed before once more, until the
+// list changes.
 func TestFarPages(t *testing.T) {
 	t.Parallel()
 	f, ctx := open(t), tenant(t)
@@ -233,7 +234,8 @@ func TestFarPages(t *testing.T) {
 	page := func(offset int) (fromAPlace bool) {
 		t.Helper()
 		f.spy.seen = nil
-		got, err := notes.Page(ctx, f.Store, docstore.Query{Sort: []docstore.Order{{Index: "title", Desc: true}}, Limit: 20, Offset: offset})
+		got, err := notes.Page(ctx, f.Store, docstore.Query{Sort: []docstore.Order{{Index: "title", Desc: true}},
+			Limit: 20, Offset: offset})
 		require.NoError(t, err)
 		require.Len(t, got.Docs, 20)
 		if id := first[offset]; id != "" {

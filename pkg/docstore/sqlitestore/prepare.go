@@ -88,11 +88,13 @@ func addCounts(conn Conn, t *table) error {
 
 // recount makes the counters of the facets' values, whatever an earlier declaration counted.
 func (t *table) recount(conn Conn) error {
-	if _, err := conn.Exec(context.Background(), "DELETE FROM facet_counters WHERE collection = ?1", t.def.Name); err != nil {
+	const forget = "DELETE FROM facet_counters WHERE collection = ?1"
+	if _, err := conn.Exec(context.Background(), forget, t.def.Name); err != nil {
 		return err
 	}
 	for _, c := range t.facets {
-		sql := fmt.Sprintf("INSERT INTO facet_counters (collection, facet, tenant, value, n) SELECT ?1, ?2, tenant, %s, count(*) FROM %s INDEXED BY %s GROUP BY tenant, %s",
+		sql := fmt.Sprintf("INSERT INTO facet_counters (collection, facet, tenant, value, n) "+
+			"SELECT ?1, ?2, tenant, %s, count(*) FROM %s INDEXED BY %s GROUP BY tenant, %s",
 			c.field, t.name, c.index, c.field)
 		if _, err := conn.Exec(context.Background(), sql, t.def.Name, c.facet); err != nil {
 			return err

@@ -35,7 +35,8 @@ func TestOlderFormatIsUpgraded(t *testing.T) {
 	f.script(t, "UPDATE c_notes SET rid = rid + 1000", `UPDATE "c_notes.words" SET rid = rid + 1000`, `UPDATE "c_notes.keys" SET rid = rid + 1000`)
 	require.ErrorContains(t, f.Check(t.Context()), "has row")
 	require.NoError(t, f.Close())
-	f.script(t, "ALTER TABLE c_notes DROP COLUMN counts", "UPDATE meta SET value = '1' WHERE name = 'format'", `UPDATE meta SET value = json_remove(value, '$.Format') WHERE name = 'collection notes'`)
+	f.script(t, "ALTER TABLE c_notes DROP COLUMN counts", "UPDATE meta SET value = '1' WHERE name = 'format'",
+		`UPDATE meta SET value = json_remove(value, '$.Format') WHERE name = 'collection notes'`)
 	f = openAt(t, f.path, notes)
 	require.NoError(t, f.Check(t.Context()))
 	require.EqualValues(t, 5, f.count(t))
@@ -61,10 +62,12 @@ func TestCountsAreAdded(t *testing.T) {
 	_, err = docstore.Open(t.Context(), engine, clock.System, docstore.Define(strict).Def())
 	require.Error(t, err)
 	require.NoError(t, engine.Close())
-	f.script(t, "ALTER TABLE c_notes ADD COLUMN counts ANY", "ALTER TABLE c_notes DROP COLUMN counts") // fails if it is there
+	f.script(t, "ALTER TABLE c_notes ADD COLUMN counts ANY",
+		"ALTER TABLE c_notes DROP COLUMN counts") // fails if it is there
 
 	var log strings.Builder
-	engine, err = sqlitestore.Open(t.Context(), sqlitestore.Options{Path: f.path, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	engine, err = sqlitestore.Open(t.Context(), sqlitestore.Options{Path: f.path,
+		Log: slog.New(slog.NewTextHandler(&log, nil))})
 	require.NoError(t, err)
 	f.Store, err = docstore.Open(t.Context(), engine, clock.System, notes.Def())
 	require.NoError(t, err)
@@ -86,7 +89,8 @@ func TestCountsAreAdded(t *testing.T) {
 	require.NoError(t, f.Check(ctx))
 }
 
-// SQLite keeps in memory what a savepoint would bring back, which of a large collection is all of it, and more than it has room for.
+// SQLite keeps in memory what a savepoint would bring back, which of a large collection is all of it, and more than
+// it has room for.
 func TestUpgradeNeedsNoSavepoint(t *testing.T) {
 	t.Parallel()
 	f := open(t)

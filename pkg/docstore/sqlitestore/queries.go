@@ -53,7 +53,8 @@ func (e *Engine) Find(ctx context.Context, def *docstore.Def, tenant string, q d
 }
 
 // Page reads a query's rows and its total from the last committed state.
-func (e *Engine) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find, most int64) (rows []docstore.Row, total docstore.Total, err error) {
+func (e *Engine) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find,
+	most int64) (rows []docstore.Row, total docstore.Total, err error) {
 	err = e.snapshot(ctx, func(conn Conn) error {
 		rows, total, err = (&queries{engine: e, conn: conn, memory: e.memory}).Page(ctx, def, tenant, q, most)
 		return err
@@ -62,7 +63,8 @@ func (e *Engine) Page(ctx context.Context, def *docstore.Def, tenant string, q d
 }
 
 // Count counts in the last committed state.
-func (e *Engine) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter, most int64) (total docstore.Total, err error) {
+func (e *Engine) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter,
+	most int64) (total docstore.Total, err error) {
 	err = e.snapshot(ctx, func(conn Conn) error {
 		total, err = (&queries{engine: e, conn: conn, memory: e.memory}).Count(ctx, def, tenant, filter, most)
 		return err
@@ -114,7 +116,8 @@ func (q *queries) Find(ctx context.Context, def *docstore.Def, tenant string, fi
 	return rows, err
 }
 
-func (q *queries) Page(ctx context.Context, def *docstore.Def, tenant string, find docstore.Find, most int64) ([]docstore.Row, docstore.Total, error) {
+func (q *queries) Page(ctx context.Context, def *docstore.Def, tenant string, find docstore.Find,
+	most int64) ([]docstore.Row, docstore.Total, error) {
 	asked, err := q.engine.inquire(def, tenant, find)
 	if err != nil {
 		return nil, docstore.Total{}, err
@@ -215,8 +218,9 @@ func (a *inquiry) ranges() []*plan {
 	return walks
 }
 
-// simplified leaves out of a query's filter what, in this snapshot, selects nothing, or leaves nothing out: records whose moment has come wait
-// for no more than a short while until they are settled. So the rest is known to be what counters and indexes are kept for.
+// simplified leaves out of a query's filter what, in this snapshot, selects nothing, or leaves nothing out: records
+// whose moment has come wait for no more than a short while until they are settled. So the rest is known to be what
+// counters and indexes are kept for.
 func (q *queries) simplified(ctx context.Context, asked *inquiry) (*inquiry, error) {
 	filter, changed, err := q.simplify(ctx, asked.table, asked.tenant, &asked.filter)
 	if err != nil || !changed {
@@ -270,7 +274,8 @@ func (q *queries) simplify(ctx context.Context, t *table, tenant string, n *node
 	return or(parts), true, nil
 }
 
-// find finds rows and, if the way that they are found tells it, how many there are in all; else −1. count says that look and simplified were before.
+// find finds rows and, if the way that they are found tells it, how many there are in all; else −1. count says that
+// look and simplified were before.
 func (q *queries) find(ctx context.Context, asked *inquiry, count bool) ([]docstore.Row, int64, error) {
 	if asked.filter.op == isNone {
 		return nil, 0, nil
@@ -341,19 +346,26 @@ func (q *queries) bySet(ctx context.Context, a *inquiry, set *matches) ([]docsto
 	return q.cut(ctx, a.table, list, a.order, &a.Find)
 }
 
-// merge finds rows of branches that select little, and sorts them, among those that a walk for the only other one comes by. errFar if the walk would have to go too far.
+// merge finds rows of branches that select little, and sorts them, among those that a walk for the only other one
+// comes by. errFar if the walk would have to go too far.
 func (q *queries) merge(ctx context.Context, a *inquiry) ([]docstore.Row, int64, error) {
 	var near []found
 	var rest *node
 	looked := int64(0)
 	seen := map[int64]bool{}
 	parts := branches(&a.guided)
+	many := len(parts) == 1 && q.recall(&a.filter, asBound, nil) != nil // which an earlier count found
 	for i := range parts {
+		if many {
+			rest = &parts[i]
+			break
+		}
 		extent, err := q.extent(ctx, a.table, a.tenant, &parts[i])
 		if err != nil {
 			return nil, -1, err
 		}
-		drivers, candidates, err := q.drivers(ctx, a.table, a.tenant, &parts[i], min(maxTested, worthwhile(a.Offset+a.Limit, extent)))
+		drivers, candidates, err := q.drivers(ctx, a.table, a.tenant, &parts[i], min(maxTested,
+			worthwhile(a.Offset+a.Limit, extent)))
 		if err != nil {
 			return nil, -1, err
 		}
@@ -365,7 +377,8 @@ func (q *queries) merge(ctx context.Context, a *inquiry) ([]docstore.Row, int64,
 			continue
 		}
 		looked += candidates
-		err = q.test(ctx, drive(a.table, a.tenant, drivers, &parts[i]), a.order, nil, math.MaxInt64, func(c Columns, keys int) error {
+		err = q.test(ctx, drive(a.table, a.tenant, drivers, &parts[i]), a.order, nil, math.MaxInt64, func(c Columns,
+			keys int) error {
 			f := found{c.Int(0), string(c.Bytes(1)), sortValues(c, a.order, keys)}
 			if !seen[f.rid] {
 				seen[f.rid] = true
@@ -402,9 +415,10 @@ const (
 	maxEntries = 30_000 // are read to have a set
 )
 
-// wander walks for what a filter selects, of which less is known: along index entries that tell which rows it may be, where these are not too many, or from
-// row to row.
-func (q *queries) wander(ctx context.Context, a *inquiry, rest *node, whole bool, near []found, seen map[int64]bool) ([]docstore.Row, int64, error) {
+// wander walks for what a filter selects, of which less is known: along index entries that tell which rows it may be,
+// where these are not too many, or from row to row.
+func (q *queries) wander(ctx context.Context, a *inquiry, rest *node, whole bool, near []found,
+	seen map[int64]bool) ([]docstore.Row, int64, error) {
 	p := walk(a.table, a.tenant, rest, a.order)
 	if p.rest == nil {
 		return q.walkFor(ctx, a, p, near, seen, math.MaxInt64)
@@ -495,8 +509,8 @@ func (q *queries) entries(ctx context.Context, a *inquiry, leaf *node, each func
 	return q.conn.Query(ctx, s.String(), s.args, func(c Columns) error { return each(c.Int(0)) })
 }
 
-// within is for an "or", alone or among other conditions, of which one part is a range of the index that orders the rows: what is in that range, and the
-// leaves of the other parts. nil if there is none.
+// within is for an "or", alone or among other conditions, of which one part is a range of the index that orders the
+// rows: what is in that range, and the leaves of the other parts. nil if there is none.
 func (n *node) within(order *ordering) (within *node, beside []*node) {
 	if len(order.keys) == 0 {
 		return nil, nil
@@ -531,7 +545,8 @@ func (n *node) within(order *ordering) (within *node, beside []*node) {
 }
 
 // beside adds to what is near the rows that leaves select and that are not within; errFar if they are many.
-func (q *queries) beside(ctx context.Context, a *inquiry, n, within *node, leaves []*node, near []found, seen map[int64]bool) ([]found, error) {
+func (q *queries) beside(ctx context.Context, a *inquiry, n, within *node, leaves []*node, near []found,
+	seen map[int64]bool) ([]found, error) {
 	inside := map[int64]bool{}
 	ranged := within
 	if within.op == isAnd {
@@ -575,7 +590,8 @@ func (q *queries) beside(ctx context.Context, a *inquiry, n, within *node, leave
 const maxSifted = 2500 // rows that a walk tests, which costs as much as a hundred thousand index entries
 
 // walkFor walks until the page is full, with the rows near in their places. errFar after too many other rows.
-func (q *queries) walkFor(ctx context.Context, a *inquiry, p *plan, near []found, seen map[int64]bool, most int64) ([]docstore.Row, int64, error) {
+func (q *queries) walkFor(ctx context.Context, a *inquiry, p *plan, near []found, seen map[int64]bool,
+	most int64) ([]docstore.Row, int64, error) {
 	page := a.pager(near, seen)
 	most += 2 * int64(a.Offset+a.Limit)
 	if p.rest == nil {
@@ -661,7 +677,8 @@ func (q *queries) readFar(ctx context.Context, a *inquiry) ([]docstore.Row, erro
 	err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
 		if last > 0 {
 			if came == 0 {
-				known.note(a.Offset-skip+last, docstore.Position{Values: sortValues(c, a.order, 2), ID: string(c.Bytes(1))})
+				known.note(a.Offset-skip+last, docstore.Position{Values: sortValues(c, a.order, 2),
+					ID: string(c.Bytes(1))})
 			}
 			if came++; last+came-2 < skip {
 				return nil
@@ -759,8 +776,10 @@ func (q *queries) sift(ctx context.Context, p *plan, order *ordering, page *page
 	return q.documents(ctx, p.table, page.rids, order, page.find)
 }
 
-// walk calls each for every row of a set, in the order of a plan, and tells how many rows it came by; errFar if these are more than most.
-func (q *queries) walk(ctx context.Context, p *plan, set *matches, order *ordering, after *docstore.Position, most int64, each func(rid int64) error) (walked int64, err error) {
+// walk calls each for every row of a set, in the order of a plan, and tells how many rows it came by; errFar if these
+// are more than most.
+func (q *queries) walk(ctx context.Context, p *plan, set *matches, order *ordering, after *docstore.Position,
+	most int64, each func(rid int64) error) (walked int64, err error) {
 	s := p.statement("rid, id"+selectKeys(order), order, after)
 	err = q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
 		if walked++; walked > most {
@@ -906,7 +925,8 @@ func sortValues(c Columns, o *ordering, from int) []docstore.Value {
 	return vs
 }
 
-// set finds the rows that a filter selects from index entries alone; errFar if these are more than a budget, which is spent.
+// set finds the rows that a filter selects from index entries alone; errFar if these are more than a budget, which is
+// spent.
 func (q *queries) set(ctx context.Context, t *table, tenant string, n *node, budget *int64) (*matches, error) {
 	if m := q.recall(n, asSet, nil); m != nil && m.complete() {
 		return m, nil

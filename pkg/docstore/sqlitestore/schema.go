@@ -26,8 +26,8 @@ const rewritten = 2
 const ownTables = `
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID, STRICT;
 CREATE TABLE IF NOT EXISTS counters (collection TEXT NOT NULL, tenant TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (collection, tenant)) WITHOUT ROWID, STRICT;
-CREATE TABLE IF NOT EXISTS facet_counters (collection TEXT NOT NULL, facet TEXT NOT NULL, tenant TEXT NOT NULL, value TEXT NOT NULL, n INTEGER NOT NULL,
-	PRIMARY KEY (collection, facet, tenant, value)) WITHOUT ROWID, STRICT;
+CREATE TABLE IF NOT EXISTS facet_counters (collection TEXT NOT NULL, facet TEXT NOT NULL, tenant TEXT NOT NULL,
+	value TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (collection, facet, tenant, value)) WITHOUT ROWID, STRICT;
 CREATE TABLE IF NOT EXISTS sequences (name TEXT PRIMARY KEY, next INTEGER NOT NULL) WITHOUT ROWID, STRICT;
 CREATE TABLE IF NOT EXISTS outbox (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, subject TEXT NOT NULL, record TEXT NOT NULL, payload BLOB NOT NULL) STRICT`
 
@@ -156,7 +156,8 @@ func (t *table) ddl() []string {
 	for _, c := range t.facets {
 		for _, order := range t.keys {
 			if index := c.orders[order]; index != "" {
-				ddl = append(ddl, fmt.Sprintf("CREATE INDEX %s ON %s (tenant, %s, %s, id)", index, t.name, c.field, order.field))
+				ddl = append(ddl,
+					fmt.Sprintf("CREATE INDEX %s ON %s (tenant, %s, %s, id)", index, t.name, c.field, order.field))
 			}
 		}
 	}

@@ -90,12 +90,14 @@ func checkJournal(ctx context.Context, conn Conn) error {
 	})
 }
 
-// The pragmas of each kind of connection. busy_timeout comes first, so that it holds for the others. The write-ahead log is emptied into the file
-// at 16 MiB; what one large transaction needs beyond 32 MiB is given back to the disk when the log begins anew.
+// The pragmas of each kind of connection. busy_timeout comes first, so that it holds for the others. The write-ahead
+// log is emptied into the file at 16 MiB; what one large transaction needs beyond 32 MiB is given back to the disk
+// when the log begins anew.
 const (
 	every   = "PRAGMA busy_timeout = 5000; PRAGMA foreign_keys = off; PRAGMA temp_store = memory; PRAGMA trusted_schema = off;"
-	writing = every + "PRAGMA journal_mode = wal; PRAGMA synchronous = full; PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 33554432; " +
-		"PRAGMA cache_size = -32000"
+	writing = every +
+		"PRAGMA journal_mode = wal; PRAGMA synchronous = full; PRAGMA cache_size = -32000; " +
+		"PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 33554432"
 	reading = every + "PRAGMA query_only = on; PRAGMA cache_size = -8000"
 )
 

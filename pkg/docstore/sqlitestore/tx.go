@@ -123,16 +123,17 @@ func (x *tx) locate(t *table, tenant, id string, expect docstore.Stamp) (*stored
 		return nil, x.fail(err)
 	}
 	var s *stored
-	err := x.byID(context.Background(), t, tenant, []string{id}, "rid, version, counts, due, lists"+t.keyFields(), func(c Columns) error {
-		s = &stored{
-			rid: c.Int(0), Stamp: docstore.Stamp{Version: c.Int(1), Counts: c.Int(2)}, due: c.Int(3),
-			lists: append([]byte(nil), c.Bytes(4)...),
-		}
-		for i, k := range t.keys {
-			s.keys = append(s.keys, k.value(c, 5+i))
-		}
-		return nil
-	})
+	err := x.byID(context.Background(), t, tenant, []string{id}, "rid, version, counts, due, lists"+t.keyFields(),
+		func(c Columns) error {
+			s = &stored{
+				rid: c.Int(0), Stamp: docstore.Stamp{Version: c.Int(1), Counts: c.Int(2)}, due: c.Int(3),
+				lists: append([]byte(nil), c.Bytes(4)...),
+			}
+			for i, k := range t.keys {
+				s.keys = append(s.keys, k.value(c, 5+i))
+			}
+			return nil
+		})
 	switch {
 	case err != nil:
 		return nil, x.fail(err)
@@ -275,12 +276,13 @@ func (x *tx) finish(ctx context.Context) error {
 		if n == 0 {
 			continue
 		}
-		sql, args := "INSERT INTO counters (collection, tenant, n) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET n = n + excluded.n", []any{c.collection, c.tenant, n}
+		sql := "INSERT INTO counters (collection, tenant, n) VALUES (?1, ?2, ?3)"
+		args := []any{c.collection, c.tenant, n}
 		if c.facet != "" {
-			sql = "INSERT INTO facet_counters (collection, tenant, n, facet, value) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE SET n = n + excluded.n"
+			sql = "INSERT INTO facet_counters (collection, tenant, n, facet, value) VALUES (?1, ?2, ?3, ?4, ?5)"
 			args = append(args, c.facet, c.value)
 		}
-		if _, err := x.conn.Exec(context.Background(), sql, args...); err != nil {
+		if _, err := x.conn.Exec(context.Background(), sql+" ON CONFLICT DO UPDATE SET n = n + excluded.n", args...); err != nil {
 			return err
 		}
 	}
@@ -298,7 +300,8 @@ func (x *tx) Find(ctx context.Context, def *docstore.Def, tenant string, q docst
 }
 
 // Page reads a query's rows and its total in the transaction's own state.
-func (x *tx) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find, most int64) (rows []docstore.Row, total docstore.Total, err error) {
+func (x *tx) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find,
+	most int64) (rows []docstore.Row, total docstore.Total, err error) {
 	err = x.reading(ctx, func(ctx context.Context) error {
 		rows, total, err = x.queries.Page(ctx, def, tenant, q, most)
 		return err
@@ -306,7 +309,8 @@ func (x *tx) Page(ctx context.Context, def *docstore.Def, tenant string, q docst
 	return rows, total, err
 }
 
-func (x *tx) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter, most int64) (total docstore.Total, err error) {
+func (x *tx) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter,
+	most int64) (total docstore.Total, err error) {
 	err = x.reading(ctx, func(ctx context.Context) error {
 		total, err = x.queries.Count(ctx, def, tenant, filter, most)
 		return err

@@ -17,7 +17,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
 )
 
-// member has what lists of users have: a state, moments that come, names that several indexes know, times that grow with the ids.
+// member has what lists of users have: a state, moments that come, names that several indexes know, times that grow
+// with the ids.
 type member struct {
 	docstore.Meta
 	State string `json:"state"`
@@ -64,13 +65,15 @@ func someChoice(r *rand.Rand, n int) choice {
 					states = append(states, docstore.Text(s))
 				}
 			}
-			in := choice{docstore.In("state", states...), func(m *member) bool { return slices.Contains(states, docstore.Text(m.State)) }}
+			in := choice{docstore.In("state", states...),
+				func(m *member) bool { return slices.Contains(states, docstore.Text(m.State)) }}
 			now := int64(r.IntN(3)) * 500 // none has come, some have, all have
 			switch r.IntN(3) {
 			case 0:
 				return in
 			case 1:
-				return both(in, choice{docstore.Outside("due", number(never), number(now)), func(m *member) bool { return m.Due == 0 || m.Due >= now }})
+				return both(in, choice{docstore.Outside("due", number(never), number(now)),
+					func(m *member) bool { return m.Due == 0 || m.Due >= now }})
 			}
 			return choice{docstore.Or(in.filter, docstore.Range("due", number(never), number(now))),
 				func(m *member) bool { return in.fits(m) || m.Due != 0 && m.Due < now }}
@@ -78,17 +81,20 @@ func someChoice(r *rand.Rand, n int) choice {
 		func() choice {
 			from := int64(r.IntN(n))
 			to := from + 1 + int64(r.IntN([]int{20, n}[r.IntN(2)]))
-			return choice{docstore.Range("made", number(from), number(to)), func(m *member) bool { return m.Made >= from && m.Made < to }}
+			return choice{docstore.Range("made", number(from), number(to)),
+				func(m *member) bool { return m.Made >= from && m.Made < to }}
 		},
 		func() choice {
 			key := []string{"a", "n1", "n12", "k", "k3", "none"}[r.IntN(6)]
 			fits := func(m *member) bool {
-				return slices.ContainsFunc(strings.Fields(m.Name+" "+m.Nick+" all"), func(s string) bool { return strings.HasPrefix(s, key) })
+				return slices.ContainsFunc(strings.Fields(m.Name+" "+m.Nick+" all"),
+					func(s string) bool { return strings.HasPrefix(s, key) })
 			}
 			if r.IntN(2) == 0 {
 				return choice{docstore.Prefix("words", key), fits}
 			}
-			return choice{docstore.Or(docstore.Prefix("words", key), docstore.ID("none"), docstore.Known(docstore.Prefix("name", key))), fits}
+			return choice{docstore.Or(docstore.Prefix("words", key), docstore.ID("none"),
+				docstore.Known(docstore.Prefix("name", key))), fits}
 		},
 		func() choice {
 			return choice{docstore.Eq("words", docstore.Text("all")), func(*member) bool { return true }}
@@ -101,13 +107,14 @@ func someChoice(r *rand.Rand, n int) choice {
 	return all
 }
 
-// TestEveryWay: pages and totals of filters as lists of users have them are those of a naive look at all, near and far, while
-// documents change, at a size at which a query goes each of its ways.
+// TestEveryWay: pages and totals of filters as lists of users have them are those of a naive look at all, near and
+// far, while documents change, at a size at which a query goes each of its ways.
 func TestEveryWay(t *testing.T) {
 	t.Parallel()
 	const n, rounds = 6000, 400
 	r := rand.New(rand.NewPCG(rand.Uint64(), 1))
-	engine, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: filepath.Join(t.TempDir(), "members.db"), Log: slog.New(slog.DiscardHandler)})
+	engine, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: filepath.Join(t.TempDir(), "members.db"),
+		Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	store, err := docstore.Open(t.Context(), engine, clock.System, members.Def())
 	require.NoError(t, err)
@@ -137,7 +144,8 @@ func TestEveryWay(t *testing.T) {
 		}
 		return nil
 	})
-	orders := [][]docstore.Order{nil, {{Index: "name"}}, {{Index: "name", Desc: true}}, {{Index: "made"}}, {{Index: "made", Desc: true}}, {{Index: "name", Desc: true}, {Index: "made"}}}
+	orders := [][]docstore.Order{nil, {{Index: "name"}}, {{Index: "name", Desc: true}}, {{Index: "made"}},
+		{{Index: "made", Desc: true}}, {{Index: "name", Desc: true}, {Index: "made"}}}
 	for range rounds {
 		chosen, order := someChoice(r, n), orders[r.IntN(len(orders))]
 		var want []*member
@@ -198,7 +206,8 @@ func TestEveryWay(t *testing.T) {
 		total, err := engine.Count(ctx, members.Def(), "t1", chosen.filter, most)
 		require.NoError(t, err)
 		if total.More {
-			require.True(t, most <= total.N && total.N < int64(len(want)), "more than %d of %d, at most %d: %+v", total.N, len(want), most, q)
+			require.True(t, most <= total.N && total.N < int64(len(want)), "more than %d of %d, at most %d: %+v",
+				total.N, len(want), most, q)
 		} else {
 			require.EqualValues(t, len(want), total.N, "%+v", q)
 		}
@@ -214,7 +223,8 @@ func TestEveryWay(t *testing.T) {
 				if _, err = members.Replace(ctx, tx, loaded); err != nil {
 					return err
 				}
-				if chosen.fits(m) == slices.Contains(want, m) && len(order) > 0 && order[0].Index == "made" && len(order) == 1 {
+				if chosen.fits(m) == slices.Contains(want, m) && len(order) > 0 && order[0].Index == "made" &&
+					len(order) == 1 {
 					look(tx)
 				}
 				return nil

@@ -20,9 +20,9 @@ func (a *api) registerMemberLists(s *rest.Server) {
 	}, a.listOfUser)
 	rest.Handle(s, rest.Op{
 		ID: "list-tree-node-users", Method: http.MethodGet, Path: "/v1/tree-nodes/{id}/users", Scope: auth.OrganizationRead, Summary: "List the users of a tree node",
-		Doc: "Each user once, as the first membership in the order of nodes and `seq`; `nodes` lists all that count. With `recursive` no more than 10,000 " +
-			"memberships are counted. With a `keyword` that many users of a large node have, `total` tells of the pages up to this one, and these may " +
-			"have fewer items than `page_size`.",
+		Doc: "Each user once, as the first membership in the order of nodes and `seq`; `nodes` lists all that count. " +
+			"With `recursive` no more than 10,000 memberships are counted. With a `keyword` that many users of a large node " +
+			"have, `total` tells of the pages up to this one, and these may have fewer items than `page_size`.",
 		Errors: []apperr.Kind{apperr.Unavailable}, Response: map[string]any{"items": []any{exampleNodeUser}, "total": 1, "page_num": 1, "page_size": 20},
 	}, a.listOfNode)
 }
@@ -58,7 +58,8 @@ func (a *api) listOfNode(ctx context.Context, in *listOfNodeInput) (rest.List[Tr
 	if err != nil {
 		return rest.List[TreeNodeUser]{}, err
 	}
-	list := rest.List[TreeNodeUser]{Items: make([][]byte, len(page.Items)), Total: page.Total, More: page.More, Num: in.PageNum, Size: in.PageSize, Next: page.Next}
+	list := rest.List[TreeNodeUser]{Items: make([][]byte, len(page.Items)), Total: page.Total, More: page.More,
+		Num: in.PageNum, Size: in.PageSize, Next: page.Next}
 	for i, item := range page.Items {
 		list.Items[i] = item
 	}

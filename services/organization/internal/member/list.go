@@ -127,7 +127,8 @@ func (s *Members) Users(ctx context.Context, q Query) (Page, error) {
 	case q.Keyword == "":
 		page.Total, page.More, err = l.count(ctx)
 	case !few: // those that were come by
-		page.Total, page.More = int64(l.Offset+len(page.Items)), page.Next != "" || q.After != "" || len(some) == 0 && l.Offset > 0
+		page.Total, page.More = int64(l.Offset+len(page.Items)), page.Next != "" || q.After != "" || len(some) == 0 &&
+			l.Offset > 0
 	}
 	return page, err
 }
@@ -470,14 +471,16 @@ func (l *listing) count(ctx context.Context) (total int64, more bool, err error)
 		if l.Role == "" {
 			return l.node.MemberCount, false, nil
 		}
-		page, err := members.Page(ctx, l.Store, docstore.Query{Filter: docstore.Prefix(byRole, l.node.ID+"/"+l.Role+"/"), Limit: 1, Count: true})
+		page, err := members.Page(ctx, l.Store, docstore.Query{Filter: docstore.Prefix(byRole,
+			l.node.ID+"/"+l.Role+"/"), Limit: 1, Count: true})
 		return page.Total, page.More, err
 	}
 	ids, all, err := l.userIDs(ctx)
 	return int64(len(ids)), !all, err
 }
 
-// userIDs returns the ids of the query's users, sorted; all is false if they are those of the first MaxCounted memberships.
+// userIDs returns the ids of the query's users, sorted; all is false if they are those of the first MaxCounted
+// memberships.
 func (l *listing) userIDs(ctx context.Context) (ids []string, all bool, err error) {
 	ids, all = []string{}, true
 	nodes := []docstore.Indexed{{ID: l.node.ID, Text: l.node.PathText()}}

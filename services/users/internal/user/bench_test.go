@@ -106,11 +106,14 @@ func (c *crowd) add(b *testing.B, n, more, changed int) {
 }
 
 var (
-	givenNames  = strings.Fields("Li Wei Fang Min Jing Lei Yang Anna Ben Carla David Elena Farid Gita Hugo Ines Jamal Kira Liam Mona Nils Olga Pavel Quinn Rosa Sven Tara Umar Vera Wanda Xenia Yusuf Zoe")
-	familyNames = strings.Fields("Wang Li Zhang Liu Chen Yang Huang Zhao Wu Zhou Abbott Becker Castro Dubois Eriksen Fischer Garcia Hansen Ivanov Jensen Kowalski Lopez Martin Novak Okafor Petrov Quist Rossi Schmidt Tanaka Ueda Vogel Xu Ziegler")
+	givenNames  = strings.Fields("Li Wei Fang Min Jing Lei Yang Anna Ben Carla David Elena Farid " +
+		"Gita Hugo Ines Jamal Kira Liam Mona Nils Olga Pavel Quinn Rosa Sven Tara Umar Vera Wanda Xenia Yusuf Zoe")
+	familyNames = strings.Fields("Wang Li Zhang Liu Chen Yang Huang Zhao Wu Zhou Abbott Becker Castro Dubois Eriksen Fischer " +
+		"Garcia Hansen Ivanov Jensen Kowalski Lopez Martin Novak Okafor Petrov Quist Rossi Schmidt Tanaka Ueda Vogel Xu Ziegler")
 )
 
-// someone makes up a user: of those who came early most of the resigned, one in sixteen disabled, one in two hundred locked.
+// someone makes up a user: of those who came early most of the resigned, one in sixteen disabled, one in two hundred
+// locked.
 func someone(r *rand.Rand, id string, n int, now clock.Time, size int) *User {
 	given, family := givenNames[r.IntN(len(givenNames))], familyNames[r.IntN(len(familyNames))]
 	u := &User{Meta: docstore.Meta{ID: id, TimeCreated: now.Add(time.Duration(r.IntN(1000)) * time.Millisecond)}}
@@ -145,7 +148,8 @@ func between(r *rand.Rand, thousandths int64) Filter {
 }
 
 func words(r *rand.Rand, n int) string {
-	return strings.Join([]string{givenNames[r.IntN(len(givenNames))], familyNames[r.IntN(len(familyNames))], "acme"}[:n], " ")
+	return strings.Join([]string{givenNames[r.IntN(len(givenNames))], familyNames[r.IntN(len(familyNames))],
+		"acme"}[:n], " ")
 }
 
 // choices are the filters of a list, each alone.
@@ -187,14 +191,19 @@ var choices = []struct {
 // combined are pairs and triples of choices, by name.
 var combined = [][]string{
 	{}, {"status=0", "locked"}, {"status=1", "unlocked"}, {"status=1", "locked"}, {"status=resigned", "unlocked"},
-	{"status=1", "modified within a month"}, {"status=0", "modified within a year"}, {"locked", "modified within a year"}, {"unlocked", "modified within a day"},
-	{"status=1", "keyword common"}, {"status=0", "keyword one letter"}, {"status=0", "words of all"}, {"status=resigned", "words of some"}, {"locked", "words of some"},
-	{"keyword common", "modified within a month"}, {"words of all", "modified within a year"}, {"words of some", "modified within a month"},
-	{"status=1", "ids"}, {"status=1", "unlocked", "keyword common", "modified within a year"}, {"status=0", "unlocked", "words of some", "modified within a year"},
+	{"status=1", "modified within a month"}, {"status=0", "modified within a year"}, {"locked",
+		"modified within a year"}, {"unlocked", "modified within a day"},
+	{"status=1", "keyword common"}, {"status=0", "keyword one letter"}, {"status=0",
+		"words of all"}, {"status=resigned", "words of some"}, {"locked", "words of some"},
+	{"keyword common", "modified within a month"}, {"words of all", "modified within a year"}, {"words of some",
+		"modified within a month"},
+	{"status=1", "ids"}, {"status=1", "unlocked", "keyword common", "modified within a year"}, {"status=0",
+		"unlocked", "words of some", "modified within a year"},
 }
 
-// BenchmarkList asks for pages with their totals, each the first one after a user was added, so that nothing is remembered.
-// IDP_BENCH_USERS is how many users there are; with IDP_BENCH_DIR the file is kept there for the next run.
+// BenchmarkList asks for pages with their totals, each the first one after a user was added, so that nothing is
+// remembered. IDP_BENCH_USERS is how many users there are; with IDP_BENCH_DIR the file is kept there for the next
+// run.
 func BenchmarkList(b *testing.B) {
 	c := gather(b, crowdSize(b))
 	made := map[string]func(*rand.Rand, *Filter){}
@@ -223,7 +232,8 @@ func BenchmarkList(b *testing.B) {
 						}
 						where, err := c.Where(f)
 						require.NoError(b, err)
-						q := docstore.Query{Filter: where, Sort: []docstore.Order{{Index: field, Desc: desc}}, Limit: 20, Count: true}
+						q := docstore.Query{Filter: where, Sort: []docstore.Order{{Index: field, Desc: desc}},
+							Limit: 20, Count: true}
 						before := time.Now()
 						_, err = c.List(c.ctx, q)
 						of = append(of, time.Since(before))
@@ -246,7 +256,7 @@ func BenchmarkList(b *testing.B) {
 	}
 }
 
-const samples = 6
+const samples = 10
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
@@ -260,7 +270,8 @@ func BenchmarkListDeep(b *testing.B) {
 					where, err := c.Where(f)
 					require.NoError(b, err)
 					for b.Loop() {
-						_, err := c.List(c.ctx, docstore.Query{Filter: where, Sort: []docstore.Order{{Index: field}}, Limit: 20, Offset: c.size / share, Count: true})
+						_, err := c.List(c.ctx, docstore.Query{Filter: where, Sort: []docstore.Order{{Index: field}},
+							Limit: 20, Offset: c.size / share, Count: true})
 						require.NoError(b, err)
 					}
 				})

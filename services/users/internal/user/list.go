@@ -43,8 +43,8 @@ func (s *Users) Where(f Filter) (docstore.Filter, error) {
 		all = append(all, docstore.From(byTimeModified, docstore.Moment(f.ModifiedFrom)))
 	}
 	if !f.ModifiedTo.IsZero() {
-		// What was changed before has been made before, too, which spares lists by time_created all that came later. The hour is for
-		// clocks of several machines.
+		// What was changed before has been made before, too, which spares lists by time_created all that came later.
+		// The hour is for clocks of several machines.
 		all = append(all, docstore.Until(byTimeModified, docstore.Moment(f.ModifiedTo)),
 			docstore.Known(docstore.Until(byTimeCreated, docstore.Moment(f.ModifiedTo.Add(time.Hour)))))
 	}
@@ -92,12 +92,14 @@ func inState(is func(Status, bool) bool) docstore.Filter {
 
 // came selects by a moment that has come; those are few, since the schedule settles them.
 func came(index string, now clock.Time) docstore.Filter {
-	return docstore.Moving(docstore.Range(index, docstore.Number(docstore.NoNumber.Num+1), docstore.Number(now.Millis()+1)))
+	return docstore.Moving(docstore.Range(index, docstore.Number(docstore.NoNumber.Num+1),
+		docstore.Number(now.Millis()+1)))
 }
 
 // notCome selects by a moment that is still to come, or of which there is none.
 func notCome(index string, now clock.Time) docstore.Filter {
-	return docstore.Moving(docstore.Outside(index, docstore.Number(docstore.NoNumber.Num+1), docstore.Number(now.Millis()+1)))
+	return docstore.Moving(docstore.Outside(index, docstore.Number(docstore.NoNumber.Num+1),
+		docstore.Number(now.Millis()+1)))
 }
 
 func matching(keyword string, fullText bool) docstore.Filter {

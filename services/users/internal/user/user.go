@@ -84,7 +84,8 @@ var users = docstore.Define(docstore.Schema[User]{
 		docstore.ByText(byDisplayName, func(u *User) string { return textindex.Key(u.DisplayName) }),
 		docstore.ByText(byEmail, func(u *User) string { return textindex.Key(u.Email) }),
 		docstore.ByText(byEmployeeNumber, func(u *User) string { return textindex.Key(u.EmployeeNumber) }),
-		docstore.Facet(docstore.ByText(byState, func(u *User) string { return state(u.Status, u.Locked) }), Sortable...),
+		docstore.Facet(docstore.ByText(byState, func(u *User) string { return state(u.Status, u.Locked) }),
+			Sortable...),
 		docstore.ByNumber(byLockEnd, (*User).lockEnd),
 		docstore.ByNumber(byLeaving, (*User).leaving),
 		docstore.ByNumber(byTimeCreated, func(u *User) docstore.Value { return docstore.Moment(u.TimeCreated) }),
@@ -147,7 +148,8 @@ func (u *User) leaving() docstore.Value {
 	return docstore.Moment(u.TimeResigned)
 }
 
-// state is status and lock as stored, in one text, so that lists of either or both have an index for each order, and counters.
+// state is status and lock as stored, in one text, so that lists of either or both have an index for each order, and
+// counters.
 func state(status Status, locked bool) string {
 	if locked {
 		return string(status) + " locked"
