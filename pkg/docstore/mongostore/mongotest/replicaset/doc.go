@@ -1,0 +1,2 @@
+// Package replicaset simulates a MongoDB replica set for tests.
+package replicaset
