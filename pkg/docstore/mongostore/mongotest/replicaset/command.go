@@ -17,6 +17,7 @@ type command struct {
 	db       string // whose data it is about
 	session  *session
 	deadline time.Time
+	gone     <-chan struct{} // closed when the client has closed the connection
 	done     map[int]bson.D // the results of its statements, if it had to wait amid them
 }
 
@@ -167,13 +168,14 @@ var outsideOnly = map[string]bool{
 func (s *Server) ping(*command, *transaction) (bson.D, error) { return bson.D{}, nil }
 
 // answer runs a command and makes its reply, or loses it with the connection.
-func (s *Server) answer(m *member, r *request) (reply bson.Raw, lost bool) {
+func (s *Server) answer(m *member, r *request, gone <-chan struct{}) (reply bson.Raw, lost bool) {
 	c, err := parseCommand(r)
 	if err != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return marshal(s.refusal(c, err)), false
 	}
+	c.gone = gone
 	var hit Fault
 	if s.scheduler != nil {
 		hit = s.scheduler.turn(c)
@@ -211,6 +213,10 @@ func (s *Server) runUntilFree(m *member, c *command, hit Fault) bson.D {
 		if term != s.term {
 			return s.refusal(c, refuse(codeInterruptedByRepl, "operation was interrupted"))
 		}
+		if c.abandoned() {
+			s.interrupt(c)
+			return bson.D{} // nobody reads it
+		}
 		reply, err := s.run(c, hit)
 		var held *heldError
 		if !errors.As(err, &held) {
@@ -230,6 +236,24 @@ func (s *Server) runUntilFree(m *member, c *command, hit Fault) bson.D {
 	}
 }
 
+func (c *command) abandoned() bool {
+	select {
+	case <-c.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// interrupt does not run a command whose client has gone, and aborts its transaction, as the server does with operations that it finds so
+// (ClientDisconnect).
+func (s *Server) interrupt(c *command) {
+	sess := s.sessions[string(c.envelope.Session.ID.Data)]
+	if sess != nil && sess.tx != nil && c.envelope.Number != nil && *c.envelope.Number == sess.number && !c.ending() {
+		s.end(sess.tx, aborted)
+	}
+}
+
 // wait waits for a transaction to end. False says that the command's time is up.
 func (s *Server) wait(c *command, tx *transaction) bool {
 	s.mu.Unlock()
@@ -238,6 +262,7 @@ func (s *Server) wait(c *command, tx *transaction) bool {
 	defer timer.Stop()
 	select {
 	case <-tx.ended:
+	case <-c.gone:
 	case <-s.closing:
 		return false
 	case <-timer.C:

@@ -74,6 +74,8 @@ func (s *scheduler) turn(c *command) Fault {
 	select {
 	case f := <-w.chosen:
 		return f
+	case <-c.gone:
+		return None
 	case <-s.closing:
 		return None
 	}
@@ -148,6 +150,7 @@ func (s *scheduler) delay(c *command) {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+	case <-c.gone:
 	case <-s.closing:
 	}
 }

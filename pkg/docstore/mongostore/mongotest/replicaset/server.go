@@ -87,9 +87,9 @@ func Start(o Options) (*Server, error) {
 	return s, nil
 }
 
-// URI is the set's connection string.
+// URI is the set's connection string. The driver's monitors may wait for an answer when a client disconnects, and so must not wait for long.
 func (s *Server) URI() string {
-	return "mongodb://" + strings.Join(s.addresses(), ",") + "/?replicaSet=" + setName
+	return "mongodb://" + strings.Join(s.addresses(), ",") + "/?heartbeatFrequencyMS=500&replicaSet=" + setName
 }
 
 func (s *Server) addresses() []string {
@@ -177,7 +177,6 @@ func (s *Server) accept(m *member) {
 		s.mu.Unlock()
 		s.serving.Go(func() {
 			s.serve(m, conn)
-			_ = conn.Close()
 			s.mu.Lock()
 			delete(s.conns, conn)
 			s.mu.Unlock()
@@ -185,21 +184,48 @@ func (s *Server) accept(m *member) {
 	}
 }
 
+// serve answers one connection's requests. It reads ahead, to notice that the client has gone while a command waits.
 func (s *Server) serve(m *member, conn net.Conn) {
-	for {
-		r, err := readRequest(conn)
-		if err != nil {
-			return // a client that has gone, or speaks something else
-		}
-		if name := commandName(r.body); name == "hello" || name == "isMaster" || name == "ismaster" {
-			if err := s.greet(m, conn, r); err != nil {
+	requests, gone := make(chan *request), make(chan struct{})
+	s.serving.Go(func() {
+		defer close(gone)
+		for {
+			r, err := readRequest(conn)
+			if err != nil {
+				return // a client that has gone, or speaks something else
+			}
+			select {
+			case requests <- r:
+			case <-s.closing:
 				return
 			}
-			continue
 		}
-		reply, lost := s.answer(m, r)
-		if lost || writeReply(conn, r, reply, false) != nil {
+	})
+	defer func() {
+		_ = conn.Close()
+		for { // the reader ends now
+			select {
+			case <-requests:
+			case <-gone:
+				return
+			}
+		}
+	}()
+	for {
+		select {
+		case <-gone:
 			return
+		case r := <-requests:
+			if name := commandName(r.body); name == "hello" || name == "isMaster" || name == "ismaster" {
+				if err := s.greet(m, conn, r, gone); err != nil {
+					return
+				}
+				continue
+			}
+			reply, lost := s.answer(m, r, gone)
+			if lost || writeReply(conn, r, reply, false) != nil {
+				return
+			}
 		}
 	}
 }
@@ -214,7 +240,7 @@ func commandName(body bson.Raw) string {
 
 // greet answers hello: at once, or, for a client that knows the topology, when it changes ("awaitable hello", and with exhaust as a
 // stream of replies; https://github.com/mongodb/specifications/blob/master/source/server-discovery-and-monitoring/server-monitoring.md).
-func (s *Server) greet(m *member, conn net.Conn, r *request) error {
+func (s *Server) greet(m *member, conn net.Conn, r *request, gone <-chan struct{}) error {
 	known, await := r.body.Lookup("topologyVersion", "counter").AsInt64OK()
 	limit, _ := r.body.Lookup("maxAwaitTimeMS").AsInt64OK()
 	for {
@@ -226,7 +252,7 @@ func (s *Server) greet(m *member, conn net.Conn, r *request) error {
 			select {
 			case <-turned:
 			case <-timer.C:
-			case <-s.closing:
+			case <-gone:
 			}
 			timer.Stop()
 		}
