@@ -17,6 +17,7 @@ type command struct {
 	db       string // whose data it is about
 	session  *session
 	deadline time.Time
+	conn     int64           // the connection's number
 	gone     <-chan struct{} // closed when the client has closed the connection
 	done     map[int]bson.D // the results of its statements, if it had to wait amid them
 }
@@ -168,23 +169,24 @@ var outsideOnly = map[string]bool{
 func (s *Server) ping(*command, *transaction) (bson.D, error) { return bson.D{}, nil }
 
 // answer runs a command and makes its reply, or loses it with the connection.
-func (s *Server) answer(m *member, r *request, gone <-chan struct{}) (reply bson.Raw, lost bool) {
+func (s *Server) answer(m *member, conn int64, r *request, gone <-chan struct{}) (reply bson.Raw, lost bool) {
 	c, err := parseCommand(r)
 	if err != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return marshal(s.refusal(c, err)), false
 	}
-	c.gone = gone
+	c.gone, c.conn = gone, conn
 	var hit Fault
+	alone := true
 	if s.scheduler != nil {
-		hit = s.scheduler.turn(c)
+		hit, alone = s.scheduler.turn(c)
 	}
 	if hit == LoseRequest {
 		return nil, true
 	}
 	d := s.runUntilFree(m, c, hit)
-	if s.scheduler != nil {
+	if !alone {
 		s.scheduler.delay(c)
 	}
 	return marshal(d), hit == LoseReply
@@ -269,7 +271,7 @@ func (s *Server) wait(c *command, tx *transaction) bool {
 		return false
 	}
 	if s.scheduler != nil {
-		s.scheduler.turn(c)
+		_, _ = s.scheduler.turn(c) // what hits it has been decided
 	}
 	return true
 }

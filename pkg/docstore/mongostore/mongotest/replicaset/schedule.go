@@ -23,6 +23,9 @@ const (
 	UnknownCommit       // a commit is done, but the answer says that it is not known to be a majority's
 )
 
+// AllFaults are all that there are.
+var AllFaults = []Fault{LoseRequest, LoseReply, Conflict, Expire, StepDown, UnknownCommit}
+
 // Schedule decides, by a seed, which of the commands that wait is run next, and what happens to it. Both follow from the seed, the command's
 // content (without what differs at each run: sessions, times) and how often that command has come: of two commands that wait at the same
 // time, the same is run first, and its n-th arrival meets the same fault, whenever the seed is the same. Which commands wait at the
@@ -41,6 +44,7 @@ const (
 	defaultSettle = 300 * time.Microsecond
 	defaultEvery  = 40
 	defaultMost   = 10
+	aloneAfter    = 20 // commands of one connection in a row
 )
 
 type scheduler struct {
@@ -48,6 +52,9 @@ type scheduler struct {
 	arrivals chan *waiting
 	closing  chan struct{}
 	hits     int
+
+	conn  int64 // that of the latest commands
+	inRow int   // how many these are
 }
 
 type waiting struct {
@@ -55,6 +62,7 @@ type waiting struct {
 	arrival         int
 	chosen          chan Fault
 	command         *command
+	alone           bool
 }
 
 func newScheduler(o Schedule, closing chan struct{}) *scheduler {
@@ -64,20 +72,20 @@ func newScheduler(o Schedule, closing chan struct{}) *scheduler {
 }
 
 // turn waits until the command is chosen.
-func (s *scheduler) turn(c *command) Fault {
+func (s *scheduler) turn(c *command) (f Fault, alone bool) {
 	w := &waiting{identity: identity(c), chosen: make(chan Fault, 1), command: c}
 	select {
 	case s.arrivals <- w:
 	case <-s.closing:
-		return None
+		return None, false
 	}
 	select {
 	case f := <-w.chosen:
-		return f
+		return f, w.alone
 	case <-c.gone:
-		return None
+		return None, false
 	case <-s.closing:
-		return None
+		return None, false
 	}
 }
 
@@ -94,6 +102,13 @@ func (s *scheduler) run() {
 			w.arrival = arrived[w.identity]
 			arrived[w.identity]++
 			w.order = mix(s.Seed, w.identity, uint64(w.arrival))
+			if s.inRow++; s.conn != w.command.conn {
+				s.conn, s.inRow = w.command.conn, 0
+			}
+			if w.alone = s.inRow > aloneAfter && len(queue) == 0; w.alone {
+				w.chosen <- s.fault(w)
+				continue
+			}
 			queue = append(queue, w)
 		case <-settled.C:
 			if len(queue) > 0 {

@@ -37,7 +37,7 @@ type Server struct {
 	databases map[string]*database
 	sessions  map[string]*session
 	cursors   map[int64]*cursor
-	numbered  int64  // cursors
+	numbered  int64  // cursors, connections
 	time      uint64 // of the last change
 	primary   int
 	term      uint32
@@ -174,9 +174,11 @@ func (s *Server) accept(m *member) {
 		default:
 			s.conns[conn] = true
 		}
+		s.numbered++
+		number := s.numbered
 		s.mu.Unlock()
 		s.serving.Go(func() {
-			s.serve(m, conn)
+			s.serve(m, number, conn)
 			s.mu.Lock()
 			delete(s.conns, conn)
 			s.mu.Unlock()
@@ -185,7 +187,7 @@ func (s *Server) accept(m *member) {
 }
 
 // serve answers one connection's requests. It reads ahead, to notice that the client has gone while a command waits.
-func (s *Server) serve(m *member, conn net.Conn) {
+func (s *Server) serve(m *member, number int64, conn net.Conn) {
 	requests, gone := make(chan *request), make(chan struct{})
 	s.serving.Go(func() {
 		defer close(gone)
@@ -222,7 +224,7 @@ func (s *Server) serve(m *member, conn net.Conn) {
 				}
 				continue
 			}
-			reply, lost := s.answer(m, r, gone)
+			reply, lost := s.answer(m, number, r, gone)
 			if lost || writeReply(conn, r, reply, false) != nil {
 				return
 			}
