@@ -19,7 +19,7 @@ type command struct {
 	deadline time.Time
 	conn     int64           // the connection's number
 	gone     <-chan struct{} // closed when the client has closed the connection
-	done     map[int]bson.D // the results of its statements, if it had to wait amid them
+	done     map[int]bson.D  // the results of its statements, if it had to wait amid them
 }
 
 // envelope has the members that any command may have.
