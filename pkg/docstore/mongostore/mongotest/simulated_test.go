@@ -27,7 +27,7 @@ func TestSimulated(t *testing.T) {
 	t.Parallel()
 	dbs := newDatabases(simulated(t, replicaset.Options{}).URI(), false)
 	t.Run("suite", func(t *testing.T) {
-		docstoretest.Run(t, dbs.open, docstoretest.Options{Reopen: dbs.reopen})
+		docstoretest.Run(t, dbs.open, docstoretest.Options{Lacks: mongoLacks, Reopen: dbs.reopen})
 	})
 	t.Run("engine", func(t *testing.T) { runEngineCases(t, dbs) })
 }
@@ -49,7 +49,7 @@ func TestSimulatedBySeed(t *testing.T) {
 					Seed: uint64(seed), Delay: time.Millisecond, Faults: replicaset.AllFaults,
 				}})
 				return openPatiently(t, set.URI())
-			}, docstoretest.Options{Reopen: func(t *testing.T, closed docstore.Engine) docstore.Engine {
+			}, docstoretest.Options{Lacks: mongoLacks, Reopen: func(t *testing.T, closed docstore.Engine) docstore.Engine {
 				return openPatiently(t, closed.(*patient).uri)
 			}})
 		})
