@@ -103,7 +103,7 @@ func (s *Server) find(c *command, tx *transaction) (bson.D, error) {
 	}
 	most := firstBatch
 	if args.Batch != nil {
-		most = int(*args.Batch)
+		most = int(*args.Batch) // 0: the first batch is empty, and the cursor is there
 	}
 	return s.firstBatch(c.db+"."+args.Collection, found, most, args.Single), nil
 }
@@ -134,11 +134,9 @@ func (s *Server) firstBatch(ns string, found []bson.Raw, most int, single bool) 
 	return cursorReply("firstBatch", ns, id, batch)
 }
 
-// cut is the next batch: so many documents (0 for any number), and no more than a reply can have.
+// cut is the next batch: so many documents, and no more than a reply can have.
 func cut(docs []bson.Raw, most int) (batch, rest []bson.Raw) {
-	if most == 0 || most > len(docs) {
-		most = len(docs)
-	}
+	most = min(most, len(docs))
 	size := 0
 	for i := range most {
 		if size += len(docs[i]); size > maxDocument && i > 0 {
@@ -168,8 +166,12 @@ func (s *Server) getMore(c *command, _ *transaction) (bson.D, error) {
 	if open == nil {
 		return nil, refuse(codeCursorNotFound, "cursor id %d not found", args.ID)
 	}
+	most := int(args.Batch)
+	if most == 0 {
+		most = len(open.rest)
+	}
 	var batch []bson.Raw
-	batch, open.rest = cut(open.rest, int(args.Batch))
+	batch, open.rest = cut(open.rest, most)
 	if len(open.rest) == 0 {
 		delete(s.cursors, args.ID)
 		args.ID = 0
