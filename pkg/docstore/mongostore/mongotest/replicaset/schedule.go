@@ -26,13 +26,16 @@ const (
 // AllFaults are all that there are.
 var AllFaults = []Fault{LoseRequest, LoseReply, Conflict, Expire, StepDown, UnknownCommit}
 
+// Masked are those that a transaction is run again for, so that no caller of a store hears of them.
+var Masked = []Fault{Conflict, Expire, UnknownCommit}
+
 // Schedule decides, by a seed, which of the commands that wait is run next, and what happens to it. Both follow from the seed, the command's
 // content (without what differs at each run: sessions, times) and how often that command has come: of two commands that wait at the same
 // time, the same is run first, and its n-th arrival meets the same fault, whenever the seed is the same. Which commands wait at the
 // same time, the clients' speed decides; the scheduler only gives all of them Settle to arrive.
 type Schedule struct {
 	Seed   uint64
-	Settle time.Duration // how long no command must come before one is chosen; 0 means 300 µs
+	Settle time.Duration // how long no command must come before one is chosen; 0 means 300 µs, less that all run as they come
 
 	Delay  time.Duration // answers wait up to so long
 	Faults []Fault       // which there are
@@ -45,6 +48,7 @@ const (
 	defaultEvery  = 40
 	defaultMost   = 10
 	aloneAfter    = 20 // commands of one connection in a row
+	settlesAtMost = 5  // where commands never cease to come
 )
 
 type scheduler struct {
@@ -92,6 +96,7 @@ func (s *scheduler) turn(c *command) (f Fault, alone bool) {
 func (s *scheduler) run() {
 	arrived := map[uint64]int{}
 	var queue []*waiting
+	var patience time.Time // until when the first in the queue waits for others to arrive
 	settled := time.NewTimer(s.Settle)
 	defer settled.Stop()
 	for {
@@ -105,22 +110,25 @@ func (s *scheduler) run() {
 			if s.inRow++; s.conn != w.command.conn {
 				s.conn, s.inRow = w.command.conn, 0
 			}
-			if w.alone = s.inRow > aloneAfter && len(queue) == 0; w.alone {
+			if w.alone = s.inRow > aloneAfter && len(queue) == 0; w.alone || s.Settle < 0 {
 				w.chosen <- s.fault(w)
 				continue
+			}
+			if len(queue) == 0 {
+				patience = time.Now().Add(settlesAtMost * s.Settle)
 			}
 			queue = append(queue, w)
 		case <-settled.C:
 			if len(queue) > 0 {
-				next := slices.IndexFunc(queue, func(w *waiting) bool {
-					return w.order == slices.MinFunc(queue, func(a, b *waiting) int { return cmp.Compare(a.order, b.order) }).order
-				})
-				w := queue[next]
-				queue = slices.Delete(queue, next, next+1)
+				w := slices.MinFunc(queue, func(a, b *waiting) int { return cmp.Compare(a.order, b.order) })
+				queue = slices.DeleteFunc(queue, func(other *waiting) bool { return other == w })
+				patience = time.Now().Add(settlesAtMost * s.Settle)
 				w.chosen <- s.fault(w)
 			}
 		}
-		settled.Reset(s.Settle)
+		if settled.Stop(); len(queue) > 0 {
+			settled.Reset(max(0, min(s.Settle, time.Until(patience))))
+		}
 	}
 }
 
