@@ -161,7 +161,7 @@ func (s *Server) build(d *database, c *collection, x *index) error {
 		}
 	}
 	s.time++
-	c.changed, d.tree = s.time, v.tree
+	c.changed, d.tree, d.changed = s.time, v.tree, s.time
 	c.add(x)
 	return nil
 }
@@ -201,7 +201,7 @@ func (s *Server) dropIndexes(c *command, _ *transaction) (bson.D, error) {
 	s.time++
 	collection.changed = s.time
 	collection.indexes = slices.DeleteFunc(collection.indexes, func(have *index) bool { return have == x })
-	d.tree = without(d.tree, collection.prefix(x))
+	d.tree, d.changed = without(d.tree, collection.prefix(x)), s.time
 	return bson.D{{Key: "nIndexesWas", Value: int32(before)}}, nil
 }
 
@@ -264,7 +264,7 @@ func (s *Server) drop(c *command, _ *transaction) (bson.D, error) {
 		return nil, err
 	}
 	s.time++
-	d.tree = without(d.tree, collection.prefix(collection.indexes[0])[:4])
+	d.tree, d.changed = without(d.tree, collection.prefix(collection.indexes[0])[:4]), s.time
 	delete(d.collections, args.Collection)
 	return bson.D{{Key: "nIndexesWas", Value: int32(len(collection.indexes))}, {Key: "ns", Value: c.db + "." + args.Collection}}, nil
 }

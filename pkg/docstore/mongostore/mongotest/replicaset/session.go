@@ -76,20 +76,19 @@ func (s *Server) end(tx *transaction, state transactionState) {
 	close(tx.ended)
 }
 
-// apply makes a transaction's documents the committed ones. First all that it changed is taken out, since what one document has given up
-// another may have taken.
+// apply makes a transaction's documents the committed ones.
 func (s *Server) apply(tx *transaction) {
-	v := &view{db: tx.db, tree: tx.db.tree, applying: true}
-	own := tx.tree
-	keys := slices.Sorted(maps.Keys(tx.changed))
-	for _, key := range keys {
-		if old := v.get(key); old != nil {
-			s.must(v.put(tx.changed[key], old, nil))
-		}
+	before := tx.db.changed
+	tx.db.changed = s.time
+	if before <= tx.snapshot {
+		tx.db.tree = tx.tree // nobody else has changed anything
+		return
 	}
-	for _, key := range keys {
-		if after, there := own.Get(item{key: key}); there {
-			s.must(v.put(tx.changed[key], nil, after.doc))
+	v := &view{db: tx.db, tree: tx.db.tree, applying: true}
+	for _, key := range slices.Sorted(maps.Keys(tx.changed)) {
+		after, _ := tx.tree.Get(item{key: key})
+		if old := v.get(key); old != nil || after.doc != nil {
+			s.must(v.put(tx.changed[key], old, after.doc))
 		}
 	}
 }

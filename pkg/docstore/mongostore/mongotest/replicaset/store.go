@@ -14,6 +14,7 @@ type database struct {
 	collections map[string]*collection
 	numbered    uint32
 	tree        *tree
+	changed     uint64                // when the tree was last changed
 	open        map[*transaction]bool // transactions that are in progress
 
 	// locks are the documents and unique values that transactions in progress, or those that ended beside them, have written.
@@ -32,6 +33,8 @@ type collection struct {
 	indexes  []*index // the first is that of _id
 	numbered uint16
 	changed  uint64 // when an index was last made or dropped
+
+	indexed map[string]bool // members that indexes are, or were, about
 }
 
 type index struct {
@@ -63,7 +66,7 @@ func newDatabase(name string) *database {
 
 func (d *database) create(name string, now uint64) *collection {
 	d.numbered++
-	c := &collection{name: name, number: d.numbered, changed: now}
+	c := &collection{name: name, number: d.numbered, changed: now, indexed: map[string]bool{}}
 	c.add(&index{name: "_id_", fields: []string{"_id"}, unique: true, spec: marshal(bson.D{
 		{Key: "v", Value: int32(2)}, {Key: "key", Value: bson.D{{Key: "_id", Value: int32(1)}}}, {Key: "name", Value: "_id_"}})})
 	d.collections[name] = c
@@ -74,6 +77,16 @@ func (c *collection) add(x *index) {
 	x.number = c.numbered
 	c.numbered++
 	c.indexes = append(c.indexes, x)
+	for _, field := range x.fields {
+		name, _, _ := strings.Cut(field, ".")
+		c.indexed[name] = true
+	}
+	if x.partial != nil {
+		for _, f := range x.partial.sub {
+			name, _, _ := strings.Cut(f.path, ".")
+			c.indexed[name] = true
+		}
+	}
 }
 
 func (c *collection) index(name string) *index {
@@ -162,7 +175,7 @@ type view struct {
 	db   *database
 	tree *tree
 	tx   *transaction // nil outside of transactions
-	// applying is set for a commit, whose locks have been taken.
+	// applying is set for a commit: its locks have been taken, its unique values checked.
 	applying bool
 	// changed are what a statement outside of transactions writes.
 	changed []string
@@ -248,6 +261,9 @@ func (v *view) put(c *collection, old, doc bson.Raw) error {
 
 // putEntries writes the index entries that differ. Unique values that stay are not locked, as MongoDB writes no entry for them.
 func (v *view) putEntries(c *collection, key string, old, doc bson.Raw) error {
+	if old != nil && doc != nil && c.alike(old, doc) {
+		return nil
+	}
 	for _, x := range c.indexes[1:] {
 		gone, added, err := c.difference(x, old, doc)
 		if err != nil {
@@ -266,7 +282,7 @@ func (v *view) putEntries(c *collection, key string, old, doc bson.Raw) error {
 				if err := v.lock(value); err != nil {
 					return err
 				}
-				if _, taken := v.taken(value); taken {
+				if _, taken := v.taken(value); taken && !v.applying {
 					return duplicate(v.db, c, x, doc)
 				}
 			}
@@ -274,6 +290,16 @@ func (v *view) putEntries(c *collection, key string, old, doc bson.Raw) error {
 		}
 	}
 	return nil
+}
+
+// alike reports whether two documents have the same members of those that indexes are about.
+func (c *collection) alike(a, b bson.Raw) bool {
+	for name := range c.indexed {
+		if !a.Lookup(name).Equal(b.Lookup(name)) {
+			return false
+		}
+	}
+	return true
 }
 
 // difference is what an index loses and gains with a change.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 )
 
 // change makes the document that follows on old (nil for an upsert that found none: inserting).
@@ -125,31 +126,32 @@ func changedMember(doc bson.Raw, name string, to func(bson.RawValue) (bson.RawVa
 	if err != nil {
 		return nil, err
 	}
-	var d bson.D
+	start, after := bsoncore.AppendDocumentStart(make([]byte, 0, len(doc)+32))
+	add := func(v bson.RawValue) error {
+		v, err := to(v)
+		if v.Type != 0 {
+			after = append(bsoncore.AppendHeader(after, bsoncore.Type(v.Type), name), v.Value...)
+		}
+		return err
+	}
 	there := false
 	for _, m := range members {
-		v := m.Value()
-		if m.Key() == name {
-			there = true
-			if v, err = to(v); err != nil {
-				return nil, err
-			}
-			if v.Type == 0 {
-				continue
-			}
+		if m.Key() != name {
+			after = append(after, m...)
+			continue
 		}
-		d = append(d, bson.E{Key: m.Key(), Value: v})
-	}
-	if !there {
-		v, err := to(bson.RawValue{})
-		if err != nil {
+		there = true
+		if err := add(m.Value()); err != nil {
 			return nil, err
 		}
-		if v.Type != 0 {
-			d = append(d, bson.E{Key: name, Value: v})
+	}
+	if !there {
+		if err := add(bson.RawValue{}); err != nil {
+			return nil, err
 		}
 	}
-	return marshal(d), nil
+	after, err = bsoncore.AppendDocumentEnd(after, start)
+	return after, err
 }
 
 // replaced is a replacement with the _id of what it replaces, in front.

@@ -84,7 +84,7 @@ func (s *Server) runStatement(c *command, tx *transaction, do func(*view) (bson.
 		return result, err
 	}
 	s.time++
-	v.db.tree = v.tree
+	v.db.tree, v.db.changed = v.tree, s.time
 	if len(v.db.open) > 0 {
 		for _, key := range v.changed {
 			v.db.locks[key] = &lock{changed: s.time}
