@@ -182,6 +182,9 @@ func (s *Server) answer(m *member, conn int64, r *request, gone <-chan struct{})
 	if s.scheduler != nil {
 		hit, alone = s.scheduler.turn(c)
 	}
+	if f := s.injection(c); f != None {
+		hit = f
+	}
 	if hit == LoseRequest {
 		return nil, true
 	}

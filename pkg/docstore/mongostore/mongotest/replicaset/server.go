@@ -43,9 +43,14 @@ type Server struct {
 	term      uint32
 	turned    chan struct{} // closed when another member becomes the primary
 	closing   chan struct{}
+	closed    bool
 	conns     map[net.Conn]bool
 	faults    []string
-	counts    map[string]int // commands by name
+
+	injected   Fault
+	injections int
+
+	counts map[string]int // commands by name
 }
 
 type member struct {
@@ -100,10 +105,13 @@ func (s *Server) addresses() []string {
 	return list
 }
 
-// Close ends the set. It reports what was asked of it that it does not know, by name, and faults of its own.
+// Close ends the set. It reports what was asked of it that it does not know, by name, and faults of its own. A second Close reports the same.
 func (s *Server) Close() error {
 	s.mu.Lock()
-	close(s.closing)
+	if !s.closed {
+		close(s.closing)
+		s.closed = true
+	}
 	s.abortAll()
 	for _, m := range s.members {
 		_ = m.listener.Close()
@@ -148,6 +156,24 @@ func (s *Server) Expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.abortAll()
+}
+
+// Inject makes the next n commands that a fault can hit meet it, beside those that the schedule decides.
+func (s *Server) Inject(f Fault, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.injected, s.injections = f, n
+}
+
+// injection is the fault that was injected for a command, once.
+func (s *Server) injection(c *command) Fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.injections == 0 || !s.injected.hits(c) {
+		return None
+	}
+	s.injections--
+	return s.injected
 }
 
 // Counts tells how often each command was run, without those of monitoring.
