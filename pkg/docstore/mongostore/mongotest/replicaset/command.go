@@ -205,7 +205,7 @@ func (s *Server) runUntilFree(m *member, c *command, hit Fault) bson.D {
 	case StepDown:
 		s.stepDown()
 	case Expire:
-		s.abortAll()
+		s.abortOf(c)
 	}
 	for {
 		if m.number != s.primary {
@@ -219,7 +219,10 @@ func (s *Server) runUntilFree(m *member, c *command, hit Fault) bson.D {
 			return s.refusal(c, refuse(codeInterruptedByRepl, "operation was interrupted"))
 		}
 		if c.abandoned() {
-			s.interrupt(c)
+			// The server does so with operations that it finds abandoned (ClientDisconnect): they are not run, and end their transaction.
+			if !c.ending() {
+				s.abortOf(c)
+			}
 			return bson.D{} // nobody reads it
 		}
 		reply, err := s.run(c, hit)
@@ -250,11 +253,10 @@ func (c *command) abandoned() bool {
 	}
 }
 
-// interrupt does not run a command whose client has gone, and aborts its transaction, as the server does with operations that it finds so
-// (ClientDisconnect).
-func (s *Server) interrupt(c *command) {
+// abortOf aborts the transaction that a command is part of.
+func (s *Server) abortOf(c *command) {
 	sess := s.sessions[string(c.envelope.Session.ID.Data)]
-	if sess != nil && sess.tx != nil && c.envelope.Number != nil && *c.envelope.Number == sess.number && !c.ending() {
+	if sess != nil && sess.tx != nil && c.envelope.Number != nil && *c.envelope.Number == sess.number {
 		s.end(sess.tx, aborted)
 	}
 }

@@ -18,7 +18,7 @@ const (
 	LoseRequest         // the connection breaks before the command is run
 	LoseReply           // the connection breaks after the command was run
 	Conflict            // a write in a transaction meets a write conflict
-	Expire              // all transactions in progress are aborted, as if they had lived too long
+	Expire              // the command's transaction is aborted, as if it had lived too long
 	StepDown            // another member becomes the primary before the command is run
 	UnknownCommit       // a commit is done, but the answer says that it is not known to be a majority's
 )
@@ -48,7 +48,8 @@ const (
 	defaultEvery  = 40
 	defaultMost   = 10
 	aloneAfter    = 20 // commands of one connection in a row
-	settlesAtMost = 5  // where commands never cease to come
+	hitsOfOne     = 2
+	settlesAtMost = 5 // where commands never cease to come
 )
 
 type scheduler struct {
@@ -56,6 +57,7 @@ type scheduler struct {
 	arrivals chan *waiting
 	closing  chan struct{}
 	hits     int
+	unlucky  map[string]int // hits of a session's transactions since it committed one
 
 	conn  int64 // that of the latest commands
 	inRow int   // how many these are
@@ -72,7 +74,7 @@ type waiting struct {
 func newScheduler(o Schedule, closing chan struct{}) *scheduler {
 	o.Settle = cmp.Or(o.Settle, defaultSettle)
 	o.Every, o.Most = cmp.Or(o.Every, defaultEvery), cmp.Or(o.Most, defaultMost)
-	return &scheduler{Schedule: o, arrivals: make(chan *waiting), closing: closing}
+	return &scheduler{Schedule: o, arrivals: make(chan *waiting), closing: closing, unlucky: map[string]int{}}
 }
 
 // turn waits until the command is chosen.
@@ -134,6 +136,9 @@ func (s *scheduler) run() {
 
 func (s *scheduler) fault(w *waiting) Fault {
 	dice := mix(s.Seed, w.identity, uint64(w.arrival), 1)
+	if w.command.envelope.Autocommit != nil && !s.mayAgain(w.command) {
+		return None
+	}
 	if s.hits >= s.Most || dice%uint64(s.Every) != 0 {
 		return None
 	}
@@ -147,7 +152,19 @@ func (s *scheduler) fault(w *waiting) Fault {
 		return None
 	}
 	s.hits++
+	if w.command.envelope.Autocommit != nil {
+		s.unlucky[string(w.command.envelope.Session.ID.Data)]++
+	}
 	return possible[dice/uint64(s.Every)%uint64(len(possible))]
+}
+
+// mayAgain bounds how often one caller's transaction is hit until it commits: one of many commands would else never get to its end.
+func (s *scheduler) mayAgain(c *command) bool {
+	caller := string(c.envelope.Session.ID.Data)
+	if c.name == "commitTransaction" {
+		delete(s.unlucky, caller)
+	}
+	return s.unlucky[caller] < hitsOfOne
 }
 
 // hits reports whether a fault means something to a command.
