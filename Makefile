@@ -37,7 +37,7 @@ test-mongo: ## Run storage and service tests on MongoDB 8 in Docker; fails where
 	cd pkg/docstore/mongostore/mongotest && GOWORK=off go run ./cmd/with-mongo env GOWORK= go test -C $(CURDIR) -count=1 -timeout 30m $(PACKAGES)
 
 test-simulated: ## Run the services' tests on the simulated replica set, with faults
-	cd pkg/docstore/mongostore/mongotest && GOWORK=off go run ./cmd/with-mongo -simulated -faults 100 \
+	cd pkg/docstore/mongostore/mongotest && GOWORK=off go run ./cmd/with-mongo -simulated -faults 300 \
 		env GOWORK= go test -C $(CURDIR) -count=1 -timeout 20m $(addsuffix /...,$(wildcard $(CURDIR)/services/*))
 
 # Races, with faults; the seed of a failure is in the test's name, and IDP_TEST_MONGO_SEED=<it> SOAK=1 runs it again.
