@@ -41,6 +41,7 @@ var behaviours = map[string]func(*testing.T, *server){
 	"a transaction that is not there":                        noSuchTransaction,
 	"values are in the order of their types":                 orderOfTypes,
 	"lists match by any element, elemMatch by one":           listsMatch,
+	"null is what is null or absent":                         nullMatches,
 	"a query without an index is refused":                    noTableScan,
 	"a cursor has batches":                                   cursorBatches,
 	"collections are made again and indexes compared":        catalog,
@@ -486,6 +487,17 @@ func listsMatch(t *testing.T, s *server) {
 		require.NoError(t, err, name)
 		require.Equal(t, c.want, have, name)
 	}
+}
+
+func nullMatches(t *testing.T, s *server) {
+	s.insert(t, t.Context(), doc("absent"), doc("empty", bson.E{Key: "list", Value: bson.A{}}), doc("list", bson.E{Key: "list", Value: bson.A{nil, "a"}}),
+		doc("null", bson.E{Key: "list", Value: nil}), doc("text", bson.E{Key: "list", Value: ""}))
+	have, err := s.ids(t.Context(), bson.D{{Key: "list", Value: nil}})
+	require.NoError(t, err)
+	require.Equal(t, []any{"absent", "list", "null"}, have)
+	have, err = s.ids(t.Context(), bson.D{{Key: "_id", Value: bson.D{{Key: "$gt", Value: "b"}}}, {Key: "list", Value: nil}})
+	require.NoError(t, err)
+	require.Equal(t, []any{"list", "null"}, have)
 }
 
 func noTableScan(t *testing.T, s *server) {

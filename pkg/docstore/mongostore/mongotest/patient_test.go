@@ -61,8 +61,8 @@ func (p *patient) Due(ctx context.Context, def *docstore.Def, before int64, limi
 	return patiently(p.t, ctx, func() ([]docstore.Ref, error) { return p.Engine.Due(ctx, def, before, limit) })
 }
 
-func (p *patient) Pending(ctx context.Context, limit int) ([]docstore.Message, error) {
-	return patiently(p.t, ctx, func() ([]docstore.Message, error) { return p.Engine.Pending(ctx, limit) })
+func (p *patient) Pending(ctx context.Context, after int64, limit int) ([]docstore.Message, error) {
+	return patiently(p.t, ctx, func() ([]docstore.Message, error) { return p.Engine.Pending(ctx, after, limit) })
 }
 
 func (p *patient) Published(ctx context.Context, seqs []int64) error {
@@ -89,15 +89,15 @@ func (p *patient) Find(ctx context.Context, def *docstore.Def, tenant string, q 
 	return patiently(p.t, ctx, func() ([]docstore.Row, error) { return p.Engine.Find(ctx, def, tenant, q) })
 }
 
-func (p *patient) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) ([]docstore.Row, int64, error) {
-	var total int64
+func (p *patient) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find, most int64) ([]docstore.Row, docstore.Total, error) {
+	var total docstore.Total
 	rows, err := patiently(p.t, ctx, func() (rows []docstore.Row, err error) {
-		rows, total, err = p.Engine.Page(ctx, def, tenant, q)
+		rows, total, err = p.Engine.Page(ctx, def, tenant, q, most)
 		return rows, err
 	})
 	return rows, total, err
 }
 
-func (p *patient) Count(ctx context.Context, def *docstore.Def, tenant string, f docstore.Filter) (int64, error) {
-	return patiently(p.t, ctx, func() (int64, error) { return p.Engine.Count(ctx, def, tenant, f) })
+func (p *patient) Count(ctx context.Context, def *docstore.Def, tenant string, f docstore.Filter, most int64) (docstore.Total, error) {
+	return patiently(p.t, ctx, func() (docstore.Total, error) { return p.Engine.Count(ctx, def, tenant, f, most) })
 }

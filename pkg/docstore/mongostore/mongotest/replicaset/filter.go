@@ -145,8 +145,8 @@ func parseCondition(path, op string, v bson.RawValue) (f *filter, err error) {
 		return nil, unsupported("query operator %s", op)
 	}
 	for _, v := range operands {
-		if v.Type == bson.TypeNull {
-			return nil, unsupported("comparison of %s with null", path)
+		if v.Type == bson.TypeNull && op != opEqual && op != opIn { // equal to null is what is absent, too
+			return nil, unsupported("comparison %s of %s with null", op, path)
 		}
 		encoded, err := encodeValue(v)
 		if err != nil {
