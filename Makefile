@@ -13,7 +13,7 @@ export CGO_ENABLED ?= 0
 .PHONY: help build run test test-mongo test-simulated soak bench fuzz lint fmt isolated tidy tour generate clean
 
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## Build every program into bin/
 	@mkdir -p bin
