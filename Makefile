@@ -10,10 +10,10 @@ APART    := pkg/docstore/sqlitestore/moderncdriver pkg/docstore/mongostore/mongo
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help build run test test-mongo bench fuzz lint fmt isolated tidy tour generate clean
+.PHONY: help build run test test-mongo test-simulated soak bench fuzz lint fmt isolated tidy tour generate clean
 
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## Build every program into bin/
 	@mkdir -p bin
@@ -35,6 +35,15 @@ test: ## Run all tests, with the race detector where a C compiler is there for i
 test-mongo: ## Run storage and service tests on MongoDB 8 in Docker; fails where no Docker engine answers
 	cd pkg/docstore/mongostore/mongotest && IDP_TEST_MONGO_REQUIRED=1 GOWORK=off go test -count=1 ./...
 	cd pkg/docstore/mongostore/mongotest && GOWORK=off go run ./cmd/with-mongo env GOWORK= go test -C $(CURDIR) -count=1 -timeout 30m $(PACKAGES)
+
+test-simulated: ## Run the services' tests on the simulated replica set, with faults
+	cd pkg/docstore/mongostore/mongotest && GOWORK=off go run ./cmd/with-mongo -simulated -faults 300 \
+		env GOWORK= go test -C $(CURDIR) -count=1 -timeout 20m $(addsuffix /...,$(wildcard $(CURDIR)/services/*))
+
+# Races, with faults; the seed of a failure is in the test's name, and IDP_TEST_MONGO_SEED=<it> SOAK=1 runs it again.
+soak: ## Run the storage suite's races on the simulated replica set by SOAK=1000 seeds
+	cd pkg/docstore/mongostore/mongotest && IDP_TEST_MONGO_SEEDS=$${SOAK:-1000} GOWORK=off go test -count=1 -timeout 10h -parallel 16 \
+		-run 'TestSimulatedBySeed/./^(absence|concurrency|messages|transactions|unique)$$' .
 
 bench: ## Run every benchmark and print the figures (IDP_BENCH_NODES=1000000, IDP_BENCH_USERS=1000000: that many, an hour; IDP_BENCH_DIR keeps the files)
 	go test -run '^$$' -bench . -benchmem -timeout 60m $(PACKAGES)

@@ -19,6 +19,7 @@ type Feature string
 const (
 	Transactions     Feature = "transactions"      // what a failed transaction did is undone, and nobody sees a part of one
 	Serializable     Feature = "serializable"      // a transaction's reads still hold when it commits
+	Phantoms         Feature = "phantoms"          // so do a transaction's queries: what they would have found is noticed, too
 	UniqueIfPresent  Feature = "unique-if-present" // a unique index does not count absent values
 	NulInText        Feature = "nul-in-text"       // a text may hold U+0000
 	HugeNumbers      Feature = "huge-numbers"      // JSON numbers beyond 64 bits are kept digit by digit
@@ -59,7 +60,7 @@ func Run(t *testing.T, factory func(t *testing.T) docstore.Engine, opts Options)
 	s := &suite{factory: factory, reopen: opts.Reopen, lacks: lacks}
 	for _, theme := range [][]testCase{
 		keyCases, orderCases, pagingCases, filterCases, countCases, uniqueCases, writeCases, revisionCases, insideCases, transactionCases,
-		concurrencyCases, messageCases, tenantCases, contentCases, sealedCases, contextCases, reopenCases, modelCases,
+		concurrencyCases, absenceCases, messageCases, tenantCases, contentCases, sealedCases, contextCases, reopenCases, modelCases,
 	} {
 		for _, c := range theme {
 			t.Run(c.name, func(t *testing.T) {

@@ -252,8 +252,11 @@ func bareTexts(t *testing.T, s *suite) {
 			return err
 		}
 		texts, err := f.things.Texts(ctx, tx, "name", eq("kind", "x"), 10)
+		if err != nil {
+			return err
+		}
 		require.Equal(t, []string{"4=", "2=a", "1=z"}, written(texts), "a transaction sees its own")
-		return err
+		return nil
 	}))
 	for _, index := range []string{"rank", "words", "nothing"} {
 		_, err := f.things.Texts(ctx, f.Store, index, docstore.Filter{}, 1)
@@ -369,8 +372,11 @@ func filtersInTransaction(t *testing.T, s *suite) {
 			require.Equal(t, "c", page.Docs[1].ID)
 		}
 		n, err := f.things.Count(ctx, tx, docstore.Filter{})
+		if err != nil {
+			return err
+		}
 		require.EqualValues(t, 3, n, "a transaction counts its own")
-		return err
+		return nil
 	}))
 	f.check(t)
 }

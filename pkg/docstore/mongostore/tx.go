@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -18,16 +19,28 @@ const touchedAtOnce = 1000
 
 // tx is one attempt of one transaction.
 type tx struct {
-	engine   *Engine
-	session  *mongo.Session // nil on a server without transactions
-	failed   error          // the first failure: the server has aborted the transaction
-	wrote    bool
-	seen     map[document]bool // documents that were read (false) or written (true)
+	engine  *Engine
+	session *mongo.Session // nil on a server without transactions
+	failed  error          // the first failure: the server has aborted the transaction
+	wrote   bool
+	seen    map[document]bool // documents that were read (false) or written (true)
+
+	absent       map[document]string           // documents that were looked for and not found, with their tenants
+	absentValues map[unique]*docstore.IndexDef // unique values likewise
+	held         map[unique]bool               // unique values that the transaction has written
+
 	messages []docstore.Message
 	undo     []func(context.Context) error // without transactions only
 }
 
 type document struct{ collection, key string }
+
+func newTx(e *Engine, session *mongo.Session) *tx {
+	return &tx{
+		engine: e, session: session, seen: map[document]bool{},
+		absent: map[document]string{}, absentValues: map[unique]*docstore.IndexDef{}, held: map[unique]bool{},
+	}
+}
 
 var _ docstore.EngineTx = (*tx)(nil)
 
@@ -79,6 +92,9 @@ func (t *tx) Get(ctx context.Context, def *docstore.Def, tenant string, ids []st
 	}
 	rows, err := t.engine.Get(t.in(ctx), def, tenant, ids)
 	t.read(def, tenant, rows)
+	if err == nil {
+		t.missed(def, tenant, docstore.ID(ids...), rows)
+	}
 	return rows, t.fail(ctx, err)
 }
 
@@ -89,6 +105,9 @@ func (t *tx) Find(ctx context.Context, def *docstore.Def, tenant string, q docst
 	}
 	rows, err := t.engine.Find(t.in(ctx), def, tenant, q)
 	t.read(def, tenant, rows)
+	if err == nil && len(rows) < q.Limit && q.Offset == 0 && q.After == nil {
+		t.missed(def, tenant, q.Filter, rows)
+	}
 	return rows, t.fail(ctx, err)
 }
 
@@ -111,9 +130,12 @@ func (t *tx) Count(ctx context.Context, def *docstore.Def, tenant string, filter
 	}
 	found, err := t.engine.keys(t.in(ctx), def, tenant, filter, touchedAtOnce+1)
 	if err == nil && len(found) <= touchedAtOnce {
-		for _, k := range found {
+		rows := make([]docstore.Row, len(found))
+		for i, k := range found {
 			t.see(def, k, false)
+			rows[i].ID = strings.TrimPrefix(k, keyPrefix(tenant))
 		}
+		t.missed(def, tenant, filter, rows)
 		return docstore.UpTo(most, int64(len(found))), nil
 	}
 	var total docstore.Total
@@ -136,6 +158,7 @@ func (t *tx) Insert(ctx context.Context, def *docstore.Def, e *docstore.Entry) e
 		return t.refused(ctx, def, "insert into "+def.Name, err)
 	}
 	t.written(def, e.Tenant, e.ID)
+	t.holds(def, e)
 	t.undone(func(ctx context.Context) error {
 		_, err := t.engine.collection(def).DeleteOne(ctx, stampOf(e.Tenant, e.ID, e.Stamp))
 		return err
@@ -160,6 +183,7 @@ func (t *tx) Replace(ctx context.Context, def *docstore.Def, e *docstore.Entry, 
 		return t.refused(ctx, def, "replace in "+def.Name, err)
 	}
 	t.written(def, e.Tenant, e.ID)
+	t.holds(def, e)
 	t.undone(func(ctx context.Context) error {
 		_, err := t.engine.collection(def).ReplaceOne(ctx, stampOf(e.Tenant, e.ID, e.Stamp), before)
 		return err
@@ -247,15 +271,12 @@ func (t *tx) written(def *docstore.Def, tenant, id string) {
 }
 
 func (t *tx) see(def *docstore.Def, key string, written bool) {
-	if t.seen == nil {
-		t.seen = map[document]bool{}
-	}
 	d := document{def.Name, key}
 	t.seen[d] = t.seen[d] || written
 }
 
 // touch changes the documents that the transaction read but did not write, so that the server refuses it if one of them has
-// changed since. A transaction that writes nothing read one snapshot and needs none.
+// changed since, and fences what it did not find. A transaction that writes nothing read one snapshot and needs none.
 func (t *tx) touch(ctx context.Context) error {
 	if t.session == nil || !t.wrote && len(t.messages) == 0 {
 		return nil
@@ -275,7 +296,7 @@ func (t *tx) touch(ctx context.Context) error {
 			}
 		}
 	}
-	return nil
+	return t.fence(ctx)
 }
 
 // undone notes how to take back a write, for servers that cannot.

@@ -37,7 +37,7 @@ func (e *Engine) Write(ctx context.Context, fn func(docstore.EngineTx) error) er
 	var refused error // fn's result, if it is the end of it
 	committing := false
 	_, err = session.WithTransaction(ctx, func(context.Context) (any, error) {
-		t := &tx{engine: e, session: session}
+		t := newTx(e, session)
 		refused, committing = nil, false
 		err := t.run(ctx, fn)
 		switch {
@@ -66,7 +66,7 @@ func (e *Engine) Write(ctx context.Context, fn func(docstore.EngineTx) error) er
 
 // writeThrough is Write for a server without transactions: what fn did is undone, step by step, if it fails.
 func (e *Engine) writeThrough(ctx context.Context, fn func(docstore.EngineTx) error) error {
-	t := &tx{engine: e}
+	t := newTx(e, nil)
 	err := t.run(ctx, fn)
 	if err == nil {
 		return nil

@@ -1,15 +1,20 @@
 // Command with-mongo runs a command with a MongoDB: it starts one in a container, tells its URI in IDP_TEST_MONGO_URI, and ends it
-// afterwards.
+// afterwards. With -simulated it is the simulated replica set of package replicaset, in this process; -faults says how many write
+// conflicts, expired transactions and unknown results of commits there are among the commands, by -seed.
 //
 //	with-mongo go test ./services/...
+//	with-mongo -simulated -faults 1000 go test ./services/...
 //
-// It exits with the command's code; with 2 if it was called wrongly, and with 3 if there is no Docker engine.
+// It exits with the command's code; with 2 if it was called wrongly, with 3 if there is no Docker engine, and with 4 if the simulated
+// replica set was asked for something that it does not know, which it names.
 package main
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -17,27 +22,53 @@ import (
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/docstore/mongostore/mongotest"
+	"github.com/idplatform/idplatform/pkg/docstore/mongostore/mongotest/replicaset"
 )
 
 const (
 	exitUsage   = 2
 	exitNoMongo = 3
+	exitUnknown = 4
 	// graceful is how long an interrupted command may take to end.
 	graceful = 10 * time.Second
 )
 
 func main() {
-	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: with-mongo command [argument ...]")
+	simulated := flag.Bool("simulated", false, "run the command on a simulated replica set")
+	faults := flag.Uint("faults", 0, "one in so many commands of the simulated replica set is hit by a fault; 0 for none")
+	seed := flag.Uint64("seed", 1, "what decides which")
+	flag.Usage = func() {
+		fmt.Fprintln(os.Stderr, "usage: with-mongo [-simulated [-faults n] [-seed n]] command [argument ...]")
+	}
+	flag.Parse()
+	if flag.NArg() == 0 {
+		flag.Usage()
 		os.Exit(exitUsage)
 	}
-	os.Exit(run(os.Args[1], os.Args[2:]))
+	start := mongotest.Start
+	if *simulated {
+		start = func(context.Context) (string, func() error, error) { return simulate(int(*faults), *seed) }
+	}
+	os.Exit(run(start, flag.Arg(0), flag.Args()[1:]))
 }
 
-func run(name string, args []string) int {
+func simulate(faults int, seed uint64) (uri string, stop func() error, err error) {
+	o := replicaset.Options{}
+	if faults > 0 {
+		// Many tests share the set, so that its commands run as they come.
+		o.Schedule = &replicaset.Schedule{Seed: seed, Settle: -1, Faults: replicaset.Masked, Every: faults, Most: math.MaxInt}
+	}
+	set, err := replicaset.Start(o)
+	if err != nil {
+		return "", nil, err
+	}
+	return set.URI(), set.Close, nil
+}
+
+func run(start func(context.Context) (string, func() error, error), name string, args []string) (code int) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	uri, end, err := mongotest.Start(ctx)
+	uri, end, err := start(ctx)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "with-mongo: there is no MongoDB for", name+":", err)
 		return exitNoMongo
@@ -45,6 +76,9 @@ func run(name string, args []string) int {
 	defer func() {
 		if err := end(); err != nil {
 			fmt.Fprintln(os.Stderr, "with-mongo: stop MongoDB:", err)
+			if code == 0 {
+				code = exitUnknown
+			}
 		}
 	}()
 	command := exec.CommandContext(ctx, name, args...)

@@ -1,0 +1,127 @@
+package mongostore
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// unique is a value of a unique index.
+type unique struct {
+	collection, tenant, index string
+	value                     docstore.Value
+}
+
+// missed notes the ids and the unique values that a filter asks for and rows, which are all that it selects, do not have.
+func (t *tx) missed(def *docstore.Def, tenant string, f docstore.Filter, rows []docstore.Row) {
+	switch f.Op {
+	case docstore.OpOr:
+		for _, sub := range f.Sub {
+			t.missed(def, tenant, sub, rows)
+		}
+	case docstore.OpID:
+		for _, id := range f.IDs {
+			if !slices.ContainsFunc(rows, func(r docstore.Row) bool { return r.ID == id }) {
+				t.absent[document{def.Name, key(tenant, id)}] = tenant
+			}
+		}
+	case docstore.OpIn:
+		d := def.Index(f.Index)
+		if !d.Unique || len(rows) > 0 && rows[0].Data == nil {
+			return // of bare rows nobody knows which values they have
+		}
+		for _, v := range f.Values {
+			if isValue(d, v) && !slices.ContainsFunc(rows, func(r docstore.Row) bool { return has(r.Data, d, v) }) {
+				t.absentValues[unique{def.Name, tenant, d.Name, v}] = d
+			}
+		}
+	}
+}
+
+// isValue reports whether v is not the value that stands for none.
+func isValue(d *docstore.IndexDef, v docstore.Value) bool {
+	if d.Number {
+		return v.Num != math.MinInt64
+	}
+	return v.Text != ""
+}
+
+// has reports whether a stored document has a value in an index.
+func has(stored bson.Raw, d *docstore.IndexDef, v docstore.Value) bool {
+	entries, _ := stored.Lookup(fieldEntries).DocumentOK()
+	entry := entries.Lookup(d.Name)
+	if d.Number {
+		n, ok := entry.AsInt64OK()
+		return ok && n == v.Num
+	}
+	if list, ok := entry.ArrayOK(); ok {
+		texts, _ := list.Values()
+		return slices.ContainsFunc(texts, func(e bson.RawValue) bool { return isText(e, v.Text) })
+	}
+	return isText(entry, v.Text)
+}
+
+func isText(v bson.RawValue, text string) bool {
+	s, ok := v.StringValueOK()
+	return ok && s == text
+}
+
+// holds notes the unique values of a document that the transaction writes.
+func (t *tx) holds(def *docstore.Def, e *docstore.Entry) {
+	for i := range def.Indexes {
+		d := &def.Indexes[i]
+		switch {
+		case !d.Unique:
+		case d.Many:
+			for _, text := range e.Lists[d.Slot] {
+				t.held[unique{def.Name, e.Tenant, d.Name, docstore.Text(text)}] = true
+			}
+		default:
+			t.held[unique{def.Name, e.Tenant, d.Name, e.Keys[d.Slot]}] = true
+		}
+	}
+}
+
+// fence makes the server refuse the transaction, or the other, if one inserts what this one has looked for and not found: it inserts
+// placeholders with those ids and unique values, and deletes them again. Nobody ever sees them, but the keys of the unique indexes have been
+// written, and of two transactions that write a key of a unique index at once one meets a write conflict. Those who insert pay nothing.
+func (t *tx) fence(ctx context.Context) error {
+	placeholders := map[string][]any{}
+	keys := map[string]bson.A{}
+	add := func(collection string, id any, more ...bson.E) {
+		placeholders[collection] = append(placeholders[collection], append(bson.D{{Key: fieldKey, Value: id}}, more...))
+		keys[collection] = append(keys[collection], id)
+	}
+	for d, tenant := range t.absent {
+		if !t.seen[d] {
+			add(d.collection, d.key, bson.E{Key: fieldTenant, Value: tenant})
+		}
+	}
+	for u, d := range t.absentValues {
+		if t.held[u] {
+			continue
+		}
+		value := scalar(d, u.value)
+		if d.Many {
+			value = bson.A{value}
+		}
+		add(u.collection, bson.NewObjectID(), bson.E{Key: fieldTenant, Value: u.tenant},
+			bson.E{Key: fieldEntries, Value: bson.D{{Key: u.index, Value: value}}})
+	}
+	for name, documents := range placeholders {
+		if _, err := t.engine.db.Collection(name).InsertMany(t.in(ctx), documents); err != nil {
+			return failure(ctx, "fence what is not in "+name, err)
+		}
+		for some := range slices.Chunk(keys[name], touchedAtOnce) {
+			is := bson.D{{Key: fieldKey, Value: bson.D{{Key: "$in", Value: some}}}}
+			if _, err := t.engine.db.Collection(name).DeleteMany(t.in(ctx), is); err != nil {
+				return failure(ctx, "fence what is not in "+name, err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,223 @@
+package replicaset
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// session is what the server knows of a client's session (https://www.mongodb.com/docs/manual/core/server-sessions/ and, for the numbers,
+// https://github.com/mongodb/specifications/blob/master/source/retryable-writes/retryable-writes.md).
+type session struct {
+	number int64          // the highest txnNumber seen
+	tx     *transaction   // of that number, if it is a transaction's
+	done   map[int]bson.D // or the results of a retryable write's statements
+}
+
+type transactionState int
+
+const (
+	inProgress transactionState = iota
+	committed
+	aborted
+)
+
+// transaction is a multi-document transaction with snapshot isolation (https://www.mongodb.com/docs/manual/core/transactions/).
+type transaction struct {
+	state    transactionState
+	db       *database // that of its first statement
+	tree     *tree     // the snapshot with its own writes
+	snapshot uint64
+	changed  map[string]*collection // by the documents' keys
+	used     map[*collection]bool   // what it read or wrote: index builds wait for it
+	locks    []*lock
+	expiry   *time.Timer
+	ended    chan struct{}
+}
+
+func (s *Server) begin(d *database) *transaction {
+	tx := &transaction{
+		db: d, tree: d.tree.Clone(), snapshot: s.time, changed: map[string]*collection{}, used: map[*collection]bool{}, ended: make(chan struct{}),
+	}
+	d.open[tx] = true
+	// "Transactions that exceed this limit are considered expired and will be aborted by a periodic cleanup process."
+	tx.expiry = time.AfterFunc(s.options.Lifetime, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.end(tx, aborted)
+	})
+	return tx
+}
+
+// end ends a transaction that is in progress. Those that wait for it go on.
+func (s *Server) end(tx *transaction, state transactionState) {
+	if tx.state != inProgress {
+		return
+	}
+	tx.state = state
+	tx.expiry.Stop()
+	if state == committed && len(tx.changed) > 0 {
+		s.time++
+		s.apply(tx)
+	}
+	for _, l := range tx.locks {
+		l.owner = nil
+		if state == committed {
+			l.changed = s.time
+		}
+	}
+	delete(tx.db.open, tx)
+	if len(tx.db.open) == 0 {
+		clear(tx.db.locks) // nobody has an older snapshot
+	}
+	tx.tree, tx.locks, tx.changed = nil, nil, nil
+	close(tx.ended)
+}
+
+// apply makes a transaction's documents the committed ones.
+func (s *Server) apply(tx *transaction) {
+	before := tx.db.changed
+	tx.db.changed = s.time
+	if before <= tx.snapshot {
+		tx.db.tree = tx.tree // nobody else has changed anything
+		return
+	}
+	v := &view{db: tx.db, tree: tx.db.tree, applying: true}
+	for _, key := range slices.Sorted(maps.Keys(tx.changed)) {
+		after, _ := tx.tree.Get(item{key: key})
+		if old := v.get(key); old != nil || after.doc != nil {
+			s.must(v.put(tx.changed[key], old, after.doc))
+		}
+	}
+}
+
+// must is for what the locks have made sure of.
+func (s *Server) must(err error) {
+	if err != nil {
+		s.fault("a commit could not be applied: " + err.Error())
+	}
+}
+
+func (s *Server) abortAll() {
+	for _, d := range s.databases {
+		for tx := range d.open {
+			s.end(tx, aborted)
+		}
+	}
+}
+
+// enter finds the transaction that a command is part of; nil outside of transactions.
+func (s *Server) enter(c *command) (*transaction, error) {
+	e := &c.envelope
+	if e.Number == nil {
+		if e.Start || e.Autocommit != nil {
+			return nil, refuse(codeInvalidOptions, "'startTransaction' and 'autocommit' need 'txnNumber'")
+		}
+		return nil, nil
+	}
+	sess := s.sessions[string(e.Session.ID.Data)]
+	if sess == nil {
+		sess = &session{number: -1}
+		s.sessions[string(e.Session.ID.Data)] = sess
+	}
+	c.session = sess
+	number := *e.Number
+	if number < sess.number {
+		return nil, refuse(codeTransactionTooOld, "Retryable write with txnNumber %d is prohibited on session because a newer one has started", number)
+	}
+	if e.Autocommit == nil { // a retryable write
+		if number > sess.number {
+			s.renew(sess, number)
+			sess.done = map[int]bson.D{}
+		}
+		if sess.done == nil {
+			return nil, refuse(codeConflictingOperation, "txnNumber %d is a transaction's", number)
+		}
+		return nil, nil
+	}
+	if *e.Autocommit {
+		return nil, refuse(codeInvalidOptions, "'autocommit' must be false")
+	}
+	switch {
+	case e.Start && number == sess.number:
+		return nil, refuse(codeConflictingOperation, "Only one transaction can be started per txnNumber")
+	case e.Start:
+		s.renew(sess, number)
+		d, err := s.database(c.db)
+		if err != nil {
+			return nil, err
+		}
+		sess.tx = s.begin(d)
+	case number > sess.number || sess.tx == nil:
+		return nil, refuse(codeNoSuchTransaction, "Given transaction number %d does not match any in-progress transactions", number)
+	}
+	if !e.Start && e.ReadConcern != nil {
+		return nil, refuse(codeInvalidOptions, "only the first command in a transaction may specify a readConcern")
+	}
+	if c.ending() {
+		return sess.tx, nil
+	}
+	if e.WriteConcern != nil {
+		return nil, refuse(codeInvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
+	}
+	switch sess.tx.state {
+	case aborted:
+		return nil, refuse(codeNoSuchTransaction, "Transaction with { txnNumber: %d } has been aborted.", number)
+	case committed:
+		return nil, refuse(codeConflictingOperation, "Transaction %d has been committed.", number)
+	}
+	return sess.tx, nil
+}
+
+// renew forgets the session's earlier number. A transaction that was in progress under it is aborted.
+func (s *Server) renew(sess *session, number int64) {
+	if sess.tx != nil {
+		s.end(sess.tx, aborted)
+	}
+	*sess = session{number: number}
+}
+
+func (s *Server) commit(_ *command, tx *transaction) (bson.D, error) {
+	if tx == nil {
+		return nil, refuse(codeInvalidOptions, "commitTransaction must be run within a transaction")
+	}
+	if tx.state == aborted {
+		return nil, refuse(codeNoSuchTransaction, "Transaction has been aborted.")
+	}
+	s.end(tx, committed) // once more does nothing, as the driver may ask again
+	return bson.D{}, nil
+}
+
+func (s *Server) abort(_ *command, tx *transaction) (bson.D, error) {
+	if tx == nil {
+		return nil, refuse(codeInvalidOptions, "abortTransaction must be run within a transaction")
+	}
+	switch tx.state {
+	case aborted:
+		return nil, refuse(codeNoSuchTransaction, "Transaction has been aborted.")
+	case committed:
+		return nil, refuse(codeConflictingOperation, "Transaction has been committed.")
+	}
+	s.end(tx, aborted)
+	return bson.D{}, nil
+}
+
+func (s *Server) endSessions(c *command, _ *transaction) (bson.D, error) {
+	var args struct {
+		Sessions []struct {
+			ID bson.Binary `bson:"id"`
+		} `bson:"endSessions"`
+	}
+	if err := c.decode(&args); err != nil {
+		return nil, err
+	}
+	for _, ended := range args.Sessions {
+		if sess := s.sessions[string(ended.ID.Data)]; sess != nil {
+			s.renew(sess, sess.number)
+			delete(s.sessions, string(ended.ID.Data))
+		}
+	}
+	return bson.D{}, nil
+}

@@ -1,0 +1,68 @@
+package mongotest
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/docstore/docstoretest"
+	"github.com/idplatform/idplatform/pkg/docstore/mongostore/mongotest/replicaset"
+)
+
+// simulated starts a simulated replica set. It ends with the test.
+func simulated(t *testing.T, o replicaset.Options) *replicaset.Server {
+	t.Helper()
+	s, err := replicaset.Start(o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+func TestSimulated(t *testing.T) {
+	t.Parallel()
+	dbs := newDatabases(simulated(t, replicaset.Options{}).URI(), false)
+	t.Run("suite", func(t *testing.T) {
+		docstoretest.Run(t, dbs.open, docstoretest.Options{Lacks: mongoLacks, Reopen: dbs.reopen})
+	})
+	t.Run("engine", func(t *testing.T) { runEngineCases(t, dbs) })
+}
+
+// EnvSeeds says how many seeds TestSimulatedBySeed runs; EnvSeed which is the first.
+const (
+	envSeeds = "IDP_TEST_MONGO_SEEDS"
+	envSeed  = "IDP_TEST_MONGO_SEED"
+)
+
+func TestSimulatedBySeed(t *testing.T) {
+	t.Parallel()
+	first, seeds := number(t, envSeed, 1), number(t, envSeeds, 3)
+	for seed := first; seed < first+seeds; seed++ {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			docstoretest.Run(t, func(t *testing.T) docstore.Engine {
+				// Each test has a set of its own, so that only its commands are in the queue.
+				set := simulated(t, replicaset.Options{Members: 3, Schedule: &replicaset.Schedule{
+					Seed: uint64(seed), Delay: time.Millisecond, Faults: replicaset.AllFaults,
+				}})
+				return openPatiently(t, set.URI())
+			}, docstoretest.Options{Lacks: mongoLacks, Reopen: func(t *testing.T, closed docstore.Engine) docstore.Engine {
+				return openPatiently(t, closed.(*patient).uri)
+			}})
+		})
+	}
+}
+
+func number(t *testing.T, env string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(env)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	require.NoError(t, err, env)
+	return n
+}
