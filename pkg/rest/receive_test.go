@@ -22,9 +22,9 @@ import (
 
 // meter is a body that gives a byte at a time and notes how much room it is offered.
 type meter struct {
-	sent, room int
-	text       string
-	onRead     func(sent, room int)
+	sent   int
+	text   string
+	onRead func(sent, room int)
 }
 
 func (m *meter) Read(p []byte) (int, error) {

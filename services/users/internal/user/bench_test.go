@@ -106,7 +106,7 @@ func (c *crowd) add(b *testing.B, n, more, changed int) {
 }
 
 var (
-	givenNames  = strings.Fields("Li Wei Fang Min Jing Lei Yang Anna Ben Carla David Elena Farid " +
+	givenNames = strings.Fields("Li Wei Fang Min Jing Lei Yang Anna Ben Carla David Elena Farid " +
 		"Gita Hugo Ines Jamal Kira Liam Mona Nils Olga Pavel Quinn Rosa Sven Tara Umar Vera Wanda Xenia Yusuf Zoe")
 	familyNames = strings.Fields("Wang Li Zhang Liu Chen Yang Huang Zhao Wu Zhou Abbott Becker Castro Dubois Eriksen Fischer " +
 		"Garcia Hansen Ivanov Jensen Kowalski Lopez Martin Novak Okafor Petrov Quist Rossi Schmidt Tanaka Ueda Vogel Xu Ziegler")

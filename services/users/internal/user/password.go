@@ -121,8 +121,7 @@ func (s *Users) ResetPasswords(ctx context.Context, ids []string) (PasswordReset
 // and is a fault at body.old_password. apperr.NotFound, InvalidParameters, InvalidState (a user who could not sign
 // in, whatever the password).
 func (s *Users) ChangePassword(ctx context.Context, id, oldPassword, newPassword string) error {
-	u, err := s.signable(ctx, id)
-	if err != nil {
+	if _, err := s.signable(ctx, id); err != nil {
 		return err
 	}
 	a, err := findAccount(ctx, s.Store, id)
@@ -144,7 +143,8 @@ func (s *Users) ChangePassword(ctx context.Context, id, oldPassword, newPassword
 		return apperr.Invalid("body.old_password", "is wrong")
 	}
 	// Whoever was locked while the password was being checked must not learn that it was right.
-	if u, err = s.signable(ctx, id); err != nil {
+	u, err := s.signable(ctx, id)
+	if err != nil {
 		return err
 	}
 	if err := checkNewPassword(newPassword, u); err != nil {
