@@ -64,10 +64,11 @@ func (r *Relay) forget(ctx context.Context) error {
 	if err := r.publisher.Sync(syncing); err != nil {
 		return fmt.Errorf("make published events durable: %w", err)
 	}
-	ctx, cancel = context.WithTimeout(ctx, forgetWithin)
-	defer cancel()
 	for some := range slices.Chunk(seqs, batchSize) { // not one long transaction in the way of others
-		if err := r.store.Published(ctx, some); err != nil {
+		forgetting, cancel := context.WithTimeout(ctx, forgetWithin) // each waits its turn behind other writers
+		err := r.store.Published(forgetting, some)
+		cancel()
+		if err != nil {
 			return fmt.Errorf("forget published events: %w", err)
 		}
 		r.mu.Lock()
