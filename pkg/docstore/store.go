@@ -260,6 +260,12 @@ func Write[R any](ctx context.Context, s *Store, fn func(*Tx) (R, error)) (R, er
 	return result, nil
 }
 
+// Do is Write for a function without a result.
+func Do(ctx context.Context, s *Store, fn func(*Tx) error) error {
+	_, err := Write(ctx, s, func(tx *Tx) (struct{}, error) { return struct{}{}, fn(tx) })
+	return err
+}
+
 type commitKey struct{}
 type dryRunKey struct{}
 type expectKey struct{}

@@ -265,12 +265,12 @@ func TestIfMatchMeansTheRecordNotItsParts(t *testing.T) {
 	require.NoError(t, err)
 	load := func(id string, version int64) error {
 		ctx := docstore.WithExpected(ctx, "1", func(v int64) bool { return v == version })
-		_, err := docstore.Write(ctx, f.Store, func(tx *docstore.Tx) (struct{}, error) {
+		err := docstore.Do(ctx, f.Store, func(tx *docstore.Tx) error {
 			if _, err := attachments.Load(ctx, tx, "1"); err != nil {
-				return struct{}{}, err
+				return err
 			}
 			_, err := tickets.Load(ctx, tx, id)
-			return struct{}{}, err
+			return err
 		})
 		return err
 	}
@@ -325,8 +325,8 @@ func TestHooksAndDryRuns(t *testing.T) {
 	require.True(t, apperr.IsNotFound(err))
 	_, err = f.insert(dry, ticket{Meta: docstore.Meta{ID: "1"}})
 	require.Error(t, err, "a dry run refuses what would be refused")
-	_, err = docstore.Write(dry, f.Store, func(tx *docstore.Tx) (struct{}, error) {
-		return struct{}{}, tx.Append(dry, docstore.Message{ID: "m", Subject: "s", Record: "r"})
+	err = docstore.Do(dry, f.Store, func(tx *docstore.Tx) error {
+		return tx.Append(dry, docstore.Message{ID: "m", Subject: "s", Record: "r"})
 	})
 	require.NoError(t, err)
 	backlog, err := f.Backlog(ctx)

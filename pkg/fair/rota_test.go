@@ -40,13 +40,13 @@ func (o *office) add(tenant string, n int) {
 	ctx := request.System(o.Context(), tenant)
 	ids, err := o.store.NewIDs(ctx, n)
 	require.NoError(o, err)
-	_, err = docstore.Write(ctx, o.store, func(tx *docstore.Tx) (struct{}, error) {
+	err = docstore.Do(ctx, o.store, func(tx *docstore.Tx) error {
 		for _, id := range ids {
 			if _, err := o.jobs.Insert(ctx, tx, &job{docstore.Meta{ID: id}}); err != nil {
-				return struct{}{}, err
+				return err
 			}
 		}
-		return struct{}{}, o.rota.Ask(ctx, tx)
+		return o.rota.Ask(ctx, tx)
 	})
 	require.NoError(o, err)
 }
@@ -59,13 +59,13 @@ func (o *office) work() fair.Work {
 			if o.fails[request.Tenant(ctx)] {
 				return 0, errors.New("no")
 			}
-			_, err := docstore.Write(ctx, o.store, func(tx *docstore.Tx) (struct{}, error) {
+			err := docstore.Do(ctx, o.store, func(tx *docstore.Tx) error {
 				first, err := o.jobs.LoadWhere(ctx, tx, docstore.Filter{}, "", 1)
 				if err != nil || len(first) == 0 {
-					return struct{}{}, err
+					return err
 				}
 				_, err = o.jobs.Delete(ctx, tx, first[0])
-				return struct{}{}, err
+				return err
 			})
 			return time.Microsecond, err
 		},

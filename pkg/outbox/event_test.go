@@ -186,8 +186,8 @@ func TestSequences(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	kind := outbox.Kind{Entity: "note", Source: "/notes"}
 	write := func(fn func(tx *docstore.Tx, tell func(doc docstore.Doc[note], err error) error) error) error {
-		_, err := docstore.Write(ctx, store, func(tx *docstore.Tx) (struct{}, error) {
-			return struct{}{}, fn(tx, func(doc docstore.Doc[note], err error) error {
+		err := docstore.Do(ctx, store, func(tx *docstore.Tx) error {
+			return fn(tx, func(doc docstore.Doc[note], err error) error {
 				if err != nil {
 					return err
 				}

@@ -162,8 +162,8 @@ func TestAfterAPowerCutEveryChangeHasItsEvent(t *testing.T) {
 		for n := 0; ; n++ {
 			writing.Lock()
 			id := fmt.Sprint(n)
-			_, err := docstore.Write(ctx, p.store, func(tx *docstore.Tx) (struct{}, error) {
-				return struct{}{}, Append(ctx, tx, Event{
+			err := docstore.Do(ctx, p.store, func(tx *docstore.Tx) error {
+				return Append(ctx, tx, Event{
 					Entity: "user", Action: "created", Source: "/users", Subject: id, Revision: 1, Record: json.RawMessage("{}"),
 				})
 			})

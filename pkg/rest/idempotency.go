@@ -146,7 +146,7 @@ func (s *Server) once(ctx context.Context, op *Op, call *call, h http.Header, ru
 func (s *Server) end(ctx context.Context, write func(context.Context, *docstore.Tx) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spare)
 	defer cancel()
-	_, err := docstore.Write(ctx, s.cfg.Store, func(tx *docstore.Tx) (struct{}, error) { return struct{}{}, write(ctx, tx) })
+	err := docstore.Do(ctx, s.cfg.Store, func(tx *docstore.Tx) error { return write(ctx, tx) })
 	return err
 }
 
@@ -262,13 +262,13 @@ func DueAnswers(ctx context.Context, store *docstore.Store, limit int) ([]docsto
 
 // ForgetAnswer removes an answer if it is no longer kept. apperr.NotFound.
 func ForgetAnswer(ctx context.Context, store *docstore.Store, id string) error {
-	_, err := docstore.Write(ctx, store, func(tx *docstore.Tx) (struct{}, error) {
+	err := docstore.Do(ctx, store, func(tx *docstore.Tx) error {
 		a, err := savedAnswers.Load(ctx, tx, id)
 		if err != nil || a.Until.After(tx.Now) {
-			return struct{}{}, err
+			return err
 		}
 		_, err = savedAnswers.Delete(ctx, tx, a)
-		return struct{}{}, err
+		return err
 	})
 	return err
 }

@@ -69,8 +69,8 @@ func newJobs(t *testing.T) *jobsWorld {
 		} else if bad {
 			return nil // and does nothing
 		}
-		_, err := docstore.Write(ctx, store, func(tx *docstore.Tx) (struct{}, error) {
-			return struct{}{}, jobs.DeleteWhere(ctx, tx, docstore.ID(id), nil)
+		err := docstore.Do(ctx, store, func(tx *docstore.Tx) error {
+			return jobs.DeleteWhere(ctx, tx, docstore.ID(id), nil)
 		})
 		return err
 	}})

@@ -79,8 +79,8 @@ func forget(t *testing.T, s *testkit.Service, tenant, collection string) {
 	type anything struct{ docstore.Meta }
 	c := docstore.Define(docstore.Schema[anything]{Name: collection, Part: true})
 	ctx := request.System(t.Context(), tenant)
-	_, err := docstore.Write(ctx, s.Deps.Store, func(tx *docstore.Tx) (struct{}, error) {
-		return struct{}{}, c.DeleteWhere(ctx, tx, docstore.Filter{}, nil)
+	err := docstore.Do(ctx, s.Deps.Store, func(tx *docstore.Tx) error {
+		return c.DeleteWhere(ctx, tx, docstore.Filter{}, nil)
 	})
 	require.NoError(t, err)
 	require.Zero(t, stored(t, s, tenant, collection))

@@ -92,8 +92,8 @@ func forgetThumbnails(t testing.TB, s *testkit.Service, tenant string) {
 	type anything struct{ docstore.Meta }
 	kept := docstore.Define(docstore.Schema[anything]{Name: "thumbnails"})
 	ctx := request.System(t.Context(), tenant)
-	_, err := docstore.Write(ctx, s.Deps.Store, func(tx *docstore.Tx) (struct{}, error) {
-		return struct{}{}, kept.DeleteWhere(ctx, tx, docstore.Filter{}, nil)
+	err := docstore.Do(ctx, s.Deps.Store, func(tx *docstore.Tx) error {
+		return kept.DeleteWhere(ctx, tx, docstore.Filter{}, nil)
 	})
 	require.NoError(t, err)
 }

@@ -159,7 +159,7 @@ func (f *fixture) delete(ctx context.Context, id string) error {
 }
 
 func (f *fixture) write(ctx context.Context, fn func(*docstore.Tx) error) error {
-	_, err := docstore.Write(ctx, f.Store, func(tx *docstore.Tx) (struct{}, error) { return struct{}{}, fn(tx) })
+	err := docstore.Do(ctx, f.Store, func(tx *docstore.Tx) error { return fn(tx) })
 	return err
 }
 

@@ -158,12 +158,12 @@ func (s *Links) List(ctx context.Context, q docstore.Query) (docstore.Page[Assoc
 
 // Remove ends one association. apperr.NotFound, VersionMismatch.
 func (s *Links) Remove(ctx context.Context, id string) error {
-	_, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
+	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		a, err := links.Load(ctx, tx, id)
 		if err != nil {
-			return struct{}{}, err
+			return err
 		}
-		return struct{}{}, remove(ctx, tx, docstore.ID(a.ID))
+		return remove(ctx, tx, docstore.ID(a.ID))
 	})
 	return err
 }

@@ -166,8 +166,8 @@ func DueChanges(ctx context.Context, s *docstore.Store, limit int) ([]docstore.R
 
 // Forget removes such an outcome.
 func (s *Members) Forget(ctx context.Context, id string) error {
-	_, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
-		return struct{}{}, changes.DeleteWhere(ctx, tx, docstore.ID(id), nil)
+	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		return changes.DeleteWhere(ctx, tx, docstore.ID(id), nil)
 	})
 	return err
 }

@@ -121,19 +121,19 @@ func (s *Members) OnUser(ctx context.Context, e bus.Event) error {
 
 // depart ends all memberships of a user who has left.
 func (s *Members) depart(ctx context.Context, user *record) error {
-	_, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
+	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		known, err := loadPeople(ctx, tx, user.ID)
 		if err != nil {
-			return struct{}{}, err
+			return err
 		}
 		if ok, err := advance(ctx, tx, known, user.ID, user.sequence, true); err != nil || !ok {
-			return struct{}{}, err
+			return err
 		}
 		ended, err := members.LoadWhere(ctx, tx, docstore.Prefix(byUser, user.ID+"/"), "", 2*(MaxOfUser+tree.MaxDynamic))
 		if err != nil {
-			return struct{}{}, err
+			return err
 		}
-		return struct{}{}, end(ctx, tx, ended)
+		return end(ctx, tx, ended)
 	})
 	return err
 }

@@ -115,18 +115,18 @@ func (m *meter) look(ctx context.Context, user *record, nodes []*tree.Node, behi
 
 // postpone leaves a user's record to the tenant's next turn.
 func (s *Members) postpone(ctx context.Context, user *record) error {
-	_, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
+	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		known, err := loadPeople(ctx, tx, user.ID)
 		p := known[user.ID]
 		if err != nil || outdated(p, user.sequence) {
-			return struct{}{}, err
+			return err
 		}
 		if p != nil && p.Gone { // who is back may become a member at once
 			if _, err := advance(ctx, tx, known, user.ID, user.sequence, false); err != nil {
-				return struct{}{}, err
+				return err
 			}
 		}
-		return struct{}{}, s.await(ctx, tx, user, "")
+		return s.await(ctx, tx, user, "")
 	})
 	return err
 }
@@ -165,13 +165,13 @@ func (s *Members) judge(ctx context.Context, user *record, nodes []*tree.Node, v
 	if err := s.number(ctx, verdicts); err != nil {
 		return err
 	}
-	_, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
+	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		known, err := loadPeople(ctx, tx, user.ID)
 		if err != nil {
-			return struct{}{}, err
+			return err
 		}
 		if outdated(known[user.ID], user.sequence) {
-			return struct{}{}, forgetRecheck(ctx, tx, user.ID, user.sequence)
+			return forgetRecheck(ctx, tx, user.ID, user.sequence)
 		}
 		if after != "" {
 			err = s.await(ctx, tx, user, after)
@@ -179,11 +179,11 @@ func (s *Members) judge(ctx context.Context, user *record, nodes []*tree.Node, v
 			err = forgetRecheck(ctx, tx, user.ID, user.sequence)
 		}
 		if err != nil {
-			return struct{}{}, err
+			return err
 		}
 		has, err := members.LoadWhere(ctx, tx, docstore.Prefix(byUser, user.ID+"/"), "", 2*(MaxOfUser+tree.MaxDynamic))
 		if err != nil {
-			return struct{}{}, err
+			return err
 		}
 		in := make(map[string]*Membership, len(has))
 		for _, m := range has {
@@ -194,10 +194,10 @@ func (s *Members) judge(ctx context.Context, user *record, nodes []*tree.Node, v
 				continue
 			}
 			if err := settle(ctx, tx, n, map[string]*Membership{user.ID: in[n.ID]}, verdicts[i:i+1]); err != nil {
-				return struct{}{}, err
+				return err
 			}
 		}
-		return struct{}{}, nil
+		return nil
 	})
 	return err
 }
@@ -280,8 +280,8 @@ func (s *Members) enlist(ctx context.Context) error {
 		}
 		seen[ref.Tenant] = true
 		ctx := request.System(ctx, ref.Tenant)
-		_, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
-			return struct{}{}, rota.Ask(ctx, tx)
+		err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+			return rota.Ask(ctx, tx)
 		})
 		if err != nil {
 			return err

@@ -10,12 +10,12 @@ import (
 
 // Remove ends one membership. apperr.NotFound, InvalidState (dynamic), VersionMismatch.
 func (s *Members) Remove(ctx context.Context, id string) error {
-	_, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
+	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		m, err := members.Load(ctx, tx, id)
 		if err != nil {
-			return struct{}{}, err
+			return err
 		}
-		return struct{}{}, endByHand(ctx, tx, []*Membership{m})
+		return endByHand(ctx, tx, []*Membership{m})
 	})
 	return err
 }

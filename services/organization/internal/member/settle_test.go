@@ -35,8 +35,8 @@ func TestSettleByOldCondition(t *testing.T) {
 	} {
 		_, err = trees.Update(ctx, doc.ID, func(n *tree.Node) error { c.edit(n); return nil })
 		require.NoError(t, err)
-		_, err = docstore.Write(ctx, store, func(tx *docstore.Tx) (struct{}, error) {
-			return struct{}{}, settle(ctx, tx, before, nil, []verdict{{"1", "17", true}})
+		err = docstore.Do(ctx, store, func(tx *docstore.Tx) error {
+			return settle(ctx, tx, before, nil, []verdict{{"1", "17", true}})
 		})
 		require.NoError(t, err)
 		n, err := members.Count(ctx, store, docstore.Filter{})

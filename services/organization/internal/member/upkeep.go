@@ -79,12 +79,12 @@ func (s *Members) upkeep(ctx context.Context, nodeID string, m *meter, log *slog
 		return s.evaluate(ctx, u, m, log)
 	}
 	m.spent += endCost
-	_, err = docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
+	err = docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		u, err := upkeeps.Load(ctx, tx, nodeID)
 		if err != nil || !u.End {
-			return struct{}{}, err
+			return err
 		}
-		return struct{}{}, s.endFrom(ctx, tx, u)
+		return s.endFrom(ctx, tx, u)
 	})
 	return err
 }
@@ -214,29 +214,29 @@ func (s *Members) evaluate(ctx context.Context, u *upkeep, m *meter, log *slog.L
 	if err := s.number(ctx, verdicts); err != nil {
 		return err
 	}
-	_, err = docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
+	err = docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		now, err := upkeeps.Load(ctx, tx, u.ID)
 		if err != nil || now.End || now.Version != u.Version || now.TimeCreated != u.TimeCreated || now.NodeVersion != u.NodeVersion {
-			return struct{}{}, err // it began anew
+			return err // it began anew
 		}
 		valid, err := heard(ctx, tx, users, verdicts)
 		if err != nil {
-			return struct{}{}, err
+			return err
 		}
 		has, err := inNode(ctx, tx, u.ID, valid)
 		if err != nil {
-			return struct{}{}, err
+			return err
 		}
 		if err := settle(ctx, tx, node, has, valid); err != nil {
-			return struct{}{}, err
+			return err
 		}
 		now.Cursor, now.Seen, now.Done = cursor, seen, now.Done+int64(len(users))
 		if finished {
 			_, err = upkeeps.Delete(ctx, tx, now)
-			return struct{}{}, err
+			return err
 		}
 		_, err = upkeeps.Replace(ctx, tx, now)
-		return struct{}{}, err
+		return err
 	})
 	if looked := u.Done + int64(len(users)); err == nil && (finished || u.Done/progress < looked/progress) {
 		log.InfoContext(ctx, "looking at users for a dynamic node", "node", u.ID, "users", looked, "finished", finished)

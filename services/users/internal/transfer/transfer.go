@@ -254,8 +254,8 @@ func Due(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, err
 
 // Forget removes a batch's results.
 func (t *Transfer) Forget(ctx context.Context, id string) error {
-	_, err := docstore.Write(ctx, t.store, func(tx *docstore.Tx) (struct{}, error) {
-		return struct{}{}, keeping.DeleteWhere(ctx, tx, docstore.ID(id), nil)
+	err := docstore.Do(ctx, t.store, func(tx *docstore.Tx) error {
+		return keeping.DeleteWhere(ctx, tx, docstore.ID(id), nil)
 	})
 	return err
 }

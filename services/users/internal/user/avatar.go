@@ -154,11 +154,11 @@ func (s *Users) firstThumbnail(ctx context.Context, a *avatar, size int) (*thumb
 		if err != nil {
 			return nil, err
 		}
-		_, err = docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
+		err = docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 			if now, err := findAvatar(ctx, tx, a.ID); err != nil || now.ETag != a.ETag { // it was changed meanwhile
-				return struct{}{}, err
+				return err
 			}
-			return struct{}{}, keepSquares(ctx, tx, a.ID, a.ETag, squares)
+			return keepSquares(ctx, tx, a.ID, a.ETag, squares)
 		})
 		_, another := errors.AsType[*docstore.DuplicateError](err) // replica was first
 		if another || apperr.IsNotFound(err) || apperr.KindOf(err) == apperr.Unavailable {

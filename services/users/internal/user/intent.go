@@ -80,8 +80,8 @@ func (s *Users) fulfil(ctx context.Context, id string, answer questions.Membersh
 
 // dropIntent ends an intent whose change was not made.
 func (s *Users) dropIntent(ctx context.Context, id string) error {
-	_, err := docstore.Write(docstore.Aside(ctx), s.Store, func(tx *docstore.Tx) (struct{}, error) {
-		return struct{}{}, intents.DeleteWhere(ctx, tx, docstore.ID(id), nil)
+	err := docstore.Do(docstore.Aside(ctx), s.Store, func(tx *docstore.Tx) error {
+		return intents.DeleteWhere(ctx, tx, docstore.ID(id), nil)
 	})
 	return err
 }

@@ -171,8 +171,8 @@ func (s *Users) countFailure(ctx context.Context, id string) (reason string, err
 // much as a hash does.
 func (s *Users) countNobody(ctx context.Context) error {
 	id := fmt.Sprintf("nobody-%d", rand.N(nobodies))
-	_, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
-		return struct{}{}, editAccount(ctx, tx, id, func(a *account) error {
+	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		return editAccount(ctx, tx, id, func(a *account) error {
 			a.FailedLogins = []clock.Time{tx.Now}
 			return nil
 		})

@@ -22,16 +22,16 @@ func (s *Users) ChangeOrganization(ctx context.Context, change questions.Members
 	}
 	change.DryRun = docstore.IsDryRun(ctx)
 	// All that can be refused here is refused before the other service is asked: what it did is not undone.
-	if _, err := docstore.Write(docstore.Aside(ctx), s.Store, func(tx *docstore.Tx) (struct{}, error) {
+	if err := docstore.Do(docstore.Aside(ctx), s.Store, func(tx *docstore.Tx) error {
 		u, err := s.load(ctx, tx, change.UserID)
 		if err != nil {
-			return struct{}{}, err
+			return err
 		}
 		if u.Status == Resigned {
-			return struct{}{}, errResigned
+			return errResigned
 		}
 		_, err = intents.Insert(ctx, tx, newIntent(change, request.From(ctx), tx.Now))
-		return struct{}{}, err
+		return err
 	}); err != nil {
 		return questions.Memberships{}, err
 	}

@@ -154,20 +154,20 @@ func (s *Users) ChangePassword(ctx context.Context, id, oldPassword, newPassword
 	if err != nil {
 		return err
 	}
-	_, err = docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
+	err = docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		if now, err := findAccount(ctx, tx, id); err != nil {
-			return struct{}{}, err
+			return err
 		} else if now.Password != a.Password {
-			return struct{}{}, apperr.New(apperr.VersionMismatch, "the password was changed meanwhile")
+			return apperr.New(apperr.VersionMismatch, "the password was changed meanwhile")
 		}
 		u, err := s.load(ctx, tx, id)
 		if err != nil {
-			return struct{}{}, err
+			return err
 		}
 		if reason := refusal(u); reason != "" {
-			return struct{}{}, errCannotSignIn(reason)
+			return errCannotSignIn(reason)
 		}
-		return struct{}{}, s.setPassword(ctx, tx, u, hash, false)
+		return s.setPassword(ctx, tx, u, hash, false)
 	})
 	return err
 }
@@ -196,8 +196,8 @@ func errCannotSignIn(reason string) error {
 // it is a dry run or its If-Match is not met, tells whether it is one of them. A reset that changes something starts
 // the count anew. apperr.RateLimited.
 func (s *Users) countResetTry(ctx context.Context, id string) error {
-	_, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
-		return struct{}{}, editAccount(ctx, tx, id, func(a *account) error {
+	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		return editAccount(ctx, tx, id, func(a *account) error {
 			a.ResetTries = s.Lockout.recent(a.ResetTries, tx.Now)
 			if len(a.ResetTries) >= s.Lockout.Failures {
 				e := apperr.New(apperr.RateLimited, "too many resets of this password changed nothing")

@@ -174,13 +174,13 @@ type Deleted struct {
 
 // DeleteMany removes those of the users that exist, all or nothing.
 func (s *Users) DeleteMany(ctx context.Context, ids []string) error {
-	_, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (struct{}, error) {
+	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		for _, id := range ids {
 			if err := s.remove(ctx, tx, id); err != nil && !apperr.IsNotFound(err) {
-				return struct{}{}, err
+				return err
 			}
 		}
-		return struct{}{}, nil
+		return nil
 	})
 	return err
 }
