@@ -89,7 +89,7 @@ func (b *Bus) Consume(ctx context.Context, c ConsumerConfig) (*Consumer, error) 
 	consumer := &Consumer{bus: b, config: c, stop: stop, abort: abort, stopped: make(chan struct{})}
 
 	var running sync.WaitGroup
-	for _, f := range []*follower{
+	for _, f := range []*intake{
 		{Consumer: consumer, stream: EventStream, subjects: c.Subjects},
 		{Consumer: consumer, stream: DeadLetterStream, subjects: []string{replaySubject(c.Name)}},
 	} {
@@ -135,8 +135,8 @@ func (c *Consumer) Stop(ctx context.Context) error {
 	}
 }
 
-// follower gets the messages of one stream to the handler, session after session.
-type follower struct {
+// intake gets the messages of one stream to the handler, session after session.
+type intake struct {
 	*Consumer
 	stream   string
 	subjects []string
@@ -147,7 +147,7 @@ type follower struct {
 	troubled bool
 }
 
-func (f *follower) run(taking, handling context.Context) {
+func (f *intake) run(taking, handling context.Context) {
 	f.wait = patience()
 	for taking.Err() == nil {
 		connected, cancel, err := f.bus.link.wait(taking)
@@ -167,7 +167,7 @@ func (f *follower) run(taking, handling context.Context) {
 }
 
 // trouble notes why a session could not begin or go on.
-func (f *follower) trouble(err error) {
+func (f *intake) trouble(err error) {
 	if errors.Is(err, jetstream.ErrConsumerDeleted) || errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, nats.ErrNoResponders) {
 		f.durable = nil
 	}
@@ -181,7 +181,7 @@ func (f *follower) trouble(err error) {
 //
 // It begins with a reset to the oldest message that is not acknowledged. Without, JetStream would deliver what a killed process had in
 // hand only after the acknowledgement's time, and the later events of the same records before. Events behind the oldest are therefore seen again.
-func (f *follower) session(ctx, handling context.Context) error {
+func (f *intake) session(ctx, handling context.Context) error {
 	if err := f.declare(ctx); err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (f *follower) session(ctx, handling context.Context) error {
 	return err
 }
 
-func (f *follower) declare(ctx context.Context) error {
+func (f *intake) declare(ctx context.Context) error {
 	if f.durable != nil {
 		return nil
 	}
@@ -231,7 +231,7 @@ func (f *follower) declare(ctx context.Context) error {
 
 // takeOver waits for a first message, with which JetStream pins the consumer to us. As we pull one message only, no other can be on its
 // way when the consumer is reset then.
-func (f *follower) takeOver(ctx context.Context) error {
+func (f *intake) takeOver(ctx context.Context) error {
 	for {
 		if err := f.freeOrphans(ctx); err != nil {
 			return err
@@ -257,7 +257,7 @@ func (f *follower) takeOver(ctx context.Context) error {
 
 // freeOrphans makes messages come at once that JetStream believes to be in the hands of one who is gone, or of our last session. If
 // another replica has just taken over, it sees from its own messages that it has to begin again.
-func (f *follower) freeOrphans(ctx context.Context) error {
+func (f *intake) freeOrphans(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	info, err := f.durable.Info(ctx)
@@ -275,7 +275,7 @@ func (f *follower) freeOrphans(ctx context.Context) error {
 	return f.reset(ctx)
 }
 
-func (f *follower) reset(ctx context.Context) error {
+func (f *intake) reset(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	if _, err := f.bus.js.ResetConsumer(ctx, f.stream, f.config.Name); err != nil {
@@ -285,7 +285,7 @@ func (f *follower) reset(ctx context.Context) error {
 }
 
 // release lets another replica take over now and not after pinnedFor.
-func (f *follower) release() {
+func (f *intake) release() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	stream, err := f.bus.js.Stream(ctx, f.stream)

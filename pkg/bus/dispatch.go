@@ -30,7 +30,7 @@ type delivery struct {
 // dispatcher hands a session's messages to handlers: those of a record one after the other, others side by side, tenant by tenant. How many
 // it holds is bounded by the consumer's MaxAckPending.
 type dispatcher struct {
-	consumer *follower
+	consumer *intake
 	taking   context.Context // ends with the session: no new handling, no new try
 	cancel   context.CancelFunc
 	handling context.Context
@@ -43,7 +43,7 @@ type dispatcher struct {
 	group  sync.WaitGroup
 }
 
-func (f *follower) newDispatcher(taking, handling context.Context) *dispatcher {
+func (f *intake) newDispatcher(taking, handling context.Context) *dispatcher {
 	d := &dispatcher{consumer: f, handling: handling, turns: fair.NewTurns(f.config.MaxAtOnce), queues: map[string][]*delivery{}, held: map[uint64]*delivery{}}
 	d.taking, d.cancel = context.WithCancel(taking)
 	d.group.Go(d.extend)

@@ -569,3 +569,8 @@ func (d Doc[T]) Stored() (body []byte, tag string, err error) {
 	body, err = d.JSON()
 	return body, d.Tag(), err
 }
+
+// Deleted is the answer to the delete of one document.
+type Deleted struct {
+	ID string `json:"id" example:"1048577"`
+}

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
 // readBody takes in a JSON body before huma does: whole, once, within the operation's time. So all that can go wrong with a body's bytes
@@ -201,9 +202,7 @@ type ByID struct {
 }
 
 // Deleted is the answer to the delete of one record.
-type Deleted struct {
-	ID string `json:"id" example:"1048577"`
-}
+type Deleted = docstore.Deleted
 
 // WrongType is for what passes the schema but not the domain's type.
 func WrongType(err error) error {

@@ -146,7 +146,7 @@ type deleteNodeInput struct {
 
 func (a *api) deleteNode(ctx context.Context, in *deleteNodeInput) (rest.Deleted, error) {
 	d, err := a.trees.Delete(ctx, in.ID, in.ObjectCode, in.refuse())
-	return rest.Deleted(d), err
+	return d, err
 }
 
 type statusInput struct {

@@ -91,7 +91,7 @@ type deleteObjectInput struct {
 
 func (a *api) deleteObject(ctx context.Context, in *deleteObjectInput) (rest.Deleted, error) {
 	d, err := a.trees.DeleteObject(ctx, in.ID, in.refuse())
-	return rest.Deleted(d), err
+	return d, err
 }
 
 var exampleObject = json.RawMessage(`{"id":"1048577","tenant_id":"acme","version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z",` +

@@ -11,44 +11,44 @@ import (
 
 // Delete removes a node of the tree that objectCode names; its members and associations end. refuse is for those who do not want grants
 // to go with it. apperr.NotFound, HasChildren, InvalidState (a root), InUse (pointers, grants), Unavailable, VersionMismatch.
-func (s *Trees) Delete(ctx context.Context, id, objectCode string, refuse bool) (Deleted, error) {
+func (s *Trees) Delete(ctx context.Context, id, objectCode string, refuse bool) (docstore.Deleted, error) {
 	if refuse {
 		n, err := s.find(ctx, id)
 		if err != nil {
-			return Deleted{}, err
+			return docstore.Deleted{}, err
 		}
 		if n.ObjectCode != objectCode {
-			return Deleted{}, apperr.Missing("tree node")
+			return docstore.Deleted{}, apperr.Missing("tree node")
 		}
 		if err := s.checkGrants(ctx, questions.GrantedNode{ObjectCode: objectCode, NodeID: id}); err != nil {
-			return Deleted{}, err
+			return docstore.Deleted{}, err
 		}
 	}
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Deleted, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (docstore.Deleted, error) {
 		n, err := nodes.Load(ctx, tx, id)
 		if err != nil {
-			return Deleted{}, err
+			return docstore.Deleted{}, err
 		}
 		switch {
 		case n.ObjectCode != objectCode:
-			return Deleted{}, apperr.Missing("tree node")
+			return docstore.Deleted{}, apperr.Missing("tree node")
 		case n.ChildCount > 0:
-			return Deleted{}, apperr.New(apperr.HasChildren, "the node has child nodes: %d", n.ChildCount)
+			return docstore.Deleted{}, apperr.New(apperr.HasChildren, "the node has child nodes: %d", n.ChildCount)
 		case n.Depth == 0:
-			return Deleted{}, apperr.New(apperr.InvalidState, "a root is deleted with its core object")
+			return docstore.Deleted{}, apperr.New(apperr.InvalidState, "a root is deleted with its core object")
 		}
 		if _, err := grow(ctx, tx, n.ObjectCode, -1); err != nil {
-			return Deleted{}, err
+			return docstore.Deleted{}, err
 		}
 		parent, err := nodes.Load(ctx, tx, n.ParentID)
 		if err != nil {
-			return Deleted{}, err
+			return docstore.Deleted{}, err
 		}
 		parent.ChildCount--
 		if _, err := nodes.Replace(ctx, tx, parent); err != nil {
-			return Deleted{}, err
+			return docstore.Deleted{}, err
 		}
-		return Deleted{id}, s.remove(ctx, tx, n)
+		return docstore.Deleted{ID: id}, s.remove(ctx, tx, n)
 	})
 }
 

@@ -161,46 +161,41 @@ func (s *Trees) UpdateObject(ctx context.Context, id string, edit func(*Object) 
 
 // DeleteObject removes a core object and its root node, with the members of that. apperr.NotFound, HasChildren (nodes below the
 // root), InUse (pointers, or grants where refuse asks for them), Unavailable, VersionMismatch.
-func (s *Trees) DeleteObject(ctx context.Context, id string, refuse bool) (Deleted, error) {
+func (s *Trees) DeleteObject(ctx context.Context, id string, refuse bool) (docstore.Deleted, error) {
 	if refuse {
 		doc, err := objects.Find(ctx, s.Store, id)
 		if err != nil {
-			return Deleted{}, err
+			return docstore.Deleted{}, err
 		}
 		o, err := doc.Value()
 		if err != nil {
-			return Deleted{}, err
+			return docstore.Deleted{}, err
 		}
 		if err := s.checkGrants(ctx, questions.GrantedNode{ObjectCode: o.Code, NodeID: o.RootNodeID}); err != nil {
-			return Deleted{}, err
+			return docstore.Deleted{}, err
 		}
 	}
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Deleted, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (docstore.Deleted, error) {
 		o, err := objects.Load(ctx, tx, id)
 		if err != nil {
-			return Deleted{}, err
+			return docstore.Deleted{}, err
 		}
 		if o.NodeCount > 1 {
-			return Deleted{}, apperr.New(apperr.HasChildren, "the core object has nodes below its root: %d", o.NodeCount-1)
+			return docstore.Deleted{}, apperr.New(apperr.HasChildren, "the core object has nodes below its root: %d", o.NodeCount-1)
 		}
 		root, err := nodes.Load(ctx, tx, o.RootNodeID)
 		if err != nil {
-			return Deleted{}, err
+			return docstore.Deleted{}, err
 		}
 		if err := s.remove(ctx, tx, root); err != nil {
-			return Deleted{}, err
+			return docstore.Deleted{}, err
 		}
 		doc, err := objects.Delete(ctx, tx, o)
 		if err != nil {
-			return Deleted{}, err
+			return docstore.Deleted{}, err
 		}
-		return Deleted{id}, emitObject(ctx, tx, "deleted", &doc)
+		return docstore.Deleted{ID: id}, emitObject(ctx, tx, "deleted", &doc)
 	})
-}
-
-// Deleted is the answer to a delete.
-type Deleted struct {
-	ID string `json:"id"`
 }
 
 func emitObject(ctx context.Context, tx *docstore.Tx, action string, doc *ObjectDoc) error {

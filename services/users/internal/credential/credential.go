@@ -208,17 +208,17 @@ func (s *Credentials) Update(ctx context.Context, id string, edit func(*Credenti
 }
 
 // Delete removes a credential; apperr.NotFound.
-func (s *Credentials) Delete(ctx context.Context, id string) (user.Deleted, error) {
-	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (user.Deleted, error) {
+func (s *Credentials) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
+	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (docstore.Deleted, error) {
 		c, err := credentials.Load(ctx, tx, id)
 		if err != nil {
-			return user.Deleted{}, err
+			return docstore.Deleted{}, err
 		}
 		doc, err := credentials.Delete(ctx, tx, c)
 		if err != nil {
-			return user.Deleted{}, err
+			return docstore.Deleted{}, err
 		}
-		return user.Deleted{ID: id}, emit(ctx, tx, "deleted", &doc)
+		return docstore.Deleted{ID: id}, emit(ctx, tx, "deleted", &doc)
 	})
 }
 

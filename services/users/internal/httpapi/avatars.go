@@ -115,5 +115,5 @@ func (a *api) getAvatar(ctx context.Context, in *getAvatarInput) (rest.Image, er
 
 func (a *api) deleteAvatar(ctx context.Context, in *rest.ByID) (rest.Deleted, error) {
 	d, err := a.users.RemoveAvatar(ctx, in.ID)
-	return rest.Deleted(d), err
+	return d, err
 }

@@ -102,7 +102,7 @@ func (a *api) updateCredential(ctx context.Context, in *updateCredentialInput) (
 
 func (a *api) deleteCredential(ctx context.Context, in *rest.ByID) (rest.Deleted, error) {
 	d, err := a.credentials.Delete(ctx, in.ID)
-	return rest.Deleted(d), err
+	return d, err
 }
 
 var exampleCredential = json.RawMessage(`{"id":"1048601","tenant_id":"acme","version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z",` +

@@ -149,7 +149,7 @@ func (a *api) updateUser(ctx context.Context, in *updateUserInput) (rest.Record[
 
 func (a *api) deleteUser(ctx context.Context, in *rest.ByID) (rest.Deleted, error) {
 	d, err := a.users.Delete(ctx, in.ID)
-	return rest.Deleted(d), err
+	return d, err
 }
 
 type idsInput struct {

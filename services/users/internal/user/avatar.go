@@ -219,20 +219,20 @@ func (a *avatar) image() picture.Image {
 }
 
 // RemoveAvatar forgets a user's picture. apperr.NotFound if there is none.
-func (s *Users) RemoveAvatar(ctx context.Context, id string) (Deleted, error) {
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Deleted, error) {
+func (s *Users) RemoveAvatar(ctx context.Context, id string) (docstore.Deleted, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (docstore.Deleted, error) {
 		u, err := s.load(ctx, tx, id)
 		if err != nil {
-			return Deleted{}, err
+			return docstore.Deleted{}, err
 		}
 		if u.AvatarURL == "" {
-			return Deleted{}, apperr.Missing("avatar")
+			return docstore.Deleted{}, apperr.Missing("avatar")
 		}
 		if err := dropAvatar(ctx, tx, u); err != nil {
-			return Deleted{}, err
+			return docstore.Deleted{}, err
 		}
 		u.AvatarURL = ""
 		_, err = replace(ctx, tx, u, "updated", nil)
-		return Deleted{id}, err
+		return docstore.Deleted{ID: id}, err
 	})
 }

@@ -161,15 +161,10 @@ func change(ctx context.Context, tx *docstore.Tx, u *User, proposal User) (Doc, 
 var errResigned = apperr.New(apperr.InvalidState, "the user has resigned")
 
 // Delete removes a user with all that belongs to it here; elsewhere user.deleted ends it. apperr.NotFound, VersionMismatch.
-func (s *Users) Delete(ctx context.Context, id string) (Deleted, error) {
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Deleted, error) {
-		return Deleted{id}, s.remove(ctx, tx, id)
+func (s *Users) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (docstore.Deleted, error) {
+		return docstore.Deleted{ID: id}, s.remove(ctx, tx, id)
 	})
-}
-
-// Deleted is the answer to a delete.
-type Deleted struct {
-	ID string `json:"id"`
 }
 
 // DeleteMany removes those of the users that exist, all or nothing.
