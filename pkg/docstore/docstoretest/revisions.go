@@ -81,10 +81,13 @@ func counts(t *testing.T, s *suite) {
 
 	twice, err := docstore.Write(in(t, "t1"), f.Store, func(tx *docstore.Tx) (docstore.Doc[Thing], error) {
 		v, err := f.things.Load(in(t, "t1"), tx, "a")
-		require.NoError(t, err)
+		if err != nil {
+			return docstore.Doc[Thing]{}, err
+		}
 		v.Name = "o"
-		_, err = f.things.Replace(in(t, "t1"), tx, v)
-		require.NoError(t, err)
+		if _, err := f.things.Replace(in(t, "t1"), tx, v); err != nil {
+			return docstore.Doc[Thing]{}, err
+		}
 		v.Count--
 		return f.things.Replace(in(t, "t1"), tx, v)
 	})
