@@ -16,7 +16,8 @@ type unique struct {
 	value                     docstore.Value
 }
 
-// missed notes the ids and the unique values that a filter asks for and rows, which are all that it selects, do not have.
+// missed notes the ids and the unique values that a filter asks for and rows, which are all that it selects, do not
+// have.
 func (t *tx) missed(def *docstore.Def, tenant string, f docstore.Filter, rows []docstore.Row) {
 	switch f.Op {
 	case docstore.OpOr:
@@ -86,9 +87,10 @@ func (t *tx) holds(def *docstore.Def, e *docstore.Entry) {
 	}
 }
 
-// fence makes the server refuse the transaction, or the other, if one inserts what this one has looked for and not found: it inserts
-// placeholders with those ids and unique values, and deletes them again. Nobody ever sees them, but the keys of the unique indexes have been
-// written, and of two transactions that write a key of a unique index at once one meets a write conflict. Those who insert pay nothing.
+// fence makes the server refuse the transaction, or the other, if one inserts what this one has looked for and not
+// found: it inserts placeholders with those ids and unique values, and deletes them again. Nobody ever sees them, but
+// the keys of the unique indexes have been written, and of two transactions that write a key of a unique index at
+// once one meets a write conflict. Those who insert pay nothing.
 func (t *tx) fence(ctx context.Context) error {
 	placeholders := map[string][]any{}
 	keys := map[string]bson.A{}
