@@ -2,6 +2,7 @@ package mongotest
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"strconv"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/docstore/docstoretest"
+	"github.com/idplatform/idplatform/pkg/docstore/mongostore"
 	"github.com/idplatform/idplatform/pkg/docstore/mongostore/mongotest/replicaset"
 )
 
@@ -65,4 +67,15 @@ func number(t *testing.T, env string, otherwise int) int {
 	n, err := strconv.Atoi(text)
 	require.NoError(t, err, env)
 	return n
+}
+
+// TestProbeIsRepeated: a transaction's transient error is no reason not to start.
+func TestProbeIsRepeated(t *testing.T) {
+	t.Parallel()
+	set := simulated(t, replicaset.Options{})
+	set.Inject(replicaset.Conflict, 3)
+	o := mongostore.Options{URI: set.URI(), Database: "db", Log: slog.New(slog.DiscardHandler)}
+	engine, err := mongostore.Open(t.Context(), o)
+	require.NoError(t, err)
+	require.NoError(t, engine.Close())
 }
