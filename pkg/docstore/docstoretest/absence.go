@@ -221,7 +221,7 @@ func absentReaders(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	allOf(t, 8, func(i int) error {
 		return f.write(ctx, func(tx *docstore.Tx) error {
-			if there, err := found(func() error { _, err := f.things.Find(ctx, tx, "missing"); return err }()); there ||
+			if there, err := f.finds(ctx, tx, "missing"); there ||
 				err != nil {
 				return errors.Join(err, errFound)
 			}
@@ -234,7 +234,7 @@ func absentReaders(t *testing.T, s *suite) {
 	})
 	// What a transaction finds missing and then inserts itself is nobody's business.
 	require.NoError(t, f.write(ctx, func(tx *docstore.Tx) error {
-		if there, err := found(func() error { _, err := f.things.Find(ctx, tx, "missing"); return err }()); there ||
+		if there, err := f.finds(ctx, tx, "missing"); there ||
 			err != nil {
 			return errors.Join(err, errFound)
 		}
