@@ -221,8 +221,7 @@ func absentReaders(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	allOf(t, 8, func(i int) error {
 		return f.write(ctx, func(tx *docstore.Tx) error {
-			if there, err := f.finds(ctx, tx, "missing"); there ||
-				err != nil {
+			if there, err := f.finds(ctx, tx, "missing"); there || err != nil {
 				return errors.Join(err, errFound)
 			}
 			if _, err := f.things.LoadWhere(ctx, tx, docstore.Eq("logins", docstore.Text("missing")), "", 1); err != nil {
@@ -234,8 +233,7 @@ func absentReaders(t *testing.T, s *suite) {
 	})
 	// What a transaction finds missing and then inserts itself is nobody's business.
 	require.NoError(t, f.write(ctx, func(tx *docstore.Tx) error {
-		if there, err := f.finds(ctx, tx, "missing"); there ||
-			err != nil {
+		if there, err := f.finds(ctx, tx, "missing"); there || err != nil {
 			return errors.Join(err, errFound)
 		}
 		if _, err := f.things.LoadWhere(ctx, tx, docstore.In("logins", docstore.Text("missing"), docstore.Text("")), "", 1); err != nil {
