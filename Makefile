@@ -30,7 +30,7 @@ run: build ## Start the whole platform in ./data (IDP_DATA_DIR, IDP_LISTEN)
 test: ## Run all tests, with the race detector where a C compiler is there for it
 	@if command -v $${CC:-gcc} >/dev/null 2>&1; then echo "with the race detector"; CGO_ENABLED=1 go test -race -timeout 20m $(PACKAGES); \
 	else echo "without the race detector: it needs a C compiler"; go test -timeout 20m $(PACKAGES); fi
-	@for module in $(APART); do (cd $$module && GOWORK=off go test -timeout 20m ./...) || exit 1; done
+	@for module in $(APART); do (cd $$module && GOWORK=off go test -timeout 20m -parallel 8 ./...) || exit 1; done
 
 test-mongo: ## Run storage and service tests on MongoDB 8 in Docker; fails where no Docker engine answers
 	cd pkg/docstore/mongostore/mongotest && IDP_TEST_MONGO_REQUIRED=1 GOWORK=off go test -count=1 ./...

@@ -1,6 +1,7 @@
 package docstoretest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -11,17 +12,33 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// Write skew by absence: each of two transactions looks for what the other inserts, finds nothing, and inserts its own. They write no
-// common document, yet one of them must see the other's.
+// Write skew by absence: each of two transactions looks for what the other inserts, finds nothing, and inserts its
+// own. They write no common document, yet one of them must see the other's.
 var absenceCases = []testCase{
 	{name: "absence/of an id", run: absentID, needs: []Feature{Transactions, Serializable}},
 	{name: "absence/of some of many ids", run: absentIDs, needs: []Feature{Transactions, Serializable}},
 	{name: "absence/of a part's id", run: absentPart, needs: []Feature{Transactions, Serializable}},
-	{name: "absence/of a unique value", run: absentUnique, needs: []Feature{Transactions, Serializable, UniqueIfPresent}},
-	{name: "absence/of a unique value in a list", run: absentLogin, needs: []Feature{Transactions, Serializable, UniqueIfPresent}},
-	{name: "absence/of an id or a value, counted", run: absentCounted, needs: []Feature{Transactions, Serializable, UniqueIfPresent}},
+	{
+		name:  "absence/of a unique value",
+		run:   absentUnique,
+		needs: []Feature{Transactions, Serializable, UniqueIfPresent},
+	},
+	{
+		name:  "absence/of a unique value in a list",
+		run:   absentLogin,
+		needs: []Feature{Transactions, Serializable, UniqueIfPresent},
+	},
+	{
+		name:  "absence/of an id or a value, counted",
+		run:   absentCounted,
+		needs: []Feature{Transactions, Serializable, UniqueIfPresent},
+	},
 	{name: "absence/with a common document", run: absentWithFence, needs: []Feature{Transactions, Serializable}},
-	{name: "absence/of what a filter selects", run: absentByFilter, needs: []Feature{Transactions, Serializable, Phantoms}},
+	{
+		name:  "absence/of what a filter selects",
+		run:   absentByFilter,
+		needs: []Feature{Transactions, Serializable, Phantoms},
+	},
 	{name: "absence/many look at once", run: absentReaders, needs: []Feature{Transactions, Serializable}},
 }
 
@@ -30,7 +47,11 @@ const rounds = 20
 var errFound = errors.New("the other was there first")
 
 // skew runs a round's two transactions together, for some rounds: each looks, and if look finds nothing it writes.
-func skew(t *testing.T, f *fixture, tries func(round, i int) (look func(*docstore.Tx) (bool, error), write func(*docstore.Tx) error)) {
+func skew(
+	t *testing.T,
+	f *fixture,
+	tries func(round, i int) (look func(*docstore.Tx) (bool, error), write func(*docstore.Tx) error),
+) {
 	t.Helper()
 	ctx := in(t, "t1")
 	for round := range rounds {
@@ -74,6 +95,11 @@ func (f *fixture) skewByFind(t *testing.T, look func(tx *docstore.Tx, other *Thi
 	})
 }
 
+func (f *fixture) finds(ctx context.Context, tx *docstore.Tx, id string) (bool, error) {
+	_, err := f.things.Find(ctx, tx, id)
+	return found(err)
+}
+
 // found makes NotFound an answer.
 func found(err error) (bool, error) {
 	if apperr.KindOf(err) == apperr.NotFound {
@@ -99,8 +125,8 @@ func absentIDs(t *testing.T, s *suite) {
 	})
 }
 
-// absentPart: the one looks for a part and inserts a thing, the other looks for the thing and inserts the part, as an added membership
-// and a user's departure do.
+// absentPart: the one looks for a part and inserts a thing, the other looks for the thing and inserts the part, as an
+// added membership and a user's departure do.
 func absentPart(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	skew(t, f, func(round, i int) (func(*docstore.Tx) (bool, error), func(*docstore.Tx) error) {
@@ -123,7 +149,11 @@ func absentPart(t *testing.T, s *suite) {
 func absentUnique(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	f.skewByFind(t, func(tx *docstore.Tx, other *Thing) (bool, error) {
-		page, err := f.things.Page(ctx, tx, docstore.Query{Filter: docstore.Eq("code", docstore.Text(other.Code)), Limit: 1})
+		page, err := f.things.Page(
+			ctx,
+			tx,
+			docstore.Query{Filter: docstore.Eq("code", docstore.Text(other.Code)), Limit: 1},
+		)
 		return len(page.Docs) > 0, err
 	})
 }
@@ -136,7 +166,13 @@ func absentLogin(t *testing.T, s *suite) {
 		f.insert(t, ctx, thing(fmt.Sprint("there-", round, "-1"), logins(fmt.Sprint("there-", round, "-1"))))
 	}
 	f.skewByFind(t, func(tx *docstore.Tx, other *Thing) (bool, error) {
-		some, err := f.things.LoadWhere(ctx, tx, docstore.In("logins", docstore.Text("there-"+other.ID), docstore.Text(other.Logins[1])), "", 10)
+		some, err := f.things.LoadWhere(
+			ctx,
+			tx,
+			docstore.In("logins", docstore.Text("there-"+other.ID), docstore.Text(other.Logins[1])),
+			"",
+			10,
+		)
 		return len(some) > 1, err
 	})
 }
@@ -144,7 +180,11 @@ func absentLogin(t *testing.T, s *suite) {
 func absentCounted(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	f.skewByFind(t, func(tx *docstore.Tx, other *Thing) (bool, error) {
-		n, err := f.things.Count(ctx, tx, docstore.Or(docstore.ID(other.ID), docstore.Eq("code", docstore.Text(other.Code))))
+		n, err := f.things.Count(
+			ctx,
+			tx,
+			docstore.Or(docstore.ID(other.ID), docstore.Eq("code", docstore.Text(other.Code))),
+		)
 		return n > 0, err
 	})
 }
@@ -175,13 +215,13 @@ func absentByFilter(t *testing.T, s *suite) {
 	})
 }
 
-// absentReaders: many that find the same document missing, and write something else, all get done; a document that they looked for
-// can be inserted afterwards, and the values too.
+// absentReaders: many that find the same document missing, and write something else, all get done; a document that
+// they looked for can be inserted afterwards, and the values too.
 func absentReaders(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	allOf(t, 8, func(i int) error {
 		return f.write(ctx, func(tx *docstore.Tx) error {
-			if there, err := found(func() error { _, err := f.things.Find(ctx, tx, "missing"); return err }()); there || err != nil {
+			if there, err := f.finds(ctx, tx, "missing"); there || err != nil {
 				return errors.Join(err, errFound)
 			}
 			if _, err := f.things.LoadWhere(ctx, tx, docstore.Eq("logins", docstore.Text("missing")), "", 1); err != nil {
@@ -193,7 +233,7 @@ func absentReaders(t *testing.T, s *suite) {
 	})
 	// What a transaction finds missing and then inserts itself is nobody's business.
 	require.NoError(t, f.write(ctx, func(tx *docstore.Tx) error {
-		if there, err := found(func() error { _, err := f.things.Find(ctx, tx, "missing"); return err }()); there || err != nil {
+		if there, err := f.finds(ctx, tx, "missing"); there || err != nil {
 			return errors.Join(err, errFound)
 		}
 		if _, err := f.things.LoadWhere(ctx, tx, docstore.In("logins", docstore.Text("missing"), docstore.Text("")), "", 1); err != nil {

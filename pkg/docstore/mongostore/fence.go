@@ -16,7 +16,8 @@ type unique struct {
 	value                     docstore.Value
 }
 
-// missed notes the ids and the unique values that a filter asks for and rows, which are all that it selects, do not have.
+// missed notes the ids and the unique values that a filter asks for and rows, which are all that it selects, do not
+// have.
 func (t *tx) missed(def *docstore.Def, tenant string, f docstore.Filter, rows []docstore.Row) {
 	switch f.Op {
 	case docstore.OpOr:
@@ -24,8 +25,12 @@ func (t *tx) missed(def *docstore.Def, tenant string, f docstore.Filter, rows []
 			t.missed(def, tenant, sub, rows)
 		}
 	case docstore.OpID:
+		there := make(map[string]bool, len(rows))
+		for i := range rows {
+			there[rows[i].ID] = true
+		}
 		for _, id := range f.IDs {
-			if !slices.ContainsFunc(rows, func(r docstore.Row) bool { return r.ID == id }) {
+			if !there[id] {
 				t.absent[document{def.Name, key(tenant, id)}] = tenant
 			}
 		}
@@ -34,8 +39,12 @@ func (t *tx) missed(def *docstore.Def, tenant string, f docstore.Filter, rows []
 		if !d.Unique || len(rows) > 0 && rows[0].Data == nil {
 			return // of bare rows nobody knows which values they have
 		}
+		there := map[docstore.Value]bool{}
+		for i := range rows {
+			addValues(there, rows[i].Data, d)
+		}
 		for _, v := range f.Values {
-			if isValue(d, v) && !slices.ContainsFunc(rows, func(r docstore.Row) bool { return has(r.Data, d, v) }) {
+			if isValue(d, v) && !there[v] {
 				t.absentValues[unique{def.Name, tenant, d.Name, v}] = d
 			}
 		}
@@ -50,24 +59,23 @@ func isValue(d *docstore.IndexDef, v docstore.Value) bool {
 	return v.Text != ""
 }
 
-// has reports whether a stored document has a value in an index.
-func has(stored bson.Raw, d *docstore.IndexDef, v docstore.Value) bool {
+// addValues adds what a stored document has in an index.
+func addValues(to map[docstore.Value]bool, stored bson.Raw, d *docstore.IndexDef) {
 	entries, _ := stored.Lookup(fieldEntries).DocumentOK()
 	entry := entries.Lookup(d.Name)
-	if d.Number {
-		n, ok := entry.AsInt64OK()
-		return ok && n == v.Num
+	if n, ok := entry.AsInt64OK(); ok {
+		to[docstore.Number(n)] = true
+	}
+	if text, ok := entry.StringValueOK(); ok {
+		to[docstore.Text(text)] = true
 	}
 	if list, ok := entry.ArrayOK(); ok {
 		texts, _ := list.Values()
-		return slices.ContainsFunc(texts, func(e bson.RawValue) bool { return isText(e, v.Text) })
+		for _, e := range texts {
+			text, _ := e.StringValueOK()
+			to[docstore.Text(text)] = true
+		}
 	}
-	return isText(entry, v.Text)
-}
-
-func isText(v bson.RawValue, text string) bool {
-	s, ok := v.StringValueOK()
-	return ok && s == text
 }
 
 // holds notes the unique values of a document that the transaction writes.
@@ -86,9 +94,10 @@ func (t *tx) holds(def *docstore.Def, e *docstore.Entry) {
 	}
 }
 
-// fence makes the server refuse the transaction, or the other, if one inserts what this one has looked for and not found: it inserts
-// placeholders with those ids and unique values, and deletes them again. Nobody ever sees them, but the keys of the unique indexes have been
-// written, and of two transactions that write a key of a unique index at once one meets a write conflict. Those who insert pay nothing.
+// fence makes the server refuse the transaction, or the other, if one inserts what this one has looked for and not
+// found: it inserts placeholders with those ids and unique values, and deletes them again. Nobody ever sees them, but
+// the keys of the unique indexes have been written, and of two transactions that write a key of a unique index at
+// once one meets a write conflict. Those who insert pay nothing.
 func (t *tx) fence(ctx context.Context) error {
 	placeholders := map[string][]any{}
 	keys := map[string]bson.A{}

@@ -38,6 +38,8 @@ const (
 	defaultMaxPool = 100
 	defaultTimeout = 30 * time.Second
 	defaultSelect  = 5 * time.Second
+
+	probeAttempts = 5
 )
 
 // The engine's own collections. The dot keeps them apart from declared ones.
@@ -132,6 +134,16 @@ func (e *Engine) probe(ctx context.Context) (bool, error) {
 	if err := e.create(ctx, probeCollection); err != nil {
 		return false, err
 	}
+	for attempt := 1; ; attempt++ {
+		holds, err := e.probeTransaction(ctx)
+		if !hasLabel(err, labelTransient) || attempt == probeAttempts {
+			return holds, err
+		}
+	}
+}
+
+// probeTransaction reports whether an aborted write is forgotten. An error may be transient, as any transaction's.
+func (e *Engine) probeTransaction(ctx context.Context) (bool, error) {
 	session, err := e.client.StartSession()
 	if err != nil {
 		return false, failure(ctx, "start a session", err)

@@ -20,7 +20,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore/mongostore/mongotest/replicaset"
 )
 
-// behaviours pin what the simulated replica set does to what MongoDB does: they run on both. Where they differ, the simulation is wrong.
+// behaviours pin what the simulated replica set does to what MongoDB does: they run on both. Where they differ, the
+// simulation is wrong.
 var behaviours = map[string]func(*testing.T, *server){
 	"a transaction sees its own writes and nobody else's": ownWritesOnly,
 	"a snapshot stays": snapshotStays,
@@ -85,7 +86,10 @@ func runBehaviours(t *testing.T, uri string) {
 				s.docs = s.db.Collection("docs")
 				present := bson.D{{Key: "u", Value: bson.D{{Key: "$gt", Value: ""}}}}
 				_, err = s.docs.Indexes().CreateMany(t.Context(), []mongo.IndexModel{
-					{Keys: bson.D{{Key: "u", Value: 1}}, Options: options.Index().SetName("unique").SetUnique(true).SetPartialFilterExpression(present)},
+					{
+						Keys:    bson.D{{Key: "u", Value: 1}},
+						Options: options.Index().SetName("unique").SetUnique(true).SetPartialFilterExpression(present),
+					},
 					{Keys: bson.D{{Key: "n", Value: 1}, {Key: "_id", Value: 1}}, Options: options.Index().SetName("n")},
 					{Keys: bson.D{{Key: "list", Value: 1}}, Options: options.Index().SetName("list")},
 				})
@@ -283,7 +287,15 @@ func uniqueTaken(t *testing.T, s *server) {
 }
 
 func uniquePartial(t *testing.T, s *server) {
-	s.insert(t, t.Context(), doc("a", u("")), doc("b", u("")), doc("c"), doc("d"), doc("e", bson.E{Key: "u", Value: bson.A{"x", "y"}}))
+	s.insert(
+		t,
+		t.Context(),
+		doc("a", u("")),
+		doc("b", u("")),
+		doc("c"),
+		doc("d"),
+		doc("e", bson.E{Key: "u", Value: bson.A{"x", "y"}}),
+	)
 	_, err := s.docs.InsertOne(t.Context(), doc("f", bson.E{Key: "u", Value: bson.A{"y", "z"}}))
 	requireCode(t, err, duplicateKey)
 	_, err = s.docs.UpdateOne(t.Context(), is("e"), set("u", "x"))
@@ -324,7 +336,10 @@ func (s *server) fenced(t *testing.T, placeholder, inserted bson.D) {
 	ctx, _ = s.begin(t)
 	s.insert(t, t.Context(), inserted)
 	requireCode(t, fence(ctx), writeConflict, transient)
-	have, err := s.ids(t.Context(), bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: bson.A{placeholder[0].Value, inserted[0].Value}}}}})
+	have, err := s.ids(
+		t.Context(),
+		bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: bson.A{placeholder[0].Value, inserted[0].Value}}}}},
+	)
 	require.NoError(t, err)
 	require.Equal(t, []any{inserted[0].Value}, have)
 }
@@ -403,7 +418,12 @@ func session() bson.D {
 }
 
 func insertion(session bson.D, number int64, docs ...any) bson.D {
-	return bson.D{{Key: "insert", Value: "docs"}, {Key: "documents", Value: docs}, {Key: "lsid", Value: session}, {Key: "txnNumber", Value: number}}
+	return bson.D{
+		{Key: "insert", Value: "docs"},
+		{Key: "documents", Value: docs},
+		{Key: "lsid", Value: session},
+		{Key: "txnNumber", Value: number},
+	}
 }
 
 func retriedWrite(t *testing.T, s *server) {
@@ -415,7 +435,10 @@ func retriedWrite(t *testing.T, s *server) {
 	}
 	s.requireIDs(t, t.Context(), "a", "b")
 	increase := bson.D{{Key: "findAndModify", Value: "docs"}, {Key: "query", Value: is("a")}, {Key: "new", Value: true},
-		{Key: "update", Value: bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}}}, {Key: "lsid", Value: same}, {Key: "txnNumber", Value: int64(8)}}
+		{
+			Key:   "update",
+			Value: bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}},
+		}, {Key: "lsid", Value: same}, {Key: "txnNumber", Value: int64(8)}}
 	for range 3 {
 		reply := s.send(t, increase)
 		require.EqualValues(t, 1, reply.Lookup("value", "n").AsInt64(), "%s", reply)
@@ -430,8 +453,11 @@ func olderNumber(t *testing.T, s *server) {
 
 func noSuchTransaction(t *testing.T, s *server) {
 	for _, end := range []string{"commitTransaction", "abortTransaction"} {
-		reply := s.send(t, bson.D{{Key: end, Value: 1}, {Key: "lsid", Value: session()}, {Key: "txnNumber", Value: int64(1)},
-			{Key: "autocommit", Value: false}, {Key: "$db", Value: "admin"}})
+		reply := s.send(
+			t,
+			bson.D{{Key: end, Value: 1}, {Key: "lsid", Value: session()}, {Key: "txnNumber", Value: int64(1)},
+				{Key: "autocommit", Value: false}, {Key: "$db", Value: "admin"}},
+		)
 		require.EqualValues(t, noTransaction, reply.Lookup("code").AsInt64(), "%s", reply)
 	}
 	reply := s.send(t, append(insertion(session(), 1, doc("a")), bson.E{Key: "autocommit", Value: false}))
@@ -472,7 +498,14 @@ func orderOfTypes(t *testing.T, s *server) {
 
 func listsMatch(t *testing.T, s *server) {
 	list := func(id string, v ...any) bson.D { return doc(id, bson.E{Key: "list", Value: append(bson.A{}, v...)}) }
-	s.insert(t, t.Context(), list("a", "ab", "z"), list("b", "a", "c"), list("c"), doc("d", bson.E{Key: "list", Value: "abc"}))
+	s.insert(
+		t,
+		t.Context(),
+		list("a", "ab", "z"),
+		list("b", "a", "c"),
+		list("c"),
+		doc("d", bson.E{Key: "list", Value: "abc"}),
+	)
 	for name, c := range map[string]struct {
 		condition any
 		want      []any
@@ -490,12 +523,22 @@ func listsMatch(t *testing.T, s *server) {
 }
 
 func nullMatches(t *testing.T, s *server) {
-	s.insert(t, t.Context(), doc("absent"), doc("empty", bson.E{Key: "list", Value: bson.A{}}), doc("list", bson.E{Key: "list", Value: bson.A{nil, "a"}}),
-		doc("null", bson.E{Key: "list", Value: nil}), doc("text", bson.E{Key: "list", Value: ""}))
+	s.insert(
+		t,
+		t.Context(),
+		doc("absent"),
+		doc("empty", bson.E{Key: "list", Value: bson.A{}}),
+		doc("list", bson.E{Key: "list", Value: bson.A{nil, "a"}}),
+		doc("null", bson.E{Key: "list", Value: nil}),
+		doc("text", bson.E{Key: "list", Value: ""}),
+	)
 	have, err := s.ids(t.Context(), bson.D{{Key: "list", Value: nil}})
 	require.NoError(t, err)
 	require.Equal(t, []any{"absent", "list", "null"}, have)
-	have, err = s.ids(t.Context(), bson.D{{Key: "_id", Value: bson.D{{Key: "$gt", Value: "b"}}}, {Key: "list", Value: nil}})
+	have, err = s.ids(
+		t.Context(),
+		bson.D{{Key: "_id", Value: bson.D{{Key: "$gt", Value: "b"}}}, {Key: "list", Value: nil}},
+	)
 	require.NoError(t, err)
 	require.Equal(t, []any{"list", "null"}, have)
 }
@@ -504,9 +547,13 @@ func noTableScan(t *testing.T, s *server) {
 	s.insert(t, t.Context(), doc("a"))
 	err := s.docs.FindOne(t.Context(), bson.D{{Key: "other", Value: 1}}).Err()
 	requireCode(t, err, 291)
-	_, err = s.ids(t.Context(), bson.D{{Key: "$or", Value: bson.A{bson.D{{Key: "n", Value: 1}}, bson.D{{Key: "other", Value: 1}}}}})
+	_, err = s.ids(
+		t.Context(),
+		bson.D{{Key: "$or", Value: bson.A{bson.D{{Key: "n", Value: 1}}, bson.D{{Key: "other", Value: 1}}}}},
+	)
 	require.NoError(t, err, "the sort's index serves")
-	err = s.docs.FindOne(t.Context(), bson.D{{Key: "$or", Value: bson.A{bson.D{{Key: "n", Value: 1}}, bson.D{{Key: "other", Value: 1}}}}}).Err()
+	err = s.docs.FindOne(t.Context(), bson.D{{Key: "$or", Value: bson.A{bson.D{{Key: "n", Value: 1}}, bson.D{{Key: "other", Value: 1}}}}}).
+		Err()
 	requireCode(t, err, 291)
 }
 
@@ -566,7 +613,10 @@ func catalog(t *testing.T, s *server) {
 	require.NoError(t, err)
 	require.Empty(t, none)
 	s.insert(t, t.Context(), doc("a", bson.E{Key: "x", Value: 1}), doc("b", bson.E{Key: "x", Value: 1}))
-	_, err = indexes.CreateOne(t.Context(), mongo.IndexModel{Keys: bson.D{{Key: "x", Value: 1}}, Options: options.Index().SetUnique(true)})
+	_, err = indexes.CreateOne(
+		t.Context(),
+		mongo.IndexModel{Keys: bson.D{{Key: "x", Value: 1}}, Options: options.Index().SetUnique(true)},
+	)
 	requireCode(t, err, duplicateKey)
 }
 
@@ -578,7 +628,11 @@ func snapshotBeforeIndex(t *testing.T, s *server) {
 	require.NoError(t, session.StartTransaction(options.Transaction().SetReadConcern(readconcern.Snapshot())))
 	ctx := mongo.NewSessionContext(t.Context(), session)
 	require.NoError(t, s.db.CreateCollection(t.Context(), "others"))
-	require.ErrorIs(t, s.db.Collection("others").FindOne(ctx, is("a")).Err(), mongo.ErrNoDocuments) // takes the snapshot
+	require.ErrorIs(
+		t,
+		s.db.Collection("others").FindOne(ctx, is("a")).Err(),
+		mongo.ErrNoDocuments,
+	) // takes the snapshot
 	_, err = s.docs.Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: bson.D{{Key: "new", Value: 1}}})
 	require.NoError(t, err)
 	_, err = s.docs.UpdateOne(ctx, is("a"), set("new", 1))
@@ -594,7 +648,8 @@ func upserts(t *testing.T, s *server) {
 			N int64 `bson:"n"`
 		}
 		o := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After)
-		err := s.docs.FindOneAndUpdate(t.Context(), is("counter"), bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: by}}}}, o).Decode(&now)
+		err := s.docs.FindOneAndUpdate(t.Context(), is("counter"), bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: by}}}}, o).
+			Decode(&now)
 		require.NoError(t, err)
 		return now.N
 	}
@@ -607,14 +662,35 @@ func upserts(t *testing.T, s *server) {
 	var d bson.D
 	require.NoError(t, s.docs.FindOne(t.Context(), is("x")).Decode(&d))
 	require.Equal(t, bson.D{{Key: "_id", Value: "x"}, {Key: "n", Value: int32(9)}, {Key: "list", Value: "l"}}, d)
-	_, err = s.docs.UpdateOne(t.Context(), bson.D{{Key: "_id", Value: "x"}, {Key: "n", Value: 8}}, set("list", "l"), options.UpdateOne().SetUpsert(true))
+	_, err = s.docs.UpdateOne(
+		t.Context(),
+		bson.D{{Key: "_id", Value: "x"}, {Key: "n", Value: 8}},
+		set("list", "l"),
+		options.UpdateOne().SetUpsert(true),
+	)
 	requireCode(t, err, duplicateKey)
 	_, err = s.docs.UpdateOne(t.Context(), is("x"), set("_id", "y"))
 	requireCode(t, err, 66)
-	_, err = s.docs.UpdateOne(t.Context(), is("x"), bson.D{{Key: "$unset", Value: bson.D{{Key: "list", Value: ""}}}, {Key: "$set", Value: bson.D{{Key: "c.d", Value: 1}, {Key: "b", Value: 2}}}})
+	_, err = s.docs.UpdateOne(
+		t.Context(),
+		is("x"),
+		bson.D{
+			{Key: "$unset", Value: bson.D{{Key: "list", Value: ""}}},
+			{Key: "$set", Value: bson.D{{Key: "c.d", Value: 1}, {Key: "b", Value: 2}}},
+		},
+	)
 	require.NoError(t, err)
 	require.NoError(t, s.docs.FindOne(t.Context(), is("x")).Decode(&d))
-	require.Equal(t, bson.D{{Key: "_id", Value: "x"}, {Key: "n", Value: int32(9)}, {Key: "b", Value: int32(2)}, {Key: "c", Value: bson.D{{Key: "d", Value: int32(1)}}}}, d)
+	require.Equal(
+		t,
+		bson.D{
+			{Key: "_id", Value: "x"},
+			{Key: "n", Value: int32(9)},
+			{Key: "b", Value: int32(2)},
+			{Key: "c", Value: bson.D{{Key: "d", Value: int32(1)}}},
+		},
+		d,
+	)
 }
 
 func bulkWrites(t *testing.T, s *server) {
@@ -623,14 +699,28 @@ func bulkWrites(t *testing.T, s *server) {
 	require.NoError(t, s.db.CreateCollection(t.Context(), "others"))
 	ctx, tx := s.begin(t)
 	ops := []mongo.ClientBulkWrite{
-		{Database: s.db.Name(), Collection: "docs", Model: mongo.NewClientUpdateOneModel().SetFilter(is("a")).SetUpdate(set("n", 1))},
+		{
+			Database:   s.db.Name(),
+			Collection: "docs",
+			Model:      mongo.NewClientUpdateOneModel().SetFilter(is("a")).SetUpdate(set("n", 1)),
+		},
 		{Database: s.db.Name(), Collection: "docs", Model: mongo.NewClientDeleteOneModel().SetFilter(is("b"))},
 		{Database: s.db.Name(), Collection: "others", Model: mongo.NewClientInsertOneModel().SetDocument(doc("c"))},
-		{Database: s.db.Name(), Collection: "docs", Model: mongo.NewClientReplaceOneModel().SetFilter(is("d")).SetReplacement(doc("d")).SetUpsert(true)},
+		{
+			Database:   s.db.Name(),
+			Collection: "docs",
+			Model:      mongo.NewClientReplaceOneModel().SetFilter(is("d")).SetReplacement(doc("d")).SetUpsert(true),
+		},
 	}
 	result, err := s.client.BulkWrite(ctx, ops)
 	require.NoError(t, err)
-	have := []int64{result.InsertedCount, result.UpsertedCount, result.MatchedCount, result.ModifiedCount, result.DeletedCount}
+	have := []int64{
+		result.InsertedCount,
+		result.UpsertedCount,
+		result.MatchedCount,
+		result.ModifiedCount,
+		result.DeletedCount,
+	}
 	require.Equal(t, []int64{1, 1, 1, 1, 1}, have)
 	n, err := other.CountDocuments(t.Context(), is("c"))
 	require.NoError(t, err)

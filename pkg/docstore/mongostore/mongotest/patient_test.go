@@ -12,7 +12,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore/mongostore"
 )
 
-// patient is an engine whose callers try again when they are told apperr.Unavailable, as the platform's do: nothing was changed then.
+// patient is an engine whose callers try again when they are told apperr.Unavailable, as the platform's do: nothing
+// was changed then.
 type patient struct {
 	docstore.Engine
 	t   *testing.T
@@ -22,7 +23,11 @@ type patient struct {
 func openPatiently(t *testing.T, uri string) *patient {
 	t.Helper()
 	o := mongostore.Options{URI: uri, Database: "test", Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
-	engine, err := patiently(t, t.Context(), func() (*mongostore.Engine, error) { return mongostore.Open(t.Context(), o) })
+	engine, err := patiently(
+		t,
+		t.Context(),
+		func() (*mongostore.Engine, error) { return mongostore.Open(t.Context(), o) },
+	)
 	require.NoError(t, err)
 	return &patient{engine, t, uri}
 }
@@ -89,7 +94,13 @@ func (p *patient) Find(ctx context.Context, def *docstore.Def, tenant string, q 
 	return patiently(p.t, ctx, func() ([]docstore.Row, error) { return p.Engine.Find(ctx, def, tenant, q) })
 }
 
-func (p *patient) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find, most int64) ([]docstore.Row, docstore.Total, error) {
+func (p *patient) Page(
+	ctx context.Context,
+	def *docstore.Def,
+	tenant string,
+	q docstore.Find,
+	most int64,
+) ([]docstore.Row, docstore.Total, error) {
 	var total docstore.Total
 	rows, err := patiently(p.t, ctx, func() (rows []docstore.Row, err error) {
 		rows, total, err = p.Engine.Page(ctx, def, tenant, q, most)
@@ -98,6 +109,12 @@ func (p *patient) Page(ctx context.Context, def *docstore.Def, tenant string, q 
 	return rows, total, err
 }
 
-func (p *patient) Count(ctx context.Context, def *docstore.Def, tenant string, f docstore.Filter, most int64) (docstore.Total, error) {
+func (p *patient) Count(
+	ctx context.Context,
+	def *docstore.Def,
+	tenant string,
+	f docstore.Filter,
+	most int64,
+) (docstore.Total, error) {
 	return patiently(p.t, ctx, func() (docstore.Total, error) { return p.Engine.Count(ctx, def, tenant, f, most) })
 }

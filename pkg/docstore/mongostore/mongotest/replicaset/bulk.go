@@ -6,8 +6,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// bulkWrite is a client's bulk write, since MongoDB 8.0 (https://www.mongodb.com/docs/manual/reference/command/bulkWrite/): statements on
-// several collections in one command.
+// bulkWrite is a client's bulk write, since MongoDB 8.0
+// (https://www.mongodb.com/docs/manual/reference/command/bulkWrite/): statements on several collections in one
+// command.
 func (s *Server) bulkWrite(c *command, tx *transaction) (bson.D, error) {
 	var args struct {
 		BulkWrite  int32      `bson:"bulkWrite"`

@@ -8,8 +8,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// unused makes sure that no transaction in progress has read or written a collection: a change of the catalog waits for its lock
-// (https://www.mongodb.com/docs/manual/core/transactions-production-consideration/#acquiring-locks).
+// unused makes sure that no transaction in progress has read or written a collection: a change of the catalog waits
+// for its lock (https://www.mongodb.com/docs/manual/core/transactions-production-consideration/#acquiring-locks).
 func unused(d *database, c *collection) error {
 	for tx := range d.open {
 		if tx.used[c] {
@@ -19,8 +19,8 @@ func unused(d *database, c *collection) error {
 	return nil
 }
 
-// create is idempotent since MongoDB 7.0: "If you try to create a collection that already exists and you provide identical options, no
-// action is taken and success is returned."
+// create is idempotent since MongoDB 7.0: "If you try to create a collection that already exists and you provide
+// identical options, no action is taken and success is returned."
 func (s *Server) create(c *command, _ *transaction) (bson.D, error) {
 	var args struct {
 		Name string `bson:"create"`
@@ -85,7 +85,10 @@ func (s *Server) createIndexes(c *command, _ *transaction) (bson.D, error) {
 		}
 	}
 	return bson.D{
-		{Key: "numIndexesBefore", Value: int32(before)}, {Key: "numIndexesAfter", Value: int32(len(collection.indexes))},
+		{
+			Key:   "numIndexesBefore",
+			Value: int32(before),
+		}, {Key: "numIndexesAfter", Value: int32(len(collection.indexes))},
 		{Key: "createdCollectionAutomatically", Value: created},
 	}, nil
 }
@@ -107,7 +110,8 @@ func parseIndex(raw bson.Raw) (*index, error) {
 		told = append(told, bson.E{Key: "unique", Value: true})
 	}
 	if spec.Partial != nil {
-		// https://www.mongodb.com/docs/manual/core/index-partial/: equality, $exists: true, $gt, $gte, $lt, $lte, $type, $and, $or, $in
+		// https://www.mongodb.com/docs/manual/core/index-partial/: equality, $exists: true, $gt, $gte, $lt, $lte,
+		// $type, $and, $or, $in
 		var err error
 		if x.partial, err = parseFilter(spec.Partial); err != nil {
 			return nil, err
@@ -118,18 +122,25 @@ func parseIndex(raw bson.Raw) (*index, error) {
 	return x, nil
 }
 
-// conflict reports whether the collection has that index. Another one of its name, or of its fields and options, is refused
-// (https://www.mongodb.com/docs/manual/reference/method/db.collection.createIndex/).
+// conflict reports whether the collection has that index. Another one of its name, or of its fields and options, is
+// refused (https://www.mongodb.com/docs/manual/reference/method/db.collection.createIndex/).
 func (c *collection) conflict(x *index) (same bool, _ error) {
 	if have := c.index(x.name); have != nil {
 		if !bytes.Equal(have.spec, x.spec) {
-			return false, refuse(codeIndexSpecsConflict, "An existing index has the same name as the requested index: %s", x.name)
+			return false, refuse(
+				codeIndexSpecsConflict,
+				"An existing index has the same name as the requested index: %s",
+				x.name,
+			)
 		}
 		return true, nil
 	}
 	for _, have := range c.indexes {
 		if slices.Equal(have.fields, x.fields) && have.unique == x.unique &&
-			bytes.Equal(have.spec.Lookup("partialFilterExpression").Value, x.spec.Lookup("partialFilterExpression").Value) {
+			bytes.Equal(
+				have.spec.Lookup("partialFilterExpression").Value,
+				x.spec.Lookup("partialFilterExpression").Value,
+			) {
 			return false, refuse(codeIndexOptionsConflict, "Index already exists with a different name: %s", have.name)
 		}
 	}
@@ -266,7 +277,10 @@ func (s *Server) drop(c *command, _ *transaction) (bson.D, error) {
 	s.time++
 	d.tree, d.changed = without(d.tree, collection.prefix(collection.indexes[0])[:4]), s.time
 	delete(d.collections, args.Collection)
-	return bson.D{{Key: "nIndexesWas", Value: int32(len(collection.indexes))}, {Key: "ns", Value: c.db + "." + args.Collection}}, nil
+	return bson.D{
+		{Key: "nIndexesWas", Value: int32(len(collection.indexes))},
+		{Key: "ns", Value: c.db + "." + args.Collection},
+	}, nil
 }
 
 func (s *Server) dropDatabase(c *command, _ *transaction) (bson.D, error) {

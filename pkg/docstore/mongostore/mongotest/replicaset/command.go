@@ -104,7 +104,8 @@ func (c *command) list(name string) []bson.Raw {
 	return docs
 }
 
-// decode reads the command's own members. One that into does not have is nothing that the simulation could leave aside.
+// decode reads the command's own members. One that into does not have is nothing that the simulation could leave
+// aside.
 func (c *command) decode(into any) error {
 	known := membersOf(reflect.TypeOf(into).Elem())
 	for name := range c.sequences {
@@ -159,8 +160,9 @@ func init() {
 	}
 }
 
-// outsideOnly are the commands that no transaction may have (https://www.mongodb.com/docs/manual/core/transactions-operations/#restricted-operations),
-// and those that it might, but that nobody needs.
+// outsideOnly are the commands that no transaction may have
+// (https://www.mongodb.com/docs/manual/core/transactions-operations/#restricted-operations), and those that it might,
+// but that nobody needs.
 var outsideOnly = map[string]bool{
 	"ping": true, "create": true, "createIndexes": true, "dropIndexes": true, "listIndexes": true, "drop": true, "dropDatabase": true,
 	"endSessions": true,
@@ -219,7 +221,8 @@ func (s *Server) runUntilFree(m *member, c *command, hit Fault) bson.D {
 			return s.refusal(c, refuse(codeInterruptedByRepl, "operation was interrupted"))
 		}
 		if c.abandoned() {
-			// The server does so with operations that it finds abandoned (ClientDisconnect): they are not run, and end their transaction.
+			// The server does so with operations that it finds abandoned (ClientDisconnect): they are not run, and
+			// end their transaction.
 			if !c.ending() {
 				s.abortOf(c)
 			}
@@ -233,8 +236,14 @@ func (s *Server) runUntilFree(m *member, c *command, hit Fault) bson.D {
 			}
 			if hit == UnknownCommit && c.name == "commitTransaction" {
 				reply = append(reply, bson.E{Key: "writeConcernError", Value: bson.D{
-					{Key: "code", Value: int32(codeWriteConcernTimeout)}, {Key: "codeName", Value: "WriteConcernTimeout"},
-					{Key: "errmsg", Value: "waiting for replication timed out"}, {Key: "errInfo", Value: bson.D{{Key: "wtimeout", Value: true}}}}})
+					{
+						Key:   "code",
+						Value: int32(codeWriteConcernTimeout),
+					}, {Key: "codeName", Value: "WriteConcernTimeout"},
+					{
+						Key:   "errmsg",
+						Value: "waiting for replication timed out",
+					}, {Key: "errInfo", Value: bson.D{{Key: "wtimeout", Value: true}}}}})
 			}
 			return s.finished(reply)
 		}

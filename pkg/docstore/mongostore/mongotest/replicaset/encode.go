@@ -8,8 +8,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Values are compared by an encoding whose bytes are in BSON's order of comparison (https://www.mongodb.com/docs/manual/reference/bson-type-comparison-order/),
-// as the server's KeyString is. No value's encoding is the beginning of another's, so that encodings can be joined to compound keys.
+// Values are compared by an encoding whose bytes are in BSON's order of comparison
+// (https://www.mongodb.com/docs/manual/reference/bson-type-comparison-order/), as the server's KeyString is. No
+// value's encoding is the beginning of another's, so that encodings can be joined to compound keys.
 const (
 	orderUndefined byte = 0x0f // an empty list in an index
 	orderNull      byte = 0x14 // an absent value too
@@ -68,8 +69,8 @@ func encodeValue(v bson.RawValue) (string, error) {
 	return string(b), err
 }
 
-// lookup finds a member by its dotted path; the zero RawValue if there is none. Lists are not looked into: mongostore has them at the ends of
-// paths only.
+// lookup finds a member by its dotted path; the zero RawValue if there is none. Lists are not looked into: mongostore
+// has them at the ends of paths only.
 func lookup(doc bson.Raw, path string) (bson.RawValue, error) {
 	for {
 		name, rest, nested := strings.Cut(path, ".")

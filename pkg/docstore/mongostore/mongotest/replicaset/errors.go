@@ -91,8 +91,8 @@ func stateChange(code int32) bool {
 	return false
 }
 
-// transient follows isTransientTransactionError of the server's src/mongo/db/transaction_validation and error_labels: what may pass when the
-// whole transaction is run again.
+// transient follows isTransientTransactionError of the server's src/mongo/db/transaction_validation and error_labels:
+// what may pass when the whole transaction is run again.
 func transient(code int32, committing bool) bool {
 	switch code {
 	case codeWriteConflict, codeSnapshotUnavailable, codeNoSuchTransaction:

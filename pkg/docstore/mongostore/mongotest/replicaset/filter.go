@@ -183,7 +183,8 @@ func (f *filter) matches(doc bson.Raw) (bool, error) {
 	return f.holds(v)
 }
 
-// holds reports whether one value meets a condition. Of a list, any element may; $elemMatch's conditions must all be met by one.
+// holds reports whether one value meets a condition. Of a list, any element may; $elemMatch's conditions must all be
+// met by one.
 func (f *filter) holds(v bson.RawValue) (bool, error) {
 	if f.op == opExists {
 		return v.Type != 0, nil
@@ -234,7 +235,11 @@ func (f *filter) holdsOne(v bson.RawValue) (bool, error) {
 		return false, err
 	}
 	if f.op == opEqual || f.op == opIn {
-		_, found := slices.BinarySearchFunc(f.values, encoded, func(a string, b []byte) int { return strings.Compare(a, string(b)) })
+		_, found := slices.BinarySearchFunc(
+			f.values,
+			encoded,
+			func(a string, b []byte) int { return strings.Compare(a, string(b)) },
+		)
 		return found, nil
 	}
 	if encoded[0] != f.values[0][0] {

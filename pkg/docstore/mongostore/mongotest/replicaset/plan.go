@@ -13,8 +13,8 @@ type sortField struct {
 	desc bool
 }
 
-// scan walks intervals of one index. No scan of a whole collection exists: a query without a usable index is refused, as a server
-// with the parameter notablescan does.
+// scan walks intervals of one index. No scan of a whole collection exists: a query without a usable index is refused,
+// as a server with the parameter notablescan does.
 type scan struct {
 	index     *index
 	intervals []interval
@@ -85,7 +85,10 @@ func (v *view) planFor(c *collection, query *conjunction, sort []sortField) (*pl
 	if best != nil {
 		return &plan{[]*scan{best}}, nil
 	}
-	return nil, refuse(codeNoQueryPlans, "error processing query: No indexed plans available, and running with 'notablescan'")
+	return nil, refuse(
+		codeNoQueryPlans,
+		"error processing query: No indexed plans available, and running with 'notablescan'",
+	)
 }
 
 func (v *view) bestScan(c *collection, leaves []*filter, sort []sortField) *scan {
@@ -200,7 +203,8 @@ func (c *collection) sorts(x *index, at, intervals int, same map[string]bool, so
 	return true, desc
 }
 
-// implied reports whether a partial index has all documents that conditions select: only "the member is there" is understood.
+// implied reports whether a partial index has all documents that conditions select: only "the member is there" is
+// understood.
 func implied(partial *filter, leaves []*filter) bool {
 	for _, p := range partial.sub {
 		if p.op != opExists {
@@ -213,9 +217,9 @@ func implied(partial *filter, leaves []*filter) bool {
 	return true
 }
 
-// bounds are what conditions say of one field: values, or a range. All conditions are tested on the document, so that one is enough; where
-// the field may be a list, two must not be joined, since each may be met by another element, but for those within one $elemMatch
-// (https://www.mongodb.com/docs/manual/core/multikey-index-bounds/).
+// bounds are what conditions say of one field: values, or a range. All conditions are tested on the document, so that
+// one is enough; where the field may be a list, two must not be joined, since each may be met by another element, but
+// for those within one $elemMatch (https://www.mongodb.com/docs/manual/core/multikey-index-bounds/).
 func bounds(leaves []*filter, path string, multikey bool) (points []string, low, high string, found bool) {
 	for _, f := range leaves {
 		if f.path == path && (f.op == opEqual || f.op == opIn) && (points == nil || len(f.values) < len(points)) {
@@ -269,7 +273,8 @@ func narrowed(f *filter, low, high string) (string, string) {
 	return max(low, from), min(high, below)
 }
 
-// find lists the documents that a query selects, in the order of sort, without the first skip, and at most limit (0 for all).
+// find lists the documents that a query selects, in the order of sort, without the first skip, and at most limit (0
+// for all).
 func (v *view) find(c *collection, f *filter, sort []sortField, skip, limit int) ([]bson.Raw, error) {
 	p, err := v.plan(c, f, sort)
 	if err != nil {
@@ -327,7 +332,10 @@ func (v *view) walk(c *collection, s *scan, f *filter, most int, seen map[string
 	}
 	for _, in := range s.intervals {
 		if s.desc {
-			v.tree.DescendLessOrEqual(item{key: in.below}, func(i item) bool { return i.key >= in.from && (i.key == in.below || visit(i)) })
+			v.tree.DescendLessOrEqual(
+				item{key: in.below},
+				func(i item) bool { return i.key >= in.from && (i.key == in.below || visit(i)) },
+			)
 		} else {
 			v.tree.AscendRange(item{key: in.from}, item{key: in.below}, visit)
 		}

@@ -29,15 +29,19 @@ func (s *Server) view(c *command, tx *transaction) (*view, error) {
 	return &view{db: d, tree: tx.tree, tx: tx}, nil
 }
 
-// collection finds a collection; nil if there is none. A snapshot that is older than the collection's last index cannot be read
-// (https://www.mongodb.com/docs/manual/reference/read-concern-snapshot/, "SnapshotUnavailable").
+// collection finds a collection; nil if there is none. A snapshot that is older than the collection's last index
+// cannot be read (https://www.mongodb.com/docs/manual/reference/read-concern-snapshot/, "SnapshotUnavailable").
 func (v *view) collection(name string) (*collection, error) {
 	c := v.db.collections[name]
 	if v.tx == nil || c == nil {
 		return c, nil
 	}
 	if c.changed > v.tx.snapshot {
-		return nil, refuse(codeSnapshotUnavailable, "Unable to read from a snapshot due to pending collection catalog changes to %s", name)
+		return nil, refuse(
+			codeSnapshotUnavailable,
+			"Unable to read from a snapshot due to pending collection catalog changes to %s",
+			name,
+		)
 	}
 	v.tx.used[c] = true
 	return c, nil
@@ -150,7 +154,9 @@ func cursorReply(name, ns string, id int64, batch []bson.Raw) bson.D {
 	if batch == nil {
 		batch = []bson.Raw{}
 	}
-	return bson.D{{Key: "cursor", Value: bson.D{{Key: name, Value: batch}, {Key: "id", Value: id}, {Key: "ns", Value: ns}}}}
+	return bson.D{
+		{Key: "cursor", Value: bson.D{{Key: name, Value: batch}, {Key: "id", Value: id}, {Key: "ns", Value: ns}}},
+	}
 }
 
 func (s *Server) getMore(c *command, _ *transaction) (bson.D, error) {
@@ -253,7 +259,10 @@ func (s *Server) aggregate(c *command, tx *transaction) (bson.D, error) {
 			return nil, err
 		}
 		if len(found) > 0 { // a group of none is not there
-			counted = append(counted, marshal(bson.D{{Key: "_id", Value: int32(1)}, {Key: "n", Value: int32(len(found))}}))
+			counted = append(
+				counted,
+				marshal(bson.D{{Key: "_id", Value: int32(1)}, {Key: "n", Value: int32(len(found))}}),
+			)
 		}
 	}
 	return s.firstBatch(c.db+"."+args.Collection, counted, firstBatch, false), nil

@@ -17,7 +17,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Here is what a server does only when it is told to, or by chance. What every MongoDB does is in mongotest's behaviours.
+// Here is what a server does only when it is told to, or by chance. What every MongoDB does is in mongotest's
+// behaviours.
 
 func start(t *testing.T, o Options) (*Server, *mongo.Client, *mongo.Collection) {
 	t.Helper()
@@ -72,9 +73,15 @@ func TestUnknownIsNamed(t *testing.T) {
 		require.Error(t, client.Database("db").RunCommand(t.Context(), bson.D{{Key: "mapReduce", Value: "docs"}}).Err())
 		_, err := docs.UpdateOne(t.Context(), doc("a"), bson.D{{Key: "$rename", Value: bson.D{{Key: "a", Value: "b"}}}})
 		require.Error(t, err)
-		require.Error(t, docs.FindOne(t.Context(), bson.D{{Key: "_id", Value: bson.D{{Key: "$nin", Value: bson.A{}}}}}).Err())
+		require.Error(
+			t,
+			docs.FindOne(t.Context(), bson.D{{Key: "_id", Value: bson.D{{Key: "$nin", Value: bson.A{}}}}}).Err(),
+		)
 		require.Error(t, docs.FindOne(t.Context(), doc("a"), options.FindOne().SetHint("_id_")).Err())
-		_, err = docs.Aggregate(t.Context(), bson.A{bson.D{{Key: "$match", Value: doc("a")}}, bson.D{{Key: "$out", Value: "x"}}})
+		_, err = docs.Aggregate(
+			t.Context(),
+			bson.A{bson.D{{Key: "$match", Value: doc("a")}}, bson.D{{Key: "$out", Value: "x"}}},
+		)
 		require.Error(t, err)
 	})
 	err = s.Close()
@@ -150,7 +157,11 @@ func TestFaults(t *testing.T) {
 			_, err = docs.InsertOne(t.Context(), doc("c"))
 			require.NoError(t, err)
 			s.Inject(fault, 1)
-			result, err := docs.UpdateOne(t.Context(), doc("c"), bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}})
+			result, err := docs.UpdateOne(
+				t.Context(),
+				doc("c"),
+				bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}},
+			)
 			require.NoError(t, err)
 			require.EqualValues(t, 1, result.ModifiedCount)
 			n, err := docs.CountDocuments(t.Context(), bson.D{{Key: "_id", Value: "c"}, {Key: "n", Value: 1}})
@@ -165,7 +176,10 @@ func TestOrderIsTheSeeds(t *testing.T) {
 	t.Parallel()
 	order := func(seed uint64, backwards bool) (names []string) {
 		closing := make(chan struct{})
-		s := newScheduler(Schedule{Seed: seed, Settle: 10 * time.Millisecond, Faults: []Fault{LoseReply}, Every: 3}, closing)
+		s := newScheduler(
+			Schedule{Seed: seed, Settle: 10 * time.Millisecond, Faults: []Fault{LoseReply}, Every: 3},
+			closing,
+		)
 		var running, waiting sync.WaitGroup
 		running.Go(s.run)
 		var mu sync.Mutex

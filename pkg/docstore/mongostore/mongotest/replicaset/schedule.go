@@ -29,10 +29,11 @@ var AllFaults = []Fault{LoseRequest, LoseReply, Conflict, Expire, StepDown, Unkn
 // Masked are those that a transaction is run again for, so that no caller of a store hears of them.
 var Masked = []Fault{Conflict, Expire, UnknownCommit}
 
-// Schedule decides, by a seed, which of the commands that wait is run next, and what happens to it. Both follow from the seed, the command's
-// content (without what differs at each run: sessions, times) and how often that command has come: of two commands that wait at the same
-// time, the same is run first, and its n-th arrival meets the same fault, whenever the seed is the same. Which commands wait at the
-// same time, the clients' speed decides; the scheduler only gives all of them Settle to arrive.
+// Schedule decides, by a seed, which of the commands that wait is run next, and what happens to it. Both follow from
+// the seed, the command's content (without what differs at each run: sessions, times) and how often that command has
+// come: of two commands that wait at the same time, the same is run first, and its n-th arrival meets the same fault,
+// whenever the seed is the same. Which commands wait at the same time, the clients' speed decides; the scheduler only
+// gives all of them Settle to arrive.
 type Schedule struct {
 	Seed   uint64
 	Settle time.Duration // how long no command must come before one is chosen; 0 means 300 µs, less that all run as they come
@@ -158,7 +159,8 @@ func (s *scheduler) fault(w *waiting) Fault {
 	return possible[dice/uint64(s.Every)%uint64(len(possible))]
 }
 
-// mayAgain bounds how often one caller's transaction is hit until it commits: one of many commands would else never get to its end.
+// mayAgain bounds how often one caller's transaction is hit until it commits: one of many commands would else never
+// get to its end.
 func (s *scheduler) mayAgain(c *command) bool {
 	caller := string(c.envelope.Session.ID.Data)
 	if c.name == "commitTransaction" {

@@ -12,7 +12,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Options say how the set behaves. The zero value is a set of one member that answers at once, in the order of arrival, without faults.
+// Options say how the set behaves. The zero value is a set of one member that answers at once, in the order of
+// arrival, without faults.
 type Options struct {
 	Members  int           // 0 means 1
 	Lifetime time.Duration // transactionLifetimeLimitSeconds; 0 means a minute
@@ -92,7 +93,8 @@ func Start(o Options) (*Server, error) {
 	return s, nil
 }
 
-// URI is the set's connection string. The driver's monitors may wait for an answer when a client disconnects, and so must not wait for long.
+// URI is the set's connection string. The driver's monitors may wait for an answer when a client disconnects, and so
+// must not wait for long.
 func (s *Server) URI() string {
 	return "mongodb://" + strings.Join(s.addresses(), ",") + "/?heartbeatFrequencyMS=500&replicaSet=" + setName
 }
@@ -105,7 +107,8 @@ func (s *Server) addresses() []string {
 	return list
 }
 
-// Close ends the set. It reports what was asked of it that it does not know, by name, and faults of its own. A second Close reports the same.
+// Close ends the set. It reports what was asked of it that it does not know, by name, and faults of its own. A second
+// Close reports the same.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	if !s.closed {
@@ -134,8 +137,9 @@ func (s *Server) fault(what string) {
 	}
 }
 
-// StepDown makes the next member the primary, as replSetStepDown and an election do: transactions in progress are aborted, and
-// commands that wait are interrupted. Nothing that was answered is lost. The only member of a set of one is its own successor.
+// StepDown makes the next member the primary, as replSetStepDown and an election do: transactions in progress are
+// aborted, and commands that wait are interrupted. Nothing that was answered is lost. The only member of a set of one
+// is its own successor.
 func (s *Server) StepDown() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -266,8 +270,9 @@ func commandName(body bson.Raw) string {
 	return first.Key()
 }
 
-// greet answers hello: at once, or, for a client that knows the topology, when it changes ("awaitable hello", and with exhaust as a
-// stream of replies; https://github.com/mongodb/specifications/blob/master/source/server-discovery-and-monitoring/server-monitoring.md).
+// greet answers hello: at once, or, for a client that knows the topology, when it changes ("awaitable hello", and
+// with exhaust as a stream of replies;
+// https://github.com/mongodb/specifications/blob/master/source/server-discovery-and-monitoring/server-monitoring.md).
 func (s *Server) greet(m *member, conn net.Conn, r *request, gone <-chan struct{}) error {
 	known, await := r.body.Lookup("topologyVersion", "counter").AsInt64OK()
 	limit, _ := r.body.Lookup("maxAwaitTimeMS").AsInt64OK()
@@ -299,12 +304,21 @@ func (s *Server) hello(m *member) bson.D {
 	primary := m.number == s.primary
 	reply := bson.D{
 		{Key: "helloOk", Value: true}, {Key: "isWritablePrimary", Value: primary}, {Key: "ismaster", Value: primary},
-		{Key: "secondary", Value: !primary}, {Key: "topologyVersion", Value: s.topologyVersion()}, {Key: "setName", Value: setName},
+		{
+			Key:   "secondary",
+			Value: !primary,
+		}, {Key: "topologyVersion", Value: s.topologyVersion()}, {Key: "setName", Value: setName},
 		{Key: "setVersion", Value: int32(1)}, {Key: "hosts", Value: s.addresses()}, {Key: "me", Value: m.address()},
 		{Key: "primary", Value: s.members[s.primary].address()}, {Key: "maxBsonObjectSize", Value: int32(maxDocument)},
 		{Key: "maxMessageSizeBytes", Value: int32(maxMessage)}, {Key: "maxWriteBatchSize", Value: int32(maxWriteBatch)},
-		{Key: "localTime", Value: bson.NewDateTimeFromTime(time.Now())}, {Key: "logicalSessionTimeoutMinutes", Value: int32(30)},
-		{Key: "minWireVersion", Value: int32(0)}, {Key: "maxWireVersion", Value: int32(25)}, {Key: "readOnly", Value: false},
+		{
+			Key:   "localTime",
+			Value: bson.NewDateTimeFromTime(time.Now()),
+		}, {Key: "logicalSessionTimeoutMinutes", Value: int32(30)},
+		{
+			Key:   "minWireVersion",
+			Value: int32(0),
+		}, {Key: "maxWireVersion", Value: int32(25)}, {Key: "readOnly", Value: false},
 	}
 	if primary {
 		var election bson.ObjectID // "0x7fffffff", then the term: a later election has a greater id

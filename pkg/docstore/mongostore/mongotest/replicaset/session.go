@@ -8,7 +8,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// session is what the server knows of a client's session (https://www.mongodb.com/docs/manual/core/server-sessions/ and, for the numbers,
+// session is what the server knows of a client's session (https://www.mongodb.com/docs/manual/core/server-sessions/
+// and, for the numbers,
 // https://github.com/mongodb/specifications/blob/master/source/retryable-writes/retryable-writes.md).
 type session struct {
 	number int64          // the highest txnNumber seen
@@ -24,7 +25,8 @@ const (
 	aborted
 )
 
-// transaction is a multi-document transaction with snapshot isolation (https://www.mongodb.com/docs/manual/core/transactions/).
+// transaction is a multi-document transaction with snapshot isolation
+// (https://www.mongodb.com/docs/manual/core/transactions/).
 type transaction struct {
 	state    transactionState
 	db       *database // that of its first statement
@@ -125,7 +127,11 @@ func (s *Server) enter(c *command) (*transaction, error) {
 	c.session = sess
 	number := *e.Number
 	if number < sess.number {
-		return nil, refuse(codeTransactionTooOld, "Retryable write with txnNumber %d is prohibited on session because a newer one has started", number)
+		return nil, refuse(
+			codeTransactionTooOld,
+			"Retryable write with txnNumber %d is prohibited on session because a newer one has started",
+			number,
+		)
 	}
 	if e.Autocommit == nil { // a retryable write
 		if number > sess.number {
@@ -151,7 +157,11 @@ func (s *Server) enter(c *command) (*transaction, error) {
 		}
 		sess.tx = s.begin(d)
 	case number > sess.number || sess.tx == nil:
-		return nil, refuse(codeNoSuchTransaction, "Given transaction number %d does not match any in-progress transactions", number)
+		return nil, refuse(
+			codeNoSuchTransaction,
+			"Given transaction number %d does not match any in-progress transactions",
+			number,
+		)
 	}
 	if !e.Start && e.ReadConcern != nil {
 		return nil, refuse(codeInvalidOptions, "only the first command in a transaction may specify a readConcern")

@@ -8,7 +8,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// database keeps all its documents and index entries in one ordered tree, which is copied on write: a transaction's snapshot is a clone.
+// database keeps all its documents and index entries in one ordered tree, which is copied on write: a transaction's
+// snapshot is a clone.
 type database struct {
 	name        string
 	collections map[string]*collection
@@ -17,7 +18,8 @@ type database struct {
 	changed     uint64                // when the tree was last changed
 	open        map[*transaction]bool // transactions that are in progress
 
-	// locks are the documents and unique values that transactions in progress, or those that ended beside them, have written.
+	// locks are the documents and unique values that transactions in progress, or those that ended beside them, have
+	// written.
 	locks map[string]*lock
 }
 
@@ -68,7 +70,10 @@ func (d *database) create(name string, now uint64) *collection {
 	d.numbered++
 	c := &collection{name: name, number: d.numbered, changed: now, indexed: map[string]bool{}}
 	c.add(&index{name: "_id_", fields: []string{"_id"}, unique: true, spec: marshal(bson.D{
-		{Key: "v", Value: int32(2)}, {Key: "key", Value: bson.D{{Key: "_id", Value: int32(1)}}}, {Key: "name", Value: "_id_"}})})
+		{
+			Key:   "v",
+			Value: int32(2),
+		}, {Key: "key", Value: bson.D{{Key: "_id", Value: int32(1)}}}, {Key: "name", Value: "_id_"}})})
 	d.collections[name] = c
 	return c
 }
@@ -170,7 +175,8 @@ func encodeElements(v bson.RawValue) ([]string, error) {
 	return encoded, nil
 }
 
-// view is what one statement reads and writes: a transaction's snapshot with its own writes, or the last committed state.
+// view is what one statement reads and writes: a transaction's snapshot with its own writes, or the last committed
+// state.
 type view struct {
 	db   *database
 	tree *tree
@@ -197,8 +203,9 @@ func (v *view) taken(value string) (key string, found bool) {
 	return key, found
 }
 
-// lock makes sure that the view may change a document or a unique value. "First writer wins": what another transaction is writing, or has
-// changed since the snapshot was taken, is a write conflict in a transaction (https://www.mongodb.com/docs/manual/core/transactions-production-consideration/
+// lock makes sure that the view may change a document or a unique value. "First writer wins": what another
+// transaction is writing, or has changed since the snapshot was taken, is a write conflict in a transaction
+// (https://www.mongodb.com/docs/manual/core/transactions-production-consideration/
 // #in-progress-transactions-and-write-conflicts); a write outside of transactions waits for the other.
 func (v *view) lock(key string) error {
 	if v.applying {
@@ -237,7 +244,12 @@ func (v *view) put(c *collection, old, doc bson.Raw) error {
 		return err
 	}
 	if len(doc) > maxDocument {
-		return refuse(codeTooLarge, "object to insert too large. size in bytes: %d, max size: %d", len(doc), maxDocument)
+		return refuse(
+			codeTooLarge,
+			"object to insert too large. size in bytes: %d, max size: %d",
+			len(doc),
+			maxDocument,
+		)
 	}
 	if err := v.lock(key); err != nil {
 		return err
@@ -259,7 +271,8 @@ func (v *view) put(c *collection, old, doc bson.Raw) error {
 	return nil
 }
 
-// putEntries writes the index entries that differ. Unique values that stay are not locked, as MongoDB writes no entry for them.
+// putEntries writes the index entries that differ. Unique values that stay are not locked, as MongoDB writes no entry
+// for them.
 func (v *view) putEntries(c *collection, key string, old, doc bson.Raw) error {
 	if old != nil && doc != nil && c.alike(old, doc) {
 		return nil
@@ -349,7 +362,14 @@ func duplicate(d *database, c *collection, x *index, doc bson.Raw) error {
 		values = append(values, bson.E{Key: field, Value: v})
 		pattern = append(pattern, bson.E{Key: field, Value: int32(1)})
 	}
-	e := refuse(codeDuplicateKey, "E11000 duplicate key error collection: %s.%s index: %s dup key: %s", d.name, c.name, x.name, marshal(values))
+	e := refuse(
+		codeDuplicateKey,
+		"E11000 duplicate key error collection: %s.%s index: %s dup key: %s",
+		d.name,
+		c.name,
+		x.name,
+		marshal(values),
+	)
 	e.details = bson.D{{Key: "keyPattern", Value: pattern}, {Key: "keyValue", Value: values}}
 	return e
 }

@@ -11,7 +11,8 @@ import (
 // change makes the document that follows on old (nil for an upsert that found none: inserting).
 type change func(old bson.Raw, inserting bool) (bson.Raw, error)
 
-// parseChange understands a replacement, or an update document of operators (https://www.mongodb.com/docs/manual/reference/operator/update/).
+// parseChange understands a replacement, or an update document of operators
+// (https://www.mongodb.com/docs/manual/reference/operator/update/).
 func parseChange(v bson.RawValue) (change, error) {
 	doc, ok := v.DocumentOK()
 	if !ok {
@@ -47,7 +48,8 @@ func parseChange(v bson.RawValue) (change, error) {
 			steps = append(steps, step{m.Key(), f.Key(), f.Value()})
 		}
 	}
-	// "Starting in MongoDB 5.0, update operators process document fields with string-based names in lexicographic order."
+	// "Starting in MongoDB 5.0, update operators process document fields with string-based names in lexicographic
+	// order."
 	slices.SortStableFunc(steps, func(a, b step) int { return strings.Compare(a.path, b.path) })
 	return func(old bson.Raw, inserting bool) (bson.Raw, error) {
 		doc := old
@@ -56,7 +58,11 @@ func parseChange(v bson.RawValue) (change, error) {
 				continue
 			}
 			var err error
-			doc, err = changed(doc, s.path, func(v bson.RawValue) (bson.RawValue, error) { return operate(s.op, v, s.value) })
+			doc, err = changed(
+				doc,
+				s.path,
+				func(v bson.RawValue) (bson.RawValue, error) { return operate(s.op, v, s.value) },
+			)
 			if err != nil {
 				return nil, err
 			}
@@ -190,7 +196,10 @@ func withID(doc bson.Raw, id bson.RawValue) (bson.Raw, error) {
 
 func sameID(old, doc bson.Raw) error {
 	if before := old.Lookup("_id"); before.Type != 0 && !before.Equal(doc.Lookup("_id")) {
-		return refuse(codeImmutableField, "Performing an update on the path '_id' would modify the immutable field '_id'")
+		return refuse(
+			codeImmutableField,
+			"Performing an update on the path '_id' would modify the immutable field '_id'",
+		)
 	}
 	return nil
 }

@@ -22,11 +22,16 @@ type outcome struct {
 	errors  bson.A
 }
 
-// runStatements runs a command's statements, each of them wholly or not at all, until one fails if they are ordered. In a transaction a
-// write conflict is the whole command's error.
+// runStatements runs a command's statements, each of them wholly or not at all, until one fails if they are ordered.
+// In a transaction a write conflict is the whole command's error.
 func (s *Server) runStatements(c *command, tx *transaction, list []statement, ordered bool) (*outcome, error) {
 	if len(list) == 0 || len(list) > maxWriteBatch {
-		return nil, refuse(codeInvalidLength, "Write batch sizes must be between 1 and %d. Got %d operations.", maxWriteBatch, len(list))
+		return nil, refuse(
+			codeInvalidLength,
+			"Write batch sizes must be between 1 and %d. Got %d operations.",
+			maxWriteBatch,
+			len(list),
+		)
 	}
 	o := &outcome{results: make([]bson.D, len(list))}
 	retryable := tx == nil && c.session != nil
@@ -53,8 +58,11 @@ func (s *Server) runStatements(c *command, tx *transaction, list []statement, or
 				c.session.done[i] = result
 			}
 		case errors.As(err, &refused) && refused.code != codeWriteConflict && refused.code != codeSnapshotUnavailable:
-			o.errors = append(o.errors, append(bson.D{{Key: "index", Value: int32(i)}, {Key: "code", Value: refused.code},
-				{Key: "errmsg", Value: refused.message}}, refused.details...))
+			o.errors = append(
+				o.errors,
+				append(bson.D{{Key: "index", Value: int32(i)}, {Key: "code", Value: refused.code},
+					{Key: "errmsg", Value: refused.message}}, refused.details...),
+			)
 			if tx != nil {
 				s.end(tx, aborted)
 				return o, nil
@@ -69,7 +77,8 @@ func (s *Server) runStatements(c *command, tx *transaction, list []statement, or
 	return o, nil
 }
 
-// runStatement runs a statement on the transaction's state, or on a copy of the committed one, which takes its place if all went well.
+// runStatement runs a statement on the transaction's state, or on a copy of the committed one, which takes its place
+// if all went well.
 func (s *Server) runStatement(c *command, tx *transaction, do func(*view) (bson.D, error)) (bson.D, error) {
 	v, err := s.view(c, tx)
 	if err != nil {
@@ -269,7 +278,11 @@ func (s *Server) updating(collection string, spec updateSpec) (statement, error)
 			if err != nil {
 				return nil, err
 			}
-			return bson.D{{Key: "n", Value: int32(1)}, {Key: "nModified", Value: int32(0)}, {Key: "upserted", Value: after.Lookup("_id")}}, nil
+			return bson.D{
+				{Key: "n", Value: int32(1)},
+				{Key: "nModified", Value: int32(0)},
+				{Key: "upserted", Value: after.Lookup("_id")},
+			}, nil
 		}
 		modified := int32(0)
 		for _, old := range found {
@@ -406,7 +419,11 @@ func (s *Server) findAndModify(c *command, tx *transaction) (bson.D, error) {
 			if err != nil {
 				return nil, err
 			}
-			last := bson.D{{Key: "n", Value: int32(1)}, {Key: "updatedExisting", Value: false}, {Key: "upserted", Value: after.Lookup("_id")}}
+			last := bson.D{
+				{Key: "n", Value: int32(1)},
+				{Key: "updatedExisting", Value: false},
+				{Key: "upserted", Value: after.Lookup("_id")},
+			}
 			if !args.New {
 				return modified(nil, last), nil
 			}

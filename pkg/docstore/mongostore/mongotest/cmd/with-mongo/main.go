@@ -1,12 +1,13 @@
-// Command with-mongo runs a command with a MongoDB: it starts one in a container, tells its URI in IDP_TEST_MONGO_URI, and ends it
-// afterwards. With -simulated it is the simulated replica set of package replicaset, in this process; -faults says how many write
-// conflicts, expired transactions and unknown results of commits there are among the commands, by -seed.
+// Command with-mongo runs a command with a MongoDB: it starts one in a container, tells its URI in
+// IDP_TEST_MONGO_URI, and ends it afterwards. With -simulated it is the simulated replica set of package replicaset,
+// in this process; -faults says how many write conflicts, expired transactions and unknown results of commits there
+// are among the commands, by -seed.
 //
 //	with-mongo go test ./services/...
 //	with-mongo -simulated -faults 1000 go test ./services/...
 //
-// It exits with the command's code; with 2 if it was called wrongly, with 3 if there is no Docker engine, and with 4 if the simulated
-// replica set was asked for something that it does not know, which it names.
+// It exits with the command's code; with 2 if it was called wrongly, with 3 if there is no Docker engine, and with 4
+// if the simulated replica set was asked for something that it does not know, which it names.
 package main
 
 import (
@@ -35,7 +36,11 @@ const (
 
 func main() {
 	simulated := flag.Bool("simulated", false, "run the command on a simulated replica set")
-	faults := flag.Uint("faults", 0, "one in so many commands of the simulated replica set is hit by a fault; 0 for none")
+	faults := flag.Uint(
+		"faults",
+		0,
+		"one in so many commands of the simulated replica set is hit by a fault; 0 for none",
+	)
 	seed := flag.Uint64("seed", 1, "what decides which")
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr, "usage: with-mongo [-simulated [-faults n] [-seed n]] command [argument ...]")
@@ -56,7 +61,13 @@ func simulate(faults int, seed uint64) (uri string, stop func() error, err error
 	o := replicaset.Options{}
 	if faults > 0 {
 		// Many tests share the set, so that its commands run as they come.
-		o.Schedule = &replicaset.Schedule{Seed: seed, Settle: -1, Faults: replicaset.Masked, Every: faults, Most: math.MaxInt}
+		o.Schedule = &replicaset.Schedule{
+			Seed:   seed,
+			Settle: -1,
+			Faults: replicaset.Masked,
+			Every:  faults,
+			Most:   math.MaxInt,
+		}
 	}
 	set, err := replicaset.Start(o)
 	if err != nil {
