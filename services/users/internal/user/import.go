@@ -151,8 +151,10 @@ func (s *Users) ImportMany(ctx context.Context, records []*Import, on OnConflict
 	if err != nil {
 		return nil, err
 	}
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) ([]Imported, error) {
-		b := batch{s: s, tx: tx, on: on, seen: seen}
+	var made Seen // by the attempt that was the last
+	results, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) ([]Imported, error) {
+		made = Seen{}
+		b := batch{s: s, tx: tx, on: on, seen: seen, made: made}
 		if err := b.findOwners(ctx, records); err != nil {
 			return nil, err
 		}
@@ -166,6 +168,10 @@ func (s *Users) ImportMany(ctx context.Context, records []*Import, on OnConflict
 		}
 		return results, finish(tx, results)
 	})
+	if err == nil && seen != nil {
+		maps.Copy(seen, made)
+	}
+	return results, err
 }
 
 // batch is one transaction of an import.
@@ -174,7 +180,8 @@ type batch struct {
 	tx     *docstore.Tx
 	on     OnConflict
 	owners Seen
-	seen   Seen
+	seen   Seen // of earlier transactions of a dry run
+	made   Seen // of this one
 }
 
 // Seen tells who has a login name, by its key.
@@ -226,9 +233,7 @@ func (b *batch) own(u *User) {
 			continue
 		}
 		b.owners[key] = has
-		if b.seen != nil {
-			b.seen[key] = has
-		}
+		b.made[key] = has
 	}
 }
 
