@@ -6,11 +6,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
 const (
 	lookEvery   = time.Second
+	illLooks    = 2                // that find the same before something is done
 	healAtMost  = 8 * time.Second  // between two tries
 	hopeless    = 10 * time.Minute // after a restart that did not help, as with a damaged stream
 	healthyFor  = time.Minute      // after which tries are close together again
@@ -24,7 +26,7 @@ var errNotRunning = errors.New("embedded NATS: not running now")
 func (s *Server) watch() {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
-	ill, told := false, ""
+	looks, ill, told := 0, false, ""
 	var next time.Time // of a try
 	wait := lookEvery
 	for {
@@ -38,9 +40,12 @@ func (s *Server) watch() {
 			if ill {
 				s.config.Log.Info("the event store takes events again")
 			}
-			if ill, told = false, ""; time.Since(next) > healthyFor {
+			if looks, ill, told = 0, false, ""; time.Since(next) > healthyFor {
 				wait = lookEvery
 			}
+			continue
+		}
+		if looks++; looks < illLooks { // a stream or consumer may just be coming or going
 			continue
 		}
 		if !ill {
@@ -76,7 +81,11 @@ func (s *Server) health() error {
 	if running == nil {
 		return errNotRunning
 	}
-	if status := running.Healthz(nil); status.StatusCode != http.StatusOK {
+	if !running.ReadyForConnections(readyTimeout) {
+		return fmt.Errorf("not ready after %s", readyTimeout)
+	}
+	// Healthz gives the server 1 ms to be ready, which a busy machine may not have.
+	if status := running.Healthz(nil); status.StatusCode != http.StatusOK && !strings.HasPrefix(status.Error, "failed to be ready") {
 		return errors.New(status.Error)
 	}
 	s.synced.mu.Lock()
