@@ -85,7 +85,7 @@ var users = docstore.Define(docstore.Schema[User]{
 		docstore.ByText(byEmail, func(u *User) string { return textindex.Key(u.Email) }),
 		docstore.ByText(byEmployeeNumber, func(u *User) string { return textindex.Key(u.EmployeeNumber) }),
 		docstore.Facet(docstore.ByText(byState, func(u *User) string { return state(u.Status, u.Locked) }),
-			Sortable...),
+			byTimeCreated, byTimeModified), // each order is an index more to write; others are walked, or sort the few
 		docstore.ByNumber(byLockEnd, (*User).lockEnd),
 		docstore.ByNumber(byLeaving, (*User).leaving),
 		docstore.ByNumber(byTimeCreated, func(u *User) docstore.Value { return docstore.Moment(u.TimeCreated) }),
