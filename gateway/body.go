@@ -31,8 +31,8 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// lateBody is how long the rest of a body may take that was answered without: net/http reads on a little before it sends the answer, and
-// would wait for all of a slow one.
+// lateBody is how long the rest of a body may take that was answered without: net/http reads on a little before it
+// sends the answer, and would wait for all of a slow one.
 const lateBody = time.Second
 
 func limitRest(w http.ResponseWriter, r *http.Request) {

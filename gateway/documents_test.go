@@ -15,8 +15,8 @@ import (
 // streamTypes are the content types of bodies without an end that is known before.
 var streamTypes = []string{"application/x-ndjson", "text/csv", "text/event-stream"}
 
-// TestTablesKnowEveryService: what a service's checked-in OpenAPI document has reaches that service through the gateway, and as a stream
-// where it is one.
+// TestTablesKnowEveryService: what a service's checked-in OpenAPI document has reaches that service through the
+// gateway, and as a stream where it is one.
 func TestTablesKnowEveryService(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../services/*/api/openapi.yaml")

@@ -41,8 +41,8 @@ type openAPIServer struct {
 }
 
 // mergeOpenAPI makes one document of the services' own. Of paths it takes those that the gateway routes to that service, so the document
-// is true by construction. What services share (a component, a tag) must read the same in each: a service whose document gives another
-// meaning to a name is left out and missing, and the error says why. It may change the parts.
+// is true by construction. What services share (a component, a tag) must read the same in each: a service whose
+// document gives another meaning to a name is left out and missing, and the error says why. It may change the parts.
 func mergeOpenAPI(parts map[string]map[string]any, missing []string) (*mergedOpenAPI, error) {
 	merged := &mergedOpenAPI{
 		OpenAPI: "3.1.0",
@@ -148,8 +148,8 @@ func sameJSON(a, b any) bool {
 	return bytes.Equal(left, right)
 }
 
-// withSecurity has each operation say for itself what its service's document says of security for all, since in the merged one that would
-// hold for other services too.
+// withSecurity has each operation say for itself what its service's document says of security for all, since in the
+// merged one that would hold for other services too.
 func withSecurity(item, security any) any {
 	for method, operation := range object(item) {
 		op := object(operation)

@@ -133,8 +133,8 @@ func collectReferences(v any, refs *[]string) {
 	}
 }
 
-// Two meanings of one name: the document tells of neither wrongly, and says that a part is missing. TestDocumentsFitTogether keeps the
-// platform's own services from it.
+// Two meanings of one name: the document tells of neither wrongly, and says that a part is missing.
+// TestDocumentsFitTogether keeps the platform's own services from it.
 func TestOpenAPIClashes(t *testing.T) {
 	t.Parallel()
 	users := testdata(t, "users.json")

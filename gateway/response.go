@@ -25,8 +25,9 @@ type response struct {
 	draining  bool   // the connection should not be used again
 	progress  func() // called for every piece of a stream; nil for the rest
 
-	// duplex lets a stream's answer begin while its body still comes (HTTP/2 always can); nil for the rest. It is called for good answers
-	// only: after it net/http no longer sees to the rest of a body, and would take what a refusal leaves unread for the next request.
+	// duplex lets a stream's answer begin while its body still comes (HTTP/2 always can); nil for the rest. It is
+	// called for good answers only: after it net/http no longer sees to the rest of a body, and would take what a
+	// refusal leaves unread for the next request.
 	duplex func() error
 
 	credential uint64  // its hash

@@ -12,9 +12,9 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// shares bounds how many requests each caller has running, so that no caller takes all places. A caller is who a service says that a
-// credential belongs to, however many tokens that one has; a credential that no service has accepted yet counts for its client's
-// address, or everybody could make up as many callers as there are places.
+// shares bounds how many requests each caller has running, so that no caller takes all places. A caller is who a
+// service says that a credential belongs to, however many tokens that one has; a credential that no service has
+// accepted yet counts for its client's address, or everybody could make up as many callers as there are places.
 type shares struct {
 	most int
 
@@ -39,7 +39,8 @@ func newShares(most int) *shares {
 
 func (s *shares) close() { s.known.StopAllGoroutines() }
 
-// take finds whose request it is, and reports whether that caller may have one more. If so, leave must be called with the key.
+// take finds whose request it is, and reports whether that caller may have one more. If so, leave must be called with
+// the key.
 func (s *shares) take(w *response, r *http.Request, client netip.Addr) (key bucketKey, ok bool) {
 	key = addressKey(client)
 	if credential := r.Header.Get("Authorization"); credential != "" {

@@ -21,7 +21,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// claims is a service that knows the caller of "Bearer <caller>.<any>" and refuses every other credential; /v1/users/wait waits.
+// claims is a service that knows the caller of "Bearer <caller>.<any>" and refuses every other credential;
+// /v1/users/wait waits.
 func claims(entered, leave chan struct{}) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		caller, _, known := strings.Cut(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), ".")

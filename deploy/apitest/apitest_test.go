@@ -1,5 +1,6 @@
-// Package apitest holds the platform's OpenAPI document against the official schemas, generates a client from it with a generator of
-// others, and uses that client against the running platform. It is a module apart, so that no program has its dependencies.
+// Package apitest holds the platform's OpenAPI document against the official schemas, generates a client from it with a
+// generator of others, and uses that client against the running platform. It is a module apart, so that no program has
+// its dependencies.
 package apitest
 
 import (
@@ -137,7 +138,8 @@ func schema30(t *testing.T) *jsonschema.Schema {
 	return c.MustCompile("https://spec.openapis.org/oas/3.0/schema/2021-09-28")
 }
 
-// useClient generates a client and runs the program that uses it. The generated file lies beside the program in the compiler's eyes only.
+// useClient generates a client and runs the program that uses it. The generated file lies beside the program in the
+// compiler's eyes only.
 func useClient(t *testing.T, p platform, document []byte) {
 	loaded, err := openapi3.NewLoader().LoadFromData(document)
 	require.NoError(t, err)

@@ -49,8 +49,8 @@ func fill(t *testing.T, dir string, but int64) (free func()) {
 	return func() { require.NoError(t, os.Remove(name)) }
 }
 
-// TestFullDisk: while the disk is full, writes are refused, or acknowledged and readyz tells that their events do not go out. Once there is
-// space, all goes on by itself within 30 s, and every acknowledged change has its event.
+// TestFullDisk: while the disk is full, writes are refused, or acknowledged and readyz tells that their events do not
+// go out. Once there is space, all goes on by itself within 30 s, and every acknowledged change has its event.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	for name, x := range map[string]struct {

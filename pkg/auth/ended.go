@@ -7,8 +7,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 )
 
-// Ended says which tokens of an issuer are no longer good although they have not expired: one token, or those that a client was given
-// before a moment (its secret was refreshed, it was disabled or deleted).
+// Ended says which tokens of an issuer are no longer good although they have not expired: one token, or those that a
+// client was given before a moment (its secret was refreshed, it was disabled or deleted).
 type Ended struct {
 	Issuer       string
 	TokenID      string     // the jti of the one token; or else

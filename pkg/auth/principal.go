@@ -28,7 +28,8 @@ type Principal struct {
 	caller []string
 }
 
-// SetCaller puts request.CallerHeader into an answer: a hash of issuer, tenant and subject, the same for every token of one caller.
+// SetCaller puts request.CallerHeader into an answer: a hash of issuer, tenant and subject, the same for every token of
+// one caller.
 func (p *Principal) SetCaller(h http.Header) { h[request.CallerHeader] = p.caller }
 
 func callerOf(p *Principal) []string {

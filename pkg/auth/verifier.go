@@ -173,7 +173,8 @@ func (v *Verifier) Verify(ctx context.Context, token string) (*Principal, error)
 	return found.principal, nil
 }
 
-// forget takes the tokens whose principal matches out of the cache: the next request with one of them is verified from the start.
+// forget takes the tokens whose principal matches out of the cache: the next request with one of them is verified from
+// the start.
 func (v *Verifier) forget(match func(*Principal) bool) {
 	v.generation.Add(1)
 	for id, entry := range v.cache.All() {

@@ -40,7 +40,8 @@ type Config struct {
 	TLSCA           string // PEM files; TLSCert and TLSKey for a client certificate
 	TLSCert, TLSKey string
 
-	// Sync forces to the disk what JetStream has acknowledged; nil where its acknowledgement says that it is there, or in a quorum.
+	// Sync forces to the disk what JetStream has acknowledged; nil where its acknowledgement says that it is there, or
+	// in a quorum.
 	Sync func(context.Context) error
 
 	Replicas int           // of the streams; 0 means 1
@@ -177,7 +178,8 @@ func (b *Bus) Ready() error {
 // JetStream is for streams of a service's own.
 func (b *Bus) JetStream() jetstream.JetStream { return b.js }
 
-// Close stops consumers and followers, answers what has been asked, and disconnects. Handlers that still run when ctx ends are cancelled.
+// Close stops consumers and followers, answers what has been asked, and disconnects. Handlers that still run when ctx
+// ends are cancelled.
 func (b *Bus) Close(ctx context.Context) error {
 	b.mu.Lock()
 	consumers, followers, answers := slices.Clone(b.consumers), slices.Clone(b.followers), b.answers

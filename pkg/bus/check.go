@@ -39,18 +39,20 @@ func checkSubject(service, question string) (string, error) {
 	return "idp.check." + service + "." + question, nil
 }
 
-// Question declares what one service asks another, on idp.check.<service>.<name>. Both sides compile against the same declaration, so
-// that neither imports the other; its JSON form is a format that services of different versions meet on.
+// Question declares what one service asks another, on idp.check.<service>.<name>. Both sides compile against the same
+// declaration, so that neither imports the other; its JSON form is a format that services of different versions meet
+// on.
 type Question[Req, Resp any] struct {
 	Service, Name string
-	// Refusals are the kinds of error that the answer may be, beside apperr.Internal and apperr.Unavailable, which it always may.
+	// Refusals are the kinds of error that the answer may be, beside apperr.Internal and apperr.Unavailable, which it
+	// always may.
 	Refusals []apperr.Kind
 }
 
-// Ask asks the question and waits for its answer, at most 2 s. The context's tenant, actor, request id, payload origin and trace go
-// with it. A refusal comes back as the *apperr.Error that the service made, without its cause; if none answers, it is
-// apperr.Unavailable; if ctx ends first, ctx's error. An answer that can't be read, or a refusal of an unknown kind, is another error:
-// what the service did is not known then. Inside a store's Write it fails at once.
+// Ask asks the question and waits for its answer, at most 2 s. The context's tenant, actor, request id, payload origin
+// and trace go with it. A refusal comes back as the *apperr.Error that the service made, without its cause; if none
+// answers, it is apperr.Unavailable; if ctx ends first, ctx's error. An answer that can't be read, or a refusal of an
+// unknown kind, is another error: what the service did is not known then. Inside a store's Write it fails at once.
 func (q Question[Req, Resp]) Ask(ctx context.Context, b *Bus, req Req) (Resp, error) {
 	var resp Resp
 	subject, err := checkSubject(q.Service, q.Name)
@@ -87,8 +89,9 @@ func (q Question[Req, Resp]) Ask(ctx context.Context, b *Bus, req Req) (Resp, er
 	return resp, nil
 }
 
-// Unheard reports whether Ask failed because nobody was there to hear the question, or because it was not sent: then nothing was done about it,
-// and never will be. While NATS is away no question is sent, since the connection keeps none back (bus.Connect).
+// Unheard reports whether Ask failed because nobody was there to hear the question, or because it was not sent: then
+// nothing was done about it, and never will be. While NATS is away no question is sent, since the connection keeps none
+// back (bus.Connect).
 func Unheard(err error) bool {
 	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrReconnectBufExceeded)
 }
@@ -133,9 +136,9 @@ func refusal(answer *nats.Msg) error {
 	return e
 }
 
-// Answer lets fn answer the question, for the tenant and caller in its context, within 2 s. One of the service's replicas gets each
-// question; at most 32 are worked out at a time. An error of a kind that is not among Refusals is answered as apperr.Internal: the
-// asker is not made for it. Close waits for the answers under way.
+// Answer lets fn answer the question, for the tenant and caller in its context, within 2 s. One of the service's
+// replicas gets each question; at most 32 are worked out at a time. An error of a kind that is not among Refusals is
+// answered as apperr.Internal: the asker is not made for it. Close waits for the answers under way.
 func (q Question[Req, Resp]) Answer(b *Bus, fn func(ctx context.Context, req Req) (Resp, error)) error {
 	subject, err := checkSubject(q.Service, q.Name)
 	if err != nil {

@@ -41,8 +41,8 @@ type ConsumerConfig struct {
 	// request.System of the event's tenant with its request id, payload origin and trace.
 	Handle func(ctx context.Context, e Event) error
 
-	// MaxAtOnce is how many events are handled at the same time; 0 means 32. Where more wait, tenants have their turns one after the other,
-	// so one with many events or slow ones does not hold up the others among those in flight.
+	// MaxAtOnce is how many events are handled at the same time; 0 means 32. Where more wait, tenants have their turns
+	// one after the other, so one with many events or slow ones does not hold up the others among those in flight.
 	MaxAtOnce   int
 	MaxInFlight int // events handled or waiting for their turn or for another try; 0 means 256
 

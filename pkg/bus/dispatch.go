@@ -27,8 +27,8 @@ type delivery struct {
 	problem error // why it is not an event
 }
 
-// dispatcher hands a session's messages to handlers: those of a record one after the other, others side by side, tenant by tenant. How many
-// it holds is bounded by the consumer's MaxAckPending.
+// dispatcher hands a session's messages to handlers: those of a record one after the other, others side by side, tenant
+// by tenant. How many it holds is bounded by the consumer's MaxAckPending.
 type dispatcher struct {
 	consumer *intake
 	taking   context.Context // ends with the session: no new handling, no new try

@@ -25,20 +25,23 @@ type FollowerConfig struct {
 	Name     string   // for logs and metrics, unique in the service: "ended-tokens"
 	Subjects []string // which events: "idp.events.*.user.*"
 
-	// Snapshot brings the replica's state up to date from what the services have stored. It is called before the first event and again
-	// whenever events may have been missed: the stream no longer keeps them, or was made anew. No event is handled meanwhile. What is
-	// told while it runs comes afterwards, so the first events may be in the snapshot already: Handle drops what is not newer.
+	// Snapshot brings the replica's state up to date from what the services have stored. It is called before the first
+	// event and again whenever events may have been missed: the stream no longer keeps them, or was made anew. No event
+	// is handled meanwhile. What is told while it runs comes afterwards, so the first events may be in the snapshot
+	// already: Handle drops what is not newer.
 	Snapshot func(ctx context.Context) error
 
-	// Handle is called for one event after the other, in the order of the stream, in every replica. An event that fails is tried
-	// again, four times within about 3 s, then it is skipped, logged and counted. The context is request.System of the event's tenant.
+	// Handle is called for one event after the other, in the order of the stream, in every replica. An event that fails
+	// is tried again, four times within about 3 s, then it is skipped, logged and counted. The context is
+	// request.System of the event's tenant.
 	Handle func(ctx context.Context, e Event) error
 
 	retry func() backoff.BackOff // followDelays, but in tests
 }
 
-// Follower is what a replica follows: unlike a Consumer, which replicas share, each replica has all events. It suits state that every
-// replica holds in memory. Its place in the stream is not stored: after a restart it begins with a snapshot.
+// Follower is what a replica follows: unlike a Consumer, which replicas share, each replica has all events. It suits
+// state that every replica holds in memory. Its place in the stream is not stored: after a restart it begins with a
+// snapshot.
 type Follower struct {
 	bus    *Bus
 	config FollowerConfig
@@ -78,8 +81,8 @@ func (b *Bus) Follow(ctx context.Context, c FollowerConfig) (*Follower, error) {
 	return f, nil
 }
 
-// Ready tells why the replica's state is not up to date; nil once it has caught up with the stream. It stays nil while NATS is away
-// later on: the state is then as old as the connection.
+// Ready tells why the replica's state is not up to date; nil once it has caught up with the stream. It stays nil while
+// NATS is away later on: the state is then as old as the connection.
 func (f *Follower) Ready() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -35,11 +35,12 @@ func (b *Bus) Publish(ctx context.Context, messages []docstore.Message) []error 
 	return errs
 }
 
-// syncEvery is how long acknowledged messages are collected for one Sync, and so the longest that an event's row outlives its publication.
+// syncEvery is how long acknowledged messages are collected for one Sync, and so the longest that an event's row
+// outlives its publication.
 const syncEvery = time.Second
 
-// Keep says how long the sender of a message may keep it after the acknowledgement, until it calls Sync; 0 where the acknowledgement
-// itself means that the message survives a power cut.
+// Keep says how long the sender of a message may keep it after the acknowledgement, until it calls Sync; 0 where the
+// acknowledgement itself means that the message survives a power cut.
 func (b *Bus) Keep() time.Duration {
 	if b.config.Sync == nil {
 		return 0

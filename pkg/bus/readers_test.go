@@ -18,7 +18,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus/embedded"
 )
 
-// forReaders are the servers that readers reach: the one in the platform's process, and one with the file for production.
+// forReaders are the servers that readers reach: the one in the platform's process, and one with the file for
+// production.
 var forReaders = map[string]func(t *testing.T) (services Config, url string){
 	"embedded": func(t *testing.T) (Config, string) {
 		s, err := embedded.Start(embedded.Config{
@@ -161,8 +162,8 @@ func TestReadersFollowTheEvents(t *testing.T) {
 	}
 }
 
-// TestReadersCanDoNothingElse: what a reader sends, whatever it asks for as a reply, changes nothing and reaches no subject of the
-// services.
+// TestReadersCanDoNothingElse: what a reader sends, whatever it asks for as a reply, changes nothing and reaches no
+// subject of the services.
 func TestReadersCanDoNothingElse(t *testing.T) {
 	setReaderPasswords(t)
 	const question = "idp.check.organization.start-change"
@@ -347,7 +348,8 @@ func TestAReadersPushConsumerIsReplaced(t *testing.T) {
 	require.Equal(t, message("5", 1).Payload, m.Data())
 }
 
-// A NATS with the file of an earlier version had all in the account that it has without accounts. docker-compose.yml moves the folder.
+// A NATS with the file of an earlier version had all in the account that it has without accounts. docker-compose.yml
+// moves the folder.
 func TestEventsOfTheAccountBefore(t *testing.T) {
 	setReaderPasswords(t)
 	dir := t.TempDir()

@@ -14,7 +14,8 @@ const (
 	EventStream      = "IDP_EVENTS"
 	DeadLetterStream = "IDP_DEADLETTERS"
 
-	// ReaderConsumer is the durable pull consumer of EventStream that is there for readers: they may use it, and make none themselves.
+	// ReaderConsumer is the durable pull consumer of EventStream that is there for readers: they may use it, and make
+	// none themselves.
 	ReaderConsumer = "events"
 )
 
@@ -94,8 +95,8 @@ func (b *Bus) ensureStreams(ctx context.Context) error {
 	return nil
 }
 
-// ensureReader makes the readers' consumer. One that a reader of an earlier version made stays, with its place and filter, if it is like
-// ours. A push consumer is not: with those the reader said where the server publishes.
+// ensureReader makes the readers' consumer. One that a reader of an earlier version made stays, with its place and
+// filter, if it is like ours. A push consumer is not: with those the reader said where the server publishes.
 func (b *Bus) ensureReader(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

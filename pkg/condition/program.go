@@ -28,8 +28,9 @@ type Program struct {
 	cost    int64
 }
 
-// Cost is what one evaluation is estimated to cost at most, in the units of MaxCost, with lists and texts of the size that is assumed there.
-// It is what a tenant's conditions are summed up by: see fair.Rota for what they then really take.
+// Cost is what one evaluation is estimated to cost at most, in the units of MaxCost, with lists and texts of the size
+// that is assumed there. It is what a tenant's conditions are summed up by: see fair.Rota for what they then really
+// take.
 func (p *Program) Cost() int64 { return p.cost }
 
 // Eval answers whether a condition holds for an input, a value for each variable of its Environment. It is done within MaxCost and

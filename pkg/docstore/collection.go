@@ -59,9 +59,9 @@ func Unique[T any](ix Index[T]) Index[T] {
 	return ix
 }
 
-// Facet makes a text index, whose few values divide the documents, one that combines with orders, the names of other single-value indexes:
-// documents of one value, or of some, are found in these orders, and in ranges of these indexes, without a look at any others. Engines may
-// keep how many there are of each value.
+// Facet makes a text index, whose few values divide the documents, one that combines with orders, the names of other
+// single-value indexes: documents of one value, or of some, are found in these orders, and in ranges of these indexes,
+// without a look at any others. Engines may keep how many there are of each value.
 func Facet[T any](ix Index[T], orders ...string) Index[T] {
 	ix.def.Orders = orders
 	return ix
@@ -81,8 +81,8 @@ type Schema[T any] struct {
 	Due    func(*T) clock.Time
 	Settle func(*T, clock.Time)
 
-	// Sealed are the secret members of a document, by their names, of which an index must not be made: they show a mask, and their
-	// values are stored apart, encrypted. See Reveal.
+	// Sealed are the secret members of a document, by their names, of which an index must not be made: they show a
+	// mask, and their values are stored apart, encrypted. See Reveal.
 	Sealed func(*T) map[string]*secret.Text
 	// Counts are members that follow from other records, like the number of children. A write that changes nothing else
 	// leaves version and time_modified as they are, and the Tag of every document tells the difference.
@@ -98,7 +98,8 @@ type Collection[T any] struct {
 	def    *Def
 }
 
-// Define declares a collection. It panics on a T that does not embed Meta and on a Facet with orders that are none: programming errors.
+// Define declares a collection. It panics on a T that does not embed Meta and on a Facet with orders that are none:
+// programming errors.
 func Define[T any](s Schema[T]) *Collection[T] {
 	if _, ok := any(new(T)).(document); !ok {
 		panic("docstore: the documents of " + s.Name + " must embed Meta")

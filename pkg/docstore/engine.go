@@ -18,8 +18,8 @@ type Engine interface {
 
 	// Write runs fn in a transaction: all of what it did is kept, durably, when Write returns nil; nothing of it otherwise.
 	// fn may run more than once, and must do nothing slow. Its error is returned as it is; a panic in fn becomes an error.
-	// Transactions are isolated: one that read what another has changed since is run again, and so is one that looked for an id or a value
-	// of a unique index, found none, and would commit after another that has inserted it.
+	// Transactions are isolated: one that read what another has changed since is run again, and so is one that looked
+	// for an id or a value of a unique index, found none, and would commit after another that has inserted it.
 	Write(ctx context.Context, fn func(EngineTx) error) error
 
 	// Reserve hands out n numbers nobody else gets: first … first+n-1. The first ever is 1.

@@ -11,8 +11,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/secret"
 )
 
-// sealedValues are the values of one record's sealed members, encrypted. They stand beside the record, so that its one JSON form, which
-// is answered, told and stored, never has them.
+// sealedValues are the values of one record's sealed members, encrypted. They stand beside the record, so that its one
+// JSON form, which is answered, told and stored, never has them.
 type sealedValues struct {
 	Meta
 	Values     map[string]string `json:"values"` // by member
@@ -21,7 +21,8 @@ type sealedValues struct {
 
 var sealed = Define(Schema[sealedValues]{
 	Name: "sealed_values", Noun: "secret", Part: true,
-	// Not a moment to act at: it lists values by their age, over all tenants, for those who seal them anew under another key.
+	// Not a moment to act at: it lists values by their age, over all tenants, for those who seal them anew under
+	// another key.
 	Due: func(v *sealedValues) clock.Time { return v.TimeSealed },
 })
 
@@ -37,8 +38,8 @@ func (c *Collection[T]) boundTo(tenant, id, member string) []byte {
 	return []byte(tenant + "\x00" + c.def.Name + "\x00" + id + "\x00" + member)
 }
 
-// seal stores the values that v's sealed members were given, and forgets those of members without one. A mask that stands for nothing
-// becomes no value. It reports whether something changed.
+// seal stores the values that v's sealed members were given, and forgets those of members without one. A mask that
+// stands for nothing becomes no value. It reports whether something changed.
 func (c *Collection[T]) seal(ctx context.Context, tx *Tx, v *T) (changed bool, _ error) {
 	if c.schema.Sealed == nil {
 		return false, nil
@@ -97,7 +98,8 @@ func (c *Collection[T]) unseal(ctx context.Context, tx *Tx, id string) error {
 	return sealed.DeleteWhere(ctx, tx, ID(c.sealedID(id)), nil)
 }
 
-// Reveal opens the value of a sealed member; empty if the record has none. The caller must not let it reach a log, an event or an answer.
+// Reveal opens the value of a sealed member; empty if the record has none. The caller must not let it reach a log, an
+// event or an answer.
 func (c *Collection[T]) Reveal(ctx context.Context, r Reader, id, member string) (secret.String, error) {
 	tenant, err := tenantOf(ctx)
 	if err != nil {

@@ -128,7 +128,8 @@ func (s *Store) NewIDs(ctx context.Context, n int) ([]string, error) {
 	return ids, nil
 }
 
-// StartIDsAt makes every id from now on be at least first, where a store may have given out lower ones that it does not know of.
+// StartIDsAt makes every id from now on be at least first, where a store may have given out lower ones that it does not
+// know of.
 func (s *Store) StartIDsAt(ctx context.Context, first int64) error {
 	s.ids.Lock()
 	defer s.ids.Unlock()
@@ -279,8 +280,8 @@ func OnCommit(ctx context.Context, hook func(ctx context.Context, tx *Tx, result
 // Aside is for a Write whose result is not what the request is answered with: OnCommit's hook does not run for it.
 func Aside(ctx context.Context) context.Context { return context.WithValue(ctx, commitKey{}, nil) }
 
-// Guarding is for a Write that guards against guessing, such as one that counts a wrong password. It takes effect in a dry run too, whatever
-// version If-Match asks for, and OnCommit's hook does not run for it.
+// Guarding is for a Write that guards against guessing, such as one that counts a wrong password. It takes effect in a
+// dry run too, whatever version If-Match asks for, and OnCommit's hook does not run for it.
 func Guarding(ctx context.Context) context.Context {
 	ctx = context.WithValue(Aside(ctx), dryRunKey{}, nil)
 	return context.WithValue(ctx, expectKey{}, nil)

@@ -1,5 +1,5 @@
-// Package openapi is what services and gateway share about OpenAPI documents: what stands in all of them, and how one of version 3.1 is
-// told in version 3.0, which more tools read.
+// Package openapi is what services and gateway share about OpenAPI documents: what stands in all of them, and how one
+// of version 3.1 is told in version 3.0, which more tools read.
 package openapi
 
 import (
@@ -60,8 +60,8 @@ func walk(v any, visit func(map[string]any)) {
 	}
 }
 
-// Finish corrects, in place, what a generator leaves half said in a document of version 3.1: an enumeration whose type may be null lists
-// null (JSON Schema looks at both).
+// Finish corrects, in place, what a generator leaves half said in a document of version 3.1: an enumeration whose type
+// may be null lists null (JSON Schema looks at both).
 func Finish(document map[string]any) {
 	walk(document, func(m map[string]any) {
 		types, _ := m["type"].([]any)
@@ -72,8 +72,8 @@ func Finish(document map[string]any) {
 	})
 }
 
-// Downgrade turns a document of version 3.1 into one of version 3.0.3, in place. What 3.0 cannot say (webhooks, several types that are not
-// null) is left out.
+// Downgrade turns a document of version 3.1 into one of version 3.0.3, in place. What 3.0 cannot say (webhooks, several
+// types that are not null) is left out.
 func Downgrade(document map[string]any) {
 	document["openapi"] = "3.0.3"
 	for _, name := range []string{"webhooks", "jsonSchemaDialect"} {

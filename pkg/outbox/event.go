@@ -1,6 +1,6 @@
 // Package outbox tells the world about changes: an event is written in the transaction of its change (Append), and a Relay takes it
-// to JetStream afterwards, and keeps it until JetStream cannot lose it. So there is no event without its change, no change without its
-// event, and NATS may be away.
+// to JetStream afterwards, and keeps it until JetStream cannot lose it. So there is no event without its change, no
+// change without its event, and NATS may be away.
 //
 // Delivery is at least once, in order for each record. Messages carry their id as Nats-Msg-Id, so JetStream drops what is sent twice
 // within two minutes; consumers have to be idempotent for the rest.

@@ -45,8 +45,8 @@ func (r *Relay) isDue() bool {
 	return len(r.kept) > 0 && (len(r.kept) >= maxKept || time.Since(r.keptFrom) >= r.publisher.Keep())
 }
 
-// forget makes what is kept survive a power cut in JetStream, and has the store forget it. It does so even when the relay is being
-// stopped, so that less is sent twice.
+// forget makes what is kept survive a power cut in JetStream, and has the store forget it. It does so even when the
+// relay is being stopped, so that less is sent twice.
 func (r *Relay) forget(ctx context.Context) error {
 	r.mu.Lock()
 	seqs := make([]int64, 0, len(r.kept))
@@ -112,7 +112,8 @@ func (r *Relay) backlog(ctx context.Context) (int64, error) {
 // ErrStuck says that events wait and do not go out.
 var ErrStuck = errors.New("events do not go out")
 
-// Stuck returns ErrStuck where events wait and JetStream has taken none for longer than atMost. A backlog that gets smaller is none.
+// Stuck returns ErrStuck where events wait and JetStream has taken none for longer than atMost. A backlog that gets
+// smaller is none.
 func (r *Relay) Stuck(ctx context.Context, atMost time.Duration) error {
 	r.mu.Lock()
 	still := time.Since(r.progress)

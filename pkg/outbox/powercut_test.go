@@ -131,8 +131,8 @@ func copyOf(dir, left string, synced map[string]int64) error {
 	})
 }
 
-// TestAfterAPowerCutEveryChangeHasItsEvent: the power goes just before the messages of the last second would have been synced. The disk
-// then has every commit of the store, and of the messages what the last sync had forced to it.
+// TestAfterAPowerCutEveryChangeHasItsEvent: the power goes just before the messages of the last second would have been
+// synced. The disk then has every commit of the store, and of the messages what the last sync had forced to it.
 func TestAfterAPowerCutEveryChangeHasItsEvent(t *testing.T) {
 	t.Parallel()
 	p, left := startOn(t, t.TempDir()), t.TempDir()

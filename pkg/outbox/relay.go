@@ -46,9 +46,9 @@ const (
 	forgetWithin = 2 * time.Second // for the last calls although the time to stop has passed
 )
 
-// Relay takes a store's messages to JetStream and has the store forget them when JetStream cannot lose them any more. What a power cut
-// leaves in the store although JetStream had acknowledged it is sent again after the next start, and dropped by JetStream if it is there.
-// Several replicas may relay the same store: JetStream drops what both send.
+// Relay takes a store's messages to JetStream and has the store forget them when JetStream cannot lose them any more.
+// What a power cut leaves in the store although JetStream had acknowledged it is sent again after the next start, and
+// dropped by JetStream if it is there. Several replicas may relay the same store: JetStream drops what both send.
 type Relay struct {
 	store     Store
 	publisher Publisher
@@ -181,7 +181,8 @@ func (r *Relay) rest(ctx context.Context, wait time.Duration, stopping chan stru
 	return stopping
 }
 
-// batch relays at most batchSize messages and returns how many it found. The last one also has the store forget what is kept.
+// batch relays at most batchSize messages and returns how many it found. The last one also has the store forget what is
+// kept.
 func (r *Relay) batch(ctx context.Context, last bool) (int, error) {
 	if r.isDue() {
 		if err := r.forget(ctx); err != nil {

@@ -10,10 +10,11 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// Listener wraps the listener of an http.Server that speaks plain HTTP/1, so that what net/http answers by itself, before any handler,
-// is a problem document too: a request line or header that is malformed or too large, a missing Host, a bad percent-encoding in the
-// path, an unknown transfer encoding, protocol version or expectation. All of these are answered 400 invalid_parameters, and the
-// connection ends. Beneath TLS net/http's own text remains: its server must have the *tls.Conn itself.
+// Listener wraps the listener of an http.Server that speaks plain HTTP/1, so that what net/http answers by itself,
+// before any handler, is a problem document too: a request line or header that is malformed or too large, a missing
+// Host, a bad percent-encoding in the path, an unknown transfer encoding, protocol version or expectation. All of these
+// are answered 400 invalid_parameters, and the connection ends. Beneath TLS net/http's own text remains: its server
+// must have the *tls.Conn itself.
 func Listener(l net.Listener) net.Listener { return listener{l} }
 
 type listener struct{ net.Listener }
@@ -36,7 +37,8 @@ func (c *conn) CloseWrite() error {
 	return nil
 }
 
-// Write replaces net/http's own refusals. It writes each at once, and no handler's answer looks like one: that has a Date.
+// Write replaces net/http's own refusals. It writes each at once, and no handler's answer looks like one: that has a
+// Date.
 func (c *conn) Write(b []byte) (int, error) {
 	if !isOwnRefusal(b) {
 		return c.Conn.Write(b)

@@ -16,7 +16,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/problem"
 )
 
-// What net/http refuses before any handler sees it is a problem document; with another version of Go its own words may have changed.
+// What net/http refuses before any handler sees it is a problem document; with another version of Go its own words may
+// have changed.
 func TestMalformedRequests(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -4,8 +4,8 @@ import "context"
 
 type drainKey struct{}
 
-// WithDrain returns a context for a server's requests. drain ends when the server is about to stop: an answer that would go on for ever
-// (an event stream) ends then.
+// WithDrain returns a context for a server's requests. drain ends when the server is about to stop: an answer that
+// would go on for ever (an event stream) ends then.
 func WithDrain(ctx, drain context.Context) context.Context {
 	return context.WithValue(ctx, drainKey{}, drain)
 }

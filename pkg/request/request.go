@@ -41,14 +41,14 @@ func System(ctx context.Context, tenant string) context.Context {
 	return With(ctx, info)
 }
 
-// CallerHeader is the answer's header by which a service tells the gateway whose request it was, so that the gateway gives each caller a
-// fair share. The gateway takes it out of the answer.
+// CallerHeader is the answer's header by which a service tells the gateway whose request it was, so that the gateway
+// gives each caller a fair share. The gateway takes it out of the answer.
 const CallerHeader = "X-Caller"
 
 type quietKey struct{}
 
-// WithoutQuestions is a context in which no other service is asked: for a request that is refused already, and goes on only so that all its
-// faults can be told.
+// WithoutQuestions is a context in which no other service is asked: for a request that is refused already, and goes on
+// only so that all its faults can be told.
 func WithoutQuestions(ctx context.Context) context.Context {
 	return context.WithValue(ctx, quietKey{}, true)
 }

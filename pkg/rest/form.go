@@ -19,9 +19,9 @@ const FormType = "application/x-www-form-urlencoded"
 
 const maxForm = 64 << 10
 
-// Form is an input's form body (the input's member must be called Form). W names its parameters by json tags; all are texts. As RFC 6749
-// §3.2 has it, a parameter without a value counts as absent, one that W does not have is ignored, and one that is given twice is refused.
-// The body must be sent as FormType, with at most 64 KiB.
+// Form is an input's form body (the input's member must be called Form). W names its parameters by json tags; all are
+// texts. As RFC 6749 §3.2 has it, a parameter without a value counts as absent, one that W does not have is ignored,
+// and one that is given twice is refused. The body must be sent as FormType, with at most 64 KiB.
 type Form[W any] struct{ Value W }
 
 type formBody interface{ parameters() reflect.Type }

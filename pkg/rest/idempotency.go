@@ -91,8 +91,8 @@ func CheckIdempotencyKey(keys []string) error {
 	return nil
 }
 
-// KeyOf is an Idempotency-Key with its caller: the same key of another caller gives another text. Two issuers may know different people by the
-// same subject, so the issuer counts.
+// KeyOf is an Idempotency-Key with its caller: the same key of another caller gives another text. Two issuers may know
+// different people by the same subject, so the issuer counts.
 func KeyOf(ctx context.Context, key string) string {
 	caller := auth.PrincipalFrom(ctx)
 	sum := sha256.Sum256([]byte(strings.Join([]string{request.Tenant(ctx), caller.Issuer, caller.Subject, key}, "\x00")))

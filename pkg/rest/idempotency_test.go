@@ -288,7 +288,8 @@ func TestWritesAside(t *testing.T) {
 	require.Len(t, w.logs.with("the transaction's result is not the answer"), 1, "strict tests see what would be replayed wrongly")
 }
 
-// What is true only for the moment is worked out each time, and what guards against guessing is kept in a dry run, whatever If-Match asks for.
+// What is true only for the moment is worked out each time, and what guards against guessing is kept in a dry run,
+// whatever If-Match asks for.
 func TestMomentaryAnswersAndGuards(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(s *rest.Server, d service.Deps) {

@@ -16,8 +16,8 @@ import (
 )
 
 // readBody takes in a JSON body before huma does: whole, once, within the operation's time. So all that can go wrong with a body's bytes
-// is refused in one place, and the fingerprint of a repeated request is of what the operation sees. The body lies in the
-// call's buffer, and lacks the members that nobody knows, which the call notes.
+// is refused in one place, and the fingerprint of a repeated request is of what the operation sees. The body lies in
+// the call's buffer, and lacks the members that nobody knows, which the call notes.
 func readBody(op *Op, call *call, w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if op.jsonBody == required && !isJSON(r.Header.Get("Content-Type")) {
 		return nil, apperr.New(apperr.UnsupportedMediaType, "the body must be application/json")
@@ -158,7 +158,8 @@ type level struct {
 	value      *shape // of the member whose value is being read
 }
 
-// take notes the name of a member, a JSON text. It tells whether it was there before, and whether the object may have it.
+// take notes the name of a member, a JSON text. It tells whether it was there before, and whether the object may have
+// it.
 func (l *level) take(text []byte) (repeated, known bool) {
 	l.awaitsName = false
 	l.name = string(text[1 : len(text)-1])

@@ -230,7 +230,8 @@ func TestBodiesThatAreNoJSON(t *testing.T) {
 	}
 }
 
-// An unknown member is told with all else that is wrong: by the schema, by the domain, at any depth. Nothing is changed.
+// An unknown member is told with all else that is wrong: by the schema, by the domain, at any depth. Nothing is
+// changed.
 func TestUnknownMembersAreToldWithAllElse(t *testing.T) {
 	t.Parallel()
 	type part struct {

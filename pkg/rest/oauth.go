@@ -54,7 +54,8 @@ func describable(text string) string {
 	}, text)
 }
 
-// oauthHeaders sets what goes with err besides the body. A client that has tried to authenticate by Basic is told so in a challenge.
+// oauthHeaders sets what goes with err besides the body. A client that has tried to authenticate by Basic is told so in
+// a challenge.
 func oauthHeaders(h http.Header, err error, authorization string) {
 	problem.Headers(h, err)
 	h.Set("Content-Type", jsonType)

@@ -43,8 +43,8 @@ func components() *huma.Components {
 	}
 }
 
-// schemaName names a schema after its Go type, in UpperCamelCase: what a wrapper holds before the wrapper (ThingList, ThingBatch), and a body
-// without a type of its own after its operation (DeleteThingsRequest).
+// schemaName names a schema after its Go type, in UpperCamelCase: what a wrapper holds before the wrapper (ThingList,
+// ThingBatch), and a body without a type of its own after its operation (DeleteThingsRequest).
 func schemaName(t reflect.Type, hint string) string {
 	if t.Name() == "" && strings.Contains(hint, "-") {
 		return camel(hint)
@@ -75,7 +75,8 @@ func camel(kebab string) string {
 	return b.String()
 }
 
-// Tagged is the server for operations about one noun: in the document they stand together under it. The sentence says what it is.
+// Tagged is the server for operations about one noun: in the document they stand together under it. The sentence says
+// what it is.
 func (s *Server) Tagged(noun, sentence string) *Server {
 	document := s.api.OpenAPI()
 	document.Tags = append(document.Tags, &huma.Tag{Name: noun, Description: sentence})
@@ -151,7 +152,8 @@ func describe[I, B any](s *Server, op *Op) huma.Operation {
 	return o
 }
 
-// describeForm adds the form body to the document. It does so after the registration, since huma would read the body for itself.
+// describeForm adds the form body to the document. It does so after the registration, since huma would read the body
+// for itself.
 func (s *Server) describeForm(op *Op) {
 	document := s.api.OpenAPI()
 	document.Paths[op.Path].Post.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{

@@ -39,8 +39,8 @@ type Op struct {
 	// that the operation handles itself.
 	Streams bool
 
-	// Momentary marks a POST whose answer is true only at its moment: a check, a verification, a token. It is never kept, so an
-	// Idempotency-Key changes nothing. The document says so with x-momentary.
+	// Momentary marks a POST whose answer is true only at its moment: a check, a verification, a token. It is never
+	// kept, so an Idempotency-Key changes nothing. The document says so with x-momentary.
 	Momentary bool
 
 	// Timeout replaces the usual 30 s, for the body to arrive and again for the operation.

@@ -11,8 +11,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 )
 
-// A body must arrive at bodyRate bytes a second at least, once bodyGrace has passed. So a client that says much and sends little holds its
-// place for seconds, and one on a slow line is served.
+// A body must arrive at bodyRate bytes a second at least, once bodyGrace has passed. So a client that says much and
+// sends little holds its place for seconds, and one on a slow line is served.
 const (
 	bodyGrace = 5 * time.Second
 	bodyRate  = 4 << 10
@@ -53,8 +53,8 @@ func unreadable(err error) error {
 	return apperr.Invalid("body", "could not be read").Because(err)
 }
 
-// Buffers for bodies start small and grow with what has arrived, whatever length was declared: a declaration costs a client nothing.
-// Those that stayed small are used again.
+// Buffers for bodies start small and grow with what has arrived, whatever length was declared: a declaration costs a
+// client nothing. Those that stayed small are used again.
 const (
 	firstBuffer  = 4 << 10
 	pooledBuffer = 64 << 10
@@ -90,7 +90,8 @@ func release(buffer *[]byte) {
 	}
 }
 
-// An answer is sent in pieces, each of which the client must take in time: a slow reader is served, one that stands still is not.
+// An answer is sent in pieces, each of which the client must take in time: a slow reader is served, one that stands
+// still is not.
 const (
 	answerPiece = 64 << 10
 	pieceTime   = 10 * time.Second

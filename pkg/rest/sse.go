@@ -27,11 +27,13 @@ type ServerEvent struct {
 	Data []byte
 }
 
-// Events is an answer that goes on for ever: Server-Sent Events, with a comment every 15 s in which nothing is sent, so that both sides see
-// whether the other is there. At that time the credential is looked at, too. The operation Streams and has EventStreamType among its ContentTypes.
+// Events is an answer that goes on for ever: Server-Sent Events, with a comment every 15 s in which nothing is sent, so
+// that both sides see whether the other is there. At that time the credential is looked at, too. The operation Streams
+// and has EventStreamType among its ContentTypes.
 type Events struct {
-	// Run sends events until its context ends: the client is gone, the server drains, or the credential is no longer good. Then it returns
-	// and the stream ends cleanly. Any other error breaks the connection. send fails when the client is gone or slow.
+	// Run sends events until its context ends: the client is gone, the server drains, or the credential is no longer
+	// good. Then it returns and the stream ends cleanly. Any other error breaks the connection. send fails when the
+	// client is gone or slow.
 	Run func(ctx context.Context, send func(ServerEvent) error) error
 
 	heartbeat time.Duration // heartbeatEvery, but in tests

@@ -10,9 +10,9 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 )
 
-// An unknown member of a body must be told together with all else that is wrong with the request, but huma stops at its schema, and the
-// domain's checks come after that. So unknown members are found while the body's structure is checked, and taken out of it; what is
-// left runs as a dry run that asks no other service, for its faults alone.
+// An unknown member of a body must be told together with all else that is wrong with the request, but huma stops at its
+// schema, and the domain's checks come after that. So unknown members are found while the body's structure is checked,
+// and taken out of it; what is left runs as a dry run that asks no other service, for its faults alone.
 
 // shape is what members the objects of a JSON value may have. A nil one knows nothing.
 type shape struct {

@@ -7,9 +7,9 @@ import (
 	"log/slog"
 )
 
-// Text is a secret member of a record. In JSON it is Mask where the record has a value and "" where it has none; the value itself is
-// stored apart, encrypted (docstore.Schema.Sealed). A client that sends Mask back keeps the value, "" or null removes it, anything else
-// replaces it. The zero Text is no value.
+// Text is a secret member of a record. In JSON it is Mask where the record has a value and "" where it has none; the
+// value itself is stored apart, encrypted (docstore.Schema.Sealed). A client that sends Mask back keeps the value, ""
+// or null removes it, anything else replaces it. The zero Text is no value.
 type Text struct {
 	set   bool
 	given *string // what a client sent; a pointer, since fmt would print a string

@@ -137,8 +137,9 @@ func Start(ctx context.Context, spec Spec, deps Deps) (*Unit, error) {
 	return unit, nil
 }
 
-// Ready reports what keeps the service from serving; nil if nothing does. NATS may be away for a while, since events wait in the store;
-// for good it may not: what others do at an event stands still meanwhile. Followers need it until they have caught up.
+// Ready reports what keeps the service from serving; nil if nothing does. NATS may be away for a while, since events
+// wait in the store; for good it may not: what others do at an event stands still meanwhile. Followers need it until
+// they have caught up.
 func (u *Unit) Ready(ctx context.Context) error {
 	if err := u.deps.Store.Ping(ctx); err != nil {
 		return fmt.Errorf("%s: store: %w", u.Name, err)

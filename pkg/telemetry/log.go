@@ -33,7 +33,8 @@ func (f *Format) UnmarshalText(text []byte) error {
 }
 
 // NewLogger logs to w. Lines logged with a context have the request's id, tenant and operation, and the trace's and span's ids, where
-// the context has them. Credentials in URLs are masked, in messages, texts and errors: drivers repeat the URLs that they were given.
+// the context has them. Credentials in URLs are masked, in messages, texts and errors: drivers repeat the URLs that
+// they were given.
 func NewLogger(w io.Writer, level slog.Level, format Format) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: maskURLs}
 	if format == Text {

@@ -89,8 +89,8 @@ func (m *HTTPMetrics) bind(key outcome) *series {
 	return s
 }
 
-// Register is the collector, registered, or the equal one that has been registered in its place. It panics on one that contradicts another: a
-// programming error.
+// Register is the collector, registered, or the equal one that has been registered in its place. It panics on one that
+// contradicts another: a programming error.
 func Register[C prometheus.Collector](registry prometheus.Registerer, collector C) C {
 	err := registry.Register(collector)
 	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {

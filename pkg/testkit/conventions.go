@@ -136,7 +136,8 @@ func (s *Service) operations() []operation {
 	return all
 }
 
-// documented: the document has what a reader and a generator need; every operation has a summary, its noun, its scope, examples and its errors.
+// documented: the document has what a reader and a generator need; every operation has a summary, its noun, its scope,
+// examples and its errors.
 func documented(t *testing.T, s *Service) {
 	doc := s.description()
 	assert.Equal(t, "3.1.0", doc.OpenAPI)
@@ -252,7 +253,8 @@ func bodies(t *testing.T, s *Service, r Resource) {
 	assert.NotContains(t, string(answer.Body), value)
 }
 
-// unknownMembers is the operation's example with members that nobody knows, in it and in the objects of its lists, and where those are.
+// unknownMembers is the operation's example with members that nobody knows, in it and in the objects of its lists, and
+// where those are.
 func unknownMembers(t *testing.T, o operation, value string) (body map[string]any, locations []string) {
 	require.NoError(t, json.Unmarshal(o.RequestBody.Content["application/json"].Example, &body), o.OperationID)
 	for name, member := range body {
@@ -483,7 +485,8 @@ func idempotency(t *testing.T, start func(testing.TB) *Service, r Resource) {
 	})
 }
 
-// keptAnswers: sent twice with one key, every POST gives its first answer again; but one whose answer is true only for the moment runs again.
+// keptAnswers: sent twice with one key, every POST gives its first answer again; but one whose answer is true only for
+// the moment runs again.
 func keptAnswers(t *testing.T, s *Service) {
 	for i, o := range s.operations() {
 		if o.Method != http.MethodPost || o.RequestBody == nil || o.RequestBody.Content["application/json"].Example == nil {

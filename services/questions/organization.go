@@ -7,8 +7,9 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus"
 )
 
-// MembershipChange moves a user from one node to another of the same tree, or adds the user where FromNodeID is empty. A change is made
-// once for its ID, however often it is asked for, and never once SettleChange has answered that it was not made.
+// MembershipChange moves a user from one node to another of the same tree, or adds the user where FromNodeID is empty.
+// A change is made once for its ID, however often it is asked for, and never once SettleChange has answered that it was
+// not made.
 type MembershipChange struct {
 	ID         string `json:"change_id"`
 	UserID     string `json:"user_id"`
@@ -23,8 +24,8 @@ type Memberships struct {
 	Memberships []json.RawMessage `json:"memberships"`
 }
 
-// ChangeMembership asks for a change. Faults are located as in the body of the users service's change-organization. Without a clear
-// answer the asker asks SettleChange.
+// ChangeMembership asks for a change. Faults are located as in the body of the users service's change-organization.
+// Without a clear answer the asker asks SettleChange.
 var ChangeMembership = bus.Question[MembershipChange, Memberships]{
 	Service: "organization", Name: "change-membership",
 	Refusals: []apperr.Kind{apperr.InvalidParameters, apperr.AlreadyExists, apperr.InvalidState},
@@ -41,8 +42,8 @@ type ChangeOutcome struct {
 	Memberships
 }
 
-// SettleChange asks what became of a change. The answer is final: a change that was not made by then never will be. Without an answer
-// the asker tries again later.
+// SettleChange asks what became of a change. The answer is final: a change that was not made by then never will be.
+// Without an answer the asker tries again later.
 var SettleChange = bus.Question[ChangeID, ChangeOutcome]{
 	Service: "organization", Name: "settle-change", Refusals: []apperr.Kind{apperr.InvalidParameters},
 }

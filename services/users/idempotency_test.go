@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every POST but a login verification that is sent again with its key gets the first answer again and changes nothing: also those that make up secrets, ask others or
-// write aside.
+// Every POST but a login verification that is sent again with its key gets the first answer again and changes nothing:
+// also those that make up secrets, ask others or write aside.
 func TestEveryPostIsIdempotent(t *testing.T) {
 	t.Parallel()
 	for operation, row := range map[string]struct {
@@ -75,7 +75,8 @@ func TestEveryPostIsIdempotent(t *testing.T) {
 	}
 }
 
-// A login verification is true only for the moment: with the same key it runs again, so nobody is verified who has been locked since.
+// A login verification is true only for the moment: with the same key it runs again, so nobody is verified who has been
+// locked since.
 func TestLoginIsNotKept(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)

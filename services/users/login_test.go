@@ -129,7 +129,8 @@ func TestLockout(t *testing.T) {
 	require.True(t, signsIn(c, "li.wei", "a new Passw0rd"), "unlocking starts the count anew")
 }
 
-// While a user is locked, the right password is told from as many wrong ones as lock a user, and no more: guesses that go on learn nothing.
+// While a user is locked, the right password is told from as many wrong ones as lock a user, and no more: guesses that
+// go on learn nothing.
 func TestGuessingOnWhileLocked(t *testing.T) {
 	t.Parallel()
 	for name, lock := range map[string]func(*testkit.Client, object){
@@ -213,7 +214,8 @@ func TestLockoutIsConfigurable(t *testing.T) {
 	require.Equal(t, s.Clock.Now().Add(time.Hour).String(), c.Get(path(user)).Object()["locked_until"])
 }
 
-// However a keyboard composes a password, it is the same; a hash of the bytes as typed, made before or elsewhere, is replaced at the first success.
+// However a keyboard composes a password, it is the same; a hash of the bytes as typed, made before or elsewhere, is
+// replaced at the first success.
 func TestPasswordsAreNormalised(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)

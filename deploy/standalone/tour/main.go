@@ -1,8 +1,9 @@
-// Command tour plays the tours of READMEs: it runs each command of the code blocks marked "console tour" in one shell for each file,
-// prints it with its output, and fails where the output differs from what is written below the command.
+// Command tour plays the tours of READMEs: it runs each command of the code blocks marked "console tour" in one shell
+// for each file, prints it with its output, and fails where the output differs from what is written below the command.
 //
-// In what is written, … stands for anything. Commands find IDP (the address of the platform) and PATH with the given programs. A
-// platform that runs already is used; otherwise one is started in a temporary folder. Each file has a tenant of its own in place of acme.
+// In what is written, … stands for anything. Commands find IDP (the address of the platform) and PATH with the given
+// programs. A platform that runs already is used; otherwise one is started in a temporary folder. Each file has a
+// tenant of its own in place of acme.
 package main
 
 import (

@@ -21,8 +21,8 @@ const (
 
 var errNotRunning = errors.New("embedded NATS: not running now")
 
-// watch restarts the server where JetStream takes no more messages: after one write that failed, above all on a full disk, a stream
-// refuses all others until it is opened anew. It waits for space, and longer from try to try.
+// watch restarts the server where JetStream takes no more messages: after one write that failed, above all on a full
+// disk, a stream refuses all others until it is opened anew. It waits for space, and longer from try to try.
 func (s *Server) watch() {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()

@@ -30,7 +30,8 @@ func lengths(t *testing.T, dir string) map[string]int64 {
 	return found
 }
 
-// powerCut copies a server's folder without the ends of the message files that were not synced. All else is as new as it can be.
+// powerCut copies a server's folder without the ends of the message files that were not synced. All else is as new as
+// it can be.
 func powerCut(t *testing.T, dir string, synced map[string]int64) string {
 	t.Helper()
 	left := t.TempDir()
@@ -41,8 +42,8 @@ func powerCut(t *testing.T, dir string, synced map[string]int64) string {
 	return left
 }
 
-// TestAPowerCutTakesNoEventFromAConsumer: the stream has lost its newest messages, its consumer has had them, and what is published
-// next gets their numbers.
+// TestAPowerCutTakesNoEventFromAConsumer: the stream has lost its newest messages, its consumer has had them, and what
+// is published next gets their numbers.
 func TestAPowerCutTakesNoEventFromAConsumer(t *testing.T) {
 	t.Parallel()
 	const subject = "idp.events.acme.user.created"

@@ -6,10 +6,11 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// TCP clients live in an account of their own. The services' account gives it the events and the use of one pull consumer that the
-// platform makes, and deploy/nats/nats.conf does the same. Rights to subjects in the services' account would not do: JetStream answers
-// to whatever subject a request names, and whoever makes a consumer says where it delivers to, so a reader could have the server publish
-// a question. What a request from another account names is a subject of that account.
+// TCP clients live in an account of their own. The services' account gives it the events and the use of one pull
+// consumer that the platform makes, and deploy/nats/nats.conf does the same. Rights to subjects in the services'
+// account would not do: JetStream answers to whatever subject a request names, and whoever makes a consumer says where
+// it delivers to, so a reader could have the server publish a question. What a request from another account names is a
+// subject of that account.
 const (
 	readersAccount = "READERS"
 	readerEvents   = "idp.events.>"

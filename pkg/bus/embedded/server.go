@@ -1,11 +1,13 @@
 // Package embedded runs a NATS server with JetStream inside the process: the event store of a platform that is one program.
 //
 // What a crash can lose. An acknowledged message has been handed to the operating system, so the death of the process (kill -9, a
-// panic, out of memory) loses none. A power cut or a kernel crash can lose what was acknowledged after the last Sync: whoever must not
-// lose a message keeps it until a Sync has come back and sends it again after the next start, as outbox.Relay does. Consumers that were
-// further than the events that are left are set back by nats-server, so that they see what is sent again under the same numbers.
+// panic, out of memory) loses none. A power cut or a kernel crash can lose what was acknowledged after the last Sync:
+// whoever must not lose a message keeps it until a Sync has come back and sends it again after the next start, as
+// outbox.Relay does. Consumers that were further than the events that are left are set back by nats-server, so that
+// they see what is sent again under the same numbers.
 //
-// What a full disk does. JetStream takes no more messages, for good; the server is restarted within seconds after there is space again.
+// What a full disk does. JetStream takes no more messages, for good; the server is restarted within seconds after there
+// is space again.
 package embedded
 
 import (
@@ -44,8 +46,9 @@ type Config struct {
 
 	// Listen is the address for TCP clients, as 127.0.0.1:4222 (port 0: any free one); "" means none.
 	Listen string
-	// User and Password are for TCP clients. Such a client may follow idp.events.>, directly or with the durable consumer "events" of
-	// the stream IDP_EVENTS if there is one, and nothing else: see admitReaders. Both are needed with Listen.
+	// User and Password are for TCP clients. Such a client may follow idp.events.>, directly or with the durable
+	// consumer "events" of the stream IDP_EVENTS if there is one, and nothing else: see admitReaders. Both are needed
+	// with Listen.
 	User, Password string
 
 	Log *slog.Logger
@@ -82,7 +85,8 @@ type Server struct {
 	watching sync.WaitGroup
 }
 
-// Start runs a server and waits until it is ready, which takes longest after an unclean end, when the store is read again. It fails with
+// Start runs a server and waits until it is ready, which takes longest after an unclean end, when the store is read
+// again. It fails with
 // *PortBusyError or ErrStoreBusy where those are the cause.
 func Start(c Config) (*Server, error) {
 	options, err := c.options()
@@ -227,7 +231,8 @@ func (s *Server) ClientURL() string {
 // Conn gives connections that stay in the process and have full rights.
 func (s *Server) Conn() nats.InProcessConnProvider { return s }
 
-// InProcessConn implements nats.InProcessConnProvider. It fails while the server is being restarted; the client tries again.
+// InProcessConn implements nats.InProcessConnProvider. It fails while the server is being restarted; the client tries
+// again.
 func (s *Server) InProcessConn() (net.Conn, error) {
 	s.mu.Lock()
 	running := s.running

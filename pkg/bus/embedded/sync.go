@@ -22,8 +22,8 @@ type synced struct {
 	err   error                  // of a sync that failed: the system may have dropped what it could not write, and says so only once
 }
 
-// Sync forces to the disk what JetStream acknowledged before the call. It looks at all message files and forces those that have changed
-// since the last call. An error stays until the server has been restarted, as it then is by itself.
+// Sync forces to the disk what JetStream acknowledged before the call. It looks at all message files and forces those
+// that have changed since the last call. An error stays until the server has been restarted, as it then is by itself.
 func (s *Server) Sync(ctx context.Context) error {
 	asked := time.Now()
 	s.synced.mu.Lock()
@@ -42,14 +42,15 @@ func (s *Server) Sync(ctx context.Context) error {
 	return nil
 }
 
-// isMessages tells the files that streams are opened from. An index is made again, and what consumers have had is not needed: they are
-// then given events once more.
+// isMessages tells the files that streams are opened from. An index is made again, and what consumers have had is not
+// needed: they are then given events once more.
 func isMessages(name string) bool {
 	return strings.HasSuffix(name, ".blk") || name == server.JetStreamMetaFile || name == server.JetStreamMetaFileSum
 }
 
-// syncConsumers is for after recovery. That of a stream that lost its end in a power cut sets its consumers back; after another power cut
-// that had lost their new places, the stream may have grown past the old ones, and what lies between would be skipped.
+// syncConsumers is for after recovery. That of a stream that lost its end in a power cut sets its consumers back; after
+// another power cut that had lost their new places, the stream may have grown past the old ones, and what lies between
+// would be skipped.
 func (s *Server) syncConsumers() error {
 	const state = "o.dat" // JetStream's name for it
 	if err := new(synced).walk(context.Background(), s.config.StoreDir, func(name string) bool { return name == state }); err != nil {
@@ -58,7 +59,8 @@ func (s *Server) syncConsumers() error {
 	return nil
 }
 
-// walk forces the wanted files below root to the disk, and the folders that have new ones. A file that goes meanwhile is of no interest.
+// walk forces the wanted files below root to the disk, and the folders that have new ones. A file that goes meanwhile
+// is of no interest.
 func (y *synced) walk(ctx context.Context, root string, wanted func(name string) bool) error {
 	next := make(map[string]os.FileInfo, len(y.known))
 	folders := map[string]bool{}

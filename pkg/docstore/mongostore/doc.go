@@ -13,7 +13,8 @@
 //
 // Transactions are MongoDB's, with snapshot reads. Snapshots alone permit write skew (two transactions that each read what
 // the other changes), so a transaction that writes also increments _reads of the documents it was given to read, or counted: if another
-// has changed one since, the server refuses that and the driver runs the transaction again. Ids and values of unique indexes that it looked
-// for and did not find are fenced: see fence. What else a query would have found, had it been there, is not protected: who relies on a
-// filter selecting nothing, or no more than it did, must read a document that the other side changes.
+// has changed one since, the server refuses that and the driver runs the transaction again. Ids and values of unique
+// indexes that it looked for and did not find are fenced: see fence. What else a query would have found, had it been
+// there, is not protected: who relies on a filter selecting nothing, or no more than it did, must read a document that
+// the other side changes.
 package mongostore

@@ -12,9 +12,9 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// change is the outcome of a questions.MembershipChange, kept for as long as it may be asked for. The users service asks for a change,
-// and neither side knows when the other dies. So a change has an id: asked for again it is not made again, and once Settle has answered
-// that it was not made it never will be.
+// change is the outcome of a questions.MembershipChange, kept for as long as it may be asked for. The users service
+// asks for a change, and neither side knows when the other dies. So a change has an id: asked for again it is not made
+// again, and once Settle has answered that it was not made it never will be.
 type change struct {
 	docstore.Meta        // the id is the asked change's
 	UserID        string `json:"user_id"`

@@ -138,8 +138,8 @@ func (s *Members) depart(ctx context.Context, user *record) error {
 	return err
 }
 
-// reconsider looks at the conditions of all dynamic nodes, or leaves that to the tenant's next turn where it costs too much, and notes that
-// a user who had left is back.
+// reconsider looks at the conditions of all dynamic nodes, or leaves that to the tenant's next turn where it costs too
+// much, and notes that a user who had left is back.
 //
 // A condition that changes meanwhile has its own upkeep, which looks at all users as they were then or later: at this record or a newer
 // one, since it was there before its event. So what was found by the old condition need only not be written.

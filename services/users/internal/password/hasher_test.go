@@ -73,7 +73,8 @@ func TestOnlyTheRightPasswordMatches(t *testing.T) {
 	})
 }
 
-// A password is the same however a keyboard composes it, and hashes of other systems or of before, made of the bytes as typed, still verify.
+// A password is the same however a keyboard composes it, and hashes of other systems or of before, made of the bytes as
+// typed, still verify.
 func TestPasswordsAreNormalised(t *testing.T) {
 	t.Parallel()
 	h := newCheap(t)

@@ -16,7 +16,8 @@ const (
 )
 
 // Check returns why password is too weak for the user of that name, each reason as the end of a sentence; nothing if it is not.
-// Lengths count the characters of its NFKC form; case does not make a difference to what is common or contains the name.
+// Lengths count the characters of its NFKC form; case does not make a difference to what is common or contains the
+// name.
 func Check(password, username string) (reasons []string) {
 	if !utf8.ValidString(password) {
 		return []string{"must be UTF-8"}

@@ -57,7 +57,8 @@ func newImage(contentType string, raw []byte, size image.Point) Image {
 }
 
 // Decoder decodes as many pictures at a time as have the pixels of one of the largest: some 400 MB in the worst case (a progressive
-// JPEG that must be turned). Its squares, which are small, do not wait behind these. Tenants take turns. It is safe for concurrent use.
+// JPEG that must be turned). Its squares, which are small, do not wait behind these. Tenants take turns. It is safe for
+// concurrent use.
 type Decoder struct {
 	gate    *gate.Gate
 	squares *gate.Gate
@@ -75,11 +76,12 @@ func NewDecoder(metrics prometheus.Registerer) *Decoder {
 	}
 }
 
-// Decode checks a PNG, JPEG, WebP or GIF of up to MaxBytes and MaxSide and returns it encoded anew, with its squares: JPEG as JPEG of quality 90,
-// upright whatever its EXIF orientation was, GIF as GIF with its animation, the others as PNG. What would be larger than MaxBytes
-// then becomes a JPEG if nothing of it is transparent, else smaller by half until it fits; a GIF is reduced to its first frame for
-// that. Colour profiles are lost with all other metadata. apperr.TooLarge for too many bytes; apperr.InvalidParameters at
-// body.file for anything that is no such picture; apperr.Unavailable if too many others are being decoded.
+// Decode checks a PNG, JPEG, WebP or GIF of up to MaxBytes and MaxSide and returns it encoded anew, with its squares:
+// JPEG as JPEG of quality 90, upright whatever its EXIF orientation was, GIF as GIF with its animation, the others as
+// PNG. What would be larger than MaxBytes then becomes a JPEG if nothing of it is transparent, else smaller by half
+// until it fits; a GIF is reduced to its first frame for that. Colour profiles are lost with all other metadata.
+// apperr.TooLarge for too many bytes; apperr.InvalidParameters at body.file for anything that is no such picture;
+// apperr.Unavailable if too many others are being decoded.
 func (d *Decoder) Decode(ctx context.Context, raw []byte) (Image, []Square, error) {
 	if len(raw) > MaxBytes {
 		return Image{}, nil, apperr.New(apperr.TooLarge, "a picture may have at most %d bytes", MaxBytes)

@@ -604,7 +604,8 @@ func BenchmarkLargestJPEG(b *testing.B) {
 	}
 }
 
-// A thumbnail as it was made at each GET: from the picture. Now that is done once, and BenchmarkResize is what is left for odd sizes.
+// A thumbnail as it was made at each GET: from the picture. Now that is done once, and BenchmarkResize is what is left
+// for odd sizes.
 func BenchmarkSquares(b *testing.B) {
 	img := Image{ContentType: JPEG, Bytes: jpegOf(b, quarters(MaxSide, MaxSide), 90)}
 	d := NewDecoder(prometheus.NewRegistry())

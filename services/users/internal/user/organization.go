@@ -12,9 +12,9 @@ import (
 )
 
 // ChangeOrganization has the organization service move the user and tells of it, both or neither, whichever service dies when: an intent
-// is stored before the question and goes with the event. apperr.NotFound, InvalidState (resigned), the other service's refusals,
-// Unavailable where nobody heard the question, and OutcomeUnknown where it was heard and no outcome is told: then
-// FinishOrganizationChange tells of it later. The change's ID and DryRun are set here.
+// is stored before the question and goes with the event. apperr.NotFound, InvalidState (resigned), the other service's
+// refusals, Unavailable where nobody heard the question, and OutcomeUnknown where it was heard and no outcome is told:
+// then FinishOrganizationChange tells of it later. The change's ID and DryRun are set here.
 func (s *Users) ChangeOrganization(ctx context.Context, change questions.MembershipChange) (questions.Memberships, error) {
 	var err error
 	if change.ID, err = s.Store.NewID(ctx); err != nil {
