@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"testing"
 	"time"
@@ -11,8 +12,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// send decodes the answer to a POST of JSON.
+// send posts JSON and decodes the answer, which must be 200.
 func send(b testing.TB, c *child, token, path string, body, into any) {
+	b.Helper()
+	status, text := exchange(b, c, token, path, body)
+	require.Equal(b, http.StatusOK, status, "%s: %s", path, text)
+	require.NoError(b, json.Unmarshal(text, into))
+}
+
+func exchange(b testing.TB, c *child, token, path string, body any) (status int, answer []byte) {
 	b.Helper()
 	text, err := json.Marshal(body)
 	require.NoError(b, err)
@@ -23,8 +31,9 @@ func send(b testing.TB, c *child, token, path string, body, into any) {
 	response, err := http.DefaultClient.Do(r)
 	require.NoError(b, err)
 	defer response.Body.Close()
-	require.Equal(b, http.StatusOK, response.StatusCode, path)
-	require.NoError(b, json.NewDecoder(response.Body).Decode(into))
+	answer, err = io.ReadAll(response.Body)
+	require.NoError(b, err)
+	return response.StatusCode, answer
 }
 
 // company is a tree of 100 divisions with 100 teams each, and what it took to make it.

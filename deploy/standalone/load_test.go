@@ -99,11 +99,15 @@ func readAnswer(in *bufio.Reader) error {
 	return err
 }
 
-// get makes a GET request, and post a POST of JSON.
+// get makes a GET request, and post and patch requests with JSON.
 func get(path, token string) []byte {
 	return fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\n\r\n", path, token)
 }
 
-func post(path, token, body string) []byte {
-	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, token, len(body), body)
+func post(path, token, body string) []byte  { return withBody("POST", path, token, body) }
+func patch(path, token, body string) []byte { return withBody("PATCH", path, token, body) }
+
+func withBody(method, path, token, body string) []byte {
+	return fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		method, path, token, len(body), body)
 }

@@ -71,9 +71,8 @@ func (r *Rota) Ask(ctx context.Context, tx *docstore.Tx) error {
 
 // Work is what a Rota gives turns at. Both functions get a context of the tenant.
 type Work struct {
-	// Do does a part of the tenant's work, a bounded one. busy is how long it kept the processor: Run rests as long
-	// after it, so that other work of the process, requests above all, has at least half of that processor.
-	Do func(ctx context.Context) (busy time.Duration, err error)
+	// Do does a part of the tenant's work, a bounded one.
+	Do func(ctx context.Context) error
 	// Left tells whether there is more.
 	Left func(ctx context.Context, tx *docstore.Tx) (bool, error)
 }
@@ -92,14 +91,13 @@ func (r *Rota) Run(ctx context.Context, store *docstore.Store, w Work) (left int
 			return left, errors.Join(append(failed, ctx.Err())...)
 		}
 		ctx := request.System(ctx, ref.Tenant)
-		busy, err := w.Do(ctx)
+		err := w.Do(ctx)
 		more, ended := r.finish(ctx, store, w, err != nil)
 		if err = errors.Join(err, ended); err != nil {
 			failed = append(failed, fmt.Errorf("tenant %s: %w", ref.Tenant, err))
 		} else if more {
 			left++
 		}
-		rest(ctx, busy)
 	}
 	return left, errors.Join(failed...)
 }
@@ -132,17 +130,4 @@ func (r *Rota) finish(ctx context.Context, store *docstore.Store, w Work, failed
 		_, err = r.turns.Replace(ctx, tx, t)
 		return left, err
 	})
-}
-
-// rest waits, or less if ctx ends before.
-func rest(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

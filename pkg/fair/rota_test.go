@@ -53,13 +53,13 @@ func (o *office) add(tenant string, n int) {
 
 func (o *office) work() fair.Work {
 	return fair.Work{
-		Do: func(ctx context.Context) (time.Duration, error) {
+		Do: func(ctx context.Context) error {
 			o.done = append(o.done, request.Tenant(ctx))
 			o.clock.Advance(time.Millisecond)
 			if o.fails[request.Tenant(ctx)] {
-				return 0, errors.New("no")
+				return errors.New("no")
 			}
-			err := docstore.Do(ctx, o.store, func(tx *docstore.Tx) error {
+			return docstore.Do(ctx, o.store, func(tx *docstore.Tx) error {
 				first, err := o.jobs.LoadWhere(ctx, tx, docstore.Filter{}, "", 1)
 				if err != nil || len(first) == 0 {
 					return err
@@ -67,7 +67,6 @@ func (o *office) work() fair.Work {
 				_, err = o.jobs.Delete(ctx, tx, first[0])
 				return err
 			})
-			return time.Microsecond, err
 		},
 		Left: func(ctx context.Context, tx *docstore.Tx) (bool, error) {
 			first, err := o.jobs.LoadWhere(ctx, tx, docstore.Filter{}, "", 1)

@@ -49,7 +49,7 @@ const (
 // meter adds up what a turn has cost.
 type meter struct {
 	limit, spent int64
-	busy         time.Duration
+	pace         fair.Pace
 	stopped      map[string]int // how often a node's condition cost too much for a user
 }
 
@@ -58,9 +58,9 @@ func newMeter(limit int64) *meter { return &meter{limit: limit, stopped: map[str
 func (m *meter) full() bool { return m.spent >= m.limit }
 
 // read makes a record ready for conditions.
-func (m *meter) read(raw json.RawMessage) (record, error) {
+func (m *meter) read(ctx context.Context, raw json.RawMessage) (record, error) {
 	began := time.Now()
-	defer func() { m.busy += time.Since(began) }()
+	defer func() { m.pace.Worked(ctx, time.Since(began)) }()
 	m.spent += recordCost + byteCost*int64(len(raw))
 	user, err := readRecord(raw)
 	if err == nil {
@@ -76,7 +76,7 @@ func (m *meter) meets(ctx context.Context, r *record, n *tree.Node) (bool, error
 		return false, nil
 	}
 	began := time.Now()
-	defer func() { m.busy += time.Since(began) }()
+	defer func() { m.pace.Worked(ctx, time.Since(began)) }()
 	program, err := tree.Conditions.Cached(n.Condition)
 	if err != nil {
 		return false, nil
@@ -233,7 +233,7 @@ func (s *Members) recheck(ctx context.Context, doc *docstore.Doc[recheck], nodes
 	if err != nil {
 		return err
 	}
-	user, err := m.read(json.RawMessage(r.Record))
+	user, err := m.read(ctx, json.RawMessage(r.Record))
 	if err != nil {
 		return fmt.Errorf("the record: %w", err)
 	}
@@ -252,7 +252,7 @@ func (s *Members) Upkeep(ctx context.Context, log *slog.Logger) (int, error) {
 		return 0, err
 	}
 	return rota.Run(ctx, s.Store, fair.Work{
-		Do: func(ctx context.Context) (time.Duration, error) { return s.turn(ctx, log) },
+		Do: func(ctx context.Context) error { return s.turn(ctx, log) },
 		Left: func(ctx context.Context, tx *docstore.Tx) (bool, error) {
 			users, err := rechecks.LoadWhere(ctx, tx, docstore.Filter{}, "", 1)
 			if err != nil || len(users) > 0 {
@@ -292,7 +292,7 @@ func (s *Members) enlist(ctx context.Context) error {
 }
 
 // turn does a part of a tenant's upkeep: of the users first, up to half of what a turn may cost, then of the nodes.
-func (s *Members) turn(ctx context.Context, log *slog.Logger) (time.Duration, error) {
+func (s *Members) turn(ctx context.Context, log *slog.Logger) error {
 	m := newMeter(turnCost / 2)
 	err := s.recheckSome(ctx, m)
 	m.limit = turnCost
@@ -301,7 +301,7 @@ func (s *Members) turn(ctx context.Context, log *slog.Logger) (time.Duration, er
 		log.WarnContext(ctx, "a condition costs too much for some users, who do not meet it",
 			"node", nodeID, "users", n, "most", condition.MaxCost)
 	}
-	return m.busy, err
+	return err
 }
 
 // upkeepSome does a part of the upkeep of nodes, the oldest first, until the meter is full.

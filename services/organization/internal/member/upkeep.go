@@ -192,7 +192,7 @@ func (s *Members) evaluate(ctx context.Context, u *upkeep, m *meter, log *slog.L
 		if seen, err := readRecord(raw); err == nil && u.Seen != "" && seen.ID <= u.Seen {
 			continue
 		}
-		user, err := m.read(raw)
+		user, err := m.read(ctx, raw)
 		if err != nil {
 			return err
 		}
