@@ -97,12 +97,13 @@ func TestConditionThatCostsNothing(t *testing.T) {
 	require.Equal(t, []string{"1"}, g.usersOf(n, ""))
 }
 
-// A tenant with as many costly conditions as it may have and 200 changes of users holds up no other: its changes wait
+// A tenant with as many costly conditions as it may have and 60 changes of users holds up no other: its changes wait
 // in the store, those of a calm tenant are taken into account at once, and another costly tenant's after one turn.
 func TestCostlyTenantHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 0)
 	globex, third := in(g.Service, "globex"), in(g.Service, "third")
+	const changes = 60
 	list := object{"list": slicesOf(20)}
 	fit := int(tree.MaxConditions / tree.Estimate(costly(0)))
 	addObject(t, g.Client, "company")
@@ -116,7 +117,7 @@ func TestCostlyTenantHoldsUpNobody(t *testing.T) {
 	other := addNode(t, third, "company", "", "all", object{"is_dynamic": "1", "condition": costly(0)})
 	g.upkeep()
 	var events []string
-	for i := range 200 {
+	for i := range changes {
 		events = append(events, g.tell("acme", "updated", with(object{"id": fmt.Sprint("u", i), "version": 2, "status": "1"}, []object{list})))
 	}
 	events = append(events, g.tell("globex", "updated", object{"id": "1", "version": 2, "status": "1", "level": 9}),
@@ -124,7 +125,7 @@ func TestCostlyTenantHoldsUpNobody(t *testing.T) {
 	g.hear(events...)
 	require.Len(t, storedMembers(t, g.Service, "globex"), 1, "at once")
 	require.Empty(t, storedMembers(t, g.Service, "acme"), "none was looked at while events were handled")
-	require.EqualValues(t, 200, stored(t, g.Service, "acme", "rechecks"))
+	require.EqualValues(t, changes, stored(t, g.Service, "acme", "rechecks"))
 	require.NotEmpty(t, id(calm))
 
 	g.Clock.Advance(time.Second)
@@ -133,12 +134,12 @@ func TestCostlyTenantHoldsUpNobody(t *testing.T) {
 	require.Equal(t, 1, left, "the costly tenant has more to do")
 	require.Len(t, storedMembers(t, g.Service, "third"), 1, "after one turn of each")
 	require.NotEmpty(t, id(other))
-	done := 200 - stored(t, g.Service, "acme", "rechecks")
+	done := changes - stored(t, g.Service, "acme", "rechecks")
 	require.Positive(t, done)
 	require.LessOrEqual(t, done, int64(50), "a turn is bounded")
 	g.upkeep()
 	require.Zero(t, stored(t, g.Service, "acme", "rechecks"))
-	require.Equal(t, 200, g.storedIn(last))
+	require.Equal(t, changes, g.storedIn(last))
 	verify(t, g.Service)
 }
 
@@ -188,7 +189,7 @@ func TestLargeRecords(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 0)
 	addObject(t, g.Client, "company")
-	const many, users, entries = 8, 30, 9000
+	const many, users, entries = 8, 6, 9000
 	var nodes []object
 	for i := range many {
 		nodes = append(nodes, g.dynamic(fmt.Sprint(i), "user.list.all(a, a >= 0)"))
