@@ -33,9 +33,10 @@ type document interface{ meta() *Meta }
 
 // Index declares one index of documents of type T; made by the functions below.
 type Index[T any] struct {
-	def  IndexDef
-	key  func(*T) Value
-	list func(*T) []string
+	def    IndexDef
+	key    func(*T) Value
+	list   func(*T) []string
+	global bool // see Global
 }
 
 // ByText indexes one text.
@@ -77,7 +78,7 @@ type Schema[T any] struct {
 	Revision int
 
 	// Due is the moment from which the document, as stored, no longer tells the truth; Settle makes it true again. Reads settle
-	// what they show; a schedule stores it (Collection.Due).
+	// what they show; a schedule stores it (Collection.Due). Settle leaves values of Global indexes as they are.
 	Due    func(*T) clock.Time
 	Settle func(*T, clock.Time)
 
@@ -115,7 +116,13 @@ func Define[T any](s Schema[T]) *Collection[T] {
 		}
 		c.def.Indexes = append(c.def.Indexes, d)
 	}
-	for _, d := range c.def.Indexes {
+	for i, d := range c.def.Indexes {
+		if s.Indexes[i].global {
+			if d.Number {
+				panic("docstore: the global index " + d.Name + " of " + s.Name + " must be of texts")
+			}
+			c.def.Points = true
+		}
 		for _, name := range d.Orders {
 			if order := c.def.Index(name); order == nil || order.Many || d.Many || d.Number || d.Unique {
 				panic("docstore: " + s.Name + " has no orders by " + name + " for the facet " + d.Name)
@@ -394,14 +401,24 @@ func (c *Collection[T]) Insert(ctx context.Context, tx *Tx, v *T) (Doc[T], error
 	if err := tx.engine.Insert(ctx, c.def, e); err != nil {
 		return Doc[T]{}, err
 	}
+	if err := c.point(ctx, tx, m, nil, c.globals(v)); err != nil {
+		return Doc[T]{}, err
+	}
 	return c.written(v, e, nil), nil
 }
 
 // Delete removes a loaded document and returns it as it was. Its removal counts as a further revision.
 func (c *Collection[T]) Delete(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
 	m := metaOf(v)
+	globals, err := c.globalsBefore(tx, v)
+	if err != nil {
+		return Doc[T]{}, err
+	}
 	if err := tx.engine.Delete(ctx, c.def, m.TenantID, m.ID, m.stamp()); err != nil {
 		return Doc[T]{}, c.translate(err)
+	}
+	if err := c.point(ctx, tx, m, globals, nil); err != nil {
+		return Doc[T]{}, err
 	}
 	m.counts++
 	return c.written(v, &Entry{ID: m.ID, Stamp: m.stamp()}, nil), c.unseal(ctx, tx, m.ID)
@@ -418,6 +435,15 @@ func (c *Collection[T]) DeleteWhere(ctx context.Context, tx *Tx, f Filter, each 
 		for _, d := range page.Docs {
 			if err := tx.engine.Delete(ctx, c.def, request.Tenant(ctx), d.ID, d.Stamp); err != nil {
 				return c.translate(err)
+			}
+			if c.def.Points {
+				v, err := d.Value()
+				if err != nil {
+					return err
+				}
+				if err := c.point(ctx, tx, metaOf(v), c.globals(v), nil); err != nil {
+					return err
+				}
 			}
 			if err := c.unseal(ctx, tx, d.ID); err != nil {
 				return err

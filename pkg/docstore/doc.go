@@ -5,6 +5,7 @@
 // engines must agree on is a case in docstoretest.
 //
 // The tenant of every call is the one in its context (package request), so that none can forget it; a call without one fails.
+// One read finds the tenant: FindGlobal, by a value that is unique over all tenants.
 //
 // A document's version is +1 for each change of its content; its revision grows with every write, also with one that
 // changes only what is declared as Counts. Concurrent writers, ETags of such records, and the sequence of events go by

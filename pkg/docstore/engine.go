@@ -102,6 +102,7 @@ type Def struct {
 	Indexes  []IndexDef
 	Revision int  // the declaration's; a change makes engines rebuild the index entries
 	Seals    bool // its documents have sealed members, which another collection holds
+	Points   bool // it has a Global index, whose values another collection holds
 	// Extract makes the index entries of a stored document anew.
 	Extract func(engine Engine, data []byte) (*Entry, error)
 	// Blank gives a pointer to an empty document, for engines whose driver decodes by type.

@@ -73,9 +73,16 @@ func (c *Collection[T]) replace(ctx context.Context, tx *Tx, v *T, how effort) (
 	} else {
 		m.counts++
 	}
+	globals, err := c.globalsBefore(tx, v)
+	if err != nil {
+		return Doc[T]{}, err
+	}
 	e := c.entryOf(v, body)
 	if err := tx.engine.Replace(ctx, c.def, e, was.stamp()); err != nil {
 		return Doc[T]{}, c.translate(err)
+	}
+	if err := c.point(ctx, tx, m, globals, c.globals(v)); err != nil {
+		return Doc[T]{}, err
 	}
 	tx.remember(c.def, m.ID, loaded{json: e.JSON})
 	d := c.written(v, e, before)

@@ -33,6 +33,9 @@ func Open(ctx context.Context, engine Engine, clk clock.Clock, defs ...*Def) (*S
 	if slices.ContainsFunc(defs, func(d *Def) bool { return d.Seals }) {
 		defs = append(slices.Clone(defs), sealed.Def())
 	}
+	if slices.ContainsFunc(defs, func(d *Def) bool { return d.Points }) {
+		defs = append(slices.Clone(defs), pointers.Def())
+	}
 	if err := engine.Prepare(ctx, defs); err != nil {
 		return nil, fmt.Errorf("prepare the store: %w", err)
 	}

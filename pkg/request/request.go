@@ -34,6 +34,9 @@ func From(ctx context.Context) Info {
 // Tenant is From(ctx).Tenant.
 func Tenant(ctx context.Context) string { return From(ctx).Tenant }
 
+// Platform is the tenant of what belongs to no tenant. It is no valid tenant id, so no credential can have it.
+const Platform = "*platform"
+
 // System is a context for work of the platform's own on one tenant's records: schedules, cascades.
 func System(ctx context.Context, tenant string) context.Context {
 	info := From(ctx)

@@ -19,14 +19,11 @@ type dataKey struct {
 
 var dataKeys = docstore.Define(docstore.Schema[dataKey]{Name: "data_keys", Noun: "data key"})
 
-// platform is the tenant of what belongs to no tenant. It is no valid tenant id, so no credential can have it.
-const platform = "*platform"
-
 // DataKey returns 32 bytes for one purpose that never change, whatever keys are configured, for what can't be made anew under
 // another key: keyed hashes that are compared with stored ones. It makes them when first asked and seals them anew after a rotation. It is for
 // a service's start, not for requests.
 func (d Deps) DataKey(ctx context.Context, purpose string) ([]byte, error) {
-	ctx = request.System(ctx, platform)
+	ctx = request.System(ctx, request.Platform)
 	key, err := docstore.Write(ctx, d.Store, func(tx *docstore.Tx) ([]byte, error) {
 		k, err := dataKeys.Load(ctx, tx, purpose)
 		if apperr.IsNotFound(err) {

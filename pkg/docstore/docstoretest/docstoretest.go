@@ -59,8 +59,9 @@ func Run(t *testing.T, factory func(t *testing.T) docstore.Engine, opts Options)
 	}
 	s := &suite{factory: factory, reopen: opts.Reopen, lacks: lacks}
 	for _, theme := range [][]testCase{
-		keyCases, orderCases, pagingCases, filterCases, countCases, uniqueCases, writeCases, revisionCases, insideCases, transactionCases,
-		concurrencyCases, absenceCases, messageCases, tenantCases, contentCases, sealedCases, contextCases, reopenCases, modelCases,
+		keyCases, orderCases, pagingCases, filterCases, countCases, uniqueCases, writeCases, revisionCases, insideCases,
+		transactionCases, concurrencyCases, absenceCases, messageCases, tenantCases, globalCases, contentCases,
+		sealedCases, contextCases, reopenCases, modelCases,
 	} {
 		for _, c := range theme {
 			t.Run(c.name, func(t *testing.T) {
@@ -103,7 +104,7 @@ func (s *suite) open(t *testing.T) *fixture {
 func openOn(t *testing.T, engine docstore.Engine, things *docstore.Collection[Thing]) *fixture {
 	t.Helper()
 	clk := &manualClock{now: epoch}
-	store, err := docstore.Open(t.Context(), engine, clk, things.Def(), Parts.Def(), Safes.Def())
+	store, err := docstore.Open(t.Context(), engine, clk, things.Def(), Parts.Def(), Safes.Def(), Clients.Def())
 	require.NoError(t, err)
 	store.SealWith(keyring)
 	f := &fixture{Store: store, engine: engine, clock: clk, things: things}

@@ -38,6 +38,10 @@ func refusedInside(t *testing.T, s *suite) {
 			_, err := f.things.Texts(ctx, f.Store, "name", docstore.Filter{}, 1)
 			return err
 		},
+		"FindGlobal": func(ctx context.Context) error {
+			_, err := Clients.FindGlobal(ctx, f.Store, "key", "k")
+			return err
+		},
 		"Due":       func(ctx context.Context) error { _, err := f.things.Due(ctx, f.Store, 1); return err },
 		"Pending":   func(ctx context.Context) error { _, err := f.Pending(ctx, 0, 1); return err },
 		"Published": func(ctx context.Context) error { return f.Published(ctx, []int64{1}) },

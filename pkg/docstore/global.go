@@ -1,0 +1,141 @@
+package docstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/idplatform/idplatform/pkg/request"
+)
+
+// pointer leads from a value of a Global index to its document. Its id, which is unique in the platform's tenant, makes
+// the value unique over all tenants.
+type pointer struct {
+	Meta
+	Owner    string `json:"owner"`    // the document's tenant
+	Document string `json:"document"` // the document's id
+}
+
+var pointers = Define(Schema[pointer]{Name: "global_keys", Noun: "key", Part: true})
+
+// Global makes an index unique over all tenants, for a value that is known before the tenant is, such as a client id:
+// see FindGlobal. A value that another tenant has is refused as one of the same tenant is. It is for collections that
+// have it from their first document on: documents stored before are not found.
+func Global[T any](ix Index[T]) Index[T] {
+	ix.def.Unique = true
+	ix.global = true
+	return ix
+}
+
+// FindGlobal returns the document, of whichever tenant, that has this value in a Global index; the TenantID of its Value
+// is the tenant. apperr.NotFound if there is none. It is the only read that needs no tenant in the context.
+func (c *Collection[T]) FindGlobal(ctx context.Context, r Reader, index, value string) (Doc[T], error) {
+	i := slices.IndexFunc(c.schema.Indexes, func(ix Index[T]) bool { return ix.global && ix.def.Name == index })
+	if i < 0 {
+		return Doc[T]{}, fmt.Errorf("docstore: %s has no global index %q", c.def.Name, index)
+	}
+	// The pointer and the document are two reads: between them the value may move to another document.
+	const tries = 3
+	for range tries {
+		p, err := c.follow(ctx, r, c.globalKey(index, value))
+		if err != nil {
+			return Doc[T]{}, err
+		}
+		docs, err := c.FindMany(request.System(ctx, p.Owner), r, []string{p.Document})
+		if err != nil {
+			return Doc[T]{}, err
+		}
+		for _, d := range docs {
+			v, err := d.Value()
+			if err != nil || slices.Contains(c.schema.Indexes[i].texts(v), value) {
+				return d, err
+			}
+		}
+	}
+	return Doc[T]{}, c.missing()
+}
+
+func (c *Collection[T]) follow(ctx context.Context, r Reader, key string) (*pointer, error) {
+	found, err := pointers.FindMany(request.System(ctx, request.Platform), r, []string{key})
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, c.missing()
+	}
+	return found[0].Value()
+}
+
+func (c *Collection[T]) globalKey(index, value string) string {
+	return c.def.Name + "." + index + "." + value
+}
+
+// globalValue is a document's value in a Global index.
+type globalValue struct{ index, value string }
+
+// globals lists a document's values in all Global indexes.
+func (c *Collection[T]) globals(v *T) []globalValue {
+	var values []globalValue
+	for i := range c.schema.Indexes {
+		if ix := &c.schema.Indexes[i]; ix.global {
+			for _, text := range ix.texts(v) {
+				values = append(values, globalValue{ix.def.Name, text})
+			}
+		}
+	}
+	return values
+}
+
+// texts are a document's values in the index, without absent ones.
+func (ix *Index[T]) texts(v *T) []string {
+	if ix.def.Many {
+		return distinct(ix.list(v))
+	}
+	return distinct([]string{ix.key(v).Text})
+}
+
+// globalsBefore is globals of a document as this transaction loaded it.
+func (c *Collection[T]) globalsBefore(tx *Tx, v *T) ([]globalValue, error) {
+	if !c.def.Points {
+		return nil, nil
+	}
+	old, ok := tx.loaded[loadedKey{c.def.Name, metaOf(v).ID}]
+	if !ok {
+		return c.globals(v), nil
+	}
+	was, _, err := c.former(tx, old)
+	if err != nil {
+		return nil, err
+	}
+	return c.globals(was), nil
+}
+
+// point makes the pointers to a document those for its values now, where there are those for its values before.
+func (c *Collection[T]) point(ctx context.Context, tx *Tx, m *Meta, before, now []globalValue) error {
+	ctx = request.System(ctx, request.Platform)
+	for _, g := range before {
+		if slices.Contains(now, g) {
+			continue
+		}
+		// A pointer is inserted and deleted, never replaced.
+		err := tx.engine.Delete(ctx, pointers.def, request.Platform, c.globalKey(g.index, g.value), Stamp{Version: 1})
+		if err != nil {
+			return fmt.Errorf("docstore: free a value of %s.%s: %w", c.def.Name, g.index, err)
+		}
+	}
+	for _, g := range now {
+		if slices.Contains(before, g) {
+			continue
+		}
+		p := &pointer{Meta: Meta{ID: c.globalKey(g.index, g.value)}, Owner: m.TenantID, Document: m.ID}
+		_, err := pointers.Insert(ctx, tx, p)
+		if _, taken := errors.AsType[*DuplicateError](err); taken {
+			return &DuplicateError{Collection: c.def.Name, Index: g.index, Value: g.value}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
