@@ -5,6 +5,7 @@ go 1.26.0
 replace (
 	github.com/idplatform/idplatform/gateway => ../../gateway
 	github.com/idplatform/idplatform/pkg => ../../pkg
+	github.com/idplatform/idplatform/services/applications => ../../services/applications
 	github.com/idplatform/idplatform/services/organization => ../../services/organization
 	github.com/idplatform/idplatform/services/questions => ../../services/questions
 	github.com/idplatform/idplatform/services/users => ../../services/users
@@ -14,6 +15,7 @@ require (
 	github.com/gofrs/flock v0.13.1
 	github.com/idplatform/idplatform/gateway v0.0.0
 	github.com/idplatform/idplatform/pkg v0.0.0
+	github.com/idplatform/idplatform/services/applications v0.0.0
 	github.com/idplatform/idplatform/services/organization v0.0.0
 	github.com/idplatform/idplatform/services/users v0.0.0
 	github.com/prometheus/client_golang v1.25.0

@@ -20,6 +20,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/telemetry"
+	"github.com/idplatform/idplatform/services/applications"
 	"github.com/idplatform/idplatform/services/organization"
 	"github.com/idplatform/idplatform/services/users"
 )
@@ -28,6 +29,7 @@ import (
 func (s settings) specs() []service.Spec {
 	return []service.Spec{
 		users.Spec(s.Users),
+		applications.Spec(s.Applications),
 		organization.Spec(),
 	}
 }

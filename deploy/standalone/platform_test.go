@@ -84,7 +84,7 @@ func TestWrongCalls(t *testing.T) {
 		{[]string{"IDP_LISTEN=no-address", "IDP_TENANT=Not OK"}, []string{"serve"}, "tenant must be", 1},
 		{[]string{"IDP_LISTN=127.0.0.1:0"}, []string{"serve"}, "IDP_LISTN", 1},
 		{[]string{"IDP_USERS_LOCKOUT_FAILURES=many", "IDP_LOG_LEVEL=loud"}, []string{"serve"}, "IDP_USERS_LOCKOUT_FAILURES", 1},
-		{nil, []string{"serve", "--accept-loss", "people"}, `there is no store "people"; the stores are nats, users, organization`, 1},
+		{nil, []string{"serve", "--accept-loss", "people"}, `there is no store "people"; the stores are nats, users, applications, organization`, 1},
 		{nil, []string{"serve", "--no-such-flag"}, "no-such-flag", 1},
 		{nil, []string{"token", "--scope", "users:read users:fly"}, `there is no scope "users:fly"`, 1},
 		{nil, []string{"token", "--ttl", "-1h"}, "--ttl must lie between", 1},

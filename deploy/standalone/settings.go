@@ -13,6 +13,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/telemetry"
+	"github.com/idplatform/idplatform/services/applications"
 	"github.com/idplatform/idplatform/services/users"
 )
 
@@ -22,7 +23,7 @@ type settings struct {
 	AdminListen    string                 `mapstructure:"admin_listen" doc:"Address of metrics, pprof and build information; off switches it off"`
 	DataDir        string                 `mapstructure:"data_dir" doc:"The folder with everything that the platform keeps"`
 	NATSListen     string                 `mapstructure:"nats_listen" doc:"Address for event subscribers; off switches it off; empty: 127.0.0.1:4222, or a free port if that is taken"`
-	AcceptLoss     []string               `mapstructure:"accept_loss" doc:"Stores (users, organization, nats …) that the platform may start without although it has had them; for one start"`
+	AcceptLoss     []string               `mapstructure:"accept_loss" doc:"Stores (users, applications, organization, nats …) that the platform may start without although it has had them; for one start"`
 	Tenant         string                 `mapstructure:"tenant" doc:"The tenant of tokens that name none"`
 	EncryptionKeys secret.String          `mapstructure:"encryption_keys" doc:"Keys for secrets at rest, id:base64 of 32 bytes, joined by commas; the first seals, the others only open; empty: made at the first start and kept in the data folder"`
 	Log            service.LogConfig      `mapstructure:"log"`
@@ -32,7 +33,8 @@ type settings struct {
 	StuckAfter     time.Duration          `mapstructure:"events_stuck_after" doc:"How long events may wait, none of them getting to the event store, before readyz says no; 0: for ever"`
 	gateway.Config `mapstructure:",squash"`
 
-	Users users.Config `mapstructure:"users"`
+	Users        users.Config        `mapstructure:"users"`
+	Applications applications.Config `mapstructure:"applications"`
 }
 
 // authConfig says who is trusted besides the platform itself.
@@ -48,7 +50,7 @@ func defaults() settings {
 		// Short: the event store is in this process, so that something is wrong here.
 		StuckAfter: 30 * time.Second,
 		Config:     gateway.DefaultConfig(),
-		Users:      users.DefaultConfig(),
+		Users:      users.DefaultConfig(), Applications: applications.DefaultConfig(),
 	}
 	s.DrainDelay = 0 // there is no load balancer that would have to notice
 	s.DrainTimeout = 20 * time.Second
