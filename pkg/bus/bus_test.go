@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -166,8 +167,11 @@ func TestStreamsAreMadeOnceAndBroughtUpToDate(t *testing.T) {
 	var together sync.WaitGroup
 	for range 4 {
 		b := x.connect(t, Config{})
-		together.Go(func() { b.EnsureStreams(t.Context()) })
-		t.Cleanup(func() { require.NoError(t, b.Ready()) })
+		together.Go(func() {
+			b.EnsureStreams(t.Context())
+			assert.NoError(t, b.Ready())
+			assert.NoError(t, b.Close(t.Context())) // it would ensure its own settings again
+		})
 	}
 	together.Wait()
 
