@@ -14,8 +14,9 @@ type Config struct {
 	TrustedProxies []string        `mapstructure:"trusted_proxies" doc:"Networks (CIDR) of load balancers whose X-Forwarded-* headers are believed"`
 	RateLimit      RateLimitConfig `mapstructure:"rate_limit"`
 
-	MaxConcurrent int   `mapstructure:"max_concurrent" doc:"Requests served at once; more are answered 503"`
-	MaxPerCaller  int   `mapstructure:"max_per_caller" doc:"Of these, how many one caller may have; more are answered 429. 0: a quarter"`
+	MaxConcurrent int   `mapstructure:"max_concurrent" doc:"Requests served at once, without event streams; more are answered 503"`
+	MaxPerCaller  int   `mapstructure:"max_per_caller" doc:"How many of max_concurrent, and of max_streams, one caller may have; more are answered 429. 0: a quarter"`
+	MaxStreams    int   `mapstructure:"max_streams" doc:"Event streams (Server-Sent Events) open at once, beside max_concurrent; more are answered 503"`
 	MaxBodyBytes  int64 `mapstructure:"max_body_bytes" doc:"Largest Content-Length of a request that is not a stream (imports are)"`
 
 	RequestTimeout    time.Duration `mapstructure:"request_timeout" doc:"Total time of a request that is not a stream"`
@@ -44,6 +45,7 @@ func DefaultConfig() Config {
 	return Config{
 		RateLimit:         RateLimitConfig{Burst: 100, FailuresBurst: 20},
 		MaxConcurrent:     1024,
+		MaxStreams:        1024,
 		MaxBodyBytes:      16 << 20,
 		RequestTimeout:    60 * time.Second,
 		StreamIdleTimeout: 60 * time.Second,
@@ -67,6 +69,7 @@ func (c Config) Validate() error {
 	fault(c.RateLimit.FailuresPerMinute < 0, "rate_limit.failures_per_minute must not be negative")
 	fault(c.RateLimit.FailuresPerMinute > 0 && c.RateLimit.FailuresBurst < 1, "rate_limit.failures_burst must be at least 1")
 	fault(c.MaxConcurrent < 1, "max_concurrent must be at least 1")
+	fault(c.MaxStreams < 1, "max_streams must be at least 1")
 	fault(c.MaxPerCaller < 0, "max_per_caller must not be negative")
 	fault(c.MaxBodyBytes < 1, "max_body_bytes must be at least 1")
 	for name, d := range map[string]time.Duration{
@@ -79,12 +82,12 @@ func (c Config) Validate() error {
 	return errors.Join(append(errs, err)...)
 }
 
-// share is how many requests one caller may have running.
-func (c Config) share() int {
+// share is how many of so many places one caller may have.
+func (c Config) share(places int) int {
 	if c.MaxPerCaller > 0 {
 		return c.MaxPerCaller
 	}
-	return max(1, c.MaxConcurrent/4)
+	return max(1, places/4)
 }
 
 func parseProxies(networks []string) (trustedProxies, error) {

@@ -10,13 +10,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// streamTypes are the content types of bodies without an end that is known before.
-var streamTypes = []string{"application/x-ndjson", "text/csv", "text/event-stream"}
+// transferTypes are the content types of bodies without an end that is known before.
+var transferTypes = []string{"application/x-ndjson", "text/csv"}
 
 // TestTablesKnowEveryService: what a service's checked-in OpenAPI document has reaches that service through the
-// gateway, and as a stream where it is one.
+// gateway, and as a transfer or an event stream where it is one.
 func TestTablesKnowEveryService(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../services/*/api/openapi.yaml")
@@ -41,10 +43,15 @@ func TestTablesKnowEveryService(t *testing.T) {
 				found, err := route(r.URL)
 				require.NoError(t, err, "%s %s", method, path)
 				require.Equal(t, service, found, "%s %s", method, path)
-				streams := slices.ContainsFunc(streamTypes, func(name string) bool {
-					return operation.RequestBody.Content[name] != nil || operation.Responses["200"].Content[name] != nil
+				answers := operation.Responses["200"].Content
+				moves := slices.ContainsFunc(transferTypes, func(name string) bool {
+					return operation.RequestBody.Content[name] != nil || answers[name] != nil
 				})
-				require.Equal(t, streams, isStream(r), "%s %s is a stream in the document, but not in the gateway's table, or the other way round", method, path)
+				const differs = "%s %s: the gateway's tables and the document differ about a stream"
+				require.Equal(t, moves, kindOf(r) == transfer, differs, method, path)
+				r.Header.Set("Accept", request.EventStreamType)
+				lasts := answers[request.EventStreamType] != nil
+				require.Equal(t, lasts, kindOf(r) == eventStream, differs, method, path)
 			}
 		}
 	}

@@ -56,7 +56,8 @@ type Gateway struct {
 	perCredential *limiter
 	failures      *limiter // 401 answers, per address
 	metrics       *metrics
-	inFlight      atomic.Int64
+	inFlight      atomic.Int64 // requests but event streams
+	streams       atomic.Int64 // event streams
 	draining      atomic.Bool
 }
 
@@ -98,11 +99,12 @@ func New(config Config, upstreams map[string]Upstream, deps Deps) (*Gateway, err
 		}
 		g.services[name] = service{handler: newProxy(name, u.url, g.transport, deps.Log), remote: true}
 	}
-	if g.metrics, err = newMetrics(deps.Metrics, Services(), &g.inFlight); err != nil {
+	if g.metrics, err = newMetrics(deps.Metrics, Services(), &g.inFlight, &g.streams); err != nil {
 		return nil, fmt.Errorf("gateway metrics: %w", err)
 	}
 	client := &http.Client{Transport: g.transport}
-	g.shares = newShares(config.share()) // from here on New can't fail: Close must end it
+	// From here on New can't fail: Close must end what it starts.
+	g.shares = newShares(config.share(config.MaxConcurrent), config.share(config.MaxStreams))
 	g.openAPI = newOpenAPI(upstreams, client, deps.Log)
 	g.readiness = newReadiness(upstreams, client, deps.Log)
 	g.handler = g.chain(deps.Tracer)
@@ -159,23 +161,31 @@ func (g *Gateway) edge(w http.ResponseWriter, r *http.Request, next http.Handler
 	}
 }
 
-// limit bounds how many requests there are, and counts them.
+// limit bounds how many requests there are, and counts them. Event streams, which last, have places of their own.
 func (g *Gateway) limit(w http.ResponseWriter, r *http.Request) {
-	answer, started := w.(*response), time.Now()
+	answer, started, what := w.(*response), time.Now(), kindOf(r)
+	count, most, many := &g.inFlight, g.config.MaxConcurrent, "requests"
+	if what == eventStream {
+		count, most, many = &g.streams, g.config.MaxStreams, "event streams"
+	}
 	name, finished := ownService, false
-	running := g.inFlight.Add(1)
+	running := count.Add(1)
 	defer func() {
 		limitRest(answer.ResponseWriter, r)
-		g.inFlight.Add(-1)
+		count.Add(-1)
 		if !finished { // http.ErrAbortHandler: the answer broke off after its status
 			answer.status = 0
 		}
-		g.metrics.observe(name, answer.status, time.Since(started))
+		if what != eventStream || answer.status >= http.StatusMultipleChoices { // how long a stream lasts is no measure
+			g.metrics.observe(name, answer.status, time.Since(started))
+		}
 	}()
-	if running > int64(g.config.MaxConcurrent) {
-		problem.Write(w, &apperr.Error{Kind: apperr.Unavailable, Detail: "too many requests at once", RetryAfter: time.Second})
+	if running > int64(most) {
+		problem.Write(w, &apperr.Error{
+			Kind: apperr.Unavailable, Detail: "too many " + many + " at once", RetryAfter: time.Second,
+		})
 	} else {
-		g.serve(answer, r, &name)
+		g.serve(answer, r, what, &name)
 	}
 	if answer.status == 0 {
 		answer.WriteHeader(http.StatusOK) // as net/http would, but with our headers
@@ -184,20 +194,19 @@ func (g *Gateway) limit(w http.ResponseWriter, r *http.Request) {
 }
 
 // serve answers a request that was let in. It sets name to the service that did.
-func (g *Gateway) serve(w *response, r *http.Request, name *string) {
-	stream := isStream(r)
-	if !stream {
+func (g *Gateway) serve(w *response, r *http.Request, what kind, name *string) {
+	if what == ordinary {
 		withDeadline(w.ResponseWriter, g.config.RequestTimeout)
 	}
 	client := g.proxies.forward(r)
-	caller, ok := g.shares.take(w, r, client)
+	share, ok := g.shares.take(w, r, client, what == eventStream)
 	if !ok {
 		g.metrics.rateLimited.Inc()
 		problem.Write(w, &apperr.Error{Kind: apperr.RateLimited, Detail: "too many requests of one caller at once", RetryAfter: time.Second})
 		return
 	}
-	defer g.shares.leave(caller)
-	if err := g.admit(r, client, stream); err != nil {
+	defer g.shares.leave(share)
+	if err := g.admit(r, client, what); err != nil {
 		problem.Write(w, err)
 		return
 	}
@@ -215,18 +224,18 @@ func (g *Gateway) serve(w *response, r *http.Request, name *string) {
 		return
 	}
 	*name = found
-	g.pass(w, r, found, stream)
+	g.pass(w, r, found, what)
 	if w.status == http.StatusUnauthorized {
 		g.failures.take(addressKey(client))
 	}
 }
 
 // admit refuses what is too much: by size, then by rate.
-func (g *Gateway) admit(r *http.Request, client netip.Addr, stream bool) error {
+func (g *Gateway) admit(r *http.Request, client netip.Addr, what kind) error {
 	if len(r.RequestURI) > maxURIBytes {
 		return apperr.Invalid("path", "and query must not be longer than %d bytes", maxURIBytes)
 	}
-	if r.ContentLength > g.config.MaxBodyBytes && !stream {
+	if r.ContentLength > g.config.MaxBodyBytes && what != transfer {
 		return apperr.New(apperr.TooLarge, "the body must not be longer than %d bytes", g.config.MaxBodyBytes)
 	}
 	wait := g.failures.empty(addressKey(client))
@@ -241,14 +250,14 @@ func (g *Gateway) admit(r *http.Request, client netip.Addr, stream bool) error {
 }
 
 // pass calls the service.
-func (g *Gateway) pass(w *response, r *http.Request, name string, stream bool) {
+func (g *Gateway) pass(w *response, r *http.Request, name string, what kind) {
 	service, deployed := g.services[name]
 	if !deployed {
 		problem.Write(w, &apperr.Error{Kind: apperr.Unavailable, Detail: "the " + name + " service is not deployed here", RetryAfter: time.Minute})
 		return
 	}
 	switch {
-	case stream:
+	case what != ordinary:
 		watched, stop := withIdleLimit(w, r, g.config.StreamIdleTimeout)
 		defer stop()
 		r = watched
@@ -262,6 +271,10 @@ func (g *Gateway) pass(w *response, r *http.Request, name string, stream bool) {
 		body := &requestBody{ReadCloser: r.Body, w: w}
 		defer body.mustEnd()
 		r.Body = body
+	}
+	if what == eventStream && service.remote {
+		g.passEvents(service, w, r)
+		return
 	}
 	service.handler.ServeHTTP(w, r)
 }

@@ -147,7 +147,7 @@ func TestConfigNamesEveryFault(t *testing.T) {
 	bad := Config{TLS: TLSConfig{CertFile: "x"}, RateLimit: RateLimitConfig{PerSecond: 1, FailuresPerMinute: 1}, TrustedProxies: []string{"10.0.0.1"}, DrainDelay: -1, MaxPerCaller: -1}
 	err := bad.Validate()
 	for _, fault := range []string{
-		"tls.cert_file", "rate_limit.burst", "rate_limit.failures_burst", "max_concurrent", "max_per_caller", "max_body_bytes", "request_timeout", "stream_idle_timeout",
+		"tls.cert_file", "rate_limit.burst", "rate_limit.failures_burst", "max_concurrent", "max_streams", "max_per_caller", "max_body_bytes", "request_timeout", "stream_idle_timeout",
 		"idle_timeout", "drain_timeout", "drain_delay", "trusted_proxies",
 	} {
 		require.ErrorContains(t, err, fault)

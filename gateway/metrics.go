@@ -19,7 +19,7 @@ type metrics struct {
 	rateLimited prometheus.Counter
 }
 
-func newMetrics(registry prometheus.Registerer, services []string, inFlight *atomic.Int64) (*metrics, error) {
+func newMetrics(registry prometheus.Registerer, services []string, inFlight, streams *atomic.Int64) (*metrics, error) {
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "idp_gateway_request_duration_seconds", Help: "Time to answer, by service and class of status.",
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
@@ -37,7 +37,10 @@ func newMetrics(registry prometheus.Registerer, services []string, inFlight *ato
 	}
 	running := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "idp_gateway_requests_in_flight", Help: "Requests being served."},
 		func() float64 { return float64(inFlight.Load()) })
-	for _, c := range []prometheus.Collector{durations, m.rateLimited, running} {
+	open := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "idp_gateway_event_streams_open", Help: "Event streams (Server-Sent Events) that are open.",
+	}, func() float64 { return float64(streams.Load()) })
+	for _, c := range []prometheus.Collector{durations, m.rateLimited, running, open} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}

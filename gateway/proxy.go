@@ -16,10 +16,11 @@ import (
 // newProxy passes requests on to a service in another process. Bodies flow both ways as they come.
 func newProxy(service string, target *url.URL, transport http.RoundTripper, log *slog.Logger) http.Handler {
 	return &httputil.ReverseProxy{
-		Rewrite:    func(pr *httputil.ProxyRequest) { rewrite(pr, target) },
-		Transport:  transport,
-		BufferPool: copyBuffers{},
-		ErrorLog:   slog.NewLogLogger(log.With("upstream", service).Handler(), slog.LevelWarn),
+		Rewrite:        func(pr *httputil.ProxyRequest) { rewrite(pr, target) },
+		Transport:      transport,
+		ModifyResponse: endAtDrain,
+		BufferPool:     copyBuffers{},
+		ErrorLog:       slog.NewLogLogger(log.With("upstream", service).Handler(), slog.LevelWarn),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			answerFailure(w, r, service, err, log)
 		},

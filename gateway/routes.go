@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/request"
 )
 
 // The services behind the gateway, by the names that configuration, metrics and messages use.
@@ -43,22 +44,44 @@ var prefixes = map[string][]string{
 		"/v1/idp", "/v1/auth-methods", "/v1/auth-templates",
 	},
 	Events: {
-		"/v1/event-subscriptions", "/v1/event-types", "/v1/audit-logs",
+		"/v1/events", "/v1/event-subscriptions", "/v1/event-types", "/v1/audit-logs",
 	},
 	Automation: {
 		"/v1/kv", "/v1/jobs", "/v1/batch/jobs*", "/v1/functions", "/v1/components",
 	},
 }
 
-// streams are the operations (path → method) whose bodies have no size and no total time limit: only one that stands still is ended.
-var streams = map[string]string{
+// kind says which limits a request has.
+type kind int
+
+const (
+	ordinary    kind = iota
+	transfer         // a body without a size or total time limit: only one that stands still is ended
+	eventStream      // Server-Sent Events: as a transfer, but it ends with a drain and has a place of another kind
+)
+
+// transfers are the operations (path → method) that are transfers.
+var transfers = map[string]string{
 	"/v1/users/import":      http.MethodPost,
 	"/v1/users/export":      http.MethodGet,
-	"/v1/audit-logs":        http.MethodGet,
 	"/v1/audit-logs/export": http.MethodGet,
 }
 
-func isStream(r *http.Request) bool { return streams[r.URL.Path] == r.Method }
+// eventStreams are the paths at which GET answers with an event stream where Accept asks for one.
+var eventStreams = map[string]bool{
+	"/v1/events":     true,
+	"/v1/audit-logs": true,
+}
+
+func kindOf(r *http.Request) kind {
+	switch path := r.URL.Path; {
+	case transfers[path] == r.Method:
+		return transfer
+	case eventStreams[path] && r.Method == http.MethodGet && request.WantsEvents(r.Header.Get("Accept")):
+		return eventStream
+	}
+	return ordinary
+}
 
 // maxSegments is how many segments the longest prefix has.
 const maxSegments = 3

@@ -1,10 +1,12 @@
 package gateway
 
 import (
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 
@@ -143,15 +145,26 @@ func TestPrefixesDoNotOverlap(t *testing.T) {
 	}
 }
 
-func TestStreamsAreOneServicesPaths(t *testing.T) {
+func TestKindsAreOneServicesPaths(t *testing.T) {
 	t.Parallel()
-	for p := range streams {
+	for _, p := range append(slices.Collect(maps.Keys(transfers)), slices.Collect(maps.Keys(eventStreams))...) {
 		service, _ := routes.find(p)
 		require.NotEmpty(t, service, p)
 	}
-	require.True(t, isStream(httptest.NewRequest(http.MethodPost, "/v1/users/import?on_conflict=skip", nil)))
-	require.False(t, isStream(httptest.NewRequest(http.MethodGet, "/v1/users/import", nil)))
-	require.False(t, isStream(httptest.NewRequest(http.MethodPost, "/v1/users", nil)))
+	for call, want := range map[[3]string]kind{
+		{http.MethodPost, "/v1/users/import?on_conflict=skip", ""}:       transfer,
+		{http.MethodGet, "/v1/users/import", ""}:                         ordinary,
+		{http.MethodPost, "/v1/users", ""}:                               ordinary,
+		{http.MethodGet, "/v1/events?types=user.*", "text/event-stream"}: eventStream,
+		{http.MethodGet, "/v1/events", "application/json"}:               ordinary,
+		{http.MethodPost, "/v1/events", "text/event-stream"}:             ordinary,
+		{http.MethodGet, "/v1/events/1", "text/event-stream"}:            ordinary,
+		{http.MethodGet, "/v1/users", "text/event-stream"}:               ordinary,
+	} {
+		r := httptest.NewRequest(call[0], call[1], nil)
+		r.Header.Set("Accept", call[2])
+		require.Equal(t, want, kindOf(r), call)
+	}
 }
 
 // FuzzRoute: whichever way a service reads the path that it is passed (as sent, decoded, or decoded and cleaned), it is its own.

@@ -11,16 +11,22 @@ import (
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/problem"
+	"github.com/idplatform/idplatform/pkg/request"
 )
 
 // readHeaderTimeout bounds how long a client may take to send a request's headers.
 const readHeaderTimeout = 10 * time.Second
 
-// Serve answers on ln, with TLS (1.2 or newer, HTTP/2) if configured, until ctx ends. Then it drains: readyz says no, and for DrainDelay
-// requests are still taken while connections are asked to close; then no new ones, and running requests have DrainTimeout to end.
-// It returns nil when all did, and closes ln in any case.
+// Serve answers on ln, with TLS (1.2 or newer, HTTP/2) if configured, until ctx ends. Then it drains: readyz says no,
+// and for DrainDelay requests are still taken while connections are asked to close; then no new ones, event streams
+// end, and running requests have DrainTimeout to end. It returns nil when all did, and closes ln in any case.
 func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
+	draining, drain := context.WithCancel(context.WithoutCancel(ctx))
+	defer drain()
 	server := &http.Server{
+		BaseContext: func(net.Listener) context.Context {
+			return request.WithDrain(context.Background(), draining)
+		},
 		Handler:           g,
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       g.config.IdleTimeout,
@@ -47,11 +53,11 @@ func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
 		return fmt.Errorf("serve: %w", err)
 	case <-ctx.Done():
 	}
-	return g.drain(server, ended)
+	return g.drain(server, drain, ended)
 }
 
-func (g *Gateway) drain(server *http.Server, ended <-chan error) error {
-	g.log.Info("draining", "requests", g.inFlight.Load())
+func (g *Gateway) drain(server *http.Server, endStreams func(), ended <-chan error) error {
+	g.log.Info("draining", "requests", g.inFlight.Load(), "event_streams", g.streams.Load())
 	g.draining.Store(true)
 	select {
 	case err := <-ended:
@@ -60,6 +66,7 @@ func (g *Gateway) drain(server *http.Server, ended <-chan error) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), g.config.DrainTimeout)
 	defer cancel()
+	endStreams()
 	err := server.Shutdown(ctx)
 	if err != nil {
 		_ = server.Close() // ends what is still running

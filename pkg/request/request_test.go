@@ -46,6 +46,17 @@ func TestSane(t *testing.T) {
 	}
 }
 
+func TestWantsEvents(t *testing.T) {
+	t.Parallel()
+	for accept, want := range map[string]bool{
+		"text/event-stream": true, "application/json, text/event-stream;q=0.9": true, "TEXT/EVENT-STREAM": true,
+		"": false, "*/*": false, "application/json": false, "text/event-stream;q=0": false, "text/event-streams": false,
+		";;": false,
+	} {
+		require.Equal(t, want, request.WantsEvents(accept), accept)
+	}
+}
+
 var sane = regexp.MustCompile(`\A[A-Za-z0-9._-]{1,128}\z`)
 
 // FuzzSane holds the loop against the expression that it stands for.

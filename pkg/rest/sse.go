@@ -3,7 +3,6 @@ package rest
 import (
 	"bytes"
 	"context"
-	"mime"
 	"net/http"
 	"strings"
 	"sync"
@@ -11,9 +10,6 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/request"
 )
-
-// EventStreamType is the content type of Server-Sent Events.
-const EventStreamType = "text/event-stream"
 
 const (
 	heartbeatEvery = 15 * time.Second
@@ -29,7 +25,7 @@ type ServerEvent struct {
 
 // Events is an answer that goes on for ever: Server-Sent Events, with a comment every 15 s in which nothing is sent, so
 // that both sides see whether the other is there. At that time the credential is looked at, too. The operation Streams
-// and has EventStreamType among its ContentTypes.
+// and has request.EventStreamType among its ContentTypes.
 type Events struct {
 	// Run sends events until its context ends: the client is gone, the server drains, or the credential is no longer
 	// good. Then it returns and the stream ends cleanly. Any other error breaks the connection. send fails when the
@@ -43,17 +39,7 @@ func (e Events) answer() (answer, error) {
 	if e.heartbeat == 0 {
 		e.heartbeat = heartbeatEvery
 	}
-	return answer{Status: http.StatusOK, ContentType: EventStreamType, stream: e.write}, nil
-}
-
-// WantsEvents reports whether an Accept header asks for an event stream.
-func WantsEvents(accept string) bool {
-	for part := range strings.SplitSeq(accept, ",") {
-		if name, params, err := mime.ParseMediaType(part); err == nil && name == EventStreamType && params["q"] != "0" {
-			return true
-		}
-	}
-	return false
+	return answer{Status: http.StatusOK, ContentType: request.EventStreamType, stream: e.write}, nil
 }
 
 // eventWriter writes whole events, one at a time.

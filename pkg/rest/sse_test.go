@@ -115,13 +115,3 @@ func TestEventsToAClientThatIsGone(t *testing.T) {
 	_, err := stream(t.Context(), yes, func(context.Context, func(ServerEvent) error) error { return errors.New("the store is away") })
 	require.ErrorContains(t, err, "the store is away")
 }
-
-func TestWantsEvents(t *testing.T) {
-	t.Parallel()
-	for accept, want := range map[string]bool{
-		"text/event-stream": true, "application/json, text/event-stream;q=0.9": true, "TEXT/EVENT-STREAM": true,
-		"": false, "*/*": false, "application/json": false, "text/event-stream;q=0": false, "text/event-streams": false, ";;": false,
-	} {
-		require.Equal(t, want, WantsEvents(accept), accept)
-	}
-}
