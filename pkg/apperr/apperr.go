@@ -34,8 +34,9 @@ const (
 	Unavailable          Kind = "unavailable"
 )
 
-// Fault is one thing wrong with a request. Location is a path like body.username, query.page_size, body.ids[3];
-// Message never repeats the rejected value.
+// Fault is one thing wrong with a request. Location names a member as the domain calls it: username, ids[3],
+// items[3].email, or "" for the whole. Package rest knows where in the request it came from, and answers with
+// body.username or query.page_size. Message never repeats the rejected value.
 type Fault struct {
 	Location string `json:"location"`
 	Message  string `json:"message"`
@@ -59,7 +60,7 @@ func (e *Error) Error() string {
 		b.WriteString(": " + e.Detail)
 	}
 	for _, f := range e.Faults {
-		fmt.Fprintf(&b, "; %s %s", f.Location, f.Message)
+		fmt.Fprintf(&b, "; %s", strings.TrimSpace(f.Location+" "+f.Message))
 	}
 	if e.cause != nil {
 		fmt.Fprintf(&b, ": %v", e.cause)
@@ -95,8 +96,8 @@ func Missing(what string) *Error { return New(NotFound, "no such %s", what) }
 
 // Invalid refuses a request for one fault.
 func Invalid(location, format string, args ...any) *Error {
-	message := fmt.Sprintf(format, args...)
-	return &Error{Kind: InvalidParameters, Detail: location + " " + message, Faults: []Fault{{location, message}}}
+	faults := []Fault{{location, fmt.Sprintf(format, args...)}}
+	return &Error{Kind: InvalidParameters, Detail: summary(faults), Faults: faults}
 }
 
 // Taken says that the unique values at these locations belong to another record.
@@ -131,33 +132,6 @@ func KindOf(err error) Kind {
 		return e.Kind
 	}
 	return Internal
-}
-
-// Faults collects what is wrong with one request, so that all of it is told at once. The zero value is ready.
-type Faults struct{ list []Fault }
-
-// Add notes a fault.
-func (f *Faults) Add(location, format string, args ...any) {
-	f.list = append(f.list, Fault{location, fmt.Sprintf(format, args...)})
-}
-
-// Check notes a fault unless ok.
-func (f *Faults) Check(ok bool, location, format string, args ...any) {
-	if !ok {
-		f.Add(location, format, args...)
-	}
-}
-
-// Err is nil without faults, else an InvalidParameters error with all of them.
-func (f *Faults) Err() error {
-	if len(f.list) == 0 {
-		return nil
-	}
-	detail := f.list[0].Location + " " + f.list[0].Message
-	if n := len(f.list) - 1; n > 0 {
-		detail += fmt.Sprintf(" (and %d more)", n)
-	}
-	return &Error{Kind: InvalidParameters, Detail: detail, Faults: f.list}
 }
 
 // IsNotFound reports whether err says that there is no such record.

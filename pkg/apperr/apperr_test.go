@@ -76,6 +76,46 @@ func TestFaults(t *testing.T) {
 	require.Equal(t, []apperr.Fault{{"body.a", "must be one of 3"}, {"body.b", "is missing"}, {"body.c", "is missing"}}, refusal.Faults)
 }
 
+func TestFaultsWithin(t *testing.T) {
+	t.Parallel()
+	var faults apperr.Faults
+	item := faults.Within(apperr.Item("items", 3))
+	item.Check(false, "email", "must be an address")
+	item.Within("size").Check(false, "width", "must be at least %d", 1)
+	item.Add("", "is odd")
+	item.Add("[1]", "is odd")
+	faults.Within("").Add("name", "is odd")
+	refusal, _ := errors.AsType[*apperr.Error](faults.Err())
+	require.Equal(t, []apperr.Fault{
+		{"items[3].email", "must be an address"}, {"items[3].size.width", "must be at least 1"}, {"items[3]", "is odd"}, {"items[3][1]", "is odd"},
+		{"name", "is odd"},
+	}, refusal.Faults)
+}
+
+func TestRelocate(t *testing.T) {
+	t.Parallel()
+	move := func(location string) string { return apperr.Below("body", location) }
+	for name, row := range map[string]struct{ err, want error }{
+		"one": {apperr.Invalid("email", "is bad"), apperr.Invalid("body.email", "is bad")},
+		"all": {apperr.Invalid("", "is bad"), apperr.Invalid("body", "is bad")},
+		"the sentence is another": {
+			&apperr.Error{Kind: apperr.AlreadyExists, Detail: "it is taken", RetryAfter: 1, Faults: []apperr.Fault{{"a", "x"}, {"b", "y"}, {"a", "x"}}},
+			&apperr.Error{Kind: apperr.AlreadyExists, Detail: "it is taken", RetryAfter: 1, Faults: []apperr.Fault{{"body.a", "x"}, {"body.b", "y"}}},
+		},
+		"in another": {
+			fmt.Errorf("import: %w", apperr.Invalid("a", "is bad").Because(io.EOF)), apperr.Invalid("body.a", "is bad").Because(io.EOF),
+		},
+		"no faults": {apperr.Missing("user"), apperr.Missing("user")},
+		"no kind":   {io.EOF, io.EOF},
+		"nil":       {nil, nil},
+	} {
+		require.Equal(t, row.want, apperr.Relocate(row.err, move), name)
+	}
+	err := apperr.Invalid("email", "is bad")
+	require.Error(t, apperr.Relocate(err, move))
+	require.Equal(t, "email", err.Faults[0].Location, "an error is immutable")
+}
+
 func detail(t *testing.T, err error) string {
 	t.Helper()
 	refusal, ok := errors.AsType[*apperr.Error](err)

@@ -33,10 +33,11 @@ type document interface{ meta() *Meta }
 
 // Index declares one index of documents of type T; made by the functions below.
 type Index[T any] struct {
-	def    IndexDef
-	key    func(*T) Value
-	list   func(*T) []string
-	global bool // see Global
+	def     IndexDef
+	key     func(*T) Value
+	list    func(*T) []string
+	members []string // of a unique one: where its values come from
+	global  bool     // see Global
 }
 
 // ByText indexes one text.
@@ -52,12 +53,6 @@ func ByNumber[T any](name string, f func(*T) Value) Index[T] {
 // ByList indexes a list of texts.
 func ByList[T any](name string, f func(*T) []string) Index[T] {
 	return Index[T]{def: IndexDef{Name: name, Many: true}, list: f}
-}
-
-// Unique makes an index refuse a second document with the same value in a tenant.
-func Unique[T any](ix Index[T]) Index[T] {
-	ix.def.Unique = true
-	return ix
 }
 
 // Facet makes a text index, whose few values divide the documents, one that combines with orders, the names of other
@@ -381,6 +376,26 @@ func (c *Collection[T]) load(tx *Tx, row *Row) (*T, error) {
 
 // Insert adds a document. It sets the tenant and, where they are zero, version 1 and both times; the id must be set.
 func (c *Collection[T]) Insert(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
+	return c.insert(ctx, tx, v, c.refusal(inPlace, v))
+}
+
+// InsertMany is Insert for several; at says where in the request each stands, for the faults of taken values: items[3].
+func (c *Collection[T]) InsertMany(ctx context.Context, tx *Tx, at func(i int) string, all ...*T) ([]Doc[T], error) {
+	docs := make([]Doc[T], len(all))
+	taken := c.refusal(at, all...)
+	for i, v := range all {
+		var err error
+		if docs[i], err = c.insert(ctx, tx, v, taken); err != nil {
+			return nil, err
+		}
+	}
+	return docs, nil
+}
+
+// inPlace is where a document stands that is all of its request.
+func inPlace(int) string { return "" }
+
+func (c *Collection[T]) insert(ctx context.Context, tx *Tx, v *T, taken refusal) (Doc[T], error) {
 	tenant, err := tenantOf(ctx)
 	if err != nil {
 		return Doc[T]{}, err
@@ -398,10 +413,11 @@ func (c *Collection[T]) Insert(ctx context.Context, tx *Tx, v *T) (Doc[T], error
 	if err != nil {
 		return Doc[T]{}, err
 	}
+	e.refusal = taken
 	if err := tx.engine.Insert(ctx, c.def, e); err != nil {
-		return Doc[T]{}, err
+		return Doc[T]{}, owned(err, e)
 	}
-	if err := c.point(ctx, tx, m, nil, c.globals(v)); err != nil {
+	if err := c.point(ctx, tx, e, nil, c.globals(v)); err != nil {
 		return Doc[T]{}, err
 	}
 	return c.written(v, e, nil), nil
@@ -417,7 +433,7 @@ func (c *Collection[T]) Delete(ctx context.Context, tx *Tx, v *T) (Doc[T], error
 	if err := tx.engine.Delete(ctx, c.def, m.TenantID, m.ID, m.stamp()); err != nil {
 		return Doc[T]{}, c.translate(err)
 	}
-	if err := c.point(ctx, tx, m, globals, nil); err != nil {
+	if err := c.point(ctx, tx, &Entry{}, globals, nil); err != nil {
 		return Doc[T]{}, err
 	}
 	m.counts++
@@ -441,7 +457,7 @@ func (c *Collection[T]) DeleteWhere(ctx context.Context, tx *Tx, f Filter, each 
 				if err != nil {
 					return err
 				}
-				if err := c.point(ctx, tx, metaOf(v), c.globals(v), nil); err != nil {
+				if err := c.point(ctx, tx, &Entry{}, c.globals(v), nil); err != nil {
 					return err
 				}
 			}

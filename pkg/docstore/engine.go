@@ -150,6 +150,8 @@ type Entry struct {
 	Lists [][]string
 	Doc   any    // *T
 	JSON  []byte // its JSON form
+
+	refusal refusal // of a write
 }
 
 // Row is a stored document.
@@ -208,6 +210,10 @@ var ErrNotFound = fmt.Errorf("docstore: not found")
 type DuplicateError struct {
 	Collection, Index string
 	Value             string // the index value, never for clients: it may be folded or hashed
+
+	// Entry is the one refused. An engine sets it where that is not the one that it is being given, since it writes
+	// several at once.
+	Entry *Entry
 }
 
 func (e *DuplicateError) Error() string {

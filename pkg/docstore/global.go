@@ -2,7 +2,6 @@ package docstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -20,10 +19,10 @@ type pointer struct {
 var pointers = Define(Schema[pointer]{Name: "global_keys", Noun: "key", Part: true})
 
 // Global makes an index unique over all tenants, for a value that is known before the tenant is, such as a client id:
-// see FindGlobal. A value that another tenant has is refused as one of the same tenant is. It is for collections that
+// see FindGlobal. A value that another tenant has is refused as one of the same tenant is: see Unique. It is for collections that
 // have it from their first document on: documents stored before are not found.
-func Global[T any](ix Index[T]) Index[T] {
-	ix.def.Unique = true
+func Global[T any](ix Index[T], member string, more ...string) Index[T] {
+	ix = Unique(ix, member, more...)
 	ix.global = true
 	return ix
 }
@@ -111,8 +110,8 @@ func (c *Collection[T]) globalsBefore(tx *Tx, v *T) ([]globalValue, error) {
 	return c.globals(was), nil
 }
 
-// point makes the pointers to a document those for its values now, where there are those for its values before.
-func (c *Collection[T]) point(ctx context.Context, tx *Tx, m *Meta, before, now []globalValue) error {
+// point makes the pointers to a stored document those for its values now, where there are those for its values before.
+func (c *Collection[T]) point(ctx context.Context, tx *Tx, e *Entry, before, now []globalValue) error {
 	ctx = request.System(ctx, request.Platform)
 	for _, g := range before {
 		if slices.Contains(now, g) {
@@ -128,11 +127,10 @@ func (c *Collection[T]) point(ctx context.Context, tx *Tx, m *Meta, before, now 
 		if slices.Contains(before, g) {
 			continue
 		}
-		p := &pointer{Meta: Meta{ID: c.globalKey(g.index, g.value)}, Owner: m.TenantID, Document: m.ID}
-		_, err := pointers.Insert(ctx, tx, p)
-		if _, taken := errors.AsType[*DuplicateError](err); taken {
-			return &DuplicateError{Collection: c.def.Name, Index: g.index, Value: g.value}
-		}
+		p := &pointer{Meta: Meta{ID: c.globalKey(g.index, g.value)}, Owner: e.Tenant, Document: e.ID}
+		_, err := pointers.insert(ctx, tx, p, func(ctx context.Context, s *Store, _ *DuplicateError) error {
+			return e.refusal(ctx, s, &DuplicateError{Collection: c.def.Name, Index: g.index, Value: g.value, Entry: e})
+		})
 		if err != nil {
 			return err
 		}

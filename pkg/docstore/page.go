@@ -32,7 +32,7 @@ type Page[T any] struct {
 	Next  string // for Query.After; "" on the last page
 }
 
-// Page reads one page. apperr.InvalidParameters at query.page_token for an After that another query made.
+// Page reads one page. apperr.InvalidParameters at page_token for an After that another query made.
 func (c *Collection[T]) Page(ctx context.Context, r Reader, q Query) (Page[T], error) {
 	page := Page[T]{Total: -1}
 	tenant, err := tenantOf(ctx)
@@ -93,10 +93,10 @@ func readToken(collection, tenant string, q Query) (*Position, error) {
 		err = json.Unmarshal(b, &t)
 	}
 	if err != nil || t.ID == "" || len(t.Values) != len(q.Sort) {
-		return nil, apperr.Invalid("query.page_token", "is not a page token of this list")
+		return nil, apperr.Invalid("page_token", "is not a page token of this list")
 	}
 	if t.Query != q.fingerprint(collection, tenant) {
-		return nil, apperr.Invalid("query.page_token", "was made for another list, filter or sort")
+		return nil, apperr.Invalid("page_token", "was made for another list, filter or sort")
 	}
 	return &Position{t.Values, t.ID}, nil
 }

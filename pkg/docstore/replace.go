@@ -78,10 +78,11 @@ func (c *Collection[T]) replace(ctx context.Context, tx *Tx, v *T, how effort) (
 		return Doc[T]{}, err
 	}
 	e := c.entryOf(v, body)
+	e.refusal = c.refusal(inPlace, v)
 	if err := tx.engine.Replace(ctx, c.def, e, was.stamp()); err != nil {
-		return Doc[T]{}, c.translate(err)
+		return Doc[T]{}, c.translate(owned(err, e))
 	}
-	if err := c.point(ctx, tx, m, globals, c.globals(v)); err != nil {
+	if err := c.point(ctx, tx, e, globals, c.globals(v)); err != nil {
 		return Doc[T]{}, err
 	}
 	tx.remember(c.def, m.ID, loaded{json: e.JSON})

@@ -222,7 +222,8 @@ var errDryRun = errors.New("docstore: dry run")
 // effects: no I/O but the transaction's, no hashing, no waiting. What would wait for the store or for another service
 // (another Write, NewIDs, bus.Ask), or would read past the transaction, fails there with transaction.ErrInside. With
 // WithDryRun all of it is undone, and answered as if it were not. The functions that OnCommit put into the context run
-// after fn, in the same transaction.
+// after fn, in the same transaction. A value that a unique index has refused is apperr.AlreadyExists at the members that
+// Unique names; its cause is the *DuplicateError.
 func Write[R any](ctx context.Context, s *Store, fn func(*Tx) (R, error)) (R, error) {
 	var result R
 	if err := transaction.Refuse("docstore: Write"); err != nil {
@@ -253,7 +254,7 @@ func Write[R any](ctx context.Context, s *Store, fn func(*Tx) (R, error)) (R, er
 	}
 	if err != nil {
 		var zero R
-		return zero, err
+		return zero, s.refused(ctx, err)
 	}
 	if appended {
 		select {

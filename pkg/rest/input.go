@@ -207,7 +207,7 @@ type Deleted = docstore.Deleted
 
 // WrongType is for what passes the schema but not the domain's type.
 func WrongType(err error) error {
-	return apperr.Invalid("body", "has a member of the wrong type").Because(err)
+	return apperr.Invalid("", "has a member of the wrong type").Because(err)
 }
 
 // Meta is what every record has, in the OpenAPI document.

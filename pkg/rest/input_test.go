@@ -253,7 +253,7 @@ func TestUnknownMembersAreToldWithAllElse(t *testing.T) {
 			) (rest.Record[Thing], error) {
 				var faults apperr.Faults
 				for i, p := range in.Body.Items {
-					faults.Check(p.Name != "bad", fmt.Sprintf("body.items[%d].name", i), "is bad")
+					faults.Within(apperr.Item("items", i)).Check(p.Name != "bad", "name", "is bad")
 				}
 				if faults.Err() != nil {
 					return rest.Record[Thing]{}, faults.Err()

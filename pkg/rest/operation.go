@@ -56,6 +56,8 @@ type Op struct {
 	jsonBody presence
 	shape    *shape       // of the JSON body
 	form     reflect.Type // the parameters of the form body; nil if there is none
+
+	parameters map[string]string // which of the input's members stand in the query or the path
 }
 
 // presence says whether an operation has a JSON body.
@@ -96,6 +98,7 @@ func Handle[I, B any](s *Server, op Op, fn func(context.Context, *I) (B, error))
 		}
 	}
 	op.form = formOf(reflect.TypeFor[I]())
+	op.parameters = parametersOf(reflect.TypeFor[I]())
 	if op.Method == http.MethodPost && len(op.Consumes) > 0 && !op.Streams {
 		panic(op.ID + ": a POST that reads its body itself must be one that Streams: its Idempotency-Key is its own")
 	}
@@ -114,7 +117,7 @@ func Handle[I, B any](s *Server, op Op, fn func(context.Context, *I) (B, error))
 			s.serve(hc, operation, func(ctx context.Context) (answer, error) {
 				body, err := fn(ctx, in)
 				if err != nil {
-					return answer{}, err
+					return answer{}, operation.placed(err)
 				}
 				return answerOf(body)
 			})
@@ -219,10 +222,12 @@ func (s *Server) serve(hc huma.Context, op *Op, run func(context.Context) (answe
 	}
 	if err == nil && a.load != nil {
 		a.ContentType, a.Body, err = a.load(ctx)
+		err = op.placed(err)
 	}
 	if err == nil {
 		call.status = a.Status
-		if err = a.write(ctx, w, func() bool { return s.good(ctx, op, r) }); err != nil && w.Written() {
+		err = op.placed(a.write(ctx, w, func() bool { return s.good(ctx, op, r) }))
+		if err != nil && w.Written() {
 			call.err = err
 			s.cfg.Log.WarnContext(ctx, "answer broke off", "error", err)
 			panic(http.ErrAbortHandler) // the client must see that the answer is not whole

@@ -78,7 +78,7 @@ func FuzzParseSort(f *testing.F) {
 		if err != nil {
 			require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err))
 			refusal, _ := errors.AsType[*apperr.Error](err)
-			require.Equal(t, "query.page_sort", refusal.Faults[0].Location)
+			require.Equal(t, "page_sort", refusal.Faults[0].Location)
 			return
 		}
 		require.NotEmpty(t, order)

@@ -32,7 +32,7 @@ func (p Paging) Query(filter docstore.Filter, sortable ...string) (docstore.Quer
 	}
 	offset := (p.PageNum - 1) * p.PageSize
 	if p.PageNum > maxOffset || offset > maxOffset {
-		return docstore.Query{}, apperr.Invalid("query.page_num", "leads too deep; continue with page_token instead")
+		return docstore.Query{}, apperr.Invalid("page_num", "leads too deep; continue with page_token instead")
 	}
 	return docstore.Query{
 		Filter: filter, Sort: order, Limit: p.PageSize, Offset: offset, After: p.PageToken, Count: p.Count.Or(true),
@@ -50,10 +50,10 @@ func ParseSort(s string, sortable []string) ([]docstore.Order, error) {
 	for key := range strings.SplitSeq(s, ",") {
 		m := sortKey.FindStringSubmatch(strings.TrimSpace(key))
 		if m == nil || !slices.Contains(sortable, m[1]) {
-			return nil, apperr.Invalid("query.page_sort", "must be field[asc] or field[desc] with a field among %s", strings.Join(sortable, ", "))
+			return nil, apperr.Invalid("page_sort", "must be field[asc] or field[desc] with a field among %s", strings.Join(sortable, ", "))
 		}
 		if slices.ContainsFunc(order, func(o docstore.Order) bool { return o.Index == m[1] }) {
-			return nil, apperr.Invalid("query.page_sort", "names %s twice", m[1])
+			return nil, apperr.Invalid("page_sort", "names %s twice", m[1])
 		}
 		order = append(order, docstore.Order{Index: m[1], Desc: m[2] == "desc"})
 	}

@@ -45,7 +45,7 @@ type Size struct {
 var things = docstore.Define(docstore.Schema[thing]{
 	Name: "things", Noun: "thing",
 	Indexes: []docstore.Index[thing]{
-		docstore.Unique(docstore.ByText("name", func(v *thing) string { return v.Name })),
+		docstore.Unique(docstore.ByText("name", func(v *thing) string { return v.Name }), "name"),
 		docstore.ByNumber("time_created", func(v *thing) docstore.Value { return docstore.Moment(v.TimeCreated) }),
 	},
 })
@@ -188,11 +188,7 @@ func create(ctx context.Context, store *docstore.Store, v thing) (docstore.Doc[t
 	return docstore.Write(ctx, store, func(tx *docstore.Tx) (docstore.Doc[thing], error) {
 		v := v
 		v.ID = id
-		doc, err := things.Insert(ctx, tx, &v)
-		if _, duplicate := err.(*docstore.DuplicateError); duplicate { //nolint:errorlint // as the engine returns it
-			return doc, apperr.Taken("body.name")
-		}
-		return doc, err
+		return things.Insert(ctx, tx, &v)
 	})
 }
 

@@ -26,6 +26,7 @@ type Resource struct {
 	Change     map[string]any  // a PATCH that changes one
 	Faulty     map[string]any  // a body with faults that only the domain finds
 	Faults     []string        // where those are: body.email
+	Unique     []string        // which of Body's members no two records share: username
 	Read       auth.Scope
 	Write      auth.Scope
 	Unrelated  auth.Scope // a scope that lets in nowhere
@@ -55,6 +56,7 @@ func Conventions(t *testing.T, start func(testing.TB) *Service, r Resource) {
 	t.Run("document", func(t *testing.T) { t.Parallel(); documented(t, start(t)) })
 	t.Run("admission", func(t *testing.T) { t.Parallel(); admission(t, start(t), r) })
 	t.Run("bodies", func(t *testing.T) { t.Parallel(); bodies(t, start(t), r) })
+	t.Run("unique members", func(t *testing.T) { t.Parallel(); uniqueMembers(t, start(t), r) })
 	t.Run("paths", func(t *testing.T) { t.Parallel(); paths(t, start(t), r) })
 	t.Run("request ids", func(t *testing.T) { t.Parallel(); requestIDs(t, start(t), r) })
 	t.Run("tenants", func(t *testing.T) { t.Parallel(); tenants(t, start(t), r) })
@@ -251,6 +253,36 @@ func bodies(t *testing.T, s *Service, r Resource) {
 	answer := s.As("acme", auth.PlatformAdmin).Post(r.Collection, faulty)
 	answer.Problem(http.StatusBadRequest, "invalid_parameters", append([]string{"body.no_such_member"}, r.Faults...)...)
 	assert.NotContains(t, string(answer.Body), value)
+}
+
+// uniqueMembers: a second record with the values of another is refused, with all that are taken named.
+func uniqueMembers(t *testing.T, s *Service, r Resource) {
+	require.NotEmpty(t, r.Unique)
+	var taken []string
+	for _, member := range r.Unique {
+		taken = append(taken, "body."+member)
+	}
+	c := s.As("acme", r.Read, r.Write)
+	first := c.Post(r.Collection, r.Body(1)).Object()
+	second := c.Post(r.Collection, r.Body(2)).Object()
+	refused := func(a *Answer) {
+		t.Helper()
+		a.Problem(http.StatusConflict, "already_exists", taken...)
+		for _, member := range r.Unique {
+			assert.NotContains(t, string(a.Body), fmt.Sprint(`"`, first[member], `"`), "no value is told back")
+		}
+	}
+	refused(c.Post(r.Collection, r.Body(1)))
+	refused(c.Post(r.Collection+"?dry_run=true", r.Body(1)))
+	change := map[string]any{}
+	for _, member := range r.Unique {
+		change[member] = first[member]
+	}
+	path := r.Collection + "/" + second["id"].(string)
+	refused(c.Patch(path, change))
+	assert.Equal(t, second, c.Get(path).Object())
+	c.Delete(r.with(r.Collection+"/"+first["id"].(string)), nil).OK(nil)
+	c.Patch(path, change).OK(nil)
 }
 
 // unknownMembers is the operation's example with members that nobody knows, in it and in the objects of its lists, and

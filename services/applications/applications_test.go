@@ -23,6 +23,7 @@ func TestConventions(t *testing.T) {
 		Change:     map[string]any{"descr": "Claims and receipts"},
 		Faulty:     map[string]any{"name": " ", "login_url": "/login", "logout_url": "https://acme.test/#end"},
 		Faults:     []string{"body.name", "body.login_url", "body.logout_url"},
+		Unique:     []string{"name"},
 		Read:       auth.ApplicationsRead, Write: auth.ApplicationsWrite, Unrelated: auth.KVRead,
 	})
 }

@@ -163,15 +163,15 @@ func TestChangeMembershipRefusals(t *testing.T) {
 		locations string
 	}{
 		"no id":               {object{"change_id": ""}, apperr.InvalidParameters, "change_id"},
-		"no tree":             {object{"object_code": "other"}, apperr.InvalidParameters, "body.object_code"},
-		"no node to go to":    {object{"to_node_id": "1"}, apperr.InvalidParameters, "body.to_node_id"},
-		"of another tree":     {object{"to_node_id": foreign["id"]}, apperr.InvalidParameters, "body.to_node_id"},
-		"no node to go from":  {object{"from_node_id": "1"}, apperr.InvalidParameters, "body.from_node_id"},
-		"neither":             {object{"from_node_id": "1", "to_node_id": "2"}, apperr.InvalidParameters, "body.to_node_id body.from_node_id"},
-		"belongs not there":   {object{"from_node_id": ops["id"], "to_node_id": dev["id"]}, apperr.InvalidParameters, "body.from_node_id"},
+		"no tree":             {object{"object_code": "other"}, apperr.InvalidParameters, "object_code"},
+		"no node to go to":    {object{"to_node_id": "1"}, apperr.InvalidParameters, "to_node_id"},
+		"of another tree":     {object{"to_node_id": foreign["id"]}, apperr.InvalidParameters, "to_node_id"},
+		"no node to go from":  {object{"from_node_id": "1"}, apperr.InvalidParameters, "from_node_id"},
+		"neither":             {object{"from_node_id": "1", "to_node_id": "2"}, apperr.InvalidParameters, "to_node_id from_node_id"},
+		"belongs not there":   {object{"from_node_id": ops["id"], "to_node_id": dev["id"]}, apperr.InvalidParameters, "from_node_id"},
 		"to a dynamic node":   {object{"to_node_id": all["id"]}, apperr.InvalidState, ""},
 		"from a dynamic node": {object{"from_node_id": all["id"]}, apperr.InvalidState, ""},
-		"nobody":              {object{"user_id": "2", "from_node_id": ""}, apperr.InvalidParameters, "body.user_id"},
+		"nobody":              {object{"user_id": "2", "from_node_id": ""}, apperr.InvalidParameters, "user_id"},
 	} {
 		change := with(object{"change_id": "c", "user_id": "1", "object_code": "company", "from_node_id": dev["id"], "to_node_id": ops["id"]}, []object{c.change})
 		for _, dry := range []bool{false, true} {

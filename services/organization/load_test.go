@@ -273,7 +273,7 @@ func (p *population) addMembers(n int) {
 		if len(drafts) == 0 {
 			return
 		}
-		_, err := p.members.AddMany(p.ctx, drafts, func(i int, member string) string { return fmt.Sprint(i, member) })
+		_, err := p.members.AddMany(p.ctx, drafts)
 		require.NoError(p.b, err)
 		drafts = drafts[:0]
 	}

@@ -36,6 +36,7 @@ func TestConventions(t *testing.T) {
 		Change: object{"description": "另一个"},
 		Faulty: object{"object_code": "company", "name": "", "parent_id": ""},
 		Faults: []string{"body.name"},
+		Unique: []string{"code"},
 		Read:   auth.OrganizationRead, Write: auth.OrganizationWrite, Unrelated: auth.KVRead,
 		Query: "object_code=company&tag=mine", Seeds: 4,
 	})

@@ -50,7 +50,7 @@ func TestAPoisonedUserHoldsUpNobody(t *testing.T) {
 		Reason int `json:"resign_reason"` // which is a text
 	}
 	accounts := docstore.Define(docstore.Schema[broken]{Name: "accounts", Indexes: []docstore.Index[broken]{
-		docstore.Unique(docstore.ByText("id_number", func(*broken) string { return "" })),
+		docstore.Unique(docstore.ByText("id_number", func(*broken) string { return "" }), "id_number"),
 	}})
 	ctx := request.System(t.Context(), "acme")
 	_, err := docstore.Write(ctx, s.Deps.Store, func(tx *docstore.Tx) (docstore.Doc[broken], error) {

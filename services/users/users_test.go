@@ -26,11 +26,16 @@ func TestConventions(t *testing.T) {
 	t.Parallel()
 	testkit.Conventions(t, start, testkit.Resource{
 		Collection: "/v1/users",
-		Body:       func(n int) any { return map[string]any{"username": fmt.Sprintf("user-%d", n)} },
-		Change:     map[string]any{"display_name": "李伟"},
-		Faulty:     map[string]any{"username": "a b", "email": "no-address", "mobile": "12"},
-		Faults:     []string{"body.username", "body.email", "body.mobile"},
-		Read:       auth.UsersRead, Write: auth.UsersWrite, Unrelated: auth.KVRead,
+		Body: func(n int) any {
+			return map[string]any{
+				"username": fmt.Sprintf("user-%d", n), "email": fmt.Sprintf("user-%d@acme.test", n), "mobile": fmt.Sprintf("+86138000000%02d", n),
+			}
+		},
+		Change: map[string]any{"display_name": "李伟"},
+		Faulty: map[string]any{"username": "a b", "email": "no-address", "mobile": "12"},
+		Faults: []string{"body.username", "body.email", "body.mobile"},
+		Unique: []string{"username", "email", "mobile"},
+		Read:   auth.UsersRead, Write: auth.UsersWrite, Unrelated: auth.KVRead,
 	})
 }
 

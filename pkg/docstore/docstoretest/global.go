@@ -25,8 +25,8 @@ var Clients = docstore.Define(docstore.Schema[Client]{
 	Name: "clients", Noun: "client",
 	Indexes: []docstore.Index[Client]{
 		docstore.ByText("name", func(v *Client) string { return v.Name }),
-		docstore.Global(docstore.ByText("key", func(v *Client) string { return v.Key })),
-		docstore.Global(docstore.ByList("hosts", func(v *Client) []string { return v.Hosts })),
+		docstore.Global(docstore.ByText("key", func(v *Client) string { return v.Key }), "key"),
+		docstore.Global(docstore.ByList("hosts", func(v *Client) []string { return v.Hosts }), "hosts"),
 	},
 })
 
@@ -98,6 +98,7 @@ func requireGlobalDuplicate(t *testing.T, err error, index string) {
 	require.Equal(t, index, dup.Index)
 	require.NotContains(t, err.Error(), "t1", "whose it is remains untold")
 	require.NotContains(t, err.Error(), "secret-")
+	requireTaken(t, err, index)
 }
 
 func globalFound(t *testing.T, s *suite) {

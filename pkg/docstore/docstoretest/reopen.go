@@ -116,7 +116,7 @@ func newIndexes(t *testing.T, s *suite) {
 	changed := []docstore.Index[Thing]{
 		docstore.ByNumber("created", func(v *Thing) docstore.Value { return docstore.Moment(v.TimeCreated) }),
 		thingIndexes[4], thingIndexes[1],
-		docstore.Unique(docstore.ByList("aliases", func(v *Thing) []string { return []string{"alias " + v.ID} })),
+		docstore.Unique(docstore.ByList("aliases", func(v *Thing) []string { return []string{"alias " + v.ID} }), "id"),
 		docstore.ByText("version_text", func(v *Thing) string { return fmt.Sprint(v.Version) }),
 	}
 	f = s.again(t, f, docstore.Define(thingSchema(1, changed...)))

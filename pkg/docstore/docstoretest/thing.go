@@ -36,11 +36,11 @@ func (v *Thing) clone() *Thing {
 
 var thingIndexes = []docstore.Index[Thing]{
 	docstore.ByText("name", func(v *Thing) string { return v.Name }),
-	docstore.Unique(docstore.ByText("code", func(v *Thing) string { return v.Code })),
+	docstore.Unique(docstore.ByText("code", func(v *Thing) string { return v.Code }), "code"),
 	docstore.ByList("words", func(v *Thing) []string { return v.Words }),
 	docstore.Facet(docstore.ByText("kind", func(v *Thing) string { return v.Kind }), "name", "rank"),
 	docstore.ByNumber("rank", func(v *Thing) docstore.Value { return docstore.Number(v.Rank) }),
-	docstore.Unique(docstore.ByList("logins", func(v *Thing) []string { return v.Logins })),
+	docstore.Unique(docstore.ByList("logins", func(v *Thing) []string { return v.Logins }), "login", "more_logins"),
 	docstore.ByNumber("seen", func(v *Thing) docstore.Value { return docstore.Moment(v.Seen) }),
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
@@ -21,6 +22,9 @@ var uniqueCases = []testCase{
 	{name: "unique/in a replace", run: uniqueInReplace},
 	{name: "unique/moved within a transaction", run: uniqueMoved, needs: []Feature{Transactions}},
 	{name: "unique/32 at once", run: uniqueRace},
+	{name: "unique/all taken members are named", run: uniqueMembers},
+	{name: "unique/items of a batch are named", run: uniqueItems, needs: []Feature{Transactions}},
+	{name: "unique/a value that is free again", run: uniqueFreeAgain, needs: []Feature{Transactions}},
 }
 
 func requireDuplicate(t *testing.T, err error, index string) {
@@ -30,6 +34,89 @@ func requireDuplicate(t *testing.T, err error, index string) {
 	require.Equal(t, index, dup.Index)
 	require.Equal(t, "things", dup.Collection)
 	require.NotContains(t, err.Error(), "secret-", "an error must not repeat the value")
+	if index != "" { // else it is the id, which is no member of a client's
+		require.Equal(t, apperr.AlreadyExists, apperr.KindOf(err))
+	}
+}
+
+// requireTaken checks where a refused write's values are taken.
+func requireTaken(t *testing.T, err error, locations ...string) {
+	t.Helper()
+	refusal, ok := errors.AsType[*apperr.Error](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, apperr.AlreadyExists, refusal.Kind)
+	var named []string
+	for _, fault := range refusal.Faults {
+		named = append(named, fault.Location)
+	}
+	require.ElementsMatch(t, locations, named)
+}
+
+func uniqueMembers(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	f.insert(t, ctx, thing("a", code("c1"), logins("l1", "l2", "l3")), thing("b", code("c2"), logins("l4")))
+	f.insert(t, in(t, "t2"), thing("a", code("c5"), logins("l5")))
+	for _, row := range []struct {
+		v         *Thing
+		locations []string
+	}{
+		{thing("c", code("c1")), []string{"code"}},
+		{thing("c", logins("l1")), []string{"login"}},
+		{thing("c", logins("l5", "l1")), []string{"more_logins"}},
+		{thing("c", logins("", "", "l2")), []string{"more_logins"}},
+		{thing("c", code("c5"), logins("l4", "l3")), []string{"login", "more_logins"}},
+		{thing("c", code("c2"), logins("l2", "l2")), []string{"code", "login", "more_logins"}},
+	} {
+		requireTaken(t, f.tryInsert(ctx, row.v), row.locations...)
+	}
+	requireTaken(t, f.change(ctx, "b", func(v *Thing) { v.Code, v.Logins = "c1", []string{"l4", "l3"} }), "code", "more_logins")
+	f.check(t)
+}
+
+func uniqueItems(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	f.insert(t, ctx, thing("a", code("c1"), logins("l1")))
+	many := []*Thing{
+		thing("b", code("c2"), logins("l2")), thing("c", code("c1"), logins("l3")), thing("d", code("c2")), thing("e", logins("l4", "l3")),
+	}
+	for i := range 300 { // more than are looked up at once
+		many = append(many, thing(docID(i), code(docID(i)), logins(docID(i))))
+	}
+	many = append(many, thing("z", logins("l1")))
+	insert := func(at func(int) string, all []*Thing) error {
+		return f.write(ctx, func(tx *docstore.Tx) error {
+			copies := make([]*Thing, len(all))
+			for i := range all {
+				copies[i] = all[i].clone()
+			}
+			docs, err := f.things.InsertMany(ctx, tx, at, copies...)
+			if err == nil && len(docs) != len(all) {
+				return errStop
+			}
+			return err
+		})
+	}
+	item := func(i int) string { return apperr.Item("items", i) }
+	requireTaken(t, insert(item, many), "items[1].code", "items[2].code", "items[3].more_logins", "items[304].login")
+	requireTaken(t, insert(func(int) string { return "" }, many[1:2]), "code")
+	require.NoError(t, insert(item, many[4:304]))
+	require.Len(t, f.ids(t, ctx, docstore.Filter{}), 301)
+	f.check(t)
+}
+
+// uniqueFreeAgain: the holder of the value is gone when it is looked for.
+func uniqueFreeAgain(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	err := f.write(ctx, func(tx *docstore.Tx) error {
+		for _, id := range []string{"a", "b"} { // the transaction's end takes a away
+			if _, err := f.things.Insert(ctx, tx, thing(id, logins("own "+id, "one"))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	requireTaken(t, err, "more_logins")
+	require.Empty(t, f.ids(t, ctx, docstore.Filter{}))
 }
 
 func uniqueValue(t *testing.T, s *suite) {

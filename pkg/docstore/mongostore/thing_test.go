@@ -20,10 +20,10 @@ type thing struct {
 var things = docstore.Define(docstore.Schema[thing]{
 	Name: "things", Noun: "thing", Revision: 3,
 	Indexes: []docstore.Index[thing]{
-		docstore.Unique(docstore.ByText("name", func(v *thing) string { return v.Name })),
-		docstore.Unique(docstore.ByNumber("rank", func(v *thing) docstore.Value { return docstore.Number(v.Rank) })),
+		docstore.Unique(docstore.ByText("name", func(v *thing) string { return v.Name }), "name"),
+		docstore.Unique(docstore.ByNumber("rank", func(v *thing) docstore.Value { return docstore.Number(v.Rank) }), "rank"),
 		docstore.ByList("words", func(v *thing) []string { return v.Words }),
-		docstore.Unique(docstore.ByList("keys", func(v *thing) []string { return v.Keys })),
+		docstore.Unique(docstore.ByList("keys", func(v *thing) []string { return v.Keys }), "keys"),
 	},
 	Due: func(v *thing) clock.Time { return v.Until },
 })

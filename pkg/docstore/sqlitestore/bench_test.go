@@ -38,7 +38,7 @@ var persons = docstore.Define(docstore.Schema[person]{
 		docstore.ByList("words", func(p *person) []string { return p.Words }),
 		docstore.Unique(docstore.ByList("logins", func(p *person) []string {
 			return []string{"u:" + p.Username, "e:" + p.Email, "m:" + p.Mobile}
-		})),
+		}), "username", "email", "mobile"),
 		docstore.ByText("name", func(p *person) string { return p.Name }),
 		docstore.ByText("username", func(p *person) string { return p.Username }),
 		docstore.ByText("status", func(p *person) string { return p.Status }),

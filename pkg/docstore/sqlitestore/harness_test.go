@@ -31,10 +31,10 @@ func noteSchema(revision int) docstore.Schema[note] {
 		Name: "notes", Noun: "note", Revision: revision,
 		Indexes: []docstore.Index[note]{
 			docstore.ByText("title", func(n *note) string { return n.Title }),
-			docstore.Unique(docstore.ByText("code", func(n *note) string { return n.Code })),
+			docstore.Unique(docstore.ByText("code", func(n *note) string { return n.Code }), "code"),
 			docstore.ByNumber("created", func(n *note) docstore.Value { return docstore.Moment(n.TimeCreated) }),
 			docstore.ByList("words", func(n *note) []string { return n.Words }),
-			docstore.Unique(docstore.ByList("keys", func(n *note) []string { return n.Keys })),
+			docstore.Unique(docstore.ByList("keys", func(n *note) []string { return n.Keys }), "keys"),
 		},
 	}
 }

@@ -56,7 +56,7 @@ func TestCountsAreAdded(t *testing.T) {
 	f.script(t, "ALTER TABLE c_notes DROP COLUMN counts", "UPDATE meta SET value = '2' WHERE name = 'format'")
 
 	strict := noteSchema(2)
-	strict.Indexes[0] = docstore.Unique(strict.Indexes[0]) // both have the same title
+	strict.Indexes[0] = docstore.Unique(strict.Indexes[0], "title") // both have the same title
 	engine, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: f.path, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	_, err = docstore.Open(t.Context(), engine, clock.System, docstore.Define(strict).Def())
@@ -151,7 +151,7 @@ func TestFailedRebuild(t *testing.T) {
 	require.NoError(t, f.Close())
 
 	strict := noteSchema(2)
-	strict.Indexes[0] = docstore.Unique(strict.Indexes[0]) // both have the same title
+	strict.Indexes[0] = docstore.Unique(strict.Indexes[0], "title") // both have the same title
 	engine, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: f.path, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	_, err = docstore.Open(t.Context(), engine, clock.System, docstore.Define(strict).Def())

@@ -99,9 +99,9 @@ var Sortable = []string{byTimeCreated, byName, byTimeModified}
 var applications = docstore.Define(docstore.Schema[Application]{
 	Name: "applications", Noun: "application",
 	Indexes: []docstore.Index[Application]{
-		docstore.Unique(docstore.ByText(byName, func(a *Application) string { return textindex.Key(a.Name) })),
-		docstore.Unique(docstore.ByText(byDomainSN, func(a *Application) string { return textindex.Key(a.DomainSN) })),
-		docstore.Unique(docstore.ByText(byClientID, func(a *Application) string { return a.ClientID })),
+		docstore.Unique(docstore.ByText(byName, func(a *Application) string { return textindex.Key(a.Name) }), "name"),
+		docstore.Unique(docstore.ByText(byDomainSN, func(a *Application) string { return textindex.Key(a.DomainSN) }), "domain_sn"),
+		docstore.Unique(docstore.ByText(byClientID, func(a *Application) string { return a.ClientID }), "client_id"),
 		docstore.ByList(byHost, (*Application).hosts),
 		docstore.ByText(byType, func(a *Application) string { return a.Type }),
 		docstore.ByText(byStatus, func(a *Application) string { return a.Status }),

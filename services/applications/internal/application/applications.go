@@ -3,7 +3,6 @@ package application
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"strings"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -42,7 +41,7 @@ func (s *Applications) Create(ctx context.Context, draft Application) (Doc, erro
 		return Doc{}, err
 	}
 	clientID := newClientID()
-	doc, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
 		a := Application{
 			Meta: docstore.Meta{ID: id}, Profile: draft.Profile, ClientID: clientID, Status: On, MultiAccountEnabled: Off,
 			SSOEnabled: draft.ConfigProp.SSOEnabled, MFAEnabled: draft.ConfigProp.MFAEnabled,
@@ -54,7 +53,6 @@ func (s *Applications) Create(ctx context.Context, draft Application) (Doc, erro
 		}
 		return doc, emit(ctx, tx, "created", &doc)
 	})
-	return doc, taken(err)
 }
 
 // newClientID makes a client id: 26 letters and digits, 128 random bits, so that it is one of a kind in all tenants.
@@ -72,7 +70,7 @@ func (s *Applications) List(ctx context.Context, q docstore.Query) (docstore.Pag
 
 // Update changes what edit changes of the profile. apperr.NotFound, InvalidParameters, AlreadyExists, VersionMismatch.
 func (s *Applications) Update(ctx context.Context, id string, edit func(*Application) error) (Doc, error) {
-	doc, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
 		a, err := applications.Load(ctx, tx, id)
 		if err != nil {
 			return Doc{}, err
@@ -90,7 +88,6 @@ func (s *Applications) Update(ctx context.Context, id string, edit func(*Applica
 		a.Profile = proposal.Profile
 		return replace(ctx, tx, a, "updated")
 	})
-	return doc, taken(err)
 }
 
 // Delete removes an application with all that belongs to it here. apperr.NotFound, VersionMismatch.
@@ -119,13 +116,4 @@ func replace(ctx context.Context, tx *docstore.Tx, a *Application, action string
 
 func emit(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
 	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "application", Source: "/applications"}, action, doc, nil)
-}
-
-// taken says which member of a refused application belongs to another. Other errors pass.
-func taken(err error) error {
-	duplicate, ok := errors.AsType[*docstore.DuplicateError](err)
-	if !ok {
-		return err
-	}
-	return apperr.Taken("body." + duplicate.Index).Because(err)
 }

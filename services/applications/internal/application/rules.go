@@ -47,23 +47,23 @@ func (p *Profile) normalize() {
 	}
 }
 
-// check notes every fault, at body.<member>.
+// check notes every fault.
 func (p *Profile) check(faults *apperr.Faults, rules Rules) {
-	faults.Name("body.name", p.Name, maxName)
-	faults.Text("body.domain_sn", p.DomainSN, maxDomain)
-	faults.Check(!strings.ContainsFunc(p.DomainSN, unicode.IsSpace), "body.domain_sn", "must not have spaces")
-	faults.Prose("body.descr", p.Descr, maxDescr)
-	rules.url(faults, "body.login_url", p.LoginURL)
-	rules.url(faults, "body.logout_url", p.LogoutURL)
+	faults.Name("name", p.Name, maxName)
+	faults.Text("domain_sn", p.DomainSN, maxDomain)
+	faults.Check(!strings.ContainsFunc(p.DomainSN, unicode.IsSpace), "domain_sn", "must not have spaces")
+	faults.Prose("descr", p.Descr, maxDescr)
+	rules.url(faults, "login_url", p.LoginURL)
+	rules.url(faults, "logout_url", p.LogoutURL)
 	if p.RedirectURL != "" {
 		list := strings.Split(p.RedirectURL, ",")
-		faults.Check(len(list) <= maxRedirect, "body.redirect_url", "must have at most %d URLs", maxRedirect)
+		faults.Check(len(list) <= maxRedirect, "redirect_url", "must have at most %d URLs", maxRedirect)
 		for _, u := range list {
-			rules.url(faults, "body.redirect_url", strings.TrimSpace(u))
+			rules.url(faults, "redirect_url", strings.TrimSpace(u))
 		}
 	}
-	faults.Props("body.sys_ext_props", &p.SysExtProps)
-	faults.Props("body.free_ext_props", &p.FreeExtProps)
+	faults.Props("sys_ext_props", &p.SysExtProps)
+	faults.Props("free_ext_props", &p.FreeExtProps)
 }
 
 // url checks a URL that may be empty: absolute, http or https, without a fragment, of http only where the host is this

@@ -90,7 +90,7 @@ func (a *api) deleteAssociations(ctx context.Context, in *deleteAssociationsInpu
 		ids = append(ids, in.Body.IDs...)
 	}
 	if len(ids) == 0 {
-		return removed{}, apperr.Invalid("query.id", "or body.ids must be given")
+		return removed{}, apperr.Invalid("id", "or body.ids must be given")
 	}
 	n, err := a.links.RemoveMany(ctx, ids)
 	return removed{n}, err

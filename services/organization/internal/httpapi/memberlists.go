@@ -46,7 +46,7 @@ type listOfNodeInput struct {
 func (a *api) listOfNode(ctx context.Context, in *listOfNodeInput) (rest.List[TreeNodeUser], error) {
 	q, err := in.Query(docstore.Filter{}, "seq")
 	if err == nil && q.Sort[0].Desc {
-		err = apperr.Invalid("query.page_sort", "must be seq[asc]: that is the only order")
+		err = apperr.Invalid("page_sort", "must be seq[asc]: that is the only order")
 	}
 	if err != nil {
 		return rest.List[TreeNodeUser]{}, err

@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"strconv"
+	"strings"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
@@ -90,12 +90,11 @@ func (a *api) addMembers(ctx context.Context, in *addMembersInput) (batchOf[Memb
 		return batchOf[Membership]{}, rest.WrongType(err)
 	}
 	var drafts []member.Draft
-	at := func(i int, name string) string { return "body.items[" + strconv.Itoa(i) + "]." + name }
 	switch {
 	case (len(body.Items) > 0) == (len(body.UserIDs) > 0):
-		return batchOf[Membership]{}, apperr.Invalid("body", "must have either items or user_ids, at least one")
+		return batchOf[Membership]{}, apperr.Invalid("", "must have either items or user_ids, at least one")
 	case len(body.Items) > 0 && body.NodeID != "":
-		return batchOf[Membership]{}, apperr.Invalid("body.node_id", "must not be given with items, which have their own")
+		return batchOf[Membership]{}, apperr.Invalid("node_id", "must not be given with items, which have their own")
 	case len(body.Items) > 0:
 		for _, item := range body.Items {
 			drafts = append(drafts, item.draft())
@@ -104,15 +103,21 @@ func (a *api) addMembers(ctx context.Context, in *addMembersInput) (batchOf[Memb
 		for _, id := range body.UserIDs {
 			drafts = append(drafts, member.Draft{NodeID: body.NodeID, UserID: id})
 		}
-		at = func(i int, name string) string {
-			if name == "user_id" {
-				return "body.user_ids[" + strconv.Itoa(i) + "]"
-			}
-			return "body." + name
-		}
 	}
-	added, err := a.members.AddMany(ctx, drafts, at)
+	added, err := a.members.AddMany(ctx, drafts)
+	if len(body.UserIDs) > 0 {
+		err = apperr.Relocate(err, amongUserIDs)
+	}
 	return batchFrom[Membership](added.Items, err)
+}
+
+// amongUserIDs is where a request with one node_id and user_ids has what drafts have at items[i].
+func amongUserIDs(location string) string {
+	item, member, _ := strings.Cut(location, ".")
+	if member == "user_id" {
+		return "user_ids" + strings.TrimPrefix(item, "items")
+	}
+	return member
 }
 
 func (a *api) getMember(ctx context.Context, in *rest.ByID) (rest.Record[Membership], error) {
@@ -161,15 +166,15 @@ func (a *api) removeMembers(ctx context.Context, in *removeMembersInput) (remove
 	}
 	if body == nil || body.NodeID == "" && len(body.UserIDs) == 0 {
 		if len(ids) == 0 {
-			return removed{}, apperr.Invalid("query.id", "or body.ids, or body.node_id with body.user_ids, must be given")
+			return removed{}, apperr.Invalid("id", "or body.ids, or body.node_id with body.user_ids, must be given")
 		}
 		n, err := a.members.RemoveMany(ctx, ids)
 		return removed{n}, err
 	}
 	var faults apperr.Faults
-	faults.Check(len(ids) == 0, "body.ids", "must not be given with node_id and user_ids, nor query.id")
-	faults.Check(body.NodeID != "", "body.node_id", "must be given with user_ids")
-	faults.Check(len(body.UserIDs) > 0, "body.user_ids", "must be given with node_id, at least one")
+	faults.Check(len(ids) == 0, "ids", "must not be given with node_id and user_ids, nor query.id")
+	faults.Check(body.NodeID != "", "node_id", "must be given with user_ids")
+	faults.Check(len(body.UserIDs) > 0, "user_ids", "must be given with node_id, at least one")
 	if err := faults.Err(); err != nil {
 		return removed{}, err
 	}

@@ -3,7 +3,6 @@ package link
 
 import (
 	"context"
-	"errors"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -40,7 +39,7 @@ const (
 var links = docstore.Define(docstore.Schema[Association]{
 	Name: "tree_associations", Noun: "tree association",
 	Indexes: []docstore.Index[Association]{
-		docstore.Unique(docstore.ByText(byEnds, func(a *Association) string { return a.SourceNodeID + "/" + a.TargetNodeID + "/" + a.Type })),
+		docstore.Unique(docstore.ByText(byEnds, func(a *Association) string { return a.SourceNodeID + "/" + a.TargetNodeID + "/" + a.Type }), "target_node_id"),
 		docstore.ByText(bySource, func(a *Association) string { return a.SourceNodeID }),
 		docstore.ByText(byTarget, func(a *Association) string { return a.TargetNodeID }),
 		docstore.ByText(byType, func(a *Association) string { return a.Type }),
@@ -69,10 +68,10 @@ type Links struct{ Store *docstore.Store }
 // InvalidState (MaxOfNode).
 func (s *Links) Add(ctx context.Context, d Draft) (Doc, error) {
 	var faults apperr.Faults
-	faults.Check(d.SourceNodeID != "", "body.source_node_id", "must not be empty")
-	faults.Check(d.TargetNodeID != "", "body.target_node_id", "must not be empty")
-	faults.Text("body.type", d.Type, maxType)
-	faults.Prose("body.description", d.Description, maxDescription)
+	faults.Check(d.SourceNodeID != "", "source_node_id", "must not be empty")
+	faults.Check(d.TargetNodeID != "", "target_node_id", "must not be empty")
+	faults.Text("type", d.Type, maxType)
+	faults.Prose("description", d.Description, maxDescription)
 	if err := faults.Err(); err != nil {
 		return Doc{}, err
 	}
@@ -80,7 +79,7 @@ func (s *Links) Add(ctx context.Context, d Draft) (Doc, error) {
 	if err != nil {
 		return Doc{}, err
 	}
-	doc, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
 		if err := checkEnds(ctx, tx, d); err != nil {
 			return Doc{}, err
 		}
@@ -90,10 +89,6 @@ func (s *Links) Add(ctx context.Context, d Draft) (Doc, error) {
 		}
 		return doc, emit(ctx, tx, "created", &doc)
 	})
-	if _, ok := errors.AsType[*docstore.DuplicateError](err); ok {
-		return Doc{}, apperr.Taken("body.target_node_id").Because(err)
-	}
-	return doc, err
 }
 
 func checkEnds(ctx context.Context, tx *docstore.Tx, d Draft) error {
@@ -103,10 +98,10 @@ func checkEnds(ctx context.Context, tx *docstore.Tx, d Draft) error {
 	}
 	source, target := nodes[d.SourceNodeID], nodes[d.TargetNodeID]
 	var faults apperr.Faults
-	faults.Check(source != nil, "body.source_node_id", "is no node")
-	faults.Check(target != nil, "body.target_node_id", "is no node")
+	faults.Check(source != nil, "source_node_id", "is no node")
+	faults.Check(target != nil, "target_node_id", "is no node")
 	if source != nil && target != nil {
-		faults.Check(source.Path[0] != target.Path[0], "body.target_node_id", "is of the same tree as the source")
+		faults.Check(source.Path[0] != target.Path[0], "target_node_id", "is of the same tree as the source")
 	}
 	if err := faults.Err(); err != nil {
 		return err

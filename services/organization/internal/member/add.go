@@ -23,7 +23,7 @@ type Draft struct {
 // Add makes a user a member. apperr.InvalidParameters (no such node or user), AlreadyExists, InvalidState (a dynamic node, MaxOfUser),
 // Unavailable.
 func (s *Members) Add(ctx context.Context, d Draft) (Shown, error) {
-	return add(ctx, s, []Draft{d}, func(_ int, member string) string { return "body." + member }, func(shown []Shown) Shown { return shown[0] })
+	return add(ctx, s, []Draft{d}, whole, func(shown []Shown) Shown { return shown[0] })
 }
 
 // Added are the memberships of a batch.
@@ -31,10 +31,10 @@ type Added struct {
 	Items []json.RawMessage `json:"items"`
 }
 
-// AddMany makes users members, all or nothing, and returns the memberships in the same order. at tells where a member of a draft stands
-// in the request.
-func (s *Members) AddMany(ctx context.Context, drafts []Draft, at func(i int, member string) string) (Added, error) {
-	return add(ctx, s, drafts, at, func(shown []Shown) Added {
+// AddMany makes users members, all or nothing, and returns the memberships in the same order. Faults are at
+// items[i].
+func (s *Members) AddMany(ctx context.Context, drafts []Draft) (Added, error) {
+	return add(ctx, s, drafts, item, func(shown []Shown) Added {
 		added := Added{make([]json.RawMessage, len(shown))}
 		for i := range shown {
 			added.Items[i] = shown[i].JSON
@@ -43,18 +43,22 @@ func (s *Members) AddMany(ctx context.Context, drafts []Draft, at func(i int, me
 	})
 }
 
-// add makes users members. answer makes of the memberships what the transaction results in.
-func add[R any](ctx context.Context, s *Members, drafts []Draft, at func(int, string) string, answer func([]Shown) R) (R, error) {
+// whole and item are where drafts stand in a request: one is all of it, or it has many.
+func whole(int) string  { return "" }
+func item(i int) string { return apperr.Item("items", i) }
+
+// add makes users members. at tells where a draft stands in the request, answer makes of the memberships what the transaction results in.
+func add[R any](ctx context.Context, s *Members, drafts []Draft, at func(int) string, answer func([]Shown) R) (R, error) {
 	var none R
 	var faults apperr.Faults
-	checkNodes(&faults, drafts, at, "must not be empty", func(id string) bool { return id != "" })
 	seen := map[string]bool{}
 	for i := range drafts {
-		d := &drafts[i]
-		faults.Check(d.UserID != "" && len(d.UserID) <= maxUserID, at(i, "user_id"), "must have 1…%d characters", maxUserID)
-		faults.Check(!seen[place(d.NodeID, d.UserID)], at(i, "user_id"), "is given twice")
+		d, here := &drafts[i], faults.Within(at(i))
+		here.Check(d.NodeID != "", "node_id", "must not be empty")
+		here.Check(d.UserID != "" && len(d.UserID) <= maxUserID, "user_id", "must have 1…%d characters", maxUserID)
+		here.Check(!seen[place(d.NodeID, d.UserID)], "user_id", "is given twice")
 		seen[place(d.NodeID, d.UserID)] = true
-		d.check(&faults, func(member string) string { return at(i, member) })
+		d.check(here)
 	}
 	if err := faults.Err(); err != nil {
 		return none, err
@@ -78,44 +82,22 @@ func add[R any](ctx context.Context, s *Members, drafts []Draft, at func(int, st
 			}
 			return answer(shown), nil
 		})
-	}, func(taken *docstore.DuplicateError) error {
-		for i, d := range drafts {
-			if taken.Value == place(d.NodeID, d.UserID) {
-				return apperr.Taken(at(i, "user_id")).Because(taken)
-			}
-		}
-		return taken
 	})
 }
 
 // again runs a transaction anew when another has just given the user a primary membership, which this one did not see.
-func again[R any](write func() (R, error), translate func(*docstore.DuplicateError) error) (R, error) {
+func again[R any](write func() (R, error)) (R, error) {
 	for tries := 1; ; tries++ {
 		result, err := write()
 		taken, ok := errors.AsType[*docstore.DuplicateError](err)
-		switch {
-		case !ok:
+		if !ok || taken.Index != byPrimary || tries == 5 {
 			return result, err
-		case taken.Index == byPrimary && tries < 5:
-			continue
-		}
-		return result, translate(taken)
-	}
-}
-
-// checkNodes notes the drafts whose node is not good, once for those that have one place in the request.
-func checkNodes(faults *apperr.Faults, drafts []Draft, at func(int, string) string, message string, good func(id string) bool) {
-	noted := ""
-	for i, d := range drafts {
-		if location := at(i, "node_id"); location != noted && !good(d.NodeID) {
-			faults.Add(location, "%s", message)
-			noted = location
 		}
 	}
 }
 
 // checkUsers asks the users service, once for all.
-func (s *Members) checkUsers(ctx context.Context, drafts []Draft, at func(int, string) string) error {
+func (s *Members) checkUsers(ctx context.Context, drafts []Draft, at func(int) string) error {
 	wanted := map[string]bool{}
 	for _, d := range drafts {
 		wanted[d.UserID] = true
@@ -129,13 +111,13 @@ func (s *Members) checkUsers(ctx context.Context, drafts []Draft, at func(int, s
 	}
 	var faults apperr.Faults
 	for i, d := range drafts {
-		faults.Check(!wanted[d.UserID], at(i, "user_id"), "is no user")
+		faults.Within(at(i)).Check(!wanted[d.UserID], "user_id", "is no user")
 	}
 	return faults.Err()
 }
 
 // insert adds checked drafts under new ids, with their events.
-func insert(ctx context.Context, tx *docstore.Tx, ids []string, drafts []Draft, at func(int, string) string) ([]Doc, error) {
+func insert(ctx context.Context, tx *docstore.Tx, ids []string, drafts []Draft, at func(int) string) ([]Doc, error) {
 	nodes, err := loadNodes(ctx, tx, drafts, at)
 	if err != nil {
 		return nil, err
@@ -148,7 +130,7 @@ func insert(ctx context.Context, tx *docstore.Tx, ids []string, drafts []Draft, 
 		return nil, err
 	}
 	chosen := choose(nodes, drafts, primaries)
-	docs := make([]Doc, len(drafts))
+	added := make([]*Membership, len(drafts))
 	more := map[string]int64{}
 	for i, d := range drafts {
 		m := &Membership{Meta: docstore.Meta{ID: ids[i]}, ObjectCode: nodes[d.NodeID].ObjectCode, NodeID: d.NodeID, UserID: d.UserID, Profile: d.Profile}
@@ -162,10 +144,12 @@ func insert(ctx context.Context, tx *docstore.Tx, ids []string, drafts []Draft, 
 				}
 			}
 		}
-		if docs[i], err = members.Insert(ctx, tx, m); err != nil {
-			return nil, err
-		}
+		added[i] = m
 		more[d.NodeID]++
+	}
+	docs, err := members.InsertMany(ctx, tx, at, added...)
+	if err != nil {
+		return nil, err
 	}
 	for id, n := range more {
 		if err := tree.CountMembers(ctx, tx, nodes[id], n); err != nil {
@@ -188,7 +172,7 @@ func choose(nodes map[string]*tree.Node, drafts []Draft, primaries map[string]*M
 }
 
 // loadNodes loads the nodes that drafts are for, to count their members.
-func loadNodes(ctx context.Context, tx *docstore.Tx, drafts []Draft, at func(int, string) string) (map[string]*tree.Node, error) {
+func loadNodes(ctx context.Context, tx *docstore.Tx, drafts []Draft, at func(int) string) (map[string]*tree.Node, error) {
 	wanted := map[string]bool{}
 	for _, d := range drafts {
 		wanted[d.NodeID] = true
@@ -198,7 +182,9 @@ func loadNodes(ctx context.Context, tx *docstore.Tx, drafts []Draft, at func(int
 		return nil, err
 	}
 	var faults apperr.Faults
-	checkNodes(&faults, drafts, at, "is no node", func(id string) bool { return nodes[id] != nil })
+	for i, d := range drafts {
+		faults.Within(at(i)).Check(nodes[d.NodeID] != nil, "node_id", "is no node")
+	}
 	if err := faults.Err(); err != nil {
 		return nil, err
 	}
@@ -211,7 +197,7 @@ func loadNodes(ctx context.Context, tx *docstore.Tx, drafts []Draft, at func(int
 }
 
 // checkHere refuses users who have left since the users service was asked, who are members already, or have too many memberships.
-func checkHere(ctx context.Context, tx *docstore.Tx, drafts []Draft, at func(int, string) string) error {
+func checkHere(ctx context.Context, tx *docstore.Tx, drafts []Draft, at func(int) string) error {
 	var users []string
 	places := make([]docstore.Value, len(drafts))
 	for i, d := range drafts {
@@ -226,7 +212,7 @@ func checkHere(ctx context.Context, tx *docstore.Tx, drafts []Draft, at func(int
 	}
 	var faults apperr.Faults
 	for i, d := range drafts {
-		faults.Check(!gone[d.UserID], at(i, "user_id"), "is no user")
+		faults.Within(at(i)).Check(!gone[d.UserID], "user_id", "is no user")
 	}
 	if err := faults.Err(); err != nil {
 		return err
@@ -242,7 +228,7 @@ func checkHere(ctx context.Context, tx *docstore.Tx, drafts []Draft, at func(int
 	var locations []string
 	for i, d := range drafts {
 		if taken[place(d.NodeID, d.UserID)] {
-			locations = append(locations, at(i, "user_id"))
+			locations = append(locations, apperr.Below(at(i), "user_id"))
 		}
 	}
 	if len(locations) > 0 {

@@ -46,7 +46,7 @@ func (s *Members) Update(ctx context.Context, id string, edit func(*Membership) 
 			}
 			return one(ctx, tx, doc)
 		})
-	}, func(taken *docstore.DuplicateError) error { return taken })
+	})
 }
 
 func update(ctx context.Context, tx *docstore.Tx, m *Membership, edit func(*Membership) error) (Doc, error) {
@@ -55,11 +55,11 @@ func update(ctx context.Context, tx *docstore.Tx, m *Membership, edit func(*Memb
 		return Doc{}, err
 	}
 	var faults apperr.Faults
-	proposal.check(&faults, func(member string) string { return "body." + member })
+	proposal.check(&faults)
 	const stays = "cannot change: add the user to the other node and remove this membership"
-	faults.Check(proposal.NodeID == m.NodeID, "body.node_id", stays)
-	faults.Check(proposal.UserID == m.UserID, "body.user_id", stays)
-	faults.Check(m.Dynamic || m.IsPrimary != "1" || proposal.IsPrimary == "1", "body.is_primary", "cannot be taken away: make another membership in this tree the primary one")
+	faults.Check(proposal.NodeID == m.NodeID, "node_id", stays)
+	faults.Check(proposal.UserID == m.UserID, "user_id", stays)
+	faults.Check(m.Dynamic || m.IsPrimary != "1" || proposal.IsPrimary == "1", "is_primary", "cannot be taken away: make another membership in this tree the primary one")
 	if err := faults.Err(); err != nil {
 		return Doc{}, err
 	}

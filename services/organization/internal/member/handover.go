@@ -53,7 +53,7 @@ func (s *Members) Apply(ctx context.Context, c questions.MembershipChange) (ques
 			}
 			return memberships(ctx, tx, c.UserID)
 		})
-	}, func(taken *docstore.DuplicateError) error { return taken })
+	})
 }
 
 // Settle tells whether a change was made, and sees to it that it never will be if it was not.
@@ -89,7 +89,7 @@ func apply(ctx context.Context, tx *docstore.Tx, c questions.MembershipChange, i
 		return err
 	}
 	if _, err := tree.ObjectByCode(ctx, tx, c.ObjectCode); apperr.IsNotFound(err) {
-		return apperr.Invalid("body.object_code", "is no core object's code")
+		return apperr.Invalid("object_code", "is no core object's code")
 	} else if err != nil {
 		return err
 	}
@@ -99,10 +99,10 @@ func apply(ctx context.Context, tx *docstore.Tx, c questions.MembershipChange, i
 	}
 	var faults apperr.Faults
 	to := nodes[c.ToNodeID]
-	faults.Check(to != nil && to.ObjectCode == c.ObjectCode, "body.to_node_id", "is no node of this tree")
+	faults.Check(to != nil && to.ObjectCode == c.ObjectCode, "to_node_id", "is no node of this tree")
 	if c.FromNodeID != "" {
 		from := nodes[c.FromNodeID]
-		faults.Check(from != nil && from.ObjectCode == c.ObjectCode, "body.from_node_id", "is no node of this tree")
+		faults.Check(from != nil && from.ObjectCode == c.ObjectCode, "from_node_id", "is no node of this tree")
 	}
 	if err := faults.Err(); err != nil {
 		return err
@@ -127,7 +127,7 @@ func apply(ctx context.Context, tx *docstore.Tx, c questions.MembershipChange, i
 		old = already
 	}
 	if c.FromNodeID != "" && old == nil {
-		return apperr.Invalid("body.from_node_id", "is no node that the user belongs to")
+		return apperr.Invalid("from_node_id", "is no node that the user belongs to")
 	}
 	if c.FromNodeID == c.ToNodeID {
 		return nil
@@ -141,13 +141,13 @@ func apply(ctx context.Context, tx *docstore.Tx, c questions.MembershipChange, i
 	if already != nil {
 		return nil
 	}
-	_, err = insert(ctx, tx, ids, []Draft{draft}, func(_ int, member string) string {
+	_, err = insert(ctx, tx, ids, []Draft{draft}, whole)
+	return apperr.Relocate(err, func(member string) string {
 		if member == "node_id" {
-			return "body.to_node_id"
+			return "to_node_id"
 		}
-		return "body." + member
+		return member
 	})
-	return err
 }
 
 func memberships(ctx context.Context, r docstore.Reader, userID string) (questions.Memberships, error) {

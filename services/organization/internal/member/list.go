@@ -631,10 +631,10 @@ func (q Query) position() (position, error) {
 		err = json.Unmarshal(b, &t)
 	}
 	if err != nil || t.Path == "" || t.Order == "" {
-		return position{}, apperr.Invalid("query.page_token", "is not a page token of this list")
+		return position{}, apperr.Invalid("page_token", "is not a page token of this list")
 	}
 	if t.Query != q.fingerprint() {
-		return position{}, apperr.Invalid("query.page_token", "was made with another filter or sort")
+		return position{}, apperr.Invalid("page_token", "was made with another filter or sort")
 	}
 	return t.position, nil
 }

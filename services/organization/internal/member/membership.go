@@ -46,7 +46,7 @@ const (
 var members = docstore.Define(docstore.Schema[Membership]{
 	Name: "tree_users", Noun: "membership", Revision: 1,
 	Indexes: []docstore.Index[Membership]{
-		docstore.Unique(docstore.ByText(byPlace, func(m *Membership) string { return place(m.NodeID, m.UserID) })),
+		docstore.Unique(docstore.ByText(byPlace, func(m *Membership) string { return place(m.NodeID, m.UserID) }), "user_id"),
 		docstore.ByText(byOrder, (*Membership).order),
 		docstore.ByText(byRole, func(m *Membership) string {
 			return m.NodeID + "/" + m.Role + "/" + m.within()
@@ -57,7 +57,7 @@ var members = docstore.Define(docstore.Schema[Membership]{
 				return ""
 			}
 			return primary(m.ObjectCode, m.UserID)
-		})),
+		}), "is_primary"),
 	},
 })
 
@@ -87,15 +87,15 @@ const (
 
 var role = regexp.MustCompile(`^[\pL\pN][\pL\pM\pN._ -]{0,63}$`)
 
-// check notes faults, at what at makes of a member's name.
-func (p *Profile) check(faults *apperr.Faults, at func(member string) string) {
+// check notes every fault.
+func (p *Profile) check(faults *apperr.Faults) {
 	if p.Role == "" {
 		p.Role = "member"
 	}
-	faults.Check(role.MatchString(p.Role), at("role"), "must have 1…64 letters, digits, spaces or . _ -, and begin with a letter or digit")
-	faults.Text(at("title"), p.Title, maxTitle)
-	faults.Switch(at("is_primary"), &p.IsPrimary, "0")
-	faults.Check(-maxSeq < p.Seq && p.Seq < maxSeq, at("seq"), "must lie between -2^53 and 2^53")
+	faults.Check(role.MatchString(p.Role), "role", "must have 1…64 letters, digits, spaces or . _ -, and begin with a letter or digit")
+	faults.Text("title", p.Title, maxTitle)
+	faults.Switch("is_primary", &p.IsPrimary, "0")
+	faults.Check(-maxSeq < p.Seq && p.Seq < maxSeq, "seq", "must lie between -2^53 and 2^53")
 }
 
 // Members are the use cases.

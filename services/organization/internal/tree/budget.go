@@ -141,7 +141,7 @@ func chargeNew(ctx context.Context, tx *docstore.Tx, added []*Node, costs []int6
 	if len(dynamic) == 0 {
 		return nil
 	}
-	return charge(ctx, tx, dynamic, own, func(i int) string { return at(places[i]) + ".condition" })
+	return charge(ctx, tx, dynamic, own, func(i int) string { return apperr.Below(at(places[i]), "condition") })
 }
 
 // discharge takes a node that is being removed out of the budget.

@@ -13,7 +13,7 @@ const MaxMoved = 50_000
 
 // move puts a loaded node below another parent of its tree. What is below the node is carried afterwards.
 func move(ctx context.Context, tx *docstore.Tx, n *Node, to string) error {
-	const at = "body.parent_id"
+	const at = "parent_id"
 	if n.ID == to {
 		return apperr.Invalid(at, "must not be the node itself or one below it")
 	}
@@ -70,12 +70,12 @@ func checkCircles(ctx context.Context, tx *docstore.Tx, n, parent *Node) error {
 		circle = pointers > 0
 	}
 	if circle {
-		return apperr.Invalid("body.parent_id", "would put a pointer below the node that it leads to")
+		return apperr.Invalid("parent_id", "would put a pointer below the node that it leads to")
 	}
 	return nil
 }
 
-var errTooDeep = apperr.Invalid("body.parent_id", "is too deep: a node's depth is at most %d", MaxDepth)
+var errTooDeep = apperr.Invalid("parent_id", "is too deep: a node's depth is at most %d", MaxDepth)
 
 // carry makes the paths below a moved node follow it, and tells of how many.
 func carry(ctx context.Context, tx *docstore.Tx, n *Node, from []string) (int, error) {
@@ -105,7 +105,7 @@ func each(ctx context.Context, tx *docstore.Tx, path []string, most int, fn func
 			return count, err
 		}
 		if count += len(some); count > most {
-			return count, apperr.Invalid("path.id", "has more than %d nodes below it", most)
+			return count, apperr.Invalid("id", "has more than %d nodes below it", most)
 		}
 		last := ""
 		for _, n := range some {

@@ -74,7 +74,7 @@ var nodes = docstore.Define(docstore.Schema[Node]{
 	Name: "tree_nodes", Noun: "tree node", Revision: 1,
 	Counts: func(n *Node) []*int64 { return []*int64{&n.ChildCount, &n.MemberCount} },
 	Indexes: []docstore.Index[Node]{
-		docstore.Unique(docstore.ByText(byCode, func(n *Node) string { return n.root() + n.Code })),
+		docstore.Unique(docstore.ByText(byCode, func(n *Node) string { return n.root() + n.Code }), "code"),
 		docstore.ByText(byName, func(n *Node) string { return textindex.Key(n.Name) }),
 		docstore.ByNumber(bySeq, func(n *Node) docstore.Value { return docstore.Number(n.Seq) }),
 		docstore.ByNumber(byDepth, func(n *Node) docstore.Value { return docstore.Number(int64(n.Depth)) }),
@@ -141,28 +141,28 @@ type Draft struct {
 	Parent   string // the Ref of the draft that is to be the parent; then ParentID is empty
 }
 
-// check notes every fault of what can be seen without the store, below a location like body.
-func (p *Profile) check(faults *apperr.Faults, at string) {
-	faults.Name(at+".name", p.Name, maxName)
-	faults.Prose(at+".description", p.Description, maxDescription)
-	faults.Text(at+".tag", p.Tag, maxTag)
-	faults.Text(at+".perm_namespace_arn", p.PermNamespaceARN, maxARN)
+// check notes every fault of what can be seen without the store.
+func (p *Profile) check(faults *apperr.Faults) {
+	faults.Name("name", p.Name, maxName)
+	faults.Prose("description", p.Description, maxDescription)
+	faults.Text("tag", p.Tag, maxTag)
+	faults.Text("perm_namespace_arn", p.PermNamespaceARN, maxARN)
 	if p.Code != "" {
-		faults.Check(validCode(p.Code), at+".code", "must have 1…%d visible characters, no spaces", maxCode)
+		faults.Check(validCode(p.Code), "code", "must have 1…%d visible characters, no spaces", maxCode)
 	}
-	faults.Switch(at+".status", &p.Status, "1")
-	faults.Switch(at+".is_pointer", &p.IsPointer, "0")
-	faults.Switch(at+".is_dynamic", &p.IsDynamic, "0")
-	checkSeq(faults, at+".seq", p.Seq)
-	faults.Check((p.PointerID != "") == (p.IsPointer == "1"), at+".pointer_id", "must be given with is_pointer 1, and only then")
-	faults.Check(p.IsDynamic != "1" || p.Condition != "", at+".condition", "must be given with is_dynamic 1")
+	faults.Switch("status", &p.Status, "1")
+	faults.Switch("is_pointer", &p.IsPointer, "0")
+	faults.Switch("is_dynamic", &p.IsDynamic, "0")
+	checkSeq(faults, p.Seq)
+	faults.Check((p.PointerID != "") == (p.IsPointer == "1"), "pointer_id", "must be given with is_pointer 1, and only then")
+	faults.Check(p.IsDynamic != "1" || p.Condition != "", "condition", "must be given with is_dynamic 1")
 	if p.Condition != "" {
 		if _, err := Conditions.Cached(p.Condition); err != nil {
-			faults.Add(at+".condition", "%s", err)
+			faults.Add("condition", "%s", err)
 		}
 	}
-	faults.Props(at+".sys_ext_props", &p.SysExtProps)
-	faults.Props(at+".free_ext_props", &p.FreeExtProps)
+	faults.Props("sys_ext_props", &p.SysExtProps)
+	faults.Props("free_ext_props", &p.FreeExtProps)
 }
 
 // Conditions are those of dynamic nodes: over user, a user record as the users service's events have it.
@@ -176,8 +176,8 @@ func conditions() *condition.Environment {
 	return env
 }
 
-func checkSeq(faults *apperr.Faults, at string, seq int64) {
-	faults.Check(-maxSeq < seq && seq < maxSeq, at, "must lie between -2^53 and 2^53")
+func checkSeq(faults *apperr.Faults, seq int64) {
+	faults.Check(-maxSeq < seq && seq < maxSeq, "seq", "must lie between -2^53 and 2^53")
 }
 
 func validCode(s string) bool {

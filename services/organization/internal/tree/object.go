@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"regexp"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -42,7 +41,7 @@ var objects = docstore.Define(docstore.Schema[Object]{
 	Name: "core_objects", Noun: "core object",
 	Counts: func(o *Object) []*int64 { return []*int64{&o.NodeCount} },
 	Indexes: []docstore.Index[Object]{
-		docstore.Unique(docstore.ByText(byCode, func(o *Object) string { return o.Code })),
+		docstore.Unique(docstore.ByText(byCode, func(o *Object) string { return o.Code }), "code"),
 		docstore.ByNumber(bySeq, func(o *Object) docstore.Value { return docstore.Number(o.Seq) }),
 	},
 })
@@ -54,12 +53,12 @@ const MaxObjects = 1000
 var objectCode = regexp.MustCompile(`^[\pL\pN][\pL\pM\pN._-]{0,127}$`)
 
 func (p *ObjectProfile) check(faults *apperr.Faults) {
-	faults.Name("body.name", p.Name, maxName)
-	faults.Prose("body.description", p.Description, maxDescription)
-	faults.Switch("body.status", &p.Status, "1")
-	checkSeq(faults, "body.seq", p.Seq)
-	faults.Props("body.sys_ext_props", &p.SysExtProps)
-	faults.Props("body.free_ext_props", &p.FreeExtProps)
+	faults.Name("name", p.Name, maxName)
+	faults.Prose("description", p.Description, maxDescription)
+	faults.Switch("status", &p.Status, "1")
+	checkSeq(faults, p.Seq)
+	faults.Props("sys_ext_props", &p.SysExtProps)
+	faults.Props("free_ext_props", &p.FreeExtProps)
 }
 
 // CreateObject makes a core object with its root node. What root leaves out of code and name is the object's. apperr.InvalidParameters,
@@ -67,11 +66,11 @@ func (p *ObjectProfile) check(faults *apperr.Faults) {
 func (s *Trees) CreateObject(ctx context.Context, draft Object, root Draft) (ObjectDoc, error) {
 	var faults apperr.Faults
 	draft.check(&faults)
-	faults.Check(objectCode.MatchString(draft.Code), "body.code", "must have 1…128 letters, digits or . _ -, and begin with a letter or digit")
-	faults.Check(root.ParentID == "", "body.root.parent_id", "must not be given: the root has none")
+	faults.Check(objectCode.MatchString(draft.Code), "code", "must have 1…128 letters, digits or . _ -, and begin with a letter or digit")
+	faults.Check(root.ParentID == "", "root.parent_id", "must not be given: the root has none")
 	name := cmp.Or(root.Name, draft.Name)
 	root.Name = cmp.Or(root.Name, "-") // the object's has had its faults noted
-	root.check(&faults, "body.root")
+	root.check(faults.Within("root"))
 	if err := faults.Err(); err != nil {
 		return ObjectDoc{}, err
 	}
@@ -81,7 +80,7 @@ func (s *Trees) CreateObject(ctx context.Context, draft Object, root Draft) (Obj
 	if err != nil {
 		return ObjectDoc{}, err
 	}
-	doc, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (ObjectDoc, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (ObjectDoc, error) {
 		if n, err := objects.Count(ctx, tx, docstore.Filter{}); err != nil {
 			return ObjectDoc{}, err
 		} else if n >= MaxObjects {
@@ -98,18 +97,18 @@ func (s *Trees) CreateObject(ctx context.Context, draft Object, root Draft) (Obj
 		}
 		node := root.node(ctx, ids[1], draft.Code)
 		node.place(nil)
-		if err := checkPointer(ctx, tx, node, "body.root"); err != nil {
+		if err := checkPointer(ctx, tx, node, "root"); err != nil {
 			return ObjectDoc{}, err
 		}
-		if _, err = s.insert(ctx, tx, node); err != nil {
+		planted, err := nodes.Insert(ctx, tx, node)
+		if err != nil {
 			return ObjectDoc{}, err
 		}
-		return doc, chargeNew(ctx, tx, []*Node{node}, []int64{cost}, func(int) string { return "body.root" })
+		if err := s.tellCreated(ctx, tx, node, &planted); err != nil {
+			return ObjectDoc{}, err
+		}
+		return doc, chargeNew(ctx, tx, []*Node{node}, []int64{cost}, func(int) string { return "root" })
 	})
-	if _, ok := errors.AsType[*docstore.DuplicateError](err); ok {
-		return ObjectDoc{}, apperr.Taken("body.code").Because(err)
-	}
-	return doc, err
 }
 
 // Object returns a core object; apperr.NotFound.
@@ -145,7 +144,7 @@ func (s *Trees) UpdateObject(ctx context.Context, id string, edit func(*Object) 
 			return ObjectDoc{}, err
 		}
 		var faults apperr.Faults
-		faults.Check(proposal.Code == o.Code, "body.code", "cannot change: it is part of every node's arn")
+		faults.Check(proposal.Code == o.Code, "code", "cannot change: it is part of every node's arn")
 		proposal.check(&faults)
 		if err := faults.Err(); err != nil {
 			return ObjectDoc{}, err

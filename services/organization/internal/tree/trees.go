@@ -4,11 +4,9 @@ package tree
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
@@ -39,7 +37,7 @@ const MaxDynamic = 1000
 
 // Create adds a node below its parent, or the root. apperr.InvalidParameters, AlreadyExists (code), InvalidState (MaxDynamic).
 func (s *Trees) Create(ctx context.Context, objectCode string, draft Draft) (Doc, error) {
-	return create(ctx, s, objectCode, []Draft{draft}, func(int) string { return "body" }, func(docs []Doc) (Doc, error) { return docs[0], nil })
+	return create(ctx, s, objectCode, []Draft{draft}, whole, func(docs []Doc) (Doc, error) { return docs[0], nil })
 }
 
 // Added are the nodes of a batch, each with its Ref.
@@ -49,7 +47,7 @@ type Added struct {
 
 // CreateMany adds nodes, all or nothing, and returns them in the same order. A draft's parent may be another one, before or after it.
 func (s *Trees) CreateMany(ctx context.Context, objectCode string, drafts []Draft) (Added, error) {
-	return create(ctx, s, objectCode, drafts, func(i int) string { return "body.items[" + strconv.Itoa(i) + "]" }, func(docs []Doc) (Added, error) {
+	return create(ctx, s, objectCode, drafts, item, func(docs []Doc) (Added, error) {
 		added := Added{make([]json.RawMessage, len(docs))}
 		for i := range docs {
 			body, err := docs[i].JSON()
@@ -69,12 +67,16 @@ func (s *Trees) CreateMany(ctx context.Context, objectCode string, drafts []Draf
 	})
 }
 
+// whole and item are where drafts stand in a request: one is all of it, or it has many.
+func whole(int) string  { return "" }
+func item(i int) string { return apperr.Item("items", i) }
+
 // create adds nodes. at tells where a draft stands in the request, answer makes of the nodes what the transaction results in.
 func create[R any](ctx context.Context, s *Trees, objectCode string, drafts []Draft, at func(int) string, answer func([]Doc) (R, error)) (R, error) {
 	var none R
 	var faults apperr.Faults
 	for i := range drafts {
-		drafts[i].check(&faults, at(i))
+		drafts[i].check(faults.Within(at(i)))
 	}
 	order, parents := arrange(drafts, &faults, at)
 	if err := faults.Err(); err != nil {
@@ -88,10 +90,10 @@ func create[R any](ctx context.Context, s *Trees, objectCode string, drafts []Dr
 	if err != nil {
 		return none, err
 	}
-	result, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (R, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (R, error) {
 		o, err := grow(ctx, tx, objectCode, int64(len(drafts)))
 		if apperr.IsNotFound(err) {
-			return none, apperr.Invalid("body.object_code", "is no core object's code")
+			return none, apperr.Invalid("object_code", "is no core object's code")
 		}
 		if err != nil {
 			return none, err
@@ -107,12 +109,17 @@ func create[R any](ctx context.Context, s *Trees, objectCode string, drafts []Dr
 		if err := plant(added, there, drafts, order, parents, at); err != nil {
 			return none, err
 		}
-		docs := make([]Doc, len(drafts))
 		for _, i := range order {
 			if err := checkPointer(ctx, tx, added[i], at(i)); err != nil {
 				return none, err
 			}
-			if docs[i], err = s.insert(ctx, tx, added[i]); err != nil {
+		}
+		docs, err := nodes.InsertMany(ctx, tx, at, added...)
+		if err != nil {
+			return none, err
+		}
+		for _, i := range order {
+			if err := s.tellCreated(ctx, tx, added[i], &docs[i]); err != nil {
 				return none, err
 			}
 		}
@@ -126,26 +133,22 @@ func create[R any](ctx context.Context, s *Trees, objectCode string, drafts []Dr
 		}
 		return answer(docs)
 	})
-	if taken, ok := errors.AsType[*docstore.DuplicateError](err); ok {
-		return none, s.takenCodes(ctx, drafts, taken, at)
-	}
-	return result, err
 }
 
 // plant gives new nodes their places, in an order in which parents come first: below one another, or below those that are there.
 func plant(added []*Node, there map[string]*Node, drafts []Draft, order, parents []int, at func(int) string) error {
 	var faults apperr.Faults
 	for _, i := range order {
-		parent, member := there[drafts[i].ParentID], ".parent_id"
+		parent, member := there[drafts[i].ParentID], "parent_id"
 		if parents[i] >= 0 {
-			parent, member = added[parents[i]], ".parent_ref"
+			parent, member = added[parents[i]], "parent_ref"
 		}
 		switch {
 		case parent == nil:
-			faults.Add(at(i)+member, "is no node of this tree")
+			faults.Within(at(i)).Add(member, "is no node of this tree")
 			parent = &Node{Path: []string{""}} // so that the others can be looked at
 		case parent.Depth >= MaxDepth:
-			faults.Add(at(i)+member, "is too deep: a node's depth is at most %d", MaxDepth)
+			faults.Within(at(i)).Add(member, "is too deep: a node's depth is at most %d", MaxDepth)
 		}
 		added[i].place(parent)
 		parent.ChildCount++
@@ -161,7 +164,7 @@ func arrange(drafts []Draft, faults *apperr.Faults, at func(int) string) (order,
 			continue
 		}
 		if _, twice := byRef[d.Ref]; twice {
-			faults.Add(at(i)+".ref", "is another item's too")
+			faults.Within(at(i)).Add("ref", "is another item's too")
 		}
 		byRef[d.Ref] = i
 	}
@@ -172,8 +175,8 @@ func arrange(drafts []Draft, faults *apperr.Faults, at func(int) string) (order,
 			continue
 		}
 		parent, ok := byRef[d.Parent]
-		faults.Check(ok, at(i)+".parent_ref", "is no item's ref")
-		faults.Check(d.ParentID == "", at(i)+".parent_ref", "must not be given with parent_id")
+		faults.Within(at(i)).Check(ok, "parent_ref", "is no item's ref")
+		faults.Within(at(i)).Check(d.ParentID == "", "parent_ref", "must not be given with parent_id")
 		if ok {
 			parents[i] = parent
 		}
@@ -182,7 +185,7 @@ func arrange(drafts []Draft, faults *apperr.Faults, at func(int) string) (order,
 	state := make([]int, len(drafts))
 	for i := range drafts {
 		var chain []int // from i up to one that has its place
-		at, circle := i, at(i)+".parent_ref"
+		at, circle := i, apperr.Below(at(i), "parent_ref")
 		for ; at >= 0 && state[at] == unseen; at = parents[at] {
 			state[at] = above
 			chain = append(chain, at)
@@ -236,56 +239,14 @@ func or(id, otherwise string) string {
 	return id
 }
 
-// takenCodes tells of all drafts whose codes other nodes of the tree have, or earlier drafts, after one of them was.
-func (s *Trees) takenCodes(ctx context.Context, drafts []Draft, one *docstore.DuplicateError, at func(int) string) error {
-	root, _, _ := strings.Cut(one.Value, "/")
-	var keys []string
-	for i := range drafts {
-		if drafts[i].Code != "" {
-			keys = append(keys, root+"/"+drafts[i].Code)
-		}
-	}
-	docs, err := s.named(ctx, ByCode, keys)
-	if err != nil {
-		return err
-	}
-	taken := map[string]bool{}
-	for i := range docs {
-		n, err := docs[i].Value()
-		if err != nil {
-			return err
-		}
-		taken[n.Code] = true
-	}
-	var locations []string
-	for i := range drafts {
-		code := drafts[i].Code
-		if code == "" {
-			continue
-		}
-		if taken[code] {
-			locations = append(locations, at(i)+".code")
-		}
-		taken[code] = true
-	}
-	if len(locations) == 0 { // a made up one, or the other has gone
-		locations = []string{at(0) + ".code"}
-	}
-	return apperr.Taken(locations...).Because(one)
-}
-
-// insert stores a node that has its place.
-func (s *Trees) insert(ctx context.Context, tx *docstore.Tx, n *Node) (Doc, error) {
-	doc, err := nodes.Insert(ctx, tx, n)
-	if err != nil {
-		return Doc{}, err
-	}
+// tellCreated tells of a node that has just been stored.
+func (s *Trees) tellCreated(ctx context.Context, tx *docstore.Tx, n *Node, doc *Doc) error {
 	if n.Dynamic() {
 		if err := s.OnCondition(ctx, tx, n); err != nil {
-			return Doc{}, err
+			return err
 		}
 	}
-	return doc, emit(ctx, tx, "created", &doc, nil)
+	return emit(ctx, tx, "created", doc, nil)
 }
 
 // grow counts a tree's nodes, and is what makes changes of its structure come one after the other. apperr.NotFound.
@@ -310,7 +271,7 @@ func checkPointer(ctx context.Context, tx *docstore.Tx, n *Node, at string) erro
 	}
 	doc, err := nodes.Find(ctx, tx, n.PointerID)
 	if apperr.IsNotFound(err) {
-		return apperr.Invalid(at+".pointer_id", "is no node")
+		return apperr.Invalid(apperr.Below(at, "pointer_id"), "is no node")
 	}
 	if err != nil {
 		return err
@@ -320,8 +281,9 @@ func checkPointer(ctx context.Context, tx *docstore.Tx, n *Node, at string) erro
 		return err
 	}
 	var faults apperr.Faults
-	faults.Check(target.IsPointer != "1", at+".pointer_id", "is a pointer itself")
-	faults.Check(!slices.Contains(n.Path, target.ID), at+".pointer_id", "must not be the node itself or one above it")
+	here := faults.Within(at)
+	here.Check(target.IsPointer != "1", "pointer_id", "is a pointer itself")
+	here.Check(!slices.Contains(n.Path, target.ID), "pointer_id", "must not be the node itself or one above it")
 	if err := faults.Err(); err != nil {
 		return err
 	}
@@ -341,7 +303,7 @@ func (s *Trees) Get(ctx context.Context, id string) (Doc, error) { return nodes.
 // apperr.NotFound, InvalidParameters, AlreadyExists (code), InUse (a target made a pointer), InvalidState (a node with members made
 // dynamic), VersionMismatch.
 func (s *Trees) Update(ctx context.Context, id string, edit func(*Node) error) (Doc, error) {
-	doc, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
 		n, err := nodes.Load(ctx, tx, id)
 		if err != nil {
 			return Doc{}, err
@@ -352,20 +314,16 @@ func (s *Trees) Update(ctx context.Context, id string, edit func(*Node) error) (
 		}
 		return s.update(ctx, tx, n, &proposal)
 	})
-	if _, ok := errors.AsType[*docstore.DuplicateError](err); ok {
-		return Doc{}, apperr.Taken("body.code").Because(err)
-	}
-	return doc, err
 }
 
 func (s *Trees) update(ctx context.Context, tx *docstore.Tx, n, proposal *Node) (Doc, error) {
 	var faults apperr.Faults
-	faults.Check(proposal.ObjectCode == n.ObjectCode, "body.object_code", "cannot change: a node stays in its tree")
-	faults.Check(proposal.Code != "", "body.code", "must have 1…%d visible characters, no spaces", maxCode)
-	proposal.Profile.check(&faults, "body")
+	faults.Check(proposal.ObjectCode == n.ObjectCode, "object_code", "cannot change: a node stays in its tree")
+	faults.Check(proposal.Code != "", "code", "must have 1…%d visible characters, no spaces", maxCode)
+	proposal.Profile.check(&faults)
 	to := proposal.ParentID
 	if n.Depth == 0 {
-		faults.Check(to == "", "body.parent_id", "must not be given: the root has none")
+		faults.Check(to == "", "parent_id", "must not be given: the root has none")
 	} else {
 		to = or(to, n.Path[0])
 	}
@@ -391,7 +349,7 @@ func (s *Trees) update(ctx context.Context, tx *docstore.Tx, n, proposal *Node) 
 		return doc, err
 	}
 	if n.Dynamic() != was.Dynamic() || n.Dynamic() && n.Condition != was.Condition {
-		if err := charge(ctx, tx, []*Node{n}, []int64{Estimate(n.Condition)}, func(int) string { return "body.condition" }); err != nil {
+		if err := charge(ctx, tx, []*Node{n}, []int64{Estimate(n.Condition)}, func(int) string { return "condition" }); err != nil {
 			return Doc{}, err
 		}
 		if err := s.OnCondition(ctx, tx, n); err != nil {
@@ -416,7 +374,7 @@ func (s *Trees) update(ctx context.Context, tx *docstore.Tx, n, proposal *Node) 
 // checkRole refuses to make a pointer or a dynamic node of one that cannot be.
 func checkRole(ctx context.Context, tx *docstore.Tx, n, was *Node) error {
 	if n.IsPointer == "1" && (was.IsPointer != "1" || n.PointerID != was.PointerID) {
-		if err := checkPointer(ctx, tx, n, "body"); err != nil {
+		if err := checkPointer(ctx, tx, n, ""); err != nil {
 			return err
 		}
 		if err := checkPointedAt(ctx, tx, n.ID); err != nil {

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -52,7 +51,7 @@ const (
 var credentials = docstore.Define(docstore.Schema[Credential]{
 	Name: "credentials", Noun: "stored credential",
 	Indexes: []docstore.Index[Credential]{
-		docstore.Unique(docstore.ByText(byIdentity, (*Credential).identity)),
+		docstore.Unique(docstore.ByText(byIdentity, (*Credential).identity), "id1"),
 		docstore.ByNumber(byUserID, func(c *Credential) docstore.Value { return docstore.Number(c.UserID) }),
 		docstore.ByNumber(byIDPConfigID, func(c *Credential) docstore.Value { return docstore.Number(c.IDPConfigID) }),
 		docstore.ByText("provider_code", func(c *Credential) string { return c.ProviderCode }),
@@ -147,7 +146,7 @@ func (s *Credentials) Create(ctx context.Context, draft Credential) (Doc, error)
 	if err != nil {
 		return Doc{}, err
 	}
-	doc, err := docstore.Write(ctx, s.store, func(tx *docstore.Tx) (Doc, error) {
+	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (Doc, error) {
 		if err := checkUser(ctx, tx, draft.UserID); err != nil {
 			return Doc{}, err
 		}
@@ -159,7 +158,6 @@ func (s *Credentials) Create(ctx context.Context, draft Credential) (Doc, error)
 		}
 		return doc, emit(ctx, tx, "created", &doc)
 	})
-	return doc, taken(err)
 }
 
 // Update changes what edit changes; not the user. apperr.NotFound and those of Create.
@@ -181,7 +179,7 @@ func (s *Credentials) Update(ctx context.Context, id string, edit func(*Credenti
 	if err := s.check(ctx, &proposal, current.IDPConfigID); err != nil {
 		return Doc{}, err
 	}
-	doc, err = docstore.Write(ctx, s.store, func(tx *docstore.Tx) (Doc, error) {
+	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (Doc, error) {
 		c, err := credentials.Load(ctx, tx, id)
 		if err != nil {
 			return Doc{}, err
@@ -193,7 +191,7 @@ func (s *Credentials) Update(ctx context.Context, id string, edit func(*Credenti
 		c.Meta = meta
 		c.normalize()
 		if c.UserID != userID {
-			return Doc{}, apperr.Invalid("body.user_id", "can't be changed")
+			return Doc{}, apperr.Invalid("user_id", "can't be changed")
 		}
 		if c.IDPConfigID != proposal.IDPConfigID {
 			return Doc{}, apperr.New(apperr.VersionMismatch, "the record has changed; its version is now %d", meta.Version)
@@ -204,7 +202,6 @@ func (s *Credentials) Update(ctx context.Context, id string, edit func(*Credenti
 		}
 		return doc, emit(ctx, tx, "updated", &doc)
 	})
-	return doc, taken(err)
 }
 
 // Delete removes a credential; apperr.NotFound.
@@ -247,20 +244,20 @@ func (c *Credential) normalize() {
 // check notes every fault, and asks about the connection unless it is the known one.
 func (s *Credentials) check(ctx context.Context, c *Credential, known int64) error {
 	var faults apperr.Faults
-	faults.Check(c.UserID > 0 && c.UserID <= maxID, "body.user_id", "must be a user's id")
-	faults.Check(c.IDPConfigID >= 0 && c.IDPConfigID <= maxID, "body.idp_config_id", "must be a connection's id")
-	faults.Check(c.ProviderCode != "", "body.provider_code", "must not be empty")
-	faults.Check(c.ID1 != "", "body.id1", "must not be empty")
-	faults.Check(c.Status == "1" || c.Status == "0", "body.status", `must be "1" or "0"`)
+	faults.Check(c.UserID > 0 && c.UserID <= maxID, "user_id", "must be a user's id")
+	faults.Check(c.IDPConfigID >= 0 && c.IDPConfigID <= maxID, "idp_config_id", "must be a connection's id")
+	faults.Check(c.ProviderCode != "", "provider_code", "must not be empty")
+	faults.Check(c.ID1 != "", "id1", "must not be empty")
+	faults.Check(c.Status == "1" || c.Status == "0", "status", `must be "1" or "0"`)
 	for _, m := range []struct {
 		location, text string
 		most           int
 	}{
-		{"body.provider_code", c.ProviderCode, maxText}, {"body.id1", c.ID1, maxText}, {"body.id2", c.ID2, maxText},
-		{"body.metadata", c.Metadata, maxMetadata}, {"body.username", c.Username, maxText}, {"body.display_name", c.DisplayName, maxText},
+		{"provider_code", c.ProviderCode, maxText}, {"id1", c.ID1, maxText}, {"id2", c.ID2, maxText},
+		{"metadata", c.Metadata, maxMetadata}, {"username", c.Username, maxText}, {"display_name", c.DisplayName, maxText},
 	} {
 		faults.Check(utf8.RuneCountInString(m.text) <= m.most, m.location, "must have at most %d characters", m.most)
-		faults.Check(m.location == "body.metadata" || !strings.ContainsFunc(m.text, unicode.IsControl), m.location, "must not have control characters")
+		faults.Check(m.location == "metadata" || !strings.ContainsFunc(m.text, unicode.IsControl), m.location, "must not have control characters")
 	}
 	if err := faults.Err(); err != nil {
 		return err
@@ -273,7 +270,7 @@ func (s *Credentials) check(ctx context.Context, c *Credential, known int64) err
 		return err
 	}
 	if !answer.Exists {
-		return apperr.Invalid("body.idp_config_id", "is no connection")
+		return apperr.Invalid("idp_config_id", "is no connection")
 	}
 	return nil
 }
@@ -281,14 +278,7 @@ func (s *Credentials) check(ctx context.Context, c *Credential, known int64) err
 func checkUser(ctx context.Context, tx *docstore.Tx, id int64) error {
 	exists, err := user.Has(ctx, tx, strconv.FormatInt(id, 10))
 	if err == nil && !exists {
-		return apperr.Invalid("body.user_id", "is no user")
-	}
-	return err
-}
-
-func taken(err error) error {
-	if _, ok := errors.AsType[*docstore.DuplicateError](err); ok {
-		return apperr.Taken("body.id1").Because(err)
+		return apperr.Invalid("user_id", "is no user")
 	}
 	return err
 }

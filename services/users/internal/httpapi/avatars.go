@@ -57,17 +57,17 @@ func readImage(r *http.Request) ([]byte, error) {
 	body := io.Reader(http.MaxBytesReader(nil, r.Body, maxImage+64<<10)) // with room for the form's other parts
 	if mediaType == "multipart/form-data" {
 		if params["boundary"] == "" {
-			return nil, apperr.Invalid("body", "is a form without a boundary")
+			return nil, apperr.Invalid("", "is a form without a boundary")
 		}
 		r.Body = io.NopCloser(body)
 		parts, err := r.MultipartReader()
 		if err != nil {
-			return nil, apperr.Invalid("body", "is not a multipart form").Because(err)
+			return nil, apperr.Invalid("", "is not a multipart form").Because(err)
 		}
 		for {
 			part, err := parts.NextPart()
 			if errors.Is(err, io.EOF) {
-				return nil, apperr.Invalid("body.file", "is missing")
+				return nil, apperr.Invalid("file", "is missing")
 			}
 			if err != nil {
 				return nil, unreadable(err)
@@ -86,7 +86,7 @@ func readImage(r *http.Request) ([]byte, error) {
 		return nil, errImageTooLarge
 	}
 	if len(raw) == 0 {
-		return nil, apperr.Invalid("body.file", "is empty")
+		return nil, apperr.Invalid("file", "is empty")
 	}
 	return raw, nil
 }
@@ -97,7 +97,7 @@ func unreadable(err error) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return errImageTooLarge
 	}
-	return apperr.Invalid("body", "could not be read").Because(err)
+	return apperr.Invalid("", "could not be read").Because(err)
 }
 
 type getAvatarInput struct {

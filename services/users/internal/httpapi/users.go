@@ -80,15 +80,15 @@ type UserFilter struct {
 func (f UserFilter) read() (user.Filter, error) {
 	filter := user.Filter{Keyword: strings.TrimSpace(f.Keyword), FullText: f.SearchType == "generic", Status: user.Status(f.Status)}
 	var faults apperr.Faults
-	filter.ModifiedFrom = readTime(&faults, "query.time_modified_from", f.ModifiedFrom)
-	filter.ModifiedTo = readTime(&faults, "query.time_modified_to", f.ModifiedTo)
+	filter.ModifiedFrom = readTime(&faults, "time_modified_from", f.ModifiedFrom)
+	filter.ModifiedTo = readTime(&faults, "time_modified_to", f.ModifiedTo)
 	if f.Locked != "" {
 		locked := f.Locked.Or(false)
 		filter.Locked = &locked
 	}
 	if f.IDs != "" {
 		filter.IDs = strings.Split(f.IDs, ",")
-		faults.Check(len(filter.IDs) <= 200, "query.ids", "must have at most 200 ids")
+		faults.Check(len(filter.IDs) <= 200, "ids", "must have at most 200 ids")
 		slices.Sort(filter.IDs) // one filter, however its ids are written
 	}
 	return filter, faults.Err()

@@ -138,7 +138,7 @@ func kindOf(raw []byte) string {
 	return ""
 }
 
-var errUnreadable = apperr.Invalid("body.file", "must be a whole PNG, JPEG, WebP (not animated) or GIF")
+var errUnreadable = apperr.Invalid("file", "must be a whole PNG, JPEG, WebP (not animated) or GIF")
 
 // minPixels is what a small picture counts as, for its processor time.
 const minPixels = 1 << 18
@@ -150,7 +150,7 @@ func measure(kind string, raw []byte) (pixels int64, err error) {
 		return 0, errUnreadable.Because(err)
 	}
 	if config.Width > MaxSide || config.Height > MaxSide {
-		return 0, apperr.Invalid("body.file", "must have at most %d×%d pixels", MaxSide, MaxSide)
+		return 0, apperr.Invalid("file", "must have at most %d×%d pixels", MaxSide, MaxSide)
 	}
 	pixels = max(int64(config.Width)*int64(config.Height), minPixels)
 	switch kind {
@@ -160,12 +160,12 @@ func measure(kind string, raw []byte) (pixels int64, err error) {
 			return 0, errUnreadable
 		}
 		if frames > maxFrames || inFrames > maxFramePixels {
-			return 0, apperr.Invalid("body.file", "must have at most %d frames of together %d pixels", maxFrames, maxFramePixels)
+			return 0, apperr.Invalid("file", "must have at most %d frames of together %d pixels", maxFrames, maxFramePixels)
 		}
 		pixels = max(pixels, int64(inFrames))
 	case JPEG:
 		if scanJPEG(raw).scans > maxScans {
-			return 0, apperr.Invalid("body.file", "must have at most %d scans", maxScans)
+			return 0, apperr.Invalid("file", "must have at most %d scans", maxScans)
 		}
 	}
 	return pixels, nil

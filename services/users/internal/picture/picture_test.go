@@ -160,7 +160,7 @@ func requireInvalid(t testing.TB, raw []byte, name string) {
 	e, ok := err.(*apperr.Error)
 	require.True(t, ok, name)
 	require.Equal(t, apperr.InvalidParameters, e.Kind, name)
-	require.Equal(t, "body.file", e.Faults[0].Location, name)
+	require.Equal(t, "file", e.Faults[0].Location, name)
 	require.Zero(t, img, name)
 }
 

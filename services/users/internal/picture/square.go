@@ -67,7 +67,7 @@ func (d *Decoder) Squares(ctx context.Context, img Image) ([]Square, error) {
 // Resize makes a square of size pixels from another of at most MaxSquare. apperr.Unavailable.
 func (d *Decoder) Resize(ctx context.Context, img Image, size int) (Image, error) {
 	if size < MinSquare || size > MaxSquare {
-		return Image{}, apperr.Invalid("query.size", "must lie in %d…%d", MinSquare, MaxSquare)
+		return Image{}, apperr.Invalid("size", "must lie in %d…%d", MinSquare, MaxSquare)
 	}
 	var square Image
 	var err error

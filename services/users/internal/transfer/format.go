@@ -95,7 +95,7 @@ func readError(err error) error {
 	if _, ours := errors.AsType[*apperr.Error](err); ours || errors.Is(err, io.EOF) {
 		return err
 	}
-	return apperr.Invalid("body", "broke off").Because(err)
+	return apperr.Invalid("", "broke off").Because(err)
 }
 
 // booleans and objects are the columns whose cells are not texts.
@@ -145,15 +145,15 @@ func (r *csvReader) readHeader() error {
 		return err
 	}
 	if len(header) > maxColumns {
-		return apperr.Invalid("body", "has more than %d columns", maxColumns)
+		return apperr.Invalid("", "has more than %d columns", maxColumns)
 	}
 	for i, name := range header {
 		name = strings.TrimSpace(name)
 		if !utf8.ValidString(name) {
-			return apperr.Invalid("body", "must be UTF-8")
+			return apperr.Invalid("", "must be UTF-8")
 		}
 		if slices.Contains(r.header, name) {
-			return apperr.Invalid("body", "has the same header in two columns, the second is column %d", i+1)
+			return apperr.Invalid("", "has the same header in two columns, the second is column %d", i+1)
 		}
 		r.header = append(r.header, name)
 	}
@@ -220,7 +220,7 @@ func quoted(cell string, raw bool) json.RawMessage {
 
 func csvError(err error) error {
 	if bad, ok := errors.AsType[*csv.ParseError](err); ok {
-		return apperr.Invalid("body", "is not CSV at line %d", bad.Line)
+		return apperr.Invalid("", "is not CSV at line %d", bad.Line)
 	}
 	return readError(err)
 }

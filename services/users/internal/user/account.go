@@ -25,7 +25,7 @@ type account struct {
 var accounts = docstore.Define(docstore.Schema[account]{
 	Name: "accounts", Noun: "account", Part: true,
 	Indexes: []docstore.Index[account]{
-		docstore.Unique(docstore.ByText(byIDNumber, func(a *account) string { return a.IDNumber })),
+		docstore.Unique(docstore.ByText(byIDNumber, func(a *account) string { return a.IDNumber }), "id_number"),
 	},
 })
 

@@ -65,7 +65,7 @@ func (s *Users) Exists(ctx context.Context, who Identity) (Existence, error) {
 		all = append(all, docstore.Eq(byEmployeeNumber, docstore.Text(textindex.Key(who.EmployeeNumber))))
 	}
 	if len(all) == 0 {
-		return Existence{}, apperr.Invalid("body", "must have one or more of id, username, email, mobile, employee_number")
+		return Existence{}, apperr.Invalid("", "must have one or more of id, username, email, mobile, employee_number")
 	}
 	// The index of login names does not say which of them a name is, so the record has the last word.
 	page, err := users.Page(ctx, s.Store, docstore.Query{Filter: docstore.And(all...), Limit: 200})

@@ -74,15 +74,15 @@ func (s *Users) ParseImport(ctx context.Context, raw []byte, secrets bool) (*Imp
 	r.check(&r.faults)
 	switch {
 	case !secrets && r.Password+r.PasswordHash != "":
-		r.faults.Check(r.Password == "", "body.password", "needs the scope users:secrets")
-		r.faults.Check(r.PasswordHash == "", "body.password_hash", "needs the scope users:secrets")
+		r.faults.Check(r.Password == "", "password", "needs the scope users:secrets")
+		r.faults.Check(r.PasswordHash == "", "password_hash", "needs the scope users:secrets")
 	case r.Password != "" && r.PasswordHash != "":
-		r.faults.Add("body.password_hash", "must not come with password")
+		r.faults.Add("password_hash", "must not come with password")
 	case r.PasswordHash != "":
-		r.faults.Check(password.ParseHash(r.PasswordHash) == nil, "body.password_hash", "must be an argon2, bcrypt, PBKDF2 or scrypt hash of bounded cost")
+		r.faults.Check(password.ParseHash(r.PasswordHash) == nil, "password_hash", "must be an argon2, bcrypt, PBKDF2 or scrypt hash of bounded cost")
 		r.hash = r.PasswordHash
 	case r.Password != "":
-		checkPassword(&r.faults, "body.password", r.Password, r.Username)
+		checkPassword(&r.faults, "password", r.Password, r.Username)
 		if r.faults.Err() == nil {
 			var err error
 			if r.hash, err = s.Hasher.Hash(ctx, r.Password); err != nil {
@@ -96,7 +96,7 @@ func (s *Users) ParseImport(ctx context.Context, raw []byte, secrets bool) (*Imp
 // BadImport is a record that could not be read.
 func BadImport(fault string) *Import {
 	r := &Import{}
-	r.faults.Add("body", "%s", fault)
+	r.faults.Add("", "%s", fault)
 	return r
 }
 
@@ -115,12 +115,12 @@ const maxUnknown = 20
 // decode reads one JSON object and notes its faults. It reports whether the members are worth a look.
 func (r *Import) decode(raw []byte) bool {
 	if !utf8.Valid(raw) {
-		r.faults.Add("body", "must be UTF-8")
+		r.faults.Add("", "must be UTF-8")
 		return false
 	}
 	var members map[string]json.RawMessage
 	if json.Unmarshal(raw, &members) != nil || members == nil {
-		r.faults.Add("body", "must be a JSON object")
+		r.faults.Add("", "must be a JSON object")
 		return false
 	}
 	maps.DeleteFunc(members, func(name string, _ json.RawMessage) bool {
@@ -129,17 +129,17 @@ func (r *Import) decode(raw []byte) bool {
 	})
 	for i, name := range slices.Sorted(maps.Keys(members)) {
 		if i == maxUnknown {
-			r.faults.Add("body", "has more unknown members than are listed")
+			r.faults.Add("", "has more unknown members than are listed")
 			break
 		}
-		r.faults.Add("body."+name, "is not a known member")
+		r.faults.Add(name, "is not a known member")
 	}
 	err := json.Unmarshal(raw, r)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		member := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:] // without the embedded structs
-		r.faults.Add("body."+member, "has the wrong type")
+		r.faults.Add(member, "has the wrong type")
 	} else if err != nil {
-		r.faults.Add("body", "has a time that is not of RFC 3339")
+		r.faults.Add("", "has a time that is not of RFC 3339")
 	}
 	return err == nil
 }
@@ -247,7 +247,7 @@ func (b *batch) store(ctx context.Context, id string, r *Import) (Imported, erro
 		owner = has.id
 	}
 	conflict := owner
-	for _, m := range []struct{ location, name string }{{"body.username", r.Username}, {"body.email", r.Email}, {"body.mobile", r.Mobile}} {
+	for _, m := range []struct{ location, name string }{{"username", r.Username}, {"email", r.Email}, {"mobile", r.Mobile}} {
 		key := textindex.Key(m.name)
 		if key == "" {
 			continue
@@ -306,13 +306,18 @@ func (b *batch) update(ctx context.Context, id string, r *Import) (Imported, err
 	return Imported{Status: Updated, ID: id}, nil
 }
 
+// failed is the result of a record that is refused. Its faults are where a request with the record as its body would
+// have them.
 func failed(err error) Imported {
 	var faults []apperr.Fault
-	if e, ok := err.(*apperr.Error); ok { //nolint:errorlint // made a few lines above
-		faults = e.Faults
+	if e, ok := errors.AsType[*apperr.Error](err); ok {
+		faults = slices.Clone(e.Faults)
 		if len(faults) == 0 {
-			faults = []apperr.Fault{{Location: "body", Message: e.Detail}}
+			faults = []apperr.Fault{{Message: e.Detail}}
 		}
+	}
+	for i := range faults {
+		faults[i].Location = apperr.Below("body", faults[i].Location)
 	}
 	return Imported{Status: Failed, Errors: faults}
 }

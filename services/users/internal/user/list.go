@@ -37,7 +37,7 @@ func (s *Users) Where(f Filter) (docstore.Filter, error) {
 		all = append(all, matching(f.Keyword, f.FullText))
 	}
 	if !f.ModifiedFrom.IsZero() && !f.ModifiedTo.IsZero() && f.ModifiedTo.Before(f.ModifiedFrom) {
-		return docstore.Filter{}, apperr.Invalid("query.time_modified_from", "must not be after time_modified_to")
+		return docstore.Filter{}, apperr.Invalid("time_modified_from", "must not be after time_modified_to")
 	}
 	if !f.ModifiedFrom.IsZero() {
 		all = append(all, docstore.From(byTimeModified, docstore.Moment(f.ModifiedFrom)))

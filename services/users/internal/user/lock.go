@@ -2,7 +2,6 @@ package user
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
@@ -23,7 +22,7 @@ func (s *Users) Unlock(ctx context.Context, id string) (Doc, error) {
 	return s.transition(ctx, id, unlocking)
 }
 
-// LockMany locks all or none; an unknown or resigned user is a fault at body.ids[i].
+// LockMany locks all or none; an unknown or resigned user is a fault at ids[i].
 func (s *Users) LockMany(ctx context.Context, ids []string, reason string, until clock.Time) (Batch, error) {
 	if err := s.checkLock(reason, until); err != nil {
 		return Batch{}, err
@@ -43,8 +42,8 @@ type Batch struct {
 
 func (s *Users) checkLock(reason string, until clock.Time) error {
 	var faults apperr.Faults
-	faults.Text("body.reason", reason, maxReason)
-	faults.Check(until.IsZero() || until.After(s.Store.Now()), "body.until", "must be in the future")
+	faults.Text("reason", reason, maxReason)
+	faults.Check(until.IsZero() || until.After(s.Store.Now()), "until", "must be in the future")
 	return faults.Err()
 }
 
@@ -92,9 +91,9 @@ func (s *Users) transitions(ctx context.Context, ids []string, do step) (Batch, 
 			switch apperr.KindOf(err) {
 			case "":
 			case apperr.NotFound:
-				faults.Add(fmt.Sprintf("body.ids[%d]", i), "is no user")
+				faults.Add(apperr.Item("ids", i), "is no user")
 			case apperr.InvalidState:
-				faults.Add(fmt.Sprintf("body.ids[%d]", i), "is a user who has resigned")
+				faults.Add(apperr.Item("ids", i), "is a user who has resigned")
 			default:
 				return Batch{}, err
 			}

@@ -2,7 +2,6 @@ package user
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -63,7 +62,7 @@ type UserPassword struct {
 }
 
 // ResetPasswords makes up new passwords for all or none; an unknown user, or one named twice, is a fault at
-// body.ids[i].
+// ids[i].
 func (s *Users) ResetPasswords(ctx context.Context, ids []string) (PasswordResets, error) {
 	found, err := users.FindMany(ctx, s.Store, ids)
 	if err != nil {
@@ -79,7 +78,7 @@ func (s *Users) ResetPasswords(ctx context.Context, ids []string) (PasswordReset
 	}
 	var faults apperr.Faults
 	for i, id := range ids {
-		location := fmt.Sprintf("body.ids[%d]", i)
+		location := apperr.Item("ids", i)
 		faults.Check(usernames[id] != "", location, "is no user")
 		faults.Check(!slices.Contains(ids[:i], id), location, "is there twice") // its first password would be good for nothing
 	}
@@ -107,7 +106,7 @@ func (s *Users) ResetPasswords(ctx context.Context, ids []string) (PasswordReset
 				err = s.setPassword(ctx, tx, u, hashes[i], true)
 			}
 			if apperr.IsNotFound(err) { // deleted meanwhile
-				err = apperr.Invalid(fmt.Sprintf("body.ids[%d]", i), "is no user")
+				err = apperr.Invalid(apperr.Item("ids", i), "is no user")
 			}
 			if err != nil {
 				return PasswordResets{}, err
@@ -118,7 +117,7 @@ func (s *Users) ResetPasswords(ctx context.Context, ids []string) (PasswordReset
 }
 
 // ChangePassword is for users who know their old password. A wrong one counts as a failed login, in a dry run too,
-// and is a fault at body.old_password. apperr.NotFound, InvalidParameters, InvalidState (a user who could not sign
+// and is a fault at old_password. apperr.NotFound, InvalidParameters, InvalidState (a user who could not sign
 // in, whatever the password).
 func (s *Users) ChangePassword(ctx context.Context, id, oldPassword, newPassword string) error {
 	if _, err := s.signable(ctx, id); err != nil {
@@ -140,7 +139,7 @@ func (s *Users) ChangePassword(ctx context.Context, id, oldPassword, newPassword
 		if reason != "" {
 			return errCannotSignIn(reason)
 		}
-		return apperr.Invalid("body.old_password", "is wrong")
+		return apperr.Invalid("old_password", "is wrong")
 	}
 	// Whoever was locked while the password was being checked must not learn that it was right.
 	u, err := s.signable(ctx, id)
@@ -213,7 +212,7 @@ func (s *Users) countResetTry(ctx context.Context, id string) error {
 
 func checkNewPassword(newPassword string, u *User) error {
 	var faults apperr.Faults
-	checkPassword(&faults, "body.new_password", newPassword, u.Username)
+	checkPassword(&faults, "new_password", newPassword, u.Username)
 	return faults.Err()
 }
 
@@ -232,7 +231,7 @@ func (s *Users) newHash(ctx context.Context, u *User, newPassword string) (strin
 			return "", err
 		}
 		if used {
-			return "", apperr.Invalid("body.new_password", "must not be one of the last %d passwords", keptPasswords)
+			return "", apperr.Invalid("new_password", "must not be one of the last %d passwords", keptPasswords)
 		}
 	}
 	return s.Hasher.Hash(ctx, newPassword)

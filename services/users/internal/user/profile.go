@@ -33,36 +33,36 @@ func (p *Profile) normalize() {
 	}
 }
 
-// check notes every fault, at body.<member>.
+// check notes every fault.
 func (p *Profile) check(faults *apperr.Faults) {
-	faults.Check(validUsername(p.Username), "body.username", "must have 1…%d letters, digits or . _ - @ + ' ! # ^ ~", maxUsername)
-	faults.Text("body.display_name", p.DisplayName, maxDisplayName)
-	faults.Text("body.employee_number", p.EmployeeNumber, maxText)
-	faults.Text("body.gender", p.Gender, maxText)
-	faults.Check(p.Email == "" || validEmail(p.Email), "body.email", "must be an email address")
-	faults.Check(p.Mobile == "" || e164.MatchString(p.Mobile), "body.mobile", "must be an E.164 number like +8613800000000")
-	faults.Check(p.Status == Active || p.Status == Disabled, "body.status", `must be "1" or "0"`)
+	faults.Check(validUsername(p.Username), "username", "must have 1…%d letters, digits or . _ - @ + ' ! # ^ ~", maxUsername)
+	faults.Text("display_name", p.DisplayName, maxDisplayName)
+	faults.Text("employee_number", p.EmployeeNumber, maxText)
+	faults.Text("gender", p.Gender, maxText)
+	faults.Check(p.Email == "" || validEmail(p.Email), "email", "must be an email address")
+	faults.Check(p.Mobile == "" || e164.MatchString(p.Mobile), "mobile", "must be an E.164 number like +8613800000000")
+	faults.Check(p.Status == Active || p.Status == Disabled, "status", `must be "1" or "0"`)
 	if p.Locale != "" {
 		_, err := language.Parse(p.Locale)
-		faults.Check(err == nil && len(p.Locale) <= maxText, "body.locale", "must be a language tag like zh-CN")
+		faults.Check(err == nil && len(p.Locale) <= maxText, "locale", "must be a language tag like zh-CN")
 	}
 	if p.Zoneinfo != "" {
 		_, err := time.LoadLocation(p.Zoneinfo)
-		faults.Check(err == nil && p.Zoneinfo != "Local", "body.zoneinfo", "must be a time zone like Asia/Shanghai")
+		faults.Check(err == nil && p.Zoneinfo != "Local", "zoneinfo", "must be a time zone like Asia/Shanghai")
 	}
-	faults.Props("body.sys_ext_props", &p.SysExtProps)
-	faults.Props("body.free_ext_props", &p.FreeExtProps)
+	faults.Props("sys_ext_props", &p.SysExtProps)
+	faults.Props("free_ext_props", &p.FreeExtProps)
 }
 
 // differs notes the members that are not as they are in the record.
 func (p Protected) differs(is Protected, faults *apperr.Faults) {
 	const message = "is changed by its own operation only"
-	faults.Check(p.Locked == is.Locked, "body.locked", message)
-	faults.Check(p.LockReason == is.LockReason, "body.lock_reason", message)
-	faults.Check(p.LockedUntil == is.LockedUntil, "body.locked_until", message)
-	faults.Check(p.RealNameStatus == is.RealNameStatus, "body.real_name_status", message)
-	faults.Check(p.RealName == is.RealName, "body.real_name", message)
-	faults.Check(p.IDNumberMasked == is.IDNumberMasked, "body.id_number_masked", message)
+	faults.Check(p.Locked == is.Locked, "locked", message)
+	faults.Check(p.LockReason == is.LockReason, "lock_reason", message)
+	faults.Check(p.LockedUntil == is.LockedUntil, "locked_until", message)
+	faults.Check(p.RealNameStatus == is.RealNameStatus, "real_name_status", message)
+	faults.Check(p.RealName == is.RealName, "real_name", message)
+	faults.Check(p.IDNumberMasked == is.IDNumberMasked, "id_number_masked", message)
 }
 
 func validUsername(s string) bool {

@@ -5,7 +5,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"unicode/utf8"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -30,13 +29,13 @@ func (s *Users) VerifyRealName(ctx context.Context, id string, r RealName) (Doc,
 	}
 	r.Number = realname.Normalize(r.Number)
 	var faults apperr.Faults
-	faults.Check(r.Name != "", "body.real_name", "must not be empty")
-	faults.Text("body.real_name", r.Name, maxText)
-	faults.Text("body.id_type", r.Type, maxText)
-	faults.Text("body.id_number", r.Number, maxText)
-	faults.Check(utf8.RuneCountInString(r.Number) >= 4, "body.id_number", "must have at least 4 characters")
+	faults.Check(r.Name != "", "real_name", "must not be empty")
+	faults.Text("real_name", r.Name, maxText)
+	faults.Text("id_type", r.Type, maxText)
+	faults.Text("id_number", r.Number, maxText)
+	faults.Check(utf8.RuneCountInString(r.Number) >= 4, "id_number", "must have at least 4 characters")
 	if r.Type == residentID {
-		faults.Check(realname.CheckResidentID(r.Number, s.Store.Now().Std()) == nil, "body.id_number", "is not a resident id number")
+		faults.Check(realname.CheckResidentID(r.Number, s.Store.Now().Std()) == nil, "id_number", "is not a resident id number")
 	}
 	if err := faults.Err(); err != nil {
 		return Doc{}, err
@@ -55,7 +54,7 @@ func (s *Users) VerifyRealName(ctx context.Context, id string, r RealName) (Doc,
 		hash = "" // the number is somebody else's, who must be able to have it
 	}
 
-	doc, err := s.transition(ctx, id, func(ctx context.Context, tx *docstore.Tx, u *User) (Doc, error) {
+	return s.transition(ctx, id, func(ctx context.Context, tx *docstore.Tx, u *User) (Doc, error) {
 		if u.Status == Resigned {
 			return Doc{}, errResigned
 		}
@@ -68,10 +67,6 @@ func (s *Users) VerifyRealName(ctx context.Context, id string, r RealName) (Doc,
 		u.RealName, u.RealNameStatus, u.IDNumberMasked = r.Name, status, realname.Mask(r.Number)
 		return replace(ctx, tx, u, "updated", nil)
 	})
-	if duplicate, ok := errors.AsType[*docstore.DuplicateError](err); ok && duplicate.Index == byIDNumber {
-		return Doc{}, apperr.Taken("body.id_number").Because(err)
-	}
-	return doc, err
 }
 
 func (s *Users) realNameStatus(ctx context.Context, r RealName) (RealNameStatus, error) {

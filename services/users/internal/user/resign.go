@@ -20,8 +20,8 @@ type Resignation struct {
 // InvalidState (has resigned).
 func (s *Users) Resign(ctx context.Context, id string, r Resignation) (Doc, error) {
 	var faults apperr.Faults
-	faults.Text("body.reason", r.Reason, maxReason)
-	faults.Check(r.SuccessorID != id, "body.successor_id", "must be another user")
+	faults.Text("reason", r.Reason, maxReason)
+	faults.Check(r.SuccessorID != id, "successor_id", "must be another user")
 	if err := faults.Err(); err != nil {
 		return Doc{}, err
 	}
@@ -59,7 +59,7 @@ func (s *Users) Resign(ctx context.Context, id string, r Resignation) (Doc, erro
 func checkSuccessor(ctx context.Context, tx *docstore.Tx, id string) error {
 	doc, err := users.Find(ctx, tx, id)
 	if apperr.IsNotFound(err) {
-		return apperr.Invalid("body.successor_id", "is no user")
+		return apperr.Invalid("successor_id", "is no user")
 	}
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func checkSuccessor(ctx context.Context, tx *docstore.Tx, id string) error {
 	if u, err := doc.Value(); err != nil {
 		return err
 	} else if u.Status == Resigned {
-		return apperr.Invalid("body.successor_id", "has resigned")
+		return apperr.Invalid("successor_id", "has resigned")
 	}
 	return nil
 }

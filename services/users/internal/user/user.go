@@ -78,7 +78,7 @@ var users = docstore.Define(docstore.Schema[User]{
 		u.settle(now)
 	},
 	Indexes: []docstore.Index[User]{
-		docstore.Unique(docstore.ByList(byLogin, (*User).logins)),
+		docstore.Unique(docstore.ByList(byLogin, (*User).logins), "username", "email", "mobile"),
 		docstore.ByList(byWord, (*User).words),
 		docstore.ByText(byUsername, func(u *User) string { return textindex.Key(u.Username) }),
 		docstore.ByText(byDisplayName, func(u *User) string { return textindex.Key(u.DisplayName) }),

@@ -2,7 +2,6 @@ package user
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -66,7 +65,7 @@ func (s *Users) Create(ctx context.Context, draft User, newPassword string) (Doc
 	}
 	draft.Protected.differs(Protected{RealNameStatus: RealNameNone}, &faults)
 	if newPassword != "" {
-		checkPassword(&faults, "body.password", newPassword, draft.Username)
+		checkPassword(&faults, "password", newPassword, draft.Username)
 	}
 	if err := faults.Err(); err != nil {
 		return Doc{}, err
@@ -82,11 +81,9 @@ func (s *Users) Create(ctx context.Context, draft User, newPassword string) (Doc
 	if err != nil {
 		return Doc{}, err
 	}
-	draft.ID = id // whatever the client sent
-	doc, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
 		return Add(ctx, tx, id, draft, hash)
 	})
-	return doc, s.taken(ctx, err, &draft)
 }
 
 // Add inserts a checked draft under a new id, in a transaction that may add others too. Only Profile is taken from it.
@@ -113,20 +110,17 @@ func (s *Users) Get(ctx context.Context, id string) (Doc, error) {
 // Update changes what edit changes of the profile. Members that only their own operations change may be there, as they are.
 // apperr.NotFound, InvalidParameters, InvalidState (status of a resigned user), AlreadyExists, VersionMismatch.
 func (s *Users) Update(ctx context.Context, id string, edit func(*User) error) (Doc, error) {
-	var proposal User
-	doc, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
 		u, err := s.load(ctx, tx, id)
 		if err != nil {
 			return Doc{}, err
 		}
-		proposal = *u
+		proposal := *u
 		if err := edit(&proposal); err != nil {
 			return Doc{}, err
 		}
-		proposal.Meta = u.Meta
 		return change(ctx, tx, u, proposal)
 	})
-	return doc, s.taken(ctx, err, &proposal)
 }
 
 // change makes u's profile the proposal's.
@@ -254,27 +248,6 @@ func touch(ctx context.Context, tx *docstore.Tx, u *User, action string) (Doc, e
 
 func emit(ctx context.Context, tx *docstore.Tx, action string, doc *Doc, extra map[string]any) error {
 	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "user", Source: "/users"}, action, doc, extra)
-}
-
-// taken says which members of a refused user belong to others. Other errors pass.
-func (s *Users) taken(ctx context.Context, err error, u *User) error {
-	if _, ok := errors.AsType[*docstore.DuplicateError](err); !ok {
-		return err
-	}
-	var locations []string
-	for _, m := range []struct{ location, name string }{{"body.username", u.Username}, {"body.email", u.Email}, {"body.mobile", u.Mobile}} {
-		if m.name == "" {
-			continue
-		}
-		other, findErr := s.byLogin(ctx, s.Store, m.name)
-		if findErr == nil && other.ID != u.ID {
-			locations = append(locations, m.location)
-		}
-	}
-	if len(locations) == 0 { // whoever had it is gone again
-		locations = []string{"body.username"}
-	}
-	return apperr.Taken(locations...).Because(err)
 }
 
 // byLogin finds the user who signs in with a name; apperr.NotFound.
