@@ -69,6 +69,9 @@ type Schema[T any] struct {
 	Noun    string // what a document is called in error messages
 	Indexes []Index[T]
 
+	// Sortable are the names of the indexes that a List can be sorted by; the first is the default's.
+	Sortable []string
+
 	// Revision must grow when an index function changes its results, so that stored entries are made again.
 	Revision int
 
@@ -94,8 +97,8 @@ type Collection[T any] struct {
 	def    *Def
 }
 
-// Define declares a collection. It panics on a T that does not embed Meta and on a Facet with orders that are none:
-// programming errors.
+// Define declares a collection. It panics on a T that does not embed Meta, and on a Facet or Sortable with orders that
+// are none: programming errors.
 func Define[T any](s Schema[T]) *Collection[T] {
 	if _, ok := any(new(T)).(document); !ok {
 		panic("docstore: the documents of " + s.Name + " must embed Meta")
@@ -122,6 +125,11 @@ func Define[T any](s Schema[T]) *Collection[T] {
 			if order := c.def.Index(name); order == nil || order.Many || d.Many || d.Number || d.Unique {
 				panic("docstore: " + s.Name + " has no orders by " + name + " for the facet " + d.Name)
 			}
+		}
+	}
+	for _, name := range s.Sortable {
+		if order := c.def.Index(name); order == nil || order.Many {
+			panic("docstore: " + s.Name + " has no order by " + name)
 		}
 	}
 	c.def.Blank = func() any { return new(T) }

@@ -3,7 +3,6 @@ package rest
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -11,8 +10,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/idplatform/idplatform/pkg/apperr"
 )
 
 // The cases of RFC 7396, appendix A.
@@ -65,33 +62,6 @@ func weaklyNamed(header string, version int64) bool {
 		}
 	}
 	return false
-}
-
-// FuzzParseSort: what is accepted names sortable fields once each and means what it says.
-func FuzzParseSort(f *testing.F) {
-	for _, seed := range []string{"", "name", "name[desc]", "name[asc],time_created", "name[up]", "name,name", ",", " name , time_created[desc]", "name[desc", "Name"} {
-		f.Add(seed)
-	}
-	sortable := []string{"time_created", "name"}
-	f.Fuzz(func(t *testing.T, text string) {
-		order, err := ParseSort(text, sortable)
-		if err != nil {
-			require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err))
-			refusal, _ := errors.AsType[*apperr.Error](err)
-			require.Equal(t, "page_sort", refusal.Faults[0].Location)
-			return
-		}
-		require.NotEmpty(t, order)
-		require.LessOrEqual(t, len(order), len(sortable))
-		var again []string
-		for _, o := range order {
-			require.Contains(t, sortable, o.Index)
-			again = append(again, o.Index+map[bool]string{true: "[desc]", false: "[asc]"}[o.Desc])
-		}
-		reread, err := ParseSort(strings.Join(again, ","), sortable)
-		require.NoError(t, err)
-		require.Equal(t, order, reread)
-	})
 }
 
 // closed is the shape {"a": any, "b": [itself], "x": {any name: itself}}.

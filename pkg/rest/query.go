@@ -1,13 +1,8 @@
 package rest
 
 import (
-	"regexp"
-	"slices"
-	"strings"
-
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
@@ -20,44 +15,9 @@ type Paging struct {
 	Count     Flag   `query:"count" doc:"false leaves total out"`
 }
 
-// maxOffset bounds what page_num × page_size may skip: the cost grows with it, and page_token has no such bound.
-const maxOffset = 10_000_000
-
-// Query makes the storage query of a page. Fields that can be sorted by are the names of indexes; the first is the default's,
-// ascending.
-func (p Paging) Query(filter docstore.Filter, sortable ...string) (docstore.Query, error) {
-	order, err := ParseSort(p.PageSort, sortable)
-	if err != nil {
-		return docstore.Query{}, err
-	}
-	offset := (p.PageNum - 1) * p.PageSize
-	if p.PageNum > maxOffset || offset > maxOffset {
-		return docstore.Query{}, apperr.Invalid("page_num", "leads too deep; continue with page_token instead")
-	}
-	return docstore.Query{
-		Filter: filter, Sort: order, Limit: p.PageSize, Offset: offset, After: p.PageToken, Count: p.Count.Or(true),
-	}, nil
-}
-
-var sortKey = regexp.MustCompile(`^([a-z][a-z0-9_]{0,63})(?:\[(asc|desc)\])?$`)
-
-// ParseSort reads page_sort. apperr.InvalidParameters names the fields that can be sorted by.
-func ParseSort(s string, sortable []string) ([]docstore.Order, error) {
-	if s == "" {
-		return []docstore.Order{{Index: sortable[0]}}, nil
-	}
-	var order []docstore.Order
-	for key := range strings.SplitSeq(s, ",") {
-		m := sortKey.FindStringSubmatch(strings.TrimSpace(key))
-		if m == nil || !slices.Contains(sortable, m[1]) {
-			return nil, apperr.Invalid("page_sort", "must be field[asc] or field[desc] with a field among %s", strings.Join(sortable, ", "))
-		}
-		if slices.ContainsFunc(order, func(o docstore.Order) bool { return o.Index == m[1] }) {
-			return nil, apperr.Invalid("page_sort", "names %s twice", m[1])
-		}
-		order = append(order, docstore.Order{Index: m[1], Desc: m[2] == "desc"})
-	}
-	return order, nil
+// Page is what a domain's list takes of it.
+func (p Paging) Page() docstore.Paging {
+	return docstore.Paging{Num: p.PageNum, Size: p.PageSize, Sort: p.PageSort, After: p.PageToken, Count: p.Count.Or(true)}
 }
 
 // Flag is a string flag in a query: true, false, 1 or 0.

@@ -43,7 +43,7 @@ type Size struct {
 }
 
 var things = docstore.Define(docstore.Schema[thing]{
-	Name: "things", Noun: "thing",
+	Name: "things", Noun: "thing", Sortable: []string{"time_created", "name"},
 	Indexes: []docstore.Index[thing]{
 		docstore.Unique(docstore.ByText("name", func(v *thing) string { return v.Name }), "name"),
 		docstore.ByNumber("time_created", func(v *thing) docstore.Value { return docstore.Moment(v.TimeCreated) }),
@@ -152,11 +152,7 @@ func (w *world) register(s *rest.Server, d service.Deps) {
 	})
 	rest.Handle(s, rest.Op{ID: "list-things", Method: http.MethodGet, Path: "/v1/things", Scope: auth.UsersRead, Summary: "List things"},
 		func(ctx context.Context, in *struct{ rest.Paging }) (rest.List[Thing], error) {
-			q, err := in.Query(docstore.Filter{}, "time_created", "name")
-			if err != nil {
-				return rest.List[Thing]{}, err
-			}
-			page, err := things.Page(ctx, d.Store, q)
+			page, err := things.List(ctx, d.Store, docstore.Filter{}, in.Page())
 			return rest.ListOf[Thing](in.Paging, page, err)
 		})
 	rest.Handle(s, rest.Op{ID: "get-thing", Method: http.MethodGet, Path: "/v1/things/{id}", Scope: auth.UsersRead, Summary: "Get a thing"},

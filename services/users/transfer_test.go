@@ -494,6 +494,8 @@ func TestExport(t *testing.T) {
 		name, _, _ := strings.Cut(query, "=")
 		c.Get("/v1/users/export?"+query).Problem(http.StatusBadRequest, "invalid_parameters", "query."+name)
 	}
+	answer = c.Get("/v1/users/export?format=csv&time_modified_from=2026-02-01&time_modified_to=2026-01-01")
+	answer.Problem(http.StatusBadRequest, "invalid_parameters", "query.time_modified_from")
 
 	for _, asked := range []*testkit.Answer{c.Get("/v1/users/export?format=csv"), c.With("Accept", "text/csv, */*;q=0.1").Get("/v1/users/export")} {
 		require.Equal(t, "text/csv; charset=utf-8", asked.Header.Get("Content-Type"))

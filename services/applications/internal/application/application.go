@@ -93,11 +93,9 @@ const (
 	byTimeModified = "time_modified"
 )
 
-// Sortable lists the fields that a list can be sorted by; the first is the default.
-var Sortable = []string{byTimeCreated, byName, byTimeModified}
-
 var applications = docstore.Define(docstore.Schema[Application]{
 	Name: "applications", Noun: "application",
+	Sortable: []string{byTimeCreated, byName, byTimeModified},
 	Indexes: []docstore.Index[Application]{
 		docstore.Unique(docstore.ByText(byName, func(a *Application) string { return textindex.Key(a.Name) }), "name"),
 		docstore.Unique(docstore.ByText(byDomainSN, func(a *Application) string { return textindex.Key(a.DomainSN) }), "domain_sn"),

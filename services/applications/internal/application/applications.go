@@ -63,9 +63,9 @@ func (s *Applications) Get(ctx context.Context, id string) (Doc, error) {
 	return applications.Find(ctx, s.Store, id)
 }
 
-// List returns a page of applications.
-func (s *Applications) List(ctx context.Context, q docstore.Query) (docstore.Page[Application], error) {
-	return applications.Page(ctx, s.Store, q)
+// List returns a page of applications. apperr.InvalidParameters (paging).
+func (s *Applications) List(ctx context.Context, p docstore.Paging) (docstore.Page[Application], error) {
+	return applications.List(ctx, s.Store, docstore.Filter{}, p)
 }
 
 // Update changes what edit changes of the profile. apperr.NotFound, InvalidParameters, AlreadyExists, VersionMismatch.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
-	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/applications/internal/application"
 )
@@ -54,11 +53,7 @@ type listApplicationsInput struct {
 }
 
 func (a *api) listApplications(ctx context.Context, in *listApplicationsInput) (rest.List[Application], error) {
-	q, err := in.Query(docstore.Filter{}, application.Sortable...)
-	if err != nil {
-		return rest.List[Application]{}, err
-	}
-	page, err := a.apps.List(ctx, q)
+	page, err := a.apps.List(ctx, in.Page())
 	return rest.ListOf[Application](in.Paging, page, err)
 }
 

@@ -57,11 +57,7 @@ type listAssociationsInput struct {
 }
 
 func (a *api) listAssociations(ctx context.Context, in *listAssociationsInput) (rest.List[TreeAssociation], error) {
-	q, err := in.Query(link.Where(link.Filter{Node: in.Node, Source: in.Source, Target: in.Target, Type: in.Type}), link.Sortable...)
-	if err != nil {
-		return rest.List[TreeAssociation]{}, err
-	}
-	page, err := a.links.List(ctx, q)
+	page, err := a.links.List(ctx, link.Filter{Node: in.Node, Source: in.Source, Target: in.Target, Type: in.Type}, in.Page())
 	return rest.ListOf[TreeAssociation](in.Paging, page, err)
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
-	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/organization/internal/member"
 )
@@ -44,17 +43,9 @@ type listOfNodeInput struct {
 }
 
 func (a *api) listOfNode(ctx context.Context, in *listOfNodeInput) (rest.List[TreeNodeUser], error) {
-	q, err := in.Query(docstore.Filter{}, "seq")
-	if err == nil && q.Sort[0].Desc {
-		err = apperr.Invalid("page_sort", "must be seq[asc]: that is the only order")
-	}
-	if err != nil {
-		return rest.List[TreeNodeUser]{}, err
-	}
-	page, err := a.members.Users(ctx, member.Query{
+	page, err := a.members.Users(ctx, member.Filter{
 		NodeID: in.ID, Recursive: in.Recursive.Or(false), Role: in.Role, Keyword: strings.TrimSpace(in.Keyword),
-		Limit: q.Limit, Offset: q.Offset, After: q.After, Count: q.Count,
-	})
+	}, in.Page())
 	if err != nil {
 		return rest.List[TreeNodeUser]{}, err
 	}

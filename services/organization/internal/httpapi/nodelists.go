@@ -53,23 +53,11 @@ type listNodesInput struct {
 }
 
 func (a *api) listNodes(ctx context.Context, in *listNodesInput) (rest.List[TreeNode], error) {
-	selected, err := a.trees.Select(ctx, tree.Filter{
+	page, err := a.trees.List(ctx, tree.Filter{
 		ObjectCode: in.ObjectCode, ParentID: in.ParentID, Recursive: in.Recursive.Or(false), Depth: in.Depth,
 		Code: in.Code, Name: in.Name, Status: in.Status, Tag: in.Tag,
-	})
-	if err != nil {
-		return rest.List[TreeNode]{}, err
-	}
-	return a.listSelected(ctx, selected, in.Paging)
-}
-
-func (a *api) listSelected(ctx context.Context, selected tree.Selection, p rest.Paging) (rest.List[TreeNode], error) {
-	q, err := p.Query(selected.Filter, tree.Sortable...)
-	if err != nil {
-		return rest.List[TreeNode]{}, err
-	}
-	page, err := a.trees.List(ctx, selected, q)
-	return rest.ListOf[TreeNode](p, page, err)
+	}, in.Page())
+	return rest.ListOf[TreeNode](in.Paging, page, err)
 }
 
 func (a *api) listAncestors(ctx context.Context, in *rest.ByID) ([]rest.Raw[TreeNode], error) {
@@ -93,11 +81,8 @@ type descendantsInput struct {
 }
 
 func (a *api) listBelow(ctx context.Context, id string, depth int, p rest.Paging) (rest.List[TreeNode], error) {
-	selected, err := a.trees.Children(ctx, id, depth)
-	if err != nil {
-		return rest.List[TreeNode]{}, err
-	}
-	return a.listSelected(ctx, selected, p)
+	page, err := a.trees.ListBelow(ctx, id, depth, p.Page())
+	return rest.ListOf[TreeNode](p, page, err)
 }
 
 type subtreeInput struct {

@@ -38,6 +38,7 @@ const (
 
 var links = docstore.Define(docstore.Schema[Association]{
 	Name: "tree_associations", Noun: "tree association",
+	Sortable: []string{byTimeCreated, byType},
 	Indexes: []docstore.Index[Association]{
 		docstore.Unique(docstore.ByText(byEnds, func(a *Association) string { return a.SourceNodeID + "/" + a.TargetNodeID + "/" + a.Type }), "target_node_id"),
 		docstore.ByText(bySource, func(a *Association) string { return a.SourceNodeID }),
@@ -46,9 +47,6 @@ var links = docstore.Define(docstore.Schema[Association]{
 		docstore.ByNumber(byTimeCreated, func(a *Association) docstore.Value { return docstore.Moment(a.TimeCreated) }),
 	},
 })
-
-// Sortable lists the fields that a list can be sorted by; the first is the default.
-var Sortable = []string{byTimeCreated, byType}
 
 // Collections are those that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{links.Def()} }
@@ -130,10 +128,12 @@ func of(nodeID string) docstore.Filter {
 func (s *Links) Get(ctx context.Context, id string) (Doc, error) { return links.Find(ctx, s.Store, id) }
 
 // Filter selects associations. The zero Filter selects all.
-type Filter struct{ Node, Source, Target, Type string }
+type Filter struct {
+	Node                 string // at either end
+	Source, Target, Type string
+}
 
-// Where makes the storage filter. Node is either end.
-func Where(f Filter) docstore.Filter {
+func (f Filter) where() docstore.Filter {
 	var all []docstore.Filter
 	if f.Node != "" {
 		all = append(all, of(f.Node))
@@ -146,9 +146,9 @@ func Where(f Filter) docstore.Filter {
 	return docstore.And(all...)
 }
 
-// List returns a page of associations.
-func (s *Links) List(ctx context.Context, q docstore.Query) (docstore.Page[Association], error) {
-	return links.Page(ctx, s.Store, q)
+// List returns a page of associations. apperr.InvalidParameters (paging).
+func (s *Links) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Association], error) {
+	return links.List(ctx, s.Store, f.where(), p)
 }
 
 // Remove ends one association. apperr.NotFound, VersionMismatch.

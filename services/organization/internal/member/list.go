@@ -32,16 +32,21 @@ func ofUser(ctx context.Context, r docstore.Reader, userID string) ([]Shown, err
 	return show(ctx, r, page.Docs...)
 }
 
-// Query asks for a page of the users who belong to a node.
-type Query struct {
+// Filter selects the users who belong to a node.
+type Filter struct {
 	NodeID    string
 	Recursive bool   // or to one below it
 	Role      string // with this role; "" = any
 	Keyword   string // whom the users service finds by it; "" = all
-	Limit     int
-	Offset    int
-	After     string // an earlier page's Next, instead of Offset
-	Count     bool
+}
+
+// query is a Filter and the page that is asked for.
+type query struct {
+	Filter
+	Limit  int
+	Offset int
+	After  string // an earlier page's Next, instead of Offset
+	Count  bool
 }
 
 // Page is a page of users, each with the node or nodes that make it one of them.
@@ -75,8 +80,16 @@ type spot struct {
 // user is one item: a user's memberships that the query means, in order.
 type user []spot
 
-// Users lists the users who belong to a node. apperr.NotFound, InvalidParameters (page token), Unavailable.
-func (s *Members) Users(ctx context.Context, q Query) (Page, error) {
+// Users lists the users who belong to a node. apperr.NotFound, InvalidParameters (paging), Unavailable.
+func (s *Members) Users(ctx context.Context, f Filter, p docstore.Paging) (Page, error) {
+	asked, err := p.Query(docstore.Filter{}, "seq")
+	if err == nil && asked.Sort[0].Desc {
+		err = apperr.Invalid("page_sort", "must be seq[asc]: that is the only order")
+	}
+	if err != nil {
+		return Page{}, err
+	}
+	q := query{Filter: f, Limit: asked.Limit, Offset: asked.Offset, After: asked.After, Count: asked.Count}
 	found, err := tree.Find(ctx, s.Store, q.NodeID)
 	if err != nil {
 		return Page{}, err
@@ -90,7 +103,7 @@ func (s *Members) Users(ctx context.Context, q Query) (Page, error) {
 		}
 		return Page{}, nil
 	}
-	l := &listing{Members: s, Query: q, node: found[q.NodeID], index: byOrder, nodes: found, paths: map[string]string{}}
+	l := &listing{Members: s, query: q, node: found[q.NodeID], index: byOrder, nodes: found, paths: map[string]string{}}
 	if q.Role != "" {
 		l.index = byRole
 	}
@@ -133,10 +146,10 @@ func (s *Members) Users(ctx context.Context, q Query) (Page, error) {
 	return page, err
 }
 
-// listing is a Query at work. It finds its page by indexes alone, and then reads what is on it.
+// listing is a query at work. It finds its page by indexes alone, and then reads what is on it.
 type listing struct {
 	*Members
-	Query
+	query
 	index   string // byOrder or byRole
 	node    *tree.Node
 	after   position
@@ -608,7 +621,7 @@ func (l *listing) places(memberships []Doc) ([]byte, error) {
 	return json.Marshal(map[string]any{"nodes": places})
 }
 
-func (q Query) fingerprint() uint64 {
+func (q query) fingerprint() uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%q %t %q %q", q.NodeID, q.Recursive, q.Role, q.Keyword)
 	return h.Sum64()
@@ -619,12 +632,12 @@ type token struct {
 	position
 }
 
-func (q Query) token(at position) string {
+func (q query) token(at position) string {
 	b, _ := json.Marshal(token{q.fingerprint(), at}) // plain values always marshal
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-func (q Query) position() (position, error) {
+func (q query) position() (position, error) {
 	var t token
 	b, err := base64.RawURLEncoding.DecodeString(q.After)
 	if err == nil {

@@ -29,32 +29,50 @@ type Filter struct {
 	Tag        string
 }
 
-// Selection is a Filter that has found its tree.
-type Selection struct {
+// selection is a Filter that has found its tree.
+type selection struct {
 	docstore.Filter
 	siblings bool  // it is about the children of one node: they have an index of their own
 	total    int64 // how many it selects, where some record says so; else −1
 }
 
-// Select makes the storage filter. apperr.NotFound: no such tree, or no such parent in it.
-func (s *Trees) Select(ctx context.Context, f Filter) (Selection, error) {
+// List returns a page of nodes. apperr.NotFound (no such tree, or no such parent in it), InvalidParameters (paging).
+func (s *Trees) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Node], error) {
+	selected, err := s.selected(ctx, f)
+	if err != nil {
+		return docstore.Page[Node]{}, err
+	}
+	return s.page(ctx, selected, p)
+}
+
+// ListBelow returns a page of the nodes below one, at most so many levels deep if depth is not 0. apperr.NotFound,
+// InvalidParameters (paging).
+func (s *Trees) ListBelow(ctx context.Context, id string, depth int, p docstore.Paging) (docstore.Page[Node], error) {
+	n, err := s.find(ctx, id)
+	if err != nil {
+		return docstore.Page[Node]{}, err
+	}
+	return s.page(ctx, below(n, depth, depth == 0), p)
+}
+
+func (s *Trees) selected(ctx context.Context, f Filter) (selection, error) {
 	o, err := ObjectByCode(ctx, s.Store, f.ObjectCode)
 	if err != nil {
-		return Selection{}, err
+		return selection{}, err
 	}
 	root := o.RootNodeID + "/"
-	selected := Selection{Filter: docstore.Prefix(byPath, root), total: o.NodeCount}
+	selected := selection{Filter: docstore.Prefix(byPath, root), total: o.NodeCount}
 	if f.ParentID != "" {
 		parent, err := s.find(ctx, f.ParentID)
 		if err != nil {
-			return Selection{}, err
+			return selection{}, err
 		}
 		if parent.ObjectCode != f.ObjectCode {
-			return Selection{}, apperr.Missing("tree node")
+			return selection{}, apperr.Missing("tree node")
 		}
 		selected = below(parent, f.Depth, f.Recursive)
 	} else if f.Depth > 0 {
-		selected = Selection{Filter: docstore.And(selected.Filter, docstore.Until(byDepth, docstore.Number(int64(f.Depth)+1))), total: -1}
+		selected = selection{Filter: docstore.And(selected.Filter, docstore.Until(byDepth, docstore.Number(int64(f.Depth)+1))), total: -1}
 	} else if f.Code != "" || f.Name != "" {
 		selected.Filter = docstore.Filter{} // what these add is about the tree alone
 	}
@@ -76,28 +94,22 @@ func (s *Trees) Select(ctx context.Context, f Filter) (Selection, error) {
 	return selected, nil
 }
 
-// Children selects the nodes below one. depth is how many levels, 0 = all. apperr.NotFound.
-func (s *Trees) Children(ctx context.Context, id string, depth int) (Selection, error) {
-	n, err := s.find(ctx, id)
-	if err != nil {
-		return Selection{}, err
-	}
-	return below(n, depth, depth == 0), nil
-}
-
-func below(n *Node, depth int, recursive bool) Selection {
+func below(n *Node, depth int, recursive bool) selection {
 	if depth == 1 || depth == 0 && !recursive {
-		return Selection{Filter: docstore.Prefix(bySibling, n.ID+"/"), siblings: true, total: n.ChildCount}
+		return selection{Filter: docstore.Prefix(bySibling, n.ID+"/"), siblings: true, total: n.ChildCount}
 	}
 	all := docstore.And(docstore.Prefix(byPath, n.PathText()), docstore.Above(byPath, n.PathText()))
 	if depth > 0 {
 		all = docstore.And(all, docstore.Until(byDepth, docstore.Number(int64(n.Depth+depth)+1)))
 	}
-	return Selection{Filter: all, total: -1}
+	return selection{Filter: all, total: -1}
 }
 
-// List returns a page of what was selected; q is a query by the selection's filter.
-func (s *Trees) List(ctx context.Context, selected Selection, q docstore.Query) (docstore.Page[Node], error) {
+func (s *Trees) page(ctx context.Context, selected selection, p docstore.Paging) (docstore.Page[Node], error) {
+	q, err := p.Query(selected.Filter, sortable...)
+	if err != nil {
+		return docstore.Page[Node]{}, err
+	}
 	count := q.Count
 	q.Count = count && selected.total < 0
 	if selected.siblings {

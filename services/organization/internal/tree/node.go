@@ -71,7 +71,7 @@ const (
 )
 
 var nodes = docstore.Define(docstore.Schema[Node]{
-	Name: "tree_nodes", Noun: "tree node", Revision: 1,
+	Name: "tree_nodes", Noun: "tree node", Revision: 1, Sortable: sortable,
 	Counts: func(n *Node) []*int64 { return []*int64{&n.ChildCount, &n.MemberCount} },
 	Indexes: []docstore.Index[Node]{
 		docstore.Unique(docstore.ByText(byCode, func(n *Node) string { return n.root() + n.Code }), "code"),
@@ -100,8 +100,8 @@ var nodes = docstore.Define(docstore.Schema[Node]{
 	},
 })
 
-// Sortable lists the fields that a list of nodes can be sorted by; the first is the default.
-var Sortable = []string{bySeq, byName, byCode, byDepth, byTimeCreated}
+// sortable are the fields that a list of nodes can be sorted by; the first is the default.
+var sortable = []string{bySeq, byName, byCode, byDepth, byTimeCreated}
 
 // Collections are those that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{objects.Def(), nodes.Def(), budgets.Def()} }

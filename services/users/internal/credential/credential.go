@@ -50,6 +50,7 @@ const (
 
 var credentials = docstore.Define(docstore.Schema[Credential]{
 	Name: "credentials", Noun: "stored credential",
+	Sortable: []string{byTimeCreated, "provider_code", "id1", "username", "display_name"},
 	Indexes: []docstore.Index[Credential]{
 		docstore.Unique(docstore.ByText(byIdentity, (*Credential).identity), "id1"),
 		docstore.ByNumber(byUserID, func(c *Credential) docstore.Value { return docstore.Number(c.UserID) }),
@@ -64,9 +65,6 @@ var credentials = docstore.Define(docstore.Schema[Credential]{
 		docstore.ByNumber(byTimeCreated, func(c *Credential) docstore.Value { return docstore.Moment(c.TimeCreated) }),
 	},
 })
-
-// Sortable lists the fields that a list can be sorted by; the first is the default.
-var Sortable = []string{byTimeCreated, "provider_code", "id1", "username", "display_name"}
 
 // identity is what no two credentials of a tenant share.
 func (c *Credential) identity() string {
@@ -105,8 +103,7 @@ type Filter struct {
 	ProviderCode, ID1, ID2, Metadata, Status, Username, DisplayName string
 }
 
-// Where makes the storage filter.
-func (f Filter) Where() docstore.Filter {
+func (f Filter) where() docstore.Filter {
 	var all []docstore.Filter
 	if f.UserID != 0 {
 		all = append(all, docstore.Eq(byUserID, docstore.Number(f.UserID)))
@@ -125,9 +122,9 @@ func (f Filter) Where() docstore.Filter {
 	return docstore.And(all...)
 }
 
-// List returns a page of credentials.
-func (s *Credentials) List(ctx context.Context, q docstore.Query) (docstore.Page[Credential], error) {
-	return credentials.Page(ctx, s.store, q)
+// List returns a page of credentials. apperr.InvalidParameters (paging).
+func (s *Credentials) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Credential], error) {
+	return credentials.List(ctx, s.store, f.where(), p)
 }
 
 // Get returns a credential; apperr.NotFound.

@@ -72,11 +72,7 @@ func (a *api) listCredentials(ctx context.Context, in *listCredentialsInput) (re
 	if in.IDPConfigID >= 0 {
 		filter.IDPConfigID = &in.IDPConfigID
 	}
-	q, err := in.Query(filter.Where(), credential.Sortable...)
-	if err != nil {
-		return rest.List[Credential]{}, err
-	}
-	page, err := a.credentials.List(ctx, q)
+	page, err := a.credentials.List(ctx, filter, in.Page())
 	return rest.ListOf[Credential](in.Paging, page, err)
 }
 

@@ -75,15 +75,11 @@ func (a *api) exportUsers(ctx context.Context, in *exportInput) (rest.Stream, er
 	if err != nil {
 		return rest.Stream{}, err
 	}
-	where, err := a.users.Where(filter)
-	if err != nil {
-		return rest.Stream{}, err
-	}
 	format := transfer.NDJSON
 	if in.Format == "csv" || in.Format == "" && strings.Contains(in.Accept, string(transfer.CSV)) {
 		format = transfer.CSV
 	}
 	return rest.Stream{ContentType: string(format) + "; charset=utf-8", Write: func(w http.ResponseWriter) error {
-		return a.transfer.Export(ctx, rest.PatientWriter(w, idle), format, where)
+		return a.transfer.Export(ctx, rest.PatientWriter(w, idle), format, filter)
 	}}, nil
 }

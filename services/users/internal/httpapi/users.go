@@ -115,15 +115,7 @@ func (a *api) listUsers(ctx context.Context, in *listUsersInput) (rest.List[User
 	if err != nil {
 		return rest.List[User]{}, err
 	}
-	where, err := a.users.Where(filter)
-	if err != nil {
-		return rest.List[User]{}, err
-	}
-	q, err := in.Query(where, user.Sortable...)
-	if err != nil {
-		return rest.List[User]{}, err
-	}
-	page, err := a.users.List(ctx, q)
+	page, err := a.users.List(ctx, filter, in.Page())
 	return rest.ListOf[User](in.Paging, page, err)
 }
 

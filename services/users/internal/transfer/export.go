@@ -6,12 +6,11 @@ import (
 	"encoding/csv"
 	"io"
 
-	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/services/users/internal/user"
 )
 
 // Export writes every user that the filter selects, in the order of ids, in a form that Import reads. Passwords stay.
-func (t *Transfer) Export(ctx context.Context, w io.Writer, f Format, filter docstore.Filter) error {
+func (t *Transfer) Export(ctx context.Context, w io.Writer, f Format, filter user.Filter) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	write := func(doc user.Doc) error {
 		record, err := doc.JSON()

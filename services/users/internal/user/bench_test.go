@@ -220,7 +220,7 @@ func BenchmarkList(b *testing.B) {
 			r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
 			worst, worstOrder := time.Duration(0), ""
 			var took []time.Duration
-			for _, field := range Sortable {
+			for _, field := range sortable {
 				for _, desc := range []bool{false, true} {
 					var of []time.Duration
 					for range samples {
@@ -230,12 +230,12 @@ func BenchmarkList(b *testing.B) {
 						for _, name := range names {
 							made[name](r, &f)
 						}
-						where, err := c.Where(f)
-						require.NoError(b, err)
-						q := docstore.Query{Filter: where, Sort: []docstore.Order{{Index: field, Desc: desc}},
-							Limit: 20, Count: true}
+						p := docstore.Paging{Num: 1, Size: 20, Sort: field, Count: true}
+						if desc {
+							p.Sort += "[desc]"
+						}
 						before := time.Now()
-						_, err = c.List(c.ctx, q)
+						_, err := c.List(c.ctx, f, p)
 						of = append(of, time.Since(before))
 						require.NoError(b, err)
 					}
@@ -267,11 +267,8 @@ func BenchmarkListDeep(b *testing.B) {
 		for _, f := range []Filter{{}, {Status: Active}} {
 			for _, share := range []int{100, 10, 2} {
 				b.Run(fmt.Sprintf("by %s, status %q, after one in %d", field, f.Status, share), func(b *testing.B) {
-					where, err := c.Where(f)
-					require.NoError(b, err)
 					for b.Loop() {
-						_, err := c.List(c.ctx, docstore.Query{Filter: where, Sort: []docstore.Order{{Index: field}},
-							Limit: 20, Offset: c.size / share, Count: true})
+						_, err := c.List(c.ctx, f, docstore.Paging{Num: c.size/share/20 + 1, Size: 20, Sort: field, Count: true})
 						require.NoError(b, err)
 					}
 				})

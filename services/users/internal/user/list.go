@@ -20,18 +20,26 @@ type Filter struct {
 	IDs                      []string
 }
 
-// List returns a page of users.
-func (s *Users) List(ctx context.Context, q docstore.Query) (docstore.Page[User], error) {
-	return users.Page(ctx, s.Store, q)
+// List returns a page of users. apperr.InvalidParameters (paging, or a range that ends before it starts).
+func (s *Users) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[User], error) {
+	where, err := s.where(f)
+	if err != nil {
+		return docstore.Page[User]{}, err
+	}
+	return users.List(ctx, s.Store, where, p)
 }
 
-// Each calls fn for every user that a filter selects.
-func (s *Users) Each(ctx context.Context, f docstore.Filter, fn func(Doc) error) error {
-	return users.Each(ctx, s.Store, f, fn)
+// Each calls fn for every user that a filter selects. apperr.InvalidParameters, before the first.
+func (s *Users) Each(ctx context.Context, f Filter, fn func(Doc) error) error {
+	where, err := s.where(f)
+	if err != nil {
+		return err
+	}
+	return users.Each(ctx, s.Store, where, fn)
 }
 
-// Where makes the storage filter; apperr.InvalidParameters for a range that ends before it starts.
-func (s *Users) Where(f Filter) (docstore.Filter, error) {
+// where makes the storage filter; apperr.InvalidParameters.
+func (s *Users) where(f Filter) (docstore.Filter, error) {
 	var all []docstore.Filter
 	if f.Keyword != "" {
 		all = append(all, matching(f.Keyword, f.FullText))

@@ -103,7 +103,7 @@ func (s *Users) Matching(ctx context.Context, keyword string, ids []string, limi
 	if err := faults.Err(); err != nil {
 		return nil, false, err
 	}
-	where, err := s.Where(Filter{Keyword: strings.TrimSpace(keyword), FullText: true})
+	where, err := s.where(Filter{Keyword: strings.TrimSpace(keyword), FullText: true})
 	if err != nil {
 		return nil, false, err
 	}

@@ -73,7 +73,8 @@ type Protected struct {
 // Users is the collection of user records.
 var users = docstore.Define(docstore.Schema[User]{
 	Name: "users", Noun: "user", Revision: 2,
-	Due: (*User).due,
+	Sortable: sortable,
+	Due:      (*User).due,
 	Settle: func(u *User, now clock.Time) {
 		u.settle(now)
 	},
@@ -108,8 +109,8 @@ const (
 	byTimeModified   = "time_modified"
 )
 
-// Sortable lists the fields that a list can be sorted by; the first is the default.
-var Sortable = []string{byTimeCreated, byUsername, byDisplayName, byEmail, byTimeModified}
+// sortable are the fields that a list of users can be sorted by; the first is the default.
+var sortable = []string{byTimeCreated, byUsername, byDisplayName, byEmail, byTimeModified}
 
 // logins are the names that the user can sign in with, as compared: one namespace, so that nobody's username is another's email.
 func (u *User) logins() []string {

@@ -1,0 +1,66 @@
+package docstore
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+)
+
+// Paging says which page of a list is asked for, and in which order. A domain's list takes it beside its own filter.
+type Paging struct {
+	Num, Size int    // Num is at least 1
+	Sort      string // field[asc] or field[desc], several joined by commas; "" = the list's default
+	After     string // an earlier page's Next, instead of Num
+	Count     bool   // tell the Total too
+}
+
+// maxOffset bounds what Num × Size may skip: the cost grows with it, and After has no such bound.
+const maxOffset = 10_000_000
+
+// List reads one page of a list, in an order of Schema.Sortable. apperr.InvalidParameters at page_num, page_sort or
+// page_token.
+func (c *Collection[T]) List(ctx context.Context, r Reader, f Filter, p Paging) (Page[T], error) {
+	q, err := p.Query(f, c.schema.Sortable...)
+	if err != nil {
+		return Page[T]{}, err
+	}
+	return c.Page(ctx, r, q)
+}
+
+// Query is the query of a page. Fields that can be sorted by are the names of indexes; the first is the default's,
+// ascending. apperr.InvalidParameters at page_num or page_sort.
+func (p Paging) Query(f Filter, sortable ...string) (Query, error) {
+	order, err := parseSort(p.Sort, sortable)
+	if err != nil {
+		return Query{}, err
+	}
+	offset := (p.Num - 1) * p.Size
+	if p.Num > maxOffset || offset > maxOffset {
+		return Query{}, apperr.Invalid("page_num", "leads too deep; continue with page_token instead")
+	}
+	return Query{Filter: f, Sort: order, Limit: p.Size, Offset: offset, After: p.After, Count: p.Count}, nil
+}
+
+var sortKey = regexp.MustCompile(`^([a-z][a-z0-9_]{0,63})(?:\[(asc|desc)\])?$`)
+
+// parseSort reads Paging.Sort. apperr.InvalidParameters names the fields that can be sorted by.
+func parseSort(s string, sortable []string) ([]Order, error) {
+	if s == "" {
+		return []Order{{Index: sortable[0]}}, nil
+	}
+	var order []Order
+	for key := range strings.SplitSeq(s, ",") {
+		m := sortKey.FindStringSubmatch(strings.TrimSpace(key))
+		if m == nil || !slices.Contains(sortable, m[1]) {
+			return nil, apperr.Invalid("page_sort", "must be field[asc] or field[desc] with a field among %s", strings.Join(sortable, ", "))
+		}
+		if slices.ContainsFunc(order, func(o Order) bool { return o.Index == m[1] }) {
+			return nil, apperr.Invalid("page_sort", "names %s twice", m[1])
+		}
+		order = append(order, Order{Index: m[1], Desc: m[2] == "desc"})
+	}
+	return order, nil
+}
