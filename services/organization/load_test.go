@@ -171,7 +171,7 @@ func populate(b testing.TB, nodes, memberships int) *population {
 
 // use puts the domain on a store.
 func (p *population) use(store *docstore.Store, users *bus.Bus) {
-	p.members = &member.Members{Store: store, Bus: users}
+	p.members = member.New(member.Deps{Store: store, Bus: users, Log: slog.New(slog.DiscardHandler)})
 	p.trees = tree.New(tree.Deps{
 		Store: store, Bus: users, OnCondition: p.members.OnCondition,
 		OnRemove: func(ctx context.Context, tx *docstore.Tx, n *tree.Node) error {

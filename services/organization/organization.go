@@ -33,8 +33,8 @@ func Spec() service.Spec {
 }
 
 func newApp(_ context.Context, d service.Deps) (service.App, error) {
-	members := &member.Members{Store: d.Store, Bus: d.Bus}
-	links := &link.Links{Store: d.Store}
+	members := member.New(member.Deps{Store: d.Store, Bus: d.Bus, Log: d.Log})
+	links := link.New(link.Deps{Store: d.Store})
 	trees := tree.New(tree.Deps{
 		Store: d.Store, Bus: d.Bus,
 		OnRemove: func(ctx context.Context, tx *docstore.Tx, n *tree.Node) error {
@@ -47,7 +47,9 @@ func newApp(_ context.Context, d service.Deps) (service.App, error) {
 	return service.App{
 		Handler: server,
 		Tasks: []service.Task{
-			{Name: "keep memberships", Every: time.Second, Do: func(ctx context.Context) (int, error) { return members.Upkeep(ctx, d.Log) }},
+			// Its documents are tenants' turns, which fall due again as long as there is work: a loop of its own (fair.Rota),
+			// since a DueTask takes what is still due for a failure.
+			{Name: "keep memberships", Every: time.Second, Do: members.Upkeep},
 			d.DueTask(service.DueWork{Name: "forget membership changes", Every: time.Minute, Due: member.DueChanges, Do: members.Forget}),
 		},
 		Answer: func(b *bus.Bus) error { return answer(b, members) },

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/bus"
@@ -46,7 +47,7 @@ const maxLockoutFailures = 100
 func Spec(c Config) service.Spec {
 	return service.Spec{
 		Name:        "users",
-		Collections: append(append(user.Collections(), credential.Collections()...), transfer.Collections()...),
+		Collections: slices.Concat(user.Collections(), credential.Collections(), transfer.Collections()),
 		New:         c.new,
 	}
 }
@@ -74,8 +75,8 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 		Lockout:  user.Lockout{Failures: c.LockoutFailures, Within: c.LockoutWithin, For: c.LockoutFor},
 		OnDelete: credential.DeleteOf,
 	})
-	credentials := credential.New(d.Store, d.Bus)
-	transfers := transfer.New(users, d.Store, d.Log)
+	credentials := credential.New(credential.Deps{Store: d.Store, Bus: d.Bus})
+	transfers := transfer.New(transfer.Deps{Store: d.Store, Users: users, Log: d.Log})
 
 	server := d.Server("users")
 	httpapi.Register(server, users, credentials, transfers)

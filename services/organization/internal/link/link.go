@@ -59,8 +59,14 @@ const (
 	MaxOfNode = 1000
 )
 
+// Deps are what Links work with.
+type Deps struct{ Store *docstore.Store }
+
 // Links are the use cases.
-type Links struct{ Store *docstore.Store }
+type Links struct{ Deps }
+
+// New makes the use cases.
+func New(d Deps) *Links { return &Links{d} }
 
 // Add links two nodes. apperr.InvalidParameters (no such node, nodes of one tree), AlreadyExists (such a link of the same type),
 // InvalidState (MaxOfNode).

@@ -4,6 +4,7 @@ package member
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"regexp"
 	"sync/atomic"
 
@@ -98,13 +99,21 @@ func (p *Profile) check(faults *apperr.Faults) {
 	faults.Check(-maxSeq < p.Seq && p.Seq < maxSeq, "seq", "must lie between -2^53 and 2^53")
 }
 
+// Deps are what Members work with. All are required.
+type Deps struct {
+	Store *docstore.Store
+	Bus   *bus.Bus // whom to ask about users
+	Log   *slog.Logger
+}
+
 // Members are the use cases.
 type Members struct {
-	Store *docstore.Store
-	Bus   *bus.Bus // for the users service
-
+	Deps
 	enlisted atomic.Bool // see enlist
 }
+
+// New makes the use cases.
+func New(d Deps) *Members { return &Members{Deps: d} }
 
 // Shown is a membership as clients see it: with the names of its node and of those above, as they now are.
 type Shown struct {

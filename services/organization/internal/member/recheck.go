@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -247,12 +246,12 @@ func (s *Members) recheck(ctx context.Context, doc *docstore.Doc[recheck], nodes
 
 // Upkeep gives every tenant with memberships to keep a turn at it, and returns how many have more to do. To be called
 // every second or so; any number of replicas may: of two that do the same part, one is too late.
-func (s *Members) Upkeep(ctx context.Context, log *slog.Logger) (int, error) {
+func (s *Members) Upkeep(ctx context.Context) (int, error) {
 	if err := s.enlist(ctx); err != nil {
 		return 0, err
 	}
 	return rota.Run(ctx, s.Store, fair.Work{
-		Do: func(ctx context.Context) error { return s.turn(ctx, log) },
+		Do: s.turn,
 		Left: func(ctx context.Context, tx *docstore.Tx) (bool, error) {
 			users, err := rechecks.LoadWhere(ctx, tx, docstore.Filter{}, "", 1)
 			if err != nil || len(users) > 0 {
@@ -292,20 +291,20 @@ func (s *Members) enlist(ctx context.Context) error {
 }
 
 // turn does a part of a tenant's upkeep: of the users first, up to half of what a turn may cost, then of the nodes.
-func (s *Members) turn(ctx context.Context, log *slog.Logger) error {
+func (s *Members) turn(ctx context.Context) error {
 	m := newMeter(turnCost / 2)
 	err := s.recheckSome(ctx, m)
 	m.limit = turnCost
-	err = errors.Join(err, s.upkeepSome(ctx, m, log))
+	err = errors.Join(err, s.upkeepSome(ctx, m))
 	for nodeID, n := range m.stopped {
-		log.WarnContext(ctx, "a condition costs too much for some users, who do not meet it",
+		s.Log.WarnContext(ctx, "a condition costs too much for some users, who do not meet it",
 			"node", nodeID, "users", n, "most", condition.MaxCost)
 	}
 	return err
 }
 
 // upkeepSome does a part of the upkeep of nodes, the oldest first, until the meter is full.
-func (s *Members) upkeepSome(ctx context.Context, m *meter, log *slog.Logger) error {
+func (s *Members) upkeepSome(ctx context.Context, m *meter) error {
 	waiting, err := upkeeps.Page(ctx, s.Store, docstore.Query{Sort: []docstore.Order{{Index: byWaiting}}, Limit: 32})
 	if err != nil {
 		return err
@@ -315,7 +314,7 @@ func (s *Members) upkeepSome(ctx context.Context, m *meter, log *slog.Logger) er
 		if m.full() {
 			break
 		}
-		err := s.upkeep(ctx, waiting.Docs[i].ID, m, log)
+		err := s.upkeep(ctx, waiting.Docs[i].ID, m)
 		if kind := apperr.KindOf(err); err != nil && kind != apperr.NotFound && kind != apperr.VersionMismatch {
 			failed = append(failed, fmt.Errorf("node %s: %w", waiting.Docs[i].ID, err))
 		}

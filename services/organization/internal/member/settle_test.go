@@ -16,7 +16,7 @@ import (
 func TestSettleByOldCondition(t *testing.T) {
 	t.Parallel()
 	store := testkit.Store(t, testkit.NewClock(), append(tree.Collections(), Collections()...)...)
-	s := &Members{Store: store}
+	s := New(Deps{Store: store})
 	trees := tree.New(tree.Deps{Store: store, OnCondition: s.OnCondition})
 	ctx := request.System(t.Context(), "acme")
 	_, err := trees.CreateObject(ctx, tree.Object{Code: "company", ObjectProfile: tree.ObjectProfile{Name: "Acme"}}, tree.Draft{})

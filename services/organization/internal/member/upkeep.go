@@ -2,7 +2,6 @@ package member
 
 import (
 	"context"
-	"log/slog"
 
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -66,7 +65,7 @@ func (s *Members) endFrom(ctx context.Context, tx *docstore.Tx, u *upkeep) error
 	return schedule(ctx, tx, u)
 }
 
-func (s *Members) upkeep(ctx context.Context, nodeID string, m *meter, log *slog.Logger) error {
+func (s *Members) upkeep(ctx context.Context, nodeID string, m *meter) error {
 	doc, err := upkeeps.Find(ctx, s.Store, nodeID)
 	if err != nil {
 		return err
@@ -76,7 +75,7 @@ func (s *Members) upkeep(ctx context.Context, nodeID string, m *meter, log *slog
 		return err
 	}
 	if !u.End {
-		return s.evaluate(ctx, u, m, log)
+		return s.evaluate(ctx, u, m)
 	}
 	m.spent += endCost
 	err = docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
@@ -172,7 +171,7 @@ func usersFor(m *meter, n *tree.Node, u *upkeep) int {
 }
 
 // evaluate looks at a page of users.
-func (s *Members) evaluate(ctx context.Context, u *upkeep, m *meter, log *slog.Logger) error {
+func (s *Members) evaluate(ctx context.Context, u *upkeep, m *meter) error {
 	nodes, err := tree.Find(ctx, s.Store, u.ID)
 	if err != nil {
 		return err
@@ -239,7 +238,7 @@ func (s *Members) evaluate(ctx context.Context, u *upkeep, m *meter, log *slog.L
 		return err
 	})
 	if looked := u.Done + int64(len(users)); err == nil && (finished || u.Done/progress < looked/progress) {
-		log.InfoContext(ctx, "looking at users for a dynamic node", "node", u.ID, "users", looked, "finished", finished)
+		s.Log.InfoContext(ctx, "looking at users for a dynamic node", "node", u.ID, "users", looked, "finished", finished)
 	}
 	return err
 }

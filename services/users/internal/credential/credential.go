@@ -81,14 +81,17 @@ func digest(s string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Credentials are the use cases.
-type Credentials struct {
-	store *docstore.Store
-	bus   *bus.Bus
+// Deps are what Credentials work with. All are required.
+type Deps struct {
+	Store *docstore.Store
+	Bus   *bus.Bus // whom to ask about connections
 }
 
+// Credentials are the use cases.
+type Credentials struct{ Deps }
+
 // New makes the use cases.
-func New(store *docstore.Store, b *bus.Bus) *Credentials { return &Credentials{store, b} }
+func New(d Deps) *Credentials { return &Credentials{d} }
 
 // Collections are those that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{credentials.Def()} }
@@ -124,12 +127,12 @@ func (f Filter) where() docstore.Filter {
 
 // List returns a page of credentials. apperr.InvalidParameters (paging).
 func (s *Credentials) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Credential], error) {
-	return credentials.List(ctx, s.store, f.where(), p)
+	return credentials.List(ctx, s.Store, f.where(), p)
 }
 
 // Get returns a credential; apperr.NotFound.
 func (s *Credentials) Get(ctx context.Context, id string) (Doc, error) {
-	return credentials.Find(ctx, s.store, id)
+	return credentials.Find(ctx, s.Store, id)
 }
 
 // Create binds a social identity to a user. apperr.InvalidParameters, AlreadyExists, Unavailable where the identity-sources
@@ -139,11 +142,11 @@ func (s *Credentials) Create(ctx context.Context, draft Credential) (Doc, error)
 	if err := s.check(ctx, &draft, 0); err != nil {
 		return Doc{}, err
 	}
-	id, err := s.store.NewID(ctx)
+	id, err := s.Store.NewID(ctx)
 	if err != nil {
 		return Doc{}, err
 	}
-	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (Doc, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
 		if err := checkUser(ctx, tx, draft.UserID); err != nil {
 			return Doc{}, err
 		}
@@ -176,7 +179,7 @@ func (s *Credentials) Update(ctx context.Context, id string, edit func(*Credenti
 	if err := s.check(ctx, &proposal, current.IDPConfigID); err != nil {
 		return Doc{}, err
 	}
-	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (Doc, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
 		c, err := credentials.Load(ctx, tx, id)
 		if err != nil {
 			return Doc{}, err
@@ -203,7 +206,7 @@ func (s *Credentials) Update(ctx context.Context, id string, edit func(*Credenti
 
 // Delete removes a credential; apperr.NotFound.
 func (s *Credentials) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
-	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (docstore.Deleted, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (docstore.Deleted, error) {
 		c, err := credentials.Load(ctx, tx, id)
 		if err != nil {
 			return docstore.Deleted{}, err
@@ -229,7 +232,7 @@ func DeleteOf(ctx context.Context, tx *docstore.Tx, userID string) error {
 
 // CountOf counts the credentials of a connection: the answer to the identity-sources service's question.
 func (s *Credentials) CountOf(ctx context.Context, connectionID int64) (int64, error) {
-	return credentials.Count(ctx, s.store, docstore.Eq(byIDPConfigID, docstore.Number(connectionID)))
+	return credentials.Count(ctx, s.Store, docstore.Eq(byIDPConfigID, docstore.Number(connectionID)))
 }
 
 func (c *Credential) normalize() {
@@ -262,7 +265,7 @@ func (s *Credentials) check(ctx context.Context, c *Credential, known int64) err
 	if c.IDPConfigID == 0 || c.IDPConfigID == known {
 		return nil
 	}
-	answer, err := questions.ConnectionExists.Ask(ctx, s.bus, questions.ConnectionID{ID: strconv.FormatInt(c.IDPConfigID, 10)})
+	answer, err := questions.ConnectionExists.Ask(ctx, s.Bus, questions.ConnectionID{ID: strconv.FormatInt(c.IDPConfigID, 10)})
 	if err != nil {
 		return err
 	}

@@ -12,12 +12,12 @@ import (
 type api struct {
 	users       *user.Users
 	credentials *credential.Credentials
-	transfer    *transfer.Transfer
+	transfers   *transfer.Transfers
 }
 
 // Register adds all operations to the server.
-func Register(s *rest.Server, users *user.Users, credentials *credential.Credentials, t *transfer.Transfer) {
-	a := &api{users, credentials, t}
+func Register(s *rest.Server, users *user.Users, credentials *credential.Credentials, transfers *transfer.Transfers) {
+	a := &api{users, credentials, transfers}
 	noun := s.Tagged("Users", "The people whom the platform knows: creating, finding and changing them, locks and resignations.")
 	a.registerUsers(noun)
 	a.registerStates(noun)

@@ -53,7 +53,7 @@ func (a *api) importUsers(ctx context.Context, in *importInput) (rest.Stream, er
 		}
 		options.Key = rest.KeyOf(ctx, keys[0])
 	}
-	results, err := a.transfer.Import(ctx, in.Patient(idle), options)
+	results, err := a.transfers.Import(ctx, in.Patient(idle), options)
 	if err != nil {
 		return rest.Stream{}, err
 	}
@@ -80,6 +80,6 @@ func (a *api) exportUsers(ctx context.Context, in *exportInput) (rest.Stream, er
 		format = transfer.CSV
 	}
 	return rest.Stream{ContentType: string(format) + "; charset=utf-8", Write: func(w http.ResponseWriter) error {
-		return a.transfer.Export(ctx, rest.PatientWriter(w, idle), format, filter)
+		return a.transfers.Export(ctx, rest.PatientWriter(w, idle), format, filter)
 	}}, nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Export writes every user that the filter selects, in the order of ids, in a form that Import reads. Passwords stay.
-func (t *Transfer) Export(ctx context.Context, w io.Writer, f Format, filter user.Filter) error {
+func (t *Transfers) Export(ctx context.Context, w io.Writer, f Format, filter user.Filter) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	write := func(doc user.Doc) error {
 		record, err := doc.JSON()
@@ -43,7 +43,7 @@ func (t *Transfer) Export(ctx context.Context, w io.Writer, f Format, filter use
 			return table.Error()
 		}
 	}
-	if err := t.users.Each(ctx, filter, write); err != nil {
+	if err := t.Users.Each(ctx, filter, write); err != nil {
 		return err
 	}
 	return out.Flush()

@@ -51,17 +51,18 @@ var keeping = docstore.Define(docstore.Schema[kept]{
 // Collections are those that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{keeping.Def()} }
 
-// Transfer are the use cases.
-type Transfer struct {
-	users *user.Users
-	store *docstore.Store
-	log   *slog.Logger
+// Deps are what Transfers work with. All are required.
+type Deps struct {
+	Store *docstore.Store
+	Users *user.Users
+	Log   *slog.Logger
 }
 
+// Transfers are the use cases.
+type Transfers struct{ Deps }
+
 // New makes the use cases.
-func New(users *user.Users, store *docstore.Store, log *slog.Logger) *Transfer {
-	return &Transfer{users, store, log}
-}
+func New(d Deps) *Transfers { return &Transfers{d} }
 
 // ImportOptions say how an import goes.
 type ImportOptions struct {
@@ -88,7 +89,7 @@ type block struct {
 
 // Import reads body to its end and then gives the results, one Line of NDJSON a record, in order. What is done when an error comes stays
 // done; the error says how much that is.
-func (t *Transfer) Import(ctx context.Context, body io.Reader, o ImportOptions) (*Results, error) {
+func (t *Transfers) Import(ctx context.Context, body io.Reader, o ImportOptions) (*Results, error) {
 	results, err := newResults()
 	if err != nil {
 		return nil, err
@@ -106,7 +107,7 @@ func (t *Transfer) Import(ctx context.Context, body io.Reader, o ImportOptions) 
 }
 
 // run is a pipeline of three: one goroutine reads, one parses the next block while this one stores the last.
-func (t *Transfer) run(ctx context.Context, body io.Reader, o ImportOptions, results *Results) error {
+func (t *Transfers) run(ctx context.Context, body io.Reader, o ImportOptions, results *Results) error {
 	group, ctx := errgroup.WithContext(ctx)
 	read, parsed := make(chan block), make(chan block)
 	group.Go(func() error {
@@ -142,7 +143,7 @@ func (t *Transfer) run(ctx context.Context, body io.Reader, o ImportOptions, res
 				return err
 			}
 			if results.lines%(20*batchSize) == 0 {
-				t.log.InfoContext(ctx, "import goes on", "records", results.lines)
+				t.Log.InfoContext(ctx, "import goes on", "records", results.lines)
 			}
 		}
 		return nil
@@ -182,7 +183,7 @@ func split(ctx context.Context, records reader, out chan<- block) error {
 	}
 }
 
-func (t *Transfer) parse(ctx context.Context, b *block, secrets bool) error {
+func (t *Transfers) parse(ctx context.Context, b *block, secrets bool) error {
 	b.parsed = make([]*user.Import, len(b.came))
 	group, ctx := errgroup.WithContext(ctx)
 	workers := runtime.GOMAXPROCS(0)
@@ -193,7 +194,7 @@ func (t *Transfer) parse(ctx context.Context, b *block, secrets bool) error {
 					b.parsed[i] = user.BadImport(fault)
 					continue
 				}
-				parsed, err := t.users.ParseImport(ctx, b.came[i].raw, secrets)
+				parsed, err := t.Users.ParseImport(ctx, b.came[i].raw, secrets)
 				if err != nil {
 					return err
 				}
@@ -206,14 +207,14 @@ func (t *Transfer) parse(ctx context.Context, b *block, secrets bool) error {
 }
 
 // storeBlock stores a block, or tells what became of it when it was stored before.
-func (t *Transfer) storeBlock(ctx context.Context, b block, o ImportOptions, seen user.Seen) (_ []user.Imported, replayed bool, _ error) {
+func (t *Transfers) storeBlock(ctx context.Context, b block, o ImportOptions, seen user.Seen) (_ []user.Imported, replayed bool, _ error) {
 	if o.Key == "" || docstore.IsDryRun(ctx) {
-		imported, err := t.users.ImportMany(ctx, b.parsed, o.OnConflict, seen, func(*docstore.Tx, []user.Imported) error { return nil })
+		imported, err := t.Users.ImportMany(ctx, b.parsed, o.OnConflict, seen, func(*docstore.Tx, []user.Imported) error { return nil })
 		return imported, false, err
 	}
 	k := kept{Print: b.print(o)}
 	k.ID = fmt.Sprintf("%s/%d", o.Key, b.number)
-	if doc, err := keeping.Find(ctx, t.store, k.ID); err == nil {
+	if doc, err := keeping.Find(ctx, t.Store, k.ID); err == nil {
 		before, err := doc.Value()
 		if err != nil {
 			return nil, false, err
@@ -225,7 +226,7 @@ func (t *Transfer) storeBlock(ctx context.Context, b block, o ImportOptions, see
 	} else if !apperr.IsNotFound(err) {
 		return nil, false, err
 	}
-	imported, err := t.users.ImportMany(ctx, b.parsed, o.OnConflict, nil, func(tx *docstore.Tx, results []user.Imported) error {
+	imported, err := t.Users.ImportMany(ctx, b.parsed, o.OnConflict, nil, func(tx *docstore.Tx, results []user.Imported) error {
 		k := k
 		k.Results, k.Until = results, tx.Now.Add(keepResults)
 		_, err := keeping.Insert(ctx, tx, &k)
@@ -253,8 +254,8 @@ func Due(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, err
 }
 
 // Forget removes a batch's results.
-func (t *Transfer) Forget(ctx context.Context, id string) error {
-	err := docstore.Do(ctx, t.store, func(tx *docstore.Tx) error {
+func (t *Transfers) Forget(ctx context.Context, id string) error {
+	err := docstore.Do(ctx, t.Store, func(tx *docstore.Tx) error {
 		return keeping.DeleteWhere(ctx, tx, docstore.ID(id), nil)
 	})
 	return err
