@@ -34,7 +34,7 @@ type dispatcher struct {
 	taking   context.Context // ends with the session: no new handling, no new try
 	cancel   context.CancelFunc
 	handling context.Context
-	turns    *fair.Turns // by tenant; not held between tries
+	turns    *fair.Gate // by tenant; not held between tries
 
 	mu     sync.Mutex
 	queues map[string][]*delivery // by record; the first is being handled
@@ -44,7 +44,7 @@ type dispatcher struct {
 }
 
 func (f *intake) newDispatcher(taking, handling context.Context) *dispatcher {
-	d := &dispatcher{consumer: f, handling: handling, turns: fair.NewTurns(f.config.MaxAtOnce), queues: map[string][]*delivery{}, held: map[uint64]*delivery{}}
+	d := &dispatcher{consumer: f, handling: handling, turns: fair.NewGate("events are being handled", int64(f.config.MaxAtOnce), fair.Any), queues: map[string][]*delivery{}, held: map[uint64]*delivery{}}
 	d.taking, d.cancel = context.WithCancel(taking)
 	d.group.Go(d.extend)
 	return d
@@ -150,11 +150,12 @@ func (d *dispatcher) settle(x *delivery) bool {
 	}
 	wait := c.config.retry()
 	for try := 1; ; try++ {
-		if d.turns.Take(d.taking, x.event.Tenant) != nil {
+		leave, err := d.turns.Enter(d.taking, x.event.Tenant, 1)
+		if err != nil {
 			return false
 		}
-		err := d.handle(x.event)
-		d.turns.Done()
+		err = d.handle(x.event)
+		leave()
 		if err == nil {
 			c.bus.metrics.handled.WithLabelValues(c.config.Name).Inc()
 			return true

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/idplatform/idplatform/services/users/internal/gate"
+	"github.com/idplatform/idplatform/pkg/fair"
 )
 
 // Config says how passwords are hashed. Zero members take the default, which for the first three is OWASP's for
@@ -28,7 +28,7 @@ type Config struct {
 // concurrent use.
 type Hasher struct {
 	params     argon2Params
-	gate       *gate.Gate // its room is KiB of memory
+	gate       *fair.Gate // its room is KiB of memory
 	concurrent int
 }
 
@@ -47,7 +47,7 @@ func New(c Config) (*Hasher, error) {
 		return nil, fmt.Errorf("password hashing: the numbers of hashes at a time and waiting must not be negative")
 	}
 	room := int64(c.MaxConcurrent) * int64(c.Memory)
-	return &Hasher{params, gate.New("passwords are being checked", room, c.MaxConcurrent+c.MaxWaiting), c.MaxConcurrent}, nil
+	return &Hasher{params, fair.NewGate("passwords are being checked", room, c.MaxConcurrent+c.MaxWaiting), c.MaxConcurrent}, nil
 }
 
 // Concurrency is how many hashes are made at a time: more callers only wait.

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/image/webp"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/fair"
 	"github.com/idplatform/idplatform/pkg/telemetry"
-	"github.com/idplatform/idplatform/services/users/internal/gate"
 )
 
 // What a picture may have.
@@ -60,16 +60,16 @@ func newImage(contentType string, raw []byte, size image.Point) Image {
 // JPEG that must be turned). Its squares, which are small, do not wait behind these. Tenants take turns. It is safe for
 // concurrent use.
 type Decoder struct {
-	gate    *gate.Gate
-	squares *gate.Gate
+	gate    *fair.Gate
+	squares *fair.Gate
 	decoded *prometheus.CounterVec
 }
 
 // NewDecoder makes a Decoder, which counts what it decodes.
 func NewDecoder(metrics prometheus.Registerer) *Decoder {
 	return &Decoder{
-		gate:    gate.New("pictures are being decoded", MaxSide*MaxSide, 64),
-		squares: gate.New("pictures are being scaled", int64(runtime.GOMAXPROCS(0)), 512),
+		gate:    fair.NewGate("pictures are being decoded", MaxSide*MaxSide, 64),
+		squares: fair.NewGate("pictures are being scaled", int64(runtime.GOMAXPROCS(0)), 512),
 		decoded: telemetry.Register(metrics, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "idp_pictures_decoded_total", Help: "Pictures decoded: as uploaded, as kept (once, to make its squares), or a kept square for another size.",
 		}, []string{"of"})),

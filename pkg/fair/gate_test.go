@@ -1,8 +1,11 @@
-package gate
+package fair
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,7 +43,7 @@ func (w *guest) exit(t *testing.T) {
 func TestRoomIsShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := New("guests", 10, 10)
+		g := NewGate("guests", 10, 10)
 		a, b, c := enter(t.Context(), g, 6), enter(t.Context(), g, 4), enter(t.Context(), g, 1)
 		require.True(t, a.inside && b.inside)
 		require.False(t, c.inside)
@@ -54,7 +57,7 @@ func TestRoomIsShared(t *testing.T) {
 func TestWorkLargerThanTheRoomIsDoneAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := New("guests", 10, 10)
+		g := NewGate("guests", 10, 10)
 		a, large, b := enter(t.Context(), g, 1), enter(t.Context(), g, 1000), enter(t.Context(), g, 1)
 		require.True(t, a.inside)
 		require.False(t, large.inside)
@@ -71,7 +74,7 @@ func TestWorkLargerThanTheRoomIsDoneAlone(t *testing.T) {
 func TestTooManyCallersAreRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := New("guests", 1, 2)
+		g := NewGate("guests", 1, 2)
 		a, b, c := enter(t.Context(), g, 1), enter(t.Context(), g, 1), enter(t.Context(), g, 1)
 		e, ok := errors.AsType[*apperr.Error](<-c.done)
 		require.True(t, ok)
@@ -87,7 +90,7 @@ func TestTooManyCallersAreRefused(t *testing.T) {
 func TestWaitingEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := New("guests", 1, 2)
+		g := NewGate("guests", 1, 2)
 		a := enter(t.Context(), g, 1)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -105,7 +108,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 func TestTenantsTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := New("guests", 1, 10)
+		g := NewGate("guests", 1, 10)
 		acme, globex, initech := request.System(t.Context(), "acme"), request.System(t.Context(), "globex"), request.System(t.Context(), "initech")
 		var order []*guest
 		for _, ctx := range []context.Context{acme, acme, acme, globex, initech, globex} {
@@ -128,7 +131,7 @@ func TestTenantsTakeTurns(t *testing.T) {
 func TestTheManyGiveWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := New("guests", 1, 4)
+		g := NewGate("guests", 1, 4)
 		acme, globex := request.System(t.Context(), "acme"), request.System(t.Context(), "globex")
 		a := []*guest{enter(acme, g, 1), enter(acme, g, 1), enter(acme, g, 1), enter(acme, g, 1)}
 		require.Equal(t, apperr.Unavailable, apperr.KindOf(<-enter(acme, g, 1).done))
@@ -149,7 +152,40 @@ func TestTheManyGiveWay(t *testing.T) {
 
 func TestPanicLeavesTheRoom(t *testing.T) {
 	t.Parallel()
-	g := New("guests", 1, 1)
+	g := NewGate("guests", 1, 1)
 	require.Panics(t, func() { _ = g.Do(context.Background(), 1, func() { panic("x") }) })
 	require.NoError(t, g.Do(t.Context(), 1, func() {}))
+}
+
+// Never more than so many at once, whoever gives up meanwhile; in the end nobody is left.
+func TestGateUnderLoad(t *testing.T) {
+	t.Parallel()
+	const most = 3
+	g := NewGate("guests", most, Any)
+	var working, peak atomic.Int64
+	var all sync.WaitGroup
+	for i := range 300 {
+		all.Go(func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			if i%3 == 0 {
+				go cancel()
+			}
+			defer cancel()
+			leave, err := g.Enter(ctx, fmt.Sprint(i%7), 1)
+			if err != nil {
+				return
+			}
+			for now := working.Add(1); now > peak.Load(); {
+				peak.Store(now)
+			}
+			working.Add(-1)
+			leave()
+		})
+	}
+	all.Wait()
+	require.LessOrEqual(t, peak.Load(), int64(most))
+	require.EqualValues(t, most, g.free)
+	require.Empty(t, g.turns)
+	require.Empty(t, g.waiting)
+	require.Empty(t, g.callers)
 }
