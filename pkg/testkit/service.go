@@ -41,6 +41,9 @@ type Options struct {
 	Outbound *http.Client // instead of one that reaches loopback addresses
 	Log      *slog.Logger
 	File     string // an SQLite file, maybe of a process that died, instead of a new database
+
+	// Engine, if given, makes what the store works on: an engine that counts or fails, around the test's own.
+	Engine func(docstore.Engine) docstore.Engine
 }
 
 // Start runs a service for one test.
@@ -68,6 +71,9 @@ func Start(t testing.TB, spec service.Spec, options ...Options) *Service {
 
 	s.NATS = newNATS(t, log)
 	s.engine = newEngine(t, o.File)
+	if o.Engine != nil {
+		s.engine = o.Engine(s.engine)
+	}
 	store, err := spec.Open(context.Background(), s.engine, s.Clock, keys)
 	require.NoError(t, err)
 	if o.Outbound == nil {

@@ -8,7 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/services/users"
 )
 
 // guess sends a password to each operation that tells whether one is right. It reports what the answer tells:
@@ -148,5 +150,38 @@ func TestDryRunsOfNobody(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
 	c.Post("/v1/thin/login-verification?dry_run=true", object{"login_name": "nobody", "password": "wrong"}).OK(nil)
-	require.Len(t, stored(t, s, "acme", "accounts"), 1)
+	require.Len(t, stored(t, s, "acme", "accounts"), 3)
+}
+
+// A name that nobody has is refused with the reads and writes of a wrong password, in the same order, however often it
+// is tried and whether the user is locked by then.
+func TestNobodyIsRefusedAsSomebodyIs(t *testing.T) {
+	t.Parallel()
+	ledger := &ledger{}
+	s := testkit.Start(t, users.Spec(cheap()), testkit.Options{Engine: func(e docstore.Engine) docstore.Engine {
+		ledger.Engine = e
+		return ledger
+	}})
+	c := in(s, "acme")
+	addUser(t, c, "li.wei", object{"password": password})
+	addUser(t, c, "without")
+	addUser(t, c, "disabled", object{"password": password, "status": "0"})
+	steps := func(name string) string {
+		ledger.start()
+		require.False(t, signsIn(c, name, "wrong"))
+		return ledger.steps()
+	}
+	const want = "read read begin read read write write write"
+	for range 4 {
+		for _, name := range []string{"li.wei", "without", "disabled", "nobody"} {
+			require.Equal(t, want, steps(name), name)
+		}
+	}
+	steps("li.wei") // which locks the user
+	for range 3 {
+		require.Equal(t, want, steps("li.wei"))
+	}
+	for range 200 { // each of the accounts of nobody
+		require.Equal(t, want, steps("nobody"))
+	}
 }

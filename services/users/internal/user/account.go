@@ -31,7 +31,8 @@ var accounts = docstore.Define(docstore.Schema[account]{
 
 const byIDNumber = "id_number"
 
-// editAccount changes a user's account, which it makes if there is none.
+// editAccount changes a user's account, which it makes if there is none. It is written even if edit changes nothing, so
+// that the time of an answer does not tell whether it did.
 func editAccount(ctx context.Context, tx *docstore.Tx, id string, edit func(*account) error) error {
 	a, err := accounts.Load(ctx, tx, id)
 	if apperr.IsNotFound(err) {
@@ -48,7 +49,7 @@ func editAccount(ctx context.Context, tx *docstore.Tx, id string, edit func(*acc
 	if err := edit(a); err != nil {
 		return err
 	}
-	_, err = accounts.Replace(ctx, tx, a)
+	_, err = accounts.Revise(ctx, tx, a)
 	return err
 }
 

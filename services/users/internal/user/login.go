@@ -47,10 +47,7 @@ func (s *Users) VerifyLogin(ctx context.Context, loginName, secret string) (Veri
 	refused := Verification{Reason: invalidCredentials}
 	doc, err := s.byLogin(ctx, s.Store, loginName)
 	if apperr.IsNotFound(err) {
-		if _, _, err := s.verify(ctx, "", secret); err != nil {
-			return Verification{}, err
-		}
-		return refused, s.countNobody(docstore.Guarding(ctx))
+		return refused, s.refuseNobody(ctx, secret)
 	}
 	if err != nil {
 		return Verification{}, err
@@ -167,21 +164,51 @@ func (s *Users) countFailure(ctx context.Context, id string) (reason string, err
 	})
 }
 
-// countNobody takes as long as countFailure: what a store needs to keep something shows in the time of an answer as
-// much as a hash does.
-func (s *Users) countNobody(ctx context.Context) error {
+// refuseNobody does for a name that nobody has what a wrong password costs: the same reads, hash and writes, in the same
+// order. What a store needs for them shows in the time of an answer as much as a hash does.
+func (s *Users) refuseNobody(ctx context.Context, secret string) error {
 	id := fmt.Sprintf("nobody-%d", rand.N(nobodies))
-	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
-		return editAccount(ctx, tx, id, func(a *account) error {
-			a.FailedLogins = []clock.Time{tx.Now}
-			return nil
-		})
-	})
-	return err
+	if _, err := findAccount(ctx, s.Store, id); err != nil {
+		return err
+	}
+	if _, _, err := s.verify(ctx, "", secret); err != nil {
+		return err
+	}
+	return s.countNobody(docstore.Guarding(ctx), id)
 }
 
 // nobodies are the accounts of nobody, so many that logins under names that nobody has don't wait for each other.
 const nobodies = 64
+
+// countNobody is countFailure for an account of nobody. Two more accounts stand in for the user's record and the event.
+func (s *Users) countNobody(ctx context.Context, id string) error {
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		standIns, err := accounts.LoadMany(ctx, tx, []string{id + "-user", id + "-event"})
+		if err != nil {
+			return err
+		}
+		if err := editAccount(ctx, tx, id, func(a *account) error {
+			a.FailedLogins = []clock.Time{tx.Now}
+			return nil
+		}); err != nil {
+			return err
+		}
+		for _, a := range standIns {
+			if _, err := accounts.Revise(ctx, tx, a); err != nil {
+				return err
+			}
+		}
+		if len(standIns) > 0 {
+			return nil
+		}
+		for _, name := range []string{id + "-user", id + "-event"} { // the first time
+			if _, err := accounts.Insert(ctx, tx, &account{Meta: docstore.Meta{ID: name}}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
 
 // verify takes as long without a hash as with one.
 func (s *Users) verify(ctx context.Context, hash, secret string) (ok, rehash bool, err error) {
