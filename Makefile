@@ -39,9 +39,10 @@ test-mongo: ## Run storage and service tests on MongoDB 8 in Docker; fails where
 	cd pkg/docstore/mongostore/mongotest && IDP_TEST_MONGO_REQUIRED=1 GOWORK=off go test -count=1 ./...
 	cd pkg/docstore/mongostore/mongotest && GOWORK=off go run ./cmd/with-mongo env GOWORK= go test -C $(CURDIR) -count=1 -timeout 30m $(PACKAGES)
 
-test-simulated: ## Run the services' tests on the simulated replica set, with faults
+test-simulated: ## Run the services' tests, and the example's, on the simulated replica set, with faults
 	cd pkg/docstore/mongostore/mongotest && GOWORK=off go run ./cmd/with-mongo -simulated -faults 300 \
-		env GOWORK= go test -C $(CURDIR) -count=1 -timeout 20m $(addsuffix /...,$(wildcard $(CURDIR)/services/*))
+		env GOWORK= go test -C $(CURDIR) -count=1 -timeout 20m $(CURDIR)/pkg/service/example \
+		$(addsuffix /...,$(wildcard $(CURDIR)/services/*))
 
 # Races, with faults; the seed of a failure is in the test's name, and IDP_TEST_MONGO_SEED=<it> SOAK=1 runs it again.
 soak: ## Run the storage suite's races on the simulated replica set by SOAK=1000 seeds

@@ -27,8 +27,8 @@ func Global[T any](ix Index[T], member string, more ...string) Index[T] {
 	return ix
 }
 
-// FindGlobal returns the document, of whichever tenant, that has this value in a Global index; the TenantID of its Value
-// is the tenant. apperr.NotFound if there is none. It is the only read that needs no tenant in the context.
+// FindGlobal returns the document, of whichever tenant, that has this value in a Global index; its Value tells the
+// tenant. apperr.NotFound if there is none. It is the only read that needs no tenant in the context.
 func (c *Collection[T]) FindGlobal(ctx context.Context, r Reader, index, value string) (Doc[T], error) {
 	i := slices.IndexFunc(c.schema.Indexes, func(ix Index[T]) bool { return ix.global && ix.def.Name == index })
 	if i < 0 {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -125,6 +126,38 @@ func (a *Answer) ID() string {
 	id, _ := a.Object()["id"].(string)
 	require.NotEmpty(a.t, id, "%s", a.Body)
 	return id
+}
+
+// oauthFault is the body of an OAuth error (RFC 6749 §5.2).
+type oauthFault struct {
+	Error       string `json:"error"`
+	Description string `json:"error_description"`
+}
+
+var (
+	oauthCode        = regexp.MustCompile(`^[\x20-\x21\x23-\x5b\x5d-\x7e]+$`)
+	oauthDescription = regexp.MustCompile(`^[\x20-\x21\x23-\x5b\x5d-\x7e]*$`)
+)
+
+// OAuthError fails the test unless the answer is an OAuth error with this status and code, in the form of RFC 6749
+// §5.2, which no cache keeps.
+func (a *Answer) OAuthError(status int, code string) {
+	a.t.Helper()
+	require.Equal(a.t, code, a.oauthError(status).Error, "%s", a.Body)
+}
+
+func (a *Answer) oauthError(status int) (fault oauthFault) {
+	a.t.Helper()
+	require.Equal(a.t, status, a.Status, "%s", a.Body)
+	require.Equal(a.t, "application/json; charset=utf-8", a.Header.Get("Content-Type"))
+	require.Equal(a.t, "no-store", a.Header.Get("Cache-Control"))
+	require.Equal(a.t, "no-cache", a.Header.Get("Pragma"))
+	dec := json.NewDecoder(bytes.NewReader(a.Body))
+	dec.DisallowUnknownFields()
+	require.NoError(a.t, dec.Decode(&fault), "%s", a.Body)
+	require.Regexp(a.t, oauthCode, fault.Error)
+	require.Regexp(a.t, oauthDescription, fault.Description)
+	return fault
 }
 
 // Problem fails the test unless the answer is a problem document with this status and code, whole and in itself consistent, whose faults

@@ -17,6 +17,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/problem"
 )
 
 // Resource is what Conventions needs to know of a service: one record type that can be created, read, changed, deleted and listed.
@@ -30,6 +31,9 @@ type Resource struct {
 	Read       auth.Scope
 	Write      auth.Scope
 	Unrelated  auth.Scope // a scope that lets in nowhere
+
+	Open   []string // ids of the operations that need no credential; every other one must
+	Sealed []string // members of Body that are secrets, never shown
 
 	Query string // of its lists and deletes, where they ask for one: object_code=company. It selects the records made by Body alone
 	Seeds int    // events of what start has made
@@ -53,8 +57,12 @@ func (r Resource) with(path string) string {
 // Conventions checks what holds for every operation of every service, from its OpenAPI document and one of its resources. start must give
 // a fresh service each time.
 func Conventions(t *testing.T, start func(testing.TB) *Service, r Resource) {
-	t.Run("document", func(t *testing.T) { t.Parallel(); documented(t, start(t)) })
+	t.Run("document", func(t *testing.T) { t.Parallel(); documented(t, start(t), r) })
 	t.Run("admission", func(t *testing.T) { t.Parallel(); admission(t, start(t), r) })
+	t.Run("open operations", func(t *testing.T) { t.Parallel(); openOperations(t, start(t), r) })
+	t.Run("forms", func(t *testing.T) { t.Parallel(); forms(t, start(t)) })
+	t.Run("event streams", func(t *testing.T) { t.Parallel(); eventStreams(t, start(t)) })
+	t.Run("secrets", func(t *testing.T) { t.Parallel(); secrets(t, start(t), r) })
 	t.Run("bodies", func(t *testing.T) { t.Parallel(); bodies(t, start(t), r) })
 	t.Run("unique members", func(t *testing.T) { t.Parallel(); uniqueMembers(t, start(t), r) })
 	t.Run("paths", func(t *testing.T) { t.Parallel(); paths(t, start(t), r) })
@@ -138,9 +146,20 @@ func (s *Service) operations() []operation {
 	return all
 }
 
+// documents says whether the operation can answer so, with a body of this content type.
+func (o operation) documents(status, contentType string) bool {
+	var response struct{ Content map[string]json.RawMessage }
+	_ = json.Unmarshal(o.Responses[status], &response)
+	_, ok := response.Content[contentType]
+	return ok
+}
+
+// oauth says that the operation's errors are OAuth's.
+func (o operation) oauth() bool { return !o.documents("400", problem.ContentType) }
+
 // documented: the document has what a reader and a generator need; every operation has a summary, its noun, its scope,
 // examples and its errors.
-func documented(t *testing.T, s *Service) {
+func documented(t *testing.T, s *Service, r Resource) {
 	doc := s.description()
 	assert.Equal(t, "3.1.0", doc.OpenAPI)
 	assert.NotEmpty(t, doc.Info.License.Name)
@@ -167,9 +186,16 @@ func documented(t *testing.T, s *Service) {
 		assert.Regexp(t, `^[A-Z].*[^.]$`, o.Summary, o.OperationID)
 		require.Len(t, o.Tags, 1, o.OperationID)
 		assert.Contains(t, nouns, o.Tags[0], o.OperationID)
-		assert.NotEmpty(t, o.Scope, o.OperationID)
-		assert.Contains(t, o.Security, map[string][]string{"bearer": strings.Fields(o.Scope)}, o.OperationID)
-		for _, status := range []string{"200", "400", "401", "403", "429", "500", "503"} {
+		statuses := []string{"200", "400", "429", "500", "503"}
+		if slices.Contains(r.Open, o.OperationID) {
+			assert.Empty(t, o.Scope, o.OperationID)
+			assert.Empty(t, o.Security, o.OperationID)
+		} else {
+			assert.NotEmpty(t, o.Scope, "%s is open, but not among Open", o.OperationID)
+			assert.Contains(t, o.Security, map[string][]string{"bearer": strings.Fields(o.Scope)}, o.OperationID)
+			statuses = append(statuses, "401", "403")
+		}
+		for _, status := range statuses {
 			assert.Contains(t, o.Responses, status, o.OperationID)
 		}
 		if strings.Contains(o.Path, "{") {
@@ -188,6 +214,9 @@ func documented(t *testing.T, s *Service) {
 // admission: no operation without a good credential, its scope and the tenant.
 func admission(t *testing.T, s *Service, r Resource) {
 	for _, o := range s.operations() {
+		if o.Scope == "" {
+			continue // see openOperations
+		}
 		request := func(c *Client) *Answer { return c.Do(o.Method, o.url(), "{}") }
 		answer := request(s.Stranger())
 		answer.Problem(http.StatusUnauthorized, "unauthenticated")

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,6 +36,8 @@ type Service struct {
 	NATS    *NATS
 	Signer  *auth.Signer
 	engine  docstore.Engine
+	unit    *service.Unit
+	tasks   []service.Task
 }
 
 // Options change a test's surroundings.
@@ -107,10 +111,48 @@ func (s *Service) run(spec service.Spec) {
 	s.t.Cleanup(func() { within(s.t, b.Close) })
 	b.EnsureStreams(ctx)
 	s.Deps.Bus, s.Deps.Metrics, s.Deps.Requests = b, registry, telemetry.NewHTTPMetrics(registry)
+	newApp := spec.New
+	spec.New = func(ctx context.Context, d service.Deps) (service.App, error) {
+		app, err := newApp(ctx, d)
+		for i := range app.Tasks {
+			app.Tasks[i].Do = oneAtATime(app.Tasks[i].Do)
+		}
+		s.tasks = app.Tasks
+		return app, err
+	}
 	unit, err := service.Start(ctx, spec, s.Deps)
 	require.NoError(s.t, err)
 	s.t.Cleanup(func() { within(s.t, unit.Stop) })
-	s.Handler = unit.Handler
+	s.unit, s.Handler = unit, unit.Handler
+}
+
+// oneAtATime is for a task that is done by its schedule and by RunTask.
+func oneAtATime(do func(context.Context) (int, error)) func(context.Context) (int, error) {
+	var mu sync.Mutex
+	return func(ctx context.Context) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return do(ctx)
+	}
+}
+
+// RunTask does one of the service's tasks now, until there is nothing more to do.
+func (s *Service) RunTask(name string) {
+	s.t.Helper()
+	i := slices.IndexFunc(s.tasks, func(task service.Task) bool { return task.Name == name })
+	require.NotEqual(s.t, -1, i, "there is no task %q", name)
+	for n := 1; n > 0; {
+		var err error
+		n, err = s.tasks[i].Do(context.Background())
+		require.NoError(s.t, err)
+	}
+}
+
+// Ready waits until the service is ready to serve: its followers have caught up.
+func (s *Service) Ready() {
+	s.t.Helper()
+	isReady := func() bool { return s.unit.Ready(context.Background()) == nil }
+	require.Eventually(s.t, isReady, 20*time.Second, time.Millisecond)
 }
 
 func within(t testing.TB, stop func(context.Context) error) {

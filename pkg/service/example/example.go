@@ -1,0 +1,51 @@
+// Package example is a small but whole service, for tests and for those who write the next one: it uses everything that
+// pkg gives a service once. It keeps pagers. Anybody can page one who knows its number and PIN, without a credential;
+// who may read pagers sees the pages as they come.
+//
+// A real service has the same parts in more folders: this file is its face, pager.go and board.go are domains
+// (internal/<noun>), api.go is its internal/httpapi.
+package example
+
+import (
+	"context"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/service"
+)
+
+// Spec describes the service.
+func Spec() service.Spec {
+	return service.Spec{Name: "example", Collections: []*docstore.Def{pagers.Def()}, New: newApp}
+}
+
+func newApp(_ context.Context, d service.Deps) (service.App, error) {
+	p, pages := &Pagers{store: d.Store, bus: d.Bus}, newBoard()
+	server := d.Server("example")
+	register(server.Tagged("Pagers", "What people carry to be called by."), p, pages)
+	return service.App{
+		Handler: server,
+		Answer:  func(b *bus.Bus) error { return PagersOf.Answer(b, p.of) },
+		Followers: []bus.FollowerConfig{{
+			Name: "board", Subjects: []string{"idp.events.*.pager.paged"}, Snapshot: pages.clear, Handle: pages.put,
+		}},
+		Tasks: []service.Task{d.DueTask(service.DueWork{
+			Name: "end pagers", Every: time.Minute, Due: pagers.Due, Do: p.end,
+		})},
+	}, nil
+}
+
+// Questions are declared in services/questions, where both sides find them. These stand here since pkg imports no
+// service.
+
+// Owner names a person.
+type Owner struct {
+	ID string `json:"id"`
+}
+
+// PersonExists is a question of this service. Without an answer no pager gets an owner.
+var PersonExists = bus.Question[Owner, bool]{Service: "people", Name: "person-exists"}
+
+// PagersOf is a question to this service: how many pagers a person has.
+var PagersOf = bus.Question[Owner, int64]{Service: "example", Name: "pagers-of"}

@@ -1,0 +1,181 @@
+package example
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/textindex"
+)
+
+// Pager is a pager record. Its JSON form is the API's, the events' and the store's.
+type Pager struct {
+	docstore.Meta
+	Profile
+	Number string `json:"number"` // no two pagers of any tenants have the same
+}
+
+// Profile holds the members that clients set.
+type Profile struct {
+	Name    string      `json:"name"`
+	OwnerID string      `json:"owner_id"`
+	PIN     secret.Text `json:"pin"`      // sealed: shown as ******
+	TimeEnd clock.Time  `json:"time_end"` // the pager is deleted then; null: never
+}
+
+var pagers = docstore.Define(docstore.Schema[Pager]{
+	Name: "pagers", Noun: "pager",
+	Indexes: []docstore.Index[Pager]{
+		docstore.Unique(docstore.ByText("name", func(p *Pager) string { return textindex.Key(p.Name) }), "name"),
+		docstore.Global(docstore.ByText("number", func(p *Pager) string { return p.Number }), "number"),
+		docstore.ByText("owner_id", func(p *Pager) string { return p.OwnerID }),
+		docstore.ByNumber("time_created", func(p *Pager) docstore.Value { return docstore.Moment(p.TimeCreated) }),
+	},
+	Sortable: []string{"time_created", "name"},
+
+	Sealed: func(p *Pager) map[string]*secret.Text { return map[string]*secret.Text{"pin": &p.PIN} },
+	Due:    func(p *Pager) clock.Time { return p.TimeEnd },
+})
+
+// Pagers are the use cases.
+type Pagers struct {
+	store *docstore.Store
+	bus   *bus.Bus
+}
+
+type pagerDoc = docstore.Doc[Pager]
+
+// create adds a pager. apperr.InvalidParameters, AlreadyExists; Unavailable where nobody knows of its owner.
+func (s *Pagers) create(ctx context.Context, p Profile) (pagerDoc, error) {
+	if err := s.check(ctx, p); err != nil {
+		return pagerDoc{}, err
+	}
+	id, err := s.store.NewID(ctx)
+	if err != nil {
+		return pagerDoc{}, err
+	}
+	number := strings.ToLower(rand.Text())
+	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (pagerDoc, error) {
+		doc, err := pagers.Insert(ctx, tx, &Pager{Meta: docstore.Meta{ID: id}, Profile: p, Number: number})
+		if err != nil {
+			return pagerDoc{}, err
+		}
+		return doc, tell(ctx, tx, "created", &doc, nil)
+	})
+}
+
+// check finds all faults of a pager. It is not for use inside a Write, where nobody can be asked.
+func (s *Pagers) check(ctx context.Context, p Profile) error {
+	var faults apperr.Faults
+	faults.Name("name", p.Name, 64)
+	pin, fresh := p.PIN.Given()
+	faults.Check(p.PIN.IsSet() && (!fresh || len(pin) >= 4), "pin", "must have at least 4 characters")
+	if p.OwnerID != "" {
+		exists, err := PersonExists.Ask(ctx, s.bus, Owner{ID: p.OwnerID})
+		if err != nil {
+			return err
+		}
+		faults.Check(exists, "owner_id", "is no person's id")
+	}
+	return faults.Err()
+}
+
+// update changes what edit changes. apperr.NotFound, VersionMismatch, and create's.
+func (s *Pagers) update(ctx context.Context, id string, edit func(*Profile) error) (pagerDoc, error) {
+	doc, err := pagers.Find(ctx, s.store, id)
+	if err != nil {
+		return doc, err
+	}
+	proposal, err := doc.Value()
+	if err != nil {
+		return doc, err
+	}
+	if err := edit(&proposal.Profile); err != nil {
+		return doc, err
+	}
+	if err := s.check(ctx, proposal.Profile); err != nil {
+		return doc, err
+	}
+	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (pagerDoc, error) {
+		p, err := pagers.Load(ctx, tx, id)
+		if err != nil {
+			return pagerDoc{}, err
+		}
+		if err := edit(&p.Profile); err != nil {
+			return pagerDoc{}, err
+		}
+		doc, err := pagers.Replace(ctx, tx, p)
+		if err != nil || !doc.Changed() {
+			return doc, err
+		}
+		return doc, tell(ctx, tx, "updated", &doc, nil)
+	})
+}
+
+// end deletes a pager. apperr.NotFound, VersionMismatch.
+func (s *Pagers) end(ctx context.Context, id string) error {
+	return docstore.Do(ctx, s.store, func(tx *docstore.Tx) error {
+		p, err := pagers.Load(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		doc, err := pagers.Delete(ctx, tx, p)
+		if err != nil {
+			return err
+		}
+		return tell(ctx, tx, "deleted", &doc, nil)
+	})
+}
+
+// page tells the pager with a number, whichever tenant's it is, a text. apperr.Unauthenticated says neither whether
+// there is such a number nor whether the PIN is wrong.
+func (s *Pagers) page(ctx context.Context, number, pin, text string) error {
+	wrong := apperr.New(apperr.Unauthenticated, "the number or the PIN is wrong")
+	doc, err := pagers.FindGlobal(ctx, s.store, "number", number)
+	if apperr.IsNotFound(err) {
+		return wrong
+	}
+	if err != nil {
+		return err
+	}
+	found, err := doc.Value()
+	if err != nil {
+		return err
+	}
+	ctx = request.System(ctx, found.TenantID)
+	want, err := pagers.Reveal(ctx, s.store, found.ID, "pin")
+	if err != nil {
+		return err
+	}
+	if subtle.ConstantTimeCompare([]byte(want.Reveal()), []byte(pin)) == 0 {
+		return wrong
+	}
+	return docstore.Do(ctx, s.store, func(tx *docstore.Tx) error {
+		p, err := pagers.Load(ctx, tx, found.ID)
+		if err != nil {
+			return err
+		}
+		doc, err := pagers.Revise(ctx, tx, p) // the record stays as it is; its events have an order
+		if err != nil {
+			return err
+		}
+		return tell(ctx, tx, "paged", &doc, map[string]any{"text": text})
+	})
+}
+
+// of answers PagersOf.
+func (s *Pagers) of(ctx context.Context, owner Owner) (int64, error) {
+	return pagers.Count(ctx, s.store, docstore.Eq("owner_id", docstore.Text(owner.ID)))
+}
+
+func tell(ctx context.Context, tx *docstore.Tx, action string, doc *pagerDoc, more map[string]any) error {
+	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "pager", Source: "/pagers"}, action, doc, more)
+}
