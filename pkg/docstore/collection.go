@@ -625,3 +625,20 @@ func (d Doc[T]) Stored() (body []byte, tag string, err error) {
 type Deleted struct {
 	ID string `json:"id" example:"1048577"`
 }
+
+// Batch is the answer to a batch: its records, in the order of the items.
+type Batch struct {
+	Items []json.RawMessage `json:"items"`
+}
+
+// BatchOf makes a Batch of what a batch wrote.
+func BatchOf[D interface{ Stored() ([]byte, string, error) }](docs []D) (Batch, error) {
+	b := Batch{make([]json.RawMessage, len(docs))}
+	for i, doc := range docs {
+		var err error
+		if b.Items[i], _, err = doc.Stored(); err != nil {
+			return Batch{}, err
+		}
+	}
+	return b, nil
+}

@@ -58,6 +58,13 @@ func RecordOf[W, T any](doc docstore.Doc[T], err error) (Record[W], error) {
 	return Record[W]{body, doc.Tag()}, err
 }
 
+// PartOf makes the body of a part of a record, with the record's tag.
+func PartOf[W any](part any, tag string) (Record[W], error) {
+	var b bytes.Buffer
+	err := encodeJSON(&b, part)
+	return Record[W]{b.Bytes(), tag}, err
+}
+
 func (r Record[W]) answer() (answer, error) {
 	return answer{Status: http.StatusOK, ContentType: jsonType, ETag: `"` + r.Tag + `"`, Body: r.JSON}, nil
 }
@@ -90,6 +97,20 @@ func RawOf[W, T any](docs []docstore.Doc[T], err error) ([]Raw[W], error) {
 		raw[i].JSON, err = docs[i].JSON()
 	}
 	return raw, err
+}
+
+// BatchOf is a batch's body: records that are ready, under the schema of W.
+type BatchOf[W any] struct {
+	Items []Raw[W] `json:"items" nullable:"false"`
+}
+
+// BatchFrom makes the body of what a domain call returned.
+func BatchFrom[W any](batch docstore.Batch, err error) (BatchOf[W], error) {
+	b := BatchOf[W]{make([]Raw[W], len(batch.Items))}
+	for i, item := range batch.Items {
+		b.Items[i].JSON = item
+	}
+	return b, err
 }
 
 // List is the page wrapper.

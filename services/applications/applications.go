@@ -5,15 +5,22 @@ package applications
 
 import (
 	"context"
+	"time"
 
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/services/applications/internal/account"
 	"github.com/idplatform/idplatform/services/applications/internal/application"
 	"github.com/idplatform/idplatform/services/applications/internal/httpapi"
+	"github.com/idplatform/idplatform/services/applications/internal/template"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 // Config are the service's own settings.
 type Config struct {
 	AllowHTTP bool `mapstructure:"allow_http" doc:"Accept http URLs of applications for every host, not for loopback hosts alone"`
+	AllowSHA1 bool `mapstructure:"allow_sha1" doc:"Accept algorithms of SHA-1 in the settings of SAML, for products that know no other"`
 }
 
 // DefaultConfig is what the service starts with.
@@ -21,12 +28,49 @@ func DefaultConfig() Config { return Config{} }
 
 // Spec describes the service under a configuration.
 func Spec(c Config) service.Spec {
-	return service.Spec{Name: "applications", Collections: application.Collections(), New: c.new}
+	return service.Spec{
+		Name: "applications", Collections: append(application.Collections(), account.Collections()...), New: c.new,
+	}
 }
 
 func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
-	apps := application.New(application.Deps{Store: d.Store, Rules: application.Rules{AllowHTTP: c.AllowHTTP}})
+	catalogue, err := template.Open()
+	if err != nil {
+		return service.App{}, err
+	}
+	accounts := &account.Accounts{Store: d.Store, Bus: d.Bus}
+	apps := application.New(application.Deps{
+		Store: d.Store, Bus: d.Bus, Templates: catalogue,
+		Rules:      application.Rules{AllowHTTP: c.AllowHTTP, AllowSHA1: c.AllowSHA1},
+		OnEnd:      func(context.Context, *docstore.Tx, *application.Application) error { return nil },
+		OnDelete:   account.DeleteOf,
+		HasSeveral: account.HasSeveral,
+	})
 	server := d.Server("applications")
-	httpapi.Register(server, apps)
-	return service.App{Handler: server}, nil
+	httpapi.Register(server, apps, accounts, catalogue)
+	return service.App{
+		Handler: server,
+		Tasks: []service.Task{
+			d.DueTask(service.DueWork{Name: "end client secrets", Every: time.Second, Due: application.Due, Do: apps.Settle}),
+			d.DueTask(service.DueWork{
+				Name: "delete sub-accounts", Every: time.Second, Due: account.DueRemainders, Do: accounts.Finish,
+			}),
+		},
+		Answer: func(b *bus.Bus) error {
+			return questions.ApplicationsOfConnection.Answer(b, func(ctx context.Context, q questions.ConnectionID) (questions.Count, error) {
+				n, err := apps.AttachedTo(ctx, q.ID)
+				return questions.Count{Count: n}, err
+			})
+		},
+		Consumers: []bus.ConsumerConfig{
+			{
+				Name: "applications-users", Handle: accounts.OnUser,
+				Subjects: []string{"idp.events.*.user.deleted", "idp.events.*.user.resigned", "idp.events.*.user.reinstated"},
+			},
+			{
+				Name: "applications-connections", Handle: apps.OnConnection,
+				Subjects: []string{"idp.events.*.connection.deleted"},
+			},
+		},
+	}, nil
 }

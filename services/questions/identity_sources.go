@@ -1,6 +1,9 @@
 package questions
 
-import "github.com/idplatform/idplatform/pkg/bus"
+import (
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
+)
 
 // ConnectionID names a connection of the identity-sources service.
 type ConnectionID struct {
@@ -14,3 +17,24 @@ type Exists struct {
 
 // ConnectionExists asks whether there is a connection. Without an answer nothing is stored that refers to it.
 var ConnectionExists = bus.Question[ConnectionID, Exists]{Service: "identity-sources", Name: "connection-exists"}
+
+// ConnectionIDs is a list of 1…100 connections' ids.
+type ConnectionIDs struct {
+	IDs []string `json:"ids"`
+}
+
+// Connections are those of the connections asked for that there are.
+type Connections struct {
+	Connections []Connection `json:"connections"`
+}
+
+// Connection is a connection and the code of its provider.
+type Connection struct {
+	ID           string `json:"id"`
+	ProviderCode string `json:"provider_code"`
+}
+
+// ExistingConnections asks which connections there are. Without an answer none is attached to an application.
+var ExistingConnections = bus.Question[ConnectionIDs, Connections]{
+	Service: "identity-sources", Name: "existing", Refusals: []apperr.Kind{apperr.InvalidParameters},
+}

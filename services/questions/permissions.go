@@ -10,3 +10,12 @@ type GrantedNode struct {
 
 // GrantsOfNode asks how much is granted to a node. Without an answer the node is not deleted.
 var GrantsOfNode = bus.Question[GrantedNode, Count]{Service: "permissions", Name: "grants-of-node"}
+
+// ApplicationID names an application.
+type ApplicationID struct {
+	ID string `json:"id"`
+}
+
+// GrantsOfApplication asks how many rules of other applications grant an application's global resources or sets.
+// Without an answer the application is not deleted.
+var GrantsOfApplication = bus.Question[ApplicationID, Count]{Service: "permissions", Name: "grants-of-application"}

@@ -54,6 +54,10 @@ func TestGoldenQuestions(t *testing.T) {
 		questions.ChangeOutcome{Applied: true, Memberships: questions.Memberships{Memberships: raw(`{"id":"5"}`)}}))
 	add(of(questions.GrantsOfNode, questions.GrantedNode{ObjectCode: "company", NodeID: "3"}, questions.Count{Count: 2}))
 	add(of(questions.ConnectionExists, questions.ConnectionID{ID: "1048577"}, questions.Exists{Exists: true}))
+	add(of(questions.GrantsOfApplication, questions.ApplicationID{ID: "1048577"}, questions.Count{Count: 2}))
+	add(of(questions.ExistingConnections, questions.ConnectionIDs{IDs: []string{"31", "32"}},
+		questions.Connections{Connections: []questions.Connection{{ID: "31", ProviderCode: "wechat_scan_qr"}}}))
+	add(of(questions.ApplicationsOfConnection, questions.ConnectionID{ID: "1048577"}, questions.Count{Count: 3}))
 	for name, run := range cases {
 		t.Run(name, run)
 	}

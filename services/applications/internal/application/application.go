@@ -1,4 +1,4 @@
-// Package application is the domain of applications: their records, secrets and configuration.
+// Package application is the domain of applications: their records, secrets, configuration and protocols.
 package application
 
 import (
@@ -10,12 +10,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/textindex"
-)
-
-// The values of on/off members.
-const (
-	On  = "1"
-	Off = "0"
+	"github.com/idplatform/idplatform/services/applications/internal/protocol"
+	"github.com/idplatform/idplatform/services/applications/internal/toggle"
 )
 
 // The types: made from nothing, or from a template of the catalogue.
@@ -24,8 +20,13 @@ const (
 	FromTemplate = "2"
 )
 
-// Service is the category of backend services, the machine clients: they alone get tokens.
-const Service = "4"
+// The categories. Backend services are the machine clients: they alone get tokens.
+const (
+	StandardWeb    = "1"
+	SinglePage     = "2"
+	ClientProgram  = "3"
+	BackendService = "4"
+)
 
 // Application is an application record. Its JSON form is the API's, the events' and the store's.
 type Application struct {
@@ -54,25 +55,24 @@ type Profile struct {
 	LogoutURL        string          `json:"logout_url"`
 	SubAccountPolicy string          `json:"sub_account_policy"`
 	ProtocolType     string          `json:"protocol_type"`
+	ProtocolProp     protocol.Prop   `json:"protocol_prop"` // as in the protocol's record, which has its secret
 	ConfigProp       ConfigProp      `json:"config_prop"`
+	TemplateParams   TemplateParams  `json:"template_params,omitzero"`
 	Scopes           []string        `json:"scopes"`
+	JWKS             json.RawMessage `json:"jwks,omitempty"`     // public keys, RFC 7517
+	JWKSURI          string          `json:"jwks_uri,omitempty"` // or where they are, RFC 7591 §2
 	SysExtProps      json.RawMessage `json:"sys_ext_props"`
 	FreeExtProps     json.RawMessage `json:"free_ext_props"`
 }
 
-// ConfigProp is an application's configuration.
-type ConfigProp struct {
-	MFAEnabled string `json:"mfa_enabled"`
-	SSOEnabled string `json:"sso_enabled"`
+// TemplateParams say of which version a template was, and what it was filled with.
+type TemplateParams struct {
+	Version string          `json:"version,omitempty"`
+	Params  json.RawMessage `json:"params,omitempty"`
 }
 
-// Secret is what is shown of a client secret.
-type Secret struct {
-	ID          string     `json:"id"`
-	Hint        string     `json:"hint"` // its last characters
-	TimeCreated clock.Time `json:"time_created"`
-	TimeExpires clock.Time `json:"time_expires"` // null: it does not end by itself
-}
+// IsZero is for encoding/json.
+func (p TemplateParams) IsZero() bool { return p.Version == "" && len(p.Params) == 0 }
 
 // Source is an attached authentication source: a connection of the identity-sources service.
 type Source struct {
@@ -80,15 +80,18 @@ type Source struct {
 	ProviderCode string `json:"provider_code"`
 }
 
+// Doc is an application as read or written.
+type Doc = docstore.Doc[Application]
+
 // The indexes. Those that lists can be sorted by have the names of the members.
 const (
 	byName         = "name"
+	byNameGram     = "name_gram"
 	byDomainSN     = "domain_sn"
 	byClientID     = "client_id"
 	byHost         = "host"
-	byType         = "type"
-	byStatus       = "status"
-	byCategory     = "category"
+	byKind         = "kind"
+	byConnection   = "connection"
 	byTimeCreated  = "time_created"
 	byTimeModified = "time_modified"
 )
@@ -96,18 +99,25 @@ const (
 var applications = docstore.Define(docstore.Schema[Application]{
 	Name: "applications", Noun: "application",
 	Sortable: []string{byTimeCreated, byName, byTimeModified},
+	Due:      (*Application).due,
+	Settle:   func(a *Application, now clock.Time) { a.settle(now) },
 	Indexes: []docstore.Index[Application]{
 		docstore.Unique(docstore.ByText(byName, func(a *Application) string { return textindex.Key(a.Name) }), "name"),
-		docstore.Unique(docstore.ByText(byDomainSN, func(a *Application) string { return textindex.Key(a.DomainSN) }), "domain_sn"),
-		docstore.Unique(docstore.ByText(byClientID, func(a *Application) string { return a.ClientID }), "client_id"),
+		docstore.ByList(byNameGram, func(a *Application) []string { return textindex.Grams("", textindex.Key(a.Name)) }),
+		docstore.Unique(docstore.ByText(byDomainSN, func(a *Application) string { return textindex.Key(a.DomainSN) }),
+			"domain_sn"),
+		docstore.Global(docstore.ByText(byClientID, func(a *Application) string { return a.ClientID }), "client_id"),
 		docstore.ByList(byHost, (*Application).hosts),
-		docstore.ByText(byType, func(a *Application) string { return a.Type }),
-		docstore.ByText(byStatus, func(a *Application) string { return a.Status }),
-		docstore.ByText(byCategory, func(a *Application) string { return a.Category }),
+		docstore.Facet(docstore.ByText(byKind, func(a *Application) string { return kind(a.Type, a.Category, a.Status) }),
+			byTimeCreated, byName),
+		docstore.ByList(byConnection, (*Application).connections),
 		docstore.ByNumber(byTimeCreated, func(a *Application) docstore.Value { return docstore.Moment(a.TimeCreated) }),
 		docstore.ByNumber(byTimeModified, func(a *Application) docstore.Value { return docstore.Moment(a.TimeModified) }),
 	},
 })
+
+// kind is type, category and status in one text, so that lists by any of them have an index for each order.
+func kind(typ, category, status string) string { return typ + category + status }
 
 // hosts are the ways in which the host of the login URL can be written: with its port, and without.
 func (a *Application) hosts() []string {
@@ -121,3 +131,14 @@ func (a *Application) hosts() []string {
 	}
 	return []string{host, net.JoinHostPort(host, u.Port())}
 }
+
+func (a *Application) connections() []string {
+	ids := make([]string, len(a.IDPs))
+	for i, source := range a.IDPs {
+		ids[i] = source.ConfigID
+	}
+	return ids
+}
+
+// Enabled tells whether the application may be used at all.
+func (a *Application) Enabled() bool { return a.Status == toggle.On }

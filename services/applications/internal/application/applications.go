@@ -3,17 +3,37 @@ package application
 import (
 	"context"
 	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/services/applications/internal/protocol"
+	"github.com/idplatform/idplatform/services/applications/internal/template"
+	"github.com/idplatform/idplatform/services/applications/internal/toggle"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 // Deps are what Applications work with.
 type Deps struct {
-	Store *docstore.Store
-	Rules Rules
+	Store     *docstore.Store
+	Bus       *bus.Bus // whom to ask about grants and connections
+	Rules     Rules
+	Templates *template.Catalogue
+
+	// OnEnd is called in the transaction that ends what an application could do until now: it is disabled or deleted, or
+	// its secrets are refreshed. Its tokens end with it.
+	OnEnd func(ctx context.Context, tx *docstore.Tx, a *Application) error
+	// OnDelete removes what belongs to an application elsewhere in this service, in the transaction that removes it.
+	OnDelete func(ctx context.Context, tx *docstore.Tx, id string) error
+	// HasSeveral tells whether a user has several sub-accounts of an application.
+	HasSeveral func(ctx context.Context, tx *docstore.Tx, id string) (bool, error)
 }
 
 // Applications are the use cases.
@@ -23,39 +43,162 @@ type Applications struct{ Deps }
 func New(d Deps) *Applications { return &Applications{d} }
 
 // Collections are those that the store must have.
-func Collections() []*docstore.Def { return []*docstore.Def{applications.Def()} }
+func Collections() []*docstore.Def {
+	return []*docstore.Def{applications.Def(), secretHashes.Def(), protocol.Protocols.Def()}
+}
 
-// Doc is an application as read or written.
-type Doc = docstore.Doc[Application]
+// Edit changes the members of an application that a request names.
+type Edit func(*Application) error
 
-// Create adds an application. apperr.InvalidParameters with every fault, AlreadyExists naming the taken member.
-func (s *Applications) Create(ctx context.Context, draft Application) (Doc, error) {
+// Created is a new application with its client secret, which is shown this once, or not at all.
+type Created struct {
+	Doc
+	secret string
+}
+
+// Stored is the record with client_secret behind its members.
+func (c Created) Stored() (body []byte, tag string, err error) {
+	body, tag, err = c.Doc.Stored()
+	if err != nil || c.secret == "" {
+		return body, tag, err
+	}
+	member := strconv.Quote(c.secret) // of letters that need no escapes
+	return slices.Concat(body[:len(body)-1], []byte(`,"client_secret":`+member+"}")), tag, nil
+}
+
+// plan is an application to be made: what is slow or random about it is done.
+type plan struct {
+	Application
+	protocolID, secret string
+}
+
+// Create adds an application, with its protocol enabled and a client secret. edit gives it its members; those of its
+// template are there before. apperr.InvalidParameters with every fault, Forbidden (scopes that the caller lacks),
+// AlreadyExists.
+func (s *Applications) Create(ctx context.Context, shown Shown, edit Edit) (Created, error) {
 	var faults apperr.Faults
-	draft.normalize()
-	draft.check(&faults, s.Rules)
-	if err := faults.Err(); err != nil {
-		return Doc{}, err
-	}
-	id, err := s.Store.NewID(ctx)
+	plans, err := s.plan(ctx, &faults, func(int) string { return "" }, []Edit{edit})
 	if err != nil {
-		return Doc{}, err
+		return Created{}, err
 	}
-	clientID := newClientID()
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
-		a := Application{
-			Meta: docstore.Meta{ID: id}, Profile: draft.Profile, ClientID: clientID, Status: On, MultiAccountEnabled: Off,
-			SSOEnabled: draft.ConfigProp.SSOEnabled, MFAEnabled: draft.ConfigProp.MFAEnabled,
-			Secrets: []Secret{}, IDPs: []Source{},
-		}
-		doc, err := applications.Insert(ctx, tx, &a)
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Created, error) {
+		all, err := add(ctx, tx, shown, plans, func(int) string { return "" })
 		if err != nil {
-			return Doc{}, err
+			return Created{}, err
 		}
-		return doc, emit(ctx, tx, "created", &doc)
+		return all[0], nil
 	})
 }
 
-// newClientID makes a client id: 26 letters and digits, 128 random bits, so that it is one of a kind in all tenants.
+// CreateMany is Create for several, all or none. Faults are located at items[n].
+func (s *Applications) CreateMany(ctx context.Context, shown Shown, edits []Edit) (docstore.Batch, error) {
+	at := func(i int) string { return apperr.Item("items", i) }
+	var faults apperr.Faults
+	plans, err := s.plan(ctx, &faults, at, edits)
+	if err != nil {
+		return docstore.Batch{}, err
+	}
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (docstore.Batch, error) {
+		all, err := add(ctx, tx, shown, plans, at)
+		if err != nil {
+			return docstore.Batch{}, err
+		}
+		return docstore.BatchOf(all)
+	})
+}
+
+// Shown says whether a fresh secret is shown to who asked.
+type Shown bool
+
+// plan checks applications to be created, and does what is slow or random about them.
+func (s *Applications) plan(ctx context.Context, faults *apperr.Faults, at func(int) string, edits []Edit) ([]*plan, error) {
+	const idsEach = 3 // its own, its protocol's, its secret's
+	ids, err := s.Store.NewIDs(ctx, idsEach*len(edits))
+	if err != nil {
+		return nil, err
+	}
+	var plans []*plan
+	var scopes []string
+	for i, edit := range edits {
+		a := s.draft(ctx, faults.Within(at(i)), edit)
+		value, shown := newSecret(ids[idsEach*i+2])
+		plans = append(plans, &plan{protocolID: ids[idsEach*i+1], secret: value, Application: Application{
+			Meta: docstore.Meta{ID: ids[idsEach*i]}, Profile: a.Profile, ClientID: newClientID(), Status: toggle.On,
+			SSOEnabled: a.SSOEnabled, MFAEnabled: a.MFAEnabled, MultiAccountEnabled: toggle.Off,
+			Secrets: []Secret{shown}, IDPs: []Source{},
+		}})
+		scopes = append(scopes, a.Scopes...)
+	}
+	if err := faults.Err(); err != nil {
+		return nil, err
+	}
+	return plans, mayHold(ctx, scopes)
+}
+
+// draft is an application as a request wants it to be, with every fault noted.
+func (s *Applications) draft(ctx context.Context, faults *apperr.Faults, edit Edit) Application {
+	var a Application
+	if err := edit(&a); err != nil {
+		faults.Add("", "has a member of the wrong type")
+		return a
+	}
+	if a.TemplateID != "" {
+		if base, ok := s.fromTemplate(faults, &a); ok {
+			a = Application{Profile: base}
+			_ = edit(&a) // it did before
+			a.TemplateParams.Version = base.TemplateParams.Version
+		}
+	}
+	faults.Check(a.TemplateID != "" || a.TemplateParams.IsZero(), "template_params", "needs a template")
+	faults.Check(a.Type != FromTemplate || a.TemplateID != "", "template_id", "is needed for type 2")
+	faults.Check(a.Type != SelfBuilt || a.TemplateID == "", "type", "must be 2 for an application made from a template")
+	faults.Check(a.Status == "" || a.Status == toggle.On, "status", "is changed by enable and disable only")
+	faults.Check(a.MultiAccountEnabled == "" || a.MultiAccountEnabled == toggle.Off, "multi_account_enabled",
+		"is changed by its own operations only")
+	a.unite(faults, &Application{})
+	a.check(faults, request.Tenant(ctx), s.Rules)
+	if a.ProtocolProp.IsZero() {
+		a.ProtocolProp = protocol.Default(a.ProtocolType)
+	}
+	a.ProtocolProp.Check(faults.Within("protocol_prop"), a.ProtocolType, s.Rules.protocol(), protocol.Prop{}, noSecret)
+	return a
+}
+
+// add stores planned applications with their hashes and protocols, and tells of them.
+func add(ctx context.Context, tx *docstore.Tx, shown Shown, plans []*plan, at func(int) string) ([]Created, error) {
+	apps := make([]*Application, len(plans))
+	for i, p := range plans {
+		a := p.Application
+		a.Secrets = slices.Clone(a.Secrets)
+		a.Secrets[0].TimeCreated = tx.Now
+		apps[i] = &a
+	}
+	docs, err := applications.InsertMany(ctx, tx, at, apps...)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Created, len(plans))
+	for i, p := range plans {
+		a := apps[i]
+		if err := keepHashes(ctx, tx, a, map[string]string{a.Secrets[0].ID: HashSecret(p.secret)}); err != nil {
+			return nil, err
+		}
+		if _, err := protocol.Protocols.Insert(ctx, tx, &protocol.Protocol{
+			Meta: docstore.Meta{ID: p.protocolID}, AppID: a.ID, Type: a.ProtocolType, Status: toggle.On, Prop: a.ProtocolProp,
+		}); err != nil {
+			return nil, err
+		}
+		if err := emit(ctx, tx, "created", &docs[i]); err != nil {
+			return nil, err
+		}
+		if all[i] = (Created{Doc: docs[i]}); shown {
+			all[i].secret = p.secret
+		}
+	}
+	return all, nil
+}
+
+// newClientID makes a client id: 26 letters and digits, 130 random bits, so that it is one of a kind in all tenants.
 func newClientID() string { return strings.ToLower(rand.Text()) }
 
 // Get returns an application; apperr.NotFound.
@@ -63,15 +206,15 @@ func (s *Applications) Get(ctx context.Context, id string) (Doc, error) {
 	return applications.Find(ctx, s.Store, id)
 }
 
-// List returns a page of applications. apperr.InvalidParameters (paging).
-func (s *Applications) List(ctx context.Context, p docstore.Paging) (docstore.Page[Application], error) {
-	return applications.List(ctx, s.Store, docstore.Filter{}, p)
-}
-
-// Update changes what edit changes of the profile. apperr.NotFound, InvalidParameters, AlreadyExists, VersionMismatch.
-func (s *Applications) Update(ctx context.Context, id string, edit func(*Application) error) (Doc, error) {
+// Update changes what edit changes. apperr.NotFound, InvalidParameters, Forbidden (scopes that the caller lacks),
+// AlreadyExists, VersionMismatch.
+func (s *Applications) Update(ctx context.Context, id string, edit Edit) (Doc, error) {
+	protocolID, err := s.Store.NewID(ctx)
+	if err != nil {
+		return Doc{}, err
+	}
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
-		a, err := applications.Load(ctx, tx, id)
+		a, err := load(ctx, tx, id)
 		if err != nil {
 			return Doc{}, err
 		}
@@ -79,21 +222,73 @@ func (s *Applications) Update(ctx context.Context, id string, edit func(*Applica
 		if err := edit(&proposal); err != nil {
 			return Doc{}, err
 		}
-		var faults apperr.Faults
-		proposal.normalize()
-		proposal.check(&faults, s.Rules)
-		if err := faults.Err(); err != nil {
-			return Doc{}, err
+		if proposal.ProtocolType != a.ProtocolType && slices.Contains(protocol.Types, proposal.ProtocolType) {
+			// The settings that the request changes are those of the other protocol.
+			other := *a
+			if other.ProtocolProp, err = propOf(ctx, tx, a.ID, proposal.ProtocolType); err != nil {
+				return Doc{}, err
+			}
+			proposal = other
+			if err := edit(&proposal); err != nil {
+				return Doc{}, err
+			}
 		}
-		a.Profile = proposal.Profile
-		return replace(ctx, tx, a, "updated")
+		return s.propose(ctx, tx, a, &proposal, protocolID)
 	})
 }
 
-// Delete removes an application with all that belongs to it here. apperr.NotFound, VersionMismatch.
+// propose makes an application what a request wants it to be, if that is good.
+func (s *Applications) propose(ctx context.Context, tx *docstore.Tx, a, proposal *Application, protocolID string) (Doc, error) {
+	var faults apperr.Faults
+	proposal.unite(&faults, a)
+	faults.Check(proposal.Status == a.Status, "status", "is changed by enable and disable only")
+	faults.Check(proposal.MultiAccountEnabled == a.MultiAccountEnabled, "multi_account_enabled",
+		"is changed by its own operations only")
+	faults.Check(proposal.TemplateID == a.TemplateID, "template_id", "can't be changed")
+	faults.Check(proposal.Type == a.Type, "type", "can't be changed")
+	proposal.check(&faults, a.TenantID, s.Rules)
+	faults.Check(proposal.TemplateParams.Version == a.TemplateParams.Version, "template_params.version", "can't be changed")
+	s.checkParams(&faults, &proposal.Profile)
+	changed, err := s.putMain(ctx, tx, &faults, proposal, protocolID)
+	if err != nil {
+		return Doc{}, err
+	}
+	if err := faults.Err(); err != nil {
+		return Doc{}, err
+	}
+	if !slices.Equal(a.Scopes, proposal.Scopes) || string(a.JWKS) != string(proposal.JWKS) || a.JWKSURI != proposal.JWKSURI {
+		if err := mayHold(ctx, append(slices.Clone(a.Scopes), proposal.Scopes...)); err != nil {
+			return Doc{}, err
+		}
+	}
+	a.Profile, a.SSOEnabled, a.MFAEnabled = proposal.Profile, proposal.SSOEnabled, proposal.MFAEnabled
+	if changed {
+		return touch(ctx, tx, a, "updated")
+	}
+	return s.change(ctx, tx, a, "updated")
+}
+
+// Delete removes an application with all that belongs to it here; elsewhere application.deleted ends it. It asks the
+// permissions service. apperr.NotFound, VersionMismatch, InUse (other applications grant what is its), Unavailable.
 func (s *Applications) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
+	// All that can be refused here is refused before the other service is asked.
+	if err := docstore.Do(docstore.Aside(ctx), s.Store, func(tx *docstore.Tx) error {
+		_, err := applications.Load(ctx, tx, id)
+		return err
+	}); err != nil {
+		return docstore.Deleted{}, err
+	}
+	grants, err := questions.GrantsOfApplication.Ask(ctx, s.Bus, questions.ApplicationID{ID: id})
+	if err != nil {
+		return docstore.Deleted{}, err
+	}
+	if grants.Count > 0 {
+		refusal := apperr.New(apperr.InUse, "other applications grant its resources or resource sets")
+		refusal.Faults = []apperr.Fault{{Location: "auth_rules", Message: fmt.Sprintf("%d refer to it", grants.Count)}}
+		return docstore.Deleted{}, refusal
+	}
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (docstore.Deleted, error) {
-		a, err := applications.Load(ctx, tx, id)
+		a, err := load(ctx, tx, id)
 		if err != nil {
 			return docstore.Deleted{}, err
 		}
@@ -101,15 +296,47 @@ func (s *Applications) Delete(ctx context.Context, id string) (docstore.Deleted,
 		if err != nil {
 			return docstore.Deleted{}, err
 		}
-		return docstore.Deleted{ID: id}, emit(ctx, tx, "deleted", &doc)
+		return docstore.Deleted{ID: id}, errors.Join(
+			secretHashes.DeleteWhere(ctx, tx, docstore.ID(id), nil),
+			protocol.Protocols.DeleteWhere(ctx, tx, protocol.OfApplication(id), nil),
+			emit(ctx, tx, "deleted", &doc),
+			s.OnEnd(ctx, tx, a), s.OnDelete(ctx, tx, id),
+		)
 	})
 }
 
-// replace stores a changed application and tells of it; an unchanged one is left alone.
-func replace(ctx context.Context, tx *docstore.Tx, a *Application, action string) (Doc, error) {
+// load returns an application to be changed, without secrets that have ended.
+func load(ctx context.Context, tx *docstore.Tx, id string) (*Application, error) {
+	a, err := applications.Load(ctx, tx, id)
+	if err != nil || !a.settle(tx.Now) {
+		return a, err
+	}
+	return a, keepHashes(ctx, tx, a, nil)
+}
+
+// Find returns an application for a neighbour package; a transaction depends on it. apperr.NotFound.
+func Find(ctx context.Context, r docstore.Reader, id string) (*Application, error) {
+	doc, err := applications.Find(ctx, r, id)
+	if err != nil {
+		return nil, err
+	}
+	return doc.Value()
+}
+
+// change stores a changed application and tells of it; an unchanged one is left alone.
+func (s *Applications) change(ctx context.Context, tx *docstore.Tx, a *Application, action string) (Doc, error) {
 	doc, err := applications.Replace(ctx, tx, a)
 	if err != nil || !doc.Changed() {
 		return doc, err
+	}
+	return doc, emit(ctx, tx, action, &doc)
+}
+
+// touch is change for one that the record does not show: of a secret, a picture.
+func touch(ctx context.Context, tx *docstore.Tx, a *Application, action string) (Doc, error) {
+	doc, err := applications.Touch(ctx, tx, a)
+	if err != nil {
+		return Doc{}, err
 	}
 	return doc, emit(ctx, tx, action, &doc)
 }

@@ -1,26 +1,36 @@
 package application
 
 import (
+	"context"
+	"encoding/json"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode"
 
+	"github.com/go-jose/go-jose/v4"
+
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/services/applications/internal/protocol"
+	"github.com/idplatform/idplatform/services/applications/internal/toggle"
 )
 
 // Rules are the checks that the configuration can relax.
 type Rules struct {
 	AllowHTTP bool // http URLs of every host, not of loopback hosts alone
+	AllowSHA1 bool // algorithms of SHA-1 in SAML
 }
 
-// Limits of members, in characters.
+// Limits of members, in characters unless said otherwise.
 const (
 	maxName     = 128
 	maxDomain   = 253 // a DNS name's
 	maxURL      = 2048
 	maxDescr    = 2000
 	maxRedirect = 20 // URLs
+	maxKeys     = 20
 )
 
 // normalize fills in what an absent member means.
@@ -29,8 +39,8 @@ func (p *Profile) normalize() {
 		value  *string
 		absent string
 	}{
-		{&p.Category, "1"}, {&p.SubAccountPolicy, Off}, {&p.ProtocolType, "oidc"},
-		{&p.ConfigProp.SSOEnabled, On}, {&p.ConfigProp.MFAEnabled, Off},
+		{&p.Category, StandardWeb}, {&p.SubAccountPolicy, toggle.Off}, {&p.ProtocolType, protocol.OIDC},
+		{&p.ConfigProp.SSOEnabled, toggle.On}, {&p.ConfigProp.MFAEnabled, toggle.Off},
 	} {
 		if *member.value == "" {
 			*member.value = member.absent
@@ -47,23 +57,77 @@ func (p *Profile) normalize() {
 	}
 }
 
-// check notes every fault.
-func (p *Profile) check(faults *apperr.Faults, rules Rules) {
+// check notes every fault but those of protocol_prop.
+func (p *Profile) check(faults *apperr.Faults, tenant string, rules Rules) {
 	faults.Name("name", p.Name, maxName)
 	faults.Text("domain_sn", p.DomainSN, maxDomain)
 	faults.Check(!strings.ContainsFunc(p.DomainSN, unicode.IsSpace), "domain_sn", "must not have spaces")
+	faults.Check(p.Category >= StandardWeb && p.Category <= BackendService && len(p.Category) == 1, "category",
+		"must be 1, 2, 3 or 4")
+	faults.Check(slices.Contains(protocol.Types, p.ProtocolType), "protocol_type", "must be one of %s",
+		strings.Join(protocol.Types, ", "))
 	faults.Prose("descr", p.Descr, maxDescr)
+	if !strings.HasPrefix(p.Logo, "/") {
+		rules.url(faults, "logo", p.Logo)
+	}
+	faults.Text("logo", p.Logo, maxURL)
 	rules.url(faults, "login_url", p.LoginURL)
 	rules.url(faults, "logout_url", p.LogoutURL)
-	if p.RedirectURL != "" {
-		list := strings.Split(p.RedirectURL, ",")
-		faults.Check(len(list) <= maxRedirect, "redirect_url", "must have at most %d URLs", maxRedirect)
-		for _, u := range list {
-			rules.url(faults, "redirect_url", strings.TrimSpace(u))
-		}
-	}
+	p.checkRedirects(faults, "redirect_url", rules)
+	faults.Switch("sub_account_policy", &p.SubAccountPolicy, toggle.Off)
+	p.ConfigProp.check(faults.Within("config_prop"), tenant)
+	_, unknown := auth.ParseScopes(strings.Join(p.Scopes, " "))
+	faults.Check(len(unknown) == 0 && !slices.Contains(p.Scopes, ""), "scopes", "must be scopes of the platform")
+	p.Scopes = unique(p.Scopes)
+	p.checkKeys(faults, rules)
 	faults.Props("sys_ext_props", &p.SysExtProps)
 	faults.Props("free_ext_props", &p.FreeExtProps)
+}
+
+func unique(list []string) []string {
+	var once []string
+	for _, text := range list {
+		if !slices.Contains(once, text) {
+			once = append(once, text)
+		}
+	}
+	return append([]string{}, once...)
+}
+
+func (p *Profile) checkRedirects(faults *apperr.Faults, location string, rules Rules) {
+	if p.RedirectURL == "" {
+		return
+	}
+	list := strings.Split(p.RedirectURL, ",")
+	faults.Check(len(list) <= maxRedirect, location, "must have at most %d URLs", maxRedirect)
+	for _, u := range list {
+		if u = strings.TrimSpace(u); u == "" {
+			faults.Add(location, "must not have an empty URL in its list")
+			continue
+		}
+		rules.url(faults, location, u)
+	}
+}
+
+// checkKeys checks the keys by which the application can prove who it is: there, or at a URL, not both (RFC 7591 §2).
+func (p *Profile) checkKeys(faults *apperr.Faults, rules Rules) {
+	rules.url(faults, "jwks_uri", p.JWKSURI)
+	if string(p.JWKS) == "null" {
+		p.JWKS = nil
+	}
+	if len(p.JWKS) == 0 {
+		return
+	}
+	faults.Check(p.JWKSURI == "", "jwks_uri", "can't be there beside jwks")
+	faults.Props("jwks", &p.JWKS)
+	var set jose.JSONWebKeySet
+	if err := json.Unmarshal(p.JWKS, &set); err != nil || len(set.Keys) == 0 || len(set.Keys) > maxKeys {
+		faults.Add("jwks", "must be a JWK set of 1…%d keys", maxKeys)
+		return
+	}
+	for _, key := range set.Keys {
+		faults.Check(key.Valid() && key.IsPublic(), "jwks", "must have public keys only")
+	}
 }
 
 // url checks a URL that may be empty: absolute, http or https, without a fragment, of http only where the host is this
@@ -76,16 +140,32 @@ func (r Rules) url(faults *apperr.Faults, location, text string) {
 	switch {
 	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil:
 		faults.Add(location, "must be an absolute http or https URL")
-	case u.Fragment != "" || strings.HasSuffix(text, "#"):
+	case strings.Contains(text, "#"):
 		faults.Add(location, "must not have a fragment")
-	case len(text) > maxURL:
-		faults.Add(location, "must have at most %d characters", maxURL)
+	case len(text) > maxURL || strings.ContainsFunc(text, unicode.IsSpace):
+		faults.Add(location, "must have at most %d characters, and no spaces", maxURL)
 	case u.Scheme == "http" && !r.AllowHTTP && !isLoopback(u.Hostname()):
 		faults.Add(location, "must be https unless its host is localhost or a loopback address")
 	}
 }
 
+func (r Rules) protocol() protocol.Rules { return protocol.Rules{AllowSHA1: r.AllowSHA1, URL: r.url} }
+
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+}
+
+// mayHold refuses a caller who would give away, or take over, scopes that it does not have itself: who can set an
+// application's scopes, or get a secret of it, can have its tokens. Work that no request asked for may hold all.
+func mayHold(ctx context.Context, scopes []string) error {
+	caller := auth.PrincipalFrom(ctx)
+	if caller == nil {
+		return nil
+	}
+	wanted, _ := auth.ParseScopes(strings.Join(scopes, " "))
+	if !wanted.Within(caller.Scopes) {
+		return apperr.New(apperr.Forbidden, "the application has, or would have, a scope that the caller lacks")
+	}
+	return nil
 }

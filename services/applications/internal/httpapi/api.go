@@ -4,15 +4,28 @@ package httpapi
 
 import (
 	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/applications/internal/account"
 	"github.com/idplatform/idplatform/services/applications/internal/application"
+	"github.com/idplatform/idplatform/services/applications/internal/template"
 )
 
 type api struct {
-	apps *application.Applications
+	apps      *application.Applications
+	accounts  *account.Accounts
+	templates *template.Catalogue
 }
 
 // Register adds all operations to the server.
-func Register(s *rest.Server, apps *application.Applications) {
-	a := &api{apps}
-	a.registerApplications(s.Tagged("Applications", "The programs that people and machines sign in to: their records and states."))
+func Register(s *rest.Server, apps *application.Applications, accounts *account.Accounts, t *template.Catalogue) {
+	a := &api{apps, accounts, t}
+	noun := s.Tagged("Applications", "The programs that people and machines sign in to: records, states, configuration.")
+	a.registerApplications(noun)
+	a.registerBatch(noun)
+	a.registerStates(noun)
+	a.registerConfigs(noun)
+	a.registerSecrets(s.Tagged("Client secrets", "What applications prove with who they are."))
+	a.registerProtocols(s.Tagged("Protocols", "The protocols by which people are signed in to applications."))
+	a.registerSources(s.Tagged("Authentication sources", "The connections that people sign in to an application by."))
+	a.registerAccounts(s.Tagged("Accounts", "Sub-accounts: the accounts that users have in applications."))
+	a.registerTemplates(s.Tagged("Templates", "The catalogue of products that applications can be made from."))
 }

@@ -2,8 +2,8 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
+	"strings"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
@@ -14,7 +14,9 @@ import (
 func (a *api) registerApplications(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "create-application", Method: http.MethodPost, Path: "/v1/applications", Scope: auth.ApplicationsWrite, Summary: "Create an application",
-		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: exampleNewApplication, Response: exampleApplication,
+		Doc: "With its protocol, enabled, and a client secret, which is shown this once to callers with the scope `applications:secrets`. " +
+			"With `template_id`, members that are not given are the template's. Only scopes that the caller has can be given.",
+		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: exampleNewApplication, Response: exampleCreated,
 	}, a.createApplication)
 	rest.Handle(s, rest.Op{
 		ID: "list-applications", Method: http.MethodGet, Path: "/v1/applications", Scope: auth.ApplicationsRead, Summary: "List applications",
@@ -25,13 +27,21 @@ func (a *api) registerApplications(s *rest.Server) {
 		Response: exampleApplication,
 	}, a.getApplication)
 	rest.Handle(s, rest.Op{
+		ID: "find-application", Method: http.MethodGet, Path: "/v1/application", Scope: auth.ApplicationsRead, Summary: "Find an application by its domain",
+		Doc:    "`domain` is the host of its login_url, `domain_sn` that member; where both are given both must hold. Of several with one host it is the oldest.",
+		Errors: []apperr.Kind{apperr.NotFound}, Response: exampleApplication,
+	}, a.findApplication)
+	rest.Handle(s, rest.Op{
 		ID: "update-application", Method: http.MethodPatch, Path: "/v1/applications/{id}", Scope: auth.ApplicationsWrite, Summary: "Change an application",
-		Doc: "JSON merge patch (RFC 7396).", Errors: []apperr.Kind{apperr.AlreadyExists},
-		Request: map[string]any{"descr": "Claims and receipts"}, Response: exampleApplication,
+		Doc: "JSON merge patch (RFC 7396). `sso_enabled` and `mfa_enabled` are those of `config_prop`: either may be changed. Whoever changes scopes or keys " +
+			"must have all scopes of the application.",
+		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: map[string]any{"descr": "Claims and receipts"}, Response: exampleApplication,
 	}, a.updateApplication)
 	rest.Handle(s, rest.Op{
 		ID: "delete-application", Method: http.MethodDelete, Path: "/v1/applications/{id}", Scope: auth.ApplicationsWrite, Summary: "Delete an application",
-		Response: map[string]any{"id": "1048577"},
+		Doc: "Protocols, sub-accounts, secrets and tokens go with it; resources, sets and rules end through the event `application.deleted`. Refused while " +
+			"other applications' rules grant its global resources or sets.",
+		Errors: []apperr.Kind{apperr.InUse}, Response: map[string]any{"id": "1048577"},
 	}, a.deleteApplication)
 }
 
@@ -39,26 +49,50 @@ type createApplicationInput struct {
 	Body rest.JSON[ApplicationInput]
 }
 
-func (a *api) createApplication(ctx context.Context, in *createApplicationInput) (rest.Record[Application], error) {
-	var draft application.Application
-	if err := in.Body.Into(&draft); err != nil {
-		return rest.Record[Application]{}, rest.WrongType(err)
+func (a *api) createApplication(ctx context.Context, in *createApplicationInput) (rest.Record[NewApplication], error) {
+	created, err := a.apps.Create(ctx, seesSecrets(ctx), func(app *application.Application) error { return in.Body.Into(app) })
+	if err != nil {
+		return rest.Record[NewApplication]{}, err
 	}
-	doc, err := a.apps.Create(ctx, draft)
-	return rest.RecordOf[Application](doc, err)
+	body, tag, err := created.Stored()
+	return rest.Record[NewApplication]{JSON: body, Tag: tag}, err
+}
+
+// seesSecrets tells whether the caller may see fresh secrets.
+func seesSecrets(ctx context.Context) application.Shown {
+	return application.Shown(auth.PrincipalFrom(ctx).Has(auth.ApplicationsSecrets))
 }
 
 type listApplicationsInput struct {
+	Name     string `query:"name" maxLength:"256" doc:"A part of the name; case and width do not count"`
+	Type     string `query:"type" enum:"1,2"`
+	Types    string `query:"types" maxLength:"64" doc:"Types, joined by commas; with type both must hold" example:"1,2"`
+	Status   string `query:"status" enum:"1,0"`
+	Category string `query:"category" enum:"1,2,3,4"`
 	rest.Paging
 }
 
 func (a *api) listApplications(ctx context.Context, in *listApplicationsInput) (rest.List[Application], error) {
-	page, err := a.apps.List(ctx, in.Page())
+	filter := application.Filter{Name: in.Name, Type: in.Type, Status: in.Status, Category: in.Category}
+	if in.Types != "" {
+		filter.Types = strings.Split(in.Types, ",")
+	}
+	page, err := a.apps.List(ctx, filter, in.Page())
 	return rest.ListOf[Application](in.Paging, page, err)
 }
 
 func (a *api) getApplication(ctx context.Context, in *rest.ByID) (rest.Record[Application], error) {
 	doc, err := a.apps.Get(ctx, in.ID)
+	return rest.RecordOf[Application](doc, err)
+}
+
+type findApplicationInput struct {
+	Domain   string `query:"domain" maxLength:"260" doc:"Host of the login_url" example:"expenses.acme.test"`
+	DomainSN string `query:"domain_sn" maxLength:"253" example:"expenses"`
+}
+
+func (a *api) findApplication(ctx context.Context, in *findApplicationInput) (rest.Record[Application], error) {
+	doc, err := a.apps.ByDomain(ctx, in.Domain, in.DomainSN)
 	return rest.RecordOf[Application](doc, err)
 }
 
@@ -81,13 +115,24 @@ func (a *api) deleteApplication(ctx context.Context, in *rest.ByID) (rest.Delete
 	return a.apps.Delete(ctx, in.ID)
 }
 
-var exampleNewApplication = map[string]any{
-	"name": "Expenses", "category": "1", "login_url": "https://expenses.acme.test/login",
-	"redirect_url": "https://expenses.acme.test/callback",
+func (a *api) registerBatch(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "create-applications", Method: http.MethodPost, Path: "/v1/batch/applications", Scope: auth.ApplicationsWrite, Summary: "Create applications",
+		Doc: "All or nothing; each as by `create-application`.", Errors: []apperr.Kind{apperr.AlreadyExists},
+		Request: map[string]any{"items": []any{exampleNewApplication}}, Response: map[string]any{"items": []any{exampleCreated}},
+	}, a.createApplications)
 }
 
-var exampleApplication = json.RawMessage(`{"id":"1048577","tenant_id":"acme","version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z",` +
-	`"name":"Expenses","type":"1","domain_sn":"","template_id":"","category":"1","descr":"","logo":"","login_url":"https://expenses.acme.test/login",` +
-	`"redirect_url":"https://expenses.acme.test/callback","logout_url":"","sub_account_policy":"0","protocol_type":"oidc",` +
-	`"config_prop":{"mfa_enabled":"0","sso_enabled":"1"},"scopes":[],"sys_ext_props":{},"free_ext_props":{},"client_id":"4mrhvkqtwz5c2d7ba3gxyun6ep","status":"1",` +
-	`"sso_enabled":"1","mfa_enabled":"0","multi_account_enabled":"0","secrets":[],"idps":[]}`)
+type createApplicationsInput struct {
+	Body struct {
+		Items []rest.JSON[ApplicationInput] `json:"items" minItems:"1" maxItems:"1000" nullable:"false"`
+	}
+}
+
+func (a *api) createApplications(ctx context.Context, in *createApplicationsInput) (rest.BatchOf[NewApplication], error) {
+	edits := make([]application.Edit, len(in.Body.Items))
+	for i, item := range in.Body.Items {
+		edits[i] = func(app *application.Application) error { return item.Into(app) }
+	}
+	return rest.BatchFrom[NewApplication](a.apps.CreateMany(ctx, seesSecrets(ctx), edits))
+}

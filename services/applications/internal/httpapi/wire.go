@@ -3,6 +3,8 @@ package httpapi
 import (
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/idplatform/idplatform/pkg/rest"
 )
 
@@ -12,14 +14,39 @@ import (
 // Application is the application record.
 type Application struct {
 	rest.Meta
-	Profile
-	ClientID            string         `json:"client_id" readOnly:"true" example:"4mrhvkqtwz5c2d7ba3gxyun6ep"`
-	Status              string         `json:"status" enum:"1,0" doc:"Changed by enable and disable"`
-	SSOEnabled          string         `json:"sso_enabled" enum:"1,0" doc:"The one of config_prop"`
-	MFAEnabled          string         `json:"mfa_enabled" enum:"1,0" doc:"The one of config_prop"`
-	MultiAccountEnabled string         `json:"multi_account_enabled" enum:"1,0" doc:"Whether a user may have several sub-accounts"`
-	Secrets             []ClientSecret `json:"secrets" readOnly:"true"`
-	IDPs                []Source       `json:"idps" readOnly:"true" doc:"Attached authentication sources"`
+	Name                string          `json:"name" doc:"1…128 characters; unique without regard to case and width" example:"Expenses"`
+	Type                string          `json:"type" enum:"1,2" doc:"1 self-built, 2 made from a template" example:"1"`
+	DomainSN            string          `json:"domain_sn" doc:"Domain; unique when not empty" example:"expenses"`
+	TemplateID          string          `json:"template_id" doc:"Template of the catalogue; empty: self-built" example:""`
+	Category            string          `json:"category" enum:"1,2,3,4" doc:"1 standard web, 2 single-page, 3 client, 4 backend service" example:"1"`
+	Descr               string          `json:"descr" example:"Claims and receipts"`
+	Logo                string          `json:"logo" doc:"Path or URL of the logo" example:""`
+	LoginURL            string          `json:"login_url" example:"https://expenses.acme.test/login"`
+	RedirectURL         string          `json:"redirect_url" doc:"One or more URLs, joined by commas" example:"https://expenses.acme.test/callback"`
+	LogoutURL           string          `json:"logout_url" example:""`
+	SubAccountPolicy    string          `json:"sub_account_policy" enum:"1,0" doc:"1: single sign-on returns sub-account information" example:"0"`
+	ProtocolType        string          `json:"protocol_type" enum:"cas,oauth2,saml,oidc,sxp" example:"oidc"`
+	ProtocolProp        ProtocolProp    `json:"protocol_prop" doc:"The settings of the protocol of protocol_type"`
+	ConfigProp          ConfigProp      `json:"config_prop"`
+	TemplateParams      *TemplateParams `json:"template_params,omitempty"`
+	Scopes              []string        `json:"scopes" nullable:"false" doc:"What its tokens may be good for"`
+	JWKS                map[string]any  `json:"jwks,omitempty" doc:"Public keys (RFC 7517) by which it can prove who it is"`
+	JWKSURI             string          `json:"jwks_uri,omitempty" doc:"Or where they are"`
+	SysExtProps         map[string]any  `json:"sys_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
+	FreeExtProps        map[string]any  `json:"free_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
+	ClientID            string          `json:"client_id" readOnly:"true" example:"4mrhvkqtwz5c2d7ba3gxyun6ep"`
+	Status              string          `json:"status" enum:"1,0" doc:"Changed by enable and disable"`
+	SSOEnabled          string          `json:"sso_enabled" enum:"1,0" doc:"The one of config_prop"`
+	MFAEnabled          string          `json:"mfa_enabled" enum:"1,0" doc:"The one of config_prop"`
+	MultiAccountEnabled string          `json:"multi_account_enabled" enum:"1,0" doc:"Whether a user may have several sub-accounts"`
+	Secrets             []ClientSecret  `json:"secrets" readOnly:"true" nullable:"false"`
+	IDPs                []Source        `json:"idps" readOnly:"true" nullable:"false" doc:"Attached authentication sources"`
+}
+
+// NewApplication is an application that was just created.
+type NewApplication struct {
+	Application
+	ClientSecret string `json:"client_secret,omitempty" doc:"Shown this once, to callers with the scope applications:secrets" example:"5Jg…"`
 }
 
 // ClientSecret is what is shown of a client secret.
@@ -36,31 +63,76 @@ type Source struct {
 	ProviderCode string `json:"provider_code" example:"wechat_scan_qr"`
 }
 
-// Profile is what create and change can set. Lengths and forms are the domain's to check, so that their faults are told
-// in one voice.
-type Profile struct {
-	Name             string         `json:"name" doc:"1…128 characters; unique without regard to case and width" example:"Expenses"`
-	Type             string         `json:"type" enum:"1,2" doc:"1 self-built, 2 made from a template" example:"1"`
-	DomainSN         string         `json:"domain_sn" doc:"Domain; unique when not empty" example:"expenses"`
-	TemplateID       string         `json:"template_id" example:""`
-	Category         string         `json:"category" enum:"1,2,3,4" doc:"1 standard web, 2 single-page, 3 client, 4 backend service" example:"1"`
-	Descr            string         `json:"descr" example:""`
-	Logo             string         `json:"logo" doc:"Path or URL of the logo" example:""`
-	LoginURL         string         `json:"login_url" example:"https://expenses.acme.test/login"`
-	RedirectURL      string         `json:"redirect_url" doc:"One or more URLs, joined by commas" example:"https://expenses.acme.test/callback"`
-	LogoutURL        string         `json:"logout_url" example:"https://expenses.acme.test/logout"`
-	SubAccountPolicy string         `json:"sub_account_policy" enum:"1,0" doc:"1: single sign-on returns sub-account information" example:"0"`
-	ProtocolType     string         `json:"protocol_type" enum:"cas,oauth2,saml,oidc,sxp" example:"oidc"`
-	ConfigProp       ConfigProp     `json:"config_prop"`
-	Scopes           []string       `json:"scopes" doc:"What its tokens may be good for; only scopes that the caller has can be given"`
-	SysExtProps      map[string]any `json:"sys_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
-	FreeExtProps     map[string]any `json:"free_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
+// ProtocolProp are the settings of a protocol. All are optional.
+type ProtocolProp struct {
+	ACSURL               string              `json:"acs_url,omitempty" doc:"SAML: assertion consumer service" example:"https://expenses.acme.test/saml/acs"`
+	SPEntity             string              `json:"sp_entity,omitempty" doc:"SAML: entity id of the service provider" example:"https://expenses.acme.test"`
+	ResponseAttr         []ResponseAttribute `json:"response_attr,omitempty" doc:"SAML: attributes of the response"`
+	DigestAlgorithm      string              `json:"digest_algorithm,omitempty" doc:"Identifier of XML Signature; none of SHA-1" example:"http://www.w3.org/2001/04/xmlenc#sha256"`
+	LifetimeInSeconds    float64             `json:"lifetime_in_seconds,omitempty" minimum:"1" maximum:"86400" example:"3600"`
+	SignatureAlgorithm   string              `json:"signature_algorithm,omitempty" doc:"Identifier of XML Signature; oidc and oauth2: of JWS" example:"RS256"`
+	NameIdentifierFormat string              `json:"name_identifier_format,omitempty" doc:"SAML: a URI"`
+	AuthnContextClassRef string              `json:"authn_context_class_ref,omitempty" doc:"SAML: a URI"`
+	SigningKey           string              `json:"saml_response_signing_key,omitempty" doc:"PEM; read as ******, which keeps it when written back" example:"******"`
+	SigningCert          string              `json:"saml_response_signing_cert,omitempty" doc:"PEM"`
+	Fingerprint          string              `json:"saml_response_signing_cert_fingerprint,omitempty" doc:"SHA-256; worked out, and checked where it is given"`
 }
 
-// ConfigProp is an application's configuration.
+// ResponseAttribute is an attribute of a SAML response.
+type ResponseAttribute struct {
+	Value      string `json:"value,omitempty" doc:"What it tells" example:"email"`
+	Attribute  string `json:"attribute,omitempty" doc:"Its name" example:"mail"`
+	NameFormat string `json:"nameFormat,omitempty" example:"urn:oasis:names:tc:SAML:2.0:attrname-format:basic"`
+}
+
+// ConfigProp is an application's configuration. All members are optional.
 type ConfigProp struct {
-	MFAEnabled string `json:"mfa_enabled,omitempty" enum:"1,0"`
-	SSOEnabled string `json:"sso_enabled,omitempty" enum:"1,0"`
+	Status                     string               `json:"status,omitempty" enum:"1,0"`
+	TenantID                   string               `json:"tenant_id,omitempty"`
+	MFAConfig                  map[string]any       `json:"mfa_config,omitempty"`
+	RegPolicy                  []string             `json:"reg_policy,omitempty"`
+	MFAEnabled                 string               `json:"mfa_enabled,omitempty" enum:"1,0"`
+	SSOEnabled                 string               `json:"sso_enabled,omitempty" enum:"1,0"`
+	DeveloperID                string               `json:"developer_id,omitempty"`
+	AccessPolicy               AccessPolicy         `json:"access_policy,omitempty"`
+	AllowedRegMethod           map[string]any       `json:"allowed_reg_method,omitempty"`
+	DefaultRegMethod           string               `json:"default_reg_method,omitempty"`
+	AllowedLoginMethod         LoginMethod          `json:"allowed_login_method,omitempty"`
+	DefaultLoginMethod         string               `json:"default_login_method,omitempty"`
+	AllowedSocialLoginProvider SocialLoginProviders `json:"allowed_social_login_provider,omitempty"`
+}
+
+// AccessPolicy is an object of which one member is known.
+type AccessPolicy map[string]any
+
+// Schema says what the known member must be.
+func (AccessPolicy) Schema(huma.Registry) *huma.Schema {
+	texts := &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}}
+	return open(map[string]*huma.Schema{"forget_password": texts})
+}
+
+// LoginMethod is an object of which one member is known.
+type LoginMethod map[string]any
+
+// Schema says what the known member must be.
+func (LoginMethod) Schema(huma.Registry) *huma.Schema {
+	return open(map[string]*huma.Schema{"name": {Type: huma.TypeString}})
+}
+
+// SocialLoginProviders says of social-login providers, by code, whether they are allowed.
+type SocialLoginProviders map[string]float64
+
+// open is an object that may have other members besides the known ones.
+func open(known map[string]*huma.Schema) *huma.Schema {
+	s := &huma.Schema{Type: huma.TypeObject, Properties: known, AdditionalProperties: true}
+	s.PrecomputeMessages()
+	return s
+}
+
+// TemplateParams are what a template is filled with.
+type TemplateParams struct {
+	Version string         `json:"version,omitempty" doc:"Version of the template" example:"1"`
+	Params  map[string]any `json:"params,omitempty" doc:"Its parameters, by its params_schema"`
 }
 
 // ApplicationInput is an application to be created, or the members of one to be changed. Read-only members may be sent
@@ -68,28 +140,97 @@ type ConfigProp struct {
 type ApplicationInput struct {
 	rest.MetaInput
 
-	Name             string         `json:"name" example:"Expenses"`
-	Type             string         `json:"type,omitempty" enum:"1,2"`
-	DomainSN         string         `json:"domain_sn,omitempty"`
-	TemplateID       string         `json:"template_id,omitempty"`
-	Category         string         `json:"category,omitempty" enum:"1,2,3,4"`
-	Descr            string         `json:"descr,omitempty"`
-	Logo             string         `json:"logo,omitempty"`
-	LoginURL         string         `json:"login_url,omitempty" example:"https://expenses.acme.test/login"`
-	RedirectURL      string         `json:"redirect_url,omitempty"`
-	LogoutURL        string         `json:"logout_url,omitempty"`
-	SubAccountPolicy string         `json:"sub_account_policy,omitempty" enum:"1,0"`
-	ProtocolType     string         `json:"protocol_type,omitempty" enum:"cas,oauth2,saml,oidc,sxp"`
-	ConfigProp       ConfigProp     `json:"config_prop,omitzero"`
-	Scopes           []string       `json:"scopes,omitempty"`
-	SysExtProps      map[string]any `json:"sys_ext_props,omitempty"`
-	FreeExtProps     map[string]any `json:"free_ext_props,omitempty"`
+	Name             string          `json:"name" example:"Expenses"`
+	Type             string          `json:"type,omitempty" enum:"1,2"`
+	DomainSN         string          `json:"domain_sn,omitempty"`
+	TemplateID       string          `json:"template_id,omitempty"`
+	Category         string          `json:"category,omitempty" enum:"1,2,3,4"`
+	Descr            string          `json:"descr,omitempty"`
+	Logo             string          `json:"logo,omitempty"`
+	LoginURL         string          `json:"login_url,omitempty" example:"https://expenses.acme.test/login"`
+	RedirectURL      string          `json:"redirect_url,omitempty"`
+	LogoutURL        string          `json:"logout_url,omitempty"`
+	SubAccountPolicy string          `json:"sub_account_policy,omitempty" enum:"1,0"`
+	ProtocolType     string          `json:"protocol_type,omitempty" enum:"cas,oauth2,saml,oidc,sxp"`
+	ProtocolProp     ProtocolProp    `json:"protocol_prop,omitzero"`
+	ConfigProp       ConfigProp      `json:"config_prop,omitzero"`
+	TemplateParams   *TemplateParams `json:"template_params,omitempty"`
+	Scopes           []string        `json:"scopes,omitempty" maxItems:"100"`
+	JWKS             map[string]any  `json:"jwks,omitempty"`
+	JWKSURI          string          `json:"jwks_uri,omitempty"`
+	SysExtProps      map[string]any  `json:"sys_ext_props,omitempty"`
+	FreeExtProps     map[string]any  `json:"free_ext_props,omitempty"`
 
 	ClientID            string         `json:"client_id,omitempty" readOnly:"true"`
+	ClientSecret        string         `json:"client_secret,omitempty" readOnly:"true"`
 	Status              string         `json:"status,omitempty" enum:"1,0"`
 	SSOEnabled          string         `json:"sso_enabled,omitempty" enum:"1,0"`
 	MFAEnabled          string         `json:"mfa_enabled,omitempty" enum:"1,0"`
 	MultiAccountEnabled string         `json:"multi_account_enabled,omitempty" enum:"1,0"`
 	Secrets             []ClientSecret `json:"secrets,omitempty" readOnly:"true"`
 	IDPs                []Source       `json:"idps,omitempty" readOnly:"true"`
+}
+
+// Protocol is the record of one protocol of an application.
+type Protocol struct {
+	rest.Meta
+	AppID        string       `json:"app_id" example:"1048577"`
+	ProtocolType string       `json:"protocol_type" enum:"cas,oauth2,saml,oidc,sxp" example:"saml"`
+	Status       string       `json:"status" enum:"1,0" example:"1"`
+	ProtocolProp ProtocolProp `json:"protocol_prop"`
+	Secret       string       `json:"secret" doc:"****** where there is one" example:""`
+	SecretHint   string       `json:"secret_hint" doc:"The secret's last characters" example:""`
+}
+
+// ProtocolInput are the settings of a protocol. Other members of the record may be sent back and do not count.
+type ProtocolInput struct {
+	rest.MetaInput
+	ProtocolProp ProtocolProp `json:"protocol_prop,omitzero"`
+
+	AppID        string `json:"app_id,omitempty" readOnly:"true"`
+	ProtocolType string `json:"protocol_type,omitempty" readOnly:"true"`
+	Status       string `json:"status,omitempty" readOnly:"true"`
+	Secret       string `json:"secret,omitempty" readOnly:"true"`
+	SecretHint   string `json:"secret_hint,omitempty" readOnly:"true"`
+}
+
+// Account is the sub-account record.
+type Account struct {
+	rest.Meta
+	AppID        string         `json:"app_id" example:"1048577"`
+	UserID       string         `json:"user_id" example:"1048601"`
+	Account      string         `json:"account" doc:"1…256 characters; unique in the application without regard to case and width" example:"liwei"`
+	DisplayName  string         `json:"display_name" example:"李伟"`
+	Status       string         `json:"status" enum:"1,0" doc:"Changed by enable and disable" example:"1"`
+	IsDefault    string         `json:"is_default" enum:"1,0" doc:"One of a user's sub-accounts in an application is" example:"1"`
+	Password     string         `json:"password" doc:"For form fill; ****** where there is one, which keeps it when written back" example:""`
+	SysExtProps  map[string]any `json:"sys_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
+	FreeExtProps map[string]any `json:"free_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
+}
+
+// AccountInput is a sub-account to be created, or what one is to be. Read-only members may be sent back and do not
+// count.
+type AccountInput struct {
+	rest.MetaInput
+	AppID        string         `json:"app_id,omitempty" readOnly:"true"`
+	UserID       string         `json:"user_id" example:"1048601"`
+	Account      string         `json:"account" example:"liwei"`
+	DisplayName  string         `json:"display_name,omitempty" example:"李伟"`
+	Status       string         `json:"status,omitempty" enum:"1,0"`
+	IsDefault    string         `json:"is_default,omitempty" enum:"1,0"`
+	Password     string         `json:"password,omitempty"`
+	SysExtProps  map[string]any `json:"sys_ext_props,omitempty"`
+	FreeExtProps map[string]any `json:"free_ext_props,omitempty"`
+}
+
+// Template is a product that applications are made from.
+type Template struct {
+	TemplateID   string         `json:"template_id" example:"gitlab"`
+	Name         string         `json:"name" example:"GitLab"`
+	Version      string         `json:"version" example:"1"`
+	ProtocolType string         `json:"protocol_type" enum:"cas,oauth2,saml,oidc,sxp" example:"saml"`
+	Category     string         `json:"category" enum:"1,2,3,4" example:"1"`
+	Logo         string         `json:"logo" example:""`
+	ParamsSchema map[string]any `json:"params_schema" doc:"JSON Schema (2020-12) of template_params.params"`
+	Defaults     map[string]any `json:"defaults" doc:"Members of an application; {name} stands for the parameter of that name"`
 }

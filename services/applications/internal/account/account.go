@@ -1,0 +1,152 @@
+// Package account is the domain of sub-accounts: the accounts that users have in applications.
+package account
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/textindex"
+	"github.com/idplatform/idplatform/services/applications/internal/toggle"
+)
+
+// Account is a sub-account record. Its JSON form is the API's, the events' and the store's.
+type Account struct {
+	docstore.Meta
+	AppID  string `json:"app_id"`
+	UserID string `json:"user_id"`
+	Profile
+}
+
+// Profile holds the members that create and update may set.
+type Profile struct {
+	Account      string          `json:"account"`
+	DisplayName  string          `json:"display_name"`
+	Status       string          `json:"status"`
+	IsDefault    string          `json:"is_default"` // of a user's sub-accounts in an application one is the default
+	Password     secret.Text     `json:"password"`   // for form fill
+	SysExtProps  json.RawMessage `json:"sys_ext_props"`
+	FreeExtProps json.RawMessage `json:"free_ext_props"`
+}
+
+// Doc is a sub-account as read or written.
+type Doc = docstore.Doc[Account]
+
+// The indexes. Texts begin with the application's id, so that an application's sub-accounts are one range.
+const (
+	byApp         = "app_id"
+	byAccount     = "account"
+	byUser        = "user_id" // over all applications
+	byHolder      = "holder"  // the application's id, the user's
+	byDefault     = "default" // likewise, of default ones alone
+	byDisplayName = "display_name"
+	byStatus      = "status"
+	byAccountPart = "account_part"
+	byNamePart    = "display_name_part"
+	byTimeCreated = "time_created"
+)
+
+var accounts = docstore.Define(docstore.Schema[Account]{
+	Name: "accounts", Noun: "sub-account",
+	Sortable: []string{byTimeCreated, byAccount, byDisplayName},
+	Indexes: []docstore.Index[Account]{
+		docstore.Facet(docstore.ByText(byApp, func(a *Account) string { return a.AppID }),
+			byTimeCreated, byAccount, byDisplayName),
+		docstore.Unique(docstore.ByText(byAccount, func(a *Account) string { return within(a.AppID, textindex.Key(a.Account)) }),
+			"account"),
+		docstore.ByText(byUser, func(a *Account) string { return a.UserID }),
+		docstore.ByText(byHolder, func(a *Account) string { return within(a.AppID, a.UserID) }),
+		docstore.Unique(docstore.ByText(byDefault, func(a *Account) string {
+			if a.IsDefault != toggle.On {
+				return ""
+			}
+			return within(a.AppID, a.UserID)
+		}), "is_default"),
+		docstore.ByText(byDisplayName, func(a *Account) string { return within(a.AppID, textindex.Key(a.DisplayName)) }),
+		docstore.ByText(byStatus, func(a *Account) string { return within(a.AppID, a.Status) }),
+		docstore.ByList(byAccountPart, func(a *Account) []string { return parts(a.AppID, a.Account) }),
+		docstore.ByList(byNamePart, func(a *Account) []string { return parts(a.AppID, a.DisplayName) }),
+		docstore.ByNumber(byTimeCreated, func(a *Account) docstore.Value { return docstore.Moment(a.TimeCreated) }),
+	},
+	Sealed: func(a *Account) map[string]*secret.Text { return map[string]*secret.Text{"password": &a.Password} },
+})
+
+func within(appID, text string) string { return appID + "/" + text }
+
+func parts(appID, text string) []string {
+	return textindex.Grams(within(appID, ""), textindex.Key(text))
+}
+
+// holder is a user who has sub-accounts of an application, and how many. Everything that adds or removes one changes it,
+// so that no two do so at once.
+type holder struct {
+	docstore.Meta        // the id is the application's and the user's
+	AppID         string `json:"app_id"`
+	Accounts      int64  `json:"accounts"`
+}
+
+const bySeveral = "several"
+
+var holders = docstore.Define(docstore.Schema[holder]{
+	Name: "account_holders", Noun: "user with sub-accounts", Part: true,
+	Indexes: []docstore.Index[holder]{
+		docstore.ByText(bySeveral, func(h *holder) string {
+			if h.Accounts < 2 {
+				return ""
+			}
+			return h.AppID
+		}),
+	},
+})
+
+func holderID(appID, userID string) string { return appID + "." + userID }
+
+// departure is a user who has left, or had: how far the events that tell so have been heard. It makes each count once,
+// however often it comes, and keeps out who left between the question whether they exist and their sub-account.
+type departure struct {
+	docstore.Meta       // the id is the user's
+	Sequence      int64 `json:"sequence"` // of the last event
+	Gone          bool  `json:"gone"`     // deleted or resigned, not reinstated
+}
+
+var departures = docstore.Define(docstore.Schema[departure]{Name: "departed_users", Noun: "user", Part: true})
+
+// remainder is a deleted application of which sub-accounts are left.
+type remainder struct{ docstore.Meta }
+
+var remainders = docstore.Define(docstore.Schema[remainder]{
+	Name: "deleted_applications", Noun: "deleted application", Part: true,
+	Due: func(r *remainder) clock.Time { return r.TimeCreated },
+})
+
+// Collections are those that the store must have.
+func Collections() []*docstore.Def {
+	return []*docstore.Def{accounts.Def(), holders.Def(), departures.Def(), remainders.Def()}
+}
+
+// Limits of members, in characters.
+const (
+	maxAccount     = 256
+	maxDisplayName = 256
+	maxPassword    = 1024
+	maxID          = 64
+)
+
+// check notes every fault.
+func (a *Account) check(faults *apperr.Faults) {
+	faults.Check(a.UserID != "" && len(a.UserID) <= maxID && !strings.ContainsAny(a.UserID, "/."), "user_id",
+		"must be a user's id")
+	faults.Name("account", a.Account, maxAccount)
+	faults.Text("display_name", a.DisplayName, maxDisplayName)
+	faults.Switch("status", &a.Status, toggle.On)
+	faults.Check(a.IsDefault == "" || a.IsDefault == toggle.On || a.IsDefault == toggle.Off, "is_default",
+		`must be "1" or "0"`)
+	if password, given := a.Password.Given(); given {
+		faults.Text("password", password, maxPassword)
+	}
+	faults.Props("sys_ext_props", &a.SysExtProps)
+	faults.Props("free_ext_props", &a.FreeExtProps)
+}

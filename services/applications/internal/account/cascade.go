@@ -1,0 +1,130 @@
+package account
+
+import (
+	"context"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+const atOnce = 500 // sub-accounts that one transaction removes
+
+// HasSeveral tells whether a user has several sub-accounts of an application.
+func HasSeveral(ctx context.Context, tx *docstore.Tx, appID string) (bool, error) {
+	_, err := holders.First(ctx, tx, docstore.Eq(bySeveral, docstore.Text(appID)))
+	if apperr.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// DeleteOf removes an application's sub-accounts in the transaction that removes it: some of them, and leaves the rest
+// to Finish.
+func DeleteOf(ctx context.Context, tx *docstore.Tx, appID string) error {
+	more, err := deleteSome(ctx, tx, ofApplication(appID))
+	if err == nil && more {
+		_, err = remainders.Insert(ctx, tx, &remainder{docstore.Meta{ID: appID}})
+	}
+	return err
+}
+
+// deleteSome removes sub-accounts of an application or a user that is no more, and tells whether there may be more.
+func deleteSome(ctx context.Context, tx *docstore.Tx, all docstore.Filter) (more bool, err error) {
+	some, err := accounts.LoadWhere(ctx, tx, all, "", atOnce)
+	if err != nil {
+		return false, err
+	}
+	var held []string
+	for _, a := range some {
+		doc, err := accounts.Delete(ctx, tx, a)
+		if err == nil {
+			err = emit(ctx, tx, "deleted", &doc)
+		}
+		if err != nil {
+			return false, err
+		}
+		held = append(held, holderID(a.AppID, a.UserID))
+	}
+	return len(some) == atOnce, holders.DeleteWhere(ctx, tx, docstore.ID(held...), nil)
+}
+
+// DueRemainders lists deleted applications of which sub-accounts are left.
+func DueRemainders(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, error) {
+	return remainders.Due(ctx, s, limit)
+}
+
+// Finish removes what is left of a deleted application's sub-accounts.
+func (s *Accounts) Finish(ctx context.Context, appID string) error {
+	for more := true; more; {
+		var err error
+		more, err = docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (bool, error) {
+			r, err := remainders.Load(ctx, tx, appID)
+			if err != nil {
+				return false, err
+			}
+			more, err := deleteSome(ctx, tx, ofApplication(appID))
+			if err == nil && !more {
+				_, err = remainders.Delete(ctx, tx, r)
+			}
+			return more, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// OnUser takes an event of the users service into account: who leaves has no sub-accounts any more.
+func (s *Accounts) OnUser(ctx context.Context, e bus.Event) error {
+	gone := !strings.HasSuffix(e.Type, ".reinstated")
+	if counts, err := s.note(ctx, e, gone); err != nil || !counts || !gone {
+		return err
+	}
+	for more := true; more; {
+		var err error
+		more, err = docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (bool, error) {
+			return deleteSome(ctx, tx, docstore.Eq(byUser, docstore.Text(e.Subject)))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// note takes an event of a user who leaves or is back into account; false if a later one was already.
+func (s *Accounts) note(ctx context.Context, e bus.Event, gone bool) (bool, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (bool, error) {
+		known, err := departures.LoadMany(ctx, tx, []string{e.Subject})
+		if err != nil {
+			return false, err
+		}
+		if len(known) == 0 {
+			_, err := departures.Insert(ctx, tx, &departure{docstore.Meta{ID: e.Subject}, e.Sequence, gone})
+			return true, err
+		}
+		d := known[0]
+		if d.Sequence > e.Sequence {
+			return false, nil
+		}
+		d.Sequence, d.Gone = e.Sequence, gone
+		_, err = departures.Replace(ctx, tx, d)
+		return true, err
+	})
+}
+
+// isGone tells whether a user is known to have left.
+func isGone(ctx context.Context, tx *docstore.Tx, userID string) (bool, error) {
+	doc, err := departures.Find(ctx, tx, userID)
+	if apperr.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	d, err := doc.Value()
+	return err == nil && d.Gone, err
+}

@@ -1,0 +1,85 @@
+package application
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/textindex"
+	"github.com/idplatform/idplatform/services/applications/internal/toggle"
+)
+
+// Filter selects applications. The zero Filter selects all.
+type Filter struct {
+	Name             string // a part of it
+	Types            []string
+	Type             string // Types and Type must both hold
+	Status, Category string
+}
+
+func (f Filter) where() (docstore.Filter, error) {
+	var all []docstore.Filter
+	if key := textindex.Key(f.Name); key != "" {
+		all = append(all, textindex.Containing(byNameGram, byName, "", key))
+	}
+	for _, typ := range f.Types {
+		if typ != SelfBuilt && typ != FromTemplate {
+			return docstore.Filter{}, apperr.Invalid("types", "must be 1, 2 or both, joined by a comma")
+		}
+	}
+	if len(f.Types) > 0 || f.Type != "" || f.Status != "" || f.Category != "" {
+		all = append(all, docstore.In(byKind, f.kinds()...))
+	}
+	return docstore.And(all...), nil
+}
+
+// kinds are those that the filter selects.
+func (f Filter) kinds() []docstore.Value {
+	kinds := []docstore.Value{}
+	for _, typ := range []string{SelfBuilt, FromTemplate} {
+		if f.Type != "" && typ != f.Type || len(f.Types) > 0 && !slices.Contains(f.Types, typ) {
+			continue
+		}
+		for _, category := range []string{StandardWeb, SinglePage, ClientProgram, BackendService} {
+			for _, status := range []string{toggle.On, toggle.Off} {
+				if (f.Category == "" || f.Category == category) && (f.Status == "" || f.Status == status) {
+					kinds = append(kinds, docstore.Text(kind(typ, category, status)))
+				}
+			}
+		}
+	}
+	return kinds
+}
+
+// List returns a page of applications. apperr.InvalidParameters (a type that there is not, paging).
+func (s *Applications) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Application], error) {
+	where, err := f.where()
+	if err != nil {
+		return docstore.Page[Application]{}, err
+	}
+	return applications.List(ctx, s.Store, where, p)
+}
+
+// ByDomain returns the application with that host of its login URL, with that domain_sn, or with both; the oldest where
+// several have that host. apperr.InvalidParameters where neither is given, NotFound.
+func (s *Applications) ByDomain(ctx context.Context, host, domainSN string) (Doc, error) {
+	if host == "" && domainSN == "" {
+		return Doc{}, apperr.Invalid("domain", "or domain_sn must be given")
+	}
+	var all []docstore.Filter
+	if host != "" {
+		all = append(all, docstore.Eq(byHost, docstore.Text(strings.ToLower(host))))
+	}
+	if domainSN != "" {
+		all = append(all, docstore.Eq(byDomainSN, docstore.Text(textindex.Key(domainSN))))
+	}
+	return applications.First(ctx, s.Store, docstore.And(all...))
+}
+
+// AttachedTo counts the applications that have a connection as authentication source: the answer to the
+// identity-sources service's question.
+func (s *Applications) AttachedTo(ctx context.Context, connection string) (int64, error) {
+	return applications.Count(ctx, s.Store, docstore.Eq(byConnection, docstore.Text(connection)))
+}

@@ -1,0 +1,172 @@
+package application
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/secret"
+)
+
+// Secret is what is shown of a client secret.
+type Secret struct {
+	ID          string     `json:"id"`
+	Hint        string     `json:"hint"`
+	TimeCreated clock.Time `json:"time_created"`
+	TimeExpires clock.Time `json:"time_expires"` // zero: it does not end by itself
+}
+
+// Limits of secrets.
+const (
+	secretBytes = 32 // 256 bits
+	maxSecrets  = 5  // that are good at the same time
+	MaxGrace    = 90 * 24 * time.Hour
+)
+
+// hashes are those of an application's client secrets, by the secrets' ids; its own id is the application's. They stand
+// apart, so that the record, which is answered and told, never has them.
+type hashes struct {
+	docstore.Meta
+	SHA256 map[string]string `json:"sha256"` // in hexadecimal
+}
+
+var secretHashes = docstore.Define(docstore.Schema[hashes]{Name: "secret_hashes", Noun: "secret", Part: true})
+
+// newSecret makes a client secret and what is shown of it.
+func newSecret(id string) (value string, shown Secret) {
+	value = secret.Token(secretBytes)
+	return value, Secret{ID: id, Hint: hint(value)}
+}
+
+// hint is what tells secrets apart: the last characters of one.
+func hint(value string) string { return "…" + value[len(value)-4:] }
+
+// HashSecret is the form in which client secrets are kept: SHA-256 in hexadecimal. A slow hash guards what can be
+// guessed; nobody guesses 256 random bits (decision 22).
+func HashSecret(value string) string {
+	sum := sha256.Sum256([]byte(value))
+	return hex.EncodeToString(sum[:])
+}
+
+// Refreshed is the answer to a refresh of the client secrets.
+type Refreshed struct {
+	ClientID       string     `json:"client_id"`
+	ClientSecret   string     `json:"client_secret"`
+	TimeExpiresOld clock.Time `json:"time_expires_old"`
+}
+
+// RefreshSecrets makes a new client secret. Those before it end after grace, or before if they were to. Tokens end at
+// once. apperr.NotFound, VersionMismatch, Forbidden (the application has scopes that the caller lacks), InvalidState
+// (too many secrets would be good at the same time).
+func (s *Applications) RefreshSecrets(ctx context.Context, id string, grace time.Duration) (Refreshed, error) {
+	secretID, err := s.Store.NewID(ctx)
+	if err != nil {
+		return Refreshed{}, err
+	}
+	value, shown := newSecret(secretID)
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Refreshed, error) {
+		a, err := load(ctx, tx, id)
+		if err != nil {
+			return Refreshed{}, err
+		}
+		if err := mayHold(ctx, a.Scopes); err != nil {
+			return Refreshed{}, err
+		}
+		ends := tx.Now.Add(grace)
+		for i := range a.Secrets {
+			if old := &a.Secrets[i]; old.TimeExpires.IsZero() || old.TimeExpires.After(ends) {
+				old.TimeExpires = ends
+			}
+		}
+		shown := shown
+		shown.TimeCreated = tx.Now
+		a.Secrets = append(a.Secrets, shown)
+		a.settle(tx.Now)
+		if len(a.Secrets) > maxSecrets {
+			return Refreshed{}, apperr.New(apperr.InvalidState,
+				"the application has %d secrets that are still good; with grace_seconds=0 they end at once", maxSecrets)
+		}
+		if err := keepHashes(ctx, tx, a, map[string]string{secretID: HashSecret(value)}); err != nil {
+			return Refreshed{}, err
+		}
+		if _, err := s.change(ctx, tx, a, "secret_refreshed"); err != nil {
+			return Refreshed{}, err
+		}
+		if err := s.OnEnd(ctx, tx, a); err != nil {
+			return Refreshed{}, err
+		}
+		return Refreshed{ClientID: a.ClientID, ClientSecret: value, TimeExpiresOld: ends}, nil
+	})
+}
+
+// keepHashes stores the hashes of an application's secrets: those that are there, and fresh ones.
+func keepHashes(ctx context.Context, tx *docstore.Tx, a *Application, fresh map[string]string) error {
+	kept, err := secretHashes.LoadMany(ctx, tx, []string{a.ID})
+	if err != nil {
+		return err
+	}
+	h := &hashes{Meta: docstore.Meta{ID: a.ID}}
+	if len(kept) > 0 {
+		h = kept[0]
+	}
+	is := map[string]string{}
+	for _, shown := range a.Secrets {
+		if hash, ok := fresh[shown.ID]; ok {
+			is[shown.ID] = hash
+		} else if hash, ok := h.SHA256[shown.ID]; ok {
+			is[shown.ID] = hash
+		}
+	}
+	h.SHA256 = is
+	if len(kept) == 0 {
+		_, err = secretHashes.Insert(ctx, tx, h)
+	} else {
+		_, err = secretHashes.Replace(ctx, tx, h)
+	}
+	return err
+}
+
+// due is when the first of the secrets ends.
+func (a *Application) due() clock.Time {
+	var due clock.Time
+	for _, shown := range a.Secrets {
+		if !shown.TimeExpires.IsZero() && (due.IsZero() || shown.TimeExpires.Before(due)) {
+			due = shown.TimeExpires
+		}
+	}
+	return due
+}
+
+// settle takes out the secrets that have ended, and tells whether there were any.
+func (a *Application) settle(now clock.Time) bool {
+	before := len(a.Secrets)
+	a.Secrets = slices.DeleteFunc(slices.Clone(a.Secrets), func(shown Secret) bool {
+		return !shown.TimeExpires.IsZero() && !shown.TimeExpires.After(now)
+	})
+	return len(a.Secrets) < before
+}
+
+// Due lists applications with secrets that have ended.
+func Due(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, error) {
+	return applications.Due(ctx, s, limit)
+}
+
+// Settle forgets the secrets of an application that have ended.
+func (s *Applications) Settle(ctx context.Context, id string) error {
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		a, err := applications.Load(ctx, tx, id)
+		if err != nil || !a.settle(tx.Now) {
+			return err
+		}
+		if err := keepHashes(ctx, tx, a, nil); err != nil {
+			return err
+		}
+		_, err = s.change(ctx, tx, a, "updated")
+		return err
+	})
+}

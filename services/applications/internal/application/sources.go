@@ -1,0 +1,91 @@
+package application
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/services/questions"
+)
+
+// maxSources is how many authentication sources an application can have.
+const maxSources = 100
+
+// Attach adds connections to an application's authentication sources; those it has are no fault. at says where in
+// the request each stands. It asks the identity-sources service. apperr.NotFound, InvalidParameters (no such connection), InvalidState
+// (too many), VersionMismatch, Unavailable.
+func (s *Applications) Attach(ctx context.Context, id string, connections []string, at func(int) string) error {
+	if _, err := s.Get(ctx, id); err != nil {
+		return err
+	}
+	answer, err := questions.ExistingConnections.Ask(ctx, s.Bus, questions.ConnectionIDs{IDs: unique(connections)})
+	if err != nil {
+		return err
+	}
+	providers := map[string]string{}
+	for _, connection := range answer.Connections {
+		providers[connection.ID] = connection.ProviderCode
+	}
+	var faults apperr.Faults
+	for i, connection := range connections {
+		_, exists := providers[connection]
+		faults.Check(exists, at(i), "is no connection")
+	}
+	if err := faults.Err(); err != nil {
+		return err
+	}
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		a, err := load(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		a.IDPs = slices.Clone(a.IDPs)
+		for _, connection := range connections {
+			if !slices.Contains(a.connections(), connection) {
+				a.IDPs = append(a.IDPs, Source{ConfigID: connection, ProviderCode: providers[connection]})
+			}
+		}
+		if len(a.IDPs) > maxSources {
+			return apperr.New(apperr.InvalidState, "an application has at most %d authentication sources", maxSources)
+		}
+		_, err = s.change(ctx, tx, a, "idp_attached")
+		return err
+	})
+}
+
+// Detach takes a connection from an application's authentication sources. apperr.NotFound, also where it was not
+// attached.
+func (s *Applications) Detach(ctx context.Context, id, connection string) error {
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		a, err := load(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		left := slices.DeleteFunc(slices.Clone(a.IDPs), func(source Source) bool { return source.ConfigID == connection })
+		if len(left) == len(a.IDPs) {
+			return apperr.Missing("authentication source")
+		}
+		a.IDPs = left
+		_, err = s.change(ctx, tx, a, "idp_detached")
+		return err
+	})
+}
+
+// OnConnection hears of connections that are gone: one may have been attached while the identity-sources service
+// deleted it, after that had been told that nobody used it.
+func (s *Applications) OnConnection(ctx context.Context, e bus.Event) error {
+	users := docstore.Eq(byConnection, docstore.Text(e.Subject))
+	return applications.Each(ctx, s.Store, users, func(doc Doc) error {
+		err := s.Detach(ctx, doc.ID, e.Subject)
+		if apperr.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("detach connection %s from %s: %w", e.Subject, doc.ID, err)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,110 @@
+package application
+
+import (
+	"context"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/services/applications/internal/toggle"
+)
+
+// Each of these states has two operations. Where the application is in it already, nothing changes and nothing is told.
+// All fail with apperr.NotFound, VersionMismatch.
+
+// Enable lets the application be used.
+func (s *Applications) Enable(ctx context.Context, id string) (Doc, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
+		return s.set(ctx, tx, id, "enabled", func(a *Application) { a.Status = toggle.On })
+	})
+}
+
+// Disable keeps the application from being used, and ends its tokens.
+func (s *Applications) Disable(ctx context.Context, id string) (Doc, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
+		doc, err := s.set(ctx, tx, id, "disabled", func(a *Application) { a.Status = toggle.Off })
+		if err != nil || !doc.Changed() {
+			return doc, err
+		}
+		a, err := doc.Value()
+		if err != nil {
+			return Doc{}, err
+		}
+		return doc, s.OnEnd(ctx, tx, a)
+	})
+}
+
+// SetSSO switches single sign-on.
+func (s *Applications) SetSSO(ctx context.Context, id string, on bool) error {
+	value, action := toggle.Off, "sso_disabled"
+	if on {
+		value, action = toggle.On, "sso_enabled"
+	}
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		_, err := s.set(ctx, tx, id, action, func(a *Application) { a.SSOEnabled, a.ConfigProp.SSOEnabled = value, value })
+		return err
+	})
+}
+
+// SetMFA switches the second factor.
+func (s *Applications) SetMFA(ctx context.Context, id string, on bool) error {
+	value, action := toggle.Off, "mfa_disabled"
+	if on {
+		value, action = toggle.On, "mfa_enabled"
+	}
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		_, err := s.set(ctx, tx, id, action, func(a *Application) { a.MFAEnabled, a.ConfigProp.MFAEnabled = value, value })
+		return err
+	})
+}
+
+// AllowMultiAccounts lets users have several sub-accounts.
+func (s *Applications) AllowMultiAccounts(ctx context.Context, id string) error {
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		_, err := s.set(ctx, tx, id, "updated", func(a *Application) { a.MultiAccountEnabled = toggle.On })
+		return err
+	})
+}
+
+// ForbidMultiAccounts lets users have one sub-account each; apperr.InUse while one has several.
+func (s *Applications) ForbidMultiAccounts(ctx context.Context, id string) error {
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		if _, err := s.set(ctx, tx, id, "updated", func(a *Application) { a.MultiAccountEnabled = toggle.Off }); err != nil {
+			return err
+		}
+		several, err := s.HasSeveral(ctx, tx, id)
+		if err == nil && several {
+			err = apperr.New(apperr.InUse, "a user has several sub-accounts of the application")
+		}
+		return err
+	})
+}
+
+func (s *Applications) set(ctx context.Context, tx *docstore.Tx, id, action string, do func(*Application)) (Doc, error) {
+	a, err := load(ctx, tx, id)
+	if err != nil {
+		return Doc{}, err
+	}
+	do(a)
+	return s.change(ctx, tx, a, action)
+}
+
+// UpdateConfig changes what edit changes of the configuration. apperr.InvalidParameters too.
+func (s *Applications) UpdateConfig(ctx context.Context, id string, edit func(*ConfigProp) error) (Doc, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
+		a, err := load(ctx, tx, id)
+		if err != nil {
+			return Doc{}, err
+		}
+		proposal := a.ConfigProp
+		if err := edit(&proposal); err != nil {
+			return Doc{}, err
+		}
+		var faults apperr.Faults
+		proposal.check(&faults, a.TenantID)
+		if err := faults.Err(); err != nil {
+			return Doc{}, err
+		}
+		a.ConfigProp, a.SSOEnabled, a.MFAEnabled = proposal, proposal.SSOEnabled, proposal.MFAEnabled
+		return s.change(ctx, tx, a, "config_updated")
+	})
+}

@@ -1,0 +1,204 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/applications/internal/account"
+)
+
+func (a *api) registerAccounts(s *rest.Server) {
+	const one = "/v1/applications/{app_id}/accounts/{id}"
+	page := map[string]any{"items": []any{exampleAccount}, "total": 1, "page_num": 1, "page_size": 20}
+	rest.Handle(s, rest.Op{
+		ID: "create-account", Method: http.MethodPost, Path: "/v1/applications/{id}/accounts", Scope: auth.ApplicationsWrite,
+		Summary: "Create a sub-account", Errors: []apperr.Kind{apperr.AlreadyExists}, Request: exampleNewAccount, Response: exampleAccount,
+		Doc: "A user's first sub-account in an application is the default; a later one, where `multi_account_enabled` is 1, is it if it says so.",
+	}, a.createAccount)
+	rest.Handle(s, rest.Op{
+		ID: "create-accounts", Method: http.MethodPost, Path: "/v1/batch/applications/{id}/accounts", Scope: auth.ApplicationsWrite,
+		Summary: "Create sub-accounts", Errors: []apperr.Kind{apperr.AlreadyExists}, Doc: "All or nothing; each as by `create-account`.",
+		Request: map[string]any{"items": []any{exampleNewAccount}}, Response: map[string]any{"items": []any{exampleAccount}},
+	}, a.createAccounts)
+	rest.Handle(s, rest.Op{
+		ID: "list-accounts", Method: http.MethodGet, Path: "/v1/applications/{id}/accounts", Scope: auth.ApplicationsRead,
+		Summary: "List sub-accounts", Doc: "All filters must hold. `keyword` is a part of account or display name.", Response: page,
+	}, a.listAccounts)
+	rest.Handle(s, rest.Op{
+		ID: "query-accounts", Method: http.MethodPost, Path: "/v1/applications/{id}/accounts-query", Scope: auth.ApplicationsRead, Momentary: true,
+		Summary: "Query sub-accounts", Doc: "By conditions on user_id, account, display_name and status; `contains` on account and display_name.",
+		Request: map[string]any{"conditions": []any{map[string]any{"field": "account", "op": "prefix", "value": "li"}}, "match": "all"}, Response: page,
+	}, a.queryAccounts)
+	rest.Handle(s, rest.Op{
+		ID: "get-account", Method: http.MethodGet, Path: one, Scope: auth.ApplicationsRead, Summary: "Get a sub-account", Response: exampleAccount,
+	}, a.getAccount)
+	rest.Handle(s, rest.Op{
+		ID: "replace-account", Method: http.MethodPut, Path: one, Scope: auth.ApplicationsWrite, Summary: "Replace a sub-account",
+		Doc:    "All editable members; an absent `status` or `is_default` stays as it is. The user can't be changed.",
+		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: exampleNewAccount, Response: exampleAccount,
+	}, a.replaceAccount)
+	rest.Handle(s, rest.Op{
+		ID: "delete-account", Method: http.MethodDelete, Path: one, Scope: auth.ApplicationsWrite, Summary: "Delete a sub-account",
+		Doc: "Where it was the default, the oldest of the user's others becomes it.", Response: map[string]any{},
+	}, a.deleteAccount)
+	rest.Handle(s, rest.Op{
+		ID: "enable-account", Method: http.MethodPost, Path: one + "/enable", Scope: auth.ApplicationsWrite, Summary: "Enable a sub-account",
+		Response: map[string]any{},
+	}, a.enableAccount)
+	rest.Handle(s, rest.Op{
+		ID: "disable-account", Method: http.MethodPost, Path: one + "/disable", Scope: auth.ApplicationsWrite, Summary: "Disable a sub-account",
+		Response: map[string]any{},
+	}, a.disableAccount)
+}
+
+type createAccountInput struct {
+	rest.ByID
+	Body rest.JSON[AccountInput]
+}
+
+func (a *api) createAccount(ctx context.Context, in *createAccountInput) (rest.Record[Account], error) {
+	var draft account.Account
+	if err := in.Body.Into(&draft); err != nil {
+		return rest.Record[Account]{}, rest.WrongType(err)
+	}
+	doc, err := a.accounts.Create(ctx, in.ID, draft)
+	return rest.RecordOf[Account](doc, err)
+}
+
+type createAccountsInput struct {
+	rest.ByID
+	Body struct {
+		Items []rest.JSON[AccountInput] `json:"items" minItems:"1" maxItems:"1000" nullable:"false"`
+	}
+}
+
+func (a *api) createAccounts(ctx context.Context, in *createAccountsInput) (rest.BatchOf[Account], error) {
+	drafts := make([]account.Account, len(in.Body.Items))
+	for i, item := range in.Body.Items {
+		if err := item.Into(&drafts[i]); err != nil {
+			return rest.BatchOf[Account]{}, rest.WrongType(err)
+		}
+	}
+	return rest.BatchFrom[Account](a.accounts.CreateMany(ctx, in.ID, drafts))
+}
+
+type listAccountsInput struct {
+	rest.ByID
+	UserID      string `query:"user_id" maxLength:"64"`
+	Account     string `query:"account" maxLength:"256"`
+	DisplayName string `query:"display_name" maxLength:"256"`
+	Status      string `query:"status" enum:"1,0"`
+	Keyword     string `query:"keyword" maxLength:"256" doc:"A part of account or display name"`
+	rest.Paging
+}
+
+func (a *api) listAccounts(ctx context.Context, in *listAccountsInput) (rest.List[Account], error) {
+	page, err := a.accounts.List(ctx, in.ID, account.Filter{
+		UserID: in.UserID, Account: in.Account, DisplayName: in.DisplayName, Status: in.Status, Keyword: in.Keyword,
+	}, in.Page())
+	return rest.ListOf[Account](in.Paging, page, err)
+}
+
+type queryAccountsInput struct {
+	rest.ByID
+	Body AccountQuery
+	rest.Paging
+}
+
+// AccountQuery are conditions that sub-accounts are to meet.
+type AccountQuery struct {
+	Conditions []AccountCondition `json:"conditions" maxItems:"20" nullable:"false"`
+	Match      string             `json:"match,omitempty" enum:"all,any" default:"all"`
+}
+
+// AccountCondition is one of them.
+type AccountCondition struct {
+	Field string    `json:"field" enum:"user_id,account,display_name,status" example:"account"`
+	Op    string    `json:"op" enum:"eq,in,prefix,contains" example:"prefix"`
+	Value OneOrMany `json:"value"`
+}
+
+// OneOrMany is a text, or an array of texts.
+type OneOrMany []string
+
+// UnmarshalJSON reads either.
+func (v *OneOrMany) UnmarshalJSON(data []byte) error {
+	var one string
+	if json.Unmarshal(data, &one) == nil {
+		*v = OneOrMany{one}
+		return nil
+	}
+	return json.Unmarshal(data, (*[]string)(v))
+}
+
+// Schema says so.
+func (OneOrMany) Schema(huma.Registry) *huma.Schema {
+	text := &huma.Schema{Type: huma.TypeString}
+	texts := &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}}
+	return &huma.Schema{OneOf: []*huma.Schema{text, texts}, Description: "A text; for in, a list of up to 200"}
+}
+
+func (a *api) queryAccounts(ctx context.Context, in *queryAccountsInput) (rest.List[Account], error) {
+	conditions := account.Conditions{Any: in.Body.Match == "any"}
+	for _, c := range in.Body.Conditions {
+		conditions.List = append(conditions.List, account.Condition{Field: c.Field, Op: c.Op, Values: c.Value})
+	}
+	page, err := a.accounts.Query(ctx, in.ID, conditions, in.Page())
+	return rest.ListOf[Account](in.Paging, page, err)
+}
+
+// AccountPath is the path of one sub-account.
+type AccountPath struct {
+	AppID string `path:"app_id" maxLength:"64" doc:"The application's id" example:"1048577"`
+	rest.ByID
+}
+
+func (a *api) getAccount(ctx context.Context, in *AccountPath) (rest.Record[Account], error) {
+	doc, err := a.accounts.Get(ctx, in.AppID, in.ID)
+	return rest.RecordOf[Account](doc, err)
+}
+
+type replaceAccountInput struct {
+	AccountPath
+	Body rest.JSON[AccountInput]
+}
+
+func (a *api) replaceAccount(ctx context.Context, in *replaceAccountInput) (rest.Record[Account], error) {
+	var draft account.Account
+	if err := in.Body.Into(&draft); err != nil {
+		return rest.Record[Account]{}, rest.WrongType(err)
+	}
+	doc, err := a.accounts.Replace(ctx, in.AppID, in.ID, draft)
+	return rest.RecordOf[Account](doc, err)
+}
+
+func (a *api) deleteAccount(ctx context.Context, in *AccountPath) (rest.Empty, error) {
+	return rest.Empty{}, a.accounts.Delete(ctx, in.AppID, in.ID)
+}
+
+type enableAccountInput struct {
+	AccountPath
+	Same string `query:"id" required:"true" maxLength:"64" doc:"The sub-account's id once more"`
+}
+
+func (a *api) enableAccount(ctx context.Context, in *enableAccountInput) (rest.Empty, error) {
+	if in.Same != in.ID {
+		return rest.Empty{}, apperr.Invalid("query.id", "must be the id of the path")
+	}
+	return rest.Empty{}, a.accounts.Enable(ctx, in.AppID, in.ID)
+}
+
+func (a *api) disableAccount(ctx context.Context, in *AccountPath) (rest.Empty, error) {
+	return rest.Empty{}, a.accounts.Disable(ctx, in.AppID, in.ID)
+}
+
+var exampleNewAccount = map[string]any{"user_id": "1048601", "account": "liwei", "display_name": "李伟"}
+
+var exampleAccount = json.RawMessage(`{"id":"1048610","tenant_id":"acme","version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z",` +
+	`"app_id":"1048577","user_id":"1048601","account":"liwei","display_name":"李伟","status":"1","is_default":"1","password":"","sys_ext_props":{},"free_ext_props":{}}`)

@@ -1,0 +1,93 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/applications/internal/application"
+	"github.com/idplatform/idplatform/services/applications/internal/protocol"
+)
+
+func (a *api) registerProtocols(s *rest.Server) {
+	const one = "/v1/applications/{app_id}/protocols/{protocol_type}"
+	rest.Handle(s, rest.Op{
+		ID: "list-protocols", Method: http.MethodGet, Path: "/v1/applications/{id}/protocols", Scope: auth.ApplicationsRead,
+		Summary: "List an application's protocols", Response: []any{exampleProtocol},
+	}, a.listProtocols)
+	rest.Handle(s, rest.Op{
+		ID: "get-protocol", Method: http.MethodGet, Path: one, Scope: auth.ApplicationsRead,
+		Summary: "Get a protocol", Doc: "404 where it was never set up.", Response: exampleProtocol,
+	}, a.getProtocol)
+	rest.Handle(s, rest.Op{
+		ID: "put-protocol", Method: http.MethodPut, Path: one, Scope: auth.ApplicationsWrite, Summary: "Set up a protocol",
+		Doc: "Replaces its settings, or makes it, disabled. The settings of the application's own `protocol_type` are its `protocol_prop`, too.",
+		Request: map[string]any{"protocol_prop": map[string]any{
+			"acs_url": "https://expenses.acme.test/saml/acs", "sp_entity": "https://expenses.acme.test",
+		}}, Response: map[string]any{},
+	}, a.putProtocol)
+	rest.Handle(s, rest.Op{
+		ID: "enable-protocol", Method: http.MethodPost, Path: one + "/enable", Scope: auth.ApplicationsWrite, Summary: "Enable a protocol",
+		Doc: "saml needs acs_url and sp_entity; cas and oidc need the application's redirect_url.", Response: exampleProtocol,
+	}, a.enableProtocol)
+	rest.Handle(s, rest.Op{
+		ID: "disable-protocol", Method: http.MethodPost, Path: one + "/disable", Scope: auth.ApplicationsWrite, Summary: "Disable a protocol",
+		Response: map[string]any{},
+	}, a.disableProtocol)
+	rest.Handle(s, rest.Op{
+		ID: "reset-protocol-secret", Method: http.MethodPost, Path: one + "/secret", Scope: auth.ApplicationsWrite,
+		AlsoScopes: []auth.Scope{auth.ApplicationsSecrets}, Summary: "Reset a protocol's secret",
+		Doc:      "The new secret is shown this once; the one before ends. The caller must have all scopes of the application.",
+		Response: map[string]any{"app_id": "1048577", "protocol_type": "oidc", "secret": "…", "secret_hint": "…a3f9"},
+	}, a.resetProtocolSecret)
+}
+
+type listProtocolsInput struct {
+	rest.ByID
+	Status string `query:"status" enum:"1,0" doc:"1 enabled, 0 not"`
+}
+
+func (a *api) listProtocols(ctx context.Context, in *listProtocolsInput) ([]rest.Raw[Protocol], error) {
+	docs, err := a.apps.Protocols(ctx, in.ID, in.Status)
+	return rest.RawOf[Protocol](docs, err)
+}
+
+// ProtocolPath is the path of one protocol.
+type ProtocolPath struct {
+	AppID string `path:"app_id" maxLength:"64" doc:"The application's id" example:"1048577"`
+	Type  string `path:"protocol_type" enum:"cas,oauth2,saml,oidc,sxp" example:"saml"`
+}
+
+func (a *api) getProtocol(ctx context.Context, in *ProtocolPath) (rest.Record[Protocol], error) {
+	doc, err := a.apps.Protocol(ctx, in.AppID, in.Type)
+	return rest.RecordOf[Protocol](doc, err)
+}
+
+type putProtocolInput struct {
+	ProtocolPath
+	Body rest.JSON[ProtocolInput]
+}
+
+func (a *api) putProtocol(ctx context.Context, in *putProtocolInput) (rest.Empty, error) {
+	var body struct {
+		Prop protocol.Prop `json:"protocol_prop"`
+	}
+	if err := in.Body.Into(&body); err != nil {
+		return rest.Empty{}, rest.WrongType(err)
+	}
+	return rest.Empty{}, a.apps.SetProtocol(ctx, in.AppID, in.Type, body.Prop)
+}
+
+func (a *api) enableProtocol(ctx context.Context, in *ProtocolPath) (rest.Record[Protocol], error) {
+	doc, err := a.apps.EnableProtocol(ctx, in.AppID, in.Type)
+	return rest.RecordOf[Protocol](doc, err)
+}
+
+func (a *api) disableProtocol(ctx context.Context, in *ProtocolPath) (rest.Empty, error) {
+	return rest.Empty{}, a.apps.DisableProtocol(ctx, in.AppID, in.Type)
+}
+
+func (a *api) resetProtocolSecret(ctx context.Context, in *ProtocolPath) (application.ProtocolSecret, error) {
+	return a.apps.ResetProtocolSecret(ctx, in.AppID, in.Type)
+}

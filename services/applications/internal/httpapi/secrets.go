@@ -1,0 +1,45 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/rest"
+)
+
+func (a *api) registerSecrets(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "refresh-secrets", Method: http.MethodPost, Path: "/v1/applications/{id}/secrets", Scope: auth.ApplicationsWrite,
+		AlsoScopes: []auth.Scope{auth.ApplicationsSecrets}, Summary: "Refresh an application's client secrets",
+		Doc:    "The new secret is shown this once. Those before it stay good for `grace_seconds`; tokens end at once. The caller must have all scopes of the application.",
+		Errors: []apperr.Kind{apperr.InvalidState},
+		Response: map[string]any{
+			"client_id": "4mrhvkqtwz5c2d7ba3gxyun6ep", "client_secret": "…", "time_expires_old": "2026-01-31T09:30:00.000Z",
+		},
+	}, a.refreshSecrets)
+}
+
+type refreshSecretsInput struct {
+	rest.ByID
+	Grace int64 `query:"grace_seconds" minimum:"0" maximum:"7776000" default:"0" doc:"How long the secrets before stay good; up to 90 days"`
+}
+
+// FreshSecret is a client secret that was just made.
+type FreshSecret struct {
+	ClientID       string    `json:"client_id" example:"4mrhvkqtwz5c2d7ba3gxyun6ep"`
+	ClientSecret   string    `json:"client_secret" example:"…"`
+	TimeExpiresOld time.Time `json:"time_expires_old" doc:"Until when the secrets before it are good"`
+}
+
+func (a *api) refreshSecrets(ctx context.Context, in *refreshSecretsInput) (rest.Raw[FreshSecret], error) {
+	fresh, err := a.apps.RefreshSecrets(ctx, in.ID, time.Duration(in.Grace)*time.Second)
+	if err != nil {
+		return rest.Raw[FreshSecret]{}, err
+	}
+	body, err := json.Marshal(fresh)
+	return rest.Raw[FreshSecret]{JSON: body}, err
+}

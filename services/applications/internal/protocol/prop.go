@@ -1,0 +1,104 @@
+package protocol
+
+import (
+	"net/url"
+	"reflect"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/secret"
+)
+
+// Prop are the settings of a protocol. All are optional.
+type Prop struct {
+	ACSURL               string      `json:"acs_url,omitempty"`
+	SPEntity             string      `json:"sp_entity,omitempty"`
+	ResponseAttr         []Attribute `json:"response_attr,omitempty"`
+	DigestAlgorithm      string      `json:"digest_algorithm,omitempty"`
+	LifetimeInSeconds    float64     `json:"lifetime_in_seconds,omitempty"`
+	SignatureAlgorithm   string      `json:"signature_algorithm,omitempty"`
+	NameIdentifierFormat string      `json:"name_identifier_format,omitempty"`
+	AuthnContextClassRef string      `json:"authn_context_class_ref,omitempty"`
+	SigningKey           secret.Text `json:"saml_response_signing_key,omitzero"`
+	SigningCert          string      `json:"saml_response_signing_cert,omitempty"`
+	Fingerprint          string      `json:"saml_response_signing_cert_fingerprint,omitempty"`
+}
+
+// Attribute is an attribute that a SAML response tells of the user.
+type Attribute struct {
+	Value      string `json:"value,omitempty"`
+	Attribute  string `json:"attribute,omitempty"`
+	NameFormat string `json:"nameFormat,omitempty"`
+}
+
+// Limits of members: characters, members of a list, seconds.
+const (
+	maxText       = 1024 // an entity id's, SAML 2.0 core §8.3.6
+	maxAttributes = 100
+	maxLifetime   = 86400
+	lifetime      = 3600
+)
+
+// Rules are the checks that the configuration can relax, and the check of URLs that all of an application's pass.
+type Rules struct {
+	AllowSHA1 bool
+	URL       func(faults *apperr.Faults, location, url string)
+}
+
+// Default are the settings of a protocol for which none are given. The signature algorithm of OIDC is that of clients
+// that register none (OpenID Connect Dynamic Client Registration §2).
+func Default(kind string) Prop {
+	switch kind {
+	case OIDC, OAuth2:
+		return Prop{LifetimeInSeconds: lifetime, SignatureAlgorithm: "RS256"}
+	case SAML:
+		return Prop{
+			LifetimeInSeconds: lifetime, DigestAlgorithm: xmlenc + "sha256", SignatureAlgorithm: xmldsigMore + "rsa-sha256",
+			NameIdentifierFormat: "urn:oasis:names:tc:SAML:1.1:nameid-format:unspecified",
+		}
+	}
+	return Prop{}
+}
+
+// Check notes every fault of the settings of a protocol of some type, and completes them with the certificate's
+// fingerprint. was are the settings before, whose signing key is oldKey: a mask in p stands for it.
+func (p *Prop) Check(faults *apperr.Faults, kind string, rules Rules, was Prop, oldKey secret.String) {
+	rules.URL(faults, "acs_url", p.ACSURL)
+	faults.Text("sp_entity", p.SPEntity, maxText)
+	faults.Check(!strings.ContainsAny(p.SPEntity, " \t"), "sp_entity", "must not have spaces")
+	faults.Check(len(p.ResponseAttr) <= maxAttributes, "response_attr", "must have at most %d items", maxAttributes)
+	for _, a := range p.ResponseAttr {
+		faults.Check(a.Attribute != "" || a.Value != "", "response_attr", "must have attribute or value in each item")
+		for _, text := range []string{a.Value, a.Attribute, a.NameFormat} {
+			faults.Text("response_attr", text, maxText)
+		}
+	}
+	whole := p.LifetimeInSeconds == float64(int64(p.LifetimeInSeconds))
+	faults.Check(whole && p.LifetimeInSeconds >= 0 && p.LifetimeInSeconds <= maxLifetime, "lifetime_in_seconds",
+		"must be a whole number in 1…%d", maxLifetime)
+	checkURI(faults, "name_identifier_format", p.NameIdentifierFormat)
+	checkURI(faults, "authn_context_class_ref", p.AuthnContextClassRef)
+	p.checkAlgorithms(faults, kind, rules)
+	p.checkKeyPair(faults, kind, was, oldKey)
+}
+
+// checkURI checks an absolute URI (RFC 3986 §4.3) that may be empty.
+func checkURI(faults *apperr.Faults, location, text string) {
+	u, err := url.Parse(text)
+	faults.Check(text == "" || err == nil && u.Scheme != "" && len(text) <= maxText && !strings.ContainsAny(text, " \t"),
+		location, "must be a URI")
+}
+
+// Lacks notes what a protocol needs to be enabled and does not have. redirectURL is the application's.
+func (p *Prop) Lacks(faults *apperr.Faults, kind, redirectURL string) {
+	switch kind {
+	case SAML:
+		faults.Check(p.ACSURL != "", "protocol_prop.acs_url", "is needed for saml")
+		faults.Check(p.SPEntity != "", "protocol_prop.sp_entity", "is needed for saml")
+	case CAS, OIDC:
+		faults.Check(redirectURL != "", "redirect_url", "is needed for %s", kind)
+	}
+}
+
+// IsZero tells whether nothing is set.
+func (p *Prop) IsZero() bool { return reflect.ValueOf(*p).IsZero() }

@@ -1,0 +1,75 @@
+// Package protocol is the domain of applications' authentication protocols: their records, and what makes their
+// settings good ones.
+package protocol
+
+import (
+	"context"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/secret"
+)
+
+// The protocol types.
+const (
+	CAS    = "cas"
+	OAuth2 = "oauth2"
+	SAML   = "saml"
+	OIDC   = "oidc"
+	SXP    = "sxp"
+)
+
+// Types are all protocol types.
+var Types = []string{CAS, OAuth2, SAML, OIDC, SXP}
+
+// Protocol is the record of one protocol of an application. Its JSON form is the API's, the events' and the store's.
+type Protocol struct {
+	docstore.Meta
+	AppID      string      `json:"app_id"`
+	Type       string      `json:"protocol_type"`
+	Status     string      `json:"status"`
+	Prop       Prop        `json:"protocol_prop"`
+	Secret     secret.Text `json:"secret"`
+	SecretHint string      `json:"secret_hint"`
+}
+
+// Doc is a protocol as read or written.
+type Doc = docstore.Doc[Protocol]
+
+const (
+	byOwner = "owner" // the application's id, the type
+	byApp   = "app_id"
+)
+
+// Protocols is the collection of protocol records.
+var Protocols = docstore.Define(docstore.Schema[Protocol]{
+	Name: "protocols", Noun: "protocol",
+	Indexes: []docstore.Index[Protocol]{
+		docstore.Unique(docstore.ByText(byOwner, func(p *Protocol) string { return owner(p.AppID, p.Type) }),
+			"protocol_type"),
+		docstore.ByText(byApp, func(p *Protocol) string { return p.AppID }),
+	},
+	Sealed: func(p *Protocol) map[string]*secret.Text {
+		return map[string]*secret.Text{"secret": &p.Secret, signingKey: &p.Prop.SigningKey}
+	},
+})
+
+// signingKey is the sealed member of a protocol's settings.
+const signingKey = "saml_response_signing_key"
+
+func owner(appID, kind string) string { return appID + "/" + kind }
+
+// OfApplication selects an application's protocols.
+func OfApplication(appID string) docstore.Filter { return docstore.Eq(byApp, docstore.Text(appID)) }
+
+// OfType selects an application's protocol of a type.
+func OfType(appID, kind string) docstore.Filter {
+	return docstore.Eq(byOwner, docstore.Text(owner(appID, kind)))
+}
+
+// RevealKey opens the signing key of SAML responses; empty if there is none.
+func (p *Protocol) RevealKey(ctx context.Context, r docstore.Reader) (secret.String, error) {
+	if !p.Prop.SigningKey.IsSet() {
+		return secret.String{}, nil
+	}
+	return Protocols.Reveal(ctx, r, p.ID, signingKey)
+}

@@ -1,0 +1,192 @@
+// Package template is the built-in catalogue of application templates: products and how they are connected, one file
+// each in the folder catalogue. Adding one is adding a file.
+package template
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/textindex"
+)
+
+// Template is a product that applications are made from.
+type Template struct {
+	TemplateID   string `json:"template_id"`
+	Name         string `json:"name"`
+	Version      string `json:"version"`
+	ProtocolType string `json:"protocol_type"`
+	Category     string `json:"category"`
+	Logo         string `json:"logo"`
+	// ParamsSchema is the JSON Schema (2020-12) of template_params.params.
+	ParamsSchema json.RawMessage `json:"params_schema"`
+	// Defaults are members of an application. {name} in their texts stands for the parameter of that name.
+	Defaults json.RawMessage `json:"defaults"`
+
+	schema *jsonschema.Schema
+}
+
+// Catalogue are the templates, by name.
+type Catalogue struct{ list []*Template }
+
+//go:embed catalogue/*.json
+var files embed.FS
+
+// Open reads the catalogue that is built in.
+func Open() (*Catalogue, error) {
+	names, err := fs.Glob(files, "catalogue/*.json")
+	if err != nil {
+		return nil, err
+	}
+	c := &Catalogue{}
+	for _, name := range names {
+		text, err := files.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		t, err := parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if "catalogue/"+t.TemplateID+".json" != name {
+			return nil, fmt.Errorf("%s: the template is called %s", name, t.TemplateID)
+		}
+		c.list = append(c.list, t)
+	}
+	slices.SortFunc(c.list, func(a, b *Template) int {
+		return strings.Compare(textindex.Key(a.Name), textindex.Key(b.Name))
+	})
+	return c, nil
+}
+
+func parse(text []byte) (*Template, error) {
+	t := &Template{}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(t); err != nil {
+		return nil, err
+	}
+	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(t.ParamsSchema))
+	if err != nil {
+		return nil, fmt.Errorf("params_schema: %w", err)
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.AssertFormat()
+	if err := compiler.AddResource("params_schema", schema); err != nil {
+		return nil, fmt.Errorf("params_schema: %w", err)
+	}
+	if t.schema, err = compiler.Compile("params_schema"); err != nil {
+		return nil, fmt.Errorf("params_schema: %w", err)
+	}
+	return t, nil
+}
+
+// Find returns a template.
+func (c *Catalogue) Find(id string) (*Template, bool) {
+	i := slices.IndexFunc(c.list, func(t *Template) bool { return t.TemplateID == id })
+	if i < 0 {
+		return nil, false
+	}
+	return c.list[i], true
+}
+
+// Search lists the templates with a text in their names, without regard to case and width; an empty one is in all.
+func (c *Catalogue) Search(name string) []*Template {
+	found := []*Template{}
+	for _, t := range c.list {
+		if strings.Contains(textindex.Key(t.Name), textindex.Key(name)) {
+			found = append(found, t)
+		}
+	}
+	return found
+}
+
+// Check notes what is wrong with parameters, and reports whether nothing is.
+func (t *Template) Check(faults *apperr.Faults, params json.RawMessage) bool {
+	if len(params) == 0 {
+		params = json.RawMessage("{}")
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(params))
+	if err != nil {
+		faults.Add("", "must be an object")
+		return false
+	}
+	err = t.schema.Validate(value)
+	if invalid, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
+		addFaults(faults, invalid)
+	}
+	return err == nil
+}
+
+// addFaults tells where parameters break which keyword of the schema. The library's own words repeat values.
+func addFaults(faults *apperr.Faults, e *jsonschema.ValidationError) {
+	for _, cause := range e.Causes {
+		addFaults(faults, cause)
+	}
+	if len(e.Causes) > 0 {
+		return
+	}
+	location := strings.Join(e.InstanceLocation, ".")
+	if missing, ok := e.ErrorKind.(*kind.Required); ok {
+		for _, member := range missing.Missing {
+			faults.Add(apperr.Below(location, member), "must be there")
+		}
+		return
+	}
+	keyword := strings.Join(e.ErrorKind.KeywordPath(), "/")
+	faults.Add(location, "does not meet %q of the template's params_schema", keyword)
+}
+
+// Fill makes the members that the template gives an application out of checked parameters. A text that would need an
+// absent parameter is empty.
+func (t *Template) Fill(params json.RawMessage) (json.RawMessage, error) {
+	values := map[string]any{}
+	if len(params) > 0 {
+		if err := json.Unmarshal(params, &values); err != nil {
+			return nil, err
+		}
+	}
+	var defaults any
+	if err := json.Unmarshal(t.Defaults, &defaults); err != nil {
+		return nil, err
+	}
+	return json.Marshal(filled(defaults, values))
+}
+
+var parameter = regexp.MustCompile(`\{([a-z_]+)\}`)
+
+// filled puts the parameters into all texts of a JSON value.
+func filled(value any, params map[string]any) any {
+	switch v := value.(type) {
+	case string:
+		whole := true
+		text := parameter.ReplaceAllStringFunc(v, func(name string) string {
+			given, ok := params[strings.Trim(name, "{}")].(string)
+			whole = whole && ok
+			return given
+		})
+		if !whole {
+			return ""
+		}
+		return text
+	case []any:
+		for i := range v {
+			v[i] = filled(v[i], params)
+		}
+	case map[string]any:
+		for name := range v {
+			v[name] = filled(v[name], params)
+		}
+	}
+	return value
+}
