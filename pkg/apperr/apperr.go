@@ -116,6 +116,11 @@ func Away(part string, cause error) *Error {
 	return e
 }
 
+// Unknown says that a part broke while it made a change: nobody knows whether it was made.
+func Unknown(cause error) *Error {
+	return New(OutcomeUnknown, "it is not known whether the change was made").Because(cause)
+}
+
 // Because returns a copy that keeps cause for the logs.
 func (e *Error) Because(cause error) *Error {
 	c := *e

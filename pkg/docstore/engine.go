@@ -19,7 +19,8 @@ type Engine interface {
 	// Write runs fn in a transaction: all of what it did is kept, durably, when Write returns nil; nothing of it otherwise.
 	// fn may run more than once, and must do nothing slow. Its error is returned as it is; a panic in fn becomes an error.
 	// Transactions are isolated: one that read what another has changed since is run again, and so is one that looked
-	// for an id or a value of a unique index, found none, and would commit after another that has inserted it.
+	// for an id or a value of a unique index, found none, and would commit after another that has inserted it, or that
+	// counted by a filter by which another has counted since.
 	Write(ctx context.Context, fn func(EngineTx) error) error
 
 	// Reserve hands out n numbers nobody else gets: first … first+n-1. The first ever is 1.
@@ -28,9 +29,9 @@ type Engine interface {
 	// Due lists documents of all tenants whose Entry.Due is at most before, earliest first.
 	Due(ctx context.Context, def *Def, before int64, limit int) ([]Ref, error)
 
-	// Pending lists appended messages not yet Published whose Seq is more than after, oldest first. Messages about
-	// one record come in the order of their transactions. A message that is committed late can have a lower Seq than
-	// one that was listed before.
+	// Pending lists about limit appended messages not yet Published whose Seq is more than after, the oldest first.
+	// Those about one record come in the order of their transactions: with a message come all earlier ones about its
+	// record, whatever their Seq. A message that is committed late can have a lower Seq than one that was listed before.
 	Pending(ctx context.Context, after int64, limit int) ([]Message, error)
 
 	// Published forgets messages. Unknown ones are no error.
@@ -82,9 +83,16 @@ func UpTo(most, n int64) Total {
 	return Total{N: n}
 }
 
-// EngineTx is one transaction. It is used by one goroutine, inside Write's function only.
+// EngineTx is one transaction. It is used by one goroutine, inside Write's function only. Its reads see its own writes.
+//
+// An engine may keep writes to send them together. Then a *DuplicateError comes later than from the write: from another
+// call, from Flush, or as Write's result.
 type EngineTx interface {
 	Queries
+	// Peek reads the same state, but what it finds may change before the transaction commits.
+	Peek() Queries
+	// Flush returns when all writes so far have been checked.
+	Flush(ctx context.Context) error
 	// Insert adds a document. *DuplicateError if its id or a unique value is taken.
 	Insert(ctx context.Context, def *Def, e *Entry) error
 	// Replace puts e in the place of the document of the same id whose stamp is expect. ErrNotFound, *VersionError,
@@ -173,6 +181,10 @@ type Message struct {
 	Subject string
 	Record  string // what must stay in order: messages with equal Record are published one after the other
 	Payload []byte
+
+	// Sequence is the order of messages with equal Record; of those with equal Sequence the one that was appended first
+	// comes first. An engine whose Seq is in the order of its transactions need not keep it.
+	Sequence int64
 }
 
 // Find is a query to an engine.

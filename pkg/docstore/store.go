@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/transaction"
 )
@@ -178,6 +179,15 @@ type loaded struct {
 func (tx *Tx) queries() (Queries, error) { return tx.engine, nil }
 func (tx *Tx) store() *Store             { return tx.st }
 
+// Peek reads as tx does, for what is only shown: a transaction that has read through tx depends on what it found, and
+// is run again if another changes that before it commits. What was read through Peek others may change.
+func (tx *Tx) Peek() Reader { return peek{tx} }
+
+type peek struct{ tx *Tx }
+
+func (p peek) queries() (Queries, error) { return p.tx.engine.Peek(), nil }
+func (p peek) store() *Store             { return p.tx.st }
+
 func (tx *Tx) remember(def *Def, id string, l loaded) {
 	if tx.loaded == nil {
 		tx.loaded = map[loadedKey]loaded{}
@@ -223,7 +233,7 @@ var errDryRun = errors.New("docstore: dry run")
 // (another Write, NewIDs, bus.Ask), or would read past the transaction, fails there with transaction.ErrInside. With
 // WithDryRun all of it is undone, and answered as if it were not. The functions that OnCommit put into the context run
 // after fn, in the same transaction. A value that a unique index has refused is apperr.AlreadyExists at the members that
-// Unique names; its cause is the *DuplicateError.
+// Unique names, and its cause is the *DuplicateError; it may come as Write's result only, after fn.
 func Write[R any](ctx context.Context, s *Store, fn func(*Tx) (R, error)) (R, error) {
 	var result R
 	if err := transaction.Refuse("docstore: Write"); err != nil {
@@ -239,6 +249,9 @@ func Write[R any](ctx context.Context, s *Store, fn func(*Tx) (R, error)) (R, er
 			return err
 		}
 		if isDryRun(ctx) {
+			if err := engine.Flush(ctx); err != nil {
+				return err
+			}
 			return errDryRun
 		}
 		if hook, ok := ctx.Value(commitKey{}).(func(context.Context, *Tx, any) error); ok {
@@ -274,6 +287,20 @@ func Do(ctx context.Context, s *Store, fn func(*Tx) error) error {
 type commitKey struct{}
 type dryRunKey struct{}
 type expectKey struct{}
+type turnKey struct{}
+
+// InTurn makes Writes of the context take turns with all others of this process that have the same key in the same
+// tenant: for transactions that change the same document, and would abort one another. It replaces an earlier key. It
+// only saves work: Writes without the key, and other processes, do not wait.
+func InTurn(ctx context.Context, key string) context.Context {
+	return context.WithValue(ctx, turnKey{}, request.Tenant(ctx)+"/"+key)
+}
+
+// Turn is InTurn's key with its tenant, for engines whose transactions can abort one another; "" for none.
+func Turn(ctx context.Context) string {
+	key, _ := ctx.Value(turnKey{}).(string)
+	return key
+}
 
 // OnCommit makes every Write of the context call hook with its function's result before it commits. The hook's context is that of the
 // Write, which may outlive the one that it was put into.

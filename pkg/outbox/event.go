@@ -171,10 +171,11 @@ func compose(ctx context.Context, tx *docstore.Tx, e Event) (docstore.Message, e
 		return docstore.Message{}, fmt.Errorf("%d bytes are more than an event may have", len(payload))
 	}
 	return docstore.Message{
-		ID:      id.String(),
-		Subject: "idp.events." + info.Tenant + "." + e.Entity + "." + e.Action,
-		Record:  record,
-		Payload: payload,
+		ID:       id.String(),
+		Subject:  "idp.events." + info.Tenant + "." + e.Entity + "." + e.Action,
+		Record:   record,
+		Sequence: sequence,
+		Payload:  payload,
 	}, nil
 }
 

@@ -238,7 +238,9 @@ func (r *Relay) publish(ctx context.Context, messages []docstore.Message) error 
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.after = messages[len(messages)-1].Seq
+	for _, m := range messages { // they are in the order of their records, which need not be that of numbers
+		r.after = max(r.after, m.Seq)
+	}
 	return nil
 }
 

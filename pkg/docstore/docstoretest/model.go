@@ -259,8 +259,8 @@ func randomOperations(t *testing.T, s *suite) {
 				})
 				var dup *docstore.DuplicateError
 				switch {
-				case duplicate:
-					if !errors.As(err, &dup) {
+				case duplicate: // which an engine may notice only at the end, where the function has failed already
+					if !errors.As(err, &dup) && (!fail || !errors.Is(err, errStop)) {
 						rt.Fatalf("a taken value was accepted: %v", err)
 					}
 				case fail:

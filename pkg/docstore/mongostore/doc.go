@@ -11,10 +11,13 @@
 //
 // Raw JSON, maps and types with a JSON form of their own are kept as JSON text: BSON cannot hold every key and number of JSON.
 //
-// Transactions are MongoDB's, with snapshot reads. Snapshots alone permit write skew (two transactions that each read what
-// the other changes), so a transaction that writes also increments _reads of the documents it was given to read, or counted: if another
-// has changed one since, the server refuses that and the driver runs the transaction again. Ids and values of unique
-// indexes that it looked for and did not find are fenced: see fence. What else a query would have found, had it been
-// there, is not protected: who relies on a filter selecting nothing, or no more than it did, must read a document that
-// the other side changes.
+// Transactions are MongoDB's, with snapshot reads. Snapshots alone permit write skew (two transactions that each read
+// what the other changes), so a transaction that writes also increments _reads of the documents it was given to read: if
+// another has changed one since, the server refuses that, and the transaction is run again. Ids and values of unique
+// indexes that it looked for and did not find, and filters that it counted by, are fenced: see fence. What else a query
+// would have found, had it been there, is not protected: who relies on a filter selecting nothing, or no more than it
+// did, must count by it, as the other side does, or read a document that the other side changes.
+//
+// A transaction's writes, with all that protects it and its messages, are sent together at its end, or before a query
+// that must see them. Documents that it has read or written are known, and not asked for again.
 package mongostore

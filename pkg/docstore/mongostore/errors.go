@@ -18,6 +18,7 @@ import (
 const (
 	codeIndexNotFound   = 27
 	codeNamespaceExists = 48
+	codeMaxTimeExpired  = 50
 	codeDuplicateKey    = 11000
 	codeNotImplemented  = 238
 )
@@ -46,21 +47,26 @@ func failure(ctx context.Context, doing string, err error) error {
 
 // away reports whether trying again later may help.
 func away(err error) bool {
+	return unreachable(err) || hasLabel(err, labelTransient) || hasLabel(err, labelRetryableWrite) ||
+		hasCode(err, 134) || hasCode(err, 262) // ReadConcernMajorityNotAvailableYet, ExceededTimeLimit
+}
+
+// unreachable reports whether no primary has answered.
+func unreachable(err error) bool {
 	if mongo.IsTimeout(err) || mongo.IsNetworkError(err) {
 		return true
+	}
+	if _, ok := errors.AsType[mongo.ClientBulkWriteException](err); ok {
+		return false // it is no ServerError, but a server's
 	}
 	var server mongo.ServerError
 	if !errors.As(err, &server) {
 		return true // no server answered: none was found, the pool was exhausted, the client is closed
 	}
-	if server.HasErrorLabel(labelTransient) || server.HasErrorLabel(labelRetryableWrite) {
-		return true
-	}
 	for _, code := range []int{
 		6, 7, 89, 9001, // HostUnreachable, HostNotFound, NetworkTimeout, SocketException
 		91, 11600, // ShutdownInProgress, InterruptedAtShutdown
 		189, 10107, 11602, 13435, 13436, // stepped down, not primary, or not yet
-		134, 262, // ReadConcernMajorityNotAvailableYet, ExceededTimeLimit
 	} {
 		if server.HasErrorCode(code) {
 			return true
@@ -82,42 +88,31 @@ func hasCode(err error, code int) bool {
 // indexInMessage finds the index in a duplicate key message: "… index: unique.username.text.1 dup key: …".
 var indexInMessage = regexp.MustCompile(`index: (\S+) dup key`)
 
-// duplicate makes the DuplicateError of a duplicate key error (code 11000), or nil of any other.
-func duplicate(def *docstore.Def, err error) error {
-	if !hasCode(err, codeDuplicateKey) {
-		return nil
-	}
-	d := &docstore.DuplicateError{Collection: def.Name}
-	answer, message := duplicateDetails(err)
+// duplicate makes the DuplicateError of a refusal with code 11000.
+func duplicate(def *docstore.Def, entry *docstore.Entry, e mongo.WriteError) error {
+	d := &docstore.DuplicateError{Collection: def.Name, Value: entry.ID}
 	// Servers since 4.2 say which index by its keys, beside the message for people.
-	if pattern, ok := answer.Lookup("keyPattern").DocumentOK(); ok {
-		for i := range def.Indexes {
-			if field := entryField(def.Indexes[i].Name); !isMissing(pattern, field) {
-				d.Index = def.Indexes[i].Name
-				if values, ok := answer.Lookup("keyValue").DocumentOK(); ok {
-					d.Value = textOf(values, field)
-				}
-			}
+	pattern, told := e.Raw.Lookup("keyPattern").DocumentOK()
+	named := indexInMessage.FindStringSubmatch(e.Message)
+	for i := range def.Indexes {
+		x := &def.Indexes[i]
+		field := entryField(x.Name)
+		if told && isMissing(pattern, field) || !told && (named == nil || named[1] != uniqueName(def, x)) {
+			continue
 		}
-		return d
-	}
-	if m := indexInMessage.FindStringSubmatch(message); m != nil {
-		for i := range def.Indexes {
-			if m[1] == uniqueName(def, &def.Indexes[i]) {
-				d.Index = def.Indexes[i].Name
-			}
+		d.Index = x.Name
+		switch values, ok := e.Raw.Lookup("keyValue").DocumentOK(); {
+		case ok:
+			d.Value = textOf(values, field)
+		case !x.Many:
+			d.Value = fmt.Sprint(scalar(x, entry.Keys[x.Slot]))
+		case len(entry.Lists[x.Slot]) == 1:
+			d.Value = entry.Lists[x.Slot][0]
+		default: // it would have to be read out of the message
+			d.Value = ""
 		}
 	}
 	return d
-}
-
-// duplicateDetails finds the server's answer in a write's or a command's error.
-func duplicateDetails(err error) (bson.Raw, string) {
-	if write, ok := errors.AsType[mongo.WriteException](err); ok && len(write.WriteErrors) > 0 {
-		return write.WriteErrors[0].Raw, write.WriteErrors[0].Message
-	}
-	command, _ := errors.AsType[mongo.CommandError](err)
-	return command.Raw, command.Message
 }
 
 // isMissing looks for a name as it is: the names in question have dots in them.

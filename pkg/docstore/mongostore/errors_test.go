@@ -58,27 +58,47 @@ func TestDuplicate(t *testing.T) {
 		require.NoError(t, err)
 		return raw
 	}
-	write := func(raw bson.Raw, message string) error {
-		return mongo.WriteException{WriteErrors: mongo.WriteErrors{{Code: 11000, Raw: raw, Message: message}}}
-	}
 	numbers, err := bson.Marshal(bson.D{{Key: "keyPattern", Value: bson.D{{Key: "_ix.rank", Value: 1}}}, {Key: "keyValue", Value: bson.D{{Key: "_ix.rank", Value: int64(5)}}}})
 	require.NoError(t, err)
+	ada := newThing("a")
+	ada.Name, ada.Rank, ada.Keys = "ada", 7, []string{"k1", "k2"}
+	one := newThing("b")
+	one.Keys = []string{"k1"}
 	for name, c := range map[string]struct {
-		err  error
+		of   *thing
+		e    mongo.WriteError
 		want docstore.DuplicateError
 	}{
-		"by keys, of a write":     {write(detail("tenant_id", "_ix.name"), ""), docstore.DuplicateError{Index: "name", Value: "v of _ix.name"}},
-		"by keys, of a command":   {mongo.CommandError{Code: 11000, Raw: detail("tenant_id", "_ix.keys")}, docstore.DuplicateError{Index: "keys", Value: "v of _ix.keys"}},
-		"a number":                {write(numbers, ""), docstore.DuplicateError{Index: "rank", Value: "5"}},
-		"the id":                  {write(detail("_id"), ""), docstore.DuplicateError{}},
-		"by message":              {write(nil, `E11000 duplicate key error collection: db.things index: unique.name.text.3 dup key: { tenant_id: "t1", _ix.name: "x" }`), docstore.DuplicateError{Index: "name"}},
-		"by message, the id":      {write(nil, `E11000 duplicate key error collection: db.things index: _id_ dup key: { _id: "t1/a" }`), docstore.DuplicateError{}},
-		"by message, of no index": {write(nil, `E11000 duplicate key error collection: db.things`), docstore.DuplicateError{}},
+		"by keys": {
+			ada, mongo.WriteError{Raw: detail("tenant_id", "_ix.name")},
+			docstore.DuplicateError{Index: "name", Value: "v of _ix.name"},
+		},
+		"by keys, of a list": {
+			ada, mongo.WriteError{Raw: detail("tenant_id", "_ix.keys")},
+			docstore.DuplicateError{Index: "keys", Value: "v of _ix.keys"},
+		},
+		"a number": {ada, mongo.WriteError{Raw: numbers}, docstore.DuplicateError{Index: "rank", Value: "5"}},
+		"the id":   {ada, mongo.WriteError{Raw: detail("_id")}, docstore.DuplicateError{Value: "a"}},
+		"by message": {
+			ada, mongo.WriteError{Message: `E11000 … index: unique.name.text.3 dup key: { tenant_id: "t1", _ix.name: "x" }`},
+			docstore.DuplicateError{Index: "name", Value: "ada"},
+		},
+		"by message, a list": {
+			ada, mongo.WriteError{Message: `E11000 … index: unique.keys.list.3 dup key: {…}`},
+			docstore.DuplicateError{Index: "keys"},
+		},
+		"by message, a list of one": {
+			one, mongo.WriteError{Message: `E11000 … index: unique.keys.list.3 dup key: {…}`},
+			docstore.DuplicateError{Index: "keys", Value: "k1"},
+		},
+		"by message, the id": {
+			ada, mongo.WriteError{Message: `E11000 … index: _id_ dup key: { _id: "t1/a" }`}, docstore.DuplicateError{Value: "a"},
+		},
+		"by message, of no index": {
+			ada, mongo.WriteError{Message: `E11000 duplicate key error collection: db.things`}, docstore.DuplicateError{Value: "a"},
+		},
 	} {
 		c.want.Collection = "things"
-		require.Equal(t, &c.want, duplicate(def, c.err), name)
-		require.Equal(t, &c.want, duplicate(def, fmt.Errorf("wrapped: %w", c.err)), name)
+		require.Equal(t, &c.want, duplicate(def, entry(c.of), c.e), name)
 	}
-	require.NoError(t, duplicate(def, mongo.CommandError{Code: 112}))
-	require.NoError(t, duplicate(def, errors.New("E11000")))
 }

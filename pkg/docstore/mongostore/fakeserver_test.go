@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -218,7 +219,7 @@ func (s *fakeServer) reply(command bson.Raw) bson.Raw {
 		}
 		s.mu.Unlock()
 		if answer == nil {
-			answer = plain(name)
+			answer = plain(name, command)
 		}
 	}
 	if len(answer) > 0 && answer[0].Key == "dead" {
@@ -234,8 +235,10 @@ func (s *fakeServer) reply(command bson.Raw) bson.Raw {
 	return raw
 }
 
-func plain(name string) bson.D {
+func plain(name string, body bson.Raw) bson.D {
 	switch name {
+	case "bulkWrite":
+		return written(body)
 	case "find", "aggregate", "listIndexes":
 		return found()
 	case "findAndModify":
@@ -244,6 +247,49 @@ func plain(name string) bson.D {
 		return bson.D{{Key: "n", Value: 0}}
 	}
 	return bson.D{{Key: "n", Value: 1}}
+}
+
+// written is the answer to a bulkWrite that has met each document that it names.
+func written(body bson.Raw) bson.D {
+	answer := found()
+	ops, _ := body.Lookup("ops").Array().Values()
+	counted := map[string]string{"insert": "nInserted", "update": "nMatched", "delete": "nDeleted"}
+	counts := map[string]int32{"nErrors": 0}
+	for _, op := range ops {
+		name := counted[commandName(op.Document())]
+		if keys, ok := op.Document().Lookup("filter", "_id", "$in").ArrayOK(); ok {
+			all, _ := keys.Values()
+			counts[name] += int32(len(all))
+		} else {
+			counts[name]++
+		}
+	}
+	for name, n := range counts {
+		answer = append(answer, bson.E{Key: name, Value: n})
+	}
+	return answer
+}
+
+// refusing is the answer to a bulkWrite of which a statement was refused.
+func refusing(index int, refusal ...bson.E) bson.D {
+	failed := append(bson.D{{Key: "ok", Value: 0.0}, {Key: "idx", Value: int32(index)}}, refusal...)
+	return append(found(failed), bson.E{Key: "nErrors", Value: int32(1)})
+}
+
+// operations are what a bulkWrite does, each as "insert things".
+func operations(body bson.Raw) []string {
+	var list []string
+	if commandName(body) != "bulkWrite" {
+		return nil
+	}
+	ops, _ := body.Lookup("ops").Array().Values()
+	names, _ := body.Lookup("nsInfo").Array().Values()
+	for _, op := range ops {
+		kind := commandName(op.Document())
+		ns := names[op.Document().Lookup(kind).AsInt64()].Document().Lookup("ns").StringValue()
+		list = append(list, kind+" "+strings.TrimPrefix(ns, "db."))
+	}
+	return list
 }
 
 // found is a cursor's first and only batch.

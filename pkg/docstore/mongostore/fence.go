@@ -1,7 +1,6 @@
 package mongostore
 
 import (
-	"context"
 	"math"
 	"slices"
 
@@ -78,8 +77,8 @@ func addValues(to map[docstore.Value]bool, stored bson.Raw, d *docstore.IndexDef
 	}
 }
 
-// holds notes the unique values of a document that the transaction writes.
-func (t *tx) holds(def *docstore.Def, e *docstore.Entry) {
+// hold notes the unique values of a document that the transaction writes.
+func (t *tx) hold(def *docstore.Def, e *docstore.Entry) {
 	for i := range def.Indexes {
 		d := &def.Indexes[i]
 		switch {
@@ -95,18 +94,19 @@ func (t *tx) holds(def *docstore.Def, e *docstore.Entry) {
 }
 
 // fence makes the server refuse the transaction, or the other, if one inserts what this one has looked for and not
-// found: it inserts placeholders with those ids and unique values, and deletes them again. Nobody ever sees them, but
-// the keys of the unique indexes have been written, and of two transactions that write a key of a unique index at
-// once one meets a write conflict. Those who insert pay nothing.
-func (t *tx) fence(ctx context.Context) error {
-	placeholders := map[string][]any{}
-	keys := map[string]bson.A{}
+// found, or counts what this one has counted: it inserts placeholders with those ids, unique values or names of counts,
+// and deletes them again. Nobody ever sees them, but the keys of the unique indexes have been written, and of two
+// transactions that write a key of a unique index at once one meets a write conflict. Those who insert pay nothing.
+func (t *tx) fence() {
+	placeholders := map[string]bson.A{} // their keys, by collection
 	add := func(collection string, id any, more ...bson.E) {
-		placeholders[collection] = append(placeholders[collection], append(bson.D{{Key: fieldKey, Value: id}}, more...))
-		keys[collection] = append(keys[collection], id)
+		t.add(statement{
+			kind: insertOne, collection: collection, document: append(bson.D{{Key: fieldKey, Value: id}}, more...),
+		})
+		placeholders[collection] = append(placeholders[collection], id)
 	}
 	for d, tenant := range t.absent {
-		if !t.seen[d] {
+		if _, seen := t.seen[d]; !seen {
 			add(d.collection, d.key, bson.E{Key: fieldTenant, Value: tenant})
 		}
 	}
@@ -121,16 +121,14 @@ func (t *tx) fence(ctx context.Context) error {
 		add(u.collection, bson.NewObjectID(), bson.E{Key: fieldTenant, Value: u.tenant},
 			bson.E{Key: fieldEntries, Value: bson.D{{Key: u.index, Value: value}}})
 	}
-	for name, documents := range placeholders {
-		if _, err := t.engine.db.Collection(name).InsertMany(t.in(ctx), documents); err != nil {
-			return failure(ctx, "fence what is not in "+name, err)
-		}
-		for some := range slices.Chunk(keys[name], touchedAtOnce) {
-			is := bson.D{{Key: fieldKey, Value: bson.D{{Key: "$in", Value: some}}}}
-			if _, err := t.engine.db.Collection(name).DeleteMany(t.in(ctx), is); err != nil {
-				return failure(ctx, "fence what is not in "+name, err)
-			}
+	for counted := range t.counted {
+		add(countsCollection, counted)
+	}
+	for name, keys := range placeholders {
+		for some := range slices.Chunk(keys, touchedAtOnce) {
+			t.add(statement{
+				kind: deleteMany, collection: name, filter: withKeys(some), selects: int64(len(some)),
+			})
 		}
 	}
-	return nil
 }

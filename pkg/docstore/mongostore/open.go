@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
@@ -31,7 +32,9 @@ type Options struct {
 
 	MaxPool uint64        // connections a server; 0 means 100
 	Timeout time.Duration // of an operation whose context has no deadline, and of a transaction with all its retries; 0 means 30 s
-	Select  time.Duration // to wait for a usable server; 0 means 5 s
+	Select  time.Duration // to wait for a usable server, also of a transaction with all its retries; 0 means 5 s
+
+	Monitor *event.CommandMonitor // is told of every command, if it is there
 }
 
 const (
@@ -40,6 +43,7 @@ const (
 	defaultSelect  = 5 * time.Second
 
 	probeAttempts = 5
+	bulkWriteWire = 25 // the wire version of MongoDB 8.0
 )
 
 // The engine's own collections. The dot keeps them apart from declared ones.
@@ -47,6 +51,7 @@ const (
 	outboxCollection    = "docstore.outbox"
 	sequencesCollection = "docstore.sequences"
 	schemasCollection   = "docstore.schemas"
+	countsCollection    = "docstore.counts" // always empty: see fence
 	probeCollection     = "docstore.probe"
 )
 
@@ -56,8 +61,12 @@ type Engine struct {
 	db            *mongo.Database
 	log           *slog.Logger
 	timeout       time.Duration
+	patience      time.Duration // with a server that is away
 	transactional bool
+	bulkWrite     bool // the server takes writes to several collections in one command: MongoDB 8.0 and later
 	pool          *pool
+	numbers       numbers
+	turns         turns
 
 	defs      []*docstore.Def // set by Prepare
 	noPartial bool            // set by Prepare: a server, without transactions, that has no partial indexes either
@@ -71,7 +80,7 @@ var _ docstore.Engine = (*Engine)(nil)
 // Open connects, and refuses a server on which transactions do not hold unless AllowStandalone. apperr.Unavailable if none answers.
 func Open(ctx context.Context, o Options) (*Engine, error) {
 	connections := &pool{}
-	timeout := orDefault(o.Timeout, defaultTimeout)
+	timeout, patience := orDefault(o.Timeout, defaultTimeout), orDefault(o.Select, defaultSelect)
 	config := options.Client().ApplyURI(o.URI)
 	if config.Validate() != nil {
 		// Its text may have parts of the URI in it, and so of the password.
@@ -84,8 +93,11 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		SetRetryReads(true).SetRetryWrites(true).
 		SetMaxPoolSize(orDefault(o.MaxPool, defaultMaxPool)).
 		SetTimeout(timeout).
-		SetServerSelectionTimeout(orDefault(o.Select, defaultSelect)).
+		SetServerSelectionTimeout(patience).
 		SetPoolMonitor(connections.monitor())
+	if o.Monitor != nil {
+		config.SetMonitor(o.Monitor)
+	}
 	if o.TLS != nil {
 		config.SetTLSConfig(o.TLS)
 	}
@@ -93,7 +105,10 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, errors.New("mongostore: the options do not fit the URI") // as above
 	}
-	e := &Engine{client: client, db: client.Database(o.Database), log: o.Log, timeout: timeout, pool: connections}
+	e := &Engine{
+		client: client, db: client.Database(o.Database), log: o.Log, pool: connections,
+		timeout: timeout, patience: patience,
+	}
 	if e.transactional, err = e.probe(ctx); err == nil && !e.transactional {
 		if o.AllowStandalone {
 			o.Log.Error("MongoDB has no transactions here: a crash leaves writes half done, others see them before they are complete, "+
@@ -123,6 +138,7 @@ func (e *Engine) probe(ctx context.Context) (bool, error) {
 	var hello struct {
 		SetName string `bson:"setName"`
 		Msg     string `bson:"msg"`
+		Wire    int32  `bson:"maxWireVersion"`
 	}
 	err := e.client.Database("admin").RunCommand(ctx, bson.D{{Key: "hello", Value: 1}}).Decode(&hello)
 	if err != nil {
@@ -131,6 +147,7 @@ func (e *Engine) probe(ctx context.Context) (bool, error) {
 	if hello.SetName == "" && hello.Msg != "isdbgrid" {
 		return false, nil
 	}
+	e.bulkWrite = hello.Wire >= bulkWriteWire
 	if err := e.create(ctx, probeCollection); err != nil {
 		return false, err
 	}

@@ -1,41 +1,65 @@
 package mongostore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// outboxSequence numbers messages. Its name cannot be a Reserve sequence's: those have a prefix.
 const (
-	outboxSequence  = "outbox"
-	reservedPrefix  = "reserved."
+	reservedPrefix  = "reserved." // of the names of Reserve's counters
 	publishedAtOnce = 1000
+	recordIndex     = "record"
 )
 
-// message is a docstore.Message as stored.
+// message is a docstore.Message as stored. Those of versions that took Seq from a counter have no sequence, and numbers
+// less than any of now.
 type message struct {
-	Seq     int64  `bson:"_id"`
-	ID      string `bson:"event_id"`
-	Subject string `bson:"subject"`
-	Record  string `bson:"record"`
-	Payload []byte `bson:"payload"`
+	Seq      int64  `bson:"_id"`
+	ID       string `bson:"event_id"`
+	Subject  string `bson:"subject"`
+	Record   string `bson:"record"`
+	Payload  []byte `bson:"payload"`
+	Sequence int64  `bson:"sequence"`
 }
 
-// Reserve hands out n numbers nobody else gets: first … first+n-1. The first ever is 1. A call that fails may have used numbers up.
+// numbers makes numbers for messages, in the order of time as this process's clock has it. Other processes may make the
+// same: then the server refuses a transaction, which is run again.
+type numbers struct {
+	mu   sync.Mutex
+	last int64
+}
+
+// numbersStart is a moment before any number was made: 2026-01-01, in milliseconds.
+const numbersStart = 1_767_225_600_000
+
+// numbersRandom is how many bits of a number are random at first. The others are milliseconds, until 2095.
+const numbersRandom = 22
+
+// take returns the first of n numbers that follow one another.
+func (m *numbers) take(n int) int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := (time.Now().UnixMilli()-numbersStart)<<numbersRandom + rand.Int64N(1<<numbersRandom)
+	first := max(m.last+1, now)
+	m.last = first + int64(n) - 1
+	return first
+}
+
+// Reserve hands out n numbers nobody else gets: first … first+n-1. The first ever is 1. A call that fails may have used
+// numbers up.
 func (e *Engine) Reserve(ctx context.Context, sequence string, n int64) (int64, error) {
-	return e.advance(ctx, reservedPrefix+sequence, n)
-}
-
-// advance adds n to a counter, outside of any transaction, and returns the first of the n new numbers.
-func (e *Engine) advance(ctx context.Context, counter string, n int64) (int64, error) {
-	is := bson.D{{Key: fieldKey, Value: counter}}
+	is := bson.D{{Key: fieldKey, Value: reservedPrefix + sequence}}
 	add := bson.D{{Key: "$inc", Value: bson.D{{Key: "value", Value: n}}}}
 	o := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After)
 	var now struct {
@@ -47,9 +71,58 @@ func (e *Engine) advance(ctx context.Context, counter string, n int64) (int64, e
 	return now.Value - n + 1, err
 }
 
-// Pending lists appended messages not yet Published whose Seq is more than after, oldest first.
+// Pending lists appended messages not yet Published whose Seq is more than after. Numbers are in the order of clocks,
+// which may differ, so it looks for earlier messages about the same records elsewhere.
 func (e *Engine) Pending(ctx context.Context, after int64, limit int) ([]docstore.Message, error) {
-	cursor, err := e.db.Collection(outboxCollection).Find(ctx, numbersAfter(after), options.Find().SetSort(ascending(fieldKey)).SetLimit(int64(limit)))
+	page, err := e.messages(ctx, numbersAfter(after), fieldKey, limit)
+	if err != nil || len(page) == 0 {
+		return nil, err
+	}
+	latest := map[string]int64{}
+	there := map[int64]bool{}
+	for _, m := range page {
+		latest[m.Record] = max(latest[m.Record], m.Sequence)
+		there[m.Seq] = true
+	}
+	var earlier bson.A
+	for record, sequence := range latest {
+		if sequence > 0 {
+			earlier = append(earlier, bson.D{
+				{Key: "record", Value: record}, {Key: "sequence", Value: bson.D{{Key: "$lt", Value: sequence}}},
+			})
+		}
+	}
+	if len(earlier) == 0 {
+		return page, nil
+	}
+	more, err := e.messages(ctx, bson.D{{Key: "$or", Value: earlier}}, "sequence", limit+len(page))
+	if err != nil {
+		return nil, err
+	}
+	more = slices.DeleteFunc(more, func(m docstore.Message) bool { return there[m.Seq] })
+	return inOrder(append(page, more...)), nil
+}
+
+// inOrder puts messages about one record in their order, and leaves those about others where they are.
+func inOrder(messages []docstore.Message) []docstore.Message {
+	of := map[string][]docstore.Message{}
+	for _, m := range messages {
+		of[m.Record] = append(of[m.Record], m)
+	}
+	for _, list := range of {
+		slices.SortStableFunc(list, func(a, b docstore.Message) int {
+			return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.Seq, b.Seq))
+		})
+	}
+	for i, m := range messages {
+		messages[i], of[m.Record] = of[m.Record][0], of[m.Record][1:]
+	}
+	return messages
+}
+
+func (e *Engine) messages(ctx context.Context, filter bson.D, by string, limit int) ([]docstore.Message, error) {
+	o := options.Find().SetSort(ascending(by)).SetLimit(int64(limit))
+	cursor, err := e.db.Collection(outboxCollection).Find(ctx, filter, o)
 	if err != nil {
 		return nil, failure(ctx, "read the outbox", err)
 	}
@@ -59,7 +132,9 @@ func (e *Engine) Pending(ctx context.Context, after int64, limit int) ([]docstor
 	}
 	messages := make([]docstore.Message, len(stored))
 	for i, m := range stored {
-		messages[i] = docstore.Message(m)
+		messages[i] = docstore.Message{
+			Seq: m.Seq, ID: m.ID, Subject: m.Subject, Record: m.Record, Payload: m.Payload, Sequence: m.Sequence,
+		}
 	}
 	return messages, nil
 }
@@ -88,30 +163,21 @@ func numbersAfter(seq int64) bson.D {
 	return bson.D{{Key: fieldKey, Value: bson.D{{Key: "$gt", Value: seq}}}}
 }
 
-// send writes a transaction's messages. It is the last that the transaction does: all its records are written, so another one
-// about the same record has either committed, and has lower numbers, or is refused by the server. The numbers themselves are taken
-// outside the transaction, or all transactions would conflict on the counter.
-func (t *tx) send(ctx context.Context) error {
-	first, err := t.engine.advance(ctx, outboxSequence, int64(len(t.messages)))
-	if err != nil {
-		return err
-	}
-	documents := make([]any, len(t.messages))
+// post adds a transaction's messages to what it writes. It is the last that the transaction does: another one about the
+// same record has either committed, and has lower numbers where clocks agree, or is refused by the server.
+func (t *tx) post() error {
+	first := t.engine.numbers.take(len(t.messages))
 	for i, m := range t.messages {
-		m.Seq = first + int64(i)
-		raw, err := bson.Marshal(message(m))
+		raw, err := bson.Marshal(message{
+			Seq: first + int64(i), ID: m.ID, Subject: m.Subject, Record: m.Record, Sequence: m.Sequence, Payload: m.Payload,
+		})
 		if err != nil {
 			return fmt.Errorf("mongostore: encode a message: %w", err)
 		}
 		if len(raw) > maxDocument {
 			return fmt.Errorf("mongostore: message %s has %d bytes; the store takes %d", m.Subject, len(raw), maxDocument)
 		}
-		documents[i] = bson.Raw(raw)
-	}
-	if _, err := t.outbox().InsertMany(t.in(ctx), documents); err != nil {
-		return failure(ctx, "append messages", err)
+		t.add(statement{kind: insertOne, collection: outboxCollection, document: bson.Raw(raw)})
 	}
 	return nil
 }
-
-func (t *tx) outbox() *mongo.Collection { return t.engine.db.Collection(outboxCollection) }

@@ -31,10 +31,14 @@ func (e *Engine) Prepare(ctx context.Context, defs []*docstore.Def) error {
 	ctx, cancel := context.WithTimeout(ctx, prepareTimeout) // in the place of the client's, which is for single operations
 	defer cancel()
 	// A transaction cannot wait for a collection to be made, so all exist before the first.
-	for _, name := range []string{outboxCollection, sequencesCollection, schemasCollection} {
+	for _, name := range []string{outboxCollection, sequencesCollection, schemasCollection, countsCollection} {
 		if err := e.create(ctx, name); err != nil {
 			return err
 		}
+	}
+	byRecord := mongo.IndexModel{Keys: ascending("record", "sequence"), Options: options.Index().SetName(recordIndex)}
+	if _, err := e.db.Collection(outboxCollection).Indexes().CreateOne(ctx, byRecord); err != nil {
+		return failure(ctx, "create index "+recordIndex, err)
 	}
 	for _, def := range defs {
 		if err := e.create(ctx, def.Name); err != nil {

@@ -9,6 +9,9 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
+// maxBatch is how many documents come with one command; the server also bounds their size (16 MB).
+const maxBatch = 10_000
+
 // Get returns the documents that exist among ids, in no particular order.
 func (e *Engine) Get(ctx context.Context, def *docstore.Def, tenant string, ids []string) ([]docstore.Row, error) {
 	if len(ids) == 0 {
@@ -20,7 +23,7 @@ func (e *Engine) Get(ctx context.Context, def *docstore.Def, tenant string, ids 
 // Find returns the rows of a query in its order.
 func (e *Engine) Find(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) ([]docstore.Row, error) {
 	q.Filter = q.Filter.For(q.Sort...)
-	o := options.Find().SetSort(sorting(q.Sort)).SetLimit(int64(q.Limit)).SetBatchSize(int32(min(q.Limit, 1000)))
+	o := options.Find().SetSort(sorting(q.Sort)).SetLimit(int64(q.Limit)).SetBatchSize(int32(min(q.Limit, maxBatch)))
 	if q.Offset > 0 {
 		o.SetSkip(int64(q.Offset))
 	}
@@ -73,26 +76,6 @@ func (e *Engine) Count(ctx context.Context, def *docstore.Def, tenant string, fi
 	}
 	n, err := e.collection(def).CountDocuments(ctx, selection(def, tenant, filter.For()), o)
 	return docstore.UpTo(most, n), failure(ctx, "count in "+def.Name, err)
-}
-
-// keys lists the keys of at most limit documents that a filter selects, in no particular order.
-func (e *Engine) keys(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter, limit int) ([]string, error) {
-	o := options.Find().SetLimit(int64(limit)).SetProjection(bson.D{{Key: fieldKey, Value: 1}})
-	cursor, err := e.collection(def).Find(ctx, selection(def, tenant, filter.For()), o)
-	if err != nil {
-		return nil, failure(ctx, "find keys in "+def.Name, err)
-	}
-	var found []struct {
-		Key string `bson:"_id"`
-	}
-	if err := cursor.All(ctx, &found); err != nil {
-		return nil, failure(ctx, "find keys in "+def.Name, err)
-	}
-	list := make([]string, len(found))
-	for i := range found {
-		list[i] = found[i].Key
-	}
-	return list, nil
 }
 
 // Due lists documents of all tenants whose Entry.Due is at most before, earliest first.

@@ -2,32 +2,43 @@ package mongostore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// touchedAtOnce is how many read documents are touched with one command, and how many a count may have found to be touched.
-const touchedAtOnce = 1000
+const (
+	// touchedAtOnce is how many read documents one statement touches.
+	touchedAtOnce = 1000
+	// maxPending is how many bytes of writes wait to be sent.
+	maxPending = 16 << 20
+)
 
-// tx is one attempt of one transaction.
+// tx is one attempt of one transaction. Its writes wait to be sent together: at the end, or before a query about their
+// collection, which must see them. Documents that are asked for by id are answered from what is known.
 type tx struct {
 	engine  *Engine
 	session *mongo.Session // nil on a server without transactions
-	failed  error          // the first failure: the server has aborted the transaction
+	failed  error          // the first failure: the server has, or will have, aborted the transaction
 	wrote   bool
-	seen    map[document]bool // documents that were read (false) or written (true)
+	seen    map[document]bool // documents that the transaction depends on: read (false) or written (true)
+
+	// known are documents as the transaction has read or written them; nil of one that is not there. Of a row without
+	// Data no more is known than its stamp.
+	known map[document]*docstore.Row
+
+	pending []statement
+	size    int             // of pending, in bytes
+	dirty   map[string]bool // the collections that pending is about
 
 	absent       map[document]string           // documents that were looked for and not found, with their tenants
 	absentValues map[unique]*docstore.IndexDef // unique values likewise
 	held         map[unique]bool               // unique values that the transaction has written
+	counted      map[string]bool               // what was counted: see countKey
 
 	messages []docstore.Message
 	undo     []func(context.Context) error // without transactions only
@@ -37,8 +48,10 @@ type document struct{ collection, key string }
 
 func newTx(e *Engine, session *mongo.Session) *tx {
 	return &tx{
-		engine: e, session: session, seen: map[document]bool{},
+		engine: e, session: session, dirty: map[string]bool{},
+		seen: map[document]bool{}, known: map[document]*docstore.Row{},
 		absent: map[document]string{}, absentValues: map[unique]*docstore.IndexDef{}, held: map[unique]bool{},
+		counted: map[string]bool{},
 	}
 }
 
@@ -57,13 +70,14 @@ func (t *tx) run(ctx context.Context, fn func(docstore.EngineTx) error) (err err
 	if t.failed != nil {
 		return t.failed
 	}
-	if err := t.touch(ctx); err != nil {
+	if t.session != nil && (t.wrote || len(t.messages) > 0) { // who writes nothing has read one snapshot
+		t.touch()
+		t.fence()
+	}
+	if err := t.post(); err != nil {
 		return t.fail(ctx, err)
 	}
-	if len(t.messages) > 0 {
-		return t.fail(ctx, t.send(ctx))
-	}
-	return nil
+	return t.Flush(ctx)
 }
 
 // in is ctx with the transaction's session.
@@ -85,138 +99,67 @@ func (t *tx) fail(ctx context.Context, err error) error {
 	return err
 }
 
-// Get returns the documents that exist among ids, in no particular order.
-func (t *tx) Get(ctx context.Context, def *docstore.Def, tenant string, ids []string) ([]docstore.Row, error) {
-	if t.failed != nil {
-		return nil, t.failed
-	}
-	rows, err := t.engine.Get(t.in(ctx), def, tenant, ids)
-	t.read(def, tenant, rows)
-	if err == nil {
-		t.missed(def, tenant, docstore.ID(ids...), rows)
-	}
-	return rows, t.fail(ctx, err)
-}
-
-// Find returns the rows of a query in its order.
-func (t *tx) Find(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) ([]docstore.Row, error) {
-	if t.failed != nil {
-		return nil, t.failed
-	}
-	rows, err := t.engine.Find(t.in(ctx), def, tenant, q)
-	t.read(def, tenant, rows)
-	if err == nil && len(rows) < q.Limit && q.Offset == 0 && q.After == nil {
-		t.missed(def, tenant, q.Filter, rows)
-	}
-	return rows, t.fail(ctx, err)
-}
-
-// Page finds and counts, one after the other, in the transaction's snapshot.
-func (t *tx) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find, most int64) ([]docstore.Row,
-	docstore.Total, error) {
-	rows, err := t.Find(ctx, def, tenant, q)
-	if err != nil {
-		return nil, docstore.Total{}, err
-	}
-	total, err := t.Count(ctx, def, tenant, q.Filter, most)
-	return rows, total, err
-}
-
-// Count counts exactly up to most. What it counts counts as read, unless it is more than anybody decides by.
-func (t *tx) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter,
-	most int64) (docstore.Total, error) {
-	if t.failed != nil {
-		return docstore.Total{}, t.failed
-	}
-	found, err := t.engine.keys(t.in(ctx), def, tenant, filter, touchedAtOnce+1)
-	if err == nil && len(found) <= touchedAtOnce {
-		rows := make([]docstore.Row, len(found))
-		for i, k := range found {
-			t.see(def, k, false)
-			rows[i].ID = strings.TrimPrefix(k, keyPrefix(tenant))
-		}
-		t.missed(def, tenant, filter, rows)
-		return docstore.UpTo(most, int64(len(found))), nil
-	}
-	var total docstore.Total
-	if err == nil {
-		total, err = t.engine.Count(t.in(ctx), def, tenant, filter, most)
-	}
-	return total, t.fail(ctx, err)
-}
-
 // Insert adds a document.
 func (t *tx) Insert(ctx context.Context, def *docstore.Def, e *docstore.Entry) error {
 	if t.failed != nil {
 		return t.failed
 	}
+	if t.known[document{def.Name, key(e.Tenant, e.ID)}] != nil {
+		return t.fail(ctx, &docstore.DuplicateError{Collection: def.Name, Value: e.ID})
+	}
 	raw, err := stored(def, e)
 	if err != nil {
 		return err
 	}
-	if _, err := t.engine.collection(def).InsertOne(t.in(ctx), raw); err != nil {
-		return t.refused(ctx, def, "insert into "+def.Name, err)
-	}
-	t.written(def, e.Tenant, e.ID)
-	t.holds(def, e)
-	t.undone(func(ctx context.Context) error {
-		_, err := t.engine.collection(def).DeleteOne(ctx, stampOf(e.Tenant, e.ID, e.Stamp))
-		return err
+	t.hold(def, e)
+	return t.write(ctx, e.Tenant, e.ID, rowOf(e, raw), statement{
+		kind: insertOne, collection: def.Name, document: raw, def: def, entry: e,
 	})
-	return nil
 }
 
 // Replace puts e in the place of the document of the same id whose stamp is expect.
 func (t *tx) Replace(ctx context.Context, def *docstore.Def, e *docstore.Entry, expect docstore.Stamp) error {
-	if t.failed != nil {
-		return t.failed
+	if err := t.expect(ctx, def, e.Tenant, e.ID, expect); err != nil {
+		return err
 	}
 	raw, err := stored(def, e)
 	if err != nil {
 		return err
 	}
-	before, err := t.engine.collection(def).FindOneAndReplace(t.in(ctx), stampOf(e.Tenant, e.ID, expect), raw).Raw()
-	if errors.Is(err, mongo.ErrNoDocuments) {
-		return t.elsewhere(ctx, def, e.Tenant, e.ID)
-	}
-	if err != nil {
-		return t.refused(ctx, def, "replace in "+def.Name, err)
-	}
-	t.written(def, e.Tenant, e.ID)
-	t.holds(def, e)
-	t.undone(func(ctx context.Context) error {
-		_, err := t.engine.collection(def).ReplaceOne(ctx, stampOf(e.Tenant, e.ID, e.Stamp), before)
-		return err
+	t.hold(def, e)
+	return t.write(ctx, e.Tenant, e.ID, rowOf(e, raw), statement{
+		kind: replaceOne, collection: def.Name, filter: stampOf(e.Tenant, e.ID, expect), document: raw, selects: 1,
+		def: def, entry: e,
 	})
-	return nil
 }
 
 // Delete removes the document of that id whose stamp is expect.
 func (t *tx) Delete(ctx context.Context, def *docstore.Def, tenant, id string, expect docstore.Stamp) error {
-	if t.failed != nil {
-		return t.failed
-	}
-	before, err := t.engine.collection(def).FindOneAndDelete(t.in(ctx), stampOf(tenant, id, expect)).Raw()
-	if errors.Is(err, mongo.ErrNoDocuments) {
-		return t.elsewhere(ctx, def, tenant, id)
-	}
-	if err != nil {
-		return t.refused(ctx, def, "delete from "+def.Name, err)
-	}
-	t.written(def, tenant, id)
-	t.undone(func(ctx context.Context) error {
-		_, err := t.engine.collection(def).InsertOne(ctx, before)
+	if err := t.expect(ctx, def, tenant, id, expect); err != nil {
 		return err
+	}
+	return t.write(ctx, tenant, id, nil, statement{
+		kind: deleteOne, collection: def.Name, filter: stampOf(tenant, id, expect), selects: 1, def: def,
 	})
-	return nil
 }
 
-// Append adds a message for the relay. It is written, and gets its number, when fn is done.
-func (t *tx) Append(_ context.Context, m docstore.Message) error {
+// expect checks a document's stamp, which the transaction knows if it has read the document.
+func (t *tx) expect(ctx context.Context, def *docstore.Def, tenant, id string, stamp docstore.Stamp) error {
 	if t.failed != nil {
 		return t.failed
 	}
-	t.messages = append(t.messages, m)
+	d := document{def.Name, key(tenant, id)}
+	if _, ok := t.known[d]; !ok {
+		if _, err := t.Get(ctx, def, tenant, []string{id}); err != nil {
+			return err
+		}
+	}
+	switch row := t.known[d]; {
+	case row == nil:
+		return docstore.ErrNotFound
+	case row.Stamp != stamp:
+		return &docstore.VersionError{Current: row.Version}
+	}
 	return nil
 }
 
@@ -232,55 +175,67 @@ func stampOf(tenant, id string, s docstore.Stamp) bson.D {
 	}
 }
 
-// elsewhere says why no document had the stamp expected.
-func (t *tx) elsewhere(ctx context.Context, def *docstore.Def, tenant, id string) error {
-	var found struct {
-		Version int64 `bson:"version"`
-	}
-	err := t.engine.collection(def).FindOne(t.in(ctx), bson.D{{Key: fieldKey, Value: key(tenant, id)}, {Key: fieldTenant, Value: tenant}},
-		options.FindOne().SetProjection(bson.D{{Key: fieldVersion, Value: 1}})).Decode(&found)
-	if errors.Is(err, mongo.ErrNoDocuments) {
-		return docstore.ErrNotFound
-	}
-	if err != nil {
-		return t.fail(ctx, failure(ctx, "read a version in "+def.Name, err))
-	}
-	return &docstore.VersionError{Current: found.Version}
+func withKeys(keys bson.A) bson.D {
+	return bson.D{{Key: fieldKey, Value: bson.D{{Key: "$in", Value: keys}}}}
 }
 
-// refused translates a failed write.
-func (t *tx) refused(ctx context.Context, def *docstore.Def, doing string, err error) error {
-	if d := duplicate(def, err); d != nil {
-		if t.session == nil {
-			return d // nothing was aborted
-		}
-		return t.fail(ctx, d)
+func rowOf(e *docstore.Entry, raw bson.Raw) *docstore.Row {
+	return &docstore.Row{ID: e.ID, Stamp: e.Stamp, Due: e.Due, Data: raw}
+}
+
+// write adds a statement by which a document becomes row, or is there no more.
+func (t *tx) write(ctx context.Context, tenant, id string, row *docstore.Row, s statement) error {
+	d := document{s.collection, key(tenant, id)}
+	t.wrote, t.seen[d], t.known[d] = true, true, row
+	t.dirty[s.collection] = true
+	t.add(s)
+	if t.size > maxPending {
+		return t.Flush(ctx)
 	}
-	return t.fail(ctx, failure(ctx, doing, err))
+	return nil
 }
 
-func (t *tx) read(def *docstore.Def, tenant string, rows []docstore.Row) {
-	for i := range rows {
-		t.see(def, key(tenant, rows[i].ID), false)
+func (t *tx) add(s statement) {
+	t.pending = append(t.pending, s)
+	t.size += s.size()
+}
+
+// Append adds a message for the relay. It is written, and gets its number, when fn is done.
+func (t *tx) Append(_ context.Context, m docstore.Message) error {
+	if t.failed != nil {
+		return t.failed
 	}
+	t.messages = append(t.messages, m)
+	return nil
 }
 
-func (t *tx) written(def *docstore.Def, tenant, id string) {
-	t.wrote = true
-	t.see(def, key(tenant, id), true)
-}
-
-func (t *tx) see(def *docstore.Def, key string, written bool) {
-	d := document{def.Name, key}
-	t.seen[d] = t.seen[d] || written
-}
-
-// touch changes the documents that the transaction read but did not write, so that the server refuses it if one of them has
-// changed since, and fences what it did not find. A transaction that writes nothing read one snapshot and needs none.
-func (t *tx) touch(ctx context.Context) error {
-	if t.session == nil || !t.wrote && len(t.messages) == 0 {
+// Flush sends the writes that wait.
+func (t *tx) Flush(ctx context.Context) error {
+	if t.failed != nil {
+		return t.failed
+	}
+	list := t.pending
+	t.pending, t.size = nil, 0
+	clear(t.dirty)
+	if len(list) == 0 {
 		return nil
 	}
+	for i := range list { // the server has the documents now
+		if e := list[i].entry; e != nil {
+			if row := t.known[document{list[i].collection, key(e.Tenant, e.ID)}]; row != nil {
+				row.Data = nil
+			}
+		}
+	}
+	if t.session == nil {
+		return t.fail(ctx, t.sendSingly(ctx, list))
+	}
+	return t.fail(ctx, t.send(ctx, list))
+}
+
+// touch changes the documents that the transaction read but did not write, so that the server refuses it if one of
+// them has changed since.
+func (t *tx) touch() {
 	read := map[string]bson.A{}
 	for d, written := range t.seen {
 		if !written {
@@ -289,19 +244,10 @@ func (t *tx) touch(ctx context.Context) error {
 	}
 	for name, keys := range read {
 		for some := range slices.Chunk(keys, touchedAtOnce) {
-			is := bson.D{{Key: fieldKey, Value: bson.D{{Key: "$in", Value: some}}}}
-			add := bson.D{{Key: "$inc", Value: bson.D{{Key: fieldReads, Value: int64(1)}}}}
-			if _, err := t.engine.db.Collection(name).UpdateMany(t.in(ctx), is, add); err != nil {
-				return failure(ctx, "touch documents of "+name, err)
-			}
+			t.add(statement{
+				kind: updateMany, collection: name, filter: withKeys(some), selects: int64(len(some)),
+				document: bson.D{{Key: "$inc", Value: bson.D{{Key: fieldReads, Value: int64(1)}}}},
+			})
 		}
-	}
-	return t.fence(ctx)
-}
-
-// undone notes how to take back a write, for servers that cannot.
-func (t *tx) undone(step func(context.Context) error) {
-	if t.session == nil {
-		t.undo = append(t.undo, step)
 	}
 }

@@ -33,6 +33,9 @@ func once(name string, answer bson.D) func(string, bson.Raw) bson.D {
 	}
 }
 
+// other is a second collection.
+var other = &docstore.Def{Name: "others", Indexes: def.Indexes, Revision: def.Revision}
+
 func members(t *testing.T, c bson.Raw) map[string]any {
 	t.Helper()
 	var m map[string]any
@@ -45,30 +48,69 @@ func TestWriteIsOneTransaction(t *testing.T) {
 	s := newFakeServer(t, nil)
 	e := s.open(t)
 	err := e.Write(t.Context(), func(tx docstore.EngineTx) error {
-		require.NoError(t, tx.Append(t.Context(), docstore.Message{ID: "m1", Subject: "s", Record: "a"}))
-		require.NoError(t, tx.Append(t.Context(), docstore.Message{ID: "m2", Subject: "s", Record: "a"}))
+		require.NoError(t, tx.Append(t.Context(), docstore.Message{ID: "m1", Subject: "s", Record: "a", Sequence: 10}))
+		require.NoError(t, tx.Append(t.Context(), docstore.Message{ID: "m2", Subject: "s", Record: "a", Sequence: 11}))
 		return tx.Insert(t.Context(), def, entry(newThing("a")))
 	})
 	require.NoError(t, err)
-	require.Equal(t, []string{"insert", "findAndModify", "insert", "commitTransaction"}, s.names(), "numbers are taken when all is written")
+	require.Equal(t, []string{"bulkWrite", "commitTransaction"}, s.names())
 	all := s.all()
-	insert, numbers, outbox, commit := members(t, all[0]), members(t, all[1]), all[2], members(t, all[3])
-
-	require.Equal(t, true, insert["startTransaction"])
-	require.Equal(t, false, insert["autocommit"])
-	require.Equal(t, "snapshot", insert["readConcern"].(bson.D)[0].Value)
-	require.NotContains(t, insert, "writeConcern", "a transaction has one when it commits")
-
-	require.Equal(t, sequencesCollection, numbers["findAndModify"])
-	require.NotContains(t, numbers, "autocommit", "not in the transaction")
-	require.NotEqual(t, insert["lsid"], numbers["lsid"])
-	require.Equal(t, "majority", numbers["writeConcern"].(bson.D)[0].Value)
-
-	require.Equal(t, outboxCollection, outbox.Lookup("insert").StringValue())
-	require.False(t, outbox.Lookup("autocommit").Boolean())
-	require.EqualValues(t, 6, outbox.Lookup("documents", "0", "_id").Int64(), "of two numbers up to 7")
-	require.EqualValues(t, 7, outbox.Lookup("documents", "1", "_id").Int64())
+	require.Equal(t, []string{"insert things", "insert docstore.outbox", "insert docstore.outbox"}, operations(all[0]),
+		"messages have their numbers when all is written")
+	write, commit := members(t, all[0]), members(t, all[1])
+	require.Equal(t, true, write["startTransaction"])
+	require.Equal(t, false, write["autocommit"])
+	require.Equal(t, "snapshot", write["readConcern"].(bson.D)[0].Value)
+	require.NotContains(t, write, "writeConcern", "a transaction has one when it commits")
+	first, second := all[0].Lookup("ops", "1", "document"), all[0].Lookup("ops", "2", "document")
+	require.Equal(t, first.Document().Lookup("_id").Int64()+1, second.Document().Lookup("_id").Int64())
+	require.EqualValues(t, 10, first.Document().Lookup("sequence").Int64())
 	require.Equal(t, bson.D{{Key: "w", Value: "majority"}, {Key: "j", Value: true}}, commit["writeConcern"])
+}
+
+// Servers before MongoDB 8.0 have no bulkWrite.
+func TestWriteByCollection(t *testing.T) {
+	t.Parallel()
+	s := newFakeServer(t, nil)
+	e := s.open(t)
+	e.bulkWrite = false
+	require.NoError(t, e.Write(t.Context(), func(tx docstore.EngineTx) error {
+		for _, id := range []string{"a", "b", "c"} {
+			if err := tx.Insert(t.Context(), def, entry(newThing(id))); err != nil {
+				return err
+			}
+			if err := tx.Append(t.Context(), docstore.Message{ID: id}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	require.Equal(t, []string{"insert", "insert", "commitTransaction"}, s.names(), "one for each collection")
+}
+
+// Own writes are answered from what waits to be sent, and sent before a query that must see them.
+func TestOwnWritesAreSeen(t *testing.T) {
+	t.Parallel()
+	s := newFakeServer(t, nil)
+	e := s.open(t)
+	require.NoError(t, e.Write(t.Context(), func(tx docstore.EngineTx) error {
+		require.NoError(t, tx.Insert(t.Context(), def, entry(newThing("a"))))
+		rows, err := tx.Get(t.Context(), def, "t1", []string{"a", "a"})
+		require.NoError(t, err)
+		require.Len(t, rows, 1)
+		require.Empty(t, s.names(), "it is known")
+		_, err = tx.Find(t.Context(), other, "t1", docstore.Find{Limit: 1})
+		require.NoError(t, err)
+		require.Equal(t, []string{"find"}, s.names(), "a query about another collection")
+		_, err = tx.Find(t.Context(), def, "t1", docstore.Find{Limit: 1})
+		require.NoError(t, err)
+		require.Equal(t, []string{"find", "bulkWrite", "find"}, s.names())
+		require.NoError(t, tx.Delete(t.Context(), def, "t1", "a", docstore.Stamp{Version: 1}))
+		rows, err = tx.Get(t.Context(), def, "t1", []string{"a"})
+		require.Empty(t, rows)
+		return err
+	}))
+	require.Equal(t, []string{"find", "bulkWrite", "find", "bulkWrite", "commitTransaction"}, s.names())
 }
 
 func TestWriteRunsAgainAfterAConflict(t *testing.T) {
@@ -81,18 +123,19 @@ func TestWriteRunsAgainAfterAConflict(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newFakeServer(t, once("insert", writeConflict()))
+			s := newFakeServer(t, once("bulkWrite", writeConflict()))
 			e := s.open(t)
 			runs := 0
 			require.NoError(t, e.Write(t.Context(), func(tx docstore.EngineTx) error {
 				runs++
-				if err := tx.Insert(t.Context(), def, entry(newThing("a"))); err != nil {
+				require.NoError(t, tx.Insert(t.Context(), def, entry(newThing("a"))))
+				if err := tx.Flush(t.Context()); err != nil {
 					return result(err)
 				}
 				return nil
 			}))
 			require.Equal(t, 2, runs)
-			require.Equal(t, []string{"insert", "abortTransaction", "insert", "commitTransaction"}, s.names())
+			require.Equal(t, []string{"bulkWrite", "abortTransaction", "bulkWrite", "commitTransaction"}, s.names())
 		})
 	}
 }
@@ -125,11 +168,12 @@ func TestWriteReturnsTheFunctionsError(t *testing.T) {
 				runs++
 				require.NoError(t, tx.Insert(t.Context(), def, entry(newThing("a"))))
 				require.NoError(t, tx.Append(t.Context(), docstore.Message{ID: "m"}))
+				require.NoError(t, tx.Flush(t.Context()))
 				return want
 			})
 			require.Equal(t, want, err)
 			require.Equal(t, 1, runs)
-			require.Equal(t, []string{"insert", "abortTransaction"}, s.names())
+			require.Equal(t, []string{"bulkWrite", "abortTransaction"}, s.names())
 		})
 	}
 }
@@ -139,10 +183,11 @@ func TestWriteTurnsAPanicIntoAnError(t *testing.T) {
 	s := newFakeServer(t, nil)
 	err := s.open(t).Write(t.Context(), func(tx docstore.EngineTx) error {
 		require.NoError(t, tx.Insert(t.Context(), def, entry(newThing("a"))))
+		require.NoError(t, tx.Flush(t.Context()))
 		panic("boom")
 	})
 	require.ErrorContains(t, err, "boom")
-	require.Equal(t, []string{"insert", "abortTransaction"}, s.names())
+	require.Equal(t, []string{"bulkWrite", "abortTransaction"}, s.names())
 }
 
 func TestCommitIsSentAgain(t *testing.T) {
@@ -160,7 +205,7 @@ func TestCommitIsSentAgain(t *testing.T) {
 				return tx.Insert(t.Context(), def, entry(newThing("a")))
 			}))
 			require.Equal(t, 1, runs)
-			require.Equal(t, []string{"insert", "commitTransaction", "commitTransaction"}, s.names())
+			require.Equal(t, []string{"bulkWrite", "commitTransaction", "commitTransaction"}, s.names())
 		})
 	}
 }
@@ -178,7 +223,7 @@ func TestUnknownCommitIsNotUnavailable(t *testing.T) {
 				return nil
 			})
 			o := s.options(t)
-			o.Timeout = 300 * time.Millisecond
+			o.Select = 300 * time.Millisecond
 			e, err := Open(t.Context(), o)
 			require.NoError(t, err)
 			defer func() { require.NoError(t, e.Close()) }()
@@ -186,15 +231,15 @@ func TestUnknownCommitIsNotUnavailable(t *testing.T) {
 				return tx.Insert(t.Context(), def, entry(newThing("a")))
 			})
 			require.ErrorContains(t, err, "not known")
-			require.Equal(t, apperr.Internal, apperr.KindOf(err))
+			require.Equal(t, apperr.OutcomeUnknown, apperr.KindOf(err))
 		})
 	}
 }
 
 func TestEndlessConflictIsUnavailable(t *testing.T) {
 	t.Parallel()
-	s := newFakeServer(t, func(_ string, body bson.Raw) bson.D {
-		if name, _ := body.Lookup("insert").StringValueOK(); name == def.Name {
+	s := newFakeServer(t, func(command string, _ bson.Raw) bson.D {
+		if command == "bulkWrite" {
 			return writeConflict()
 		}
 		return nil
@@ -217,8 +262,10 @@ func TestCancelledWithin(t *testing.T) {
 	err := e.Write(ctx, func(tx docstore.EngineTx) error {
 		runs++
 		require.NoError(t, tx.Insert(ctx, def, entry(newThing("a"))))
+		require.NoError(t, tx.Flush(ctx))
 		cancel()
-		return tx.Insert(ctx, def, entry(newThing("b")))
+		require.NoError(t, tx.Insert(ctx, def, entry(newThing("b"))))
+		return tx.Flush(ctx)
 	})
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, 1, runs)
@@ -235,12 +282,13 @@ func TestCancelledAfterTheFunction(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	err := s.open(t).Write(ctx, func(tx docstore.EngineTx) error {
 		require.NoError(t, tx.Insert(ctx, def, entry(newThing("a"))))
+		require.NoError(t, tx.Flush(ctx))
 		cancel()
 		return nil
 	})
 	require.ErrorIs(t, err, context.Canceled)
 	require.NotContains(t, err.Error(), "not known")
-	require.Equal(t, []string{"insert", "abortTransaction"}, s.names())
+	require.Equal(t, []string{"bulkWrite", "abortTransaction"}, s.names())
 }
 
 // The context of one operation may end before the transaction's. For the driver that is a broken connection, after which it would try
@@ -249,9 +297,9 @@ func TestCancelledOperation(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	insert := once("insert", dead)
+	write := once("bulkWrite", dead)
 	s := newFakeServer(t, func(command string, body bson.Raw) bson.D {
-		answer := insert(command, body)
+		answer := write(command, body)
 		if answer != nil {
 			cancel()
 		}
@@ -260,34 +308,36 @@ func TestCancelledOperation(t *testing.T) {
 	runs := 0
 	err := s.open(t).Write(t.Context(), func(tx docstore.EngineTx) error {
 		runs++
-		return tx.Insert(ctx, def, entry(newThing("a")))
+		require.NoError(t, tx.Insert(ctx, def, entry(newThing("a"))))
+		return tx.Flush(ctx)
 	})
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, 1, runs)
 }
 
-func duplicateOf(field, value string) bson.D {
-	return bson.D{{Key: "n", Value: 0}, {Key: "writeErrors", Value: bson.A{bson.D{
-		{Key: "index", Value: 0}, {Key: "code", Value: 11000}, {Key: "errmsg", Value: "E11000 duplicate key error … secret"},
-		{Key: "keyPattern", Value: bson.D{{Key: "tenant_id", Value: 1}, {Key: field, Value: 1}}},
-		{Key: "keyValue", Value: bson.D{{Key: "tenant_id", Value: "t1"}, {Key: field, Value: value}}},
-	}}}}
+func duplicateOf(index int, field, value string) bson.D {
+	return refusing(index, bson.E{Key: "code", Value: int32(11000)}, bson.E{Key: "errmsg", Value: "E11000 … secret"},
+		bson.E{Key: "keyPattern", Value: bson.D{{Key: "tenant_id", Value: 1}, {Key: field, Value: 1}}},
+		bson.E{Key: "keyValue", Value: bson.D{{Key: "tenant_id", Value: "t1"}, {Key: field, Value: value}}})
 }
 
 func TestDuplicateEndsTheTransaction(t *testing.T) {
 	t.Parallel()
-	s := newFakeServer(t, func(_ string, body bson.Raw) bson.D {
-		if name, _ := body.Lookup("insert").StringValueOK(); name == def.Name {
-			return duplicateOf("_ix.name", "ada")
+	s := newFakeServer(t, func(command string, _ bson.Raw) bson.D {
+		if command == "bulkWrite" {
+			return duplicateOf(1, "_ix.name", "ada")
 		}
 		return nil
 	})
 	e := s.open(t)
+	want := &docstore.DuplicateError{Collection: "things", Index: "name", Value: "ada"}
 	for _, swallow := range []bool{false, true} {
 		s.forget()
 		err := e.Write(t.Context(), func(tx docstore.EngineTx) error {
-			err := tx.Insert(t.Context(), def, entry(newThing("a")))
-			require.Equal(t, &docstore.DuplicateError{Collection: "things", Index: "name", Value: "ada"}, err)
+			require.NoError(t, tx.Insert(t.Context(), other, entry(newThing("o"))))
+			require.NoError(t, tx.Insert(t.Context(), def, entry(newThing("a"))))
+			err := tx.Flush(t.Context())
+			require.Equal(t, want, err)
 			require.Equal(t, err, tx.Insert(t.Context(), def, entry(newThing("b"))), "the server would not know of a transaction any more")
 			_, again := tx.Get(t.Context(), def, "t1", []string{"a"})
 			require.Equal(t, err, again)
@@ -297,29 +347,60 @@ func TestDuplicateEndsTheTransaction(t *testing.T) {
 			}
 			return err
 		})
-		require.Equal(t, &docstore.DuplicateError{Collection: "things", Index: "name", Value: "ada"}, err)
-		require.Equal(t, []string{"insert", "abortTransaction"}, s.names())
+		require.Equal(t, want, err)
+		require.Equal(t, []string{"bulkWrite", "abortTransaction"}, s.names())
+	}
+	s.forget()
+	require.Equal(t, want, e.Write(t.Context(), func(tx docstore.EngineTx) error {
+		require.NoError(t, tx.Insert(t.Context(), other, entry(newThing("o"))))
+		return tx.Insert(t.Context(), def, entry(newThing("a")))
+	}), "when all is sent at the end")
+	s.forget()
+	twice := e.Write(t.Context(), func(tx docstore.EngineTx) error {
+		require.NoError(t, tx.Insert(t.Context(), def, entry(newThing("a"))))
+		return tx.Insert(t.Context(), def, entry(newThing("a")))
+	})
+	require.Equal(t, &docstore.DuplicateError{Collection: "things", Value: "a"}, twice)
+	require.Empty(t, s.names(), "what the transaction knows to be there")
+}
+
+// A number that another process has made, too, is made anew.
+func TestNumberTakenTwice(t *testing.T) {
+	t.Parallel()
+	s := newFakeServer(t, once("bulkWrite", duplicateOf(0, "_id", "")))
+	require.NoError(t, s.open(t).Write(t.Context(), func(tx docstore.EngineTx) error {
+		return tx.Append(t.Context(), docstore.Message{ID: "m"})
+	}))
+	require.Equal(t, []string{"bulkWrite", "abortTransaction", "bulkWrite", "commitTransaction"}, s.names())
+}
+
+func TestNumbersGrow(t *testing.T) {
+	t.Parallel()
+	var n numbers
+	last := int64(1 << 40) // more than any counter has come to
+	for range 100 {
+		first := n.take(3)
+		require.Greater(t, first, last)
+		last = first + 2
 	}
 }
 
 func TestReplaceAndDeleteAtAVersion(t *testing.T) {
 	t.Parallel()
-	stored := bson.D{{Key: "_id", Value: "t1/a"}, {Key: "version", Value: int64(5)}}
+	there, err := stored(def, entry(newThing("a")))
+	require.NoError(t, err)
 	for name, c := range map[string]struct {
-		there any
+		there []any
 		want  error
 	}{
-		"another version": {stored, &docstore.VersionError{Current: 5}},
+		"another version": {[]any{there}, &docstore.VersionError{Current: 1}},
 		"not there":       {nil, docstore.ErrNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newFakeServer(t, func(command string, _ bson.Raw) bson.D {
-				switch {
-				case command == "findAndModify":
-					return bson.D{{Key: "value", Value: nil}}
-				case command == "find" && c.there != nil:
-					return found(c.there)
+				if command == "find" {
+					return found(c.there...)
 				}
 				return nil
 			})
@@ -327,16 +408,46 @@ func TestReplaceAndDeleteAtAVersion(t *testing.T) {
 			require.Equal(t, c.want, e.Write(t.Context(), func(tx docstore.EngineTx) error {
 				return tx.Replace(t.Context(), def, entry(newThing("a")), docstore.Stamp{Version: 3})
 			}))
-			require.Equal(t, `{"_id": "t1/a","tenant_id": "t1","version": {"$numberLong":"3"},"_counts": null}`, s.the(t, "findAndModify").Lookup("query").String())
-			s.forget()
 			require.Equal(t, c.want, e.Write(t.Context(), func(tx docstore.EngineTx) error {
-				return tx.Delete(t.Context(), def, "t1", "a", docstore.Stamp{Version: 3, Counts: 2})
+				return tx.Delete(t.Context(), def, "t1", "a", docstore.Stamp{Version: 1, Counts: 2})
 			}))
-			remove := s.the(t, "findAndModify")
-			require.True(t, remove.Lookup("remove").Boolean())
-			require.EqualValues(t, 2, remove.Lookup("query", "_counts").Int64())
+			require.Equal(t, []string{"find", "abortTransaction", "find", "abortTransaction"}, s.names())
 		})
 	}
+	s := newFakeServer(t, func(command string, body bson.Raw) bson.D {
+		switch command {
+		case "find":
+			return found(there)
+		case "bulkWrite":
+			require.Equal(t, `{"_id": "t1/a","tenant_id": "t1","version": {"$numberLong":"1"},"_counts": null}`,
+				body.Lookup("ops", "0", "filter").String())
+		}
+		return nil
+	})
+	require.NoError(t, s.open(t).Write(t.Context(), func(tx docstore.EngineTx) error {
+		return tx.Replace(t.Context(), def, entry(newThing("a")), docstore.Stamp{Version: 1})
+	}))
+}
+
+// A write that does not meet the document that was read must not be committed.
+func TestWriteThatMeetsNothing(t *testing.T) {
+	t.Parallel()
+	there, err := stored(def, entry(newThing("a")))
+	require.NoError(t, err)
+	s := newFakeServer(t, func(command string, body bson.Raw) bson.D {
+		switch command {
+		case "find":
+			return found(there)
+		case "bulkWrite":
+			return append(found(), bson.E{Key: "nDeleted", Value: int32(0)})
+		}
+		return nil
+	})
+	err = s.open(t).Write(t.Context(), func(tx docstore.EngineTx) error {
+		return tx.Delete(t.Context(), def, "t1", "a", docstore.Stamp{Version: 1})
+	})
+	require.ErrorContains(t, err, "did not meet")
+	require.Equal(t, []string{"find", "bulkWrite", "abortTransaction"}, s.names())
 }
 
 // What was read must not have changed when the transaction commits; the server sees to it if the document is changed a little.
@@ -348,27 +459,33 @@ func TestReadDocumentsAreTouched(t *testing.T) {
 		return raw
 	}
 	s := newFakeServer(t, func(command string, _ bson.Raw) bson.D {
-		if command == "find" {
+		switch command {
+		case "find":
 			return found(doc("a"), doc("b"))
+		case "aggregate":
+			return found(bson.D{{Key: "n", Value: int32(2)}})
 		}
 		return nil
 	})
 	e := s.open(t)
-	read := func(tx docstore.EngineTx) {
-		_, err := tx.Get(t.Context(), def, "t1", []string{"a", "b"})
+	read := func(from docstore.Queries) {
+		t.Helper()
+		rows, err := from.Get(t.Context(), def, "t1", []string{"a", "b"})
 		require.NoError(t, err)
+		require.Len(t, rows, 2)
 	}
 	require.NoError(t, e.Write(t.Context(), func(tx docstore.EngineTx) error {
 		read(tx)
-		if err := tx.Delete(t.Context(), def, "t1", "a", docstore.Stamp{Version: 1}); err != nil {
-			return err
-		}
 		read(tx)
-		return nil
+		return tx.Delete(t.Context(), def, "t1", "a", docstore.Stamp{Version: 1})
 	}))
-	require.Equal(t, []string{"find", "findAndModify", "find", "update", "commitTransaction"}, s.names())
-	update := s.the(t, "update").Lookup("updates", "0")
-	require.Equal(t, `{"q": {"_id": {"$in": ["t1/b"]}},"u": {"$inc": {"_reads": {"$numberLong":"1"}}},"multi": true}`, update.String())
+	require.Equal(t, []string{"find", "bulkWrite", "commitTransaction"}, s.names(), "what is known is not asked for again")
+	bulk := s.the(t, "bulkWrite")
+	require.Equal(t, []string{"delete things", "update things"}, operations(bulk))
+	touch := bulk.Lookup("ops", "1").Document()
+	require.Equal(t, `{"_id": {"$in": ["t1/b"]}}`, touch.Lookup("filter").String())
+	require.Equal(t, `{"$inc": {"_reads": {"$numberLong":"1"}}}`, touch.Lookup("updateMods").String())
+	require.True(t, touch.Lookup("multi").Boolean())
 
 	s.forget()
 	require.NoError(t, e.Write(t.Context(), func(tx docstore.EngineTx) error {
@@ -379,14 +496,23 @@ func TestReadDocumentsAreTouched(t *testing.T) {
 		}
 		return tx.Append(t.Context(), docstore.Message{ID: "m"})
 	}))
-	require.Equal(t, []string{"find", "update", "findAndModify", "insert", "commitTransaction"}, s.names(), "what was counted too")
+	require.Equal(t, []string{"aggregate", "bulkWrite", "commitTransaction"}, s.names())
+	require.Equal(t, []string{"insert docstore.counts", "delete docstore.counts", "insert docstore.outbox"},
+		operations(s.the(t, "bulkWrite")), "who counts by the same filter, not who changes what was counted")
 
-	s.forget()
-	require.NoError(t, e.Write(t.Context(), func(tx docstore.EngineTx) error {
-		read(tx)
-		return nil
-	}))
-	require.NotContains(t, s.names(), "update", "who writes nothing disturbs nobody")
+	for _, who := range []func(tx docstore.EngineTx) error{
+		func(tx docstore.EngineTx) error { read(tx); return nil },
+		func(tx docstore.EngineTx) error {
+			read(tx.Peek())
+			return tx.Insert(t.Context(), other, entry(newThing("o")))
+		},
+	} {
+		s.forget()
+		require.NoError(t, e.Write(t.Context(), who))
+		for _, c := range s.all() {
+			require.NotContains(t, operations(c), "update things", "who writes nothing, or only looks, disturbs nobody")
+		}
+	}
 }
 
 func TestClosed(t *testing.T) {

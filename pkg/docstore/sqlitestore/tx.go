@@ -19,6 +19,12 @@ type tx struct {
 	late    late    // entries that are written before anything reads or removes any
 }
 
+// Peek reads as all else does: there is one writer, so nobody can change what it finds.
+func (x *tx) Peek() docstore.Queries { return x }
+
+// Flush has nothing to do: each write is checked at once.
+func (x *tx) Flush(context.Context) error { return nil }
+
 // ready is the beginning of every write.
 func (x *tx) ready(ctx context.Context, def *docstore.Def) (*table, error) {
 	if x.broken != nil {

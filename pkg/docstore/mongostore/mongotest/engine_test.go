@@ -51,6 +51,7 @@ var engineCases = map[string]func(*testing.T, *databases){
 	"replicas start at once":   replicasStartAtOnce,
 	"a failed write is undone": failedWriteIsUndone,
 	"check finds damage":       checkFindsDamage,
+	"clocks that differ":       clocksThatDiffer,
 }
 
 func runEngineCases(t *testing.T, dbs *databases) {
@@ -233,4 +234,42 @@ func checkFindsDamage(t *testing.T, dbs *databases) {
 	require.ErrorContains(t, store.Check(t.Context()), "t1/a")
 	require.NoError(t, collection.Indexes().DropOne(t.Context(), "order.text"))
 	require.ErrorContains(t, store.Check(t.Context()), "order.text")
+}
+
+// clocksThatDiffer: messages have their numbers from their processes' clocks, and versions before had them from a
+// counter; those of one record come in the order of its sequences.
+func clocksThatDiffer(t *testing.T, dbs *databases) {
+	engine := dbs.open(t)
+	store := openStore(t, engine, first)
+	outbox := raw(t, dbs, engine).Collection("docstore.outbox")
+	add := func(number int64, record string, sequence int64) {
+		row := bson.D{{Key: "_id", Value: number}, {Key: "event_id", Value: fmt.Sprint(record, "/", sequence)},
+			{Key: "subject", Value: "s"}, {Key: "record", Value: record}, {Key: "payload", Value: []byte("{}")}}
+		if sequence > 0 {
+			row = append(row, bson.E{Key: "sequence", Value: sequence})
+		}
+		_, err := outbox.InsertOne(t.Context(), row)
+		require.NoError(t, err)
+	}
+	pending := func(after int64, limit int) (ids []string) {
+		list, err := store.Pending(t.Context(), after, limit)
+		require.NoError(t, err)
+		for _, m := range list {
+			ids = append(ids, m.ID)
+		}
+		return ids
+	}
+	const now = 1 << 57
+	add(8, "a", 0)
+	add(9, "b", 0)
+	add(now+1, "a", 30) // made by a clock that is slow
+	add(now+2, "b", 20)
+	add(now+3, "a", 10)
+	add(now+4, "c", 10)
+	add(now+5, "a", 20)
+	require.Equal(t, []string{"a/0", "b/0", "a/10", "b/20", "a/20", "c/10", "a/30"}, pending(0, 10))
+	require.Equal(t, []string{"a/0", "b/0", "a/10", "a/20", "a/30"}, pending(0, 3), "earlier ones from another page")
+	require.Equal(t, []string{"c/10", "a/10", "a/20"}, pending(now+3, 2))
+	require.NoError(t, store.Published(t.Context(), []int64{8, now + 3}))
+	require.Equal(t, []string{"b/0", "a/20", "b/20", "c/10", "a/30"}, pending(0, 10))
 }

@@ -34,6 +34,13 @@ func TestSimulated(t *testing.T) {
 	t.Run("engine", func(t *testing.T) { runEngineCases(t, dbs) })
 }
 
+// TestSimulatedOlder: MongoDB 7.0 has no bulkWrite, and writes go to each collection.
+func TestSimulatedOlder(t *testing.T) {
+	t.Parallel()
+	dbs := newDatabases(simulated(t, replicaset.Options{Wire: 21}).URI(), false)
+	docstoretest.Run(t, dbs.open, docstoretest.Options{Lacks: mongoLacks, Reopen: dbs.reopen})
+}
+
 // Environment variables: how many seeds TestSimulatedBySeed runs, and which is the first.
 const (
 	envSeeds = "IDP_TEST_MONGO_SEEDS"

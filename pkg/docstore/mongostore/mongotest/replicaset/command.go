@@ -292,7 +292,7 @@ func (s *Server) wait(c *command, tx *transaction) bool {
 
 func (s *Server) run(c *command, hit Fault) (bson.D, error) {
 	do := runs[c.name]
-	if do == nil {
+	if do == nil || c.name == "bulkWrite" && s.options.Wire < bulkWriteWire {
 		return nil, unsupported("command %s", c.name)
 	}
 	tx, err := s.enter(c)

@@ -17,12 +17,14 @@ import (
 type Options struct {
 	Members  int           // 0 means 1
 	Lifetime time.Duration // transactionLifetimeLimitSeconds; 0 means a minute
+	Wire     int32         // maxWireVersion; 0 means 25, of MongoDB 8.0. Servers with less do not know bulkWrite
 	Schedule *Schedule     // nil: commands run as they come
 }
 
 const (
 	setName         = "simulated"
 	defaultLifetime = time.Minute
+	bulkWriteWire   = 25
 	electionTerm    = 8 // the bytes of an electionId before the term
 )
 
@@ -65,6 +67,9 @@ func (m *member) address() string { return m.listener.Addr().String() }
 func Start(o Options) (*Server, error) {
 	if o.Members == 0 {
 		o.Members = 1
+	}
+	if o.Wire == 0 {
+		o.Wire = bulkWriteWire
 	}
 	if o.Lifetime == 0 {
 		o.Lifetime = defaultLifetime
@@ -318,7 +323,7 @@ func (s *Server) hello(m *member) bson.D {
 		{
 			Key:   "minWireVersion",
 			Value: int32(0),
-		}, {Key: "maxWireVersion", Value: int32(25)}, {Key: "readOnly", Value: false},
+		}, {Key: "maxWireVersion", Value: s.options.Wire}, {Key: "readOnly", Value: false},
 	}
 	if primary {
 		var election bson.ObjectID // "0x7fffffff", then the term: a later election has a greater id
