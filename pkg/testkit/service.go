@@ -38,6 +38,8 @@ type Service struct {
 	engine  docstore.Engine
 	unit    *service.Unit
 	tasks   []service.Task
+
+	commands *commandCounter // nil without MongoDB
 }
 
 // Options change a test's surroundings.
@@ -74,7 +76,7 @@ func Start(t testing.TB, spec service.Spec, options ...Options) *Service {
 	require.NoError(t, err)
 
 	s.NATS = newNATS(t, log)
-	s.engine = newEngine(t, o.File)
+	s.engine, s.commands = newEngine(t, o.File)
 	if o.Engine != nil {
 		s.engine = o.Engine(s.engine)
 	}

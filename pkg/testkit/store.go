@@ -18,18 +18,23 @@ import (
 // Store opens a store of the test's own. Whoever starts a service on it need not close it.
 func Store(t testing.TB, clk clock.Clock, defs ...*docstore.Def) *docstore.Store {
 	t.Helper()
-	store, err := docstore.Open(context.Background(), newEngine(t, ""), clk, defs...)
+	engine, _ := newEngine(t, "")
+	store, err := docstore.Open(context.Background(), engine, clk, defs...)
 	require.NoError(t, err)
 	return store
 }
 
 // newEngine opens the SQLite file, or a database of the test's own if that is "".
-func newEngine(t testing.TB, file string) (engine docstore.Engine) {
+func newEngine(t testing.TB, file string) (engine docstore.Engine, commands *commandCounter) {
 	t.Helper()
 	ctx := context.Background()
 	var err error
 	if uri := os.Getenv("IDP_TEST_MONGO_URI"); uri != "" && file == "" {
-		engine, err = mongostore.Open(ctx, mongostore.Options{URI: uri, Database: "test_" + strings.ToLower(strings.NewReplacer("-", "a", "_", "b").Replace(secret.Token(12))), Log: Log(t)})
+		commands = &commandCounter{of: map[string]int{}}
+		name := "test_" + strings.ToLower(strings.NewReplacer("-", "a", "_", "b").Replace(secret.Token(12)))
+		engine, err = mongostore.Open(ctx, mongostore.Options{
+			URI: uri, Database: name, Log: Log(t), Monitor: commands.monitor(),
+		})
 	} else {
 		if file == "" {
 			file = t.TempDir() + "/test.db"
@@ -38,7 +43,7 @@ func newEngine(t testing.TB, file string) (engine docstore.Engine) {
 	}
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = engine.Close() })
-	return engine
+	return engine, commands
 }
 
 // borrowed is an engine that another store has made ready and closes.

@@ -90,7 +90,7 @@ var indexInMessage = regexp.MustCompile(`index: (\S+) dup key`)
 
 // duplicate makes the DuplicateError of a refusal with code 11000.
 func duplicate(def *docstore.Def, entry *docstore.Entry, e mongo.WriteError) error {
-	d := &docstore.DuplicateError{Collection: def.Name, Value: entry.ID}
+	d := &docstore.DuplicateError{Collection: def.Name, Value: entry.ID, Entry: entry}
 	// Servers since 4.2 say which index by its keys, beside the message for people.
 	pattern, told := e.Raw.Lookup("keyPattern").DocumentOK()
 	named := indexInMessage.FindStringSubmatch(e.Message)

@@ -105,7 +105,7 @@ func (t *tx) Insert(ctx context.Context, def *docstore.Def, e *docstore.Entry) e
 		return t.failed
 	}
 	if t.known[document{def.Name, key(e.Tenant, e.ID)}] != nil {
-		return t.fail(ctx, &docstore.DuplicateError{Collection: def.Name, Value: e.ID})
+		return t.fail(ctx, &docstore.DuplicateError{Collection: def.Name, Value: e.ID, Entry: e})
 	}
 	raw, err := stored(def, e)
 	if err != nil {

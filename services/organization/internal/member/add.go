@@ -76,7 +76,7 @@ func add[R any](ctx context.Context, s *Members, drafts []Draft, at func(int) st
 			if err != nil {
 				return none, err
 			}
-			shown, err := show(ctx, tx, docs...)
+			shown, err := show(ctx, tx.Peek(), docs...)
 			if err != nil {
 				return none, err
 			}

@@ -44,7 +44,7 @@ func (s *Members) Update(ctx context.Context, id string, edit func(*Membership) 
 			if err != nil {
 				return Shown{}, err
 			}
-			return one(ctx, tx, doc)
+			return one(ctx, tx.Peek(), doc)
 		})
 	})
 }

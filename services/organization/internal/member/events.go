@@ -10,7 +10,7 @@ import (
 
 // emit tells of written memberships, one event for each.
 func emit(ctx context.Context, tx *docstore.Tx, action string, docs ...Doc) error {
-	named, err := names(ctx, from(tx), docs)
+	named, err := names(ctx, from(tx.Peek()), docs)
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func emitEnded(ctx context.Context, tx *docstore.Tx, batches ...[]Doc) error {
 	for i := range batches {
 		firsts[i] = batches[i][0]
 	}
-	named, err := names(ctx, from(tx), firsts)
+	named, err := names(ctx, from(tx.Peek()), firsts)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func (s *Trees) Delete(ctx context.Context, id, objectCode string, refuse bool) 
 			return docstore.Deleted{}, err
 		}
 	}
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (docstore.Deleted, error) {
+	return docstore.Write(inTurn(ctx, objectCode), s.Store, func(tx *docstore.Tx) (docstore.Deleted, error) {
 		n, err := nodes.Load(ctx, tx, id)
 		if err != nil {
 			return docstore.Deleted{}, err

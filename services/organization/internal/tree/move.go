@@ -96,7 +96,7 @@ func carry(ctx context.Context, tx *docstore.Tx, n *Node, from []string) (int, e
 // each loads every node whose path begins with one, in the order of paths. fn may change the path. apperr.InvalidParameters if there are
 // more than most.
 func each(ctx context.Context, tx *docstore.Tx, path []string, most int, fn func(*Node) error) (count int, err error) {
-	const chunk = 500
+	const chunk = 2000
 	prefix := pathText(path)
 	filter := docstore.Prefix(byPath, prefix)
 	for {

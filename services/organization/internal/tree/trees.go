@@ -4,6 +4,7 @@ package tree
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"slices"
 	"strconv"
@@ -90,7 +91,7 @@ func create[R any](ctx context.Context, s *Trees, objectCode string, drafts []Dr
 	if err != nil {
 		return none, err
 	}
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (R, error) {
+	return docstore.Write(inTurn(ctx, objectCode), s.Store, func(tx *docstore.Tx) (R, error) {
 		o, err := grow(ctx, tx, objectCode, int64(len(drafts)))
 		if apperr.IsNotFound(err) {
 			return none, apperr.Invalid("object_code", "is no core object's code")
@@ -249,6 +250,11 @@ func (s *Trees) tellCreated(ctx context.Context, tx *docstore.Tx, n *Node, doc *
 	return emit(ctx, tx, "created", doc, nil)
 }
 
+// inTurn lets changes of a tree's structure, which all change its core object, wait for one another.
+func inTurn(ctx context.Context, objectCode string) context.Context {
+	return docstore.InTurn(ctx, "tree "+objectCode)
+}
+
 // grow counts a tree's nodes, and is what makes changes of its structure come one after the other. apperr.NotFound.
 func grow(ctx context.Context, tx *docstore.Tx, objectCode string, by int64) (*Object, error) {
 	found, err := ObjectByCode(ctx, tx, objectCode)
@@ -303,18 +309,30 @@ func (s *Trees) Get(ctx context.Context, id string) (Doc, error) { return nodes.
 // apperr.NotFound, InvalidParameters, AlreadyExists (code), InUse (a target made a pointer), InvalidState (a node with members made
 // dynamic), VersionMismatch.
 func (s *Trees) Update(ctx context.Context, id string, edit func(*Node) error) (Doc, error) {
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
-		n, err := nodes.Load(ctx, tx, id)
-		if err != nil {
-			return Doc{}, err
-		}
-		proposal := *n
-		if err := edit(&proposal); err != nil {
-			return Doc{}, err
-		}
-		return s.update(ctx, tx, n, &proposal)
-	})
+	write := func(ctx context.Context) (Doc, error) {
+		return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
+			n, err := nodes.Load(ctx, tx, id)
+			if err != nil {
+				return Doc{}, err
+			}
+			proposal := *n
+			if err := edit(&proposal); err != nil {
+				return Doc{}, err
+			}
+			return s.update(ctx, tx, n, &proposal)
+		})
+	}
+	doc, err := write(ctx)
+	if move, ok := errors.AsType[*moveError](err); ok {
+		doc, err = write(inTurn(ctx, move.objectCode))
+	}
+	return doc, err
 }
+
+// moveError says that an update moves a node, and is to be made in the tree's turn.
+type moveError struct{ objectCode string }
+
+func (e *moveError) Error() string { return "moves a node of " + e.objectCode }
 
 func (s *Trees) update(ctx context.Context, tx *docstore.Tx, n, proposal *Node) (Doc, error) {
 	var faults apperr.Faults
@@ -337,6 +355,9 @@ func (s *Trees) update(ctx context.Context, tx *docstore.Tx, n, proposal *Node) 
 		n.OperatorID = request.From(ctx).Actor
 	}
 	if moves {
+		if docstore.Turn(ctx) == "" {
+			return Doc{}, &moveError{n.ObjectCode}
+		}
 		if err := move(ctx, tx, n, to); err != nil {
 			return Doc{}, err
 		}
