@@ -18,6 +18,7 @@ var transactionCases = []testCase{
 	{name: "transactions/a swallowed duplicate does not commit", run: swallowedDuplicate, needs: []Feature{Transactions}},
 	{name: "transactions/a batch is all or nothing", run: batch, needs: []Feature{Transactions}},
 	{name: "transactions/read their own writes", run: ownWrites},
+	{name: "transactions/queries see own writes", run: queriesSeeOwnWrites},
 	{name: "transactions/nobody sees a part", run: noPartialReads, needs: []Feature{Transactions}},
 	{name: "transactions/failing beside others", run: failingBesideOthers, needs: []Feature{Transactions}},
 }
@@ -167,6 +168,66 @@ func ownWrites(t *testing.T, s *suite) {
 	}))
 	require.EqualValues(t, 4, f.get(t, ctx, "a").Rank)
 	require.EqualValues(t, 4, f.get(t, ctx, "a").Version)
+}
+
+// queriesSeeOwnWrites: in any order of writes and queries of every kind, also those of Peek.
+func queriesSeeOwnWrites(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	tagged := docstore.Eq("words", docstore.Text("w"))
+	f.insert(t, ctx, thing("a", words("w"), code("ca")), thing("b", words("w")), thing("other"))
+	require.NoError(t, f.write(ctx, func(tx *docstore.Tx) error {
+		see := func(want ...string) {
+			t.Helper()
+			for _, r := range []docstore.Reader{tx, tx.Peek()} {
+				page, err := f.things.Page(ctx, r, docstore.Query{Filter: tagged, Limit: 10, Count: true})
+				require.NoError(t, err)
+				var ids []string
+				for _, d := range page.Docs {
+					ids = append(ids, d.ID)
+				}
+				require.Equal(t, want, ids)
+				require.EqualValues(t, len(want), page.Total)
+				n, err := f.things.Count(ctx, r, tagged)
+				require.NoError(t, err)
+				require.EqualValues(t, len(want), n)
+				for _, id := range want {
+					_, err := f.things.Find(ctx, r, id)
+					require.NoError(t, err)
+				}
+			}
+		}
+		see("a", "b")
+		if _, err := f.things.Insert(ctx, tx, thing("c", words("w"))); err != nil {
+			return err
+		}
+		see("a", "b", "c")
+		a, err := f.things.Load(ctx, tx, "a")
+		if err != nil {
+			return err
+		}
+		a.Words, a.Code = nil, ""
+		if _, err := f.things.Replace(ctx, tx, a); err != nil {
+			return err
+		}
+		if _, err := f.things.Insert(ctx, tx, thing("d", code("ca"))); err != nil { // which a has given up
+			return err
+		}
+		see("b", "c")
+		if err := f.things.DeleteWhere(ctx, tx, tagged, nil); err != nil {
+			return err
+		}
+		see()
+		for _, r := range []docstore.Reader{tx, tx.Peek()} {
+			_, err := f.things.Find(ctx, r, "c")
+			require.Equal(t, apperr.NotFound, apperr.KindOf(err))
+		}
+		_, err = f.things.Insert(ctx, tx, thing("b", words("w")))
+		see("b")
+		return err
+	}))
+	require.Equal(t, []string{"a", "b", "d", "other"}, f.ids(t, ctx, docstore.Filter{}))
+	require.EqualValues(t, 1, f.get(t, ctx, "b").Version)
+	f.check(t)
 }
 
 // noPartialReads: two documents always change together; a page shows both as they were, or both as they are.

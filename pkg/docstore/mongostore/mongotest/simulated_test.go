@@ -76,6 +76,69 @@ func number(t *testing.T, env string, otherwise int) int {
 	return n
 }
 
+// TestDependence: a transaction is run again if another has changed what it read, or counted by the same filter; what it
+// only peeked at, and what it counted, others may change.
+func TestDependence(t *testing.T) {
+	t.Parallel()
+	dbs := newDatabases(simulated(t, replicaset.Options{}).URI(), false)
+	ctx, tagged := system(), docstore.Eq("tags", docstore.Text("x"))
+	change := func(tx *docstore.Tx) error {
+		v, err := first.Load(ctx, tx, "a")
+		if err != nil {
+			return err
+		}
+		v.Text += "!"
+		_, err = first.Replace(ctx, tx, v)
+		return err
+	}
+	count := func(f docstore.Filter) func(*docstore.Tx) error {
+		return func(tx *docstore.Tx) error { _, err := first.Count(ctx, tx, f); return err }
+	}
+	countAndAdd := func(tx *docstore.Tx) error {
+		if err := count(tagged)(tx); err != nil {
+			return err
+		}
+		_, err := first.Insert(ctx, tx, newNote("counted", "new"))
+		return err
+	}
+	find := func(tx *docstore.Tx) error { _, err := first.Find(ctx, tx, "a"); return err }
+	peek := func(tx *docstore.Tx) error { _, err := first.Find(ctx, tx.Peek(), "a"); return err }
+	for name, c := range map[string]struct {
+		read      func(*docstore.Tx) error
+		meanwhile func(*docstore.Tx) error
+		runs      int
+	}{
+		"what was read is changed":         {find, change, 2},
+		"what was peeked at is changed":    {peek, change, 1},
+		"what was counted is changed":      {count(tagged), change, 1},
+		"another counts by the filter":     {count(tagged), countAndAdd, 2},
+		"another counts by another filter": {count(docstore.Filter{}), countAndAdd, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := openStore(t, dbs.open(t), first)
+			insert(t, store, first, newNote("a", "old"))
+			runs := 0
+			err := docstore.Do(ctx, store, func(tx *docstore.Tx) error {
+				if err := c.read(tx); err != nil {
+					return err
+				}
+				if runs++; runs == 1 {
+					other := make(chan error, 1) // a transaction cannot be made inside another
+					go func() { other <- docstore.Do(ctx, store, c.meanwhile) }()
+					if err := <-other; err != nil {
+						return err
+					}
+				}
+				_, err := first.Insert(ctx, tx, newNote("b", "new"))
+				return err
+			})
+			require.NoError(t, err)
+			require.Equal(t, c.runs, runs)
+		})
+	}
+}
+
 // TestProbeIsRepeated: a transaction's transient error is no reason not to start.
 func TestProbeIsRepeated(t *testing.T) {
 	t.Parallel()
