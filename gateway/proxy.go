@@ -16,7 +16,10 @@ import (
 // newProxy passes requests on to a service in another process. Bodies flow both ways as they come.
 func newProxy(service string, target *url.URL, transport http.RoundTripper, log *slog.Logger) http.Handler {
 	return &httputil.ReverseProxy{
-		Rewrite:        func(pr *httputil.ProxyRequest) { rewrite(pr, target) },
+		Rewrite: func(pr *httputil.ProxyRequest) {
+			rewrite(pr, target)
+			watchDelivery(pr)
+		},
 		Transport:      transport,
 		ModifyResponse: endAtDrain,
 		BufferPool:     copyBuffers{},
@@ -44,7 +47,8 @@ func rewrite(pr *httputil.ProxyRequest, target *url.URL) {
 	delete(out.Header, "Expect")
 }
 
-// answerFailure tells a service's failure from the client's, and answers the former with 503. ReverseProxy hands it the outgoing request.
+// answerFailure tells a service's failure from the client's. The former it answers with 503, which says that nothing was
+// changed, or with 502 where a write may have been done. ReverseProxy hands it the outgoing request.
 func answerFailure(w http.ResponseWriter, r *http.Request, service string, err error, log *slog.Logger) {
 	rec, _ := w.(*response)
 	cause := context.Cause(r.Context())
@@ -59,6 +63,10 @@ func answerFailure(w http.ResponseWriter, r *http.Request, service string, err e
 	}
 	log.LogAttrs(r.Context(), slog.LevelWarn, "service does not answer", slog.String("upstream", service),
 		slog.String("request_id", rec.requestID[0]), slog.String("method", r.Method), slog.Any("error", err))
+	if d := deliveryOf(r); d != nil && d.mayHaveArrived(cause != nil) {
+		problem.Write(w, apperr.Unknown(err))
+		return
+	}
 	problem.Write(w, apperr.Away("the "+service+" service", err))
 }
 

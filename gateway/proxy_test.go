@@ -3,12 +3,14 @@ package gateway
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"runtime"
 	"strings"
 	"sync"
@@ -104,7 +106,8 @@ func TestInProcessPassesTheRequestAsItIs(t *testing.T) {
 	require.Equal(t, "/v1/kv/buckets/b/objects/a%2Fb//c?x=1;y=%zz", got)
 }
 
-func TestServiceFailuresAreUnavailable(t *testing.T) {
+// TestServiceFailures: 503 says that nothing was changed, so only what never reached the service is answered with it.
+func TestServiceFailures(t *testing.T) {
 	t.Parallel()
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -121,27 +124,72 @@ func TestServiceFailuresAreUnavailable(t *testing.T) {
 			}
 		}
 	}
-	for name, upstream := range map[string]Upstream{
-		"away":        away,
-		"resets":      remote(t, hijack("")),
-		"speaks else": remote(t, hijack("SSH-2.0-OpenSSH\r\n\r\n")),
-		"too slow": remote(t, func(_ http.ResponseWriter, r *http.Request) {
+	for name, c := range map[string]struct {
+		upstream Upstream
+		arrives  bool
+	}{
+		"away":        {away, false},
+		"resets":      {remote(t, hijack("")), true},
+		"speaks else": {remote(t, hijack("SSH-2.0-OpenSSH\r\n\r\n")), true},
+		"too slow": {remote(t, func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body) // net/http notices a lost connection only after that
 			<-r.Context().Done()
-		}),
+		}), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := newGateway(t, map[string]Upstream{Users: upstream}, func(c *Config) { c.RequestTimeout = 200 * time.Millisecond })
-			resp, err := http.Post(listen(t, g).URL+"/v1/users", "application/json", strings.NewReader(`{"username":"x"}`))
-			require.NoError(t, err)
-			defer resp.Body.Close()
-			doc := requireProblem(t, 503, "unavailable", resp.StatusCode, resp.Header, resp.Body)
-			require.Equal(t, "the users service does not answer", doc.Detail)
-			require.Equal(t, "2", resp.Header.Get("Retry-After"))
-			require.Contains(t, g.logs.String(), doc.RequestID)
+			g := newGateway(t, map[string]Upstream{Users: c.upstream}, func(c *Config) { c.RequestTimeout = 200 * time.Millisecond })
+			url := listen(t, g).URL + "/v1/users"
+			for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+				r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(`{"username":"x"}`))
+				require.NoError(t, err)
+				r.Header.Set("Idempotency-Key", "key") // net/http sends such a request again where it can
+				resp, err := http.DefaultClient.Do(r)
+				require.NoError(t, err)
+				defer resp.Body.Close()
+				if c.arrives && method != http.MethodGet {
+					doc := requireProblem(t, 502, "outcome_unknown", resp.StatusCode, resp.Header, resp.Body)
+					require.Equal(t, "it is not known whether the change was made", doc.Detail)
+					require.Contains(t, g.logs.String(), doc.RequestID)
+					continue
+				}
+				doc := requireProblem(t, 503, "unavailable", resp.StatusCode, resp.Header, resp.Body)
+				require.Equal(t, "the users service does not answer", doc.Detail)
+				require.Equal(t, "2", resp.Header.Get("Retry-After"))
+				require.Contains(t, g.logs.String(), doc.RequestID)
+			}
 		})
 	}
+}
+
+// TestDelivery: what was written for other requests on a connection does not count, what was written on an earlier
+// connection does.
+func TestDelivery(t *testing.T) {
+	t.Parallel()
+	conn := func() *countedConn {
+		near, far := net.Pipe()
+		t.Cleanup(func() { _ = near.Close() })
+		go func() { _, _ = io.Copy(io.Discard, far) }()
+		return &countedConn{Conn: near}
+	}
+	write := func(c *countedConn) {
+		_, err := c.Write([]byte("GET"))
+		require.NoError(t, err)
+	}
+	d := &delivery{}
+	require.False(t, d.mayHaveArrived(true), "no connection was made")
+	used := conn()
+	write(used)
+	d.gotConn(httptrace.GotConnInfo{Conn: used})
+	require.False(t, d.mayHaveArrived(false))
+	require.True(t, d.mayHaveArrived(true), "it may be being written")
+	d.gotConn(httptrace.GotConnInfo{Conn: conn()})
+	require.False(t, d.mayHaveArrived(false))
+	d.gotConn(httptrace.GotConnInfo{Conn: tls.Client(used, &tls.Config{})}) //nolint:gosec // no handshake
+	write(used)
+	require.True(t, d.mayHaveArrived(false))
+	d.gotConn(httptrace.GotConnInfo{Conn: conn()})
+	require.True(t, d.mayHaveArrived(false), "the first one had a part of it")
 }
 
 func TestAnAnswerThatBreaksOffIsNotTakenForWhole(t *testing.T) {

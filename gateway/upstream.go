@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"time"
@@ -80,7 +79,7 @@ func newTransport(maxConns int) *http.Transport {
 	protocols.SetHTTP1(true)
 	return &http.Transport{
 		Protocols:              &protocols,
-		DialContext:            (&net.Dialer{Timeout: 2 * time.Second}).DialContext,
+		DialContext:            dialCounted,
 		TLSHandshakeTimeout:    5 * time.Second,
 		MaxIdleConnsPerHost:    maxConns,
 		IdleConnTimeout:        30 * time.Second,

@@ -183,6 +183,9 @@ func sharedParameters(op *Op) []string {
 // kinds are the errors an operation can answer with: its own, and those that follow from its shape.
 func (op *Op) kinds() []apperr.Kind {
 	kinds := append([]apperr.Kind{apperr.InvalidParameters, apperr.RateLimited, apperr.Internal, apperr.Unavailable}, op.Errors...)
+	if op.writes() && !op.Momentary {
+		kinds = append(kinds, apperr.OutcomeUnknown)
+	}
 	if op.Scope != "" {
 		kinds = append(kinds, apperr.Unauthenticated, apperr.Forbidden)
 	}

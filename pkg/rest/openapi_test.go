@@ -87,9 +87,9 @@ func TestDocument(t *testing.T) {
 		return codes
 	}
 	require.Equal(t, []string{"200", "400", "401", "403", "429", "500", "503"}, codes("/v1/things", "get"))
-	require.Equal(t, []string{"200", "400", "401", "403", "409", "413", "415", "422", "429", "500", "503"}, codes("/v1/things", "post"))
+	require.Equal(t, []string{"200", "400", "401", "403", "409", "413", "415", "422", "429", "500", "502", "503"}, codes("/v1/things", "post"))
 	require.Equal(t, []string{"200", "304", "400", "401", "403", "404", "429", "500", "503"}, codes("/v1/things/{id}", "get"))
-	require.Equal(t, []string{"200", "400", "401", "403", "404", "412", "413", "415", "429", "500", "503"}, codes("/v1/things/{id}", "patch"))
+	require.Equal(t, []string{"200", "400", "401", "403", "404", "412", "413", "415", "429", "500", "502", "503"}, codes("/v1/things/{id}", "patch"))
 	require.Equal(t, "already_exists, request_in_progress", doc.Paths["/v1/things"]["post"].Responses["409"].Description)
 
 	require.True(t, doc.Paths["/v1/things"]["post"].RequestBody.Required)

@@ -45,7 +45,7 @@ func (s *Users) ChangeOrganization(ctx context.Context, change questions.Members
 	if unclear(err) && !bus.Unheard(err) {
 		outcome, unsettled := questions.SettleChange.Ask(ctx, s.Bus, questions.ChangeID{ID: change.ID})
 		if unsettled != nil {
-			return questions.Memberships{}, errOutcomeUnknown.Because(errors.Join(err, unsettled)) // the intent stays
+			return questions.Memberships{}, apperr.Unknown(errors.Join(err, unsettled)) // the intent stays
 		}
 		if outcome.Applied {
 			answer, err = outcome.Memberships, nil
@@ -55,12 +55,10 @@ func (s *Users) ChangeOrganization(ctx context.Context, change questions.Members
 		return questions.Memberships{}, errors.Join(err, s.dropIntent(ctx, change.ID))
 	}
 	if answer, err = s.fulfil(ctx, change.ID, answer); unclear(err) {
-		err = errOutcomeUnknown.Because(err)
+		err = apperr.Unknown(err)
 	}
 	return answer, err
 }
-
-var errOutcomeUnknown = apperr.New(apperr.OutcomeUnknown, "it is not known whether the change was made")
 
 // unclear reports whether err leaves open if the change was made. Every other one is a refusal.
 func unclear(err error) bool {

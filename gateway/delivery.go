@@ -1,0 +1,77 @@
+package gateway
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/http/httputil"
+	"sync/atomic"
+	"time"
+)
+
+// countedConn knows how many bytes were written to it.
+type countedConn struct {
+	net.Conn
+	written atomic.Int64
+}
+
+func (c *countedConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.written.Add(int64(n))
+	return n, err
+}
+
+var dialer = net.Dialer{Timeout: 2 * time.Second}
+
+func dialCounted(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &countedConn{Conn: conn}, nil
+}
+
+// delivery knows how far a write has come on its way to a service. The transport may try several connections, one after
+// the other.
+type delivery struct {
+	conn   *countedConn // the latest
+	before int64        // what had been written to it for other requests
+	began  bool         // something was written to an earlier one
+}
+
+type deliveryKey struct{}
+
+// watchDelivery has a write's way be known to answerFailure.
+func watchDelivery(pr *httputil.ProxyRequest) {
+	switch pr.Out.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		return
+	}
+	d := &delivery{}
+	ctx := context.WithValue(pr.Out.Context(), deliveryKey{}, d)
+	pr.Out = pr.Out.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: d.gotConn}))
+}
+
+func deliveryOf(r *http.Request) *delivery {
+	d, _ := r.Context().Value(deliveryKey{}).(*delivery)
+	return d
+}
+
+func (d *delivery) gotConn(info httptrace.GotConnInfo) {
+	d.began = d.began || d.written()
+	conn := info.Conn
+	if over, ok := conn.(interface{ NetConn() net.Conn }); ok { // TLS
+		conn = over.NetConn()
+	}
+	if d.conn, _ = conn.(*countedConn); d.conn != nil {
+		d.before = d.conn.written.Load()
+	}
+}
+
+func (d *delivery) written() bool { return d.conn != nil && d.conn.written.Load() > d.before }
+
+// mayHaveArrived reports whether the service may have got the request. One that was given up may still be being written.
+func (d *delivery) mayHaveArrived(givenUp bool) bool {
+	return d.began || d.written() || givenUp && d.conn != nil
+}
