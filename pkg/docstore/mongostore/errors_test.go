@@ -98,7 +98,8 @@ func TestDuplicate(t *testing.T) {
 			ada, mongo.WriteError{Message: `E11000 duplicate key error collection: db.things`}, docstore.DuplicateError{Value: "a"},
 		},
 	} {
-		c.want.Collection = "things"
-		require.Equal(t, &c.want, duplicate(def, entry(c.of), c.e), name)
+		of := entry(c.of)
+		c.want.Collection, c.want.Entry = "things", of
+		require.Equal(t, &c.want, duplicate(def, of, c.e), name)
 	}
 }

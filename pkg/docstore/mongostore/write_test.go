@@ -330,12 +330,13 @@ func TestDuplicateEndsTheTransaction(t *testing.T) {
 		return nil
 	})
 	e := s.open(t)
-	want := &docstore.DuplicateError{Collection: "things", Index: "name", Value: "ada"}
+	refused := entry(newThing("a"))
+	want := &docstore.DuplicateError{Collection: "things", Index: "name", Value: "ada", Entry: refused}
 	for _, swallow := range []bool{false, true} {
 		s.forget()
 		err := e.Write(t.Context(), func(tx docstore.EngineTx) error {
 			require.NoError(t, tx.Insert(t.Context(), other, entry(newThing("o"))))
-			require.NoError(t, tx.Insert(t.Context(), def, entry(newThing("a"))))
+			require.NoError(t, tx.Insert(t.Context(), def, refused))
 			err := tx.Flush(t.Context())
 			require.Equal(t, want, err)
 			require.Equal(t, err, tx.Insert(t.Context(), def, entry(newThing("b"))), "the server would not know of a transaction any more")
@@ -353,14 +354,14 @@ func TestDuplicateEndsTheTransaction(t *testing.T) {
 	s.forget()
 	require.Equal(t, want, e.Write(t.Context(), func(tx docstore.EngineTx) error {
 		require.NoError(t, tx.Insert(t.Context(), other, entry(newThing("o"))))
-		return tx.Insert(t.Context(), def, entry(newThing("a")))
+		return tx.Insert(t.Context(), def, refused)
 	}), "when all is sent at the end")
 	s.forget()
 	twice := e.Write(t.Context(), func(tx docstore.EngineTx) error {
 		require.NoError(t, tx.Insert(t.Context(), def, entry(newThing("a"))))
-		return tx.Insert(t.Context(), def, entry(newThing("a")))
+		return tx.Insert(t.Context(), def, refused)
 	})
-	require.Equal(t, &docstore.DuplicateError{Collection: "things", Value: "a"}, twice)
+	require.Equal(t, &docstore.DuplicateError{Collection: "things", Value: "a", Entry: refused}, twice)
 	require.Empty(t, s.names(), "what the transaction knows to be there")
 }
 
