@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
@@ -126,15 +127,39 @@ func (c Config) Validate() error {
 
 // openStore opens MongoDB where it is configured, else SQLite in the data folder.
 func (c Config) openStore(ctx context.Context, spec Spec, keys *secret.Keyring, log *slog.Logger) (*docstore.Store, error) {
-	var engine docstore.Engine
-	var err error
-	if c.Mongo.URI.IsZero() {
-		engine, err = sqlitestore.Open(ctx, sqlitestore.Options{Path: c.DataDir + "/" + spec.Name + ".db", Log: log})
-	} else {
-		engine, err = mongostore.Open(ctx, mongostore.Options{
-			URI: c.Mongo.URI.Reveal(), Database: c.Mongo.Database, AllowStandalone: c.Mongo.AllowStandalone, Log: log,
-		})
+	if !c.Mongo.URI.IsZero() {
+		return c.awaitMongo(ctx, spec, keys, log)
 	}
+	engine, err := sqlitestore.Open(ctx, sqlitestore.Options{Path: c.DataDir + "/" + spec.Name + ".db", Log: log})
+	if err != nil {
+		return nil, err
+	}
+	return spec.Open(ctx, engine, clock.System, keys)
+}
+
+// mongoPause is between two tries to reach MongoDB, of which each lasts for some seconds.
+const mongoPause = time.Second
+
+// awaitMongo opens MongoDB, again while it does not answer.
+func (c Config) awaitMongo(ctx context.Context, spec Spec, keys *secret.Keyring, log *slog.Logger) (*docstore.Store, error) {
+	for {
+		store, err := c.openMongo(ctx, spec, keys, log)
+		if apperr.KindOf(err) != apperr.Unavailable || ctx.Err() != nil {
+			return store, err
+		}
+		log.Warn("MongoDB does not answer; the service waits for it", "error", secret.MaskError(err))
+		select {
+		case <-time.After(mongoPause):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+func (c Config) openMongo(ctx context.Context, spec Spec, keys *secret.Keyring, log *slog.Logger) (*docstore.Store, error) {
+	engine, err := mongostore.Open(ctx, mongostore.Options{
+		URI: c.Mongo.URI.Reveal(), Database: c.Mongo.Database, AllowStandalone: c.Mongo.AllowStandalone, Log: log,
+	})
 	if err != nil {
 		return nil, err
 	}

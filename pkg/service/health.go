@@ -8,30 +8,46 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/pkg/problem"
 )
 
-// healthHandler answers /healthz and /readyz, and passes all else on.
+// healthHandler answers /healthz and /readyz, and passes all else on once the service has started.
 type healthHandler struct {
-	next     http.Handler
-	ready    func(context.Context) error
+	started  atomic.Pointer[started]
 	draining atomic.Bool
+}
+
+type started struct {
+	handler http.Handler
+	ready   func(context.Context) error
+}
+
+// open lets requests in.
+func (h *healthHandler) open(handler http.Handler, ready func(context.Context) error) {
+	h.started.Store(&started{handler, ready})
 }
 
 const readyTimeout = 2 * time.Second
 
 func (h *healthHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch r.URL.Path {
-	case "/healthz":
+	service := h.started.Load()
+	switch {
+	case r.URL.Path == "/healthz":
 		say(w, http.StatusOK, "ok")
-	case "/readyz":
+	case service == nil && r.URL.Path == "/readyz":
+		say(w, http.StatusServiceUnavailable, "starting")
+	case service == nil:
+		problem.Write(w, apperr.Away("the service", errStarting))
+	case r.URL.Path == "/readyz":
 		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 		defer cancel()
 		if h.draining.Load() {
 			say(w, http.StatusServiceUnavailable, "stopping")
 			return
 		}
-		switch err := h.ready(ctx); {
+		switch err := service.ready(ctx); {
 		case errors.Is(err, outbox.ErrStuck):
 			say(w, http.StatusServiceUnavailable, outbox.ErrStuck.Error())
 		case err != nil:
@@ -40,9 +56,11 @@ func (h *healthHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			say(w, http.StatusOK, "ready")
 		}
 	default:
-		h.next.ServeHTTP(w, r)
+		service.handler.ServeHTTP(w, r)
 	}
 }
+
+var errStarting = errors.New("it is starting")
 
 func say(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")

@@ -54,7 +54,7 @@ func start(ctx context.Context, name string, args, environ []string, settings an
 	return run(ctx, name, *common, spec(), out)
 }
 
-func run(ctx context.Context, name string, c Config, spec Spec, out io.Writer) (err error) {
+func run(ctx context.Context, name string, c Config, spec Spec, out io.Writer) error {
 	log := telemetry.NewLogger(out, c.Log.Level, c.Log.Format).With("service", name)
 	registry := telemetry.NewRegistry()
 	tracer, flushTraces, err := telemetry.Tracing(ctx, telemetry.TracingConfig{
@@ -73,37 +73,61 @@ func run(ctx context.Context, name string, c Config, spec Spec, out io.Writer) (
 	if deps.Verifier, err = c.Auth.Verifier(deps.Outbound, log); err != nil {
 		return err
 	}
-	if deps.Store, err = c.openStore(ctx, spec, deps.Keys, log); err != nil {
-		return err
-	}
-	if deps.Bus, err = c.NATS.connect(ctx, name, log, registry); err != nil {
-		return errors.Join(err, deps.Store.Close())
-	}
-	unit, err := Start(ctx, spec, deps)
-	if err != nil {
-		return errors.Join(err, deps.Bus.Close(ctx), deps.Store.Close())
-	}
-	defer func() { // in the order of the data: requests have ended, then what they caused, then where it goes
-		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.DrainTimeout)
-		defer cancel()
-		err = errors.Join(err, unit.Stop(stopping), deps.Bus.Close(stopping), flushTraces(stopping))
-	}()
 	admin, err := telemetry.ServeAdmin(context.WithoutCancel(ctx), c.AdminListen, telemetry.AdminHandler(registry, telemetry.ReadBuild()), log)
 	if err != nil {
 		return err
 	}
 	defer admin.Close()
-
-	handler := unit.Handler
-	if tracer != nil {
-		handler = otelhttp.NewHandler(handler, name, otelhttp.WithTracerProvider(tracer))
-	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
 	if err != nil {
 		return err
 	}
+
+	// It answers that it is not ready while it waits for its database.
+	h := &healthHandler{}
+	serving, stop := context.WithCancel(ctx)
+	defer stop()
+	served := make(chan error, 1)
+	go func() {
+		served <- serve(serving, listener, h, c.DrainDelay, c.DrainTimeout, log)
+		stop()
+	}()
+	unit, err := c.start(serving, name, spec, deps)
+	if err != nil {
+		if ctx.Err() != nil { // it was told to stop meanwhile
+			err = nil
+		}
+		stop()
+		return errors.Join(err, <-served)
+	}
+	handler := unit.Handler
+	if tracer != nil {
+		handler = otelhttp.NewHandler(handler, name, otelhttp.WithTracerProvider(tracer))
+	}
+	h.open(handler, unit.Ready)
 	log.Info("serving", "listen", listener.Addr().String(), "admin", admin.Addr(), "database", databaseOf(c), "nats", c.NATS.URL)
-	return serve(ctx, listener, &healthHandler{next: handler, ready: unit.Ready}, c.DrainDelay, c.DrainTimeout, log)
+	err = <-served
+
+	// In the order of the data: requests have ended, then what they caused, then where it goes.
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.DrainTimeout)
+	defer cancel()
+	return errors.Join(err, unit.Stop(stopping), unit.deps.Bus.Close(stopping), flushTraces(stopping))
+}
+
+// start opens what the service works with, and starts it.
+func (c Config) start(ctx context.Context, name string, spec Spec, deps Deps) (*Unit, error) {
+	var err error
+	if deps.Store, err = c.openStore(ctx, spec, deps.Keys, deps.Log); err != nil {
+		return nil, err
+	}
+	if deps.Bus, err = c.NATS.connect(ctx, name, deps.Log, deps.Metrics); err != nil {
+		return nil, errors.Join(err, deps.Store.Close())
+	}
+	unit, err := Start(ctx, spec, deps)
+	if err != nil {
+		return nil, errors.Join(err, deps.Bus.Close(ctx), deps.Store.Close())
+	}
+	return unit, nil
 }
 
 func databaseOf(c Config) string {
@@ -132,6 +156,9 @@ func serve(ctx context.Context, l net.Listener, h *healthHandler, delay, timeout
 	}
 	log.Info("stopping")
 	h.draining.Store(true)
+	if h.started.Load() == nil { // nobody was sent here yet
+		delay = 0
+	}
 	select {
 	case <-time.After(delay):
 	case err := <-failed:

@@ -330,6 +330,39 @@ func TestAProcessStartsWithoutNATS(t *testing.T) {
 	require.ErrorContains(t, <-p.ended, "the outbox is not empty")
 }
 
+// MongoDB may come later: until then the process runs and is not ready.
+func TestAProcessWaitsForMongoDB(t *testing.T) {
+	t.Parallel()
+	s := newSurroundings(t)
+	free := func() string {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer listener.Close()
+		return listener.Addr().String()
+	}
+	listen := free()
+	s.env = append(s.env, "IDP_LISTEN="+listen, "IDP_MONGO_URI=mongodb://root:hunter2@"+free()+"/?directConnection=true")
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	p := &process{t: t, url: "http://" + listen, stop: stop, ended: make(chan error, 1), log: &lines{}}
+	c := settings{DefaultConfig("tiny")}
+	go func() {
+		p.ended <- start(ctx, "tiny", nil, s.env, &c, &c.Config, func() Spec { return tiny(nil) }, p.log)
+	}()
+	require.Eventually(t, func() bool {
+		status, _, err := p.ask(http.MethodGet, p.url+"/healthz", "")
+		return err == nil && status == http.StatusOK
+	}, 5*time.Second, 5*time.Millisecond)
+	p.see(http.StatusServiceUnavailable, "starting", http.MethodGet, "/readyz", "")
+	p.see(http.StatusServiceUnavailable, "unavailable", http.MethodPost, "/v1/notes", `{"text":"x"}`)
+	require.Error(t, p.probe(s))
+	require.Eventually(t, func() bool {
+		return strings.Contains(p.log.String(), "the service waits for it")
+	}, 15*time.Second, 10*time.Millisecond)
+	require.NotContains(t, p.log.String(), "hunter2")
+	p.end()
+}
+
 func TestAProcessThatCannotStartLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	s := newSurroundings(t)
@@ -424,11 +457,7 @@ func FuzzParseIssuer(f *testing.F) {
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	var broken error
-	h := &healthHandler{next: http.NotFoundHandler(), ready: func(ctx context.Context) error {
-		deadline, bounded := ctx.Deadline()
-		require.True(t, bounded && time.Until(deadline) <= readyTimeout, "a store that hangs must not hang the probe")
-		return broken
-	}}
+	h := &healthHandler{}
 	see := func(path string, status int, text string) {
 		t.Helper()
 		w := newRecorder()
@@ -436,6 +465,14 @@ func TestHealth(t *testing.T) {
 		require.Equal(t, status, w.Code)
 		require.Contains(t, w.Body.String(), text)
 	}
+	see("/healthz", 200, "ok")
+	see("/readyz", 503, "starting")
+	see("/other", 503, "unavailable")
+	h.open(http.NotFoundHandler(), func(ctx context.Context) error {
+		deadline, bounded := ctx.Deadline()
+		require.True(t, bounded && time.Until(deadline) <= readyTimeout, "a store that hangs must not hang the probe")
+		return broken
+	})
 	see("/healthz", 200, "ok")
 	see("/readyz", 200, "ready")
 	see("/other", 404, "")

@@ -36,16 +36,18 @@ func newFakeServer(t *testing.T, answer func(command string, body bson.Raw) bson
 	s := &fakeServer{listener: listener, answer: answer, conns: map[net.Conn]bool{}}
 	s.hello = bson.D{{Key: "setName", Value: "rs0"}, {Key: "hosts", Value: bson.A{s.address()}}, {Key: "me", Value: s.address()}}
 	s.serving.Go(s.accept)
-	t.Cleanup(func() {
-		_ = listener.Close()
-		s.mu.Lock()
-		for c := range s.conns {
-			_ = c.Close()
-		}
-		s.mu.Unlock()
-		s.serving.Wait()
-	})
+	t.Cleanup(s.close)
 	return s
+}
+
+func (s *fakeServer) close() {
+	_ = s.listener.Close()
+	s.mu.Lock()
+	for c := range s.conns {
+		_ = c.Close()
+	}
+	s.mu.Unlock()
+	s.serving.Wait()
 }
 
 func (s *fakeServer) address() string { return s.listener.Addr().String() }

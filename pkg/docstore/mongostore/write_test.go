@@ -253,6 +253,32 @@ func TestEndlessConflictIsUnavailable(t *testing.T) {
 	require.Equal(t, apperr.Unavailable, apperr.KindOf(err), "%v", err)
 }
 
+// TestServerAway: reads and writes give up alike, long before a transaction that meets conflicts does.
+func TestServerAway(t *testing.T) {
+	t.Parallel()
+	s := newFakeServer(t, nil)
+	o := s.options(t)
+	o.Select, o.Timeout = 200*time.Millisecond, time.Hour
+	e, err := Open(t.Context(), o)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, e.Close()) }()
+	inside := false
+	err = e.Write(t.Context(), func(tx docstore.EngineTx) error {
+		if !inside {
+			inside = true
+			_, err := tx.Get(t.Context(), def, "t1", []string{"a"})
+			require.NoError(t, err)
+			s.close()
+		}
+		return tx.Insert(t.Context(), def, entry(newThing("a")))
+	})
+	require.Equal(t, apperr.Unavailable, apperr.KindOf(err), "%v", err)
+	err = e.Write(t.Context(), func(tx docstore.EngineTx) error { return tx.Insert(t.Context(), def, entry(newThing("a"))) })
+	require.Equal(t, apperr.Unavailable, apperr.KindOf(err), "%v", err)
+	_, err = e.Get(t.Context(), def, "t1", []string{"a"})
+	require.Equal(t, apperr.Unavailable, apperr.KindOf(err), "%v", err)
+}
+
 func TestCancelledWithin(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t, nil)
