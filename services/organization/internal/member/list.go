@@ -97,7 +97,7 @@ func (s *Members) Users(ctx context.Context, f Filter, p docstore.Paging) (Page,
 	if found[q.NodeID] == nil {
 		return Page{}, apperr.Missing("tree node")
 	}
-	if q.Role != "" && !role.MatchString(q.Role) { // nobody has it; and what stands behind roles in the index must not be taken for a part of it
+	if q.Role != "" && !isRole(q.Role) { // nobody has it; and what stands behind roles in the index must not be taken for a part of it
 		if !q.Count {
 			return Page{Total: -1}, nil
 		}
