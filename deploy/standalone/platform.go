@@ -105,7 +105,8 @@ func start(ctx context.Context, s settings, f folder, log *slog.Logger, registry
 
 	upstreams := map[string]gateway.Upstream{}
 	for _, spec := range s.specs() {
-		unit, err := startService(ctx, spec, deps, f, stores.firstID(spec.Name), log, registry)
+		file := sqlitestore.Options{Path: f.join(spec.Name + ".db"), Cache: s.Caches.Share(spec, s.specs())}
+		unit, err := startService(ctx, spec, deps, file, stores.firstID(spec.Name), log, registry)
 		if err != nil {
 			return nil, err
 		}
@@ -127,11 +128,12 @@ func start(ctx context.Context, s settings, f folder, log *slog.Logger, registry
 	return p, nil
 }
 
-func startService(ctx context.Context, spec service.Spec, deps service.Deps, f folder, firstID int64, log *slog.Logger, registry prometheus.Registerer) (*service.Unit, error) {
+func startService(ctx context.Context, spec service.Spec, deps service.Deps, file sqlitestore.Options, firstID int64, log *slog.Logger, registry prometheus.Registerer) (*service.Unit, error) {
 	deps.Log = log.With("service", spec.Name)
 	deps.Metrics = prometheus.WrapRegistererWith(prometheus.Labels{"service": spec.Name}, registry)
 	deps.Requests = telemetry.NewHTTPMetrics(deps.Metrics)
-	engine, err := sqlitestore.Open(ctx, sqlitestore.Options{Path: f.join(spec.Name + ".db"), Log: deps.Log})
+	file.Log = deps.Log
+	engine, err := sqlitestore.Open(ctx, file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", spec.Name, err)
 	}

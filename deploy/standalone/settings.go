@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -30,6 +31,7 @@ type settings struct {
 	Auth           authConfig             `mapstructure:"auth"`
 	Outbound       service.OutboundConfig `mapstructure:"outbound"`
 	Tracing        service.TracingConfig  `mapstructure:"tracing"`
+	Caches         service.Caches         `mapstructure:"caches"`
 	StuckAfter     time.Duration          `mapstructure:"events_stuck_after" doc:"How long events may wait, none of them getting to the event store, before readyz says no; 0: for ever"`
 	gateway.Config `mapstructure:",squash"`
 
@@ -50,6 +52,7 @@ func defaults() settings {
 		// Short: the event store is in this process, so that something is wrong here.
 		StuckAfter: 30 * time.Second,
 		Config:     gateway.DefaultConfig(),
+		Caches:     service.Caches{MiB: 160},
 		Users:      users.DefaultConfig(), Applications: applications.DefaultConfig(),
 	}
 	s.DrainDelay = 0 // there is no load balancer that would have to notice
@@ -70,7 +73,7 @@ func (s settings) Validate() error {
 	if s.StuckAfter < 0 {
 		return fmt.Errorf("events_stuck_after must not be negative")
 	}
-	return s.Config.Validate()
+	return errors.Join(s.Caches.Check(s.specs()...), s.Config.Validate())
 }
 
 // load reads the settings from file, environment and args.

@@ -30,6 +30,7 @@ type Config struct {
 	Log            LogConfig      `mapstructure:"log"`
 	Mongo          MongoConfig    `mapstructure:"mongo"`
 	DataDir        string         `mapstructure:"data_dir" doc:"Folder of the SQLite file that is used where mongo.uri is empty"`
+	Caches         Caches         `mapstructure:"caches"`
 	NATS           NATSConfig     `mapstructure:"nats"`
 	Auth           AuthConfig     `mapstructure:"auth"`
 	EncryptionKeys secret.String  `mapstructure:"encryption_keys" doc:"Keys for secrets at rest, id:base64 of 32 bytes, joined by commas; the first seals, the others only open"`
@@ -91,6 +92,7 @@ func DefaultConfig(name string) Config {
 		Listen: "127.0.0.1:8081", AdminListen: "127.0.0.1:9081", DataDir: "data",
 		Log:     LogConfig{Level: slog.LevelInfo, Format: telemetry.JSON},
 		Mongo:   MongoConfig{Database: "idp_" + strings.ReplaceAll(name, "-", "_")},
+		Caches:  Caches{MiB: 64},
 		NATS:    NATSConfig{URL: "nats://127.0.0.1:4222", Replicas: 1, MaxAge: 7 * 24 * time.Hour},
 		Auth:    AuthConfig{Issuer: "idplatform"},
 		Tracing: TracingConfig{SampleRatio: 1},
@@ -119,6 +121,9 @@ func (c Config) Validate() error {
 	if c.DrainDelay < 0 || c.DrainTimeout <= 0 {
 		faults = append(faults, errors.New("drain_delay must not be negative, drain_timeout must be positive"))
 	}
+	if err := c.Caches.Check(Spec{}); err != nil {
+		faults = append(faults, err)
+	}
 	if c.StuckAfter < 0 {
 		faults = append(faults, errors.New("events_stuck_after must not be negative"))
 	}
@@ -130,7 +135,9 @@ func (c Config) openStore(ctx context.Context, spec Spec, keys *secret.Keyring, 
 	if !c.Mongo.URI.IsZero() {
 		return c.awaitMongo(ctx, spec, keys, log)
 	}
-	engine, err := sqlitestore.Open(ctx, sqlitestore.Options{Path: c.DataDir + "/" + spec.Name + ".db", Log: log})
+	engine, err := sqlitestore.Open(ctx, sqlitestore.Options{
+		Path: c.DataDir + "/" + spec.Name + ".db", Log: log, Cache: c.Caches.Share(spec, []Spec{spec}),
+	})
 	if err != nil {
 		return nil, err
 	}

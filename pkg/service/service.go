@@ -70,6 +70,9 @@ type Spec struct {
 	Name        string
 	Collections []*docstore.Def
 	New         func(context.Context, Deps) (App, error)
+
+	// CacheWeight is what the service gets of a program's memory for caches beside others; 0 counts as 1. See Caches.
+	CacheWeight int
 }
 
 // Defs are the service's collections and those that every service has.

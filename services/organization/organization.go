@@ -29,6 +29,7 @@ func Spec() service.Spec {
 		Name:        "organization",
 		Collections: slices.Concat(tree.Collections(), member.Collections(), link.Collections()),
 		New:         newApp,
+		CacheWeight: 2,
 	}
 }
 

@@ -49,6 +49,7 @@ func Spec(c Config) service.Spec {
 		Name:        "users",
 		Collections: slices.Concat(user.Collections(), credential.Collections(), transfer.Collections()),
 		New:         c.new,
+		CacheWeight: 3,
 	}
 }
 

@@ -1,11 +1,15 @@
 package sqlitestore_test
 
 import (
+	"log/slog"
+	"path/filepath"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
 )
 
 // Connections are opened by the load, not by the number of reads, and no more than there are slots.
@@ -29,4 +33,20 @@ func TestReadersAreOpenedWhenNeeded(t *testing.T) {
 	}
 	readers.Wait()
 	require.LessOrEqual(t, f.spy.count(opening), 4)
+}
+
+// The page caches of the writer and of all readers that there can be take the bytes of Options.Cache together.
+func TestCachesTakeWhatTheyMay(t *testing.T) {
+	t.Parallel()
+	for bytes, size := range map[int64][2]string{16 << 20: {"8192", "2048"}, 0: {"32000", "8000"}} {
+		spy := &spy{}
+		engine, err := sqlitestore.Open(t.Context(), sqlitestore.Options{
+			Path: filepath.Join(t.TempDir(), "notes.db"), Driver: spy.open, Log: slog.New(slog.DiscardHandler), Cache: bytes,
+		})
+		require.NoError(t, err)
+		require.NoError(t, engine.Ping(t.Context()))
+		require.Equal(t, 1, spy.count("PRAGMA cache_size = -"+size[0]), "the writer's")
+		require.Equal(t, 1, spy.count("PRAGMA cache_size = -"+size[1]), "a quarter of it for each of the four readers")
+		require.NoError(t, engine.Close())
+	}
 }

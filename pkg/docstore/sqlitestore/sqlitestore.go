@@ -10,6 +10,7 @@
 package sqlitestore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,11 @@ type Options struct {
 	Path   string       // the database file; it is made if missing, its folder is not. SQLite puts two more files beside it
 	Driver Driver       // nil: Default
 	Log    *slog.Logger // required
+	Cache  int64        // bytes that its page caches may take together, half of them the writer's; 0: DefaultCache
 }
+
+// DefaultCache is Options.Cache where it is not set.
+const DefaultCache = 64_000 << 10
 
 // Engine is a docstore.Engine on one file.
 type Engine struct {
@@ -53,7 +58,8 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 	if err := makeFile(opts.Path); err != nil {
 		return nil, fmt.Errorf("open %s: %w", opts.Path, err)
 	}
-	conn, err := connect(ctx, opts.Driver, opts.Path, writing)
+	half := cmp.Or(opts.Cache, DefaultCache) / 2
+	conn, err := connect(ctx, opts.Driver, opts.Path, writing+cacheSize(half))
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", opts.Path, err)
 	}
@@ -65,7 +71,9 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 		return nil, fmt.Errorf("open %s: %w", opts.Path, errors.Join(err, conn.Close()))
 	}
 	e := &Engine{driver: opts.Driver, path: opts.Path, log: opts.Log, tables: map[string]*table{}}
-	e.readers = newReaders(func(ctx context.Context) (Conn, error) { return connect(ctx, opts.Driver, opts.Path, reading) })
+	e.readers = newReaders(func(ctx context.Context) (Conn, error) {
+		return connect(ctx, opts.Driver, opts.Path, reading+cacheSize(half/maxReaders))
+	})
 	e.writer = startWriter(conn, shared)
 	e.memory = newMemory(shared)
 	return e, nil
@@ -96,10 +104,13 @@ func checkJournal(ctx context.Context, conn Conn) error {
 const (
 	every   = "PRAGMA busy_timeout = 5000; PRAGMA foreign_keys = off; PRAGMA temp_store = memory; PRAGMA trusted_schema = off;"
 	writing = every +
-		"PRAGMA journal_mode = wal; PRAGMA synchronous = full; PRAGMA cache_size = -32000; " +
+		"PRAGMA journal_mode = wal; PRAGMA synchronous = full; " +
 		"PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 33554432"
-	reading = every + "PRAGMA query_only = on; PRAGMA cache_size = -8000"
+	reading = every + "PRAGMA query_only = on"
 )
+
+// cacheSize bounds a connection's page cache, which grows as pages are read.
+func cacheSize(bytes int64) string { return fmt.Sprintf("; PRAGMA cache_size = -%d", bytes>>10) }
 
 func connect(ctx context.Context, driver Driver, path, pragmas string) (Conn, error) {
 	conn, err := driver(ctx, path)

@@ -1,0 +1,32 @@
+package service
+
+import "fmt"
+
+// minCache is the least memory for caches that a service works well with, in MiB.
+const minCache = 4
+
+// Caches says how much memory the caches of a program's services may take, on SQLite.
+type Caches struct {
+	MiB int `mapstructure:"mib" doc:"Memory that the services of this program may take together for caches of their SQLite files, in MiB"`
+}
+
+// Check refuses a budget that leaves one of so many services less than 4 MiB.
+func (c Caches) Check(specs ...Spec) error {
+	for _, s := range specs {
+		if c.Share(s, specs) < minCache<<20 {
+			return fmt.Errorf("caches.mib is too little: each of the %d services needs %d", len(specs), minCache)
+		}
+	}
+	return nil
+}
+
+// Share is what one of the program's services gets, in bytes: by the weights of all.
+func (c Caches) Share(of Spec, all []Spec) int64 {
+	total := 0
+	for _, s := range all {
+		total += s.cacheWeight()
+	}
+	return int64(c.MiB) << 20 * int64(of.cacheWeight()) / int64(max(1, total))
+}
+
+func (s Spec) cacheWeight() int { return max(1, s.CacheWeight) }
