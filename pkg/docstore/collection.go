@@ -632,7 +632,9 @@ type Batch struct {
 }
 
 // BatchOf makes a Batch of what a batch wrote.
-func BatchOf[D interface{ Stored() ([]byte, string, error) }](docs []D) (Batch, error) {
+func BatchOf[D interface {
+	Stored() ([]byte, string, error)
+}](docs []D) (Batch, error) {
 	b := Batch{make([]json.RawMessage, len(docs))}
 	for i, doc := range docs {
 		var err error

@@ -416,7 +416,9 @@ func TestIDsHaveAnEnd(t *testing.T) {
 func TestDocumentsMustEmbedMeta(t *testing.T) {
 	t.Parallel()
 	require.Panics(t, func() { docstore.Define(docstore.Schema[struct{ ID string }]{Name: "bare"}) })
-	require.Panics(t, func() { docstore.Define(docstore.Schema[struct{ docstore.Meta }]{Name: "sorted", Sortable: []string{"no_index"}}) })
+	require.Panics(t, func() {
+		docstore.Define(docstore.Schema[struct{ docstore.Meta }]{Name: "sorted", Sortable: []string{"no_index"}})
+	})
 }
 
 func TestEachStopsAtTheFirstError(t *testing.T) {
