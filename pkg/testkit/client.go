@@ -187,3 +187,13 @@ func (a *Answer) Problem(status int, code string, locations ...string) problem.D
 	}
 	return doc
 }
+
+// Items are the members of that name in the records of a list.
+func (c *Client) Items(url, member string) []any {
+	c.t.Helper()
+	values := []any{}
+	for _, item := range c.Get(url).Object()["items"].([]any) {
+		values = append(values, item.(map[string]any)[member])
+	}
+	return values
+}

@@ -617,7 +617,12 @@ func paging(t *testing.T, s *Service, r Resource) {
 			assert.Equal(t, want, walked, "%d %s", size, sort)
 		}
 	}
-	token := first["next_page_token"].(string)
+	refusedPaging(s, r, c, first["next_page_token"].(string))
+	assert.EqualValues(t, 25, c.Get(r.list("unknown_parameter=1")).Object()["total"], "an unknown parameter does not count")
+}
+
+// refusedPaging: pages that can't be, and a token of another list.
+func refusedPaging(s *Service, r Resource, c *Client, token string) {
 	c.Get(r.list("page_sort=time_created[desc]&page_token="+token)).Problem(http.StatusBadRequest, "invalid_parameters", "query.page_token")
 	s.As("globex", r.Read).Get(r.list("page_token="+token)).Problem(http.StatusBadRequest, "invalid_parameters", "query.page_token")
 	for query, location := range map[string]string{
@@ -629,7 +634,7 @@ func paging(t *testing.T, s *Service, r Resource) {
 	} {
 		c.Get(r.list(query)).Problem(http.StatusBadRequest, "invalid_parameters", location)
 	}
-	assert.Contains(t, c.Get(r.list("page_sort=no_such_field")).Problem(http.StatusBadRequest, "invalid_parameters").Detail, "time_created")
+	unsortable := c.Get(r.list("page_sort=no_such_field")).Problem(http.StatusBadRequest, "invalid_parameters")
+	assert.Contains(s.t, unsortable.Detail, "time_created")
 	c.Get(r.list("page_num=x&page_size=0")).Problem(http.StatusBadRequest, "invalid_parameters", "query.page_num", "query.page_size")
-	assert.EqualValues(t, 25, c.Get(r.list("unknown_parameter=1")).Object()["total"], "an unknown parameter does not count")
 }

@@ -55,13 +55,13 @@ func TestAssociations(t *testing.T) {
 		"&source_node_id=" + id(p1) + "&target_node_id=" + id(d1): all[:3], "&type=" + "%E4%B8%BB": {all[0], all[3], all[4]},
 		"&node_id=" + id(d2) + "&type=%E4%B8%BB": {all[4]}, "&node_id=404": {}, "&node_id=" + id(foreign): {}, "&page_size=2&page_num=2": all[2:4], "&page_size=4&page_num=3": {},
 	} {
-		require.Equal(t, want, items(t, c, linksPath+"?x=1"+query, "id"), query)
+		require.Equal(t, want, c.Items(linksPath+"?x=1"+query, "id"), query)
 		if !strings.Contains(query, "page_size") {
 			require.EqualValues(t, len(want), c.Get(linksPath + "?page_size=1" + query).Object()["total"], query)
 			require.Len(t, walk(t, c, linksPath+"?x=1"+query, 1), len(want), query)
 		}
 	}
-	require.Equal(t, []any{}, items(t, theirs, linksPath, "id"))
+	require.Equal(t, []any{}, theirs.Items(linksPath, "id"))
 
 	create := func(source, target any, more ...object) ask {
 		return post(linksPath, with(object{"source_node_id": source, "target_node_id": target}, more))
@@ -98,15 +98,15 @@ func TestAssociations(t *testing.T) {
 	require.Equal(t, object{"removed": 1.0}, c.Delete(linksPath+"?id="+id(other), nil).Object())
 	require.Equal(t, object{"removed": 0.0}, c.Delete(linksPath+"?id="+id(other), nil).Object())
 	require.Equal(t, object{"removed": 2.0}, c.Delete(linksPath+"?id="+id(plain), object{"ids": []any{back["id"], "404", back["id"], plain["id"]}}).Object())
-	require.Equal(t, []any{wide["id"], far["id"]}, items(t, c, linksPath, "id"))
+	require.Equal(t, []any{wide["id"], far["id"]}, c.Items(linksPath, "id"))
 	require.ElementsMatch(t, []string{
 		"association.deleted " + id(first), "association.deleted " + id(other), "association.deleted " + id(plain), "association.deleted " + id(back),
 	}, told(history(t, s)[events:]))
 
 	// They end with either node.
 	c.Delete(node(p1)+"?object_code=project", nil).OK(nil)
-	require.Equal(t, []any{far["id"]}, items(t, c, linksPath, "id"))
+	require.Equal(t, []any{far["id"]}, c.Items(linksPath, "id"))
 	c.Delete(node(d2)+"?object_code=company", nil).OK(nil)
-	require.Equal(t, []any{}, items(t, c, linksPath, "id"))
+	require.Equal(t, []any{}, c.Items(linksPath, "id"))
 	associate(t, c, p2, d1) // what has ended can be made again
 }

@@ -407,11 +407,11 @@ func TestDynamicByItself(t *testing.T) {
 	p.put("1", object{"level": 9})
 	p.answer(t, s.Deps.Bus)
 	s.EventsUntil(func(e bus.Event) bool { return e.Type == "idp.membership.created" })
-	require.Equal(t, []any{"1"}, items(t, c, node(n, "users"), "user_id"))
+	require.Equal(t, []any{"1"}, c.Items(node(n, "users"), "user_id"))
 	g := &guided{Service: s, Client: c, people: p, t: t}
 	g.tell("acme", "updated", p.put("1", object{"level": 1}))
 	s.EventsUntil(func(e bus.Event) bool { return e.Type == "idp.membership.deleted" })
-	require.Empty(t, items(t, c, node(n, "users"), "user_id"))
+	require.Empty(t, c.Items(node(n, "users"), "user_id"))
 	verify(t, s)
 }
 

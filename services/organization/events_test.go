@@ -1,17 +1,11 @@
 package organization_test
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/testkit"
@@ -54,32 +48,7 @@ func TestGoldenEvents(t *testing.T) {
 	slices.SortStableFunc(events, func(a, b bus.Event) int {
 		return cmp.Or(strings.Compare(a.Source, b.Source), strings.Compare(a.Subject, b.Subject))
 	})
-	types := map[string]bool{}
-	form := map[string][]string{} // the members of a record
-	var list []object
-	for _, e := range events {
-		types[strings.TrimPrefix(e.Type, "idp.")] = true
-		require.NotEmpty(t, e.ID)
-		require.NotEmpty(t, e.RequestID)
-		members := slices.Sorted(maps.Keys(data(t, e)["record"].(object)))
-		kind := strings.Split(e.Type, ".")[1] + " of " + e.Source
-		if form[kind] == nil {
-			form[kind] = members
-		}
-		require.Equal(t, form[kind], members, "%s carries the whole record", e.Type)
-		list = append(list, object{
-			"type": e.Type, "source": e.Source, "subject": e.Subject, "time": e.Time, "tenantid": e.Tenant, "actor": e.Actor,
-			"payloadorigin": e.PayloadOrigin, "sequence": strconv.FormatInt(e.Sequence, 10), "data": e.Data,
-		})
-	}
-	require.Equal(t, []string{
-		"association.created", "association.deleted", "core_object.created", "core_object.deleted", "core_object.updated", "membership.created", "membership.deleted",
-		"membership.updated", "node.created", "node.deleted", "node.disabled", "node.enabled", "node.moved", "node.updated",
-	}, slices.Sorted(maps.Keys(types)))
-	var text bytes.Buffer
-	enc := json.NewEncoder(&text)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	require.NoError(t, enc.Encode(list))
-	testkit.Golden(t, "testdata/events.json.golden", testkit.Since(t, began, text.Bytes()))
+	testkit.GoldenEvents(t, began, events, "association.created", "association.deleted", "core_object.created",
+		"core_object.deleted", "core_object.updated", "membership.created", "membership.deleted", "membership.updated",
+		"node.created", "node.deleted", "node.disabled", "node.enabled", "node.moved", "node.updated")
 }

@@ -74,7 +74,7 @@ func TestMaxOfUser(t *testing.T) {
 	body := object{"node_id": id(last), "user_id": "1"}
 	c.Post(membersPath, body).Problem(http.StatusConflict, "invalid_state")
 	c.Post(membersBatch, object{"items": []object{{"node_id": id(last), "user_id": "2"}, body}}).Problem(http.StatusConflict, "invalid_state")
-	require.Equal(t, []any{}, items(t, c, node(last, "users"), "id"))
+	require.Equal(t, []any{}, c.Items(node(last, "users"), "id"))
 	c.Delete(membersPath+"/"+id(all[0]), nil).OK(nil)
 	c.Post(membersPath, body).OK(nil)
 }

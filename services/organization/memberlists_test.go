@@ -107,9 +107,9 @@ func TestUsersOfANode(t *testing.T) {
 		require.NotContains(t, c.Get(users(query+"&count=false")).Object(), "total", query)
 	}
 	require.EqualValues(t, 5, c.Get(users("&recursive=true&page_size=1&page_num=99")).Object()["total"])
-	require.Equal(t, []any{"1", "6"}, items(t, c, node(side, "users?recursive=true"), "user_id"), "a leaf's are its own")
-	require.Equal(t, []any{}, items(t, c, nodesPath+"/"+a["path"].([]any)[0].(string)+"/users", "user_id"))
-	require.Len(t, items(t, c, nodesPath+"/"+a["path"].([]any)[0].(string)+"/users?recursive=true", "user_id"), 6)
+	require.Equal(t, []any{"1", "6"}, c.Items(node(side, "users?recursive=true"), "user_id"), "a leaf's are its own")
+	require.Equal(t, []any{}, c.Items(nodesPath+"/"+a["path"].([]any)[0].(string)+"/users", "user_id"))
+	require.Len(t, c.Items(nodesPath+"/"+a["path"].([]any)[0].(string)+"/users?recursive=true", "user_id"), 6)
 
 	token := "&page_token=" + c.Get(users("&recursive=true&page_size=1")).Object()["next_page_token"].(string)
 	theirs := in(s, "globex")
@@ -153,7 +153,7 @@ func TestPagesOfUsers(t *testing.T) {
 		}
 	}
 	c.Post(membersBatch, object{"items": list}).OK(nil)
-	inTop := items(t, c, node(top, "users?page_size=200"), "user_id")
+	inTop := c.Items(node(top, "users?page_size=200"), "user_id")
 	newcomer := old
 	for query, want := range map[string]int{"?": len(inTop), "?recursive=true": old, "?recursive=true&role=leader": old / 2, "?recursive=true&keyword=user": old} {
 		for _, size := range []int{1, 7, 200} {
@@ -233,5 +233,5 @@ func TestPagesOfManyUsers(t *testing.T) {
 		require.Equal(t, want, walked, size)
 	}
 	require.EqualValues(t, users, c.Get(node(top, "users?recursive=true")).Object()["total"])
-	require.Equal(t, want[960:980], items(t, c, node(top, "users?recursive=true&page_num=49"), "user_id"), "by number")
+	require.Equal(t, want[960:980], c.Items(node(top, "users?recursive=true&page_num=49"), "user_id"), "by number")
 }

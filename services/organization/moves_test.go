@@ -45,8 +45,8 @@ func TestMove(t *testing.T) {
 	require.EqualValues(t, 0, nodeNow(t, c, a)["child_count"])
 	require.EqualValues(t, 1, nodeNow(t, c, b1)["child_count"])
 	require.EqualValues(t, 7, objectNow(t, c, o)["node_count"])
-	require.Equal(t, []any{}, items(t, c, node(a, "descendants"), "id"))
-	require.ElementsMatch(t, []any{b1["id"], a1["id"], a2["id"], a3["id"]}, items(t, c, node(b, "descendants"), "id"))
+	require.Equal(t, []any{}, c.Items(node(a, "descendants"), "id"))
+	require.ElementsMatch(t, []any{b1["id"], a1["id"], a2["id"], a3["id"]}, c.Items(node(b, "descendants"), "id"))
 
 	all := history(t, s)[events:]
 	require.Equal(t, []string{"node.updated " + id(a1), "node.moved " + id(a1)}, told(all))
@@ -138,5 +138,5 @@ func TestMoveMany(t *testing.T) {
 		delete(was, id(n))
 	}
 	require.Empty(t, was)
-	require.Equal(t, []any{to["id"]}, items(t, c, nodesPath+"?object_code=company&depth=1&parent_id="+moved["path"].([]any)[0].(string), "id"))
+	require.Equal(t, []any{to["id"]}, c.Items(nodesPath+"?object_code=company&depth=1&parent_id="+moved["path"].([]any)[0].(string), "id"))
 }

@@ -20,7 +20,7 @@ const companyNodes = nodesPath + "?object_code=company"
 // names are those of a list's items, in order.
 func names(t testing.TB, c *testkit.Client, url string) []any {
 	t.Helper()
-	return items(t, c, url, "name")
+	return c.Items(url, "name")
 }
 
 // forest makes the tree company: a (a1 (a11, a12), a2), b (b1), and the tree other with one node, and returns nodes by name.

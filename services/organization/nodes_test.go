@@ -311,7 +311,7 @@ func TestCountsMakeNoVersion(t *testing.T) {
 
 	// A move counts on both parents, and is a change of the node that moves.
 	other := addNode(t, c, "company", "", "other")
-	second := items(t, c, "/v1/tree-nodes/"+id(n)+"/children", "id")[0].(string)
+	second := c.Items("/v1/tree-nodes/"+id(n)+"/children", "id")[0].(string)
 	c.With("If-Match", `"1-0"`).Patch("/v1/tree-nodes/"+second, object{"parent_id": other["id"]}).OK(nil)
 	require.EqualValues(t, 1, nodeNow(t, c, other)["version"])
 	require.EqualValues(t, 2, nodeNow(t, c, n)["version"])

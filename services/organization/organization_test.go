@@ -94,12 +94,6 @@ func members(list any, name string) []any {
 	return values
 }
 
-// items are the members of that name in a page's records.
-func items(t testing.TB, c *testkit.Client, url, name string) []any {
-	t.Helper()
-	return members(c.Get(url).Object()["items"], name)
-}
-
 // people stands in for the users service. The zero value knows nobody.
 type people struct {
 	mu    sync.Mutex
@@ -247,7 +241,7 @@ func TestTour(t *testing.T) {
 	rd := addNode(t, c, "company", "", "R&D")
 	platform := addNode(t, c, "company", id(rd), "平台组")
 	require.Equal(t, []any{company["root_node_id"], rd["id"], platform["id"]}, platform["path"])
-	require.Equal(t, []any{platform["id"]}, items(t, c, "/v1/tree-nodes?object_code=company&name=台", "id"))
+	require.Equal(t, []any{platform["id"]}, c.Items("/v1/tree-nodes?object_code=company&name=台", "id"))
 	m := c.Post("/v1/tree-users", object{"node_id": platform["id"], "user_id": "1", "title": "架构师"}).Object()
 	require.Equal(t, []any{"COMPANY", "R&D", "平台组"}, m["node_path"])
 	require.Equal(t, "1", m["is_primary"])

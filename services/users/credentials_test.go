@@ -77,7 +77,7 @@ func TestCreateCredentialRefuses(t *testing.T) {
 		c.Post(credentials, body).Problem(http.StatusBadRequest, "invalid_parameters", "body."+row.member)
 	}
 	c.Post(credentials, object{}).Problem(http.StatusBadRequest, "invalid_parameters")
-	require.Empty(t, items(t, c, credentials, "id"))
+	require.Empty(t, c.Items(credentials, "id"))
 }
 
 func TestCredentialsAreUnique(t *testing.T) {
@@ -92,7 +92,7 @@ func TestCredentialsAreUnique(t *testing.T) {
 	globex := in(s, "globex")
 	globex.Post(credentials, credentialOf(addUser(t, globex, "a"), "wechat", "1")).OK(nil)
 
-	second := credentials + "/" + items(t, c, credentials+"?id1=2", "id")[0].(string)
+	second := credentials + "/" + c.Items(credentials+"?id1=2", "id")[0].(string)
 	before := c.Get(second).Object()
 	c.Patch(second, object{"id1": "1"}).Problem(http.StatusConflict, "already_exists", "body.id1")
 	require.Equal(t, before, c.Get(second).Object())
@@ -141,7 +141,7 @@ func TestListCredentials(t *testing.T) {
 		"user_id=" + fmt.Sprint(number(b)) + "&status=0": {},
 		"page_sort=id1[desc],provider_code":              {"2", "1", "1"},
 	} {
-		require.Equal(t, want, items(t, c, credentials+"?"+query, "id1"), query)
+		require.Equal(t, want, c.Items(credentials+"?"+query, "id1"), query)
 	}
 	for _, bad := range []string{"user_id=x", "user_id=0", "user_id=-1", "idp_config_id=x", "idp_config_id=-2", "status=2", "page_sort=user_id", "page_sort=id2", "user_id=99999999999999999999"} {
 		name, _, _ := strings.Cut(bad, "=")
@@ -213,7 +213,7 @@ func TestCredentialOfConnection(t *testing.T) {
 	answer.Problem(http.StatusServiceUnavailable, "unavailable")
 	require.NotEmpty(t, answer.Header.Get("Retry-After"))
 	c.Patch(url, object{"idp_config_id": 41}).Problem(http.StatusServiceUnavailable, "unavailable")
-	require.Equal(t, []any{plain["id"]}, items(t, c, credentials, "id"))
+	require.Equal(t, []any{plain["id"]}, c.Items(credentials, "id"))
 	require.Equal(t, plain, c.Get(url).Object())
 
 	existing := map[string]bool{"41": true}

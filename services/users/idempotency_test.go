@@ -5,8 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
 // Every POST but a login verification that is sent again with its key gets the first answer again and changes nothing:

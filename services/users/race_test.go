@@ -37,7 +37,7 @@ func TestRaceForUsername(t *testing.T) {
 	counts := atOnce(32, func(i int) int { return c.Post("/v1/users", object{"username": names[i%len(names)]}).Status })
 	require.Equal(t, map[int]int{http.StatusOK: 1, http.StatusConflict: 31}, counts)
 	require.Equal(t, 1, total(c))
-	id := items(t, c, "/v1/users", "id")[0]
+	id := c.Items("/v1/users", "id")[0]
 	require.Equal(t, []string{"created", "deleted"}, actions(t, s, c, object{"id": id}))
 }
 
@@ -57,7 +57,7 @@ func TestRaceForLoginName(t *testing.T) {
 			}
 			return c.Patch(path(other), object{"email": email, "gender": fmt.Sprint(i)}).Status
 		})
-		require.Equal(t, 1, len(items(t, c, "/v1/users?keyword="+email, "id")), "one has it")
+		require.Equal(t, 1, len(c.Items("/v1/users?keyword="+email, "id")), "one has it")
 		if c.Get(path(other)).Object()["email"] == email { // then all its own changes are good
 			require.Equal(t, map[int]int{http.StatusOK: 4, http.StatusConflict: 8}, counts)
 		} else {
@@ -145,7 +145,7 @@ func TestRaceOfDeletionAndCredentials(t *testing.T) {
 		})
 		require.Equal(t, 1, counts[http.StatusOK+1])
 		require.Equal(t, 8, counts[http.StatusOK]+counts[http.StatusBadRequest], counts)
-		require.Empty(t, items(t, c, fmt.Sprintf("%s?user_id=%d", credentials, number(user)), "id"))
+		require.Empty(t, c.Items(fmt.Sprintf("%s?user_id=%d", credentials, number(user)), "id"))
 	}
 }
 

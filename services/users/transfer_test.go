@@ -133,7 +133,7 @@ func TestImportBadRecords(t *testing.T) {
 		require.Len(t, list, 2, record)
 		require.Equal(t, "failed", list[0].Status, record)
 		require.ElementsMatch(t, locations, list[0].locations(), record)
-		require.Equal(t, []any{"good"}, items(t, c, "/v1/users", "username"), record)
+		require.Equal(t, []any{"good"}, c.Items("/v1/users", "username"), record)
 		c.Delete("/v1/users/"+list[1].ID, nil).OK(nil)
 	}
 }
@@ -168,7 +168,7 @@ func TestImportSecrets(t *testing.T) {
 	require.Equal(t, []string{"created", "created", "created"}, statuses(importLines(t, c, "", body)))
 	require.True(t, signsIn(c, "xavier", password))
 	require.True(t, signsIn(c, "yvonne", "密码🔑pass"))
-	require.Equal(t, []any{true, true, false}, items(t, c, "/v1/users", "password_set"))
+	require.Equal(t, []any{true, true, false}, c.Items("/v1/users", "password_set"))
 	require.Equal(t, []string{"updated"}, statuses(importLines(t, c, "?on_conflict=update", `{"username":"XAVIER","password":"a new Passw0rd"}`)))
 	require.True(t, signsIn(c, "xavier", "a new Passw0rd"))
 }
@@ -249,7 +249,7 @@ func TestImportCSV(t *testing.T) {
 		[]any{user["username"], user["display_name"], user["email_verified"], user["must_change_password"], user["status"], user["version"], user["locked"]})
 	sys, _ := props(t, first)
 	require.Equal(t, literal(t, `{"a":[1,"x"],"big":12345678901234567890}`), sys)
-	require.Equal(t, []any{"li.wei", "empty", "last"}, items(t, c, "/v1/users", "username"))
+	require.Equal(t, []any{"li.wei", "empty", "last"}, c.Items("/v1/users", "username"))
 
 	require.Empty(t, rows(csvType, ""))
 	require.Empty(t, rows(csvType, "username,email\n"))
@@ -556,7 +556,7 @@ func TestExportRoundTrip(t *testing.T) {
 		require.Equal(t, profiles(c), profiles(other), format)
 		list = lines(t, send(c, contentType, "?on_conflict=update", c.Get("/v1/users/export?format="+format).Body))
 		require.Equal(t, []string{"updated", "updated", "updated"}, statuses(list))
-		require.Equal(t, []any{1.0, 1.0, 2.0}, items(t, c, "/v1/users", "version"), "an export that is imported where it comes from changes nothing")
+		require.Equal(t, []any{1.0, 1.0, 2.0}, c.Items("/v1/users", "version"), "an export that is imported where it comes from changes nothing")
 	}
 }
 

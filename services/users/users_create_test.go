@@ -82,7 +82,7 @@ func TestUsersMembers(t *testing.T) {
 				body := object{"username": "bad", member: value}
 				c.Post("/v1/users", body).Problem(http.StatusBadRequest, "invalid_parameters", "body."+member)
 			}
-			require.Empty(t, items(t, c, "/v1/users", "id"))
+			require.Empty(t, c.Items("/v1/users", "id"))
 		})
 	}
 }
@@ -99,7 +99,7 @@ func TestCreateUserTellsAllFaults(t *testing.T) {
 	require.NotContains(t, string(answer.Body), "secret")
 	c.Post("/v1/users", object{"display_name": "no username"}).Problem(http.StatusBadRequest, "invalid_parameters", "body.username")
 	c.Post("/v1/users", object{}).Problem(http.StatusBadRequest, "invalid_parameters", "body.username")
-	require.Empty(t, items(t, c, "/v1/users", "id"))
+	require.Empty(t, c.Items("/v1/users", "id"))
 }
 
 // A record that was read can be sent as a new one: what is read-only in it does not count, what other operations change must be blank.
@@ -166,7 +166,7 @@ func TestUniqueNames(t *testing.T) {
 				return
 			}
 			answer.Problem(http.StatusConflict, "already_exists", row.taken...)
-			require.Len(t, items(t, c, "/v1/users", "id"), 1)
+			require.Len(t, c.Items("/v1/users", "id"), 1)
 
 			other := addUser(t, c, "other")
 			c.Patch(path(other), row.second).Problem(http.StatusConflict, "already_exists", row.taken...)
@@ -243,7 +243,7 @@ func TestCreateUserWithPassword(t *testing.T) {
 	s, c := acme(t)
 	const password = "a good Passw0rd"
 	s.As("acme", auth.UsersRead, auth.UsersWrite).Post("/v1/users", object{"username": "a", "password": password}).Problem(http.StatusForbidden, "forbidden")
-	require.Empty(t, items(t, c, "/v1/users", "id"))
+	require.Empty(t, c.Items("/v1/users", "id"))
 
 	answer := c.Post("/v1/users", object{"username": "li.wei", "password": password})
 	user := answer.Object()

@@ -30,7 +30,7 @@ func TestDeleteUser(t *testing.T) {
 		c.Post(path(user, operation), nil).Problem(http.StatusNotFound, "not_found")
 	}
 	require.False(t, signsIn(c, "li.wei", password))
-	require.Equal(t, []any{kept}, items(t, c, "/v1/user-stored-credentials", "id"))
+	require.Equal(t, []any{kept}, c.Items("/v1/user-stored-credentials", "id"))
 	for _, collection := range []string{"users", "accounts", "avatars", "credentials"} {
 		require.NotContains(t, stored(t, s, "acme", collection), user["id"], collection)
 	}
@@ -61,13 +61,13 @@ func TestDeleteUsers(t *testing.T) {
 	for _, bad := range []any{object{}, many(0), many(1001), object{"ids": nil}, object{"ids": users[0]["id"]}, object{"ids": []any{1}}, object{"ids": []any{nil}}} {
 		c.Delete("/v1/batch/users", bad).Problem(http.StatusBadRequest, "invalid_parameters")
 	}
-	require.Len(t, items(t, c, "/v1/users", "id"), 3)
+	require.Len(t, c.Items("/v1/users", "id"), 3)
 
 	require.Equal(t, object{}, c.Delete("/v1/batch/users", many(1000)).Object(), "ids that do not exist are no error")
 	ids := []any{users[0]["id"], users[2]["id"], users[0]["id"], foreign["id"], "nobody"}
 	require.Equal(t, object{}, c.Delete("/v1/batch/users?dry_run=true", object{"ids": ids}).Object())
-	require.Len(t, items(t, c, "/v1/users", "id"), 3)
+	require.Len(t, c.Items("/v1/users", "id"), 3)
 	require.Equal(t, object{}, c.Delete("/v1/batch/users", object{"ids": ids}).Object())
-	require.Equal(t, []any{"user1"}, items(t, c, "/v1/users", "username"))
+	require.Equal(t, []any{"user1"}, c.Items("/v1/users", "username"))
 	unchanged(t, in(s, "globex"), foreign)
 }

@@ -25,7 +25,7 @@ func TestListUsersByKeyword(t *testing.T) {
 		if usernames == nil {
 			usernames = []any{}
 		}
-		require.ElementsMatch(t, usernames, items(t, c, "/v1/users?"+query, "username"), query)
+		require.ElementsMatch(t, usernames, c.Items("/v1/users?"+query, "username"), query)
 		require.EqualValues(t, len(usernames), c.Get("/v1/users?" + query).Object()["total"], query)
 	}
 	basic := func(keyword string, usernames ...any) {
@@ -71,12 +71,12 @@ func TestListUsersByTime(t *testing.T) {
 	}
 	find := func(query string, usernames ...any) {
 		t.Helper()
-		require.Equal(t, usernames, items(t, c, "/v1/users?"+query, "username"), query)
+		require.Equal(t, usernames, c.Items("/v1/users?"+query, "username"), query)
 	}
 	find("time_modified_from="+at[1], "user1", "user2")
 	find("time_modified_to="+at[1], "user0")
 	find("time_modified_from="+at[1]+"&time_modified_to="+at[2], "user1")
-	require.Empty(t, items(t, c, "/v1/users?time_modified_from="+at[1]+"&time_modified_to="+at[1], "id"))
+	require.Empty(t, c.Items("/v1/users?time_modified_from="+at[1]+"&time_modified_to="+at[1], "id"))
 	find("time_modified_from=2026-01-31", "user0", "user1", "user2")
 	offset := s.Clock.Now().Std().In(time.FixedZone("", 8*60*60)).Format("2006-01-02T15:04:05.000Z07:00")
 	find("time_modified_from="+url.QueryEscape(offset), "user2")
@@ -107,7 +107,7 @@ func TestListUsersByState(t *testing.T) {
 	}
 	find := func(query string, usernames ...any) {
 		t.Helper()
-		require.Equal(t, usernames, items(t, c, "/v1/users?"+query, "username"), query)
+		require.Equal(t, usernames, c.Items("/v1/users?"+query, "username"), query)
 	}
 	find("status=1", "active", "locked", "briefly", "leaving")
 	find("status=0", "disabled")
@@ -140,16 +140,16 @@ func TestListUsersByID(t *testing.T) {
 	s, c := acme(t)
 	a, b := addUser(t, c, "a")["id"].(string), addUser(t, c, "b")["id"].(string)
 	foreign := addUser(t, in(s, "globex"), "c")["id"].(string)
-	require.Equal(t, []any{"a", "b"}, items(t, c, "/v1/users?ids="+b+","+a+","+foreign+",nobody,"+a, "username"))
-	require.Equal(t, []any{"b"}, items(t, c, "/v1/users?ids="+b, "username"))
-	require.Empty(t, items(t, c, "/v1/users?ids="+foreign, "username"))
-	require.Empty(t, items(t, c, "/v1/users?ids=,", "username"))
-	require.Len(t, items(t, c, "/v1/users?ids="+a+strings.Repeat(",1", 199), "id"), 1)
+	require.Equal(t, []any{"a", "b"}, c.Items("/v1/users?ids="+b+","+a+","+foreign+",nobody,"+a, "username"))
+	require.Equal(t, []any{"b"}, c.Items("/v1/users?ids="+b, "username"))
+	require.Empty(t, c.Items("/v1/users?ids="+foreign, "username"))
+	require.Empty(t, c.Items("/v1/users?ids=,", "username"))
+	require.Len(t, c.Items("/v1/users?ids="+a+strings.Repeat(",1", 199), "id"), 1)
 	c.Get("/v1/users?ids="+a+strings.Repeat(",1", 200)).Problem(http.StatusBadRequest, "invalid_parameters", "query.ids")
 
 	// One filter, however it is written: so its pages are one list.
 	first := c.Get("/v1/users?page_size=1&ids=" + a + "," + b).Object()
-	require.Equal(t, []any{"b"}, items(t, c, "/v1/users?page_size=1&ids="+b+","+a+"&page_token="+first["next_page_token"].(string), "username"))
+	require.Equal(t, []any{"b"}, c.Items("/v1/users?page_size=1&ids="+b+","+a+"&page_token="+first["next_page_token"].(string), "username"))
 }
 
 func TestListUsersSorted(t *testing.T) {
@@ -159,7 +159,7 @@ func TestListUsersSorted(t *testing.T) {
 		s.Clock.Advance(time.Millisecond)
 		addUser(t, c, row[0], object{"display_name": row[1], "email": row[2]})
 	}
-	c.Patch("/v1/users/"+items(t, c, "/v1/users?keyword=b", "id")[0].(string), object{"gender": "x"}).OK(nil)
+	c.Patch("/v1/users/"+c.Items("/v1/users?keyword=b", "id")[0].(string), object{"gender": "x"}).OK(nil)
 	for sort, want := range map[string][]any{
 		"":                               {"b", "C", "a", "d"},
 		"time_created[desc]":             {"d", "a", "C", "b"},
@@ -176,7 +176,7 @@ func TestListUsersSorted(t *testing.T) {
 		answer := c.Get("/v1/users?page_sort=" + sort)
 		switch {
 		case want != nil:
-			require.Equal(t, want, items(t, c, "/v1/users?page_sort="+sort, "username"), sort)
+			require.Equal(t, want, c.Items("/v1/users?page_sort="+sort, "username"), sort)
 		case strings.HasPrefix(sort, "time_modified"):
 			answer.OK(nil)
 		default:

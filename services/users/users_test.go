@@ -101,13 +101,3 @@ func unchanged(t testing.TB, c *testkit.Client, user object) {
 	t.Helper()
 	require.Equal(t, user, c.Get(path(user)).Object())
 }
-
-// items are the members of that name in a list's records.
-func items(t testing.TB, c *testkit.Client, url, member string) []any {
-	t.Helper()
-	list := []any{}
-	for _, item := range c.Get(url).Object()["items"].([]any) {
-		list = append(list, item.(object)[member])
-	}
-	return list
-}
