@@ -88,33 +88,13 @@ func apply(ctx context.Context, tx *docstore.Tx, c questions.MembershipChange, i
 	if _, err := changes.Insert(ctx, tx, &change{Meta: docstore.Meta{ID: c.ID}, UserID: c.UserID, Applied: true}); err != nil {
 		return err
 	}
-	if _, err := tree.ObjectByCode(ctx, tx, c.ObjectCode); apperr.IsNotFound(err) {
-		return apperr.Invalid("object_code", "is no core object's code")
-	} else if err != nil {
+	if err := checkWay(ctx, tx, c); err != nil {
 		return err
-	}
-	nodes, err := tree.Find(ctx, tx, c.FromNodeID, c.ToNodeID)
-	if err != nil {
-		return err
-	}
-	var faults apperr.Faults
-	to := nodes[c.ToNodeID]
-	faults.Check(to != nil && to.ObjectCode == c.ObjectCode, "to_node_id", "is no node of this tree")
-	if c.FromNodeID != "" {
-		from := nodes[c.FromNodeID]
-		faults.Check(from != nil && from.ObjectCode == c.ObjectCode, "from_node_id", "is no node of this tree")
-	}
-	if err := faults.Err(); err != nil {
-		return err
-	}
-	if to.Dynamic() { // also where the user meets the condition: the membership by hand would be lost
-		return errDynamicNode
 	}
 	there, err := members.LoadWhere(ctx, tx, docstore.In(byPlace, docstore.Text(place(c.FromNodeID, c.UserID)), docstore.Text(place(c.ToNodeID, c.UserID))), "", 2)
 	if err != nil {
 		return err
 	}
-	draft := Draft{NodeID: c.ToNodeID, UserID: c.UserID, Profile: Profile{IsPrimary: "0", Role: "member"}}
 	var old, already *Membership
 	for _, m := range there {
 		if m.NodeID == c.ToNodeID {
@@ -132,6 +112,7 @@ func apply(ctx context.Context, tx *docstore.Tx, c questions.MembershipChange, i
 	if c.FromNodeID == c.ToNodeID {
 		return nil
 	}
+	draft := Draft{NodeID: c.ToNodeID, UserID: c.UserID, Profile: Profile{IsPrimary: "0", Role: "member"}}
 	if old != nil {
 		draft.Profile = old.Profile
 		if err := endByHand(ctx, tx, []*Membership{old}); err != nil {
@@ -148,6 +129,32 @@ func apply(ctx context.Context, tx *docstore.Tx, c questions.MembershipChange, i
 		}
 		return member
 	})
+}
+
+// checkWay refuses a change that leads from or to what is no node of its tree, or to a dynamic one.
+func checkWay(ctx context.Context, tx *docstore.Tx, c questions.MembershipChange) error {
+	if _, err := tree.ObjectByCode(ctx, tx, c.ObjectCode); apperr.IsNotFound(err) {
+		return apperr.Invalid("object_code", "is no core object's code")
+	} else if err != nil {
+		return err
+	}
+	nodes, err := tree.Find(ctx, tx, c.FromNodeID, c.ToNodeID)
+	if err != nil {
+		return err
+	}
+	var faults apperr.Faults
+	from, to := nodes[c.FromNodeID], nodes[c.ToNodeID]
+	faults.Check(to != nil && to.ObjectCode == c.ObjectCode, "to_node_id", "is no node of this tree")
+	if c.FromNodeID != "" {
+		faults.Check(from != nil && from.ObjectCode == c.ObjectCode, "from_node_id", "is no node of this tree")
+	}
+	if err := faults.Err(); err != nil {
+		return err
+	}
+	if to.Dynamic() { // also where the user meets the condition: the membership by hand would be lost
+		return errDynamicNode
+	}
+	return nil
 }
 
 func memberships(ctx context.Context, r docstore.Reader, userID string) (questions.Memberships, error) {

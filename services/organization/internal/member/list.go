@@ -49,6 +49,15 @@ type query struct {
 	Count  bool
 }
 
+// newQuery is apperr.InvalidParameters at page_num or page_sort.
+func newQuery(f Filter, p docstore.Paging) (query, error) {
+	q, err := p.Query(docstore.Filter{}, "seq")
+	if err == nil && q.Sort[0].Desc {
+		err = apperr.Invalid("page_sort", "must be seq[asc]: that is the only order")
+	}
+	return query{Filter: f, Limit: q.Limit, Offset: q.Offset, After: q.After, Count: q.Count}, err
+}
+
 // Page is a page of users, each with the node or nodes that make it one of them.
 type Page struct {
 	Items []json.RawMessage
@@ -82,14 +91,10 @@ type user []spot
 
 // Users lists the users who belong to a node. apperr.NotFound, InvalidParameters (paging), Unavailable.
 func (s *Members) Users(ctx context.Context, f Filter, p docstore.Paging) (Page, error) {
-	asked, err := p.Query(docstore.Filter{}, "seq")
-	if err == nil && asked.Sort[0].Desc {
-		err = apperr.Invalid("page_sort", "must be seq[asc]: that is the only order")
-	}
+	q, err := newQuery(f, p)
 	if err != nil {
 		return Page{}, err
 	}
-	q := query{Filter: f, Limit: asked.Limit, Offset: asked.Offset, After: asked.After, Count: asked.Count}
 	found, err := tree.Find(ctx, s.Store, q.NodeID)
 	if err != nil {
 		return Page{}, err

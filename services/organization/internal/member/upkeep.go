@@ -184,32 +184,12 @@ func (s *Members) evaluate(ctx context.Context, u *upkeep, m *meter) error {
 	if err != nil {
 		return err
 	}
-	var users []record
-	var verdicts []verdict
-	cursor, seen := page.Next, ""
-	for i, raw := range page.Users {
-		if seen, err := readRecord(raw); err == nil && u.Seen != "" && seen.ID <= u.Seen {
-			continue
-		}
-		user, err := m.read(ctx, raw)
-		if err != nil {
-			return err
-		}
-		user.sequence = user.Version // what a users service goes by that tells no sequences
-		if i < len(page.Sequences) {
-			user.sequence = page.Sequences[i]
-		}
-		met, err := m.meets(ctx, &user, node)
-		if err != nil {
-			return err
-		}
-		users, verdicts = append(users, user), append(verdicts, verdict{userID: user.ID, member: met})
-		if m.full() && len(users) >= fewUsers && i < len(page.Users)-1 { // they cost more than was estimated
-			cursor, seen = u.Cursor, user.ID
-			break
-		}
+	looked, err := m.lookAt(ctx, page, u, node)
+	if err != nil {
+		return err
 	}
-	finished := cursor == "" && seen == ""
+	users, verdicts := looked.users, looked.verdicts
+	finished := looked.cursor == "" && looked.seen == ""
 	if err := s.number(ctx, verdicts); err != nil {
 		return err
 	}
@@ -229,7 +209,7 @@ func (s *Members) evaluate(ctx context.Context, u *upkeep, m *meter) error {
 		if err := settle(ctx, tx, node, has, valid); err != nil {
 			return err
 		}
-		now.Cursor, now.Seen, now.Done = cursor, seen, now.Done+int64(len(users))
+		now.Cursor, now.Seen, now.Done = looked.cursor, looked.seen, now.Done+int64(len(users))
 		if finished {
 			_, err = upkeeps.Delete(ctx, tx, now)
 			return err
@@ -237,10 +217,45 @@ func (s *Members) evaluate(ctx context.Context, u *upkeep, m *meter) error {
 		_, err = upkeeps.Replace(ctx, tx, now)
 		return err
 	})
-	if looked := u.Done + int64(len(users)); err == nil && (finished || u.Done/progress < looked/progress) {
-		s.Log.InfoContext(ctx, "looking at users for a dynamic node", "node", u.ID, "users", looked, "finished", finished)
+	if done := u.Done + int64(len(users)); err == nil && (finished || u.Done/progress < done/progress) {
+		s.Log.InfoContext(ctx, "looking at users for a dynamic node", "node", u.ID, "users", done, "finished", finished)
 	}
 	return err
+}
+
+// glance is what came of a look at a page of users, and where the next one begins.
+type glance struct {
+	users        []record
+	verdicts     []verdict
+	cursor, seen string // see upkeep
+}
+
+// lookAt looks at users of a page, in their order, until the meter is full.
+func (m *meter) lookAt(ctx context.Context, page questions.Records, u *upkeep, node *tree.Node) (glance, error) {
+	g := glance{cursor: page.Next}
+	for i, raw := range page.Users {
+		if seen, err := readRecord(raw); err == nil && u.Seen != "" && seen.ID <= u.Seen {
+			continue
+		}
+		user, err := m.read(ctx, raw)
+		if err != nil {
+			return glance{}, err
+		}
+		user.sequence = user.Version // what a users service goes by that tells no sequences
+		if i < len(page.Sequences) {
+			user.sequence = page.Sequences[i]
+		}
+		met, err := m.meets(ctx, &user, node)
+		if err != nil {
+			return glance{}, err
+		}
+		g.users, g.verdicts = append(g.users, user), append(g.verdicts, verdict{userID: user.ID, member: met})
+		if m.full() && len(g.users) >= fewUsers && i < len(page.Users)-1 { // they cost more than was estimated
+			g.cursor, g.seen = u.Cursor, user.ID
+			break
+		}
+	}
+	return g, nil
 }
 
 // progress is after how many users the log tells how far an upkeep is.

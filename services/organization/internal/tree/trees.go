@@ -110,19 +110,9 @@ func create[R any](ctx context.Context, s *Trees, objectCode string, drafts []Dr
 		if err := plant(added, there, drafts, order, parents, at); err != nil {
 			return none, err
 		}
-		for _, i := range order {
-			if err := checkPointer(ctx, tx, added[i], at(i)); err != nil {
-				return none, err
-			}
-		}
-		docs, err := nodes.InsertMany(ctx, tx, at, added...)
+		docs, err := s.insert(ctx, tx, added, order, at)
 		if err != nil {
 			return none, err
-		}
-		for _, i := range order {
-			if err := s.tellCreated(ctx, tx, added[i], &docs[i]); err != nil {
-				return none, err
-			}
 		}
 		for _, parent := range there {
 			if _, err := nodes.Replace(ctx, tx, parent); err != nil {
@@ -134,6 +124,25 @@ func create[R any](ctx context.Context, s *Trees, objectCode string, drafts []Dr
 		}
 		return answer(docs)
 	})
+}
+
+// insert stores nodes that have their places, and tells of them in an order in which parents come first.
+func (s *Trees) insert(ctx context.Context, tx *docstore.Tx, added []*Node, order []int, at func(int) string) ([]Doc, error) {
+	for _, i := range order {
+		if err := checkPointer(ctx, tx, added[i], at(i)); err != nil {
+			return nil, err
+		}
+	}
+	docs, err := nodes.InsertMany(ctx, tx, at, added...)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range order {
+		if err := s.tellCreated(ctx, tx, added[i], &docs[i]); err != nil {
+			return nil, err
+		}
+	}
+	return docs, nil
 }
 
 // plant gives new nodes their places, in an order in which parents come first: below one another, or below those that are there.
