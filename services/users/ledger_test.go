@@ -45,7 +45,13 @@ func (l *ledger) Find(ctx context.Context, def *docstore.Def, tenant string, q d
 }
 
 func (l *ledger) Write(ctx context.Context, fn func(docstore.EngineTx) error) error {
+	l.mu.Lock()
+	before := len(l.list)
+	l.mu.Unlock()
 	return l.Engine.Write(ctx, func(tx docstore.EngineTx) error {
+		l.mu.Lock()
+		l.list = l.list[:before] // of a try that had to be repeated
+		l.mu.Unlock()
 		l.note("begin")
 		return fn(&ledgerTx{tx, l})
 	})

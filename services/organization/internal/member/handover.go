@@ -56,7 +56,7 @@ func (s *Members) Apply(ctx context.Context, c questions.MembershipChange) (ques
 	})
 }
 
-// Settle tells whether a change was made, and sees to it that it never will be if it was not.
+// Settle tells whether a change was made. One that was not is refused from then on.
 func (s *Members) Settle(ctx context.Context, changeID string) (questions.ChangeOutcome, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (questions.ChangeOutcome, error) {
 		done, err := settled(ctx, tx, changeID)

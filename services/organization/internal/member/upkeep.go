@@ -177,7 +177,7 @@ func (s *Members) evaluate(ctx context.Context, u *upkeep, m *meter) error {
 		return err
 	}
 	node := nodes[u.ID]
-	if node == nil || !node.Dynamic() { // the change that made it so has taken this upkeep away, or is about to be seen
+	if node == nil || !node.Dynamic() { // the change that made it so has deleted this upkeep
 		return nil
 	}
 	page, err := questions.UserRecords.Ask(ctx, s.Bus, questions.RecordsPage{After: u.Cursor, Limit: usersFor(m, node, u)})

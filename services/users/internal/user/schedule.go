@@ -11,8 +11,7 @@ func Due(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, err
 	return users.Due(ctx, s, limit)
 }
 
-// Settle stores, with its events, what has come true of a user by itself: a lock that has ended, a resignation whose
-// time has come.
+// Settle stores, with its events, that a user's lock has ended or its resignation has come.
 func (s *Users) Settle(ctx context.Context, id string) error {
 	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		_, err := s.load(ctx, tx, id)

@@ -158,7 +158,7 @@ func state(status Status, locked bool) string {
 	return string(status)
 }
 
-// due is when the record stops being true by itself: a lock ends, a scheduled resignation comes.
+// due is the moment from which the stored record is out of date: when a lock ends or a scheduled resignation comes.
 func (u *User) due() clock.Time {
 	var due clock.Time
 	if u.Locked {

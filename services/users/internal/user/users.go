@@ -195,7 +195,7 @@ func (s *Users) remove(ctx context.Context, tx *docstore.Tx, id string) error {
 	return emit(ctx, tx, "deleted", &doc, nil)
 }
 
-// load returns a user to be changed, as it is now: what its record foretold has happened.
+// load returns a user to be changed. A lock that has ended and a resignation whose time has come are stored first.
 func (s *Users) load(ctx context.Context, tx *docstore.Tx, id string) (*User, error) {
 	u, err := users.Load(ctx, tx, id)
 	if err != nil {
@@ -204,7 +204,7 @@ func (s *Users) load(ctx context.Context, tx *docstore.Tx, id string) (*User, er
 	return u, settleStored(ctx, tx, u)
 }
 
-// settleStored stores, with its events, what has come true of a loaded user by itself.
+// settleStored stores, with its events, that the lock of a loaded user has ended or its resignation has come.
 func settleStored(ctx context.Context, tx *docstore.Tx, u *User) error {
 	unlocked, resigned := u.settle(tx.Now)
 	if !unlocked && !resigned {
