@@ -63,6 +63,14 @@ func Facet[T any](ix Index[T], orders ...string) Index[T] {
 	return ix
 }
 
+// Spanned makes an index one whose ranges, and whose order, combine well with any filter, at the cost of some more to
+// write: engines may keep which documents have a value in each span of so many numbers, or of texts whose first so many
+// bytes are equal. Ranges of numbers should be many spans wide, and a span have many documents. A list must be Unique.
+func Spanned[T any](ix Index[T], size int64) Index[T] {
+	ix.def.Span = size
+	return ix
+}
+
 // Schema declares a collection.
 type Schema[T any] struct {
 	Name    string // lower case letters, digits, underscore
@@ -97,8 +105,8 @@ type Collection[T any] struct {
 	def    *Def
 }
 
-// Define declares a collection. It panics on a T that does not embed Meta, and on a Facet or Sortable with orders that
-// are none: programming errors.
+// Define declares a collection. It panics on a T that does not embed Meta, on a Facet or Sortable with orders that
+// are none, and on a list that is Spanned but not Unique: programming errors.
 func Define[T any](s Schema[T]) *Collection[T] {
 	if _, ok := any(new(T)).(document); !ok {
 		panic("docstore: the documents of " + s.Name + " must embed Meta")
@@ -120,6 +128,9 @@ func Define[T any](s Schema[T]) *Collection[T] {
 				panic("docstore: the global index " + d.Name + " of " + s.Name + " must be of texts")
 			}
 			c.def.Points = true
+		}
+		if d.Span < 0 || d.Span > 0 && (d.Many && !d.Unique || len(d.Orders) > 0) {
+			panic("docstore: " + s.Name + " has no spans of " + d.Name)
 		}
 		for _, name := range d.Orders {
 			if order := c.def.Index(name); order == nil || order.Many || d.Many || d.Number || d.Unique {

@@ -137,6 +137,8 @@ type IndexDef struct {
 
 	// Orders makes the index a facet: see Facet. They are names of other indexes.
 	Orders []string `json:",omitempty"`
+	// Span, if it is not 0, is how many numbers, or texts of how many equal bytes at the start, are a span: see Spanned.
+	Span int64 `json:",omitempty"`
 }
 
 // Stamp tells one stored state of a document from all others: every write makes one of its numbers greater by one. A

@@ -164,7 +164,7 @@ func BenchmarkGetParallel(b *testing.B) {
 }
 
 func BenchmarkPages(b *testing.B) {
-	s, e, ctx := filled(b)
+	s, _, ctx := filled(b)
 	text := docstore.Text
 	byName, newest := []docstore.Order{{Index: "name"}}, []docstore.Order{{Index: "created", Desc: true}}
 	word := func(w string) docstore.Filter { return docstore.Prefix("words", w) }
@@ -195,19 +195,14 @@ func BenchmarkPages(b *testing.B) {
 		{"search 2 words broad, no match", docstore.Query{Filter: docstore.And(word("family00"), word("given1"), docstore.Eq("status", text("none"))), Sort: newest, Limit: 50}},
 		{"search 2 words, few matches of many", docstore.Query{Filter: docstore.And(word("family8"), word("family9")), Sort: newest, Limit: 50}},
 	} {
-		for _, first := range []bool{true, false} {
-			b.Run(c.name+map[bool]string{true: "/cold", false: "/again"}[first], func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					if first {
-						e.Forget()
-					}
-					_, err := persons.Page(ctx, s, c.q)
-					require.NoError(b, err)
-				}
-				perSecond(b, 1)
-			})
-		}
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_, err := persons.Page(ctx, s, c.q)
+				require.NoError(b, err)
+			}
+			perSecond(b, 1)
+		})
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
 // Check reads the whole file: SQLite's own integrity check, then every collection's keys, list entries and counters against its
@@ -30,7 +32,7 @@ func (e *Engine) Check(ctx context.Context) error {
 }
 
 func (e *Engine) checkTable(ctx context.Context, conn Conn, t *table) error {
-	entries := make([]int64, len(t.lists))
+	entries := map[string]int64{} // by table
 	counts := map[counter]int64{}
 	err := conn.Query(ctx, "SELECT rid, tenant, id, version, due, lists, doc"+t.keyFields()+" FROM "+t.name, nil, func(c Columns) error {
 		entry, err := t.def.Extract(e, c.Bytes(6))
@@ -53,33 +55,77 @@ func (e *Engine) checkTable(ctx context.Context, conn Conn, t *table) error {
 				return fmt.Errorf("document %s: wrong key in %s", entry.ID, k.index)
 			}
 		}
-		for i, l := range t.lists {
-			for _, s := range entry.Lists[i] {
-				n, err := number(ctx, conn, "SELECT count(*) FROM "+l.index+" WHERE tenant = ?1 AND value = ?2 AND rid = ?3", entry.Tenant, s, c.Int(0))
-				if err != nil {
-					return err
-				}
-				if n != 1 {
-					return fmt.Errorf("document %s: no entry in %s", entry.ID, l.index)
-				}
-				entries[i]++
-			}
-		}
-		return nil
+		return t.checkEntries(conn, entry, c.Int(0), entries)
 	})
 	if err != nil {
 		return err
 	}
-	for i, l := range t.lists {
-		n, err := number(ctx, conn, "SELECT count(*) FROM "+l.index)
-		if err != nil {
-			return err
-		}
-		if n != entries[i] {
-			return fmt.Errorf("%d entries in %s, the documents have %d", n, l.index, entries[i])
+	there, err := t.countEntries(conn)
+	if err != nil {
+		return err
+	}
+	for name, n := range there {
+		if n != entries[name] {
+			return fmt.Errorf("%d entries in %s, the documents have %d", n, name, entries[name])
 		}
 	}
 	return e.checkCounters(ctx, conn, t, counts)
+}
+
+// checkEntries looks for a document's list values and postings, and counts them.
+func (t *table) checkEntries(conn Conn, entry *docstore.Entry, rid int64, entries map[string]int64) error {
+	const value = " WHERE tenant = ?1 AND value = ?2 AND rid = ?3"
+	for _, c := range t.columns() {
+		for _, v := range c.postingsOf(entry.Keys, listsOf(entry)) {
+			_, row, err := c.findPosting(conn, entry.Tenant, v, rid)
+			if err != nil {
+				return err
+			}
+			if row == nil {
+				return fmt.Errorf("document %s: no posting in %s", entry.ID, c.postings)
+			}
+			entries[c.postings]++
+		}
+		if !c.many || !c.unique {
+			continue
+		}
+		for _, s := range entry.Lists[c.slot] {
+			n, err := number(context.Background(), conn, "SELECT count(*) FROM "+c.index+value, entry.Tenant, s, rid)
+			if err != nil {
+				return err
+			}
+			if n != 1 {
+				return fmt.Errorf("document %s: no entry in %s", entry.ID, c.index)
+			}
+			entries[c.index]++
+		}
+	}
+	return nil
+}
+
+// countEntries counts what the tables of lists and postings hold.
+func (t *table) countEntries(conn Conn) (map[string]int64, error) {
+	counts := map[string]int64{}
+	for _, c := range t.columns() {
+		if c.many && c.unique {
+			n, err := number(context.Background(), conn, "SELECT count(*) FROM "+c.index)
+			if err != nil {
+				return nil, err
+			}
+			counts[c.index] = n
+		}
+		if c.postings == "" {
+			continue
+		}
+		err := conn.Query(context.Background(), "SELECT first, more FROM "+c.postings, nil, func(row Columns) error {
+			unpack(row.Int(0), row.Bytes(1), func(int64) { counts[c.postings]++ })
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return counts, nil
 }
 
 func (e *Engine) checkCounters(ctx context.Context, conn Conn, t *table, counts map[counter]int64) error {

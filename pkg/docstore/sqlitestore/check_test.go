@@ -14,7 +14,7 @@ func TestCheckFindsDamage(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]string{
 		"a list entry is missing":    `DELETE FROM "c_notes.words" WHERE value = 'rare3'`,
-		"a list entry is too many":   `INSERT INTO "c_notes.words" (tenant, value, rid) SELECT tenant, 'other', rid FROM c_notes LIMIT 1`,
+		"a list entry is too many":   `INSERT INTO "c_notes.words" (tenant, value, first, more) SELECT tenant, 'other', rid, x'' FROM c_notes LIMIT 1`,
 		"a list entry is elsewhere":  `UPDATE "c_notes.keys" SET rid = rid + 1000 WHERE value = 'k3'`,
 		"a key is wrong":             `UPDATE c_notes SET k_title = 'other' WHERE id = '10003'`,
 		"a row's tenant is wrong":    `UPDATE c_notes SET tenant = 't2' WHERE id = '10003'`,

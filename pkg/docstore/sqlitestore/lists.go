@@ -63,7 +63,7 @@ func decodeList(blob []byte, slot int) []string {
 
 const maxRows = 16 // of a list's table in one statement
 
-// addValues writes entries of a list index; the values are sorted, which is how the tree likes them.
+// addValues writes entries of a unique list index; the values are sorted, which is how the tree likes them.
 func (t *table) addValues(conn Conn, def *docstore.Def, c *column, tenant string, rid int64, list []string) error {
 	for part := range slices.Chunk(list, maxRows) {
 		args := make([]any, 1, 1+2*maxRows)
@@ -130,9 +130,9 @@ func indexName(def *docstore.Def, many bool, slot int) string {
 }
 
 // difference splits sorted lists into what is only in the one and only in the other.
-func difference(was, is []string) (removed, added []string) {
+func difference[T any](was, is []T, compare func(a, b T) int) (removed, added []T) {
 	for len(was) > 0 && len(is) > 0 {
-		switch c := strings.Compare(was[0], is[0]); {
+		switch c := compare(was[0], is[0]); {
 		case c < 0:
 			removed, was = append(removed, was[0]), was[1:]
 		case c > 0:

@@ -38,7 +38,7 @@ func FuzzValues(f *testing.F) {
 
 func TestDifference(t *testing.T) {
 	t.Parallel()
-	removed, added := difference([]string{"a", "b", "d"}, []string{"b", "c", "d", "e"})
+	removed, added := difference([]string{"a", "b", "d"}, []string{"b", "c", "d", "e"}, strings.Compare)
 	require.Equal(t, []string{"a"}, removed)
 	require.Equal(t, []string{"c", "e"}, added)
 }

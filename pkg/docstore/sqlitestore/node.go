@@ -60,46 +60,6 @@ func (n *node) outside() *node {
 	return &left
 }
 
-const maxBranches = 8
-
-// branches takes an "or" that is about a facet apart, also out of an "and", since each of its parts may have a way of
-// its own. What they select may overlap. Anything else is its only branch.
-func branches(n *node) []node {
-	if n.op == isOr && slices.ContainsFunc(n.sub, about) && len(n.sub) <= maxBranches {
-		var all []node
-		for i := range n.sub {
-			all = append(all, branches(&n.sub[i])...)
-		}
-		if len(all) <= maxBranches {
-			return all
-		}
-	}
-	if n.op == isAnd {
-		at := slices.IndexFunc(n.sub, func(n node) bool { return n.op == isOr && slices.ContainsFunc(n.sub, about) })
-		if at >= 0 && len(n.sub[at].sub) <= maxBranches {
-			var all []node
-			for _, part := range n.sub[at].sub {
-				with := and(append([]node{part}, slices.Delete(slices.Clone(n.sub), at, at+1)...))
-				if with.op != isNone {
-					all = append(all, branches(&with)...)
-				}
-			}
-			if len(all) == 0 {
-				return []node{{op: isNone}}
-			}
-			if len(all) <= maxBranches {
-				return all
-			}
-		}
-	}
-	return []node{*n}
-}
-
-// about says whether a node selects by a facet, alone or among other conditions.
-func about(n node) bool {
-	return n.isFacet() || n.op == isAnd && slices.ContainsFunc(n.sub, func(n node) bool { return n.isFacet() })
-}
-
 // normalize makes the node of a filter.
 func (t *table) normalize(f docstore.Filter) (node, error) {
 	switch f.Op {
@@ -124,7 +84,7 @@ func (t *table) normalize(f docstore.Filter) (node, error) {
 		}
 		return and(sub), nil
 	}
-	c := t.columns[f.Index]
+	c := t.byName[f.Index]
 	if c == nil {
 		return node{}, fmt.Errorf("sqlitestore: %s has no index %q", t.name, f.Index)
 	}

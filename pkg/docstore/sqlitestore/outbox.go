@@ -24,7 +24,7 @@ func (e *Engine) Pending(ctx context.Context, after int64, limit int) ([]docstor
 
 // Published forgets messages, in one transaction.
 func (e *Engine) Published(ctx context.Context, seqs []int64) error {
-	return e.writer.do(ctx, func(conn Conn, _ changes) error {
+	return e.writer.do(ctx, func(conn Conn) error {
 		for _, seq := range seqs {
 			if _, err := conn.Exec(context.Background(), "DELETE FROM outbox WHERE seq = ?1", seq); err != nil {
 				return err
@@ -62,7 +62,7 @@ func (e *Engine) Due(ctx context.Context, def *docstore.Def, before int64, limit
 
 // Reserve moves a sequence on.
 func (e *Engine) Reserve(ctx context.Context, sequence string, n int64) (first int64, err error) {
-	err = e.writer.do(ctx, func(conn Conn, _ changes) error {
+	err = e.writer.do(ctx, func(conn Conn) error {
 		const sql = "INSERT INTO sequences (name, next) VALUES (?1, 1 + ?2) ON CONFLICT DO UPDATE SET next = next + ?2 RETURNING next - ?2"
 		first, err = number(context.Background(), conn, sql, sequence, n)
 		return err

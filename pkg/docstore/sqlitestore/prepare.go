@@ -24,14 +24,13 @@ func (e *Engine) Prepare(ctx context.Context, defs []*docstore.Def) error {
 		}
 		tables[def.Name] = t
 	}
-	err := e.writer.take(ctx, &turn{large: true}, func(conn Conn, changed changes) error {
+	err := e.writer.take(ctx, &turn{large: true}, func(conn Conn) error {
 		if err := script(context.WithoutCancel(ctx), conn, ownTables); err != nil {
 			return err
 		}
 		if err := setMeta(conn, "format", fmt.Sprint(format)); err != nil {
 			return err
 		}
-		changed[everything] = 0
 		for _, def := range defs {
 			if err := e.prepare(ctx, conn, def, tables[def.Name]); err != nil {
 				return fmt.Errorf("collection %s: %w", def.Name, err)
@@ -46,7 +45,7 @@ func (e *Engine) Prepare(ctx context.Context, defs []*docstore.Def) error {
 }
 
 func (e *Engine) prepare(ctx context.Context, conn Conn, def *docstore.Def, t *table) error {
-	want, err := signature(def)
+	want, err := t.signature()
 	if err != nil {
 		return err
 	}

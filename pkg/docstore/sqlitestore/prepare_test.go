@@ -19,10 +19,10 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	t.Parallel()
 	f := open(t)
 	require.NoError(t, f.Close())
-	f.script(t, "UPDATE meta SET value = '4' WHERE name = 'format'")
+	f.script(t, "UPDATE meta SET value = '5' WHERE name = 'format'")
 	_, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: f.path})
-	require.ErrorContains(t, err, "format 4")
-	require.ErrorContains(t, err, "up to 3")
+	require.ErrorContains(t, err, "format 5")
+	require.ErrorContains(t, err, "up to 4")
 }
 
 // A file of format 1 has its rows elsewhere. It is written anew when it is opened.
@@ -32,7 +32,7 @@ func TestOlderFormatIsUpgraded(t *testing.T) {
 	for i := range 5 {
 		require.NoError(t, f.insert(tenant(t), newNote(i)))
 	}
-	f.script(t, "UPDATE c_notes SET rid = rid + 1000", `UPDATE "c_notes.words" SET rid = rid + 1000`, `UPDATE "c_notes.keys" SET rid = rid + 1000`)
+	f.script(t, "UPDATE c_notes SET rid = rid + 1000", `UPDATE "c_notes.words" SET first = first + 1000`, `UPDATE "c_notes.keys" SET rid = rid + 1000`)
 	require.ErrorContains(t, f.Check(t.Context()), "has row")
 	require.NoError(t, f.Close())
 	f.script(t, "ALTER TABLE c_notes DROP COLUMN counts", "UPDATE meta SET value = '1' WHERE name = 'format'",
@@ -43,6 +43,27 @@ func TestOlderFormatIsUpgraded(t *testing.T) {
 	doc, err := notes.Find(tenant(t), f.Store, "10003")
 	require.NoError(t, err)
 	require.EqualValues(t, 1, doc.Version)
+}
+
+// A file of format 3 has a row for each word of each document. Its collections with postings are written anew.
+func TestPostingsAreMade(t *testing.T) {
+	t.Parallel()
+	f := open(t)
+	for i := range 50 {
+		require.NoError(t, f.insert(tenant(t), newNote(i)))
+	}
+	require.NoError(t, f.Close())
+	f.script(t, `DROP TABLE "c_notes.words"`, `CREATE TABLE "c_notes.words" (tenant TEXT NOT NULL, value TEXT NOT NULL, `+
+		`rid INTEGER NOT NULL, PRIMARY KEY (tenant, value, rid)) WITHOUT ROWID, STRICT`,
+		`INSERT INTO "c_notes.words" SELECT tenant, 'all', rid FROM c_notes`,
+		"UPDATE meta SET value = '3' WHERE name = 'format'",
+		`UPDATE meta SET value = json_set(value, '$.Format', 2) WHERE name = 'collection notes'`)
+	f = openAt(t, f.path, notes)
+	require.NoError(t, f.Check(t.Context()))
+	page, err := notes.Page(tenant(t), f.Store, docstore.Query{Filter: docstore.Eq("words", docstore.Text("all")),
+		Limit: 3, Count: true})
+	require.NoError(t, err)
+	require.EqualValues(t, 50, page.Total)
 }
 
 // A file of format 2 has documents without counts. They are added to the tables as they are, in one transaction with

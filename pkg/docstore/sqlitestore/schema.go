@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -16,11 +17,17 @@ import (
 //	1  a row's id was the next one free
 //	2  it is the document's id, where that is a number: see rows.go
 //	3  documents have counts
-const format = 3
+//	4  postings hold many documents in a row: see postings.go
+const format = 4
 
-// rewritten is the last format whose collections are written anew where they have an earlier one; what came later is
-// added to them as they are.
-const rewritten = 2
+// layout is the last format that changed how a table is written: one that has an earlier layout is written anew. What
+// other formats brought is added to tables as they are.
+func (t *table) layout() int {
+	if slices.ContainsFunc(t.columns(), func(c *column) bool { return c.postings != "" }) {
+		return 4
+	}
+	return 2
+}
 
 // The tables beside the collections'. An outbox seq is never used again (AUTOINCREMENT), so a late Published hits no other message.
 const ownTables = `
@@ -50,70 +57,73 @@ func checkFormat(ctx context.Context, conn Conn) error {
 // table is a collection in SQL:
 //
 //	c_users        (rid, tenant, id, version, counts, due, k_<index>…, lists, doc)   lists holds the list indexes' values again: see lists.go
-//	c_users.words  (tenant, value, rid)                                     one for each list index
+//	c_users.logins (tenant, value, rid)                                     one for each unique list index
+//	c_users.words  (tenant, value, first, more)                             one for each index with postings: see postings.go
 //
-// Indexes are named c_users#name, those of facets c_users#facet#order. Names with a dot or # cannot be collections'.
+// Indexes are named c_users#name. Names with a dot or # cannot be collections'.
 type table struct {
-	def     *docstore.Def
-	name    string // quoted
-	plain   string
-	id      column
-	columns map[string]*column // by index
-	keys    []*column          // by slot
-	lists   []*column          // by slot
-	facets  []*column
-	places  int
+	def    *docstore.Def
+	name   string // quoted
+	plain  string
+	id     column
+	byName map[string]*column // by index
+	keys   []*column          // by slot
+	lists  []*column          // by slot
+	facets []*column
 
 	insert, remove string
 }
 
 // column is what filters and orders name: the id, a key's column, or a list's table.
 type column struct {
-	field  string // the column's name; in a list's table it is value
-	index  string // quoted: the index, or the list's table
-	slot   int
-	place  int // among all of the table's, as in changes
-	many   bool
-	number bool
-	unique bool
-	facet  string             // the name in facet_counters, if it is a facet
-	orders map[*column]string // of a facet: by the column of an order, the quoted index of both
+	field    string // the column's name; in a list's table it is value
+	index    string // quoted: the index, or the list's table
+	postings string // quoted: the table of postings, if it has one; of a list without spans that is its table
+	slot     int
+	many     bool
+	number   bool
+	unique   bool
+	facet    string // the name in facet_counters, if it is a facet
+	span     int64  // how many numbers, or texts of how many equal bytes, share postings; 0 = none
 
-	deleteValue string // of a list
+	deleteValue string // of a unique list
 }
+
+// columns are those of keys and lists.
+func (t *table) columns() []*column { return slices.Concat(t.keys, t.lists) }
 
 var validName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
 func quote(name string) string { return `"` + name + `"` }
 
 func newTable(def *docstore.Def) (*table, error) {
-	t := &table{def: def, plain: "c_" + def.Name, name: quote("c_" + def.Name), columns: map[string]*column{}}
+	t := &table{def: def, plain: "c_" + def.Name, name: quote("c_" + def.Name), byName: map[string]*column{}}
 	t.id = column{field: "id", index: quote(t.plain + "#"), unique: true, slot: -1}
 	names := []string{def.Name}
 	for _, ix := range def.Indexes {
 		names = append(names, ix.Name)
-		c := &column{slot: ix.Slot, many: ix.Many, number: ix.Number, unique: ix.Unique}
+		c := &column{slot: ix.Slot, many: ix.Many, number: ix.Number, unique: ix.Unique, span: ix.Span}
+		own := quote(t.plain + "." + ix.Name) // a table
 		if ix.Many {
-			c.field, c.index = "value", quote(t.plain+"."+ix.Name)
+			c.field, c.index = "value", own
 			c.deleteValue = "DELETE FROM " + c.index + " WHERE tenant = ?1 AND value = ?2 AND rid = ?3"
 			t.lists = append(t.lists, c)
 		} else {
 			c.field, c.index = "k_"+ix.Name, quote(t.plain+"#"+ix.Name)
 			t.keys = append(t.keys, c)
 		}
-		t.columns[ix.Name] = c
-		c.place = len(t.columns) % maxPlaces // the id has place 0
-	}
-	for _, ix := range def.Indexes {
-		if c := t.columns[ix.Name]; len(ix.Orders) > 0 {
-			c.facet, c.orders = ix.Name, map[*column]string{&t.id: c.index}
-			for _, order := range ix.Orders {
-				c.orders[t.columns[order]] = quote(t.plain + "#" + ix.Name + "#" + order)
-			}
+		if len(ix.Orders) > 0 {
+			c.facet = ix.Name
 			t.facets = append(t.facets, c)
 		}
+		switch {
+		case c.many && c.span > 0:
+			c.postings = quote(t.plain + "." + ix.Name + "#spans")
+		case c.facet != "" || c.span > 0 || c.many && !c.unique:
+			c.postings = own
+		}
+		t.byName[ix.Name] = c
 	}
-	t.places = min(len(t.columns)+1, maxPlaces)
 	for _, name := range names {
 		if !validName.MatchString(name) {
 			return nil, fmt.Errorf("sqlitestore: %q is no name for a collection or index", name)
@@ -153,20 +163,16 @@ func (t *table) ddl() []string {
 			ddl = append(ddl, fmt.Sprintf("CREATE UNIQUE INDEX %s ON %s (tenant, %s) WHERE %s <> %s", quote(strings.Trim(c.index, `"`)+"!"), t.name, c.field, c.field, c.absent()))
 		}
 	}
-	for _, c := range t.facets {
-		for _, order := range t.keys {
-			if index := c.orders[order]; index != "" {
-				ddl = append(ddl,
-					fmt.Sprintf("CREATE INDEX %s ON %s (tenant, %s, %s, id)", index, t.name, c.field, order.field))
-			}
+	for _, c := range t.columns() {
+		if c.many && c.unique {
+			ddl = append(ddl, fmt.Sprintf("CREATE TABLE %s (tenant TEXT NOT NULL, value TEXT NOT NULL, "+
+				"rid INTEGER NOT NULL, PRIMARY KEY (tenant, value)) WITHOUT ROWID, STRICT", c.index))
 		}
-	}
-	for _, c := range t.lists {
-		key := "tenant, value, rid"
-		if c.unique {
-			key = "tenant, value"
+		if c.postings != "" {
+			ddl = append(ddl, fmt.Sprintf("CREATE TABLE %s (tenant TEXT NOT NULL, value %s NOT NULL, "+
+				"first INTEGER NOT NULL, more BLOB NOT NULL, PRIMARY KEY (tenant, value, first)) WITHOUT ROWID, STRICT",
+				c.postings, map[bool]string{true: "INTEGER", false: "TEXT"}[c.number]))
 		}
-		ddl = append(ddl, fmt.Sprintf("CREATE TABLE %s (tenant TEXT NOT NULL, value TEXT NOT NULL, rid INTEGER NOT NULL, PRIMARY KEY (%s)) WITHOUT ROWID, STRICT", c.index, key))
 	}
 	return ddl
 }
@@ -192,11 +198,11 @@ func (c *column) arg(v docstore.Value) any {
 }
 
 // signature is what must be equal for stored index entries to be good.
-func signature(def *docstore.Def) (string, error) {
+func (t *table) signature() (string, error) {
 	b, err := json.Marshal(struct {
 		Format   int
 		Revision int
 		Indexes  []docstore.IndexDef
-	}{rewritten, def.Revision, def.Indexes})
+	}{t.layout(), t.def.Revision, t.def.Indexes})
 	return string(b), err
 }

@@ -72,6 +72,16 @@ func (s *statement) entries(t *table, n *node, what, tenant string) {
 	s.leaf(n)
 }
 
+// postings is entries of a leaf whose column has postings; those of a span's column are ranges of spans.
+func (s *statement) postings(n *node, what, tenant string) {
+	named := *n.column
+	named.field = "value"
+	leaf := *n
+	leaf.column = &named
+	s.add("SELECT %s FROM %s WHERE tenant = %s AND ", what, named.postings, tenant)
+	s.leaf(&leaf)
+}
+
 // limit adds to nothing, since SQLite prepares a statement anew whenever the parameter that is its bare limit changes.
 func (s *statement) limit(n, offset int64) {
 	s.add(" LIMIT 0 + %s OFFSET 0 + %s", s.arg(n), s.arg(offset))
@@ -87,7 +97,7 @@ func (t *table) ordering(sort []docstore.Order) (*ordering, error) {
 	o := &ordering{}
 	down := false
 	for _, key := range sort {
-		c := t.columns[key.Index]
+		c := t.byName[key.Index]
 		if c == nil || c.many {
 			return nil, fmt.Errorf("sqlitestore: %s cannot be sorted by %q", t.name, key.Index)
 		}

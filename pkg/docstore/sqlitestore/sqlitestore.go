@@ -43,7 +43,6 @@ type Engine struct {
 	tables  map[string]*table // by collection; written by Prepare only
 	writer  *writer
 	readers *readers
-	memory  *memory
 	closing sync.Once
 	closed  error
 }
@@ -66,16 +65,11 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 	if err := errors.Join(checkJournal(ctx, conn), checkFormat(ctx, conn)); err != nil {
 		return nil, fmt.Errorf("open %s: %w", opts.Path, errors.Join(err, conn.Close()))
 	}
-	shared, err := shareGenerations(opts.Path)
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", opts.Path, errors.Join(err, conn.Close()))
-	}
 	e := &Engine{driver: opts.Driver, path: opts.Path, log: opts.Log, tables: map[string]*table{}}
 	e.readers = newReaders(func(ctx context.Context) (Conn, error) {
 		return connect(ctx, opts.Driver, opts.Path, reading+cacheSize(half/maxReaders))
 	})
-	e.writer = startWriter(conn, shared)
-	e.memory = newMemory(shared)
+	e.writer = startWriter(conn)
 	return e, nil
 }
 
@@ -146,7 +140,6 @@ func (e *Engine) DataIsJSON() bool { return true }
 func (e *Engine) Close() error {
 	e.closing.Do(func() {
 		e.closed = errors.Join(e.readers.close(), e.writer.close())
-		e.memory.generations.release()
 	})
 	return e.closed
 }

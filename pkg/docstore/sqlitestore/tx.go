@@ -14,9 +14,8 @@ var errEnded = errors.New("sqlitestore: the transaction has ended")
 // tx is a turn of the writer. Its statements are never interrupted: see Conn.
 type tx struct {
 	queries
-	changed changes // what the transaction has changed so far
-	broken  error   // a write failed half-way, so nothing of this may be committed, even if the caller swallows the error
-	late    late    // entries that are written before anything reads or removes any
+	broken error // a write failed half-way, so nothing of this may be committed, even if the caller swallows the error
+	late   late  // postings that are written before anything reads or removes any
 }
 
 // Peek reads as all else does: there is one writer, so nobody can change what it finds.
@@ -35,6 +34,9 @@ func (x *tx) ready(ctx context.Context, def *docstore.Def) (*table, error) {
 	}
 	return x.engine.table(def)
 }
+
+// scope is a tenant's part of a collection.
+type scope struct{ collection, tenant string }
 
 // counter counts documents: a tenant's, or those that have a value of a facet.
 type counter struct {
@@ -64,20 +66,21 @@ func (x *tx) Insert(ctx context.Context, def *docstore.Def, e *docstore.Entry) e
 		return err
 	}
 	x.count(t, e.Tenant, e.Keys, 1)
-	x.changed[scope{def.Name, e.Tenant}] |= t.placesOf(e.Lists)
 	return x.fail(t.add(x.conn, def, e, &x.late))
 }
 
-// add writes a document and its index entries, those of lists that need not be unique late.
+// add writes a document and its index entries, postings late.
 func (t *table) add(conn Conn, def *docstore.Def, e *docstore.Entry, late *late) error {
 	row, err := t.insertRow(conn, def, e)
 	if err != nil {
 		return err
 	}
-	for i, c := range t.lists {
-		if !c.unique {
-			late.add(c, e.Tenant, row, e.Lists[i])
-		} else if err := t.addValues(conn, def, c, e.Tenant, row, e.Lists[i]); err != nil {
+	for _, c := range t.columns() {
+		late.add(c, e.Tenant, row, c.postingsOf(e.Keys, listsOf(e))...)
+		if !c.many || !c.unique {
+			continue
+		}
+		if err := t.addValues(conn, def, c, e.Tenant, row, e.Lists[c.slot]); err != nil {
 			return err
 		}
 	}
@@ -123,6 +126,13 @@ type stored struct {
 	keys  []docstore.Value
 	lists []byte
 }
+
+// listsOf gives an entry's lists as stored.list does.
+func listsOf(e *docstore.Entry) func(slot int) []string {
+	return func(slot int) []string { return e.Lists[slot] }
+}
+
+func (s *stored) list(slot int) []string { return decodeList(s.lists, slot) }
 
 func (x *tx) locate(t *table, tenant, id string, expect docstore.Stamp) (*stored, error) {
 	if err := x.late.flush(x.conn); err != nil {
@@ -173,29 +183,11 @@ func (x *tx) Replace(ctx context.Context, def *docstore.Def, e *docstore.Entry, 
 			x.counts[counter{scope{def.Name, e.Tenant}, c.facet, is.Text}]++
 		}
 	}
-	places, err := t.update(x.conn, def, e, old)
-	if places != 0 {
-		x.changed[scope{def.Name, e.Tenant}] |= places
-	}
-	return x.fail(err)
+	return x.fail(t.update(x.conn, def, e, old, &x.late))
 }
 
-// placesOf are the indexes that have entries of a document with such lists: of keys all, also for what is absent.
-func (t *table) placesOf(lists [][]string) uint64 {
-	places := uint64(1) << t.id.place
-	for _, c := range t.keys {
-		places |= 1 << c.place
-	}
-	for i, c := range t.lists {
-		if len(lists[i]) > 0 {
-			places |= 1 << c.place
-		}
-	}
-	return places
-}
-
-// update writes only what has changed, and tells which indexes that was: SQLite rewrites the entries of every index whose column is named, changed or not.
-func (t *table) update(conn Conn, def *docstore.Def, e *docstore.Entry, old *stored) (places uint64, err error) {
+// update writes only what has changed: SQLite rewrites the entries of every index whose column is named, changed or not.
+func (t *table) update(conn Conn, def *docstore.Def, e *docstore.Entry, old *stored, late *late) error {
 	var set strings.Builder
 	args := []any{old.rid, e.Version, e.Counts, e.JSON}
 	change := func(field string, value any) {
@@ -212,26 +204,37 @@ func (t *table) update(conn Conn, def *docstore.Def, e *docstore.Entry, old *sto
 	for i, c := range t.keys {
 		if e.Keys[i] != old.keys[i] {
 			change(c.field, c.arg(e.Keys[i]))
-			places |= 1 << c.place
 		}
 	}
 	sql := "UPDATE OR FAIL " + t.name + " SET version = ?2, counts = ?3, doc = ?4" + set.String() + " WHERE rid = ?1"
 	if _, err := conn.Exec(context.Background(), sql, args...); err != nil {
-		return places, t.taken(conn, def, e, old.rid, err)
+		return t.taken(conn, def, e, old.rid, err)
 	}
-	for i, c := range t.lists {
-		removed, added := difference(decodeList(old.lists, i), e.Lists[i])
-		if len(removed)+len(added) > 0 {
-			places |= 1 << c.place
-		}
-		if err := c.removeValues(conn, e.Tenant, old.rid, removed); err != nil {
-			return places, err
-		}
-		if err := t.addValues(conn, def, c, e.Tenant, old.rid, added); err != nil {
-			return places, err
+	for _, c := range t.columns() {
+		if err := t.updateEntries(conn, def, c, e, old, late); err != nil {
+			return err
 		}
 	}
-	return places, nil
+	return nil
+}
+
+// updateEntries writes what has changed in the tables of a column's postings and list.
+func (t *table) updateEntries(conn Conn, def *docstore.Def, c *column, e *docstore.Entry, old *stored, late *late) error {
+	removed, added := difference(c.postingsOf(old.keys, old.list), c.postingsOf(e.Keys, listsOf(e)), c.compare)
+	for _, v := range removed {
+		if err := c.removePosting(conn, e.Tenant, v, old.rid); err != nil {
+			return err
+		}
+	}
+	late.add(c, e.Tenant, old.rid, added...)
+	if !c.many || !c.unique {
+		return nil
+	}
+	gone, come := difference(old.list(c.slot), e.Lists[c.slot], strings.Compare)
+	if err := c.removeValues(conn, e.Tenant, old.rid, gone); err != nil {
+		return err
+	}
+	return t.addValues(conn, def, c, e.Tenant, old.rid, come)
 }
 
 func (x *tx) Delete(ctx context.Context, def *docstore.Def, tenant, id string, expect docstore.Stamp) error {
@@ -244,14 +247,19 @@ func (x *tx) Delete(ctx context.Context, def *docstore.Def, tenant, id string, e
 		return err
 	}
 	x.count(t, tenant, old.keys, -1)
-	lists := make([][]string, len(t.lists))
-	for i, c := range t.lists {
-		lists[i] = decodeList(old.lists, i)
-		if err := c.removeValues(x.conn, tenant, old.rid, lists[i]); err != nil {
+	for _, c := range t.columns() {
+		for _, v := range c.postingsOf(old.keys, old.list) {
+			if err := c.removePosting(x.conn, tenant, v, old.rid); err != nil {
+				return x.fail(err)
+			}
+		}
+		if !c.many || !c.unique {
+			continue
+		}
+		if err := c.removeValues(x.conn, tenant, old.rid, old.list(c.slot)); err != nil {
 			return x.fail(err)
 		}
 	}
-	x.changed[scope{def.Name, tenant}] |= t.placesOf(lists)
 	_, err = x.conn.Exec(context.Background(), t.remove, old.rid)
 	return x.fail(err)
 }
@@ -267,7 +275,7 @@ func (x *tx) Append(ctx context.Context, m docstore.Message) error {
 	return x.fail(err)
 }
 
-// finish writes late entries and the changed counts: one statement a collection, however many documents were written.
+// finish writes late postings and the changed counts: one statement a collection, however many documents were written.
 func (x *tx) finish(ctx context.Context) error {
 	if x.broken != nil {
 		return x.broken

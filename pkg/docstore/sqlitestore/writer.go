@@ -20,25 +20,23 @@ const (
 // queued up meanwhile, and only then answers them. So the price of a durable commit is shared, and one caller's failure is only its
 // own. A caller's function runs on the caller's goroutine, so panics, runtime.Goexit and profiles are where they belong.
 type writer struct {
-	conn        Conn
-	generations *generations
-	queue       chan *turn
-	closing     chan struct{}
-	stopped     chan struct{}
+	conn    Conn
+	queue   chan *turn
+	closing chan struct{}
+	stopped chan struct{}
 }
 
 // turn is one caller's transaction on its way through the writer.
 type turn struct {
-	taken   atomic.Bool   // by the writer, to run it, or by the caller, who gave up
-	begin   chan struct{} // the writer: it is your turn
-	ended   chan error    // the caller: fn has returned
-	answer  chan error    // the writer: committed, or not
-	changed changes       // the caller's until it has ended
-	large   bool          // changes so much that it should have no savepoint: SQLite keeps what those undo in memory
+	taken  atomic.Bool   // by the writer, to run it, or by the caller, who gave up
+	begin  chan struct{} // the writer: it is your turn
+	ended  chan error    // the caller: fn has returned
+	answer chan error    // the writer: committed, or not
+	large  bool          // changes so much that it should have no savepoint: SQLite keeps what those undo in memory
 }
 
-func startWriter(conn Conn, g *generations) *writer {
-	w := &writer{conn: conn, generations: g, queue: make(chan *turn, maxQueue), closing: make(chan struct{}), stopped: make(chan struct{})}
+func startWriter(conn Conn) *writer {
+	w := &writer{conn: conn, queue: make(chan *turn, maxQueue), closing: make(chan struct{}), stopped: make(chan struct{})}
 	go w.loop()
 	return w
 }
@@ -49,16 +47,16 @@ func (w *writer) close() error {
 	return w.conn.Close()
 }
 
-// do runs fn, which may write and notes what it changes, in a transaction of its own.
-func (w *writer) do(ctx context.Context, fn func(Conn, changes) error) error {
+// do runs fn, which may write, in a transaction of its own.
+func (w *writer) do(ctx context.Context, fn func(Conn) error) error {
 	return w.take(ctx, &turn{}, fn)
 }
 
-func (w *writer) take(ctx context.Context, t *turn, fn func(Conn, changes) error) error {
+func (w *writer) take(ctx context.Context, t *turn, fn func(Conn) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	t.begin, t.ended, t.answer, t.changed = make(chan struct{}, 1), make(chan error, 1), make(chan error, 1), changes{}
+	t.begin, t.ended, t.answer = make(chan struct{}, 1), make(chan error, 1), make(chan error, 1)
 	select {
 	case <-w.closing:
 		return errClosed
@@ -98,7 +96,7 @@ func (w *writer) take(ctx context.Context, t *turn, fn func(Conn, changes) error
 			err = ctx.Err()
 			return
 		}
-		err = protect(func() error { return fn(w.conn, t.changed) })
+		err = protect(func() error { return fn(w.conn) })
 	}()
 	// From here on the outcome is the batch's, and must be waited for: giving up now would leave it unknown.
 	return <-t.answer
@@ -137,7 +135,6 @@ func (w *writer) loop() {
 // batch runs first and all that follow it closely, and commits once.
 func (w *writer) batch(first *turn) {
 	var ok []*turn // those to be committed
-	var changed changes
 	begun := false
 	ran := 0
 	for t := first; t != nil; t = w.next(ran) {
@@ -161,7 +158,6 @@ func (w *writer) batch(first *turn) {
 			t.answer <- away(err)
 		} else {
 			ok = append(ok, t)
-			changed.merge(t.changed)
 		}
 		if lost != nil {
 			_ = w.exec("ROLLBACK") // SQLite has done so itself, most likely
@@ -174,12 +170,10 @@ func (w *writer) batch(first *turn) {
 	if !begun {
 		return
 	}
-	w.generations.begin(changed)
 	err := w.exec("COMMIT")
 	if err != nil {
 		_ = w.exec("ROLLBACK") // so that the next batch can begin
 	}
-	w.generations.end(changed)
 	for _, t := range ok {
 		t.answer <- away(err)
 	}
@@ -189,14 +183,12 @@ func (w *writer) batch(first *turn) {
 func (w *writer) alone(t *turn) {
 	t.begin <- struct{}{}
 	err := <-t.ended
-	w.generations.begin(t.changed)
 	if err == nil {
 		err = w.exec("COMMIT")
 	}
 	if err != nil {
 		_ = w.exec("ROLLBACK") // SQLite may have done so itself
 	}
-	w.generations.end(t.changed)
 	t.answer <- away(err)
 }
 
@@ -243,8 +235,8 @@ func (w *writer) exec(sql string) error {
 
 // Write runs fn in a transaction.
 func (e *Engine) Write(ctx context.Context, fn func(docstore.EngineTx) error) error {
-	return e.writer.do(ctx, func(conn Conn, changed changes) error {
-		tx := &tx{queries: queries{engine: e, conn: conn, counts: map[counter]int64{}}, changed: changed}
+	return e.writer.do(ctx, func(conn Conn) error {
+		tx := &tx{queries: queries{engine: e, conn: conn, counts: map[counter]int64{}}}
 		defer func() { tx.broken = errEnded }()
 		if err := fn(tx); err != nil {
 			return err

@@ -79,20 +79,30 @@ var users = docstore.Define(docstore.Schema[User]{
 		u.settle(now)
 	},
 	Indexes: []docstore.Index[User]{
-		docstore.Unique(docstore.ByList(byLogin, (*User).logins), "username", "email", "mobile"),
+		docstore.Spanned(docstore.Unique(docstore.ByList(byLogin, (*User).logins), "username", "email", "mobile"), letters),
 		docstore.ByList(byWord, (*User).words),
-		docstore.ByText(byUsername, func(u *User) string { return textindex.Key(u.Username) }),
-		docstore.ByText(byDisplayName, func(u *User) string { return textindex.Key(u.DisplayName) }),
-		docstore.ByText(byEmail, func(u *User) string { return textindex.Key(u.Email) }),
-		docstore.ByText(byEmployeeNumber, func(u *User) string { return textindex.Key(u.EmployeeNumber) }),
+		docstore.Spanned(docstore.ByText(byUsername, func(u *User) string { return textindex.Key(u.Username) }), letters),
+		docstore.Spanned(docstore.ByText(byDisplayName,
+			func(u *User) string { return textindex.Key(u.DisplayName) }), letters),
+		docstore.Spanned(docstore.ByText(byEmail, func(u *User) string { return textindex.Key(u.Email) }), letters),
+		docstore.Spanned(docstore.ByText(byEmployeeNumber,
+			func(u *User) string { return textindex.Key(u.EmployeeNumber) }), letters),
 		docstore.Facet(docstore.ByText(byState, func(u *User) string { return state(u.Status, u.Locked) }),
-			byTimeCreated, byTimeModified), // each order is an index more to write; others are walked, or sort the few
+			byTimeCreated, byTimeModified), // each order is an index more for MongoDB to write; others sort the few
 		docstore.ByNumber(byLockEnd, (*User).lockEnd),
 		docstore.ByNumber(byLeaving, (*User).leaving),
-		docstore.ByNumber(byTimeCreated, func(u *User) docstore.Value { return docstore.Moment(u.TimeCreated) }),
-		docstore.ByNumber(byTimeModified, func(u *User) docstore.Value { return docstore.Moment(u.TimeModified) }),
+		docstore.Spanned(docstore.ByNumber(byTimeCreated,
+			func(u *User) docstore.Value { return docstore.Moment(u.TimeCreated) }), day),
+		docstore.Spanned(docstore.ByNumber(byTimeModified,
+			func(u *User) docstore.Value { return docstore.Moment(u.TimeModified) }), day),
 	},
 })
+
+// The spans of indexes: keywords are often a few letters, and ranges of time many days.
+const (
+	letters = 4                   // bytes
+	day     = 24 * 60 * 60 * 1000 // milliseconds
+)
 
 // The indexes. Those that lists can be sorted by have the names of the members.
 const (

@@ -1,0 +1,140 @@
+package sqlitestore
+
+import (
+	"context"
+	"slices"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// inquiry is a query, with all that can be known of it without a look at the file.
+type inquiry struct {
+	docstore.Find
+	def      *docstore.Def
+	tenant   string
+	table    *table
+	filter   node
+	guided   node // the same, with what is known of the index that orders the rows
+	order    *ordering
+	walk     *plan
+	straight []*plan  // whose statements, one after the other, find the rows; nil if it takes more than that
+	ids      []string // the filter, when it is these and rows are bare
+}
+
+func (e *Engine) inquire(def *docstore.Def, tenant string, find docstore.Find) (*inquiry, error) {
+	t, err := e.table(def)
+	if err != nil {
+		return nil, err
+	}
+	filter, err := t.normalize(find.Filter.For())
+	if err != nil {
+		return nil, err
+	}
+	guided, err := t.normalize(find.Filter.For(find.Sort...))
+	if err != nil {
+		return nil, err
+	}
+	order, err := t.ordering(find.Sort)
+	if err != nil {
+		return nil, err
+	}
+	asked := &inquiry{Find: find, def: def, tenant: tenant, table: t, order: order}
+	asked.plan(filter, guided)
+	return asked, nil
+}
+
+// plan sets the filter and what follows from it.
+func (a *inquiry) plan(filter, guided node) {
+	a.filter, a.guided = filter, guided
+	a.walk = walk(a.table, a.tenant, &guided, a.order)
+	a.straight, a.ids = nil, nil
+	switch {
+	case a.walk.rest == nil:
+		a.straight = []*plan{a.walk}
+	case !a.Bare || a.After != nil:
+	case filter.op == isIn && filter.column == &a.table.id:
+		a.ids = a.Find.Filter.IDs
+	case filter.isLeaf() && !filter.column.many:
+		a.straight = []*plan{{table: a.table, tenant: a.tenant, index: filter.column.index, fixed: &filter}}
+	case filter.op == isOr && a.Offset == 0:
+		a.straight = a.ranges()
+	}
+}
+
+// ranges plans a walk for each part of an "or", if these are ranges of the index that orders the rows and have nothing in common.
+func (a *inquiry) ranges() []*plan {
+	if len(a.order.keys) != 1 || a.order.desc[0] {
+		return nil
+	}
+	key := a.order.keys[0]
+	walks := make([]*plan, len(a.filter.sub))
+	for i := range a.filter.sub {
+		if part := &a.filter.sub[i]; part.op != isBetween || part.column != key || part.low == nil || part.high == nil {
+			return nil
+		}
+		walks[i] = walk(a.table, a.tenant, &a.filter.sub[i], a.order)
+	}
+	slices.SortFunc(walks, func(x, y *plan) int { return key.compare(*x.low, *y.low) })
+	for i := 1; i < len(walks); i++ {
+		if key.compare(*walks[i-1].high, *walks[i].low) > 0 {
+			return nil
+		}
+	}
+	return walks
+}
+
+// simplified leaves out of a query's filter what, in this snapshot, selects nothing, or leaves nothing out: records
+// whose moment has come wait for no more than a short while until they are settled. So the rest is known to be what
+// counters and indexes are kept for.
+func (q *queries) simplified(ctx context.Context, asked *inquiry) (*inquiry, error) {
+	filter, changed, err := q.simplify(ctx, asked.table, asked.tenant, &asked.filter)
+	if err != nil || !changed {
+		return asked, err
+	}
+	guided, _, err := q.simplify(ctx, asked.table, asked.tenant, &asked.guided)
+	if err != nil {
+		return nil, err
+	}
+	simple := *asked
+	simple.plan(filter, guided)
+	return &simple, nil
+}
+
+func (q *queries) simplify(ctx context.Context, t *table, tenant string, n *node) (_ node, changed bool, _ error) {
+	empty := func(leaf *node) (bool, error) {
+		n, err := q.probe(ctx, t, tenant, leaf, 1)
+		return n == 0, err
+	}
+	if n.op == isBetween && n.column.number && n.low != nil && n.high != nil {
+		none, err := empty(n)
+		if none {
+			return node{op: isNone}, true, err
+		}
+		return *n, false, err
+	}
+	if left := n.outside(); left != nil && left.column.number {
+		none, err := empty(left)
+		if none {
+			return node{}, true, err
+		}
+		return *n, false, err
+	}
+	if n.op != isAnd && n.op != isOr {
+		return *n, false, nil
+	}
+	parts := make([]node, len(n.sub))
+	for i := range n.sub {
+		part, other, err := q.simplify(ctx, t, tenant, &n.sub[i])
+		if err != nil {
+			return *n, false, err
+		}
+		parts[i], changed = part, changed || other
+	}
+	switch {
+	case !changed:
+		return *n, false, nil
+	case n.op == isAnd:
+		return and(parts), true, nil
+	}
+	return or(parts), true, nil
+}

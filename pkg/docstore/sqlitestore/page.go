@@ -1,0 +1,358 @@
+package sqlitestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// A page of what a filter selects is found in one of these ways:
+//
+// Straight, where the filter is a range of the index that gives the order.
+//
+// By a glance at the first rows in that order, testing each, where the filter selects much.
+//
+// From the set of all rows that the filter selects (sets.go): sorted, or looked for along the index, which costs less
+// the larger the set.
+
+const (
+	glance = 200    // rows are tested, and two for each row of a page
+	cheap  = 10_000 // index entries cost less than a glance
+)
+
+// find finds rows and, if the way that they are found tells it, how many there are in all; else −1.
+func (q *queries) find(ctx context.Context, a *inquiry) ([]docstore.Row, int64, error) {
+	if a.straight == nil && a.ids == nil {
+		var err error
+		if a, err = q.simplified(ctx, a); err != nil {
+			return nil, -1, err
+		}
+	}
+	switch {
+	case a.filter.op == isNone:
+		return nil, 0, nil
+	case a.ids != nil:
+		rows, err := q.named(ctx, a)
+		return rows, -1, err
+	case a.straight != nil:
+		rows, err := q.read(ctx, a)
+		return rows, -1, err
+	}
+	all, err := q.all(ctx, a.table, a.tenant)
+	if err != nil {
+		return nil, -1, err
+	}
+	cost, err := q.cost(ctx, a.table, a.tenant, &a.filter, all)
+	if err != nil {
+		return nil, -1, err
+	}
+	if cost > cheap && a.Offset <= glance {
+		rows, err := q.sift(ctx, a, glance+2*(a.Offset+a.Limit))
+		if !errors.Is(err, errFar) {
+			return rows, -1, err
+		}
+	}
+	selected, err := q.set(ctx, a.table, a.tenant, &a.filter, math.MaxInt64)
+	if err != nil {
+		return nil, -1, err
+	}
+	rows, err := q.arrange(ctx, a, selected, all)
+	return rows, selected.size, err
+}
+
+// arrange finds a page of a set: by sorting it, by a walk along all rows, or by a look at the spans of the order first,
+// whatever costs least.
+func (q *queries) arrange(ctx context.Context, a *inquiry, selected *set, all int64) ([]docstore.Row, error) {
+	if selected.size == 0 {
+		return nil, nil
+	}
+	sorting, walking := lookup*selected.size, int64(a.Offset+a.Limit)*all/selected.size
+	spanned := len(a.order.keys) > 0 && a.walk.key.span > 0
+	most := sorting // rows that are walked by in vain
+	switch {
+	case spanned:
+		most = min(sorting, maxWalked)
+	case sorting > all:
+		most = math.MaxInt64
+	}
+	var rids []int64
+	err := errFar
+	if walking < most {
+		rids, err = q.walk(ctx, a.walk, a, selected, most)
+	}
+	if errors.Is(err, errFar) {
+		if spanned && selected.size > maxSorted {
+			rids, err = q.bySpans(ctx, a, selected)
+		} else {
+			rids, err = q.sorted(ctx, a, selected.rids())
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return q.documents(ctx, a, rids)
+}
+
+// Where the order has spans, a look at these costs less than more rows than so many sorted, or walked by in vain.
+const (
+	maxSorted = 700
+	maxWalked = 5000
+)
+
+// bySpans finds a page of a set by the spans of the order: those that the page lies in hold few rows.
+func (q *queries) bySpans(ctx context.Context, a *inquiry, selected *set) ([]int64, error) {
+	near, err := q.nearSpans(ctx, a, selected)
+	if err != nil || len(near.rids) == 0 {
+		return nil, err
+	}
+	within := *a
+	within.Offset -= near.before
+	if lookup*len(near.rids) <= near.entries {
+		return q.sorted(ctx, &within, near.rids)
+	}
+	key, p := a.walk.key, *a.walk
+	first, last := near.first, near.last
+	if a.order.desc[0] {
+		first, last = last, first
+	}
+	begin := key.begin(first)
+	p.low, p.high = higher(key, p.low, &begin), lower(key, p.high, key.end(last))
+	return q.walk(ctx, &p, &within, selected, math.MaxInt64)
+}
+
+// spansOfPage are the spans that a page lies in.
+type spansOfPage struct {
+	first, last docstore.Value // in the page's order
+	rids        []int64        // the set's
+	entries     int            // of all rows
+	before      int            // the set's in spans before
+}
+
+// nearSpans finds the spans that a page of a set lies in.
+func (q *queries) nearSpans(ctx context.Context, a *inquiry, selected *set) (*spansOfPage, error) {
+	key, desc := a.walk.key, a.order.desc[0]
+	low, high := a.walk.low, a.walk.high
+	var began *docstore.Value // the span of the position, of which the page has but a part
+	if a.After != nil {
+		at := key.posting(a.After.Values[0])
+		if began = &at; desc {
+			high = lower(key, high, key.end(at))
+		} else {
+			low = higher(key, low, &a.After.Values[0])
+		}
+	}
+	s := &statement{}
+	s.add("SELECT value, first, more FROM %s WHERE tenant = %s", key.postings, s.arg(a.tenant))
+	if low != nil {
+		s.add(" AND value >= %s", s.arg(key.arg(key.posting(*low))))
+	}
+	if high != nil {
+		s.add(" AND value <= %s", s.arg(key.arg(key.posting(*high))))
+	}
+	s.add(" ORDER BY value%s", map[bool]string{true: " DESC"}[desc])
+	near := &spansOfPage{}
+	came := 0 // of the set, so far
+	err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
+		if span := key.value(c, 0); near.entries == 0 || span != near.last {
+			if came >= a.Offset+a.Limit {
+				return errEnough
+			}
+			if near.entries == 0 || a.After == nil && came <= a.Offset {
+				near.first, near.before = span, came
+				near.entries, near.rids = 0, near.rids[:0]
+			}
+			near.last = span
+		}
+		unpack(c.Int(1), c.Bytes(2), func(rid int64) {
+			near.entries++
+			if selected.has(rid) {
+				near.rids = append(near.rids, rid)
+				if began == nil || near.last != *began {
+					came++
+				}
+			}
+		})
+		return nil
+	})
+	return near, ignore(err, errEnough)
+}
+
+// named takes bare rows by id and puts them in order.
+func (q *queries) named(ctx context.Context, a *inquiry) ([]docstore.Row, error) {
+	columns, row := shape(&a.Find, a.order)
+	var rows []docstore.Row
+	err := q.byID(ctx, a.table, a.tenant, distinct(a.ids), columns, func(c Columns) error {
+		rows = append(rows, row(c))
+		return nil
+	})
+	slices.SortFunc(rows, func(x, y docstore.Row) int {
+		return a.order.compare(&found{id: x.ID, sort: x.Sort}, &found{id: y.ID, sort: y.Sort})
+	})
+	rows = rows[min(a.Offset, len(rows)):]
+	return rows[:min(a.Limit, len(rows))], err
+}
+
+// read takes a page straight from SQL.
+func (q *queries) read(ctx context.Context, a *inquiry) ([]docstore.Row, error) {
+	columns, row := shape(&a.Find, a.order)
+	rows := make([]docstore.Row, 0, min(a.Limit, 64)) // a limit may be a bound that is never met
+	for _, p := range a.straight {
+		if len(rows) == a.Limit {
+			break
+		}
+		s := p.statement(columns, a.order, a.After)
+		s.limit(int64(a.Limit-len(rows)), int64(a.Offset))
+		err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
+			rows = append(rows, row(c))
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+var errFar = errors.New("sqlitestore: too many rows tested")
+
+// pager collects the rows of a page from those that come along.
+type pager struct {
+	find *docstore.Find
+	came int
+	rids []int64
+}
+
+func (p *pager) add(rid int64) error {
+	if p.came++; p.came <= p.find.Offset {
+		return nil
+	}
+	if p.rids = append(p.rids, rid); len(p.rids) == p.find.Limit {
+		return errEnough
+	}
+	return nil
+}
+
+// sift walks until the page is full, testing each row; errFar after most rows.
+func (q *queries) sift(ctx context.Context, a *inquiry, most int) ([]docstore.Row, error) {
+	p, page := a.walk, pager{find: &a.Find}
+	row := p.table.candidate()
+	s := p.statement("rid, id"+p.needs.fields, a.order, a.After)
+	err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
+		if most--; most < 0 {
+			return errFar
+		}
+		if p.needs.fill(&row, c); p.rest.matches(&row) {
+			return page.add(c.Int(0))
+		}
+		return nil
+	})
+	if err := ignore(err, errEnough); err != nil {
+		return nil, err
+	}
+	return q.documents(ctx, a, page.rids)
+}
+
+// walk looks along the index for the rows of a page that are in a set; errFar after most rows.
+func (q *queries) walk(ctx context.Context, p *plan, a *inquiry, selected *set, most int64) ([]int64, error) {
+	page := pager{find: &a.Find}
+	s := p.statement("rid", a.order, a.After)
+	err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
+		if most--; most < 0 {
+			return errFar
+		}
+		if rid := c.Int(0); selected.has(rid) {
+			return page.add(rid)
+		}
+		return nil
+	})
+	return page.rids, ignore(err, errEnough)
+}
+
+// found is a row that a query selects, before its document is read.
+type found struct {
+	rid  int64
+	id   string
+	sort []docstore.Value
+}
+
+// sorted puts rows in order, and cuts the page out.
+func (q *queries) sorted(ctx context.Context, a *inquiry, all []int64) ([]int64, error) {
+	rows := make([]found, 0, len(all))
+	position := found{}
+	if a.After != nil {
+		position = found{id: a.After.ID, sort: a.After.Values}
+	}
+	columns := "rid, id" + selectKeys(a.order)
+	err := q.rows(ctx, a.table, all, columns, func(c Columns) error {
+		f := found{c.Int(0), string(c.Bytes(1)), sortValues(c, a.order, 2)}
+		if a.After == nil || a.order.compare(&f, &position) > 0 {
+			rows = append(rows, f)
+		}
+		return nil
+	})
+	slices.SortFunc(rows, func(x, y found) int { return a.order.compare(&x, &y) })
+	rows = rows[min(a.Offset, len(rows)):]
+	rids := make([]int64, min(a.Limit, len(rows)))
+	for i := range rids {
+		rids[i] = rows[i].rid
+	}
+	return rids, err
+}
+
+// documents reads the documents of a page.
+func (q *queries) documents(ctx context.Context, a *inquiry, rids []int64) ([]docstore.Row, error) {
+	columns, read := shape(&a.Find, a.order)
+	rows := make([]docstore.Row, len(rids))
+	place := make(map[int64]int, len(rids))
+	for i, rid := range rids {
+		place[rid] = i
+	}
+	came := 0
+	err := q.rows(ctx, a.table, rids, columns+", rid", func(c Columns) error {
+		came++
+		rows[place[c.Int(strings.Count(columns, ",")+1)]] = read(c)
+		return nil
+	})
+	if err == nil && came != len(rids) {
+		err = fmt.Errorf("sqlitestore: %s lost %d of %d rows", a.table.name, len(rids)-came, len(rids))
+	}
+	return rows, err
+}
+
+// shape is what is read of each row that a query finds.
+func shape(find *docstore.Find, order *ordering) (columns string, read func(Columns) docstore.Row) {
+	if find.Bare {
+		return "id" + selectKeys(order), func(c Columns) docstore.Row {
+			return docstore.Row{ID: string(c.Bytes(0)), Sort: sortValues(c, order, 1)}
+		}
+	}
+	return rowColumns + selectKeys(order), func(c Columns) docstore.Row {
+		r := row(c)
+		r.Sort = sortValues(c, order, 5)
+		return r
+	}
+}
+
+func selectKeys(o *ordering) string {
+	s := ""
+	for _, c := range o.keys {
+		s += ", " + c.field
+	}
+	return s
+}
+
+func sortValues(c Columns, o *ordering, from int) []docstore.Value {
+	if len(o.keys) == 0 {
+		return nil
+	}
+	vs := make([]docstore.Value, len(o.keys))
+	for i, k := range o.keys {
+		vs[i] = k.value(c, from+i)
+	}
+	return vs
+}

@@ -1,0 +1,268 @@
+package sqlitestore
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// Postings are the documents of a value that many documents have: a word, a value of a facet, a span (spans.go). A row of
+// their table is (tenant, value, first, more): the row id of one document and, in more, the ascending ids of others,
+// each as a uvarint, the difference to the one before. Half a kilobyte names some hundred documents, so that a search
+// reads and combines sets of a hundred thousand in milliseconds.
+//
+// A new posting is a row of its own, which costs no more than any index entry. Now and then the short rows around a new
+// one are merged. So the rows of a value may overlap, but no two name the same document.
+
+const (
+	maxMore   = 512 // bytes of a row's more
+	mergeEach = 16  // new postings, on average, are followed by a merge
+	minMerged = 8   // rows are worth merging
+	maxMerged = 64  // rows are merged at once
+)
+
+// mayMerge picks one in mergeEach row ids, not by their last digits, which ids may have in common.
+func mayMerge(rid int64) bool { return uint64(rid)*0x9E3779B97F4A7C15>>32%mergeEach == 0 }
+
+// pack makes rows of ascending row ids.
+func pack(rids []int64, row func(first int64, more []byte)) {
+	for len(rids) > 0 {
+		first, last := rids[0], rids[0]
+		more := []byte{}
+		rids = rids[1:]
+		for len(rids) > 0 && len(more)+binary.MaxVarintLen64 <= maxMore {
+			more = binary.AppendUvarint(more, uint64(rids[0]-last))
+			last, rids = rids[0], rids[1:]
+		}
+		row(first, more)
+	}
+}
+
+// unpack calls each with a row's ids. What is damaged ends early; Check finds it.
+func unpack(first int64, more []byte, each func(rid int64)) {
+	each(first)
+	for len(more) > 0 {
+		gap, size := uint64(more[0]), 1
+		if gap >= 0x80 {
+			if gap, size = binary.Uvarint(more); size <= 0 {
+				return
+			}
+		}
+		first += int64(gap)
+		more = more[size:]
+		each(first)
+	}
+}
+
+// late are postings that a transaction has not written yet. Sorted and many at a time they cost less than as their
+// documents come: documents of one value share a row, and neighbours in the tree are written together.
+type late struct {
+	lists map[lateList][]lateEntry
+	size  int
+}
+
+type lateList struct {
+	column *column
+	tenant string
+}
+
+type lateEntry struct {
+	value docstore.Value
+	rid   int64
+}
+
+const (
+	maxLate     = 50_000 // postings, some megabytes
+	maxLateRows = 32     // in one statement
+)
+
+func (l *late) add(c *column, tenant string, rid int64, values ...docstore.Value) {
+	if len(values) == 0 {
+		return
+	}
+	if l.lists == nil {
+		l.lists = map[lateList][]lateEntry{}
+	}
+	key := lateList{c, tenant}
+	for _, value := range values {
+		l.lists[key] = append(l.lists[key], lateEntry{value, rid})
+	}
+	l.size += len(values)
+}
+
+func (l *late) flushIfMany(conn Conn) error {
+	if l.size < maxLate {
+		return nil
+	}
+	return l.flush(conn)
+}
+
+func (l *late) flush(conn Conn) error {
+	if l.size == 0 {
+		return nil
+	}
+	for key, entries := range l.lists {
+		slices.SortFunc(entries, func(a, b lateEntry) int {
+			return cmp.Or(key.column.compare(a.value, b.value), cmp.Compare(a.rid, b.rid))
+		})
+		if err := key.write(conn, entries); err != nil {
+			return err
+		}
+	}
+	*l = late{}
+	return nil
+}
+
+// write writes sorted postings, and merges rows around some of them.
+func (l lateList) write(conn Conn, entries []lateEntry) error {
+	rows := postingRows{conn: conn, lateList: l}
+	var merges []lateEntry
+	var rids []int64
+	for len(entries) > 0 {
+		value := entries[0].value
+		rids = rids[:0]
+		merge := -1
+		for len(entries) > 0 && entries[0].value == value {
+			if mayMerge(entries[0].rid) {
+				merge = len(rids)
+			}
+			rids = append(rids, entries[0].rid)
+			entries = entries[1:]
+		}
+		if err := rows.add(value, rids); err != nil {
+			return err
+		}
+		if merge >= 0 {
+			merges = append(merges, lateEntry{value, rids[merge]})
+		}
+	}
+	if err := rows.flush(); err != nil {
+		return err
+	}
+	for _, m := range merges {
+		if err := l.merge(conn, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// postingRows collects rows to be written by one statement.
+type postingRows struct {
+	lateList
+	conn Conn
+	args []any
+}
+
+func (r *postingRows) add(value docstore.Value, rids []int64) (err error) {
+	pack(rids, func(first int64, more []byte) {
+		if len(r.args) == 0 {
+			r.args = append(make([]any, 0, 1+3*maxLateRows), r.tenant)
+		}
+		r.args = append(r.args, r.column.arg(value), first, more)
+		if len(r.args) == 1+3*maxLateRows {
+			err = cmp.Or(err, r.flush())
+		}
+	})
+	return err
+}
+
+func (r *postingRows) flush() error {
+	if len(r.args) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	b.WriteString("INSERT OR FAIL INTO " + r.column.postings + " (tenant, value, first, more) VALUES ")
+	for i := 2; i < len(r.args); i += 3 {
+		fmt.Fprintf(&b, "%s(?1, ?%d, ?%d, ?%d)", map[bool]string{true: ", "}[i > 2], i, i+1, i+2)
+	}
+	_, err := r.conn.Exec(context.Background(), b.String(), r.args...)
+	r.args = r.args[:0]
+	return err
+}
+
+// merge makes full rows of the short ones of a value that are next to a row id.
+func (l lateList) merge(conn Conn, at lateEntry) error {
+	c, value := l.column, l.column.arg(at.value)
+	var rids []int64
+	rows, from, to := 0, at.rid, at.rid
+	for _, way := range []string{"<= ?3 ORDER BY first DESC", "> ?3 ORDER BY first"} {
+		err := conn.Query(context.Background(), "SELECT first, more FROM "+c.postings+
+			" WHERE tenant = ?1 AND value = ?2 AND first "+way+" LIMIT 0 + ?4",
+			[]any{l.tenant, value, at.rid, int64(maxMerged / 2)}, func(row Columns) error {
+				first, more := row.Int(0), row.Bytes(1)
+				if len(more) > maxMore/2 {
+					return errEnough
+				}
+				rows, from, to = rows+1, min(from, first), max(to, first)
+				unpack(first, more, func(rid int64) { rids = append(rids, rid) })
+				return nil
+			})
+		if err := ignore(err, errEnough); err != nil {
+			return err
+		}
+	}
+	if rows < minMerged {
+		return nil
+	}
+	if _, err := conn.Exec(context.Background(), "DELETE FROM "+c.postings+
+		" WHERE tenant = ?1 AND value = ?2 AND first BETWEEN ?3 AND ?4", l.tenant, value, from, to); err != nil {
+		return err
+	}
+	slices.Sort(rids)
+	merged := postingRows{conn: conn, lateList: l}
+	return cmp.Or(merged.add(at.value, rids), merged.flush())
+}
+
+// ignore is err, unless it is the one that is no failure.
+func ignore(err, none error) error {
+	if err == none { //nolint:errorlint // it is returned as it was given
+		return nil
+	}
+	return err
+}
+
+// removePosting takes a document out of the row that names it.
+func (c *column) removePosting(conn Conn, tenant string, value docstore.Value, rid int64) error {
+	first, rest, err := c.findPosting(conn, tenant, value, rid)
+	if err != nil || rest == nil {
+		return err
+	}
+	rest = slices.DeleteFunc(rest, func(r int64) bool { return r == rid })
+	where := " WHERE tenant = ?1 AND value = ?2 AND first = ?3"
+	if len(rest) > 0 && rest[0] == first {
+		pack(rest, func(_ int64, more []byte) {
+			_, err = conn.Exec(context.Background(), "UPDATE "+c.postings+" SET more = ?4"+where, tenant, c.arg(value),
+				first, more)
+		})
+		return err
+	}
+	if _, err := conn.Exec(context.Background(), "DELETE FROM "+c.postings+where, tenant, c.arg(value), first); err != nil {
+		return err
+	}
+	row := postingRows{conn: conn, lateList: lateList{c, tenant}}
+	return cmp.Or(row.add(value, rest), row.flush())
+}
+
+// findPosting finds the row that names a document, and all that the row names; nil if none does.
+func (c *column) findPosting(conn Conn, tenant string, value docstore.Value, rid int64) (first int64, rids []int64, err error) {
+	err = conn.Query(context.Background(), "SELECT first, more FROM "+c.postings+
+		" WHERE tenant = ?1 AND value = ?2 AND first <= ?3 ORDER BY first DESC", []any{tenant, c.arg(value), rid},
+		func(row Columns) error {
+			first, rids = row.Int(0), rids[:0]
+			unpack(first, row.Bytes(1), func(r int64) { rids = append(rids, r) })
+			if slices.Contains(rids, rid) {
+				return errEnough
+			}
+			return nil
+		})
+	if err == nil {
+		rids = nil // of another row
+	}
+	return first, rids, ignore(err, errEnough)
+}

@@ -1,0 +1,114 @@
+package sqlitestore
+
+import "math/bits"
+
+// set is a set of row ids: a bit for each. Ids of one collection come close together, so a set of all of a million rows
+// takes some 150 KiB.
+type set struct {
+	chunks map[int64]*setChunk // by the id without its lowest chunkBits
+	size   int64
+	last   *setChunk // the chunk that was looked at last
+	at     int64     // and where it is
+}
+
+// A chunk has a page for each 512 ids of which there is one. Ids that come one after the other are mostly in one chunk.
+const chunkBits = 15
+
+type (
+	setChunk [1 << (chunkBits - 9)]*setPage
+	setPage  [512 / 64]uint64
+)
+
+func newSet() *set { return &set{chunks: map[int64]*setChunk{}} }
+
+// chunk gives the chunk of a row id, nil if there is none.
+func (s *set) chunk(rid int64) *setChunk {
+	if at := rid >> chunkBits; s.last == nil || s.at != at {
+		s.last, s.at = s.chunks[at], at
+	}
+	return s.last
+}
+
+// place is where in its chunk a row id is.
+func place(rid int64) (page, word int64, bit uint64) {
+	return rid >> 9 & (1<<(chunkBits-9) - 1), rid >> 6 & 7, 1 << (rid & 63)
+}
+
+func (s *set) add(rid int64) {
+	c := s.chunk(rid)
+	if c == nil {
+		c = &setChunk{}
+		s.chunks[rid>>chunkBits], s.last = c, c
+	}
+	page, word, bit := place(rid)
+	p := c[page]
+	if p == nil {
+		p = &setPage{}
+		c[page] = p
+	}
+	if p[word]&bit == 0 {
+		p[word] |= bit
+		s.size++
+	}
+}
+
+func (s *set) has(rid int64) bool {
+	c := s.chunk(rid)
+	if c == nil {
+		return false
+	}
+	page, word, bit := place(rid)
+	return c[page] != nil && c[page][word]&bit != 0
+}
+
+// intersect leaves what is in both.
+func (s *set) intersect(with *set) {
+	s.combine(with, func(word *uint64, other uint64) { *word &= other })
+}
+
+// subtract leaves what is not in the other.
+func (s *set) subtract(other *set) {
+	s.combine(other, func(word *uint64, other uint64) { *word &^= other })
+}
+
+// combine changes every word, and counts anew.
+func (s *set) combine(with *set, change func(word *uint64, other uint64)) {
+	s.size = 0
+	for at, chunk := range s.chunks {
+		others := with.chunks[at]
+		if others == nil {
+			others = &setChunk{}
+		}
+		for i, page := range chunk {
+			if page == nil {
+				continue
+			}
+			other := others[i]
+			if other == nil {
+				other = &setPage{}
+			}
+			for j := range page {
+				change(&page[j], other[j])
+				s.size += int64(bits.OnesCount64(page[j]))
+			}
+		}
+	}
+}
+
+// rids lists the row ids, neighbours together.
+func (s *set) rids() []int64 {
+	list := make([]int64, 0, s.size)
+	for at, chunk := range s.chunks {
+		for i, page := range chunk {
+			if page == nil {
+				continue
+			}
+			for j, word := range page {
+				for ; word != 0; word &= word - 1 {
+					list = append(list, at<<chunkBits|int64(i)<<9|int64(j)<<6|int64(bits.TrailingZeros64(word)))
+				}
+			}
+		}
+	}
+	return list
+}

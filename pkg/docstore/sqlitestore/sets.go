@@ -1,0 +1,316 @@
+package sqlitestore
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// What a filter selects is found as a set of rows, from postings and index entries alone as far as they are fewer than
+// the rows would be: reading a row costs as much as some thirty entries.
+
+const (
+	lookup      = 30     // is reading a row, in index entries
+	perPosting  = 15     // is reading a row of postings, in index entries
+	perFacet    = 20     // documents of a facet's values cost as much as an index entry
+	maxEstimate = 20_000 // index entries are counted to know what a leaf costs
+	maxPostings = 4000   // rows of postings are
+)
+
+// all is the size of a collection in this state.
+func (q *queries) all(ctx context.Context, t *table, tenant string) (int64, error) {
+	return q.total(ctx, t.def, tenant)
+}
+
+// set finds the rows that a filter selects: all, or more than most.
+func (q *queries) set(ctx context.Context, t *table, tenant string, n *node, most int64) (*set, error) {
+	rows := newSet()
+	var err error
+	switch {
+	case n.op == isAnd:
+		rows, err = q.intersection(ctx, t, tenant, n)
+	case n.op == isOr:
+		for i := range n.sub {
+			if err = q.unite(ctx, t, tenant, &n.sub[i], most, rows); err != nil {
+				break
+			}
+		}
+	case n.op == isAll: // of what is left out, as a part
+		err = q.entries(ctx, t, tenant, nil, func(rid int64) error { rows.add(rid); return nil })
+	case n.op != isNone:
+		err = q.unite(ctx, t, tenant, n, most, rows)
+	}
+	return rows, ignore(err, errEnough)
+}
+
+// unite adds what a part selects to a set; errEnough when there are more than most.
+func (q *queries) unite(ctx context.Context, t *table, tenant string, n *node, most int64, rows *set) error {
+	add := func(rid int64) error {
+		if rows.add(rid); rows.size > most {
+			return errEnough
+		}
+		return nil
+	}
+	switch {
+	case !n.isLeaf():
+		part, err := q.set(ctx, t, tenant, n, most)
+		if err != nil {
+			return err
+		}
+		for _, rid := range part.rids() {
+			if err := add(rid); err != nil {
+				return err
+			}
+		}
+		return nil
+	case n.column.span > 0 && n.op == isBetween:
+		return q.spans(ctx, t, tenant, n, add)
+	case n.column.postings != "" && n.column.span == 0:
+		return q.postings(ctx, tenant, n, add)
+	}
+	return q.entries(ctx, t, tenant, n, add)
+}
+
+// entries calls each with the row of every index entry that a leaf selects; nil is all.
+func (q *queries) entries(ctx context.Context, t *table, tenant string, n *node, each func(rid int64) error) error {
+	s := &statement{}
+	if n == nil {
+		s.add("SELECT rid FROM %s INDEXED BY %s WHERE tenant = %s", t.name, t.id.index, s.arg(tenant))
+	} else {
+		s.entries(t, n, "rid", s.arg(tenant))
+	}
+	return q.conn.Query(ctx, s.String(), s.args, func(c Columns) error { return each(c.Int(0)) })
+}
+
+// postings is entries of a leaf whose column has postings.
+func (q *queries) postings(ctx context.Context, tenant string, n *node, each func(rid int64) error) error {
+	s := &statement{}
+	s.postings(n, "first, more", s.arg(tenant))
+	return q.conn.Query(ctx, s.String(), s.args, func(c Columns) (err error) {
+		unpack(c.Int(0), c.Bytes(1), func(rid int64) {
+			if err == nil {
+				err = each(rid)
+			}
+		})
+		return err
+	})
+}
+
+// spans is entries of a range: of postings for the spans that are inside, of index entries at its ends.
+func (q *queries) spans(ctx context.Context, t *table, tenant string, n *node, each func(rid int64) error) error {
+	inside, ends := n.inside()
+	if inside != nil {
+		if err := q.postings(ctx, tenant, inside, each); err != nil {
+			return err
+		}
+	}
+	for i := range ends {
+		if err := q.entries(ctx, t, tenant, &ends[i], each); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// part is one condition of several.
+type part struct {
+	*node
+	without bool // it is what the condition leaves out, which is less
+	cost    int64
+}
+
+// intersection finds what all parts of an "and" select: sets of those that cost little, and a look at each row for the
+// others.
+func (q *queries) intersection(ctx context.Context, t *table, tenant string, n *node) (*set, error) {
+	all, err := q.all(ctx, t, tenant)
+	if err != nil {
+		return nil, err
+	}
+	parts := make([]part, len(n.sub))
+	positive := 0 // what the set can begin with
+	for i := range parts {
+		if left := n.sub[i].outside(); left != nil {
+			parts[i] = part{node: left, without: true}
+		} else {
+			parts[i].node = &n.sub[i]
+			positive++
+		}
+	}
+	for i := range parts {
+		p := &parts[i]
+		if p.isFacet() && positive > 1 {
+			if p.node, p.without, err = q.fewerOf(ctx, t, tenant, p.node, all); err != nil {
+				return nil, err
+			}
+			if p.without {
+				positive--
+			}
+		}
+		if p.cost, err = q.cost(ctx, t, tenant, p.node, all); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortStableFunc(parts, func(a, b part) int {
+		switch {
+		case a.without != b.without:
+			return map[bool]int{true: 1, false: -1}[a.without]
+		case a.cost < b.cost:
+			return -1
+		case a.cost > b.cost:
+			return 1
+		}
+		return 0
+	})
+	var rows *set
+	if parts[0].without {
+		rows, err = q.set(ctx, t, tenant, &node{}, math.MaxInt64)
+	} else {
+		rows, err = q.set(ctx, t, tenant, parts[0].node, math.MaxInt64)
+		parts = parts[1:]
+	}
+	for ; err == nil && len(parts) > 0 && rows.size > 0; parts = parts[1:] {
+		p := &parts[0]
+		if lookup*rows.size <= p.cost {
+			return q.passing(ctx, t, rows, n)
+		}
+		var other *set
+		if other, err = q.set(ctx, t, tenant, p.node, math.MaxInt64); err != nil {
+			break
+		}
+		if p.without {
+			rows.subtract(other)
+		} else {
+			rows.intersect(other)
+		}
+	}
+	return rows, err
+}
+
+// fewerOf gives the facet's other values, if fewer documents have them.
+func (q *queries) fewerOf(ctx context.Context, t *table, tenant string, n *node, all int64) (_ *node, others bool, _ error) {
+	total, err := q.facetTotal(ctx, t, tenant, n)
+	if err != nil || total <= all/2 {
+		return n, false, err
+	}
+	values, err := q.facetValues(ctx, t, tenant, n.column)
+	if err != nil {
+		return nil, false, err
+	}
+	rest := in(n.column, slices.DeleteFunc(values, func(v docstore.Value) bool { return slices.Contains(n.values, v) }))
+	return &rest, true, nil
+}
+
+// cost estimates what finding a filter's rows costs, in index entries.
+func (q *queries) cost(ctx context.Context, t *table, tenant string, n *node, all int64) (int64, error) {
+	if n.op == isAll || n.op == isNone {
+		return 0, nil
+	}
+	if !n.isLeaf() {
+		var costs []int64
+		total := int64(0)
+		for i := range n.sub {
+			cost, err := q.cost(ctx, t, tenant, &n.sub[i], all)
+			if err != nil {
+				return 0, err
+			}
+			costs = append(costs, cost)
+			total += cost
+		}
+		if n.op == isAnd {
+			return slices.Min(costs), nil
+		}
+		return total, nil
+	}
+	switch c := n.column; {
+	case n.op == isContains:
+		return max(lookup*all, maxEstimate), nil
+	case n.op == isIn && (c.slot < 0 || c.many && c.unique):
+		return int64(len(n.values)), nil
+	case c.span > 0 && n.op == isBetween:
+		inside, ends := n.inside()
+		total := int64(0)
+		if inside != nil {
+			rows, err := q.probePostings(ctx, tenant, inside, maxPostings)
+			if err != nil {
+				return 0, err
+			}
+			total = perPosting * rows
+		}
+		for i := range ends {
+			some, err := q.probe(ctx, t, tenant, &ends[i], maxEstimate)
+			if err != nil {
+				return 0, err
+			}
+			total += some
+		}
+		return total, nil
+	case n.isFacet():
+		total, err := q.facetTotal(ctx, t, tenant, n)
+		return total / perFacet, err
+	case c.postings != "" && c.span == 0:
+		rows, err := q.probePostings(ctx, tenant, n, maxPostings)
+		return perPosting * rows, err
+	}
+	entries, err := q.probe(ctx, t, tenant, n, maxEstimate)
+	if entries == maxEstimate {
+		entries = max(all, maxEstimate) // or more
+	}
+	return entries, err
+}
+
+// probe counts a leaf's index entries, but no more than limit.
+func (q *queries) probe(ctx context.Context, t *table, tenant string, n *node, limit int64) (int64, error) {
+	s := &statement{}
+	s.add("SELECT count(*) FROM (")
+	s.entries(t, n, "1", s.arg(tenant))
+	s.limit(limit, 0)
+	s.add(")")
+	return number(ctx, q.conn, s.String(), s.args...)
+}
+
+// probePostings is probe of rows of postings.
+func (q *queries) probePostings(ctx context.Context, tenant string, n *node, limit int64) (int64, error) {
+	s := &statement{}
+	s.add("SELECT count(*) FROM (")
+	s.postings(n, "1", s.arg(tenant))
+	s.limit(limit, 0)
+	s.add(")")
+	return number(ctx, q.conn, s.String(), s.args...)
+}
+
+// passing leaves of a set the rows that a filter selects, having read each.
+func (q *queries) passing(ctx context.Context, t *table, rows *set, n *node) (*set, error) {
+	passed := newSet()
+	needs := needsOf(t, n)
+	row := t.candidate()
+	err := q.rows(ctx, t, rows.rids(), "rid, id"+needs.fields, func(c Columns) error {
+		if needs.fill(&row, c); n.matches(&row) {
+			passed.add(c.Int(0))
+		}
+		return nil
+	})
+	return passed, err
+}
+
+// rows reads columns of rows, in no particular order.
+func (q *queries) rows(ctx context.Context, t *table, rids []int64, columns string, each func(Columns) error) error {
+	values := make([]any, 0, maxIDs)
+	for chunk := range slices.Chunk(rids, maxIDs) {
+		values = values[:0]
+		for _, rid := range chunk {
+			values = append(values, rid)
+		}
+		s := &statement{}
+		s.add("SELECT %s FROM %s NOT INDEXED WHERE ", columns, t.name)
+		s.oneOf("rid", values)
+		if err := q.conn.Query(ctx, s.String(), s.args, each); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var errEnough = errors.New("sqlitestore: enough rows")
