@@ -176,8 +176,11 @@ func BenchmarkAt100k(b *testing.B) {
 	token := c.token()
 	lines := people(0, 100_000)
 	idle := c.rss()
+	before := c.cpu()
 	took := importUsers(b, c, token, lines)
+	spent := c.cpu() - before
 	b.Run("import of 100,000", func(b *testing.B) {
+		b.ReportMetric(float64(spent.Microseconds())/100_000, "cpu-µs/user")
 		b.ReportMetric(100_000/took.Seconds(), "users/s")
 		b.ReportMetric(c.peak()-idle, "MiB-more-at-peak")
 		b.ReportMetric(0, "ns/op")

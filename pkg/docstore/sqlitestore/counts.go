@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 
@@ -36,9 +37,20 @@ func (q *queries) count(ctx context.Context, t *table, tenant string, n *node, m
 	case n.isFacet():
 		total, err := q.facetTotal(ctx, t, tenant, n)
 		return docstore.Total{N: total}, err
-	case n.isLeaf() && !n.column.many:
+	}
+	text := fmt.Sprintf("count %d %s", most, n.text(nil))
+	found, err := q.answer(ctx, t, tenant, text, func() (answer, error) {
+		total, err := q.countAnew(ctx, t, tenant, n, limit)
+		return answer{total: total}, err
+	})
+	return found.total, err
+}
+
+// countAnew counts the rows that are found, up to a limit.
+func (q *queries) countAnew(ctx context.Context, t *table, tenant string, n *node, limit int64) (docstore.Total, error) {
+	if n.isLeaf() && !n.column.many {
 		total, err := q.probe(ctx, t, tenant, n, limit)
-		return docstore.UpTo(most, total), err
+		return docstore.UpTo(limit-1, total), err
 	}
 	if facet, few, without := n.nearFacet(); facet != nil {
 		total, ok, err := q.countNear(ctx, t, tenant, facet, few, without)
@@ -50,7 +62,7 @@ func (q *queries) count(ctx context.Context, t *table, tenant string, n *node, m
 	if err != nil {
 		return docstore.Total{}, err
 	}
-	return docstore.UpTo(most, rows.size), nil
+	return docstore.UpTo(limit-1, rows.size), nil
 }
 
 // nearFacet divides an "or" into values of a facet and the rest, and an "and" of two, values of a facet and what is

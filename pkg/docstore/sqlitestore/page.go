@@ -21,7 +21,7 @@ import (
 // the larger the set.
 
 const (
-	glance = 200    // rows are tested, and two for each row of a page
+	glance = 60     // rows are tested, and two for each row of a page
 	cheap  = 10_000 // index entries cost less than a glance
 )
 
@@ -43,31 +43,41 @@ func (q *queries) find(ctx context.Context, a *inquiry) ([]docstore.Row, int64, 
 		rows, err := q.read(ctx, a)
 		return rows, -1, err
 	}
-	all, err := q.all(ctx, a.table, a.tenant)
+	found, err := q.answer(ctx, a.table, a.tenant, a.text(), func() (answer, error) { return q.search(ctx, a) })
 	if err != nil {
 		return nil, -1, err
+	}
+	rows, err := q.documents(ctx, a, found.rids)
+	return rows, found.total.N, err
+}
+
+// search finds the rows of a page, and the total as find does.
+func (q *queries) search(ctx context.Context, a *inquiry) (answer, error) {
+	all, err := q.total(ctx, a.table.def, a.tenant)
+	if err != nil {
+		return answer{}, err
 	}
 	cost, err := q.cost(ctx, a.table, a.tenant, &a.filter, all)
 	if err != nil {
-		return nil, -1, err
+		return answer{}, err
 	}
 	if cost > cheap && a.Offset <= glance {
-		rows, err := q.sift(ctx, a, glance+2*(a.Offset+a.Limit))
+		rids, err := q.sift(ctx, a, glance+2*(a.Offset+a.Limit))
 		if !errors.Is(err, errFar) {
-			return rows, -1, err
+			return answer{rids, docstore.Total{N: -1}}, err
 		}
 	}
 	selected, err := q.set(ctx, a.table, a.tenant, &a.filter, math.MaxInt64)
 	if err != nil {
-		return nil, -1, err
+		return answer{}, err
 	}
-	rows, err := q.arrange(ctx, a, selected, all)
-	return rows, selected.size, err
+	rids, err := q.arrange(ctx, a, selected, all)
+	return answer{rids, docstore.Total{N: selected.size}}, err
 }
 
 // arrange finds a page of a set: by sorting it, by a walk along all rows, or by a look at the spans of the order first,
 // whatever costs least.
-func (q *queries) arrange(ctx context.Context, a *inquiry, selected *set, all int64) ([]docstore.Row, error) {
+func (q *queries) arrange(ctx context.Context, a *inquiry, selected *set, all int64) ([]int64, error) {
 	if selected.size == 0 {
 		return nil, nil
 	}
@@ -92,15 +102,12 @@ func (q *queries) arrange(ctx context.Context, a *inquiry, selected *set, all in
 			rids, err = q.sorted(ctx, a, selected.rids())
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return q.documents(ctx, a, rids)
+	return rids, err
 }
 
 // Where the order has spans, a look at these costs less than more rows than so many sorted, or walked by in vain.
 const (
-	maxSorted = 700
+	maxSorted = 1200
 	maxWalked = 5000
 )
 
@@ -238,7 +245,7 @@ func (p *pager) add(rid int64) error {
 }
 
 // sift walks until the page is full, testing each row; errFar after most rows.
-func (q *queries) sift(ctx context.Context, a *inquiry, most int) ([]docstore.Row, error) {
+func (q *queries) sift(ctx context.Context, a *inquiry, most int) ([]int64, error) {
 	p, page := a.walk, pager{find: &a.Find}
 	row := p.table.candidate()
 	s := p.statement("rid, id"+p.needs.fields, a.order, a.After)
@@ -251,10 +258,7 @@ func (q *queries) sift(ctx context.Context, a *inquiry, most int) ([]docstore.Ro
 		}
 		return nil
 	})
-	if err := ignore(err, errEnough); err != nil {
-		return nil, err
-	}
-	return q.documents(ctx, a, page.rids)
+	return page.rids, ignore(err, errEnough)
 }
 
 // walk looks along the index for the rows of a page that are in a set; errFar after most rows.

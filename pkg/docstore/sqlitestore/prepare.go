@@ -28,6 +28,9 @@ func (e *Engine) Prepare(ctx context.Context, defs []*docstore.Def) error {
 		if err := script(context.WithoutCancel(ctx), conn, ownTables); err != nil {
 			return err
 		}
+		if err := addColumn(conn, "counters", "changes", "changes INTEGER NOT NULL DEFAULT 0"); err != nil {
+			return err
+		}
 		if err := setMeta(conn, "format", fmt.Sprint(format)); err != nil {
 			return err
 		}
@@ -55,7 +58,7 @@ func (e *Engine) prepare(ctx context.Context, conn Conn, def *docstore.Def, t *t
 		return err
 	}
 	if have != "" {
-		if err := addCounts(conn, t); err != nil {
+		if err := addColumn(conn, t.plain, "counts", countsColumn); err != nil {
 			return err
 		}
 	}
@@ -76,20 +79,24 @@ func (e *Engine) prepare(ctx context.Context, conn Conn, def *docstore.Def, t *t
 	return setMeta(conn, entry, want)
 }
 
-// addCounts gives a table of format 2 or earlier its column. SQLite notes the default and writes no row.
-func addCounts(conn Conn, t *table) error {
-	has, err := number(context.Background(), conn, "SELECT count(*) FROM pragma_table_info(?1) WHERE name = 'counts'", t.plain)
+// addColumn gives a table of an earlier format a column. SQLite notes the default and writes no row.
+func addColumn(conn Conn, table, name, declaration string) error {
+	has, err := number(context.Background(), conn, "SELECT count(*) FROM pragma_table_info(?1) WHERE name = ?2", table, name)
 	if err != nil || has > 0 {
 		return err
 	}
-	return run(conn, "ALTER TABLE "+t.name+" ADD COLUMN "+countsColumn)
+	return run(conn, "ALTER TABLE "+quote(table)+" ADD COLUMN "+declaration)
 }
 
 // recount makes the counters of the facets' values, whatever an earlier declaration counted.
 func (t *table) recount(conn Conn) error {
-	const forget = "DELETE FROM facet_counters WHERE collection = ?1"
-	if _, err := conn.Exec(context.Background(), forget, t.def.Name); err != nil {
-		return err
+	for _, sql := range []string{
+		"DELETE FROM facet_counters WHERE collection = ?1",
+		"UPDATE counters SET changes = changes + 1 WHERE collection = ?1",
+	} {
+		if _, err := conn.Exec(context.Background(), sql, t.def.Name); err != nil {
+			return err
+		}
 	}
 	for _, c := range t.facets {
 		sql := fmt.Sprintf("INSERT INTO facet_counters (collection, facet, tenant, value, n) "+

@@ -56,7 +56,7 @@ func TestPostingsAreMade(t *testing.T) {
 	f.script(t, `DROP TABLE "c_notes.words"`, `CREATE TABLE "c_notes.words" (tenant TEXT NOT NULL, value TEXT NOT NULL, `+
 		`rid INTEGER NOT NULL, PRIMARY KEY (tenant, value, rid)) WITHOUT ROWID, STRICT`,
 		`INSERT INTO "c_notes.words" SELECT tenant, 'all', rid FROM c_notes`,
-		"UPDATE meta SET value = '3' WHERE name = 'format'",
+		"ALTER TABLE counters DROP COLUMN changes", "UPDATE meta SET value = '3' WHERE name = 'format'",
 		`UPDATE meta SET value = json_set(value, '$.Format', 2) WHERE name = 'collection notes'`)
 	f = openAt(t, f.path, notes)
 	require.NoError(t, f.Check(t.Context()))

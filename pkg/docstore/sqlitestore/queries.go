@@ -9,9 +9,10 @@ import (
 
 // queries are the reads, on a connection that sees one state of the file.
 type queries struct {
-	engine *Engine
-	conn   Conn
-	counts map[counter]int64 // what the running transaction adds to the counters
+	engine  *Engine
+	conn    Conn
+	answers *answers          // nil in a transaction
+	counts  map[counter]int64 // what the running transaction adds to the counters
 }
 
 // Get reads documents by id from the last committed state.
@@ -21,7 +22,7 @@ func (e *Engine) Get(ctx context.Context, def *docstore.Def, tenant string, ids 
 		read = e.read // one statement needs no transaction
 	}
 	err = read(ctx, func(conn Conn) error {
-		rows, err = (&queries{engine: e, conn: conn}).Get(ctx, def, tenant, ids)
+		rows, err = (&queries{engine: e, conn: conn, answers: e.answers}).Get(ctx, def, tenant, ids)
 		return err
 	})
 	return rows, err
@@ -38,7 +39,7 @@ func (e *Engine) Find(ctx context.Context, def *docstore.Def, tenant string, q d
 		read = e.read
 	}
 	err = read(ctx, func(conn Conn) error {
-		rows, _, err = (&queries{engine: e, conn: conn}).find(ctx, asked)
+		rows, _, err = (&queries{engine: e, conn: conn, answers: e.answers}).find(ctx, asked)
 		return err
 	})
 	return rows, err
@@ -48,7 +49,7 @@ func (e *Engine) Find(ctx context.Context, def *docstore.Def, tenant string, q d
 func (e *Engine) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find,
 	most int64) (rows []docstore.Row, total docstore.Total, err error) {
 	err = e.snapshot(ctx, func(conn Conn) error {
-		rows, total, err = (&queries{engine: e, conn: conn}).Page(ctx, def, tenant, q, most)
+		rows, total, err = (&queries{engine: e, conn: conn, answers: e.answers}).Page(ctx, def, tenant, q, most)
 		return err
 	})
 	return rows, total, err
@@ -58,7 +59,7 @@ func (e *Engine) Page(ctx context.Context, def *docstore.Def, tenant string, q d
 func (e *Engine) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter,
 	most int64) (total docstore.Total, err error) {
 	err = e.snapshot(ctx, func(conn Conn) error {
-		total, err = (&queries{engine: e, conn: conn}).Count(ctx, def, tenant, filter, most)
+		total, err = (&queries{engine: e, conn: conn, answers: e.answers}).Count(ctx, def, tenant, filter, most)
 		return err
 	})
 	return total, err

@@ -17,7 +17,7 @@ import (
 //	1  a row's id was the next one free
 //	2  it is the document's id, where that is a number: see rows.go
 //	3  documents have counts
-//	4  postings hold many documents in a row: see postings.go
+//	4  a row of postings names many documents, and counters have changes: see postings.go, answers.go
 const format = 4
 
 // layout is the last format that changed how a table is written: one that has an earlier layout is written anew. What
@@ -32,7 +32,8 @@ func (t *table) layout() int {
 // The tables beside the collections'. An outbox seq is never used again (AUTOINCREMENT), so a late Published hits no other message.
 const ownTables = `
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID, STRICT;
-CREATE TABLE IF NOT EXISTS counters (collection TEXT NOT NULL, tenant TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (collection, tenant)) WITHOUT ROWID, STRICT;
+CREATE TABLE IF NOT EXISTS counters (collection TEXT NOT NULL, tenant TEXT NOT NULL, n INTEGER NOT NULL,
+	changes INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (collection, tenant)) WITHOUT ROWID, STRICT;
 CREATE TABLE IF NOT EXISTS facet_counters (collection TEXT NOT NULL, facet TEXT NOT NULL, tenant TEXT NOT NULL,
 	value TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (collection, facet, tenant, value)) WITHOUT ROWID, STRICT;
 CREATE TABLE IF NOT EXISTS sequences (name TEXT PRIMARY KEY, next INTEGER NOT NULL) WITHOUT ROWID, STRICT;

@@ -20,11 +20,6 @@ const (
 	maxPostings = 4000   // rows of postings are
 )
 
-// all is the size of a collection in this state.
-func (q *queries) all(ctx context.Context, t *table, tenant string) (int64, error) {
-	return q.total(ctx, t.def, tenant)
-}
-
 // set finds the rows that a filter selects: all, or more than most.
 func (q *queries) set(ctx context.Context, t *table, tenant string, n *node, most int64) (*set, error) {
 	rows := newSet()
@@ -125,7 +120,7 @@ type part struct {
 // intersection finds what all parts of an "and" select: sets of those that cost little, and a look at each row for the
 // others.
 func (q *queries) intersection(ctx context.Context, t *table, tenant string, n *node) (*set, error) {
-	all, err := q.all(ctx, t, tenant)
+	all, err := q.total(ctx, t.def, tenant)
 	if err != nil {
 		return nil, err
 	}

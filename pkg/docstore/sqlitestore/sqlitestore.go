@@ -43,6 +43,7 @@ type Engine struct {
 	tables  map[string]*table // by collection; written by Prepare only
 	writer  *writer
 	readers *readers
+	answers *answers
 	closing sync.Once
 	closed  error
 }
@@ -65,7 +66,7 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 	if err := errors.Join(checkJournal(ctx, conn), checkFormat(ctx, conn)); err != nil {
 		return nil, fmt.Errorf("open %s: %w", opts.Path, errors.Join(err, conn.Close()))
 	}
-	e := &Engine{driver: opts.Driver, path: opts.Path, log: opts.Log, tables: map[string]*table{}}
+	e := &Engine{driver: opts.Driver, path: opts.Path, log: opts.Log, tables: map[string]*table{}, answers: newAnswers()}
 	e.readers = newReaders(func(ctx context.Context) (Conn, error) {
 		return connect(ctx, opts.Driver, opts.Path, reading+cacheSize(half/maxReaders))
 	})

@@ -177,6 +177,7 @@ func (x *tx) Replace(ctx context.Context, def *docstore.Def, e *docstore.Entry, 
 	if err != nil {
 		return err
 	}
+	x.counts[counter{scope: scope{def.Name, e.Tenant}}] += 0 // finish notes the change
 	for _, c := range t.facets {
 		if is, was := e.Keys[c.slot], old.keys[c.slot]; is != was {
 			x.counts[counter{scope{def.Name, e.Tenant}, c.facet, was.Text}]--
@@ -286,18 +287,21 @@ func (x *tx) finish(ctx context.Context) error {
 	if err := x.late.flush(x.conn); err != nil {
 		return err
 	}
+	ctx = context.WithoutCancel(ctx)
 	for c, n := range x.counts {
-		if n == 0 {
-			continue
-		}
-		sql := "INSERT INTO counters (collection, tenant, n) VALUES (?1, ?2, ?3)"
-		args := []any{c.collection, c.tenant, n}
-		if c.facet != "" {
-			sql = "INSERT INTO facet_counters (collection, tenant, n, facet, value) VALUES (?1, ?2, ?3, ?4, ?5)"
-			args = append(args, c.facet, c.value)
-		}
-		if _, err := x.conn.Exec(context.Background(), sql+" ON CONFLICT DO UPDATE SET n = n + excluded.n", args...); err != nil {
-			return err
+		switch {
+		case c.facet == "": // also if there are as many as before: something has changed
+			const sql = "INSERT INTO counters (collection, tenant, n, changes) VALUES (?1, ?2, ?3, 1) " +
+				"ON CONFLICT DO UPDATE SET n = n + excluded.n, changes = changes + 1"
+			if _, err := x.conn.Exec(ctx, sql, c.collection, c.tenant, n); err != nil {
+				return err
+			}
+		case n != 0:
+			const sql = "INSERT INTO facet_counters (collection, tenant, n, facet, value) VALUES (?1, ?2, ?3, ?4, ?5) " +
+				"ON CONFLICT DO UPDATE SET n = n + excluded.n"
+			if _, err := x.conn.Exec(ctx, sql, c.collection, c.tenant, n, c.facet, c.value); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -1,0 +1,126 @@
+package sqlitestore
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+
+	"github.com/maypok86/otter/v2"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// answers keeps what searches found, for those who ask the same again before anything changes. Each transaction that
+// changes documents of a tenant's collection counts that in the file (counters.changes), so the number that a snapshot
+// shows names all that a search depends on: no answer is ever old, and none has to be forgotten.
+type answers struct {
+	cache *otter.Cache[question, answer]
+}
+
+// question is a search, or a count, of a tenant's documents in one state.
+type question struct {
+	scope
+	changes int64
+	text    string
+}
+
+// answer is the rows of a page, and how many are selected in all.
+type answer struct {
+	rids  []int64
+	total docstore.Total
+}
+
+const maxAnswers = 2 << 20 // bytes
+
+func newAnswers() *answers {
+	return &answers{otter.Must(&otter.Options[question, answer]{
+		MaximumWeight: maxAnswers,
+		Weigher: func(q question, a answer) uint32 {
+			const rest = 200 // about what an entry takes beside
+			return uint32(rest + len(q.text) + 8*len(a.rids))
+		},
+		Executor: func(task func()) { task() }, // no goroutines that outlive the engine
+	})}
+}
+
+// answer gives the answer to a question about this state, or finds it. In a transaction, whose own changes have no
+// number yet, it always finds it.
+func (q *queries) answer(ctx context.Context, t *table, tenant, text string, find func() (answer, error)) (answer, error) {
+	if q.answers == nil {
+		return find()
+	}
+	changes, err := number(ctx, q.conn, "SELECT changes FROM counters WHERE collection = ?1 AND tenant = ?2",
+		t.def.Name, tenant)
+	if err != nil {
+		return answer{}, err
+	}
+	asked := question{scope{t.def.Name, tenant}, changes, text}
+	if known, ok := q.answers.cache.GetIfPresent(asked); ok {
+		return known, nil
+	}
+	found, err := find()
+	if err == nil {
+		q.answers.cache.Set(asked, found)
+	}
+	return found, err
+}
+
+// text names a page: pages have it in common only if they are the same.
+func (a *inquiry) text() string {
+	b := a.filter.text([]byte("page"))
+	for i, down := range a.order.desc {
+		if i < len(a.order.keys) {
+			b = append(b, a.order.keys[i].index...)
+		}
+		b = append(b, map[bool]byte{true: '>', false: '<'}[down])
+	}
+	b = binary.AppendUvarint(b, uint64(a.Offset))
+	b = binary.AppendUvarint(b, uint64(a.Limit))
+	if a.After != nil {
+		for i, key := range a.order.keys {
+			b = key.text(b, a.After.Values[i])
+		}
+		b = append(b, a.After.ID...)
+	}
+	return string(b)
+}
+
+// text appends a text that filters have in common only if they select the same.
+func (n *node) text(b []byte) []byte {
+	b = append(b, "*-=<&|~"[n.op])
+	switch n.op {
+	case isIn, isContains:
+		b = append(append(b, n.column.index...), ' ')
+		b = binary.AppendUvarint(b, uint64(len(n.values)))
+		for _, v := range n.values {
+			b = n.column.text(b, v)
+		}
+	case isBetween:
+		b = append(append(b, n.column.index...), ' ')
+		for _, bound := range []*docstore.Value{n.low, n.high} {
+			if bound == nil {
+				b = append(b, '-')
+				continue
+			}
+			b = n.column.text(append(b, '+'), *bound)
+		}
+	case isAnd, isOr:
+		b = binary.AppendUvarint(b, uint64(len(n.sub)))
+		parts := make([]string, len(n.sub)) // in any order they select the same
+		for i := range n.sub {
+			parts[i] = string(n.sub[i].text(nil))
+		}
+		slices.Sort(parts)
+		for _, part := range parts {
+			b = append(b, part...)
+		}
+	}
+	return b
+}
+
+func (c *column) text(b []byte, v docstore.Value) []byte {
+	if c.number {
+		return binary.BigEndian.AppendUint64(b, uint64(v.Num))
+	}
+	return append(binary.AppendUvarint(b, uint64(len(v.Text))), v.Text...)
+}
