@@ -56,8 +56,8 @@ func ByList[T any](name string, f func(*T) []string) Index[T] {
 }
 
 // Facet makes a text index, whose few values divide the documents, one that combines with orders, the names of other
-// single-value indexes: documents of one value, or of some, are found in these orders, and in ranges of these indexes,
-// without a look at any others. Engines may keep how many there are of each value.
+// single-value indexes: engines see to it, each in its way, that documents of one value, or of some, are found in these
+// orders, and in ranges of these indexes, without a look at all others. They may keep how many there are of each value.
 func Facet[T any](ix Index[T], orders ...string) Index[T] {
 	ix.def.Orders = orders
 	return ix

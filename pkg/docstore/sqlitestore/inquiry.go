@@ -19,6 +19,7 @@ type inquiry struct {
 	walk     *plan
 	straight []*plan  // whose statements, one after the other, find the rows; nil if it takes more than that
 	ids      []string // the filter, when it is these and rows are bare
+	simple   bool     // see simplified
 }
 
 func (e *Engine) inquire(def *docstore.Def, tenant string, find docstore.Find) (*inquiry, error) {
@@ -87,15 +88,19 @@ func (a *inquiry) ranges() []*plan {
 // whose moment has come wait for no more than a short while until they are settled. So the rest is known to be what
 // counters and indexes are kept for.
 func (q *queries) simplified(ctx context.Context, asked *inquiry) (*inquiry, error) {
+	if asked.simple {
+		return asked, nil
+	}
+	simple := *asked
+	simple.simple = true
 	filter, changed, err := q.simplify(ctx, asked.table, asked.tenant, &asked.filter)
 	if err != nil || !changed {
-		return asked, err
+		return &simple, err
 	}
 	guided, _, err := q.simplify(ctx, asked.table, asked.tenant, &asked.guided)
 	if err != nil {
 		return nil, err
 	}
-	simple := *asked
 	simple.plan(filter, guided)
 	return &simple, nil
 }

@@ -148,7 +148,7 @@ func (q *queries) nearSpans(ctx context.Context, a *inquiry, selected *set) (*sp
 	if a.After != nil {
 		at := key.posting(a.After.Values[0])
 		if began = &at; desc {
-			high = lower(key, high, key.end(at))
+			high = lower(key, high, &a.After.Values[0])
 		} else {
 			low = higher(key, low, &a.After.Values[0])
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -21,7 +20,7 @@ import (
 
 const (
 	maxMore   = 512 // bytes of a row's more
-	mergeEach = 16  // new postings, on average, are followed by a merge
+	mergeEach = 32  // new postings, on average, are followed by a merge
 	minMerged = 8   // rows are worth merging
 	maxMerged = 64  // rows are merged at once
 )
@@ -108,7 +107,10 @@ func (l *late) flush(conn Conn) error {
 	}
 	for key, entries := range l.lists {
 		slices.SortFunc(entries, func(a, b lateEntry) int {
-			return cmp.Or(key.column.compare(a.value, b.value), cmp.Compare(a.rid, b.rid))
+			if c := key.column.compare(a.value, b.value); c != 0 {
+				return c
+			}
+			return cmp.Compare(a.rid, b.rid)
 		})
 		if err := key.write(conn, entries); err != nil {
 			return err
@@ -176,12 +178,9 @@ func (r *postingRows) flush() error {
 	if len(r.args) == 0 {
 		return nil
 	}
-	var b strings.Builder
-	b.WriteString("INSERT OR FAIL INTO " + r.column.postings + " (tenant, value, first, more) VALUES ")
-	for i := 2; i < len(r.args); i += 3 {
-		fmt.Fprintf(&b, "%s(?1, ?%d, ?%d, ?%d)", map[bool]string{true: ", "}[i > 2], i, i+1, i+2)
-	}
-	_, err := r.conn.Exec(context.Background(), b.String(), r.args...)
+	// The tenant is the first argument, which each row has; a bare ? is the next after that.
+	_, err := r.conn.Exec(context.Background(), "INSERT OR FAIL INTO "+r.column.postings+
+		" (tenant, value, first, more) VALUES (?1, ?, ?, ?)"+strings.Repeat(", (?1, ?, ?, ?)", len(r.args)/3-1), r.args...)
 	r.args = r.args[:0]
 	return err
 }

@@ -72,7 +72,7 @@ func TestPostingsAreMerged(t *testing.T) {
 			}
 			rows, err := number(t.Context(), conn, "SELECT count(*) FROM "+c.postings)
 			require.NoError(t, err)
-			require.Less(t, rows, int64(n/16))
+			require.Less(t, rows, int64(n/10))
 			for i := range n {
 				first, named, err := c.findPosting(conn, "t", word, rid(i))
 				require.NoError(t, err)

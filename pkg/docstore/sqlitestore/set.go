@@ -1,6 +1,9 @@
 package sqlitestore
 
-import "math/bits"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // set is a set of row ids: a bit for each. Ids of one collection come close together, so a set of all of a million rows
 // takes some 150 KiB.
@@ -50,6 +53,30 @@ func (s *set) add(rid int64) {
 		p[word] |= bit
 		s.size++
 	}
+}
+
+// addPostings adds what a row of postings names. See unpack, which costs twice as much.
+func (s *set) addPostings(first int64, more []byte) {
+	s.add(first)
+	for len(more) > 0 {
+		gap, size := uint64(more[0]), 1
+		if gap >= 0x80 {
+			if gap, size = binary.Uvarint(more); size <= 0 {
+				return
+			}
+		}
+		first += int64(gap)
+		more = more[size:]
+		s.add(first)
+	}
+}
+
+// bound is errEnough when there are more than most.
+func (s *set) bound(most int64) error {
+	if s.size > most {
+		return errEnough
+	}
+	return nil
 }
 
 func (s *set) has(rid int64) bool {

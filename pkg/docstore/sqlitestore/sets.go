@@ -14,10 +14,10 @@ import (
 
 const (
 	lookup      = 30     // is reading a row, in index entries
-	perPosting  = 15     // is reading a row of postings, in index entries
+	perPosting  = 30     // is reading a row of postings, in index entries
 	perFacet    = 20     // documents of a facet's values cost as much as an index entry
 	maxEstimate = 20_000 // index entries are counted to know what a leaf costs
-	maxPostings = 4000   // rows of postings are
+	maxPostings = 1000   // rows of postings are
 )
 
 // set finds the rows that a filter selects: all, or more than most.
@@ -34,7 +34,7 @@ func (q *queries) set(ctx context.Context, t *table, tenant string, n *node, mos
 			}
 		}
 	case n.op == isAll: // of what is left out, as a part
-		err = q.entries(ctx, t, tenant, nil, func(rid int64) error { rows.add(rid); return nil })
+		err = q.entries(ctx, t, tenant, nil, most, rows)
 	case n.op != isNone:
 		err = q.unite(ctx, t, tenant, n, most, rows)
 	}
@@ -43,71 +43,61 @@ func (q *queries) set(ctx context.Context, t *table, tenant string, n *node, mos
 
 // unite adds what a part selects to a set; errEnough when there are more than most.
 func (q *queries) unite(ctx context.Context, t *table, tenant string, n *node, most int64, rows *set) error {
-	add := func(rid int64) error {
-		if rows.add(rid); rows.size > most {
-			return errEnough
-		}
-		return nil
-	}
-	switch {
-	case !n.isLeaf():
+	if !n.isLeaf() {
 		part, err := q.set(ctx, t, tenant, n, most)
 		if err != nil {
 			return err
 		}
 		for _, rid := range part.rids() {
-			if err := add(rid); err != nil {
-				return err
-			}
+			rows.add(rid)
 		}
-		return nil
-	case n.column.span > 0 && n.op == isBetween:
-		return q.spans(ctx, t, tenant, n, add)
-	case n.column.postings != "" && n.column.span == 0:
-		return q.postings(ctx, tenant, n, add)
+		return rows.bound(most)
 	}
-	return q.entries(ctx, t, tenant, n, add)
+	ends := []node{*n}
+	postings := n
+	switch {
+	case n.column.postings == "" || n.column.span > 0 && n.op != isBetween:
+		postings = nil
+	case n.column.span > 0:
+		postings, ends = n.inside()
+	default:
+		ends = nil
+	}
+	if postings != nil {
+		if err := q.postings(ctx, tenant, postings, most, rows); err != nil {
+			return err
+		}
+	}
+	for i := range ends {
+		if err := q.entries(ctx, t, tenant, &ends[i], most, rows); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// entries calls each with the row of every index entry that a leaf selects; nil is all.
-func (q *queries) entries(ctx context.Context, t *table, tenant string, n *node, each func(rid int64) error) error {
+// entries adds the rows of the index entries that a leaf selects; nil is all.
+func (q *queries) entries(ctx context.Context, t *table, tenant string, n *node, most int64, rows *set) error {
 	s := &statement{}
 	if n == nil {
 		s.add("SELECT rid FROM %s INDEXED BY %s WHERE tenant = %s", t.name, t.id.index, s.arg(tenant))
 	} else {
 		s.entries(t, n, "rid", s.arg(tenant))
 	}
-	return q.conn.Query(ctx, s.String(), s.args, func(c Columns) error { return each(c.Int(0)) })
-}
-
-// postings is entries of a leaf whose column has postings.
-func (q *queries) postings(ctx context.Context, tenant string, n *node, each func(rid int64) error) error {
-	s := &statement{}
-	s.postings(n, "first, more", s.arg(tenant))
-	return q.conn.Query(ctx, s.String(), s.args, func(c Columns) (err error) {
-		unpack(c.Int(0), c.Bytes(1), func(rid int64) {
-			if err == nil {
-				err = each(rid)
-			}
-		})
-		return err
+	return q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
+		rows.add(c.Int(0))
+		return rows.bound(most)
 	})
 }
 
-// spans is entries of a range: of postings for the spans that are inside, of index entries at its ends.
-func (q *queries) spans(ctx context.Context, t *table, tenant string, n *node, each func(rid int64) error) error {
-	inside, ends := n.inside()
-	if inside != nil {
-		if err := q.postings(ctx, tenant, inside, each); err != nil {
-			return err
-		}
-	}
-	for i := range ends {
-		if err := q.entries(ctx, t, tenant, &ends[i], each); err != nil {
-			return err
-		}
-	}
-	return nil
+// postings adds the rows that a leaf's postings name.
+func (q *queries) postings(ctx context.Context, tenant string, n *node, most int64, rows *set) error {
+	s := &statement{}
+	s.postings(n, "first, more", s.arg(tenant))
+	return q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
+		rows.addPostings(c.Int(0), c.Bytes(1))
+		return rows.bound(most)
+	})
 }
 
 // part is one condition of several.

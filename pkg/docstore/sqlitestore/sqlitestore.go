@@ -1,7 +1,8 @@
 // Package sqlitestore keeps documents in one SQLite file: the storage engine of an installation on one machine.
 //
 // Each collection is a table with a real column for every single-value index, filled by Go, so that both engines agree on what a
-// value is, and with the document's JSON as a blob. A list index is a table of (tenant, value, document). One connection writes;
+// value is, and with the document's JSON as a blob. Words, facets and spans of values have postings, sets of documents
+// in a table of their own (postings.go); a unique list index is a table of (tenant, value, document). One connection writes;
 // it commits many callers' transactions at once (writer.go), so that an acknowledged write survives power loss and yet costs
 // little. A few other connections read.
 //
