@@ -12,6 +12,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/request"
 )
 
 // formType is rest.FormType, as clients write it.
@@ -26,6 +27,9 @@ func openOperations(t *testing.T, s *Service, r Resource) {
 			continue
 		}
 		found[o.OperationID] = true
+		if o.documents("200", request.EventStreamType) {
+			continue // its answer has no end: see eventStreams
+		}
 		body, contentType := o.exampleBody()
 		ask := func(c *Client) *Answer { return c.With("Content-Type", contentType).Do(o.Method, o.url(), body) }
 		for name, c := range map[string]*Client{
