@@ -87,8 +87,8 @@ func TestFaultsWithin(t *testing.T) {
 	faults.Within("").Add("name", "is odd")
 	refusal, _ := errors.AsType[*apperr.Error](faults.Err())
 	require.Equal(t, []apperr.Fault{
-		{"items[3].email", "must be an address"}, {"items[3].size.width", "must be at least 1"}, {"items[3]", "is odd"}, {"items[3][1]", "is odd"},
-		{"name", "is odd"},
+		{"items[3].email", "must be an address"}, {"items[3].size.width", "must be at least 1"},
+		{"items[3]", "is odd"}, {"items[3][1]", "is odd"}, {"name", "is odd"},
 	}, refusal.Faults)
 }
 
@@ -99,11 +99,14 @@ func TestRelocate(t *testing.T) {
 		"one": {apperr.Invalid("email", "is bad"), apperr.Invalid("body.email", "is bad")},
 		"all": {apperr.Invalid("", "is bad"), apperr.Invalid("body", "is bad")},
 		"the sentence is another": {
-			&apperr.Error{Kind: apperr.AlreadyExists, Detail: "it is taken", RetryAfter: 1, Faults: []apperr.Fault{{"a", "x"}, {"b", "y"}, {"a", "x"}}},
-			&apperr.Error{Kind: apperr.AlreadyExists, Detail: "it is taken", RetryAfter: 1, Faults: []apperr.Fault{{"body.a", "x"}, {"body.b", "y"}}},
+			&apperr.Error{Kind: apperr.AlreadyExists, Detail: "it is taken", RetryAfter: 1,
+				Faults: []apperr.Fault{{"a", "x"}, {"b", "y"}, {"a", "x"}}},
+			&apperr.Error{Kind: apperr.AlreadyExists, Detail: "it is taken", RetryAfter: 1,
+				Faults: []apperr.Fault{{"body.a", "x"}, {"body.b", "y"}}},
 		},
 		"in another": {
-			fmt.Errorf("import: %w", apperr.Invalid("a", "is bad").Because(io.EOF)), apperr.Invalid("body.a", "is bad").Because(io.EOF),
+			fmt.Errorf("import: %w", apperr.Invalid("a", "is bad").Because(io.EOF)),
+			apperr.Invalid("body.a", "is bad").Because(io.EOF),
 		},
 		"no faults": {apperr.Missing("user"), apperr.Missing("user")},
 		"no kind":   {io.EOF, io.EOF},

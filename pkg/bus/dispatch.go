@@ -44,7 +44,10 @@ type dispatcher struct {
 }
 
 func (f *intake) newDispatcher(taking, handling context.Context) *dispatcher {
-	d := &dispatcher{consumer: f, handling: handling, turns: fair.NewGate("events are being handled", int64(f.config.MaxAtOnce), fair.Any), queues: map[string][]*delivery{}, held: map[uint64]*delivery{}}
+	d := &dispatcher{
+		consumer: f, handling: handling, queues: map[string][]*delivery{}, held: map[uint64]*delivery{},
+		turns: fair.NewGate("events are being handled", int64(f.config.MaxAtOnce), fair.Any),
+	}
 	d.taking, d.cancel = context.WithCancel(taking)
 	d.group.Go(d.extend)
 	return d

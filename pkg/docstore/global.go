@@ -19,8 +19,8 @@ type pointer struct {
 var pointers = Define(Schema[pointer]{Name: "global_keys", Noun: "key", Part: true})
 
 // Global makes an index unique over all tenants, for a value that is known before the tenant is, such as a client id:
-// see FindGlobal. A value that another tenant has is refused as one of the same tenant is: see Unique. It is for collections that
-// have it from their first document on: documents stored before are not found.
+// see FindGlobal. A value that another tenant has is refused as one of the same tenant is: see Unique. It is for
+// collections that have it from their first document on: documents stored before are not found.
 func Global[T any](ix Index[T], member string, more ...string) Index[T] {
 	ix = Unique(ix, member, more...)
 	ix.global = true

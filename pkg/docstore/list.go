@@ -55,7 +55,8 @@ func parseSort(s string, sortable []string) ([]Order, error) {
 	for key := range strings.SplitSeq(s, ",") {
 		m := sortKey.FindStringSubmatch(strings.TrimSpace(key))
 		if m == nil || !slices.Contains(sortable, m[1]) {
-			return nil, apperr.Invalid("page_sort", "must be field[asc] or field[desc] with a field among %s", strings.Join(sortable, ", "))
+			return nil, apperr.Invalid("page_sort", "must be field[asc] or field[desc] with a field among %s",
+				strings.Join(sortable, ", "))
 		}
 		if slices.ContainsFunc(order, func(o Order) bool { return o.Index == m[1] }) {
 			return nil, apperr.Invalid("page_sort", "names %s twice", m[1])

@@ -12,7 +12,10 @@ import (
 
 // FuzzParseSort: what is accepted names sortable fields once each and means what it says.
 func FuzzParseSort(f *testing.F) {
-	for _, seed := range []string{"", "name", "name[desc]", "name[asc],time_created", "name[up]", "name,name", ",", " name , time_created[desc]", "name[desc", "Name"} {
+	for _, seed := range []string{
+		"", "name", "name[desc]", "name[asc],time_created", "name[up]", "name,name", ",", " name , time_created[desc]",
+		"name[desc", "Name",
+	} {
 		f.Add(seed)
 	}
 	sortable := []string{"time_created", "name"}

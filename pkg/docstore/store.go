@@ -232,8 +232,8 @@ var errDryRun = errors.New("docstore: dry run")
 // effects: no I/O but the transaction's, no hashing, no waiting. What would wait for the store or for another service
 // (another Write, NewIDs, bus.Ask), or would read past the transaction, fails there with transaction.ErrInside. With
 // WithDryRun all of it is undone, and answered as if it were not. The functions that OnCommit put into the context run
-// after fn, in the same transaction. A value that a unique index has refused is apperr.AlreadyExists at the members that
-// Unique names, and its cause is the *DuplicateError; it may come as Write's result only, after fn.
+// after fn, in the same transaction. A value that a unique index has refused is apperr.AlreadyExists at the members
+// that Unique names, and its cause is the *DuplicateError; it may come as Write's result only, after fn.
 func Write[R any](ctx context.Context, s *Store, fn func(*Tx) (R, error)) (R, error) {
 	var result R
 	if err := transaction.Refuse("docstore: Write"); err != nil {

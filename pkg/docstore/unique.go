@@ -9,8 +9,8 @@ import (
 )
 
 // Unique makes an index refuse a second document with the same value in a tenant. The members are those that its values
-// come from, as clients know them: Write then returns apperr.AlreadyExists with the location of every member whose value
-// is taken. Of a list, the first value comes from the first member, and so on; all further ones come from the last.
+// come from, as clients know them: Write then returns apperr.AlreadyExists with the location of every member whose
+// value is taken. Of a list, the first value comes from the first member, and so on; all further ones from the last.
 func Unique[T any](ix Index[T], member string, more ...string) Index[T] {
 	ix.def.Unique = true
 	ix.members = append([]string{member}, more...)

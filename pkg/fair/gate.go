@@ -16,9 +16,9 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// Gate shares out a room: memory, pixels, places, or whatever its callers count in. Of those who wait, the keys (tenants,
-// callers) have their turns one after the other, however many wait for each; those of one key in the order in which they
-// came. It is safe for concurrent use.
+// Gate shares out a room: memory, pixels, places, or whatever its callers count in. Of those who wait, the keys
+// (tenants, callers) have their turns one after the other, however many wait for each; those of one key in the order in
+// which they came. It is safe for concurrent use.
 type Gate struct {
 	what  string
 	size  int64
@@ -44,7 +44,9 @@ const Any = math.MaxInt
 // NewGate makes a gate before a room of that size, for so many callers at a time inside and waiting. What is refused is
 // named to clients: "too many <what>".
 func NewGate(what string, size int64, callers int) *Gate {
-	return &Gate{what: what, size: size, limit: callers, free: size, callers: map[string]int{}, waiting: map[string][]*waiter{}}
+	return &Gate{
+		what: what, size: size, limit: callers, free: size, callers: map[string]int{}, waiting: map[string][]*waiter{},
+	}
 }
 
 // Do does work as soon as Enter lets the context's tenant in.

@@ -37,7 +37,8 @@ func TestPlacesOfFaults(t *testing.T) {
 		) (rest.Empty, error) {
 			return refuse()
 		})
-		rest.Handle(s, op("list-them", http.MethodGet, "/v1/refusals"), func(_ context.Context, _ *struct{ rest.Paging }) (rest.Empty, error) {
+		type paging struct{ rest.Paging }
+		rest.Handle(s, op("list-them", http.MethodGet, "/v1/refusals"), func(context.Context, *paging) (rest.Empty, error) {
 			return refuse()
 		})
 		rest.Handle(s, op("show-it", http.MethodGet, "/v1/refusals/{id}"), func(_ context.Context, _ *struct {
@@ -45,13 +46,15 @@ func TestPlacesOfFaults(t *testing.T) {
 			Size int `query:"size"`
 		},
 		) (rest.Image, error) {
-			return rest.Image{ETag: "1", Load: func(context.Context) (string, []byte, error) { return "", nil, refusal }}, nil
+			load := func(context.Context) (string, []byte, error) { return "", nil, refusal }
+			return rest.Image{ETag: "1", Load: load}, nil
 		})
 	})
 	c := w.client()
 	change := func() problem.Document { return c.Patch("/v1/refusals/1", map[string]any{}).Problem(refused(refusal)) }
 	list := func() problem.Document { return c.Get("/v1/refusals").Problem(refused(refusal)) }
 	show := func() problem.Document { return c.Get("/v1/refusals/1").Problem(refused(refusal)) }
+	inUse := &apperr.Error{Kind: apperr.InUse, Detail: "x", Faults: []apperr.Fault{{Location: "tree_nodes", Message: "2"}}}
 	for _, row := range []struct {
 		ask      func() problem.Document
 		err      *apperr.Error
@@ -67,7 +70,7 @@ func TestPlacesOfFaults(t *testing.T) {
 		{change, apperr.Invalid("path[0]", "is bad"), "body.path[0]"},
 		{change, apperr.Invalid("body.x", "is bad"), "body.body.x"},
 		{change, apperr.Invalid("query.mode", "is bad"), "query.mode"}, // the operation may say it itself
-		{change, &apperr.Error{Kind: apperr.InUse, Detail: "x", Faults: []apperr.Fault{{Location: "tree_nodes", Message: "2"}}}, "tree_nodes"},
+		{change, inUse, "tree_nodes"},
 		{list, apperr.Invalid("page_token", "is bad"), "query.page_token"},
 		{list, apperr.Invalid("", "must have an end"), "query"},
 		{list, apperr.Invalid("header.X-Tenant-Id", "is bad"), "header.X-Tenant-Id"},

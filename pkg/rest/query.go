@@ -17,7 +17,9 @@ type Paging struct {
 
 // Page is what a domain's list takes of it.
 func (p Paging) Page() docstore.Paging {
-	return docstore.Paging{Num: p.PageNum, Size: p.PageSize, Sort: p.PageSort, After: p.PageToken, Count: p.Count.Or(true)}
+	return docstore.Paging{
+		Num: p.PageNum, Size: p.PageSize, Sort: p.PageSort, After: p.PageToken, Count: p.Count.Or(true),
+	}
 }
 
 // Flag is a string flag in a query: true, false, 1 or 0.

@@ -48,8 +48,8 @@ func newApp(_ context.Context, d service.Deps) (service.App, error) {
 	return service.App{
 		Handler: server,
 		Tasks: []service.Task{
-			// Its documents are tenants' turns, which fall due again as long as there is work: a loop of its own (fair.Rota),
-			// since a DueTask takes what is still due for a failure.
+			// Its documents are tenants' turns, which fall due again as long as there is work: a loop of its own
+			// (fair.Rota), since a DueTask takes what is still due for a failure.
 			{Name: "keep memberships", Every: time.Second, Do: members.Upkeep},
 			d.DueTask(service.DueWork{Name: "forget membership changes", Every: time.Minute, Due: member.DueChanges, Do: members.Forget}),
 		},

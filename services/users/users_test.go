@@ -28,7 +28,8 @@ func TestConventions(t *testing.T) {
 		Collection: "/v1/users",
 		Body: func(n int) any {
 			return map[string]any{
-				"username": fmt.Sprintf("user-%d", n), "email": fmt.Sprintf("user-%d@acme.test", n), "mobile": fmt.Sprintf("+86138000000%02d", n),
+				"username": fmt.Sprintf("user-%d", n), "email": fmt.Sprintf("user-%d@acme.test", n),
+				"mobile": fmt.Sprintf("+86138000000%02d", n),
 			}
 		},
 		Change: map[string]any{"display_name": "李伟"},

@@ -69,7 +69,8 @@ func uniqueMembers(t *testing.T, s *suite) {
 	} {
 		requireTaken(t, f.tryInsert(ctx, row.v), row.locations...)
 	}
-	requireTaken(t, f.change(ctx, "b", func(v *Thing) { v.Code, v.Logins = "c1", []string{"l4", "l3"} }), "code", "more_logins")
+	err := f.change(ctx, "b", func(v *Thing) { v.Code, v.Logins = "c1", []string{"l4", "l3"} })
+	requireTaken(t, err, "code", "more_logins")
 	f.check(t)
 }
 
@@ -77,7 +78,8 @@ func uniqueItems(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	f.insert(t, ctx, thing("a", code("c1"), logins("l1")))
 	many := []*Thing{
-		thing("b", code("c2"), logins("l2")), thing("c", code("c1"), logins("l3")), thing("d", code("c2")), thing("e", logins("l4", "l3")),
+		thing("b", code("c2"), logins("l2")), thing("c", code("c1"), logins("l3")),
+		thing("d", code("c2")), thing("e", logins("l4", "l3")),
 	}
 	for i := range 300 { // more than are looked up at once
 		many = append(many, thing(docID(i), code(docID(i)), logins(docID(i))))

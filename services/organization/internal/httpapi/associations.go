@@ -57,7 +57,8 @@ type listAssociationsInput struct {
 }
 
 func (a *api) listAssociations(ctx context.Context, in *listAssociationsInput) (rest.List[TreeAssociation], error) {
-	page, err := a.links.List(ctx, link.Filter{Node: in.Node, Source: in.Source, Target: in.Target, Type: in.Type}, in.Page())
+	filter := link.Filter{Node: in.Node, Source: in.Source, Target: in.Target, Type: in.Type}
+	page, err := a.links.List(ctx, filter, in.Page())
 	return rest.ListOf[TreeAssociation](in.Paging, page, err)
 }
 

@@ -40,7 +40,9 @@ var links = docstore.Define(docstore.Schema[Association]{
 	Name: "tree_associations", Noun: "tree association",
 	Sortable: []string{byTimeCreated, byType},
 	Indexes: []docstore.Index[Association]{
-		docstore.Unique(docstore.ByText(byEnds, func(a *Association) string { return a.SourceNodeID + "/" + a.TargetNodeID + "/" + a.Type }), "target_node_id"),
+		docstore.Unique(docstore.ByText(byEnds, func(a *Association) string {
+			return a.SourceNodeID + "/" + a.TargetNodeID + "/" + a.Type
+		}), "target_node_id"),
 		docstore.ByText(bySource, func(a *Association) string { return a.SourceNodeID }),
 		docstore.ByText(byTarget, func(a *Association) string { return a.TargetNodeID }),
 		docstore.ByText(byType, func(a *Association) string { return a.Type }),

@@ -31,8 +31,7 @@ type Added struct {
 	Items []json.RawMessage `json:"items"`
 }
 
-// AddMany makes users members, all or nothing, and returns the memberships in the same order. Faults are at
-// items[i].
+// AddMany makes users members, all or nothing, and returns the memberships in the same order. Faults are at items[i].
 func (s *Members) AddMany(ctx context.Context, drafts []Draft) (Added, error) {
 	return add(ctx, s, drafts, item, func(shown []Shown) Added {
 		added := Added{make([]json.RawMessage, len(shown))}
@@ -47,8 +46,11 @@ func (s *Members) AddMany(ctx context.Context, drafts []Draft) (Added, error) {
 func whole(int) string  { return "" }
 func item(i int) string { return apperr.Item("items", i) }
 
-// add makes users members. at tells where a draft stands in the request, answer makes of the memberships what the transaction results in.
-func add[R any](ctx context.Context, s *Members, drafts []Draft, at func(int) string, answer func([]Shown) R) (R, error) {
+// add makes users members. at tells where a draft stands in the request, answer makes of the memberships what the
+// transaction results in.
+func add[R any](
+	ctx context.Context, s *Members, drafts []Draft, at func(int) string, answer func([]Shown) R,
+) (R, error) {
 	var none R
 	var faults apperr.Faults
 	seen := map[string]bool{}

@@ -59,7 +59,8 @@ func update(ctx context.Context, tx *docstore.Tx, m *Membership, edit func(*Memb
 	const stays = "cannot change: add the user to the other node and remove this membership"
 	faults.Check(proposal.NodeID == m.NodeID, "node_id", stays)
 	faults.Check(proposal.UserID == m.UserID, "user_id", stays)
-	faults.Check(m.Dynamic || m.IsPrimary != "1" || proposal.IsPrimary == "1", "is_primary", "cannot be taken away: make another membership in this tree the primary one")
+	faults.Check(m.Dynamic || m.IsPrimary != "1" || proposal.IsPrimary == "1", "is_primary",
+		"cannot be taken away: make another membership in this tree the primary one")
 	if err := faults.Err(); err != nil {
 		return Doc{}, err
 	}

@@ -48,7 +48,9 @@ const (
 var members = docstore.Define(docstore.Schema[Membership]{
 	Name: "tree_users", Noun: "membership", Revision: 1,
 	Indexes: []docstore.Index[Membership]{
-		docstore.Unique(docstore.ByText(byPlace, func(m *Membership) string { return place(m.NodeID, m.UserID) }), "user_id"),
+		docstore.Unique(docstore.ByText(byPlace, func(m *Membership) string {
+			return place(m.NodeID, m.UserID)
+		}), "user_id"),
 		docstore.ByText(byOrder, (*Membership).order),
 		docstore.ByText(byRole, func(m *Membership) string {
 			return m.NodeID + "/" + m.Role + "/" + m.within()
@@ -97,7 +99,8 @@ func (p *Profile) check(faults *apperr.Faults) {
 	if p.Role == "" {
 		p.Role = "member"
 	}
-	faults.Check(isRole(p.Role), "role", "must have 1…64 letters, digits, spaces or . _ -, and begin with a letter or digit")
+	faults.Check(isRole(p.Role), "role",
+		"must have 1…64 letters, digits, spaces or . _ -, and begin with a letter or digit")
 	faults.Text("title", p.Title, maxTitle)
 	faults.Switch("is_primary", &p.IsPrimary, "0")
 	faults.Check(-maxSeq < p.Seq && p.Seq < maxSeq, "seq", "must lie between -2^53 and 2^53")

@@ -168,7 +168,8 @@ func (s *Trees) Nested(ctx context.Context, id string, depth int) (json.RawMessa
 		return nil, err
 	}
 	if page.Next != "" {
-		return nil, apperr.Invalid("id", "has more than %d nodes below it; ask for fewer levels with depth, or for descendants", MaxNested-1)
+		return nil, apperr.Invalid("id",
+			"has more than %d nodes below it; ask for fewer levels with depth, or for descendants", MaxNested-1)
 	}
 	type branch struct {
 		json []byte

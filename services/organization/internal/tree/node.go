@@ -154,7 +154,8 @@ func (p *Profile) check(faults *apperr.Faults) {
 	faults.Switch("is_pointer", &p.IsPointer, "0")
 	faults.Switch("is_dynamic", &p.IsDynamic, "0")
 	checkSeq(faults, p.Seq)
-	faults.Check((p.PointerID != "") == (p.IsPointer == "1"), "pointer_id", "must be given with is_pointer 1, and only then")
+	faults.Check((p.PointerID != "") == (p.IsPointer == "1"), "pointer_id",
+		"must be given with is_pointer 1, and only then")
 	faults.Check(p.IsDynamic != "1" || p.Condition != "", "condition", "must be given with is_dynamic 1")
 	if p.Condition != "" {
 		if _, err := Conditions.Cached(p.Condition); err != nil {

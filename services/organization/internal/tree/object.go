@@ -72,7 +72,8 @@ func (p *ObjectProfile) check(faults *apperr.Faults) {
 func (s *Trees) CreateObject(ctx context.Context, draft Object, root Draft) (ObjectDoc, error) {
 	var faults apperr.Faults
 	draft.check(&faults)
-	faults.Check(isObjectCode(draft.Code), "code", "must have 1…128 letters, digits or . _ -, and begin with a letter or digit")
+	faults.Check(isObjectCode(draft.Code), "code",
+		"must have 1…128 letters, digits or . _ -, and begin with a letter or digit")
 	faults.Check(root.ParentID == "", "root.parent_id", "must not be given: the root has none")
 	name := cmp.Or(root.Name, draft.Name)
 	root.Name = cmp.Or(root.Name, "-") // the object's has had its faults noted

@@ -127,7 +127,9 @@ func create[R any](ctx context.Context, s *Trees, objectCode string, drafts []Dr
 }
 
 // insert stores nodes that have their places, and tells of them in an order in which parents come first.
-func (s *Trees) insert(ctx context.Context, tx *docstore.Tx, added []*Node, order []int, at func(int) string) ([]Doc, error) {
+func (s *Trees) insert(
+	ctx context.Context, tx *docstore.Tx, added []*Node, order []int, at func(int) string,
+) ([]Doc, error) {
 	for _, i := range order {
 		if err := checkPointer(ctx, tx, added[i], at(i)); err != nil {
 			return nil, err

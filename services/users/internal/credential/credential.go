@@ -254,10 +254,12 @@ func (s *Credentials) check(ctx context.Context, c *Credential, known int64) err
 		most           int
 	}{
 		{"provider_code", c.ProviderCode, maxText}, {"id1", c.ID1, maxText}, {"id2", c.ID2, maxText},
-		{"metadata", c.Metadata, maxMetadata}, {"username", c.Username, maxText}, {"display_name", c.DisplayName, maxText},
+		{"metadata", c.Metadata, maxMetadata},
+		{"username", c.Username, maxText}, {"display_name", c.DisplayName, maxText},
 	} {
 		faults.Check(utf8.RuneCountInString(m.text) <= m.most, m.location, "must have at most %d characters", m.most)
-		faults.Check(m.location == "metadata" || !strings.ContainsFunc(m.text, unicode.IsControl), m.location, "must not have control characters")
+		faults.Check(m.location == "metadata" || !strings.ContainsFunc(m.text, unicode.IsControl), m.location,
+			"must not have control characters")
 	}
 	if err := faults.Err(); err != nil {
 		return err
@@ -265,7 +267,8 @@ func (s *Credentials) check(ctx context.Context, c *Credential, known int64) err
 	if c.IDPConfigID == 0 || c.IDPConfigID == known {
 		return nil
 	}
-	answer, err := questions.ConnectionExists.Ask(ctx, s.Bus, questions.ConnectionID{ID: strconv.FormatInt(c.IDPConfigID, 10)})
+	question := questions.ConnectionID{ID: strconv.FormatInt(c.IDPConfigID, 10)}
+	answer, err := questions.ConnectionExists.Ask(ctx, s.Bus, question)
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,8 @@ func (s *Users) ParseImport(ctx context.Context, raw []byte, secrets bool) (*Imp
 	case r.Password != "" && r.PasswordHash != "":
 		r.faults.Add("password_hash", "must not come with password")
 	case r.PasswordHash != "":
-		r.faults.Check(password.ParseHash(r.PasswordHash) == nil, "password_hash", "must be an argon2, bcrypt, PBKDF2 or scrypt hash of bounded cost")
+		r.faults.Check(password.ParseHash(r.PasswordHash) == nil, "password_hash",
+			"must be an argon2, bcrypt, PBKDF2 or scrypt hash of bounded cost")
 		r.hash = r.PasswordHash
 	case r.Password != "":
 		checkPassword(&r.faults, "password", r.Password, r.Username)

@@ -164,8 +164,8 @@ func (s *Users) countFailure(ctx context.Context, id string) (reason string, err
 	})
 }
 
-// refuseNobody does for a name that nobody has what a wrong password costs: the same reads, hash and writes, in the same
-// order. What a store needs for them shows in the time of an answer as much as a hash does.
+// refuseNobody does for a name that nobody has what a wrong password costs: the same reads, hash and writes, in the
+// same order. What a store needs for them shows in the time of an answer as much as a hash does.
 func (s *Users) refuseNobody(ctx context.Context, secret string) error {
 	id := fmt.Sprintf("nobody-%d", rand.N(nobodies))
 	if _, err := findAccount(ctx, s.Store, id); err != nil {

@@ -35,7 +35,8 @@ func (p *Profile) normalize() {
 
 // check notes every fault.
 func (p *Profile) check(faults *apperr.Faults) {
-	faults.Check(validUsername(p.Username), "username", "must have 1…%d letters, digits or . _ - @ + ' ! # ^ ~", maxUsername)
+	faults.Check(validUsername(p.Username), "username",
+		"must have 1…%d letters, digits or . _ - @ + ' ! # ^ ~", maxUsername)
 	faults.Text("display_name", p.DisplayName, maxDisplayName)
 	faults.Text("employee_number", p.EmployeeNumber, maxText)
 	faults.Text("gender", p.Gender, maxText)
