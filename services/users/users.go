@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/picture"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/users/internal/credential"
 	"github.com/idplatform/idplatform/services/users/internal/httpapi"
 	"github.com/idplatform/idplatform/services/users/internal/password"
-	"github.com/idplatform/idplatform/services/users/internal/picture"
 	"github.com/idplatform/idplatform/services/users/internal/realname"
 	"github.com/idplatform/idplatform/services/users/internal/transfer"
 	"github.com/idplatform/idplatform/services/users/internal/user"

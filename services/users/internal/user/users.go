@@ -4,15 +4,13 @@ import (
 	"context"
 	"time"
 
-	"golang.org/x/sync/singleflight"
-
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/pkg/picture"
 	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/users/internal/password"
-	"github.com/idplatform/idplatform/services/users/internal/picture"
 	"github.com/idplatform/idplatform/services/users/internal/realname"
 )
 
@@ -40,15 +38,17 @@ type Lockout struct {
 // Users are the use cases.
 type Users struct {
 	Deps
-	flight singleflight.Group
+	gallery *picture.Gallery
 }
 
 // New makes the use cases.
-func New(d Deps) *Users { return &Users{Deps: d} }
+func New(d Deps) *Users {
+	return &Users{Deps: d, gallery: picture.NewGallery(avatars, d.Store, d.Pictures)}
+}
 
 // Collections are those that the store must have.
 func Collections() []*docstore.Def {
-	return []*docstore.Def{users.Def(), accounts.Def(), avatars.Def(), thumbnails.Def(), intents.Def()}
+	return append(avatars.Defs(), users.Def(), accounts.Def(), intents.Def())
 }
 
 // Doc is a user as read or written.

@@ -57,19 +57,30 @@ func newImage(contentType string, raw []byte, size image.Point) Image {
 }
 
 // Decoder decodes as many pictures at a time as have the pixels of one of the largest: some 400 MB in the worst case (a progressive
-// JPEG that must be turned). Its squares, which are small, do not wait behind these. Tenants take turns. It is safe for
-// concurrent use.
+// JPEG that must be turned), of all Decoders of a process together. Squares, which are small, do not wait behind these.
+// Tenants take turns. It is safe for concurrent use.
 type Decoder struct {
 	gate    *fair.Gate
 	squares *fair.Gate
 	decoded *prometheus.CounterVec
 }
 
+// The room for all services of a process: its memory and processors are theirs together.
+var decoding, scaling = newGates()
+
+func newGates() (decoding, scaling *fair.Gate) {
+	return fair.NewGate("pictures are being decoded", MaxSide*MaxSide, 64),
+		fair.NewGate("pictures are being scaled", int64(runtime.GOMAXPROCS(0)), 512)
+}
+
 // NewDecoder makes a Decoder, which counts what it decodes.
 func NewDecoder(metrics prometheus.Registerer) *Decoder {
+	return newDecoder(metrics, decoding, scaling)
+}
+
+func newDecoder(metrics prometheus.Registerer, decoding, scaling *fair.Gate) *Decoder {
 	return &Decoder{
-		gate:    fair.NewGate("pictures are being decoded", MaxSide*MaxSide, 64),
-		squares: fair.NewGate("pictures are being scaled", int64(runtime.GOMAXPROCS(0)), 512),
+		gate: decoding, squares: scaling,
 		decoded: telemetry.Register(metrics, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "idp_pictures_decoded_total", Help: "Pictures decoded: as uploaded, as kept (once, to make its squares), or a kept square for another size.",
 		}, []string{"of"})),

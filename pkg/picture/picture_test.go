@@ -132,7 +132,7 @@ func chunk(kind string, data []byte) []byte {
 
 func mustDecode(t testing.TB, raw []byte) (Image, image.Image) {
 	t.Helper()
-	img, _, err := NewDecoder(prometheus.NewRegistry()).Decode(context.Background(), raw)
+	img, _, err := alone().Decode(context.Background(), raw)
 	require.NoError(t, err)
 	back, format, err := image.Decode(bytes.NewReader(img.Bytes))
 	require.NoError(t, err)
@@ -155,7 +155,7 @@ func requireColour(t testing.TB, want color.NRGBA, img image.Image, x, y int) {
 
 func requireInvalid(t testing.TB, raw []byte, name string) {
 	t.Helper()
-	img, _, err := NewDecoder(prometheus.NewRegistry()).Decode(context.Background(), raw)
+	img, _, err := alone().Decode(context.Background(), raw)
 	require.Error(t, err, name)
 	e, ok := err.(*apperr.Error)
 	require.True(t, ok, name)
@@ -338,9 +338,9 @@ func header(width, height uint32) []byte {
 func TestTooManyBytes(t *testing.T) {
 	t.Parallel()
 	raw := append(pngOf(t, quarters(4, 4)), make([]byte, MaxBytes)...)
-	_, _, err := NewDecoder(prometheus.NewRegistry()).Decode(t.Context(), raw)
+	_, _, err := alone().Decode(t.Context(), raw)
 	require.Equal(t, apperr.TooLarge, apperr.KindOf(err))
-	_, _, err = NewDecoder(prometheus.NewRegistry()).Decode(t.Context(), raw[:MaxBytes])
+	_, _, err = alone().Decode(t.Context(), raw[:MaxBytes])
 	require.NoError(t, err)
 }
 
@@ -375,7 +375,7 @@ func TestDecompressionBombs(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, _, err := NewDecoder(prometheus.NewRegistry()).Decode(t.Context(), raw)
+		_, _, err := alone().Decode(t.Context(), raw)
 		runtime.ReadMemStats(&after)
 		require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err), name)
 		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20), name)
@@ -451,7 +451,7 @@ func TestTooLargeWhenEncodedAnew(t *testing.T) {
 
 func TestBusyAndGivenUp(t *testing.T) {
 	t.Parallel()
-	d := NewDecoder(prometheus.NewRegistry())
+	d := alone()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	inside := make(chan struct{})
@@ -469,7 +469,7 @@ func TestBusyAndGivenUp(t *testing.T) {
 
 func TestResize(t *testing.T) {
 	t.Parallel()
-	d := NewDecoder(prometheus.NewRegistry())
+	d := alone()
 	// The middle square of this is green; what is cut off is red.
 	wide := image.NewNRGBA(image.Rect(0, 0, 90, 30))
 	for y := range 30 {
@@ -522,7 +522,7 @@ func TestResize(t *testing.T) {
 // What is kept of a picture: squares of every level that it is large enough for, and one that is as large as it is.
 func TestSquares(t *testing.T) {
 	t.Parallel()
-	d := NewDecoder(prometheus.NewRegistry())
+	d := alone()
 	for side, want := range map[int][]Square{
 		1:    {{Level: 32, Image: Image{Width: 1}}},
 		32:   {{Level: 32, Image: Image{Width: 32}}},
@@ -565,13 +565,13 @@ func FuzzDecode(f *testing.F) {
 			_, _ = measure(kind, raw)
 			return
 		}
-		img, _, err := NewDecoder(prometheus.NewRegistry()).Decode(context.Background(), raw)
+		img, _, err := alone().Decode(context.Background(), raw)
 		if err != nil {
 			require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err))
 			return
 		}
 		require.LessOrEqual(t, len(img.Bytes), MaxBytes)
-		again, _, err := NewDecoder(prometheus.NewRegistry()).Decode(context.Background(), img.Bytes)
+		again, _, err := alone().Decode(context.Background(), img.Bytes)
 		require.NoError(t, err, "what is kept can be read")
 		require.Equal(t, image.Pt(img.Width, img.Height), image.Pt(again.Width, again.Height))
 		if all, err := gif.DecodeAll(bytes.NewReader(raw)); kind == GIF && err == nil {
@@ -595,7 +595,7 @@ func BenchmarkDecodeJPEG(b *testing.B) {
 
 func BenchmarkLargestJPEG(b *testing.B) {
 	raw := withEXIF(jpegOf(b, quarters(MaxSide, MaxSide), 90), binary.LittleEndian, 6)
-	d := NewDecoder(prometheus.NewRegistry())
+	d := alone()
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, _, err := d.Decode(context.Background(), raw); err != nil {
@@ -608,7 +608,7 @@ func BenchmarkLargestJPEG(b *testing.B) {
 // for odd sizes.
 func BenchmarkSquares(b *testing.B) {
 	img := Image{ContentType: JPEG, Bytes: jpegOf(b, quarters(MaxSide, MaxSide), 90)}
-	d := NewDecoder(prometheus.NewRegistry())
+	d := alone()
 	for b.Loop() {
 		if _, err := d.Squares(context.Background(), img); err != nil {
 			b.Fatal(err)
@@ -617,7 +617,7 @@ func BenchmarkSquares(b *testing.B) {
 }
 
 func BenchmarkResize(b *testing.B) {
-	d := NewDecoder(prometheus.NewRegistry())
+	d := alone()
 	for _, size := range []int{48, 100, 200, 400} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			_, squares, err := d.Decode(context.Background(), jpegOf(b, quarters(1024, 1024), 90))
@@ -630,4 +630,10 @@ func BenchmarkResize(b *testing.B) {
 			}
 		})
 	}
+}
+
+// alone is a Decoder that shares its room with no other test.
+func alone() *Decoder {
+	decoding, scaling := newGates()
+	return newDecoder(prometheus.NewRegistry(), decoding, scaling)
 }
