@@ -643,9 +643,7 @@ type Batch struct {
 }
 
 // BatchOf makes a Batch of what a batch wrote.
-func BatchOf[D interface {
-	Stored() ([]byte, string, error)
-}](docs []D) (Batch, error) {
+func BatchOf[D stored](docs []D) (Batch, error) {
 	b := Batch{make([]json.RawMessage, len(docs))}
 	for i, doc := range docs {
 		var err error
@@ -654,4 +652,9 @@ func BatchOf[D interface {
 		}
 	}
 	return b, nil
+}
+
+// stored is what Doc is, whatever its type.
+type stored interface {
+	Stored() (body []byte, tag string, err error)
 }

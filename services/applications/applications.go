@@ -9,6 +9,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/picture"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/services/applications/internal/account"
 	"github.com/idplatform/idplatform/services/applications/internal/application"
@@ -40,7 +41,7 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 	}
 	accounts := &account.Accounts{Store: d.Store, Bus: d.Bus}
 	apps := application.New(application.Deps{
-		Store: d.Store, Bus: d.Bus, Templates: catalogue,
+		Store: d.Store, Bus: d.Bus, Templates: catalogue, Pictures: picture.NewDecoder(d.Metrics),
 		Rules:      application.Rules{AllowHTTP: c.AllowHTTP, AllowSHA1: c.AllowSHA1},
 		OnEnd:      func(context.Context, *docstore.Tx, *application.Application) error { return nil },
 		OnDelete:   account.DeleteOf,

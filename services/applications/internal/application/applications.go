@@ -13,6 +13,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/pkg/picture"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/services/applications/internal/protocol"
 	"github.com/idplatform/idplatform/services/applications/internal/template"
@@ -26,6 +27,7 @@ type Deps struct {
 	Bus       *bus.Bus // whom to ask about grants and connections
 	Rules     Rules
 	Templates *template.Catalogue
+	Pictures  *picture.Decoder
 
 	// OnEnd is called in the transaction that ends what an application could do until now: it is disabled or deleted, or
 	// its secrets are refreshed. Its tokens end with it.
@@ -37,14 +39,19 @@ type Deps struct {
 }
 
 // Applications are the use cases.
-type Applications struct{ Deps }
+type Applications struct {
+	Deps
+	gallery *picture.Gallery
+}
 
 // New makes the use cases.
-func New(d Deps) *Applications { return &Applications{d} }
+func New(d Deps) *Applications {
+	return &Applications{d, picture.NewGallery(logos, d.Store, d.Pictures)}
+}
 
 // Collections are those that the store must have.
 func Collections() []*docstore.Def {
-	return []*docstore.Def{applications.Def(), secretHashes.Def(), protocol.Protocols.Def()}
+	return append(logos.Defs(), applications.Def(), secretHashes.Def(), protocol.Protocols.Def())
 }
 
 // Edit changes the members of an application that a request names.
@@ -261,6 +268,11 @@ func (s *Applications) propose(ctx context.Context, tx *docstore.Tx, a, proposal
 			return Doc{}, err
 		}
 	}
+	if a.Logo != proposal.Logo {
+		if err := dropLogo(ctx, tx, a); err != nil {
+			return Doc{}, err
+		}
+	}
 	a.Profile, a.SSOEnabled, a.MFAEnabled = proposal.Profile, proposal.SSOEnabled, proposal.MFAEnabled
 	if changed {
 		return touch(ctx, tx, a, "updated")
@@ -299,7 +311,7 @@ func (s *Applications) Delete(ctx context.Context, id string) (docstore.Deleted,
 		return docstore.Deleted{ID: id}, errors.Join(
 			secretHashes.DeleteWhere(ctx, tx, docstore.ID(id), nil),
 			protocol.Protocols.DeleteWhere(ctx, tx, protocol.OfApplication(id), nil),
-			emit(ctx, tx, "deleted", &doc),
+			dropLogo(ctx, tx, a), emit(ctx, tx, "deleted", &doc),
 			s.OnEnd(ctx, tx, a), s.OnDelete(ctx, tx, id),
 		)
 	})

@@ -23,6 +23,7 @@ func Register(s *rest.Server, apps *application.Applications, accounts *account.
 	a.registerBatch(noun)
 	a.registerStates(noun)
 	a.registerConfigs(noun)
+	a.registerLogos(s.Tagged("Logos", "The pictures of applications."))
 	a.registerSecrets(s.Tagged("Client secrets", "What applications prove with who they are."))
 	a.registerProtocols(s.Tagged("Protocols", "The protocols by which people are signed in to applications."))
 	a.registerSources(s.Tagged("Authentication sources", "The connections that people sign in to an application by."))
