@@ -27,6 +27,13 @@ func alone(t testing.TB) *testkit.Service {
 // start starts one beside services that know users and connections with ids below 1000, and no grants.
 func start(t testing.TB) *testkit.Service {
 	s := alone(t)
+	answers(t, s)
+	return s
+}
+
+// answers are what those services answer.
+func answers(t testing.TB, s *testkit.Service) {
+	t.Helper()
 	grants(t, s, 0)
 	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "users", "existing", func(_ context.Context, q idsQuestion) (object, error) {
 		return object{"ids": q.existing()}, nil
@@ -38,7 +45,6 @@ func start(t testing.TB) *testkit.Service {
 		}
 		return object{"connections": list}, nil
 	}))
-	return s
 }
 
 type idsQuestion struct {

@@ -1,0 +1,188 @@
+package applications_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/services/applications"
+)
+
+// guided is a service whose tasks run when the test says so, and that tells of the events that it has handled.
+type guided struct {
+	*testkit.Service
+	*testkit.Client
+	t     testing.TB
+	tasks map[string]func(context.Context) (int, error)
+	heard chan string
+}
+
+func guide(t testing.TB) *guided {
+	t.Helper()
+	g := &guided{t: t, tasks: map[string]func(context.Context) (int, error){}, heard: make(chan string, 1000)}
+	spec := applications.Spec(applications.DefaultConfig())
+	makeApp := spec.New
+	spec.New = func(ctx context.Context, d service.Deps) (service.App, error) {
+		app, err := makeApp(ctx, d)
+		for _, task := range app.Tasks {
+			g.tasks[task.Name] = task.Do
+		}
+		app.Tasks = nil
+		for i := range app.Consumers {
+			handle := app.Consumers[i].Handle
+			app.Consumers[i].Handle = func(ctx context.Context, e bus.Event) error {
+				err := handle(ctx, e)
+				if err == nil {
+					g.heard <- e.ID
+				}
+				return err
+			}
+		}
+		return app, err
+	}
+	g.Service = testkit.Start(t, spec)
+	answers(t, g.Service)
+	g.Client = in(g.Service, "acme")
+	return g
+}
+
+// tell publishes another service's event and waits until it has been handled.
+func (g *guided) tell(tenant, event, id string, sequence int) {
+	g.t.Helper()
+	entity, _, _ := strings.Cut(event, ".")
+	eventID := fmt.Sprint("event-", tenant, event, id, sequence, time.Now().UnixNano())
+	payload, err := json.Marshal(object{
+		"specversion": "1.0", "id": eventID, "source": "/" + entity + "s", "type": "idp." + event, "subject": id, "time": "2026-01-31T09:30:00.000Z",
+		"datacontenttype": "application/json", "tenantid": tenant, "sequence": strconv.Itoa(sequence), "data": object{"record": object{"id": id}},
+	})
+	require.NoError(g.t, err)
+	_, err = g.Deps.Bus.JetStream().Publish(g.t.Context(), "idp.events."+tenant+"."+event, payload, jetstream.WithMsgID(eventID))
+	require.NoError(g.t, err)
+	for {
+		select {
+		case heard := <-g.heard:
+			if heard == eventID {
+				return
+			}
+		case <-time.After(20 * time.Second):
+			require.Fail(g.t, "the event was not handled")
+		}
+	}
+}
+
+func (g *guided) do(task string) {
+	g.t.Helper()
+	for n := 1; n > 0; {
+		var err error
+		n, err = g.tasks[task](g.t.Context())
+		require.NoError(g.t, err)
+	}
+}
+
+func (g *guided) accounts(app object) []any {
+	g.t.Helper()
+	return values(g.t, g.Get(path(app, "accounts?page_sort=account")), "account")
+}
+
+// Who leaves has no sub-accounts any more, in any application, and gets none by what was known before.
+func TestUserLeaves(t *testing.T) {
+	t.Parallel()
+	g := guide(t)
+	one, two := multi(t, g.Client, "one"), addApp(t, g.Client, "two")
+	addAccount(t, g.Client, one, "7", "a")
+	addAccount(t, g.Client, one, "7", "b")
+	addAccount(t, g.Client, two, "7", "a")
+	addAccount(t, g.Client, one, "8", "c")
+	globex := in(g.Service, "globex")
+	foreign := addApp(t, globex, "one")
+	addAccount(t, globex, foreign, "7", "a")
+
+	g.tell("acme", "user.resigned", "7", 30)
+	assert.Equal(t, []any{"c"}, g.accounts(one))
+	assert.Empty(t, g.accounts(two))
+	assert.Len(t, values(t, globex.Get(path(foreign, "accounts")), "id"), 1)
+	g.Post(path(one, "multi-accounts/disable"), nil).OK(nil)
+	g.Client.Post(path(two, "accounts"), object{"user_id": "7", "account": "x"}).Problem(400, "invalid_parameters", "body.user_id")
+
+	g.tell("acme", "user.reinstated", "7", 40)
+	addAccount(t, g.Client, two, "7", "again")
+	g.tell("acme", "user.resigned", "7", 30) // an old event comes once more
+	assert.Equal(t, []any{"again"}, g.accounts(two))
+	g.tell("acme", "user.deleted", "7", 50)
+	assert.Empty(t, g.accounts(two))
+	g.tell("acme", "user.deleted", "9", 10) // one who never had any
+}
+
+// A connection that was deleted after it had been told that nobody used it is detached.
+func TestConnectionGone(t *testing.T) {
+	t.Parallel()
+	g := guide(t)
+	one, two := addApp(t, g.Client, "one"), addApp(t, g.Client, "two")
+	for _, app := range []object{one, two} {
+		g.Post(path(app, "idp"), object{"config_ids": []any{"31", "32"}}).OK(nil)
+	}
+	g.tell("globex", "connection.deleted", "31", 10)
+	assert.Len(t, g.Get(path(one)).Object()["idps"], 2)
+	g.tell("acme", "connection.deleted", "31", 10)
+	for _, app := range []object{one, two} {
+		assert.Equal(t, []any{object{"config_id": "32", "provider_code": "provider-32"}}, g.Get(path(app)).Object()["idps"])
+	}
+	g.tell("acme", "connection.deleted", "31", 10)
+}
+
+// More sub-accounts than one transaction removes end with their application all the same, each with its event.
+func TestManyAccountsEnd(t *testing.T) {
+	t.Parallel()
+	g := guide(t)
+	app := multi(t, g.Client, "a")
+	batch := "/v1/batch/applications/" + app["id"].(string) + "/accounts"
+	for n := range 2 {
+		var items []any
+		for i := range 600 {
+			items = append(items, object{"user_id": fmt.Sprint(i % 400), "account": fmt.Sprint(n, "-", i)})
+		}
+		g.Post(batch, object{"items": items}).OK(nil)
+	}
+	g.Delete(path(app), nil).OK(nil)
+	g.Get(path(app, "accounts")).Problem(404, "not_found")
+	g.do("delete sub-accounts")
+	for _, collection := range []string{"accounts", "account_holders", "deleted_applications"} {
+		assert.Empty(t, stored(t, g.Service, "acme", collection), collection)
+	}
+	ended := map[string]int{}
+	for _, e := range g.Service.Events(2 + 1200 + 1 + 1200) {
+		if e.Type == "idp.account.deleted" {
+			ended[e.Subject]++
+		}
+	}
+	assert.Len(t, ended, 1200)
+}
+
+// Secrets that have ended are forgotten, hash and all.
+func TestSecretsEnd(t *testing.T) {
+	t.Parallel()
+	g := guide(t)
+	app := addApp(t, g.Client, "a")
+	g.Post(path(app, "secrets?grace_seconds=60"), nil).OK(nil)
+	before := g.Get(path(app)).Object()
+	require.Len(t, before["secrets"], 2)
+	g.do("end client secrets")
+	unchanged(t, g.Client, before)
+	g.Clock.Advance(time.Minute)
+	g.do("end client secrets")
+	after := g.Get(path(app)).Object()
+	assert.Len(t, after["secrets"], 1)
+	assert.EqualValues(t, 3, after["version"])
+	assert.Equal(t, 1, strings.Count(stored(t, g.Service, "acme", "secret_hashes")[app["id"].(string)], `":"`)-4, "one hash is left")
+}
