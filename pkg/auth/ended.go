@@ -8,13 +8,14 @@ import (
 )
 
 // Ended says which tokens of an issuer are no longer good although they have not expired: one token, or those that a
-// client was given before a moment (its secret was refreshed, it was disabled or deleted).
+// client was given while its record was of an earlier version (its secret was refreshed, it was disabled or deleted).
+// Versions, unlike times, tell exactly what came before: a token says which version its credential was checked against.
 type Ended struct {
-	Issuer       string
-	TokenID      string     // the jti of the one token; or else
-	ClientID     string     // the client, and
-	IssuedBefore clock.Time // the moment
-	Until        clock.Time // when the last of these tokens has expired: it is not kept longer
+	Issuer        string
+	TokenID       string     // the jti of the one token; or else
+	ClientID      string     // the client, and
+	ClientVersion int64      // the first version whose tokens are good
+	Until         clock.Time // when the last of these tokens has expired: it is not kept longer
 }
 
 type endedKey struct{ issuer, token, client string }
@@ -29,8 +30,8 @@ const firstSweep = 1024
 
 // End refuses the tokens from now on. It is kept in memory: who starts a verifier tells it what has ended before.
 func (v *Verifier) End(e Ended) error {
-	if e.Issuer == "" || e.Until.IsZero() || (e.TokenID == "") == (e.ClientID == "") || (e.ClientID != "" && e.IssuedBefore.IsZero()) {
-		return fmt.Errorf("auth: what has ended needs an issuer, an end, and either a token or a client and a moment")
+	if e.Issuer == "" || e.Until.IsZero() || (e.TokenID == "") == (e.ClientID == "") || (e.ClientID != "") != (e.ClientVersion > 0) {
+		return fmt.Errorf("auth: what has ended needs an issuer, an end, and either a token or a client and a version")
 	}
 	v.ended.add(e, v.clock.Now())
 	v.forget(func(p *Principal) bool { return v.ended.has(p) })
@@ -42,9 +43,7 @@ func (t *endedTokens) add(e Ended, now clock.Time) {
 	defer t.mu.Unlock()
 	key := endedKey{e.Issuer, e.TokenID, e.ClientID}
 	if old, known := t.list[key]; known { // of two ends of one client each holds
-		if e.IssuedBefore.Before(old.IssuedBefore) {
-			e.IssuedBefore = old.IssuedBefore
-		}
+		e.ClientVersion = max(e.ClientVersion, old.ClientVersion)
 		if e.Until.Before(old.Until) {
 			e.Until = old.Until
 		}
@@ -71,5 +70,5 @@ func (t *endedTokens) has(p *Principal) bool {
 		return true
 	}
 	e, ended := t.list[endedKey{issuer: p.Issuer, client: p.ClientID}]
-	return ended && p.ClientID != "" && p.IssuedAt.Before(e.IssuedBefore)
+	return ended && p.ClientID != "" && p.ClientVersion < e.ClientVersion
 }

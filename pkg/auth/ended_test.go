@@ -12,8 +12,8 @@ import (
 func TestEndedTokensAreRefused(t *testing.T) {
 	t.Parallel()
 	s, v, clk := newPlatform(t)
-	give := func(client string) (string, *Principal) {
-		token, err := s.Mint(Claims{Subject: "1", ClientID: client, Tenant: "acme", TTL: time.Hour})
+	give := func(client string, version int64) (string, *Principal) {
+		token, err := s.Mint(Claims{Subject: "1", ClientID: client, ClientVersion: version, Tenant: "acme", TTL: time.Hour})
 		require.NoError(t, err)
 		p, err := v.Verify(t.Context(), token) // from here on it is in the cache
 		require.NoError(t, err)
@@ -26,27 +26,31 @@ func TestEndedTokensAreRefused(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	one, p := give("c1")
-	second, _ := give("c1")
-	other, _ := give("c2")
+	one, p := give("c1", 3)
+	second, _ := give("c1", 3)
+	other, _ := give("c2", 1)
 	until := clk.Now().Add(time.Hour)
 	require.NoError(t, v.End(Ended{Issuer: platform, TokenID: p.TokenID, Until: until}))
 	requireRefused(t, v, one)
 	good(second, other)
 
-	clk.advance(time.Millisecond)
-	require.NoError(t, v.End(Ended{Issuer: platform, ClientID: "c1", IssuedBefore: clk.Now(), Until: until}))
+	require.NoError(t, v.End(Ended{Issuer: platform, ClientID: "c1", ClientVersion: 4, Until: until}))
 	requireRefused(t, v, second)
-	after, _ := give("c1") // in the same second, with the new secret
+	after, _ := give("c1", 4) // at the same moment, with the new secret
 	good(after, other)
+	before, err := s.Mint(Claims{Subject: "1", ClientID: "c1", ClientVersion: 3, Tenant: "acme", TTL: time.Hour})
+	require.NoError(t, err)
+	requireRefused(t, v, before) // made later, with a secret that was checked before
 
-	require.NoError(t, v.End(Ended{Issuer: platform, ClientID: "c1", IssuedBefore: clk.Now().Add(-time.Minute), Until: until}))
+	require.NoError(t, v.End(Ended{Issuer: platform, ClientID: "c1", ClientVersion: 2, Until: until}))
 	requireRefused(t, v, second) // an older end does not take back a newer one
-	require.NoError(t, v.End(Ended{Issuer: "https://other.example", ClientID: "c2", IssuedBefore: until, Until: until}))
+	require.NoError(t, v.End(Ended{Issuer: "https://other.example", ClientID: "c2", ClientVersion: 2, Until: until}))
 	good(other)
 
 	for _, e := range []Ended{{}, {Issuer: platform, Until: until}, {Issuer: platform, TokenID: "t"}, {Issuer: platform, ClientID: "c", Until: until}, {
-		Issuer: platform, TokenID: "t", ClientID: "c", IssuedBefore: until, Until: until,
+		Issuer: platform, TokenID: "t", ClientVersion: 1, Until: until,
+	}, {
+		Issuer: platform, TokenID: "t", ClientID: "c", ClientVersion: 1, Until: until,
 	}} {
 		require.Error(t, v.End(e))
 	}
@@ -87,7 +91,7 @@ func TestEndDuringVerify(t *testing.T) {
 		done <- err
 	}()
 	<-verifying
-	require.NoError(t, v.End(Ended{Issuer: platform, ClientID: "c1", IssuedBefore: clk.Now().Add(time.Second), Until: clk.Now().Add(time.Hour)}))
+	require.NoError(t, v.End(Ended{Issuer: platform, ClientID: "c1", ClientVersion: 1, Until: clk.Now().Add(time.Hour)}))
 	close(proceed)
 	require.NoError(t, <-done, "it was good when it was looked at")
 	requireRefused(t, v, token)

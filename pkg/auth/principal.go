@@ -16,14 +16,16 @@ import (
 
 // Principal is what a verified token says. It is shared between requests: nobody changes it.
 type Principal struct {
-	Issuer   string // iss
+	Issuer   string // Issuer.Name
 	Subject  string // sub
 	ClientID string // client_id; empty where the issuer does not say
-	Tenant   string // the tenant that the credential belongs to
-	TokenID  string // jti; empty where the issuer does not say
-	Scopes   Scopes
-	IssuedAt clock.Time // zero where the issuer does not say
-	Expires  clock.Time
+	// ClientVersion is the version that the client's record had when the platform gave the token; see Ended.
+	ClientVersion int64
+	Tenant        string // the tenant that the credential belongs to
+	TokenID       string // jti; empty where the issuer does not say
+	Scopes        Scopes
+	IssuedAt      clock.Time // zero where the issuer does not say
+	Expires       clock.Time
 
 	caller []string
 }

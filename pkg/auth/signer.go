@@ -156,8 +156,9 @@ type Claims struct {
 	ClientID string
 	Tenant   string
 	Scopes   Scopes
-	Audience string        // optional
-	TTL      time.Duration // 1 s … MaxTokenTTL; parts of a second are cut off
+	// ClientVersion is that of the client's record when its credential was checked; see Ended.
+	ClientVersion int64
+	TTL           time.Duration // 1 s … MaxTokenTTL; parts of a second are cut off
 }
 
 // Signer mints tokens. It is also the KeySource for a Verifier in the same process, which sees a rotation at once.
@@ -184,6 +185,9 @@ func NewSigner(issuer string, s Keys, clk clock.Clock) (*Signer, error) {
 	}
 	return signer, nil
 }
+
+// Issuer is the iss of the signer's tokens, and their aud: they are for the platform itself.
+func (s *Signer) Issuer() string { return s.issuer }
 
 // Use changes the keys, for tokens minted and verified from now on.
 func (s *Signer) Use(set Keys) error {
@@ -212,12 +216,9 @@ func (s *Signer) Mint(c Claims) (string, error) {
 	}
 	now := s.clock.Now()
 	claims := jwt.MapClaims{
-		"iss": s.issuer, "sub": c.Subject, "client_id": c.ClientID, DefaultTenantClaim: c.Tenant, DefaultScopeClaim: c.Scopes.String(),
-		"iat": float64(now.Millis()) / 1000, // to the millisecond, so that Ended can part what came before from what came after
-		"exp": now.Add(c.TTL).Millis() / 1000, "jti": rand.Text(),
-	}
-	if c.Audience != "" {
-		claims["aud"] = c.Audience
+		"iss": s.issuer, "aud": s.issuer, "sub": c.Subject, "client_id": c.ClientID, "jti": rand.Text(),
+		"iat": now.Millis() / 1000, "exp": now.Add(c.TTL).Millis() / 1000,
+		DefaultTenantClaim: c.Tenant, DefaultScopeClaim: c.Scopes.String(), clientVersionClaim: c.ClientVersion,
 	}
 	key := s.ring.Load().keys.list[0]
 	token := jwt.NewWithClaims(jwt.SigningMethodEdDSA, claims)

@@ -33,6 +33,25 @@ type keys interface {
 	find(ctx context.Context, id, algorithm string) (crypto.PublicKey, *keySet, error)
 }
 
+// PublicKeys are the keys of one source, for signed texts that are no access tokens, such as a client's assertions.
+type PublicKeys struct{ keys keys }
+
+// OpenKeys opens a source.
+func OpenKeys(source KeySource, clk clock.Clock, log *slog.Logger) (*PublicKeys, error) {
+	opened, err := source.open(clk, log)
+	if err != nil {
+		return nil, err
+	}
+	return &PublicKeys{opened}, nil
+}
+
+// Find returns the key of that id for that algorithm, one of EdDSA, RS256, ES256; nil if there is none, or several and
+// no id. apperr.Unavailable if the source is away and might know it.
+func (p *PublicKeys) Find(ctx context.Context, id, algorithm string) (crypto.PublicKey, error) {
+	key, _, err := p.keys.find(ctx, id, algorithm)
+	return key, err
+}
+
 // StaticKeys is a JWK set (RFC 7517) that never changes.
 type StaticKeys []byte
 

@@ -54,7 +54,7 @@ func status(code int) http.HandlerFunc {
 
 // settle waits for the fetch that runs, if one does.
 func settle(v *Verifier) {
-	l := v.issuers[platform].keys.(*loadedKeys)
+	l := (*v.issuers.Load())[platform].keys.(*loadedKeys)
 	l.mu.Lock()
 	loading := l.loading
 	l.mu.Unlock()
@@ -239,13 +239,13 @@ func TestUnchangedKeysKeepTheCache(t *testing.T) {
 	token := mint(t, s)
 	_, err := v.Verify(t.Context(), token)
 	require.NoError(t, err)
-	before := v.issuers[platform].keys.current()
+	before := (*v.issuers.Load())[platform].keys.current()
 	clk.advance(time.Minute)
 	_, err = v.Verify(t.Context(), token)
 	require.NoError(t, err)
 	settle(v)
 	require.EqualValues(t, 2, server.fetched.Load())
-	require.Same(t, before, v.issuers[platform].keys.current())
+	require.Same(t, before, (*v.issuers.Load())[platform].keys.current())
 }
 
 func TestMaxAgeIsBounded(t *testing.T) {

@@ -7,9 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,17 +29,23 @@ const (
 	// MaxCacheTTL is how long the end of a token may go unnoticed.
 	MaxCacheTTL = 30 * time.Second
 
+	// Platform is the name that the platform itself has as an Issuer. In its tokens iss is its public URL, which may change.
+	Platform = "idplatform"
+
 	// DefaultTenantClaim is the claim that names the tenant.
 	DefaultTenantClaim = "tenant_id"
 	// DefaultScopeClaim is the claim that names the scopes (RFC 8693 §4.2).
 	DefaultScopeClaim = "scope"
+
+	clientVersionClaim = "client_version" // of the platform's own tokens
 
 	maxSubjectSize = 255 // OpenID Connect Core §2
 )
 
 // Issuer is one whose tokens are accepted.
 type Issuer struct {
-	Name        string // the exact value of iss
+	Name        string   // Principal.Issuer, and the exact value of iss
+	Aliases     []string // further values of iss that mean this issuer
 	Keys        KeySource
 	Algorithms  []string // of EdDSA, RS256, ES256; EdDSA alone where empty
 	Audience    string   // required among aud; empty: not looked at
@@ -61,11 +68,14 @@ type Config struct {
 
 // Verifier verifies access tokens. It is safe for concurrent use.
 type Verifier struct {
-	issuers map[string]*issuer
-	parser  *jwt.Parser
-	clock   clock.Clock
-	ended   endedTokens
-	test    func()
+	trusting sync.Mutex
+	issuers  atomic.Pointer[map[string]*issuer] // by iss; a map never changes
+
+	parser *jwt.Parser
+	clock  clock.Clock
+	log    *slog.Logger
+	ended  endedTokens
+	test   func()
 
 	cache      *otter.Cache[[sha256.Size]byte, *verified]
 	ttl        time.Duration
@@ -92,17 +102,13 @@ func New(c Config) (*Verifier, error) {
 	if c.CacheTTL < 0 || c.CacheTTL > MaxCacheTTL || c.CacheSize < 0 {
 		return nil, fmt.Errorf("the token cache needs a size above 0 and a lifetime up to %v", MaxCacheTTL)
 	}
-	v := &Verifier{issuers: map[string]*issuer{}, clock: c.Clock, test: c.verified, ttl: c.CacheTTL}
+	v := &Verifier{clock: c.Clock, log: c.Log, test: c.verified, ttl: c.CacheTTL}
+	v.issuers.Store(&map[string]*issuer{})
 	v.ended.list, v.ended.sweep = map[endedKey]Ended{}, firstSweep
 	for _, i := range c.Issuers {
-		if v.issuers[i.Name] != nil {
-			return nil, fmt.Errorf("token issuer %q: named twice", i.Name)
+		if err := v.Trust(i); err != nil {
+			return nil, err
 		}
-		opened, err := i.open(c.Clock, c.Log)
-		if err != nil {
-			return nil, fmt.Errorf("token issuer %q: %w", i.Name, err)
-		}
-		v.issuers[i.Name] = opened
 	}
 	v.parser = jwt.NewParser(
 		jwt.WithValidMethods([]string{EdDSA, RS256, ES256}), jwt.WithStrictDecoding(), jwt.WithExpirationRequired(),
@@ -115,6 +121,30 @@ func New(c Config) (*Verifier, error) {
 	}
 	return v, nil
 }
+
+// Trust accepts the tokens of one more issuer from now on.
+func (v *Verifier) Trust(i Issuer) error {
+	opened, err := i.open(v.clock, v.log)
+	if err != nil {
+		return fmt.Errorf("token issuer %q: %w", i.Name, err)
+	}
+	v.trusting.Lock()
+	defer v.trusting.Unlock()
+	issuers := maps.Clone(*v.issuers.Load())
+	for n, name := range append([]string{i.Name}, i.Aliases...) {
+		if other := issuers[name]; other == opened && n > 0 {
+			continue // an alias that is given twice
+		} else if other != nil {
+			return fmt.Errorf("token issuer %q: named twice", name)
+		}
+		issuers[name] = opened
+	}
+	v.issuers.Store(&issuers)
+	return nil
+}
+
+// TrustsAny reports whether there is an issuer whose tokens are accepted.
+func (v *Verifier) TrustsAny() bool { return len(*v.issuers.Load()) > 0 }
 
 func (i Issuer) open(clk clock.Clock, log *slog.Logger) (*issuer, error) {
 	if i.Name == "" || i.Keys == nil {
@@ -206,7 +236,7 @@ func (v *Verifier) parse(ctx context.Context, text string) (*verified, error) {
 // configured. Keys and addresses of keys in its header (jwk, jku, x5c, x5u) are not looked at.
 func (v *Verifier) key(ctx context.Context, token *jwt.Token, claims jwt.MapClaims, found *verified) (any, error) {
 	name, _ := claims["iss"].(string)
-	from := v.issuers[name]
+	from := (*v.issuers.Load())[name]
 	if from == nil {
 		return nil, fmt.Errorf("unknown issuer")
 	}
@@ -263,13 +293,16 @@ func (i *issuer) read(claims jwt.MapClaims) (*Principal, error) {
 	}
 	p.ClientID, _ = claims["client_id"].(string)
 	p.TokenID, _ = claims["jti"].(string)
+	if version, ok := claims[clientVersionClaim].(float64); ok {
+		p.ClientVersion = int64(version)
+	}
 	exp, err := claims.GetExpirationTime()
 	if err != nil || exp == nil || exp.Year() > 9999 { // RFC 3339 ends there
 		return nil, fmt.Errorf("no time of expiry that can be")
 	}
 	p.Expires = clock.Of(exp.Time)
-	if iat, ok := claims["iat"].(float64); ok && iat > 0 && iat < 1e11 { // GetIssuedAt would drop the milliseconds
-		p.IssuedAt = clock.FromMillis(int64(math.Round(iat * 1000)))
+	if iat, ok := claims["iat"].(float64); ok && iat > 0 && iat < 1e11 {
+		p.IssuedAt = clock.FromMillis(int64(iat) * 1000)
 	}
 	p.caller = callerOf(p)
 	return p, nil

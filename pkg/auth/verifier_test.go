@@ -30,14 +30,15 @@ func TestVerifyReadsWhatMintWrote(t *testing.T) {
 	t.Parallel()
 	s, v, clk := newPlatform(t)
 	token, err := s.Mint(Claims{
-		Subject: "1048577", ClientID: "c1", Tenant: "acme", Scopes: NewScopes(UsersRead, KVWrite), Audience: "api", TTL: 90 * time.Second,
+		Subject: "1048577", ClientID: "c1", ClientVersion: 7, Tenant: "acme", Scopes: NewScopes(UsersRead, KVWrite), TTL: 90 * time.Second,
 	})
 	require.NoError(t, err)
 	p, err := v.Verify(t.Context(), token)
 	require.NoError(t, err)
 	require.NotEmpty(t, p.TokenID)
 	require.Equal(t, &Principal{
-		Issuer: platform, Subject: "1048577", ClientID: "c1", Tenant: "acme", TokenID: p.TokenID, Scopes: NewScopes(KVWrite, UsersRead),
+		Issuer: platform, Subject: "1048577", ClientID: "c1", ClientVersion: 7, Tenant: "acme", TokenID: p.TokenID,
+		Scopes:   NewScopes(KVWrite, UsersRead),
 		IssuedAt: clk.Now(), Expires: clk.Now().Add(90 * time.Second), caller: p.caller,
 	}, p)
 
@@ -283,6 +284,39 @@ func TestExternalIssuer(t *testing.T) {
 		_, err = verify(Issuer{Name: "x", Audience: "api"}, map[string]any{"aud": test.aud})
 		require.Equal(t, test.ok, err == nil, name)
 	}
+}
+
+// What an issuer was called before is still the same issuer: its tokens make the same callers, and end with it.
+func TestAliasesOfAnIssuer(t *testing.T) {
+	t.Parallel()
+	s, _, clk := newPlatform(t)
+	v, err := New(Config{Clock: clk, Log: quiet()})
+	require.NoError(t, err)
+	require.False(t, v.TrustsAny())
+	requireRefused(t, v, mint(t, s))
+	require.NoError(t, v.Trust(Issuer{Name: Platform, Aliases: []string{platform, "https://new.example", platform}, Keys: s, Scopes: AllScopes}))
+	require.True(t, v.TrustsAny())
+	require.Error(t, v.Trust(Issuer{Name: "x", Aliases: []string{platform}, Keys: s}))
+
+	verify := func(issuer string) (string, *Principal) {
+		s, err := NewSigner(issuer, s.Keys(), clk)
+		require.NoError(t, err)
+		token := mint(t, s)
+		p, err := v.Verify(t.Context(), token)
+		require.NoError(t, err)
+		return token, p
+	}
+	token, old := verify(platform)
+	_, now := verify("https://new.example")
+	_, first := verify(Platform)
+	require.Equal(t, Platform, old.Issuer)
+	require.Equal(t, old.caller, now.caller)
+	require.Equal(t, old.caller, first.caller)
+	require.NoError(t, v.End(Ended{Issuer: Platform, TokenID: old.TokenID, Until: old.Expires}))
+	requireRefused(t, v, token)
+	other, err := NewSigner("https://other.example", s.Keys(), clk)
+	require.NoError(t, err)
+	requireRefused(t, v, mint(t, other))
 }
 
 func TestConfigIsRefused(t *testing.T) {

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"reflect"
 	"strconv"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -192,6 +194,22 @@ type Image struct {
 
 func (i Image) answer() (answer, error) {
 	return answer{Status: http.StatusOK, ETag: `"` + i.ETag + `"`, Cache: "private", load: i.Load}, nil
+}
+
+// Public is JSON for everybody, under the schema of W, that caches may keep for so long.
+type Public[W any] struct {
+	JSON   []byte
+	MaxAge time.Duration
+}
+
+func (p Public[W]) answer() (answer, error) {
+	cache := fmt.Sprintf("public, max-age=%d", int(p.MaxAge.Seconds()))
+	return answer{Status: http.StatusOK, ContentType: jsonType, Cache: cache, Body: p.JSON}, nil
+}
+
+// Schema is W's.
+func (Public[W]) Schema(r huma.Registry) *huma.Schema {
+	return r.Schema(reflect.TypeFor[W](), true, "")
 }
 
 // Stream is a body written while it is made. Write may flush through http.ResponseController; an error after its first byte

@@ -54,8 +54,8 @@ func describable(text string) string {
 	}, text)
 }
 
-// oauthHeaders sets what goes with err besides the body. A client that has tried to authenticate by Basic is told so in
-// a challenge.
+// oauthHeaders sets what goes with err besides the body. A client that has tried to authenticate by Basic, or sent a
+// bearer token, is told so in a challenge.
 func oauthHeaders(h http.Header, err error, authorization string) {
 	problem.Headers(h, err)
 	h.Set("Content-Type", jsonType)
@@ -64,8 +64,11 @@ func oauthHeaders(h http.Header, err error, authorization string) {
 		return
 	}
 	h.Del("WWW-Authenticate")
-	if scheme, _, _ := strings.Cut(authorization, " "); strings.EqualFold(scheme, "Basic") {
+	switch scheme, _, _ := strings.Cut(authorization, " "); strings.ToLower(scheme) {
+	case "basic":
 		h.Set("WWW-Authenticate", `Basic realm="idplatform"`)
+	case "bearer":
+		h.Set("WWW-Authenticate", "Bearer")
 	}
 }
 

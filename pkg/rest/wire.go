@@ -12,6 +12,7 @@ import (
 type wrapper interface{ wraps() reflect.Type }
 
 func (Raw[W]) wraps() reflect.Type        { return reflect.TypeFor[W]() }
+func (Public[W]) wraps() reflect.Type     { return reflect.TypeFor[W]() }
 func (Record[W]) wraps() reflect.Type     { return reflect.TypeFor[W]() }
 func (List[W]) wraps() reflect.Type       { return reflect.TypeFor[W]() }
 func (JSON[W]) wraps() reflect.Type       { return reflect.TypeFor[W]() }

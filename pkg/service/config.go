@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -26,6 +27,7 @@ import (
 // Config are the settings that every service's process has.
 type Config struct {
 	Listen         string         `mapstructure:"listen" doc:"Address of the API"`
+	PublicURL      string         `mapstructure:"public_url" doc:"The platform's address for its clients: iss of its tokens, and where links lead"`
 	AdminListen    string         `mapstructure:"admin_listen" doc:"Address of metrics, pprof and build information; off switches it off"`
 	Log            LogConfig      `mapstructure:"log"`
 	Mongo          MongoConfig    `mapstructure:"mongo"`
@@ -70,9 +72,12 @@ type NATSConfig struct {
 
 // AuthConfig says whose tokens are accepted.
 type AuthConfig struct {
-	Issuer string   `mapstructure:"issuer" doc:"The platform's own issuer name"`
-	JWKS   string   `mapstructure:"jwks" doc:"Its public keys: a URL or a file"`
+	Issuer []string `mapstructure:"issuer" doc:"Further values of iss in the platform's tokens: public URLs that it had before"`
+	JWKS   string   `mapstructure:"jwks" doc:"The platform's public keys: the URL of the applications service's /v1/oauth2/jwks; or a file, and then tokens end when they expire, not earlier"`
 	OIDC   []string `mapstructure:"oidc" doc:"Other issuers, each issuer=…;jwks=…;audience=…;scopes=a b (the most that its tokens can have) and tenant=… or tenant_claim=…; scope_claim=… if it is not scope"`
+
+	// Own is set by the service that signs the platform's tokens: it knows the keys, and which tokens have ended.
+	Own bool `mapstructure:"-"`
 }
 
 // OutboundConfig bounds requests that leave the platform.
@@ -89,12 +94,11 @@ type TracingConfig struct {
 // DefaultConfig is what a service's process starts with.
 func DefaultConfig(name string) Config {
 	return Config{
-		Listen: "127.0.0.1:8081", AdminListen: "127.0.0.1:9081", DataDir: "data",
+		Listen: "127.0.0.1:8081", PublicURL: "http://127.0.0.1:8080", AdminListen: "127.0.0.1:9081", DataDir: "data",
 		Log:     LogConfig{Level: slog.LevelInfo, Format: telemetry.JSON},
 		Mongo:   MongoConfig{Database: "idp_" + strings.ReplaceAll(name, "-", "_")},
 		Caches:  Caches{MiB: 64},
 		NATS:    NATSConfig{URL: "nats://127.0.0.1:4222", Replicas: 1, MaxAge: 7 * 24 * time.Hour},
-		Auth:    AuthConfig{Issuer: "idplatform"},
 		Tracing: TracingConfig{SampleRatio: 1},
 		// Long, since it takes all replicas out of service at once: until then writes go on without NATS.
 		StuckAfter: 5 * time.Minute,
@@ -110,7 +114,10 @@ func (c Config) Validate() error {
 	} else if _, err := secret.ParseKeyring(c.EncryptionKeys); err != nil {
 		faults = append(faults, fmt.Errorf("encryption_keys: %w", err))
 	}
-	if c.Auth.JWKS == "" && len(c.Auth.OIDC) == 0 {
+	if err := CheckPublicURL(c.PublicURL); err != nil {
+		faults = append(faults, err)
+	}
+	if c.Auth.JWKS == "" && len(c.Auth.OIDC) == 0 && !c.Auth.Own {
 		faults = append(faults, errors.New("auth.jwks or auth.oidc is needed: nobody could be let in"))
 	}
 	for _, text := range c.Auth.OIDC {
@@ -191,12 +198,18 @@ func (c OutboundConfig) Client() *http.Client {
 	return outbound.New(outbound.Config{AllowPrivate: c.AllowPrivate})
 }
 
-// Verifier trusts the configured issuers, and own as well, where there is one.
-func (c AuthConfig) Verifier(client *http.Client, log *slog.Logger, own ...auth.Issuer) (*auth.Verifier, error) {
-	issuers := own
-	if c.JWKS != "" {
-		issuers = append(issuers, auth.Issuer{Name: c.Issuer, Keys: keySource(c.JWKS, client), Scopes: auth.AllScopes})
+// CheckPublicURL refuses what cannot be the platform's address: scheme, host and port, as an issuer has them (RFC 8414 §2).
+func CheckPublicURL(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.Scheme+"://"+u.Host != text {
+		return errors.New("public_url must be http:// or https://, a host, and nothing after that but a port")
 	}
+	return nil
+}
+
+// Verifier trusts the configured OIDC issuers. Requests for their keys go through client.
+func (c AuthConfig) Verifier(client *http.Client, log *slog.Logger) (*auth.Verifier, error) {
+	var issuers []auth.Issuer
 	for _, text := range c.OIDC {
 		issuer, err := parseIssuer(text, client)
 		if err != nil {
@@ -207,8 +220,21 @@ func (c AuthConfig) Verifier(client *http.Client, log *slog.Logger, own ...auth.
 	return auth.New(auth.Config{Issuers: issuers, Clock: clock.System, Log: log})
 }
 
+// platformKeys is where the platform's keys are asked for. Unlike other issuers', their address is a neighbour's.
+func (c AuthConfig) platformKeys() auth.KeySource {
+	return keySource(c.JWKS, &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}})
+}
+
+// asksForEnded reports whether the applications service is to be asked which tokens have ended: where it is asked for
+// the keys, too.
+func (c AuthConfig) asksForEnded() bool { return !c.Own && isURL(c.JWKS) }
+
+func isURL(where string) bool {
+	return strings.HasPrefix(where, "http://") || strings.HasPrefix(where, "https://")
+}
+
 func keySource(where string, client *http.Client) auth.KeySource {
-	if strings.HasPrefix(where, "http://") || strings.HasPrefix(where, "https://") {
+	if isURL(where) {
 		return auth.KeyURL{URL: where, Client: client}
 	}
 	return auth.KeyFile(where)

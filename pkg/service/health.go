@@ -50,6 +50,8 @@ func (h *healthHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		switch err := service.ready(ctx); {
 		case errors.Is(err, outbox.ErrStuck):
 			say(w, http.StatusServiceUnavailable, outbox.ErrStuck.Error())
+		case errors.Is(err, errBehind):
+			say(w, http.StatusServiceUnavailable, errBehind.Error())
 		case err != nil:
 			say(w, http.StatusServiceUnavailable, "the store does not answer")
 		default:

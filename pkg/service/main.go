@@ -65,13 +65,18 @@ func run(ctx context.Context, name string, c Config, spec Spec, out io.Writer) e
 	}
 	deps := Deps{
 		Outbound: c.Outbound.Client(), Clock: clock.System, Log: log, Metrics: registry, Requests: telemetry.NewHTTPMetrics(registry),
-		StuckAfter: c.StuckAfter,
+		StuckAfter: c.StuckAfter, PublicURL: c.PublicURL, EarlierURLs: c.Auth.Issuer, AskForEnded: c.Auth.asksForEnded(),
 	}
 	if deps.Keys, err = secret.ParseKeyring(c.EncryptionKeys); err != nil {
 		return err
 	}
 	if deps.Verifier, err = c.Auth.Verifier(deps.Outbound, log); err != nil {
 		return err
+	}
+	if c.Auth.JWKS != "" && !c.Auth.Own {
+		if err := deps.TrustPlatform(c.Auth.platformKeys()); err != nil {
+			return err
+		}
 	}
 	admin, err := telemetry.ServeAdmin(context.WithoutCancel(ctx), c.AdminListen, telemetry.AdminHandler(registry, telemetry.ReadBuild()), log)
 	if err != nil {

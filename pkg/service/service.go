@@ -34,6 +34,14 @@ type Deps struct {
 	Requests *telemetry.HTTPMetrics
 	Strict   bool // for tests: see rest.Config
 
+	// PublicURL is the platform's address for its clients, without a slash at the end: https://id.example.com.
+	PublicURL string
+	// EarlierURLs are those that it had before, where tokens of then may still be about; optional.
+	EarlierURLs []string
+	// AskForEnded is set where the Verifier does not know by itself which tokens have ended: the service then follows
+	// what the applications service tells of it, and is not ready before it knows.
+	AskForEnded bool
+
 	// StuckAfter is how long events may wait, none going out, before the service is not ready; 0 means for ever.
 	StuckAfter time.Duration
 }
@@ -42,6 +50,13 @@ type Deps struct {
 func (d Deps) Server(title string) *rest.Server {
 	return rest.New(rest.Config{
 		Title: title, Store: d.Store, Keys: d.Keys, Verifier: d.Verifier, Metrics: d.Requests, Log: d.Log, Strict: d.Strict,
+	})
+}
+
+// TrustPlatform makes the Verifier accept the platform's own tokens, whatever public URL it had when it gave them.
+func (d Deps) TrustPlatform(keys auth.KeySource) error {
+	return d.Verifier.Trust(auth.Issuer{
+		Name: auth.Platform, Aliases: append([]string{d.PublicURL}, d.EarlierURLs...), Keys: keys, Scopes: auth.AllScopes,
 	})
 }
 
@@ -125,6 +140,9 @@ func Start(ctx context.Context, spec Spec, deps Deps) (*Unit, error) {
 		}
 		unit.consumers = append(unit.consumers, consumer)
 	}
+	if deps.AskForEnded {
+		app.Followers = append(app.Followers, EndedTokens(deps.Verifier, deps.askForEnded))
+	}
 	for _, c := range app.Followers {
 		follower, err := deps.Bus.Follow(ctx, c)
 		if err != nil {
@@ -140,6 +158,8 @@ func Start(ctx context.Context, spec Spec, deps Deps) (*Unit, error) {
 	return unit, nil
 }
 
+var errBehind = errors.New("what others have told is not known yet")
+
 // Ready reports what keeps the service from serving; nil if nothing does. NATS may be away for a while, since events
 // wait in the store; for good it may not: what others do at an event stands still meanwhile. Followers need it until
 // they have caught up.
@@ -149,7 +169,7 @@ func (u *Unit) Ready(ctx context.Context) error {
 	}
 	for _, f := range u.followers {
 		if err := f.Ready(); err != nil {
-			return fmt.Errorf("%s: %w", u.Name, err)
+			return fmt.Errorf("%s: %w: %w", u.Name, errBehind, err)
 		}
 	}
 	if u.deps.StuckAfter == 0 {

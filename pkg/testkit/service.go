@@ -86,7 +86,7 @@ func Start(t testing.TB, spec service.Spec, options ...Options) *Service {
 		o.Outbound = outbound.New(outbound.Config{AllowPrivate: true})
 		t.Cleanup(o.Outbound.CloseIdleConnections)
 	}
-	s.Deps = service.Deps{Store: store, Keys: keys, Verifier: verifier, Outbound: o.Outbound, Clock: s.Clock, Log: log, Strict: true}
+	s.Deps = service.Deps{Store: store, Keys: keys, Verifier: verifier, Outbound: o.Outbound, Clock: s.Clock, Log: log, Strict: true, PublicURL: "https://idp.test"}
 	s.run(spec)
 	return s
 }

@@ -1,0 +1,79 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/clock"
+)
+
+// EndedToken is what the applications service tells of tokens of the platform that are no longer good although they
+// have not expired: one token, or those of a client from before a version of its record. See auth.Ended. It is the
+// record of the events token.ended.
+type EndedToken struct {
+	TokenID       string     `json:"token_id,omitempty"`
+	ClientID      string     `json:"client_id,omitempty"`
+	ClientVersion int64      `json:"client_version,omitempty"`
+	Until         clock.Time `json:"until"`
+}
+
+// TokenEnded is what events about ended tokens are called.
+const TokenEnded = "idp.token.ended"
+
+// EndedPage asks for those that follow an earlier page, whose Next is After; empty for the first page.
+type EndedPage struct {
+	After string `json:"after"`
+}
+
+// EndedList is a page of all that has ended, of all tenants. Next is empty after the last of all.
+type EndedList struct {
+	Ended []EndedToken `json:"ended"`
+	Next  string       `json:"next"`
+}
+
+// EndedQuestion asks the applications service. Without an answer an asker that starts is not ready.
+var EndedQuestion = bus.Question[EndedPage, EndedList]{Service: "applications", Name: "ended-tokens"}
+
+// EndedTokens makes a follower that tells a verifier which of the platform's tokens have ended. each calls its function
+// with all that had ended before.
+func EndedTokens(v *auth.Verifier, each func(context.Context, func(EndedToken) error) error) bus.FollowerConfig {
+	end := func(e EndedToken) error {
+		return v.End(auth.Ended{
+			Issuer: auth.Platform, TokenID: e.TokenID, ClientID: e.ClientID, ClientVersion: e.ClientVersion, Until: e.Until,
+		})
+	}
+	return bus.FollowerConfig{
+		Name:     "ended-tokens",
+		Subjects: []string{"idp.events.*.token.ended"},
+		Snapshot: func(ctx context.Context) error { return each(ctx, end) },
+		Handle: func(_ context.Context, e bus.Event) error {
+			var data struct{ Record EndedToken }
+			if err := json.Unmarshal(e.Data, &data); err != nil {
+				return fmt.Errorf("the event %s: %w", e.ID, err)
+			}
+			return end(data.Record)
+		},
+	}
+}
+
+// askForEnded asks page by page.
+func (d Deps) askForEnded(ctx context.Context, fn func(EndedToken) error) error {
+	for page := (EndedPage{}); ; {
+		answer, err := EndedQuestion.Ask(ctx, d.Bus, page)
+		if err != nil {
+			return err
+		}
+		for _, e := range answer.Ended {
+			if err := fn(e); err != nil {
+				return err
+			}
+		}
+		if answer.Next == "" {
+			return nil
+		}
+		page.After = answer.Next
+	}
+}
