@@ -1,0 +1,126 @@
+// Package ended keeps which tokens of the platform are no longer good although they have not expired, until they have.
+// Each is told as an event token.ended, by which all replicas of all services hear of it, and is asked for by those
+// that start: see service.EndedTokens.
+package ended
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/service"
+)
+
+// entry is the stored document: a token, or a client up to a version.
+type entry struct {
+	docstore.Meta
+	service.EndedToken
+}
+
+// platform is the tenant of the entries: they are read for all tenants at once. It is no valid tenant id, so no
+// credential can have it.
+const platform = "*platform"
+
+var entries = docstore.Define(docstore.Schema[entry]{
+	Name: "ended_tokens", Noun: "ended token",
+	Due: func(e *entry) clock.Time { return e.Until.Add(auth.Leeway) },
+})
+
+// Collections are those that the store must have.
+func Collections() []*docstore.Def { return []*docstore.Def{entries.Def()} }
+
+// Due lists the entries whose tokens have expired.
+var Due = entries.Due
+
+// Token ends one token, which expires at a moment. The context's tenant is the token's.
+func Token(ctx context.Context, tx *docstore.Tx, id string, expires clock.Time) error {
+	return add(ctx, tx, id, service.EndedToken{TokenID: id, Until: expires})
+}
+
+// Client ends the tokens that a client was given while its record was of an earlier version than this one. To be called
+// in the transaction that makes the version; where the record is deleted, the next version counts. The context's tenant
+// is the client's.
+func Client(ctx context.Context, tx *docstore.Tx, clientID string, version int64) error {
+	return add(ctx, tx, clientID+"."+strconv.FormatInt(version, 10), service.EndedToken{
+		ClientID: clientID, ClientVersion: version, Until: tx.Now.Add(auth.MaxTokenTTL),
+	})
+}
+
+func add(ctx context.Context, tx *docstore.Tx, id string, what service.EndedToken) error {
+	e := &entry{docstore.Meta{ID: id}, what}
+	doc, err := entries.Insert(inPlatform(ctx), tx, e)
+	if err != nil {
+		return err
+	}
+	record, err := json.Marshal(struct {
+		ID string `json:"id"`
+		service.EndedToken
+	}{id, what})
+	if err != nil {
+		return err
+	}
+	return outbox.Append(ctx, tx, outbox.Event{
+		Entity: "token", Action: "ended", Source: "/oauth2/ended", Subject: id, Revision: doc.Revision(), Record: record,
+	})
+}
+
+func inPlatform(ctx context.Context) context.Context {
+	info := request.From(ctx)
+	info.Tenant = platform
+	return request.With(ctx, info)
+}
+
+// Known reports whether an error of Token says that the token has ended before.
+func Known(err error) bool {
+	duplicate, ok := errors.AsType[*docstore.DuplicateError](err)
+	return ok && duplicate.Collection == entries.Def().Name
+}
+
+// Each calls fn with all that has ended.
+func Each(ctx context.Context, store *docstore.Store, fn func(service.EndedToken) error) error {
+	return entries.Each(inPlatform(ctx), store, docstore.Filter{}, func(doc docstore.Doc[entry]) error {
+		e, err := doc.Value()
+		if err != nil {
+			return err
+		}
+		return fn(e.EndedToken)
+	})
+}
+
+// perPage is how many entries an answer to another service has; each is some 100 bytes.
+const perPage = 1000
+
+// Page answers service.EndedQuestion.
+func Page(ctx context.Context, store *docstore.Store, q service.EndedPage) (service.EndedList, error) {
+	page, err := entries.Page(inPlatform(ctx), store, docstore.Query{Limit: perPage, After: q.After})
+	if err != nil {
+		return service.EndedList{}, err
+	}
+	list := service.EndedList{Ended: make([]service.EndedToken, len(page.Docs)), Next: page.Next}
+	for i := range page.Docs {
+		e, err := page.Docs[i].Value()
+		if err != nil {
+			return service.EndedList{}, err
+		}
+		list.Ended[i] = e.EndedToken
+	}
+	return list, nil
+}
+
+// Forget removes an entry that is due.
+func Forget(ctx context.Context, store *docstore.Store, id string) error {
+	return docstore.Do(ctx, store, func(tx *docstore.Tx) error {
+		e, err := entries.Load(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		_, err = entries.Delete(ctx, tx, e)
+		return err
+	})
+}

@@ -1,0 +1,209 @@
+package signing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+)
+
+// Config is what a Keeper needs.
+type Config struct {
+	Store  *docstore.Store
+	Issuer string        // iss of the tokens
+	Every  time.Duration // how long a key signs before the next one does
+	Adopt  *auth.Keys    // keys in use elsewhere, with which the ring begins; nil: a new one
+	Log    *slog.Logger
+}
+
+// Keeper holds the ring's keys in memory, for one replica.
+type Keeper struct {
+	Config
+	signer *auth.Signer
+
+	mu     sync.Mutex
+	loaded *ring     // as last read; nil before
+	keys   auth.Keys // its key pairs
+}
+
+// Open reads the ring, which it makes at the first start: of two replicas that start at once, one makes it.
+func Open(ctx context.Context, c Config) (*Keeper, error) {
+	k := &Keeper{Config: c}
+	ctx = request.System(ctx, platform)
+	doc, err := rings.Find(ctx, c.Store, ringID)
+	if apperr.IsNotFound(err) {
+		if err := k.begin(ctx); err != nil {
+			return nil, err
+		}
+		doc, err = rings.Find(ctx, c.Store, ringID)
+	}
+	if err == nil {
+		err = k.load(ctx, doc)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the signing keys: %w", err)
+	}
+	now, err := k.loaded.at(c.Store.Now(), k.keys)
+	if err != nil {
+		return nil, err
+	}
+	k.signer, err = auth.NewSigner(c.Issuer, now, c.Store)
+	return k, err
+}
+
+// begin stores a ring unless there is one.
+func (k *Keeper) begin(ctx context.Context) error {
+	first := k.Adopt
+	if first == nil {
+		made, err := auth.GenerateKey()
+		if err != nil {
+			return err
+		}
+		keys := auth.NewKeys(made)
+		first = &keys
+	}
+	err := docstore.Do(ctx, k.Store, func(tx *docstore.Tx) error {
+		r, err := newRing(*first, tx.Now)
+		if err != nil {
+			return err
+		}
+		_, err = rings.Insert(ctx, tx, r)
+		return err
+	})
+	if _, ok := errors.AsType[*docstore.DuplicateError](err); ok { // another replica was first
+		return nil
+	}
+	return err
+}
+
+// load opens a ring's key pairs where they are not those that are held.
+func (k *Keeper) load(ctx context.Context, doc docstore.Doc[ring]) error {
+	if k.loaded != nil && k.loaded.Version == doc.Version {
+		return nil
+	}
+	r, err := doc.Value()
+	if err != nil {
+		return err
+	}
+	keys, err := pairs(ctx, k.Store)
+	if err != nil {
+		return err
+	}
+	for _, key := range r.Keys {
+		if !slices.Contains(keys.IDs(), key.ID) { // the ring has changed between the two reads
+			return apperr.Away("the ring of signing keys", fmt.Errorf("no pair for the key %s", key.ID))
+		}
+	}
+	k.loaded, k.keys = r, keys
+	return nil
+}
+
+// Signer signs with the key whose time it is.
+func (k *Keeper) Signer() *auth.Signer { return k.signer }
+
+// Refresh reads the ring again, as another replica may have changed it, begins the next rotation when it is time, and
+// uses the keys whose time it is. It is for a service.Task, to be called every few seconds.
+func (k *Keeper) Refresh(ctx context.Context) (int, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	ctx = request.System(ctx, platform)
+	doc, err := rings.Find(ctx, k.Store, ringID)
+	if err != nil {
+		return 0, err
+	}
+	if err := k.load(ctx, doc); err != nil {
+		return 0, err
+	}
+	if k.ripe() {
+		if err := k.rotate(ctx, false, true); err != nil {
+			return 0, err
+		}
+	}
+	return 0, k.use()
+}
+
+// ripe reports whether the newest key has signed for so long that a next one should be published.
+func (k *Keeper) ripe() bool {
+	return !k.Store.Now().Before(k.loaded.newest().TimeActive.Add(k.Every - publishedBefore))
+}
+
+// use hands the keys to the signer, if they are others than it has.
+func (k *Keeper) use() error {
+	now, err := k.loaded.at(k.Store.Now(), k.keys)
+	if err != nil || slices.Equal(now.IDs(), k.signer.Keys().IDs()) {
+		return err
+	}
+	k.Log.Info("signing keys", "signs", now.IDs()[0], "published", len(now.IDs()))
+	return k.signer.Use(now)
+}
+
+// Rotate publishes a new key, which signs ten minutes later; while one waits to sign, it does nothing. At once, for
+// keys that are known to others, the new key signs now and all older ones go with their tokens: other services take
+// note within a minute and a half, since they keep a copy of the key set.
+func (k *Keeper) Rotate(ctx context.Context, atOnce bool) ([]Key, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	ctx = request.With(ctx, request.Info{ID: request.From(ctx).ID, Tenant: platform, Actor: request.From(ctx).Actor})
+	if err := k.rotate(ctx, atOnce, false); err != nil {
+		return nil, err
+	}
+	return k.loaded.Keys, k.use()
+}
+
+// rotate changes the stored ring and loads it. onlyRipe leaves alone what another replica has rotated meanwhile.
+func (k *Keeper) rotate(ctx context.Context, atOnce, onlyRipe bool) error {
+	made, err := auth.GenerateKey()
+	if err != nil {
+		return err
+	}
+	held := k.loaded.Version
+	doc, err := docstore.Write(ctx, k.Store, func(tx *docstore.Tx) (docstore.Doc[ring], error) {
+		r, err := rings.Load(ctx, tx, ringID)
+		if err != nil {
+			return docstore.Doc[ring]{}, err
+		}
+		active := tx.Now.Add(publishedBefore)
+		stay := func(key Key) bool { return key.TimeEnd.IsZero() || key.TimeEnd.After(tx.Now) }
+		switch {
+		case atOnce:
+			active, stay = tx.Now, func(key Key) bool { return key.ID == made.ID }
+		case onlyRipe && r.Version != held, r.newest().TimeActive.After(tx.Now):
+			return rings.Replace(ctx, tx, r) // as it is
+		case len(r.Keys) >= maxKeys:
+			return docstore.Doc[ring]{}, apperr.New(apperr.InvalidState, "%d keys are published already", maxKeys)
+		}
+		keys, err := pairs(ctx, tx)
+		if err != nil {
+			return docstore.Doc[ring]{}, err
+		}
+		if err := r.add(keys, made, active, tx.Now, stay); err != nil {
+			return docstore.Doc[ring]{}, err
+		}
+		return rings.Replace(ctx, tx, r)
+	})
+	if err != nil || docstore.IsDryRun(ctx) {
+		return err
+	}
+	return k.load(ctx, doc)
+}
+
+// Keys lists the ring's keys in the order in which they sign.
+func (k *Keeper) Keys(ctx context.Context) ([]Key, error) {
+	doc, err := rings.Find(request.System(ctx, platform), k.Store, ringID)
+	if err != nil {
+		return nil, err
+	}
+	r, err := doc.Value()
+	if err != nil {
+		return nil, err
+	}
+	return r.Keys, nil
+}

@@ -1,0 +1,126 @@
+// Package signing keeps the keys that the platform's tokens are signed with: one ring of them for all replicas of the
+// service, stored with its private parts sealed. What each key does at a moment follows from the times that stand
+// beside it, so a rotation is one write, and every replica comes to the same result without being told.
+package signing
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/secret"
+)
+
+const (
+	// publishedBefore is how long a key is published before it signs: several times what services and clients keep a
+	// copy of the key set for.
+	publishedBefore = 10 * time.Minute
+	// keptAfter is how long a key is published after it has signed last: its last token has expired then.
+	keptAfter = auth.MaxTokenTTL + auth.Leeway
+	// maxKeys bounds what is published at a time.
+	maxKeys = 20
+)
+
+// Key is what is shown of a signing key.
+type Key struct {
+	ID          string     `json:"id" doc:"The key id: kid in the tokens' headers, the JWK's SHA-256 thumbprint (RFC 7638)"`
+	TimeCreated clock.Time `json:"time_created"`
+	TimeActive  clock.Time `json:"time_active" doc:"From then on it signs, until another key does"`
+	TimeEnd     clock.Time `json:"time_end" doc:"When it is no longer published, its last token having expired; null while no other key follows"`
+}
+
+// ring is the stored document. There is one.
+type ring struct {
+	docstore.Meta
+	Keys    []Key       `json:"keys"`    // in the order in which they sign
+	Private secret.Text `json:"private"` // the key pairs, as auth.Keys writes them
+}
+
+const (
+	// platform is the tenant of what belongs to no tenant. It is no valid tenant id, so no credential can have it.
+	platform = "*platform"
+	ringID   = "tokens"
+	private  = "private"
+)
+
+var rings = docstore.Define(docstore.Schema[ring]{
+	Name: "signing_keys", Noun: "ring of signing keys",
+	Sealed: func(r *ring) map[string]*secret.Text { return map[string]*secret.Text{private: &r.Private} },
+})
+
+// Collections are those that the store must have.
+func Collections() []*docstore.Def { return []*docstore.Def{rings.Def()} }
+
+// newRing begins with keys that were in use elsewhere, the first of them signing.
+func newRing(keys auth.Keys, now clock.Time) (*ring, error) {
+	r := &ring{Meta: docstore.Meta{ID: ringID}}
+	for _, id := range keys.IDs() {
+		r.Keys = append(r.Keys, Key{ID: id, TimeCreated: now, TimeActive: now, TimeEnd: now.Add(keptAfter)})
+	}
+	slices.Reverse(r.Keys)
+	r.Keys[len(r.Keys)-1].TimeEnd = clock.Time{}
+	return r, r.seal(keys)
+}
+
+func (r *ring) seal(keys auth.Keys) error {
+	pairs, err := keys.PrivateJWKS()
+	if err != nil {
+		return err
+	}
+	r.Private = secret.NewText(string(pairs))
+	return nil
+}
+
+// pairs opens the stored key pairs.
+func pairs(ctx context.Context, from docstore.Reader) (auth.Keys, error) {
+	text, err := rings.Reveal(ctx, from, ringID, private)
+	if err != nil {
+		return auth.Keys{}, err
+	}
+	return auth.ParsePrivateJWKS([]byte(text.Reveal()))
+}
+
+// newest is the key that signs, or will.
+func (r *ring) newest() *Key { return &r.Keys[len(r.Keys)-1] }
+
+// add puts a new key at the end, and drops those that stay does not name, private parts and all. The others are
+// published until their last token has expired.
+func (r *ring) add(keys auth.Keys, made auth.Key, active, now clock.Time, stay func(Key) bool) error {
+	r.newest().TimeEnd = active.Add(keptAfter)
+	r.Keys = append(r.Keys, Key{ID: made.ID, TimeCreated: now, TimeActive: active})
+	keys, err := keys.Add(made).Activate(made.ID) // since the one that signs can't be removed
+	for _, k := range r.Keys {
+		if err == nil && !stay(k) {
+			keys, err = keys.Remove(k.ID)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	r.Keys = slices.DeleteFunc(r.Keys, func(k Key) bool { return !stay(k) })
+	return r.seal(keys)
+}
+
+// at is the set of keys as it is to be used at a moment: the one that signs first, without those that have ended.
+func (r *ring) at(now clock.Time, keys auth.Keys) (auth.Keys, error) {
+	signs := r.Keys[0].ID
+	for _, k := range r.Keys {
+		if !k.TimeActive.After(now) {
+			signs = k.ID
+		}
+	}
+	keys, err := keys.Activate(signs)
+	for _, k := range r.Keys {
+		if err == nil && !k.TimeEnd.IsZero() && !k.TimeEnd.After(now) && k.ID != signs {
+			keys, err = keys.Remove(k.ID)
+		}
+	}
+	if err != nil {
+		return keys, fmt.Errorf("the ring of signing keys: %w", err)
+	}
+	return keys, nil
+}
