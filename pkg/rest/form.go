@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -20,7 +21,7 @@ const FormType = "application/x-www-form-urlencoded"
 const maxForm = 64 << 10
 
 // Form is an input's form body (the input's member must be called Form). W names its parameters by json tags; all are
-// texts. As RFC 6749 §3.2 has it, a parameter without a value counts as absent, one that W does not have is ignored,
+// texts, those of embedded structs too. As RFC 6749 §3.2 has it, a parameter without a value counts as absent, one that W does not have is ignored,
 // and one that is given twice is refused. The body must be sent as FormType, with at most 64 KiB.
 type Form[W any] struct{ Value W }
 
@@ -32,10 +33,15 @@ func (*Form[W]) parameters() reflect.Type { return reflect.TypeFor[W]() }
 func (f *Form[W]) Resolve(hc huma.Context) []error {
 	call := humagin.Unwrap(hc).Request.Context().Value(callKey{}).(*call)
 	v := reflect.ValueOf(&f.Value).Elem()
-	for i := range v.NumField() {
-		v.Field(i).SetString(call.form.Get(parameterName(v.Type().Field(i))))
+	for _, f := range parametersOf(v.Type()) {
+		v.FieldByIndex(f.Index).SetString(call.form.Get(parameterName(f)))
 	}
 	return nil
+}
+
+// parametersOf are a form's members, without the structs that they are in.
+func parametersOf(form reflect.Type) []reflect.StructField {
+	return slices.DeleteFunc(reflect.VisibleFields(form), func(f reflect.StructField) bool { return f.Anonymous })
 }
 
 func parameterName(f reflect.StructField) string {
@@ -54,7 +60,7 @@ func formOf(input reflect.Type) reflect.Type {
 		return nil
 	}
 	t := form.parameters()
-	for f := range t.Fields() {
+	for _, f := range parametersOf(t) {
 		if f.Type.Kind() != reflect.String || parameterName(f) == "" {
 			panic("rest: the parameters of a form are texts with json tags: " + t.String() + "." + f.Name)
 		}
@@ -79,7 +85,7 @@ func readForm(op *Op, call *call, w http.ResponseWriter, r *http.Request) error 
 	if call.form, err = url.ParseQuery(string(body)); err != nil {
 		return apperr.Invalid("body", "is not a well-formed form").Because(errors.New("bad percent-encoding")) // the parser's error repeats it
 	}
-	for f := range op.form.Fields() {
+	for _, f := range parametersOf(op.form) {
 		if name := parameterName(f); len(call.form[name]) > 1 {
 			return apperr.Invalid("body."+name, "is given twice")
 		}

@@ -3,11 +3,34 @@ package rest
 import (
 	"encoding/json"
 	"net/http"
+	"net/netip"
 	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humagin"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/problem"
 )
+
+// Sender is who sends the request of an open operation, which admits nobody by itself. Embed it in the input.
+type Sender struct {
+	Authorization []string   `json:"-"` // every header of that name
+	Address       netip.Addr `json:"-"` // the client's, as the gateway saw it; else whoever is connected
+}
+
+// Resolve is called by huma.
+func (s *Sender) Resolve(hc huma.Context) []error {
+	r := humagin.Unwrap(hc).Request
+	s.Authorization = r.Header.Values("Authorization")
+	var err error
+	if s.Address, err = netip.ParseAddr(r.Header.Get("X-Forwarded-For")); err != nil {
+		if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+			s.Address = peer.Addr()
+		}
+	}
+	return nil
+}
 
 // OAuthFault is the body of an OAuth error answer (RFC 6749 §5.2).
 type OAuthFault struct {

@@ -18,7 +18,12 @@ import (
 // TokenForm is a form body.
 type TokenForm struct {
 	GrantType string `json:"grant_type" example:"client_credentials"`
-	Scope     string `json:"scope,omitempty"`
+	ScopeForm
+}
+
+// ScopeForm is a part of one.
+type ScopeForm struct {
+	Scope string `json:"scope,omitempty"`
 }
 
 type tokenInput struct {

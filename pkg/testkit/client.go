@@ -76,9 +76,16 @@ func (c *Client) Do(method, path string, body any) *Answer {
 	if contentType != "" && r.Header.Get("Content-Type") == "" {
 		r.Header.Set("Content-Type", contentType)
 	}
+	return send(c.t, c.handler, r)
+}
+
+// Send sends a request as it is.
+func (s *Service) Send(r *http.Request) *Answer { return send(s.t, s.Handler, r) }
+
+func send(t testing.TB, handler http.Handler, r *http.Request) *Answer {
 	w := httptest.NewRecorder()
-	c.handler.ServeHTTP(w, r)
-	return &Answer{c.t, w.Code, w.Header(), w.Body.Bytes()}
+	handler.ServeHTTP(w, r)
+	return &Answer{t, w.Code, w.Header(), w.Body.Bytes()}
 }
 
 // Get sends a GET.

@@ -71,6 +71,9 @@ func (k *Keeper) begin(ctx context.Context) error {
 		first = &keys
 	}
 	err := docstore.Do(ctx, k.Store, func(tx *docstore.Tx) error {
+		if _, err := rings.Find(ctx, tx, ringID); !apperr.IsNotFound(err) {
+			return err
+		}
 		r, err := newRing(*first, tx.Now)
 		if err != nil {
 			return err
@@ -78,8 +81,8 @@ func (k *Keeper) begin(ctx context.Context) error {
 		_, err = rings.Insert(ctx, tx, r)
 		return err
 	})
-	if _, ok := errors.AsType[*docstore.DuplicateError](err); ok { // another replica was first
-		return nil
+	if _, ok := errors.AsType[*docstore.DuplicateError](err); ok { // another replica makes it meanwhile
+		return k.begin(ctx)
 	}
 	return err
 }
@@ -123,7 +126,7 @@ func (k *Keeper) Refresh(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	if k.ripe() {
-		if err := k.rotate(ctx, false, true); err != nil {
+		if _, err := k.rotate(ctx, false, true); err != nil {
 			return 0, err
 		}
 	}
@@ -151,18 +154,23 @@ func (k *Keeper) use() error {
 func (k *Keeper) Rotate(ctx context.Context, atOnce bool) ([]Key, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	ctx = request.With(ctx, request.Info{ID: request.From(ctx).ID, Tenant: platform, Actor: request.From(ctx).Actor})
-	if err := k.rotate(ctx, atOnce, false); err != nil {
+	doc, err := k.rotate(docstore.Aside(request.System(ctx, platform)), atOnce, false)
+	if err != nil {
 		return nil, err
 	}
-	return k.loaded.Keys, k.use()
+	r, err := doc.Value()
+	if err != nil {
+		return nil, err
+	}
+	k.Log.InfoContext(ctx, "the signing keys are rotated", "by", request.From(ctx).Actor, "at_once", atOnce, "dry_run", docstore.IsDryRun(ctx))
+	return r.Keys, k.use()
 }
 
 // rotate changes the stored ring and loads it. onlyRipe leaves alone what another replica has rotated meanwhile.
-func (k *Keeper) rotate(ctx context.Context, atOnce, onlyRipe bool) error {
+func (k *Keeper) rotate(ctx context.Context, atOnce, onlyRipe bool) (docstore.Doc[ring], error) {
 	made, err := auth.GenerateKey()
 	if err != nil {
-		return err
+		return docstore.Doc[ring]{}, err
 	}
 	held := k.loaded.Version
 	doc, err := docstore.Write(ctx, k.Store, func(tx *docstore.Tx) (docstore.Doc[ring], error) {
@@ -190,9 +198,9 @@ func (k *Keeper) rotate(ctx context.Context, atOnce, onlyRipe bool) error {
 		return rings.Replace(ctx, tx, r)
 	})
 	if err != nil || docstore.IsDryRun(ctx) {
-		return err
+		return doc, err
 	}
-	return k.load(ctx, doc)
+	return doc, k.load(ctx, doc)
 }
 
 // Keys lists the ring's keys in the order in which they sign.

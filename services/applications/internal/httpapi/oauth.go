@@ -1,0 +1,236 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/applications/internal/signing"
+	"github.com/idplatform/idplatform/services/applications/internal/token"
+)
+
+// Where the endpoints are.
+const (
+	revocationPath    = "/v1/oauth2/revoke"
+	introspectionPath = "/v1/oauth2/introspect"
+	jwksPath          = "/v1/oauth2/jwks"
+	metadataPath      = "/.well-known/oauth-authorization-server"
+	keysPath          = "/v1/oauth2/keys"
+)
+
+// keySetAge is how long a copy of the key set is good. Services keep theirs for a minute at least.
+const keySetAge = time.Minute
+
+// ClientForm is how a client authenticates by a form body's parameters.
+type ClientForm struct {
+	ClientID            string `json:"client_id,omitempty" doc:"With client_secret; needless beside an Authorization header or an assertion"`
+	ClientSecret        string `json:"client_secret,omitempty" doc:"For client_secret_post (RFC 6749 §2.3.1)"`
+	ClientAssertionType string `json:"client_assertion_type,omitempty" doc:"For private_key_jwt: urn:ietf:params:oauth:client-assertion-type:jwt-bearer"`
+	ClientAssertion     string `json:"client_assertion,omitempty" doc:"For private_key_jwt: the client's JWT (RFC 7523 §2.2)"`
+}
+
+func (f ClientForm) credentials(s rest.Sender) token.Credentials {
+	return token.Credentials{
+		Authorization: s.Authorization, Address: s.Address, ClientID: f.ClientID, ClientSecret: f.ClientSecret,
+		AssertionType: f.ClientAssertionType, Assertion: f.ClientAssertion,
+	}
+}
+
+// TokenForm asks for a token (RFC 6749 §4.4.2).
+type TokenForm struct {
+	GrantType string `json:"grant_type" doc:"client_credentials"`
+	Scope     string `json:"scope,omitempty" doc:"Scopes, separated by spaces; without it, all that the client may have"`
+	ClientForm
+}
+
+// AboutForm is about a token (RFC 7009 §2.1, RFC 7662 §2.1).
+type AboutForm struct {
+	Token         string `json:"token" doc:"The access token"`
+	TokenTypeHint string `json:"token_type_hint,omitempty" doc:"Not looked at: there are access tokens only"`
+	ClientForm
+}
+
+// TokenBody is RFC 6749 §5.1's answer.
+type TokenBody struct {
+	AccessToken string `json:"access_token"`
+	TokenType   string `json:"token_type" enum:"Bearer"`
+	ExpiresIn   int64  `json:"expires_in" doc:"Seconds"`
+	Scope       string `json:"scope"`
+}
+
+// JWKSet is RFC 7517 §5's.
+type JWKSet struct {
+	Keys []map[string]any `json:"keys"`
+}
+
+// Metadata is RFC 8414 §2's.
+type Metadata struct {
+	Issuer                string   `json:"issuer"`
+	TokenEndpoint         string   `json:"token_endpoint"`
+	JWKSURI               string   `json:"jwks_uri"`
+	RevocationEndpoint    string   `json:"revocation_endpoint"`
+	IntrospectionEndpoint string   `json:"introspection_endpoint"`
+	ServiceDocumentation  string   `json:"service_documentation"`
+	ScopesSupported       []string `json:"scopes_supported"`
+	ResponseTypes         []string `json:"response_types_supported"`
+	GrantTypes            []string `json:"grant_types_supported"`
+	TokenMethods          []string `json:"token_endpoint_auth_methods_supported"`
+	TokenAlgorithms       []string `json:"token_endpoint_auth_signing_alg_values_supported"`
+	RevocationMethods     []string `json:"revocation_endpoint_auth_methods_supported"`
+	RevocationAlgs        []string `json:"revocation_endpoint_auth_signing_alg_values_supported"`
+	IntrospectionMethods  []string `json:"introspection_endpoint_auth_methods_supported"`
+	IntrospectionAlgs     []string `json:"introspection_endpoint_auth_signing_alg_values_supported"`
+}
+
+func metadata(issuer string) Metadata {
+	m := Metadata{
+		Issuer: issuer, TokenEndpoint: issuer + token.TokenPath, JWKSURI: issuer + jwksPath,
+		RevocationEndpoint: issuer + revocationPath, IntrospectionEndpoint: issuer + introspectionPath,
+		ServiceDocumentation: issuer + "/docs", ResponseTypes: []string{}, GrantTypes: []string{token.GrantType},
+		TokenMethods: token.Methods, RevocationMethods: token.Methods, IntrospectionMethods: token.Methods,
+		TokenAlgorithms: token.AssertionAlgorithms, RevocationAlgs: token.AssertionAlgorithms,
+		IntrospectionAlgs: token.AssertionAlgorithms,
+	}
+	for _, scope := range auth.AllScopes.List() {
+		m.ScopesSupported = append(m.ScopesSupported, string(scope))
+	}
+	return m
+}
+
+type oauth struct {
+	tokens *token.Tokens
+	keys   *signing.Keeper
+}
+
+// RegisterOAuth adds the operations of the token service.
+func RegisterOAuth(s *rest.Server, tokens *token.Tokens, keys *signing.Keeper) {
+	o := &oauth{tokens, keys}
+	o.registerTokens(s.Tagged("Tokens", "Access tokens for machine clients: getting, revoking and introspecting them."))
+	o.registerKeys(s.Tagged("Signing keys", "The keys that tokens are signed with, and where clients find all of it."))
+}
+
+func (o *oauth) registerTokens(s *rest.Server) {
+	const form = "grant_type=client_credentials&scope=users%3Aread"
+	const about = "token=eyJhbGciOiJFZERTQSJ9.e30.c2ln"
+	refusals := []apperr.Kind{apperr.Unauthenticated, apperr.Forbidden}
+	rest.Handle(s, rest.Op{
+		ID: "create-token", Method: http.MethodPost, Path: token.TokenPath, Summary: "Get an access token", OAuth: true, Momentary: true,
+		Doc: "Client credentials (RFC 6749 §4.4) for an application of category 4, which authenticates by `client_secret_basic`, " +
+			"`client_secret_post` or `private_key_jwt`. A dry run gives `******` for the token.",
+		Errors: refusals, Request: form,
+		Response: TokenBody{AccessToken: "eyJhbGciOiJFZERTQSJ9.e30.c2ln", TokenType: "Bearer", ExpiresIn: 3600, Scope: "users:read"},
+	}, o.create)
+	rest.Handle(s, rest.Op{
+		ID: "revoke-token", Method: http.MethodPost, Path: revocationPath, Summary: "Revoke an access token", OAuth: true, Momentary: true,
+		Doc: "RFC 7009. The caller is the client that the token was given to, or an administrator of the platform; it authenticates as " +
+			"for a token, or brings a bearer token. The token ends everywhere within seconds.",
+		Errors: refusals, Request: about, Response: struct{}{},
+	}, o.revoke)
+	rest.Handle(s, rest.Op{
+		ID: "introspect-token", Method: http.MethodPost, Path: introspectionPath, Summary: "Introspect an access token", OAuth: true, Momentary: true,
+		Doc: "RFC 7662. The caller authenticates as a client, or brings a bearer token. A token of another tenant is not active, but for an " +
+			"administrator of the platform.",
+		Errors: refusals, Request: about, Response: token.Introspection{
+			Active: true, Scope: "users:read", ClientID: "c1", TokenType: "Bearer", Expires: 1767175200, IssuedAt: 1767171600, Subject: "c1",
+			Issuer: "https://id.example.com", TokenID: "N5V2W6LXOZQ3T7YB", Tenant: "acme",
+		},
+	}, o.introspect)
+}
+
+type tokenInput struct {
+	rest.Sender
+	Tenant string `header:"X-Tenant-Id" doc:"For an administrator of the platform: the tenant that the token is for"`
+	Form   rest.Form[TokenForm]
+}
+
+func (o *oauth) create(ctx context.Context, in *tokenInput) (TokenBody, error) {
+	form := in.Form.Value
+	client, err := o.tokens.Authenticate(ctx, form.credentials(in.Sender))
+	if err != nil {
+		return TokenBody{}, err
+	}
+	given, err := o.tokens.Issue(ctx, client, token.Request{GrantType: form.GrantType, Scope: form.Scope, Tenant: in.Tenant})
+	return TokenBody(given), err
+}
+
+type aboutInput struct {
+	rest.Sender
+	Form rest.Form[AboutForm]
+}
+
+// caller finds out who asks about a token.
+func (o *oauth) caller(ctx context.Context, in *aboutInput) (token.Caller, error) {
+	by, err := o.tokens.Caller(ctx, in.Form.Value.credentials(in.Sender))
+	if err == nil && in.Form.Value.Token == "" {
+		err = apperr.Invalid("body.token", "must be there")
+	}
+	return by, err
+}
+
+func (o *oauth) revoke(ctx context.Context, in *aboutInput) (struct{}, error) {
+	by, err := o.caller(ctx, in)
+	if err != nil {
+		return struct{}{}, err
+	}
+	return struct{}{}, o.tokens.Revoke(ctx, by, in.Form.Value.Token)
+}
+
+func (o *oauth) introspect(ctx context.Context, in *aboutInput) (token.Introspection, error) {
+	by, err := o.caller(ctx, in)
+	if err != nil {
+		return token.Introspection{}, err
+	}
+	return o.tokens.Introspect(ctx, by, in.Form.Value.Token)
+}
+
+func (o *oauth) registerKeys(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "get-jwks", Method: http.MethodGet, Path: jwksPath, Summary: "The public signing keys",
+		Doc:      "A JWK set (RFC 7517). It may be kept for a minute; a token with an unknown `kid` is a reason to ask again.",
+		Response: JWKSet{[]map[string]any{{"kty": "OKP", "crv": "Ed25519", "use": "sig", "alg": "EdDSA", "kid": "hIjO…", "x": "11qY…"}}},
+	}, func(context.Context, *struct{}) (rest.Public[JWKSet], error) {
+		return rest.Public[JWKSet]{JSON: o.keys.Signer().PublicJWKS(), MaxAge: keySetAge}, nil
+	})
+	issuer := o.keys.Signer().Issuer()
+	rest.Handle(s, rest.Op{
+		ID: "get-authorization-server-metadata", Method: http.MethodGet, Path: metadataPath, Summary: "Where clients find what",
+		Doc: "Authorization server metadata (RFC 8414).", Response: metadata("https://id.example.com"),
+	}, func(context.Context, *struct{}) (rest.Public[Metadata], error) {
+		body, err := json.Marshal(metadata(issuer))
+		return rest.Public[Metadata]{JSON: body, MaxAge: keySetAge}, err
+	})
+
+	now := clock.FromMillis(1767171600000)
+	example := KeyList{[]signing.Key{{ID: "hIjO…", TimeCreated: now, TimeActive: now}}}
+	rest.Handle(s, rest.Op{
+		ID: "list-signing-keys", Method: http.MethodGet, Path: keysPath, Summary: "List the signing keys", Scope: auth.PlatformAdmin,
+		Doc: "In the order in which they sign.", Response: example,
+	}, func(ctx context.Context, _ *struct{}) (KeyList, error) {
+		keys, err := o.keys.Keys(ctx)
+		return KeyList{keys}, err
+	})
+	rest.Handle(s, rest.Op{
+		ID: "rotate-signing-keys", Method: http.MethodPost, Path: keysPath + "/rotate", Summary: "Rotate the signing keys", Scope: auth.PlatformAdmin,
+		Doc: "Publishes a new key, which signs ten minutes later. Tokens of the earlier one stay good until they end. While a key waits " +
+			"to sign, nothing changes. `at_once=true` is for keys that others have got hold of: the new key signs now, the older ones and " +
+			"all their tokens go.",
+		Errors: []apperr.Kind{apperr.InvalidState}, Response: example,
+	}, func(ctx context.Context, in *rotateInput) (KeyList, error) {
+		keys, err := o.keys.Rotate(ctx, in.AtOnce.Or(false))
+		return KeyList{keys}, err
+	})
+}
+
+// KeyList is the signing keys.
+type KeyList struct {
+	Keys []signing.Key `json:"keys"`
+}
+
+type rotateInput struct {
+	AtOnce rest.Flag `query:"at_once" doc:"true: the older keys end now, with all tokens"`
+}

@@ -1,0 +1,233 @@
+package signing_test
+
+import (
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/services/applications/internal/signing"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+const (
+	lead   = 10 * time.Minute
+	every  = 30 * 24 * time.Hour
+	issuer = "https://idp.test"
+)
+
+// world is a store with a clock, for any number of replicas.
+type world struct {
+	t     *testing.T
+	clock *testkit.Clock
+	store *docstore.Store
+	keys  *secret.Keyring
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, clock: testkit.NewClock()}
+	w.store = testkit.Store(t, w.clock, signing.Collections()...)
+	var err error
+	w.keys, err = secret.ParseKeyring(secret.NewKey())
+	require.NoError(t, err)
+	w.store.SealWith(w.keys)
+	return w
+}
+
+func (w *world) config() signing.Config {
+	return signing.Config{Store: w.store, Issuer: issuer, Every: every, Log: slog.New(slog.DiscardHandler)}
+}
+
+func (w *world) open() *signing.Keeper {
+	w.t.Helper()
+	k, err := signing.Open(w.t.Context(), w.config())
+	require.NoError(w.t, err)
+	return k
+}
+
+func (w *world) refresh(all ...*signing.Keeper) {
+	w.t.Helper()
+	for _, k := range all {
+		_, err := k.Refresh(w.t.Context())
+		require.NoError(w.t, err)
+	}
+}
+
+// verifies makes a verifier that trusts what a keeper publishes now, as a service elsewhere does.
+func (w *world) verifier(k *signing.Keeper) *auth.Verifier {
+	w.t.Helper()
+	v, err := auth.New(auth.Config{
+		Issuers: []auth.Issuer{{Name: issuer, Keys: auth.StaticKeys(k.Signer().PublicJWKS())}}, Clock: w.clock, Log: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(w.t, err)
+	return v
+}
+
+func mint(t *testing.T, k *signing.Keeper, life time.Duration) string {
+	t.Helper()
+	token, err := k.Signer().Mint(auth.Claims{Subject: "c", ClientID: "c", Tenant: "acme", TTL: life})
+	require.NoError(t, err)
+	return token
+}
+
+func TestReplicasThatStartAtOnceMakeOneKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ids, errs := make([]string, 8), make([]error, 8)
+	var starting sync.WaitGroup
+	for i := range ids {
+		starting.Go(func() {
+			var k *signing.Keeper
+			if k, errs[i] = signing.Open(t.Context(), w.config()); errs[i] == nil {
+				ids[i] = k.Signer().Keys().IDs()[0]
+			}
+		})
+	}
+	starting.Wait()
+	for i, id := range ids {
+		require.NoError(t, errs[i])
+		require.Equal(t, ids[0], id)
+	}
+	require.Equal(t, ids[:1], w.open().Signer().Keys().IDs(), "after a restart, too")
+}
+
+// A key is published before it signs, and until its last token has expired. No replica has to be told.
+func TestRotation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	one, other := w.open(), w.open()
+	first := one.Signer().Keys().IDs()[0]
+	long := mint(t, one, auth.MaxTokenTTL-lead)
+
+	keys, err := one.Rotate(t.Context(), false)
+	require.NoError(t, err)
+	require.Len(t, keys, 2)
+	second := keys[1].ID
+	again, err := other.Rotate(t.Context(), false)
+	require.NoError(t, err)
+	require.Equal(t, keys, again, "one waits to sign already")
+	w.refresh(other)
+	for _, k := range []*signing.Keeper{one, other, w.open()} {
+		require.Equal(t, []string{first, second}, k.Signer().Keys().IDs())
+	}
+	last := w.verifier(other) // what a service holds when the new key begins to sign
+
+	w.clock.Advance(lead)
+	w.refresh(one)
+	require.Equal(t, []string{second, first}, one.Signer().Keys().IDs())
+	_, err = last.Verify(t.Context(), mint(t, one, time.Hour))
+	require.NoError(t, err)
+	_, err = last.Verify(t.Context(), mint(t, other, time.Hour)) // a replica that is late still signs with the first
+	require.NoError(t, err)
+	late := mint(t, other, auth.MaxTokenTTL)
+	_, err = w.verifier(w.open()).Verify(t.Context(), long)
+	require.NoError(t, err)
+
+	w.clock.Advance(auth.MaxTokenTTL + auth.Leeway - time.Second) // exp has no parts of a second
+	w.refresh(one, other)
+	require.Equal(t, []string{second, first}, other.Signer().Keys().IDs())
+	_, err = w.verifier(one).Verify(t.Context(), late)
+	require.NoError(t, err, "until its last moment")
+	w.clock.Advance(time.Second)
+	w.refresh(one, other)
+	for _, k := range []*signing.Keeper{one, other, w.open()} {
+		require.Equal(t, []string{second}, k.Signer().Keys().IDs())
+	}
+}
+
+func TestRotationBySchedule(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	one, other := w.open(), w.open()
+	w.clock.Advance(every - lead - time.Millisecond)
+	w.refresh(one, other)
+	require.Len(t, one.Signer().Keys().IDs(), 1)
+	w.clock.Advance(time.Millisecond)
+	w.refresh(one, other, one)
+	require.Len(t, one.Signer().Keys().IDs(), 2, "one of the replicas makes the next key")
+	require.Equal(t, one.Signer().Keys().IDs(), other.Signer().Keys().IDs())
+	w.clock.Advance(lead)
+	before := one.Signer().Keys().IDs()
+	w.refresh(one)
+	require.Equal(t, []string{before[1], before[0]}, one.Signer().Keys().IDs())
+}
+
+func TestRotationAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	one, other := w.open(), w.open()
+	stolen := mint(t, one, time.Hour)
+	_, err := one.Rotate(docstore.WithDryRun(t.Context()), true)
+	require.NoError(t, err)
+	w.refresh(one)
+	_, err = w.verifier(one).Verify(t.Context(), stolen)
+	require.NoError(t, err, "a dry run")
+
+	keys, err := one.Rotate(t.Context(), true)
+	require.NoError(t, err)
+	require.Len(t, keys, 1)
+	w.refresh(other)
+	for _, k := range []*signing.Keeper{one, other} {
+		require.Equal(t, []string{keys[0].ID}, k.Signer().Keys().IDs())
+		_, err = w.verifier(k).Verify(t.Context(), stolen)
+		require.Error(t, err)
+		_, err = w.verifier(k).Verify(t.Context(), mint(t, k, time.Hour))
+		require.NoError(t, err)
+	}
+}
+
+func TestKeysAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	k := w.open()
+	var err error
+	for n := 1; err == nil; n++ {
+		require.LessOrEqual(t, n, 20)
+		_, err = k.Rotate(t.Context(), false)
+		w.clock.Advance(lead)
+		w.refresh(k)
+	}
+	require.ErrorContains(t, err, "20 keys are published already")
+}
+
+func TestAdoptedKeys(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	signs, err := auth.GenerateKey()
+	require.NoError(t, err)
+	former, err := auth.GenerateKey()
+	require.NoError(t, err)
+	adopted := auth.NewKeys(signs).Add(former)
+	c := w.config()
+	c.Adopt = &adopted
+	k, err := signing.Open(t.Context(), c)
+	require.NoError(t, err)
+	require.Equal(t, adopted.IDs(), k.Signer().Keys().IDs())
+	other := auth.NewKeys(former)
+	c.Adopt = &other
+	k, err = signing.Open(t.Context(), c)
+	require.NoError(t, err)
+	require.Equal(t, adopted.IDs(), k.Signer().Keys().IDs(), "once there is a ring, it holds")
+	w.clock.Advance(auth.MaxTokenTTL + auth.Leeway)
+	w.refresh(k)
+	require.Equal(t, []string{signs.ID}, k.Signer().Keys().IDs())
+}
+
+// The private parts are sealed, and another encryption key opens nothing.
+func TestPrivateKeysAreSealed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.open()
+	other, err := secret.ParseKeyring(secret.NewKey())
+	require.NoError(t, err)
+	w.store.SealWith(other)
+	_, err = signing.Open(t.Context(), w.config())
+	require.ErrorContains(t, err, "sealed under a key that is not configured")
+}

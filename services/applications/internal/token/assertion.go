@@ -1,0 +1,136 @@
+package token
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+)
+
+// AssertionAlgorithms are those that a client's assertion may be signed with (RFC 7518 §3.1, RFC 8037).
+var AssertionAlgorithms = []string{auth.EdDSA, auth.ES256, auth.RS256}
+
+const (
+	maxAssertion    = 8 << 10 // bytes
+	maxAssertionAge = time.Hour
+	maxTokenID      = 256 // of a jti, in bytes
+)
+
+// refuse keeps for the log what is wrong with an assertion.
+func refuse(format string, args ...any) error {
+	return errUnproven.Because(fmt.Errorf("%w: %w", badAssertion, fmt.Errorf(format, args...)))
+}
+
+// claimedBy is whose an assertion says that it is. Nothing of it is verified.
+func claimedBy(assertion string) (clientID string, err error) {
+	claims := jwt.RegisteredClaims{}
+	if len(assertion) > maxAssertion {
+		return "", refuse("not a JWT with a subject, of up to %d bytes", maxAssertion)
+	}
+	if _, _, err := jwt.NewParser().ParseUnverified(assertion, &claims); err != nil || claims.Subject == "" {
+		return "", refuse("not a JWT with a subject, of up to %d bytes", maxAssertion)
+	}
+	return claims.Subject, nil
+}
+
+// checkAssertion verifies an assertion (RFC 7523 §3): signed with a key of the client, by it and about it, for this
+// server, for an hour at most, and not used before.
+func (t *Tokens) checkAssertion(ctx context.Context, c Client, assertion string) error {
+	keys, err := t.Keys.of(c)
+	if err != nil {
+		return refuse("%w", err)
+	}
+	parser := jwt.NewParser(
+		jwt.WithValidMethods(AssertionAlgorithms), jwt.WithStrictDecoding(), jwt.WithExpirationRequired(),
+		jwt.WithLeeway(auth.Leeway), jwt.WithTimeFunc(func() time.Time { return t.Store.Now().Std() }),
+		jwt.WithIssuer(c.ClientID), jwt.WithSubject(c.ClientID), jwt.WithIssuedAt(),
+	)
+	var claims jwt.RegisteredClaims
+	_, err = parser.ParseWithClaims(assertion, &claims, func(token *jwt.Token) (any, error) {
+		if _, ok := token.Header["crit"]; ok {
+			return nil, errors.New("critical header members") // RFC 7515 §4.1.11
+		}
+		id, ok := token.Header["kid"].(string)
+		if !ok && token.Header["kid"] != nil {
+			return nil, errors.New("kid is no text")
+		}
+		key, err := keys.Find(ctx, id, token.Method.Alg())
+		if err == nil && key == nil {
+			err = errors.New("unknown key")
+		}
+		return key, err
+	})
+	if away, ok := errors.AsType[*apperr.Error](err); ok {
+		return apperr.Away("the client's jwks_uri", away)
+	}
+	if err != nil {
+		return refuse("%w", err)
+	}
+	return t.useOnce(ctx, c, claims)
+}
+
+// TokenPath is where the token endpoint is.
+const TokenPath = "/v1/oauth2/token"
+
+// usedAssertion keeps an assertion from being used again, until it has expired.
+type usedAssertion struct {
+	docstore.Meta            // the id is a hash of client and jti
+	Expires       clock.Time `json:"expires"`
+}
+
+var usedAssertions = docstore.Define(docstore.Schema[usedAssertion]{
+	Name: "used_assertions", Noun: "used assertion",
+	Due: func(a *usedAssertion) clock.Time { return a.Expires.Add(auth.Leeway) },
+})
+
+// DueAssertions lists used assertions that have expired.
+var DueAssertions = usedAssertions.Due
+
+// ForgetAssertion removes one.
+func ForgetAssertion(ctx context.Context, store *docstore.Store, id string) error {
+	return docstore.Do(ctx, store, func(tx *docstore.Tx) error {
+		a, err := usedAssertions.Load(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		_, err = usedAssertions.Delete(ctx, tx, a)
+		return err
+	})
+}
+
+// useOnce refuses an assertion that is for another server, good for too long, or used before; and uses it up, in a dry
+// run too.
+func (t *Tokens) useOnce(ctx context.Context, c Client, claims jwt.RegisteredClaims) error {
+	issuer, expires := t.Signer.Issuer(), clock.Of(claims.ExpiresAt.Time)
+	here := func(audience string) bool { return audience == issuer || audience == issuer+TokenPath }
+	switch {
+	case !slices.ContainsFunc(claims.Audience, here):
+		return refuse("for another server")
+	case claims.ID == "" || len(claims.ID) > maxTokenID:
+		return refuse("no jti, or one over %d bytes", maxTokenID)
+	case expires.After(t.Store.Now().Add(maxAssertionAge + auth.Leeway)):
+		return refuse("good for longer than %v", maxAssertionAge)
+	}
+	sum := sha256.Sum256([]byte(c.ClientID + "\x00" + claims.ID))
+	id := base64.RawURLEncoding.EncodeToString(sum[:])
+	ctx = docstore.Guarding(request.System(ctx, c.Tenant))
+	err := docstore.Do(ctx, t.Store, func(tx *docstore.Tx) error {
+		_, err := usedAssertions.Insert(ctx, tx, &usedAssertion{Meta: docstore.Meta{ID: id}, Expires: expires})
+		return err
+	})
+	if _, ok := errors.AsType[*docstore.DuplicateError](err); ok {
+		return refuse("used before")
+	}
+	return err
+}

@@ -1,0 +1,149 @@
+package token
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
+)
+
+// Credentials are what a request brings of the three methods by which a client says who it is: client_secret_basic,
+// client_secret_post (RFC 6749 §2.3.1) and private_key_jwt (RFC 7523 §2.2).
+type Credentials struct {
+	Authorization []string // every header of that name
+	ClientID      string
+	ClientSecret  string
+	AssertionType string
+	Assertion     string
+	Address       netip.Addr // of the sender
+}
+
+// The methods, by their names in RFC 8414's metadata.
+const (
+	secretBasic   = "client_secret_basic"
+	secretPost    = "client_secret_post"
+	privateKeyJWT = "private_key_jwt"
+)
+
+// Methods lists them.
+var Methods = []string{secretBasic, secretPost, privateKeyJWT}
+
+// assertionType is client_assertion_type's only value.
+const assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+
+// proof is a client's claim to be one, and its evidence.
+type proof struct {
+	method    string
+	clientID  string
+	secret    string
+	assertion string
+}
+
+// proof reads the one method that is used.
+func (c Credentials) proof() (proof, error) {
+	var used []proof
+	if len(c.Authorization) > 0 {
+		id, secret, err := c.basic()
+		if err != nil {
+			return proof{}, err
+		}
+		used = append(used, proof{method: secretBasic, clientID: id, secret: secret})
+	}
+	if c.ClientSecret != "" {
+		used = append(used, proof{method: secretPost, clientID: c.ClientID, secret: c.ClientSecret})
+	}
+	if c.Assertion != "" || c.AssertionType != "" {
+		if c.AssertionType != assertionType {
+			return proof{}, apperr.Invalid("body.client_assertion_type", "must be %s", assertionType)
+		}
+		id, err := claimedBy(c.Assertion)
+		if err != nil {
+			return proof{}, err
+		}
+		used = append(used, proof{method: privateKeyJWT, clientID: id, assertion: c.Assertion})
+	}
+	switch {
+	case len(used) == 0:
+		return proof{}, apperr.New(apperr.Unauthenticated, "the client must authenticate")
+	case len(used) > 1:
+		return proof{}, apperr.New(apperr.InvalidParameters, "the client must use one method to authenticate")
+	case used[0].clientID == "":
+		return proof{}, apperr.Invalid("body.client_id", "must be there")
+	case c.ClientID != "" && c.ClientID != used[0].clientID:
+		return proof{}, apperr.Invalid("body.client_id", "is not the client that authenticates")
+	}
+	return used[0], nil
+}
+
+// basic reads client_secret_basic. Id and secret are form-encoded before they are joined (RFC 6749 §2.3.1).
+func (c Credentials) basic() (id, secret string, err error) {
+	if len(c.Authorization) > 1 {
+		return "", "", apperr.New(apperr.InvalidParameters, "there must be one Authorization header")
+	}
+	r := http.Request{Header: http.Header{"Authorization": c.Authorization}}
+	user, password, ok := r.BasicAuth()
+	if !ok {
+		return "", "", apperr.New(apperr.Unauthenticated, "the Authorization header must be: Basic, a space, id:secret in base64")
+	}
+	id, idErr := url.QueryUnescape(user)
+	secret, secretErr := url.QueryUnescape(password)
+	if idErr != nil || secretErr != nil { // the cause would repeat them
+		return "", "", apperr.New(apperr.Unauthenticated, "the client's id and secret must be form-encoded")
+	}
+	return id, secret, nil
+}
+
+// bearer is the bearer token of a caller that brings no proof of a client.
+func (c Credentials) bearer() (token string, ok bool) {
+	if len(c.Authorization) != 1 || c.ClientSecret != "" || c.Assertion != "" {
+		return "", false
+	}
+	scheme, token, _ := strings.Cut(c.Authorization[0], " ")
+	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
+}
+
+// errUnproven is a credential that is not good; which it is, is said in the event.
+var errUnproven = apperr.New(apperr.Unauthenticated, "the client's credential is not valid")
+
+// Authenticate finds out which client sends a request. Unauthenticated for every bad credential, InvalidParameters for
+// none that could be one, RateLimited where too many were bad: a good one is never refused for others' bad ones. Who
+// would guess has 256 bits to guess; what is limited is the trouble that trying makes.
+func (t *Tokens) Authenticate(ctx context.Context, c Credentials) (Client, error) {
+	p, err := c.proof()
+	if err != nil {
+		return Client{}, err
+	}
+	client, err := t.Clients.Client(ctx, p.clientID)
+	if apperr.IsNotFound(err) {
+		return Client{}, t.strange(c.Address)
+	}
+	if err != nil {
+		return Client{}, err
+	}
+	if p.method == privateKeyJWT {
+		err = t.checkAssertion(ctx, client, p.assertion)
+	} else if !client.hasSecret(p.secret, t.Store.Now()) {
+		err = errUnproven.Because(wrongSecret)
+	}
+	if err == nil && !client.Enabled {
+		err = errUnproven.Because(disabledClient)
+	}
+	if apperr.KindOf(err) == apperr.Unauthenticated {
+		return Client{}, t.failed(ctx, client, p.method, c.Address, err)
+	}
+	return client, err
+}
+
+// hasSecret compares with every secret, whichever is right.
+func (c Client) hasSecret(value string, now clock.Time) bool {
+	found := false
+	for _, s := range c.Secrets {
+		good := s.Expires.IsZero() || now.Before(s.Expires)
+		found = s.Matches(value) && good || found
+	}
+	return found
+}

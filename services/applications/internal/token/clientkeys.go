@@ -1,0 +1,54 @@
+package token
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/maypok86/otter/v2"
+
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/clock"
+)
+
+// ClientKeys holds the public keys of clients that authenticate by assertions, those of the most active ones.
+type ClientKeys struct {
+	client *http.Client
+	clock  clock.Clock
+	log    *slog.Logger
+	cache  *otter.Cache[string, *clientKeys]
+}
+
+type clientKeys struct {
+	from string // the key set, or its address
+	keys *auth.PublicKeys
+}
+
+const maxClientKeys = 1000
+
+// NewClientKeys makes an empty one. Key sets are fetched through client.
+func NewClientKeys(client *http.Client, clk clock.Clock, log *slog.Logger) *ClientKeys {
+	cache := otter.Must(&otter.Options[string, *clientKeys]{MaximumSize: maxClientKeys})
+	return &ClientKeys{client, clk, log, cache}
+}
+
+func (k *ClientKeys) of(c Client) (*auth.PublicKeys, error) {
+	var source auth.KeySource
+	from := c.JWKSURI
+	switch {
+	case len(c.JWKS) > 0:
+		source, from = auth.StaticKeys(c.JWKS), string(c.JWKS)
+	case from != "":
+		source = auth.KeyURL{URL: from, Client: k.client}
+	default:
+		return nil, errors.New("the client has no keys")
+	}
+	if held, ok := k.cache.GetIfPresent(c.ClientID); ok && held.from == from {
+		return held.keys, nil
+	}
+	keys, err := auth.OpenKeys(source, k.clock, k.log)
+	if err == nil {
+		k.cache.Set(c.ClientID, &clientKeys{from, keys})
+	}
+	return keys, err
+}

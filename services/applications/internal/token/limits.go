@@ -1,0 +1,67 @@
+package token
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+	"golang.org/x/time/rate"
+)
+
+// Limits are those of one replica.
+type Limits struct {
+	TokensPerSecond   float64 // of one client
+	FailuresPerMinute float64 // failed authentications of one client, and of one address; as many may come at once
+}
+
+const (
+	// revocationsPerSecond of one client. What is revoked is kept by every replica of every service until it expires.
+	revocationsPerSecond = 10
+	maxBuckets           = 20_000 // of each limit; those used least are forgotten first
+)
+
+type limits struct {
+	tokens, revocations, failures, addresses *buckets
+}
+
+func newLimits(l Limits) limits {
+	failures := rate.Limit(l.FailuresPerMinute / 60)
+	return limits{
+		tokens:      newBuckets(rate.Limit(l.TokensPerSecond), int(2*l.TokensPerSecond)),
+		revocations: newBuckets(revocationsPerSecond, 100*revocationsPerSecond),
+		failures:    newBuckets(failures, int(l.FailuresPerMinute)),
+		addresses:   newBuckets(failures, int(l.FailuresPerMinute)),
+	}
+}
+
+// buckets are token buckets by name.
+type buckets struct {
+	limit rate.Limit
+	burst int
+	cache *otter.Cache[string, *rate.Limiter]
+}
+
+func newBuckets(limit rate.Limit, burst int) *buckets {
+	return &buckets{limit, max(burst, 1), otter.Must(&otter.Options[string, *rate.Limiter]{MaximumSize: maxBuckets})}
+}
+
+// take uses one token. A wait above 0 means that there was none, and when there will be.
+func (b *buckets) take(name string) time.Duration {
+	bucket, _ := b.cache.ComputeIfAbsent(name, func() (*rate.Limiter, bool) { return rate.NewLimiter(b.limit, b.burst), false })
+	reservation := bucket.Reserve()
+	wait := reservation.Delay()
+	if wait > 0 {
+		reservation.Cancel()
+	}
+	return wait
+}
+
+// network is what an address is counted by: itself, or the 64 bits of an IPv6 one that its owner was given.
+func network(address netip.Addr) string {
+	if address = address.Unmap(); address.Is6() {
+		if prefix, err := address.Prefix(64); err == nil {
+			return prefix.String()
+		}
+	}
+	return address.String()
+}

@@ -1,0 +1,98 @@
+package token
+
+import (
+	"context"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/services/applications/internal/ended"
+)
+
+// Caller is who asks about a token: a client, or whoever holds a good bearer token.
+type Caller struct {
+	ClientID string
+	Tenant   string
+	Admin    bool // of the platform
+}
+
+// Caller finds out who asks. See Authenticate; Unauthenticated for a bad bearer token too.
+func (t *Tokens) Caller(ctx context.Context, c Credentials) (Caller, error) {
+	bearer, ok := c.bearer()
+	if !ok {
+		client, err := t.Authenticate(ctx, c)
+		if err != nil {
+			return Caller{}, err
+		}
+		return Caller{client.ClientID, client.Tenant, grantedTo(client).Has(auth.PlatformAdmin)}, nil
+	}
+	p, err := t.Verifier.Verify(ctx, bearer)
+	if err != nil {
+		return Caller{}, err
+	}
+	return Caller{p.ClientID, p.Tenant, p.Has(auth.PlatformAdmin)}, nil
+}
+
+// Revoke ends a token that the caller was given; an administrator of the platform ends every one. One that is not good
+// is none to be revoked, and no error (RFC 7009 §2.2). InvalidParameters with the codes unsupported_token_type (another
+// issuer's) and unauthorized_client (another client's), RateLimited.
+func (t *Tokens) Revoke(ctx context.Context, by Caller, text string) error {
+	p, err := t.Verifier.Verify(ctx, text)
+	if apperr.KindOf(err) == apperr.Unauthenticated {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if p.Issuer != auth.Platform {
+		return apperr.OAuth(apperr.InvalidParameters, "unsupported_token_type", "another issuer has given the token")
+	}
+	if (by.ClientID == "" || p.ClientID != by.ClientID) && !by.Admin {
+		return apperr.OAuth(apperr.InvalidParameters, "unauthorized_client", "the token was given to another client")
+	}
+	if wait := t.limits.revocations.take(by.ClientID); wait > 0 {
+		return tooMany("tokens are revoked too often", wait)
+	}
+	info := request.From(ctx)
+	info.Tenant, info.Actor = p.Tenant, by.ClientID
+	ctx = request.With(ctx, info)
+	err = docstore.Do(ctx, t.Store, func(tx *docstore.Tx) error { return ended.Token(ctx, tx, p.TokenID, p.Expires) })
+	if err != nil && !ended.Known(err) || docstore.IsDryRun(ctx) {
+		return err
+	}
+	// The event tells every replica; here it holds when the answer is sent.
+	return t.Verifier.End(auth.Ended{Issuer: auth.Platform, TokenID: p.TokenID, Until: p.Expires})
+}
+
+// Introspection is what a token is worth (RFC 7662 §2.2). Of one that is not good, Active is all there is.
+type Introspection struct {
+	Active    bool   `json:"active"`
+	Scope     string `json:"scope,omitempty"`
+	ClientID  string `json:"client_id,omitempty"`
+	TokenType string `json:"token_type,omitempty"`
+	Expires   int64  `json:"exp,omitempty"` // seconds since 1970
+	IssuedAt  int64  `json:"iat,omitempty"`
+	Subject   string `json:"sub,omitempty"`
+	Issuer    string `json:"iss,omitempty"`
+	TokenID   string `json:"jti,omitempty"`
+	Tenant    string `json:"tenant_id,omitempty"`
+}
+
+// Introspect tells what a token of the platform is worth. To callers of another tenant it is worth nothing.
+func (t *Tokens) Introspect(ctx context.Context, by Caller, text string) (Introspection, error) {
+	p, err := t.Verifier.Verify(ctx, text)
+	if apperr.KindOf(err) == apperr.Unauthenticated {
+		return Introspection{}, nil
+	}
+	if err != nil {
+		return Introspection{}, err
+	}
+	if p.Issuer != auth.Platform || p.Tenant != by.Tenant && !by.Admin {
+		return Introspection{}, nil
+	}
+	return Introspection{
+		Active: true, Scope: p.Scopes.String(), ClientID: p.ClientID, TokenType: "Bearer", Subject: p.Subject, TokenID: p.TokenID,
+		Expires: p.Expires.Millis() / 1000, IssuedAt: p.IssuedAt.Millis() / 1000, Tenant: p.Tenant, Issuer: t.Signer.Issuer(),
+	}, nil
+}

@@ -1,0 +1,121 @@
+// Package token is the token service for machine clients: it authenticates applications (RFC 6749 §2.3, RFC 7523), gives
+// them access tokens (RFC 6749 §4.4, RFC 9068), takes tokens back (RFC 7009) and tells what they are worth (RFC 7662).
+//
+// Tokens are not stored. What ends them before they expire is kept by package ended, the keys by package signing.
+package token
+
+import (
+	"context"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// Deps are what Tokens work with.
+type Deps struct {
+	Store    *docstore.Store
+	Clients  Clients
+	Signer   *auth.Signer
+	Verifier *auth.Verifier
+	Keys     *ClientKeys
+	Limits   Limits
+	TTL      time.Duration // of a token, at most auth.MaxTokenTTL
+}
+
+// Tokens are the use cases.
+type Tokens struct {
+	Deps
+	limits limits
+}
+
+// New makes the use cases.
+func New(d Deps) *Tokens { return &Tokens{d, newLimits(d.Limits)} }
+
+// Collections are those that the store must have.
+func Collections() []*docstore.Def { return []*docstore.Def{failures.Def(), usedAssertions.Def()} }
+
+// GrantType is the only one: RFC 6749 §4.4.
+const GrantType = "client_credentials"
+
+// Request asks for a token.
+type Request struct {
+	GrantType string
+	Scope     string // empty for all that the client may have
+	Tenant    string // another one than the client's, for an administrator of the platform; mostly empty
+}
+
+// Token is the answer (RFC 6749 §5.1).
+type Token struct {
+	AccessToken string `json:"access_token"`
+	TokenType   string `json:"token_type"`
+	ExpiresIn   int64  `json:"expires_in"` // seconds
+	Scope       string `json:"scope"`
+}
+
+// Issue gives an authenticated client a token. InvalidParameters with the codes unsupported_grant_type,
+// unauthorized_client and invalid_scope, Forbidden for another tenant, RateLimited.
+func (t *Tokens) Issue(ctx context.Context, c Client, r Request) (Token, error) {
+	if wait := t.limits.tokens.take(c.ClientID); wait > 0 {
+		return Token{}, tooMany("tokens are asked for too often", wait)
+	}
+	switch {
+	case r.GrantType == "":
+		return Token{}, apperr.Invalid("body.grant_type", "must be there")
+	case r.GrantType != GrantType:
+		return Token{}, apperr.OAuth(apperr.InvalidParameters, "unsupported_grant_type", "grant_type must be %s", GrantType)
+	}
+	return t.issue(ctx, c, r, t.TTL)
+}
+
+// issue is Issue for a lifetime of the caller's choice.
+func (t *Tokens) issue(ctx context.Context, c Client, r Request, ttl time.Duration) (Token, error) {
+	if c.Category != machineClient {
+		return Token{}, apperr.OAuth(apperr.InvalidParameters, "unauthorized_client", "only applications of category %s get tokens", machineClient)
+	}
+	granted := grantedTo(c)
+	scopes := granted
+	if r.Scope != "" {
+		var unknown []string
+		if scopes, unknown = auth.ParseScopes(r.Scope); len(unknown) > 0 || !scopes.Within(granted) {
+			return Token{}, apperr.OAuth(apperr.InvalidParameters, "invalid_scope", "the client may have the scopes: %s", granted)
+		}
+	}
+	tenant := c.Tenant
+	if r.Tenant != "" && r.Tenant != tenant {
+		if !granted.Has(auth.PlatformAdmin) {
+			return Token{}, apperr.New(apperr.Forbidden, "the client belongs to another tenant")
+		}
+		if tenant = r.Tenant; !auth.ValidTenant(tenant) {
+			return Token{}, apperr.Invalid("header."+auth.TenantHeader, "must be 1…63 of a-z, 0-9, _ and -, the first a letter or digit")
+		}
+	}
+	text := "******" // nothing leaves in a dry run
+	if !docstore.IsDryRun(ctx) {
+		var err error
+		if text, err = t.Signer.Mint(auth.Claims{
+			Subject: c.ClientID, ClientID: c.ClientID, ClientVersion: c.Version, Tenant: tenant, Scopes: scopes, TTL: ttl,
+		}); err != nil {
+			return Token{}, err
+		}
+	}
+	return Token{text, "Bearer", int64(ttl / time.Second), scopes.String()}, nil
+}
+
+// machineClient is the category of applications that get tokens.
+const machineClient = "4"
+
+func grantedTo(c Client) auth.Scopes {
+	var list []auth.Scope
+	for _, name := range c.Scopes {
+		list = append(list, auth.Scope(name))
+	}
+	return auth.NewScopes(list...)
+}
+
+func tooMany(what string, wait time.Duration) error {
+	e := apperr.New(apperr.RateLimited, "%s", what)
+	e.RetryAfter = max(wait, time.Second)
+	return e
+}
