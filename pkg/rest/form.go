@@ -33,14 +33,14 @@ func (*Form[W]) parameters() reflect.Type { return reflect.TypeFor[W]() }
 func (f *Form[W]) Resolve(hc huma.Context) []error {
 	call := humagin.Unwrap(hc).Request.Context().Value(callKey{}).(*call)
 	v := reflect.ValueOf(&f.Value).Elem()
-	for _, f := range parametersOf(v.Type()) {
+	for _, f := range membersOf(v.Type()) {
 		v.FieldByIndex(f.Index).SetString(call.form.Get(parameterName(f)))
 	}
 	return nil
 }
 
-// parametersOf are a form's members, without the structs that they are in.
-func parametersOf(form reflect.Type) []reflect.StructField {
+// membersOf are a form's members, without the structs that they are in.
+func membersOf(form reflect.Type) []reflect.StructField {
 	return slices.DeleteFunc(reflect.VisibleFields(form), func(f reflect.StructField) bool { return f.Anonymous })
 }
 
@@ -60,7 +60,7 @@ func formOf(input reflect.Type) reflect.Type {
 		return nil
 	}
 	t := form.parameters()
-	for _, f := range parametersOf(t) {
+	for _, f := range membersOf(t) {
 		if f.Type.Kind() != reflect.String || parameterName(f) == "" {
 			panic("rest: the parameters of a form are texts with json tags: " + t.String() + "." + f.Name)
 		}
@@ -85,7 +85,7 @@ func readForm(op *Op, call *call, w http.ResponseWriter, r *http.Request) error 
 	if call.form, err = url.ParseQuery(string(body)); err != nil {
 		return apperr.Invalid("body", "is not a well-formed form").Because(errors.New("bad percent-encoding")) // the parser's error repeats it
 	}
-	for _, f := range parametersOf(op.form) {
+	for _, f := range membersOf(op.form) {
 		if name := parameterName(f); len(call.form[name]) > 1 {
 			return apperr.Invalid("body."+name, "is given twice")
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/request"
 )
 
 // EndedToken is what the applications service tells of tokens of the platform that are no longer good although they
@@ -61,6 +62,7 @@ func EndedTokens(v *auth.Verifier, each func(context.Context, func(EndedToken) e
 
 // askForEnded asks page by page.
 func (d Deps) askForEnded(ctx context.Context, fn func(EndedToken) error) error {
+	ctx = request.System(ctx, request.Platform)
 	for page := (EndedPage{}); ; {
 		answer, err := EndedQuestion.Ask(ctx, d.Bus, page)
 		if err != nil {

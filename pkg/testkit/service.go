@@ -70,11 +70,6 @@ func Start(t testing.TB, spec service.Spec, options ...Options) *Service {
 	require.NoError(t, err)
 	s.Signer, err = auth.NewSigner("test", auth.NewKeys(key), s.Clock)
 	require.NoError(t, err)
-	verifier, err := auth.New(auth.Config{
-		Issuers: []auth.Issuer{{Name: "test", Keys: s.Signer, Scopes: auth.AllScopes}}, Clock: s.Clock, Log: log,
-	})
-	require.NoError(t, err)
-
 	s.NATS = newNATS(t, log)
 	s.engine, s.commands = newEngine(t, o.File)
 	if o.Engine != nil {
@@ -86,7 +81,7 @@ func Start(t testing.TB, spec service.Spec, options ...Options) *Service {
 		o.Outbound = outbound.New(outbound.Config{AllowPrivate: true})
 		t.Cleanup(o.Outbound.CloseIdleConnections)
 	}
-	s.Deps = service.Deps{Store: store, Keys: keys, Verifier: verifier, Outbound: o.Outbound, Clock: s.Clock, Log: log, Strict: true, PublicURL: "https://idp.test"}
+	s.Deps = service.Deps{Store: store, Keys: keys, Outbound: o.Outbound, Clock: s.Clock, Log: log, Strict: true, PublicURL: "https://idp.test"}
 	s.run(spec)
 	return s
 }
@@ -112,6 +107,10 @@ func (s *Service) run(spec service.Spec) {
 	require.NoError(s.t, err)
 	s.t.Cleanup(func() { within(s.t, b.Close) })
 	b.EnsureStreams(ctx)
+	s.Deps.Verifier, err = auth.New(auth.Config{
+		Issuers: []auth.Issuer{{Name: "test", Keys: s.Signer, Scopes: auth.AllScopes}}, Clock: s.Clock, Log: s.Deps.Log,
+	})
+	require.NoError(s.t, err)
 	s.Deps.Bus, s.Deps.Metrics, s.Deps.Requests = b, registry, telemetry.NewHTTPMetrics(registry)
 	newApp := spec.New
 	spec.New = func(ctx context.Context, d service.Deps) (service.App, error) {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbox"
@@ -22,10 +23,6 @@ type entry struct {
 	docstore.Meta
 	service.EndedToken
 }
-
-// platform is the tenant of the entries: they are read for all tenants at once. It is no valid tenant id, so no
-// credential can have it.
-const platform = "*platform"
 
 var entries = docstore.Define(docstore.Schema[entry]{
 	Name: "ended_tokens", Noun: "ended token",
@@ -70,9 +67,10 @@ func add(ctx context.Context, tx *docstore.Tx, id string, what service.EndedToke
 	})
 }
 
+// inPlatform is where the entries are, of all tenants, since they are read all at once.
 func inPlatform(ctx context.Context) context.Context {
 	info := request.From(ctx)
-	info.Tenant = platform
+	info.Tenant = request.Platform
 	return request.With(ctx, info)
 }
 
@@ -82,35 +80,39 @@ func Known(err error) bool {
 	return ok && duplicate.Collection == entries.Def().Name
 }
 
-// Each calls fn with all that has ended.
-func Each(ctx context.Context, store *docstore.Store, fn func(service.EndedToken) error) error {
-	return entries.Each(inPlatform(ctx), store, docstore.Filter{}, func(doc docstore.Doc[entry]) error {
-		e, err := doc.Value()
-		if err != nil {
-			return err
-		}
-		return fn(e.EndedToken)
+// Follower is how this service itself hears what has ended: from its store, then by the events.
+func Follower(v *auth.Verifier, store *docstore.Store) bus.FollowerConfig {
+	return service.EndedTokens(v, func(ctx context.Context, fn func(service.EndedToken) error) error {
+		return entries.Each(inPlatform(ctx), store, docstore.Filter{}, func(doc docstore.Doc[entry]) error {
+			e, err := doc.Value()
+			if err != nil {
+				return err
+			}
+			return fn(e.EndedToken)
+		})
 	})
 }
 
 // perPage is how many entries an answer to another service has; each is some 100 bytes.
 const perPage = 1000
 
-// Page answers service.EndedQuestion.
-func Page(ctx context.Context, store *docstore.Store, q service.EndedPage) (service.EndedList, error) {
-	page, err := entries.Page(inPlatform(ctx), store, docstore.Query{Limit: perPage, After: q.After})
-	if err != nil {
-		return service.EndedList{}, err
-	}
-	list := service.EndedList{Ended: make([]service.EndedToken, len(page.Docs)), Next: page.Next}
-	for i := range page.Docs {
-		e, err := page.Docs[i].Value()
+// Answer tells other services what has ended.
+func Answer(b *bus.Bus, store *docstore.Store) error {
+	return service.EndedQuestion.Answer(b, func(ctx context.Context, q service.EndedPage) (service.EndedList, error) {
+		page, err := entries.Page(inPlatform(ctx), store, docstore.Query{Limit: perPage, After: q.After})
 		if err != nil {
 			return service.EndedList{}, err
 		}
-		list.Ended[i] = e.EndedToken
-	}
-	return list, nil
+		list := service.EndedList{Ended: make([]service.EndedToken, len(page.Docs)), Next: page.Next}
+		for i := range page.Docs {
+			e, err := page.Docs[i].Value()
+			if err != nil {
+				return service.EndedList{}, err
+			}
+			list.Ended[i] = e.EndedToken
+		}
+		return list, nil
+	})
 }
 
 // Forget removes an entry that is due.

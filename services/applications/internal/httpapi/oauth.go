@@ -167,7 +167,7 @@ type aboutInput struct {
 func (o *oauth) caller(ctx context.Context, in *aboutInput) (token.Caller, error) {
 	by, err := o.tokens.Caller(ctx, in.Form.Value.credentials(in.Sender))
 	if err == nil && in.Form.Value.Token == "" {
-		err = apperr.Invalid("body.token", "must be there")
+		err = apperr.Invalid("token", "must be there")
 	}
 	return by, err
 }

@@ -37,7 +37,7 @@ type Keeper struct {
 // Open reads the ring, which it makes at the first start: of two replicas that start at once, one makes it.
 func Open(ctx context.Context, c Config) (*Keeper, error) {
 	k := &Keeper{Config: c}
-	ctx = request.System(ctx, platform)
+	ctx = request.System(ctx, request.Platform)
 	doc, err := rings.Find(ctx, c.Store, ringID)
 	if apperr.IsNotFound(err) {
 		if err := k.begin(ctx); err != nil {
@@ -117,7 +117,7 @@ func (k *Keeper) Signer() *auth.Signer { return k.signer }
 func (k *Keeper) Refresh(ctx context.Context) (int, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	ctx = request.System(ctx, platform)
+	ctx = request.System(ctx, request.Platform)
 	doc, err := rings.Find(ctx, k.Store, ringID)
 	if err != nil {
 		return 0, err
@@ -154,7 +154,7 @@ func (k *Keeper) use() error {
 func (k *Keeper) Rotate(ctx context.Context, atOnce bool) ([]Key, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	doc, err := k.rotate(docstore.Aside(request.System(ctx, platform)), atOnce, false)
+	doc, err := k.rotate(docstore.Aside(request.System(ctx, request.Platform)), atOnce, false)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +205,7 @@ func (k *Keeper) rotate(ctx context.Context, atOnce, onlyRipe bool) (docstore.Do
 
 // Keys lists the ring's keys in the order in which they sign.
 func (k *Keeper) Keys(ctx context.Context) ([]Key, error) {
-	doc, err := rings.Find(request.System(ctx, platform), k.Store, ringID)
+	doc, err := rings.Find(request.System(ctx, request.Platform), k.Store, ringID)
 	if err != nil {
 		return nil, err
 	}

@@ -41,10 +41,8 @@ type ring struct {
 }
 
 const (
-	// platform is the tenant of what belongs to no tenant. It is no valid tenant id, so no credential can have it.
-	platform = "*platform"
-	ringID   = "tokens"
-	private  = "private"
+	ringID  = "tokens"
+	private = "private"
 )
 
 var rings = docstore.Define(docstore.Schema[ring]{

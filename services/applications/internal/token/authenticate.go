@@ -58,7 +58,7 @@ func (c Credentials) proof() (proof, error) {
 	}
 	if c.Assertion != "" || c.AssertionType != "" {
 		if c.AssertionType != assertionType {
-			return proof{}, apperr.Invalid("body.client_assertion_type", "must be %s", assertionType)
+			return proof{}, apperr.Invalid("client_assertion_type", "must be %s", assertionType)
 		}
 		id, err := claimedBy(c.Assertion)
 		if err != nil {
@@ -72,9 +72,9 @@ func (c Credentials) proof() (proof, error) {
 	case len(used) > 1:
 		return proof{}, apperr.New(apperr.InvalidParameters, "the client must use one method to authenticate")
 	case used[0].clientID == "":
-		return proof{}, apperr.Invalid("body.client_id", "must be there")
+		return proof{}, apperr.Invalid("client_id", "must be there")
 	case c.ClientID != "" && c.ClientID != used[0].clientID:
-		return proof{}, apperr.Invalid("body.client_id", "is not the client that authenticates")
+		return proof{}, apperr.Invalid("client_id", "is not the client that authenticates")
 	}
 	return used[0], nil
 }

@@ -62,7 +62,7 @@ func (t *Tokens) Issue(ctx context.Context, c Client, r Request) (Token, error) 
 	}
 	switch {
 	case r.GrantType == "":
-		return Token{}, apperr.Invalid("body.grant_type", "must be there")
+		return Token{}, apperr.Invalid("grant_type", "must be there")
 	case r.GrantType != GrantType:
 		return Token{}, apperr.OAuth(apperr.InvalidParameters, "unsupported_grant_type", "grant_type must be %s", GrantType)
 	}

@@ -65,8 +65,9 @@ func machine(id, tenant, secret string, scopes ...string) token.Client {
 
 type world struct {
 	*testkit.Service
-	clients *clients
-	spec    service.Spec
+	clients   *clients
+	spec      service.Spec
+	publicURL string // instead of testkit's
 }
 
 func newWorld(t testing.TB, known ...token.Client) *world {
@@ -82,6 +83,9 @@ func newWorldWith(t testing.TB, limits token.Limits, known ...token.Client) *wor
 		Name:        "applications",
 		Collections: append(append(signing.Collections(), ended.Collections()...), token.Collections()...),
 		New: func(ctx context.Context, d service.Deps) (service.App, error) {
+			if w.publicURL != "" {
+				d.PublicURL = w.publicURL
+			}
 			keys, err := signing.Open(ctx, signing.Config{Store: d.Store, Issuer: d.PublicURL, Every: 24 * 365 * time.Hour, Log: d.Log})
 			if err != nil {
 				return service.App{}, err
@@ -94,11 +98,10 @@ func newWorldWith(t testing.TB, limits token.Limits, known ...token.Client) *wor
 				Store: d.Store, Clients: w.clients, Signer: keys.Signer(), Verifier: d.Verifier, TTL: time.Hour, Limits: limits,
 				Keys: token.NewClientKeys(d.Outbound, d.Clock, d.Log),
 			}), keys)
-			return service.App{Handler: server, Answer: func(b *bus.Bus) error {
-				return service.EndedQuestion.Answer(b, func(ctx context.Context, q service.EndedPage) (service.EndedList, error) {
-					return ended.Page(ctx, d.Store, q)
-				})
-			}}, nil
+			return service.App{
+				Handler: server, Followers: []bus.FollowerConfig{ended.Follower(d.Verifier, d.Store)},
+				Answer: func(b *bus.Bus) error { return ended.Answer(b, d.Store) },
+			}, nil
 		},
 	}
 	w.Service = testkit.Start(t, w.spec)
