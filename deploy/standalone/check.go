@@ -108,7 +108,7 @@ func lookAtFolder(path string) (f folder, unlock func(), err error) {
 	f = folder{abs}
 	text, err := os.ReadFile(f.join("VERSION"))
 	if errors.Is(err, fs.ErrNotExist) {
-		if hasContent(f.join("signing.sealed")) {
+		if hasContent(f.join(signingFile)) || hasContent(f.join(storesFile)) {
 			return f, nil, fmt.Errorf("data folder %s: VERSION is missing", abs)
 		}
 		return f, func() {}, nil
@@ -126,21 +126,16 @@ func lookAtFolder(path string) (f folder, unlock func(), err error) {
 	return f, unlock, err
 }
 
-// checkKeys sees whether the keys are there and fit one another.
+// checkKeys sees whether the encryption key is there, and fits the signing keys of a platform that was older.
 func (f folder) checkKeys(s settings) error {
-	for _, name := range []string{"encryption.key", "signing.sealed"} {
-		if name == "encryption.key" && !s.EncryptionKeys.IsZero() {
-			continue
-		}
-		if !exists(f.join(name)) {
-			return fmt.Errorf("%s is missing", name)
-		}
+	if s.EncryptionKeys.IsZero() && !exists(f.join("encryption.key")) {
+		return errors.New("encryption.key is missing")
 	}
 	keys, err := f.keyring(s.EncryptionKeys)
 	if err != nil {
 		return err
 	}
-	_, _, err = f.signingKeys(keys)
+	_, err = f.formerKeys(keys)
 	return err
 }
 

@@ -63,7 +63,6 @@ func TestCheckFindsDamage(t *testing.T) {
 		"a store gone":         {"organization.db", nil, "organization.db is missing: the next start refuses it"},
 		"a key gone":           {"encryption.key", nil, "encryption.key is missing"},
 		"a key":                {"encryption.key", none, "keys"},
-		"signing keys":         {"signing.sealed", flipped(40), "the signing keys were sealed under an encryption key that is not the one given"},
 		"the stores":           {"stores.json", half, "stores.json is damaged"},
 		"the version":          {"VERSION", none, "VERSION is not a number"},
 		"the version gone":     {"VERSION", nil, "VERSION is missing"},

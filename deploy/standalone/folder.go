@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,8 +14,8 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/idplatform/idplatform/pkg/auth"
-	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/services/applications"
 )
 
 // format is the folder's layout. It grows when an older program could not read what a newer one writes.
@@ -24,9 +26,9 @@ const format = 1
 //	VERSION          the layout's number
 //	LOCK             held by the running platform
 //	encryption.key   seals secrets at rest, unless the keys are configured
-//	signing.sealed   the key pairs that tokens are signed with
-//	jwks.json        their public halves, for services elsewhere
+//	administrator.json  client id and secret of the platform's administrator, unless they are configured
 //	stores.json      which stores there have been
+//	api.url          where the running platform listens
 //	nats.url         how event subscribers reach NATS
 //	nats/            event streams
 //	<service>.db     a SQLite file for each service
@@ -73,6 +75,8 @@ func takeFolder(path string) (f folder, unlock func(), err error) {
 
 func (f folder) join(names ...string) string { return filepath.Join(f.path, filepath.Join(names...)) }
 
+var errRuns = errors.New("another platform runs")
+
 // lock keeps a second platform off the folder until unlock. The system frees it when the process ends, however it ends.
 func (f folder) lock() (unlock func(), err error) {
 	l := flock.New(f.join("LOCK"))
@@ -81,7 +85,7 @@ func (f folder) lock() (unlock func(), err error) {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
 	if !held {
-		return nil, fmt.Errorf("another platform runs on the data folder %s: stop it first, or choose another folder with IDP_DATA_DIR", f.path)
+		return nil, fmt.Errorf("%w on the data folder %s: stop it first, or choose another folder with IDP_DATA_DIR", errRuns, f.path)
 	}
 	return func() { _ = l.Unlock() }, nil
 }
@@ -162,67 +166,62 @@ func (f folder) keyring(configured secret.String) (*secret.Keyring, error) {
 	return secret.ParseKeyring(configured)
 }
 
-// issuer is the platform's own name in its tokens.
-const issuer = "idplatform"
-
-// signer has the platform's signing keys, made at the first start.
-func (f folder) signer(keys *secret.Keyring) (*auth.Signer, error) {
-	if _, err := f.keep(signingFile, func() (string, error) {
-		key, err := auth.GenerateKey()
-		if err != nil {
-			return "", err
-		}
-		private, err := auth.NewKeys(key).PrivateJWKS()
-		if err != nil {
-			return "", err
-		}
-		return keys.Seal(private, []byte(signingFile)), nil
-	}); err != nil {
-		return nil, err
-	}
-	set, reseal, err := f.signingKeys(keys)
-	if err != nil {
-		return nil, err
-	}
-	if reseal != "" {
-		if err := f.replace(signingFile, reseal); err != nil {
-			return nil, err
-		}
-	}
-	signer, err := auth.NewSigner(issuer, set, clock.System)
-	if err != nil {
-		return nil, err
-	}
-	return signer, f.publish(signer)
-}
-
+// signingFile has the signing keys of a platform that had no applications service. That one keeps them now.
 const signingFile = "signing.sealed"
 
-// signingKeys reads the keys. reseal is what the file should be, where that is something else than it is.
-func (f folder) signingKeys(keys *secret.Keyring) (set auth.Keys, reseal string, err error) {
+// formerKeys are the keys in signingFile; nil if there is no such file.
+func (f folder) formerKeys(keys *secret.Keyring) (*auth.Keys, error) {
 	sealed, err := os.ReadFile(f.join(signingFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	if err != nil {
-		return set, "", fmt.Errorf("data folder: %w", err)
+		return nil, fmt.Errorf("data folder: %w", err)
 	}
-	text := strings.TrimSpace(string(sealed))
-	private, err := keys.Open(text, []byte(signingFile))
+	private, err := keys.Open(strings.TrimSpace(string(sealed)), []byte(signingFile))
 	if err != nil {
-		return set, "", fmt.Errorf("data folder %s: the signing keys were sealed under an encryption key that is not the one given", f.path)
+		return nil, fmt.Errorf("data folder %s: the signing keys were sealed under an encryption key that is not the one given", f.path)
 	}
-	if set, err = auth.ParsePrivateJWKS(private); err != nil {
-		return set, "", fmt.Errorf("data folder: %s: %w", signingFile, err)
+	set, err := auth.ParsePrivateJWKS(private)
+	if err != nil {
+		return nil, fmt.Errorf("data folder: %s: %w", signingFile, err)
 	}
-	if keys.NeedsReseal(text) {
-		reseal = keys.Seal(private, []byte(signingFile))
-	}
-	return set, reseal, nil
+	return &set, nil
 }
 
-// publish writes the public keys for services that run elsewhere.
-func (f folder) publish(signer *auth.Signer) error {
-	public := string(signer.PublicJWKS())
-	if text, err := os.ReadFile(f.join("jwks.json")); err == nil && strings.TrimSpace(string(text)) == public {
-		return nil
+// forgetFormerKeys removes signingFile, and the copy of its public halves, which would go out of date.
+func (f folder) forgetFormerKeys() error {
+	for _, name := range []string{signingFile, "jwks.json"} {
+		if err := os.Remove(f.join(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("data folder: %w", err)
+		}
 	}
-	return f.replace("jwks.json", public)
+	return f.sync()
+}
+
+// administratorFile has the credential that was made up at the first start.
+const administratorFile = "administrator.json"
+
+// administrator is the configured one, or the folder's own.
+func (f folder) administrator(configured applications.Bootstrap) (applications.Bootstrap, error) {
+	if configured.ClientID != "" {
+		return configured, nil
+	}
+	type credential struct {
+		ClientID     string `json:"client_id"`
+		ClientSecret string `json:"client_secret"`
+	}
+	text, err := f.keep(administratorFile, func() (string, error) {
+		made, err := json.MarshalIndent(credential{strings.ToLower(rand.Text()), secret.Token(32)}, "", "  ")
+		return string(made), err
+	})
+	if err != nil {
+		return configured, err
+	}
+	var kept credential
+	if err := json.Unmarshal([]byte(text), &kept); err != nil || kept.ClientID == "" || kept.ClientSecret == "" {
+		return configured, fmt.Errorf("data folder: %s is damaged: delete it, and the next start makes another administrator", administratorFile)
+	}
+	configured.ClientID, configured.ClientSecret = kept.ClientID, secret.New(kept.ClientSecret)
+	return configured, nil
 }

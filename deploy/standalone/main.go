@@ -18,7 +18,8 @@ import (
 const usage = `idp-standalone is the whole identity platform as one program.
 
   idp-standalone serve      start the platform; --accept-loss STORE where one has been lost
-  idp-standalone token      print a bearer token; --tenant T, --scope "users:read …", --ttl 1h
+  idp-standalone token      print a bearer token of the running platform; --tenant T, --scope "users:read …"
+  idp-standalone keys       keys rotate: sign tokens with a new key; --at-once where the old one is known to others
   idp-standalone check      check the configuration and, while the platform is stopped, its data
   idp-standalone version    say what this program was made of
 
@@ -28,7 +29,7 @@ const usage = `idp-standalone is the whole identity platform as one program.
 // command is a sub-command. What it is asked for goes to out, all else (logs, explanations) to notes.
 type command func(ctx context.Context, args []string, out, notes io.Writer) error
 
-var commands = map[string]command{"serve": serve, "token": token, "check": check, "version": version}
+var commands = map[string]command{"serve": serve, "token": token, "keys": keys, "check": check, "version": version}
 
 func main() {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/idplatform/idplatform/gateway"
-	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/bus/embedded"
 	"github.com/idplatform/idplatform/pkg/clock"
@@ -52,8 +52,8 @@ type platform struct {
 	cleanups []func(context.Context) error // newest last
 }
 
-// start makes the platform out of a folder. If that fails, what was started is stopped.
-func start(ctx context.Context, s settings, f folder, log *slog.Logger, registry *prometheus.Registry) (_ *platform, err error) {
+// start makes the platform out of a folder; address is the URL that it listens on. If that fails, what was started is stopped.
+func start(ctx context.Context, s settings, f folder, address string, log *slog.Logger, registry *prometheus.Registry) (_ *platform, err error) {
 	p := &platform{}
 	defer func() {
 		if err != nil {
@@ -64,10 +64,13 @@ func start(ctx context.Context, s settings, f folder, log *slog.Logger, registry
 	if err != nil {
 		return nil, err
 	}
-	signer, err := f.signer(keys)
-	if err != nil {
+	if s.Applications.AdoptKeys, err = f.formerKeys(keys); err != nil {
 		return nil, err
 	}
+	if s.Applications.Bootstrap, err = f.administrator(s.Bootstrap); err != nil {
+		return nil, err
+	}
+	s.Applications.Bootstrap.Tenant = cmp.Or(s.Bootstrap.Tenant, s.Tenant)
 	tracer, flushTraces, err := telemetry.Tracing(ctx, telemetry.TracingConfig{
 		Endpoint: s.Tracing.Endpoint, SampleRatio: s.Tracing.SampleRatio, Service: "idp-standalone", Log: log,
 	})
@@ -75,9 +78,12 @@ func start(ctx context.Context, s settings, f folder, log *slog.Logger, registry
 		return nil, err
 	}
 	p.cleanups = append(p.cleanups, flushTraces)
-	deps := service.Deps{Keys: keys, Outbound: s.Outbound.Client(), Clock: clock.System, StuckAfter: s.StuckAfter}
-	own := auth.Issuer{Name: issuer, Keys: signer, Scopes: auth.AllScopes}
-	if deps.Verifier, err = (service.AuthConfig{OIDC: s.Auth.OIDC}).Verifier(deps.Outbound, log, own); err != nil {
+	deps := service.Deps{
+		Keys: keys, Outbound: s.Outbound.Client(), Clock: clock.System, StuckAfter: s.StuckAfter,
+		PublicURL: cmp.Or(s.PublicURL, address), EarlierURLs: append([]string{address}, s.Auth.Issuer...),
+	}
+	// The applications service adds the platform itself, for all services.
+	if deps.Verifier, err = (service.AuthConfig{OIDC: s.Auth.OIDC}).Verifier(deps.Outbound, log); err != nil {
 		return nil, err
 	}
 	stores, err := f.readStores()
@@ -116,6 +122,9 @@ func start(ctx context.Context, s settings, f folder, log *slog.Logger, registry
 			defer cancel()
 			return unit.Ready(ctx)
 		})
+	}
+	if err := f.forgetFormerKeys(); err != nil { // the applications service has them
+		return nil, err
 	}
 	if err := stores.opened(s.stores()); err != nil {
 		return nil, err

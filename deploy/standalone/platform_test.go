@@ -69,7 +69,7 @@ func TestFolderOfAnotherKey(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(c.Dir, "encryption.key")))
 	_, notes, code := runs(t, []string{"IDP_DATA_DIR=" + c.Dir}, "serve")
 	assert.Equal(t, 1, code)
-	assert.Contains(t, notes, "sealed under an encryption key that is not the one given")
+	assert.Contains(t, notes, "sealed under a key that is not configured")
 }
 
 func TestWrongCalls(t *testing.T) {
@@ -87,8 +87,11 @@ func TestWrongCalls(t *testing.T) {
 		{nil, []string{"serve", "--accept-loss", "people"}, `there is no store "people"; the stores are nats, users, applications, organization`, 1},
 		{nil, []string{"serve", "--no-such-flag"}, "no-such-flag", 1},
 		{nil, []string{"token", "--scope", "users:read users:fly"}, `there is no scope "users:fly"`, 1},
-		{nil, []string{"token", "--ttl", "-1h"}, "--ttl must lie between", 1},
-		{nil, []string{"token", "--ttl", "900h"}, "--ttl must lie between", 1},
+		{nil, []string{"token"}, "no platform runs on the data folder", 1},
+		{nil, []string{"keys"}, "the command is: keys rotate", 1},
+		{[]string{"IDP_PUBLIC_URL=https://id.example.com/"}, []string{"serve"}, "public_url must be", 1},
+		{[]string{"IDP_BOOTSTRAP_CLIENT_ID=admin"}, []string{"serve"}, "client_id and client_secret go together", 1},
+		{[]string{"IDP_BOOTSTRAP_CLIENT_ID=admin", "IDP_BOOTSTRAP_CLIENT_SECRET=hunter2"}, []string{"serve"}, "client_secret must have at least 16 characters", 1},
 		{nil, []string{"token", "--tenant", "Ümlaut"}, "--tenant must be", 1},
 		{nil, []string{"token", "users:read"}, `no argument "users:read"`, 1},
 	} {
@@ -100,26 +103,44 @@ func TestWrongCalls(t *testing.T) {
 
 func TestToken(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	out, _, code := runs(t, []string{"IDP_DATA_DIR=" + dir}, "token", "--tenant", "acme", "--scope", "users:read kv:read", "--ttl", "10m")
-	require.Equal(t, 0, code)
+	c := startPlatform(t, t.TempDir())
+	text := c.token("--tenant", "acme", "--scope", "users:read kv:read")
 	claims := jwt.MapClaims{}
-	_, _, err := jwt.NewParser().ParseUnverified(strings.TrimSpace(out), claims)
+	_, _, err := jwt.NewParser().ParseUnverified(text, claims)
 	require.NoError(t, err)
 	assert.Equal(t, "acme", claims["tenant_id"])
 	assert.Equal(t, "users:read kv:read", claims["scope"])
-	assert.InDelta(t, 600, claims["exp"].(float64)-claims["iat"].(float64), 1)
-
-	c := startPlatform(t, dir) // its keys were made by the token
+	assert.Equal(t, "http://"+c.Addr, claims["iss"])
+	assert.InDelta(t, 3600, claims["exp"].(float64)-claims["iat"].(float64), 1)
 	var list page
-	fetch(t, c, strings.TrimSpace(out), "/v1/users", &list)
-	for name, wanted := range map[string]os.FileMode{"encryption.key": 0o600, "signing.sealed": 0o600, "nats.password": 0o600, "nats.url": 0o600, "jwks.json": 0o600} {
+	fetch(t, c, text, "/v1/users", &list)
+
+	dir := c.Dir
+	for name, wanted := range map[string]os.FileMode{
+		"encryption.key": 0o600, "administrator.json": 0o600, "nats.password": 0o600, "nats.url": 0o600, "api.url": 0o600,
+	} {
 		info, err := os.Stat(filepath.Join(dir, name))
 		require.NoError(t, err)
 		assert.Equal(t, wanted, info.Mode().Perm(), name)
 	}
+	var admin struct {
+		ClientID string `json:"client_id"`
+	}
+	kept, err := os.ReadFile(filepath.Join(dir, "administrator.json"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(kept, &admin))
+	var application struct {
+		Items []struct {
+			ClientID string   `json:"client_id"`
+			Scopes   []string `json:"scopes"`
+		}
+	}
+	fetch(t, c, c.token(), "/v1/applications", &application)
+	require.Len(t, application.Items, 1, "the administrator is an application like others")
+	assert.Equal(t, admin.ClientID, application.Items[0].ClientID)
+	assert.Equal(t, []string{"platform:admin"}, application.Items[0].Scopes)
 	var version map[string]any
-	text, _, _ := runs(t, nil, "version")
+	text, _, _ = runs(t, nil, "version")
 	require.NoError(t, json.Unmarshal([]byte(text), &version))
 	assert.NotEmpty(t, version["go"])
 }

@@ -54,7 +54,7 @@ func own(name string) bool {
 		return first == "nats"
 	}
 	switch first {
-	case "VERSION", "LOCK", "jwks.json", storesFile:
+	case "VERSION", "LOCK", "jwks.json", storesFile, administratorFile, addressFile:
 		return true
 	}
 	for _, part := range []string{".key", ".sealed", ".db", ".db-wal", ".db-shm"} {

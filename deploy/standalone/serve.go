@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
+	"strconv"
 
 	"github.com/idplatform/idplatform/pkg/telemetry"
 )
@@ -40,7 +41,8 @@ func serve(ctx context.Context, args []string, out, notes io.Writer) (err error)
 	}
 	defer listener.Close()
 	registry := telemetry.NewRegistry()
-	p, err := start(ctx, s, f, log, registry)
+	address := baseURL(s, listener.Addr())
+	p, err := start(ctx, s, f, address, log, registry)
 	if err != nil {
 		return err
 	}
@@ -55,21 +57,37 @@ func serve(ctx context.Context, args []string, out, notes io.Writer) (err error)
 	}
 	defer admin.Close()
 
-	greet(out, s, f, p, listener.Addr().String(), admin.Addr())
+	if err := f.replace(addressFile, address); err != nil {
+		return err
+	}
+	greet(out, s, f, p, address, admin.Addr())
 	return p.gateway.Serve(ctx, listener)
 }
 
-// greet says where everything is.
-func greet(out io.Writer, s settings, f folder, p *platform, address, admin string) {
-	scheme := "http"
-	if s.TLS.CertFile != "" {
-		scheme = "https"
+// baseURL is how this machine reaches the platform.
+func baseURL(s settings, listen net.Addr) string {
+	address := listen.String()
+	if at, ok := listen.(*net.TCPAddr); ok && at.IP.IsUnspecified() {
+		address = net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port))
 	}
-	base := scheme + "://" + address
+	if s.TLS.CertFile != "" {
+		return "https://" + address
+	}
+	return "http://" + address
+}
+
+// greet says where everything is.
+func greet(out io.Writer, s settings, f folder, p *platform, base, admin string) {
 	fmt.Fprintf(out, "idplatform is running\n\n")
 	fmt.Fprintf(out, "  API      %s/v1/users\n", base)
 	fmt.Fprintf(out, "  docs     %s/docs\n", base)
 	fmt.Fprintf(out, "  token    IDP_DATA_DIR=%s %s token\n", f.path, program())
+	if s.Bootstrap.ClientID == "" {
+		fmt.Fprintf(out, "  client   the administrator's id and secret are in %s\n", f.join(administratorFile))
+	}
+	if s.PublicURL == "" {
+		fmt.Fprintf(out, "  issuer   %s, since IDP_PUBLIC_URL is not set\n", base)
+	}
 	fmt.Fprintf(out, "  data     %s\n", f.path)
 	if p.natsURL != "" {
 		fmt.Fprintf(out, "  events   nats sub --server \"$(cat %s)\" 'idp.events.>'\n", f.join("nats.url"))

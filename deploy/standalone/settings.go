@@ -22,10 +22,12 @@ import (
 type settings struct {
 	Listen         string                 `mapstructure:"listen" doc:"Address of the API"`
 	AdminListen    string                 `mapstructure:"admin_listen" doc:"Address of metrics, pprof and build information; off switches it off"`
+	PublicURL      string                 `mapstructure:"public_url" doc:"The platform's address for its clients: iss of its tokens, and where links lead; empty: the address it listens on"`
 	DataDir        string                 `mapstructure:"data_dir" doc:"The folder with everything that the platform keeps"`
 	NATSListen     string                 `mapstructure:"nats_listen" doc:"Address for event subscribers; off switches it off; empty: 127.0.0.1:4222, or a free port if that is taken"`
 	AcceptLoss     []string               `mapstructure:"accept_loss" doc:"Stores (users, applications, organization, nats …) that the platform may start without although it has had them; for one start"`
-	Tenant         string                 `mapstructure:"tenant" doc:"The tenant of tokens that name none"`
+	Tenant         string                 `mapstructure:"tenant" doc:"The administrator's tenant, and that of tokens that name none"`
+	Bootstrap      applications.Bootstrap `mapstructure:"bootstrap"`
 	EncryptionKeys secret.String          `mapstructure:"encryption_keys" doc:"Keys for secrets at rest, id:base64 of 32 bytes, joined by commas; the first seals, the others only open; empty: made at the first start and kept in the data folder"`
 	Log            service.LogConfig      `mapstructure:"log"`
 	Auth           authConfig             `mapstructure:"auth"`
@@ -41,7 +43,8 @@ type settings struct {
 
 // authConfig says who is trusted besides the platform itself.
 type authConfig struct {
-	OIDC []string `mapstructure:"oidc" doc:"Other issuers, each issuer=…;jwks=…;tenant=…;audience=…;scopes=a b"`
+	Issuer []string `mapstructure:"issuer" doc:"Further values of iss in the platform's tokens: public URLs that it had before"`
+	OIDC   []string `mapstructure:"oidc" doc:"Other issuers, each issuer=…;jwks=…;tenant=…;audience=…;scopes=a b"`
 }
 
 func defaults() settings {
@@ -64,6 +67,11 @@ func defaults() settings {
 func (s settings) Validate() error {
 	if !auth.ValidTenant(s.Tenant) {
 		return fmt.Errorf("tenant must be 1…63 of a-z, 0-9, _ and -")
+	}
+	if s.PublicURL != "" {
+		if err := service.CheckPublicURL(s.PublicURL); err != nil {
+			return err
+		}
 	}
 	if !s.EncryptionKeys.IsZero() {
 		if _, err := secret.ParseKeyring(s.EncryptionKeys); err != nil {

@@ -5,16 +5,21 @@ package applications
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
+	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/picture"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/services/applications/internal/account"
 	"github.com/idplatform/idplatform/services/applications/internal/application"
+	"github.com/idplatform/idplatform/services/applications/internal/ended"
 	"github.com/idplatform/idplatform/services/applications/internal/httpapi"
 	"github.com/idplatform/idplatform/services/applications/internal/template"
+	"github.com/idplatform/idplatform/services/applications/internal/token"
 	"github.com/idplatform/idplatform/services/questions"
 )
 
@@ -22,19 +27,29 @@ import (
 type Config struct {
 	AllowHTTP bool `mapstructure:"allow_http" doc:"Accept http URLs of applications for every host, not for loopback hosts alone"`
 	AllowSHA1 bool `mapstructure:"allow_sha1" doc:"Accept algorithms of SHA-1 in the settings of SAML, for products that know no other"`
+
+	Tokens TokenConfig `mapstructure:"tokens"`
+
+	Bootstrap Bootstrap `mapstructure:"-"` // set apart, as bootstrap.client_id
+
+	// AdoptKeys are signing keys to begin with, in use before the service had any; nil: it makes new ones.
+	AdoptKeys *auth.Keys `mapstructure:"-"`
 }
 
 // DefaultConfig is what the service starts with.
-func DefaultConfig() Config { return Config{} }
+func DefaultConfig() Config {
+	return Config{Tokens: defaultTokens(), Bootstrap: Bootstrap{Tenant: defaultTenant}}
+}
 
 // Spec describes the service under a configuration.
 func Spec(c Config) service.Spec {
 	return service.Spec{
-		Name: "applications", Collections: append(application.Collections(), account.Collections()...), New: c.new,
+		Name: "applications", New: c.new,
+		Collections: slices.Concat(application.Collections(), account.Collections(), oauthCollections()),
 	}
 }
 
-func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
+func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 	catalogue, err := template.Open()
 	if err != nil {
 		return service.App{}, err
@@ -42,27 +57,43 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 	accounts := &account.Accounts{Store: d.Store, Bus: d.Bus}
 	apps := application.New(application.Deps{
 		Store: d.Store, Bus: d.Bus, Templates: catalogue, Pictures: picture.NewDecoder(d.Metrics),
-		Rules:      application.Rules{AllowHTTP: c.AllowHTTP, AllowSHA1: c.AllowSHA1},
-		OnEnd:      func(context.Context, *docstore.Tx, *application.Application) error { return nil },
-		OnDelete:   account.DeleteOf,
+		Rules: application.Rules{AllowHTTP: c.AllowHTTP, AllowSHA1: c.AllowSHA1},
+		OnEnd: func(ctx context.Context, tx *docstore.Tx, a *application.Application) error {
+			return ended.Client(ctx, tx, a.ClientID, a.Version)
+		},
+		OnDelete: func(ctx context.Context, tx *docstore.Tx, id string) error {
+			return errors.Join(account.DeleteOf(ctx, tx, id), token.Forget(ctx, tx, id))
+		},
 		HasSeveral: account.HasSeveral,
 	})
 	server := d.Server("applications")
 	httpapi.Register(server, apps, accounts, catalogue)
+	tokens, keys, err := c.tokens(ctx, d, apps)
+	if err != nil {
+		return service.App{}, err
+	}
+	httpapi.RegisterOAuth(server, tokens, keys)
+	if err := c.Bootstrap.make(ctx, d, apps); err != nil {
+		return service.App{}, err
+	}
 	return service.App{
 		Handler: server,
-		Tasks: []service.Task{
+		Tasks: append(oauthTasks(d, keys),
 			d.DueTask(service.DueWork{Name: "end client secrets", Every: time.Second, Due: application.Due, Do: apps.Settle}),
 			d.DueTask(service.DueWork{
 				Name: "delete sub-accounts", Every: time.Second, Due: account.DueRemainders, Do: accounts.Finish,
 			}),
-		},
+		),
 		Answer: func(b *bus.Bus) error {
-			return questions.ApplicationsOfConnection.Answer(b, func(ctx context.Context, q questions.ConnectionID) (questions.Count, error) {
-				n, err := apps.AttachedTo(ctx, q.ID)
-				return questions.Count{Count: n}, err
-			})
+			return errors.Join(
+				ended.Answer(b, d.Store),
+				questions.ApplicationsOfConnection.Answer(b, func(ctx context.Context, q questions.ConnectionID) (questions.Count, error) {
+					n, err := apps.AttachedTo(ctx, q.ID)
+					return questions.Count{Count: n}, err
+				}),
+			)
 		},
+		Followers: []bus.FollowerConfig{ended.Follower(d.Verifier, d.Store)},
 		Consumers: []bus.ConsumerConfig{
 			{
 				Name: "applications-users", Handle: accounts.OnUser,

@@ -8,10 +8,16 @@ import (
 
 type settings struct {
 	service.Config `mapstructure:",squash"`
-	Applications   applications.Config `mapstructure:"applications"`
+	Applications   applications.Config    `mapstructure:"applications"`
+	Bootstrap      applications.Bootstrap `mapstructure:"bootstrap"`
 }
 
 func main() {
-	s := settings{service.DefaultConfig("applications"), applications.DefaultConfig()}
-	service.Main("applications", &s, &s.Config, func() service.Spec { return applications.Spec(s.Applications) })
+	s := settings{Config: service.DefaultConfig("applications"), Applications: applications.DefaultConfig()}
+	s.Bootstrap = s.Applications.Bootstrap
+	s.Auth.Own = true
+	service.Main("applications", &s, &s.Config, func() service.Spec {
+		s.Applications.Bootstrap = s.Bootstrap
+		return applications.Spec(s.Applications)
+	})
 }

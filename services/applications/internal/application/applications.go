@@ -308,6 +308,7 @@ func (s *Applications) Delete(ctx context.Context, id string) (docstore.Deleted,
 		if err != nil {
 			return docstore.Deleted{}, err
 		}
+		a.Version++ // the removal: OnEnd ends what belongs to the versions before
 		return docstore.Deleted{ID: id}, errors.Join(
 			secretHashes.DeleteWhere(ctx, tx, docstore.ID(id), nil),
 			protocol.Protocols.DeleteWhere(ctx, tx, protocol.OfApplication(id), nil),

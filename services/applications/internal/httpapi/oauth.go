@@ -115,8 +115,8 @@ func RegisterOAuth(s *rest.Server, tokens *token.Tokens, keys *signing.Keeper) {
 }
 
 func (o *oauth) registerTokens(s *rest.Server) {
-	const form = "grant_type=client_credentials&scope=users%3Aread"
-	const about = "token=eyJhbGciOiJFZERTQSJ9.e30.c2ln"
+	form := TokenForm{GrantType: token.GrantType, Scope: "users:read"}
+	about := AboutForm{Token: "eyJhbGciOiJFZERTQSJ9.e30.c2ln"}
 	refusals := []apperr.Kind{apperr.Unauthenticated, apperr.Forbidden}
 	rest.Handle(s, rest.Op{
 		ID: "create-token", Method: http.MethodPost, Path: token.TokenPath, Summary: "Get an access token", OAuth: true, Momentary: true,

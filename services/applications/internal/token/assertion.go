@@ -16,6 +16,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/services/applications/internal/application"
 )
 
 // AssertionAlgorithms are those that a client's assertion may be signed with (RFC 7518 §3.1, RFC 8037).
@@ -46,7 +47,7 @@ func claimedBy(assertion string) (clientID string, err error) {
 
 // checkAssertion verifies an assertion (RFC 7523 §3): signed with a key of the client, by it and about it, for this
 // server, for an hour at most, and not used before.
-func (t *Tokens) checkAssertion(ctx context.Context, c Client, assertion string) error {
+func (t *Tokens) checkAssertion(ctx context.Context, c application.Client, assertion string) error {
 	keys, err := t.Keys.of(c)
 	if err != nil {
 		return refuse("%w", err)
@@ -111,7 +112,7 @@ func ForgetAssertion(ctx context.Context, store *docstore.Store, id string) erro
 
 // useOnce refuses an assertion that is for another server, good for too long, or used before; and uses it up, in a dry
 // run too.
-func (t *Tokens) useOnce(ctx context.Context, c Client, claims jwt.RegisteredClaims) error {
+func (t *Tokens) useOnce(ctx context.Context, c application.Client, claims jwt.RegisteredClaims) error {
 	issuer, expires := t.Signer.Issuer(), clock.Of(claims.ExpiresAt.Time)
 	here := func(audience string) bool { return audience == issuer || audience == issuer+TokenPath }
 	switch {

@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/testkit"
-	"github.com/idplatform/idplatform/services/applications/internal/token"
+	"github.com/idplatform/idplatform/services/applications/internal/application"
 )
 
 // signer is a client's private keys, one of each kind, with their names for kids.
@@ -51,7 +51,7 @@ func (s *signer) public(t testing.TB) []byte {
 }
 
 // keyed is an application with public keys and no secret.
-func keyed(id string, jwks []byte, uri string) token.Client {
+func keyed(id string, jwks []byte, uri string) application.Client {
 	c := machine(id, "acme", "", "users:read")
 	c.Secrets, c.JWKS, c.JWKSURI = nil, jwks, uri
 	return c

@@ -9,6 +9,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/services/applications/internal/application"
 )
 
 // Credentials are what a request brings of the three methods by which a client says who it is: client_secret_basic,
@@ -112,34 +113,34 @@ var errUnproven = apperr.New(apperr.Unauthenticated, "the client's credential is
 // Authenticate finds out which client sends a request. Unauthenticated for every bad credential, InvalidParameters for
 // none that could be one, RateLimited where too many were bad: a good one is never refused for others' bad ones. Who
 // would guess has 256 bits to guess; what is limited is the trouble that trying makes.
-func (t *Tokens) Authenticate(ctx context.Context, c Credentials) (Client, error) {
+func (t *Tokens) Authenticate(ctx context.Context, c Credentials) (application.Client, error) {
 	p, err := c.proof()
 	if err != nil {
-		return Client{}, err
+		return application.Client{}, err
 	}
 	client, err := t.Clients.Client(ctx, p.clientID)
 	if apperr.IsNotFound(err) {
-		return Client{}, t.strange(c.Address)
+		return application.Client{}, t.strange(c.Address)
 	}
 	if err != nil {
-		return Client{}, err
+		return application.Client{}, err
 	}
 	if p.method == privateKeyJWT {
 		err = t.checkAssertion(ctx, client, p.assertion)
-	} else if !client.hasSecret(p.secret, t.Store.Now()) {
+	} else if !hasSecret(client, p.secret, t.Store.Now()) {
 		err = errUnproven.Because(wrongSecret)
 	}
 	if err == nil && !client.Enabled {
 		err = errUnproven.Because(disabledClient)
 	}
 	if apperr.KindOf(err) == apperr.Unauthenticated {
-		return Client{}, t.failed(ctx, client, p.method, c.Address, err)
+		return application.Client{}, t.failed(ctx, client, p.method, c.Address, err)
 	}
 	return client, err
 }
 
 // hasSecret compares with every secret, whichever is right.
-func (c Client) hasSecret(value string, now clock.Time) bool {
+func hasSecret(c application.Client, value string, now clock.Time) bool {
 	found := false
 	for _, s := range c.Secrets {
 		good := s.Expires.IsZero() || now.Before(s.Expires)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/services/applications/internal/application"
 )
 
 // ClientKeys holds the public keys of clients that authenticate by assertions, those of the most active ones.
@@ -32,7 +33,7 @@ func NewClientKeys(client *http.Client, clk clock.Clock, log *slog.Logger) *Clie
 	return &ClientKeys{client, clk, log, cache}
 }
 
-func (k *ClientKeys) of(c Client) (*auth.PublicKeys, error) {
+func (k *ClientKeys) of(c application.Client) (*auth.PublicKeys, error) {
 	var source auth.KeySource
 	from := c.JWKSURI
 	switch {

@@ -9,6 +9,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/services/applications/internal/application"
 )
 
 // Failures are the failed authentications of a client, and the record of the event that tells of one. The id is the
@@ -48,7 +49,7 @@ func (t *Tokens) strange(address netip.Addr) error {
 
 // failed refuses a client, counts that and tells of it, in a dry run too: unless there were too many failures of the
 // client or from the address of late.
-func (t *Tokens) failed(ctx context.Context, c Client, method string, address netip.Addr, refusal error) error {
+func (t *Tokens) failed(ctx context.Context, c application.Client, method string, address netip.Addr, refusal error) error {
 	wait := t.limits.addresses.take(network(address))
 	if wait == 0 {
 		wait = t.limits.failures.take(c.ClientID)

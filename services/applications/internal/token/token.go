@@ -11,6 +11,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/services/applications/internal/application"
 )
 
 // Deps are what Tokens work with.
@@ -22,6 +23,12 @@ type Deps struct {
 	Keys     *ClientKeys
 	Limits   Limits
 	TTL      time.Duration // of a token, at most auth.MaxTokenTTL
+}
+
+// Clients finds clients.
+type Clients interface {
+	// Client finds an application by its client id, in all tenants. apperr.NotFound.
+	Client(ctx context.Context, clientID string) (application.Client, error)
 }
 
 // Tokens are the use cases.
@@ -56,7 +63,7 @@ type Token struct {
 
 // Issue gives an authenticated client a token. InvalidParameters with the codes unsupported_grant_type,
 // unauthorized_client and invalid_scope, Forbidden for another tenant, RateLimited.
-func (t *Tokens) Issue(ctx context.Context, c Client, r Request) (Token, error) {
+func (t *Tokens) Issue(ctx context.Context, c application.Client, r Request) (Token, error) {
 	if wait := t.limits.tokens.take(c.ClientID); wait > 0 {
 		return Token{}, tooMany("tokens are asked for too often", wait)
 	}
@@ -70,9 +77,9 @@ func (t *Tokens) Issue(ctx context.Context, c Client, r Request) (Token, error) 
 }
 
 // issue is Issue for a lifetime of the caller's choice.
-func (t *Tokens) issue(ctx context.Context, c Client, r Request, ttl time.Duration) (Token, error) {
-	if c.Category != machineClient {
-		return Token{}, apperr.OAuth(apperr.InvalidParameters, "unauthorized_client", "only applications of category %s get tokens", machineClient)
+func (t *Tokens) issue(ctx context.Context, c application.Client, r Request, ttl time.Duration) (Token, error) {
+	if c.Category != application.BackendService {
+		return Token{}, apperr.OAuth(apperr.InvalidParameters, "unauthorized_client", "only applications of category %s get tokens", application.BackendService)
 	}
 	granted := grantedTo(c)
 	scopes := granted
@@ -103,10 +110,7 @@ func (t *Tokens) issue(ctx context.Context, c Client, r Request, ttl time.Durati
 	return Token{text, "Bearer", int64(ttl / time.Second), scopes.String()}, nil
 }
 
-// machineClient is the category of applications that get tokens.
-const machineClient = "4"
-
-func grantedTo(c Client) auth.Scopes {
+func grantedTo(c application.Client) auth.Scopes {
 	var list []auth.Scope
 	for _, name := range c.Scopes {
 		list = append(list, auth.Scope(name))

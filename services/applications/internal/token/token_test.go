@@ -19,6 +19,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/services/applications/internal/application"
 	"github.com/idplatform/idplatform/services/applications/internal/ended"
 	"github.com/idplatform/idplatform/services/applications/internal/httpapi"
 	"github.com/idplatform/idplatform/services/applications/internal/signing"
@@ -37,29 +38,29 @@ const (
 // clients are applications without a store.
 type clients struct {
 	mu   sync.Mutex
-	byID map[string]token.Client
+	byID map[string]application.Client
 }
 
-func (c *clients) Client(_ context.Context, id string) (token.Client, error) {
+func (c *clients) Client(_ context.Context, id string) (application.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if found, ok := c.byID[id]; ok {
 		return found, nil
 	}
-	return token.Client{}, apperr.Missing("application")
+	return application.Client{}, apperr.Missing("application")
 }
 
-func (c *clients) set(client token.Client) {
+func (c *clients) set(client application.Client) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.byID[client.ClientID] = client
 }
 
 // machine is an application with a secret.
-func machine(id, tenant, secret string, scopes ...string) token.Client {
-	return token.Client{
+func machine(id, tenant, secret string, scopes ...string) application.Client {
+	return application.Client{
 		Tenant: tenant, AppID: "app-" + id, ClientID: id, Version: 1, Enabled: true, Category: "4", Scopes: scopes,
-		Secrets: []token.ClientSecret{{Hash: token.HashSecret(secret)}},
+		Secrets: []application.ClientSecret{{Hash: application.HashSecret(secret)}},
 	}
 }
 
@@ -70,12 +71,12 @@ type world struct {
 	publicURL string // instead of testkit's
 }
 
-func newWorld(t testing.TB, known ...token.Client) *world {
+func newWorld(t testing.TB, known ...application.Client) *world {
 	return newWorldWith(t, token.Limits{TokensPerSecond: 1000, FailuresPerMinute: 1000}, known...)
 }
 
-func newWorldWith(t testing.TB, limits token.Limits, known ...token.Client) *world {
-	w := &world{clients: &clients{byID: map[string]token.Client{}}}
+func newWorldWith(t testing.TB, limits token.Limits, known ...application.Client) *world {
+	w := &world{clients: &clients{byID: map[string]application.Client{}}}
 	for _, c := range known {
 		w.clients.set(c)
 	}
@@ -177,7 +178,7 @@ func TestTokenEndpoint(t *testing.T) {
 		"secret alone":                  {"", grant + "&client_secret=s3cret", 400, "invalid_request"},
 		"a wrong secret":                {basic("c1", "s3creT"), grant, 401, "invalid_client"},
 		"an empty secret":               {basic("c1", ""), grant, 401, "invalid_client"},
-		"the hash for the secret":       {basic("c1", token.HashSecret("s3cret")), grant, 401, "invalid_client"},
+		"the hash for the secret":       {basic("c1", application.HashSecret("s3cret")), grant, 401, "invalid_client"},
 		"an unknown client":             {basic("c9", "s3cret"), grant, 401, "invalid_client"},
 		"a disabled client":             {basic("off", "s3cret"), grant, 401, "invalid_client"},
 		"an expired secret":             {basic("expired", "s3cret"), grant, 401, "invalid_client"},

@@ -1,0 +1,62 @@
+package applications
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/services/applications/internal/application"
+)
+
+// Bootstrap is the credential of the platform's first administrator, an application like others from then on.
+type Bootstrap struct {
+	ClientID     string        `mapstructure:"client_id" doc:"Client id of an administrator of the platform, which is made at the start unless there is one"`
+	ClientSecret secret.String `mapstructure:"client_secret" doc:"Its secret, of 16 characters at least: openssl rand -base64 32"`
+	Tenant       string        `mapstructure:"tenant" doc:"Its tenant"`
+}
+
+const (
+	minSecret     = 16 // characters
+	defaultTenant = "default"
+)
+
+var clientID = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,64}$`)
+
+// Validate is called by config.Load.
+func (b Bootstrap) Validate() error {
+	var faults []error
+	if (b.ClientID == "") != b.ClientSecret.IsZero() {
+		faults = append(faults, errors.New("client_id and client_secret go together"))
+	}
+	if b.ClientID != "" && !clientID.MatchString(b.ClientID) {
+		faults = append(faults, errors.New("client_id must be 1…64 letters, digits and . _ ~ -"))
+	}
+	if !b.ClientSecret.IsZero() && len(b.ClientSecret.Reveal()) < minSecret {
+		faults = append(faults, fmt.Errorf("client_secret must have at least %d characters", minSecret))
+	}
+	if b.Tenant != "" && !auth.ValidTenant(b.Tenant) {
+		faults = append(faults, errors.New("tenant must be 1…63 of a-z, 0-9, _ and -"))
+	}
+	return errors.Join(faults...)
+}
+
+// make makes the administrator if one is configured and missing.
+func (b Bootstrap) make(ctx context.Context, d service.Deps, apps *application.Applications) error {
+	if b.ClientID == "" {
+		return nil
+	}
+	ctx = request.System(ctx, b.Tenant)
+	good, err := apps.EnsureAdministrator(ctx, application.Credential{ClientID: b.ClientID, Secret: b.ClientSecret.Reveal()})
+	if err != nil {
+		return fmt.Errorf("the bootstrap administrator: %w", err)
+	}
+	if !good {
+		d.Log.Warn("the configured secret is none of the bootstrap administrator: it was refreshed since the first start", "client_id", b.ClientID)
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package applications
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/services/applications/internal/ended"
+	"github.com/idplatform/idplatform/services/applications/internal/signing"
+	"github.com/idplatform/idplatform/services/applications/internal/token"
+)
+
+// TokenConfig is about the tokens of machine clients.
+type TokenConfig struct {
+	TTL               time.Duration `mapstructure:"ttl" doc:"How long a token is good"`
+	PerSecond         float64       `mapstructure:"per_second" doc:"Tokens a second that one client may get from one replica; twice as many may come at once"`
+	FailuresPerMinute float64       `mapstructure:"failures_per_minute" doc:"Failed authentications a minute of one client, and from one address, that are counted and told as events; more are answered 429. A good credential is never refused for them"`
+	RotateEvery       time.Duration `mapstructure:"rotate_every" doc:"How long a signing key signs before the next one does"`
+}
+
+func defaultTokens() TokenConfig {
+	return TokenConfig{TTL: time.Hour, PerSecond: 5000, FailuresPerMinute: 30, RotateEvery: 90 * 24 * time.Hour}
+}
+
+func (c TokenConfig) check() error {
+	switch {
+	case c.TTL < time.Minute || c.TTL > auth.MaxTokenTTL:
+		return fmt.Errorf("tokens.ttl must lie in 1m…%v", auth.MaxTokenTTL)
+	case c.RotateEvery < time.Hour:
+		return fmt.Errorf("tokens.rotate_every must be at least 1h")
+	case c.PerSecond <= 0 || c.FailuresPerMinute <= 0:
+		return fmt.Errorf("tokens.per_second and tokens.failures_per_minute must be positive")
+	}
+	return nil
+}
+
+func oauthCollections() []*docstore.Def {
+	return append(append(signing.Collections(), ended.Collections()...), token.Collections()...)
+}
+
+// tokens makes the token service, whose keys the verifier trusts from then on.
+func (c Config) tokens(ctx context.Context, d service.Deps, clients token.Clients) (*token.Tokens, *signing.Keeper, error) {
+	if err := c.Tokens.check(); err != nil {
+		return nil, nil, err
+	}
+	keys, err := signing.Open(ctx, signing.Config{
+		Store: d.Store, Issuer: d.PublicURL, Every: c.Tokens.RotateEvery, Adopt: c.AdoptKeys, Log: d.Log,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := d.TrustPlatform(keys.Signer()); err != nil {
+		return nil, nil, err
+	}
+	return token.New(token.Deps{
+		Store: d.Store, Clients: clients, Signer: keys.Signer(), Verifier: d.Verifier, TTL: c.Tokens.TTL,
+		Keys:   token.NewClientKeys(d.Outbound, d.Clock, d.Log),
+		Limits: token.Limits{TokensPerSecond: c.Tokens.PerSecond, FailuresPerMinute: c.Tokens.FailuresPerMinute},
+	}), keys, nil
+}
+
+func oauthTasks(d service.Deps, keys *signing.Keeper) []service.Task {
+	return []service.Task{
+		{Name: "signing keys", Every: 5 * time.Second, Do: keys.Refresh},
+		d.DueTask(service.DueWork{
+			Name: "forget ended tokens", Every: time.Minute, Due: ended.Due,
+			Do: func(ctx context.Context, id string) error { return ended.Forget(ctx, d.Store, id) },
+		}),
+		d.DueTask(service.DueWork{
+			Name: "forget used assertions", Every: time.Minute, Due: token.DueAssertions,
+			Do: func(ctx context.Context, id string) error { return token.ForgetAssertion(ctx, d.Store, id) },
+		}),
+	}
+}
