@@ -80,7 +80,7 @@ func start(ctx context.Context, s settings, f folder, address string, log *slog.
 	p.cleanups = append(p.cleanups, flushTraces)
 	deps := service.Deps{
 		Keys: keys, Outbound: s.Outbound.Client(), Clock: clock.System, StuckAfter: s.StuckAfter,
-		PublicURL: cmp.Or(s.PublicURL, address), EarlierURLs: append([]string{address}, s.Auth.Issuer...),
+		PublicURL: cmp.Or(s.PublicURL, address), EarlierURLs: s.Auth.Issuer,
 	}
 	// The applications service adds the platform itself, for all services.
 	if deps.Verifier, err = (service.AuthConfig{OIDC: s.Auth.OIDC}).Verifier(deps.Outbound, log); err != nil {

@@ -3,6 +3,7 @@ package applications
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/auth"
@@ -52,6 +53,7 @@ func (c Config) tokens(ctx context.Context, d service.Deps, clients token.Client
 	if err != nil {
 		return nil, nil, err
 	}
+	d.EarlierURLs = append(slices.Clip(d.EarlierURLs), keys.EarlierIssuers()...)
 	if err := d.TrustPlatform(keys.Signer()); err != nil {
 		return nil, nil, err
 	}

@@ -48,6 +48,9 @@ func Open(ctx context.Context, c Config) (*Keeper, error) {
 	if err == nil {
 		err = k.load(ctx, doc)
 	}
+	if err == nil && !k.loaded.givesUnder(c.Issuer) {
+		err = k.giveUnder(ctx)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the signing keys: %w", err)
 	}
@@ -85,6 +88,35 @@ func (k *Keeper) begin(ctx context.Context) error {
 		return k.begin(ctx)
 	}
 	return err
+}
+
+// giveUnder stores that tokens are given under another URL from now on.
+func (k *Keeper) giveUnder(ctx context.Context) error {
+	doc, err := docstore.Write(ctx, k.Store, func(tx *docstore.Tx) (docstore.Doc[ring], error) {
+		r, err := rings.Load(ctx, tx, ringID)
+		if err != nil {
+			return docstore.Doc[ring]{}, err
+		}
+		if !r.givesUnder(k.Issuer) {
+			r.giveUnder(k.Issuer, tx.Now)
+		}
+		return rings.Replace(ctx, tx, r)
+	})
+	if err != nil {
+		return err
+	}
+	return k.load(ctx, doc)
+}
+
+// EarlierIssuers are the URLs that tokens which may still be good were given under before.
+func (k *Keeper) EarlierIssuers() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var urls []string
+	for _, i := range k.loaded.Issuers[:len(k.loaded.Issuers)-1] {
+		urls = append(urls, i.URL)
+	}
+	return urls
 }
 
 // load opens a ring's key pairs where they are not those that are held.

@@ -37,7 +37,14 @@ type Key struct {
 type ring struct {
 	docstore.Meta
 	Keys    []Key       `json:"keys"`    // in the order in which they sign
+	Issuers []issuer    `json:"issuers"` // the last one is the present one
 	Private secret.Text `json:"private"` // the key pairs, as auth.Keys writes them
+}
+
+// issuer is a public URL that tokens were given under.
+type issuer struct {
+	URL     string     `json:"url"`
+	TimeEnd clock.Time `json:"time_end"` // when its last token has expired; zero for the present one
 }
 
 const (
@@ -80,6 +87,25 @@ func pairs(ctx context.Context, from docstore.Reader) (auth.Keys, error) {
 		return auth.Keys{}, err
 	}
 	return auth.ParsePrivateJWKS([]byte(text.Reveal()))
+}
+
+// maxIssuers bounds those that are remembered.
+const maxIssuers = 20
+
+// giveUnder makes a URL the present issuer. Earlier ones are remembered until their last token has expired.
+func (r *ring) giveUnder(url string, now clock.Time) {
+	if n := len(r.Issuers); n > 0 {
+		r.Issuers[n-1].TimeEnd = now.Add(keptAfter)
+	}
+	r.Issuers = slices.DeleteFunc(r.Issuers, func(i issuer) bool { return i.URL == url || !i.TimeEnd.After(now) })
+	r.Issuers = append(r.Issuers, issuer{URL: url})
+	r.Issuers = r.Issuers[max(0, len(r.Issuers)-maxIssuers):]
+}
+
+// givesUnder reports whether a URL is the present issuer.
+func (r *ring) givesUnder(url string) bool {
+	n := len(r.Issuers)
+	return n > 0 && r.Issuers[n-1].URL == url
 }
 
 // newest is the key that signs, or will.

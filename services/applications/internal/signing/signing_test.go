@@ -1,6 +1,7 @@
 package signing_test
 
 import (
+	"fmt"
 	"log/slog"
 	"sync"
 	"testing"
@@ -218,6 +219,31 @@ func TestAdoptedKeys(t *testing.T) {
 	w.clock.Advance(auth.MaxTokenTTL + auth.Leeway)
 	w.refresh(k)
 	require.Equal(t, []string{signs.ID}, k.Signer().Keys().IDs())
+}
+
+// What was given under another public URL is known to be the platform's until the last such token has expired.
+func TestEarlierIssuers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	under := func(url string) *signing.Keeper {
+		c := w.config()
+		c.Issuer = url
+		k, err := signing.Open(t.Context(), c)
+		require.NoError(t, err)
+		require.Equal(t, url, k.Signer().Issuer())
+		return k
+	}
+	require.Empty(t, under("http://127.0.0.1:8080").EarlierIssuers())
+	require.Empty(t, under("http://127.0.0.1:8080").EarlierIssuers())
+	w.clock.Advance(time.Hour)
+	require.Equal(t, []string{"http://127.0.0.1:8080"}, under("https://id.example").EarlierIssuers())
+	require.Equal(t, []string{"http://127.0.0.1:8080", "https://id.example"}, under("https://other.example").EarlierIssuers())
+	require.Equal(t, []string{"http://127.0.0.1:8080", "https://other.example"}, under("https://id.example").EarlierIssuers())
+	w.clock.Advance(auth.MaxTokenTTL + auth.Leeway)
+	require.Equal(t, []string{"https://id.example"}, under("https://last.example").EarlierIssuers())
+	for i := range 50 {
+		require.LessOrEqual(t, len(under(fmt.Sprintf("https://%d.example", i)).EarlierIssuers()), 19)
+	}
 }
 
 // The private parts are sealed, and another encryption key opens nothing.
