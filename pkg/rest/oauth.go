@@ -77,8 +77,11 @@ func describable(text string) string {
 	}, text)
 }
 
-// oauthHeaders sets what goes with err besides the body. A client that has tried to authenticate by Basic, or sent a
-// bearer token, is told so in a challenge.
+// InvalidToken is the code for a bearer token that is not good (RFC 6750 §3.1).
+const InvalidToken = "invalid_token"
+
+// oauthHeaders sets what goes with err besides the body. A client that has sent an Authorization header is told what is
+// wanted there in a challenge: Basic, or a good token where its token would have done.
 func oauthHeaders(h http.Header, err error, authorization string) {
 	problem.Headers(h, err)
 	h.Set("Content-Type", jsonType)
@@ -87,11 +90,11 @@ func oauthHeaders(h http.Header, err error, authorization string) {
 		return
 	}
 	h.Del("WWW-Authenticate")
-	switch scheme, _, _ := strings.Cut(authorization, " "); strings.ToLower(scheme) {
-	case "basic":
+	switch {
+	case apperr.OAuthCode(err) == InvalidToken:
+		h.Set("WWW-Authenticate", `Bearer error="`+InvalidToken+`"`)
+	case authorization != "":
 		h.Set("WWW-Authenticate", `Basic realm="idplatform"`)
-	case "bearer":
-		h.Set("WWW-Authenticate", "Bearer")
 	}
 }
 

@@ -42,7 +42,9 @@ func registerToken(s *rest.Server, _ service.Deps) {
 	}, func(_ context.Context, in *tokenInput) (token, error) {
 		form := in.Form.Value
 		switch {
-		case in.Authorization == "Basic wrong" || in.Authorization == "Bearer wrong":
+		case in.Authorization == "Bearer wrong":
+			return token{}, apperr.OAuth(apperr.Unauthenticated, rest.InvalidToken, "the token has expired")
+		case in.Authorization != "":
 			return token{}, apperr.New(apperr.Unauthenticated, "the client's secret is wrong")
 		case form.GrantType == "":
 			return token{}, apperr.Invalid("body.grant_type", "must be there")
@@ -76,7 +78,8 @@ func TestFormsAndOAuthErrors(t *testing.T) {
 		"too large":           {body: "scope=" + strings.Repeat("x", 64<<10), status: 413, want: `{"error":"invalid_request"`},
 		"a code of its own":   {body: "grant_type=a&scope=all", status: 400, want: `{"error":"invalid_scope","error_description":"the scope 'all' is not granted -"}`},
 		"a wrong secret":      {body: "grant_type=a", authorization: "Basic wrong", status: 401, want: `{"error":"invalid_client"`, challenge: `Basic realm="idplatform"`},
-		"a wrong token":       {body: "grant_type=a", authorization: "Bearer wrong", status: 401, want: `{"error":"invalid_client"`, challenge: "Bearer"},
+		"a wrong token":       {body: "grant_type=a", authorization: "Bearer wrong", status: 401, want: `{"error":"invalid_token"`, challenge: `Bearer error="invalid_token"`},
+		"another scheme":      {body: "grant_type=a", authorization: "Digest x", status: 401, want: `{"error":"invalid_client"`, challenge: `Basic realm="idplatform"`},
 		"internal":            {body: "grant_type=boom", status: 500, want: `{"error":"server_error"`},
 		"a part that is away": {body: "grant_type=away", status: 503, want: `{"error":"temporarily_unavailable"`},
 	} {

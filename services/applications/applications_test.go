@@ -87,6 +87,7 @@ func TestConventions(t *testing.T) {
 		},
 		Unique: []string{"name", "domain_sn"},
 		Read:   auth.ApplicationsRead, Write: auth.ApplicationsWrite, Unrelated: auth.KVRead,
+		Open: []string{"create-token", "revoke-token", "introspect-token", "get-jwks", "get-authorization-server-metadata"},
 	})
 }
 

@@ -17,7 +17,8 @@ type Caller struct {
 	Admin    bool // of the platform
 }
 
-// Caller finds out who asks. See Authenticate; Unauthenticated for a bad bearer token too.
+// Caller finds out who asks. See Authenticate; Unauthenticated with the code invalid_token for a bad bearer
+// token.
 func (t *Tokens) Caller(ctx context.Context, c Credentials) (Caller, error) {
 	bearer, ok := c.bearer()
 	if !ok {
@@ -28,6 +29,9 @@ func (t *Tokens) Caller(ctx context.Context, c Credentials) (Caller, error) {
 		return Caller{client.ClientID, client.Tenant, grantedTo(client).Has(auth.PlatformAdmin)}, nil
 	}
 	p, err := t.Verifier.Verify(ctx, bearer)
+	if apperr.KindOf(err) == apperr.Unauthenticated {
+		return Caller{}, apperr.OAuth(apperr.Unauthenticated, "invalid_token", "the bearer token is not valid").Because(err)
+	}
 	if err != nil {
 		return Caller{}, err
 	}
