@@ -18,6 +18,11 @@ type Ended struct {
 	Until         clock.Time // when the last of these tokens has expired: it is not kept longer
 }
 
+// HasEnded reports whether tokens that a client was given at a version of its record have ended.
+func (v *Verifier) HasEnded(issuer, clientID string, version int64) bool {
+	return v.ended.has(&Principal{Issuer: issuer, ClientID: clientID, ClientVersion: version})
+}
+
 type endedKey struct{ issuer, token, client string }
 
 type endedTokens struct {

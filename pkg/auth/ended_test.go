@@ -40,6 +40,8 @@ func TestEndedTokensAreRefused(t *testing.T) {
 	good(after, other)
 	before, err := s.Mint(Claims{Subject: "1", ClientID: "c1", ClientVersion: 3, Tenant: "acme", TTL: time.Hour})
 	require.NoError(t, err)
+	require.True(t, v.HasEnded(platform, "c1", 3))
+	require.False(t, v.HasEnded(platform, "c1", 4))
 	requireRefused(t, v, before) // made later, with a secret that was checked before
 
 	require.NoError(t, v.End(Ended{Issuer: platform, ClientID: "c1", ClientVersion: 2, Until: until}))

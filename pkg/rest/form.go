@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -33,24 +32,25 @@ func (*Form[W]) parameters() reflect.Type { return reflect.TypeFor[W]() }
 func (f *Form[W]) Resolve(hc huma.Context) []error {
 	call := humagin.Unwrap(hc).Request.Context().Value(callKey{}).(*call)
 	v := reflect.ValueOf(&f.Value).Elem()
-	for _, f := range membersOf(v.Type()) {
-		v.FieldByIndex(f.Index).SetString(call.form.Get(parameterName(f)))
+	for _, p := range call.op.form.parameters {
+		v.FieldByIndex(p.index).SetString(call.form.Get(p.name))
 	}
 	return nil
 }
 
-// membersOf are a form's members, without the structs that they are in.
-func membersOf(form reflect.Type) []reflect.StructField {
-	return slices.DeleteFunc(reflect.VisibleFields(form), func(f reflect.StructField) bool { return f.Anonymous })
+// formShape is what the form of an operation's input has.
+type formShape struct {
+	of         reflect.Type
+	parameters []formParameter
 }
 
-func parameterName(f reflect.StructField) string {
-	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-	return name
+type formParameter struct {
+	name  string
+	index []int // of the member
 }
 
-// formOf is the type of an input's form; nil if it has none. It panics on a form that has other members than texts.
-func formOf(input reflect.Type) reflect.Type {
+// formOf is the shape of an input's form; nil if it has none. It panics on a form that has other members than texts.
+func formOf(input reflect.Type) *formShape {
 	field, ok := input.FieldByName("Form")
 	if !ok {
 		return nil
@@ -59,13 +59,18 @@ func formOf(input reflect.Type) reflect.Type {
 	if !ok {
 		return nil
 	}
-	t := form.parameters()
-	for _, f := range membersOf(t) {
-		if f.Type.Kind() != reflect.String || parameterName(f) == "" {
-			panic("rest: the parameters of a form are texts with json tags: " + t.String() + "." + f.Name)
+	shape := &formShape{of: form.parameters()}
+	for _, f := range reflect.VisibleFields(shape.of) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous: // its members are among the fields
+		case f.Type.Kind() != reflect.String || name == "":
+			panic("rest: the parameters of a form are texts with json tags: " + shape.of.String() + "." + f.Name)
+		default:
+			shape.parameters = append(shape.parameters, formParameter{name, f.Index})
 		}
 	}
-	return t
+	return shape
 }
 
 // readForm takes a form in before huma sees the request.
@@ -85,9 +90,9 @@ func readForm(op *Op, call *call, w http.ResponseWriter, r *http.Request) error 
 	if call.form, err = url.ParseQuery(string(body)); err != nil {
 		return apperr.Invalid("body", "is not a well-formed form").Because(errors.New("bad percent-encoding")) // the parser's error repeats it
 	}
-	for _, f := range membersOf(op.form) {
-		if name := parameterName(f); len(call.form[name]) > 1 {
-			return apperr.Invalid("body."+name, "is given twice")
+	for _, p := range op.form.parameters {
+		if len(call.form[p.name]) > 1 {
+			return apperr.Invalid("body."+p.name, "is given twice")
 		}
 	}
 	return nil

@@ -157,7 +157,7 @@ func describe[I, B any](s *Server, op *Op) huma.Operation {
 func (s *Server) describeForm(op *Op) {
 	document := s.api.OpenAPI()
 	document.Paths[op.Path].Post.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
-		FormType: {Schema: document.Components.Schemas.Schema(op.form, true, op.ID+"-request"), Example: op.Request},
+		FormType: {Schema: document.Components.Schemas.Schema(op.form.of, true, op.ID+"-request"), Example: op.Request},
 	}}
 }
 

@@ -54,8 +54,8 @@ type Op struct {
 
 	target   string // the path parameter whose record If-Match means
 	jsonBody presence
-	shape    *shape       // of the JSON body
-	form     reflect.Type // the parameters of the form body; nil if there is none
+	shape    *shape     // of the JSON body
+	form     *formShape // of the form body; nil if there is none
 
 	parameters map[string]string // which of the input's members stand in the query or the path
 }

@@ -10,34 +10,6 @@ import (
 	"github.com/idplatform/idplatform/services/applications/internal/ended"
 )
 
-// Caller is who asks about a token: a client, or whoever holds a good bearer token.
-type Caller struct {
-	ClientID string
-	Tenant   string
-	Admin    bool // of the platform
-}
-
-// Caller finds out who asks. See Authenticate; Unauthenticated with the code invalid_token for a bad bearer
-// token.
-func (t *Tokens) Caller(ctx context.Context, c Credentials) (Caller, error) {
-	bearer, ok := c.bearer()
-	if !ok {
-		client, err := t.Authenticate(ctx, c)
-		if err != nil {
-			return Caller{}, err
-		}
-		return Caller{client.ClientID, client.Tenant, grantedTo(client).Has(auth.PlatformAdmin)}, nil
-	}
-	p, err := t.Verifier.Verify(ctx, bearer)
-	if apperr.KindOf(err) == apperr.Unauthenticated {
-		return Caller{}, apperr.OAuth(apperr.Unauthenticated, "invalid_token", "the bearer token is not valid").Because(err)
-	}
-	if err != nil {
-		return Caller{}, err
-	}
-	return Caller{p.ClientID, p.Tenant, p.Has(auth.PlatformAdmin)}, nil
-}
-
 // Revoke ends a token that the caller was given; an administrator of the platform ends every one. One that is not good
 // is none to be revoked, and no error (RFC 7009 §2.2). InvalidParameters with the codes unsupported_token_type (another
 // issuer's) and unauthorized_client (another client's), RateLimited.

@@ -34,11 +34,12 @@ type Clients interface {
 // Tokens are the use cases.
 type Tokens struct {
 	Deps
-	limits limits
+	limits  limits
+	callers callers
 }
 
 // New makes the use cases.
-func New(d Deps) *Tokens { return &Tokens{d, newLimits(d.Limits)} }
+func New(d Deps) *Tokens { return &Tokens{d, newLimits(d.Limits), newCallers()} }
 
 // Collections are those that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{failures.Def(), usedAssertions.Def()} }

@@ -16,6 +16,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/testkit"
@@ -392,6 +394,19 @@ func TestIntrospection(t *testing.T) {
 	requireFault(t, ask(text, basic("c1", "x")), http.StatusUnauthorized, "invalid_client")
 	requireFault(t, ask(text, "Bearer nonsense"), http.StatusUnauthorized, "invalid_token")
 	requireFault(t, w.form(introspectPath, "token="+text), http.StatusUnauthorized, "invalid_client")
+
+	// A caller's secret is remembered for as long as a token would be.
+	ctx := request.System(t.Context(), "acme")
+	changed := machine("c2", "acme", "another", "users:read")
+	changed.Version = 2
+	w.clients.set(changed)
+	ask(text, basic("c2", "s3cret")).OK(nil)
+	require.NoError(t, docstore.Do(ctx, w.Deps.Store, func(tx *docstore.Tx) error { return ended.Client(ctx, tx, "c2", 2) }))
+	require.Eventually(t, func() bool { return ask(text, basic("c2", "s3cret")).Status == http.StatusUnauthorized }, patience, time.Millisecond)
+	ask(text, basic("c2", "another")).OK(nil)
+	w.clients.set(machine("c2", "acme", "a third"))
+	w.Clock.Advance(auth.MaxCacheTTL)
+	requireFault(t, ask(text, basic("c2", "another")), http.StatusUnauthorized, "invalid_client")
 
 	w.form(revokePath, "token="+text, "Authorization", basic("c1", "s3cret")).OK(nil)
 	inactive(text, basic("c1", "s3cret"))

@@ -1,0 +1,35 @@
+package token_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/idplatform/idplatform/pkg/rest"
+)
+
+// BenchmarkEndpoints is the work of the service alone, without a network.
+func BenchmarkEndpoints(b *testing.B) {
+	w := newWorld(b, machine("c1", "acme", "s3cret", "users:read"))
+	text := w.token(b, "c1", "s3cret")
+	for name, c := range map[string]struct{ path, authorization, body string }{
+		"token":                {tokenPath, basic("c1", "s3cret"), grant},
+		"introspect by basic":  {introspectPath, basic("c1", "s3cret"), "token=" + text},
+		"introspect by bearer": {introspectPath, "Bearer " + text, "token=" + text},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				r := httptest.NewRequest(http.MethodPost, c.path, strings.NewReader(c.body))
+				r.Header.Set("Authorization", c.authorization)
+				r.Header.Set("Content-Type", rest.FormType)
+				answer := httptest.NewRecorder()
+				w.Handler.ServeHTTP(answer, r)
+				if answer.Code != http.StatusOK && answer.Code != http.StatusTooManyRequests {
+					b.Fatal(answer.Code, answer.Body)
+				}
+			}
+		})
+	}
+}

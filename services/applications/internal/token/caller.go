@@ -1,0 +1,85 @@
+package token
+
+import (
+	"context"
+	"crypto/sha256"
+
+	"github.com/maypok86/otter/v2"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/clock"
+)
+
+// Caller is who asks about a token: a client, or whoever holds a good bearer token.
+type Caller struct {
+	ClientID string
+	Tenant   string
+	Admin    bool // of the platform
+}
+
+// Caller finds out who asks. See Authenticate; Unauthenticated with the code invalid_token for a bad bearer token.
+func (t *Tokens) Caller(ctx context.Context, c Credentials) (Caller, error) {
+	bearer, ok := c.bearer()
+	if !ok {
+		return t.callers.get(c, t.Store.Now(), t.Verifier, func() (found, error) { return t.authenticated(ctx, c) })
+	}
+	p, err := t.Verifier.Verify(ctx, bearer)
+	if apperr.KindOf(err) == apperr.Unauthenticated {
+		return Caller{}, apperr.OAuth(apperr.Unauthenticated, "invalid_token", "the bearer token is not valid").Because(err)
+	}
+	if err != nil {
+		return Caller{}, err
+	}
+	return Caller{p.ClientID, p.Tenant, p.Has(auth.PlatformAdmin)}, nil
+}
+
+func (t *Tokens) authenticated(ctx context.Context, c Credentials) (found, error) {
+	client, err := t.Authenticate(ctx, c)
+	if err != nil {
+		return found{}, err
+	}
+	until := t.Store.Now().Add(auth.MaxCacheTTL)
+	for _, s := range client.Secrets {
+		if !s.Expires.IsZero() && s.Expires.Before(until) {
+			until = s.Expires
+		}
+	}
+	return found{Caller{client.ClientID, client.Tenant, grantedTo(client).Has(auth.PlatformAdmin)}, client.Version, until}, nil
+}
+
+// found is a caller that has authenticated by its secret.
+type found struct {
+	Caller
+	version int64 // of the client's record
+	until   clock.Time
+}
+
+// callers remembers who has authenticated by client_secret_basic. That is good for as long as a token would be in the
+// verifier's cache, which is as good a credential: until the client is changed in a way that ends its tokens.
+type callers struct {
+	cache *otter.Cache[[sha256.Size]byte, found]
+}
+
+const maxCallers = 10_000
+
+func newCallers() callers {
+	return callers{otter.Must(&otter.Options[[sha256.Size]byte, found]{MaximumSize: maxCallers})}
+}
+
+func (r callers) get(c Credentials, now clock.Time, v *auth.Verifier, authenticate func() (found, error)) (Caller, error) {
+	if len(c.Authorization) != 1 || c.ClientID != "" || c.ClientSecret != "" || c.AssertionType != "" || c.Assertion != "" {
+		known, err := authenticate()
+		return known.Caller, err
+	}
+	key := sha256.Sum256([]byte(c.Authorization[0]))
+	known, ok := r.cache.GetIfPresent(key)
+	if ok && now.Before(known.until) && !v.HasEnded(auth.Platform, known.ClientID, known.version) {
+		return known.Caller, nil
+	}
+	known, err := authenticate()
+	if err == nil {
+		r.cache.Set(key, known)
+	}
+	return known.Caller, err
+}
