@@ -1,4 +1,4 @@
-// Package clock is the only source of time: services take a Clock, so that tests own it.
+// Package clock is the only source of the current time. Services take a Clock, so that tests can set the time.
 package clock
 
 import (
@@ -18,14 +18,14 @@ type system struct{}
 
 func (system) Now() Time { return Of(time.Now()) }
 
-// Time is a moment in UTC, exact to the millisecond, the precision that every store keeps. The zero Time
-// means "never" or "not set"; in JSON it is null, every other one RFC 3339 with three decimals.
+// Time is a moment in UTC with a precision of one millisecond, which every store can keep. The zero Time means
+// "never" or "not set". In JSON the zero Time is null; any other Time is an RFC 3339 string with three decimals.
 type Time struct{ t time.Time }
 
-// Layout is the form of every time in requests' answers, events and stored documents.
+// Layout is the form of every time in responses, events and stored documents.
 const Layout = "2006-01-02T15:04:05.000Z"
 
-// Of cuts t to the millisecond. A zero t gives the zero Time.
+// Of converts t to UTC and cuts it to the millisecond. A zero t gives the zero Time.
 func Of(t time.Time) Time {
 	if t.IsZero() {
 		return Time{}
@@ -33,11 +33,12 @@ func Of(t time.Time) Time {
 	return Time{t.UTC().Truncate(time.Millisecond)}
 }
 
-// FromMillis is the inverse of Millis.
+// FromMillis converts milliseconds since 1970-01-01T00:00:00Z; it is the inverse of Millis.
 func FromMillis(ms int64) Time { return Time{time.UnixMilli(ms).UTC()} }
 
-// Parse reads RFC 3339 with any offset, or a bare date (midnight UTC). In UTC too the year must lie in 1…9999: what is stored must be
-// readable again, and an offset can lead out of what RFC 3339 can write.
+// Parse reads an RFC 3339 time with any offset, or a bare date (midnight UTC). The year must lie in 1…9999 after the
+// conversion to UTC too: an offset can move a time into a year that RFC 3339 cannot write, and a stored time must be
+// readable again.
 func Parse(s string) (Time, error) {
 	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
 		if t, err := time.Parse(layout, s); err == nil && t.UTC().Year() >= 1 && t.UTC().Year() <= 9999 {
@@ -47,7 +48,7 @@ func Parse(s string) (Time, error) {
 	return Time{}, fmt.Errorf("must be an RFC 3339 time or a date like 2026-01-31")
 }
 
-// Millis counts milliseconds since 1970-01-01T00:00:00Z.
+// Millis is the number of milliseconds since 1970-01-01T00:00:00Z.
 func (t Time) Millis() int64 { return t.t.UnixMilli() }
 
 // IsZero reports whether t is not set.
@@ -59,16 +60,16 @@ func (t Time) Before(u Time) bool { return t.t.Before(u.t) }
 // After reports whether t is later than u.
 func (t Time) After(u Time) bool { return t.t.After(u.t) }
 
-// Add moves t by d, which counts in whole milliseconds.
+// Add returns t moved by d. Parts of d below a millisecond are dropped.
 func (t Time) Add(d time.Duration) Time { return Of(t.t.Add(d)) }
 
-// Sub is the time that passed from u to t.
+// Sub is the duration from u to t.
 func (t Time) Sub(u Time) time.Duration { return t.t.Sub(u.t) }
 
-// Std gives the standard library's form.
+// Std returns t as the standard library's time.Time.
 func (t Time) Std() time.Time { return t.t }
 
-// String is the JSON form without quotes; empty for the zero Time.
+// String is the JSON form without quotes; it is empty for the zero Time.
 func (t Time) String() string {
 	if t.IsZero() {
 		return ""
@@ -87,7 +88,7 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return append(b, '"'), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, and any other RFC 3339 time.
+// UnmarshalJSON reads null and whatever Parse reads, as a string.
 func (t *Time) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
 		*t = Time{}
