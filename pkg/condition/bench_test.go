@@ -40,7 +40,8 @@ func BenchmarkCached(b *testing.B) {
 	env := newEnvironment(b)
 	var texts [100]string
 	for i := range texts {
-		texts[i] = fmt.Sprintf(`user.status == "%d" && has(user.free_ext_props.team) && user.free_ext_props.team == "平台"`, i)
+		texts[i] = fmt.Sprintf(`user.status == "%d" && has(user.free_ext_props.team) && `+
+			`user.free_ext_props.team == "平台"`, i)
 	}
 	b.RunParallel(func(pb *testing.PB) {
 		for i := 0; pb.Next(); i++ {

@@ -2,10 +2,11 @@ package condition
 
 import "github.com/maypok86/otter/v2"
 
-// cachedText is how many bytes of conditions an Environment keeps compiled; each takes some hundred bytes for one of text.
+// cachedText bounds the texts of the conditions that an Environment keeps compiled, in bytes. A compiled condition
+// takes up to a few hundred bytes for each byte of its text.
 const cachedText = 128 << 10
 
-// compiled keeps faults too: a text that is wrong stays wrong.
+// compiled keeps the error too, so that a faulty text is not compiled again and again.
 type compiled struct {
 	program *Program
 	err     error
@@ -15,14 +16,15 @@ func newCache() *otter.Cache[string, compiled] {
 	return otter.Must(&otter.Options[string, compiled]{
 		MaximumWeight: cachedText,
 		Weigher:       func(text string, _ compiled) uint32 { return uint32(len(text)) + 64 },
-		Executor:      func(task func()) { task() }, // no goroutines, which nobody could stop
+		// Run in the caller: background goroutines could not be stopped, as an Environment is never closed.
+		Executor: func(task func()) { task() },
 	})
 }
 
-// Cached is Compile for stored conditions: it remembers those that are asked for often, up to a bound.
+// Cached is Compile with a bounded cache. Use it for stored conditions, which are evaluated often.
 func (e *Environment) Cached(text string) (*Program, error) {
 	if len(text) > MaxLength {
-		return e.Compile(text) // only says so
+		return e.Compile(text) // returns the error about the length
 	}
 	c, ok := e.programs.GetIfPresent(text)
 	if !ok {

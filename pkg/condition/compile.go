@@ -12,15 +12,16 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// What a condition may be. MaxCost is explained in cost.go.
+// Limits of a condition's text. MaxCost is in cost.go.
 const (
 	MaxLength  = 4096 // bytes
-	maxDepth   = 64   // of operators, members, calls and brackets within one another
+	maxDepth   = 64   // levels of nested operators, members, calls and brackets
 	maxNodes   = 10_000
 	maxPattern = 200 // instructions of a compiled regular expression
 )
 
-// Error says what is wrong with a condition's text, and where: Line and Column count from 1, Column in characters.
+// Error describes the first fault in a condition's text and where it is. Line and Column count from 1, Column in
+// characters.
 type Error struct {
 	Line, Column int
 	Message      string
@@ -30,7 +31,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
 }
 
-// Compile checks a condition and makes it ready to evaluate. Whatever is wrong with text is an *Error.
+// Compile checks a condition and prepares it for evaluation. Its error is always an *Error.
 func (e *Environment) Compile(text string) (*Program, error) {
 	start := common.NewLocation(1, 0)
 	if len(text) > MaxLength {
@@ -59,11 +60,14 @@ func (e *Environment) Compile(text string) (*Program, error) {
 		return nil, faultAt(start, err.Error())
 	}
 	if estimate.Max > MaxCost {
-		return nil, faultAt(start, fmt.Sprintf("could take too long: lists of %d entries would cost %d, at most %d may be", assumedSize, estimate.Max, MaxCost))
+		return nil, faultAt(start, fmt.Sprintf(
+			"could take too long: lists of %d entries would cost %d, the limit is %d",
+			assumedSize, estimate.Max, MaxCost))
 	}
-	program, err := e.env.Program(checked, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(MaxCost), cel.CostTracking(pricer{}),
+	program, err := e.env.Program(checked, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(MaxCost),
+		cel.CostTracking(pricer{}),
 		cel.CustomDecoratorV2(priceConstructors), cel.OptimizeRegex(patterns...), cel.InterruptCheckFrequency(64))
-	if err != nil { // a constant that can't be converted
+	if err != nil { // a constant that cannot be converted
 		var fault *types.Err
 		if errors.As(err, &fault) && fault.NodeID() > 0 {
 			start = checked.NativeRep().SourceInfo().GetStartLocation(fault.NodeID())
@@ -73,7 +77,7 @@ func (e *Environment) Compile(text string) (*Program, error) {
 	return &Program{program: program, loops: loops, cost: int64(estimate.Max)}, nil
 }
 
-// inspect refuses what CEL has and conditions have not.
+// inspect refuses the parts of CEL that conditions must not use, and reports whether the condition has loops.
 func inspect(a *ast.AST) (loops bool, err error) {
 	refuse := func(id int64, message string) {
 		if err == nil {
@@ -85,16 +89,18 @@ func inspect(a *ast.AST) (loops bool, err error) {
 		case ast.ComprehensionKind:
 			loops = true
 		case ast.StructKind: // protocol buffers
-			refuse(e.ID(), "types can't be made here")
+			refuse(e.ID(), "types cannot be constructed here")
 		case ast.CallKind:
 			call := e.AsCall()
 			switch call.FunctionName() {
-			case "format", "join", "replace", "strings.quote", // one call could make a hundred megabytes of a text or a list
-				"indexOf", "lastIndexOf": // quadratic: one call could take minutes; contains is not
-				refuse(e.ID(), call.FunctionName()+" can't be used here")
-			case overloads.Matches: // a pattern out of a record could be any size, and would be compiled each time
+			// One call could build a text or list of a hundred megabytes.
+			case "format", "join", "replace", "strings.quote",
+				"indexOf", "lastIndexOf": // their time is quadratic: one call could take minutes (contains is linear)
+				refuse(e.ID(), call.FunctionName()+" cannot be used here")
+			// A pattern from a record could have any size, and would be compiled in each evaluation.
+			case overloads.Matches:
 				if pattern := call.Args()[len(call.Args())-1]; pattern.Kind() != ast.LiteralKind {
-					refuse(pattern.ID(), "matches needs its pattern written here")
+					refuse(pattern.ID(), "matches needs a pattern that is written in the condition")
 				}
 			}
 		}
@@ -106,16 +112,18 @@ func faultAt(at common.Location, message string) *Error {
 	return &Error{Line: max(at.Line(), 1), Column: max(at.Column()+1, 1), Message: shorten(message)}
 }
 
-// firstOf gives the first fault in the text's order of reading, without the tails that say nothing to its author.
+// firstOf returns the first fault in the text, or nil. It cuts off the parts of CEL's message that do not help the
+// author.
 func firstOf(issues *cel.Issues) error {
 	faults := issues.Errors()
 	if len(faults) == 0 {
 		return nil
 	}
 	first := faults[0]
-	message, _, _ := strings.Cut(first.Message, " expecting {") // all tokens there are
+	message, _, _ := strings.Cut(first.Message, " expecting {") // drops the list of all tokens
 	if strings.HasPrefix(message, "Syntax error:") {
-		message = "syntax error" // what follows repeats the text, which could be anything; names that are not declared are told
+		// What follows repeats the text, which may hold anything.
+		message = "syntax error"
 	}
 	return faultAt(first.Location, strings.TrimSuffix(message, " (in container '')"))
 }

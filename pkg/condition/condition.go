@@ -1,6 +1,6 @@
-// Package condition compiles and evaluates conditions that people store: CEL expressions (https://cel.dev) over records, which answer
-// yes or no. Whoever writes one is not trusted with the machine: its length, its depth, its patterns and its cost are bounded, and it
-// can read nothing but its input.
+// Package condition compiles and evaluates stored conditions: CEL expressions (https://cel.dev) over records, with a
+// boolean result. The authors of conditions are not trusted: the length, depth, patterns and cost of a condition are
+// bounded, and it reads nothing but its input.
 package condition
 
 import (
@@ -11,34 +11,35 @@ import (
 	"github.com/maypok86/otter/v2"
 )
 
-// Variable is a name that conditions may use.
+// Variable is a name that conditions can use.
 type Variable struct{ declare cel.EnvOption }
 
-// Map declares an object with members of any type: a record, see FromJSON.
+// Map declares an object with members of any type, such as a record (see FromJSON).
 func Map(name string) Variable {
 	return Variable{cel.Variable(name, cel.MapType(cel.StringType, cel.DynType))}
 }
 
-// Timestamp declares a moment; its value is a time.Time.
+// Timestamp declares a moment; its value in an input is a time.Time.
 func Timestamp(name string) Variable { return Variable{cel.Variable(name, cel.TimestampType)} }
 
-// Environment is what conditions of one kind may use: their variables, CEL's standard functions and macros, and of the extension
-// "strings" charAt, lowerAscii, reverse, split, substring, trim and upperAscii. The pattern of matches is written in the condition. An
-// Environment is safe for concurrent use and meant to live as long as the process.
+// Environment declares what one kind of condition can use: its variables, CEL's standard functions and macros, and
+// from the extension "strings" charAt, lowerAscii, reverse, split, substring, trim and upperAscii. The pattern of
+// matches must be a literal. An Environment is safe for concurrent use; create it once and keep it for the life of
+// the process.
 type Environment struct {
 	env      *cel.Env
 	programs *otter.Cache[string, compiled]
 }
 
-// NewEnvironment fails only for names that are declared twice.
+// NewEnvironment fails only if a name is declared twice.
 func NewEnvironment(variables ...Variable) (*Environment, error) {
 	options := []cel.EnvOption{
-		cel.EagerlyValidateDeclarations(true), // not by the first condition
+		cel.EagerlyValidateDeclarations(true), // report faulty declarations here, not at the first condition
 		ext.Strings(),
-		cel.CrossTypeNumericComparisons(true), // a record's 1 and 1.0 are both just numbers
+		cel.CrossTypeNumericComparisons(true), // a record's 1 and 1.0 are the same number
 		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), cel.ValidateRegexLiterals()),
 		cel.ParserRecursionLimit(maxDepth),
-		cel.ParserErrorRecoveryLimit(1), // one fault is told
+		cel.ParserErrorRecoveryLimit(1), // only the first fault is reported
 		cel.ExpressionNodeLimit(maxNodes),
 		cel.RegexProgramSizeLimit(maxPattern),
 	}

@@ -51,25 +51,29 @@ func TestEval(t *testing.T) {
 		`user.roles.filter(r, r.level == 3).size() == 1`:                          true,
 		`user.free_ext_props.all(k, k != "")`:                                     true,
 		`user.free_ext_props.n == 9007199254740993`:                               true,
-		`user.free_ext_props.n == 9007199254740992`:                               false, // not a double
-		`user.free_ext_props.n + 1 == 9007199254740994`:                           true,
-		`user.free_ext_props.ratio < 1 && user.free_ext_props.one == 1`:           true,
-		`user.free_ext_props.big > 18446744073709551615.0`:                        false, // a double
-		`user.free_ext_props.big > 18446744073709000000.0`:                        true,
-		`user.free_ext_props.deep.er.est`:                                         true,
-		`user.free_ext_props["a-b"] == 1 && user.free_ext_props["0"] == "zero"`:   true,
-		`user.free_ext_props.weird == [[1, 2], {"k": null}]`:                      true,
-		`has(user.free_ext_props.team) && !has(user.free_ext_props.nope)`:         true,
-		`user.picture == null && has(user.picture)`:                               true,
-		`user.locked ? false : user.username == "li.wei"`:                         true,
-		`timestamp(user.time_created) + duration("24h") < now`:                    true,
-		`timestamp(user.time_created).getFullYear() == 2026`:                      true,
-		`now.getHours("Asia/Shanghai") == 20`:                                     true,
-		`user.status == 1`:                                                        false, // a string; not undecided
-		`user.nope == 1 || user.status == "1"`:                                    true,  // what is undecided may not matter
-		`user.nope == 1 && user.status == "2"`:                                    false,
-		`has(user.free_ext_props.huge)`:                                           true,
-		"true // a comment":                                                       true,
+		// Compared as integers, not as doubles.
+		`user.free_ext_props.n == 9007199254740992`:                     false,
+		`user.free_ext_props.n + 1 == 9007199254740994`:                 true,
+		`user.free_ext_props.ratio < 1 && user.free_ext_props.one == 1`: true,
+		// Beyond 64 bits, so compared as doubles.
+		`user.free_ext_props.big > 18446744073709551615.0`:                      false,
+		`user.free_ext_props.big > 18446744073709000000.0`:                      true,
+		`user.free_ext_props.deep.er.est`:                                       true,
+		`user.free_ext_props["a-b"] == 1 && user.free_ext_props["0"] == "zero"`: true,
+		`user.free_ext_props.weird == [[1, 2], {"k": null}]`:                    true,
+		`has(user.free_ext_props.team) && !has(user.free_ext_props.nope)`:       true,
+		`user.picture == null && has(user.picture)`:                             true,
+		`user.locked ? false : user.username == "li.wei"`:                       true,
+		`timestamp(user.time_created) + duration("24h") < now`:                  true,
+		`timestamp(user.time_created).getFullYear() == 2026`:                    true,
+		`now.getHours("Asia/Shanghai") == 20`:                                   true,
+		// A string never equals a number.
+		`user.status == 1`: false,
+		// An undecided part does not matter if the rest decides.
+		`user.nope == 1 || user.status == "1"`: true,
+		`user.nope == 1 && user.status == "2"`: false,
+		`has(user.free_ext_props.huge)`:        true,
+		"true // a comment":                    true,
 	} {
 		program, err := env.Compile(text)
 		require.NoError(t, err, text)
@@ -109,7 +113,9 @@ func TestEvalUndecided(t *testing.T) {
 	}
 	program, err := env.Compile(`user.status == "1"`)
 	require.NoError(t, err)
-	for _, in := range []map[string]any{nil, {}, {"user": nil}, {"user": "text"}, {"user": struct{}{}}, {"user": make(chan int)}} {
+	for _, in := range []map[string]any{
+		nil, {}, {"user": nil}, {"user": "text"}, {"user": struct{}{}}, {"user": make(chan int)},
+	} {
 		_, err = program.Eval(t.Context(), in)
 		require.ErrorIs(t, err, ErrUndecided)
 	}
@@ -126,29 +132,36 @@ func TestCompileErrors(t *testing.T) {
 		{``, 1, 1, "syntax error"},
 		{`user.a ==`, 1, 10, "syntax error"},
 		{"user.a == '李' &&\n  usr.b", 2, 3, "undeclared reference to 'usr' (did you mean 'user'?)"},
-		{`user.a == '李' && usr`, 1, 18, "undeclared reference to 'usr' (did you mean 'user'?)"}, // counted in characters
+		// The column counts characters, not bytes.
+		{`user.a == '李' && usr`, 1, 18, "undeclared reference to 'usr' (did you mean 'user'?)"},
 		{`'a' == 1`, 1, 5, "found no matching overload for '_==_' applied to '(string, int)'"},
 		{`user.a.foo()`, 1, 11, "undeclared reference to 'foo'"},
 		{`1 + 1`, 1, 1, "must be true or false; it is of type int"},
 		{`user.list.map(x, 1)`, 1, 1, "must be true or false; it is of type list(int)"},
 		{`user.a.matches('(')`, 1, 16, "invalid matches argument"},
-		{`user.a.matches(user.b)`, 1, 20, "matches needs its pattern written here"},
+		{`user.a.matches(user.b)`, 1, 20, "matches needs a pattern that is written in the condition"},
 		{`user.a.matches('(a?){99}')`, 1, 16, "regex program size 398 exceeds limit of 200"},
 		{`timestamp('x') < now`, 1, 11, "invalid timestamp argument"},
 		{`timestamp(9223372036854775807) < now`, 1, 11, "invalid timestamp argument"},
 		{`true && int('x') == 1`, 1, 12, "type conversion error from 'string' to 'int'"},
-		{`google.protobuf.Struct{} == user`, 1, 23, "types can't be made here"},
-		{`'%s'.format([user]) == ''`, 1, 12, "format can't be used here"},
-		{`user.a.replace('', 'xx') == ''`, 1, 15, "replace can't be used here"},
-		{`user.list.join(user.a) == ''`, 1, 15, "join can't be used here"},
-		{`strings.quote(user.a) == ''`, 1, 14, "strings.quote can't be used here"},
-		{`user.a.indexOf(user.b) < 0`, 1, 15, "indexOf can't be used here"},
-		{`user.a.lastIndexOf(user.b) < 0`, 1, 19, "lastIndexOf can't be used here"},
+		{`google.protobuf.Struct{} == user`, 1, 23, "types cannot be constructed here"},
+		{`'%s'.format([user]) == ''`, 1, 12, "format cannot be used here"},
+		{`user.a.replace('', 'xx') == ''`, 1, 15, "replace cannot be used here"},
+		{`user.list.join(user.a) == ''`, 1, 15, "join cannot be used here"},
+		{`strings.quote(user.a) == ''`, 1, 14, "strings.quote cannot be used here"},
+		{`user.a.indexOf(user.b) < 0`, 1, 15, "indexOf cannot be used here"},
+		{`user.a.lastIndexOf(user.b) < 0`, 1, 19, "lastIndexOf cannot be used here"},
 		{strings.Repeat(" ", MaxLength-3) + "true", 1, 1, "must be at most 4096 bytes long"},
-		{strings.Repeat("(", 2000) + "true" + strings.Repeat(")", 2000), 1, 1, "expression recursion limit exceeded: 64"},
+		{
+			strings.Repeat("(", 2000) + "true" + strings.Repeat(")", 2000), 1, 1,
+			"expression recursion limit exceeded: 64",
+		},
 		{"1" + strings.Repeat("+1", 2000) + "==1", 1, 1, "max recursion depth exceeded"},
 		{strings.Repeat("[1].exists(x,", 40) + "true" + strings.Repeat(")", 40), 1, 1, "is nested too deeply"},
-		{`user.list.all(a, user.list.all(b, user.list.all(c, a==b && b==c)))`, 1, 1, "could take too long: lists of 50 entries would cost 2140303, at most 200000 may be"},
+		{
+			`user.list.all(a, user.list.all(b, user.list.all(c, a==b && b==c)))`, 1, 1,
+			"could take too long: lists of 50 entries would cost 2140303, the limit is 200000",
+		},
 	} {
 		program, err := env.Compile(tt.text)
 		require.Nil(t, program)
@@ -166,17 +179,20 @@ func TestNewEnvironment(t *testing.T) {
 	require.Error(t, err)
 	env, err := NewEnvironment(Map("subject"), Map("resource"), Map("action"), Map("context"), Timestamp("now"))
 	require.NoError(t, err)
-	program, err := env.Compile(`subject.properties.team == resource.properties.team && action.name == "read" && context.ip.startsWith("10.") && now > timestamp("2026-01-01T00:00:00Z")`)
+	program, err := env.Compile(`subject.properties.team == resource.properties.team && action.name == "read" &&
+		context.ip.startsWith("10.") && now > timestamp("2026-01-01T00:00:00Z")`)
 	require.NoError(t, err)
 	team := map[string]any{"properties": map[string]any{"team": "平台"}}
 	holds, err := program.Eval(t.Context(), map[string]any{
-		"subject": team, "resource": team, "action": map[string]any{"name": "read"}, "context": map[string]any{"ip": "10.1.2.3"}, "now": noon,
+		"subject": team, "resource": team, "action": map[string]any{"name": "read"},
+		"context": map[string]any{"ip": "10.1.2.3"}, "now": noon,
 	})
 	require.NoError(t, err)
 	require.True(t, holds)
 }
 
-// An interrupted evaluation is no answer. Only loops are interrupted: the rest is short.
+// A cancelled context ends an evaluation with the context's error. Only loops look at the context: everything else is
+// short.
 func TestEvalContext(t *testing.T) {
 	t.Parallel()
 	env, in := newEnvironment(t), input(t, `{"list": [`+strings.Repeat("1,", 1000)+`1]}`)
@@ -197,15 +213,17 @@ func TestEvalContext(t *testing.T) {
 	require.True(t, holds)
 }
 
-// The race detector looks at programs, their inputs and CEL's errors, which are shared.
+// Programs, their inputs and two of CEL's errors are shared by goroutines; the race detector checks them here.
 func TestConcurrency(t *testing.T) {
 	t.Parallel()
 	env, in := newEnvironment(t), input(t, record)
 	var wg sync.WaitGroup
 	for _, text := range []string{
-		`user.roles.exists(r, r.id == "r2")`, `user.username > 5 || user.username < 5`, `user.username + 1 == 2 && user.username`,
+		`user.roles.exists(r, r.id == "r2")`, `user.username > 5 || user.username < 5`,
+		`user.username + 1 == 2 && user.username`,
 		`user.free_ext_props.huge || user.free_ext_props.huge`, `timestamp(user.free_ext_props.n) < now || user.nope`,
-		`user.roles == [{"id": "r1", "level": 3}] || user.username in ["a", "b"]`, `user.username.matches("^li") || user.locked.matches("x")`,
+		`user.roles == [{"id": "r1", "level": 3}] || user.username in ["a", "b"]`,
+		`user.username.matches("^li") || user.locked.matches("x")`,
 	} {
 		program, err := env.Compile(text)
 		require.NoError(t, err)
@@ -227,7 +245,10 @@ func TestConcurrency(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	for _, shared := range []ref.Val{types.NoSuchOverloadErr(), types.Int(math.MaxInt64).ConvertToType(types.TimestampType)} {
-		require.EqualValues(t, nowhere, shared.(*types.Err).NodeID()) // which one test alone would not see: the first use marks it
+	for _, shared := range []ref.Val{
+		types.NoSuchOverloadErr(), types.Int(math.MaxInt64).ConvertToType(types.TimestampType),
+	} {
+		// Checked directly, because a data race happens only at the first use of a shared error.
+		require.EqualValues(t, nowhere, shared.(*types.Err).NodeID())
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// MaxCost bounds what one evaluation may cost. An operation or the look-up of a member costs 1, and what goes through a text or a list
-// costs more with its size. A condition is refused when it would cost more with lists of assumedSize entries and texts of as many
-// characters, and stopped when it does cost more with the real ones.
+// MaxCost bounds the cost of one evaluation. An operation or the look-up of a member costs 1; what reads a whole text
+// or list costs more with its size. Compile refuses a condition that would cost more with lists of assumedSize
+// entries and texts of assumedSize characters; Eval stops one that costs more with the real input.
 const (
 	MaxCost     = 200_000 // a few milliseconds
 	assumedSize = 50
@@ -32,10 +32,12 @@ func (estimator) EstimateSize(node cost.AstNode) *cost.SizeEstimate {
 	return nil
 }
 
-// pricer prices what CEL's own model has too cheap: it doesn't know the operands of a call whose types it can't tell, as with all that
-// comes out of a record, trusts patterns, and looks at lists from outside only. Lists within lists can stand for far more than was read
-// or written: [[x, x, x]].all(y, [[y, y, y]].all(z, z == z)) compares nine x, and a few more levels never end. So a list pays for all
-// that is in it when it is made, and a comparison when it compares; then nothing that exists is larger than what was paid for.
+// pricer corrects CEL's own cost model, which is too cheap in three places: it does not know the operands of a call
+// on values of unknown type (all that comes out of a record), it does not look at the size of patterns, and it counts
+// only the outer entries of a list. Lists that share entries can stand for far more values than were read or written:
+// [[x, x, x]].all(y, [[y, y, y]].all(z, z == z)) compares nine x, and with a few more levels it would never end. So
+// the construction of a list is charged for all values inside it, and a comparison for all values on both sides. Then
+// no value can be larger than what was charged for it.
 type pricer struct{}
 
 func (pricer) CallCost(function, overload string, args []ref.Val, result ref.Val) *uint64 {
@@ -49,29 +51,32 @@ func (pricer) CallCost(function, overload string, args []ref.Val, result ref.Val
 	case construction:
 		return price(sizeOf(result))
 	case overloads.Matches:
-		return price(texts(args[:1]) * (12 + texts(args[1:])*10/4)) // a pattern of a few characters can have 200 instructions
-	case overloads.TimeGetFullYear, overloads.TimeGetMonth, overloads.TimeGetDayOfYear, overloads.TimeGetDate, overloads.TimeGetDayOfMonth,
-		overloads.TimeGetDayOfWeek, overloads.TimeGetHours, overloads.TimeGetMinutes, overloads.TimeGetSeconds, overloads.TimeGetMilliseconds:
-		if len(args) == 2 { // reads the time zone's file
+		// A pattern of a few characters can have 200 instructions.
+		return price(texts(args[:1]) * (12 + texts(args[1:])*10/4))
+	case overloads.TimeGetFullYear, overloads.TimeGetMonth, overloads.TimeGetDayOfYear, overloads.TimeGetDate,
+		overloads.TimeGetDayOfMonth, overloads.TimeGetDayOfWeek, overloads.TimeGetHours, overloads.TimeGetMinutes,
+		overloads.TimeGetSeconds, overloads.TimeGetMilliseconds:
+		if len(args) == 2 { // with a time zone, which is read from a file
 			return price(500)
 		}
-	case overloads.Size, overloads.TypeConvertBool, overloads.TypeConvertInt, overloads.TypeConvertUint, overloads.TypeConvertDouble,
-		overloads.TypeConvertString, overloads.TypeConvertBytes, overloads.TypeConvertTimestamp, overloads.TypeConvertDuration:
+	case overloads.Size, overloads.TypeConvertBool, overloads.TypeConvertInt, overloads.TypeConvertUint,
+		overloads.TypeConvertDouble, overloads.TypeConvertString, overloads.TypeConvertBytes,
+		overloads.TypeConvertTimestamp, overloads.TypeConvertDuration:
 		return price(texts(args))
 	}
-	if overload == "" { // CEL's model goes by it
+	if overload == "" { // CEL's model needs the overload to know the operands
 		return price(texts(args))
 	}
 	return nil
 }
 
-// sizes gives up, with the largest number, where a walk would cost more than MaxCost.
+// sizes stops where a walk over a value would cost more than MaxCost, and then gives the largest number.
 var sizes = types.NewSizeCalculator(types.SizeCalculatorMaxTraversal(MaxCost), types.SizeCalculatorMaxDepth(maxDepth))
 
-// sizeOf counts all values in a value, and a text's tens of bytes.
+// sizeOf counts all values inside a value; a text counts one for every ten bytes.
 func sizeOf(v ref.Val) uint64 { return uint64(sizes.AggregateSize(v)) }
 
-// texts is 1, and 1 for ten bytes of the texts among some values.
+// texts is 1 plus 1 for every ten bytes of the texts in values. It ignores values that are not texts.
 func texts(values []ref.Val) uint64 {
 	n := uint64(1)
 	for _, v := range values {
@@ -85,7 +90,7 @@ func texts(values []ref.Val) uint64 {
 	return n
 }
 
-// comparison costs little between lists of different lengths, which is what most are compared for: with [].
+// comparison is cheap for lists of different lengths: the common case is a comparison with [].
 func comparison(a, b ref.Val) uint64 {
 	switch a := a.(type) {
 	case types.String:
@@ -114,7 +119,8 @@ func membership(v, in ref.Val) uint64 {
 }
 
 func addition(to, result ref.Val) uint64 {
-	if _, ok := to.(traits.MutableLister); ok { // what a loop gathers; the entries paid when they were made
+	// The accumulator of a loop: its entries were charged when they were made.
+	if _, ok := to.(traits.MutableLister); ok {
 		return 1
 	}
 	return sizeOf(result)
@@ -124,14 +130,14 @@ var one uint64 = 1
 
 func price(n uint64) *uint64 {
 	if n == 1 {
-		return &one // no allocation
+		return &one // saves an allocation
 	}
 	return &n
 }
 
 const construction = "construction"
 
-// constructor charges for what it makes.
+// constructor charges for the list or map that it makes.
 type constructor struct {
 	interpreter.InterpretableConstructor
 }
@@ -146,7 +152,8 @@ func priceConstructors(node interpreter.InterpretableV2) (interpreter.Interpreta
 			return constructor{c}, nil
 		}
 	}
-	return node, nil // made once, by cel.OptOptimize, which would not know it in disguise
+	// A constant is made once, by cel.OptOptimize, which does not recognize a constructor that is wrapped.
+	return node, nil
 }
 
 func (c constructor) Exec(frame *interpreter.ExecutionFrame) ref.Val {

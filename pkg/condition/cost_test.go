@@ -8,18 +8,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// large is a record of about a megabyte.
+// large is a record of about one megabyte.
 func large(t testing.TB) map[string]any {
 	var groups, objects strings.Builder
 	for i := range 10_000 {
 		fmt.Fprintf(&groups, `"00000000-0000-0000-0000-%012d",`, i)
 		fmt.Fprintf(&objects, `{"id": "%d", "kind": "organizational unit"},`, i)
 	}
-	return input(t, fmt.Sprintf(`{"groups": [%[1]s "last"], "objects": [%[2]s {"id": "last", "kind": ""}], "nested": [[%[2]s 1]], "text": %[3]q, "pages": %[4]q, "s": ["a", "b", "c"], "n": 1, "photo": %[5]q}`,
-		groups.String(), objects.String(), strings.Repeat("a", maxText), strings.Repeat("1", maxText), strings.Repeat("x", maxText+1)))
+	return input(t, fmt.Sprintf(`{"groups": [%[1]s "last"], "objects": [%[2]s {"id": "last", "kind": ""}],
+		"nested": [[%[2]s 1]], "text": %[3]q, "pages": %[4]q, "s": ["a", "b", "c"], "n": 1, "photo": %[5]q}`,
+		groups.String(), objects.String(),
+		strings.Repeat("a", maxText), strings.Repeat("1", maxText), strings.Repeat("x", maxText+1)))
 }
 
-// Were one of these not stopped, or only after a call that takes minutes, the test would not end.
+// If one of these conditions were not stopped, or only after a call that takes minutes, the test would not end.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	env, in := newEnvironment(t), large(t)
@@ -27,7 +29,7 @@ func TestCost(t *testing.T) {
 	for _, text := range []string{
 		every("x == y"),
 		every("user.text == user.pages"),
-		every("user.text in ['a', 'b']"), // a set
+		every("user.text in ['a', 'b']"), // optimized to a look-up in a set
 		every("{'a': 1}[user.text] == 1"),
 		every("user.nope"),
 		every("duration(x) < duration(y)"),
@@ -55,7 +57,7 @@ func TestCost(t *testing.T) {
 		"user.objects.all(x, x in user.objects || true)",
 		"user.objects.all(x, [x] in [user.objects] || true)",
 		"user.text.contains(user.text)",
-		// Little text, much to compare: it is the making that is stopped.
+		// These have little text but many values to compare: their construction is stopped.
 		"[user.n]" + strings.Repeat(".map(x, [x, x, x, x, x, x, x, x])", 20) + ".all(x, x == x)",
 		"[user.n]" + strings.Repeat(".map(x, {'a': x, 'b': x, 'c': x, 'd': x})", 20) + ".all(x, x == x)",
 		"[[user.objects, user.objects]].all(x, [[x, x, x, x, x, x]].all(x, [[x, x, x, x, x, x]].all(x, x == x)))",
@@ -76,7 +78,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// What people write stays within the bounds, also on large records.
+// Conditions that people usually write stay within the bounds, with large records too.
 func TestCostAffordable(t *testing.T) {
 	t.Parallel()
 	env, in := newEnvironment(t), large(t)
@@ -101,16 +103,16 @@ func TestCostAffordable(t *testing.T) {
 	program, err := env.Compile("user.photo == 'x'")
 	require.NoError(t, err)
 	_, err = program.Eval(t.Context(), in)
-	require.EqualError(t, err, "the condition can't be decided: a text is longer than 65536 bytes")
+	require.EqualError(t, err, "the condition cannot be decided: a text is longer than 65536 bytes")
 	program, err = env.Compile("(user.text + user.text).matches('b')")
 	require.NoError(t, err)
 	_, err = program.Eval(t.Context(), in)
-	require.EqualError(t, err, "the condition can't be decided: a text is longer than 65536 bytes")
+	require.EqualError(t, err, "the condition cannot be decided: a text is longer than 65536 bytes")
 	program, err = env.Compile("int(user.text) == 1")
 	require.NoError(t, err)
 	_, err = program.Eval(t.Context(), in)
 	require.ErrorIs(t, err, ErrUndecided)
-	require.Less(t, len(err.Error()), 300) // it quotes what it could not convert
+	require.Less(t, len(err.Error()), 300) // the error quotes what it could not convert, shortened
 }
 
 func TestMeasure(t *testing.T) {
@@ -135,7 +137,7 @@ func TestMeasure(t *testing.T) {
 	require.ErrorIs(t, err, ErrUndecided)
 	require.Positive(t, undecided)
 	many := input(t, `{"roles": [`+strings.Repeat("1,", 2000)+`1]}`)
-	_, most, err := measure(`user.roles.all(a, user.roles.all(b, a + b > 0))`, many)
+	_, stopped, err := measure(`user.roles.all(a, user.roles.all(b, a + b > 0))`, many)
 	require.ErrorIs(t, err, ErrCost)
-	require.EqualValues(t, MaxCost, most)
+	require.EqualValues(t, MaxCost, stopped)
 }

@@ -10,19 +10,20 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// maxText bounds texts, in bytes, in which to search or which to look up: the cost is charged after a call, so that no single call may
-// be able to take long.
+// maxText bounds the texts that a condition can use, in bytes. A call is charged after it has run, so no single call
+// may take long.
 const maxText = 64 << 10
 
-// These stand in a record for what conditions can't use, and make undecided what uses it, and nothing else.
+// FromJSON puts these errors in the place of values that conditions cannot use: a condition that uses one is
+// undecided, all others are not affected.
 var (
 	tooLong    = types.NewErrWithNodeID(nowhere, "a text is longer than %d bytes", maxText)
 	outOfRange = types.NewErrWithNodeID(nowhere, "a number is out of range")
 )
 
-// FromJSON makes the value of a Map out of a record. Numbers written as integers are integers, exact to 64 bits; others are doubles.
-// Times stay the strings they are; conditions write timestamp(user.time_created). A condition that uses a text of more than 64 KiB or a
-// number beyond a double is undecided.
+// FromJSON makes the value of a Map variable from a record. Numbers that are written as integers become 64-bit
+// integers if they fit; others become doubles. Times remain strings: a condition writes timestamp(user.time_created).
+// A condition that uses a text of more than 64 KiB, or a number outside a double's range, is undecided.
 func FromJSON(raw []byte) (map[string]any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
@@ -37,7 +38,7 @@ func FromJSON(raw []byte) (map[string]any, error) {
 	return object, nil
 }
 
-// usable makes v, in place, what conditions can use.
+// usable converts v, in place where possible, to values that conditions can use.
 func usable(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -9,11 +9,14 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// patterns compile a condition's regular expressions (RE2: linear in the text) once.
+// patterns makes a condition compile its regular expressions once. Go's regular expressions (RE2) take time linear in
+// the text.
 var patterns = []*interpreter.RegexOptimization{pattern(overloads.Matches), pattern(overloads.MatchesString)}
 
 func pattern(overload string) *interpreter.RegexOptimization {
-	return &interpreter.RegexOptimization{Function: overloads.Matches, OverloadID: overload, RegexIndex: 1, Factory: compilePattern}
+	return &interpreter.RegexOptimization{
+		Function: overloads.Matches, OverloadID: overload, RegexIndex: 1, Factory: compilePattern,
+	}
 }
 
 func compilePattern(call interpreter.InterpretableCall, text string) (interpreter.InterpretableCall, error) {
@@ -21,14 +24,15 @@ func compilePattern(call interpreter.InterpretableCall, text string) (interprete
 	if err != nil {
 		return nil, err
 	}
-	return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), func(args ...ref.Val) ref.Val {
-		subject, ok := args[0].(types.String)
-		if !ok {
-			return types.NoSuchOverloadErr()
-		}
-		if len(subject) > maxText { // put together
-			return tooLong
-		}
-		return types.Bool(compiled.MatchString(string(subject)))
-	}), nil
+	return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(),
+		func(args ...ref.Val) ref.Val {
+			subject, ok := args[0].(types.String)
+			if !ok {
+				return types.NoSuchOverloadErr()
+			}
+			if len(subject) > maxText { // several texts joined by the condition
+				return tooLong
+			}
+			return types.Bool(compiled.MatchString(string(subject)))
+		}), nil
 }

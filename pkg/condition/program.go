@@ -14,10 +14,11 @@ import (
 )
 
 var (
-	// ErrUndecided means that a condition is neither true nor false for an input: it asks for a member that isn't there, compares
-	// what can't be compared, divides by zero, or costs too much. What follows from that is the caller's to say.
-	ErrUndecided = errors.New("the condition can't be decided")
-	// ErrCost is the ErrUndecided of a condition that costs more than MaxCost for an input.
+	// ErrUndecided means that a condition is neither true nor false for an input: it reads a member that does not
+	// exist, compares values that cannot be compared, divides by zero, or costs too much. The caller decides what
+	// follows.
+	ErrUndecided = errors.New("the condition cannot be decided")
+	// ErrCost is the ErrUndecided of a condition that would cost more than MaxCost for an input.
 	ErrCost = fmt.Errorf("%w: it costs too much", ErrUndecided)
 )
 
@@ -28,20 +29,20 @@ type Program struct {
 	cost    int64
 }
 
-// Cost is what one evaluation is estimated to cost at most, in the units of MaxCost, with lists and texts of the size
-// that is assumed there. It is what a tenant's conditions are summed up by: see fair.Rota for what they then really
+// Cost estimates the most that one evaluation can cost, in the units of MaxCost, with lists and texts of the size
+// assumed there. Services limit the sum of these costs for a tenant; fair.Rota shares out what the evaluations really
 // take.
 func (p *Program) Cost() int64 { return p.cost }
 
-// Eval answers whether a condition holds for an input, a value for each variable of its Environment. It is done within MaxCost and
-// never panics. An error is ErrUndecided, unless ctx ended in the midst of a loop: then it is the context's, and says nothing about
-// the condition. The text of an error may quote the input.
+// Eval reports whether a condition holds for an input, which has a value for each variable of the Environment. It
+// costs at most MaxCost and never panics. Its error is ErrUndecided, unless ctx ends during a loop: then it is the
+// context's, which says nothing about the condition. The text of an error may quote the input.
 func (p *Program) Eval(ctx context.Context, input map[string]any) (bool, error) {
 	holds, _, err := p.Measure(ctx, input)
 	return holds, err
 }
 
-// Measure is Eval and tells what the evaluation cost, in the units of MaxCost, also where it failed.
+// Measure is Eval that also returns the cost of the evaluation, in the units of MaxCost, with an error too.
 func (p *Program) Measure(ctx context.Context, input map[string]any) (holds bool, cost int64, err error) {
 	var (
 		result  ref.Val
@@ -49,7 +50,7 @@ func (p *Program) Measure(ctx context.Context, input map[string]any) (holds bool
 	)
 	if p.loops {
 		result, details, err = p.program.ContextEval(ctx, input)
-	} else { // nothing to interrupt, and a third of the time saved
+	} else { // without loops there is nothing to interrupt; Eval takes a third less time
 		result, details, err = p.program.Eval(input)
 	}
 	if details != nil {
@@ -66,14 +67,15 @@ func (p *Program) Measure(ctx context.Context, input map[string]any) (holds bool
 	if holds, ok := result.(types.Bool); ok {
 		return bool(holds), cost, nil
 	}
-	return false, cost, fmt.Errorf("%w: its result is not a bool but of type %s", ErrUndecided, result.Type().TypeName())
+	return false, cost,
+		fmt.Errorf("%w: its result is not a bool but of type %s", ErrUndecided, result.Type().TypeName())
 }
 
-// nowhere is the place of an error that has none.
+// nowhere is the node id of an error that belongs to no place in the text.
 const nowhere = -1
 
-// Two errors of CEL are shared by all evaluations, and marked by the first one with its place, without a lock. Marked here, they stay
-// as they are.
+// All evaluations share two errors of CEL, and the first evaluation that meets one labels it with its node, without a
+// lock. Labelled here in advance, they are not written again.
 func init() {
 	types.LabelErrNode(nowhere, types.NoSuchOverloadErr())
 	types.LabelErrNode(nowhere, types.Int(math.MaxInt64).ConvertToType(types.TimestampType))
@@ -90,13 +92,13 @@ func reason(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %s", ErrUndecided, shorten(err.Error()))
 }
 
-// shorten keeps records out of logs: an error quotes what it could not convert, however long.
+// shorten limits how much of a record can get into logs: an error quotes the value that it could not convert.
 func shorten(s string) string {
-	const most = 200
-	if len(s) <= most {
+	const limit = 200
+	if len(s) <= limit {
 		return s
 	}
-	end := most
+	end := limit
 	for !utf8.RuneStart(s[end]) {
 		end--
 	}
