@@ -100,17 +100,20 @@ func TestDefaultsStay(t *testing.T) {
 	require.Equal(t, defaults(), load(t, config.Options{}))
 	require.Equal(t, defaults(), load(t, config.Options{File: file(t, "")}))
 	require.Equal(t, defaults(), load(t, config.Options{File: file(t, "# nothing\n---\n")}))
-	require.Equal(t, defaults(), load(t, config.Options{File: file(t, "nats:\nname:\n"), Environ: []string{"IDP_NAME=", "PATH=/bin"}}))
+	require.Equal(t, defaults(),
+		load(t, config.Options{File: file(t, "nats:\nname:\n"), Environ: []string{"IDP_NAME=", "PATH=/bin"}}))
 }
 
-// Every type, from every layer.
+// Every type can be set by every layer.
 func TestEveryType(t *testing.T) {
 	t.Parallel()
 	want := settings{
-		Common: Common{Listen: "[::1]:8080"}, NATS: natsSettings{URL: "nats://x:4222?a=b,c", Password: secret.New("p,=ä w"), MaxConns: 9},
-		Name: "0123", On: true, Count: -12, Small: -128, Natural: 65535, Ratio: 0.5, Wait: 90 * time.Second,
-		Hosts: []string{"a.example", "b.example"}, Routes: map[string]string{"users": "http://u?x=y", "Apps": "http://a"},
-		Key: secret.New("key"), Level: slog.LevelWarn, Port: 8080, private: 7,
+		Common: Common{Listen: "[::1]:8080"},
+		NATS:   natsSettings{URL: "nats://x:4222?a=b,c", Password: secret.New("p,=ä w"), MaxConns: 9},
+		Name:   "0123", On: true, Count: -12, Small: -128, Natural: 65535, Ratio: 0.5, Wait: 90 * time.Second,
+		Hosts:  []string{"a.example", "b.example"},
+		Routes: map[string]string{"users": "http://u?x=y", "Apps": "http://a"},
+		Key:    secret.New("key"), Level: slog.LevelWarn, Port: 8080, private: 7,
 	}
 	yaml := `
 listen: "[::1]:8080"
@@ -131,8 +134,10 @@ level: warn
 port: 8080
 `
 	values := map[string]string{
-		"LISTEN": "[::1]:8080", "NATS_URL": "nats://x:4222?a=b,c", "NATS_PASSWORD": "p,=ä w", "NATS_MAX_CONNS": "9", "NAME": "0123", "ON": "true",
-		"COUNT": "-12", "SMALL": "-128", "NATURAL": "65535", "RATIO": "0.5", "WAIT": "1m30s", "HOSTS": "a.example, b.example,",
+		"LISTEN": "[::1]:8080", "NATS_URL": "nats://x:4222?a=b,c", "NATS_PASSWORD": "p,=ä w", "NATS_MAX_CONNS": "9",
+		"NAME": "0123", "ON": "true",
+		"COUNT": "-12", "SMALL": "-128", "NATURAL": "65535", "RATIO": "0.5", "WAIT": "1m30s",
+		"HOSTS":  "a.example, b.example,",
 		"ROUTES": "users=http://u?x=y, Apps=http://a", "KEY": "key", "LEVEL": "WARN", "PORT": "8080",
 	}
 	var environ, fromFiles, args, secrets []string
@@ -165,7 +170,8 @@ port: 8080
 
 func TestLaterLayersWin(t *testing.T) {
 	t.Parallel()
-	yaml := "name: file\ncount: 1\nport: 1\nnats: {url: file, max_conns: 7}\nroutes: {x: file, y: file}\nhosts: [x, y]\non: true\n"
+	yaml := "name: file\ncount: 1\nport: 1\nnats: {url: file, max_conns: 7}\n" +
+		"routes: {x: file, y: file}\nhosts: [x, y]\non: true\n"
 	environ := []string{"IDP_COUNT=2", "IDP_PORT=2", "IDP_NATS_URL=env", "IDP_ROUTES=x=env", "IDP_HOSTS=z", "IDP_ON=0"}
 	got := load(t, config.Options{File: file(t, yaml), Environ: environ, Args: []string{"--port", "3", "--on"}})
 	want := defaults()
@@ -196,48 +202,119 @@ func TestFaults(t *testing.T) {
 		args    []string
 		want    []string
 	}{
-		"unknown key":          {yaml: "name: x\nnatz: 1\nnats:\n  ulr: x\n", want: []string{"idp.yaml:2: natz is not known", "idp.yaml:4: nats.ulr is not known (did you mean nats.url?)"}},
-		"dotted key":           {yaml: "nats.url: x\nnats: {url: y}\n", want: []string{"idp.yaml:2: nats.url is there twice"}},
-		"key in capitals":      {yaml: "Name: x\n", want: []string{"idp.yaml:1: Name is not known (did you mean name?)"}},
-		"key twice":            {yaml: "name: x\nname: y\n", want: []string{"idp.yaml:2: name is there twice"}},
-		"value for a section":  {yaml: "nats: s3cret\n", want: []string{"idp.yaml:1: nats must hold keys and values"}},
-		"section for a value":  {yaml: "name: {x: s3cret}\n", want: []string{"idp.yaml:1 name must be a single value"}},
-		"list for a value":     {yaml: "count: [1]\n", want: []string{"idp.yaml:1 count must be a single value"}},
-		"list for a secret":    {yaml: "key: [s3cret]\n", want: []string{"idp.yaml:1 key must be a single value"}},
-		"map for a list":       {yaml: "hosts: {a: s3cret}\n", want: []string{"idp.yaml:1 hosts must be a list"}},
-		"list for a map":       {yaml: "routes: [s3cret]\n", want: []string{"idp.yaml:1 routes must be like name=value,other=value"}},
-		"too deep":             {yaml: "routes: {a: {b: s3cret}}\n", want: []string{"idp.yaml:1: routes must be a single value, a list or a map of such"}},
-		"alias":                {yaml: "name: &a s3cret\nlisten: *a\n", want: []string{"idp.yaml:2: listen must be a single value, a list or a map of such"}},
-		"no mapping":           {yaml: "s3cret", want: []string{"idp.yaml:1: the file must hold keys and values"}},
-		"bad YAML":             {yaml: "name: x\n\tname: s3cret", want: []string{"idp.yaml:2: is not valid YAML"}},
-		"two documents":        {yaml: "name: x\n---\nname: s3cret\n", want: []string{"idp.yaml:2: has more than one document, or is not valid YAML to its end"}},
-		"unknown variable":     {environ: []string{"IDP_NAT_URL=s3cret", "IDP_WHATEVER=s3cret", "idp_name=x"}, want: []string{"IDP_NAT_URL is not known (did you mean IDP_NATS_URL?)", "IDP_WHATEVER is not known"}},
-		"unknown file":         {environ: []string{"IDP_NAMES_FILE=/s3cret"}, want: []string{"IDP_NAMES_FILE is not known"}},
-		"configuration's file": {environ: []string{"IDP_CONFIG_FILE=/s3cret"}, want: []string{"IDP_CONFIG_FILE is not known"}},
-		"both":                 {environ: []string{"IDP_KEY=s3cret", "IDP_KEY_FILE=/s3cret"}, want: []string{"IDP_KEY and IDP_KEY_FILE are both set"}},
-		"missing secret file":  {environ: []string{"IDP_KEY_FILE=/s3cret"}, want: []string{"IDP_KEY_FILE: its file cannot be read: no such file or directory"}},
-		"directory":            {environ: []string{"IDP_KEY_FILE=" + t.TempDir()}, want: []string{"IDP_KEY_FILE: its file cannot be read: is a directory"}},
-		"large file":           {environ: []string{"IDP_KEY_FILE=" + big}, want: []string{"IDP_KEY_FILE: its file cannot be read: has more than 1048576 bytes"}},
-		"missing config":       {args: []string{"--config", missing}, want: []string{"the configuration file " + missing + " cannot be read: no such file or directory"}},
-		"the mask":             {environ: []string{"IDP_KEY=******"}, want: []string{"IDP_KEY is the mask that stands for a secret, not a secret"}},
-		"secret flag":          {args: []string{"--nats-password", "s3cret"}, want: []string{"--nats-password would show a secret to every user of the machine: use IDP_NATS_PASSWORD or IDP_NATS_PASSWORD_FILE"}},
-		"unknown flags":        {args: []string{"--nats-ulr", "s3cret", "--zzz=s3cret", "-ps3cret", "--on"}, want: []string{"--nats-ulr is not known (did you mean --nats-url?)", "--zzz is not known", "-p is not known: flags have two dashes"}},
-		"flag without value":   {args: []string{"--on", "--name"}, want: []string{"--name needs a value"}},
-		"malformed flag":       {args: []string{"--=s3cret"}, want: []string{"the command line has a malformed flag"}},
-		"argument":             {args: []string{"--on", "false"}, want: []string{"the command line has an argument that belongs to no flag"}},
+		"unknown key": {
+			yaml: "name: x\nnatz: 1\nnats:\n  ulr: x\n",
+			want: []string{"idp.yaml:2: natz is not known",
+				"idp.yaml:4: nats.ulr is not known (did you mean nats.url?)"},
+		},
+		"dotted key": {
+			yaml: "nats.url: x\nnats: {url: y}\n", want: []string{"idp.yaml:2: nats.url appears twice"},
+		},
+		"key in capitals": {
+			yaml: "Name: x\n", want: []string{"idp.yaml:1: Name is not known (did you mean name?)"},
+		},
+		"key twice":           {yaml: "name: x\nname: y\n", want: []string{"idp.yaml:2: name appears twice"}},
+		"value for a section": {yaml: "nats: s3cret\n", want: []string{"idp.yaml:1: nats must hold keys and values"}},
+		"section for a value": {yaml: "name: {x: s3cret}\n", want: []string{"idp.yaml:1 name must be a single value"}},
+		"list for a value":    {yaml: "count: [1]\n", want: []string{"idp.yaml:1 count must be a single value"}},
+		"list for a secret":   {yaml: "key: [s3cret]\n", want: []string{"idp.yaml:1 key must be a single value"}},
+		"map for a list":      {yaml: "hosts: {a: s3cret}\n", want: []string{"idp.yaml:1 hosts must be a list"}},
+		"list for a map": {
+			yaml: "routes: [s3cret]\n", want: []string{"idp.yaml:1 routes must be like name=value,other=value"},
+		},
+		"too deep": {
+			yaml: "routes: {a: {b: s3cret}}\n",
+			want: []string{"idp.yaml:1: routes must be a single value, a list of values or a map of values"},
+		},
+		"alias": {
+			yaml: "name: &a s3cret\nlisten: *a\n",
+			want: []string{"idp.yaml:2: listen must be a single value, a list of values or a map of values"},
+		},
+		"not a mapping": {yaml: "s3cret", want: []string{"idp.yaml:1: the file must hold keys and values"}},
+		"bad YAML":      {yaml: "name: x\n\tname: s3cret", want: []string{"idp.yaml:2: is not valid YAML"}},
+		"two documents": {
+			yaml: "name: x\n---\nname: s3cret\n",
+			want: []string{"idp.yaml:2: has more than one document, or is not valid YAML to its end"},
+		},
+		"unknown variable": {
+			environ: []string{"IDP_NAT_URL=s3cret", "IDP_WHATEVER=s3cret", "idp_name=x"},
+			want:    []string{"IDP_NAT_URL is not known (did you mean IDP_NATS_URL?)", "IDP_WHATEVER is not known"},
+		},
+		"unknown file": {
+			environ: []string{"IDP_NAMES_FILE=/s3cret"}, want: []string{"IDP_NAMES_FILE is not known"},
+		},
+		"configuration's file": {
+			environ: []string{"IDP_CONFIG_FILE=/s3cret"}, want: []string{"IDP_CONFIG_FILE is not known"},
+		},
+		"value and file": {
+			environ: []string{"IDP_KEY=s3cret", "IDP_KEY_FILE=/s3cret"},
+			want:    []string{"IDP_KEY and IDP_KEY_FILE are both set"},
+		},
+		"missing secret file": {
+			environ: []string{"IDP_KEY_FILE=/s3cret"},
+			want:    []string{"IDP_KEY_FILE: its file cannot be read: no such file or directory"},
+		},
+		"directory": {
+			environ: []string{"IDP_KEY_FILE=" + t.TempDir()},
+			want:    []string{"IDP_KEY_FILE: its file cannot be read: is a directory"},
+		},
+		"large file": {
+			environ: []string{"IDP_KEY_FILE=" + big},
+			want:    []string{"IDP_KEY_FILE: its file cannot be read: has more than 1048576 bytes"},
+		},
+		"missing config": {
+			args: []string{"--config", missing},
+			want: []string{"the configuration file " + missing + " cannot be read: no such file or directory"},
+		},
+		"the mask": {
+			environ: []string{"IDP_KEY=******"},
+			want:    []string{"IDP_KEY is the mask that stands for a secret, not a secret"},
+		},
+		"secret flag": {
+			args: []string{"--nats-password", "s3cret"},
+			want: []string{"--nats-password would show a secret to every user of the machine: " +
+				"use IDP_NATS_PASSWORD or IDP_NATS_PASSWORD_FILE"},
+		},
+		"unknown flags": {
+			args: []string{"--nats-ulr", "s3cret", "--zzz=s3cret", "-ps3cret", "--on"},
+			want: []string{"--nats-ulr is not known (did you mean --nats-url?)", "--zzz is not known",
+				"-p is not known: flags have two dashes"},
+		},
+		"flag without value": {args: []string{"--on", "--name"}, want: []string{"--name needs a value"}},
+		"malformed flag":     {args: []string{"--=s3cret"}, want: []string{"the command line has a malformed flag"}},
+		"argument": {
+			args: []string{"--on", "false"}, want: []string{"the command line has an argument that belongs to no flag"},
+		},
 		"bad values": {
-			environ: []string{"IDP_ON=s3cret", "IDP_COUNT=1.5", "IDP_SMALL=128", "IDP_NATURAL=-1", "IDP_RATIO=s3cret", "IDP_WAIT=30", "IDP_LEVEL=s3cret", "IDP_ROUTES=s3cret"},
+			environ: []string{"IDP_ON=s3cret", "IDP_COUNT=1.5", "IDP_SMALL=128", "IDP_NATURAL=-1", "IDP_RATIO=s3cret",
+				"IDP_WAIT=30", "IDP_LEVEL=s3cret", "IDP_ROUTES=s3cret"},
 			want: []string{
-				"IDP_ON must be true or false", "IDP_COUNT must be a whole number, not too large", "IDP_SMALL must be a whole number, not too large",
+				"IDP_ON must be true or false", "IDP_COUNT must be a whole number, not too large",
+				"IDP_SMALL must be a whole number, not too large",
 				"IDP_NATURAL must be a whole number, not negative and not too large", "IDP_RATIO must be a number",
-				"IDP_WAIT must be a duration such as 500ms, 30s or 1h30m", "IDP_ROUTES must be like name=value,other=value", "IDP_LEVEL has no valid value",
+				"IDP_WAIT must be a duration such as 500ms, 30s or 1h30m",
+				"IDP_ROUTES must be like name=value,other=value", "IDP_LEVEL has no valid value",
 			},
 		},
-		"a bad value that a later layer would hide": {yaml: "count: s3cret\n", environ: []string{"IDP_COUNT=2"}, want: []string{"idp.yaml:1 count must be a whole number, not too large"}},
-		"same key in a map twice":                   {environ: []string{"IDP_ROUTES=a=1,a=2"}, want: []string{"IDP_ROUTES names a key twice"}},
-		"no key in a map":                           {environ: []string{"IDP_ROUTES==s3cret"}, want: []string{"IDP_ROUTES must be like name=value,other=value"}},
-		"what Validate says":                        {args: []string{"--listen=s3cret", "--nats-max-conns=0", "--nats-url="}, want: []string{"listen must be host:port", "nats.max_conns must be positive", "nats.url must be set"}},
-		"all layers":                                {yaml: "x: 1\n", environ: []string{"IDP_Y=1"}, args: []string{"--z", "--nats-max-conns=0"}, want: []string{"idp.yaml:1: x is not known", "IDP_Y is not known", "--z is not known", "nats.max_conns must be positive"}},
+		"a bad value that a later layer would hide": {
+			yaml: "count: s3cret\n", environ: []string{"IDP_COUNT=2"},
+			want: []string{"idp.yaml:1 count must be a whole number, not too large"},
+		},
+		"same key in a map twice": {
+			environ: []string{"IDP_ROUTES=a=1,a=2"}, want: []string{"IDP_ROUTES names a key twice"},
+		},
+		"no key in a map": {
+			environ: []string{"IDP_ROUTES==s3cret"}, want: []string{"IDP_ROUTES must be like name=value,other=value"},
+		},
+		"what Validate says": {
+			args: []string{"--listen=s3cret", "--nats-max-conns=0", "--nats-url="},
+			want: []string{"listen must be host:port", "nats.max_conns must be positive", "nats.url must be set"},
+		},
+		"all layers": {
+			yaml: "x: 1\n", environ: []string{"IDP_Y=1"}, args: []string{"--z", "--nats-max-conns=0"},
+			want: []string{"idp.yaml:1: x is not known", "IDP_Y is not known", "--z is not known",
+				"nats.max_conns must be positive"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -254,20 +331,23 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// What Kubernetes and the project's own tests put into the environment is not ours.
+// Variables that Kubernetes and the project's own tests set are not taken for configuration.
 func TestOthersVariables(t *testing.T) {
 	t.Parallel()
 	ignored := []string{
-		"IDP_USERS_SERVICE_HOST=10.0.0.1", "IDP_USERS_SERVICE_PORT=80", "IDP_USERS_SERVICE_PORT_HTTP=80", "IDP_USERS_PORT=tcp://10.0.0.1:80",
+		"IDP_USERS_SERVICE_HOST=10.0.0.1", "IDP_USERS_SERVICE_PORT=80", "IDP_USERS_SERVICE_PORT_HTTP=80",
+		"IDP_USERS_PORT=tcp://10.0.0.1:80",
 		"IDP_USERS_PORT_80_TCP=tcp://10.0.0.1:80", "IDP_USERS_PORT_80_TCP_PROTO=tcp", "IDP_USERS_PORT_80_TCP_PORT=80",
-		"IDP_USERS_PORT_80_TCP_ADDR=10.0.0.1", "IDP_X_PORT_53_UDP=udp://10.0.0.1:53", "IDP_IDENTITY_SOURCES_SERVICE_PORT_HTTP_ADMIN=9",
+		"IDP_USERS_PORT_80_TCP_ADDR=10.0.0.1", "IDP_X_PORT_53_UDP=udp://10.0.0.1:53",
+		"IDP_IDENTITY_SOURCES_SERVICE_PORT_HTTP_ADMIN=9",
 		"IDP_TEST_MONGO_URI=x", "IDP_BENCH_SIZE=1", "IDPX=1", "XIDP_A=1",
 	}
 	require.Equal(t, defaults(), load(t, config.Options{Environ: ignored}))
-	require.Equal(t, 9, load(t, config.Options{Environ: []string{"IDP_PORT=9"}}).Port, "a declared one is taken")
+	require.Equal(t, 9, load(t, config.Options{Environ: []string{"IDP_PORT=9"}}).Port, "a declared variable is used")
 	require.Equal(t, []string{"IDP_PORT must be a whole number, not too large"},
-		faults(t, config.Options{Environ: []string{"IDP_PORT=tcp://10.0.0.1:80"}}), "and read, whatever put it there")
-	require.Equal(t, []string{"IDP_HTPT_PORT is not known"}, faults(t, config.Options{Environ: []string{"IDP_HTPT_PORT=8080"}}))
+		faults(t, config.Options{Environ: []string{"IDP_PORT=tcp://10.0.0.1:80"}}), "also if Kubernetes set it")
+	require.Equal(t, []string{"IDP_HTPT_PORT is not known"},
+		faults(t, config.Options{Environ: []string{"IDP_HTPT_PORT=8080"}}))
 }
 
 func TestHelp(t *testing.T) {
@@ -297,7 +377,8 @@ func TestDescribe(t *testing.T) {
 		keys = append(keys, s.Key)
 	}
 	require.Equal(t, []string{"listen", "nats.url", "nats.password", "nats.max_conns", "name", "on"}, keys[:6])
-	require.Equal(t, config.Setting{Key: "name", Env: "IDP_NAME", Flag: "--name", Value: "now", Default: "default", Doc: "What to call it"}, byKey["name"])
+	require.Equal(t, config.Setting{Key: "name", Env: "IDP_NAME", Flag: "--name", Value: "now", Default: "default",
+		Doc: "What to call it"}, byKey["name"])
 	require.Equal(t, config.Setting{Key: "key", Env: "IDP_KEY", Value: "******", Doc: "Seals"}, byKey["key"])
 	require.Equal(t, "nats://******@h1,nats://******@h2", byKey["nats.url"].Value)
 	require.Equal(t, "1h", byKey["wait"].Value)
@@ -308,7 +389,7 @@ func TestDescribe(t *testing.T) {
 	require.Equal(t, "--nats-max-conns", byKey["nats.max_conns"].Flag)
 }
 
-// What Describe shows, Load reads back.
+// Load reads the values that Describe shows.
 func TestDescribedValuesLoad(t *testing.T) {
 	t.Parallel()
 	cfg, before := defaults(), defaults()
@@ -384,7 +465,10 @@ func TestStructsThatCannotBe(t *testing.T) {
 }
 
 func FuzzFile(f *testing.F) {
-	for _, seed := range []string{"", "name: x", "nats: {url: x}", "a: &a [*a]", "? {}\n: x", "<<: {name: x}", "--- !!set\n", "routes: {? [a] : b}", "\x00", "- x", "name: !!binary aGk=", "\xff\xfe"} {
+	for _, seed := range []string{
+		"", "name: x", "nats: {url: x}", "a: &a [*a]", "? {}\n: x", "<<: {name: x}", "--- !!set\n",
+		"routes: {? [a] : b}", "\x00", "- x", "name: !!binary aGk=", "\xff\xfe",
+	} {
 		f.Add([]byte(seed))
 	}
 	path := filepath.Join(f.TempDir(), "idp.yaml")
@@ -403,8 +487,9 @@ func FuzzArgsAndEnvironment(f *testing.F) {
 	f.Add("---", "-", "IDP_FILE=/dev/null")
 	f.Add("--config", "", "IDP__FILE=x")
 	f.Fuzz(func(t *testing.T, a, b, variable string) {
-		if strings.Contains(variable, "_FILE=") || strings.Contains(variable, "CONFIG=") || strings.Contains(a+b, "config") {
-			return // would read any file of the machine
+		if strings.Contains(variable, "_FILE=") || strings.Contains(variable, "CONFIG=") ||
+			strings.Contains(a+b, "config") {
+			return // would read an arbitrary file of the machine
 		}
 		cfg := defaults()
 		err := config.Load(&cfg, config.Options{Args: []string{a, b}, Environ: []string{variable}})

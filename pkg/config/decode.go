@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// A layer is what one source says. Its values are as they were written: a string, or from a file a []string or a
-// map[string]string.
+// A layer is the content of one source. Its values are as they were written: a string or, from a file, a []string or
+// a map[string]string.
 type layer struct {
 	values map[*field]written
 	faults []string
-	file   string // the configuration file that the layer names
+	file   string // the configuration file that this layer names, if any
 }
 
 type written struct {
-	where string // for messages: IDP_NATS_URL, --nats-url, a file and its line
+	where string // for messages: IDP_NATS_URL, --nats-url, or a file and line
 	value any
 }
 
-// decode turns the layer's values into those of the fields' types, nested by section. It adds faults to the layer.
+// decode converts the layer's values to the types of their fields, nested by section. It adds faults to the layer.
 func (s *schema) decode(l *layer) map[string]any {
 	tree := map[string]any{}
 	for i := range s.fields {
@@ -50,7 +50,7 @@ func (s *schema) decode(l *layer) map[string]any {
 	return tree
 }
 
-// decodable reports whether decode knows the type.
+// decodable reports whether decode supports the type.
 func decodable(t reflect.Type) bool {
 	switch {
 	case reflect.PointerTo(t).Implements(unmarshaler):
@@ -69,8 +69,8 @@ func decodable(t reflect.Type) bool {
 	return false
 }
 
-// decode sets target, of a decodable type, to what was written. Its errors continue a sentence that names the source, and never hold
-// the value: it may be a secret in the wrong place.
+// decode sets target, which is of a decodable type, to the written value. Its errors continue a sentence that starts
+// with the source. They never contain the value, which may be a secret in the wrong place.
 func decode(target reflect.Value, value any) error {
 	t := target.Type()
 	text, isText := value.(string)
@@ -128,7 +128,7 @@ func decode(target reflect.Value, value any) error {
 	return nil
 }
 
-// explain keeps the message of a type's own UnmarshalText unless it repeats the value.
+// explain returns the error of a type's own UnmarshalText, or a general one if that repeats the value.
 func explain(err error, text string) error {
 	if strings.Contains(err.Error(), text) || strings.Contains(err.Error(), strconv.Quote(text)) {
 		return errors.New("has no valid value")
@@ -178,7 +178,8 @@ func decodeMap(target reflect.Value, value any) error {
 	}
 	m := reflect.MakeMapWithSize(target.Type(), len(pairs))
 	for key, val := range pairs {
-		m.SetMapIndex(reflect.ValueOf(key).Convert(target.Type().Key()), reflect.ValueOf(val).Convert(target.Type().Elem()))
+		m.SetMapIndex(reflect.ValueOf(key).Convert(target.Type().Key()),
+			reflect.ValueOf(val).Convert(target.Type().Elem()))
 	}
 	target.Set(m)
 	return nil

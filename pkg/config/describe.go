@@ -10,23 +10,27 @@ import (
 	"github.com/idplatform/idplatform/pkg/secret"
 )
 
-// Setting is one key of a configuration, for people to read.
+// Setting describes one key of a configuration for people.
 type Setting struct {
 	Key     string // nats.url
 	Env     string // IDP_NATS_URL
-	Flag    string // --nats-url; empty for a secret
-	Value   string // what it is; a secret's mask, also where a URL holds credentials
-	Default string // what it would be if no layer said anything
+	Flag    string // --nats-url; empty for a secret, which has no flag
+	Value   string // the current value; masked for secrets and for the credentials in URLs
+	Default string // the value if no layer sets one
 	Doc     string
 }
 
-// Describe lists a configuration's settings, in the order of its fields. Both arguments are pointers to structs of one type.
+// Describe lists a configuration's settings in the order of its fields. Both arguments are pointers to structs of one
+// type.
 func Describe(cfg, defaults any) []Setting {
 	now, before := reflect.ValueOf(cfg).Elem(), reflect.ValueOf(defaults).Elem()
 	s := schemaOf(now.Type())
 	settings := make([]Setting, 0, len(s.fields))
 	for _, f := range s.fields {
-		setting := Setting{Key: f.key, Env: f.env, Value: secret.MaskURLs(show(f.value(now))), Default: show(f.value(before)), Doc: f.doc}
+		setting := Setting{
+			Key: f.key, Env: f.env, Doc: f.doc,
+			Value: secret.MaskURLs(show(f.value(now))), Default: show(f.value(before)),
+		}
 		if f.flag != "" {
 			setting.Flag = "--" + f.flag
 		}
@@ -38,8 +42,8 @@ func Describe(cfg, defaults any) []Setting {
 // Usage is the text for --help. Its argument is a pointer to a struct that holds the defaults.
 func Usage(program string, defaults any) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `%s is configured by a YAML file, environment variables and flags, later ones winning. Any variable's value may also
-come from a file that the variable with %s behind its name points to. Secrets have no flags.
+	fmt.Fprintf(&b, `%s is configured by a YAML file, environment variables and flags; later ones override earlier ones.
+A value can also come from a file: add %s to the variable's name and set it to the file's path. Secrets have no flags.
 
   --config, %s
         the YAML file
@@ -58,7 +62,7 @@ come from a file that the variable with %s behind its name points to. Secrets ha
 	return b.String()
 }
 
-// show writes a value so that decode would read it back; the mask for a secret.
+// show writes a value in the form that decode reads; a secret is masked.
 func show(v reflect.Value) string {
 	switch v.Kind() {
 	case reflect.Slice:
@@ -83,7 +87,7 @@ func show(v reflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// shortDuration leaves out the zeros of 1h0m0s.
+// shortDuration leaves out trailing zero units: 1h instead of 1h0m0s.
 func shortDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

@@ -14,13 +14,15 @@ import (
 const (
 	fileSuffix  = "_FILE"
 	fileEnv     = "IDP_CONFIG"
-	maxFileSize = 1 << 20 // bytes, of any file that is read here
+	maxFileSize = 1 << 20 // bytes, for every file that is read here
 )
 
-// What Kubernetes puts into every pod for each Service of its namespace whose name starts with idp-: not ours.
+// Kubernetes sets these variables in every pod, for each Service of the namespace whose name starts with idp-. They
+// are ignored.
 var (
-	serviceName    = regexp.MustCompile(`_SERVICE_HOST$|_SERVICE_PORT(_[A-Z0-9_]+)?$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$`)
-	servicePort    = regexp.MustCompile(`_PORT$`) // only with a value like
+	serviceName = regexp.MustCompile(
+		`_SERVICE_HOST$|_SERVICE_PORT(_[A-Z0-9_]+)?$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$`)
+	servicePort    = regexp.MustCompile(`_PORT$`) // only with a value that matches servicePortURL
 	servicePortURL = regexp.MustCompile(`^(tcp|udp|sctp)://`)
 )
 
@@ -71,13 +73,14 @@ func readEnvironment(s *schema, environ []string) *layer {
 	return l
 }
 
-// readBounded reads a file of at most maxFileSize. Its errors don't repeat the path: somebody may have put the secret itself there.
+// readBounded reads a file of at most maxFileSize. Its errors do not repeat the path, which may be the secret itself,
+// set by mistake.
 func readBounded(path string) ([]byte, error) {
-	file, err := os.Open(path) //nolint:gosec // whoever sets the configuration chooses the files
+	file, err := os.Open(path) //nolint:gosec // the author of the configuration chooses the files
 	if err != nil {
 		return nil, withoutPath(err)
 	}
-	defer file.Close() //nolint:errcheck // only read
+	defer file.Close() //nolint:errcheck // a file that is only read
 	content, err := io.ReadAll(io.LimitReader(file, maxFileSize+1))
 	if err != nil {
 		return nil, withoutPath(err)

@@ -12,8 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// readFile reads a YAML file; none where path is empty. Values are taken as they are written there, not as YAML would type them, so
-// that 0123 and 1.10 stay what they are where text is wanted. What has no value is not set.
+// readFile reads a YAML file; an empty path means no file. Values are used as they are written, not as YAML types
+// them, so that 0123 and 1.10 stay unchanged in a text. A key without a value counts as not set.
 func readFile(s *schema, path string) *layer {
 	l := &layer{values: map[*field]written{}}
 	if path == "" {
@@ -28,7 +28,7 @@ func readFile(s *schema, path string) *layer {
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	var document, second yaml.Node
 	switch err := decoder.Decode(&document); {
-	case errors.Is(err, io.EOF): // nothing in it
+	case errors.Is(err, io.EOF): // an empty file
 		return l
 	case err != nil:
 		r.fault(errorLine(err), "is not valid YAML")
@@ -41,7 +41,8 @@ func readFile(s *schema, path string) *layer {
 	return l
 }
 
-// errorLine takes the line number out of a YAML error, whose text may repeat the file's.
+// errorLine takes the line number out of a YAML error. The rest of the error is not used, because it may repeat the
+// file's content.
 func errorLine(err error) (line int) {
 	if at := regexp.MustCompile(`line \d+`).FindString(err.Error()); at != "" {
 		_, _ = fmt.Sscanf(at, "line %d", &line)
@@ -53,7 +54,7 @@ type fileReader struct {
 	schema *schema
 	layer  *layer
 	name   string
-	seen   map[string]bool // whole keys: nats.url may be written dotted too
+	seen   map[string]bool // full keys: nats.url can be nested or written with the dot
 }
 
 func (r *fileReader) where(line int, key string) string {
@@ -81,7 +82,7 @@ func (r *fileReader) section(node *yaml.Node, prefix string) {
 		key, value := prefix+node.Content[i].Value, node.Content[i+1]
 		line := node.Content[i].Line
 		if r.seen[key] {
-			r.fault(line, "%s is there twice", key)
+			r.fault(line, "%s appears twice", key)
 			continue
 		}
 		r.seen[key] = true
@@ -103,7 +104,7 @@ func (r *fileReader) section(node *yaml.Node, prefix string) {
 		}
 		text, ok := plain(value)
 		if !ok {
-			r.fault(line, "%s must be a single value, a list or a map of such", key)
+			r.fault(line, "%s must be a single value, a list of values or a map of values", key)
 			continue
 		}
 		r.layer.values[f] = written{r.where(line, key), text}
@@ -119,7 +120,7 @@ func orRoot(prefix string) string {
 
 func isNull(node *yaml.Node) bool { return node.Kind == yaml.ScalarNode && node.Tag == "!!null" }
 
-// plain gives a scalar as string, a sequence as []string, a mapping as map[string]string. There are no aliases.
+// plain returns a scalar as string, a sequence as []string, a mapping as map[string]string. Aliases are refused.
 func plain(node *yaml.Node) (any, bool) {
 	switch node.Kind {
 	case yaml.ScalarNode:

@@ -31,8 +31,8 @@ func readFlags(s *schema, args []string) (*layer, error) {
 		}
 	}
 
-	// pflag stops at the first fault. So each unknown flag is noted, then declared (or, a short one, taken away), and all is
-	// read again.
+	// pflag stops at the first fault. So each unknown flag is noted, then declared (or, if short, removed from the
+	// arguments), and everything is parsed again.
 	for {
 		err := set.Parse(args)
 		unknown, isUnknown := errors.AsType[*pflag.NotExistError](err)
@@ -55,7 +55,7 @@ func readFlags(s *schema, args []string) (*layer, error) {
 		}
 		l.faults = append(l.faults, "--"+name+s.whyNoFlag(name))
 		set.String(name, "", "")
-		set.Lookup(name).NoOptDefVal = " " // so that it takes no value from the next argument
+		set.Lookup(name).NoOptDefVal = " " // so that it does not take the next argument as its value
 	}
 
 	if set.NArg() > 0 && len(l.faults) == 0 {
@@ -71,11 +71,12 @@ func readFlags(s *schema, args []string) (*layer, error) {
 	return l, nil
 }
 
-// whyNoFlag continues a sentence about a name that is no flag.
+// whyNoFlag explains why name is not a flag. It continues a sentence that starts with the name.
 func (s *schema) whyNoFlag(name string) string {
 	for _, f := range s.fields {
 		if f.secret && f.env == prefix+strings.ToUpper(strings.ReplaceAll(name, "-", "_")) {
-			return fmt.Sprintf(" would show a secret to every user of the machine: use %s or %s%s", f.env, f.env, fileSuffix)
+			return fmt.Sprintf(" would show a secret to every user of the machine: use %s or %s%s",
+				f.env, f.env, fileSuffix)
 		}
 	}
 	names := []string{configFlag}

@@ -11,7 +11,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/secret"
 )
 
-// A schema is the keys that a configuration struct declares.
+// A schema holds the keys that a configuration struct declares.
 type schema struct {
 	fields   []field
 	byKey    map[string]*field
@@ -39,9 +39,13 @@ var (
 	secrets     = reflect.TypeFor[secret.String]()
 )
 
-// schemaOf reads a struct's tags. It panics where two keys share a name in some layer, or a field is of no known type.
+// schemaOf reads a struct's tags. It panics if two keys have the same name in a layer, or if the type of a field is
+// not supported.
 func schemaOf(t reflect.Type) *schema {
-	s := &schema{byKey: map[string]*field{}, byEnv: map[string]*field{}, byFlag: map[string]*field{}, sections: map[string]bool{}}
+	s := &schema{
+		byKey: map[string]*field{}, byEnv: map[string]*field{}, byFlag: map[string]*field{},
+		sections: map[string]bool{},
+	}
 	s.add(t, "", nil)
 	for i := range s.fields {
 		f := &s.fields[i]
@@ -55,7 +59,8 @@ func schemaOf(t reflect.Type) *schema {
 	}
 	for _, f := range s.fields {
 		if s.byEnv[f.env+fileSuffix] != nil {
-			panic(fmt.Sprintf("config: %s%s would name both a key and the file with another's value", f.env, fileSuffix))
+			panic(fmt.Sprintf("config: %s%s would name both a key and the file with another's value",
+				f.env, fileSuffix))
 		}
 	}
 	return s
@@ -73,7 +78,8 @@ func (s *schema) add(t reflect.Type, section string, index []int) {
 			s.add(member.Type, section, at)
 			continue
 		case member.Anonymous || !keyPart.MatchString(name):
-			panic(fmt.Sprintf("config: %s.%s needs a mapstructure tag: a name in snake case; \",squash\" if embedded, and then of an exported type", t, member.Name))
+			panic(fmt.Sprintf("config: %s.%s needs a mapstructure tag: a name in snake case, or \",squash\" "+
+				"if it is an embedded struct of an exported type", t, member.Name))
 		}
 		key := section + name
 		if isSection(member.Type) {
@@ -82,7 +88,7 @@ func (s *schema) add(t reflect.Type, section string, index []int) {
 			continue
 		}
 		if !decodable(member.Type) {
-			panic(fmt.Sprintf("config: %s.%s is of a type that can't be configured", t, member.Name))
+			panic(fmt.Sprintf("config: %s.%s has a type that config does not support", t, member.Name))
 		}
 		f := field{key: key, index: at, typ: member.Type, doc: member.Tag.Get("doc"), secret: member.Type == secrets}
 		f.env = prefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
@@ -93,7 +99,8 @@ func (s *schema) add(t reflect.Type, section string, index []int) {
 	}
 }
 
-// tag gives a member's name in keys: empty for a squashed struct's. What is not exported or tagged "-" is no field.
+// tag returns a member's name in keys; it is empty for a squashed struct. A member that is not exported or that is
+// tagged "-" is not a field.
 func tag(member reflect.StructField) (name string, isField bool) {
 	name, option, _ := strings.Cut(member.Tag.Get("mapstructure"), ",")
 	if option == "squash" && member.IsExported() {

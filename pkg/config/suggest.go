@@ -2,13 +2,13 @@ package config
 
 import "slices"
 
-// didYouMean names the nearest of known, if one is near enough.
+// didYouMean suggests the most similar of the known names, if one is similar enough.
 func didYouMean(name string, known []string, dashes string) string {
 	slices.Sort(known)
-	best, least := "", max(1, len(name)/5)+1
+	best, limit := "", max(1, len(name)/5)+1
 	for _, candidate := range known {
-		if d := distance(name, candidate); d < least {
-			best, least = candidate, d
+		if d := distance(name, candidate); d < limit {
+			best, limit = candidate, d
 		}
 	}
 	if best == "" {
@@ -17,9 +17,9 @@ func didYouMean(name string, known []string, dashes string) string {
 	return " (did you mean " + dashes + best + "?)"
 }
 
-// distance counts the insertions, deletions, substitutions and swaps of neighbours from a to b.
+// distance counts the insertions, deletions, substitutions and swaps of adjacent bytes that turn a into b.
 func distance(a, b string) int {
-	if len(a) > 100 { // no name is so long
+	if len(a) > 100 { // names are shorter than this
 		return len(a)
 	}
 	var before, above, row []int

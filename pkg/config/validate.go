@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// validate calls Validate() error on a struct and those nested in it, inner ones first, and says in which section each fault is.
+// validate calls Validate() error on a struct and on the structs nested in it, inner ones first. Each fault starts
+// with the section it is in.
 func validate(v reflect.Value, section string) []string {
 	var faults []string
 	for i := range v.NumField() {
@@ -22,7 +23,7 @@ func validate(v reflect.Value, section string) []string {
 	}
 	if checked, ok := v.Addr().Interface().(interface{ Validate() error }); ok {
 		for _, err := range unjoin(checked.Validate()) {
-			// An embedded struct's method is the outer struct's too, and has then been called before.
+			// The method of an embedded struct is also the outer struct's, so its faults come twice.
 			if fault := section + err.Error(); !slices.Contains(faults, fault) {
 				faults = append(faults, fault)
 			}
@@ -31,12 +32,12 @@ func validate(v reflect.Value, section string) []string {
 	return faults
 }
 
-// unjoin takes errors.Join apart.
+// unjoin returns the errors that errors.Join joined.
 func unjoin(err error) []error {
 	if err == nil {
 		return nil
 	}
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // only what was joined at the top
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // only an error that is itself a join
 	if !ok {
 		return []error{err}
 	}
