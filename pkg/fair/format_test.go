@@ -9,7 +9,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// What is stored must be readable for every later version.
+// Later versions must be able to read the stored form.
 func TestStoredTurn(t *testing.T) {
 	t.Parallel()
 	o := open(t)
@@ -19,5 +19,6 @@ func TestStoredTurn(t *testing.T) {
 	text, err := doc.JSON()
 	require.NoError(t, err)
 	now := o.clock.Now().String()
-	require.JSONEq(t, `{"id":"turn","tenant_id":"t0","version":1,"time_created":"`+now+`","time_modified":"`+now+`","next":"`+now+`","idle":false}`, string(text))
+	require.JSONEq(t, `{"id":"turn","tenant_id":"t0","version":1,"time_created":"`+now+`","time_modified":"`+now+
+		`","next":"`+now+`","idle":false}`, string(text))
 }

@@ -12,31 +12,32 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// Rota is the order in which tenants with work in a store get a turn at it, kept in the store too. Whoever writes work
-// calls Ask in the same transaction; Run gives every tenant that asked one turn, and then those with work left another
-// one, after all others.
+// Rota is the order in which tenants with work in a store get their turns. The order is kept in the same store. A
+// writer of work calls Ask in the same transaction. Run gives one turn to every tenant that asked; a tenant with work
+// left gets its next turn after all others.
 type Rota struct {
 	turns *docstore.Collection[turn]
 }
 
-// turn is a tenant's place in the order. There is one for each tenant that has work, or had some a minute ago.
+// turn is a tenant's place in the order. A tenant has one while it has work, and for a minute after.
 type turn struct {
 	docstore.Meta            // the id is turnID
 	Next          clock.Time `json:"next"`
-	Idle          bool       `json:"idle"` // no work was left
+	Idle          bool       `json:"idle"` // the last turn left no work
 }
 
 const (
 	turnID = "turn"
 
-	// lookAgain is when a tenant without work is looked at once more before its turn goes: in a store where
-	// transactions do not see what others insert meanwhile, work can be written while the turn is made idle.
+	// lookAgain is the time after which a tenant without work is checked once more before its turn is deleted. A
+	// store's transactions may not see what others insert meanwhile, so work can be written while the turn becomes
+	// idle.
 	lookAgain  = time.Minute
 	retryAfter = 5 * time.Second
 	tenants    = 64 // in one call of Run
 )
 
-// NewRota declares the collection that keeps the order.
+// NewRota defines the collection that keeps the order.
 func NewRota(collection string) *Rota {
 	return &Rota{docstore.Define(docstore.Schema[turn]{
 		Name: collection, Noun: "turn", Part: true,
@@ -44,10 +45,10 @@ func NewRota(collection string) *Rota {
 	})}
 }
 
-// Def is for docstore.Open.
+// Def is the collection's definition, for docstore.Open.
 func (r *Rota) Def() *docstore.Def { return r.turns.Def() }
 
-// Ask sees to it that the tenant of ctx gets a turn.
+// Ask makes sure that the tenant of ctx gets a turn.
 func (r *Rota) Ask(ctx context.Context, tx *docstore.Tx) error {
 	doc, err := r.turns.Find(ctx, tx, turnID)
 	if apperr.IsNotFound(err) {
@@ -69,17 +70,18 @@ func (r *Rota) Ask(ctx context.Context, tx *docstore.Tx) error {
 	return err
 }
 
-// Work is what a Rota gives turns at. Both functions get a context of the tenant.
+// Work is what a tenant does in its turn. Both functions get a context of the tenant.
 type Work struct {
-	// Do does a part of the tenant's work, a bounded one.
+	// Do does a bounded part of the tenant's work.
 	Do func(ctx context.Context) error
-	// Left tells whether there is more.
+	// Left reports whether there is more work.
 	Left func(ctx context.Context, tx *docstore.Tx) (bool, error)
 }
 
-// Run gives a turn to each tenant whose turn it is, the one that has waited longest first, and returns how many have
-// work left. A tenant whose turn fails gets the next one after some seconds. Replicas may run at the same time, and
-// then do some work twice. To be called again at once while it returns more than 0, else every second or so.
+// Run gives a turn to each tenant that is due, the one that has waited longest first, and returns how many of them
+// have work left. A tenant whose turn fails gets the next one after a few seconds. Replicas can run at the same time;
+// they may then do the same work twice. Call Run again at once while it returns more than 0, otherwise about every
+// second.
 func (r *Rota) Run(ctx context.Context, store *docstore.Store, w Work) (left int, err error) {
 	due, err := r.turns.Due(ctx, store, tenants)
 	if err != nil {
@@ -102,12 +104,12 @@ func (r *Rota) Run(ctx context.Context, store *docstore.Store, w Work) (left int
 	return left, errors.Join(failed...)
 }
 
-// finish gives a tenant its next turn.
+// finish sets the tenant's next turn, or deletes the turn of a tenant that stayed idle.
 func (r *Rota) finish(ctx context.Context, store *docstore.Store, w Work, failed bool) (left bool, err error) {
 	return docstore.Write(ctx, store, func(tx *docstore.Tx) (bool, error) {
 		t, err := r.turns.Load(ctx, tx, turnID)
 		if apperr.IsNotFound(err) {
-			return false, nil // another replica was here
+			return false, nil // another replica has deleted it
 		}
 		if err != nil {
 			return false, err

@@ -17,7 +17,7 @@ import (
 
 type job struct{ docstore.Meta }
 
-// office is a store with jobs, of which a turn does one.
+// office is a store with jobs. A turn does one job.
 type office struct {
 	*testing.T
 	store *docstore.Store
@@ -83,14 +83,14 @@ func (o *office) count() int64 {
 	o.Helper()
 	n := int64(0)
 	for i := range 100 {
-		some, err := o.rota.Turns().Count(request.System(o.Context(), fmt.Sprint("t", i)), o.store, docstore.Filter{})
+		held, err := o.rota.Turns().Count(request.System(o.Context(), fmt.Sprint("t", i)), o.store, docstore.Filter{})
 		require.NoError(o, err)
-		n += some
+		n += held
 	}
 	return n
 }
 
-// A tenant with a hundred jobs does not hold up one with a single one, which comes later.
+// A tenant with a hundred jobs does not delay a tenant that has a single job and asks later.
 func TestRotaGivesTurns(t *testing.T) {
 	t.Parallel()
 	o := open(t)
@@ -112,18 +112,18 @@ func TestRotaGivesTurns(t *testing.T) {
 	}
 	require.Len(t, o.done, 104)
 
-	require.EqualValues(t, 3, o.count(), "they are looked at once more")
+	require.EqualValues(t, 3, o.count(), "idle tenants are checked once more")
 	o.clock.Advance(fair.LookAgain)
 	_, err = o.run()
 	require.NoError(t, err)
 	require.Zero(t, o.count())
-	o.add("t1", 1) // and begin anew
+	o.add("t1", 1) // an idle tenant can start again
 	_, err = o.run()
 	require.NoError(t, err)
 	require.Equal(t, "t1", o.done[len(o.done)-1])
 }
 
-// More tenants than one call takes, each of which always has more to do: all have as many turns.
+// There are more tenants than one call serves, and each always has more to do: all get the same number of turns.
 func TestRotaOfManyTenants(t *testing.T) {
 	t.Parallel()
 	o := open(t)
@@ -145,7 +145,7 @@ func TestRotaOfManyTenants(t *testing.T) {
 	}
 }
 
-// Work that is asked for when all was done is done at once, and a failure of one tenant is its own.
+// An idle tenant that asks for work gets its turn at once. The failure of one tenant does not affect others.
 func TestRotaOfIdleAndFailing(t *testing.T) {
 	t.Parallel()
 	o := open(t)
@@ -167,7 +167,7 @@ func TestRotaOfIdleAndFailing(t *testing.T) {
 	delete(o.fails, "t0")
 	_, err = o.run()
 	require.NoError(t, err)
-	require.Len(t, o.done, 4, "not at once")
+	require.Len(t, o.done, 4, "a failed turn is not repeated at once")
 	o.clock.Advance(fair.RetryAfter)
 	_, err = o.run()
 	require.NoError(t, err)
