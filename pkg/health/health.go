@@ -1,5 +1,5 @@
-// Package health asks a program of the platform whether it is ready: what a container's health check runs, since the images hold nothing
-// but the program.
+// Package health asks a program of the platform whether it is ready. The health checks of containers use it, because
+// an image holds nothing but the program.
 package health
 
 import (
@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// Probe asks /readyz of the program that listens on this machine at an address like 0.0.0.0:8080, with TLS if it has that; nil if it is
-// ready. The certificate does not matter: it is for another name than this machine's.
+// Probe asks for /readyz at listen, an address of this machine such as 0.0.0.0:8080, and returns nil if the program
+// answers that it is ready. It waits up to three seconds. With TLS it does not check the certificate, which is for
+// another name than this machine's address.
 func Probe(ctx context.Context, listen string, withTLS bool) error {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
