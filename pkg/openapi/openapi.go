@@ -1,5 +1,5 @@
-// Package openapi is what services and gateway share about OpenAPI documents: what stands in all of them, and how one
-// of version 3.1 is told in version 3.0, which more tools read.
+// Package openapi holds what services and the gateway share about OpenAPI documents: the license and contact of every
+// document, and the conversion of a version 3.1 document to version 3.0, which more tools can read.
 package openapi
 
 import (
@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// What every document says of itself.
+// The license and contact in the info object of every document.
 const (
 	LicenseName = "Apache License 2.0"
 	LicenseURL  = "https://www.apache.org/licenses/LICENSE-2.0"
@@ -17,26 +17,28 @@ const (
 	ContactURL  = "https://github.com/idplatform/idplatform"
 )
 
-// Parse decodes a document, numbers kept as they are.
+// Parse decodes a document and keeps its numbers as json.Number.
 func Parse(document []byte) (map[string]any, error) {
 	dec := json.NewDecoder(bytes.NewReader(document))
 	dec.UseNumber()
 	var m map[string]any
 	if err := dec.Decode(&m); err != nil {
-		return nil, fmt.Errorf("the OpenAPI document is no JSON: %w", err)
+		return nil, fmt.Errorf("the OpenAPI document is not JSON: %w", err)
 	}
 	return m, nil
 }
 
-// names are the members of a document whose own members are named by its author: there "type" is a name, not a keyword.
+// names are the members of a document whose own members are named by the author: inside them "type" is a name, not a
+// keyword.
 var names = []string{
-	"properties", "patternProperties", "$defs", "schemas", "paths", "responses", "content", "headers", "parameters", "requestBodies", "securitySchemes",
+	"properties", "patternProperties", "$defs", "schemas", "paths", "responses", "content", "headers", "parameters",
+	"requestBodies", "securitySchemes",
 }
 
-// values are members that hold examples and other plain JSON, which is not to be read as a part of the document.
+// values are the members that hold plain JSON, such as examples, which walk must not read as a part of the document.
 var values = []string{"example", "default", "enum", "const"}
 
-// walk calls visit for every object of a document that is not plain JSON, from the inside.
+// walk calls visit for every object of a document that is not plain JSON, inner objects first.
 func walk(v any, visit func(map[string]any)) {
 	switch v := v.(type) {
 	case []any:
@@ -60,8 +62,8 @@ func walk(v any, visit func(map[string]any)) {
 	}
 }
 
-// Finish corrects, in place, what a generator leaves half said in a document of version 3.1: an enumeration whose type
-// may be null lists null (JSON Schema looks at both).
+// Finish completes, in place, a generated document of version 3.1: an enumeration whose type may be null gets null as
+// a value. JSON Schema checks a value against both type and enum.
 func Finish(document map[string]any) {
 	walk(document, func(m map[string]any) {
 		types, _ := m["type"].([]any)
@@ -72,8 +74,8 @@ func Finish(document map[string]any) {
 	})
 }
 
-// Downgrade turns a document of version 3.1 into one of version 3.0.3, in place. What 3.0 cannot say (webhooks, several
-// types that are not null) is left out.
+// Downgrade converts a document of version 3.1 to version 3.0.3, in place. It drops what 3.0 cannot express:
+// webhooks, and all but one of several types that are not null.
 func Downgrade(document map[string]any) {
 	document["openapi"] = "3.0.3"
 	for _, name := range []string{"webhooks", "jsonSchemaDialect"} {
@@ -95,7 +97,8 @@ func downgrade(m map[string]any) {
 		}
 	}
 	if list, ok := m["enum"].([]any); ok && m["nullable"] == true {
-		m["enum"] = slices.DeleteFunc(slices.Clone(list), func(v any) bool { return v == nil }) // generators would make a constant of it
+		// A null among the values would make generators define a constant for it.
+		m["enum"] = slices.DeleteFunc(slices.Clone(list), func(v any) bool { return v == nil })
 	}
 	if list, ok := m["examples"].([]any); ok {
 		delete(m, "examples")
@@ -120,7 +123,7 @@ func downgrade(m map[string]any) {
 	}
 }
 
-// nullableReference is how 3.0 says what 3.1 says as anyOf of a reference and null.
+// nullableReference converts an anyOf of a reference and null to nullable, which is the form of version 3.0.
 func nullableReference(m map[string]any) {
 	options, _ := m["anyOf"].([]any)
 	if len(options) != 2 {

@@ -9,10 +9,11 @@ import (
 	"github.com/idplatform/idplatform/pkg/openapi"
 )
 
-// change parses a schema within a document, changes the document, and gives the schema back.
+// change puts a schema into a document, applies to to the document, and returns the changed schema.
 func change(t *testing.T, schema string, to func(map[string]any)) string {
 	t.Helper()
-	document, err := openapi.Parse([]byte(`{"openapi":"3.1.0","webhooks":{},"components":{"schemas":{"type":` + schema + `}}}`))
+	document, err := openapi.Parse([]byte(
+		`{"openapi":"3.1.0","webhooks":{},"components":{"schemas":{"type":` + schema + `}}}`))
 	require.NoError(t, err)
 	to(document)
 	changed, err := json.Marshal(document["components"].(map[string]any)["schemas"].(map[string]any)["type"])
