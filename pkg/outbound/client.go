@@ -1,5 +1,6 @@
-// Package outbound is the only way out: the HTTP client for every address that somebody else chooses (webhooks, identity
-// providers, avatars). It reaches public addresses only, so that nobody makes the platform ask its own neighbours (SSRF).
+// Package outbound makes the HTTP client for every URL that somebody outside the platform chooses (webhooks, identity
+// providers, avatars). The client connects to public addresses only, so that nobody can make the platform send
+// requests to its own network (server-side request forgery, SSRF).
 package outbound
 
 import (
@@ -16,31 +17,36 @@ import (
 )
 
 var (
-	// ErrRefused is in the chain of every error that says: this is not to be asked. Nothing was sent there.
+	// ErrRefused is in the chain of every error that means: this URL or address is not allowed. Nothing was sent to
+	// it.
 	ErrRefused = errors.New("outbound: refused")
-	// ErrTooLarge is what reading a body ends with when it has more than Config.MaxResponseBytes.
-	ErrTooLarge = errors.New("outbound: the answer is too large")
+	// ErrTooLarge ends the reading of a response body that is larger than Config.MaxResponseBytes.
+	ErrTooLarge = errors.New("outbound: the response is too large")
 )
 
 // Config limits a client. Zero values mean the defaults.
 type Config struct {
-	// AllowPrivate permits loopback and private networks too, for development, and where a company's systems are there. Link-local
-	// addresses and the metadata services of clouds stay refused.
+	// AllowPrivate permits loopback and private networks too: for development, and for a company whose systems are
+	// there. Link-local addresses and the metadata services of clouds remain refused.
 	AllowPrivate     bool
-	Timeout          time.Duration  // of a whole request with its answer's body; default 10 s
-	MaxResponseBytes int64          // of a body, after decompression; default 1 MiB
-	RootCAs          *x509.CertPool // nil: the machine's
-	Resolver         *net.Resolver  // nil: the machine's
+	Timeout          time.Duration  // of a whole request including the response body; default 10 s
+	MaxResponseBytes int64          // of a response body, after decompression; default 1 MiB
+	RootCAs          *x509.CertPool // nil: those of the machine
+	Resolver         *net.Resolver  // nil: that of the machine
 }
 
-// New makes a client. It asks http and https URLs only, over TLS 1.2 or newer, follows no redirect (the answer is the redirect), uses
-// no proxy, and judges the address that it connects to itself, after the name was resolved, for every connection: a name that
-// resolves differently the second time gains nothing.
+// New makes a client. It accepts http and https URLs only, needs TLS 1.2 or newer, does not follow redirects (it
+// returns the redirect as the response) and uses no proxy. It checks the address of every connection after the name
+// has been resolved, so a name that resolves to another address the second time (DNS rebinding) cannot pass the
+// check.
 //
-// The errors of its methods quote the URL, whose path and query may be a secret (webhooks): log Cause(err) instead.
+// The errors of its methods quote the URL, whose path and query can contain a secret (webhooks): log Cause(err)
+// instead.
 func New(cfg Config) *http.Client {
 	policy := policy{allowPrivate: cfg.AllowPrivate}
-	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second, Resolver: cfg.Resolver, Control: policy.control}
+	dialer := &net.Dialer{
+		Timeout: 5 * time.Second, KeepAlive: 30 * time.Second, Resolver: cfg.Resolver, Control: policy.control,
+	}
 	return &http.Client{
 		Timeout: cmp.Or(cfg.Timeout, 10*time.Second),
 		Transport: &transport{
@@ -52,7 +58,7 @@ func New(cfg Config) *http.Client {
 				TLSHandshakeTimeout:    5 * time.Second,
 				MaxIdleConns:           100,
 				MaxIdleConnsPerHost:    4,
-				MaxConnsPerHost:        16, // no tenant's slow webhook takes all
+				MaxConnsPerHost:        16, // one tenant's slow webhook cannot use all connections
 				IdleConnTimeout:        30 * time.Second,
 				MaxResponseHeaderBytes: 64 << 10,
 			},
@@ -61,7 +67,7 @@ func New(cfg Config) *http.Client {
 	}
 }
 
-// Cause takes the URL out of an error of the client.
+// Cause removes the URL from an error of the client.
 func Cause(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err
@@ -74,13 +80,13 @@ type transport struct {
 	maxBytes int64
 }
 
-// RoundTrip refuses other schemes, and limits the body.
+// RoundTrip refuses schemes other than http and https, and limits the response body.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Scheme != "http" && r.URL.Scheme != "https" {
 		if r.Body != nil {
-			_ = r.Body.Close() // as http.RoundTripper demands
+			_ = r.Body.Close() // http.RoundTripper requires it
 		}
-		return nil, fmt.Errorf("%w: only http and https are asked", ErrRefused)
+		return nil, fmt.Errorf("%w: the scheme must be http or https", ErrRefused)
 	}
 	resp, err := t.Transport.RoundTrip(r)
 	if err != nil {
@@ -90,7 +96,8 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// limitedBody fails where there is more than it may give; an io.LimitReader would pass a part for the whole.
+// limitedBody fails if there is more than it may return. An io.LimitReader would return a cut body as if it were the
+// whole.
 type limitedBody struct {
 	io.ReadCloser
 	left int64
@@ -100,7 +107,7 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	if b.left < 0 {
 		return 0, ErrTooLarge
 	}
-	if int64(len(p)) > b.left+1 { // one more: is there any?
+	if int64(len(p)) > b.left+1 { // one byte more shows whether the body goes on
 		p = p[:b.left+1]
 	}
 	n, err := b.ReadCloser.Read(p)

@@ -25,7 +25,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// neighbour is a server on loopback that counts who asks.
+// neighbour starts a server on loopback that counts its requests.
 func neighbour(t *testing.T, handler http.HandlerFunc) (server *httptest.Server, asked *atomic.Int64) {
 	t.Helper()
 	asked = new(atomic.Int64)
@@ -46,7 +46,7 @@ func client(t *testing.T, cfg Config) *http.Client {
 	return c
 }
 
-// get reads all of an answer.
+// get reads the whole response body.
 func get(t *testing.T, c *http.Client, target string) (*http.Response, []byte, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
@@ -55,25 +55,26 @@ func get(t *testing.T, c *http.Client, target string) (*http.Response, []byte, e
 	if err != nil {
 		return nil, nil, err
 	}
-	defer resp.Body.Close() //nolint:errcheck // read
+	defer resp.Body.Close() //nolint:errcheck // only read
 	body, err := io.ReadAll(resp.Body)
 	return resp, body, err
 }
 
-// names is a resolver that gives a name's answers one after another, and the last one again and again.
+// names is a resolver that returns answers one after another, and then the last one again and again.
 func names(answers ...[]string) *net.Resolver {
 	var asked atomic.Int64
 	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		here, there := net.Pipe()
 		go func() {
-			defer there.Close() //nolint:errcheck // a pipe
+			defer there.Close() // a pipe's Close cannot fail
 			answer(there, &asked, answers)
 		}()
 		return here, nil
 	}}
 }
 
-// answer serves one DNS question over a stream (RFC 1035 §4.2.2). Each question for A takes the next answer; there is no AAAA.
+// answer serves one DNS question over a stream (RFC 1035 §4.2.2). Each question for A gets the next answer; questions
+// for AAAA get none.
 func answer(conn net.Conn, asked *atomic.Int64, answers [][]string) {
 	var size uint16
 	if binary.Read(conn, binary.BigEndian, &size) != nil {
@@ -118,14 +119,18 @@ func TestNeighboursAreNotAsked(t *testing.T) {
 	p := port(t, server)
 	c := client(t, Config{Resolver: names([]string{"127.0.0.1", "10.0.0.1"})})
 	for _, target := range []string{
-		server.URL, "http://localhost:" + p, "http://[::1]:" + p, "http://[::ffff:127.0.0.1]:" + p, "http://[::ffff:7f00:1]:" + p, "http://0.0.0.0:" + p, "http://[::]:" + p,
-		"http://127.1.2.3:" + p, "https://127.0.0.1:" + p, "http://harmless.example:" + p, "http://user:pass@harmless.example:" + p,
-		"http://169.254.169.254/latest/meta-data/", "http://[fd00:ec2::254]/", "http://[64:ff9b::7f00:1]:" + p, "http://[2002:7f00:1::]:" + p,
+		server.URL, "http://localhost:" + p, "http://[::1]:" + p, "http://[::ffff:127.0.0.1]:" + p,
+		"http://[::ffff:7f00:1]:" + p, "http://0.0.0.0:" + p, "http://[::]:" + p,
+		"http://127.1.2.3:" + p, "https://127.0.0.1:" + p,
+		"http://harmless.example:" + p, "http://user:pass@harmless.example:" + p,
+		"http://169.254.169.254/latest/meta-data/", "http://[fd00:ec2::254]/",
+		"http://[64:ff9b::7f00:1]:" + p, "http://[2002:7f00:1::]:" + p,
 	} {
 		_, _, err := get(t, c, target)
 		require.ErrorIs(t, err, ErrRefused, target)
 	}
-	for _, host := range []string{"2130706433", "0x7f.1", "0177.0.0.1", "127.1", "0x7f000001"} { // no names, or resolved like any name
+	// These are not names, or are resolved like any name.
+	for _, host := range []string{"2130706433", "0x7f.1", "0177.0.0.1", "127.1", "0x7f000001"} {
 		_, _, err := get(t, c, "http://"+host+":"+p)
 		require.Error(t, err, host)
 	}
@@ -139,16 +144,19 @@ func TestAllowPrivate(t *testing.T) {
 	_, _, err := get(t, c, server.URL)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, asked.Load())
-	for _, target := range []string{"http://169.254.169.254/", "http://[fe80::1]/", "http://0.0.0.0:" + port(t, server), "http://100.100.100.200/"} {
+	for _, target := range []string{
+		"http://169.254.169.254/", "http://[fe80::1]/", "http://0.0.0.0:" + port(t, server), "http://100.100.100.200/",
+	} {
 		_, _, err = get(t, c, target)
 		require.ErrorIs(t, err, ErrRefused, target)
 	}
 }
 
-// A name that was harmless when it was looked at, and is not when it is connected to.
+// A name whose first look-up gives an allowed address and whose second gives a refused one (DNS rebinding).
 func TestRebindingGainsNothing(t *testing.T) {
 	t.Parallel()
-	server, asked := neighbour(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Connection", "close") })
+	server, asked := neighbour(t,
+		func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Connection", "close") })
 	c := client(t, Config{AllowPrivate: true, Resolver: names([]string{"127.0.0.1"}, []string{"169.254.169.254"})})
 	target := "http://rebind.example:" + port(t, server)
 	_, _, err := get(t, c, target)
@@ -158,7 +166,7 @@ func TestRebindingGainsNothing(t *testing.T) {
 	require.EqualValues(t, 1, asked.Load())
 }
 
-// Of a name's addresses only the harmless ones are tried.
+// Of a name's addresses, only the allowed ones are connected to.
 func TestNameWithBothKinds(t *testing.T) {
 	t.Parallel()
 	server, asked := neighbour(t, nil)
@@ -171,7 +179,8 @@ func TestNameWithBothKinds(t *testing.T) {
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	target, asked := neighbour(t, nil)
-	server, _ := neighbour(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, target.URL, http.StatusFound) })
+	server, _ := neighbour(t,
+		func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, target.URL, http.StatusFound) })
 	resp, _, err := get(t, client(t, Config{AllowPrivate: true}), server.URL)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusFound, resp.StatusCode)
@@ -181,11 +190,13 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 func TestOtherSchemes(t *testing.T) {
 	t.Parallel()
 	c := client(t, Config{AllowPrivate: true})
-	for _, target := range []string{"file:///etc/passwd", "ftp://127.0.0.1/", "gopher://127.0.0.1/", "unix:///run/x.sock", "//127.0.0.1/"} {
+	for _, target := range []string{
+		"file:///etc/passwd", "ftp://127.0.0.1/", "gopher://127.0.0.1/", "unix:///run/x.sock", "//127.0.0.1/",
+	} {
 		body := &closing{Reader: strings.NewReader("x")}
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, target, body)
 		require.NoError(t, err)
-		_, err = c.Do(req) //nolint:bodyclose // there is none
+		_, err = c.Do(req) //nolint:bodyclose // there is no body
 		require.ErrorIs(t, err, ErrRefused, target)
 		require.True(t, body.closed)
 	}
@@ -233,7 +244,7 @@ func TestBodyIsLimited(t *testing.T) {
 	}
 }
 
-// However a body comes, its reader sees all of it, or the limit and an error.
+// However a body arrives, its reader gets all of it, or the limit and an error.
 func TestLimitedBody(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -252,7 +263,7 @@ func TestLimitedBody(t *testing.T) {
 		if len(content) > limit {
 			require.ErrorIs(t, err, ErrTooLarge)
 			_, err = b.Read(make([]byte, 1))
-			require.ErrorIs(t, err, ErrTooLarge, "and stays so")
+			require.ErrorIs(t, err, ErrTooLarge, "a later read fails too")
 		} else {
 			require.NoError(t, err)
 		}
@@ -276,7 +287,7 @@ func TestTLS(t *testing.T) {
 	t.Parallel()
 	start := func(newest uint16) *httptest.Server {
 		server := httptest.NewUnstartedServer(http.NotFoundHandler())
-		server.TLS = &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: newest} //nolint:gosec // an old server, on purpose
+		server.TLS = &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: newest} // an outdated server, on purpose
 		server.Config.ErrorLog = discard
 		server.EnableHTTP2 = true
 		server.StartTLS()
@@ -302,7 +313,7 @@ func TestTLS(t *testing.T) {
 func TestCauseHasNoURL(t *testing.T) {
 	t.Parallel()
 	_, _, err := get(t, client(t, Config{}), "http://127.0.0.1/hooks/s3cret?token=s3cret")
-	require.Contains(t, err.Error(), "s3cret", "else Cause would not be needed")
+	require.Contains(t, err.Error(), "s3cret", "without this, Cause would not be needed")
 	require.NotContains(t, Cause(err).Error(), "s3cret")
 	require.ErrorIs(t, Cause(err), ErrRefused)
 	plain := errors.New("plain")

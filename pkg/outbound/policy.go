@@ -9,22 +9,22 @@ import (
 
 type policy struct{ allowPrivate bool }
 
-// control judges each address that is about to be connected to.
+// control checks each address just before a connection to it is made.
 func (p policy) control(network, address string, _ syscall.RawConn) error {
 	if network != "tcp4" && network != "tcp6" {
-		return fmt.Errorf("%w: only TCP is spoken", ErrRefused)
+		return fmt.Errorf("%w: the network must be TCP", ErrRefused)
 	}
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return fmt.Errorf("%w: not an address", ErrRefused)
 	}
 	if reason := p.refuses(at.Addr()); reason != "" {
-		return fmt.Errorf("%w: the name leads to %s", ErrRefused, reason)
+		return fmt.Errorf("%w: the address is %s", ErrRefused, reason)
 	}
 	return nil
 }
 
-// refuses says what an address is that is not to be asked; empty for one that is.
+// refuses returns what kind of address addr is if it is refused; empty if it is allowed.
 func (p policy) refuses(addr netip.Addr) string {
 	addr = addr.WithZone("").Unmap()
 	if inner, ok := embedded(addr); ok {
@@ -45,7 +45,8 @@ func (p policy) refuses(addr netip.Addr) string {
 	return ""
 }
 
-// embedded finds the IPv4 address that a translator or a tunnel makes of an IPv6 address. (Other such forms are not global, or special.)
+// embedded returns the IPv4 address that an IPv6 address of a translator or tunnel (NAT64, 6to4) leads to. Other IPv6
+// addresses with an IPv4 address inside are refused as special or as not global.
 func embedded(addr netip.Addr) (netip.Addr, bool) {
 	if !addr.Is6() {
 		return addr, false
@@ -64,18 +65,19 @@ var (
 	nat64     = netip.MustParsePrefix("64:ff9b::/96") // RFC 6052
 	sixToFour = netip.MustParsePrefix("2002::/16")    // RFC 3056
 
-	// global6 is all of IPv6 that is given out as global unicast.
+	// global6 is the part of IPv6 that is assigned to global unicast.
 	global6 = netip.MustParsePrefix("2000::/3")
 
-	// private is what AllowPrivate permits.
+	// private are the networks that AllowPrivate permits.
 	private = prefixes(
 		"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", // RFC 1918
 		"127.0.0.0/8", "::1/128", // loopback
-		"100.64.0.0/10", // carriers' NAT, RFC 6598
+		"100.64.0.0/10", // carrier-grade NAT, RFC 6598
 		"fc00::/7",      // RFC 4193
 	)
 
-	// special is never asked: IANA's special-purpose registries (RFC 6890), without what is in private.
+	// special are the networks that are always refused: IANA's special-purpose registries (RFC 6890) without those in
+	// private.
 	special = prefixes(
 		"0.0.0.0/8",                                         // this network; 0.0.0.0 connects to loopback
 		"169.254.0.0/16",                                    // link-local
@@ -85,15 +87,15 @@ var (
 		"192.88.99.0/24",    // 6to4 relays
 		"198.18.0.0/15",     // benchmarks
 		"224.0.0.0/4",       // multicast
-		"240.0.0.0/4",       // reserved, and broadcast
-		"2001::/23",         // protocol assignments, Teredo among them: it embeds IPv4 addresses
+		"240.0.0.0/4",       // reserved, and the broadcast address
+		"2001::/23",         // protocol assignments; includes Teredo, which embeds IPv4 addresses
 		"2001:db8::/32",     // documentation
 		"3fff::/20",         // documentation
 		"2620:4f:8000::/48", // AS112
 	)
 
-	// metadata are the clouds' services for their own machines that hand out credentials, where they have addresses of no special range
-	// or of a private one.
+	// metadata are the services from which a cloud's machines get credentials, as far as their addresses are in no
+	// special range or in a private one.
 	metadata = []netip.Addr{
 		netip.MustParseAddr("168.63.129.16"),   // Azure
 		netip.MustParseAddr("100.100.100.200"), // Alibaba
