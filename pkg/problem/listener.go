@@ -10,11 +10,11 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// Listener wraps the listener of an http.Server that speaks plain HTTP/1, so that what net/http answers by itself,
-// before any handler, is a problem document too: a request line or header that is malformed or too large, a missing
-// Host, a bad percent-encoding in the path, an unknown transfer encoding, protocol version or expectation. All of these
-// are answered 400 invalid_parameters, and the connection ends. Beneath TLS net/http's own text remains: its server
-// must have the *tls.Conn itself.
+// Listener wraps the listener of an http.Server that serves plain HTTP/1, so that the responses that net/http writes
+// before any handler runs are problem documents too. They answer a malformed or too large request line or header, a
+// missing Host, a bad percent-encoding in the path, and an unknown transfer encoding, protocol version or
+// expectation. All become 400 invalid_parameters, and the connection ends. Under TLS the text of net/http remains,
+// because its server needs the *tls.Conn itself.
 func Listener(l net.Listener) net.Listener { return listener{l} }
 
 type listener struct{ net.Listener }
@@ -29,7 +29,7 @@ func (l listener) Accept() (net.Conn, error) {
 
 type conn struct{ net.Conn }
 
-// CloseWrite lets net/http end a connection so that the client still gets the answer.
+// CloseWrite lets net/http end a connection in a way that the client can still read the response.
 func (c *conn) CloseWrite() error {
 	if c, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return c.CloseWrite()
@@ -37,8 +37,8 @@ func (c *conn) CloseWrite() error {
 	return nil
 }
 
-// Write replaces net/http's own refusals. It writes each at once, and no handler's answer looks like one: that has a
-// Date.
+// Write replaces the refusals of net/http. It writes each of them in one call, and no response of a handler looks
+// like them, because a handler's response has a Date.
 func (c *conn) Write(b []byte) (int, error) {
 	if !isOwnRefusal(b) {
 		return c.Conn.Write(b)
@@ -75,6 +75,7 @@ func malformed(refusal []byte) []byte {
 	}
 	doc := Of(err, request.NewID())
 	body, _ := json.Marshal(doc) // strings and numbers always marshal
-	return fmt.Appendf(nil, "HTTP/1.1 400 Bad Request\r\nContent-Type: %s\r\nContent-Length: %d\r\nCache-Control: no-store\r\n"+
-		"X-Content-Type-Options: nosniff\r\nX-Request-Id: %s\r\nConnection: close\r\n\r\n%s", ContentType, len(body), doc.RequestID, body)
+	return fmt.Appendf(nil, "HTTP/1.1 400 Bad Request\r\nContent-Type: %s\r\nContent-Length: %d\r\n"+
+		"Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nX-Request-Id: %s\r\nConnection: close\r\n\r\n%s",
+		ContentType, len(body), doc.RequestID, body)
 }

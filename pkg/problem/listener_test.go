@@ -16,8 +16,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/problem"
 )
 
-// What net/http refuses before any handler sees it is a problem document; with another version of Go its own words may
-// have changed.
+// A request that net/http refuses before any handler runs gets a problem document. If this fails with a new version
+// of Go, the texts of net/http may have changed.
 func TestMalformedRequests(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -72,5 +72,5 @@ func TestMalformedRequests(t *testing.T) {
 	body, err := io.ReadAll(good.Body)
 	require.NoError(t, err)
 	require.NoError(t, good.Body.Close())
-	require.Equal(t, "fine", string(body), "what a handler says stays")
+	require.Equal(t, "fine", string(body), "the response of a handler is not changed")
 }

@@ -1,4 +1,5 @@
-// Package problem maps errors to problem documents (RFC 9457). It is the only place that knows HTTP statuses of error kinds.
+// Package problem maps errors to problem documents (RFC 9457). Only this package maps kinds of errors to HTTP
+// statuses.
 package problem
 
 import (
@@ -13,10 +14,10 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 )
 
-// ContentType of every error answer.
+// ContentType is the content type of every error response.
 const ContentType = "application/problem+json"
 
-// Document is the body of an error answer (RFC 9457, with code, errors and request_id as extension members).
+// Document is the body of an error response (RFC 9457), with code, errors and request_id as extension members.
 type Document struct {
 	Type      string         `json:"type" doc:"urn:idp:problem: and the code" example:"urn:idp:problem:invalid_parameters"`
 	Title     string         `json:"title" doc:"The code in words" example:"Invalid parameters"`
@@ -48,13 +49,13 @@ var statuses = map[apperr.Kind]int{
 	apperr.Unavailable:          http.StatusServiceUnavailable,
 }
 
-// Known reports whether a kind, or a code that came from elsewhere, is in the list.
+// Known reports whether kind is one of the platform's. Codes that come from another server may not be.
 func Known(kind apperr.Kind) bool {
 	_, ok := statuses[kind]
 	return ok
 }
 
-// Status is the HTTP status of a kind; 500 of one that is not in the list.
+// Status is the HTTP status of kind; 500 if kind is not known.
 func Status(kind apperr.Kind) int {
 	if status, ok := statuses[kind]; ok {
 		return status
@@ -62,7 +63,7 @@ func Status(kind apperr.Kind) int {
 	return http.StatusInternalServerError
 }
 
-// Of makes the document for err. Nothing of an error that is not an *apperr.Error is told.
+// Of makes the document for err. It tells nothing about an error that is not an *apperr.Error.
 func Of(err error, requestID string) Document {
 	kind, detail := apperr.Internal, "something went wrong on our side; the request id finds it in the logs"
 	var faults []apperr.Fault
@@ -76,8 +77,8 @@ func Of(err error, requestID string) Document {
 	}
 }
 
-// Headers sets what goes with err besides the body: Content-Type, WWW-Authenticate (RFC 6750 §3), and Retry-After (RFC 9110 §10.2.3), which
-// goes with every refusal that time alone may lift.
+// Headers sets the headers that belong to err: Content-Type, WWW-Authenticate (RFC 6750 §3), and Retry-After (RFC
+// 9110 §10.2.3) for every refusal that can end with time.
 func Headers(h http.Header, err error) {
 	h.Set("Content-Type", ContentType)
 	h.Set("Cache-Control", "no-store")
@@ -97,10 +98,10 @@ func Headers(h http.Header, err error) {
 	}
 }
 
-// Write answers with err. The request id is the one already set on the answer's X-Request-Id.
+// Write answers a request with err. The request id is taken from the X-Request-Id that is already set on w.
 func Write(w http.ResponseWriter, err error) {
 	doc := Of(err, w.Header().Get("X-Request-Id"))
 	Headers(w.Header(), err)
 	w.WriteHeader(doc.Status)
-	_ = json.NewEncoder(w).Encode(doc) // a client that is gone hears nothing
+	_ = json.NewEncoder(w).Encode(doc) // fails only if the client has gone
 }

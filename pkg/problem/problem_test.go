@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -20,28 +19,33 @@ import (
 	"github.com/idplatform/idplatform/pkg/problem"
 )
 
-// golden is the conventions' table.
+// golden has the document of every kind, as the contract's conventions list them.
 var golden = map[apperr.Kind]string{
-	apperr.InvalidParameters:    `{"type":"urn:idp:problem:invalid_parameters","title":"Invalid parameters","status":400,"detail":"why","code":"invalid_parameters","request_id":"r-1"}`,
-	apperr.Unauthenticated:      `{"type":"urn:idp:problem:unauthenticated","title":"Unauthenticated","status":401,"detail":"why","code":"unauthenticated","request_id":"r-1"}`,
-	apperr.Forbidden:            `{"type":"urn:idp:problem:forbidden","title":"Forbidden","status":403,"detail":"why","code":"forbidden","request_id":"r-1"}`,
-	apperr.NotFound:             `{"type":"urn:idp:problem:not_found","title":"Not found","status":404,"detail":"why","code":"not_found","request_id":"r-1"}`,
-	apperr.MethodNotAllowed:     `{"type":"urn:idp:problem:method_not_allowed","title":"Method not allowed","status":405,"detail":"why","code":"method_not_allowed","request_id":"r-1"}`,
-	apperr.AlreadyExists:        `{"type":"urn:idp:problem:already_exists","title":"Already exists","status":409,"detail":"why","code":"already_exists","request_id":"r-1"}`,
-	apperr.HasChildren:          `{"type":"urn:idp:problem:has_children","title":"Has children","status":409,"detail":"why","code":"has_children","request_id":"r-1"}`,
-	apperr.InUse:                `{"type":"urn:idp:problem:in_use","title":"In use","status":409,"detail":"why","code":"in_use","request_id":"r-1"}`,
-	apperr.InvalidState:         `{"type":"urn:idp:problem:invalid_state","title":"Invalid state","status":409,"detail":"why","code":"invalid_state","request_id":"r-1"}`,
-	apperr.RequestInProgress:    `{"type":"urn:idp:problem:request_in_progress","title":"Request in progress","status":409,"detail":"why","code":"request_in_progress","request_id":"r-1"}`,
-	apperr.VersionMismatch:      `{"type":"urn:idp:problem:version_mismatch","title":"Version mismatch","status":412,"detail":"why","code":"version_mismatch","request_id":"r-1"}`,
-	apperr.TooLarge:             `{"type":"urn:idp:problem:too_large","title":"Too large","status":413,"detail":"why","code":"too_large","request_id":"r-1"}`,
-	apperr.UnsupportedMediaType: `{"type":"urn:idp:problem:unsupported_media_type","title":"Unsupported media type","status":415,"detail":"why","code":"unsupported_media_type","request_id":"r-1"}`,
-	apperr.IdempotencyKeyReused: `{"type":"urn:idp:problem:idempotency_key_reused","title":"Idempotency key reused","status":422,"detail":"why","code":"idempotency_key_reused","request_id":"r-1"}`,
-	apperr.RateLimited:          `{"type":"urn:idp:problem:rate_limited","title":"Rate limited","status":429,"detail":"why","code":"rate_limited","request_id":"r-1"}`,
-	apperr.Internal:             `{"type":"urn:idp:problem:internal","title":"Internal","status":500,"detail":"something went wrong on our side; the request id finds it in the logs","code":"internal","request_id":"r-1"}`,
-	apperr.OutcomeUnknown:       `{"type":"urn:idp:problem:outcome_unknown","title":"Outcome unknown","status":502,"detail":"why","code":"outcome_unknown","request_id":"r-1"}`,
-	apperr.Unavailable:          `{"type":"urn:idp:problem:unavailable","title":"Unavailable","status":503,"detail":"why","code":"unavailable","request_id":"r-1"}`,
+	apperr.InvalidParameters:    document("invalid_parameters", "Invalid parameters", 400, "why"),
+	apperr.Unauthenticated:      document("unauthenticated", "Unauthenticated", 401, "why"),
+	apperr.Forbidden:            document("forbidden", "Forbidden", 403, "why"),
+	apperr.NotFound:             document("not_found", "Not found", 404, "why"),
+	apperr.MethodNotAllowed:     document("method_not_allowed", "Method not allowed", 405, "why"),
+	apperr.AlreadyExists:        document("already_exists", "Already exists", 409, "why"),
+	apperr.HasChildren:          document("has_children", "Has children", 409, "why"),
+	apperr.InUse:                document("in_use", "In use", 409, "why"),
+	apperr.InvalidState:         document("invalid_state", "Invalid state", 409, "why"),
+	apperr.RequestInProgress:    document("request_in_progress", "Request in progress", 409, "why"),
+	apperr.VersionMismatch:      document("version_mismatch", "Version mismatch", 412, "why"),
+	apperr.TooLarge:             document("too_large", "Too large", 413, "why"),
+	apperr.UnsupportedMediaType: document("unsupported_media_type", "Unsupported media type", 415, "why"),
+	apperr.IdempotencyKeyReused: document("idempotency_key_reused", "Idempotency key reused", 422, "why"),
+	apperr.RateLimited:          document("rate_limited", "Rate limited", 429, "why"),
+	apperr.Internal: document("internal", "Internal", 500,
+		"something went wrong on our side; the request id finds it in the logs"),
+	apperr.OutcomeUnknown: document("outcome_unknown", "Outcome unknown", 502, "why"),
+	apperr.Unavailable:    document("unavailable", "Unavailable", 503, "why"),
 }
 
+func document(code, title string, status int, detail string) string {
+	return fmt.Sprintf(`{"type":"urn:idp:problem:%s","title":"%s","status":%d,"detail":"%s","code":"%s",`+
+		`"request_id":"r-1"}`, code, title, status, detail, code)
+}
 func write(err error) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	w.Header().Set("X-Request-Id", "r-1")
@@ -66,7 +70,7 @@ func TestEveryKindHasItsDocument(t *testing.T) {
 	}
 }
 
-// declaredKinds reads the kinds out of the source, so that none can be forgotten here.
+// declaredKinds reads the kinds from the source of apperr, so that the table cannot miss one.
 func declaredKinds(t *testing.T) []apperr.Kind {
 	file, err := parser.ParseFile(token.NewFileSet(), "../apperr/apperr.go", nil, 0)
 	require.NoError(t, err)
@@ -103,9 +107,15 @@ func TestHeaders(t *testing.T) {
 	t.Parallel()
 	after := func(kind apperr.Kind, d time.Duration) error { return &apperr.Error{Kind: kind, RetryAfter: d} }
 	for want, errs := range map[string][]error{
-		"":    {io.EOF, apperr.Missing("user"), after(apperr.InvalidState, 0)},
-		"1":   {after(apperr.Unavailable, 0), after(apperr.RateLimited, 0), after(apperr.RequestInProgress, 0), after(apperr.RateLimited, time.Nanosecond)},
-		"2":   {apperr.Away("the store", nil), after(apperr.RateLimited, 1001*time.Millisecond), after(apperr.InvalidState, 2*time.Second)},
+		"": {io.EOF, apperr.Missing("user"), after(apperr.InvalidState, 0)},
+		"1": {
+			after(apperr.Unavailable, 0), after(apperr.RateLimited, 0), after(apperr.RequestInProgress, 0),
+			after(apperr.RateLimited, time.Nanosecond),
+		},
+		"2": {
+			apperr.Away("the store", nil), after(apperr.RateLimited, 1001*time.Millisecond),
+			after(apperr.InvalidState, 2*time.Second),
+		},
 		"120": {fmt.Errorf("wrapped: %w", after(apperr.RateLimited, 2*time.Minute))},
 	} {
 		for _, err := range errs {
@@ -119,5 +129,6 @@ func TestHeaders(t *testing.T) {
 func TestFaultsAreListed(t *testing.T) {
 	t.Parallel()
 	body := write(apperr.Taken("body.email", "body.mobile")).Body.String()
-	require.True(t, strings.Contains(body, `"errors":[{"location":"body.email","message":"is taken"},{"location":"body.mobile","message":"is taken"}]`), body)
+	require.Contains(t, body, `"errors":[{"location":"body.email","message":"is taken"},`+
+		`{"location":"body.mobile","message":"is taken"}]`)
 }
