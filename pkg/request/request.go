@@ -1,5 +1,5 @@
-// Package request carries what is known of the request being served, from the edge to the store and the
-// events, in one context value.
+// Package request carries what is known about the current request in the context, from the HTTP layer to the store
+// and the events. deploy/adr/0021 lists all that travels in a context.
 package request
 
 import (
@@ -9,12 +9,12 @@ import (
 	"math/rand/v2"
 )
 
-// Info says who asks, for which tenant, and under which names the request is known elsewhere.
+// Info describes the current request: who sent it, for which tenant, and its names outside this service.
 type Info struct {
 	ID            string // X-Request-Id
-	Tenant        string // the tenant whose records are meant; empty only where no credential is needed
-	Actor         string // the token's subject; "system" for work that no request asked for
-	PayloadOrigin string // X-Payload-Origin, opaque
+	Tenant        string // the tenant whose records are addressed; empty only for operations without a credential
+	Actor         string // the token's subject; "system" for work without a request
+	PayloadOrigin string // X-Payload-Origin; opaque
 	Operation     string // the operation's id, for logs
 }
 
@@ -25,41 +25,42 @@ func With(ctx context.Context, info Info) context.Context {
 	return context.WithValue(ctx, key{}, info)
 }
 
-// From returns what With put in, or the zero Info.
+// From returns the Info that With put into ctx, or the zero Info.
 func From(ctx context.Context) Info {
 	info, _ := ctx.Value(key{}).(Info)
 	return info
 }
 
-// Tenant is From(ctx).Tenant.
+// Tenant is the tenant of the request, From(ctx).Tenant.
 func Tenant(ctx context.Context) string { return From(ctx).Tenant }
 
-// Platform is the tenant of what belongs to no tenant. It is no valid tenant id, so no credential can have it.
+// Platform is the tenant of records that belong to no tenant. It is not a valid tenant id, so no credential can have
+// it.
 const Platform = "*platform"
 
-// System is a context for work of the platform's own on one tenant's records: schedules, cascades.
+// System is a context for the platform's own work on a tenant's records, such as schedules and cascades.
 func System(ctx context.Context, tenant string) context.Context {
 	info := From(ctx)
 	info.Tenant, info.Actor = tenant, "system"
 	return With(ctx, info)
 }
 
-// CallerHeader is the answer's header by which a service tells the gateway whose request it was, so that the gateway
-// gives each caller a fair share. The gateway takes it out of the answer.
+// CallerHeader is the response header in which a service tells the gateway who sent the request, so that the gateway
+// can give each caller a fair share. The gateway removes it from the response.
 const CallerHeader = "X-Caller"
 
 type quietKey struct{}
 
-// WithoutQuestions is a context in which no other service is asked: for a request that is refused already, and goes on
-// only so that all its faults can be told.
+// WithoutQuestions is a context in which no other service is asked. It is for a request that is already refused and
+// is checked further only to report all its faults.
 func WithoutQuestions(ctx context.Context) context.Context {
 	return context.WithValue(ctx, quietKey{}, true)
 }
 
-// AsksNothing reports whether the context is one of WithoutQuestions.
+// AsksNothing reports whether ctx comes from WithoutQuestions.
 func AsksNothing(ctx context.Context) bool { return ctx.Value(quietKey{}) != nil }
 
-// NewID makes a request id: 26 characters, 128 random bits.
+// NewID makes a request id: 26 characters with 128 random bits.
 func NewID() string {
 	var b [16]byte
 	for i := 0; i < len(b); i += 8 {
@@ -70,7 +71,8 @@ func NewID() string {
 
 var encoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
-// Sane reports whether a request id of a client's making may go into headers, logs and events: 1…128 of letters, digits and ._-
+// Sane reports whether a request id that a client chose may be used in headers, logs and events: 1…128 letters,
+// digits and the characters . _ -
 func Sane(id string) bool {
 	if id == "" || len(id) > 128 {
 		return false

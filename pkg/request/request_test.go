@@ -20,8 +20,9 @@ func TestInfoTravelsInTheContext(t *testing.T) {
 	require.Equal(t, "acme", request.Tenant(ctx))
 
 	system := request.System(ctx, "globex")
-	require.Equal(t, request.Info{ID: "r-1", Tenant: "globex", Actor: "system", PayloadOrigin: "x", Operation: "op"}, request.From(system))
-	require.Equal(t, info, request.From(ctx), "the outer context stays as it is")
+	require.Equal(t, request.Info{ID: "r-1", Tenant: "globex", Actor: "system", PayloadOrigin: "x", Operation: "op"},
+		request.From(system))
+	require.Equal(t, info, request.From(ctx), "the outer context is not changed")
 }
 
 func TestNewIDIsSaneAndNew(t *testing.T) {
@@ -41,7 +42,9 @@ func TestSane(t *testing.T) {
 	for _, id := range []string{"a", "mine-42", "A.B_c-9", strings.Repeat("x", 128)} {
 		require.True(t, request.Sane(id), id)
 	}
-	for _, id := range []string{"", strings.Repeat("x", 129), "a b", "a\n", "a\x00", "é", "李", "a/b", `"`, "a:b", "\xff"} {
+	for _, id := range []string{
+		"", strings.Repeat("x", 129), "a b", "a\n", "a\x00", "é", "李", "a/b", `"`, "a:b", "\xff",
+	} {
 		require.False(t, request.Sane(id), "%q", id)
 	}
 }
@@ -59,7 +62,7 @@ func TestWantsEvents(t *testing.T) {
 
 var sane = regexp.MustCompile(`\A[A-Za-z0-9._-]{1,128}\z`)
 
-// FuzzSane holds the loop against the expression that it stands for.
+// FuzzSane compares Sane with the regular expression that it implements.
 func FuzzSane(f *testing.F) {
 	for _, seed := range []string{"", "mine-42", "a\n", "é", strings.Repeat("x", 128), strings.Repeat("x", 129)} {
 		f.Add(seed)
