@@ -19,29 +19,31 @@ const (
 	format  = "v1."
 )
 
-// ErrOpen says that a sealed text can't be opened: made with a key that is not in the ring, altered, or bound to other data.
+// ErrOpen means that a sealed text cannot be opened: its key is not in the ring, or the text was altered or is bound
+// to other data.
 var ErrOpen = errors.New("secret: cannot be opened")
 
 var keyID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
 
-// Keyring encrypts small values at rest (XChaCha20-Poly1305: its nonces are long enough to be random for any number of values).
-// The first key seals; the others only open what they sealed before. To rotate: put a new key first, on every replica; reseal
-// what NeedsReseal; then drop the old key. It is safe for concurrent use.
+// Keyring encrypts small values at rest with XChaCha20-Poly1305, whose nonces are long enough to be random for any
+// number of values. The first key seals; the others only open what they sealed earlier. To rotate keys: put a new key
+// first, on every replica; reseal each value for which NeedsReseal is true; then remove the old key. A Keyring is
+// safe for concurrent use.
 type Keyring struct {
 	primary string
-	derive  func(info string) []byte // from the primary key; a closure, since fmt would print the bytes of a field
+	derive  func(info string) []byte // from the primary key; a closure, because fmt would print the bytes of a field
 	ciphers map[string]cipher.AEAD
 }
 
-// NewKey makes one entry for ParseKeyring, with a random id and key.
+// NewKey makes an entry for ParseKeyring with a random id and key.
 func NewKey() String {
 	key := make([]byte, keySize)
 	_, _ = rand.Read(key) // never fails (crypto/rand)
 	return New("k" + Token(6) + ":" + base64.StdEncoding.EncodeToString(key))
 }
 
-// ParseKeyring reads "id:key" entries, separated by commas. An id is 1 to 32 letters, digits, _ or -; a key is 32 bytes in base64.
-// Errors name entries by position, never by content.
+// ParseKeyring reads entries of the form "id:key", separated by commas. An id has 1 to 32 letters, digits, _ or -; a
+// key is 32 bytes in base64. Errors name an entry by its position and never quote it.
 func ParseKeyring(entries String) (*Keyring, error) {
 	ring := &Keyring{ciphers: map[string]cipher.AEAD{}}
 	for i, entry := range strings.Split(entries.Reveal(), ",") {
@@ -56,7 +58,8 @@ func ParseKeyring(entries String) (*Keyring, error) {
 		if err != nil || len(root) != keySize {
 			return nil, fmt.Errorf("key %d: must be %d bytes in base64", i+1, keySize)
 		}
-		// The configured key itself meets no cipher: sealing and every Derive purpose have keys of their own.
+		// The configured key itself is not used as a cipher key: sealing and every purpose of Derive have keys of
+		// their own.
 		aead, err := chacha20poly1305.NewX(derive(root, "seal"))
 		if err != nil {
 			return nil, fmt.Errorf("key %d: %w", i+1, err)
@@ -69,17 +72,19 @@ func ParseKeyring(entries String) (*Keyring, error) {
 	return ring, nil
 }
 
-// Seal encrypts plaintext with the primary key into URL-safe text: v1.<key id>.<base64url(nonce and ciphertext)>. Open needs the
-// same associatedData (the record's tenant, id and member, say), so that a sealed value is worth nothing in another place.
+// Seal encrypts plaintext with the primary key into a URL-safe text: v1.<key id>.<base64url(nonce and ciphertext)>.
+// Open needs the same associatedData, such as the record's tenant, id and member, so that a sealed text cannot be
+// used in another place.
 func (k *Keyring) Seal(plaintext, associatedData []byte) string {
 	aead := k.ciphers[k.primary]
 	header := format + k.primary + "."
 	nonce := make([]byte, aead.NonceSize(), aead.NonceSize()+len(plaintext)+aead.Overhead())
 	_, _ = rand.Read(nonce) // never fails (crypto/rand)
-	return header + base64.RawURLEncoding.EncodeToString(aead.Seal(nonce, nonce, plaintext, bind(header, associatedData)))
+	box := aead.Seal(nonce, nonce, plaintext, bind(header, associatedData))
+	return header + base64.RawURLEncoding.EncodeToString(box)
 }
 
-// Open decrypts what Seal made, with any key of the ring. Its only error is ErrOpen.
+// Open decrypts a text from Seal with the key of the ring that sealed it. Its only error is ErrOpen.
 func (k *Keyring) Open(sealed string, associatedData []byte) ([]byte, error) {
 	id, body, ok := split(sealed)
 	aead := k.ciphers[id]
@@ -98,23 +103,24 @@ func (k *Keyring) Open(sealed string, associatedData []byte) ([]byte, error) {
 	return plaintext, nil
 }
 
-// NeedsReseal reports whether sealed was made with another key than the primary one.
+// NeedsReseal reports whether sealed was not sealed with the primary key.
 func (k *Keyring) NeedsReseal(sealed string) bool {
 	id, _, ok := split(sealed)
 	return !ok || id != k.primary
 }
 
-// Derive gives 32 bytes for one purpose (HKDF-SHA256, RFC 5869), the same on every replica and after every start. They come from
-// the primary key, so they change when it does: use them for what may be lost then, such as signed page tokens.
+// Derive makes a 32-byte key for one purpose (HKDF-SHA256, RFC 5869). It is the same on every replica and after every
+// start. It comes from the primary key and changes with it, so use it only for what may become invalid then, such as
+// signed page tokens.
 func (k *Keyring) Derive(purpose string) []byte { return k.derive("derive " + purpose) }
 
-// Format prints the primary key's id and the number of keys, whatever the verb.
+// Format prints the number of keys and the primary key's id, whatever the verb.
 func (k *Keyring) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "keyring of %d, primary %s", len(k.ciphers), k.primary)
 }
 
-// encoding is strict, so that a sealed text has one form only: else the unused bits of the last character may be anything. (It still
-// skips line ends; Open does not.)
+// encoding is strict, so that a sealed text has only one form: otherwise the unused bits of the last character could
+// have any value. It still skips line ends, which Open refuses.
 var encoding = base64.RawURLEncoding.Strict()
 
 func derive(root []byte, info string) []byte {
@@ -125,7 +131,8 @@ func derive(root []byte, info string) []byte {
 	return key
 }
 
-// bind makes the header part of what is authenticated. A header ends with its second dot, so no two pairs give the same bytes.
+// bind joins the header to the data that is authenticated. A header ends with its second dot, so no two pairs give
+// the same bytes.
 func bind(header string, associatedData []byte) []byte {
 	return append([]byte(header), associatedData...)
 }

@@ -39,10 +39,10 @@ func TestSealAndOpen(t *testing.T) {
 	})
 }
 
-// Whatever single character of a sealed text is altered, added or dropped, it opens no more.
+// A sealed text with any one character altered, added or removed cannot be opened.
 func TestAlteredTextIsRefused(t *testing.T) {
 	t.Parallel()
-	k := ring(t, key("a", 'x'), key("b", 'x')) // the same bytes: even then the id is authenticated
+	k := ring(t, key("a", 'x'), key("b", 'x')) // both have the same bytes: the id is authenticated all the same
 	ad := []byte("tenant/7/secret")
 	for _, plain := range []string{"", "p", "pl", "pla"} { // every length of the last base64 group
 		sealed := k.Seal([]byte(plain), ad)
@@ -65,11 +65,11 @@ func TestAlteredTextIsRefused(t *testing.T) {
 	}
 }
 
-// All 64 values of the last character: exactly one opens.
+// Of the 64 values of the last character, exactly one opens.
 func TestSealedTextHasOneForm(t *testing.T) {
 	t.Parallel()
 	k := ring(t, key("a", 'x'))
-	sealed := k.Seal([]byte("pl"), nil) // 24+2+16 bytes: no spare bits; 24+3+16: some
+	sealed := k.Seal([]byte("pl"), nil) // 24+2+16 bytes leave no spare bits in base64; 24+3+16 and 24+1+16 do
 	for _, sealed := range []string{sealed, k.Seal([]byte("pla"), nil), k.Seal([]byte("p"), nil)} {
 		opens := 0
 		for _, c := range "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_" {
@@ -83,7 +83,8 @@ func TestSealedTextHasOneForm(t *testing.T) {
 
 func TestRotation(t *testing.T) {
 	t.Parallel()
-	before, during, after := ring(t, key("old", 'o')), ring(t, key("new", 'n'), key("old", 'o')), ring(t, key("new", 'n'))
+	before, after := ring(t, key("old", 'o')), ring(t, key("new", 'n'))
+	during := ring(t, key("new", 'n'), key("old", 'o'))
 	sealed := before.Seal([]byte("p"), nil)
 	require.False(t, before.NeedsReseal(sealed))
 
@@ -105,12 +106,12 @@ func TestDerive(t *testing.T) {
 	t.Parallel()
 	a, again, other := ring(t, key("k", 'a')), ring(t, key("renamed", 'a'), key("z", 'z')), ring(t, key("k", 'b'))
 	require.Len(t, a.Derive("pages"), 32)
-	require.Equal(t, a.Derive("pages"), again.Derive("pages"), "only the primary key's bytes count")
+	require.Equal(t, a.Derive("pages"), again.Derive("pages"), "only the bytes of the primary key matter")
 	require.NotEqual(t, a.Derive("pages"), a.Derive("page"))
 	require.NotEqual(t, a.Derive("pages"), other.Derive("pages"))
 }
 
-// What is sealed today must open after every later change of this package.
+// Text sealed by an earlier version must open with every later one.
 func TestSealedTextOfTheFirstRelease(t *testing.T) {
 	t.Parallel()
 	const sealed = "v1.k1.XQ5dUZ_l8ZrvTdRFGhtnR2OWiz-hp_F2jMwXb_liO_41i7pjdzLbVVnd2hLjq11FXlYL5yk5lkT3"
@@ -177,12 +178,13 @@ func TestTokenAndEqual(t *testing.T) {
 	require.False(t, secret.Equal(a, ""))
 }
 
-// Nothing that the fuzzer makes may open: the key is another one in each of its processes.
+// No text that the fuzzer makes may open: the key is a new one in each of its processes.
 func FuzzOpen(f *testing.F) {
 	_, random, _ := strings.Cut(secret.NewKey().Reveal(), ":")
 	k := ring(f, "k1:"+random, key("k0", 'o'))
 	for _, seed := range []string{
-		ring(f, key("k1", 'k')).Seal([]byte("p"), nil), "", "v1.", "v1.k1.", "v1..", "v2.k1.AAAA", "v1.k0." + strings.Repeat("A", 60),
+		ring(f, key("k1", 'k')).Seal([]byte("p"), nil), "", "v1.", "v1.k1.", "v1..", "v2.k1.AAAA",
+		"v1.k0." + strings.Repeat("A", 60),
 	} {
 		f.Add(seed, []byte(nil))
 	}

@@ -1,5 +1,5 @@
-// Package secret keeps secrets secret: a text type that nothing prints, encryption at rest with keys that can be rotated,
-// and random tokens.
+// Package secret protects secrets: a text type that is never printed, encryption at rest with keys that can be
+// rotated, masks for credentials in URLs, and random tokens.
 package secret
 
 import (
@@ -9,14 +9,14 @@ import (
 	"log/slog"
 )
 
-// Mask stands wherever a secret would be printed.
+// Mask is shown in place of a secret.
 const Mask = "******"
 
-// String is a secret of the configuration. However it is printed, logged or marshalled, it shows Mask, or nothing where it is
-// empty; only Reveal gives the text. The zero String is the empty secret.
+// String is a secret from the configuration. Printed, logged or marshalled, it shows Mask, or nothing if it is empty;
+// only Reveal returns the text. The zero String is the empty secret.
 type String struct {
-	// A pointer, since fmt can't call methods on other packages' unexported fields: it prints an address there, and would print
-	// a string itself.
+	// A pointer, because fmt cannot call methods on the unexported fields of other packages. It prints an address
+	// there, but would print the text of a string.
 	text *string
 }
 
@@ -28,7 +28,7 @@ func New(text string) String {
 	return String{&text}
 }
 
-// Reveal gives the secret itself.
+// Reveal returns the secret itself.
 func (s String) Reveal() string {
 	if s.text == nil {
 		return ""
@@ -39,7 +39,7 @@ func (s String) Reveal() string {
 // IsZero reports whether the secret is empty.
 func (s String) IsZero() bool { return s.text == nil }
 
-// String is Mask, or empty for the empty secret.
+// String returns Mask, or an empty string for the empty secret.
 func (s String) String() string {
 	if s.IsZero() {
 		return ""
@@ -50,13 +50,14 @@ func (s String) String() string {
 // Format prints the mask, whatever the verb.
 func (s String) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
-// LogValue is what slog shows: the mask.
+// LogValue returns the mask for slog.
 func (s String) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// MarshalText writes the mask, in JSON and YAML too.
+// MarshalText returns the mask; JSON and YAML use it too.
 func (s String) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText takes the secret. It refuses Mask: a configuration made from a printed one would silently use it as the secret.
+// UnmarshalText sets the secret. It refuses Mask, because a configuration copied from a printed one would use the
+// mask as the secret.
 func (s *String) UnmarshalText(text []byte) error {
 	if string(text) == Mask {
 		return errors.New("is the mask that stands for a secret, not a secret")

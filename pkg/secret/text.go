@@ -7,12 +7,12 @@ import (
 	"log/slog"
 )
 
-// Text is a secret member of a record. In JSON it is Mask where the record has a value and "" where it has none; the
-// value itself is stored apart, encrypted (docstore.Schema.Sealed). A client that sends Mask back keeps the value, ""
-// or null removes it, anything else replaces it. The zero Text is no value.
+// Text is a secret member of a record. In JSON it is Mask if the record has a value and "" if not; the value itself
+// is stored apart, encrypted (docstore.Schema.Sealed). A client that sends Mask back keeps the value, "" or null
+// removes it, and anything else replaces it. The zero Text has no value.
 type Text struct {
 	set   bool
-	given *string // what a client sent; a pointer, since fmt would print a string
+	given *string // the value that a client sent; a pointer, because fmt would print a string
 }
 
 // NewText makes a member with a new value.
@@ -23,10 +23,10 @@ func NewText(value string) Text {
 	return Text{set: true, given: &value}
 }
 
-// IsSet reports whether there is a value, or a mask that stands for one.
+// IsSet reports whether there is a value, or a mask that stands for a stored one.
 func (t Text) IsSet() bool { return t.set }
 
-// Given is the new value; false for a mask and for no value.
+// Given returns the new value; ok is false for a mask and for no value.
 func (t Text) Given() (value string, ok bool) {
 	if t.given == nil {
 		return "", false
@@ -34,7 +34,7 @@ func (t Text) Given() (value string, ok bool) {
 	return *t.given, true
 }
 
-// String is Mask, or empty for no value.
+// String returns Mask, or an empty string for no value.
 func (t Text) String() string {
 	if !t.set {
 		return ""
@@ -45,13 +45,13 @@ func (t Text) String() string {
 // Format prints the mask, whatever the verb.
 func (t Text) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, t.String()) }
 
-// LogValue is what slog shows: the mask.
+// LogValue returns the mask for slog.
 func (t Text) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
 // MarshalJSON writes the mask.
 func (t Text) MarshalJSON() ([]byte, error) { return json.Marshal(t.String()) }
 
-// UnmarshalJSON reads what a client sent, or what is stored.
+// UnmarshalJSON reads the member from a client's request or from a stored record.
 func (t *Text) UnmarshalJSON(data []byte) error {
 	var value string
 	if err := json.Unmarshal(data, &value); err != nil {

@@ -8,17 +8,17 @@ import (
 
 var (
 	scheme = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://`)
-	// bare is a server with a user in front of it but no scheme, as lists of NATS servers may have it.
+	// bare finds credentials before a host without a scheme, as lists of NATS servers can have them.
 	bare = regexp.MustCompile(`(^|[\s,;="'(])[^\s,;="'(:/@]*:[^\s,;"'@]+@`)
-	// parameter is one of a query whose name says that its value is a secret.
+	// parameter finds a query parameter whose name shows that its value is a secret.
 	parameter = regexp.MustCompile(`(?i)([?&;,][^\s=&?;,"'<>]*` +
 		`(?:pass|pwd|secret|token|key|sig|credential|authmechanismproperties)` +
 		`[^\s=&?;,"'<>]*=)[^\s&;"'<>]+`)
 )
 
-// MaskURLs puts Mask in the place of the credentials in every URL of a text: what stands before the @ of its authority,
-// and the values of parameters whose names say that they are secret (password, token, key, sig …). A URL ends at white
-// space or where the next one starts. In doubt it masks too much: a path with an @ loses its host.
+// MaskURLs replaces the credentials in every URL of a text with Mask: what is before the @ of the authority, and the
+// values of parameters with names such as password, token, key or sig. A URL ends at white space or where the next
+// one starts. In doubt it masks too much: a URL with an @ in its path loses its host.
 func MaskURLs(text string) string {
 	if !strings.ContainsAny(text, "@=") {
 		return text
@@ -40,7 +40,7 @@ func MaskURLs(text string) string {
 	return b.String()
 }
 
-// maskURL masks what follows a scheme.
+// maskURL masks the credentials in the text that follows a scheme.
 func maskURL(rest string) string {
 	url, tail := rest, ""
 	if end := strings.IndexAny(rest, " \t\r\n"); end >= 0 {
@@ -52,7 +52,8 @@ func maskURL(rest string) string {
 	return parameter.ReplaceAllString(url, "${1}"+Mask) + bare.ReplaceAllString(tail, "${1}"+Mask+"@")
 }
 
-// MaskError is err with MaskURLs applied to its text. Is and As see through it; nil stays nil.
+// MaskError returns err with MaskURLs applied to its text. errors.Is and errors.As work as with err. A nil error
+// stays nil.
 func MaskError(err error) error {
 	if err == nil {
 		return nil
@@ -70,6 +71,6 @@ type masked struct {
 
 func (m *masked) Error() string { return m.text }
 
-// Is and As are asked instead of Unwrap, which would hand out the text.
+// These take the place of Unwrap, which would give access to the unmasked text.
 func (m *masked) Is(target error) bool { return errors.Is(m.err, target) }
 func (m *masked) As(target any) bool   { return errors.As(m.err, target) }
