@@ -15,38 +15,42 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Off as the admin listener's address switches it off.
+// Off is the admin address with which nothing listens.
 const Off = "off"
 
-// AdminHandler serves /metrics, /healthz, /buildinfo and /debug/pprof/. It asks for no credential: whoever reaches the listener
-// may read all of it.
+// AdminHandler serves /metrics, /healthz, /buildinfo and /debug/pprof/. It asks for no credential: everyone who can
+// reach the listener can read all of it.
 func AdminHandler(reg *prometheus.Registry, build Build) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second}))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, map[string]string{"status": "ok"}) })
+	metrics := promhttp.HandlerFor(reg, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second})
+	mux.Handle("GET /metrics", metrics)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, map[string]string{"status": "ok"})
+	})
 	mux.HandleFunc("GET /buildinfo", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, build) })
-	// Without cmdline: a command line is nobody's business.
+	// /debug/pprof/cmdline is left out, because command lines can hold secrets.
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol) // go tool pprof asks so
+	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol) // go tool pprof uses POST
 	return mux
 }
 
 func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	_ = json.NewEncoder(w).Encode(v) // a client that is gone hears nothing
+	_ = json.NewEncoder(w).Encode(v) // fails only if the client has gone
 }
 
-// AdminServer serves on a listener of its own, so that no load on the API keeps an operator out, and no client comes in.
+// AdminServer serves the admin endpoints on a listener of their own, so that operators can reach them under load and
+// API clients cannot.
 type AdminServer struct {
 	addr string
 	stop func()
 }
 
-// ServeAdmin listens on addr and serves until ctx ends or Close is called. An address without a host (":9090") means loopback;
-// to be reached from elsewhere it must say so ("0.0.0.0:9090"). With Off, nothing listens.
+// ServeAdmin listens on addr and serves until ctx ends or Close is called. An address without a host (":9090") means
+// loopback; to listen on other interfaces, name the host ("0.0.0.0:9090"). With Off nothing listens.
 func ServeAdmin(ctx context.Context, addr string, handler http.Handler, log *slog.Logger) (*AdminServer, error) {
 	if addr == Off {
 		return &AdminServer{stop: func() {}}, nil
@@ -64,7 +68,7 @@ func ServeAdmin(ctx context.Context, addr string, handler http.Handler, log *slo
 	}
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute,
-		WriteTimeout:   5 * time.Minute, // profiles take as long as they are asked to
+		WriteTimeout:   5 * time.Minute, // a profile takes as long as the client asks for
 		MaxHeaderBytes: 16 << 10,
 		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
@@ -78,13 +82,13 @@ func ServeAdmin(ctx context.Context, addr string, handler http.Handler, log *slo
 	forget := context.AfterFunc(ctx, func() { _ = server.Close() })
 	return &AdminServer{listener.Addr().String(), func() {
 		forget()
-		_ = server.Close() // nothing here is worth waiting for
+		_ = server.Close() // no admin request is worth waiting for
 		<-done
 	}}, nil
 }
 
-// Addr is where it listens, with the true port for port 0; empty when off.
+// Addr is the address it listens on, with the real port instead of port 0; empty for Off.
 func (s *AdminServer) Addr() string { return s.addr }
 
-// Close cuts all connections and returns when nothing serves any more.
+// Close cuts all connections and returns when no request is being served.
 func (s *AdminServer) Close() { s.stop() }

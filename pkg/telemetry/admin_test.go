@@ -19,7 +19,9 @@ func TestAdminHandler(t *testing.T) {
 	t.Parallel()
 	reg := NewRegistry()
 	NewHTTPMetrics(reg).Observe("get-user", 200, time.Millisecond)
-	build := Build{Module: "m", Version: "v1.2.3", Go: "go1", Revision: "abc", Time: "2026-01-31T00:00:00Z", Modified: true}
+	build := Build{
+		Module: "m", Version: "v1.2.3", Go: "go1", Revision: "abc", Time: "2026-01-31T00:00:00Z", Modified: true,
+	}
 	handler := AdminHandler(reg, build)
 	get := func(path string) (int, string) {
 		w := httptest.NewRecorder()
@@ -71,12 +73,12 @@ func TestServeAdmin(t *testing.T) {
 				_, _ = io.WriteString(w, "x")
 				_ = http.NewResponseController(w).Flush()
 				close(entered)
-				<-r.Context().Done() // a long profile: it is cut
+				<-r.Context().Done() // like a long profile, which is cut
 			}), log)
 			require.NoError(t, err)
 			host, _, err := net.SplitHostPort(s.Addr())
 			require.NoError(t, err)
-			require.Equal(t, "127.0.0.1", host, "loopback unless told otherwise")
+			require.Equal(t, "127.0.0.1", host, "an address without a host means loopback")
 
 			client := &http.Client{Transport: &http.Transport{}}
 			resp, err := client.Get("http://" + s.Addr())

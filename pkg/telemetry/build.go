@@ -2,17 +2,17 @@ package telemetry
 
 import "runtime/debug"
 
-// Build says what a program was made of.
+// Build describes how a program was built.
 type Build struct {
 	Module   string `json:"module"`   // the main module's path
-	Version  string `json:"version"`  // the main module's version; (devel) for one that is none
+	Version  string `json:"version"`  // the main module's version; (devel) for an untagged build
 	Go       string `json:"go"`       // the toolchain
-	Revision string `json:"revision"` // the commit; empty where the build had no repository
+	Revision string `json:"revision"` // the commit; empty if the build was not made in a repository
 	Time     string `json:"time"`     // of the commit, RFC 3339
-	Modified bool   `json:"modified"` // the working tree was not the commit's
+	Modified bool   `json:"modified"` // the working tree had changes after the commit
 }
 
-// ReadBuild reads the running program's own.
+// ReadBuild returns the Build of the running program.
 func ReadBuild() Build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -9,16 +9,18 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// harmless is what spans may say: names of OpenTelemetry's semantic conventions that hold no client's text, and our own under idp.
-// Instrumentation of libraries adds others from version to version (url.full has query strings), so this is a list of what may
-// leave, not of what may not. A name that ends with a dot stands for all below it.
+// harmless lists the attributes that spans may have: names from OpenTelemetry's semantic conventions whose values
+// hold no text of a client, and the platform's own names under idp. It lists what is allowed rather than what is not,
+// because instrumentation libraries add attributes from version to version (url.full contains query strings). A name
+// that ends with a dot allows all names below it.
 var harmless = []string{
 	"idp.", "network.", "server.", "messaging.", "rpc.",
-	"http.request.method", "http.response.status_code", "http.route", "http.request.body.size", "http.response.body.size",
+	"http.request.method", "http.response.status_code", "http.route", "http.request.body.size",
+	"http.response.body.size",
 	"url.scheme", "error.type", "exception.type", "db.system.name", "db.collection.name", "db.operation.name",
 }
 
-// cleaner keeps what is not harmless from leaving the process.
+// cleaner removes all attributes that are not harmless before spans leave the process.
 type cleaner struct{ sdktrace.SpanExporter }
 
 func (c *cleaner) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
@@ -52,7 +54,7 @@ func (s cleanSpan) Links() []sdktrace.Link {
 }
 
 func (s cleanSpan) Status() sdktrace.Status {
-	return sdktrace.Status{Code: s.ReadOnlySpan.Status().Code} // the description is an error's text
+	return sdktrace.Status{Code: s.ReadOnlySpan.Status().Code} // without the description, which is the text of an error
 }
 
 func cleanAttributes(all []attribute.KeyValue) []attribute.KeyValue {

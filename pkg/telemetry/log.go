@@ -13,10 +13,10 @@ import (
 	"github.com/idplatform/idplatform/pkg/secret"
 )
 
-// Format is how log lines are written.
+// Format is the format of log lines.
 type Format string
 
-// The formats. The zero Format is JSON.
+// The log formats. The zero Format is JSON.
 const (
 	JSON Format = "json"
 	Text Format = "text"
@@ -32,9 +32,9 @@ func (f *Format) UnmarshalText(text []byte) error {
 	return errors.New("must be json or text")
 }
 
-// NewLogger logs to w. Lines logged with a context have the request's id, tenant and operation, and the trace's and span's ids, where
-// the context has them. Credentials in URLs are masked, in messages, texts and errors: drivers repeat the URLs that
-// they were given.
+// NewLogger returns a logger that writes to w. Lines that are logged with a context carry the request's id, tenant
+// and operation and the ids of its trace and span, as far as the context has them. Credentials in URLs are masked in
+// messages, texts and errors, because drivers repeat the URLs that they were given.
 func NewLogger(w io.Writer, level slog.Level, format Format) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: maskURLs}
 	if format == Text {
@@ -64,15 +64,15 @@ func maskURLs(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// WithContext adds what NewLogger says to the lines of any handler.
+// WithContext adds to the lines of any handler what NewLogger describes: the request and the trace of the context.
 func WithContext(h slog.Handler) slog.Handler { return &handler{Handler: h, root: h} }
 
-// handler adds attributes from the context at the top of each line, whatever groups the logger has open: they are added to root,
-// from before the first group, and what came after is done again.
+// handler adds the context's attributes at the top level of each line, even if the logger has open groups. To do so
+// it adds them to root, the handler before the first group, and then repeats the changes that came after.
 type handler struct {
 	slog.Handler
 	root  slog.Handler
-	later []func(slog.Handler) slog.Handler // from the first group on
+	later []func(slog.Handler) slog.Handler // the changes since the first group, in order
 }
 
 func (h *handler) Handle(ctx context.Context, r slog.Record) error {
@@ -128,7 +128,8 @@ func contextAttrs(ctx context.Context, attrs []slog.Attr) []slog.Attr {
 		}
 	}
 	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
-		attrs = append(attrs, slog.String("trace_id", span.TraceID().String()), slog.String("span_id", span.SpanID().String()))
+		attrs = append(attrs,
+			slog.String("trace_id", span.TraceID().String()), slog.String("span_id", span.SpanID().String()))
 	}
 	return attrs
 }

@@ -17,7 +17,8 @@ import (
 )
 
 func served() context.Context {
-	ctx := request.With(context.Background(), request.Info{ID: "r1", Tenant: "7", Actor: "nobody-sees-this", Operation: "get-user"})
+	ctx := request.With(context.Background(),
+		request.Info{ID: "r1", Tenant: "7", Actor: "not-logged", Operation: "get-user"})
 	return trace.ContextWithSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2},
 	}))
@@ -31,7 +32,10 @@ const (
 func TestLinesTellTheRequest(t *testing.T) {
 	t.Parallel()
 	of := func(more map[string]any) map[string]any {
-		line := map[string]any{"level": "INFO", "msg": "m", "request_id": "r1", "tenant": "7", "operation": "get-user", "trace_id": traceID, "span_id": spanID}
+		line := map[string]any{
+			"level": "INFO", "msg": "m", "request_id": "r1", "tenant": "7", "operation": "get-user",
+			"trace_id": traceID, "span_id": spanID,
+		}
 		for k, v := range more {
 			line[k] = v
 		}
@@ -42,16 +46,30 @@ func TestLinesTellTheRequest(t *testing.T) {
 		log  func(ctx context.Context, log *slog.Logger)
 		want map[string]any
 	}{
-		"plain": {served(), func(ctx context.Context, l *slog.Logger) { l.InfoContext(ctx, "m", "a", 1) }, of(map[string]any{"a": 1.0})},
-		"with":  {served(), func(ctx context.Context, l *slog.Logger) { l.With("w", 2).InfoContext(ctx, "m", "a", 1) }, of(map[string]any{"w": 2.0, "a": 1.0})},
+		"plain": {served(), func(ctx context.Context, l *slog.Logger) {
+			l.InfoContext(ctx, "m", "a", 1)
+		}, of(map[string]any{"a": 1.0})},
+		"with": {served(), func(ctx context.Context, l *slog.Logger) {
+			l.With("w", 2).InfoContext(ctx, "m", "a", 1)
+		}, of(map[string]any{"w": 2.0, "a": 1.0})},
 		"in a group": {served(), func(ctx context.Context, l *slog.Logger) {
 			l.With("w", 2).WithGroup("g").With("x", 3).WithGroup("h").InfoContext(ctx, "m", "a", 1)
 		}, of(map[string]any{"w": 2.0, "g": map[string]any{"x": 3.0, "h": map[string]any{"a": 1.0}}})},
-		"empty group and attributes": {served(), func(ctx context.Context, l *slog.Logger) { l.WithGroup("").With().InfoContext(ctx, "m") }, of(nil)},
-		"nothing known":              {context.Background(), func(ctx context.Context, l *slog.Logger) { l.InfoContext(ctx, "m") }, map[string]any{"level": "INFO", "msg": "m"}},
-		"nothing known in a group":   {context.Background(), func(ctx context.Context, l *slog.Logger) { l.WithGroup("g").InfoContext(ctx, "m", "a", 1) }, map[string]any{"level": "INFO", "msg": "m", "g": map[string]any{"a": 1.0}}},
-		"some known":                 {request.System(context.Background(), "9"), func(ctx context.Context, l *slog.Logger) { l.InfoContext(ctx, "m") }, map[string]any{"level": "INFO", "msg": "m", "tenant": "9"}},
-		"no context":                 {nil, func(ctx context.Context, l *slog.Logger) { l.InfoContext(ctx, "m") }, map[string]any{"level": "INFO", "msg": "m"}},
+		"empty group and attributes": {served(), func(ctx context.Context, l *slog.Logger) {
+			l.WithGroup("").With().InfoContext(ctx, "m")
+		}, of(nil)},
+		"no request": {context.Background(), func(ctx context.Context, l *slog.Logger) {
+			l.InfoContext(ctx, "m")
+		}, map[string]any{"level": "INFO", "msg": "m"}},
+		"no request, in a group": {context.Background(), func(ctx context.Context, l *slog.Logger) {
+			l.WithGroup("g").InfoContext(ctx, "m", "a", 1)
+		}, map[string]any{"level": "INFO", "msg": "m", "g": map[string]any{"a": 1.0}}},
+		"only the tenant": {request.System(context.Background(), "9"), func(ctx context.Context, l *slog.Logger) {
+			l.InfoContext(ctx, "m")
+		}, map[string]any{"level": "INFO", "msg": "m", "tenant": "9"}},
+		"no context": {nil, func(ctx context.Context, l *slog.Logger) {
+			l.InfoContext(ctx, "m")
+		}, map[string]any{"level": "INFO", "msg": "m"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -66,7 +84,7 @@ func TestLinesTellTheRequest(t *testing.T) {
 	}
 }
 
-// Two loggers made from one with open groups don't write over each other's.
+// Two loggers made from one with open groups do not overwrite each other's attributes.
 func TestSiblingLoggers(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -108,7 +126,8 @@ func TestCredentialsInURLs(t *testing.T) {
 	t.Parallel()
 	for _, format := range []Format{JSON, Text} {
 		var out bytes.Buffer
-		log := NewLogger(&out, slog.LevelInfo, format).With("nats", "nats://li:hush@h1,nats://li:hush@h2").WithGroup("g")
+		log := NewLogger(&out, slog.LevelInfo, format).
+			With("nats", "nats://li:hush@h1,nats://li:hush@h2").WithGroup("g")
 		address, err := url.Parse("https://li:hush@h/?token=hush")
 		require.NoError(t, err)
 		log.Info("dial mongodb://li:hush@h", "error", fmt.Errorf("parse %q", "mongodb://li:hush@h"), "url", address,

@@ -12,10 +12,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// NewRegistry makes a registry that has the Go runtime's, the process's and the build's metrics.
+// NewRegistry makes a registry with the metrics of the Go runtime, the process and the build.
 func NewRegistry() *prometheus.Registry {
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewBuildInfoCollector())
+	process := collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})
+	reg.MustRegister(collectors.NewGoCollector(), process, collectors.NewBuildInfoCollector())
 	return reg
 }
 
@@ -29,7 +30,8 @@ type HTTPMetrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 
-	// What the vectors hash label values for, bound once: read without a lock, copied to grow.
+	// bound holds the series for which the vectors would hash label values on each call. It is read without a lock
+	// and copied to grow.
 	bound atomic.Pointer[map[outcome]*series]
 	mu    sync.Mutex
 }
@@ -44,14 +46,15 @@ type series struct {
 	duration prometheus.Observer
 }
 
-// NewHTTPMetrics registers the metrics with reg; it panics where they are there already.
+// NewHTTPMetrics registers the metrics with reg. It panics if reg already has them.
 func NewHTTPMetrics(reg prometheus.Registerer) *HTTPMetrics {
 	m := &HTTPMetrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "idp_http_requests_total", Help: "Requests answered, by operation and HTTP status.",
 		}, []string{"operation", "code"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "idp_http_request_duration_seconds", Help: "Time from a request's head to its answer's end, by operation.",
+			Name:    "idp_http_request_duration_seconds",
+			Help:    "Time from the request header to the end of the response, by operation.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}, []string{"operation"}),
 	}
@@ -60,11 +63,11 @@ func NewHTTPMetrics(reg prometheus.Registerer) *HTTPMetrics {
 	return m
 }
 
-// Observe notes an answered request. The operation is one of a fixed set (operation ids), never a client's text: each makes time
-// series that stay.
+// Observe counts an answered request. operation must be one of a fixed set (operation ids), never a client's text:
+// each makes time series that stay.
 func (m *HTTPMetrics) Observe(operation string, status int, took time.Duration) {
 	if status < 100 || status > 999 {
-		status = 0 // no such thing in HTTP: don't let it make series without end
+		status = 0 // not an HTTP status: counted as 0, so that it cannot make endless series
 	}
 	key := outcome{operation, status}
 	s := (*m.bound.Load())[key]
@@ -82,15 +85,18 @@ func (m *HTTPMetrics) bind(key outcome) *series {
 	if s := before[key]; s != nil {
 		return s
 	}
-	s := &series{m.requests.WithLabelValues(key.operation, strconv.Itoa(key.status)), m.duration.WithLabelValues(key.operation)}
+	s := &series{
+		m.requests.WithLabelValues(key.operation, strconv.Itoa(key.status)),
+		m.duration.WithLabelValues(key.operation),
+	}
 	after := maps.Clone(before)
 	after[key] = s
 	m.bound.Store(&after)
 	return s
 }
 
-// Register is the collector, registered, or the equal one that has been registered in its place. It panics on one that
-// contradicts another: a programming error.
+// Register registers collector and returns it, or returns the equal one that is already registered. It panics if
+// collector conflicts with a registered one, which is a programming error.
 func Register[C prometheus.Collector](registry prometheus.Registerer, collector C) C {
 	err := registry.Register(collector)
 	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {

@@ -37,7 +37,7 @@ func TestObserve(t *testing.T) {
 	require.Subset(t, within, map[float64]uint64{.0025: 0, .005: 1, 1: 1, 2.5: 2, 30: 2})
 }
 
-// Many goroutines that meet new series at once lose no count.
+// No count is lost when many goroutines meet new series at the same time.
 func TestObserveConcurrently(t *testing.T) {
 	t.Parallel()
 	m := NewHTTPMetrics(prometheus.NewRegistry())

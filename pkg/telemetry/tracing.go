@@ -16,18 +16,21 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// TracingConfig says where spans go.
+// TracingConfig says where spans are sent and how many.
 type TracingConfig struct {
-	Endpoint    string  // the OTLP/HTTP collector's URL, http://collector:4318; empty: no tracing
-	SampleRatio float64 // of traces, 0 to 1. Decided by the trace's id, so equally in all services, whatever a client's flag says
-	Service     string  // service.name
+	Endpoint string // the URL of the OTLP/HTTP collector, such as http://collector:4318; empty: no tracing
+	// SampleRatio is the part of all traces that is sent, 0 to 1. The trace's id decides, so that all services decide
+	// alike; a client's sampled flag cannot have more traces sent.
+	SampleRatio float64
+	Service     string // service.name
 	Log         *slog.Logger
 }
 
-// Tracing starts sending spans. The provider is nil where no endpoint is set: then nothing is traced and nothing should be wrapped.
-// It becomes OpenTelemetry's global one too, so a process calls this once. The function sends what is left, until its context ends.
+// Tracing starts sending spans. Without an endpoint it returns a nil provider: then there is nothing to trace and
+// callers should wrap nothing. The provider also becomes OpenTelemetry's global one, so a process calls Tracing once.
+// The returned function sends the remaining spans and stops, at the latest when its context ends.
 //
-// Spans lose every attribute that is not on a short list of harmless ones, and all errors' texts, before they leave.
+// Before spans leave the process they lose the texts of errors and every attribute that is not on a short list.
 func Tracing(ctx context.Context, cfg TracingConfig) (trace.TracerProvider, func(context.Context) error, error) {
 	if cfg.Endpoint == "" {
 		return nil, func(context.Context) error { return nil }, nil
@@ -45,7 +48,8 @@ func Tracing(ctx context.Context, cfg TracingConfig) (trace.TracerProvider, func
 	}
 	provider := newProvider(cfg, &cleaner{exporter})
 	otel.SetTracerProvider(provider)
-	otel.SetTextMapPropagator(propagation.TraceContext{}) // no baggage: it would carry any client's text through all services
+	// Baggage is left out: it would carry any client's text through all services.
+	otel.SetTextMapPropagator(propagation.TraceContext{})
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { cfg.Log.Warn("tracing", "error", err) }))
 	return provider, provider.Shutdown, nil
 }
@@ -53,7 +57,8 @@ func Tracing(ctx context.Context, cfg TracingConfig) (trace.TracerProvider, func
 func newProvider(cfg TracingConfig, exporter sdktrace.SpanExporter) *sdktrace.TracerProvider {
 	ratio := sdktrace.TraceIDRatioBased(cfg.SampleRatio)
 	return sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(exporter), // a bounded queue: spans are dropped when it is full, never waited for
+		// The queue is bounded. If it is full, spans are dropped; requests never wait for it.
+		sdktrace.WithBatcher(exporter),
 		sdktrace.WithSampler(sdktrace.ParentBased(ratio, sdktrace.WithRemoteParentSampled(ratio))),
 		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", cfg.Service))),
 	)

@@ -22,7 +22,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// The one test that uses the process's globals.
+// This is the only test that uses the process's globals, so it does not run in parallel.
 func TestTracingSendsToTheCollector(t *testing.T) {
 	var mu sync.Mutex
 	received := map[string]string{}
@@ -39,10 +39,13 @@ func TestTracingSendsToTheCollector(t *testing.T) {
 	defer collector.Close()
 
 	var logged bytes.Buffer
-	provider, shutdown, err := Tracing(t.Context(), TracingConfig{Endpoint: collector.URL, SampleRatio: 1, Service: "idp-test", Log: NewLogger(&logged, slog.LevelInfo, JSON)})
+	provider, shutdown, err := Tracing(t.Context(), TracingConfig{
+		Endpoint: collector.URL, SampleRatio: 1, Service: "idp-test", Log: NewLogger(&logged, slog.LevelInfo, JSON),
+	})
 	require.NoError(t, err)
 	_, span := provider.Tracer("x").Start(t.Context(), "get-user")
-	span.SetAttributes(attribute.String("http.route", "/v1/users/{id}"), attribute.String("url.full", "https://x/?token=s3cret"))
+	span.SetAttributes(attribute.String("http.route", "/v1/users/{id}"),
+		attribute.String("url.full", "https://x/?token=s3cret"))
 	span.End()
 	_, global := otel.Tracer("y").Start(t.Context(), "through-the-global")
 	global.End()
@@ -84,18 +87,22 @@ func record(t *testing.T, cfg TracingConfig, run func(trace.Tracer)) tracetest.S
 
 func TestOnlyHarmlessAttributesLeave(t *testing.T) {
 	t.Parallel()
-	dangerous := []attribute.KeyValue{
-		attribute.String("url.full", "s3cret"), attribute.String("url.query", "s3cret"), attribute.String("url.path", "s3cret"),
-		attribute.String("http.url", "s3cret"), attribute.String("http.target", "s3cret"), attribute.String("http.request.header.authorization", "s3cret"),
-		attribute.String("user_agent.original", "s3cret"), attribute.String("db.query.text", "s3cret"), attribute.String("client.address", "s3cret"),
-		attribute.String("http.request.methods3cret", "s3cret"), attribute.String("body", "s3cret"),
+	var dangerous []attribute.KeyValue
+	for _, name := range []string{
+		"url.full", "url.query", "url.path", "http.url", "http.target", "http.request.header.authorization",
+		"user_agent.original", "db.query.text", "client.address", "http.request.methods3cret", "body",
+	} {
+		dangerous = append(dangerous, attribute.String(name, "s3cret"))
 	}
-	kept := []attribute.KeyValue{attribute.String("idp.operation", "get-user"), attribute.Int("http.response.status_code", 200), attribute.String("server.address", "x")}
+	kept := []attribute.KeyValue{
+		attribute.String("idp.operation", "get-user"), attribute.Int("http.response.status_code", 200),
+		attribute.String("server.address", "x"),
+	}
 	spans := record(t, TracingConfig{SampleRatio: 1}, func(tracer trace.Tracer) {
 		all := append(append([]attribute.KeyValue{}, dangerous...), kept...)
-		_, span := tracer.Start(context.Background(), "op", trace.WithAttributes(all...), trace.WithLinks(trace.Link{
-			SpanContext: trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}}), Attributes: all,
-		}))
+		linked := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}})
+		_, span := tracer.Start(context.Background(), "op", trace.WithAttributes(all...),
+			trace.WithLinks(trace.Link{SpanContext: linked, Attributes: all}))
 		span.RecordError(errors.New("s3cret"), trace.WithStackTrace(true))
 		span.AddEvent("e", trace.WithAttributes(all...))
 		span.SetStatus(codes.Error, "s3cret")
@@ -110,20 +117,24 @@ func TestOnlyHarmlessAttributesLeave(t *testing.T) {
 	require.Equal(t, sdktrace.Status{Code: codes.Error}, spans[0].Status)
 }
 
-// A client's sampled flag buys it nothing; all services decide alike.
+// A client's sampled flag does not have more traces sent. All services decide alike.
 func TestSampling(t *testing.T) {
 	t.Parallel()
-	const low, high = "00-00000000000000000000000000000001-0000000000000001-01", "00-ffffffffffffffffffffffffffffffff-0000000000000001-01"
+	const (
+		low  = "00-00000000000000000000000000000001-0000000000000001-01"
+		high = "00-ffffffffffffffffffffffffffffffff-0000000000000001-01"
+	)
 	for _, tt := range []struct {
 		ratio  float64
 		parent string
 		want   int
 	}{
 		{1, "", 2}, {0, "", 0}, {1, high, 2}, {0, high, 0}, {0, low, 0}, {.5, low, 2}, {.5, high, 0},
-		{1, high[:53] + "00", 0}, // who sent it does not want it traced
+		{1, high[:53] + "00", 0}, // the sender's flag says not to sample
 	} {
 		spans := record(t, TracingConfig{SampleRatio: tt.ratio}, func(tracer trace.Tracer) {
-			ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{"traceparent": tt.parent})
+			ctx := propagation.TraceContext{}.Extract(context.Background(),
+				propagation.MapCarrier{"traceparent": tt.parent})
 			ctx, outer := tracer.Start(ctx, "outer")
 			_, inner := tracer.Start(ctx, "inner")
 			inner.End()
