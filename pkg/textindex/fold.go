@@ -1,6 +1,7 @@
-// Package textindex turns text into what is stored and asked for when people search: folded words, so that case, accents and width
-// don't matter, and characters and pairs of them where a script writes no spaces. The words are kept in a multi-value index; a search
-// is a look-up of a few of them.
+// Package textindex makes the words that are stored and looked up for text search. Words are folded, so that case,
+// accents and character width do not matter. In scripts without spaces between words, the characters and pairs of
+// neighbouring characters count as words. The words of a document are kept in a multi-value index; a search looks up
+// a few of them.
 package textindex
 
 import (
@@ -12,31 +13,32 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Key is the form in which two user names or addresses are the same one: compatibility caseless matching (Unicode, D146), in NFKC.
-// Accents stay: they tell people apart. Key(Key(s)) == Key(s).
+// Key returns the form in which equal user names or addresses are equal: compatibility caseless matching (Unicode,
+// definition D146), in NFKC. It keeps accents, which distinguish people's names. Key(Key(s)) == Key(s).
 func Key(s string) string {
 	if isPlain(s) {
 		return lowerASCII(s)
 	}
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if isComposed(s) {
-		return norm.NFKC.String(foldCase(s)) // the same in a third of the time
+		return norm.NFKC.String(foldCase(s)) // same result, in a third of the time
 	}
 	return keyOfAny(s)
 }
 
-// keyOfAny is D146 as it stands.
+// keyOfAny is Unicode's definition D146 without shortcuts.
 func keyOfAny(s string) string {
 	return norm.NFKC.String(foldCase(norm.NFKD.String(foldCase(norm.NFD.String(s)))))
 }
 
-// foldCase is full case folding.
+// foldCase is Unicode's full case folding.
 func foldCase(s string) string {
-	return strings.Map(capitalCherokee, cases.Fold().String(s)) // a Caser may not be shared by goroutines
+	// A Caser must not be shared by goroutines, so each call makes one.
+	return strings.Map(capitalCherokee, cases.Fold().String(s))
 }
 
-// isComposed reports whether a text has Latin and Cyrillic letters with their accents built in and plain characters only, nothing that
-// folding could put into another order.
+// isComposed reports whether s has only plain characters and precomposed Latin and Cyrillic letters, whose order
+// folding cannot change.
 func isComposed(s string) bool {
 	for _, r := range s {
 		switch {
@@ -48,7 +50,8 @@ func isComposed(s string) bool {
 	return norm.NFKC.IsNormalString(s)
 }
 
-// capitalCherokee has nothing to do for other letters. Unicode folds Cherokee to capitals; cases.Fold swaps its two cases.
+// capitalCherokee returns the capital of a Cherokee letter; other letters stay. Unicode folds Cherokee to capitals,
+// while cases.Fold swaps its two cases.
 func capitalCherokee(r rune) rune {
 	switch {
 	case r >= 0xAB70 && r <= 0xABBF:
@@ -59,8 +62,8 @@ func capitalCherokee(r rune) rune {
 	return r
 }
 
-// Fold is the form in which searches compare: Key without accents and invisible characters. Fold(Fold(s)) == Fold(s), and what is cut
-// out of a folded text is folded.
+// Fold returns the form in which searches compare texts: Key without accents and invisible characters. Fold(Fold(s))
+// == Fold(s), and every part of a folded text is folded.
 func Fold(s string) string {
 	if isPlain(s) {
 		return lowerASCII(s)
@@ -68,7 +71,7 @@ func Fold(s string) string {
 	return norm.NFC.String(strings.Map(strip, norm.NFD.String(Key(s))))
 }
 
-// strip drops accents, and joins letters that have them built in to those without.
+// strip removes accents and invisible characters, and replaces letters that contain a stroke.
 func strip(r rune) rune {
 	switch {
 	case r < utf8.RuneSelf:
@@ -76,7 +79,7 @@ func strip(r rune) rune {
 	case unicode.Is(accents, r), unicode.Is(unicode.Variation_Selector, r), unicode.Is(unicode.Cf, r):
 		return -1
 	}
-	switch r { // no decomposition has these strokes, nor the missing dot
+	switch r { // Unicode has no decomposition for these strokes, nor for the missing dot
 	case 'ø':
 		return 'o'
 	case 'ł':
@@ -93,16 +96,18 @@ func strip(r rune) rune {
 	return r
 }
 
-// accents are the marks that people leave out when they type: those of Latin, Greek and Cyrillic, Hebrew points, Arabic vowels. Not
-// all of Unicode's Mn: in Thai and the scripts of India those are vowels, in Japanese they make が of か.
+// accents are the marks that people often leave out when they type: those of Latin, Greek and Cyrillic, the Hebrew
+// points and the Arabic vowels. They are not all of Unicode's class Mn, which in Thai and the scripts of India
+// includes vowels, and in Japanese the mark that makes か into が.
 var accents = &unicode.RangeTable{R16: []unicode.Range16{
 	{Lo: 0x0300, Hi: 0x036F, Stride: 1}, {Lo: 0x0483, Hi: 0x0487, Stride: 1}, {Lo: 0x0591, Hi: 0x05BD, Stride: 1},
-	{Lo: 0x05BF, Hi: 0x05BF, Stride: 1}, {Lo: 0x05C1, Hi: 0x05C2, Stride: 1}, {Lo: 0x05C4, Hi: 0x05C5, Stride: 1}, {Lo: 0x05C7, Hi: 0x05C7, Stride: 1},
-	{Lo: 0x0610, Hi: 0x061A, Stride: 1}, {Lo: 0x064B, Hi: 0x065F, Stride: 1}, {Lo: 0x0670, Hi: 0x0670, Stride: 1}, {Lo: 0x1AB0, Hi: 0x1AFF, Stride: 1},
+	{Lo: 0x05BF, Hi: 0x05BF, Stride: 1}, {Lo: 0x05C1, Hi: 0x05C2, Stride: 1}, {Lo: 0x05C4, Hi: 0x05C5, Stride: 1},
+	{Lo: 0x05C7, Hi: 0x05C7, Stride: 1}, {Lo: 0x0610, Hi: 0x061A, Stride: 1}, {Lo: 0x064B, Hi: 0x065F, Stride: 1},
+	{Lo: 0x0670, Hi: 0x0670, Stride: 1}, {Lo: 0x1AB0, Hi: 0x1AFF, Stride: 1},
 	{Lo: 0x1DC0, Hi: 0x1DFF, Stride: 1}, {Lo: 0x20D0, Hi: 0x20F0, Stride: 1}, {Lo: 0xFE20, Hi: 0xFE2F, Stride: 1},
 }}
 
-// isPlain reports whether nothing but ASCII letters changes when s is folded.
+// isPlain reports whether folding changes nothing in s but ASCII capitals.
 func isPlain(s string) bool {
 	for i := 0; i < len(s); {
 		if s[i] < utf8.RuneSelf {
@@ -118,12 +123,15 @@ func isPlain(s string) bool {
 	return true
 }
 
-// isPlainCJK is true for the blocks of Chinese, Japanese and Korean that have neither case nor marks nor other forms.
+// isPlainCJK reports whether r is in a block of Chinese, Japanese or Korean whose characters have no case, no marks
+// and no other forms.
 func isPlainCJK(r rune) bool {
-	return r >= 0x4E00 && r <= 0x9FFF || r >= 0xAC00 && r <= 0xD7A3 || r >= 0x3041 && r <= 0x3096 || r >= 0x30A1 && r <= 0x30FC
+	return r >= 0x4E00 && r <= 0x9FFF || r >= 0xAC00 && r <= 0xD7A3 ||
+		r >= 0x3041 && r <= 0x3096 || r >= 0x30A1 && r <= 0x30FC
 }
 
-// lowerASCII is strings.ToLower for ASCII letters only. (ToLower goes rune by rune where there is anything else.)
+// lowerASCII is strings.ToLower for ASCII letters only. ToLower is slower on other texts, because it goes rune by
+// rune.
 func lowerASCII(s string) string {
 	upper := func(r rune) bool { return 'A' <= r && r <= 'Z' }
 	if strings.IndexFunc(s, upper) < 0 {

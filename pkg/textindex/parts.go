@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	gramSize = 12 // characters: a part that is not longer begins entries of those texts alone that contain it
-	maxGrams = 4  // that a filter asks for: few leave little to be tested
+	gramSize = 12 // characters. A part of at most this size can be found as the prefix of a gram.
+	maxGrams = 4  // the most grams that a filter looks up: few of them leave few texts to compare
 )
 
-// Grams are the entries of a text in an index of parts: for each of its characters, that and the eleven after it,
-// where there are as many. Each entry begins with within, so that an index can hold many sets of texts apart. See
-// Containing.
+// Grams returns the entries of a text for an index of parts: one for each character, made of it and the eleven
+// characters that follow, or fewer at the end. Each entry starts with within, so that one index can hold separate
+// sets of texts. See Containing.
 func Grams(within, text string) []string {
 	starts := characters(text)
 	grams := make([]string, 0, len(starts)-1)
@@ -23,11 +23,11 @@ func Grams(within, text string) []string {
 	return grams
 }
 
-// Containing selects the texts that contain a part: grams is a list index of their Grams, whole a text index of themselves. Text and part
-// must have been made alike, by Key say.
+// Containing selects the texts that contain part. grams names a list index of their Grams, whole a text index of the
+// texts themselves. Text and part must have been folded in the same way, for example by Key.
 func Containing(grams, whole, within, part string) docstore.Filter {
 	starts := characters(part)
-	last := len(starts) - 1 - gramSize // where the last whole gram begins
+	last := len(starts) - 1 - gramSize // the start of the last full gram
 	if last <= 0 {
 		return docstore.Prefix(grams, within+part)
 	}
@@ -42,7 +42,7 @@ func Containing(grams, whole, within, part string) docstore.Filter {
 	return docstore.And(append(all, docstore.Contains(whole, part))...)
 }
 
-// characters lists where the characters of a text begin, and its end.
+// characters returns the byte offsets of the characters of a text, and the text's length.
 func characters(text string) []int {
 	starts := make([]int, 0, len(text)+1)
 	for i := 0; i < len(text); {

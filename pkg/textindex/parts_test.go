@@ -23,11 +23,12 @@ func TestContaining(t *testing.T) {
 	t.Parallel()
 	eq := func(gram string) docstore.Filter { return docstore.Eq("grams", docstore.Text("1/"+gram)) }
 	for part, want := range map[string]docstore.Filter{
-		"":              docstore.Prefix("grams", "1/"),
-		"台":             docstore.Prefix("grams", "1/台"),
-		"平台研发":          docstore.Prefix("grams", "1/平台研发"),
-		"abcdefghijkl":  docstore.Prefix("grams", "1/abcdefghijkl"),
-		"abcdefghijklm": docstore.And(eq("abcdefghijkl"), eq("bcdefghijklm"), docstore.Contains("whole", "abcdefghijklm")),
+		"":             docstore.Prefix("grams", "1/"),
+		"台":            docstore.Prefix("grams", "1/台"),
+		"平台研发":         docstore.Prefix("grams", "1/平台研发"),
+		"abcdefghijkl": docstore.Prefix("grams", "1/abcdefghijkl"),
+		"abcdefghijklm": docstore.And(eq("abcdefghijkl"), eq("bcdefghijklm"),
+			docstore.Contains("whole", "abcdefghijklm")),
 		"abcdefghijklmnopqrstuvwxyz": docstore.And(eq("abcdefghijkl"), eq("mnopqrstuvwx"), eq("opqrstuvwxyz"),
 			docstore.Contains("whole", "abcdefghijklmnopqrstuvwxyz")),
 	} {
@@ -36,7 +37,7 @@ func TestContaining(t *testing.T) {
 	require.Len(t, Containing("grams", "whole", "", strings.Repeat("a", 1000)).Sub, maxGrams+1)
 }
 
-// TestContainingMeansContains compares with the naive answer, on texts that have much in common.
+// TestContainingMeansContains compares with strings.Contains, on texts that have much in common.
 func TestContainingMeansContains(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -49,7 +50,7 @@ func TestContainingMeansContains(t *testing.T) {
 			part = string(runes[from:rapid.IntRange(from, len(runes)).Draw(t, "to")])
 		}
 		if text == "" {
-			return // it has no entry
+			return // an empty text has no entry
 		}
 		grams := Grams("1/", text)
 		var selects func(f docstore.Filter) bool
@@ -67,6 +68,7 @@ func TestContainingMeansContains(t *testing.T) {
 			t.Fatalf("operation %d", f.Op)
 			return false
 		}
-		require.Equal(t, strings.Contains(text, part), selects(Containing("grams", "whole", "1/", part)), "%q in %q", part, text)
+		require.Equal(t, strings.Contains(text, part), selects(Containing("grams", "whole", "1/", part)),
+			"%q in %q", part, text)
 	})
 }

@@ -10,12 +10,13 @@ type class int
 
 const (
 	separator class = iota
-	mark            // goes with the word before it
+	mark            // belongs to the word before it
 	word
 	cjk
 )
 
-// runs folds a text and yields its runs of word characters, and those of CJK characters. They are pieces of one string.
+// runs folds a text and yields its runs of word characters and its runs of CJK characters, all of them parts of one
+// string.
 func runs(text string) iter.Seq2[string, bool] {
 	return func(yield func(run string, isCJK bool) bool) {
 		text = Fold(cut(text, maxTextBytes))
@@ -42,18 +43,19 @@ func runs(text string) iter.Seq2[string, bool] {
 	}
 }
 
-// classify looks at the first character of s.
+// classify returns the class and size of the first character of s.
 func classify(s string) (class, int) {
 	c := s[0]
 	switch {
-	case 'a' <= c && c <= 'z', '0' <= c && c <= '9': // folded: there are no capitals
+	case 'a' <= c && c <= 'z', '0' <= c && c <= '9': // a folded text has no capitals
 		return word, 1
 	case c < utf8.RuneSelf:
 		return separator, 1
 	}
 	r, size := utf8.DecodeRuneInString(s)
 	switch {
-	case r >= 0x4E00 && r <= 0x9FFF, r == 'ー': // most of Han; and the long vowel of kana, which Unicode gives to no script
+	// Most of Han; and the long vowel mark of kana, which Unicode assigns to no script.
+	case r >= 0x4E00 && r <= 0x9FFF, r == 'ー':
 		return cjk, size
 	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul):
 		return cjk, size

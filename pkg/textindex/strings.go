@@ -5,14 +5,14 @@ import (
 	"encoding/json"
 )
 
-// Strings lists the first limit string values of a JSON document, wherever they are nested, in its order. Names of members are not
-// values. Of a text that is not JSON, it lists what comes before the fault.
+// Strings returns the first limit string values of a JSON document, at any depth, in the order of the document. The
+// names of members are not values. If the document is not valid JSON, it returns the values before the fault.
 func Strings(rawJSON []byte, limit int) []string {
 	decoder := json.NewDecoder(bytes.NewReader(rawJSON))
-	decoder.UseNumber() // no number is too large for it
+	decoder.UseNumber() // so that no number is too large
 	var found []string
-	var objects []bool // for each open array or object: is it an object?
-	name := false      // a string here is a member's name
+	var objects []bool // one entry for each open array (false) or object (true)
+	name := false      // the next string is a member's name
 	for len(found) < limit {
 		token, err := decoder.Token()
 		if err != nil {

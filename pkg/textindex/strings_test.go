@@ -31,10 +31,10 @@ func TestStrings(t *testing.T) {
 	}
 	require.Equal(t, []string{"a", "b"}, Strings([]byte(`["a","b","c"]`), 2))
 	require.Empty(t, Strings([]byte(`["a"]`), 0))
-	require.Equal(t, []string{"a"}, Strings([]byte(strings.Repeat("[", 9000)+`"a"`), 10), "deep")
+	require.Equal(t, []string{"a"}, Strings([]byte(strings.Repeat("[", 9000)+`"a"`), 10), "deeply nested")
 }
 
-// count is the obvious way to know how many there should be.
+// count counts the string values of a decoded document.
 func count(v any) (n int) {
 	switch v := v.(type) {
 	case string:
@@ -52,7 +52,9 @@ func count(v any) (n int) {
 }
 
 func FuzzStrings(f *testing.F) {
-	for _, seed := range []string{`{"k": [{"l": "a"}, "b"]}`, `{"a":`, `]`, `"a" "b"`, `{"a" "b"}`, `{1:2}`, `[1,]`, `{"a":"b","a":"c"}`} {
+	for _, seed := range []string{
+		`{"k": [{"l": "a"}, "b"]}`, `{"a":`, `]`, `"a" "b"`, `{"a" "b"}`, `{1:2}`, `[1,]`, `{"a":"b","a":"c"}`,
+	} {
 		f.Add([]byte(seed), 5)
 	}
 	f.Fuzz(func(t *testing.T, text []byte, limit int) {
@@ -62,7 +64,8 @@ func FuzzStrings(f *testing.F) {
 		decoder := json.NewDecoder(strings.NewReader(string(text)))
 		decoder.UseNumber()
 		if json.Valid(text) && decoder.Decode(&v) == nil {
-			require.GreaterOrEqual(t, len(Strings(text, len(text))), count(v)) // more where a member is there twice
+			// There are more if an object has a member twice.
+			require.GreaterOrEqual(t, len(Strings(text, len(text))), count(v))
 		}
 	})
 }

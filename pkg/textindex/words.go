@@ -5,19 +5,21 @@ import (
 	"unicode/utf8"
 )
 
-// What one document and one search can cost. What is beyond a limit is not found, or not asked for; nothing fails.
+// Limits on the cost of one document and of one search. What exceeds a limit is left out of the index or of the
+// search; nothing fails.
 const (
-	MaxWords     = 256     // that Words returns
-	MaxWordBytes = 64      // longer words are cut, at a character's end
+	MaxWords     = 256     // that Words returns for one document
+	MaxWordBytes = 64      // longer words are cut at the end of a character
 	MaxTerms     = 16      // that Query returns
 	maxTextBytes = 8 << 10 // that are read of one text
 )
 
-// Words are what a document with these texts is found by, each once, in the order of the texts.
+// Words returns the words by which a document with these texts is found, each once, in the order of the texts.
 //
-// A run of letters, digits and their marks is a word. But Han, kana and Hangul give each character, and each pair of neighbours:
-// Chinese and Japanese are written without spaces, and Korean hangs particles onto its nouns and writes compounds as one, so there the
-// start of a run is not all that people look for. Where such a script begins or ends, a word does: 李伟2 gives 李, 伟, 李伟, 2.
+// A run of letters, digits and their marks is one word. Han, kana and Hangul are different: each character is a word,
+// and so is each pair of neighbours. Chinese and Japanese are written without spaces, and Korean attaches particles
+// to nouns and writes compounds as one word, so people search not only for the start of a run. A word ends where such
+// a script begins, and the other way round: 李伟2 gives 李, 伟, 李伟, 2.
 func Words(texts ...string) []string {
 	words := make([]string, 0, 16)
 	add := func(word string) {
@@ -48,15 +50,16 @@ func Words(texts ...string) []string {
 	return words
 }
 
-// Term is one thing that a document must have among its Words to be found.
+// Term is a condition on the Words of a document.
 type Term struct {
 	Text   string
-	Prefix bool // it may be no more than the start of a word
+	Prefix bool // the start of a word is enough
 }
 
-// Query is what to ask for when somebody types keyword: every term must match. Words may be left unfinished, each of them. A run of Han,
-// kana or Hangul is found wherever it stands: its pairs of neighbours must be there (not necessarily in one place, which people
-// don't notice). No terms: there is nothing in keyword to look for.
+// Query returns the terms to look up for a keyword that somebody typed: a document must match all of them. Each word
+// may be unfinished. A run of Han, kana or Hangul is found at any position: the document must have all pairs of
+// neighbours of the run, not necessarily next to each other, which people do not notice. No terms mean that keyword
+// contains nothing to search for.
 func Query(keyword string) []Term {
 	var terms []Term
 	add := func(term Term) {
@@ -85,7 +88,7 @@ func Query(keyword string) []Term {
 	return terms
 }
 
-// cut shortens s to at most n bytes of whole characters.
+// cut shortens s to at most n bytes and ends it at the end of a character.
 func cut(s string, n int) string {
 	if len(s) <= n {
 		return s

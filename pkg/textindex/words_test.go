@@ -15,7 +15,7 @@ func TestWords(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		texts []string
-		want  string // separated by spaces
+		want  string // words, separated by spaces
 	}{
 		{nil, ""},
 		{[]string{"", " .-_ ", "😀"}, ""},
@@ -35,7 +35,10 @@ func TestWords(t *testing.T) {
 		{[]string{"\u0301 a\u0301", "् क"}, "a क"},
 		{[]string{"a\xffb"}, "a b"},
 		{[]string{strings.Repeat("x", 100)}, strings.Repeat("x", 64)},
-		{[]string{strings.Repeat("é", 70) + " " + "x" + strings.Repeat("д", 70)}, strings.Repeat("e", 64) + " x" + strings.Repeat("д", 31)},
+		{
+			[]string{strings.Repeat("é", 70) + " " + "x" + strings.Repeat("д", 70)},
+			strings.Repeat("e", 64) + " x" + strings.Repeat("д", 31),
+		},
 	} {
 		require.Equal(t, strings.Fields(tt.want), Words(tt.texts...), "%q", tt.texts)
 	}
@@ -102,7 +105,7 @@ func found(text, keyword string) bool {
 	})
 }
 
-// Whoever types the start of any of a text's words, or any piece of its CJK runs, finds it, as long as nothing reaches its limit.
+// The start of each word of a text, and each part of its CJK runs, finds the text as long as no limit is reached.
 func TestWhatIsThereIsFound(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -136,12 +139,13 @@ func TestWordsAreBounded(t *testing.T) {
 	}
 	require.Len(t, Words(strings.Join(many, " ")), MaxWords)
 	require.Len(t, Words(many...), MaxWords)
-	require.Equal(t, "w0", Words(many...)[0], "the first texts count")
+	require.Equal(t, "w0", Words(many...)[0], "the first texts come first")
 	require.Len(t, Words(cjk), MaxWords)
-	require.Equal(t, []string{"x"}, Words("x"+strings.Repeat(" ", maxTextBytes)+"y"), "a text's end may not be read")
+	require.Equal(t, []string{"x"}, Words("x"+strings.Repeat(" ", maxTextBytes)+"y"),
+		"a text is read only to its limit")
 }
 
-// checkWords holds for any text: what the index and the limits rely on.
+// checkWords checks, for any text, the properties that the index and the limits rely on.
 func checkWords(t require.TestingT, text string) {
 	words := Words(text)
 	require.LessOrEqual(t, len(words), MaxWords)
@@ -161,16 +165,23 @@ func checkWords(t require.TestingT, text string) {
 }
 
 func FuzzWords(f *testing.F) {
-	for _, seed := range []string{"", "Ada A-17", "李伟2", "ｶﾞ\u3099か", "a\u0301\u200d\u0301", "\xff李", strings.Repeat("é", 5000)} {
+	for _, seed := range []string{
+		"", "Ada A-17", "李伟2", "ｶﾞ\u3099か", "a\u0301\u200d\u0301", "\xff李", strings.Repeat("é", 5000),
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) { checkWords(t, text) })
 }
 
 var fields = map[string][]string{
-	"latin":  {"ada.lovelace", "Ada Lovelace", "ada.lovelace@example.com", "+49 170 1234567", "E-100234", "Analytical Engines"},
-	"cjk":    {"li.wei", "李伟", "li.wei@example.com", "+86 138 0013 8000", "E-100234", "软件研发中心"},
-	"accent": {"joerg.mueller", "Jörg Müller", "joerg.mueller@example.com", "+49 170 1234567", "E-100234", "Qualität und Prüfung"},
+	"latin": {
+		"ada.lovelace", "Ada Lovelace", "ada.lovelace@example.com", "+49 170 1234567", "E-100234", "Analytical Engines",
+	},
+	"cjk": {"li.wei", "李伟", "li.wei@example.com", "+86 138 0013 8000", "E-100234", "软件研发中心"},
+	"accent": {
+		"joerg.mueller", "Jörg Müller", "joerg.mueller@example.com", "+49 170 1234567", "E-100234",
+		"Qualität und Prüfung",
+	},
 }
 
 func BenchmarkWords(b *testing.B) {
