@@ -1,9 +1,9 @@
-// Package transaction knows which goroutines are inside the function of a write transaction, so that what would wait
-// there fails at once. A store may have one writer: a question to another service, a second transaction or a
-// reservation of ids inside the first would hold up every other writer, or block for good. A mark in the context is not
-// enough to notice, since such a function can use any context.
+// Package transaction knows which goroutines run the function of a write transaction, so that calls that would wait
+// there fail at once. A store may have a single writer: a question to another service, a second transaction or a
+// reservation of ids inside the first would hold up every other writer, or wait forever. A mark in the context would
+// not be enough, because the function can use any context.
 //
-// It goes by the goroutine that runs the function; what runs on a goroutine that the function starts is not noticed.
+// Only the goroutine that runs the function counts; calls from goroutines that the function starts are not noticed.
 package transaction
 
 import (
@@ -15,20 +15,21 @@ import (
 	"github.com/petermattis/goid"
 )
 
-// ErrInside says that a call was refused since it was made inside a write transaction: a programming error of the
-// caller.
+// ErrInside means that a call was refused because it was made inside a write transaction, which is a programming
+// error of the caller.
 var ErrInside = errors.New("must not be called inside the function of a write transaction; call it before")
 
-// inside are the goroutines that are in a transaction, spread so that writers of several stores do not meet.
+// inside holds the goroutines that are in a transaction. It has several parts, so that writers of different stores
+// seldom wait for the same lock.
 var inside [32]struct {
 	sync.Mutex
 	goroutines map[int64]struct{}
 }
 
-// entered is how many there are: most calls are made while there is none.
+// entered counts these goroutines. Refuse is fast while there are none, which is the usual case.
 var entered atomic.Int64
 
-// Enter notes that this goroutine is inside a transaction, until Leave.
+// Enter notes that this goroutine is inside a transaction until it calls Leave.
 func Enter() {
 	id := goid.Get()
 	part := &inside[id%int64(len(inside))]
@@ -41,7 +42,7 @@ func Enter() {
 	entered.Add(1)
 }
 
-// Leave is the end of what Enter began, on the same goroutine.
+// Leave ends what Enter began, on the same goroutine.
 func Leave() {
 	id := goid.Get()
 	part := &inside[id%int64(len(inside))]
@@ -51,7 +52,7 @@ func Leave() {
 	entered.Add(-1)
 }
 
-// Refuse fails with ErrInside if this goroutine is inside a transaction. call names what is refused.
+// Refuse returns ErrInside if this goroutine is inside a transaction. call names the refused call in the error.
 func Refuse(call string) error {
 	if entered.Load() == 0 {
 		return nil

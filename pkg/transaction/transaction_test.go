@@ -46,7 +46,7 @@ func TestManyGoroutines(t *testing.T) {
 	all.Wait()
 }
 
-// The library reads the runtime's own structure, of which a new Go may have another form.
+// The library reads the runtime's own structures, which can change with a new version of Go.
 func TestGoroutinesAreNamedAsTheRuntimeNamesThem(t *testing.T) {
 	t.Parallel()
 	var all sync.WaitGroup
