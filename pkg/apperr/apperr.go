@@ -1,5 +1,6 @@
-// Package apperr holds the platform's error model: a closed list of kinds, each with the stable code that clients branch on,
-// and the faults of the request. Domain code returns these; everything else that goes wrong is Internal and is only logged.
+// Package apperr is the platform's error model: a fixed list of kinds, each with the stable code that clients branch
+// on, and the faults of a request. Domain code returns these errors. Every other error is of kind Internal: it is
+// logged, and clients learn nothing about it.
 package apperr
 
 import (
@@ -9,7 +10,7 @@ import (
 	"time"
 )
 
-// Kind is what went wrong, as a client may know it. Its text is the problem document's code.
+// Kind classifies an error for clients. Its text is the code of the problem document.
 type Kind string
 
 // The kinds. Their HTTP statuses are in package problem.
@@ -30,7 +31,7 @@ const (
 	IdempotencyKeyReused Kind = "idempotency_key_reused"
 	RateLimited          Kind = "rate_limited"
 	Internal             Kind = "internal"
-	OutcomeUnknown       Kind = "outcome_unknown" // what was asked for may have been done
+	OutcomeUnknown       Kind = "outcome_unknown" // the request may have been carried out
 	Unavailable          Kind = "unavailable"
 )
 
@@ -42,17 +43,19 @@ type Fault struct {
 	Message  string `json:"message"`
 }
 
-// Error is a refusal. It is immutable once returned.
+// Error is an error that a client may see. It must not be changed once returned.
 type Error struct {
-	Kind       Kind
-	Detail     string // one sentence for people
-	Faults     []Fault
-	OAuth      string        // the error code for clients that are answered as RFC 6749 §5.2 has it; "" means the kind's
-	RetryAfter time.Duration // when to ask again; 0 means not said: package problem then says when where the conventions want it said
-	cause      error         // for logs only
+	Kind   Kind
+	Detail string // one sentence for people
+	Faults []Fault
+	OAuth  string // the error code in OAuth responses (RFC 6749 §5.2); "" means that of the kind
+	// RetryAfter is when the client should try again. With 0, package problem sets a time for the kinds for which the
+	// conventions require one.
+	RetryAfter time.Duration
+	cause      error // only for logs
 }
 
-// Error is for logs: it includes the cause.
+// Error is the text for logs: it includes the cause.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(string(e.Kind))
@@ -68,7 +71,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap gives the cause, if any.
+// Unwrap returns the cause, or nil.
 func (e *Error) Unwrap() error { return e.cause }
 
 // New makes an error of a kind with a sentence for people.
@@ -76,14 +79,14 @@ func New(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Detail: fmt.Sprintf(format, args...)}
 }
 
-// OAuth makes an error of a kind that has a code of its own where OAuth is spoken.
+// OAuth makes an error of a kind that has a code of its own in OAuth responses.
 func OAuth(kind Kind, code, format string, args ...any) *Error {
 	e := New(kind, format, args...)
 	e.OAuth = code
 	return e
 }
 
-// OAuthCode is err's OAuth code; "" if it names none.
+// OAuthCode returns err's OAuth code, or "" if it has none.
 func OAuthCode(err error) string {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.OAuth
@@ -91,16 +94,16 @@ func OAuthCode(err error) string {
 	return ""
 }
 
-// Missing says that there is no such record in the caller's tenant.
+// Missing means that the caller's tenant has no such record.
 func Missing(what string) *Error { return New(NotFound, "no such %s", what) }
 
-// Invalid refuses a request for one fault.
+// Invalid refuses a request that has one fault.
 func Invalid(location, format string, args ...any) *Error {
 	faults := []Fault{{location, fmt.Sprintf(format, args...)}}
 	return &Error{Kind: InvalidParameters, Detail: summary(faults), Faults: faults}
 }
 
-// Taken says that the unique values at these locations belong to another record.
+// Taken means that another record has the unique values at these locations.
 func Taken(locations ...string) *Error {
 	e := New(AlreadyExists, "a unique value is taken")
 	for _, l := range locations {
@@ -109,26 +112,26 @@ func Taken(locations ...string) *Error {
 	return e
 }
 
-// Away says that a needed part does not answer; nothing was changed.
+// Away means that a part that is needed does not answer. Nothing was changed.
 func Away(part string, cause error) *Error {
 	e := New(Unavailable, "%s does not answer", part)
 	e.cause, e.RetryAfter = cause, 2*time.Second
 	return e
 }
 
-// Unknown says that a part broke while it made a change: nobody knows whether it was made.
+// Unknown means that a part broke while it made a change: the change may have been made.
 func Unknown(cause error) *Error {
 	return New(OutcomeUnknown, "it is not known whether the change was made").Because(cause)
 }
 
-// Because returns a copy that keeps cause for the logs.
+// Because returns a copy of e with a cause for the logs.
 func (e *Error) Because(cause error) *Error {
 	c := *e
 	c.cause = cause
 	return &c
 }
 
-// KindOf is the kind of err, Internal where it has none, "" for nil.
+// KindOf returns the kind of err: Internal if it is not an *Error, "" for nil.
 func KindOf(err error) Kind {
 	if err == nil {
 		return ""
@@ -139,5 +142,5 @@ func KindOf(err error) Kind {
 	return Internal
 }
 
-// IsNotFound reports whether err says that there is no such record.
+// IsNotFound reports whether err means that a record does not exist.
 func IsNotFound(err error) bool { return KindOf(err) == NotFound }

@@ -8,29 +8,30 @@ import (
 	"unicode/utf8"
 )
 
-// MaxProps is how many bytes sys_ext_props and free_ext_props may each have.
+// MaxProps limits sys_ext_props and free_ext_props, each, in bytes.
 const MaxProps = 64 << 10
 
-// Text checks a line of text for people: at most so many characters, none of them a control character.
-func (f *Faults) Text(location, s string, most int) {
-	f.Check(utf8.RuneCountInString(s) <= most, location, "must have at most %d characters", most)
+// Text checks a single line of text: at most limit characters, and no control characters.
+func (f *Faults) Text(location, s string, limit int) {
+	f.Check(utf8.RuneCountInString(s) <= limit, location, "must have at most %d characters", limit)
 	f.Check(!strings.ContainsFunc(s, unicode.IsControl), location, "must not have control characters")
 }
 
-// Prose is Text that may have several lines.
-func (f *Faults) Prose(location, s string, most int) {
-	f.Check(utf8.RuneCountInString(s) <= most, location, "must have at most %d characters", most)
-	f.Check(!strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t' }),
-		location, "must not have control characters but line breaks and tabs")
+// Prose checks a text that can have several lines: it allows line breaks and tabs, otherwise it is like Text.
+func (f *Faults) Prose(location, s string, limit int) {
+	f.Check(utf8.RuneCountInString(s) <= limit, location, "must have at most %d characters", limit)
+	refused := func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t' }
+	f.Check(!strings.ContainsFunc(s, refused), location,
+		"must not have control characters except line breaks and tabs")
 }
 
-// Name is Text for one that must be there.
-func (f *Faults) Name(location, s string, most int) {
-	f.Text(location, s, most)
-	f.Check(strings.TrimSpace(s) != "", location, "must have 1…%d characters", most)
+// Name checks a text like Text that must not be empty or only white space.
+func (f *Faults) Name(location, s string, limit int) {
+	f.Text(location, s, limit)
+	f.Check(strings.TrimSpace(s) != "", location, "must have 1…%d characters", limit)
 }
 
-// Props checks a record's extension properties, and makes {} of those that are absent.
+// Props checks a record's extension properties: a JSON object of at most MaxProps bytes. It sets absent ones to {}.
 func (f *Faults) Props(location string, props *json.RawMessage) {
 	if len(*props) == 0 || string(*props) == "null" {
 		*props = json.RawMessage("{}")
@@ -39,7 +40,7 @@ func (f *Faults) Props(location string, props *json.RawMessage) {
 	f.Check(bytes.HasPrefix(bytes.TrimLeft(*props, " \t\r\n"), []byte("{")), location, "must be an object")
 }
 
-// Switch checks an on/off member, and makes what it means when absent of the empty one.
+// Switch checks an on/off member. It sets an empty one to absent, the member's default.
 func (f *Faults) Switch(location string, s *string, absent string) {
 	if *s == "" {
 		*s = absent

@@ -6,18 +6,17 @@ import (
 	"strings"
 )
 
-// Faults collects what is wrong with one request, so that all of it is told at once. The zero value is ready.
+// Faults collects the faults of one request, so that all are reported at once. The zero value is ready for use.
 type Faults struct {
 	list  []Fault
-	of    *Faults // what it is a part of
-	below string  // the member that all of the part's faults are in
+	of    *Faults // the Faults that this is a part of; nil for the whole
+	below string  // the member that the faults of this part belong to
 }
 
-// Within is the part of the faults that are found in a member: what is noted there at email is noted in f at
-// items[3].email.
+// Within collects faults inside a member: a fault added at email of Within("items[3]") is in f at items[3].email.
 func (f *Faults) Within(member string) *Faults { return &Faults{of: f, below: member} }
 
-// Add notes a fault.
+// Add adds a fault.
 func (f *Faults) Add(location, format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
 	for ; f.of != nil; f = f.of {
@@ -26,14 +25,15 @@ func (f *Faults) Add(location, format string, args ...any) {
 	f.list = append(f.list, Fault{location, message})
 }
 
-// Check notes a fault unless ok.
+// Check adds a fault unless ok.
 func (f *Faults) Check(ok bool, location, format string, args ...any) {
 	if !ok {
 		f.Add(location, format, args...)
 	}
 }
 
-// Err is nil without faults, else an InvalidParameters error with all of them. It is for the whole, not for a part.
+// Err returns nil if there are no faults, otherwise an InvalidParameters error with all of them. Call it on the
+// whole, not on the result of Within.
 func (f *Faults) Err() error {
 	if len(f.list) == 0 {
 		return nil
@@ -41,7 +41,7 @@ func (f *Faults) Err() error {
 	return &Error{Kind: InvalidParameters, Detail: summary(f.list), Faults: f.list}
 }
 
-// summary is a sentence about faults.
+// summary is a sentence with the first fault and the number of others.
 func summary(faults []Fault) string {
 	detail := strings.TrimSpace(faults[0].Location + " " + faults[0].Message)
 	if n := len(faults) - 1; n > 0 {
@@ -53,7 +53,8 @@ func summary(faults []Fault) string {
 // Item is the location of an item of a list: items[3].
 func Item(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }
 
-// Below is the location of a member of a member: email in items[3] is items[3].email. Either may be "", the whole.
+// Below is the location of a member inside a member: email in items[3] is items[3].email. An empty location means the
+// whole.
 func Below(outer, inner string) string {
 	if outer == "" || inner == "" || inner[0] == '[' {
 		return outer + inner
@@ -61,7 +62,7 @@ func Below(outer, inner string) string {
 	return outer + "." + inner
 }
 
-// Relocate is err with its faults elsewhere. Faults that are the same there are told once.
+// Relocate returns err with the location of each fault changed by to. Faults that become equal are kept once.
 func Relocate(err error, to func(location string) string) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || len(e.Faults) == 0 {
@@ -69,13 +70,13 @@ func Relocate(err error, to func(location string) string) error {
 	}
 	moved := *e
 	moved.Faults = nil
-	told := map[Fault]bool{}
+	seen := map[Fault]bool{}
 	for _, fault := range e.Faults {
 		fault.Location = to(fault.Location)
-		if !told[fault] {
+		if !seen[fault] {
 			moved.Faults = append(moved.Faults, fault)
 		}
-		told[fault] = true
+		seen[fault] = true
 	}
 	if e.Detail == summary(e.Faults) {
 		moved.Detail = summary(moved.Faults)
