@@ -10,12 +10,12 @@ type ConnectionID struct {
 	ID string `json:"id"`
 }
 
-// Exists says whether there is such a record in the tenant.
+// Exists says whether the tenant has such a record.
 type Exists struct {
 	Exists bool `json:"exists"`
 }
 
-// ConnectionExists asks whether there is a connection. Without an answer nothing is stored that refers to it.
+// ConnectionExists asks whether a connection exists. Without an answer, nothing that refers to it is stored.
 var ConnectionExists = bus.Question[ConnectionID, Exists]{Service: "identity-sources", Name: "connection-exists"}
 
 // ConnectionIDs is a list of 1…100 connections' ids.

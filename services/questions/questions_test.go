@@ -13,7 +13,7 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// example is one exchange, as testdata keeps it.
+// example is one request and answer, in the form of the files in testdata.
 type example struct {
 	Request any `json:"request"`
 	Answer  any `json:"answer"`
@@ -32,27 +32,33 @@ func of[Req, Resp any](q bus.Question[Req, Resp], request Req, answer Resp) (str
 		require.NoError(t, json.Unmarshal(body, &back))
 		again, err := json.MarshalIndent(example{back.Request, back.Answer}, "", "  ")
 		require.NoError(t, err)
-		require.Equal(t, string(body), string(again), "what one side writes the other side reads")
+		require.Equal(t, string(body), string(again), "one side must be able to read what the other writes")
 	}
 }
 
-// Services of different versions meet on these forms.
+// Services of different versions exchange these forms.
 func TestGoldenQuestions(t *testing.T) {
 	t.Parallel()
 	raw := func(text string) []json.RawMessage { return []json.RawMessage{json.RawMessage(text)} }
 	cases := map[string]func(*testing.T){}
 	add := func(name string, run func(*testing.T)) { cases[name] = run }
-	add(of(questions.ExistingUsers, questions.UserIDs{IDs: []string{"1048577", "1048578"}}, questions.UserIDs{IDs: []string{"1048577"}}))
+	add(of(questions.ExistingUsers, questions.UserIDs{IDs: []string{"1048577", "1048578"}},
+		questions.UserIDs{IDs: []string{"1048577"}}))
 	add(of(questions.UserRecords, questions.RecordsPage{After: "…", Limit: 500},
 		questions.Records{Users: raw(`{"id":"1048577","username":"li.wei"}`), Sequences: []int64{30}, Next: "…"}))
-	add(of(questions.MatchingUsers, questions.Search{Keyword: "伟", Limit: 1000}, questions.Found{IDs: []string{"1048577"}, More: true}))
-	add(of(questions.CredentialsOfConnection, questions.ConnectionNumber{ID: 1048577}, questions.Count{Count: 3}))
+	add(of(questions.MatchingUsers, questions.Search{Keyword: "伟", Limit: 1000},
+		questions.Found{IDs: []string{"1048577"}, More: true}))
+	add(of(questions.CredentialsOfConnection, questions.ConnectionNumber{ID: 1048577},
+		questions.Count{Count: 3}))
 	add(of(questions.ChangeMembership,
-		questions.MembershipChange{ID: "1", UserID: "2", ObjectCode: "company", FromNodeID: "3", ToNodeID: "4", DryRun: true},
+		questions.MembershipChange{
+			ID: "1", UserID: "2", ObjectCode: "company", FromNodeID: "3", ToNodeID: "4", DryRun: true,
+		},
 		questions.Memberships{Memberships: raw(`{"id":"5"}`)}))
 	add(of(questions.SettleChange, questions.ChangeID{ID: "1"},
 		questions.ChangeOutcome{Applied: true, Memberships: questions.Memberships{Memberships: raw(`{"id":"5"}`)}}))
-	add(of(questions.GrantsOfNode, questions.GrantedNode{ObjectCode: "company", NodeID: "3"}, questions.Count{Count: 2}))
+	add(of(questions.GrantsOfNode, questions.GrantedNode{ObjectCode: "company", NodeID: "3"},
+		questions.Count{Count: 2}))
 	add(of(questions.ConnectionExists, questions.ConnectionID{ID: "1048577"}, questions.Exists{Exists: true}))
 	add(of(questions.GrantsOfApplication, questions.ApplicationID{ID: "1048577"}, questions.Count{Count: 2}))
 	add(of(questions.ExistingConnections, questions.ConnectionIDs{IDs: []string{"31", "32"}},
@@ -64,7 +70,7 @@ func TestGoldenQuestions(t *testing.T) {
 	require.Len(t, cases, declared(t), "every question has an example")
 }
 
-// declared counts the questions in the package's source.
+// declared counts the questions declared in the package's source.
 func declared(t *testing.T) int {
 	t.Helper()
 	files, err := os.ReadDir(".")
