@@ -28,14 +28,14 @@ func benchService(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(benchBody)
 }
 
-// discard is a ResponseWriter that costs next to nothing.
+// discard is a ResponseWriter that costs almost nothing.
 type discard struct{ h http.Header }
 
 func (d discard) Header() http.Header         { return d.h }
 func (d discard) Write(b []byte) (int, error) { return len(b), nil }
 func (d discard) WriteHeader(int)             {}
 
-// BenchmarkInProcess is what the gateway adds to a function call.
+// BenchmarkInProcess measures what the gateway adds to a function call.
 func BenchmarkInProcess(b *testing.B) {
 	for name, change := range map[string]func(*Config){
 		"default": nil,
@@ -59,7 +59,7 @@ func BenchmarkInProcess(b *testing.B) {
 	}
 }
 
-// The proxy benchmark runs service and gateway in processes of their own, which are this program again.
+// The proxy benchmark runs service and gateway in processes of their own: this program, started again with a role.
 const roleVariable = "IDP_BENCH_ROLE"
 
 func runBenchmarkRole() bool {
@@ -73,7 +73,8 @@ func runBenchmarkRole() bool {
 		if err != nil {
 			panic(err)
 		}
-		g, err := New(DefaultConfig(), map[string]Upstream{Users: u}, Deps{Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+		deps := Deps{Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()}
+		g, err := New(DefaultConfig(), map[string]Upstream{Users: u}, deps)
 		if err != nil {
 			panic(err)
 		}
@@ -129,8 +130,9 @@ func (p *process) cpu(b *testing.B) time.Duration {
 	return time.Duration(ns)
 }
 
-// BenchmarkProxyHop asks the service directly and through the gateway in turns, so that both meet the same machine, and reports the median
-// latency that the hop adds and the CPU time of the gateway's process for each request.
+// BenchmarkProxyHop sends requests directly to the service and through the gateway in turns, so that both run under
+// the same load. It reports the median latency that the gateway adds, and the CPU time of the gateway's process for
+// each request.
 func BenchmarkProxyHop(b *testing.B) {
 	for _, clients := range []int{1, 16} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// requestBody notes when the client's side fails, so that this is not held against the service, and the progress of a stream.
+// requestBody notes failures on the client's side, so that they are not counted against the service, and reports the
+// progress of a stream.
 type requestBody struct {
 	io.ReadCloser
 	w     *response
@@ -31,8 +32,8 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// lateBody is how long the rest of a body may take that was answered without: net/http reads on a little before it
-// sends the answer, and would wait for all of a slow one.
+// lateBody is how long the rest of a request body may take after the response: net/http reads on a little before it
+// sends a response, and would wait long for a slow body.
 const lateBody = time.Second
 
 func limitRest(w http.ResponseWriter, r *http.Request) {
@@ -41,7 +42,7 @@ func limitRest(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Close ends a Read that still waits for the client: the proxy closes the body once the answer is sent.
+// Close ends a Read that still waits for the client. The proxy closes the body once the response is sent.
 func (b *requestBody) Close() error {
 	if !b.ended.Load() {
 		_ = http.NewResponseController(b.w.ResponseWriter).SetReadDeadline(time.Now().Add(lateBody))
@@ -49,7 +50,8 @@ func (b *requestBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// mustEnd breaks the connection off where a stream was answered without reading all of its body: see response.duplex.
+// mustEnd breaks the connection of a stream whose response was sent before its body was read to the end: see
+// response.duplex.
 func (b *requestBody) mustEnd() {
 	if b.w.duplex == nil || b.w.status == 0 || b.w.status >= http.StatusMultipleChoices {
 		return
@@ -63,22 +65,23 @@ func (b *requestBody) mustEnd() {
 	}
 }
 
-// errIdle ends a stream on which nothing moved, in either direction.
-var errIdle = errors.New("the transfer stood still")
+// errIdle ends a stream on which no bytes moved in either direction.
+var errIdle = errors.New("nothing was sent or received for too long")
 
-// answerGrace is how much longer than its request a connection may live, so that an answer about the time-out still gets out.
+// answerGrace is how much longer than its request a connection may live, so that the response about a time-out can
+// still be sent.
 const answerGrace = 5 * time.Second
 
-// withDeadline gives a request's connection the limit of an ordinary request. In HTTP/1 a read deadline that passes also ends the
-// request's context. net/http takes the deadlines back before the connection's next request.
+// withDeadline limits the time of a request's connection as for an ordinary request. In HTTP/1, a read deadline that
+// passes also ends the request's context. net/http resets the deadlines before the connection's next request.
 func withDeadline(w http.ResponseWriter, limit time.Duration) {
 	control, deadline := http.NewResponseController(w), time.Now().Add(limit+answerGrace)
-	_ = control.SetReadDeadline(deadline) // not a net/http server's connection: nothing to limit
+	_ = control.SetReadDeadline(deadline) // fails only without a net/http connection, which has nothing to limit
 	_ = control.SetWriteDeadline(deadline)
 }
 
-// withIdleLimit watches a stream: it ends (context, then connection) once nothing was read or written for so long. The caller
-// serves the request that it returns and calls stop when done.
+// withIdleLimit ends a stream (first its context, then its connection) when nothing has been read or written for the
+// time limit. The caller serves the returned request and calls stop at the end.
 func withIdleLimit(w *response, r *http.Request, limit time.Duration) (_ *http.Request, stop func()) {
 	control := http.NewResponseController(w.ResponseWriter)
 	if r.ContentLength != 0 && r.ProtoMajor == 1 {
@@ -92,7 +95,7 @@ func withIdleLimit(w *response, r *http.Request, limit time.Duration) (_ *http.R
 		mu.Lock()
 		defer mu.Unlock()
 		if done {
-			return // the connection may serve the next request already
+			return // the connection may already serve the next request
 		}
 		cancel(errIdle)
 		_ = control.SetReadDeadline(time.Now())

@@ -7,15 +7,17 @@ import (
 	"strings"
 )
 
-// trustedProxies are the networks whose X-Forwarded-* headers are believed: load balancers in front of the gateway.
+// trustedProxies are the networks of the load balancers in front of the gateway, whose X-Forwarded-* headers are
+// trusted.
 type trustedProxies []netip.Prefix
 
 func (t trustedProxies) contain(ip netip.Addr) bool {
 	return slices.ContainsFunc(t, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
-// forward sets X-Forwarded-For, -Proto and -Host to what can be believed, for the services, and drops what was sent otherwise.
-// X-Forwarded-For holds one address, the client's, which forward returns; it is invalid where the connection has none.
+// forward sets X-Forwarded-For, -Proto and -Host for the services to values that can be trusted, and drops what
+// untrusted senders set. X-Forwarded-For then holds one address, the client's, which forward returns; the address is
+// invalid if the connection has none.
 func (t trustedProxies) forward(r *http.Request) netip.Addr {
 	h := r.Header
 	var client netip.Addr
@@ -45,8 +47,8 @@ func (t trustedProxies) forward(r *http.Request) netip.Addr {
 	return client
 }
 
-// client walks X-Forwarded-For from the right, over our own proxies, to the first address that one of them saw and we do not trust.
-// What stands further left is the client's word.
+// client follows X-Forwarded-For from the right, past the trusted proxies, to the first address that is not one of
+// them. What is further left was sent by the client and proves nothing.
 func (t trustedProxies) client(peer netip.Addr, forwardedFor []string) netip.Addr {
 	hops := strings.Split(strings.Join(forwardedFor, ","), ",")
 	for _, hop := range slices.Backward(hops) {

@@ -21,26 +21,43 @@ func TestForward(t *testing.T) {
 		wantProto string
 		wantHost  string
 	}{
-		"a stranger is not believed": {
-			peer: "203.0.113.9:1", sent: http.Header{"X-Forwarded-For": {"1.2.3.4"}, "X-Forwarded-Proto": {"https"}, "X-Forwarded-Host": {"evil"}, "Forwarded": {"for=1.2.3.4"}},
+		"an untrusted peer": {
+			peer: "203.0.113.9:1",
+			sent: http.Header{
+				"X-Forwarded-For": {"1.2.3.4"}, "X-Forwarded-Proto": {"https"}, "X-Forwarded-Host": {"evil"},
+				"Forwarded": {"for=1.2.3.4"},
+			},
 			client: "203.0.113.9", wantProto: "http", wantHost: "api.example",
 		},
-		"TLS of our own": {peer: "203.0.113.9:1", tls: true, client: "203.0.113.9", wantProto: "https", wantHost: "api.example"},
-		"a load balancer is": {
-			peer: "10.1.1.1:1", sent: http.Header{"X-Forwarded-For": {"203.0.113.9"}, "X-Forwarded-Proto": {"https"}, "X-Forwarded-Host": {"public.example"}},
+		"TLS at the gateway": {
+			peer: "203.0.113.9:1", tls: true, client: "203.0.113.9", wantProto: "https", wantHost: "api.example",
+		},
+		"a trusted load balancer": {
+			peer: "10.1.1.1:1",
+			sent: http.Header{
+				"X-Forwarded-For": {"203.0.113.9"}, "X-Forwarded-Proto": {"https"},
+				"X-Forwarded-Host": {"public.example"},
+			},
 			client: "203.0.113.9", wantProto: "https", wantHost: "public.example",
 		},
-		"what the client claims to it is not": {
+		"addresses that the client sent to the load balancer": {
 			peer: "10.1.1.1:1", sent: http.Header{"X-Forwarded-For": {"1.1.1.1, 203.0.113.9", "10.2.2.2"}},
 			client: "203.0.113.9", wantProto: "http", wantHost: "api.example",
 		},
-		"nor what is no address": {
+		"values that are not valid": {
 			peer: "10.1.1.1:1", sent: http.Header{"X-Forwarded-For": {"unknown"}, "X-Forwarded-Proto": {"gopher"}},
 			client: "10.1.1.1", wantProto: "http", wantHost: "api.example",
 		},
-		"IPv6, and IPv4 within it": {peer: "[::ffff:203.0.113.9]:1", client: "203.0.113.9", wantProto: "http", wantHost: "api.example"},
-		"a balancer over IPv6":     {peer: "[fd00::1]:1", sent: http.Header{"X-Forwarded-For": {"2001:db8::7"}}, client: "2001:db8::7", wantProto: "http", wantHost: "api.example"},
-		"no address":               {peer: "pipe", sent: http.Header{"X-Forwarded-For": {"1.2.3.4"}}, wantProto: "http", wantHost: "api.example"},
+		"IPv4 in IPv6": {
+			peer: "[::ffff:203.0.113.9]:1", client: "203.0.113.9", wantProto: "http", wantHost: "api.example",
+		},
+		"a load balancer over IPv6": {
+			peer: "[fd00::1]:1", sent: http.Header{"X-Forwarded-For": {"2001:db8::7"}},
+			client: "2001:db8::7", wantProto: "http", wantHost: "api.example",
+		},
+		"a peer without an address": {
+			peer: "pipe", sent: http.Header{"X-Forwarded-For": {"1.2.3.4"}}, wantProto: "http", wantHost: "api.example",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

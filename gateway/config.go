@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Config is what an operator may set. DefaultConfig has the defaults.
+// Config holds the settings of the gateway. DefaultConfig returns the defaults.
 type Config struct {
 	TLS            TLSConfig       `mapstructure:"tls"`
 	CORSOrigins    []string        `mapstructure:"cors_origins" doc:"Origins whose pages may use the API, like https://console.example.com; * for all; empty: none"`
-	TrustedProxies []string        `mapstructure:"trusted_proxies" doc:"Networks (CIDR) of load balancers whose X-Forwarded-* headers are believed"`
+	TrustedProxies []string        `mapstructure:"trusted_proxies" doc:"Networks (CIDR) of load balancers whose X-Forwarded-* headers are trusted"`
 	RateLimit      RateLimitConfig `mapstructure:"rate_limit"`
 
 	MaxConcurrent int   `mapstructure:"max_concurrent" doc:"Requests served at once, without event streams; more are answered 503"`
@@ -20,19 +20,19 @@ type Config struct {
 	MaxBodyBytes  int64 `mapstructure:"max_body_bytes" doc:"Largest Content-Length of a request that is not a stream (imports are)"`
 
 	RequestTimeout    time.Duration `mapstructure:"request_timeout" doc:"Total time of a request that is not a stream"`
-	StreamIdleTimeout time.Duration `mapstructure:"stream_idle_timeout" doc:"A stream (import, export) on which nothing moves for so long is ended"`
+	StreamIdleTimeout time.Duration `mapstructure:"stream_idle_timeout" doc:"A stream (import, export) is ended after this time without a byte in either direction"`
 	IdleTimeout       time.Duration `mapstructure:"idle_timeout" doc:"An unused client connection is closed after this time"`
-	DrainDelay        time.Duration `mapstructure:"drain_delay" doc:"At stop: how long readyz says no while requests are still taken, for load balancers to notice"`
-	DrainTimeout      time.Duration `mapstructure:"drain_timeout" doc:"At stop: how long running requests may take to end after that"`
+	DrainDelay        time.Duration `mapstructure:"drain_delay" doc:"At stop: how long readyz answers 503 while requests are still accepted, so that load balancers notice"`
+	DrainTimeout      time.Duration `mapstructure:"drain_timeout" doc:"At stop: how long running requests may take after drain_delay"`
 }
 
-// TLSConfig names the certificate. Both files are read again when they change.
+// TLSConfig names the certificate's files. They are read again when they change.
 type TLSConfig struct {
 	CertFile string `mapstructure:"cert_file" doc:"PEM certificate chain; empty: plain HTTP"`
 	KeyFile  string `mapstructure:"key_file" doc:"PEM private key"`
 }
 
-// RateLimitConfig limits each replica by itself, in memory.
+// RateLimitConfig limits requests. Each replica limits by itself, in memory.
 type RateLimitConfig struct {
 	PerSecond         float64 `mapstructure:"per_second" doc:"Requests per second of one credential, or of one address without; 0: no limit"`
 	Burst             int     `mapstructure:"burst" doc:"Requests that may come at once within the limit"`
@@ -40,7 +40,7 @@ type RateLimitConfig struct {
 	FailuresBurst     int     `mapstructure:"failures_burst" doc:"401 answers that may come at once within the limit"`
 }
 
-// DefaultConfig is a gateway without TLS, CORS or rate limits.
+// DefaultConfig returns a configuration without TLS, CORS and rate limits.
 func DefaultConfig() Config {
 	return Config{
 		RateLimit:         RateLimitConfig{Burst: 100, FailuresBurst: 20},
@@ -55,7 +55,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate names every fault at once.
+// Validate returns all faults, joined.
 func (c Config) Validate() error {
 	var errs []error
 	fault := func(bad bool, format string, args ...any) {
@@ -63,17 +63,19 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	fault((c.TLS.CertFile == "") != (c.TLS.KeyFile == ""), "tls.cert_file and tls.key_file go together")
+	fault((c.TLS.CertFile == "") != (c.TLS.KeyFile == ""), "tls.cert_file and tls.key_file must be set together")
 	fault(c.RateLimit.PerSecond < 0, "rate_limit.per_second must not be negative")
 	fault(c.RateLimit.PerSecond > 0 && c.RateLimit.Burst < 1, "rate_limit.burst must be at least 1")
 	fault(c.RateLimit.FailuresPerMinute < 0, "rate_limit.failures_per_minute must not be negative")
-	fault(c.RateLimit.FailuresPerMinute > 0 && c.RateLimit.FailuresBurst < 1, "rate_limit.failures_burst must be at least 1")
+	fault(c.RateLimit.FailuresPerMinute > 0 && c.RateLimit.FailuresBurst < 1,
+		"rate_limit.failures_burst must be at least 1")
 	fault(c.MaxConcurrent < 1, "max_concurrent must be at least 1")
 	fault(c.MaxStreams < 1, "max_streams must be at least 1")
 	fault(c.MaxPerCaller < 0, "max_per_caller must not be negative")
 	fault(c.MaxBodyBytes < 1, "max_body_bytes must be at least 1")
 	for name, d := range map[string]time.Duration{
-		"request_timeout": c.RequestTimeout, "stream_idle_timeout": c.StreamIdleTimeout, "idle_timeout": c.IdleTimeout, "drain_timeout": c.DrainTimeout,
+		"request_timeout": c.RequestTimeout, "stream_idle_timeout": c.StreamIdleTimeout,
+		"idle_timeout": c.IdleTimeout, "drain_timeout": c.DrainTimeout,
 	} {
 		fault(d <= 0, "%s must be above 0", name)
 	}
@@ -82,7 +84,7 @@ func (c Config) Validate() error {
 	return errors.Join(append(errs, err)...)
 }
 
-// share is how many of so many places one caller may have.
+// share is how many of these places one caller may use at once.
 func (c Config) share(places int) int {
 	if c.MaxPerCaller > 0 {
 		return c.MaxPerCaller

@@ -6,25 +6,29 @@ import (
 	"github.com/rs/cors"
 )
 
-// requestHeaders are what services read of a request, beyond what every client sends.
+// requestHeaders are the request headers that services read, apart from those that every client sends.
 var requestHeaders = []string{
 	"Authorization", "Content-Type", "Idempotency-Key", "If-Match", "If-None-Match", "Traceparent", "Tracestate",
 	"X-Consistency-Token", "X-Payload-Origin", "X-Request-Id", "X-Tenant-Id",
 }
 
-// withCORS lets pages of these origins use the API (Fetch standard, "CORS protocol"). Credentials mode stays off: the platform has no
-// cookies, and a page that sends its token in Authorization does not need it; so "*" gives away nothing that the token would not.
-// The gateway answers preflight requests itself. No origins: no CORS headers at all.
+// withCORS lets pages of these origins use the API (Fetch standard, "CORS protocol"). Credentials mode stays off: the
+// platform has no cookies, and a page that sends its token in Authorization does not need it. So "*" gives a page no
+// more than its token does. The gateway answers preflight requests itself. Without origins there are no CORS headers
+// at all.
 func withCORS(origins []string, next http.Handler) http.Handler {
 	if len(origins) == 0 {
-		return next // cors.New would take this for "*"
+		return next // cors.New would take an empty list for "*"
 	}
 	return cors.New(cors.Options{
 		AllowedOrigins: origins,
-		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
+		AllowedMethods: []string{
+			http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+		},
 		AllowedHeaders: requestHeaders,
 		ExposedHeaders: []string{
-			"Content-Disposition", "Dry-Run", "ETag", "Idempotent-Replayed", "Retry-After", "WWW-Authenticate", "X-Consistency-Token", "X-Request-Id",
+			"Content-Disposition", "Dry-Run", "ETag", "Idempotent-Replayed", "Retry-After", "WWW-Authenticate",
+			"X-Consistency-Token", "X-Request-Id",
 		},
 		MaxAge: 600,
 	}).Handler(next)

@@ -23,14 +23,14 @@ func TestCORS(t *testing.T) {
 	for name, c := range map[string]struct {
 		origins []string
 		origin  string
-		allow   string // what the answer says
+		allow   string // the response's Access-Control-Allow-Origin
 	}{
-		"off":            {nil, console, ""},
-		"listed":         {[]string{console}, console, console},
-		"not listed":     {[]string{console}, "https://evil.example", ""},
-		"prefix only":    {[]string{console}, console + ".evil.example", ""},
-		"all":            {[]string{"*"}, "https://any.example", "*"},
-		"null is no one": {[]string{console}, "null", ""},
+		"off":         {nil, console, ""},
+		"listed":      {[]string{console}, console, console},
+		"not listed":  {[]string{console}, "https://evil.example", ""},
+		"prefix only": {[]string{console}, console + ".evil.example", ""},
+		"all":         {[]string{"*"}, "https://any.example", "*"},
+		"null":        {[]string{console}, "null", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -52,7 +52,7 @@ func TestCORS(t *testing.T) {
 			w = preflight(g, c.origin)
 			require.Equal(t, c.allow, w.Header().Get("Access-Control-Allow-Origin"))
 			if c.origins == nil {
-				require.Equal(t, "OPTIONS", asked, "without CORS it is a request like others")
+				require.Equal(t, "OPTIONS", asked, "without CORS, OPTIONS is passed on like any request")
 				return
 			}
 			require.Empty(t, asked, "the gateway answers a preflight itself")
@@ -65,8 +65,10 @@ func TestCORS(t *testing.T) {
 		})
 	}
 
-	// Errors must be readable for the page as well.
-	g := newGateway(t, map[string]Upstream{Users: remote(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Vary", "Accept") })},
+	// Pages must be able to read errors too.
+	g := newGateway(t, map[string]Upstream{
+		Users: remote(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Vary", "Accept") }),
+	},
 		func(c *Config) { c.CORSOrigins = []string{console} })
 	require.Equal(t, console, get(g, "/v1/kv", "Origin", console).Header().Get("Access-Control-Allow-Origin"))
 	w := get(g, "/v1/users", "Origin", console)

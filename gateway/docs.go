@@ -15,15 +15,17 @@ import (
 //go:embed docs
 var docsFS embed.FS
 
-// docsPolicy lets the page run its own scripts and ask this host, and nothing else. Swagger UI sets styles inline and has images as data.
-var docsPolicy = []string{"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; " +
-	"frame-ancestors 'none'; base-uri 'none'; form-action 'none'"}
+// docsPolicy lets the page run its own scripts and call this host, and nothing else. Swagger UI sets inline styles
+// and has images in data URLs.
+var docsPolicy = []string{"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; " +
+	"img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"}
 
-// newDocs serves Swagger UI at /docs, from files within the program: nothing is loaded from elsewhere.
+// newDocs serves Swagger UI at /docs from files embedded in the program: the page loads nothing from other hosts.
 func newDocs() http.Handler {
-	library := http.StripPrefix("/docs", statigz.FileServer(static.FS, statigz.OnNotFound(func(w http.ResponseWriter, _ *http.Request) {
+	notFound := statigz.OnNotFound(func(w http.ResponseWriter, _ *http.Request) {
 		problem.Write(w, apperr.New(apperr.NotFound, "no such path"))
-	})))
+	})
+	library := http.StripPrefix("/docs", statigz.FileServer(static.FS, notFound))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")

@@ -26,11 +26,13 @@ func TestDocsPageNeedsNothingFromElsewhere(t *testing.T) {
 		w := get(g, link[1])
 		require.Equal(t, 200, w.Code, link[1])
 		require.NotZero(t, w.Body.Len())
-		require.NotEqual(t, "text/plain; charset=utf-8", w.Header().Get("Content-Type"), "nosniff would have the browser refuse it")
+		require.NotEqual(t, "text/plain; charset=utf-8", w.Header().Get("Content-Type"),
+			"nosniff would have the browser refuse it")
 		require.Equal(t, policy, w.Header().Get("Content-Security-Policy"))
 	}
 	require.Contains(t, get(g, "/docs/start.js").Body.String(), `url: "/openapi.json"`)
-	require.Equal(t, "gzip", get(g, "/docs/swagger-ui-bundle.js", "Accept-Encoding", "gzip").Header().Get("Content-Encoding"))
+	require.Equal(t, "gzip",
+		get(g, "/docs/swagger-ui-bundle.js", "Accept-Encoding", "gzip").Header().Get("Content-Encoding"))
 	require.Equal(t, http.StatusMovedPermanently, get(g, "/docs/").Code)
 	for _, path := range []string{"/docs/page.html", "/docs/../gateway.go", "/docs/x/y", "/docs/%ff", "/docs//"} {
 		w := get(g, path)

@@ -14,11 +14,11 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// transferTypes are the content types of bodies without an end that is known before.
+// transferTypes are the content types of bodies whose length is not known in advance.
 var transferTypes = []string{"application/x-ndjson", "text/csv"}
 
-// TestTablesKnowEveryService: what a service's checked-in OpenAPI document has reaches that service through the
-// gateway, and as a transfer or an event stream where it is one.
+// TestTablesKnowEveryService checks that every operation in a service's OpenAPI document reaches that service through
+// the gateway, and is treated as a transfer or an event stream if it is one.
 func TestTablesKnowEveryService(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../services/*/api/openapi.yaml")
@@ -57,7 +57,8 @@ func TestTablesKnowEveryService(t *testing.T) {
 	}
 }
 
-// TestDocumentsFitTogether: no two services mean different things by one name, of a schema, a tag or an operation.
+// TestDocumentsFitTogether checks that no two services use one name of a schema, a tag or an operation for different
+// things.
 func TestDocumentsFitTogether(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../services/*/api/openapi.yaml")
@@ -77,5 +78,5 @@ func TestDocumentsFitTogether(t *testing.T) {
 	schemas := parts[Users]["components"].(map[string]any)["schemas"].(map[string]any)
 	schemas["Problem"] = map[string]any{"type": "string"}
 	_, err = mergeOpenAPI(parts, nil)
-	require.ErrorContains(t, err, "components/schemas/Problem", "the test would find it")
+	require.ErrorContains(t, err, "components/schemas/Problem", "a conflict would be found")
 }

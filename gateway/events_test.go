@@ -16,8 +16,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// feed is a service with an event stream: it sends what it is given until the client goes or it drains, and then says
-// goodbye. "Bearer <caller>.<any>" is its callers' credential.
+// feed is a service with an event stream. It sends the events that it is given until the client leaves or the server
+// drains, and then a goodbye event. The credential of a caller is "Bearer <caller>.<any>".
 type feed struct {
 	events chan string
 	ended  chan struct{} // gets a value for every stream that has ended
@@ -56,13 +56,13 @@ type platform struct {
 	fixture
 	feed         *feed
 	drainGateway context.CancelFunc
-	drainService context.CancelFunc // in process the gateway's
+	drainService context.CancelFunc // in process: the same as drainGateway
 	ended        <-chan error
 	client       *http.Client
 	url          string
 }
 
-// onBothHops runs a test with the feed in the gateway's process and in one of its own.
+// onBothHops runs a test with the feed in the gateway's process, and with the feed behind a connection.
 func onBothHops(t *testing.T, change func(*Config), test func(t *testing.T, p *platform)) {
 	t.Parallel()
 	for _, hop := range []string{"in process", "remote"} {
@@ -103,7 +103,7 @@ func onBothHops(t *testing.T, change func(*Config), test func(t *testing.T, p *p
 	}
 }
 
-// ask calls the feed, as an event stream or not. The caller closes the body.
+// ask sends a request to the feed, for an event stream if accept says so. The test closes the body at its end.
 func (p *platform) ask(t *testing.T, credential, accept string) *http.Response {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -141,7 +141,9 @@ func requireLines(t *testing.T, body *bufio.Reader, lines ...string) {
 func TestEventsAndHeartbeatsPassAtOnce(t *testing.T) {
 	onBothHops(t, nil, func(t *testing.T, p *platform) {
 		body, _ := p.open(t, "ann.1")
-		for _, text := range []string{"id: 1\ndata: {}\n\n", ":\n\n", "data: " + strings.Repeat("x", 100_000) + "\n\n"} {
+		for _, text := range []string{
+			"id: 1\ndata: {}\n\n", ":\n\n", "data: " + strings.Repeat("x", 100_000) + "\n\n",
+		} {
 			p.feed.events <- text
 			requireLines(t, body, strings.Split(strings.TrimSuffix(text, "\n"), "\n")...)
 		}
@@ -158,7 +160,7 @@ func TestAClientThatLeavesEndsTheServicesStream(t *testing.T) {
 	})
 }
 
-// Event streams neither take the places of requests nor are refused where those are taken.
+// Event streams do not take the places of requests, and are not refused when those are taken.
 func TestEventStreamsHavePlacesOfTheirOwn(t *testing.T) {
 	limit := func(c *Config) { c.MaxConcurrent, c.MaxStreams, c.MaxPerCaller = 1, 3, 2 }
 	onBothHops(t, limit, func(t *testing.T, p *platform) {
@@ -169,7 +171,7 @@ func TestEventStreamsHavePlacesOfTheirOwn(t *testing.T) {
 			require.Equal(t, "1", resp.Header.Get("Retry-After"))
 		}
 		for _, credential := range []string{"ann.1", "ann.2", "bob.1"} {
-			require.Equal(t, 200, p.ask(t, credential, "").StatusCode) // the gateway learns whose it is
+			require.Equal(t, 200, p.ask(t, credential, "").StatusCode) // the gateway learns the credential's caller
 		}
 		_, first := p.open(t, "ann.1")
 		p.open(t, "ann.2")
@@ -185,13 +187,14 @@ func TestEventStreamsHavePlacesOfTheirOwn(t *testing.T) {
 	})
 }
 
-// A gateway's drain ends the streams at once and cleanly, with the goodbye of a service that learns of it.
+// When the gateway drains, it ends event streams at once and cleanly. A service that learns about the drain says
+// goodbye.
 func TestEventStreamsEndWithTheGatewaysDrain(t *testing.T) {
 	onBothHops(t, nil, func(t *testing.T, p *platform) {
 		body, _ := p.open(t, "ann.1")
 		p.drainGateway()
 		rest, err := io.ReadAll(body)
-		require.NoError(t, err, "a clean end")
+		require.NoError(t, err, "the stream must end without an error")
 		if strings.HasSuffix(t.Name(), "in_process") {
 			require.Equal(t, "event: goodbye\n\n", string(rest))
 		} else {
@@ -206,12 +209,12 @@ func TestEventStreamsEndWithTheServicesDrain(t *testing.T) {
 		body, _ := p.open(t, "ann.1")
 		p.drainService()
 		rest, err := io.ReadAll(body)
-		require.NoError(t, err, "a clean end")
+		require.NoError(t, err, "the stream must end without an error")
 		require.Equal(t, "event: goodbye\n\n", string(rest))
 	})
 }
 
-// A service that breaks a stream off is not taken for one that ends it.
+// A stream that a service breaks off does not look like one that it ends.
 func TestABrokenEventStreamBreaksTheConnection(t *testing.T) {
 	t.Parallel()
 	broken := func(w http.ResponseWriter, _ *http.Request) {

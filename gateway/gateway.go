@@ -1,6 +1,7 @@
-// Package gateway is the platform's front door: it finds the service that a path names and passes the request on, to a handler in the same
-// process or to another process. On the way it gives the request an id, limits how much and how long, answers CORS, and serves what
-// belongs to no single service: one OpenAPI document of all, its page, and health. It has no store and reads no body.
+// Package gateway is the entry point of the platform: it finds the service that a path belongs to and passes the
+// request on, to a handler in the same process or to another process. It gives each request an id, limits the number,
+// size and duration of requests, answers CORS preflights, and serves what belongs to no single service: the merged
+// OpenAPI document, its page, and health. It has no store and does not look into bodies.
 package gateway
 
 import (
@@ -26,26 +27,26 @@ import (
 )
 
 const (
-	// maxURIBytes bounds path and query. The largest honest one, a list of 200 ids with filters, has some 4 KiB.
+	// maxURIBytes bounds path and query. The longest real one, a list of 200 ids with filters, takes about 4 KiB.
 	maxURIBytes = 16 << 10
-	// maxHeaderBytes bounds the request line and all headers; net/http answers 431 beyond.
+	// maxHeaderBytes bounds the request line and all headers together; net/http refuses more.
 	maxHeaderBytes = 64 << 10
 )
 
-// Deps is what the gateway is given besides its configuration.
+// Deps are what the gateway needs besides its configuration.
 type Deps struct {
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
-	Tracer  trace.TracerProvider // nil: no tracing, at no cost; a caller's traceparent still reaches the service
+	Tracer  trace.TracerProvider // nil: no tracing and no cost; a client's traceparent still reaches the service
 }
 
-// Gateway is an http.Handler for everything that clients reach. It is safe for concurrent use. Close it when done.
+// Gateway is an http.Handler for all that clients send. It is safe for concurrent use. Call Close at the end.
 type Gateway struct {
 	config   Config
 	log      *slog.Logger
 	proxies  trustedProxies
 	services map[string]service
-	handler  http.Handler // the whole chain
+	handler  http.Handler // all handlers, from edge to the services
 
 	openAPI   *openAPI
 	docs      http.Handler
@@ -54,23 +55,23 @@ type Gateway struct {
 
 	shares        *shares
 	perCredential *limiter
-	failures      *limiter // 401 answers, per address
+	failures      *limiter // 401 responses for each address
 	metrics       *metrics
-	inFlight      atomic.Int64 // requests but event streams
-	streams       atomic.Int64 // event streams
+	inFlight      atomic.Int64 // running requests, without event streams
+	streams       atomic.Int64 // open event streams
 	draining      atomic.Bool
 }
 
-// service is how one service is called.
+// service is the handler that calls one service.
 type service struct {
 	handler http.Handler
 	remote  bool
 }
 
-// Services lists the names that an Upstream can be given for.
+// Services lists the names of all services that an Upstream can be given for.
 func Services() []string { return slices.Sorted(maps.Keys(prefixes)) }
 
-// New makes a gateway to the services that are deployed. The paths of the others are answered 503.
+// New makes a gateway to the services in upstreams. Requests to other services are answered 503.
 func New(config Config, upstreams map[string]Upstream, deps Deps) (*Gateway, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("gateway configuration: %w", err)
@@ -91,7 +92,8 @@ func New(config Config, upstreams map[string]Upstream, deps Deps) (*Gateway, err
 	}
 	for name, u := range upstreams {
 		if _, known := prefixes[name]; !known {
-			return nil, fmt.Errorf("gateway: there is no service %q; the services are %s", name, strings.Join(Services(), ", "))
+			return nil, fmt.Errorf("gateway: there is no service %q; the services are %s",
+				name, strings.Join(Services(), ", "))
 		}
 		if u.url == nil {
 			g.services[name] = service{handler: u.handler}
@@ -103,7 +105,7 @@ func New(config Config, upstreams map[string]Upstream, deps Deps) (*Gateway, err
 		return nil, fmt.Errorf("gateway metrics: %w", err)
 	}
 	client := &http.Client{Transport: g.transport}
-	// From here on New can't fail: Close must end what it starts.
+	// From here on New cannot fail; what is started now is ended by Close.
 	g.shares = newShares(config.share(config.MaxConcurrent), config.share(config.MaxStreams))
 	g.openAPI = newOpenAPI(upstreams, client, deps.Log)
 	g.readiness = newReadiness(upstreams, client, deps.Log)
@@ -111,7 +113,7 @@ func New(config Config, upstreams map[string]Upstream, deps Deps) (*Gateway, err
 	return g, nil
 }
 
-// Close ends what runs in the background. No request may come any more.
+// Close ends the gateway's background work. Call it after the last request.
 func (g *Gateway) Close() {
 	g.openAPI.close()
 	g.shares.close()
@@ -123,7 +125,8 @@ func (g *Gateway) Close() {
 // ServeHTTP implements http.Handler.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.handler.ServeHTTP(w, r) }
 
-// chain wraps, from the outside: tracing, request id and headers, health or CORS, limits, routes.
+// chain returns the gateway's handlers, from the outside in: tracing, request id and headers, health or CORS, limits,
+// routes.
 func (g *Gateway) chain(tracer trace.TracerProvider) http.Handler {
 	guarded := withCORS(g.config.CORSOrigins, http.HandlerFunc(g.limit))
 	edge := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.edge(w, r, guarded) })
@@ -132,19 +135,21 @@ func (g *Gateway) chain(tracer trace.TracerProvider) http.Handler {
 	}
 	propagator := propagation.TraceContext{}
 	traced := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		propagator.Inject(r.Context(), propagation.HeaderCarrier(r.Header)) // the service's span hangs below this one
+		// The service's span becomes a child of this one.
+		propagator.Inject(r.Context(), propagation.HeaderCarrier(r.Header))
 		edge(w, r)
 	})
-	return otelhttp.NewHandler(traced, "gateway", otelhttp.WithTracerProvider(tracer), otelhttp.WithPropagators(propagator),
+	return otelhttp.NewHandler(traced, "gateway", otelhttp.WithTracerProvider(tracer),
+		otelhttp.WithPropagators(propagator),
 		otelhttp.WithFilter(func(r *http.Request) bool { return r.URL.Path != "/healthz" && r.URL.Path != "/readyz" }),
 		otelhttp.WithSpanNameFormatter(func(_ string, r *http.Request) string {
 			name, _ := routes.find(r.URL.Path)
-			return strings.TrimSpace(r.Method + " " + name) // never the path: it holds ids
+			return strings.TrimSpace(r.Method + " " + name) // not the path, which contains ids
 		}))
 }
 
-// edge gives the request its id and the answer its headers. It changes the request's header map in place: the gateway is its first
-// reader, and a copy would cost more than the rest of the hop.
+// edge gives the request its id and the response its headers. It changes the request's headers in place: nobody reads
+// them earlier, and a copy would cost more than all other work of the gateway.
 func (g *Gateway) edge(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	dropHopByHop(r.Header)
 	id := []string{requestID(r.Header.Get("X-Request-Id"))}
@@ -152,7 +157,7 @@ func (g *Gateway) edge(w http.ResponseWriter, r *http.Request, next http.Handler
 	w.Header()["X-Request-Id"] = id // for problem.Write
 	answer := &response{ResponseWriter: w, requestID: id, secure: r.TLS != nil, draining: g.draining.Load()}
 	switch r.URL.Path {
-	case "/healthz": // neither limited nor counted: they are asked all the time, and most when all else is full
+	case "/healthz": // not limited or counted, because probes must be answered when all places are taken
 		g.serveHealth(answer, r)
 	case "/readyz":
 		g.serveReady(answer, r)
@@ -161,39 +166,41 @@ func (g *Gateway) edge(w http.ResponseWriter, r *http.Request, next http.Handler
 	}
 }
 
-// limit bounds how many requests there are, and counts them. Event streams, which last, have places of their own.
+// limit bounds the number of running requests and counts them. Event streams have places of their own, because they
+// stay open.
 func (g *Gateway) limit(w http.ResponseWriter, r *http.Request) {
 	answer, started, what := w.(*response), time.Now(), kindOf(r)
-	count, most, many := &g.inFlight, g.config.MaxConcurrent, "requests"
+	count, limit, noun := &g.inFlight, g.config.MaxConcurrent, "requests"
 	if what == eventStream {
-		count, most, many = &g.streams, g.config.MaxStreams, "event streams"
+		count, limit, noun = &g.streams, g.config.MaxStreams, "event streams"
 	}
 	name, finished := ownService, false
 	running := count.Add(1)
 	defer func() {
 		limitRest(answer.ResponseWriter, r)
 		count.Add(-1)
-		if !finished { // http.ErrAbortHandler: the answer broke off after its status
+		if !finished { // http.ErrAbortHandler: the response ended after its status had been sent
 			answer.status = 0
 		}
-		if what != eventStream || answer.status >= http.StatusMultipleChoices { // how long a stream lasts is no measure
+		// The duration of an event stream says nothing about the service.
+		if what != eventStream || answer.status >= http.StatusMultipleChoices {
 			g.metrics.observe(name, answer.status, time.Since(started))
 		}
 	}()
-	if running > int64(most) {
+	if running > int64(limit) {
 		problem.Write(w, &apperr.Error{
-			Kind: apperr.Unavailable, Detail: "too many " + many + " at once", RetryAfter: time.Second,
+			Kind: apperr.Unavailable, Detail: "too noun " + noun + " at once", RetryAfter: time.Second,
 		})
 	} else {
 		g.serve(answer, r, what, &name)
 	}
 	if answer.status == 0 {
-		answer.WriteHeader(http.StatusOK) // as net/http would, but with our headers
+		answer.WriteHeader(http.StatusOK) // as net/http does, but with the gateway's headers
 	}
 	finished = true
 }
 
-// serve answers a request that was let in. It sets name to the service that did.
+// serve answers a request that limit let in. It sets name to the service that answers.
 func (g *Gateway) serve(w *response, r *http.Request, what kind, name *string) {
 	if what == ordinary {
 		withDeadline(w.ResponseWriter, g.config.RequestTimeout)
@@ -202,7 +209,9 @@ func (g *Gateway) serve(w *response, r *http.Request, what kind, name *string) {
 	share, ok := g.shares.take(w, r, client, what == eventStream)
 	if !ok {
 		g.metrics.rateLimited.Inc()
-		problem.Write(w, &apperr.Error{Kind: apperr.RateLimited, Detail: "too many requests of one caller at once", RetryAfter: time.Second})
+		problem.Write(w, &apperr.Error{
+			Kind: apperr.RateLimited, Detail: "too many requests of one caller at once", RetryAfter: time.Second,
+		})
 		return
 	}
 	defer g.shares.leave(share)
@@ -230,7 +239,7 @@ func (g *Gateway) serve(w *response, r *http.Request, what kind, name *string) {
 	}
 }
 
-// admit refuses what is too much: by size, then by rate.
+// admit refuses requests that are too large, and then those that exceed a rate limit.
 func (g *Gateway) admit(r *http.Request, client netip.Addr, what kind) error {
 	if len(r.RequestURI) > maxURIBytes {
 		return apperr.Invalid("path", "and query must not be longer than %d bytes", maxURIBytes)
@@ -249,11 +258,13 @@ func (g *Gateway) admit(r *http.Request, client netip.Addr, what kind) error {
 	return nil
 }
 
-// pass calls the service.
+// pass calls the service name.
 func (g *Gateway) pass(w *response, r *http.Request, name string, what kind) {
 	service, deployed := g.services[name]
 	if !deployed {
-		problem.Write(w, &apperr.Error{Kind: apperr.Unavailable, Detail: "the " + name + " service is not deployed here", RetryAfter: time.Minute})
+		problem.Write(w, &apperr.Error{
+			Kind: apperr.Unavailable, Detail: "the " + name + " service is not deployed here", RetryAfter: time.Minute,
+		})
 		return
 	}
 	switch {
@@ -262,7 +273,7 @@ func (g *Gateway) pass(w *response, r *http.Request, name string, what kind) {
 		defer stop()
 		r = watched
 	case service.remote:
-		// In process the service has its own time-out, and the connection's deadline stands behind it.
+		// A service in this process has its own time-out, and the connection has a deadline after it.
 		ctx, cancel := context.WithTimeout(r.Context(), g.config.RequestTimeout)
 		defer cancel()
 		r = r.WithContext(ctx)

@@ -13,7 +13,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/problem"
 )
 
-func TestNewRefusesAServiceThatIsNone(t *testing.T) {
+func TestNewRefusesAnUnknownService(t *testing.T) {
 	t.Parallel()
 	_, err := New(DefaultConfig(), map[string]Upstream{"user": local(nil)}, Deps{})
 	require.ErrorContains(t, err, `no service "user"`)
@@ -29,26 +29,29 @@ func TestAnswersCarryIDAndSecurityHeadersOnce(t *testing.T) {
 			w.Header().Set("Content-Security-Policy", "sandbox")
 		}
 		if r.URL.Query().Has("silent") {
-			return // net/http would say 200
+			return // net/http answers 200
 		}
 		_, _ = w.Write([]byte(r.Header.Get("X-Request-Id")))
 	}
 	g := newGateway(t, map[string]Upstream{Users: local(echo), Events: remote(t, echo)}, nil)
 	for _, target := range []string{
-		"/v1/users", "/v1/event-types", "/v1/event-types?silent", "/v1/users?silent", "/v1/kv", "/nothing", "/healthz", "/readyz", "/docs", "/openapi.json",
+		"/v1/users", "/v1/event-types", "/v1/event-types?silent", "/v1/users?silent", "/v1/kv", "/nothing",
+		"/healthz", "/readyz", "/docs", "/openapi.json",
 	} {
 		w := get(g, target, "X-Request-Id", "caller-1")
 		for name, value := range map[string]string{
-			"X-Request-Id": "caller-1", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY",
+			"X-Request-Id": "caller-1", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+			"X-Frame-Options": "DENY",
 		} {
 			require.Equal(t, []string{value}, w.Header()[name], "%s of %s", name, target)
 		}
 		require.Len(t, w.Header()["Content-Security-Policy"], 1, target)
 		require.NotContains(t, w.Header(), "Strict-Transport-Security", "over plain HTTP")
 	}
-	require.Equal(t, "sandbox", get(g, "/v1/users?page").Header().Get("Content-Security-Policy"), "the service knows its pages better")
+	require.Equal(t, "sandbox", get(g, "/v1/users?page").Header().Get("Content-Security-Policy"),
+		"a service's own policy stays")
 	w := get(g, "/v1/users", "X-Request-Id", "not sane")
-	require.Equal(t, w.Header().Get("X-Request-Id"), w.Body.String(), "the service is told the new id")
+	require.Equal(t, w.Header().Get("X-Request-Id"), w.Body.String(), "the service gets the new id")
 }
 
 func TestPathsOfNoServiceAndOfOneNotDeployed(t *testing.T) {
@@ -67,7 +70,9 @@ func TestPathsOfNoServiceAndOfOneNotDeployed(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	called := false
-	g := newGateway(t, map[string]Upstream{Users: local(func(http.ResponseWriter, *http.Request) { called = true })}, func(c *Config) { c.MaxBodyBytes = 10 })
+	g := newGateway(t, map[string]Upstream{
+		Users: local(func(http.ResponseWriter, *http.Request) { called = true }),
+	}, func(c *Config) { c.MaxBodyBytes = 10 })
 	post := func(target, body string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		g.ServeHTTP(w, httptest.NewRequest(http.MethodPost, target, strings.NewReader(body)))
@@ -79,14 +84,15 @@ func TestTooLarge(t *testing.T) {
 	requireProblem(t, 400, "invalid_parameters", w.Code, w.Header(), w.Body)
 	require.False(t, called)
 	require.Equal(t, 200, post("/v1/users", "1234567890").Code)
-	require.Equal(t, 200, post("/v1/users/import", "12345678901").Code, "a stream has no limit")
+	require.Equal(t, 200, post("/v1/users/import", "12345678901").Code, "a transfer has no limit")
 }
 
 func TestConcurrencyIsBounded(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan struct{}), make(chan struct{})
-	g := newGateway(t, map[string]Upstream{Users: local(func(http.ResponseWriter, *http.Request) { entered <- struct{}{}; <-leave })},
-		func(c *Config) { c.MaxConcurrent, c.MaxPerCaller = 2, 2 })
+	g := newGateway(t, map[string]Upstream{
+		Users: local(func(http.ResponseWriter, *http.Request) { entered <- struct{}{}; <-leave }),
+	}, func(c *Config) { c.MaxConcurrent, c.MaxPerCaller = 2, 2 })
 	done := make(chan int, 2)
 	for range 2 {
 		go func() { done <- get(g, "/v1/users").Code }()
@@ -95,12 +101,12 @@ func TestConcurrencyIsBounded(t *testing.T) {
 	w := get(g, "/v1/users")
 	requireProblem(t, 503, "unavailable", w.Code, w.Header(), w.Body)
 	require.Equal(t, "1", w.Header().Get("Retry-After"))
-	require.Equal(t, 200, get(g, "/healthz").Code, "health is asked most when all else is full")
+	require.Equal(t, 200, get(g, "/healthz").Code, "health must answer when all places are taken")
 	close(leave)
 	require.Equal(t, 200, <-done)
 	require.Equal(t, 200, <-done)
 	go func() { <-entered }()
-	require.Equal(t, 200, get(g, "/v1/users").Code, "there is room again")
+	require.Equal(t, 200, get(g, "/v1/users").Code, "a place is free again")
 }
 
 func TestMetrics(t *testing.T) {
@@ -119,7 +125,8 @@ func TestMetrics(t *testing.T) {
 	get(g, "/v1/kv")
 	get(g, "/nothing")
 	get(g, "/healthz")
-	require.PanicsWithValue(t, http.ErrAbortHandler, func() { get(g, "/v1/users/broken") }, "the server must break the connection off")
+	require.PanicsWithValue(t, http.ErrAbortHandler, func() { get(g, "/v1/users/broken") },
+		"the server must break the connection off")
 
 	families, err := g.registry.Gather()
 	require.NoError(t, err)
@@ -134,7 +141,9 @@ func TestMetrics(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, map[string]uint64{"users 2xx": 1, "users 4xx": 1, "users aborted": 1, "automation 5xx": 1, "gateway 4xx": 1}, counts)
+	require.Equal(t, map[string]uint64{
+		"users 2xx": 1, "users 4xx": 1, "users aborted": 1, "automation 5xx": 1, "gateway 4xx": 1,
+	}, counts)
 	problems, err := testutil.GatherAndLint(g.registry)
 	require.NoError(t, err)
 	require.Empty(t, problems)
@@ -144,11 +153,15 @@ func TestMetrics(t *testing.T) {
 func TestConfigNamesEveryFault(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, DefaultConfig().Validate())
-	bad := Config{TLS: TLSConfig{CertFile: "x"}, RateLimit: RateLimitConfig{PerSecond: 1, FailuresPerMinute: 1}, TrustedProxies: []string{"10.0.0.1"}, DrainDelay: -1, MaxPerCaller: -1}
+	bad := Config{
+		TLS: TLSConfig{CertFile: "x"}, RateLimit: RateLimitConfig{PerSecond: 1, FailuresPerMinute: 1},
+		TrustedProxies: []string{"10.0.0.1"}, DrainDelay: -1, MaxPerCaller: -1,
+	}
 	err := bad.Validate()
 	for _, fault := range []string{
-		"tls.cert_file", "rate_limit.burst", "rate_limit.failures_burst", "max_concurrent", "max_streams", "max_per_caller", "max_body_bytes", "request_timeout", "stream_idle_timeout",
-		"idle_timeout", "drain_timeout", "drain_delay", "trusted_proxies",
+		"tls.cert_file", "rate_limit.burst", "rate_limit.failures_burst", "max_concurrent", "max_streams",
+		"max_per_caller", "max_body_bytes", "request_timeout", "stream_idle_timeout", "idle_timeout",
+		"drain_timeout", "drain_delay", "trusted_proxies",
 	} {
 		require.ErrorContains(t, err, fault)
 	}

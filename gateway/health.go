@@ -9,10 +9,11 @@ import (
 	"time"
 )
 
-// readinessAge is how long one answer about the services holds, so that however often readyz is asked, the services are not.
+// readinessAge is how long the services' answers are used again, so that frequent requests to /readyz do not reach
+// the services.
 const readinessAge = time.Second
 
-// readiness knows which services can serve.
+// readiness knows which services are ready.
 type readiness struct {
 	upstreams map[string]Upstream
 	client    *http.Client
@@ -21,14 +22,14 @@ type readiness struct {
 	mu      sync.Mutex
 	checked time.Time
 	ready   bool
-	states  map[string]string // service → ready, not_ready
+	states  map[string]string // ready or not_ready, for each service
 }
 
 func newReadiness(upstreams map[string]Upstream, client *http.Client, log *slog.Logger) *readiness {
 	return &readiness{upstreams: upstreams, client: client, log: log}
 }
 
-// check asks all services at once, or gives what they said within the last second. The map must not be changed.
+// check asks all services at the same time, or returns their answers of the last second. The map must not be changed.
 func (rd *readiness) check() (ready bool, states map[string]string) {
 	rd.mu.Lock()
 	defer rd.mu.Unlock()
@@ -43,7 +44,7 @@ func (rd *readiness) check() (ready bool, states map[string]string) {
 	rd.ready, rd.states = true, make(map[string]string, len(rd.upstreams))
 	for service, u := range rd.upstreams {
 		wg.Go(func() {
-			// Not the asker's context: the answer is for all who ask in the next second.
+			// The answer serves all requests of the next second, so it must not end with the context of one of them.
 			err := u.isReady(context.Background(), rd.client)
 			mu.Lock()
 			defer mu.Unlock()
@@ -52,7 +53,9 @@ func (rd *readiness) check() (ready bool, states map[string]string) {
 				return
 			}
 			rd.ready, rd.states[service] = false, "not_ready"
-			if before[service] != "not_ready" { // once each time it goes; the reason is for the log alone, readyz is open to all
+			// The reason goes to the log, once for each time the service becomes not ready. It is not in the
+			// response, which everybody can read.
+			if before[service] != "not_ready" {
 				rd.log.Warn("service is not ready", "upstream", service, "error", err)
 			}
 		})
@@ -67,12 +70,12 @@ type health struct {
 	Services map[string]string `json:"services,omitempty"`
 }
 
-// serveHealth answers as long as the process does.
+// serveHealth answers 200 as long as the process runs.
 func (g *Gateway) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	writeHealth(w, http.StatusOK, health{Status: "alive"})
 }
 
-// serveReady says 503 while a deployed service is not ready, and from the moment that a stop is asked for.
+// serveReady answers 503 while a deployed service is not ready, and from the moment that the gateway is told to stop.
 func (g *Gateway) serveReady(w http.ResponseWriter, _ *http.Request) {
 	if g.draining.Load() {
 		writeHealth(w, http.StatusServiceUnavailable, health{Status: "draining"})
@@ -90,5 +93,5 @@ func writeHealth(w http.ResponseWriter, status int, body health) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // a client that is gone hears nothing
+	_ = json.NewEncoder(w).Encode(body) // fails only if the client has gone
 }

@@ -40,7 +40,7 @@ func TestReadyAsksEveryService(t *testing.T) {
 	require.Equal(t, 503, w.Code)
 	require.JSONEq(t, `{"status":"draining"}`, w.Body.String())
 	w = get(g, "/healthz")
-	require.Equal(t, 200, w.Code, "it lives until it ends")
+	require.Equal(t, 200, w.Code, "healthz answers 200 until the process ends")
 	require.JSONEq(t, `{"status":"alive"}`, w.Body.String())
 }
 
@@ -48,23 +48,28 @@ func TestReadyAsksAtMostOnceASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
-		g := newGateway(t, map[string]Upstream{Users: InProcess(nil, func() error { asked++; return errors.New("the store at 10.0.0.7 is away") })}, nil)
+		g := newGateway(t, map[string]Upstream{Users: InProcess(nil, func() error {
+			asked++
+			return errors.New("the store at 10.0.0.7 is away")
+		})}, nil)
 		for range 100 {
 			w := get(g, "/readyz")
 			require.Equal(t, 503, w.Code)
-			require.NotContains(t, w.Body.String(), "10.0.0.7", "for the log alone")
+			require.NotContains(t, w.Body.String(), "10.0.0.7", "the reason is only logged")
 		}
 		require.Equal(t, 1, asked)
 		time.Sleep(readinessAge)
 		get(g, "/readyz")
 		require.Equal(t, 2, asked)
-		require.Equal(t, 1, strings.Count(g.logs.String(), "10.0.0.7"), "logged once each time it goes")
+		require.Equal(t, 1, strings.Count(g.logs.String(), "10.0.0.7"),
+			"logged once each time the service becomes not ready")
 	})
 }
 
 func TestReadyDoesNotWaitForAServiceThatHangs(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t, map[string]Upstream{Users: remote(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })}, nil)
+	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	g := newGateway(t, map[string]Upstream{Users: remote(t, hang)}, nil)
 	started := time.Now()
 	require.Equal(t, 503, get(g, "/readyz").Code)
 	require.Less(t, time.Since(started), 3*readyTimeout)

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// logs collects what a gateway logs.
+// logs collects the log lines of a gateway.
 type logs struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -48,7 +48,7 @@ type fixture struct {
 	logs     *logs
 }
 
-// newGateway makes one with the default configuration as change leaves it.
+// newGateway makes a gateway with the default configuration, changed by change.
 func newGateway(t testing.TB, upstreams map[string]Upstream, change func(*Config)) fixture {
 	t.Helper()
 	config := DefaultConfig()
@@ -65,10 +65,10 @@ func newGateway(t testing.TB, upstreams map[string]Upstream, change func(*Config
 
 func ready() error { return nil }
 
-// local is a service in this process.
+// local makes a service in this process.
 func local(h http.HandlerFunc) Upstream { return InProcess(h, ready) }
 
-// remote is a service behind a real connection.
+// remote makes a service behind a real connection.
 func remote(t testing.TB, h http.HandlerFunc) Upstream {
 	t.Helper()
 	server := httptest.NewServer(h)
@@ -86,7 +86,7 @@ func listen(t testing.TB, g http.Handler) *httptest.Server {
 	return server
 }
 
-// get asks a handler without a connection.
+// get calls a handler without a connection.
 func get(h http.Handler, target string, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodGet, target, nil)
 	for i := 0; i < len(header); i += 2 {
@@ -97,8 +97,9 @@ func get(h http.Handler, target string, header ...string) *httptest.ResponseReco
 	return w
 }
 
-// requireProblem checks a whole error answer (RFC 9457).
-func requireProblem(t testing.TB, status int, code string, gotStatus int, header http.Header, body io.Reader) problem.Document {
+// requireProblem checks an error response as a whole (RFC 9457).
+func requireProblem(t testing.TB, status int, code string, gotStatus int, header http.Header,
+	body io.Reader) problem.Document {
 	t.Helper()
 	require.Equal(t, status, gotStatus)
 	require.Equal(t, problem.ContentType, header.Get("Content-Type"))

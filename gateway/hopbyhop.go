@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// dropHopByHop takes out what Connection names (RFC 9110 §7.6.1), for both kinds of hop alike, but nothing that is
-// meant for the service: a client that names X-Tenant-Id there must not have it overlooked.
+// dropHopByHop removes the headers that Connection names (RFC 9110 §7.6.1), for services in this process and in
+// others alike. It keeps headers meant for the service, so that a client cannot make the gateway drop X-Tenant-Id.
 func dropHopByHop(h http.Header) {
 	values, ok := h["Connection"]
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/openapi"
 )
 
-// mergedOpenAPI is an OpenAPI 3.1 document, its members in the order that people expect.
+// mergedOpenAPI is an OpenAPI 3.1 document with its members in the usual order.
 type mergedOpenAPI struct {
 	OpenAPI    string                    `json:"openapi" yaml:"openapi"`
 	Info       openAPIInfo               `json:"info" yaml:"info"`
@@ -23,7 +23,7 @@ type mergedOpenAPI struct {
 	Webhooks   map[string]any            `json:"webhooks,omitempty" yaml:"webhooks,omitempty"`
 	Components map[string]map[string]any `json:"components,omitempty" yaml:"components,omitempty"`
 
-	owners map[string]string // of names that must not be given twice: what it names → service
+	owners map[string]string // the service that owns each name that must be unique
 }
 
 type openAPIInfo struct {
@@ -34,25 +34,29 @@ type openAPIInfo struct {
 	Contact     openAPIServer `json:"contact" yaml:"contact"`
 }
 
-// openAPIServer is a URL, with a name where it needs one.
+// openAPIServer is an object with a URL and, for license and contact, a name.
 type openAPIServer struct {
 	Name string `json:"name,omitempty" yaml:"name,omitempty"`
 	URL  string `json:"url" yaml:"url"`
 }
 
-// mergeOpenAPI makes one document of the services' own. Of paths it takes those that the gateway routes to that service, so the document
-// is true by construction. What services share (a component, a tag) must read the same in each: a service whose
-// document gives another meaning to a name is left out and missing, and the error says why. It may change the parts.
+// mergeOpenAPI makes one document from those of the services. It takes the paths that the gateway routes to each
+// service, so the document describes only what can be reached. Components and tags that services share must be the
+// same in each: a service whose document uses a name for something else is left out and listed as missing, and the
+// error says why. mergeOpenAPI may change parts.
 func mergeOpenAPI(parts map[string]map[string]any, missing []string) (*mergedOpenAPI, error) {
 	merged := &mergedOpenAPI{
 		OpenAPI: "3.1.0",
 		Info: openAPIInfo{
 			Title: "idplatform", Version: "1.0.0",
-			Description: "Management interface of the identity platform: users, applications, permissions, organization, identity sources, events and automation.",
-			License:     openAPIServer{openapi.LicenseName, openapi.LicenseURL}, Contact: openAPIServer{openapi.ContactName, openapi.ContactURL},
+			Description: "Management interface of the identity platform: users, applications, permissions, " +
+				"organization, identity sources, events and automation.",
+			License: openAPIServer{openapi.LicenseName, openapi.LicenseURL},
+			Contact: openAPIServer{openapi.ContactName, openapi.ContactURL},
 		},
 		Missing: missing, Servers: []openAPIServer{{URL: "/"}},
-		Paths: map[string]any{}, Webhooks: map[string]any{}, Components: map[string]map[string]any{}, owners: map[string]string{},
+		Paths: map[string]any{}, Webhooks: map[string]any{}, Components: map[string]map[string]any{},
+		owners: map[string]string{},
 	}
 	var clashes []error
 	for _, service := range slices.Sorted(maps.Keys(parts)) {
@@ -67,37 +71,39 @@ func mergeOpenAPI(parts map[string]map[string]any, missing []string) (*mergedOpe
 	return merged, errors.Join(clashes...)
 }
 
-// clashes names what a service's document means differently from those that were added before.
+// clashes lists the names that a service's document defines differently from the documents added before.
 func (m *mergedOpenAPI) clashes(service string, doc map[string]any) error {
 	var errs []error
 	for kind, components := range object(doc["components"]) {
 		for name, value := range object(components) {
 			if other, taken := m.Components[kind][name]; taken && !sameJSON(other, value) {
-				errs = append(errs, fmt.Errorf("%s: components/%s/%s is another one than that of %s", service, kind, name, m.owners[kind+"/"+name]))
+				errs = append(errs, fmt.Errorf("%s: components/%s/%s differs from that of %s",
+					service, kind, name, m.owners[kind+"/"+name]))
 			}
 		}
 	}
 	for _, tag := range array(doc["tags"]) {
 		i := slices.IndexFunc(m.Tags, func(other any) bool { return object(other)["name"] == object(tag)["name"] })
 		if i >= 0 && !sameJSON(m.Tags[i], tag) {
-			errs = append(errs, fmt.Errorf("%s: the tag %v says something else in another service", service, object(tag)["name"]))
+			errs = append(errs, fmt.Errorf("%s: the tag %v differs from that of another service",
+				service, object(tag)["name"]))
 		}
 	}
 	for _, id := range operationIDs(service, doc) {
 		if owner, taken := m.owners["operation/"+id]; taken {
-			errs = append(errs, fmt.Errorf("%s: the operationId %s is one of %s, too", service, id, owner))
+			errs = append(errs, fmt.Errorf("%s: the operationId %s is also one of %s", service, id, owner))
 		}
 	}
 	for name := range object(doc["webhooks"]) {
 		if _, taken := m.Webhooks[name]; taken {
-			errs = append(errs, fmt.Errorf("%s: the webhook %s is another service's, too", service, name))
+			errs = append(errs, fmt.Errorf("%s: the webhook %s is also one of another service", service, name))
 		}
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(errs...)
 }
 
-// add takes in a document that does not clash.
+// add adds a document that does not clash.
 func (m *mergedOpenAPI) add(service string, doc map[string]any) {
 	for path, item := range object(doc["paths"]) {
 		if owner, _ := routes.find(path); owner == service {
@@ -127,7 +133,7 @@ func (m *mergedOpenAPI) add(service string, doc map[string]any) {
 	}
 }
 
-// operationIDs are those of the operations that the merged document takes.
+// operationIDs lists the ids of the operations that the merged document takes from this service.
 func operationIDs(service string, doc map[string]any) (ids []string) {
 	for path, item := range object(doc["paths"]) {
 		if owner, _ := routes.find(path); owner != service {
@@ -143,13 +149,13 @@ func operationIDs(service string, doc map[string]any) (ids []string) {
 }
 
 func sameJSON(a, b any) bool {
-	left, _ := json.Marshal(a) // it was JSON before
+	left, _ := json.Marshal(a) // cannot fail: both were decoded from JSON
 	right, _ := json.Marshal(b)
 	return bytes.Equal(left, right)
 }
 
-// withSecurity has each operation say for itself what its service's document says of security for all, since in the
-// merged one that would hold for other services too.
+// withSecurity copies a document's general security requirement to each operation that has none of its own, because
+// in the merged document a general one would apply to all services.
 func withSecurity(item, security any) any {
 	for method, operation := range object(item) {
 		op := object(operation)
@@ -166,6 +172,6 @@ func withSecurity(item, security any) any {
 // methods are the members of a path item that are operations (OpenAPI 3.1 §4.8.9).
 var methods = []string{"get", "put", "post", "delete", "options", "head", "patch", "trace"}
 
-// object and array take JSON of another shape for none, so that a strange document does no harm.
+// object and array return nil for JSON of another type, so that an unusual document causes no panic.
 func object(v any) map[string]any { m, _ := v.(map[string]any); return m }
 func array(v any) []any           { a, _ := v.([]any); return a }

@@ -7,13 +7,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// classes of answers in metrics; "aborted" are those that broke off, or never came since the client was gone.
+// classes are the values of the label class; "aborted" stands for responses that broke off, or that never came
+// because the client had gone.
 var classes = [...]string{"aborted", "1xx", "2xx", "3xx", "4xx", "5xx"}
 
-// ownService stands in metrics for what the gateway answers itself.
+// ownService is the value of the label service for what the gateway answers itself.
 const ownService = "gateway"
 
-// metrics are pre-bound, so that noting a request costs no look-up by label.
+// metrics are bound to their labels in advance, so that a request costs no look-up of labels.
 type metrics struct {
 	durations   map[string]*[len(classes)]prometheus.Observer // service → class
 	rateLimited prometheus.Counter
@@ -21,12 +22,15 @@ type metrics struct {
 
 func newMetrics(registry prometheus.Registerer, services []string, inFlight, streams *atomic.Int64) (*metrics, error) {
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "idp_gateway_request_duration_seconds", Help: "Time to answer, by service and class of status.",
+		Name:    "idp_gateway_request_duration_seconds",
+		Help:    "Time until the response ended, by service and class of status.",
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 	}, []string{"service", "class"})
 	m := &metrics{
-		durations:   map[string]*[len(classes)]prometheus.Observer{},
-		rateLimited: prometheus.NewCounter(prometheus.CounterOpts{Name: "idp_gateway_rate_limited_total", Help: "Requests answered 429 by the gateway."}),
+		durations: map[string]*[len(classes)]prometheus.Observer{},
+		rateLimited: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "idp_gateway_rate_limited_total", Help: "Requests answered 429 by the gateway.",
+		}),
 	}
 	for _, service := range append(services, ownService) {
 		var bound [len(classes)]prometheus.Observer
@@ -35,8 +39,9 @@ func newMetrics(registry prometheus.Registerer, services []string, inFlight, str
 		}
 		m.durations[service] = &bound
 	}
-	running := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "idp_gateway_requests_in_flight", Help: "Requests being served."},
-		func() float64 { return float64(inFlight.Load()) })
+	running := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "idp_gateway_requests_in_flight", Help: "Requests being served.",
+	}, func() float64 { return float64(inFlight.Load()) })
 	open := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "idp_gateway_event_streams_open", Help: "Event streams (Server-Sent Events) that are open.",
 	}, func() float64 { return float64(streams.Load()) })

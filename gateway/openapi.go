@@ -28,13 +28,14 @@ const (
 	openAPIPath     = "/openapi.json"
 	openAPIPathYAML = "/openapi.yaml"
 	openAPIPath30   = "/openapi-3.0.json"
-	openAPIAge      = 30 * time.Second // how old the document gets before it is made anew
-	openAPITimeout  = 5 * time.Second  // for one service to give its document
+	openAPIAge      = 30 * time.Second // the age at which the document is built again
+	openAPITimeout  = 5 * time.Second  // for one service to send its document
 	maxOpenAPI      = 16 << 20         // bytes of one service's document
 )
 
-// openAPI serves the documents of all services as one. It is made when first asked for, and anew in the background when asked for
-// later: the asker gets the one at hand. A service that is away costs its part, which x-missing-services then names, and no error.
+// openAPI serves the documents of all services as one. The merged document is built at the first request. Later it is
+// rebuilt in the background, while requests get the present one. If a service does not answer, its part is missing
+// and x-missing-services names it; the request does not fail.
 type openAPI struct {
 	upstreams map[string]Upstream
 	client    *http.Client
@@ -43,15 +44,15 @@ type openAPI struct {
 	cancel    context.CancelFunc
 	running   sync.WaitGroup
 
-	building sync.Mutex // one build at a time; guards parts
+	building sync.Mutex // allows one build at a time; guards parts
 	parts    map[string]openAPIPart
 
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the fields below
 	current    *openAPIDocument
 	refreshing bool
 }
 
-// openAPIPart is one service's document as it last came.
+// openAPIPart is the last document that a service sent.
 type openAPIPart struct {
 	etag string
 	body []byte
@@ -61,12 +62,14 @@ type openAPIDocument struct {
 	made       time.Time
 	json, yaml []byte
 	json30     []byte // in version 3.0.3
-	etag       string // of the JSON; the others' have a suffix
+	etag       string // of the JSON form; the other forms add a suffix
 }
 
 func newOpenAPI(upstreams map[string]Upstream, client *http.Client, log *slog.Logger) *openAPI {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &openAPI{upstreams: upstreams, client: client, log: log, ctx: ctx, cancel: cancel, parts: map[string]openAPIPart{}}
+	return &openAPI{
+		upstreams: upstreams, client: client, log: log, ctx: ctx, cancel: cancel, parts: map[string]openAPIPart{},
+	}
 }
 
 func (o *openAPI) close() {
@@ -100,7 +103,7 @@ func (o *openAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body)) // If-None-Match, HEAD
 }
 
-// document gives the one at hand, and sees to a newer one if it is old.
+// document returns the present document, and starts to build a new one if it is old.
 func (o *openAPI) document() (*openAPIDocument, error) {
 	o.mu.Lock()
 	current := o.current
@@ -109,7 +112,7 @@ func (o *openAPI) document() (*openAPIDocument, error) {
 		o.running.Go(func() {
 			_, err := o.build(current)
 			if err != nil {
-				o.log.Error("the OpenAPI document can't be made anew", "error", err)
+				o.log.Error("the OpenAPI document cannot be rebuilt", "error", err)
 			}
 			o.mu.Lock()
 			o.refreshing = false
@@ -123,7 +126,7 @@ func (o *openAPI) document() (*openAPIDocument, error) {
 	return o.build(nil)
 }
 
-// build makes the document, unless another did since old.
+// build makes the document, unless another goroutine has replaced old meanwhile.
 func (o *openAPI) build(old *openAPIDocument) (*openAPIDocument, error) {
 	o.building.Lock()
 	defer o.building.Unlock()
@@ -136,7 +139,7 @@ func (o *openAPI) build(old *openAPIDocument) (*openAPIDocument, error) {
 	parts, missing := o.collect()
 	merged, clash := mergeOpenAPI(parts, missing)
 	if clash != nil {
-		o.log.Error("services' OpenAPI documents clash: a part is left out", "error", clash)
+		o.log.Error("the OpenAPI documents of services conflict; a part is left out", "error", clash)
 	}
 	document, err := merged.encode()
 	if err != nil {
@@ -148,7 +151,7 @@ func (o *openAPI) build(old *openAPIDocument) (*openAPIDocument, error) {
 	return document, nil
 }
 
-// collect asks all services at once for their documents.
+// collect asks all services at the same time for their documents.
 func (o *openAPI) collect() (parts map[string]map[string]any, missing []string) {
 	var (
 		wg sync.WaitGroup
@@ -176,7 +179,7 @@ func (o *openAPI) collect() (parts map[string]map[string]any, missing []string) 
 	return parts, missing
 }
 
-// fetch gets one service's document, or takes last if the service says that it still holds.
+// fetch gets a service's document, or uses last if the service answers that it has not changed.
 func (o *openAPI) fetch(upstream Upstream, last openAPIPart) (part openAPIPart, parsed map[string]any, err error) {
 	ctx, cancel := context.WithTimeout(o.ctx, openAPITimeout)
 	defer cancel()
@@ -217,7 +220,7 @@ func (o *openAPI) call(ctx context.Context, base *url.URL, etag string) (*http.R
 	return o.client.Do(req)
 }
 
-// recorder is an http.ResponseWriter that keeps the answer.
+// recorder is an http.ResponseWriter that keeps the response.
 type recorder struct {
 	status int
 	header http.Header
@@ -238,7 +241,7 @@ func callInProcess(ctx context.Context, handler http.Handler) *http.Response {
 	return &http.Response{StatusCode: r.status, Header: r.header, Body: io.NopCloser(&r.body)}
 }
 
-// parseOpenAPI decodes one document. Whole numbers stay exact.
+// parseOpenAPI decodes a document. Integers stay exact.
 func parseOpenAPI(body []byte) (map[string]any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
@@ -252,7 +255,8 @@ func parseOpenAPI(body []byte) (map[string]any, error) {
 	return plainNumbers(document).(map[string]any), nil
 }
 
-// plainNumbers turns every json.Number into an int64, or a float64 if it is no such, for the YAML encoder knows no json.Number.
+// plainNumbers replaces each json.Number, which the YAML encoder does not know, by an int64 or, if it is not one, a
+// float64.
 func plainNumbers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -270,12 +274,13 @@ func plainNumbers(v any) any {
 		if f, err := v.Float64(); err == nil {
 			return f
 		}
-		return v.String() // beyond every number; as text it does no harm
+		return v.String() // out of the range of all number types
 	}
 	return v
 }
 
-// encode writes both forms. Keys are sorted but for the outermost, so equal input gives equal bytes.
+// encode writes all forms of the document. All keys except the outermost are sorted, so equal input gives equal
+// bytes.
 func (m *mergedOpenAPI) encode() (*openAPIDocument, error) {
 	var asJSON, asYAML bytes.Buffer
 	je := json.NewEncoder(&asJSON)
@@ -298,5 +303,8 @@ func (m *mergedOpenAPI) encode() (*openAPIDocument, error) {
 		return nil, fmt.Errorf("encode OpenAPI document: %w", err)
 	}
 	sum := sha256.Sum256(asJSON.Bytes())
-	return &openAPIDocument{made: time.Now(), json: asJSON.Bytes(), yaml: asYAML.Bytes(), json30: json30, etag: base64.RawURLEncoding.EncodeToString(sum[:12])}, nil
+	return &openAPIDocument{
+		made: time.Now(), json: asJSON.Bytes(), yaml: asYAML.Bytes(), json30: json30,
+		etag: base64.RawURLEncoding.EncodeToString(sum[:12]),
+	}, nil
 }

@@ -41,9 +41,13 @@ func away(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBad
 func TestOpenAPIMergesAllServices(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, map[string]Upstream{
-		Users: local(serving(testdata(t, "users.json"))), Events: remote(t, serving(testdata(t, "events.json"))), Organization: local(away),
+		Users: local(serving(testdata(t, "users.json"))), Events: remote(t, serving(testdata(t, "events.json"))),
+		Organization: local(away),
 	}, nil)
-	for target, contentType := range map[string]string{"/openapi.json": "application/json; charset=utf-8", "/openapi.yaml": "application/yaml; charset=utf-8", "/openapi-3.0.json": "application/json; charset=utf-8"} {
+	const jsonType = "application/json; charset=utf-8"
+	for target, contentType := range map[string]string{
+		"/openapi.json": jsonType, "/openapi.yaml": "application/yaml; charset=utf-8", "/openapi-3.0.json": jsonType,
+	} {
 		w := get(g, target)
 		require.Equal(t, 200, w.Code)
 		require.Equal(t, contentType, w.Header().Get("Content-Type"))
@@ -67,10 +71,12 @@ func TestOpenAPIMergesAllServices(t *testing.T) {
 	require.Equal(t, "GET, HEAD", post.Header().Get("Allow"))
 }
 
-// What the golden files show, said once more where a wrong update could not hide it.
+// These checks repeat what the golden files show, so that a wrong update of those does not go unnoticed.
 func TestOpenAPIReferencesHold(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t, map[string]Upstream{Users: local(serving(testdata(t, "users.json"))), Events: local(serving(testdata(t, "events.json")))}, nil)
+	g := newGateway(t, map[string]Upstream{
+		Users: local(serving(testdata(t, "users.json"))), Events: local(serving(testdata(t, "events.json"))),
+	}, nil)
 	body := get(g, "/openapi.json").Body.Bytes()
 	var doc map[string]any
 	require.NoError(t, json.Unmarshal(body, &doc))
@@ -79,7 +85,8 @@ func TestOpenAPIReferencesHold(t *testing.T) {
 	require.NotContains(t, doc, "x-missing-services")
 
 	schemas := object(object(doc["components"])["schemas"])
-	require.ElementsMatch(t, []string{"Problem", "User", "Meta", "Wrapper", "EventMeta", "EventWrapper", "Level"}, keys(schemas))
+	require.ElementsMatch(t, []string{"Problem", "User", "Meta", "Wrapper", "EventMeta", "EventWrapper", "Level"},
+		keys(schemas))
 	var refs []string
 	collectReferences(doc, &refs)
 	require.NotEmpty(t, refs)
@@ -90,7 +97,8 @@ func TestOpenAPIReferencesHold(t *testing.T) {
 	}
 
 	paths := object(doc["paths"])
-	require.ElementsMatch(t, []string{"/v1/users/{id}", "/v1/event-types"}, keys(paths), "only what the gateway routes to that service")
+	require.ElementsMatch(t, []string{"/v1/users/{id}", "/v1/event-types"}, keys(paths),
+		"only the paths that the gateway routes to each service")
 	user := object(paths["/v1/users/{id}"])
 	require.Equal(t, "get", object(user["get"])["operationId"])
 	require.Equal(t, "delete-user", object(user["delete"])["operationId"])
@@ -133,8 +141,8 @@ func collectReferences(v any, refs *[]string) {
 	}
 }
 
-// Two meanings of one name: the document tells of neither wrongly, and says that a part is missing.
-// TestDocumentsFitTogether keeps the platform's own services from it.
+// If two services use one name for different things, the document leaves one of them out and says which.
+// TestDocumentsFitTogether makes sure that the platform's own services do not conflict.
 func TestOpenAPIClashes(t *testing.T) {
 	t.Parallel()
 	users := testdata(t, "users.json")
@@ -143,7 +151,8 @@ func TestOpenAPIClashes(t *testing.T) {
 		"the tag users":              `{"openapi":"3.1.0","tags":[{"name":"users","description":"Others"}]}`,
 		"the operationId get":        `{"openapi":"3.1.0","paths":{"/v1/event-types":{"get":{"operationId":"get"}}}}`,
 	} {
-		g := newGateway(t, map[string]Upstream{Events: local(serving([]byte(document))), Users: local(serving(users))}, nil)
+		upstreams := map[string]Upstream{Events: local(serving([]byte(document))), Users: local(serving(users))}
+		g := newGateway(t, upstreams, nil)
 		var doc map[string]any
 		require.NoError(t, json.Unmarshal(get(g, "/openapi.json").Body.Bytes(), &doc))
 		require.Equal(t, []any{"users"}, doc["x-missing-services"])
@@ -154,21 +163,23 @@ func TestOpenAPIClashes(t *testing.T) {
 func TestOpenAPINamesServicesThatAreAway(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, map[string]Upstream{
-		Users:           local(serving(testdata(t, "users.json"))),
-		Events:          local(serving([]byte(`{"openapi": "3.0.3"}`))),
-		Automation:      local(serving([]byte(`<html>`))),
-		Organization:    remote(t, away),
-		IdentitySources: local(serving([]byte(`{"openapi":"3.1.0","paths":[1],"components":{"schemas":7,"x":{"y":1e999}},"tags":{},"webhooks":null,"security":3}`))),
+		Users:        local(serving(testdata(t, "users.json"))),
+		Events:       local(serving([]byte(`{"openapi": "3.0.3"}`))),
+		Automation:   local(serving([]byte(`<html>`))),
+		Organization: remote(t, away),
+		IdentitySources: local(serving([]byte(`{"openapi":"3.1.0","paths":[1],` +
+			`"components":{"schemas":7,"x":{"y":1e999}},"tags":{},"webhooks":null,"security":3}`))),
 	}, nil)
 	w := get(g, "/openapi.json")
 	require.Equal(t, 200, w.Code)
 	var doc map[string]any
 	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &doc))
-	require.Equal(t, []any{"automation", "events", "organization"}, doc["x-missing-services"], "a strange document harms nobody")
+	require.Equal(t, []any{"automation", "events", "organization"}, doc["x-missing-services"],
+		"an unusual document does not affect others")
 	require.Contains(t, doc["paths"], "/v1/users/{id}")
 }
 
-func TestOpenAPIIsMadeAnewInTheBackground(t *testing.T) {
+func TestOpenAPIIsRebuiltInTheBackground(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int32
@@ -187,11 +198,11 @@ func TestOpenAPIIsMadeAnewInTheBackground(t *testing.T) {
 		require.True(t, missing())
 		down.Store(false)
 		for range 10 {
-			require.True(t, missing(), "at most every 30 s")
+			require.True(t, missing(), "it is rebuilt at most every 30 s")
 		}
 		require.EqualValues(t, 1, asked.Load())
 		time.Sleep(openAPIAge)
-		require.True(t, missing(), "the one at hand, at once")
+		require.True(t, missing(), "the present document is returned without waiting")
 		synctest.Wait()
 		require.EqualValues(t, 2, asked.Load())
 		require.False(t, missing())
@@ -222,16 +233,19 @@ func TestOpenAPIAsksOnlyForWhatChanged(t *testing.T) {
 	require.Equal(t, []string{"", `"1"`}, conditions)
 	third, err := o.build(first)
 	require.NoError(t, err)
-	require.Same(t, second, third, "another asker has had it made")
+	require.Same(t, second, third, "another request has rebuilt it")
 }
 
-// FuzzMergeOpenAPI: whatever services serve, the merged document can be made, and is one again. Run it with -fuzzminimizetime=10x: maps
-// are walked in random order, and the fuzzer would try for a minute to minimize what that changes in coverage.
+// FuzzMergeOpenAPI checks that documents of any content can be merged, and that the result is a valid document. Run
+// it with -fuzzminimizetime=10x: maps are walked in random order, and the fuzzer would try for a minute to minimize
+// what that changes in coverage.
 func FuzzMergeOpenAPI(f *testing.F) {
 	users, events := testdata(f, "users.json"), testdata(f, "events.json")
 	f.Add(users, events)
-	f.Add(users, []byte(`{"openapi":"3.1.0","components":{"schemas":{"A":{"$ref":"#/components/schemas/A"},"B":{"$ref":"#/components/"}}}}`))
-	f.Add([]byte(`{"openapi":"3.1.0","paths":{"/v1/users":{"get":[],"post":{"security":[[]],"operationId":1}}}}`), []byte(`{"openapi":"3.1"}`))
+	f.Add(users, []byte(`{"openapi":"3.1.0","components":`+
+		`{"schemas":{"A":{"$ref":"#/components/schemas/A"},"B":{"$ref":"#/components/"}}}}`))
+	f.Add([]byte(`{"openapi":"3.1.0","paths":{"/v1/users":{"get":[],"post":{"security":[[]],"operationId":1}}}}`),
+		[]byte(`{"openapi":"3.1"}`))
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		parts := map[string]map[string]any{}
 		for service, body := range map[string][]byte{Users: a, Events: b} {

@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// raw sends bytes and gives the connection's answer.
+// raw sends bytes over a connection and returns the response.
 func raw(t *testing.T, server *httptest.Server, request string) *http.Response {
 	t.Helper()
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
@@ -49,15 +49,18 @@ func TestProxyPassesTheRequestAsItIs(t *testing.T) {
 	})}, nil)
 	server := listen(t, g)
 	for _, target := range []string{
-		"/v1/kv/buckets/b/objects/a%2Fb%20c?x=1;y=2&z=%zz&ids=1,2", // semicolons and bad escapes are the service's to judge
+		// The service decides about semicolons and bad escapes.
+		"/v1/kv/buckets/b/objects/a%2Fb%20c?x=1;y=2&z=%zz&ids=1,2",
 		"/v1/kv/buckets/b/objects/a//b?",
 		"/v1/kv/buckets/b/objects/%E6%9D%8E%e4%bc%9f",
 		"/v1/kv/buckets/b/objects/(a)!*'$&+,:@;=~",
 		"/v1/kv/buckets/b/objects/%252e%252e",
 		"/v1/k%76/buckets",
 	} {
-		resp := raw(t, server, "PUT "+target+" HTTP/1.1\r\nHost: api.example\r\nConnection: X-Private, Upgrade\r\nUpgrade: websocket\r\nX-Private: 1\r\n"+
-			"X-Forwarded-For: 1.2.3.4\r\nX-Tenant-Id: acme\r\nTraceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n\r\n")
+		resp := raw(t, server, "PUT "+target+" HTTP/1.1\r\nHost: api.example\r\n"+
+			"Connection: X-Private, Upgrade\r\nUpgrade: websocket\r\nX-Private: 1\r\n"+
+			"X-Forwarded-For: 1.2.3.4\r\nX-Tenant-Id: acme\r\n"+
+			"Traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n\r\n")
 		require.Equal(t, http.StatusTeapot, resp.StatusCode)
 		require.Equal(t, `"7"`, resp.Header.Get("ETag"))
 		require.NotContains(t, resp.Header, "X-Hop")
@@ -71,11 +74,12 @@ func TestProxyPassesTheRequestAsItIs(t *testing.T) {
 		require.Equal(t, resp.Header.Get("X-Request-Id"), header.Get("X-Request-Id"))
 		require.NotContains(t, header, "X-Private")
 		require.NotContains(t, header, "Upgrade")
-		require.NotContains(t, header, "Accept-Encoding", "or the transport would unpack the answer")
+		require.NotContains(t, header, "Accept-Encoding", "otherwise the transport would decompress the response")
 	}
 }
 
-// A client can't have a header overlooked that the services go by, nor can it smuggle one past the gateway.
+// A client can neither make the gateway drop a header that services rely on, nor get one of the gateway's own past
+// it.
 func TestConnectionNamesNoneOfOurHeaders(t *testing.T) {
 	t.Parallel()
 	var header http.Header
@@ -101,7 +105,9 @@ func TestConnectionNamesNoneOfOurHeaders(t *testing.T) {
 func TestInProcessPassesTheRequestAsItIs(t *testing.T) {
 	t.Parallel()
 	var got string
-	g := newGateway(t, map[string]Upstream{Automation: local(func(_ http.ResponseWriter, r *http.Request) { got = r.URL.EscapedPath() + "?" + r.URL.RawQuery })}, nil)
+	g := newGateway(t, map[string]Upstream{Automation: local(func(_ http.ResponseWriter, r *http.Request) {
+		got = r.URL.EscapedPath() + "?" + r.URL.RawQuery
+	})}, nil)
 	get(g, "/v1/kv/buckets/b/objects/a%2Fb//c?x=1;y=%zz")
 	require.Equal(t, "/v1/kv/buckets/b/objects/a%2Fb//c?x=1;y=%zz", got)
 }
@@ -128,17 +134,18 @@ func TestServiceFailures(t *testing.T) {
 		upstream Upstream
 		arrives  bool
 	}{
-		"away":        {away, false},
-		"resets":      {remote(t, hijack("")), true},
-		"speaks else": {remote(t, hijack("SSH-2.0-OpenSSH\r\n\r\n")), true},
+		"away":           {away, false},
+		"resets":         {remote(t, hijack("")), true},
+		"other protocol": {remote(t, hijack("SSH-2.0-OpenSSH\r\n\r\n")), true},
 		"too slow": {remote(t, func(_ http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body) // net/http notices a lost connection only after that
+			_, _ = io.Copy(io.Discard, r.Body) // net/http notices a lost connection only after the body is read
 			<-r.Context().Done()
 		}), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := newGateway(t, map[string]Upstream{Users: c.upstream}, func(c *Config) { c.RequestTimeout = 200 * time.Millisecond })
+			g := newGateway(t, map[string]Upstream{Users: c.upstream},
+				func(c *Config) { c.RequestTimeout = 200 * time.Millisecond })
 			url := listen(t, g).URL + "/v1/users"
 			for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
 				r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(`{"username":"x"}`))
@@ -226,8 +233,9 @@ func TestAClientThatLeavesEndsTheServicesWork(t *testing.T) {
 			_, err = http.DefaultClient.Do(req)
 			require.ErrorIs(t, err, context.Canceled)
 			<-ended
-			require.Eventually(t, func() bool { return g.inFlight.Load() == 0 }, 5*time.Second, time.Millisecond) // the handler's end can't signal
-			require.Empty(t, g.logs.String(), "a client may leave: that is no failure of ours")
+			// The end of the gateway's handler cannot be signalled.
+			require.Eventually(t, func() bool { return g.inFlight.Load() == 0 }, 5*time.Second, time.Millisecond)
+			require.Empty(t, g.logs.String(), "a client that leaves is not a failure")
 		})
 	}
 }
@@ -239,12 +247,13 @@ func TestABodyThatBreaksOffIsTheClientsFault(t *testing.T) {
 			w.WriteHeader(http.StatusBadRequest)
 		}
 	})}, nil)
-	resp := raw(t, listen(t, g), "POST /v1/users HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nnot a chunk\r\n")
+	resp := raw(t, listen(t, g),
+		"POST /v1/users HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nnot a chunk\r\n")
 	requireProblem(t, 400, "invalid_parameters", resp.StatusCode, resp.Header, resp.Body)
 	require.Empty(t, g.logs.String())
 }
 
-// zeros is an endless body that notes the heap's size as it goes.
+// zeros is a body of left zero bytes. It notes the peak of the heap while it is read.
 type zeros struct {
 	left int64
 	peak uint64
@@ -264,7 +273,7 @@ func (z *zeros) Read(p []byte) (int, error) {
 	return int(n), nil
 }
 
-// Not parallel: it measures the process's memory.
+// Not parallel, because it measures the process's memory.
 func TestStreamsFlowWithFlatMemory(t *testing.T) {
 	const size = 100 << 20
 	for name, upstream := range map[string]func(testing.TB, http.HandlerFunc) Upstream{
@@ -303,7 +312,7 @@ func TestStreamsFlowWithFlatMemory(t *testing.T) {
 	}
 }
 
-// An import answers every line while the next is yet to be sent.
+// An import answers each line before the next is sent.
 func TestImportsFlowBothWaysAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, upstream := range map[string]func(testing.TB, http.HandlerFunc) Upstream{
@@ -321,7 +330,8 @@ func TestImportsFlowBothWaysAtOnce(t *testing.T) {
 				}
 			})}, nil)
 			body, client := io.Pipe()
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, listen(t, g).URL+"/v1/users/import", body)
+			target := listen(t, g).URL + "/v1/users/import"
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, target, body)
 			require.NoError(t, err)
 			go func() { _, _ = io.WriteString(client, "0\n") }()
 			resp, err := http.DefaultClient.Do(req)
@@ -342,7 +352,7 @@ func TestImportsFlowBothWaysAtOnce(t *testing.T) {
 	}
 }
 
-func TestAStreamThatStandsStillIsEnded(t *testing.T) {
+func TestAnIdleStreamIsEnded(t *testing.T) {
 	t.Parallel()
 	for name, upstream := range map[string]func(testing.TB, http.HandlerFunc) Upstream{
 		"in process": func(_ testing.TB, h http.HandlerFunc) Upstream { return local(h) }, "remote": remote,
@@ -356,7 +366,8 @@ func TestAStreamThatStandsStillIsEnded(t *testing.T) {
 			})}, func(c *Config) { c.StreamIdleTimeout = 100 * time.Millisecond })
 			body, client := io.Pipe()
 			defer client.Close()
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, listen(t, g).URL+"/v1/users/import", body)
+			target := listen(t, g).URL + "/v1/users/import"
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, target, body)
 			require.NoError(t, err)
 			go func() { _, _ = io.WriteString(client, "one line, and then nothing\n") }()
 			if resp, err := http.DefaultClient.Do(req); err == nil {
@@ -367,7 +378,7 @@ func TestAStreamThatStandsStillIsEnded(t *testing.T) {
 	}
 }
 
-// A stream may last longer than the idle time-out and than an ordinary request, as long as it moves.
+// A stream can last longer than the idle limit and than an ordinary request, as long as bytes move.
 func TestAStreamThatMovesIsNotEnded(t *testing.T) {
 	t.Parallel()
 	const idle, steps = 100 * time.Millisecond, 10
@@ -420,7 +431,8 @@ func TestIdleLimitDoesNotReachTheConnectionsNextRequest(t *testing.T) {
 	require.EqualValues(t, 1, connections.Load())
 }
 
-// Many at once, with clients that leave at any moment: for the race detector, and nothing may be left over.
+// Many requests at the same time, with clients that leave at any moment. The race detector watches, and nothing may
+// be left over at the end.
 func TestProxyUnderDisconnects(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, map[string]Upstream{Users: remote(t, func(w http.ResponseWriter, r *http.Request) {
@@ -462,7 +474,10 @@ func TestRemoteTakesBareHostsOnly(t *testing.T) {
 		_, err := Remote(good)
 		require.NoError(t, err, good)
 	}
-	for _, bad := range []string{"", "users:8080", "ftp://users", "http://", "http://users/base", "http://u:p@users", "http://users?x", "http://users#f", "http://a b", "://"} {
+	for _, bad := range []string{
+		"", "users:8080", "ftp://users", "http://", "http://users/base", "http://u:p@users", "http://users?x",
+		"http://users#f", "http://a b", "://",
+	} {
 		_, err := Remote(bad)
 		require.Error(t, err, bad)
 		require.NotContains(t, err.Error(), "u:p")

@@ -10,25 +10,26 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// maxBuckets bounds the memory of one limiter (some 200 bytes a bucket). When more callers come at once, the ones seen least start anew.
+// maxBuckets bounds the memory of one limiter, at about 200 bytes for each bucket. With more callers than that, those
+// that are seen least lose their bucket and start with a full one.
 const maxBuckets = 100_000
 
-// bucketKey names whose bucket it is: the SHA-256 of the Authorization header, or the address.
+// bucketKey names the owner of a bucket: the SHA-256 of the Authorization header, or the address.
 type bucketKey [sha256.Size]byte
 
-// limiter is a token bucket for each caller.
+// limiter has a token bucket for each caller.
 type limiter struct {
 	limit   rate.Limit
 	burst   int
 	buckets *otter.Cache[bucketKey, *rate.Limiter]
 }
 
-// newLimiter gives nil, which limits nothing, for a limit of 0.
+// newLimiter returns nil, which limits nothing, if the limit is 0.
 func newLimiter(limit rate.Limit, burst int) *limiter {
 	if limit <= 0 {
 		return nil
 	}
-	// A bucket may be forgotten once it would be full again anyway.
+	// A bucket can be removed once enough time has passed to fill it again.
 	full := time.Duration(float64(burst)/float64(limit)*float64(time.Second)) + time.Second
 	return &limiter{limit: limit, burst: burst, buckets: otter.Must(&otter.Options[bucketKey, *rate.Limiter]{
 		MaximumSize:      maxBuckets,
@@ -42,12 +43,14 @@ func (l *limiter) close() {
 	}
 }
 
-// take uses one token. A wait above 0 means that there was none, and when there will be.
+// take uses one token. If there is none, it returns the time until there is one.
 func (l *limiter) take(key bucketKey) (wait time.Duration) {
 	if l == nil {
 		return 0
 	}
-	bucket, _ := l.buckets.ComputeIfAbsent(key, func() (*rate.Limiter, bool) { return rate.NewLimiter(l.limit, l.burst), false })
+	bucket, _ := l.buckets.ComputeIfAbsent(key, func() (*rate.Limiter, bool) {
+		return rate.NewLimiter(l.limit, l.burst), false
+	})
 	reservation := bucket.Reserve()
 	if wait = reservation.Delay(); wait > 0 {
 		reservation.Cancel()
@@ -55,7 +58,7 @@ func (l *limiter) take(key bucketKey) (wait time.Duration) {
 	return wait
 }
 
-// empty is like take, but uses nothing.
+// empty is like take, but uses no token.
 func (l *limiter) empty(key bucketKey) (wait time.Duration) {
 	if l == nil {
 		return 0
@@ -71,7 +74,7 @@ func (l *limiter) empty(key bucketKey) (wait time.Duration) {
 	return time.Duration(missing / float64(l.limit) * float64(time.Second))
 }
 
-// credentialKey is for the request's credential, or for its client's address if it brings none.
+// credentialKey is the key of the request's credential, or of the client's address if there is no credential.
 func credentialKey(r *http.Request, client netip.Addr) bucketKey {
 	if credential := r.Header.Get("Authorization"); credential != "" {
 		return sha256.Sum256([]byte(credential))
@@ -79,7 +82,8 @@ func credentialKey(r *http.Request, client netip.Addr) bucketKey {
 	return addressKey(client)
 }
 
-// addressKey takes an IPv6 network of 64 bits for one client, since that is what one is given.
+// addressKey is the key of an address. An IPv6 network of 64 bits counts as one client, because clients get whole
+// networks of that size.
 func addressKey(client netip.Addr) bucketKey {
 	var key bucketKey
 	if client.Is6() {

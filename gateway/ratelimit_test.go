@@ -15,7 +15,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/problem"
 )
 
-// from asks as a client with an address and a credential.
+// from sends a request as a client with an address and a credential.
 func from(g http.Handler, addr, credential string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodGet, "/v1/users", nil)
 	r.RemoteAddr = addr + ":1"
@@ -30,9 +30,10 @@ func from(g http.Handler, addr, credential string) *httptest.ResponseRecorder {
 func TestRateLimitPerCredential(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := newGateway(t, map[string]Upstream{Users: local(func(http.ResponseWriter, *http.Request) {})}, func(c *Config) {
-			c.RateLimit.PerSecond, c.RateLimit.Burst = 0.5, 3
-		})
+		g := newGateway(t, map[string]Upstream{Users: local(func(http.ResponseWriter, *http.Request) {})},
+			func(c *Config) {
+				c.RateLimit.PerSecond, c.RateLimit.Burst = 0.5, 3
+			})
 		for range 3 {
 			require.Equal(t, 200, from(g, "192.0.2.1", "Bearer a").Code)
 		}
@@ -41,15 +42,15 @@ func TestRateLimitPerCredential(t *testing.T) {
 		require.Equal(t, "2", w.Header().Get("Retry-After"))
 		require.Equal(t, 429, from(g, "192.0.2.2", "Bearer a").Code, "the credential counts, not the address")
 		require.Equal(t, 200, from(g, "192.0.2.1", "Bearer b").Code)
-		require.Equal(t, 200, from(g, "192.0.2.1", "").Code, "without one the address does")
+		require.Equal(t, 200, from(g, "192.0.2.1", "").Code, "without a credential the address counts")
 		require.Equal(t, float64(2), testutil.ToFloat64(g.metrics.rateLimited))
 
-		time.Sleep(2 * time.Second) // of the bubble's time: what Retry-After said
+		time.Sleep(2 * time.Second) // in the bubble's time; as long as Retry-After said
 		require.Equal(t, 200, from(g, "192.0.2.1", "Bearer a").Code)
 		require.Equal(t, 429, from(g, "192.0.2.1", "Bearer a").Code)
 		time.Sleep(time.Hour)
 		for range 3 {
-			require.Equal(t, 200, from(g, "192.0.2.1", "Bearer a").Code, "full again, and no fuller")
+			require.Equal(t, 200, from(g, "192.0.2.1", "Bearer a").Code, "the bucket fills up to its size")
 		}
 		require.Equal(t, 429, from(g, "192.0.2.1", "Bearer a").Code)
 	})
@@ -71,18 +72,20 @@ func TestGuessingCredentialsIsLimitedPerAddress(t *testing.T) {
 		w := from(g, "192.0.2.1", "Bearer guess9")
 		requireProblem(t, 429, "rate_limited", w.Code, w.Header(), w.Body)
 		require.Equal(t, "10", w.Header().Get("Retry-After"))
-		require.Equal(t, 3, asked, "the service is spared")
+		require.Equal(t, 3, asked, "the service gets no more requests")
 		require.Equal(t, 401, from(g, "192.0.2.2", "Bearer guess9").Code, "another address")
 		time.Sleep(10 * time.Second)
 		for range 10 {
-			require.Equal(t, 200, from(g, "192.0.2.1", "Bearer good").Code, "good answers cost nothing")
+			require.Equal(t, 200, from(g, "192.0.2.1", "Bearer good").Code, "successful requests use no tokens")
 		}
 	})
 }
 
 func TestNoRateLimitByDefault(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t, map[string]Upstream{Users: local(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })}, nil)
+	g := newGateway(t, map[string]Upstream{Users: local(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+	})}, nil)
 	for range 1000 {
 		require.Equal(t, 401, from(g, "192.0.2.1", "").Code)
 	}
@@ -91,7 +94,7 @@ func TestNoRateLimitByDefault(t *testing.T) {
 func TestAddressKey(t *testing.T) {
 	t.Parallel()
 	key := func(s string) bucketKey { return addressKey(netip.MustParseAddr(s)) }
-	require.Equal(t, key("2001:db8::1"), key("2001:db8::ffff:1"), "one network of 64 bits is one client")
+	require.Equal(t, key("2001:db8::1"), key("2001:db8::ffff:1"), "a network of 64 bits counts as one client")
 	require.NotEqual(t, key("2001:db8::1"), key("2001:db8:0:1::1"))
 	require.NotEqual(t, key("192.0.2.1"), key("192.0.2.2"))
 }

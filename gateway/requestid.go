@@ -10,8 +10,8 @@ const maxRequestID = 128
 
 var requestIDText = base32.NewEncoding("0123456789abcdefghijklmnopqrstuv").WithPadding(base32.NoPadding)
 
-// requestID gives the caller's id if it is sane ([A-Za-z0-9._-]{1,128}), else a new one of 128 random bits. The generator is the
-// runtime's ChaCha8: fast, and a request id is no secret.
+// requestID returns the id that the client sent if it has 1…128 letters, digits and the characters . _ -, otherwise a
+// new one with 128 random bits. The generator (the runtime's ChaCha8) is fast; request ids are not secret.
 func requestID(sent string) string {
 	if saneRequestID(sent) {
 		return sent

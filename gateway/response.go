@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// Shared values: net/http only reads them, and nothing adds to a header of one of these names.
+// Header values shared by all responses: net/http only reads them, and no code appends to these headers.
 var (
 	noSniff     = []string{"nosniff"}
 	noReferrer  = []string{"no-referrer"}
@@ -15,25 +15,25 @@ var (
 	closeValue  = []string{"close"}
 )
 
-// response is the answer to one request: it notes the status and sets what every answer carries, last of all, so that a service's
-// own X-Request-Id doesn't come twice.
+// response is the response to one request. It notes the status and sets the headers of every response, after the
+// service has set its own, so that the service's X-Request-Id does not come twice.
 type response struct {
 	http.ResponseWriter
 	requestID []string
 	status    int    // 0 until the header is written
 	secure    bool   // the request came over TLS
 	draining  bool   // the connection should not be used again
-	progress  func() // called for every piece of a stream; nil for the rest
+	progress  func() // called for every piece of a stream; nil for other requests
 
-	// duplex lets a stream's answer begin while its body still comes (HTTP/2 always can); nil for the rest. It is
-	// called for good answers only: after it net/http no longer sees to the rest of a body, and would take what a
-	// refusal leaves unread for the next request.
+	// duplex lets the response to a stream begin while its request body is still being sent; nil for other requests
+	// and for HTTP/2, which always allows it. It is called for successful responses only: after it, net/http does not
+	// read the rest of a body, and would take what a refusal leaves unread for the next request.
 	duplex func() error
 
-	credential uint64  // its hash
-	learn      *shares // wants to know whose the credential is; nil if it does
+	credential uint64  // the hash of the credential
+	learn      *shares // set if the credential's caller is not known yet
 
-	clientFailed atomic.Bool // the request's body could not be read
+	clientFailed atomic.Bool // the client's side failed while its request body was read
 }
 
 func (w *response) WriteHeader(status int) {
@@ -75,13 +75,13 @@ func (w *response) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Flush is here because Gin asks for an http.Flusher, not for Unwrap.
+// Flush exists because Gin expects an http.Flusher and does not use Unwrap.
 func (w *response) Flush() {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
-	_ = http.NewResponseController(w.ResponseWriter).Flush() // a server that can't flush sends at the end
+	_ = http.NewResponseController(w.ResponseWriter).Flush() // a server that cannot flush sends everything at the end
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap lets http.ResponseController find the server's writer.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -71,7 +71,7 @@ func TestRouteFindsTheServiceOfEveryPath(t *testing.T) {
 		"/v1/batch/jobs-suspend":                       Automation,
 		"/v1/functions/1/invoke":                       Automation,
 		"/v1/components":                               Automation,
-		// The same path in other letters (RFC 3986 §6.2.2.2).
+		// The same paths with percent-encoded letters (RFC 3986 §6.2.2.2).
 		"/v1/%75sers/1":       Users,
 		"/v1/user%73-exist":   Users,
 		"/v1/batch/%75sers-x": Users,
@@ -167,12 +167,14 @@ func TestKindsAreOneServicesPaths(t *testing.T) {
 	}
 }
 
-// FuzzRoute: whichever way a service reads the path that it is passed (as sent, decoded, or decoded and cleaned), it is its own.
+// FuzzRoute checks that a service owns the path that it gets in every way of reading it: as sent, decoded, or decoded
+// and cleaned.
 func FuzzRoute(f *testing.F) {
 	for _, seed := range []string{
-		"/v1/users/1", "/v1/users-exist", "/v1/users/..%2f..%2fkv", "/v1/batch/users%2Fx", "/v1/%2e%2e/kv", "//v1/users", `/v1/users\..\kv`,
-		"/v1/kv/buckets/b/objects/a%2Fb", "/v1/batch/tree-nodes/..;/x", "/.well-known/authzen-configuration", "/v1/users-%2F..", "/v1/%75sers",
-		"http://other/v1/users", "/v1/users/%252e%252e/kv", "/v1/batch/tree-%2e%2e/users",
+		"/v1/users/1", "/v1/users-exist", "/v1/users/..%2f..%2fkv", "/v1/batch/users%2Fx", "/v1/%2e%2e/kv",
+		"//v1/users", `/v1/users\..\kv`, "/v1/kv/buckets/b/objects/a%2Fb", "/v1/batch/tree-nodes/..;/x",
+		"/.well-known/authzen-configuration", "/v1/users-%2F..", "/v1/%75sers", "http://other/v1/users",
+		"/v1/users/%252e%252e/kv", "/v1/batch/tree-%2e%2e/users",
 	} {
 		f.Add(seed)
 	}

@@ -66,11 +66,11 @@ func TestDrain(t *testing.T) {
 	stop()
 	require.Eventually(t, g.draining.Load, time.Second, time.Millisecond)
 	status, _, _ = ask("/readyz")
-	require.Equal(t, 503, status, "load balancers are told")
+	require.Equal(t, 503, status, "load balancers see that it stops")
 	status, body, closes := ask("/v1/users")
-	require.Equal(t, 200, status, "and what still comes is served")
+	require.Equal(t, 200, status, "requests that still come are served")
 	require.Equal(t, "whole", body)
-	require.True(t, closes, "on a connection that is not used again")
+	require.True(t, closes, "the connection is not used again")
 
 	require.Eventually(t, func() bool { // until the listener is closed
 		conn, err := net.Dial("tcp", url[len("http://"):])
@@ -80,15 +80,17 @@ func TestDrain(t *testing.T) {
 		return err != nil
 	}, 5*time.Second, 10*time.Millisecond)
 	close(leave)
-	require.Equal(t, "whole", <-slow, "a running request ends in peace")
+	require.Equal(t, "whole", <-slow, "a running request is answered")
 	require.NoError(t, <-ended)
 }
 
 func TestDrainHasADeadline(t *testing.T) {
 	t.Parallel()
 	entered := make(chan struct{})
-	g := newGateway(t, map[string]Upstream{Users: local(func(_ http.ResponseWriter, r *http.Request) { close(entered); <-r.Context().Done() })},
-		func(c *Config) { c.DrainDelay, c.DrainTimeout = 0, 50*time.Millisecond })
+	g := newGateway(t, map[string]Upstream{Users: local(func(_ http.ResponseWriter, r *http.Request) {
+		close(entered)
+		<-r.Context().Done()
+	})}, func(c *Config) { c.DrainDelay, c.DrainTimeout = 0, 50*time.Millisecond })
 	url, stop, ended := serve(t, g.Gateway)
 	failed := make(chan error, 1)
 	go func() {
@@ -120,11 +122,12 @@ func TestServeSaysWhyItCannot(t *testing.T) {
 	require.Error(t, err, "nothing listens")
 }
 
-// Whatever a client sends, the answer is a problem document.
+// Every request that is not valid HTTP gets a problem document.
 func TestMalformedRequestsAreAnsweredWithProblems(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t, map[string]Upstream{Users: local(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.ReadAll(r.Body) })},
-		func(c *Config) { c.DrainDelay = 0 })
+	g := newGateway(t, map[string]Upstream{Users: local(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.ReadAll(r.Body)
+	})}, func(c *Config) { c.DrainDelay = 0 })
 	url, stop, ended := serve(t, g.Gateway)
 	for text, status := range map[string]int{
 		"GET /v1/users/%zz HTTP/1.1\r\nHost: x\r\n\r\n":        400,
@@ -152,7 +155,7 @@ func TestMalformedRequestsAreAnsweredWithProblems(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// pipes is a listener whose connections are within a synctest bubble.
+// pipes is a listener whose connections belong to a synctest bubble.
 type pipes struct {
 	connections chan net.Conn
 	closed      chan struct{}
@@ -169,7 +172,7 @@ func (p pipes) Accept() (net.Conn, error) {
 func (p pipes) Close() error   { close(p.closed); return nil }
 func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
-// A client that sends half a body and waits holds a service no longer than a request may take.
+// A client that sends half a body and waits does not hold a service longer than a request may take.
 func TestASlowClientIsCutOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -196,18 +199,23 @@ func TestASlowClientIsCutOff(t *testing.T) {
 	})
 }
 
-// writeCertificate makes a self-signed pair.
+// writeCertificate writes a self-signed certificate and its key.
 func writeCertificate(t *testing.T, config TLSConfig, serial int64) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(serial), DNSNames: []string{"localhost"}, NotAfter: time.Now().Add(time.Hour)}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), DNSNames: []string{"localhost"}, NotAfter: time.Now().Add(time.Hour),
+	}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	require.NoError(t, err)
 	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(config.CertFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}), 0o600))
-	require.NoError(t, os.WriteFile(config.KeyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600))
+	write := func(path, kind string, der []byte) {
+		require.NoError(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
+	}
+	write(config.CertFile, "CERTIFICATE", cert)
+	write(config.KeyFile, "PRIVATE KEY", keyDER)
 }
 
 func TestTLS(t *testing.T) {
@@ -216,10 +224,12 @@ func TestTLS(t *testing.T) {
 	files := TLSConfig{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem")}
 	writeCertificate(t, files, 1)
 	var proto string
-	g := newGateway(t, map[string]Upstream{Users: local(func(_ http.ResponseWriter, r *http.Request) { proto = r.Header.Get("X-Forwarded-Proto") })},
-		func(c *Config) { c.TLS, c.DrainDelay = files, 0 })
+	g := newGateway(t, map[string]Upstream{Users: local(func(_ http.ResponseWriter, r *http.Request) {
+		proto = r.Header.Get("X-Forwarded-Proto")
+	})}, func(c *Config) { c.TLS, c.DrainDelay = files, 0 })
 	url, stop, ended := serve(t, g.Gateway)
-	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // self-signed, of this test
+	insecure := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // the certificate is self-signed
+	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: insecure}
 	resp, err := (&http.Client{Transport: transport}).Get("https" + url[len("http"):] + "/v1/users")
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
@@ -227,7 +237,8 @@ func TestTLS(t *testing.T) {
 	require.Equal(t, 2, resp.ProtoMajor)
 	require.Equal(t, "https", proto)
 	require.Equal(t, "max-age=31536000", resp.Header.Get("Strict-Transport-Security"))
-	_, err = tls.Dial("tcp", url[len("http://"):], &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11}) //nolint:gosec // that is the point
+	outdated := &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11} //nolint:gosec // to be refused
+	_, err = tls.Dial("tcp", url[len("http://"):], outdated)
 	require.Error(t, err, "TLS 1.1")
 	transport.CloseIdleConnections()
 	stop()
@@ -253,7 +264,7 @@ func TestCertificateIsReadAgainWhenItChanges(t *testing.T) {
 		require.NoError(t, err)
 		return leaf.SerialNumber.Int64()
 	}
-	change := func() { // file times may be coarse
+	change := func() { // file times may have a low resolution
 		age = age.Add(time.Second)
 		for _, f := range []string{files.CertFile, files.KeyFile} {
 			require.NoError(t, os.Chtimes(f, age, age))
@@ -261,11 +272,11 @@ func TestCertificateIsReadAgainWhenItChanges(t *testing.T) {
 	}
 	writeCertificate(t, files, 2)
 	change()
-	require.EqualValues(t, 1, serial(false), "not looked at on every handshake")
+	require.EqualValues(t, 1, serial(false), "the files are not checked at every handshake")
 	require.EqualValues(t, 2, serial(true))
 	require.NoError(t, os.WriteFile(files.CertFile, []byte("half"), 0o600))
 	change()
-	require.EqualValues(t, 2, serial(true), "a broken one changes nothing")
+	require.EqualValues(t, 2, serial(true), "a broken file changes nothing")
 	require.Contains(t, log.String(), "old one stays")
 	require.NoError(t, os.Remove(files.KeyFile))
 	require.EqualValues(t, 2, serial(true))

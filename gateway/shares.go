@@ -12,27 +12,27 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// shares bounds how many requests, and how many event streams, each caller has running, so that no caller takes all
-// places. A caller is who a
-// service says that a credential belongs to, however many tokens that one has; a credential that no service has
-// accepted yet counts for its client's address, or everybody could make up as many callers as there are places.
+// shares bounds the requests and the event streams that each caller has running, so that no caller takes all places.
+// A caller is the owner of a credential, as told by a service, however many tokens the owner has. A credential that
+// no service has accepted yet counts for the client's address; otherwise a client could make up as many callers as
+// there are places.
 type shares struct {
-	requests, streams int // how many of each a caller may have
+	requests, streams int // limits for one caller
 
 	mu      sync.Mutex
-	running map[share]int // only those above 0, so never more than there are requests and streams
+	running map[share]int // only those above 0, so there are never more entries than requests and streams
 
 	seed  maphash.Seed
 	known *otter.Cache[uint64, bucketKey] // hash of the Authorization header → caller
 }
 
-// share is what one caller has of the places for requests, or of those for event streams.
+// share is a caller's part of the places for requests, or of those for event streams.
 type share struct {
 	caller bucketKey
 	stream bool
 }
 
-// callerAge is how long an unused credential's caller is remembered.
+// callerAge is how long the caller of an unused credential is remembered.
 const callerAge = 10 * time.Minute
 
 func newShares(requests, streams int) *shares {
@@ -46,8 +46,8 @@ func newShares(requests, streams int) *shares {
 
 func (s *shares) close() { s.known.StopAllGoroutines() }
 
-// take finds whose request it is, and reports whether that caller may have one more. If so, leave must be called with
-// the share.
+// take finds the caller of a request and reports whether the caller may have one more. If so, leave must be called
+// with the returned share.
 func (s *shares) take(w *response, r *http.Request, client netip.Addr, stream bool) (of share, ok bool) {
 	of = share{addressKey(client), stream}
 	if credential := r.Header.Get("Authorization"); credential != "" {
@@ -57,13 +57,13 @@ func (s *shares) take(w *response, r *http.Request, client netip.Addr, stream bo
 			of.caller, w.learn = caller, nil
 		}
 	}
-	most := s.requests
+	limit := s.requests
 	if stream {
-		most = s.streams
+		limit = s.streams
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.running[of] >= most {
+	if s.running[of] >= limit {
 		return of, false
 	}
 	s.running[of]++
@@ -78,7 +78,7 @@ func (s *shares) leave(of share) {
 	}
 }
 
-// learned takes what a service says of the caller out of an answer.
+// learned takes the caller that a service names out of the response headers.
 func (w *response) learned(h http.Header) {
 	caller, ok := h[request.CallerHeader]
 	if !ok {
@@ -86,7 +86,7 @@ func (w *response) learned(h http.Header) {
 	}
 	delete(h, request.CallerHeader)
 	if w.learn != nil && len(caller) == 1 && caller[0] != "" {
-		key := bucketKey{len(bucketKey{}) - 1: 1} // no address has that
+		key := bucketKey{len(bucketKey{}) - 1: 1} // the last byte marks a caller: it is 0 in the key of an address
 		copy(key[:len(key)-1], caller[0])
 		w.learn.known.Set(w.credential, key)
 	}

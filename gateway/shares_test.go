@@ -21,8 +21,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// claims is a service that knows the caller of "Bearer <caller>.<any>" and refuses every other credential;
-// /v1/users/wait waits.
+// claims is a service that knows the caller of "Bearer <caller>.<any>" and refuses every other credential. A request
+// to /v1/users/wait waits for leave.
 func claims(entered, leave chan struct{}) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		caller, _, known := strings.Cut(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), ".")
@@ -39,11 +39,13 @@ func claims(entered, leave chan struct{}) http.HandlerFunc {
 	}
 }
 
-// One caller can't take all places, neither with many tokens nor with made-up ones.
+// One caller cannot take all places, neither with many tokens nor with made-up ones.
 func TestEveryCallerHasAShare(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan struct{}), make(chan struct{})
-	for name, upstream := range map[string]Upstream{"in process": local(claims(entered, leave)), "remote": remote(t, claims(entered, leave))} {
+	for name, upstream := range map[string]Upstream{
+		"in process": local(claims(entered, leave)), "remote": remote(t, claims(entered, leave)),
+	} {
 		g := newGateway(t, map[string]Upstream{Users: upstream}, func(c *Config) { c.MaxConcurrent = 8 })
 		ask := func(path, address, credential string) *httptest.ResponseRecorder {
 			r := httptest.NewRequest(http.MethodGet, path, nil)
@@ -51,7 +53,7 @@ func TestEveryCallerHasAShare(t *testing.T) {
 			r.Header.Set("Authorization", "Bearer "+credential)
 			w := httptest.NewRecorder()
 			g.ServeHTTP(w, r)
-			require.Empty(t, w.Header().Values(request.CallerHeader), "it is for the gateway alone")
+			require.Empty(t, w.Header().Values(request.CallerHeader), "the header is only for the gateway")
 			return w
 		}
 		var waiting sync.WaitGroup
@@ -73,7 +75,7 @@ func TestEveryCallerHasAShare(t *testing.T) {
 		wait("192.0.2.9", "made-up-2")
 		require.Equal(t, 429, ask("/v1/users", "192.0.2.9", "made-up-3").Code)
 		require.Equal(t, 200, ask("/v1/users", "192.0.2.9", "bob.1").Code, "a known caller at that address")
-		require.Equal(t, 200, ask("/v1/users", "192.0.2.4", "carl.1").Code, "an unknown one elsewhere")
+		require.Equal(t, 200, ask("/v1/users", "192.0.2.4", "carl.1").Code, "an unknown caller at another address")
 		for range 4 {
 			leave <- struct{}{}
 		}
@@ -83,7 +85,7 @@ func TestEveryCallerHasAShare(t *testing.T) {
 	}
 }
 
-// What a service leaves unread of a stream is not taken for the next request.
+// What a service leaves unread of a stream's body is not taken for the next request.
 func TestAnUnreadStreamEndsItsConnection(t *testing.T) {
 	t.Parallel()
 	for _, rest := range []string{"GET /v1/users/smuggled HTTP/1.1\r\nHost: x\r\n\r\n", ""} {
@@ -106,11 +108,11 @@ func TestAnUnreadStreamEndsItsConnection(t *testing.T) {
 	}
 }
 
-// What is answered before a slow client has sent its body holds no place, and the answer gets out.
+// A request that is answered before a slow client has sent its body holds no place, and its response is sent.
 func TestAnAnswerDoesNotWaitForTheBody(t *testing.T) {
 	t.Parallel()
 	refuse := func(w http.ResponseWriter, _ *http.Request) {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(lateBody)) // as our services do
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(lateBody)) // as the platform's services do
 		problem.Write(w, apperr.New(apperr.Unauthenticated, "no"))
 	}
 	for name, upstream := range map[string]Upstream{"in process": local(refuse), "remote": remote(t, refuse)} {
@@ -130,7 +132,7 @@ func TestAnAnswerDoesNotWaitForTheBody(t *testing.T) {
 				require.Equal(t, status, response.StatusCode)
 				_, _ = io.Copy(io.Discard, response.Body)
 				_, err = conn.Read(make([]byte, 1))
-				require.ErrorIs(t, err, io.EOF, "the connection ends, since its next request could not be found")
+				require.ErrorIs(t, err, io.EOF, "the connection must end: the start of its next request is not known")
 			})
 		}
 	}

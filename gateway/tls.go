@@ -9,17 +9,18 @@ import (
 	"time"
 )
 
-// certificateCheck is how often, at most, handshakes look whether the certificate's files have changed.
+// certificateCheck is how often, at most, a handshake checks whether the certificate's files have changed.
 const certificateCheck = 10 * time.Second
 
-// certificate is the server's, read again when its files change, so that renewing one needs no restart.
+// certificate is the server's certificate. It is read again when its files change, so that a renewal needs no
+// restart.
 type certificate struct {
 	config TLSConfig
 	log    *slog.Logger
 
 	mu      sync.Mutex
 	checked time.Time
-	changed [2]time.Time // of the files that current is from
+	changed [2]time.Time // the times of the files that current comes from
 	current *tls.Certificate
 }
 
@@ -31,7 +32,7 @@ func newCertificate(config TLSConfig, log *slog.Logger) (*certificate, error) {
 	return c, nil
 }
 
-// load reads the files if they changed. On error the certificate stays what it was.
+// load reads the files if they have changed. After an error, the present certificate stays in use.
 func (c *certificate) load() error {
 	var changed [2]time.Time
 	for i, name := range []string{c.config.CertFile, c.config.KeyFile} {
@@ -52,14 +53,15 @@ func (c *certificate) load() error {
 	return nil
 }
 
-// get is a tls.Config's GetCertificate.
+// get is the GetCertificate function of the server's tls.Config.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if time.Since(c.checked) >= certificateCheck {
 		c.checked = time.Now()
-		if err := c.load(); err != nil { // half-written, perhaps: the next check may find it whole
-			c.log.Warn("the changed TLS certificate can't be used; the old one stays", "error", err)
+		// The files may be half written; a later check reads them again.
+		if err := c.load(); err != nil {
+			c.log.Warn("the changed TLS certificate cannot be used; the old one stays in use", "error", err)
 		}
 	}
 	return c.current, nil

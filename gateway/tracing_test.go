@@ -33,15 +33,16 @@ func TestTracingContinuesTheCallersTrace(t *testing.T) {
 		w := get(g, target, "Traceparent", "00-"+trace+"-"+parent+"-01")
 		require.Equal(t, 200, w.Code)
 		span := spans.Ended()[i]
-		require.Equal(t, []string{"GET users", "GET events"}[i], span.Name(), "no ids in names")
+		require.Equal(t, []string{"GET users", "GET events"}[i], span.Name(), "names must not contain ids")
 		require.Equal(t, trace, span.SpanContext().TraceID().String())
 		require.Equal(t, parent, span.Parent().SpanID().String())
-		require.Equal(t, "00-"+trace+"-"+span.SpanContext().SpanID().String()+"-01", got, "the service's span hangs below the gateway's")
+		require.Equal(t, "00-"+trace+"-"+span.SpanContext().SpanID().String()+"-01", got,
+			"the service's span must be a child of the gateway's")
 	}
 	get(g, "/readyz")
 	require.Len(t, spans.Ended(), 2)
 
-	// Imports still flow both ways through the tracing wrapper, with deadlines and all.
+	// With tracing, imports still flow in both directions.
 	resp, err := http.Post(listen(t, g).URL+"/v1/users/import", "", &zeros{left: 1 << 20})
 	require.NoError(t, err)
 	defer resp.Body.Close()
@@ -51,5 +52,5 @@ func TestTracingContinuesTheCallersTrace(t *testing.T) {
 
 	w := httptest.NewRecorder()
 	g.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/users", nil))
-	require.Regexp(t, "^00-[0-9a-f]{32}-[0-9a-f]{16}-01$", got, "a trace of our own where the caller brings none")
+	require.Regexp(t, "^00-[0-9a-f]{32}-[0-9a-f]{16}-01$", got, "without a trace of the caller, the gateway starts one")
 }

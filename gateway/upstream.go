@@ -9,31 +9,36 @@ import (
 	"time"
 )
 
-// Upstream is where a service answers: a handler in this process, or another process. Make one with InProcess or Remote.
+// Upstream is where a service is reached: a handler in this process, or another process. Make it with InProcess or
+// Remote.
 type Upstream struct {
 	handler http.Handler
 	ready   func() error
-	url     *url.URL // nil in process
+	url     *url.URL // nil for a service in this process
 }
 
-// InProcess is a service of this process, reached by a function call. ready says whether it can serve; it must return at once.
+// InProcess is a service in this process, called as a function. ready reports whether it can serve; it must return at
+// once.
 func InProcess(handler http.Handler, ready func() error) Upstream {
 	return Upstream{handler: handler, ready: ready}
 }
 
-// Remote is a service at a base URL like http://users:8080: a scheme, a host, and no path, for paths are passed on as they are.
+// Remote is a service at a base URL like http://users:8080: a scheme and a host without a path, because request paths
+// are passed on unchanged.
 func Remote(base string) (Upstream, error) {
 	u, err := url.Parse(base)
 	if err != nil {
-		return Upstream{}, errors.New("is not a URL") // the parser's error would repeat what may hold a password
+		// The parser's error would repeat the text, which may contain a password.
+		return Upstream{}, errors.New("is not a URL")
 	}
-	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Path != "" && u.Path != "/" {
-		return Upstream{}, errors.New("must be http(s)://host[:port] and nothing more")
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
+		u.Fragment != "" || u.Path != "" && u.Path != "/" {
+		return Upstream{}, errors.New("must be http(s)://host[:port] without path, query or credentials")
 	}
 	return Upstream{url: u}, nil
 }
 
-// Remotes makes an Upstream of each URL, by the services' names. The error names every bad one.
+// Remotes makes an Upstream for each service's URL. The error names all faulty ones.
 func Remotes(urls map[string]string) (map[string]Upstream, error) {
 	upstreams := make(map[string]Upstream, len(urls))
 	var errs []error
@@ -47,10 +52,10 @@ func Remotes(urls map[string]string) (map[string]Upstream, error) {
 	return upstreams, errors.Join(errs...)
 }
 
-// readyTimeout bounds one question whether a service is ready.
+// readyTimeout bounds one request to /readyz of a service.
 const readyTimeout = time.Second
 
-// isReady asks the service: its function, or its /readyz.
+// isReady asks the service whether it is ready: its function, or its /readyz.
 func (u Upstream) isReady(ctx context.Context, client *http.Client) error {
 	if u.url == nil {
 		return u.ready()
@@ -72,8 +77,9 @@ func (u Upstream) isReady(ctx context.Context, client *http.Client) error {
 	return nil
 }
 
-// newTransport makes the connections to services in other processes. The pool keeps as many as there can be requests; they are given up
-// after 30 s without use, which must be sooner than the services close them, or a POST may meet a connection just closed.
+// newTransport makes the connections to services in other processes. The pool keeps as many idle connections as there
+// can be requests. It closes them after 30 s without use, which must be sooner than the services do: otherwise a POST
+// can be sent on a connection that was just closed.
 func newTransport(maxConns int) *http.Transport {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
@@ -83,7 +89,7 @@ func newTransport(maxConns int) *http.Transport {
 		TLSHandshakeTimeout:    5 * time.Second,
 		MaxIdleConnsPerHost:    maxConns,
 		IdleConnTimeout:        30 * time.Second,
-		DisableCompression:     true, // what the service sent is what the client gets
+		DisableCompression:     true, // the client gets exactly what the service sent
 		MaxResponseHeaderBytes: 64 << 10,
 	}
 }

@@ -1,4 +1,4 @@
-// Command idp-gateway is the gateway as a process of its own, in front of services in other processes.
+// Command idp-gateway runs the gateway as a process of its own, in front of services in other processes.
 package main
 
 import (
@@ -18,7 +18,8 @@ import (
 const program = "idp-gateway"
 
 func main() {
-	// Not a wish to end it: the terminal is gone, or a tool means "read your files again". The certificate is, whenever it changes.
+	// SIGHUP does not end the gateway: it comes when a terminal closes, or from a tool that wants files to be read
+	// again. The gateway notices by itself when its certificate changes.
 	signal.Ignore(syscall.SIGHUP)
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer cancel()
@@ -28,8 +29,8 @@ func main() {
 	}
 }
 
-// start loads the configuration and runs, or prints the help that was asked for, or, as "idp-gateway health", asks the running gateway
-// whether it is ready.
+// start loads the configuration and runs the gateway. With --help it prints the help instead; "idp-gateway health"
+// asks the running gateway whether it is ready.
 func start(ctx context.Context, args, environ []string, out, logs io.Writer) error {
 	s := defaults()
 	probing := len(args) > 0 && args[0] == "health"

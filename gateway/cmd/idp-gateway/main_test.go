@@ -18,13 +18,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestStartServesUntilStopped(t *testing.T) {
 	t.Parallel()
-	users := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.Path) }))
+	users := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.URL.Path)
+	}))
 	defer users.Close()
 	ctx, stop := context.WithCancel(t.Context())
 	lines, logs := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- start(ctx, []string{"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--drain-delay", "0s"}, []string{"IDP_UPSTREAMS=users=" + users.URL}, io.Discard, logs)
+		args := []string{"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--drain-delay", "0s"}
+		ended <- start(ctx, args, []string{"IDP_UPSTREAMS=users=" + users.URL}, io.Discard, logs)
 		logs.Close()
 	}()
 	first := bufio.NewScanner(lines)
@@ -46,7 +49,8 @@ func TestStartServesUntilStopped(t *testing.T) {
 		return string(body)
 	}
 	require.Equal(t, "/v1/users/7", ask("http://"+serving.Listen+"/v1/users/7"))
-	require.Contains(t, ask("http://"+serving.Admin+"/metrics"), `idp_gateway_request_duration_seconds_count{class="2xx",service="users"} 1`)
+	require.Contains(t, ask("http://"+serving.Admin+"/metrics"),
+		`idp_gateway_request_duration_seconds_count{class="2xx",service="users"} 1`)
 	client.CloseIdleConnections()
 	stop()
 	require.NoError(t, <-ended)
@@ -54,18 +58,23 @@ func TestStartServesUntilStopped(t *testing.T) {
 
 func TestStartRefusesBadSettings(t *testing.T) {
 	t.Parallel()
-	err := start(t.Context(), []string{"--max-concurrent", "0"}, []string{"IDP_UPSTREAMS=users=here,nobody=http://x"}, io.Discard, io.Discard)
+	err := start(t.Context(), []string{"--max-concurrent", "0"},
+		[]string{"IDP_UPSTREAMS=users=here,nobody=http://x"}, io.Discard, io.Discard)
 	require.ErrorContains(t, err, "upstreams: users")
 	require.ErrorContains(t, err, "max_concurrent")
-	require.ErrorContains(t, start(t.Context(), nil, nil, io.Discard, io.Discard), "names no service")
-	require.ErrorContains(t, start(t.Context(), []string{"--admin-listen", "off"}, []string{"IDP_UPSTREAMS=nobody=http://x"}, io.Discard, io.Discard), `no service "nobody"`)
+	require.ErrorContains(t, start(t.Context(), nil, nil, io.Discard, io.Discard), "at least one service")
+	err = start(t.Context(), []string{"--admin-listen", "off"},
+		[]string{"IDP_UPSTREAMS=nobody=http://x"}, io.Discard, io.Discard)
+	require.ErrorContains(t, err, `no service "nobody"`)
 }
 
 func TestStartHelps(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	require.NoError(t, start(t.Context(), []string{"--help"}, nil, &out, io.Discard))
-	for _, setting := range []string{"--upstreams, IDP_UPSTREAMS", "--tls-cert-file", "--rate-limit-per-second", "--cors-origins"} {
+	for _, setting := range []string{
+		"--upstreams, IDP_UPSTREAMS", "--tls-cert-file", "--rate-limit-per-second", "--cors-origins",
+	} {
 		require.Contains(t, out.String(), setting)
 	}
 }

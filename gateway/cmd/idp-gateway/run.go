@@ -11,10 +11,10 @@ import (
 	"github.com/idplatform/idplatform/pkg/telemetry"
 )
 
-// flushTimeout bounds how long the last spans may take to leave.
+// flushTimeout bounds the time for sending the last spans.
 const flushTimeout = 5 * time.Second
 
-// run serves until ctx ends and the requests have drained.
+// run serves until ctx ends and the running requests are answered.
 func run(ctx context.Context, s settings, logs io.Writer) (err error) {
 	log := telemetry.NewLogger(logs, s.Log.Level, s.Log.Format).With("service", "gateway")
 	registry := telemetry.NewRegistry()
@@ -38,8 +38,9 @@ func run(ctx context.Context, s settings, logs io.Writer) (err error) {
 		return err
 	}
 	defer g.Close()
-	// Without ctx's end: metrics are wanted most while draining.
-	admin, err := telemetry.ServeAdmin(context.WithoutCancel(ctx), s.AdminListen, telemetry.AdminHandler(registry, telemetry.ReadBuild()), log)
+	// The admin listener outlives ctx, because metrics are needed most while requests drain.
+	admin, err := telemetry.ServeAdmin(context.WithoutCancel(ctx), s.AdminListen,
+		telemetry.AdminHandler(registry, telemetry.ReadBuild()), log)
 	if err != nil {
 		return err
 	}
@@ -48,6 +49,7 @@ func run(ctx context.Context, s settings, logs io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	log.Info("serving", "listen", listener.Addr().String(), "admin", admin.Addr(), "tls", s.TLS.CertFile != "", "upstreams", s.Upstreams)
+	log.Info("serving", "listen", listener.Addr().String(), "admin", admin.Addr(),
+		"tls", s.TLS.CertFile != "", "upstreams", s.Upstreams)
 	return g.Serve(ctx, listener)
 }

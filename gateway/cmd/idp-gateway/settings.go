@@ -10,7 +10,7 @@ import (
 
 type settings struct {
 	Listen         string            `mapstructure:"listen" doc:"Address of the API"`
-	AdminListen    string            `mapstructure:"admin_listen" doc:"Address of metrics, pprof and build information; off switches it off"`
+	AdminListen    string            `mapstructure:"admin_listen" doc:"Address of metrics, pprof and build information; off: no such listener"`
 	Upstreams      map[string]string `mapstructure:"upstreams" doc:"The services that are deployed and their base URLs: users=http://users:8081,events=http://events:8081"`
 	Log            logSettings       `mapstructure:"log"`
 	Tracing        tracingSettings   `mapstructure:"tracing"`
@@ -36,11 +36,11 @@ func defaults() settings {
 	}
 }
 
-// Validate is called by config.Load, after the embedded Config's.
+// Validate is called by config.Load, after Validate of the embedded Config.
 func (s settings) Validate() error {
 	_, err := gateway.Remotes(s.Upstreams)
 	if len(s.Upstreams) == 0 {
-		err = errors.New("upstreams names no service: there is nothing to pass requests to")
+		err = errors.New("upstreams must name at least one service")
 	}
 	return err
 }
