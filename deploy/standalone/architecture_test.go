@@ -15,31 +15,38 @@ import (
 
 const module = "github.com/idplatform/idplatform/"
 
-// layer says which imports a part of the tree must not have. Of several entries that match a file each one holds.
+// layer says which imports a part of the source tree must not have. If several layers match a file, all of them
+// apply.
 type layer struct {
 	part   func(file string) bool
-	forbid []string // import paths, each with all below it
+	forbid []string // import paths; each stands for all paths below it too
 	except func(file, path string) bool
 	why    string
 }
 
 var technology = []string{
-	"github.com/gin-gonic", "github.com/danielgtaylor/huma", module + "pkg/rest", "go.mongodb.org", "github.com/ncruces", "github.com/nats-io",
+	"github.com/gin-gonic", "github.com/danielgtaylor/huma", module + "pkg/rest", "go.mongodb.org",
+	"github.com/ncruces", "github.com/nats-io",
 }
 
-// layers hold "Where things live" in README.md for every service there is and will be.
+// layers enforce the section "Where things live" of README.md, for present and future services.
 var layers = []layer{
 	{part: below("pkg/"), forbid: []string{module + "services", module + "gateway", module + "deploy"},
-		why: "pkg has no business nouns, and imports point down"},
+		why: "pkg is below the services and knows nothing about their records"},
 	{part: below("gateway/"), forbid: []string{module + "services", module + "deploy", module + "pkg/docstore"},
-		why: "the gateway knows paths and nothing else"},
-	{part: below("services/"), forbid: []string{module + "gateway", module + "deploy"}, why: "imports point down"},
+		why: "the gateway routes paths and knows no service and no store"},
+	{
+		part: below("services/"), forbid: []string{module + "gateway", module + "deploy"},
+		why: "services are below the gateway and deploy",
+	},
 	{part: below("services/"), forbid: []string{module + "services"}, except: ownOrQuestions,
-		why: "services meet through events and questions on NATS"},
+		why: "services exchange only events and questions over NATS"},
 	{part: func(file string) bool {
-		return below("services/")(file) && strings.Contains(file, "/internal/") && !strings.Contains(file, "/internal/httpapi/") && !isTest(file)
-	}, forbid: technology, why: "the domain knows no HTTP, no database and no NATS: that is httpapi, docstore, bus and outbox"},
-	{part: func(file string) bool { return !isTest(file) }, why: "it is for tests", forbid: []string{
+		return below("services/")(file) && strings.Contains(file, "/internal/") &&
+			!strings.Contains(file, "/internal/httpapi/") && !isTest(file)
+	}, forbid: technology,
+		why: "the domain uses no HTTP, database or NATS: those belong in httpapi, docstore, bus and outbox"},
+	{part: func(file string) bool { return !isTest(file) }, why: "the package is only for tests", forbid: []string{
 		"testing", "github.com/stretchr/testify", module + "pkg/testkit", module + "pkg/docstore/docstoretest",
 	}},
 }
@@ -48,13 +55,13 @@ func below(folder string) func(string) bool {
 	return func(file string) bool { return strings.HasPrefix(file, folder) }
 }
 
-// isTest also means the packages that only tests import.
+// isTest reports whether a file is a test or belongs to a package that only tests import.
 func isTest(file string) bool {
-	return strings.HasSuffix(file, "_test.go") || strings.Contains(file, "/testkit/") || strings.Contains(file, "/docstoretest/") ||
-		strings.Contains(file, "/mongotest/")
+	return strings.HasSuffix(file, "_test.go") || strings.Contains(file, "/testkit/") ||
+		strings.Contains(file, "/docstoretest/") || strings.Contains(file, "/mongotest/")
 }
 
-// ownOrQuestions lets a service import itself and the questions.
+// ownOrQuestions reports whether path is of the file's own service or of the questions.
 func ownOrQuestions(file, path string) bool {
 	service := strings.Split(file, "/")[1]
 	return within(path, module+"services/"+service) || within(path, module+"services/questions")
@@ -62,7 +69,7 @@ func ownOrQuestions(file, path string) bool {
 
 func within(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }
 
-// fault tells what is wrong with a file's import; "" if nothing is.
+// fault says which rule an import of a file breaks; "" if none.
 func fault(file, path string) string {
 	for _, l := range layers {
 		if !l.part(file) || l.except != nil && l.except(file, path) {
@@ -77,7 +84,7 @@ func fault(file, path string) string {
 	return ""
 }
 
-// TestImports walks all modules, so that a new service is held to the rules without a line of its own.
+// TestImports checks all modules, so that a new service is checked without a change here.
 func TestImports(t *testing.T) {
 	t.Parallel()
 	root, seen := "../..", 0
@@ -85,7 +92,8 @@ func TestImports(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if entry.IsDir() && name != root && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata" || entry.Name() == "bin") {
+		skipped := strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata" || entry.Name() == "bin"
+		if entry.IsDir() && name != root && skipped {
 			return fs.SkipDir
 		}
 		if entry.IsDir() || !strings.HasSuffix(name, ".go") {
@@ -109,10 +117,10 @@ func TestImports(t *testing.T) {
 		}
 		return nil
 	}))
-	require.Greater(t, seen, 1000, "the walk has not found the tree")
+	require.Greater(t, seen, 1000, "the source tree was not found")
 }
 
-// TestImportRules shows that each rule refuses something, and nothing that it should not.
+// TestImportRules shows that each rule refuses what it should, and nothing else.
 func TestImportRules(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

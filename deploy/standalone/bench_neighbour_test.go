@@ -10,11 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// costly is a condition of nearly the most that one may cost, over a list of 20 numbers.
+// costly is a condition that costs nearly the maximum, with a list of 20 numbers.
 const costly = `user.free_ext_props.list.all(a, user.free_ext_props.list.all(b, a + b - a - b + a + b >= 0))`
 
-// BenchmarkNeighbour shows what a tenant feels while another one changes its users: first without conditions, then with as
-// many costly conditions as a tenant may have. Reads come at a steady pace, so that waiting for the processor shows.
+// BenchmarkNeighbour measures the reads of one tenant while another tenant changes its users: first without
+// conditions, then with as many costly conditions as a tenant may have. Reads come at a steady pace, so that times of
+// waiting for the processor show.
 func BenchmarkNeighbour(b *testing.B) {
 	c := startPlatform(b, b.TempDir())
 	calm, busy := c.token("--tenant", "calm"), c.token("--tenant", "busy")
@@ -68,7 +69,8 @@ func BenchmarkNeighbour(b *testing.B) {
 	nodes := 0
 	for status := http.StatusOK; status == http.StatusOK; nodes++ {
 		status, _ = exchange(b, c, busy, "/v1/tree-nodes", object{
-			"object_code": "company", "parent_id": "", "name": fmt.Sprint("n", nodes), "is_dynamic": "1", "condition": costly,
+			"object_code": "company", "parent_id": "", "name": fmt.Sprint("n", nodes),
+			"is_dynamic": "1", "condition": costly,
 		})
 	}
 	require.Greater(b, nodes, 2)

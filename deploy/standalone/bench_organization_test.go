@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// send posts JSON and decodes the answer, which must be 200.
+// send posts JSON and decodes the response, which must be 200.
 func send(b testing.TB, c *child, token, path string, body, into any) {
 	b.Helper()
 	status, text := exchange(b, c, token, path, body)
@@ -36,7 +36,7 @@ func exchange(b testing.TB, c *child, token, path string, body any) (status int,
 	return response.StatusCode, answer
 }
 
-// company is a tree of 100 divisions with 100 teams each, and what it took to make it.
+// company is a tree of 100 divisions with 100 teams each, and the time it took to create it.
 type company struct {
 	root             string
 	divisions, teams []string
@@ -45,7 +45,7 @@ type company struct {
 
 const memberships = 20_000
 
-// foundCompany makes a company whose teams have two members each; everyone is in four.
+// foundCompany creates a company whose teams have two members each; each user is in four teams.
 func foundCompany(b testing.TB, c *child, token string) company {
 	b.Helper()
 	type object = map[string]any
@@ -83,16 +83,19 @@ func foundCompany(b testing.TB, c *child, token string) company {
 	importUsers(b, c, token, people(0, memberships/4))
 	var users []string
 	for next := ""; len(users) < memberships/4; {
-		var some page
-		fetch(b, c, token, "/v1/users?page_size=200&page_token="+next, &some)
-		for _, item := range some.Items {
+		var list page
+		fetch(b, c, token, "/v1/users?page_size=200&page_token="+next, &list)
+		for _, item := range list.Items {
 			users = append(users, item.ID)
 		}
-		next = some.Next
+		next = list.Next
 	}
 	begun = time.Now()
 	for n := range memberships {
-		items = append(items, object{"node_id": company.teams[n%len(company.teams)], "user_id": users[(n+n/len(company.teams))*7%len(users)]})
+		items = append(items, object{
+			"node_id": company.teams[n%len(company.teams)],
+			"user_id": users[(n+n/len(company.teams))*7%len(users)],
+		})
 		if len(items) == 1000 {
 			var added page
 			send(b, c, token, "/v1/batch/tree-users", object{"items": items}, &added)

@@ -15,14 +15,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The figures below are shares of a yardstick that the same client loads in the same run, since machines differ and have their moods.
+// The figures are shares of a yardstick that the same client loads in the same run, because machines differ and their
+// load varies.
 const (
 	oneRun  = 1500 * time.Millisecond
 	rounds  = 3
 	workers = 16
 )
 
-// share loads the platform and the yardstick in turn and reports the median of the ratios.
+// share loads the platform and the yardstick in turn, and reports the median of the ratios.
 func share(b *testing.B, yard, platform *child, next func(worker, n int) []byte) {
 	b.Helper()
 	hello := get("/", "")
@@ -51,25 +52,31 @@ func median[T float64 | time.Duration](list []T) T {
 	return list[len(list)/2]
 }
 
-// people makes n users' lines for an import: names from two lists, half of them Chinese, each line some 200 bytes.
+// people makes the lines of an import of n users. Every second display name is Chinese; each line has about 200
+// bytes.
 func people(from, n int) []byte {
-	given := strings.Fields("anna ben carl dora emil fritz gina hugo ines jan karl lena max nina otto paul rosa sven tina udo vera willi xenia yara zoe")
-	family := strings.Fields("schmidt mueller weber wagner becker hoffmann koch richter klein wolf neumann schwarz braun zimmermann krueger hartmann lange krause lehmann")
-	surnames, names := []rune("李王张刘陈杨赵黄周吴徐孙朱马胡郭何高林罗"), []rune("伟芳娜秀英敏静丽强磊军洋勇艳杰娟涛明超兰霞平刚桂文辉玲")
+	given := strings.Fields("anna ben carl dora emil fritz gina hugo ines jan karl lena max nina otto paul rosa " +
+		"sven tina udo vera willi xenia yara zoe")
+	family := strings.Fields("schmidt mueller weber wagner becker hoffmann koch richter klein wolf neumann schwarz " +
+		"braun zimmermann krueger hartmann lange krause lehmann")
+	surnames := []rune("李王张刘陈杨赵黄周吴徐孙朱马胡郭何高林罗")
+	names := []rune("伟芳娜秀英敏静丽强磊军洋勇艳杰娟涛明超兰霞平刚桂文辉玲")
 	var b bytes.Buffer
 	for i := from; i < from+n; i++ {
 		r := rand.New(rand.NewPCG(uint64(i), 1)) // the same people in every run
 		g, f := given[r.IntN(len(given))], family[r.IntN(len(family))]
 		display := g + " " + f
 		if i%2 == 1 {
-			display = string(surnames[r.IntN(len(surnames))]) + string(names[r.IntN(len(names))]) + string(names[r.IntN(len(names))])
+			display = string(surnames[r.IntN(len(surnames))]) +
+				string(names[r.IntN(len(names))]) + string(names[r.IntN(len(names))])
 		}
-		fmt.Fprintf(&b, `{"username":"%s.%s%d","display_name":"%s","email":"%s.%s%d@corp.test","mobile":"+861%010d","employee_number":"E-%06d"}`+"\n", g, f, i, display, g, f, i, i, i)
+		fmt.Fprintf(&b, `{"username":"%s.%s%d","display_name":"%s","email":"%s.%s%d@corp.test","mobile":"+861%010d",`+
+			`"employee_number":"E-%06d"}`+"\n", g, f, i, display, g, f, i, i, i)
 	}
 	return b.Bytes()
 }
 
-// importUsers sends lines and returns how long it took.
+// importUsers sends lines to the import and returns the time it took.
 func importUsers(b testing.TB, c *child, token string, lines []byte) time.Duration {
 	b.Helper()
 	r, err := http.NewRequest(http.MethodPost, "http://"+c.Addr+"/v1/users/import", bytes.NewReader(lines))
@@ -88,7 +95,7 @@ func importUsers(b testing.TB, c *child, token string, lines []byte) time.Durati
 	return took
 }
 
-// fetch decodes the answer to a GET.
+// fetch decodes the response to a GET, which must be 200.
 func fetch(b testing.TB, c *child, token, path string, into any) {
 	b.Helper()
 	r, err := http.NewRequest(http.MethodGet, "http://"+c.Addr+path, nil)
@@ -140,7 +147,8 @@ func BenchmarkPlatform(b *testing.B) {
 		fetch(b, c, token, "/v1/users?page_size=200&page_token="+deep.Next, &deep)
 	}
 	deepList := get("/v1/users?page_size=50&page_token="+deep.Next, token)
-	b.Run("page of 50, 19,000 deep", func(b *testing.B) { share(b, yard, c, func(int, int) []byte { return deepList }) })
+	b.Run("page of 50, 19,000 deep",
+		func(b *testing.B) { share(b, yard, c, func(int, int) []byte { return deepList }) })
 
 	serial := 0
 	creates := func(prefix string) func(worker, n int) []byte {
@@ -148,7 +156,9 @@ func BenchmarkPlatform(b *testing.B) {
 		run := serial
 		return func(w, n int) []byte {
 			name := fmt.Sprintf("%s%d.w%d.%d", prefix, run, w, n)
-			return post("/v1/users", token, fmt.Sprintf(`{"username":%q,"display_name":"李 %s","email":"%s@corp.test","employee_number":"N-%d"}`, name, name, name, n))
+			return post("/v1/users", token, fmt.Sprintf(
+				`{"username":%q,"display_name":"李 %s","email":"%s@corp.test","employee_number":"N-%d"}`,
+				name, name, name, n))
 		}
 	}
 	for _, workers := range []int{1, 32} {

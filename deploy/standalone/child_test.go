@@ -21,8 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMain lets this test program be the programs that it tests: the platform, the yardstick, in processes of their own that can be
-// measured and killed.
+// TestMain runs this test program as one of the programs that it tests, the platform or the yardstick, in a process
+// of its own that can be measured and killed.
 func TestMain(m *testing.M) {
 	switch os.Getenv("IDP_TEST_CHILD") {
 	case "platform":
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// yardstick is the bare Gin handler that the platform's speed is a share of.
+// yardstick is a bare Gin handler. The platform's speed is reported as a share of its speed.
 func yardstick() {
 	gin.SetMode(gin.ReleaseMode)
 	engine := gin.New()
@@ -45,7 +45,7 @@ func yardstick() {
 		panic(err)
 	}
 	fmt.Printf("http://%s\n", listener.Addr())
-	panic(http.Serve(listener, engine)) //nolint:gosec // a yardstick has no time-outs
+	panic(http.Serve(listener, engine)) //nolint:gosec // time-outs are not needed here
 }
 
 // child is a running program.
@@ -53,15 +53,18 @@ type child struct {
 	t    testing.TB
 	cmd  *exec.Cmd
 	Addr string // host:port
-	Dir  string // data folder
-	logs string // file
+	Dir  string // the data folder
+	logs string // the file with its standard error
 }
 
 // startPlatform starts the platform on a folder and waits until it is ready.
 func startPlatform(t testing.TB, dir string, env ...string) *child {
 	t.Helper()
 	c := &child{t: t, Dir: dir, logs: filepath.Join(t.TempDir(), "log")}
-	c.start(append([]string{"IDP_TEST_CHILD=platform", "IDP_DATA_DIR=" + dir, "IDP_LISTEN=127.0.0.1:0", "IDP_ADMIN_LISTEN=off", "IDP_NATS_LISTEN=127.0.0.1:0"}, env...), "serve")
+	c.start(append([]string{
+		"IDP_TEST_CHILD=platform", "IDP_DATA_DIR=" + dir, "IDP_LISTEN=127.0.0.1:0", "IDP_ADMIN_LISTEN=off",
+		"IDP_NATS_LISTEN=127.0.0.1:0",
+	}, env...), "serve")
 	return c
 }
 
@@ -97,13 +100,13 @@ func (c *child) start(env []string, args ...string) {
 	go func() { _, _ = io.Copy(io.Discard, out) }()
 }
 
-// kill is kill -9.
+// kill sends SIGKILL.
 func (c *child) kill() {
 	_ = c.cmd.Process.Kill()
 	_ = c.cmd.Wait()
 }
 
-// stop is SIGTERM; the program must end well.
+// stop sends SIGTERM; the program must end without an error.
 func (c *child) stop() {
 	c.t.Helper()
 	require.NoError(c.t, c.cmd.Process.Signal(syscall.SIGTERM))
@@ -113,7 +116,7 @@ func (c *child) stop() {
 	}
 }
 
-// output runs a sub-command on the folder.
+// output runs a sub-command on the child's data folder.
 func (c *child) output(args ...string) string {
 	c.t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
@@ -129,7 +132,7 @@ func (c *child) token(args ...string) string {
 	return lines[len(lines)-1]
 }
 
-// rss is the program's resident memory in MiB, and peak the most that it ever was.
+// rss is the program's resident memory in MiB, and peak the highest it has been.
 func (c *child) rss() float64  { return c.memory("VmRSS:") }
 func (c *child) peak() float64 { return c.memory("VmHWM:") }
 
@@ -143,7 +146,7 @@ func (c *child) memory(what string) float64 {
 	return kib / 1024
 }
 
-// cpu is the processor time that the program has taken.
+// cpu is the processor time that the program has used.
 func (c *child) cpu() time.Duration {
 	c.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.cmd.Process.Pid))

@@ -17,11 +17,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// smallDisk mounts a file system of its own at dir.
+// smallDisk mounts a file system of this size at dir.
 func smallDisk(t *testing.T, dir, size string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(dir, 0o700))
-	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "mode=700,size="+size, "tmpfs", dir).CombinedOutput(); err != nil {
+	out, err := exec.Command("mount", "-t", "tmpfs", "-o", "mode=700,size="+size, "tmpfs", dir).CombinedOutput()
+	if err != nil {
 		t.Skipf("a tmpfs cannot be mounted here: %v %s", err, out)
 	}
 	t.Cleanup(func() {
@@ -30,7 +31,7 @@ func smallDisk(t *testing.T, dir, size string) {
 	})
 }
 
-// fill takes all space of dir's file system but some, until free.
+// fill leaves only but bytes of dir's file system free, until free is called.
 func fill(t *testing.T, dir string, but int64) (free func()) {
 	t.Helper()
 	name := filepath.Join(dir, "filler")
@@ -49,14 +50,15 @@ func fill(t *testing.T, dir string, but int64) (free func()) {
 	return func() { require.NoError(t, os.Remove(name)) }
 }
 
-// TestFullDisk: while the disk is full, writes are refused, or acknowledged and readyz tells that their events do not
-// go out. Once there is space, all goes on by itself within 30 s, and every acknowledged change has its event.
+// TestFullDisk: while the disk is full, either writes are refused, or they are acknowledged and readyz reports that
+// their events are not sent. Once there is space again, the platform recovers by itself within 30 s, and every
+// acknowledged change has its event.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	for name, x := range map[string]struct {
-		full    string // the folder below the data folder
-		but     int64  // bytes that are left
-		refuses bool   // writes, sooner or later
+		full    string // the folder on the full disk, inside the data folder
+		but     int64  // the bytes that are left free
+		refuses bool   // whether writes are refused, sooner or later
 	}{
 		"of events":            {"nats", 0, false},
 		"of everything":        {"", 0, true},
@@ -92,7 +94,8 @@ func TestFullDisk(t *testing.T) {
 			free := fill(t, disk, x.but)
 			refused := false
 			for begin := time.Now(); !refused && (x.refuses || ready()); {
-				require.Less(t, time.Since(begin), 60*time.Second, "nobody tells that the disk is full")
+				require.Less(t, time.Since(begin), 60*time.Second,
+					"neither a refused write nor readyz reports the full disk")
 				if err := write(); err != nil {
 					require.True(t, x.refuses, "%v", err)
 					require.True(t, strings.HasPrefix(err.Error(), "503:"), "%v", err)
@@ -111,7 +114,7 @@ func TestFullDisk(t *testing.T) {
 				require.Less(t, time.Since(freed), 30*time.Second, "%v", err)
 				time.Sleep(20 * time.Millisecond)
 			}
-			t.Logf("ready %v after there is space", time.Since(freed).Round(time.Millisecond))
+			t.Logf("ready %v after space was freed", time.Since(freed).Round(time.Millisecond))
 			last := ""
 			for last == "" {
 				require.NoError(t, write())

@@ -14,15 +14,16 @@ import (
 	"time"
 )
 
-// measured is what a run of the load generator found.
+// measured is the result of one run of the load generator.
 type measured struct {
 	perSecond float64
 	p50, p99  time.Duration
 	requests  int
 }
 
-// generate sends requests over keep-alive connections, one for each worker, for a while, and fails on any answer but 200. It does as
-// little as it can beside: raw sockets, requests made beforehand, answers read and dropped.
+// generate sends requests over keep-alive connections, one for each worker, for the given time, and fails on any
+// response other than 200. It does as little as possible itself: it uses raw sockets and requests made in advance,
+// and drops the responses it reads.
 func generate(addr string, workers int, during time.Duration, next func(worker, n int) []byte) (measured, error) {
 	var all sync.WaitGroup
 	latencies := make([][]time.Duration, workers)
@@ -71,7 +72,7 @@ func generate(addr string, workers int, during time.Duration, next func(worker, 
 	}, nil
 }
 
-// readAnswer reads one HTTP/1.1 answer with a Content-Length.
+// readAnswer reads one HTTP/1.1 response with a Content-Length.
 func readAnswer(in *bufio.Reader) error {
 	length := -1
 	for first := true; ; first = false {
@@ -93,13 +94,13 @@ func readAnswer(in *bufio.Reader) error {
 		}
 	}
 	if length < 0 {
-		return errors.New("the answer has no Content-Length")
+		return errors.New("the response has no Content-Length")
 	}
 	_, err := in.Discard(length)
 	return err
 }
 
-// get makes a GET request, and post and patch requests with JSON.
+// get makes a GET request; post and patch make requests with a JSON body.
 func get(path, token string) []byte {
 	return fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\n\r\n", path, token)
 }
@@ -108,6 +109,7 @@ func post(path, token, body string) []byte  { return withBody("POST", path, toke
 func patch(path, token, body string) []byte { return withBody("PATCH", path, token, body) }
 
 func withBody(method, path, token, body string) []byte {
-	return fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+	return fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\n"+
+		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 		method, path, token, len(body), body)
 }

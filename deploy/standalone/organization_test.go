@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// call sends JSON and decodes the answer, which must be a 200.
+// call sends JSON and decodes the response; any status but 200 is an error.
 func call(client *http.Client, c *child, token, method, path string, body, into any) error {
 	encoded, err := json.Marshal(body)
 	if err != nil {
@@ -48,7 +48,8 @@ func call(client *http.Client, c *child, token, method, path string, body, into 
 	return json.Unmarshal(text, into)
 }
 
-// realOrganization is the form of the file that IDP_TEST_ORGANIZATION names, or that lies beside the repository.
+// realOrganization is the content of the file that IDP_TEST_ORGANIZATION names; the default is a file next to the
+// repository.
 type realOrganization struct {
 	Users []string `json:"users"`
 	Nodes []struct {
@@ -69,7 +70,7 @@ func readRealOrganization(t testing.TB) realOrganization {
 	file := cmp.Or(os.Getenv("IDP_TEST_ORGANIZATION"), "../../../shared/data/kubernetes-org.json")
 	text, err := os.ReadFile(file)
 	if os.IsNotExist(err) {
-		t.Skipf("no real organization at hand: %s is not there", file)
+		t.Skipf("no real organization: %s does not exist", file)
 	}
 	require.NoError(t, err)
 	var o realOrganization
@@ -77,7 +78,7 @@ func readRealOrganization(t testing.TB) realOrganization {
 	return o
 }
 
-// A real organization is loaded through the API, and reads back as it is in the file.
+// A real organization is loaded through the API and reads back as it is in the file.
 func TestRealOrganization(t *testing.T) {
 	t.Parallel()
 	org := readRealOrganization(t)
@@ -85,7 +86,8 @@ func TestRealOrganization(t *testing.T) {
 	token := c.token("--tenant", "acme")
 	start := time.Now()
 	users := loadOrganization(t, c, token, org)
-	t.Logf("%d users, %d nodes and %d memberships in %v", len(org.Users), len(org.Nodes), len(org.Members), time.Since(start))
+	t.Logf("%d users, %d nodes and %d memberships in %v",
+		len(org.Users), len(org.Nodes), len(org.Members), time.Since(start))
 
 	type node struct {
 		ID, Code, Name, Description string
@@ -149,7 +151,7 @@ func TestRealOrganization(t *testing.T) {
 	require.Equal(t, len(distinct), all.Total)
 }
 
-// loadOrganization makes the users, the tree and the memberships, and returns the users' ids by name.
+// loadOrganization creates the users, the tree and the memberships, and returns the users' ids by name.
 func loadOrganization(t testing.TB, c *child, token string, org realOrganization) map[string]string {
 	t.Helper()
 	client := &http.Client{}
@@ -193,7 +195,8 @@ func loadOrganization(t testing.TB, c *child, token string, org realOrganization
 		items = append(items, item)
 	}
 	var added struct{ Items []struct{ ID, Ref string } }
-	require.NoError(t, call(client, c, token, http.MethodPost, "/v1/batch/tree-nodes", object{"object_code": org.Nodes[0].Path, "items": items}, &added))
+	require.NoError(t, call(client, c, token, http.MethodPost, "/v1/batch/tree-nodes",
+		object{"object_code": org.Nodes[0].Path, "items": items}, &added))
 	for _, n := range added.Items {
 		ids[n.Ref] = n.ID
 	}
@@ -202,13 +205,14 @@ func loadOrganization(t testing.TB, c *child, token string, org realOrganization
 		for _, m := range part {
 			items = append(items, object{"node_id": ids[m.Node], "user_id": users[m.User], "role": m.Role})
 		}
-		require.NoError(t, call(client, c, token, http.MethodPost, "/v1/batch/tree-users", object{"items": items}, nil))
+		require.NoError(t, call(client, c, token, http.MethodPost, "/v1/batch/tree-users",
+			object{"items": items}, nil))
 	}
 	return users
 }
 
-// kill -9 while users change their organization: each is in exactly one node, and every change that was made has its event in the
-// users service, exactly one.
+// The platform is killed while users change their organization. Afterwards each user is in exactly one node, and
+// every change that was made has exactly one event of the users service.
 func TestKillNineAmidChangesOfOrganization(t *testing.T) {
 	t.Parallel()
 	const pairs = 4
@@ -231,7 +235,8 @@ func TestKillNineAmidChangesOfOrganization(t *testing.T) {
 	add("/v1/core-objects", object{"code": "company", "name": "Acme"})
 	nodes := [2]string{}
 	for i := range nodes {
-		nodes[i] = add("/v1/tree-nodes", object{"object_code": "company", "parent_id": "", "name": fmt.Sprint("node ", i)}).ID
+		nodes[i] = add("/v1/tree-nodes",
+			object{"object_code": "company", "parent_id": "", "name": fmt.Sprint("node ", i)}).ID
 	}
 	var users [pairs]string
 	for i := range users {
@@ -276,22 +281,23 @@ func TestKillNineAmidChangesOfOrganization(t *testing.T) {
 			require.Len(t, memberships(user), 1)
 		}
 	}
-	// What was cut off is settled after a while. From then on the events tell as many changes as there were.
-	made, told := 0, 0
+	// The platform settles interrupted changes after a while. Then there is one event of the users service for each
+	// change.
+	made, reported := 0, 0
 	eachEventUntil(t, c, func(subject, _ string) bool {
 		switch {
 		case strings.HasSuffix(subject, ".membership.created"):
 			made++
 		case strings.HasSuffix(subject, ".user.organization_changed"):
-			told++
+			reported++
 		}
-		return int64(told) >= acknowledged.Load() && told == made-pairs
+		return int64(reported) >= acknowledged.Load() && reported == made-pairs
 	})
-	require.Equal(t, made-pairs, told)
+	require.Equal(t, made-pairs, reported)
 	c.stop()
 }
 
-// gate opens once.
+// gate can be closed more than once, and waited for.
 type gate struct {
 	once sync.Once
 	open chan struct{}

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// tighten takes from others what rights they have to the folder and to the platform's files in it: an older program, an
-// unpacked backup or an operator may have left some. Files that are not the platform's stay as they are.
+// tighten removes the access of other users to the folder and to the platform's files in it, which an older program,
+// an unpacked backup or an operator may have given. Files that are not the platform's stay as they are.
 func (f folder) tighten(log *slog.Logger) error {
 	tightened, foreign := 0, 0
 	err := filepath.WalkDir(f.path, func(path string, entry fs.DirEntry, err error) error {
@@ -29,7 +29,7 @@ func (f folder) tighten(log *slog.Logger) error {
 			}
 		}
 		switch {
-		case errors.Is(err, fs.ErrPermission): // a mounted volume's root may be another user's
+		case errors.Is(err, fs.ErrPermission): // the root of a mounted volume can belong to another user
 			foreign++
 			return nil
 		case errors.Is(err, fs.ErrNotExist):
@@ -41,13 +41,13 @@ func (f folder) tighten(log *slog.Logger) error {
 		return fmt.Errorf("data folder: %w", err)
 	}
 	if tightened > 0 || foreign > 0 {
-		log.Warn("others had rights to the data folder",
+		log.Warn("other users had access to the data folder",
 			"folder", f.path, "tightened", tightened, "of_other_owners", foreign)
 	}
 	return nil
 }
 
-// own says whether the platform made a file of the folder, by its name.
+// own reports whether the platform makes a file or folder of this name in its folder.
 func own(name string) bool {
 	first, _, below := strings.Cut(filepath.ToSlash(name), "/")
 	if below || first == "nats" {
@@ -65,7 +65,7 @@ func own(name string) bool {
 	return strings.HasPrefix(first, "nats.")
 }
 
-// ownersAlone removes the rights of group and others.
+// ownersAlone removes the permissions of group and others.
 func ownersAlone(path string) (changed bool, err error) {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode().Perm()&0o077 == 0 {

@@ -2,5 +2,5 @@
 
 package main
 
-// restrictFiles has nothing to do: files have no such modes here.
+// restrictFiles does nothing: files have no such permissions on this system.
 func restrictFiles() {}

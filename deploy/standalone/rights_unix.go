@@ -4,5 +4,6 @@ package main
 
 import "syscall"
 
-// restrictFiles makes all that the process writes from now on its owner's alone, whatever library writes it.
+// restrictFiles makes all files that the process creates from now on accessible to their owner only, also those that
+// libraries create.
 func restrictFiles() { syscall.Umask(0o077) }

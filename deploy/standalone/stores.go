@@ -13,18 +13,19 @@ import (
 	"sync"
 )
 
-// stores is the file stores.json: which stores the folder has had. A store that was there and is gone must not begin as
-// new in silence: it would give out ids again that others still refer to.
+// stores is the content of the file stores.json: the stores that the folder has had. A store that has disappeared
+// must not be created again silently: it would give out ids again that other records still refer to.
 type stores struct {
 	folder folder
 	mu     sync.Mutex
 	Stores map[string]*storeState `json:"stores"` // by name: a service's, or natsStore
 }
 
-// storeState is what is known of one store.
+// storeState is the state of one store.
 type storeState struct {
 	Losses int64 `json:"losses"` // how often its loss was accepted; see firstID
-	// Open: it is open, or was when the platform was killed: a SQLite file then has its log beside it.
+	// Open is true while the store is open, and after the platform was killed. Then a SQLite file has its log beside
+	// it.
 	Open bool `json:"open"`
 }
 
@@ -33,13 +34,15 @@ const (
 	natsStore  = "nats" // the events
 )
 
-// oldStores are those that folders without a stores.json can have, in the order in which their first start made them.
+// oldStores are the stores of folders without a stores.json, in the order in which their first start made them.
 var oldStores = []string{natsStore, "users", "organization"}
 
-// firstID is where ids begin after a loss. No store gives out 2^44 ids: at 10,000 a second it would take 55 years.
+// firstID is the first id after the last loss. A store never gives out 2^44 ids: at 10,000 a second that takes 55
+// years.
 func (s *storeState) firstID() int64 { return s.Losses << 44 }
 
-// readStores reads the file, or makes it out of what is there in a folder of a program that had none.
+// readStores reads the file. A folder from an older program has none; then it derives the content from the stores
+// that exist.
 func (f folder) readStores() (*stores, error) {
 	s := &stores{folder: f, Stores: map[string]*storeState{}}
 	text, err := os.ReadFile(f.join(storesFile))
@@ -49,7 +52,7 @@ func (f folder) readStores() (*stores, error) {
 		}
 		if err != nil {
 			return nil, fmt.Errorf("data folder: %s is damaged (%w): put it back from a backup, or delete it: "+
-				"it is made anew from the stores that are there", storesFile, err)
+				"it is then made again from the stores that exist", storesFile, err)
 		}
 		return s, nil
 	}
@@ -58,7 +61,7 @@ func (f folder) readStores() (*stores, error) {
 	}
 	for i, name := range slices.Backward(oldStores) {
 		if i == 0 && len(s.Stores) == 0 {
-			break // nothing but an event store: the first start was cut off
+			break // only an event store: the first start was interrupted
 		}
 		if len(s.Stores) > 0 || f.lookAt(name) != isMissing || f.hasConsumerOf(name) {
 			s.Stores[name] = &storeState{}
@@ -79,7 +82,7 @@ const (
 	noLog     = "has lost its log: the last changes were in %s-wal"
 )
 
-// lookAt says what is wrong with a store's file, seen from outside; "" if nothing is.
+// lookAt looks at a store's file without opening the store. It returns what is wrong, or "".
 func (f folder) lookAt(name string) string {
 	if name == natsStore {
 		if !exists(f.join(streamFolder, "meta.inf")) {
@@ -96,7 +99,8 @@ func (f folder) lookAt(name string) string {
 	if n, _ := file.ReadAt(header, 0); n == 0 {
 		return isEmpty
 	}
-	// Bytes 28…31 are the number of pages. A database without any table has one, and its tables may be in the log.
+	// Bytes 28…31 are the number of pages. A database without a table has one page, and its tables may still be in
+	// the log.
 	pages := binary.BigEndian.Uint32(header[28:])
 	if string(header[:15]) == "SQLite format 3" && pages <= 1 && !hasContent(f.join(name+".db-wal")) {
 		return isEmpty
@@ -116,12 +120,12 @@ func hasContent(path string) bool {
 	return err == nil && info.Size() > 0
 }
 
-// lost lists the stores that were there and are not, with what to say of each.
+// lost lists the stores that have disappeared, each with what is wrong with it.
 func (s *stores) lost(names []string) (lost []string, faults []string) {
 	for _, name := range names {
 		state, file := s.Stores[name], name+".db"
 		if state == nil {
-			continue // it is new
+			continue // a new store
 		}
 		if name == natsStore {
 			file = streamFolder
@@ -137,11 +141,12 @@ func (s *stores) lost(names []string) (lost []string, faults []string) {
 	return lost, faults
 }
 
-// begin refuses to start where a store has been lost, unless that is accepted. It returns the losses that are.
+// begin refuses to start if a store has been lost, unless the loss is accepted. It returns the accepted losses.
 func (s *stores) begin(names, accepted []string) (lost []string, err error) {
 	for _, name := range accepted {
 		if !slices.Contains(names, name) {
-			return nil, fmt.Errorf("accept_loss: there is no store %q; the stores are %s", name, strings.Join(names, ", "))
+			return nil, fmt.Errorf("accept_loss: there is no store %q; the stores are %s",
+				name, strings.Join(names, ", "))
 		}
 	}
 	lost, faults := s.lost(names)
@@ -149,18 +154,19 @@ func (s *stores) begin(names, accepted []string) (lost []string, err error) {
 	for i, name := range lost {
 		if !slices.Contains(accepted, name) {
 			refused = append(refused, fmt.Sprintf("%s: put it back from a backup, or start once with --accept-loss %s "+
-				"to go on without what was in it", faults[i], name))
+				"to continue without its content", faults[i], name))
 		}
 	}
 	if len(refused) > 0 {
-		return nil, fmt.Errorf("data folder %s has had stores that are not there now:\n  %s",
+		return nil, fmt.Errorf("data folder %s has lost stores:\n  %s",
 			s.folder.path, strings.Join(refused, "\n  "))
 	}
 	changed := len(lost) > 0
 	for _, name := range lost {
 		s.Stores[name].Losses++
 	}
-	for _, state := range s.Stores { // what is closed after a failed start has no log, and is none the worse
+	// A store that a failed start has closed has no log, and is not lost.
+	for _, state := range s.Stores {
 		changed = changed || state.Open
 		state.Open = false
 	}
@@ -170,10 +176,10 @@ func (s *stores) begin(names, accepted []string) (lost []string, err error) {
 	return lost, s.write()
 }
 
-// opened notes that the stores are there.
+// opened notes that these stores are open.
 func (s *stores) opened(names []string) error { return s.set(names, true) }
 
-// closing is to be called before stores are closed in good order.
+// closing notes that these stores are closed. Call it before an orderly close.
 func (s *stores) closing(names []string) error { return s.set(names, false) }
 
 func (s *stores) set(names []string, open bool) error {
@@ -188,7 +194,7 @@ func (s *stores) set(names []string, open bool) error {
 	return s.write()
 }
 
-// firstID is the least id that a store may give out; 0 if it was never lost.
+// firstID is the smallest id that a store may give out; 0 if it was never lost.
 func (s *stores) firstID(name string) int64 {
 	if state := s.Stores[name]; state != nil {
 		return state.firstID()

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// used is a folder that the platform has run on, and the id of a user in it.
+// used makes a folder that the platform has run on, and returns the id of a user in it.
 func used(t *testing.T) (dir string, id int64) {
 	t.Helper()
 	c := startPlatform(t, t.TempDir())
@@ -37,7 +37,7 @@ func copyFolder(t *testing.T, dir string) string {
 	return to
 }
 
-// contents are the files of a folder; that of a lock is left out.
+// contents returns the content of each file of a folder.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -59,7 +59,7 @@ func remove(t *testing.T, dir string, names ...string) {
 	}
 }
 
-// A store that is gone is not begun as new unless that is asked for; then no id is given out twice.
+// A store that has disappeared is not created again unless the user asks for it; then no id is given out twice.
 func TestLostStores(t *testing.T) {
 	t.Parallel()
 	dir, id := used(t)
@@ -74,19 +74,22 @@ func TestLostStores(t *testing.T) {
 		"users of one page": {"users", "users.db is empty", func(t *testing.T, dir string) {
 			made := filepath.Join(t.TempDir(), "other")
 			c := startPlatform(t, made)
-			c.kill() // all but the first page is in the log
+			c.kill() // everything but the first page is in the log
 			text, err := os.ReadFile(filepath.Join(made, "users.db"))
 			require.NoError(t, err)
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "users.db"), text, 0o600))
 		}},
-		"organization gone": {"organization", "organization.db is missing", func(t *testing.T, dir string) { remove(t, dir, "organization.db") }},
-		"events gone":       {"nats", "IDP_EVENTS is missing", func(t *testing.T, dir string) { remove(t, dir, "nats") }},
+		"organization gone": {"organization", "organization.db is missing", func(t *testing.T, dir string) {
+			remove(t, dir, "organization.db")
+		}},
+		"events gone": {"nats", "IDP_EVENTS is missing", func(t *testing.T, dir string) { remove(t, dir, "nats") }},
 		"of an old program, users gone": {"users", "users.db is missing", func(t *testing.T, dir string) {
 			remove(t, dir, "users.db", storesFile)
 		}},
-		"of an old program, organization gone": {"organization", "organization.db is missing", func(t *testing.T, dir string) {
-			remove(t, dir, "organization.db", storesFile)
-		}},
+		"of an old program, organization gone": {"organization", "organization.db is missing",
+			func(t *testing.T, dir string) {
+				remove(t, dir, "organization.db", storesFile)
+			}},
 		"of an old program, events gone": {"nats", "IDP_EVENTS is missing", func(t *testing.T, dir string) {
 			remove(t, dir, "nats", storesFile)
 		}},
@@ -100,26 +103,26 @@ func TestLostStores(t *testing.T) {
 			assert.Equal(t, 1, code)
 			assert.Contains(t, notes, c.file)
 			assert.Contains(t, notes, "--accept-loss "+c.store)
-			assert.Equal(t, before, contents(t, dir), "a refused folder stays as it is")
+			assert.Equal(t, before, contents(t, dir), "a refused folder must not be changed")
 
 			again := startPlatform(t, dir, "IDP_ACCEPT_LOSS="+c.store)
 			if next := newUser(t, again, "wang.fang"); c.store == "users" {
 				assert.Greater(t, next, id+1<<43)
 			}
 			again.kill()
-			again = startPlatform(t, dir) // the loss is over
+			again = startPlatform(t, dir) // the loss was accepted once and for all
 			again.stop()
 		})
 	}
 }
 
-// SQLite's log has what was not yet written into the file: without it, the file is an older state of the store.
+// SQLite's log holds changes that are not in the file yet. Without the log, the file is an older state of the store.
 func TestLostLog(t *testing.T) {
 	t.Parallel()
 	c := startPlatform(t, t.TempDir())
 	id := newUser(t, c, "li.wei")
 	c.kill()
-	startPlatform(t, c.Dir).kill() // a log that is there is well
+	startPlatform(t, c.Dir).kill() // with its log the store starts again
 	remove(t, c.Dir, "users.db-wal", "users.db-shm")
 	_, notes, code := runs(t, []string{"IDP_DATA_DIR=" + c.Dir}, "serve")
 	assert.Equal(t, 1, code)
@@ -128,8 +131,8 @@ func TestLostLog(t *testing.T) {
 	assert.Greater(t, newUser(t, again, "wang.fang"), id+1<<43)
 }
 
-// A service that the folder has never had begins without being asked for, and so does a folder whose first start was
-// cut off.
+// The store of a service that is new to the folder is created without being asked for. So are the stores of a folder
+// whose first start was interrupted.
 func TestNewStores(t *testing.T) {
 	t.Parallel()
 	dir, _ := used(t)
@@ -137,7 +140,7 @@ func TestNewStores(t *testing.T) {
 	remove(t, dir, "organization.db")
 	startPlatform(t, dir).stop()
 
-	remove(t, dir, storesFile) // an old program's
+	remove(t, dir, storesFile) // as older programs leave the folder
 	startPlatform(t, dir).stop()
 	assert.FileExists(t, filepath.Join(dir, storesFile))
 
@@ -153,7 +156,7 @@ func TestNewStores(t *testing.T) {
 	assert.Contains(t, notes, "stores.json is damaged")
 }
 
-// Nobody else may look into the folder, whichever library wrote a file, and whatever the folder was like before.
+// No other user can read the folder, whichever library wrote a file and whatever permissions the folder had before.
 func TestRightsOfTheFolder(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -177,7 +180,7 @@ func TestRightsOfTheFolder(t *testing.T) {
 		}))
 		return wide
 	}
-	assert.Empty(t, private(), "while it runs")
+	assert.Empty(t, private(), "while the platform runs")
 	c.kill()
 	require.NoError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		require.NoError(t, err)
@@ -187,11 +190,11 @@ func TestRightsOfTheFolder(t *testing.T) {
 		return os.Chmod(path, 0o644)
 	}))
 	c = startPlatform(t, dir)
-	assert.Empty(t, private(), "after others were let in")
+	assert.Empty(t, private(), "after the permissions were changed")
 	info, err := os.Stat(others)
 	require.NoError(t, err)
-	assert.Equal(t, fs.FileMode(0o644), info.Mode().Perm(), "what is not the platform's stays")
+	assert.Equal(t, fs.FileMode(0o644), info.Mode().Perm(), "files that are not the platform's stay as they are")
 	log, err := os.ReadFile(c.logs)
 	require.NoError(t, err)
-	assert.Contains(t, string(log), "others had rights to the data folder")
+	assert.Contains(t, string(log), "other users had access to the data folder")
 }

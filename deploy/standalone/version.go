@@ -13,14 +13,14 @@ import (
 	"github.com/idplatform/idplatform/pkg/telemetry"
 )
 
-// version prints what this program was made of, as JSON.
+// version prints how this program was built, as JSON.
 func version(_ context.Context, _ []string, out, _ io.Writer) error {
 	enc := json.NewEncoder(out)
 	enc.SetIndent("", "  ")
 	return enc.Encode(telemetry.ReadBuild())
 }
 
-// helped makes one error of the two ways to ask for help.
+// helped returns config.ErrHelp for the other library's request for help too.
 func helped(err error) error {
 	if errors.Is(err, pflag.ErrHelp) {
 		return config.ErrHelp
@@ -28,5 +28,5 @@ func helped(err error) error {
 	return err
 }
 
-// program is how the user called this program, for messages to be copied.
+// program is the name under which the user called this program, for commands in messages.
 func program() string { return os.Args[0] }

@@ -1,9 +1,9 @@
-// Command tour plays the tours of READMEs: it runs each command of the code blocks marked "console tour" in one shell
-// for each file, prints it with its output, and fails where the output differs from what is written below the command.
+// Command tour runs the tours of READMEs: it runs each command of the code blocks marked "console tour", in one shell
+// for each file, prints the command and its output, and fails if the output differs from the text below the command.
 //
-// In what is written, … stands for anything. Commands find IDP (the address of the platform) and PATH with the given
-// programs. A platform that runs already is used; otherwise one is started in a temporary folder. Each file has a
-// tenant of its own in place of acme.
+// In that text … stands for any output. Commands find the platform's address in IDP, and the given program on the
+// PATH. tour uses a platform that is already running, or starts one in a temporary folder. In each file it replaces
+// acme by a tenant of its own.
 package main
 
 import (
@@ -27,8 +27,8 @@ import (
 )
 
 func main() {
-	program := flag.String("program", "bin/idp-standalone", "the platform")
-	address := flag.String("address", "http://127.0.0.1:8080", "where it may be running already")
+	program := flag.String("program", "bin/idp-standalone", "the platform's program")
+	address := flag.String("address", "http://127.0.0.1:8080", "the address of a platform that may be running")
 	flag.Parse()
 	if flag.NArg() == 0 {
 		fmt.Fprintln(os.Stderr, "usage: tour [-program P] [-address URL] README.md …")
@@ -42,7 +42,7 @@ func main() {
 	}
 }
 
-// step is a command and what it should print.
+// step is a command and its expected output.
 type step struct {
 	place   string // file:line
 	command string
@@ -68,7 +68,7 @@ func run(ctx context.Context, program, address string, readmes []string) error {
 	tenant := "acme"
 	if running(ctx, address) {
 		tenant = "tour-" + strings.ToLower(regexp.MustCompile(`[^A-Za-z0-9]`).ReplaceAllString(secret.Token(8), ""))
-		fmt.Printf("the platform at %s is used\n\n", address)
+		fmt.Printf("using the platform at %s\n\n", address)
 		env = append(env, "IDP="+address)
 	} else {
 		dir, err := os.MkdirTemp("", "idp-tour-*")
@@ -81,7 +81,7 @@ func run(ctx context.Context, program, address string, readmes []string) error {
 			return err
 		}
 		defer stop()
-		fmt.Printf("a platform was started at %s, in %s\n\n", started, dir)
+		fmt.Printf("started a platform at %s, with the data folder %s\n\n", started, dir)
 		env = append(env, "IDP="+started, "IDP_DATA_DIR="+dir)
 	}
 	for i, name := range readmes {
@@ -97,7 +97,8 @@ func run(ctx context.Context, program, address string, readmes []string) error {
 	return nil
 }
 
-// parse finds the steps. A command starts with "$ " and goes on after a backslash at the end of a line or within a here-document.
+// parse finds the steps. A command starts with "$ " and continues after a backslash at the end of a line or in a
+// here-document.
 func parse(name, text string) []step {
 	var steps []step
 	inTour, more := false, ""
@@ -141,10 +142,11 @@ func running(ctx context.Context, address string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// start starts a platform and returns when it says where it listens.
+// start starts a platform and returns when it prints its address.
 func start(ctx context.Context, program, dir string) (address string, stop func(), err error) {
 	cmd := exec.CommandContext(ctx, program, "serve")
-	cmd.Env = append(os.Environ(), "IDP_DATA_DIR="+dir, "IDP_LISTEN=127.0.0.1:0", "IDP_ADMIN_LISTEN=off", "IDP_NATS_LISTEN=127.0.0.1:0", "IDP_LOG_LEVEL=warn")
+	cmd.Env = append(os.Environ(), "IDP_DATA_DIR="+dir, "IDP_LISTEN=127.0.0.1:0", "IDP_ADMIN_LISTEN=off",
+		"IDP_NATS_LISTEN=127.0.0.1:0", "IDP_LOG_LEVEL=warn")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -171,7 +173,7 @@ func start(ctx context.Context, program, dir string) (address string, stop func(
 // stepLimit is how long one step may take.
 const stepLimit = 2 * time.Minute
 
-// play runs the steps in one shell, so that a variable set in one is there in the next.
+// play runs the steps in one shell, so that a variable set in one step is set in the next.
 func play(ctx context.Context, steps []step, tenant string, env []string) error {
 	shell := exec.CommandContext(ctx, "bash", "--noprofile", "--norc")
 	shell.Env, shell.Stderr = env, os.Stderr
@@ -200,7 +202,7 @@ func play(ctx context.Context, steps []step, tenant string, env []string) error 
 			return err
 		}
 		var got strings.Builder
-		impatient := time.AfterFunc(stepLimit, func() { _ = shell.Process.Kill() })
+		timeout := time.AfterFunc(stepLimit, func() { _ = shell.Process.Kill() })
 		for {
 			line, err := lines.ReadString('\n')
 			if err != nil {
@@ -211,22 +213,22 @@ func play(ctx context.Context, steps []step, tenant string, env []string) error 
 			}
 			got.WriteString(line)
 		}
-		impatient.Stop()
+		timeout.Stop()
 		fmt.Println(strings.TrimSpace(got.String()))
 		if !matches(want, got.String()) {
 			failed++
-			fmt.Printf("\n!!! %s says:\n%s\n", s.place, strings.TrimSpace(want))
+			fmt.Printf("\n!!! %s expects:\n%s\n", s.place, strings.TrimSpace(want))
 		}
 		fmt.Println()
 	}
 	if failed > 0 {
-		return fmt.Errorf("%d of %d steps are not as written", failed, len(steps))
+		return fmt.Errorf("%d of %d steps differ", failed, len(steps))
 	}
-	fmt.Printf("all %d steps are as written\n\n", len(steps))
+	fmt.Printf("all %d steps agree\n\n", len(steps))
 	return nil
 }
 
-// matches compares an output with what is written, where … stands for anything.
+// matches compares an output with the expected one, in which … stands for any text.
 func matches(want, got string) bool {
 	parts := strings.Split(strings.TrimSpace(want), "…")
 	for i := range parts {
