@@ -1,6 +1,6 @@
-// Package apitest holds the platform's OpenAPI document against the official schemas, generates a client from it with a
-// generator of others, and uses that client against the running platform. It is a module apart, so that no program has
-// its dependencies.
+// Package apitest validates the platform's OpenAPI documents against the official schemas, generates a client from
+// them with a third-party generator, and calls the running platform with that client. It is a module of its own, so
+// that no program depends on its libraries.
 package apitest
 
 import (
@@ -16,14 +16,14 @@ import (
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
-	_ "github.com/oapi-codegen/nullable" // what is generated imports it
+	_ "github.com/oapi-codegen/nullable" // imported by the generated code
 	"github.com/oapi-codegen/oapi-codegen/v2/pkg/codegen"
-	_ "github.com/oapi-codegen/runtime" // and this
+	_ "github.com/oapi-codegen/runtime" // imported by the generated code
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 )
 
-// platform is a running one.
+// platform is a running platform.
 type platform struct{ url, token string }
 
 // startPlatform builds the platform's program and runs it on an empty folder.
@@ -35,7 +35,8 @@ func startPlatform(t *testing.T) platform {
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 
-	env := append(os.Environ(), "IDP_DATA_DIR="+folder, "IDP_LISTEN=127.0.0.1:0", "IDP_ADMIN_LISTEN=off", "IDP_NATS_LISTEN=off", "IDP_DRAIN_DELAY=0s")
+	env := append(os.Environ(), "IDP_DATA_DIR="+folder, "IDP_LISTEN=127.0.0.1:0", "IDP_ADMIN_LISTEN=off",
+		"IDP_NATS_LISTEN=off", "IDP_DRAIN_DELAY=0s")
 	run := exec.Command(program, "serve")
 	run.Env = env
 	log, err := os.Create(filepath.Join(folder, "log"))
@@ -69,7 +70,7 @@ func startPlatform(t *testing.T) platform {
 	return p
 }
 
-// get needs no credential.
+// get reads a path that needs no credential.
 func (p platform) get(t *testing.T, path string) []byte {
 	t.Helper()
 	response, err := http.Get(p.url + path)
@@ -90,21 +91,24 @@ func TestTheDocumentInUse(t *testing.T) {
 		require.NoError(t, schema30(t).Validate(parse(t, older)))
 		loaded, err := openapi3.NewLoader().LoadFromData(older)
 		require.NoError(t, err)
-		require.NoError(t, loaded.Validate(t.Context()), "examples fit their schemas, too")
+		require.NoError(t, loaded.Validate(t.Context()), "examples must match their schemas too")
 	})
 	t.Run("client", func(t *testing.T) { useClient(t, p, older) })
 }
 
-// The schemas would find what they are there for.
+// The schemas find the faults that they are used for.
 func TestTheSchemasFindFaults(t *testing.T) {
 	for name, document := range map[string]string{
 		"no title": `{"openapi":"3.1.0","info":{"version":"1"},"paths":{}}`,
-		"no type":  `{"openapi":"3.1.0","info":{"title":"x","version":"1"},"components":{"schemas":{"A":{"type":["","null"]}}}}`,
-		"nested":   `{"openapi":"3.1.0","info":{"title":"x","version":"1"},"components":{"schemas":{"A":{"properties":{"b":{"type":"text"}}}}}}`,
+		"no type": `{"openapi":"3.1.0","info":{"title":"x","version":"1"},` +
+			`"components":{"schemas":{"A":{"type":["","null"]}}}}`,
+		"nested": `{"openapi":"3.1.0","info":{"title":"x","version":"1"},` +
+			`"components":{"schemas":{"A":{"properties":{"b":{"type":"text"}}}}}}`,
 	} {
 		require.Error(t, schema31(t).Validate(parse(t, []byte(document))), name)
 	}
-	newer := `{"openapi":"3.0.3","info":{"title":"x","version":"1"},"paths":{},"components":{"schemas":{"A":{"type":["string","null"]}}}}`
+	newer := `{"openapi":"3.0.3","info":{"title":"x","version":"1"},"paths":{},` +
+		`"components":{"schemas":{"A":{"type":["string","null"]}}}}`
 	require.Error(t, schema30(t).Validate(parse(t, []byte(newer))))
 }
 
@@ -115,8 +119,10 @@ func parse(t *testing.T, document []byte) any {
 	return v
 }
 
-// base31 is the schema of documents together with that of the JSON Schemas in them, which the former leaves open.
-const base31 = `{"$schema":"https://json-schema.org/draft/2020-12/schema", "$ref":"https://spec.openapis.org/oas/3.1/schema/2022-10-07",
+// base31 joins the schema of OpenAPI documents, which leaves the JSON Schemas inside them open, with the schema of
+// JSON Schemas.
+const base31 = `{"$schema":"https://json-schema.org/draft/2020-12/schema",
+	"$ref":"https://spec.openapis.org/oas/3.1/schema/2022-10-07",
 	"$defs":{"schema":{"$dynamicAnchor":"meta","$ref":"https://json-schema.org/draft/2020-12/schema"}}}`
 
 func schema31(t *testing.T) *jsonschema.Schema {
@@ -125,7 +131,8 @@ func schema31(t *testing.T) *jsonschema.Schema {
 	official, err := os.ReadFile("testdata/openapi-3.1.schema.json")
 	require.NoError(t, err)
 	require.NoError(t, c.AddResource("https://spec.openapis.org/oas/3.1/schema/2022-10-07", parse(t, official)))
-	require.NoError(t, c.AddResource("https://spec.openapis.org/oas/3.1/schema-base/2022-10-07", parse(t, []byte(base31))))
+	base := parse(t, []byte(base31))
+	require.NoError(t, c.AddResource("https://spec.openapis.org/oas/3.1/schema-base/2022-10-07", base))
 	return c.MustCompile("https://spec.openapis.org/oas/3.1/schema-base/2022-10-07")
 }
 
@@ -138,21 +145,23 @@ func schema30(t *testing.T) *jsonschema.Schema {
 	return c.MustCompile("https://spec.openapis.org/oas/3.0/schema/2021-09-28")
 }
 
-// useClient generates a client and runs the program that uses it. The generated file lies beside the program in the
-// compiler's eyes only.
+// useClient generates a client and runs a program that uses it. An overlay shows the generated file to the compiler
+// as a file next to the program.
 func useClient(t *testing.T, p platform, document []byte) {
 	loaded, err := openapi3.NewLoader().LoadFromData(document)
 	require.NoError(t, err)
 	code, err := codegen.Generate(loaded, codegen.Configuration{
 		PackageName: "api", Generate: codegen.GenerateOptions{Client: true, Models: true},
-		OutputOptions: codegen.OutputOptions{NullableType: true}, // a patch tells absent from null
+		OutputOptions: codegen.OutputOptions{NullableType: true}, // a patch distinguishes absent members from null
 	})
 	require.NoError(t, err)
 	generated := filepath.Join(t.TempDir(), "api.go")
 	require.NoError(t, os.WriteFile(generated, []byte(code), 0o600))
 	program, err := filepath.Abs("testdata/client")
 	require.NoError(t, err)
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(program, "api", "api.go"): generated}})
+	overlay, err := json.Marshal(map[string]any{
+		"Replace": map[string]string{filepath.Join(program, "api", "api.go"): generated},
+	})
 	require.NoError(t, err)
 	overlayFile := filepath.Join(t.TempDir(), "overlay.json")
 	require.NoError(t, os.WriteFile(overlayFile, overlay, 0o600))
