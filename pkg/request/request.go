@@ -1,5 +1,5 @@
 // Package request carries what is known about the current request in the context, from the HTTP layer to the store
-// and the events. deploy/adr/0021 lists all that travels in a context.
+// and the events. deploy/adr/0022 lists all that travels in a context.
 package request
 
 import (
