@@ -1,4 +1,4 @@
-// A file of its own, not a script in the page: the Content-Security-Policy allows no inline script.
+// This is not a script inside the page, because the Content-Security-Policy allows no inline scripts.
 window.ui = SwaggerUIBundle({
   url: "/openapi.json",
   dom_id: "#swagger-ui",
@@ -9,5 +9,5 @@ window.ui = SwaggerUIBundle({
   filter: true,
   operationsSorter: "alpha",
   tagsSorter: "alpha",
-  validatorUrl: null, // the validator is a service on the internet
+  validatorUrl: null, // the validator is a public service: do not send the document there
 });
