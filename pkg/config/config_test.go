@@ -104,18 +104,7 @@ func TestDefaultsStay(t *testing.T) {
 		load(t, config.Options{File: file(t, "nats:\nname:\n"), Environ: []string{"IDP_NAME=", "PATH=/bin"}}))
 }
 
-// Every type can be set by every layer.
-func TestEveryType(t *testing.T) {
-	t.Parallel()
-	want := settings{
-		Common: Common{Listen: "[::1]:8080"},
-		NATS:   natsSettings{URL: "nats://x:4222?a=b,c", Password: secret.New("p,=ä w"), MaxConns: 9},
-		Name:   "0123", On: true, Count: -12, Small: -128, Natural: 65535, Ratio: 0.5, Wait: 90 * time.Second,
-		Hosts:  []string{"a.example", "b.example"},
-		Routes: map[string]string{"users": "http://u?x=y", "Apps": "http://a"},
-		Key:    secret.New("key"), Level: slog.LevelWarn, Port: 8080, private: 7,
-	}
-	yaml := `
+const everyType = `
 listen: "[::1]:8080"
 nats: {url: "nats://x:4222?a=b,c", password: "p,=ä w", max_conns: 9}
 name: 0123
@@ -133,6 +122,18 @@ key: key
 level: warn
 port: 8080
 `
+
+// Every type can be set by every layer.
+func TestEveryType(t *testing.T) {
+	t.Parallel()
+	want := settings{
+		Common: Common{Listen: "[::1]:8080"},
+		NATS:   natsSettings{URL: "nats://x:4222?a=b,c", Password: secret.New("p,=ä w"), MaxConns: 9},
+		Name:   "0123", On: true, Count: -12, Small: -128, Natural: 65535, Ratio: 0.5, Wait: 90 * time.Second,
+		Hosts:  []string{"a.example", "b.example"},
+		Routes: map[string]string{"users": "http://u?x=y", "Apps": "http://a"},
+		Key:    secret.New("key"), Level: slog.LevelWarn, Port: 8080, private: 7,
+	}
 	values := map[string]string{
 		"LISTEN": "[::1]:8080", "NATS_URL": "nats://x:4222?a=b,c", "NATS_PASSWORD": "p,=ä w", "NATS_MAX_CONNS": "9",
 		"NAME": "0123", "ON": "true",
@@ -154,9 +155,11 @@ port: 8080
 		args = append(args, "--"+strings.ToLower(strings.ReplaceAll(name, "_", "-"))+"="+values[name])
 	}
 	for name, o := range map[string]config.Options{
-		"file":                 {File: file(t, yaml)},
-		"file named by env":    {File: "/nowhere", Environ: []string{"IDP_CONFIG=" + file(t, yaml)}},
-		"file named by flag":   {Environ: []string{"IDP_CONFIG=/nowhere"}, Args: []string{"--config", file(t, yaml)}},
+		"file":              {File: file(t, everyType)},
+		"file named by env": {File: "/nowhere", Environ: []string{"IDP_CONFIG=" + file(t, everyType)}},
+		"file named by flag": {
+			Environ: []string{"IDP_CONFIG=/nowhere"}, Args: []string{"--config", file(t, everyType)},
+		},
 		"environment":          {Environ: environ},
 		"environment by files": {Environ: fromFiles},
 		"flags":                {Environ: secrets, Args: args},
@@ -192,16 +195,35 @@ func TestZeroValuesWin(t *testing.T) {
 	require.Empty(t, load(t, config.Options{Args: []string{"--name="}}).Name)
 }
 
-func TestFaults(t *testing.T) {
+// faultCase is a faulty configuration and all its faults. None of them may repeat the value s3cret.
+type faultCase struct {
+	yaml    string
+	environ []string
+	args    []string
+	want    []string
+}
+
+func requireFaults(t *testing.T, cases map[string]faultCase) {
+	t.Helper()
+	for name, tt := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := config.Options{Program: "idp-x", Environ: tt.environ, Args: tt.args}
+			if tt.yaml != "" {
+				o.File = file(t, tt.yaml)
+			}
+			got := faults(t, o)
+			for i := range got {
+				require.NotContains(t, got[i], "s3cret")
+			}
+			require.Equal(t, tt.want, got)
+		})
+	}
+}
+
+func TestFaultsOfTheFile(t *testing.T) {
 	t.Parallel()
-	missing := filepath.Join(t.TempDir(), "missing")
-	big := file(t, strings.Repeat("#", 1<<20+1))
-	for name, tt := range map[string]struct {
-		yaml    string
-		environ []string
-		args    []string
-		want    []string
-	}{
+	requireFaults(t, map[string]faultCase{
 		"unknown key": {
 			yaml: "name: x\nnatz: 1\nnats:\n  ulr: x\n",
 			want: []string{"idp.yaml:2: natz is not known",
@@ -236,6 +258,13 @@ func TestFaults(t *testing.T) {
 			yaml: "name: x\n---\nname: s3cret\n",
 			want: []string{"idp.yaml:2: has more than one document, or is not valid YAML to its end"},
 		},
+	})
+}
+
+func TestFaultsOfTheEnvironment(t *testing.T) {
+	t.Parallel()
+	big := file(t, strings.Repeat("#", 1<<20+1))
+	requireFaults(t, map[string]faultCase{
 		"unknown variable": {
 			environ: []string{"IDP_NAT_URL=s3cret", "IDP_WHATEVER=s3cret", "idp_name=x"},
 			want:    []string{"IDP_NAT_URL is not known (did you mean IDP_NATS_URL?)", "IDP_WHATEVER is not known"},
@@ -262,13 +291,20 @@ func TestFaults(t *testing.T) {
 			environ: []string{"IDP_KEY_FILE=" + big},
 			want:    []string{"IDP_KEY_FILE: its file cannot be read: has more than 1048576 bytes"},
 		},
-		"missing config": {
-			args: []string{"--config", missing},
-			want: []string{"the configuration file " + missing + " cannot be read: no such file or directory"},
-		},
 		"the mask": {
 			environ: []string{"IDP_KEY=******"},
 			want:    []string{"IDP_KEY is the mask that stands for a secret, not a secret"},
+		},
+	})
+}
+
+func TestFaultsOfFlags(t *testing.T) {
+	t.Parallel()
+	missing := filepath.Join(t.TempDir(), "missing")
+	requireFaults(t, map[string]faultCase{
+		"missing config": {
+			args: []string{"--config", missing},
+			want: []string{"the configuration file " + missing + " cannot be read: no such file or directory"},
 		},
 		"secret flag": {
 			args: []string{"--nats-password", "s3cret"},
@@ -285,6 +321,12 @@ func TestFaults(t *testing.T) {
 		"argument": {
 			args: []string{"--on", "false"}, want: []string{"the command line has an argument that belongs to no flag"},
 		},
+	})
+}
+
+func TestFaultsOfValues(t *testing.T) {
+	t.Parallel()
+	requireFaults(t, map[string]faultCase{
 		"bad values": {
 			environ: []string{"IDP_ON=s3cret", "IDP_COUNT=1.5", "IDP_SMALL=128", "IDP_NATURAL=-1", "IDP_RATIO=s3cret",
 				"IDP_WAIT=30", "IDP_LEVEL=s3cret", "IDP_ROUTES=s3cret"},
@@ -315,20 +357,7 @@ func TestFaults(t *testing.T) {
 			want: []string{"idp.yaml:1: x is not known", "IDP_Y is not known", "--z is not known",
 				"nats.max_conns must be positive"},
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			o := config.Options{Program: "idp-x", Environ: tt.environ, Args: tt.args}
-			if tt.yaml != "" {
-				o.File = file(t, tt.yaml)
-			}
-			got := faults(t, o)
-			for i := range got {
-				require.NotContains(t, got[i], "s3cret")
-			}
-			require.Equal(t, tt.want, got)
-		})
-	}
+	})
 }
 
 // Variables that Kubernetes and the project's own tests set are not taken for configuration.
