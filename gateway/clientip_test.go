@@ -9,56 +9,58 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+var forwardCases = map[string]struct {
+	peer      string
+	sent      http.Header
+	tls       bool
+	client    string
+	wantProto string
+	wantHost  string
+}{
+	"an untrusted peer": {
+		peer: "203.0.113.9:1",
+		sent: http.Header{
+			"X-Forwarded-For": {"1.2.3.4"}, "X-Forwarded-Proto": {"https"}, "X-Forwarded-Host": {"evil"},
+			"Forwarded": {"for=1.2.3.4"},
+		},
+		client: "203.0.113.9", wantProto: "http", wantHost: "api.example",
+	},
+	"TLS at the gateway": {
+		peer: "203.0.113.9:1", tls: true, client: "203.0.113.9", wantProto: "https", wantHost: "api.example",
+	},
+	"a trusted load balancer": {
+		peer: "10.1.1.1:1",
+		sent: http.Header{
+			"X-Forwarded-For": {"203.0.113.9"}, "X-Forwarded-Proto": {"https"},
+			"X-Forwarded-Host": {"public.example"},
+		},
+		client: "203.0.113.9", wantProto: "https", wantHost: "public.example",
+	},
+	"addresses that the client sent to the load balancer": {
+		peer: "10.1.1.1:1", sent: http.Header{"X-Forwarded-For": {"1.1.1.1, 203.0.113.9", "10.2.2.2"}},
+		client: "203.0.113.9", wantProto: "http", wantHost: "api.example",
+	},
+	"values that are not valid": {
+		peer: "10.1.1.1:1", sent: http.Header{"X-Forwarded-For": {"unknown"}, "X-Forwarded-Proto": {"gopher"}},
+		client: "10.1.1.1", wantProto: "http", wantHost: "api.example",
+	},
+	"IPv4 in IPv6": {
+		peer: "[::ffff:203.0.113.9]:1", client: "203.0.113.9", wantProto: "http", wantHost: "api.example",
+	},
+	"a load balancer over IPv6": {
+		peer: "[fd00::1]:1", sent: http.Header{"X-Forwarded-For": {"2001:db8::7"}},
+		client: "2001:db8::7", wantProto: "http", wantHost: "api.example",
+	},
+	"a peer without an address": {
+		peer: "pipe", sent: http.Header{"X-Forwarded-For": {"1.2.3.4"}}, wantProto: "http", wantHost: "api.example",
+	},
+}
+
 func TestForward(t *testing.T) {
 	t.Parallel()
 	proxies, err := parseProxies([]string{"10.0.0.0/8", "fd00::/8"})
 	require.NoError(t, err)
-	for name, c := range map[string]struct {
-		peer      string
-		sent      http.Header
-		tls       bool
-		client    string
-		wantProto string
-		wantHost  string
-	}{
-		"an untrusted peer": {
-			peer: "203.0.113.9:1",
-			sent: http.Header{
-				"X-Forwarded-For": {"1.2.3.4"}, "X-Forwarded-Proto": {"https"}, "X-Forwarded-Host": {"evil"},
-				"Forwarded": {"for=1.2.3.4"},
-			},
-			client: "203.0.113.9", wantProto: "http", wantHost: "api.example",
-		},
-		"TLS at the gateway": {
-			peer: "203.0.113.9:1", tls: true, client: "203.0.113.9", wantProto: "https", wantHost: "api.example",
-		},
-		"a trusted load balancer": {
-			peer: "10.1.1.1:1",
-			sent: http.Header{
-				"X-Forwarded-For": {"203.0.113.9"}, "X-Forwarded-Proto": {"https"},
-				"X-Forwarded-Host": {"public.example"},
-			},
-			client: "203.0.113.9", wantProto: "https", wantHost: "public.example",
-		},
-		"addresses that the client sent to the load balancer": {
-			peer: "10.1.1.1:1", sent: http.Header{"X-Forwarded-For": {"1.1.1.1, 203.0.113.9", "10.2.2.2"}},
-			client: "203.0.113.9", wantProto: "http", wantHost: "api.example",
-		},
-		"values that are not valid": {
-			peer: "10.1.1.1:1", sent: http.Header{"X-Forwarded-For": {"unknown"}, "X-Forwarded-Proto": {"gopher"}},
-			client: "10.1.1.1", wantProto: "http", wantHost: "api.example",
-		},
-		"IPv4 in IPv6": {
-			peer: "[::ffff:203.0.113.9]:1", client: "203.0.113.9", wantProto: "http", wantHost: "api.example",
-		},
-		"a load balancer over IPv6": {
-			peer: "[fd00::1]:1", sent: http.Header{"X-Forwarded-For": {"2001:db8::7"}},
-			client: "2001:db8::7", wantProto: "http", wantHost: "api.example",
-		},
-		"a peer without an address": {
-			peer: "pipe", sent: http.Header{"X-Forwarded-For": {"1.2.3.4"}}, wantProto: "http", wantHost: "api.example",
-		},
-	} {
+	for name, c := range forwardCases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := httptest.NewRequest(http.MethodGet, "http://api.example/v1/users", nil)

@@ -8,18 +8,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+const console = "https://console.example"
+
+func preflight(g http.Handler, origin string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodOptions, "/v1/users/1", nil)
+	r.Header.Set("Origin", origin)
+	r.Header.Set("Access-Control-Request-Method", "PATCH")
+	r.Header.Set("Access-Control-Request-Headers", "authorization,content-type,if-match")
+	w := httptest.NewRecorder()
+	g.ServeHTTP(w, r)
+	return w
+}
+
 func TestCORS(t *testing.T) {
 	t.Parallel()
-	const console = "https://console.example"
-	preflight := func(g http.Handler, origin string) *httptest.ResponseRecorder {
-		r := httptest.NewRequest(http.MethodOptions, "/v1/users/1", nil)
-		r.Header.Set("Origin", origin)
-		r.Header.Set("Access-Control-Request-Method", "PATCH")
-		r.Header.Set("Access-Control-Request-Headers", "authorization,content-type,if-match")
-		w := httptest.NewRecorder()
-		g.ServeHTTP(w, r)
-		return w
-	}
 	for name, c := range map[string]struct {
 		origins []string
 		origin  string
@@ -64,12 +66,14 @@ func TestCORS(t *testing.T) {
 			}
 		})
 	}
+}
 
-	// Pages must be able to read errors too.
+// Pages must be able to read errors too, and a service's Vary is kept.
+func TestCORSOfErrors(t *testing.T) {
+	t.Parallel()
 	g := newGateway(t, map[string]Upstream{
 		Users: remote(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Vary", "Accept") }),
-	},
-		func(c *Config) { c.CORSOrigins = []string{console} })
+	}, func(c *Config) { c.CORSOrigins = []string{console} })
 	require.Equal(t, console, get(g, "/v1/kv", "Origin", console).Header().Get("Access-Control-Allow-Origin"))
 	w := get(g, "/v1/users", "Origin", console)
 	require.Equal(t, []string{console}, w.Header()["Access-Control-Allow-Origin"])
