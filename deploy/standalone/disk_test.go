@@ -50,6 +50,33 @@ func fill(t *testing.T, dir string, but int64) (free func()) {
 	return func() { require.NoError(t, os.Remove(name)) }
 }
 
+// writeUntilReported writes until a write is refused, or readyz reports the full disk.
+func writeUntilReported(t *testing.T, write func() (string, error), ready func() bool, refuses bool) {
+	t.Helper()
+	refused := false
+	for begin := time.Now(); !refused && (refuses || ready()); {
+		require.Less(t, time.Since(begin), 60*time.Second, "neither a refused write nor readyz reports the full disk")
+		if _, err := write(); err != nil {
+			require.True(t, refuses, "%v", err)
+			require.True(t, strings.HasPrefix(err.Error(), "503:"), "%v", err)
+			refused = true
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// writeUntilReady writes until a write succeeds and readyz reports that the platform is ready.
+func writeUntilReady(t *testing.T, write func() (string, error), ready func() bool) {
+	t.Helper()
+	for freed := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		_, err := write()
+		if err == nil && ready() {
+			return
+		}
+		require.Less(t, time.Since(freed), 30*time.Second, "%v", err)
+	}
+}
+
 // TestFullDisk: while the disk is full, either writes are refused, or they are acknowledged and readyz reports that
 // their events are not sent. Once there is space again, the platform recovers by itself within 30 s, and every
 // acknowledged change has its event.
@@ -79,51 +106,27 @@ func TestFullDisk(t *testing.T) {
 			}
 			acknowledged := map[string]string{} // id → name
 			n := 0
-			write := func() error {
+			write := func() (id string, err error) {
 				n++
-				id, err := create(http.DefaultClient, c.Addr, token, fmt.Sprintf("user.%d", n))
-				if err == nil {
-					acknowledged[id] = fmt.Sprintf("user.%d", n)
+				name := fmt.Sprintf("user.%d", n)
+				if id, err = create(http.DefaultClient, c.Addr, token, name); err == nil {
+					acknowledged[id] = name
 				}
-				return err
+				return id, err
 			}
 			for range 20 {
-				require.NoError(t, write())
+				_, err := write()
+				require.NoError(t, err)
 			}
 
 			free := fill(t, disk, x.but)
-			refused := false
-			for begin := time.Now(); !refused && (x.refuses || ready()); {
-				require.Less(t, time.Since(begin), 60*time.Second,
-					"neither a refused write nor readyz reports the full disk")
-				if err := write(); err != nil {
-					require.True(t, x.refuses, "%v", err)
-					require.True(t, strings.HasPrefix(err.Error(), "503:"), "%v", err)
-					refused = true
-				}
-				time.Sleep(20 * time.Millisecond)
-			}
-
+			writeUntilReported(t, write, ready, x.refuses)
 			free()
 			freed := time.Now()
-			for {
-				err := write()
-				if err == nil && ready() {
-					break
-				}
-				require.Less(t, time.Since(freed), 30*time.Second, "%v", err)
-				time.Sleep(20 * time.Millisecond)
-			}
+			writeUntilReady(t, write, ready)
 			t.Logf("ready %v after space was freed", time.Since(freed).Round(time.Millisecond))
-			last := ""
-			for last == "" {
-				require.NoError(t, write())
-				for id, name := range acknowledged {
-					if name == fmt.Sprintf("user.%d", n) {
-						last = id
-					}
-				}
-			}
+			last, err := write()
+			require.NoError(t, err)
 			seen := map[string]bool{}
 			eachEventUntil(t, c, func(_, id string) bool { seen[id] = true; return id == last })
 			for id, name := range acknowledged {

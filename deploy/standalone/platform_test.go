@@ -157,9 +157,8 @@ func TestKillNine(t *testing.T) {
 		if token == "" {
 			token = c.token("--tenant", "acme")
 		}
-		enough := make(chan struct{})
+		enough := newGate()
 		results := make([]map[string]string, 8)
-		var once sync.Once
 		var writers sync.WaitGroup
 		for w := range results {
 			results[w] = map[string]string{}
@@ -174,16 +173,12 @@ func TestKillNine(t *testing.T) {
 					}
 					results[w][name] = id
 					if n == 100 {
-						once.Do(func() { close(enough) })
+						enough.close()
 					}
 				}
 			})
 		}
-		select {
-		case <-enough:
-		case <-time.After(30 * time.Second):
-			t.Error("the writers are too slow")
-		}
+		enough.wait(t)
 		c.kill()
 		writers.Wait()
 		for _, r := range results {
@@ -192,24 +187,7 @@ func TestKillNine(t *testing.T) {
 	}
 
 	c := startPlatform(t, dir)
-	stored := map[string]string{}
-	ids := map[string]bool{}
-	for token2, first := "", true; first || token2 != ""; first = false {
-		var p struct {
-			Items []struct {
-				ID       string `json:"id"`
-				Username string `json:"username"`
-			} `json:"items"`
-			Next string `json:"next_page_token"`
-		}
-		fetch(t, c, token, "/v1/users?page_size=200&page_token="+token2, &p)
-		for _, u := range p.Items {
-			assert.NotContains(t, stored, u.Username)
-			assert.NotContains(t, ids, u.ID)
-			stored[u.Username], ids[u.ID] = u.ID, true
-		}
-		token2 = p.Next
-	}
+	stored := storedUsers(t, c, token)
 	assert.Greater(t, len(acknowledged), 300)
 	for name, id := range acknowledged {
 		assert.Equal(t, id, stored[name], name)
@@ -227,6 +205,30 @@ func TestKillNine(t *testing.T) {
 	c.stop()
 	_, notes, code := runs(t, []string{"IDP_DATA_DIR=" + dir}, "check")
 	assert.Equal(t, 0, code, notes)
+}
+
+// storedUsers returns the ids of all users by username. Each may be there only once.
+func storedUsers(t *testing.T, c *child, token string) map[string]string {
+	t.Helper()
+	stored := map[string]string{}
+	ids := map[string]bool{}
+	for next, first := "", true; first || next != ""; first = false {
+		var p struct {
+			Items []struct {
+				ID       string `json:"id"`
+				Username string `json:"username"`
+			} `json:"items"`
+			Next string `json:"next_page_token"`
+		}
+		fetch(t, c, token, "/v1/users?page_size=200&page_token="+next, &p)
+		for _, u := range p.Items {
+			assert.NotContains(t, stored, u.Username)
+			assert.NotContains(t, ids, u.ID)
+			stored[u.Username], ids[u.ID] = u.ID, true
+		}
+		next = p.Next
+	}
+	return stored
 }
 
 func create(client *http.Client, addr, token, username string) (id string, err error) {
