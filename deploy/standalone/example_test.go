@@ -16,7 +16,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// asEvents gives the example service paths that the gateway knows: its pages are /v1/events.
+// asEvents serves the example service at paths that the gateway routes: its pages are at /v1/events.
 func asEvents(example http.Handler) http.Handler {
 	paths := map[string]string{
 		"/v1/events": "/v1/pagers/pages", "/v1/event-types": "/v1/pagers", "/v1/event-types/page": "/v1/pagers/page",
@@ -27,8 +27,9 @@ func asEvents(example http.Handler) http.Handler {
 	})
 }
 
-// An open form and an event stream of a whole service pass the gateway, whether the service is in its process or not.
-// The gateway's drain ends the stream cleanly, with the goodbye of a service that learns of it.
+// An open form operation and an event stream of a whole service pass through the gateway, for a service in the
+// gateway's process and for one in another. When the gateway drains, it ends the stream cleanly; a service that
+// learns about the drain says goodbye.
 func TestExampleThroughTheGateway(t *testing.T) {
 	t.Parallel()
 	for _, hop := range []string{"in process", "remote"} {

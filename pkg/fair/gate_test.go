@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// guest is work that stays inside until it is let go.
+// guest is a caller that stays inside until leave is closed.
 type guest struct {
 	inside bool
 	leave  chan struct{}
@@ -61,7 +61,7 @@ func TestWorkLargerThanTheRoomIsDoneAlone(t *testing.T) {
 		a, large, b := enter(t.Context(), g, 1), enter(t.Context(), g, 1000), enter(t.Context(), g, 1)
 		require.True(t, a.inside)
 		require.False(t, large.inside)
-		require.False(t, b.inside, "the small do not starve the large")
+		require.False(t, b.inside, "a small caller must not go before a large one")
 		a.exit(t)
 		require.True(t, large.inside)
 		require.False(t, b.inside)
@@ -83,7 +83,7 @@ func TestTooManyCallersAreRefused(t *testing.T) {
 		require.False(t, c.inside)
 		a.exit(t)
 		b.exit(t)
-		enter(t.Context(), g, 1).exit(t) // there is room again
+		enter(t.Context(), g, 1).exit(t) // there is space again
 	})
 }
 
@@ -104,12 +104,13 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 	})
 }
 
-// Tenants that wait have their turns one after the other.
+// Tenants that wait get their turns one after the other.
 func TestTenantsTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := NewGate("guests", 1, 10)
-		acme, globex, initech := request.System(t.Context(), "acme"), request.System(t.Context(), "globex"), request.System(t.Context(), "initech")
+		acme, globex := request.System(t.Context(), "acme"), request.System(t.Context(), "globex")
+		initech := request.System(t.Context(), "initech")
 		var order []*guest
 		for _, ctx := range []context.Context{acme, acme, acme, globex, initech, globex} {
 			order = append(order, enter(ctx, g, 1))
@@ -127,7 +128,8 @@ func TestTenantsTakeTurns(t *testing.T) {
 	})
 }
 
-// Where there is no place left, the tenant with the most callers makes some, but only for one that has fewer.
+// If there are too many callers, one of the tenant with the most callers is sent away, but only for a tenant with
+// fewer.
 func TestTheManyGiveWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -136,10 +138,10 @@ func TestTheManyGiveWay(t *testing.T) {
 		a := []*guest{enter(acme, g, 1), enter(acme, g, 1), enter(acme, g, 1), enter(acme, g, 1)}
 		require.Equal(t, apperr.Unavailable, apperr.KindOf(<-enter(acme, g, 1).done))
 		b := enter(globex, g, 1)
-		require.Equal(t, apperr.Unavailable, apperr.KindOf(<-a[3].done), "the last to come")
+		require.Equal(t, apperr.Unavailable, apperr.KindOf(<-a[3].done), "the one that came last")
 		b2 := enter(globex, g, 1)
 		require.Equal(t, apperr.Unavailable, apperr.KindOf(<-a[2].done))
-		require.Equal(t, apperr.Unavailable, apperr.KindOf(<-enter(globex, g, 1).done), "two and two are even")
+		require.Equal(t, apperr.Unavailable, apperr.KindOf(<-enter(globex, g, 1).done), "with two callers each, none gives way")
 		require.Equal(t, apperr.Unavailable, apperr.KindOf(<-enter(acme, g, 1).done))
 		for _, w := range []*guest{a[0], a[1], b, b2} {
 			require.True(t, w.inside)
@@ -157,11 +159,11 @@ func TestPanicLeavesTheRoom(t *testing.T) {
 	require.NoError(t, g.Do(t.Context(), 1, func() {}))
 }
 
-// Never more than so many at once, whoever gives up meanwhile; in the end nobody is left.
+// There are never more callers inside than allowed, even if callers give up meanwhile. In the end nobody waits.
 func TestGateUnderLoad(t *testing.T) {
 	t.Parallel()
-	const most = 3
-	g := NewGate("guests", most, Any)
+	const limit = 3
+	g := NewGate("guests", limit, Any)
 	var working, peak atomic.Int64
 	var all sync.WaitGroup
 	for i := range 300 {
@@ -183,8 +185,8 @@ func TestGateUnderLoad(t *testing.T) {
 		})
 	}
 	all.Wait()
-	require.LessOrEqual(t, peak.Load(), int64(most))
-	require.EqualValues(t, most, g.free)
+	require.LessOrEqual(t, peak.Load(), int64(limit))
+	require.EqualValues(t, limit, g.free)
 	require.Empty(t, g.turns)
 	require.Empty(t, g.waiting)
 	require.Empty(t, g.callers)

@@ -18,23 +18,23 @@ type Exists struct {
 // ConnectionExists asks whether a connection exists. Without an answer, nothing that refers to it is stored.
 var ConnectionExists = bus.Question[ConnectionID, Exists]{Service: "identity-sources", Name: "connection-exists"}
 
-// ConnectionIDs is a list of 1…100 connections' ids.
+// ConnectionIDs is a list of 1…100 ids of connections.
 type ConnectionIDs struct {
 	IDs []string `json:"ids"`
 }
 
-// Connections are those of the connections asked for that there are.
+// Connections are the connections that exist, of those asked for.
 type Connections struct {
 	Connections []Connection `json:"connections"`
 }
 
-// Connection is a connection and the code of its provider.
+// Connection is a connection's id and the code of its provider.
 type Connection struct {
 	ID           string `json:"id"`
 	ProviderCode string `json:"provider_code"`
 }
 
-// ExistingConnections asks which connections there are. Without an answer none is attached to an application.
+// ExistingConnections asks which connections exist. Without an answer, no connection is attached to an application.
 var ExistingConnections = bus.Question[ConnectionIDs, Connections]{
 	Service: "identity-sources", Name: "existing", Refusals: []apperr.Kind{apperr.InvalidParameters},
 }

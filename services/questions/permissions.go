@@ -16,6 +16,6 @@ type ApplicationID struct {
 	ID string `json:"id"`
 }
 
-// GrantsOfApplication asks how many rules of other applications grant an application's global resources or sets.
-// Without an answer the application is not deleted.
+// GrantsOfApplication asks how many rules of other applications grant an application's global resources or resource
+// sets. Without an answer, the application is not deleted.
 var GrantsOfApplication = bus.Question[ApplicationID, Count]{Service: "permissions", Name: "grants-of-application"}
