@@ -57,9 +57,9 @@ func TestTablesKnowEveryService(t *testing.T) {
 	}
 }
 
-// TestDocumentsFitTogether checks that no two services use one name of a schema, a tag or an operation for different
+// TestDocumentsDoNotConflict checks that no two services use one name of a schema, a tag or an operation for different
 // things.
-func TestDocumentsFitTogether(t *testing.T) {
+func TestDocumentsDoNotConflict(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../services/*/api/openapi.yaml")
 	require.NoError(t, err)

@@ -142,7 +142,7 @@ func collectReferences(v any, refs *[]string) {
 }
 
 // If two services use one name for different things, the document leaves one of them out and says which.
-// TestDocumentsFitTogether makes sure that the platform's own services do not conflict.
+// TestDocumentsDoNotConflict makes sure that the platform's own services do not conflict.
 func TestOpenAPIClashes(t *testing.T) {
 	t.Parallel()
 	users := testdata(t, "users.json")

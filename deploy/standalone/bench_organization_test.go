@@ -45,8 +45,8 @@ type company struct {
 
 const memberships = 20_000
 
-// foundCompany creates a company whose teams have two members each; each user is in four teams.
-func foundCompany(b testing.TB, c *child, token string) company {
+// createCompany creates a company whose teams have two members each; each user is in four teams.
+func createCompany(b testing.TB, c *child, token string) company {
 	b.Helper()
 	type object = map[string]any
 	var company company
@@ -110,7 +110,7 @@ func BenchmarkOrganization(b *testing.B) {
 	yard := startYardstick(b)
 	c := startPlatform(b, b.TempDir())
 	token := c.token()
-	company := foundCompany(b, c, token)
+	company := createCompany(b, c, token)
 	b.Run("batches of 1000", func(b *testing.B) {
 		b.ReportMetric(float64(len(company.divisions)+len(company.teams))/company.nodes.Seconds(), "nodes/s")
 		b.ReportMetric(memberships/company.members.Seconds(), "members/s")

@@ -43,7 +43,7 @@ func TestErrorIsForLogs(t *testing.T) {
 	}
 }
 
-func TestBecauseLeavesTheErrorAsItWas(t *testing.T) {
+func TestBecauseCopiesTheError(t *testing.T) {
 	t.Parallel()
 	shared := apperr.Missing("user")
 	because := shared.Because(io.EOF)
@@ -52,7 +52,7 @@ func TestBecauseLeavesTheErrorAsItWas(t *testing.T) {
 	require.Equal(t, shared.Kind, because.Kind)
 }
 
-func TestAwayTellsWhenToComeBack(t *testing.T) {
+func TestAwayHasRetryAfter(t *testing.T) {
 	t.Parallel()
 	err := apperr.Away("the store", io.EOF)
 	require.Positive(t, err.RetryAfter)

@@ -361,7 +361,7 @@ func TestFaultsOfValues(t *testing.T) {
 }
 
 // Variables that Kubernetes and the project's own tests set are not taken for configuration.
-func TestOthersVariables(t *testing.T) {
+func TestForeignVariables(t *testing.T) {
 	t.Parallel()
 	ignored := []string{
 		"IDP_USERS_SERVICE_HOST=10.0.0.1", "IDP_USERS_SERVICE_PORT=80", "IDP_USERS_SERVICE_PORT_HTTP=80",
@@ -441,7 +441,7 @@ func TestUsage(t *testing.T) {
 	require.NotContains(t, text, "s3cret")
 }
 
-func TestStructsThatCannotBe(t *testing.T) {
+func TestInvalidStructs(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]any{
 		"no tag": &struct{ A string }{},

@@ -130,7 +130,7 @@ func TestTenantsTakeTurns(t *testing.T) {
 
 // If there are too many callers, one of the tenant with the most callers is sent away, but only for a tenant with
 // fewer.
-func TestTheManyGiveWay(t *testing.T) {
+func TestTheTenantWithMostCallersGivesWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := NewGate("guests", 1, 4)

@@ -153,7 +153,7 @@ func TestAllowPrivate(t *testing.T) {
 }
 
 // A name whose first look-up gives an allowed address and whose second gives a refused one (DNS rebinding).
-func TestRebindingGainsNothing(t *testing.T) {
+func TestRebindingIsRefused(t *testing.T) {
 	t.Parallel()
 	server, asked := neighbour(t,
 		func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Connection", "close") })

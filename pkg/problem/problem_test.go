@@ -89,7 +89,7 @@ func declaredKinds(t *testing.T) []apperr.Kind {
 	return kinds
 }
 
-func TestNothingIsToldOfForeignErrors(t *testing.T) {
+func TestForeignErrorsAreHidden(t *testing.T) {
 	t.Parallel()
 	for name, err := range map[string]error{
 		"foreign":      errors.New("pq: password authentication failed for user secret"),

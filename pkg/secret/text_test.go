@@ -10,7 +10,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/secret"
 )
 
-func TestTextShowsNothing(t *testing.T) {
+func TestTextIsNeverPrinted(t *testing.T) {
 	t.Parallel()
 	text := secret.NewText("hunter2")
 	body, err := json.Marshal(map[string]any{"a": text, "b": &text, "c": []secret.Text{text}, "none": secret.Text{}})

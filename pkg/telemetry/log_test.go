@@ -29,7 +29,7 @@ const (
 	spanID  = "0200000000000000"
 )
 
-func TestLinesTellTheRequest(t *testing.T) {
+func TestLinesCarryTheRequest(t *testing.T) {
 	t.Parallel()
 	of := func(more map[string]any) map[string]any {
 		line := map[string]any{

@@ -106,7 +106,7 @@ func found(text, keyword string) bool {
 }
 
 // The start of each word of a text, and each part of its CJK runs, finds the text as long as no limit is reached.
-func TestWhatIsThereIsFound(t *testing.T) {
+func TestWordsAreFound(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text := texts().Draw(t, "text")

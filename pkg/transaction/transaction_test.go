@@ -47,7 +47,7 @@ func TestManyGoroutines(t *testing.T) {
 }
 
 // The library reads the runtime's own structures, which can change with a new version of Go.
-func TestGoroutinesAreNamedAsTheRuntimeNamesThem(t *testing.T) {
+func TestGoroutineIDsAreTheRuntimes(t *testing.T) {
 	t.Parallel()
 	var all sync.WaitGroup
 	for range 20 {
