@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// countedConn knows how many bytes were written to it.
+// countedConn counts the bytes written to it.
 type countedConn struct {
 	net.Conn
 	written atomic.Int64
@@ -32,17 +32,17 @@ func dialCounted(ctx context.Context, network, address string) (net.Conn, error)
 	return &countedConn{Conn: conn}, nil
 }
 
-// delivery knows how far a write has come on its way to a service. The transport may try several connections, one after
-// the other.
+// delivery follows a write request on its way to a service. The transport may try several connections, one after the
+// other.
 type delivery struct {
-	conn   *countedConn // the latest
-	before int64        // what had been written to it for other requests
-	began  bool         // something was written to an earlier one
+	conn   *countedConn // the latest connection
+	before int64 // the bytes written to conn for earlier requests
+	began  bool // bytes of the request were written to an earlier connection
 }
 
 type deliveryKey struct{}
 
-// watchDelivery has a write's way be known to answerFailure.
+// watchDelivery follows a write request's delivery, for answerFailure.
 func watchDelivery(pr *httputil.ProxyRequest) {
 	switch pr.Out.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
@@ -71,7 +71,8 @@ func (d *delivery) gotConn(info httptrace.GotConnInfo) {
 
 func (d *delivery) written() bool { return d.conn != nil && d.conn.written.Load() > d.before }
 
-// mayHaveArrived reports whether the service may have got the request. One that was given up may still be being written.
+// mayHaveArrived reports whether the service may have received the request. If the gateway gave up, the transport may
+// still be writing it.
 func (d *delivery) mayHaveArrived(givenUp bool) bool {
 	return d.began || d.written() || givenUp && d.conn != nil
 }

@@ -2,8 +2,8 @@ package condition
 
 import "github.com/maypok86/otter/v2"
 
-// cachedText bounds the texts of the conditions that an Environment keeps compiled, in bytes. A compiled condition takes
-// about a hundred bytes for each byte of its text.
+// cachedText bounds the texts of the conditions that an Environment keeps compiled, in bytes. A compiled condition
+// takes about a hundred bytes for each byte of its text.
 const cachedText = 128 << 10
 
 // compiled keeps the error too, so that a faulty text is not compiled again and again.

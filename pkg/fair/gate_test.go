@@ -141,7 +141,8 @@ func TestTheTenantWithMostCallersGivesWay(t *testing.T) {
 		require.Equal(t, apperr.Unavailable, apperr.KindOf(<-a[3].done), "the one that came last")
 		b2 := enter(globex, g, 1)
 		require.Equal(t, apperr.Unavailable, apperr.KindOf(<-a[2].done))
-		require.Equal(t, apperr.Unavailable, apperr.KindOf(<-enter(globex, g, 1).done), "with two callers each, none gives way")
+		require.Equal(t, apperr.Unavailable, apperr.KindOf(<-enter(globex, g, 1).done),
+			"with two callers each, none gives way")
 		require.Equal(t, apperr.Unavailable, apperr.KindOf(<-enter(acme, g, 1).done))
 		for _, w := range []*guest{a[0], a[1], b, b2} {
 			require.True(t, w.inside)
