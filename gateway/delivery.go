@@ -36,8 +36,8 @@ func dialCounted(ctx context.Context, network, address string) (net.Conn, error)
 // other.
 type delivery struct {
 	conn   *countedConn // the latest connection
-	before int64 // the bytes written to conn for earlier requests
-	began  bool // bytes of the request were written to an earlier connection
+	before int64        // the bytes written to conn for earlier requests
+	began  bool         // bytes of the request were written to an earlier connection
 }
 
 type deliveryKey struct{}
