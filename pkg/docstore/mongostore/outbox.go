@@ -169,7 +169,8 @@ func (t *tx) post() error {
 	first := t.engine.numbers.take(len(t.messages))
 	for i, m := range t.messages {
 		raw, err := bson.Marshal(message{
-			Seq: first + int64(i), ID: m.ID, Subject: m.Subject, Record: m.Record, Sequence: m.Sequence, Payload: m.Payload,
+			Seq: first + int64(i), Sequence: m.Sequence, Record: m.Record,
+			ID: m.ID, Subject: m.Subject, Payload: m.Payload,
 		})
 		if err != nil {
 			return fmt.Errorf("mongostore: encode a message: %w", err)

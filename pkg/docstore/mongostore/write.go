@@ -127,7 +127,8 @@ type patience struct {
 
 func (e *Engine) newPatience() *patience {
 	b := &backoff.ExponentialBackOff{
-		InitialInterval: 4 * time.Millisecond, MaxInterval: 250 * time.Millisecond, Multiplier: 1.5, RandomizationFactor: 1,
+		InitialInterval: 4 * time.Millisecond, MaxInterval: 250 * time.Millisecond,
+		Multiplier: 1.5, RandomizationFactor: 1,
 	}
 	b.Reset()
 	return &patience{until: time.Now().Add(e.timeout), outage: e.patience, backoff: b}
