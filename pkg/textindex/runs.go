@@ -19,7 +19,7 @@ const (
 // string.
 func runs(text string) iter.Seq2[string, bool] {
 	return func(yield func(run string, isCJK bool) bool) {
-		text = Fold(cut(text, maxTextBytes))
+		text = Fold(Start(text, maxTextBytes))
 		start, current := 0, separator
 		for i := 0; i < len(text); {
 			next, size := classify(text[i:])

@@ -33,7 +33,7 @@ func Words(texts ...string) []string {
 				return words
 			}
 			if !cjk {
-				add(cut(run, MaxWordBytes))
+				add(Start(run, MaxWordBytes))
 				continue
 			}
 			before := 0
@@ -69,7 +69,7 @@ func Query(keyword string) []Term {
 	}
 	for run, cjk := range runs(keyword) {
 		if !cjk {
-			add(Term{cut(run, MaxWordBytes), true})
+			add(Term{Start(run, MaxWordBytes), true})
 			continue
 		}
 		_, first := utf8.DecodeRuneInString(run)
@@ -88,8 +88,8 @@ func Query(keyword string) []Term {
 	return terms
 }
 
-// cut shortens s to at most n bytes and ends it at the end of a character.
-func cut(s string, n int) string {
+// Start is the first bytes of a text, at most n, cut at a character's end.
+func Start(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

@@ -123,10 +123,14 @@ func matching(keyword string, fullText bool) docstore.Filter {
 	}
 	var all []docstore.Filter
 	for _, term := range terms {
+		index := byWord
+		if len(term.Text) > startBytes || len(term.Text) == startBytes && !term.Prefix {
+			index = byLongWord
+		}
 		if term.Prefix {
-			all = append(all, docstore.Prefix(byWord, term.Text))
+			all = append(all, docstore.Prefix(index, term.Text))
 		} else {
-			all = append(all, docstore.Eq(byWord, docstore.Text(term.Text)))
+			all = append(all, docstore.Eq(index, docstore.Text(term.Text)))
 		}
 	}
 	return docstore.And(all...)

@@ -3,6 +3,7 @@ package user
 import (
 	"encoding/json"
 	"math"
+	"slices"
 
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -72,7 +73,7 @@ type Protected struct {
 
 // Users is the collection of user records.
 var users = docstore.Define(docstore.Schema[User]{
-	Name: "users", Noun: "user", Revision: 2,
+	Name: "users", Noun: "user", Revision: 3,
 	Sortable: sortable,
 	Due:      (*User).due,
 	Settle: func(u *User, now clock.Time) {
@@ -80,7 +81,8 @@ var users = docstore.Define(docstore.Schema[User]{
 	},
 	Indexes: []docstore.Index[User]{
 		docstore.Spanned(docstore.Unique(docstore.ByList(byLogin, (*User).logins), "username", "email", "mobile"), letters),
-		docstore.ByList(byWord, (*User).words),
+		docstore.ByList(byWord, (*User).starts),
+		docstore.ByList(byLongWord, (*User).longWords),
 		docstore.Spanned(docstore.ByText(byUsername, func(u *User) string { return textindex.Key(u.Username) }), letters),
 		docstore.Spanned(docstore.ByText(byDisplayName,
 			func(u *User) string { return textindex.Key(u.DisplayName) }), letters),
@@ -107,7 +109,8 @@ const (
 // The indexes. Those that lists can be sorted by have the names of the members.
 const (
 	byLogin          = "login"
-	byWord           = "word"
+	byWord           = "word"      // the starts of words: searches are for starts that many have, and few words do
+	byLongWord       = "long_word" // whole words as long as a start, or longer
 	byUsername       = "username"
 	byDisplayName    = "display_name"
 	byEmail          = "email"
@@ -139,6 +142,20 @@ func (u *User) words() []string {
 }
 
 const maxSearchedProps = 256
+
+const startBytes = 8
+
+func (u *User) starts() []string {
+	words := u.words()
+	for i := range words {
+		words[i] = textindex.Start(words[i], startBytes)
+	}
+	return words
+}
+
+func (u *User) longWords() []string {
+	return slices.DeleteFunc(u.words(), func(word string) bool { return len(word) < startBytes })
+}
 
 // lockEnd is the moment until which the user is locked, so that "locked now" is a range of it.
 func (u *User) lockEnd() docstore.Value {
