@@ -45,7 +45,8 @@ func newAnswers() *answers {
 
 // answer gives the answer to a question about this state, or finds it. In a transaction, whose own changes have no
 // number yet, it always finds it.
-func (q *queries) answer(ctx context.Context, t *table, tenant, text string, find func() (answer, error)) (answer, error) {
+func (q *queries) answer(ctx context.Context, t *table, tenant, text string,
+	find func() (answer, error)) (answer, error) {
 	if q.answers == nil {
 		return find()
 	}

@@ -47,7 +47,8 @@ func (q *queries) count(ctx context.Context, t *table, tenant string, n *node, m
 }
 
 // countAnew counts the rows that are found, up to a limit.
-func (q *queries) countAnew(ctx context.Context, t *table, tenant string, n *node, limit int64) (docstore.Total, error) {
+func (q *queries) countAnew(ctx context.Context, t *table, tenant string, n *node,
+	limit int64) (docstore.Total, error) {
 	if n.isLeaf() && !n.column.many {
 		total, err := q.probe(ctx, t, tenant, n, limit)
 		return docstore.UpTo(limit-1, total), err
@@ -120,7 +121,8 @@ func (q *queries) facetTotal(ctx context.Context, t *table, tenant string, n *no
 }
 
 // facetValues are all that documents have, and maybe others.
-func (q *queries) facetValues(ctx context.Context, t *table, tenant string, facet *column) (values []docstore.Value, err error) {
+func (q *queries) facetValues(ctx context.Context, t *table, tenant string,
+	facet *column) (values []docstore.Value, err error) {
 	err = q.conn.Query(ctx, "SELECT value FROM facet_counters WHERE collection = ?1 AND facet = ?2 AND tenant = ?3",
 		[]any{t.def.Name, facet.facet, tenant}, func(c Columns) error {
 			values = append(values, facet.value(c, 0))

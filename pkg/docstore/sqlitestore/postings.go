@@ -241,7 +241,8 @@ func (c *column) removePosting(conn Conn, tenant string, value docstore.Value, r
 		})
 		return err
 	}
-	if _, err := conn.Exec(context.Background(), "DELETE FROM "+c.postings+where, tenant, c.arg(value), first); err != nil {
+	_, err = conn.Exec(context.Background(), "DELETE FROM "+c.postings+where, tenant, c.arg(value), first)
+	if err != nil {
 		return err
 	}
 	row := postingRows{conn: conn, lateList: lateList{c, tenant}}
@@ -249,7 +250,8 @@ func (c *column) removePosting(conn Conn, tenant string, value docstore.Value, r
 }
 
 // findPosting finds the row that names a document, and all that the row names; nil if none does.
-func (c *column) findPosting(conn Conn, tenant string, value docstore.Value, rid int64) (first int64, rids []int64, err error) {
+func (c *column) findPosting(conn Conn, tenant string, value docstore.Value,
+	rid int64) (first int64, rids []int64, err error) {
 	err = conn.Query(context.Background(), "SELECT first, more FROM "+c.postings+
 		" WHERE tenant = ?1 AND value = ?2 AND first <= ?3 ORDER BY first DESC", []any{tenant, c.arg(value), rid},
 		func(row Columns) error {

@@ -1,6 +1,7 @@
 package sqlitestore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -110,6 +111,38 @@ type part struct {
 // intersection finds what all parts of an "and" select: sets of those that cost little, and a look at each row for the
 // others.
 func (q *queries) intersection(ctx context.Context, t *table, tenant string, n *node) (*set, error) {
+	parts, err := q.parts(ctx, t, tenant, n)
+	if err != nil {
+		return nil, err
+	}
+	begin := parts[0].node
+	if parts[0].without {
+		begin = &node{} // all
+	} else {
+		parts = parts[1:]
+	}
+	rows, err := q.set(ctx, t, tenant, begin, math.MaxInt64)
+	for ; err == nil && len(parts) > 0 && rows.size > 0; parts = parts[1:] {
+		p := &parts[0]
+		if lookup*rows.size <= p.cost {
+			return q.passing(ctx, t, rows, n)
+		}
+		var other *set
+		if other, err = q.set(ctx, t, tenant, p.node, math.MaxInt64); err != nil {
+			break
+		}
+		if p.without {
+			rows.subtract(other)
+		} else {
+			rows.intersect(other)
+		}
+	}
+	return rows, err
+}
+
+// parts are the conditions of an "and", those that cost least first, but behind all others those that are known by what
+// they leave out.
+func (q *queries) parts(ctx context.Context, t *table, tenant string, n *node) ([]part, error) {
 	all, err := q.total(ctx, t.def, tenant)
 	if err != nil {
 		return nil, err
@@ -140,42 +173,19 @@ func (q *queries) intersection(ctx context.Context, t *table, tenant string, n *
 	}
 	slices.SortStableFunc(parts, func(a, b part) int {
 		switch {
-		case a.without != b.without:
-			return map[bool]int{true: 1, false: -1}[a.without]
-		case a.cost < b.cost:
-			return -1
-		case a.cost > b.cost:
+		case a.without == b.without:
+			return cmp.Compare(a.cost, b.cost)
+		case a.without:
 			return 1
 		}
-		return 0
+		return -1
 	})
-	var rows *set
-	if parts[0].without {
-		rows, err = q.set(ctx, t, tenant, &node{}, math.MaxInt64)
-	} else {
-		rows, err = q.set(ctx, t, tenant, parts[0].node, math.MaxInt64)
-		parts = parts[1:]
-	}
-	for ; err == nil && len(parts) > 0 && rows.size > 0; parts = parts[1:] {
-		p := &parts[0]
-		if lookup*rows.size <= p.cost {
-			return q.passing(ctx, t, rows, n)
-		}
-		var other *set
-		if other, err = q.set(ctx, t, tenant, p.node, math.MaxInt64); err != nil {
-			break
-		}
-		if p.without {
-			rows.subtract(other)
-		} else {
-			rows.intersect(other)
-		}
-	}
-	return rows, err
+	return parts, nil
 }
 
 // fewerOf gives the facet's other values, if fewer documents have them.
-func (q *queries) fewerOf(ctx context.Context, t *table, tenant string, n *node, all int64) (_ *node, others bool, _ error) {
+func (q *queries) fewerOf(ctx context.Context, t *table, tenant string, n *node,
+	all int64) (_ *node, others bool, _ error) {
 	total, err := q.facetTotal(ctx, t, tenant, n)
 	if err != nil || total <= all/2 {
 		return n, false, err
