@@ -107,7 +107,7 @@ func (q *queries) arrange(ctx context.Context, a *inquiry, selected *set, all in
 
 // Where the order has spans, a look at these costs less than more rows than so many sorted, or walked by in vain.
 const (
-	maxSorted = 1200
+	maxSorted = 900
 	maxWalked = 5000
 )
 

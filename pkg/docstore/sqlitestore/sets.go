@@ -11,10 +11,10 @@ import (
 )
 
 // What a filter selects is found as a set of rows, from postings and index entries alone as far as they are fewer than
-// the rows would be: reading a row costs as much as some thirty entries.
+// the rows would be: reading a row costs as much as some forty entries.
 
 const (
-	lookup      = 30     // is reading a row, in index entries
+	lookup      = 40     // is reading a row, in index entries
 	perPosting  = 30     // is reading a row of postings, in index entries
 	perFacet    = 20     // documents of a facet's values cost as much as an index entry
 	maxEstimate = 20_000 // index entries are counted to know what a leaf costs
