@@ -22,10 +22,10 @@ import (
 	"github.com/idplatform/idplatform/pkg/service"
 )
 
-// check prints the settings, secrets masked, and looks for damage in the data folder, which it does not change. The
-// platform must not run. What it cannot see: a value in a SQLite file that was changed to another that is possible,
-// since SQLite has no checksums; and changes that are gone with a log (users.db-wal) after a stop in good order, when
-// there is none.
+// check prints the settings, with secrets masked, and looks for damage in the data folder without changing it. The
+// platform must be stopped. Two kinds of damage remain unseen: a value in a SQLite file that was replaced by another
+// valid value, because SQLite has no checksums; and changes that were lost with a log file (users.db-wal) that an
+// orderly stop would have merged into the store.
 func check(ctx context.Context, args []string, out, _ io.Writer) error {
 	s, err := load(args, out)
 	if err != nil {
@@ -46,7 +46,7 @@ func check(ctx context.Context, args []string, out, _ io.Writer) error {
 	defer unlock()
 	fmt.Fprintf(out, "\ndata folder %s\n", f.path)
 	if !exists(f.join("VERSION")) {
-		fmt.Fprintln(out, "  nothing is in it yet: the first start makes it")
+		fmt.Fprintln(out, "  it is empty: the first start fills it")
 		return nil
 	}
 
@@ -74,12 +74,12 @@ func check(ctx context.Context, args []string, out, _ io.Writer) error {
 	}
 	c.report("event stream", err)
 	if c.failures > 0 {
-		return fmt.Errorf("check: %d part(s) of the platform are not well", c.failures)
+		return fmt.Errorf("check: %d part(s) of the platform have faults", c.failures)
 	}
 	return nil
 }
 
-// checking is a run of check.
+// checking is one run of check.
 type checking struct {
 	ctx      context.Context
 	folder   folder
@@ -99,7 +99,8 @@ func (c *checking) report(part string, err error) {
 	}
 }
 
-// lookAtFolder opens a folder without writing to it, and locks it if it has a lock: one that has none is nobody's.
+// lookAtFolder opens a folder without writing to it. It locks the folder if there is a lock file; without one no
+// platform can be running.
 func lookAtFolder(path string) (f folder, unlock func(), err error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -126,7 +127,8 @@ func lookAtFolder(path string) (f folder, unlock func(), err error) {
 	return f, unlock, err
 }
 
-// checkKeys sees whether the encryption key is there, and fits the signing keys of a platform that was older.
+// checkKeys checks that the encryption key exists, and that it opens the signing keys that an older platform has
+// left.
 func (f folder) checkKeys(s settings) error {
 	if s.EncryptionKeys.IsZero() && !exists(f.join("encryption.key")) {
 		return errors.New("encryption.key is missing")
@@ -139,8 +141,8 @@ func (f folder) checkKeys(s settings) error {
 	return err
 }
 
-// store checks a copy of a store's file: opening a SQLite file may change it, to take its log in or to bring an older
-// one up to date.
+// store checks a copy of a store's file, because opening a SQLite file can change it: SQLite merges its log, and the
+// store is migrated to the present version.
 func (c *checking) store(spec service.Spec) (err error) {
 	dir, err := os.MkdirTemp("", "idp-check-")
 	if err != nil {
@@ -155,7 +157,8 @@ func (c *checking) store(spec service.Spec) (err error) {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("%s: copy it to %s: %w; TMPDIR says where copies go", c.folder.join(file), dir, err)
+			return fmt.Errorf("%s: copy it to %s: %w; set TMPDIR to copy to another place",
+				c.folder.join(file), dir, err)
 		}
 		size += n
 	}
@@ -208,10 +211,11 @@ func isEvent(stream, subject string, body []byte) error {
 	return nil
 }
 
-// slowest is what is read at least of what is checked, in bytes a second: damaged files may lead in circles.
+// slowest is the least speed at which a check must read, in bytes a second. Damaged files can make it read in
+// circles.
 const slowest = 4 << 20
 
-// bounded runs a check that ends in time, or is given up.
+// bounded runs a check and gives it up if it takes too long.
 func (c *checking) bounded(size int64, do func(context.Context) error) error {
 	limit := time.Minute + time.Duration(size/slowest)*time.Second
 	ctx, cancel := context.WithTimeout(c.ctx, limit)
@@ -220,7 +224,7 @@ func (c *checking) bounded(size int64, do func(context.Context) error) error {
 	go func() {
 		defer func() {
 			if p := recover(); p != nil {
-				done <- fmt.Errorf("so damaged that reading it fails: %v", p)
+				done <- fmt.Errorf("reading it fails, it is too damaged: %v", p)
 			}
 		}()
 		done <- do(ctx)
@@ -245,7 +249,7 @@ func copyFile(ctx context.Context, to, from string) (n int64, err error) {
 	}
 	for err == nil {
 		var part int64
-		part, err = io.CopyN(target, source, 64<<20) // in the system, without a buffer of ours
+		part, err = io.CopyN(target, source, 64<<20) // copied by the operating system, without a buffer in this process
 		n += part
 		if ctx.Err() != nil {
 			err = ctx.Err()

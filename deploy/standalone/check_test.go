@@ -15,13 +15,13 @@ import (
 
 const events = "nats/jetstream/$G/streams/IDP_EVENTS/"
 
-// checks runs check on a folder, which must end soon and change nothing.
+// checks runs check on a folder. It must end soon and change nothing.
 func checks(t *testing.T, dir string, env ...string) (out string, code int) {
 	t.Helper()
 	before, began := contents(t, dir), time.Now()
 	out, notes, code := runs(t, append(env, "IDP_DATA_DIR="+dir), "check")
 	assert.Less(t, time.Since(began), 50*time.Second)
-	assert.Equal(t, before, contents(t, dir), "check changes nothing")
+	assert.Equal(t, before, contents(t, dir), "check must not change the folder")
 	assert.NotContains(t, out+notes, "goroutine ")
 	return out + notes, code
 }
@@ -51,21 +51,29 @@ func TestCheckFindsDamage(t *testing.T) {
 		change func([]byte) []byte // nil: the file is removed
 		want   string
 	}{
-		"an event":             {events + "msgs/1.blk", flipped(100), "IDP_EVENTS/msgs/1.blk: at byte 0 of"},
-		"half an event":        {events + "msgs/1.blk", half, "IDP_EVENTS/msgs/1.blk: at byte 0 of"},
-		"no events":            {events + "msgs/1.blk", nil, "IDP_EVENTS/msgs: the last event is 0, but there have been 1"},
-		"the events' index":    {events + "msgs/index.db", flipped(9), "IDP_EVENTS/msgs/index.db: the checksum is wrong"},
-		"a consumer":           {events + "obs/organization-users/o.dat", half, "organization-users/o.dat: it is cut off"},
+		"an event":      {events + "msgs/1.blk", flipped(100), "IDP_EVENTS/msgs/1.blk: at byte 0 of"},
+		"half an event": {events + "msgs/1.blk", half, "IDP_EVENTS/msgs/1.blk: at byte 0 of"},
+		"no events": {
+			events + "msgs/1.blk", nil, "IDP_EVENTS/msgs: the last event is 0, but there have been 1",
+		},
+		"the events' index": {
+			events + "msgs/index.db", flipped(9), "IDP_EVENTS/msgs/index.db: the checksum is wrong",
+		},
+		"a consumer": {
+			events + "obs/organization-users/o.dat", half, "organization-users/o.dat: it is cut off",
+		},
 		"a store":              {"users.db", half, "users.db"},
 		"a store's header":     {"users.db", flipped(3), "users.db"},
 		"a store's first page": {"users.db", flipped(103), "users.db"},
-		"an empty store":       {"users.db", none, "users.db is empty: the next start refuses it without --accept-loss users"},
-		"a store gone":         {"organization.db", nil, "organization.db is missing: the next start refuses it"},
-		"a key gone":           {"encryption.key", nil, "encryption.key is missing"},
-		"a key":                {"encryption.key", none, "keys"},
-		"the stores":           {"stores.json", half, "stores.json is damaged"},
-		"the version":          {"VERSION", none, "VERSION is not a number"},
-		"the version gone":     {"VERSION", nil, "VERSION is missing"},
+		"an empty store": {
+			"users.db", none, "users.db is empty: the next start refuses it without --accept-loss users",
+		},
+		"a store gone":     {"organization.db", nil, "organization.db is missing: the next start refuses it"},
+		"a key gone":       {"encryption.key", nil, "encryption.key is missing"},
+		"a key":            {"encryption.key", none, "keys"},
+		"the stores":       {"stores.json", half, "stores.json is damaged"},
+		"the version":      {"VERSION", none, "VERSION is not a number"},
+		"the version gone": {"VERSION", nil, "VERSION is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -78,12 +86,12 @@ func TestCheckFindsDamage(t *testing.T) {
 			out, code := checks(t, dir)
 			assert.Equal(t, 1, code)
 			assert.Contains(t, out, c.want)
-			assert.NotContains(t, out, "idp-check-", "the copy's name says nothing")
+			assert.NotContains(t, out, "idp-check-", "a fault names the store's file, not the copy")
 		})
 	}
 }
 
-// A log that a kill has left is part of the store, and stays.
+// A log that a killed platform has left is part of the store and must remain.
 func TestCheckAfterAKill(t *testing.T) {
 	t.Parallel()
 	c := startPlatform(t, t.TempDir())
@@ -97,7 +105,7 @@ func TestCheckAfterAKill(t *testing.T) {
 	assert.Contains(t, out, "--accept-loss users")
 }
 
-// Nothing is there before the first start, and check makes nothing.
+// Before the first start there is nothing, and check creates nothing.
 func TestCheckOfNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -110,7 +118,8 @@ func TestCheckOfNothing(t *testing.T) {
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// Whatever byte of a store is hit, check ends and changes nothing. Not all of it can be found: SQLite has no checksums.
+// Whichever bytes of a store are damaged, check ends and changes nothing. It cannot find all damage, because SQLite
+// has no checksums.
 func TestCheckRandomDamage(t *testing.T) {
 	t.Parallel()
 	dir, _ := used(t)

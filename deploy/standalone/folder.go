@@ -18,23 +18,25 @@ import (
 	"github.com/idplatform/idplatform/services/applications"
 )
 
-// format is the folder's layout. It grows when an older program could not read what a newer one writes.
+// format is the version of the folder's layout. It is raised when an older program could not read what a newer one
+// writes.
 const format = 1
 
-// folder is the data folder. It and every file in it are its owner's alone, and what can be sealed is.
+// folder is the data folder. Only its owner can read it and the files in it, and secrets in it are encrypted where
+// that is possible.
 //
-//	VERSION          the layout's number
-//	LOCK             held by the running platform
-//	encryption.key   seals secrets at rest, unless the keys are configured
+//	VERSION             the version of the layout
+//	LOCK                held by the running platform
+//	encryption.key      encrypts secrets at rest, unless the keys are configured
 //	administrator.json  client id and secret of the platform's administrator, unless they are configured
-//	stores.json      which stores there have been
-//	api.url          where the running platform listens
-//	nats.url         how event subscribers reach NATS
-//	nats/            event streams
-//	<service>.db     a SQLite file for each service
+//	stores.json         the stores that the folder has had
+//	api.url             the address of the running platform
+//	nats.url            the address of NATS for event subscribers
+//	nats/               event streams
+//	<service>.db        a SQLite file for each service
 type folder struct{ path string }
 
-// openFolder makes the folder if it is missing, and refuses one of a newer program.
+// openFolder makes the folder if it does not exist, and refuses one that a newer program has written.
 func openFolder(path string) (folder, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -51,20 +53,21 @@ func openFolder(path string) (folder, error) {
 	return f, f.checkVersion(text)
 }
 
-// checkVersion refuses a folder of a newer program.
+// checkVersion refuses a folder that a newer program has written.
 func (f folder) checkVersion(text string) error {
 	found, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil {
 		return fmt.Errorf("data folder %s: VERSION is not a number", f.path)
 	}
 	if found > format {
-		return fmt.Errorf("data folder %s was written by a newer program (layout %d; this one knows layouts up to %d): "+
-			"start that one, or choose another folder with IDP_DATA_DIR", f.path, found, format)
+		return fmt.Errorf("data folder %s was written by a newer program "+
+			"(layout %d; this one knows layouts up to %d): start the newer program, "+
+			"or choose another folder with IDP_DATA_DIR", f.path, found, format)
 	}
 	return nil
 }
 
-// takeFolder opens the folder and locks it.
+// takeFolder opens and locks the folder.
 func takeFolder(path string) (f folder, unlock func(), err error) {
 	if f, err = openFolder(path); err != nil {
 		return f, nil, err
@@ -77,7 +80,8 @@ func (f folder) join(names ...string) string { return filepath.Join(f.path, file
 
 var errRuns = errors.New("another platform runs")
 
-// lock keeps a second platform off the folder until unlock. The system frees it when the process ends, however it ends.
+// lock keeps other platforms off the folder until unlock. The operating system releases it when the process ends, for
+// whatever reason.
 func (f folder) lock() (unlock func(), err error) {
 	l := flock.New(f.join("LOCK"))
 	held, err := l.TryLock()
@@ -85,12 +89,14 @@ func (f folder) lock() (unlock func(), err error) {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
 	if !held {
-		return nil, fmt.Errorf("%w on the data folder %s: stop it first, or choose another folder with IDP_DATA_DIR", errRuns, f.path)
+		return nil, fmt.Errorf("%w on the data folder %s: stop it first, or choose another folder with IDP_DATA_DIR",
+			errRuns, f.path)
 	}
 	return func() { _ = l.Unlock() }, nil
 }
 
-// keep returns a file's text, made by first if there is no file. Whoever is first wins: two programs that start at once get the same text.
+// keep returns the text of a file. If there is no file, it writes the one that first makes. Two programs that start
+// at the same time get the same text.
 func (f folder) keep(name string, first func() (string, error)) (string, error) {
 	for {
 		text, err := os.ReadFile(f.join(name))
@@ -108,7 +114,7 @@ func (f folder) keep(name string, first func() (string, error)) (string, error) 
 		if err != nil {
 			return "", err
 		}
-		err = os.Link(temporary, f.join(name)) // unlike a rename, it fails where another was first
+		err = os.Link(temporary, f.join(name)) // unlike a rename, it fails if another program was first
 		_ = os.Remove(temporary)
 		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return "", fmt.Errorf("data folder: %w", err)
@@ -119,7 +125,7 @@ func (f folder) keep(name string, first func() (string, error)) (string, error) 
 	}
 }
 
-// replace writes a file in one step.
+// replace writes a file atomically.
 func (f folder) replace(name, text string) error {
 	temporary, err := f.write(name, text)
 	if err != nil {
@@ -131,7 +137,7 @@ func (f folder) replace(name, text string) error {
 	return f.sync()
 }
 
-// write makes a temporary file, on disk when it returns.
+// write makes a temporary file and syncs it to disk.
 func (f folder) write(name, text string) (path string, err error) {
 	file, err := os.CreateTemp(f.path, name+".*") // mode 0600
 	if err != nil {
@@ -145,7 +151,7 @@ func (f folder) write(name, text string) (path string, err error) {
 	return file.Name(), nil
 }
 
-// sync makes the names of new files survive a power cut.
+// sync makes new files survive a power failure, by syncing the folder.
 func (f folder) sync() error {
 	dir, err := os.Open(f.path)
 	if err != nil {
@@ -180,7 +186,8 @@ func (f folder) formerKeys(keys *secret.Keyring) (*auth.Keys, error) {
 	}
 	private, err := keys.Open(strings.TrimSpace(string(sealed)), []byte(signingFile))
 	if err != nil {
-		return nil, fmt.Errorf("data folder %s: the signing keys were sealed under an encryption key that is not the one given", f.path)
+		return nil, fmt.Errorf("data folder %s: "+
+			"the signing keys were sealed under an encryption key that is not the one given", f.path)
 	}
 	set, err := auth.ParsePrivateJWKS(private)
 	if err != nil {
@@ -220,7 +227,8 @@ func (f folder) administrator(configured applications.Bootstrap) (applications.B
 	}
 	var kept credential
 	if err := json.Unmarshal([]byte(text), &kept); err != nil || kept.ClientID == "" || kept.ClientSecret == "" {
-		return configured, fmt.Errorf("data folder: %s is damaged: delete it, and the next start makes another administrator", administratorFile)
+		return configured, fmt.Errorf("data folder: %s is damaged: "+
+			"delete it, and the next start makes another administrator", administratorFile)
 	}
 	configured.ClientID, configured.ClientSecret = kept.ClientID, secret.New(kept.ClientSecret)
 	return configured, nil

@@ -1,5 +1,5 @@
-// Command idp-standalone is the whole platform as one program: every service, the gateway, SQLite for their databases and NATS for the
-// events between them, in one folder. A real deployment for one machine.
+// Command idp-standalone is the whole platform as one program: every service, the gateway, SQLite for the databases
+// and NATS for the events between them, with one data folder. It is a complete deployment for a single machine.
 package main
 
 import (
@@ -17,16 +17,16 @@ import (
 
 const usage = `idp-standalone is the whole identity platform as one program.
 
-  idp-standalone serve      start the platform; --accept-loss STORE where one has been lost
+  idp-standalone serve      start the platform; --accept-loss STORE if a store was lost
   idp-standalone token      print a bearer token of the running platform; --tenant T, --scope "users:read …"
   idp-standalone keys       keys rotate: sign tokens with a new key; --at-once where the old one is known to others
   idp-standalone check      check the configuration and, while the platform is stopped, its data
-  idp-standalone version    say what this program was made of
+  idp-standalone version    print how this program was built
 
 "idp-standalone serve --help" lists the settings.
 `
 
-// command is a sub-command. What it is asked for goes to out, all else (logs, explanations) to notes.
+// command is a sub-command. Its result goes to out, everything else (logs, explanations) to notes.
 type command func(ctx context.Context, args []string, out, notes io.Writer) error
 
 var commands = map[string]command{"serve": serve, "token": token, "keys": keys, "check": check, "version": version}

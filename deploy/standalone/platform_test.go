@@ -26,7 +26,8 @@ import (
 func runs(t *testing.T, env []string, args ...string) (out, notes string, code int) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(append(os.Environ(), "IDP_TEST_CHILD=platform", "IDP_LISTEN=127.0.0.1:0", "IDP_ADMIN_LISTEN=off", "IDP_NATS_LISTEN=off"), env...)
+	cmd.Env = append(append(os.Environ(), "IDP_TEST_CHILD=platform", "IDP_LISTEN=127.0.0.1:0", "IDP_ADMIN_LISTEN=off",
+		"IDP_NATS_LISTEN=off"), env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	_ = cmd.Run()
@@ -59,7 +60,7 @@ func TestFolderOfANewerProgram(t *testing.T) {
 	}
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	assert.Len(t, entries, 1, "a refused folder stays as it is")
+	assert.Len(t, entries, 1, "a refused folder must not be changed")
 }
 
 func TestFolderOfAnotherKey(t *testing.T) {
@@ -83,15 +84,24 @@ func TestWrongCalls(t *testing.T) {
 		{nil, []string{"dance"}, `there is no command "dance"`, 2},
 		{[]string{"IDP_LISTEN=no-address", "IDP_TENANT=Not OK"}, []string{"serve"}, "tenant must be", 1},
 		{[]string{"IDP_LISTN=127.0.0.1:0"}, []string{"serve"}, "IDP_LISTN", 1},
-		{[]string{"IDP_USERS_LOCKOUT_FAILURES=many", "IDP_LOG_LEVEL=loud"}, []string{"serve"}, "IDP_USERS_LOCKOUT_FAILURES", 1},
-		{nil, []string{"serve", "--accept-loss", "people"}, `there is no store "people"; the stores are nats, users, applications, organization`, 1},
+		{
+			[]string{"IDP_USERS_LOCKOUT_FAILURES=many", "IDP_LOG_LEVEL=loud"}, []string{"serve"},
+			"IDP_USERS_LOCKOUT_FAILURES", 1,
+		},
+		{
+			nil, []string{"serve", "--accept-loss", "people"},
+			`there is no store "people"; the stores are nats, users, applications, organization`, 1,
+		},
 		{nil, []string{"serve", "--no-such-flag"}, "no-such-flag", 1},
 		{nil, []string{"token", "--scope", "users:read users:fly"}, `there is no scope "users:fly"`, 1},
 		{nil, []string{"token"}, "no platform runs on the data folder", 1},
 		{nil, []string{"keys"}, "the command is: keys rotate", 1},
 		{[]string{"IDP_PUBLIC_URL=https://id.example.com/"}, []string{"serve"}, "public_url must be", 1},
 		{[]string{"IDP_BOOTSTRAP_CLIENT_ID=admin"}, []string{"serve"}, "client_id and client_secret go together", 1},
-		{[]string{"IDP_BOOTSTRAP_CLIENT_ID=admin", "IDP_BOOTSTRAP_CLIENT_SECRET=hunter2"}, []string{"serve"}, "client_secret must have at least 16 characters", 1},
+		{
+			[]string{"IDP_BOOTSTRAP_CLIENT_ID=admin", "IDP_BOOTSTRAP_CLIENT_SECRET=hunter2"}, []string{"serve"},
+			"client_secret must have at least 16 characters", 1,
+		},
 		{nil, []string{"token", "--tenant", "Ümlaut"}, "--tenant must be", 1},
 		{nil, []string{"token", "users:read"}, `no argument "users:read"`, 1},
 	} {
@@ -145,8 +155,8 @@ func TestToken(t *testing.T) {
 	assert.NotEmpty(t, version["go"])
 }
 
-// TestKillNine kills the platform in the midst of 8 writers, three times. Whatever was acknowledged is there afterwards: one record and one
-// event each, every id once.
+// TestKillNine kills the platform three times while eight clients write. Everything that was acknowledged is there
+// afterwards: one record and one event for each, and no id twice.
 func TestKillNine(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -192,7 +202,8 @@ func TestKillNine(t *testing.T) {
 	for name, id := range acknowledged {
 		assert.Equal(t, id, stored[name], name)
 	}
-	assert.LessOrEqual(t, len(stored), len(acknowledged)+3*8, "no more than the requests that were cut off")
+	assert.LessOrEqual(t, len(stored), len(acknowledged)+3*8,
+		"only interrupted requests may add to the acknowledged ones")
 
 	events := map[string]int{}
 	eachEvent(t, c, len(stored), func(subject, record string) {
@@ -270,7 +281,8 @@ func eachEvent(t *testing.T, c *child, n int, see func(subject, record string)) 
 	}
 }
 
-// eachEventUntil reads events as a subscriber from outside does, with the URL that the platform wrote for it, up to one that is the last.
+// eachEventUntil reads events until last returns true. It reads as an outside subscriber does, with the URL that the
+// platform wrote for subscribers.
 func eachEventUntil(t *testing.T, c *child, last func(subject, record string) bool) {
 	t.Helper()
 	url, err := os.ReadFile(filepath.Join(c.Dir, "nats.url"))
@@ -299,14 +311,15 @@ func eachEventUntil(t *testing.T, c *child, last func(subject, record string) bo
 	}
 }
 
-// TestSubscriber is what "nats sub" does, and what it must not be able to do.
+// TestSubscriber checks what a subscriber such as "nats sub" can do, and what it must not be able to do.
 func TestSubscriber(t *testing.T) {
 	t.Parallel()
 	c := startPlatform(t, t.TempDir())
 	url, err := os.ReadFile(filepath.Join(c.Dir, "nats.url"))
 	require.NoError(t, err)
 	refused := make(chan error, 1)
-	nc, err := nats.Connect(strings.TrimSpace(string(url)), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refused <- err }))
+	nc, err := nats.Connect(strings.TrimSpace(string(url)),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refused <- err }))
 	require.NoError(t, err)
 	defer nc.Close()
 	events, err := nc.SubscribeSync("idp.events.acme.user.created")

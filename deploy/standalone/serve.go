@@ -19,8 +19,8 @@ func serve(ctx context.Context, args []string, out, notes io.Writer) (err error)
 	if err != nil {
 		return err
 	}
-	// All services and NATS share this process: of the heap that they make together much is short-lived, and a fifth less memory is worth some
-	// per cent of a processor. GOGC in the environment has the last word.
+	// All services and NATS share this process and its heap, most of which is short-lived. Collecting garbage more
+	// often takes a fifth less memory for a few per cent of a processor's time. GOGC in the environment overrides it.
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(60)
 	}
@@ -34,7 +34,7 @@ func serve(ctx context.Context, args []string, out, notes io.Writer) (err error)
 		return err
 	}
 
-	// The listener comes first: with a taken port nothing else needs to start.
+	// The listener comes first: if the port is taken, nothing else needs to start.
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Listen)
 	if err != nil {
 		return fmt.Errorf("%w: choose another address with IDP_LISTEN", err)
@@ -51,7 +51,8 @@ func serve(ctx context.Context, args []string, out, notes io.Writer) (err error)
 		defer cancel()
 		err = errors.Join(err, p.stop(stopping))
 	}()
-	admin, err := telemetry.ServeAdmin(context.WithoutCancel(ctx), s.AdminListen, telemetry.AdminHandler(registry, telemetry.ReadBuild()), log)
+	admin, err := telemetry.ServeAdmin(context.WithoutCancel(ctx), s.AdminListen,
+		telemetry.AdminHandler(registry, telemetry.ReadBuild()), log)
 	if err != nil {
 		return fmt.Errorf("%w: choose another address with IDP_ADMIN_LISTEN, or off", err)
 	}
@@ -76,7 +77,7 @@ func baseURL(s settings, listen net.Addr) string {
 	return "http://" + address
 }
 
-// greet says where everything is.
+// greet prints the addresses of the platform and how to use them.
 func greet(out io.Writer, s settings, f folder, p *platform, base, admin string) {
 	fmt.Fprintf(out, "idplatform is running\n\n")
 	fmt.Fprintf(out, "  API      %s/v1/users\n", base)
@@ -95,5 +96,6 @@ func greet(out io.Writer, s settings, f folder, p *platform, base, admin string)
 	if admin != "" {
 		fmt.Fprintf(out, "  metrics  http://%s/metrics\n", admin)
 	}
-	fmt.Fprintf(out, "\nTry: curl -H \"Authorization: Bearer $(IDP_DATA_DIR=%s %s token)\" %s/v1/users\n", f.path, program(), base)
+	fmt.Fprintf(out, "\nTry: curl -H \"Authorization: Bearer $(IDP_DATA_DIR=%s %s token)\" %s/v1/users\n",
+		f.path, program(), base)
 }

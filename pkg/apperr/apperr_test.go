@@ -35,9 +35,10 @@ func TestErrorIsForLogs(t *testing.T) {
 	for want, err := range map[string]*apperr.Error{
 		"internal":                apperr.New(apperr.Internal, ""),
 		"not_found: no such user": apperr.Missing("user"),
-		"unavailable: the store does not answer: EOF":                                                              apperr.Away("the store", io.EOF),
-		"already_exists: a unique value is taken; a is taken; b is taken":                                          apperr.Taken("a", "b"),
-		"invalid_parameters: query.page_size must lie in 1…200; query.page_size must lie in 1…200: unexpected EOF": apperr.Invalid("query.page_size", "must lie in 1…%d", 200).Because(io.ErrUnexpectedEOF),
+		"unavailable: the store does not answer: EOF":                     apperr.Away("the store", io.EOF),
+		"already_exists: a unique value is taken; a is taken; b is taken": apperr.Taken("a", "b"),
+		"invalid_parameters: size must lie in 1…200; size must lie in 1…200: unexpected EOF": apperr.
+			Invalid("size", "must lie in 1…%d", 200).Because(io.ErrUnexpectedEOF),
 	} {
 		require.EqualError(t, err, want)
 	}
@@ -73,7 +74,9 @@ func TestFaults(t *testing.T) {
 	faults.Add("body.c", "is missing")
 	require.Equal(t, "body.a must be one of 3 (and 2 more)", detail(t, faults.Err()))
 	refusal, _ := errors.AsType[*apperr.Error](faults.Err())
-	require.Equal(t, []apperr.Fault{{"body.a", "must be one of 3"}, {"body.b", "is missing"}, {"body.c", "is missing"}}, refusal.Faults)
+	require.Equal(t, []apperr.Fault{
+		{"body.a", "must be one of 3"}, {"body.b", "is missing"}, {"body.c", "is missing"},
+	}, refusal.Faults)
 }
 
 func TestFaultsWithin(t *testing.T) {
@@ -88,7 +91,8 @@ func TestFaultsWithin(t *testing.T) {
 	refusal, _ := errors.AsType[*apperr.Error](faults.Err())
 	require.Equal(t, []apperr.Fault{
 		{"items[3].email", "must be an address"}, {"items[3].size.width", "must be at least 1"},
-		{"items[3]", "is odd"}, {"items[3][1]", "is odd"}, {"name", "is odd"},
+		{"items[3]", "is odd"}, {"items[3][1]", "is odd"},
+		{"name", "is odd"},
 	}, refusal.Faults)
 }
 
@@ -98,25 +102,25 @@ func TestRelocate(t *testing.T) {
 	for name, row := range map[string]struct{ err, want error }{
 		"one": {apperr.Invalid("email", "is bad"), apperr.Invalid("body.email", "is bad")},
 		"all": {apperr.Invalid("", "is bad"), apperr.Invalid("body", "is bad")},
-		"the sentence is another": {
+		"a detail of its own": {
 			&apperr.Error{Kind: apperr.AlreadyExists, Detail: "it is taken", RetryAfter: 1,
 				Faults: []apperr.Fault{{"a", "x"}, {"b", "y"}, {"a", "x"}}},
 			&apperr.Error{Kind: apperr.AlreadyExists, Detail: "it is taken", RetryAfter: 1,
 				Faults: []apperr.Fault{{"body.a", "x"}, {"body.b", "y"}}},
 		},
-		"in another": {
+		"wrapped": {
 			fmt.Errorf("import: %w", apperr.Invalid("a", "is bad").Because(io.EOF)),
 			apperr.Invalid("body.a", "is bad").Because(io.EOF),
 		},
-		"no faults": {apperr.Missing("user"), apperr.Missing("user")},
-		"no kind":   {io.EOF, io.EOF},
-		"nil":       {nil, nil},
+		"no faults":    {apperr.Missing("user"), apperr.Missing("user")},
+		"not an Error": {io.EOF, io.EOF},
+		"nil":          {nil, nil},
 	} {
 		require.Equal(t, row.want, apperr.Relocate(row.err, move), name)
 	}
 	err := apperr.Invalid("email", "is bad")
 	require.Error(t, apperr.Relocate(err, move))
-	require.Equal(t, "email", err.Faults[0].Location, "an error is immutable")
+	require.Equal(t, "email", err.Faults[0].Location, "the original error is not changed")
 }
 
 func detail(t *testing.T, err error) string {

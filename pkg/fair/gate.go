@@ -1,8 +1,8 @@
-// Package fair shares what is scarce: whoever has much to do waits for its next turn, and does not hold up who has
-// little.
+// Package fair shares scarce resources among tenants and callers: one that has much to do waits for its next turn and
+// does not delay those that have little.
 //
-// Gate is for work in memory that must not all be done at once. Rota is for work that waits in a store, of many
-// tenants. Pace leaves a processor to others.
+// Gate is for work in memory of which only a part may run at a time. Rota is for the work of many tenants that waits
+// in a store. Pace leaves a part of a processor's time to other work.
 package fair
 
 import (
@@ -16,9 +16,9 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// Gate shares out a room: memory, pixels, places, or whatever its callers count in. Of those who wait, the keys
-// (tenants, callers) have their turns one after the other, however many wait for each; those of one key in the order in
-// which they came. It is safe for concurrent use.
+// Gate shares a room of limited size among its callers. The size is in units of the user's choice, such as bytes,
+// pixels or places. Waiting keys (tenants, callers) get turns one after the other, however many callers wait for
+// each; the callers of one key get theirs in the order in which they came. A Gate is safe for concurrent use.
 type Gate struct {
 	what  string
 	size  int64
@@ -27,29 +27,30 @@ type Gate struct {
 	mu      sync.Mutex
 	free    int64
 	all     int            // callers inside and waiting
-	callers map[string]int // the same by key
+	callers map[string]int // the same for each key
 	waiting map[string][]*waiter
-	turns   []string // the keys that somebody waits for, whose turn is next first
+	turns   []string // the keys that have waiters, the next one first
 }
 
-// waiter is a caller who waits. ready tells whether it may go in.
+// waiter is a caller that waits. ready receives true if it may go in, and false if it is sent away.
 type waiter struct {
 	space int64
 	ready chan bool
 }
 
-// Any is a number of callers that no Gate refuses.
+// Any, as the number of callers, means that there is no limit.
 const Any = math.MaxInt
 
-// NewGate makes a gate before a room of that size, for so many callers at a time inside and waiting. What is refused is
-// named to clients: "too many <what>".
+// NewGate makes a gate to a room of this size. At most callers may be inside and waiting at a time. what names to
+// clients what there is too much of: "too many <what>".
 func NewGate(what string, size int64, callers int) *Gate {
 	return &Gate{
-		what: what, size: size, limit: callers, free: size, callers: map[string]int{}, waiting: map[string][]*waiter{},
+		what: what, size: size, limit: callers, free: size,
+		callers: map[string]int{}, waiting: map[string][]*waiter{},
 	}
 }
 
-// Do does work as soon as Enter lets the context's tenant in.
+// Do enters as the context's tenant, does work, and leaves. Its errors are those of Enter.
 func (g *Gate) Do(ctx context.Context, space int64, work func()) error {
 	leave, err := g.Enter(ctx, request.Tenant(ctx), space)
 	if err != nil {
@@ -60,9 +61,10 @@ func (g *Gate) Do(ctx context.Context, space int64, work func()) error {
 	return nil
 }
 
-// Enter waits until it is the key's turn and the room has the space; who needs more than the whole room has it alone.
-// leave gives the space back. apperr.Unavailable if ctx ends before that or too many callers are there: a caller of the
-// key with the most of them then gives way to one of a key with fewer.
+// Enter waits until it is the key's turn and the room has the space. A caller that needs more than the whole room
+// gets it alone. leave gives the space back. The error is apperr.Unavailable: ctx has ended, or there are too many
+// callers. If there are too many, a waiting caller of the key with the most callers is sent away to make place for
+// one of a key with fewer.
 func (g *Gate) Enter(ctx context.Context, key string, space int64) (leave func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, g.busy().Because(err)
@@ -87,7 +89,8 @@ func (g *Gate) Enter(ctx context.Context, key string, space int64) (leave func()
 	return func() { g.exit(key, w.space) }, nil
 }
 
-// enter lets a caller wait, which may be for no time.
+// enter adds a caller to those that wait, and lets it in at once if there is space. It reports false if there are too
+// many callers.
 func (g *Gate) enter(key string, w *waiter) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -104,7 +107,8 @@ func (g *Gate) enter(key string, w *waiter) bool {
 	return true
 }
 
-// sendAway refuses the last to come of the key with the most callers, if it has more than so many.
+// sendAway refuses the caller that came last of the key with the most callers, if that key has more callers than
+// more.
 func (g *Gate) sendAway(more int) bool {
 	most, found := "", false
 	for _, key := range g.turns {
@@ -122,7 +126,7 @@ func (g *Gate) sendAway(more int) bool {
 	return true
 }
 
-// giveUp takes a caller who waits away; it reports false if it does not wait any more.
+// giveUp removes a caller that waits. It reports false if the caller does not wait any more.
 func (g *Gate) giveUp(key string, w *waiter) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -132,7 +136,7 @@ func (g *Gate) giveUp(key string, w *waiter) bool {
 	}
 	g.remove(key, i)
 	g.count(key)
-	g.letIn() // another may need less
+	g.letIn() // the next caller may need less space
 	return true
 }
 
@@ -144,8 +148,8 @@ func (g *Gate) exit(key string, space int64) {
 	g.letIn()
 }
 
-// letIn lets in whoever has its turn and for whom there is space. Nobody goes before a caller who needs more, so that
-// it is not kept out by others.
+// letIn lets callers in as long as the next one's space is free. No other caller goes before one that needs more
+// space, so that it gets its turn too.
 func (g *Gate) letIn() {
 	for len(g.turns) > 0 {
 		key := g.turns[0]
@@ -161,7 +165,7 @@ func (g *Gate) letIn() {
 	}
 }
 
-// remove takes a waiter out, and reports whether others of the key still wait.
+// remove removes a waiter and reports whether others of the key still wait.
 func (g *Gate) remove(key string, i int) (more bool) {
 	queue := slices.Delete(g.waiting[key], i, i+1)
 	if len(queue) > 0 {
@@ -173,7 +177,7 @@ func (g *Gate) remove(key string, i int) (more bool) {
 	return false
 }
 
-// count counts a caller off.
+// count removes a caller from the numbers of callers.
 func (g *Gate) count(key string) {
 	g.all--
 	if g.callers[key]--; g.callers[key] == 0 {
