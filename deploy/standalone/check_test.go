@@ -43,7 +43,7 @@ func TestCheckFindsDamage(t *testing.T) {
 	dir, _ := used(t)
 	out, code := checks(t, dir)
 	require.Zero(t, code, out)
-	require.Contains(t, out, "1 events")
+	require.Contains(t, out, "2 events")
 	half := func(text []byte) []byte { return text[:len(text)/2] }
 	none := func([]byte) []byte { return nil }
 	for name, c := range map[string]struct {
@@ -54,7 +54,7 @@ func TestCheckFindsDamage(t *testing.T) {
 		"an event":      {events + "msgs/1.blk", flipped(100), "IDP_EVENTS/msgs/1.blk: at byte 0 of"},
 		"half an event": {events + "msgs/1.blk", half, "IDP_EVENTS/msgs/1.blk: at byte 0 of"},
 		"no events": {
-			events + "msgs/1.blk", nil, "IDP_EVENTS/msgs: the last event is 0, but there have been 1",
+			events + "msgs/1.blk", nil, "IDP_EVENTS/msgs: the last event is 0, but there have been 2",
 		},
 		"the events' index": {
 			events + "msgs/index.db", flipped(9), "IDP_EVENTS/msgs/index.db: the checksum is wrong",
