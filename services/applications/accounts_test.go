@@ -157,7 +157,7 @@ func TestBatchOfAccounts(t *testing.T) {
 	made := once.Post(batch, body)
 	assert.Equal(t, []any{"0", "0", "1", "1"}, values(t, made, "is_default"))
 	assert.Equal(t, made.Object(), once.Post(batch, body).Object())
-	assert.Equal(t, []any{"0"}, values(t, c.Get(path(app, "accounts?account=taken")), "is_default"))
+	assert.Equal(t, []any{"0"}, c.Items(path(app, "accounts?account=taken"), "is_default"))
 	c.Post(path(app, "multi-accounts/disable"), nil).Problem(http.StatusConflict, "in_use")
 
 	strict := addApp(t, c, "b")
@@ -192,7 +192,7 @@ func TestAccountLists(t *testing.T) {
 		"page_sort=display_name":          {"Zoë", "li.wei", "li.wei.admin", "wang.fang"},
 		"page_size=2&page_num=2":          {"wang.fang", "Zoë"},
 	} {
-		assert.Equal(t, want, values(t, c.Get(path(app, "accounts?"+query)), "account"), query)
+		assert.Equal(t, want, c.Items(path(app, "accounts?"+query), "account"), query)
 	}
 	c.Get("/v1/applications/1/accounts").Problem(http.StatusNotFound, "not_found")
 	in(s, "globex").Get(path(app, "accounts")).Problem(http.StatusNotFound, "not_found")

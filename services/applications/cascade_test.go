@@ -92,7 +92,7 @@ func (g *guided) do(task string) {
 
 func (g *guided) accounts(app object) []any {
 	g.t.Helper()
-	return values(g.t, g.Get(path(app, "accounts?page_sort=account")), "account")
+	return g.Items(path(app, "accounts?page_sort=account"), "account")
 }
 
 // Who leaves has no sub-accounts any more, in any application, and gets none by what was known before.
@@ -111,7 +111,7 @@ func TestUserLeaves(t *testing.T) {
 	g.tell("acme", "user.resigned", "7", 30)
 	assert.Equal(t, []any{"c"}, g.accounts(one))
 	assert.Empty(t, g.accounts(two))
-	assert.Len(t, values(t, globex.Get(path(foreign, "accounts")), "id"), 1)
+	assert.Len(t, globex.Items(path(foreign, "accounts"), "id"), 1)
 	g.Post(path(one, "multi-accounts/disable"), nil).OK(nil)
 	g.Client.Post(path(two, "accounts"), object{"user_id": "7", "account": "x"}).Problem(400, "invalid_parameters", "body.user_id")
 

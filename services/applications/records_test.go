@@ -146,7 +146,7 @@ func TestList(t *testing.T) {
 		"page_sort=time_modified":   {"Expenses", "费用管理", "GitLab", "Travel expenses"},
 		"category=4&page_sort=name": {"Travel expenses", "费用管理"},
 	} {
-		assert.Equal(t, want, values(t, c.Get("/v1/applications?"+query), "name"), query)
+		assert.Equal(t, want, c.Items("/v1/applications?"+query, "name"), query)
 		assert.EqualValues(t, len(want), c.Get("/v1/applications?" + query).Object()["total"], query)
 	}
 	for query, location := range map[string]string{
