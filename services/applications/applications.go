@@ -79,25 +79,23 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 	return service.App{
 		Handler: server,
 		Tasks: append(oauthTasks(d, keys),
-			d.DueTask(service.DueWork{Name: "end client secrets", Every: time.Second, Due: application.Due, Do: apps.Settle}),
+			d.DueTask(service.DueWork{
+				Name: "end client secrets", Every: time.Second, Due: application.Due, Do: apps.Settle,
+			}),
 			d.DueTask(service.DueWork{
 				Name: "delete sub-accounts", Every: time.Second, Due: account.DueRemainders, Do: accounts.Finish,
 			}),
 		),
 		Answer: func(b *bus.Bus) error {
-			return errors.Join(
-				ended.Answer(b, d.Store),
-				questions.ApplicationsOfConnection.Answer(b, func(ctx context.Context, q questions.ConnectionID) (questions.Count, error) {
-					n, err := apps.AttachedTo(ctx, q.ID)
-					return questions.Count{Count: n}, err
-				}),
-			)
+			return errors.Join(ended.Answer(b, d.Store), questions.ApplicationsOfConnection.Answer(b, apps.OfConnection))
 		},
 		Followers: []bus.FollowerConfig{ended.Follower(d.Verifier, d.Store)},
 		Consumers: []bus.ConsumerConfig{
 			{
 				Name: "applications-users", Handle: accounts.OnUser,
-				Subjects: []string{"idp.events.*.user.deleted", "idp.events.*.user.resigned", "idp.events.*.user.reinstated"},
+				Subjects: []string{
+					"idp.events.*.user.deleted", "idp.events.*.user.resigned", "idp.events.*.user.reinstated",
+				},
 			},
 			{
 				Name: "applications-connections", Handle: apps.OnConnection,

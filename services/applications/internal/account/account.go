@@ -55,8 +55,9 @@ var accounts = docstore.Define(docstore.Schema[Account]{
 	Indexes: []docstore.Index[Account]{
 		docstore.Facet(docstore.ByText(byApp, func(a *Account) string { return a.AppID }),
 			byTimeCreated, byAccount, byDisplayName),
-		docstore.Unique(docstore.ByText(byAccount, func(a *Account) string { return within(a.AppID, textindex.Key(a.Account)) }),
-			"account"),
+		docstore.Unique(docstore.ByText(byAccount, func(a *Account) string {
+			return within(a.AppID, textindex.Key(a.Account))
+		}), "account"),
 		docstore.ByText(byUser, func(a *Account) string { return a.UserID }),
 		docstore.ByText(byHolder, func(a *Account) string { return within(a.AppID, a.UserID) }),
 		docstore.Unique(docstore.ByText(byDefault, func(a *Account) string {
@@ -65,7 +66,9 @@ var accounts = docstore.Define(docstore.Schema[Account]{
 			}
 			return within(a.AppID, a.UserID)
 		}), "is_default"),
-		docstore.ByText(byDisplayName, func(a *Account) string { return within(a.AppID, textindex.Key(a.DisplayName)) }),
+		docstore.ByText(byDisplayName, func(a *Account) string {
+			return within(a.AppID, textindex.Key(a.DisplayName))
+		}),
 		docstore.ByText(byStatus, func(a *Account) string { return within(a.AppID, a.Status) }),
 		docstore.ByList(byAccountPart, func(a *Account) []string { return parts(a.AppID, a.Account) }),
 		docstore.ByList(byNamePart, func(a *Account) []string { return parts(a.AppID, a.DisplayName) }),
@@ -80,8 +83,8 @@ func parts(appID, text string) []string {
 	return textindex.Grams(within(appID, ""), textindex.Key(text))
 }
 
-// holder is a user who has sub-accounts of an application, and how many. Everything that adds or removes one changes it,
-// so that no two do so at once.
+// holder is a user who has sub-accounts of an application, and how many. Everything that adds or removes one changes
+// it, so that no two do so at once.
 type holder struct {
 	docstore.Meta        // the id is the application's and the user's
 	AppID         string `json:"app_id"`

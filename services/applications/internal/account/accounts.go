@@ -35,7 +35,8 @@ func (s *Accounts) CreateMany(ctx context.Context, appID string, drafts []Accoun
 
 // create adds sub-accounts. answer makes of them what the transaction results in.
 func create[R any](
-	ctx context.Context, s *Accounts, appID string, drafts []Account, at func(int) string, answer func([]Doc) (R, error),
+	ctx context.Context, s *Accounts, appID string, drafts []Account, at func(int) string,
+	answer func([]Doc) (R, error),
 ) (R, error) {
 	var none R
 	if _, err := application.Find(ctx, s.Store, appID); err != nil {
@@ -126,7 +127,9 @@ func (s *Accounts) checkUsers(ctx context.Context, drafts []Account, at func(int
 }
 
 // enter counts a new sub-account in, if its user may have it, and tells whether it is the user's first.
-func enter(ctx context.Context, tx *docstore.Tx, app *application.Application, a *Account, at string) (first bool, err error) {
+func enter(
+	ctx context.Context, tx *docstore.Tx, app *application.Application, a *Account, at string,
+) (first bool, err error) {
 	gone, err := isGone(ctx, tx, a.UserID)
 	if err != nil {
 		return false, err

@@ -95,8 +95,8 @@ func (c Conditions) where(appID string) (docstore.Filter, error) {
 		wrong.Check(ok, "field", "must be user_id, account, display_name or status")
 		many := condition.Op == "in"
 		wrong.Check(many || len(condition.Values) == 1, "value", "must be one text")
-		wrong.Check(len(condition.Values) > 0 && len(condition.Values) <= MaxValues && !slices.Contains(condition.Values, ""),
-			"value", "must not be empty, nor have more than %d items", MaxValues)
+		good := len(condition.Values) > 0 && len(condition.Values) <= MaxValues && !slices.Contains(condition.Values, "")
+		wrong.Check(good, "value", "must not be empty, nor have more than %d items", MaxValues)
 		if len(condition.Values) == 0 {
 			continue
 		}
@@ -122,7 +122,9 @@ func (c Conditions) where(appID string) (docstore.Filter, error) {
 }
 
 // List returns a page of an application's sub-accounts. apperr.NotFound, InvalidParameters (paging).
-func (s *Accounts) List(ctx context.Context, appID string, f Filter, p docstore.Paging) (docstore.Page[Account], error) {
+func (s *Accounts) List(
+	ctx context.Context, appID string, f Filter, p docstore.Paging,
+) (docstore.Page[Account], error) {
 	if _, err := application.Find(ctx, s.Store, appID); err != nil {
 		return docstore.Page[Account]{}, err
 	}

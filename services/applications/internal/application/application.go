@@ -103,16 +103,21 @@ var applications = docstore.Define(docstore.Schema[Application]{
 	Settle:   func(a *Application, now clock.Time) { a.settle(now) },
 	Indexes: []docstore.Index[Application]{
 		docstore.Unique(docstore.ByText(byName, func(a *Application) string { return textindex.Key(a.Name) }), "name"),
-		docstore.ByList(byNameGram, func(a *Application) []string { return textindex.Grams("", textindex.Key(a.Name)) }),
+		docstore.ByList(byNameGram, func(a *Application) []string {
+			return textindex.Grams("", textindex.Key(a.Name))
+		}),
 		docstore.Unique(docstore.ByText(byDomainSN, func(a *Application) string { return textindex.Key(a.DomainSN) }),
 			"domain_sn"),
 		docstore.Global(docstore.ByText(byClientID, func(a *Application) string { return a.ClientID }), "client_id"),
 		docstore.ByList(byHost, (*Application).hosts),
-		docstore.Facet(docstore.ByText(byKind, func(a *Application) string { return kind(a.Type, a.Category, a.Status) }),
-			byTimeCreated, byName),
+		docstore.Facet(docstore.ByText(byKind, func(a *Application) string {
+			return kind(a.Type, a.Category, a.Status)
+		}), byTimeCreated, byName),
 		docstore.ByList(byConnection, (*Application).connections),
 		docstore.ByNumber(byTimeCreated, func(a *Application) docstore.Value { return docstore.Moment(a.TimeCreated) }),
-		docstore.ByNumber(byTimeModified, func(a *Application) docstore.Value { return docstore.Moment(a.TimeModified) }),
+		docstore.ByNumber(byTimeModified, func(a *Application) docstore.Value {
+			return docstore.Moment(a.TimeModified)
+		}),
 	},
 })
 

@@ -29,8 +29,8 @@ type Deps struct {
 	Templates *template.Catalogue
 	Pictures  *picture.Decoder
 
-	// OnEnd is called in the transaction that ends what an application could do until now: it is disabled or deleted, or
-	// its secrets are refreshed. Its tokens end with it.
+	// OnEnd is called in the transaction that ends what an application could do until now: it is disabled or deleted,
+	// or its secrets are refreshed. Its tokens end with it.
 	OnEnd func(ctx context.Context, tx *docstore.Tx, a *Application) error
 	// OnDelete removes what belongs to an application elsewhere in this service, in the transaction that removes it.
 	OnDelete func(ctx context.Context, tx *docstore.Tx, id string) error
@@ -118,7 +118,9 @@ func (s *Applications) CreateMany(ctx context.Context, shown Shown, edits []Edit
 type Shown bool
 
 // plan checks applications to be created, and does what is slow or random about them.
-func (s *Applications) plan(ctx context.Context, faults *apperr.Faults, at func(int) string, edits []Edit) ([]*plan, error) {
+func (s *Applications) plan(
+	ctx context.Context, faults *apperr.Faults, at func(int) string, edits []Edit,
+) ([]*plan, error) {
 	const idsEach = 3 // its own, its protocol's, its secret's
 	ids, err := s.Store.NewIDs(ctx, idsEach*len(edits))
 	if err != nil {
@@ -191,7 +193,8 @@ func add(ctx context.Context, tx *docstore.Tx, shown Shown, plans []*plan, at fu
 			return nil, err
 		}
 		if _, err := protocol.Protocols.Insert(ctx, tx, &protocol.Protocol{
-			Meta: docstore.Meta{ID: p.protocolID}, AppID: a.ID, Type: a.ProtocolType, Status: toggle.On, Prop: a.ProtocolProp,
+			Meta: docstore.Meta{ID: p.protocolID}, AppID: a.ID, Type: a.ProtocolType, Status: toggle.On,
+			Prop: a.ProtocolProp,
 		}); err != nil {
 			return nil, err
 		}
@@ -245,7 +248,9 @@ func (s *Applications) Update(ctx context.Context, id string, edit Edit) (Doc, e
 }
 
 // propose makes an application what a request wants it to be, if that is good.
-func (s *Applications) propose(ctx context.Context, tx *docstore.Tx, a, proposal *Application, protocolID string) (Doc, error) {
+func (s *Applications) propose(
+	ctx context.Context, tx *docstore.Tx, a, proposal *Application, protocolID string,
+) (Doc, error) {
 	var faults apperr.Faults
 	proposal.unite(&faults, a)
 	faults.Check(proposal.Status == a.Status, "status", "is changed by enable and disable only")
@@ -254,7 +259,8 @@ func (s *Applications) propose(ctx context.Context, tx *docstore.Tx, a, proposal
 	faults.Check(proposal.TemplateID == a.TemplateID, "template_id", "can't be changed")
 	faults.Check(proposal.Type == a.Type, "type", "can't be changed")
 	proposal.check(&faults, a.TenantID, s.Rules)
-	faults.Check(proposal.TemplateParams.Version == a.TemplateParams.Version, "template_params.version", "can't be changed")
+	faults.Check(proposal.TemplateParams.Version == a.TemplateParams.Version, "template_params.version",
+		"can't be changed")
 	s.checkParams(&faults, &proposal.Profile)
 	changed, err := s.putMain(ctx, tx, &faults, proposal, protocolID)
 	if err != nil {
@@ -263,7 +269,8 @@ func (s *Applications) propose(ctx context.Context, tx *docstore.Tx, a, proposal
 	if err := faults.Err(); err != nil {
 		return Doc{}, err
 	}
-	if !slices.Equal(a.Scopes, proposal.Scopes) || string(a.JWKS) != string(proposal.JWKS) || a.JWKSURI != proposal.JWKSURI {
+	if !slices.Equal(a.Scopes, proposal.Scopes) || string(a.JWKS) != string(proposal.JWKS) ||
+		a.JWKSURI != proposal.JWKSURI {
 		if err := mayHold(ctx, append(slices.Clone(a.Scopes), proposal.Scopes...)); err != nil {
 			return Doc{}, err
 		}

@@ -46,8 +46,9 @@ func (s *Applications) Client(ctx context.Context, clientID string) (Client, err
 		return Client{}, err
 	}
 	c := Client{
-		Tenant: a.TenantID, AppID: a.ID, ClientID: a.ClientID, Version: a.Version, Enabled: a.Enabled(), Category: a.Category,
-		Scopes: a.Scopes, JWKS: a.JWKS, JWKSURI: a.JWKSURI,
+		Tenant: a.TenantID, AppID: a.ID, ClientID: a.ClientID, Version: a.Version, Enabled: a.Enabled(),
+		Category: a.Category,
+		Scopes:   a.Scopes, JWKS: a.JWKS, JWKSURI: a.JWKSURI,
 	}
 	kept, err := secretHashes.Find(request.System(ctx, a.TenantID), s.Store, a.ID)
 	if apperr.IsNotFound(err) {

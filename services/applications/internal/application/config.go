@@ -65,16 +65,23 @@ func (a *Application) unite(faults *apperr.Faults, was *Application) {
 	config := a.ConfigProp // as the request has it
 	a.normalize()
 	for _, m := range []struct {
-		name              string
-		view, stored      *string // in the record, in config_prop
-		wasView, inConfig string  // the view before, config_prop's as the request has it
-		wasConfig         string
+		name                     string
+		view, stored             *string // in the record, in config_prop
+		viewBefore, storedBefore string
+		inRequest                string // config_prop's
 	}{
-		{"sso_enabled", &a.SSOEnabled, &a.ConfigProp.SSOEnabled, was.SSOEnabled, config.SSOEnabled, was.ConfigProp.SSOEnabled},
-		{"mfa_enabled", &a.MFAEnabled, &a.ConfigProp.MFAEnabled, was.MFAEnabled, config.MFAEnabled, was.ConfigProp.MFAEnabled},
+		{
+			"sso_enabled", &a.SSOEnabled, &a.ConfigProp.SSOEnabled, was.SSOEnabled, was.ConfigProp.SSOEnabled,
+			config.SSOEnabled,
+		},
+		{
+			"mfa_enabled", &a.MFAEnabled, &a.ConfigProp.MFAEnabled, was.MFAEnabled, was.ConfigProp.MFAEnabled,
+			config.MFAEnabled,
+		},
 	} {
-		if *m.view != "" && *m.view != m.wasView && *m.view != *m.stored {
-			faults.Check(m.inConfig == "" || m.inConfig == m.wasConfig, m.name, "must not differ from the one of config_prop")
+		if *m.view != "" && *m.view != m.viewBefore && *m.view != *m.stored {
+			faults.Check(m.inRequest == "" || m.inRequest == m.storedBefore, m.name,
+				"must not differ from the one of config_prop")
 			*m.stored = *m.view
 		}
 		*m.view = *m.stored

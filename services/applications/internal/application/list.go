@@ -9,6 +9,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/textindex"
 	"github.com/idplatform/idplatform/services/applications/internal/toggle"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 // Filter selects applications. The zero Filter selects all.
@@ -78,8 +79,9 @@ func (s *Applications) ByDomain(ctx context.Context, host, domainSN string) (Doc
 	return applications.First(ctx, s.Store, docstore.And(all...))
 }
 
-// AttachedTo counts the applications that have a connection as authentication source: the answer to the
+// OfConnection counts the applications that have a connection as authentication source: the answer to the
 // identity-sources service's question.
-func (s *Applications) AttachedTo(ctx context.Context, connection string) (int64, error) {
-	return applications.Count(ctx, s.Store, docstore.Eq(byConnection, docstore.Text(connection)))
+func (s *Applications) OfConnection(ctx context.Context, q questions.ConnectionID) (questions.Count, error) {
+	n, err := applications.Count(ctx, s.Store, docstore.Eq(byConnection, docstore.Text(q.ID)))
+	return questions.Count{Count: n}, err
 }

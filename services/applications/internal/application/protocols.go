@@ -82,7 +82,8 @@ func (s *Applications) putMain(
 // putProtocol stores the settings of a protocol, which is made with that status and id if there is none, and tells of
 // it. They are completed, unless they are faulty.
 func (s *Applications) putProtocol(
-	ctx context.Context, tx *docstore.Tx, faults *apperr.Faults, appID, kind string, prop *protocol.Prop, status, newID string,
+	ctx context.Context, tx *docstore.Tx, faults *apperr.Faults, appID, kind string, prop *protocol.Prop,
+	status, newID string,
 ) (protocol.Doc, error) {
 	p, err := loadProtocol(ctx, tx, appID, kind)
 	isNew := apperr.IsNotFound(err)

@@ -15,8 +15,8 @@ import (
 const maxSources = 100
 
 // Attach adds connections to an application's authentication sources; those it has are no fault. at says where in
-// the request each stands. It asks the identity-sources service. apperr.NotFound, InvalidParameters (no such connection), InvalidState
-// (too many), VersionMismatch, Unavailable.
+// the request each stands. It asks the identity-sources service. apperr.NotFound, InvalidParameters (no such
+// connection), InvalidState (too many), VersionMismatch, Unavailable.
 func (s *Applications) Attach(ctx context.Context, id string, connections []string, at func(int) string) error {
 	if _, err := s.Get(ctx, id); err != nil {
 		return err
@@ -64,7 +64,9 @@ func (s *Applications) Detach(ctx context.Context, id, connection string) error 
 		if err != nil {
 			return err
 		}
-		left := slices.DeleteFunc(slices.Clone(a.IDPs), func(source Source) bool { return source.ConfigID == connection })
+		left := slices.DeleteFunc(slices.Clone(a.IDPs), func(source Source) bool {
+			return source.ConfigID == connection
+		})
 		if len(left) == len(a.IDPs) {
 			return apperr.Missing("authentication source")
 		}

@@ -40,7 +40,9 @@ func (s *Applications) SetSSO(ctx context.Context, id string, on bool) error {
 		value, action = toggle.On, "sso_enabled"
 	}
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
-		_, err := s.set(ctx, tx, id, action, func(a *Application) { a.SSOEnabled, a.ConfigProp.SSOEnabled = value, value })
+		_, err := s.set(ctx, tx, id, action, func(a *Application) {
+			a.SSOEnabled, a.ConfigProp.SSOEnabled = value, value
+		})
 		return err
 	})
 }
@@ -52,7 +54,9 @@ func (s *Applications) SetMFA(ctx context.Context, id string, on bool) error {
 		value, action = toggle.On, "mfa_enabled"
 	}
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
-		_, err := s.set(ctx, tx, id, action, func(a *Application) { a.MFAEnabled, a.ConfigProp.MFAEnabled = value, value })
+		_, err := s.set(ctx, tx, id, action, func(a *Application) {
+			a.MFAEnabled, a.ConfigProp.MFAEnabled = value, value
+		})
 		return err
 	})
 }
@@ -68,7 +72,8 @@ func (s *Applications) AllowMultiAccounts(ctx context.Context, id string) error 
 // ForbidMultiAccounts lets users have one sub-account each; apperr.InUse while one has several.
 func (s *Applications) ForbidMultiAccounts(ctx context.Context, id string) error {
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
-		if _, err := s.set(ctx, tx, id, "updated", func(a *Application) { a.MultiAccountEnabled = toggle.Off }); err != nil {
+		_, err := s.set(ctx, tx, id, "updated", func(a *Application) { a.MultiAccountEnabled = toggle.Off })
+		if err != nil {
 			return err
 		}
 		several, err := s.HasSeveral(ctx, tx, id)
@@ -79,7 +84,9 @@ func (s *Applications) ForbidMultiAccounts(ctx context.Context, id string) error
 	})
 }
 
-func (s *Applications) set(ctx context.Context, tx *docstore.Tx, id, action string, do func(*Application)) (Doc, error) {
+func (s *Applications) set(
+	ctx context.Context, tx *docstore.Tx, id, action string, do func(*Application),
+) (Doc, error) {
 	a, err := load(ctx, tx, id)
 	if err != nil {
 		return Doc{}, err

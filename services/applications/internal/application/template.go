@@ -24,8 +24,8 @@ func (s *Applications) fromTemplate(faults *apperr.Faults, a *Application) (Prof
 		faults.Add("template_params.params", "does not fit the template")
 		return Profile{}, false
 	}
-	base.TemplateID, base.Type, base.ProtocolType, base.Category = t.TemplateID, FromTemplate, t.ProtocolType, t.Category
-	base.Logo, base.TemplateParams.Version = t.Logo, t.Version
+	base.TemplateID, base.TemplateParams.Version, base.Type = t.TemplateID, t.Version, FromTemplate
+	base.ProtocolType, base.Category, base.Logo = t.ProtocolType, t.Category, t.Logo
 	return base, true
 }
 

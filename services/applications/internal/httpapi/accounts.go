@@ -14,45 +14,65 @@ import (
 )
 
 func (a *api) registerAccounts(s *rest.Server) {
-	const one = "/v1/applications/{app_id}/accounts/{id}"
 	page := map[string]any{"items": []any{exampleAccount}, "total": 1, "page_num": 1, "page_size": 20}
 	rest.Handle(s, rest.Op{
-		ID: "create-account", Method: http.MethodPost, Path: "/v1/applications/{id}/accounts", Scope: auth.ApplicationsWrite,
-		Summary: "Create a sub-account", Errors: []apperr.Kind{apperr.AlreadyExists}, Request: exampleNewAccount, Response: exampleAccount,
-		Doc: "A user's first sub-account in an application is the default; a later one, where `multi_account_enabled` is 1, is it if it says so.",
+		ID: "create-account", Method: http.MethodPost, Path: "/v1/applications/{id}/accounts",
+		Scope:   auth.ApplicationsWrite,
+		Summary: "Create a sub-account", Errors: []apperr.Kind{apperr.AlreadyExists}, Request: exampleNewAccount,
+		Response: exampleAccount,
+		Doc: "A user's first sub-account in an application is the default; a later one, where " +
+			"`multi_account_enabled` is 1, is it if it says so.",
 	}, a.createAccount)
 	rest.Handle(s, rest.Op{
-		ID: "create-accounts", Method: http.MethodPost, Path: "/v1/batch/applications/{id}/accounts", Scope: auth.ApplicationsWrite,
-		Summary: "Create sub-accounts", Errors: []apperr.Kind{apperr.AlreadyExists}, Doc: "All or nothing; each as by `create-account`.",
-		Request: map[string]any{"items": []any{exampleNewAccount}}, Response: map[string]any{"items": []any{exampleAccount}},
+		ID: "create-accounts", Method: http.MethodPost, Path: "/v1/batch/applications/{id}/accounts",
+		Scope:   auth.ApplicationsWrite,
+		Summary: "Create sub-accounts", Errors: []apperr.Kind{apperr.AlreadyExists},
+		Doc:      "All or nothing; each as by `create-account`.",
+		Request:  map[string]any{"items": []any{exampleNewAccount}},
+		Response: map[string]any{"items": []any{exampleAccount}},
 	}, a.createAccounts)
 	rest.Handle(s, rest.Op{
-		ID: "list-accounts", Method: http.MethodGet, Path: "/v1/applications/{id}/accounts", Scope: auth.ApplicationsRead,
-		Summary: "List sub-accounts", Doc: "All filters must hold. `keyword` is a part of account or display name.", Response: page,
+		ID: "list-accounts", Method: http.MethodGet, Path: "/v1/applications/{id}/accounts",
+		Scope:   auth.ApplicationsRead,
+		Summary: "List sub-accounts", Doc: "All filters must hold. `keyword` is a part of account or display name.",
+		Response: page,
 	}, a.listAccounts)
 	rest.Handle(s, rest.Op{
-		ID: "query-accounts", Method: http.MethodPost, Path: "/v1/applications/{id}/accounts-query", Scope: auth.ApplicationsRead, Momentary: true,
-		Summary: "Query sub-accounts", Doc: "By conditions on user_id, account, display_name and status; `contains` on account and display_name.",
-		Request: map[string]any{"conditions": []any{map[string]any{"field": "account", "op": "prefix", "value": "li"}}, "match": "all"}, Response: page,
+		ID: "query-accounts", Method: http.MethodPost, Path: "/v1/applications/{id}/accounts-query",
+		Scope: auth.ApplicationsRead, Momentary: true,
+		Summary:  "Query sub-accounts",
+		Doc:      "By conditions on user_id, account, display_name and status; `contains` on account and display_name.",
+		Request:  map[string]any{"conditions": []any{map[string]any{"field": "account", "op": "prefix", "value": "li"}}, "match": "all"},
+		Response: page,
 	}, a.queryAccounts)
+	a.registerAccount(s)
+}
+
+func (a *api) registerAccount(s *rest.Server) {
+	const one = "/v1/applications/{app_id}/accounts/{id}"
 	rest.Handle(s, rest.Op{
-		ID: "get-account", Method: http.MethodGet, Path: one, Scope: auth.ApplicationsRead, Summary: "Get a sub-account", Response: exampleAccount,
+		ID: "get-account", Method: http.MethodGet, Path: one, Scope: auth.ApplicationsRead,
+		Summary: "Get a sub-account", Response: exampleAccount,
 	}, a.getAccount)
 	rest.Handle(s, rest.Op{
-		ID: "replace-account", Method: http.MethodPut, Path: one, Scope: auth.ApplicationsWrite, Summary: "Replace a sub-account",
-		Doc:    "All editable members; an absent `status` or `is_default` stays as it is. The user can't be changed.",
-		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: exampleNewAccount, Response: exampleAccount,
+		ID: "replace-account", Method: http.MethodPut, Path: one, Scope: auth.ApplicationsWrite,
+		Summary: "Replace a sub-account",
+		Doc:     "All editable members; an absent `status` or `is_default` stays as it is. The user can't be changed.",
+		Errors:  []apperr.Kind{apperr.AlreadyExists}, Request: exampleNewAccount, Response: exampleAccount,
 	}, a.replaceAccount)
 	rest.Handle(s, rest.Op{
-		ID: "delete-account", Method: http.MethodDelete, Path: one, Scope: auth.ApplicationsWrite, Summary: "Delete a sub-account",
-		Doc: "Where it was the default, the oldest of the user's others becomes it.", Response: map[string]any{},
+		ID: "delete-account", Method: http.MethodDelete, Path: one, Scope: auth.ApplicationsWrite,
+		Summary: "Delete a sub-account",
+		Doc:     "Where it was the default, the oldest of the user's others becomes it.", Response: map[string]any{},
 	}, a.deleteAccount)
 	rest.Handle(s, rest.Op{
-		ID: "enable-account", Method: http.MethodPost, Path: one + "/enable", Scope: auth.ApplicationsWrite, Summary: "Enable a sub-account",
+		ID: "enable-account", Method: http.MethodPost, Path: one + "/enable", Scope: auth.ApplicationsWrite,
+		Summary:  "Enable a sub-account",
 		Response: map[string]any{},
 	}, a.enableAccount)
 	rest.Handle(s, rest.Op{
-		ID: "disable-account", Method: http.MethodPost, Path: one + "/disable", Scope: auth.ApplicationsWrite, Summary: "Disable a sub-account",
+		ID: "disable-account", Method: http.MethodPost, Path: one + "/disable", Scope: auth.ApplicationsWrite,
+		Summary:  "Disable a sub-account",
 		Response: map[string]any{},
 	}, a.disableAccount)
 }

@@ -13,33 +13,45 @@ import (
 
 func (a *api) registerApplications(s *rest.Server) {
 	rest.Handle(s, rest.Op{
-		ID: "create-application", Method: http.MethodPost, Path: "/v1/applications", Scope: auth.ApplicationsWrite, Summary: "Create an application",
-		Doc: "With its protocol, enabled, and a client secret, which is shown this once to callers with the scope `applications:secrets`. " +
-			"With `template_id`, members that are not given are the template's. Only scopes that the caller has can be given.",
+		ID: "create-application", Method: http.MethodPost, Path: "/v1/applications", Scope: auth.ApplicationsWrite,
+		Summary: "Create an application",
+		Doc: "With its protocol, enabled, and a client secret, which is shown this once to callers with the scope " +
+			"`applications:secrets`. " +
+			"With `template_id`, members that are not given are the template's. Only scopes that the caller has can " +
+			"be given.",
 		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: exampleNewApplication, Response: exampleCreated,
 	}, a.createApplication)
 	rest.Handle(s, rest.Op{
-		ID: "list-applications", Method: http.MethodGet, Path: "/v1/applications", Scope: auth.ApplicationsRead, Summary: "List applications",
+		ID: "list-applications", Method: http.MethodGet, Path: "/v1/applications", Scope: auth.ApplicationsRead,
+		Summary:  "List applications",
 		Response: map[string]any{"items": []any{exampleApplication}, "total": 1, "page_num": 1, "page_size": 20},
 	}, a.listApplications)
 	rest.Handle(s, rest.Op{
-		ID: "get-application", Method: http.MethodGet, Path: "/v1/applications/{id}", Scope: auth.ApplicationsRead, Summary: "Get an application",
+		ID: "get-application", Method: http.MethodGet, Path: "/v1/applications/{id}", Scope: auth.ApplicationsRead,
+		Summary:  "Get an application",
 		Response: exampleApplication,
 	}, a.getApplication)
 	rest.Handle(s, rest.Op{
-		ID: "find-application", Method: http.MethodGet, Path: "/v1/application", Scope: auth.ApplicationsRead, Summary: "Find an application by its domain",
-		Doc:    "`domain` is the host of its login_url, `domain_sn` that member; where both are given both must hold. Of several with one host it is the oldest.",
+		ID: "find-application", Method: http.MethodGet, Path: "/v1/application", Scope: auth.ApplicationsRead,
+		Summary: "Find an application by its domain",
+		Doc: "`domain` is the host of its login_url, `domain_sn` that member; where both are given both must " +
+			"hold. Of several with one host it is the oldest.",
 		Errors: []apperr.Kind{apperr.NotFound}, Response: exampleApplication,
 	}, a.findApplication)
 	rest.Handle(s, rest.Op{
-		ID: "update-application", Method: http.MethodPatch, Path: "/v1/applications/{id}", Scope: auth.ApplicationsWrite, Summary: "Change an application",
-		Doc: "JSON merge patch (RFC 7396). `sso_enabled` and `mfa_enabled` are those of `config_prop`: either may be changed. Whoever changes scopes or keys " +
+		ID: "update-application", Method: http.MethodPatch, Path: "/v1/applications/{id}",
+		Scope: auth.ApplicationsWrite, Summary: "Change an application",
+		Doc: "JSON merge patch (RFC 7396). `sso_enabled` and `mfa_enabled` are those of `config_prop`: either may be " +
+			"changed. Whoever changes scopes or keys " +
 			"must have all scopes of the application.",
-		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: map[string]any{"descr": "Claims and receipts"}, Response: exampleApplication,
+		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: map[string]any{"descr": "Claims and receipts"},
+		Response: exampleApplication,
 	}, a.updateApplication)
 	rest.Handle(s, rest.Op{
-		ID: "delete-application", Method: http.MethodDelete, Path: "/v1/applications/{id}", Scope: auth.ApplicationsWrite, Summary: "Delete an application",
-		Doc: "Protocols, sub-accounts, secrets and tokens go with it; resources, sets and rules end through the event `application.deleted`. Refused while " +
+		ID: "delete-application", Method: http.MethodDelete, Path: "/v1/applications/{id}",
+		Scope: auth.ApplicationsWrite, Summary: "Delete an application",
+		Doc: "Protocols, sub-accounts, secrets and tokens go with it; resources, sets and rules end through the " +
+			"event `application.deleted`. Refused while " +
 			"other applications' rules grant its global resources or sets.",
 		Errors: []apperr.Kind{apperr.InUse}, Response: map[string]any{"id": "1048577"},
 	}, a.deleteApplication)
@@ -117,9 +129,11 @@ func (a *api) deleteApplication(ctx context.Context, in *rest.ByID) (rest.Delete
 
 func (a *api) registerBatch(s *rest.Server) {
 	rest.Handle(s, rest.Op{
-		ID: "create-applications", Method: http.MethodPost, Path: "/v1/batch/applications", Scope: auth.ApplicationsWrite, Summary: "Create applications",
+		ID: "create-applications", Method: http.MethodPost, Path: "/v1/batch/applications",
+		Scope: auth.ApplicationsWrite, Summary: "Create applications",
 		Doc: "All or nothing; each as by `create-application`.", Errors: []apperr.Kind{apperr.AlreadyExists},
-		Request: map[string]any{"items": []any{exampleNewApplication}}, Response: map[string]any{"items": []any{exampleCreated}},
+		Request:  map[string]any{"items": []any{exampleNewApplication}},
+		Response: map[string]any{"items": []any{exampleCreated}},
 	}, a.createApplications)
 }
 

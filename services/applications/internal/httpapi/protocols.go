@@ -13,7 +13,8 @@ import (
 func (a *api) registerProtocols(s *rest.Server) {
 	const one = "/v1/applications/{app_id}/protocols/{protocol_type}"
 	rest.Handle(s, rest.Op{
-		ID: "list-protocols", Method: http.MethodGet, Path: "/v1/applications/{id}/protocols", Scope: auth.ApplicationsRead,
+		ID: "list-protocols", Method: http.MethodGet, Path: "/v1/applications/{id}/protocols",
+		Scope:   auth.ApplicationsRead,
 		Summary: "List an application's protocols", Response: []any{exampleProtocol},
 	}, a.listProtocols)
 	rest.Handle(s, rest.Op{
@@ -21,24 +22,30 @@ func (a *api) registerProtocols(s *rest.Server) {
 		Summary: "Get a protocol", Doc: "404 where it was never set up.", Response: exampleProtocol,
 	}, a.getProtocol)
 	rest.Handle(s, rest.Op{
-		ID: "put-protocol", Method: http.MethodPut, Path: one, Scope: auth.ApplicationsWrite, Summary: "Set up a protocol",
-		Doc: "Replaces its settings, or makes it, disabled. The settings of the application's own `protocol_type` are its `protocol_prop`, too.",
+		ID: "put-protocol", Method: http.MethodPut, Path: one, Scope: auth.ApplicationsWrite,
+		Summary: "Set up a protocol",
+		Doc: "Replaces its settings, or makes it, disabled. The settings of the application's own `protocol_type` " +
+			"are its `protocol_prop`, too.",
 		Request: map[string]any{"protocol_prop": map[string]any{
 			"acs_url": "https://expenses.acme.test/saml/acs", "sp_entity": "https://expenses.acme.test",
 		}}, Response: map[string]any{},
 	}, a.putProtocol)
 	rest.Handle(s, rest.Op{
-		ID: "enable-protocol", Method: http.MethodPost, Path: one + "/enable", Scope: auth.ApplicationsWrite, Summary: "Enable a protocol",
-		Doc: "saml needs acs_url and sp_entity; cas and oidc need the application's redirect_url.", Response: exampleProtocol,
+		ID: "enable-protocol", Method: http.MethodPost, Path: one + "/enable", Scope: auth.ApplicationsWrite,
+		Summary:  "Enable a protocol",
+		Doc:      "saml needs acs_url and sp_entity; cas and oidc need the application's redirect_url.",
+		Response: exampleProtocol,
 	}, a.enableProtocol)
 	rest.Handle(s, rest.Op{
-		ID: "disable-protocol", Method: http.MethodPost, Path: one + "/disable", Scope: auth.ApplicationsWrite, Summary: "Disable a protocol",
+		ID: "disable-protocol", Method: http.MethodPost, Path: one + "/disable", Scope: auth.ApplicationsWrite,
+		Summary:  "Disable a protocol",
 		Response: map[string]any{},
 	}, a.disableProtocol)
 	rest.Handle(s, rest.Op{
 		ID: "reset-protocol-secret", Method: http.MethodPost, Path: one + "/secret", Scope: auth.ApplicationsWrite,
 		AlsoScopes: []auth.Scope{auth.ApplicationsSecrets}, Summary: "Reset a protocol's secret",
-		Doc:      "The new secret is shown this once; the one before ends. The caller must have all scopes of the application.",
+		Doc: "The new secret is shown this once; the one before ends. The caller must have all scopes of the " +
+			"application.",
 		Response: map[string]any{"app_id": "1048577", "protocol_type": "oidc", "secret": "…", "secret_hint": "…a3f9"},
 	}, a.resetProtocolSecret)
 }

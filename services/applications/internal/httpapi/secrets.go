@@ -13,12 +13,15 @@ import (
 
 func (a *api) registerSecrets(s *rest.Server) {
 	rest.Handle(s, rest.Op{
-		ID: "refresh-secrets", Method: http.MethodPost, Path: "/v1/applications/{id}/secrets", Scope: auth.ApplicationsWrite,
+		ID: "refresh-secrets", Method: http.MethodPost, Path: "/v1/applications/{id}/secrets",
+		Scope:      auth.ApplicationsWrite,
 		AlsoScopes: []auth.Scope{auth.ApplicationsSecrets}, Summary: "Refresh an application's client secrets",
-		Doc:    "The new secret is shown this once. Those before it stay good for `grace_seconds`; tokens end at once. The caller must have all scopes of the application.",
+		Doc: "The new secret is shown this once. Those before it stay good for `grace_seconds`; tokens end at once. The " +
+			"caller must have all scopes of the application.",
 		Errors: []apperr.Kind{apperr.InvalidState},
 		Response: map[string]any{
-			"client_id": "4mrhvkqtwz5c2d7ba3gxyun6ep", "client_secret": "…", "time_expires_old": "2026-01-31T09:30:00.000Z",
+			"client_id": "4mrhvkqtwz5c2d7ba3gxyun6ep", "client_secret": "…",
+			"time_expires_old": "2026-01-31T09:30:00.000Z",
 		},
 	}, a.refreshSecrets)
 }

@@ -17,7 +17,8 @@ func (a *api) registerSources(s *rest.Server) {
 		Request: map[string]any{"config_id": "31"}, Response: map[string]any{},
 	}, a.attachSource)
 	rest.Handle(s, rest.Op{
-		ID: "detach-source", Method: http.MethodDelete, Path: "/v1/applications/{app_id}/idp/{config_id}", Scope: auth.ApplicationsWrite,
+		ID: "detach-source", Method: http.MethodDelete, Path: "/v1/applications/{app_id}/idp/{config_id}",
+		Scope:   auth.ApplicationsWrite,
 		Summary: "Detach an authentication source", Response: map[string]any{},
 	}, a.detachSource)
 }

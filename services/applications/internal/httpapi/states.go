@@ -12,11 +12,13 @@ import (
 
 func (a *api) registerStates(s *rest.Server) {
 	rest.Handle(s, rest.Op{
-		ID: "enable-application", Method: http.MethodPost, Path: "/v1/applications/{id}/enable", Scope: auth.ApplicationsWrite,
+		ID: "enable-application", Method: http.MethodPost, Path: "/v1/applications/{id}/enable",
+		Scope:   auth.ApplicationsWrite,
 		Summary: "Enable an application", Response: exampleApplication,
 	}, a.enableApplication)
 	rest.Handle(s, rest.Op{
-		ID: "disable-application", Method: http.MethodPost, Path: "/v1/applications/{id}/disable", Scope: auth.ApplicationsWrite,
+		ID: "disable-application", Method: http.MethodPost, Path: "/v1/applications/{id}/disable",
+		Scope:   auth.ApplicationsWrite,
 		Summary: "Disable an application", Doc: "Its tokens end.", Response: exampleApplication,
 	}, a.disableApplication)
 	for _, op := range []struct {
@@ -59,11 +61,14 @@ func (a *api) mfa(on bool) func(context.Context, string) error {
 
 func (a *api) registerConfigs(s *rest.Server) {
 	rest.Handle(s, rest.Op{
-		ID: "get-application-configuration", Method: http.MethodGet, Path: "/v1/applications/{id}/configs", Scope: auth.ApplicationsRead,
-		Summary: "Get an application's configuration", Doc: "`config_prop` alone, with the application's ETag.", Response: exampleConfig,
+		ID: "get-application-configuration", Method: http.MethodGet, Path: "/v1/applications/{id}/configs",
+		Scope:   auth.ApplicationsRead,
+		Summary: "Get an application's configuration", Doc: "`config_prop` alone, with the application's ETag.",
+		Response: exampleConfig,
 	}, a.getConfig)
 	rest.Handle(s, rest.Op{
-		ID: "update-application-configuration", Method: http.MethodPatch, Path: "/v1/applications/{id}/configs", Scope: auth.ApplicationsWrite,
+		ID: "update-application-configuration", Method: http.MethodPatch, Path: "/v1/applications/{id}/configs",
+		Scope:   auth.ApplicationsWrite,
 		Summary: "Change an application's configuration", Doc: "JSON merge patch (RFC 7396) of `config_prop`.",
 		Request: map[string]any{"default_login_method": "pwd"}, Response: exampleConfig,
 	}, a.updateConfig)

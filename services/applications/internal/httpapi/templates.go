@@ -13,7 +13,8 @@ import (
 
 func (a *api) registerTemplates(s *rest.Server) {
 	rest.Handle(s, rest.Op{
-		ID: "list-application-templates", Method: http.MethodGet, Path: "/v1/application-templates", Scope: auth.ApplicationsRead,
+		ID: "list-application-templates", Method: http.MethodGet, Path: "/v1/application-templates",
+		Scope:   auth.ApplicationsRead,
 		Summary: "List application templates", Response: []any{exampleTemplate},
 	}, a.listTemplates)
 	for _, parameter := range s.OpenAPI().Paths["/v1/application-templates"].Get.Parameters {
@@ -48,5 +49,6 @@ func (a *api) listTemplates(_ context.Context, in *listTemplatesInput) ([]rest.R
 
 var exampleTemplate = map[string]any{
 	"template_id": "gitlab", "name": "GitLab", "version": "1", "protocol_type": "saml", "category": "1", "logo": "",
-	"params_schema": map[string]any{"type": "object"}, "defaults": map[string]any{"login_url": "{base_url}/users/sign_in"},
+	"params_schema": map[string]any{"type": "object"},
+	"defaults":      map[string]any{"login_url": "{base_url}/users/sign_in"},
 }

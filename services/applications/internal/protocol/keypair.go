@@ -34,7 +34,7 @@ const (
 // the fingerprint is the certificate's. A fingerprint that is not given, or is that of the certificate before, becomes
 // the new one's.
 func (p *Prop) checkKeyPair(faults *apperr.Faults, kind string, was Prop, oldKey secret.String) {
-	const keyAt, certAt, printAt = "" + signingKey, "saml_response_signing_cert", "saml_response_signing_cert_fingerprint"
+	const keyAt, certAt, printAt = signingKey, "saml_response_signing_cert", "saml_response_signing_cert_fingerprint"
 	keyText, given := p.SigningKey.Given()
 	if !given && p.SigningKey.IsSet() {
 		keyText = oldKey.Reveal()
@@ -65,7 +65,8 @@ func (p *Prop) checkKeyPair(faults *apperr.Faults, kind string, was Prop, oldKey
 		}
 	}
 	if a := find(signatures, p.SignatureAlgorithm); a != nil && kind != OIDC && kind != OAuth2 {
-		faults.Check(a.key == name, "signature_algorithm", "does not sign with the certificate's key, which is of %s", name)
+		faults.Check(a.key == name, "signature_algorithm", "does not sign with the certificate's key, which is of %s",
+			name)
 	}
 	if p.Fingerprint != "" && (p.Fingerprint != was.Fingerprint || p.SigningCert == was.SigningCert) {
 		faults.Check(isFingerprint(p.Fingerprint, cert.Raw), printAt, "is not the certificate's")

@@ -53,7 +53,8 @@ func Default(kind string) Prop {
 		return Prop{LifetimeInSeconds: lifetime, SignatureAlgorithm: "RS256"}
 	case SAML:
 		return Prop{
-			LifetimeInSeconds: lifetime, DigestAlgorithm: xmlenc + "sha256", SignatureAlgorithm: xmldsigMore + "rsa-sha256",
+			LifetimeInSeconds: lifetime, DigestAlgorithm: xmlenc + "sha256",
+			SignatureAlgorithm:   xmldsigMore + "rsa-sha256",
 			NameIdentifierFormat: "urn:oasis:names:tc:SAML:1.1:nameid-format:unspecified",
 		}
 	}
@@ -85,8 +86,8 @@ func (p *Prop) Check(faults *apperr.Faults, kind string, rules Rules, was Prop, 
 // checkURI checks an absolute URI (RFC 3986 §4.3) that may be empty.
 func checkURI(faults *apperr.Faults, location, text string) {
 	u, err := url.Parse(text)
-	faults.Check(text == "" || err == nil && u.Scheme != "" && len(text) <= maxText && !strings.ContainsAny(text, " \t"),
-		location, "must be a URI")
+	good := err == nil && u.Scheme != "" && len(text) <= maxText && !strings.ContainsAny(text, " \t")
+	faults.Check(text == "" || good, location, "must be a URI")
 }
 
 // Lacks notes what a protocol needs to be enabled and does not have. redirectURL is the application's.
