@@ -147,7 +147,9 @@ func TestCreateRefuses(t *testing.T) {
 // The configuration can let http URLs pass.
 func TestAllowHTTP(t *testing.T) {
 	t.Parallel()
-	s := testkit.Start(t, applications.Spec(applications.Config{AllowHTTP: true}))
+	config := applications.DefaultConfig()
+	config.AllowHTTP = true
+	s := testkit.Start(t, applications.Spec(config))
 	addApp(t, in(s, "acme"), "a", object{"login_url": "http://intranet.acme.test"})
 }
 

@@ -120,7 +120,9 @@ func TestSAMLKeys(t *testing.T) {
 
 func TestAllowSHA1(t *testing.T) {
 	t.Parallel()
-	s := testkit.Start(t, applications.Spec(applications.Config{AllowSHA1: true}))
+	config := applications.DefaultConfig()
+	config.AllowSHA1 = true
+	s := testkit.Start(t, applications.Spec(config))
 	addApp(t, in(s, "acme"), "a", object{"protocol_type": "saml", "protocol_prop": object{"digest_algorithm": "sha1", "signature_algorithm": "rsa-sha1"}})
 }
 

@@ -47,7 +47,7 @@ func newSecret(id string) (value string, shown Secret) {
 func hint(value string) string { return "…" + value[len(value)-4:] }
 
 // HashSecret is the form in which client secrets are kept: SHA-256 in hexadecimal. A slow hash guards what can be
-// guessed; nobody guesses 256 random bits (decision 22).
+// guessed; nobody guesses 256 random bits (decision 26).
 func HashSecret(value string) string {
 	sum := sha256.Sum256([]byte(value))
 	return hex.EncodeToString(sum[:])
