@@ -1,0 +1,84 @@
+package application_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/picture"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/services/applications/internal/application"
+	"github.com/idplatform/idplatform/services/applications/internal/template"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// A client is found without its tenant, with the secrets that are good, until it ends; and whoever is to know of its end
+// hears of it in the same transaction.
+func TestClient(t *testing.T) {
+	t.Parallel()
+	clock := testkit.NewClock()
+	store := testkit.Store(t, clock, application.Collections()...)
+	catalogue, err := template.Open()
+	require.NoError(t, err)
+	ends := 0
+	apps := application.New(application.Deps{
+		Store: store, Templates: catalogue, Pictures: picture.NewDecoder(prometheus.NewRegistry()),
+		OnEnd: func(context.Context, *docstore.Tx, *application.Application) error { ends++; return nil },
+	})
+	acme := request.System(t.Context(), "acme")
+	created, err := apps.Create(acme, true, func(a *application.Application) error {
+		return json.Unmarshal([]byte(`{"name":"a","category":"4","scopes":["users:read"],"jwks_uri":"https://a.test/jwks"}`), a)
+	})
+	require.NoError(t, err)
+	app, err := created.Value()
+	require.NoError(t, err)
+	body, _, err := created.Stored()
+	require.NoError(t, err)
+	var shown struct {
+		Secret string `json:"client_secret"`
+	}
+	require.NoError(t, json.Unmarshal(body, &shown))
+
+	client := func() application.Client {
+		t.Helper()
+		c, err := apps.Client(t.Context(), app.ClientID)
+		require.NoError(t, err)
+		return c
+	}
+	c := client()
+	require.Len(t, c.Secrets, 1)
+	assert.True(t, c.Secrets[0].Matches(shown.Secret))
+	assert.False(t, c.Secrets[0].Matches(c.Secrets[0].Hash), "the hash is no secret")
+	c.Secrets = nil
+	assert.Equal(t, application.Client{
+		Tenant: "acme", AppID: app.ID, ClientID: app.ClientID, Version: 1, Enabled: true, Category: "4", Scopes: []string{"users:read"},
+		JWKSURI: "https://a.test/jwks",
+	}, c)
+
+	fresh, err := apps.RefreshSecrets(acme, app.ID, time.Minute)
+	require.NoError(t, err)
+	c = client()
+	require.Len(t, c.Secrets, 2)
+	assert.Equal(t, clock.Now().Add(time.Minute), c.Secrets[0].Expires)
+	assert.True(t, c.Secrets[1].Matches(fresh.ClientSecret))
+	clock.Advance(time.Minute)
+	assert.Len(t, client().Secrets, 1, "one that has ended is none")
+	assert.Equal(t, 1, ends)
+	for range 2 {
+		_, err = apps.Disable(acme, app.ID)
+		require.NoError(t, err)
+	}
+	assert.False(t, client().Enabled)
+	assert.Equal(t, 2, ends, "once for each end")
+	_, err = apps.Client(t.Context(), "nobody")
+	assert.True(t, apperr.IsNotFound(err))
+}
