@@ -1,0 +1,156 @@
+// Package provider is the built-in catalogue of identity providers: what each is, and what a connection to it needs to
+// be told. It is one file a provider in the folder catalogue; adding a provider is adding a file.
+package provider
+
+import (
+	"bytes"
+	"cmp"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"regexp"
+	"slices"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/schema"
+)
+
+// NativeDatabase is the provider that every tenant has one connection of: the platform's own users.
+const NativeDatabase = "idp_native_db"
+
+// Provider is a kind of login provider.
+type Provider struct {
+	ProviderID    string `json:"provider_id"` // for good: a new provider gets the next number
+	ProviderCode  string `json:"provider_code"`
+	Name          string `json:"name"`
+	Type          string `json:"type"` // social, database, mfa or enterprise
+	Logo          string `json:"logo"`
+	Documentation string `json:"documentation"` // the provider's own
+	// ConfigSchema is the JSON Schema (2020-12) of config_fields. Its writeOnly members are secrets.
+	ConfigSchema json.RawMessage `json:"config_schema"`
+
+	Check   Check                      `json:"-"`
+	Shapes  map[string]Shape           `json:"-"`
+	Example map[string]json.RawMessage `json:"-"` // config_fields that meet the schema
+	Secrets []string                   `json:"-"` // members of config_fields, sorted
+
+	schema *schema.Schema
+}
+
+// Check is how a connection is tested.
+type Check string
+
+// The checks.
+const (
+	NoCheck    Check = "none"  // there is nothing outside to ask
+	ShapeCheck Check = "shape" // only the provider knows its keys: their shape is all that can be seen
+	OIDCCheck  Check = "oidc"
+	SAMLCheck  Check = "saml"
+	LDAPCheck  Check = "ldap"
+	CASCheck   Check = "cas"
+	SMTPCheck  Check = "smtp"
+)
+
+// Shape is what a provider's keys look like. A test tells where one looks otherwise; it is not refused, since providers
+// change them.
+type Shape struct {
+	Pattern *regexp.Regexp `json:"pattern"`
+	Hint    string         `json:"hint"`
+}
+
+// file is a provider as the catalogue has it.
+type file struct {
+	Provider
+	Check   Check                      `json:"check"`
+	Shapes  map[string]Shape           `json:"shapes"`
+	Example map[string]json.RawMessage `json:"example"`
+}
+
+//go:embed catalogue/*.json
+var files embed.FS
+
+// Catalogue is all providers, in the order of their ids.
+type Catalogue struct {
+	list   []*Provider
+	byCode map[string]*Provider
+}
+
+// Open reads the built-in catalogue.
+func Open() (*Catalogue, error) {
+	names, err := fs.Glob(files, "catalogue/*.json")
+	if err != nil {
+		return nil, err
+	}
+	c := &Catalogue{byCode: map[string]*Provider{}}
+	ids := map[string]bool{}
+	for _, name := range names {
+		text, err := files.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		p, err := parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if ids[p.ProviderID] || "catalogue/"+p.ProviderCode+".json" != name {
+			return nil, fmt.Errorf("%s: its provider_id or provider_code is another file's", name)
+		}
+		ids[p.ProviderID], c.byCode[p.ProviderCode] = true, p
+		c.list = append(c.list, p)
+	}
+	slices.SortFunc(c.list, func(a, b *Provider) int {
+		return cmp.Or(cmp.Compare(len(a.ProviderID), len(b.ProviderID)), cmp.Compare(a.ProviderID, b.ProviderID))
+	})
+	return c, nil
+}
+
+func parse(text []byte) (*Provider, error) {
+	var f file
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&f); err != nil {
+		return nil, err
+	}
+	p := &f.Provider
+	p.Check, p.Shapes, p.Example = f.Check, f.Shapes, f.Example
+	var err error
+	if p.schema, err = schema.Compile(p.ConfigSchema); err != nil {
+		return nil, fmt.Errorf("config_schema: %w", err)
+	}
+	var members struct {
+		Properties map[string]struct {
+			WriteOnly bool `json:"writeOnly"`
+		} `json:"properties"`
+	}
+	if err := json.Unmarshal(p.ConfigSchema, &members); err != nil {
+		return nil, fmt.Errorf("config_schema: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(members.Properties)) {
+		if members.Properties[name].WriteOnly {
+			p.Secrets = append(p.Secrets, name)
+		}
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, p.ConfigSchema); err != nil {
+		return nil, err
+	}
+	p.ConfigSchema = compact.Bytes()
+	return p, nil
+}
+
+// List returns all providers.
+func (c *Catalogue) List() []*Provider { return c.list }
+
+// Find returns a provider by its code.
+func (c *Catalogue) Find(code string) (*Provider, bool) {
+	p, ok := c.byCode[code]
+	return p, ok
+}
+
+// IsSecret reports whether a member of config_fields is one.
+func (p *Provider) IsSecret(member string) bool { return slices.Contains(p.Secrets, member) }
+
+// Validate notes what is wrong with config_fields, each fault at its member.
+func (p *Provider) Validate(faults *apperr.Faults, fields json.RawMessage) { p.schema.Check(faults, fields) }
