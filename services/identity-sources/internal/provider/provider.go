@@ -12,6 +12,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"sync"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/schema"
@@ -152,5 +153,19 @@ func (c *Catalogue) Find(code string) (*Provider, bool) {
 // IsSecret reports whether a member of config_fields is one.
 func (p *Provider) IsSecret(member string) bool { return slices.Contains(p.Secrets, member) }
 
+// ShapeNames are the members that Shapes knows, sorted.
+func (p *Provider) ShapeNames() []string { return slices.Sorted(maps.Keys(p.Shapes)) }
+
 // Validate notes what is wrong with config_fields, each fault at its member.
-func (p *Provider) Validate(faults *apperr.Faults, fields json.RawMessage) { p.schema.Check(faults, fields) }
+func (p *Provider) Validate(faults *apperr.Faults, fields json.RawMessage) {
+	p.schema.Check(faults, fields)
+}
+
+// Builtin is the built-in catalogue, read once. It panics where a file is faulty, which a test rules out.
+var Builtin = sync.OnceValue(func() *Catalogue {
+	c, err := Open()
+	if err != nil {
+		panic(err)
+	}
+	return c
+})

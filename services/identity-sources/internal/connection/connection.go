@@ -1,0 +1,108 @@
+// Package connection keeps a tenant's connections to login providers.
+package connection
+
+import (
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/services/identity-sources/internal/provider"
+)
+
+// The values of status.
+const (
+	Enabled  = "1"
+	Disabled = "0"
+)
+
+// MaxConnections is how many connections a tenant can have: they are listed in one array.
+const MaxConnections = 200
+
+const (
+	maxDisplayName = 128 // characters
+)
+
+// Connection is a connection record. Its JSON form is the API's, the events' and the store's.
+type Connection struct {
+	docstore.Meta
+	ProviderID   string `json:"provider_id"`
+	ProviderCode string `json:"provider_code"`
+	DisplayName  string `json:"display_name"`
+	ConfigFields Fields `json:"config_fields"`
+	DeveloperID  string `json:"developer_id"` // who made it
+	Name         string `json:"name"`         // the provider's
+	Type         string `json:"type"`         // the provider's
+	Logo         string `json:"logo"`         // the provider's
+	Status       string `json:"status"`
+}
+
+const (
+	byProvider = "provider_code"
+	byType     = "type"
+	byStatus   = "status"
+	byNative   = "native"
+	byCreated  = "time_created"
+)
+
+var connections = docstore.Define(docstore.Schema[Connection]{
+	Name: "connections", Noun: "connection", Sortable: []string{byCreated},
+	Indexes: []docstore.Index[Connection]{
+		docstore.ByText(byProvider, func(c *Connection) string { return c.ProviderCode }),
+		docstore.ByText(byType, func(c *Connection) string { return c.Type }),
+		docstore.ByText(byStatus, func(c *Connection) string { return c.Status }),
+		docstore.Unique(docstore.ByText(byNative, (*Connection).native), "provider_code"),
+		docstore.ByNumber(byCreated, func(c *Connection) docstore.Value { return docstore.Moment(c.TimeCreated) }),
+	},
+	Sealed: func(c *Connection) map[string]*secret.Text {
+		p, ok := provider.Builtin().Find(c.ProviderCode)
+		if !ok {
+			return nil
+		}
+		return c.ConfigFields.secrets(p)
+	},
+})
+
+// native is what the tenant's one connection to its own users has in an index, and no other.
+func (c *Connection) native() string {
+	if c.ProviderCode == provider.NativeDatabase {
+		return "1"
+	}
+	return ""
+}
+
+// Draft is what a client says of a connection.
+type Draft struct {
+	ProviderCode string `json:"provider_code"`
+	DisplayName  string `json:"display_name"`
+	ConfigFields Fields `json:"config_fields"`
+}
+
+// check finds the provider and notes every fault of a draft. before is the connection that it replaces, nil for a new one.
+func (d *Draft) check(before *Connection) (*provider.Provider, error) {
+	var faults apperr.Faults
+	if d.ConfigFields == nil {
+		d.ConfigFields = Fields{}
+	}
+	p, ok := provider.Builtin().Find(d.ProviderCode)
+	if ok {
+		var kept Fields
+		if before != nil && before.ProviderCode == d.ProviderCode {
+			kept = before.ConfigFields
+		}
+		if err := d.ConfigFields.check(faults.Within("config_fields"), p, kept); err != nil {
+			return nil, err
+		}
+		if d.DisplayName == "" {
+			d.DisplayName = d.ConfigFields.text("displayName")
+		}
+	} else {
+		faults.Add("provider_code", "must be the provider_code of one of GET /v1/idp/providers")
+	}
+	faults.Text("display_name", d.DisplayName, maxDisplayName)
+	return p, faults.Err()
+}
+
+// apply makes the connection what a checked draft says.
+func (c *Connection) apply(d *Draft, p *provider.Provider) {
+	c.ProviderID, c.ProviderCode, c.Name, c.Type, c.Logo = p.ProviderID, p.ProviderCode, p.Name, p.Type, p.Logo
+	c.DisplayName, c.ConfigFields = d.DisplayName, d.ConfigFields
+}

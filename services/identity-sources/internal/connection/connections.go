@@ -1,0 +1,302 @@
+package connection
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/services/identity-sources/internal/provider"
+	"github.com/idplatform/idplatform/services/questions"
+)
+
+// Deps are what Connections work with.
+type Deps struct {
+	Store *docstore.Store
+	Bus   *bus.Bus
+	// InUse counts what refers to a connection in this service's own store; it is called inside a Write.
+	InUse func(ctx context.Context, tx *docstore.Tx, id string) (what string, n int64, err error)
+}
+
+// Connections are the use cases.
+type Connections struct{ Deps }
+
+// New makes the use cases.
+func New(d Deps) *Connections { return &Connections{d} }
+
+// Collections are those that the store must have.
+func Collections() []*docstore.Def { return []*docstore.Def{connections.Def()} }
+
+// Doc is a connection as read or written.
+type Doc = docstore.Doc[Connection]
+
+// Filter holds what must be equal; empty members do not count.
+type Filter struct{ Type, ProviderCode, Status string }
+
+func (f Filter) where() docstore.Filter {
+	var all []docstore.Filter
+	for _, m := range []struct{ index, value string }{{byType, f.Type}, {byProvider, f.ProviderCode}, {byStatus, f.Status}} {
+		if m.value != "" {
+			all = append(all, docstore.Eq(m.index, docstore.Text(m.value)))
+		}
+	}
+	return docstore.And(all...)
+}
+
+// List returns the connections of the tenant, the oldest first. The first list of a tenant makes its native database
+// connection, unless it is a dry run.
+func (s *Connections) List(ctx context.Context, f Filter) ([]Doc, error) {
+	if err := s.ensureNative(ctx); err != nil {
+		return nil, err
+	}
+	page, err := connections.Page(ctx, s.Store, docstore.Query{
+		Filter: f.where(), Sort: []docstore.Order{{Index: byCreated}}, Limit: 2 * MaxConnections, // a race may have made a few too many
+	})
+	return page.Docs, err
+}
+
+// Get returns a connection; apperr.NotFound.
+func (s *Connections) Get(ctx context.Context, id string) (Doc, error) {
+	return connections.Find(ctx, s.Store, id)
+}
+
+// Create adds a connection. apperr.InvalidParameters with every fault, AlreadyExists (a second native database),
+// InvalidState (MaxConnections).
+func (s *Connections) Create(ctx context.Context, d Draft) (Doc, error) {
+	if err := s.ensureNative(ctx); err != nil {
+		return Doc{}, err
+	}
+	p, err := d.check(nil)
+	if err != nil {
+		return Doc{}, err
+	}
+	return s.insert(ctx, d, p)
+}
+
+func (s *Connections) insert(ctx context.Context, d Draft, p *provider.Provider) (Doc, error) {
+	id, err := s.Store.NewID(ctx)
+	if err != nil {
+		return Doc{}, err
+	}
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
+		n, err := connections.Count(ctx, tx, docstore.Filter{})
+		if err != nil {
+			return Doc{}, err
+		}
+		if n >= MaxConnections {
+			return Doc{}, apperr.New(apperr.InvalidState, "a tenant has at most %d connections", MaxConnections)
+		}
+		c := &Connection{Meta: docstore.Meta{ID: id}, DeveloperID: request.From(ctx).Actor, Status: Enabled}
+		c.apply(&d, p)
+		doc, err := connections.Insert(ctx, tx, c)
+		if err != nil {
+			return Doc{}, err
+		}
+		return doc, emit(ctx, tx, "created", &doc)
+	})
+}
+
+// ensureNative makes the tenant's native database connection where there is none yet: tenants are not announced.
+func (s *Connections) ensureNative(ctx context.Context) error {
+	_, err := connections.First(ctx, s.Store, docstore.Eq(byNative, docstore.Text("1")))
+	if !apperr.IsNotFound(err) || docstore.IsDryRun(ctx) {
+		return ignore(err, apperr.NotFound)
+	}
+	p, ok := provider.Builtin().Find(provider.NativeDatabase)
+	if !ok {
+		return errors.New("the catalogue has no native database")
+	}
+	_, err = s.insert(docstore.Aside(request.System(ctx, request.Tenant(ctx))), Draft{ConfigFields: Fields{}}, p)
+	return ignore(err, apperr.AlreadyExists) // another request was first
+}
+
+func ignore(err error, kind apperr.Kind) error {
+	if apperr.KindOf(err) == kind {
+		return nil
+	}
+	return err
+}
+
+// Replace changes provider, name and fields. A mask in the place of a secret keeps it. apperr.NotFound,
+// InvalidParameters, InvalidState (another provider for the native database), InUse (another provider for one that is
+// referred to), VersionMismatch, Unavailable.
+func (s *Connections) Replace(ctx context.Context, id string, d Draft) (Doc, error) {
+	doc, err := s.Get(ctx, id)
+	if err != nil {
+		return Doc{}, err
+	}
+	before, err := doc.Value()
+	if err != nil {
+		return Doc{}, err
+	}
+	if before.ProviderCode != d.ProviderCode {
+		if err := s.unused(ctx, id); err != nil {
+			return Doc{}, err
+		}
+	}
+	asked := before.ProviderCode
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
+		c, err := connections.Load(ctx, tx, id)
+		if err != nil {
+			return Doc{}, err
+		}
+		p, err := d.check(c)
+		if err != nil {
+			return Doc{}, err
+		}
+		if c.ProviderCode != p.ProviderCode {
+			if err := s.mayBecome(ctx, tx, c, asked); err != nil {
+				return Doc{}, err
+			}
+		}
+		c.apply(&d, p)
+		return replace(ctx, tx, c, "updated")
+	})
+}
+
+// mayBecome refuses another provider for a connection that is native or referred to here. asked is the provider that it
+// had when other services were asked.
+func (s *Connections) mayBecome(ctx context.Context, tx *docstore.Tx, c *Connection, asked string) error {
+	if c.native() != "" {
+		return apperr.New(apperr.InvalidState, "the native database connection stays one")
+	}
+	if c.ProviderCode != asked {
+		return apperr.New(apperr.VersionMismatch, "the record has changed; its version is now %d", c.Version)
+	}
+	return s.unusedHere(ctx, tx, c.ID)
+}
+
+// SetStatus enables or disables a connection. apperr.NotFound, VersionMismatch.
+func (s *Connections) SetStatus(ctx context.Context, id, status string) (Doc, error) {
+	action := map[string]string{Enabled: "enabled", Disabled: "disabled"}[status]
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
+		c, err := connections.Load(ctx, tx, id)
+		if err != nil {
+			return Doc{}, err
+		}
+		c.Status = status
+		return replace(ctx, tx, c, action)
+	})
+}
+
+// Delete removes a connection that nothing refers to. apperr.NotFound, InvalidState (the native database), InUse,
+// VersionMismatch, Unavailable (a service that may refer to it does not answer).
+func (s *Connections) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
+	if _, err := s.Get(ctx, id); err != nil {
+		return docstore.Deleted{}, err
+	}
+	if err := s.unused(ctx, id); err != nil {
+		return docstore.Deleted{}, err
+	}
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (docstore.Deleted, error) {
+		c, err := connections.Load(ctx, tx, id)
+		if err != nil {
+			return docstore.Deleted{}, err
+		}
+		if c.native() != "" {
+			return docstore.Deleted{}, apperr.New(apperr.InvalidState, "the native database connection can't be deleted")
+		}
+		if err := s.unusedHere(ctx, tx, id); err != nil {
+			return docstore.Deleted{}, err
+		}
+		doc, err := connections.Delete(ctx, tx, c)
+		if err != nil {
+			return docstore.Deleted{}, err
+		}
+		return docstore.Deleted{ID: id}, emit(ctx, tx, "deleted", &doc)
+	})
+}
+
+// unused asks the other services whether they refer to a connection.
+func (s *Connections) unused(ctx context.Context, id string) error {
+	number, err := strconv.ParseInt(id, 10, 64)
+	if err != nil {
+		return apperr.Missing("connection")
+	}
+	credentials, err := questions.CredentialsOfConnection.Ask(ctx, s.Bus, questions.ConnectionNumber{ID: number})
+	if err != nil {
+		return err
+	}
+	applications, err := questions.ApplicationsOfConnection.Ask(ctx, s.Bus, questions.ConnectionID{ID: id})
+	if err != nil {
+		return err
+	}
+	return inUse(use{"stored_credentials", credentials.Count}, use{"applications", applications.Count})
+}
+
+func (s *Connections) unusedHere(ctx context.Context, tx *docstore.Tx, id string) error {
+	what, n, err := s.InUse(ctx, tx, id)
+	if err != nil {
+		return err
+	}
+	return inUse(use{what, n})
+}
+
+// use is how much of something refers to a connection.
+type use struct {
+	what string
+	n    int64
+}
+
+func inUse(uses ...use) error {
+	refusal := apperr.New(apperr.InUse, "the connection is in use")
+	for _, u := range uses {
+		if u.n > 0 {
+			refusal.Faults = append(refusal.Faults, apperr.Fault{Location: u.what, Message: strconv.FormatInt(u.n, 10)})
+		}
+	}
+	if len(refusal.Faults) == 0 {
+		return nil
+	}
+	return refusal
+}
+
+// replace stores a changed connection and tells of it; an unchanged one is left alone.
+func replace(ctx context.Context, tx *docstore.Tx, c *Connection, action string) (Doc, error) {
+	doc, err := connections.Replace(ctx, tx, c)
+	if err != nil || !doc.Changed() {
+		return doc, err
+	}
+	return doc, emit(ctx, tx, action, &doc)
+}
+
+func emit(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
+	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "connection", Source: "/identity-sources"}, action, doc, nil)
+}
+
+// Existing returns those of the connections that there are, with the codes of their providers.
+func (s *Connections) Existing(ctx context.Context, ids []string) ([]questions.Connection, error) {
+	docs, err := connections.FindMany(ctx, s.Store, ids)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]questions.Connection, 0, len(docs))
+	for _, doc := range docs {
+		c, err := doc.Value()
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, questions.Connection{ID: c.ID, ProviderCode: c.ProviderCode})
+	}
+	return found, nil
+}
+
+// Exist notes a fault at each of the ids that is no connection, inside a Write that depends on them. at locates them.
+func Exist(ctx context.Context, tx *docstore.Tx, ids []string, at func(int) string, faults *apperr.Faults) error {
+	found, err := connections.LoadMany(ctx, tx, ids)
+	if err != nil {
+		return err
+	}
+	there := map[string]bool{}
+	for _, c := range found {
+		there[c.ID] = true
+	}
+	for i, id := range ids {
+		faults.Check(there[id], at(i), "must be a connection's id")
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package connection
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/services/identity-sources/internal/provider"
+)
+
+// Fields are a connection's config_fields. Those that its provider marks as secrets are sealed; in JSON they are masks.
+type Fields map[string]Field
+
+// Field is one value: any JSON, or a secret.
+type Field struct {
+	json   json.RawMessage
+	secret *secret.Text
+}
+
+// UnmarshalJSON reads a value. Whether it is a secret is the provider's to say.
+func (f *Field) UnmarshalJSON(text []byte) error {
+	*f = Field{json: bytes.Clone(text)}
+	return nil
+}
+
+// MarshalJSON writes the value, the mask for a secret.
+func (f Field) MarshalJSON() ([]byte, error) {
+	if f.secret != nil {
+		return f.secret.MarshalJSON()
+	}
+	return f.json, nil
+}
+
+// text is the value of a field that is a text, "" for others.
+func (f Fields) text(name string) (text string) {
+	_ = json.Unmarshal(f[name].json, &text) // another type has no text
+	return text
+}
+
+// secrets returns the secret members, by name, for the store to seal.
+func (f Fields) secrets(p *provider.Provider) map[string]*secret.Text {
+	found := map[string]*secret.Text{}
+	for _, name := range p.Secrets {
+		field, ok := f[name]
+		if !ok {
+			continue
+		}
+		if field.secret == nil {
+			field.secret = new(secret.Text)
+			if err := json.Unmarshal(field.json, field.secret); err != nil {
+				continue // no text: check refuses it
+			}
+			f[name] = field
+		}
+		found[name] = field.secret
+	}
+	return found
+}
+
+// check notes what is wrong with fields that a client sent. A mask stands for the secret that before has, if any.
+func (f Fields) check(faults *apperr.Faults, p *provider.Provider, before Fields) error {
+	text, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	var all apperr.Faults
+	p.Validate(&all, text)
+	kept := map[string]bool{}
+	for _, name := range p.Secrets {
+		if f.text(name) != secret.Mask {
+			continue
+		}
+		_, kept[name] = before[name]
+		faults.Check(kept[name], name, "must be the secret itself: its mask stands for none here")
+	}
+	if refusal, ok := errors.AsType[*apperr.Error](all.Err()); ok {
+		for _, fault := range refusal.Faults {
+			faults.Check(kept[fault.Location], fault.Location, "%s", fault.Message)
+		}
+	}
+	return nil
+}

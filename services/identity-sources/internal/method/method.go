@@ -1,0 +1,260 @@
+// Package method keeps authentication methods, the ways in which people prove who they are, and authentication
+// templates, the steps of a login that are made of them.
+package method
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/pkg/textindex"
+	"github.com/idplatform/idplatform/services/identity-sources/internal/connection"
+)
+
+// The values of on/off members.
+const (
+	On  = "1"
+	Off = "0"
+)
+
+// Types are the kinds of authentication method.
+var Types = []string{"password", "sms", "mail", "otp", "webauthn", "social", "enterprise"}
+
+const (
+	maxName        = 128 // characters
+	maxConnections = 50
+	maxPolicy      = 16 << 10 // bytes
+)
+
+var code = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+const codeRule = "must have 1…64 letters, digits or . _ -, and begin with a letter or digit"
+
+// Method is an authentication method record. Its JSON form is the API's, the events' and the store's.
+type Method struct {
+	docstore.Meta
+	Profile
+	Status string `json:"status"`
+}
+
+// Profile holds the members of a method that clients set.
+type Profile struct {
+	Code          string          `json:"code"`
+	Name          string          `json:"name"`
+	Type          string          `json:"type"`
+	ConnectionIDs []string        `json:"connection_ids"`
+	Factor        string          `json:"factor"`
+	Policy        json.RawMessage `json:"policy"`
+}
+
+const (
+	byCode         = "code"
+	byName         = "name"
+	byType         = "type"
+	byStatus       = "status"
+	byConnection   = "connection"
+	byMethod       = "method"
+	byDefault      = "default"
+	byTimeCreated  = "time_created"
+	byTimeModified = "time_modified"
+)
+
+var methods = docstore.Define(docstore.Schema[Method]{
+	Name: "auth_methods", Noun: "authentication method", Sortable: []string{byTimeCreated, byCode, byName, byTimeModified},
+	Indexes: []docstore.Index[Method]{
+		docstore.Unique(docstore.ByText(byCode, func(m *Method) string { return m.Code }), "code"),
+		docstore.ByText(byName, func(m *Method) string { return textindex.Key(m.Name) }),
+		docstore.ByText(byType, func(m *Method) string { return m.Type }),
+		docstore.ByText(byStatus, func(m *Method) string { return m.Status }),
+		docstore.ByList(byConnection, func(m *Method) []string { return m.ConnectionIDs }),
+		docstore.ByNumber(byTimeCreated, func(m *Method) docstore.Value { return docstore.Moment(m.TimeCreated) }),
+		docstore.ByNumber(byTimeModified, func(m *Method) docstore.Value { return docstore.Moment(m.TimeModified) }),
+	},
+})
+
+// check fills in what is absent and notes every fault.
+func (p *Profile) check(faults *apperr.Faults) {
+	faults.Check(code.MatchString(p.Code), "code", codeRule)
+	faults.Name("name", p.Name, maxName)
+	faults.Check(slices.Contains(Types, p.Type), "type", "must be a type of authentication method")
+	if p.Factor == "" {
+		p.Factor = "1"
+	}
+	faults.Check(p.Factor == "1" || p.Factor == "2", "factor", `must be "1" or "2"`)
+	if p.ConnectionIDs == nil {
+		p.ConnectionIDs = []string{}
+	}
+	faults.Check(len(p.ConnectionIDs) <= maxConnections, "connection_ids", "must have at most %d", maxConnections)
+	distinct(faults, "connection_ids", p.ConnectionIDs)
+	faults.Props("policy", &p.Policy)
+	faults.Check(len(p.Policy) <= maxPolicy, "policy", "must have at most %d KiB", maxPolicy>>10)
+}
+
+// distinct notes a fault at each entry that stands before it too.
+func distinct(faults *apperr.Faults, list string, entries []string) {
+	for i, entry := range entries {
+		faults.Check(!slices.Contains(entries[:i], entry), apperr.Item(list, i), "is there twice")
+	}
+}
+
+// Methods are the use cases of authentication methods.
+type Methods struct{ store *docstore.Store }
+
+// New makes the use cases of both.
+func New(store *docstore.Store) (*Methods, *Templates) { return &Methods{store}, &Templates{store} }
+
+// Collections are those that the store must have.
+func Collections() []*docstore.Def { return []*docstore.Def{methods.Def(), templates.Def()} }
+
+// Doc is a method as read or written.
+type Doc = docstore.Doc[Method]
+
+// Filter holds what must be equal; empty members do not count.
+type Filter struct{ Code, Type, Status string }
+
+// List returns a page of methods.
+func (s *Methods) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Method], error) {
+	return methods.List(ctx, s.store, equal(map[string]string{byCode: f.Code, byType: f.Type, byStatus: f.Status}), p)
+}
+
+func equal(values map[string]string) docstore.Filter {
+	var all []docstore.Filter
+	for _, index := range slices.Sorted(maps.Keys(values)) {
+		if value := values[index]; value != "" {
+			all = append(all, docstore.Eq(index, docstore.Text(value)))
+		}
+	}
+	return docstore.And(all...)
+}
+
+// Get returns a method; apperr.NotFound.
+func (s *Methods) Get(ctx context.Context, id string) (Doc, error) {
+	return methods.Find(ctx, s.store, id)
+}
+
+// Create adds a method, enabled. apperr.InvalidParameters, AlreadyExists.
+func (s *Methods) Create(ctx context.Context, draft Profile) (Doc, error) {
+	var faults apperr.Faults
+	draft.check(&faults)
+	if err := faults.Err(); err != nil {
+		return Doc{}, err
+	}
+	id, err := s.store.NewID(ctx)
+	if err != nil {
+		return Doc{}, err
+	}
+	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (Doc, error) {
+		if err := draft.checkConnections(ctx, tx); err != nil {
+			return Doc{}, err
+		}
+		doc, err := methods.Insert(ctx, tx, &Method{Meta: docstore.Meta{ID: id}, Profile: draft, Status: On})
+		if err != nil {
+			return Doc{}, err
+		}
+		return doc, tellMethod(ctx, tx, "created", &doc)
+	})
+}
+
+func (p *Profile) checkConnections(ctx context.Context, tx *docstore.Tx) error {
+	var faults apperr.Faults
+	at := func(i int) string { return apperr.Item("connection_ids", i) }
+	if err := connection.Exist(ctx, tx, p.ConnectionIDs, at, &faults); err != nil {
+		return err
+	}
+	return faults.Err()
+}
+
+// Update changes what edit changes of the profile. apperr.NotFound, InvalidParameters, AlreadyExists, InUse (another code
+// while templates name the method), VersionMismatch.
+func (s *Methods) Update(ctx context.Context, id string, edit func(*Profile) error) (Doc, error) {
+	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (Doc, error) {
+		m, err := methods.Load(ctx, tx, id)
+		if err != nil {
+			return Doc{}, err
+		}
+		before := m.Code
+		if err := edit(&m.Profile); err != nil {
+			return Doc{}, err
+		}
+		var faults apperr.Faults
+		m.Profile.check(&faults)
+		if err := faults.Err(); err != nil {
+			return Doc{}, err
+		}
+		if m.Code != before {
+			if err := unnamed(ctx, tx, before); err != nil {
+				return Doc{}, err
+			}
+		}
+		if err := m.checkConnections(ctx, tx); err != nil {
+			return Doc{}, err
+		}
+		return replaceMethod(ctx, tx, m, "updated")
+	})
+}
+
+// SetStatus enables or disables a method. apperr.NotFound, VersionMismatch.
+func (s *Methods) SetStatus(ctx context.Context, id, status string) (Doc, error) {
+	action := map[string]string{On: "enabled", Off: "disabled"}[status]
+	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (Doc, error) {
+		m, err := methods.Load(ctx, tx, id)
+		if err != nil {
+			return Doc{}, err
+		}
+		m.Status = status
+		return replaceMethod(ctx, tx, m, action)
+	})
+}
+
+// Delete removes a method that no template names. apperr.NotFound, InUse, VersionMismatch.
+func (s *Methods) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
+	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (docstore.Deleted, error) {
+		m, err := methods.Load(ctx, tx, id)
+		if err != nil {
+			return docstore.Deleted{}, err
+		}
+		if err := unnamed(ctx, tx, m.Code); err != nil {
+			return docstore.Deleted{}, err
+		}
+		doc, err := methods.Delete(ctx, tx, m)
+		if err != nil {
+			return docstore.Deleted{}, err
+		}
+		return docstore.Deleted{ID: id}, tellMethod(ctx, tx, "deleted", &doc)
+	})
+}
+
+// unnamed refuses with apperr.InUse where templates name the method of a code.
+func unnamed(ctx context.Context, tx *docstore.Tx, code string) error {
+	n, err := templates.Count(ctx, tx, docstore.Eq(byMethod, docstore.Text(code)))
+	if err != nil || n == 0 {
+		return err
+	}
+	return &apperr.Error{Kind: apperr.InUse, Detail: "templates name the method", Faults: []apperr.Fault{
+		{Location: "auth_templates", Message: strconv.FormatInt(n, 10)},
+	}}
+}
+
+// OfConnection counts the methods with a connection, for connection.Deps.
+func OfConnection(ctx context.Context, tx *docstore.Tx, id string) (what string, n int64, err error) {
+	n, err = methods.Count(ctx, tx, docstore.Eq(byConnection, docstore.Text(id)))
+	return "auth_methods", n, err
+}
+
+func replaceMethod(ctx context.Context, tx *docstore.Tx, m *Method, action string) (Doc, error) {
+	doc, err := methods.Replace(ctx, tx, m)
+	if err != nil || !doc.Changed() {
+		return doc, err
+	}
+	return doc, tellMethod(ctx, tx, action, &doc)
+}
+
+func tellMethod(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
+	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "auth_method", Source: "/identity-sources"}, action, doc, nil)
+}

@@ -1,0 +1,223 @@
+package method
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/pkg/textindex"
+)
+
+const (
+	maxSteps         = 10
+	maxMethodsOfStep = 20
+)
+
+// Template is an authentication template record. Its JSON form is the API's, the events' and the store's.
+type Template struct {
+	docstore.Meta
+	TemplateProfile
+	IsDefault string `json:"is_default"`
+}
+
+// TemplateProfile holds the members of a template that clients set.
+type TemplateProfile struct {
+	Code  string `json:"code"`
+	Name  string `json:"name"`
+	Steps []Step `json:"steps"`
+}
+
+// Step is one step of a login: any one of its methods passes it. One that is not required may be left out.
+type Step struct {
+	Methods  []string `json:"methods"` // codes
+	Required bool     `json:"required"`
+}
+
+var templates = docstore.Define(docstore.Schema[Template]{
+	Name: "auth_templates", Noun: "authentication template", Sortable: []string{byTimeCreated, byCode, byName, byTimeModified},
+	Indexes: []docstore.Index[Template]{
+		docstore.Unique(docstore.ByText(byCode, func(t *Template) string { return t.Code }), "code"),
+		docstore.ByText(byName, func(t *Template) string { return textindex.Key(t.Name) }),
+		docstore.ByList(byMethod, (*Template).methods),
+		docstore.Unique(docstore.ByText(byDefault, (*Template).defaultKey), "is_default"),
+		docstore.ByNumber(byTimeCreated, func(t *Template) docstore.Value { return docstore.Moment(t.TimeCreated) }),
+		docstore.ByNumber(byTimeModified, func(t *Template) docstore.Value { return docstore.Moment(t.TimeModified) }),
+	},
+})
+
+// defaultKey is what the tenant's one default has in an index, and no other.
+func (t *Template) defaultKey() string {
+	if t.IsDefault == On {
+		return On
+	}
+	return ""
+}
+
+// methods are the codes that the steps name, each once.
+func (p *TemplateProfile) methods() []string {
+	var all []string
+	for _, step := range p.Steps {
+		all = append(all, step.Methods...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func (t *Template) methods() []string { return t.TemplateProfile.methods() }
+
+func (p *TemplateProfile) check(faults *apperr.Faults) {
+	faults.Check(code.MatchString(p.Code), "code", codeRule)
+	faults.Name("name", p.Name, maxName)
+	faults.Check(len(p.Steps) >= 1 && len(p.Steps) <= maxSteps, "steps", "must have 1…%d", maxSteps)
+	required := false
+	for i, step := range p.Steps {
+		at := fmt.Sprintf("steps[%d].methods", i)
+		faults.Check(len(step.Methods) >= 1 && len(step.Methods) <= maxMethodsOfStep, at, "must have 1…%d", maxMethodsOfStep)
+		distinct(faults, at, step.Methods)
+		required = required || step.Required
+	}
+	faults.Check(required || len(p.Steps) == 0, "steps", "must have one that is required")
+}
+
+// checkMethods notes a fault at each code that is no method's, inside a Write that depends on them.
+func (p *TemplateProfile) checkMethods(ctx context.Context, tx *docstore.Tx) error {
+	codes := p.methods()
+	values := make([]docstore.Value, len(codes))
+	for i, c := range codes {
+		values[i] = docstore.Text(c)
+	}
+	found, err := methods.LoadWhere(ctx, tx, docstore.In(byCode, values...), "", len(codes))
+	if err != nil {
+		return err
+	}
+	there := map[string]bool{}
+	for _, m := range found {
+		there[m.Code] = true
+	}
+	var faults apperr.Faults
+	for i, step := range p.Steps {
+		for j, c := range step.Methods {
+			faults.Check(there[c], fmt.Sprintf("steps[%d].methods[%d]", i, j), "must be the code of an authentication method")
+		}
+	}
+	return faults.Err()
+}
+
+// Templates are the use cases of authentication templates.
+type Templates struct{ store *docstore.Store }
+
+// TemplateDoc is a template as read or written.
+type TemplateDoc = docstore.Doc[Template]
+
+// List returns a page of templates.
+func (s *Templates) List(ctx context.Context, code string, p docstore.Paging) (docstore.Page[Template], error) {
+	return templates.List(ctx, s.store, equal(map[string]string{byCode: code}), p)
+}
+
+// Get returns a template; apperr.NotFound.
+func (s *Templates) Get(ctx context.Context, id string) (TemplateDoc, error) {
+	return templates.Find(ctx, s.store, id)
+}
+
+// Create adds a template. apperr.InvalidParameters, AlreadyExists.
+func (s *Templates) Create(ctx context.Context, draft TemplateProfile) (TemplateDoc, error) {
+	var faults apperr.Faults
+	draft.check(&faults)
+	if err := faults.Err(); err != nil {
+		return TemplateDoc{}, err
+	}
+	id, err := s.store.NewID(ctx)
+	if err != nil {
+		return TemplateDoc{}, err
+	}
+	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (TemplateDoc, error) {
+		if err := draft.checkMethods(ctx, tx); err != nil {
+			return TemplateDoc{}, err
+		}
+		doc, err := templates.Insert(ctx, tx, &Template{Meta: docstore.Meta{ID: id}, TemplateProfile: draft, IsDefault: Off})
+		if err != nil {
+			return TemplateDoc{}, err
+		}
+		return doc, tellTemplate(ctx, tx, "created", &doc)
+	})
+}
+
+// Update changes what edit changes of the profile. apperr.NotFound, InvalidParameters, AlreadyExists, VersionMismatch.
+func (s *Templates) Update(ctx context.Context, id string, edit func(*TemplateProfile) error) (TemplateDoc, error) {
+	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (TemplateDoc, error) {
+		t, err := templates.Load(ctx, tx, id)
+		if err != nil {
+			return TemplateDoc{}, err
+		}
+		if err := edit(&t.TemplateProfile); err != nil {
+			return TemplateDoc{}, err
+		}
+		var faults apperr.Faults
+		t.TemplateProfile.check(&faults)
+		if err := faults.Err(); err != nil {
+			return TemplateDoc{}, err
+		}
+		if err := t.checkMethods(ctx, tx); err != nil {
+			return TemplateDoc{}, err
+		}
+		return replaceTemplate(ctx, tx, t)
+	})
+}
+
+// MakeDefault makes a template the tenant's default; the one before is none any more. apperr.NotFound, VersionMismatch.
+func (s *Templates) MakeDefault(ctx context.Context, id string) (TemplateDoc, error) {
+	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (TemplateDoc, error) {
+		t, err := templates.Load(ctx, tx, id)
+		if err != nil {
+			return TemplateDoc{}, err
+		}
+		before, err := templates.LoadWhere(ctx, tx, docstore.Eq(byDefault, docstore.Text(On)), "", 1)
+		if err != nil {
+			return TemplateDoc{}, err
+		}
+		for _, other := range before {
+			if other.ID == id {
+				continue
+			}
+			other.IsDefault = Off // before t has it: there is never more than one
+			if _, err := replaceTemplate(ctx, tx, other); err != nil {
+				return TemplateDoc{}, err
+			}
+		}
+		t.IsDefault = On
+		return replaceTemplate(ctx, tx, t)
+	})
+}
+
+// Delete removes a template that is not the default. apperr.NotFound, InvalidState, VersionMismatch.
+func (s *Templates) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
+	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (docstore.Deleted, error) {
+		t, err := templates.Load(ctx, tx, id)
+		if err != nil {
+			return docstore.Deleted{}, err
+		}
+		if t.IsDefault == On {
+			return docstore.Deleted{}, apperr.New(apperr.InvalidState, "the default template can't be deleted; make another one the default first")
+		}
+		doc, err := templates.Delete(ctx, tx, t)
+		if err != nil {
+			return docstore.Deleted{}, err
+		}
+		return docstore.Deleted{ID: id}, tellTemplate(ctx, tx, "deleted", &doc)
+	})
+}
+
+func replaceTemplate(ctx context.Context, tx *docstore.Tx, t *Template) (TemplateDoc, error) {
+	doc, err := templates.Replace(ctx, tx, t)
+	if err != nil || !doc.Changed() {
+		return doc, err
+	}
+	return doc, tellTemplate(ctx, tx, "updated", &doc)
+}
+
+func tellTemplate(ctx context.Context, tx *docstore.Tx, action string, doc *TemplateDoc) error {
+	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "auth_template", Source: "/identity-sources"}, action, doc, nil)
+}

@@ -1,0 +1,143 @@
+package probe
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-ldap/ldap/v3"
+)
+
+// ldap connects, encrypts, binds and searches the base (RFC 4511).
+func (r *run) ldap() {
+	servers := strings.Fields(r.config.text("Url", ""))
+	for _, server := range servers {
+		name := "connect"
+		if len(servers) > 1 {
+			name = "connect to " + server
+		}
+		r.directory(server, name)
+	}
+}
+
+func (r *run) directory(server, connect string) {
+	ctx, cancel := context.WithTimeout(r.ctx, oneStep)
+	defer cancel()
+	var conn *ldap.Conn
+	if !r.step(connect, func(context.Context) (message string, err error) {
+		conn, message, err = r.dialDirectory(ctx, server)
+		return message, err
+	}) {
+		return
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(r.ctx, func() { conn.Close() })
+	defer stop()
+	if !r.step("bind", func(context.Context) (string, error) { return r.bind(conn) }) {
+		return
+	}
+	r.step("search the base", func(context.Context) (string, error) {
+		base := r.config.text("BaseDn", "")
+		_, err := conn.Search(&ldap.SearchRequest{
+			BaseDN: base, Scope: ldap.ScopeBaseObject, SizeLimit: 1, TimeLimit: int(oneStep / time.Second),
+			Filter: "(objectClass=*)", Attributes: []string{"1.1"}, // no attributes: RFC 4511, section 4.5.1.8
+		})
+		if err != nil {
+			return "", explainLDAP(err)
+		}
+		return base + " is there", nil
+	})
+}
+
+func (r *run) dialDirectory(ctx context.Context, server string) (*ldap.Conn, string, error) {
+	u, err := url.Parse(server)
+	if err != nil {
+		return nil, "", fault("the address is no URL")
+	}
+	settings, err := r.tls(u.Hostname())
+	if err != nil {
+		return nil, "", err
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"ldap": "389", "ldaps": "636"}[u.Scheme]
+	}
+	raw, err := r.dialer.DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+	if err != nil {
+		return nil, "", err
+	}
+	if deadline, ok := r.ctx.Deadline(); ok {
+		_ = raw.SetDeadline(deadline) // a connection that is closed fails at its next use
+	}
+	encrypted := u.Scheme == "ldaps"
+	if encrypted {
+		secured := tls.Client(raw, settings)
+		if err := secured.HandshakeContext(ctx); err != nil {
+			raw.Close()
+			return nil, "", err
+		}
+		raw = secured
+	}
+	conn := ldap.NewConn(raw, encrypted)
+	conn.SetTimeout(oneStep)
+	conn.Start()
+	if !encrypted && r.flag("StartTls", true) {
+		if err := conn.StartTLS(settings); err != nil {
+			conn.Close()
+			return nil, "", explainLDAP(err)
+		}
+		encrypted = true
+	}
+	if !encrypted {
+		return conn, "connected without encryption; passwords can be read on the way", nil
+	}
+	return conn, "connected with TLS", nil
+}
+
+func (r *run) bind(conn *ldap.Conn) (string, error) {
+	dn, password := r.config.text("BindDn", ""), r.config.text("BindPassword", "")
+	if dn == "" {
+		if err := conn.UnauthenticatedBind(""); err != nil {
+			return "", explainLDAP(err)
+		}
+		return "bound anonymously", nil
+	}
+	if password == "" { // a bind without a password succeeds with every name (RFC 4513, section 5.1.2)
+		return "", fault("a bind DN needs a bind password")
+	}
+	if err := conn.Bind(dn, password); err != nil {
+		return "", explainLDAP(err)
+	}
+	return "bound as " + dn, nil
+}
+
+// explainLDAP says what a result code means. The server's own words are left out.
+func explainLDAP(err error) error {
+	var result *ldap.Error
+	if !errors.As(err, &result) {
+		return err
+	}
+	switch result.ResultCode {
+	case ldap.LDAPResultInvalidCredentials:
+		return fault("the directory refuses the bind DN or its password")
+	case ldap.LDAPResultNoSuchObject:
+		return fault("there is no entry at the base DN; check it")
+	case ldap.LDAPResultInsufficientAccessRights:
+		return fault("the bind DN may not read the base DN")
+	case ldap.LDAPResultInvalidDNSyntax:
+		return fault("the bind DN or the base DN is no distinguished name")
+	case ldap.LDAPResultInappropriateAuthentication, ldap.LDAPResultUnwillingToPerform:
+		return fault("the directory does not allow this kind of bind; give a bind DN and its password")
+	case ldap.LDAPResultConfidentialityRequired, ldap.LDAPResultStrongAuthRequired:
+		return fault("the directory wants an encrypted connection: set StartTls or use ldaps")
+	case ldap.LDAPResultProtocolError:
+		return fault("the directory does not support what was asked, such as StartTLS; use ldaps, or set StartTls to false")
+	case ldap.ErrorNetwork:
+		return result.Err
+	}
+	return faultf("the directory answered with result code %d", result.ResultCode)
+}

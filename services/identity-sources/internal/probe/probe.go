@@ -1,0 +1,151 @@
+// Package probe tests connections: it speaks to a provider as a login would, as far as that goes without a person, and
+// says of each step whether it worked and, if not, what an administrator can change.
+package probe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/fair"
+	"github.com/idplatform/idplatform/services/identity-sources/internal/provider"
+)
+
+const (
+	atOnce   = 16               // tests of all tenants
+	waitTurn = 2 * time.Second  // for one of those
+	whole    = 12 * time.Second // a test
+	oneStep  = 6 * time.Second
+)
+
+// Result is what a test found. It is OK when every step is.
+type Result struct {
+	OK    bool   `json:"ok"`
+	Steps []Step `json:"steps"`
+}
+
+// Step is one thing that was tried.
+type Step struct {
+	Name       string `json:"name"`
+	OK         bool   `json:"ok"`
+	Message    string `json:"message"`
+	DurationMS int64  `json:"duration_ms"`
+}
+
+// Config is a connection's config_fields with its secrets in plain text. It must reach no log, event or answer.
+type Config map[string]json.RawMessage
+
+// Text is a field's text, or absent where the field is not there.
+func (c Config) text(name, absent string) string {
+	text := absent
+	if value, ok := c[name]; ok {
+		_ = json.Unmarshal(value, &text) // the provider's schema has checked it
+	}
+	return text
+}
+
+// Prober tests connections. It is safe for concurrent use: 16 tests run at a time, and tenants take turns.
+type Prober struct {
+	client *http.Client
+	dialer *net.Dialer
+	turns  *fair.Turns
+}
+
+// New makes a Prober that leaves the platform through a client and a dialer of package outbound.
+func New(client *http.Client, dialer *net.Dialer) *Prober {
+	return &Prober{client: client, dialer: dialer, turns: fair.NewTurns(atOnce)}
+}
+
+// Test tests a connection of a tenant within 14 seconds. With offline, only what needs no connection is tried.
+// apperr.RateLimited where too many tests run.
+func (p *Prober) Test(ctx context.Context, tenant string, of *provider.Provider, c Config, offline bool) (Result, error) {
+	waiting, cancel := context.WithTimeout(ctx, waitTurn)
+	defer cancel()
+	if err := p.turns.Take(waiting, tenant); err != nil {
+		if ctx.Err() != nil {
+			return Result{}, context.Cause(ctx)
+		}
+		return Result{}, apperr.New(apperr.RateLimited, "too many connections are being tested")
+	}
+	defer p.turns.Done()
+	ctx, cancel = context.WithTimeout(ctx, whole)
+	defer cancel()
+	r := &run{ctx: ctx, Prober: p, config: c}
+	r.shapes(of)
+	if !offline {
+		r.ask(of)
+	}
+	if err := context.Cause(ctx); errors.Is(err, context.Canceled) {
+		return Result{}, err // the caller is gone
+	}
+	return r.result(), nil
+}
+
+// run is one test.
+type run struct {
+	*Prober
+	ctx    context.Context
+	config Config
+	steps  []Step
+}
+
+// step tries something. What it returns is told: a message of success, or an error made for people.
+func (r *run) step(name string, try func(ctx context.Context) (string, error)) bool {
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(r.ctx, oneStep)
+	defer cancel()
+	message, err := try(ctx)
+	if err != nil {
+		message = explain(err)
+	}
+	r.steps = append(r.steps, Step{Name: name, OK: err == nil, Message: message, DurationMS: time.Since(began).Milliseconds()})
+	return err == nil
+}
+
+func (r *run) result() Result {
+	ok := true
+	for _, s := range r.steps {
+		ok = ok && s.OK
+	}
+	if len(r.steps) == 0 {
+		return Result{OK: true, Steps: []Step{{Name: "settings", OK: true, Message: "nothing outside the platform is needed"}}}
+	}
+	return Result{OK: ok, Steps: r.steps}
+}
+
+// shapes looks whether the keys look like the provider's.
+func (r *run) shapes(of *provider.Provider) {
+	for _, name := range of.ShapeNames() {
+		if _, given := r.config[name]; !given {
+			continue
+		}
+		shape := of.Shapes[name]
+		r.step(name, func(context.Context) (string, error) {
+			if !shape.Pattern.MatchString(r.config.text(name, "")) {
+				return "", fault(shape.Hint)
+			}
+			return "looks like one of " + of.Name, nil
+		})
+	}
+}
+
+// ask speaks to the provider.
+func (r *run) ask(of *provider.Provider) {
+	switch of.Check {
+	case provider.OIDCCheck:
+		r.oidc(of)
+	case provider.SAMLCheck:
+		r.saml()
+	case provider.LDAPCheck:
+		r.ldap()
+	case provider.CASCheck:
+		r.cas()
+	case provider.SMTPCheck:
+		r.smtp()
+	case provider.NoCheck, provider.ShapeCheck:
+	}
+}
