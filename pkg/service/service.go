@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -28,6 +29,7 @@ type Deps struct {
 	Keys     *secret.Keyring
 	Verifier *auth.Verifier
 	Outbound *http.Client // for every request that leaves the platform
+	Dialer   *net.Dialer  // for connections that leave the platform and speak no HTTP
 	Clock    clock.Clock
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer

@@ -2,7 +2,9 @@ package connection
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -138,7 +140,6 @@ func (s *Connections) Replace(ctx context.Context, id string, d Draft) (Doc, err
 			return Doc{}, err
 		}
 	}
-	asked := before.ProviderCode
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
 		c, err := connections.Load(ctx, tx, id)
 		if err != nil {
@@ -149,7 +150,7 @@ func (s *Connections) Replace(ctx context.Context, id string, d Draft) (Doc, err
 			return Doc{}, err
 		}
 		if c.ProviderCode != p.ProviderCode {
-			if err := s.mayBecome(ctx, tx, c, asked); err != nil {
+			if err := s.mayBecome(ctx, tx, c, before.ProviderCode); err != nil {
 				return Doc{}, err
 			}
 		}
@@ -283,6 +284,38 @@ func (s *Connections) Existing(ctx context.Context, ids []string) ([]questions.C
 		found = append(found, questions.Connection{ID: c.ID, ProviderCode: c.ProviderCode})
 	}
 	return found, nil
+}
+
+// Settings returns a connection's provider and its config_fields with the secrets in plain text, which must reach no log,
+// event or answer. apperr.NotFound.
+func (s *Connections) Settings(ctx context.Context, id string) (*provider.Provider, map[string]json.RawMessage, error) {
+	doc, err := s.Get(ctx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := doc.Value()
+	if err != nil {
+		return nil, nil, err
+	}
+	p, ok := provider.Builtin().Find(c.ProviderCode)
+	if !ok {
+		return nil, nil, fmt.Errorf("connection %s is of a provider that is not in the catalogue", id)
+	}
+	settings := map[string]json.RawMessage{}
+	for name, field := range c.ConfigFields {
+		settings[name] = field.json
+		if !p.IsSecret(name) {
+			continue
+		}
+		value, err := connections.Reveal(ctx, s.Store, id, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if settings[name], err = json.Marshal(value.Reveal()); err != nil {
+			return nil, nil, err
+		}
+	}
+	return p, settings, nil
 }
 
 // Exist notes a fault at each of the ids that is no connection, inside a Write that depends on them. at locates them.

@@ -61,7 +61,11 @@ func (f Fields) secrets(p *provider.Provider) map[string]*secret.Text {
 
 // check notes what is wrong with fields that a client sent. A mask stands for the secret that before has, if any.
 func (f Fields) check(faults *apperr.Faults, p *provider.Provider, before Fields) error {
-	text, err := json.Marshal(f)
+	sent := map[string]json.RawMessage{}
+	for name, field := range f {
+		sent[name] = field.json
+	}
+	text, err := json.Marshal(sent)
 	if err != nil {
 		return err
 	}

@@ -10,14 +10,15 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/fair"
+	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/services/identity-sources/internal/provider"
 )
 
 const (
-	atOnce   = 16               // tests of all tenants
-	waitTurn = 2 * time.Second  // for one of those
+	atOnce   = 16 // tests of all tenants
+	waiting  = 64 // and those that wait for one of these
+	waitTurn = 2 * time.Second
 	whole    = 12 * time.Second // a test
 	oneStep  = 6 * time.Second
 )
@@ -48,30 +49,28 @@ func (c Config) text(name, absent string) string {
 	return text
 }
 
-// Prober tests connections. It is safe for concurrent use: 16 tests run at a time, and tenants take turns.
+// Prober tests connections. It is safe for concurrent use: 16 tests run at a time, and tenants have turns.
 type Prober struct {
 	client *http.Client
 	dialer *net.Dialer
-	turns  *fair.Turns
+	gate   *fair.Gate
 }
 
 // New makes a Prober that leaves the platform through a client and a dialer of package outbound.
 func New(client *http.Client, dialer *net.Dialer) *Prober {
-	return &Prober{client: client, dialer: dialer, turns: fair.NewTurns(atOnce)}
+	return &Prober{client: client, dialer: dialer, gate: fair.NewGate("tests of connections", atOnce, atOnce+waiting)}
 }
 
-// Test tests a connection of a tenant within 14 seconds. With offline, only what needs no connection is tried.
-// apperr.RateLimited where too many tests run.
-func (p *Prober) Test(ctx context.Context, tenant string, of *provider.Provider, c Config, offline bool) (Result, error) {
-	waiting, cancel := context.WithTimeout(ctx, waitTurn)
+// Test tests a connection within 14 seconds. With offline, only what needs no request to others is tried.
+// apperr.Unavailable where too many tests run.
+func (p *Prober) Test(ctx context.Context, of *provider.Provider, c Config, offline bool) (Result, error) {
+	turn, cancel := context.WithTimeout(ctx, waitTurn)
 	defer cancel()
-	if err := p.turns.Take(waiting, tenant); err != nil {
-		if ctx.Err() != nil {
-			return Result{}, context.Cause(ctx)
-		}
-		return Result{}, apperr.New(apperr.RateLimited, "too many connections are being tested")
+	leave, err := p.gate.Enter(turn, request.Tenant(ctx), 1)
+	if err != nil {
+		return Result{}, err
 	}
-	defer p.turns.Done()
+	defer leave()
 	ctx, cancel = context.WithTimeout(ctx, whole)
 	defer cancel()
 	r := &run{ctx: ctx, Prober: p, config: c}

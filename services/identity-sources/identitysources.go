@@ -1,0 +1,50 @@
+// Package identitysources is the identity-sources service: the catalogue of login providers, connections to them, and
+// authentication methods and templates. It exports what a program needs to run it, and nothing else.
+package identitysources
+
+import (
+	"context"
+	"errors"
+
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/services/identity-sources/internal/connection"
+	"github.com/idplatform/idplatform/services/identity-sources/internal/httpapi"
+	"github.com/idplatform/idplatform/services/identity-sources/internal/method"
+	"github.com/idplatform/idplatform/services/identity-sources/internal/probe"
+	"github.com/idplatform/idplatform/services/questions"
+)
+
+// Spec describes the service. It has no settings of its own.
+func Spec() service.Spec {
+	return service.Spec{
+		Name:        "identity-sources",
+		Collections: append(connection.Collections(), method.Collections()...),
+		New:         newApp,
+	}
+}
+
+func newApp(_ context.Context, d service.Deps) (service.App, error) {
+	connections := connection.New(connection.Deps{Store: d.Store, Bus: d.Bus, InUse: method.OfConnection})
+	methods, templates := method.New(d.Store)
+	server := d.Server("identity-sources")
+	httpapi.Register(server, connections, methods, templates, probe.New(d.Outbound, d.Dialer))
+	return service.App{
+		Handler: server,
+		Answer:  func(b *bus.Bus) error { return answer(b, connections) },
+	}, nil
+}
+
+// answer registers what this service tells others.
+func answer(b *bus.Bus, connections *connection.Connections) error {
+	return errors.Join(
+		questions.ConnectionExists.Answer(b, func(ctx context.Context, q questions.ConnectionID) (questions.Exists, error) {
+			found, err := connections.Existing(ctx, []string{q.ID})
+			return questions.Exists{Exists: len(found) > 0}, err
+		}),
+		questions.ExistingConnections.Answer(b, func(ctx context.Context, q questions.ConnectionIDs) (questions.Connections, error) {
+			found, err := connections.Existing(ctx, q.IDs)
+			return questions.Connections{Connections: found}, err
+		}),
+	)
+}

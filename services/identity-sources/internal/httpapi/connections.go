@@ -1,0 +1,187 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/identity-sources/internal/connection"
+	"github.com/idplatform/idplatform/services/identity-sources/internal/probe"
+	"github.com/idplatform/idplatform/services/identity-sources/internal/provider"
+)
+
+const oneConnection = "/v1/idp/connections/{id}"
+
+func (a *api) registerConnections(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "list-providers", Method: http.MethodGet, Path: "/v1/idp/providers", Scope: auth.IdentitySourcesRead,
+		Summary: "List providers", Response: []any{exampleProvider},
+		Doc: "The catalogue: which fields a connection to each provider has, as a JSON Schema. Those that are `writeOnly` are " +
+			"secrets. `documentation` is where the provider describes them.",
+	}, a.listProviders)
+	rest.Handle(s, rest.Op{
+		ID: "list-connections", Method: http.MethodGet, Path: "/v1/idp/connections", Scope: auth.IdentitySourcesRead,
+		Summary: "List connections", Doc: "All that meet the filters, the oldest first.", Response: []any{exampleConnection},
+	}, a.listConnections)
+	rest.Handle(s, rest.Op{
+		ID: "create-connection", Method: http.MethodPost, Path: "/v1/idp/connections", Scope: auth.IdentitySourcesWrite,
+		Summary: "Create a connection", Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
+		Doc:     "`config_fields` must meet the provider's `config_schema`. Secrets are answered as `******` from then on.",
+		Request: exampleConnectionInput, Response: exampleConnection,
+	}, a.createConnection)
+	rest.Handle(s, rest.Op{
+		ID: "get-connection", Method: http.MethodGet, Path: oneConnection, Scope: auth.IdentitySourcesRead,
+		Summary: "Get a connection", Response: exampleConnection,
+	}, a.getConnection)
+	rest.Handle(s, rest.Op{
+		ID: "replace-connection", Method: http.MethodPut, Path: oneConnection, Scope: auth.IdentitySourcesWrite,
+		Summary: "Change a connection", Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InUse, apperr.InvalidState, apperr.Unavailable},
+		Doc: "Replaces provider, fields and display name. `******` in the place of a secret keeps it. A connection in use " +
+			"keeps its provider. The answer is an array with the connection.",
+		Request: exampleConnectionInput, Response: []any{exampleConnection},
+	}, a.replaceConnection)
+	rest.Handle(s, rest.Op{
+		ID: "delete-connection", Method: http.MethodDelete, Path: oneConnection, Scope: auth.IdentitySourcesWrite,
+		Summary: "Delete a connection", Errors: []apperr.Kind{apperr.InUse, apperr.InvalidState, apperr.Unavailable},
+		Doc:      "Refused while stored credentials, applications or authentication methods refer to it.",
+		Response: map[string]any{"id": "1048577"},
+	}, a.deleteConnection)
+	rest.Handle(s, rest.Op{
+		ID: "enable-connection", Method: http.MethodPost, Path: oneConnection + "/enable", Scope: auth.IdentitySourcesWrite,
+		Summary: "Enable a connection", Response: exampleConnection,
+	}, a.setConnectionStatus(connection.Enabled))
+	rest.Handle(s, rest.Op{
+		ID: "disable-connection", Method: http.MethodPost, Path: oneConnection + "/disable", Scope: auth.IdentitySourcesWrite,
+		Summary: "Disable a connection", Response: exampleConnection,
+	}, a.setConnectionStatus(connection.Disabled))
+	rest.Handle(s, rest.Op{
+		ID: "test-connection", Method: http.MethodPost, Path: oneConnection + "/test", Scope: auth.IdentitySourcesWrite,
+		Summary: "Test a connection", Momentary: true, Errors: []apperr.Kind{apperr.Unavailable},
+		Doc: "Speaks to the provider as a login would, within 14 seconds: OpenID Connect discovery and keys, SAML metadata, LDAP " +
+			"bind and search, the SMTP handshake. Where only the provider knows its keys, their shape is looked at. A dry run " +
+			"asks nobody. Requests to private addresses are refused unless the platform is configured for them.",
+		Response: exampleResult,
+	}, a.testConnection)
+}
+
+func (a *api) listProviders(context.Context, *struct{}) ([]*provider.Provider, error) {
+	return provider.Builtin().List(), nil
+}
+
+type listConnectionsInput struct {
+	Type         string `query:"type" enum:"social,database,mfa,enterprise"`
+	ProviderCode string `query:"provider_code" maxLength:"64" example:"wechat_scan_qr"`
+	Status       string `query:"status" enum:"1,0"`
+}
+
+func (a *api) listConnections(ctx context.Context, in *listConnectionsInput) ([]rest.Raw[Connection], error) {
+	return rest.RawOf[Connection](a.connections.List(ctx, connection.Filter{
+		Type: in.Type, ProviderCode: in.ProviderCode, Status: in.Status,
+	}))
+}
+
+type createConnectionInput struct {
+	Body rest.JSON[ConnectionInput]
+}
+
+func (a *api) createConnection(ctx context.Context, in *createConnectionInput) (rest.Record[Connection], error) {
+	var draft connection.Draft
+	if err := in.Body.Into(&draft); err != nil {
+		return rest.Record[Connection]{}, rest.WrongType(err)
+	}
+	doc, err := a.connections.Create(ctx, draft)
+	return rest.RecordOf[Connection](doc, err)
+}
+
+func (a *api) getConnection(ctx context.Context, in *rest.ByID) (rest.Record[Connection], error) {
+	doc, err := a.connections.Get(ctx, in.ID)
+	return rest.RecordOf[Connection](doc, err)
+}
+
+type replaceConnectionInput struct {
+	rest.ByID
+	Body rest.JSON[ConnectionInput]
+}
+
+func (a *api) replaceConnection(ctx context.Context, in *replaceConnectionInput) ([]rest.Raw[Connection], error) {
+	var draft connection.Draft
+	if err := in.Body.Into(&draft); err != nil {
+		return nil, rest.WrongType(err)
+	}
+	doc, err := a.connections.Replace(ctx, in.ID, draft)
+	return rest.RawOf[Connection]([]connection.Doc{doc}, err)
+}
+
+func (a *api) deleteConnection(ctx context.Context, in *rest.ByID) (rest.Deleted, error) {
+	return a.connections.Delete(ctx, in.ID)
+}
+
+func (a *api) setConnectionStatus(status string) func(context.Context, *rest.ByID) (rest.Record[Connection], error) {
+	return func(ctx context.Context, in *rest.ByID) (rest.Record[Connection], error) {
+		doc, err := a.connections.SetStatus(ctx, in.ID, status)
+		return rest.RecordOf[Connection](doc, err)
+	}
+}
+
+func (a *api) testConnection(ctx context.Context, in *rest.ByID) (probe.Result, error) {
+	of, settings, err := a.connections.Settings(ctx, in.ID)
+	if err != nil {
+		return probe.Result{}, err
+	}
+	return a.prober.Test(ctx, of, settings, docstore.IsDryRun(ctx))
+}
+
+// Connection describes connection.Connection for the OpenAPI document.
+type Connection struct {
+	rest.Meta
+	ProviderID   string         `json:"provider_id" example:"1"`
+	ProviderCode string         `json:"provider_code" example:"wechat_scan_qr"`
+	DisplayName  string         `json:"display_name" example:"微信"`
+	ConfigFields map[string]any `json:"config_fields" doc:"As the provider's config_schema says; ****** for secrets"`
+	DeveloperID  string         `json:"developer_id" doc:"Who made it"`
+	Name         string         `json:"name" doc:"The provider's" example:"WeChat"`
+	Type         string         `json:"type" doc:"The provider's" enum:"social,database,mfa,enterprise"`
+	Logo         string         `json:"logo" doc:"The provider's; may be empty"`
+	Status       string         `json:"status" enum:"1,0" doc:"Changed by enable and disable"`
+}
+
+// ConnectionInput is a connection to be created or changed. Read-only members may be sent back and do not count.
+type ConnectionInput struct {
+	rest.MetaInput
+	ProviderCode string         `json:"provider_code" example:"wechat_scan_qr"`
+	DisplayName  string         `json:"display_name,omitempty" doc:"Up to 128 characters; displayName of config_fields if absent"`
+	ConfigFields map[string]any `json:"config_fields" doc:"As the provider's config_schema says; ****** keeps a secret"`
+
+	ProviderID  string `json:"provider_id,omitempty" readOnly:"true"`
+	DeveloperID string `json:"developer_id,omitempty" readOnly:"true"`
+	Name        string `json:"name,omitempty" readOnly:"true"`
+	Type        string `json:"type,omitempty" readOnly:"true"`
+	Logo        string `json:"logo,omitempty" readOnly:"true"`
+	Status      string `json:"status,omitempty" readOnly:"true"`
+}
+
+var exampleProvider = json.RawMessage(`{"provider_id":"1","provider_code":"wechat_scan_qr","name":"WeChat","type":"social","logo":"",` +
+	`"documentation":"https://developers.weixin.qq.com/doc/","config_schema":{"type":"object","properties":{` +
+	`"AppId":{"type":"string","title":"AppID"},"AppSecret":{"type":"string","title":"AppSecret","writeOnly":true}},` +
+	`"required":["AppId","AppSecret"],"additionalProperties":false}}`)
+
+var exampleConnectionInput = map[string]any{
+	"provider_code": "wechat_scan_qr",
+	"config_fields": map[string]any{
+		"AppId": "wx8f3a2b1c0d9e7f65", "AppSecret": "0123456789abcdef0123456789abcdef", "displayName": "微信",
+	},
+}
+
+var exampleConnection = json.RawMessage(`{"id":"1048577","tenant_id":"acme","version":1,` +
+	`"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z","provider_id":"1",` +
+	`"provider_code":"wechat_scan_qr","display_name":"微信","config_fields":{"AppId":"wx8f3a2b1c0d9e7f65",` +
+	`"AppSecret":"******","displayName":"微信"},"developer_id":"admin","name":"WeChat","type":"social","logo":"","status":"1"}`)
+
+var exampleResult = probe.Result{OK: false, Steps: []probe.Step{
+	{Name: "discovery", OK: true, Message: "the issuer is https://login.acme.test", DurationMS: 84},
+	{Name: "keys", OK: false, Message: "the key set at jwks_uri has no key that could verify a signature", DurationMS: 31},
+}}
