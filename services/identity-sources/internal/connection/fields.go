@@ -71,17 +71,17 @@ func (f Fields) check(faults *apperr.Faults, p *provider.Provider, before Fields
 	}
 	var all apperr.Faults
 	p.Validate(&all, text)
-	kept := map[string]bool{}
+	masked := map[string]bool{}
 	for _, name := range p.Secrets {
-		if f.text(name) != secret.Mask {
-			continue
+		if f.text(name) == secret.Mask {
+			masked[name] = true
+			_, kept := before[name]
+			faults.Check(kept, name, "must be the secret itself: its mask stands for none here")
 		}
-		_, kept[name] = before[name]
-		faults.Check(kept[name], name, "must be the secret itself: its mask stands for none here")
 	}
 	if refusal, ok := errors.AsType[*apperr.Error](all.Err()); ok {
 		for _, fault := range refusal.Faults {
-			faults.Check(kept[fault.Location], fault.Location, "%s", fault.Message)
+			faults.Check(masked[fault.Location], fault.Location, "%s", fault.Message)
 		}
 	}
 	return nil

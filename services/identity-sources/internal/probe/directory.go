@@ -1,8 +1,10 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net"
 	"net/url"
@@ -86,9 +88,9 @@ func (r *run) dialDirectory(ctx context.Context, server string) (*ldap.Conn, str
 	conn.SetTimeout(oneStep)
 	conn.Start()
 	if !encrypted && r.flag("StartTls", true) {
-		if err := conn.StartTLS(settings); err != nil {
+		if err := startTLS(conn, settings); err != nil {
 			conn.Close()
-			return nil, "", explainLDAP(err)
+			return nil, "", err
 		}
 		encrypted = true
 	}
@@ -96,6 +98,26 @@ func (r *run) dialDirectory(ctx context.Context, server string) (*ldap.Conn, str
 		return conn, "connected without encryption; passwords can be read on the way", nil
 	}
 	return conn, "connected with TLS", nil
+}
+
+// startTLS encrypts a connection. The library drops why a handshake failed, so the certificate is verified here, as
+// crypto/tls would do.
+func startTLS(conn *ldap.Conn, settings *tls.Config) error {
+	var invalid error
+	settings = settings.Clone()
+	settings.InsecureSkipVerify = true //nolint:gosec // VerifyConnection does it
+	settings.VerifyConnection = func(state tls.ConnectionState) error {
+		options := x509.VerifyOptions{Roots: settings.RootCAs, DNSName: settings.ServerName, Intermediates: x509.NewCertPool()}
+		for _, certificate := range state.PeerCertificates[1:] {
+			options.Intermediates.AddCert(certificate)
+		}
+		_, invalid = state.PeerCertificates[0].Verify(options)
+		return invalid
+	}
+	if err := conn.StartTLS(settings); err != nil {
+		return cmp.Or(invalid, explainLDAP(err))
+	}
+	return nil
 }
 
 func (r *run) bind(conn *ldap.Conn) (string, error) {

@@ -1,0 +1,106 @@
+package identitysources_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/testkit"
+	identitysources "github.com/idplatform/idplatform/services/identity-sources"
+)
+
+type object = map[string]any
+
+const (
+	read  = auth.IdentitySourcesRead
+	write = auth.IdentitySourcesWrite
+
+	connectionsPath = "/v1/idp/connections"
+	methodsPath     = "/v1/auth-methods"
+	templatesPath   = "/v1/auth-templates"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+func start(t testing.TB) *testkit.Service { return testkit.Start(t, identitysources.Spec()) }
+
+// in is a client of a tenant that may read and write.
+func in(s *testkit.Service, tenant string) *testkit.Client { return s.As(tenant, read, write) }
+
+func TestConventions(t *testing.T) {
+	t.Parallel()
+	testkit.Conventions(t, start, testkit.Resource{
+		Collection: methodsPath,
+		Body: func(n int) any {
+			return object{"code": fmt.Sprint("method-", n), "name": fmt.Sprint("Method ", n), "type": "password"}
+		},
+		Change: object{"name": "Another name"},
+		Faulty: object{"code": "a b", "name": " ", "type": "otp"},
+		Faults: []string{"body.code", "body.name"}, Unique: []string{"code"},
+		Read: read, Write: write, Unrelated: auth.KVRead,
+	})
+}
+
+func TestOpenAPIDocument(t *testing.T) {
+	t.Parallel()
+	testkit.Document(t, start(t), "api/openapi.yaml")
+}
+
+// wechat is a connection to be created.
+func wechat(more ...object) object {
+	body := object{"provider_code": "wechat_scan_qr", "config_fields": object{
+		"AppId": "wx8f3a2b1c0d9e7f65", "AppSecret": "0123456789abcdef0123456789abcdef",
+	}}
+	for _, change := range more {
+		for name, value := range change {
+			body[name] = value
+		}
+	}
+	return body
+}
+
+func id(record object) string { return record["id"].(string) }
+
+func one(record object) string { return connectionsPath + "/" + id(record) }
+
+func TestProviders(t *testing.T) {
+	t.Parallel()
+	var providers []object
+	in(start(t), "acme").Get("/v1/idp/providers").OK(&providers)
+	require.GreaterOrEqual(t, len(providers), 20)
+	for _, member := range []string{"provider_id", "provider_code", "name", "type", "logo", "config_schema"} {
+		require.Contains(t, providers[0], member)
+	}
+	require.Equal(t, "wechat_scan_qr", providers[0]["provider_code"])
+	require.NotContains(t, providers[0], "example")
+}
+
+// Every tenant has its native database from the start, one, whoever comes first.
+func TestNativeDatabase(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme, globex := in(s, "acme"), in(s, "globex")
+	var list, other []object
+	acme.Get(connectionsPath).OK(&list)
+	require.Len(t, list, 1)
+	native := list[0]
+	require.Equal(t, "idp_native_db", native["provider_code"])
+	require.Equal(t, "database", native["type"])
+	require.Equal(t, object{}, native["config_fields"])
+	globex.Get(connectionsPath).OK(&other)
+	require.Len(t, other, 1)
+	require.NotEqual(t, native["id"], other[0]["id"])
+
+	acme.Delete(one(native), nil).Problem(http.StatusServiceUnavailable, "unavailable")
+	others(s, 0, 0)
+	acme.Delete(one(native), nil).Problem(http.StatusConflict, "invalid_state")
+	acme.Do(http.MethodPut, one(native), wechat()).Problem(http.StatusConflict, "invalid_state")
+	acme.Post(connectionsPath, object{"provider_code": "idp_native_db", "config_fields": object{}}).
+		Problem(http.StatusConflict, "already_exists", "body.provider_code")
+	acme.Post(one(native)+"/disable", nil).OK(nil)
+	acme.Get(connectionsPath + "?status=0").OK(&list)
+	require.Len(t, list, 1)
+}
