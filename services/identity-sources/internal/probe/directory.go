@@ -75,6 +75,8 @@ func (r *run) dialDirectory(ctx context.Context, server string) (*ldap.Conn, str
 	if deadline, ok := r.ctx.Deadline(); ok {
 		_ = raw.SetDeadline(deadline) // a connection that is closed fails at its next use
 	}
+	stop := context.AfterFunc(ctx, func() { raw.Close() })
+	defer stop()
 	encrypted := u.Scheme == "ldaps"
 	if encrypted {
 		secured := tls.Client(raw, settings)
