@@ -21,6 +21,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/telemetry"
 	"github.com/idplatform/idplatform/services/applications"
+	identitysources "github.com/idplatform/idplatform/services/identity-sources"
 	"github.com/idplatform/idplatform/services/organization"
 	"github.com/idplatform/idplatform/services/users"
 )
@@ -31,6 +32,7 @@ func (s settings) specs() []service.Spec {
 		users.Spec(s.Users),
 		applications.Spec(s.Applications),
 		organization.Spec(),
+		identitysources.Spec(),
 	}
 }
 
@@ -79,7 +81,7 @@ func start(ctx context.Context, s settings, f folder, address string, log *slog.
 	}
 	p.cleanups = append(p.cleanups, flushTraces)
 	deps := service.Deps{
-		Keys: keys, Outbound: s.Outbound.Client(), Clock: clock.System, StuckAfter: s.StuckAfter,
+		Keys: keys, Outbound: s.Outbound.Client(), Dialer: s.Outbound.Dialer(), Clock: clock.System, StuckAfter: s.StuckAfter,
 		PublicURL: cmp.Or(s.PublicURL, address), EarlierURLs: s.Auth.Issuer,
 	}
 	// The applications service adds the platform itself, for all services.

@@ -43,16 +43,12 @@ type Config struct {
 // The errors of its methods quote the URL, whose path and query can contain a secret (webhooks): log Cause(err)
 // instead.
 func New(cfg Config) *http.Client {
-	policy := policy{allowPrivate: cfg.AllowPrivate}
-	dialer := &net.Dialer{
-		Timeout: 5 * time.Second, KeepAlive: 30 * time.Second, Resolver: cfg.Resolver, Control: policy.control,
-	}
 	return &http.Client{
 		Timeout: cmp.Or(cfg.Timeout, 10*time.Second),
 		Transport: &transport{
 			maxBytes: cmp.Or(cfg.MaxResponseBytes, 1<<20),
 			Transport: &http.Transport{
-				DialContext:            dialer.DialContext,
+				DialContext:            NewDialer(cfg).DialContext,
 				TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: cfg.RootCAs},
 				ForceAttemptHTTP2:      true,
 				TLSHandshakeTimeout:    5 * time.Second,
@@ -64,6 +60,15 @@ func New(cfg Config) *http.Client {
 			},
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// NewDialer makes a dialer for protocols other than HTTP, under the same policy: it judges each address that it connects
+// to, after the name was resolved. It speaks TCP only. Of cfg, AllowPrivate and Resolver count.
+func NewDialer(cfg Config) *net.Dialer {
+	policy := policy{allowPrivate: cfg.AllowPrivate}
+	return &net.Dialer{
+		Timeout: 5 * time.Second, KeepAlive: 30 * time.Second, Resolver: cfg.Resolver, Control: policy.control,
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -191,6 +192,11 @@ func (c NATSConfig) connect(ctx context.Context, name string, log *slog.Logger, 
 	}
 	b.EnsureStreams(ctx)
 	return b, nil
+}
+
+// Dialer is for connections that leave the platform and do not speak HTTP.
+func (c OutboundConfig) Dialer() *net.Dialer {
+	return outbound.NewDialer(outbound.Config{AllowPrivate: c.AllowPrivate})
 }
 
 // Client is for every request that leaves the platform.

@@ -64,7 +64,7 @@ func run(ctx context.Context, name string, c Config, spec Spec, out io.Writer) e
 		return err
 	}
 	deps := Deps{
-		Outbound: c.Outbound.Client(), Clock: clock.System, Log: log, Metrics: registry, Requests: telemetry.NewHTTPMetrics(registry),
+		Outbound: c.Outbound.Client(), Dialer: c.Outbound.Dialer(), Clock: clock.System, Log: log, Metrics: registry, Requests: telemetry.NewHTTPMetrics(registry),
 		StuckAfter: c.StuckAfter, PublicURL: c.PublicURL, EarlierURLs: c.Auth.Issuer, AskForEnded: c.Auth.asksForEnded(),
 	}
 	if deps.Keys, err = secret.ParseKeyring(c.EncryptionKeys); err != nil {

@@ -29,7 +29,7 @@ type Deps struct {
 	Keys     *secret.Keyring
 	Verifier *auth.Verifier
 	Outbound *http.Client // for every request that leaves the platform
-	Dialer   *net.Dialer  // for connections that leave the platform and speak no HTTP
+	Dialer   *net.Dialer  // for connections that leave the platform and do not speak HTTP
 	Clock    clock.Clock
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer

@@ -3,6 +3,7 @@ package testkit
 import (
 	"context"
 	"log/slog"
+	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -45,6 +46,7 @@ type Service struct {
 // Options change a test's surroundings.
 type Options struct {
 	Outbound *http.Client // instead of one that reaches loopback addresses
+	Dialer   *net.Dialer  // instead of one that reaches loopback addresses
 	Log      *slog.Logger
 	File     string // an SQLite file, maybe of a process that died, instead of a new database
 
@@ -81,7 +83,13 @@ func Start(t testing.TB, spec service.Spec, options ...Options) *Service {
 		o.Outbound = outbound.New(outbound.Config{AllowPrivate: true})
 		t.Cleanup(o.Outbound.CloseIdleConnections)
 	}
-	s.Deps = service.Deps{Store: store, Keys: keys, Outbound: o.Outbound, Clock: s.Clock, Log: log, Strict: true, PublicURL: "https://idp.test"}
+	if o.Dialer == nil {
+		o.Dialer = outbound.NewDialer(outbound.Config{AllowPrivate: true})
+	}
+	s.Deps = service.Deps{
+		Store: store, Keys: keys, Outbound: o.Outbound, Dialer: o.Dialer, Clock: s.Clock, Log: log, Strict: true,
+		PublicURL: "https://idp.test",
+	}
 	s.run(spec)
 	return s
 }

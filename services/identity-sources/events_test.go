@@ -1,0 +1,50 @@
+package identitysources_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/testkit"
+)
+
+// What is told of each change is a format that others rely on.
+func TestGoldenEvents(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	others(s, 0, 0)
+	began := s.Clock.Now()
+	c := in(s, "acme")
+	tick := func() { s.Clock.Advance(time.Second) }
+	var all []object
+	c.Get(connectionsPath).OK(&all) // makes the native database connection
+	tick()
+	made := c.Post(connectionsPath, wechat()).Object()
+	tick()
+	c.With("X-Payload-Origin", "console").Do(http.MethodPut, one(made), wechat(object{"display_name": "微信"})).OK(nil)
+	tick()
+	method := c.Post(methodsPath, object{"code": "wechat", "name": "WeChat", "type": "social"}).Object()
+	tick()
+	c.Patch(methodsPath+"/"+id(method), object{"connection_ids": []any{made["id"]}}).OK(nil)
+	tick()
+	template := c.Post(templatesPath, object{"code": "staff", "name": "Staff", "steps": []any{
+		object{"methods": []any{"wechat"}, "required": true},
+	}}).Object()
+	tick()
+	c.Patch(templatesPath+"/"+id(template), object{"name": "Everybody"}).OK(nil)
+	for _, path := range []string{one(made), methodsPath + "/" + id(method)} {
+		for _, action := range []string{"/disable", "/enable"} {
+			tick()
+			c.Post(path+action, nil).OK(nil)
+		}
+	}
+	for _, path := range []string{templatesPath + "/" + id(template), methodsPath + "/" + id(method), one(made)} {
+		tick()
+		c.Delete(path, nil).OK(nil)
+	}
+	testkit.GoldenEvents(t, began, s.Events(14),
+		"connection.created", "connection.updated", "connection.enabled", "connection.disabled", "connection.deleted",
+		"auth_method.created", "auth_method.updated", "auth_method.enabled", "auth_method.disabled", "auth_method.deleted",
+		"auth_template.created", "auth_template.updated", "auth_template.deleted",
+	)
+}
