@@ -172,12 +172,12 @@ func (o *oauth) caller(ctx context.Context, in *aboutInput) (token.Caller, error
 	return by, err
 }
 
-func (o *oauth) revoke(ctx context.Context, in *aboutInput) (struct{}, error) {
+func (o *oauth) revoke(ctx context.Context, in *aboutInput) (rest.Empty, error) {
 	by, err := o.caller(ctx, in)
 	if err != nil {
-		return struct{}{}, err
+		return rest.Empty{}, err
 	}
-	return struct{}{}, o.tokens.Revoke(ctx, by, in.Form.Value.Token)
+	return rest.Empty{}, o.tokens.Revoke(ctx, by, in.Form.Value.Token)
 }
 
 func (o *oauth) introspect(ctx context.Context, in *aboutInput) (token.Introspection, error) {
