@@ -9,12 +9,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/yaml"
 	"github.com/gin-gonic/gin"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/openapi"
 	"github.com/idplatform/idplatform/pkg/problem"
 )
@@ -22,6 +24,7 @@ import (
 // components are the parts of the document that all operations share.
 func components() *huma.Components {
 	schemas := huma.NewMapRegistry("#/components/schemas/", schemaName)
+	schemas.RegisterTypeAlias(reflect.TypeFor[clock.Time](), reflect.TypeFor[time.Time]())
 	schemas.Schema(reflect.TypeFor[problem.Document](), true, "")
 	text := &huma.Schema{Type: huma.TypeString}
 	parameter := func(name, in, description string) *huma.Param {

@@ -30,7 +30,7 @@ type Key struct {
 	ID          string     `json:"id" doc:"The key id: kid in the tokens' headers, the JWK's SHA-256 thumbprint (RFC 7638)"`
 	TimeCreated clock.Time `json:"time_created"`
 	TimeActive  clock.Time `json:"time_active" doc:"From then on it signs, until another key does"`
-	TimeEnd     clock.Time `json:"time_end" doc:"When it is no longer published, its last token having expired; null while no other key follows"`
+	TimeEnd     clock.Time `json:"time_end" nullable:"true" doc:"When it is no longer published, its last token having expired; null while no other key follows"`
 }
 
 // ring is the stored document. There is one.
