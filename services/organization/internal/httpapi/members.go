@@ -80,21 +80,21 @@ type addMembersInput struct {
 	Body rest.JSON[NewMemberships]
 }
 
-func (a *api) addMembers(ctx context.Context, in *addMembersInput) (batchOf[Membership], error) {
+func (a *api) addMembers(ctx context.Context, in *addMembersInput) (rest.BatchOf[Membership], error) {
 	var body struct {
 		NodeID  string      `json:"node_id"`
 		UserIDs []string    `json:"user_ids"`
 		Items   []newMember `json:"items"`
 	}
 	if err := in.Body.Into(&body); err != nil {
-		return batchOf[Membership]{}, rest.WrongType(err)
+		return rest.BatchOf[Membership]{}, rest.WrongType(err)
 	}
 	var drafts []member.Draft
 	switch {
 	case (len(body.Items) > 0) == (len(body.UserIDs) > 0):
-		return batchOf[Membership]{}, apperr.Invalid("", "must have either items or user_ids, at least one")
+		return rest.BatchOf[Membership]{}, apperr.Invalid("", "must have either items or user_ids, at least one")
 	case len(body.Items) > 0 && body.NodeID != "":
-		return batchOf[Membership]{}, apperr.Invalid("node_id", "must not be given with items, which have their own")
+		return rest.BatchOf[Membership]{}, apperr.Invalid("node_id", "must not be given with items, which have their own")
 	case len(body.Items) > 0:
 		for _, item := range body.Items {
 			drafts = append(drafts, item.draft())
@@ -108,7 +108,7 @@ func (a *api) addMembers(ctx context.Context, in *addMembersInput) (batchOf[Memb
 	if len(body.UserIDs) > 0 {
 		err = apperr.Relocate(err, amongUserIDs)
 	}
-	return batchFrom[Membership](added.Items, err)
+	return rest.BatchFrom[Membership](added, err)
 }
 
 // amongUserIDs is where a request with one node_id and user_ids has what drafts have at items[i].

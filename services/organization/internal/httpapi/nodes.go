@@ -90,32 +90,19 @@ type createNodesInput struct {
 	Body rest.JSON[NewTreeNodes]
 }
 
-type batchOf[W any] struct {
-	Items []rest.Raw[W] `json:"items"`
-}
-
-func batchFrom[W any](items []json.RawMessage, err error) (batchOf[W], error) {
-	batch := batchOf[W]{make([]rest.Raw[W], len(items))}
-	for i := range items {
-		batch.Items[i].JSON = items[i]
-	}
-	return batch, err
-}
-
-func (a *api) createNodes(ctx context.Context, in *createNodesInput) (batchOf[AddedTreeNode], error) {
+func (a *api) createNodes(ctx context.Context, in *createNodesInput) (rest.BatchOf[AddedTreeNode], error) {
 	var body struct {
 		ObjectCode string    `json:"object_code"`
 		Items      []newNode `json:"items"`
 	}
 	if err := in.Body.Into(&body); err != nil {
-		return batchOf[AddedTreeNode]{}, rest.WrongType(err)
+		return rest.BatchOf[AddedTreeNode]{}, rest.WrongType(err)
 	}
 	drafts := make([]tree.Draft, len(body.Items))
 	for i, item := range body.Items {
 		drafts[i] = item.draft()
 	}
-	added, err := a.trees.CreateMany(ctx, body.ObjectCode, drafts)
-	return batchFrom[AddedTreeNode](added.Items, err)
+	return rest.BatchFrom[AddedTreeNode](a.trees.CreateMany(ctx, body.ObjectCode, drafts))
 }
 
 func (a *api) getNode(ctx context.Context, in *rest.ByID) (rest.Record[TreeNode], error) {

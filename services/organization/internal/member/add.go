@@ -26,15 +26,10 @@ func (s *Members) Add(ctx context.Context, d Draft) (Shown, error) {
 	return add(ctx, s, []Draft{d}, whole, func(shown []Shown) Shown { return shown[0] })
 }
 
-// Added are the memberships of a batch.
-type Added struct {
-	Items []json.RawMessage `json:"items"`
-}
-
 // AddMany makes users members, all or nothing, and returns the memberships in the same order. Faults are at items[i].
-func (s *Members) AddMany(ctx context.Context, drafts []Draft) (Added, error) {
-	return add(ctx, s, drafts, item, func(shown []Shown) Added {
-		added := Added{make([]json.RawMessage, len(shown))}
+func (s *Members) AddMany(ctx context.Context, drafts []Draft) (docstore.Batch, error) {
+	return add(ctx, s, drafts, item, func(shown []Shown) docstore.Batch {
+		added := docstore.Batch{Items: make([]json.RawMessage, len(shown))}
 		for i := range shown {
 			added.Items[i] = shown[i].JSON
 		}

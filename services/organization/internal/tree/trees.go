@@ -41,24 +41,20 @@ func (s *Trees) Create(ctx context.Context, objectCode string, draft Draft) (Doc
 	return create(ctx, s, objectCode, []Draft{draft}, whole, func(docs []Doc) (Doc, error) { return docs[0], nil })
 }
 
-// Added are the nodes of a batch, each with its Ref.
-type Added struct {
-	Items []json.RawMessage `json:"items"`
-}
-
-// CreateMany adds nodes, all or nothing, and returns them in the same order. A draft's parent may be another one, before or after it.
-func (s *Trees) CreateMany(ctx context.Context, objectCode string, drafts []Draft) (Added, error) {
-	return create(ctx, s, objectCode, drafts, item, func(docs []Doc) (Added, error) {
-		added := Added{make([]json.RawMessage, len(docs))}
+// CreateMany adds nodes, all or nothing, and returns them in the same order, each with its Ref. A draft's parent may be
+// another one, before or after it.
+func (s *Trees) CreateMany(ctx context.Context, objectCode string, drafts []Draft) (docstore.Batch, error) {
+	return create(ctx, s, objectCode, drafts, item, func(docs []Doc) (docstore.Batch, error) {
+		added := docstore.Batch{Items: make([]json.RawMessage, len(docs))}
 		for i := range docs {
 			body, err := docs[i].JSON()
 			if err != nil {
-				return Added{}, err
+				return docstore.Batch{}, err
 			}
 			if ref := drafts[i].Ref; ref != "" {
 				member, err := json.Marshal(map[string]string{"ref": ref})
 				if err != nil {
-					return Added{}, err
+					return docstore.Batch{}, err
 				}
 				body = append(append(body[:len(body)-1:len(body)-1], ','), member[1:]...)
 			}
