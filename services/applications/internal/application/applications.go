@@ -29,8 +29,8 @@ type Deps struct {
 	Templates *template.Catalogue
 	Pictures  *picture.Decoder
 
-	// OnEnd is called in the transaction that ends what an application could do until now: it is disabled or deleted,
-	// or its secrets are refreshed. Its tokens end with it.
+	// OnEnd is called in the transaction that ends what an application could do until now: it is disabled or deleted, its
+	// secrets are refreshed, or it loses scopes, keys or its category. Its tokens end with it.
 	OnEnd func(ctx context.Context, tx *docstore.Tx, a *Application) error
 	// OnDelete removes what belongs to an application elsewhere in this service, in the transaction that removes it.
 	OnDelete func(ctx context.Context, tx *docstore.Tx, id string) error
@@ -261,7 +261,9 @@ func (s *Applications) propose(
 	proposal.check(&faults, a.TenantID, s.Rules)
 	faults.Check(proposal.TemplateParams.Version == a.TemplateParams.Version, "template_params.version",
 		"can't be changed")
-	s.checkParams(&faults, &proposal.Profile)
+	if string(proposal.TemplateParams.Params) != string(a.TemplateParams.Params) { // its template may be gone
+		s.checkParams(&faults, &proposal.Profile)
+	}
 	changed, err := s.putMain(ctx, tx, &faults, proposal, protocolID)
 	if err != nil {
 		return Doc{}, err
@@ -280,11 +282,25 @@ func (s *Applications) propose(
 			return Doc{}, err
 		}
 	}
+	ends := a.narrowed(&proposal.Profile)
 	a.Profile, a.SSOEnabled, a.MFAEnabled = proposal.Profile, proposal.SSOEnabled, proposal.MFAEnabled
+	store := change
 	if changed {
-		return touch(ctx, tx, a, "updated")
+		store = touch
 	}
-	return s.change(ctx, tx, a, "updated")
+	doc, err := store(ctx, tx, a, "updated")
+	if err == nil && ends {
+		err = s.OnEnd(ctx, tx, a)
+	}
+	return doc, err
+}
+
+// narrowed tells whether a change takes from the application what its tokens are good for, or a key that it proved with
+// who it is.
+func (a *Application) narrowed(to *Profile) bool {
+	lost := func(scope string) bool { return !slices.Contains(to.Scopes, scope) }
+	return slices.ContainsFunc(a.Scopes, lost) || string(a.JWKS) != string(to.JWKS) || a.JWKSURI != to.JWKSURI ||
+		a.Category == BackendService && to.Category != BackendService
 }
 
 // Delete removes an application with all that belongs to it here; elsewhere application.deleted ends it. It asks the
@@ -344,7 +360,7 @@ func Find(ctx context.Context, r docstore.Reader, id string) (*Application, erro
 }
 
 // change stores a changed application and tells of it; an unchanged one is left alone.
-func (s *Applications) change(ctx context.Context, tx *docstore.Tx, a *Application, action string) (Doc, error) {
+func change(ctx context.Context, tx *docstore.Tx, a *Application, action string) (Doc, error) {
 	doc, err := applications.Replace(ctx, tx, a)
 	if err != nil || !doc.Changed() {
 		return doc, err

@@ -79,6 +79,20 @@ func TestClient(t *testing.T) {
 	}
 	assert.False(t, client().Enabled)
 	assert.Equal(t, 2, ends, "once for each end")
+	for change, ended := range map[string]int{
+		`{"descr":"x"}`: 0, `{"scopes":["users:read","users:write"]}`: 0, `{"scopes":[]}`: 1, `{"jwks_uri":"https://b.test"}`: 1, `{"category":"1"}`: 1,
+	} {
+		before := ends
+		_, err := apps.Update(acme, app.ID, func(a *application.Application) error {
+			a.Scopes, a.JWKSURI, a.Category = []string{"users:read"}, "https://a.test/jwks", "4"
+			return nil
+		})
+		require.NoError(t, err)
+		before = max(before, ends)
+		_, err = apps.Update(acme, app.ID, func(a *application.Application) error { return json.Unmarshal([]byte(change), a) })
+		require.NoError(t, err)
+		assert.Equal(t, ended, ends-before, change)
+	}
 	_, err = apps.Client(t.Context(), "nobody")
 	assert.True(t, apperr.IsNotFound(err))
 }

@@ -94,7 +94,7 @@ func (s *Applications) RefreshSecrets(ctx context.Context, id string, grace time
 		if err := keepHashes(ctx, tx, a, map[string]string{secretID: HashSecret(value)}); err != nil {
 			return Refreshed{}, err
 		}
-		if _, err := s.change(ctx, tx, a, "secret_refreshed"); err != nil {
+		if _, err := change(ctx, tx, a, "secret_refreshed"); err != nil {
 			return Refreshed{}, err
 		}
 		if err := s.OnEnd(ctx, tx, a); err != nil {
@@ -166,7 +166,7 @@ func (s *Applications) Settle(ctx context.Context, id string) error {
 		if err := keepHashes(ctx, tx, a, nil); err != nil {
 			return err
 		}
-		_, err = s.change(ctx, tx, a, "updated")
+		_, err = change(ctx, tx, a, "updated")
 		return err
 	})
 }

@@ -51,7 +51,7 @@ func (s *Applications) Attach(ctx context.Context, id string, connections []stri
 		if len(a.IDPs) > maxSources {
 			return apperr.New(apperr.InvalidState, "an application has at most %d authentication sources", maxSources)
 		}
-		_, err = s.change(ctx, tx, a, "idp_attached")
+		_, err = change(ctx, tx, a, "idp_attached")
 		return err
 	})
 }
@@ -71,7 +71,7 @@ func (s *Applications) Detach(ctx context.Context, id, connection string) error 
 			return apperr.Missing("authentication source")
 		}
 		a.IDPs = left
-		_, err = s.change(ctx, tx, a, "idp_detached")
+		_, err = change(ctx, tx, a, "idp_detached")
 		return err
 	})
 }

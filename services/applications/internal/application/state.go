@@ -92,7 +92,7 @@ func (s *Applications) set(
 		return Doc{}, err
 	}
 	do(a)
-	return s.change(ctx, tx, a, action)
+	return change(ctx, tx, a, action)
 }
 
 // UpdateConfig changes what edit changes of the configuration. apperr.InvalidParameters too.
@@ -112,6 +112,6 @@ func (s *Applications) UpdateConfig(ctx context.Context, id string, edit func(*C
 			return Doc{}, err
 		}
 		a.ConfigProp, a.SSOEnabled, a.MFAEnabled = proposal, proposal.SSOEnabled, proposal.MFAEnabled
-		return s.change(ctx, tx, a, "config_updated")
+		return change(ctx, tx, a, "config_updated")
 	})
 }
