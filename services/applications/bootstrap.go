@@ -51,12 +51,14 @@ func (b Bootstrap) make(ctx context.Context, d service.Deps, apps *application.A
 		return nil
 	}
 	ctx = request.System(ctx, b.Tenant)
-	good, err := apps.EnsureAdministrator(ctx, application.Credential{ClientID: b.ClientID, Secret: b.ClientSecret.Reveal()})
+	credential := application.Credential{ClientID: b.ClientID, Secret: b.ClientSecret.Reveal()}
+	good, err := apps.EnsureAdministrator(ctx, credential)
 	if err != nil {
 		return fmt.Errorf("the bootstrap administrator: %w", err)
 	}
 	if !good {
-		d.Log.Warn("the configured secret is none of the bootstrap administrator: it was refreshed since the first start", "client_id", b.ClientID)
+		d.Log.Warn("the configured secret is none of the bootstrap administrator: it was refreshed since the first start",
+			"client_id", b.ClientID)
 	}
 	return nil
 }

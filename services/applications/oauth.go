@@ -43,7 +43,9 @@ func oauthCollections() []*docstore.Def {
 }
 
 // tokens makes the token service, whose keys the verifier trusts from then on.
-func (c Config) tokens(ctx context.Context, d service.Deps, clients token.Clients) (*token.Tokens, *signing.Keeper, error) {
+func (c Config) tokens(
+	ctx context.Context, d service.Deps, clients token.Clients,
+) (*token.Tokens, *signing.Keeper, error) {
 	if err := c.Tokens.check(); err != nil {
 		return nil, nil, err
 	}

@@ -88,7 +88,8 @@ func (c Credentials) basic() (id, secret string, err error) {
 	r := http.Request{Header: http.Header{"Authorization": c.Authorization}}
 	user, password, ok := r.BasicAuth()
 	if !ok {
-		return "", "", apperr.New(apperr.Unauthenticated, "the Authorization header must be: Basic, a space, id:secret in base64")
+		return "", "", apperr.New(apperr.Unauthenticated,
+			"the Authorization header must be: Basic, a space, id:secret in base64")
 	}
 	id, idErr := url.QueryUnescape(user)
 	secret, secretErr := url.QueryUnescape(password)

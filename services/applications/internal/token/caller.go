@@ -26,7 +26,8 @@ func (t *Tokens) Caller(ctx context.Context, c Credentials) (Caller, error) {
 	}
 	p, err := t.Verifier.Verify(ctx, bearer)
 	if apperr.KindOf(err) == apperr.Unauthenticated {
-		return Caller{}, apperr.OAuth(apperr.Unauthenticated, "invalid_token", "the bearer token is not valid").Because(err)
+		return Caller{}, apperr.OAuth(apperr.Unauthenticated, "invalid_token", "the bearer token is not valid").
+			Because(err)
 	}
 	if err != nil {
 		return Caller{}, err
@@ -45,7 +46,8 @@ func (t *Tokens) authenticated(ctx context.Context, c Credentials) (found, error
 			until = s.Expires
 		}
 	}
-	return found{Caller{client.ClientID, client.Tenant, grantedTo(client).Has(auth.PlatformAdmin)}, client.Version, until}, nil
+	by := Caller{client.ClientID, client.Tenant, grantedTo(client).Has(auth.PlatformAdmin)}
+	return found{by, client.Version, until}, nil
 }
 
 // found is a caller that has authenticated by its secret.
@@ -67,8 +69,10 @@ func newCallers() callers {
 	return callers{otter.Must(&otter.Options[[sha256.Size]byte, found]{MaximumSize: maxCallers})}
 }
 
-func (r callers) get(c Credentials, now clock.Time, v *auth.Verifier, authenticate func() (found, error)) (Caller, error) {
-	if len(c.Authorization) != 1 || c.ClientID != "" || c.ClientSecret != "" || c.AssertionType != "" || c.Assertion != "" {
+func (r callers) get(
+	c Credentials, now clock.Time, v *auth.Verifier, authenticate func() (found, error),
+) (Caller, error) {
+	if len(c.Authorization) != 1 || c.ClientID+c.ClientSecret+c.AssertionType+c.Assertion != "" {
 		known, err := authenticate()
 		return known.Caller, err
 	}

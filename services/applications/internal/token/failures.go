@@ -35,7 +35,9 @@ const (
 	disabledClient reason = "disabled"
 )
 
-var failures = docstore.Define(docstore.Schema[Failures]{Name: "client_failures", Noun: "record of failures", Part: true})
+var failures = docstore.Define(docstore.Schema[Failures]{
+	Name: "client_failures", Noun: "record of failures", Part: true,
+})
 
 var clientKind = outbox.Kind{Entity: "client", Source: "/oauth2/clients"}
 
@@ -49,7 +51,9 @@ func (t *Tokens) strange(address netip.Addr) error {
 
 // failed refuses a client, counts that and tells of it, in a dry run too: unless there were too many failures of the
 // client or from the address of late.
-func (t *Tokens) failed(ctx context.Context, c application.Client, method string, address netip.Addr, refusal error) error {
+func (t *Tokens) failed(
+	ctx context.Context, c application.Client, method string, address netip.Addr, refusal error,
+) error {
 	wait := t.limits.addresses.take(network(address))
 	if wait == 0 {
 		wait = t.limits.failures.take(c.ClientID)
@@ -63,7 +67,8 @@ func (t *Tokens) failed(ctx context.Context, c application.Client, method string
 	ctx = docstore.Guarding(request.With(ctx, info))
 	err := docstore.Do(ctx, t.Store, func(tx *docstore.Tx) error {
 		return count(ctx, tx, Failures{
-			Meta: docstore.Meta{ID: c.AppID}, ClientID: c.ClientID, TimeLast: tx.Now, Method: method, Reason: why, Address: address.String(),
+			Meta: docstore.Meta{ID: c.AppID}, ClientID: c.ClientID, TimeLast: tx.Now,
+			Method: method, Reason: why, Address: address.String(),
 		})
 	})
 	if err != nil {

@@ -47,7 +47,9 @@ func newBuckets(limit rate.Limit, burst int) *buckets {
 
 // take uses one token. A wait above 0 means that there was none, and when there will be.
 func (b *buckets) take(name string) time.Duration {
-	bucket, _ := b.cache.ComputeIfAbsent(name, func() (*rate.Limiter, bool) { return rate.NewLimiter(b.limit, b.burst), false })
+	bucket, _ := b.cache.ComputeIfAbsent(name, func() (*rate.Limiter, bool) {
+		return rate.NewLimiter(b.limit, b.burst), false
+	})
 	reservation := bucket.Reserve()
 	wait := reservation.Delay()
 	if wait > 0 {

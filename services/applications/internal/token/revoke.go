@@ -11,8 +11,8 @@ import (
 )
 
 // Revoke ends a token that the caller was given; an administrator of the platform ends every one. One that is not good
-// is none to be revoked, and no error (RFC 7009 §2.2). InvalidParameters with the codes unsupported_token_type (another
-// issuer's) and unauthorized_client (another client's), RateLimited.
+// is none to be revoked, and no error (RFC 7009 §2.2). InvalidParameters with the codes unsupported_token_type
+// (another issuer's) and unauthorized_client (another client's), RateLimited.
 func (t *Tokens) Revoke(ctx context.Context, by Caller, text string) error {
 	p, err := t.Verifier.Verify(ctx, text)
 	if apperr.KindOf(err) == apperr.Unauthenticated {
@@ -68,7 +68,8 @@ func (t *Tokens) Introspect(ctx context.Context, by Caller, text string) (Intros
 		return Introspection{}, nil
 	}
 	return Introspection{
-		Active: true, Scope: p.Scopes.String(), ClientID: p.ClientID, TokenType: "Bearer", Subject: p.Subject, TokenID: p.TokenID,
-		Expires: p.Expires.Millis() / 1000, IssuedAt: p.IssuedAt.Millis() / 1000, Tenant: p.Tenant, Issuer: t.Signer.Issuer(),
+		Active: true, Scope: p.Scopes.String(), ClientID: p.ClientID, TokenType: "Bearer",
+		Expires: p.Expires.Millis() / 1000, IssuedAt: p.IssuedAt.Millis() / 1000,
+		Subject: p.Subject, Issuer: t.Signer.Issuer(), TokenID: p.TokenID, Tenant: p.Tenant,
 	}, nil
 }

@@ -1,5 +1,6 @@
-// Package token is the token service for machine clients: it authenticates applications (RFC 6749 §2.3, RFC 7523), gives
-// them access tokens (RFC 6749 §4.4, RFC 9068), takes tokens back (RFC 7009) and tells what they are worth (RFC 7662).
+// Package token is the token service for machine clients: it authenticates applications (RFC 6749 §2.3, RFC 7523),
+// gives them access tokens (RFC 6749 §4.4, RFC 9068), takes tokens back (RFC 7009) and tells what they are worth
+// (RFC 7662).
 //
 // Tokens are not stored. What ends them before they expire is kept by package ended, the keys by package signing.
 package token
@@ -72,22 +73,24 @@ func (t *Tokens) Issue(ctx context.Context, c application.Client, r Request) (To
 	case r.GrantType == "":
 		return Token{}, apperr.Invalid("grant_type", "must be there")
 	case r.GrantType != GrantType:
-		return Token{}, apperr.OAuth(apperr.InvalidParameters, "unsupported_grant_type", "grant_type must be %s", GrantType)
+		return Token{}, apperr.OAuth(apperr.InvalidParameters, "unsupported_grant_type",
+			"grant_type must be %s", GrantType)
 	}
-	return t.issue(ctx, c, r, t.TTL)
+	return t.issue(ctx, c, r)
 }
 
-// issue is Issue for a lifetime of the caller's choice.
-func (t *Tokens) issue(ctx context.Context, c application.Client, r Request, ttl time.Duration) (Token, error) {
+func (t *Tokens) issue(ctx context.Context, c application.Client, r Request) (Token, error) {
 	if c.Category != application.BackendService {
-		return Token{}, apperr.OAuth(apperr.InvalidParameters, "unauthorized_client", "only applications of category %s get tokens", application.BackendService)
+		return Token{}, apperr.OAuth(apperr.InvalidParameters, "unauthorized_client",
+			"only applications of category %s get tokens", application.BackendService)
 	}
 	granted := grantedTo(c)
 	scopes := granted
 	if r.Scope != "" {
 		var unknown []string
 		if scopes, unknown = auth.ParseScopes(r.Scope); len(unknown) > 0 || !scopes.Within(granted) {
-			return Token{}, apperr.OAuth(apperr.InvalidParameters, "invalid_scope", "the client may have the scopes: %s", granted)
+			return Token{}, apperr.OAuth(apperr.InvalidParameters, "invalid_scope",
+				"the client may have the scopes: %s", granted)
 		}
 	}
 	tenant := c.Tenant
@@ -96,19 +99,21 @@ func (t *Tokens) issue(ctx context.Context, c application.Client, r Request, ttl
 			return Token{}, apperr.New(apperr.Forbidden, "the client belongs to another tenant")
 		}
 		if tenant = r.Tenant; !auth.ValidTenant(tenant) {
-			return Token{}, apperr.Invalid("header."+auth.TenantHeader, "must be 1…63 of a-z, 0-9, _ and -, the first a letter or digit")
+			return Token{}, apperr.Invalid("header."+auth.TenantHeader,
+				"must be 1…63 of a-z, 0-9, _ and -, the first a letter or digit")
 		}
 	}
 	text := "******" // nothing leaves in a dry run
 	if !docstore.IsDryRun(ctx) {
 		var err error
 		if text, err = t.Signer.Mint(auth.Claims{
-			Subject: c.ClientID, ClientID: c.ClientID, ClientVersion: c.Version, Tenant: tenant, Scopes: scopes, TTL: ttl,
+			Subject: c.ClientID, ClientID: c.ClientID, ClientVersion: c.Version,
+			Tenant: tenant, Scopes: scopes, TTL: t.TTL,
 		}); err != nil {
 			return Token{}, err
 		}
 	}
-	return Token{text, "Bearer", int64(ttl / time.Second), scopes.String()}, nil
+	return Token{text, "Bearer", int64(t.TTL / time.Second), scopes.String()}, nil
 }
 
 func grantedTo(c application.Client) auth.Scopes {
