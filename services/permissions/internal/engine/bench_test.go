@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// size is how many rules and memberships a benchmark has: IDP_BENCH_RULES, or a tenth of a million.
+func size() int {
+	if n, err := strconv.Atoi(os.Getenv("IDP_BENCH_RULES")); err == nil {
+		return n
+	}
+	return 100_000
+}
+
+func number(n int) string { return strconv.Itoa(1_048_576 + n) }
+
+// large makes a tenant with so many rules and as many memberships: two memberships a user, of nodes in chains of ten. Each
+// user has a rule of its own, each node five.
+func large(n int) *Tenant {
+	t := NewTenant()
+	users, resources, nodes := n/2, n/10, n/10
+	t.Change(func(c *Change) {
+		c.PutTree(&Tree{ID: "1", Code: "company", Name: "Company", Sequence: 1})
+		for i := range resources {
+			c.PutResource(&Resource{
+				ID: "3" + number(i), ApplicationID: "9", Type: Data, Code: fmt.Sprint("record/", i), Actions: []string{"read", "write"}, Sequence: 1,
+			})
+		}
+		for i := range nodes {
+			node := &TreeNode{ID: "4" + number(i), Name: "Node", ObjectCode: "company", Sequence: 1}
+			if i%10 > 0 {
+				node.ParentID = "4" + number(i-1)
+			}
+			c.PutNode(node)
+			c.PutUnit(&Unit{ID: "5" + number(i), Identity: Identity{Node, node.ID}, Sequence: 1})
+		}
+		for i := range users {
+			id := "6" + number(i)
+			c.PutPerson(&Person{ID: id, Username: "user-" + id, Sequence: 1})
+			c.PutUnit(&Unit{ID: "7" + number(i), Identity: Identity{User, id}, Sequence: 1})
+			for j := range 2 {
+				c.PutMembership(&Membership{ID: "8" + number(2*i+j), NodeID: "4" + number((7*i+j*nodes/2)%nodes), UserID: id, Sequence: 1})
+			}
+		}
+	})
+	t.Change(func(c *Change) {
+		read := []string{"read"}
+		for i := range n {
+			rule := &Rule{
+				ID: "2" + number(i), UnitID: "7" + number(i%users), ApplicationID: "9", Type: Data,
+				ResourceID: "3" + number(i%users%resources), Actions: read, Sequence: 1,
+			}
+			if i >= users {
+				rule.UnitID = "5" + number(i%nodes)
+			}
+			c.PutRule(rule)
+		}
+	})
+	return t
+}
+
+func ask(b *testing.B, s *State, q *Question) {
+	b.Helper()
+	d, err := s.Check(b.Context(), q)
+	require.NoError(b, err)
+	require.True(b, d.Allowed, "%+v", q)
+	b.ReportAllocs()
+	for b.Loop() {
+		if d, _ := s.Check(b.Context(), q); !d.Allowed {
+			b.Fatal("not allowed")
+		}
+	}
+}
+
+func BenchmarkCheck(b *testing.B) {
+	t := large(size())
+	b.Run("direct", func(b *testing.B) {
+		s, many := t.State(), make([]Question, 1<<14) // so many that memory is read, not the processor's caches
+		for i := range many {
+			user := i * 7919 % (size() / 2)
+			many[i] = Question{Identity: Identity{User, "6" + number(user)}, ApplicationID: "9", ObjectType: Data,
+				ObjectID: "3" + number(user%(size()/10)), Action: "read"}
+		}
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			if d, _ := s.Check(b.Context(), &many[i%len(many)]); !d.Allowed {
+				b.Fatal("not allowed")
+			}
+		}
+	})
+	t.Change(func(c *Change) {
+		for i := range 10 {
+			node := &TreeNode{ID: fmt.Sprint("deep", i), Name: "Deep", ObjectCode: "company", Sequence: 1}
+			if i > 0 {
+				node.ParentID = fmt.Sprint("deep", i-1)
+			}
+			c.PutNode(node)
+		}
+		c.PutPerson(&Person{ID: "below", Username: "below", Sequence: 1})
+		c.PutMembership(&Membership{ID: "m", NodeID: "deep9", UserID: "below", Sequence: 1})
+		c.PutUnit(&Unit{ID: "u", Identity: Identity{Node, "deep0"}, Sequence: 1})
+		c.PutSet(&Set{ID: "set", ApplicationID: "9", Code: "set", Sequence: 1})
+		c.PutMember(&Member{ID: "sm", SetID: "set", ResourceID: "3" + number(1), Actions: []string{Any}, Sequence: 1})
+		c.PutRule(&Rule{ID: "r1", UnitID: "u", ApplicationID: "9", Type: Data, ResourceID: "3" + number(0), Actions: []string{"read"}, Sequence: 1})
+		c.PutRule(&Rule{ID: "r2", UnitID: "u", ApplicationID: "9", Type: ResourceSet, SetID: "set", Actions: []string{"read"}, Sequence: 1})
+		c.PutRule(&Rule{ID: "r3", UnitID: "u", ApplicationID: "9", Type: Data, ResourceID: "3" + number(2), Actions: []string{"read"},
+			Condition: &Condition{Text: `context.ip.startsWith("10.")`}, Sequence: 1})
+	})
+	below := Question{Identity: Identity{User, "below"}, ApplicationID: "9", ObjectType: Data, Action: "read"}
+	for i, name := range []string{"depth 10", "depth 10 and a set", "depth 10 and a condition"} {
+		b.Run(name, func(b *testing.B) {
+			q := below
+			q.ObjectCode, q.Context = fmt.Sprint("record/", i), []byte(`{"ip":"10.0.0.1"}`)
+			ask(b, t.State(), &q)
+		})
+	}
+	b.Run("one write", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := int64(2); b.Loop(); i++ {
+			t.Change(func(c *Change) {
+				c.PutRule(&Rule{
+					ID: "2" + number(int(i)%size()), UnitID: "u", ApplicationID: "9", Type: Data,
+					ResourceID: "3" + number(int(i)%(size()/10)), Actions: []string{"read"}, Sequence: i,
+				})
+			})
+		}
+	})
+}
+
+// What a rule with its unit's share, and a membership with its user's and node's, take in memory.
+func BenchmarkMemory(b *testing.B) {
+	for b.Loop() {
+		before := heap()
+		t := large(size())
+		b.ReportMetric(float64(heap()-before)/float64(size()), "B/rule+membership")
+		runtime.KeepAlive(t)
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}

@@ -1,0 +1,205 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+)
+
+// ErrReach says that an identity belongs to more than MaxReach others, so that no answer about it can be given.
+var ErrReach = errors.New("the identity belongs to too many nodes and groups")
+
+// Question asks whether an identity may do something with an object.
+type Question struct {
+	Identity      Identity
+	ApplicationID string
+	ObjectType    string // Data, API, UI or App
+	ObjectID      string // the object is named by its id, its code or, of an api resource, its path
+	ObjectCode    string
+	Path          string
+	Action        string // not looked at for App
+	Now           int64  // milliseconds since 1970
+
+	// For conditions; JSON objects, or empty. Properties go over those that are stored.
+	Context                                                 json.RawMessage
+	SubjectProperties, ResourceProperties, ActionProperties json.RawMessage
+
+	resource *Resource // what the object was found to be; nil for App
+}
+
+// Reason is why an answer is what it is.
+type Reason string
+
+// The reasons.
+const (
+	Granted         Reason = "granted"
+	Denied          Reason = "denied"
+	NotGranted      Reason = "not_granted"
+	UnknownIdentity Reason = "unknown_identity"
+	UnknownObject   Reason = "unknown_object"
+	UnknownAction   Reason = "unknown_action"
+)
+
+// Decision answers a Question.
+type Decision struct {
+	Allowed bool
+	Reason  Reason
+	Rule    *Rule      // which decided; nil if none did
+	Via     []Identity // from the identity asked about to the one that the rule is of
+}
+
+// finding is where a rule was found that decides.
+type finding struct {
+	rule *Rule
+	at   int // in reach
+}
+
+var reaches = sync.Pool{New: func() any { return new(reach) }}
+
+// Check answers a question. An error is ErrReach, or the context's.
+func (s *State) Check(ctx context.Context, q *Question) (Decision, error) {
+	r := reaches.Get().(*reach)
+	defer reaches.Put(r)
+	if !s.reach(r, q.Identity) {
+		return Decision{Reason: UnknownIdentity}, nil
+	}
+	if r.full {
+		return Decision{}, ErrReach
+	}
+	if reason := s.find(q); reason != "" {
+		return Decision{Reason: reason}, nil
+	}
+	found, denied, err := s.decide(ctx, q, r)
+	if err != nil || found.rule == nil {
+		return Decision{Reason: NotGranted}, err
+	}
+	d := Decision{Allowed: !denied, Reason: Granted, Rule: found.rule, Via: r.via(found.at)}
+	if denied {
+		d.Reason = Denied
+	}
+	return d, nil
+}
+
+// find looks for the object of a question; it returns why there is no answer without it.
+func (s *State) find(q *Question) Reason {
+	if q.ObjectType == App {
+		return ""
+	}
+	if q.resource = s.Resource(q); q.resource == nil {
+		return UnknownObject
+	}
+	if !q.resource.knows(q.Action) {
+		return UnknownAction
+	}
+	return ""
+}
+
+func (r *Resource) knows(action string) bool {
+	return len(r.Actions) == 0 || includes(r.Actions, action)
+}
+
+// Resource finds the resource that a question names: one of its application, or a global one of the tenant. nil if there is none.
+func (s *State) Resource(q *Question) *Resource {
+	switch {
+	case q.ObjectID != "":
+		r := s.resources.Get(q.ObjectID)
+		if r == nil || r.Type != q.ObjectType || r.ApplicationID != q.ApplicationID && !r.Global {
+			return nil
+		}
+		return r
+	case q.ObjectCode != "":
+		if id := s.codes.Get(objectCode{q.ApplicationID, q.ObjectType, q.ObjectCode}); id != "" {
+			return s.resources.Get(id)
+		}
+		if all := s.global.Get(objectCode{"", q.ObjectType, q.ObjectCode}); all.Len() == 1 {
+			for id := range all.All() {
+				return s.resources.Get(id)
+			}
+		}
+	case q.Path != "" && q.ObjectType == API:
+		return s.byURI(q.ApplicationID, q.Path)
+	}
+	return nil
+}
+
+// decide looks at all rules that reach the identity and are about the object. A deny decides, else the first that allows.
+func (s *State) decide(ctx context.Context, q *Question, r *reach) (found finding, denied bool, err error) {
+	var in input
+	aims := s.targets(q, r)
+	for at := range r.steps {
+		unit := s.unitOf.Get(r.steps[at].Identity)
+		if unit == "" {
+			continue
+		}
+		grants := s.granted.Get(unit)
+		if grants.Len() == 0 {
+			continue
+		}
+		for _, aim := range aims {
+			for _, rule := range grants.Get(aim.target) {
+				if !rule.Deny && found.rule != nil || !rule.covers(q, aim.actions) || !rule.current(q.Now) {
+					continue
+				}
+				applies, err := s.applies(ctx, q, &in, rule)
+				if err != nil {
+					return finding{}, false, err
+				}
+				if applies && rule.Deny {
+					return finding{rule, at}, true, nil
+				}
+				if applies {
+					found = finding{rule, at}
+				}
+			}
+		}
+	}
+	return found, false, nil
+}
+
+// aim is what rules about an object can be about, with the actions that such a rule covers at most; nil: all.
+type aim struct {
+	target
+	actions []string
+}
+
+// targets are all aims of the rules about a question's object. They are kept in r until the next call.
+func (s *State) targets(q *Question, r *reach) []aim {
+	if q.ObjectType == App {
+		r.aims = append(r.aims[:0], aim{target{application, q.ApplicationID}, nil})
+		return r.aims
+	}
+	owner := q.resource.ApplicationID
+	r.aims = append(r.aims[:0], aim{target{oneResource, q.resource.ID}, nil}, aim{target{allResources, owner}, nil},
+		aim{target{patternOf, owner}, nil})
+	for _, m := range s.setsOf.Get(q.resource.ID) {
+		r.aims = append(r.aims, aim{target{setOf, m.SetID}, m.Actions})
+	}
+	return r.aims
+}
+
+// covers reports whether a rule that was found by its target is about the question's object and action.
+func (r *Rule) covers(q *Question, actions []string) bool {
+	if r.Type == App {
+		return true
+	}
+	if r.Type == Wildcard && r.Code != "" && !Match(r.Code, q.resource.Code) {
+		return false
+	}
+	return includes(r.Actions, q.Action) && (actions == nil || includes(actions, q.Action))
+}
+
+// applies evaluates a rule's condition. One that can't be decided makes a rule that allows not apply, and one that denies apply.
+func (s *State) applies(ctx context.Context, q *Question, in *input, rule *Rule) (bool, error) {
+	if rule.Condition == nil {
+		return true, nil
+	}
+	holds, err := s.holds(ctx, q, in, rule.Condition)
+	if err == nil {
+		return holds, nil
+	}
+	if ctx.Err() != nil {
+		return false, err
+	}
+	return rule.Deny, nil
+}

@@ -1,0 +1,145 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/condition"
+)
+
+// Conditions are those of rules: over the subject, the resource and the action that are asked about, the question's context, and the
+// present moment.
+var Conditions = conditions()
+
+func conditions() *condition.Environment {
+	env, err := condition.NewEnvironment(condition.Map("subject"), condition.Map("resource"), condition.Map("action"),
+		condition.Map("context"), condition.Timestamp("now"))
+	if err != nil {
+		panic(err) // the declaration above is wrong
+	}
+	return env
+}
+
+// MaxCost bounds what the conditions of one question cost together, in the units of condition.MaxCost. What is left then is undecided.
+const MaxCost = 4 * condition.MaxCost
+
+// Condition is the condition of rules. Rules of a tenant with the same text share one.
+type Condition struct {
+	Text     string
+	compiled atomic.Pointer[compiled]
+}
+
+type compiled struct {
+	program *condition.Program
+	err     error
+}
+
+// program is compiled when it is first needed: most rules of a large tenant are not asked about for long.
+func (c *Condition) program() (*condition.Program, error) {
+	p := c.compiled.Load()
+	if p == nil {
+		p = &compiled{}
+		p.program, p.err = Conditions.Compile(c.Text)
+		c.compiled.Store(p)
+	}
+	return p.program, p.err
+}
+
+// input is what the conditions of one question see, made for the first of them.
+type input struct {
+	values map[string]any
+	cost   int64 // of the conditions evaluated so far
+}
+
+// holds evaluates a condition. An error says why it can't be decided; one of ctx ends the question.
+func (s *State) holds(ctx context.Context, q *Question, in *input, c *Condition) (bool, error) {
+	program, err := c.program()
+	if err != nil {
+		return false, err
+	}
+	if in.cost > MaxCost {
+		return false, errTooCostly
+	}
+	if in.values == nil {
+		if in.values, err = s.values(q); err != nil {
+			return false, err
+		}
+	}
+	holds, cost, err := program.Measure(ctx, in.values)
+	in.cost += cost + 1
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	return holds, err
+}
+
+var errTooCostly = errors.New("the conditions of this check cost too much together")
+
+func (s *State) values(q *Question) (map[string]any, error) {
+	subject, err := overlay(s.properties(q.Identity), q.SubjectProperties)
+	if err != nil {
+		return nil, err
+	}
+	stored := ""
+	if q.resource != nil {
+		stored = q.resource.Properties
+	}
+	resource, err := overlay(stored, q.ResourceProperties)
+	if err != nil {
+		return nil, err
+	}
+	action, err := overlay("", q.ActionProperties)
+	if err != nil {
+		return nil, err
+	}
+	surroundings, err := overlay("", q.Context)
+	if err != nil {
+		return nil, err
+	}
+	object := map[string]any{"type": q.ObjectType, "code": "", "id": "", "properties": resource}
+	if q.resource != nil {
+		object["type"], object["code"], object["id"] = q.resource.Type, q.resource.Code, q.resource.ID
+	} else if q.ObjectType == App {
+		object["id"] = q.ApplicationID
+	}
+	name := q.Identity.ID
+	if person := s.people.Get(q.Identity.ID); person != nil && q.Identity.Type == User {
+		name = person.Username
+	}
+	return map[string]any{
+		"subject":  map[string]any{"type": q.Identity.Type, "id": q.Identity.ID, "name": name, "properties": subject},
+		"resource": object,
+		"action":   map[string]any{"name": q.Action, "properties": action},
+		"context":  surroundings,
+		"now":      time.UnixMilli(q.Now).UTC(),
+	}, nil
+}
+
+// properties are what is stored of an identity.
+func (s *State) properties(who Identity) string {
+	if person := s.people.Get(who.ID); person != nil && who.Type == User {
+		return person.Properties
+	}
+	return ""
+}
+
+// overlay makes the value of one variable: what is stored, with what the question gives over it.
+func overlay(stored string, given json.RawMessage) (map[string]any, error) {
+	values := map[string]any{}
+	for _, text := range [][]byte{[]byte(stored), given} {
+		if len(text) == 0 {
+			continue
+		}
+		members, err := condition.FromJSON(text)
+		if err != nil {
+			return nil, err
+		}
+		for name, value := range members {
+			values[name] = value
+		}
+	}
+	return values, nil
+}

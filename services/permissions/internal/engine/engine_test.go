@@ -1,0 +1,256 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// small is a company: alice belongs to a team below a department, bob to nothing.
+func small() *Tenant {
+	t := NewTenant()
+	t.Change(func(c *Change) {
+		c.PutTree(&Tree{"1", "company", "Company", 1})
+		c.PutNode(&TreeNode{"10", "Company", "", "company", 1})
+		c.PutNode(&TreeNode{"11", "Finance", "10", "company", 1})
+		c.PutNode(&TreeNode{"12", "Payroll", "11", "company", 1})
+		c.PutPerson(&Person{"20", "Alice", `{"level":3}`, 1})
+		c.PutPerson(&Person{"21", "bob", "", 1})
+		c.PutMembership(&Membership{"30", "12", "20", 1})
+		c.PutResource(&Resource{ID: "40", ApplicationID: "9", Type: Data, Code: "ledger", Actions: []string{"read", "write"}, Sequence: 1})
+		c.PutUnit(&Unit{"50", Identity{Node, "11"}, "Finance", 1})
+		c.PutUnit(&Unit{"51", Identity{User, "20"}, "Alice", 1})
+		c.PutUnit(&Unit{"52", Identity{Everyone, Any}, "Everyone", 1})
+	})
+	return t
+}
+
+func (t *Tenant) grant(r Rule) {
+	if r.Type == "" {
+		r.Type, r.ResourceID = Data, "40"
+	}
+	r.ApplicationID, r.Sequence = "9", 1
+	if r.Actions == nil {
+		r.Actions = []string{"read"}
+	}
+	t.Change(func(c *Change) { c.PutRule(&r) })
+}
+
+func reading(user string) *Question {
+	return &Question{Identity: Identity{User, user}, ApplicationID: "9", ObjectType: Data, ObjectCode: "ledger", Action: "read", Now: 1000}
+}
+
+func (t *Tenant) explain(tb testing.TB, q *Question) Explanation {
+	e, err := t.State().Explain(tb.Context(), q)
+	require.NoError(tb, err)
+	return e
+}
+
+func TestViaIsTheWayToTheGrant(t *testing.T) {
+	t.Parallel()
+	company := small()
+	company.grant(Rule{ID: "60", UnitID: "50"})
+	got := company.explain(t, reading("20"))
+	require.True(t, got.Allowed)
+	require.Equal(t, []Identity{{User, "20"}, {Node, "12"}, {Node, "11"}}, got.Via)
+	require.Equal(t, "60", got.Rule.ID)
+}
+
+func TestNearestMiss(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		rules []Rule
+		asked string
+		kind  string
+		text  string
+	}{
+		"a deny": {
+			[]Rule{{ID: "60", UnitID: "50"}, {ID: "61", UnitID: "52", Deny: true}}, "20", MissDeny,
+			`Rule 61 denies "read" of data ledger to everyone; a deny goes before every grant.`,
+		},
+		"a value of the context": {
+			[]Rule{{ID: "60", UnitID: "51", Condition: &Condition{Text: "context.office"}}}, "20", MissContext,
+			"Rule 60 would allow \"read\" of data ledger, but its condition can't be decided with what the check gives: the condition can't be decided: no such key: office.",
+		},
+		"a membership": {
+			[]Rule{{ID: "60", UnitID: "50"}}, "21", MissMembership,
+			`user "bob" (21) is not a member of node "Finance" (11), to which rule 60 grants "read" of data ledger.`,
+		},
+		"a grant, since a membership would not help": {
+			[]Rule{{ID: "60", UnitID: "50"}, {ID: "61", UnitID: "50", Deny: true}}, "21", MissGrant,
+			`No rule that applies grants "read" of data ledger to user "bob" (21), or to anything that it belongs to: a grant to one of these is missing.`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			company := small()
+			for _, r := range row.rules {
+				company.grant(r)
+			}
+			got := company.explain(t, reading(row.asked))
+			require.False(t, got.Allowed)
+			require.Equal(t, row.kind, got.Nearest.Kind)
+			require.Equal(t, row.text, got.Nearest.Text)
+		})
+	}
+}
+
+func TestExplainSaysWhyRulesDoNotApply(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		rule    Rule
+		applies bool
+		why     string
+	}{
+		"applies":                 {Rule{}, true, ""},
+		"another action":          {Rule{Actions: []string{"write"}}, false, "it is about other actions: write"},
+		"not yet":                 {Rule{From: 2000}, false, "it is valid only from 1970-01-01T00:00:02Z on"},
+		"no more":                 {Rule{To: 1000}, false, "it was valid only until 1970-01-01T00:00:01Z"},
+		"condition false":         {Rule{Condition: &Condition{Text: "subject.properties.level > 3"}}, false, "its condition is not met"},
+		"condition true":          {Rule{Condition: &Condition{Text: "subject.name == 'Alice' && now < timestamp('2000-01-01T00:00:00Z')"}}, true, ""},
+		"allow, undecided":        {Rule{Condition: &Condition{Text: "context.ip == ''"}}, false, "the condition can't be decided: no such key: ip"},
+		"deny, undecided":         {Rule{Deny: true, Condition: &Condition{Text: "context.ip == ''"}}, true, "the condition can't be decided: no such key: ip"},
+		"a condition like no one": {Rule{Condition: &Condition{Text: "("}}, false, "line 1, column 2: syntax error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			company := small()
+			row.rule.ID, row.rule.UnitID = "60", "50"
+			company.grant(row.rule)
+			got := company.explain(t, reading("20"))
+			require.Len(t, got.Considered, 1)
+			require.Equal(t, row.applies, got.Considered[0].Applies)
+			require.Equal(t, row.why, got.Considered[0].Why)
+			require.Equal(t, row.applies && !row.rule.Deny, got.Allowed)
+		})
+	}
+}
+
+func TestUnknownIsNotAllowed(t *testing.T) {
+	t.Parallel()
+	company := small()
+	company.grant(Rule{ID: "60", UnitID: "52", Type: Wildcard, Actions: []string{Any}})
+	for reason, q := range map[Reason]*Question{
+		UnknownIdentity: reading("99"),
+		UnknownObject:   {Identity: Identity{User, "20"}, ApplicationID: "9", ObjectType: UI, ObjectCode: "ledger", Action: "read"},
+		UnknownAction:   {Identity: Identity{User, "20"}, ApplicationID: "9", ObjectType: Data, ObjectCode: "ledger", Action: "burn"},
+		Granted:         reading("20"),
+	} {
+		got := company.explain(t, q)
+		require.Equal(t, reason, got.Reason)
+		require.Equal(t, reason == Granted, got.Allowed)
+	}
+}
+
+// What the conditions of one check cost together is bounded: those beyond are undecided.
+func TestConditionsOfACheckHaveABudget(t *testing.T) {
+	t.Parallel()
+	company := small()
+	list := "[" + strings.TrimSuffix(strings.Repeat("1,", 100), ",") + "]"
+	for i := range 60 {
+		id := strconv.Itoa(100 + i)
+		company.grant(Rule{ID: id, UnitID: "51", Condition: &Condition{Text: fmt.Sprintf("%s.all(x, %s.all(y, x == y)) && context.n == %d", list, list, i)}})
+	}
+	got := company.explain(t, reading("20"))
+	exhausted := 0
+	for _, c := range got.Considered {
+		if strings.Contains(c.Why, errTooCostly.Error()) {
+			exhausted++
+		}
+	}
+	require.Positive(t, exhausted)
+	require.Less(t, exhausted, 60)
+}
+
+func TestReachIsBounded(t *testing.T) {
+	t.Parallel()
+	company := small()
+	company.Change(func(c *Change) {
+		for i := range MaxReach {
+			c.PutNode(&TreeNode{ID: "n" + strconv.Itoa(i), ParentID: "10", ObjectCode: "company", Sequence: 1})
+			c.PutMembership(&Membership{ID: "m" + strconv.Itoa(i), NodeID: "n" + strconv.Itoa(i), UserID: "21", Sequence: 1})
+		}
+	})
+	_, err := company.State().Check(t.Context(), reading("21"))
+	require.ErrorIs(t, err, ErrReach)
+}
+
+func TestACancelledQuestionHasNoAnswer(t *testing.T) {
+	t.Parallel()
+	company := small()
+	company.grant(Rule{ID: "60", UnitID: "51", Condition: &Condition{Text: "[1, 2, 3].all(x, [4, 5].all(y, x < y))"}})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := company.State().Check(ctx, reading("20"))
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestURIs(t *testing.T) {
+	t.Parallel()
+	company := small()
+	company.Change(func(c *Change) {
+		for i, uri := range []string{"/orders", "/orders/{id}", "/orders/{id}/lines", "/orders/new", "/files/**", "/files/*/head", "/**"} {
+			c.PutResource(&Resource{ID: strconv.Itoa(70 + i), ApplicationID: "9", Type: API, Code: "r" + strconv.Itoa(i), URI: uri, Sequence: 1})
+		}
+	})
+	for path, want := range map[string]string{
+		"/orders": "/orders", "/orders/7": "/orders/{id}", "/orders/new": "/orders/new", "/orders/7/lines": "/orders/{id}/lines", "/orders/": "/**",
+		"/orders/7/other": "/**", "/files/a/b/c": "/files/**", "/files/a/head": "/files/*/head", "/files": "/files/**", "/": "/**",
+		strings.Repeat("/a", 100): "",
+	} {
+		got := ""
+		if r := company.State().byURI("9", path); r != nil {
+			got = r.URI
+		}
+		require.Equal(t, want, got, path)
+	}
+}
+
+func TestPatterns(t *testing.T) {
+	t.Parallel()
+	for pattern, texts := range map[string]map[string]bool{
+		"*":       {"": true, "a/b:c": true},
+		"a*c":     {"ac": true, "abc": true, "abcd": false, "acc": true},
+		"*a*b*":   {"ab": true, "xaxbx": true, "ba": false},
+		"a?c":     {"abc": true, "ac": false},
+		"orders/": {"orders/": true, "orders": false},
+	} {
+		for text, want := range texts {
+			require.Equal(t, want, Match(pattern, text), "%s %s", pattern, text)
+		}
+	}
+	require.NotEmpty(t, ValidPattern("a**"))
+	require.NotEmpty(t, ValidPattern(strings.Repeat("a*", MaxStars+1)))
+	require.Empty(t, ValidPattern(strings.Repeat("a*", MaxStars)))
+}
+
+// Many keys, put and dropped, are those of a Go map; an older version stays as it was.
+func TestMap(t *testing.T) {
+	t.Parallel()
+	var m Map[string, int]
+	want := map[string]int{}
+	for i := range 20_000 {
+		by := &edit{}
+		old, key := m, strconv.Itoa(i*7%5000)
+		before, had := old.Lookup(key)
+		if i%3 == 0 {
+			m.drop(by, key)
+			delete(want, key)
+		} else {
+			m.put(by, key, i)
+			want[key] = i
+		}
+		after, has := old.Lookup(key)
+		require.Equal(t, []any{before, had}, []any{after, has})
+	}
+	got := map[string]int{}
+	for k, v := range m.All() {
+		got[k] = v
+	}
+	require.Equal(t, want, got)
+	require.Equal(t, len(want), m.Len())
+}

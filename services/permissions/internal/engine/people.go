@@ -1,0 +1,108 @@
+package engine
+
+import "github.com/idplatform/idplatform/pkg/textindex"
+
+// PutPerson adds or replaces a user.
+func (c *Change) PutPerson(p *Person) {
+	old := c.people.Get(p.ID)
+	if old != nil && old.Sequence >= p.Sequence {
+		return
+	}
+	if old != nil && c.usernames.Get(textindex.Key(old.Username)) == p.ID {
+		c.usernames.drop(c.by, textindex.Key(old.Username))
+	}
+	c.people.put(c.by, p.ID, p)
+	c.usernames.put(c.by, textindex.Key(p.Username), p.ID)
+}
+
+// DropPerson removes a user, not the memberships.
+func (c *Change) DropPerson(id string) {
+	old := c.people.Get(id)
+	if old == nil {
+		return
+	}
+	c.people.drop(c.by, id)
+	if name := textindex.Key(old.Username); c.usernames.Get(name) == id {
+		c.usernames.drop(c.by, name)
+	}
+}
+
+// PutNode adds or replaces a node, and moves it where its parent is another than before.
+func (c *Change) PutNode(n *TreeNode) {
+	old := c.nodes.Get(n.ID)
+	if old != nil && old.Sequence >= n.Sequence {
+		return
+	}
+	if old != nil {
+		c.unlink(old)
+	}
+	c.nodes.put(c.by, n.ID, n)
+	if n.ParentID != "" {
+		nested(c.by, &c.children, n.ParentID, n.ID, n)
+	} else {
+		nested(c.by, &c.roots, n.ObjectCode, n.ID, n)
+	}
+}
+
+// DropNode removes a node, not its memberships.
+func (c *Change) DropNode(id string) {
+	if old := c.nodes.Get(id); old != nil {
+		c.nodes.drop(c.by, id)
+		c.unlink(old)
+	}
+}
+
+func (c *Change) unlink(n *TreeNode) {
+	if n.ParentID != "" {
+		without(c.by, &c.children, n.ParentID, n.ID)
+	} else {
+		without(c.by, &c.roots, n.ObjectCode, n.ID)
+	}
+}
+
+// PutTree adds or replaces a core object.
+func (c *Change) PutTree(t *Tree) {
+	if old := c.trees.Get(t.ID); old == nil || old.Sequence < t.Sequence {
+		c.trees.put(c.by, t.ID, t)
+		c.treeCodes.put(c.by, t.Code, t.ID)
+	}
+}
+
+// DropTree removes a core object, not its nodes.
+func (c *Change) DropTree(id string) {
+	old := c.trees.Get(id)
+	if old == nil {
+		return
+	}
+	c.trees.drop(c.by, id)
+	if c.treeCodes.Get(old.Code) == id {
+		c.treeCodes.drop(c.by, old.Code)
+	}
+}
+
+// PutMembership adds a user to a node.
+func (c *Change) PutMembership(m *Membership) {
+	if old := c.holding.Get(m.NodeID).Get(m.ID); old != nil && old.Sequence >= m.Sequence {
+		return
+	}
+	c.DropMembership(m.ID, m.NodeID)
+	if node := c.nodes.Get(m.NodeID); node != nil {
+		m.NodeID = node.ID // one text in memory, not one for each member
+	}
+	if person := c.people.Get(m.UserID); person != nil {
+		m.UserID = person.ID
+	}
+	nested(c.by, &c.holding, m.NodeID, m.ID, m)
+	list := c.belongs.Get(m.UserID)
+	c.belongs.put(c.by, m.UserID, append(list[:len(list):len(list)], m))
+}
+
+// DropMembership removes a user's membership of a node.
+func (c *Change) DropMembership(id, nodeID string) {
+	old := c.holding.Get(nodeID).Get(id)
+	if old == nil {
+		return
+	}
+	without(c.by, &c.holding, nodeID, id)
+	removed(c.by, &c.belongs, old.UserID, func(m *Membership) bool { return m.ID == id })
+}

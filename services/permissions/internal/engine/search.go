@@ -1,0 +1,353 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+)
+
+// MaxSearch is how many candidates a search looks at; see ErrSearch.
+const MaxSearch = 100_000
+
+// ErrSearch says that a search would have to look at more than MaxSearch candidates. An answer without some of them would be wrong.
+var ErrSearch = errors.New("the search concerns too many records")
+
+// Object is one that an identity may do something with.
+type Object struct {
+	Resource      *Resource // nil for an application
+	ApplicationID string
+	Actions       []string // what the identity may do with it; nil for an application
+}
+
+// code is what objects are ordered by.
+func (o *Object) code() string {
+	if o.Resource == nil {
+		return o.ApplicationID
+	}
+	return o.Resource.Code
+}
+
+// Objects finds all that the identity of a question may do the action with, in the order of codes; with an empty action, all that it may
+// do anything with. The question names no object but its type. A question about App without an application asks for all of them. An error
+// is ErrReach, ErrSearch or the context's.
+func (s *State) Objects(ctx context.Context, q *Question) ([]Object, error) {
+	r := reaches.Get().(*reach)
+	defer reaches.Put(r)
+	if !s.reach(r, q.Identity) {
+		return nil, nil
+	}
+	if r.full {
+		return nil, ErrReach
+	}
+	if q.ObjectType == App {
+		return s.applications(ctx, q, r)
+	}
+	candidates, err := s.candidates(q, r)
+	if err != nil {
+		return nil, err
+	}
+	var found []Object
+	for _, resource := range candidates {
+		each := *q
+		each.resource = resource
+		actions, err := s.actions(ctx, &each, r)
+		if err != nil {
+			return nil, err
+		}
+		if len(actions) > 0 {
+			found = append(found, Object{resource, resource.ApplicationID, actions})
+		}
+	}
+	slices.SortFunc(found, compareObjects)
+	return found, nil
+}
+
+func compareObjects(a, b Object) int {
+	if c := strings.Compare(a.code(), b.code()); c != 0 || a.Resource == nil {
+		return c
+	}
+	return compareIDs(a.Resource.ID, b.Resource.ID)
+}
+
+// compareIDs orders ids as they were given out.
+func compareIDs(a, b string) int {
+	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
+}
+
+// applications finds those that the identity may use.
+func (s *State) applications(ctx context.Context, q *Question, r *reach) ([]Object, error) {
+	ids := map[string]bool{}
+	for _, step := range r.steps {
+		for about, rules := range s.granted.Get(s.unitOf.Get(step.Identity)).All() {
+			if about.kind == application && allowing(rules) && (q.ApplicationID == "" || q.ApplicationID == about.id) {
+				ids[about.id] = true
+			}
+		}
+	}
+	var found []Object
+	for id := range ids {
+		each := *q
+		each.ApplicationID = id
+		rule, denied, err := s.decide(ctx, &each, r)
+		if err != nil {
+			return nil, err
+		}
+		if rule.rule != nil && !denied {
+			found = append(found, Object{ApplicationID: id})
+		}
+	}
+	slices.SortFunc(found, compareObjects)
+	return found, nil
+}
+
+func allowing(rules []*Rule) bool {
+	return slices.ContainsFunc(rules, func(r *Rule) bool { return !r.Deny })
+}
+
+// candidates are the resources of a question's application and type that any allowing rule which reaches the identity is about.
+func (s *State) candidates(q *Question, r *reach) (map[string]*Resource, error) {
+	found, looked := map[string]*Resource{}, 0
+	add := func(resource *Resource) error {
+		if looked++; looked > MaxSearch {
+			return ErrSearch
+		}
+		if resource != nil && resource.Type == q.ObjectType && (resource.ApplicationID == q.ApplicationID || resource.Global) {
+			found[resource.ID] = resource
+		}
+		return nil
+	}
+	for _, step := range r.steps {
+		for about, rules := range s.granted.Get(s.unitOf.Get(step.Identity)).All() {
+			if !allowing(rules) {
+				continue
+			}
+			if err := s.concerned(about, rules, add); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return found, nil
+}
+
+// concerned calls fn with the resources that rules of one target are about.
+func (s *State) concerned(about target, rules []*Rule, fn func(*Resource) error) error {
+	switch about.kind {
+	case oneResource:
+		return fn(s.resources.Get(about.id))
+	case setOf:
+		for _, m := range s.members.Get(about.id).All() {
+			if err := fn(s.resources.Get(m.ResourceID)); err != nil {
+				return err
+			}
+		}
+	case allResources, patternOf:
+		for _, resource := range s.owned.Get(about.id).All() {
+			matches := about.kind == allResources || slices.ContainsFunc(rules, func(r *Rule) bool { return Match(r.Code, resource.Code) })
+			if !matches {
+				resource = nil // looked at nevertheless
+			}
+			if err := fn(resource); err != nil {
+				return err
+			}
+		}
+	case application:
+	}
+	return nil
+}
+
+// Actions finds what the identity of a question may do with its object.
+func (s *State) Actions(ctx context.Context, q *Question) ([]string, error) {
+	r := reaches.Get().(*reach)
+	defer reaches.Put(r)
+	if !s.reach(r, q.Identity) {
+		return nil, nil
+	}
+	if r.full {
+		return nil, ErrReach
+	}
+	if q.resource = s.Resource(q); q.resource == nil {
+		return nil, nil
+	}
+	every := *q
+	every.Action = ""
+	return s.actions(ctx, &every, r)
+}
+
+// actions are those of the question's resource that the identity may do: the asked one, or without one all of them.
+func (s *State) actions(ctx context.Context, q *Question, r *reach) ([]string, error) {
+	names := []string{q.Action}
+	if q.Action == "" {
+		names = s.possible(q, r)
+	} else if !q.resource.knows(q.Action) {
+		return nil, nil
+	}
+	var may []string
+	for _, name := range names {
+		each := *q
+		each.Action = name
+		found, denied, err := s.decide(ctx, &each, r)
+		if err != nil {
+			return nil, err
+		}
+		if found.rule != nil && !denied {
+			may = append(may, name)
+		}
+	}
+	return may, nil
+}
+
+// possible are the actions of a resource; of one that has none, those that the rules name which reach the identity.
+func (s *State) possible(q *Question, r *reach) []string {
+	if len(q.resource.Actions) > 0 {
+		return q.resource.Actions
+	}
+	var names []string
+	for _, step := range r.steps {
+		grants := s.granted.Get(s.unitOf.Get(step.Identity))
+		for _, aim := range s.targets(q, r) {
+			for _, rule := range grants.Get(aim.target) {
+				if !rule.Deny {
+					names = append(names, rule.Actions...)
+				}
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Identities finds all of a type that may do what a question asks about, in the order of ids. The question's identity does not count.
+// An error is ErrReach, ErrSearch or the context's.
+func (s *State) Identities(ctx context.Context, q *Question, kind string) ([]Identity, error) {
+	if s.find(q) != "" {
+		return nil, nil
+	}
+	candidates := map[string]bool{}
+	looked := 0
+	add := func(id string) error {
+		if looked++; looked > MaxSearch {
+			return ErrSearch
+		}
+		candidates[id] = true
+		return nil
+	}
+	for _, aim := range s.targets(q, &reach{}) {
+		for _, rule := range s.granting.Get(aim.target).All() {
+			unit := s.units.Get(rule.UnitID)
+			if unit == nil || rule.Deny {
+				continue
+			}
+			if err := s.expand(unit.Identity, kind, add); err != nil {
+				return nil, err
+			}
+		}
+	}
+	var found []Identity
+	for id := range candidates {
+		each := *q
+		each.Identity = Identity{kind, id}
+		d, err := s.Check(ctx, &each)
+		if err != nil {
+			return nil, err
+		}
+		if d.Allowed {
+			found = append(found, each.Identity)
+		}
+	}
+	slices.SortFunc(found, func(a, b Identity) int { return compareIDs(a.ID, b.ID) })
+	return found, nil
+}
+
+// expand calls add with the identities of a type that the grants of one reach.
+func (s *State) expand(from Identity, kind string, add func(id string) error) error {
+	if from.Type == Everyone {
+		return s.every(kind, add)
+	}
+	if from.Type == kind {
+		if err := add(from.ID); err != nil {
+			return err
+		}
+	}
+	switch {
+	case from.Type == Group && kind == User:
+		for _, m := range s.inGroup.Get(s.unitOf.Get(from)).All() {
+			if err := add(m.UserID); err != nil {
+				return err
+			}
+		}
+	case from.Type == Node:
+		return s.below(from.ID, kind, add)
+	case from.Type == CoreObject:
+		if tree := s.trees.Get(from.ID); tree != nil {
+			for root := range s.roots.Get(tree.Code).All() {
+				if err := s.below(root, kind, add); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// below calls add with the nodes of a subtree, or the users who belong to them.
+func (s *State) below(nodeID, kind string, add func(id string) error) error {
+	seen := map[string]bool{nodeID: true}
+	for todo := []string{nodeID}; len(todo) > 0; {
+		id := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if kind == Node {
+			if err := add(id); err != nil {
+				return err
+			}
+		}
+		if kind == User {
+			for _, m := range s.holding.Get(id).All() {
+				if err := add(m.UserID); err != nil {
+					return err
+				}
+			}
+		}
+		for child := range s.children.Get(id).All() {
+			if !seen[child] {
+				seen[child] = true
+				todo = append(todo, child)
+			}
+		}
+	}
+	return nil
+}
+
+// every calls add with all known identities of a type.
+func (s *State) every(kind string, add func(id string) error) error {
+	var err error
+	all := func(id string) bool { err = add(id); return err == nil }
+	switch kind {
+	case User:
+		for id := range s.people.All() {
+			if !all(id) {
+				break
+			}
+		}
+	case Node:
+		for id := range s.nodes.All() {
+			if !all(id) {
+				break
+			}
+		}
+	case CoreObject:
+		for id := range s.trees.All() {
+			if !all(id) {
+				break
+			}
+		}
+	default:
+		for who := range s.unitOf.All() {
+			if who.Type == kind && !all(who.ID) {
+				break
+			}
+		}
+	}
+	return err
+}

@@ -1,0 +1,284 @@
+package engine
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Engine holds the states of all tenants. The zero Engine is ready.
+type Engine struct {
+	tenants sync.Map // name → *Tenant
+}
+
+// Tenant is a tenant's part; it is empty at first.
+func (e *Engine) Tenant(name string) *Tenant {
+	if t, ok := e.tenants.Load(name); ok {
+		return t.(*Tenant)
+	}
+	t, _ := e.tenants.LoadOrStore(name, NewTenant())
+	return t.(*Tenant)
+}
+
+// Tenants calls fn with every tenant.
+func (e *Engine) Tenants(fn func(name string, t *Tenant)) {
+	e.tenants.Range(func(name, t any) bool {
+		fn(name.(string), t.(*Tenant))
+		return true
+	})
+}
+
+// Tenant holds the present State of one tenant.
+type Tenant struct {
+	mu    sync.Mutex // held by Change
+	state atomic.Pointer[State]
+}
+
+// NewTenant makes an empty one.
+func NewTenant() *Tenant {
+	t := &Tenant{}
+	t.state.Store(&State{})
+	return t
+}
+
+// State is the present state, which does not change any more.
+func (t *Tenant) State() *State { return t.state.Load() }
+
+// Change makes the next state. All that fn does is seen at once, or nothing of it if fn panics.
+func (t *Tenant) Change(fn func(*Change)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	next := *t.state.Load()
+	fn(&Change{State: &next, by: &edit{}})
+	t.state.Store(&next)
+}
+
+// objectCode is how resources are named in an application.
+type objectCode struct{ application, kind, code string }
+
+// State is what is known of a tenant at one time.
+type State struct {
+	// What is granted.
+	resources Map[string, *Resource]
+	codes     Map[objectCode, string]                // → resource
+	global    Map[objectCode, Map[string, bool]]     // global resources of any application, by type and code → resources
+	owned     Map[string, Map[string, *Resource]]    // application → its resources
+	routes    Map[route, []*Resource]                // api resources by how their URIs begin
+	sets      Map[string, *Set]                      //
+	memberIn  Map[string, *Member]                   // by the member's id
+	members   Map[string, Map[string, *Member]]      // set → id
+	setsOf    Map[string, []*Member]                 // resource → its memberships
+	units     Map[string, *Unit]                     //
+	unitOf    Map[Identity, string]                  // → unit
+	rules     Map[string, *Rule]                     //
+	granted   Map[string, Map[target, []*Rule]]      // unit → what it is granted
+	granting  Map[target, Map[string, *Rule]]        // the rules about a target
+	groupsOf  Map[string, []*GroupMember]            // user → the groups
+	inGroup   Map[string, Map[string, *GroupMember]] // group's unit → id
+	texts     Map[string, *Condition]                // conditions of rules
+
+	// Who belongs where.
+	people    Map[string, *Person]
+	usernames Map[string, string] // textindex.Key → user
+	nodes     Map[string, *TreeNode]
+	children  Map[string, Map[string, *TreeNode]]
+	roots     Map[string, Map[string, *TreeNode]] // a tree's code → nodes without a parent
+	trees     Map[string, *Tree]
+	treeCodes Map[string, string] // → tree
+	belongs   Map[string, []*Membership]
+	holding   Map[string, Map[string, *Membership]] // node → id
+}
+
+// Change makes a State out of another. Put methods ignore records that are not newer than what is there.
+type Change struct {
+	*State
+	by *edit
+}
+
+// PutResource adds or replaces a resource.
+func (c *Change) PutResource(r *Resource) {
+	old := c.resources.Get(r.ID)
+	if old != nil && old.Sequence >= r.Sequence {
+		return
+	}
+	if old != nil {
+		c.dropResource(old)
+	}
+	c.resources.put(c.by, r.ID, r)
+	code := objectCode{r.ApplicationID, r.Type, r.Code}
+	c.codes.put(c.by, code, r.ID)
+	if r.Global {
+		code.application = ""
+		nested(c.by, &c.global, code, r.ID, true)
+	}
+	nested(c.by, &c.owned, r.ApplicationID, r.ID, r)
+	if at, ok := routeOf(r); ok {
+		list := c.routes.Get(at)
+		c.routes.put(c.by, at, append(list[:len(list):len(list)], r))
+	}
+}
+
+// DropResource removes a resource.
+func (c *Change) DropResource(id string) {
+	if old := c.resources.Get(id); old != nil {
+		c.dropResource(old)
+		c.resources.drop(c.by, id)
+	}
+}
+
+func (c *Change) dropResource(old *Resource) {
+	code := objectCode{old.ApplicationID, old.Type, old.Code}
+	if c.codes.Get(code) == old.ID {
+		c.codes.drop(c.by, code)
+	}
+	code.application = ""
+	without(c.by, &c.global, code, old.ID)
+	without(c.by, &c.owned, old.ApplicationID, old.ID)
+	if at, ok := routeOf(old); ok {
+		removed(c.by, &c.routes, at, func(r *Resource) bool { return r.ID == old.ID })
+	}
+}
+
+// PutSet adds or replaces a resource set.
+func (c *Change) PutSet(s *Set) {
+	if old := c.sets.Get(s.ID); old == nil || old.Sequence < s.Sequence {
+		c.sets.put(c.by, s.ID, s)
+	}
+}
+
+// DropSet removes a resource set, not its members.
+func (c *Change) DropSet(id string) { c.sets.drop(c.by, id) }
+
+// PutMember adds or replaces a member of a set.
+func (c *Change) PutMember(m *Member) {
+	if old := c.memberIn.Get(m.ID); old != nil && old.Sequence >= m.Sequence {
+		return
+	}
+	c.DropMember(m.ID)
+	c.memberIn.put(c.by, m.ID, m)
+	nested(c.by, &c.members, m.SetID, m.ID, m)
+	list := c.setsOf.Get(m.ResourceID)
+	c.setsOf.put(c.by, m.ResourceID, append(list[:len(list):len(list)], m))
+}
+
+// DropMember removes a member of a set.
+func (c *Change) DropMember(id string) {
+	old := c.memberIn.Get(id)
+	if old == nil {
+		return
+	}
+	c.memberIn.drop(c.by, id)
+	without(c.by, &c.members, old.SetID, id)
+	removed(c.by, &c.setsOf, old.ResourceID, func(m *Member) bool { return m.ID == id })
+}
+
+// PutUnit adds or replaces an authorization unit.
+func (c *Change) PutUnit(u *Unit) {
+	if old := c.units.Get(u.ID); old == nil || old.Sequence < u.Sequence {
+		c.units.put(c.by, u.ID, u)
+		c.unitOf.put(c.by, u.Identity, u.ID)
+	}
+}
+
+// DropUnit removes an authorization unit, not its rules and members.
+func (c *Change) DropUnit(id string) {
+	old := c.units.Get(id)
+	if old == nil {
+		return
+	}
+	c.units.drop(c.by, id)
+	if c.unitOf.Get(old.Identity) == id {
+		c.unitOf.drop(c.by, old.Identity)
+	}
+}
+
+// PutRule adds or replaces a rule. Its condition is replaced by an equal one of another rule, if there is one.
+func (c *Change) PutRule(r *Rule) {
+	if old := c.rules.Get(r.ID); old != nil && old.Sequence >= r.Sequence {
+		return
+	}
+	c.DropRule(r.ID)
+	if r.Condition != nil {
+		if same := c.texts.Get(r.Condition.Text); same != nil {
+			r.Condition = same
+		} else {
+			c.texts.put(c.by, r.Condition.Text, r.Condition)
+		}
+	}
+	c.rules.put(c.by, r.ID, r)
+	about := r.target()
+	grants := c.granted.Get(r.UnitID)
+	list := grants.Get(about)
+	grants.put(c.by, about, append(list[:len(list):len(list)], r))
+	c.granted.put(c.by, r.UnitID, grants)
+	nested(c.by, &c.granting, about, r.ID, r)
+}
+
+// DropRule removes a rule.
+func (c *Change) DropRule(id string) {
+	old := c.rules.Get(id)
+	if old == nil {
+		return
+	}
+	c.rules.drop(c.by, id)
+	about, grants := old.target(), c.granted.Get(old.UnitID)
+	removed(c.by, &grants, about, func(r *Rule) bool { return r.ID == id })
+	if grants.Len() > 0 {
+		c.granted.put(c.by, old.UnitID, grants)
+	} else {
+		c.granted.drop(c.by, old.UnitID)
+	}
+	without(c.by, &c.granting, about, id)
+}
+
+// PutGroupMember adds a user to a group.
+func (c *Change) PutGroupMember(m *GroupMember) {
+	if old := c.inGroup.Get(m.UnitID).Get(m.ID); old != nil && old.Sequence >= m.Sequence {
+		return
+	}
+	c.DropGroupMember(m.ID, m.UnitID)
+	nested(c.by, &c.inGroup, m.UnitID, m.ID, m)
+	list := c.groupsOf.Get(m.UserID)
+	c.groupsOf.put(c.by, m.UserID, append(list[:len(list):len(list)], m))
+}
+
+// DropGroupMember removes a user from a group.
+func (c *Change) DropGroupMember(id, unitID string) {
+	old := c.inGroup.Get(unitID).Get(id)
+	if old == nil {
+		return
+	}
+	without(c.by, &c.inGroup, unitID, id)
+	removed(c.by, &c.groupsOf, old.UserID, func(m *GroupMember) bool { return m.ID == id })
+}
+
+// nested puts an entry into a map of maps.
+func nested[K1, K2 comparable, V any](by *edit, m *Map[K1, Map[K2, V]], outer K1, inner K2, value V) {
+	within := m.Get(outer)
+	within.put(by, inner, value)
+	m.put(by, outer, within)
+}
+
+// without takes an entry out of a map of maps.
+func without[K1, K2 comparable, V any](by *edit, m *Map[K1, Map[K2, V]], outer K1, inner K2) {
+	within := m.Get(outer)
+	within.drop(by, inner)
+	if within.Len() > 0 {
+		m.put(by, outer, within)
+	} else {
+		m.drop(by, outer)
+	}
+}
+
+// removed takes values out of a list of a map.
+func removed[K comparable, V any](by *edit, m *Map[K, []V], key K, is func(V) bool) {
+	list := m.Get(key)
+	if !slices.ContainsFunc(list, is) {
+		return
+	}
+	if list = slices.DeleteFunc(slices.Clone(list), is); len(list) > 0 {
+		m.put(by, key, list)
+	} else {
+		m.drop(by, key)
+	}
+}
