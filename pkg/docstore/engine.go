@@ -29,6 +29,10 @@ type Engine interface {
 	// Due lists documents of all tenants whose Entry.Due is at most before, earliest first.
 	Due(ctx context.Context, def *Def, before int64, limit int) ([]Ref, error)
 
+	// NextTenant returns the tenant that follows after among those who have documents, in an order of the engine's own;
+	// after "" the first, "" after the last.
+	NextTenant(ctx context.Context, def *Def, after string) (string, error)
+
 	// Pending lists about limit appended messages not yet Published whose Seq is more than after, the oldest first.
 	// Those about one record come in the order of their transactions: with a message come all earlier ones about its
 	// record, whatever their Seq. A message that is committed late can have a lower Seq than one that was listed before.

@@ -23,15 +23,16 @@ func cancelledBefore(t *testing.T, s *suite) {
 	cancel()
 	def := f.things.Def()
 	for name, call := range map[string]func() error{
-		"Get":       func() error { _, err := f.engine.Get(ctx, def, "t1", []string{"a"}); return err },
-		"Find":      func() error { _, err := f.engine.Find(ctx, def, "t1", docstore.Find{Limit: 1}); return err },
-		"Count":     func() error { _, err := f.engine.Count(ctx, def, "t1", docstore.Filter{}, 0); return err },
-		"Reserve":   func() error { _, err := f.engine.Reserve(ctx, "s", 1); return err },
-		"Due":       func() error { _, err := f.engine.Due(ctx, def, 0, 1); return err },
-		"Pending":   func() error { _, err := f.engine.Pending(ctx, 0, 1); return err },
-		"Published": func() error { return f.engine.Published(ctx, []int64{1}) },
-		"Backlog":   func() error { _, err := f.engine.Backlog(ctx); return err },
-		"Ping":      func() error { return f.engine.Ping(ctx) },
+		"Get":        func() error { _, err := f.engine.Get(ctx, def, "t1", []string{"a"}); return err },
+		"Find":       func() error { _, err := f.engine.Find(ctx, def, "t1", docstore.Find{Limit: 1}); return err },
+		"Count":      func() error { _, err := f.engine.Count(ctx, def, "t1", docstore.Filter{}, 0); return err },
+		"Reserve":    func() error { _, err := f.engine.Reserve(ctx, "s", 1); return err },
+		"Due":        func() error { _, err := f.engine.Due(ctx, def, 0, 1); return err },
+		"NextTenant": func() error { _, err := f.engine.NextTenant(ctx, def, ""); return err },
+		"Pending":    func() error { _, err := f.engine.Pending(ctx, 0, 1); return err },
+		"Published":  func() error { return f.engine.Published(ctx, []int64{1}) },
+		"Backlog":    func() error { _, err := f.engine.Backlog(ctx); return err },
+		"Ping":       func() error { return f.engine.Ping(ctx) },
 		"Write": func() error {
 			return f.engine.Write(ctx, func(docstore.EngineTx) error { t.Error("Write ran its function"); return nil })
 		},

@@ -42,6 +42,9 @@ func refusedInside(t *testing.T, s *suite) {
 			_, err := Clients.FindGlobal(ctx, f.Store, "key", "k")
 			return err
 		},
+		"EachTenant": func(ctx context.Context) error {
+			return f.things.EachTenant(ctx, f.Store, func(context.Context) error { return nil })
+		},
 		"Due":       func(ctx context.Context) error { _, err := f.things.Due(ctx, f.Store, 1); return err },
 		"Pending":   func(ctx context.Context) error { _, err := f.Pending(ctx, 0, 1); return err },
 		"Published": func(ctx context.Context) error { return f.Published(ctx, []int64{1}) },

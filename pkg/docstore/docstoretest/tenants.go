@@ -1,12 +1,15 @@
 package docstoretest
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
 )
 
 var tenantCases = []testCase{
@@ -16,6 +19,7 @@ var tenantCases = []testCase{
 	{name: "tenants/the same id", run: sameID},
 	{name: "tenants/names that look alike", run: alikeTenants},
 	{name: "tenants/none", run: noTenant},
+	{name: "tenants/a walk over all of them", run: eachTenant},
 }
 
 func isolation(t *testing.T, s *suite) {
@@ -138,4 +142,36 @@ func noTenant(t *testing.T, s *suite) {
 	require.Error(t, err)
 	_, err = f.things.Count(ctx, f.Store, docstore.Filter{})
 	require.Error(t, err)
+}
+
+// eachTenant: everyone who has documents is met once, with a context of their own, also where names begin alike.
+func eachTenant(t *testing.T, s *suite) {
+	f := s.open(t)
+	seen := map[string]int{}
+	walk := func() error {
+		clear(seen)
+		return f.things.EachTenant(t.Context(), f.Store, func(ctx context.Context) error {
+			ids := f.ids(t, ctx, docstore.Filter{})
+			seen[request.Tenant(ctx)] += len(ids)
+			return nil
+		})
+	}
+	require.NoError(t, walk())
+	require.Empty(t, seen)
+	want := map[string]int{}
+	for _, tenant := range []string{"t1", "t1-a", "t10", "t", "t2", "t_1"} {
+		f.insert(t, in(t, tenant), thing("a"))
+		f.insert(t, in(t, tenant), thing("b"))
+		want[tenant] = 2
+	}
+	require.NoError(t, f.delete(in(t, "t2"), "a"))
+	want["t2"] = 1
+	require.NoError(t, walk())
+	require.Equal(t, want, seen)
+	require.NoError(t, f.delete(in(t, "t2"), "b"))
+	delete(want, "t2")
+	require.NoError(t, walk())
+	require.Equal(t, want, seen)
+	stop := errors.New("stop")
+	require.ErrorIs(t, f.things.EachTenant(t.Context(), f.Store, func(context.Context) error { return stop }), stop)
 }

@@ -60,6 +60,22 @@ func (e *Engine) Due(ctx context.Context, def *docstore.Def, before int64, limit
 	return list, err
 }
 
+// NextTenant returns the tenant that follows after among those who have documents.
+func (e *Engine) NextTenant(ctx context.Context, def *docstore.Def, after string) (next string, err error) {
+	t, err := e.table(def)
+	if err != nil {
+		return "", err
+	}
+	err = e.read(ctx, func(conn Conn) error {
+		sql := fmt.Sprintf("SELECT tenant FROM %s INDEXED BY %s WHERE tenant > ?1 ORDER BY tenant LIMIT 1", t.name, t.id.index)
+		return conn.Query(ctx, sql, []any{after}, func(c Columns) error {
+			next = string(c.Bytes(0))
+			return nil
+		})
+	})
+	return next, err
+}
+
 // Reserve moves a sequence on.
 func (e *Engine) Reserve(ctx context.Context, sequence string, n int64) (first int64, err error) {
 	err = e.writer.do(ctx, func(conn Conn) error {

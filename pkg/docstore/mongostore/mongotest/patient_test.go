@@ -62,6 +62,10 @@ func (p *patient) Reserve(ctx context.Context, sequence string, n int64) (int64,
 	return patiently(p.t, ctx, func() (int64, error) { return p.Engine.Reserve(ctx, sequence, n) })
 }
 
+func (p *patient) NextTenant(ctx context.Context, def *docstore.Def, after string) (string, error) {
+	return patiently(p.t, ctx, func() (string, error) { return p.Engine.NextTenant(ctx, def, after) })
+}
+
 func (p *patient) Due(ctx context.Context, def *docstore.Def, before int64, limit int) ([]docstore.Ref, error) {
 	return patiently(p.t, ctx, func() ([]docstore.Ref, error) { return p.Engine.Due(ctx, def, before, limit) })
 }
