@@ -53,7 +53,7 @@ func newApp(_ context.Context, d service.Deps) (service.App, error) {
 			{Name: "keep memberships", Every: time.Second, Do: members.Upkeep},
 			d.DueTask(service.DueWork{Name: "forget membership changes", Every: time.Minute, Due: member.DueChanges, Do: members.Forget}),
 		},
-		Answer: func(b *bus.Bus) error { return answer(b, members) },
+		Answer: func(b *bus.Bus) error { return answer(b, trees, members) },
 		Consumers: []bus.ConsumerConfig{
 			{Name: "organization-users", Subjects: []string{"idp.events.*.user.*"}, Handle: members.OnUser},
 		},
@@ -61,11 +61,18 @@ func newApp(_ context.Context, d service.Deps) (service.App, error) {
 }
 
 // answer registers what this service does for others.
-func answer(b *bus.Bus, members *member.Members) error {
+func answer(b *bus.Bus, trees *tree.Trees, members *member.Members) error {
 	return errors.Join(
 		questions.ChangeMembership.Answer(b, members.Apply),
 		questions.SettleChange.Answer(b, func(ctx context.Context, q questions.ChangeID) (questions.ChangeOutcome, error) {
 			return members.Settle(ctx, q.ID)
 		}),
+		questions.NextOrganizationTenant.Answer(b, func(ctx context.Context, q questions.TenantName) (questions.TenantName, error) {
+			next, err := trees.NextTenant(ctx, q.Tenant)
+			return questions.TenantName{Tenant: next}, err
+		}),
+		questions.CoreObjectRecords.Answer(b, trees.ObjectRecords),
+		questions.NodeRecords.Answer(b, trees.NodeRecords),
+		questions.MembershipRecords.Answer(b, members.Records),
 	)
 }

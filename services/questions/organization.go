@@ -47,3 +47,65 @@ type ChangeOutcome struct {
 var SettleChange = bus.Question[ChangeID, ChangeOutcome]{
 	Service: "organization", Name: "settle-change", Refusals: []apperr.Kind{apperr.InvalidParameters},
 }
+
+// NextOrganizationTenant asks who follows a tenant among those who have core objects. It is asked for the platform, not for
+// a tenant. Without an answer the asker tries again later.
+var NextOrganizationTenant = bus.Question[TenantName, TenantName]{Service: "organization", Name: "next-tenant"}
+
+// CoreObject is what others need to know of a core object.
+type CoreObject struct {
+	ID       string `json:"id"`
+	Code     string `json:"code"`
+	Name     string `json:"name"`
+	Sequence int64  `json:"sequence"` // of the first event that told of this state: events with a lower one are outdated
+}
+
+// CoreObjects are a page of core objects; Next is empty on the last.
+type CoreObjects struct {
+	CoreObjects []CoreObject `json:"core_objects"`
+	Next        string       `json:"next"`
+}
+
+// CoreObjectRecords asks for a tenant's core objects, a page after another. Without an answer the asker tries again later.
+var CoreObjectRecords = bus.Question[RecordsPage, CoreObjects]{
+	Service: "organization", Name: "core-object-records", Refusals: []apperr.Kind{apperr.InvalidParameters},
+}
+
+// Node is what others need to know of a tree node. ParentID is empty of a root.
+type Node struct {
+	ID         string `json:"id"`
+	Name       string `json:"name"`
+	ParentID   string `json:"parent_id"`
+	ObjectCode string `json:"object_code"`
+	Sequence   int64  `json:"sequence"` // as a CoreObject's
+}
+
+// Nodes are a page of tree nodes; Next is empty on the last.
+type Nodes struct {
+	Nodes []Node `json:"nodes"`
+	Next  string `json:"next"`
+}
+
+// NodeRecords asks for a tenant's tree nodes, a page after another. Without an answer the asker tries again later.
+var NodeRecords = bus.Question[RecordsPage, Nodes]{
+	Service: "organization", Name: "node-records", Refusals: []apperr.Kind{apperr.InvalidParameters},
+}
+
+// Membership is what others need to know of a membership.
+type Membership struct {
+	ID       string `json:"id"`
+	NodeID   string `json:"node_id"`
+	UserID   string `json:"user_id"`
+	Sequence int64  `json:"sequence"` // as a CoreObject's
+}
+
+// MembershipPage is a page of memberships; Next is empty on the last.
+type MembershipPage struct {
+	Memberships []Membership `json:"memberships"`
+	Next        string       `json:"next"`
+}
+
+// MembershipRecords asks for a tenant's memberships, a page after another. Without an answer the asker tries again later.
+var MembershipRecords = bus.Question[RecordsPage, MembershipPage]{
+	Service: "organization", Name: "membership-records", Refusals: []apperr.Kind{apperr.InvalidParameters},
+}

@@ -16,7 +16,16 @@ type UserIDs struct {
 // is added.
 var ExistingUsers = bus.Question[UserIDs, UserIDs]{Service: "users", Name: "existing"}
 
-// RecordsPage asks for users of the tenant in the order of their ids: the first Limit (1…500) users, or those after
+// TenantName names a tenant; an empty one is before the first and after the last.
+type TenantName struct {
+	Tenant string `json:"tenant"`
+}
+
+// NextUsersTenant asks who follows a tenant among those who have users. It is asked for the platform, not for a tenant.
+// Without an answer the asker tries again later.
+var NextUsersTenant = bus.Question[TenantName, TenantName]{Service: "users", Name: "next-tenant"}
+
+// RecordsPage asks for records of the tenant in the order of their ids: the first Limit (of users 1…500), or those after
 // an earlier page, whose Next is given as After.
 type RecordsPage struct {
 	After string `json:"after"`

@@ -101,6 +101,10 @@ func answer(b *bus.Bus, users *user.Users, credentials *credential.Credentials) 
 			existing, err := users.Existing(ctx, q.IDs)
 			return questions.UserIDs{IDs: existing}, err
 		}),
+		questions.NextUsersTenant.Answer(b, func(ctx context.Context, q questions.TenantName) (questions.TenantName, error) {
+			next, err := users.NextTenant(ctx, q.Tenant)
+			return questions.TenantName{Tenant: next}, err
+		}),
 		questions.UserRecords.Answer(b, func(ctx context.Context, q questions.RecordsPage) (questions.Records, error) {
 			return users.Records(ctx, q.After, q.Limit)
 		}),

@@ -39,6 +39,11 @@ func (s *Users) Existing(ctx context.Context, ids []string) ([]string, error) {
 	return existing, nil
 }
 
+// NextTenant returns the tenant that follows another among those who have users; "" after the last.
+func (s *Users) NextTenant(ctx context.Context, after string) (string, error) {
+	return users.NextTenant(ctx, s.Store, after)
+}
+
 // Records returns the tenant's users, in whichever state, in the order of ids, from the first or from where an earlier call's next says.
 // They may be fewer than limit; next is "" after the last. apperr.InvalidParameters.
 func (s *Users) Records(ctx context.Context, after string, limit int) (questions.Records, error) {

@@ -1,0 +1,75 @@
+package organization_test
+
+import (
+	"context"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/services/questions"
+)
+
+// Another service can build up what it keeps of trees and memberships: all of it, a page after another, with the
+// sequences that events go on from.
+func TestRecordsForOtherServices(t *testing.T) {
+	t.Parallel()
+	s, c := acme(t)
+	b := s.Deps.Bus
+	require.NoError(t, testkit.AnswerFor(b, "users", "existing", func(_ context.Context, q questions.UserIDs) (questions.UserIDs, error) {
+		return q, nil
+	}))
+	addObject(t, c, "company")
+	addObject(t, in(s, "globex"), "company")
+	var node string
+	for i := range 5 {
+		node = c.Post("/v1/tree-nodes", object{"object_code": "company", "name": strconv.Itoa(i), "parent_id": ""}).ID()
+		c.Post("/v1/tree-users", object{"node_id": node, "user_id": "1048577"}).OK(nil)
+	}
+	c.Patch("/v1/tree-nodes/"+node, object{"name": "renamed"}).OK(nil)
+
+	platform, ctx := request.System(t.Context(), request.Platform), request.System(t.Context(), "acme")
+	var tenants []string
+	for q := (questions.TenantName{}); ; {
+		next, err := questions.NextOrganizationTenant.Ask(platform, b, q)
+		require.NoError(t, err)
+		if next.Tenant == "" {
+			break
+		}
+		tenants, q = append(tenants, next.Tenant), next
+	}
+	require.ElementsMatch(t, []string{"acme", "globex"}, tenants)
+
+	objects, err := questions.CoreObjectRecords.Ask(ctx, b, questions.RecordsPage{Limit: 500})
+	require.NoError(t, err)
+	require.Len(t, objects.CoreObjects, 1)
+	require.Equal(t, "company", objects.CoreObjects[0].Code)
+
+	var nodes []questions.Node
+	for q := (questions.RecordsPage{Limit: 2}); ; {
+		page, err := questions.NodeRecords.Ask(ctx, b, q)
+		require.NoError(t, err)
+		nodes = append(nodes, page.Nodes...)
+		if q.After = page.Next; q.After == "" {
+			break
+		}
+	}
+	require.Len(t, nodes, 6, "with the root")
+	last := nodes[5]
+	require.Equal(t, "renamed", last.Name)
+	events := s.EventsUntil(func(e bus.Event) bool { return e.Type == "idp.node.updated" && e.Subject == node })
+	require.Equal(t, events[len(events)-1].Sequence, last.Sequence, "the event that told of this state")
+
+	members, err := questions.MembershipRecords.Ask(ctx, b, questions.RecordsPage{Limit: 2000})
+	require.NoError(t, err)
+	require.Len(t, members.Memberships, 5)
+	require.Equal(t, "1048577", members.Memberships[0].UserID)
+	require.Empty(t, members.Next)
+
+	_, err = questions.NodeRecords.Ask(ctx, b, questions.RecordsPage{Limit: 501})
+	require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err))
+}
