@@ -20,6 +20,9 @@ import (
 // the call's buffer, and lacks the members that nobody knows, which the call notes.
 func readBody(op *Op, call *call, w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if op.jsonBody == required && !isJSON(r.Header.Get("Content-Type")) {
+		if op.Lenient {
+			return nil, apperr.New(apperr.InvalidParameters, "the body must be application/json")
+		}
 		return nil, apperr.New(apperr.UnsupportedMediaType, "the body must be application/json")
 	}
 	if r.ContentLength > maxBody {
@@ -44,6 +47,9 @@ func readBody(op *Op, call *call, w http.ResponseWriter, r *http.Request) ([]byt
 	r.Header.Set("Content-Type", "application/json") // huma knows no other way of writing it
 	if call.unknown, err = checkJSON(body, op.shape); len(call.unknown) > 0 {
 		body = op.shape.without(body)
+		if op.Lenient {
+			call.unknown = nil
+		}
 	}
 	return body, err
 }

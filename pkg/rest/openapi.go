@@ -109,6 +109,13 @@ func describe[I, B any](s *Server, op *Op) huma.Operation {
 		}
 		o.Extensions["x-momentary"] = true
 	}
+	o.Deprecated = op.Deprecated
+	if op.Lenient {
+		o.Extensions["x-lenient"] = true
+	}
+	if op.Developing {
+		o.Extensions["x-development-status"] = "developing"
+	}
 	for _, name := range sharedParameters(op) {
 		o.Parameters = append(o.Parameters, &huma.Param{Ref: "#/components/parameters/" + name})
 	}
@@ -199,7 +206,9 @@ func (op *Op) kinds() []apperr.Kind {
 		}
 	}
 	if op.jsonBody != absent || op.form != nil {
-		kinds = append(kinds, apperr.TooLarge, apperr.UnsupportedMediaType)
+		if kinds = append(kinds, apperr.TooLarge); !op.Lenient {
+			kinds = append(kinds, apperr.UnsupportedMediaType)
+		}
 	}
 	if op.hasKey() && !op.Streams {
 		kinds = append(kinds, apperr.RequestInProgress, apperr.IdempotencyKeyReused)

@@ -49,6 +49,16 @@ type Op struct {
 	// OAuth marks an operation whose errors have the form of RFC 6749 §5.2, not that of a problem document.
 	OAuth bool
 
+	// Record is the path parameter that names the record which If-Match means; id unless given.
+	Record string
+
+	// Lenient marks an operation of a standard that has members of a body ignored which nobody knows, and any other
+	// content type than JSON answered with 400. The document says so with x-lenient.
+	Lenient bool
+
+	// Deprecated operations still work. Developing ones may change (x-development-status).
+	Deprecated, Developing bool
+
 	// ContentTypes of the answer; JSON unless given. Consumes are those of a body that the operation reads itself (Upload).
 	ContentTypes, Consumes []string
 
@@ -88,7 +98,7 @@ func (op *Op) writes() bool { return op.Method != http.MethodGet && op.Method !=
 // An *apperr.Error becomes its problem document, every other error a 500 that says nothing. A Body member of I is a JSON body, optional if it
 // is a pointer. Handle panics on types that huma would not see whole.
 func Handle[I, B any](s *Server, op Op, fn func(context.Context, *I) (B, error)) {
-	if strings.Contains(op.Path, "{id}") {
+	if op.target = op.Record; op.target == "" && strings.Contains(op.Path, "{id}") {
 		op.target = "id"
 	}
 	if body, ok := reflect.TypeFor[I]().FieldByName("Body"); ok {
