@@ -192,14 +192,14 @@ func (s *State) Name(who Identity) string {
 	if who.Type == Everyone {
 		return "everyone"
 	}
-	if name := s.label(who); name != "" {
+	if name := s.Label(who); name != "" {
 		return fmt.Sprintf("%s %q (%s)", strings.ReplaceAll(who.Type, "_", " "), name, who.ID)
 	}
 	return fmt.Sprintf("%s %s", strings.ReplaceAll(who.Type, "_", " "), who.ID)
 }
 
-// label is what an identity is called, if that is known.
-func (s *State) label(who Identity) string {
+// Label is what an identity is called, if that is known.
+func (s *State) Label(who Identity) string {
 	if person := s.people.Get(who.ID); person != nil && who.Type == User {
 		return person.Username
 	}

@@ -230,7 +230,7 @@ func (s *simulation) drop() {
 	case 5:
 		drop(s, w.people, func(c *Change, v *Person) { c.DropPerson(v.ID) })
 	case 6:
-		drop(s, w.groups, func(c *Change, v *GroupMember) { c.DropGroupMember(v.ID, v.UnitID) })
+		drop(s, w.groups, func(c *Change, v *GroupMember) { c.DropGroupMember(v.ID) })
 	case 7:
 		if id := pick(s, w.nodes); len(w.nodes) > 5 && !slices.ContainsFunc(slices.Collect(maps.Values(w.nodes)), func(n *TreeNode) bool { return n.ParentID == id }) {
 			delete(w.nodes, id)

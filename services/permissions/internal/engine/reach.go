@@ -160,3 +160,21 @@ func (s *State) PersonNamed(username string) string { return s.usernames.Get(tex
 
 // Person returns a user; nil if there is none.
 func (s *State) Person(id string) *Person { return s.people.Get(id) }
+
+// Reaching returns the units whose grants reach an identity, the nearest first. An error is ErrReach.
+func (s *State) Reaching(who Identity) ([]string, error) {
+	r := &reach{}
+	if !s.reach(r, who) {
+		return nil, nil
+	}
+	if r.full {
+		return nil, ErrReach
+	}
+	var ids []string
+	for i := range r.steps {
+		if unit := s.unitOf.Get(r.steps[i].Identity); unit != "" {
+			ids = append(ids, unit)
+		}
+	}
+	return ids, nil
+}

@@ -73,6 +73,7 @@ type State struct {
 	rules     Map[string, *Rule]                     //
 	granted   Map[string, Map[target, []*Rule]]      // unit → what it is granted
 	granting  Map[target, Map[string, *Rule]]        // the rules about a target
+	grouped   Map[string, *GroupMember]              // by the membership's id
 	groupsOf  Map[string, []*GroupMember]            // user → the groups
 	inGroup   Map[string, Map[string, *GroupMember]] // group's unit → id
 	texts     Map[string, *Condition]                // conditions of rules
@@ -175,6 +176,7 @@ func (c *Change) DropMember(id string) {
 // PutUnit adds or replaces an authorization unit.
 func (c *Change) PutUnit(u *Unit) {
 	if old := c.units.Get(u.ID); old == nil || old.Sequence < u.Sequence {
+		c.DropUnit(u.ID)
 		c.units.put(c.by, u.ID, u)
 		c.unitOf.put(c.by, u.Identity, u.ID)
 	}
@@ -233,23 +235,56 @@ func (c *Change) DropRule(id string) {
 
 // PutGroupMember adds a user to a group.
 func (c *Change) PutGroupMember(m *GroupMember) {
-	if old := c.inGroup.Get(m.UnitID).Get(m.ID); old != nil && old.Sequence >= m.Sequence {
+	if old := c.grouped.Get(m.ID); old != nil && old.Sequence >= m.Sequence {
 		return
 	}
-	c.DropGroupMember(m.ID, m.UnitID)
+	c.DropGroupMember(m.ID)
+	c.grouped.put(c.by, m.ID, m)
 	nested(c.by, &c.inGroup, m.UnitID, m.ID, m)
 	list := c.groupsOf.Get(m.UserID)
 	c.groupsOf.put(c.by, m.UserID, append(list[:len(list):len(list)], m))
 }
 
 // DropGroupMember removes a user from a group.
-func (c *Change) DropGroupMember(id, unitID string) {
-	old := c.inGroup.Get(unitID).Get(id)
+func (c *Change) DropGroupMember(id string) {
+	old := c.grouped.Get(id)
 	if old == nil {
 		return
 	}
-	without(c.by, &c.inGroup, unitID, id)
+	c.grouped.drop(c.by, id)
+	without(c.by, &c.inGroup, old.UnitID, id)
 	removed(c.by, &c.groupsOf, old.UserID, func(m *GroupMember) bool { return m.ID == id })
+}
+
+// Sequence is that of a record of what is granted; 0 if there is none. Entities are called as events call them.
+func (s *State) Sequence(entity, id string) int64 {
+	switch entity {
+	case "resource":
+		if r := s.resources.Get(id); r != nil {
+			return r.Sequence
+		}
+	case "resource_set":
+		if set := s.sets.Get(id); set != nil {
+			return set.Sequence
+		}
+	case "resource_set_member":
+		if m := s.memberIn.Get(id); m != nil {
+			return m.Sequence
+		}
+	case "auth_unit":
+		if u := s.units.Get(id); u != nil {
+			return u.Sequence
+		}
+	case "auth_unit_member":
+		if m := s.grouped.Get(id); m != nil {
+			return m.Sequence
+		}
+	case "auth_rule":
+		if r := s.rules.Get(id); r != nil {
+			return r.Sequence
+		}
+	}
+	return 0
 }
 
 // nested puts an entry into a map of maps.

@@ -1,0 +1,161 @@
+// Package grant is the domain of permissions: resources and resource sets, which can be granted; authorization units, which they are
+// granted to; and the rules that grant or deny.
+package grant
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
+)
+
+// The values of on/off members.
+const (
+	On  = "1"
+	Off = "0"
+)
+
+// Change is a record as a transaction has written or deleted it: what its event tells.
+type Change struct {
+	Entity   string
+	ID       string
+	Deleted  bool
+	Sequence int64
+	Record   json.RawMessage
+}
+
+// Deps are what Grants work with.
+type Deps struct {
+	Store *docstore.Store
+	// OnChange is called with all that a transaction has changed once it is stored, before its caller is answered.
+	OnChange func(ctx context.Context, changes []Change)
+}
+
+// Grants are the use cases.
+type Grants struct{ Deps }
+
+// New makes the use cases.
+func New(d Deps) *Grants { return &Grants{d} }
+
+// Collections are those that the store must have.
+func Collections() []*docstore.Def {
+	return []*docstore.Def{resources.Def(), sets.Def(), members.Def(), units.Def(), groupMembers.Def(), rules.Def()}
+}
+
+// The entities, as events have them.
+var (
+	resourceKind    = outbox.Kind{Entity: "resource", Source: "/resources"}
+	setKind         = outbox.Kind{Entity: "resource_set", Source: "/resource-sets"}
+	memberKind      = outbox.Kind{Entity: "resource_set_member", Source: "/resource-set-members"}
+	unitKind        = outbox.Kind{Entity: "auth_unit", Source: "/auth-units"}
+	groupMemberKind = outbox.Kind{Entity: "auth_unit_member", Source: "/auth-unit-members"}
+	ruleKind        = outbox.Kind{Entity: "auth_rule", Source: "/auth-rules"}
+)
+
+// batch is a transaction that notes its changes.
+type batch struct {
+	*docstore.Tx
+	changes []Change
+}
+
+// write is docstore.Write for functions that note their changes, which are known to this replica's index when it returns.
+func write[R any](ctx context.Context, s *Grants, fn func(*batch) (R, error)) (R, error) {
+	var last *batch
+	result, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (R, error) {
+		last = &batch{Tx: tx}
+		return fn(last)
+	})
+	if err == nil && !docstore.IsDryRun(ctx) {
+		s.OnChange(ctx, last.changes)
+	}
+	return result, err
+}
+
+// tell writes the event of a written or deleted record.
+func tell[T any](ctx context.Context, b *batch, kind outbox.Kind, action string, doc *docstore.Doc[T]) error {
+	record, err := doc.JSON()
+	if err != nil {
+		return err
+	}
+	b.changes = append(b.changes, Change{
+		Entity: kind.Entity, ID: doc.ID, Deleted: action == deleted, Sequence: docstore.FirstSequence(doc.Revision()), Record: record,
+	})
+	return outbox.Tell(ctx, b.Tx, kind, action, doc, nil)
+}
+
+// The actions.
+const (
+	created = "created"
+	updated = "updated"
+	deleted = "deleted"
+)
+
+// insert adds a record and tells of it.
+func insert[T any](ctx context.Context, b *batch, c *docstore.Collection[T], kind outbox.Kind, v *T) (docstore.Doc[T], error) {
+	doc, err := c.Insert(ctx, b.Tx, v)
+	if err != nil {
+		return doc, err
+	}
+	return doc, tell(ctx, b, kind, created, &doc)
+}
+
+// replace stores a loaded record again and tells of it; an unchanged one is left alone.
+func replace[T any](ctx context.Context, b *batch, c *docstore.Collection[T], kind outbox.Kind, v *T) (docstore.Doc[T], error) {
+	doc, err := c.Replace(ctx, b.Tx, v)
+	if err != nil || !doc.Changed() {
+		return doc, err
+	}
+	return doc, tell(ctx, b, kind, updated, &doc)
+}
+
+// remove deletes a loaded record and tells of it.
+func remove[T any](ctx context.Context, b *batch, c *docstore.Collection[T], kind outbox.Kind, v *T) error {
+	doc, err := c.Delete(ctx, b.Tx, v)
+	if err != nil {
+		return err
+	}
+	return tell(ctx, b, kind, deleted, &doc)
+}
+
+// Limits of members, in characters.
+const (
+	maxCode        = 256
+	maxName        = 256
+	maxDescription = 2000
+	maxURI         = 1024
+	maxID          = 64
+	maxActions     = 200
+)
+
+var (
+	validCode   = regexp.MustCompile(`^[A-Za-z0-9._\-:/]{1,256}$`)
+	validAction = regexp.MustCompile(`^[A-Za-z0-9._\-:/]{1,64}$`)
+)
+
+const codeForm = "must have 1…256 letters, digits or . _ - : /"
+
+func checkID(faults *apperr.Faults, at, id string) {
+	faults.Check(id != "" && len(id) <= maxID, at, "must have 1…%d characters", maxID)
+}
+
+// checkActions checks a list of action codes, which may be "*".
+func checkActions(faults *apperr.Faults, at string, codes []string) {
+	faults.Check(len(codes) <= maxActions, at, "must be at most %d", maxActions)
+	for i, code := range codes {
+		faults.Check(code == all || validAction.MatchString(code), apperr.Item(at, i), "must be * or 1…64 letters, digits or . _ - : /")
+	}
+}
+
+// all stands for every actions, and is the id of everyone.
+const all = "*"
+
+// none turns an absent list into an empty one, which is what JSON shows.
+func none(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}

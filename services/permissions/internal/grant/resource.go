@@ -1,0 +1,315 @@
+package grant
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// Resource is what can be granted. Its JSON form is the API's, the events' and the store's.
+type Resource struct {
+	docstore.Meta
+	ApplicationID string `json:"application_id"`
+	Type          string `json:"type"`
+	Code          string `json:"code"`
+	ResourceProfile
+	IsGlobal string `json:"is_global"`
+}
+
+// ResourceProfile holds the members that can be changed.
+type ResourceProfile struct {
+	Name         string          `json:"name"`
+	Description  string          `json:"description"`
+	URI          string          `json:"uri"`
+	Actions      []Action        `json:"actions"`
+	SysExtProps  json.RawMessage `json:"sys_ext_props"`
+	FreeExtProps json.RawMessage `json:"free_ext_props"`
+}
+
+// Action is something that can be done with a resource.
+type Action struct {
+	Code        string `json:"code"`
+	Description string `json:"description"`
+}
+
+// ResourceTypes are the types of resources.
+var ResourceTypes = []string{"data", "api", "ui"}
+
+// The indexes. Those that lists can be sorted by have the names of the members.
+const (
+	byPlace        = "place"
+	byApplication  = "application_id"
+	byType         = "type"
+	byCode         = "code"
+	byGlobal       = "is_global"
+	byName         = "name"
+	byTimeCreated  = "time_created"
+	byTimeModified = "time_modified"
+)
+
+var resources = docstore.Define(docstore.Schema[Resource]{
+	Name: "resources", Noun: "resource",
+	Sortable: []string{byTimeCreated, byCode, byName, byTimeModified},
+	Indexes: []docstore.Index[Resource]{
+		docstore.Unique(docstore.ByText(byPlace, func(r *Resource) string { return place(r.ApplicationID, r.Type, r.Code) }), "code"),
+		docstore.Facet(docstore.ByText(byApplication, func(r *Resource) string { return r.ApplicationID }), byTimeCreated, byCode, byName),
+		docstore.ByText(byType, func(r *Resource) string { return r.Type }),
+		docstore.ByText(byCode, func(r *Resource) string { return r.Code }),
+		docstore.ByText(byName, func(r *Resource) string { return r.Name }),
+		docstore.ByText(byGlobal, func(r *Resource) string { return flagged(r.IsGlobal) }),
+		docstore.ByNumber(byTimeCreated, func(r *Resource) docstore.Value { return docstore.Moment(r.TimeCreated) }),
+		docstore.ByNumber(byTimeModified, func(r *Resource) docstore.Value { return docstore.Moment(r.TimeModified) }),
+	},
+})
+
+func place(parts ...string) string { return strings.Join(parts, "|") }
+
+// flagged is the index entry of an on/off member: of records that have it on alone.
+func flagged(flag string) string {
+	if flag == On {
+		return On
+	}
+	return ""
+}
+
+// ResourceDoc is a resource as read or written.
+type ResourceDoc = docstore.Doc[Resource]
+
+func (r *Resource) check(faults *apperr.Faults) {
+	checkID(faults, "application_id", r.ApplicationID)
+	faults.Check(slices.Contains(ResourceTypes, r.Type), "type", "must be one of data, api, ui")
+	faults.Check(validCode.MatchString(r.Code), "code", codeForm)
+	faults.Switch("is_global", &r.IsGlobal, Off)
+	r.ResourceProfile.check(faults)
+}
+
+func (p *ResourceProfile) check(faults *apperr.Faults) {
+	faults.Text("name", p.Name, maxName)
+	faults.Prose("description", p.Description, maxDescription)
+	faults.Text("uri", p.URI, maxURI)
+	faults.Check(p.URI == "" || validURI(p.URI), "uri",
+		"must be a path in which whole segments may be {name} or *, and the last one **")
+	faults.Check(len(p.Actions) <= maxActions, "actions", "must be at most %d", maxActions)
+	seen := map[string]bool{}
+	for i, action := range p.Actions {
+		at := faults.Within(apperr.Item("actions", i))
+		at.Check(validAction.MatchString(action.Code), "code", "must have 1…64 letters, digits or . _ - : /")
+		at.Check(!seen[action.Code], "code", "is there twice")
+		at.Prose("description", action.Description, maxDescription)
+		seen[action.Code] = true
+	}
+	if p.Actions == nil {
+		p.Actions = []Action{}
+	}
+	faults.Props("sys_ext_props", &p.SysExtProps)
+	faults.Props("free_ext_props", &p.FreeExtProps)
+}
+
+// validURI tells whether a URI is fixed, or a pattern that the engine knows.
+func validURI(uri string) bool {
+	segments := strings.Split(uri, "/")
+	for i, segment := range segments {
+		name, named := strings.CutPrefix(segment, "{")
+		switch {
+		case segment == "**":
+			if i != len(segments)-1 {
+				return false
+			}
+		case segment == "*":
+		case named:
+			if name, named = strings.CutSuffix(name, "}"); !named || !validAction.MatchString(name) {
+				return false
+			}
+		case strings.ContainsAny(segment, "{}*?#"):
+			return false
+		}
+	}
+	return strings.HasPrefix(uri, "/") && len(segments) <= 64
+}
+
+// has reports whether the resource has an action; one without any has all.
+func (r *Resource) has(code string) bool {
+	return code == all || len(r.Actions) == 0 || slices.ContainsFunc(r.Actions, func(a Action) bool { return a.Code == code })
+}
+
+// CreateResource adds a resource. apperr.InvalidParameters, AlreadyExists.
+func (s *Grants) CreateResource(ctx context.Context, draft Resource) (ResourceDoc, error) {
+	var faults apperr.Faults
+	draft.check(&faults)
+	if err := faults.Err(); err != nil {
+		return ResourceDoc{}, err
+	}
+	id, err := s.Store.NewID(ctx)
+	if err != nil {
+		return ResourceDoc{}, err
+	}
+	return write(ctx, s, func(b *batch) (ResourceDoc, error) {
+		r := draft
+		r.Meta = docstore.Meta{ID: id}
+		return insert(ctx, b, resources, resourceKind, &r)
+	})
+}
+
+// Resource returns a resource of an application; apperr.NotFound also where it is another application's.
+func (s *Grants) Resource(ctx context.Context, id, applicationID string) (ResourceDoc, error) {
+	doc, err := resources.Find(ctx, s.Store, id)
+	if err != nil {
+		return doc, err
+	}
+	if r, err := doc.Value(); err != nil || r.ApplicationID != applicationID {
+		return ResourceDoc{}, noneOf(err, "resource")
+	}
+	return doc, nil
+}
+
+// noneOf is err, or that there is no such record.
+func noneOf(err error, noun string) error {
+	if err != nil {
+		return err
+	}
+	return apperr.Missing(noun)
+}
+
+// ResourceFilter selects resources of an application. Empty members do not count.
+type ResourceFilter struct {
+	ApplicationID, Type, Code string
+	IncludeGlobal             bool // those of other applications that everyone may grant, too
+}
+
+// Resources returns a page of resources. apperr.InvalidParameters (paging).
+func (s *Grants) Resources(ctx context.Context, f ResourceFilter, p docstore.Paging) (docstore.Page[Resource], error) {
+	where := docstore.Eq(byApplication, docstore.Text(f.ApplicationID))
+	if f.IncludeGlobal {
+		where = docstore.Or(where, docstore.Eq(byGlobal, docstore.Text(On)))
+	}
+	return resources.List(ctx, s.Store, docstore.And(where, equal(byType, f.Type), equal(byCode, f.Code)), p)
+}
+
+// equal selects by a text; an empty one selects all.
+func equal(index, text string) docstore.Filter {
+	if text == "" {
+		return docstore.Filter{}
+	}
+	return docstore.Eq(index, docstore.Text(text))
+}
+
+// UpdateResource changes what edit changes of the profile. apperr.NotFound, InvalidParameters, VersionMismatch, InUse for an action
+// that is taken away and that rules or sets name.
+func (s *Grants) UpdateResource(ctx context.Context, id string, edit func(*Resource) error) (ResourceDoc, error) {
+	return write(ctx, s, func(b *batch) (ResourceDoc, error) {
+		r, err := resources.Load(ctx, b.Tx, id)
+		if err != nil {
+			return ResourceDoc{}, err
+		}
+		before := r.Actions
+		proposal := *r
+		if err := edit(&proposal); err != nil {
+			return ResourceDoc{}, err
+		}
+		var faults apperr.Faults
+		proposal.ResourceProfile.check(&faults)
+		if err := faults.Err(); err != nil {
+			return ResourceDoc{}, err
+		}
+		r.ResourceProfile = proposal.ResourceProfile
+		for _, action := range before {
+			if r.has(action.Code) {
+				continue
+			}
+			if err := actionInUse(ctx, b.Tx, id, action.Code); err != nil {
+				return ResourceDoc{}, err
+			}
+		}
+		return replace(ctx, b, resources, resourceKind, r)
+	})
+}
+
+// actionInUse refuses where rules or sets name an action of a resource.
+func actionInUse(ctx context.Context, tx *docstore.Tx, resourceID, code string) error {
+	byRules, err := rules.Count(ctx, tx, docstore.Eq(byAction, docstore.Text(place(resourceID, code))))
+	if err != nil {
+		return err
+	}
+	bySets, err := members.Count(ctx, tx, docstore.Eq(byAction, docstore.Text(place(resourceID, code))))
+	if err != nil || byRules+bySets == 0 {
+		return err
+	}
+	refusal := apperr.New(apperr.InUse, "the action %s is named by %d rules and %d members of resource sets", code, byRules, bySets)
+	for _, use := range []struct {
+		what string
+		n    int64
+	}{{"auth_rules", byRules}, {"resource_set_members", bySets}} {
+		if use.n > 0 {
+			refusal.Faults = append(refusal.Faults, apperr.Fault{Location: use.what, Message: counted(use.n)})
+		}
+	}
+	return refusal
+}
+
+// DeleteResource removes a resource, with rules and memberships of sets that name it. apperr.NotFound, VersionMismatch.
+func (s *Grants) DeleteResource(ctx context.Context, id string) (docstore.Deleted, error) {
+	return write(ctx, s, func(b *batch) (docstore.Deleted, error) {
+		r, err := resources.Load(ctx, b.Tx, id)
+		if err != nil {
+			return docstore.Deleted{}, err
+		}
+		return docstore.Deleted{ID: id}, deleteResources(ctx, b, r)
+	})
+}
+
+// Selection names resources of an application by their codes.
+type Selection struct {
+	ApplicationID, Type string
+	Codes               []string
+}
+
+// DeleteResources removes the resources of those ids, or of a selection, all or none. What is not there is no error. It returns
+// how many there were.
+func (s *Grants) DeleteResources(ctx context.Context, ids []string, named Selection) (int, error) {
+	return write(ctx, s, func(b *batch) (int, error) {
+		found, err := resources.LoadMany(ctx, b.Tx, ids)
+		if err != nil {
+			return 0, err
+		}
+		if len(named.Codes) > 0 {
+			var places []docstore.Value
+			for _, code := range named.Codes {
+				for _, kind := range ResourceTypes {
+					if named.Type == "" || named.Type == kind {
+						places = append(places, docstore.Text(place(named.ApplicationID, kind, code)))
+					}
+				}
+			}
+			if found, err = resources.LoadWhere(ctx, b.Tx, docstore.In(byPlace, places...), "", len(places)); err != nil {
+				return 0, err
+			}
+		}
+		return len(found), deleteResources(ctx, b, found...)
+	})
+}
+
+// atOnce is how many records go in the transaction that makes them superfluous. The cascade removes the others soon after: they are
+// about something that does not exist, so they grant nothing.
+const atOnce = 1000
+
+func deleteResources(ctx context.Context, b *batch, list ...*Resource) error {
+	if len(list) == 0 {
+		return nil
+	}
+	var ids []docstore.Value
+	for _, r := range list {
+		ids = append(ids, docstore.Text(r.ID))
+		if err := remove(ctx, b, resources, resourceKind, r); err != nil {
+			return err
+		}
+	}
+	if _, err := removeMembers(ctx, b, docstore.In(byResource, ids...)); err != nil {
+		return err
+	}
+	_, err := removeRules(ctx, b, docstore.In(byResource, ids...))
+	return err
+}

@@ -1,0 +1,145 @@
+package grant
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/services/permissions/internal/engine"
+)
+
+// Rule grants or denies something to an authorization unit. Its JSON form is the API's, the events' and the store's.
+type Rule struct {
+	docstore.Meta
+	AuthUnitID string `json:"auth_unit_id"`
+	RuleProfile
+}
+
+// RuleProfile holds the members that create and replace may set. What a rule is about may be named by ids or by codes; stored it has
+// both.
+type RuleProfile struct {
+	ApplicationID string     `json:"application_id"`
+	Type          string     `json:"type"`
+	Code          string     `json:"code"`
+	ResourceID    string     `json:"resource_id"`
+	ResourceSetID string     `json:"resource_set_id"`
+	Actions       []string   `json:"actions"`
+	Affect        string     `json:"affect"`
+	AllResources  string     `json:"resource_match_all_resources"`
+	AllActions    string     `json:"resource_match_all_actions"`
+	Condition     string     `json:"condition"`
+	ValidFrom     clock.Time `json:"valid_from"`
+	ValidTo       clock.Time `json:"valid_to"`
+	Description   string     `json:"description"`
+}
+
+// The types of rules; those about one resource are ResourceTypes.
+const (
+	typeWildcard = "res"
+	typeSet      = "res_set"
+	typeApp      = "app"
+)
+
+// RuleTypes are the types of rules.
+var RuleTypes = []string{typeWildcard, typeSet, "data", "api", "ui", typeApp}
+
+// What a rule does.
+const (
+	Allow = "affect"
+	Deny  = "deny"
+)
+
+const byAffect = "affect"
+
+var rules = docstore.Define(docstore.Schema[Rule]{
+	Name: "auth_rules", Noun: "authorization rule",
+	Sortable: []string{byTimeCreated, byTimeModified},
+	Indexes: []docstore.Index[Rule]{
+		docstore.Unique(docstore.ByText("content", (*Rule).content), "code"),
+		docstore.Facet(docstore.ByText(byUnit, func(r *Rule) string { return r.AuthUnitID }), byTimeCreated),
+		docstore.Facet(docstore.ByText(byApplication, func(r *Rule) string { return r.ApplicationID }), byTimeCreated),
+		docstore.ByText(byType, func(r *Rule) string { return r.Type }),
+		docstore.ByText(byCode, func(r *Rule) string { return r.Code }),
+		docstore.ByText(byAffect, func(r *Rule) string { return r.Affect }),
+		docstore.ByText(byResource, func(r *Rule) string { return r.ResourceID }),
+		docstore.ByText(bySet, func(r *Rule) string { return r.ResourceSetID }),
+		docstore.ByList(byAction, func(r *Rule) []string { return named(r.ResourceID, r.Actions) }),
+		docstore.ByNumber(byTimeCreated, func(r *Rule) docstore.Value { return docstore.Moment(r.TimeCreated) }),
+		docstore.ByNumber(byTimeModified, func(r *Rule) docstore.Value { return docstore.Moment(r.TimeModified) }),
+	},
+})
+
+// RuleDoc is a rule as read or written.
+type RuleDoc = docstore.Doc[Rule]
+
+// content is the same for rules that are exact repeats of each other.
+func (r *Rule) content() string {
+	profile := r.RuleProfile
+	profile.Description = ""
+	profile.Actions = slices.Sorted(slices.Values(profile.Actions))
+	text, _ := json.Marshal(profile) // texts and times always marshal
+	sum := sha256.Sum256(text)
+	return place(r.AuthUnitID, hex.EncodeToString(sum[:16]))
+}
+
+// check notes what can be seen without the store, and fills in what is absent.
+func (p *RuleProfile) check(faults *apperr.Faults) {
+	checkID(faults, "application_id", p.ApplicationID)
+	if p.Affect == "" {
+		p.Affect = Allow
+	}
+	faults.Check(p.Affect == Allow || p.Affect == Deny, "affect", "must be affect or deny")
+	faults.Switch("resource_match_all_resources", &p.AllResources, Off)
+	faults.Switch("resource_match_all_actions", &p.AllActions, Off)
+	faults.Prose("description", p.Description, maxDescription)
+	faults.Check(p.ValidFrom.IsZero() || p.ValidTo.IsZero() || p.ValidFrom.Before(p.ValidTo), "valid_to", "must be later than valid_from")
+	if p.Condition != "" {
+		if _, err := engine.Conditions.Cached(p.Condition); err != nil {
+			faults.Add("condition", "%s", err)
+		}
+	}
+	if !slices.Contains(RuleTypes, p.Type) {
+		faults.Add("type", "must be one of res, res_set, data, api, ui, app")
+		return
+	}
+	p.checkActions(faults)
+	p.checkObject(faults)
+}
+
+// checkActions makes one thing of the two ways to say that a rule is about all actions.
+func (p *RuleProfile) checkActions(faults *apperr.Faults) {
+	if p.Type == typeApp || p.AllActions == On && len(p.Actions) == 0 {
+		p.Actions = []string{all}
+	}
+	faults.Check(len(p.Actions) > 0, "actions", "must have at least one, or resource_match_all_actions must be 1")
+	checkActions(faults, "actions", p.Actions)
+	p.AllActions = Off
+	if slices.Contains(p.Actions, all) {
+		p.Actions, p.AllActions = []string{all}, On
+	}
+}
+
+// checkObject checks how the rule names what it is about.
+func (p *RuleProfile) checkObject(faults *apperr.Faults) {
+	one := slices.Contains(ResourceTypes, p.Type)
+	faults.Check(p.ResourceID == "" || one, "resource_id", "is only for type data, api or ui")
+	faults.Check(p.ResourceSetID == "" || p.Type == typeSet, "resource_set_id", "is only for type res_set")
+	faults.Check(p.AllResources == Off || p.Type == typeWildcard, "resource_match_all_resources", "is only for type res")
+	switch {
+	case one:
+		faults.Check(p.ResourceID != "" || p.Code != "", "code", "or resource_id must name the resource")
+	case p.Type == typeSet:
+		faults.Check(p.ResourceSetID != "" || p.Code != "", "code", "or resource_set_id must name the resource set")
+	case p.Type == typeApp:
+		faults.Check(p.Code == "", "code", "is not for type app")
+	default:
+		faults.Check((p.AllResources == On) != (p.Code != ""), "code", "must be given where resource_match_all_resources is not 1, and only there")
+		fault := engine.ValidPattern(p.Code)
+		faults.Check(fault == "", "code", "%s", fault)
+	}
+	faults.Check(len(p.Code) <= maxCode, "code", "must have at most %d characters", maxCode)
+}

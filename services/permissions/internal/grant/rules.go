@@ -1,0 +1,381 @@
+package grant
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// maxRules is how many rules a request may make: each of its rules for each of its identities.
+const maxRules = 1000
+
+// Grant makes every rule for every identity, with units where they are missing. Exact repeats of a rule are merged. All or nothing.
+// apperr.InvalidParameters.
+func (s *Grants) Grant(ctx context.Context, identities []Identity, profiles []RuleProfile) error {
+	var faults apperr.Faults
+	for i := range identities {
+		identities[i].check(faults.Within(apperr.Item("identities", i)))
+	}
+	for i := range profiles {
+		profiles[i].check(faults.Within(apperr.Item("rules", i)))
+	}
+	faults.Check(len(identities)*len(profiles) <= maxRules, "rules", "times identities must be at most %d", maxRules)
+	if err := faults.Err(); err != nil {
+		return err
+	}
+	ids, err := s.Store.NewIDs(ctx, len(identities)*(1+len(profiles)))
+	if err != nil {
+		return err
+	}
+	_, err = write(ctx, s, func(b *batch) (struct{}, error) {
+		next := ids
+		resolved := slices.Clone(profiles)
+		if err := resolve(ctx, b.Tx, resolved, func(i int) string { return apperr.Item("rules", i) }); err != nil {
+			return struct{}{}, err
+		}
+		of, err := unitsFor(ctx, b, identities, next)
+		if err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, addRules(ctx, b, of, resolved, next[len(identities):])
+	})
+	return err
+}
+
+// unitsFor loads the units of identities, and makes those that are missing.
+func unitsFor(ctx context.Context, b *batch, identities []Identity, ids []string) (map[string]*Unit, error) {
+	wanted := make([]docstore.Value, len(identities))
+	for i, who := range identities {
+		wanted[i] = docstore.Text(place(who.Type, who.ID))
+	}
+	there, err := units.LoadWhere(ctx, b.Tx, docstore.In(byIdentity, wanted...), "", len(wanted))
+	if err != nil {
+		return nil, err
+	}
+	of := map[string]*Unit{}
+	for _, u := range there {
+		of[place(u.Type, u.Identity.ID)] = u
+	}
+	for i, who := range identities {
+		at := place(who.Type, who.ID)
+		if of[at] != nil {
+			continue
+		}
+		u := &Unit{Meta: docstore.Meta{ID: ids[i]}, Identity: who}
+		if _, err := insert(ctx, b, units, unitKind, u); err != nil {
+			return nil, err
+		}
+		if of[at], err = units.Load(ctx, b.Tx, u.Meta.ID); err != nil {
+			return nil, err
+		}
+	}
+	return of, nil
+}
+
+// addRules adds rules to units, but for those that are there already.
+func addRules(ctx context.Context, b *batch, of map[string]*Unit, profiles []RuleProfile, ids []string) error {
+	fresh := map[string]*Rule{}
+	var contents []docstore.Value
+	for _, at := range slices.Sorted(maps.Keys(of)) {
+		for _, p := range profiles {
+			rule := &Rule{Meta: docstore.Meta{ID: ids[0]}, AuthUnitID: of[at].Meta.ID, RuleProfile: p}
+			content := rule.content()
+			if fresh[content] == nil {
+				fresh[content], ids = rule, ids[1:]
+				contents = append(contents, docstore.Text(content))
+			}
+		}
+	}
+	there, err := rules.LoadWhere(ctx, b.Tx, docstore.In("content", contents...), "", len(contents))
+	if err != nil {
+		return err
+	}
+	for _, rule := range there {
+		delete(fresh, rule.content())
+	}
+	more := map[string]int64{}
+	for _, content := range contents {
+		if rule := fresh[content.Text]; rule != nil {
+			if _, err := insert(ctx, b, rules, ruleKind, rule); err != nil {
+				return err
+			}
+			more[rule.AuthUnitID]++
+		}
+	}
+	for _, u := range of {
+		u.RuleCount += more[u.Meta.ID]
+		if _, err := units.Replace(ctx, b.Tx, u); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resolve finds the resources and sets that rules name, and checks their actions; at says where each rule stands.
+func resolve(ctx context.Context, tx *docstore.Tx, profiles []RuleProfile, at func(i int) string) error {
+	var faults apperr.Faults
+	byApp := map[string][]int{}
+	for i, p := range profiles {
+		byApp[p.ApplicationID] = append(byApp[p.ApplicationID], i)
+	}
+	for _, app := range slices.Sorted(maps.Keys(byApp)) {
+		var named []int
+		var names []resourceName
+		for _, i := range byApp[app] {
+			p := &profiles[i]
+			switch {
+			case p.Type == typeSet:
+				if err := resolveSet(ctx, tx, p, faults.Within(at(i))); err != nil {
+					return err
+				}
+			case slices.Contains(ResourceTypes, p.Type):
+				named, names = append(named, i), append(names, resourceName{p.ResourceID, p.Type, p.Code})
+			}
+		}
+		found, err := findResources(ctx, tx, app, names)
+		if err != nil {
+			return err
+		}
+		for j, i := range named {
+			profiles[i].resolve(found[j], faults.Within(at(i)))
+		}
+	}
+	return faults.Err()
+}
+
+// resolve notes the resource that the rule is about.
+func (p *RuleProfile) resolve(r *Resource, faults *apperr.Faults) {
+	by := "code"
+	if p.ResourceID != "" {
+		by = "resource_id"
+	}
+	if r == nil || r.Type != p.Type {
+		faults.Add(by, "is no %s resource of the application, nor a global one", p.Type)
+		return
+	}
+	faults.Check(p.Code == "" || p.Code == r.Code, "code", "is not that of the resource_id")
+	for i, action := range p.Actions {
+		faults.Check(r.has(action), apperr.Item("actions", i), "is no action of the resource")
+	}
+	p.ResourceID, p.Code = r.ID, r.Code
+}
+
+// resolveSet notes the set that a rule is about.
+func resolveSet(ctx context.Context, tx *docstore.Tx, p *RuleProfile, faults *apperr.Faults) error {
+	var found []*Set
+	var err error
+	by := "code"
+	if p.ResourceSetID != "" {
+		by = "resource_set_id"
+		found, err = sets.LoadMany(ctx, tx, []string{p.ResourceSetID})
+	} else {
+		found, err = sets.LoadWhere(ctx, tx, docstore.Eq(byPlace, docstore.Text(place(p.ApplicationID, p.Code))), "", 1)
+		if err == nil && len(found) == 0 {
+			global := docstore.And(docstore.Eq(byGlobal, docstore.Text(On)), docstore.Eq(byCode, docstore.Text(p.Code)))
+			found, err = sets.LoadWhere(ctx, tx, global, "", 2)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if len(found) != 1 || found[0].ApplicationID != p.ApplicationID && found[0].IsGlobal != On {
+		faults.Add(by, "is no resource set of the application, nor a global one")
+		return nil
+	}
+	faults.Check(p.Code == "" || p.Code == found[0].Code, "code", "is not that of the resource_set_id")
+	p.ResourceSetID, p.Code = found[0].ID, found[0].Code
+	return nil
+}
+
+// Rule returns a rule of a unit; apperr.NotFound.
+func (s *Grants) Rule(ctx context.Context, unitID, id string) (RuleDoc, error) {
+	doc, err := rules.Find(ctx, s.Store, id)
+	if err != nil {
+		return doc, err
+	}
+	if r, err := doc.Value(); err != nil || r.AuthUnitID != unitID {
+		return RuleDoc{}, noneOf(err, "authorization rule")
+	}
+	return doc, nil
+}
+
+// ReplaceRule puts another rule in the place of one of a unit. apperr.NotFound, InvalidParameters, AlreadyExists for a repeat of
+// another rule, VersionMismatch.
+func (s *Grants) ReplaceRule(ctx context.Context, unitID, id string, profile RuleProfile) (RuleDoc, error) {
+	var faults apperr.Faults
+	profile.check(&faults)
+	if err := faults.Err(); err != nil {
+		return RuleDoc{}, err
+	}
+	return write(ctx, s, func(b *batch) (RuleDoc, error) {
+		r, err := rules.Load(ctx, b.Tx, id)
+		if err != nil || r.AuthUnitID != unitID {
+			return RuleDoc{}, noneOf(err, "authorization rule")
+		}
+		resolved := []RuleProfile{profile}
+		if err := resolve(ctx, b.Tx, resolved, func(int) string { return "" }); err != nil {
+			return RuleDoc{}, err
+		}
+		r.RuleProfile = resolved[0]
+		return replace(ctx, b, rules, ruleKind, r)
+	})
+}
+
+// RuleFilter selects rules. Empty members do not count.
+type RuleFilter struct {
+	ApplicationID, Type, Code, Affect     string
+	AuthUnitID, ResourceID, ResourceSetID string
+
+	AllResources, AllActions string
+	Identity                 UnitFilter
+}
+
+func (f RuleFilter) where() docstore.Filter {
+	return docstore.And(equal(byUnit, f.AuthUnitID), equal(byApplication, f.ApplicationID), equal(byType, f.Type), equal(byCode, f.Code),
+		equal(byAffect, f.Affect), equal(byResource, f.ResourceID), equal(bySet, f.ResourceSetID))
+}
+
+// maxUnits is how many units a filter by identities may select.
+const maxUnits = 1000
+
+// Rules returns a page of rules of all units. apperr.InvalidParameters (paging, identities that are too many).
+func (s *Grants) Rules(ctx context.Context, f RuleFilter, p docstore.Paging) (docstore.Page[Rule], error) {
+	where := f.where()
+	if f.Identity != (UnitFilter{}) {
+		page, err := units.Page(ctx, s.Store, docstore.Query{Filter: f.Identity.where(), Limit: maxUnits + 1})
+		if err != nil {
+			return docstore.Page[Rule]{}, err
+		}
+		if len(page.Docs) > maxUnits {
+			return docstore.Page[Rule]{}, apperr.Invalid("identity_type", "selects more than %d identities: narrow it by identity_id or identity_name", maxUnits)
+		}
+		of := make([]docstore.Value, len(page.Docs))
+		for i := range page.Docs {
+			of[i] = docstore.Text(page.Docs[i].ID)
+		}
+		where = docstore.And(docstore.In(byUnit, of...), where)
+	}
+	return rules.List(ctx, s.Store, where, p)
+}
+
+// RuleSelection names rules by their ids, or as those of a unit that match; empty members do not count.
+type RuleSelection struct {
+	IDs                             []string
+	AuthUnitID, ApplicationID, Type string
+	Codes                           []string
+}
+
+// Revoke removes rules, all or none. What is not there is no error. apperr.InvalidState where a selection has too many.
+func (s *Grants) Revoke(ctx context.Context, sel RuleSelection) error {
+	_, err := write(ctx, s, func(b *batch) (struct{}, error) {
+		found, err := rules.LoadMany(ctx, b.Tx, sel.IDs)
+		if err != nil {
+			return struct{}{}, err
+		}
+		if sel.AuthUnitID != "" {
+			where := docstore.And(equal(byUnit, sel.AuthUnitID), equal(byApplication, sel.ApplicationID), equal(byType, sel.Type))
+			if len(sel.Codes) > 0 {
+				codes := make([]docstore.Value, len(sel.Codes))
+				for i, code := range sel.Codes {
+					codes[i] = docstore.Text(code)
+				}
+				where = docstore.And(where, docstore.In(byCode, codes...))
+			}
+			if found, err = rules.LoadWhere(ctx, b.Tx, where, "", atOnce+1); err != nil {
+				return struct{}{}, err
+			}
+			if len(found) > atOnce {
+				return struct{}{}, apperr.New(apperr.InvalidState, "the selection has more than %d rules: narrow it, or delete the unit", atOnce)
+			}
+		}
+		return struct{}{}, endRules(ctx, b, found...)
+	})
+	return err
+}
+
+// removeRules removes rules that a filter selects, at most atOnce, and returns how many.
+func removeRules(ctx context.Context, b *batch, where docstore.Filter) (int, error) {
+	found, err := rules.LoadWhere(ctx, b.Tx, where, "", atOnce)
+	if err != nil {
+		return 0, err
+	}
+	return len(found), endRules(ctx, b, found...)
+}
+
+// endRules removes rules and counts them off their units, which may be gone.
+func endRules(ctx context.Context, b *batch, list ...*Rule) error {
+	fewer := map[string]int64{}
+	for _, r := range list {
+		if err := remove(ctx, b, rules, ruleKind, r); err != nil {
+			return err
+		}
+		fewer[r.AuthUnitID]++
+	}
+	of, err := units.LoadMany(ctx, b.Tx, keys(fewer))
+	if err != nil {
+		return err
+	}
+	for _, u := range of {
+		u.RuleCount -= fewer[u.Meta.ID]
+		if _, err := units.Replace(ctx, b.Tx, u); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// MaxListed is how many rules a list without pages has at most.
+const MaxListed = 2000
+
+// Listed is a rule in a list of what reaches an identity.
+type Listed struct {
+	Rule RuleDoc
+	Unit *UnitDoc // whose it is, where that is not the unit that the list is about
+}
+
+// RulesReaching lists the rules of units, the first of which is the one that the list is about. apperr.NotFound (the first unit),
+// InvalidParameters where there are more than MaxListed.
+func (s *Grants) RulesReaching(ctx context.Context, unitIDs []string, f RuleFilter) ([]Listed, error) {
+	if _, err := units.Find(ctx, s.Store, unitIDs[0]); err != nil {
+		return nil, err
+	}
+	found, err := units.FindMany(ctx, s.Store, unitIDs)
+	if err != nil {
+		return nil, err
+	}
+	of := map[string]*UnitDoc{}
+	for i := range found {
+		of[found[i].ID] = &found[i]
+	}
+	list := []Listed{}
+	for i, id := range unitIDs {
+		f.AuthUnitID = id
+		page, err := rules.Page(ctx, s.Store, docstore.Query{
+			Filter: f.where(), Sort: []docstore.Order{{Index: byTimeCreated}}, Limit: MaxListed + 1 - len(list),
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, doc := range page.Docs {
+			rule, err := doc.Value()
+			if err != nil {
+				return nil, err
+			}
+			if f.AllResources != "" && rule.AllResources != f.AllResources || f.AllActions != "" && rule.AllActions != f.AllActions {
+				continue
+			}
+			item := Listed{Rule: doc}
+			if i > 0 {
+				item.Unit = of[id]
+			}
+			list = append(list, item)
+		}
+		if len(list) > MaxListed {
+			return nil, apperr.New(apperr.InvalidParameters, "there are more than %d rules: narrow the list by application_id, type and code", MaxListed)
+		}
+	}
+	return list, nil
+}

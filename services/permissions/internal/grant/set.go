@@ -1,0 +1,136 @@
+package grant
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// Set is a resource set. Its JSON form is the API's, the events' and the store's.
+type Set struct {
+	docstore.Meta
+	ApplicationID string `json:"application_id"`
+	SetProfile
+	MemberCount int64 `json:"member_count"`
+}
+
+// SetProfile holds the members that create and update may set.
+type SetProfile struct {
+	Code        string `json:"code"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	IsGlobal    string `json:"is_global"`
+}
+
+var sets = docstore.Define(docstore.Schema[Set]{
+	Name: "resource_sets", Noun: "resource set",
+	Sortable: []string{byTimeCreated, byCode, byName, byTimeModified},
+	Counts:   func(s *Set) []*int64 { return []*int64{&s.MemberCount} },
+	Indexes: []docstore.Index[Set]{
+		docstore.Unique(docstore.ByText(byPlace, func(s *Set) string { return place(s.ApplicationID, s.Code) }), "code"),
+		docstore.Facet(docstore.ByText(byApplication, func(s *Set) string { return s.ApplicationID }), byTimeCreated, byCode, byName),
+		docstore.ByText(byCode, func(s *Set) string { return s.Code }),
+		docstore.ByText(byName, func(s *Set) string { return s.Name }),
+		docstore.ByText(byGlobal, func(s *Set) string { return flagged(s.IsGlobal) }),
+		docstore.ByNumber(byTimeCreated, func(s *Set) docstore.Value { return docstore.Moment(s.TimeCreated) }),
+		docstore.ByNumber(byTimeModified, func(s *Set) docstore.Value { return docstore.Moment(s.TimeModified) }),
+	},
+})
+
+// SetDoc is a resource set as read or written.
+type SetDoc = docstore.Doc[Set]
+
+func (s *Set) check(faults *apperr.Faults) {
+	checkID(faults, "application_id", s.ApplicationID)
+	faults.Check(validCode.MatchString(s.Code), "code", codeForm)
+	faults.Text("name", s.Name, maxName)
+	faults.Prose("description", s.Description, maxDescription)
+	faults.Switch("is_global", &s.IsGlobal, Off)
+}
+
+// CreateSet adds a resource set. apperr.InvalidParameters, AlreadyExists.
+func (s *Grants) CreateSet(ctx context.Context, draft Set) (SetDoc, error) {
+	var faults apperr.Faults
+	draft.check(&faults)
+	if err := faults.Err(); err != nil {
+		return SetDoc{}, err
+	}
+	id, err := s.Store.NewID(ctx)
+	if err != nil {
+		return SetDoc{}, err
+	}
+	return write(ctx, s, func(b *batch) (SetDoc, error) {
+		set := Set{Meta: docstore.Meta{ID: id}, ApplicationID: draft.ApplicationID, SetProfile: draft.SetProfile}
+		return insert(ctx, b, sets, setKind, &set)
+	})
+}
+
+// Set returns a resource set; apperr.NotFound.
+func (s *Grants) Set(ctx context.Context, id string) (SetDoc, error) {
+	return sets.Find(ctx, s.Store, id)
+}
+
+// SetFilter selects resource sets of an application. An empty code does not count.
+type SetFilter struct {
+	ApplicationID, Code string
+	IncludeGlobal       bool // those of other applications that everyone may grant, too
+}
+
+// Sets returns a page of resource sets. apperr.InvalidParameters (paging).
+func (s *Grants) Sets(ctx context.Context, f SetFilter, p docstore.Paging) (docstore.Page[Set], error) {
+	where := docstore.Eq(byApplication, docstore.Text(f.ApplicationID))
+	if f.IncludeGlobal {
+		where = docstore.Or(where, docstore.Eq(byGlobal, docstore.Text(On)))
+	}
+	return sets.List(ctx, s.Store, docstore.And(where, equal(byCode, f.Code)), p)
+}
+
+// UpdateSet replaces the profile of a resource set. apperr.NotFound, InvalidParameters, AlreadyExists, VersionMismatch.
+func (s *Grants) UpdateSet(ctx context.Context, id string, profile SetProfile) (SetDoc, error) {
+	return write(ctx, s, func(b *batch) (SetDoc, error) {
+		set, err := sets.Load(ctx, b.Tx, id)
+		if err != nil {
+			return SetDoc{}, err
+		}
+		set.SetProfile = profile
+		var faults apperr.Faults
+		set.check(&faults)
+		if err := faults.Err(); err != nil {
+			return SetDoc{}, err
+		}
+		return replace(ctx, b, sets, setKind, set)
+	})
+}
+
+// DeleteSet removes a resource set with its members and the rules that grant it. apperr.NotFound, VersionMismatch.
+func (s *Grants) DeleteSet(ctx context.Context, id string) (docstore.Deleted, error) {
+	return write(ctx, s, func(b *batch) (docstore.Deleted, error) {
+		set, err := sets.Load(ctx, b.Tx, id)
+		if err != nil {
+			return docstore.Deleted{}, err
+		}
+		return docstore.Deleted{ID: id}, deleteSet(ctx, b, set)
+	})
+}
+
+func deleteSet(ctx context.Context, b *batch, set *Set) error {
+	if err := remove(ctx, b, sets, setKind, set); err != nil {
+		return err
+	}
+	of := docstore.Eq(bySet, docstore.Text(set.ID))
+	if _, err := removeMembers(ctx, b, of); err != nil {
+		return err
+	}
+	_, err := removeRules(ctx, b, of)
+	return err
+}
+
+// counted says how many there are.
+func counted(n int64) string {
+	if n == 1 {
+		return "1 record refers to it"
+	}
+	return fmt.Sprintf("%d records refer to it", n)
+}

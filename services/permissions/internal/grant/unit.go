@@ -1,0 +1,144 @@
+package grant
+
+import (
+	"context"
+	"slices"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// Unit is an authorization unit: an identity that something is granted to. Its JSON form is the API's, the events' and the store's.
+type Unit struct {
+	docstore.Meta
+	Identity
+	Description string `json:"description"`
+	RuleCount   int64  `json:"rule_count"`
+}
+
+// Identity is whom a unit stands for.
+type Identity struct {
+	ID   string `json:"identity_id"`
+	Type string `json:"identity_type"`
+	Name string `json:"identity_name"`
+}
+
+// IdentityTypes are the types of identities.
+var IdentityTypes = []string{"user", "node", "core_object", "application", "group", "everyone"}
+
+const (
+	group    = "group"
+	everyone = "everyone"
+)
+
+const (
+	byIdentity     = "identity"
+	byIdentityID   = "identity_id"
+	byIdentityType = "identity_type"
+	byIdentityName = "identity_name"
+)
+
+var units = docstore.Define(docstore.Schema[Unit]{
+	Name: "auth_units", Noun: "authorization unit",
+	Sortable: []string{byTimeCreated, byIdentityName, byIdentityID, byTimeModified},
+	Counts:   func(u *Unit) []*int64 { return []*int64{&u.RuleCount} },
+	Indexes: []docstore.Index[Unit]{
+		docstore.Unique(docstore.ByText(byIdentity, func(u *Unit) string { return place(u.Type, u.Identity.ID) }), "identity_id"),
+		docstore.Facet(docstore.ByText(byIdentityType, func(u *Unit) string { return u.Type }), byTimeCreated, byIdentityName),
+		docstore.ByText(byIdentityID, func(u *Unit) string { return u.Identity.ID }),
+		docstore.ByText(byIdentityName, func(u *Unit) string { return u.Name }),
+		docstore.ByNumber(byTimeCreated, func(u *Unit) docstore.Value { return docstore.Moment(u.TimeCreated) }),
+		docstore.ByNumber(byTimeModified, func(u *Unit) docstore.Value { return docstore.Moment(u.TimeModified) }),
+	},
+})
+
+// UnitDoc is an authorization unit as read or written.
+type UnitDoc = docstore.Doc[Unit]
+
+func (i *Identity) check(faults *apperr.Faults) {
+	checkID(faults, "identity_id", i.ID)
+	faults.Check(slices.Contains(IdentityTypes, i.Type), "identity_type", "must be one of user, node, core_object, application, group, everyone")
+	faults.Check((i.Type == everyone) == (i.ID == all), "identity_id", "must be * for everyone, and only then")
+	faults.Text("identity_name", i.Name, maxName)
+}
+
+// CreateUnit adds an authorization unit. apperr.InvalidParameters, AlreadyExists.
+func (s *Grants) CreateUnit(ctx context.Context, draft Unit) (UnitDoc, error) {
+	var faults apperr.Faults
+	draft.check(&faults)
+	faults.Prose("description", draft.Description, maxDescription)
+	if err := faults.Err(); err != nil {
+		return UnitDoc{}, err
+	}
+	id, err := s.Store.NewID(ctx)
+	if err != nil {
+		return UnitDoc{}, err
+	}
+	return write(ctx, s, func(b *batch) (UnitDoc, error) {
+		u := Unit{Meta: docstore.Meta{ID: id}, Identity: draft.Identity, Description: draft.Description}
+		return insert(ctx, b, units, unitKind, &u)
+	})
+}
+
+// Unit returns an authorization unit; apperr.NotFound.
+func (s *Grants) Unit(ctx context.Context, id string) (UnitDoc, error) {
+	return units.Find(ctx, s.Store, id)
+}
+
+// UnitFilter selects authorization units. Empty members do not count.
+type UnitFilter struct{ IdentityID, IdentityType, IdentityName string }
+
+func (f UnitFilter) where() docstore.Filter {
+	return docstore.And(equal(byIdentityID, f.IdentityID), equal(byIdentityType, f.IdentityType), equal(byIdentityName, f.IdentityName))
+}
+
+// Units returns a page of authorization units. apperr.InvalidParameters (paging).
+func (s *Grants) Units(ctx context.Context, f UnitFilter, p docstore.Paging) (docstore.Page[Unit], error) {
+	return units.List(ctx, s.Store, f.where(), p)
+}
+
+// UpdateUnit changes what edit changes of identity and description; rules stay with the unit. apperr.NotFound, InvalidParameters,
+// AlreadyExists, VersionMismatch.
+func (s *Grants) UpdateUnit(ctx context.Context, id string, edit func(*Unit) error) (UnitDoc, error) {
+	return write(ctx, s, func(b *batch) (UnitDoc, error) {
+		u, err := units.Load(ctx, b.Tx, id)
+		if err != nil {
+			return UnitDoc{}, err
+		}
+		proposal := *u
+		if err := edit(&proposal); err != nil {
+			return UnitDoc{}, err
+		}
+		var faults apperr.Faults
+		proposal.Identity.check(&faults)
+		faults.Prose("description", proposal.Description, maxDescription)
+		if err := faults.Err(); err != nil {
+			return UnitDoc{}, err
+		}
+		u.Identity, u.Description = proposal.Identity, proposal.Description
+		return replace(ctx, b, units, unitKind, u)
+	})
+}
+
+// DeleteUnit removes an authorization unit with its rules and, of a group, its members. apperr.NotFound, VersionMismatch.
+func (s *Grants) DeleteUnit(ctx context.Context, id string) (docstore.Deleted, error) {
+	return write(ctx, s, func(b *batch) (docstore.Deleted, error) {
+		u, err := units.Load(ctx, b.Tx, id)
+		if err != nil {
+			return docstore.Deleted{}, err
+		}
+		return docstore.Deleted{ID: id}, deleteUnit(ctx, b, u)
+	})
+}
+
+func deleteUnit(ctx context.Context, b *batch, u *Unit) error {
+	if err := remove(ctx, b, units, unitKind, u); err != nil {
+		return err
+	}
+	of := docstore.Eq(byUnit, docstore.Text(u.Meta.ID))
+	if _, err := removeGroupMembers(ctx, b, of); err != nil {
+		return err
+	}
+	_, err := removeRules(ctx, b, of)
+	return err
+}

@@ -1,0 +1,265 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/permissions/internal/engine"
+)
+
+func (a *api) registerChecks(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "check-auth", Method: http.MethodPost, Path: "/v1/auth-check", Scope: auth.PermissionsCheck, Summary: "Check whether an identity may do something",
+		Doc: "The object is named by `object_code`, `object_id`, or, of an api resource, `uri` with `method`, which is then the action. An unknown " +
+			"identity or object is not allowed, and no error. With `explain=true` the answer lists every rule considered and, where it is no, the " +
+			"nearest miss. The header X-Consistency-Token of a write makes the check wait for it, at most 5 s, else 503.",
+		Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable}, Momentary: true,
+		Request: exampleCheck, Response: exampleDecision,
+	}, a.check)
+	rest.Handle(s, rest.Op{
+		ID: "check-auth-batch", Method: http.MethodPost, Path: "/v1/batch/auth-check", Scope: auth.PermissionsCheck, Summary: "Check many things at once",
+		Doc:    "1…1000 checks, all answered from the same state; `results` are in the order of `checks`.",
+		Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable}, Momentary: true,
+		Request: map[string]any{"checks": []any{exampleCheck}}, Response: map[string]any{"results": []any{exampleDecision}},
+	}, a.checkBatch)
+	rest.Handle(s, rest.Op{
+		ID: "list-auth-check-objects", Method: http.MethodGet, Path: "/v1/auth-check/objects", Scope: auth.PermissionsCheck,
+		Summary: "List what an identity may do something with",
+		Doc:     "Complete, in the order of codes, or an error. Without an action: with each object all that the identity may do with it.",
+		Errors:  []apperr.Kind{apperr.InvalidState, apperr.Unavailable},
+		Response: map[string]any{"items": []any{map[string]any{
+			"application_id": "2001", "object_type": "data", "object_id": "1048578", "object_code": "orders", "object_name": "Orders", "actions": []string{"read"},
+		}}, "total": 1, "page_num": 1, "page_size": 20},
+	}, a.listObjects)
+	rest.Handle(s, rest.Op{
+		ID: "list-auth-check-identities", Method: http.MethodGet, Path: "/v1/auth-check/identities", Scope: auth.PermissionsCheck,
+		Summary: "List who may do something", Doc: "Complete, in the order of ids, or an error.",
+		Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable},
+		Response: map[string]any{"items": []any{map[string]any{"identity_id": "1048601", "identity_type": "user", "identity_name": "li.wei"}},
+			"total": 1, "page_num": 1, "page_size": 20},
+	}, a.listIdentities)
+}
+
+// Check asks whether an identity may do something.
+type Check struct {
+	IdentityID    string         `json:"identity_id" minLength:"1" maxLength:"64" example:"1048601"`
+	IdentityType  string         `json:"identity_type" enum:"user,node,core_object,application,group,everyone"`
+	ApplicationID string         `json:"application_id" minLength:"1" maxLength:"64" example:"2001"`
+	ObjectType    string         `json:"object_type" enum:"data,api,ui,app"`
+	ObjectCode    string         `json:"object_code,omitempty" maxLength:"256" example:"orders"`
+	ObjectID      string         `json:"object_id,omitempty" maxLength:"64"`
+	URI           string         `json:"uri,omitempty" maxLength:"2048" doc:"Path of an api resource"`
+	Method        string         `json:"method,omitempty" maxLength:"64" doc:"The action, where uri is given"`
+	Action        string         `json:"action,omitempty" maxLength:"64" doc:"Not needed for app" example:"read"`
+	Context       map[string]any `json:"context,omitempty" doc:"What conditions call context"`
+	Subject       map[string]any `json:"subject_properties,omitempty" doc:"For conditions, over the user's own"`
+	Resource      map[string]any `json:"resource_properties,omitempty" doc:"For conditions, over the resource's own"`
+	ActionProps   map[string]any `json:"action_properties,omitempty" doc:"For conditions"`
+}
+
+// asked is a Check as it is read: objects for conditions stay text.
+type asked struct {
+	IdentityID    string          `json:"identity_id"`
+	IdentityType  string          `json:"identity_type"`
+	ApplicationID string          `json:"application_id"`
+	ObjectType    string          `json:"object_type"`
+	ObjectCode    string          `json:"object_code"`
+	ObjectID      string          `json:"object_id"`
+	URI           string          `json:"uri"`
+	Method        string          `json:"method"`
+	Action        string          `json:"action"`
+	Context       json.RawMessage `json:"context"`
+	Subject       json.RawMessage `json:"subject_properties"`
+	Resource      json.RawMessage `json:"resource_properties"`
+	ActionProps   json.RawMessage `json:"action_properties"`
+}
+
+// question is the engine's form. Faults are noted where a check names its object twice or not at all.
+func (c *asked) question(now int64, faults *apperr.Faults) *engine.Question {
+	q := &engine.Question{
+		Identity: engine.Identity{Type: c.IdentityType, ID: c.IdentityID}, ApplicationID: c.ApplicationID, ObjectType: c.ObjectType,
+		ObjectID: c.ObjectID, ObjectCode: c.ObjectCode, Path: c.URI, Action: c.Action, Now: now,
+		Context: c.Context, SubjectProperties: c.Subject, ResourceProperties: c.Resource, ActionProperties: c.ActionProps,
+	}
+	if q.Action == "" {
+		q.Action = c.Method
+	}
+	names := 0
+	for _, name := range []string{c.ObjectID, c.ObjectCode, c.URI} {
+		if name != "" {
+			names++
+		}
+	}
+	if c.ObjectType == engine.App {
+		faults.Check(names == 0 || names == 1 && c.ObjectID == c.ApplicationID, "object_id", "is not needed for app: application_id names it")
+		return q
+	}
+	faults.Check(names == 1, "object_code", "or object_id, or uri must be given, one of them")
+	faults.Check(c.URI == "" || c.ObjectType == engine.API, "uri", "is only for api")
+	faults.Check(c.Method == "" || c.URI != "", "method", "is only with uri")
+	faults.Check(q.Action != "", "action", "must be given")
+	return q
+}
+
+// CheckOptions are those of both checks.
+type CheckOptions struct {
+	Explain rest.Flag `query:"explain" doc:"true lists every rule considered"`
+	Token   string    `header:"X-Consistency-Token" maxLength:"512" doc:"Of a write that the answer must take into account"`
+}
+
+type checkInput struct {
+	CheckOptions
+	Body rest.JSON[Check]
+}
+
+func (a *api) check(ctx context.Context, in *checkInput) (Decision, error) {
+	var body asked
+	if err := in.Body.Into(&body); err != nil {
+		return Decision{}, rest.WrongType(err)
+	}
+	var faults apperr.Faults
+	q := body.question(a.clock.Now().Millis(), &faults)
+	if err := faults.Err(); err != nil {
+		return Decision{}, err
+	}
+	state, err := a.state(ctx, in.Token)
+	if err != nil {
+		return Decision{}, err
+	}
+	return decide(ctx, state, q, in.Explain.Or(false))
+}
+
+type checkBatchInput struct {
+	CheckOptions
+	Body rest.JSON[Checks]
+}
+
+// Checks are many at once.
+type Checks struct {
+	Checks []Check `json:"checks" minItems:"1" maxItems:"1000"`
+}
+
+// Decisions are in the order of the checks.
+type Decisions struct {
+	Results []Decision `json:"results"`
+}
+
+func (a *api) checkBatch(ctx context.Context, in *checkBatchInput) (Decisions, error) {
+	var body struct {
+		Checks []asked `json:"checks"`
+	}
+	if err := in.Body.Into(&body); err != nil {
+		return Decisions{}, rest.WrongType(err)
+	}
+	var faults apperr.Faults
+	now, all := a.clock.Now().Millis(), make([]*engine.Question, len(body.Checks))
+	for i := range body.Checks {
+		all[i] = body.Checks[i].question(now, faults.Within(apperr.Item("checks", i)))
+	}
+	if err := faults.Err(); err != nil {
+		return Decisions{}, err
+	}
+	state, err := a.state(ctx, in.Token)
+	if err != nil {
+		return Decisions{}, err
+	}
+	results := make([]Decision, len(all))
+	for i, q := range all {
+		if results[i], err = decide(ctx, state, q, in.Explain.Or(false)); err != nil {
+			return Decisions{}, err
+		}
+	}
+	return Decisions{results}, nil
+}
+
+// Decision answers a check.
+type Decision struct {
+	Allowed    bool         `json:"allowed"`
+	Affect     string       `json:"affect" enum:"affect,deny," doc:"What the rule does that decided; empty if none did"`
+	RuleID     string       `json:"rule_id" example:"1048600"`
+	Via        []Party      `json:"via" doc:"From the identity asked about to the one that the rule is of"`
+	Reason     string       `json:"reason" enum:"granted,denied,not_granted,unknown_identity,unknown_object,unknown_action"`
+	Considered []Considered `json:"considered,omitempty" doc:"With explain: every rule about the object that reaches the identity"`
+	Nearest    *Miss        `json:"nearest_miss,omitempty" doc:"With explain, where it is not allowed: the smallest change after which it would be, or the deny"`
+}
+
+// Party is an identity with its name.
+type Party struct {
+	Type string `json:"type" example:"node"`
+	ID   string `json:"id" example:"1048601"`
+	Name string `json:"name" example:"Finance"`
+}
+
+// Considered is a rule that was looked at.
+type Considered struct {
+	RuleID  string  `json:"rule_id" example:"1048600"`
+	Affect  string  `json:"affect" enum:"affect,deny"`
+	Via     []Party `json:"via"`
+	Applies bool    `json:"applies"`
+	Why     string  `json:"why" doc:"Why it does not apply, or, of a deny, that its condition can't be decided"`
+}
+
+// Miss is what is missing, or in the way.
+type Miss struct {
+	Kind     string `json:"kind" enum:"deny,context,membership,grant"`
+	Text     string `json:"text"`
+	RuleID   string `json:"rule_id,omitempty"`
+	Identity Party  `json:"identity" doc:"Whom the rule is of, or who lacks the grant; of kind membership: what to be a member of"`
+}
+
+func decide(ctx context.Context, s *engine.State, q *engine.Question, explain bool) (Decision, error) {
+	var e engine.Explanation
+	var err error
+	if explain {
+		e, err = s.Explain(ctx, q)
+	} else {
+		e.Decision, err = s.Check(ctx, q)
+	}
+	if err != nil {
+		return Decision{}, answerable(err)
+	}
+	d := Decision{Allowed: e.Allowed, Reason: string(e.Reason), Via: parties(s, e.Via)}
+	if e.Rule != nil {
+		d.RuleID, d.Affect = e.Rule.ID, affect(e.Rule)
+	}
+	for _, c := range e.Considered {
+		d.Considered = append(d.Considered, Considered{c.Rule.ID, affect(c.Rule), parties(s, c.Via), c.Applies, c.Why})
+	}
+	if e.Nearest != nil {
+		d.Nearest = &Miss{Kind: e.Nearest.Kind, Text: e.Nearest.Text, Identity: party(s, e.Nearest.Identity)}
+		if e.Nearest.Rule != nil {
+			d.Nearest.RuleID = e.Nearest.Rule.ID
+		}
+	}
+	return d, nil
+}
+
+func affect(r *engine.Rule) string {
+	if r.Deny {
+		return "deny"
+	}
+	return "affect"
+}
+
+func parties(s *engine.State, via []engine.Identity) []Party {
+	list := make([]Party, len(via))
+	for i, who := range via {
+		list[i] = party(s, who)
+	}
+	return list
+}
+
+func party(s *engine.State, who engine.Identity) Party { return Party{who.Type, who.ID, s.Label(who)} }
+
+var exampleCheck = map[string]any{
+	"identity_id": "1048601", "identity_type": "user", "application_id": "2001", "object_type": "data", "object_code": "orders", "action": "read",
+}
+
+var exampleDecision = map[string]any{
+	"allowed": true, "affect": "affect", "rule_id": "1048600", "reason": "granted",
+	"via": []any{map[string]any{"type": "user", "id": "1048601", "name": "li.wei"}, map[string]any{"type": "node", "id": "1048579", "name": "Finance"}},
+}

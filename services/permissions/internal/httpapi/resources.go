@@ -1,0 +1,173 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/permissions/internal/grant"
+)
+
+func (a *api) registerResources(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "create-resource", Method: http.MethodPost, Path: "/v1/resources", Scope: auth.PermissionsWrite, Summary: "Create a resource",
+		Errors:   []apperr.Kind{apperr.AlreadyExists},
+		Request:  map[string]any{"application_id": "2001", "type": "data", "code": "orders", "actions": []any{map[string]any{"code": "read"}}},
+		Response: exampleResource,
+	}, a.createResource)
+	rest.Handle(s, rest.Op{
+		ID: "list-resources", Method: http.MethodGet, Path: "/v1/resources", Scope: auth.PermissionsRead, Summary: "List an application's resources",
+		Developing: true, Response: map[string]any{"items": []any{exampleResource}, "total": 1, "page_num": 1, "page_size": 20},
+	}, a.listResources)
+	rest.Handle(s, rest.Op{
+		ID: "get-resource", Method: http.MethodGet, Path: "/v1/resources/{id}", Scope: auth.PermissionsRead, Summary: "Get a resource",
+		Doc: "404 also where it is another application's.", Response: exampleResource,
+	}, a.getResource)
+	rest.Handle(s, rest.Op{
+		ID: "replace-resource", Method: http.MethodPut, Path: "/v1/resources/{id}", Scope: auth.PermissionsWrite, Summary: "Replace a resource",
+		Doc:    "Use PATCH instead. `application_id`, `type`, `code` and `is_global` can't be changed.",
+		Errors: []apperr.Kind{apperr.InUse}, Deprecated: true, Request: map[string]any{"name": "Orders"}, Response: map[string]any{},
+	}, a.replaceResource)
+	rest.Handle(s, rest.Op{
+		ID: "update-resource", Method: http.MethodPatch, Path: "/v1/resources/{id}", Scope: auth.PermissionsWrite, Summary: "Change a resource",
+		Doc: "JSON merge patch (RFC 7396) of `name`, `description`, `uri`, `actions` and the extension properties. " +
+			"An action that rules or sets name can't be taken away.",
+		Errors: []apperr.Kind{apperr.InUse}, Request: map[string]any{"description": "All orders"}, Response: map[string]any{},
+	}, a.updateResource)
+	rest.Handle(s, rest.Op{
+		ID: "delete-resource", Method: http.MethodDelete, Path: "/v1/resources/{id}", Scope: auth.PermissionsWrite, Summary: "Delete a resource",
+		Doc: "Rules and memberships of sets that name it go with it.", Response: map[string]any{"id": "1048578"},
+	}, a.deleteResource)
+	rest.Handle(s, rest.Op{
+		ID: "delete-resources", Method: http.MethodDelete, Path: "/v1/batch/resources", Scope: auth.PermissionsWrite, Summary: "Delete resources",
+		Doc:     "By `ids`, or by `codes` of an application; all or none. What is not there is no error.",
+		Request: map[string]any{"ids": []string{"1048578"}}, Response: map[string]any{"removed": 1},
+	}, a.deleteResources)
+}
+
+type createResourceInput struct {
+	Body rest.JSON[ResourceInput]
+}
+
+func (a *api) createResource(ctx context.Context, in *createResourceInput) (rest.Record[Resource], error) {
+	var draft grant.Resource
+	if err := in.Body.Into(&draft); err != nil {
+		return rest.Record[Resource]{}, rest.WrongType(err)
+	}
+	doc, err := a.grants.CreateResource(ctx, draft)
+	return rest.RecordOf[Resource](doc, err)
+}
+
+// OfApplication is the application whose records are meant.
+type OfApplication struct {
+	ApplicationID string `query:"application_id" required:"true" minLength:"1" maxLength:"64" doc:"The application's id" example:"2001"`
+}
+
+type listResourcesInput struct {
+	rest.Paging
+	OfApplication
+	Type          string    `query:"type" enum:"data,api,ui"`
+	Code          string    `query:"code" maxLength:"256"`
+	IncludeGlobal rest.Flag `query:"include_global" doc:"true adds the global resources of other applications"`
+}
+
+func (a *api) listResources(ctx context.Context, in *listResourcesInput) (rest.List[Resource], error) {
+	page, err := a.grants.Resources(ctx, grant.ResourceFilter{
+		ApplicationID: in.ApplicationID, Type: in.Type, Code: in.Code, IncludeGlobal: in.IncludeGlobal.Or(false),
+	}, in.Page())
+	return rest.ListOf[Resource](in.Paging, page, err)
+}
+
+type getResourceInput struct {
+	rest.ByID
+	OfApplication
+}
+
+func (a *api) getResource(ctx context.Context, in *getResourceInput) (rest.Record[Resource], error) {
+	doc, err := a.grants.Resource(ctx, in.ID, in.ApplicationID)
+	return rest.RecordOf[Resource](doc, err)
+}
+
+// ResourceProfile is what can be changed of a resource; other members may be sent back as they are.
+type ResourceProfile struct {
+	rest.MetaInput
+	Name          string         `json:"name,omitempty"`
+	Description   string         `json:"description,omitempty"`
+	URI           string         `json:"uri,omitempty"`
+	Actions       []Action       `json:"actions,omitempty"`
+	SysExtProps   map[string]any `json:"sys_ext_props,omitempty"`
+	FreeExtProps  map[string]any `json:"free_ext_props,omitempty"`
+	ApplicationID string         `json:"application_id,omitempty" readOnly:"true"`
+	Type          string         `json:"type,omitempty" readOnly:"true"`
+	Code          string         `json:"code,omitempty" readOnly:"true"`
+	IsGlobal      string         `json:"is_global,omitempty" readOnly:"true"`
+}
+
+type replaceResourceInput struct {
+	rest.ByID
+	Body rest.JSON[ResourceProfile]
+}
+
+func (a *api) replaceResource(ctx context.Context, in *replaceResourceInput) (rest.Empty, error) {
+	_, err := a.grants.UpdateResource(ctx, in.ID, func(r *grant.Resource) error {
+		r.ResourceProfile = grant.ResourceProfile{}
+		return wrongType(in.Body.Into(&r.ResourceProfile))
+	})
+	return rest.Empty{}, err
+}
+
+// wrongType is rest.WrongType, but nil for nil.
+func wrongType(err error) error {
+	if err == nil {
+		return nil
+	}
+	return rest.WrongType(err)
+}
+
+type updateResourceInput struct {
+	rest.ByID
+	Body rest.MergePatch[ResourceProfile]
+}
+
+func (a *api) updateResource(ctx context.Context, in *updateResourceInput) (rest.Empty, error) {
+	_, err := a.grants.UpdateResource(ctx, in.ID, func(r *grant.Resource) error { return wrongType(rest.Apply(in.Body, r)) })
+	return rest.Empty{}, err
+}
+
+func (a *api) deleteResource(ctx context.Context, in *rest.ByID) (rest.Deleted, error) {
+	return a.grants.DeleteResource(ctx, in.ID)
+}
+
+type deleteResourcesInput struct {
+	Body struct {
+		IDs           []string `json:"ids,omitempty" minItems:"1" maxItems:"1000" example:"[\"1048578\"]"`
+		ApplicationID string   `json:"application_id,omitempty"`
+		Type          string   `json:"type,omitempty" enum:"data,api,ui" doc:"Absent: all types"`
+		Codes         []string `json:"codes,omitempty" minItems:"1" maxItems:"1000"`
+	}
+}
+
+// Removed says how many records there were that are gone now.
+type Removed struct {
+	Removed int `json:"removed" example:"1"`
+}
+
+func (a *api) deleteResources(ctx context.Context, in *deleteResourcesInput) (Removed, error) {
+	b := in.Body
+	var faults apperr.Faults
+	faults.Check((len(b.IDs) > 0) != (len(b.Codes) > 0), "ids", "or codes must be given, and not both")
+	faults.Check((b.ApplicationID != "") == (len(b.Codes) > 0), "application_id", "must be given with codes, and only then")
+	faults.Check(b.Type == "" || len(b.Codes) > 0, "type", "must not be given with ids")
+	if err := faults.Err(); err != nil {
+		return Removed{}, err
+	}
+	n, err := a.grants.DeleteResources(ctx, b.IDs, grant.Selection{ApplicationID: b.ApplicationID, Type: b.Type, Codes: b.Codes})
+	return Removed{n}, err
+}
+
+var exampleResource = json.RawMessage(`{"id":"1048578","tenant_id":"acme","version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z",` +
+	`"application_id":"2001","type":"data","code":"orders","name":"Orders","description":"","uri":"","actions":[{"code":"read","description":"See orders"}],` +
+	`"is_global":"0","sys_ext_props":{},"free_ext_props":{}}`)

@@ -1,0 +1,255 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/permissions/internal/engine"
+	"github.com/idplatform/idplatform/services/permissions/internal/grant"
+)
+
+func (a *api) registerRules(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "grant-auth-rules", Method: http.MethodPost, Path: "/v1/batch/auth-unit-rules", Scope: auth.PermissionsWrite, Summary: "Grant rules to identities",
+		Doc: "Every rule for every identity, together at most 1000; units are made where they are missing, exact repeats are merged. All or none.",
+		Request: map[string]any{
+			"identities": []any{map[string]any{"identity_id": "1048601", "identity_type": "node", "identity_name": "Finance"}},
+			"rules":      []any{map[string]any{"application_id": "2001", "type": "data", "code": "orders", "actions": []string{"read"}}},
+		}, Response: map[string]any{},
+	}, a.grantRules)
+	rest.Handle(s, rest.Op{
+		ID: "revoke-auth-rules", Method: http.MethodDelete, Path: "/v1/batch/auth-unit-rules", Scope: auth.PermissionsWrite, Summary: "Revoke rules",
+		Doc:     "By `rule_ids`, or those of a unit, of an application, a type or `codes` alone where given. All or none. What is not there is no error.",
+		Errors:  []apperr.Kind{apperr.InvalidState},
+		Request: map[string]any{"rule_ids": []string{"1048600"}}, Response: map[string]any{},
+	}, a.revokeRules)
+	rest.Handle(s, rest.Op{
+		ID: "list-auth-unit-rules", Method: http.MethodGet, Path: "/v1/auth-units/{rid}/rules", Scope: auth.PermissionsRead, Summary: "List what is granted to an identity",
+		Doc: "With the rules that reach it from nodes, trees, groups and everyone, which say so in `inherited_from`, unless `self_only` is true. " +
+			"At most 2000 rules, else 400.",
+		Errors: []apperr.Kind{apperr.Unavailable}, Response: []any{exampleRule},
+	}, a.listUnitRules)
+	rest.Handle(s, rest.Op{
+		ID: "get-auth-unit-rule", Method: http.MethodGet, Path: "/v1/auth-units/{rid}/rules/{tid}", Scope: auth.PermissionsRead, Summary: "Get a rule",
+		Record: "tid", Response: exampleRule,
+	}, a.getRule)
+	rest.Handle(s, rest.Op{
+		ID: "replace-auth-unit-rule", Method: http.MethodPut, Path: "/v1/auth-units/{rid}/rules/{tid}", Scope: auth.PermissionsWrite, Summary: "Replace a rule",
+		Record: "tid", Errors: []apperr.Kind{apperr.AlreadyExists},
+		Request: map[string]any{"application_id": "2001", "type": "data", "code": "orders", "actions": []string{"read", "write"}}, Response: map[string]any{},
+	}, a.replaceRule)
+	rest.Handle(s, rest.Op{
+		ID: "list-auth-rules", Method: http.MethodGet, Path: "/v1/auth-rules", Scope: auth.PermissionsRead, Summary: "List rules of all identities",
+		Response: map[string]any{"items": []any{exampleRule}, "total": 1, "page_num": 1, "page_size": 20},
+	}, a.listRules)
+}
+
+type grantRulesInput struct {
+	Body rest.JSON[NewRules]
+}
+
+// NewRules are rules for identities.
+type NewRules struct {
+	Identities []Identity      `json:"identities" minItems:"1" maxItems:"1000"`
+	Rules      []AuthRuleInput `json:"rules" minItems:"1" maxItems:"1000"`
+}
+
+// Identity is whom something is granted to.
+type Identity struct {
+	IdentityID   string `json:"identity_id" example:"1048601"`
+	IdentityType string `json:"identity_type" enum:"user,node,core_object,application,group,everyone"`
+	IdentityName string `json:"identity_name,omitempty" example:"Finance"`
+}
+
+func (a *api) grantRules(ctx context.Context, in *grantRulesInput) (rest.Empty, error) {
+	var body struct {
+		Identities []grant.Identity    `json:"identities"`
+		Rules      []grant.RuleProfile `json:"rules"`
+	}
+	if err := in.Body.Into(&body); err != nil {
+		return rest.Empty{}, rest.WrongType(err)
+	}
+	return rest.Empty{}, a.grants.Grant(ctx, body.Identities, body.Rules)
+}
+
+type revokeRulesInput struct {
+	Body struct {
+		RuleIDs       []string `json:"rule_ids,omitempty" minItems:"1" maxItems:"1000" example:"[\"1048600\"]"`
+		AuthUnitID    string   `json:"auth_unit_id,omitempty"`
+		ApplicationID string   `json:"application_id,omitempty"`
+		Type          string   `json:"type,omitempty" enum:"res,res_set,data,ui,api,app"`
+		Codes         []string `json:"codes,omitempty" minItems:"1" maxItems:"1000"`
+	}
+}
+
+func (a *api) revokeRules(ctx context.Context, in *revokeRulesInput) (rest.Empty, error) {
+	b := in.Body
+	var faults apperr.Faults
+	faults.Check((len(b.RuleIDs) > 0) != (b.AuthUnitID != ""), "rule_ids", "or auth_unit_id must be given, and not both")
+	for name, given := range map[string]bool{"application_id": b.ApplicationID != "", "type": b.Type != "", "codes": len(b.Codes) > 0} {
+		faults.Check(!given || b.AuthUnitID != "", name, "needs auth_unit_id")
+	}
+	if err := faults.Err(); err != nil {
+		return rest.Empty{}, err
+	}
+	return rest.Empty{}, a.grants.Revoke(ctx, grant.RuleSelection{
+		IDs: b.RuleIDs, AuthUnitID: b.AuthUnitID, ApplicationID: b.ApplicationID, Type: b.Type, Codes: b.Codes,
+	})
+}
+
+type listUnitRulesInput struct {
+	OfUnit
+	ApplicationID string    `query:"application_id" maxLength:"64"`
+	Type          string    `query:"type" enum:"res,res_set,data,ui,api,app"`
+	Code          string    `query:"code" maxLength:"256" doc:"Of the resource or resource set"`
+	SelfOnly      rest.Flag `query:"self_only" doc:"true: only what is granted to this identity itself"`
+	ResourceID    string    `query:"resource_id" maxLength:"64" doc:"With type data, ui or api"`
+	AllResources  rest.Flag `query:"resource_match_all_resources" doc:"With type res"`
+	AllActions    rest.Flag `query:"resource_match_all_actions" doc:"With type res"`
+	ResourceSetID string    `query:"resource_set_id" maxLength:"64" doc:"With type res_set"`
+}
+
+// check refuses filters that mean nothing with the type.
+func (in *listUnitRulesInput) check() error {
+	var faults apperr.Faults
+	meaningful := func(given bool, name string, types ...string) {
+		faults.Check(!given || in.Type == "" || slices.Contains(types, in.Type), name, "means nothing with this type")
+	}
+	meaningful(in.ResourceID != "", "resource_id", engine.Data, engine.UI, engine.API)
+	meaningful(in.AllResources != "", "resource_match_all_resources", engine.Wildcard)
+	meaningful(in.AllActions != "", "resource_match_all_actions", engine.Wildcard)
+	meaningful(in.ResourceSetID != "", "resource_set_id", engine.ResourceSet)
+	return faults.Err()
+}
+
+func onOff(f rest.Flag) string {
+	switch {
+	case f == "":
+		return ""
+	case f.Or(false):
+		return grant.On
+	}
+	return grant.Off
+}
+
+func (a *api) listUnitRules(ctx context.Context, in *listUnitRulesInput) ([]rest.Raw[AuthRule], error) {
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	ids := []string{in.UnitID}
+	if !in.SelfOnly.Or(false) {
+		inherited, err := a.inherited(ctx, in.UnitID)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, inherited...)
+	}
+	listed, err := a.grants.RulesReaching(ctx, ids, grant.RuleFilter{
+		ApplicationID: in.ApplicationID, Type: in.Type, Code: in.Code, ResourceID: in.ResourceID, ResourceSetID: in.ResourceSetID,
+		AllResources: onOff(in.AllResources), AllActions: onOff(in.AllActions),
+	})
+	if err != nil {
+		return nil, err
+	}
+	items := make([]rest.Raw[AuthRule], len(listed))
+	for i := range listed {
+		if items[i].JSON, err = ruleJSON(&listed[i]); err != nil {
+			return nil, err
+		}
+	}
+	return items, nil
+}
+
+// inherited are the other units whose rules reach a unit's identity.
+func (a *api) inherited(ctx context.Context, unitID string) ([]string, error) {
+	doc, err := a.grants.Unit(ctx, unitID)
+	if err != nil {
+		return nil, err
+	}
+	u, err := doc.Value()
+	if err != nil {
+		return nil, err
+	}
+	state, err := a.state(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	ids, err := state.Reaching(engine.Identity{Type: u.Type, ID: u.Identity.ID})
+	return slices.DeleteFunc(ids, func(id string) bool { return id == unitID }), answerable(err)
+}
+
+// ruleJSON is a rule's record, with the unit that it is inherited from.
+func ruleJSON(l *grant.Listed) ([]byte, error) {
+	record, err := l.Rule.JSON()
+	if err != nil || l.Unit == nil {
+		return record, err
+	}
+	unit, err := l.Unit.JSON()
+	if err != nil {
+		return nil, err
+	}
+	body := append([]byte{}, record[:len(record)-1]...)
+	return append(append(append(body, `,"inherited_from":`...), unit...), '}'), nil
+}
+
+// RuleOfUnit names a rule of an authorization unit.
+type RuleOfUnit struct {
+	OfUnit
+	RuleID string `path:"tid" maxLength:"64" doc:"The rule's id" example:"1048600"`
+}
+
+func (a *api) getRule(ctx context.Context, in *RuleOfUnit) (rest.Record[AuthRule], error) {
+	doc, err := a.grants.Rule(ctx, in.UnitID, in.RuleID)
+	return rest.RecordOf[AuthRule](doc, err)
+}
+
+type replaceRuleInput struct {
+	RuleOfUnit
+	Body rest.JSON[AuthRuleInput]
+}
+
+func (a *api) replaceRule(ctx context.Context, in *replaceRuleInput) (rest.Empty, error) {
+	var profile grant.RuleProfile
+	if err := in.Body.Into(&profile); err != nil {
+		return rest.Empty{}, rest.WrongType(err)
+	}
+	_, err := a.grants.ReplaceRule(ctx, in.UnitID, in.RuleID, profile)
+	return rest.Empty{}, err
+}
+
+type listRulesInput struct {
+	rest.Paging
+	ApplicationID string `query:"application_id" maxLength:"64"`
+	Type          string `query:"type" enum:"res,res_set,data,ui,api,app"`
+	Code          string `query:"code" maxLength:"256"`
+	Affect        string `query:"affect" enum:"affect,deny"`
+	IdentityFilter
+}
+
+func (a *api) listRules(ctx context.Context, in *listRulesInput) (rest.List[AuthRule], error) {
+	page, err := a.grants.Rules(ctx, grant.RuleFilter{
+		ApplicationID: in.ApplicationID, Type: in.Type, Code: in.Code, Affect: in.Affect, Identity: in.filter(),
+	}, in.Page())
+	return rest.ListOf[AuthRule](in.Paging, page, err)
+}
+
+// answerable makes refusals of the engine's errors.
+func answerable(err error) error {
+	switch {
+	case errors.Is(err, engine.ErrReach):
+		return apperr.New(apperr.InvalidState, "the identity belongs to more than %d nodes and groups, too many to answer", engine.MaxReach)
+	case errors.Is(err, engine.ErrSearch):
+		return apperr.New(apperr.InvalidParameters, "the search concerns more than %d records: narrow it", engine.MaxSearch)
+	}
+	return err
+}
+
+var exampleRule = json.RawMessage(`{"id":"1048600",` + exampleMeta +
+	`"auth_unit_id":"1048590","application_id":"2001","type":"data","code":"orders","resource_id":"1048578","resource_set_id":"","actions":["read"],` +
+	`"affect":"affect","resource_match_all_resources":"0","resource_match_all_actions":"0","condition":"","valid_from":null,"valid_to":null,"description":""}`)

@@ -1,0 +1,125 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"sort"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/permissions/internal/engine"
+)
+
+// Object is one that an identity may do something with.
+type Object struct {
+	ApplicationID string   `json:"application_id" example:"2001"`
+	Type          string   `json:"object_type" enum:"data,api,ui,app"`
+	ID            string   `json:"object_id" example:"1048578"`
+	Code          string   `json:"object_code" example:"orders"`
+	Name          string   `json:"object_name" example:"Orders"`
+	Actions       []string `json:"actions" doc:"What the identity may do with it, or the action asked for; empty of an application"`
+}
+
+type listObjectsInput struct {
+	rest.Paging
+	IdentityID    string `query:"identity_id" required:"true" minLength:"1" maxLength:"64"`
+	IdentityType  string `query:"identity_type" required:"true" enum:"user,node,core_object,application,group,everyone"`
+	ApplicationID string `query:"application_id" maxLength:"64" doc:"Must be given but for app"`
+	ObjectType    string `query:"object_type" required:"true" enum:"data,api,ui,app"`
+	Action        string `query:"action" maxLength:"64" doc:"Absent: any"`
+	Token         string `header:"X-Consistency-Token" maxLength:"512"`
+}
+
+func (a *api) listObjects(ctx context.Context, in *listObjectsInput) (rest.List[Object], error) {
+	if in.ApplicationID == "" && in.ObjectType != engine.App {
+		return rest.List[Object]{}, apperr.Invalid("application_id", "must be given")
+	}
+	state, err := a.state(ctx, in.Token)
+	if err != nil {
+		return rest.List[Object]{}, err
+	}
+	found, err := state.Objects(ctx, &engine.Question{
+		Identity: engine.Identity{Type: in.IdentityType, ID: in.IdentityID}, ApplicationID: in.ApplicationID, ObjectType: in.ObjectType,
+		Action: in.Action, Now: a.clock.Now().Millis(),
+	})
+	if err != nil {
+		return rest.List[Object]{}, answerable(err)
+	}
+	return pageOf(in.Paging, found, func(o engine.Object) (string, Object) {
+		if o.Resource == nil {
+			return o.ApplicationID, Object{o.ApplicationID, engine.App, o.ApplicationID, "", "", []string{}}
+		}
+		r := o.Resource
+		return r.Code + "\x00" + r.ID, Object{r.ApplicationID, r.Type, r.ID, r.Code, r.Name, o.Actions}
+	})
+}
+
+type listIdentitiesInput struct {
+	rest.Paging
+	IdentityType  string `query:"identity_type" default:"user" enum:"user,node,core_object,application,group,everyone"`
+	ApplicationID string `query:"application_id" required:"true" minLength:"1" maxLength:"64"`
+	ObjectType    string `query:"object_type" required:"true" enum:"data,api,ui,app"`
+	ObjectCode    string `query:"object_code" maxLength:"256"`
+	ObjectID      string `query:"object_id" maxLength:"64"`
+	Action        string `query:"action" maxLength:"64" doc:"Must be given but for app"`
+	Token         string `header:"X-Consistency-Token" maxLength:"512"`
+}
+
+func (a *api) listIdentities(ctx context.Context, in *listIdentitiesInput) (rest.List[Identity], error) {
+	var faults apperr.Faults
+	if in.ObjectType != engine.App {
+		faults.Check((in.ObjectCode != "") != (in.ObjectID != ""), "object_code", "or object_id must be given, one of them")
+		faults.Check(in.Action != "", "action", "must be given")
+	}
+	if err := faults.Err(); err != nil {
+		return rest.List[Identity]{}, err
+	}
+	state, err := a.state(ctx, in.Token)
+	if err != nil {
+		return rest.List[Identity]{}, err
+	}
+	found, err := state.Identities(ctx, &engine.Question{
+		ApplicationID: in.ApplicationID, ObjectType: in.ObjectType, ObjectCode: in.ObjectCode, ObjectID: in.ObjectID, Action: in.Action,
+		Now: a.clock.Now().Millis(),
+	}, in.IdentityType)
+	if err != nil {
+		return rest.List[Identity]{}, answerable(err)
+	}
+	return pageOf(in.Paging, found, func(who engine.Identity) (string, Identity) {
+		return string(rune(len(who.ID))) + who.ID, Identity{who.ID, who.Type, state.Label(who)}
+	})
+}
+
+// pageOf is a page of a whole list that has one order: that of the keys which item gives with each entry.
+func pageOf[T, W any](p rest.Paging, all []T, item func(T) (key string, _ W)) (rest.List[W], error) {
+	list := rest.List[W]{Items: [][]byte{}, Total: -1, Num: p.PageNum, Size: p.PageSize}
+	if p.PageSort != "" {
+		return list, apperr.Invalid("page_sort", "is not for this list, which has one order")
+	}
+	from := min((p.PageNum-1)*p.PageSize, len(all))
+	if p.PageToken != "" {
+		after, err := base64.RawURLEncoding.DecodeString(p.PageToken)
+		if err != nil {
+			return list, apperr.Invalid("page_token", "is not a page token of this list")
+		}
+		from = sort.Search(len(all), func(i int) bool { key, _ := item(all[i]); return key > string(after) })
+	}
+	to := min(from+p.PageSize, len(all))
+	for _, entry := range all[from:to] {
+		_, wire := item(entry)
+		body, err := json.Marshal(wire)
+		if err != nil {
+			return list, err
+		}
+		list.Items = append(list.Items, body)
+	}
+	if p.Count.Or(true) {
+		list.Total = int64(len(all))
+	}
+	if to < len(all) {
+		key, _ := item(all[to-1])
+		list.Next = base64.RawURLEncoding.EncodeToString([]byte(key))
+	}
+	return list, nil
+}

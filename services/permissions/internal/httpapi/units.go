@@ -1,0 +1,145 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/permissions/internal/grant"
+)
+
+func (a *api) registerUnits(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "create-auth-unit", Method: http.MethodPost, Path: "/v1/auth-units", Scope: auth.PermissionsWrite, Summary: "Create an authorization unit",
+		Doc: "There is one for each identity. Granting a rule makes it, too.", Errors: []apperr.Kind{apperr.AlreadyExists},
+		Request: map[string]any{"identity_id": "1048601", "identity_type": "node", "identity_name": "Finance"}, Response: exampleUnit,
+	}, a.createUnit)
+	rest.Handle(s, rest.Op{
+		ID: "list-auth-units", Method: http.MethodGet, Path: "/v1/auth-units", Scope: auth.PermissionsRead, Summary: "List authorization units",
+		Response: map[string]any{"items": []any{exampleUnit}, "total": 1, "page_num": 1, "page_size": 20},
+	}, a.listUnits)
+	rest.Handle(s, rest.Op{
+		ID: "get-auth-unit", Method: http.MethodGet, Path: "/v1/auth-units/{id}", Scope: auth.PermissionsRead, Summary: "Get an authorization unit",
+		Response: exampleUnit,
+	}, a.getUnit)
+	rest.Handle(s, rest.Op{
+		ID: "update-auth-unit", Method: http.MethodPatch, Path: "/v1/auth-units/{id}", Scope: auth.PermissionsWrite, Summary: "Change an authorization unit",
+		Doc: "JSON merge patch (RFC 7396). Its rules stay with the unit, also where the identity is another.", Errors: []apperr.Kind{apperr.AlreadyExists},
+		Request: map[string]any{"description": "Books and payroll"}, Response: exampleUnit,
+	}, a.updateUnit)
+	rest.Handle(s, rest.Op{
+		ID: "delete-auth-unit", Method: http.MethodDelete, Path: "/v1/auth-units/{id}", Scope: auth.PermissionsWrite, Summary: "Delete an authorization unit",
+		Doc: "Its rules and, of a group, its members go with it.", Response: map[string]any{"id": "1048590"},
+	}, a.deleteUnit)
+	rest.Handle(s, rest.Op{
+		ID: "add-auth-unit-members", Method: http.MethodPost, Path: "/v1/auth-units/{id}/members", Scope: auth.PermissionsWrite, Summary: "Add users to a group",
+		Doc: "1…1000, all or none. Who is a member already stays one; the answer has those who were not.", Errors: []apperr.Kind{apperr.InvalidState},
+		Request: map[string]any{"user_ids": []string{"1048601"}}, Response: map[string]any{"items": []any{exampleGroupMember}},
+	}, a.addGroupMembers)
+	rest.Handle(s, rest.Op{
+		ID: "list-auth-unit-members", Method: http.MethodGet, Path: "/v1/auth-units/{rid}/members", Scope: auth.PermissionsRead, Summary: "List the members of a group",
+		Response: map[string]any{"items": []any{exampleGroupMember}, "total": 1, "page_num": 1, "page_size": 20},
+	}, a.listGroupMembers)
+	rest.Handle(s, rest.Op{
+		ID: "remove-auth-unit-members", Method: http.MethodDelete, Path: "/v1/auth-units/{id}/members", Scope: auth.PermissionsWrite, Summary: "Take users out of a group",
+		Doc: "1…1000, all or none. Who is no member is no error.", Errors: []apperr.Kind{apperr.InvalidState},
+		Request: map[string]any{"user_ids": []string{"1048601"}}, Response: map[string]any{"removed": 1},
+	}, a.removeGroupMembers)
+}
+
+type createUnitInput struct {
+	Body rest.JSON[AuthUnitInput]
+}
+
+func (a *api) createUnit(ctx context.Context, in *createUnitInput) (rest.Record[AuthUnit], error) {
+	var draft grant.Unit
+	if err := in.Body.Into(&draft); err != nil {
+		return rest.Record[AuthUnit]{}, rest.WrongType(err)
+	}
+	doc, err := a.grants.CreateUnit(ctx, draft)
+	return rest.RecordOf[AuthUnit](doc, err)
+}
+
+// IdentityFilter selects by identity.
+type IdentityFilter struct {
+	IdentityID   string `query:"identity_id" maxLength:"64"`
+	IdentityType string `query:"identity_type" enum:"user,node,core_object,application,group,everyone"`
+	IdentityName string `query:"identity_name" maxLength:"256"`
+}
+
+func (f IdentityFilter) filter() grant.UnitFilter { return grant.UnitFilter(f) }
+
+type listUnitsInput struct {
+	rest.Paging
+	IdentityFilter
+}
+
+func (a *api) listUnits(ctx context.Context, in *listUnitsInput) (rest.List[AuthUnit], error) {
+	page, err := a.grants.Units(ctx, in.filter(), in.Page())
+	return rest.ListOf[AuthUnit](in.Paging, page, err)
+}
+
+func (a *api) getUnit(ctx context.Context, in *rest.ByID) (rest.Record[AuthUnit], error) {
+	doc, err := a.grants.Unit(ctx, in.ID)
+	return rest.RecordOf[AuthUnit](doc, err)
+}
+
+type updateUnitInput struct {
+	rest.ByID
+	Body rest.MergePatch[AuthUnitInput]
+}
+
+func (a *api) updateUnit(ctx context.Context, in *updateUnitInput) (rest.Record[AuthUnit], error) {
+	doc, err := a.grants.UpdateUnit(ctx, in.ID, func(u *grant.Unit) error { return wrongType(rest.Apply(in.Body, u)) })
+	return rest.RecordOf[AuthUnit](doc, err)
+}
+
+func (a *api) deleteUnit(ctx context.Context, in *rest.ByID) (rest.Deleted, error) {
+	return a.grants.DeleteUnit(ctx, in.ID)
+}
+
+type groupMembersInput struct {
+	rest.ByID
+	Body struct {
+		UserIDs []string `json:"user_ids" minItems:"1" maxItems:"1000" example:"[\"1048601\"]"`
+	}
+}
+
+// GroupMembers are those who were added.
+type GroupMembers struct {
+	Items []rest.Raw[GroupMember] `json:"items"`
+}
+
+func (a *api) addGroupMembers(ctx context.Context, in *groupMembersInput) (GroupMembers, error) {
+	docs, err := a.grants.AddGroupMembers(ctx, in.ID, in.Body.UserIDs)
+	items, err := rest.RawOf[GroupMember](docs, err)
+	return GroupMembers{items}, err
+}
+
+// OfUnit names an authorization unit.
+type OfUnit struct {
+	UnitID string `path:"rid" maxLength:"64" doc:"The authorization unit's id" example:"1048590"`
+}
+
+type listGroupMembersInput struct {
+	OfUnit
+	rest.Paging
+}
+
+func (a *api) listGroupMembers(ctx context.Context, in *listGroupMembersInput) (rest.List[GroupMember], error) {
+	page, err := a.grants.GroupMembers(ctx, in.UnitID, in.Page())
+	return rest.ListOf[GroupMember](in.Paging, page, err)
+}
+
+func (a *api) removeGroupMembers(ctx context.Context, in *groupMembersInput) (Removed, error) {
+	n, err := a.grants.RemoveGroupMembers(ctx, in.ID, in.Body.UserIDs)
+	return Removed{n}, err
+}
+
+var exampleUnit = json.RawMessage(`{"id":"1048590",` + exampleMeta +
+	`"identity_id":"1048601","identity_type":"node","identity_name":"Finance","description":"","rule_count":1}`)
+
+var exampleGroupMember = json.RawMessage(`{"id":"1048591",` + exampleMeta + `"auth_unit_id":"1048590","user_id":"1048601"}`)

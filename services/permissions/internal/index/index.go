@@ -1,0 +1,191 @@
+// Package index keeps the engine up to date in every replica: from the store and from what other services know at the start, then
+// from events, and from this replica's own writes before their callers are answered.
+package index
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/services/permissions/internal/engine"
+	"github.com/idplatform/idplatform/services/permissions/internal/grant"
+)
+
+// Deps are what an Index works with.
+type Deps struct {
+	Store   *docstore.Store
+	Bus     *bus.Bus
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
+}
+
+// Index is the engine of this replica.
+type Index struct {
+	Deps
+	engine engine.Engine
+	grants source
+	people source
+
+	parked prometheus.Counter
+}
+
+// source is where one half of the index comes from: the service's own records, or those of others.
+type source struct {
+	loaded atomic.Bool // the first snapshot is complete
+
+	mu      sync.Mutex
+	deleted map[record]bool // records that this replica has deleted and whose events are still to come
+	recent  recent
+	heard   chan struct{}   // closed at the next change; nil while nobody waits
+	seen    map[record]bool // while a snapshot is taken again: the records that there are; nil otherwise
+}
+
+// record names a record: ids are unique within a service only.
+type record struct{ tenant, entity, id string }
+
+// New makes an empty index. Its followers fill it.
+func New(d Deps) *Index {
+	x := &Index{Deps: d, parked: prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "idp_permissions_parked_events_total", Help: "Events and records that the index could not read, and goes on without.",
+	})}
+	d.Metrics.MustRegister(x.parked)
+	return x
+}
+
+// Followers are what keeps the index up to date.
+func (x *Index) Followers() []bus.FollowerConfig {
+	return []bus.FollowerConfig{
+		{
+			Name: "permissions-grants",
+			Subjects: []string{
+				"idp.events.*.resource.*", "idp.events.*.resource_set.*", "idp.events.*.resource_set_member.*",
+				"idp.events.*.auth_unit.*", "idp.events.*.auth_unit_member.*", "idp.events.*.auth_rule.*",
+			},
+			Snapshot: x.snapshotGrants, Handle: x.handleGrant,
+		},
+		{
+			Name: "permissions-people",
+			Subjects: []string{
+				"idp.events.*.user.*", "idp.events.*.core_object.*", "idp.events.*.node.*", "idp.events.*.membership.*",
+			},
+			Snapshot: x.snapshotPeople, Handle: x.handlePeople,
+		},
+	}
+}
+
+// Loaded reports whether the index knows all that there was at the start. Before that no answer is right.
+func (x *Index) Loaded() bool { return x.grants.loaded.Load() && x.people.loaded.Load() }
+
+// State is what is known of the context's tenant.
+func (x *Index) State(ctx context.Context) *engine.State {
+	return x.engine.Tenant(request.Tenant(ctx)).State()
+}
+
+// Apply takes this replica's own changes into account.
+func (x *Index) Apply(ctx context.Context, changes []grant.Change) {
+	tenant := request.Tenant(ctx)
+	updates := make([]update, 0, len(changes))
+	for _, c := range changes {
+		u, err := readGrant(c)
+		if err != nil { // it would be the same for every replica, and for every start
+			x.park(tenant, c.Entity, c.ID, err)
+			continue
+		}
+		updates = append(updates, u)
+	}
+	x.apply(&x.grants, tenant, ofOneself, updates...)
+	if len(changes) > 0 {
+		tell(ctx, changes[len(changes)-1])
+	}
+}
+
+// update is a change of the engine by one record.
+type update struct {
+	entity, id string
+	sequence   int64
+	deleted    bool
+	apply      func(*engine.Change)
+}
+
+// origin says how a replica learnt of an update.
+type origin int
+
+const (
+	ofOneself    origin = iota // from its own write
+	fromStream                 // from an event
+	fromSnapshot               // from what is stored
+)
+
+// apply makes updates in the engine. What this replica has deleted stays so, whatever it hears of before the event of the deletion.
+func (x *Index) apply(s *source, tenant string, from origin, updates ...update) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x.engine.Tenant(tenant).Change(func(c *engine.Change) {
+		for _, u := range updates {
+			r := record{tenant, u.entity, u.id}
+			switch {
+			case u.deleted && from == ofOneself:
+				s.note(r, true)
+			case u.deleted:
+				delete(s.deleted, r)
+			case s.deleted[r]:
+				continue
+			}
+			if s.seen != nil && !u.deleted {
+				s.seen[r] = true
+			}
+			if from != fromSnapshot && s == &x.grants {
+				s.recent.note(r, u.sequence)
+			}
+			u.apply(c)
+		}
+	})
+	if s.heard != nil {
+		close(s.heard)
+		s.heard = nil
+	}
+}
+
+func (s *source) note(r record, deleted bool) {
+	if s.deleted == nil {
+		s.deleted = map[record]bool{}
+	}
+	s.deleted[r] = deleted
+}
+
+// park goes on without a record that can't be read: it must not keep others out.
+func (x *Index) park(tenant, entity, id string, err error) {
+	x.parked.Inc()
+	x.Log.Error("the index goes on without a record that it can't read", "tenant", tenant, "entity", entity, "record", id, "error", err)
+}
+
+// handleGrant takes an event of this service into account.
+func (x *Index) handleGrant(_ context.Context, e bus.Event) error {
+	c, err := changeOf(e)
+	if err == nil {
+		var u update
+		if u, err = readGrant(c); err == nil {
+			x.apply(&x.grants, e.Tenant, fromStream, u)
+			return nil
+		}
+	}
+	x.park(e.Tenant, e.Type, e.Subject, err)
+	return nil
+}
+
+// handlePeople takes an event of the users or the organization service into account.
+func (x *Index) handlePeople(_ context.Context, e bus.Event) error {
+	updates, err := readPeople(e)
+	if err != nil {
+		x.park(e.Tenant, e.Type, e.Subject, err)
+		return nil
+	}
+	x.apply(&x.people, e.Tenant, fromStream, updates...)
+	return nil
+}

@@ -1,0 +1,175 @@
+package index
+
+import (
+	"context"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/services/permissions/internal/engine"
+	"github.com/idplatform/idplatform/services/permissions/internal/grant"
+	"github.com/idplatform/idplatform/services/questions"
+)
+
+// loader puts what a snapshot finds into the engine, many records at once, and says now and then how far it is.
+type loader struct {
+	x      *Index
+	to     *source
+	name   string
+	tenant string
+	wait   []update
+	n      int
+	told   time.Time
+}
+
+// changeAtOnce is how many records go into one state: each one costs a little, and writers of the tenant wait for it.
+const changeAtOnce = 1000
+
+func (l *loader) add(u update) {
+	if l.wait = append(l.wait, u); len(l.wait) == changeAtOnce {
+		l.flush()
+	}
+}
+
+func (l *loader) flush() {
+	if len(l.wait) == 0 {
+		return
+	}
+	l.x.apply(l.to, l.tenant, fromSnapshot, l.wait...)
+	l.n += len(l.wait)
+	l.wait = l.wait[:0]
+	if time.Since(l.told) > 5*time.Second {
+		l.told = time.Now()
+		l.x.Log.Info("the index is being built", "of", l.name, "records", l.n)
+	}
+}
+
+// snapshot runs load, and then takes out of the engine what load has not found: nothing at the first time.
+func (x *Index) snapshot(s *source, name string, load func(*loader) error, sweep func(*engine.Change, func(entity, id string) bool)) error {
+	again := s.loaded.Load()
+	if again {
+		s.mu.Lock()
+		s.seen = map[record]bool{}
+		s.mu.Unlock()
+	}
+	l := &loader{x: x, to: s, name: name, told: time.Now()}
+	if err := load(l); err != nil {
+		return err
+	}
+	if again {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		x.engine.Tenants(func(tenant string, t *engine.Tenant) {
+			t.Change(func(c *engine.Change) {
+				sweep(c, func(entity, id string) bool { return s.seen[record{tenant, entity, id}] })
+			})
+		})
+		s.seen = nil
+	}
+	s.loaded.Store(true)
+	x.Log.Info("a part of the index is complete", "of", name, "records", l.n)
+	return nil
+}
+
+// snapshotGrants reads all of this service's records.
+func (x *Index) snapshotGrants(ctx context.Context) error {
+	return x.snapshot(&x.grants, "grants", func(l *loader) error {
+		return grant.Each(ctx, x.Store, func(tenant string, c grant.Change) error {
+			if tenant != l.tenant {
+				l.flush()
+				l.tenant = tenant
+			}
+			u, err := readGrant(c)
+			if err != nil {
+				x.park(tenant, c.Entity, c.ID, err)
+				return nil
+			}
+			l.add(u)
+			return nil
+		}, l.flush)
+	}, (*engine.Change).SweepGrants)
+}
+
+// snapshotPeople asks the users and the organization service for all that they have.
+func (x *Index) snapshotPeople(ctx context.Context) error {
+	return x.snapshot(&x.people, "people", func(l *loader) error {
+		err := x.eachTenant(ctx, questions.NextUsersTenant, l, func(ctx context.Context) error {
+			return eachPage(500, func(q questions.RecordsPage) (string, error) {
+				page, err := questions.UserRecords.Ask(ctx, x.Bus, q)
+				for i, raw := range page.Users {
+					u, err := readUser(raw, page.Sequences[i], update{entity: "user"})
+					if err != nil {
+						x.park(l.tenant, "user", "", err)
+						continue
+					}
+					l.add(u)
+				}
+				return page.Next, err
+			})
+		})
+		if err != nil {
+			return err
+		}
+		return x.eachTenant(ctx, questions.NextOrganizationTenant, l, func(ctx context.Context) error { return x.organization(ctx, l) })
+	}, (*engine.Change).SweepPeople)
+}
+
+// organization asks for a tenant's trees: core objects, nodes, memberships.
+func (x *Index) organization(ctx context.Context, l *loader) error {
+	err := eachPage(500, func(q questions.RecordsPage) (string, error) {
+		page, err := questions.CoreObjectRecords.Ask(ctx, x.Bus, q)
+		for _, o := range page.CoreObjects {
+			l.add(update{entity: "core_object", id: o.ID, apply: putTree(o)})
+		}
+		return page.Next, err
+	})
+	if err != nil {
+		return err
+	}
+	err = eachPage(500, func(q questions.RecordsPage) (string, error) {
+		page, err := questions.NodeRecords.Ask(ctx, x.Bus, q)
+		for _, n := range page.Nodes {
+			l.add(update{entity: "node", id: n.ID, apply: putNode(n)})
+		}
+		return page.Next, err
+	})
+	if err != nil {
+		return err
+	}
+	return eachPage(2000, func(q questions.RecordsPage) (string, error) {
+		page, err := questions.MembershipRecords.Ask(ctx, x.Bus, q)
+		for _, m := range page.Memberships {
+			l.add(update{entity: "membership", id: m.ID, apply: putMembership(m)})
+		}
+		return page.Next, err
+	})
+}
+
+// eachTenant calls fn for the tenants that a service names, one after the other.
+func (x *Index) eachTenant(
+	ctx context.Context, next bus.Question[questions.TenantName, questions.TenantName], l *loader, fn func(context.Context) error,
+) error {
+	for q := (questions.TenantName{}); ; {
+		answer, err := next.Ask(request.System(ctx, request.Platform), x.Bus, q)
+		if err != nil || answer.Tenant == "" {
+			return err
+		}
+		l.tenant = answer.Tenant
+		if err := fn(request.System(ctx, answer.Tenant)); err != nil {
+			return err
+		}
+		l.flush()
+		q = answer
+	}
+}
+
+// eachPage asks for one page after the other.
+func eachPage(limit int, ask func(questions.RecordsPage) (next string, err error)) error {
+	for q := (questions.RecordsPage{Limit: limit}); ; {
+		next, err := ask(q)
+		if err != nil || next == "" {
+			return err
+		}
+		q.After = next
+	}
+}

@@ -1,0 +1,55 @@
+// Package permissions is the permissions service: resources and resource sets, authorization units and their rules, and the answers to
+// who may do what. It exports what a program needs to run it, and nothing else.
+package permissions
+
+import (
+	"context"
+	"errors"
+
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/services/permissions/internal/grant"
+	"github.com/idplatform/idplatform/services/permissions/internal/httpapi"
+	"github.com/idplatform/idplatform/services/permissions/internal/index"
+	"github.com/idplatform/idplatform/services/questions"
+)
+
+// Spec describes the service.
+func Spec() service.Spec {
+	return service.Spec{Name: "permissions", Collections: grant.Collections(), New: newApp}
+}
+
+func newApp(_ context.Context, d service.Deps) (service.App, error) {
+	x := index.New(index.Deps{Store: d.Store, Bus: d.Bus, Log: d.Log, Metrics: d.Metrics})
+	grants := grant.New(grant.Deps{Store: d.Store, OnChange: x.Apply})
+	server := d.Server("permissions")
+	httpapi.Register(server, grants, x, d.Clock)
+	return service.App{
+		Handler:   index.TellTokens(server),
+		Followers: x.Followers(),
+		Answer:    func(b *bus.Bus) error { return answer(b, grants) },
+		Consumers: []bus.ConsumerConfig{{
+			Name: "permissions-cascade",
+			Subjects: []string{
+				"idp.events.*.user.deleted", "idp.events.*.user.resigned", "idp.events.*.application.deleted",
+				"idp.events.*.node.deleted", "idp.events.*.core_object.deleted",
+				"idp.events.*.resource.deleted", "idp.events.*.resource_set.deleted", "idp.events.*.auth_unit.deleted",
+			},
+			Handle: grants.OnDeleted,
+		}},
+	}, nil
+}
+
+// answer registers what this service tells others.
+func answer(b *bus.Bus, grants *grant.Grants) error {
+	return errors.Join(
+		questions.GrantsOfNode.Answer(b, func(ctx context.Context, q questions.GrantedNode) (questions.Count, error) {
+			n, err := grants.CountOf(ctx, "node", q.NodeID)
+			return questions.Count{Count: n}, err
+		}),
+		questions.GrantsOfApplication.Answer(b, func(ctx context.Context, q questions.ApplicationID) (questions.Count, error) {
+			n, err := grants.CountByOthers(ctx, q.ID)
+			return questions.Count{Count: n}, err
+		}),
+	)
+}

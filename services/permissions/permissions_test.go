@@ -1,0 +1,141 @@
+package permissions_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/services/permissions"
+	"github.com/idplatform/idplatform/services/questions"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// object is a JSON object.
+type object = map[string]any
+
+// company is what the users and the organization service answer in a test.
+type company struct {
+	users       []object
+	objects     []questions.CoreObject
+	nodes       []questions.Node
+	memberships []questions.Membership
+}
+
+// acme: alice (20) belongs to Payroll (12), which is below Finance (11) in the tree company (1); bob (21) to nothing.
+var acme = company{
+	users: []object{
+		{"id": "20", "username": "alice", "status": "1", "free_ext_props": object{"level": 3}},
+		{"id": "21", "username": "bob", "status": "1", "free_ext_props": object{}},
+		{"id": "22", "username": "carol", "status": "resigned"},
+	},
+	objects: []questions.CoreObject{{ID: "1", Code: "company", Name: "Company", Sequence: 10}},
+	nodes: []questions.Node{
+		{ID: "10", Name: "Company", ObjectCode: "company", Sequence: 10},
+		{ID: "11", Name: "Finance", ParentID: "10", ObjectCode: "company", Sequence: 10},
+		{ID: "12", Name: "Payroll", ParentID: "11", ObjectCode: "company", Sequence: 10},
+	},
+	memberships: []questions.Membership{{ID: "30", NodeID: "12", UserID: "20", Sequence: 10}},
+}
+
+// answer answers for the two services, about the tenant acme, with what now gives. Pages have one record each.
+func answer(t testing.TB, s *testkit.Service, now func() company) {
+	b := s.Deps.Bus
+	next := func(ctx context.Context, q questions.TenantName) (questions.TenantName, error) {
+		require.Equal(t, request.Platform, request.Tenant(ctx))
+		return questions.TenantName{Tenant: map[string]string{"": "acme"}[q.Tenant]}, nil
+	}
+	require.NoError(t, testkit.AnswerFor(b, "users", "next-tenant", next))
+	require.NoError(t, testkit.AnswerFor(b, "organization", "next-tenant", next))
+	require.NoError(t, testkit.AnswerFor(b, "users", "records", func(_ context.Context, q questions.RecordsPage) (questions.Records, error) {
+		page, after := onePage(now().users, q)
+		records := questions.Records{Next: after}
+		for _, u := range page {
+			raw, err := json.Marshal(u)
+			if err != nil {
+				return records, err
+			}
+			records.Users, records.Sequences = append(records.Users, raw), append(records.Sequences, 10)
+		}
+		return records, nil
+	}))
+	require.NoError(t, testkit.AnswerFor(b, "organization", "core-object-records", func(_ context.Context, q questions.RecordsPage) (questions.CoreObjects, error) {
+		page, after := onePage(now().objects, q)
+		return questions.CoreObjects{CoreObjects: page, Next: after}, nil
+	}))
+	require.NoError(t, testkit.AnswerFor(b, "organization", "node-records", func(_ context.Context, q questions.RecordsPage) (questions.Nodes, error) {
+		page, after := onePage(now().nodes, q)
+		return questions.Nodes{Nodes: page, Next: after}, nil
+	}))
+	require.NoError(t, testkit.AnswerFor(b, "organization", "membership-records", func(_ context.Context, q questions.RecordsPage) (questions.MembershipPage, error) {
+		page, after := onePage(now().memberships, q)
+		return questions.MembershipPage{Memberships: page, Next: after}, nil
+	}))
+}
+
+func onePage[T any](all []T, q questions.RecordsPage) (page []T, next string) {
+	i := 0
+	if q.After != "" {
+		_, _ = fmt.Sscan(q.After, &i)
+	}
+	if i < len(all) {
+		page = all[i : i+1]
+	}
+	if i+1 < len(all) {
+		next = fmt.Sprint(i + 1)
+	}
+	return page, next
+}
+
+// start runs the service beside users and organization services that have acme's people, and waits until its index is complete.
+func start(t testing.TB) *testkit.Service {
+	s := testkit.Start(t, permissions.Spec())
+	answer(t, s, func() company { return acme })
+	ready(t, s)
+	return s
+}
+
+// ready waits until checks are answered.
+func ready(t testing.TB, s *testkit.Service) {
+	t.Helper()
+	c := in(s, "acme")
+	require.Eventually(t, func() bool {
+		return c.Post("/v1/auth-check", reading("20")).Status == 200
+	}, waitFor, tick)
+}
+
+// in is a client of a tenant with all that this service's operations ask for.
+func in(s *testkit.Service, tenant string) *testkit.Client {
+	return s.As(tenant, auth.PermissionsRead, auth.PermissionsWrite, auth.PermissionsCheck).With("X-Tenant-Id", tenant)
+}
+
+// reading is the check whether a user may read the data resource ledger.
+func reading(user string) object {
+	return object{"identity_id": user, "identity_type": "user", "application_id": "9", "object_type": "data", "object_code": "ledger", "action": "read"}
+}
+
+func TestConventions(t *testing.T) {
+	t.Parallel()
+	testkit.Conventions(t, start, testkit.Resource{
+		Collection: "/v1/auth-units",
+		Body: func(n int) any {
+			return object{"identity_id": fmt.Sprint(1000 + n), "identity_type": "user", "identity_name": fmt.Sprint("User ", n)}
+		},
+		Change: object{"description": "另一个"},
+		Faulty: object{"identity_id": "*", "identity_type": "user", "description": "a\x00b"},
+		Faults: []string{"body.identity_id", "body.description"},
+		Unique: []string{"identity_id"},
+		Read:   auth.PermissionsRead, Write: auth.PermissionsWrite, Unrelated: auth.KVRead,
+	})
+}
+
+func TestOpenAPIDocument(t *testing.T) {
+	t.Parallel()
+	testkit.Document(t, start(t), "api/openapi.yaml")
+}
