@@ -8,6 +8,7 @@ replace (
 	github.com/idplatform/idplatform/services/applications => ../../services/applications
 	github.com/idplatform/idplatform/services/identity-sources => ../../services/identity-sources
 	github.com/idplatform/idplatform/services/organization => ../../services/organization
+	github.com/idplatform/idplatform/services/permissions => ../../services/permissions
 	github.com/idplatform/idplatform/services/questions => ../../services/questions
 	github.com/idplatform/idplatform/services/users => ../../services/users
 )
@@ -19,6 +20,7 @@ require (
 	github.com/idplatform/idplatform/services/applications v0.0.0
 	github.com/idplatform/idplatform/services/identity-sources v0.0.0
 	github.com/idplatform/idplatform/services/organization v0.0.0
+	github.com/idplatform/idplatform/services/permissions v0.0.0
 	github.com/idplatform/idplatform/services/users v0.0.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/spf13/pflag v1.0.10

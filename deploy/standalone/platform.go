@@ -23,6 +23,7 @@ import (
 	"github.com/idplatform/idplatform/services/applications"
 	identitysources "github.com/idplatform/idplatform/services/identity-sources"
 	"github.com/idplatform/idplatform/services/organization"
+	"github.com/idplatform/idplatform/services/permissions"
 	"github.com/idplatform/idplatform/services/users"
 )
 
@@ -33,6 +34,7 @@ func (s settings) specs() []service.Spec {
 		applications.Spec(s.Applications),
 		organization.Spec(),
 		identitysources.Spec(),
+		permissions.Spec(),
 	}
 }
 

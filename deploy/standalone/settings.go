@@ -25,7 +25,7 @@ type settings struct {
 	PublicURL      string                 `mapstructure:"public_url" doc:"The platform's address for its clients: iss of its tokens, and where links lead; empty: the address it listens on"`
 	DataDir        string                 `mapstructure:"data_dir" doc:"The folder with everything that the platform keeps"`
 	NATSListen     string                 `mapstructure:"nats_listen" doc:"Address for event subscribers; off switches it off; empty: 127.0.0.1:4222, or a free port if that is taken"`
-	AcceptLoss     []string               `mapstructure:"accept_loss" doc:"Stores (users, applications, organization, nats …) that the platform may start without although it has had them; for one start"`
+	AcceptLoss     []string               `mapstructure:"accept_loss" doc:"Stores (users, applications, organization, permissions, nats …) that the platform may start without although it has had them; for one start"`
 	Tenant         string                 `mapstructure:"tenant" doc:"The administrator's tenant, and that of tokens that name none"`
 	Bootstrap      applications.Bootstrap `mapstructure:"bootstrap"`
 	EncryptionKeys secret.String          `mapstructure:"encryption_keys" doc:"Keys for secrets at rest, id:base64 of 32 bytes, joined by commas; the first seals, the others only open; empty: made at the first start and kept in the data folder"`

@@ -131,6 +131,7 @@ func TestConventions(t *testing.T) {
 		Faulty: object{"identity_id": "*", "identity_type": "user", "description": "a\x00b"},
 		Faults: []string{"body.identity_id", "body.description"},
 		Unique: []string{"identity_id"},
+		Open:   []string{"get-authzen-configuration"},
 		Read:   auth.PermissionsRead, Write: auth.PermissionsWrite, Unrelated: auth.KVRead,
 	})
 }

@@ -189,7 +189,7 @@ func (r *Rule) covers(q *Question, actions []string) bool {
 	return includes(r.Actions, q.Action) && (actions == nil || includes(actions, q.Action))
 }
 
-// applies evaluates a rule's condition. One that can't be decided makes a rule that allows not apply, and one that denies apply.
+// applies evaluates a rule's condition. One that cannot be decided makes a rule that allows not apply, and one that denies apply.
 func (s *State) applies(ctx context.Context, q *Question, in *input, rule *Rule) (bool, error) {
 	if rule.Condition == nil {
 		return true, nil

@@ -54,7 +54,7 @@ type input struct {
 	cost   int64 // of the conditions evaluated so far
 }
 
-// holds evaluates a condition. An error says why it can't be decided; one of ctx ends the question.
+// holds evaluates a condition. An error says why it cannot be decided; one of ctx ends the question.
 func (s *State) holds(ctx context.Context, q *Question, in *input, c *Condition) (bool, error) {
 	program, err := c.program()
 	if err != nil {

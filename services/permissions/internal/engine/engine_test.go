@@ -74,7 +74,7 @@ func TestNearestMiss(t *testing.T) {
 		},
 		"a value of the context": {
 			[]Rule{{ID: "60", UnitID: "51", Condition: &Condition{Text: "context.office"}}}, "20", MissContext,
-			"Rule 60 would allow \"read\" of data ledger, but its condition can't be decided with what the check gives: the condition can't be decided: no such key: office.",
+			"Rule 60 would allow \"read\" of data ledger, but its condition cannot be decided with what the check gives: the condition cannot be decided: no such key: office.",
 		},
 		"a membership": {
 			[]Rule{{ID: "60", UnitID: "50"}}, "21", MissMembership,
@@ -112,8 +112,8 @@ func TestExplainSaysWhyRulesDoNotApply(t *testing.T) {
 		"no more":                 {Rule{To: 1000}, false, "it was valid only until 1970-01-01T00:00:01Z"},
 		"condition false":         {Rule{Condition: &Condition{Text: "subject.properties.level > 3"}}, false, "its condition is not met"},
 		"condition true":          {Rule{Condition: &Condition{Text: "subject.name == 'Alice' && now < timestamp('2000-01-01T00:00:00Z')"}}, true, ""},
-		"allow, undecided":        {Rule{Condition: &Condition{Text: "context.ip == ''"}}, false, "the condition can't be decided: no such key: ip"},
-		"deny, undecided":         {Rule{Deny: true, Condition: &Condition{Text: "context.ip == ''"}}, true, "the condition can't be decided: no such key: ip"},
+		"allow, undecided":        {Rule{Condition: &Condition{Text: "context.ip == ''"}}, false, "the condition cannot be decided: no such key: ip"},
+		"deny, undecided":         {Rule{Deny: true, Condition: &Condition{Text: "context.ip == ''"}}, true, "the condition cannot be decided: no such key: ip"},
 		"a condition like no one": {Rule{Condition: &Condition{Text: "("}}, false, "line 1, column 2: syntax error"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,7 +21,7 @@ type Considered struct {
 	Via     []Identity
 	Applies bool
 	Why     string // it does not apply, or, of a deny, that its condition could not be decided
-	missing bool   // its condition can't be decided
+	missing bool   // its condition cannot be decided
 }
 
 // The kinds of Miss.
@@ -129,7 +129,7 @@ func (s *State) nearest(ctx context.Context, q *Question, r *reach, e *Explanati
 	}
 	for _, c := range e.Considered {
 		if c.missing && !c.Rule.Deny {
-			return &Miss{MissContext, fmt.Sprintf("Rule %s would allow %s, but its condition can't be decided with what the check gives: %s.",
+			return &Miss{MissContext, fmt.Sprintf("Rule %s would allow %s, but its condition cannot be decided with what the check gives: %s.",
 				c.Rule.ID, asked, c.Why), c.Rule, q.Identity}, nil
 		}
 	}

@@ -131,7 +131,7 @@ func (m *Member) check(faults *apperr.Faults, r *Resource) {
 	}
 }
 
-// named finds the resources of drafts; nil for those that an application can't group.
+// named finds the resources of drafts; nil for those that an application cannot group.
 func (s *Grants) named(ctx context.Context, tx *docstore.Tx, applicationID string, drafts []Member) ([]*Resource, error) {
 	names := make([]resourceName, len(drafts))
 	for i, d := range drafts {

@@ -15,15 +15,7 @@ const maxRules = 1000
 // Grant makes every rule for every identity, with units where they are missing. Exact repeats of a rule are merged. All or nothing.
 // apperr.InvalidParameters.
 func (s *Grants) Grant(ctx context.Context, identities []Identity, profiles []RuleProfile) error {
-	var faults apperr.Faults
-	for i := range identities {
-		identities[i].check(faults.Within(apperr.Item("identities", i)))
-	}
-	for i := range profiles {
-		profiles[i].check(faults.Within(apperr.Item("rules", i)))
-	}
-	faults.Check(len(identities)*len(profiles) <= maxRules, "rules", "times identities must be at most %d", maxRules)
-	if err := faults.Err(); err != nil {
+	if err := checkGrant(identities, profiles); err != nil {
 		return err
 	}
 	ids, err := s.Store.NewIDs(ctx, len(identities)*(1+len(profiles)))
@@ -43,6 +35,18 @@ func (s *Grants) Grant(ctx context.Context, identities []Identity, profiles []Ru
 		return struct{}{}, addRules(ctx, b, of, resolved, next[len(identities):])
 	})
 	return err
+}
+
+func checkGrant(identities []Identity, profiles []RuleProfile) error {
+	var faults apperr.Faults
+	for i := range identities {
+		identities[i].check(faults.Within(apperr.Item("identities", i)))
+	}
+	for i := range profiles {
+		profiles[i].check(faults.Within(apperr.Item("rules", i)))
+	}
+	faults.Check(len(identities)*len(profiles) <= maxRules, "rules", "times identities must be at most %d", maxRules)
+	return faults.Err()
 }
 
 // unitsFor loads the units of identities, and makes those that are missing.
@@ -378,4 +382,35 @@ func (s *Grants) RulesReaching(ctx context.Context, unitIDs []string, f RuleFilt
 		}
 	}
 	return list, nil
+}
+
+// Withdraw removes the rules that Grant would make, all or none. What is not there is no error. apperr.InvalidParameters.
+func (s *Grants) Withdraw(ctx context.Context, identities []Identity, profiles []RuleProfile) error {
+	if err := checkGrant(identities, profiles); err != nil {
+		return err
+	}
+	_, err := write(ctx, s, func(b *batch) (struct{}, error) {
+		wanted := make([]docstore.Value, len(identities))
+		for i, who := range identities {
+			wanted[i] = docstore.Text(place(who.Type, who.ID))
+		}
+		of, err := units.LoadWhere(ctx, b.Tx, docstore.In(byIdentity, wanted...), "", len(wanted))
+		if err != nil {
+			return struct{}{}, err
+		}
+		resolved := slices.Clone(profiles)
+		if err := resolve(ctx, b.Tx, resolved, func(i int) string { return apperr.Item("rules", i) }); err != nil {
+			return struct{}{}, err
+		}
+		var contents []docstore.Value
+		for _, u := range of {
+			for _, p := range resolved {
+				rule := Rule{AuthUnitID: u.Meta.ID, RuleProfile: p}
+				contents = append(contents, docstore.Text(rule.content()))
+			}
+		}
+		_, err = removeRules(ctx, b, docstore.In("content", contents...))
+		return struct{}{}, err
+	})
+	return err
 }

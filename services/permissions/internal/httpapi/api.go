@@ -28,7 +28,10 @@ func Register(s *rest.Server, grants *grant.Grants, x *index.Index, clk clock.Cl
 	a.registerMembers(sets)
 	a.registerUnits(s.Tagged("Authorization units", "The identities that something is granted to: users, nodes, whole trees, applications, groups, everyone."))
 	a.registerRules(s.Tagged("Authorization rules", "What is granted or denied to authorization units."))
+	a.registerPrivileges(s.Tagged("Privileges", "What is granted, as it reaches identities."))
+	a.registerApplications(s.Tagged("Application authorizations", "Who may use which applications."))
 	a.registerChecks(s.Tagged("Checks", "Who may do what, and why."))
+	a.registerAuthZEN(s.Tagged("Access", "The Authorization API 1.0 of OpenID (AuthZEN): evaluations and searches."))
 }
 
 // state is what the index knows of the caller's tenant, up to a write that a token names.

@@ -200,7 +200,7 @@ type Considered struct {
 	Affect  string  `json:"affect" enum:"affect,deny"`
 	Via     []Party `json:"via"`
 	Applies bool    `json:"applies"`
-	Why     string  `json:"why" doc:"Why it does not apply, or, of a deny, that its condition can't be decided"`
+	Why     string  `json:"why" doc:"Why it does not apply, or, of a deny, that its condition cannot be decided"`
 }
 
 // Miss is what is missing, or in the way.

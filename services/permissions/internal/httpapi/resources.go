@@ -28,13 +28,13 @@ func (a *api) registerResources(s *rest.Server) {
 	}, a.getResource)
 	rest.Handle(s, rest.Op{
 		ID: "replace-resource", Method: http.MethodPut, Path: "/v1/resources/{id}", Scope: auth.PermissionsWrite, Summary: "Replace a resource",
-		Doc:    "Use PATCH instead. `application_id`, `type`, `code` and `is_global` can't be changed.",
+		Doc:    "Use PATCH instead. `application_id`, `type`, `code` and `is_global` cannot be changed.",
 		Errors: []apperr.Kind{apperr.InUse}, Deprecated: true, Request: map[string]any{"name": "Orders"}, Response: map[string]any{},
 	}, a.replaceResource)
 	rest.Handle(s, rest.Op{
 		ID: "update-resource", Method: http.MethodPatch, Path: "/v1/resources/{id}", Scope: auth.PermissionsWrite, Summary: "Change a resource",
 		Doc: "JSON merge patch (RFC 7396) of `name`, `description`, `uri`, `actions` and the extension properties. " +
-			"An action that rules or sets name can't be taken away.",
+			"An action that rules or sets name cannot be taken away.",
 		Errors: []apperr.Kind{apperr.InUse}, Request: map[string]any{"description": "All orders"}, Response: map[string]any{},
 	}, a.updateResource)
 	rest.Handle(s, rest.Op{

@@ -27,7 +27,7 @@ func (a *api) registerSets(s *rest.Server) {
 	}, a.getSet)
 	rest.Handle(s, rest.Op{
 		ID: "replace-resource-set", Method: http.MethodPut, Path: "/v1/resource-sets/{id}", Scope: auth.PermissionsWrite, Summary: "Replace a resource set",
-		Doc: "Needs the header X-Tenant-Id. `application_id` can't be changed.", Errors: []apperr.Kind{apperr.AlreadyExists},
+		Doc: "Needs the header X-Tenant-Id. `application_id` cannot be changed.", Errors: []apperr.Kind{apperr.AlreadyExists},
 		Request: map[string]any{"code": "sales", "name": "Sales"}, Response: map[string]any{},
 	}, a.replaceSet)
 	rest.Handle(s, rest.Op{

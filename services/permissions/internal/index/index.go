@@ -159,10 +159,10 @@ func (s *source) note(r record, deleted bool) {
 	s.deleted[r] = deleted
 }
 
-// park goes on without a record that can't be read: it must not keep others out.
+// park goes on without a record that cannot be read: it must not keep others out.
 func (x *Index) park(tenant, entity, id string, err error) {
 	x.parked.Inc()
-	x.Log.Error("the index goes on without a record that it can't read", "tenant", tenant, "entity", entity, "record", id, "error", err)
+	x.Log.Error("the index goes on without a record that it cannot read", "tenant", tenant, "entity", entity, "record", id, "error", err)
 }
 
 // handleGrant takes an event of this service into account.

@@ -1,0 +1,269 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/permissions/internal/engine"
+)
+
+// The operations of OpenID's Authorization API 1.0 (AuthZEN). What it calls a resource of type T is data, api or ui where T is one of
+// these, with the id as code, and else the data resource with code T/id. The application is resource.properties.application_id, or the
+// caller's own.
+
+func (a *api) registerAuthZEN(s *rest.Server) {
+	for _, op := range []rest.Op{
+		{ID: "evaluate-access", Path: "/access/v1/evaluation", Summary: "Evaluate access (AuthZEN)", Response: map[string]any{"decision": true}},
+		{
+			ID: "evaluate-accesses", Path: "/access/v1/evaluations", Summary: "Evaluate access many times (AuthZEN)",
+			Doc: "Members beside `evaluations` are defaults for each of them. `options.evaluations_semantic` is execute_all, deny_on_first_deny or " +
+				"permit_on_first_permit.",
+			Response: map[string]any{"evaluations": []any{map[string]any{"decision": true}}},
+		},
+	} {
+		op.Method, op.Scope, op.Momentary, op.Lenient, op.Request = http.MethodPost, auth.PermissionsCheck, true, true, exampleEvaluation
+		op.Errors = []apperr.Kind{apperr.InvalidState, apperr.Unavailable}
+		if op.ID == "evaluate-access" {
+			rest.Handle(s, op, a.evaluate)
+		} else {
+			rest.Handle(s, op, a.evaluateMany)
+		}
+	}
+	a.registerAuthZENSearches(s)
+}
+
+// Entity is a subject or a resource.
+type Entity struct {
+	Type       string         `json:"type,omitempty" example:"user"`
+	ID         string         `json:"id,omitempty" example:"alice"`
+	Properties map[string]any `json:"properties,omitempty"`
+}
+
+// AccessAction is what is to be done.
+type AccessAction struct {
+	Name       string         `json:"name,omitempty" example:"read"`
+	Properties map[string]any `json:"properties,omitempty"`
+}
+
+// Evaluation asks whether a subject may do something with a resource.
+type Evaluation struct {
+	Subject  *Entity        `json:"subject,omitempty"`
+	Resource *Entity        `json:"resource,omitempty"`
+	Action   *AccessAction  `json:"action,omitempty"`
+	Context  map[string]any `json:"context,omitempty"`
+}
+
+// Evaluations are many at once.
+type Evaluations struct {
+	Evaluation
+	Evaluations []Evaluation       `json:"evaluations,omitempty" maxItems:"1000"`
+	Options     *EvaluationOptions `json:"options,omitempty"`
+}
+
+// EvaluationOptions say when to stop.
+type EvaluationOptions struct {
+	Semantic string `json:"evaluations_semantic,omitempty" enum:"execute_all,deny_on_first_deny,permit_on_first_permit"`
+}
+
+// AccessDecision answers an evaluation.
+type AccessDecision struct {
+	Decision bool           `json:"decision"`
+	Context  map[string]any `json:"context,omitempty" doc:"Why"`
+}
+
+// entity and evaluation are the same as they are read.
+type entity struct {
+	Type       string          `json:"type"`
+	ID         string          `json:"id"`
+	Name       string          `json:"name"`
+	Properties json.RawMessage `json:"properties"`
+}
+
+type evaluation struct {
+	Subject  *entity         `json:"subject"`
+	Resource *entity         `json:"resource"`
+	Action   *entity         `json:"action"`
+	Context  json.RawMessage `json:"context"`
+}
+
+// over is an evaluation with what it does not have itself taken from defaults.
+func (e evaluation) over(defaults evaluation) evaluation {
+	e.Subject = cmp.Or(e.Subject, defaults.Subject)
+	e.Resource = cmp.Or(e.Resource, defaults.Resource)
+	e.Action = cmp.Or(e.Action, defaults.Action)
+	if e.Context == nil {
+		e.Context = defaults.Context
+	}
+	return e
+}
+
+// part says which members an evaluation must have, and which are searched for.
+type part int
+
+const (
+	whole part = iota
+	forSubjects
+	forResources
+	forActions
+)
+
+func (e *evaluation) check(faults *apperr.Faults, of part) {
+	faults.Check(e.Subject != nil && e.Subject.Type != "", "subject.type", "must be given")
+	faults.Check(of == forSubjects || e.Subject != nil && e.Subject.ID != "", "subject.id", "must be given")
+	faults.Check(e.Resource != nil && e.Resource.Type != "", "resource.type", "must be given")
+	faults.Check(of == forResources || e.Resource != nil && e.Resource.ID != "", "resource.id", "must be given")
+	faults.Check(of == forActions || e.Action != nil && e.Action.Name != "", "action.name", "must be given")
+}
+
+// question is the engine's form of a checked evaluation.
+func (a *api) question(ctx context.Context, s *engine.State, e evaluation) *engine.Question {
+	q := &engine.Question{
+		Identity: engine.Identity{Type: e.Subject.Type, ID: e.Subject.ID}, ApplicationID: applicationOf(ctx, e.Resource), Now: a.clock.Now().Millis(),
+		SubjectProperties: e.Subject.Properties, ResourceProperties: e.Resource.Properties, Context: e.Context,
+	}
+	if e.Subject.Type == engine.User {
+		if id := s.PersonNamed(e.Subject.ID); id != "" {
+			q.Identity.ID = id
+		}
+	}
+	q.ObjectType, q.ObjectCode = objectOf(e.Resource)
+	if e.Action != nil {
+		q.Action, q.ActionProperties = e.Action.Name, e.Action.Properties
+	}
+	return q
+}
+
+func applicationOf(ctx context.Context, resource *entity) string {
+	var properties struct {
+		ApplicationID string `json:"application_id"`
+	}
+	_ = json.Unmarshal(resource.Properties, &properties) // a value that is no text names no application
+	if p := auth.PrincipalFrom(ctx); properties.ApplicationID == "" && p != nil {
+		return cmp.Or(p.ClientID, p.Subject)
+	}
+	return properties.ApplicationID
+}
+
+var objectTypes = []string{engine.Data, engine.API, engine.UI}
+
+func objectOf(resource *entity) (kind, code string) {
+	if slices.Contains(objectTypes, resource.Type) {
+		return resource.Type, resource.ID
+	}
+	return engine.Data, resource.Type + "/" + resource.ID
+}
+
+type evaluateInput struct {
+	Body rest.JSON[Evaluation]
+}
+
+func (a *api) evaluate(ctx context.Context, in *evaluateInput) (AccessDecision, error) {
+	var body evaluation
+	if err := in.Body.Into(&body); err != nil {
+		return AccessDecision{}, rest.WrongType(err)
+	}
+	var faults apperr.Faults
+	body.check(&faults, whole)
+	if err := faults.Err(); err != nil {
+		return AccessDecision{}, err
+	}
+	state, err := a.state(ctx, "")
+	if err != nil {
+		return AccessDecision{}, err
+	}
+	return a.answer(ctx, state, body)
+}
+
+func (a *api) answer(ctx context.Context, s *engine.State, e evaluation) (AccessDecision, error) {
+	d, err := s.Check(ctx, a.question(ctx, s, e))
+	if err != nil {
+		return AccessDecision{}, answerable(err)
+	}
+	if d.Allowed {
+		return AccessDecision{Decision: true}, nil
+	}
+	return AccessDecision{Context: map[string]any{"reason": d.Reason}}, nil
+}
+
+type evaluateManyInput struct {
+	Body rest.JSON[Evaluations]
+}
+
+// AccessDecisions answer evaluations, in their order; where there are none, decision answers the request itself.
+type AccessDecisions struct {
+	Decision    *bool            `json:"decision,omitempty"`
+	Context     map[string]any   `json:"context,omitempty"`
+	Evaluations []AccessDecision `json:"evaluations,omitempty"`
+}
+
+func (a *api) evaluateMany(ctx context.Context, in *evaluateManyInput) (AccessDecisions, error) {
+	var body struct {
+		evaluation
+		Evaluations []evaluation `json:"evaluations"`
+		Options     struct {
+			Semantic string `json:"evaluations_semantic"`
+		} `json:"options"`
+	}
+	if err := in.Body.Into(&body); err != nil {
+		return AccessDecisions{}, rest.WrongType(err)
+	}
+	var faults apperr.Faults
+	for i := range body.Evaluations {
+		body.Evaluations[i] = body.Evaluations[i].over(body.evaluation)
+		body.Evaluations[i].check(faults.Within(apperr.Item("evaluations", i)), whole)
+	}
+	if len(body.Evaluations) == 0 {
+		body.check(&faults, whole)
+	}
+	if err := faults.Err(); err != nil {
+		return AccessDecisions{}, err
+	}
+	state, err := a.state(ctx, "")
+	if err != nil {
+		return AccessDecisions{}, err
+	}
+	if len(body.Evaluations) == 0 {
+		d, err := a.answer(ctx, state, body.evaluation)
+		return AccessDecisions{Decision: &d.Decision, Context: d.Context}, err
+	}
+	var answers AccessDecisions
+	for _, e := range body.Evaluations {
+		d, err := a.answer(ctx, state, e)
+		if err != nil {
+			return AccessDecisions{}, err
+		}
+		answers.Evaluations = append(answers.Evaluations, d)
+		if stop := body.Options.Semantic; stop == "deny_on_first_deny" && !d.Decision || stop == "permit_on_first_permit" && d.Decision {
+			break
+		}
+	}
+	return answers, nil
+}
+
+// nameOf is how AuthZEN's clients call a subject: a user by username.
+func nameOf(s *engine.State, who engine.Identity) string {
+	if person := s.Person(who.ID); person != nil && who.Type == engine.User {
+		return person.Username
+	}
+	return who.ID
+}
+
+// typed splits the code of a resource whose type is none of the object types.
+func typed(kind, code string) (id string, ok bool) {
+	if slices.Contains(objectTypes, kind) {
+		return code, true
+	}
+	return strings.CutPrefix(code, kind+"/")
+}
+
+var exampleEvaluation = map[string]any{
+	"subject": map[string]any{"type": "user", "id": "alice"}, "action": map[string]any{"name": "read"},
+	"resource": map[string]any{"type": "record", "id": "101", "properties": map[string]any{"application_id": "2001"}},
+}

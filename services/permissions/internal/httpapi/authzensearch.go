@@ -1,0 +1,194 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/base64"
+	"net/http"
+	"sort"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/permissions/internal/engine"
+)
+
+func (a *api) registerAuthZENSearches(s *rest.Server) {
+	for _, search := range []struct {
+		of      string
+		handler func(context.Context, *searchInput) (SearchResults, error)
+		result  any
+	}{
+		{"subject", a.searchSubjects, map[string]any{"type": "user", "id": "alice"}},
+		{"resource", a.searchResources, map[string]any{"type": "record", "id": "101"}},
+		{"action", a.searchActions, map[string]any{"name": "read"}},
+	} {
+		rest.Handle(s, rest.Op{
+			ID: "search-" + search.of + "s", Method: http.MethodPost, Path: "/access/v1/search/" + search.of, Scope: auth.PermissionsCheck,
+			Summary: "Search " + search.of + "s (AuthZEN)", Doc: "Complete, or an error. `page.next_token` is there while more follows.",
+			Momentary: true, Lenient: true, Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable}, Request: exampleEvaluation,
+			Response: map[string]any{"page": map[string]any{"next_token": "", "count": 1, "total": 1}, "results": []any{search.result}},
+		}, search.handler)
+	}
+	rest.Handle(s, rest.Op{
+		ID: "get-authzen-configuration", Method: http.MethodGet, Path: "/.well-known/authzen-configuration",
+		Summary: "Get where the AuthZEN operations are", Response: discovery("https://id.acme.test"),
+	}, a.authzenConfiguration)
+}
+
+// Search is an evaluation without what is searched for, and the page that is asked for.
+type Search struct {
+	Evaluation
+	Page *SearchPage `json:"page,omitempty"`
+}
+
+// SearchPage asks for a page.
+type SearchPage struct {
+	Token string `json:"token,omitempty" doc:"An earlier page's next_token"`
+	Limit int    `json:"limit,omitempty" minimum:"0" maximum:"1000" doc:"Absent: 1000"`
+}
+
+// SearchResults are a page of what was found.
+type SearchResults struct {
+	Page    SearchedPage `json:"page"`
+	Results []Found      `json:"results"`
+}
+
+// SearchedPage says what the page is.
+type SearchedPage struct {
+	NextToken string `json:"next_token" doc:"Empty on the last page"`
+	Count     int    `json:"count"`
+	Total     int    `json:"total"`
+}
+
+// Found is a subject or resource, with type and id, or an action, with name.
+type Found struct {
+	Type string `json:"type,omitempty"`
+	ID   string `json:"id,omitempty"`
+	Name string `json:"name,omitempty"`
+}
+
+type searchInput struct {
+	Body rest.JSON[Search]
+}
+
+// search reads and checks a search, runs find, and answers with the page that is asked for.
+func (a *api) search(
+	ctx context.Context, in *searchInput, of part, find func(*engine.State, evaluation, *engine.Question) ([]Found, error),
+) (SearchResults, error) {
+	var body struct {
+		evaluation
+		Page SearchPage `json:"page"`
+	}
+	if err := in.Body.Into(&body); err != nil {
+		return SearchResults{}, rest.WrongType(err)
+	}
+	var faults apperr.Faults
+	body.check(&faults, of)
+	after, err := base64.RawURLEncoding.DecodeString(body.Page.Token)
+	faults.Check(err == nil, "page.token", "is no token of this search")
+	if err := faults.Err(); err != nil {
+		return SearchResults{}, err
+	}
+	state, err := a.state(ctx, "")
+	if err != nil {
+		return SearchResults{}, err
+	}
+	found, err := find(state, body.evaluation, a.question(ctx, state, body.evaluation))
+	if err != nil {
+		return SearchResults{}, answerable(err)
+	}
+	return pageOfFound(found, string(after), body.Page.Limit), nil
+}
+
+// maxResults is how many results a page has at most.
+const maxResults = 1000
+
+func pageOfFound(found []Found, after string, limit int) SearchResults {
+	key := func(f Found) string { return f.ID + f.Name }
+	sort.Slice(found, func(i, j int) bool { return key(found[i]) < key(found[j]) })
+	results := SearchResults{Results: []Found{}, Page: SearchedPage{Total: len(found)}}
+	from := sort.Search(len(found), func(i int) bool { return key(found[i]) > after })
+	if after == "" {
+		from = 0
+	}
+	if limit <= 0 {
+		limit = maxResults
+	}
+	to := min(from+limit, len(found))
+	results.Results = append(results.Results, found[from:to]...)
+	results.Page.Count = to - from
+	if to < len(found) {
+		results.Page.NextToken = base64.RawURLEncoding.EncodeToString([]byte(key(found[to-1])))
+	}
+	return results
+}
+
+func (a *api) searchSubjects(ctx context.Context, in *searchInput) (SearchResults, error) {
+	return a.search(ctx, in, forSubjects, func(s *engine.State, e evaluation, q *engine.Question) ([]Found, error) {
+		who, err := s.Identities(ctx, q, e.Subject.Type)
+		found := make([]Found, len(who))
+		for i := range who {
+			found[i] = Found{Type: who[i].Type, ID: nameOf(s, who[i])}
+		}
+		return found, err
+	})
+}
+
+func (a *api) searchResources(ctx context.Context, in *searchInput) (SearchResults, error) {
+	return a.search(ctx, in, forResources, func(s *engine.State, e evaluation, q *engine.Question) ([]Found, error) {
+		q.ObjectCode = ""
+		objects, err := s.Objects(ctx, q)
+		var found []Found
+		for _, o := range objects {
+			if id, ok := typed(e.Resource.Type, o.Resource.Code); ok {
+				found = append(found, Found{Type: e.Resource.Type, ID: id})
+			}
+		}
+		return found, err
+	})
+}
+
+func (a *api) searchActions(ctx context.Context, in *searchInput) (SearchResults, error) {
+	return a.search(ctx, in, forActions, func(s *engine.State, _ evaluation, q *engine.Question) ([]Found, error) {
+		names, err := s.Actions(ctx, q)
+		var found []Found
+		for _, name := range names {
+			found = append(found, Found{Name: name})
+		}
+		return found, err
+	})
+}
+
+type authzenConfigurationInput struct {
+	Host  string `header:"Host" hidden:"true"`
+	Proto string `header:"X-Forwarded-Proto" hidden:"true"`
+	Name  string `header:"X-Forwarded-Host" hidden:"true"`
+}
+
+// AuthZENConfiguration is the metadata of the policy decision point (Authorization API 1.0 §9).
+type AuthZENConfiguration struct {
+	PolicyDecisionPoint       string `json:"policy_decision_point"`
+	AccessEvaluationEndpoint  string `json:"access_evaluation_endpoint"`
+	AccessEvaluationsEndpoint string `json:"access_evaluations_endpoint"`
+	SearchSubjectEndpoint     string `json:"search_subject_endpoint"`
+	SearchResourceEndpoint    string `json:"search_resource_endpoint"`
+	SearchActionEndpoint      string `json:"search_action_endpoint"`
+}
+
+func (a *api) authzenConfiguration(_ context.Context, in *authzenConfigurationInput) (AuthZENConfiguration, error) {
+	scheme, host := "http", in.Host
+	if in.Proto == "https" {
+		scheme = "https"
+	}
+	if in.Name != "" {
+		host = in.Name
+	}
+	return discovery(scheme + "://" + host), nil
+}
+
+func discovery(base string) AuthZENConfiguration {
+	return AuthZENConfiguration{
+		base, base + "/access/v1/evaluation", base + "/access/v1/evaluations",
+		base + "/access/v1/search/subject", base + "/access/v1/search/resource", base + "/access/v1/search/action",
+	}
+}

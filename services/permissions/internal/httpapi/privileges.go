@@ -1,0 +1,180 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/permissions/internal/engine"
+	"github.com/idplatform/idplatform/services/permissions/internal/grant"
+)
+
+func (a *api) registerPrivileges(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "list-privileges", Method: http.MethodGet, Path: "/v1/privileges", Scope: auth.PermissionsRead, Summary: "List an application's grants",
+		Doc: "One line for each identity, object and rule. With `identity_id` and `identity_type`: what reaches that identity, inherited included; " +
+			"`expand=true` shows resource sets as their resources. Without: as granted, in pages of rules.",
+		Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable},
+		Response: map[string]any{"items": []any{map[string]any{
+			"identity_id": "1048601", "identity_type": "node", "identity_name": "Finance", "application_id": "2001", "object_type": "data",
+			"object_id": "1048578", "object_code": "orders", "object_name": "Orders", "actions": []string{"read"}, "affect": "affect",
+			"rule_id": "1048600", "auth_unit_id": "1048590", "inherited_from": "",
+		}}, "total": 1, "page_num": 1, "page_size": 20},
+	}, a.listPrivileges)
+}
+
+// Privilege is a grant that reaches an identity.
+type Privilege struct {
+	Identity
+	ApplicationID string   `json:"application_id" example:"2001"`
+	ObjectType    string   `json:"object_type" enum:"data,api,ui,res,res_set,app"`
+	ObjectID      string   `json:"object_id" doc:"Of the resource, resource set or application; empty of type res" example:"1048578"`
+	ObjectCode    string   `json:"object_code" doc:"Of type res a pattern; empty: all resources" example:"orders"`
+	ObjectName    string   `json:"object_name" example:"Orders"`
+	Actions       []string `json:"actions" example:"[\"read\"]"`
+	Affect        string   `json:"affect" enum:"affect,deny"`
+	RuleID        string   `json:"rule_id" example:"1048600"`
+	AuthUnitID    string   `json:"auth_unit_id" doc:"The unit that has the rule" example:"1048590"`
+	InheritedFrom string   `json:"inherited_from" doc:"The id of the unit where that is another identity's; else empty"`
+}
+
+type listPrivilegesInput struct {
+	rest.Paging
+	OfApplication
+	IdentityFilter
+	ObjectType string    `query:"object_type" enum:"data,api,ui,res_set,app"`
+	ObjectCode string    `query:"object_code" maxLength:"256"`
+	Affect     string    `query:"affect" enum:"affect,deny"`
+	Expand     rest.Flag `query:"expand" doc:"true: resource sets are shown as their resources"`
+}
+
+func (a *api) listPrivileges(ctx context.Context, in *listPrivilegesInput) (rest.List[Privilege], error) {
+	if in.IdentityID != "" && in.IdentityType == "" {
+		return rest.List[Privilege]{}, apperr.Invalid("identity_type", "must be given with identity_id")
+	}
+	state, err := a.state(ctx, "")
+	if err != nil {
+		return rest.List[Privilege]{}, err
+	}
+	f := engine.PrivilegeFilter{
+		Identity: engine.Identity{Type: in.IdentityType, ID: in.IdentityID}, ApplicationID: in.ApplicationID, Name: in.IdentityName,
+		ObjectType: in.ObjectType, ObjectCode: in.ObjectCode, Affect: in.Affect, Expand: in.Expand.Or(false),
+	}
+	found, err := state.Privileges(f)
+	if err != nil {
+		return rest.List[Privilege]{}, answerable(err)
+	}
+	return pageOf(in.Paging, found, func(p engine.Privilege) (string, Privilege) {
+		wire := Privilege{
+			Identity: Identity{p.Identity.ID, p.Identity.Type, state.Label(p.Identity)}, ApplicationID: p.Rule.ApplicationID,
+			ObjectType: p.ObjectType, ObjectID: p.ObjectID, ObjectCode: p.ObjectCode, ObjectName: p.ObjectName, Actions: p.Actions,
+			Affect: affect(p.Rule), RuleID: p.Rule.ID, AuthUnitID: p.Rule.UnitID,
+		}
+		if p.Inherited {
+			wire.InheritedFrom = p.Rule.UnitID
+		}
+		return fmt.Sprintf("%03d%s/%03d%s", len(p.Rule.ID), p.Rule.ID, len(p.ObjectID), p.ObjectID), wire
+	})
+}
+
+func (a *api) registerApplications(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "list-authorized-applications", Method: http.MethodGet, Path: "/v1/authorized-applications", Scope: auth.PermissionsRead,
+		Summary: "List the applications that an identity may use", Doc: "By rules of type `app`, inherited included, in the order of ids.",
+		Errors:   []apperr.Kind{apperr.InvalidState, apperr.Unavailable},
+		Response: map[string]any{"items": []any{map[string]any{"application_id": "2001"}}, "total": 1, "page_num": 1, "page_size": 20},
+	}, a.listApplications)
+	example := map[string]any{"application_ids": []string{"2001"}, "identities": []any{map[string]any{"identity_id": "1048601", "identity_type": "node"}}}
+	rest.Handle(s, rest.Op{
+		ID: "authorize-applications", Method: http.MethodPost, Path: "/v1/application-authorizations", Scope: auth.PermissionsWrite,
+		Summary: "Let identities use applications", Doc: "Or, with `affect` deny, forbid it. All or none, together at most 1000.",
+		Request: example, Response: map[string]any{},
+	}, a.authorize)
+	rest.Handle(s, rest.Op{
+		ID: "unauthorize-applications", Method: http.MethodDelete, Path: "/v1/application-authorizations", Scope: auth.PermissionsWrite,
+		Summary: "Take back the authorizations of applications", Doc: "Those that were made with the same `affect`. What is not there is no error.",
+		Request: example, Response: map[string]any{},
+	}, a.unauthorize)
+}
+
+// AuthorizedApplication is an application that an identity may use.
+type AuthorizedApplication struct {
+	ApplicationID string `json:"application_id" example:"2001"`
+}
+
+type listApplicationsInput struct {
+	rest.Paging
+	IdentityID   string `query:"identity_id" required:"true" minLength:"1" maxLength:"64"`
+	IdentityType string `query:"identity_type" required:"true" enum:"user,node,core_object,application,group,everyone"`
+}
+
+func (a *api) listApplications(ctx context.Context, in *listApplicationsInput) (rest.List[AuthorizedApplication], error) {
+	state, err := a.state(ctx, "")
+	if err != nil {
+		return rest.List[AuthorizedApplication]{}, err
+	}
+	found, err := state.Objects(ctx, &engine.Question{
+		Identity: engine.Identity{Type: in.IdentityType, ID: in.IdentityID}, ObjectType: engine.App, Now: a.clock.Now().Millis(),
+	})
+	if err != nil {
+		return rest.List[AuthorizedApplication]{}, answerable(err)
+	}
+	return pageOf(in.Paging, found, func(o engine.Object) (string, AuthorizedApplication) {
+		return o.ApplicationID, AuthorizedApplication{o.ApplicationID}
+	})
+}
+
+// ApplicationAuthorizations are applications and who may use them.
+type ApplicationAuthorizations struct {
+	ApplicationIDs []string   `json:"application_ids" minItems:"1" maxItems:"1000"`
+	Identities     []Identity `json:"identities" minItems:"1" maxItems:"1000"`
+	Affect         string     `json:"affect,omitempty" enum:"affect,deny" doc:"Absent: affect"`
+}
+
+type authorizeInput struct {
+	Body rest.JSON[ApplicationAuthorizations]
+}
+
+func (in *authorizeInput) read() (identities []grant.Identity, rules []grant.RuleProfile, err error) {
+	var body struct {
+		ApplicationIDs []string         `json:"application_ids"`
+		Identities     []grant.Identity `json:"identities"`
+		Affect         string           `json:"affect"`
+	}
+	if err := in.Body.Into(&body); err != nil {
+		return nil, nil, rest.WrongType(err)
+	}
+	for _, id := range body.ApplicationIDs {
+		rules = append(rules, grant.RuleProfile{ApplicationID: id, Type: engine.App, Affect: body.Affect})
+	}
+	return body.Identities, rules, nil
+}
+
+func (a *api) authorize(ctx context.Context, in *authorizeInput) (rest.Empty, error) {
+	identities, rules, err := in.read()
+	if err != nil {
+		return rest.Empty{}, err
+	}
+	return rest.Empty{}, apperr.Relocate(a.grants.Grant(ctx, identities, rules), amongApplications)
+}
+
+func (a *api) unauthorize(ctx context.Context, in *authorizeInput) (rest.Empty, error) {
+	identities, rules, err := in.read()
+	if err != nil {
+		return rest.Empty{}, err
+	}
+	return rest.Empty{}, apperr.Relocate(a.grants.Withdraw(ctx, identities, rules), amongApplications)
+}
+
+// amongApplications is where the body has what rules have at rules[i].
+func amongApplications(location string) string {
+	item, _, _ := strings.Cut(location, ".")
+	if i, ok := strings.CutPrefix(item, "rules"); ok {
+		return "application_ids" + i
+	}
+	return location
+}
