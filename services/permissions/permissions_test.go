@@ -26,6 +26,7 @@ type company struct {
 	objects     []questions.CoreObject
 	nodes       []questions.Node
 	memberships []questions.Membership
+	page        int // records a page; 0: one
 }
 
 // acme: alice (20) belongs to Payroll (12), which is below Finance (11) in the tree company (1); bob (21) to nothing.
@@ -54,7 +55,7 @@ func answer(t testing.TB, s *testkit.Service, now func() company) {
 	require.NoError(t, testkit.AnswerFor(b, "users", "next-tenant", next))
 	require.NoError(t, testkit.AnswerFor(b, "organization", "next-tenant", next))
 	require.NoError(t, testkit.AnswerFor(b, "users", "records", func(_ context.Context, q questions.RecordsPage) (questions.Records, error) {
-		page, after := onePage(now().users, q)
+		page, after := pageOf(now().page, now().users, q)
 		records := questions.Records{Next: after}
 		for _, u := range page {
 			raw, err := json.Marshal(u)
@@ -66,31 +67,29 @@ func answer(t testing.TB, s *testkit.Service, now func() company) {
 		return records, nil
 	}))
 	require.NoError(t, testkit.AnswerFor(b, "organization", "core-object-records", func(_ context.Context, q questions.RecordsPage) (questions.CoreObjects, error) {
-		page, after := onePage(now().objects, q)
+		page, after := pageOf(now().page, now().objects, q)
 		return questions.CoreObjects{CoreObjects: page, Next: after}, nil
 	}))
 	require.NoError(t, testkit.AnswerFor(b, "organization", "node-records", func(_ context.Context, q questions.RecordsPage) (questions.Nodes, error) {
-		page, after := onePage(now().nodes, q)
+		page, after := pageOf(now().page, now().nodes, q)
 		return questions.Nodes{Nodes: page, Next: after}, nil
 	}))
 	require.NoError(t, testkit.AnswerFor(b, "organization", "membership-records", func(_ context.Context, q questions.RecordsPage) (questions.MembershipPage, error) {
-		page, after := onePage(now().memberships, q)
+		page, after := pageOf(now().page, now().memberships, q)
 		return questions.MembershipPage{Memberships: page, Next: after}, nil
 	}))
 }
 
-func onePage[T any](all []T, q questions.RecordsPage) (page []T, next string) {
+func pageOf[T any](size int, all []T, q questions.RecordsPage) (page []T, next string) {
 	i := 0
 	if q.After != "" {
 		_, _ = fmt.Sscan(q.After, &i)
 	}
-	if i < len(all) {
-		page = all[i : i+1]
+	to := min(i+max(size, 1), len(all))
+	if to < len(all) {
+		next = fmt.Sprint(to)
 	}
-	if i+1 < len(all) {
-		next = fmt.Sprint(i + 1)
-	}
-	return page, next
+	return all[i:to], next
 }
 
 // start runs the service beside users and organization services that have acme's people, and waits until its index is complete.

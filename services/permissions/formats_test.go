@@ -1,0 +1,107 @@
+package permissions_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/testkit"
+)
+
+// everything makes one record of each kind, changes it, and deletes it.
+func everything(t testing.TB, c *testkit.Client, from clock.Time) {
+	t.Helper()
+	resource := addResource(t, c, "ledger")
+	c.Patch("/v1/resources/"+resource, object{"description": "账本 <&>", "free_ext_props": object{"键": []any{"值"}}}).OK(nil)
+	set := addSet(t, c, "books", resource)
+	put(c, "/v1/resource-sets/"+set, object{"code": "books", "name": "Books"}).OK(nil)
+	member := c.Get("/v1/resource-sets/" + set + "/members").Object()["items"].([]any)[0].(object)["id"].(string)
+	put(c, "/v1/resource-sets/"+set+"/members/"+member, object{"actions": []string{"read"}}).OK(nil)
+	group := c.Post("/v1/auth-units", object{"identity_id": "auditors", "identity_type": "group", "identity_name": "Auditors"}).ID()
+	c.Patch("/v1/auth-units/"+group, object{"description": "Yearly"}).OK(nil)
+	c.Post("/v1/auth-units/"+group+"/members", object{"user_ids": []string{"21"}}).OK(nil)
+	give(t, c, "group/auditors", object{
+		"type": "res_set", "code": "books", "actions": []string{"read"}, "affect": "deny", "condition": "context.night", "valid_from": from,
+	})
+	var rules []object
+	c.Get("/v1/auth-units/" + group + "/rules").OK(&rules)
+	put(c, "/v1/auth-units/"+group+"/rules/"+rules[0]["id"].(string), object{"application_id": "9", "type": "data", "code": "ledger", "actions": []string{"read", "write"}}).OK(nil)
+	c.Delete("/v1/resources/"+resource, nil).OK(nil)
+	c.Delete("/v1/resource-sets/"+set, nil).OK(nil)
+	c.Delete("/v1/auth-units/"+group, nil).OK(nil)
+}
+
+// The events are a format that others rely on.
+func TestGoldenEvents(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	began := s.Clock.Now()
+	everything(t, in(s, "acme"), began.Add(time.Hour))
+	type event struct {
+		Type    string          `json:"type"`
+		Subject string          `json:"subject"`
+		Source  string          `json:"source"`
+		Data    json.RawMessage `json:"data"`
+	}
+	var events []event
+	for _, e := range s.Events(17) {
+		events = append(events, event{e.Type, e.Subject, e.Source, e.Data})
+	}
+	slices.SortStableFunc(events, func(a, b event) int { return bytes.Compare([]byte(a.Subject), []byte(b.Subject)) })
+	body, err := json.MarshalIndent(events, "", "  ")
+	require.NoError(t, err)
+	testkit.Golden(t, "testdata/events.json.golden", testkit.Since(t, began, append(body, '\n')))
+}
+
+// Records are stored in the form that is answered, and described by types of their own: the two must agree.
+func TestSchemasAgreeWithRecords(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := in(s, "acme")
+	resource := addResource(t, c, "ledger")
+	set := addSet(t, c, "books", resource)
+	give(t, c, "group/auditors", data("ledger", "read"))
+	unit := unitOf(t, c, "group/auditors")
+	at := "/v1/auth-units/" + unit["id"].(string)
+	c.Post(at+"/members", object{"user_ids": []string{"21"}}).OK(nil)
+	one := func(path string) object { return c.Get(path).Object()["items"].([]any)[0].(object) }
+	var doc struct {
+		Components struct {
+			Schemas map[string]struct {
+				Properties map[string]struct{ ReadOnly bool }
+				Required   []string
+			}
+		}
+	}
+	s.Stranger().Get("/openapi.json").OK(&doc)
+	for name, row := range map[string]struct {
+		record object
+		inputs []string
+	}{
+		"Resource":          {one("/v1/resources?application_id=9"), []string{"ResourceInput", "ResourceProfile"}},
+		"ResourceSet":       {one("/v1/resource-sets?application_id=9"), []string{"ResourceSetInput"}},
+		"ResourceSetMember": {one("/v1/resource-sets/" + set + "/members"), []string{"ResourceSetMemberInput"}},
+		"AuthUnit":          {unit, []string{"AuthUnitInput"}},
+		"GroupMember":       {one(at + "/members"), nil},
+		"AuthRule":          {one("/v1/auth-rules"), []string{"AuthRuleInput"}},
+	} {
+		schema := doc.Components.Schemas[name]
+		keys := slices.Sorted(maps.Keys(row.record))
+		require.Equal(t, keys, slices.Sorted(slices.Values(schema.Required)), "%s: every member is always there", name)
+		properties := slices.Sorted(maps.Keys(schema.Properties))
+		if name == "AuthRule" { // in some lists
+			keys = append(keys, "inherited_from")
+			slices.Sort(keys)
+		}
+		require.Equal(t, keys, properties, name)
+		for _, input := range row.inputs {
+			require.Equal(t, properties, slices.Sorted(maps.Keys(doc.Components.Schemas[input].Properties)), "%s may be sent back", input)
+		}
+	}
+}
