@@ -126,16 +126,6 @@ func (o *ordering) compare(a, b *found) int {
 	return o.signed(len(o.keys), strings.Compare(a.id, b.id))
 }
 
-// sort puts rows in order.
-func (o *ordering) sort(all []found) []int64 {
-	slices.SortFunc(all, func(a, b found) int { return o.compare(&a, &b) })
-	rids := make([]int64, len(all))
-	for i := range all {
-		rids[i] = all[i].rid
-	}
-	return rids
-}
-
 func (o *ordering) signed(i, c int) int {
 	if o.desc[i] {
 		return -c
