@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/bus"
@@ -70,6 +71,15 @@ func TestAPoisonedEventIsParked(t *testing.T) {
 	tell(t, s, "membership.created", "31", "10", object{"record": []string{"no record"}})
 	tell(t, s, "membership.created", "32", "10", object{"record": object{"id": "32", "node_id": "12", "user_id": "21"}})
 	eventually(t, true, func() bool { return allowed(t, c, "21") })
+	families, err := s.Deps.Metrics.(prometheus.Gatherer).Gather()
+	require.NoError(t, err)
+	for _, family := range families {
+		if family.GetName() == "idp_permissions_parked_events_total" {
+			require.EqualValues(t, 1, family.GetMetric()[0].GetCounter().GetValue())
+			return
+		}
+	}
+	t.Fatal("it is not counted")
 }
 
 // What happens while the first snapshot is taken is neither lost nor counted twice, also where the stream no longer keeps the first

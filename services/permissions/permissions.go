@@ -21,7 +21,10 @@ func Spec() service.Spec {
 
 func newApp(_ context.Context, d service.Deps) (service.App, error) {
 	x := index.New(index.Deps{Store: d.Store, Bus: d.Bus, Log: d.Log, Metrics: d.Metrics})
-	grants := grant.New(grant.Deps{Store: d.Store, OnChange: x.Apply})
+	grants := grant.New(grant.Deps{
+		Store: d.Store, OnChange: x.Apply,
+		Conditions: func(ctx context.Context, texts ...string) int { return x.State(ctx).Conditions(texts...) },
+	})
 	server := d.Server("permissions")
 	httpapi.Register(server, grants, x, d.Clock)
 	return service.App{

@@ -1,6 +1,7 @@
 package permissions_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -164,6 +165,27 @@ func TestRulesThatReachAnIdentity(t *testing.T) {
 		c.Get(unit+query).Problem(400, "invalid_parameters", "query."+name)
 	}
 	c.Get("/v1/auth-units/1/rules").Problem(404, "not_found")
+}
+
+// Different conditions are bounded, and those of revoked rules do not count.
+func TestConditionsOfATenantAreBounded(t *testing.T) {
+	t.Parallel()
+	c := client(t)
+	conditional := func(from, n int) (rules []object) {
+		for i := range n {
+			rules = append(rules, object{
+				"application_id": "9", "type": "res", "resource_match_all_resources": "1", "actions": []string{"read"},
+				"condition": fmt.Sprint("context.n == ", from+i),
+			})
+		}
+		return rules
+	}
+	give(t, c, "user/20", conditional(0, 1000)...)
+	give(t, c, "user/21", conditional(0, 10)...)
+	one := object{"identities": []object{{"identity_id": "20", "identity_type": "user"}}, "rules": conditional(1000, 1)}
+	c.Post("/v1/batch/auth-unit-rules", one).Problem(409, "invalid_state")
+	c.Delete("/v1/auth-units/"+unitOf(t, c, "user/20")["id"].(string), nil).OK(nil)
+	c.Post("/v1/batch/auth-unit-rules", one).OK(nil)
 }
 
 // allowed asks whether a user may read the ledger.

@@ -76,7 +76,7 @@ type State struct {
 	grouped   Map[string, *GroupMember]              // by the membership's id
 	groupsOf  Map[string, []*GroupMember]            // user → the groups
 	inGroup   Map[string, Map[string, *GroupMember]] // group's unit → id
-	texts     Map[string, *Condition]                // conditions of rules
+	texts     Map[string, usedCondition]             // conditions of rules
 
 	// Who belongs where.
 	people    Map[string, *Person]
@@ -194,6 +194,25 @@ func (c *Change) DropUnit(id string) {
 	}
 }
 
+// usedCondition is a condition that some rules have.
+type usedCondition struct {
+	condition *Condition
+	rules     int
+}
+
+// Conditions counts the different conditions of rules, and those of some texts that no rule has.
+func (s *State) Conditions(texts ...string) (n int) {
+	n = s.texts.Len()
+	fresh := map[string]bool{}
+	for _, text := range texts {
+		if _, known := s.texts.Lookup(text); !known && text != "" && !fresh[text] {
+			fresh[text] = true
+			n++
+		}
+	}
+	return n
+}
+
 // PutRule adds or replaces a rule. Its condition is replaced by an equal one of another rule, if there is one.
 func (c *Change) PutRule(r *Rule) {
 	if old := c.rules.Get(r.ID); old != nil && old.Sequence >= r.Sequence {
@@ -201,11 +220,11 @@ func (c *Change) PutRule(r *Rule) {
 	}
 	c.DropRule(r.ID)
 	if r.Condition != nil {
-		if same := c.texts.Get(r.Condition.Text); same != nil {
-			r.Condition = same
-		} else {
-			c.texts.put(c.by, r.Condition.Text, r.Condition)
+		use := c.texts.Get(r.Condition.Text)
+		if use.condition != nil {
+			r.Condition = use.condition
 		}
+		c.texts.put(c.by, r.Condition.Text, usedCondition{r.Condition, use.rules + 1})
 	}
 	c.rules.put(c.by, r.ID, r)
 	about := r.target()
@@ -223,6 +242,13 @@ func (c *Change) DropRule(id string) {
 		return
 	}
 	c.rules.drop(c.by, id)
+	if old.Condition != nil {
+		if use := c.texts.Get(old.Condition.Text); use.rules > 1 {
+			c.texts.put(c.by, old.Condition.Text, usedCondition{use.condition, use.rules - 1})
+		} else {
+			c.texts.drop(c.by, old.Condition.Text)
+		}
+	}
 	about, grants := old.target(), c.granted.Get(old.UnitID)
 	removed(c.by, &grants, about, func(r *Rule) bool { return r.ID == id })
 	if grants.Len() > 0 {

@@ -21,6 +21,7 @@ type trie[K comparable, V any] struct {
 	owner    *edit
 	children *[fanOut]*trie[K, V]
 	entries  []entry[K, V]
+	tags     [leafSize]uint8 // of the entries' hashes: most keys that are not meant are told by them, without a look at their text
 }
 
 type entry[K comparable, V any] struct {
@@ -65,20 +66,30 @@ func (m Map[K, V]) Lookup(key K) (value V, ok bool) {
 	if t == nil {
 		return value, false
 	}
-	if t.children != nil {
-		hash := hashOf(key)
-		for ; t.children != nil; hash >>= fanBits {
-			if t = t.children[hash%fanOut]; t == nil {
-				return value, false
-			}
+	hash := hashOf(key)
+	for rest := hash; t.children != nil; rest >>= fanBits {
+		if t = t.children[rest%fanOut]; t == nil {
+			return value, false
 		}
 	}
-	for i := range t.entries {
-		if t.entries[i].key == key {
-			return t.entries[i].value, true
-		}
+	if i := t.index(hash, key); i >= 0 {
+		return t.entries[i].value, true
 	}
 	return value, false
+}
+
+// tagOf is taken from other bits of a hash than those that lead to most leaves.
+func tagOf(hash uint64) uint8 { return uint8(hash >> (hashBits - 8)) } //nolint:gosec // the last eight bits
+
+// index is where a leaf has a key; −1 if it has not.
+func (t *trie[K, V]) index(hash uint64, key K) int {
+	tag := tagOf(hash)
+	for i := range t.entries {
+		if (i >= leafSize || t.tags[i] == tag) && t.entries[i].key == key {
+			return i
+		}
+	}
+	return -1
 }
 
 // All gives every entry, in no particular order.
@@ -116,7 +127,7 @@ func (m *Map[K, V]) put(by *edit, key K, value V) {
 
 // drop takes a key out.
 func (m *Map[K, V]) drop(by *edit, key K) {
-	root, dropped := m.root.drop(by, hashOf(key), key)
+	root, dropped := m.root.drop(by, hashOf(key), 0, key)
 	m.root = root
 	if dropped {
 		m.n--
@@ -128,7 +139,7 @@ func (t *trie[K, V]) owned(by *edit) *trie[K, V] {
 	if t.owner == by {
 		return t
 	}
-	own := &trie[K, V]{owner: by}
+	own := &trie[K, V]{owner: by, tags: t.tags}
 	if t.children != nil {
 		children := *t.children
 		own.children = &children
@@ -138,44 +149,47 @@ func (t *trie[K, V]) owned(by *edit) *trie[K, V] {
 	return own
 }
 
-// put goes by the bits of hash that are left at this depth, in bits.
+// put adds or replaces an entry below a node that is so many bits of the hash deep.
 func (t *trie[K, V]) put(by *edit, hash uint64, depth int, e entry[K, V]) (_ *trie[K, V], added bool) {
 	if t == nil {
-		return &trie[K, V]{owner: by, entries: []entry[K, V]{e}}, true
+		t = &trie[K, V]{owner: by, entries: []entry[K, V]{e}}
+		t.tags[0] = tagOf(hash)
+		return t, true
 	}
 	t = t.owned(by)
 	if t.children != nil {
-		child := &t.children[hash%fanOut]
-		*child, added = (*child).put(by, hash>>fanBits, depth+fanBits, e)
+		child := &t.children[hash>>depth%fanOut]
+		*child, added = (*child).put(by, hash, depth+fanBits, e)
 		return t, added
 	}
-	for i := range t.entries {
-		if t.entries[i].key == e.key {
-			t.entries[i] = e
-			return t, false
-		}
+	if i := t.index(hash, e.key); i >= 0 {
+		t.entries[i] = e
+		return t, false
 	}
-	if len(t.entries) < leafSize || depth+fanBits > hashBits {
+	if n := len(t.entries); n < leafSize || depth+fanBits > hashBits {
 		t.entries = append(t.entries, e)
+		if n < leafSize {
+			t.tags[n] = tagOf(hash)
+		}
 		return t, true
 	}
 	entries := t.entries
 	t.entries, t.children = nil, new([fanOut]*trie[K, V])
 	for _, old := range append(entries, e) {
-		rest := hashOf(old.key) >> depth
-		child := &t.children[rest%fanOut]
-		*child, _ = (*child).put(by, rest>>fanBits, depth+fanBits, old)
+		its := hashOf(old.key)
+		child := &t.children[its>>depth%fanOut]
+		*child, _ = (*child).put(by, its, depth+fanBits, old)
 	}
 	return t, true
 }
 
 // drop leaves branches as they are, but for those with nothing below them.
-func (t *trie[K, V]) drop(by *edit, hash uint64, key K) (_ *trie[K, V], dropped bool) {
+func (t *trie[K, V]) drop(by *edit, hash uint64, depth int, key K) (_ *trie[K, V], dropped bool) {
 	if t == nil {
 		return nil, false
 	}
 	if t.children == nil {
-		i := slices.IndexFunc(t.entries, func(e entry[K, V]) bool { return e.key == key })
+		i := t.index(hash, key)
 		if i < 0 {
 			return t, false
 		}
@@ -183,15 +197,22 @@ func (t *trie[K, V]) drop(by *edit, hash uint64, key K) (_ *trie[K, V], dropped 
 			return nil, true
 		}
 		t = t.owned(by)
-		t.entries = slices.Delete(t.entries, i, i+1)
+		last := len(t.entries) - 1
+		t.entries[i] = t.entries[last]
+		t.entries = slices.Delete(t.entries, last, last+1)
+		if last < leafSize {
+			t.tags[i] = t.tags[last]
+		} else if i < leafSize {
+			t.tags[i] = tagOf(hashOf(t.entries[i].key))
+		}
 		return t, true
 	}
-	child, dropped := t.children[hash%fanOut].drop(by, hash>>fanBits, key)
+	child, dropped := t.children[hash>>depth%fanOut].drop(by, hash, depth+fanBits, key)
 	if !dropped {
 		return t, false
 	}
 	t = t.owned(by)
-	t.children[hash%fanOut] = child
+	t.children[hash>>depth%fanOut] = child
 	if *t.children == ([fanOut]*trie[K, V]{}) {
 		return nil, true
 	}

@@ -32,6 +32,8 @@ type Deps struct {
 	Store *docstore.Store
 	// OnChange is called with all that a transaction has changed once it is stored, before its caller is answered.
 	OnChange func(ctx context.Context, changes []Change)
+	// Conditions counts the tenant's different conditions, with those of some texts.
+	Conditions func(ctx context.Context, texts ...string) int
 }
 
 // Grants are the use cases.

@@ -18,6 +18,9 @@ func (s *Grants) Grant(ctx context.Context, identities []Identity, profiles []Ru
 	if err := checkGrant(identities, profiles); err != nil {
 		return err
 	}
+	if err := s.checkConditions(ctx, profiles...); err != nil {
+		return err
+	}
 	ids, err := s.Store.NewIDs(ctx, len(identities)*(1+len(profiles)))
 	if err != nil {
 		return err
@@ -47,6 +50,25 @@ func checkGrant(identities []Identity, profiles []RuleProfile) error {
 	}
 	faults.Check(len(identities)*len(profiles) <= maxRules, "rules", "times identities must be at most %d", maxRules)
 	return faults.Err()
+}
+
+// MaxConditions is how many different conditions a tenant's rules can have: each stays compiled in memory.
+const MaxConditions = 1000
+
+// checkConditions goes by what this replica knows, so that rules made at the same time may exceed the bound by a few.
+func (s *Grants) checkConditions(ctx context.Context, profiles ...RuleProfile) error {
+	texts := make([]string, len(profiles))
+	for i := range profiles {
+		texts[i] = profiles[i].Condition
+	}
+	if !slices.ContainsFunc(texts, func(text string) bool { return text != "" }) {
+		return nil
+	}
+	if n := s.Conditions(ctx, texts...); n > MaxConditions {
+		return apperr.New(apperr.InvalidState, "the rules of a tenant have at most %d different conditions: let the conditions "+
+			"look at context or properties instead of naming values", MaxConditions)
+	}
+	return nil
 }
 
 // unitsFor loads the units of identities, and makes those that are missing.
@@ -212,6 +234,9 @@ func (s *Grants) ReplaceRule(ctx context.Context, unitID, id string, profile Rul
 	var faults apperr.Faults
 	profile.check(&faults)
 	if err := faults.Err(); err != nil {
+		return RuleDoc{}, err
+	}
+	if err := s.checkConditions(ctx, profile); err != nil {
 		return RuleDoc{}, err
 	}
 	return write(ctx, s, func(b *batch) (RuleDoc, error) {

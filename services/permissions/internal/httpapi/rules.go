@@ -17,7 +17,9 @@ import (
 func (a *api) registerRules(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "grant-auth-rules", Method: http.MethodPost, Path: "/v1/batch/auth-unit-rules", Scope: auth.PermissionsWrite, Summary: "Grant rules to identities",
-		Doc: "Every rule for every identity, together at most 1000; units are made where they are missing, exact repeats are merged. All or none.",
+		Doc: "Every rule for every identity, together at most 1000; units are made where they are missing, exact repeats are merged. All or none. " +
+			"The rules of a tenant have at most 1000 different conditions.",
+		Errors: []apperr.Kind{apperr.InvalidState},
 		Request: map[string]any{
 			"identities": []any{map[string]any{"identity_id": "1048601", "identity_type": "node", "identity_name": "Finance"}},
 			"rules":      []any{map[string]any{"application_id": "2001", "type": "data", "code": "orders", "actions": []string{"read"}}},
@@ -41,7 +43,7 @@ func (a *api) registerRules(s *rest.Server) {
 	}, a.getRule)
 	rest.Handle(s, rest.Op{
 		ID: "replace-auth-unit-rule", Method: http.MethodPut, Path: "/v1/auth-units/{rid}/rules/{tid}", Scope: auth.PermissionsWrite, Summary: "Replace a rule",
-		Record: "tid", Errors: []apperr.Kind{apperr.AlreadyExists},
+		Record: "tid", Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
 		Request: map[string]any{"application_id": "2001", "type": "data", "code": "orders", "actions": []string{"read", "write"}}, Response: map[string]any{},
 	}, a.replaceRule)
 	rest.Handle(s, rest.Op{
