@@ -188,6 +188,8 @@ func (t *tx) count(ctx context.Context, def *docstore.Def, tenant string, filter
 func (t *tx) read(def *docstore.Def, tenant string, rows []docstore.Row) {
 	for i := range rows {
 		d := document{def.Name, key(tenant, rows[i].ID)}
-		t.seen[d] = t.seen[d] // written, if it is
+		if !t.seen[d] { // else it is written
+			t.seen[d] = false
+		}
 	}
 }

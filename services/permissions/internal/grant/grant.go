@@ -153,11 +153,3 @@ func checkActions(faults *apperr.Faults, at string, codes []string) {
 
 // all stands for every actions, and is the id of everyone.
 const all = "*"
-
-// none turns an absent list into an empty one, which is what JSON shows.
-func none(list []string) []string {
-	if list == nil {
-		return []string{}
-	}
-	return list
-}
