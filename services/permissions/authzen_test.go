@@ -9,8 +9,9 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// scenario is the one of OpenID's certification for the Authorization API 1.0: alice and bob, who has the role admin, and records that
-// are active or archived. Everyone may view records; alice may edit record 101; admins may edit what is active, and delete softly.
+// scenario is the one of OpenID's certification for the Authorization API 1.0: alice and bob, who has the role admin,
+// and records that are active or archived. Everyone may view records; alice may edit record 101; admins may edit what
+// is active, and delete softly.
 func scenario(t testing.TB) *testkit.Client {
 	s := testkit.Start(t, spec)
 	people := acme
@@ -23,7 +24,8 @@ func scenario(t testing.TB) *testkit.Client {
 	c := in(s, "acme")
 	for i, status := range []string{"active", "active", "archived"} {
 		c.Post("/v1/resources", object{"application_id": "9", "type": "data", "code": "record/" + strconv.Itoa(101+i),
-			"actions": []object{{"code": "view"}, {"code": "edit"}, {"code": "delete"}}, "free_ext_props": object{"status": status}}).OK(nil)
+			"actions":        []object{{"code": "view"}, {"code": "edit"}, {"code": "delete"}},
+			"free_ext_props": object{"status": status}}).OK(nil)
 	}
 	all := func(action, condition string) object {
 		return object{"type": "res", "code": "record/*", "actions": []string{action}, "condition": condition}
@@ -51,8 +53,10 @@ func TestAuthZENBasic(t *testing.T) {
 			subject, action, record string
 			want                    bool
 		}{
-			{"alice", "view", "101", true}, {"alice", "edit", "101", true}, {"alice", "edit", "102", false}, {"ALICE", "edit", "101", true},
-			{"20", "edit", "101", true}, {"nobody", "view", "101", false}, {"alice", "view", "999", false}, {"alice", "burn", "101", false},
+			{"alice", "view", "101", true}, {"alice", "edit", "101", true}, {"alice", "edit", "102", false},
+			{"ALICE", "edit", "101", true},
+			{"20", "edit", "101", true}, {"nobody", "view", "101", false}, {"alice", "view", "999", false},
+			{"alice", "burn", "101", false},
 		} {
 			require.Equal(t, row.want, decide(evaluation(row.subject, row.action, row.record)), "%+v", row)
 		}
@@ -64,8 +68,10 @@ func TestAuthZENBasic(t *testing.T) {
 			delete(lacking, member)
 			require.Equal(t, 400, c.Post("/access/v1/evaluation", lacking).Status, member)
 		}
-		require.Equal(t, 400, c.With("Content-Type", "text/plain").Post("/access/v1/evaluation", evaluation("alice", "edit", "101")).Status)
-		require.Equal(t, "r1", c.With("X-Request-Id", "r1").Post("/access/v1/evaluation", evaluation("alice", "edit", "101")).Header.Get("X-Request-Id"))
+		require.Equal(t, 400, c.With("Content-Type", "text/plain").Post("/access/v1/evaluation",
+			evaluation("alice", "edit", "101")).Status)
+		require.Equal(t, "r1", c.With("X-Request-Id", "r1").Post("/access/v1/evaluation",
+			evaluation("alice", "edit", "101")).Header.Get("X-Request-Id"))
 	})
 	t.Run("properties", func(t *testing.T) {
 		require.Equal(t, true, decide(evaluation("bob", "edit", "102")), "the stored properties of both")
@@ -111,7 +117,8 @@ func TestAuthZENBatch(t *testing.T) {
 		require.Equal(t, []any{true, false, true}, decisions(many("execute_all", "101", "102", "101")))
 		require.Equal(t, []any{true, false}, decisions(many("deny_on_first_deny", "101", "102", "101")))
 		require.Equal(t, []any{false, true}, decisions(many("permit_on_first_permit", "102", "101", "101")))
-		require.Equal(t, true, c.Post("/access/v1/evaluations", evaluation("alice", "edit", "101")).Object()["decision"], "none: as one evaluation")
+		require.Equal(t, true, c.Post("/access/v1/evaluations",
+			evaluation("alice", "edit", "101")).Object()["decision"], "none: as one evaluation")
 		require.Equal(t, 400, c.Post("/access/v1/evaluations", many("some_day", "101")).Status)
 		require.Equal(t, 400, c.Post("/access/v1/evaluations", object{"evaluations": []object{record("101")}}).Status)
 	})
@@ -146,8 +153,10 @@ func TestAuthZENSearch(t *testing.T) {
 		return body
 	}
 	t.Run("core", func(t *testing.T) {
-		require.Equal(t, []any{"alice", "bob"}, search("subject", without(evaluation("", "view", "101"), "subject", "id")))
-		require.Equal(t, []any{"101", "102", "103"}, search("resource", without(evaluation("alice", "view", ""), "resource", "id")))
+		require.Equal(t, []any{"alice", "bob"}, search("subject",
+			without(evaluation("", "view", "101"), "subject", "id")))
+		require.Equal(t, []any{"101", "102", "103"}, search("resource",
+			without(evaluation("alice", "view", ""), "resource", "id")))
 		actions := evaluation("alice", "", "101")
 		delete(actions, "action")
 		require.Equal(t, []any{"edit", "view"}, search("action", actions))
@@ -156,7 +165,8 @@ func TestAuthZENSearch(t *testing.T) {
 	})
 	t.Run("properties", func(t *testing.T) {
 		require.Equal(t, []any{"bob"}, search("subject", without(evaluation("", "edit", "102"), "subject", "id")))
-		require.Equal(t, []any{"101", "102"}, search("resource", without(evaluation("bob", "edit", ""), "resource", "id")))
+		require.Equal(t, []any{"101", "102"}, search("resource",
+			without(evaluation("bob", "edit", ""), "resource", "id")))
 		actions := evaluation("bob", "", "103")
 		delete(actions, "action")
 		require.Equal(t, []any{"view"}, search("action", actions), "without the property a deletion is not soft")
@@ -166,7 +176,8 @@ func TestAuthZENSearch(t *testing.T) {
 func TestAuthZENDiscovery(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	got := s.Stranger().With("X-Forwarded-Proto", "https").With("X-Forwarded-Host", "id.acme.test").Get("/.well-known/authzen-configuration").Object()
+	got := s.Stranger().With("X-Forwarded-Proto", "https").With("X-Forwarded-Host",
+		"id.acme.test").Get("/.well-known/authzen-configuration").Object()
 	require.Equal(t, object{
 		"policy_decision_point":       "https://id.acme.test",
 		"access_evaluation_endpoint":  "https://id.acme.test/access/v1/evaluation",

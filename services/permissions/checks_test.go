@@ -11,8 +11,10 @@ func TestCheck(t *testing.T) {
 	t.Parallel()
 	c := client(t)
 	ledger := addResource(t, c, "ledger")
-	c.Post("/v1/resources", object{"application_id": "9", "type": "api", "code": "orders", "uri": "/orders/{id}"}).OK(nil)
-	give(t, c, "node/11", data("ledger", "read"), object{"type": "api", "code": "orders", "actions": []string{"GET"}}, object{"type": "app"})
+	c.Post("/v1/resources", object{"application_id": "9", "type": "api", "code": "orders",
+		"uri": "/orders/{id}"}).OK(nil)
+	give(t, c, "node/11", data("ledger", "read"), object{"type": "api", "code": "orders", "actions": []string{"GET"}},
+		object{"type": "app"})
 	check := func(changes object) object {
 		t.Helper()
 		body := reading("20")
@@ -27,18 +29,22 @@ func TestCheck(t *testing.T) {
 	require.Equal(t, true, got["allowed"])
 	require.Equal(t, "affect", got["affect"])
 	require.Equal(t, []any{
-		object{"type": "user", "id": "20", "name": "alice"}, object{"type": "node", "id": "12", "name": "Payroll"}, object{"type": "node", "id": "11", "name": "Finance"},
+		object{"type": "user", "id": "20", "name": "alice"}, object{"type": "node", "id": "12", "name": "Payroll"},
+		object{"type": "node", "id": "11", "name": "Finance"},
 	}, got["via"])
 	require.NotContains(t, got, "considered")
 	for name, row := range map[string]struct {
 		changes object
 		reason  string
 	}{
-		"by id":                 {object{"object_code": nil, "object_id": ledger}, "granted"},
-		"by path":               {object{"object_code": nil, "object_type": "api", "uri": "/orders/7", "method": "GET", "action": nil}, "granted"},
-		"by another method":     {object{"object_code": nil, "object_type": "api", "uri": "/orders/7", "method": "PUT", "action": nil}, "not_granted"},
-		"an application":        {object{"object_code": nil, "object_type": "app", "action": nil}, "granted"},
-		"another application":   {object{"object_code": nil, "object_type": "app", "application_id": "8"}, "not_granted"},
+		"by id": {object{"object_code": nil, "object_id": ledger}, "granted"},
+		"by path": {object{"object_code": nil, "object_type": "api", "uri": "/orders/7", "method": "GET",
+			"action": nil}, "granted"},
+		"by another method": {object{"object_code": nil, "object_type": "api", "uri": "/orders/7", "method": "PUT",
+			"action": nil}, "not_granted"},
+		"an application": {object{"object_code": nil, "object_type": "app", "action": nil}, "granted"},
+		"another application": {object{"object_code": nil, "object_type": "app", "application_id": "8"},
+			"not_granted"},
 		"a node":                {object{"identity_type": "node", "identity_id": "12"}, "granted"},
 		"a node above":          {object{"identity_type": "node", "identity_id": "10"}, "not_granted"},
 		"who belongs nowhere":   {object{"identity_id": "21"}, "not_granted"},
@@ -51,7 +57,8 @@ func TestCheck(t *testing.T) {
 		require.Equal(t, row.reason, check(row.changes)["reason"], name)
 	}
 	for location, changes := range map[string]object{
-		"object_code": {"object_id": "1"}, "action": {"action": nil}, "uri": {"object_code": nil, "uri": "/a"}, "method": {"method": "GET"},
+		"object_code": {"object_id": "1"}, "action": {"action": nil}, "uri": {"object_code": nil, "uri": "/a"},
+		"method":        {"method": "GET"},
 		"identity_type": {"identity_type": "robot"}, "context": {"context": "text"},
 	} {
 		body := reading("20")
@@ -77,7 +84,8 @@ func TestCheckBatch(t *testing.T) {
 	c.Post("/v1/batch/auth-check", object{"checks": []object{}}).Problem(400, "invalid_parameters", "body.checks")
 	bad := reading("20")
 	delete(bad, "action")
-	c.Post("/v1/batch/auth-check", object{"checks": []object{reading("20"), bad}}).Problem(400, "invalid_parameters", "body.checks[1].action")
+	c.Post("/v1/batch/auth-check", object{"checks": []object{reading("20"), bad}}).Problem(400, "invalid_parameters",
+		"body.checks[1].action")
 }
 
 func TestDenyBeatsAllowWhereverItComesFrom(t *testing.T) {
@@ -113,7 +121,8 @@ func TestConditions(t *testing.T) {
 	body["context"] = object{"ip": "10.0.0.1"}
 	require.Equal(t, true, c.Post("/v1/auth-check", body).Object()["allowed"])
 	body["subject_properties"] = object{"level": 2}
-	require.Equal(t, false, c.Post("/v1/auth-check", body).Object()["allowed"], "the request's properties go over the user's")
+	require.Equal(t, false, c.Post("/v1/auth-check", body).Object()["allowed"],
+		"the request's properties go over the user's")
 }
 
 func TestSearches(t *testing.T) {
@@ -122,11 +131,14 @@ func TestSearches(t *testing.T) {
 	for _, code := range []string{"ledger", "b", "a", "c"} {
 		addResource(t, c, code)
 	}
-	give(t, c, "node/11", object{"type": "res", "resource_match_all_resources": "1", "actions": []string{"read"}}, object{"type": "app"})
-	give(t, c, "user/20", object{"type": "data", "code": "c", "actions": []string{"read"}, "affect": "deny"}, data("a", "write"))
+	give(t, c, "node/11", object{"type": "res", "resource_match_all_resources": "1", "actions": []string{"read"}},
+		object{"type": "app"})
+	give(t, c, "user/20", object{"type": "data", "code": "c", "actions": []string{"read"}, "affect": "deny"},
+		data("a", "write"))
 	codes := func(query string) (list []string) {
 		for token := ""; ; {
-			page := c.Get("/v1/auth-check/objects?identity_id=20&identity_type=user&application_id=9&page_size=2&" + query + "&page_token=" + token).Object()
+			page := c.Get("/v1/auth-check/objects?identity_id=20&identity_type=user&application_id=9&page_size=2&" +
+				query + "&page_token=" + token).Object()
 			for _, item := range page["items"].([]any) {
 				o := item.(object)
 				entry := o["object_code"].(string)
@@ -143,13 +155,17 @@ func TestSearches(t *testing.T) {
 	require.Equal(t, []string{"a read", "b read", "ledger read"}, codes("object_type=data&action=read"))
 	require.Equal(t, []string{"a read write", "b read", "ledger read"}, codes("object_type=data"))
 	require.Equal(t, 1, total(t, c, "/v1/auth-check/objects?identity_id=20&identity_type=user&object_type=app"))
-	c.Get("/v1/auth-check/objects?identity_id=20&identity_type=user&object_type=data").Problem(400, "invalid_parameters", "query.application_id")
-	c.Get("/v1/auth-check/objects?identity_id=20&identity_type=user&object_type=app&page_sort=name").Problem(400, "invalid_parameters", "query.page_sort")
-	c.Get("/v1/auth-check/objects?identity_id=20&identity_type=user&object_type=app&page_token=***").Problem(400, "invalid_parameters", "query.page_token")
+	c.Get("/v1/auth-check/objects?identity_id=20&identity_type=user&object_type=data").Problem(400,
+		"invalid_parameters", "query.application_id")
+	c.Get("/v1/auth-check/objects?identity_id=20&identity_type=user&object_type=app&page_sort=name").Problem(400,
+		"invalid_parameters", "query.page_sort")
+	c.Get("/v1/auth-check/objects?identity_id=20&identity_type=user&object_type=app&page_token=***").Problem(400,
+		"invalid_parameters", "query.page_token")
 
 	who := "/v1/auth-check/identities?application_id=9&object_type=data&object_code=ledger&action=read"
 	got := c.Get(who).Object()
-	require.Equal(t, []any{object{"identity_id": "20", "identity_type": "user", "identity_name": "alice"}}, got["items"])
+	require.Equal(t, []any{object{"identity_id": "20", "identity_type": "user", "identity_name": "alice"}},
+		got["items"])
 	require.Equal(t, 2, total(t, c, who+"&identity_type=node"), "the node and the one below")
 	c.Get(strings.Replace(who, "&action=read", "", 1)).Problem(400, "invalid_parameters", "query.action")
 }
@@ -168,11 +184,16 @@ func TestChecksSeeWrites(t *testing.T) {
 		token := c.Post("/v1/batch/auth-unit-rules", body).OK(nil).Header.Get("X-Consistency-Token")
 		require.NotEmpty(t, token)
 		require.True(t, allowed(t, c, "21"))
-		require.Equal(t, true, there.With("X-Consistency-Token", token).Post("/v1/auth-check", reading("21")).Object()["allowed"])
-		token = c.Delete("/v1/auth-units/"+unitOf(t, c, "user/21")["id"].(string), nil).OK(nil).Header.Get("X-Consistency-Token")
+		require.Equal(t, true, there.With("X-Consistency-Token", token).Post("/v1/auth-check",
+			reading("21")).Object()["allowed"])
+		token = c.Delete("/v1/auth-units/"+unitOf(t, c, "user/21")["id"].(string),
+			nil).OK(nil).Header.Get("X-Consistency-Token")
 		require.False(t, allowed(t, c, "21"))
-		require.Equal(t, false, there.With("X-Consistency-Token", token).Post("/v1/auth-check", reading("21")).Object()["allowed"])
+		require.Equal(t, false, there.With("X-Consistency-Token", token).Post("/v1/auth-check",
+			reading("21")).Object()["allowed"])
 	}
-	c.With("X-Consistency-Token", "?").Post("/v1/auth-check", reading("21")).Problem(400, "invalid_parameters", "header.X-Consistency-Token")
-	require.Empty(t, c.Post("/v1/auth-units?dry_run=true", object{"identity_id": "21", "identity_type": "user"}).OK(nil).Header.Get("X-Consistency-Token"))
+	c.With("X-Consistency-Token", "?").Post("/v1/auth-check", reading("21")).Problem(400, "invalid_parameters",
+		"header.X-Consistency-Token")
+	require.Empty(t, c.Post("/v1/auth-units?dry_run=true", object{"identity_id": "21",
+		"identity_type": "user"}).OK(nil).Header.Get("X-Consistency-Token"))
 }

@@ -18,20 +18,24 @@ import (
 func everything(t testing.TB, c *testkit.Client, from clock.Time) {
 	t.Helper()
 	resource := addResource(t, c, "ledger")
-	c.Patch("/v1/resources/"+resource, object{"description": "账本 <&>", "free_ext_props": object{"键": []any{"值"}}}).OK(nil)
+	c.Patch("/v1/resources/"+resource, object{"description": "账本 <&>",
+		"free_ext_props": object{"键": []any{"值"}}}).OK(nil)
 	set := addSet(t, c, "books", resource)
 	put(c, "/v1/resource-sets/"+set, object{"code": "books", "name": "Books"}).OK(nil)
 	member := c.Get("/v1/resource-sets/" + set + "/members").Object()["items"].([]any)[0].(object)["id"].(string)
 	put(c, "/v1/resource-sets/"+set+"/members/"+member, object{"actions": []string{"read"}}).OK(nil)
-	group := c.Post("/v1/auth-units", object{"identity_id": "auditors", "identity_type": "group", "identity_name": "Auditors"}).ID()
+	group := c.Post("/v1/auth-units", object{"identity_id": "auditors", "identity_type": "group",
+		"identity_name": "Auditors"}).ID()
 	c.Patch("/v1/auth-units/"+group, object{"description": "Yearly"}).OK(nil)
 	c.Post("/v1/auth-units/"+group+"/members", object{"user_ids": []string{"21"}}).OK(nil)
 	give(t, c, "group/auditors", object{
-		"type": "res_set", "code": "books", "actions": []string{"read"}, "affect": "deny", "condition": "context.night", "valid_from": from,
+		"type": "res_set", "code": "books", "actions": []string{"read"}, "affect": "deny", "condition": "context.night",
+		"valid_from": from,
 	})
 	var rules []object
 	c.Get("/v1/auth-units/" + group + "/rules").OK(&rules)
-	put(c, "/v1/auth-units/"+group+"/rules/"+rules[0]["id"].(string), object{"application_id": "9", "type": "data", "code": "ledger", "actions": []string{"read", "write"}}).OK(nil)
+	put(c, "/v1/auth-units/"+group+"/rules/"+rules[0]["id"].(string),
+		object{"application_id": "9", "type": "data", "code": "ledger", "actions": []string{"read", "write"}}).OK(nil)
 	c.Delete("/v1/resources/"+resource, nil).OK(nil)
 	c.Delete("/v1/resource-sets/"+set, nil).OK(nil)
 	c.Delete("/v1/auth-units/"+group, nil).OK(nil)
@@ -101,7 +105,8 @@ func TestSchemasAgreeWithRecords(t *testing.T) {
 		}
 		require.Equal(t, keys, properties, name)
 		for _, input := range row.inputs {
-			require.Equal(t, properties, slices.Sorted(maps.Keys(doc.Components.Schemas[input].Properties)), "%s may be sent back", input)
+			require.Equal(t, properties, slices.Sorted(maps.Keys(doc.Components.Schemas[input].Properties)),
+				"%s may be sent back", input)
 		}
 	}
 }

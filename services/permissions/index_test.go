@@ -21,11 +21,14 @@ var spec = permissions.Spec()
 func tell(t testing.TB, s *testkit.Service, kind, id, sequence string, data object) {
 	t.Helper()
 	payload, err := json.Marshal(object{
-		"specversion": "1.0", "id": kind + "/" + id + "/" + sequence, "source": "/test", "type": "idp." + kind, "subject": id,
-		"time": "2026-01-31T09:30:00.000Z", "datacontenttype": "application/json", "tenantid": "acme", "sequence": sequence, "data": data,
+		"specversion": "1.0", "id": kind + "/" + id + "/" + sequence, "source": "/test", "type": "idp." + kind,
+		"subject": id,
+		"time":    "2026-01-31T09:30:00.000Z", "datacontenttype": "application/json", "tenantid": "acme",
+		"sequence": sequence, "data": data,
 	})
 	require.NoError(t, err)
-	message := docstore.Message{ID: kind + "/" + id + "/" + sequence, Subject: "idp.events.acme." + kind, Payload: payload}
+	message := docstore.Message{ID: kind + "/" + id + "/" + sequence, Subject: "idp.events.acme." + kind,
+		Payload: payload}
 	for _, err := range s.Deps.Bus.Publish(t.Context(), []docstore.Message{message}) {
 		require.NoError(t, err)
 	}
@@ -48,14 +51,18 @@ func TestPeopleComeFromEvents(t *testing.T) {
 	require.False(t, may("21")())
 	tell(t, s, "membership.created", "31", "10", object{"record": object{"id": "31", "node_id": "12", "user_id": "21"}})
 	eventually(t, true, may("21"))
-	tell(t, s, "node.moved", "12", "20", object{"record": object{"id": "12", "name": "Payroll", "parent_id": "10", "object_code": "company"}})
+	tell(t, s, "node.moved", "12", "20",
+		object{"record": object{"id": "12", "name": "Payroll", "parent_id": "10", "object_code": "company"}})
 	eventually(t, false, may("21"))
-	tell(t, s, "node.moved", "12", "30", object{"record": object{"id": "12", "name": "Payroll", "parent_id": "11", "object_code": "company"}})
+	tell(t, s, "node.moved", "12", "30",
+		object{"record": object{"id": "12", "name": "Payroll", "parent_id": "11", "object_code": "company"}})
 	eventually(t, true, may("21"))
-	tell(t, s, "membership.deleted", "31", "20", object{"record": object{"id": "31"}, "memberships": []object{{"id": "31", "node_id": "12", "user_id": "21", "sequence": "20"}}})
+	tell(t, s, "membership.deleted", "31", "20", object{"record": object{"id": "31"},
+		"memberships": []object{{"id": "31", "node_id": "12", "user_id": "21", "sequence": "20"}}})
 	eventually(t, false, may("21"))
 	require.True(t, may("20")())
-	tell(t, s, "user.resigned", "20", "20", object{"record": object{"id": "20", "username": "alice", "status": "resigned"}})
+	tell(t, s, "user.resigned", "20", "20",
+		object{"record": object{"id": "20", "username": "alice", "status": "resigned"}})
 	eventually(t, false, may("20"))
 	tell(t, s, "user.reinstated", "20", "30", object{"record": object{"id": "20", "username": "alice", "status": "1"}})
 	eventually(t, true, may("20"))
@@ -82,8 +89,8 @@ func TestAPoisonedEventIsParked(t *testing.T) {
 	t.Fatal("it is not counted")
 }
 
-// What happens while the first snapshot is taken is neither lost nor counted twice, also where the stream no longer keeps the first
-// events.
+// What happens while the first snapshot is taken is neither lost nor counted twice, also where the stream no longer
+// keeps the first events.
 func TestChangesDuringTheFirstSnapshot(t *testing.T) {
 	t.Parallel()
 	s := testkit.Start(t, spec)
@@ -179,7 +186,8 @@ func TestCascades(t *testing.T) {
 	for _, who := range []string{"user/20", "node/12", "core_object/1", "application/9"} {
 		give(t, c, who, data("ledger", "read"))
 	}
-	group := "/v1/auth-units/" + c.Post("/v1/auth-units", object{"identity_id": "auditors", "identity_type": "group"}).ID()
+	group := "/v1/auth-units/" + c.Post("/v1/auth-units",
+		object{"identity_id": "auditors", "identity_type": "group"}).ID()
 	c.Post(group+"/members", object{"user_ids": []string{"20", "21"}}).OK(nil)
 	tell(t, s, "user.deleted", "20", "20", object{"record": object{"id": "20"}})
 	count("/v1/auth-rules", 3)

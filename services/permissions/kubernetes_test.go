@@ -24,7 +24,8 @@ type kubernetes struct {
 	Grants                   []struct{ Node, Resource, Permission string }
 }
 
-// company is the organization as the users and the organization service would tell it. Ids are places in the file's lists.
+// company is the organization as the users and the organization service would tell it. Ids are places in the file's
+// lists.
 func (k *kubernetes) company() (c company, nodeID map[string]string) {
 	nodeID, userID := map[string]string{}, map[string]string{}
 	for i, name := range k.Users {
@@ -36,10 +37,12 @@ func (k *kubernetes) company() (c company, nodeID map[string]string) {
 	}
 	c.objects = []questions.CoreObject{{ID: "1", Code: "kubernetes", Name: "Kubernetes", Sequence: 10}}
 	for _, n := range k.Nodes {
-		c.nodes = append(c.nodes, questions.Node{ID: nodeID[n.Path], Name: n.Name, ParentID: nodeID[n.Parent], ObjectCode: "kubernetes", Sequence: 10})
+		c.nodes = append(c.nodes, questions.Node{ID: nodeID[n.Path], Name: n.Name, ParentID: nodeID[n.Parent],
+			ObjectCode: "kubernetes", Sequence: 10})
 	}
 	for i, m := range k.Members {
-		c.memberships = append(c.memberships, questions.Membership{ID: strconv.Itoa(20_001 + i), NodeID: nodeID[m.Node], UserID: userID[m.User], Sequence: 10})
+		c.memberships = append(c.memberships, questions.Membership{ID: strconv.Itoa(20_001 + i), NodeID: nodeID[m.Node],
+			UserID: userID[m.User], Sequence: 10})
 	}
 	return c, nodeID
 }
@@ -123,7 +126,8 @@ func (k *kubernetes) check(t *testing.T, c *testkit.Client, user string, want ma
 	for _, resource := range k.Resources {
 		for _, level := range k.Levels {
 			names = append(names, resource+" "+level)
-			checks = append(checks, object{"identity_id": user, "identity_type": "user", "application_id": "9", "object_type": "data", "object_code": resource, "action": level})
+			checks = append(checks, object{"identity_id": user, "identity_type": "user", "application_id": "9",
+				"object_type": "data", "object_code": resource, "action": level})
 		}
 	}
 	var answers struct{ Results []struct{ Allowed bool } }

@@ -1,5 +1,5 @@
-// Package permissions is the permissions service: resources and resource sets, authorization units and their rules, and the answers to
-// who may do what. It exports what a program needs to run it, and nothing else.
+// Package permissions is the permissions service: resources and resource sets, authorization units and their rules, and
+// the answers to who may do what. It exports what a program needs to run it, and nothing else.
 package permissions
 
 import (
@@ -50,7 +50,8 @@ func answer(b *bus.Bus, grants *grant.Grants) error {
 			n, err := grants.CountOf(ctx, "node", q.NodeID)
 			return questions.Count{Count: n}, err
 		}),
-		questions.GrantsOfApplication.Answer(b, func(ctx context.Context, q questions.ApplicationID) (questions.Count, error) {
+		questions.GrantsOfApplication.Answer(b, func(ctx context.Context, q questions.ApplicationID) (questions.Count,
+			error) {
 			n, err := grants.CountByOthers(ctx, q.ID)
 			return questions.Count{Count: n}, err
 		}),

@@ -54,30 +54,34 @@ func answer(t testing.TB, s *testkit.Service, now func() company) {
 	}
 	require.NoError(t, testkit.AnswerFor(b, "users", "next-tenant", next))
 	require.NoError(t, testkit.AnswerFor(b, "organization", "next-tenant", next))
-	require.NoError(t, testkit.AnswerFor(b, "users", "records", func(_ context.Context, q questions.RecordsPage) (questions.Records, error) {
-		page, after := pageOf(now().page, now().users, q)
-		records := questions.Records{Next: after}
-		for _, u := range page {
-			raw, err := json.Marshal(u)
-			if err != nil {
-				return records, err
+	require.NoError(t, testkit.AnswerFor(b, "users", "records",
+		func(_ context.Context, q questions.RecordsPage) (questions.Records, error) {
+			page, after := pageOf(now().page, now().users, q)
+			records := questions.Records{Next: after}
+			for _, u := range page {
+				raw, err := json.Marshal(u)
+				if err != nil {
+					return records, err
+				}
+				records.Users, records.Sequences = append(records.Users, raw), append(records.Sequences, 10)
 			}
-			records.Users, records.Sequences = append(records.Users, raw), append(records.Sequences, 10)
-		}
-		return records, nil
-	}))
-	require.NoError(t, testkit.AnswerFor(b, "organization", "core-object-records", func(_ context.Context, q questions.RecordsPage) (questions.CoreObjects, error) {
-		page, after := pageOf(now().page, now().objects, q)
-		return questions.CoreObjects{CoreObjects: page, Next: after}, nil
-	}))
-	require.NoError(t, testkit.AnswerFor(b, "organization", "node-records", func(_ context.Context, q questions.RecordsPage) (questions.Nodes, error) {
-		page, after := pageOf(now().page, now().nodes, q)
-		return questions.Nodes{Nodes: page, Next: after}, nil
-	}))
-	require.NoError(t, testkit.AnswerFor(b, "organization", "membership-records", func(_ context.Context, q questions.RecordsPage) (questions.MembershipPage, error) {
-		page, after := pageOf(now().page, now().memberships, q)
-		return questions.MembershipPage{Memberships: page, Next: after}, nil
-	}))
+			return records, nil
+		}))
+	require.NoError(t, testkit.AnswerFor(b, "organization", "core-object-records",
+		func(_ context.Context, q questions.RecordsPage) (questions.CoreObjects, error) {
+			page, after := pageOf(now().page, now().objects, q)
+			return questions.CoreObjects{CoreObjects: page, Next: after}, nil
+		}))
+	require.NoError(t, testkit.AnswerFor(b, "organization", "node-records",
+		func(_ context.Context, q questions.RecordsPage) (questions.Nodes, error) {
+			page, after := pageOf(now().page, now().nodes, q)
+			return questions.Nodes{Nodes: page, Next: after}, nil
+		}))
+	require.NoError(t, testkit.AnswerFor(b, "organization", "membership-records",
+		func(_ context.Context, q questions.RecordsPage) (questions.MembershipPage, error) {
+			page, after := pageOf(now().page, now().memberships, q)
+			return questions.MembershipPage{Memberships: page, Next: after}, nil
+		}))
 }
 
 func pageOf[T any](size int, all []T, q questions.RecordsPage) (page []T, next string) {
@@ -92,7 +96,8 @@ func pageOf[T any](size int, all []T, q questions.RecordsPage) (page []T, next s
 	return all[i:to], next
 }
 
-// start runs the service beside users and organization services that have acme's people, and waits until its index is complete.
+// start runs the service beside users and organization services that have acme's people, and waits until its index is
+// complete.
 func start(t testing.TB) *testkit.Service {
 	s := testkit.Start(t, permissions.Spec())
 	answer(t, s, func() company { return acme })
@@ -116,7 +121,8 @@ func in(s *testkit.Service, tenant string) *testkit.Client {
 
 // reading is the check whether a user may read the data resource ledger.
 func reading(user string) object {
-	return object{"identity_id": user, "identity_type": "user", "application_id": "9", "object_type": "data", "object_code": "ledger", "action": "read"}
+	return object{"identity_id": user, "identity_type": "user", "application_id": "9", "object_type": "data",
+		"object_code": "ledger", "action": "read"}
 }
 
 func TestConventions(t *testing.T) {
@@ -124,7 +130,8 @@ func TestConventions(t *testing.T) {
 	testkit.Conventions(t, start, testkit.Resource{
 		Collection: "/v1/auth-units",
 		Body: func(n int) any {
-			return object{"identity_id": fmt.Sprint(1000 + n), "identity_type": "user", "identity_name": fmt.Sprint("User ", n)}
+			return object{"identity_id": fmt.Sprint(1000 + n), "identity_type": "user",
+				"identity_name": fmt.Sprint("User ", n)}
 		},
 		Change: object{"description": "另一个"},
 		Faulty: object{"identity_id": "*", "identity_type": "user", "description": "a\x00b"},

@@ -38,8 +38,10 @@ func TestPrivileges(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{"user data ledger write", "node res_set books *", "user data ledger read"}, lines(""))
-	require.Equal(t, []string{"user data ledger write", "user res_set books * inherited"}, lines("&identity_id=20&identity_type=user"))
-	require.Equal(t, []string{"user data ledger write", "user data ledger read inherited", "user data journal * inherited"},
+	require.Equal(t, []string{"user data ledger write", "user res_set books * inherited"},
+		lines("&identity_id=20&identity_type=user"))
+	require.Equal(t, []string{"user data ledger write", "user data ledger read inherited",
+		"user data journal * inherited"},
 		lines("&identity_id=20&identity_type=user&expand=true"))
 	require.Equal(t, []string{"user data ledger read"}, lines("&affect=deny"))
 	require.Equal(t, []string{"node res_set books *"}, lines("&object_type=res_set"))
@@ -53,7 +55,8 @@ func TestApplicationAuthorizations(t *testing.T) {
 	t.Parallel()
 	c := client(t)
 	authorizations := func(affect string, who string, applications ...string) object {
-		return object{"application_ids": applications, "affect": affect, "identities": []object{{"identity_id": who, "identity_type": "node"}}}
+		return object{"application_ids": applications, "affect": affect,
+			"identities": []object{{"identity_id": who, "identity_type": "node"}}}
 	}
 	list := func() (ids []string) {
 		for _, item := range c.Get("/v1/authorized-applications?identity_id=20&identity_type=user").Object()["items"].([]any) {
@@ -68,6 +71,7 @@ func TestApplicationAuthorizations(t *testing.T) {
 	c.Delete("/v1/application-authorizations", authorizations("affect", "11", "7", "6")).OK(nil)
 	c.Delete("/v1/application-authorizations", authorizations("deny", "12", "8")).OK(nil)
 	require.Equal(t, []string{"8", "9"}, list())
-	c.Post("/v1/application-authorizations", authorizations("affect", "11", "7", "")).Problem(400, "invalid_parameters", "body.application_ids[1]")
+	c.Post("/v1/application-authorizations", authorizations("affect", "11", "7", "")).Problem(400, "invalid_parameters",
+		"body.application_ids[1]")
 	c.Get("/v1/authorized-applications").Problem(400, "invalid_parameters", "query.identity_id", "query.identity_type")
 }

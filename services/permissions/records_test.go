@@ -37,7 +37,8 @@ func give(t testing.TB, c *testkit.Client, identity string, rules ...object) {
 	for i := range rules {
 		rules[i]["application_id"] = "9"
 	}
-	c.Post("/v1/batch/auth-unit-rules", object{"identities": []object{{"identity_id": id, "identity_type": kind}}, "rules": rules}).OK(nil)
+	c.Post("/v1/batch/auth-unit-rules", object{"identities": []object{{"identity_id": id, "identity_type": kind}},
+		"rules": rules}).OK(nil)
 }
 
 func data(code string, actions ...string) object {
@@ -70,7 +71,8 @@ func TestResources(t *testing.T) {
 		locations []string
 	}{
 		"create, all faults": {func() *testkit.Answer {
-			return c.Post("/v1/resources", object{"application_id": "", "type": "data", "code": "a b", "uri": "orders/{id", "actions": []object{{"code": "a"}, {"code": "a"}}})
+			return c.Post("/v1/resources", object{"application_id": "", "type": "data", "code": "a b",
+				"uri": "orders/{id", "actions": []object{{"code": "a"}, {"code": "a"}}})
 		}, 400, "invalid_parameters", []string{"body.application_id", "body.code", "body.uri", "body.actions[1].code"}},
 		"create, another type": {func() *testkit.Answer {
 			return c.Post("/v1/resources", object{"application_id": "9", "type": "app", "code": "a"})
@@ -78,14 +80,21 @@ func TestResources(t *testing.T) {
 		"create, taken": {func() *testkit.Answer {
 			return c.Post("/v1/resources", object{"application_id": "9", "type": "data", "code": "orders"})
 		}, 409, "already_exists", []string{"body.code"}},
-		"get, without an application": {func() *testkit.Answer { return c.Get(at) }, 400, "invalid_parameters", []string{"query.application_id"}},
-		"get, another application's":  {func() *testkit.Answer { return c.Get(at + "?application_id=8") }, 404, "not_found", nil},
-		"list, no application":        {func() *testkit.Answer { return c.Get("/v1/resources") }, 400, "invalid_parameters", []string{"query.application_id"}},
-		"change, none there":          {func() *testkit.Answer { return c.Patch("/v1/resources/1", object{}) }, 404, "not_found", nil},
-		"delete, none there":          {func() *testkit.Answer { return c.Delete("/v1/resources/1", nil) }, 404, "not_found", nil},
-		"batch delete, nothing":       {func() *testkit.Answer { return c.Delete("/v1/batch/resources", object{}) }, 400, "invalid_parameters", []string{"body.ids"}},
+		"get, without an application": {func() *testkit.Answer { return c.Get(at) }, 400, "invalid_parameters",
+			[]string{"query.application_id"}},
+		"get, another application's": {func() *testkit.Answer { return c.Get(at + "?application_id=8") }, 404,
+			"not_found", nil},
+		"list, no application": {func() *testkit.Answer { return c.Get("/v1/resources") }, 400,
+			"invalid_parameters", []string{"query.application_id"}},
+		"change, none there": {func() *testkit.Answer { return c.Patch("/v1/resources/1", object{}) }, 404,
+			"not_found", nil},
+		"delete, none there": {func() *testkit.Answer { return c.Delete("/v1/resources/1", nil) }, 404,
+			"not_found", nil},
+		"batch delete, nothing": {func() *testkit.Answer { return c.Delete("/v1/batch/resources", object{}) },
+			400, "invalid_parameters", []string{"body.ids"}},
 		"batch delete, both": {func() *testkit.Answer {
-			return c.Delete("/v1/batch/resources", object{"ids": []string{"1"}, "codes": []string{"a"}, "application_id": "9"})
+			return c.Delete("/v1/batch/resources", object{"ids": []string{"1"}, "codes": []string{"a"},
+				"application_id": "9"})
 		}, 400, "invalid_parameters", []string{"body.ids"}},
 		"batch delete, codes of nobody": {func() *testkit.Answer {
 			return c.Delete("/v1/batch/resources", object{"codes": []string{"a"}})
@@ -101,7 +110,8 @@ func TestResources(t *testing.T) {
 	got := c.Get(at + "?application_id=9").Object()
 	require.Equal(t, "All orders", got["description"])
 	require.EqualValues(t, 2, got["version"])
-	require.JSONEq(t, "{}", string(put(c, at, object{"name": "Orders", "actions": []object{{"code": "read"}}}).OK(nil).Body))
+	require.JSONEq(t, "{}",
+		string(put(c, at, object{"name": "Orders", "actions": []object{{"code": "read"}}}).OK(nil).Body))
 	require.Empty(t, c.Get(at + "?application_id=9").Object()["description"], "PUT replaces")
 }
 
@@ -132,7 +142,8 @@ func TestListsOfResources(t *testing.T) {
 		require.Equal(t, want, total(t, c, path), path)
 	}
 	c.Get("/v1/resources?application_id=9&page_sort=uri").Problem(400, "invalid_parameters", "query.page_sort")
-	c.Get("/v1/resources?application_id=9&include_global=yes").Problem(400, "invalid_parameters", "query.include_global")
+	c.Get("/v1/resources?application_id=9&include_global=yes").Problem(400, "invalid_parameters",
+		"query.include_global")
 }
 
 func TestAnActionInUseStays(t *testing.T) {
@@ -145,7 +156,8 @@ func TestAnActionInUseStays(t *testing.T) {
 	c.Patch(at, object{"actions": []object{{"code": "write"}}}).OK(nil)
 	set := addSet(t, c, "s")
 	c.Post("/v1/resource-sets/"+set+"/members", object{"resource_id": id, "actions": []string{"write"}}).OK(nil)
-	c.Patch(at, object{"actions": []object{{"code": "read"}}}).Problem(http.StatusConflict, "in_use", "auth_rules", "resource_set_members")
+	c.Patch(at, object{"actions": []object{{"code": "read"}}}).Problem(http.StatusConflict, "in_use", "auth_rules",
+		"resource_set_members")
 }
 
 func TestResourceSets(t *testing.T) {
@@ -153,10 +165,13 @@ func TestResourceSets(t *testing.T) {
 	c := client(t)
 	id := addSet(t, c, "sales")
 	at := "/v1/resource-sets/" + id
-	c.With("X-Tenant-Id", "").Post("/v1/resource-sets", object{"application_id": "9", "code": "x"}).Problem(400, "invalid_parameters", "header.X-Tenant-Id")
+	c.With("X-Tenant-Id", "").Post("/v1/resource-sets", object{"application_id": "9", "code": "x"}).Problem(400,
+		"invalid_parameters", "header.X-Tenant-Id")
 	put(c.With("X-Tenant-Id", ""), at, object{"code": "x"}).Problem(400, "invalid_parameters", "header.X-Tenant-Id")
-	c.Post("/v1/resource-sets", object{"application_id": "9", "code": "sales"}).Problem(409, "already_exists", "body.code")
-	c.Post("/v1/resource-sets", object{"application_id": "9", "code": "a b"}).Problem(400, "invalid_parameters", "body.code")
+	c.Post("/v1/resource-sets", object{"application_id": "9", "code": "sales"}).Problem(409, "already_exists",
+		"body.code")
+	c.Post("/v1/resource-sets", object{"application_id": "9", "code": "a b"}).Problem(400, "invalid_parameters",
+		"body.code")
 	put(c, at, object{"code": "sales", "name": "Sales"}).OK(nil)
 	require.Equal(t, "Sales", c.Get(at).Object()["name"])
 	put(c, "/v1/resource-sets/1", object{"code": "a"}).Problem(404, "not_found")
@@ -170,18 +185,22 @@ func TestMembersOfSets(t *testing.T) {
 	set := "/v1/resource-sets/" + addSet(t, c, "sales")
 	orders, invoices := addResource(t, c, "orders"), addResource(t, c, "invoices")
 	foreign := c.Post("/v1/resources", object{"application_id": "8", "type": "data", "code": "foreign"}).ID()
-	global := c.Post("/v1/resources", object{"application_id": "8", "type": "data", "code": "global", "is_global": "1"}).ID()
+	global := c.Post("/v1/resources", object{"application_id": "8", "type": "data", "code": "global",
+		"is_global": "1"}).ID()
 
-	member := c.Post(set+"/members", object{"resource_code": "orders", "resource_type": "data", "actions": []string{"read"}}).Object()
+	member := c.Post(set+"/members", object{"resource_code": "orders", "resource_type": "data",
+		"actions": []string{"read"}}).Object()
 	require.Equal(t, orders, member["resource_id"])
 	at := set + "/members/" + member["id"].(string)
-	added := c.Post(set+"/members", object{"members": []object{{"resource_id": invoices}, {"resource_id": global}}}).Object()["items"].([]any)
+	added := c.Post(set+"/members",
+		object{"members": []object{{"resource_id": invoices}, {"resource_id": global}}}).Object()["items"].([]any)
 	require.Equal(t, []any{"*"}, added[0].(object)["actions"])
 	require.EqualValues(t, 3, c.Get(set).Object()["member_count"])
 
 	c.Post(set+"/members", object{"resource_id": orders}).Problem(409, "already_exists", "body.resource_id")
 	c.Post(set+"/members", object{"resource_id": foreign}).Problem(400, "invalid_parameters", "body.resource_id")
-	c.Post(set+"/members", object{"members": []object{{"resource_id": "1"}, {"resource_code": "nothing", "resource_type": "data"}}}).
+	c.Post(set+"/members",
+		object{"members": []object{{"resource_id": "1"}, {"resource_code": "nothing", "resource_type": "data"}}}).
 		Problem(400, "invalid_parameters", "body.members[0].resource_id", "body.members[1].resource_code")
 	c.Post("/v1/resource-sets/1/members", object{"resource_id": orders}).Problem(404, "not_found")
 	put(c, at, object{"actions": []string{"burn"}}).Problem(400, "invalid_parameters", "body.actions[0]")
@@ -200,7 +219,8 @@ func TestMembersOfSets(t *testing.T) {
 func TestGroups(t *testing.T) {
 	t.Parallel()
 	c := client(t)
-	group := "/v1/auth-units/" + c.Post("/v1/auth-units", object{"identity_id": "auditors", "identity_type": "group"}).ID()
+	group := "/v1/auth-units/" + c.Post("/v1/auth-units",
+		object{"identity_id": "auditors", "identity_type": "group"}).ID()
 	user := "/v1/auth-units/" + c.Post("/v1/auth-units", object{"identity_id": "20", "identity_type": "user"}).ID()
 	require.Len(t, c.Post(group+"/members", object{"user_ids": []string{"20", "21", "20"}}).Object()["items"], 2)
 	require.Empty(t, c.Post(group+"/members", object{"user_ids": []string{"20"}}).Object()["items"])
@@ -210,7 +230,8 @@ func TestGroups(t *testing.T) {
 	c.Post("/v1/auth-units/1/members", object{"user_ids": []string{"21"}}).Problem(404, "not_found")
 	require.EqualValues(t, 1, c.Delete(group+"/members", object{"user_ids": []string{"21", "99"}}).Object()["removed"])
 	require.Equal(t, 1, total(t, c, group+"/members"))
-	c.Post("/v1/auth-units", object{"identity_id": "1", "identity_type": "everyone"}).Problem(400, "invalid_parameters", "body.identity_id")
+	c.Post("/v1/auth-units", object{"identity_id": "1", "identity_type": "everyone"}).Problem(400, "invalid_parameters",
+		"body.identity_id")
 }
 
 func put(c *testkit.Client, path string, body any) *testkit.Answer {

@@ -16,12 +16,15 @@ func TestGrantAndRevoke(t *testing.T) {
 	orders := addResource(t, c, "orders")
 	addSet(t, c, "sales", orders)
 	body := object{
-		"identities": []object{{"identity_id": "20", "identity_type": "user", "identity_name": "alice"}, {"identity_id": "11", "identity_type": "node"}},
+		"identities": []object{{"identity_id": "20", "identity_type": "user", "identity_name": "alice"},
+			{"identity_id": "11", "identity_type": "node"}},
 		"rules": []object{
 			{"application_id": "9", "type": "data", "code": "orders", "actions": []string{"read"}},
-			{"application_id": "9", "type": "data", "resource_id": orders, "actions": []string{"read"}, "description": "the same"},
+			{"application_id": "9", "type": "data", "resource_id": orders, "actions": []string{"read"},
+				"description": "the same"},
 			{"application_id": "9", "type": "res_set", "code": "sales", "resource_match_all_actions": "1"},
-			{"application_id": "9", "type": "res", "resource_match_all_resources": "1", "actions": []string{"*"}, "affect": "deny"},
+			{"application_id": "9", "type": "res", "resource_match_all_resources": "1", "actions": []string{"*"},
+				"affect": "deny"},
 			{"application_id": "9", "type": "res", "code": "or*", "actions": []string{"read"}},
 			{"application_id": "9", "type": "app"},
 		},
@@ -44,9 +47,11 @@ func TestGrantAndRevoke(t *testing.T) {
 	require.Len(t, own, 1)
 	require.Equal(t, orders, own[0]["resource_id"])
 	c.Delete("/v1/batch/auth-unit-rules", object{"rule_ids": []any{own[0]["id"], "1"}}).OK(nil)
-	c.Delete("/v1/batch/auth-unit-rules", object{"auth_unit_id": alice["id"], "type": "res", "codes": []string{"or*"}}).OK(nil)
+	c.Delete("/v1/batch/auth-unit-rules", object{"auth_unit_id": alice["id"], "type": "res",
+		"codes": []string{"or*"}}).OK(nil)
 	require.EqualValues(t, 3, c.Get(unit).Object()["rule_count"])
-	c.Delete("/v1/batch/auth-unit-rules", object{"type": "res"}).Problem(400, "invalid_parameters", "body.rule_ids", "body.type")
+	c.Delete("/v1/batch/auth-unit-rules", object{"type": "res"}).Problem(400, "invalid_parameters", "body.rule_ids",
+		"body.type")
 	c.Delete(unit, nil).OK(nil)
 	require.Equal(t, 5, total(t, c, "/v1/auth-rules"), "rules go with their unit")
 }
@@ -60,33 +65,47 @@ func TestRulesAreRefused(t *testing.T) {
 		rule      object
 		locations []string
 	}{
-		"no type":               {object{}, []string{"type"}},
-		"no such resource":      {object{"type": "data", "code": "nothing", "actions": []string{"read"}}, []string{"rules[0].code"}},
-		"another application's": {object{"type": "data", "code": "foreign", "actions": []string{"read"}}, []string{"rules[0].code"}},
-		"of another type":       {object{"type": "ui", "code": "orders", "actions": []string{"read"}}, []string{"rules[0].code"}},
-		"no such set":           {object{"type": "res_set", "code": "nothing", "actions": []string{"read"}}, []string{"rules[0].code"}},
-		"no such action":        {object{"type": "data", "code": "orders", "actions": []string{"read", "burn"}}, []string{"rules[0].actions[1]"}},
-		"no actions":            {object{"type": "data", "code": "orders"}, []string{"rules[0].actions"}},
-		"many stars":            {object{"type": "res", "code": strings.Repeat("a*", 9), "actions": []string{"read"}}, []string{"rules[0].code"}},
-		"all and a pattern":     {object{"type": "res", "code": "a*", "resource_match_all_resources": "1", "actions": []string{"read"}}, []string{"rules[0].code"}},
-		"names of other types":  {object{"type": "app", "resource_id": "1", "resource_set_id": "2"}, []string{"rules[0].resource_id", "rules[0].resource_set_id"}},
+		"no type": {object{}, []string{"type"}},
+		"no such resource": {object{"type": "data", "code": "nothing", "actions": []string{"read"}},
+			[]string{"rules[0].code"}},
+		"another application's": {object{"type": "data", "code": "foreign", "actions": []string{"read"}},
+			[]string{"rules[0].code"}},
+		"of another type": {object{"type": "ui", "code": "orders", "actions": []string{"read"}},
+			[]string{"rules[0].code"}},
+		"no such set": {object{"type": "res_set", "code": "nothing", "actions": []string{"read"}},
+			[]string{"rules[0].code"}},
+		"no such action": {object{"type": "data", "code": "orders", "actions": []string{"read", "burn"}},
+			[]string{"rules[0].actions[1]"}},
+		"no actions": {object{"type": "data", "code": "orders"}, []string{"rules[0].actions"}},
+		"many stars": {object{"type": "res", "code": strings.Repeat("a*", 9), "actions": []string{"read"}},
+			[]string{"rules[0].code"}},
+		"all and a pattern": {object{"type": "res", "code": "a*", "resource_match_all_resources": "1",
+			"actions": []string{"read"}}, []string{"rules[0].code"}},
+		"names of other types": {object{"type": "app", "resource_id": "1", "resource_set_id": "2"},
+			[]string{"rules[0].resource_id", "rules[0].resource_set_id"}},
 		"a condition like no one": {
-			object{"type": "data", "code": "orders", "actions": []string{"read"}, "condition": "context."}, []string{"rules[0].condition"},
+			object{"type": "data", "code": "orders", "actions": []string{"read"}, "condition": "context."},
+			[]string{"rules[0].condition"},
 		},
 		"an unknown variable": {
-			object{"type": "data", "code": "orders", "actions": []string{"read"}, "condition": "user.name == 'a'"}, []string{"rules[0].condition"},
+			object{"type": "data", "code": "orders", "actions": []string{"read"}, "condition": "user.name == 'a'"},
+			[]string{"rules[0].condition"},
 		},
 		"a condition that costs too much": {
-			object{"type": "data", "code": "orders", "actions": []string{"read"}, "condition": "context.a.all(x, context.a.all(y, context.a.all(z, context.a.all(w, w == x))))"},
+			object{"type": "data", "code": "orders", "actions": []string{"read"},
+				"condition": "context.a.all(x, context.a.all(y, context.a.all(z, context.a.all(w, w == x))))"},
 			[]string{"rules[0].condition"},
 		},
 		"an end before the start": {
-			object{"type": "data", "code": "orders", "actions": []string{"read"}, "valid_from": "2026-01-02T00:00:00Z", "valid_to": "2026-01-01T00:00:00Z"}, []string{"rules[0].valid_to"},
+			object{"type": "data", "code": "orders", "actions": []string{"read"}, "valid_from": "2026-01-02T00:00:00Z",
+				"valid_to": "2026-01-01T00:00:00Z"}, []string{"rules[0].valid_to"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			row.rule["application_id"] = "9"
-			answer := c.Post("/v1/batch/auth-unit-rules", object{"identities": []object{{"identity_id": "20", "identity_type": "user"}}, "rules": []object{row.rule}})
+			answer := c.Post("/v1/batch/auth-unit-rules",
+				object{"identities": []object{{"identity_id": "20", "identity_type": "user"}},
+					"rules": []object{row.rule}})
 			if name == "no type" {
 				require.Equal(t, 400, answer.Status)
 				return
@@ -106,7 +125,8 @@ func TestRulesAreRefused(t *testing.T) {
 	for i := range rules {
 		rules[i] = object{"application_id": "9", "type": "app"}
 	}
-	c.Post("/v1/batch/auth-unit-rules", object{"identities": many, "rules": rules}).Problem(400, "invalid_parameters", "body.rules")
+	c.Post("/v1/batch/auth-unit-rules", object{"identities": many, "rules": rules}).Problem(400, "invalid_parameters",
+		"body.rules")
 }
 
 func TestReplaceRule(t *testing.T) {
@@ -118,9 +138,11 @@ func TestReplaceRule(t *testing.T) {
 	var rules []object
 	c.Get(unit + "/rules").OK(&rules)
 	at := unit + "/rules/" + rules[0]["id"].(string)
-	put(c, at, object{"application_id": "9", "type": "data", "code": "orders", "actions": []string{"write"}}).Problem(409, "already_exists", "body.code")
+	put(c, at, object{"application_id": "9", "type": "data", "code": "orders",
+		"actions": []string{"write"}}).Problem(409, "already_exists", "body.code")
 	put(c.With("If-Match", `"9"`), at, object{"application_id": "9", "type": "app"}).Problem(412, "version_mismatch")
-	put(c, at, object{"application_id": "9", "type": "data", "code": "orders", "actions": []string{"burn"}}).Problem(400, "invalid_parameters", "body.actions[0]")
+	put(c, at, object{"application_id": "9", "type": "data", "code": "orders",
+		"actions": []string{"burn"}}).Problem(400, "invalid_parameters", "body.actions[0]")
 	require.JSONEq(t, "{}", string(put(c, at, object{"application_id": "9", "type": "app"}).OK(nil).Body))
 	got := c.Get(at).Object()
 	require.Equal(t, "app", got["type"])
@@ -137,7 +159,8 @@ func TestRulesThatReachAnIdentity(t *testing.T) {
 	give(t, c, "user/20", data("ledger", "read"))
 	give(t, c, "node/11", data("ledger", "write"))
 	give(t, c, "core_object/1", object{"type": "app"})
-	give(t, c, "everyone/*", object{"type": "res", "resource_match_all_resources": "1", "resource_match_all_actions": "1", "affect": "deny"})
+	give(t, c, "everyone/*", object{"type": "res", "resource_match_all_resources": "1",
+		"resource_match_all_actions": "1", "affect": "deny"})
 	give(t, c, "user/21", data("ledger", "read"))
 	unit := "/v1/auth-units/" + unitOf(t, c, "user/20")["id"].(string) + "/rules"
 	from := func(query string) (list []string) {
@@ -158,7 +181,8 @@ func TestRulesThatReachAnIdentity(t *testing.T) {
 	require.Equal(t, []string{"everyone"}, from("?type=res&resource_match_all_resources=true"))
 	require.Empty(t, from("?type=res&resource_match_all_actions=false"))
 	for _, query := range []string{
-		"?type=res&resource_id=1", "?type=data&resource_match_all_resources=1", "?type=app&resource_match_all_actions=1", "?type=data&resource_set_id=1",
+		"?type=res&resource_id=1", "?type=data&resource_match_all_resources=1",
+		"?type=app&resource_match_all_actions=1", "?type=data&resource_set_id=1",
 	} {
 		_, name, _ := strings.Cut(query, "&")
 		name, _, _ = strings.Cut(name, "=")

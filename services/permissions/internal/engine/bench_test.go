@@ -20,8 +20,8 @@ func size() int {
 
 func number(n int) string { return strconv.Itoa(1_048_576 + n) }
 
-// large makes a tenant with so many rules and as many memberships: two memberships a user, of nodes in chains of ten. Each
-// user has a rule of its own, each node five.
+// large makes a tenant with so many rules and as many memberships: two memberships a user, of nodes in chains of ten.
+// Each user has a rule of its own, each node five.
 func large(n int) *Tenant {
 	t := NewTenant()
 	users, resources, nodes := n/2, n/10, n/10
@@ -29,7 +29,8 @@ func large(n int) *Tenant {
 		c.PutTree(&Tree{ID: "1", Code: "company", Name: "Company", Sequence: 1})
 		for i := range resources {
 			c.PutResource(&Resource{
-				ID: "3" + number(i), ApplicationID: "9", Type: Data, Code: fmt.Sprint("record/", i), Actions: []string{"read", "write"}, Sequence: 1,
+				ID: "3" + number(i), ApplicationID: "9", Type: Data, Code: fmt.Sprint("record/", i),
+				Actions: []string{"read", "write"}, Sequence: 1,
 			})
 		}
 		for i := range nodes {
@@ -45,7 +46,8 @@ func large(n int) *Tenant {
 			c.PutPerson(&Person{ID: id, Username: "user-" + id, Sequence: 1})
 			c.PutUnit(&Unit{ID: "7" + number(i), Identity: Identity{User, id}, Sequence: 1})
 			for j := range 2 {
-				c.PutMembership(&Membership{ID: "8" + number(2*i+j), NodeID: "4" + number((7*i+j*nodes/2)%nodes), UserID: id, Sequence: 1})
+				c.PutMembership(&Membership{ID: "8" + number(2*i+j), NodeID: "4" + number((7*i+j*nodes/2)%nodes),
+					UserID: id, Sequence: 1})
 			}
 		}
 	})
@@ -107,9 +109,12 @@ func BenchmarkCheck(b *testing.B) {
 		c.PutUnit(&Unit{ID: "u", Identity: Identity{Node, "deep0"}, Sequence: 1})
 		c.PutSet(&Set{ID: "set", ApplicationID: "9", Code: "set", Sequence: 1})
 		c.PutMember(&Member{ID: "sm", SetID: "set", ResourceID: "3" + number(1), Actions: []string{Any}, Sequence: 1})
-		c.PutRule(&Rule{ID: "r1", UnitID: "u", ApplicationID: "9", Type: Data, ResourceID: "3" + number(0), Actions: []string{"read"}, Sequence: 1})
-		c.PutRule(&Rule{ID: "r2", UnitID: "u", ApplicationID: "9", Type: ResourceSet, SetID: "set", Actions: []string{"read"}, Sequence: 1})
-		c.PutRule(&Rule{ID: "r3", UnitID: "u", ApplicationID: "9", Type: Data, ResourceID: "3" + number(2), Actions: []string{"read"},
+		c.PutRule(&Rule{ID: "r1", UnitID: "u", ApplicationID: "9", Type: Data, ResourceID: "3" + number(0),
+			Actions: []string{"read"}, Sequence: 1})
+		c.PutRule(&Rule{ID: "r2", UnitID: "u", ApplicationID: "9", Type: ResourceSet, SetID: "set",
+			Actions: []string{"read"}, Sequence: 1})
+		c.PutRule(&Rule{ID: "r3", UnitID: "u", ApplicationID: "9", Type: Data, ResourceID: "3" + number(2),
+			Actions:   []string{"read"},
 			Condition: &Condition{Text: `context.ip.startsWith("10.")`}, Sequence: 1})
 	})
 	below := Question{Identity: Identity{User, "below"}, ApplicationID: "9", ObjectType: Data, Action: "read"}

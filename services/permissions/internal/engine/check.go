@@ -99,7 +99,8 @@ func (r *Resource) knows(action string) bool {
 	return len(r.Actions) == 0 || includes(r.Actions, action)
 }
 
-// Resource finds the resource that a question names: one of its application, or a global one of the tenant. nil if there is none.
+// Resource finds the resource that a question names: one of its application, or a global one of the tenant. nil if
+// there is none.
 func (s *State) Resource(q *Question) *Resource {
 	switch {
 	case q.ObjectID != "":
@@ -123,7 +124,8 @@ func (s *State) Resource(q *Question) *Resource {
 	return nil
 }
 
-// decide looks at all rules that reach the identity and are about the object. A deny decides, else the first that allows.
+// decide looks at all rules that reach the identity and are about the object. A deny decides, else the first that
+// allows.
 func (s *State) decide(ctx context.Context, q *Question, r *reach) (found finding, denied bool, err error) {
 	var in input
 	aims := s.targets(q, r)
@@ -189,7 +191,8 @@ func (r *Rule) covers(q *Question, actions []string) bool {
 	return includes(r.Actions, q.Action) && (actions == nil || includes(actions, q.Action))
 }
 
-// applies evaluates a rule's condition. One that cannot be decided makes a rule that allows not apply, and one that denies apply.
+// applies evaluates a rule's condition. One that cannot be decided makes a rule that allows not apply, and one that
+// denies apply.
 func (s *State) applies(ctx context.Context, q *Question, in *input, rule *Rule) (bool, error) {
 	if rule.Condition == nil {
 		return true, nil

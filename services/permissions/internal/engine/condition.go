@@ -10,8 +10,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/condition"
 )
 
-// Conditions are those of rules: over the subject, the resource and the action that are asked about, the question's context, and the
-// present moment.
+// Conditions are those of rules: over the subject, the resource and the action that are asked about, the question's
+// context, and the present moment.
 var Conditions = conditions()
 
 func conditions() *condition.Environment {
@@ -23,7 +23,8 @@ func conditions() *condition.Environment {
 	return env
 }
 
-// MaxCost bounds what the conditions of one question cost together, in the units of condition.MaxCost. What is left then is undecided.
+// MaxCost bounds what the conditions of one question cost together, in the units of condition.MaxCost. What is left
+// then is undecided.
 const MaxCost = 4 * condition.MaxCost
 
 // Condition is the condition of rules. Rules of a tenant with the same text share one.

@@ -21,7 +21,8 @@ func small() *Tenant {
 		c.PutPerson(&Person{"20", "Alice", `{"level":3}`, 1})
 		c.PutPerson(&Person{"21", "bob", "", 1})
 		c.PutMembership(&Membership{"30", "12", "20", 1})
-		c.PutResource(&Resource{ID: "40", ApplicationID: "9", Type: Data, Code: "ledger", Actions: []string{"read", "write"}, Sequence: 1})
+		c.PutResource(&Resource{ID: "40", ApplicationID: "9", Type: Data, Code: "ledger",
+			Actions: []string{"read", "write"}, Sequence: 1})
 		c.PutUnit(&Unit{"50", Identity{Node, "11"}, "Finance", 1})
 		c.PutUnit(&Unit{"51", Identity{User, "20"}, "Alice", 1})
 		c.PutUnit(&Unit{"52", Identity{Everyone, Any}, "Everyone", 1})
@@ -41,7 +42,8 @@ func (t *Tenant) grant(r Rule) {
 }
 
 func reading(user string) *Question {
-	return &Question{Identity: Identity{User, user}, ApplicationID: "9", ObjectType: Data, ObjectCode: "ledger", Action: "read", Now: 1000}
+	return &Question{Identity: Identity{User, user}, ApplicationID: "9", ObjectType: Data, ObjectCode: "ledger",
+		Action: "read", Now: 1000}
 }
 
 func (t *Tenant) explain(tb testing.TB, q *Question) Explanation {
@@ -74,7 +76,8 @@ func TestNearestMiss(t *testing.T) {
 		},
 		"a value of the context": {
 			[]Rule{{ID: "60", UnitID: "51", Condition: &Condition{Text: "context.office"}}}, "20", MissContext,
-			"Rule 60 would allow \"read\" of data ledger, but its condition cannot be decided with what the check gives: the condition cannot be decided: no such key: office.",
+			"Rule 60 would allow \"read\" of data ledger, but its condition cannot be decided with what the check " +
+				"gives: the condition cannot be decided: no such key: office.",
 		},
 		"a membership": {
 			[]Rule{{ID: "60", UnitID: "50"}}, "21", MissMembership,
@@ -106,14 +109,18 @@ func TestExplainSaysWhyRulesDoNotApply(t *testing.T) {
 		applies bool
 		why     string
 	}{
-		"applies":                 {Rule{}, true, ""},
-		"another action":          {Rule{Actions: []string{"write"}}, false, "it is about other actions: write"},
-		"not yet":                 {Rule{From: 2000}, false, "it is valid only from 1970-01-01T00:00:02Z on"},
-		"no more":                 {Rule{To: 1000}, false, "it was valid only until 1970-01-01T00:00:01Z"},
-		"condition false":         {Rule{Condition: &Condition{Text: "subject.properties.level > 3"}}, false, "its condition is not met"},
-		"condition true":          {Rule{Condition: &Condition{Text: "subject.name == 'Alice' && now < timestamp('2000-01-01T00:00:00Z')"}}, true, ""},
-		"allow, undecided":        {Rule{Condition: &Condition{Text: "context.ip == ''"}}, false, "the condition cannot be decided: no such key: ip"},
-		"deny, undecided":         {Rule{Deny: true, Condition: &Condition{Text: "context.ip == ''"}}, true, "the condition cannot be decided: no such key: ip"},
+		"applies":        {Rule{}, true, ""},
+		"another action": {Rule{Actions: []string{"write"}}, false, "it is about other actions: write"},
+		"not yet":        {Rule{From: 2000}, false, "it is valid only from 1970-01-01T00:00:02Z on"},
+		"no more":        {Rule{To: 1000}, false, "it was valid only until 1970-01-01T00:00:01Z"},
+		"condition false": {Rule{Condition: &Condition{Text: "subject.properties.level > 3"}}, false,
+			"its condition is not met"},
+		"condition true": {Rule{Condition: &Condition{Text: "subject.name == 'Alice' && now < " +
+			"timestamp('2000-01-01T00:00:00Z')"}}, true, ""},
+		"allow, undecided": {Rule{Condition: &Condition{Text: "context.ip == ''"}}, false,
+			"the condition cannot be decided: no such key: ip"},
+		"deny, undecided": {Rule{Deny: true, Condition: &Condition{Text: "context.ip == ''"}}, true,
+			"the condition cannot be decided: no such key: ip"},
 		"a condition like no one": {Rule{Condition: &Condition{Text: "("}}, false, "line 1, column 2: syntax error"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -136,9 +143,11 @@ func TestUnknownIsNotAllowed(t *testing.T) {
 	company.grant(Rule{ID: "60", UnitID: "52", Type: Wildcard, Actions: []string{Any}})
 	for reason, q := range map[Reason]*Question{
 		UnknownIdentity: reading("99"),
-		UnknownObject:   {Identity: Identity{User, "20"}, ApplicationID: "9", ObjectType: UI, ObjectCode: "ledger", Action: "read"},
-		UnknownAction:   {Identity: Identity{User, "20"}, ApplicationID: "9", ObjectType: Data, ObjectCode: "ledger", Action: "burn"},
-		Granted:         reading("20"),
+		UnknownObject: {Identity: Identity{User, "20"}, ApplicationID: "9", ObjectType: UI, ObjectCode: "ledger",
+			Action: "read"},
+		UnknownAction: {Identity: Identity{User, "20"}, ApplicationID: "9", ObjectType: Data, ObjectCode: "ledger",
+			Action: "burn"},
+		Granted: reading("20"),
 	} {
 		got := company.explain(t, q)
 		require.Equal(t, reason, got.Reason)
@@ -153,7 +162,8 @@ func TestConditionsOfACheckHaveABudget(t *testing.T) {
 	list := "[" + strings.TrimSuffix(strings.Repeat("1,", 100), ",") + "]"
 	for i := range 60 {
 		id := strconv.Itoa(100 + i)
-		company.grant(Rule{ID: id, UnitID: "51", Condition: &Condition{Text: fmt.Sprintf("%s.all(x, %s.all(y, x == y)) && context.n == %d", list, list, i)}})
+		company.grant(Rule{ID: id, UnitID: "51",
+			Condition: &Condition{Text: fmt.Sprintf("%s.all(x, %s.all(y, x == y)) && context.n == %d", list, list, i)}})
 	}
 	got := company.explain(t, reading("20"))
 	exhausted := 0
@@ -172,7 +182,8 @@ func TestReachIsBounded(t *testing.T) {
 	company.Change(func(c *Change) {
 		for i := range MaxReach {
 			c.PutNode(&TreeNode{ID: "n" + strconv.Itoa(i), ParentID: "10", ObjectCode: "company", Sequence: 1})
-			c.PutMembership(&Membership{ID: "m" + strconv.Itoa(i), NodeID: "n" + strconv.Itoa(i), UserID: "21", Sequence: 1})
+			c.PutMembership(&Membership{ID: "m" + strconv.Itoa(i), NodeID: "n" + strconv.Itoa(i), UserID: "21",
+				Sequence: 1})
 		}
 	})
 	_, err := company.State().Check(t.Context(), reading("21"))
@@ -193,13 +204,17 @@ func TestURIs(t *testing.T) {
 	t.Parallel()
 	company := small()
 	company.Change(func(c *Change) {
-		for i, uri := range []string{"/orders", "/orders/{id}", "/orders/{id}/lines", "/orders/new", "/files/**", "/files/*/head", "/**"} {
-			c.PutResource(&Resource{ID: strconv.Itoa(70 + i), ApplicationID: "9", Type: API, Code: "r" + strconv.Itoa(i), URI: uri, Sequence: 1})
+		for i, uri := range []string{"/orders", "/orders/{id}", "/orders/{id}/lines", "/orders/new", "/files/**",
+			"/files/*/head", "/**"} {
+			c.PutResource(&Resource{ID: strconv.Itoa(70 + i), ApplicationID: "9", Type: API, Code: "r" +
+				strconv.Itoa(i), URI: uri, Sequence: 1})
 		}
 	})
 	for path, want := range map[string]string{
-		"/orders": "/orders", "/orders/7": "/orders/{id}", "/orders/new": "/orders/new", "/orders/7/lines": "/orders/{id}/lines", "/orders/": "/**",
-		"/orders/7/other": "/**", "/files/a/b/c": "/files/**", "/files/a/head": "/files/*/head", "/files": "/files/**", "/": "/**",
+		"/orders": "/orders", "/orders/7": "/orders/{id}", "/orders/new": "/orders/new",
+		"/orders/7/lines": "/orders/{id}/lines", "/orders/": "/**",
+		"/orders/7/other": "/**", "/files/a/b/c": "/files/**", "/files/a/head": "/files/*/head", "/files": "/files/**",
+		"/":                       "/**",
 		strings.Repeat("/a", 100): "",
 	} {
 		got := ""

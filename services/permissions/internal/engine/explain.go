@@ -125,12 +125,15 @@ func (s *State) nearest(ctx context.Context, q *Question, r *reach, e *Explanati
 	asked := s.describe(q)
 	if e.Reason == Denied {
 		who := e.Via[len(e.Via)-1]
-		return &Miss{MissDeny, fmt.Sprintf("Rule %s denies %s to %s; a deny goes before every grant.", e.Rule.ID, asked, s.Name(who)), e.Rule, who}, nil
+		return &Miss{MissDeny, fmt.Sprintf("Rule %s denies %s to %s; a deny goes before every grant.", e.Rule.ID, asked,
+			s.Name(who)), e.Rule, who}, nil
 	}
 	for _, c := range e.Considered {
 		if c.missing && !c.Rule.Deny {
-			return &Miss{MissContext, fmt.Sprintf("Rule %s would allow %s, but its condition cannot be decided with what the check gives: %s.",
-				c.Rule.ID, asked, c.Why), c.Rule, q.Identity}, nil
+			return &Miss{MissContext,
+				fmt.Sprintf("Rule %s would allow %s, but its condition cannot be decided with what the check gives: "+
+					"%s.",
+					c.Rule.ID, asked, c.Why), c.Rule, q.Identity}, nil
 		}
 	}
 	if q.Identity.Type == User {
@@ -138,8 +141,10 @@ func (s *State) nearest(ctx context.Context, q *Question, r *reach, e *Explanati
 			return miss, err
 		}
 	}
-	return &Miss{MissGrant, fmt.Sprintf("No rule that applies grants %s to %s, or to anything that it belongs to: a grant to one of these is missing.",
-		asked, s.Name(q.Identity)), nil, q.Identity}, nil
+	return &Miss{MissGrant,
+		fmt.Sprintf("No rule that applies grants %s to %s, or to anything that it belongs to: a grant to one of "+
+			"these is missing.",
+			asked, s.Name(q.Identity)), nil, q.Identity}, nil
 }
 
 // membership finds a node or group that is granted what is asked for, and in which the user would be allowed it.

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// world holds the same records as a State, in maps, and answers by looking at all of them. It is what the engine is compared with.
+// world holds the same records as a State, in maps, and answers by looking at all of them. It is what the engine is
+// compared with.
 type world struct {
 	resources   map[string]*Resource
 	sets        map[string]*Set
@@ -27,7 +28,8 @@ func (w *world) reaches(unit, who Identity) bool {
 	switch who.Type {
 	case User:
 		for _, m := range w.groups {
-			if m.UserID == who.ID && unit.Type == Group && w.units[m.UnitID] != nil && w.units[m.UnitID].Identity == unit {
+			if m.UserID == who.ID && unit.Type == Group && w.units[m.UnitID] != nil &&
+				w.units[m.UnitID].Identity == unit {
 				return true
 			}
 		}
@@ -92,7 +94,8 @@ func (w *world) about(rule *Rule, q *Question, r *Resource) bool {
 		return rule.ApplicationID == r.ApplicationID && (rule.Code == "" || glob(rule.Code, r.Code))
 	case ResourceSet:
 		for _, m := range w.members {
-			if m.SetID == rule.SetID && m.ResourceID == r.ID && (slices.Contains(m.Actions, q.Action) || slices.Contains(m.Actions, "*")) {
+			if m.SetID == rule.SetID && m.ResourceID == r.ID &&
+				(slices.Contains(m.Actions, q.Action) || slices.Contains(m.Actions, "*")) {
 				return true
 			}
 		}

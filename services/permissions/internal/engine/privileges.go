@@ -41,7 +41,8 @@ func (s *State) Privileges(f PrivilegeFilter) ([]Privilege, error) {
 			if looked++; looked > MaxSearch {
 				return ErrSearch
 			}
-			if (f.ObjectType == "" || f.ObjectType == p.ObjectType) && (f.ObjectCode == "" || f.ObjectCode == p.ObjectCode) {
+			if (f.ObjectType == "" || f.ObjectType == p.ObjectType) &&
+				(f.ObjectCode == "" || f.ObjectCode == p.ObjectCode) {
 				p.Identity, p.Inherited = who, inherited
 				found = append(found, p)
 			}
@@ -124,7 +125,8 @@ func (s *State) expanded(rule *Rule) []Privilege {
 		}
 		actions := both(rule.Actions, m.Actions)
 		if len(actions) > 0 {
-			all = append(all, Privilege{Rule: rule, ObjectType: r.Type, ObjectID: r.ID, ObjectCode: r.Code, ObjectName: r.Name, Actions: actions})
+			all = append(all, Privilege{Rule: rule, ObjectType: r.Type, ObjectID: r.ID, ObjectCode: r.Code,
+				ObjectName: r.Name, Actions: actions})
 		}
 	}
 	return all

@@ -34,8 +34,10 @@ func newSimulation(seed uint64) *simulation {
 	return &simulation{
 		Rand: rand.New(rand.NewPCG(seed, 0)), tenant: NewTenant(), gone: map[string]bool{}, //nolint:gosec // a test's
 		world: &world{
-			map[string]*Resource{}, map[string]*Set{}, map[string]*Member{}, map[string]*Unit{}, map[string]*GroupMember{},
-			map[string]*Rule{}, map[string]*Person{}, map[string]*TreeNode{}, map[string]*Tree{}, map[string]*Membership{},
+			map[string]*Resource{}, map[string]*Set{}, map[string]*Member{}, map[string]*Unit{},
+			map[string]*GroupMember{},
+			map[string]*Rule{}, map[string]*Person{}, map[string]*TreeNode{}, map[string]*Tree{},
+			map[string]*Membership{},
 		},
 	}
 }
@@ -116,7 +118,8 @@ func (s *simulation) step() {
 		if old := w.members[id]; old != nil {
 			put(s, w.members, id, &Member{id, old.SetID, old.ResourceID, s.some(), seq}, (*Change).PutMember)
 		} else {
-			put(s, w.members, id, &Member{id, one(s, []string{"s1", "s2", "s3"}), pick(s, w.resources), s.some(), seq}, (*Change).PutMember)
+			put(s, w.members, id, &Member{id, one(s, []string{"s1", "s2", "s3"}), pick(s, w.resources), s.some(), seq},
+				(*Change).PutMember)
 		}
 	case 2, 3, 4:
 		s.rule(seq)
@@ -131,7 +134,8 @@ func (s *simulation) step() {
 		put(s, w.units, id, &Unit{id, who, "Unit " + id, seq}, (*Change).PutUnit)
 	case 6:
 		id, there := id(s, w.people)
-		put(s, w.people, id, &Person{ID: id, Username: fmt.Sprint("user", id, there), Sequence: seq}, (*Change).PutPerson)
+		put(s, w.people, id, &Person{ID: id, Username: fmt.Sprint("user", id, there), Sequence: seq},
+			(*Change).PutPerson)
 	case 7:
 		s.node(seq)
 	case 8, 9:
@@ -152,7 +156,8 @@ func (s *simulation) step() {
 func (s *simulation) resource(seq int64) {
 	w := s.world
 	id, there := id(s, w.resources)
-	r := &Resource{ID: id, ApplicationID: one(s, apps), Type: one(s, []string{Data, UI}), Code: one(s, codes), Global: s.IntN(3) == 0, Sequence: seq}
+	r := &Resource{ID: id, ApplicationID: one(s, apps), Type: one(s, []string{Data, UI}), Code: one(s, codes),
+		Global: s.IntN(3) == 0, Sequence: seq}
 	if there {
 		old := w.resources[id]
 		r.ApplicationID, r.Type, r.Code, r.Global = old.ApplicationID, old.Type, old.Code, old.Global
@@ -171,7 +176,8 @@ func (s *simulation) resource(seq int64) {
 func (s *simulation) rule(seq int64) {
 	w := s.world
 	id, _ := id(s, w.rules)
-	r := &Rule{ID: id, UnitID: pick(s, w.units), ApplicationID: one(s, apps), Type: one(s, []string{Data, Data, Wildcard, ResourceSet, App}),
+	r := &Rule{ID: id, UnitID: pick(s, w.units), ApplicationID: one(s, apps),
+		Type:    one(s, []string{Data, Data, Wildcard, ResourceSet, App}),
 		Actions: s.some(), Deny: s.IntN(4) == 0, Sequence: seq}
 	switch r.Type {
 	case Data:
@@ -182,7 +188,8 @@ func (s *simulation) rule(seq int64) {
 		r.SetID = one(s, []string{"s1", "s2", "s3"})
 	}
 	if s.IntN(5) == 0 {
-		r.Condition = &Condition{Text: one(s, []string{"resource.code != 'a'", "context.level > 5", "context.level == 3"})}
+		r.Condition = &Condition{Text: one(s, []string{"resource.code != 'a'", "context.level > 5",
+			"context.level == 3"})}
 	}
 	if s.IntN(5) == 0 {
 		r.From = int64(s.IntN(100))
@@ -232,7 +239,8 @@ func (s *simulation) drop() {
 	case 6:
 		drop(s, w.groups, func(c *Change, v *GroupMember) { c.DropGroupMember(v.ID) })
 	case 7:
-		if id := pick(s, w.nodes); len(w.nodes) > 5 && !slices.ContainsFunc(slices.Collect(maps.Values(w.nodes)), func(n *TreeNode) bool { return n.ParentID == id }) {
+		if id := pick(s, w.nodes); len(w.nodes) > 5 && !slices.ContainsFunc(slices.Collect(maps.Values(w.nodes)),
+			func(n *TreeNode) bool { return n.ParentID == id }) {
 			delete(w.nodes, id)
 			s.gone[id] = true
 			s.tenant.Change(func(c *Change) { c.DropNode(id) })
@@ -243,7 +251,8 @@ func (s *simulation) drop() {
 }
 
 func (s *simulation) question() *Question {
-	q := &Question{Identity: s.identity(), ApplicationID: one(s, apps), ObjectType: one(s, []string{Data, Data, Data, UI, App}), Now: int64(s.IntN(120))}
+	q := &Question{Identity: s.identity(), ApplicationID: one(s, apps),
+		ObjectType: one(s, []string{Data, Data, Data, UI, App}), Now: int64(s.IntN(120))}
 	if s.IntN(2) == 0 {
 		q.Identity = Identity{User, pick(s, s.world.people)}
 	}
@@ -288,7 +297,8 @@ func questions() int {
 	return 4000
 }
 
-// The engine answers as an evaluator does that looks at everything, after changes of all kinds, deletions, and events that come again.
+// The engine answers as an evaluator does that looks at everything, after changes of all kinds, deletions, and events
+// that come again.
 func TestAnswersAreThoseOfTheNaiveEvaluator(t *testing.T) {
 	t.Parallel()
 	allowed := 0

@@ -77,7 +77,8 @@ func (r *reach) grow() {
 	}
 }
 
-// reach fills r with those whose grants reach an identity. It reports whether the identity is known: others have no rights.
+// reach fills r with those whose grants reach an identity. It reports whether the identity is known: others have no
+// rights.
 func (s *State) reach(r *reach, who Identity) bool {
 	r.steps, r.slots, r.full = r.near[:0], r.slots[:0], false
 	r.add(who, -1)

@@ -1,9 +1,9 @@
-// Package engine answers who may do what, from memory. An Engine holds for each tenant what is granted (rules, resources, sets) and who
-// belongs where (users, nodes, trees, groups). Each change makes a new State, which shares with the one before all that is the same;
-// questions read one State, without locks, while changes go on.
+// Package engine answers who may do what, from memory. An Engine holds for each tenant what is granted (rules,
+// resources, sets) and who belongs where (users, nodes, trees, groups). Each change makes a new State, which shares
+// with the one before all that is the same; questions read one State, without locks, while changes go on.
 //
-// Records may come in any order, more than once, and before those that they refer to. Each has a sequence, and one that is not newer
-// than what is there is ignored. So replaying events of which some are known already does no harm.
+// Records may come in any order, more than once, and before those that they refer to. Each has a sequence, and one that
+// is not newer than what is there is ignored. So replaying events of which some are known already does no harm.
 package engine
 
 import "slices"

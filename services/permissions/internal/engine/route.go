@@ -2,7 +2,8 @@ package engine
 
 import "strings"
 
-// route is where the URIs of an application's api resources are looked up: by the segments before the first that is variable.
+// route is where the URIs of an application's api resources are looked up: by the segments before the first that is
+// variable.
 type route struct{ application, prefix string }
 
 // maxSegments bounds what looking up a URI costs.
@@ -25,8 +26,8 @@ func routeOf(r *Resource) (route, bool) {
 
 func variable(segment string) bool { return strings.ContainsAny(segment, "{*") }
 
-// byURI finds the api resource whose URI a path matches; of several the one with the most fixed segments at its beginning, then the
-// one that is not open-ended, then the one with more segments, then the one made first.
+// byURI finds the api resource whose URI a path matches; of several the one with the most fixed segments at its
+// beginning, then the one that is not open-ended, then the one with more segments, then the one made first.
 func (s *State) byURI(applicationID, path string) *Resource {
 	segments := strings.Split(path, "/")
 	if len(segments) > maxSegments {

@@ -11,7 +11,8 @@ import (
 // MaxSearch is how many candidates a search looks at; see ErrSearch.
 const MaxSearch = 100_000
 
-// ErrSearch says that a search would have to look at more than MaxSearch candidates. An answer without some of them would be wrong.
+// ErrSearch says that a search would have to look at more than MaxSearch candidates. An answer without some of them
+// would be wrong.
 var ErrSearch = errors.New("the search concerns too many records")
 
 // Object is one that an identity may do something with.
@@ -29,9 +30,9 @@ func (o *Object) code() string {
 	return o.Resource.Code
 }
 
-// Objects finds all that the identity of a question may do the action with, in the order of codes; with an empty action, all that it may
-// do anything with. The question names no object but its type. A question about App without an application asks for all of them. An error
-// is ErrReach, ErrSearch or the context's.
+// Objects finds all that the identity of a question may do the action with, in the order of codes; with an empty
+// action, all that it may do anything with. The question names no object but its type. A question about App without an
+// application asks for all of them. An error is ErrReach, ErrSearch or the context's.
 func (s *State) Objects(ctx context.Context, q *Question) ([]Object, error) {
 	r := reaches.Get().(*reach)
 	defer reaches.Put(r)
@@ -106,14 +107,16 @@ func allowing(rules []*Rule) bool {
 	return slices.ContainsFunc(rules, func(r *Rule) bool { return !r.Deny })
 }
 
-// candidates are the resources of a question's application and type that any allowing rule which reaches the identity is about.
+// candidates are the resources of a question's application and type that any allowing rule which reaches the identity
+// is about.
 func (s *State) candidates(q *Question, r *reach) (map[string]*Resource, error) {
 	found, looked := map[string]*Resource{}, 0
 	add := func(resource *Resource) error {
 		if looked++; looked > MaxSearch {
 			return ErrSearch
 		}
-		if resource != nil && resource.Type == q.ObjectType && (resource.ApplicationID == q.ApplicationID || resource.Global) {
+		if resource != nil && resource.Type == q.ObjectType &&
+			(resource.ApplicationID == q.ApplicationID || resource.Global) {
 			found[resource.ID] = resource
 		}
 		return nil
@@ -144,7 +147,8 @@ func (s *State) concerned(about target, rules []*Rule, fn func(*Resource) error)
 		}
 	case allResources, patternOf:
 		for _, resource := range s.owned.Get(about.id).All() {
-			matches := about.kind == allResources || slices.ContainsFunc(rules, func(r *Rule) bool { return Match(r.Code, resource.Code) })
+			matches := about.kind == allResources || slices.ContainsFunc(rules,
+				func(r *Rule) bool { return Match(r.Code, resource.Code) })
 			if !matches {
 				resource = nil // looked at nevertheless
 			}
@@ -218,8 +222,8 @@ func (s *State) possible(q *Question, r *reach) []string {
 	return slices.Compact(names)
 }
 
-// Identities finds all of a type that may do what a question asks about, in the order of ids. The question's identity does not count.
-// An error is ErrReach, ErrSearch or the context's.
+// Identities finds all of a type that may do what a question asks about, in the order of ids. The question's identity
+// does not count. An error is ErrReach, ErrSearch or the context's.
 func (s *State) Identities(ctx context.Context, q *Question, kind string) ([]Identity, error) {
 	if s.find(q) != "" {
 		return nil, nil

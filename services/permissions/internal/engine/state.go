@@ -60,23 +60,24 @@ type objectCode struct{ application, kind, code string }
 type State struct {
 	// What is granted.
 	resources Map[string, *Resource]
-	codes     Map[objectCode, string]                // → resource
-	global    Map[objectCode, Map[string, bool]]     // global resources of any application, by type and code → resources
-	owned     Map[string, Map[string, *Resource]]    // application → its resources
-	routes    Map[route, []*Resource]                // api resources by how their URIs begin
-	sets      Map[string, *Set]                      //
-	memberIn  Map[string, *Member]                   // by the member's id
-	members   Map[string, Map[string, *Member]]      // set → id
-	setsOf    Map[string, []*Member]                 // resource → its memberships
-	units     Map[string, *Unit]                     //
-	unitOf    Map[Identity, string]                  // → unit
-	rules     Map[string, *Rule]                     //
-	granted   Map[string, Map[target, []*Rule]]      // unit → what it is granted
-	granting  Map[target, Map[string, *Rule]]        // the rules about a target
-	grouped   Map[string, *GroupMember]              // by the membership's id
-	groupsOf  Map[string, []*GroupMember]            // user → the groups
-	inGroup   Map[string, Map[string, *GroupMember]] // group's unit → id
-	texts     Map[string, usedCondition]             // conditions of rules
+	codes     Map[objectCode, string] // → resource
+	global    Map[objectCode, Map[string,
+		bool]] // global resources of any application, by type and code → resources
+	owned    Map[string, Map[string, *Resource]]    // application → its resources
+	routes   Map[route, []*Resource]                // api resources by how their URIs begin
+	sets     Map[string, *Set]                      //
+	memberIn Map[string, *Member]                   // by the member's id
+	members  Map[string, Map[string, *Member]]      // set → id
+	setsOf   Map[string, []*Member]                 // resource → its memberships
+	units    Map[string, *Unit]                     //
+	unitOf   Map[Identity, string]                  // → unit
+	rules    Map[string, *Rule]                     //
+	granted  Map[string, Map[target, []*Rule]]      // unit → what it is granted
+	granting Map[target, Map[string, *Rule]]        // the rules about a target
+	grouped  Map[string, *GroupMember]              // by the membership's id
+	groupsOf Map[string, []*GroupMember]            // user → the groups
+	inGroup  Map[string, Map[string, *GroupMember]] // group's unit → id
+	texts    Map[string, usedCondition]             // conditions of rules
 
 	// Who belongs where.
 	people    Map[string, *Person]

@@ -6,14 +6,15 @@ import (
 	"slices"
 )
 
-// Map is a hash map whose versions share what they have in common. A copy of the struct is a version: it stays as it is while
-// another one, under an edit, goes on from it. Reading needs no lock and allocates nothing.
+// Map is a hash map whose versions share what they have in common. A copy of the struct is a version: it stays as it is
+// while another one, under an edit, goes on from it. Reading needs no lock and allocates nothing.
 type Map[K comparable, V any] struct {
 	root *trie[K, V]
 	n    int
 }
 
-// edit owns the nodes that it has made: it changes those in place, and copies all others. When it ends nobody changes them any more.
+// edit owns the nodes that it has made: it changes those in place, and copies all others. When it ends nobody changes
+// them any more.
 type edit struct{ _ byte }
 
 // trie is a leaf, which has entries, or a branch, which has children.
@@ -21,7 +22,8 @@ type trie[K comparable, V any] struct {
 	owner    *edit
 	children *[fanOut]*trie[K, V]
 	entries  []entry[K, V]
-	tags     [leafSize]uint8 // of the entries' hashes: most keys that are not meant are told by them, without a look at their text
+	// tags are of the entries' hashes: most keys that are not meant are told by them, without a look at their text.
+	tags [leafSize]uint8
 }
 
 type entry[K comparable, V any] struct {

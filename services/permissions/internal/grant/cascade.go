@@ -8,7 +8,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// OnDeleted removes what refers to a record that is gone, of this service or of another. It takes many transactions where there is much.
+// OnDeleted removes what refers to a record that is gone, of this service or of another. It takes many transactions
+// where there is much.
 func (s *Grants) OnDeleted(ctx context.Context, e bus.Event) error {
 	entity, _, _ := strings.Cut(strings.TrimPrefix(e.Type, "idp."), ".")
 	id := docstore.Text(e.Subject)
@@ -44,7 +45,8 @@ func (s *Grants) OnDeleted(ctx context.Context, e bus.Event) error {
 // removeApplication removes resources, sets and rules of an application, and its unit.
 func (s *Grants) removeApplication(ctx context.Context, id string) error {
 	of := docstore.Eq(byApplication, docstore.Text(id))
-	for _, remove := range []func(context.Context, *batch, docstore.Filter) (int, error){removeRules, removeResources, removeSets} {
+	for _, remove := range []func(context.Context, *batch, docstore.Filter) (int, error){removeRules, removeResources,
+		removeSets} {
 		if err := s.removeAll(ctx, remove, of); err != nil {
 			return err
 		}
@@ -103,7 +105,8 @@ func removeSets(ctx context.Context, b *batch, where docstore.Filter) (int, erro
 
 // CountOf tells how many rules an identity has itself.
 func (s *Grants) CountOf(ctx context.Context, kind, id string) (int64, error) {
-	found, err := units.Page(ctx, s.Store, docstore.Query{Filter: docstore.Eq(byIdentity, docstore.Text(place(kind, id))), Limit: 1})
+	found, err := units.Page(ctx, s.Store,
+		docstore.Query{Filter: docstore.Eq(byIdentity, docstore.Text(place(kind, id))), Limit: 1})
 	if err != nil || len(found.Docs) == 0 {
 		return 0, err
 	}
@@ -117,13 +120,15 @@ func (s *Grants) CountOf(ctx context.Context, kind, id string) (int64, error) {
 // CountByOthers tells how many rules of other applications grant an application's global resources or sets.
 func (s *Grants) CountByOthers(ctx context.Context, applicationID string) (int64, error) {
 	var n int64
-	global := docstore.And(docstore.Eq(byApplication, docstore.Text(applicationID)), docstore.Eq(byGlobal, docstore.Text(On)))
+	global := docstore.And(docstore.Eq(byApplication, docstore.Text(applicationID)),
+		docstore.Eq(byGlobal, docstore.Text(On)))
 	count := func(index, id string) error {
 		all, err := rules.Count(ctx, s.Store, docstore.Eq(index, docstore.Text(id)))
 		if err != nil || all == 0 {
 			return err
 		}
-		own, err := rules.Count(ctx, s.Store, docstore.And(docstore.Eq(index, docstore.Text(id)), docstore.Eq(byApplication, docstore.Text(applicationID))))
+		own, err := rules.Count(ctx, s.Store, docstore.And(docstore.Eq(index, docstore.Text(id)),
+			docstore.Eq(byApplication, docstore.Text(applicationID))))
 		n += all - own
 		return err
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// Each calls fn with every record of every tenant as it is stored, those of one kind and tenant after the other, and done after each
-// kind. It stops at fn's first error.
+// Each calls fn with every record of every tenant as it is stored, those of one kind and tenant after the other, and
+// done after each kind. It stops at fn's first error.
 func Each(ctx context.Context, s *docstore.Store, fn func(tenant string, c Change) error, done func()) error {
 	for _, each := range []func() error{
 		func() error { return eachOf(ctx, s, resources, resourceKind, fn, done) },
@@ -27,7 +27,8 @@ func Each(ctx context.Context, s *docstore.Store, fn func(tenant string, c Chang
 }
 
 func eachOf[T any](
-	ctx context.Context, s *docstore.Store, c *docstore.Collection[T], kind outbox.Kind, fn func(string, Change) error, done func(),
+	ctx context.Context, s *docstore.Store, c *docstore.Collection[T], kind outbox.Kind, fn func(string, Change) error,
+	done func(),
 ) error {
 	defer done()
 	return c.EachTenant(ctx, s, func(ctx context.Context) error {

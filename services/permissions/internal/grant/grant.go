@@ -1,5 +1,5 @@
-// Package grant is the domain of permissions: resources and resource sets, which can be granted; authorization units, which they are
-// granted to; and the rules that grant or deny.
+// Package grant is the domain of permissions: resources and resource sets, which can be granted; authorization units,
+// which they are granted to; and the rules that grant or deny.
 package grant
 
 import (
@@ -63,7 +63,8 @@ type batch struct {
 	changes []Change
 }
 
-// write is docstore.Write for functions that note their changes, which are known to this replica's index when it returns.
+// write is docstore.Write for functions that note their changes, which are known to this replica's index when it
+// returns.
 func write[R any](ctx context.Context, s *Grants, fn func(*batch) (R, error)) (R, error) {
 	var last *batch
 	result, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (R, error) {
@@ -83,7 +84,8 @@ func tell[T any](ctx context.Context, b *batch, kind outbox.Kind, action string,
 		return err
 	}
 	b.changes = append(b.changes, Change{
-		Entity: kind.Entity, ID: doc.ID, Deleted: action == deleted, Sequence: docstore.FirstSequence(doc.Revision()), Record: record,
+		Entity: kind.Entity, ID: doc.ID, Deleted: action == deleted, Sequence: docstore.FirstSequence(doc.Revision()),
+		Record: record,
 	})
 	return outbox.Tell(ctx, b.Tx, kind, action, doc, nil)
 }
@@ -96,7 +98,8 @@ const (
 )
 
 // insert adds a record and tells of it.
-func insert[T any](ctx context.Context, b *batch, c *docstore.Collection[T], kind outbox.Kind, v *T) (docstore.Doc[T], error) {
+func insert[T any](ctx context.Context, b *batch, c *docstore.Collection[T], kind outbox.Kind, v *T) (docstore.Doc[T],
+	error) {
 	doc, err := c.Insert(ctx, b.Tx, v)
 	if err != nil {
 		return doc, err
@@ -105,7 +108,8 @@ func insert[T any](ctx context.Context, b *batch, c *docstore.Collection[T], kin
 }
 
 // replace stores a loaded record again and tells of it; an unchanged one is left alone.
-func replace[T any](ctx context.Context, b *batch, c *docstore.Collection[T], kind outbox.Kind, v *T) (docstore.Doc[T], error) {
+func replace[T any](ctx context.Context, b *batch, c *docstore.Collection[T], kind outbox.Kind, v *T) (docstore.Doc[T],
+	error) {
 	doc, err := c.Replace(ctx, b.Tx, v)
 	if err != nil || !doc.Changed() {
 		return doc, err
@@ -147,7 +151,8 @@ func checkID(faults *apperr.Faults, at, id string) {
 func checkActions(faults *apperr.Faults, at string, codes []string) {
 	faults.Check(len(codes) <= maxActions, at, "must be at most %d", maxActions)
 	for i, code := range codes {
-		faults.Check(code == all || validAction.MatchString(code), apperr.Item(at, i), "must be * or 1…64 letters, digits or . _ - : /")
+		faults.Check(code == all || validAction.MatchString(code), apperr.Item(at, i),
+			"must be * or 1…64 letters, digits or . _ - : /")
 	}
 }
 

@@ -23,7 +23,8 @@ var groupMembers = docstore.Define(docstore.Schema[GroupMember]{
 	Name: "auth_unit_members", Noun: "member of the group",
 	Sortable: []string{byTimeCreated, byUser},
 	Indexes: []docstore.Index[GroupMember]{
-		docstore.Unique(docstore.ByText(byPlace, func(m *GroupMember) string { return place(m.UnitID, m.UserID) }), "user_id"),
+		docstore.Unique(docstore.ByText(byPlace, func(m *GroupMember) string { return place(m.UnitID, m.UserID) }),
+			"user_id"),
 		docstore.Facet(docstore.ByText(byUnit, func(m *GroupMember) string { return m.UnitID }), byTimeCreated, byUser),
 		docstore.ByText(byUser, func(m *GroupMember) string { return m.UserID }),
 		docstore.ByNumber(byTimeCreated, func(m *GroupMember) docstore.Value { return docstore.Moment(m.TimeCreated) }),
@@ -33,8 +34,8 @@ var groupMembers = docstore.Define(docstore.Schema[GroupMember]{
 // GroupMemberDoc is a member of a group as read or written.
 type GroupMemberDoc = docstore.Doc[GroupMember]
 
-// AddGroupMembers makes users members of a group, all or none; who is one already stays one. It returns those who were not.
-// apperr.NotFound, InvalidState for a unit that is no group.
+// AddGroupMembers makes users members of a group, all or none; who is one already stays one. It returns those who were
+// not. apperr.NotFound, InvalidState for a unit that is no group.
 func (s *Grants) AddGroupMembers(ctx context.Context, unitID string, userIDs []string) ([]GroupMemberDoc, error) {
 	var faults apperr.Faults
 	for i, id := range userIDs {
@@ -94,15 +95,16 @@ func loadGroup(ctx context.Context, tx *docstore.Tx, id string) error {
 }
 
 // GroupMembers returns a page of a group's members. apperr.NotFound, InvalidParameters (paging).
-func (s *Grants) GroupMembers(ctx context.Context, unitID string, p docstore.Paging) (docstore.Page[GroupMember], error) {
+func (s *Grants) GroupMembers(ctx context.Context, unitID string, p docstore.Paging) (docstore.Page[GroupMember],
+	error) {
 	if _, err := units.Find(ctx, s.Store, unitID); err != nil {
 		return docstore.Page[GroupMember]{}, err
 	}
 	return groupMembers.List(ctx, s.Store, docstore.Eq(byUnit, docstore.Text(unitID)), p)
 }
 
-// RemoveGroupMembers ends memberships of a group, all or none; who is no member is no error. It returns how many there were.
-// apperr.NotFound, InvalidState for a unit that is no group.
+// RemoveGroupMembers ends memberships of a group, all or none; who is no member is no error. It returns how many there
+// were. apperr.NotFound, InvalidState for a unit that is no group.
 func (s *Grants) RemoveGroupMembers(ctx context.Context, unitID string, userIDs []string) (int, error) {
 	return write(ctx, s, func(b *batch) (int, error) {
 		if err := loadGroup(ctx, b.Tx, unitID); err != nil {

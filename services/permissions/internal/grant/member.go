@@ -29,8 +29,10 @@ var members = docstore.Define(docstore.Schema[Member]{
 	Name: "resource_set_members", Noun: "member of the resource set",
 	Sortable: []string{byTimeCreated, byResourceCode, byTimeModified},
 	Indexes: []docstore.Index[Member]{
-		docstore.Unique(docstore.ByText(byPlace, func(m *Member) string { return place(m.SetID, m.ResourceID) }), "resource_id"),
-		docstore.Facet(docstore.ByText(bySet, func(m *Member) string { return m.SetID }), byTimeCreated, byResourceCode),
+		docstore.Unique(docstore.ByText(byPlace, func(m *Member) string { return place(m.SetID, m.ResourceID) }),
+			"resource_id"),
+		docstore.Facet(docstore.ByText(bySet, func(m *Member) string { return m.SetID }), byTimeCreated,
+			byResourceCode),
 		docstore.ByText(byResource, func(m *Member) string { return m.ResourceID }),
 		docstore.ByText(byResourceCode, func(m *Member) string { return m.ResourceCode }),
 		docstore.ByText(byResourceType, func(m *Member) string { return m.ResourceType }),
@@ -85,7 +87,8 @@ func (s *Grants) AddMembers(ctx context.Context, setID string, drafts []Member, 
 				continue
 			}
 			draft.check(at, found[i])
-			added[i] = &Member{docstore.Meta{ID: ids[i]}, setID, found[i].ID, found[i].Code, found[i].Type, draft.Actions}
+			added[i] = &Member{docstore.Meta{ID: ids[i]}, setID, found[i].ID, found[i].Code, found[i].Type,
+				draft.Actions}
 		}
 		if err := faults.Err(); err != nil {
 			return nil, err
@@ -132,7 +135,8 @@ func (m *Member) check(faults *apperr.Faults, r *Resource) {
 }
 
 // named finds the resources of drafts; nil for those that an application cannot group.
-func (s *Grants) named(ctx context.Context, tx *docstore.Tx, applicationID string, drafts []Member) ([]*Resource, error) {
+func (s *Grants) named(ctx context.Context, tx *docstore.Tx, applicationID string, drafts []Member) ([]*Resource,
+	error) {
 	names := make([]resourceName, len(drafts))
 	for i, d := range drafts {
 		names[i] = resourceName{d.ResourceID, d.ResourceType, d.ResourceCode}
@@ -140,12 +144,15 @@ func (s *Grants) named(ctx context.Context, tx *docstore.Tx, applicationID strin
 	return findResources(ctx, tx, applicationID, names)
 }
 
-// Members returns a page of a set's members; an empty code or type does not count. apperr.NotFound, InvalidParameters (paging).
-func (s *Grants) Members(ctx context.Context, setID, code, kind string, p docstore.Paging) (docstore.Page[Member], error) {
+// Members returns a page of a set's members; an empty code or type does not count. apperr.NotFound, InvalidParameters
+// (paging).
+func (s *Grants) Members(ctx context.Context, setID, code, kind string, p docstore.Paging) (docstore.Page[Member],
+	error) {
 	if _, err := sets.Find(ctx, s.Store, setID); err != nil {
 		return docstore.Page[Member]{}, err
 	}
-	where := docstore.And(docstore.Eq(bySet, docstore.Text(setID)), equal(byResourceCode, code), equal(byResourceType, kind))
+	where := docstore.And(docstore.Eq(bySet, docstore.Text(setID)), equal(byResourceCode, code),
+		equal(byResourceType, kind))
 	return members.List(ctx, s.Store, where, p)
 }
 
@@ -228,7 +235,8 @@ func endMembers(ctx context.Context, b *batch, list ...*Member) error {
 type resourceName struct{ id, kind, code string }
 
 // findResources finds resources that an application may use: its own and global ones; nil for a name that is none's.
-func findResources(ctx context.Context, tx *docstore.Tx, applicationID string, names []resourceName) ([]*Resource, error) {
+func findResources(ctx context.Context, tx *docstore.Tx, applicationID string, names []resourceName) ([]*Resource,
+	error) {
 	var ids []string
 	var places, codes []docstore.Value
 	for _, n := range names {

@@ -55,8 +55,10 @@ var resources = docstore.Define(docstore.Schema[Resource]{
 	Name: "resources", Noun: "resource",
 	Sortable: []string{byTimeCreated, byCode, byName, byTimeModified},
 	Indexes: []docstore.Index[Resource]{
-		docstore.Unique(docstore.ByText(byPlace, func(r *Resource) string { return place(r.ApplicationID, r.Type, r.Code) }), "code"),
-		docstore.Facet(docstore.ByText(byApplication, func(r *Resource) string { return r.ApplicationID }), byTimeCreated, byCode, byName),
+		docstore.Unique(docstore.ByText(byPlace,
+			func(r *Resource) string { return place(r.ApplicationID, r.Type, r.Code) }), "code"),
+		docstore.Facet(docstore.ByText(byApplication, func(r *Resource) string { return r.ApplicationID }),
+			byTimeCreated, byCode, byName),
 		docstore.ByText(byType, func(r *Resource) string { return r.Type }),
 		docstore.ByText(byCode, func(r *Resource) string { return r.Code }),
 		docstore.ByText(byName, func(r *Resource) string { return r.Name }),
@@ -133,7 +135,8 @@ func validURI(uri string) bool {
 
 // has reports whether the resource has an action; one without any has all.
 func (r *Resource) has(code string) bool {
-	return code == all || len(r.Actions) == 0 || slices.ContainsFunc(r.Actions, func(a Action) bool { return a.Code == code })
+	return code == all || len(r.Actions) == 0 || slices.ContainsFunc(r.Actions,
+		func(a Action) bool { return a.Code == code })
 }
 
 // CreateResource adds a resource. apperr.InvalidParameters, AlreadyExists.
@@ -197,8 +200,8 @@ func equal(index, text string) docstore.Filter {
 	return docstore.Eq(index, docstore.Text(text))
 }
 
-// UpdateResource changes what edit changes of the profile. apperr.NotFound, InvalidParameters, VersionMismatch, InUse for an action
-// that is taken away and that rules or sets name.
+// UpdateResource changes what edit changes of the profile. apperr.NotFound, InvalidParameters, VersionMismatch, InUse
+// for an action that is taken away and that rules or sets name.
 func (s *Grants) UpdateResource(ctx context.Context, id string, edit func(*Resource) error) (ResourceDoc, error) {
 	return write(ctx, s, func(b *batch) (ResourceDoc, error) {
 		r, err := resources.Load(ctx, b.Tx, id)
@@ -238,7 +241,8 @@ func actionInUse(ctx context.Context, tx *docstore.Tx, resourceID, code string) 
 	if err != nil || byRules+bySets == 0 {
 		return err
 	}
-	refusal := apperr.New(apperr.InUse, "the action %s is named by %d rules and %d members of resource sets", code, byRules, bySets)
+	refusal := apperr.New(apperr.InUse, "the action %s is named by %d rules and %d members of resource sets", code,
+		byRules, bySets)
 	for _, use := range []struct {
 		what string
 		n    int64
@@ -267,8 +271,8 @@ type Selection struct {
 	Codes               []string
 }
 
-// DeleteResources removes the resources of those ids, or of a selection, all or none. What is not there is no error. It returns
-// how many there were.
+// DeleteResources removes the resources of those ids, or of a selection, all or none. What is not there is no error. It
+// returns how many there were.
 func (s *Grants) DeleteResources(ctx context.Context, ids []string, named Selection) (int, error) {
 	return write(ctx, s, func(b *batch) (int, error) {
 		found, err := resources.LoadMany(ctx, b.Tx, ids)
@@ -284,7 +288,8 @@ func (s *Grants) DeleteResources(ctx context.Context, ids []string, named Select
 					}
 				}
 			}
-			if found, err = resources.LoadWhere(ctx, b.Tx, docstore.In(byPlace, places...), "", len(places)); err != nil {
+			if found, err = resources.LoadWhere(ctx, b.Tx, docstore.In(byPlace, places...), "",
+				len(places)); err != nil {
 				return 0, err
 			}
 		}
@@ -292,8 +297,8 @@ func (s *Grants) DeleteResources(ctx context.Context, ids []string, named Select
 	})
 }
 
-// atOnce is how many records go in the transaction that makes them superfluous. The cascade removes the others soon after: they are
-// about something that does not exist, so they grant nothing.
+// atOnce is how many records go in the transaction that makes them superfluous. The cascade removes the others soon
+// after: they are about something that does not exist, so they grant nothing.
 const atOnce = 1000
 
 func deleteResources(ctx context.Context, b *batch, list ...*Resource) error {

@@ -19,8 +19,8 @@ type Rule struct {
 	RuleProfile
 }
 
-// RuleProfile holds the members that create and replace may set. What a rule is about may be named by ids or by codes; stored it has
-// both.
+// RuleProfile holds the members that create and replace may set. What a rule is about may be named by ids or by codes;
+// stored it has both.
 type RuleProfile struct {
 	ApplicationID string     `json:"application_id"`
 	Type          string     `json:"type"`
@@ -96,7 +96,8 @@ func (p *RuleProfile) check(faults *apperr.Faults) {
 	faults.Switch("resource_match_all_resources", &p.AllResources, Off)
 	faults.Switch("resource_match_all_actions", &p.AllActions, Off)
 	faults.Prose("description", p.Description, maxDescription)
-	faults.Check(p.ValidFrom.IsZero() || p.ValidTo.IsZero() || p.ValidFrom.Before(p.ValidTo), "valid_to", "must be later than valid_from")
+	faults.Check(p.ValidFrom.IsZero() || p.ValidTo.IsZero() || p.ValidFrom.Before(p.ValidTo), "valid_to",
+		"must be later than valid_from")
 	if p.Condition != "" {
 		if _, err := engine.Conditions.Cached(p.Condition); err != nil {
 			faults.Add("condition", "%s", err)
@@ -128,7 +129,8 @@ func (p *RuleProfile) checkObject(faults *apperr.Faults) {
 	one := slices.Contains(ResourceTypes, p.Type)
 	faults.Check(p.ResourceID == "" || one, "resource_id", "is only for type data, api or ui")
 	faults.Check(p.ResourceSetID == "" || p.Type == typeSet, "resource_set_id", "is only for type res_set")
-	faults.Check(p.AllResources == Off || p.Type == typeWildcard, "resource_match_all_resources", "is only for type res")
+	faults.Check(p.AllResources == Off || p.Type == typeWildcard, "resource_match_all_resources",
+		"is only for type res")
 	switch {
 	case one:
 		faults.Check(p.ResourceID != "" || p.Code != "", "code", "or resource_id must name the resource")
@@ -137,7 +139,8 @@ func (p *RuleProfile) checkObject(faults *apperr.Faults) {
 	case p.Type == typeApp:
 		faults.Check(p.Code == "", "code", "is not for type app")
 	default:
-		faults.Check((p.AllResources == On) != (p.Code != ""), "code", "must be given where resource_match_all_resources is not 1, and only there")
+		faults.Check((p.AllResources == On) != (p.Code != ""), "code",
+			"must be given where resource_match_all_resources is not 1, and only there")
 		fault := engine.ValidPattern(p.Code)
 		faults.Check(fault == "", "code", "%s", fault)
 	}

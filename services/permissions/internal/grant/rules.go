@@ -12,8 +12,8 @@ import (
 // maxRules is how many rules a request may make: each of its rules for each of its identities.
 const maxRules = 1000
 
-// Grant makes every rule for every identity, with units where they are missing. Exact repeats of a rule are merged. All or nothing.
-// apperr.InvalidParameters.
+// Grant makes every rule for every identity, with units where they are missing. Exact repeats of a rule are merged. All
+// or nothing. apperr.InvalidParameters.
 func (s *Grants) Grant(ctx context.Context, identities []Identity, profiles []RuleProfile) error {
 	if err := checkGrant(identities, profiles); err != nil {
 		return err
@@ -65,8 +65,9 @@ func (s *Grants) checkConditions(ctx context.Context, profiles ...RuleProfile) e
 		return nil
 	}
 	if n := s.Conditions(ctx, texts...); n > MaxConditions {
-		return apperr.New(apperr.InvalidState, "the rules of a tenant have at most %d different conditions: let the conditions "+
-			"look at context or properties instead of naming values", MaxConditions)
+		return apperr.New(apperr.InvalidState,
+			"the rules of a tenant have at most %d different conditions: let the conditions "+
+				"look at context or properties instead of naming values", MaxConditions)
 	}
 	return nil
 }
@@ -228,8 +229,8 @@ func (s *Grants) Rule(ctx context.Context, unitID, id string) (RuleDoc, error) {
 	return doc, nil
 }
 
-// ReplaceRule puts another rule in the place of one of a unit. apperr.NotFound, InvalidParameters, AlreadyExists for a repeat of
-// another rule, VersionMismatch.
+// ReplaceRule puts another rule in the place of one of a unit. apperr.NotFound, InvalidParameters, AlreadyExists for a
+// repeat of another rule, VersionMismatch.
 func (s *Grants) ReplaceRule(ctx context.Context, unitID, id string, profile RuleProfile) (RuleDoc, error) {
 	var faults apperr.Faults
 	profile.check(&faults)
@@ -263,7 +264,8 @@ type RuleFilter struct {
 }
 
 func (f RuleFilter) where() docstore.Filter {
-	return docstore.And(equal(byUnit, f.AuthUnitID), equal(byApplication, f.ApplicationID), equal(byType, f.Type), equal(byCode, f.Code),
+	return docstore.And(equal(byUnit, f.AuthUnitID), equal(byApplication, f.ApplicationID), equal(byType, f.Type),
+		equal(byCode, f.Code),
 		equal(byAffect, f.Affect), equal(byResource, f.ResourceID), equal(bySet, f.ResourceSetID))
 }
 
@@ -279,7 +281,8 @@ func (s *Grants) Rules(ctx context.Context, f RuleFilter, p docstore.Paging) (do
 			return docstore.Page[Rule]{}, err
 		}
 		if len(page.Docs) > maxUnits {
-			return docstore.Page[Rule]{}, apperr.Invalid("identity_type", "selects more than %d identities: narrow it by identity_id or identity_name", maxUnits)
+			return docstore.Page[Rule]{}, apperr.Invalid("identity_type",
+				"selects more than %d identities: narrow it by identity_id or identity_name", maxUnits)
 		}
 		of := make([]docstore.Value, len(page.Docs))
 		for i := range page.Docs {
@@ -305,7 +308,8 @@ func (s *Grants) Revoke(ctx context.Context, sel RuleSelection) error {
 			return struct{}{}, err
 		}
 		if sel.AuthUnitID != "" {
-			where := docstore.And(equal(byUnit, sel.AuthUnitID), equal(byApplication, sel.ApplicationID), equal(byType, sel.Type))
+			where := docstore.And(equal(byUnit, sel.AuthUnitID), equal(byApplication, sel.ApplicationID),
+				equal(byType, sel.Type))
 			if len(sel.Codes) > 0 {
 				codes := make([]docstore.Value, len(sel.Codes))
 				for i, code := range sel.Codes {
@@ -317,7 +321,8 @@ func (s *Grants) Revoke(ctx context.Context, sel RuleSelection) error {
 				return struct{}{}, err
 			}
 			if len(found) > atOnce {
-				return struct{}{}, apperr.New(apperr.InvalidState, "the selection has more than %d rules: narrow it, or delete the unit", atOnce)
+				return struct{}{}, apperr.New(apperr.InvalidState,
+					"the selection has more than %d rules: narrow it, or delete the unit", atOnce)
 			}
 		}
 		return struct{}{}, endRules(ctx, b, found...)
@@ -365,8 +370,8 @@ type Listed struct {
 	Unit *UnitDoc // whose it is, where that is not the unit that the list is about
 }
 
-// RulesReaching lists the rules of units, the first of which is the one that the list is about. apperr.NotFound (the first unit),
-// InvalidParameters where there are more than MaxListed.
+// RulesReaching lists the rules of units, the first of which is the one that the list is about. apperr.NotFound (the
+// first unit), InvalidParameters where there are more than MaxListed.
 func (s *Grants) RulesReaching(ctx context.Context, unitIDs []string, f RuleFilter) ([]Listed, error) {
 	if _, err := units.Find(ctx, s.Store, unitIDs[0]); err != nil {
 		return nil, err
@@ -393,7 +398,8 @@ func (s *Grants) RulesReaching(ctx context.Context, unitIDs []string, f RuleFilt
 			if err != nil {
 				return nil, err
 			}
-			if f.AllResources != "" && rule.AllResources != f.AllResources || f.AllActions != "" && rule.AllActions != f.AllActions {
+			if f.AllResources != "" && rule.AllResources != f.AllResources || f.AllActions != "" &&
+				rule.AllActions != f.AllActions {
 				continue
 			}
 			item := Listed{Rule: doc}
@@ -403,13 +409,15 @@ func (s *Grants) RulesReaching(ctx context.Context, unitIDs []string, f RuleFilt
 			list = append(list, item)
 		}
 		if len(list) > MaxListed {
-			return nil, apperr.New(apperr.InvalidParameters, "there are more than %d rules: narrow the list by application_id, type and code", MaxListed)
+			return nil, apperr.New(apperr.InvalidParameters,
+				"there are more than %d rules: narrow the list by application_id, type and code", MaxListed)
 		}
 	}
 	return list, nil
 }
 
-// Withdraw removes the rules that Grant would make, all or none. What is not there is no error. apperr.InvalidParameters.
+// Withdraw removes the rules that Grant would make, all or none. What is not there is no error.
+// apperr.InvalidParameters.
 func (s *Grants) Withdraw(ctx context.Context, identities []Identity, profiles []RuleProfile) error {
 	if err := checkGrant(identities, profiles); err != nil {
 		return err

@@ -29,8 +29,10 @@ var sets = docstore.Define(docstore.Schema[Set]{
 	Sortable: []string{byTimeCreated, byCode, byName, byTimeModified},
 	Counts:   func(s *Set) []*int64 { return []*int64{&s.MemberCount} },
 	Indexes: []docstore.Index[Set]{
-		docstore.Unique(docstore.ByText(byPlace, func(s *Set) string { return place(s.ApplicationID, s.Code) }), "code"),
-		docstore.Facet(docstore.ByText(byApplication, func(s *Set) string { return s.ApplicationID }), byTimeCreated, byCode, byName),
+		docstore.Unique(docstore.ByText(byPlace, func(s *Set) string { return place(s.ApplicationID, s.Code) }),
+			"code"),
+		docstore.Facet(docstore.ByText(byApplication, func(s *Set) string { return s.ApplicationID }), byTimeCreated,
+			byCode, byName),
 		docstore.ByText(byCode, func(s *Set) string { return s.Code }),
 		docstore.ByText(byName, func(s *Set) string { return s.Name }),
 		docstore.ByText(byGlobal, func(s *Set) string { return flagged(s.IsGlobal) }),

@@ -8,7 +8,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// Unit is an authorization unit: an identity that something is granted to. Its JSON form is the API's, the events' and the store's.
+// Unit is an authorization unit: an identity that something is granted to. Its JSON form is the API's, the events' and
+// the store's.
 type Unit struct {
 	docstore.Meta
 	Identity
@@ -43,8 +44,10 @@ var units = docstore.Define(docstore.Schema[Unit]{
 	Sortable: []string{byTimeCreated, byIdentityName, byIdentityID, byTimeModified},
 	Counts:   func(u *Unit) []*int64 { return []*int64{&u.RuleCount} },
 	Indexes: []docstore.Index[Unit]{
-		docstore.Unique(docstore.ByText(byIdentity, func(u *Unit) string { return place(u.Type, u.Identity.ID) }), "identity_id"),
-		docstore.Facet(docstore.ByText(byIdentityType, func(u *Unit) string { return u.Type }), byTimeCreated, byIdentityName),
+		docstore.Unique(docstore.ByText(byIdentity, func(u *Unit) string { return place(u.Type, u.Identity.ID) }),
+			"identity_id"),
+		docstore.Facet(docstore.ByText(byIdentityType, func(u *Unit) string { return u.Type }), byTimeCreated,
+			byIdentityName),
 		docstore.ByText(byIdentityID, func(u *Unit) string { return u.Identity.ID }),
 		docstore.ByText(byIdentityName, func(u *Unit) string { return u.Name }),
 		docstore.ByNumber(byTimeCreated, func(u *Unit) docstore.Value { return docstore.Moment(u.TimeCreated) }),
@@ -57,7 +60,8 @@ type UnitDoc = docstore.Doc[Unit]
 
 func (i *Identity) check(faults *apperr.Faults) {
 	checkID(faults, "identity_id", i.ID)
-	faults.Check(slices.Contains(IdentityTypes, i.Type), "identity_type", "must be one of user, node, core_object, application, group, everyone")
+	faults.Check(slices.Contains(IdentityTypes, i.Type), "identity_type",
+		"must be one of user, node, core_object, application, group, everyone")
 	faults.Check((i.Type == everyone) == (i.ID == all), "identity_id", "must be * for everyone, and only then")
 	faults.Text("identity_name", i.Name, maxName)
 }
@@ -89,7 +93,8 @@ func (s *Grants) Unit(ctx context.Context, id string) (UnitDoc, error) {
 type UnitFilter struct{ IdentityID, IdentityType, IdentityName string }
 
 func (f UnitFilter) where() docstore.Filter {
-	return docstore.And(equal(byIdentityID, f.IdentityID), equal(byIdentityType, f.IdentityType), equal(byIdentityName, f.IdentityName))
+	return docstore.And(equal(byIdentityID, f.IdentityID), equal(byIdentityType, f.IdentityType),
+		equal(byIdentityName, f.IdentityName))
 }
 
 // Units returns a page of authorization units. apperr.InvalidParameters (paging).
@@ -97,8 +102,8 @@ func (s *Grants) Units(ctx context.Context, f UnitFilter, p docstore.Paging) (do
 	return units.List(ctx, s.Store, f.where(), p)
 }
 
-// UpdateUnit changes what edit changes of identity and description; rules stay with the unit. apperr.NotFound, InvalidParameters,
-// AlreadyExists, VersionMismatch.
+// UpdateUnit changes what edit changes of identity and description; rules stay with the unit. apperr.NotFound,
+// InvalidParameters, AlreadyExists, VersionMismatch.
 func (s *Grants) UpdateUnit(ctx context.Context, id string, edit func(*Unit) error) (UnitDoc, error) {
 	return write(ctx, s, func(b *batch) (UnitDoc, error) {
 		u, err := units.Load(ctx, b.Tx, id)
@@ -120,7 +125,8 @@ func (s *Grants) UpdateUnit(ctx context.Context, id string, edit func(*Unit) err
 	})
 }
 
-// DeleteUnit removes an authorization unit with its rules and, of a group, its members. apperr.NotFound, VersionMismatch.
+// DeleteUnit removes an authorization unit with its rules and, of a group, its members. apperr.NotFound,
+// VersionMismatch.
 func (s *Grants) DeleteUnit(ctx context.Context, id string) (docstore.Deleted, error) {
 	return write(ctx, s, func(b *batch) (docstore.Deleted, error) {
 		u, err := units.Load(ctx, b.Tx, id)

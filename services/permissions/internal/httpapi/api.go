@@ -1,5 +1,5 @@
-// Package httpapi is the permissions service's operations: wire forms, their conversion to the domain's, one file a noun. It holds no
-// rules and no storage.
+// Package httpapi is the permissions service's operations: wire forms, their conversion to the domain's, one file a
+// noun. It holds no rules and no storage.
 package httpapi
 
 import (
@@ -22,11 +22,13 @@ type api struct {
 // Register adds all operations to the server.
 func Register(s *rest.Server, grants *grant.Grants, x *index.Index, clk clock.Clock) {
 	a := &api{grants, x, clk}
-	a.registerResources(s.Tagged("Resources", "What can be granted: data, api endpoints and parts of a user interface, each of an application."))
+	a.registerResources(s.Tagged("Resources",
+		"What can be granted: data, api endpoints and parts of a user interface, each of an application."))
 	sets := s.Tagged("Resource sets", "Resources that are granted together.")
 	a.registerSets(sets)
 	a.registerMembers(sets)
-	a.registerUnits(s.Tagged("Authorization units", "The identities that something is granted to: users, nodes, whole trees, applications, groups, everyone."))
+	a.registerUnits(s.Tagged("Authorization units",
+		"The identities that something is granted to: users, nodes, whole trees, applications, groups, everyone."))
 	a.registerRules(s.Tagged("Authorization rules", "What is granted or denied to authorization units."))
 	a.registerPrivileges(s.Tagged("Privileges", "What is granted, as it reaches identities."))
 	a.registerApplications(s.Tagged("Application authorizations", "Who may use which applications."))

@@ -14,21 +14,24 @@ import (
 	"github.com/idplatform/idplatform/services/permissions/internal/engine"
 )
 
-// The operations of OpenID's Authorization API 1.0 (AuthZEN). What it calls a resource of type T is data, api or ui where T is one of
-// these, with the id as code, and else the data resource with code T/id. The application is resource.properties.application_id, or the
-// caller's own.
+// The operations of OpenID's Authorization API 1.0 (AuthZEN). What it calls a resource of type T is data, api or ui
+// where T is one of these, with the id as code, and else the data resource with code T/id. The application is
+// resource.properties.application_id, or the caller's own.
 
 func (a *api) registerAuthZEN(s *rest.Server) {
 	for _, op := range []rest.Op{
-		{ID: "evaluate-access", Path: "/access/v1/evaluation", Summary: "Evaluate access (AuthZEN)", Response: map[string]any{"decision": true}},
+		{ID: "evaluate-access", Path: "/access/v1/evaluation", Summary: "Evaluate access (AuthZEN)",
+			Response: map[string]any{"decision": true}},
 		{
 			ID: "evaluate-accesses", Path: "/access/v1/evaluations", Summary: "Evaluate access many times (AuthZEN)",
-			Doc: "Members beside `evaluations` are defaults for each of them. `options.evaluations_semantic` is execute_all, deny_on_first_deny or " +
+			Doc: "Members beside `evaluations` are defaults for each of them. `options.evaluations_semantic` is " +
+				"execute_all, deny_on_first_deny or " +
 				"permit_on_first_permit.",
 			Response: map[string]any{"evaluations": []any{map[string]any{"decision": true}}},
 		},
 	} {
-		op.Method, op.Scope, op.Momentary, op.Lenient, op.Request = http.MethodPost, auth.PermissionsCheck, true, true, exampleEvaluation
+		op.Method, op.Scope, op.Momentary, op.Lenient, op.Request = http.MethodPost, auth.PermissionsCheck, true, true,
+			exampleEvaluation
 		op.Errors = []apperr.Kind{apperr.InvalidState, apperr.Unavailable}
 		if op.ID == "evaluate-access" {
 			rest.Handle(s, op, a.evaluate)
@@ -125,7 +128,8 @@ func (e *evaluation) check(faults *apperr.Faults, of part) {
 // question is the engine's form of a checked evaluation.
 func (a *api) question(ctx context.Context, s *engine.State, e evaluation) *engine.Question {
 	q := &engine.Question{
-		Identity: engine.Identity{Type: e.Subject.Type, ID: e.Subject.ID}, ApplicationID: applicationOf(ctx, e.Resource), Now: a.clock.Now().Millis(),
+		Identity:      engine.Identity{Type: e.Subject.Type, ID: e.Subject.ID},
+		ApplicationID: applicationOf(ctx, e.Resource), Now: a.clock.Now().Millis(),
 		SubjectProperties: e.Subject.Properties, ResourceProperties: e.Resource.Properties, Context: e.Context,
 	}
 	if e.Subject.Type == engine.User {
@@ -240,7 +244,8 @@ func (a *api) evaluateMany(ctx context.Context, in *evaluateManyInput) (AccessDe
 			return AccessDecisions{}, err
 		}
 		answers.Evaluations = append(answers.Evaluations, d)
-		if stop := body.Options.Semantic; stop == "deny_on_first_deny" && !d.Decision || stop == "permit_on_first_permit" && d.Decision {
+		if stop := body.Options.Semantic; stop == "deny_on_first_deny" && !d.Decision ||
+			stop == "permit_on_first_permit" && d.Decision {
 			break
 		}
 	}

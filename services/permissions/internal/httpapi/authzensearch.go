@@ -23,10 +23,14 @@ func (a *api) registerAuthZENSearches(s *rest.Server) {
 		{"action", a.searchActions, map[string]any{"name": "read"}},
 	} {
 		rest.Handle(s, rest.Op{
-			ID: "search-" + search.of + "s", Method: http.MethodPost, Path: "/access/v1/search/" + search.of, Scope: auth.PermissionsCheck,
-			Summary: "Search " + search.of + "s (AuthZEN)", Doc: "Complete, or an error. `page.next_token` is there while more follows.",
-			Momentary: true, Lenient: true, Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable}, Request: exampleEvaluation,
-			Response: map[string]any{"page": map[string]any{"next_token": "", "count": 1, "total": 1}, "results": []any{search.result}},
+			ID: "search-" + search.of + "s", Method: http.MethodPost, Path: "/access/v1/search/" + search.of,
+			Scope:     auth.PermissionsCheck,
+			Summary:   "Search " + search.of + "s (AuthZEN)",
+			Doc:       "Complete, or an error. `page.next_token` is there while more follows.",
+			Momentary: true, Lenient: true, Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable},
+			Request: exampleEvaluation,
+			Response: map[string]any{"page": map[string]any{"next_token": "", "count": 1, "total": 1},
+				"results": []any{search.result}},
 		}, search.handler)
 	}
 	rest.Handle(s, rest.Op{
@@ -73,7 +77,8 @@ type searchInput struct {
 
 // search reads and checks a search, runs find, and answers with the page that is asked for.
 func (a *api) search(
-	ctx context.Context, in *searchInput, of part, find func(*engine.State, evaluation, *engine.Question) ([]Found, error),
+	ctx context.Context, in *searchInput, of part, find func(*engine.State, evaluation, *engine.Question) ([]Found,
+		error),
 ) (SearchResults, error) {
 	var body struct {
 		evaluation

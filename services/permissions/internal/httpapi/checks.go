@@ -13,33 +13,44 @@ import (
 
 func (a *api) registerChecks(s *rest.Server) {
 	rest.Handle(s, rest.Op{
-		ID: "check-auth", Method: http.MethodPost, Path: "/v1/auth-check", Scope: auth.PermissionsCheck, Summary: "Check whether an identity may do something",
-		Doc: "The object is named by `object_code`, `object_id`, or, of an api resource, `uri` with `method`, which is then the action. An unknown " +
-			"identity or object is not allowed, and no error. With `explain=true` the answer lists every rule considered and, where it is no, the " +
-			"nearest miss. The header X-Consistency-Token of a write makes the check wait for it, at most 5 s, else 503.",
+		ID: "check-auth", Method: http.MethodPost, Path: "/v1/auth-check", Scope: auth.PermissionsCheck,
+		Summary: "Check whether an identity may do something",
+		Doc: "The object is named by `object_code`, `object_id`, or, of an api resource, `uri` with `method`, which " +
+			"is then the action. An unknown " +
+			"identity or object is not allowed, and no error. With `explain=true` the answer lists every rule " +
+			"considered and, where it is no, the " +
+			"nearest miss. The header X-Consistency-Token of a write makes the check wait for it, at most 5 s, else " +
+			"503.",
 		Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable}, Momentary: true,
 		Request: exampleCheck, Response: exampleDecision,
 	}, a.check)
 	rest.Handle(s, rest.Op{
-		ID: "check-auth-batch", Method: http.MethodPost, Path: "/v1/batch/auth-check", Scope: auth.PermissionsCheck, Summary: "Check many things at once",
-		Doc:    "1…1000 checks, all answered from the same state; `results` are in the order of `checks`.",
-		Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable}, Momentary: true,
-		Request: map[string]any{"checks": []any{exampleCheck}}, Response: map[string]any{"results": []any{exampleDecision}},
+		ID: "check-auth-batch", Method: http.MethodPost, Path: "/v1/batch/auth-check", Scope: auth.PermissionsCheck,
+		Summary: "Check many things at once",
+		Doc:     "1…1000 checks, all answered from the same state; `results` are in the order of `checks`.",
+		Errors:  []apperr.Kind{apperr.InvalidState, apperr.Unavailable}, Momentary: true,
+		Request:  map[string]any{"checks": []any{exampleCheck}},
+		Response: map[string]any{"results": []any{exampleDecision}},
 	}, a.checkBatch)
 	rest.Handle(s, rest.Op{
-		ID: "list-auth-check-objects", Method: http.MethodGet, Path: "/v1/auth-check/objects", Scope: auth.PermissionsCheck,
+		ID: "list-auth-check-objects", Method: http.MethodGet, Path: "/v1/auth-check/objects",
+		Scope:   auth.PermissionsCheck,
 		Summary: "List what an identity may do something with",
-		Doc:     "Complete, in the order of codes, or an error. Without an action: with each object all that the identity may do with it.",
-		Errors:  []apperr.Kind{apperr.InvalidState, apperr.Unavailable},
+		Doc: "Complete, in the order of codes, or an error. Without an action: with each object all that the " +
+			"identity may do with it.",
+		Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable},
 		Response: map[string]any{"items": []any{map[string]any{
-			"application_id": "2001", "object_type": "data", "object_id": "1048578", "object_code": "orders", "object_name": "Orders", "actions": []string{"read"},
+			"application_id": "2001", "object_type": "data", "object_id": "1048578", "object_code": "orders",
+			"object_name": "Orders", "actions": []string{"read"},
 		}}, "total": 1, "page_num": 1, "page_size": 20},
 	}, a.listObjects)
 	rest.Handle(s, rest.Op{
-		ID: "list-auth-check-identities", Method: http.MethodGet, Path: "/v1/auth-check/identities", Scope: auth.PermissionsCheck,
+		ID: "list-auth-check-identities", Method: http.MethodGet, Path: "/v1/auth-check/identities",
+		Scope:   auth.PermissionsCheck,
 		Summary: "List who may do something", Doc: "Complete, in the order of ids, or an error.",
 		Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable},
-		Response: map[string]any{"items": []any{map[string]any{"identity_id": "1048601", "identity_type": "user", "identity_name": "li.wei"}},
+		Response: map[string]any{"items": []any{map[string]any{"identity_id": "1048601", "identity_type": "user",
+			"identity_name": "li.wei"}},
 			"total": 1, "page_num": 1, "page_size": 20},
 	}, a.listIdentities)
 }
@@ -81,9 +92,11 @@ type asked struct {
 // question is the engine's form. Faults are noted where a check names its object twice or not at all.
 func (c *asked) question(now int64, faults *apperr.Faults) *engine.Question {
 	q := &engine.Question{
-		Identity: engine.Identity{Type: c.IdentityType, ID: c.IdentityID}, ApplicationID: c.ApplicationID, ObjectType: c.ObjectType,
-		ObjectID: c.ObjectID, ObjectCode: c.ObjectCode, Path: c.URI, Action: c.Action, Now: now,
-		Context: c.Context, SubjectProperties: c.Subject, ResourceProperties: c.Resource, ActionProperties: c.ActionProps,
+		Identity: engine.Identity{Type: c.IdentityType, ID: c.IdentityID}, ApplicationID: c.ApplicationID,
+		ObjectType: c.ObjectType,
+		ObjectID:   c.ObjectID, ObjectCode: c.ObjectCode, Path: c.URI, Action: c.Action, Now: now,
+		Context: c.Context, SubjectProperties: c.Subject, ResourceProperties: c.Resource,
+		ActionProperties: c.ActionProps,
 	}
 	if q.Action == "" {
 		q.Action = c.Method
@@ -95,7 +108,8 @@ func (c *asked) question(now int64, faults *apperr.Faults) *engine.Question {
 		}
 	}
 	if c.ObjectType == engine.App {
-		faults.Check(names == 0 || names == 1 && c.ObjectID == c.ApplicationID, "object_id", "is not needed for app: application_id names it")
+		faults.Check(names == 0 || names == 1 && c.ObjectID == c.ApplicationID, "object_id",
+			"is not needed for app: application_id names it")
 		return q
 	}
 	faults.Check(names == 1, "object_code", "or object_id, or uri must be given, one of them")
@@ -256,10 +270,12 @@ func parties(s *engine.State, via []engine.Identity) []Party {
 func party(s *engine.State, who engine.Identity) Party { return Party{who.Type, who.ID, s.Label(who)} }
 
 var exampleCheck = map[string]any{
-	"identity_id": "1048601", "identity_type": "user", "application_id": "2001", "object_type": "data", "object_code": "orders", "action": "read",
+	"identity_id": "1048601", "identity_type": "user", "application_id": "2001", "object_type": "data",
+	"object_code": "orders", "action": "read",
 }
 
 var exampleDecision = map[string]any{
 	"allowed": true, "affect": "affect", "rule_id": "1048600", "reason": "granted",
-	"via": []any{map[string]any{"type": "user", "id": "1048601", "name": "li.wei"}, map[string]any{"type": "node", "id": "1048579", "name": "Finance"}},
+	"via": []any{map[string]any{"type": "user", "id": "1048601", "name": "li.wei"},
+		map[string]any{"type": "node", "id": "1048579", "name": "Finance"}},
 }

@@ -15,13 +15,17 @@ import (
 
 func (a *api) registerPrivileges(s *rest.Server) {
 	rest.Handle(s, rest.Op{
-		ID: "list-privileges", Method: http.MethodGet, Path: "/v1/privileges", Scope: auth.PermissionsRead, Summary: "List an application's grants",
-		Doc: "One line for each identity, object and rule. With `identity_id` and `identity_type`: what reaches that identity, inherited included; " +
+		ID: "list-privileges", Method: http.MethodGet, Path: "/v1/privileges", Scope: auth.PermissionsRead,
+		Summary: "List an application's grants",
+		Doc: "One line for each identity, object and rule. With `identity_id` and `identity_type`: what reaches " +
+			"that identity, inherited included; " +
 			"`expand=true` shows resource sets as their resources. Without: as granted, in pages of rules.",
 		Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable},
 		Response: map[string]any{"items": []any{map[string]any{
-			"identity_id": "1048601", "identity_type": "node", "identity_name": "Finance", "application_id": "2001", "object_type": "data",
-			"object_id": "1048578", "object_code": "orders", "object_name": "Orders", "actions": []string{"read"}, "affect": "affect",
+			"identity_id": "1048601", "identity_type": "node", "identity_name": "Finance", "application_id": "2001",
+			"object_type": "data",
+			"object_id":   "1048578", "object_code": "orders", "object_name": "Orders", "actions": []string{"read"},
+			"affect":  "affect",
 			"rule_id": "1048600", "auth_unit_id": "1048590", "inherited_from": "",
 		}}, "total": 1, "page_num": 1, "page_size": 20},
 	}, a.listPrivileges)
@@ -61,7 +65,8 @@ func (a *api) listPrivileges(ctx context.Context, in *listPrivilegesInput) (rest
 		return rest.List[Privilege]{}, err
 	}
 	f := engine.PrivilegeFilter{
-		Identity: engine.Identity{Type: in.IdentityType, ID: in.IdentityID}, ApplicationID: in.ApplicationID, Name: in.IdentityName,
+		Identity: engine.Identity{Type: in.IdentityType, ID: in.IdentityID}, ApplicationID: in.ApplicationID,
+		Name:       in.IdentityName,
 		ObjectType: in.ObjectType, ObjectCode: in.ObjectCode, Affect: in.Affect, Expand: in.Expand.Or(false),
 	}
 	found, err := state.Privileges(f)
@@ -70,9 +75,11 @@ func (a *api) listPrivileges(ctx context.Context, in *listPrivilegesInput) (rest
 	}
 	return pageOf(in.Paging, found, func(p engine.Privilege) (string, Privilege) {
 		wire := Privilege{
-			Identity: Identity{p.Identity.ID, p.Identity.Type, state.Label(p.Identity)}, ApplicationID: p.Rule.ApplicationID,
-			ObjectType: p.ObjectType, ObjectID: p.ObjectID, ObjectCode: p.ObjectCode, ObjectName: p.ObjectName, Actions: p.Actions,
-			Affect: affect(p.Rule), RuleID: p.Rule.ID, AuthUnitID: p.Rule.UnitID,
+			Identity:      Identity{p.Identity.ID, p.Identity.Type, state.Label(p.Identity)},
+			ApplicationID: p.Rule.ApplicationID,
+			ObjectType:    p.ObjectType, ObjectID: p.ObjectID, ObjectCode: p.ObjectCode, ObjectName: p.ObjectName,
+			Actions: p.Actions,
+			Affect:  affect(p.Rule), RuleID: p.Rule.ID, AuthUnitID: p.Rule.UnitID,
 		}
 		if p.Inherited {
 			wire.InheritedFrom = p.Rule.UnitID
@@ -83,20 +90,28 @@ func (a *api) listPrivileges(ctx context.Context, in *listPrivilegesInput) (rest
 
 func (a *api) registerApplications(s *rest.Server) {
 	rest.Handle(s, rest.Op{
-		ID: "list-authorized-applications", Method: http.MethodGet, Path: "/v1/authorized-applications", Scope: auth.PermissionsRead,
-		Summary: "List the applications that an identity may use", Doc: "By rules of type `app`, inherited included, in the order of ids.",
-		Errors:   []apperr.Kind{apperr.InvalidState, apperr.Unavailable},
-		Response: map[string]any{"items": []any{map[string]any{"application_id": "2001"}}, "total": 1, "page_num": 1, "page_size": 20},
+		ID: "list-authorized-applications", Method: http.MethodGet, Path: "/v1/authorized-applications",
+		Scope:   auth.PermissionsRead,
+		Summary: "List the applications that an identity may use",
+		Doc:     "By rules of type `app`, inherited included, in the order of ids.",
+		Errors:  []apperr.Kind{apperr.InvalidState, apperr.Unavailable},
+		Response: map[string]any{"items": []any{map[string]any{"application_id": "2001"}}, "total": 1, "page_num": 1,
+			"page_size": 20},
 	}, a.listApplications)
-	example := map[string]any{"application_ids": []string{"2001"}, "identities": []any{map[string]any{"identity_id": "1048601", "identity_type": "node"}}}
+	example := map[string]any{"application_ids": []string{"2001"},
+		"identities": []any{map[string]any{"identity_id": "1048601", "identity_type": "node"}}}
 	rest.Handle(s, rest.Op{
-		ID: "authorize-applications", Method: http.MethodPost, Path: "/v1/application-authorizations", Scope: auth.PermissionsWrite,
-		Summary: "Let identities use applications", Doc: "Or, with `affect` deny, forbid it. All or none, together at most 1000.",
+		ID: "authorize-applications", Method: http.MethodPost, Path: "/v1/application-authorizations",
+		Scope:   auth.PermissionsWrite,
+		Summary: "Let identities use applications",
+		Doc:     "Or, with `affect` deny, forbid it. All or none, together at most 1000.",
 		Request: example, Response: map[string]any{},
 	}, a.authorize)
 	rest.Handle(s, rest.Op{
-		ID: "unauthorize-applications", Method: http.MethodDelete, Path: "/v1/application-authorizations", Scope: auth.PermissionsWrite,
-		Summary: "Take back the authorizations of applications", Doc: "Those that were made with the same `affect`. What is not there is no error.",
+		ID: "unauthorize-applications", Method: http.MethodDelete, Path: "/v1/application-authorizations",
+		Scope:   auth.PermissionsWrite,
+		Summary: "Take back the authorizations of applications",
+		Doc:     "Those that were made with the same `affect`. What is not there is no error.",
 		Request: example, Response: map[string]any{},
 	}, a.unauthorize)
 }
@@ -112,13 +127,15 @@ type listApplicationsInput struct {
 	IdentityType string `query:"identity_type" required:"true" enum:"user,node,core_object,application,group,everyone"`
 }
 
-func (a *api) listApplications(ctx context.Context, in *listApplicationsInput) (rest.List[AuthorizedApplication], error) {
+func (a *api) listApplications(ctx context.Context, in *listApplicationsInput) (rest.List[AuthorizedApplication],
+	error) {
 	state, err := a.state(ctx, "")
 	if err != nil {
 		return rest.List[AuthorizedApplication]{}, err
 	}
 	found, err := state.Objects(ctx, &engine.Question{
-		Identity: engine.Identity{Type: in.IdentityType, ID: in.IdentityID}, ObjectType: engine.App, Now: a.clock.Now().Millis(),
+		Identity: engine.Identity{Type: in.IdentityType, ID: in.IdentityID}, ObjectType: engine.App,
+		Now: a.clock.Now().Millis(),
 	})
 	if err != nil {
 		return rest.List[AuthorizedApplication]{}, answerable(err)

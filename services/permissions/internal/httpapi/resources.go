@@ -13,36 +13,47 @@ import (
 
 func (a *api) registerResources(s *rest.Server) {
 	rest.Handle(s, rest.Op{
-		ID: "create-resource", Method: http.MethodPost, Path: "/v1/resources", Scope: auth.PermissionsWrite, Summary: "Create a resource",
-		Errors:   []apperr.Kind{apperr.AlreadyExists},
-		Request:  map[string]any{"application_id": "2001", "type": "data", "code": "orders", "actions": []any{map[string]any{"code": "read"}}},
+		ID: "create-resource", Method: http.MethodPost, Path: "/v1/resources", Scope: auth.PermissionsWrite,
+		Summary: "Create a resource",
+		Errors:  []apperr.Kind{apperr.AlreadyExists},
+		Request: map[string]any{"application_id": "2001", "type": "data", "code": "orders",
+			"actions": []any{map[string]any{"code": "read"}}},
 		Response: exampleResource,
 	}, a.createResource)
 	rest.Handle(s, rest.Op{
-		ID: "list-resources", Method: http.MethodGet, Path: "/v1/resources", Scope: auth.PermissionsRead, Summary: "List an application's resources",
-		Developing: true, Response: map[string]any{"items": []any{exampleResource}, "total": 1, "page_num": 1, "page_size": 20},
+		ID: "list-resources", Method: http.MethodGet, Path: "/v1/resources", Scope: auth.PermissionsRead,
+		Summary:    "List an application's resources",
+		Developing: true, Response: map[string]any{"items": []any{exampleResource}, "total": 1, "page_num": 1,
+			"page_size": 20},
 	}, a.listResources)
 	rest.Handle(s, rest.Op{
-		ID: "get-resource", Method: http.MethodGet, Path: "/v1/resources/{id}", Scope: auth.PermissionsRead, Summary: "Get a resource",
-		Doc: "404 also where it is another application's.", Response: exampleResource,
+		ID: "get-resource", Method: http.MethodGet, Path: "/v1/resources/{id}", Scope: auth.PermissionsRead,
+		Summary: "Get a resource",
+		Doc:     "404 also where it is another application's.", Response: exampleResource,
 	}, a.getResource)
 	rest.Handle(s, rest.Op{
-		ID: "replace-resource", Method: http.MethodPut, Path: "/v1/resources/{id}", Scope: auth.PermissionsWrite, Summary: "Replace a resource",
-		Doc:    "Use PATCH instead. `application_id`, `type`, `code` and `is_global` cannot be changed.",
-		Errors: []apperr.Kind{apperr.InUse}, Deprecated: true, Request: map[string]any{"name": "Orders"}, Response: map[string]any{},
+		ID: "replace-resource", Method: http.MethodPut, Path: "/v1/resources/{id}", Scope: auth.PermissionsWrite,
+		Summary: "Replace a resource",
+		Doc:     "Use PATCH instead. `application_id`, `type`, `code` and `is_global` cannot be changed.",
+		Errors:  []apperr.Kind{apperr.InUse}, Deprecated: true, Request: map[string]any{"name": "Orders"},
+		Response: map[string]any{},
 	}, a.replaceResource)
 	rest.Handle(s, rest.Op{
-		ID: "update-resource", Method: http.MethodPatch, Path: "/v1/resources/{id}", Scope: auth.PermissionsWrite, Summary: "Change a resource",
+		ID: "update-resource", Method: http.MethodPatch, Path: "/v1/resources/{id}", Scope: auth.PermissionsWrite,
+		Summary: "Change a resource",
 		Doc: "JSON merge patch (RFC 7396) of `name`, `description`, `uri`, `actions` and the extension properties. " +
 			"An action that rules or sets name cannot be taken away.",
-		Errors: []apperr.Kind{apperr.InUse}, Request: map[string]any{"description": "All orders"}, Response: map[string]any{},
+		Errors: []apperr.Kind{apperr.InUse}, Request: map[string]any{"description": "All orders"},
+		Response: map[string]any{},
 	}, a.updateResource)
 	rest.Handle(s, rest.Op{
-		ID: "delete-resource", Method: http.MethodDelete, Path: "/v1/resources/{id}", Scope: auth.PermissionsWrite, Summary: "Delete a resource",
-		Doc: "Rules and memberships of sets that name it go with it.", Response: map[string]any{"id": "1048578"},
+		ID: "delete-resource", Method: http.MethodDelete, Path: "/v1/resources/{id}", Scope: auth.PermissionsWrite,
+		Summary: "Delete a resource",
+		Doc:     "Rules and memberships of sets that name it go with it.", Response: map[string]any{"id": "1048578"},
 	}, a.deleteResource)
 	rest.Handle(s, rest.Op{
-		ID: "delete-resources", Method: http.MethodDelete, Path: "/v1/batch/resources", Scope: auth.PermissionsWrite, Summary: "Delete resources",
+		ID: "delete-resources", Method: http.MethodDelete, Path: "/v1/batch/resources", Scope: auth.PermissionsWrite,
+		Summary: "Delete resources",
 		Doc:     "By `ids`, or by `codes` of an application; all or none. What is not there is no error.",
 		Request: map[string]any{"ids": []string{"1048578"}}, Response: map[string]any{"removed": 1},
 	}, a.deleteResources)
@@ -133,7 +144,8 @@ type updateResourceInput struct {
 }
 
 func (a *api) updateResource(ctx context.Context, in *updateResourceInput) (rest.Empty, error) {
-	_, err := a.grants.UpdateResource(ctx, in.ID, func(r *grant.Resource) error { return wrongType(rest.Apply(in.Body, r)) })
+	_, err := a.grants.UpdateResource(ctx, in.ID,
+		func(r *grant.Resource) error { return wrongType(rest.Apply(in.Body, r)) })
 	return rest.Empty{}, err
 }
 
@@ -159,12 +171,14 @@ func (a *api) deleteResources(ctx context.Context, in *deleteResourcesInput) (Re
 	b := in.Body
 	var faults apperr.Faults
 	faults.Check((len(b.IDs) > 0) != (len(b.Codes) > 0), "ids", "or codes must be given, and not both")
-	faults.Check((b.ApplicationID != "") == (len(b.Codes) > 0), "application_id", "must be given with codes, and only then")
+	faults.Check((b.ApplicationID != "") == (len(b.Codes) > 0), "application_id",
+		"must be given with codes, and only then")
 	faults.Check(b.Type == "" || len(b.Codes) > 0, "type", "must not be given with ids")
 	if err := faults.Err(); err != nil {
 		return Removed{}, err
 	}
-	n, err := a.grants.DeleteResources(ctx, b.IDs, grant.Selection{ApplicationID: b.ApplicationID, Type: b.Type, Codes: b.Codes})
+	n, err := a.grants.DeleteResources(ctx, b.IDs, grant.Selection{ApplicationID: b.ApplicationID, Type: b.Type,
+		Codes: b.Codes})
 	return Removed{n}, err
 }
 

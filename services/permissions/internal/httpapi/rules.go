@@ -16,38 +16,50 @@ import (
 
 func (a *api) registerRules(s *rest.Server) {
 	rest.Handle(s, rest.Op{
-		ID: "grant-auth-rules", Method: http.MethodPost, Path: "/v1/batch/auth-unit-rules", Scope: auth.PermissionsWrite, Summary: "Grant rules to identities",
-		Doc: "Every rule for every identity, together at most 1000; units are made where they are missing, exact repeats are merged. All or none. " +
+		ID: "grant-auth-rules", Method: http.MethodPost, Path: "/v1/batch/auth-unit-rules",
+		Scope: auth.PermissionsWrite, Summary: "Grant rules to identities",
+		Doc: "Every rule for every identity, together at most 1000; units are made where they are missing, exact " +
+			"repeats are merged. All or none. " +
 			"The rules of a tenant have at most 1000 different conditions.",
 		Errors: []apperr.Kind{apperr.InvalidState},
 		Request: map[string]any{
-			"identities": []any{map[string]any{"identity_id": "1048601", "identity_type": "node", "identity_name": "Finance"}},
-			"rules":      []any{map[string]any{"application_id": "2001", "type": "data", "code": "orders", "actions": []string{"read"}}},
+			"identities": []any{map[string]any{"identity_id": "1048601", "identity_type": "node",
+				"identity_name": "Finance"}},
+			"rules": []any{map[string]any{"application_id": "2001", "type": "data", "code": "orders",
+				"actions": []string{"read"}}},
 		}, Response: map[string]any{},
 	}, a.grantRules)
 	rest.Handle(s, rest.Op{
-		ID: "revoke-auth-rules", Method: http.MethodDelete, Path: "/v1/batch/auth-unit-rules", Scope: auth.PermissionsWrite, Summary: "Revoke rules",
-		Doc:     "By `rule_ids`, or those of a unit, of an application, a type or `codes` alone where given. All or none. What is not there is no error.",
+		ID: "revoke-auth-rules", Method: http.MethodDelete, Path: "/v1/batch/auth-unit-rules",
+		Scope: auth.PermissionsWrite, Summary: "Revoke rules",
+		Doc: "By `rule_ids`, or those of a unit, of an application, a type or `codes` alone where given. All or " +
+			"none. What is not there is no error.",
 		Errors:  []apperr.Kind{apperr.InvalidState},
 		Request: map[string]any{"rule_ids": []string{"1048600"}}, Response: map[string]any{},
 	}, a.revokeRules)
 	rest.Handle(s, rest.Op{
-		ID: "list-auth-unit-rules", Method: http.MethodGet, Path: "/v1/auth-units/{rid}/rules", Scope: auth.PermissionsRead, Summary: "List what is granted to an identity",
-		Doc: "With the rules that reach it from nodes, trees, groups and everyone, which say so in `inherited_from`, unless `self_only` is true. " +
+		ID: "list-auth-unit-rules", Method: http.MethodGet, Path: "/v1/auth-units/{rid}/rules",
+		Scope: auth.PermissionsRead, Summary: "List what is granted to an identity",
+		Doc: "With the rules that reach it from nodes, trees, groups and everyone, which say so in " +
+			"`inherited_from`, unless `self_only` is true. " +
 			"At most 2000 rules, else 400.",
 		Errors: []apperr.Kind{apperr.Unavailable}, Response: []any{exampleRule},
 	}, a.listUnitRules)
 	rest.Handle(s, rest.Op{
-		ID: "get-auth-unit-rule", Method: http.MethodGet, Path: "/v1/auth-units/{rid}/rules/{tid}", Scope: auth.PermissionsRead, Summary: "Get a rule",
+		ID: "get-auth-unit-rule", Method: http.MethodGet, Path: "/v1/auth-units/{rid}/rules/{tid}",
+		Scope: auth.PermissionsRead, Summary: "Get a rule",
 		Record: "tid", Response: exampleRule,
 	}, a.getRule)
 	rest.Handle(s, rest.Op{
-		ID: "replace-auth-unit-rule", Method: http.MethodPut, Path: "/v1/auth-units/{rid}/rules/{tid}", Scope: auth.PermissionsWrite, Summary: "Replace a rule",
+		ID: "replace-auth-unit-rule", Method: http.MethodPut, Path: "/v1/auth-units/{rid}/rules/{tid}",
+		Scope: auth.PermissionsWrite, Summary: "Replace a rule",
 		Record: "tid", Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
-		Request: map[string]any{"application_id": "2001", "type": "data", "code": "orders", "actions": []string{"read", "write"}}, Response: map[string]any{},
+		Request: map[string]any{"application_id": "2001", "type": "data", "code": "orders",
+			"actions": []string{"read", "write"}}, Response: map[string]any{},
 	}, a.replaceRule)
 	rest.Handle(s, rest.Op{
-		ID: "list-auth-rules", Method: http.MethodGet, Path: "/v1/auth-rules", Scope: auth.PermissionsRead, Summary: "List rules of all identities",
+		ID: "list-auth-rules", Method: http.MethodGet, Path: "/v1/auth-rules", Scope: auth.PermissionsRead,
+		Summary:  "List rules of all identities",
 		Response: map[string]any{"items": []any{exampleRule}, "total": 1, "page_num": 1, "page_size": 20},
 	}, a.listRules)
 }
@@ -93,8 +105,10 @@ type revokeRulesInput struct {
 func (a *api) revokeRules(ctx context.Context, in *revokeRulesInput) (rest.Empty, error) {
 	b := in.Body
 	var faults apperr.Faults
-	faults.Check((len(b.RuleIDs) > 0) != (b.AuthUnitID != ""), "rule_ids", "or auth_unit_id must be given, and not both")
-	for name, given := range map[string]bool{"application_id": b.ApplicationID != "", "type": b.Type != "", "codes": len(b.Codes) > 0} {
+	faults.Check((len(b.RuleIDs) > 0) != (b.AuthUnitID != ""), "rule_ids",
+		"or auth_unit_id must be given, and not both")
+	for name, given := range map[string]bool{"application_id": b.ApplicationID != "", "type": b.Type != "",
+		"codes": len(b.Codes) > 0} {
 		faults.Check(!given || b.AuthUnitID != "", name, "needs auth_unit_id")
 	}
 	if err := faults.Err(); err != nil {
@@ -153,8 +167,9 @@ func (a *api) listUnitRules(ctx context.Context, in *listUnitRulesInput) ([]rest
 		ids = append(ids, inherited...)
 	}
 	listed, err := a.grants.RulesReaching(ctx, ids, grant.RuleFilter{
-		ApplicationID: in.ApplicationID, Type: in.Type, Code: in.Code, ResourceID: in.ResourceID, ResourceSetID: in.ResourceSetID,
-		AllResources: onOff(in.AllResources), AllActions: onOff(in.AllActions),
+		ApplicationID: in.ApplicationID, Type: in.Type, Code: in.Code, ResourceID: in.ResourceID,
+		ResourceSetID: in.ResourceSetID,
+		AllResources:  onOff(in.AllResources), AllActions: onOff(in.AllActions),
 	})
 	if err != nil {
 		return nil, err
@@ -245,9 +260,11 @@ func (a *api) listRules(ctx context.Context, in *listRulesInput) (rest.List[Auth
 func answerable(err error) error {
 	switch {
 	case errors.Is(err, engine.ErrReach):
-		return apperr.New(apperr.InvalidState, "the identity belongs to more than %d nodes and groups, too many to answer", engine.MaxReach)
+		return apperr.New(apperr.InvalidState,
+			"the identity belongs to more than %d nodes and groups, too many to answer", engine.MaxReach)
 	case errors.Is(err, engine.ErrSearch):
-		return apperr.New(apperr.InvalidParameters, "the search concerns more than %d records: narrow it", engine.MaxSearch)
+		return apperr.New(apperr.InvalidParameters, "the search concerns more than %d records: narrow it",
+			engine.MaxSearch)
 	}
 	return err
 }

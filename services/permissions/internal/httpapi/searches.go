@@ -40,8 +40,9 @@ func (a *api) listObjects(ctx context.Context, in *listObjectsInput) (rest.List[
 		return rest.List[Object]{}, err
 	}
 	found, err := state.Objects(ctx, &engine.Question{
-		Identity: engine.Identity{Type: in.IdentityType, ID: in.IdentityID}, ApplicationID: in.ApplicationID, ObjectType: in.ObjectType,
-		Action: in.Action, Now: a.clock.Now().Millis(),
+		Identity: engine.Identity{Type: in.IdentityType, ID: in.IdentityID}, ApplicationID: in.ApplicationID,
+		ObjectType: in.ObjectType,
+		Action:     in.Action, Now: a.clock.Now().Millis(),
 	})
 	if err != nil {
 		return rest.List[Object]{}, answerable(err)
@@ -69,7 +70,8 @@ type listIdentitiesInput struct {
 func (a *api) listIdentities(ctx context.Context, in *listIdentitiesInput) (rest.List[Identity], error) {
 	var faults apperr.Faults
 	if in.ObjectType != engine.App {
-		faults.Check((in.ObjectCode != "") != (in.ObjectID != ""), "object_code", "or object_id must be given, one of them")
+		faults.Check((in.ObjectCode != "") != (in.ObjectID != ""), "object_code",
+			"or object_id must be given, one of them")
 		faults.Check(in.Action != "", "action", "must be given")
 	}
 	if err := faults.Err(); err != nil {
@@ -80,8 +82,9 @@ func (a *api) listIdentities(ctx context.Context, in *listIdentitiesInput) (rest
 		return rest.List[Identity]{}, err
 	}
 	found, err := state.Identities(ctx, &engine.Question{
-		ApplicationID: in.ApplicationID, ObjectType: in.ObjectType, ObjectCode: in.ObjectCode, ObjectID: in.ObjectID, Action: in.Action,
-		Now: a.clock.Now().Millis(),
+		ApplicationID: in.ApplicationID, ObjectType: in.ObjectType, ObjectCode: in.ObjectCode, ObjectID: in.ObjectID,
+		Action: in.Action,
+		Now:    a.clock.Now().Millis(),
 	}, in.IdentityType)
 	if err != nil {
 		return rest.List[Identity]{}, answerable(err)

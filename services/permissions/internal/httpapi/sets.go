@@ -13,30 +13,38 @@ import (
 
 func (a *api) registerSets(s *rest.Server) {
 	rest.Handle(s, rest.Op{
-		ID: "create-resource-set", Method: http.MethodPost, Path: "/v1/resource-sets", Scope: auth.PermissionsWrite, Summary: "Create a resource set",
-		Doc: "Needs the header X-Tenant-Id.", Errors: []apperr.Kind{apperr.AlreadyExists},
+		ID: "create-resource-set", Method: http.MethodPost, Path: "/v1/resource-sets", Scope: auth.PermissionsWrite,
+		Summary: "Create a resource set",
+		Doc:     "Needs the header X-Tenant-Id.", Errors: []apperr.Kind{apperr.AlreadyExists},
 		Request: map[string]any{"application_id": "2001", "code": "sales"}, Response: exampleSet,
 	}, a.createSet)
 	rest.Handle(s, rest.Op{
-		ID: "list-resource-sets", Method: http.MethodGet, Path: "/v1/resource-sets", Scope: auth.PermissionsRead, Summary: "List an application's resource sets",
-		Developing: true, Response: map[string]any{"items": []any{exampleSet}, "total": 1, "page_num": 1, "page_size": 20},
+		ID: "list-resource-sets", Method: http.MethodGet, Path: "/v1/resource-sets", Scope: auth.PermissionsRead,
+		Summary:    "List an application's resource sets",
+		Developing: true, Response: map[string]any{"items": []any{exampleSet}, "total": 1, "page_num": 1,
+			"page_size": 20},
 	}, a.listSets)
 	rest.Handle(s, rest.Op{
-		ID: "get-resource-set", Method: http.MethodGet, Path: "/v1/resource-sets/{id}", Scope: auth.PermissionsRead, Summary: "Get a resource set",
+		ID: "get-resource-set", Method: http.MethodGet, Path: "/v1/resource-sets/{id}", Scope: auth.PermissionsRead,
+		Summary:  "Get a resource set",
 		Response: exampleSet,
 	}, a.getSet)
 	rest.Handle(s, rest.Op{
-		ID: "replace-resource-set", Method: http.MethodPut, Path: "/v1/resource-sets/{id}", Scope: auth.PermissionsWrite, Summary: "Replace a resource set",
-		Doc: "Needs the header X-Tenant-Id. `application_id` cannot be changed.", Errors: []apperr.Kind{apperr.AlreadyExists},
+		ID: "replace-resource-set", Method: http.MethodPut, Path: "/v1/resource-sets/{id}",
+		Scope: auth.PermissionsWrite, Summary: "Replace a resource set",
+		Doc:     "Needs the header X-Tenant-Id. `application_id` cannot be changed.",
+		Errors:  []apperr.Kind{apperr.AlreadyExists},
 		Request: map[string]any{"code": "sales", "name": "Sales"}, Response: map[string]any{},
 	}, a.replaceSet)
 	rest.Handle(s, rest.Op{
-		ID: "delete-resource-set", Method: http.MethodDelete, Path: "/v1/resource-sets/{id}", Scope: auth.PermissionsWrite, Summary: "Delete a resource set",
+		ID: "delete-resource-set", Method: http.MethodDelete, Path: "/v1/resource-sets/{id}",
+		Scope: auth.PermissionsWrite, Summary: "Delete a resource set",
 		Doc: "Its members and the rules that grant it go with it.", Response: map[string]any{"id": "1048580"},
 	}, a.deleteSet)
 }
 
-// NamedTenant is the header that these operations require, as the specification says. The server holds it against the credential.
+// NamedTenant is the header that these operations require, as the specification says. The server holds it against the
+// credential.
 type NamedTenant struct {
 	TenantID string `header:"X-Tenant-Id" required:"true" doc:"The tenant's id"`
 }
@@ -95,26 +103,35 @@ func (a *api) deleteSet(ctx context.Context, in *rest.ByID) (rest.Deleted, error
 
 func (a *api) registerMembers(s *rest.Server) {
 	rest.Handle(s, rest.Op{
-		ID: "add-resource-set-members", Method: http.MethodPost, Path: "/v1/resource-sets/{id}/members", Scope: auth.PermissionsWrite,
+		ID: "add-resource-set-members", Method: http.MethodPost, Path: "/v1/resource-sets/{id}/members",
+		Scope:   auth.PermissionsWrite,
 		Summary: "Add resources to a set",
-		Doc: "One member, answered with its record, or `members`, 1…1000, all or none, answered with `items`. Resources of the set's application " +
+		Doc: "One member, answered with its record, or `members`, 1…1000, all or none, answered with `items`. " +
+			"Resources of the set's application " +
 			"or global ones.",
-		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: map[string]any{"resource_id": "1048578", "actions": []string{"*"}}, Response: exampleMember,
+		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: map[string]any{"resource_id": "1048578",
+			"actions": []string{"*"}}, Response: exampleMember,
 	}, a.addMembers)
 	rest.Handle(s, rest.Op{
-		ID: "list-resource-set-members", Method: http.MethodGet, Path: "/v1/resource-sets/{sid}/members", Scope: auth.PermissionsRead,
-		Summary: "List the members of a resource set", Response: map[string]any{"items": []any{exampleMember}, "total": 1, "page_num": 1, "page_size": 20},
+		ID: "list-resource-set-members", Method: http.MethodGet, Path: "/v1/resource-sets/{sid}/members",
+		Scope:   auth.PermissionsRead,
+		Summary: "List the members of a resource set", Response: map[string]any{"items": []any{exampleMember},
+			"total": 1, "page_num": 1, "page_size": 20},
 	}, a.listMembers)
 	rest.Handle(s, rest.Op{
-		ID: "get-resource-set-member", Method: http.MethodGet, Path: "/v1/resource-sets/{sid}/members/{mid}", Scope: auth.PermissionsRead,
+		ID: "get-resource-set-member", Method: http.MethodGet, Path: "/v1/resource-sets/{sid}/members/{mid}",
+		Scope:  auth.PermissionsRead,
 		Record: "mid", Summary: "Get a member of a resource set", Response: exampleMember,
 	}, a.getMember)
 	rest.Handle(s, rest.Op{
-		ID: "replace-resource-set-member", Method: http.MethodPut, Path: "/v1/resource-sets/{sid}/members/{mid}", Scope: auth.PermissionsWrite,
-		Record: "mid", Summary: "Change the actions of a member of a resource set", Request: map[string]any{"actions": []string{"read"}}, Response: map[string]any{},
+		ID: "replace-resource-set-member", Method: http.MethodPut, Path: "/v1/resource-sets/{sid}/members/{mid}",
+		Scope:  auth.PermissionsWrite,
+		Record: "mid", Summary: "Change the actions of a member of a resource set",
+		Request: map[string]any{"actions": []string{"read"}}, Response: map[string]any{},
 	}, a.replaceMember)
 	rest.Handle(s, rest.Op{
-		ID: "remove-resource-set-member", Method: http.MethodDelete, Path: "/v1/resource-sets/{sid}/members/{mid}", Scope: auth.PermissionsWrite,
+		ID: "remove-resource-set-member", Method: http.MethodDelete, Path: "/v1/resource-sets/{sid}/members/{mid}",
+		Scope:  auth.PermissionsWrite,
 		Record: "mid", Summary: "Take a resource out of a set", Response: map[string]any{"id": "1048590"},
 	}, a.removeMember)
 }

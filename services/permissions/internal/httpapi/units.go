@@ -13,38 +13,51 @@ import (
 
 func (a *api) registerUnits(s *rest.Server) {
 	rest.Handle(s, rest.Op{
-		ID: "create-auth-unit", Method: http.MethodPost, Path: "/v1/auth-units", Scope: auth.PermissionsWrite, Summary: "Create an authorization unit",
-		Doc: "There is one for each identity. Granting a rule makes it, too.", Errors: []apperr.Kind{apperr.AlreadyExists},
-		Request: map[string]any{"identity_id": "1048601", "identity_type": "node", "identity_name": "Finance"}, Response: exampleUnit,
+		ID: "create-auth-unit", Method: http.MethodPost, Path: "/v1/auth-units", Scope: auth.PermissionsWrite,
+		Summary:  "Create an authorization unit",
+		Doc:      "There is one for each identity. Granting a rule makes it, too.",
+		Errors:   []apperr.Kind{apperr.AlreadyExists},
+		Request:  map[string]any{"identity_id": "1048601", "identity_type": "node", "identity_name": "Finance"},
+		Response: exampleUnit,
 	}, a.createUnit)
 	rest.Handle(s, rest.Op{
-		ID: "list-auth-units", Method: http.MethodGet, Path: "/v1/auth-units", Scope: auth.PermissionsRead, Summary: "List authorization units",
+		ID: "list-auth-units", Method: http.MethodGet, Path: "/v1/auth-units", Scope: auth.PermissionsRead,
+		Summary:  "List authorization units",
 		Response: map[string]any{"items": []any{exampleUnit}, "total": 1, "page_num": 1, "page_size": 20},
 	}, a.listUnits)
 	rest.Handle(s, rest.Op{
-		ID: "get-auth-unit", Method: http.MethodGet, Path: "/v1/auth-units/{id}", Scope: auth.PermissionsRead, Summary: "Get an authorization unit",
+		ID: "get-auth-unit", Method: http.MethodGet, Path: "/v1/auth-units/{id}", Scope: auth.PermissionsRead,
+		Summary:  "Get an authorization unit",
 		Response: exampleUnit,
 	}, a.getUnit)
 	rest.Handle(s, rest.Op{
-		ID: "update-auth-unit", Method: http.MethodPatch, Path: "/v1/auth-units/{id}", Scope: auth.PermissionsWrite, Summary: "Change an authorization unit",
-		Doc: "JSON merge patch (RFC 7396). Its rules stay with the unit, also where the identity is another.", Errors: []apperr.Kind{apperr.AlreadyExists},
+		ID: "update-auth-unit", Method: http.MethodPatch, Path: "/v1/auth-units/{id}", Scope: auth.PermissionsWrite,
+		Summary: "Change an authorization unit",
+		Doc:     "JSON merge patch (RFC 7396). Its rules stay with the unit, also where the identity is another.",
+		Errors:  []apperr.Kind{apperr.AlreadyExists},
 		Request: map[string]any{"description": "Books and payroll"}, Response: exampleUnit,
 	}, a.updateUnit)
 	rest.Handle(s, rest.Op{
-		ID: "delete-auth-unit", Method: http.MethodDelete, Path: "/v1/auth-units/{id}", Scope: auth.PermissionsWrite, Summary: "Delete an authorization unit",
-		Doc: "Its rules and, of a group, its members go with it.", Response: map[string]any{"id": "1048590"},
+		ID: "delete-auth-unit", Method: http.MethodDelete, Path: "/v1/auth-units/{id}", Scope: auth.PermissionsWrite,
+		Summary: "Delete an authorization unit",
+		Doc:     "Its rules and, of a group, its members go with it.", Response: map[string]any{"id": "1048590"},
 	}, a.deleteUnit)
 	rest.Handle(s, rest.Op{
-		ID: "add-auth-unit-members", Method: http.MethodPost, Path: "/v1/auth-units/{id}/members", Scope: auth.PermissionsWrite, Summary: "Add users to a group",
-		Doc: "1…1000, all or none. Who is a member already stays one; the answer has those who were not.", Errors: []apperr.Kind{apperr.InvalidState},
-		Request: map[string]any{"user_ids": []string{"1048601"}}, Response: map[string]any{"items": []any{exampleGroupMember}},
+		ID: "add-auth-unit-members", Method: http.MethodPost, Path: "/v1/auth-units/{id}/members",
+		Scope: auth.PermissionsWrite, Summary: "Add users to a group",
+		Doc:      "1…1000, all or none. Who is a member already stays one; the answer has those who were not.",
+		Errors:   []apperr.Kind{apperr.InvalidState},
+		Request:  map[string]any{"user_ids": []string{"1048601"}},
+		Response: map[string]any{"items": []any{exampleGroupMember}},
 	}, a.addGroupMembers)
 	rest.Handle(s, rest.Op{
-		ID: "list-auth-unit-members", Method: http.MethodGet, Path: "/v1/auth-units/{rid}/members", Scope: auth.PermissionsRead, Summary: "List the members of a group",
+		ID: "list-auth-unit-members", Method: http.MethodGet, Path: "/v1/auth-units/{rid}/members",
+		Scope: auth.PermissionsRead, Summary: "List the members of a group",
 		Response: map[string]any{"items": []any{exampleGroupMember}, "total": 1, "page_num": 1, "page_size": 20},
 	}, a.listGroupMembers)
 	rest.Handle(s, rest.Op{
-		ID: "remove-auth-unit-members", Method: http.MethodDelete, Path: "/v1/auth-units/{id}/members", Scope: auth.PermissionsWrite, Summary: "Take users out of a group",
+		ID: "remove-auth-unit-members", Method: http.MethodDelete, Path: "/v1/auth-units/{id}/members",
+		Scope: auth.PermissionsWrite, Summary: "Take users out of a group",
 		Doc: "1…1000, all or none. Who is no member is no error.", Errors: []apperr.Kind{apperr.InvalidState},
 		Request: map[string]any{"user_ids": []string{"1048601"}}, Response: map[string]any{"removed": 1},
 	}, a.removeGroupMembers)
@@ -142,4 +155,5 @@ func (a *api) removeGroupMembers(ctx context.Context, in *groupMembersInput) (Re
 var exampleUnit = json.RawMessage(`{"id":"1048590",` + exampleMeta +
 	`"identity_id":"1048601","identity_type":"node","identity_name":"Finance","description":"","rule_count":1}`)
 
-var exampleGroupMember = json.RawMessage(`{"id":"1048591",` + exampleMeta + `"auth_unit_id":"1048590","user_id":"1048601"}`)
+var exampleGroupMember = json.RawMessage(`{"id":"1048591",` + exampleMeta +
+	`"auth_unit_id":"1048590","user_id":"1048601"}`)

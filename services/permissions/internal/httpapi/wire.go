@@ -6,8 +6,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/rest"
 )
 
-// The types below describe JSON for the OpenAPI document and for the validation of bodies. Records are stored in this very form and are
-// not converted.
+// The types below describe JSON for the OpenAPI document and for the validation of bodies. Records are stored in this
+// very form and are not converted.
 
 // Resource is the resource record.
 type Resource struct {

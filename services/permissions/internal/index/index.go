@@ -1,5 +1,5 @@
-// Package index keeps the engine up to date in every replica: from the store and from what other services know at the start, then
-// from events, and from this replica's own writes before their callers are answered.
+// Package index keeps the engine up to date in every replica: from the store and from what other services know at the
+// start, then from events, and from this replica's own writes before their callers are answered.
 package index
 
 import (
@@ -52,7 +52,8 @@ type record struct{ tenant, entity, id string }
 // New makes an empty index. Its followers fill it.
 func New(d Deps) *Index {
 	x := &Index{Deps: d, parked: prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "idp_permissions_parked_events_total", Help: "Events and records that the index could not read, and goes on without.",
+		Name: "idp_permissions_parked_events_total",
+		Help: "Events and records that the index could not read, and goes on without.",
 	})}
 	d.Metrics.MustRegister(x.parked)
 	return x
@@ -122,7 +123,8 @@ const (
 	fromSnapshot               // from what is stored
 )
 
-// apply makes updates in the engine. What this replica has deleted stays so, whatever it hears of before the event of the deletion.
+// apply makes updates in the engine. What this replica has deleted stays so, whatever it hears of before the event of
+// the deletion.
 func (x *Index) apply(s *source, tenant string, from origin, updates ...update) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +164,8 @@ func (s *source) note(r record, deleted bool) {
 // park goes on without a record that cannot be read: it must not keep others out.
 func (x *Index) park(tenant, entity, id string, err error) {
 	x.parked.Inc()
-	x.Log.Error("the index goes on without a record that it cannot read", "tenant", tenant, "entity", entity, "record", id, "error", err)
+	x.Log.Error("the index goes on without a record that it cannot read", "tenant", tenant, "entity", entity, "record",
+		id, "error", err)
 }
 
 // handleGrant takes an event of this service into account.

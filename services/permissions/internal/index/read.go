@@ -20,7 +20,8 @@ func changeOf(e bus.Event) (grant.Change, error) {
 	}
 	entity, action := kindOf(e)
 	err := json.Unmarshal(e.Data, &data)
-	return grant.Change{Entity: entity, ID: e.Subject, Deleted: action == "deleted", Sequence: e.Sequence, Record: data.Record}, err
+	return grant.Change{Entity: entity, ID: e.Subject, Deleted: action == "deleted", Sequence: e.Sequence,
+		Record: data.Record}, err
 }
 
 // kindOf takes idp.auth_rule.created apart.
@@ -54,7 +55,8 @@ func readResource(c grant.Change) (put, drop func(*engine.Change), err error) {
 	var r grant.Resource
 	err = json.Unmarshal(c.Record, &r)
 	resource := &engine.Resource{
-		ID: c.ID, ApplicationID: r.ApplicationID, Type: r.Type, Code: r.Code, Name: r.Name, URI: r.URI, Global: r.IsGlobal == grant.On,
+		ID: c.ID, ApplicationID: r.ApplicationID, Type: r.Type, Code: r.Code, Name: r.Name, URI: r.URI,
+		Global:     r.IsGlobal == grant.On,
 		Properties: properties(r.SysExtProps, r.FreeExtProps), Sequence: c.Sequence,
 	}
 	for _, action := range r.Actions {
@@ -98,14 +100,16 @@ func readSet(c grant.Change) (put, drop func(*engine.Change), err error) {
 func readMember(c grant.Change) (put, drop func(*engine.Change), err error) {
 	var m grant.Member
 	err = json.Unmarshal(c.Record, &m)
-	member := &engine.Member{ID: c.ID, SetID: m.SetID, ResourceID: m.ResourceID, Actions: m.Actions, Sequence: c.Sequence}
+	member := &engine.Member{ID: c.ID, SetID: m.SetID, ResourceID: m.ResourceID, Actions: m.Actions,
+		Sequence: c.Sequence}
 	return func(to *engine.Change) { to.PutMember(member) }, func(to *engine.Change) { to.DropMember(c.ID) }, err
 }
 
 func readUnit(c grant.Change) (put, drop func(*engine.Change), err error) {
 	var u grant.Unit
 	err = json.Unmarshal(c.Record, &u)
-	unit := &engine.Unit{ID: c.ID, Identity: engine.Identity{Type: u.Type, ID: u.Identity.ID}, Name: u.Name, Sequence: c.Sequence}
+	unit := &engine.Unit{ID: c.ID, Identity: engine.Identity{Type: u.Type, ID: u.Identity.ID}, Name: u.Name,
+		Sequence: c.Sequence}
 	return func(to *engine.Change) { to.PutUnit(unit) }, func(to *engine.Change) { to.DropUnit(c.ID) }, err
 }
 
@@ -113,14 +117,16 @@ func readGroupMember(c grant.Change) (put, drop func(*engine.Change), err error)
 	var m grant.GroupMember
 	err = json.Unmarshal(c.Record, &m)
 	member := &engine.GroupMember{ID: c.ID, UnitID: m.UnitID, UserID: m.UserID, Sequence: c.Sequence}
-	return func(to *engine.Change) { to.PutGroupMember(member) }, func(to *engine.Change) { to.DropGroupMember(c.ID) }, err
+	return func(to *engine.Change) { to.PutGroupMember(member) }, func(to *engine.Change) { to.DropGroupMember(c.ID) },
+		err
 }
 
 func readRule(c grant.Change) (put, drop func(*engine.Change), err error) {
 	var r grant.Rule
 	err = json.Unmarshal(c.Record, &r)
 	rule := &engine.Rule{
-		ID: c.ID, UnitID: r.AuthUnitID, ApplicationID: r.ApplicationID, Type: r.Type, ResourceID: r.ResourceID, SetID: r.ResourceSetID,
+		ID: c.ID, UnitID: r.AuthUnitID, ApplicationID: r.ApplicationID, Type: r.Type, ResourceID: r.ResourceID,
+		SetID:   r.ResourceSetID,
 		Actions: r.Actions, Deny: r.Affect == grant.Deny, Sequence: c.Sequence,
 	}
 	if r.Type == engine.Wildcard {
@@ -220,7 +226,8 @@ func readUser(raw json.RawMessage, sequence int64, u update) (update, error) {
 	}
 	err := json.Unmarshal(raw, &user)
 	u.id, u.deleted = user.ID, u.deleted || user.Status == "resigned"
-	person := &engine.Person{ID: user.ID, Username: user.Username, Properties: properties(nil, user.FreeExtProps), Sequence: sequence}
+	person := &engine.Person{ID: user.ID, Username: user.Username, Properties: properties(nil, user.FreeExtProps),
+		Sequence: sequence}
 	u.apply = func(to *engine.Change) { to.PutPerson(person) }
 	if u.deleted {
 		u.apply = func(to *engine.Change) { to.DropPerson(person.ID) }

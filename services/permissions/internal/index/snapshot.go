@@ -45,7 +45,8 @@ func (l *loader) flush() {
 }
 
 // snapshot runs load, and then takes out of the engine what load has not found: nothing at the first time.
-func (x *Index) snapshot(s *source, name string, load func(*loader) error, sweep func(*engine.Change, func(entity, id string) bool)) error {
+func (x *Index) snapshot(s *source, name string, load func(*loader) error,
+	sweep func(*engine.Change, func(entity, id string) bool)) error {
 	again := s.loaded.Load()
 	if again {
 		s.mu.Lock()
@@ -110,7 +111,8 @@ func (x *Index) snapshotPeople(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return x.eachTenant(ctx, questions.NextOrganizationTenant, l, func(ctx context.Context) error { return x.organization(ctx, l) })
+		return x.eachTenant(ctx, questions.NextOrganizationTenant, l,
+			func(ctx context.Context) error { return x.organization(ctx, l) })
 	}, (*engine.Change).SweepPeople)
 }
 
@@ -147,7 +149,8 @@ func (x *Index) organization(ctx context.Context, l *loader) error {
 
 // eachTenant calls fn for the tenants that a service names, one after the other.
 func (x *Index) eachTenant(
-	ctx context.Context, next bus.Question[questions.TenantName, questions.TenantName], l *loader, fn func(context.Context) error,
+	ctx context.Context, next bus.Question[questions.TenantName, questions.TenantName], l *loader,
+	fn func(context.Context) error,
 ) error {
 	for q := (questions.TenantName{}); ; {
 		answer, err := next.Ask(request.System(ctx, request.Platform), x.Bus, q)

@@ -35,8 +35,8 @@ func tokenOf(c grant.Change) string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// Await waits until a write is taken into account here. apperr.InvalidParameters for what is no token, Unavailable where the write
-// does not come in time.
+// Await waits until a write is taken into account here. apperr.InvalidParameters for what is no token, Unavailable
+// where the write does not come in time.
 func (x *Index) Await(ctx context.Context, text string) error {
 	if text == "" {
 		return nil
@@ -59,7 +59,8 @@ func (x *Index) Await(ctx context.Context, text string) error {
 		select {
 		case <-more:
 		case <-ctx.Done():
-			return apperr.New(apperr.Unavailable, "the write of the consistency token has not arrived here yet").Because(ctx.Err())
+			return apperr.New(apperr.Unavailable,
+				"the write of the consistency token has not arrived here yet").Because(ctx.Err())
 		}
 	}
 }
