@@ -80,21 +80,49 @@ func ask(b *testing.B, s *State, q *Question) {
 	}
 }
 
+// asked is how many different users are asked about: so many that memory is read, not the processor's caches.
+const asked = 1 << 14
+
+// askMany asks about the users, and what they are granted, that who gives.
+func askMany(b *testing.B, s *State, who func(i int) (user string, resource int)) {
+	b.Helper()
+	many := make([]Question, asked)
+	for i := range many {
+		user, resource := who(i)
+		many[i] = Question{
+			Identity: Identity{User, user}, ApplicationID: "9", ObjectType: Data,
+			ObjectID: "3" + number(resource%(size()/10)), Action: "read",
+		}
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if d, _ := s.Check(b.Context(), &many[i%len(many)]); !d.Allowed {
+			b.Fatal("not allowed")
+		}
+	}
+}
+
 func BenchmarkCheck(b *testing.B) {
 	t := large(size())
-	b.Run("direct", func(b *testing.B) {
-		s, many := t.State(), make([]Question, 1<<14) // so many that memory is read, not the processor's caches
-		for i := range many {
+	t.Change(func(c *Change) { // users who belong to nothing
+		for i := range asked {
+			id := "1" + number(i)
+			c.PutPerson(&Person{ID: id, Username: "lone-" + id, Sequence: 1})
+			c.PutUnit(&Unit{ID: "2" + id, Identity: Identity{User, id}, Sequence: 1})
+			c.PutRule(&Rule{
+				ID: "3" + id, UnitID: "2" + id, ApplicationID: "9", Type: Data, ResourceID: "3" + number(i%(size()/10)),
+				Actions: []string{"read"}, Sequence: 1,
+			})
+		}
+	})
+	b.Run("direct, other users each time", func(b *testing.B) {
+		askMany(b, t.State(), func(i int) (string, int) { return "1" + number(i), i })
+	})
+	b.Run("direct, other users of two nodes each time", func(b *testing.B) {
+		askMany(b, t.State(), func(i int) (string, int) {
 			user := i * 7919 % (size() / 2)
-			many[i] = Question{Identity: Identity{User, "6" + number(user)}, ApplicationID: "9", ObjectType: Data,
-				ObjectID: "3" + number(user%(size()/10)), Action: "read"}
-		}
-		b.ReportAllocs()
-		for i := 0; b.Loop(); i++ {
-			if d, _ := s.Check(b.Context(), &many[i%len(many)]); !d.Allowed {
-				b.Fatal("not allowed")
-			}
-		}
+			return "6" + number(user), user
+		})
 	})
 	t.Change(func(c *Change) {
 		for i := range 10 {
