@@ -92,10 +92,12 @@ type TracingConfig struct {
 	SampleRatio float64 `mapstructure:"sample_ratio" doc:"Share of the traces that are kept, 0 to 1"`
 }
 
-// DefaultConfig is what a service's process starts with.
-func DefaultConfig(name string) Config {
+// DefaultConfig is what a service's process starts with. It listens on port, and has its metrics on port + 1000: each
+// service has a port of its own, so that all can run on one machine.
+func DefaultConfig(name string, port int) Config {
 	return Config{
-		Listen: "127.0.0.1:8081", PublicURL: "http://127.0.0.1:8080", AdminListen: "127.0.0.1:9081", DataDir: "data",
+		Listen: fmt.Sprintf("127.0.0.1:%d", port), AdminListen: fmt.Sprintf("127.0.0.1:%d", port+1000),
+		PublicURL: "http://127.0.0.1:8080", DataDir: "data",
 		Log:     LogConfig{Level: slog.LevelInfo, Format: telemetry.JSON},
 		Mongo:   MongoConfig{Database: "idp_" + strings.ReplaceAll(name, "-", "_")},
 		Caches:  Caches{MiB: 64},

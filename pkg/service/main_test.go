@@ -156,7 +156,7 @@ func (s *surroundings) start(t *testing.T, spec Spec) *process {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	p := &process{t: t, stop: stop, ended: make(chan error, 1), log: &lines{serving: make(chan map[string]any, 1)}}
-	c := settings{DefaultConfig("tiny")}
+	c := settings{DefaultConfig("tiny", 8081)}
 	go func() { p.ended <- start(ctx, "tiny", nil, s.env, &c, &c.Config, func() Spec { return spec }, p.log) }()
 	t.Cleanup(stop)
 	select {
@@ -203,7 +203,7 @@ func (p *process) ask(method, url, body string) (status int, answer string, err 
 
 // probe asks it whether it is ready as idp-tiny health does.
 func (p *process) probe(s *surroundings) error {
-	c := settings{DefaultConfig("tiny")}
+	c := settings{DefaultConfig("tiny", 8081)}
 	env := append(slices.Clone(s.env), "IDP_LISTEN="+strings.TrimPrefix(p.url, "http://"))
 	return start(p.t.Context(), "tiny", []string{"health"}, env, &c, &c.Config, nil, io.Discard)
 }
@@ -345,7 +345,7 @@ func TestAProcessWaitsForMongoDB(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	p := &process{t: t, url: "http://" + listen, stop: stop, ended: make(chan error, 1), log: &lines{}}
-	c := settings{DefaultConfig("tiny")}
+	c := settings{DefaultConfig("tiny", 8081)}
 	go func() {
 		p.ended <- start(ctx, "tiny", nil, s.env, &c, &c.Config, func() Spec { return tiny(nil) }, p.log)
 	}()
@@ -382,7 +382,7 @@ func TestAProcessThatCannotStartLeavesNothingBehind(t *testing.T) {
 		"data":    {"IDP_DATA_DIR=" + filepath.Join(s.dir, "jwks.json"), tiny(nil), "jwks.json"},
 		"keys":    {"IDP_AUTH_JWKS=" + filepath.Join(s.dir, "none.json"), tiny(nil), "none.json"},
 	} {
-		settings := settings{DefaultConfig("tiny")}
+		settings := settings{DefaultConfig("tiny", 8081)}
 		err := start(t.Context(), "tiny", nil, append(s.env, c.env), &settings, &settings.Config, func() Spec { return c.spec }, io.Discard)
 		require.ErrorContains(t, err, c.want, name)
 	}
@@ -393,7 +393,7 @@ func TestAProcessThatCannotStartLeavesNothingBehind(t *testing.T) {
 
 func TestAllFaultsOfTheConfigurationAreNamed(t *testing.T) {
 	t.Parallel()
-	c := settings{DefaultConfig("tiny")}
+	c := settings{DefaultConfig("tiny", 8081)}
 	err := start(t.Context(), "tiny", []string{"--nats-replicas=many"}, []string{
 		"IDP_LOG_LEVEL=loud", "IDP_DRAIN_TIMEOUT=-1s", "IDP_NO_SUCH_THING=1", "IDP_ENCRYPTION_KEYS=a:hunter2", "IDP_AUTH_OIDC=issuer=x;jwks=y;scopes=root,issuer=z",
 	}, &c, &c.Config, nil, io.Discard)

@@ -13,7 +13,7 @@ type settings struct {
 }
 
 func main() {
-	s := settings{Config: service.DefaultConfig("applications"), Applications: applications.DefaultConfig()}
+	s := settings{Config: service.DefaultConfig("applications", 8082), Applications: applications.DefaultConfig()}
 	s.Bootstrap = s.Applications.Bootstrap
 	s.Auth.Own = true
 	service.Main("applications", &s, &s.Config, func() service.Spec {

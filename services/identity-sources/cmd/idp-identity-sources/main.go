@@ -11,6 +11,6 @@ type settings struct {
 }
 
 func main() {
-	s := settings{service.DefaultConfig("identity-sources")}
+	s := settings{service.DefaultConfig("identity-sources", 8084)}
 	service.Main("identity-sources", &s, &s.Config, identitysources.Spec)
 }

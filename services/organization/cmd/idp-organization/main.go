@@ -7,6 +7,6 @@ import (
 )
 
 func main() {
-	config := service.DefaultConfig("organization")
+	config := service.DefaultConfig("organization", 8083)
 	service.Main("organization", &config, &config, organization.Spec)
 }

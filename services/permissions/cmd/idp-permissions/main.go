@@ -7,6 +7,6 @@ import (
 )
 
 func main() {
-	config := service.DefaultConfig("permissions")
+	config := service.DefaultConfig("permissions", 8085)
 	service.Main("permissions", &config, &config, permissions.Spec)
 }

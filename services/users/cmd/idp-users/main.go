@@ -12,6 +12,6 @@ type settings struct {
 }
 
 func main() {
-	s := settings{service.DefaultConfig("users"), users.DefaultConfig()}
+	s := settings{service.DefaultConfig("users", 8081), users.DefaultConfig()}
 	service.Main("users", &s, &s.Config, func() service.Spec { return users.Spec(s.Users) })
 }
