@@ -97,13 +97,14 @@ func (r *readable) reader(t *testing.T) (*nats.Conn, jetstream.JetStream, chan e
 	return nc, js, refused
 }
 
-func setReaderPasswords(t *testing.T) {
+func setNATSEnvironment(t *testing.T) {
 	t.Setenv("NATS_PASSWORD", "services")
 	t.Setenv("NATS_EVENTS_PASSWORD", "reader")
+	t.Setenv("NATS_STORE_DIR", t.TempDir())
 }
 
 func TestReadersFollowTheEvents(t *testing.T) {
-	setReaderPasswords(t)
+	setNATSEnvironment(t)
 	for name, start := range forReaders {
 		t.Run(name, func(t *testing.T) {
 			r := newReadable(t, start)
@@ -165,7 +166,7 @@ func TestReadersFollowTheEvents(t *testing.T) {
 // TestReadersCanDoNothingElse: what a reader sends, whatever it asks for as a reply, changes nothing and reaches no
 // subject of the services.
 func TestReadersCanDoNothingElse(t *testing.T) {
-	setReaderPasswords(t)
+	setNATSEnvironment(t)
 	const question = "idp.check.organization.start-change"
 	config := func(c any) []byte {
 		body, err := json.Marshal(map[string]any{"stream_name": EventStream, "config": c, "action": ""})
@@ -351,7 +352,7 @@ func TestAReadersPushConsumerIsReplaced(t *testing.T) {
 // A NATS with the file of an earlier version had all in the account that it has without accounts. docker-compose.yml
 // moves the folder.
 func TestEventsOfTheAccountBefore(t *testing.T) {
-	setReaderPasswords(t)
+	setNATSEnvironment(t)
 	dir := t.TempDir()
 	s, err := server.NewServer(&server.Options{DontListen: true, JetStream: true, StoreDir: dir, NoLog: true, NoSigs: true})
 	require.NoError(t, err)
