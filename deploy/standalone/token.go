@@ -98,7 +98,8 @@ type api struct {
 	client                      *http.Client
 }
 
-// findAPI finds the platform that runs on a data folder.
+// findAPI finds the platform that runs on a data folder, or, where none does, the one that the settings name: its public URL
+// and its administrator.
 func findAPI(dataDir string, notes io.Writer) (*api, error) {
 	s, err := load(nil, notes)
 	if err != nil {
@@ -110,6 +111,9 @@ func findAPI(dataDir string, notes io.Writer) (*api, error) {
 	f, unlock, err := lookAtFolder(dataDir)
 	if err == nil { // nobody holds the lock
 		unlock()
+		if s.PublicURL != "" && s.Bootstrap.ClientID != "" {
+			return &api{s.PublicURL, s.Bootstrap.ClientID, s.Bootstrap.ClientSecret.Reveal(), newClient(nil)}, nil
+		}
 		return nil, fmt.Errorf("no platform runs on the data folder %s: start it first, or choose another folder with IDP_DATA_DIR", f.path)
 	}
 	if !errors.Is(err, errRuns) {
@@ -131,11 +135,12 @@ func findAPI(dataDir string, notes io.Writer) (*api, error) {
 	}
 	// The certificate does not matter: it is for another name than this machine's, and who holds the folder's lock
 	// listens at the address.
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true} //nolint:gosec // see above
-	return &api{
-		strings.TrimSpace(string(address)), admin.ClientID, admin.ClientSecret.Reveal(),
-		&http.Client{Transport: transport, Timeout: 30 * time.Second},
-	}, nil
+	client := newClient(&tls.Config{InsecureSkipVerify: true}) //nolint:gosec // see above
+	return &api{strings.TrimSpace(string(address)), admin.ClientID, admin.ClientSecret.Reveal(), client}, nil
+}
+
+func newClient(t *tls.Config) *http.Client {
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: t, DisableKeepAlives: true}, Timeout: 30 * time.Second}
 }
 
 // given is what the token endpoint answers.
