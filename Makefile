@@ -10,7 +10,7 @@ APART    := pkg/docstore/sqlitestore/moderncdriver pkg/docstore/mongostore/mongo
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help build run test test-mongo test-simulated soak bench fuzz lint fmt isolated tidy tour generate clean
+.PHONY: help build run test test-mongo test-simulated soak bench fuzz lint fmt isolated tidy tour run-services tour-services generate clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,14 @@ build: ## Build every program into bin/
 
 run: build ## Start the whole platform in ./data (IDP_DATA_DIR, IDP_LISTEN)
 	@bin/idp-standalone serve
+
+run-services: services ## Start NATS, every service and the gateway as processes of their own, in ./data-services (IDP_BASE_PORT, IDP_MONGO_URI)
+	@bin/tools/run-services
+
+.PHONY: services
+services: build
+	@go build -C deploy/standalone -trimpath -ldflags '-s -w' -o $(CURDIR)/bin/nats-server github.com/nats-io/nats-server/v2
+	@go build -trimpath -o bin/tools/ ./deploy/standalone/run-services
 
 # The race detector leaves SQLite out: no memory of it is shared but through its package, and it made tests take twice as long.
 RACE := -race -gcflags='github.com/ncruces/...=-race=false'
@@ -78,8 +86,15 @@ fmt: ## Format the code
 generate: ## Write the checked-in OpenAPI documents and golden files anew
 	IDP_TEST_UPDATE=1 go test -count=1 -run 'Golden|OpenAPI' $(PACKAGES)
 
+TOUR = go run ./deploy/standalone/tour -program bin/idp-standalone
+TOURS = $$(grep -l '^```console tour' README.md services/*/README.md)
+
 tour: build ## Play the tours of all READMEs against the running platform, or a fresh one
-	@go run ./deploy/standalone/tour -program bin/idp-standalone $$(grep -l '^```console tour' README.md services/*/README.md)
+	@$(TOUR) $(TOURS)
+
+tour-services: services ## Play them against fresh processes
+	@dir=$$(mktemp -d) && trap "rm -rf $$dir" EXIT && \
+		bin/tools/run-services --data-dir $$dir --base-port 0 -- $(TOUR) $(TOURS)
 
 clean: ## Remove what build made
 	rm -rf bin

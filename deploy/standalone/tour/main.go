@@ -8,6 +8,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -28,7 +29,8 @@ import (
 
 func main() {
 	program := flag.String("program", "bin/idp-standalone", "the platform's program")
-	address := flag.String("address", "http://127.0.0.1:8080", "the address of a platform that may be running")
+	address := flag.String("address", cmp.Or(os.Getenv("IDP"), "http://127.0.0.1:8080"),
+		"the address of a platform that may be running (default: IDP)")
 	flag.Parse()
 	if flag.NArg() == 0 {
 		fmt.Fprintln(os.Stderr, "usage: tour [-program P] [-address URL] README.md …")

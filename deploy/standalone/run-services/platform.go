@@ -1,0 +1,219 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/idplatform/idplatform/gateway"
+	"github.com/idplatform/idplatform/pkg/health"
+)
+
+// services in the order of their ports, which begin after the gateway's. A new service comes last.
+var services = []string{
+	gateway.Users, gateway.Applications, gateway.Organization, gateway.IdentitySources, gateway.Permissions,
+}
+
+// Ports, from the gateway's on.
+const (
+	natsOffset      = 10
+	adminOffset     = 1000
+	highestBasePort = 1<<16 - 1 - adminOffset - natsOffset
+)
+
+// administrator is the client id of the first administrator.
+const administrator = "administrator"
+
+// platform is all that runs.
+type platform struct {
+	folder *folder
+	url    string       // of the gateway
+	groups [][]*process // in the order of their start
+}
+
+// start starts all processes and waits until they are ready. One that ends before that ends the start.
+func start(ctx context.Context, s settings, out io.Writer) (_ *platform, err error) {
+	if s.BasePort == 0 {
+		s.BasePort = freeBasePort()
+	}
+	if err := checkPorts(s.BasePort); err != nil {
+		return nil, err
+	}
+	f, err := openFolder(s.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	p := &platform{folder: f, url: "http://" + local(s.BasePort)}
+	defer func() {
+		if err != nil {
+			p.stop()
+		}
+	}()
+	nats, err := p.nats(s)
+	if err != nil {
+		return nil, err
+	}
+	starting, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	ended := func(one *process, err error) {
+		if starting.Err() == nil {
+			fail(fmt.Errorf("%s ended (%v) before it was ready:\n%s", one.name, err, one.lastLines()))
+			return
+		}
+		fmt.Fprintf(out, "%s ended (%v); it is started again\n", one.name, err)
+	}
+	// Any order would do, since they wait for each other. In this one nobody waits.
+	for _, group := range [][]*process{{nats}, p.services(s), {p.gateway(s)}} {
+		p.groups = append(p.groups, group)
+		for _, one := range group {
+			one.keepRunning(ended)
+		}
+		for _, one := range group {
+			if err := one.awaitReady(starting); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return p, nil
+}
+
+// stop stops the gateway, then the services, then NATS, so that each can end what it has begun.
+func (p *platform) stop() {
+	for _, group := range slices.Backward(p.groups) {
+		for _, one := range group {
+			one.stop()
+		}
+		for _, one := range group {
+			<-one.done
+		}
+	}
+	_ = p.folder.close()
+}
+
+// nats is a NATS server with deploy/nats/nats.conf, which takes folder and passwords from the environment.
+func (p *platform) nats(s settings) (*process, error) {
+	password, err := p.folder.read(natsPassword)
+	if err != nil {
+		return nil, err
+	}
+	readers, err := p.folder.read(readersPassword)
+	if err != nil {
+		return nil, err
+	}
+	address := local(s.BasePort + natsOffset)
+	forReaders := url.URL{Scheme: "nats", Host: address, User: url.UserPassword("events", readers)}
+	if err := p.folder.write(readersURL, forReaders.String()); err != nil {
+		return nil, err
+	}
+	one := p.process(s, "nats", s.BasePort+natsOffset, "nats-server")
+	one.args = []string{
+		"--config", s.NATSConfig, "--addr", "127.0.0.1",
+		"--port", strconv.Itoa(s.BasePort + natsOffset), "--http_port", strconv.Itoa(s.BasePort + natsOffset + adminOffset),
+	}
+	// Quoted, because NATS reads them as values of its configuration, where some passwords would be numbers.
+	one.env = append(one.env, "NATS_STORE_DIR="+strconv.Quote(p.folder.join("nats")),
+		"NATS_PASSWORD="+strconv.Quote(password), "NATS_EVENTS_PASSWORD="+strconv.Quote(readers))
+	one.ready = func(ctx context.Context) error {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}
+	return one, nil
+}
+
+func (p *platform) services(s settings) []*process {
+	var all []*process
+	for i, name := range services {
+		one := p.process(s, name, s.BasePort+1+i, "idp-"+name)
+		one.env = append(one.env, "IDP_PUBLIC_URL="+p.url, "IDP_DATA_DIR="+p.folder.path,
+			"IDP_ENCRYPTION_KEYS_FILE="+p.folder.join(encryptionKeys),
+			"IDP_NATS_URL=nats://"+local(s.BasePort+natsOffset), "IDP_NATS_USER=services",
+			"IDP_NATS_PASSWORD_FILE="+p.folder.join(natsPassword),
+			"IDP_AUTH_JWKS="+s.serviceURL(gateway.Applications)+"/v1/oauth2/jwks")
+		if !s.Mongo.URI.IsZero() {
+			one.env = append(one.env, "IDP_MONGO_URI="+s.Mongo.URI.Reveal())
+		}
+		if name == gateway.Applications {
+			one.env = append(one.env, "IDP_BOOTSTRAP_CLIENT_ID="+administrator,
+				"IDP_BOOTSTRAP_CLIENT_SECRET_FILE="+p.folder.join(administratorSecret))
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+func (p *platform) gateway(s settings) *process {
+	one := p.process(s, "gateway", s.BasePort, "idp-gateway")
+	var upstreams []string
+	for _, name := range services {
+		upstreams = append(upstreams, name+"="+s.serviceURL(name))
+	}
+	one.env = append(one.env, "IDP_UPSTREAMS="+strings.Join(upstreams, ","))
+	return one
+}
+
+// process is one whose address and readiness are as all the platform's programs have them.
+func (p *platform) process(s settings, name string, port int, program string) *process {
+	one := &process{name: name, address: local(port), path: filepath.Join(s.Programs, program), log: p.folder.join("logs/" + name + ".log")}
+	one.env = append(foreign(os.Environ()), "IDP_LISTEN="+one.address, "IDP_ADMIN_LISTEN="+local(port+adminOffset),
+		"IDP_DRAIN_DELAY=0s") // the gateway stops first
+	one.ready = func(ctx context.Context) error { return health.Probe(ctx, one.address, false) }
+	return one
+}
+
+func (s settings) serviceURL(name string) string {
+	return "http://" + local(s.BasePort+1+slices.Index(services, name))
+}
+
+func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// foreign are the variables that do not configure the platform: its programs refuse those that they do not know.
+func foreign(environ []string) []string {
+	var kept []string
+	for _, v := range environ {
+		if !strings.HasPrefix(v, "IDP_") {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}
+
+// freeBasePort finds ports that nobody uses, below those that the system gives to connections.
+func freeBasePort() int {
+	for {
+		if base := 20000 + rand.IntN(11000); checkPorts(base) == nil {
+			return base
+		}
+	}
+}
+
+// checkPorts names every port that is in use.
+func checkPorts(base int) error {
+	ports := []int{base, base + adminOffset, base + natsOffset, base + natsOffset + adminOffset}
+	for i := range services {
+		ports = append(ports, base+1+i, base+1+i+adminOffset)
+	}
+	var faults []error
+	for _, port := range ports {
+		listener, err := net.Listen("tcp", local(port))
+		if err != nil {
+			faults = append(faults, fmt.Errorf("%w: stop what listens there, or choose other ports with IDP_BASE_PORT", err))
+			continue
+		}
+		faults = append(faults, listener.Close())
+	}
+	return errors.Join(faults...)
+}
