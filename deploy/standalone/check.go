@@ -20,13 +20,15 @@ import (
 	"github.com/idplatform/idplatform/pkg/config"
 	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
 	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/telemetry"
 )
 
-// check prints the settings, with secrets masked, and looks for damage in the data folder without changing it. The
-// platform must be stopped. Two kinds of damage remain unseen: a value in a SQLite file that was replaced by another
+// check prints the settings, with secrets masked, and looks for damage in the data folder without changing it, but with
+// --rotate-keys for new encryption before: see rotate. The platform must be stopped. Two kinds of damage remain unseen: a value in a SQLite file that was replaced by another
 // valid value, because SQLite has no checksums; and changes that were lost with a log file (users.db-wal) that an
 // orderly stop would have merged into the store.
-func check(ctx context.Context, args []string, out, _ io.Writer) error {
+func check(ctx context.Context, args []string, out, notes io.Writer) error {
+	args, rotates := service.TakeFlag(args, "--rotate-keys")
 	s, err := load(args, out)
 	if err != nil {
 		return err
@@ -50,6 +52,11 @@ func check(ctx context.Context, args []string, out, _ io.Writer) error {
 		return nil
 	}
 
+	if rotates {
+		if err := rotate(ctx, s, f, telemetry.NewLogger(notes, s.Log.Level, s.Log.Format)); err != nil {
+			return fmt.Errorf("rotate the encryption keys: %w", err)
+		}
+	}
 	c := checking{ctx: ctx, folder: f, out: out}
 	c.report("keys", f.checkKeys(s))
 	state, err := f.readStores()
@@ -130,8 +137,8 @@ func lookAtFolder(path string) (f folder, unlock func(), err error) {
 // checkKeys checks that the encryption key exists, and that it opens the signing keys that an older platform has
 // left.
 func (f folder) checkKeys(s settings) error {
-	if s.EncryptionKeys.IsZero() && !exists(f.join("encryption.key")) {
-		return errors.New("encryption.key is missing")
+	if s.EncryptionKeys.IsZero() && !exists(f.join(keyFile)) {
+		return errors.New(keyFile + " is missing")
 	}
 	keys, err := f.keyring(s.EncryptionKeys)
 	if err != nil {

@@ -160,10 +160,13 @@ func (f folder) sync() error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
+// keyFile has the folder's own encryption keys, as IDP_ENCRYPTION_KEYS writes them. There is one, but while rotate runs.
+const keyFile = "encryption.key"
+
 // keyring is the configured one, or the folder's own.
 func (f folder) keyring(configured secret.String) (*secret.Keyring, error) {
 	if configured.IsZero() {
-		text, err := f.keep("encryption.key", func() (string, error) { return secret.NewKey().Reveal(), nil })
+		text, err := f.keep(keyFile, func() (string, error) { return secret.NewKey().Reveal(), nil })
 		if err != nil {
 			return nil, err
 		}

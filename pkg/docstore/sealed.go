@@ -15,27 +15,36 @@ import (
 // JSON form, which is answered, told and stored, never has them.
 type sealedValues struct {
 	Meta
-	Values     map[string]string `json:"values"` // by member
-	TimeSealed clock.Time        `json:"time_sealed"`
+	Values map[string]string `json:"values"` // by member
+
+	// KeySince is the Since of the key that sealed all values. Documents of older programs have TimeSealed instead,
+	// which comes before the Since of every key.
+	KeySince   clock.Time `json:"key_since"`
+	TimeSealed clock.Time `json:"time_sealed,omitzero"`
 }
 
 var sealed = Define(Schema[sealedValues]{
 	Name: "sealed_values", Noun: "secret", Part: true,
-	// Not a moment to act at: it lists values by their age, over all tenants, for those who seal them anew under
-	// another key.
-	Due: func(v *sealedValues) clock.Time { return v.TimeSealed },
+	// Not a moment to act at: it lists values by the age of their keys, over all tenants. See UnderOlderKeys.
+	Due: func(v *sealedValues) clock.Time {
+		if v.KeySince.IsZero() {
+			return v.TimeSealed
+		}
+		return v.KeySince
+	},
 })
 
 var errNoKeys = errors.New("docstore: sealed members need SealWith")
-
-// SealWith sets the keys for sealed members. To be called before the first write.
-func (s *Store) SealWith(keys *secret.Keyring) { s.keys = keys }
 
 func (c *Collection[T]) sealedID(id string) string { return c.def.Name + "." + id }
 
 // boundTo is the associated data of a value: sealed for one member of one record, it cannot be opened as another's.
 func (c *Collection[T]) boundTo(tenant, id, member string) []byte {
-	return []byte(tenant + "\x00" + c.def.Name + "\x00" + id + "\x00" + member)
+	return boundTo(tenant, c.def.Name, id, member)
+}
+
+func boundTo(tenant, collection, id, member string) []byte {
+	return []byte(tenant + "\x00" + collection + "\x00" + id + "\x00" + member)
 }
 
 // seal stores the values that v's sealed members were given, and forgets those of members without one. A mask that
@@ -49,7 +58,7 @@ func (c *Collection[T]) seal(ctx context.Context, tx *Tx, v *T) (changed bool, _
 	if err != nil {
 		return false, err
 	}
-	old := &sealedValues{Meta: Meta{ID: c.sealedID(m.ID)}}
+	old := &sealedValues{Meta: Meta{ID: c.sealedID(m.ID), TenantID: m.TenantID}}
 	if len(found) > 0 {
 		old = found[0]
 	}
@@ -70,7 +79,12 @@ func (c *Collection[T]) seal(ctx context.Context, tx *Tx, v *T) (changed bool, _
 	if maps.Equal(values, old.Values) {
 		return false, nil
 	}
-	old.Values, old.TimeSealed = values, tx.Now
+	old.Values = values
+	if tx.st.keys != nil {
+		if err := old.sealUnder(tx.st); err != nil && !errors.Is(err, secret.ErrOpen) {
+			return false, err
+		}
+	}
 	switch {
 	case len(found) == 0:
 		_, err = sealed.Insert(ctx, tx, old)

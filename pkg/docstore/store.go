@@ -21,6 +21,8 @@ type Store struct {
 	engine   Engine
 	clock    clock.Clock
 	keys     *secret.Keyring // for sealed members; nil if there are none
+	keySince clock.Time      // since when the first of them has been the first
+	seals    bool            // some collection has sealed members
 	appended chan struct{}
 
 	ids struct {
@@ -31,8 +33,9 @@ type Store struct {
 
 // Open prepares the engine for the collections. The store owns the engine from then on.
 func Open(ctx context.Context, engine Engine, clk clock.Clock, defs ...*Def) (*Store, error) {
-	if slices.ContainsFunc(defs, func(d *Def) bool { return d.Seals }) {
-		defs = append(slices.Clone(defs), sealed.Def())
+	seals := slices.ContainsFunc(defs, func(d *Def) bool { return d.Seals })
+	if seals {
+		defs = append(slices.Clone(defs), sealed.Def(), sealingKeys.Def())
 	}
 	if slices.ContainsFunc(defs, func(d *Def) bool { return d.Points }) {
 		defs = append(slices.Clone(defs), pointers.Def())
@@ -40,7 +43,7 @@ func Open(ctx context.Context, engine Engine, clk clock.Clock, defs ...*Def) (*S
 	if err := engine.Prepare(ctx, defs); err != nil {
 		return nil, fmt.Errorf("prepare the store: %w", err)
 	}
-	return &Store{engine: engine, clock: clk, appended: make(chan struct{}, 1)}, nil
+	return &Store{engine: engine, clock: clk, seals: seals, appended: make(chan struct{}, 1)}, nil
 }
 
 // queries refuses reads inside a Write, which has its own: they would see another state.

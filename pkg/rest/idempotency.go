@@ -19,6 +19,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/problem"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/secret"
 )
 
 // keepAnswers is how long an answer is kept. A key whose run has not ended spare after the operation's time-out is free again: the
@@ -271,4 +272,42 @@ func ForgetAnswer(ctx context.Context, store *docstore.Store, id string) error {
 		return err
 	})
 	return err
+}
+
+// ResealAnswers seals all kept answers anew that are not sealed under the first key, and returns how many. Those under
+// keys that are not there any more are lost already; they are forgotten with the others.
+func ResealAnswers(ctx context.Context, store *docstore.Store, keys *secret.Keyring) (n int, err error) {
+	const page = 500
+	for after := (docstore.Ref{}); ; {
+		refs, err := savedAnswers.All(ctx, store, after, page)
+		if err != nil || len(refs) == 0 {
+			return n, err
+		}
+		for _, ref := range refs {
+			sealed, err := resealAnswer(request.System(ctx, ref.Tenant), store, keys, ref.ID)
+			if err != nil && !apperr.IsNotFound(err) && !errors.Is(err, secret.ErrOpen) {
+				return n, err
+			}
+			if sealed {
+				n++
+			}
+		}
+		after = refs[len(refs)-1]
+	}
+}
+
+func resealAnswer(ctx context.Context, store *docstore.Store, keys *secret.Keyring, id string) (sealed bool, _ error) {
+	return docstore.Write(ctx, store, func(tx *docstore.Tx) (bool, error) {
+		a, err := savedAnswers.Load(ctx, tx, id)
+		if err != nil || a.Sealed == "" || !keys.NeedsReseal(a.Sealed) {
+			return false, err
+		}
+		plain, err := keys.Open(a.Sealed, []byte(id))
+		if err != nil {
+			return false, err
+		}
+		a.Sealed = keys.Seal(plain, []byte(id))
+		_, err = savedAnswers.Replace(ctx, tx, a)
+		return true, err
+	})
 }

@@ -103,6 +103,9 @@ func (k *Keyring) Open(sealed string, associatedData []byte) ([]byte, error) {
 	return plaintext, nil
 }
 
+// Primary is the id of the key that seals.
+func (k *Keyring) Primary() string { return k.primary }
+
 // NeedsReseal reports whether sealed was not sealed with the primary key.
 func (k *Keyring) NeedsReseal(sealed string) bool {
 	id, _, ok := split(sealed)

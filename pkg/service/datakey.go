@@ -20,8 +20,8 @@ type dataKey struct {
 var dataKeys = docstore.Define(docstore.Schema[dataKey]{Name: "data_keys", Noun: "data key"})
 
 // DataKey returns 32 bytes for one purpose that never change, whatever keys are configured, for what can't be made anew under
-// another key: keyed hashes that are compared with stored ones. It makes them when first asked and seals them anew after a rotation. It is for
-// a service's start, not for requests.
+// another key: keyed hashes that are compared with stored ones. It makes them when first asked. It is for a service's
+// start, not for requests.
 func (d Deps) DataKey(ctx context.Context, purpose string) ([]byte, error) {
 	ctx = request.System(ctx, request.Platform)
 	key, err := docstore.Write(ctx, d.Store, func(tx *docstore.Tx) ([]byte, error) {
@@ -35,18 +35,42 @@ func (d Deps) DataKey(ctx context.Context, purpose string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		plain, err := d.Keys.Open(k.Sealed, []byte(purpose))
-		if err != nil {
-			return nil, fmt.Errorf("the key for %s was sealed under a key that is not configured: %w", purpose, err)
-		}
-		if d.Keys.NeedsReseal(k.Sealed) {
-			k.Sealed = d.Keys.Seal(plain, []byte(purpose))
-			_, err = dataKeys.Replace(ctx, tx, k)
-		}
-		return plain, err
+		return d.open(k)
 	})
 	if _, ok := errors.AsType[*docstore.DuplicateError](err); ok { // another replica made it meanwhile
 		return d.DataKey(ctx, purpose)
 	}
 	return key, err
+}
+
+func (d Deps) open(k *dataKey) ([]byte, error) {
+	plain, err := d.Keys.Open(k.Sealed, []byte(k.ID))
+	if err != nil {
+		return nil, fmt.Errorf("the key for %s was sealed under a key that is not configured: %w", k.ID, err)
+	}
+	return plain, nil
+}
+
+// resealDataKeys seals those of older keys anew under the first one.
+func (d Deps) resealDataKeys(ctx context.Context) error {
+	ctx = request.System(ctx, request.Platform)
+	return dataKeys.Each(ctx, d.Store, docstore.Filter{}, func(doc docstore.Doc[dataKey]) error {
+		k, err := doc.Value()
+		if err != nil || !d.Keys.NeedsReseal(k.Sealed) {
+			return err
+		}
+		return docstore.Do(ctx, d.Store, func(tx *docstore.Tx) error {
+			k, err := dataKeys.Load(ctx, tx, doc.ID)
+			if err != nil {
+				return err
+			}
+			plain, err := d.open(k)
+			if err != nil {
+				return err
+			}
+			k.Sealed = d.Keys.Seal(plain, []byte(k.ID))
+			_, err = dataKeys.Replace(ctx, tx, k)
+			return err
+		})
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -24,7 +25,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/telemetry"
 )
 
-// Main runs a service as a process until SIGTERM or SIGINT; as "idp-<name> health" it asks the running one whether it is ready. settings is a pointer to a struct that embeds Config, squashed, and has the
+// Main runs a service as a process until SIGTERM or SIGINT; as "idp-<name> health" it asks the running one whether it is ready, and as
+// "idp-<name> check [--rotate-keys]" it looks at the database. settings is a pointer to a struct that embeds Config, squashed, and has the
 // service's own settings; it holds the defaults. common points at the embedded Config, and spec makes the Spec once they are loaded.
 func Main(name string, settings any, common *Config, spec func() Spec) {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
@@ -41,17 +43,29 @@ func Main(name string, settings any, common *Config, spec func() Spec) {
 }
 
 func start(ctx context.Context, name string, args, environ []string, settings any, common *Config, spec func() Spec, out io.Writer) error {
-	probing := len(args) > 0 && args[0] == "health"
-	if probing {
-		args = args[1:]
+	command, rotate := "", false
+	if len(args) > 0 && (args[0] == "health" || args[0] == "check") {
+		command, args = args[0], args[1:]
+	}
+	if command == "check" {
+		args, rotate = TakeFlag(args, "--rotate-keys")
 	}
 	if err := config.Load(settings, config.Options{Program: "idp-" + name, Environ: environ, Args: args}); err != nil {
 		return err
 	}
-	if probing {
+	switch command {
+	case "health":
 		return health.Probe(ctx, common.Listen, false)
+	case "check":
+		return check(ctx, *common, spec(), rotate, out)
 	}
 	return run(ctx, name, *common, spec(), out)
+}
+
+// TakeFlag takes a flag that is not a setting out of the arguments.
+func TakeFlag(args []string, flag string) (others []string, given bool) {
+	others = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == flag })
+	return others, len(others) < len(args)
 }
 
 func run(ctx context.Context, name string, c Config, spec Spec, out io.Writer) error {

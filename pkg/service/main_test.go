@@ -34,7 +34,12 @@ import (
 	"github.com/idplatform/idplatform/pkg/secret"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv("IDP_TEST_CHILD") == "reseal" {
+		os.Exit(resealChild())
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // note is the record of the tiny service that these tests run.
 type note struct {

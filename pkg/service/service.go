@@ -103,7 +103,9 @@ func (s Spec) Open(ctx context.Context, engine docstore.Engine, clk clock.Clock,
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", s.Name, err), engine.Close())
 	}
-	store.SealWith(keys)
+	if err := store.SealWith(ctx, keys); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", s.Name, err), store.Close())
+	}
 	return store, nil
 }
 
@@ -156,7 +158,7 @@ func Start(ctx context.Context, spec Spec, deps Deps) (*Unit, error) {
 		Name: "forget answers", Every: time.Minute, Due: rest.DueAnswers,
 		Do: func(ctx context.Context, id string) error { return rest.ForgetAnswer(ctx, deps.Store, id) },
 	})
-	unit.tasks = startTasks(ctx, deps.Log, append(app.Tasks, forget))
+	unit.tasks = startTasks(ctx, deps.Log, append(app.Tasks, forget, deps.resealTask()))
 	return unit, nil
 }
 

@@ -106,7 +106,7 @@ func openOn(t *testing.T, engine docstore.Engine, things *docstore.Collection[Th
 	clk := &manualClock{now: epoch}
 	store, err := docstore.Open(t.Context(), engine, clk, things.Def(), Parts.Def(), Safes.Def(), Clients.Def())
 	require.NoError(t, err)
-	store.SealWith(keyring)
+	require.NoError(t, store.SealWith(t.Context(), keyring))
 	f := &fixture{Store: store, engine: engine, clock: clk, things: things}
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	return f

@@ -3,12 +3,14 @@ package docstoretest
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/secret"
 )
@@ -18,6 +20,9 @@ var sealedCases = []testCase{
 	{name: "sealed/masks keep, texts replace, nothing removes", run: sealedIsKept},
 	{name: "sealed/a value goes with its record", run: sealedGoes},
 	{name: "sealed/values stay through a rotation of the keys", run: sealedRotates},
+	{name: "sealed/what older keys have sealed is listed, and sealed anew", run: sealedAnew},
+	{name: "sealed/a value that a replica with the former keys writes is listed", run: sealedByFormerReplica},
+	{name: "sealed/a value written while others are sealed anew stays", run: sealedMeanwhile, needs: []Feature{Transactions}},
 	{name: "sealed/a dry run seals nothing", run: sealedDryRun, needs: []Feature{Transactions}},
 }
 
@@ -45,6 +50,8 @@ var (
 	firstKey  = secret.NewKey()
 	secondKey = secret.NewKey()
 	keyring   = mustRing(firstKey.Reveal())
+	both      = mustRing(secondKey.Reveal() + "," + firstKey.Reveal())
+	second    = mustRing(secondKey.Reveal())
 )
 
 func mustRing(entries string) *secret.Keyring {
@@ -158,14 +165,113 @@ func sealedGoes(t *testing.T, s *suite) {
 func sealedRotates(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	f.putSafe(t, ctx, "1", `{"secret":"hunter2"}`)
-	f.SealWith(mustRing(secondKey.Reveal() + "," + firstKey.Reveal()))
+	require.NoError(t, f.SealWith(ctx, both))
 	require.Equal(t, "hunter2", f.reveal(t, ctx, "1", "secret"))
-	f.SealWith(mustRing(secondKey.Reveal()))
+	require.NoError(t, f.SealWith(ctx, second))
 	_, err := Safes.Reveal(ctx, f.Store, "1", "secret")
 	require.ErrorIs(t, err, secret.ErrOpen)
 	require.NotContains(t, err.Error(), "hunter2")
 	f.putSafe(t, ctx, "1", `{"secret":"hunter2"}`)
 	require.Equal(t, "hunter2", f.reveal(t, ctx, "1", "secret"), "a value given anew is sealed under the new key")
+}
+
+func (f *fixture) underOlderKeys(t *testing.T) []docstore.Ref {
+	t.Helper()
+	refs, err := docstore.UnderOlderKeys(t.Context(), f.Store, 100)
+	require.NoError(t, err)
+	return refs
+}
+
+func sealedAnew(t *testing.T, s *suite) {
+	f, t1, t2 := s.open(t), in(t, "t1"), in(t, "t2")
+	f.putSafe(t, t1, "1", `{"secret":"hunter2","others":{"pin":"4711"}}`)
+	f.putSafe(t, t2, "2", `{"secret":"hunter3"}`)
+	before, err := Safes.Find(t1, f.Store, "1")
+	require.NoError(t, err)
+	f.clock.advance(time.Minute)
+	require.Empty(t, f.underOlderKeys(t))
+	require.NoError(t, f.SealWith(t1, keyring), "another start")
+	require.Empty(t, f.underOlderKeys(t), "with the same key")
+
+	require.NoError(t, f.SealWith(t1, both))
+	require.Equal(t, []docstore.Ref{{Tenant: "t1", ID: "safes.1"}, {Tenant: "t2", ID: "safes.2"}}, f.underOlderKeys(t))
+	f.putSafe(t, t1, "1", `{"secret":"hunter4","others":{"pin":"******"}}`)
+	require.Len(t, f.underOlderKeys(t), 1, "a write seals all values of its record anew")
+	require.NoError(t, docstore.Reseal(t2, f.Store, "safes.2"))
+	require.NoError(t, docstore.Reseal(t2, f.Store, "safes.2"), "by another replica, too")
+	require.Empty(t, f.underOlderKeys(t))
+	require.True(t, apperr.IsNotFound(docstore.Reseal(t2, f.Store, "safes.3")))
+
+	require.NoError(t, f.SealWith(t1, second))
+	require.Empty(t, f.underOlderKeys(t), "the same first key")
+	require.Equal(t, "hunter4", f.reveal(t, t1, "1", "secret"))
+	require.Equal(t, "4711", f.reveal(t, t1, "1", "others.pin"))
+	require.Equal(t, "hunter3", f.reveal(t, t2, "2", "secret"))
+	after, err := Safes.Find(t2, f.Store, "2")
+	require.NoError(t, err)
+	require.Equal(t, before.Stamp, after.Stamp, "the record itself does not change")
+
+	require.NoError(t, f.SealWith(t1, keyring))
+	require.Len(t, f.underOlderKeys(t), 2)
+	err = docstore.Reseal(t2, f.Store, "safes.2")
+	require.ErrorIs(t, err, secret.ErrOpen)
+	require.ErrorContains(t, err, "the secret of safes 2 was sealed under a key that is not configured")
+	f.putSafe(t, t1, "1", `{"secret":"hunter5","others":{"pin":"******"}}`)
+	require.Len(t, f.underOlderKeys(t), 2, "while one of its values is under a key that is away")
+}
+
+func sealedByFormerReplica(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	former, err := docstore.Open(t.Context(), borrowed{f.engine}, f.clock, Safes.Def())
+	require.NoError(t, err)
+	require.NoError(t, former.SealWith(ctx, mustRing(firstKey.Reveal()+","+secondKey.Reveal())))
+	f.clock.advance(time.Minute)
+	require.NoError(t, f.SealWith(ctx, both))
+	f.putSafe(t, ctx, "1", `{"secret":"hunter2"}`)
+	f.clock.advance(time.Minute)
+	(&fixture{Store: former}).putSafe(t, ctx, "1", `{"secret":"hunter3"}`)
+	require.Equal(t, []docstore.Ref{{Tenant: "t1", ID: "safes.1"}}, f.underOlderKeys(t))
+	require.NoError(t, docstore.Reseal(ctx, f.Store, "safes.1"))
+	require.NoError(t, docstore.Reseal(ctx, former, "safes.1"), "which changes nothing")
+	require.NoError(t, f.SealWith(ctx, second))
+	require.Equal(t, "hunter3", f.reveal(t, ctx, "1", "secret"))
+}
+
+// borrowed is the engine of another store, which has made it ready and closes it.
+type borrowed struct{ docstore.Engine }
+
+func (borrowed) Prepare(context.Context, []*docstore.Def) error { return nil }
+
+// sealedMeanwhile: one writes new values, another seals what it finds anew. The last value written is the one there.
+func sealedMeanwhile(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	f.putSafe(t, ctx, "1", `{"secret":"0"}`)
+	rings := []*secret.Keyring{both, mustRing(firstKey.Reveal() + "," + secondKey.Reveal())}
+	for round := range 10 {
+		f.clock.advance(time.Second)
+		require.NoError(t, f.SealWith(ctx, rings[round%2]))
+		value := fmt.Sprint(round)
+		errs := together(2, func(i int) error {
+			if i == 0 {
+				return docstore.Reseal(ctx, f.Store, "safes.1")
+			}
+			return f.write(ctx, func(tx *docstore.Tx) error {
+				v, err := Safes.Load(ctx, tx, "1")
+				if err != nil {
+					return err
+				}
+				v.Secret = secret.NewText(value)
+				_, err = Safes.Replace(ctx, tx, v)
+				return err
+			})
+		})
+		require.NoError(t, errs[1])
+		if errs[0] != nil { // it is tried again
+			require.Equal(t, apperr.VersionMismatch, apperr.KindOf(errs[0]), "%v", errs[0])
+		}
+		require.Equal(t, value, f.reveal(t, ctx, "1", "secret"))
+		require.Empty(t, f.underOlderKeys(t))
+	}
 }
 
 func sealedDryRun(t *testing.T, s *suite) {

@@ -38,7 +38,7 @@ func newWorld(t *testing.T) *world {
 	var err error
 	w.keys, err = secret.ParseKeyring(secret.NewKey())
 	require.NoError(t, err)
-	w.store.SealWith(w.keys)
+	require.NoError(t, w.store.SealWith(t.Context(), w.keys))
 	return w
 }
 
@@ -253,7 +253,7 @@ func TestPrivateKeysAreSealed(t *testing.T) {
 	w.open()
 	other, err := secret.ParseKeyring(secret.NewKey())
 	require.NoError(t, err)
-	w.store.SealWith(other)
+	require.NoError(t, w.store.SealWith(t.Context(), other))
 	_, err = signing.Open(t.Context(), w.config())
 	require.ErrorContains(t, err, "sealed under a key that is not configured")
 }

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
+	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/pkg/telemetry"
+)
+
+// rotate seals all secrets of a folder anew under the first configured key or, where none is configured, under a new
+// key of the folder's own, which it then has alone. Where it is interrupted, the folder is whole, and the next run
+// ends what this one began.
+func rotate(ctx context.Context, s settings, f folder, log *slog.Logger) error {
+	if s.EncryptionKeys.IsZero() {
+		if err := f.addKey(); err != nil {
+			return err
+		}
+	}
+	keys, err := f.keyring(s.EncryptionKeys)
+	if err != nil {
+		return err
+	}
+	if err := f.resealFormerKeys(keys); err != nil {
+		return err
+	}
+	state, err := f.readStores()
+	if err != nil {
+		return err
+	}
+	if _, err := state.begin(s.stores(), nil); err != nil {
+		return err
+	}
+	for _, spec := range s.specs() {
+		if !exists(f.join(spec.Name + ".db")) {
+			continue // a service that no start has had yet
+		}
+		if err := reseal(ctx, spec, f, keys, log.With("service", spec.Name)); err != nil {
+			return err
+		}
+	}
+	if s.EncryptionKeys.IsZero() {
+		return f.dropKeys()
+	}
+	return nil
+}
+
+func reseal(ctx context.Context, spec service.Spec, f folder, keys *secret.Keyring, log *slog.Logger) error {
+	engine, err := sqlitestore.Open(ctx, sqlitestore.Options{Path: f.join(spec.Name + ".db"), Log: log})
+	if err != nil {
+		return fmt.Errorf("%s: %w", spec.Name, err)
+	}
+	store, err := spec.Open(ctx, engine, clock.System, keys)
+	if err != nil {
+		return err
+	}
+	err = service.Deps{Store: store, Keys: keys, Log: log, Metrics: telemetry.NewRegistry()}.Reseal(ctx)
+	if err = errors.Join(err, store.Close()); err != nil {
+		return fmt.Errorf("%s: %w", spec.Name, err)
+	}
+	return nil
+}
+
+// addKey puts a new key before the folder's own one. Where there are several, a rotation was interrupted, and its key
+// is there already.
+func (f folder) addKey() error {
+	entries, err := f.ownKeys()
+	if err != nil || len(entries) > 1 {
+		return err
+	}
+	return f.replace(keyFile, secret.NewKey().Reveal()+","+entries[0])
+}
+
+// dropKeys leaves the first of the folder's own keys alone.
+func (f folder) dropKeys() error {
+	entries, err := f.ownKeys()
+	if err != nil {
+		return err
+	}
+	return f.replace(keyFile, entries[0])
+}
+
+func (f folder) ownKeys() ([]string, error) {
+	text, err := os.ReadFile(f.join(keyFile))
+	if err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	return strings.Split(strings.TrimSpace(string(text)), ","), nil
+}
+
+// resealFormerKeys seals signingFile anew, where there is one.
+func (f folder) resealFormerKeys(keys *secret.Keyring) error {
+	former, err := f.formerKeys(keys)
+	if err != nil || former == nil {
+		return err
+	}
+	private, err := former.PrivateJWKS()
+	if err != nil {
+		return err
+	}
+	return f.replace(signingFile, keys.Seal(private, []byte(signingFile)))
+}
