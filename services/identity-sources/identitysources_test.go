@@ -44,6 +44,32 @@ func TestConventions(t *testing.T) {
 	})
 }
 
+// startWithMethods starts the service with a method in each tenant that the conventions look at.
+func startWithMethods(t testing.TB) *testkit.Service {
+	s := start(t)
+	for _, tenant := range []string{"acme", "globex"} {
+		in(s, tenant).Post(methodsPath, object{"code": "pwd", "name": "Password", "type": "password"}).OK(nil)
+	}
+	s.Events(2)
+	return s
+}
+
+func TestTemplatesKeepTheConventions(t *testing.T) {
+	t.Parallel()
+	testkit.Conventions(t, startWithMethods, testkit.Resource{
+		Collection: templatesPath,
+		Body: func(n int) any {
+			return object{"code": fmt.Sprint("template-", n), "name": fmt.Sprint("Template ", n), "steps": []any{
+				object{"methods": []any{"pwd"}, "required": true},
+			}}
+		},
+		Change: object{"name": "Another name"},
+		Faulty: object{"code": "a b", "name": " ", "steps": []any{object{"methods": []any{"none"}, "required": true}}},
+		Faults: []string{"body.code", "body.name"}, Unique: []string{"code"},
+		Read: read, Write: write, Unrelated: auth.KVRead, Seeds: 2,
+	})
+}
+
 func TestOpenAPIDocument(t *testing.T) {
 	t.Parallel()
 	testkit.Document(t, start(t), "api/openapi.yaml")
