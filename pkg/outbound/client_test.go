@@ -113,28 +113,80 @@ func port(t *testing.T, server *httptest.Server) string {
 	return u.Port()
 }
 
+// loopbacks are forms of addresses that lead to this machine, as hosts of URLs.
+var loopbacks = []string{
+	"127.0.0.1", "127.1.2.3", "0.0.0.0", "localhost", "[::1]", "[::]",
+	"[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:ffff:127.0.0.1]", "[::127.0.0.1]", "[::ffff:0:127.0.0.1]", // IPv4 in IPv6
+	"[64:ff9b::7f00:1]", "[64:ff9b::127.0.0.1]", "[64:ff9b:1::7f00:1]", // NAT64
+	"[2002:7f00:1::]", "[2001:0:4136:e378:8000:63bf:80ff:fffe]", // 6to4, Teredo
+	"[::1%25lo]", "[fe80::1%25lo]", "[fe80::1%25eth0]", // with a zone
+	"[::ffff:10.0.0.1]", "[64:ff9b::a00:1]", "[fec0::1]", "[fd00:ec2::254]", "169.254.169.254", // others of the network
+	"１２７.0.0.1", "127。0。0。1", "①②⑦.⓪.⓪.①", // what becomes 127.0.0.1 in the mapping of names (UTS 46)
+	"harmless.example", "user:pass@harmless.example", "harmless.example@127.0.0.1",
+}
+
+// numbers are forms of 127.0.0.1 that some resolvers take for an address (inet_aton). Here they are names.
+var numbers = []string{
+	"2130706433", "0x7f000001", "017700000001", "0x7f.1", "0177.0.0.1", "0x7f.0x0.0x0.0x1", "127.1", "127.0.1", "127.000.000.001",
+	"127.0.0.1.", "0", "00.0.0.0",
+}
+
 func TestNeighboursAreNotAsked(t *testing.T) {
 	t.Parallel()
 	server, asked := neighbour(t, nil)
 	p := port(t, server)
 	c := client(t, Config{Resolver: names([]string{"127.0.0.1", "10.0.0.1"})})
-	for _, target := range []string{
-		server.URL, "http://localhost:" + p, "http://[::1]:" + p, "http://[::ffff:127.0.0.1]:" + p,
-		"http://[::ffff:7f00:1]:" + p, "http://0.0.0.0:" + p, "http://[::]:" + p,
-		"http://127.1.2.3:" + p, "https://127.0.0.1:" + p,
-		"http://harmless.example:" + p, "http://user:pass@harmless.example:" + p,
-		"http://169.254.169.254/latest/meta-data/", "http://[fd00:ec2::254]/",
-		"http://[64:ff9b::7f00:1]:" + p, "http://[2002:7f00:1::]:" + p,
-	} {
-		_, _, err := get(t, c, target)
-		require.ErrorIs(t, err, ErrRefused, target)
+	for _, host := range loopbacks {
+		for _, scheme := range []string{"http", "https"} {
+			_, _, err := get(t, c, scheme+"://"+host+":"+p+"/latest/meta-data/")
+			require.ErrorIs(t, err, ErrRefused, host)
+		}
 	}
-	// These are not names, or are resolved like any name.
-	for _, host := range []string{"2130706433", "0x7f.1", "0177.0.0.1", "127.1", "0x7f000001"} {
-		_, _, err := get(t, c, "http://"+host+":"+p)
-		require.Error(t, err, host)
+	for _, host := range numbers {
+		for _, resolver := range []*net.Resolver{nil, names([]string{"127.0.0.1"})} {
+			_, _, err := get(t, client(t, Config{Resolver: resolver}), "http://"+host+":"+p)
+			require.Error(t, err, host)
+		}
 	}
 	require.Zero(t, asked.Load())
+}
+
+// The dialer for other protocols has the same policy as the client.
+func TestDialerDoesNotReachNeighbours(t *testing.T) {
+	t.Parallel()
+	server, asked := neighbour(t, nil)
+	p := port(t, server)
+	dial := func(cfg Config, network, host string) error {
+		conn, err := NewDialer(cfg).DialContext(t.Context(), network, net.JoinHostPort(host, p))
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err
+	}
+	inside := Config{Resolver: names([]string{"127.0.0.1", "10.0.0.1"})}
+	for _, host := range loopbacks {
+		u, err := url.Parse("http://" + host)
+		require.NoError(t, err)
+		if host := u.Hostname(); strings.Trim(host, "0123456789abcdefghijklmnopqrstuvwxyz:.%") == "" { // it maps no names
+			require.ErrorIs(t, dial(inside, "tcp", host), ErrRefused, host)
+		}
+	}
+	for _, host := range numbers {
+		require.Error(t, dial(Config{}, "tcp", host), host)
+		require.Error(t, dial(inside, "tcp", host), host)
+	}
+	require.NoError(t, dial(Config{AllowPrivate: true}, "tcp", "127.0.0.1"))
+	for _, network := range []string{"tcp4", "tcp6"} {
+		require.Error(t, dial(inside, network, "harmless.example"), network)
+	}
+	require.ErrorIs(t, dial(Config{AllowPrivate: true}, "udp", "127.0.0.1"), ErrRefused, "another protocol")
+	_, err := NewDialer(Config{AllowPrivate: true}).DialContext(t.Context(), "unix", "/var/run/docker.sock")
+	require.ErrorIs(t, err, ErrRefused)
+
+	rebinding := Config{AllowPrivate: true, Resolver: names([]string{"127.0.0.1"}, []string{"169.254.169.254"})}
+	require.NoError(t, dial(rebinding, "tcp", "rebind.example"))
+	require.ErrorIs(t, dial(rebinding, "tcp", "rebind.example"), ErrRefused)
+	require.Zero(t, asked.Load(), "no HTTP was spoken")
 }
 
 func TestAllowPrivate(t *testing.T) {
@@ -179,11 +231,19 @@ func TestNameWithBothKinds(t *testing.T) {
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	target, asked := neighbour(t, nil)
-	server, _ := neighbour(t,
-		func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, target.URL, http.StatusFound) })
-	resp, _, err := get(t, client(t, Config{AllowPrivate: true}), server.URL)
-	require.NoError(t, err)
-	require.Equal(t, http.StatusFound, resp.StatusCode)
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		for _, location := range []string{target.URL, "http://169.254.169.254/", "//localhost/", "/elsewhere", "file:///etc/passwd"} {
+			server, first := neighbour(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Location", location)
+				w.Header().Set("Refresh", "0; url="+location)
+				w.WriteHeader(status)
+			})
+			resp, _, err := get(t, client(t, Config{AllowPrivate: true}), server.URL)
+			require.NoError(t, err)
+			require.Equal(t, status, resp.StatusCode)
+			require.EqualValues(t, 1, first.Load())
+		}
+	}
 	require.Zero(t, asked.Load())
 }
 
@@ -212,9 +272,21 @@ func (c *closing) Close() error {
 	return nil
 }
 
+// A proxy would look names up itself, and connect to what it finds.
 func TestNoProxy(t *testing.T) {
 	t.Parallel()
-	require.Nil(t, New(Config{}).Transport.(*transport).Proxy)
+	server, asked := neighbour(t, nil)
+	target := "http://proxied.example:" + port(t, server)
+	c := client(t, Config{AllowPrivate: true, Resolver: names([]string{"127.0.0.1"})})
+	_, _, err := get(t, c, target)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, asked.Load())
+	require.Zero(t, proxied.Load())
+
+	usual := &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}}
+	_, _, err = get(t, usual, target)
+	require.Error(t, err)
+	require.EqualValues(t, 1, proxied.Load(), "another client asks the proxy")
 }
 
 func TestBodyIsLimited(t *testing.T) {

@@ -2,9 +2,11 @@ package identitysources_test
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
@@ -42,7 +44,9 @@ func TestGoldenEvents(t *testing.T) {
 		tick()
 		c.Delete(path, nil).OK(nil)
 	}
-	testkit.GoldenEvents(t, began, s.Events(14),
+	events := s.Events(14) // those of different records may be published in another order
+	slices.SortStableFunc(events, func(a, b bus.Event) int { return a.Time.Std().Compare(b.Time.Std()) })
+	testkit.GoldenEvents(t, began, events,
 		"connection.created", "connection.updated", "connection.enabled", "connection.disabled", "connection.deleted",
 		"auth_method.created", "auth_method.updated", "auth_method.enabled", "auth_method.disabled", "auth_method.deleted",
 		"auth_template.created", "auth_template.updated", "auth_template.deleted",
