@@ -36,7 +36,7 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
-require github.com/santhosh-tekuri/jsonschema/v6 v6.0.2 // indirect
+require github.com/santhosh-tekuri/jsonschema/v6 v6.0.2
 
 require (
 	cel.dev/expr v0.25.2 // indirect

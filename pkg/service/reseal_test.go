@@ -145,7 +145,7 @@ func rotateEnv(dir string, entries ...string) []string {
 
 // resealChild is what this test program does as the child that the test below kills.
 func resealChild() int {
-	c := settings{DefaultConfig("tiny")}
+	c := settings{DefaultConfig("tiny", 8081)}
 	err := start(context.Background(), "tiny", []string{"check", "--rotate-keys"}, os.Environ(), &c, &c.Config, vaultSpec, os.Stdout)
 	if err != nil {
 		fmt.Println(err)
@@ -207,7 +207,7 @@ func TestKeptAnswersOutliveARotation(t *testing.T) {
 		p.end()
 	}
 	check := func(env ...string) error {
-		c := settings{DefaultConfig("tiny")}
+		c := settings{DefaultConfig("tiny", 8082)}
 		return start(t.Context(), "tiny", []string{"check", "--rotate-keys"}, append(s.env, env...), &c, &c.Config, vaultSpec, &lines{})
 	}
 	post := func(p *process, replayed string) {
