@@ -130,11 +130,7 @@ func (s *State) decide(ctx context.Context, q *Question, r *reach) (found findin
 	var in input
 	aims := s.targets(q, r)
 	for at := range r.steps {
-		unit := s.unitOf.Get(r.steps[at].Identity)
-		if unit == "" {
-			continue
-		}
-		grants := s.granted.Get(unit)
+		grants := s.unitOf.Get(r.steps[at].Identity).grants
 		if grants.Len() == 0 {
 			continue
 		}

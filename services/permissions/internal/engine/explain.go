@@ -67,7 +67,7 @@ func (s *State) consider(ctx context.Context, q *Question, r *reach) ([]Consider
 	var all []Considered
 	var in input
 	for at := range r.steps {
-		grants := s.granted.Get(s.unitOf.Get(r.steps[at].Identity))
+		grants := s.unitOf.Get(r.steps[at].Identity).grants
 		for _, aim := range s.targets(q, r) {
 			for _, rule := range grants.Get(aim.target) {
 				if rule.Type == Wildcard && rule.Code != "" && !Match(rule.Code, q.resource.Code) {
@@ -214,7 +214,7 @@ func (s *State) Label(who Identity) string {
 	if tree := s.trees.Get(who.ID); tree != nil && who.Type == CoreObject {
 		return tree.Name
 	}
-	if unit := s.units.Get(s.unitOf.Get(who)); unit != nil {
+	if unit := s.units.Get(s.unitOf.Get(who).unit); unit != nil {
 		return unit.Name
 	}
 	return ""

@@ -173,7 +173,7 @@ func (s *State) Reaching(who Identity) ([]string, error) {
 	}
 	var ids []string
 	for i := range r.steps {
-		if unit := s.unitOf.Get(r.steps[i].Identity); unit != "" {
+		if unit := s.unitOf.Get(r.steps[i].Identity).unit; unit != "" {
 			ids = append(ids, unit)
 		}
 	}

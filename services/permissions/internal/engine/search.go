@@ -81,7 +81,7 @@ func compareIDs(a, b string) int {
 func (s *State) applications(ctx context.Context, q *Question, r *reach) ([]Object, error) {
 	ids := map[string]bool{}
 	for _, step := range r.steps {
-		for about, rules := range s.granted.Get(s.unitOf.Get(step.Identity)).All() {
+		for about, rules := range s.unitOf.Get(step.Identity).grants.All() {
 			if about.kind == application && allowing(rules) && (q.ApplicationID == "" || q.ApplicationID == about.id) {
 				ids[about.id] = true
 			}
@@ -122,7 +122,7 @@ func (s *State) candidates(q *Question, r *reach) (map[string]*Resource, error) 
 		return nil
 	}
 	for _, step := range r.steps {
-		for about, rules := range s.granted.Get(s.unitOf.Get(step.Identity)).All() {
+		for about, rules := range s.unitOf.Get(step.Identity).grants.All() {
 			if !allowing(rules) {
 				continue
 			}
@@ -209,7 +209,7 @@ func (s *State) possible(q *Question, r *reach) []string {
 	}
 	var names []string
 	for _, step := range r.steps {
-		grants := s.granted.Get(s.unitOf.Get(step.Identity))
+		grants := s.unitOf.Get(step.Identity).grants
 		for _, aim := range s.targets(q, r) {
 			for _, rule := range grants.Get(aim.target) {
 				if !rule.Deny {
@@ -276,7 +276,7 @@ func (s *State) expand(from Identity, kind string, add func(id string) error) er
 	}
 	switch {
 	case from.Type == Group && kind == User:
-		for _, m := range s.inGroup.Get(s.unitOf.Get(from)).All() {
+		for _, m := range s.inGroup.Get(s.unitOf.Get(from).unit).All() {
 			if err := add(m.UserID); err != nil {
 				return err
 			}

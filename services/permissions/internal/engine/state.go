@@ -56,6 +56,12 @@ func (t *Tenant) Change(fn func(*Change)) {
 // objectCode is how resources are named in an application.
 type objectCode struct{ application, kind, code string }
 
+// grantee is the unit of an identity, with what it is granted.
+type grantee struct {
+	unit   string
+	grants Map[target, []*Rule]
+}
+
 // State is what is known of a tenant at one time.
 type State struct {
 	// What is granted.
@@ -70,7 +76,7 @@ type State struct {
 	members  Map[string, Map[string, *Member]]      // set → id
 	setsOf   Map[string, []*Member]                 // resource → its memberships
 	units    Map[string, *Unit]                     //
-	unitOf   Map[Identity, string]                  // → unit
+	unitOf   Map[Identity, grantee]                 // what is granted to an identity, of the same contents as granted
 	rules    Map[string, *Rule]                     //
 	granted  Map[string, Map[target, []*Rule]]      // unit → what it is granted
 	granting Map[target, Map[string, *Rule]]        // the rules about a target
@@ -179,7 +185,7 @@ func (c *Change) PutUnit(u *Unit) {
 	if old := c.units.Get(u.ID); old == nil || old.Sequence < u.Sequence {
 		c.DropUnit(u.ID)
 		c.units.put(c.by, u.ID, u)
-		c.unitOf.put(c.by, u.Identity, u.ID)
+		c.unitOf.put(c.by, u.Identity, grantee{u.ID, c.granted.Get(u.ID)})
 	}
 }
 
@@ -190,8 +196,20 @@ func (c *Change) DropUnit(id string) {
 		return
 	}
 	c.units.drop(c.by, id)
-	if c.unitOf.Get(old.Identity) == id {
+	if c.unitOf.Get(old.Identity).unit == id {
 		c.unitOf.drop(c.by, old.Identity)
+	}
+}
+
+// setGrants notes what a unit is granted, also where identities are looked up: a check finds it there at once.
+func (c *Change) setGrants(unitID string, grants Map[target, []*Rule]) {
+	if grants.Len() > 0 {
+		c.granted.put(c.by, unitID, grants)
+	} else {
+		c.granted.drop(c.by, unitID)
+	}
+	if unit := c.units.Get(unitID); unit != nil && c.unitOf.Get(unit.Identity).unit == unitID {
+		c.unitOf.put(c.by, unit.Identity, grantee{unitID, grants})
 	}
 }
 
@@ -232,7 +250,7 @@ func (c *Change) PutRule(r *Rule) {
 	grants := c.granted.Get(r.UnitID)
 	list := grants.Get(about)
 	grants.put(c.by, about, append(list[:len(list):len(list)], r))
-	c.granted.put(c.by, r.UnitID, grants)
+	c.setGrants(r.UnitID, grants)
 	nested(c.by, &c.granting, about, r.ID, r)
 }
 
@@ -252,11 +270,7 @@ func (c *Change) DropRule(id string) {
 	}
 	about, grants := old.target(), c.granted.Get(old.UnitID)
 	removed(c.by, &grants, about, func(r *Rule) bool { return r.ID == id })
-	if grants.Len() > 0 {
-		c.granted.put(c.by, old.UnitID, grants)
-	} else {
-		c.granted.drop(c.by, old.UnitID)
-	}
+	c.setGrants(old.UnitID, grants)
 	without(c.by, &c.granting, about, id)
 }
 
