@@ -68,12 +68,9 @@ func (r *run) dialDirectory(ctx context.Context, server string) (*ldap.Conn, str
 	if port == "" {
 		port = map[string]string{"ldap": "389", "ldaps": "636"}[u.Scheme]
 	}
-	raw, err := r.dialer.DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+	raw, err := r.dial(ctx, net.JoinHostPort(u.Hostname(), port))
 	if err != nil {
 		return nil, "", err
-	}
-	if deadline, ok := r.ctx.Deadline(); ok {
-		_ = raw.SetDeadline(deadline) // a connection that is closed fails at its next use
 	}
 	stop := context.AfterFunc(ctx, func() { raw.Close() })
 	defer stop()

@@ -35,7 +35,7 @@ func explain(err error) string {
 	case errors.Is(err, outbound.ErrRefused):
 		return "the host's address is private or of special use; such requests are refused unless IDP_OUTBOUND_ALLOW_PRIVATE is set"
 	case errors.Is(err, outbound.ErrTooLarge):
-		return "the answer is larger than 1 MiB; check the address"
+		return "the answer is too large; check the address and the port"
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return "the host name does not resolve; check its spelling"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), isTimeout(err):

@@ -50,12 +50,9 @@ func (r *run) dialMail(ctx context.Context, host string) (*smtp.Client, string, 
 		return nil, "", err
 	}
 	security := r.config.text("Security", "starttls")
-	conn, err := r.dialer.DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(r.number("Port", 587))))
+	conn, err := r.dial(ctx, net.JoinHostPort(host, strconv.Itoa(r.number("Port", 587))))
 	if err != nil {
 		return nil, "", err
-	}
-	if deadline, ok := r.ctx.Deadline(); ok {
-		_ = conn.SetDeadline(deadline) // a connection that is closed fails at its next use
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/fair"
+	"github.com/idplatform/idplatform/pkg/outbound"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/services/identity-sources/internal/provider"
 )
@@ -90,6 +91,7 @@ type run struct {
 	ctx    context.Context
 	config Config
 	steps  []Step
+	conn   *boundedConn // the last one; nil where HTTP is spoken
 }
 
 // step tries something. What it returns is told: a message of success, or an error made for people.
@@ -99,10 +101,25 @@ func (r *run) step(name string, try func(ctx context.Context) (string, error)) b
 	defer cancel()
 	message, err := try(ctx)
 	if err != nil {
-		message = explain(err)
+		message = explain(r.cause(ctx, err))
 	}
 	r.steps = append(r.steps, Step{Name: name, OK: err == nil, Message: message, DurationMS: time.Since(began).Milliseconds()})
 	return err == nil
+}
+
+// cause is why a step failed, which libraries hide behind the connection's end.
+func (r *run) cause(ctx context.Context, err error) error {
+	_, told := errors.AsType[fault](err)
+	deadline, _ := ctx.Deadline() // a connection may notice it before ctx does
+	switch {
+	case told:
+		return err
+	case r.conn != nil && r.conn.left.Load() <= 0:
+		return outbound.ErrTooLarge
+	case !time.Now().Before(deadline):
+		return context.DeadlineExceeded
+	}
+	return err
 }
 
 func (r *run) result() Result {

@@ -57,7 +57,7 @@ func TestOIDC(t *testing.T) {
 		"no endpoints":   {func(d, _ object) { delete(d, "jwks_uri") }, "discovery", "lacks"},
 		"not found":      {func(d, _ object) { d["status"] = 404 }, "discovery", "status 404"},
 		"elsewhere":      {func(d, _ object) { d["status"] = 302 }, "discovery", "redirects"},
-		"endless":        {func(d, _ object) { d["x"] = strings.Repeat("x", 2<<20) }, "discovery", "larger than 1 MiB"},
+		"endless":        {func(d, _ object) { d["x"] = strings.Repeat("x", 2<<20) }, "discovery", "too large"},
 		"no keys":        {func(_, k object) { k["keys"] = []any{} }, "keys", "no key"},
 		"broken keys":    {func(_, k object) { k["keys"] = "none" }, "keys", "can't be read"},
 		"keys are away":  {func(_, k object) { k["status"] = 503 }, "keys", "status 503"},

@@ -1,0 +1,149 @@
+package probe_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/outbound"
+	"github.com/idplatform/idplatform/pkg/outbound/outboundtest"
+	"github.com/idplatform/idplatform/services/identity-sources/internal/probe"
+)
+
+// impatient is a test of a connection by a caller whose time is up soon.
+func impatient(t *testing.T, code string, fields object) probe.Result {
+	t.Helper()
+	config := outbound.Config{AllowPrivate: true}
+	client := outbound.New(config)
+	t.Cleanup(client.CloseIdleConnections)
+	ctx, cancel := context.WithTimeout(tenant(t), 100*time.Millisecond)
+	defer cancel()
+	result, err := probe.New(client, outbound.NewDialer(config)).Test(ctx, find(t, code), settings(t, fields), false)
+	require.NoError(t, err)
+	return result
+}
+
+// talker is a server that says the same thing to everybody, over and over until nobody listens if it is endless. Then
+// it says nothing more, and waits.
+func talker(t *testing.T, says string, endless bool) (host, port string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	done := make(chan struct{})
+	t.Cleanup(func() { listener.Close(); <-done })
+	go func() {
+		defer close(done)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			for err == nil && says != "" {
+				if _, err = io.WriteString(conn, says); !endless {
+					break
+				}
+			}
+			_, _ = io.Copy(io.Discard, conn) // until it hangs up
+			conn.Close()
+		}
+	}()
+	host, port, err = net.SplitHostPort(listener.Addr().String())
+	require.NoError(t, err)
+	return host, port
+}
+
+const late = "no answer in time"
+
+// A server that accepts and says nothing, or stops in the middle.
+func TestSlowAnswers(t *testing.T) {
+	t.Parallel()
+	for name, says := range map[string]string{
+		"nothing": "", "the beginning of HTTP": "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", "half a greeting": "220-wel", "half a packet": "0",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			host, port := talker(t, says, false)
+			at := net.JoinHostPort(host, port)
+			if says == "" {
+				requireFailure(t, impatient(t, "oidc", object{"Issuer": "https://" + at}), "discovery", late)
+				requireFailure(t, impatient(t, "ldap", object{"Url": "ldaps://" + at, "BaseDn": "dc=test"}), "connect", late)
+			}
+			if strings.HasPrefix(says, "HTTP") {
+				requireFailure(t, impatient(t, "oidc", object{"Issuer": "http://" + at}), "discovery", late)
+				requireFailure(t, impatient(t, "saml", object{"MetadataUrl": "http://" + at}), "metadata", late)
+				requireFailure(t, impatient(t, "cas", object{"ServerUrl": "http://" + at}), "ticket validation", late)
+				return
+			}
+			requireFailure(t, impatient(t, "mfa_mail", object{"Host": host, "Port": json.Number(port), "From": "a@acme.test"}), "connect", late)
+			requireFailure(t, impatient(t, "ldap", object{"Url": "ldap://" + at, "BaseDn": "dc=test"}), "connect", late)
+		})
+	}
+}
+
+// A server that never ends its answer costs neither time nor memory.
+func TestEndlessAnswers(t *testing.T) {
+	t.Parallel()
+	const large = "too large"
+	filler := strings.Repeat("x", 1<<10)
+	host, port := talker(t, "220-"+filler+"\r\n", true)
+	requireFailure(t, run(t, good(t), "mfa_mail", object{"Host": host, "Port": json.Number(port), "From": "a@acme.test"}), "connect", large)
+	host, port = talker(t, filler, true)
+	requireFailure(t, run(t, good(t), "mfa_mail", object{"Host": host, "Port": json.Number(port), "From": "a@acme.test"}), "connect", large)
+	host, port = talker(t, "\x30\x84\x7f\xff\xff\xff"+filler, true) // a packet of 2 GiB
+	requireFailure(t, run(t, good(t), "ldap", object{"Url": "ldap://" + net.JoinHostPort(host, port), "BaseDn": "dc=test"}), "connect", large)
+
+	id := good(t)
+	endless := web(t, id, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for {
+			if _, err := io.WriteString(w, filler); err != nil {
+				return
+			}
+		}
+	}))
+	requireFailure(t, run(t, id, "oidc", object{"Issuer": endless}), "discovery", large)
+	requireFailure(t, run(t, id, "saml", object{"MetadataUrl": endless}), "metadata", large)
+	requireFailure(t, run(t, id, "cas", object{"ServerUrl": endless}), "ticket validation", large)
+}
+
+// A name that resolves to a private address, at once or the second time, is refused in every protocol.
+func TestNamesWithPrivateAddressesAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"127.0.0.1", "10.0.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1"} {
+		config := outbound.Config{Resolver: outboundtest.Resolver([]string{address})}
+		for code, fields := range map[string]object{
+			"oidc":     {"Issuer": "https://login.acme.test"},
+			"saml":     {"MetadataUrl": "http://login.acme.test/metadata"},
+			"cas":      {"ServerUrl": "https://login.acme.test/cas"},
+			"ldap":     {"Url": "ldap://login.acme.test", "BaseDn": "dc=test"},
+			"mfa_mail": {"Host": "login.acme.test", "From": "a@acme.test"},
+		} {
+			r := runWith(t, config, code, fields)
+			require.False(t, r.OK)
+			require.Len(t, r.Steps, 1, code)
+			require.Contains(t, r.Steps[0].Message, "private", code)
+		}
+	}
+
+	mux := http.NewServeMux()
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(server.URL, "http://"))
+	require.NoError(t, err)
+	issuer := "http://login.acme.test:" + port
+	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Connection", "close")
+		_ = json.NewEncoder(w).Encode(object{
+			"issuer": issuer, "authorization_endpoint": issuer + "/a", "token_endpoint": issuer + "/t", "jwks_uri": issuer + "/keys",
+		})
+	})
+	rebinding := outbound.Config{AllowPrivate: true, Resolver: outboundtest.Resolver([]string{"127.0.0.1"}, []string{"169.254.169.254"})}
+	requireFailure(t, runWith(t, rebinding, "oidc", object{"Issuer": issuer}), "keys", "private")
+}
