@@ -104,6 +104,18 @@ func TestTokenOfAConfiguredAdministrator(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(c.Dir, "administrator.json"))
 }
 
+// Where no platform runs on the folder, token asks the one that the settings name.
+func TestTokenOfAPlatformElsewhere(t *testing.T) {
+	t.Parallel()
+	credential := []string{"IDP_BOOTSTRAP_CLIENT_ID=boss", "IDP_BOOTSTRAP_CLIENT_SECRET=a secret of the operator"}
+	c := startPlatform(t, t.TempDir(), credential...)
+	out, notes, code := runs(t, append(credential, "IDP_DATA_DIR="+t.TempDir(), "IDP_PUBLIC_URL=http://"+c.Addr), "token", "--tenant", "acme")
+	require.Equal(t, 0, code, notes)
+	_, claims := unverified(t, strings.TrimSpace(out))
+	assert.Equal(t, "boss", claims["sub"])
+	assert.Equal(t, "acme", claims["tenant_id"])
+}
+
 func TestKeysRotate(t *testing.T) {
 	t.Parallel()
 	c := startPlatform(t, t.TempDir())

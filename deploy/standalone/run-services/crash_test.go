@@ -1,0 +1,243 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/gateway"
+)
+
+// creation is an operation that makes a record.
+type creation struct {
+	entity string // in events
+	path   string
+	body   string // with %q for the record's name
+	query  string // of the record's own path, with %s for its name
+}
+
+// creations has one for each service.
+var creations = map[string]creation{
+	gateway.Users:           {"user", "/v1/users", `{"username":%q}`, ""},
+	gateway.Applications:    {"application", "/v1/applications", `{"name":%q}`, ""},
+	gateway.Organization:    {"core_object", "/v1/core-objects", `{"code":%q,"name":"Tree"}`, "?code=%s"},
+	gateway.IdentitySources: {"auth_method", "/v1/auth-methods", `{"code":%q,"name":"Password","type":"password"}`, ""},
+	gateway.Permissions: {
+		"resource", "/v1/resources", `{"application_id":"2001","type":"data","code":%q,"actions":[{"code":"read"}]}`, "?application_id=2001",
+	},
+}
+
+// made is a record whose creation was acknowledged.
+type made struct{ service, tenant, id, name string }
+
+// path is where the record is.
+func (m made) path() string {
+	how := creations[m.service]
+	return how.path + "/" + m.id + strings.ReplaceAll(how.query, "%s", m.name)
+}
+
+// event is the subject of the event of its creation, with its id.
+func (m made) event() string {
+	return "idp.events." + m.tenant + "." + creations[m.service].entity + ".created " + m.id
+}
+
+// client speaks to the platform.
+type client struct {
+	url, token string
+	http       *http.Client
+}
+
+// do sends a request. An answer other than 200 is an error.
+func (c *client) do(method, path, tenant, body string) (answer []byte, err error) {
+	r, err := http.NewRequest(method, c.url+path, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+c.token)
+	r.Header.Set("X-Tenant-Id", tenant)
+	r.Header.Set("Content-Type", "application/json")
+	response, err := c.http.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	answer, err = io.ReadAll(response.Body)
+	if response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s %s: %d: %s", method, path, response.StatusCode, answer)
+	}
+	return answer, err
+}
+
+// create makes a record and returns its id.
+func (c *client) create(service, tenant, name string) (id string, err error) {
+	how := creations[service]
+	answer, err := c.do(http.MethodPost, how.path, tenant, fmt.Sprintf(how.body, name))
+	if err != nil {
+		return "", err
+	}
+	var record struct {
+		ID string `json:"id"`
+	}
+	err = json.Unmarshal(answer, &record)
+	return record.ID, err
+}
+
+// firstToken gets a token as the greeting says.
+func firstToken(t *testing.T, p *platform) string {
+	t.Helper()
+	password, err := p.folder.read(administratorSecret)
+	require.NoError(t, err)
+	r, err := http.NewRequest(http.MethodPost, p.url+"/v1/oauth2/token", strings.NewReader("grant_type=client_credentials"))
+	require.NoError(t, err)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.SetBasicAuth(administrator, url.QueryEscape(password))
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	http.DefaultClient.CloseIdleConnections()
+	var answer struct {
+		Token string `json:"access_token"`
+	}
+	require.NoError(t, json.NewDecoder(response.Body).Decode(&answer))
+	require.NotEmpty(t, answer.Token)
+	return answer.Token
+}
+
+const writers = 8
+
+// write makes records of all services in turn until ctx ends, and tells those that are acknowledged.
+func write(ctx context.Context, c *client, tenant string, acknowledged chan<- made) {
+	for n := 0; ctx.Err() == nil; n++ {
+		service := services[n%len(services)]
+		name := fmt.Sprintf("n%d", n)
+		id, err := c.create(service, tenant, name)
+		if err != nil {
+			// What is killed starts again sooner if nobody keeps the processors busy.
+			select {
+			case <-time.After(20 * time.Millisecond):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		acknowledged <- made{service, tenant, id, name}
+	}
+}
+
+// round kills a process while eight writers write, and goes on until all services have acknowledged more than what was
+// under way at the kill. It returns what was acknowledged.
+func round(t *testing.T, p *platform, token string, victim *process) (records []made) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	acknowledged := make(chan made)
+	var all sync.WaitGroup
+	for w := range writers {
+		all.Go(func() {
+			c := &client{p.url, token, &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second}}
+			defer c.http.CloseIdleConnections()
+			write(ctx, c, fmt.Sprintf("%s-%d", victim.name, w), acknowledged)
+		})
+	}
+	limit := time.After(time.Minute)
+	collect := func(enough func(since map[string]int) bool) {
+		since := map[string]int{}
+		for !enough(since) {
+			select {
+			case m := <-acknowledged:
+				records = append(records, m)
+				since[m.service]++
+			case <-limit:
+				require.FailNow(t, "too slow", "%s killed; acknowledged since: %v", victim.name, since)
+			}
+		}
+	}
+	each := func(since map[string]int) bool {
+		return !slices.ContainsFunc(services, func(name string) bool { return since[name] <= writers })
+	}
+	// Whatever happens, the writers end.
+	defer func() {
+		stop()
+		go func() { all.Wait(); close(acknowledged) }()
+		for m := range acknowledged {
+			records = append(records, m)
+		}
+	}()
+	collect(each)
+	killed := victim.pid.Load()
+	require.NoError(t, syscall.Kill(int(killed), syscall.SIGKILL))
+	collect(func(since map[string]int) bool { return victim.pid.Load() != killed && each(since) })
+	return records
+}
+
+// TestKillNine kills each process in turn under eight writers: each starts again, and every acknowledged record is
+// there afterwards, with one event.
+func TestKillNine(t *testing.T) {
+	t.Parallel()
+	p, err := start(t.Context(), settingsForTest(t), t.Output())
+	require.NoError(t, err)
+	defer p.stop()
+	token := firstToken(t, p)
+	missing := map[string]made{} // by event
+	for _, victim := range slices.Concat(p.groups...) {
+		for _, m := range round(t, p, token, victim) {
+			assert.NotContains(t, missing, m.event(), "an id is given once")
+			missing[m.event()] = m
+		}
+	}
+	t.Logf("%d creations acknowledged", len(missing))
+	c := &client{p.url, token, &http.Client{Transport: &http.Transport{}}}
+	defer c.http.CloseIdleConnections()
+	for _, m := range missing {
+		record, err := c.do(http.MethodGet, m.path(), m.tenant, "")
+		require.NoError(t, err)
+		require.Contains(t, string(record), `"id":"`+m.id+`"`)
+	}
+	awaitEvents(t, p, missing)
+}
+
+// awaitEvents reads events, as a reader does, until all records have theirs. None may have two.
+func awaitEvents(t *testing.T, p *platform, missing map[string]made) {
+	t.Helper()
+	address, err := os.ReadFile(p.folder.join(readersURL))
+	require.NoError(t, err)
+	nc, err := nats.Connect(strings.TrimSpace(string(address)))
+	require.NoError(t, err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+	consumer, err := js.Consumer(t.Context(), "IDP_EVENTS", "events")
+	require.NoError(t, err)
+	messages, err := consumer.Messages()
+	require.NoError(t, err)
+	defer messages.Stop()
+	seen := map[string]string{} // event → its id
+	for len(missing) > 0 {
+		message, err := messages.Next(jetstream.NextMaxWait(30 * time.Second))
+		require.NoError(t, err, "%d events are missing", len(missing))
+		require.NoError(t, message.Ack())
+		var event struct{ ID, Subject string }
+		require.NoError(t, json.Unmarshal(message.Data(), &event))
+		m := message.Subject() + " " + event.Subject
+		if first, again := seen[m]; again && strings.Contains(m, ".created ") {
+			assert.Equal(t, first, event.ID, "one event for a record")
+		}
+		seen[m] = event.ID
+		delete(missing, m)
+	}
+}
