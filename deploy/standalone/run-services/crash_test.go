@@ -154,7 +154,7 @@ func round(t *testing.T, p *platform, token string, victim *process) (records []
 			write(ctx, c, fmt.Sprintf("%s-%d", victim.name, w), acknowledged)
 		})
 	}
-	limit := time.After(time.Minute)
+	limit := time.After(2 * time.Minute)
 	collect := func(enough func(since map[string]int) bool) {
 		since := map[string]int{}
 		for !enough(since) {
