@@ -342,15 +342,6 @@ func (c *Collection[T]) Due(ctx context.Context, s *Store, limit int) ([]Ref, er
 	return s.engine.Due(ctx, c.def, s.clock.Now().Millis(), limit)
 }
 
-// All lists documents of all tenants that come after one, in an order that stays the same; the zero Ref comes before
-// all. It is for work over a whole store that no request waits for.
-func (c *Collection[T]) All(ctx context.Context, s *Store, after Ref, limit int) ([]Ref, error) {
-	if err := transaction.Refuse("docstore: All"); err != nil {
-		return nil, err
-	}
-	return s.engine.All(ctx, c.def, after, limit)
-}
-
 // Load returns a document to be changed in this transaction, as stored (not settled). apperr.NotFound if the tenant has none;
 // apperr.VersionMismatch if the request's If-Match means this document and asks for another version.
 func (c *Collection[T]) Load(ctx context.Context, tx *Tx, id string) (*T, error) {

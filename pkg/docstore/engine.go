@@ -33,10 +33,6 @@ type Engine interface {
 	// after "" the first, "" after the last.
 	NextTenant(ctx context.Context, def *Def, after string) (string, error)
 
-	// All lists documents of all tenants that come after one, which need not exist, in an order that stays the same; the
-	// zero Ref comes before all.
-	All(ctx context.Context, def *Def, after Ref, limit int) ([]Ref, error)
-
 	// Pending lists about limit appended messages not yet Published whose Seq is more than after, the oldest first.
 	// Those about one record come in the order of their transactions: with a message come all earlier ones about its
 	// record, whatever their Seq. A message that is committed late can have a lower Seq than one that was listed before.

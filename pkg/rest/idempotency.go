@@ -277,23 +277,19 @@ func ForgetAnswer(ctx context.Context, store *docstore.Store, id string) error {
 // ResealAnswers seals all kept answers anew that are not sealed under the first key, and returns how many. Those under
 // keys that are not there any more are lost already; they are forgotten with the others.
 func ResealAnswers(ctx context.Context, store *docstore.Store, keys *secret.Keyring) (n int, err error) {
-	const page = 500
-	for after := (docstore.Ref{}); ; {
-		refs, err := savedAnswers.All(ctx, store, after, page)
-		if err != nil || len(refs) == 0 {
-			return n, err
-		}
-		for _, ref := range refs {
-			sealed, err := resealAnswer(request.System(ctx, ref.Tenant), store, keys, ref.ID)
-			if err != nil && !apperr.IsNotFound(err) && !errors.Is(err, secret.ErrOpen) {
-				return n, err
-			}
+	err = savedAnswers.EachTenant(ctx, store, func(ctx context.Context) error {
+		return savedAnswers.Each(ctx, store, docstore.Filter{}, func(doc docstore.Doc[savedAnswer]) error {
+			sealed, err := resealAnswer(ctx, store, keys, doc.ID)
 			if sealed {
 				n++
 			}
-		}
-		after = refs[len(refs)-1]
-	}
+			if apperr.IsNotFound(err) || errors.Is(err, secret.ErrOpen) {
+				return nil
+			}
+			return err
+		})
+	})
+	return n, err
 }
 
 func resealAnswer(ctx context.Context, store *docstore.Store, keys *secret.Keyring, id string) (sealed bool, _ error) {

@@ -207,7 +207,7 @@ func TestKeptAnswersOutliveARotation(t *testing.T) {
 		p.end()
 	}
 	check := func(env ...string) error {
-		c := settings{DefaultConfig("tiny", 8082)}
+		c := settings{DefaultConfig("tiny", 8081)}
 		return start(t.Context(), "tiny", []string{"check", "--rotate-keys"}, append(s.env, env...), &c, &c.Config, vaultSpec, &lines{})
 	}
 	post := func(p *process, replayed string) {

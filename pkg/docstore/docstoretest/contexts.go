@@ -33,7 +33,6 @@ func cancelledBefore(t *testing.T, s *suite) {
 		"Published":  func() error { return f.engine.Published(ctx, []int64{1}) },
 		"Backlog":    func() error { _, err := f.engine.Backlog(ctx); return err },
 		"Ping":       func() error { return f.engine.Ping(ctx) },
-		"All":        func() error { _, err := f.engine.All(ctx, def, docstore.Ref{}, 1); return err },
 		"Write": func() error {
 			return f.engine.Write(ctx, func(docstore.EngineTx) error { t.Error("Write ran its function"); return nil })
 		},

@@ -46,7 +46,6 @@ func refusedInside(t *testing.T, s *suite) {
 			return f.things.EachTenant(ctx, f.Store, func(context.Context) error { return nil })
 		},
 		"Due":       func(ctx context.Context) error { _, err := f.things.Due(ctx, f.Store, 1); return err },
-		"All":       func(ctx context.Context) error { _, err := f.things.All(ctx, f.Store, docstore.Ref{}, 1); return err },
 		"Pending":   func(ctx context.Context) error { _, err := f.Pending(ctx, 0, 1); return err },
 		"Published": func(ctx context.Context) error { return f.Published(ctx, []int64{1}) },
 		"Backlog":   func(ctx context.Context) error { _, err := f.Backlog(ctx); return err },

@@ -26,7 +26,6 @@ var writeCases = []testCase{
 	{name: "write/dry run", run: dryRun, needs: []Feature{Transactions}},
 	{name: "write/on commit", run: onCommit, needs: []Feature{Transactions}},
 	{name: "write/due", run: due},
-	{name: "write/all of a collection", run: all},
 	{name: "write/numbers from a sequence", run: reserve},
 	{name: "write/new ids", run: newIDs},
 }
@@ -329,32 +328,6 @@ func due(t *testing.T, s *suite) {
 	require.NoError(t, f.change(t1, "a", func(v *Thing) { v.Until = f.Now().Add(time.Hour) }))
 	require.NoError(t, f.delete(t2, "d"))
 	require.Empty(t, list(10))
-}
-
-func all(t *testing.T, s *suite) {
-	f := s.open(t)
-	f.insert(t, in(t, "t1"), thing("a"), thing("b"), thing("a.b"))
-	f.insert(t, in(t, "t1-x"), thing("a"))
-	f.insert(t, in(t, "t2"), thing("c", until(epoch)))
-	var found []docstore.Ref
-	after := docstore.Ref{}
-	for {
-		page, err := f.things.All(t.Context(), f.Store, after, 2)
-		require.NoError(t, err)
-		require.LessOrEqual(t, len(page), 2)
-		if len(page) == 0 {
-			break
-		}
-		found = append(found, page...)
-		after = page[len(page)-1]
-		if len(found) == 2 { // what is written meanwhile neither repeats nor hides others
-			require.NoError(t, f.delete(in(t, after.Tenant), after.ID))
-			f.insert(t, in(t, "t0"), thing("a"))
-		}
-	}
-	require.ElementsMatch(t, []docstore.Ref{
-		{Tenant: "t1", ID: "a"}, {Tenant: "t1", ID: "b"}, {Tenant: "t1", ID: "a.b"}, {Tenant: "t1-x", ID: "a"}, {Tenant: "t2", ID: "c"},
-	}, found)
 }
 
 func reserve(t *testing.T, s *suite) {

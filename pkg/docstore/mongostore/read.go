@@ -80,29 +80,18 @@ func (e *Engine) Count(ctx context.Context, def *docstore.Def, tenant string, fi
 
 // Due lists documents of all tenants whose Entry.Due is at most before, earliest first.
 func (e *Engine) Due(ctx context.Context, def *docstore.Def, before int64, limit int) ([]docstore.Ref, error) {
-	due := bson.D{{Key: fieldDue, Value: bson.D{{Key: "$lte", Value: bson.DateTime(before)}}}}
-	return e.refs(ctx, def, due, fieldDue, limit)
-}
-
-// All lists documents in the order of their keys.
-func (e *Engine) All(ctx context.Context, def *docstore.Def, after docstore.Ref, limit int) ([]docstore.Ref, error) {
-	past := bson.D{{Key: fieldKey, Value: bson.D{{Key: "$gt", Value: key(after.Tenant, after.ID)}}}}
-	return e.refs(ctx, def, past, fieldKey, limit)
-}
-
-func (e *Engine) refs(ctx context.Context, def *docstore.Def, query bson.D, by string, limit int) ([]docstore.Ref, error) {
-	o := options.Find().SetSort(ascending(by)).SetLimit(int64(limit)).
+	o := options.Find().SetSort(ascending(fieldDue)).SetLimit(int64(limit)).
 		SetProjection(bson.D{{Key: fieldID, Value: 1}, {Key: fieldTenant, Value: 1}})
-	cursor, err := e.collection(def).Find(ctx, query, o)
+	cursor, err := e.collection(def).Find(ctx, bson.D{{Key: fieldDue, Value: bson.D{{Key: "$lte", Value: bson.DateTime(before)}}}}, o)
 	if err != nil {
-		return nil, failure(ctx, "list documents of "+def.Name, err)
+		return nil, failure(ctx, "find what is due in "+def.Name, err)
 	}
 	var found []struct {
 		ID     string `bson:"id"`
 		Tenant string `bson:"tenant_id"`
 	}
 	if err := cursor.All(ctx, &found); err != nil {
-		return nil, failure(ctx, "list documents of "+def.Name, err)
+		return nil, failure(ctx, "find what is due in "+def.Name, err)
 	}
 	refs := make([]docstore.Ref, len(found))
 	for i, d := range found {

@@ -49,23 +49,10 @@ func (e *Engine) Due(ctx context.Context, def *docstore.Def, before int64, limit
 	if err != nil {
 		return nil, err
 	}
-	return e.refs(ctx, fmt.Sprintf("SELECT tenant, id FROM %s INDEXED BY %s WHERE due <> 0 AND due <= ?1 ORDER BY due, tenant, id LIMIT 0 + ?2",
-		t.name, t.dueIndex()), before, int64(limit))
-}
-
-// All lists documents in the order of tenant and id.
-func (e *Engine) All(ctx context.Context, def *docstore.Def, after docstore.Ref, limit int) ([]docstore.Ref, error) {
-	t, err := e.table(def)
-	if err != nil {
-		return nil, err
-	}
-	return e.refs(ctx, fmt.Sprintf("SELECT tenant, id FROM %s INDEXED BY %s WHERE (tenant, id) > (?1, ?2) ORDER BY tenant, id LIMIT 0 + ?3",
-		t.name, t.id.index), after.Tenant, after.ID, int64(limit))
-}
-
-func (e *Engine) refs(ctx context.Context, sql string, args ...any) (list []docstore.Ref, err error) {
+	var list []docstore.Ref
 	err = e.read(ctx, func(conn Conn) error {
-		return conn.Query(ctx, sql, args, func(c Columns) error {
+		sql := fmt.Sprintf("SELECT tenant, id FROM %s INDEXED BY %s WHERE due <> 0 AND due <= ?1 ORDER BY due, tenant, id LIMIT 0 + ?2", t.name, t.dueIndex())
+		return conn.Query(ctx, sql, []any{before, int64(limit)}, func(c Columns) error {
 			list = append(list, docstore.Ref{Tenant: string(c.Bytes(0)), ID: string(c.Bytes(1))})
 			return nil
 		})

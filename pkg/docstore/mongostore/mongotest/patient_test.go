@@ -66,10 +66,6 @@ func (p *patient) NextTenant(ctx context.Context, def *docstore.Def, after strin
 	return patiently(p.t, ctx, func() (string, error) { return p.Engine.NextTenant(ctx, def, after) })
 }
 
-func (p *patient) All(ctx context.Context, def *docstore.Def, after docstore.Ref, limit int) ([]docstore.Ref, error) {
-	return patiently(p.t, ctx, func() ([]docstore.Ref, error) { return p.Engine.All(ctx, def, after, limit) })
-}
-
 func (p *patient) Due(ctx context.Context, def *docstore.Def, before int64, limit int) ([]docstore.Ref, error) {
 	return patiently(p.t, ctx, func() ([]docstore.Ref, error) { return p.Engine.Due(ctx, def, before, limit) })
 }
