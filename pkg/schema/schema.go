@@ -40,17 +40,19 @@ func Compile(text []byte) (*Schema, error) {
 	return &Schema{compiled}, nil
 }
 
-// Check notes what is wrong with a JSON value, each fault at its member, and never repeats a part of the value.
-func (s *Schema) Check(faults *apperr.Faults, value json.RawMessage) {
+// Check notes what is wrong with a JSON value, each fault at its member, and reports whether nothing is. It never repeats
+// a part of the value.
+func (s *Schema) Check(faults *apperr.Faults, value json.RawMessage) (ok bool) {
 	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(value))
 	if err != nil {
 		faults.Add("", "must be JSON")
-		return
+		return false
 	}
 	err = s.compiled.Validate(parsed)
 	if invalid, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
 		note(faults, invalid)
 	}
+	return err == nil
 }
 
 // note walks down to the faults that have no further cause. Of alternatives, the faults of each would only confuse.

@@ -6,17 +6,14 @@ import (
 	"bytes"
 	"embed"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
-
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/schema"
 	"github.com/idplatform/idplatform/pkg/textindex"
 )
 
@@ -33,7 +30,7 @@ type Template struct {
 	// Defaults are members of an application. {name} in their texts stands for the parameter of that name.
 	Defaults json.RawMessage `json:"defaults"`
 
-	schema *jsonschema.Schema
+	schema *schema.Schema
 }
 
 // Catalogue are the templates, by name.
@@ -76,16 +73,8 @@ func parse(text []byte) (*Template, error) {
 	if err := dec.Decode(t); err != nil {
 		return nil, err
 	}
-	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(t.ParamsSchema))
-	if err != nil {
-		return nil, fmt.Errorf("params_schema: %w", err)
-	}
-	compiler := jsonschema.NewCompiler()
-	compiler.AssertFormat()
-	if err := compiler.AddResource("params_schema", schema); err != nil {
-		return nil, fmt.Errorf("params_schema: %w", err)
-	}
-	if t.schema, err = compiler.Compile("params_schema"); err != nil {
+	var err error
+	if t.schema, err = schema.Compile(t.ParamsSchema); err != nil {
 		return nil, fmt.Errorf("params_schema: %w", err)
 	}
 	return t, nil
@@ -116,35 +105,7 @@ func (t *Template) Check(faults *apperr.Faults, params json.RawMessage) bool {
 	if len(params) == 0 {
 		params = json.RawMessage("{}")
 	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(params))
-	if err != nil {
-		faults.Add("", "must be an object")
-		return false
-	}
-	err = t.schema.Validate(value)
-	if invalid, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
-		addFaults(faults, invalid)
-	}
-	return err == nil
-}
-
-// addFaults tells where parameters break which keyword of the schema. The library's own words repeat values.
-func addFaults(faults *apperr.Faults, e *jsonschema.ValidationError) {
-	for _, cause := range e.Causes {
-		addFaults(faults, cause)
-	}
-	if len(e.Causes) > 0 {
-		return
-	}
-	location := strings.Join(e.InstanceLocation, ".")
-	if missing, ok := e.ErrorKind.(*kind.Required); ok {
-		for _, member := range missing.Missing {
-			faults.Add(apperr.Below(location, member), "must be there")
-		}
-		return
-	}
-	keyword := strings.Join(e.ErrorKind.KeywordPath(), "/")
-	faults.Add(location, "does not meet %q of the template's params_schema", keyword)
+	return t.schema.Check(faults, params)
 }
 
 // Fill makes the members that the template gives an application out of checked parameters. A text that would need an
