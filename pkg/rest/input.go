@@ -211,6 +211,11 @@ type ByID struct {
 // Deleted is the answer to the delete of one record.
 type Deleted = docstore.Deleted
 
+// Removed answers a delete by a list or a filter: what is not there is no error.
+type Removed struct {
+	Removed int `json:"removed" doc:"How many there were" example:"1"`
+}
+
 // WrongType is for what passes the schema but not the domain's type.
 func WrongType(err error) error {
 	return apperr.Invalid("", "has a member of the wrong type").Because(err)

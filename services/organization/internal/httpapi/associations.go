@@ -78,7 +78,7 @@ type deleteAssociationsInput struct {
 	}
 }
 
-func (a *api) deleteAssociations(ctx context.Context, in *deleteAssociationsInput) (removed, error) {
+func (a *api) deleteAssociations(ctx context.Context, in *deleteAssociationsInput) (rest.Removed, error) {
 	var ids []string
 	if in.ID != "" {
 		ids = append(ids, in.ID)
@@ -87,10 +87,10 @@ func (a *api) deleteAssociations(ctx context.Context, in *deleteAssociationsInpu
 		ids = append(ids, in.Body.IDs...)
 	}
 	if len(ids) == 0 {
-		return removed{}, apperr.Invalid("id", "or body.ids must be given")
+		return rest.Removed{}, apperr.Invalid("id", "or body.ids must be given")
 	}
 	n, err := a.links.RemoveMany(ctx, ids)
-	return removed{n}, err
+	return rest.Removed{Removed: n}, err
 }
 
 var exampleAssociation = map[string]any{

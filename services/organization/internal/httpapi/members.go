@@ -151,11 +151,7 @@ type removeMembersInput struct {
 	}
 }
 
-type removed struct {
-	Removed int `json:"removed" doc:"How many there were" example:"1"`
-}
-
-func (a *api) removeMembers(ctx context.Context, in *removeMembersInput) (removed, error) {
+func (a *api) removeMembers(ctx context.Context, in *removeMembersInput) (rest.Removed, error) {
 	ids := []string{}
 	if in.ID != "" {
 		ids = append(ids, in.ID)
@@ -166,20 +162,20 @@ func (a *api) removeMembers(ctx context.Context, in *removeMembersInput) (remove
 	}
 	if body == nil || body.NodeID == "" && len(body.UserIDs) == 0 {
 		if len(ids) == 0 {
-			return removed{}, apperr.Invalid("id", "or body.ids, or body.node_id with body.user_ids, must be given")
+			return rest.Removed{}, apperr.Invalid("id", "or body.ids, or body.node_id with body.user_ids, must be given")
 		}
 		n, err := a.members.RemoveMany(ctx, ids)
-		return removed{n}, err
+		return rest.Removed{Removed: n}, err
 	}
 	var faults apperr.Faults
 	faults.Check(len(ids) == 0, "ids", "must not be given with node_id and user_ids, nor query.id")
 	faults.Check(body.NodeID != "", "node_id", "must be given with user_ids")
 	faults.Check(len(body.UserIDs) > 0, "user_ids", "must be given with node_id, at least one")
 	if err := faults.Err(); err != nil {
-		return removed{}, err
+		return rest.Removed{}, err
 	}
 	n, err := a.members.RemoveFrom(ctx, body.NodeID, body.UserIDs)
-	return removed{n}, err
+	return rest.Removed{Removed: n}, err
 }
 
 var exampleMembership = json.RawMessage(`{"id":"1048650","tenant_id":"acme","version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z",` +

@@ -162,12 +162,7 @@ type deleteResourcesInput struct {
 	}
 }
 
-// Removed says how many records there were that are gone now.
-type Removed struct {
-	Removed int `json:"removed" example:"1"`
-}
-
-func (a *api) deleteResources(ctx context.Context, in *deleteResourcesInput) (Removed, error) {
+func (a *api) deleteResources(ctx context.Context, in *deleteResourcesInput) (rest.Removed, error) {
 	b := in.Body
 	var faults apperr.Faults
 	faults.Check((len(b.IDs) > 0) != (len(b.Codes) > 0), "ids", "or codes must be given, and not both")
@@ -175,11 +170,11 @@ func (a *api) deleteResources(ctx context.Context, in *deleteResourcesInput) (Re
 		"must be given with codes, and only then")
 	faults.Check(b.Type == "" || len(b.Codes) > 0, "type", "must not be given with ids")
 	if err := faults.Err(); err != nil {
-		return Removed{}, err
+		return rest.Removed{}, err
 	}
 	n, err := a.grants.DeleteResources(ctx, b.IDs, grant.Selection{ApplicationID: b.ApplicationID, Type: b.Type,
 		Codes: b.Codes})
-	return Removed{n}, err
+	return rest.Removed{Removed: n}, err
 }
 
 var exampleResource = json.RawMessage(`{"id":"1048578","tenant_id":"acme","version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z",` +

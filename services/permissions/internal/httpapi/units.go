@@ -147,9 +147,9 @@ func (a *api) listGroupMembers(ctx context.Context, in *listGroupMembersInput) (
 	return rest.ListOf[GroupMember](in.Paging, page, err)
 }
 
-func (a *api) removeGroupMembers(ctx context.Context, in *groupMembersInput) (Removed, error) {
+func (a *api) removeGroupMembers(ctx context.Context, in *groupMembersInput) (rest.Removed, error) {
 	n, err := a.grants.RemoveGroupMembers(ctx, in.ID, in.Body.UserIDs)
-	return Removed{n}, err
+	return rest.Removed{Removed: n}, err
 }
 
 var exampleUnit = json.RawMessage(`{"id":"1048590",` + exampleMeta +
