@@ -10,7 +10,7 @@ APART    := pkg/docstore/sqlitestore/moderncdriver pkg/docstore/mongostore/mongo
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help build run test test-mongo test-simulated soak bench fuzz lint fmt isolated tidy tour run-services tour-services generate clean
+.PHONY: help build run test test-mongo test-simulated soak bench fuzz lint fmt isolated tidy tour services run-services tour-services generate clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,8 +30,7 @@ run: build ## Start the whole platform in ./data (IDP_DATA_DIR, IDP_LISTEN)
 run-services: services ## Start NATS, every service and the gateway as processes of their own, in ./data-services (IDP_BASE_PORT, IDP_MONGO_URI)
 	@bin/tools/run-services
 
-.PHONY: services
-services: build
+services: build ## Build nats-server and run-services, too
 	@go build -C deploy/standalone -trimpath -ldflags '-s -w' -o $(CURDIR)/bin/nats-server github.com/nats-io/nats-server/v2
 	@go build -trimpath -o bin/tools/ ./deploy/standalone/run-services
 
