@@ -156,6 +156,20 @@ func TestDocumentsComeBackExactly(t *testing.T) {
 	require.Equal(t, empty, roundTrip(t, empty), "empty is not nil")
 }
 
+// Go promotes neither of two fields ID, but they are different members.
+func TestEmbeddedStructsWithFieldsOfOneName(t *testing.T) {
+	t.Parallel()
+	type owner struct {
+		ID string `json:"owner_id"`
+	}
+	type owned struct {
+		docstore.Meta
+		owner
+	}
+	v := &owned{docstore.Meta{ID: "a", TenantID: "t1"}, owner{"b"}}
+	require.Equal(t, v, roundTrip(t, v))
+}
+
 func TestDocumentsComeBackExactlyAtRandom(t *testing.T) {
 	t.Parallel()
 	texts := rapid.StringOfN(rapid.RuneFrom([]rune("a.$_京\x00\"<\U0010FFFF")), 0, 5, -1)

@@ -1,9 +1,11 @@
 package mongostore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -109,39 +111,11 @@ func (c *structCodec) plan(t reflect.Type) (*plan, error) {
 }
 
 func newPlan(t reflect.Type) (*plan, error) {
-	p := &plan{byName: map[string]*member{}}
-	var named [][]int // embedded structs that are members of their own
-	for _, f := range reflect.VisibleFields(t) {
-		if within(f.Index, named) {
-			continue
-		}
-		tag := f.Tag.Get("json")
-		name, options, _ := strings.Cut(tag, ",")
-		if f.Anonymous && name == "" {
-			if f.Type.Kind() == reflect.Struct {
-				continue // its members follow
-			}
-			return nil, fmt.Errorf("%s embeds %s, which is no struct", t, f.Type)
-		}
-		if f.Anonymous {
-			if !f.IsExported() {
-				return nil, fmt.Errorf("%s embeds %s as a member, but it is not exported", t, f.Type)
-			}
-			named = append(named, f.Index)
-		}
-		if !f.IsExported() || tag == "-" {
-			continue
-		}
-		if name == "" {
-			name = f.Name
-		}
-		m := member{name: name, index: f.Index, typ: f.Type}
-		for option := range strings.SplitSeq(options, ",") {
-			m.omitEmpty = m.omitEmpty || option == "omitempty"
-			m.omitZero = m.omitZero || option == "omitzero"
-		}
-		p.members = append(p.members, m)
+	members, err := membersOf(t, nil)
+	if err != nil {
+		return nil, err
 	}
+	p := &plan{members: members, byName: map[string]*member{}}
 	for i := range p.members {
 		m := &p.members[i]
 		if p.byName[m.name] != nil {
@@ -152,13 +126,39 @@ func newPlan(t reflect.Type) (*plan, error) {
 	return p, nil
 }
 
-func within(index []int, prefixes [][]int) bool {
-	for _, p := range prefixes {
-		if len(index) > len(p) && reflect.DeepEqual(index[:len(p)], p) {
-			return true
+// membersOf are the members of a struct at index, with those of structs that it embeds. It does not go by the fields that
+// Go promotes: two embedded structs can each have a field ID, with names of their own in JSON.
+func membersOf(t reflect.Type, index []int) ([]member, error) {
+	var all []member
+	for f := range t.Fields() {
+		tag := f.Tag.Get("json")
+		name, options, _ := strings.Cut(tag, ",")
+		here := append(slices.Clone(index), f.Index...)
+		if f.Anonymous && name == "" {
+			if f.Type.Kind() != reflect.Struct {
+				return nil, fmt.Errorf("%s embeds %s, which is no struct", t, f.Type)
+			}
+			inner, err := membersOf(f.Type, here)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, inner...)
+			continue
 		}
+		if f.Anonymous && !f.IsExported() {
+			return nil, fmt.Errorf("%s embeds %s as a member, but it is not exported", t, f.Type)
+		}
+		if !f.IsExported() || tag == "-" {
+			continue
+		}
+		m := member{name: cmp.Or(name, f.Name), index: here, typ: f.Type}
+		for option := range strings.SplitSeq(options, ",") {
+			m.omitEmpty = m.omitEmpty || option == "omitempty"
+			m.omitZero = m.omitZero || option == "omitzero"
+		}
+		all = append(all, m)
 	}
-	return false
+	return all, nil
 }
 
 // isEmpty is encoding/json's notion of omitempty.
