@@ -88,7 +88,7 @@ func TestTemplates(t *testing.T) {
 		"version":      {object{"template_id": "box", "template_params": object{"version": "0"}}, "body.template_params.version"},
 		"a bad value":  {object{"template_id": "gitlab", "template_params": object{"params": object{"base_url": "http://x"}}}, "body.template_params.params.base_url"},
 		"a wrong type": {object{"template_id": "gitlab", "template_params": object{"params": object{"base_url": 1}}}, "body.template_params.params.base_url"},
-		"one too many": {object{"template_id": "box", "template_params": object{"params": object{"x": 1}}}, "body.template_params.params"},
+		"one too many": {object{"template_id": "box", "template_params": object{"params": object{"x": 1}}}, "body.template_params.params.x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
