@@ -14,7 +14,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/transaction"
 )
 
-// Meta is what every document carries. Embed it as the first member.
+// Meta holds the members that every document has. Embed it as the first member.
 type Meta struct {
 	ID           string     `json:"id"`
 	TenantID     string     `json:"tenant_id"`
@@ -31,71 +31,76 @@ func (m *Meta) stamp() Stamp { return Stamp{m.Version, m.counts} }
 
 type document interface{ meta() *Meta }
 
-// Index declares one index of documents of type T; made by the functions below.
+// Index declares one index of documents of type T. The functions below make one.
 type Index[T any] struct {
 	def     IndexDef
 	key     func(*T) Value
 	list    func(*T) []string
-	members []string // of a unique one: where its values come from
+	members []string // of a unique index: the members that its values come from
 	global  bool     // see Global
 }
 
-// ByText indexes one text.
+// ByText indexes one text per document.
 func ByText[T any](name string, f func(*T) string) Index[T] {
 	return Index[T]{def: IndexDef{Name: name}, key: func(t *T) Value { return Text(f(t)) }}
 }
 
-// ByNumber indexes one number or time.
+// ByNumber indexes one number or time per document.
 func ByNumber[T any](name string, f func(*T) Value) Index[T] {
 	return Index[T]{def: IndexDef{Name: name, Number: true}, key: f}
 }
 
-// ByList indexes a list of texts.
+// ByList indexes a list of texts per document.
 func ByList[T any](name string, f func(*T) []string) Index[T] {
 	return Index[T]{def: IndexDef{Name: name, Many: true}, list: f}
 }
 
-// Facet makes a text index, whose few values divide the documents, one that combines with orders, the names of other
-// single-value indexes: engines see to it, each in its way, that documents of one value, or of some, are found in these
-// orders, and in ranges of these indexes, without a look at all others. They may keep how many there are of each value.
+// Facet turns a text index with few different values into one that combines with orders. The orders are names of other
+// single-value indexes. Engines make sure, each in its own way, that the documents with one or several of the facet's
+// values are found in these orders, and in ranges of these indexes, without reading all other documents. An engine may
+// also keep the number of documents for each value.
 func Facet[T any](ix Index[T], orders ...string) Index[T] {
 	ix.def.Orders = orders
 	return ix
 }
 
-// Spanned makes an index one whose ranges, and whose order, combine well with any filter, at the cost of some more to
-// write: engines may keep which documents have a value in each span of so many numbers, or of texts whose first so many
-// bytes are equal. Ranges of numbers should be many spans wide, and a span have many documents. A list must be Unique.
-func Spanned[T any](ix Index[T], size int64) Index[T] {
-	ix.def.Span = size
+// Spanned makes the ranges and the order of an index combine well with any other filter, at the cost of slower writes.
+// A span is a range of width numbers, or the texts with the same first width bytes. Engines may keep, for each span,
+// which documents have a value in it. Choose width so that the ranges of queries cover many spans and a span has many
+// documents. A list index can be spanned only if it is Unique.
+func Spanned[T any](ix Index[T], width int64) Index[T] {
+	ix.def.Span = width
 	return ix
 }
 
-// Schema declares a collection.
+// Schema declares a collection of documents of type T.
 type Schema[T any] struct {
-	Name    string // lower case letters, digits, underscore
-	Noun    string // what a document is called in error messages
+	Name    string // lower-case letters, digits, underscore
+	Noun    string // what error messages call a document
 	Indexes []Index[T]
 
-	// Sortable are the names of the indexes that a List can be sorted by; the first is the default's.
+	// Sortable are the names of the indexes that a List can be sorted by. The first is the default.
 	Sortable []string
 
-	// Revision must grow when an index function changes its results, so that stored entries are made again.
+	// Revision must grow when an index function changes its results, so that the index entries of stored documents are
+	// made again.
 	Revision int
 
-	// Due is the moment from which the document, as stored, no longer tells the truth; Settle makes it true again. Reads settle
-	// what they show; a schedule stores it (Collection.Due). Settle leaves values of Global indexes as they are.
+	// Due is the time from which the stored document is out of date, such as the end of a lock. Settle brings it up to
+	// date. Every read settles the documents that it returns; a schedule stores the settled form (Collection.Due).
+	// Settle must not change values of Global indexes.
 	Due    func(*T) clock.Time
 	Settle func(*T, clock.Time)
 
-	// Sealed are the secret members of a document, by their names, of which an index must not be made: they show a
-	// mask, and their values are stored apart, encrypted. See Reveal.
+	// Sealed are the secret members of a document, by name. Their values are stored apart, encrypted; the document has
+	// a mask in their place. An index must not be made of them. See Reveal.
 	Sealed func(*T) map[string]*secret.Text
-	// Counts are members that follow from other records, like the number of children. A write that changes nothing else
-	// leaves version and time_modified as they are, and the Tag of every document tells the difference.
+	// Counts are members that follow from other records, such as the number of children. A write that changes nothing
+	// else leaves version and time_modified as they are. The Tag of a document changes with its counts, too.
 	Counts func(*T) []*int64
 
-	// Part marks documents that belong to a record of another collection with the same id: If-Match never means them.
+	// Part marks documents that belong to a record of another collection and have its id. If-Match is never checked
+	// against them.
 	Part bool
 }
 
@@ -105,8 +110,8 @@ type Collection[T any] struct {
 	def    *Def
 }
 
-// Define declares a collection. It panics on a T that does not embed Meta, on a Facet or Sortable with orders that
-// are none, and on a list that is Spanned but not Unique: programming errors.
+// Define declares a collection. It panics on programming errors: a T that does not embed Meta, a Facet or Sortable that
+// names an unknown order, or a list that is Spanned but not Unique.
 func Define[T any](s Schema[T]) *Collection[T] {
 	if _, ok := any(new(T)).(document); !ok {
 		panic("docstore: the documents of " + s.Name + " must embed Meta")
@@ -125,16 +130,16 @@ func Define[T any](s Schema[T]) *Collection[T] {
 	for i, d := range c.def.Indexes {
 		if s.Indexes[i].global {
 			if d.Number {
-				panic("docstore: the global index " + d.Name + " of " + s.Name + " must be of texts")
+				panic("docstore: the Global index " + d.Name + " of " + s.Name + " must be ByText or ByList")
 			}
 			c.def.Points = true
 		}
 		if d.Span < 0 || d.Span > 0 && (d.Many && !d.Unique || len(d.Orders) > 0) {
-			panic("docstore: " + s.Name + " has no spans of " + d.Name)
+			panic("docstore: the index " + d.Name + " of " + s.Name + " cannot be Spanned")
 		}
 		for _, name := range d.Orders {
 			if order := c.def.Index(name); order == nil || order.Many || d.Many || d.Number || d.Unique {
-				panic("docstore: " + s.Name + " has no orders by " + name + " for the facet " + d.Name)
+				panic("docstore: " + s.Name + " has no order by " + name + " for the facet " + d.Name)
 			}
 		}
 	}
@@ -154,7 +159,7 @@ func Define[T any](s Schema[T]) *Collection[T] {
 	return c
 }
 
-// Def is for Open.
+// Def is the collection's definition, for Open.
 func (c *Collection[T]) Def() *Def { return c.def }
 
 func metaOf[T any](v *T) *Meta { return any(v).(document).meta() }
@@ -175,7 +180,7 @@ func (c *Collection[T]) entry(v *T) (*Entry, error) {
 	return c.entryOf(v, body), nil
 }
 
-// entryOf is entry where the JSON form is known.
+// entryOf makes the entry of a document whose JSON form is known.
 func (c *Collection[T]) entryOf(v *T, body []byte) *Entry {
 	m := metaOf(v)
 	e := &Entry{Tenant: m.TenantID, ID: m.ID, Stamp: m.stamp(), Doc: v, JSON: body}
@@ -194,13 +199,13 @@ func (c *Collection[T]) entryOf(v *T, body []byte) *Entry {
 	return e
 }
 
-// Reader is where a read looks: a *Store (the last committed state) or a *Tx (its own).
+// Reader is what a read reads from: a *Store (the last committed state) or a *Tx (the state of its transaction).
 type Reader interface {
 	queries() (Queries, error)
 	store() *Store
 }
 
-// Find returns one document by id; apperr.NotFound if the tenant has none.
+// Find returns the document with the id. The error is apperr.NotFound if the tenant has none.
 func (c *Collection[T]) Find(ctx context.Context, r Reader, id string) (Doc[T], error) {
 	docs, err := c.FindMany(ctx, r, []string{id})
 	if err != nil {
@@ -212,7 +217,7 @@ func (c *Collection[T]) Find(ctx context.Context, r Reader, id string) (Doc[T], 
 	return docs[0], nil
 }
 
-// FindMany returns those documents that exist, in no particular order.
+// FindMany returns the documents that exist among ids, in no particular order.
 func (c *Collection[T]) FindMany(ctx context.Context, r Reader, ids []string) ([]Doc[T], error) {
 	tenant, err := tenantOf(ctx)
 	if err != nil {
@@ -229,7 +234,7 @@ func (c *Collection[T]) FindMany(ctx context.Context, r Reader, ids []string) ([
 	return c.docs(r, rows)
 }
 
-// First returns the first document that a filter selects; apperr.NotFound if there is none.
+// First returns the first document that the filter selects. The error is apperr.NotFound if there is none.
 func (c *Collection[T]) First(ctx context.Context, r Reader, f Filter) (Doc[T], error) {
 	page, err := c.Page(ctx, r, Query{Filter: f, Limit: 1})
 	if err != nil {
@@ -241,7 +246,7 @@ func (c *Collection[T]) First(ctx context.Context, r Reader, f Filter) (Doc[T], 
 	return page.Docs[0], nil
 }
 
-// Count counts what a filter selects, exactly, at a cost that grows with it.
+// Count returns the exact number of documents that the filter selects. Its cost grows with that number.
 func (c *Collection[T]) Count(ctx context.Context, r Reader, f Filter) (int64, error) {
 	tenant, err := tenantOf(ctx)
 	if err != nil {
@@ -258,8 +263,8 @@ func (c *Collection[T]) Count(ctx context.Context, r Reader, f Filter) (int64, e
 	return total.N, err
 }
 
-// Each calls fn for every document that a filter selects, in the order of ids, reading a page at a time, so that documents
-// that others add or remove meanwhile are neither repeated nor cause others to be skipped. It stops at fn's first error.
+// Each calls fn for every document that the filter selects, in the order of ids. It reads a page at a time: changes
+// that others make meanwhile make it neither repeat a document nor skip one. It stops at fn's first error.
 func (c *Collection[T]) Each(ctx context.Context, r Reader, f Filter, fn func(Doc[T]) error) error {
 	q := Query{Filter: f, Limit: 500}
 	for {
@@ -279,11 +284,12 @@ func (c *Collection[T]) Each(ctx context.Context, r Reader, f Filter, fn func(Do
 	}
 }
 
-// Indexed is a document's id and what a text index has of it.
+// Indexed is a document's id and its value in a text index.
 type Indexed struct{ ID, Text string }
 
-// Texts lists what a text index has of the documents that a filter selects, in its order and at most so many. It reads index entries and, where the
-// filter is about another index, what stands beside the documents, but no documents.
+// Texts lists the values of a text index for the documents that the filter selects, in the index's order, at most limit
+// of them. It reads index entries and, if the filter is about another index, the values that are stored beside
+// documents. It decodes no documents.
 func (c *Collection[T]) Texts(ctx context.Context, r Reader, index string, f Filter, limit int) ([]Indexed, error) {
 	tenant, err := tenantOf(ctx)
 	if err != nil {
@@ -334,7 +340,7 @@ func (c *Collection[T]) EachTenant(ctx context.Context, s *Store, fn func(ctx co
 	}
 }
 
-// Due lists documents, of all tenants, whose Due has come.
+// Due lists documents of all tenants whose Due time has come, at most limit of them.
 func (c *Collection[T]) Due(ctx context.Context, s *Store, limit int) ([]Ref, error) {
 	if err := transaction.Refuse("docstore: Due"); err != nil {
 		return nil, err
@@ -342,8 +348,9 @@ func (c *Collection[T]) Due(ctx context.Context, s *Store, limit int) ([]Ref, er
 	return s.engine.Due(ctx, c.def, s.clock.Now().Millis(), limit)
 }
 
-// Load returns a document to be changed in this transaction, as stored (not settled). apperr.NotFound if the tenant has none;
-// apperr.VersionMismatch if the request's If-Match means this document and asks for another version.
+// Load returns a document to be changed in this transaction, as stored (not settled). The error is apperr.NotFound if
+// the tenant has none, and apperr.VersionMismatch if the request's If-Match is about this document and asks for another
+// version.
 func (c *Collection[T]) Load(ctx context.Context, tx *Tx, id string) (*T, error) {
 	tenant, err := tenantOf(ctx)
 	if err != nil {
@@ -362,7 +369,7 @@ func (c *Collection[T]) Load(ctx context.Context, tx *Tx, id string) (*T, error)
 	return c.load(tx, &rows[0])
 }
 
-// LoadMany is Load for those of the ids that exist, in no particular order. If-Match does not mean them.
+// LoadMany is Load for those of the ids that exist, in no particular order. It does not check If-Match.
 func (c *Collection[T]) LoadMany(ctx context.Context, tx *Tx, ids []string) ([]*T, error) {
 	tenant, err := tenantOf(ctx)
 	if err != nil {
@@ -375,7 +382,8 @@ func (c *Collection[T]) LoadMany(ctx context.Context, tx *Tx, ids []string) ([]*
 	return c.loadAll(tx, rows)
 }
 
-// LoadWhere is LoadMany for the first of what a filter selects, in the order of an index, or of ids where that is "".
+// LoadWhere is LoadMany for the first documents that the filter selects, in the order of an index, or in the order of
+// ids if the index is "".
 func (c *Collection[T]) LoadWhere(ctx context.Context, tx *Tx, f Filter, by string, limit int) ([]*T, error) {
 	tenant, err := tenantOf(ctx)
 	if err != nil {
@@ -416,12 +424,13 @@ func (c *Collection[T]) load(tx *Tx, row *Row) (*T, error) {
 	return v, nil
 }
 
-// Insert adds a document. It sets the tenant and, where they are zero, version 1 and both times; the id must be set.
+// Insert adds a document, whose id must be set. It sets the tenant, and version 1 and both times where they are zero.
 func (c *Collection[T]) Insert(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
 	return c.insert(ctx, tx, v, c.refusal(inPlace, v))
 }
 
-// InsertMany is Insert for several; at says where in the request each stands, for the faults of taken values: items[3].
+// InsertMany is Insert for several documents. at returns where in the request the i-th document stands, such as
+// items[3]; faults about taken values name it.
 func (c *Collection[T]) InsertMany(ctx context.Context, tx *Tx, at func(i int) string, all ...*T) ([]Doc[T], error) {
 	docs := make([]Doc[T], len(all))
 	taken := c.refusal(at, all...)
@@ -434,7 +443,7 @@ func (c *Collection[T]) InsertMany(ctx context.Context, tx *Tx, at func(i int) s
 	return docs, nil
 }
 
-// inPlace is where a document stands that is all of its request.
+// inPlace is the place of a document that is the whole request body.
 func inPlace(int) string { return "" }
 
 func (c *Collection[T]) insert(ctx context.Context, tx *Tx, v *T, taken refusal) (Doc[T], error) {
@@ -465,7 +474,7 @@ func (c *Collection[T]) insert(ctx context.Context, tx *Tx, v *T, taken refusal)
 	return c.written(v, e, nil), nil
 }
 
-// Delete removes a loaded document and returns it as it was. Its removal counts as a further revision.
+// Delete removes a loaded document and returns it as it was. The removal counts as one more revision.
 func (c *Collection[T]) Delete(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
 	m := metaOf(v)
 	globals, err := c.globalsBefore(tx, v)
@@ -482,8 +491,8 @@ func (c *Collection[T]) Delete(ctx context.Context, tx *Tx, v *T) (Doc[T], error
 	return c.written(v, &Entry{ID: m.ID, Stamp: m.stamp()}, nil), c.unseal(ctx, tx, m.ID)
 }
 
-// DeleteWhere removes what a filter selects and calls each, which may be nil, with every removed document, as Delete
-// returns it.
+// DeleteWhere removes the documents that the filter selects. It calls each, unless that is nil, with every removed
+// document, in the form that Delete returns.
 func (c *Collection[T]) DeleteWhere(ctx context.Context, tx *Tx, f Filter, each func(Doc[T]) error) error {
 	for {
 		page, err := c.Page(ctx, tx, Query{Filter: f, Limit: 500})
@@ -520,10 +529,11 @@ func (c *Collection[T]) DeleteWhere(ctx context.Context, tx *Tx, f Filter, each 
 	}
 }
 
-// translate gives clients words for what happens when another writer was there first.
+// translate turns an engine's conflict errors into errors for clients.
 func (c *Collection[T]) translate(err error) error {
 	if version, ok := errors.AsType[*VersionError](err); ok {
-		return apperr.New(apperr.VersionMismatch, "the record has changed; its version is now %d", version.Current).Because(err)
+		return apperr.New(apperr.VersionMismatch, "the record has changed; its version is now %d", version.Current).
+			Because(err)
 	}
 	if errors.Is(err, ErrNotFound) {
 		return c.missing()
@@ -571,8 +581,8 @@ func (c *Collection[T]) written(v *T, e *Entry, before []byte) Doc[T] {
 	return d
 }
 
-// Doc is a document that was read or written: its JSON form, and its value, decoded when first asked for. A Doc is
-// not for concurrent use.
+// Doc is a document that was read or written. It holds the JSON form; the value is decoded when it is first asked for.
+// A Doc is not safe for concurrent use.
 type Doc[T any] struct {
 	ID string
 	Stamp
@@ -580,14 +590,14 @@ type Doc[T any] struct {
 	value   *T
 	json    []byte
 	data    []byte
-	before  []byte        // the JSON form before this write, if there was one
-	former  func() []byte // makes before, where that is not known and there is one
+	before  []byte        // the JSON form before this write, if it is known
+	former  func() []byte // makes before; nil if before is known or the document is new
 	engine  Engine
-	counted bool // its type has Counts
+	counted bool // the document's type has Counts
 	written bool
 }
 
-// Value decodes the document. Changing it changes nothing stored.
+// Value returns the decoded document. Changes to it do not change what is stored.
 func (d *Doc[T]) Value() (*T, error) {
 	if d.value == nil {
 		v := new(T)
@@ -600,7 +610,7 @@ func (d *Doc[T]) Value() (*T, error) {
 	return d.value, nil
 }
 
-// JSON is the document's JSON form. The bytes are not to be changed.
+// JSON returns the document's JSON form. The caller must not change the bytes.
 func (d *Doc[T]) JSON() ([]byte, error) {
 	if d.json == nil {
 		v, err := d.Value()
@@ -620,8 +630,8 @@ func (d Doc[T]) with(v *T) (Doc[T], error) {
 	return d, err
 }
 
-// Previous returns the members that this write changed, as they were before, without version and time_modified; nil for an inserted document
-// and for one that was not changed.
+// Previous returns the members that this write changed, with their former values, without version and time_modified. It
+// is nil for an inserted document and for one that was not changed.
 func (d *Doc[T]) Previous() map[string]json.RawMessage {
 	if d.former != nil {
 		d.before, d.former = d.former(), nil
@@ -632,15 +642,15 @@ func (d *Doc[T]) Previous() map[string]json.RawMessage {
 	return difference(d.before, d.json)
 }
 
-// Changed reports whether the write changed the document. True for an inserted one.
+// Changed reports whether the write changed the document. It is true for an inserted one.
 func (d *Doc[T]) Changed() bool { return d.former != nil || string(d.before) != string(d.json) }
 
-// Written reports whether this transaction inserted, stored again or deleted the document. Only then is its revision
-// one that nobody has been told of.
+// Written reports whether this transaction inserted, replaced or deleted the document. Only then is the revision new,
+// so that no event about it exists yet.
 func (d *Doc[T]) Written() bool { return d.written }
 
-// Tag names the document's content: it changes with every member. It is the version, and where the type has Counts, a
-// dash and a number that stands for those.
+// Tag identifies the document's content: it changes whenever any member does. It is the version; if the type has
+// Counts, a dash and a number that stands for them follow.
 func (d *Doc[T]) Tag() string {
 	tag := strconv.FormatInt(d.Version, 10)
 	if d.counted {
@@ -649,23 +659,23 @@ func (d *Doc[T]) Tag() string {
 	return tag
 }
 
-// Stored is the document's JSON form and Tag, for those who do not know its type.
+// Stored is the document's JSON form and Tag, for code that does not know the document's type.
 func (d Doc[T]) Stored() (body []byte, tag string, err error) {
 	body, err = d.JSON()
 	return body, d.Tag(), err
 }
 
-// Deleted is the answer to the delete of one document.
+// Deleted is the answer to the deletion of one document.
 type Deleted struct {
 	ID string `json:"id" example:"1048577"`
 }
 
-// Batch is the answer to a batch: its records, in the order of the items.
+// Batch is the answer to a batch: its records in the order of the items.
 type Batch struct {
 	Items []json.RawMessage `json:"items"`
 }
 
-// BatchOf makes a Batch of what a batch wrote.
+// BatchOf makes a Batch of the documents that a batch wrote.
 func BatchOf[D stored](docs []D) (Batch, error) {
 	b := Batch{make([]json.RawMessage, len(docs))}
 	for i, doc := range docs {
@@ -677,7 +687,7 @@ func BatchOf[D stored](docs []D) (Batch, error) {
 	return b, nil
 }
 
-// stored is what Doc is, whatever its type.
+// stored is implemented by Doc[T] for every T.
 type stored interface {
 	Stored() (body []byte, tag string, err error)
 }

@@ -1,15 +1,17 @@
-// Package docstore is the storage port: typed documents in named collections with declared indexes, every one of them in a tenant.
+// Package docstore is the storage port: typed documents in named collections with declared indexes. Every document
+// belongs to a tenant.
 //
-// A service declares its collections once (Define), opens a Store on an Engine, reads through a Reader (the Store or a
-// transaction), and writes only inside Write. Engines (sqlitestore, mongostore) map, query and index; they hold no rules. What all
-// engines must agree on is a case in docstoretest.
+// A service declares its collections once (Define) and opens a Store on an Engine. It reads through a Reader (the Store
+// or a transaction) and writes only inside Write. Engines (sqlitestore, mongostore) map, query and index; they hold no
+// business rules. What all engines must agree on is a case in docstoretest.
 //
-// The tenant of every call is the one in its context (package request), so that none can forget it; a call without one fails.
-// One read finds the tenant: FindGlobal, by a value that is unique over all tenants.
+// The tenant of a call is the one in its context (package request), so that no caller can forget it. A call without a
+// tenant fails. The one exception is FindGlobal, which finds the tenant by a value that is unique over all tenants.
 //
-// A document's version is +1 for each change of its content; its revision grows with every write, also with one that
-// changes only what is declared as Counts. Concurrent writers, ETags of such records, and the sequence of events go by
-// revisions: see Stamp.
+// A document's version grows by 1 with each change of its content. Its revision grows with every write, including one
+// that changes only members declared as Counts. Conflicts between writers, the ETags of documents with Counts, and the
+// sequence of events depend on the revision: see Stamp.
 //
-// A document's JSON form is the API's record, the event's record and, in sqlitestore, the stored bytes: made once, when written.
+// A document has one JSON form, made when it is written. It is the record in the API's answers and in events and, in
+// sqlitestore, the stored bytes.
 package docstore

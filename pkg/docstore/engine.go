@@ -5,25 +5,27 @@ import (
 	"fmt"
 )
 
-// Engine is what a database must do. All methods are safe for concurrent use and honour a cancelled context.
+// Engine is what a database adapter implements. All methods are safe for concurrent use and stop when their context is
+// cancelled.
 //
-// Order: texts compare by their UTF-8 bytes, numbers by value; an absent value is the empty text or the least number, so it
-// comes first. Rows with equal sort values are in the order of their id's bytes, in the last sort key's direction.
+// Order: texts compare by their UTF-8 bytes, numbers by value. An absent value is the empty text or the least number,
+// so it comes first. Rows with equal sort values are in the order of their ids' bytes, in the direction of the last
+// sort key.
 type Engine interface {
 	Queries
 
-	// Prepare makes or updates what the collections need: tables, indexes, and, where a collection's declaration has
-	// changed, the index entries of the documents already there. It is called once, before all else.
+	// Prepare creates or updates what the collections need: tables, indexes and, where the declaration of a collection
+	// has changed, the index entries of its stored documents. It is called once, before all other methods.
 	Prepare(ctx context.Context, defs []*Def) error
 
-	// Write runs fn in a transaction: all of what it did is kept, durably, when Write returns nil; nothing of it otherwise.
-	// fn may run more than once, and must do nothing slow. Its error is returned as it is; a panic in fn becomes an error.
-	// Transactions are isolated: one that read what another has changed since is run again, and so is one that looked
-	// for an id or a value of a unique index, found none, and would commit after another that has inserted it, or that
-	// counted by a filter by which another has counted since.
+	// Write runs fn in a transaction. When Write returns nil, all that fn did is stored durably; otherwise nothing is.
+	// fn may run more than once and must do nothing slow. fn's error is returned unchanged; a panic in fn becomes an
+	// error. Transactions are isolated. fn runs again if another transaction has changed a document that fn read. It
+	// also runs again if fn looked for an id or a value of a unique index and found none, and another transaction has
+	// inserted it since; or if another transaction has counted by the same filter since.
 	Write(ctx context.Context, fn func(EngineTx) error) error
 
-	// Reserve hands out n numbers nobody else gets: first … first+n-1. The first ever is 1.
+	// Reserve hands out n numbers that no other call gets: first … first+n-1. The first number ever is 1.
 	Reserve(ctx context.Context, sequence string, n int64) (first int64, err error)
 
 	// Due lists documents of all tenants whose Entry.Due is at most before, earliest first.
@@ -33,53 +35,57 @@ type Engine interface {
 	// after "" the first, "" after the last.
 	NextTenant(ctx context.Context, def *Def, after string) (string, error)
 
-	// Pending lists about limit appended messages not yet Published whose Seq is more than after, the oldest first.
-	// Those about one record come in the order of their transactions: with a message come all earlier ones about its
-	// record, whatever their Seq. A message that is committed late can have a lower Seq than one that was listed before.
+	// Pending lists about limit appended messages that are not yet Published and whose Seq is greater than after,
+	// oldest first. Messages about one record come in the order of their transactions: all earlier messages about a
+	// record come with or before a later one, whatever their Seq. A transaction that commits late can add a message
+	// with a lower Seq than one already listed.
 	Pending(ctx context.Context, after int64, limit int) ([]Message, error)
 
-	// Published forgets messages. Unknown ones are no error.
+	// Published removes messages. Unknown ones are no error.
 	Published(ctx context.Context, seqs []int64) error
 
-	// Backlog counts pending messages.
+	// Backlog returns the number of pending messages.
 	Backlog(ctx context.Context) (int64, error)
 
-	// Check looks for damage: the file's structure, index entries without documents and the other way round.
+	// Check looks for damage: in the structure of the file, index entries without documents, and documents without
+	// entries.
 	Check(ctx context.Context) error
 
 	// Ping reports whether the database answers.
 	Ping(ctx context.Context) error
 
-	// Decode reads Row.Data into a *T.
+	// Decode decodes Row.Data into a *T.
 	Decode(data []byte, into any) error
 
-	// DataIsJSON says that Row.Data is the document's JSON form.
+	// DataIsJSON reports whether Row.Data is the document's JSON form.
 	DataIsJSON() bool
 
 	// Close waits for running transactions.
 	Close() error
 }
 
-// Queries are the reads that an Engine answers from its last committed state and an EngineTx from its own.
+// Queries are the reads that an Engine answers from the last committed state and an EngineTx from the state of its
+// transaction.
 type Queries interface {
 	// Get returns the documents that exist among ids, in no particular order.
 	Get(ctx context.Context, def *Def, tenant string, ids []string) ([]Row, error)
-	// Find returns the rows of a query in its order.
+	// Find returns the rows that a query selects, in its order.
 	Find(ctx context.Context, def *Def, tenant string, q Find) ([]Row, error)
-	// Page is Find and Count for one filter and one state.
+	// Page is Find and Count for one filter, in one state of the database.
 	Page(ctx context.Context, def *Def, tenant string, q Find, most int64) (rows []Row, total Total, err error)
-	// Count counts exactly up to most, and further where that costs little: where the engine keeps the count. 0
-	// counts all.
+	// Count returns the number of documents that the filter selects. It is exact up to most, and beyond where an exact
+	// number costs little because the engine keeps it. With most = 0 it is always exact.
 	Count(ctx context.Context, def *Def, tenant string, filter Filter, most int64) (Total, error)
 }
 
-// Total is how many documents a filter selects.
+// Total is the number of documents that a filter selects.
 type Total struct {
 	N    int64
-	More bool // there are more than N, which were too many to be counted
+	More bool // there are more than N; counting stopped
 }
 
-// UpTo is the Total of n documents, of which one more than most were to be counted; 0 = all.
+// UpTo is the Total for n counted documents, where counting stopped after most + 1; most = 0 means that all were
+// counted.
 func UpTo(most, n int64) Total {
 	if most > 0 && n > most {
 		return Total{most, true}
@@ -87,41 +93,43 @@ func UpTo(most, n int64) Total {
 	return Total{N: n}
 }
 
-// EngineTx is one transaction. It is used by one goroutine, inside Write's function only. Its reads see its own writes.
+// EngineTx is one transaction. Only one goroutine uses it, inside the function given to Write. Its reads see its own
+// writes.
 //
-// An engine may keep writes to send them together. Then a *DuplicateError comes later than from the write: from another
-// call, from Flush, or as Write's result.
+// An engine may keep writes back to send them together. A *DuplicateError then comes later than from the write itself:
+// from a later call, from Flush, or from Write.
 type EngineTx interface {
 	Queries
-	// Peek reads the same state, but what it finds may change before the transaction commits.
+	// Peek returns reads of the same state on which the transaction does not depend: what they find may change before
+	// it commits.
 	Peek() Queries
-	// Flush returns when all writes so far have been checked.
+	// Flush returns when the database has checked all writes so far.
 	Flush(ctx context.Context) error
-	// Insert adds a document. *DuplicateError if its id or a unique value is taken.
+	// Insert adds a document. It returns *DuplicateError if the id or a unique value is taken.
 	Insert(ctx context.Context, def *Def, e *Entry) error
-	// Replace puts e in the place of the document of the same id whose stamp is expect. ErrNotFound, *VersionError,
-	// *DuplicateError.
+	// Replace stores e in place of the document with the same id, whose stamp must be expect. It returns ErrNotFound,
+	// *VersionError or *DuplicateError.
 	Replace(ctx context.Context, def *Def, e *Entry, expect Stamp) error
-	// Delete removes the document of that id whose stamp is expect. ErrNotFound, *VersionError.
+	// Delete removes the document with the id, whose stamp must be expect. It returns ErrNotFound or *VersionError.
 	Delete(ctx context.Context, def *Def, tenant, id string, expect Stamp) error
-	// Append adds a message for the relay; Seq is set by the engine.
+	// Append adds a message for the relay. The engine sets its Seq.
 	Append(ctx context.Context, m Message) error
 }
 
-// Def is a collection as an engine sees it.
+// Def is the definition of a collection, as engines see it.
 type Def struct {
-	Name     string // lower case letters, digits, underscore
+	Name     string // lower-case letters, digits, underscore
 	Indexes  []IndexDef
-	Revision int  // the declaration's; a change makes engines rebuild the index entries
-	Seals    bool // its documents have sealed members, which another collection holds
-	Points   bool // it has a Global index, whose values another collection holds
-	// Extract makes the index entries of a stored document anew.
+	Revision int  // Schema.Revision; a change makes engines rebuild the index entries
+	Seals    bool // its documents have sealed members, whose values are in another collection
+	Points   bool // it has a Global index, whose values are in another collection
+	// Extract makes the index entries of a stored document again.
 	Extract func(engine Engine, data []byte) (*Entry, error)
-	// Blank gives a pointer to an empty document, for engines whose driver decodes by type.
+	// Blank returns a pointer to an empty document, for engines whose driver decodes by type.
 	Blank func() any
 }
 
-// Index finds an index by name; nil if there is none.
+// Index returns the index with the name, nil if there is none.
 func (d *Def) Index(name string) *IndexDef {
 	for i := range d.Indexes {
 		if d.Indexes[i].Name == name {
@@ -131,31 +139,31 @@ func (d *Def) Index(name string) *IndexDef {
 	return nil
 }
 
-// IndexDef declares one index. Every index starts with the tenant.
+// IndexDef is the definition of one index. Every index starts with the tenant.
 type IndexDef struct {
 	Name   string
-	Many   bool // a list of texts per document (no order, no duplicates, no empty text), else one value
-	Number bool // the value is a number, else a text. Never with Many
-	Unique bool // no two documents of a tenant have the same value; absent values do not count
+	Many   bool // a list of texts per document (without order, repetitions or empty texts), otherwise one value
+	Number bool // the value is a number, otherwise a text; never together with Many
+	Unique bool // no two documents of a tenant have the same value; absent values are not compared
 	Slot   int  // position in Entry.Keys or, with Many, in Entry.Lists
 
-	// Orders makes the index a facet: see Facet. They are names of other indexes.
+	// Orders are names of other indexes. If there are any, this index is a facet: see Facet.
 	Orders []string `json:",omitempty"`
-	// Span, if it is not 0, is how many numbers, or texts of how many equal bytes at the start, are a span: see Spanned.
+	// Span is the width of a span, in numbers or in leading bytes of texts: see Spanned. 0 means no spans.
 	Span int64 `json:",omitempty"`
 }
 
-// Stamp tells one stored state of a document from all others: every write makes one of its numbers greater by one. A
-// document that was stored before there were Counts has none.
+// Stamp identifies one stored state of a document: every write increments one of its two numbers. A document that was
+// stored before Counts existed has Counts 0.
 type Stamp struct {
 	Version int64 // also a member of the document
-	Counts  int64 // writes that left the version as it was; kept beside the document
+	Counts  int64 // the number of writes that left the version as it was; kept beside the document
 }
 
-// Revision is how many writes there have been, of whichever kind.
+// Revision is the number of writes of either kind.
 func (s Stamp) Revision() int64 { return s.Version + s.Counts }
 
-// Entry is a document to be stored and its index entries.
+// Entry is a document to be stored, with its index entries.
 type Entry struct {
 	Tenant, ID string
 	Stamp
@@ -163,9 +171,9 @@ type Entry struct {
 	Keys  []Value
 	Lists [][]string
 	Doc   any    // *T
-	JSON  []byte // its JSON form
+	JSON  []byte // the JSON form of Doc
 
-	refusal refusal // of a write
+	refusal refusal // makes the client's error if a unique index refuses the entry
 }
 
 // Row is a stored document.
@@ -173,34 +181,34 @@ type Row struct {
 	ID string
 	Stamp
 	Due  int64
-	Data []byte  // as the engine keeps it; owned by the receiver
-	Sort []Value // the values of Find.Sort's indexes
+	Data []byte  // in the engine's own form; owned by the receiver
+	Sort []Value // the values of the indexes in Find.Sort
 }
 
-// Ref names a document.
+// Ref identifies a document.
 type Ref struct{ Tenant, ID string }
 
-// Message is an event on its way to NATS, written with the change that it tells of.
+// Message is an event on its way to NATS. It is written in the transaction of the change that it reports.
 type Message struct {
 	Seq     int64
-	ID      string // Nats-Msg-Id
+	ID      string // the Nats-Msg-Id header
 	Subject string
-	Record  string // what must stay in order: messages with equal Record are published one after the other
+	Record  string // the key of the order: messages with equal Record are published one after the other
 	Payload []byte
 
-	// Sequence is the order of messages with equal Record; of those with equal Sequence the one that was appended first
-	// comes first. An engine whose Seq is in the order of its transactions need not keep it.
+	// Sequence orders messages with equal Record. Messages with equal Sequence are in the order in which they were
+	// appended. An engine whose Seq is in the order of its transactions need not store it.
 	Sequence int64
 }
 
-// Find is a query to an engine.
+// Find is a query, as engines see it.
 type Find struct {
 	Filter Filter
-	Sort   []Order // over single-value indexes; the id is always the last key
+	Sort   []Order // by single-value indexes; the id is always the last key
 	After  *Position
 	Offset int
 	Limit  int  // > 0
-	Bare   bool // rows have nothing but ID and Sort
+	Bare   bool // rows have only ID and Sort
 }
 
 // Order sorts by an index.
@@ -209,7 +217,7 @@ type Order struct {
 	Desc  bool
 }
 
-// Position is a place between rows: just after the row with these sort values and this id.
+// Position is a place between rows: directly after the row with these sort values and this id.
 type Position struct {
 	Values []Value
 	ID     string
@@ -221,16 +229,16 @@ type Value struct {
 	Num  int64
 }
 
-// ErrNotFound says that no such document is in the tenant.
+// ErrNotFound reports that the tenant has no such document.
 var ErrNotFound = fmt.Errorf("docstore: not found")
 
-// DuplicateError says that a unique value is taken. Index is "" for the id itself.
+// DuplicateError reports that a unique value is taken. Index is "" if it is the id.
 type DuplicateError struct {
 	Collection, Index string
-	Value             string // the index value, never for clients: it may be folded or hashed
+	Value             string // the index value; never shown to clients: it may be folded or hashed
 
-	// Entry is the one refused. An engine sets it where that is not the one that it is being given, since it writes
-	// several at once.
+	// Entry is the one that was refused. An engine that sends several entries together sets it, because the refused one
+	// may not be that of the current call.
 	Entry *Entry
 }
 
@@ -238,7 +246,7 @@ func (e *DuplicateError) Error() string {
 	return fmt.Sprintf("docstore: duplicate %s.%s", e.Collection, e.Index)
 }
 
-// VersionError says that the document is in another state than the one expected. Current is its version.
+// VersionError reports that the document is not in the expected state. Current is its version.
 type VersionError struct{ Current int64 }
 
 func (e *VersionError) Error() string { return fmt.Sprintf("docstore: version is %d", e.Current) }

@@ -7,19 +7,19 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 )
 
-// Op is what a Filter does.
+// Op is the kind of a Filter.
 type Op int
 
-// The operations. An index must serve each of them; the empty Filter is All.
+// The operations. An index must serve each of them. The zero Filter selects all documents.
 const (
 	OpAll      Op = iota // every document
-	OpID                 // the id is one of IDs
-	OpIn                 // the value, or one of the list, is one of Values
-	OpRange              // From <= value < To; an unset bound is open. Single-value indexes only
+	OpID                 // the id is in IDs
+	OpIn                 // the value, or one of the list, is in Values
+	OpRange              // From <= value < To; an unset bound is open; only for single-value indexes
 	OpPrefix             // the text, or one of the list, starts with Values[0].Text
-	OpAnd                // every one of Sub
-	OpOr                 // any of Sub
-	OpContains           // Values[0].Text is a part of the text. Single-value indexes only
+	OpAnd                // every filter of Sub
+	OpOr                 // any filter of Sub
+	OpContains           // the text contains Values[0].Text; only for single-value indexes
 )
 
 // Filter selects documents by indexed values. Build it with the functions below.
@@ -34,15 +34,15 @@ type Filter struct {
 	moving   bool // see Moving
 }
 
-// Known marks a part of an And that all documents meet that the other parts select, or a part of an Or that selects
-// only what the others do: it changes nothing, but shows the way where documents are sorted by its index. Engines
-// leave it out elsewhere.
+// Known marks a part of an And that is true for every document that the other parts select, or a part of an Or that
+// selects only documents that the other parts select, too. It does not change the result. An engine can use it to
+// search in the index that documents are sorted by; in other queries engines leave it out.
 func Known(f Filter) Filter {
 	f.Known = true
 	return f
 }
 
-// For is the filter without what is Known, but for what is about the index that documents are sorted by first.
+// For returns the filter without the Known parts, except those about the index that the documents are sorted by first.
 func (f Filter) For(sort ...Order) Filter {
 	if f.Op != OpAnd && f.Op != OpOr {
 		return f
@@ -59,13 +59,14 @@ func (f Filter) For(sort ...Order) Filter {
 	return Or(sub...)
 }
 
-// Moving marks ranges whose bounds follow the time: a page token is good for them at any other time, too.
+// Moving marks a filter whose bounds change with time, such as "due before now". A page token remains valid when the
+// bounds have moved.
 func Moving(f Filter) Filter {
 	f.moving = true
 	return f
 }
 
-// steady is the filter without what moves.
+// steady is the filter without the bounds of moving parts.
 func (f Filter) steady() Filter {
 	if f.moving {
 		f.From, f.To = nil, nil
@@ -80,7 +81,7 @@ func (f Filter) steady() Filter {
 	return f
 }
 
-// Text is a text value; the empty one counts as absent.
+// Text is a text value. The empty text counts as absent.
 func Text(s string) Value { return Value{Text: s} }
 
 // Number is a number value.
@@ -89,7 +90,7 @@ func Number(n int64) Value { return Value{Num: n} }
 // NoNumber is the absent number.
 var NoNumber = Number(math.MinInt64)
 
-// Moment is a time as a number value, absent for the zero time.
+// Moment is a time as a number value. The zero time is absent.
 func Moment(t clock.Time) Value {
 	if t.IsZero() {
 		return NoNumber
@@ -97,30 +98,30 @@ func Moment(t clock.Time) Value {
 	return Number(t.Millis())
 }
 
-// Eq selects documents whose value, or one of whose list, is v.
+// Eq selects documents whose value is v, or whose list has v.
 func Eq(index string, v Value) Filter { return In(index, v) }
 
-// In selects documents whose value, or one of whose list, is one of vs.
+// In selects documents whose value is in vs, or whose list has one of vs.
 func In(index string, vs ...Value) Filter { return Filter{Op: OpIn, Index: index, Values: vs} }
 
-// ID selects by id.
+// ID selects documents by id.
 func ID(ids ...string) Filter { return Filter{Op: OpID, IDs: ids} }
 
-// From selects values from v on.
+// From selects values that are at least v.
 func From(index string, v Value) Filter { return Filter{Op: OpRange, Index: index, From: &v} }
 
-// Range selects values from from on and below to.
+// Range selects values that are at least from and less than to.
 func Range(index string, from, to Value) Filter {
 	return Filter{Op: OpRange, Index: index, From: &from, To: &to}
 }
 
-// Outside selects values below from, and those from to on.
+// Outside selects values that are less than from, or at least to.
 func Outside(index string, from, to Value) Filter { return Or(Until(index, from), From(index, to)) }
 
-// Above selects texts that follow s: where a walk along an index goes on.
+// Above selects texts greater than s. Code that goes through an index uses it to continue after s.
 func Above(index, s string) Filter { return From(index, Text(s+"\x00")) }
 
-// Until selects values below v.
+// Until selects values less than v.
 func Until(index string, v Value) Filter { return Filter{Op: OpRange, Index: index, To: &v} }
 
 // Prefix selects texts that start with s. An empty s selects all documents.
@@ -131,8 +132,8 @@ func Prefix(index, s string) Filter {
 	return Filter{Op: OpPrefix, Index: index, Values: []Value{Text(s)}}
 }
 
-// Contains selects texts of which s is a part. No index leads there: engines test what the rest of an And selects, or else every entry
-// of the index. See textindex.Containing. An empty s selects all documents.
+// Contains selects texts that contain s. No index serves it directly: engines test the documents that the rest of an
+// And selects or, without one, every entry of the index. See textindex.Containing. An empty s selects all documents.
 func Contains(index, s string) Filter {
 	if s == "" {
 		return Filter{}
@@ -140,7 +141,8 @@ func Contains(index, s string) Filter {
 	return Filter{Op: OpContains, Index: index, Values: []Value{Text(s)}}
 }
 
-// And selects what all filters select; no filters select all. Filters that select all are left out.
+// And selects the documents that all filters select; without filters, all documents. It leaves out filters that select
+// all documents.
 func And(filters ...Filter) Filter {
 	var sub []Filter
 	for _, f := range filters {
@@ -157,7 +159,7 @@ func And(filters ...Filter) Filter {
 	return Filter{Op: OpAnd, Sub: sub}
 }
 
-// Or selects what any filter selects; no filters select nothing.
+// Or selects the documents that any filter selects; without filters, none.
 func Or(filters ...Filter) Filter {
 	if len(filters) == 1 {
 		return filters[0]
@@ -165,7 +167,7 @@ func Or(filters ...Filter) Filter {
 	return Filter{Op: OpOr, Sub: filters}
 }
 
-// check reports a filter or sort that no index serves: a programming error.
+// check returns an error if no index serves the filter or the sort, which is a programming error.
 func (d *Def) check(f Filter, sort []Order) error {
 	for _, o := range sort {
 		if ix := d.Index(o.Index); ix == nil || ix.Many {
@@ -184,7 +186,8 @@ func (d *Def) check(f Filter, sort []Order) error {
 		return nil
 	}
 	ix := d.Index(f.Index)
-	if ix == nil || (ix.Many && (f.Op == OpRange || f.Op == OpContains)) || (ix.Number && (f.Op == OpPrefix || f.Op == OpContains)) {
+	if ix == nil || (ix.Many && (f.Op == OpRange || f.Op == OpContains)) ||
+		(ix.Number && (f.Op == OpPrefix || f.Op == OpContains)) {
 		return fmt.Errorf("docstore: no index of %s serves the filter on %q", d.Name, f.Index)
 	}
 	return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// pointer leads from a value of a Global index to its document. Its id, which is unique in the platform's tenant, makes
-// the value unique over all tenants.
+// pointer leads from a value of a Global index to its document. It is stored in the platform's tenant, where its id is
+// unique; that makes the value unique over all tenants.
 type pointer struct {
 	Meta
 	Owner    string `json:"owner"`    // the document's tenant
@@ -18,23 +18,23 @@ type pointer struct {
 
 var pointers = Define(Schema[pointer]{Name: "global_keys", Noun: "key", Part: true})
 
-// Global makes an index unique over all tenants, for a value that is known before the tenant is, such as a client id:
-// see FindGlobal. A value that another tenant has is refused as one of the same tenant is: see Unique. It is for
-// collections that have it from their first document on: documents stored before are not found.
+// Global makes an index unique over all tenants. It is for values that are known before the tenant is, such as client
+// ids: see FindGlobal. A value that another tenant has is refused in the same way as one of the same tenant: see
+// Unique. A collection must declare it before it has documents: documents stored earlier are not found.
 func Global[T any](ix Index[T], member string, more ...string) Index[T] {
 	ix = Unique(ix, member, more...)
 	ix.global = true
 	return ix
 }
 
-// FindGlobal returns the document, of whichever tenant, that has this value in a Global index; its Value tells the
-// tenant. apperr.NotFound if there is none. It is the only read that needs no tenant in the context.
+// FindGlobal returns the document of any tenant that has this value in a Global index. The document's Meta tells the
+// tenant. The error is apperr.NotFound if there is none. It is the only read that needs no tenant in the context.
 func (c *Collection[T]) FindGlobal(ctx context.Context, r Reader, index, value string) (Doc[T], error) {
 	i := slices.IndexFunc(c.schema.Indexes, func(ix Index[T]) bool { return ix.global && ix.def.Name == index })
 	if i < 0 {
 		return Doc[T]{}, fmt.Errorf("docstore: %s has no global index %q", c.def.Name, index)
 	}
-	// The pointer and the document are two reads: between them the value may move to another document.
+	// The pointer and the document are two reads. Between them the value may move to another document.
 	const tries = 3
 	for range tries {
 		p, err := c.follow(ctx, r, c.globalKey(index, value))
@@ -94,7 +94,7 @@ func (ix *Index[T]) texts(v *T) []string {
 	return distinct([]string{ix.key(v).Text})
 }
 
-// globalsBefore is globals of a document as this transaction loaded it.
+// globalsBefore lists the same values of a document as this transaction loaded it.
 func (c *Collection[T]) globalsBefore(tx *Tx, v *T) ([]globalValue, error) {
 	if !c.def.Points {
 		return nil, nil
@@ -110,17 +110,17 @@ func (c *Collection[T]) globalsBefore(tx *Tx, v *T) ([]globalValue, error) {
 	return c.globals(was), nil
 }
 
-// point makes the pointers to a stored document those for its values now, where there are those for its values before.
+// point updates the pointers of a stored document: those of former values are removed, those of new values added.
 func (c *Collection[T]) point(ctx context.Context, tx *Tx, e *Entry, before, now []globalValue) error {
 	ctx = request.System(ctx, request.Platform)
 	for _, g := range before {
 		if slices.Contains(now, g) {
 			continue
 		}
-		// A pointer is inserted and deleted, never replaced.
+		// Pointers are inserted and deleted, never replaced.
 		err := tx.engine.Delete(ctx, pointers.def, request.Platform, c.globalKey(g.index, g.value), Stamp{Version: 1})
 		if err != nil {
-			return fmt.Errorf("docstore: free a value of %s.%s: %w", c.def.Name, g.index, err)
+			return fmt.Errorf("docstore: remove the pointer of a value of %s.%s: %w", c.def.Name, g.index, err)
 		}
 	}
 	for _, g := range now {

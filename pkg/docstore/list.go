@@ -9,19 +9,21 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 )
 
-// Paging says which page of a list is asked for, and in which order. A domain's list takes it beside its own filter.
+// Paging says which page of a list is wanted, and in which order. A list of a service's domain takes it together with
+// its own filter.
 type Paging struct {
 	Num, Size int    // Num is at least 1
-	Sort      string // field[asc] or field[desc], several joined by commas; "" = the list's default
-	After     string // an earlier page's Next, instead of Num
-	Count     bool   // tell the Total too
+	Sort      string // field[asc] or field[desc], several joined by commas; "" means the list's default
+	After     string // the Next of an earlier page, instead of Num
+	Count     bool   // return the Total, too
 }
 
-// maxOffset bounds what Num × Size may skip: the cost grows with it, and After has no such bound.
+// maxOffset bounds how many documents Num and Size may skip. The cost of skipping grows with the number; After has
+// neither the cost nor the bound.
 const maxOffset = 10_000_000
 
-// List reads one page of a list, in an order of Schema.Sortable. apperr.InvalidParameters at page_num, page_sort or
-// page_token.
+// List reads one page of a list, in an order of Schema.Sortable. The error is apperr.InvalidParameters at page_num,
+// page_sort or page_token.
 func (c *Collection[T]) List(ctx context.Context, r Reader, f Filter, p Paging) (Page[T], error) {
 	q, err := p.Query(f, c.schema.Sortable...)
 	if err != nil {
@@ -30,8 +32,8 @@ func (c *Collection[T]) List(ctx context.Context, r Reader, f Filter, p Paging) 
 	return c.Page(ctx, r, q)
 }
 
-// Query is the query of a page. Fields that can be sorted by are the names of indexes; the first is the default's,
-// ascending. apperr.InvalidParameters at page_num or page_sort.
+// Query makes the query of a page. sortable are the names of the indexes that the list can be sorted by; the first is
+// the default, ascending. The error is apperr.InvalidParameters at page_num or page_sort.
 func (p Paging) Query(f Filter, sortable ...string) (Query, error) {
 	order, err := parseSort(p.Sort, sortable)
 	if err != nil {
@@ -39,14 +41,15 @@ func (p Paging) Query(f Filter, sortable ...string) (Query, error) {
 	}
 	offset := (p.Num - 1) * p.Size
 	if p.Num > maxOffset || offset > maxOffset {
-		return Query{}, apperr.Invalid("page_num", "leads too deep; continue with page_token instead")
+		return Query{}, apperr.Invalid("page_num", "is too far into the list; continue with page_token instead")
 	}
 	return Query{Filter: f, Sort: order, Limit: p.Size, Offset: offset, After: p.After, Count: p.Count}, nil
 }
 
 var sortKey = regexp.MustCompile(`^([a-z][a-z0-9_]{0,63})(?:\[(asc|desc)\])?$`)
 
-// parseSort reads Paging.Sort. apperr.InvalidParameters names the fields that can be sorted by.
+// parseSort parses Paging.Sort. The error is apperr.InvalidParameters and names the fields that the list can be sorted
+// by.
 func parseSort(s string, sortable []string) ([]Order, error) {
 	if s == "" {
 		return []Order{{Index: sortable[0]}}, nil

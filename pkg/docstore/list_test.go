@@ -10,7 +10,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 )
 
-// FuzzParseSort: what is accepted names sortable fields once each and means what it says.
+// FuzzParseSort: an accepted sort names sortable fields, each once, and keeps its meaning.
 func FuzzParseSort(f *testing.F) {
 	for _, seed := range []string{
 		"", "name", "name[desc]", "name[asc],time_created", "name[up]", "name,name", ",", " name , time_created[desc]",

@@ -11,28 +11,28 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// Query asks for a page of documents.
+// Query selects a page of documents.
 type Query struct {
 	Filter Filter
-	Sort   []Order // the id is always the last key; empty = by id
+	Sort   []Order // the id is always the last key; empty means by id
 	Limit  int
-	Offset int    // skip so many, at a cost that grows with it
-	After  string // or continue after an earlier page's Next, at no such cost
-	Count  bool   // tell the Total too
+	Offset int    // the number of documents to skip; the cost grows with it
+	After  string // instead of Offset: the Next of an earlier page, without that cost
+	Count  bool   // return the Total, too
 }
 
-// MaxCounted is up to how many documents a Page's Total is exact in any case.
+// MaxCounted is the number of documents up to which a Page's Total is always exact.
 const MaxCounted = 10_000
 
-// Page is what a Query found.
+// Page is the result of a Query.
 type Page[T any] struct {
 	Docs  []Doc[T]
-	Total int64  // −1 unless asked for
-	More  bool   // there are more than Total, which were too many to be counted
+	Total int64  // −1 unless the Query has Count
+	More  bool   // there are more than Total; counting stopped
 	Next  string // for Query.After; "" on the last page
 }
 
-// Page reads one page. apperr.InvalidParameters at page_token for an After that another query made.
+// Page reads one page. The error is apperr.InvalidParameters at page_token if After comes from another query.
 func (c *Collection[T]) Page(ctx context.Context, r Reader, q Query) (Page[T], error) {
 	page := Page[T]{Total: -1}
 	tenant, err := tenantOf(ctx)
@@ -73,8 +73,8 @@ func (c *Collection[T]) Page(ctx context.Context, r Reader, q Query) (Page[T], e
 	return page, err
 }
 
-// token is the content of a page token. It is not secret and needs no signature: a forged one only names another place in a list of
-// the caller's own tenant.
+// token is the content of a page token. It is not secret and needs no signature: a forged one only points to another
+// place in a list of the caller's own tenant.
 type token struct {
 	Query  uint64  `json:"q"` // fingerprint of the list: collection, tenant, filter and sort
 	Values []Value `json:"v,omitempty"`

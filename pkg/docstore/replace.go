@@ -9,29 +9,29 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 )
 
-// effort says what a replace does about a document that is as it was loaded.
+// effort says what a replace does with a document that is unchanged since it was loaded.
 type effort int
 
 const (
-	ifChanged  effort = iota // nothing
-	inAnyCase                // it is written again, as the next revision
-	newVersion               // and as the next version
+	ifChanged  effort = iota // does nothing
+	inAnyCase                // writes it as the next revision
+	newVersion               // writes it as the next version
 )
 
-// Replace stores a loaded document again, as the next version, or at its version where only Counts have changed. A
-// document that is as it was loaded is left alone: the Doc is then neither Changed nor Written.
+// Replace stores a loaded document as the next version, or at the same version if only Counts have changed. It does not
+// write a document that is unchanged since it was loaded; the Doc is then neither Changed nor Written.
 func (c *Collection[T]) Replace(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
 	return c.replace(ctx, tx, v, ifChanged)
 }
 
-// Revise is Replace that writes in any case, at the same version if nothing has changed: for an event about a record
-// that does not change with it, and for a document by which transactions keep out of each other's way.
+// Revise is Replace that always writes, at the same version if nothing has changed. It is for an event about a record
+// that does not change with it, and for a document that makes concurrent transactions conflict.
 func (c *Collection[T]) Revise(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
 	return c.replace(ctx, tx, v, inAnyCase)
 }
 
-// Touch is Replace that makes a next version in any case: for a change of something that belongs to the document, or
-// where it is certain that the document has changed, which is then not looked for.
+// Touch is Replace that always makes a new version, without comparing the document. It is for a change of something
+// that belongs to the document, or for a document that is certain to have changed.
 func (c *Collection[T]) Touch(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
 	return c.replace(ctx, tx, v, newVersion)
 }
@@ -66,7 +66,7 @@ func (c *Collection[T]) replace(ctx context.Context, tx *Tx, v *T, how effort) (
 	was := *m
 	if change == ofContent {
 		m.Version++
-		m.TimeModified = latest(tx.Now, m.TimeModified, m.TimeCreated) // clocks may be set back
+		m.TimeModified = latest(tx.Now, m.TimeModified, m.TimeCreated) // the clock may have been set back
 		if body, err = c.restamp(v, body, &was); err != nil {
 			return Doc[T]{}, err
 		}
@@ -89,14 +89,14 @@ func (c *Collection[T]) replace(ctx context.Context, tx *Tx, v *T, how effort) (
 	d := c.written(v, e, before)
 	if how == newVersion {
 		d.former = func() []byte {
-			_, before, _ := c.former(tx, old) // it could be decoded when it was loaded
+			_, before, _ := c.former(tx, old) // former succeeded in compare, so it cannot fail here
 			return before
 		}
 	}
 	return d, nil
 }
 
-// restamp is the JSON form of v, whose form with another Meta is body, or nil if that is not known.
+// restamp returns the JSON form of v. body, if it is not nil, is the JSON form of v with another Meta.
 func (c *Collection[T]) restamp(v *T, body []byte, was *Meta) ([]byte, error) {
 	if body == nil {
 		return c.encode(v)
@@ -113,7 +113,7 @@ func (c *Collection[T]) restamp(v *T, body []byte, was *Meta) ([]byte, error) {
 	return append(bytes.TrimSuffix(now, []byte("}")), rest...), err
 }
 
-// change is in what a document differs from what was loaded.
+// change is how a document differs from its loaded form.
 type change int
 
 const (
@@ -122,8 +122,8 @@ const (
 	ofContent
 )
 
-// compare tells what of a loaded document has changed in v, whose JSON form is body, and returns the JSON form that it
-// would have had today: it may have been stored when the type had other members.
+// compare returns how v, whose JSON form is body, differs from the loaded document. before is the JSON form of the
+// loaded document as the type would encode it today: the type may have had other members when it was stored.
 func (c *Collection[T]) compare(tx *Tx, old loaded, v *T, body []byte) (before []byte, what change, err error) {
 	stored := old.json
 	if stored == nil && tx.st.engine.DataIsJSON() {
@@ -149,7 +149,7 @@ func (c *Collection[T]) compare(tx *Tx, old loaded, v *T, body []byte) (before [
 	return before, ofContent, err
 }
 
-// former is a loaded document as it was, and the JSON form that it would have had today.
+// former returns a loaded document as it was, and its JSON form as the type would encode it today.
 func (c *Collection[T]) former(tx *Tx, old loaded) (was *T, before []byte, err error) {
 	was = new(T)
 	if old.json != nil {
@@ -164,7 +164,7 @@ func (c *Collection[T]) former(tx *Tx, old loaded) (was *T, before []byte, err e
 	return was, before, err
 }
 
-// recount gives was the counts of v, and reports whether it had others.
+// recount sets the counts of was to those of v, and reports whether they differed.
 func (c *Collection[T]) recount(was, v *T) (changed bool) {
 	counts := c.schema.Counts(v)
 	for i, n := range c.schema.Counts(was) {

@@ -11,8 +11,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/secret"
 )
 
-// sealedValues are the values of one record's sealed members, encrypted. They stand beside the record, so that its one
-// JSON form, which is answered, told and stored, never has them.
+// sealedValues are the encrypted values of one record's sealed members. They are stored beside the record, so that the
+// record's JSON form, which is answered, sent in events and stored, never holds them.
 type sealedValues struct {
 	Meta
 	Values map[string]string `json:"values"` // by member
@@ -38,7 +38,8 @@ var errNoKeys = errors.New("docstore: sealed members need SealWith")
 
 func (c *Collection[T]) sealedID(id string) string { return c.def.Name + "." + id }
 
-// boundTo is the associated data of a value: sealed for one member of one record, it cannot be opened as another's.
+// boundTo is the associated data of a value. It binds the value to one member of one record: it cannot be opened as
+// another's.
 func (c *Collection[T]) boundTo(tenant, id, member string) []byte {
 	return boundTo(tenant, c.def.Name, id, member)
 }
@@ -47,8 +48,8 @@ func boundTo(tenant, collection, id, member string) []byte {
 	return []byte(tenant + "\x00" + collection + "\x00" + id + "\x00" + member)
 }
 
-// seal stores the values that v's sealed members were given, and forgets those of members without one. A mask that
-// stands for nothing becomes no value. It reports whether something changed.
+// seal stores the values that were given to v's sealed members, and removes those of members that are empty. A mask
+// without a stored value becomes empty. It reports whether something changed.
 func (c *Collection[T]) seal(ctx context.Context, tx *Tx, v *T) (changed bool, _ error) {
 	if c.schema.Sealed == nil {
 		return false, nil
@@ -96,7 +97,7 @@ func (c *Collection[T]) seal(ctx context.Context, tx *Tx, v *T) (changed bool, _
 	return true, err
 }
 
-// opensAs reports whether a stored value is the given one, so that the same secret sent again is no change.
+// opensAs reports whether a stored value is the given one, so that sending the same secret again changes nothing.
 func (s *Store) opensAs(stored, given string, boundTo []byte) bool {
 	if stored == "" {
 		return false
@@ -112,8 +113,8 @@ func (c *Collection[T]) unseal(ctx context.Context, tx *Tx, id string) error {
 	return sealed.DeleteWhere(ctx, tx, ID(c.sealedID(id)), nil)
 }
 
-// Reveal opens the value of a sealed member; empty if the record has none. The caller must not let it reach a log, an
-// event or an answer.
+// Reveal returns the value of a sealed member, empty if the record has none. The caller must keep it out of logs,
+// events and answers.
 func (c *Collection[T]) Reveal(ctx context.Context, r Reader, id, member string) (secret.String, error) {
 	tenant, err := tenantOf(ctx)
 	if err != nil {
@@ -136,7 +137,8 @@ func (c *Collection[T]) Reveal(ctx context.Context, r Reader, id, member string)
 	}
 	plain, err := keys.Open(values.Values[member], c.boundTo(tenant, id, member))
 	if err != nil {
-		return secret.String{}, fmt.Errorf("docstore: the %s of a %s was sealed under a key that is not configured: %w", member, c.schema.Noun, err)
+		return secret.String{}, fmt.Errorf("docstore: the %s of a %s is sealed under a key that is not configured: %w",
+			member, c.schema.Noun, err)
 	}
 	return secret.New(string(plain)), nil
 }

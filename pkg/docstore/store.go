@@ -16,7 +16,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/transaction"
 )
 
-// Store is one service's database.
+// Store is the database of one service.
 type Store struct {
 	engine   Engine
 	clock    clock.Clock
@@ -31,7 +31,7 @@ type Store struct {
 	}
 }
 
-// Open prepares the engine for the collections. The store owns the engine from then on.
+// Open prepares the engine for the collections. From then on the store owns the engine.
 func Open(ctx context.Context, engine Engine, clk clock.Clock, defs ...*Def) (*Store, error) {
 	seals := slices.ContainsFunc(defs, func(d *Def) bool { return d.Seals })
 	if seals {
@@ -46,19 +46,19 @@ func Open(ctx context.Context, engine Engine, clk clock.Clock, defs ...*Def) (*S
 	return &Store{engine: engine, clock: clk, seals: seals, appended: make(chan struct{}, 1)}, nil
 }
 
-// queries refuses reads inside a Write, which has its own: they would see another state.
+// queries refuses reads through the store inside a Write: they would not see the state of the transaction.
 func (s *Store) queries() (Queries, error) {
 	return s.engine, transaction.Refuse("docstore: a read through the store")
 }
 func (s *Store) store() *Store { return s }
 
-// Now is the store's time.
+// Now returns the time of the store's clock.
 func (s *Store) Now() clock.Time { return s.clock.Now() }
 
-// Appended is signalled after transactions that appended messages. Signals may be merged.
+// Appended receives a signal after transactions that appended messages. Several may share one signal.
 func (s *Store) Appended() <-chan struct{} { return s.appended }
 
-// Pending, Published and Backlog are for the relay.
+// Pending, Published and Backlog are for the relay. See Engine.
 func (s *Store) Pending(ctx context.Context, after int64, limit int) ([]Message, error) {
 	if err := transaction.Refuse("docstore: Pending"); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (s *Store) Pending(ctx context.Context, after int64, limit int) ([]Message,
 	return s.engine.Pending(ctx, after, limit)
 }
 
-// Published forgets messages that NATS has.
+// Published removes messages that NATS has acknowledged.
 func (s *Store) Published(ctx context.Context, seqs []int64) error {
 	if err := transaction.Refuse("docstore: Published"); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (s *Store) Published(ctx context.Context, seqs []int64) error {
 	return s.engine.Published(ctx, seqs)
 }
 
-// Backlog counts messages that NATS does not have yet.
+// Backlog returns the number of messages that NATS has not acknowledged yet.
 func (s *Store) Backlog(ctx context.Context) (int64, error) {
 	if err := transaction.Refuse("docstore: Backlog"); err != nil {
 		return 0, err
@@ -102,14 +102,15 @@ func (s *Store) Check(ctx context.Context) error {
 func (s *Store) Close() error { return s.engine.Close() }
 
 const (
-	firstID = 1 << 20 // so that ids have one length for long, and sort as they were made
+	// so that all ids have the same length for a long time, and sort in the order in which they were made
+	firstID = 1 << 20
 	lastID  = 1<<53 - 1
 	idBlock = 1000
 )
 
-// NewIDs returns n new ids: decimal numbers below 2^53, never given out before, not even before a restart. They come
-// from a block that is reserved in the database, so a crash loses at most a block's rest. Inside a Write it fails, also
-// while the block would do.
+// NewIDs returns n new ids: decimal numbers below 2^53 that were never returned before, not even before a restart. They
+// come from a block that is reserved in the database; a crash loses at most the rest of a block. Inside a Write it
+// always fails, even if the block has ids left.
 func (s *Store) NewIDs(ctx context.Context, n int) ([]string, error) {
 	if err := transaction.Refuse("docstore: NewIDs"); err != nil {
 		return nil, err
@@ -135,8 +136,8 @@ func (s *Store) NewIDs(ctx context.Context, n int) ([]string, error) {
 	return ids, nil
 }
 
-// StartIDsAt makes every id from now on be at least first, where a store may have given out lower ones that it does not
-// know of.
+// StartIDsAt makes all later ids at least first. It is for a store that may have given out ids below first without a
+// record of it.
 func (s *Store) StartIDsAt(ctx context.Context, first int64) error {
 	s.ids.Lock()
 	defer s.ids.Unlock()
@@ -162,28 +163,29 @@ func (s *Store) NewID(ctx context.Context) (string, error) {
 
 // Tx is a running transaction.
 type Tx struct {
-	Now clock.Time // the same for all that the transaction does
+	Now clock.Time // the time of the transaction; it does not change while it runs
 
 	st       *Store
 	engine   EngineTx
 	loaded   map[loadedKey]loaded
-	told     map[string]int64 // the sequence of each record's last message
+	told     map[string]int64 // the sequence of the last message about each record
 	appended bool
 }
 
 type loadedKey struct{ collection, id string }
 
-// loaded is a document before it is changed, to know later what a Replace changes.
+// loaded is a document before it is changed. Replace compares the new value with it.
 type loaded struct {
-	data []byte // as the engine had it
-	json []byte // as this transaction has written it; then data is nil
+	data []byte // the engine's form
+	json []byte // the JSON form that this transaction has written; data is then nil
 }
 
 func (tx *Tx) queries() (Queries, error) { return tx.engine, nil }
 func (tx *Tx) store() *Store             { return tx.st }
 
-// Peek reads as tx does, for what is only shown: a transaction that has read through tx depends on what it found, and
-// is run again if another changes that before it commits. What was read through Peek others may change.
+// Peek returns a Reader of the same state on which the transaction does not depend. A transaction runs again if another
+// changes what it has read through tx before it commits; what it has read through Peek may change. Use it for what is
+// only shown.
 func (tx *Tx) Peek() Reader { return peek{tx} }
 
 type peek struct{ tx *Tx }
@@ -198,23 +200,27 @@ func (tx *Tx) remember(def *Def, id string, l loaded) {
 	tx.loaded[loadedKey{def.Name, id}] = l
 }
 
-// perRevision is how many messages one change of a record can have.
+// perRevision bounds the number of messages about one revision of a record.
 const perRevision = 10
 
-// FirstSequence is that of the first message about a revision of a record. Those of all earlier revisions are less.
+// FirstSequence is the sequence of the first message about a revision of a record. It is greater than those of all
+// earlier revisions.
 func FirstSequence(revision int64) int64 { return revision * perRevision }
 
-// Sequence numbers a message about a record, as of a revision that this transaction has written, after all earlier ones
-// about it: no two have the same. It fails after 10 about one revision, and for an earlier revision than that of the
-// last.
+// Sequence returns the sequence of a message about a revision of a record that this transaction has written. Each call
+// for a record returns a greater number. It fails after 10 messages about one revision, and for a revision that is
+// earlier than that of the last message.
 func (tx *Tx) Sequence(record string, revision int64) (int64, error) {
 	sequence := FirstSequence(revision)
 	if last, ok := tx.told[record]; ok && last >= sequence {
 		sequence = last + 1
 	}
 	if sequence >= FirstSequence(revision+1) {
-		return 0, fmt.Errorf("docstore: more than %d messages about revision %d of %s, or one of a later revision before",
-			perRevision, revision, record)
+		return 0,
+			fmt.Errorf(
+				"docstore: more than %d messages about revision %d of %s, or an earlier message was about a later "+
+					"revision",
+				perRevision, revision, record)
 	}
 	if tx.told == nil {
 		tx.told = map[string]int64{}
@@ -231,12 +237,13 @@ func (tx *Tx) Append(ctx context.Context, m Message) error {
 
 var errDryRun = errors.New("docstore: dry run")
 
-// Write runs fn in a transaction and returns its result. fn may run more than once and must be short and free of side
-// effects: no I/O but the transaction's, no hashing, no waiting. What would wait for the store or for another service
-// (another Write, NewIDs, bus.Ask), or would read past the transaction, fails there with transaction.ErrInside. With
-// WithDryRun all of it is undone, and answered as if it were not. The functions that OnCommit put into the context run
-// after fn, in the same transaction. A value that a unique index has refused is apperr.AlreadyExists at the members
-// that Unique names, and its cause is the *DuplicateError; it may come as Write's result only, after fn.
+// Write runs fn in a transaction and returns its result. fn may run more than once. It must be short and free of side
+// effects: no I/O except the transaction's, no hashing, no waiting. Calls that would wait for the store or for another
+// service (another Write, NewIDs, bus.Ask) or would read outside the transaction fail inside fn with
+// transaction.ErrInside. With WithDryRun, Write returns the result and undoes everything. The function that OnCommit
+// put into the context runs after fn, in the same transaction. If a unique index refuses a value, the error is
+// apperr.AlreadyExists at the members that Unique names; it wraps the *DuplicateError, and may come from Write only,
+// after fn has returned.
 func Write[R any](ctx context.Context, s *Store, fn func(*Tx) (R, error)) (R, error) {
 	var result R
 	if err := transaction.Refuse("docstore: Write"); err != nil {
@@ -292,43 +299,45 @@ type dryRunKey struct{}
 type expectKey struct{}
 type turnKey struct{}
 
-// InTurn makes Writes of the context take turns with all others of this process that have the same key in the same
-// tenant: for transactions that change the same document, and would abort one another. It replaces an earlier key. It
-// only saves work: Writes without the key, and other processes, do not wait.
+// InTurn makes the Writes of the context take turns with the other Writes of this process that have the same key and
+// the same tenant. It is for transactions that change the same document and would abort one another. It replaces an
+// earlier key. It only saves work: Writes without the key, and those of other processes, do not wait.
 func InTurn(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, turnKey{}, request.Tenant(ctx)+"/"+key)
 }
 
-// Turn is InTurn's key with its tenant, for engines whose transactions can abort one another; "" for none.
+// Turn returns the key of InTurn with its tenant, "" if there is none. It is for engines whose transactions can abort
+// one another.
 func Turn(ctx context.Context) string {
 	key, _ := ctx.Value(turnKey{}).(string)
 	return key
 }
 
-// OnCommit makes every Write of the context call hook with its function's result before it commits. The hook's context is that of the
-// Write, which may outlive the one that it was put into.
+// OnCommit makes every Write of the context call hook, with the result of its function, before it commits. The hook
+// gets the context of the Write, which may outlive the one that OnCommit was given.
 func OnCommit(ctx context.Context, hook func(ctx context.Context, tx *Tx, result any) error) context.Context {
 	return context.WithValue(ctx, commitKey{}, hook)
 }
 
-// Aside is for a Write whose result is not what the request is answered with: OnCommit's hook does not run for it.
+// Aside is for a Write whose result is not the answer to the request: the hook of OnCommit does not run for it.
 func Aside(ctx context.Context) context.Context { return context.WithValue(ctx, commitKey{}, nil) }
 
 // Guarding is for a Write that guards against guessing, such as one that counts a wrong password. It takes effect in a
-// dry run too, whatever version If-Match asks for, and OnCommit's hook does not run for it.
+// dry run, too, and whatever version If-Match asks for. The hook of OnCommit does not run for it.
 func Guarding(ctx context.Context) context.Context {
 	ctx = context.WithValue(Aside(ctx), dryRunKey{}, nil)
 	return context.WithValue(ctx, expectKey{}, nil)
 }
 
-// WithDryRun makes every Write of the context undo what it did.
+// WithDryRun makes every Write of the context undo its changes.
 func WithDryRun(ctx context.Context) context.Context {
 	return context.WithValue(ctx, dryRunKey{}, true)
 }
 
 func isDryRun(ctx context.Context) bool { return ctx.Value(dryRunKey{}) != nil }
 
-// IsDryRun tells code with effects outside the store that it must not have them.
+// IsDryRun reports whether Writes of the context are undone. Code with effects outside the store must then leave them
+// out.
 func IsDryRun(ctx context.Context) bool { return isDryRun(ctx) }
 
 type expectation struct {
@@ -336,7 +345,7 @@ type expectation struct {
 	ok func(version int64) bool
 }
 
-// WithExpected makes Load refuse the record of that id at a version that ok does not accept (If-Match).
+// WithExpected makes Load refuse the record with the id if ok does not accept its version (If-Match).
 func WithExpected(ctx context.Context, id string, ok func(version int64) bool) context.Context {
 	return context.WithValue(ctx, expectKey{}, expectation{id, ok})
 }
@@ -348,7 +357,7 @@ func expectedVersion(ctx context.Context, id string) func(int64) bool {
 	return nil
 }
 
-// encode is the one way documents become JSON: without HTML escapes, in the order of the struct's members.
+// encode makes the JSON form of every document: without HTML escapes, in the order of the struct's members.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -359,7 +368,8 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// difference returns the members of before whose value in after is another, but those that every change changes.
+// difference returns the members of before that after has with other values or not at all, without version and
+// time_modified.
 func difference(before, after []byte) map[string]json.RawMessage {
 	var was, is map[string]json.RawMessage
 	if json.Unmarshal(before, &was) != nil || json.Unmarshal(after, &is) != nil {
@@ -375,7 +385,7 @@ func difference(before, after []byte) map[string]json.RawMessage {
 	return was
 }
 
-// distinct sorts a list and takes out repetitions and the empty text.
+// distinct sorts a list and removes repetitions and the empty text.
 func distinct(list []string) []string {
 	if len(list) == 0 {
 		return nil

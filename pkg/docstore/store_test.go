@@ -21,11 +21,11 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// What every engine must do is tested in docstoretest; here is what the typed layer adds.
+// What every engine must do is tested in docstoretest. These are tests of the typed layer.
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// ticket is open until a moment, then closed.
+// ticket is open until a certain time, and then closed.
 type ticket struct {
 	docstore.Meta
 	Title string     `json:"title"`
@@ -50,7 +50,7 @@ var tickets = docstore.Define(docstore.Schema[ticket]{
 	Settle: func(v *ticket, now clock.Time) { v.Open, v.Note = false, "closed at "+now.String() },
 })
 
-// attachment belongs to the ticket of the same id.
+// attachment belongs to the ticket with the same id.
 type attachment struct {
 	docstore.Meta
 	Name string `json:"name"`
@@ -58,7 +58,7 @@ type attachment struct {
 
 var attachments = docstore.Define(docstore.Schema[attachment]{Name: "attachments", Noun: "attachment", Part: true})
 
-// hands is a clock that a test moves.
+// hands is a clock that tests set.
 type hands struct{ millis atomic.Int64 }
 
 func (h *hands) Now() clock.Time { return clock.FromMillis(h.millis.Load()) }
@@ -107,7 +107,8 @@ func (f *fixture) change(ctx context.Context, id string, change func(*ticket)) (
 func TestReadsSettleAndStoreNothing(t *testing.T) {
 	t.Parallel()
 	f, ctx := open(t), acme(t)
-	_, err := f.insert(ctx, ticket{Meta: docstore.Meta{ID: "1"}, Title: "a", Open: true, Until: f.Now().Add(time.Second)})
+	_, err := f.insert(ctx, ticket{Meta: docstore.Meta{ID: "1"}, Title: "a", Open: true, Until: f.Now().
+		Add(time.Second)})
 	require.NoError(t, err)
 	reads := map[string]func() (docstore.Doc[ticket], error){
 		"find": func() (docstore.Doc[ticket], error) { return tickets.Find(ctx, f.Store, "1") },
@@ -119,11 +120,16 @@ func TestReadsSettleAndStoreNothing(t *testing.T) {
 			return page.Docs[0], err
 		},
 		"each": func() (found docstore.Doc[ticket], err error) {
-			err = tickets.Each(ctx, f.Store, docstore.Filter{}, func(d docstore.Doc[ticket]) error { found = d; return nil })
+			err = tickets.Each(ctx, f.Store, docstore.Filter{}, func(d docstore.Doc[ticket]) error {
+				found = d
+				return nil
+			})
 			return found, err
 		},
 		"in a transaction": func() (docstore.Doc[ticket], error) {
-			return docstore.Write(ctx, f.Store, func(tx *docstore.Tx) (docstore.Doc[ticket], error) { return tickets.Find(ctx, tx, "1") })
+			return docstore.Write(ctx, f.Store, func(tx *docstore.Tx) (docstore.Doc[ticket], error) {
+				return tickets.Find(ctx, tx, "1")
+			})
 		},
 	}
 	see := func(open bool) {
@@ -146,10 +152,10 @@ func TestReadsSettleAndStoreNothing(t *testing.T) {
 	see(false)
 	n, err := tickets.Count(ctx, f.Store, docstore.Eq("open", docstore.Text("true")))
 	require.NoError(t, err)
-	require.EqualValues(t, 1, n, "what is stored, and indexed, is settled by a write only")
+	require.EqualValues(t, 1, n, "only a write settles what is stored and indexed")
 
 	doc, err := f.change(ctx, "1", func(v *ticket) {
-		require.True(t, v.Open, "a load is as stored")
+		require.True(t, v.Open, "a load returns the document as stored")
 		v.Open = false
 	})
 	require.NoError(t, err)
@@ -191,14 +197,14 @@ func TestWhatAWriteChanged(t *testing.T) {
 	renamed, err := f.change(ctx, "1", func(v *ticket) { v.Title, v.Note = "b", "new" })
 	require.NoError(t, err)
 	require.True(t, renamed.Changed())
-	require.Equal(t, `{"title":"\u003ca\u0026b\u003e"}`, previous(renamed), "the members that were there")
+	require.Equal(t, `{"title":"\u003ca\u0026b\u003e"}`, previous(renamed), "the members as they were")
 	body, err = renamed.JSON()
 	require.NoError(t, err)
 	found, err := tickets.Find(ctx, f.Store, "1")
 	require.NoError(t, err)
 	stored, err := found.JSON()
 	require.NoError(t, err)
-	require.Equal(t, string(stored), string(body), "what was written is what is read")
+	require.Equal(t, string(stored), string(body), "what is written is what is read")
 
 	touched, err := docstore.Write(ctx, f.Store, func(tx *docstore.Tx) (docstore.Doc[ticket], error) {
 		v, err := tickets.Load(ctx, tx, "1")
@@ -221,7 +227,7 @@ func TestWhatAWriteChanged(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.EqualValues(t, 5, twice.Version)
-	require.Equal(t, `{"title":"c"}`, previous(twice), "by this write, not by the transaction")
+	require.Equal(t, `{"title":"c"}`, previous(twice), "by this write, not by the whole transaction")
 
 	_, err = docstore.Write(ctx, f.Store, func(tx *docstore.Tx) (docstore.Doc[ticket], error) {
 		return tickets.Replace(ctx, tx, &ticket{Meta: docstore.Meta{ID: "1", Version: 5}})
@@ -275,7 +281,7 @@ func TestIfMatchMeansTheRecordNotItsParts(t *testing.T) {
 		return err
 	}
 	require.NoError(t, load("1", 1))
-	require.NoError(t, load("2", 7), "another record is not meant")
+	require.NoError(t, load("2", 7), "it is for another record")
 	require.Equal(t, apperr.VersionMismatch, apperr.KindOf(load("1", 7)))
 }
 
@@ -285,7 +291,8 @@ func TestHooksAndDryRuns(t *testing.T) {
 	var results []any
 	hooked := docstore.OnCommit(ctx, func(ctx context.Context, tx *docstore.Tx, result any) error {
 		results = append(results, result)
-		_, err := attachments.Insert(ctx, tx, &attachment{Meta: docstore.Meta{ID: strconv.Itoa(len(results))}, Name: "by the hook"})
+		_, err := attachments.Insert(ctx, tx, &attachment{Meta: docstore.Meta{ID: strconv.Itoa(len(results))},
+			Name: "by the hook"})
 		return err
 	})
 	_, err := f.insert(hooked, ticket{Meta: docstore.Meta{ID: "1"}})
@@ -299,19 +306,19 @@ func TestHooksAndDryRuns(t *testing.T) {
 	require.NoError(t, err)
 	_, err = f.insert(hooked, ticket{Meta: docstore.Meta{ID: "2"}})
 	require.Error(t, err)
-	require.Len(t, results, 1, "not for what is aside, nor for what fails")
+	require.Len(t, results, 1, "not with Aside, and not for failed writes")
 
 	failing := docstore.OnCommit(ctx, func(context.Context, *docstore.Tx, any) error { return errors.New("no") })
 	doc, err := f.insert(failing, ticket{Meta: docstore.Meta{ID: "3"}})
 	require.EqualError(t, err, "no")
-	require.Zero(t, doc, "no result of what was undone")
+	require.Zero(t, doc, "no result of an undone write")
 	_, err = tickets.Find(ctx, f.Store, "3")
 	require.True(t, apperr.IsNotFound(err))
 
 	gone, leave := context.WithCancel(hooked)
 	leave()
 	_, err = f.insert(context.WithoutCancel(gone), ticket{Meta: docstore.Meta{ID: "5"}})
-	require.NoError(t, err, "the hook's time is the transaction's")
+	require.NoError(t, err, "the hook's time is that of the transaction")
 	require.Len(t, results, 2)
 
 	dry := docstore.WithDryRun(hooked)
@@ -320,11 +327,11 @@ func TestHooksAndDryRuns(t *testing.T) {
 	doc, err = f.insert(dry, ticket{Meta: docstore.Meta{ID: "4"}, Title: "would be"})
 	require.NoError(t, err)
 	require.Equal(t, "4", doc.ID)
-	require.Len(t, results, 2, "what does not happen is not kept")
+	require.Len(t, results, 2, "what was undone is not kept")
 	_, err = tickets.Find(ctx, f.Store, "4")
 	require.True(t, apperr.IsNotFound(err))
 	_, err = f.insert(dry, ticket{Meta: docstore.Meta{ID: "1"}})
-	require.Error(t, err, "a dry run refuses what would be refused")
+	require.Error(t, err, "a dry run refuses what a write would refuse")
 	err = docstore.Do(dry, f.Store, func(tx *docstore.Tx) error {
 		return tx.Append(dry, docstore.Message{ID: "m", Subject: "s", Record: "r"})
 	})
@@ -372,14 +379,14 @@ func TestIDs(t *testing.T) {
 		n, err := strconv.ParseInt(id, 10, 64)
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, n, int64(1<<20))
-		require.Len(t, id, 7, "so that they sort as they were made")
+		require.Len(t, id, 7, "so that they sort in the order in which they were made")
 	}
 	id, err := f.NewID(t.Context())
 	require.NoError(t, err)
 	require.False(t, seen[id])
 }
 
-// reserving is an engine whose sequence stands where a test wants it.
+// reserving is an engine whose sequence a test sets.
 type reserving struct {
 	docstore.Engine
 	first int64

@@ -11,7 +11,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 )
 
-// A token leads back to the very place that it was made for: texts of any characters, numbers of 64 bits.
+// A token leads back to exactly the place that it was made for: texts with any characters, and numbers of 64 bits.
 func TestTokensLeadBack(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -32,7 +32,8 @@ func TestTokensLeadBack(t *testing.T) {
 func TestTokensBelongToTheirQuery(t *testing.T) {
 	t.Parallel()
 	from, to := Number(math.MinInt64), Number(7)
-	base := Query{Filter: And(Eq("a", Text("x")), Filter{Op: OpRange, Index: "b", From: &from, To: &to}), Sort: []Order{{Index: "a"}}}
+	base := Query{Filter: And(Eq("a", Text("x")), Filter{Op: OpRange, Index: "b", From: &from, To: &to}),
+		Sort: []Order{{Index: "a"}}}
 	token := writeToken("things", "acme", base, Position{Values: []Value{Text("x")}, ID: "1"})
 	read := func(change func(*Query)) error {
 		q := base
@@ -41,7 +42,9 @@ func TestTokensBelongToTheirQuery(t *testing.T) {
 		_, err := readToken("things", "acme", q)
 		return err
 	}
-	require.NoError(t, read(func(q *Query) { q.Limit, q.Offset, q.Count = 9, 9, true }), "a walk may change its stride")
+	require.NoError(t, read(func(q *Query) {
+		q.Limit, q.Offset, q.Count = 9, 9, true
+	}), "the page size may change on the way")
 	for name, change := range map[string]func(*Query){
 		"filter":    func(q *Query) { q.Filter = Eq("a", Text("x")) },
 		"value":     func(q *Query) { q.Filter = And(Eq("a", Text("y")), base.Filter.Sub[1]) },
@@ -59,22 +62,24 @@ func TestTokensBelongToTheirQuery(t *testing.T) {
 	}
 }
 
-// A forged token may name another place, but one that an engine can look for.
+// A forged token may name another place, but only one that an engine can look for.
 func TestTokensHaveAValueForEachKey(t *testing.T) {
 	t.Parallel()
 	q := Query{Sort: []Order{{Index: "a"}, {Index: "b"}}}
-	for _, p := range []Position{{ID: "1"}, {Values: make([]Value, 1), ID: "1"}, {Values: make([]Value, 3), ID: "1"}, {Values: make([]Value, 2)}} {
+	for _, p := range []Position{{ID: "1"}, {Values: make([]Value, 1), ID: "1"}, {Values: make([]Value, 3), ID: "1"},
+		{Values: make([]Value, 2)}} {
 		q.After = writeToken("things", "acme", q, p)
 		_, err := readToken("things", "acme", q)
 		require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err), "%+v", p)
 	}
 }
 
-// FuzzReadToken: whatever a client sends is a place or a refusal that repeats nothing.
+// FuzzReadToken: any input is either a place, or refused without being repeated in the error.
 func FuzzReadToken(f *testing.F) {
 	q := Query{Sort: []Order{{Index: "a"}}}
 	good := writeToken("things", "acme", q, Position{Values: []Value{Text("李")}, ID: "1"})
-	for _, seed := range []string{"", good, good + "=", good[1:], "e30", base64.RawURLEncoding.EncodeToString([]byte(`{"q":1,"v":[{}],"i":"1"}`)), "AAAA", "bnVsbA"} {
+	for _, seed := range []string{"", good, good + "=", good[1:], "e30",
+		base64.RawURLEncoding.EncodeToString([]byte(`{"q":1,"v":[{}],"i":"1"}`)), "AAAA", "bnVsbA"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, token string) {

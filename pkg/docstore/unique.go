@@ -8,22 +8,23 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 )
 
-// Unique makes an index refuse a second document with the same value in a tenant. The members are those that its values
-// come from, as clients know them: Write then returns apperr.AlreadyExists with the location of every member whose
-// value is taken. Of a list, the first value comes from the first member, and so on; all further ones from the last.
+// Unique makes an index refuse a second document with the same value in a tenant. members are the request members that
+// its values come from, as clients know them: Write returns apperr.AlreadyExists with the location of every member
+// whose value is taken. For a list, the first value comes from the first member, and so on; all further values come
+// from the last member.
 func Unique[T any](ix Index[T], member string, more ...string) Index[T] {
 	ix.def.Unique = true
 	ix.members = append([]string{member}, more...)
 	return ix
 }
 
-// claim is a value that a document has in a unique index, and the member that it comes from.
+// claim is a document's value in a unique index, and the member that it comes from.
 type claim struct {
 	index, member string
 	value         Value
 }
 
-// claims are all of a document; an absent value is none.
+// claims are all claims of a document. Absent values are none.
 func (c *Collection[T]) claims(v *T) []claim {
 	var all []claim
 	for i := range c.schema.Indexes {
@@ -49,13 +50,13 @@ func (c *Collection[T]) claims(v *T) []claim {
 	return all
 }
 
-// refusal makes, of a write that a unique index has refused, the error that clients are answered with.
+// refusal turns the error of a write that a unique index has refused into the error for the client.
 type refusal func(ctx context.Context, s *Store, refused *DuplicateError) error
 
-// refusal is that of documents that are written together; at says where in the request each stands.
+// refusal is the one for documents that are written together. at returns where in the request each stands.
 func (c *Collection[T]) refusal(at func(i int) string, docs ...*T) refusal {
 	return func(ctx context.Context, s *Store, refused *DuplicateError) error {
-		if refused.Index == "" { // an id is no member of a client's
+		if refused.Index == "" { // clients do not choose ids
 			return refused
 		}
 		claims := make([][]claim, len(docs))
@@ -63,7 +64,7 @@ func (c *Collection[T]) refusal(at func(i int) string, docs ...*T) refusal {
 			claims[i] = c.claims(v)
 		}
 		holders, err := c.holders(ctx, s, slices.Concat(claims...))
-		if err != nil { // the one that the engine has named is still known
+		if err != nil { // without the others, the value that the engine named is reported
 			holders = map[holding]string{}
 		}
 		var taken []string
@@ -73,11 +74,11 @@ func (c *Collection[T]) refusal(at func(i int) string, docs ...*T) refusal {
 				if holder, held := holders[value]; held && holder != metaOf(v).ID {
 					taken = append(taken, apperr.Below(at(i), its.member))
 				} else {
-					holders[value] = metaOf(v).ID // the next of these documents can't have it
+					holders[value] = metaOf(v).ID // a later one of these documents cannot have it
 				}
 			}
 		}
-		if len(taken) == 0 { // whoever had it is gone again
+		if len(taken) == 0 { // the document that had it has been deleted since
 			taken = []string{c.named(refused, at, docs)}
 		}
 		return apperr.Taken(taken...).Because(refused)
@@ -90,7 +91,7 @@ type holding struct {
 	value Value
 }
 
-// holders finds who has the values.
+// holders returns the id of the document that has each value.
 func (c *Collection[T]) holders(ctx context.Context, s *Store, claims []claim) (map[holding]string, error) {
 	wanted := map[string][]Value{}
 	for _, its := range claims {
@@ -118,7 +119,7 @@ func (c *Collection[T]) holders(ctx context.Context, s *Store, claims []claim) (
 	return holders, nil
 }
 
-// named is the location of the value that the engine has named.
+// named is the location of the value that the engine named.
 func (c *Collection[T]) named(refused *DuplicateError, at func(int) string, docs []*T) string {
 	i := max(0, slices.IndexFunc(docs, func(v *T) bool { return metaOf(v).ID == refused.Entry.ID }))
 	member := ""
@@ -130,7 +131,7 @@ func (c *Collection[T]) named(refused *DuplicateError, at func(int) string, docs
 	return apperr.Below(at(i), member)
 }
 
-// refused gives clients words for a write that a unique index has refused. Other errors pass.
+// refused turns the error of a refused write into the error for the client. It returns other errors unchanged.
 func (s *Store) refused(ctx context.Context, err error) error {
 	if refused, ok := errors.AsType[*DuplicateError](err); ok && refused.Entry != nil {
 		return refused.Entry.refusal(ctx, s, refused)
@@ -138,7 +139,7 @@ func (s *Store) refused(ctx context.Context, err error) error {
 	return err
 }
 
-// owned notes whose write an engine has refused, unless it did so itself.
+// owned notes which entry was refused, unless the engine has done so itself.
 func owned(err error, e *Entry) error {
 	if refused, ok := errors.AsType[*DuplicateError](err); ok && refused.Entry == nil {
 		refused.Entry = e

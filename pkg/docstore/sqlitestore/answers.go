@@ -10,21 +10,21 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// answers keeps what searches found, for those who ask the same again before anything changes. Each transaction that
-// changes documents of a tenant's collection counts that in the file (counters.changes), so the number that a snapshot
-// shows names all that a search depends on: no answer is ever old, and none has to be forgotten.
+// answers caches the results of searches until the data change. Each transaction that changes documents of a tenant's
+// collection increments a number in the file (counters.changes). The number that a snapshot shows is part of the cache
+// key, so no result is ever out of date and none has to be removed.
 type answers struct {
 	cache *otter.Cache[question, answer]
 }
 
-// question is a search, or a count, of a tenant's documents in one state.
+// question is a search, or a count, of a tenant's documents in one state of the file.
 type question struct {
 	scope
 	changes int64
 	text    string
 }
 
-// answer is the rows of a page, and how many are selected in all.
+// answer is the rows of a page, and the total.
 type answer struct {
 	rids  []int64
 	total docstore.Total
@@ -36,15 +36,15 @@ func newAnswers() *answers {
 	return &answers{otter.Must(&otter.Options[question, answer]{
 		MaximumWeight: maxAnswers,
 		Weigher: func(q question, a answer) uint32 {
-			const rest = 200 // about what an entry takes beside
+			const rest = 200 // estimated size of an entry without rows and text
 			return uint32(rest + len(q.text) + 8*len(a.rids))
 		},
-		Executor: func(task func()) { task() }, // no goroutines that outlive the engine
+		Executor: func(task func()) { task() }, // starts no goroutines that would outlive the engine
 	})}
 }
 
-// answer gives the answer to a question about this state, or finds it. In a transaction, whose own changes have no
-// number yet, it always finds it.
+// answer returns the cached answer to a question about this state, or finds it. In a transaction it always finds it,
+// because the transaction's own changes have no number yet.
 func (q *queries) answer(ctx context.Context, t *table, tenant, text string,
 	find func() (answer, error)) (answer, error) {
 	if q.answers == nil {
@@ -66,7 +66,7 @@ func (q *queries) answer(ctx context.Context, t *table, tenant, text string,
 	return found, err
 }
 
-// text names a page: pages have it in common only if they are the same.
+// text is the cache key of a page. Different pages have different keys.
 func (a *inquiry) text() string {
 	b := a.filter.text([]byte("page"))
 	for i, down := range a.order.desc {
@@ -86,7 +86,7 @@ func (a *inquiry) text() string {
 	return string(b)
 }
 
-// text appends a text that filters have in common only if they select the same.
+// text appends the cache key of a filter. Filters with the same key select the same documents.
 func (n *node) text(b []byte) []byte {
 	b = append(b, "*-=<&|~"[n.op])
 	switch n.op {
@@ -107,7 +107,7 @@ func (n *node) text(b []byte) []byte {
 		}
 	case isAnd, isOr:
 		b = binary.AppendUvarint(b, uint64(len(n.sub)))
-		parts := make([]string, len(n.sub)) // in any order they select the same
+		parts := make([]string, len(n.sub)) // the order of the parts does not matter
 		for i := range n.sub {
 			parts[i] = string(n.sub[i].text(nil))
 		}

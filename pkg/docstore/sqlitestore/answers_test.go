@@ -13,7 +13,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// TestAnswersAreKept: a search is made once, until the tenant's documents change, whoever changes them and however.
+// TestAnswersAreKept: a search runs once, until the tenant's documents change in any way.
 func TestAnswersAreKept(t *testing.T) {
 	t.Parallel()
 	f, ctx := open(t), tenant(t)
@@ -28,7 +28,8 @@ func TestAnswersAreKept(t *testing.T) {
 		f.spy.mu.Lock()
 		f.spy.seen = nil
 		f.spy.mu.Unlock()
-		page, err := notes.Page(ctx, f.Store, docstore.Query{Filter: word("w1").filter, Sort: sorts[1], Limit: 3, Count: true})
+		page, err := notes.Page(ctx, f.Store, docstore.Query{Filter: word("w1").filter, Sort: sorts[1], Limit: 3,
+			Count: true})
 		require.NoError(t, err)
 		require.Equal(t, ids, idsOf(page))
 		require.EqualValues(t, total, page.Total)
@@ -63,7 +64,7 @@ func TestAnswersAreKept(t *testing.T) {
 	require.NoError(t, write(f, change("10001", title("a"))))
 	require.True(t, searched(20, "10001", "10021", "10091"))
 	require.NoError(t, write(other, change("10001", title("zzz"))))
-	require.True(t, searched(20, "10021", "10091", "10161"), "another engine on the same file has changed it")
+	require.True(t, searched(20, "10021", "10091", "10161"), "another engine has changed the file")
 	require.NoError(t, write(f, change("10021", remove)))
 	require.True(t, searched(19, "10091", "10161", "10071"))
 
@@ -77,8 +78,8 @@ func TestAnswersAreKept(t *testing.T) {
 		require.Equal(t, []string{"10161", "10071", "10141"}, idsOf(page), "a transaction sees its own changes")
 		return undo
 	}), undo)
-	require.False(t, searched(19, "10091", "10161", "10071"), "what is undone has changed nothing")
+	require.False(t, searched(19, "10091", "10161", "10071"), "an undone write has changed nothing")
 	elsewhere := request.With(context.Background(), request.Info{Tenant: "t2"})
 	require.NoError(t, f.insert(elsewhere, newNote(5000)))
-	require.False(t, searched(19, "10091", "10161", "10071"), "another tenant's documents are not these")
+	require.False(t, searched(19, "10091", "10161", "10071"), "these are another tenant's documents")
 }

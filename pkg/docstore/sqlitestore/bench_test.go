@@ -19,7 +19,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// person is like the largest record of the platform: 10 search words, 3 login keys, 5 orders.
+// person is like the platform's largest record: 10 search words, 3 login keys, 5 orders.
 type person struct {
 	docstore.Meta
 	Username string   `json:"username"`
@@ -49,14 +49,17 @@ var persons = docstore.Define(docstore.Schema[person]{
 
 var people = persons.Def()
 
-// newPerson makes words like those of names: a few that everyone has, some that many share, some rare.
+// newPerson makes words like those of names: a few that all share, some that many share, and rare ones.
 func newPerson(id string, n int) *person {
 	r := rand.New(rand.NewPCG(1, uint64(n)))
 	p := &person{
 		Meta:     docstore.Meta{ID: id},
-		Username: fmt.Sprintf("user%07d", n), Email: fmt.Sprintf("user%07d@example.com", n), Mobile: fmt.Sprintf("+86%011d", n),
-		Name: fmt.Sprintf("Name %05d Family %03d", r.IntN(50_000), r.IntN(500)), Status: []string{"1", "1", "1", "0"}[n%4],
-		Title: "Senior engineer", Address: "1 Example Street, Example Town, 12345 Example Country, behind the third door on the left",
+		Username: fmt.Sprintf("user%07d", n), Email: fmt.Sprintf("user%07d@example.com", n),
+		Mobile:  fmt.Sprintf("+86%011d", n),
+		Name:    fmt.Sprintf("Name %05d Family %03d", r.IntN(50_000), r.IntN(500)),
+		Status:  []string{"1", "1", "1", "0"}[n%4],
+		Title:   "Senior engineer",
+		Address: "1 Example Street, Example Town, 12345 Example Country, behind the third door on the left",
 	}
 	p.Words = []string{"example", "user", fmt.Sprintf("user%07d", n), fmt.Sprintf("%011d", n)}
 	for range 3 {
@@ -103,7 +106,8 @@ func insertPeople(ctx context.Context, s *docstore.Store, from, n int) error {
 			if err != nil {
 				return 0, err
 			}
-			if err := tx.Append(ctx, docstore.Message{ID: id, Subject: "idp.events.1048577.user.created", Record: id, Payload: body}); err != nil {
+			if err := tx.Append(ctx, docstore.Message{ID: id, Subject: "idp.events.1048577.user.created", Record: id,
+				Payload: body}); err != nil {
 				return 0, err
 			}
 		}
@@ -114,7 +118,7 @@ func insertPeople(ctx context.Context, s *docstore.Store, from, n int) error {
 
 const benchPeople = 100_000
 
-// benchFile is made once for all reading benchmarks.
+// benchFile is made once, for all benchmarks of reads.
 var benchFile = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "sqlitestore-bench")
 	if err != nil {
@@ -180,20 +184,31 @@ func BenchmarkPages(b *testing.B) {
 		{"deep by token", docstore.Query{Sort: byName, Limit: 50, After: page.Next}},
 		{"deep by number", docstore.Query{Sort: byName, Limit: 50, Offset: deep.Offset}},
 		{"by login", docstore.Query{Filter: docstore.Eq("logins", text("u:user0054321")), Limit: 1}},
-		{"by prefix of the order", docstore.Query{Filter: docstore.Prefix("name", "Name 031"), Sort: byName, Limit: 50}},
+		{"by prefix of the order", docstore.Query{Filter: docstore.Prefix("name", "Name 031"), Sort: byName,
+			Limit: 50}},
 		{"by status, broad", docstore.Query{Filter: docstore.Eq("status", text("1")), Sort: newest, Limit: 50}},
 		{"search selective", docstore.Query{Filter: word("given012"), Sort: newest, Limit: 50}},
 		{"search one person", docstore.Query{Filter: word("user0054321"), Sort: newest, Limit: 50}},
-		{"search 2 words selective", docstore.Query{Filter: docstore.And(word("family07"), word("given0123")), Sort: newest, Limit: 50}},
-		{"search 2 words selective with total", docstore.Query{Filter: docstore.And(word("family07"), word("given0123")), Sort: newest, Limit: 50, Count: true}},
-		{"search 2 words broad", docstore.Query{Filter: docstore.And(word("example"), word("user")), Sort: newest, Limit: 50}},
-		{"search 2 words broad with total", docstore.Query{Filter: docstore.And(word("example"), word("user")), Sort: newest, Limit: 50, Count: true}},
-		{"search a word of all with total", docstore.Query{Filter: word("example"), Sort: newest, Limit: 50, Count: true}},
-		{"search a prefix of all with total", docstore.Query{Filter: docstore.Or(docstore.Prefix("logins", "u:user"), docstore.Prefix("name", "name")), Sort: newest, Limit: 50, Count: true}},
-		{"search a word and a status with total", docstore.Query{Filter: docstore.And(word("family0"), docstore.Eq("status", text("1"))), Sort: newest, Limit: 50, Count: true}},
-		{"search 2 words middling", docstore.Query{Filter: docstore.And(word("family0"), word("family1")), Sort: newest, Limit: 50}},
-		{"search 2 words broad, no match", docstore.Query{Filter: docstore.And(word("family00"), word("given1"), docstore.Eq("status", text("none"))), Sort: newest, Limit: 50}},
-		{"search 2 words, few matches of many", docstore.Query{Filter: docstore.And(word("family8"), word("family9")), Sort: newest, Limit: 50}},
+		{"search 2 words selective", docstore.Query{Filter: docstore.And(word("family07"), word("given0123")),
+			Sort: newest, Limit: 50}},
+		{"search 2 words selective with total", docstore.Query{Filter: docstore.And(word("family07"),
+			word("given0123")), Sort: newest, Limit: 50, Count: true}},
+		{"search 2 words broad", docstore.Query{Filter: docstore.And(word("example"), word("user")), Sort: newest,
+			Limit: 50}},
+		{"search 2 words broad with total", docstore.Query{Filter: docstore.And(word("example"), word("user")),
+			Sort: newest, Limit: 50, Count: true}},
+		{"search a word of all with total", docstore.Query{Filter: word("example"), Sort: newest, Limit: 50,
+			Count: true}},
+		{"search a prefix of all with total", docstore.Query{Filter: docstore.Or(docstore.Prefix("logins", "u:user"),
+			docstore.Prefix("name", "name")), Sort: newest, Limit: 50, Count: true}},
+		{"search a word and a status with total", docstore.Query{Filter: docstore.And(word("family0"),
+			docstore.Eq("status", text("1"))), Sort: newest, Limit: 50, Count: true}},
+		{"search 2 words middling", docstore.Query{Filter: docstore.And(word("family0"), word("family1")), Sort: newest,
+			Limit: 50}},
+		{"search 2 words broad, no match", docstore.Query{Filter: docstore.And(word("family00"), word("given1"),
+			docstore.Eq("status", text("none"))), Sort: newest, Limit: 50}},
+		{"search 2 words, few matches of many", docstore.Query{Filter: docstore.And(word("family8"), word("family9")),
+			Sort: newest, Limit: 50}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -9,8 +9,9 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// Check reads the whole file: SQLite's own integrity check, then every collection's keys, list entries and counters against its
-// documents. It names the first fault of each kind. It sees one state and hinders no one, but takes about as long as reading everything.
+// Check reads the whole file: SQLite's own integrity check, then the keys, list entries and counters of every
+// collection, which it compares with the documents. It reports the first fault of each kind. It reads one state of the
+// file and blocks nobody, but takes about as long as reading the whole file.
 func (e *Engine) Check(ctx context.Context) error {
 	return e.snapshot(ctx, func(conn Conn) error {
 		err := conn.Query(ctx, "PRAGMA integrity_check(3)", nil, func(c Columns) error {
@@ -34,29 +35,31 @@ func (e *Engine) Check(ctx context.Context) error {
 func (e *Engine) checkTable(ctx context.Context, conn Conn, t *table) error {
 	entries := map[string]int64{} // by table
 	counts := map[counter]int64{}
-	err := conn.Query(ctx, "SELECT rid, tenant, id, version, due, lists, doc"+t.keyFields()+" FROM "+t.name, nil, func(c Columns) error {
-		entry, err := t.def.Extract(e, c.Bytes(6))
-		if err != nil {
-			return fmt.Errorf("document %s: %w", c.Bytes(2), err)
-		}
-		counts[counter{scope: scope{t.def.Name, entry.Tenant}}]++
-		for _, c := range t.facets {
-			counts[counter{scope{t.def.Name, entry.Tenant}, c.facet, entry.Keys[c.slot].Text}]++
-		}
-		if entry.Tenant != string(c.Bytes(1)) || entry.ID != string(c.Bytes(2)) || entry.Version != c.Int(3) || entry.Due != c.Int(4) ||
-			string(encodeLists(entry.Lists)) != string(c.Bytes(5)) {
-			return fmt.Errorf("document %s is not what its row says", entry.ID)
-		}
-		if row, ok := rowOf(entry.ID); c.Int(0) >= 0 && (!ok || row != c.Int(0)) {
-			return fmt.Errorf("document %s has row %d", entry.ID, c.Int(0))
-		}
-		for i, k := range t.keys {
-			if k.value(c, 7+i) != entry.Keys[i] {
-				return fmt.Errorf("document %s: wrong key in %s", entry.ID, k.index)
+	err := conn.Query(ctx, "SELECT rid, tenant, id, version, due, lists, doc"+t.keyFields()+" FROM "+t.name, nil,
+		func(c Columns) error {
+			entry, err := t.def.Extract(e, c.Bytes(6))
+			if err != nil {
+				return fmt.Errorf("document %s: %w", c.Bytes(2), err)
 			}
-		}
-		return t.checkEntries(conn, entry, c.Int(0), entries)
-	})
+			counts[counter{scope: scope{t.def.Name, entry.Tenant}}]++
+			for _, c := range t.facets {
+				counts[counter{scope{t.def.Name, entry.Tenant}, c.facet, entry.Keys[c.slot].Text}]++
+			}
+			if entry.Tenant != string(c.Bytes(1)) || entry.ID != string(c.Bytes(2)) || entry.Version != c.Int(3) ||
+				entry.Due != c.Int(4) ||
+				string(encodeLists(entry.Lists)) != string(c.Bytes(5)) {
+				return fmt.Errorf("document %s differs from its row", entry.ID)
+			}
+			if row, ok := rowOf(entry.ID); c.Int(0) >= 0 && (!ok || row != c.Int(0)) {
+				return fmt.Errorf("document %s has row %d", entry.ID, c.Int(0))
+			}
+			for i, k := range t.keys {
+				if k.value(c, 7+i) != entry.Keys[i] {
+					return fmt.Errorf("document %s: wrong key in %s", entry.ID, k.index)
+				}
+			}
+			return t.checkEntries(conn, entry, c.Int(0), entries)
+		})
 	if err != nil {
 		return err
 	}
@@ -72,7 +75,7 @@ func (e *Engine) checkTable(ctx context.Context, conn Conn, t *table) error {
 	return e.checkCounters(ctx, conn, t, counts)
 }
 
-// checkEntries looks for a document's list values and postings, and counts them.
+// checkEntries looks for the list entries and postings of a document, and counts them.
 func (t *table) checkEntries(conn Conn, entry *docstore.Entry, rid int64, entries map[string]int64) error {
 	const value = " WHERE tenant = ?1 AND value = ?2 AND rid = ?3"
 	for _, c := range t.columns() {
@@ -103,7 +106,7 @@ func (t *table) checkEntries(conn Conn, entry *docstore.Entry, rid int64, entrie
 	return nil
 }
 
-// countEntries counts what the tables of lists and postings hold.
+// countEntries counts the rows in the tables of lists and the ids in those of postings.
 func (t *table) countEntries(conn Conn) (map[string]int64, error) {
 	counts := map[string]int64{}
 	for _, c := range t.columns() {
@@ -155,11 +158,11 @@ func (c counter) String() string {
 	return fmt.Sprintf("tenant %s, %s %q", c.tenant, c.facet, c.value)
 }
 
-// Backup writes a copy of the last committed state to a new file, which must not be there yet. Others read and write meanwhile.
-// When it returns nil the copy is on disk.
+// Backup writes a copy of the last committed state to a new file, which must not exist yet. Others can read and write
+// meanwhile. When it returns nil, the copy is on disk.
 func (e *Engine) Backup(ctx context.Context, path string) error {
 	if _, err := os.Lstat(path); err == nil {
-		return fmt.Errorf("sqlitestore: backup: %s is there already", path)
+		return fmt.Errorf("sqlitestore: backup: %s exists already", path)
 	}
 	part := path + ".partial"
 	if err := e.backup(ctx, part); err != nil {
@@ -176,10 +179,10 @@ func (e *Engine) backup(ctx context.Context, part string) error {
 	if err := os.Remove(part); err != nil && !os.IsNotExist(err) {
 		return err
 	}
-	if err := makeFile(part); err != nil { // VACUUM takes an empty file
+	if err := makeFile(part); err != nil { // VACUUM accepts an empty file
 		return err
 	}
-	// A connection of its own: VACUUM is refused on one that only reads.
+	// A connection of its own: VACUUM is refused on a connection that only reads.
 	conn, err := connect(ctx, e.driver, e.path, every)
 	if err != nil {
 		return err
@@ -197,7 +200,7 @@ func (e *Engine) backup(ctx context.Context, part string) error {
 	return syncFile(part)
 }
 
-// syncFile makes what was written to a file, or renamed in a folder, survive power loss.
+// syncFile makes a written file, or a rename in a folder, survive power loss.
 func syncFile(path string) error {
 	f, err := os.Open(path)
 	if err != nil {

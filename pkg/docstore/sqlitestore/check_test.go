@@ -13,21 +13,21 @@ import (
 func TestCheckFindsDamage(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]string{
-		"a list entry is missing":    `DELETE FROM "c_notes.words" WHERE value = 'rare3'`,
-		"a list entry is too many":   `INSERT INTO "c_notes.words" (tenant, value, first, more) SELECT tenant, 'other', rid, x'' FROM c_notes LIMIT 1`,
-		"a list entry is elsewhere":  `UPDATE "c_notes.keys" SET rid = rid + 1000 WHERE value = 'k3'`,
-		"a key is wrong":             `UPDATE c_notes SET k_title = 'other' WHERE id = '10003'`,
-		"a row's tenant is wrong":    `UPDATE c_notes SET tenant = 't2' WHERE id = '10003'`,
-		"a row's id is wrong":        `UPDATE c_notes SET id = 'other' WHERE id = '10003'`,
-		"a row's version is wrong":   `UPDATE c_notes SET version = 7 WHERE id = '10003'`,
-		"a row's moment is wrong":    `UPDATE c_notes SET due = 7 WHERE id = '10003'`,
-		"a row's lists are wrong":    `UPDATE c_notes SET lists = x'ff' WHERE id = '10003'`,
-		"a document is no JSON":      `UPDATE c_notes SET doc = x'ff' WHERE id = '10003'`,
-		"a document is gone":         `DELETE FROM c_notes WHERE id = '10003'`,
-		"a counter is wrong":         `UPDATE counters SET n = n + 1`,
-		"a counter is missing":       `DELETE FROM counters`,
-		"a counter is of no one":     `INSERT INTO counters (collection, tenant, n) VALUES ('notes', 't9', 1)`,
-		"a row without its counters": `INSERT INTO c_notes SELECT rid + 1000, 't3', id, version, counts, due, k_title, k_code, k_created, lists, doc FROM c_notes WHERE id = '10003'`,
+		"a list entry is missing":        `DELETE FROM "c_notes.words" WHERE value = 'rare3'`,
+		"there is a list entry too many": `INSERT INTO "c_notes.words" (tenant, value, first, more) SELECT tenant, 'other', rid, x'' FROM c_notes LIMIT 1`,
+		"a list entry is elsewhere":      `UPDATE "c_notes.keys" SET rid = rid + 1000 WHERE value = 'k3'`,
+		"a key is wrong":                 `UPDATE c_notes SET k_title = 'other' WHERE id = '10003'`,
+		"a row's tenant is wrong":        `UPDATE c_notes SET tenant = 't2' WHERE id = '10003'`,
+		"a row's id is wrong":            `UPDATE c_notes SET id = 'other' WHERE id = '10003'`,
+		"a row's version is wrong":       `UPDATE c_notes SET version = 7 WHERE id = '10003'`,
+		"a row's Due time is wrong":      `UPDATE c_notes SET due = 7 WHERE id = '10003'`,
+		"a row's lists are wrong":        `UPDATE c_notes SET lists = x'ff' WHERE id = '10003'`,
+		"a document is not JSON":         `UPDATE c_notes SET doc = x'ff' WHERE id = '10003'`,
+		"a document is missing":          `DELETE FROM c_notes WHERE id = '10003'`,
+		"a counter is wrong":             `UPDATE counters SET n = n + 1`,
+		"a counter is missing":           `DELETE FROM counters`,
+		"a counter has no documents":     `INSERT INTO counters (collection, tenant, n) VALUES ('notes', 't9', 1)`,
+		"a row without its counters":     `INSERT INTO c_notes SELECT rid + 1000, 't3', id, version, counts, due, k_title, k_code, k_created, lists, doc FROM c_notes WHERE id = '10003'`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -84,7 +84,7 @@ func TestBackup(t *testing.T) {
 	close(stop)
 	wg.Wait()
 	require.NoError(t, writing, "others write meanwhile")
-	require.Error(t, f.engine.Backup(t.Context(), to), "an older copy is not overwritten")
+	require.Error(t, f.engine.Backup(t.Context(), to), "an existing copy is not overwritten")
 	left, err := filepath.Glob(filepath.Join(filepath.Dir(to), "*partial*"))
 	require.NoError(t, err)
 	require.Empty(t, left)

@@ -7,37 +7,39 @@ import (
 	"strings"
 )
 
-// Driver opens a connection to a database file for reading and writing, making the file if it is missing.
+// Driver opens a connection to a database file for reading and writing. It creates the file if it is missing.
 type Driver func(ctx context.Context, path string) (Conn, error)
 
-// Conn is one connection to SQLite, for one goroutine at a time. It is all that the engine needs of a driver. Statements are prepared
-// once and kept (at most MaxStatements).
+// Conn is one connection to SQLite, for one goroutine at a time. It is all that the engine needs of a driver.
+// Statements are prepared once and kept (at most MaxStatements).
 //
-// Arguments are int64, string and []byte (nil is the empty blob, never NULL); ?1 is the first. Errors from SQLite are *Failure; a context that ends while a statement
-// runs interrupts it, and the error is then the context's. Never give a cancellable context to a statement that writes: SQLite
-// answers its interruption by rolling back the whole transaction, other callers' parts included.
+// Arguments are int64, string and []byte (nil is the empty blob, never NULL); ?1 is the first. Errors from SQLite are
+// *Failure. A context that ends while a statement runs interrupts it; the error is then the context's. Never give a
+// cancellable context to a statement that writes: when it is interrupted, SQLite rolls back the whole transaction,
+// including the parts of other callers.
 type Conn interface {
 	// Exec runs one statement.
 	Exec(ctx context.Context, sql string, args ...any) (Result, error)
-	// Query runs one statement and calls each with every row. It stops at each's first error and returns that.
+	// Query runs one statement and calls each with every row. It stops at each's first error and returns that error.
 	Query(ctx context.Context, sql string, args []any, each func(Columns) error) error
 	// Close closes the connection and its statements.
 	Close() error
 }
 
-// MaxStatements bounds the prepared statements of a connection. Their texts are few, unless filters vary without end.
+// MaxStatements bounds the prepared statements of a connection. There are few different statement texts, unless filters
+// vary without limit.
 const MaxStatements = 512
 
-// Result is what Exec did.
+// Result is the effect of Exec.
 type Result struct {
-	Changed int64 // rows
-	RowID   int64 // of the last inserted row
+	Changed int64 // number of rows
+	RowID   int64 // the last inserted row
 }
 
 // Columns is the current row of a query; the first column is 0.
 type Columns interface {
 	Int(column int) int64
-	// Bytes gives a text or blob. It holds until each returns.
+	// Bytes returns a text or blob. The bytes are valid until each returns.
 	Bytes(column int) []byte
 }
 
@@ -49,17 +51,17 @@ type Failure struct {
 
 func (f *Failure) Error() string { return f.Err.Error() }
 
-// Unwrap gives the driver's error.
+// Unwrap returns the driver's error.
 func (f *Failure) Unwrap() error { return f.Err }
 
-const constraint = 19 // primary result code of a violated uniqueness
+const constraint = 19 // primary result code of a violated constraint
 
 func isConstraint(err error) bool {
 	f, ok := errors.AsType[*Failure](err)
 	return ok && f.Code&0xff == constraint
 }
 
-// script runs statements without arguments. A statement's rows are dropped.
+// script runs statements without arguments and ignores their rows.
 func script(ctx context.Context, conn Conn, sql string) error {
 	for s := range strings.SplitSeq(sql, ";") {
 		if s = strings.TrimSpace(s); s == "" {
@@ -72,7 +74,7 @@ func script(ctx context.Context, conn Conn, sql string) error {
 	return nil
 }
 
-// number reads the only column of the only row; 0 if there is none.
+// number reads the only column of the only row. It returns 0 if there is no row.
 func number(ctx context.Context, conn Conn, sql string, args ...any) (int64, error) {
 	var n int64
 	err := conn.Query(ctx, sql, args, func(c Columns) error {

@@ -21,8 +21,8 @@ func (q *queries) Count(ctx context.Context, def *docstore.Def, tenant string, f
 	return q.count(ctx, asked.table, tenant, &asked.filter, most)
 }
 
-// count counts what a filter selects, exactly up to most: it knows the counters and, of ranges, the index entries;
-// else it finds the rows.
+// count returns the number of documents that a filter selects, exact up to most. It uses counters and, for ranges,
+// index entries; otherwise it finds the rows.
 func (q *queries) count(ctx context.Context, t *table, tenant string, n *node, most int64) (docstore.Total, error) {
 	limit := int64(math.MaxInt64)
 	if most > 0 {
@@ -66,8 +66,8 @@ func (q *queries) countAnew(ctx context.Context, t *table, tenant string, n *nod
 	return docstore.UpTo(limit-1, rows.size), nil
 }
 
-// nearFacet divides an "or" into values of a facet and the rest, and an "and" of two, values of a facet and what is
-// outside a range, into these and the range. nil if it is neither.
+// nearFacet splits an "or" into values of a facet and the rest, and an "and" of a facet's values and everything outside
+// a range into these values and the range. It returns nil for other filters.
 func (n *node) nearFacet() (facet, few *node, without bool) {
 	at := slices.IndexFunc(n.sub, func(n node) bool { return n.isFacet() })
 	if at < 0 {
@@ -84,10 +84,10 @@ func (n *node) nearFacet() (facet, few *node, without bool) {
 	return nil, nil, false
 }
 
-const maxNear = 1000 // rows are read to count exactly what is near a facet
+const maxNear = 1000 // rows that are read at most to correct a facet's counters
 
-// countNear counts values of a facet, with a few rows more, or without them: by the facet's counters. ok is false if
-// they are not few.
+// countNear counts the documents with values of a facet, plus or minus a few rows, by the facet's counters. ok is false
+// if the rows are not few.
 func (q *queries) countNear(ctx context.Context, t *table, tenant string, facet, few *node,
 	without bool) (total int64, ok bool, err error) {
 	rows, err := q.set(ctx, t, tenant, few, maxNear)
@@ -104,7 +104,8 @@ func (q *queries) countNear(ctx context.Context, t *table, tenant string, facet,
 	return total + rows.size - both.size, true, err
 }
 
-// facetTotal is how many documents have one of some values of a facet, from the counters that every transaction keeps.
+// facetTotal returns how many documents have one of the values of a facet, from the counters that every transaction
+// updates.
 func (q *queries) facetTotal(ctx context.Context, t *table, tenant string, n *node) (int64, error) {
 	total := int64(0)
 	for _, v := range n.values {
@@ -120,7 +121,7 @@ func (q *queries) facetTotal(ctx context.Context, t *table, tenant string, n *no
 	return total, nil
 }
 
-// facetValues are all that documents have, and maybe others.
+// facetValues returns all values that documents have, and possibly others.
 func (q *queries) facetValues(ctx context.Context, t *table, tenant string,
 	facet *column) (values []docstore.Value, err error) {
 	err = q.conn.Query(ctx, "SELECT value FROM facet_counters WHERE collection = ?1 AND facet = ?2 AND tenant = ?3",
@@ -136,7 +137,7 @@ func (q *queries) facetValues(ctx context.Context, t *table, tenant string,
 	return values, err
 }
 
-// total is the number of a tenant's documents, from the counter that every transaction keeps.
+// total is the number of a tenant's documents, from the counter that every transaction updates.
 func (q *queries) total(ctx context.Context, def *docstore.Def, tenant string) (int64, error) {
 	n, err := number(ctx, q.conn, "SELECT n FROM counters WHERE collection = ?1 AND tenant = ?2", def.Name, tenant)
 	return n + q.counts[counter{scope: scope{def.Name, tenant}}], err

@@ -18,10 +18,11 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// crashFile tells a copy of the test program that it is the one to be killed.
+// crashFile tells a copy of the test program that it is the process to be killed.
 const crashFile = "SQLITESTORE_TEST_CRASH_FILE"
 
-// TestCrash kills a process amid eight writers, several times over on one file. What it had acknowledged is there, and nothing half.
+// TestCrash kills a process with eight writers, several times on one file. Everything that it had acknowledged is
+// there, and nothing is there in part.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "crash.db")
@@ -35,18 +36,18 @@ func TestCrash(t *testing.T) {
 		require.NoError(t, child.Start())
 		lines := bufio.NewScanner(out)
 		for range acks {
-			require.True(t, lines.Scan(), "the child ended by itself")
+			require.True(t, lines.Scan(), "the child process ended by itself")
 			acknowledged[lines.Text()] = true
 		}
 		require.NoError(t, child.Process.Kill())
-		for lines.Scan() { // acknowledged before the kill, read after it; a short write to a pipe is never cut
+		for lines.Scan() { // acknowledged before the kill and read after it; a short write to a pipe is never cut
 			acknowledged[lines.Text()] = true
 		}
 		require.Error(t, child.Wait())
 
 		f := openAt(t, path, notes)
 		ctx := tenant(t)
-		require.NoError(t, f.Check(ctx), "list entries, keys and counters are those of the documents")
+		require.NoError(t, f.Check(ctx), "list entries, keys and counters match the documents")
 		n := f.count(t)
 		require.GreaterOrEqual(t, n, int64(len(acknowledged)))
 		backlog, err := f.Backlog(ctx)
@@ -63,7 +64,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// TestCrashingProcess is the process that is killed; alone it does nothing.
+// TestCrashingProcess is the process that is killed. Run alone it does nothing.
 func TestCrashingProcess(t *testing.T) {
 	path := os.Getenv(crashFile)
 	if path == "" {

@@ -41,7 +41,7 @@ func noteSchema(revision int) docstore.Schema[note] {
 
 var notes = docstore.Define(noteSchema(1))
 
-// spy is a driver that notes statements and can make them fail.
+// spy is a driver that records statements and can make them fail.
 type spy struct {
 	mu   sync.Mutex
 	seen []string
@@ -63,7 +63,7 @@ func (s *spy) statement(sql string) error {
 	return nil
 }
 
-// failOnce makes the next statement that begins so fail, as SQLite would with that result code.
+// failOnce makes the next statement with this beginning fail with a result code of SQLite.
 func (s *spy) failOnce(prefix string, code int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +123,8 @@ func openAt(t *testing.T, path string, c *docstore.Collection[note]) *fixture {
 	t.Helper()
 	f := &fixture{path: path, spy: &spy{}}
 	var err error
-	f.engine, err = sqlitestore.Open(t.Context(), sqlitestore.Options{Path: path, Driver: f.spy.open, Log: slog.New(slog.DiscardHandler)})
+	f.engine, err = sqlitestore.Open(t.Context(), sqlitestore.Options{Path: path, Driver: f.spy.open,
+		Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	f.Store, err = docstore.Open(t.Context(), f.engine, clock.System, c.Def())
 	if err != nil {
@@ -158,7 +159,7 @@ func (f *fixture) count(t *testing.T) int64 {
 	return n
 }
 
-// script runs statements behind the engine's back.
+// script runs statements without the engine.
 func (f *fixture) script(t *testing.T, statements ...string) {
 	t.Helper()
 	conn, err := sqlitestore.Default(t.Context(), f.path)

@@ -7,18 +7,19 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// inquiry is a query, with all that can be known of it without a look at the file.
+// inquiry is a query with everything that follows from it before the file is read.
 type inquiry struct {
 	docstore.Find
-	def      *docstore.Def
-	tenant   string
-	table    *table
-	filter   node
-	guided   node // the same, with what is known of the index that orders the rows
-	order    *ordering
-	walk     *plan
-	straight []*plan  // whose statements, one after the other, find the rows; nil if it takes more than that
-	ids      []string // the filter, when it is these and rows are bare
+	def    *docstore.Def
+	tenant string
+	table  *table
+	filter node
+	guided node // the filter with the Known parts about the index that orders the rows
+	order  *ordering
+	walk   *plan
+	// the statements that together, one after the other, find the rows; nil if statements alone cannot
+	straight []*plan
+	ids      []string // the ids of a filter by id alone, if rows are bare
 	simple   bool     // see simplified
 }
 
@@ -62,7 +63,7 @@ func (a *inquiry) plan(filter, guided node) {
 	}
 }
 
-// ranges plans a walk for each part of an "or", if these are ranges of the index that orders the rows and have nothing in common.
+// ranges plans one walk for each part of an "or" if all parts are disjoint ranges of the index that orders the rows.
 func (a *inquiry) ranges() []*plan {
 	if len(a.order.keys) != 1 || a.order.desc[0] {
 		return nil
@@ -84,9 +85,9 @@ func (a *inquiry) ranges() []*plan {
 	return walks
 }
 
-// simplified leaves out of a query's filter what, in this snapshot, selects nothing, or leaves nothing out: records
-// whose moment has come wait for no more than a short while until they are settled. So the rest is known to be what
-// counters and indexes are kept for.
+// simplified removes parts of a query's filter that, in this snapshot, select nothing or exclude nothing. An example
+// are parts about records whose Due time has come: they are settled after a short while. The rest of the filter is one
+// for which counters and indexes are kept.
 func (q *queries) simplified(ctx context.Context, asked *inquiry) (*inquiry, error) {
 	if asked.simple {
 		return asked, nil

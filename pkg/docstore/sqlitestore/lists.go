@@ -10,9 +10,10 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// A document's row holds its list values again, in one blob: for each list index, in the order of slots, a count and the values,
-// sorted, each with its length (uvarints). So the entries to be removed are known exactly, whatever the index function
-// says by now, without an index by document on every list's table; and a filter can be tested on a row without touching those.
+// A document's row holds its list values a second time, in one blob: for each list index, in the order of slots, the
+// number of values, then the sorted values, each with its length before it (all numbers are uvarints). So the entries
+// to remove are known exactly, even if the index function has changed, and each list's table needs no index by
+// document. A filter can also be tested on a row without reading the lists' tables.
 
 func encodeLists(lists [][]string) []byte {
 	var b []byte
@@ -26,8 +27,8 @@ func encodeLists(lists [][]string) []byte {
 	return b
 }
 
-// values calls each with the values of one list until it returns false, and reports whether it ever did. The bytes are the blob's. A damaged
-// blob ends early; Check finds it.
+// values calls each with the values of one list until it returns false, and reports whether it did. The bytes belong to
+// the blob. A damaged blob ends early; Check finds it.
 func values(blob []byte, slot int, each func([]byte) bool) (stopped bool) {
 	next := func() int {
 		n, size := binary.Uvarint(blob)
@@ -61,9 +62,10 @@ func decodeList(blob []byte, slot int) []string {
 	return list
 }
 
-const maxRows = 16 // of a list's table in one statement
+const maxRows = 16 // rows of a list's table in one statement
 
-// addValues writes entries of a unique list index; the values are sorted, which is how the tree likes them.
+// addValues inserts the entries of a unique list index. The values are sorted, so that neighbours in the B-tree are
+// written together.
 func (t *table) addValues(conn Conn, def *docstore.Def, c *column, tenant string, rid int64, list []string) error {
 	for part := range slices.Chunk(list, maxRows) {
 		args := make([]any, 1, 1+2*maxRows)
@@ -82,9 +84,10 @@ func (t *table) addValues(conn Conn, def *docstore.Def, c *column, tenant string
 	return nil
 }
 
-// insertValues takes the tenant, then a row id and a value n times. It says OR FAIL, as every statement here that can violate uniqueness: what it did before it failed stays, and is undone with the
-// caller's savepoint. By default SQLite keeps a journal for each statement, inside the savepoint's, and walks all of that after every
-// one: in a transaction of 500 documents two thirds of the time.
+// insertValues takes the tenant as its first argument, then n pairs of row id and value. It uses OR FAIL, as does every
+// statement here that can violate uniqueness: what the statement did before it failed stays, and is undone with the
+// caller's savepoint. SQLite's default (OR ABORT) keeps a journal for each statement inside the savepoint's and walks
+// all of it after every statement: two thirds of the time of a transaction with 500 documents.
 func (c *column) insertValues(n int) string {
 	var b strings.Builder
 	b.WriteString("INSERT OR FAIL INTO " + c.index + " (tenant, rid, value) VALUES ")
@@ -97,10 +100,12 @@ func (c *column) insertValues(n int) string {
 	return b.String()
 }
 
-// takenValue finds out which of the values another document has.
-func (t *table) takenValue(conn Conn, def *docstore.Def, c *column, tenant string, rid int64, list []string, cause error) error {
+// takenValue returns the value that another document has.
+func (t *table) takenValue(conn Conn, def *docstore.Def, c *column, tenant string, rid int64, list []string,
+	cause error) error {
 	for _, s := range list {
-		holder, err := number(context.Background(), conn, "SELECT rid FROM "+c.index+" WHERE tenant = ?1 AND value = ?2", tenant, s)
+		holder, err := number(context.Background(), conn, "SELECT rid FROM "+c.index+
+			" WHERE tenant = ?1 AND value = ?2", tenant, s)
 		if err != nil {
 			return err
 		}
@@ -129,7 +134,7 @@ func indexName(def *docstore.Def, many bool, slot int) string {
 	return ""
 }
 
-// difference splits sorted lists into what is only in the one and only in the other.
+// difference returns the values that are only in one sorted list and those that are only in the other.
 func difference[T any](was, is []T, compare func(a, b T) int) (removed, added []T) {
 	for len(was) > 0 && len(is) > 0 {
 		switch c := compare(was[0], is[0]); {

@@ -22,7 +22,7 @@ func TestListsSurviveEncoding(t *testing.T) {
 	})
 }
 
-// FuzzValues: a damaged blob is read without a panic and without an end.
+// FuzzValues: reading a damaged blob neither panics nor runs forever.
 func FuzzValues(f *testing.F) {
 	f.Add(encodeLists([][]string{{"a", "北京"}, nil, {""}}), 2)
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01}, 0)
@@ -43,7 +43,7 @@ func TestDifference(t *testing.T) {
 	require.Equal(t, []string{"c", "e"}, added)
 }
 
-// FuzzSuccessor: the range of a prefix holds all texts that start with it, and no other.
+// FuzzSuccessor: the range of a prefix contains all texts that start with it, and no others.
 func FuzzSuccessor(f *testing.F) {
 	f.Add("a", "ab")
 	f.Add("\xff\xff", "\xff\xff\xff")

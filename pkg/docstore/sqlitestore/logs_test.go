@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLogStaysSmall: however much is written, the write-ahead log takes some 16 MiB of the disk, and after a
-// transaction larger than that it shrinks again.
+// TestLogStaysSmall: however much is written, the write-ahead log takes about 16 MiB of the disk, and after a larger
+// transaction it shrinks again.
 func TestLogStaysSmall(t *testing.T) {
 	t.Parallel()
 	f, ctx := open(t), tenant(t)

@@ -11,13 +11,14 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// Default is the driver on github.com/ncruces/go-sqlite3, SQLite without cgo.
+// Default is the driver for github.com/ncruces/go-sqlite3, which is SQLite without cgo.
 func Default(ctx context.Context, path string) (Conn, error) {
 	uri, err := FileURI(path)
 	if err != nil {
 		return nil, err
 	}
-	// modeof gives the files beside the database its mode, as C's SQLite does by itself. SQLite reads %20, not +, as a space.
+	// modeof gives the files beside the database the mode of the database file, as SQLite in C does by itself. SQLite
+	// reads %20, not +, as a space.
 	uri += "?modeof=" + strings.ReplaceAll(url.QueryEscape(path), "+", "%20")
 	db, err := sqlite3.OpenContext(ctx, uri)
 	if err != nil {
@@ -26,7 +27,7 @@ func Default(ctx context.Context, path string) (Conn, error) {
 	return &ncruces{db: db, stmts: map[string]*sqlite3.Stmt{}}, nil
 }
 
-// FileURI is the form of a path in which SQLite takes every character for part of the name.
+// FileURI returns the URI of a path in which SQLite takes every character as part of the name.
 func FileURI(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -45,7 +46,7 @@ func (c *ncruces) prepare(sql string, args []any) (*sqlite3.Stmt, error) {
 	if stmt == nil {
 		if len(c.stmts) >= MaxStatements {
 			for _, s := range c.stmts {
-				_ = s.Close() // tells of the statement's last failure only
+				_ = s.Close() // reports the statement's last failure only
 			}
 			clear(c.stmts)
 		}
@@ -92,7 +93,7 @@ func (c *ncruces) Query(ctx context.Context, sql string, args []any, each func(C
 	if err != nil {
 		return failure(ctx, err)
 	}
-	defer stmt.Reset() // repeats the error of the last step
+	defer stmt.Reset() // returns the error of the last step again
 	for stmt.Step() {
 		if err := each(columns{stmt}); err != nil {
 			return err
@@ -103,7 +104,7 @@ func (c *ncruces) Query(ctx context.Context, sql string, args []any, each func(C
 
 func (c *ncruces) Close() error {
 	for _, s := range c.stmts {
-		_ = s.Close() // tells of the statement's last failure only
+		_ = s.Close() // reports the statement's last failure only
 	}
 	return c.db.Close()
 }

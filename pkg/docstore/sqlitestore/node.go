@@ -11,14 +11,16 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// node is a filter in the few forms that the rest works on: no empty or trivial parts, one range for each column of an "and".
+// node is a filter in the few normal forms that the rest of the package handles: without empty or trivial parts, with
+// at most one range for each column of an "and".
 type node struct {
 	op     op
 	column *column
-	values []docstore.Value // isIn: at least one, distinct; isContains: the part
-	low    *docstore.Value  // isBetween: low <= value < high; nil is open. Texts and numbers alike; a prefix is a range too
-	high   *docstore.Value
-	sub    []node // isAnd, isOr: at least two
+	values []docstore.Value // isIn: at least one, distinct; isContains: the text to find
+	// isBetween: low <= value < high; nil is unbounded. For texts and numbers; a prefix is a range, too
+	low  *docstore.Value
+	high *docstore.Value
+	sub  []node // isAnd, isOr: at least two
 }
 
 type op int
@@ -35,10 +37,11 @@ const (
 
 func (n *node) isLeaf() bool { return n.op == isIn || n.op == isBetween || n.op == isContains }
 
-// isFacet says whether a node selects by values of a facet.
+// isFacet reports whether a node selects by values of a facet.
 func (n *node) isFacet() bool { return n.op == isIn && n.column.facet != "" }
 
-// outside is the range that is all that a node leaves out, if there is one: the node is what lies below it or above.
+// outside returns the range that a node excludes, if there is one: the node selects what is below the range or above
+// it.
 func (n *node) outside() *node {
 	if n.op != isOr || len(n.sub) != 2 {
 		return nil
@@ -128,7 +131,8 @@ func between(c *column, low, high *docstore.Value) node {
 	return node{op: isBetween, column: c, low: low, high: high}
 }
 
-// successor is the least text that is greater than all texts with that prefix; nil if there is none. It need not be valid UTF-8.
+// successor returns the least text that is greater than all texts with the prefix, nil if there is none. It need not be
+// valid UTF-8.
 func successor(prefix string) *docstore.Value {
 	b := []byte(prefix)
 	for len(b) > 0 && b[len(b)-1] == 0xff {
@@ -231,7 +235,7 @@ func (c *column) compare(a, b docstore.Value) int {
 	return strings.Compare(a.Text, b.Text)
 }
 
-// interval is the range that a leaf on a single-value column stands for, if it is one.
+// interval returns the range of values that a leaf on a single-value column selects, if it is one range.
 func (n *node) interval() (low, high *docstore.Value, ok bool) {
 	switch {
 	case n.column == nil || n.column.many:
@@ -253,7 +257,7 @@ func (n *node) interval() (low, high *docstore.Value, ok bool) {
 	return nil, nil, false
 }
 
-// candidate is a row being tested. Its bytes are SQLite's and hold for this row only.
+// candidate is a row being tested. Its bytes belong to SQLite and are valid for this row only.
 type candidate struct {
 	id    []byte
 	texts [][]byte // by slot; set where needed
@@ -261,7 +265,7 @@ type candidate struct {
 	lists []byte
 }
 
-// matches says whether a node selects a row. It must mean what the SQL of a leaf means.
+// matches reports whether a node selects a row. It must agree with the SQL of a leaf.
 func (n *node) matches(row *candidate) bool {
 	switch n.op {
 	case isAll:
@@ -295,7 +299,7 @@ func (n *node) matches(row *candidate) bool {
 	}
 }
 
-// accepts says whether a leaf selects one value.
+// accepts reports whether a leaf selects one value.
 func (n *node) accepts(text []byte, num int64) bool {
 	order := func(v docstore.Value) int {
 		if n.column.number {
@@ -307,14 +311,15 @@ func (n *node) accepts(text []byte, num int64) bool {
 	case isContains:
 		return bytes.Contains(text, []byte(n.values[0].Text))
 	case isIn:
-		_, found := slices.BinarySearchFunc(n.values, struct{}{}, func(v docstore.Value, _ struct{}) int { return order(v) })
+		_, found := slices.BinarySearchFunc(n.values, struct{}{},
+			func(v docstore.Value, _ struct{}) int { return order(v) })
 		return found
 	}
 	return (n.low == nil || order(*n.low) <= 0) && (n.high == nil || order(*n.high) > 0)
 }
 
 func compareText(a string, b []byte) int {
-	return -bytes.Compare(b, []byte(a)) // the conversion does not allocate: Compare keeps nothing
+	return -bytes.Compare(b, []byte(a)) // the conversion does not allocate, because Compare does not keep it
 }
 
 // uses calls each for every column of the leaves.

@@ -7,14 +7,15 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// Pending lists messages in the order of their transactions: there is one writer.
+// Pending lists messages in the order of their transactions, because there is only one writer.
 func (e *Engine) Pending(ctx context.Context, after int64, limit int) ([]docstore.Message, error) {
 	var list []docstore.Message
 	err := e.read(ctx, func(conn Conn) error {
 		const sql = "SELECT seq, id, subject, record, payload FROM outbox WHERE seq > ?1 ORDER BY seq LIMIT 0 + ?2"
 		return conn.Query(ctx, sql, []any{after, int64(limit)}, func(c Columns) error {
 			list = append(list, docstore.Message{
-				Seq: c.Int(0), ID: string(c.Bytes(1)), Subject: string(c.Bytes(2)), Record: string(c.Bytes(3)), Payload: append([]byte(nil), c.Bytes(4)...),
+				Seq: c.Int(0), ID: string(c.Bytes(1)), Subject: string(c.Bytes(2)), Record: string(c.Bytes(3)),
+				Payload: append([]byte(nil), c.Bytes(4)...),
 			})
 			return nil
 		})
@@ -22,7 +23,7 @@ func (e *Engine) Pending(ctx context.Context, after int64, limit int) ([]docstor
 	return list, err
 }
 
-// Published forgets messages, in one transaction.
+// Published removes messages, in one transaction.
 func (e *Engine) Published(ctx context.Context, seqs []int64) error {
 	return e.writer.do(ctx, func(conn Conn) error {
 		for _, seq := range seqs {
@@ -34,7 +35,7 @@ func (e *Engine) Published(ctx context.Context, seqs []int64) error {
 	})
 }
 
-// Backlog counts pending messages.
+// Backlog returns the number of pending messages.
 func (e *Engine) Backlog(ctx context.Context) (n int64, err error) {
 	err = e.read(ctx, func(conn Conn) error {
 		n, err = number(ctx, conn, "SELECT count(*) FROM outbox")
@@ -43,7 +44,7 @@ func (e *Engine) Backlog(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// Due lists documents from the index of their moments.
+// Due lists documents from the index of Due times.
 func (e *Engine) Due(ctx context.Context, def *docstore.Def, before int64, limit int) ([]docstore.Ref, error) {
 	t, err := e.table(def)
 	if err != nil {
@@ -51,7 +52,9 @@ func (e *Engine) Due(ctx context.Context, def *docstore.Def, before int64, limit
 	}
 	var list []docstore.Ref
 	err = e.read(ctx, func(conn Conn) error {
-		sql := fmt.Sprintf("SELECT tenant, id FROM %s INDEXED BY %s WHERE due <> 0 AND due <= ?1 ORDER BY due, tenant, id LIMIT 0 + ?2", t.name, t.dueIndex())
+		sql := fmt.Sprintf(
+			"SELECT tenant, id FROM %s INDEXED BY %s WHERE due <> 0 AND due <= ?1 ORDER BY due, tenant, id LIMIT 0 "+
+				"+ ?2", t.name, t.dueIndex())
 		return conn.Query(ctx, sql, []any{before, int64(limit)}, func(c Columns) error {
 			list = append(list, docstore.Ref{Tenant: string(c.Bytes(0)), ID: string(c.Bytes(1))})
 			return nil
@@ -76,10 +79,11 @@ func (e *Engine) NextTenant(ctx context.Context, def *docstore.Def, after string
 	return next, err
 }
 
-// Reserve moves a sequence on.
+// Reserve increases a sequence.
 func (e *Engine) Reserve(ctx context.Context, sequence string, n int64) (first int64, err error) {
 	err = e.writer.do(ctx, func(conn Conn) error {
-		const sql = "INSERT INTO sequences (name, next) VALUES (?1, 1 + ?2) ON CONFLICT DO UPDATE SET next = next + ?2 RETURNING next - ?2"
+		const sql = "INSERT INTO sequences (name, next) VALUES (?1, 1 + ?2) ON CONFLICT DO UPDATE SET next = next + " +
+			"?2 RETURNING next - ?2"
 		first, err = number(context.Background(), conn, sql, sequence, n)
 		return err
 	})

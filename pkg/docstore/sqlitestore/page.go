@@ -11,21 +11,21 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// A page of what a filter selects is found in one of these ways:
+// A page of what a filter selects is found in one of three ways:
 //
-// Straight, where the filter is a range of the index that gives the order.
+// 1. Directly, if the filter is a range of the index that gives the order.
 //
-// By a glance at the first rows in that order, testing each, where the filter selects much.
+// 2. By testing the first rows in that order (a glance), if the filter selects many documents.
 //
-// From the set of all rows that the filter selects (sets.go): sorted, or looked for along the index, which costs less
-// the larger the set.
+// 3. From the set of all rows that the filter selects (sets.go): by sorting the set, or by looking for its rows along
+// the index, which costs less the larger the set is.
 
 const (
-	glance = 60     // rows are tested, and two for each row of a page
-	cheap  = 10_000 // index entries cost less than a glance
+	glance = 60     // rows that a glance tests, and two more for each row of a page
+	cheap  = 10_000 // a search of fewer index entries costs less than a glance
 )
 
-// find finds rows and, if the way that they are found tells it, how many there are in all; else −1.
+// find returns the rows of the page and, if it learns it on the way, the total; otherwise −1.
 func (q *queries) find(ctx context.Context, a *inquiry) ([]docstore.Row, int64, error) {
 	if a.straight == nil && a.ids == nil {
 		var err error
@@ -75,15 +75,15 @@ func (q *queries) search(ctx context.Context, a *inquiry) (answer, error) {
 	return answer{rids, docstore.Total{N: selected.size}}, err
 }
 
-// arrange finds a page of a set: by sorting it, by a walk along all rows, or by a look at the spans of the order first,
-// whatever costs least.
+// arrange finds a page of a set in the cheapest way: by sorting the set, by a walk along all rows, or by reading the
+// spans of the order first.
 func (q *queries) arrange(ctx context.Context, a *inquiry, selected *set, all int64) ([]int64, error) {
 	if selected.size == 0 {
 		return nil, nil
 	}
 	sorting, walking := lookup*selected.size, int64(a.Offset+a.Limit)*all/selected.size
 	spanned := len(a.order.keys) > 0 && a.walk.key.span > 0
-	most := sorting // rows that are walked by in vain
+	most := sorting // rows that a walk may skip
 	switch {
 	case spanned:
 		most = min(sorting, maxWalked)
@@ -105,13 +105,13 @@ func (q *queries) arrange(ctx context.Context, a *inquiry, selected *set, all in
 	return rids, err
 }
 
-// Where the order has spans, a look at these costs less than more rows than so many sorted, or walked by in vain.
+// If the order has spans, reading them costs less than sorting, or skipping, more rows than this.
 const (
 	maxSorted = 900
 	maxWalked = 5000
 )
 
-// bySpans finds a page of a set by the spans of the order: those that the page lies in hold few rows.
+// bySpans finds a page of a set by the spans of the order: the spans that the page lies in hold few rows.
 func (q *queries) bySpans(ctx context.Context, a *inquiry, selected *set) ([]int64, error) {
 	near, err := q.nearSpans(ctx, a, selected)
 	if err != nil || len(near.rids) == 0 {
@@ -135,16 +135,16 @@ func (q *queries) bySpans(ctx context.Context, a *inquiry, selected *set) ([]int
 // spansOfPage are the spans that a page lies in.
 type spansOfPage struct {
 	first, last docstore.Value // in the page's order
-	rids        []int64        // the set's
-	entries     int            // of all rows
-	before      int            // the set's in spans before
+	rids        []int64        // rows of the set in these spans
+	entries     int            // all rows in these spans
+	before      int            // rows of the set in earlier spans
 }
 
 // nearSpans finds the spans that a page of a set lies in.
 func (q *queries) nearSpans(ctx context.Context, a *inquiry, selected *set) (*spansOfPage, error) {
 	key, desc := a.walk.key, a.order.desc[0]
 	low, high := a.walk.low, a.walk.high
-	var began *docstore.Value // the span of the position, of which the page has but a part
+	var began *docstore.Value // the span of the position; only a part of it belongs to the page
 	if a.After != nil {
 		at := key.posting(a.After.Values[0])
 		if began = &at; desc {
@@ -163,7 +163,7 @@ func (q *queries) nearSpans(ctx context.Context, a *inquiry, selected *set) (*sp
 	}
 	s.add(" ORDER BY value%s", map[bool]string{true: " DESC"}[desc])
 	near := &spansOfPage{}
-	came := 0 // of the set, so far
+	came := 0 // rows of the set so far
 	err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
 		if span := key.value(c, 0); near.entries == 0 || span != near.last {
 			if came >= a.Offset+a.Limit {
@@ -189,7 +189,7 @@ func (q *queries) nearSpans(ctx context.Context, a *inquiry, selected *set) (*sp
 	return near, ignore(err, errEnough)
 }
 
-// named takes bare rows by id and puts them in order.
+// named reads bare rows by id and puts them in order.
 func (q *queries) named(ctx context.Context, a *inquiry) ([]docstore.Row, error) {
 	columns, row := shape(&a.Find, a.order)
 	var rows []docstore.Row
@@ -204,10 +204,10 @@ func (q *queries) named(ctx context.Context, a *inquiry) ([]docstore.Row, error)
 	return rows[:min(a.Limit, len(rows))], err
 }
 
-// read takes a page straight from SQL.
+// read reads a page with one SQL statement.
 func (q *queries) read(ctx context.Context, a *inquiry) ([]docstore.Row, error) {
 	columns, row := shape(&a.Find, a.order)
-	rows := make([]docstore.Row, 0, min(a.Limit, 64)) // a limit may be a bound that is never met
+	rows := make([]docstore.Row, 0, min(a.Limit, 64)) // a limit may be much greater than the number of rows
 	for _, p := range a.straight {
 		if len(rows) == a.Limit {
 			break
@@ -227,7 +227,7 @@ func (q *queries) read(ctx context.Context, a *inquiry) ([]docstore.Row, error) 
 
 var errFar = errors.New("sqlitestore: too many rows tested")
 
-// pager collects the rows of a page from those that come along.
+// pager collects the rows of a page from the rows that it is given.
 type pager struct {
 	find *docstore.Find
 	came int
@@ -244,7 +244,7 @@ func (p *pager) add(rid int64) error {
 	return nil
 }
 
-// sift walks until the page is full, testing each row; errFar after most rows.
+// sift walks until the page is full and tests each row. It returns errFar after most rows.
 func (q *queries) sift(ctx context.Context, a *inquiry, most int) ([]int64, error) {
 	p, page := a.walk, pager{find: &a.Find}
 	row := p.table.candidate()
@@ -261,7 +261,7 @@ func (q *queries) sift(ctx context.Context, a *inquiry, most int) ([]int64, erro
 	return page.rids, ignore(err, errEnough)
 }
 
-// walk looks along the index for the rows of a page that are in a set; errFar after most rows.
+// walk goes along the index and takes the rows of a page that are in a set. It returns errFar after most rows.
 func (q *queries) walk(ctx context.Context, p *plan, a *inquiry, selected *set, most int64) ([]int64, error) {
 	page := pager{find: &a.Find}
 	s := p.statement("rid", a.order, a.After)
@@ -284,7 +284,7 @@ type found struct {
 	sort []docstore.Value
 }
 
-// sorted puts rows in order, and cuts the page out.
+// sorted puts rows in order and returns those of the page.
 func (q *queries) sorted(ctx context.Context, a *inquiry, all []int64) ([]int64, error) {
 	rows := make([]found, 0, len(all))
 	position := found{}
@@ -328,7 +328,7 @@ func (q *queries) documents(ctx context.Context, a *inquiry, rids []int64) ([]do
 	return rows, err
 }
 
-// shape is what is read of each row that a query finds.
+// shape is the set of columns that is read of each row that a query finds.
 func shape(find *docstore.Find, order *ordering) (columns string, read func(Columns) docstore.Row) {
 	if find.Bare {
 		return "id" + selectKeys(order), func(c Columns) docstore.Row {

@@ -12,7 +12,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// TestBySpans: the spans of an order lead to the same page of a set as sorting all of it.
+// TestBySpans: a page of a set found by the spans of an order is the same as by sorting the set.
 func TestBySpans(t *testing.T) {
 	t.Parallel()
 	const n = 2000
@@ -43,7 +43,8 @@ func TestBySpans(t *testing.T) {
 		for range 1 + r.IntN([]int{5, 100, 3 * n}[r.IntN(3)]) {
 			selected.add(1 + r.Int64N(n))
 		}
-		find := docstore.Find{Filter: docstore.Eq("odd", docstore.Text("")), Sort: orders[r.IntN(len(orders))], Limit: 1 + r.IntN(50)}
+		find := docstore.Find{Filter: docstore.Eq("odd", docstore.Text("")), Sort: orders[r.IntN(len(orders))],
+			Limit: 1 + r.IntN(50)}
 		if r.IntN(2) == 0 {
 			find.Offset = r.IntN(int(selected.size) + 2)
 		} else {

@@ -6,20 +6,23 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// plan is a walk along an index that gives rows in the order that is asked for, with what is left to be tested on each.
+// plan is a walk along an index that returns rows in the order of the query, with the conditions left to test on each
+// row.
 //
-// SQLite's own planner is not asked to choose: without statistics it takes "status = 1" for selective, and with them it
-// changes its mind when they age. INDEXED BY and NOT INDEXED fix the way, so that it is tested, not hoped for.
+// SQLite's own planner does not choose the index: without statistics it takes "status = 1" for selective, and with
+// statistics its choice changes as they age. INDEXED BY and NOT INDEXED fix the index, so that tests can check it.
 type plan struct {
 	table  *table
 	tenant string
-	rest   *node // what is left to be tested on each row; nil = nothing
-	needs  needs // the columns for that
+	rest   *node // what is left to test on each row; nil means nothing
+	needs  needs // the columns that rest reads
 
-	index     string
-	fixed     *node // a leaf of the index's column: of one value, when the order is by id alone; of any, when bare rows are to be sorted
+	index string
+	// a leaf of the index's column: of one value if the order is by id alone; of any number of values if bare rows are
+	// sorted afterwards
+	fixed     *node
 	key       *column
-	low, high *docstore.Value // of key
+	low, high *docstore.Value // bounds of the key
 }
 
 // walk plans to go along an index in order.
@@ -85,8 +88,8 @@ func (p *plan) statement(what string, order *ordering, after *docstore.Position)
 	return s
 }
 
-// bounds leaves one condition at each end of the walk: given the range's bound and the position, SQLite might start at the first and
-// step over all rows up to the second.
+// bounds leaves one condition at each end of the walk. Given both the range's bound and the position, SQLite might
+// start at the first and step over all rows up to the second.
 func (p *plan) bounds(order *ordering, after *docstore.Position) (low, high *docstore.Value, rest *docstore.Position) {
 	low, high = p.low, p.high
 	if after == nil {
@@ -110,9 +113,9 @@ func (p *plan) bounds(order *ordering, after *docstore.Position) (low, high *doc
 
 // needs are the columns that a test reads.
 type needs struct {
-	fields  string // each after a comma
+	fields  string // with a comma before each
 	width   int
-	columns []*column // keys, in the order of fields; then lists, if any
+	columns []*column // keys in the order of fields, then lists, if any
 	lists   bool
 }
 
@@ -136,7 +139,7 @@ func needsOf(t *table, n *node) needs {
 	return needed
 }
 
-// candidate is what a row is read into, to be tested.
+// candidate returns the candidate that rows are read into to be tested.
 func (t *table) candidate() candidate {
 	return candidate{texts: make([][]byte, len(t.keys)), nums: make([]int64, len(t.keys))}
 }

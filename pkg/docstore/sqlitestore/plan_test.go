@@ -11,10 +11,10 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
 )
 
-// fullScan matches a plan's step that reads a whole table or index. A subquery is a step of its own.
+// fullScan matches a step of a plan that reads a whole table or index. A subquery is a step of its own.
 var fullScan = regexp.MustCompile(`^SCAN (c_|"c_|counters|meta)`)
 
-// TestEveryQueryUsesAnIndex asks SQLite how it runs each statement that a wide choice of queries makes.
+// TestEveryQueryUsesAnIndex asks SQLite for the plan of each statement of many different queries.
 func TestEveryQueryUsesAnIndex(t *testing.T) {
 	t.Parallel()
 	f, ctx := open(t), tenant(t)
@@ -27,12 +27,17 @@ func TestEveryQueryUsesAnIndex(t *testing.T) {
 	eq := func(index, s string) docstore.Filter { return docstore.Eq(index, text(s)) }
 	filters := []docstore.Filter{
 		{}, docstore.ID("10001", "10002"),
-		eq("title", "title 1"), docstore.In("title", text("title 1"), text("title 2")), docstore.Prefix("title", "title"), docstore.From("created", docstore.Number(0)),
+		eq("title", "title 1"), docstore.In("title", text("title 1"), text("title 2")),
+		docstore.Prefix("title", "title"), docstore.From("created", docstore.Number(0)),
 		eq("code", "code1"), eq("keys", "k1"), docstore.Prefix("keys", "k1"),
-		eq("words", "all"), eq("words", "rare7"), docstore.Prefix("words", "w"), docstore.In("words", text("w1"), text("w2")),
-		docstore.And(eq("words", "all"), eq("words", "rare7")), docstore.And(eq("words", "all"), docstore.Prefix("words", "w")),
-		docstore.And(eq("title", "title 1"), docstore.Prefix("words", "w1"), docstore.Until("created", docstore.Number(1<<60))),
-		docstore.Or(eq("title", "title 1"), eq("words", "rare7"), docstore.ID("10003")), docstore.Or(eq("words", "all"), eq("title", "title 1")),
+		eq("words", "all"), eq("words", "rare7"), docstore.Prefix("words", "w"),
+		docstore.In("words", text("w1"), text("w2")),
+		docstore.And(eq("words", "all"), eq("words", "rare7")),
+		docstore.And(eq("words", "all"), docstore.Prefix("words", "w")),
+		docstore.And(eq("title", "title 1"), docstore.Prefix("words", "w1"),
+			docstore.Until("created", docstore.Number(1<<60))),
+		docstore.Or(eq("title", "title 1"), eq("words", "rare7"), docstore.ID("10003")),
+		docstore.Or(eq("words", "all"), eq("title", "title 1")),
 	}
 	sorts := [][]docstore.Order{
 		nil, {{Index: "title"}}, {{Index: "title", Desc: true}}, {{Index: "created", Desc: true}},
@@ -79,7 +84,7 @@ func TestEveryQueryUsesAnIndex(t *testing.T) {
 			return nil
 		}))
 	}
-	require.Greater(t, explained, 100, "this test must look at something")
+	require.Greater(t, explained, 100, "this test must find statements")
 }
 
 var rowStatement = regexp.MustCompile(`^(SELECT|INSERT|UPDATE|DELETE|WITH)`)
@@ -96,8 +101,8 @@ func distinctStatements(seen []string) []string {
 	return list
 }
 
-// TestWays: which way each kind of query takes, and that a page's position is where SQLite starts to read, so that a page costs the same
-// however deep. SQLite sorts nothing but what is asked for by several keys.
+// TestWays: the plan of each kind of query. SQLite starts to read at a page's position, so that a page costs the same
+// at any depth, and it sorts only for orders of several keys.
 func TestWays(t *testing.T) {
 	t.Parallel()
 	f, ctx := open(t), tenant(t)
@@ -106,30 +111,41 @@ func TestWays(t *testing.T) {
 		all = append(all, newNote(i))
 	}
 	require.NoError(t, f.insert(ctx, all...))
-	between := docstore.And(docstore.From("created", docstore.Number(5)), docstore.Until("created", docstore.Number(1<<60)))
+	between := docstore.And(docstore.From("created", docstore.Number(5)),
+		docstore.Until("created", docstore.Number(1<<60)))
 	asc := func(index string) docstore.Order { return docstore.Order{Index: index} }
 	desc := func(index string) docstore.Order { return docstore.Order{Index: index, Desc: true} }
 	for _, c := range []struct {
 		name    string
 		filter  docstore.Filter
 		sort    []docstore.Order
-		page    string // how the collection's table is read
-		next    string // the same for the page after that
+		page    string // how the table is read for a page
+		next    string // how it is read for the page after that
 		sorting bool
 	}{
 		{"all", docstore.Filter{}, nil, `c_notes# (tenant=?)`, `c_notes# (tenant=? AND id>?)`, false},
-		{"by a text", docstore.Filter{}, []docstore.Order{asc("title")}, `c_notes#title (tenant=?)`, `c_notes#title (tenant=? AND (k_title,id)>(?,?))`, false},
-		{"backwards", docstore.Filter{}, []docstore.Order{desc("created")}, `c_notes#created (tenant=?)`, `c_notes#created (tenant=? AND (k_created,id)<(?,?))`, false},
+		{"by a text", docstore.Filter{}, []docstore.Order{asc("title")}, `c_notes#title (tenant=?)`,
+			`c_notes#title (tenant=? AND (k_title,id)>(?,?))`, false},
+		{"backwards", docstore.Filter{}, []docstore.Order{desc("created")}, `c_notes#created (tenant=?)`,
+			`c_notes#created (tenant=? AND (k_created,id)<(?,?))`, false},
 		{"a prefix in its order", docstore.Prefix("title", "title"), []docstore.Order{asc("title")},
-			`c_notes#title (tenant=? AND k_title>? AND k_title<?)`, `c_notes#title (tenant=? AND (k_title,id)>(?,?) AND k_title<?)`, false},
+			`c_notes#title (tenant=? AND k_title>? AND k_title<?)`,
+			`c_notes#title (tenant=? AND (k_title,id)>(?,?) AND k_title<?)`, false},
 		{"a range in its order, backwards", between, []docstore.Order{desc("created")},
-			`c_notes#created (tenant=? AND k_created>? AND k_created<?)`, `c_notes#created (tenant=? AND k_created>? AND (k_created,id)<(?,?))`, false},
-		{"a value by id", docstore.Eq("title", docstore.Text("title 1")), nil, `c_notes#title (tenant=? AND k_title=?)`, `c_notes#title (tenant=? AND k_title=? AND id>?)`, false},
-		{"two directions", docstore.Filter{}, []docstore.Order{asc("title"), desc("created")}, `c_notes#title (tenant=?)`, `c_notes#title (tenant=? AND k_title>?)`, true},
+			`c_notes#created (tenant=? AND k_created>? AND k_created<?)`,
+			`c_notes#created (tenant=? AND k_created>? AND (k_created,id)<(?,?))`, false},
+		{"a value by id", docstore.Eq("title", docstore.Text("title 1")), nil, `c_notes#title (tenant=? AND k_title=?)`,
+			`c_notes#title (tenant=? AND k_title=? AND id>?)`, false},
+		{"two directions", docstore.Filter{}, []docstore.Order{asc("title"), desc("created")},
+			`c_notes#title (tenant=?)`, `c_notes#title (tenant=? AND k_title>?)`, true},
 		{"a common word", docstore.Eq("words", docstore.Text("all")), []docstore.Order{asc("title")},
-			`COVERING INDEX c_notes#title (tenant=?)`, `COVERING INDEX c_notes#title (tenant=? AND (k_title,id)>(?,?))`, false},
-		{"a rare word", docstore.Prefix("words", "rare29"), []docstore.Order{asc("title")}, `INTEGER PRIMARY KEY (rowid=?)`, `INTEGER PRIMARY KEY (rowid=?)`, false},
-		{"a rare and a common word", docstore.And(docstore.Eq("words", docstore.Text("all")), docstore.Prefix("words", "rare29")), nil, `INTEGER PRIMARY KEY (rowid=?)`, `INTEGER PRIMARY KEY (rowid=?)`, false},
+			`COVERING INDEX c_notes#title (tenant=?)`, `COVERING INDEX c_notes#title (tenant=? AND (k_title,id)>(?,?))`,
+			false},
+		{"a rare word", docstore.Prefix("words", "rare29"), []docstore.Order{asc("title")},
+			`INTEGER PRIMARY KEY (rowid=?)`, `INTEGER PRIMARY KEY (rowid=?)`, false},
+		{"a rare and a common word", docstore.And(docstore.Eq("words", docstore.Text("all")),
+			docstore.Prefix("words", "rare29")), nil, `INTEGER PRIMARY KEY (rowid=?)`, `INTEGER PRIMARY KEY (rowid=?)`,
+			false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			q := docstore.Query{Filter: c.filter, Sort: c.sort, Limit: 3}
@@ -147,7 +163,7 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// ways explains the statements seen that find documents: in order, or driven.
+// ways explains the recorded statements that find documents.
 func (f *fixture) ways(t *testing.T) (ways []string, sorting bool) {
 	t.Helper()
 	conn, err := sqlitestore.Default(t.Context(), f.path)
@@ -169,14 +185,15 @@ func (f *fixture) ways(t *testing.T) (ways []string, sorting bool) {
 	return ways, sorting
 }
 
-// TestTextsReadNoDocuments: along its own index no rows either, and along another's what stands before the documents.
+// TestTextsReadNoDocuments: texts in the order of their own index are read from that index alone; with a filter by
+// another index, columns are read, but no documents.
 func TestTextsReadNoDocuments(t *testing.T) {
 	t.Parallel()
 	f, ctx := open(t), tenant(t)
 	require.NoError(t, f.insert(ctx, newNote(1), newNote(2), newNote(3)))
 	for _, c := range []struct {
 		filter docstore.Filter
-		way    string // of what has an order
+		way    string // of statements with an order
 	}{
 		{docstore.Filter{}, "COVERING INDEX c_notes#title (tenant=?)"},
 		{docstore.Prefix("title", "title"), "COVERING INDEX c_notes#title (tenant=? AND k_title>? AND k_title<?)"},
@@ -199,7 +216,8 @@ func TestTextsReadNoDocuments(t *testing.T) {
 	require.NotContains(t, strings.Join(f.spy.seen, " "), "doc")
 }
 
-// TestRowsByID: whatever number of ids, each leads straight to its row. Left alone, SQLite would rather walk the tenant's entries of an index.
+// TestRowsByID: any number of ids leads directly to their rows. Without INDEXED BY, SQLite would walk the tenant's
+// entries of an index.
 func TestRowsByID(t *testing.T) {
 	t.Parallel()
 	f, ctx := open(t), tenant(t)

@@ -10,25 +10,26 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// Postings are the documents of a value that many documents have: a word, a value of a facet, a span (spans.go). A row of
-// their table is (tenant, value, first, more): the row id of one document and, in more, the ascending ids of others,
-// each as a uvarint, the difference to the one before. Half a kilobyte names some hundred documents, so that a search
-// reads and combines sets of a hundred thousand in milliseconds.
+// Postings list the documents of a value that many documents have: a word, a value of a facet, or a span (spans.go). A
+// row of their table is (tenant, value, first, more): first is the row id of one document, and more has the ascending
+// row ids of others, each as a uvarint of the difference to the one before. Half a kilobyte names some hundred
+// documents, so that a search reads and combines sets of a hundred thousand in milliseconds.
 //
-// A new posting is a row of its own, which costs no more than any index entry. Now and then the short rows around a new
-// one are merged. So the rows of a value may overlap, but no two name the same document.
+// A new posting is a row of its own, which costs no more than any index entry. From time to time the short rows near a
+// new one are merged. So the rows of a value may overlap, but no two name the same document.
 
 const (
-	maxMore   = 512 // bytes of a row's more
-	mergeEach = 32  // new postings, on average, are followed by a merge
-	minMerged = 8   // rows are worth merging
-	maxMerged = 64  // rows are merged at once
+	maxMore   = 512 // length of a row's more, in bytes
+	mergeEach = 32  // one in so many new postings leads to a merge
+	minMerged = 8   // rows that are worth merging
+	maxMerged = 64  // rows that are merged together at most
 )
 
-// mayMerge picks one in mergeEach row ids, not by their last digits, which ids may have in common.
+// mayMerge selects one in mergeEach row ids. It does not use their last digits, which the ids of a value may have in
+// common.
 func mayMerge(rid int64) bool { return uint64(rid)*0x9E3779B97F4A7C15>>32%mergeEach == 0 }
 
-// pack makes rows of ascending row ids.
+// pack makes rows from ascending row ids.
 func pack(rids []int64, row func(first int64, more []byte)) {
 	for len(rids) > 0 {
 		first, last := rids[0], rids[0]
@@ -42,7 +43,7 @@ func pack(rids []int64, row func(first int64, more []byte)) {
 	}
 }
 
-// unpack calls each with a row's ids. What is damaged ends early; Check finds it.
+// unpack calls each with the ids of a row. Damaged data end early; Check finds them.
 func unpack(first int64, more []byte, each func(rid int64)) {
 	each(first)
 	for len(more) > 0 {
@@ -58,8 +59,8 @@ func unpack(first int64, more []byte, each func(rid int64)) {
 	}
 }
 
-// late are postings that a transaction has not written yet. Sorted and many at a time they cost less than as their
-// documents come: documents of one value share a row, and neighbours in the tree are written together.
+// late are postings that a transaction has not written yet. Written together and sorted they cost less than one by one:
+// documents of one value share a row, and neighbours in the B-tree are written together.
 type late struct {
 	lists map[lateList][]lateEntry
 	size  int
@@ -76,8 +77,8 @@ type lateEntry struct {
 }
 
 const (
-	maxLate     = 50_000 // postings, some megabytes
-	maxLateRows = 32     // in one statement
+	maxLate     = 50_000 // postings; they take a few megabytes
+	maxLateRows = 32     // rows in one statement
 )
 
 func (l *late) add(c *column, tenant string, rid int64, values ...docstore.Value) {
@@ -120,7 +121,7 @@ func (l *late) flush(conn Conn) error {
 	return nil
 }
 
-// write writes sorted postings, and merges rows around some of them.
+// write writes sorted postings, and merges rows near some of them.
 func (l lateList) write(conn Conn, entries []lateEntry) error {
 	rows := postingRows{conn: conn, lateList: l}
 	var merges []lateEntry
@@ -178,14 +179,15 @@ func (r *postingRows) flush() error {
 	if len(r.args) == 0 {
 		return nil
 	}
-	// The tenant is the first argument, which each row has; a bare ? is the next after that.
+	// The tenant is the first argument and is the same in each row. A bare ? is the next argument after it.
 	_, err := r.conn.Exec(context.Background(), "INSERT OR FAIL INTO "+r.column.postings+
-		" (tenant, value, first, more) VALUES (?1, ?, ?, ?)"+strings.Repeat(", (?1, ?, ?, ?)", len(r.args)/3-1), r.args...)
+		" (tenant, value, first, more) VALUES (?1, ?, ?, ?)"+strings.Repeat(", (?1, ?, ?, ?)", len(r.args)/3-1),
+		r.args...)
 	r.args = r.args[:0]
 	return err
 }
 
-// merge makes full rows of the short ones of a value that are next to a row id.
+// merge replaces the short rows of a value near a row id by full ones.
 func (l lateList) merge(conn Conn, at lateEntry) error {
 	c, value := l.column, l.column.arg(at.value)
 	var rids []int64
@@ -218,7 +220,7 @@ func (l lateList) merge(conn Conn, at lateEntry) error {
 	return cmp.Or(merged.add(at.value, rids), merged.flush())
 }
 
-// ignore is err, unless it is the one that is no failure.
+// ignore returns err, unless it is none, which is no failure.
 func ignore(err, none error) error {
 	if err == none { //nolint:errorlint // it is returned as it was given
 		return nil
@@ -226,7 +228,7 @@ func ignore(err, none error) error {
 	return err
 }
 
-// removePosting takes a document out of the row that names it.
+// removePosting removes a document from the row that names it.
 func (c *column) removePosting(conn Conn, tenant string, value docstore.Value, rid int64) error {
 	first, rest, err := c.findPosting(conn, tenant, value, rid)
 	if err != nil || rest == nil {
@@ -249,7 +251,7 @@ func (c *column) removePosting(conn Conn, tenant string, value docstore.Value, r
 	return cmp.Or(row.add(value, rest), row.flush())
 }
 
-// findPosting finds the row that names a document, and all that the row names; nil if none does.
+// findPosting finds the row that names a document, and all ids in that row. It returns nil if no row does.
 func (c *column) findPosting(conn Conn, tenant string, value docstore.Value,
 	rid int64) (first int64, rids []int64, err error) {
 	err = conn.Query(context.Background(), "SELECT first, more FROM "+c.postings+
@@ -263,7 +265,7 @@ func (c *column) findPosting(conn Conn, tenant string, value docstore.Value,
 			return nil
 		})
 	if err == nil {
-		rids = nil // of another row
+		rids = nil // these are of another row
 	}
 	return first, rids, ignore(err, errEnough)
 }

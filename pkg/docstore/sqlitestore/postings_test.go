@@ -31,7 +31,7 @@ func TestPostingsSurvivePacking(t *testing.T) {
 	})
 }
 
-// FuzzUnpack: a damaged row of postings is read without a panic and without an end.
+// FuzzUnpack: reading a damaged row of postings neither panics nor runs forever.
 func FuzzUnpack(f *testing.F) {
 	f.Add(int64(1), []byte{1, 0x80, 2})
 	f.Add(int64(math.MaxInt64), []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
@@ -44,7 +44,7 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// TestPostingsAreMerged: whatever order documents come in, a value's rows stay few, and name each document once.
+// TestPostingsAreMerged: in whatever order documents come, a value has few rows, which name each document once.
 func TestPostingsAreMerged(t *testing.T) {
 	t.Parallel()
 	const n = 4000
@@ -90,7 +90,8 @@ func TestPostingsAreMerged(t *testing.T) {
 	}
 }
 
-// TestInside: a value of a range is in a span inside it, or at one of its ends, and not in both; any other in none.
+// TestInside: a value of a range is either in a span inside the range or at one of its ends; any other value is in
+// neither.
 func TestInside(t *testing.T) {
 	t.Parallel()
 	numbers := rapid.OneOf(rapid.Int64(), rapid.Int64Range(-50, 50),

@@ -10,8 +10,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// Prepare makes what is missing, in one transaction. A collection whose declaration has changed is written anew from its
-// documents; a crash meanwhile leaves it as it was.
+// Prepare creates what is missing, in one transaction. A collection whose declaration has changed is written again from
+// its documents; a crash during that leaves it as it was.
 func (e *Engine) Prepare(ctx context.Context, defs []*docstore.Def) error {
 	tables := map[string]*table{}
 	for _, def := range defs {
@@ -79,16 +79,17 @@ func (e *Engine) prepare(ctx context.Context, conn Conn, def *docstore.Def, t *t
 	return setMeta(conn, entry, want)
 }
 
-// addColumn gives a table of an earlier format a column. SQLite notes the default and writes no row.
+// addColumn adds a column to a table of an earlier format. SQLite stores the default in the schema and writes no rows.
 func addColumn(conn Conn, table, name, declaration string) error {
-	has, err := number(context.Background(), conn, "SELECT count(*) FROM pragma_table_info(?1) WHERE name = ?2", table, name)
+	has, err := number(context.Background(), conn, "SELECT count(*) FROM pragma_table_info(?1) WHERE name = ?2", table,
+		name)
 	if err != nil || has > 0 {
 		return err
 	}
 	return run(conn, "ALTER TABLE "+quote(table)+" ADD COLUMN "+declaration)
 }
 
-// recount makes the counters of the facets' values, whatever an earlier declaration counted.
+// recount makes the counters of facet values again, whatever an earlier declaration counted.
 func (t *table) recount(conn Conn) error {
 	for _, sql := range []string{
 		"DELETE FROM facet_counters WHERE collection = ?1",
@@ -109,7 +110,8 @@ func (t *table) recount(conn Conn) error {
 	return nil
 }
 
-// rebuild writes a collection anew, as its documents' index functions now say. The documents stay as they are, byte by byte.
+// rebuild writes a collection again, with the index entries that its current index functions make. The documents' bytes
+// stay as they are.
 func (e *Engine) rebuild(ctx context.Context, conn Conn, def *docstore.Def, t *table) error {
 	old := quote(t.plain + "#old")
 	total, err := number(ctx, conn, "SELECT count(*) FROM "+t.name)
@@ -120,7 +122,8 @@ func (e *Engine) rebuild(ctx context.Context, conn Conn, def *docstore.Def, t *t
 	if total == 0 {
 		log = slog.New(slog.DiscardHandler)
 	}
-	log.InfoContext(ctx, "its declaration or the file's format has changed: writing the collection anew", "collection", def.Name, "documents", total)
+	log.InfoContext(ctx, "its declaration or the file's format has changed: writing the collection again", "collection",
+		def.Name, "documents", total)
 	if err := dropDependents(conn, t); err != nil {
 		return err
 	}
@@ -130,41 +133,10 @@ func (e *Engine) rebuild(ctx context.Context, conn Conn, def *docstore.Def, t *t
 	if err := run(conn, t.ddl()...); err != nil {
 		return err
 	}
-	const chunk, report = 500, 20_000
-	done := int64(0)
-	var entries late
-	for after := int64(math.MinInt64); ; {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		var docs []docstore.Row
-		err := conn.Query(context.Background(), fmt.Sprintf("SELECT rid, counts, doc FROM %s WHERE rid > ?1 ORDER BY rid LIMIT %d", old, chunk), []any{after}, func(c Columns) error {
-			after = c.Int(0)
-			docs = append(docs, docstore.Row{Stamp: docstore.Stamp{Counts: c.Int(1)}, Data: append([]byte(nil), c.Bytes(2)...)})
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		for _, doc := range docs {
-			entry, err := def.Extract(e, doc.Data)
-			if err != nil {
-				return err
-			}
-			entry.JSON, entry.Counts = doc.Data, doc.Counts
-			if err := t.add(conn, def, entry, &entries); err != nil {
-				return err
-			}
-		}
-		if before := done; before/report != (before+int64(len(docs)))/report {
-			log.InfoContext(ctx, "writing the collection", "collection", def.Name, "done", done, "documents", total)
-		}
-		done += int64(len(docs))
-		if len(docs) < chunk {
-			break
-		}
-	}
-	if err := entries.flush(conn); err != nil {
+	done, err := e.copyDocuments(ctx, conn, def, t, old, func(done int64) {
+		log.InfoContext(ctx, "writing the collection", "collection", def.Name, "done", done, "documents", total)
+	})
+	if err != nil {
 		return err
 	}
 	if done != total {
@@ -174,26 +146,70 @@ func (e *Engine) rebuild(ctx context.Context, conn Conn, def *docstore.Def, t *t
 	return run(conn, "DROP TABLE "+old)
 }
 
-// dropDependents drops a collection's indexes and list tables, whatever an earlier declaration made.
+// copyDocuments writes the documents of the table old into t, with new index entries, and returns their number. It
+// calls report from time to time with the number so far.
+func (e *Engine) copyDocuments(ctx context.Context, conn Conn, def *docstore.Def, t *table, old string,
+	report func(done int64)) (done int64, err error) {
+	const chunk, reportEach = 500, 20_000
+	var entries late
+	for after := int64(math.MinInt64); ; {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		var docs []docstore.Row
+		err := conn.Query(context.Background(),
+			fmt.Sprintf("SELECT rid, counts, doc FROM %s WHERE rid > ?1 ORDER BY rid LIMIT %d", old, chunk),
+			[]any{after}, func(c Columns) error {
+				after = c.Int(0)
+				docs = append(docs, docstore.Row{Stamp: docstore.Stamp{Counts: c.Int(1)},
+					Data: append([]byte(nil), c.Bytes(2)...)})
+				return nil
+			})
+		if err != nil {
+			return 0, err
+		}
+		for _, doc := range docs {
+			entry, err := def.Extract(e, doc.Data)
+			if err != nil {
+				return 0, err
+			}
+			entry.JSON, entry.Counts = doc.Data, doc.Counts
+			if err := t.add(conn, def, entry, &entries); err != nil {
+				return 0, err
+			}
+		}
+		before := done
+		if done += int64(len(docs)); before/reportEach != done/reportEach {
+			report(done)
+		}
+		if len(docs) < chunk {
+			break
+		}
+	}
+	return done, entries.flush(conn)
+}
+
+// dropDependents drops all indexes and list tables of a collection, including those of an earlier declaration.
 func dropDependents(conn Conn, t *table) error {
 	var drops []string
-	err := conn.Query(context.Background(), "SELECT type, name, tbl_name FROM sqlite_schema WHERE sql IS NOT NULL", nil, func(c Columns) error {
-		kind, name, of := string(c.Bytes(0)), string(c.Bytes(1)), string(c.Bytes(2))
-		switch {
-		case kind == "index" && of == t.plain:
-			drops = append(drops, "DROP INDEX "+quote(name))
-		case kind == "table" && strings.HasPrefix(name, t.plain+"."):
-			drops = append(drops, "DROP TABLE "+quote(name))
-		}
-		return nil
-	})
+	err := conn.Query(context.Background(), "SELECT type, name, tbl_name FROM sqlite_schema WHERE sql IS NOT NULL", nil,
+		func(c Columns) error {
+			kind, name, of := string(c.Bytes(0)), string(c.Bytes(1)), string(c.Bytes(2))
+			switch {
+			case kind == "index" && of == t.plain:
+				drops = append(drops, "DROP INDEX "+quote(name))
+			case kind == "table" && strings.HasPrefix(name, t.plain+"."):
+				drops = append(drops, "DROP TABLE "+quote(name))
+			}
+			return nil
+		})
 	if err != nil {
 		return err
 	}
 	return run(conn, drops...)
 }
 
-// run runs statements that write, each without arguments.
+// run runs writing statements without arguments.
 func run(conn Conn, statements ...string) error {
 	for _, s := range statements {
 		if _, err := conn.Exec(context.Background(), s); err != nil {
@@ -205,14 +221,16 @@ func run(conn Conn, statements ...string) error {
 
 func meta(conn Conn, name string) (string, error) {
 	var value string
-	err := conn.Query(context.Background(), "SELECT value FROM meta WHERE name = ?1", []any{name}, func(c Columns) error {
-		value = string(c.Bytes(0))
-		return nil
-	})
+	err := conn.Query(context.Background(), "SELECT value FROM meta WHERE name = ?1", []any{name},
+		func(c Columns) error {
+			value = string(c.Bytes(0))
+			return nil
+		})
 	return value, err
 }
 
 func setMeta(conn Conn, name, value string) error {
-	_, err := conn.Exec(context.Background(), "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = excluded.value", name, value)
+	_, err := conn.Exec(context.Background(),
+		"INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = excluded.value", name, value)
 	return err
 }

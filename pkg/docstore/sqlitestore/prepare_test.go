@@ -25,14 +25,15 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "up to 4")
 }
 
-// A file of format 1 has its rows elsewhere. It is written anew when it is opened.
+// A file of format 1 has other row ids. It is written again when it is opened.
 func TestOlderFormatIsUpgraded(t *testing.T) {
 	t.Parallel()
 	f := open(t)
 	for i := range 5 {
 		require.NoError(t, f.insert(tenant(t), newNote(i)))
 	}
-	f.script(t, "UPDATE c_notes SET rid = rid + 1000", `UPDATE "c_notes.words" SET first = first + 1000`, `UPDATE "c_notes.keys" SET rid = rid + 1000`)
+	f.script(t, "UPDATE c_notes SET rid = rid + 1000", `UPDATE "c_notes.words" SET first = first + 1000`,
+		`UPDATE "c_notes.keys" SET rid = rid + 1000`)
 	require.ErrorContains(t, f.Check(t.Context()), "has row")
 	require.NoError(t, f.Close())
 	f.script(t, "ALTER TABLE c_notes DROP COLUMN counts", "UPDATE meta SET value = '1' WHERE name = 'format'",
@@ -45,7 +46,7 @@ func TestOlderFormatIsUpgraded(t *testing.T) {
 	require.EqualValues(t, 1, doc.Version)
 }
 
-// A file of format 3 has a row for each word of each document. Its collections with postings are written anew.
+// A file of format 3 has a row for each word of each document. Its collections with postings are written again.
 func TestPostingsAreMade(t *testing.T) {
 	t.Parallel()
 	f := open(t)
@@ -53,8 +54,9 @@ func TestPostingsAreMade(t *testing.T) {
 		require.NoError(t, f.insert(tenant(t), newNote(i)))
 	}
 	require.NoError(t, f.Close())
-	f.script(t, `DROP TABLE "c_notes.words"`, `CREATE TABLE "c_notes.words" (tenant TEXT NOT NULL, value TEXT NOT NULL, `+
-		`rid INTEGER NOT NULL, PRIMARY KEY (tenant, value, rid)) WITHOUT ROWID, STRICT`,
+	f.script(t, `DROP TABLE "c_notes.words"`,
+		`CREATE TABLE "c_notes.words" (tenant TEXT NOT NULL, value TEXT NOT NULL, `+
+			`rid INTEGER NOT NULL, PRIMARY KEY (tenant, value, rid)) WITHOUT ROWID, STRICT`,
 		`INSERT INTO "c_notes.words" SELECT tenant, 'all', rid FROM c_notes`,
 		"ALTER TABLE counters DROP COLUMN changes", "UPDATE meta SET value = '3' WHERE name = 'format'",
 		`UPDATE meta SET value = json_set(value, '$.Format', 2) WHERE name = 'collection notes'`)
@@ -66,8 +68,8 @@ func TestPostingsAreMade(t *testing.T) {
 	require.EqualValues(t, 50, page.Total)
 }
 
-// A file of format 2 has documents without counts. They are added to the tables as they are, in one transaction with
-// all else.
+// A file of format 2 has documents without counts. The column is added to the existing tables, in one transaction with
+// everything else.
 func TestCountsAreAdded(t *testing.T) {
 	t.Parallel()
 	f := open(t)
@@ -84,7 +86,7 @@ func TestCountsAreAdded(t *testing.T) {
 	require.Error(t, err)
 	require.NoError(t, engine.Close())
 	f.script(t, "ALTER TABLE c_notes ADD COLUMN counts ANY",
-		"ALTER TABLE c_notes DROP COLUMN counts") // fails if it is there
+		"ALTER TABLE c_notes DROP COLUMN counts") // it fails if the column exists
 
 	var log strings.Builder
 	engine, err = sqlitestore.Open(t.Context(), sqlitestore.Options{Path: f.path,
@@ -93,7 +95,7 @@ func TestCountsAreAdded(t *testing.T) {
 	f.Store, err = docstore.Open(t.Context(), engine, clock.System, notes.Def())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, f.Close()) })
-	require.Empty(t, log.String(), "no collection is written anew")
+	require.Empty(t, log.String(), "no collection is written again")
 	require.NoError(t, f.Check(ctx))
 	revised, err := docstore.Write(ctx, f.Store, func(tx *docstore.Tx) (docstore.Doc[note], error) {
 		n, err := notes.Load(ctx, tx, "10001")
@@ -110,8 +112,8 @@ func TestCountsAreAdded(t *testing.T) {
 	require.NoError(t, f.Check(ctx))
 }
 
-// SQLite keeps in memory what a savepoint would bring back, which of a large collection is all of it, and more than
-// it has room for.
+// SQLite keeps in memory what a savepoint may have to restore. For a rebuilt collection that is all of it, which may be
+// more than there is memory.
 func TestUpgradeNeedsNoSavepoint(t *testing.T) {
 	t.Parallel()
 	f := open(t)
@@ -125,7 +127,8 @@ func TestUpgradeNeedsNoSavepoint(t *testing.T) {
 
 func TestOpenErrors(t *testing.T) {
 	t.Parallel()
-	_, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: filepath.Join(t.TempDir(), "no such folder", "x.db")})
+	_, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: filepath.Join(t.TempDir(), "no such folder",
+		"x.db")})
 	require.Error(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -138,7 +141,8 @@ func TestDeclarationsAreChecked(t *testing.T) {
 	for _, bad := range []string{"", "Notes", "1notes", "no-tes", `n"`, "notes.words"} {
 		f := open(t)
 		require.Error(t, f.engine.Prepare(t.Context(), []*docstore.Def{{Name: bad}}), "%q", bad)
-		require.Error(t, f.engine.Prepare(t.Context(), []*docstore.Def{{Name: "x", Indexes: []docstore.IndexDef{{Name: bad}}}}), "%q", bad)
+		require.Error(t, f.engine.Prepare(t.Context(),
+			[]*docstore.Def{{Name: "x", Indexes: []docstore.IndexDef{{Name: bad}}}}), "%q", bad)
 	}
 	f := open(t)
 	require.ErrorContains(t, f.engine.Prepare(t.Context(), []*docstore.Def{notes.Def(), notes.Def()}), "twice")
@@ -156,7 +160,7 @@ func TestFilesAreTheOwnersOnly(t *testing.T) {
 	require.Len(t, files, 4, "the file, its log, its index of the log, the copy")
 	for _, file := range files {
 		if strings.HasSuffix(file, "-shm") {
-			continue // holds page numbers, nothing of anyone's
+			continue // it contains page numbers only
 		}
 		info, err := os.Stat(file)
 		require.NoError(t, err)
@@ -164,7 +168,7 @@ func TestFilesAreTheOwnersOnly(t *testing.T) {
 	}
 }
 
-// TestFailedRebuild: a declaration that the documents do not allow changes nothing.
+// TestFailedRebuild: a declaration that contradicts the documents changes nothing.
 func TestFailedRebuild(t *testing.T) {
 	t.Parallel()
 	f := open(t)
@@ -193,10 +197,12 @@ func TestRebuildIsLoggedAndKeepsBytes(t *testing.T) {
 	require.NoError(t, f.insert(tenant(t), newNote(1), newNote(2)))
 	require.NoError(t, f.Close())
 	// A member that the type no longer has.
-	f.script(t, `UPDATE c_notes SET doc = CAST(replace(CAST(doc AS TEXT), '"title"', '"former":"kept","title"') AS BLOB)`)
+	f.script(t,
+		`UPDATE c_notes SET doc = CAST(replace(CAST(doc AS TEXT), '"title"', '"former":"kept","title"') AS BLOB)`)
 
 	var log strings.Builder
-	engine, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: f.path, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	engine, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: f.path,
+		Log: slog.New(slog.NewTextHandler(&log, nil))})
 	require.NoError(t, err)
 	store, err := docstore.Open(t.Context(), engine, clock.System, docstore.Define(noteSchema(2)).Def())
 	require.NoError(t, err)

@@ -7,16 +7,17 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// queries are the reads, on a connection that sees one state of the file.
+// queries are the reads on a connection that sees one state of the file.
 type queries struct {
 	engine  *Engine
 	conn    Conn
 	answers *answers          // nil in a transaction
-	counts  map[counter]int64 // what the running transaction adds to the counters
+	counts  map[counter]int64 // changes of the running transaction to the counters
 }
 
 // Get reads documents by id from the last committed state.
-func (e *Engine) Get(ctx context.Context, def *docstore.Def, tenant string, ids []string) (rows []docstore.Row, err error) {
+func (e *Engine) Get(ctx context.Context, def *docstore.Def, tenant string, ids []string) (rows []docstore.Row,
+	err error) {
 	read := e.snapshot
 	if len(ids) <= maxIDs {
 		read = e.read // one statement needs no transaction
@@ -29,7 +30,8 @@ func (e *Engine) Get(ctx context.Context, def *docstore.Def, tenant string, ids 
 }
 
 // Find reads a query's rows from the last committed state.
-func (e *Engine) Find(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) (rows []docstore.Row, err error) {
+func (e *Engine) Find(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) (rows []docstore.Row,
+	err error) {
 	asked, err := e.inquire(def, tenant, q)
 	if err != nil {
 		return nil, err
@@ -88,7 +90,7 @@ func distinct(ids []string) []string {
 	return slices.Compact(ids)
 }
 
-// rowColumns are what row reads.
+// rowColumns are the columns that row reads.
 const rowColumns = "id, version, counts, due, doc"
 
 func row(c Columns) docstore.Row {
@@ -98,7 +100,8 @@ func row(c Columns) docstore.Row {
 	}
 }
 
-func (q *queries) Find(ctx context.Context, def *docstore.Def, tenant string, find docstore.Find) ([]docstore.Row, error) {
+func (q *queries) Find(ctx context.Context, def *docstore.Def, tenant string, find docstore.Find) ([]docstore.Row,
+	error) {
 	asked, err := q.engine.inquire(def, tenant, find)
 	if err != nil {
 		return nil, err

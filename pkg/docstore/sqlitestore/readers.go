@@ -11,11 +11,11 @@ import (
 
 const maxReaders = 4
 
-// readers is a pool of reading connections, opened when all that there are are in use. The one given back last is used first: what it has
-// read is still at hand, and connections that the load does not need are never opened.
+// readers is a pool of reading connections. It opens one when all are in use. The connection returned last is used
+// first, because its page cache fits best; connections that the load does not need are never opened.
 type readers struct {
 	open   func(context.Context) (Conn, error)
-	slots  chan struct{} // taken by who reads
+	slots  chan struct{} // one is held during each read
 	closed chan struct{}
 
 	mu   sync.Mutex
@@ -38,7 +38,7 @@ func (r *readers) close() error {
 	return errors.Join(errs...)
 }
 
-// take gives an idle connection or opens one. Its caller has a slot.
+// take returns an idle connection or opens one. The caller holds a slot.
 func (r *readers) take(ctx context.Context) (Conn, error) {
 	r.mu.Lock()
 	if last := len(r.idle) - 1; last >= 0 {
@@ -84,7 +84,7 @@ func (e *Engine) read(ctx context.Context, fn func(Conn) error) error {
 	return away(fn(conn))
 }
 
-// snapshot is read for several statements that must see the same state.
+// snapshot is read for several statements that must see the same state of the file.
 func (e *Engine) snapshot(ctx context.Context, fn func(Conn) error) error {
 	return e.read(ctx, func(conn Conn) (err error) {
 		if _, err := conn.Exec(ctx, "BEGIN"); err != nil {
@@ -99,10 +99,11 @@ func (e *Engine) snapshot(ctx context.Context, fn func(Conn) error) error {
 	})
 }
 
-// Primary result codes of failures that may pass: BUSY, LOCKED, NOMEM, READONLY, IOERR, FULL, CANTOPEN, PROTOCOL.
+// Primary result codes of failures that may be temporary: BUSY, LOCKED, NOMEM, READONLY, IOERR, FULL, CANTOPEN,
+// PROTOCOL.
 var passing = []int{5, 6, 7, 8, 10, 13, 14, 15}
 
-// away makes failures that are the machine's, like a full disk, errors that clients may retry.
+// away turns failures of the machine, such as a full disk, into errors that clients may retry.
 func away(err error) error {
 	if f, ok := errors.AsType[*Failure](err); ok && slices.Contains(passing, f.Code&0xff) {
 		return apperr.Away("the store", err)

@@ -12,7 +12,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
 )
 
-// Connections are opened by the load, not by the number of reads, and no more than there are slots.
+// Connections are opened when the load needs them, not for each read, and never more than there are slots.
 func TestReadersAreOpenedWhenNeeded(t *testing.T) {
 	t.Parallel()
 	f, ctx := open(t), tenant(t)
@@ -35,13 +35,14 @@ func TestReadersAreOpenedWhenNeeded(t *testing.T) {
 	require.LessOrEqual(t, f.spy.count(opening), 4)
 }
 
-// The page caches of the writer and of all readers that there can be take the bytes of Options.Cache together.
+// Together, the page caches of the writer and of as many readers as there can be take the bytes of Options.Cache.
 func TestCachesTakeWhatTheyMay(t *testing.T) {
 	t.Parallel()
 	for bytes, size := range map[int64][2]string{16 << 20: {"8192", "2048"}, 0: {"32000", "8000"}} {
 		spy := &spy{}
 		engine, err := sqlitestore.Open(t.Context(), sqlitestore.Options{
-			Path: filepath.Join(t.TempDir(), "notes.db"), Driver: spy.open, Log: slog.New(slog.DiscardHandler), Cache: bytes,
+			Path: filepath.Join(t.TempDir(), "notes.db"), Driver: spy.open, Log: slog.New(slog.DiscardHandler),
+			Cache: bytes,
 		})
 		require.NoError(t, err)
 		require.NoError(t, engine.Ping(t.Context()))

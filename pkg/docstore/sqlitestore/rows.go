@@ -8,11 +8,11 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// A document whose id is a number, as those are that docstore makes, has the row of that number, so that one B-tree leads to it and not two,
-// and neighbours by id are neighbours on disk. Any other, and one whose row another tenant's document has, has a negative row id, which
-// the index of ids tells.
+// A document whose id is a number (all ids that docstore makes are) has that number as its row id. One B-tree then
+// leads to it instead of two, and documents with neighbouring ids are neighbours on disk. A document with another kind
+// of id, or whose row id is taken by another tenant's document, has a negative row id, which the index of ids leads to.
 
-// rowOf is the row of a document whose id is a number: written as numbers are, and not too large.
+// rowOf returns the row id of a document whose id is a number in canonical form that is not too large.
 func rowOf(id string) (row int64, ok bool) {
 	if id == "" || len(id) > 18 || id[0] < '1' || id[0] > '9' {
 		return 0, false
@@ -21,7 +21,7 @@ func rowOf(id string) (row int64, ok bool) {
 	return row, err == nil
 }
 
-// freeRow is the next row for a document that cannot have that of its id.
+// freeRow is the next row id for a document that cannot use its id.
 func (t *table) freeRow(conn Conn) (int64, error) {
 	least, err := number(context.Background(), conn, "SELECT rid FROM "+t.name+" ORDER BY rid LIMIT 1")
 	return min(least, 0) - 1, err
@@ -57,10 +57,11 @@ func (t *table) insertRow(conn Conn, def *docstore.Def, e *docstore.Entry) (int6
 	return row, nil
 }
 
-const maxIDs = 256 // in one statement
+const maxIDs = 256 // ids in one statement
 
 // byID reads columns of the documents that exist among distinct ids, in no particular order.
-func (q *queries) byID(ctx context.Context, t *table, tenant string, ids []string, columns string, each func(Columns) error) error {
+func (q *queries) byID(ctx context.Context, t *table, tenant string, ids []string, columns string,
+	each func(Columns) error) error {
 	if len(ids) == 1 {
 		return q.oneByID(ctx, t, tenant, ids[0], columns, each)
 	}
@@ -74,22 +75,25 @@ func (q *queries) byID(ctx context.Context, t *table, tenant string, ids []strin
 	return nil
 }
 
-// oneByID is fewByID for one, with less ado: most reads are of one.
+// oneByID is fewByID for one id. It is shorter because most reads are of one document.
 func (q *queries) oneByID(ctx context.Context, t *table, tenant, id, columns string, each func(Columns) error) error {
 	if row, ok := rowOf(id); ok {
 		found := false
-		err := q.conn.Query(ctx, "SELECT "+columns+" FROM "+t.name+" NOT INDEXED WHERE rid = ?1 AND tenant = ?2", []any{row, tenant}, func(c Columns) error {
-			found = true
-			return each(c)
-		})
+		err := q.conn.Query(ctx, "SELECT "+columns+" FROM "+t.name+" NOT INDEXED WHERE rid = ?1 AND tenant = ?2",
+			[]any{row, tenant}, func(c Columns) error {
+				found = true
+				return each(c)
+			})
 		if err != nil || found {
 			return err
 		}
 	}
-	return q.conn.Query(ctx, "SELECT "+columns+" FROM "+t.name+" INDEXED BY "+t.id.index+" WHERE tenant = ?1 AND id = ?2 AND rid < 0", []any{tenant, id}, each)
+	return q.conn.Query(ctx, "SELECT "+columns+" FROM "+t.name+" INDEXED BY "+t.id.index+
+		" WHERE tenant = ?1 AND id = ?2 AND rid < 0", []any{tenant, id}, each)
 }
 
-func (q *queries) fewByID(ctx context.Context, t *table, tenant string, ids []string, columns string, each func(Columns) error) error {
+func (q *queries) fewByID(ctx context.Context, t *table, tenant string, ids []string, columns string,
+	each func(Columns) error) error {
 	found := 0
 	rows := make([]any, 0, len(ids))
 	for _, id := range ids {
@@ -121,7 +125,7 @@ func (q *queries) fewByID(ctx context.Context, t *table, tenant string, ids []st
 	return q.conn.Query(ctx, s.String(), s.args, each)
 }
 
-// oneOf writes the condition that a column has one of some values.
+// oneOf writes the condition that a column has one of the values.
 func (s *statement) oneOf(field string, values []any) {
 	if len(values) == 1 {
 		s.add("%s = %s", field, s.arg(values[0]))

@@ -14,14 +14,14 @@ import (
 
 // format is the version of the file's layout. A program refuses files of a later one.
 //
-//	1  a row's id was the next one free
-//	2  it is the document's id, where that is a number: see rows.go
+//	1  a row's id was the next free number
+//	2  a row's id is the document's id, if that is a number: see rows.go
 //	3  documents have counts
 //	4  a row of postings names many documents, and counters have changes: see postings.go, answers.go
 const format = 4
 
-// layout is the last format that changed how a table is written: one that has an earlier layout is written anew. What
-// other formats brought is added to tables as they are.
+// layout is the last format that changed how a table is written. Tables of an earlier layout are written again. What
+// other formats added is added to the existing tables.
 func (t *table) layout() int {
 	if slices.ContainsFunc(t.columns(), func(c *column) bool { return c.postings != "" }) {
 		return 4
@@ -29,7 +29,8 @@ func (t *table) layout() int {
 	return 2
 }
 
-// The tables beside the collections'. An outbox seq is never used again (AUTOINCREMENT), so a late Published hits no other message.
+// The tables beside those of collections. An outbox seq is never used again (AUTOINCREMENT), so that a late Published
+// cannot remove another message.
 const ownTables = `
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID, STRICT;
 CREATE TABLE IF NOT EXISTS counters (collection TEXT NOT NULL, tenant TEXT NOT NULL, n INTEGER NOT NULL,
@@ -39,7 +40,7 @@ CREATE TABLE IF NOT EXISTS facet_counters (collection TEXT NOT NULL, facet TEXT 
 CREATE TABLE IF NOT EXISTS sequences (name TEXT PRIMARY KEY, next INTEGER NOT NULL) WITHOUT ROWID, STRICT;
 CREATE TABLE IF NOT EXISTS outbox (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, subject TEXT NOT NULL, record TEXT NOT NULL, payload BLOB NOT NULL) STRICT`
 
-// checkFormat refuses a file whose layout this program does not know.
+// checkFormat refuses a file whose format this program does not know.
 func checkFormat(ctx context.Context, conn Conn) error {
 	tables, err := number(ctx, conn, "SELECT count(*) FROM sqlite_schema WHERE name = 'meta'")
 	if err != nil || tables == 0 {
@@ -50,18 +51,20 @@ func checkFormat(ctx context.Context, conn Conn) error {
 		return err
 	}
 	if found > format {
-		return fmt.Errorf("the file has format %d, this program knows formats up to %d: a later version of the program wrote it", found, format)
+		return fmt.Errorf(
+			"the file has format %d, this program knows formats up to %d: a later version of the program wrote it",
+			found, format)
 	}
 	return nil
 }
 
 // table is a collection in SQL:
 //
-//	c_users        (rid, tenant, id, version, counts, due, k_<index>…, lists, doc)   lists holds the list indexes' values again: see lists.go
+//	c_users        (rid, tenant, id, version, counts, due, k_<index>…, lists, doc)   lists repeats the list values: see lists.go
 //	c_users.logins (tenant, value, rid)                                     one for each unique list index
 //	c_users.words  (tenant, value, first, more)                             one for each index with postings: see postings.go
 //
-// Indexes are named c_users#name. Names with a dot or # cannot be collections'.
+// Indexes are named c_users#name. The names of collections cannot contain a dot or #.
 type table struct {
 	def    *docstore.Def
 	name   string // quoted
@@ -75,22 +78,22 @@ type table struct {
 	insert, remove string
 }
 
-// column is what filters and orders name: the id, a key's column, or a list's table.
+// column is what filters and orders refer to: the id, the column of a key, or the table of a list.
 type column struct {
-	field    string // the column's name; in a list's table it is value
+	field    string // the column's name; in a list's table it is "value"
 	index    string // quoted: the index, or the list's table
-	postings string // quoted: the table of postings, if it has one; of a list without spans that is its table
+	postings string // quoted: the table of postings, if it has one; for a list without spans that is the list's table
 	slot     int
 	many     bool
 	number   bool
 	unique   bool
-	facet    string // the name in facet_counters, if it is a facet
-	span     int64  // how many numbers, or texts of how many equal bytes, share postings; 0 = none
+	facet    string // the name in facet_counters if it is a facet
+	span     int64  // width of a span, in numbers or in leading bytes of texts; 0 means no spans
 
-	deleteValue string // of a unique list
+	deleteValue string // for a unique list
 }
 
-// columns are those of keys and lists.
+// columns are the columns of keys and lists.
 func (t *table) columns() []*column { return slices.Concat(t.keys, t.lists) }
 
 var validName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
@@ -104,7 +107,7 @@ func newTable(def *docstore.Def) (*table, error) {
 	for _, ix := range def.Indexes {
 		names = append(names, ix.Name)
 		c := &column{slot: ix.Slot, many: ix.Many, number: ix.Number, unique: ix.Unique, span: ix.Span}
-		own := quote(t.plain + "." + ix.Name) // a table
+		own := quote(t.plain + "." + ix.Name) // it has a table of its own
 		if ix.Many {
 			c.field, c.index = "value", own
 			c.deleteValue = "DELETE FROM " + c.index + " WHERE tenant = ?1 AND value = ?2 AND rid = ?3"
@@ -127,7 +130,7 @@ func newTable(def *docstore.Def) (*table, error) {
 	}
 	for _, name := range names {
 		if !validName.MatchString(name) {
-			return nil, fmt.Errorf("sqlitestore: %q is no name for a collection or index", name)
+			return nil, fmt.Errorf("sqlitestore: %q is not a valid name for a collection or index", name)
 		}
 	}
 	fields := "rid, tenant, id, version, counts, due, lists, doc" + t.keyFields()
@@ -136,7 +139,7 @@ func newTable(def *docstore.Def) (*table, error) {
 	return t, nil
 }
 
-// keyFields lists the key columns, each after a comma.
+// keyFields lists the key columns, with a comma before each.
 func (t *table) keyFields() string {
 	var b strings.Builder
 	for _, c := range t.keys {
@@ -147,21 +150,25 @@ func (t *table) keyFields() string {
 
 func placeholders(n int) string { return strings.TrimSuffix(strings.Repeat("?, ", n), ", ") }
 
-// ddl makes the collection's tables and indexes.
+// ddl returns the statements that create the collection's tables and indexes.
 func (t *table) ddl() []string {
 	var fields strings.Builder
 	for _, c := range t.keys {
 		fields.WriteString(c.field + map[bool]string{true: " INTEGER NOT NULL, ", false: " TEXT NOT NULL, "}[c.number])
 	}
 	ddl := []string{
-		fmt.Sprintf("CREATE TABLE %s (rid INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL, version INTEGER NOT NULL, "+countsColumn+", due INTEGER NOT NULL, %slists BLOB NOT NULL, doc BLOB NOT NULL) STRICT", t.name, fields.String()),
+		fmt.Sprintf(
+			"CREATE TABLE %s (rid INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL, version INTEGER NOT "+
+				"NULL, "+countsColumn+", due INTEGER NOT NULL, %slists BLOB NOT NULL, doc BLOB NOT NULL) STRICT",
+			t.name, fields.String()),
 		fmt.Sprintf("CREATE UNIQUE INDEX %s ON %s (tenant, id)", t.id.index, t.name),
 		fmt.Sprintf("CREATE INDEX %s ON %s (due, tenant, id) WHERE due <> 0", t.dueIndex(), t.name),
 	}
 	for _, c := range t.keys {
 		ddl = append(ddl, fmt.Sprintf("CREATE INDEX %s ON %s (tenant, %s, id)", c.index, t.name, c.field))
 		if c.unique {
-			ddl = append(ddl, fmt.Sprintf("CREATE UNIQUE INDEX %s ON %s (tenant, %s) WHERE %s <> %s", quote(strings.Trim(c.index, `"`)+"!"), t.name, c.field, c.field, c.absent()))
+			ddl = append(ddl, fmt.Sprintf("CREATE UNIQUE INDEX %s ON %s (tenant, %s) WHERE %s <> %s",
+				quote(strings.Trim(c.index, `"`)+"!"), t.name, c.field, c.field, c.absent()))
 		}
 	}
 	for _, c := range t.columns() {
@@ -178,12 +185,12 @@ func (t *table) ddl() []string {
 	return ddl
 }
 
-// countsColumn is one that is there without having been written, in rows of format 2.
+// countsColumn has a default, so rows of format 2 have it without being written again.
 const countsColumn = "counts INTEGER NOT NULL DEFAULT 0"
 
 func (t *table) dueIndex() string { return quote(t.plain + "#!due") }
 
-// absent is the SQL of the value that an absent key has. Keys are never NULL, so that order and paging need no special case.
+// absent is the SQL literal for an absent key. Keys are never NULL, so that order and paging need no special case.
 func (c *column) absent() string {
 	if c.number {
 		return fmt.Sprint(math.MinInt64)
@@ -198,7 +205,8 @@ func (c *column) arg(v docstore.Value) any {
 	return v.Text
 }
 
-// signature is what must be equal for stored index entries to be good.
+// signature identifies the declaration that the stored index entries were made with. They are valid as long as it is
+// the same.
 func (t *table) signature() (string, error) {
 	b, err := json.Marshal(struct {
 		Format   int

@@ -18,7 +18,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// selection is a filter and what it means.
+// selection is a filter and its meaning.
 type selection struct {
 	filter  docstore.Filter
 	selects func(*note) bool
@@ -63,7 +63,9 @@ func inTitle(part string) selection {
 }
 
 func since(at int64) selection {
-	return selection{docstore.Moving(docstore.From("created", docstore.Number(at))), func(n *note) bool { return n.TimeCreated.Millis() >= at }}
+	return selection{docstore.Moving(docstore.From("created", docstore.Number(at))), func(n *note) bool {
+		return n.TimeCreated.Millis() >= at
+	}}
 }
 
 // model is what a tenant's notes should be.
@@ -117,20 +119,28 @@ func idsOf(page docstore.Page[note]) []string {
 }
 
 var sorts = [][]docstore.Order{
-	nil, {{Index: "title"}}, {{Index: "title", Desc: true}}, {{Index: "created", Desc: true}}, {{Index: "title", Desc: true}, {Index: "created"}},
+	nil, {{Index: "title"}}, {{Index: "title", Desc: true}}, {{Index: "created", Desc: true}},
+	{{Index: "title", Desc: true}, {Index: "created"}},
 }
 
-// TestSearchesAreExact changes documents at random and compares searches with a naive look at all: by number and by
-// token, near and deep, inside transactions and out, of two tenants.
+// TestSearchesAreExact changes documents at random and compares searches with the simplest search in memory: by number
+// and by token, at the beginning and far into the list, inside transactions and outside, for two tenants.
 func TestSearchesAreExact(t *testing.T) {
 	t.Parallel()
 	selections := []selection{
-		word("all"), word("w1"), word("rare1"), word("none"), all(word("all"), word("w")), all(word("w3"), word("rare")), all(word("w3"), word("w4")),
-		all(word("w"), titled("title 2")), anyOf(word("w7"), titled("title 1"), selection{docstore.ID("10002"), func(n *note) bool { return n.ID == "10002" }}),
+		word("all"), word("w1"), word("rare1"), word("none"), all(word("all"), word("w")),
+		all(word("w3"), word("rare")), all(word("w3"), word("w4")),
+		all(word("w"), titled("title 2")), anyOf(word("w7"), titled("title 1"),
+			selection{docstore.ID("10002"), func(n *note) bool {
+				return n.ID == "10002"
+			}}),
 		all(word("all"), anyOf(titled("title 3"), word("w5"))), titled("title 4"), titled("title"),
-		inTitle("e 4"), inTitle("title"), all(word("w3"), inTitle("2")), all(word("all"), inTitle("1"), inTitle("e")), anyOf(word("w7"), inTitle("3")), {docstore.Filter{}, func(*note) bool { return true }},
+		inTitle("e 4"), inTitle("title"), all(word("w3"), inTitle("2")), all(word("all"), inTitle("1"), inTitle("e")),
+		anyOf(word("w7"), inTitle("3")), {docstore.Filter{}, func(*note) bool {
+			return true
+		}},
 	}
-	for _, size := range []int{60, 2200} { // all are looked up to be sorted; and more than that
+	for _, size := range []int{60, 2200} { // the first is sorted as a whole; the second is too large for that
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			t.Parallel()
 			f := open(t)
@@ -248,14 +258,16 @@ func TestSearchesAreExact(t *testing.T) {
 	}
 }
 
-// TestSearchesAmongWriters: every transaction takes a note of its writer's and adds another, so that the totals never change. Each writer finds what it wrote at once.
+// TestSearchesAmongWriters: every transaction deletes a note of its writer and adds another, so that the totals never
+// change. Each writer finds at once what it wrote.
 func TestSearchesAmongWriters(t *testing.T) {
 	t.Parallel()
 	f, ctx := open(t), tenant(t)
 	const writers, each, rounds = 4, 15, 40
 	made := func(writer, n int) *note {
 		return &note{
-			Meta: docstore.Meta{ID: fmt.Sprintf("%d-%04d", writer, n)}, Title: fmt.Sprint(n % 5), Code: fmt.Sprint(writer, "-", n),
+			Meta: docstore.Meta{ID: fmt.Sprintf("%d-%04d", writer, n)}, Title: fmt.Sprint(n % 5),
+			Code:  fmt.Sprint(writer, "-", n),
 			Words: []string{"all", fmt.Sprint("of", writer)},
 		}
 	}
@@ -290,7 +302,8 @@ func TestSearchesAmongWriters(t *testing.T) {
 				}
 				for range 2 {
 					page, err := search(word(fmt.Sprint("of", w)), docstore.Query{})
-					if err != nil || page.Total != each || len(page.Docs) != 7 || page.Docs[0].ID != made(w, n-each+1).ID {
+					if err != nil || page.Total != each || len(page.Docs) != 7 ||
+						page.Docs[0].ID != made(w, n-each+1).ID {
 						t.Error(n, err, page.Total, idsOf(page))
 						return
 					}
@@ -299,7 +312,7 @@ func TestSearchesAmongWriters(t *testing.T) {
 		})
 	}
 	for i := range 2 {
-		reading.Go(func() { // turns of the same commits that change nothing
+		reading.Go(func() { // makes commits in between that change no notes
 			for !done.Load() {
 				if _, err := f.engine.Reserve(ctx, "s", 1); err != nil {
 					t.Error(err)

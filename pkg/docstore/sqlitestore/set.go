@@ -5,16 +5,16 @@ import (
 	"math/bits"
 )
 
-// set is a set of row ids: a bit for each. Ids of one collection come close together, so a set of all of a million rows
-// takes some 150 KiB.
+// set is a set of row ids, as bits. The ids of one collection are close together, so that a set of a million rows takes
+// about 150 KiB.
 type set struct {
 	chunks map[int64]*setChunk // by the id without its lowest chunkBits
 	size   int64
-	last   *setChunk // the chunk that was looked at last
-	at     int64     // and where it is
+	last   *setChunk // the chunk that was used last
+	at     int64     // its key in chunks
 }
 
-// A chunk has a page for each 512 ids of which there is one. Ids that come one after the other are mostly in one chunk.
+// A chunk has a page for every range of 512 ids that has members. Ids that follow each other are mostly in one chunk.
 const chunkBits = 15
 
 type (
@@ -24,7 +24,7 @@ type (
 
 func newSet() *set { return &set{chunks: map[int64]*setChunk{}} }
 
-// chunk gives the chunk of a row id, nil if there is none.
+// chunk returns the chunk of a row id, nil if there is none.
 func (s *set) chunk(rid int64) *setChunk {
 	if at := rid >> chunkBits; s.last == nil || s.at != at {
 		s.last, s.at = s.chunks[at], at
@@ -32,7 +32,7 @@ func (s *set) chunk(rid int64) *setChunk {
 	return s.last
 }
 
-// place is where in its chunk a row id is.
+// place returns the position of a row id in its chunk.
 func place(rid int64) (page, word int64, bit uint64) {
 	return rid >> 9 & (1<<(chunkBits-9) - 1), rid >> 6 & 7, 1 << (rid & 63)
 }
@@ -55,7 +55,7 @@ func (s *set) add(rid int64) {
 	}
 }
 
-// addPostings adds what a row of postings names. See unpack, which costs twice as much.
+// addPostings adds the ids in a row of postings. It repeats the loop of unpack, which costs twice as much.
 func (s *set) addPostings(first int64, more []byte) {
 	s.add(first)
 	for len(more) > 0 {
@@ -71,7 +71,7 @@ func (s *set) addPostings(first int64, more []byte) {
 	}
 }
 
-// bound is errEnough when there are more than most.
+// bound returns errEnough if the set has more than most ids.
 func (s *set) bound(most int64) error {
 	if s.size > most {
 		return errEnough
@@ -88,17 +88,17 @@ func (s *set) has(rid int64) bool {
 	return c[page] != nil && c[page][word]&bit != 0
 }
 
-// intersect leaves what is in both.
+// intersect keeps the ids that are in both sets.
 func (s *set) intersect(with *set) {
 	s.combine(with, func(word *uint64, other uint64) { *word &= other })
 }
 
-// subtract leaves what is not in the other.
+// subtract keeps the ids that are not in the other set.
 func (s *set) subtract(other *set) {
 	s.combine(other, func(word *uint64, other uint64) { *word &^= other })
 }
 
-// combine changes every word, and counts anew.
+// combine changes every word, and counts the ids again.
 func (s *set) combine(with *set, change func(word *uint64, other uint64)) {
 	s.size = 0
 	for at, chunk := range s.chunks {
@@ -122,7 +122,7 @@ func (s *set) combine(with *set, change func(word *uint64, other uint64)) {
 	}
 }
 
-// rids lists the row ids, neighbours together.
+// rids lists the row ids in order.
 func (s *set) rids() []int64 {
 	list := make([]int64, 0, s.size)
 	for at, chunk := range s.chunks {

@@ -10,15 +10,15 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// What a filter selects is found as a set of rows, from postings and index entries alone as far as they are fewer than
-// the rows would be: reading a row costs as much as some forty entries.
+// The rows that a filter selects are found as a set of row ids, from postings and index entries alone as long as those
+// are fewer than reading the rows would justify: reading a row costs as much as about forty index entries.
 
 const (
-	lookup      = 40     // is reading a row, in index entries
-	perPosting  = 30     // is reading a row of postings, in index entries
-	perFacet    = 20     // documents of a facet's values cost as much as an index entry
-	maxEstimate = 20_000 // index entries are counted to know what a leaf costs
-	maxPostings = 1000   // rows of postings are
+	lookup      = 40     // cost of reading a row, in index entries
+	perPosting  = 30     // cost of reading a row of postings, in index entries
+	perFacet    = 20     // documents in a facet's postings that cost as much as one index entry
+	maxEstimate = 20_000 // index entries that are counted at most to estimate the cost of a leaf
+	maxPostings = 1000   // rows of postings that are counted at most
 )
 
 // set finds the rows that a filter selects: all, or more than most.
@@ -34,7 +34,7 @@ func (q *queries) set(ctx context.Context, t *table, tenant string, n *node, mos
 				break
 			}
 		}
-	case n.op == isAll: // of what is left out, as a part
+	case n.op == isAll: // the cost of the part that it excludes
 		err = q.entries(ctx, t, tenant, nil, most, rows)
 	case n.op != isNone:
 		err = q.unite(ctx, t, tenant, n, most, rows)
@@ -42,7 +42,7 @@ func (q *queries) set(ctx context.Context, t *table, tenant string, n *node, mos
 	return rows, ignore(err, errEnough)
 }
 
-// unite adds what a part selects to a set; errEnough when there are more than most.
+// unite adds the rows that a part selects to a set. It returns errEnough when there are more than most.
 func (q *queries) unite(ctx context.Context, t *table, tenant string, n *node, most int64, rows *set) error {
 	if !n.isLeaf() {
 		part, err := q.set(ctx, t, tenant, n, most)
@@ -77,7 +77,7 @@ func (q *queries) unite(ctx context.Context, t *table, tenant string, n *node, m
 	return nil
 }
 
-// entries adds the rows of the index entries that a leaf selects; nil is all.
+// entries adds the rows of the index entries that a leaf selects. A nil leaf selects all.
 func (q *queries) entries(ctx context.Context, t *table, tenant string, n *node, most int64, rows *set) error {
 	s := &statement{}
 	if n == nil {
@@ -91,7 +91,7 @@ func (q *queries) entries(ctx context.Context, t *table, tenant string, n *node,
 	})
 }
 
-// postings adds the rows that a leaf's postings name.
+// postings adds the rows in a leaf's postings.
 func (q *queries) postings(ctx context.Context, tenant string, n *node, most int64, rows *set) error {
 	s := &statement{}
 	s.postings(n, "first, more", s.arg(tenant))
@@ -101,15 +101,15 @@ func (q *queries) postings(ctx context.Context, tenant string, n *node, most int
 	})
 }
 
-// part is one condition of several.
+// part is one condition of an "and".
 type part struct {
 	*node
-	without bool // it is what the condition leaves out, which is less
+	without bool // set is what the condition excludes, because that is smaller
 	cost    int64
 }
 
-// intersection finds what all parts of an "and" select: sets of those that cost little, and a look at each row for the
-// others.
+// intersection finds the rows that all parts of an "and" select: it combines the sets of parts that cost little, and
+// tests each row for the others.
 func (q *queries) intersection(ctx context.Context, t *table, tenant string, n *node) (*set, error) {
 	parts, err := q.parts(ctx, t, tenant, n)
 	if err != nil {
@@ -117,7 +117,7 @@ func (q *queries) intersection(ctx context.Context, t *table, tenant string, n *
 	}
 	begin := parts[0].node
 	if parts[0].without {
-		begin = &node{} // all
+		begin = &node{} // selects all
 	} else {
 		parts = parts[1:]
 	}
@@ -140,15 +140,14 @@ func (q *queries) intersection(ctx context.Context, t *table, tenant string, n *
 	return rows, err
 }
 
-// parts are the conditions of an "and", those that cost least first, but behind all others those that are known by what
-// they leave out.
+// parts are the conditions of an "and", cheapest first. Conditions that are found by what they exclude come last.
 func (q *queries) parts(ctx context.Context, t *table, tenant string, n *node) ([]part, error) {
 	all, err := q.total(ctx, t.def, tenant)
 	if err != nil {
 		return nil, err
 	}
 	parts := make([]part, len(n.sub))
-	positive := 0 // what the set can begin with
+	positive := 0 // number of parts that are not found by what they exclude
 	for i := range parts {
 		if left := n.sub[i].outside(); left != nil {
 			parts[i] = part{node: left, without: true}
@@ -183,7 +182,7 @@ func (q *queries) parts(ctx context.Context, t *table, tenant string, n *node) (
 	return parts, nil
 }
 
-// fewerOf gives the facet's other values, if fewer documents have them.
+// fewerOf returns the facet's other values, if fewer documents have those.
 func (q *queries) fewerOf(ctx context.Context, t *table, tenant string, n *node,
 	all int64) (_ *node, others bool, _ error) {
 	total, err := q.facetTotal(ctx, t, tenant, n)
@@ -198,7 +197,7 @@ func (q *queries) fewerOf(ctx context.Context, t *table, tenant string, n *node,
 	return &rest, true, nil
 }
 
-// cost estimates what finding a filter's rows costs, in index entries.
+// cost estimates what it costs to find a filter's rows, in index entries.
 func (q *queries) cost(ctx context.Context, t *table, tenant string, n *node, all int64) (int64, error) {
 	if n.op == isAll || n.op == isNone {
 		return 0, nil
@@ -235,11 +234,11 @@ func (q *queries) cost(ctx context.Context, t *table, tenant string, n *node, al
 			total = perPosting * rows
 		}
 		for i := range ends {
-			some, err := q.probe(ctx, t, tenant, &ends[i], maxEstimate)
+			entries, err := q.probe(ctx, t, tenant, &ends[i], maxEstimate)
 			if err != nil {
 				return 0, err
 			}
-			total += some
+			total += entries
 		}
 		return total, nil
 	case n.isFacet():
@@ -256,7 +255,7 @@ func (q *queries) cost(ctx context.Context, t *table, tenant string, n *node, al
 	return entries, err
 }
 
-// probe counts a leaf's index entries, but no more than limit.
+// probe counts a leaf's index entries, up to limit.
 func (q *queries) probe(ctx context.Context, t *table, tenant string, n *node, limit int64) (int64, error) {
 	s := &statement{}
 	s.add("SELECT count(*) FROM (")
@@ -266,7 +265,7 @@ func (q *queries) probe(ctx context.Context, t *table, tenant string, n *node, l
 	return number(ctx, q.conn, s.String(), s.args...)
 }
 
-// probePostings is probe of rows of postings.
+// probePostings counts rows of postings, up to a limit.
 func (q *queries) probePostings(ctx context.Context, tenant string, n *node, limit int64) (int64, error) {
 	s := &statement{}
 	s.add("SELECT count(*) FROM (")
@@ -276,7 +275,7 @@ func (q *queries) probePostings(ctx context.Context, tenant string, n *node, lim
 	return number(ctx, q.conn, s.String(), s.args...)
 }
 
-// passing leaves of a set the rows that a filter selects, having read each.
+// passing returns the rows of a set that a filter selects. It reads each row.
 func (q *queries) passing(ctx context.Context, t *table, rows *set, n *node) (*set, error) {
 	passed := newSet()
 	needs := needsOf(t, n)

@@ -7,11 +7,11 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// Spans divide the values of an index: numbers into runs of so many, texts by their first so many bytes. What a range
-// of values selects is found in the postings of the spans that lie inside, and among the index entries at its ends; and
-// the spans' order is that of the values, so that they show where in an order the rows of a set are.
+// Spans divide the values of an index: numbers into ranges of equal width, texts by their first bytes. The rows that a
+// range of values selects are found in the postings of the spans inside the range, and among the index entries at its
+// two ends. Spans are in the order of the values, so they also show where in an order the rows of a set are.
 
-// posting is what a value has its postings under: itself or its span.
+// posting is the value that a document's postings are stored under: the indexed value or its span.
 func (c *column) posting(v docstore.Value) docstore.Value {
 	switch {
 	case c.span == 0:
@@ -22,7 +22,7 @@ func (c *column) posting(v docstore.Value) docstore.Value {
 	return docstore.Text(v.Text[:min(int64(len(v.Text)), c.span)])
 }
 
-// postingsOf is what a document has its postings under in a column, sorted.
+// postingsOf are the values that a document's postings in a column are stored under, sorted.
 func (c *column) postingsOf(keys []docstore.Value, list func(slot int) []string) []docstore.Value {
 	switch {
 	case c.postings == "":
@@ -55,7 +55,7 @@ func (c *column) begin(span docstore.Value) docstore.Value {
 	return span
 }
 
-// end is the first value behind a span, nil if there is none.
+// end is the first value after a span, nil if there is none.
 func (c *column) end(span docstore.Value) *docstore.Value {
 	switch {
 	case c.number && span.Num >= floor(math.MaxInt64, c.span):
@@ -63,18 +63,18 @@ func (c *column) end(span docstore.Value) *docstore.Value {
 	case c.number:
 		v := docstore.Number((span.Num + 1) * c.span)
 		return &v
-	case int64(len(span.Text)) < c.span: // no other text than this has that span
+	case int64(len(span.Text)) < c.span: // only this one text has the span
 		v := docstore.Text(span.Text + "\x00")
 		return &v
 	}
 	return successor(span.Text)
 }
 
-// inside divides a range into the spans that it contains, nil if it contains none, and what is left at its ends.
+// inside splits a range into the spans that it contains, nil if it contains none, and what is left at its ends.
 func (n *node) inside() (inside *node, ends []node) {
 	c := n.column
-	var first, last *docstore.Value // spans
-	var from, to *docstore.Value    // values
+	var first, last *docstore.Value // bounds of spans
+	var from, to *docstore.Value    // bounds of values
 	if n.low != nil {
 		span := c.posting(*n.low)
 		if from = n.low; c.compare(c.begin(span), *n.low) < 0 || c.number && span.Num < math.MinInt64/c.span {

@@ -8,13 +8,13 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// statement is SQL being written, with its arguments.
+// statement is an SQL statement being written, with its arguments.
 type statement struct {
 	strings.Builder
 	args []any
 }
 
-// arg adds an argument and gives its placeholder.
+// arg adds an argument and returns its placeholder.
 func (s *statement) arg(v any) string {
 	s.args = append(s.args, v)
 	return fmt.Sprintf("?%d", len(s.args))
@@ -40,7 +40,7 @@ func (s *statement) leaf(n *node) {
 	s.between(c, n.low, n.high)
 }
 
-// atLeast rounds up, so that the texts of statements are few: 1, 2, 4, 8, …
+// atLeast rounds up to a power of two, so that there are few different statement texts: 1, 2, 4, 8, …
 func atLeast(n int) int {
 	size := 1
 	for size < n {
@@ -62,7 +62,7 @@ func (s *statement) between(c *column, low, high *docstore.Value) {
 	}
 }
 
-// entries writes "SELECT what" of the index entries that a leaf selects; it reads nothing but the index.
+// entries writes "SELECT what" of the index entries that a leaf selects. It reads only the index.
 func (s *statement) entries(t *table, n *node, what, tenant string) {
 	from := t.name + " INDEXED BY " + n.column.index
 	if n.column.many {
@@ -72,7 +72,7 @@ func (s *statement) entries(t *table, n *node, what, tenant string) {
 	s.leaf(n)
 }
 
-// postings is entries of a leaf whose column has postings; those of a span's column are ranges of spans.
+// postings is entries for a leaf whose column has postings. For a column with spans, the leaf is a range of spans.
 func (s *statement) postings(n *node, what, tenant string) {
 	named := *n.column
 	named.field = "value"
@@ -82,7 +82,7 @@ func (s *statement) postings(n *node, what, tenant string) {
 	s.leaf(&leaf)
 }
 
-// limit adds to nothing, since SQLite prepares a statement anew whenever the parameter that is its bare limit changes.
+// limit writes 0 + ?: SQLite prepares a statement again whenever a parameter that is the whole limit changes.
 func (s *statement) limit(n, offset int64) {
 	s.add(" LIMIT 0 + %s OFFSET 0 + %s", s.arg(n), s.arg(offset))
 }
@@ -90,7 +90,7 @@ func (s *statement) limit(n, offset int64) {
 // ordering is a complete order: the keys, then the id.
 type ordering struct {
 	keys []*column
-	desc []bool // of the keys, then of the id
+	desc []bool // one for each key, then one for the id
 }
 
 func (t *table) ordering(sort []docstore.Order) (*ordering, error) {
@@ -116,7 +116,7 @@ func (o *ordering) fields() []string {
 	return append(fields, "id")
 }
 
-// compare puts rows in order by their keys' values and ids.
+// compare orders rows by their keys' values, then by id.
 func (o *ordering) compare(a, b *found) int {
 	for i, key := range o.keys {
 		if c := key.compare(a.sort[i], b.sort[i]); c != 0 {
@@ -143,7 +143,7 @@ func (s *statement) orderBy(o *ordering) {
 	s.add(" ORDER BY %s", strings.Join(terms, ", "))
 }
 
-// after writes the condition of rows behind a position.
+// after writes the condition of rows that follow a position.
 func (s *statement) after(o *ordering, p *docstore.Position) {
 	fields := o.fields()
 	args := make([]string, len(fields))
@@ -161,7 +161,8 @@ func (s *statement) after(o *ordering, p *docstore.Position) {
 		s.add("(%s) %s (%s)", strings.Join(fields, ", "), sign(0), strings.Join(args, ", "))
 		return
 	}
-	// Directions differ: (a, b) after (x, y) is a after x, or a = x and b after y. The first condition lets the index skip.
+	// If directions differ, (a, b) after (x, y) means: a after x, or a = x and b after y. The first condition lets the
+	// index skip rows.
 	s.add("%s %s= %s AND (", fields[0], sign(0), args[0])
 	for i := range fields {
 		if i > 0 {

@@ -1,13 +1,13 @@
-// Package sqlitestore keeps documents in one SQLite file: the storage engine of an installation on one machine.
+// Package sqlitestore stores documents in one SQLite file. It is the storage engine for an installation on one machine.
 //
-// Each collection is a table with a real column for every single-value index, filled by Go, so that both engines agree on what a
-// value is, and with the document's JSON as a blob. Words, facets and spans of values have postings, sets of documents
-// in a table of their own (postings.go); a unique list index is a table of (tenant, value, document). One connection writes;
-// it commits many callers' transactions at once (writer.go), so that an acknowledged write survives power loss and yet costs
-// little. A few other connections read.
+// Each collection is a table. It has a real column for every single-value index, filled by Go so that both engines
+// agree on what a value is, and the document's JSON as a blob. Words, facets and spans of values have postings, which
+// are sets of documents in a table of their own (postings.go). A unique list index is a table of (tenant, value,
+// document). One connection writes. It commits the transactions of many callers together (writer.go), so that every
+// acknowledged write survives power loss at little cost. A few other connections read.
 //
-// A file belongs to one process at a time: locking it is the program's affair. Two engines in one process on one file are safe,
-// only slow.
+// A file must be used by one process at a time; the program that opens it is responsible for locking it. Two engines in
+// one process on one file are safe, but slow.
 package sqlitestore
 
 import (
@@ -27,13 +27,14 @@ import (
 
 // Options say how a file is opened.
 type Options struct {
-	Path   string       // the database file; it is made if missing, its folder is not. SQLite puts two more files beside it
-	Driver Driver       // nil: Default
+	// the database file, created if missing; its folder must exist. SQLite puts two more files beside it
+	Path   string
+	Driver Driver       // nil means Default
 	Log    *slog.Logger // required
-	Cache  int64        // bytes that its page caches may take together, half of them the writer's; 0: DefaultCache
+	Cache  int64        // bytes that the page caches may take together, half of them the writer's; 0 means DefaultCache
 }
 
-// DefaultCache is Options.Cache where it is not set.
+// DefaultCache is the value of Options.Cache if that is 0.
 const DefaultCache = 64_000 << 10
 
 // Engine is a docstore.Engine on one file.
@@ -41,7 +42,7 @@ type Engine struct {
 	driver  Driver
 	path    string
 	log     *slog.Logger
-	tables  map[string]*table // by collection; written by Prepare only
+	tables  map[string]*table // by collection; only Prepare writes it
 	writer  *writer
 	readers *readers
 	answers *answers
@@ -51,7 +52,7 @@ type Engine struct {
 
 var _ docstore.Engine = (*Engine)(nil)
 
-// Open opens or makes the file. A file of a newer program is refused.
+// Open opens the file or creates it. It refuses a file of a later format.
 func Open(ctx context.Context, opts Options) (*Engine, error) {
 	if opts.Driver == nil {
 		opts.Driver = Default
@@ -67,7 +68,8 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 	if err := errors.Join(checkJournal(ctx, conn), checkFormat(ctx, conn)); err != nil {
 		return nil, fmt.Errorf("open %s: %w", opts.Path, errors.Join(err, conn.Close()))
 	}
-	e := &Engine{driver: opts.Driver, path: opts.Path, log: opts.Log, tables: map[string]*table{}, answers: newAnswers()}
+	e := &Engine{driver: opts.Driver, path: opts.Path, log: opts.Log, tables: map[string]*table{},
+		answers: newAnswers()}
 	e.readers = newReaders(func(ctx context.Context) (Conn, error) {
 		return connect(ctx, opts.Driver, opts.Path, reading+cacheSize(half/maxReaders))
 	})
@@ -75,7 +77,7 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 	return e, nil
 }
 
-// makeFile makes a missing file, for its owner only; SQLite gives the files beside it the same mode.
+// makeFile creates a missing file that only its owner can read. SQLite gives the files beside it the same mode.
 func makeFile(path string) error {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -84,7 +86,8 @@ func makeFile(path string) error {
 	return file.Close()
 }
 
-// checkJournal refuses a file system without shared memory: SQLite would quietly keep another journal, which readers and writers fight over.
+// checkJournal refuses a file system without shared memory: SQLite would silently use another journal, with which
+// readers and writers block each other.
 func checkJournal(ctx context.Context, conn Conn) error {
 	return conn.Query(ctx, "PRAGMA journal_mode", nil, func(c Columns) error {
 		if mode := string(c.Bytes(0)); mode != "wal" {
@@ -94,11 +97,12 @@ func checkJournal(ctx context.Context, conn Conn) error {
 	})
 }
 
-// The pragmas of each kind of connection. busy_timeout comes first, so that it holds for the others. The write-ahead
-// log is emptied into the file at 16 MiB; what one large transaction needs beyond 32 MiB is given back to the disk
-// when the log begins anew.
+// The pragmas of each kind of connection. busy_timeout comes first, so that it holds for the others. SQLite copies the
+// write-ahead log into the file at 16 MiB. After a large transaction it cuts the log to 32 MiB when the log starts
+// again.
 const (
-	every   = "PRAGMA busy_timeout = 5000; PRAGMA foreign_keys = off; PRAGMA temp_store = memory; PRAGMA trusted_schema = off;"
+	every = "PRAGMA busy_timeout = 5000; PRAGMA foreign_keys = off; PRAGMA temp_store = memory; PRAGMA " +
+		"trusted_schema = off;"
 	writing = every +
 		"PRAGMA journal_mode = wal; PRAGMA synchronous = full; " +
 		"PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 33554432"
@@ -119,7 +123,7 @@ func connect(ctx context.Context, driver Driver, path, pragmas string) (Conn, er
 	return conn, nil
 }
 
-// Ping asks the writer and a reader, so it fails when either is stuck.
+// Ping uses the writer and a reader, so that it fails if either is stuck.
 func (e *Engine) Ping(ctx context.Context) error {
 	if err := e.Write(ctx, func(docstore.EngineTx) error { return nil }); err != nil {
 		return err
@@ -130,15 +134,15 @@ func (e *Engine) Ping(ctx context.Context) error {
 	})
 }
 
-// Decode reads a document's JSON, which is what docstore once encoded: nothing in it is to be doubted.
+// Decode decodes a document's JSON. docstore has encoded it, so Decode need not check it.
 func (e *Engine) Decode(data []byte, into any) error {
 	return json.Unmarshal(data, into, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// DataIsJSON is true.
+// DataIsJSON returns true.
 func (e *Engine) DataIsJSON() bool { return true }
 
-// Close runs what is queued, waits for readers and closes the file. Later calls of any method fail.
+// Close runs what is queued, waits for readers and closes the file. Later calls of all methods fail.
 func (e *Engine) Close() error {
 	e.closing.Do(func() {
 		e.closed = errors.Join(e.readers.close(), e.writer.close())

@@ -16,7 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// 20 random walks a run, unless the command line asks for more: each does some 30 transactions.
+	// 20 random runs, unless the command line asks for more; each does about 30 transactions.
 	if err := flag.Set("rapid.checks", "20"); err != nil {
 		panic(err)
 	}
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	var paths sync.Map // of engines, for Reopen
+	var paths sync.Map // by engine, for Reopen
 	open := func(t *testing.T, path string) docstore.Engine {
 		e, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: path, Log: slog.New(slog.DiscardHandler)})
 		require.NoError(t, err)

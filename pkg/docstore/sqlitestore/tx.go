@@ -11,20 +11,20 @@ import (
 
 var errEnded = errors.New("sqlitestore: the transaction has ended")
 
-// tx is a turn of the writer. Its statements are never interrupted: see Conn.
+// tx is the transaction of a caller's turn at the writer. Its statements are never interrupted: see Conn.
 type tx struct {
 	queries
-	broken error // a write failed half-way, so nothing of this may be committed, even if the caller swallows the error
-	late   late  // postings that are written before anything reads or removes any
+	broken error // a write failed half-way: nothing may be committed, even if the caller ignores the error
+	late   late  // postings that are not written yet; they are before anything reads or removes postings
 }
 
-// Peek reads as all else does: there is one writer, so nobody can change what it finds.
+// Peek returns the transaction itself: there is only one writer, so nothing that it finds can change.
 func (x *tx) Peek() docstore.Queries { return x }
 
-// Flush has nothing to do: each write is checked at once.
+// Flush does nothing: SQLite checks each write at once.
 func (x *tx) Flush(context.Context) error { return nil }
 
-// ready is the beginning of every write.
+// ready is called at the beginning of every write.
 func (x *tx) ready(ctx context.Context, def *docstore.Def) (*table, error) {
 	if x.broken != nil {
 		return nil, x.broken
@@ -38,13 +38,13 @@ func (x *tx) ready(ctx context.Context, def *docstore.Def) (*table, error) {
 // scope is a tenant's part of a collection.
 type scope struct{ collection, tenant string }
 
-// counter counts documents: a tenant's, or those that have a value of a facet.
+// counter identifies a counter of documents: all of a tenant, or those with one value of a facet.
 type counter struct {
 	scope
 	facet, value string
 }
 
-// count notes that there is one document more, or less.
+// count notes that there is one document more, or one less.
 func (x *tx) count(t *table, tenant string, keys []docstore.Value, n int64) {
 	of := scope{t.def.Name, tenant}
 	x.counts[counter{scope: of}] += n
@@ -69,7 +69,7 @@ func (x *tx) Insert(ctx context.Context, def *docstore.Def, e *docstore.Entry) e
 	return x.fail(t.add(x.conn, def, e, &x.late))
 }
 
-// add writes a document and its index entries, postings late.
+// add writes a document and its index entries. Its postings are written later: see late.
 func (t *table) add(conn Conn, def *docstore.Def, e *docstore.Entry, late *late) error {
 	row, err := t.insertRow(conn, def, e)
 	if err != nil {
@@ -87,7 +87,8 @@ func (t *table) add(conn Conn, def *docstore.Def, e *docstore.Entry, late *late)
 	return late.flushIfMany(conn)
 }
 
-// taken finds out which unique value another document has; SQLite's message would have to be parsed.
+// taken returns the unique value that another document has. SQLite reports it only inside a message that would have to
+// be parsed.
 func (t *table) taken(conn Conn, def *docstore.Def, e *docstore.Entry, rid int64, cause error) error {
 	if !isConstraint(cause) {
 		return cause
@@ -100,7 +101,8 @@ func (t *table) taken(conn Conn, def *docstore.Def, e *docstore.Entry, rid int64
 		if !c.unique {
 			continue
 		}
-		sql := fmt.Sprintf("SELECT rid FROM %s INDEXED BY %s WHERE tenant = ?1 AND %s = ?2 AND rid <> ?3 LIMIT 1", t.name, c.index, c.field)
+		sql := fmt.Sprintf("SELECT rid FROM %s INDEXED BY %s WHERE tenant = ?1 AND %s = ?2 AND rid <> ?3 LIMIT 1",
+			t.name, c.index, c.field)
 		holder, err := number(context.Background(), conn, sql, e.Tenant, c.arg(value), rid)
 		if err != nil {
 			return err
@@ -127,7 +129,7 @@ type stored struct {
 	lists []byte
 }
 
-// listsOf gives an entry's lists as stored.list does.
+// listsOf returns the lists of an entry in the form of stored.list.
 func listsOf(e *docstore.Entry) func(slot int) []string {
 	return func(slot int) []string { return e.Lists[slot] }
 }
@@ -177,7 +179,7 @@ func (x *tx) Replace(ctx context.Context, def *docstore.Def, e *docstore.Entry, 
 	if err != nil {
 		return err
 	}
-	x.counts[counter{scope: scope{def.Name, e.Tenant}}] += 0 // finish notes the change
+	x.counts[counter{scope: scope{def.Name, e.Tenant}}] += 0 // note the change
 	for _, c := range t.facets {
 		if is, was := e.Keys[c.slot], old.keys[c.slot]; is != was {
 			x.counts[counter{scope{def.Name, e.Tenant}, c.facet, was.Text}]--
@@ -187,7 +189,8 @@ func (x *tx) Replace(ctx context.Context, def *docstore.Def, e *docstore.Entry, 
 	return x.fail(t.update(x.conn, def, e, old, &x.late))
 }
 
-// update writes only what has changed: SQLite rewrites the entries of every index whose column is named, changed or not.
+// update writes only the columns that have changed: SQLite rewrites the entries of every index on a named column, even
+// if its value is the same.
 func (t *table) update(conn Conn, def *docstore.Def, e *docstore.Entry, old *stored, late *late) error {
 	var set strings.Builder
 	args := []any{old.rid, e.Version, e.Counts, e.JSON}
@@ -219,8 +222,9 @@ func (t *table) update(conn Conn, def *docstore.Def, e *docstore.Entry, old *sto
 	return nil
 }
 
-// updateEntries writes what has changed in the tables of a column's postings and list.
-func (t *table) updateEntries(conn Conn, def *docstore.Def, c *column, e *docstore.Entry, old *stored, late *late) error {
+// updateEntries writes the changes in the tables of a column's postings and list.
+func (t *table) updateEntries(conn Conn, def *docstore.Def, c *column, e *docstore.Entry, old *stored,
+	late *late) error {
 	removed, added := difference(c.postingsOf(old.keys, old.list), c.postingsOf(e.Keys, listsOf(e)), c.compare)
 	for _, v := range removed {
 		if err := c.removePosting(conn, e.Tenant, v, old.rid); err != nil {
@@ -272,11 +276,14 @@ func (x *tx) Append(ctx context.Context, m docstore.Message) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	_, err := x.conn.Exec(context.Background(), "INSERT INTO outbox (id, subject, record, payload) VALUES (?1, ?2, ?3, ?4)", m.ID, m.Subject, m.Record, m.Payload)
+	_, err := x.conn.Exec(context.Background(),
+		"INSERT INTO outbox (id, subject, record, payload) VALUES (?1, ?2, ?3, ?4)", m.ID, m.Subject, m.Record,
+		m.Payload)
 	return x.fail(err)
 }
 
-// finish writes late postings and the changed counts: one statement a collection, however many documents were written.
+// finish writes the late postings and the changed counters: one statement for each counter, however many documents were
+// written.
 func (x *tx) finish(ctx context.Context) error {
 	if x.broken != nil {
 		return x.broken
@@ -290,14 +297,15 @@ func (x *tx) finish(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	for c, n := range x.counts {
 		switch {
-		case c.facet == "": // also if there are as many as before: something has changed
+		case c.facet == "": // also if n is 0: changes must grow
 			const sql = "INSERT INTO counters (collection, tenant, n, changes) VALUES (?1, ?2, ?3, 1) " +
 				"ON CONFLICT DO UPDATE SET n = n + excluded.n, changes = changes + 1"
 			if _, err := x.conn.Exec(ctx, sql, c.collection, c.tenant, n); err != nil {
 				return err
 			}
 		case n != 0:
-			const sql = "INSERT INTO facet_counters (collection, tenant, n, facet, value) VALUES (?1, ?2, ?3, ?4, ?5) " +
+			const sql = "INSERT INTO facet_counters (collection, tenant, n, facet, value) VALUES (?1, ?2, ?3, ?4, " +
+				"?5) " +
 				"ON CONFLICT DO UPDATE SET n = n + excluded.n"
 			if _, err := x.conn.Exec(ctx, sql, c.collection, c.tenant, n, c.facet, c.value); err != nil {
 				return err
@@ -308,16 +316,23 @@ func (x *tx) finish(ctx context.Context) error {
 }
 
 func (x *tx) Get(ctx context.Context, def *docstore.Def, tenant string, ids []string) (rows []docstore.Row, err error) {
-	err = x.reading(ctx, func(ctx context.Context) error { rows, err = x.queries.Get(ctx, def, tenant, ids); return err })
+	err = x.reading(ctx, func(ctx context.Context) error {
+		rows, err = x.queries.Get(ctx, def, tenant, ids)
+		return err
+	})
 	return rows, err
 }
 
-func (x *tx) Find(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) (rows []docstore.Row, err error) {
-	err = x.reading(ctx, func(ctx context.Context) error { rows, err = x.queries.Find(ctx, def, tenant, q); return err })
+func (x *tx) Find(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) (rows []docstore.Row,
+	err error) {
+	err = x.reading(ctx, func(ctx context.Context) error {
+		rows, err = x.queries.Find(ctx, def, tenant, q)
+		return err
+	})
 	return rows, err
 }
 
-// Page reads a query's rows and its total in the transaction's own state.
+// Page reads a query's rows and its total in the state of the transaction.
 func (x *tx) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find,
 	most int64) (rows []docstore.Row, total docstore.Total, err error) {
 	err = x.reading(ctx, func(ctx context.Context) error {
@@ -336,7 +351,8 @@ func (x *tx) Count(ctx context.Context, def *docstore.Def, tenant string, filter
 	return total, err
 }
 
-// reading runs a query without interruption, and marks the transaction broken if it fails: SQLite may have rolled it back.
+// reading runs a query without interruption. If it fails, it marks the transaction as broken: SQLite may have rolled it
+// back.
 func (x *tx) reading(ctx context.Context, query func(context.Context) error) error {
 	if x.broken != nil {
 		return x.broken

@@ -17,22 +17,24 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
 )
 
-// member has what lists of users have: a state, moments that come, names that several indexes know, times that grow
-// with the ids.
+// member has what lists of users have: a state, times at which something falls due, names that several indexes cover,
+// and times that grow with the ids.
 type member struct {
 	docstore.Meta
 	State string `json:"state"`
 	Name  string `json:"name"`
 	Nick  string `json:"nick"`
 	Made  int64  `json:"made"`
-	Due   int64  `json:"due"` // 0 = never
+	Due   int64  `json:"due"` // 0 means never
 }
 
 var members = docstore.Define(docstore.Schema[member]{
 	Name: "members", Noun: "member", Revision: 1,
 	Indexes: []docstore.Index[member]{
 		docstore.Spanned(docstore.ByText("name", func(m *member) string { return m.Name }), 2),
-		docstore.Spanned(docstore.ByNumber("made", func(m *member) docstore.Value { return docstore.Number(m.Made) }), 100),
+		docstore.Spanned(docstore.ByNumber("made", func(m *member) docstore.Value {
+			return docstore.Number(m.Made)
+		}), 100),
 		docstore.ByNumber("due", func(m *member) docstore.Value {
 			if m.Due == 0 {
 				return docstore.NoNumber
@@ -53,7 +55,7 @@ func both(a, b choice) choice {
 	return choice{docstore.And(a.filter, b.filter), func(m *member) bool { return a.fits(m) && b.fits(m) }}
 }
 
-// someChoice is a filter as lists of users have them.
+// someChoice returns a filter like those of lists of users.
 func someChoice(r *rand.Rand, n int) choice {
 	number := docstore.Number
 	const never = -1 << 62
@@ -67,7 +69,7 @@ func someChoice(r *rand.Rand, n int) choice {
 			}
 			in := choice{docstore.In("state", states...),
 				func(m *member) bool { return slices.Contains(states, docstore.Text(m.State)) }}
-			now := int64(r.IntN(3)) * 500 // none has come, some have, all have
+			now := int64(r.IntN(3)) * 500 // none is due, some are, or all are
 			switch r.IntN(3) {
 			case 0:
 				return in
@@ -107,8 +109,8 @@ func someChoice(r *rand.Rand, n int) choice {
 	return all
 }
 
-// TestEveryWay: pages and totals of filters as lists of users have them are those of a naive look at all, near and
-// far, while documents change, at a size at which a query goes each of its ways.
+// TestEveryWay: pages and totals of filters like those of lists of users equal those of the simplest search in memory,
+// at the beginning and far into the list, while documents change, at sizes at which queries use each of their ways.
 func TestEveryWay(t *testing.T) {
 	t.Parallel()
 	const n, rounds = 6000, 400

@@ -13,12 +13,13 @@ import (
 
 const (
 	maxBatch = 64  // transactions in one commit
-	maxQueue = 256 // transactions waiting; more callers wait to be queued
+	maxQueue = 256 // waiting transactions; further callers wait until there is room
 )
 
-// writer owns the writing connection. It gives each queued caller a turn, in a savepoint of its own, commits once for all that
-// queued up meanwhile, and only then answers them. So the price of a durable commit is shared, and one caller's failure is only its
-// own. A caller's function runs on the caller's goroutine, so panics, runtime.Goexit and profiles are where they belong.
+// writer owns the writing connection. Each queued caller gets a turn in a savepoint of its own. The writer commits once
+// for all turns that were queued meanwhile, and answers them after that. So callers share the cost of a durable commit,
+// and a failure affects only its own caller. A caller's function runs on the caller's goroutine, so that panics,
+// runtime.Goexit and profiles appear there.
 type writer struct {
 	conn    Conn
 	queue   chan *turn
@@ -28,15 +29,16 @@ type writer struct {
 
 // turn is one caller's transaction on its way through the writer.
 type turn struct {
-	taken  atomic.Bool   // by the writer, to run it, or by the caller, who gave up
-	begin  chan struct{} // the writer: it is your turn
-	ended  chan error    // the caller: fn has returned
-	answer chan error    // the writer: committed, or not
-	large  bool          // changes so much that it should have no savepoint: SQLite keeps what those undo in memory
+	taken  atomic.Bool   // set by the writer to run it, or by a caller that gives up
+	begin  chan struct{} // sent by the writer: the turn begins
+	ended  chan error    // sent by the caller: fn has returned
+	answer chan error    // sent by the writer: committed, or the error
+	large  bool          // changes so much that it gets no savepoint: SQLite keeps in memory what those undo
 }
 
 func startWriter(conn Conn) *writer {
-	w := &writer{conn: conn, queue: make(chan *turn, maxQueue), closing: make(chan struct{}), stopped: make(chan struct{})}
+	w := &writer{conn: conn, queue: make(chan *turn, maxQueue), closing: make(chan struct{}),
+		stopped: make(chan struct{})}
 	go w.loop()
 	return w
 }
@@ -72,18 +74,18 @@ func (w *writer) take(ctx context.Context, t *turn, fn func(Conn) error) error {
 	var leaving error
 	select {
 	case <-t.begin:
-	case err := <-t.answer: // no transaction could be begun
+	case err := <-t.answer: // beginning the transaction failed
 		return err
 	case <-ctx.Done():
 		leaving = ctx.Err()
-	case <-w.stopped: // it was queued in the moment after the last
+	case <-w.stopped: // it was queued after the writer's last turn
 		leaving = errClosed
 	}
 	if leaving != nil {
 		if t.taken.CompareAndSwap(false, true) {
 			return leaving
 		}
-		select { // too late: the turn comes
+		select { // too late to give up: the turn begins
 		case <-t.begin:
 		case err := <-t.answer:
 			return err
@@ -91,14 +93,14 @@ func (w *writer) take(ctx context.Context, t *turn, fn func(Conn) error) error {
 	}
 	func() {
 		err := errGoexit
-		defer func() { t.ended <- err }() // also on Goexit, or the writer would wait for ever
+		defer func() { t.ended <- err }() // also on Goexit; otherwise the writer would wait forever
 		if ctx.Err() != nil {
 			err = ctx.Err()
 			return
 		}
 		err = protect(func() error { return fn(w.conn) })
 	}()
-	// From here on the outcome is the batch's, and must be waited for: giving up now would leave it unknown.
+	// From here on the outcome is that of the batch. Giving up now would leave it unknown.
 	return <-t.answer
 }
 
@@ -132,14 +134,14 @@ func (w *writer) loop() {
 	}
 }
 
-// batch runs first and all that follow it closely, and commits once.
+// batch runs first and the turns that follow it closely, and commits once.
 func (w *writer) batch(first *turn) {
-	var ok []*turn // those to be committed
+	var ok []*turn // turns to be committed
 	begun := false
 	ran := 0
 	for t := first; t != nil; t = w.next(ran) {
 		if !t.taken.CompareAndSwap(false, true) {
-			continue // its caller has left
+			continue // its caller gave up
 		}
 		if !begun {
 			if err := w.exec("BEGIN IMMEDIATE"); err != nil {
@@ -160,7 +162,7 @@ func (w *writer) batch(first *turn) {
 			ok = append(ok, t)
 		}
 		if lost != nil {
-			_ = w.exec("ROLLBACK") // SQLite has done so itself, most likely
+			_ = w.exec("ROLLBACK") // in most cases SQLite has already done so
 			for _, t := range ok {
 				t.answer <- away(lost)
 			}
@@ -179,7 +181,7 @@ func (w *writer) batch(first *turn) {
 	}
 }
 
-// alone gives a turn the transaction that has begun.
+// alone runs a turn in a transaction that has just begun, without others.
 func (w *writer) alone(t *turn) {
 	t.begin <- struct{}{}
 	err := <-t.ended
@@ -187,12 +189,13 @@ func (w *writer) alone(t *turn) {
 		err = w.exec("COMMIT")
 	}
 	if err != nil {
-		_ = w.exec("ROLLBACK") // SQLite may have done so itself
+		_ = w.exec("ROLLBACK") // SQLite may have already done so
 	}
 	t.answer <- away(err)
 }
 
-// next takes the next turn from the queue, if there is one, or comes when callers that are ready get to run, and the batch is not full.
+// next returns the next turn if the batch is not full and there is one in the queue, or one arrives when other
+// goroutines that are ready have run.
 func (w *writer) next(ran int) *turn {
 	if ran == maxBatch {
 		return nil
@@ -210,8 +213,8 @@ func (w *writer) next(ran int) *turn {
 	}
 }
 
-// run gives a caller its turn. lost says that the whole batch is gone: after some failures (disk full, I/O error) SQLite rolls back the transaction
-// itself, and then there is no savepoint left.
+// run gives a caller its turn. lost reports that the whole batch is gone: after some failures (disk full, I/O error)
+// SQLite rolls back the transaction itself, and there is no savepoint left.
 func (w *writer) run(t *turn) (err, lost error) {
 	if err := w.exec("SAVEPOINT turn"); err != nil {
 		return err, err

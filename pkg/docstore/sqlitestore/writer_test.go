@@ -32,7 +32,7 @@ func held(t *testing.T, f *fixture) (release func() error) {
 	}
 }
 
-// queued starts n inserts behind a held transaction and gives back their errors once all have ended.
+// queued starts n inserts behind a held transaction. It returns their errors when all have ended.
 func queued(t *testing.T, f *fixture, n int) (wait func() []error) {
 	t.Helper()
 	errs := make([]error, n)
@@ -66,7 +66,7 @@ func TestCommitsAreShared(t *testing.T) {
 	require.NoError(t, f.Check(t.Context()))
 }
 
-// TestFailedCommit: nobody is told that a transaction was kept that was not.
+// TestFailedCommit: no caller is told that a transaction was stored if it was not.
 func TestFailedCommit(t *testing.T) {
 	t.Parallel()
 	const diskFull, ioError, busy = 13, 10, 5
@@ -86,12 +86,13 @@ func TestFailedCommit(t *testing.T) {
 			}
 		}
 		require.Equal(t, kept, f.count(t))
-		require.NoError(t, f.insert(tenant(t), newNote(1000)), "the writer goes on")
+		require.NoError(t, f.insert(tenant(t), newNote(1000)), "the writer continues")
 		require.NoError(t, f.Check(t.Context()))
 	}
 }
 
-// TestLostBatch: after some failures SQLite has rolled back all of the batch. It is imitated by rolling back in a turn.
+// TestLostBatch: after some failures SQLite has rolled back the whole batch. The test imitates it by rolling back in a
+// turn.
 func TestLostBatch(t *testing.T) {
 	t.Parallel()
 	f := open(t)
@@ -104,7 +105,7 @@ func TestLostBatch(t *testing.T) {
 	require.Zero(t, f.count(t))
 
 	f.spy.failOnce("INSERT OR FAIL INTO \"c_notes.words\"", 11)
-	require.Equal(t, apperr.Internal, apperr.KindOf(f.insert(tenant(t), newNote(1))), "damage does not pass by itself")
+	require.Equal(t, apperr.Internal, apperr.KindOf(f.insert(tenant(t), newNote(1))), "damage is not temporary")
 
 	f.spy.failOnce("SAVEPOINT", 7)
 	require.Equal(t, apperr.Unavailable, apperr.KindOf(f.insert(tenant(t), newNote(1))))
@@ -122,12 +123,12 @@ func TestGoexitInATransaction(t *testing.T) {
 		defer close(done)
 		_ = f.engine.Write(tenant(t), func(tx docstore.EngineTx) error {
 			require.NoError(t, tx.Append(tenant(t), docstore.Message{ID: "m"}))
-			runtime.Goexit() // what t.FailNow does
+			runtime.Goexit() // as t.FailNow does
 			return nil
 		})
 	}()
 	<-done
-	require.NoError(t, f.insert(tenant(t), newNote(1)), "the writer goes on")
+	require.NoError(t, f.insert(tenant(t), newNote(1)), "the writer continues")
 	n, err := f.Backlog(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, n)
@@ -143,7 +144,7 @@ func TestCancelledWhileQueued(t *testing.T) {
 		done <- f.engine.Write(ctx, func(docstore.EngineTx) error { t.Error("it ran"); return nil })
 	}()
 	cancel()
-	require.ErrorIs(t, <-done, context.Canceled, "a caller can leave while another's transaction runs")
+	require.ErrorIs(t, <-done, context.Canceled, "a caller can give up while another's transaction runs")
 	require.NoError(t, release())
 }
 
@@ -164,7 +165,7 @@ func TestClose(t *testing.T) {
 	wait := queued(t, f, 10)
 	closed := make(chan error, 1)
 	go func() { closed <- f.Close() }()
-	require.NoError(t, release(), "running transactions are waited for")
+	require.NoError(t, release(), "Close waits for running transactions")
 	require.NoError(t, <-closed)
 	kept := int64(0)
 	for _, err := range wait() {
@@ -176,11 +177,11 @@ func TestClose(t *testing.T) {
 	_, err := notes.Find(tenant(t), f.Store, "10001")
 	require.Error(t, err)
 	require.Error(t, f.Ping(t.Context()))
-	require.NoError(t, f.Close(), "twice is once")
-	require.Equal(t, kept, openAt(t, f.path, notes).count(t), "kept is what was acknowledged")
+	require.NoError(t, f.Close(), "a second Close does nothing")
+	require.Equal(t, kept, openAt(t, f.path, notes).count(t), "what is stored is what was acknowledged")
 }
 
-// TestTwoEngines: two on one file wait for each other and keep counters and sequences right.
+// TestTwoEngines: two engines on one file wait for each other and keep counters and sequences right.
 func TestTwoEngines(t *testing.T) {
 	t.Parallel()
 	a := open(t)
@@ -202,18 +203,21 @@ func TestTwoEngines(t *testing.T) {
 	require.NoError(t, a.Check(t.Context()))
 }
 
-// TestReadersAreInterrupted: a cancelled read gives its connection back at once.
+// TestReadersAreInterrupted: a cancelled read returns its connection at once.
 func TestReadersAreInterrupted(t *testing.T) {
 	t.Parallel()
 	conn, err := sqlitestore.Default(t.Context(), open(t).path)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, conn.Close()) }()
 	ctx, cancel := context.WithCancel(t.Context())
-	const endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n WHERE i < 0 OR i = 10"
+	const endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n WHERE i < 0 OR " +
+		"i = 10"
 	err = conn.Query(ctx, endless, nil, func(sqlitestore.Columns) error {
 		cancel()
 		return nil
 	})
 	require.ErrorIs(t, err, context.Canceled)
-	require.NoError(t, conn.Query(t.Context(), "SELECT 1", nil, func(sqlitestore.Columns) error { return nil }), "and can be used again")
+	require.NoError(t, conn.Query(t.Context(), "SELECT 1", nil, func(sqlitestore.Columns) error {
+		return nil
+	}), "it can be used again")
 }

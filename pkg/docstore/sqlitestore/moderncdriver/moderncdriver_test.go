@@ -26,14 +26,15 @@ func TestMain(m *testing.M) {
 
 func open(t *testing.T, path string, driver sqlitestore.Driver) *sqlitestore.Engine {
 	t.Helper()
-	e, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: path, Driver: driver, Log: slog.New(slog.DiscardHandler)})
+	e, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: path, Driver: driver,
+		Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	return e
 }
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	var paths sync.Map // of engines, for Reopen
+	var paths sync.Map // by engine, for Reopen
 	at := func(t *testing.T, path string) docstore.Engine {
 		e := open(t, path, moderncdriver.Open)
 		paths.Store(e, path)
@@ -47,7 +48,7 @@ func TestConformance(t *testing.T) {
 		}})
 }
 
-// TestFilesAreInterchangeable: going over from one driver to the other, and back, is only a matter of opening the file.
+// TestFilesAreInterchangeable: changing from one driver to the other, and back, needs no more than opening the file.
 func TestFilesAreInterchangeable(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x.db")
