@@ -15,7 +15,8 @@ import (
 // checkSample is how many documents Check reads at each end of a collection.
 const checkSample = 250
 
-// Check looks for damage: missing indexes, and, in a sample of each collection, index entries that do not fit their document.
+// Check looks for damage: missing indexes and, in a sample of each collection, index entries that do not match their
+// document.
 func (e *Engine) Check(ctx context.Context) error {
 	if err := e.Ping(ctx); err != nil {
 		return err
@@ -61,7 +62,8 @@ func (e *Engine) checkSample(ctx context.Context, def *docstore.Def, direction i
 			return nil, err
 		}
 		if !right {
-			faults = append(faults, fmt.Errorf("collection %s, document %s: its index entries are not those of its content", def.Name, id))
+			faults = append(faults, fmt.Errorf("collection %s, document %s: its index entries do not match its content",
+				def.Name, id))
 		}
 	}
 	return faults, failure(ctx, "read a sample", cursor.Err())

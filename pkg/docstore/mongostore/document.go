@@ -11,13 +11,13 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// Members of stored documents: Meta's that the engine reads, and those it adds.
+// Members of stored documents: those of Meta that the engine reads, and those that it adds.
 const (
 	fieldKey     = "_id"
 	fieldID      = "id"
 	fieldTenant  = "tenant_id"
 	fieldVersion = "version"
-	fieldCounts  = "_counts" // there unless it is 0
+	fieldCounts  = "_counts" // only if not 0
 	fieldDue     = "_due"
 	fieldEntries = "_ix"
 	fieldReads   = "_reads"
@@ -26,7 +26,7 @@ const (
 // maxDocument is MongoDB's limit for one document, in bytes.
 const maxDocument = 16 << 20
 
-// tenantInKey keeps the tenant's part of keys free of their separator.
+// tenantInKey escapes a tenant so that it cannot contain the separator of keys.
 var tenantInKey = strings.NewReplacer("%", "%25", "/", "%2F")
 
 func keyPrefix(tenant string) string { return tenantInKey.Replace(tenant) + "/" }
@@ -42,7 +42,7 @@ func keys(tenant string, ids []string) bson.A {
 	return list
 }
 
-// stored makes the document to be stored for e. apperr.TooLarge if MongoDB would not take it.
+// stored makes the document that is stored for e. It returns apperr.TooLarge if the document is too large for MongoDB.
 func stored(def *docstore.Def, e *docstore.Entry) (bson.Raw, error) {
 	record, err := encode(e.Doc)
 	if err != nil {
@@ -57,7 +57,8 @@ func stored(def *docstore.Def, e *docstore.Entry) (bson.Raw, error) {
 	for _, m := range members {
 		name := m.Key()
 		if strings.HasPrefix(name, "_") {
-			return nil, fmt.Errorf("mongostore: %s has a member %s; such names are the engine's", def.Name, name)
+			return nil, fmt.Errorf("mongostore: %s has a member %s; such names are reserved for the engine", def.Name,
+				name)
 		}
 		doc = append(doc, bson.E{Key: name, Value: m.Value()})
 	}
@@ -73,7 +74,7 @@ func stored(def *docstore.Def, e *docstore.Entry) (bson.Raw, error) {
 		return nil, fmt.Errorf("mongostore: encode %s: %w", def.Name, err)
 	}
 	if len(raw) > maxDocument {
-		return nil, apperr.New(apperr.TooLarge, "the record has %d bytes; the store takes %d", len(raw), maxDocument)
+		return nil, apperr.New(apperr.TooLarge, "the record has %d bytes; the store accepts %d", len(raw), maxDocument)
 	}
 	return raw, nil
 }
@@ -84,7 +85,7 @@ func entries(def *docstore.Def, e *docstore.Entry) bson.D {
 	for i := range def.Indexes {
 		d := &def.Indexes[i]
 		if d.Many {
-			list := bson.A{} // never null: a list index has arrays only
+			list := bson.A{} // never null: a list index has only arrays
 			for _, text := range e.Lists[d.Slot] {
 				list = append(list, text)
 			}
@@ -96,7 +97,7 @@ func entries(def *docstore.Def, e *docstore.Entry) bson.D {
 	return ix
 }
 
-// scalar is v as d's index holds it.
+// scalar returns v in the form that the index d holds.
 func scalar(d *docstore.IndexDef, v docstore.Value) any {
 	if d.Number {
 		return v.Num
@@ -104,7 +105,7 @@ func scalar(d *docstore.IndexDef, v docstore.Value) any {
 	return v.Text
 }
 
-// row reads a stored document. sort are the indexes whose values Row.Sort is to have.
+// row reads a stored document. sort are the indexes whose values Row.Sort gets.
 func row(def *docstore.Def, tenant string, raw bson.Raw, sort []docstore.Order, bare bool) (docstore.Row, error) {
 	stored, ok := raw.Lookup(fieldKey).StringValueOK()
 	id, inTenant := strings.CutPrefix(stored, keyPrefix(tenant))
@@ -118,9 +119,9 @@ func row(def *docstore.Def, tenant string, raw bson.Raw, sort []docstore.Order, 
 			return r, fmt.Errorf("mongostore: document %s of %s has no version", id, def.Name)
 		}
 		r.Counts = countsOf(raw)
-		r.Due, _ = raw.Lookup(fieldDue).DateTimeOK() // absent = 0 = never
+		r.Due, _ = raw.Lookup(fieldDue).DateTimeOK() // absent is 0, which means never
 	}
-	entries, _ := raw.Lookup(fieldEntries).DocumentOK() // a longer path would panic where this is no document
+	entries, _ := raw.Lookup(fieldEntries).DocumentOK() // Lookup panics on a longer path if this is not a document
 	for _, o := range sort {
 		value, d := entries.Lookup(o.Index), def.Index(o.Index)
 		var v docstore.Value
@@ -159,5 +160,5 @@ func (*Engine) Decode(data []byte, into any) error {
 	return decoder.Decode(into)
 }
 
-// DataIsJSON is false: rows are BSON.
+// DataIsJSON returns false: rows are BSON.
 func (*Engine) DataIsJSON() bool { return false }

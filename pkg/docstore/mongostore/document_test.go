@@ -27,7 +27,7 @@ func (l *level) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// switched is text that only its reader treats specially.
+// switched is text that only its decoder treats specially.
 type switched string
 
 func (s *switched) UnmarshalJSON(b []byte) error {
@@ -35,7 +35,7 @@ func (s *switched) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// hidden marshals by its pointer only.
+// hidden has MarshalJSON on the pointer only.
 type hidden struct{ inside string }
 
 func (h *hidden) MarshalJSON() ([]byte, error) { return json.Marshal(h.inside) }
@@ -52,7 +52,7 @@ type audit struct {
 	By string `json:"by"`
 }
 
-// Label is exported, as an embedded struct with a name of its own must be.
+// Label is exported, as an embedded struct with a member name must be.
 type Label struct {
 	Text string `json:"text"`
 }
@@ -60,8 +60,8 @@ type Label struct {
 // everything has a member of every kind that documents may have.
 type everything struct {
 	docstore.Meta
-	audit                // its members are this document's
-	Label `json:"label"` // this one has a name, and so is a member
+	audit                // its members are inlined
+	Label `json:"label"` // it has a name, so it is a member
 
 	Text     string               `json:"text"`
 	Omitted  string               `json:"omitted,omitempty"`
@@ -131,13 +131,20 @@ func full(t *testing.T) *everything {
 	n, raw, h := int64(math.MinInt64), json.RawMessage(`{"a.b":[1e400,-0],"$x":null}`), hidden{"京"}
 	home := address{City: "北京\x00", Since: at, Until: &at, Lines: []string{"1", ""}}
 	return &everything{
-		Meta: docstore.Meta{ID: "a", TenantID: "t1", Version: 1 << 60, TimeCreated: at, TimeModified: at}, audit: audit{"ada"}, Label: Label{"l"},
-		Text: "<ü🙂>\x00", Flag: true, Int: -5, Int64: math.MaxInt64, Quoted: 1<<53 + 1, Uint32: math.MaxUint32, Float: 0.1, Pointer: &n,
-		Bytes: []byte{0, 255}, Image: []byte{1}, Time: at, TimePtr: &at, Times: []clock.Time{at, {}}, Exact: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC),
-		Nested: home, NestedP: &home, Many: []address{home, {}}, ManyP: []*address{&home, nil}, Texts: []string{"x", ""}, Lists: [][]int64{{1}, {}, nil},
-		Fixed: [2]int64{1, 2}, Raw: raw, RawP: &raw, Raws: []json.RawMessage{raw, json.RawMessage(`null`), json.RawMessage(`"s"`)},
-		Map: map[string]any{"": nil, "$a": 1.5, "a.b": "x", "\x00": []any{true}}, Typed: map[string]address{"a.b": home}, Numbered: map[int64]clock.Time{-1: at},
-		Any: map[string]any{"n": nil}, Anys: []any{nil, "1", 2.5, []any{}}, Number: "123456789012345678901234567890", Level: 3, Levels: []level{1, 2},
+		Meta:  docstore.Meta{ID: "a", TenantID: "t1", Version: 1 << 60, TimeCreated: at, TimeModified: at},
+		audit: audit{"ada"}, Label: Label{"l"},
+		Text: "<ü🙂>\x00", Flag: true, Int: -5, Int64: math.MaxInt64, Quoted: 1<<53 + 1, Uint32: math.MaxUint32,
+		Float: 0.1, Pointer: &n,
+		Bytes: []byte{0, 255}, Image: []byte{1}, Time: at, TimePtr: &at, Times: []clock.Time{at, {}},
+		Exact:  time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC),
+		Nested: home, NestedP: &home, Many: []address{home, {}}, ManyP: []*address{&home, nil},
+		Texts: []string{"x", ""}, Lists: [][]int64{{1}, {}, nil},
+		Fixed: [2]int64{1, 2}, Raw: raw, RawP: &raw, Raws: []json.RawMessage{raw, json.RawMessage(`null`),
+			json.RawMessage(`"s"`)},
+		Map:   map[string]any{"": nil, "$a": 1.5, "a.b": "x", "\x00": []any{true}},
+		Typed: map[string]address{"a.b": home}, Numbered: map[int64]clock.Time{-1: at},
+		Any: map[string]any{"n": nil}, Anys: []any{nil, "1", 2.5, []any{}}, Number: "123456789012345678901234567890",
+		Level: 3, Levels: []level{1, 2},
 		Switched: "1", Hidden: h, HiddenP: &h, Addr: netip.MustParseAddr("::1"), Duration: time.Second, Untagged: "u",
 	}
 }
@@ -146,14 +153,16 @@ func TestDocumentsComeBackExactly(t *testing.T) {
 	t.Parallel()
 	v := full(t)
 	require.Equal(t, v, roundTrip(t, v))
-	zero := &everything{Number: "0"} // the empty Number has the same JSON form
+	zero := &everything{Number: "0"} // the empty Number has this JSON form, too
 	require.Equal(t, zero, roundTrip(t, &everything{}))
 
 	empty := &everything{
-		Bytes: []byte{}, Times: []clock.Time{}, Texts: []string{}, Lists: [][]int64{}, Raws: []json.RawMessage{}, Map: map[string]any{},
-		Typed: map[string]address{}, Numbered: map[int64]clock.Time{}, Many: []address{}, Anys: []any{}, Number: "1", Any: []any{}, Levels: []level{},
+		Bytes: []byte{}, Times: []clock.Time{}, Texts: []string{}, Lists: [][]int64{}, Raws: []json.RawMessage{},
+		Map:   map[string]any{},
+		Typed: map[string]address{}, Numbered: map[int64]clock.Time{}, Many: []address{}, Anys: []any{}, Number: "1",
+		Any: []any{}, Levels: []level{},
 	}
-	require.Equal(t, empty, roundTrip(t, empty), "empty is not nil")
+	require.Equal(t, empty, roundTrip(t, empty), "an empty list is not nil")
 }
 
 // Go promotes neither of two fields ID, but they are different members.
@@ -180,15 +189,20 @@ func TestDocumentsComeBackExactlyAtRandom(t *testing.T) {
 		return clock.FromMillis(rapid.Int64Range(-62135596800000, 253402300799999).Draw(t, "ms"))
 	})
 	homes := rapid.Custom(func(t *rapid.T) address {
-		return address{City: texts.Draw(t, "city"), Since: times.Draw(t, "since"), Lines: rapid.SliceOfN(texts, 0, 2).Draw(t, "lines")}
+		return address{City: texts.Draw(t, "city"), Since: times.Draw(t, "since"), Lines: rapid.SliceOfN(texts, 0, 2).
+			Draw(t, "lines")}
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		v := &everything{
-			Text: texts.Draw(t, "text"), Omitted: texts.Draw(t, "omitted"), Int: rapid.Int().Draw(t, "int"), Int64: rapid.Int64().Draw(t, "int64"),
-			Float: rapid.Float64().Draw(t, "float"), Bytes: rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"), Time: times.Draw(t, "time"),
-			Zero: times.Draw(t, "zero"), Nested: homes.Draw(t, "nested"), Many: rapid.SliceOfN(homes, 0, 2).Draw(t, "many"),
-			Texts: rapid.SliceOf(texts).Draw(t, "texts"), Typed: rapid.MapOfN(texts, homes, 0, 2).Draw(t, "typed"), Number: "0",
-			Raw: json.RawMessage(jsonOf(t, rapid.MapOf(texts, texts).Draw(t, "raw"))),
+			Text: texts.Draw(t, "text"), Omitted: texts.Draw(t, "omitted"), Int: rapid.Int().Draw(t, "int"),
+			Int64: rapid.Int64().Draw(t, "int64"),
+			Float: rapid.Float64().Draw(t, "float"), Bytes: rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"),
+			Time: times.Draw(t, "time"),
+			Zero: times.Draw(t, "zero"), Nested: homes.Draw(t, "nested"), Many: rapid.SliceOfN(homes, 0, 2).
+				Draw(t, "many"),
+			Texts: rapid.SliceOf(texts).Draw(t, "texts"), Typed: rapid.MapOfN(texts, homes, 0, 2).Draw(t, "typed"),
+			Number: "0",
+			Raw:    json.RawMessage(jsonOf(t, rapid.MapOf(texts, texts).Draw(t, "raw"))),
 		}
 		roundTrip(t, v)
 	})
@@ -201,11 +215,15 @@ func TestStoredDocument(t *testing.T) {
 	raw, err := stored(def, entry(v))
 	require.NoError(t, err)
 	want := bson.D{
-		{Key: "_id", Value: "t1/a"}, {Key: "id", Value: "a"}, {Key: "tenant_id", Value: "t1"}, {Key: "version", Value: int64(1)},
-		{Key: "time_created", Value: bson.DateTime(v.TimeCreated.Millis())}, {Key: "time_modified", Value: bson.DateTime(v.TimeModified.Millis())},
-		{Key: "name", Value: "Ada"}, {Key: "rank", Value: int64(7)}, {Key: "words", Value: bson.A{"w"}}, {Key: "until", Value: bson.DateTime(5)},
+		{Key: "_id", Value: "t1/a"}, {Key: "id", Value: "a"}, {Key: "tenant_id", Value: "t1"},
+		{Key: "version", Value: int64(1)},
+		{Key: "time_created", Value: bson.DateTime(v.TimeCreated.Millis())},
+		{Key: "time_modified", Value: bson.DateTime(v.TimeModified.Millis())},
+		{Key: "name", Value: "Ada"}, {Key: "rank", Value: int64(7)}, {Key: "words", Value: bson.A{"w"}},
+		{Key: "until", Value: bson.DateTime(5)},
 		{Key: "_due", Value: bson.DateTime(5)},
-		{Key: "_ix", Value: bson.D{{Key: "name", Value: "Ada"}, {Key: "rank", Value: int64(7)}, {Key: "words", Value: bson.A{"w"}}, {Key: "keys", Value: bson.A{}}}},
+		{Key: "_ix", Value: bson.D{{Key: "name", Value: "Ada"}, {Key: "rank", Value: int64(7)},
+			{Key: "words", Value: bson.A{"w"}}, {Key: "keys", Value: bson.A{}}}},
 	}
 	var got bson.D
 	require.NoError(t, bson.Unmarshal(raw, &got))
@@ -215,11 +233,12 @@ func TestStoredDocument(t *testing.T) {
 	raw, err = stored(def, entry(v))
 	require.NoError(t, err)
 	require.Zero(t, raw.Lookup("_due").Type)
-	require.Equal(t, bson.TypeNull, raw.Lookup("until").Type, "a time that is not set")
+	require.Equal(t, bson.TypeNull, raw.Lookup("until").Type, "a zero time")
 
 	back, err := row(def, "t1", raw, []docstore.Order{{Index: "rank"}, {Index: "name"}}, false)
 	require.NoError(t, err)
-	require.Equal(t, docstore.Row{ID: "a", Stamp: docstore.Stamp{Version: 1}, Data: raw, Sort: []docstore.Value{docstore.Number(7), docstore.Text("Ada")}}, back)
+	require.Equal(t, docstore.Row{ID: "a", Stamp: docstore.Stamp{Version: 1}, Data: raw,
+		Sort: []docstore.Value{docstore.Number(7), docstore.Text("Ada")}}, back)
 	_, err = row(def, "t2", raw, nil, false)
 	require.ErrorContains(t, err, "another tenant")
 	_, err = row(def, "t1", raw, []docstore.Order{{Index: "name"}}, false)
@@ -257,7 +276,7 @@ func TestStoredDocumentsThatCannotBe(t *testing.T) {
 	v.Name = strings.Repeat("x", maxDocument)
 	_, err = stored(def, entry(v))
 	require.Equal(t, apperr.TooLarge, apperr.KindOf(err))
-	v.Name = strings.Repeat("x", maxDocument/2-1000) // it is in the document, and in its index entry
+	v.Name = strings.Repeat("x", maxDocument/2-1000) // the text is in the document and in its index entry
 	raw, err := stored(def, entry(v))
 	require.NoError(t, err)
 	require.Less(t, len(raw), maxDocument)
@@ -265,7 +284,8 @@ func TestStoredDocumentsThatCannotBe(t *testing.T) {
 
 func TestDecodeIgnoresUnknownMembers(t *testing.T) {
 	t.Parallel()
-	raw, err := bson.Marshal(bson.D{{Key: "_id", Value: "x"}, {Key: "name", Value: "n"}, {Key: "future", Value: bson.D{{Key: "a", Value: bson.A{1}}}}, {Key: "rank", Value: int32(4)}})
+	raw, err := bson.Marshal(bson.D{{Key: "_id", Value: "x"}, {Key: "name", Value: "n"},
+		{Key: "future", Value: bson.D{{Key: "a", Value: bson.A{1}}}}, {Key: "rank", Value: int32(4)}})
 	require.NoError(t, err)
 	var v thing
 	require.NoError(t, (*Engine)(nil).Decode(raw, &v))
@@ -286,7 +306,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var v everything
 		if (*Engine)(nil).Decode(bytes.Clone(data), &v) == nil {
-			_, _ = json.Marshal(&v) // no panic
+			_, _ = json.Marshal(&v) // must not panic
 		}
 		_, _ = row(def, "t1", data, []docstore.Order{{Index: "name"}}, false)
 	})

@@ -14,7 +14,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// Codes of the server (src/mongo/base/error_codes.yml).
+// Error codes of the server (src/mongo/base/error_codes.yml).
 const (
 	codeIndexNotFound   = 27
 	codeNamespaceExists = 48
@@ -23,15 +23,16 @@ const (
 	codeNotImplemented  = 238
 )
 
-// Labels that the server and the driver put on errors (the driver specifications "transactions" and "retryable writes").
+// Labels that the server and the driver put on errors (the driver specifications "transactions" and "retryable
+// writes").
 const (
 	labelTransient      = "TransientTransactionError"
 	labelRetryableWrite = "RetryableWriteError"
 	labelUnknownCommit  = "UnknownTransactionCommitResult"
 )
 
-// failure gives an error of the driver its place: the caller's context ended, the store is away (apperr.Unavailable), or something is
-// wrong. It always keeps the cause, with the labels that the driver looks for.
+// failure classifies an error of the driver: the caller's context has ended, the store is away (apperr.Unavailable), or
+// there is a fault. It always wraps the cause, with the labels that the driver looks for.
 func failure(ctx context.Context, doing string, err error) error {
 	switch {
 	case err == nil:
@@ -51,17 +52,17 @@ func away(err error) bool {
 		hasCode(err, 134) || hasCode(err, 262) // ReadConcernMajorityNotAvailableYet, ExceededTimeLimit
 }
 
-// unreachable reports whether no primary has answered.
+// unreachable reports whether no primary answered.
 func unreachable(err error) bool {
 	if mongo.IsTimeout(err) || mongo.IsNetworkError(err) {
 		return true
 	}
 	if _, ok := errors.AsType[mongo.ClientBulkWriteException](err); ok {
-		return false // it is no ServerError, but a server's
+		return false // not a ServerError, but sent by a server
 	}
 	var server mongo.ServerError
 	if !errors.As(err, &server) {
-		return true // no server answered: none was found, the pool was exhausted, the client is closed
+		return true // no server answered: none was found, the pool was exhausted, or the client is closed
 	}
 	for _, code := range []int{
 		6, 7, 89, 9001, // HostUnreachable, HostNotFound, NetworkTimeout, SocketException
@@ -85,13 +86,13 @@ func hasCode(err error, code int) bool {
 	return errors.As(err, &server) && server.HasErrorCode(code)
 }
 
-// indexInMessage finds the index in a duplicate key message: "… index: unique.username.text.1 dup key: …".
+// indexInMessage finds the name of the index in a duplicate key message: "… index: unique.username.text.1 dup key: …".
 var indexInMessage = regexp.MustCompile(`index: (\S+) dup key`)
 
 // duplicate makes the DuplicateError of a refusal with code 11000.
 func duplicate(def *docstore.Def, entry *docstore.Entry, e mongo.WriteError) error {
 	d := &docstore.DuplicateError{Collection: def.Name, Value: entry.ID, Entry: entry}
-	// Servers since 4.2 say which index by its keys, beside the message for people.
+	// Since 4.2 servers report the keys of the index beside the message.
 	pattern, told := e.Raw.Lookup("keyPattern").DocumentOK()
 	named := indexInMessage.FindStringSubmatch(e.Message)
 	for i := range def.Indexes {
@@ -108,14 +109,14 @@ func duplicate(def *docstore.Def, entry *docstore.Entry, e mongo.WriteError) err
 			d.Value = fmt.Sprint(scalar(x, entry.Keys[x.Slot]))
 		case len(entry.Lists[x.Slot]) == 1:
 			d.Value = entry.Lists[x.Slot][0]
-		default: // it would have to be read out of the message
+		default: // it would have to be parsed from the message
 			d.Value = ""
 		}
 	}
 	return d
 }
 
-// isMissing looks for a name as it is: the names in question have dots in them.
+// isMissing looks up the whole name: Lookup would split it at its dots.
 func isMissing(doc bson.Raw, name string) bool { return doc.Lookup(name).Type == 0 }
 
 func textOf(doc bson.Raw, name string) string {

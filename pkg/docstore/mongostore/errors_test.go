@@ -43,7 +43,7 @@ func TestFailure(t *testing.T) {
 	cancel()
 	err := failure(cancelled, "do", mongo.CommandError{Labels: []string{"NetworkError"}})
 	require.ErrorIs(t, err, context.Canceled)
-	require.NotEqual(t, apperr.Unavailable, apperr.KindOf(err), "it is the caller who went")
+	require.NotEqual(t, apperr.Unavailable, apperr.KindOf(err), "the caller gave up")
 }
 
 func TestDuplicate(t *testing.T) {
@@ -58,7 +58,8 @@ func TestDuplicate(t *testing.T) {
 		require.NoError(t, err)
 		return raw
 	}
-	numbers, err := bson.Marshal(bson.D{{Key: "keyPattern", Value: bson.D{{Key: "_ix.rank", Value: 1}}}, {Key: "keyValue", Value: bson.D{{Key: "_ix.rank", Value: int64(5)}}}})
+	numbers, err := bson.Marshal(bson.D{{Key: "keyPattern", Value: bson.D{{Key: "_ix.rank", Value: 1}}},
+		{Key: "keyValue", Value: bson.D{{Key: "_ix.rank", Value: int64(5)}}}})
 	require.NoError(t, err)
 	ada := newThing("a")
 	ada.Name, ada.Rank, ada.Keys = "ada", 7, []string{"k1", "k2"}
@@ -80,7 +81,8 @@ func TestDuplicate(t *testing.T) {
 		"a number": {ada, mongo.WriteError{Raw: numbers}, docstore.DuplicateError{Index: "rank", Value: "5"}},
 		"the id":   {ada, mongo.WriteError{Raw: detail("_id")}, docstore.DuplicateError{Value: "a"}},
 		"by message": {
-			ada, mongo.WriteError{Message: `E11000 … index: unique.name.text.3 dup key: { tenant_id: "t1", _ix.name: "x" }`},
+			ada,
+			mongo.WriteError{Message: `E11000 … index: unique.name.text.3 dup key: { tenant_id: "t1", _ix.name: "x" }`},
 			docstore.DuplicateError{Index: "name", Value: "ada"},
 		},
 		"by message, a list": {
@@ -92,10 +94,12 @@ func TestDuplicate(t *testing.T) {
 			docstore.DuplicateError{Index: "keys", Value: "k1"},
 		},
 		"by message, the id": {
-			ada, mongo.WriteError{Message: `E11000 … index: _id_ dup key: { _id: "t1/a" }`}, docstore.DuplicateError{Value: "a"},
+			ada, mongo.WriteError{Message: `E11000 … index: _id_ dup key: { _id: "t1/a" }`},
+			docstore.DuplicateError{Value: "a"},
 		},
 		"by message, of no index": {
-			ada, mongo.WriteError{Message: `E11000 duplicate key error collection: db.things`}, docstore.DuplicateError{Value: "a"},
+			ada, mongo.WriteError{Message: `E11000 duplicate key error collection: db.things`},
+			docstore.DuplicateError{Value: "a"},
 		},
 	} {
 		of := entry(c.of)

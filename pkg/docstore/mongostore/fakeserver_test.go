@@ -16,15 +16,15 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// fakeServer is the primary of a replica set as far as the driver can see. It keeps no data: each command is answered by the test, or
-// with a plain success.
+// fakeServer is the primary of a replica set, as far as the driver can see. It stores no data: the test answers each
+// command, or it gets a plain success.
 type fakeServer struct {
 	listener net.Listener
-	answer   func(command string, body bson.Raw) bson.D // nil for the plain success; never called twice at a time
-	hello    bson.D                                     // what it says of itself
+	answer   func(command string, body bson.Raw) bson.D // nil means plain success; calls do not overlap
+	hello    bson.D                                     // its answer to hello
 
 	mu       sync.Mutex
-	commands []bson.Raw // in the order of arrival, without those of monitoring
+	commands []bson.Raw // in the order of arrival, without monitoring
 	conns    map[net.Conn]bool
 	serving  sync.WaitGroup
 }
@@ -34,7 +34,8 @@ func newFakeServer(t *testing.T, answer func(command string, body bson.Raw) bson
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	s := &fakeServer{listener: listener, answer: answer, conns: map[net.Conn]bool{}}
-	s.hello = bson.D{{Key: "setName", Value: "rs0"}, {Key: "hosts", Value: bson.A{s.address()}}, {Key: "me", Value: s.address()}}
+	s.hello = bson.D{{Key: "setName", Value: "rs0"}, {Key: "hosts", Value: bson.A{s.address()}},
+		{Key: "me", Value: s.address()}}
 	s.serving.Go(s.accept)
 	t.Cleanup(s.close)
 	return s
@@ -52,7 +53,7 @@ func (s *fakeServer) close() {
 
 func (s *fakeServer) address() string { return s.listener.Addr().String() }
 
-// open connects an engine. It is closed before the server.
+// open connects an engine. The engine is closed before the server.
 func (s *fakeServer) open(t *testing.T) *Engine {
 	t.Helper()
 	e, err := Open(t.Context(), s.options(t))
@@ -75,7 +76,7 @@ func (s *fakeServer) forget() {
 	s.commands = nil
 }
 
-// names are the commands that came, in their order.
+// names are the names of the commands, in the order of arrival.
 func (s *fakeServer) names() []string {
 	var names []string
 	for _, c := range s.all() {
@@ -90,7 +91,7 @@ func (s *fakeServer) all() []bson.Raw {
 	return slices.Clone(s.commands)
 }
 
-// the returns the only command of a name.
+// the returns the only command with a name.
 func (s *fakeServer) the(t *testing.T, name string) bson.Raw {
 	t.Helper()
 	var found []bson.Raw
@@ -200,7 +201,7 @@ func wireMessage(opcode uint32, to []byte, reply bson.Raw) []byte {
 	return m
 }
 
-// dead is an answer that is none: the connection breaks.
+// dead stands for no answer: the connection breaks.
 var dead = bson.D{{Key: "dead", Value: true}}
 
 func (s *fakeServer) reply(command bson.Raw) bson.Raw {
@@ -210,8 +211,10 @@ func (s *fakeServer) reply(command bson.Raw) bson.Raw {
 	case "hello", "isMaster", "ismaster":
 		answer = append(bson.D{
 			{Key: "helloOk", Value: true}, {Key: "isWritablePrimary", Value: true}, {Key: "ismaster", Value: true},
-			{Key: "maxBsonObjectSize", Value: 16 << 20}, {Key: "maxMessageSizeBytes", Value: 48_000_000}, {Key: "maxWriteBatchSize", Value: 100_000},
-			{Key: "logicalSessionTimeoutMinutes", Value: 30}, {Key: "minWireVersion", Value: 0}, {Key: "maxWireVersion", Value: 25},
+			{Key: "maxBsonObjectSize", Value: 16 << 20}, {Key: "maxMessageSizeBytes", Value: 48_000_000},
+			{Key: "maxWriteBatchSize", Value: 100_000},
+			{Key: "logicalSessionTimeoutMinutes", Value: 30}, {Key: "minWireVersion", Value: 0},
+			{Key: "maxWireVersion", Value: 25},
 		}, s.hello...)
 	default:
 		s.mu.Lock()
@@ -232,7 +235,7 @@ func (s *fakeServer) reply(command bson.Raw) bson.Raw {
 	}
 	raw, err := bson.Marshal(answer)
 	if err != nil {
-		panic(err) // a test's mistake
+		panic(err) // a mistake in the test
 	}
 	return raw
 }
@@ -251,7 +254,7 @@ func plain(name string, body bson.Raw) bson.D {
 	return bson.D{{Key: "n", Value: 1}}
 }
 
-// written is the answer to a bulkWrite that has met each document that it names.
+// written is the answer to a bulkWrite whose statements all found their documents.
 func written(body bson.Raw) bson.D {
 	answer := found()
 	ops, _ := body.Lookup("ops").Array().Values()
@@ -272,13 +275,13 @@ func written(body bson.Raw) bson.D {
 	return answer
 }
 
-// refusing is the answer to a bulkWrite of which a statement was refused.
+// refusing is the answer to a bulkWrite with a refused statement.
 func refusing(index int, refusal ...bson.E) bson.D {
 	failed := append(bson.D{{Key: "ok", Value: 0.0}, {Key: "idx", Value: int32(index)}}, refusal...)
 	return append(found(failed), bson.E{Key: "nErrors", Value: int32(1)})
 }
 
-// operations are what a bulkWrite does, each as "insert things".
+// operations are the operations of a bulkWrite, each as "insert things".
 func operations(body bson.Raw) []string {
 	var list []string
 	if commandName(body) != "bulkWrite" {
@@ -296,10 +299,12 @@ func operations(body bson.Raw) []string {
 
 // found is a cursor's first and only batch.
 func found(documents ...any) bson.D {
-	return bson.D{{Key: "cursor", Value: bson.D{{Key: "id", Value: int64(0)}, {Key: "ns", Value: "db.c"}, {Key: "firstBatch", Value: append(bson.A{}, documents...)}}}}
+	return bson.D{{Key: "cursor", Value: bson.D{{Key: "id", Value: int64(0)}, {Key: "ns", Value: "db.c"},
+		{Key: "firstBatch", Value: append(bson.A{}, documents...)}}}}
 }
 
 // failed is a command's error.
 func failed(code int, labels ...string) bson.D {
-	return bson.D{{Key: "code", Value: code}, {Key: "errmsg", Value: "refused"}, {Key: "errorLabels", Value: append([]string{}, labels...)}, {Key: "ok", Value: 0}}
+	return bson.D{{Key: "code", Value: code}, {Key: "errmsg", Value: "refused"},
+		{Key: "errorLabels", Value: append([]string{}, labels...)}, {Key: "ok", Value: 0}}
 }

@@ -15,8 +15,7 @@ type unique struct {
 	value                     docstore.Value
 }
 
-// missed notes the ids and the unique values that a filter asks for and rows, which are all that it selects, do not
-// have.
+// missed notes the ids and unique values that a filter asks for and that rows, all that it selects, do not have.
 func (t *tx) missed(def *docstore.Def, tenant string, f docstore.Filter, rows []docstore.Row) {
 	switch f.Op {
 	case docstore.OpOr:
@@ -36,7 +35,7 @@ func (t *tx) missed(def *docstore.Def, tenant string, f docstore.Filter, rows []
 	case docstore.OpIn:
 		d := def.Index(f.Index)
 		if !d.Unique || len(rows) > 0 && rows[0].Data == nil {
-			return // of bare rows nobody knows which values they have
+			return // bare rows do not tell which values they have
 		}
 		there := map[docstore.Value]bool{}
 		for i := range rows {
@@ -50,7 +49,7 @@ func (t *tx) missed(def *docstore.Def, tenant string, f docstore.Filter, rows []
 	}
 }
 
-// isValue reports whether v is not the value that stands for none.
+// isValue reports whether v is a present value.
 func isValue(d *docstore.IndexDef, v docstore.Value) bool {
 	if d.Number {
 		return v.Num != math.MinInt64
@@ -58,7 +57,7 @@ func isValue(d *docstore.IndexDef, v docstore.Value) bool {
 	return v.Text != ""
 }
 
-// addValues adds what a stored document has in an index.
+// addValues adds the values that a stored document has in an index.
 func addValues(to map[docstore.Value]bool, stored bson.Raw, d *docstore.IndexDef) {
 	entries, _ := stored.Lookup(fieldEntries).DocumentOK()
 	entry := entries.Lookup(d.Name)
@@ -93,12 +92,13 @@ func (t *tx) hold(def *docstore.Def, e *docstore.Entry) {
 	}
 }
 
-// fence makes the server refuse the transaction, or the other, if one inserts what this one has looked for and not
-// found, or counts what this one has counted: it inserts placeholders with those ids, unique values or names of counts,
-// and deletes them again. Nobody ever sees them, but the keys of the unique indexes have been written, and of two
-// transactions that write a key of a unique index at once one meets a write conflict. Those who insert pay nothing.
+// fence protects what the transaction looked for and did not find, and what it counted. If another transaction inserts
+// the former, or counts by the same filter, the server refuses one of the two. For this, fence inserts placeholders
+// with those ids, unique values or names of counts, and deletes them again. Nobody ever sees a placeholder, but the
+// keys of the unique indexes have been written: of two transactions that write the same key of a unique index at the
+// same time, one gets a write conflict. Transactions that only insert need no additional statements.
 func (t *tx) fence() {
-	placeholders := map[string]bson.A{} // their keys, by collection
+	placeholders := map[string]bson.A{} // the placeholders' keys, by collection
 	add := func(collection string, id any, more ...bson.E) {
 		t.add(statement{
 			kind: insertOne, collection: collection, document: append(bson.D{{Key: fieldKey, Value: id}}, more...),
@@ -125,9 +125,9 @@ func (t *tx) fence() {
 		add(countsCollection, counted)
 	}
 	for name, keys := range placeholders {
-		for some := range slices.Chunk(keys, touchedAtOnce) {
+		for part := range slices.Chunk(keys, touchedAtOnce) {
 			t.add(statement{
-				kind: deleteMany, collection: name, filter: withKeys(some), selects: int64(len(some)),
+				kind: deleteMany, collection: name, filter: withKeys(part), selects: int64(len(part)),
 			})
 		}
 	}

@@ -10,11 +10,11 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// entryField is the path of an index's entry.
+// entryField is the path of an index's entry in a document.
 func entryField(index string) string { return fieldEntries + "." + index }
 
-// selection is the query document for what f selects in a tenant. Every branch of an "or" names the tenant, so that each has
-// its index, which starts with it.
+// selection is the query document for what f selects in a tenant. Every branch of an "or" names the tenant, so that
+// each branch can use an index, which starts with the tenant.
 func selection(def *docstore.Def, tenant string, f docstore.Filter) bson.D {
 	switch f.Op {
 	case docstore.OpAll:
@@ -25,7 +25,7 @@ func selection(def *docstore.Def, tenant string, f docstore.Filter) bson.D {
 			branches[i] = selection(def, tenant, sub)
 		}
 		if len(branches) == 0 {
-			return bson.D{{Key: fieldKey, Value: bson.D{{Key: "$in", Value: bson.A{}}}}} // nothing
+			return bson.D{{Key: fieldKey, Value: bson.D{{Key: "$in", Value: bson.A{}}}}} // selects nothing
 		}
 		return bson.D{{Key: "$or", Value: branches}}
 	}
@@ -38,7 +38,7 @@ func condition(def *docstore.Def, tenant string, f docstore.Filter) bson.D {
 	case docstore.OpID:
 		return bson.D{{Key: fieldKey, Value: oneOf(keys(tenant, f.IDs))}}
 	case docstore.OpAnd:
-		all := make(bson.A, len(f.Sub)) // under $and, since two conditions may be on one field
+		all := make(bson.A, len(f.Sub)) // under $and, because two conditions may be about one field
 		for i, sub := range f.Sub {
 			if sub.Op == docstore.OpAll || sub.Op == docstore.OpOr {
 				all[i] = selection(def, tenant, sub)
@@ -71,14 +71,15 @@ func condition(def *docstore.Def, tenant string, f docstore.Filter) bson.D {
 		if end := prefixEnd(prefix); end != "" {
 			bounds = append(bounds, bson.E{Key: "$lt", Value: end})
 		}
-		if d.Many { // one element must lie in both bounds; without $elemMatch each bound may be met by another
+		if d.Many { // one element must be within both bounds; without $elemMatch different elements could meet them
 			bounds = bson.D{{Key: "$elemMatch", Value: bounds}}
 		}
 		return bson.D{{Key: field, Value: bounds}}
 	case docstore.OpContains:
-		pattern := strings.ReplaceAll(regexp.QuoteMeta(f.Values[0].Text), "\x00", `\x00`) // BSON has no NUL in patterns
+		// a BSON pattern cannot contain NUL
+		pattern := strings.ReplaceAll(regexp.QuoteMeta(f.Values[0].Text), "\x00", `\x00`)
 		return bson.D{{Key: field, Value: bson.D{{Key: "$regex", Value: pattern}}}}
-	default: // OpIn; on a list MongoDB compares the elements
+	default: // OpIn; for a list, MongoDB compares the elements
 		values := make(bson.A, len(f.Values))
 		for i, v := range f.Values {
 			values[i] = scalar(d, v)
@@ -94,24 +95,25 @@ func oneOf(values bson.A) any {
 	return bson.D{{Key: "$in", Value: values}}
 }
 
-// keysOf selects a tenant's documents by their keys: "<tenant>/" ≤ key < "<tenant>0", '0' being the byte after '/'.
+// keysOf selects a tenant's documents by their keys: "<tenant>/" ≤ key < "<tenant>0", because '0' is the byte after
+// '/'.
 func keysOf(tenant string) bson.D {
 	prefix := keyPrefix(tenant)
 	return bson.D{{Key: "$gte", Value: prefix}, {Key: "$lt", Value: prefixEnd(prefix)}}
 }
 
-// prefixEnd is the least text, in the order of UTF-8 bytes, above all that start with prefix; "" if there is none. It is
-// valid UTF-8 if prefix is.
+// prefixEnd returns the least text, in the order of UTF-8 bytes, that is greater than all texts with the prefix; "" if
+// there is none. It is valid UTF-8 if prefix is.
 func prefixEnd(prefix string) string {
 	for prefix != "" {
 		r, size := utf8.DecodeLastRuneInString(prefix)
 		rest := prefix[:len(prefix)-size]
 		switch {
-		case r == utf8.RuneError && size == 1: // no UTF-8
+		case r == utf8.RuneError && size == 1: // invalid UTF-8
 			if last := prefix[len(rest)]; last < 0xff {
 				return rest + string([]byte{last + 1})
 			}
-		case r == 0xd7ff: // the surrogates, which UTF-8 does not have, follow
+		case r == 0xd7ff: // next are the surrogates, which UTF-8 does not have
 			return rest + "\ue000"
 		case r < utf8.MaxRune:
 			return rest + string(r+1)
@@ -121,7 +123,8 @@ func prefixEnd(prefix string) string {
 	return ""
 }
 
-// sorting is the sort document for an order. The key, which within a tenant is the id, is always its last member.
+// sorting is the sort document for an order. The key, which is in the order of ids within a tenant, is always its last
+// member.
 func sorting(order []docstore.Order) bson.D {
 	sort, direction := bson.D{}, 1
 	seen := map[string]bool{}
@@ -130,7 +133,7 @@ func sorting(order []docstore.Order) bson.D {
 		if o.Desc {
 			direction = -1
 		}
-		if !seen[o.Index] { // a member may stand only once, and the second time orders nothing
+		if !seen[o.Index] { // a field can be named only once, and the second time would change nothing
 			sort = append(sort, bson.E{Key: entryField(o.Index), Value: direction})
 		}
 		seen[o.Index] = true
@@ -138,18 +141,19 @@ func sorting(order []docstore.Order) bson.D {
 	return append(sort, bson.E{Key: fieldKey, Value: direction})
 }
 
-// after is the query document for what find's filter selects behind find's position, and all of it without one. The "or" is at the top and
-// each branch complete, so that the server can walk an index range for each and merge them in order.
+// after is the query document for what find's filter selects after find's position, or for all that it selects if there
+// is no position. The "or" is at the top and each branch is complete, so that the server can walk an index range for
+// each branch and merge them in order.
 func after(def *docstore.Def, tenant string, find docstore.Find) bson.D {
 	selected := selection(def, tenant, find.Filter)
 	if find.Filter.Op == docstore.OpAll && len(find.Sort) > 0 {
-		selected = bson.D{{Key: fieldTenant, Value: tenant}} // the sort's index serves, not the keys'
+		selected = bson.D{{Key: fieldTenant, Value: tenant}} // so that the sort's index is used, not that of keys
 	}
 	if find.After == nil {
 		return selected
 	}
 	var branches bson.A
-	var same bson.D // the earlier sort keys' values
+	var same bson.D // the values of earlier sort keys
 	past := "$gt"
 	for i, o := range find.Sort {
 		past = "$gt"

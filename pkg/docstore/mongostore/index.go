@@ -13,13 +13,13 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// The engine's indexes are named for all that makes them what they are, so that one whose declaration changes gets another name, and is
-// made anew. Indexes with other names are an operator's and are left alone.
+// The name of an index of the engine is made from its whole declaration: an index whose declaration changes gets
+// another name and is built again. Indexes with other names belong to operators and are left alone.
 const (
-	orderPrefix  = "order."  // single values: equality, ranges, sorting
-	listPrefix   = "list."   // lists
-	facetPrefix  = "facet."  // facets, each with an order
-	uniquePrefix = "unique." // uniqueness alone; the name goes on with uniqueName's form
+	orderPrefix  = "order."  // for single values: equality, ranges, sorting
+	listPrefix   = "list."   // for lists
+	facetPrefix  = "facet."  // for facets, one for each order
+	uniquePrefix = "unique." // for uniqueness only; uniqueName adds the rest
 	dueIndex     = "due"
 )
 
@@ -28,16 +28,17 @@ func isOurs(name string) bool {
 		strings.HasPrefix(name, facetPrefix) || strings.HasPrefix(name, uniquePrefix)
 }
 
-// index is one index to be made.
+// index is one index to be built.
 type index struct {
 	name    string
 	keys    bson.D
 	unique  bool
-	partial bson.D // which documents are in it; nil is all
+	partial bson.D // selects the documents that it covers; nil means all
 }
 
-// indexes are those that serve a collection. The key is the last member of each, so that a walk along an index is in the order of
-// ids among equals. Uniqueness has an index of its own, of present values only, since sorting needs the documents without one too.
+// indexes are the indexes for a collection. The key is the last member of each, so that documents with equal values
+// come in the order of ids. Uniqueness has an index of its own that covers present values only, because sorting needs
+// the documents without a value, too.
 func indexes(def *docstore.Def) []index {
 	list := []index{{name: dueIndex, keys: ascending(fieldDue), partial: present(fieldDue)}}
 	for i := range def.Indexes {
@@ -53,13 +54,15 @@ func indexes(def *docstore.Def) []index {
 				entryField(order), fieldKey)})
 		}
 		if d.Unique {
-			list = append(list, index{name: uniqueName(def, d), keys: ascending(fieldTenant, field), unique: true, partial: notAbsent(d)})
+			list = append(list, index{name: uniqueName(def, d), keys: ascending(fieldTenant, field), unique: true,
+				partial: notAbsent(d)})
 		}
 	}
 	return list
 }
 
-// uniqueName has the revision in it: a rebuild must not meet an index of the old values, among which a new one may be taken.
+// uniqueName contains the revision: a rebuild must not meet an index of the old values, in which a new value may be
+// taken.
 func uniqueName(def *docstore.Def, d *docstore.IndexDef) string {
 	kind := "text"
 	switch {
@@ -83,7 +86,8 @@ func present(field string) bson.D {
 	return bson.D{{Key: field, Value: bson.D{{Key: "$exists", Value: true}}}}
 }
 
-// notAbsent selects the documents that have a value, by being above the one that stands for none. An empty list has no element above.
+// notAbsent selects the documents that have a value: it is greater than the value that stands for absence. An empty
+// list has no such element.
 func notAbsent(d *docstore.IndexDef) bson.D {
 	var absent any = ""
 	if d.Number {

@@ -44,7 +44,8 @@ unique.keys.list.3 {"tenant_id": 1,"_ix.keys": 1} unique where {"_ix.keys": {"$g
 
 func TestIndexesOfAFacet(t *testing.T) {
 	t.Parallel()
-	d := &docstore.Def{Name: "c", Indexes: []docstore.IndexDef{{Name: "state", Orders: []string{"name"}}, {Name: "name", Slot: 1}}}
+	d := &docstore.Def{Name: "c", Indexes: []docstore.IndexDef{{Name: "state", Orders: []string{"name"}},
+		{Name: "name", Slot: 1}}}
 	all := indexes(d)
 	require.Equal(t, "facet.state.name", all[2].name)
 	require.Equal(t, ascending("tenant_id", "_ix.state", "_ix.name", "_id"), all[2].keys)

@@ -20,21 +20,24 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// Options say which database, and how much of it to use.
+// Options say which database to use, and within which limits.
 type Options struct {
 	URI      string // mongodb:// or mongodb+srv://, with credentials; never logged
-	Database string // the service's own
+	Database string // the database of the service
 	TLS      *tls.Config
-	// AllowStandalone accepts a server without transactions. What is lost is logged as an error at every start: a crash in the midst of a
-	// write leaves a part of it, others see writes before they are complete, and two writers may overwrite what the other relied on.
+	// AllowStandalone accepts a server without transactions. Every start logs as an error what that means: a crash
+	// during a write leaves a part of it, others see writes before they are complete, and writers may overwrite what
+	// another relied on.
 	AllowStandalone bool
 	Log             *slog.Logger
 
-	MaxPool uint64        // connections a server; 0 means 100
-	Timeout time.Duration // of an operation whose context has no deadline, and of a transaction with all its retries; 0 means 30 s
-	Select  time.Duration // to wait for a usable server, also of a transaction with all its retries; 0 means 5 s
+	MaxPool uint64 // connections to each server; 0 means 100
+	// for an operation whose context has no deadline, and for a transaction with all its retries; 0 means 30 s
+	Timeout time.Duration
+	// how long to wait for a usable server, for a transaction with all its retries, too; 0 means 5 s
+	Select time.Duration
 
-	Monitor *event.CommandMonitor // is told of every command, if it is there
+	Monitor *event.CommandMonitor // receives every command, if set
 }
 
 const (
@@ -61,30 +64,31 @@ type Engine struct {
 	db            *mongo.Database
 	log           *slog.Logger
 	timeout       time.Duration
-	patience      time.Duration // with a server that is away
+	patience      time.Duration // how long to wait for a server that is away
 	transactional bool
-	bulkWrite     bool // the server takes writes to several collections in one command: MongoDB 8.0 and later
+	bulkWrite     bool // the server accepts writes to several collections in one command: MongoDB 8.0 and later
 	pool          *pool
 	numbers       numbers
 	turns         turns
 
 	defs      []*docstore.Def // set by Prepare
-	noPartial bool            // set by Prepare: a server, without transactions, that has no partial indexes either
+	noPartial bool            // set by Prepare: the server has neither transactions nor partial indexes
 
-	closing sync.RWMutex // held for reading by transactions
+	closing sync.RWMutex // transactions hold it for reading
 	closed  bool
 }
 
 var _ docstore.Engine = (*Engine)(nil)
 
-// Open connects, and refuses a server on which transactions do not hold unless AllowStandalone. apperr.Unavailable if none answers.
+// Open connects. It refuses a server on which transactions do not work, unless AllowStandalone is set. It fails with
+// apperr.Unavailable if no server answers.
 func Open(ctx context.Context, o Options) (*Engine, error) {
 	connections := &pool{}
 	timeout, patience := orDefault(o.Timeout, defaultTimeout), orDefault(o.Select, defaultSelect)
 	config := options.Client().ApplyURI(o.URI)
 	if config.Validate() != nil {
-		// Its text may have parts of the URI in it, and so of the password.
-		return nil, errors.New("mongostore: the URI is no MongoDB connection string")
+		// The error's text may contain parts of the URI, and so of the password.
+		return nil, errors.New("mongostore: the URI is not a MongoDB connection string")
 	}
 	config.SetAppName("idplatform").
 		SetReadPreference(readpref.Primary()).
@@ -103,7 +107,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	}
 	client, err := mongo.Connect(config)
 	if err != nil {
-		return nil, errors.New("mongostore: the options do not fit the URI") // as above
+		return nil, errors.New("mongostore: the options do not fit the URI") // without the cause, as above
 	}
 	e := &Engine{
 		client: client, db: client.Database(o.Database), log: o.Log, pool: connections,
@@ -111,15 +115,20 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	}
 	if e.transactional, err = e.probe(ctx); err == nil && !e.transactional {
 		if o.AllowStandalone {
-			o.Log.Error("MongoDB has no transactions here: a crash leaves writes half done, others see them before they are complete, "+
-				"and concurrent writers may overwrite what the other relied on. For development only", "database", o.Database)
+			o.Log.Error(
+				"MongoDB has no transactions here: a crash leaves incomplete writes, others see writes before they "+
+					"are complete, "+
+					"and concurrent writers may overwrite what another relied on. For development only", "database",
+				o.Database)
 		} else {
-			err = errors.New("mongostore: the server has no transactions that hold: MongoDB must be a replica set or a sharded cluster " +
-				"(a single server becomes one with --replSet and rs.initiate())")
+			err = errors.New(
+				"mongostore: transactions do not work on the server: MongoDB must be a replica set or a sharded " +
+					"cluster " +
+					"(a single server becomes one with --replSet and rs.initiate())")
 		}
 	}
 	if err != nil {
-		_ = client.Disconnect(context.WithoutCancel(ctx)) // the first error counts
+		_ = client.Disconnect(context.WithoutCancel(ctx)) // the first error is returned
 		return nil, err
 	}
 	return e, nil
@@ -132,8 +141,8 @@ func orDefault[T uint64 | time.Duration](v, unset T) T {
 	return v
 }
 
-// probe finds out whether transactions hold: a server that says it has them must forget an aborted write. Some that speak MongoDB's
-// protocol accept startTransaction and ignore it.
+// probe finds out whether transactions work: a server that says it has them must forget an aborted write. Some servers
+// that speak MongoDB's protocol accept startTransaction and ignore it.
 func (e *Engine) probe(ctx context.Context) (bool, error) {
 	var hello struct {
 		SetName string `bson:"setName"`
@@ -159,7 +168,8 @@ func (e *Engine) probe(ctx context.Context) (bool, error) {
 	}
 }
 
-// probeTransaction reports whether an aborted write is forgotten. An error may be transient, as any transaction's.
+// probeTransaction reports whether an aborted write is forgotten. Its error may be transient, like that of any
+// transaction.
 func (e *Engine) probeTransaction(ctx context.Context) (bool, error) {
 	session, err := e.client.StartSession()
 	if err != nil {
@@ -183,14 +193,15 @@ func (e *Engine) probeTransaction(ctx context.Context) (bool, error) {
 	return left.DeletedCount == 0, nil
 }
 
-// durable is kept by a majority, on disk, before it is acknowledged.
+// durable writes are on disk on a majority of servers before they are acknowledged.
 func durable() *writeconcern.WriteConcern {
 	journal := true
 	return &writeconcern.WriteConcern{W: "majority", Journal: &journal}
 }
 
 func transactionOptions() *options.TransactionOptionsBuilder {
-	return options.Transaction().SetReadConcern(readconcern.Snapshot()).SetWriteConcern(durable()).SetReadPreference(readpref.Primary())
+	return options.Transaction().SetReadConcern(readconcern.Snapshot()).SetWriteConcern(durable()).
+		SetReadPreference(readpref.Primary())
 }
 
 // Ping reports whether the primary answers.
@@ -198,7 +209,7 @@ func (e *Engine) Ping(ctx context.Context) error {
 	return failure(ctx, "ping", e.client.Ping(ctx, readpref.Primary()))
 }
 
-// Close waits for running transactions and closes all connections. Further calls fail; a second Close does nothing.
+// Close waits for running transactions and closes all connections. Later calls fail; a second Close does nothing.
 func (e *Engine) Close() error {
 	e.closing.Lock()
 	defer e.closing.Unlock()

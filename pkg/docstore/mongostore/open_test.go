@@ -36,12 +36,12 @@ func TestOpenRefusesServersWithoutTransactions(t *testing.T) {
 	ignoresAbort := func(s *fakeServer) {
 		s.answer = func(command string, _ bson.Raw) bson.D {
 			if command == "delete" {
-				return bson.D{{Key: "n", Value: 1}} // the aborted document was there
+				return bson.D{{Key: "n", Value: 1}} // as if the aborted document existed
 			}
 			return nil
 		}
 	}
-	for name, make := range map[string]func(*fakeServer){"a standalone server": standalone, "one that ignores aborts": ignoresAbort} {
+	for name, make := range map[string]func(*fakeServer){"a standalone server": standalone, "a server that ignores aborts": ignoresAbort} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newFakeServer(t, nil)
@@ -55,7 +55,7 @@ func TestOpenRefusesServersWithoutTransactions(t *testing.T) {
 			e, err := Open(t.Context(), o)
 			require.NoError(t, err)
 			require.Contains(t, log.String(), "level=ERROR")
-			require.Contains(t, log.String(), "leaves writes half done")
+			require.Contains(t, log.String(), "leaves incomplete writes")
 			s.forget()
 			require.NoError(t, e.Write(t.Context(), func(tx docstore.EngineTx) error {
 				return tx.Insert(t.Context(), def, entry(newThing("a")))
@@ -72,7 +72,8 @@ func TestOpenWithoutServer(t *testing.T) {
 	require.NoError(t, err)
 	uri := "mongodb://" + listener.Addr().String()
 	require.NoError(t, listener.Close())
-	_, err = Open(t.Context(), Options{URI: uri, Database: "db", Log: slog.New(slog.DiscardHandler), Select: 50 * time.Millisecond})
+	_, err = Open(t.Context(), Options{URI: uri, Database: "db", Log: slog.New(slog.DiscardHandler),
+		Select: 50 * time.Millisecond})
 	require.Equal(t, apperr.Unavailable, apperr.KindOf(err), "%v", err)
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -85,9 +86,11 @@ func TestOpenTellsNoSecret(t *testing.T) {
 	t.Parallel()
 	for _, uri := range []string{
 		"mongodb://ada:hunter2", "mongodb://ada:hunter2:hunter2@localhost", "mongodb://ada:hunter2%zz@localhost/",
-		"ada:hunter2@localhost", "mongodb://hunter2:x/?w=a&ssl=perhaps", "mongodb://ada:hunter2@localhost/?authMechanism=MONGODB-X509", "",
+		"ada:hunter2@localhost", "mongodb://hunter2:x/?w=a&ssl=perhaps",
+		"mongodb://ada:hunter2@localhost/?authMechanism=MONGODB-X509", "",
 	} {
-		_, err := Open(t.Context(), Options{URI: uri, Database: "db", Log: slog.New(slog.DiscardHandler), Select: time.Millisecond})
+		_, err := Open(t.Context(), Options{URI: uri, Database: "db", Log: slog.New(slog.DiscardHandler),
+			Select: time.Millisecond})
 		require.Error(t, err)
 		require.NotContains(t, err.Error(), "hunter2")
 	}

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	reservedPrefix  = "reserved." // of the names of Reserve's counters
+	reservedPrefix  = "reserved." // before the names of Reserve's counters
 	publishedAtOnce = 1000
 	recordIndex     = "record"
 )
 
-// message is a docstore.Message as stored. Those of versions that took Seq from a counter have no sequence, and numbers
-// less than any of now.
+// message is a docstore.Message as stored. Messages of earlier versions, which took Seq from a counter, have no
+// sequence, and a Seq less than any new one.
 type message struct {
 	Seq      int64  `bson:"_id"`
 	ID       string `bson:"event_id"`
@@ -33,20 +33,21 @@ type message struct {
 	Sequence int64  `bson:"sequence"`
 }
 
-// numbers makes numbers for messages, in the order of time as this process's clock has it. Other processes may make the
-// same: then the server refuses a transaction, which is run again.
+// numbers makes the Seq of messages, in the order of this process's clock. Another process may make the same number:
+// the server then refuses a transaction, which runs again.
 type numbers struct {
 	mu   sync.Mutex
 	last int64
 }
 
-// numbersStart is a moment before any number was made: 2026-01-01, in milliseconds.
+// numbersStart is earlier than any number: 2026-01-01, in milliseconds.
 const numbersStart = 1_767_225_600_000
 
-// numbersRandom is how many bits of a number are random at first. The others are milliseconds, until 2095.
+// numbersRandom is how many low bits of a number start as random. The other bits are milliseconds, and suffice until
+// 2095.
 const numbersRandom = 22
 
-// take returns the first of n numbers that follow one another.
+// take returns the first of n consecutive numbers.
 func (m *numbers) take(n int) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -56,8 +57,8 @@ func (m *numbers) take(n int) int64 {
 	return first
 }
 
-// Reserve hands out n numbers nobody else gets: first … first+n-1. The first ever is 1. A call that fails may have used
-// numbers up.
+// Reserve hands out n numbers that no other call gets: first … first+n-1. The first number ever is 1. A call that fails
+// may have used numbers.
 func (e *Engine) Reserve(ctx context.Context, sequence string, n int64) (int64, error) {
 	is := bson.D{{Key: fieldKey, Value: reservedPrefix + sequence}}
 	add := bson.D{{Key: "$inc", Value: bson.D{{Key: "value", Value: n}}}}
@@ -71,8 +72,8 @@ func (e *Engine) Reserve(ctx context.Context, sequence string, n int64) (int64, 
 	return now.Value - n + 1, err
 }
 
-// Pending lists appended messages not yet Published whose Seq is more than after. Numbers are in the order of clocks,
-// which may differ, so it looks for earlier messages about the same records elsewhere.
+// Pending lists appended messages that are not yet Published and whose Seq is greater than after. Seq follows the
+// clocks of processes, which may differ, so Pending looks for earlier messages about the same records separately.
 func (e *Engine) Pending(ctx context.Context, after int64, limit int) ([]docstore.Message, error) {
 	page, err := e.messages(ctx, numbersAfter(after), fieldKey, limit)
 	if err != nil || len(page) == 0 {
@@ -103,7 +104,7 @@ func (e *Engine) Pending(ctx context.Context, after int64, limit int) ([]docstor
 	return inOrder(append(page, more...)), nil
 }
 
-// inOrder puts messages about one record in their order, and leaves those about others where they are.
+// inOrder sorts the messages about each record, within the places that they have in the list.
 func inOrder(messages []docstore.Message) []docstore.Message {
 	of := map[string][]docstore.Message{}
 	for _, m := range messages {
@@ -139,32 +140,32 @@ func (e *Engine) messages(ctx context.Context, filter bson.D, by string, limit i
 	return messages, nil
 }
 
-// Published forgets messages. Unknown ones are no error.
+// Published removes messages. Unknown ones are no error.
 func (e *Engine) Published(ctx context.Context, seqs []int64) error {
 	for len(seqs) > 0 {
 		n := min(len(seqs), publishedAtOnce)
-		some := bson.D{{Key: fieldKey, Value: bson.D{{Key: "$in", Value: seqs[:n]}}}}
-		if _, err := e.db.Collection(outboxCollection).DeleteMany(ctx, some); err != nil {
-			return failure(ctx, "forget published messages", err)
+		part := bson.D{{Key: fieldKey, Value: bson.D{{Key: "$in", Value: seqs[:n]}}}}
+		if _, err := e.db.Collection(outboxCollection).DeleteMany(ctx, part); err != nil {
+			return failure(ctx, "remove published messages", err)
 		}
 		seqs = seqs[n:]
 	}
 	return nil
 }
 
-// Backlog counts pending messages.
+// Backlog returns the number of pending messages.
 func (e *Engine) Backlog(ctx context.Context) (int64, error) {
 	n, err := e.db.Collection(outboxCollection).CountDocuments(ctx, numbersAfter(math.MinInt64))
 	return n, failure(ctx, "count the outbox", err)
 }
 
-// numbersAfter selects messages by their key, so that the index serves and no payload is read to count.
+// numbersAfter selects messages by their key, so that the index serves the query and counting reads no payload.
 func numbersAfter(seq int64) bson.D {
 	return bson.D{{Key: fieldKey, Value: bson.D{{Key: "$gt", Value: seq}}}}
 }
 
-// post adds a transaction's messages to what it writes. It is the last that the transaction does: another one about the
-// same record has either committed, and has lower numbers where clocks agree, or is refused by the server.
+// post adds a transaction's messages to its writes. It is the last step of the transaction: another transaction about
+// the same record either has committed, and has lower numbers if clocks agree, or is refused by the server.
 func (t *tx) post() error {
 	first := t.engine.numbers.take(len(t.messages))
 	for i, m := range t.messages {
@@ -176,7 +177,8 @@ func (t *tx) post() error {
 			return fmt.Errorf("mongostore: encode a message: %w", err)
 		}
 		if len(raw) > maxDocument {
-			return fmt.Errorf("mongostore: message %s has %d bytes; the store takes %d", m.Subject, len(raw), maxDocument)
+			return fmt.Errorf("mongostore: message %s has %d bytes; the store accepts %d", m.Subject, len(raw),
+				maxDocument)
 		}
 		t.add(statement{kind: insertOne, collection: outboxCollection, document: bson.Raw(raw)})
 	}

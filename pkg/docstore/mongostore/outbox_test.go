@@ -12,10 +12,11 @@ import (
 func TestReserve(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t, func(string, bson.Raw) bson.D {
-		return bson.D{{Key: "value", Value: bson.D{{Key: "_id", Value: "reserved.seq"}, {Key: "value", Value: int64(30)}}}}
+		return bson.D{{Key: "value", Value: bson.D{{Key: "_id", Value: "reserved.seq"},
+			{Key: "value", Value: int64(30)}}}}
 	})
 	o := s.options(t)
-	s.hello = nil // no probe
+	s.hello = nil // so that Open sends no probe
 	o.AllowStandalone = true
 	e, err := Open(t.Context(), o)
 	require.NoError(t, err)
@@ -30,7 +31,7 @@ func TestReserve(t *testing.T) {
 	require.True(t, c.Lookup("new").Boolean())
 }
 
-// Two first reservations may both find no counter; the one that comes second is refused by the server and must try again.
+// Two first reservations may both find no counter. The server refuses the second, which must try again.
 func TestReserveLosesTheRaceToInsert(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t, once("findAndModify", failed(codeDuplicateKey)))

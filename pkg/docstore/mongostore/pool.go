@@ -24,5 +24,5 @@ func (p *pool) monitor() *event.PoolMonitor {
 	}}
 }
 
-// Connections tells, for metrics, how many connections there are and how many of them are in use.
+// Connections returns, for metrics, the number of connections and how many of them are in use.
 func (e *Engine) Connections() (open, inUse int64) { return e.pool.open.Load(), e.pool.inUse.Load() }

@@ -18,19 +18,21 @@ import (
 const (
 	// rebuildBatch is how many documents are read and written at a time when index entries are made again.
 	rebuildBatch = 500
-	// prepareTimeout is enough to build indexes over millions of documents.
+	// prepareTimeout allows to build indexes over millions of documents.
 	prepareTimeout = 2 * time.Hour
 )
 
 var errSameValues = errors.New("mongostore: several documents of a tenant have the same value for a unique index")
 
-// Prepare makes collections and indexes, drops the engine's indexes that are no longer declared, and makes index entries again where the
-// declaration has changed. Each step may be done by several replicas at once, or be broken off and begun again: the same declarations
-// lead to the same database. Replicas with older declarations must have stopped, since they go on writing entries by theirs.
+// Prepare creates collections and indexes, drops the engine's indexes that are no longer declared, and makes index
+// entries again where the declaration has changed. Several replicas may do each step at the same time, and a step may
+// be interrupted and repeated: the same declarations lead to the same database. Replicas with older declarations must
+// have stopped, since they would write entries by their own declarations.
 func (e *Engine) Prepare(ctx context.Context, defs []*docstore.Def) error {
-	ctx, cancel := context.WithTimeout(ctx, prepareTimeout) // in the place of the client's, which is for single operations
+	// replaces the client's timeout, which is for single operations
+	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
-	// A transaction cannot wait for a collection to be made, so all exist before the first.
+	// A transaction cannot wait for a collection to be created, so all exist before the first transaction.
 	for _, name := range []string{outboxCollection, sequencesCollection, schemasCollection, countsCollection} {
 		if err := e.create(ctx, name); err != nil {
 			return err
@@ -60,7 +62,8 @@ func (e *Engine) create(ctx context.Context, name string) error {
 	return failure(ctx, "create collection "+name, err)
 }
 
-// prepare drops the indexes that are not declared, makes the entries, the indexes over them, and only then notes that it was done.
+// prepare drops undeclared indexes, makes the entries, builds the indexes over them, and only then notes that it is
+// done.
 func (e *Engine) prepare(ctx context.Context, def *docstore.Def) error {
 	have, err := e.dropIndexes(ctx, def)
 	if err != nil {
@@ -85,13 +88,13 @@ func (e *Engine) prepare(ctx context.Context, def *docstore.Def) error {
 		return err
 	}
 	note := bson.D{{Key: "$set", Value: bson.D{{Key: "signature", Value: want}}}}
-	return upserted(ctx, "note the schema", func() error {
+	return upserted(ctx, "write the schema", func() error {
 		_, err := schemas.UpdateOne(ctx, is, note, options.UpdateOne().SetUpsert(true))
 		return err
 	})
 }
 
-// upserted does an upsert again that lost the race to insert: the document is there now.
+// upserted repeats an upsert that found the document missing and then met it on insert: now it exists.
 func upserted(ctx context.Context, doing string, upsert func() error) error {
 	err := upsert()
 	if hasCode(err, codeDuplicateKey) {
@@ -100,7 +103,7 @@ func upserted(ctx context.Context, doing string, upsert func() error) error {
 	return failure(ctx, doing, err)
 }
 
-// dropIndexes drops those of the engine's indexes that are not declared, and lists those that are there.
+// dropIndexes drops the engine's indexes that are not declared, and lists those that remain.
 func (e *Engine) dropIndexes(ctx context.Context, def *docstore.Def) (have []string, _ error) {
 	names, err := e.indexNames(ctx, def)
 	if err != nil {
@@ -130,7 +133,8 @@ func (e *Engine) makeIndexes(ctx context.Context, def *docstore.Def, have []stri
 		case err == nil:
 		case hasCode(err, codeNotImplemented) && !e.transactional && x.partial != nil:
 			e.noPartial = true
-			e.log.Error("this server has no partial indexes; uniqueness is not enforced", "collection", def.Name, "index", x.name)
+			e.log.Error("this server has no partial indexes; uniqueness is not enforced", "collection", def.Name,
+				"index", x.name)
 		case hasCode(err, codeDuplicateKey):
 			return fmt.Errorf("index %s: %w", x.name, errSameValues)
 		default:
@@ -152,8 +156,8 @@ func (e *Engine) indexNames(ctx context.Context, def *docstore.Def) ([]string, e
 	return names, nil
 }
 
-// rebuild makes the entries of all documents again, a batch in the order of keys at a time. A document that is written meanwhile is left as
-// its writer made it.
+// rebuild makes the entries of all documents again, a batch at a time in the order of keys. It leaves a document that
+// is written meanwhile as its writer made it.
 func (e *Engine) rebuild(ctx context.Context, def *docstore.Def) error {
 	all := bson.D{}
 	for done := 0; ; {
@@ -188,7 +192,8 @@ func (e *Engine) rebuild(ctx context.Context, def *docstore.Def) error {
 }
 
 func (e *Engine) batch(ctx context.Context, def *docstore.Def, query bson.D) ([]bson.Raw, error) {
-	cursor, err := e.collection(def).Find(ctx, query, options.Find().SetSort(ascending(fieldKey)).SetLimit(rebuildBatch))
+	cursor, err := e.collection(def).Find(ctx, query, options.Find().SetSort(ascending(fieldKey)).
+		SetLimit(rebuildBatch))
 	if err != nil {
 		return nil, failure(ctx, "read documents", err)
 	}
@@ -197,7 +202,7 @@ func (e *Engine) batch(ctx context.Context, def *docstore.Def, query bson.D) ([]
 	return batch, failure(ctx, "read documents", err)
 }
 
-// rebuilt is the update that gives a stored document its entries; nil if it has them.
+// rebuilt is the update that gives a stored document its entries; nil if it has them already.
 func (e *Engine) rebuilt(def *docstore.Def, raw bson.Raw) (mongo.WriteModel, error) {
 	entry, err := def.Extract(e, raw)
 	if err != nil {
@@ -222,7 +227,7 @@ func (e *Engine) rebuilt(def *docstore.Def, raw bson.Raw) (mongo.WriteModel, err
 	return mongo.NewUpdateOneModel().SetFilter(is).SetUpdate(update), nil
 }
 
-// hasEntries reports whether a stored document has the key, the due moment and the index entries that it should.
+// hasEntries reports whether a stored document has the right key, Due time and index entries.
 func hasEntries(def *docstore.Def, e *docstore.Entry, raw bson.Raw) (bool, error) {
 	want, err := bson.Marshal(entries(def, e))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// maxBatch is how many documents come with one command; the server also bounds their size (16 MB).
+// maxBatch is how many documents one command returns; the server also bounds their size (16 MB).
 const maxBatch = 10_000
 
 // Get returns the documents that exist among ids, in no particular order.
@@ -20,7 +20,7 @@ func (e *Engine) Get(ctx context.Context, def *docstore.Def, tenant string, ids 
 	return e.rows(ctx, def, tenant, selection(def, tenant, docstore.ID(ids...)), nil, false, options.Find())
 }
 
-// Find returns the rows of a query in its order.
+// Find returns the rows that a query selects, in its order.
 func (e *Engine) Find(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) ([]docstore.Row, error) {
 	q.Filter = q.Filter.For(q.Sort...)
 	o := options.Find().SetSort(sorting(q.Sort)).SetLimit(int64(q.Limit)).SetBatchSize(int32(min(q.Limit, maxBatch)))
@@ -37,7 +37,8 @@ func (e *Engine) Find(ctx context.Context, def *docstore.Def, tenant string, q d
 	return e.rows(ctx, def, tenant, after(def, tenant, q), q.Sort, q.Bare, o)
 }
 
-func (e *Engine) rows(ctx context.Context, def *docstore.Def, tenant string, query bson.D, sort []docstore.Order, bare bool, o *options.FindOptionsBuilder) ([]docstore.Row, error) {
+func (e *Engine) rows(ctx context.Context, def *docstore.Def, tenant string, query bson.D, sort []docstore.Order,
+	bare bool, o *options.FindOptionsBuilder) ([]docstore.Row, error) {
 	cursor, err := e.collection(def).Find(ctx, query, o)
 	if err != nil {
 		return nil, failure(ctx, "find in "+def.Name, err)
@@ -55,7 +56,7 @@ func (e *Engine) rows(ctx context.Context, def *docstore.Def, tenant string, que
 	return rows, nil
 }
 
-// Page finds and counts, one after the other.
+// Page finds and then counts.
 func (e *Engine) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find,
 	most int64) ([]docstore.Row, docstore.Total, error) {
 	rows, err := e.Find(ctx, def, tenant, q)
@@ -66,8 +67,8 @@ func (e *Engine) Page(ctx context.Context, def *docstore.Def, tenant string, q d
 	return rows, total, err
 }
 
-// Count counts exactly up to most. No counts are kept: a document with one is what all transactions of a tenant would
-// change, and conflict over.
+// Count counts exactly up to most. No counters are stored: all transactions of a tenant would change the counter's
+// document and conflict.
 func (e *Engine) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter,
 	most int64) (docstore.Total, error) {
 	o := options.Count()
@@ -82,7 +83,8 @@ func (e *Engine) Count(ctx context.Context, def *docstore.Def, tenant string, fi
 func (e *Engine) Due(ctx context.Context, def *docstore.Def, before int64, limit int) ([]docstore.Ref, error) {
 	o := options.Find().SetSort(ascending(fieldDue)).SetLimit(int64(limit)).
 		SetProjection(bson.D{{Key: fieldID, Value: 1}, {Key: fieldTenant, Value: 1}})
-	cursor, err := e.collection(def).Find(ctx, bson.D{{Key: fieldDue, Value: bson.D{{Key: "$lte", Value: bson.DateTime(before)}}}}, o)
+	cursor, err := e.collection(def).
+		Find(ctx, bson.D{{Key: fieldDue, Value: bson.D{{Key: "$lte", Value: bson.DateTime(before)}}}}, o)
 	if err != nil {
 		return nil, failure(ctx, "find what is due in "+def.Name, err)
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 )
 
-// registry turns documents into BSON and back, exactly: what is decoded has the JSON form of what was encoded.
+// registry converts documents to BSON and back without loss: a decoded document has the same JSON form as the encoded
+// one.
 var registry = newRegistry()
 
 func newRegistry() *bson.Registry {
@@ -32,13 +33,15 @@ func newRegistry() *bson.Registry {
 		r.RegisterKindEncoder(kind, text)
 		r.RegisterKindDecoder(kind, fromText)
 	}
-	// The decoders go by who writes its own JSON, not by who reads it, so that they match the encoders.
+	// The decoders are chosen by whether a type writes its own JSON, not by whether it reads it, so that they match the
+	// encoders.
 	for _, own := range []reflect.Type{reflect.TypeFor[json.Marshaler](), reflect.TypeFor[encoding.TextMarshaler]()} {
 		r.RegisterInterfaceEncoder(own, text)
 		r.RegisterInterfaceDecoder(own, fromText)
 	}
-	// Types for which the driver has an inexact form of its own.
-	for _, t := range []reflect.Type{reflect.TypeFor[any](), reflect.TypeFor[json.Number](), reflect.TypeFor[time.Time]()} {
+	// Types that the driver would encode with loss.
+	for _, t := range []reflect.Type{reflect.TypeFor[any](), reflect.TypeFor[json.Number](),
+		reflect.TypeFor[time.Time]()} {
 		r.RegisterTypeEncoder(t, text)
 		r.RegisterTypeDecoder(t, fromText)
 	}
@@ -66,8 +69,8 @@ func decodeTime(_ bson.DecodeContext, vr bson.ValueReader, v reflect.Value) erro
 	return nil
 }
 
-// encodeJSONText writes the JSON form of v as a string. A pointer is written as what it points to, so that *clock.Time, which
-// has the methods of clock.Time, is a date too.
+// encodeJSONText writes the JSON form of v as a string. A pointer is encoded as what it points to, so that *clock.Time,
+// which has the methods of clock.Time, becomes a date, too.
 func encodeJSONText(ec bson.EncodeContext, vw bson.ValueWriter, v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Interface:
@@ -84,7 +87,7 @@ func encodeJSONText(ec bson.EncodeContext, vw bson.ValueWriter, v reflect.Value)
 	}
 	value := v.Interface()
 	if v.CanAddr() {
-		value = v.Addr().Interface() // MarshalJSON may be a method of the pointer
+		value = v.Addr().Interface() // MarshalJSON may have a pointer receiver
 	}
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)

@@ -21,20 +21,20 @@ const (
 	deleteMany
 )
 
-// statement is one write of a transaction, which is sent together with others.
+// statement is one write of a transaction. It is sent together with others.
 type statement struct {
 	kind       statementKind
 	collection string
 	filter     bson.D
-	document   any   // what is inserted, or comes in the place of another, or the update
-	selects    int64 // how many documents the filter must select
+	document   any   // the document to insert, the replacement, or the update
+	selects    int64 // the number of documents that the filter must select
 
-	// Of documents of declared collections: what refusals are told about.
+	// For documents of declared collections: what errors report.
 	def   *docstore.Def
-	entry *docstore.Entry // nil of a delete
+	entry *docstore.Entry // nil for a delete
 }
 
-// size is about how many bytes the statement has.
+// size is the approximate size of the statement in bytes.
 func (s *statement) size() int {
 	if raw, ok := s.document.(bson.Raw); ok {
 		return len(raw)
@@ -42,7 +42,7 @@ func (s *statement) size() int {
 	return 0
 }
 
-// forClient is the statement as a part of a client's bulk write.
+// forClient is the statement as part of a client's bulk write.
 func (s *statement) forClient() mongo.ClientWriteModel {
 	switch s.kind {
 	case insertOne:
@@ -58,7 +58,7 @@ func (s *statement) forClient() mongo.ClientWriteModel {
 	}
 }
 
-// forCollection is the statement as a part of a collection's bulk write.
+// forCollection is the statement as part of a collection's bulk write.
 func (s *statement) forCollection() mongo.WriteModel {
 	switch s.kind {
 	case insertOne:
@@ -74,8 +74,8 @@ func (s *statement) forCollection() mongo.WriteModel {
 	}
 }
 
-// send writes statements in their order, with one command where the server knows bulkWrite (MongoDB 8.0), else with
-// some for each collection.
+// send writes statements in their order: with one command if the server has bulkWrite (MongoDB 8.0), otherwise with
+// several for each collection.
 func (t *tx) send(ctx context.Context, list []statement) error {
 	var selected int64
 	var err error
@@ -90,8 +90,8 @@ func (t *tx) send(ctx context.Context, list []statement) error {
 	for i := range list {
 		selected -= list[i].selects
 	}
-	if selected != 0 { // the snapshot had them all
-		return errors.New("mongostore: a transaction's writes did not meet the documents that it had read")
+	if selected != 0 { // the snapshot had all of them
+		return errors.New("mongostore: a transaction's writes did not find the documents that it had read")
 	}
 	return nil
 }
@@ -105,7 +105,7 @@ func (t *tx) sendAll(ctx context.Context, list []statement) (selected int64, _ e
 	}
 	result, err := t.engine.client.BulkWrite(t.in(ctx), writes)
 	if refused, ok := errors.AsType[mongo.ClientBulkWriteException](err); ok {
-		for i, e := range refused.WriteErrors { // there is one, since statements are done in their order
+		for i, e := range refused.WriteErrors { // there is one error, because an ordered bulk write stops at the first
 			return 0, t.refused(ctx, &list[i], e, err)
 		}
 	}
@@ -142,22 +142,23 @@ func (t *tx) sendByCollection(ctx context.Context, list []statement) (selected i
 	return selected, nil
 }
 
-// refused says why the server has refused a statement.
+// refused returns the error for a statement that the server has refused.
 func (t *tx) refused(ctx context.Context, s *statement, e mongo.WriteError, err error) error {
 	switch {
 	case e.Code != codeDuplicateKey:
 		return failure(ctx, "write to "+s.collection, err)
 	case s.entry != nil:
 		return duplicate(s.def, s.entry, e)
-	default: // another transaction has committed the same number for a message
+	default: // another transaction has committed the same number of a message
 		return mongo.CommandError{
-			Code: codeDuplicateKey, Message: "mongostore: a number was taken twice", Labels: []string{labelTransient},
+			Code: codeDuplicateKey, Message: "mongostore: a message number was taken twice",
+			Labels:  []string{labelTransient},
 			Wrapped: fmt.Errorf("write to %s: %w", s.collection, err),
 		}
 	}
 }
 
-// sendSingly writes statements to a server without transactions, and notes how to undo each.
+// sendSingly sends statements one at a time to a server without transactions, and notes how to undo each.
 func (t *tx) sendSingly(ctx context.Context, list []statement) error {
 	for i := range list {
 		if err := t.sendOne(ctx, &list[i]); err != nil {
@@ -209,7 +210,8 @@ func (t *tx) sendOne(ctx context.Context, s *statement) error {
 	}
 }
 
-// missedOne says why one document was not replaced or deleted: without transactions another may have been there first.
+// missedOne returns the reason why one document was not replaced or deleted. Without transactions, another writer may
+// have changed it first.
 func (t *tx) missedOne(ctx context.Context, s *statement, err error) error {
 	if command, ok := errors.AsType[mongo.CommandError](err); ok && command.Code == codeDuplicateKey {
 		return duplicate(s.def, s.entry, mongo.WriteError{Message: command.Message, Raw: command.Raw})
@@ -220,7 +222,7 @@ func (t *tx) missedOne(ctx context.Context, s *statement, err error) error {
 	var found struct {
 		Version int64 `bson:"version"`
 	}
-	err = t.engine.db.Collection(s.collection).FindOne(ctx, s.filter[:1]).Decode(&found) // by its key
+	err = t.engine.db.Collection(s.collection).FindOne(ctx, s.filter[:1]).Decode(&found) // filter[:1] is the key
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return docstore.ErrNotFound
 	}

@@ -21,7 +21,9 @@ var things = docstore.Define(docstore.Schema[thing]{
 	Name: "things", Noun: "thing", Revision: 3,
 	Indexes: []docstore.Index[thing]{
 		docstore.Unique(docstore.ByText("name", func(v *thing) string { return v.Name }), "name"),
-		docstore.Unique(docstore.ByNumber("rank", func(v *thing) docstore.Value { return docstore.Number(v.Rank) }), "rank"),
+		docstore.Unique(docstore.ByNumber("rank", func(v *thing) docstore.Value {
+			return docstore.Number(v.Rank)
+		}), "rank"),
 		docstore.ByList("words", func(v *thing) []string { return v.Words }),
 		docstore.Unique(docstore.ByList("keys", func(v *thing) []string { return v.Keys }), "keys"),
 	},
@@ -30,7 +32,7 @@ var things = docstore.Define(docstore.Schema[thing]{
 
 var def = things.Def()
 
-// entry is what the typed layer would make of v.
+// entry is what the typed layer makes of v.
 func entry(v *thing) *docstore.Entry {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -51,5 +53,6 @@ func newThing(id string) *thing {
 	if err != nil {
 		panic(err)
 	}
-	return &thing{Meta: docstore.Meta{ID: id, TenantID: "t1", Version: 1, TimeCreated: at, TimeModified: at}, Name: "Ada", Rank: 7}
+	return &thing{Meta: docstore.Meta{ID: id, TenantID: "t1", Version: 1, TimeCreated: at, TimeModified: at},
+		Name: "Ada", Rank: 7}
 }

@@ -8,23 +8,23 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 )
 
-// maxWaiting is how many transactions of one key wait for their turn. More are refused: they would wait for longer
+// maxWaiting bounds the transactions that wait for their turn with one key. More are refused: they would wait longer
 // than their callers do.
 const maxWaiting = 1000
 
-// turns lets transactions with the same key begin one after the other: see docstore.InTurn.
+// turns makes transactions with the same key begin one after the other: see docstore.InTurn.
 type turns struct {
 	mu    sync.Mutex
 	queue map[string]*queue
 }
 
 type queue struct {
-	turn chan struct{} // holds one while somebody has the turn
-	in   int           // who has the turn, and all who wait for it
+	turn chan struct{} // full while a transaction has the turn
+	in   int           // transactions that have the turn or wait for it
 }
 
-// enter waits for the key's turn, in the order of arrival, and returns what ends it. apperr.Unavailable if too many
-// wait.
+// enter waits for the key's turn, in the order of arrival, and returns the function that ends it. It fails with
+// apperr.Unavailable if too many wait.
 func (t *turns) enter(ctx context.Context, key string) (leave func(), err error) {
 	if key == "" {
 		return func() {}, nil

@@ -17,7 +17,7 @@ func TestTurns(t *testing.T) {
 	var all turns
 	leave, err := all.enter(t.Context(), "a")
 	require.NoError(t, err)
-	for _, key := range []string{"b", "", ""} { // nobody is in the way of other keys, nor of none
+	for _, key := range []string{"b", "", ""} { // another key, or no key, does not wait
 		leave, err := all.enter(t.Context(), key)
 		require.NoError(t, err)
 		leave()
@@ -42,11 +42,11 @@ func TestTurns(t *testing.T) {
 	cancel()
 	_, err = all.enter(cancelled, "a")
 	require.ErrorIs(t, err, context.Canceled)
-	require.True(t, waiting(2)(), "who gave up waits no more")
+	require.True(t, waiting(2)(), "a caller that gave up waits no longer")
 	require.Empty(t, entered)
 	leave()
 	(<-entered)()
-	require.Empty(t, all.queue, "nothing stays of keys that nobody waits for")
+	require.Empty(t, all.queue, "nothing is kept of keys that nobody waits for")
 }
 
 func TestTurnsAreBounded(t *testing.T) {
@@ -69,7 +69,7 @@ func TestWritesTakeTurns(t *testing.T) {
 				select {
 				case inside <- struct{}{}:
 				default:
-					t.Error("two are inside")
+					t.Error("two have the turn")
 				}
 				err := tx.Insert(ctx, def, entry(newThing("a")))
 				<-inside
@@ -82,5 +82,5 @@ func TestWritesTakeTurns(t *testing.T) {
 	}
 	require.NoError(t, e.Write(docstore.InTurn(ctx, "key"), func(docstore.EngineTx) error {
 		return e.Write(docstore.InTurn(request.System(ctx, "t2"), "key"), func(docstore.EngineTx) error { return nil })
-	}), "another tenant's key is another")
+	}), "another tenant's key is a different one")
 }

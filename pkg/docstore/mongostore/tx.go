@@ -12,36 +12,37 @@ import (
 )
 
 const (
-	// touchedAtOnce is how many read documents one statement touches.
+	// touchedAtOnce bounds the read documents that one statement touches.
 	touchedAtOnce = 1000
-	// maxPending is how many bytes of writes wait to be sent.
+	// maxPending bounds the writes that wait to be sent, in bytes.
 	maxPending = 16 << 20
 )
 
-// tx is one attempt of one transaction. Its writes wait to be sent together: at the end, or before a query about their
-// collection, which must see them. Documents that are asked for by id are answered from what is known.
+// tx is one attempt of one transaction. Its writes are sent together: at the end, or before a query about their
+// collection, which must see them. It remembers documents that it has read or written, and answers requests for them by
+// id without asking the server.
 type tx struct {
 	engine  *Engine
 	session *mongo.Session // nil on a server without transactions
-	failed  error          // the first failure: the server has, or will have, aborted the transaction
+	failed  error          // the first failure; the server has aborted the transaction, or will
 	wrote   bool
 	seen    map[document]bool // documents that the transaction depends on: read (false) or written (true)
 
-	// known are documents as the transaction has read or written them; nil of one that is not there. Of a row without
-	// Data no more is known than its stamp.
+	// known are the documents that the transaction has read or written; nil for one that does not exist. A row without
+	// Data tells only the document's stamp.
 	known map[document]*docstore.Row
 
 	pending []statement
-	size    int             // of pending, in bytes
-	dirty   map[string]bool // the collections that pending is about
+	size    int             // size of pending in bytes
+	dirty   map[string]bool // the collections that pending writes to
 
 	absent       map[document]string           // documents that were looked for and not found, with their tenants
-	absentValues map[unique]*docstore.IndexDef // unique values likewise
+	absentValues map[unique]*docstore.IndexDef // unique values that were looked for and not found
 	held         map[unique]bool               // unique values that the transaction has written
-	counted      map[string]bool               // what was counted: see countKey
+	counted      map[string]bool               // the filters that it counted by: see countKey
 
 	messages []docstore.Message
-	undo     []func(context.Context) error // without transactions only
+	undo     []func(context.Context) error // only without transactions
 }
 
 type document struct{ collection, key string }
@@ -57,7 +58,7 @@ func newTx(e *Engine, session *mongo.Session) *tx {
 
 var _ docstore.EngineTx = (*tx)(nil)
 
-// run does fn and what must be done before the commit.
+// run runs fn, and what must be done before the commit.
 func (t *tx) run(ctx context.Context, fn func(docstore.EngineTx) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -70,7 +71,8 @@ func (t *tx) run(ctx context.Context, fn func(docstore.EngineTx) error) (err err
 	if t.failed != nil {
 		return t.failed
 	}
-	if t.session != nil && (t.wrote || len(t.messages) > 0) { // who writes nothing has read one snapshot
+	// without writes it has read one snapshot, and needs no more
+	if t.session != nil && (t.wrote || len(t.messages) > 0) {
 		t.touch()
 		t.fence()
 	}
@@ -80,7 +82,7 @@ func (t *tx) run(ctx context.Context, fn func(docstore.EngineTx) error) (err err
 	return t.Flush(ctx)
 }
 
-// in is ctx with the transaction's session.
+// in returns ctx with the transaction's session.
 func (t *tx) in(ctx context.Context) context.Context {
 	if t.session == nil {
 		return ctx
@@ -88,7 +90,8 @@ func (t *tx) in(ctx context.Context) context.Context {
 	return mongo.NewSessionContext(ctx, t.session)
 }
 
-// fail notes a failure and returns it. One that came of the operation's own context is no reason to try again.
+// fail notes the first failure and returns err. If the operation's own context has ended, the failure noted is not one
+// to try again after.
 func (t *tx) fail(ctx context.Context, err error) error {
 	if err != nil && t.failed == nil {
 		t.failed = err
@@ -117,7 +120,7 @@ func (t *tx) Insert(ctx context.Context, def *docstore.Def, e *docstore.Entry) e
 	})
 }
 
-// Replace puts e in the place of the document of the same id whose stamp is expect.
+// Replace stores e in place of the document with the same id, whose stamp must be expect.
 func (t *tx) Replace(ctx context.Context, def *docstore.Def, e *docstore.Entry, expect docstore.Stamp) error {
 	if err := t.expect(ctx, def, e.Tenant, e.ID, expect); err != nil {
 		return err
@@ -133,7 +136,7 @@ func (t *tx) Replace(ctx context.Context, def *docstore.Def, e *docstore.Entry, 
 	})
 }
 
-// Delete removes the document of that id whose stamp is expect.
+// Delete removes the document with the id, whose stamp must be expect.
 func (t *tx) Delete(ctx context.Context, def *docstore.Def, tenant, id string, expect docstore.Stamp) error {
 	if err := t.expect(ctx, def, tenant, id, expect); err != nil {
 		return err
@@ -143,7 +146,7 @@ func (t *tx) Delete(ctx context.Context, def *docstore.Def, tenant, id string, e
 	})
 }
 
-// expect checks a document's stamp, which the transaction knows if it has read the document.
+// expect checks a document's stamp. The transaction knows the stamp if it has read the document.
 func (t *tx) expect(ctx context.Context, def *docstore.Def, tenant, id string, stamp docstore.Stamp) error {
 	if t.failed != nil {
 		return t.failed
@@ -163,9 +166,9 @@ func (t *tx) expect(ctx context.Context, def *docstore.Def, tenant, id string, s
 	return nil
 }
 
-// stampOf selects a document in one state. The tenant is named beside the key since it is a likely shard key.
+// stampOf selects a document in one state. It names the tenant beside the key because the tenant is a likely shard key.
 func stampOf(tenant, id string, s docstore.Stamp) bson.D {
-	var counts any // null, which means absent too
+	var counts any // null also selects absent members
 	if s.Counts != 0 {
 		counts = s.Counts
 	}
@@ -183,7 +186,7 @@ func rowOf(e *docstore.Entry, raw bson.Raw) *docstore.Row {
 	return &docstore.Row{ID: e.ID, Stamp: e.Stamp, Due: e.Due, Data: raw}
 }
 
-// write adds a statement by which a document becomes row, or is there no more.
+// write adds a statement that turns a document into row, or deletes it if row is nil.
 func (t *tx) write(ctx context.Context, tenant, id string, row *docstore.Row, s statement) error {
 	d := document{s.collection, key(tenant, id)}
 	t.wrote, t.seen[d], t.known[d] = true, true, row
@@ -200,7 +203,7 @@ func (t *tx) add(s statement) {
 	t.size += s.size()
 }
 
-// Append adds a message for the relay. It is written, and gets its number, when fn is done.
+// Append adds a message for the relay. It gets its number and is written after fn has returned.
 func (t *tx) Append(_ context.Context, m docstore.Message) error {
 	if t.failed != nil {
 		return t.failed
@@ -209,7 +212,7 @@ func (t *tx) Append(_ context.Context, m docstore.Message) error {
 	return nil
 }
 
-// Flush sends the writes that wait.
+// Flush sends the waiting writes.
 func (t *tx) Flush(ctx context.Context) error {
 	if t.failed != nil {
 		return t.failed
@@ -220,7 +223,7 @@ func (t *tx) Flush(ctx context.Context) error {
 	if len(list) == 0 {
 		return nil
 	}
-	for i := range list { // the server has the documents now
+	for i := range list { // from here on the server has the documents
 		if e := list[i].entry; e != nil {
 			if row := t.known[document{list[i].collection, key(e.Tenant, e.ID)}]; row != nil {
 				row.Data = nil
@@ -233,8 +236,8 @@ func (t *tx) Flush(ctx context.Context) error {
 	return t.fail(ctx, t.send(ctx, list))
 }
 
-// touch changes the documents that the transaction read but did not write, so that the server refuses it if one of
-// them has changed since.
+// touch changes the documents that the transaction has read but not written, so that the server refuses the transaction
+// if one of them has changed since.
 func (t *tx) touch() {
 	read := map[string]bson.A{}
 	for d, written := range t.seen {
@@ -243,9 +246,9 @@ func (t *tx) touch() {
 		}
 	}
 	for name, keys := range read {
-		for some := range slices.Chunk(keys, touchedAtOnce) {
+		for part := range slices.Chunk(keys, touchedAtOnce) {
 			t.add(statement{
-				kind: updateMany, collection: name, filter: withKeys(some), selects: int64(len(some)),
+				kind: updateMany, collection: name, filter: withKeys(part), selects: int64(len(part)),
 				document: bson.D{{Key: "$inc", Value: bson.D{{Key: fieldReads, Value: int64(1)}}}},
 			})
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// keptOfFind is of how many rows a query's documents are remembered, for who asks for them by id next.
+// keptOfFind is the number of rows up to which a query's documents are remembered, for later requests by id.
 const keptOfFind = 100
 
 // Get returns the documents that exist among ids, in no particular order.
@@ -23,7 +23,7 @@ func (t *tx) Get(ctx context.Context, def *docstore.Def, tenant string, ids []st
 	return rows, nil
 }
 
-// Find returns the rows of a query in its order.
+// Find returns the rows that a query selects, in its order.
 func (t *tx) Find(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) ([]docstore.Row, error) {
 	rows, err := t.find(ctx, def, tenant, q)
 	if err != nil {
@@ -36,7 +36,7 @@ func (t *tx) Find(ctx context.Context, def *docstore.Def, tenant string, q docst
 	return rows, nil
 }
 
-// Page finds and counts, one after the other, in the transaction's snapshot.
+// Page finds and then counts, in the transaction's snapshot.
 func (t *tx) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find, most int64) ([]docstore.Row,
 	docstore.Total, error) {
 	rows, err := t.Find(ctx, def, tenant, q)
@@ -47,9 +47,9 @@ func (t *tx) Page(ctx context.Context, def *docstore.Def, tenant string, q docst
 	return rows, total, err
 }
 
-// Count counts exactly up to most. The transaction does not depend on the documents, which others may change for other
-// reasons, but on nobody else's having counted by the same filter since: two that count before they add, or before
-// they change what is counted, cannot both be right.
+// Count counts exactly up to most. The transaction does not come to depend on the counted documents, which others may
+// change for other reasons, but on no other transaction having counted by the same filter since. Of two transactions
+// that count before they add, or before they change what is counted, only one can be right.
 func (t *tx) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter,
 	most int64) (docstore.Total, error) {
 	total, err := t.count(ctx, def, tenant, filter, most)
@@ -67,7 +67,7 @@ func (t *tx) Count(ctx context.Context, def *docstore.Def, tenant string, filter
 	return total, nil
 }
 
-// countKey names what a filter counts.
+// countKey identifies what a filter counts.
 func countKey(def *docstore.Def, tenant string, filter docstore.Filter) (string, error) {
 	text, err := json.Marshal(filter.For())
 	if err != nil {
@@ -78,7 +78,7 @@ func countKey(def *docstore.Def, tenant string, filter docstore.Filter) (string,
 	return fmt.Sprintf("%s%s/%016x", keyPrefix(tenant), def.Name, h.Sum64()), nil
 }
 
-// Peek reads what the transaction does not come to depend on.
+// Peek returns reads on which the transaction does not depend.
 func (t *tx) Peek() docstore.Queries { return peek{t} }
 
 type peek struct{ tx *tx }
@@ -106,7 +106,7 @@ func (p peek) Count(ctx context.Context, def *docstore.Def, tenant string, filte
 	return p.tx.count(ctx, def, tenant, filter, most)
 }
 
-// get answers from what is known, and asks the server for the rest.
+// get answers from the known documents, and asks the server for the others.
 func (t *tx) get(ctx context.Context, def *docstore.Def, tenant string, ids []string) ([]docstore.Row, error) {
 	if t.failed != nil {
 		return nil, t.failed
@@ -143,7 +143,7 @@ func (t *tx) get(ctx context.Context, def *docstore.Def, tenant string, ids []st
 	return append(rows, found...), nil
 }
 
-// settle sends what waits before a query that must see it.
+// settle sends the waiting writes before a query that must see them.
 func (t *tx) settle(ctx context.Context, def *docstore.Def) error {
 	if t.failed != nil {
 		return t.failed

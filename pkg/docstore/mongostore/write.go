@@ -16,14 +16,15 @@ import (
 var errClosed = errors.New("mongostore: the engine is closed")
 
 const (
-	abortWithin = time.Second           // else the server aborts the transaction later
-	commitPause = 20 * time.Millisecond // between commits whose result is unknown
+	abortWithin = time.Second           // if aborting takes longer, the server does it later
+	commitPause = 20 * time.Millisecond // pause between commits whose result is unknown
 )
 
-// Write runs fn in a transaction, again after a conflict. It gives up with apperr.Unavailable, and nothing was changed,
-// when the engine's timeout has passed, or when the server has been away for Options.Select; with apperr.OutcomeUnknown
-// when it was away for as long while the transaction was committed. An operation that failed has ended the transaction
-// on the server: what fn still asks for fails likewise, and so does Write, even if fn returns nil.
+// Write runs fn in a transaction, and again after a conflict. It fails with apperr.Unavailable, and nothing has
+// changed, after the engine's timeout, or when the server has been away for Options.Select. It fails with
+// apperr.OutcomeUnknown when the server was away for that long during the commit. An operation that fails ends the
+// transaction on the server: all later operations of fn fail in the same way, and so does Write, even if fn returns
+// nil.
 func (e *Engine) Write(ctx context.Context, fn func(docstore.EngineTx) error) error {
 	e.closing.RLock()
 	defer e.closing.RUnlock()
@@ -47,7 +48,7 @@ func (e *Engine) Write(ctx context.Context, fn func(docstore.EngineTx) error) er
 	}
 	defer endSession(ctx, session)
 
-	// The driver's WithTransaction goes on for its whole timeout with a server that is away.
+	// The driver's WithTransaction retries for its whole timeout while a server is away.
 	p := e.newPatience()
 	for {
 		began := time.Now()
@@ -68,12 +69,12 @@ func endSession(ctx context.Context, session *mongo.Session) {
 	session.EndSession(ending)
 }
 
-// againError is that of an attempt that left nothing behind, and may be made again.
+// againError is the error of an attempt that changed nothing and may be repeated.
 type againError struct{ cause error }
 
 func (e *againError) Error() string { return e.cause.Error() }
 
-// attempt is one transaction.
+// attempt runs one transaction.
 func (e *Engine) attempt(ctx context.Context, session *mongo.Session, fn func(docstore.EngineTx) error) error {
 	if err := session.StartTransaction(transactionOptions()); err != nil {
 		return failure(ctx, "start a transaction", err)
@@ -90,12 +91,12 @@ func (e *Engine) attempt(ctx context.Context, session *mongo.Session, fn func(do
 	defer cancel()
 	_ = session.AbortTransaction(aborting)
 	if hasLabel(t.failed, labelTransient) {
-		return &againError{t.failed} // whatever fn made of it
+		return &againError{t.failed} // whatever error fn returned
 	}
 	return err
 }
 
-// commit commits, again while it is not known whether the server has done so.
+// commit commits, and repeats that while it is unknown whether the server has done so.
 func (e *Engine) commit(ctx context.Context, session *mongo.Session) error {
 	ctx = context.WithoutCancel(ctx)
 	err := session.CommitTransaction(ctx)
@@ -117,11 +118,11 @@ func (e *Engine) commit(ctx context.Context, session *mongo.Session) error {
 	}
 }
 
-// patience says for how long attempts are made.
+// patience bounds how long attempts are repeated.
 type patience struct {
-	until   time.Time     // with conflicts
-	gone    time.Time     // since when the server is away; zero if it answers
-	outage  time.Duration // for how long it may be
+	until   time.Time     // end of attempts after conflicts
+	gone    time.Time     // the time at which the server went away; zero if it answers
+	outage  time.Duration // how long it may be away
 	backoff *backoff.ExponentialBackOff
 }
 
@@ -134,7 +135,8 @@ func (e *Engine) newPatience() *patience {
 	return &patience{until: time.Now().Add(e.timeout), outage: e.patience, backoff: b}
 }
 
-// wait waits before the next attempt after one that began at a time; false if there is to be none.
+// wait waits before the next attempt, after one that began at the given time. It returns false if there must be no
+// other.
 func (p *patience) wait(ctx context.Context, began time.Time, err error) bool {
 	until := p.until
 	switch {
@@ -160,7 +162,7 @@ func (p *patience) wait(ctx context.Context, began time.Time, err error) bool {
 	}
 }
 
-// writeThrough is Write for a server without transactions: what fn did is undone, step by step, if it fails.
+// writeThrough is Write for a server without transactions: if fn fails, what it did is undone, step by step.
 func (e *Engine) writeThrough(ctx context.Context, fn func(docstore.EngineTx) error) error {
 	t := newTx(e, nil)
 	err := t.run(ctx, fn)

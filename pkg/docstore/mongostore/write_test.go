@@ -15,12 +15,12 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-var errOwn = errors.New("the function's own")
+var errOwn = errors.New("the function's own error")
 
-// writeConflict is what the server says when another transaction was first.
+// writeConflict is the server's answer when another transaction was first.
 func writeConflict() bson.D { return failed(112, labelTransient) }
 
-// once gives an answer to the first command of a name, not counting those of Open.
+// once answers the first command of a name with answer, not counting those of Open.
 func once(name string, answer bson.D) func(string, bson.Raw) bson.D {
 	done := false
 	return func(command string, body bson.Raw) bson.D {
@@ -56,12 +56,12 @@ func TestWriteIsOneTransaction(t *testing.T) {
 	require.Equal(t, []string{"bulkWrite", "commitTransaction"}, s.names())
 	all := s.all()
 	require.Equal(t, []string{"insert things", "insert docstore.outbox", "insert docstore.outbox"}, operations(all[0]),
-		"messages have their numbers when all is written")
+		"messages get their numbers when everything else is written")
 	write, commit := members(t, all[0]), members(t, all[1])
 	require.Equal(t, true, write["startTransaction"])
 	require.Equal(t, false, write["autocommit"])
 	require.Equal(t, "snapshot", write["readConcern"].(bson.D)[0].Value)
-	require.NotContains(t, write, "writeConcern", "a transaction has one when it commits")
+	require.NotContains(t, write, "writeConcern", "the write concern is sent with the commit")
 	first, second := all[0].Lookup("ops", "1", "document"), all[0].Lookup("ops", "2", "document")
 	require.Equal(t, first.Document().Lookup("_id").Int64()+1, second.Document().Lookup("_id").Int64())
 	require.EqualValues(t, 10, first.Document().Lookup("sequence").Int64())
@@ -88,7 +88,7 @@ func TestWriteByCollection(t *testing.T) {
 	require.Equal(t, []string{"insert", "insert", "commitTransaction"}, s.names(), "one for each collection")
 }
 
-// Own writes are answered from what waits to be sent, and sent before a query that must see them.
+// Own writes that wait to be sent answer reads by id, and are sent before a query that must see them.
 func TestOwnWritesAreSeen(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t, nil)
@@ -98,7 +98,7 @@ func TestOwnWritesAreSeen(t *testing.T) {
 		rows, err := tx.Get(t.Context(), def, "t1", []string{"a", "a"})
 		require.NoError(t, err)
 		require.Len(t, rows, 1)
-		require.Empty(t, s.names(), "it is known")
+		require.Empty(t, s.names(), "the document is known")
 		_, err = tx.Find(t.Context(), other, "t1", docstore.Find{Limit: 1})
 		require.NoError(t, err)
 		require.Equal(t, []string{"find"}, s.names(), "a query about another collection")
@@ -116,10 +116,10 @@ func TestOwnWritesAreSeen(t *testing.T) {
 func TestWriteRunsAgainAfterAConflict(t *testing.T) {
 	t.Parallel()
 	for name, result := range map[string]func(error) error{
-		"as it is":  func(err error) error { return err },
-		"wrapped":   func(err error) error { return fmt.Errorf("insert: %w", err) },
-		"replaced":  func(error) error { return apperr.Taken("body.name") },
-		"swallowed": func(error) error { return nil },
+		"returned unchanged": func(err error) error { return err },
+		"wrapped":            func(err error) error { return fmt.Errorf("insert: %w", err) },
+		"replaced":           func(error) error { return apperr.Taken("body.name") },
+		"swallowed":          func(error) error { return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -210,10 +210,11 @@ func TestCommitIsSentAgain(t *testing.T) {
 	}
 }
 
-// A caller who is told Unavailable may believe that nothing was changed.
+// A caller that is told Unavailable may rely on nothing having changed.
 func TestUnknownCommitIsNotUnavailable(t *testing.T) {
 	t.Parallel()
-	for name, answer := range map[string]bson.D{"unknown result": failed(64, labelUnknownCommit), "connection broken": dead} {
+	for name, answer := range map[string]bson.D{"unknown result": failed(64, labelUnknownCommit),
+		"connection broken": dead} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newFakeServer(t, func(command string, _ bson.Raw) bson.D {
@@ -249,11 +250,13 @@ func TestEndlessConflictIsUnavailable(t *testing.T) {
 	e, err := Open(t.Context(), o)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, e.Close()) }()
-	err = e.Write(t.Context(), func(tx docstore.EngineTx) error { return tx.Insert(t.Context(), def, entry(newThing("a"))) })
+	err = e.Write(t.Context(), func(tx docstore.EngineTx) error {
+		return tx.Insert(t.Context(), def, entry(newThing("a")))
+	})
 	require.Equal(t, apperr.Unavailable, apperr.KindOf(err), "%v", err)
 }
 
-// TestServerAway: reads and writes give up alike, long before a transaction that meets conflicts does.
+// TestServerAway: reads and writes give up after the same time, long before a transaction that meets conflicts does.
 func TestServerAway(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t, nil)
@@ -273,7 +276,9 @@ func TestServerAway(t *testing.T) {
 		return tx.Insert(t.Context(), def, entry(newThing("a")))
 	})
 	require.Equal(t, apperr.Unavailable, apperr.KindOf(err), "%v", err)
-	err = e.Write(t.Context(), func(tx docstore.EngineTx) error { return tx.Insert(t.Context(), def, entry(newThing("a"))) })
+	err = e.Write(t.Context(), func(tx docstore.EngineTx) error {
+		return tx.Insert(t.Context(), def, entry(newThing("a")))
+	})
 	require.Equal(t, apperr.Unavailable, apperr.KindOf(err), "%v", err)
 	_, err = e.Get(t.Context(), def, "t1", []string{"a"})
 	require.Equal(t, apperr.Unavailable, apperr.KindOf(err), "%v", err)
@@ -317,8 +322,8 @@ func TestCancelledAfterTheFunction(t *testing.T) {
 	require.Equal(t, []string{"bulkWrite", "abortTransaction"}, s.names())
 }
 
-// The context of one operation may end before the transaction's. For the driver that is a broken connection, after which it would try
-// again.
+// The context of one operation may end before the transaction's. The driver takes that for a broken connection, after
+// which it would try again.
 func TestCancelledOperation(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -365,7 +370,8 @@ func TestDuplicateEndsTheTransaction(t *testing.T) {
 			require.NoError(t, tx.Insert(t.Context(), def, refused))
 			err := tx.Flush(t.Context())
 			require.Equal(t, want, err)
-			require.Equal(t, err, tx.Insert(t.Context(), def, entry(newThing("b"))), "the server would not know of a transaction any more")
+			require.Equal(t, err, tx.Insert(t.Context(), def, entry(newThing("b"))),
+				"the server would not know the transaction any more")
 			_, again := tx.Get(t.Context(), def, "t1", []string{"a"})
 			require.Equal(t, err, again)
 			require.Equal(t, err, tx.Append(t.Context(), docstore.Message{}))
@@ -388,10 +394,10 @@ func TestDuplicateEndsTheTransaction(t *testing.T) {
 		return tx.Insert(t.Context(), def, refused)
 	})
 	require.Equal(t, &docstore.DuplicateError{Collection: "things", Value: "a", Entry: refused}, twice)
-	require.Empty(t, s.names(), "what the transaction knows to be there")
+	require.Empty(t, s.names(), "a document that the transaction knows to exist")
 }
 
-// A number that another process has made, too, is made anew.
+// A number that another process has made, too, is replaced by a new one.
 func TestNumberTakenTwice(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t, once("bulkWrite", duplicateOf(0, "_id", "")))
@@ -404,7 +410,7 @@ func TestNumberTakenTwice(t *testing.T) {
 func TestNumbersGrow(t *testing.T) {
 	t.Parallel()
 	var n numbers
-	last := int64(1 << 40) // more than any counter has come to
+	last := int64(1 << 40) // more than any counter has reached
 	for range 100 {
 		first := n.take(3)
 		require.Greater(t, first, last)
@@ -456,7 +462,7 @@ func TestReplaceAndDeleteAtAVersion(t *testing.T) {
 	}))
 }
 
-// A write that does not meet the document that was read must not be committed.
+// A write that does not find the document that was read must not be committed.
 func TestWriteThatMeetsNothing(t *testing.T) {
 	t.Parallel()
 	there, err := stored(def, entry(newThing("a")))
@@ -473,11 +479,12 @@ func TestWriteThatMeetsNothing(t *testing.T) {
 	err = s.open(t).Write(t.Context(), func(tx docstore.EngineTx) error {
 		return tx.Delete(t.Context(), def, "t1", "a", docstore.Stamp{Version: 1})
 	})
-	require.ErrorContains(t, err, "did not meet")
+	require.ErrorContains(t, err, "did not find")
 	require.Equal(t, []string{"find", "bulkWrite", "abortTransaction"}, s.names())
 }
 
-// What was read must not have changed when the transaction commits; the server sees to it if the document is changed a little.
+// What was read must be unchanged when the transaction commits. The server checks it, because the transaction changes a
+// counter in the document.
 func TestReadDocumentsAreTouched(t *testing.T) {
 	t.Parallel()
 	doc := func(id string) any {
@@ -506,7 +513,8 @@ func TestReadDocumentsAreTouched(t *testing.T) {
 		read(tx)
 		return tx.Delete(t.Context(), def, "t1", "a", docstore.Stamp{Version: 1})
 	}))
-	require.Equal(t, []string{"find", "bulkWrite", "commitTransaction"}, s.names(), "what is known is not asked for again")
+	require.Equal(t, []string{"find", "bulkWrite", "commitTransaction"}, s.names(),
+		"known documents are not read again")
 	bulk := s.the(t, "bulkWrite")
 	require.Equal(t, []string{"delete things", "update things"}, operations(bulk))
 	touch := bulk.Lookup("ops", "1").Document()
@@ -525,7 +533,8 @@ func TestReadDocumentsAreTouched(t *testing.T) {
 	}))
 	require.Equal(t, []string{"aggregate", "bulkWrite", "commitTransaction"}, s.names())
 	require.Equal(t, []string{"insert docstore.counts", "delete docstore.counts", "insert docstore.outbox"},
-		operations(s.the(t, "bulkWrite")), "who counts by the same filter, not who changes what was counted")
+		operations(s.the(t, "bulkWrite")),
+		"conflicts with transactions that count by the same filter, not with those that change what was counted")
 
 	for _, who := range []func(tx docstore.EngineTx) error{
 		func(tx docstore.EngineTx) error { read(tx); return nil },
@@ -537,7 +546,8 @@ func TestReadDocumentsAreTouched(t *testing.T) {
 		s.forget()
 		require.NoError(t, e.Write(t.Context(), who))
 		for _, c := range s.all() {
-			require.NotContains(t, operations(c), "update things", "who writes nothing, or only looks, disturbs nobody")
+			require.NotContains(t, operations(c), "update things",
+				"a transaction that writes nothing, or only reads, conflicts with nobody")
 		}
 	}
 }

@@ -20,10 +20,10 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore/mongostore/mongotest/replicaset"
 )
 
-// behaviours pin what the simulated replica set does to what MongoDB does: they run on both. Where they differ, the
-// simulation is wrong.
+// behaviours compare the simulated replica set with MongoDB: they run on both. Where the two differ, the simulation is
+// wrong.
 var behaviours = map[string]func(*testing.T, *server){
-	"a transaction sees its own writes and nobody else's": ownWritesOnly,
+	"a transaction sees its own writes and no others": ownWritesOnly,
 	"a snapshot stays": snapshotStays,
 	"the first writer wins while it is in progress":          firstWriterInProgress,
 	"the first writer wins when it has committed":            firstWriterCommitted,
@@ -31,21 +31,21 @@ var behaviours = map[string]func(*testing.T, *server){
 	"a unique value in progress is a conflict":               uniqueInProgress,
 	"a unique value committed since is a conflict":           uniqueSince,
 	"a unique value that is taken is a duplicate":            uniqueTaken,
-	"a partial unique index leaves out the absent":           uniquePartial,
+	"a partial unique index leaves out absent values":        uniquePartial,
 	"an id inserted and deleted is fenced":                   fencedID,
 	"a unique value inserted and deleted is fenced":          fencedValue,
-	"a write outside of transactions waits":                  outsideWaits,
-	"a commit can be asked for again":                        commitAgain,
+	"a write outside transactions waits":                     outsideWaits,
+	"a commit can be repeated":                               commitAgain,
 	"a failed statement aborts":                              failedStatementAborts,
 	"a retried write is answered from its record":            retriedWrite,
-	"an older number is too old":                             olderNumber,
-	"a transaction that is not there":                        noSuchTransaction,
+	"an older number is refused":                             olderNumber,
+	"an unknown transaction":                                 noSuchTransaction,
 	"values are in the order of their types":                 orderOfTypes,
 	"lists match by any element, elemMatch by one":           listsMatch,
 	"null is what is null or absent":                         nullMatches,
 	"a query without an index is refused":                    noTableScan,
 	"a cursor has batches":                                   cursorBatches,
-	"collections are made again and indexes compared":        catalog,
+	"collections are created again and indexes compared":     catalog,
 	"an older snapshot does not see a new index":             snapshotBeforeIndex,
 	"an upsert makes a document of the query and the change": upserts,
 	"a bulk write counts":                                    bulkWrites,
@@ -192,7 +192,7 @@ func snapshotStays(t *testing.T, s *server) {
 	s.requireIDs(t, ctx, "a")
 	n, err := s.docs.CountDocuments(ctx, bson.D{{Key: "n", Value: 1}})
 	require.NoError(t, err)
-	require.EqualValues(t, 1, n, "an index is read as it was, too")
+	require.EqualValues(t, 1, n, "an index is read in the state of the snapshot, too")
 }
 
 func firstWriterInProgress(t *testing.T, s *server) {
@@ -228,7 +228,7 @@ func firstWriterCommitted(t *testing.T, s *server) {
 	ctx, session := s.begin(t)
 	s.insert(t, t.Context(), doc("d"))
 	result, err := s.docs.UpdateOne(ctx, is("d"), set("n", 2))
-	require.NoError(t, err, "what is not in the snapshot is not there to be written")
+	require.NoError(t, err, "what is not in the snapshot cannot be written")
 	require.Zero(t, result.MatchedCount)
 	require.NoError(t, session.CommitTransaction(t.Context()))
 }
@@ -312,7 +312,7 @@ func fencedValue(t *testing.T, s *server) {
 	s.fenced(t, doc("c", bson.E{Key: "u", Value: bson.A{"l"}}), doc("d", bson.E{Key: "u", Value: bson.A{"k", "l"}}))
 }
 
-// fenced: mongostore relies on it, see its fence.
+// fenced tests what mongostore's fence relies on.
 func (s *server) fenced(t *testing.T, placeholder, inserted bson.D) {
 	t.Helper()
 	fence := func(ctx context.Context) error {
@@ -388,7 +388,7 @@ func failedStatementAborts(t *testing.T, s *server) {
 	s.requireIDs(t, t.Context(), "a", "c")
 }
 
-// send is a client with no driver, which would number its writes itself.
+// send sends a command without the driver, which would number its writes itself.
 func (s *server) send(t *testing.T, command bson.D) bson.Raw {
 	t.Helper()
 	address := strings.TrimPrefix(s.uri, "mongodb://")
@@ -471,7 +471,7 @@ func orderOfTypes(t *testing.T, s *server) {
 	for i, v := range ordered {
 		d := doc(i, bson.E{Key: "n", Value: v})
 		if v == nil && i == 0 {
-			d = doc(i) // an absent value is as null
+			d = doc(i) // an absent value is equal to null
 		}
 		s.insert(t, t.Context(), d)
 	}
@@ -490,7 +490,7 @@ func orderOfTypes(t *testing.T, s *server) {
 	}
 	strings, err := s.ids(t.Context(), bson.D{{Key: "n", Value: bson.D{{Key: "$gt", Value: ""}}}})
 	require.NoError(t, err)
-	require.Len(t, strings, 8, "a range is within one type")
+	require.Len(t, strings, 8, "a range contains values of one type")
 	numbers, err := s.ids(t.Context(), bson.D{{Key: "n", Value: bson.D{{Key: "$lte", Value: 1.0}}}})
 	require.NoError(t, err)
 	require.Len(t, numbers, 4)
@@ -510,11 +510,12 @@ func listsMatch(t *testing.T, s *server) {
 		condition any
 		want      []any
 	}{
-		"equal":      {"z", []any{"a"}},
-		"in":         {bson.D{{Key: "$in", Value: bson.A{"c", "z"}}}, []any{"a", "b"}},
-		"both":       {bson.D{{Key: "$gte", Value: "b"}, {Key: "$lt", Value: "b"}}, []any{"a", "b"}},
-		"elem match": {bson.D{{Key: "$elemMatch", Value: bson.D{{Key: "$gte", Value: "ab"}, {Key: "$lt", Value: "ac"}}}}, []any{"a"}},
-		"regex":      {bson.D{{Key: "$regex", Value: "b"}}, []any{"a", "d"}},
+		"equal": {"z", []any{"a"}},
+		"in":    {bson.D{{Key: "$in", Value: bson.A{"c", "z"}}}, []any{"a", "b"}},
+		"both":  {bson.D{{Key: "$gte", Value: "b"}, {Key: "$lt", Value: "b"}}, []any{"a", "b"}},
+		"elem match": {bson.D{{Key: "$elemMatch", Value: bson.D{{Key: "$gte", Value: "ab"},
+			{Key: "$lt", Value: "ac"}}}}, []any{"a"}},
+		"regex": {bson.D{{Key: "$regex", Value: "b"}}, []any{"a", "d"}},
 	} {
 		have, err := s.ids(t.Context(), bson.D{{Key: "list", Value: c.condition}})
 		require.NoError(t, err, name)
@@ -552,7 +553,8 @@ func noTableScan(t *testing.T, s *server) {
 		bson.D{{Key: "$or", Value: bson.A{bson.D{{Key: "n", Value: 1}}, bson.D{{Key: "other", Value: 1}}}}},
 	)
 	require.NoError(t, err, "the sort's index serves")
-	err = s.docs.FindOne(t.Context(), bson.D{{Key: "$or", Value: bson.A{bson.D{{Key: "n", Value: 1}}, bson.D{{Key: "other", Value: 1}}}}}).
+	err = s.docs.FindOne(t.Context(),
+		bson.D{{Key: "$or", Value: bson.A{bson.D{{Key: "n", Value: 1}}, bson.D{{Key: "other", Value: 1}}}}}).
 		Err()
 	requireCode(t, err, 291)
 }
@@ -632,7 +634,7 @@ func snapshotBeforeIndex(t *testing.T, s *server) {
 		t,
 		s.db.Collection("others").FindOne(ctx, is("a")).Err(),
 		mongo.ErrNoDocuments,
-	) // takes the snapshot
+	) // this takes the snapshot
 	_, err = s.docs.Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: bson.D{{Key: "new", Value: 1}}})
 	require.NoError(t, err)
 	_, err = s.docs.UpdateOne(ctx, is("a"), set("new", 1))
@@ -648,7 +650,8 @@ func upserts(t *testing.T, s *server) {
 			N int64 `bson:"n"`
 		}
 		o := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After)
-		err := s.docs.FindOneAndUpdate(t.Context(), is("counter"), bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: by}}}}, o).
+		err := s.docs.FindOneAndUpdate(t.Context(), is("counter"),
+			bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: by}}}}, o).
 			Decode(&now)
 		require.NoError(t, err)
 		return now.N

@@ -36,7 +36,8 @@ func newNote(id, s string) *note {
 }
 
 func notes(revision int, indexes ...docstore.Index[note]) *docstore.Collection[note] {
-	return docstore.Define(docstore.Schema[note]{Name: "notes", Noun: "note", Revision: revision, Due: due, Indexes: indexes})
+	return docstore.Define(docstore.Schema[note]{Name: "notes", Noun: "note", Revision: revision, Due: due,
+		Indexes: indexes})
 }
 
 var (
@@ -44,14 +45,14 @@ var (
 	second = notes(2, docstore.ByText("text", byFolded))
 )
 
-// engineCases run on every server there is.
+// engineCases run on every server.
 var engineCases = map[string]func(*testing.T, *databases){
-	"documents are readable":   documentsAreReadable,
-	"a changed declaration":    changedDeclaration,
-	"replicas start at once":   replicasStartAtOnce,
-	"a failed write is undone": failedWriteIsUndone,
-	"check finds damage":       checkFindsDamage,
-	"clocks that differ":       clocksThatDiffer,
+	"documents are readable":          documentsAreReadable,
+	"a changed declaration":           changedDeclaration,
+	"replicas start at the same time": replicasStartAtOnce,
+	"a failed write is undone":        failedWriteIsUndone,
+	"check finds damage":              checkFindsDamage,
+	"clocks that differ":              clocksThatDiffer,
 }
 
 func runEngineCases(t *testing.T, dbs *databases) {
@@ -85,7 +86,7 @@ func insert(t *testing.T, store *docstore.Store, c *docstore.Collection[note], a
 	require.NoError(t, err)
 }
 
-// raw is a database as any other tool sees it.
+// raw is the database as other tools see it.
 func raw(t *testing.T, dbs *databases, engine docstore.Engine) *mongo.Database {
 	t.Helper()
 	client, err := mongo.Connect(options.Client().ApplyURI(dbs.options.URI))
@@ -115,13 +116,16 @@ func documentsAreReadable(t *testing.T, dbs *databases) {
 	v.Until = at
 	insert(t, store, first, v)
 	var stored bson.D
-	require.NoError(t, raw(t, dbs, engine).Collection("notes").FindOne(t.Context(), bson.D{{Key: "_id", Value: "t1/a"}}).Decode(&stored))
+	require.NoError(t, raw(t, dbs, engine).Collection("notes").
+		FindOne(t.Context(), bson.D{{Key: "_id", Value: "t1/a"}}).Decode(&stored))
 	created := bson.DateTime(v.TimeCreated.Millis())
 	require.Equal(t, bson.D{
-		{Key: "_id", Value: "t1/a"}, {Key: "id", Value: "a"}, {Key: "tenant_id", Value: "t1"}, {Key: "version", Value: int64(1)},
+		{Key: "_id", Value: "t1/a"}, {Key: "id", Value: "a"}, {Key: "tenant_id", Value: "t1"},
+		{Key: "version", Value: int64(1)},
 		{Key: "time_created", Value: created}, {Key: "time_modified", Value: created},
 		{Key: "text", Value: "京"}, {Key: "tags", Value: bson.A{"x"}}, {Key: "until", Value: bson.DateTime(at.Millis())},
-		{Key: "_due", Value: bson.DateTime(at.Millis())}, {Key: "_ix", Value: bson.D{{Key: "text", Value: "京"}, {Key: "tags", Value: bson.A{"x"}}}},
+		{Key: "_due", Value: bson.DateTime(at.Millis())},
+		{Key: "_ix", Value: bson.D{{Key: "text", Value: "京"}, {Key: "tags", Value: bson.A{"x"}}}},
 	}, stored)
 }
 
@@ -130,7 +134,8 @@ func changedDeclaration(t *testing.T, dbs *databases) {
 	store := openStore(t, engine, first)
 	insert(t, store, first, newNote("a", "ADA"), newNote("b", "bo"), newNote("c", "ada"))
 	db := raw(t, dbs, engine)
-	_, err := db.Collection("notes").Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: bson.D{{Key: "text", Value: 1}}, Options: options.Index().SetName("by hand")})
+	_, err := db.Collection("notes").Indexes().CreateOne(t.Context(),
+		mongo.IndexModel{Keys: bson.D{{Key: "text", Value: 1}}, Options: options.Index().SetName("by hand")})
 	require.NoError(t, err)
 
 	again := openStore(t, dbs.reopen(t, engine), second)
@@ -144,15 +149,16 @@ func changedDeclaration(t *testing.T, dbs *databases) {
 		names = append(names, s.Name)
 	}
 	require.Contains(t, names, "order.text")
-	require.Contains(t, names, "by hand", "an operator's index is not ours to drop")
-	require.NotContains(t, names, "list.tags", "it is declared no more")
+	require.Contains(t, names, "by hand", "an operator's index is not dropped")
+	require.NotContains(t, names, "list.tags", "it is no longer declared")
 
 	back := openStore(t, dbs.reopen(t, engine), first)
 	require.Equal(t, []string{"c"}, ids(t, back, first, ada))
 	require.Equal(t, []string{"a", "b", "c"}, ids(t, back, first, docstore.Eq("tags", docstore.Text("x"))))
 }
 
-// replicasStartAtOnce: several replicas start at once, on an empty database and on one with a new declaration.
+// replicasStartAtOnce: several replicas start at the same time, on an empty database and on one with an older
+// declaration.
 func replicasStartAtOnce(t *testing.T, dbs *databases) {
 	engine := dbs.open(t)
 	start := func(c *docstore.Collection[note]) {
@@ -181,7 +187,7 @@ func replicasStartAtOnce(t *testing.T, dbs *databases) {
 	require.Equal(t, []string{"a", "b"}, ids(t, changed, second, docstore.Eq("text", docstore.Text("ada"))))
 }
 
-// failedWriteIsUndone: without transactions too, what a failed write did is taken back.
+// failedWriteIsUndone: what a failed write did is undone, even without transactions.
 func failedWriteIsUndone(t *testing.T, dbs *databases) {
 	store := openStore(t, dbs.open(t), first)
 	insert(t, store, first, newNote("replaced", "old"), newNote("deleted", "old"))
@@ -229,15 +235,16 @@ func checkFindsDamage(t *testing.T, dbs *databases) {
 	insert(t, store, first, newNote("a", "old"))
 	require.NoError(t, store.Check(t.Context()))
 	collection := raw(t, dbs, engine).Collection("notes")
-	_, err := collection.UpdateOne(t.Context(), bson.D{{Key: "_id", Value: "t1/a"}}, bson.D{{Key: "$set", Value: bson.D{{Key: "text", Value: "by hand"}}}})
+	_, err := collection.UpdateOne(t.Context(), bson.D{{Key: "_id", Value: "t1/a"}},
+		bson.D{{Key: "$set", Value: bson.D{{Key: "text", Value: "by hand"}}}})
 	require.NoError(t, err)
 	require.ErrorContains(t, store.Check(t.Context()), "t1/a")
 	require.NoError(t, collection.Indexes().DropOne(t.Context(), "order.text"))
 	require.ErrorContains(t, store.Check(t.Context()), "order.text")
 }
 
-// clocksThatDiffer: messages have their numbers from their processes' clocks, and versions before had them from a
-// counter; those of one record come in the order of its sequences.
+// clocksThatDiffer: messages have numbers from the clocks of their processes, or from a counter if an earlier version
+// wrote them. Those about one record come in the order of its sequences.
 func clocksThatDiffer(t *testing.T, dbs *databases) {
 	engine := dbs.open(t)
 	store := openStore(t, engine, first)
@@ -262,7 +269,7 @@ func clocksThatDiffer(t *testing.T, dbs *databases) {
 	const now = 1 << 57
 	add(8, "a", 0)
 	add(9, "b", 0)
-	add(now+1, "a", 30) // made by a clock that is slow
+	add(now+1, "a", 30) // made by a process whose clock is slow
 	add(now+2, "b", 20)
 	add(now+3, "a", 10)
 	add(now+4, "c", 10)

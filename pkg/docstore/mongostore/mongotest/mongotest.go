@@ -1,5 +1,5 @@
-// Package mongotest gives tests servers that speak MongoDB's protocol. It is a module of its own, so that what it needs for that is no
-// part of the product.
+// Package mongotest provides tests with servers that speak MongoDB's protocol. It is a module of its own, so that its
+// dependencies are not part of the product.
 package mongotest
 
 import (
@@ -18,19 +18,20 @@ import (
 
 // Environment variables.
 const (
-	// EnvURI names a running MongoDB to be used instead of a container.
+	// EnvURI names a running MongoDB to use instead of a container.
 	EnvURI = "IDP_TEST_MONGO_URI"
-	// EnvRequired makes tests that need MongoDB fail, not skip, where there is none.
+	// EnvRequired makes tests that need MongoDB fail, instead of being skipped, if there is none.
 	EnvRequired = "IDP_TEST_MONGO_REQUIRED"
 )
 
-// Image is the MongoDB that tests run on.
+// Image is the version of MongoDB that tests run on.
 const Image = "mongo:8"
 
-// startTimeout covers the image's download.
+// startTimeout includes the download of the image.
 const startTimeout = 5 * time.Minute
 
-// FerretDB starts FerretDB 1.24 on SQLite in this process and returns its URI. It ends with the test. It is a standalone server.
+// FerretDB starts FerretDB 1.24 on SQLite in this process and returns its URI. It stops at the end of the test. It is a
+// standalone server.
 func FerretDB(t testing.TB) string {
 	t.Helper()
 	dir := url.URL{Scheme: "file", Path: t.TempDir() + "/"}
@@ -55,8 +56,8 @@ func FerretDB(t testing.TB) string {
 	return server.MongoDBURI()
 }
 
-// MongoDB returns the URI of a MongoDB replica set: that of IDP_TEST_MONGO_URI, or a container that ends with the test. Without
-// either the test is skipped, with the reason, or fails if IDP_TEST_MONGO_REQUIRED is 1.
+// MongoDB returns the URI of a MongoDB replica set: that of IDP_TEST_MONGO_URI, or a container that stops at the end of
+// the test. Without either, the test is skipped with the reason, or fails if IDP_TEST_MONGO_REQUIRED is 1.
 func MongoDB(t testing.TB) string {
 	t.Helper()
 	if uri := os.Getenv(EnvURI); uri != "" {
@@ -79,17 +80,18 @@ func MongoDB(t testing.TB) string {
 	return uri
 }
 
-// Start runs MongoDB as a replica set of one in a container, until stop. The server refuses queries that no index serves. It fails where
-// no Docker engine answers.
+// Start runs MongoDB in a container, as a replica set of one member, until stop is called. The server refuses queries
+// that no index serves. Start fails if no Docker engine answers.
 func Start(ctx context.Context) (uri string, stop func() error, err error) {
 	if err := dockerAnswers(ctx); err != nil {
 		return "", nil, err
 	}
-	// Where a query finds no index, the server refuses it.
-	container, err := mongodb.Run(ctx, Image, mongodb.WithReplicaSet("rs0"), testcontainers.WithCmdArgs("--setParameter", "notablescan=1"))
+	// The server refuses a query that finds no index.
+	container, err := mongodb.Run(ctx, Image, mongodb.WithReplicaSet("rs0"),
+		testcontainers.WithCmdArgs("--setParameter", "notablescan=1"))
 	stop = func() error { return testcontainers.TerminateContainer(container) }
 	if err != nil {
-		_ = stop() // the first error counts
+		_ = stop() // the first error is returned
 		return "", nil, fmt.Errorf("start %s: %w", Image, err)
 	}
 	address, err := container.PortEndpoint(ctx, "27017/tcp", "mongodb")
@@ -97,13 +99,14 @@ func Start(ctx context.Context) (uri string, stop func() error, err error) {
 		_ = stop()
 		return "", nil, fmt.Errorf("address of %s: %w", Image, err)
 	}
-	// The set knows its member by an address that only the containers' network has, so the driver must not ask for it.
+	// The replica set knows its member by an address that only the containers' network has, so the driver must not ask
+	// for it.
 	return address + "/?directConnection=true", stop, nil
 }
 
 func dockerAnswers(ctx context.Context) (err error) {
 	defer func() {
-		if p := recover(); p != nil { // testcontainers panics where it finds no socket
+		if p := recover(); p != nil { // testcontainers panics if it finds no socket
 			err = fmt.Errorf("no Docker engine answers: %v", p)
 		}
 	}()

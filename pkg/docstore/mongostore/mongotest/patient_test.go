@@ -12,8 +12,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore/mongostore"
 )
 
-// patient is an engine whose callers try again when they are told apperr.Unavailable, as the platform's do: nothing
-// was changed then.
+// patient is an engine whose callers try again after apperr.Unavailable, as the platform's do: nothing has changed
+// then.
 type patient struct {
 	docstore.Engine
 	t   *testing.T

@@ -16,7 +16,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore/mongostore/mongotest/replicaset"
 )
 
-// simulated starts a simulated replica set. It ends with the test.
+// simulated starts a simulated replica set, which stops at the end of the test.
 func simulated(t *testing.T, o replicaset.Options) *replicaset.Server {
 	t.Helper()
 	s, err := replicaset.Start(o)
@@ -34,14 +34,14 @@ func TestSimulated(t *testing.T) {
 	t.Run("engine", func(t *testing.T) { runEngineCases(t, dbs) })
 }
 
-// TestSimulatedOlder: MongoDB 7.0 has no bulkWrite, and writes go to each collection.
+// TestSimulatedOlder: MongoDB 7.0 has no bulkWrite; writes go to each collection separately.
 func TestSimulatedOlder(t *testing.T) {
 	t.Parallel()
 	dbs := newDatabases(simulated(t, replicaset.Options{Wire: 21}).URI(), false)
 	docstoretest.Run(t, dbs.open, docstoretest.Options{Lacks: mongoLacks, Reopen: dbs.reopen})
 }
 
-// Environment variables: how many seeds TestSimulatedBySeed runs, and which is the first.
+// Environment variables: how many seeds TestSimulatedBySeed runs, and the first of them.
 const (
 	envSeeds = "IDP_TEST_MONGO_SEEDS"
 	envSeed  = "IDP_TEST_MONGO_SEED"
@@ -53,14 +53,15 @@ func TestSimulatedBySeed(t *testing.T) {
 	for seed := first; seed < first+seeds; seed++ {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			docstoretest.Run(t, func(t *testing.T) docstore.Engine {
-				// Each test has a set of its own, so that only its commands are in the queue.
+				// Each test has a replica set of its own, so that only its commands are in the queue.
 				set := simulated(t, replicaset.Options{Members: 3, Schedule: &replicaset.Schedule{
 					Seed: uint64(seed), Delay: time.Millisecond, Faults: replicaset.AllFaults,
 				}})
 				return openPatiently(t, set.URI())
-			}, docstoretest.Options{Lacks: mongoLacks, Reopen: func(t *testing.T, closed docstore.Engine) docstore.Engine {
-				return openPatiently(t, closed.(*patient).uri)
-			}})
+			}, docstoretest.Options{Lacks: mongoLacks,
+				Reopen: func(t *testing.T, closed docstore.Engine) docstore.Engine {
+					return openPatiently(t, closed.(*patient).uri)
+				}})
 		})
 	}
 }
@@ -76,8 +77,8 @@ func number(t *testing.T, env string, otherwise int) int {
 	return n
 }
 
-// TestDependence: a transaction is run again if another has changed what it read, or counted by the same filter; what it
-// only peeked at, and what it counted, others may change.
+// TestDependence: a transaction runs again if another has changed what it read, or counted by the same filter. Others
+// may change what it read through Peek, and what it counted.
 func TestDependence(t *testing.T) {
 	t.Parallel()
 	dbs := newDatabases(simulated(t, replicaset.Options{}).URI(), false)
@@ -108,11 +109,11 @@ func TestDependence(t *testing.T) {
 		meanwhile func(*docstore.Tx) error
 		runs      int
 	}{
-		"what was read is changed":         {find, change, 2},
-		"what was peeked at is changed":    {peek, change, 1},
-		"what was counted is changed":      {count(tagged), change, 1},
-		"another counts by the filter":     {count(tagged), countAndAdd, 2},
-		"another counts by another filter": {count(docstore.Filter{}), countAndAdd, 1},
+		"what was read changes":                        {find, change, 2},
+		"what was read through Peek changes":           {peek, change, 1},
+		"what was counted changes":                     {count(tagged), change, 1},
+		"another transaction counts by the filter":     {count(tagged), countAndAdd, 2},
+		"another transaction counts by another filter": {count(docstore.Filter{}), countAndAdd, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -124,7 +125,7 @@ func TestDependence(t *testing.T) {
 					return err
 				}
 				if runs++; runs == 1 {
-					other := make(chan error, 1) // a transaction cannot be made inside another
+					other := make(chan error, 1) // a transaction cannot run inside another
 					go func() { other <- docstore.Do(ctx, store, c.meanwhile) }()
 					if err := <-other; err != nil {
 						return err
@@ -139,7 +140,7 @@ func TestDependence(t *testing.T) {
 	}
 }
 
-// TestProbeIsRepeated: a transaction's transient error is no reason not to start.
+// TestProbeIsRepeated: a transaction's transient error must not keep the engine from starting.
 func TestProbeIsRepeated(t *testing.T) {
 	t.Parallel()
 	set := simulated(t, replicaset.Options{})

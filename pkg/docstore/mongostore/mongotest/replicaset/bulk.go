@@ -103,7 +103,7 @@ func (o *outcome) bulkReply(kinds []string, errorsOnly bool) bson.D {
 			case e.Key == "upserted":
 				e.Value = bson.D{{Key: "_id", Value: e.Value}}
 				counts["nUpserted"]++
-				n = -1 // an upsert is no match
+				n = -1 // an upsert does not count as a match
 			case isCount && e.Key == "n" && n == 0:
 				n = count
 			case isCount && e.Key == "nModified":

@@ -8,8 +8,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// unused makes sure that no transaction in progress has read or written a collection: a change of the catalog waits
-// for its lock (https://www.mongodb.com/docs/manual/core/transactions-production-consideration/#acquiring-locks).
+// unused checks that no transaction in progress has read or written a collection: a change of the catalog waits for its
+// lock (https://www.mongodb.com/docs/manual/core/transactions-production-consideration/#acquiring-locks).
 func unused(d *database, c *collection) error {
 	for tx := range d.open {
 		if tx.used[c] {
@@ -101,7 +101,7 @@ func parseIndex(raw bson.Raw) (*index, error) {
 	x := &index{name: spec.Name, unique: spec.Unique}
 	for _, e := range spec.Key {
 		if e.Value != int32(1) {
-			return nil, unsupported("index but of ascending fields")
+			return nil, unsupported("index that is not of ascending fields")
 		}
 		x.fields = append(x.fields, e.Key)
 	}
@@ -122,8 +122,8 @@ func parseIndex(raw bson.Raw) (*index, error) {
 	return x, nil
 }
 
-// conflict reports whether the collection has that index. Another one of its name, or of its fields and options, is
-// refused (https://www.mongodb.com/docs/manual/reference/method/db.collection.createIndex/).
+// conflict reports whether the collection has that index already. It refuses another index with its name, or with its
+// fields and options (https://www.mongodb.com/docs/manual/reference/method/db.collection.createIndex/).
 func (c *collection) conflict(x *index) (same bool, _ error) {
 	if have := c.index(x.name); have != nil {
 		if !bytes.Equal(have.spec, x.spec) {
@@ -216,7 +216,7 @@ func (s *Server) dropIndexes(c *command, _ *transaction) (bson.D, error) {
 	return bson.D{{Key: "nIndexesWas", Value: int32(before)}}, nil
 }
 
-// without is a tree with no keys of a prefix.
+// without returns a tree without the keys that begin with a prefix.
 func without(t *tree, prefix string) *tree {
 	var gone []item
 	t.AscendGreaterOrEqual(item{key: prefix}, func(i item) bool {
@@ -269,7 +269,7 @@ func (s *Server) drop(c *command, _ *transaction) (bson.D, error) {
 	}
 	collection := d.collections[args.Collection]
 	if collection == nil {
-		return bson.D{}, nil // no error since MongoDB 7.0
+		return bson.D{}, nil // not an error since MongoDB 7.0
 	}
 	if err := unused(d, collection); err != nil {
 		return nil, err

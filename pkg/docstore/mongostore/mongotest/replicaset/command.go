@@ -9,20 +9,20 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// command is a request, understood as far as all commands are alike.
+// command is a request, parsed as far as all commands have it in common.
 type command struct {
 	*request
 	name     string
 	envelope envelope
-	db       string // whose data it is about
+	db       string // the database
 	session  *session
 	deadline time.Time
 	conn     int64           // the connection's number
 	gone     <-chan struct{} // closed when the client has closed the connection
-	done     map[int]bson.D  // the results of its statements, if it had to wait amid them
+	done     map[int]bson.D  // the results of its statements so far, if it had to wait
 }
 
-// envelope has the members that any command may have.
+// envelope has the members that every command may have.
 type envelope struct {
 	DB      string `bson:"$db"`
 	Session struct {
@@ -58,7 +58,7 @@ func membersOf(t reflect.Type) map[string]bool {
 	return names
 }
 
-// defaultWait is how long a write waits for a transaction if the client names no maxTimeMS.
+// defaultWait is how long a write waits for a transaction if the client sends no maxTimeMS.
 const defaultWait = time.Minute
 
 func parseCommand(r *request) (*command, error) {
@@ -70,7 +70,7 @@ func parseCommand(r *request) (*command, error) {
 	if c.envelope.MaxTime > 0 {
 		c.deadline = time.Now().Add(time.Duration(c.envelope.MaxTime) * time.Millisecond)
 	}
-	if c.name == "bulkWrite" { // is run on "admin"
+	if c.name == "bulkWrite" { // bulkWrite is sent to "admin"
 		for i, ns := range c.list("nsInfo") {
 			text, _ := ns.Lookup("ns").StringValueOK()
 			name, _, _ := strings.Cut(text, ".")
@@ -86,7 +86,7 @@ func parseCommand(r *request) (*command, error) {
 // ending reports whether the command ends a transaction.
 func (c *command) ending() bool { return c.name == "commitTransaction" || c.name == "abortTransaction" }
 
-// list is a member that is a list of documents, sent as a sequence or as an array.
+// list returns a member that is a list of documents, sent as a sequence or as an array.
 func (c *command) list(name string) []bson.Raw {
 	if docs, ok := c.sequences[name]; ok {
 		return docs
@@ -104,8 +104,8 @@ func (c *command) list(name string) []bson.Raw {
 	return docs
 }
 
-// decode reads the command's own members. One that into does not have is nothing that the simulation could leave
-// aside.
+// decode decodes the command's own members. It refuses a member that into does not have: the simulation must not ignore
+// one.
 func (c *command) decode(into any) error {
 	known := membersOf(reflect.TypeOf(into).Elem())
 	for name := range c.sequences {
@@ -133,7 +133,7 @@ func decode(what string, doc bson.Raw, into any, others map[string]bool) error {
 	return nil
 }
 
-// runs are the commands there are.
+// runs has all commands.
 var runs map[string]func(*Server, *command, *transaction) (bson.D, error)
 
 func init() {
@@ -160,17 +160,18 @@ func init() {
 	}
 }
 
-// outsideOnly are the commands that no transaction may have
-// (https://www.mongodb.com/docs/manual/core/transactions-operations/#restricted-operations), and those that it might,
-// but that nobody needs.
+// outsideOnly are the commands that are not allowed in transactions
+// (https://www.mongodb.com/docs/manual/core/transactions-operations/#restricted-operations), and those that would be
+// allowed but that nobody needs there.
 var outsideOnly = map[string]bool{
-	"ping": true, "create": true, "createIndexes": true, "dropIndexes": true, "listIndexes": true, "drop": true, "dropDatabase": true,
-	"endSessions": true,
+	"ping": true, "create": true, "createIndexes": true, "dropIndexes": true, "listIndexes": true, "drop": true,
+	"dropDatabase": true,
+	"endSessions":  true,
 }
 
 func (s *Server) ping(*command, *transaction) (bson.D, error) { return bson.D{}, nil }
 
-// answer runs a command and makes its reply, or loses it with the connection.
+// answer runs a command and makes its reply. A fault may lose the reply with the connection.
 func (s *Server) answer(m *member, conn int64, r *request, gone <-chan struct{}) (reply bson.Raw, lost bool) {
 	c, err := parseCommand(r)
 	if err != nil {
@@ -197,7 +198,7 @@ func (s *Server) answer(m *member, conn int64, r *request, gone <-chan struct{})
 	return marshal(d), hit == LoseReply
 }
 
-// runUntilFree runs a command, again after each transaction that it had to wait for.
+// runUntilFree runs a command, and again after each transaction that it had to wait for.
 func (s *Server) runUntilFree(m *member, c *command, hit Fault) bson.D {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,12 +222,12 @@ func (s *Server) runUntilFree(m *member, c *command, hit Fault) bson.D {
 			return s.refusal(c, refuse(codeInterruptedByRepl, "operation was interrupted"))
 		}
 		if c.abandoned() {
-			// The server does so with operations that it finds abandoned (ClientDisconnect): they are not run, and
-			// end their transaction.
+			// The server aborts operations that it finds abandoned (ClientDisconnect): they are not run, and end their
+			// transaction.
 			if !c.ending() {
 				s.abortOf(c)
 			}
-			return bson.D{} // nobody reads it
+			return bson.D{} // nobody reads the reply
 		}
 		reply, err := s.run(c, hit)
 		var held *heldError
@@ -262,7 +263,7 @@ func (c *command) abandoned() bool {
 	}
 }
 
-// abortOf aborts the transaction that a command is part of.
+// abortOf aborts the transaction that a command belongs to.
 func (s *Server) abortOf(c *command) {
 	sess := s.sessions[string(c.envelope.Session.ID.Data)]
 	if sess != nil && sess.tx != nil && c.envelope.Number != nil && *c.envelope.Number == sess.number {
@@ -270,7 +271,7 @@ func (s *Server) abortOf(c *command) {
 	}
 }
 
-// wait waits for a transaction to end. False says that the command's time is up.
+// wait waits for a transaction to end. It returns false if the command's time is up.
 func (s *Server) wait(c *command, tx *transaction) bool {
 	s.mu.Unlock()
 	defer s.mu.Lock()
@@ -285,7 +286,7 @@ func (s *Server) wait(c *command, tx *transaction) bool {
 		return false
 	}
 	if s.scheduler != nil {
-		_, _ = s.scheduler.turn(c) // what hits it has been decided
+		_, _ = s.scheduler.turn(c) // the scheduler has decided its fault already
 	}
 	return true
 }
@@ -305,19 +306,19 @@ func (s *Server) run(c *command, hit Fault) (bson.D, error) {
 	if outsideOnly[c.name] {
 		err = refuse(codeNotPermittedInTxn, "Cannot run '%s' in a multi-document transaction.", c.name)
 	} else if hit == Conflict && !c.ending() && writes[c.name] {
-		err = refuse(codeWriteConflict, "a write conflict by the schedule")
+		err = refuse(codeWriteConflict, "a write conflict decided by the schedule")
 	}
 	var reply bson.D
 	if err == nil {
 		reply, err = do(s, c, tx)
 	}
 	if err != nil && !c.ending() {
-		s.end(tx, aborted) // whatever the error was
+		s.end(tx, aborted) // with any error
 	}
 	return reply, err
 }
 
-// refusal is the reply of a command that failed, with the labels that the server puts on errors.
+// refusal is the reply to a command that failed, with the labels that the server adds.
 func (s *Server) refusal(c *command, err error) bson.D {
 	var missing *unsupportedError
 	if errors.As(err, &missing) {

@@ -9,11 +9,11 @@ import (
 )
 
 // Values are compared by an encoding whose bytes are in BSON's order of comparison
-// (https://www.mongodb.com/docs/manual/reference/bson-type-comparison-order/), as the server's KeyString is. No
-// value's encoding is the beginning of another's, so that encodings can be joined to compound keys.
+// (https://www.mongodb.com/docs/manual/reference/bson-type-comparison-order/), like the server's KeyString. No encoding
+// is the beginning of another, so that encodings can be joined to compound keys.
 const (
 	orderUndefined byte = 0x0f // an empty list in an index
-	orderNull      byte = 0x14 // an absent value too
+	orderNull      byte = 0x14 // also an absent value
 	orderNumber    byte = 0x1e
 	orderString    byte = 0x3c
 	orderBinary    byte = 0x5a
@@ -46,7 +46,7 @@ func appendValue(b []byte, v bson.RawValue) ([]byte, error) {
 	case bson.TypeBinary:
 		subtype, data := v.Binary()
 		b = append(b, orderBinary)
-		b = binary.BigEndian.AppendUint32(b, uint32(len(data))) // shorter ones come first, then the subtype counts
+		b = binary.BigEndian.AppendUint32(b, uint32(len(data))) // shorter ones first, then by subtype
 		return append(append(b, subtype), data...), nil
 	case bson.TypeObjectID:
 		id := v.ObjectID()
@@ -69,8 +69,8 @@ func encodeValue(v bson.RawValue) (string, error) {
 	return string(b), err
 }
 
-// lookup finds a member by its dotted path; the zero RawValue if there is none. Lists are not looked into: mongostore
-// has them at the ends of paths only.
+// lookup finds a member by its dotted path; it returns the zero RawValue if there is none. It does not look into lists:
+// mongostore has them only at the ends of paths.
 func lookup(doc bson.Raw, path string) (bson.RawValue, error) {
 	for {
 		name, rest, nested := strings.Cut(path, ".")

@@ -6,7 +6,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Codes of src/mongo/base/error_codes.yml.
+// Error codes of src/mongo/base/error_codes.yml.
 const (
 	codeBadValue             = 2
 	codeFailedToParse        = 9
@@ -37,7 +37,8 @@ const (
 
 var codeNames = map[int32]string{
 	codeBadValue: "BadValue", codeFailedToParse: "FailedToParse", codeInvalidLength: "InvalidLength",
-	codeNamespaceNotFound: "NamespaceNotFound", codeIndexNotFound: "IndexNotFound", codeCursorNotFound: "CursorNotFound",
+	codeNamespaceNotFound: "NamespaceNotFound", codeIndexNotFound: "IndexNotFound",
+	codeCursorNotFound: "CursorNotFound",
 	codeMaxTimeExpired: "MaxTimeMSExpired", codeWriteConcernTimeout: "WriteConcernTimeout",
 	codeImmutableField: "ImmutableField", codeInvalidOptions: "InvalidOptions",
 	codeIndexOptionsConflict: "IndexOptionsConflict", codeIndexSpecsConflict: "IndexKeySpecsConflict",
@@ -49,13 +50,13 @@ var codeNames = map[int32]string{
 	codeInterruptedByRepl: "InterruptedDueToReplStateChange", codeNotPrimaryNoRead: "NotPrimaryNoSecondaryOk",
 }
 
-// Labels (https://github.com/mongodb/specifications, transactions and retryable writes).
+// Error labels (https://github.com/mongodb/specifications, transactions and retryable writes).
 const (
 	labelTransient      = "TransientTransactionError"
 	labelRetryableWrite = "RetryableWriteError"
 )
 
-// commandError is what a command is refused with.
+// commandError is the error of a refused command.
 type commandError struct {
 	code    int32
 	message string
@@ -68,7 +69,7 @@ func refuse(code int32, format string, args ...any) *commandError {
 	return &commandError{code: code, message: fmt.Sprintf(format, args...)}
 }
 
-// unsupportedError says that MongoDB may well do this, but that nobody has taught it to the simulation.
+// unsupportedError reports something that MongoDB may well do, but the simulation does not.
 type unsupportedError struct{ what string }
 
 func (e *unsupportedError) Error() string { return "the simulated replica set has no " + e.what }
@@ -77,12 +78,12 @@ func unsupported(format string, args ...any) error {
 	return &unsupportedError{fmt.Sprintf(format, args...)}
 }
 
-// heldError says that a write outside of transactions must wait for one to end.
+// heldError reports that a write outside transactions must wait for a transaction to end.
 type heldError struct{ by *transaction }
 
 func (e *heldError) Error() string { return "held by a transaction" }
 
-// stateChange reports whether a code means that the member is not, or no longer, the primary.
+// stateChange reports whether a code means that the member is not the primary, or not any more.
 func stateChange(code int32) bool {
 	switch code {
 	case codeSteppedDown, codeNotPrimary, codeInterruptedByRepl, codeNotPrimaryNoRead:
@@ -91,8 +92,8 @@ func stateChange(code int32) bool {
 	return false
 }
 
-// transient follows isTransientTransactionError of the server's src/mongo/db/transaction_validation and error_labels:
-// what may pass when the whole transaction is run again.
+// transient follows isTransientTransactionError in the server's src/mongo/db/transaction_validation and error_labels:
+// errors that may not occur again when the whole transaction is repeated.
 func transient(code int32, committing bool) bool {
 	switch code {
 	case codeWriteConflict, codeSnapshotUnavailable, codeNoSuchTransaction:

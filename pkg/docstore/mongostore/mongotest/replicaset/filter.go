@@ -9,7 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// The operators of queries that mongostore sends (https://www.mongodb.com/docs/manual/reference/operator/query/).
+// The query operators that mongostore uses (https://www.mongodb.com/docs/manual/reference/operator/query/).
 const (
 	opEqual   = "$eq"
 	opIn      = "$in"
@@ -24,14 +24,14 @@ const (
 	opOr      = "$or"
 )
 
-// filter is a query document, understood.
+// filter is a parsed query document.
 type filter struct {
 	op     string
 	path   string
-	values []string // encoded; one for the comparisons
+	values []string // encoded; exactly one for comparisons
 	exists bool
 	regex  *regexp.Regexp
-	sub    []*filter // of and, or and elemMatch, where the paths are empty
+	sub    []*filter // for and, or and elemMatch, where the paths are empty
 }
 
 func parseFilter(query bson.Raw) (*filter, error) {
@@ -83,7 +83,7 @@ func parseBranches(v bson.RawValue) ([]*filter, error) {
 	return branches, nil
 }
 
-// parseConditions understands {path: value} and {path: {$op: value, …}}.
+// parseConditions parses {path: value} and {path: {$op: value, …}}.
 func parseConditions(path string, v bson.RawValue) ([]*filter, error) {
 	doc, ok := v.DocumentOK()
 	if !ok {
@@ -122,13 +122,13 @@ func parseCondition(path, op string, v bson.RawValue) (f *filter, err error) {
 	case opExists:
 		var ok bool
 		if f.exists, ok = v.BooleanOK(); !ok || !f.exists {
-			return nil, unsupported("$exists but of true")
+			return nil, unsupported("$exists other than true")
 		}
 		return f, nil
 	case opRegex:
 		pattern, ok := v.StringValueOK()
 		if !ok {
-			return nil, unsupported("$regex but of a string")
+			return nil, unsupported("$regex other than a string")
 		}
 		if f.regex, err = regexp.Compile(pattern); err != nil {
 			return nil, unsupported("pattern %q", pattern)
@@ -145,7 +145,7 @@ func parseCondition(path, op string, v bson.RawValue) (f *filter, err error) {
 		return nil, unsupported("query operator %s", op)
 	}
 	for _, v := range operands {
-		if v.Type == bson.TypeNull && op != opEqual && op != opIn { // equal to null is what is absent, too
+		if v.Type == bson.TypeNull && op != opEqual && op != opIn { // absent members are equal to null, too
 			return nil, unsupported("comparison %s of %s with null", op, path)
 		}
 		encoded, err := encodeValue(v)
@@ -183,8 +183,8 @@ func (f *filter) matches(doc bson.Raw) (bool, error) {
 	return f.holds(v)
 }
 
-// holds reports whether one value meets a condition. Of a list, any element may; $elemMatch's conditions must all be
-// met by one.
+// holds reports whether one value meets a condition. For a list any element may; the conditions of $elemMatch must all
+// be met by one element.
 func (f *filter) holds(v bson.RawValue) (bool, error) {
 	if f.op == opExists {
 		return v.Type != 0, nil
@@ -243,7 +243,7 @@ func (f *filter) holdsOne(v bson.RawValue) (bool, error) {
 		return found, nil
 	}
 	if encoded[0] != f.values[0][0] {
-		return false, nil // ranges are within one type ("type bracketing")
+		return false, nil // ranges contain values of one type only ("type bracketing")
 	}
 	switch order := bytes.Compare(encoded, []byte(f.values[0])); f.op {
 	case opGreater:

@@ -13,20 +13,20 @@ type sortField struct {
 	desc bool
 }
 
-// scan walks intervals of one index. No scan of a whole collection exists: a query without a usable index is refused,
-// as a server with the parameter notablescan does.
+// scan goes through intervals of one index. There is no scan of a whole collection: a query without a usable index is
+// refused, as by a server with the parameter notablescan.
 type scan struct {
 	index     *index
 	intervals []interval
-	depth     int  // how many fields of the index are bounded
-	points    int  // how many of these by one value or several
-	sorted    bool // the walk is in the order asked for
+	depth     int  // number of fields of the index that are bounded
+	points    int  // how many of those have one or several fixed values
+	sorted    bool // entries come in the requested order
 	desc      bool
 }
 
 type interval struct{ from, below string }
 
-// plan is one scan, or several whose results are put together.
+// plan is one scan, or several whose results are combined.
 type plan struct{ scans []*scan }
 
 const (
@@ -34,7 +34,7 @@ const (
 	trialLength  = 100
 )
 
-// conjunction is a query as conditions that must all hold.
+// conjunction is a query in the form of conditions that must all hold.
 type conjunction struct {
 	leaves []*filter
 	ors    []*filter
@@ -65,7 +65,7 @@ func (v *view) planFor(c *collection, query *conjunction, sort []sortField) (*pl
 	if best != nil && (len(query.ors) == 0 || best.depth > 1) {
 		return &plan{[]*scan{best}}, nil
 	}
-	// Every branch of an "or" with all the other conditions is a query of its own.
+	// Every branch of an "or", with all the other conditions, is a query of its own.
 	for i, or := range query.ors {
 		together := &plan{}
 		for _, branch := range or.sub {
@@ -121,7 +121,7 @@ func better(a, b *scan) bool {
 	return a.points > b.points
 }
 
-// trial counts how many entries a scan begins with.
+// trial counts the entries of a scan, up to a limit.
 func (v *view) trial(s *scan) int {
 	n := 0
 	for _, in := range s.intervals {
@@ -136,7 +136,7 @@ func (v *view) trial(s *scan) int {
 	return n
 }
 
-// scan is how an index would serve; nil if it cannot.
+// scan returns how an index would serve the query; nil if it cannot.
 func (c *collection) scan(x *index, leaves []*filter, sort []sortField) *scan {
 	if x.partial != nil && !implied(x.partial, leaves) {
 		return nil
@@ -185,7 +185,7 @@ func (c *collection) scan(x *index, leaves []*filter, sort []sortField) *scan {
 	return s
 }
 
-// sorts reports whether entries from the field at on are in the order asked for.
+// sorts reports whether entries are in the requested order from the field at on.
 func (c *collection) sorts(x *index, at, intervals int, same map[string]bool, sort []sortField) (sorted, desc bool) {
 	if len(sort) == 0 || intervals > 1 || x.multikey {
 		return false, false
@@ -203,8 +203,8 @@ func (c *collection) sorts(x *index, at, intervals int, same map[string]bool, so
 	return true, desc
 }
 
-// implied reports whether a partial index has all documents that conditions select: only "the member is there" is
-// understood.
+// implied reports whether a partial index has all documents that the conditions select. It knows only "the member
+// exists".
 func implied(partial *filter, leaves []*filter) bool {
 	for _, p := range partial.sub {
 		if p.op != opExists {
@@ -217,9 +217,9 @@ func implied(partial *filter, leaves []*filter) bool {
 	return true
 }
 
-// bounds are what conditions say of one field: values, or a range. All conditions are tested on the document, so that
-// one is enough; where the field may be a list, two must not be joined, since each may be met by another element, but
-// for those within one $elemMatch (https://www.mongodb.com/docs/manual/core/multikey-index-bounds/).
+// bounds are what conditions require of one field: values, or a range. All conditions are tested on the document again,
+// so one is enough. If the field may be a list, two conditions must not be combined, because different elements may
+// meet them; those within one $elemMatch may (https://www.mongodb.com/docs/manual/core/multikey-index-bounds/).
 func bounds(leaves []*filter, path string, multikey bool) (points []string, low, high string, found bool) {
 	for _, f := range leaves {
 		if f.path == path && (f.op == opEqual || f.op == opIn) && (points == nil || len(f.values) < len(points)) {
@@ -274,7 +274,7 @@ func narrowed(f *filter, low, high string) (string, string) {
 }
 
 // find lists the documents that a query selects, in the order of sort, without the first skip, and at most limit (0
-// for all).
+// means all).
 func (v *view) find(c *collection, f *filter, sort []sortField, skip, limit int) ([]bson.Raw, error) {
 	p, err := v.plan(c, f, sort)
 	if err != nil {
@@ -308,7 +308,7 @@ func (v *view) find(c *collection, f *filter, sort []sortField, skip, limit int)
 	return found, nil
 }
 
-// walk adds what one scan finds, at most so many documents (0 for all).
+// walk adds what one scan finds, at most so many documents (0 means all).
 func (v *view) walk(c *collection, s *scan, f *filter, most int, seen map[string]bool, found *[]bson.Raw) (err error) {
 	n := 0
 	visit := func(i item) bool {

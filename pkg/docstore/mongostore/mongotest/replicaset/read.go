@@ -4,17 +4,17 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// firstBatch is how many documents the first batch has at most where the client names no size
+// firstBatch is the size of the first batch if the client names none
 // (https://www.mongodb.com/docs/manual/core/cursors/#cursor-batches).
 const firstBatch = 101
 
-// cursor is what is left of a result.
+// cursor is the rest of a result.
 type cursor struct {
 	ns   string
 	rest []bson.Raw
 }
 
-// view is what a statement of a command reads and writes.
+// view returns what a statement of a command reads and writes.
 func (s *Server) view(c *command, tx *transaction) (*view, error) {
 	d, err := s.database(c.db)
 	if err != nil {
@@ -29,8 +29,8 @@ func (s *Server) view(c *command, tx *transaction) (*view, error) {
 	return &view{db: d, tree: tx.tree, tx: tx}, nil
 }
 
-// collection finds a collection; nil if there is none. A snapshot that is older than the collection's last index
-// cannot be read (https://www.mongodb.com/docs/manual/reference/read-concern-snapshot/, "SnapshotUnavailable").
+// collection finds a collection; nil if there is none. A snapshot that is older than the collection's last index cannot
+// be read (https://www.mongodb.com/docs/manual/reference/read-concern-snapshot/, "SnapshotUnavailable").
 func (v *view) collection(name string) (*collection, error) {
 	c := v.db.collections[name]
 	if v.tx == nil || c == nil {
@@ -53,10 +53,11 @@ func (s *Server) checkRead(c *command, tx *transaction) error {
 		level = c.envelope.ReadConcern.Level
 	}
 	switch {
-	case tx == nil && (level == "majority" || level == "local"): // the same here: every answered write is a majority's
+	// the same here, because every answered write is on a majority
+	case tx == nil && (level == "majority" || level == "local"):
 	case tx != nil && (level == "snapshot" || !c.envelope.Start):
 	default:
-		return unsupported("read concern %s there", level)
+		return unsupported("read concern %s at this place", level)
 	}
 	return nil
 }
@@ -107,7 +108,7 @@ func (s *Server) find(c *command, tx *transaction) (bson.D, error) {
 	}
 	most := firstBatch
 	if args.Batch != nil {
-		most = int(*args.Batch) // 0: the first batch is empty, and the cursor is there
+		most = int(*args.Batch) // with 0 the first batch is empty, and there is a cursor
 	}
 	return s.firstBatch(c.db+"."+args.Collection, found, most, args.Single), nil
 }
@@ -138,7 +139,7 @@ func (s *Server) firstBatch(ns string, found []bson.Raw, most int, single bool) 
 	return cursorReply("firstBatch", ns, id, batch)
 }
 
-// cut is the next batch: so many documents, and no more than a reply can have.
+// cut is the next batch: at most so many documents, and no more than fit into a reply.
 func cut(docs []bson.Raw, most int) (batch, rest []bson.Raw) {
 	most = min(most, len(docs))
 	size := 0
@@ -199,7 +200,7 @@ func (s *Server) killCursors(c *command, _ *transaction) (bson.D, error) {
 	return bson.D{{Key: "cursorsKilled", Value: args.Cursors}}, nil
 }
 
-// aggregate counts: $match, $skip, $limit, and $group by a constant with the sum of 1 is how drivers count documents.
+// aggregate counts documents as drivers do: $match, $skip, $limit, and $group by a constant with the sum of 1.
 func (s *Server) aggregate(c *command, tx *transaction) (bson.D, error) {
 	var args struct {
 		Collection string     `bson:"aggregate"`
@@ -238,11 +239,11 @@ func (s *Server) aggregate(c *command, tx *transaction) (bson.D, error) {
 			return nil, err
 		}
 		if !ok {
-			return nil, unsupported("aggregation %s there", name)
+			return nil, unsupported("aggregation %s at this place", name)
 		}
 	}
 	if query == nil || !grouped {
-		return nil, unsupported("aggregation but to count")
+		return nil, unsupported("aggregation other than counting")
 	}
 	v, err := s.view(c, tx)
 	if err != nil {
@@ -258,7 +259,7 @@ func (s *Server) aggregate(c *command, tx *transaction) (bson.D, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(found) > 0 { // a group of none is not there
+		if len(found) > 0 { // there is no group without members
 			counted = append(
 				counted,
 				marshal(bson.D{{Key: "_id", Value: int32(1)}, {Key: "n", Value: int32(len(found))}}),

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Here is what a server does only when it is told to, or by chance. What every MongoDB does is in mongotest's
+// These are tests of what a server does only on request or by chance. What every MongoDB does is tested by mongotest's
 // behaviours.
 
 func start(t *testing.T, o Options) (*Server, *mongo.Client, *mongo.Collection) {
@@ -68,7 +68,7 @@ func TestUnknownIsNamed(t *testing.T) {
 	t.Parallel()
 	s, err := Start(Options{})
 	require.NoError(t, err)
-	t.Run("client", func(t *testing.T) { // which leaves before the server does
+	t.Run("client", func(t *testing.T) { // it disconnects before the server stops
 		client, docs := connect(t, s)
 		require.Error(t, client.Database("db").RunCommand(t.Context(), bson.D{{Key: "mapReduce", Value: "docs"}}).Err())
 		_, err := docs.UpdateOne(t.Context(), doc("a"), bson.D{{Key: "$rename", Value: bson.D{{Key: "a", Value: "b"}}}})
@@ -85,7 +85,8 @@ func TestUnknownIsNamed(t *testing.T) {
 		require.Error(t, err)
 	})
 	err = s.Close()
-	for _, name := range []string{"command mapReduce", "update operator $rename", "query operator $nin", "hint of find", "aggregation $out"} {
+	for _, name := range []string{"command mapReduce", "update operator $rename", "query operator $nin", "hint of find",
+		"aggregation $out"} {
 		require.ErrorContains(t, err, name)
 	}
 }
@@ -103,7 +104,7 @@ func TestExpiredTransaction(t *testing.T) {
 	require.Zero(t, count(t, docs))
 }
 
-// TestLifetime: what a dead client's transaction has written, others may write after its lifetime.
+// TestLifetime: others can write what a dead client's transaction has written, once its lifetime is over.
 func TestLifetime(t *testing.T) {
 	t.Parallel()
 	_, client, docs := start(t, Options{Lifetime: 50 * time.Millisecond})
@@ -111,7 +112,7 @@ func TestLifetime(t *testing.T) {
 	_, err := docs.InsertOne(ctx, doc("a"))
 	require.NoError(t, err)
 	_, err = docs.InsertOne(t.Context(), doc("a"))
-	require.NoError(t, err, "it waits, and then goes on")
+	require.NoError(t, err, "it waits, and then continues")
 }
 
 func TestStepDown(t *testing.T) {
@@ -131,11 +132,12 @@ func TestStepDown(t *testing.T) {
 	}
 }
 
-// TestFaults: nothing is done twice or not at all, whatever hits the next commands.
+// TestFaults: every write is done exactly once, whatever fault its command meets.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]Fault{
-		"lose request": LoseRequest, "lose reply": LoseReply, "conflict": Conflict, "expire": Expire, "step down": StepDown, "unknown": UnknownCommit,
+		"lose request": LoseRequest, "lose reply": LoseReply, "conflict": Conflict, "expire": Expire,
+		"step down": StepDown, "unknown": UnknownCommit,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -171,7 +173,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestOrderIsTheSeeds: of the same commands, in whatever order they came, the same is run first and the same is hit.
+// TestOrderIsTheSeeds: of the same commands, in any order of arrival, the same one runs first and the same one meets
+// the fault.
 func TestOrderIsTheSeeds(t *testing.T) {
 	t.Parallel()
 	order := func(seed uint64, backwards bool) (names []string) {
@@ -211,5 +214,5 @@ func TestOrderIsTheSeeds(t *testing.T) {
 		require.Equal(t, one, order(seed, true))
 		differ = differ || !slices.Equal(one, order(seed+1, false))
 	}
-	require.True(t, differ, "another seed is another order")
+	require.True(t, differ, "another seed gives another order")
 }

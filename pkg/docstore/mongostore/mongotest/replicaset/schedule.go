@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Fault is what happens to a command.
+// Fault is a fault that a command meets.
 type Fault int
 
 // The faults. Each is something that a client of MongoDB must expect.
@@ -20,28 +20,29 @@ const (
 	Conflict            // a write in a transaction meets a write conflict
 	Expire              // the command's transaction is aborted, as if it had lived too long
 	StepDown            // another member becomes the primary before the command is run
-	UnknownCommit       // a commit is done, but the answer says that it is not known to be a majority's
+	UnknownCommit       // a commit takes effect, but the answer says that a majority has not confirmed it
 )
 
-// AllFaults are all that there are.
+// AllFaults are all faults.
 var AllFaults = []Fault{LoseRequest, LoseReply, Conflict, Expire, StepDown, UnknownCommit}
 
-// Masked are those that a transaction is run again for, so that no caller of a store hears of them.
+// Masked are the faults after which a transaction is repeated, so that no caller of a store notices them.
 var Masked = []Fault{Conflict, Expire, UnknownCommit}
 
-// Schedule decides, by a seed, which of the commands that wait is run next, and what happens to it. Both follow from
-// the seed, the command's content (without what differs at each run: sessions, times) and how often that command has
-// come: of two commands that wait at the same time, the same is run first, and its n-th arrival meets the same fault,
-// whenever the seed is the same. Which commands wait at the same time, the clients' speed decides; the scheduler only
-// gives all of them Settle to arrive.
+// Schedule decides, by a seed, which of the waiting commands runs next and which fault it meets. Both follow from the
+// seed, the command's content (without what differs in each run: sessions, times) and how often the command has
+// arrived: with the same seed, the same one of two waiting commands runs first, and its n-th arrival meets the same
+// fault. Which commands wait at the same time depends on the speed of the clients; the scheduler only gives them the
+// time Settle to arrive.
 type Schedule struct {
-	Seed   uint64
-	Settle time.Duration // how long no command must come before one is chosen; 0 means 300 µs, less that all run as they come
+	Seed uint64
+	// how long no command must arrive before one is chosen; 0 means 300 µs; negative: commands run as they arrive
+	Settle time.Duration
 
-	Delay  time.Duration // answers wait up to so long
-	Faults []Fault       // which there are
-	Every  int           // one in so many commands is hit; 0 means 40
-	Most   int           // no more than so many are; 0 means 10
+	Delay  time.Duration // answers wait up to this long
+	Faults []Fault       // the faults to choose from
+	Every  int           // one in so many commands meets a fault; 0 means 40
+	Most   int           // at most so many do; 0 means 10
 }
 
 const (
@@ -50,7 +51,7 @@ const (
 	defaultMost   = 10
 	aloneAfter    = 20 // commands of one connection in a row
 	hitsOfOne     = 2
-	settlesAtMost = 5 // where commands never cease to come
+	settlesAtMost = 5 // if commands never stop arriving
 )
 
 type scheduler struct {
@@ -58,10 +59,10 @@ type scheduler struct {
 	arrivals chan *waiting
 	closing  chan struct{}
 	hits     int
-	unlucky  map[string]int // hits of a session's transactions since it committed one
+	unlucky  map[string]int // faults of a session's transactions since it last committed one
 
-	conn  int64 // that of the latest commands
-	inRow int   // how many these are
+	conn  int64 // connection of the latest commands
+	inRow int   // number of these
 }
 
 type waiting struct {
@@ -99,7 +100,7 @@ func (s *scheduler) turn(c *command) (f Fault, alone bool) {
 func (s *scheduler) run() {
 	arrived := map[uint64]int{}
 	var queue []*waiting
-	var patience time.Time // until when the first in the queue waits for others to arrive
+	var patience time.Time // until when the first in the queue waits for others
 	settled := time.NewTimer(s.Settle)
 	defer settled.Stop()
 	for {
@@ -159,8 +160,8 @@ func (s *scheduler) fault(w *waiting) Fault {
 	return possible[dice/uint64(s.Every)%uint64(len(possible))]
 }
 
-// mayAgain bounds how often one caller's transaction is hit until it commits: one of many commands would else never
-// get to its end.
+// mayAgain bounds how often one caller's transaction meets a fault before it commits. Otherwise a transaction of many
+// commands might never end.
 func (s *scheduler) mayAgain(c *command) bool {
 	caller := string(c.envelope.Session.ID.Data)
 	if c.name == "commitTransaction" {
@@ -169,7 +170,7 @@ func (s *scheduler) mayAgain(c *command) bool {
 	return s.unlucky[caller] < hitsOfOne
 }
 
-// hits reports whether a fault means something to a command.
+// hits reports whether a fault applies to a command.
 func (f Fault) hits(c *command) bool {
 	inTransaction := c.envelope.Autocommit != nil
 	switch f {
@@ -183,7 +184,7 @@ func (f Fault) hits(c *command) bool {
 	return true
 }
 
-// delay keeps an answer back.
+// delay holds an answer back.
 func (s *scheduler) delay(c *command) {
 	if s.Delay == 0 {
 		return
@@ -199,10 +200,11 @@ func (s *scheduler) delay(c *command) {
 
 // volatile members differ from run to run.
 var volatile = map[string]bool{
-	"lsid": true, "txnNumber": true, "$clusterTime": true, "readConcern": true, "maxTimeMS": true, "$db": true, "nsInfo": true, "getMore": true,
+	"lsid": true, "txnNumber": true, "$clusterTime": true, "readConcern": true, "maxTimeMS": true, "$db": true,
+	"nsInfo": true, "getMore": true,
 }
 
-// identity is what a command is known by.
+// identity is the same for the same command in every run.
 func identity(c *command) uint64 {
 	h := fnv.New64a()
 	members, _ := c.body.Elements()
@@ -226,7 +228,7 @@ func mix(numbers ...uint64) uint64 {
 	for _, n := range numbers {
 		_, _ = h.Write(binary.BigEndian.AppendUint64(nil, n))
 	}
-	x := h.Sum64() // FNV spreads its last bytes badly: finish as splitmix64 does
+	x := h.Sum64() // FNV mixes its last bytes poorly; this is the final step of splitmix64
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31

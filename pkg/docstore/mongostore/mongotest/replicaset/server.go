@@ -12,13 +12,14 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Options say how the set behaves. The zero value is a set of one member that answers at once, in the order of
-// arrival, without faults.
+// Options say how the replica set behaves. With the zero value it has one member, which answers at once, in the order
+// of arrival, without faults.
 type Options struct {
 	Members  int           // 0 means 1
 	Lifetime time.Duration // transactionLifetimeLimitSeconds; 0 means a minute
-	Wire     int32         // maxWireVersion; 0 means 25, of MongoDB 8.0. Servers with less do not know bulkWrite
-	Schedule *Schedule     // nil: commands run as they come
+	// maxWireVersion; 0 means 25, that of MongoDB 8.0. Servers with a lower one do not have bulkWrite
+	Wire     int32
+	Schedule *Schedule // nil means that commands run as they arrive
 }
 
 const (
@@ -28,7 +29,7 @@ const (
 	electionTerm    = 8 // the bytes of an electionId before the term
 )
 
-// Server is a replica set. All its members have the same data at once: a majority has every write that was answered.
+// Server is a replica set. All its members have the same data at any time: every answered write is on a majority.
 type Server struct {
 	options   Options
 	members   []*member
@@ -40,8 +41,8 @@ type Server struct {
 	databases map[string]*database
 	sessions  map[string]*session
 	cursors   map[int64]*cursor
-	numbered  int64  // cursors, connections
-	time      uint64 // of the last change
+	numbered  int64  // number of cursors and connections
+	time      uint64 // time of the last change
 	primary   int
 	term      uint32
 	turned    chan struct{} // closed when another member becomes the primary
@@ -53,7 +54,7 @@ type Server struct {
 	injected   Fault
 	injections int
 
-	counts map[string]int // commands by name
+	counts map[string]int // of commands, by name
 }
 
 type member struct {
@@ -63,7 +64,7 @@ type member struct {
 
 func (m *member) address() string { return m.listener.Addr().String() }
 
-// Start starts a set on addresses of 127.0.0.1. The caller closes it.
+// Start starts a replica set on addresses of 127.0.0.1. The caller closes it.
 func Start(o Options) (*Server, error) {
 	if o.Members == 0 {
 		o.Members = 1
@@ -75,8 +76,10 @@ func Start(o Options) (*Server, error) {
 		o.Lifetime = defaultLifetime
 	}
 	s := &Server{
-		options: o, process: bson.NewObjectID(), databases: map[string]*database{}, sessions: map[string]*session{}, cursors: map[int64]*cursor{},
-		term: 1, turned: make(chan struct{}), closing: make(chan struct{}), conns: map[net.Conn]bool{}, counts: map[string]int{},
+		options: o, process: bson.NewObjectID(), databases: map[string]*database{}, sessions: map[string]*session{},
+		cursors: map[int64]*cursor{},
+		term:    1, turned: make(chan struct{}), closing: make(chan struct{}), conns: map[net.Conn]bool{},
+		counts: map[string]int{},
 	}
 	for i := range o.Members {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -98,8 +101,8 @@ func Start(o Options) (*Server, error) {
 	return s, nil
 }
 
-// URI is the set's connection string. The driver's monitors may wait for an answer when a client disconnects, and so
-// must not wait for long.
+// URI returns the connection string of the set. When a client disconnects, the driver's monitors may wait for an
+// answer, so the URI makes that wait short.
 func (s *Server) URI() string {
 	return "mongodb://" + strings.Join(s.addresses(), ",") + "/?heartbeatFrequencyMS=500&replicaSet=" + setName
 }
@@ -112,7 +115,7 @@ func (s *Server) addresses() []string {
 	return list
 }
 
-// Close ends the set. It reports what was asked of it that it does not know, by name, and faults of its own. A second
+// Close ends the set. It reports which unknown things the set was asked for, and the simulation's own faults. A second
 // Close reports the same.
 func (s *Server) Close() error {
 	s.mu.Lock()
@@ -135,7 +138,7 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// fault notes what Close is to report.
+// fault notes what Close reports.
 func (s *Server) fault(what string) {
 	if !slices.Contains(s.faults, what) {
 		s.faults = append(s.faults, what)
@@ -143,8 +146,8 @@ func (s *Server) fault(what string) {
 }
 
 // StepDown makes the next member the primary, as replSetStepDown and an election do: transactions in progress are
-// aborted, and commands that wait are interrupted. Nothing that was answered is lost. The only member of a set of one
-// is its own successor.
+// aborted, and waiting commands are interrupted. Nothing that was answered is lost. The only member of a set of one
+// succeeds itself.
 func (s *Server) StepDown() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,21 +163,22 @@ func (s *Server) stepDown() {
 	s.turned = make(chan struct{})
 }
 
-// Expire aborts the transactions in progress, as if each had lived too long.
+// Expire aborts the transactions in progress, as if they had exceeded their lifetime.
 func (s *Server) Expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.abortAll()
 }
 
-// Inject makes the next n commands that a fault can hit meet it, beside those that the schedule decides.
+// Inject makes the next n commands that a fault applies to meet it, in addition to the faults that the schedule
+// decides.
 func (s *Server) Inject(f Fault, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.injected, s.injections = f, n
 }
 
-// injection is the fault that was injected for a command, once.
+// injection returns the fault that was injected for a command, once.
 func (s *Server) injection(c *command) Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +189,7 @@ func (s *Server) injection(c *command) Fault {
 	return s.injected
 }
 
-// Counts tells how often each command was run, without those of monitoring.
+// Counts returns how often each command was run, without those of monitoring.
 func (s *Server) Counts() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,7 +225,8 @@ func (s *Server) accept(m *member) {
 	}
 }
 
-// serve answers one connection's requests. It reads ahead, to notice that the client has gone while a command waits.
+// serve answers the requests of one connection. It reads ahead, to notice when the client disconnects while a command
+// waits.
 func (s *Server) serve(m *member, number int64, conn net.Conn) {
 	requests, gone := make(chan *request), make(chan struct{})
 	s.serving.Go(func() {
@@ -229,7 +234,7 @@ func (s *Server) serve(m *member, number int64, conn net.Conn) {
 		for {
 			r, err := readRequest(conn)
 			if err != nil {
-				return // a client that has gone, or speaks something else
+				return // the client has disconnected, or speaks another protocol
 			}
 			select {
 			case requests <- r:
@@ -240,7 +245,7 @@ func (s *Server) serve(m *member, number int64, conn net.Conn) {
 	})
 	defer func() {
 		_ = conn.Close()
-		for { // the reader ends now
+		for { // ends the reader
 			select {
 			case <-requests:
 			case <-gone:
@@ -275,8 +280,8 @@ func commandName(body bson.Raw) string {
 	return first.Key()
 }
 
-// greet answers hello: at once, or, for a client that knows the topology, when it changes ("awaitable hello", and
-// with exhaust as a stream of replies;
+// greet answers hello: at once or, to a client that knows the topology, when that changes ("awaitable hello"; with
+// exhaust as a stream of replies;
 // https://github.com/mongodb/specifications/blob/master/source/server-discovery-and-monitoring/server-monitoring.md).
 func (s *Server) greet(m *member, conn net.Conn, r *request, gone <-chan struct{}) error {
 	known, await := r.body.Lookup("topologyVersion", "counter").AsInt64OK()
@@ -339,7 +344,7 @@ func (s *Server) topologyVersion() bson.D {
 	return bson.D{{Key: "processId", Value: s.process}, {Key: "counter", Value: int64(s.term)}}
 }
 
-// finished is a reply with what every reply has.
+// finished adds what every reply has.
 func (s *Server) finished(reply bson.D) bson.D {
 	now := bson.Timestamp{T: 1 << 30, I: uint32(s.time) + 1}
 	return append(reply,

@@ -8,13 +8,12 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// session is what the server knows of a client's session (https://www.mongodb.com/docs/manual/core/server-sessions/
-// and, for the numbers,
-// https://github.com/mongodb/specifications/blob/master/source/retryable-writes/retryable-writes.md).
+// session is the server's state of a client's session (https://www.mongodb.com/docs/manual/core/server-sessions/ and,
+// for the numbers, https://github.com/mongodb/specifications/blob/master/source/retryable-writes/retryable-writes.md).
 type session struct {
 	number int64          // the highest txnNumber seen
-	tx     *transaction   // of that number, if it is a transaction's
-	done   map[int]bson.D // or the results of a retryable write's statements
+	tx     *transaction   // the transaction with that number, if there is one
+	done   map[int]bson.D // otherwise the results of a retryable write's statements
 }
 
 type transactionState int
@@ -29,11 +28,11 @@ const (
 // (https://www.mongodb.com/docs/manual/core/transactions/).
 type transaction struct {
 	state    transactionState
-	db       *database // that of its first statement
-	tree     *tree     // the snapshot with its own writes
+	db       *database // the database of its first statement
+	tree     *tree     // the snapshot with the transaction's own writes
 	snapshot uint64
 	changed  map[string]*collection // by the documents' keys
-	used     map[*collection]bool   // what it read or wrote: index builds wait for it
+	used     map[*collection]bool   // collections that it has read or written; index builds wait for it
 	locks    []*lock
 	expiry   *time.Timer
 	ended    chan struct{}
@@ -41,7 +40,8 @@ type transaction struct {
 
 func (s *Server) begin(d *database) *transaction {
 	tx := &transaction{
-		db: d, tree: d.tree.Clone(), snapshot: s.time, changed: map[string]*collection{}, used: map[*collection]bool{}, ended: make(chan struct{}),
+		db: d, tree: d.tree.Clone(), snapshot: s.time, changed: map[string]*collection{}, used: map[*collection]bool{},
+		ended: make(chan struct{}),
 	}
 	d.open[tx] = true
 	// "Transactions that exceed this limit are considered expired and will be aborted by a periodic cleanup process."
@@ -53,7 +53,7 @@ func (s *Server) begin(d *database) *transaction {
 	return tx
 }
 
-// end ends a transaction that is in progress. Those that wait for it go on.
+// end ends a transaction in progress. Commands that wait for it continue.
 func (s *Server) end(tx *transaction, state transactionState) {
 	if tx.state != inProgress {
 		return
@@ -72,18 +72,18 @@ func (s *Server) end(tx *transaction, state transactionState) {
 	}
 	delete(tx.db.open, tx)
 	if len(tx.db.open) == 0 {
-		clear(tx.db.locks) // nobody has an older snapshot
+		clear(tx.db.locks) // no transaction has an older snapshot
 	}
 	tx.tree, tx.locks, tx.changed = nil, nil, nil
 	close(tx.ended)
 }
 
-// apply makes a transaction's documents the committed ones.
+// apply commits a transaction's documents.
 func (s *Server) apply(tx *transaction) {
 	before := tx.db.changed
 	tx.db.changed = s.time
 	if before <= tx.snapshot {
-		tx.db.tree = tx.tree // nobody else has changed anything
+		tx.db.tree = tx.tree // no other transaction has changed anything
 		return
 	}
 	v := &view{db: tx.db, tree: tx.db.tree, applying: true}
@@ -95,7 +95,7 @@ func (s *Server) apply(tx *transaction) {
 	}
 }
 
-// must is for what the locks have made sure of.
+// must is for operations that the locks guarantee to succeed.
 func (s *Server) must(err error) {
 	if err != nil {
 		s.fault("a commit could not be applied: " + err.Error())
@@ -110,7 +110,7 @@ func (s *Server) abortAll() {
 	}
 }
 
-// enter finds the transaction that a command is part of; nil outside of transactions.
+// enter finds the transaction that a command belongs to; nil outside transactions.
 func (s *Server) enter(c *command) (*transaction, error) {
 	e := &c.envelope
 	if e.Number == nil {
@@ -133,13 +133,13 @@ func (s *Server) enter(c *command) (*transaction, error) {
 			number,
 		)
 	}
-	if e.Autocommit == nil { // a retryable write
+	if e.Autocommit == nil { // it is a retryable write
 		if number > sess.number {
 			s.renew(sess, number)
 			sess.done = map[int]bson.D{}
 		}
 		if sess.done == nil {
-			return nil, refuse(codeConflictingOperation, "txnNumber %d is a transaction's", number)
+			return nil, refuse(codeConflictingOperation, "txnNumber %d belongs to a transaction", number)
 		}
 		return nil, nil
 	}
@@ -181,7 +181,7 @@ func (s *Server) enter(c *command) (*transaction, error) {
 	return sess.tx, nil
 }
 
-// renew forgets the session's earlier number. A transaction that was in progress under it is aborted.
+// renew starts a new number of the session. A transaction in progress under the earlier number is aborted.
 func (s *Server) renew(sess *session, number int64) {
 	if sess.tx != nil {
 		s.end(sess.tx, aborted)
@@ -196,7 +196,7 @@ func (s *Server) commit(_ *command, tx *transaction) (bson.D, error) {
 	if tx.state == aborted {
 		return nil, refuse(codeNoSuchTransaction, "Transaction has been aborted.")
 	}
-	s.end(tx, committed) // once more does nothing, as the driver may ask again
+	s.end(tx, committed) // a repeated commit does nothing; the driver may ask again
 	return bson.D{}, nil
 }
 

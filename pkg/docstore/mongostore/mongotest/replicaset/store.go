@@ -8,22 +8,22 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// database keeps all its documents and index entries in one ordered tree, which is copied on write: a transaction's
-// snapshot is a clone.
+// database keeps all its documents and index entries in one ordered copy-on-write tree. A transaction's snapshot is a
+// clone of it.
 type database struct {
 	name        string
 	collections map[string]*collection
 	numbered    uint32
 	tree        *tree
-	changed     uint64                // when the tree was last changed
+	changed     uint64                // when the tree last changed
 	open        map[*transaction]bool // transactions that are in progress
 
-	// locks are the documents and unique values that transactions in progress, or those that ended beside them, have
-	// written.
+	// locks are the documents and unique values that transactions in progress, or transactions that ended while those
+	// ran, have written.
 	locks map[string]*lock
 }
 
-// lock is about a document or a unique value: who is writing it, and when it was last changed.
+// lock is the state of a document or a unique value: who is writing it, and when it last changed.
 type lock struct {
 	owner   *transaction
 	changed uint64
@@ -32,11 +32,11 @@ type lock struct {
 type collection struct {
 	name     string
 	number   uint32
-	indexes  []*index // the first is that of _id
+	indexes  []*index // the first is the index of _id
 	numbered uint16
-	changed  uint64 // when an index was last made or dropped
+	changed  uint64 // when an index was last built or dropped
 
-	indexed map[string]bool // members that indexes are, or were, about
+	indexed map[string]bool // members that indexes cover or covered
 }
 
 type index struct {
@@ -45,16 +45,16 @@ type index struct {
 	fields  []string
 	unique  bool
 	partial *filter
-	spec    bson.Raw // as listIndexes tells it
+	spec    bson.Raw // as listIndexes returns it
 
-	multikey bool // some document has, or had, a list in it
+	multikey bool // a document has, or had, a list in it
 }
 
-// item is a document, at its _id's key, or an index entry, which names the document's key.
+// item is a document, under its _id's key, or an index entry, which holds the document's key.
 type item struct {
 	key string
-	to  string   // entries
-	doc bson.Raw // documents
+	to  string   // of entries
+	doc bson.Raw // of documents
 }
 
 type tree = btree.BTreeG[item]
@@ -103,19 +103,19 @@ func (c *collection) index(name string) *index {
 	return nil
 }
 
-// prefix begins all keys of an index.
+// prefix is the beginning of all keys of an index.
 func (c *collection) prefix(x *index) string {
 	b := binary.BigEndian.AppendUint32(nil, c.number)
 	return string(binary.BigEndian.AppendUint16(b, x.number))
 }
 
-// key is where a document is.
+// key is the key of a document.
 func (c *collection) key(doc bson.Raw) (string, error) {
 	id, err := encodeValue(doc.Lookup("_id"))
 	return c.prefix(c.indexes[0]) + id, err
 }
 
-// values are the joined encodings of what an index has of a document: several where a field is a list ("multikey").
+// values are the joined encodings of a document's values in an index: several if a field is a list ("multikey").
 func (c *collection) values(x *index, doc bson.Raw) ([]string, error) {
 	if x.partial != nil {
 		if in, err := x.partial.matches(doc); !in || err != nil {
@@ -180,10 +180,10 @@ func encodeElements(v bson.RawValue) ([]string, error) {
 type view struct {
 	db   *database
 	tree *tree
-	tx   *transaction // nil outside of transactions
-	// applying is set for a commit: its locks have been taken, its unique values checked.
+	tx   *transaction // nil outside transactions
+	// applying is set during a commit: its locks are held and its unique values checked.
 	applying bool
-	// changed are what a statement outside of transactions writes.
+	// changed are the collections that a statement outside transactions writes.
 	changed []string
 }
 
@@ -203,10 +203,10 @@ func (v *view) taken(value string) (key string, found bool) {
 	return key, found
 }
 
-// lock makes sure that the view may change a document or a unique value. "First writer wins": what another
-// transaction is writing, or has changed since the snapshot was taken, is a write conflict in a transaction
+// lock checks that the view may change a document or a unique value. The first writer wins: in a transaction, what
+// another transaction is writing, or has changed since the snapshot, is a write conflict
 // (https://www.mongodb.com/docs/manual/core/transactions-production-consideration/
-// #in-progress-transactions-and-write-conflicts); a write outside of transactions waits for the other.
+// #in-progress-transactions-and-write-conflicts). A write outside transactions waits for the other.
 func (v *view) lock(key string) error {
 	if v.applying {
 		return nil
@@ -233,7 +233,7 @@ func (v *view) lock(key string) error {
 	return nil
 }
 
-// put writes a document in the place of old. One of them may be nil.
+// put replaces the document old. Either may be nil.
 func (v *view) put(c *collection, old, doc bson.Raw) error {
 	either := doc
 	if doc == nil {
@@ -271,7 +271,7 @@ func (v *view) put(c *collection, old, doc bson.Raw) error {
 	return nil
 }
 
-// putEntries writes the index entries that differ. Unique values that stay are not locked, as MongoDB writes no entry
+// putEntries writes the index entries that differ. It locks no unique values that stay, because MongoDB writes no entry
 // for them.
 func (v *view) putEntries(c *collection, key string, old, doc bson.Raw) error {
 	if old != nil && doc != nil && c.alike(old, doc) {
@@ -305,7 +305,7 @@ func (v *view) putEntries(c *collection, key string, old, doc bson.Raw) error {
 	return nil
 }
 
-// alike reports whether two documents have the same members of those that indexes are about.
+// alike reports whether two documents have equal indexed members.
 func (c *collection) alike(a, b bson.Raw) bool {
 	for name := range c.indexed {
 		if !a.Lookup(name).Equal(b.Lookup(name)) {
@@ -315,7 +315,7 @@ func (c *collection) alike(a, b bson.Raw) bool {
 	return true
 }
 
-// difference is what an index loses and gains with a change.
+// difference returns the entries that an index loses and gains with a change.
 func (c *collection) difference(x *index, old, doc bson.Raw) (gone, added []string, err error) {
 	before := map[string]bool{}
 	if old != nil {
@@ -346,14 +346,14 @@ func (c *collection) difference(x *index, old, doc bson.Raw) (gone, added []stri
 	return gone, added, nil
 }
 
-// duplicate is the error of a unique value that is taken (keyPattern and keyValue since MongoDB 4.2 and 4.4).
+// duplicate is the error for a unique value that is taken (with keyPattern since MongoDB 4.2 and keyValue since 4.4).
 func duplicate(d *database, c *collection, x *index, doc bson.Raw) error {
 	values := bson.D{}
 	pattern := bson.D{}
 	for _, field := range x.fields {
 		v, _ := lookup(doc, field)
 		if v.Type == bson.TypeArray {
-			// The server tells the element that is taken; which one does not matter to anybody here.
+			// The server names the element that is taken. The callers here do not need it.
 			elements, _ := v.Array().Values()
 			if len(elements) > 0 {
 				v = elements[0]
@@ -377,7 +377,7 @@ func duplicate(d *database, c *collection, x *index, doc bson.Raw) error {
 func marshal(v any) bson.Raw {
 	raw, err := bson.Marshal(v)
 	if err != nil {
-		panic(err) // the simulation's own documents
+		panic(err) // these documents are the simulation's own
 	}
 	return raw
 }

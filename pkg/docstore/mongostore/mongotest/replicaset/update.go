@@ -8,10 +8,10 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 )
 
-// change makes the document that follows on old (nil for an upsert that found none: inserting).
+// change returns the document that replaces old; old is nil for an upsert that found none (inserting).
 type change func(old bson.Raw, inserting bool) (bson.Raw, error)
 
-// parseChange understands a replacement, or an update document of operators
+// parseChange parses a replacement, or an update document of operators
 // (https://www.mongodb.com/docs/manual/reference/operator/update/).
 func parseChange(v bson.RawValue) (change, error) {
 	doc, ok := v.DocumentOK()
@@ -94,7 +94,7 @@ func operate(op string, old, operand bson.RawValue) (bson.RawValue, error) {
 		a, aOK := old.AsInt64OK()
 		b, bOK := operand.AsInt64OK()
 		if !aOK || !bOK || old.Type == bson.TypeDouble || operand.Type == bson.TypeDouble {
-			return old, unsupported("$inc but of integers")
+			return old, unsupported("$inc of something other than integers")
 		}
 		if old.Type == bson.TypeInt32 && operand.Type == bson.TypeInt32 && int64(int32(a+b)) == a+b {
 			return rawValue(int32(a + b)), nil
@@ -108,7 +108,7 @@ func rawValue(v any) bson.RawValue {
 	return marshal(bson.D{{Key: "v", Value: v}}).Lookup("v")
 }
 
-// changed gives doc with another value at a path; the zero value takes the member away.
+// changed returns doc with another value at a path. The zero value removes the member.
 func changed(doc bson.Raw, path string, to func(bson.RawValue) (bson.RawValue, error)) (bson.Raw, error) {
 	name, rest, nested := strings.Cut(path, ".")
 	if !nested {
@@ -160,7 +160,7 @@ func changedMember(doc bson.Raw, name string, to func(bson.RawValue) (bson.RawVa
 	return after, err
 }
 
-// replaced is a replacement with the _id of what it replaces, in front.
+// replaced is a replacement with the _id of the replaced document as its first member.
 func replaced(old, doc bson.Raw) (bson.Raw, error) {
 	id := doc.Lookup("_id")
 	if id.Type == 0 {
@@ -204,7 +204,7 @@ func sameID(old, doc bson.Raw) error {
 	return nil
 }
 
-// seed is the document that an upsert starts from: what the query says must be equal.
+// seed is the document that an upsert starts from: the members that the query requires to be equal to a value.
 func seed(f *filter, query bson.Raw) (bson.Raw, error) {
 	doc := marshal(bson.D{})
 	for _, leaf := range f.sub {
@@ -235,7 +235,7 @@ func projected(doc, projection bson.Raw) (bson.Raw, error) {
 	keep := map[string][]string{"_id": nil}
 	for _, f := range fields {
 		if n, ok := f.Value().AsInt64OK(); !ok || n != 1 {
-			return nil, unsupported("projection but of members to be kept")
+			return nil, unsupported("projection that removes members")
 		}
 		name, rest, nested := strings.Cut(f.Key(), ".")
 		if !nested {
@@ -262,11 +262,11 @@ func kept(doc bson.Raw, keep map[string][]string) (bson.Raw, error) {
 		if len(paths) > 0 {
 			inner, ok := v.DocumentOK()
 			if !ok {
-				return nil, unsupported("projection of a part of what is no document (%s)", m.Key())
+				return nil, unsupported("projection of a part of a value that is not a document (%s)", m.Key())
 			}
 			below := map[string][]string{}
 			for _, p := range paths {
-				below[p] = nil // a name, with no dots in it: mongostore's paths have two parts
+				below[p] = nil // a name without dots: mongostore's paths have two parts
 			}
 			if inner, err = kept(inner, below); err != nil {
 				return nil, err

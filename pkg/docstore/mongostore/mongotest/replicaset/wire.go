@@ -19,13 +19,13 @@ const (
 
 const headerSize = 16
 
-var errWire = errors.New("replicaset: a message that is no OP_MSG and no OP_QUERY")
+var errWire = errors.New("replicaset: a message that is neither OP_MSG nor OP_QUERY")
 
-// request is one message from a client: a command, and the sequences of documents that belong to members of it.
+// request is one message from a client: a command, and the sequences of documents that are members of it.
 type request struct {
 	id        int32
-	legacy    bool // OP_QUERY, which drivers use for a connection's first hello
-	exhaust   bool // the client takes more replies than one
+	legacy    bool // OP_QUERY, which drivers use for the first hello on a connection
+	exhaust   bool // the client accepts several replies
 	body      bson.Raw
 	sequences map[string][]bson.Raw
 }

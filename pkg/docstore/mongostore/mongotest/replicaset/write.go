@@ -9,21 +9,21 @@ import (
 // writes are the commands that change documents.
 var writes = map[string]bool{"insert": true, "update": true, "delete": true, "findAndModify": true, "bulkWrite": true}
 
-// statement is one of a write command's statements, and what it does in a view.
+// statement is one of a write command's statements, and its effect in a view.
 type statement struct {
 	do    func(*view) (bson.D, error)
 	multi bool
 }
 
-// outcome is what became of the statements.
+// outcome is the result of the statements.
 type outcome struct {
-	results []bson.D // by statement; nil of those that were not run, or failed
-	retried []int32  // statements that had been done by an earlier attempt
+	results []bson.D // by statement; nil for those that failed or were not run
+	retried []int32  // statements that an earlier attempt has done
 	errors  bson.A
 }
 
-// runStatements runs a command's statements, each of them wholly or not at all, until one fails if they are ordered.
-// In a transaction a write conflict is the whole command's error.
+// runStatements runs a command's statements. Each takes effect completely or not at all. If they are ordered, the first
+// failure ends them. In a transaction, a write conflict is the error of the whole command.
 func (s *Server) runStatements(c *command, tx *transaction, list []statement, ordered bool) (*outcome, error) {
 	if len(list) == 0 || len(list) > maxWriteBatch {
 		return nil, refuse(
@@ -43,7 +43,7 @@ func (s *Server) runStatements(c *command, tx *transaction, list []statement, or
 			return nil, refuse(codeInvalidOptions, "Cannot use (or request) retryable writes with multi=true")
 		}
 		if o.results[i] = c.done[i]; o.results[i] != nil {
-			continue // by this command, before it had to wait
+			continue // done by this command before it had to wait
 		}
 		if retryable && c.session.done[i] != nil {
 			o.results[i], o.retried = c.session.done[i], append(o.retried, int32(i))
@@ -77,8 +77,8 @@ func (s *Server) runStatements(c *command, tx *transaction, list []statement, or
 	return o, nil
 }
 
-// runStatement runs a statement on the transaction's state, or on a copy of the committed one, which takes its place
-// if all went well.
+// runStatement runs a statement on the transaction's state, or on a copy of the committed state, which becomes the
+// committed state if the statement succeeds.
 func (s *Server) runStatement(c *command, tx *transaction, do func(*view) (bson.D, error)) (bson.D, error) {
 	v, err := s.view(c, tx)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *Server) runStatement(c *command, tx *transaction, do func(*view) (bson.
 	return result, nil
 }
 
-// target is the collection to be written. Outside of transactions it is made if there is none.
+// target is the collection to write to. Outside transactions a missing one is created.
 func (s *Server) target(v *view, name string) (*collection, error) {
 	c, err := v.collection(name)
 	if c == nil && err == nil {
@@ -298,7 +298,7 @@ func (s *Server) updating(collection string, spec updateSpec) (statement, error)
 	}}, nil
 }
 
-// replace changes one document. One that stays as it is is not written, and so conflicts with nobody.
+// replace changes one document. A document that stays the same is not written, so it causes no conflict.
 func (v *view) replace(c *collection, old bson.Raw, to change) (changed bool, _ error) {
 	after, err := to(old, false)
 	if err != nil || string(after) == string(old) {

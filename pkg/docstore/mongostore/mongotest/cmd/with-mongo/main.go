@@ -1,12 +1,12 @@
-// Command with-mongo runs a command with a MongoDB: it starts one in a container, tells its URI in
-// IDP_TEST_MONGO_URI, and ends it afterwards. With -simulated it is the simulated replica set of package replicaset,
-// in this process; -faults says how many write conflicts, expired transactions and unknown results of commits there
-// are among the commands, by -seed.
+// Command with-mongo runs a command with a MongoDB. It starts one in a container, passes its URI in IDP_TEST_MONGO_URI,
+// and stops it afterwards. With -simulated it runs the simulated replica set of package replicaset in this process;
+// -faults sets how often a command meets a write conflict, an expired transaction or an unknown result of a commit,
+// chosen by -seed.
 //
 //	with-mongo go test ./services/...
 //	with-mongo -simulated -faults 1000 go test ./services/...
 //
-// It exits with the command's code; with 2 if it was called wrongly, with 3 if there is no Docker engine, and with 4
+// It exits with the command's code; with 2 if its arguments are wrong, with 3 if there is no Docker engine, and with 4
 // if the simulated replica set was asked for something that it does not know, which it names.
 package main
 
@@ -39,9 +39,9 @@ func main() {
 	faults := flag.Uint(
 		"faults",
 		0,
-		"one in so many commands of the simulated replica set is hit by a fault; 0 for none",
+		"one in so many commands of the simulated replica set meets a fault; 0 for none",
 	)
-	seed := flag.Uint64("seed", 1, "what decides which")
+	seed := flag.Uint64("seed", 1, "chooses which commands meet which fault")
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr, "usage: with-mongo [-simulated [-faults n] [-seed n]] command [argument ...]")
 	}
@@ -60,7 +60,7 @@ func main() {
 func simulate(faults int, seed uint64) (uri string, stop func() error, err error) {
 	o := replicaset.Options{}
 	if faults > 0 {
-		// Many tests share the set, so that its commands run as they come.
+		// Many tests share the replica set, so it runs their commands as they arrive.
 		o.Schedule = &replicaset.Schedule{
 			Seed:   seed,
 			Settle: -1,
@@ -81,7 +81,7 @@ func run(start func(context.Context) (string, func() error, error), name string,
 	defer stop()
 	uri, end, err := start(ctx)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "with-mongo: there is no MongoDB for", name+":", err)
+		fmt.Fprintln(os.Stderr, "with-mongo: no MongoDB for", name+":", err)
 		return exitNoMongo
 	}
 	defer func() {
