@@ -12,8 +12,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// Write skew by absence: each of two transactions looks for what the other inserts, finds nothing, and inserts its
-// own. They write no common document, yet one of them must see the other's.
+// Write skew by absence: each of two transactions looks for what the other inserts, finds nothing, and inserts its own
+// document. They write no document in common, but one of them must see the other's.
 var absenceCases = []testCase{
 	{name: "absence/of an id", run: absentID, needs: []Feature{Transactions, Serializable}},
 	{name: "absence/of some of many ids", run: absentIDs, needs: []Feature{Transactions, Serializable}},
@@ -44,9 +44,10 @@ var absenceCases = []testCase{
 
 const rounds = 20
 
-var errFound = errors.New("the other was there first")
+var errFound = errors.New("the other transaction was first")
 
-// skew runs a round's two transactions together, for some rounds: each looks, and if look finds nothing it writes.
+// skew runs a number of rounds. In each round two transactions run at the same time: each looks, and writes if look
+// finds nothing.
 func skew(
 	t *testing.T,
 	f *fixture,
@@ -81,7 +82,7 @@ func skew(
 	f.check(t)
 }
 
-// skewByFind looks for a document of the other side, and inserts one of this side.
+// skewByFind looks for the document of the other side, and inserts that of its own side.
 func (f *fixture) skewByFind(t *testing.T, look func(tx *docstore.Tx, other *Thing) (bool, error)) {
 	t.Helper()
 	ctx := in(t, "t1")
@@ -100,7 +101,7 @@ func (f *fixture) finds(ctx context.Context, tx *docstore.Tx, id string) (bool, 
 	return found(err)
 }
 
-// found makes NotFound an answer.
+// found turns NotFound into false.
 func found(err error) (bool, error) {
 	if apperr.KindOf(err) == apperr.NotFound {
 		return false, nil
@@ -125,8 +126,8 @@ func absentIDs(t *testing.T, s *suite) {
 	})
 }
 
-// absentPart: the one looks for a part and inserts a thing, the other looks for the thing and inserts the part, as an
-// added membership and a user's departure do.
+// absentPart: one side looks for a part and inserts a thing; the other looks for the thing and inserts the part. An
+// added membership and the departure of a user do the same.
 func absentPart(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	skew(t, f, func(round, i int) (func(*docstore.Tx) (bool, error), func(*docstore.Tx) error) {
@@ -158,7 +159,7 @@ func absentUnique(t *testing.T, s *suite) {
 	})
 }
 
-// absentLogin: one of the values is there, of a document that the other side does not read; another is not.
+// absentLogin: one of two values exists, in a document that the other side does not read; the other value does not.
 func absentLogin(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	for round := range rounds {
@@ -189,7 +190,8 @@ func absentCounted(t *testing.T, s *suite) {
 	})
 }
 
-// absentWithFence: what no engine need see by itself, it does where both sides change a common document.
+// absentWithFence: conflicts that an engine need not notice by itself are noticed if both sides change a common
+// document.
 func absentWithFence(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	f.insert(t, ctx, thing("fence"))
@@ -215,8 +217,8 @@ func absentByFilter(t *testing.T, s *suite) {
 	})
 }
 
-// absentReaders: many that find the same document missing, and write something else, all get done; a document that
-// they looked for can be inserted afterwards, and the values too.
+// absentReaders: many transactions that find the same document missing, and write something else, all succeed. A
+// document that they looked for can be inserted afterwards, and so can the values.
 func absentReaders(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	allOf(t, 8, func(i int) error {
@@ -224,24 +226,26 @@ func absentReaders(t *testing.T, s *suite) {
 			if there, err := f.finds(ctx, tx, "missing"); there || err != nil {
 				return errors.Join(err, errFound)
 			}
-			if _, err := f.things.LoadWhere(ctx, tx, docstore.Eq("logins", docstore.Text("missing")), "", 1); err != nil {
+			if _, err := f.things.LoadWhere(ctx, tx, docstore.Eq("logins", docstore.Text("missing")), "",
+				1); err != nil {
 				return err
 			}
 			_, err := f.things.Insert(ctx, tx, thing(docID(i)))
 			return err
 		})
 	})
-	// What a transaction finds missing and then inserts itself is nobody's business.
+	// A transaction can insert what it has found missing; that is no conflict.
 	require.NoError(t, f.write(ctx, func(tx *docstore.Tx) error {
 		if there, err := f.finds(ctx, tx, "missing"); there || err != nil {
 			return errors.Join(err, errFound)
 		}
-		if _, err := f.things.LoadWhere(ctx, tx, docstore.In("logins", docstore.Text("missing"), docstore.Text("")), "", 1); err != nil {
+		if _, err := f.things.LoadWhere(ctx, tx, docstore.In("logins", docstore.Text("missing"), docstore.Text("")), "",
+			1); err != nil {
 			return err
 		}
 		_, err := f.things.Insert(ctx, tx, thing("missing", logins("missing")))
 		return err
 	}))
-	require.Len(t, f.ids(t, ctx, docstore.Filter{}), 9, "no trace of having been looked for")
+	require.Len(t, f.ids(t, ctx, docstore.Filter{}), 9, "no trace of the look-ups")
 	f.check(t)
 }

@@ -14,12 +14,12 @@ import (
 var concurrencyCases = []testCase{
 	{name: "concurrency/no update is lost", run: lostUpdates},
 	{name: "concurrency/no write skew", run: writeSkew, needs: []Feature{Transactions, Serializable}},
-	{name: "concurrency/sums stay while money moves", run: transfers, needs: []Feature{Transactions}},
-	{name: "concurrency/one of two deletes", run: deleteRace},
+	{name: "concurrency/transfers keep the sum", run: transfers, needs: []Feature{Transactions}},
+	{name: "concurrency/one of two deletes succeeds", run: deleteRace},
 	{name: "concurrency/counts", run: countsUnderConcurrency},
 }
 
-// lostUpdates: every acknowledged increment counts. A caller who was told of a conflict tries again.
+// lostUpdates checks that every acknowledged increment counts. A caller that is told of a conflict tries again.
 func lostUpdates(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	f.insert(t, ctx, thing("a"))
@@ -41,7 +41,7 @@ func lostUpdates(t *testing.T, s *suite) {
 	require.EqualValues(t, callers*each+1, a.Version)
 }
 
-// writeSkew: two doctors each go off call if the other is on; one must stay.
+// writeSkew: two doctors each go off call if the other is on call; one must stay.
 func writeSkew(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	for round := range 20 {

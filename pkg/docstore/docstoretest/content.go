@@ -19,7 +19,7 @@ var contentCases = []testCase{
 	{name: "content/times to the millisecond", run: times},
 	{name: "content/empty and nil lists", run: emptyLists},
 	{name: "content/2.5 MiB", run: largeDocument, needs: []Feature{LargeDocuments}},
-	{name: "content/rows are the receiver's", run: ownedRows},
+	{name: "content/rows belong to the receiver", run: ownedRows},
 }
 
 func mustJSON(t *testing.T, v any) []byte {
@@ -29,7 +29,7 @@ func mustJSON(t *testing.T, v any) []byte {
 	return b
 }
 
-// requireSameJSON compares key by key and number by digit.
+// requireSameJSON compares member by member, and numbers digit by digit.
 func requireSameJSON(t *testing.T, want, got []byte) {
 	t.Helper()
 	canonical := func(b []byte) string {
@@ -88,7 +88,8 @@ func hugeNumbers(t *testing.T, s *suite) {
 
 func times(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
-	for i, text := range []string{"2026-01-31T09:30:00.001Z", "2026-01-31T09:30:00.999Z", "1969-12-31T23:59:59.999Z", "0001-01-01T00:00:00.001Z", "9999-12-31T23:59:59.999Z", "1970-01-01T00:00:00Z"} {
+	for i, text := range []string{"2026-01-31T09:30:00.001Z", "2026-01-31T09:30:00.999Z", "1969-12-31T23:59:59.999Z",
+		"0001-01-01T00:00:00.001Z", "9999-12-31T23:59:59.999Z", "1970-01-01T00:00:00Z"} {
 		at := mustParse(text)
 		id := docID(i)
 		f.insert(t, ctx, thing(id, seen(at)))
@@ -97,7 +98,7 @@ func times(t *testing.T, s *suite) {
 		require.Equal(t, []string{id}, f.ids(t, ctx, docstore.Eq("seen", docstore.Moment(at))))
 	}
 	f.insert(t, ctx, thing("never"))
-	require.Equal(t, clock.Time{}, f.get(t, ctx, "never").Seen, "not set stays not set")
+	require.Equal(t, clock.Time{}, f.get(t, ctx, "never").Seen, "an absent member stays absent")
 	require.NotContains(t, f.ids(t, ctx, docstore.Eq("seen", docstore.Number(0))), "never")
 }
 
@@ -126,7 +127,7 @@ func largeDocument(t *testing.T, s *suite) {
 	f.check(t)
 }
 
-// ownedRows: what a read gave must not change under its reader.
+// ownedRows: what a read has returned must not change later.
 func ownedRows(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	f.insert(t, ctx, thing("a", name("first")), thing("b", name("second")))

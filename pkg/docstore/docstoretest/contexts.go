@@ -11,7 +11,8 @@ import (
 
 var contextCases = []testCase{
 	{name: "contexts/cancelled before", run: cancelledBefore, needs: []Feature{CancelledContext}},
-	{name: "contexts/cancelled within a transaction", run: cancelledWithin, needs: []Feature{CancelledContext, Transactions}},
+	{name: "contexts/cancelled within a transaction", run: cancelledWithin,
+		needs: []Feature{CancelledContext, Transactions}},
 	{name: "contexts/cancelled while others write", run: cancelledWhileQueued, needs: []Feature{CancelledContext}},
 	{name: "contexts/ping", run: ping},
 }
@@ -57,7 +58,7 @@ func cancelledWithin(t *testing.T, s *suite) {
 	f.insert(t, in(t, "t1"), thing("a", words("w")))
 }
 
-// cancelledWhileQueued: a caller who gives up is either written and told so, or not written.
+// cancelledWhileQueued: what a caller wrote that gave up was either stored, and the caller told so, or not stored.
 func cancelledWhileQueued(t *testing.T, s *suite) {
 	f := s.open(t)
 	const n = 40

@@ -16,10 +16,10 @@ var countCases = []testCase{
 	{name: "counts/exact up to a bound", run: boundedCounts},
 	{name: "counts/stay right", run: countsStayRight, needs: []Feature{Transactions}},
 	{name: "counts/of a facet that is new", run: newFacet, needs: []Feature{Reopened}},
-	{name: "counts/what is known changes nothing", run: knownParts},
+	{name: "counts/known parts change nothing", run: knownParts},
 }
 
-// total counts by all three ways, which must agree in what a bound allows.
+// total counts in all three ways. They must agree as far as the bound requires it.
 func (f *fixture) total(t *testing.T, ctx context.Context, filter docstore.Filter, most, are int64) {
 	t.Helper()
 	def, tenant := f.things.Def(), request.Tenant(ctx)
@@ -34,7 +34,7 @@ func (f *fixture) total(t *testing.T, ctx context.Context, filter docstore.Filte
 		n, err = f.things.Count(ctx, tx, filter)
 		return err
 	}))
-	require.Equal(t, are, n, "a transaction counts all")
+	require.Equal(t, are, n, "a transaction counts all documents")
 }
 
 func boundedCounts(t *testing.T, s *suite) {
@@ -82,7 +82,7 @@ func boundedCounts(t *testing.T, s *suite) {
 	}
 }
 
-// countsStayRight: of all and of each value of a facet, through everything that changes or seems to change them.
+// countsStayRight: the counts of all documents, and of each value of a facet, stay right through every kind of change.
 func countsStayRight(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	right := func(kinds map[string]int64) {
@@ -119,7 +119,7 @@ func countsStayRight(t *testing.T, s *suite) {
 			}
 			n, err := f.things.Count(ctx, tx, docstore.In("kind", docstore.Text("b"), docstore.Text("c")))
 			if err == nil && n != 3 {
-				err = fmt.Errorf("a transaction counts %d, not what it did", n)
+				err = fmt.Errorf("a transaction counts %d, without its own writes", n)
 			}
 			return errors.Join(err, then)
 		})
@@ -140,7 +140,7 @@ func countsStayRight(t *testing.T, s *suite) {
 	f.check(t)
 }
 
-// newFacet: an index becomes a facet, or another one does, over documents that are there.
+// newFacet: an index becomes a facet, or another one does, when there are documents already.
 func newFacet(t *testing.T, s *suite) {
 	f, ctx := s.first(t), in(t, "t1")
 	f.seed(t)
@@ -166,7 +166,7 @@ func newFacet(t *testing.T, s *suite) {
 	f.check(t)
 }
 
-// knownParts: lists are the same with parts that are marked as known and without them.
+// knownParts: lists are the same with parts that are marked as Known and without them.
 func knownParts(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	for i := range 40 {
@@ -176,14 +176,16 @@ func knownParts(t *testing.T, s *suite) {
 	word := docstore.Eq("words", docstore.Text("n1"))
 	either := docstore.Or(word, docstore.Eq("words", docstore.Text("w1")))
 	for plain, known := range map[*docstore.Filter]docstore.Filter{
-		&word:   docstore.And(word, docstore.Known(docstore.From("name", docstore.Text("n1")))),
-		&either: docstore.Or(word, docstore.Eq("words", docstore.Text("w1")), docstore.Known(docstore.Prefix("name", "n1"))),
+		&word: docstore.And(word, docstore.Known(docstore.From("name", docstore.Text("n1")))),
+		&either: docstore.Or(word, docstore.Eq("words", docstore.Text("w1")),
+			docstore.Known(docstore.Prefix("name", "n1"))),
 	} {
 		for _, order := range []docstore.Order{asc("name"), desc("name"), asc("rank"), desc("rank")} {
 			want := f.ids(t, ctx, *plain, order)
 			require.NotEmpty(t, want)
 			require.Equal(t, want, f.ids(t, ctx, known, order))
-			require.Equal(t, want, f.walk(t, ctx, docstore.Query{Filter: known, Sort: []docstore.Order{order}, Limit: 3}))
+			require.Equal(t, want, f.walk(t, ctx, docstore.Query{Filter: known, Sort: []docstore.Order{order},
+				Limit: 3}))
 		}
 		f.total(t, ctx, known, 3, int64(len(f.ids(t, ctx, *plain))))
 	}

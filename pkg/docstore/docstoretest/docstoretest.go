@@ -1,4 +1,5 @@
-// Package docstoretest is what every docstore.Engine must do, as tests. An engine's own tests call Run. It is for tests only.
+// Package docstoretest is the conformance suite of docstore engines: tests of what every docstore.Engine must do. The
+// tests of an engine call Run. The package is for tests only.
 package docstoretest
 
 import (
@@ -12,33 +13,35 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// Feature names something that an engine may lack.
+// Feature names an ability that an engine may lack.
 type Feature string
 
-// The features that a case can need.
+// The features that cases can need.
 const (
-	Transactions     Feature = "transactions"      // what a failed transaction did is undone, and nobody sees a part of one
-	Serializable     Feature = "serializable"      // a transaction's reads still hold when it commits
-	Phantoms         Feature = "phantoms"          // so do a transaction's queries: what they would have found is noticed, too
-	UniqueIfPresent  Feature = "unique-if-present" // a unique index does not count absent values
+	Transactions Feature = "transactions" // a failed transaction is undone, and nobody sees a part of one
+	// the documents that a transaction has read are unchanged when it commits
+	Serializable Feature = "serializable"
+	// so are the results of its queries: documents that others add are noticed, too
+	Phantoms         Feature = "phantoms"
+	UniqueIfPresent  Feature = "unique-if-present" // a unique index does not compare absent values
 	NulInText        Feature = "nul-in-text"       // a text may hold U+0000
 	HugeNumbers      Feature = "huge-numbers"      // JSON numbers beyond 64 bits are kept digit by digit
 	LargeDocuments   Feature = "large-documents"   // 2.5 MiB in one document
 	CancelledContext Feature = "cancelled-context" // every method refuses a cancelled context
-	Reopened         Feature = "reopened"          // what was written is there when the data is opened again
-	Checked          Feature = "checked"           // Check finds what is wrong
+	Reopened         Feature = "reopened"          // written data are there when they are opened again
+	Checked          Feature = "checked"           // Check finds damage
 )
 
 // Options say how a suite is run on an engine.
 type Options struct {
-	// Lacks maps what the engine cannot do to the reason; the cases that need it are skipped with that reason.
+	// Lacks maps the features that the engine lacks to the reason. Cases that need one are skipped with the reason.
 	Lacks map[Feature]string
 
-	// Reopen opens the data of a closed engine again. Nil skips the cases that need it.
+	// Reopen opens the data of a closed engine again. If it is nil, cases that need it are skipped.
 	Reopen func(t *testing.T, closed docstore.Engine) docstore.Engine
 }
 
-// Factory makes an engine on fresh, empty data. The suite prepares it and closes it.
+// Factory makes an engine with new, empty data. The suite prepares and closes it.
 type Factory func(t *testing.T) docstore.Engine
 
 type testCase struct {
@@ -47,7 +50,7 @@ type testCase struct {
 	needs []Feature
 }
 
-// Run runs every case as a parallel subtest, each on an engine of its own.
+// Run runs every case as a parallel subtest, each with an engine of its own.
 func Run(t *testing.T, factory func(t *testing.T) docstore.Engine, opts Options) {
 	t.Helper()
 	lacks := map[Feature]string{}
@@ -88,7 +91,7 @@ func (s *suite) need(t *testing.T, f Feature) {
 	}
 }
 
-// fixture is a fresh store with the collection things.
+// fixture is a new store with the collection of Things.
 type fixture struct {
 	*docstore.Store
 	engine docstore.Engine
@@ -112,7 +115,7 @@ func openOn(t *testing.T, engine docstore.Engine, things *docstore.Collection[Th
 	return f
 }
 
-// in is a context of a tenant.
+// in returns a context of a tenant.
 func in(t *testing.T, tenant string) context.Context {
 	return request.With(t.Context(), request.Info{Tenant: tenant, Actor: "docstoretest"})
 }
@@ -126,7 +129,7 @@ func (f *fixture) insert(t *testing.T, ctx context.Context, things ...*Thing) {
 func (f *fixture) tryInsert(ctx context.Context, things ...*Thing) error {
 	return f.write(ctx, func(tx *docstore.Tx) error {
 		for _, v := range things {
-			// fn may run again, so what it changes is a copy.
+			// fn may run again, so it changes a copy.
 			if _, err := f.things.Insert(ctx, tx, v.clone()); err != nil {
 				return err
 			}
@@ -175,7 +178,7 @@ func (f *fixture) append(ctx context.Context, messages ...docstore.Message) erro
 	})
 }
 
-// page reads one page and gives the ids.
+// page reads one page and returns the ids.
 func (f *fixture) page(t *testing.T, ctx context.Context, q docstore.Query) ([]string, docstore.Page[Thing]) {
 	t.Helper()
 	page, err := f.things.Page(ctx, f.Store, q)
@@ -187,7 +190,7 @@ func (f *fixture) page(t *testing.T, ctx context.Context, q docstore.Query) ([]s
 	return ids, page
 }
 
-// ids lists all that a filter selects, in an order, and checks that Count agrees.
+// ids lists the ids of all documents that a filter selects, in an order, and checks that Count agrees.
 func (f *fixture) ids(t *testing.T, ctx context.Context, filter docstore.Filter, sort ...docstore.Order) []string {
 	t.Helper()
 	ids, page := f.page(t, ctx, docstore.Query{Filter: filter, Sort: sort, Limit: 1000, Count: true})

@@ -17,13 +17,13 @@ var filterCases = []testCase{
 	{name: "filters/prefixes", run: prefixes},
 	{name: "filters/prefixes at the edge of Unicode", run: edgePrefixes},
 	{name: "filters/parts", run: parts},
-	{name: "filters/a walk along texts", run: walkTexts},
+	{name: "filters/from text to text", run: walkTexts},
 	{name: "filters/texts without documents", run: bareTexts},
 	{name: "filters/a document is found once", run: foundOnce},
 	{name: "filters/and, or, nested", run: combinations},
 	{name: "filters/nothing", run: emptyFilters},
 	{name: "filters/many values", run: manyValues},
-	{name: "filters/no index serves it", run: unindexed},
+	{name: "filters/without an index", run: unindexed},
 	{name: "filters/in a transaction", run: filtersInTransaction},
 	{name: "filters/counts after every change", run: exactCounts},
 }
@@ -31,18 +31,22 @@ var filterCases = []testCase{
 func ranges(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	for i := range 5 {
-		f.insert(t, ctx, thing(docID(i), rank(int64(i-2)), seen(epoch.Add(time.Duration(i)*time.Millisecond)), name(strings.Repeat("n", i+1))))
+		f.insert(t, ctx, thing(docID(i), rank(int64(i-2)), seen(epoch.Add(time.Duration(i)*time.Millisecond)),
+			name(strings.Repeat("n", i+1))))
 	}
 	between := func(index string, from, to docstore.Value) docstore.Filter {
 		return docstore.And(docstore.From(index, from), docstore.Until(index, to))
 	}
-	require.Equal(t, []string{"1001", "1002"}, f.ids(t, ctx, between("rank", docstore.Number(-1), docstore.Number(1))), "the end is left out")
-	require.Equal(t, []string{"1002", "1003", "1004"}, f.ids(t, ctx, docstore.From("seen", docstore.Moment(epoch.Add(2*time.Millisecond)))), "to the millisecond")
+	require.Equal(t, []string{"1001", "1002"}, f.ids(t, ctx, between("rank", docstore.Number(-1), docstore.Number(1))),
+		"the end of a range is not part of it")
+	require.Equal(t, []string{"1002", "1003", "1004"},
+		f.ids(t, ctx, docstore.From("seen", docstore.Moment(epoch.Add(2*time.Millisecond)))), "to the millisecond")
 	require.Equal(t, []string{"1000", "1001"}, f.ids(t, ctx, docstore.Until("name", docstore.Text("nnn"))))
 	require.Empty(t, f.ids(t, ctx, between("rank", docstore.Number(1), docstore.Number(1))))
 	require.Empty(t, f.ids(t, ctx, between("rank", docstore.Number(2), docstore.Number(-2))))
 	require.Len(t, f.ids(t, ctx, between("rank", docstore.NoNumber, docstore.Number(math.MaxInt64))), 5)
-	both := docstore.Filter{Op: docstore.OpRange, Index: "rank", From: &docstore.Value{Num: -1}, To: &docstore.Value{Num: 2}}
+	both := docstore.Filter{Op: docstore.OpRange, Index: "rank", From: &docstore.Value{Num: -1},
+		To: &docstore.Value{Num: 2}}
 	require.Equal(t, []string{"1003", "1002", "1001"}, f.ids(t, ctx, both, desc("rank")))
 	require.Len(t, f.ids(t, ctx, docstore.Filter{Op: docstore.OpRange, Index: "rank"}), 5, "no bounds select all")
 }
@@ -104,14 +108,15 @@ func edgePrefixes(t *testing.T, s *suite) {
 	}
 }
 
-// parts: what makes a pattern elsewhere is a character like any other, and each of a text's characters begins a part.
+// parts: characters that are special in patterns elsewhere match only themselves, and a part may begin at any
+// character.
 func parts(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	f.insert(t, ctx,
 		thing("1", name("北京大学"), words("x"), kind("%_")),
 		thing("2", name("a.b*c?(d)[e]{f}^$|\\"), words("x"), kind("a\nb")),
 		thing("3", name("aXbc"), words("x"), kind("a\x00b")),
-		thing("4", name("京都"), words("y"), kind("\u00e9")), // its second byte is in no other's
+		thing("4", name("京都"), words("y"), kind("\u00e9")), // no other document has its second byte
 		thing("5", name("ABC"), words("y"), kind("\U0010FFFF%")),
 		thing("6", words("x")))
 	contains := docstore.Contains
@@ -138,7 +143,8 @@ func parts(t *testing.T, s *suite) {
 		{docstore.And(docstore.Eq("words", docstore.Text("x")), contains("name", "京")), []string{"1"}},
 		{docstore.And(contains("name", "b"), contains("name", "c"), contains("kind", "a")), []string{"2", "3"}},
 		{docstore.Or(contains("name", "都"), contains("kind", "_")), []string{"1", "4"}},
-		{docstore.And(docstore.Prefix("words", "x"), docstore.Or(contains("name", "学"), contains("kind", "\n"))), []string{"1", "2"}},
+		{docstore.And(docstore.Prefix("words", "x"), docstore.Or(contains("name", "学"), contains("kind", "\n"))),
+			[]string{"1", "2"}},
 	} {
 		require.ElementsMatch(t, c.want, f.ids(t, ctx, c.filter), "%+v", c.filter)
 		require.ElementsMatch(t, c.want, f.walk(t, ctx, docstore.Query{Filter: c.filter, Limit: 1}), "%+v", c.filter)
@@ -161,7 +167,8 @@ func foundOnce(t *testing.T, s *suite) {
 	}{
 		{docstore.Prefix("words", "re"), []string{"a", "c"}},
 		{docstore.In("words", text("red"), text("reed"), text("red"), text("none")), []string{"a"}},
-		{docstore.Or(docstore.Prefix("words", "red"), docstore.Prefix("words", "re"), docstore.Eq("words", text("blue"))), []string{"a", "b", "c"}},
+		{docstore.Or(docstore.Prefix("words", "red"), docstore.Prefix("words", "re"),
+			docstore.Eq("words", text("blue"))), []string{"a", "b", "c"}},
 		{docstore.Or(docstore.Eq("name", text("red")), docstore.Prefix("words", "re")), []string{"a", "b", "c"}},
 		{docstore.And(docstore.Prefix("words", "re"), docstore.Prefix("words", "red")), []string{"a", "c"}},
 	} {
@@ -173,7 +180,7 @@ func foundOnce(t *testing.T, s *suite) {
 	}
 }
 
-// walkTexts: from text to text behind a prefix, each once, whichever are prefixes of others.
+// walkTexts goes from text to text after a prefix and finds each once, even if one is a prefix of another.
 func walkTexts(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	names := []string{"1/", "1/2/", "1/2/3/", "1/20/", "1/2é/", "1/3/", "10/", "2/"}
@@ -183,7 +190,8 @@ func walkTexts(t *testing.T, s *suite) {
 	var walked []string
 	filter := docstore.Prefix("name", "1/")
 	for {
-		page, err := f.things.Page(ctx, f.Store, docstore.Query{Filter: filter, Sort: []docstore.Order{{Index: "name"}}, Limit: 1})
+		page, err := f.things.Page(ctx, f.Store, docstore.Query{Filter: filter, Sort: []docstore.Order{{Index: "name"}},
+			Limit: 1})
 		require.NoError(t, err)
 		if len(page.Docs) == 0 {
 			break
@@ -196,7 +204,7 @@ func walkTexts(t *testing.T, s *suite) {
 	require.Equal(t, []string{"1/", "1/2/", "1/2/3/", "1/20/", "1/2é/", "1/3/"}, walked)
 }
 
-// bareTexts: whichever index the filter is about.
+// bareTexts reads texts with filters about each kind of index.
 func bareTexts(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	f.insert(t, ctx,
@@ -221,17 +229,22 @@ func bareTexts(t *testing.T, s *suite) {
 	}{
 		{"name", docstore.Filter{}, []string{"4=", "2=a", "1=b", "3=b", "5=京"}},
 		{"name", eq("kind", "x"), []string{"4=", "2=a", "1=b"}},
-		{"name", docstore.In("kind", docstore.Text("y"), docstore.Text("x"), docstore.Text("none")), []string{"4=", "2=a", "1=b", "3=b"}},
+		{"name", docstore.In("kind", docstore.Text("y"), docstore.Text("x"), docstore.Text("none")),
+			[]string{"4=", "2=a", "1=b", "3=b"}},
 		{"name", eq("name", "b"), []string{"1=b", "3=b"}},
-		{"name", docstore.And(docstore.From("name", docstore.Text("a")), docstore.Above("name", "a")), []string{"1=b", "3=b", "5=京"}},
+		{"name", docstore.And(docstore.From("name", docstore.Text("a")), docstore.Above("name", "a")),
+			[]string{"1=b", "3=b", "5=京"}},
 		{"kind", docstore.ID("5", "3", "9"), []string{"3=y", "5=z"}},
 		{"kind", docstore.From("rank", docstore.Number(7)), []string{"5=z"}},
 		{"kind", docstore.Prefix("words", "red"), []string{"1=x", "2=x", "4=x"}},
 		{"kind", docstore.And(docstore.Prefix("words", "red"), eq("name", "a")), []string{"2=x"}},
 		{"kind", docstore.Or(eq("name", "a"), docstore.ID("3")), []string{"2=x", "3=y"}},
-		{"name", docstore.Or(docstore.Prefix("name", "京"), docstore.Prefix("name", "a"), docstore.Prefix("name", "x")), []string{"2=a", "5=京"}},
-		{"name", docstore.Or(docstore.Prefix("name", "b"), docstore.Prefix("name", "a"), docstore.Eq("name", docstore.Text("a"))), []string{"2=a", "1=b", "3=b"}},
-		{"name", docstore.Or(docstore.From("name", docstore.Text("b")), docstore.Prefix("name", "b")), []string{"1=b", "3=b", "5=京"}},
+		{"name", docstore.Or(docstore.Prefix("name", "京"), docstore.Prefix("name", "a"), docstore.Prefix("name", "x")),
+			[]string{"2=a", "5=京"}},
+		{"name", docstore.Or(docstore.Prefix("name", "b"), docstore.Prefix("name", "a"),
+			docstore.Eq("name", docstore.Text("a"))), []string{"2=a", "1=b", "3=b"}},
+		{"name", docstore.Or(docstore.From("name", docstore.Text("b")), docstore.Prefix("name", "b")),
+			[]string{"1=b", "3=b", "5=京"}},
 		{"code", docstore.Prefix("name", "b"), []string{"1=p", "3=q"}},
 		{"kind", docstore.Contains("name", "b"), []string{"1=x", "3=y"}},
 		{"name", eq("name", "none"), []string{}},
@@ -255,7 +268,7 @@ func bareTexts(t *testing.T, s *suite) {
 		if err != nil {
 			return err
 		}
-		require.Equal(t, []string{"4=", "2=a", "1=z"}, written(texts), "a transaction sees its own")
+		require.Equal(t, []string{"4=", "2=a", "1=z"}, written(texts), "a transaction sees its own writes")
 		return nil
 	}))
 	for _, index := range []string{"rank", "words", "nothing"} {
@@ -280,7 +293,8 @@ func combinations(t *testing.T, s *suite) {
 		{and(eq("words", "red"), eq("words", "blue")), []string{"1"}},
 		{and(eq("words", "red"), eq("kind", "x"), docstore.From("rank", docstore.Number(2))), []string{"2"}},
 		{or(eq("name", "ada"), eq("kind", "x")), []string{"1", "2", "3"}},
-		{and(or(eq("name", "ada"), eq("name", "bob")), or(eq("words", "blue"), docstore.From("rank", docstore.Number(4)))), []string{"1", "3"}},
+		{and(or(eq("name", "ada"), eq("name", "bob")),
+			or(eq("words", "blue"), docstore.From("rank", docstore.Number(4)))), []string{"1", "3"}},
 		{or(and(eq("kind", "y"), eq("words", "blue")), and(eq("kind", "x"), eq("name", "bob"))), []string{"2", "3"}},
 		{and(docstore.ID("1", "3", "4", "9"), eq("kind", "y")), []string{"3", "4"}},
 		{and(docstore.ID("2"), eq("words", "blue")), nil},
@@ -296,7 +310,8 @@ func emptyFilters(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	f.insert(t, ctx, thing("a", words("w"), name("n")))
 	for _, none := range []docstore.Filter{
-		docstore.Or(), docstore.ID(), docstore.In("name"), docstore.In("words"), docstore.Eq("words", docstore.Text("")),
+		docstore.Or(), docstore.ID(), docstore.In("name"), docstore.In("words"),
+		docstore.Eq("words", docstore.Text("")),
 		docstore.And(docstore.Eq("name", docstore.Text("n")), docstore.Or()),
 	} {
 		require.Empty(t, f.ids(t, ctx, none), "%+v", none)
@@ -304,7 +319,7 @@ func emptyFilters(t *testing.T, s *suite) {
 	require.Equal(t, []string{"a"}, f.ids(t, ctx, docstore.And()))
 }
 
-// manyValues: a filter may hold as many values as a batch has items.
+// manyValues: a filter may have as many values as a batch has items.
 func manyValues(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	const n = 999
@@ -317,7 +332,8 @@ func manyValues(t *testing.T, s *suite) {
 		ids, texts = append(ids, id), append(texts, docstore.Text(id), docstore.Text("w"+id))
 	}
 	f.insert(t, ctx, all...)
-	for _, filter := range []docstore.Filter{docstore.ID(ids...), docstore.In("code", texts...), docstore.In("words", texts...)} {
+	for _, filter := range []docstore.Filter{docstore.ID(ids...), docstore.In("code", texts...),
+		docstore.In("words", texts...)} {
 		require.Equal(t, ids, f.ids(t, ctx, filter))
 	}
 	docs, err := f.things.FindMany(ctx, f.Store, ids)
@@ -375,7 +391,7 @@ func filtersInTransaction(t *testing.T, s *suite) {
 		if err != nil {
 			return err
 		}
-		require.EqualValues(t, 3, n, "a transaction counts its own")
+		require.EqualValues(t, 3, n, "a transaction counts its own writes")
 		return nil
 	}))
 	f.check(t)

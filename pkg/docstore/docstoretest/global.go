@@ -12,7 +12,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// Client is a document with values that are unique over all tenants: one text, and each of a list.
+// Client is a document with values that are unique over all tenants: one text, and each text of a list.
 type Client struct {
 	docstore.Meta
 	Name  string   `json:"name"`
@@ -38,7 +38,7 @@ var globalCases = []testCase{
 	{name: "global/moved to another tenant at once", run: globalMoved, needs: []Feature{Transactions, UniqueIfPresent}},
 	{name: "global/rolled back, and a dry run", run: globalUndone, needs: []Feature{Transactions, UniqueIfPresent}},
 	{name: "global/32 tenants at once", run: globalRace, needs: []Feature{Transactions, UniqueIfPresent}},
-	{name: "global/found while it moves", run: globalReadRace, needs: []Feature{Transactions, UniqueIfPresent}},
+	{name: "global/found while a value moves", run: globalReadRace, needs: []Feature{Transactions, UniqueIfPresent}},
 }
 
 func (f *fixture) insertClient(ctx context.Context, v Client) error {
@@ -67,7 +67,7 @@ func (f *fixture) deleteClient(ctx context.Context, id string) error {
 		if err != nil {
 			return err
 		}
-		v.Key = "what the caller makes of it is not what was stored"
+		v.Key = "changing the caller's value does not change what is stored"
 		_, err = Clients.Delete(ctx, tx, v)
 		return err
 	})
@@ -96,7 +96,7 @@ func requireGlobalDuplicate(t *testing.T, err error, index string) {
 	require.ErrorAs(t, err, &dup)
 	require.Equal(t, "clients", dup.Collection)
 	require.Equal(t, index, dup.Index)
-	require.NotContains(t, err.Error(), "t1", "whose it is remains untold")
+	require.NotContains(t, err.Error(), "t1", "the error does not tell whose value it is")
 	require.NotContains(t, err.Error(), "secret-")
 	requireTaken(t, err, index)
 }
@@ -119,7 +119,7 @@ func globalFound(t *testing.T, s *suite) {
 		require.ErrorContains(t, err, "no global index")
 	}
 	_, err := Clients.Find(t.Context(), f.Store, "a")
-	require.ErrorContains(t, err, "no tenant", "every other read needs one")
+	require.ErrorContains(t, err, "no tenant", "every other read needs a tenant")
 	page, err := Clients.Page(t2, f.Store, docstore.Query{Filter: docstore.Eq("key", docstore.Text("k1")), Limit: 9})
 	require.NoError(t, err)
 	require.Empty(t, page.Docs, "a filter stays within its tenant")
@@ -144,10 +144,10 @@ func globalUnique(t *testing.T, s *suite) {
 func globalChanged(t *testing.T, s *suite) {
 	f, t1, t2 := s.open(t), in(t, "t1"), in(t, "t2")
 	require.NoError(t, f.insertClient(t1, client("a", "k1", "h1", "h2")))
-	require.NoError(t, f.changeClient(t1, "a", func(v *Client) { v.Name = "other members keep the values" }))
+	require.NoError(t, f.changeClient(t1, "a", func(v *Client) { v.Name = "the other members keep their values" }))
 	require.Equal(t, "t1/a", f.owner(t, "key", "k1"))
 
-	// Twice in one transaction: what counts is what this transaction has written last.
+	// Twice in one transaction: the last write counts.
 	require.NoError(t, f.write(t1, func(tx *docstore.Tx) error {
 		v, err := Clients.Load(t1, tx, "a")
 		if err != nil {
@@ -191,7 +191,7 @@ func globalDeletedWhere(t *testing.T, s *suite) {
 	}
 }
 
-// move gives a value from one tenant's document to another's, in one transaction.
+// move moves a value from one tenant's document to another's, in one transaction.
 func (f *fixture) move(key string, from, to context.Context) error {
 	return f.write(from, func(tx *docstore.Tx) error {
 		v, err := Clients.Load(from, tx, "a")
@@ -265,12 +265,13 @@ func globalRace(t *testing.T, s *suite) {
 			requireGlobalDuplicate(t, err, "key")
 		}
 	}
-	require.EqualValues(t, 1, won.Load(), "exactly one wins")
+	require.EqualValues(t, 1, won.Load(), "exactly one succeeds")
 	require.NotEmpty(t, f.owner(t, "key", "one"))
 	f.check(t)
 }
 
-// globalReadRace: a value that moves between two tenants is always found at one of them, with that one's document.
+// globalReadRace: a value that moves between two tenants is always found at one of them, together with that tenant's
+// document.
 func globalReadRace(t *testing.T, s *suite) {
 	f, t1, t2 := s.open(t), in(t, "t1"), in(t, "t2")
 	for _, ctx := range []context.Context{t1, t2} {

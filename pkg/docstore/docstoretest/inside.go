@@ -12,16 +12,16 @@ import (
 )
 
 var insideCases = []testCase{
-	{name: "inside/what would wait is refused", run: refusedInside},
-	{name: "inside/others are not", run: othersInside},
+	{name: "inside/calls that would wait are refused", run: refusedInside},
+	{name: "inside/other goroutines are not refused", run: othersInside},
 }
 
-// refusedInside: inside a Write every call of the store fails at once, whichever context it gets; one writer would wait
-// for itself.
+// refusedInside: inside a Write every call of the store fails at once, with any context; otherwise the only writer
+// would wait for itself.
 func refusedInside(t *testing.T, s *suite) {
 	f, outer := s.open(t), in(t, "t1")
 	f.insert(t, outer, thing("a"))
-	_, err := f.NewID(outer) // so that more ids are at hand
+	_, err := f.NewID(outer) // so that the reserved block has ids left
 	require.NoError(t, err)
 	nested := func(*docstore.Tx) (struct{}, error) { t.Error("it ran"); return struct{}{}, nil }
 	calls := map[string]func(context.Context) error{
@@ -33,7 +33,10 @@ func refusedInside(t *testing.T, s *suite) {
 			_, err := f.things.Page(ctx, f.Store, docstore.Query{Limit: 1})
 			return err
 		},
-		"Count": func(ctx context.Context) error { _, err := f.things.Count(ctx, f.Store, docstore.Filter{}); return err },
+		"Count": func(ctx context.Context) error {
+			_, err := f.things.Count(ctx, f.Store, docstore.Filter{})
+			return err
+		},
 		"Texts": func(ctx context.Context) error {
 			_, err := f.things.Texts(ctx, f.Store, "name", docstore.Filter{}, 1)
 			return err
@@ -70,16 +73,16 @@ func refusedInside(t *testing.T, s *suite) {
 		refused()
 		_, err := f.things.Insert(outer, tx, thing("b"))
 		return err
-	}), "what was refused has done no harm")
+	}), "the refused calls have changed nothing")
 	require.Positive(t, hooks)
 	require.ErrorIs(t, f.write(outer, func(*docstore.Tx) error { return calls["NewID"](outer) }), transaction.ErrInside)
 	require.Error(t, f.write(outer, func(*docstore.Tx) error { panic("boom") }))
-	require.Equal(t, []string{"a", "b"}, f.ids(t, outer, docstore.Filter{}), "and after a Write all is as before")
+	require.Equal(t, []string{"a", "b"}, f.ids(t, outer, docstore.Filter{}), "after the Write all calls work again")
 	_, err = f.NewID(outer)
 	require.NoError(t, err)
 }
 
-// othersInside: while one goroutine is inside a Write, others read and take ids.
+// othersInside: while one goroutine is inside a Write, others can read and get ids.
 func othersInside(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	f.insert(t, ctx, thing("a"))

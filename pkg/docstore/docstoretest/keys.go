@@ -17,30 +17,33 @@ var keyCases = []testCase{
 	{name: "keys/ids", run: awkwardIDs},
 }
 
-// keysAreBytes: no folding, no normalization; that is the business of whoever makes the key.
+// keysAreBytes: engines neither fold nor normalize keys; the code that makes a key does.
 func keysAreBytes(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
-	keys := []string{"ada", "Ada", "ADA", "ádá", "a\u0301da\u0301", "ａｄａ", "ada ", " ada", "straße", "strasse", "İ", "i̇", "京", "北京", "🙂", "\U0010FFFF"}
+	keys := []string{"ada", "Ada", "ADA", "ádá", "a\u0301da\u0301", "ａｄａ", "ada ", " ada", "straße", "strasse", "İ",
+		"i̇", "京", "北京", "🙂", "\U0010FFFF"}
 	for i, k := range keys {
 		f.insert(t, ctx, thing(docID(i), code(k), name(k), words(k), logins(k)))
 	}
 	for i, k := range keys {
 		for _, index := range []string{"code", "name", "words", "logins"} {
-			require.Equal(t, []string{docID(i)}, f.ids(t, ctx, docstore.Eq(index, docstore.Text(k))), "%s = %q", index, k)
+			require.Equal(t, []string{docID(i)}, f.ids(t, ctx, docstore.Eq(index, docstore.Text(k))), "%s = %q", index,
+				k)
 		}
 	}
 	f.check(t)
 }
 
 func awkwardKeys(t *testing.T, s *suite) {
-	checkKeys(t, s, "%", "_", "*", "?", "[a-z]", `\`, `\%`, "'", `"`, "`", "''; DROP TABLE things; --", "$gt", "{\"$ne\":1}", "a.b", ".", "\t", "\n", "\r\n", "\x7f", "\u2028", "\ufeff", "null", "NaN", "0", "-1")
+	checkKeys(t, s, "%", "_", "*", "?", "[a-z]", `\`, `\%`, "'", `"`, "`", "''; DROP TABLE things; --", "$gt",
+		"{\"$ne\":1}", "a.b", ".", "\t", "\n", "\r\n", "\x7f", "\u2028", "\ufeff", "null", "NaN", "0", "-1")
 }
 
 func nulInKeys(t *testing.T, s *suite) {
 	checkKeys(t, s, "\x00", "a", "a\x00", "a\x00b", "a\x00c", "\x00a")
 }
 
-// checkKeys: each key is found by equality and by prefix, and only where it is.
+// checkKeys: each key is found by equality and by prefix, and no other key is.
 func checkKeys(t *testing.T, s *suite, keys ...string) {
 	t.Helper()
 	f, ctx := s.open(t), in(t, "t1")
@@ -72,7 +75,8 @@ func checkKeys(t *testing.T, s *suite, keys ...string) {
 
 func awkwardIDs(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
-	ids := []string{"1", "01", "1.0", "-1", "+1", "0", "2", "3", "9007199254740991", "999999999999999999", "1000000000000000000", "9223372036854775808", "a", "A", "a b", "a/b", "é", "京", "%", "_", "'", `"`, "$id"}
+	ids := []string{"1", "01", "1.0", "-1", "+1", "0", "2", "3", "9007199254740991", "999999999999999999",
+		"1000000000000000000", "9223372036854775808", "a", "A", "a b", "a/b", "é", "京", "%", "_", "'", `"`, "$id"}
 	others := in(t, "t2")
 	f.insert(t, others, thing("2", name("theirs")), thing("a", name("theirs")), thing("4", name("theirs")))
 	for _, id := range ids {
@@ -100,7 +104,7 @@ func awkwardIDs(t *testing.T, s *suite) {
 
 	docs, err := f.things.FindMany(ctx, f.Store, append([]string{"missing", "", "1"}, ids...))
 	require.NoError(t, err)
-	require.Len(t, docs, len(ids), "each once, those that are missing left out")
+	require.Len(t, docs, len(ids), "each once, missing ones left out")
 	docs, err = f.things.FindMany(ctx, f.Store, nil)
 	require.NoError(t, err)
 	require.Empty(t, docs)
@@ -112,7 +116,7 @@ func awkwardIDs(t *testing.T, s *suite) {
 	f.check(t)
 }
 
-// docID gives ids that are numbers, and sort as these.
+// docID returns ids that are numbers and sort in the same order.
 func docID(i int) string {
 	return string([]byte{'1', byte('0' + i/100), byte('0' + i/10%10), byte('0' + i%10)})
 }

@@ -12,9 +12,9 @@ import (
 
 var messageCases = []testCase{
 	{name: "messages/pending, published, backlog", run: outbox},
-	{name: "messages/one record's stay in order", run: messageOrder},
-	{name: "messages/a backlog of one record stays in order", run: messageBacklog},
-	{name: "messages/stores are nudged", run: appendedSignal},
+	{name: "messages/those of one record are in order", run: messageOrder},
+	{name: "messages/a backlog of one record is in order", run: messageBacklog},
+	{name: "messages/stores signal them", run: appendedSignal},
 }
 
 func outbox(t *testing.T, s *suite) {
@@ -34,13 +34,14 @@ func outbox(t *testing.T, s *suite) {
 	require.Empty(t, pending(10))
 	require.Zero(t, backlog())
 	for i := range 10 {
-		m := docstore.Message{ID: fmt.Sprint("m", i), Subject: "idp.events.t1.thing.created", Record: docID(i % 2), Payload: []byte(fmt.Sprintf(`{"n":%d,"t":"京\u0000"}`, i))}
+		m := docstore.Message{ID: fmt.Sprint("m", i), Subject: "idp.events.t1.thing.created", Record: docID(i % 2),
+			Payload: []byte(fmt.Sprintf(`{"n":%d,"t":"京\u0000"}`, i))}
 		require.NoError(t, f.append(ctx, m))
 	}
 	list := pending(4)
 	require.Len(t, list, 4)
 	for i, m := range list {
-		require.Equal(t, fmt.Sprint("m", i), m.ID, "the oldest first")
+		require.Equal(t, fmt.Sprint("m", i), m.ID, "oldest first")
 		require.Equal(t, "idp.events.t1.thing.created", m.Subject)
 		require.Equal(t, docID(i%2), m.Record)
 		require.Equal(t, fmt.Sprintf(`{"n":%d,"t":"京\u0000"}`, i), string(m.Payload))
@@ -56,7 +57,7 @@ func outbox(t *testing.T, s *suite) {
 	require.Len(t, pending(4), 4, "they stay until they are published")
 
 	require.NoError(t, f.Published(ctx, []int64{list[0].Seq, list[2].Seq, 1 << 40}), "an unknown one is no error")
-	require.NoError(t, f.Published(ctx, []int64{list[0].Seq}), "nor one told twice")
+	require.NoError(t, f.Published(ctx, []int64{list[0].Seq}), "nor is one that was published before")
 	require.NoError(t, f.Published(ctx, nil))
 	require.EqualValues(t, 8, backlog())
 	rest := pending(100)
@@ -72,11 +73,12 @@ func outbox(t *testing.T, s *suite) {
 	require.NoError(t, f.append(ctx, docstore.Message{ID: "later", Subject: "s", Record: "r"}))
 	later := pending(10)
 	require.Len(t, later, 1)
-	require.NotContains(t, append(seqs, list[0].Seq, list[2].Seq), later[0].Seq, "no number is used again, so a late Published hits no other message")
+	require.NotContains(t, append(seqs, list[0].Seq, list[2].Seq), later[0].Seq,
+		"no number is used again, so a late Published removes no other message")
 	require.Empty(t, later[0].Payload)
 }
 
-// messageOrder: many callers change few records, and each record's messages come in the order of its versions.
+// messageOrder: many callers change few records. Each record's messages come in the order of its versions.
 func messageOrder(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	const records, callers, each = 2, 6, 5
@@ -96,7 +98,8 @@ func messageOrder(t *testing.T, s *suite) {
 				if err != nil {
 					return err
 				}
-				return tx.Append(ctx, docstore.Message{ID: fmt.Sprint(id, "/", d.Version), Subject: "s", Record: id, Payload: fmt.Append(nil, d.Version)})
+				return tx.Append(ctx, docstore.Message{ID: fmt.Sprint(id, "/", d.Version), Subject: "s", Record: id,
+					Payload: fmt.Append(nil, d.Version)})
 			})
 			if err == nil {
 				done++
@@ -114,8 +117,8 @@ func messageOrder(t *testing.T, s *suite) {
 	}
 }
 
-// messageBacklog: page after page, the messages of a record come in the order of its sequences, also where their
-// numbers are not in it: an engine goes by its processes' clocks, of which one may be slow.
+// messageBacklog: page after page, the messages of a record come in the order of its sequences, even if their numbers
+// have another order. An engine may take numbers from the clocks of its processes, one of which may be slow.
 func messageBacklog(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	const records, each = 3, 8

@@ -18,7 +18,7 @@ var modelCases = []testCase{
 	{name: "model/random operations", run: randomOperations, needs: []Feature{Transactions, UniqueIfPresent}},
 }
 
-// keyOf and listOf are the indexes of Things again, by name.
+// keyOf and listOf compute the indexes of Things a second time, by name.
 func keyOf(v *Thing, index string) docstore.Value {
 	switch index {
 	case "name":
@@ -42,7 +42,7 @@ func listOf(v *Thing, index string) []string {
 	return slices.Compact(list)
 }
 
-// matches is what a filter means, done naively.
+// matches reports whether a filter selects a document, in the simplest way.
 func matches(f docstore.Filter, v *Thing) bool {
 	values := func() []docstore.Value {
 		if f.Index != "words" && f.Index != "logins" {
@@ -62,7 +62,9 @@ func matches(f docstore.Filter, v *Thing) bool {
 	case docstore.OpIn:
 		return slices.ContainsFunc(values(), func(x docstore.Value) bool { return slices.Contains(f.Values, x) })
 	case docstore.OpPrefix:
-		return slices.ContainsFunc(values(), func(x docstore.Value) bool { return strings.HasPrefix(x.Text, f.Values[0].Text) })
+		return slices.ContainsFunc(values(), func(x docstore.Value) bool {
+			return strings.HasPrefix(x.Text, f.Values[0].Text)
+		})
 	case docstore.OpContains:
 		return strings.Contains(values()[0].Text, f.Values[0].Text)
 	case docstore.OpRange:
@@ -81,11 +83,13 @@ var (
 	someTexts = rapid.SliceOfN(someText, 0, 4)
 	someRank  = rapid.Int64Range(-2, 3)
 	someID    = rapid.Custom(func(t *rapid.T) string {
-		return rapid.SampledFrom([]string{"1", "2", "3", "10", "11", "100", "02", "-1", "0", "1000000000000000000", "a", "京"}).Draw(t, "id")
+		return rapid.SampledFrom([]string{"1", "2", "3", "10", "11", "100", "02", "-1", "0", "1000000000000000000", "a",
+			"京"}).Draw(t, "id")
 	})
 	someThing = rapid.Custom(func(t *rapid.T) *Thing {
 		v := thing("", name(someText.Draw(t, "name")), code(someText.Draw(t, "code")), kind(someText.Draw(t, "kind")),
-			rank(someRank.Draw(t, "rank")), words(someTexts.Draw(t, "words")...), logins(rapid.SliceOfN(someText, 0, 1).Draw(t, "logins")...))
+			rank(someRank.Draw(t, "rank")), words(someTexts.Draw(t, "words")...),
+			logins(rapid.SliceOfN(someText, 0, 1).Draw(t, "logins")...))
 		if rapid.Bool().Draw(t, "seen") {
 			v.Seen = epoch
 		}
@@ -127,12 +131,13 @@ func someFilter(depth int) *rapid.Generator[docstore.Filter] {
 		case 5:
 			return docstore.From("name", docstore.Text(someText.Draw(t, "from")))
 		case 6:
-			return docstore.Contains(rapid.SampledFrom([]string{"name", "code", "kind"}).Draw(t, "index"), someText.Draw(t, "part"))
+			return docstore.Contains(rapid.SampledFrom([]string{"name", "code", "kind"}).Draw(t, "index"),
+				someText.Draw(t, "part"))
 		case 7:
 			from := someRank.Draw(t, "from")
 			return docstore.Outside("rank", docstore.Number(from),
 				docstore.Number(from+rapid.Int64Range(0, 2).Draw(t, "width")))
-		case 8: // of the facet
+		case 8: // a filter by the facet
 			f := docstore.Filter{Op: docstore.OpIn, Index: "kind"}
 			for _, s := range someTexts.Draw(t, "values") {
 				f.Values = append(f.Values, docstore.Text(s))
@@ -146,7 +151,7 @@ func someFilter(depth int) *rapid.Generator[docstore.Filter] {
 	})
 }
 
-// model is what one tenant should hold.
+// model holds the documents that a tenant should have.
 type model map[string]*Thing
 
 func (m model) clone() model {
@@ -157,7 +162,7 @@ func (m model) clone() model {
 	return c
 }
 
-// put stores v and reports whether a unique value of it is taken.
+// put stores v, unless a unique value of it is taken, which it reports.
 func (m model) put(v *Thing) (taken bool) {
 	for id, other := range m {
 		if id == v.ID {
@@ -186,7 +191,7 @@ func (m model) selected(f docstore.Filter) []*Thing {
 	return list
 }
 
-// bounded tells what is wrong with a Total of so many documents that is to be exact up to most.
+// bounded returns an error if a Total that is exact up to most does not fit the number of documents.
 func bounded(total docstore.Total, most, are int64) error {
 	switch {
 	case !total.More && total.N != are:
@@ -197,7 +202,8 @@ func bounded(total docstore.Total, most, are int64) error {
 	return nil
 }
 
-// randomOperations runs random transactions and queries against the engine and the model. Each run of rapid is a tenant.
+// randomOperations runs random transactions and queries against the engine and the model. Each run of rapid is a
+// tenant.
 func randomOperations(t *testing.T, s *suite) {
 	f := s.open(t)
 	var tenants atomic.Int64
@@ -259,7 +265,7 @@ func randomOperations(t *testing.T, s *suite) {
 				})
 				var dup *docstore.DuplicateError
 				switch {
-				case duplicate: // which an engine may notice only at the end, where the function has failed already
+				case duplicate: // the engine may notice it only at the end; the function has failed already
 					if !errors.As(err, &dup) && (!fail || !errors.Is(err, errStop)) {
 						rt.Fatalf("a taken value was accepted: %v", err)
 					}
@@ -275,7 +281,9 @@ func randomOperations(t *testing.T, s *suite) {
 			},
 			"delete where": func(rt *rapid.T) {
 				filter := someFilter(1).Draw(rt, "filter")
-				if err := f.write(ctx, func(tx *docstore.Tx) error { return f.things.DeleteWhere(ctx, tx, filter, nil) }); err != nil {
+				if err := f.write(ctx, func(tx *docstore.Tx) error {
+					return f.things.DeleteWhere(ctx, tx, filter, nil)
+				}); err != nil {
 					rt.Fatal(err)
 				}
 				for _, v := range is.selected(filter) {
@@ -286,7 +294,8 @@ func randomOperations(t *testing.T, s *suite) {
 				filter := someFilter(2).Draw(rt, "filter")
 				sort := rapid.SampledFrom(mixedOrders).Draw(rt, "sort")
 				want := sortedIDs(is.selected(filter), sort)
-				q := docstore.Query{Filter: filter, Sort: sort, Limit: rapid.IntRange(1, 5).Draw(rt, "limit"), Count: true}
+				q := docstore.Query{Filter: filter, Sort: sort, Limit: rapid.IntRange(1, 5).Draw(rt, "limit"),
+					Count: true}
 				got := []string{}
 				for {
 					page, err := f.things.Page(ctx, f.Store, q)
@@ -319,7 +328,7 @@ func randomOperations(t *testing.T, s *suite) {
 				want = want[min(skip, len(want)):]
 				for i, id := range want[:min(3, len(want))] {
 					if len(rows) <= i || rows[i].ID != id {
-						rt.Fatalf("got %v behind %d, want %v", rows, skip, want)
+						rt.Fatalf("got %v after %d, want %v", rows, skip, want)
 					}
 				}
 			},

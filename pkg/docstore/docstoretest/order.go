@@ -20,12 +20,12 @@ var orderCases = []testCase{
 	{name: "order/absent values come first", run: absentOrder},
 	{name: "order/ties by id", run: tieOrder},
 	{name: "order/many keys, each direction", run: multiKeyOrder},
-	{name: "order/with every filter", run: orderWithFilters},
+	{name: "order/combined with every filter", run: orderWithFilters},
 }
 
 func textOrder(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
-	// U+FFFD sorts before U+10000 by bytes and by code points, but after it by UTF-16 units.
+	// U+FFFD sorts before U+10000 by bytes and by code points, but after it by UTF-16 code units.
 	texts := []string{"b", "B", "a", "ab", "a b", "é", "z", "zz", "京", "\ufffd", "\U00010000", "\U0010ffff", "10", "9"}
 	for i, s := range texts {
 		f.insert(t, ctx, thing(docID(i), name(s)))
@@ -38,7 +38,8 @@ func textOrder(t *testing.T, s *suite) {
 
 func numberOrder(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
-	numbers := []int64{0, 1, -1, 9, 10, 1 << 53, 1<<53 + 1, 1<<53 + 2, math.MaxInt64, math.MaxInt64 - 1, math.MinInt64 + 1, math.MinInt64 + 2}
+	numbers := []int64{0, 1, -1, 9, 10, 1 << 53, 1<<53 + 1, 1<<53 + 2, math.MaxInt64, math.MaxInt64 - 1,
+		math.MinInt64 + 1, math.MinInt64 + 2}
 	for i, n := range numbers {
 		f.insert(t, ctx, thing(docID(i), rank(n), name(fmt.Sprint(n))))
 	}
@@ -67,10 +68,12 @@ func absentOrder(t *testing.T, s *suite) {
 	require.Equal(t, []string{"b", "d", "c", "a"}, f.ids(t, ctx, docstore.Filter{}, asc("name")))
 	require.Equal(t, []string{"a", "c", "d", "b"}, f.ids(t, ctx, docstore.Filter{}, desc("name")))
 
-	require.Equal(t, []string{"b", "d"}, f.ids(t, ctx, docstore.Eq("name", docstore.Text(""))), "absent values can be asked for")
+	require.Equal(t, []string{"b", "d"}, f.ids(t, ctx, docstore.Eq("name", docstore.Text(""))),
+		"absent values can be selected")
 	require.Equal(t, []string{"b", "d"}, f.ids(t, ctx, docstore.Eq("seen", docstore.NoNumber)))
-	require.Equal(t, []string{"b", "c", "d"}, f.ids(t, ctx, docstore.Until("seen", docstore.Moment(epoch))), "absent is less than any")
-	require.Empty(t, f.ids(t, ctx, docstore.Eq("words", docstore.Text(""))), "lists hold no empty text")
+	require.Equal(t, []string{"b", "c", "d"}, f.ids(t, ctx, docstore.Until("seen", docstore.Moment(epoch))),
+		"absent is less than any")
+	require.Empty(t, f.ids(t, ctx, docstore.Eq("words", docstore.Text(""))), "lists contain no empty text")
 }
 
 func tieOrder(t *testing.T, s *suite) {
@@ -109,7 +112,8 @@ func orderWithFilters(t *testing.T, s *suite) {
 		for _, sort := range mixedOrders {
 			want := sortedIDs(kept, sort)
 			require.Equal(t, want, f.ids(t, ctx, filter, sort...), "%+v %v", filter, sort)
-			require.Equal(t, want, f.walk(t, ctx, docstore.Query{Filter: filter, Sort: sort, Limit: 4}), "%+v %v", filter, sort)
+			require.Equal(t, want, f.walk(t, ctx, docstore.Query{Filter: filter, Sort: sort, Limit: 4}), "%+v %v",
+				filter, sort)
 		}
 	}
 }
@@ -118,7 +122,8 @@ func orderWithFilters(t *testing.T, s *suite) {
 func mixedThings(n int) []*Thing {
 	var all []*Thing
 	for i := range n {
-		v := thing(docID(i*7%n), rank(int64(i%4)), kind(strings.Repeat("k", i%3)), name([]string{"", "a", "ab", "b", "京"}[i%5]))
+		v := thing(docID(i*7%n), rank(int64(i%4)), kind(strings.Repeat("k", i%3)),
+			name([]string{"", "a", "ab", "b", "京"}[i%5]))
 		if i%3 > 0 {
 			v.Seen = epoch.Add(time.Duration(i%6) * time.Hour)
 		}
@@ -147,11 +152,12 @@ var mixedFilters = []docstore.Filter{
 	docstore.From("seen", docstore.Moment(epoch.Add(2*time.Hour))),
 	docstore.Eq("words", docstore.Text("red")),
 	docstore.Prefix("words", "re"),
-	docstore.And(docstore.Prefix("words", "re"), docstore.Eq("words", docstore.Text("blue")), docstore.From("rank", docstore.Number(2))),
+	docstore.And(docstore.Prefix("words", "re"), docstore.Eq("words", docstore.Text("blue")),
+		docstore.From("rank", docstore.Number(2))),
 	docstore.Or(docstore.Eq("kind", docstore.Text("kk")), docstore.Prefix("words", "b"), docstore.ID("1001", "1002")),
 }
 
-// sortedIDs is the order that an engine must answer in, done naively.
+// sortedIDs computes the order in which an engine must answer, in the simplest way.
 func sortedIDs(things []*Thing, sort []docstore.Order) []string {
 	sorted := slices.Clone(things)
 	slices.SortFunc(sorted, func(a, b *Thing) int {

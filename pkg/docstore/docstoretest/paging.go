@@ -15,13 +15,13 @@ import (
 var pagingCases = []testCase{
 	{name: "paging/numbers and totals", run: pageNumbers},
 	{name: "paging/walks cut at every position while others write", run: walkWhileOthersWrite},
-	{name: "paging/after the last one seen is gone", run: walkPastDeleted},
+	{name: "paging/after the last row seen is deleted", run: walkPastDeleted},
 	{name: "paging/a token of another query", run: foreignToken},
-	{name: "paging/from a place outside of the filter", run: foreignPosition},
+	{name: "paging/from a position outside the filter", run: foreignPosition},
 	{name: "paging/each while others write", run: eachWhileOthersWrite},
 }
 
-// walk reads page after page by token.
+// walk reads all pages, by token.
 func (f *fixture) walk(t *testing.T, ctx context.Context, q docstore.Query) []string {
 	t.Helper()
 	all := []string{}
@@ -56,22 +56,25 @@ func pageNumbers(t *testing.T, s *suite) {
 		all = append(all, thing(docID(i), rank(int64(i/3)), words("all", fmt.Sprint("w", i%2))))
 	}
 	f.insert(t, ctx, all...)
-	for _, filter := range []docstore.Filter{{}, docstore.Eq("words", docstore.Text("w1")), docstore.From("rank", docstore.Number(2))} {
+	for _, filter := range []docstore.Filter{{}, docstore.Eq("words", docstore.Text("w1")),
+		docstore.From("rank", docstore.Number(2))} {
 		want := f.ids(t, ctx, filter, desc("rank"))
 		for offset := 0; offset <= len(want)+2; offset++ {
-			q := docstore.Query{Filter: filter, Sort: []docstore.Order{desc("rank")}, Limit: 5, Offset: offset, Count: true}
+			q := docstore.Query{Filter: filter, Sort: []docstore.Order{desc("rank")}, Limit: 5, Offset: offset,
+				Count: true}
 			ids, page := f.page(t, ctx, q)
 			first, last := min(offset, len(want)), min(offset+5, len(want))
 			require.Equal(t, want[first:last], ids, "offset %d", offset)
-			require.EqualValues(t, len(want), page.Total, "the total is that of the whole list, past its end too")
-			require.Equal(t, last < len(want), page.Next != "", "a token while more follows")
+			require.EqualValues(t, len(want), page.Total, "the total is that of the whole list, even past its end")
+			require.Equal(t, last < len(want), page.Next != "", "there is a token if more follows")
 		}
 	}
 	_, page := f.page(t, ctx, docstore.Query{Limit: 5})
-	require.EqualValues(t, -1, page.Total, "not counted unless asked")
+	require.EqualValues(t, -1, page.Total, "no count unless requested")
 }
 
-// walkWhileOthersWrite: whatever is there from the walk's begin to its end is seen exactly once, and nothing is seen twice.
+// walkWhileOthersWrite: a document that exists from the beginning of the walk to its end is seen exactly once, and no
+// document is seen twice.
 func walkWhileOthersWrite(t *testing.T, s *suite) {
 	for _, sort := range [][]docstore.Order{nil, {asc("name")}, {desc("name")}, {desc("rank"), asc("name")}} {
 		t.Run(fmt.Sprint(sort), func(t *testing.T) {
@@ -150,7 +153,8 @@ func foreignToken(t *testing.T, s *suite) {
 	require.Equal(t, []string{"b"}, ids)
 }
 
-// foreignPosition: a token is not signed, so a forged one may name any place; it still shows only what the filter selects.
+// foreignPosition: a token is not signed, so a forged one may name any position. It still shows only what the filter
+// selects.
 func foreignPosition(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	f.insert(t, ctx, thing("1", name("a")), thing("2", name("ma")), thing("3", name("mb")), thing("4", name("z")))
@@ -169,7 +173,8 @@ func foreignPosition(t *testing.T, s *suite) {
 		{desc("name"), "a", nil},
 	} {
 		find := docstore.Find{Filter: docstore.Prefix("name", "m"), Sort: []docstore.Order{c.order}, Limit: 10}
-		find.After = &docstore.Position{Values: []docstore.Value{docstore.Text(c.at)}, ID: map[bool]string{true: "0", false: "9"}[c.order.Desc]}
+		find.After = &docstore.Position{Values: []docstore.Value{docstore.Text(c.at)},
+			ID: map[bool]string{true: "0", false: "9"}[c.order.Desc]}
 		rows, err := f.engine.Find(ctx, f.things.Def(), "t1", find)
 		require.NoError(t, err)
 		var ids []string
@@ -182,7 +187,7 @@ func foreignPosition(t *testing.T, s *suite) {
 
 func eachWhileOthersWrite(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
-	const n = 700 // more than the page that Each reads at a time
+	const n = 700 // more than one of the pages that Each reads
 	var all []*Thing
 	for i := range n {
 		all = append(all, thing(docID(i), words("w")))
@@ -192,10 +197,10 @@ func eachWhileOthersWrite(t *testing.T, s *suite) {
 	err := f.things.Each(ctx, f.Store, docstore.Eq("words", docstore.Text("w")), func(d docstore.Doc[Thing]) error {
 		got = append(got, d.ID)
 		if i := len(got); i%100 == 1 {
-			if err := f.delete(ctx, d.ID); err != nil { // seen, then gone
+			if err := f.delete(ctx, d.ID); err != nil { // delete a document after it was seen
 				return err
 			}
-			return f.tryInsert(ctx, thing(fmt.Sprintf("e%03d", i), words("w"))) // behind all others
+			return f.tryInsert(ctx, thing(fmt.Sprintf("e%03d", i), words("w"))) // insert one at the end
 		}
 		return nil
 	})

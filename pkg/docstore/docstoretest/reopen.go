@@ -11,9 +11,9 @@ import (
 )
 
 var reopenCases = []testCase{
-	{name: "reopened/all is there", run: persistence, needs: []Feature{Reopened}},
+	{name: "reopened/all documents are there", run: persistence, needs: []Feature{Reopened}},
 	{name: "reopened/another revision", run: newRevision, needs: []Feature{Reopened}},
-	{name: "reopened/an index more, one less, one moved", run: newIndexes, needs: []Feature{Reopened}},
+	{name: "reopened/one index added, one removed, one moved", run: newIndexes, needs: []Feature{Reopened}},
 	{name: "reopened/an index of another type", run: newIndexType, needs: []Feature{Reopened}},
 }
 
@@ -24,7 +24,7 @@ func (s *suite) again(t *testing.T, f *fixture, things *docstore.Collection[Thin
 	return openOn(t, s.reopen(t, f.engine), things)
 }
 
-// first opens a store that the case closes itself, so without the cleanup of open.
+// first opens a store that the case closes itself. Unlike open it registers no cleanup.
 func (s *suite) first(t *testing.T) *fixture {
 	t.Helper()
 	engine := s.factory(t)
@@ -39,7 +39,8 @@ func persistence(t *testing.T, s *suite) {
 	f.insert(t, ctx, thing("a", words("w"), code("c"), logins("l")), thing("b", until(epoch)), thing("c"))
 	require.NoError(t, f.change(ctx, "a", func(v *Thing) { v.Words = []string{"w", "x"} }))
 	require.NoError(t, f.delete(ctx, "c"))
-	require.NoError(t, f.append(ctx, docstore.Message{ID: "m1", Subject: "s", Record: "r", Payload: []byte("1")}, docstore.Message{ID: "m2", Subject: "s", Record: "r"}))
+	require.NoError(t, f.append(ctx, docstore.Message{ID: "m1", Subject: "s", Record: "r", Payload: []byte("1")},
+		docstore.Message{ID: "m2", Subject: "s", Record: "r"}))
 	pending, err := f.Pending(ctx, 0, 10)
 	require.NoError(t, err)
 	require.NoError(t, f.Published(ctx, []int64{pending[1].Seq}))
@@ -59,7 +60,7 @@ func persistence(t *testing.T, s *suite) {
 	require.NoError(t, f.append(ctx, docstore.Message{ID: "m3", Subject: "s", Record: "r"}))
 	left, err = f.Pending(ctx, 0, 10)
 	require.NoError(t, err)
-	require.Greater(t, left[1].Seq, pending[1].Seq, "no message's number is used again, not even after a restart")
+	require.Greater(t, left[1].Seq, pending[1].Seq, "no message number is used again, not even after a restart")
 	next, err := f.engine.Reserve(ctx, "seq", 1)
 	require.NoError(t, err)
 	require.Equal(t, first+7, next)
@@ -72,13 +73,14 @@ func persistence(t *testing.T, s *suite) {
 	f.check(t)
 }
 
-// seed fills several tenants, so that a rebuild has something to mix up.
+// seed fills several tenants, so that a rebuild could confuse them.
 func (f *fixture) seed(t *testing.T) {
 	t.Helper()
 	for _, tenant := range []string{"t1", "t2"} {
 		var all []*Thing
 		for i := range 120 {
-			all = append(all, thing(docID(i), name(fmt.Sprint("N", i%10)), code(docID(i)), rank(int64(i)), words("W", fmt.Sprint("w", i%3)), logins(docID(i))))
+			all = append(all, thing(docID(i), name(fmt.Sprint("N", i%10)), code(docID(i)), rank(int64(i)),
+				words("W", fmt.Sprint("w", i%3)), logins(docID(i))))
 		}
 		if tenant == "t2" {
 			for _, v := range all {
@@ -93,7 +95,9 @@ func newRevision(t *testing.T, s *suite) {
 	f, ctx := s.first(t), in(t, "t1")
 	f.seed(t)
 	folded := append([]docstore.Index[Thing]{
-		docstore.ByList("words", func(v *Thing) []string { return []string{strings.ToLower(v.Words[0]), "rank" + fmt.Sprint(v.Rank)} }),
+		docstore.ByList("words", func(v *Thing) []string {
+			return []string{strings.ToLower(v.Words[0]), "rank" + fmt.Sprint(v.Rank)}
+		}),
 		docstore.ByText("name", func(v *Thing) string { return strings.ToLower(v.Name) }),
 	}, thingIndexes[3:]...)
 	folded = append(folded, thingIndexes[1])
@@ -124,7 +128,7 @@ func newIndexes(t *testing.T, s *suite) {
 	require.Equal(t, []string{"1007"}, f.ids(t, ctx, docstore.Eq("aliases", docstore.Text("alias 1007"))))
 	require.Equal(t, []string{"1009"}, f.ids(t, ctx, docstore.Eq("rank", docstore.Number(9))))
 	requireDuplicate(t, f.tryInsert(ctx, thing("new", code("1005"))), "code")
-	require.NoError(t, f.tryInsert(ctx, thing("new", logins("1005"))), "an index that is gone refuses nothing")
+	require.NoError(t, f.tryInsert(ctx, thing("new", logins("1005"))), "a removed index refuses nothing")
 	f.check(t)
 }
 
@@ -137,6 +141,7 @@ func newIndexType(t *testing.T, s *suite) {
 	}
 	f = s.again(t, f, docstore.Define(thingSchema(1, changed...)))
 	require.Equal(t, []string{"1009"}, f.ids(t, ctx, docstore.Eq("rank", docstore.Text("0009"))))
-	require.Equal(t, []string{"1011"}, f.ids(t, ctx, docstore.And(docstore.Eq("name", docstore.Text("1011")), docstore.Eq("name", docstore.Text("N1")))))
+	require.Equal(t, []string{"1011"}, f.ids(t, ctx, docstore.And(docstore.Eq("name", docstore.Text("1011")),
+		docstore.Eq("name", docstore.Text("N1")))))
 	f.check(t)
 }

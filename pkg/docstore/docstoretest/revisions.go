@@ -13,16 +13,16 @@ import (
 
 var revisionCases = []testCase{
 	{name: "revisions/counts make no version", run: counts},
-	{name: "revisions/counts stand in the way of no If-Match", run: countsAndIfMatch},
-	{name: "revisions/counts of many callers", run: countsTogether},
+	{name: "revisions/counts do not change what If-Match expects", run: countsAndIfMatch},
+	{name: "revisions/counts by many callers", run: countsTogether},
 	{name: "revisions/a write without a change", run: revise},
 	{name: "revisions/a stale stamp", run: staleStamp},
 	{name: "revisions/kept when opened again", run: countsKept, needs: []Feature{Reopened}},
 	{name: "revisions/a type with other members than before", run: otherMembers},
-	{name: "revisions/a clock that is set back", run: clockSetBack},
+	{name: "revisions/a clock is set back", run: clockSetBack},
 }
 
-// edit loads, changes and stores one document, and returns what that made of it.
+// edit loads, changes and stores one document, and returns the result.
 func (f *fixture) edit(t *testing.T, id string, change func(*Thing)) docstore.Doc[Thing] {
 	t.Helper()
 	ctx := in(t, "t1")
@@ -38,7 +38,7 @@ func (f *fixture) edit(t *testing.T, id string, change func(*Thing)) docstore.Do
 	return d
 }
 
-// requireStamp checks what every kind of read says of document a.
+// requireStamp checks what every kind of read returns for document a.
 func (f *fixture) requireStamp(t *testing.T, version, counts int64, tag string) {
 	t.Helper()
 	ctx := in(t, "t1")
@@ -207,14 +207,15 @@ func countsKept(t *testing.T, s *suite) {
 	f = s.again(t, f, Things)
 	f.requireStamp(t, 2, 1, "2-1")
 	require.NoError(t, f.Close())
-	f = openOn(t, s.reopen(t, f.engine), docstore.Define(thingSchema(2, thingIndexes...))) // all entries are made again
+	// this makes all entries again
+	f = openOn(t, s.reopen(t, f.engine), docstore.Define(thingSchema(2, thingIndexes...)))
 	f.requireStamp(t, 2, 1, "2-1")
 	f.edit(t, "a", func(v *Thing) { v.Count++ })
 	f.requireStamp(t, 2, 2, "2-2")
 	f.check(t)
 }
 
-// otherMembers: a document was stored when its type had a member less, and one more.
+// otherMembers: a document was stored when its type had one member less, and one that it no longer has.
 func otherMembers(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	then := struct {
@@ -222,13 +223,16 @@ func otherMembers(t *testing.T, s *suite) {
 		Former string   `json:"former"`
 		Name   string   `json:"name"`
 		Words  []string `json:"words"`
-	}{docstore.Meta{ID: "a", TenantID: "t1", Version: 1, TimeCreated: epoch, TimeModified: epoch}, "f", "n", []string{"w"}}
+	}{docstore.Meta{ID: "a", TenantID: "t1", Version: 1, TimeCreated: epoch, TimeModified: epoch}, "f", "n",
+		[]string{"w"}}
 	e := entryOf(t, f, thing("a", name("n"), words("w")))
 	e.Tenant, e.Version, e.Doc = "t1", 1, &then
 	var err error
 	e.JSON, err = json.Marshal(&then)
 	require.NoError(t, err)
-	require.NoError(t, f.engine.Write(ctx, func(tx docstore.EngineTx) error { return tx.Insert(ctx, f.things.Def(), e) }))
+	require.NoError(t, f.engine.Write(ctx, func(tx docstore.EngineTx) error {
+		return tx.Insert(ctx, f.things.Def(), e)
+	}))
 
 	same := f.edit(t, "a", func(*Thing) {})
 	require.False(t, same.Changed())
@@ -257,5 +261,5 @@ func clockSetBack(t *testing.T, s *suite) {
 	require.Equal(t, epoch.Add(2*time.Hour), latest)
 	f.clock.advance(-time.Hour)
 	f.edit(t, "a", func(v *Thing) { v.Name = "3" })
-	require.Equal(t, latest, f.get(t, ctx, "a").TimeModified, "nor before the version before")
+	require.Equal(t, latest, f.get(t, ctx, "a").TimeModified, "nor before the previous version")
 }

@@ -18,15 +18,15 @@ import (
 var sealedCases = []testCase{
 	{name: "sealed/a value is shown as a mask and stored nowhere else", run: sealedIsMasked},
 	{name: "sealed/masks keep, texts replace, nothing removes", run: sealedIsKept},
-	{name: "sealed/a value goes with its record", run: sealedGoes},
-	{name: "sealed/values stay through a rotation of the keys", run: sealedRotates},
+	{name: "sealed/a value is deleted with its record", run: sealedGoes},
+	{name: "sealed/values survive a rotation of the keys", run: sealedRotates},
 	{name: "sealed/what older keys have sealed is listed, and sealed anew", run: sealedAnew},
 	{name: "sealed/a value that a replica with the former keys writes is listed", run: sealedByFormerReplica},
 	{name: "sealed/a value written while others are sealed anew stays", run: sealedMeanwhile, needs: []Feature{Transactions}},
 	{name: "sealed/a dry run seals nothing", run: sealedDryRun, needs: []Feature{Transactions}},
 }
 
-// Safe is a document with sealed members: one that is declared, others that its data names.
+// Safe is a document with sealed members: one that is declared, and others that its data names.
 type Safe struct {
 	docstore.Meta
 	Name   string                  `json:"name"`
@@ -112,7 +112,8 @@ func sealedIsMasked(t *testing.T, s *suite) {
 	require.Empty(t, f.reveal(t, in(t, "t2"), "1", "secret"), "another tenant's")
 	rows, err := f.engine.Get(ctx, Safes.Def(), "t1", []string{"1"})
 	require.NoError(t, err)
-	require.False(t, strings.Contains(string(rows[0].Data), "hunter2") || strings.Contains(string(rows[0].Data), "v1."), "neither value nor sealed form")
+	require.False(t, strings.Contains(string(rows[0].Data), "hunter2") || strings.Contains(string(rows[0].Data), "v1."),
+		"neither value nor sealed form")
 }
 
 func sealedIsKept(t *testing.T, s *suite) {
@@ -123,18 +124,19 @@ func sealedIsKept(t *testing.T, s *suite) {
 	same := f.putSafe(t, ctx, "1", `{"secret":"******","others":{"pin":"******"}}`)
 	require.False(t, same.Changed())
 	same = f.putSafe(t, ctx, "1", `{"secret":"hunter2","others":{"pin":"4711"}}`)
-	require.False(t, same.Changed(), "the same value is no change")
+	require.False(t, same.Changed(), "the same value is not a change")
 	require.EqualValues(t, 1, same.Version)
 
 	changed := f.putSafe(t, ctx, "1", `{"secret":"hunter3","others":{"pin":"******"}}`)
-	require.EqualValues(t, 2, changed.Version, "a new value is a change though the record looks the same")
+	require.EqualValues(t, 2, changed.Version, "a new value is a change, even though the record looks the same")
 	require.Equal(t, "hunter3", f.reveal(t, ctx, "1", "secret"))
 	require.Equal(t, "4711", f.reveal(t, ctx, "1", "others.pin"))
 
 	removed := f.putSafe(t, ctx, "1", `{"secret":"","others":{"other":"******"}}`)
 	body, err := removed.JSON()
 	require.NoError(t, err)
-	require.Contains(t, string(body), `"secret":"","others":{"other":""}`, "a mask that stands for nothing is nothing")
+	require.Contains(t, string(body), `"secret":"","others":{"other":""}`,
+		"a mask without a stored value becomes empty")
 	for _, member := range []string{"secret", "others.pin", "others.other"} {
 		require.Empty(t, f.reveal(t, ctx, "1", member))
 	}
@@ -172,7 +174,7 @@ func sealedRotates(t *testing.T, s *suite) {
 	require.ErrorIs(t, err, secret.ErrOpen)
 	require.NotContains(t, err.Error(), "hunter2")
 	f.putSafe(t, ctx, "1", `{"secret":"hunter2"}`)
-	require.Equal(t, "hunter2", f.reveal(t, ctx, "1", "secret"), "a value given anew is sealed under the new key")
+	require.Equal(t, "hunter2", f.reveal(t, ctx, "1", "secret"), "a value sent again is sealed under the new key")
 }
 
 func (f *fixture) underOlderKeys(t *testing.T) []docstore.Ref {

@@ -13,11 +13,11 @@ import (
 )
 
 var tenantCases = []testCase{
-	{name: "tenants/never see each other's", run: isolation},
-	{name: "tenants/never write each other's", run: writeIsolation},
+	{name: "tenants/do not see each other's documents", run: isolation},
+	{name: "tenants/cannot write each other's documents", run: writeIsolation},
 	{name: "tenants/unique values are per tenant", run: uniquePerTenant},
-	{name: "tenants/the same id", run: sameID},
-	{name: "tenants/names that look alike", run: alikeTenants},
+	{name: "tenants/with the same id", run: sameID},
+	{name: "tenants/with similar names", run: alikeTenants},
 	{name: "tenants/none", run: noTenant},
 	{name: "tenants/a walk over all of them", run: eachTenant},
 }
@@ -51,7 +51,7 @@ func isolation(t *testing.T, s *suite) {
 	_, err = f.things.Find(t2, f.Store, "a")
 	require.Equal(t, apperr.NotFound, apperr.KindOf(err))
 
-	// A token is one tenant's.
+	// A page token is valid for one tenant only.
 	_, page := f.page(t, t1, docstore.Query{Limit: 1})
 	_, err = f.things.Page(t2, f.Store, docstore.Query{Limit: 9, After: page.Next})
 	require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err))
@@ -64,7 +64,9 @@ func writeIsolation(t *testing.T, s *suite) {
 	require.Equal(t, apperr.NotFound, apperr.KindOf(f.change(t2, "a", func(v *Thing) { v.Rank = 1 })))
 	require.Equal(t, apperr.NotFound, apperr.KindOf(f.delete(t2, "a")))
 	def := f.things.Def()
-	require.ErrorIs(t, f.engine.Write(t2, func(tx docstore.EngineTx) error { return tx.Delete(t2, def, "t2", "a", docstore.Stamp{Version: 1}) }), docstore.ErrNotFound)
+	require.ErrorIs(t, f.engine.Write(t2, func(tx docstore.EngineTx) error {
+		return tx.Delete(t2, def, "t2", "a", docstore.Stamp{Version: 1})
+	}), docstore.ErrNotFound)
 	require.ErrorIs(t, f.engine.Write(t2, func(tx docstore.EngineTx) error {
 		v := f.get(t, t1, "a").clone()
 		v.TenantID, v.Version = "t2", 2
@@ -82,10 +84,11 @@ func writeIsolation(t *testing.T, s *suite) {
 	require.Equal(t, []string{"a"}, f.ids(t, t1, docstore.Eq("words", docstore.Text("w"))))
 }
 
-// entryOf makes the entry of a document the way the typed layer does, for cases that talk to the engine itself.
+// entryOf makes the entry of a document as the typed layer does, for cases that call the engine directly.
 func entryOf(t *testing.T, f *fixture, v *Thing) *docstore.Entry {
 	t.Helper()
-	e := &docstore.Entry{Tenant: v.TenantID, ID: v.ID, Stamp: docstore.Stamp{Version: v.Version}, Doc: v, JSON: mustJSON(t, v)}
+	e := &docstore.Entry{Tenant: v.TenantID, ID: v.ID, Stamp: docstore.Stamp{Version: v.Version}, Doc: v,
+		JSON: mustJSON(t, v)}
 	for _, ix := range f.things.Def().Indexes {
 		if ix.Many {
 			e.Lists = append(e.Lists, listOf(v, ix.Name))
@@ -106,7 +109,8 @@ func uniquePerTenant(t *testing.T, s *suite) {
 	require.Equal(t, []string{"of t2"}, f.ids(t, in(t, "t2"), docstore.Eq("logins", docstore.Text("l"))))
 }
 
-// sameID: ids are unique in a service, so an engine may refuse the second one; it must not mix the two up.
+// sameID: ids are unique in a service, so an engine may refuse the second document with an id. It must not confuse the
+// two.
 func sameID(t *testing.T, s *suite) {
 	f := s.open(t)
 	t1, t2 := in(t, "t1"), in(t, "t2")
@@ -121,10 +125,11 @@ func sameID(t *testing.T, s *suite) {
 	require.Empty(t, f.ids(t, t2, docstore.Filter{}))
 }
 
-// alikeTenants: the border between tenant and value must not blur.
+// alikeTenants: engines must not confuse where the tenant ends and the value begins.
 func alikeTenants(t *testing.T, s *suite) {
 	f := s.open(t)
-	for _, c := range []struct{ tenant, word string }{{"t", "1w"}, {"t1", "w"}, {"T1", "w"}, {"t1 ", "w"}, {"t1w", "x"}} {
+	for _, c := range []struct{ tenant, word string }{{"t", "1w"}, {"t1", "w"}, {"T1", "w"}, {"t1 ", "w"},
+		{"t1w", "x"}} {
 		f.insert(t, in(t, c.tenant), thing("of "+c.tenant, words(c.word), name(c.word)))
 	}
 	require.Equal(t, []string{"of t1"}, f.ids(t, in(t, "t1"), docstore.Prefix("words", "w")))

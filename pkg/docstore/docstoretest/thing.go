@@ -44,7 +44,8 @@ var thingIndexes = []docstore.Index[Thing]{
 	docstore.ByNumber("seen", func(v *Thing) docstore.Value { return docstore.Moment(v.Seen) }),
 }
 
-// thingSchema declares the collection with other indexes or another revision than Things, for the cases about changed declarations.
+// thingSchema declares the collection of Things with other indexes or another revision, for the cases about changed
+// declarations.
 func thingSchema(revision int, indexes ...docstore.Index[Thing]) docstore.Schema[Thing] {
 	return docstore.Schema[Thing]{
 		Name: "things", Noun: "thing", Indexes: indexes, Revision: revision,
@@ -62,7 +63,7 @@ func thingSchema(revision int, indexes ...docstore.Index[Thing]) docstore.Schema
 // Things is the collection that the suite works on.
 var Things = docstore.Define(thingSchema(1, thingIndexes...))
 
-// Part belongs to the Thing of the same id.
+// Part belongs to the Thing with the same id.
 type Part struct {
 	docstore.Meta
 	Note string `json:"note"`
@@ -71,7 +72,7 @@ type Part struct {
 // Parts is a second collection, without indexes of its own.
 var Parts = docstore.Define(docstore.Schema[Part]{Name: "parts", Noun: "part", Part: true})
 
-// manualClock stands still until it is moved.
+// manualClock stands still until a test moves it.
 type manualClock struct {
 	mu  sync.Mutex
 	now clock.Time

@@ -16,15 +16,17 @@ import (
 var transactionCases = []testCase{
 	{name: "transactions/an error leaves nothing", run: rollback, needs: []Feature{Transactions}},
 	{name: "transactions/a panic is an error and leaves nothing", run: rollbackOnPanic, needs: []Feature{Transactions}},
-	{name: "transactions/a swallowed duplicate does not commit", run: swallowedDuplicate, needs: []Feature{Transactions}},
+	{name: "transactions/an ignored duplicate does not commit", run: swallowedDuplicate,
+		needs: []Feature{Transactions}},
 	{name: "transactions/a batch is all or nothing", run: batch, needs: []Feature{Transactions}},
-	{name: "transactions/read their own writes", run: ownWrites},
+	{name: "transactions/reads see own writes", run: ownWrites},
 	{name: "transactions/queries see own writes", run: queriesSeeOwnWrites},
-	{name: "transactions/nobody sees a part", run: noPartialReads, needs: []Feature{Transactions}},
-	{name: "transactions/failing beside others", run: failingBesideOthers, needs: []Feature{Transactions}},
+	{name: "transactions/nobody sees a part of one", run: noPartialReads, needs: []Feature{Transactions}},
+	{name: "transactions/one fails, others commit", run: failingBesideOthers, needs: []Feature{Transactions}},
 }
 
-// doomed does some of everything, to be undone. An error ends the attempt, as in any Write: the engine may begin anew.
+// doomed does one of each kind of write, to be undone. Its error ends the attempt, as in any Write: the engine may
+// begin again.
 func (f *fixture) doomed(ctx context.Context, tx *docstore.Tx) error {
 	if _, err := f.things.Insert(ctx, tx, thing("new", code("new"), words("w"), logins("l"))); err != nil {
 		return err
@@ -56,7 +58,7 @@ func (f *fixture) requireUndone(t *testing.T) {
 	require.EqualValues(t, 1, f.get(t, ctx, "old").Version)
 	backlog, err := f.Backlog(ctx)
 	require.NoError(t, err)
-	require.Zero(t, backlog, "no event of what did not happen")
+	require.Zero(t, backlog, "no event of an undone change")
 	f.check(t)
 	require.NoError(t, f.tryInsert(ctx, thing("next", code("new"), logins("l"))), "unique values are free again")
 }
@@ -70,7 +72,7 @@ func rollback(t *testing.T, s *suite) {
 		}
 		return errStop
 	})
-	require.Equal(t, errStop, err, "the function's error comes back as it is")
+	require.Equal(t, errStop, err, "the function's error is returned unchanged")
 	refusal := apperr.Invalid("body.name", "is bad")
 	err = f.write(ctx, func(tx *docstore.Tx) error {
 		if err := f.doomed(ctx, tx); err != nil {
@@ -108,7 +110,7 @@ func swallowedDuplicate(t *testing.T, s *suite) {
 		_, _ = f.things.Insert(ctx, tx, thing("c", words("w"), logins("l")))
 		return nil
 	})
-	require.Error(t, err, "half of an insert must not be committed")
+	require.Error(t, err, "a part of an insert must not be committed")
 	require.Equal(t, []string{"a"}, f.ids(t, ctx, docstore.Filter{}))
 	require.Empty(t, f.ids(t, ctx, docstore.Eq("words", docstore.Text("w"))))
 	f.check(t)
@@ -160,7 +162,7 @@ func ownWrites(t *testing.T, s *suite) {
 			return err
 		}
 		if _, err = f.things.Find(ctx, tx, "b"); err == nil {
-			return errors.New("a document that was deleted is there")
+			return errors.New("a deleted document was found")
 		}
 		if apperr.KindOf(err) != apperr.NotFound {
 			return err
@@ -171,7 +173,7 @@ func ownWrites(t *testing.T, s *suite) {
 	require.EqualValues(t, 4, f.get(t, ctx, "a").Version)
 }
 
-// queriesSeeOwnWrites: in any order of writes and queries of every kind, also those of Peek.
+// queriesSeeOwnWrites: after any sequence of writes, queries of every kind, including those of Peek, see them.
 func queriesSeeOwnWrites(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	f.insert(t, ctx, thing("a", words("w"), code("ca")), thing("b", words("w")), thing("other"))
@@ -195,7 +197,7 @@ func queriesSeeOwnWrites(t *testing.T, s *suite) {
 		}{
 			{insert(thing("c", words("w"))), []string{"a", "b", "c"}},
 			{free, []string{"b", "c"}},
-			{insert(thing("d", code("ca"))), []string{"b", "c"}}, // with the code that a has given up
+			{insert(thing("d", code("ca"))), []string{"b", "c"}}, // a has given this code up
 			{func(tx *docstore.Tx) error { return f.things.DeleteWhere(ctx, tx, tagged, nil) }, nil},
 			{insert(thing("b", words("w"))), []string{"b"}},
 		} {
@@ -215,7 +217,7 @@ func queriesSeeOwnWrites(t *testing.T, s *suite) {
 	f.check(t)
 }
 
-// seen looks for what a filter selects in every way there is. Its error ends the attempt: the engine may begin anew.
+// seen checks a filter with every kind of read. Its error ends the attempt: the engine may begin again.
 func (f *fixture) seen(ctx context.Context, r docstore.Reader, filter docstore.Filter, want []string) error {
 	page, err := f.things.Page(ctx, r, docstore.Query{Filter: filter, Limit: 10, Count: true})
 	if err != nil {
@@ -245,12 +247,12 @@ func (f *fixture) seen(ctx context.Context, r docstore.Reader, filter docstore.F
 	}
 	slices.Sort(found)
 	if !slices.Equal(ids, want) || !slices.Equal(found, want) || page.Total != n || n != int64(len(want)) {
-		return fmt.Errorf("a page has %v of %d, %v are found, %d counted; want %v", ids, page.Total, found, n, want)
+		return fmt.Errorf("a page has %v of %d, %v were found, %d counted; want %v", ids, page.Total, found, n, want)
 	}
 	return nil
 }
 
-// noPartialReads: two documents always change together; a page shows both as they were, or both as they are.
+// noPartialReads: two documents always change together. A page shows both before the change or both after it.
 func noPartialReads(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	f.insert(t, ctx, thing("a", words("pair")), thing("b", words("pair")))
@@ -286,7 +288,8 @@ func noPartialReads(t *testing.T, s *suite) {
 			writing = false
 		default:
 		}
-		for _, filter := range []docstore.Filter{{}, docstore.Eq("words", docstore.Text("pair")), docstore.ID("a", "b")} {
+		for _, filter := range []docstore.Filter{{}, docstore.Eq("words", docstore.Text("pair")),
+			docstore.ID("a", "b")} {
 			_, page := f.page(t, ctx, docstore.Query{Filter: filter, Limit: 2})
 			require.Len(t, page.Docs, 2)
 			a, err := page.Docs[0].Value()
@@ -299,7 +302,8 @@ func noPartialReads(t *testing.T, s *suite) {
 	require.EqualValues(t, rounds, f.get(t, ctx, "a").Rank)
 }
 
-// failingBesideOthers: an engine may commit several callers together; one that fails must not take others with it.
+// failingBesideOthers: an engine may commit several callers' transactions together. One that fails must not affect the
+// others.
 func failingBesideOthers(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	const n = 60

@@ -34,12 +34,12 @@ func requireDuplicate(t *testing.T, err error, index string) {
 	require.Equal(t, index, dup.Index)
 	require.Equal(t, "things", dup.Collection)
 	require.NotContains(t, err.Error(), "secret-", "an error must not repeat the value")
-	if index != "" { // else it is the id, which is no member of a client's
+	if index != "" { // otherwise it is the id, which clients do not choose
 		require.Equal(t, apperr.AlreadyExists, apperr.KindOf(err))
 	}
 }
 
-// requireTaken checks where a refused write's values are taken.
+// requireTaken checks at which members a refused write reports taken values.
 func requireTaken(t *testing.T, err error, locations ...string) {
 	t.Helper()
 	refusal, ok := errors.AsType[*apperr.Error](err)
@@ -81,7 +81,7 @@ func uniqueItems(t *testing.T, s *suite) {
 		thing("b", code("c2"), logins("l2")), thing("c", code("c1"), logins("l3")),
 		thing("d", code("c2")), thing("e", logins("l4", "l3")),
 	}
-	for i := range 300 { // more than are looked up at once
+	for i := range 300 { // more than are looked up together
 		many = append(many, thing(docID(i), code(docID(i)), logins(docID(i))))
 	}
 	many = append(many, thing("z", logins("l1")))
@@ -106,11 +106,11 @@ func uniqueItems(t *testing.T, s *suite) {
 	f.check(t)
 }
 
-// uniqueFreeAgain: the holder of the value is gone when it is looked for.
+// uniqueFreeAgain: the document that had the value is deleted before it is looked up.
 func uniqueFreeAgain(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	err := f.write(ctx, func(tx *docstore.Tx) error {
-		for _, id := range []string{"a", "b"} { // the transaction's end takes a away
+		for _, id := range []string{"a", "b"} { // the end of the transaction deletes a
 			if _, err := f.things.Insert(ctx, tx, thing(id, logins("own "+id, "one"))); err != nil {
 				return err
 			}
@@ -175,7 +175,7 @@ func uniqueInReplace(t *testing.T, s *suite) {
 	require.Equal(t, "c2", b.Code)
 	require.EqualValues(t, 1, b.Version)
 	require.Equal(t, []string{"b"}, f.ids(t, ctx, docstore.Eq("words", docstore.Text("w"))))
-	require.NoError(t, f.change(ctx, "b", func(v *Thing) { v.Name = "its own values are no duplicates" }))
+	require.NoError(t, f.change(ctx, "b", func(v *Thing) { v.Name = "its own values are not duplicates" }))
 	f.check(t)
 }
 
@@ -217,7 +217,7 @@ func uniqueRace(t *testing.T, s *suite) {
 				}
 				return err
 			})
-			require.EqualValues(t, 1, won.Load(), "exactly one wins")
+			require.EqualValues(t, 1, won.Load(), "exactly one succeeds")
 			for _, err := range errs {
 				if err != nil {
 					requireDuplicate(t, err, index)
@@ -229,7 +229,7 @@ func uniqueRace(t *testing.T, s *suite) {
 	}
 }
 
-// together runs fn n times at once and gives the errors.
+// together runs fn n times at the same time and returns the errors.
 func together(n int, fn func(i int) error) []error {
 	errs := make([]error, n)
 	start := make(chan struct{})
@@ -245,7 +245,7 @@ func together(n int, fn func(i int) error) []error {
 	return errs
 }
 
-// allOf runs fn n times at once; no error is expected.
+// allOf runs fn n times at the same time and requires that none fails.
 func allOf(t *testing.T, n int, fn func(i int) error) {
 	t.Helper()
 	require.NoError(t, errors.Join(together(n, fn)...))

@@ -18,7 +18,7 @@ var writeCases = []testCase{
 	{name: "write/an unchanged document is left alone", run: unchanged},
 	{name: "write/previous and changed", run: previousAndChanged},
 	{name: "write/If-Match", run: ifMatch},
-	{name: "write/what is not there", run: writeMissing},
+	{name: "write/a missing document", run: writeMissing},
 	{name: "write/a stale version", run: staleVersion},
 	{name: "write/delete where", run: deleteWhere},
 	{name: "write/load many", run: loadMany},
@@ -34,7 +34,8 @@ func versionsAndTimes(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	f.insert(t, ctx, thing("a"))
 	a := f.get(t, ctx, "a")
-	require.Equal(t, docstore.Meta{ID: "a", TenantID: "t1", Version: 1, TimeCreated: epoch, TimeModified: epoch}, a.Meta)
+	require.Equal(t, docstore.Meta{ID: "a", TenantID: "t1", Version: 1, TimeCreated: epoch, TimeModified: epoch},
+		a.Meta)
 	for i := range 3 {
 		f.clock.advance(time.Minute)
 		require.NoError(t, f.change(ctx, "a", func(v *Thing) { v.Rank++ }))
@@ -46,7 +47,7 @@ func versionsAndTimes(t *testing.T, s *suite) {
 	imported := thing("b")
 	imported.TimeCreated = epoch.Add(-24 * time.Hour)
 	f.insert(t, ctx, imported)
-	require.Equal(t, imported.TimeCreated, f.get(t, ctx, "b").TimeCreated, "a given time is kept")
+	require.Equal(t, imported.TimeCreated, f.get(t, ctx, "b").TimeCreated, "a given time is not replaced")
 }
 
 func unchanged(t *testing.T, s *suite) {
@@ -98,7 +99,7 @@ func previousAndChanged(t *testing.T, s *suite) {
 	require.NoError(t, err)
 	storedBody, err := stored.JSON()
 	require.NoError(t, err)
-	require.JSONEq(t, string(body), string(storedBody), "what a write answers is what a read answers")
+	require.JSONEq(t, string(body), string(storedBody), "a write returns the same document as a read")
 }
 
 func ifMatch(t *testing.T, s *suite) {
@@ -112,7 +113,7 @@ func ifMatch(t *testing.T, s *suite) {
 	require.Zero(t, f.get(t, ctx, "a").Rank)
 	require.NoError(t, f.change(expect("a", 1), "a", change))
 	require.Equal(t, apperr.VersionMismatch, apperr.KindOf(f.change(expect("a", 1), "a", change)))
-	require.NoError(t, f.change(expect("a", 9), "b", change), "it means one record only")
+	require.NoError(t, f.change(expect("a", 9), "b", change), "the expected version is for one record only")
 	require.Equal(t, apperr.VersionMismatch, apperr.KindOf(f.delete(expect("a", 1), "a")))
 	require.NoError(t, f.delete(expect("a", 2), "a"))
 
@@ -125,7 +126,7 @@ func ifMatch(t *testing.T, s *suite) {
 	require.NoError(t, f.write(pctx, func(tx *docstore.Tx) error {
 		_, err := Parts.Load(pctx, tx, "b")
 		return err
-	}), "If-Match never means a part")
+	}), "If-Match is never checked for a part")
 }
 
 func writeMissing(t *testing.T, s *suite) {
@@ -165,7 +166,7 @@ func staleVersion(t *testing.T, s *suite) {
 
 func deleteWhere(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
-	const n = 1100 // more than the page that DeleteWhere reads at a time, twice
+	const n = 1100 // more than two of the pages that DeleteWhere reads
 	var all []*Thing
 	for i := range n {
 		all = append(all, thing(fmt.Sprintf("d%04d", i), rank(int64(i%11)), words("w", fmt.Sprint("w", i%11))))
@@ -174,10 +175,11 @@ func deleteWhere(t *testing.T, s *suite) {
 	var removed []string
 	require.NoError(t, f.write(ctx, func(tx *docstore.Tx) error {
 		removed = nil
-		return f.things.DeleteWhere(ctx, tx, docstore.From("rank", docstore.Number(1)), func(d docstore.Doc[Thing]) error {
-			removed = append(removed, d.ID)
-			return nil
-		})
+		return f.things.DeleteWhere(ctx, tx, docstore.From("rank", docstore.Number(1)),
+			func(d docstore.Doc[Thing]) error {
+				removed = append(removed, d.ID)
+				return nil
+			})
 	}))
 	require.Len(t, removed, n/11*10)
 	require.Len(t, f.ids(t, ctx, docstore.Eq("words", docstore.Text("w"))), n/11)
@@ -187,7 +189,7 @@ func deleteWhere(t *testing.T, s *suite) {
 	}), errStop)
 	require.NoError(t, f.write(ctx, func(tx *docstore.Tx) error {
 		return f.things.DeleteWhere(ctx, tx, docstore.Or(), nil)
-	}), "nothing selected is no error")
+	}), "selecting nothing is no error")
 	f.check(t)
 }
 
@@ -195,7 +197,9 @@ func loadMany(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	f.insert(t, ctx, thing("a", rank(1)), thing("b", rank(2)), thing("c", rank(3)))
 	f.insert(t, in(t, "t2"), thing("z"))
-	require.NoError(t, f.write(docstore.WithExpected(ctx, "a", func(int64) bool { return false }), func(tx *docstore.Tx) error {
+	require.NoError(t, f.write(docstore.WithExpected(ctx, "a", func(int64) bool {
+		return false
+	}), func(tx *docstore.Tx) error {
 		loaded, err := f.things.LoadMany(ctx, tx, []string{"c", "a", "a", "missing", "z"})
 		if err != nil {
 			return err
@@ -213,11 +217,12 @@ func loadMany(t *testing.T, s *suite) {
 		}
 		return err
 	}))
-	require.EqualValues(t, []int64{10, 2, 30}, []int64{f.get(t, ctx, "a").Rank, f.get(t, ctx, "b").Rank, f.get(t, ctx, "c").Rank})
+	require.EqualValues(t, []int64{10, 2, 30}, []int64{f.get(t, ctx, "a").Rank, f.get(t, ctx, "b").Rank,
+		f.get(t, ctx, "c").Rank})
 	f.check(t)
 }
 
-// loadWhere: a chunk at a time, each of which leaves the range that is being worked off.
+// loadWhere works in chunks. Each chunk leaves the range that is being worked through.
 func loadWhere(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	for i := range 10 {
@@ -227,7 +232,8 @@ func loadWhere(t *testing.T, s *suite) {
 	require.NoError(t, f.write(ctx, func(tx *docstore.Tx) error {
 		seen = nil
 		for {
-			some, err := f.things.LoadWhere(ctx, tx, docstore.And(docstore.From("rank", docstore.Number(93)), docstore.Until("rank", docstore.Number(1000))), "rank", 3)
+			some, err := f.things.LoadWhere(ctx, tx, docstore.And(docstore.From("rank", docstore.Number(93)),
+				docstore.Until("rank", docstore.Number(1000))), "rank", 3)
 			if err != nil || len(some) == 0 {
 				return err
 			}
@@ -259,7 +265,10 @@ func dryRun(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	f.insert(t, ctx, thing("a", code("c"), words("w")))
 	dry := docstore.WithDryRun(ctx)
-	hooked := docstore.OnCommit(dry, func(context.Context, *docstore.Tx, any) error { t.Error("a dry run commits nothing"); return nil })
+	hooked := docstore.OnCommit(dry, func(context.Context, *docstore.Tx, any) error {
+		t.Error("a dry run commits nothing")
+		return nil
+	})
 	d, err := docstore.Write(hooked, f.Store, func(tx *docstore.Tx) (docstore.Doc[Thing], error) {
 		v, err := f.things.Load(ctx, tx, "a")
 		if err != nil {
@@ -274,7 +283,7 @@ func dryRun(t *testing.T, s *suite) {
 		return f.things.Insert(ctx, tx, thing("b", code("c"), words("w")))
 	})
 	require.NoError(t, err)
-	require.Equal(t, "b", d.ID, "it is answered as it would be")
+	require.Equal(t, "b", d.ID, "it returns what the write would return")
 	require.Equal(t, []string{"a"}, f.ids(t, ctx, docstore.Eq("words", docstore.Text("w"))))
 	backlog, err := f.Backlog(ctx)
 	require.NoError(t, err)
@@ -307,7 +316,8 @@ func onCommit(t *testing.T, s *suite) {
 func due(t *testing.T, s *suite) {
 	f := s.open(t)
 	t1, t2 := in(t, "t1"), in(t, "t2")
-	f.insert(t, t1, thing("a", until(epoch.Add(2*time.Second))), thing("b"), thing("c", until(epoch.Add(time.Millisecond))))
+	f.insert(t, t1, thing("a", until(epoch.Add(2*time.Second))), thing("b"),
+		thing("c", until(epoch.Add(time.Millisecond))))
 	f.insert(t, t2, thing("d", until(epoch.Add(time.Second))))
 	list := func(limit int) []docstore.Ref {
 		t.Helper()
@@ -317,11 +327,12 @@ func due(t *testing.T, s *suite) {
 	}
 	require.Empty(t, list(10))
 	f.clock.advance(time.Millisecond)
-	require.Equal(t, []docstore.Ref{{Tenant: "t1", ID: "c"}}, list(10), "at its very millisecond")
+	require.Equal(t, []docstore.Ref{{Tenant: "t1", ID: "c"}}, list(10), "in the exact millisecond")
 	require.True(t, f.get(t, t1, "c").Over, "reads settle what is due")
 	require.False(t, f.get(t, t1, "a").Over)
 	f.clock.advance(2 * time.Second)
-	require.Equal(t, []docstore.Ref{{Tenant: "t1", ID: "c"}, {Tenant: "t2", ID: "d"}, {Tenant: "t1", ID: "a"}}, list(10), "of all tenants, the earliest first")
+	require.Equal(t, []docstore.Ref{{Tenant: "t1", ID: "c"}, {Tenant: "t2", ID: "d"}, {Tenant: "t1", ID: "a"}},
+		list(10), "of all tenants, earliest first")
 	require.Len(t, list(2), 2)
 
 	require.NoError(t, f.change(t1, "c", func(v *Thing) { v.Over = true }))
@@ -359,7 +370,7 @@ func reserve(t *testing.T, s *suite) {
 	}
 	first, err = f.engine.Reserve(ctx, "other", 1)
 	require.NoError(t, err)
-	require.EqualValues(t, 6, first, "sequences are apart")
+	require.EqualValues(t, 6, first, "sequences are independent")
 }
 
 func newIDs(t *testing.T, s *suite) {
@@ -386,7 +397,7 @@ func newIDs(t *testing.T, s *suite) {
 	}
 
 	const first = 1 << 44
-	for range 2 { // a second time it changes nothing but the number
+	for range 2 { // the second time changes only the number
 		require.NoError(t, f.StartIDsAt(t.Context(), first))
 		text, err := f.NewID(t.Context())
 		require.NoError(t, err)
