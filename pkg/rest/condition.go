@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// ifMatch reads If-Match (RFC 9110 §13.1.1): "*", or entity tags compared strongly. Of "7-3" only the version counts:
-// what stands behind it changes with other records. A tag that is none of ours matches nothing.
+// ifMatch parses If-Match (RFC 9110 §13.1.1): "*", or entity tags, which are compared strongly. Of a tag like "7-3"
+// only the version 7 matters: the rest changes with other records. A tag that this package did not make matches
+// nothing.
 func ifMatch(values []string) func(version int64) bool {
 	tags := entityTags(values)
 	if slices.Contains(tags, "*") {
@@ -28,7 +29,7 @@ func ifMatch(values []string) func(version int64) bool {
 
 var versionTag = regexp.MustCompile(`^"([1-9][0-9]*)(?:-[0-9]+)?"$`)
 
-// notModified tells whether If-None-Match (RFC 9110 §13.1.2) names the tag; compared weakly.
+// notModified reports whether If-None-Match (RFC 9110 §13.1.2) names the tag. Tags are compared weakly.
 func notModified(r *http.Request, tag string) bool {
 	values := r.Header.Values("If-None-Match")
 	if tag == "" || len(values) == 0 {

@@ -14,10 +14,10 @@ import (
 	"github.com/idplatform/idplatform/pkg/problem"
 )
 
-// maxFaults bounds the faults told of one request: a body can hold a million unknown members.
+// maxFaults bounds the faults that are reported for one request: a body can have a million unknown members.
 const maxFaults = 100
 
-// refusal is a problem document as huma wants its errors.
+// refusal is a problem document in the form that huma expects of errors.
 type refusal struct {
 	problem.Document
 	err error
@@ -27,9 +27,9 @@ func (r *refusal) Error() string             { return r.err.Error() }
 func (r *refusal) GetStatus() int            { return r.Status }
 func (r *refusal) ContentType(string) string { return problem.ContentType }
 
-// huma keeps these in package variables, so they are set here once and for all.
+// These are package variables of huma, so they are set once, here.
 func init() {
-	huma.ValidateStrictCasing = true // "Username" is an unknown member, not a second way to write username
+	huma.ValidateStrictCasing = true // "Username" is an unknown member, not another spelling of username
 	huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
 		return newRefusal(refused(status, message, errs), "")
 	}
@@ -45,13 +45,14 @@ func init() {
 	}
 	huma.ErrorFormatter = func(format string, args ...any) string {
 		if without, cut := strings.CutSuffix(format, ": %v"); cut {
-			return without // what the parser of a format says of the value repeats it
+			return without // the format's parser repeats the value in its error
 		}
 		return fmt.Sprintf(format, args...)
 	}
 	validation.MsgUnexpectedProperty = "is not a known member"
 	validation.MsgExpectedRequiredProperty = missingMember + "%s"
-	huma.DefaultArrayNullable = false // null is no list: it would be an empty one that no limit has seen
+	// null is not a list: it would become an empty one without any check of its limits
+	huma.DefaultArrayNullable = false
 }
 
 const missingMember = "must have the member "
@@ -60,7 +61,7 @@ func newRefusal(err error, requestID string) *refusal {
 	return &refusal{problem.Of(err, requestID), err}
 }
 
-// refused turns what huma found wrong with a request into our kinds. The rejected values that huma's details hold go no further.
+// refused translates huma's errors into the platform's kinds. It drops the rejected values that huma's details contain.
 func refused(status int, message string, errs []error) error {
 	if status != http.StatusBadRequest && status != http.StatusUnprocessableEntity {
 		return errors.Join(append([]error{errors.New(message)}, errs...)...)
@@ -70,7 +71,8 @@ func refused(status int, message string, errs []error) error {
 		fault := apperr.Fault{Location: "body", Message: "could not be read"}
 		if detail, ok := errors.AsType[*huma.ErrorDetail](err); ok {
 			fault = apperr.Fault{Location: detail.Location, Message: harmless(detail.Message)}
-			if member, ok := strings.CutPrefix(fault.Message, missingMember); ok { // huma names the object that it is missing from
+			// huma reports the object that lacks the member
+			if member, ok := strings.CutPrefix(fault.Message, missingMember); ok {
 				fault.Location, fault.Message = fault.Location+"."+member, "must be there"
 			}
 			fault.Location = shortened(fault.Location)
@@ -85,7 +87,7 @@ func refused(status int, message string, errs []error) error {
 	return bounded(faults).Err()
 }
 
-// harmless cuts off what the parser of a parameter says of the value.
+// harmless removes what a parameter's parser repeats of the value.
 func harmless(message string) string {
 	if strings.HasPrefix(message, "invalid value: ") {
 		return "invalid value"
@@ -93,7 +95,7 @@ func harmless(message string) string {
 	return message
 }
 
-// shortened bounds a location: it can hold names of the client's making.
+// shortened bounds the length of a location, which can contain names that the client made up.
 func shortened(location string) string {
 	const most = 200
 	if len(location) <= most {
@@ -106,7 +108,7 @@ func shortened(location string) string {
 func (s *Server) fail(ctx context.Context, op *Op, w http.ResponseWriter, r *http.Request, err error) (status int) {
 	switch {
 	case errors.Is(err, context.Canceled) && errors.Is(ctx.Err(), context.Canceled):
-		problem.Write(w, apperr.New(apperr.Unavailable, "the request was given up"))
+		problem.Write(w, apperr.New(apperr.Unavailable, "the client closed the request"))
 		return statusGivenUp
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
 		err = apperr.New(apperr.Unavailable, "the operation took too long").Because(err)
@@ -119,5 +121,6 @@ func (s *Server) fail(ctx context.Context, op *Op, w http.ResponseWriter, r *htt
 	return problem.Status(apperr.KindOf(err))
 }
 
-// statusGivenUp is what metrics and logs say of a request whose client left before the answer: it is no fault of ours. The number is nginx's.
+// statusGivenUp is the status in metrics and logs of a request whose client disconnected before the answer. That is not
+// the server's fault. The number is that of nginx.
 const statusGivenUp = 499

@@ -19,9 +19,9 @@ const FormType = "application/x-www-form-urlencoded"
 
 const maxForm = 64 << 10
 
-// Form is an input's form body (the input's member must be called Form). W names its parameters by json tags; all are
-// texts, those of embedded structs too. As RFC 6749 §3.2 has it, a parameter without a value counts as absent, one that W does not have is ignored,
-// and one that is given twice is refused. The body must be sent as FormType, with at most 64 KiB.
+// Form is the form body of an input, whose member must be called Form. W names the parameters by json tags; all are
+// texts, also those of embedded structs. As RFC 6749 §3.2 requires, a parameter without a value counts as absent, an
+// unknown one is ignored, and a repeated one is refused. The body must be sent as FormType, with at most 64 KiB.
 type Form[W any] struct{ Value W }
 
 type formBody interface{ parameters() reflect.Type }
@@ -38,7 +38,7 @@ func (f *Form[W]) Resolve(hc huma.Context) []error {
 	return nil
 }
 
-// formShape is what the form of an operation's input has.
+// formShape describes the form of an operation's input.
 type formShape struct {
 	of         reflect.Type
 	parameters []formParameter
@@ -46,10 +46,10 @@ type formShape struct {
 
 type formParameter struct {
 	name  string
-	index []int // of the member
+	index []int // index of the member
 }
 
-// formOf is the shape of an input's form; nil if it has none. It panics on a form that has other members than texts.
+// formOf returns the shape of an input's form, nil if it has none. It panics on a form with members that are not texts.
 func formOf(input reflect.Type) *formShape {
 	field, ok := input.FieldByName("Form")
 	if !ok {
@@ -63,9 +63,9 @@ func formOf(input reflect.Type) *formShape {
 	for _, f := range reflect.VisibleFields(shape.of) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
-		case f.Anonymous: // its members are among the fields
+		case f.Anonymous: // its members are in the list of fields
 		case f.Type.Kind() != reflect.String || name == "":
-			panic("rest: the parameters of a form are texts with json tags: " + shape.of.String() + "." + f.Name)
+			panic("rest: the parameters of a form must be texts with json tags: " + shape.of.String() + "." + f.Name)
 		default:
 			shape.parameters = append(shape.parameters, formParameter{name, f.Index})
 		}
@@ -73,7 +73,7 @@ func formOf(input reflect.Type) *formShape {
 	return shape
 }
 
-// readForm takes a form in before huma sees the request.
+// readForm reads a form before huma sees the request.
 func readForm(op *Op, call *call, w http.ResponseWriter, r *http.Request) error {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != FormType {
 		return apperr.New(apperr.UnsupportedMediaType, "the body must be %s", FormType)
@@ -88,7 +88,8 @@ func readForm(op *Op, call *call, w http.ResponseWriter, r *http.Request) error 
 		return apperr.New(apperr.TooLarge, "the body has more than %d bytes", maxForm)
 	}
 	if call.form, err = url.ParseQuery(string(body)); err != nil {
-		return apperr.Invalid("body", "is not a well-formed form").Because(errors.New("bad percent-encoding")) // the parser's error repeats it
+		// without the parser's error, which repeats the value
+		return apperr.Invalid("body", "is not a well-formed form").Because(errors.New("bad percent-encoding"))
 	}
 	for _, p := range op.form.parameters {
 		if len(call.form[p.name]) > 1 {

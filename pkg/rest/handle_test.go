@@ -17,7 +17,7 @@ type hidden struct {
 	Secret string `json:"secret" query:"secret"`
 }
 
-// Shown embeds what encoding/json sees and huma does not.
+// Shown embeds a struct that encoding/json encodes and huma overlooks.
 type Shown struct {
 	hidden
 	Name string `json:"name"`
@@ -79,18 +79,19 @@ func panicOf(fn func()) (fault any) {
 	return nil
 }
 
-// Its Idempotency-Key would be promised and not kept.
+// The document would promise an Idempotency-Key that nothing honours.
 func TestAPostThatReadsItsBodyItselfMustStream(t *testing.T) {
 	t.Parallel()
 	newWorld(t, func(s *rest.Server, _ service.Deps) {
 		require.Panics(t, func() {
-			rest.Handle(s, rest.Op{ID: "it", Method: http.MethodPost, Path: "/v1/it", Scope: auth.UsersWrite, Summary: "It", Consumes: []string{"image/png"}},
+			rest.Handle(s, rest.Op{ID: "it", Method: http.MethodPost, Path: "/v1/it", Scope: auth.UsersWrite,
+				Summary: "It", Consumes: []string{"image/png"}},
 				func(context.Context, *upload) (rest.Empty, error) { return rest.Empty{}, nil })
 		})
 	})
 }
 
-// TestTotalRelation: a total says so where there are more.
+// TestTotalRelation: a list says so if there are more records than total.
 func TestTotalRelation(t *testing.T) {
 	t.Parallel()
 	page := docstore.Page[thing]{}

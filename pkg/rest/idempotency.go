@@ -22,21 +22,21 @@ import (
 	"github.com/idplatform/idplatform/pkg/secret"
 )
 
-// keepAnswers is how long an answer is kept. A key whose run has not ended spare after the operation's time-out is free again: the
-// process that ran it must have died.
+// keepAnswers is how long an answer is kept. If a request has not ended by spare after its operation's time-out, its
+// key is free again: the process that ran it must have died.
 const (
 	keepAnswers = 24 * time.Hour
 	spare       = 5 * time.Second
 )
 
-// savedAnswer is what is known of the first request with a key. Its id is a hash of caller and key; the answer is sealed, since
-// it may hold a secret that is shown only once.
+// savedAnswer is the record of the first request with a key. Its id is a hash of caller and key. The answer is sealed,
+// because it may hold a secret that is shown only once.
 type savedAnswer struct {
 	docstore.Meta
-	Print  string     `json:"print"`   // hash of the request
-	Run    string     `json:"run"`     // the run that holds the lease
-	Sealed string     `json:"sealed"`  // "" while it runs
-	Until  clock.Time `json:"expires"` // of the lease, then of the answer
+	Print  string     `json:"print"`   // fingerprint of the request
+	Run    string     `json:"run"`     // identifies the run that holds the lease
+	Sealed string     `json:"sealed"`  // the answer; "" while the request runs
+	Until  clock.Time `json:"expires"` // end of the lease, then of keeping the answer
 }
 
 var savedAnswers = docstore.Define(docstore.Schema[savedAnswer]{
@@ -44,8 +44,8 @@ var savedAnswers = docstore.Define(docstore.Schema[savedAnswer]{
 	Due: func(a *savedAnswer) clock.Time { return a.Until },
 })
 
-// identify reads the body and the Idempotency-Key, and makes the request's fingerprint if it has one. A body that the operation does not
-// read does not count.
+// identify reads the body and the Idempotency-Key, and computes the request's fingerprint if there is a key. The
+// fingerprint does not include a body that the operation does not read.
 func (s *Server) identify(op *Op, call *call, w http.ResponseWriter, r *http.Request) error {
 	var body []byte
 	switch {
@@ -77,10 +77,11 @@ func (s *Server) identify(op *Op, call *call, w http.ResponseWriter, r *http.Req
 	return nil
 }
 
-// hasKey reports whether the operation honours an Idempotency-Key. Strangers can't have one: nothing tells them from one another.
+// hasKey reports whether the operation honours an Idempotency-Key. Open operations do not: their callers cannot be told
+// apart.
 func (op *Op) hasKey() bool { return op.Method == http.MethodPost && op.Scope != "" && !op.Momentary }
 
-// CheckIdempotencyKey refuses all but one key of 1…255 printable ASCII characters.
+// CheckIdempotencyKey refuses all values but one key of 1…255 printable ASCII characters.
 func CheckIdempotencyKey(keys []string) error {
 	ok := len(keys) == 1 && keys[0] != "" && len(keys[0]) <= 255
 	for i := 0; ok && i < len(keys[0]); i++ {
@@ -92,17 +93,19 @@ func CheckIdempotencyKey(keys []string) error {
 	return nil
 }
 
-// KeyOf is an Idempotency-Key with its caller: the same key of another caller gives another text. Two issuers may know
-// different people by the same subject, so the issuer counts.
+// KeyOf combines an Idempotency-Key with its caller: the same key of another caller gives another text. The issuer is
+// part of it, because two issuers may use the same subject for different people.
 func KeyOf(ctx context.Context, key string) string {
 	caller := auth.PrincipalFrom(ctx)
-	sum := sha256.Sum256([]byte(strings.Join([]string{request.Tenant(ctx), caller.Issuer, caller.Subject, key}, "\x00")))
+	sum := sha256.Sum256([]byte(strings.Join([]string{request.Tenant(ctx), caller.Issuer, caller.Subject, key},
+		"\x00")))
 	return hex.EncodeToString(sum[:])
 }
 
-// once runs a request at most once for each key: the first answer is kept in the transaction that makes the change, so whoever
-// asks again, here or at another replica, after a crash too, gets that answer and changes nothing.
-func (s *Server) once(ctx context.Context, op *Op, call *call, h http.Header, run func(context.Context) (answer, error)) (answer, error) {
+// once runs a request at most once for each key. The first answer is stored in the transaction that makes the change. A
+// repeated request, to any replica and even after a crash, gets that answer and changes nothing.
+func (s *Server) once(ctx context.Context, op *Op, call *call, h http.Header,
+	run func(context.Context) (answer, error)) (answer, error) {
 	info := request.From(ctx)
 	claim := savedAnswer{Print: hex.EncodeToString(call.print[:]), Run: request.NewID()}
 	claim.ID = KeyOf(ctx, call.key)
@@ -118,7 +121,7 @@ func (s *Server) once(ctx context.Context, op *Op, call *call, h http.Header, ru
 
 	ended := false
 	defer func() {
-		if !ended { // it panics
+		if !ended { // run panicked
 			_ = s.conclude(ctx, claim, info.ID, errPanic)
 		}
 	}()
@@ -143,7 +146,7 @@ func (s *Server) once(ctx context.Context, op *Op, call *call, h http.Header, ru
 	return a, s.end(ctx, func(ctx context.Context, tx *docstore.Tx) error { return s.keep(ctx, tx, claim, a) })
 }
 
-// end writes what becomes of a run, even if the request's time is up.
+// end records the outcome of a run, even if the request's time is up.
 func (s *Server) end(ctx context.Context, write func(context.Context, *docstore.Tx) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spare)
 	defer cancel()
@@ -151,8 +154,8 @@ func (s *Server) end(ctx context.Context, write func(context.Context, *docstore.
 	return err
 }
 
-// conclude ends a run that failed: its refusal is the answer, or, where asking again may help, the key is free again. What was committed
-// before it failed stands, and so does the answer that was kept with it.
+// conclude ends a run that failed. Its error is kept as the answer or, if a repeated request may succeed, the key
+// becomes free again. What was committed before the failure stays, and so does the answer that was stored with it.
 func (s *Server) conclude(ctx context.Context, claim savedAnswer, requestID string, failure error) error {
 	return s.end(ctx, func(ctx context.Context, tx *docstore.Tx) error {
 		held, err := savedAnswers.Load(ctx, tx, claim.ID)
@@ -175,7 +178,7 @@ func (s *Server) conclude(ctx context.Context, claim savedAnswer, requestID stri
 	})
 }
 
-// jsonForm lets a stored document stand for its record.
+// jsonForm encodes a result; a stored document is its own JSON form.
 func jsonForm(result any) any {
 	if doc, ok := result.(interface {
 		Stored() (json []byte, tag string, err error)
@@ -187,16 +190,17 @@ func jsonForm(result any) any {
 	return result
 }
 
-// temporary tells the failures that say nothing of the request: asked again, it may succeed.
+// temporary reports failures that do not depend on the request: repeated, it may succeed.
 func temporary(err error) bool {
 	switch apperr.KindOf(err) {
-	case apperr.Internal, apperr.OutcomeUnknown, apperr.Unavailable, apperr.RateLimited, apperr.Forbidden, apperr.Unauthenticated:
+	case apperr.Internal, apperr.OutcomeUnknown, apperr.Unavailable, apperr.RateLimited, apperr.Forbidden,
+		apperr.Unauthenticated:
 		return true
 	}
 	return false
 }
 
-// claim takes the key for this run, or returns the answer that is already there.
+// claim takes the key for this run, or returns the answer that is already stored.
 func (s *Server) claim(ctx context.Context, claim savedAnswer, lease time.Duration) (sealed string, err error) {
 	sealed, err = docstore.Write(ctx, s.cfg.Store, func(tx *docstore.Tx) (string, error) {
 		claim := claim
@@ -218,17 +222,18 @@ func (s *Server) claim(ctx context.Context, claim savedAnswer, lease time.Durati
 			return "", apperr.New(apperr.IdempotencyKeyReused, "the key was used with another request")
 		}
 		if old.Sealed == "" {
-			return "", apperr.New(apperr.RequestInProgress, "the first request with this key still runs")
+			return "", apperr.New(apperr.RequestInProgress, "the first request with this key is still running")
 		}
 		return old.Sealed, nil
 	})
-	if _, ok := errors.AsType[*docstore.DuplicateError](err); ok { // another replica was there between the load and the insert
+	if _, ok := errors.AsType[*docstore.DuplicateError](err); ok { // another replica inserted it after the load
 		return s.claim(ctx, claim, lease)
 	}
 	return sealed, err
 }
 
-// keep stores the answer in the transaction that it answers. A run whose lease another has taken changes nothing.
+// keep stores the answer in the transaction that it reports. If another run has taken over the lease, the transaction
+// fails and changes nothing.
 func (s *Server) keep(ctx context.Context, tx *docstore.Tx, claim savedAnswer, a answer) error {
 	held, err := savedAnswers.Load(ctx, tx, claim.ID)
 	if err != nil && !apperr.IsNotFound(err) {
@@ -256,12 +261,12 @@ func (s *Server) unseal(id, sealed string) (answer, error) {
 	return a, err
 }
 
-// DueAnswers lists answers that are no longer kept.
+// DueAnswers lists the answers whose time is over.
 func DueAnswers(ctx context.Context, store *docstore.Store, limit int) ([]docstore.Ref, error) {
 	return savedAnswers.Due(ctx, store, limit)
 }
 
-// ForgetAnswer removes an answer if it is no longer kept. apperr.NotFound.
+// ForgetAnswer deletes an answer whose time is over. The error is apperr.NotFound if there is none.
 func ForgetAnswer(ctx context.Context, store *docstore.Store, id string) error {
 	err := docstore.Do(ctx, store, func(tx *docstore.Tx) error {
 		a, err := savedAnswers.Load(ctx, tx, id)

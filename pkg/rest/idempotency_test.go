@@ -30,7 +30,7 @@ func replayed(a *testkit.Answer) bool { return a.Header.Get("Idempotent-Replayed
 
 var one = map[string]any{"name": "one"}
 
-// What was committed is answered as it was, whatever happened between the commit and the answer.
+// What was committed gets the same answer, whatever happened between the commit and the answer.
 func TestACrashBetweenCommitAndAnswer(t *testing.T) {
 	t.Parallel()
 	for name, crash := range map[string]struct {
@@ -40,7 +40,9 @@ func TestACrashBetweenCommitAndAnswer(t *testing.T) {
 	}{
 		"panic":   {func(context.Context) error { panic("crash") }, 500, "internal"},
 		"failure": {func(context.Context) error { return errors.New("crash") }, 500, "internal"},
-		"refusal": {func(context.Context) error { return apperr.New(apperr.InvalidState, "too late") }, 409, "invalid_state"},
+		"refusal": {func(context.Context) error {
+			return apperr.New(apperr.InvalidState, "too late")
+		}, 409, "invalid_state"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -60,7 +62,7 @@ func TestACrashBetweenCommitAndAnswer(t *testing.T) {
 	}
 }
 
-// The request's context dies after the commit: what is left to be written is written all the same.
+// The request's context ends after the commit: the rest is written nevertheless.
 func TestAContextThatDies(t *testing.T) {
 	t.Parallel()
 	for name, place := range map[string]func(w *world, die func(context.Context) error){
@@ -73,7 +75,8 @@ func TestAContextThatDies(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			place(w, func(ctx context.Context) error { cancel(); <-ctx.Done(); return ctx.Err() })
 			r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/things", strings.NewReader(`{"name":"one"}`))
-			r.Header = http.Header{"Authorization": {"Bearer " + w.Token("acme", auth.UsersWrite)}, "Content-Type": {"application/json"}, "Idempotency-Key": {"k"}}
+			r.Header = http.Header{"Authorization": {"Bearer " + w.Token("acme", auth.UsersWrite)},
+				"Content-Type": {"application/json"}, "Idempotency-Key": {"k"}}
 			w.Handler.ServeHTTP(httptest.NewRecorder(), r)
 			w.before, w.after = func(context.Context) error { return nil }, func(context.Context) error { return nil }
 			again := w.client().With("Idempotency-Key", "k").Post("/v1/things", one)
@@ -118,7 +121,8 @@ func TestRefusalsAreReplayed(t *testing.T) {
 	first := c.With("X-Request-Id", "first").Post("/v1/things", one)
 	first.Problem(http.StatusConflict, "already_exists", "body.name")
 	again := c.With("X-Request-Id", "second").Post("/v1/things", one)
-	require.JSONEq(t, string(first.Body), string(again.Body), "the first answer, with the first request's id, by which it is found")
+	require.JSONEq(t, string(first.Body), string(again.Body),
+		"the first answer, with the id of the first request, which leads to its logs")
 	require.Equal(t, http.StatusConflict, again.Status)
 	require.Equal(t, "application/problem+json", again.Header.Get("Content-Type"))
 	require.Equal(t, "second", again.Header.Get("X-Request-Id"))
@@ -126,7 +130,7 @@ func TestRefusalsAreReplayed(t *testing.T) {
 	require.Equal(t, 1, calls)
 }
 
-// A process that dies holds its key until the operation's time and a little more have passed.
+// The key of a process that dies is taken until the operation's time-out and a little more have passed.
 func TestALeaseIsTakenOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -152,7 +156,7 @@ func TestALeaseIsTakenOver(t *testing.T) {
 	second := c.Post("/v1/things", one).OK(nil)
 	require.False(t, replayed(second))
 
-	// The first was only slow: it must change nothing any more, not even where it could.
+	// The first request was only slow: now it must not change anything, even if it could.
 	w.client().Patch("/v1/things/"+second.ID(), `{"name":"renamed"}`).OK(nil)
 	close(resume)
 	(<-stalled).Problem(http.StatusConflict, "request_in_progress")
@@ -171,11 +175,12 @@ func TestKeysAreTheirCallersAndRequests(t *testing.T) {
 		c.Post("/v1/things", other).Problem(http.StatusUnprocessableEntity, "idempotency_key_reused")
 	}
 	c.Post("/v1/things?x=1", `{"name":"one"}`).Problem(http.StatusUnprocessableEntity, "idempotency_key_reused")
-	require.False(t, replayed(w.As("globex", auth.UsersWrite).With("Idempotency-Key", "k").Post("/v1/things", `{"name":"one"}`).OK(nil)))
+	require.False(t, replayed(w.As("globex", auth.UsersWrite).With("Idempotency-Key", "k").
+		Post("/v1/things", `{"name":"one"}`).OK(nil)))
 	require.False(t, replayed(c.With("Idempotency-Key", "K").Post("/v1/things", `{"name":"three"}`).OK(nil)))
 	for _, key := range []string{" ", strings.Repeat("k", 256), "clé", "a\tb"} {
 		answer := c.With("Idempotency-Key", key).Post("/v1/things", `{"name":"four"}`)
-		if key == " " { // a printable character is a key
+		if key == " " { // a single printable character is a key
 			answer.OK(nil)
 			continue
 		}
@@ -209,7 +214,8 @@ func TestAnswersAreForgotten(t *testing.T) {
 	require.Equal(t, 2, forget())
 	require.Zero(t, forget())
 	w.client().With("Idempotency-Key", "k").Post("/v1/things", one).Problem(http.StatusConflict, "already_exists")
-	require.True(t, replayed(w.client().With("Idempotency-Key", "later").Post("/v1/things", map[string]any{"name": "two"}).OK(nil)))
+	require.True(t, replayed(w.client().With("Idempotency-Key", "later").
+		Post("/v1/things", map[string]any{"name": "two"}).OK(nil)))
 }
 
 type shown struct {
@@ -217,12 +223,13 @@ type shown struct {
 	Secret string `json:"secret"`
 }
 
-// A fresh secret is shown once, to whoever repeats the request too, and can't be read from the database.
+// A new secret is shown to the request that made it and to its repetition, and cannot be read from the database.
 func TestKeptAnswersAreSealed(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t-shown-once"
 	w := newWorldOn(t, func(e docstore.Engine) docstore.Engine { return e }, func(s *rest.Server, d service.Deps) {
-		rest.Handle(s, rest.Op{ID: "make-secret", Method: http.MethodPost, Path: "/v1/secrets", Scope: auth.UsersWrite, Summary: "Make"},
+		rest.Handle(s, rest.Op{ID: "make-secret", Method: http.MethodPost, Path: "/v1/secrets", Scope: auth.UsersWrite,
+			Summary: "Make"},
 			func(ctx context.Context, _ *struct{}) (shown, error) {
 				return docstore.Write(ctx, d.Store, func(tx *docstore.Tx) (shown, error) {
 					_, err := things.Insert(ctx, tx, &thing{Meta: docstore.Meta{ID: "1"}, Name: "findable"})
@@ -248,7 +255,7 @@ func TestKeptAnswersAreSealed(t *testing.T) {
 	require.NotContains(t, string(stored), secret)
 }
 
-// Only the Write whose result is the answer keeps it; those aside are the operation's own.
+// Only the Write whose result is the answer stores it; those with Aside do not.
 func TestWritesAside(t *testing.T) {
 	t.Parallel()
 	insert := func(ctx context.Context, d service.Deps, id string) (shown, error) {
@@ -257,9 +264,11 @@ func TestWritesAside(t *testing.T) {
 			return shown{Name: id}, err
 		})
 	}
-	operation := func(path string, fn func(context.Context, service.Deps) (shown, error)) func(*rest.Server, service.Deps) {
+	operation := func(path string, fn func(context.Context, service.Deps) (shown, error)) func(*rest.Server,
+		service.Deps) {
 		return func(s *rest.Server, d service.Deps) {
-			rest.Handle(s, rest.Op{ID: path[1:], Method: http.MethodPost, Path: path, Scope: auth.UsersWrite, Summary: "Write"},
+			rest.Handle(s, rest.Op{ID: path[1:], Method: http.MethodPost, Path: path, Scope: auth.UsersWrite,
+				Summary: "Write"},
 				func(ctx context.Context, _ *struct{}) (shown, error) { return fn(ctx, d) })
 		}
 	}
@@ -270,10 +279,12 @@ func TestWritesAside(t *testing.T) {
 			}
 			return insert(ctx, d, "second")
 		}),
-		operation("/none", func(context.Context, service.Deps) (shown, error) { return shown{Name: "no write at all"}, nil }),
+		operation("/none", func(context.Context, service.Deps) (shown, error) {
+			return shown{Name: "no write at all"}, nil
+		}),
 		operation("/other", func(ctx context.Context, d service.Deps) (shown, error) {
 			_, err := insert(ctx, d, "third")
-			return shown{Name: "not what was kept"}, err
+			return shown{Name: "not the stored result"}, err
 		}),
 	)
 	c := w.client().With("Idempotency-Key", "k")
@@ -285,16 +296,18 @@ func TestWritesAside(t *testing.T) {
 		require.True(t, replayed(again))
 	}
 	c.Post("/other", nil).Problem(http.StatusInternalServerError, "internal")
-	require.Len(t, w.logs.with("the transaction's result is not the answer"), 1, "strict tests see what would be replayed wrongly")
+	require.Len(t, w.logs.with("the transaction's result is not the answer"), 1,
+		"strict tests notice an answer that would be replayed wrongly")
 }
 
-// What is true only for the moment is worked out each time, and what guards against guessing is kept in a dry run,
-// whatever If-Match asks for.
+// What holds only at the moment is computed each time. What guards against guessing is stored even in a dry run,
+// whatever version If-Match expects.
 func TestMomentaryAnswersAndGuards(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(s *rest.Server, d service.Deps) {
 		rest.Handle(s, rest.Op{
-			ID: "guess", Method: http.MethodPost, Path: "/v1/things/{id}/guess", Scope: auth.UsersWrite, Summary: "Guess", Momentary: true,
+			ID: "guess", Method: http.MethodPost, Path: "/v1/things/{id}/guess", Scope: auth.UsersWrite,
+			Summary: "Guess", Momentary: true,
 		}, func(ctx context.Context, in *ByID) (shown, error) {
 			ctx = docstore.Guarding(ctx)
 			return docstore.Write(ctx, d.Store, func(tx *docstore.Tx) (shown, error) {
@@ -324,7 +337,8 @@ func TestMomentaryAnswersAndGuards(t *testing.T) {
 	}
 }
 
-// twice is an engine whose transactions all run a second time, as after a conflict; between is what the other writer did.
+// twice is an engine whose transactions all run a second time, as after a conflict. between makes the other writer's
+// change.
 type twice struct {
 	docstore.Engine
 	between func()
@@ -359,13 +373,13 @@ func TestTransactionsThatRunTwice(t *testing.T) {
 	require.Equal(t, first.ID(), again.ID())
 	require.Equal(t, 1, w.count())
 
-	// The first run went through and was undone, the second is refused: the refusal is the answer.
+	// The first run succeeded and was undone, the second is refused: the refusal is the answer.
 	engine.between = func() {
 		engine.between = nil
 		w.As("acme", auth.UsersWrite).Post("/v1/things", map[string]any{"name": "two"}).OK(nil)
 	}
 	claimed := engine.between
-	engine.between = func() { engine.between = claimed } // the claim's transaction comes first
+	engine.between = func() { engine.between = claimed } // the first transaction is that of claim
 	c = c.With("Idempotency-Key", "k2")
 	c.Post("/v1/things", map[string]any{"name": "two"}).Problem(http.StatusConflict, "already_exists")
 	refused := c.Post("/v1/things", map[string]any{"name": "two"})
@@ -373,7 +387,7 @@ func TestTransactionsThatRunTwice(t *testing.T) {
 	require.True(t, replayed(refused))
 }
 
-// raced is an engine that says once that another replica has just inserted the same key.
+// raced is an engine that reports once that another replica has just inserted the same key.
 type raced struct {
 	docstore.Engine
 	done bool
@@ -405,7 +419,8 @@ func TestAClaimThatLosesARaceLooksAgain(t *testing.T) {
 	require.True(t, replayed(w.client().With("Idempotency-Key", "k").Post("/v1/things", one).OK(nil)))
 }
 
-// A key is its caller's: one subject of two issuers is two callers, and a stranger is none.
+// A key belongs to its caller: the same subject of two issuers is two callers. A caller without a credential has no
+// keys.
 func TestCallersAreToldApart(t *testing.T) {
 	t.Parallel()
 	var handler http.Handler
@@ -417,7 +432,8 @@ func TestCallersAreToldApart(t *testing.T) {
 			require.NoError(t, err)
 			signers[name], err = auth.NewSigner(name, auth.NewKeys(key), d.Clock)
 			require.NoError(t, err)
-			config.Issuers = append(config.Issuers, auth.Issuer{Name: name, Keys: signers[name], Scopes: auth.AllScopes})
+			config.Issuers = append(config.Issuers, auth.Issuer{Name: name, Keys: signers[name],
+				Scopes: auth.AllScopes})
 		}
 		var err error
 		d.Verifier, err = auth.New(config)
@@ -426,7 +442,8 @@ func TestCallersAreToldApart(t *testing.T) {
 		s := d.Server("Callers")
 		n := 0
 		count := func(context.Context, *struct{}) (int, error) { n++; return n, nil }
-		rest.Handle(s, rest.Op{ID: "count", Method: http.MethodPost, Path: "/v1/count", Scope: auth.UsersWrite, Summary: "Count"}, count)
+		rest.Handle(s, rest.Op{ID: "count", Method: http.MethodPost, Path: "/v1/count", Scope: auth.UsersWrite,
+			Summary: "Count"}, count)
 		rest.Handle(s, rest.Op{ID: "open", Method: http.MethodPost, Path: "/v1/open", Summary: "Count"}, count)
 		handler = s
 	})
@@ -442,11 +459,13 @@ func TestCallersAreToldApart(t *testing.T) {
 		return strings.TrimSpace(w.Body.String())
 	}
 	token := func(issuer, subject string) string {
-		token, err := signers[issuer].Mint(auth.Claims{Subject: subject, ClientID: "c", Tenant: "acme", Scopes: auth.AllScopes, TTL: time.Hour})
+		token, err := signers[issuer].Mint(auth.Claims{Subject: subject, ClientID: "c", Tenant: "acme",
+			Scopes: auth.AllScopes, TTL: time.Hour})
 		require.NoError(t, err)
 		return token
 	}
-	for _, x := range []struct{ issuer, subject, want string }{{"a", "ann", "1"}, {"b", "ann", "2"}, {"a", "bob", "3"}, {"a", "ann", "1"}, {"b", "ann", "2"}} {
+	for _, x := range []struct{ issuer, subject, want string }{{"a", "ann", "1"}, {"b", "ann", "2"}, {"a", "bob", "3"},
+		{"a", "ann", "1"}, {"b", "ann", "2"}} {
 		require.Equal(t, x.want, ask("/v1/count", token(x.issuer, x.subject)))
 	}
 	require.Equal(t, "4", ask("/v1/open", ""))

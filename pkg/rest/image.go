@@ -10,7 +10,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 )
 
-// ShownImages are the content types of images that are shown, UploadedImages those of bodies that Upload.Image takes.
+// ShownImages are the content types of images in answers, UploadedImages those of bodies that Upload.Image accepts.
 var (
 	ShownImages    = []string{"image/png", "image/jpeg", "image/gif"}
 	UploadedImages = append([]string{"multipart/form-data", "image/webp"}, ShownImages...)
@@ -18,14 +18,14 @@ var (
 
 const maxImage = 2 << 20
 
-// Image takes an image of at most 2 MiB out of a body that is one, or out of the part file of a multipart form.
+// Image reads an image of at most 2 MiB from a body that is one, or from the part "file" of a multipart form.
 func (u *Upload) Image() ([]byte, error) {
 	r := u.Request
 	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || mediaType != "multipart/form-data" && !strings.HasPrefix(mediaType, "image/") {
 		return nil, apperr.New(apperr.UnsupportedMediaType, "the body must be an image or multipart/form-data")
 	}
-	body := io.Reader(http.MaxBytesReader(nil, r.Body, maxImage+64<<10)) // with room for the form's other parts
+	body := io.Reader(http.MaxBytesReader(nil, r.Body, maxImage+64<<10)) // leaves room for the form's other parts
 	if mediaType == "multipart/form-data" {
 		if params["boundary"] == "" {
 			return nil, apperr.Invalid("", "is a form without a boundary")
@@ -48,7 +48,7 @@ func (u *Upload) Image() ([]byte, error) {
 	return raw, nil
 }
 
-// filePart is the part file of a multipart form.
+// filePart reads the part "file" of a multipart form.
 func filePart(r *http.Request) (io.Reader, error) {
 	parts, err := r.MultipartReader()
 	if err != nil {

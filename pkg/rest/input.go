@@ -15,9 +15,9 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// readBody takes in a JSON body before huma does: whole, once, within the operation's time. So all that can go wrong with a body's bytes
-// is refused in one place, and the fingerprint of a repeated request is of what the operation sees. The body lies in
-// the call's buffer, and lacks the members that nobody knows, which the call notes.
+// readBody reads a JSON body before huma does: completely, once, within the operation's time. So every fault in a
+// body's bytes is refused in one place, and the fingerprint of a repeated request is that of the body that the
+// operation gets. The body is in the call's buffer, without unknown members, which the call notes.
 func readBody(op *Op, call *call, w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if op.jsonBody == required && !isJSON(r.Header.Get("Content-Type")) {
 		if op.Lenient {
@@ -31,7 +31,8 @@ func readBody(op *Op, call *call, w http.ResponseWriter, r *http.Request) ([]byt
 	call.buffer = bodyBuffers.Get().(*[]byte)
 	body, err := receive(*call.buffer, newSteadyBody(w, r.Body, op.Timeout), maxBody)
 	*call.buffer = body
-	// A body that is not taken in keeps the deadline: net/http reads on a little after the answer. Of any other huma takes it away.
+	// The deadline stays for a body that is not read, because net/http reads a little of it after the answer. In the
+	// other cases huma resets it.
 	switch {
 	case err != nil:
 		return nil, unreadable(err)
@@ -44,7 +45,7 @@ func readBody(op *Op, call *call, w http.ResponseWriter, r *http.Request) ([]byt
 		}
 		return nil, apperr.New(apperr.UnsupportedMediaType, "the body must be application/json")
 	}
-	r.Header.Set("Content-Type", "application/json") // huma knows no other way of writing it
+	r.Header.Set("Content-Type", "application/json") // huma accepts no other spelling
 	if call.unknown, err = checkJSON(body, op.shape); len(call.unknown) > 0 {
 		body = op.shape.without(body)
 		if op.Lenient {
@@ -61,7 +62,8 @@ func isJSON(contentType string) bool {
 	return strings.EqualFold(strings.TrimSpace(media), "application/json")
 }
 
-// isEmptyForm tells what clients send that always send a form: nothing, or a multipart form that ends before its first part.
+// isEmptyForm recognizes the bodies of clients that always send a form: nothing, or a multipart form that ends before
+// its first part.
 func isEmptyForm(contentType string, body []byte) bool {
 	if len(body) == 0 {
 		return true
@@ -70,11 +72,11 @@ func isEmptyForm(contentType string, body []byte) bool {
 	return err == nil && media == "multipart/form-data" && string(bytes.TrimSpace(body)) == "--"+params["boundary"]+"--"
 }
 
-// decodeJSON is how huma decodes a checked body. Its errors repeat nothing of the body, unlike those of encoding/json.
+// decodeJSON decodes a checked body for huma. Unlike those of encoding/json, its errors contain nothing of the body.
 func decodeJSON(body []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	if _, onlyToCheck := v.(*any); onlyToCheck {
-		dec.UseNumber() // a number that no float64 holds is a good one where any JSON is
+		dec.UseNumber() // members of any JSON accept numbers beyond float64
 	}
 	err := dec.Decode(v)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
@@ -86,11 +88,12 @@ func decodeJSON(body []byte, v any) error {
 	return nil
 }
 
-// checkJSON refuses what encoding/json would let pass. A member given twice is the dangerous one: of two objects the validation sees
-// the last, while decoding into a struct mixes both. It tells where members are that the shape does not have.
+// checkJSON refuses what encoding/json would accept. A repeated member is the dangerous case: of two objects,
+// validation sees the last, but decoding into a struct mixes both. It returns the locations of members that the shape
+// does not have.
 func checkJSON(body []byte, of *shape) (unknown []string, err error) {
 	switch {
-	case len(body) == 0: // huma knows whether one is needed
+	case len(body) == 0: // huma knows whether a body is required
 		return nil, nil
 	case !utf8.Valid(body):
 		return nil, apperr.Invalid("body", "must be UTF-8")
@@ -100,10 +103,10 @@ func checkJSON(body []byte, of *shape) (unknown []string, err error) {
 	return checkStructure(body, of)
 }
 
-// maxDepth bounds how deep arrays and objects of a body may lie in each other. What walks through them costs the square of it.
+// maxDepth bounds the nesting of arrays and objects in a body. The cost of walking through them grows with its square.
 const maxDepth = 100
 
-// checkStructure refuses a valid JSON text in which an object has a member twice, or that is nested too deep.
+// checkStructure refuses a valid JSON text that is nested too deep, or in which an object has a member twice.
 func checkStructure(body []byte, of *shape) (unknown []string, err error) {
 	levels := make([]level, 0, 8)
 	for i := 0; i < len(body); i++ {
@@ -157,20 +160,20 @@ func inside(levels []level, of *shape) *shape {
 type level struct {
 	object     bool
 	awaitsName bool
-	name       string // of the member whose value is being read
-	index      int    // of the item that is being read
+	name       string // the member whose value is being read
+	index      int    // the item that is being read
 	names      map[string]struct{}
 	shape      *shape
-	value      *shape // of the member whose value is being read
+	value      *shape // shape of the value that is being read
 }
 
-// take notes the name of a member, a JSON text. It tells whether it was there before, and whether the object may have
-// it.
+// take notes the name of a member, a JSON text. It reports whether the object had it before, and whether the object may
+// have it.
 func (l *level) take(text []byte) (repeated, known bool) {
 	l.awaitsName = false
 	l.name = string(text[1 : len(text)-1])
 	if strings.IndexByte(l.name, '\\') >= 0 {
-		_ = json.Unmarshal(text, &l.name) // valid
+		_ = json.Unmarshal(text, &l.name) // text is valid JSON
 	}
 	if l.names == nil {
 		l.names = map[string]struct{}{}
@@ -181,7 +184,7 @@ func (l *level) take(text []byte) (repeated, known bool) {
 	return repeated, known
 }
 
-// endOfText is the index of the quote that closes the text which starts at i.
+// endOfText returns the index of the quote that closes the text starting at i.
 func endOfText(body []byte, i int) int {
 	for i++; body[i] != '"'; i++ {
 		if body[i] == '\\' {
@@ -203,12 +206,13 @@ func locationOf(levels []level) string {
 	return string(location)
 }
 
-// ByID is the path of one record. It is embedded; huma overlooks the members of embedded types that are not exported.
+// ByID is the path of one record, to be embedded. It is exported because huma overlooks the members of unexported
+// embedded types.
 type ByID struct {
 	ID string `path:"id" maxLength:"64" doc:"The record's id" example:"1048577"`
 }
 
-// Deleted is the answer to the delete of one record.
+// Deleted is the answer to the deletion of one record.
 type Deleted = docstore.Deleted
 
 // Removed answers a delete by a list or a filter: what is not there is no error.
@@ -216,12 +220,12 @@ type Removed struct {
 	Removed int `json:"removed" doc:"How many there were" example:"1"`
 }
 
-// WrongType is for what passes the schema but not the domain's type.
+// WrongType is the error for a value that passes the schema but does not fit the domain's type.
 func WrongType(err error) error {
 	return apperr.Invalid("", "has a member of the wrong type").Because(err)
 }
 
-// Meta is what every record has, in the OpenAPI document.
+// Meta is the schema of the members that every record has.
 type Meta struct {
 	ID           string    `json:"id" readOnly:"true" example:"1048577"`
 	TenantID     string    `json:"tenant_id" readOnly:"true" example:"acme"`
@@ -230,7 +234,7 @@ type Meta struct {
 	TimeModified time.Time `json:"time_modified" readOnly:"true" example:"2026-01-31T09:30:00.000Z"`
 }
 
-// MetaInput are the same members in a body: they may be sent back and do not count.
+// MetaInput has the same members for request bodies: clients may send them back, and they are ignored.
 type MetaInput struct {
 	ID           string    `json:"id,omitempty" readOnly:"true"`
 	TenantID     string    `json:"tenant_id,omitempty" readOnly:"true"`

@@ -24,18 +24,23 @@ func TestContentTypes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, registerPoke)
 	c := w.client()
-	for i, contentType := range []string{"application/json", "application/json; charset=utf-8", "application/json;charset=utf-8;x=y", "APPLICATION/JSON", " application/json ;"} {
+	for i, contentType := range []string{"application/json", "application/json; charset=utf-8",
+		"application/json;charset=utf-8;x=y", "APPLICATION/JSON", " application/json ;"} {
 		c.With("Content-Type", contentType).Post("/v1/things", fmt.Sprintf(`{"name":"n%d"}`, i)).OK(nil)
 	}
-	for _, contentType := range []string{" ", "text/plain", "text/json", "application/jsonx", "application/json+x", "application/x-www-form-urlencoded", "multipart/form-data; boundary=b", "json", "application/json, text/plain", `application/json"`} {
-		c.With("Content-Type", contentType).Post("/v1/things", `{"name":"n"}`).Problem(http.StatusUnsupportedMediaType, "unsupported_media_type")
-		c.With("Content-Type", contentType).With("Idempotency-Key", "k").Post("/v1/things", `{"name":"n"}`).Problem(http.StatusUnsupportedMediaType, "unsupported_media_type")
+	for _, contentType := range []string{" ", "text/plain", "text/json", "application/jsonx", "application/json+x",
+		"application/x-www-form-urlencoded", "multipart/form-data; boundary=b", "json", "application/json, text/plain",
+		`application/json"`} {
+		c.With("Content-Type", contentType).Post("/v1/things", `{"name":"n"}`).Problem(http.StatusUnsupportedMediaType,
+			"unsupported_media_type")
+		c.With("Content-Type", contentType).With("Idempotency-Key", "k").Post("/v1/things", `{"name":"n"}`).
+			Problem(http.StatusUnsupportedMediaType, "unsupported_media_type")
 	}
 	r := httptest.NewRequest(http.MethodPost, "/v1/things", strings.NewReader(`{"name":"n"}`))
 	r.Header.Set("Authorization", "Bearer "+w.Token("acme", auth.UsersWrite))
 	answer := httptest.NewRecorder()
 	w.Handler.ServeHTTP(answer, r)
-	require.Equal(t, http.StatusUnsupportedMediaType, answer.Code, "no Content-Type is none that is JSON")
+	require.Equal(t, http.StatusUnsupportedMediaType, answer.Code, "a missing Content-Type is not JSON")
 }
 
 type poked struct {
@@ -43,21 +48,23 @@ type poked struct {
 	Body bool   `json:"body"`
 }
 
-// registerPoke adds an operation with an optional body, and one with none.
+// registerPoke adds an operation with an optional body, and one without a body.
 func registerPoke(s *rest.Server, _ service.Deps) {
 	type input struct {
 		Body *struct {
 			Why string `json:"why,omitempty"`
 		}
 	}
-	rest.Handle(s, rest.Op{ID: "poke", Method: http.MethodPost, Path: "/v1/poke", Scope: auth.UsersWrite, Summary: "Poke"},
+	rest.Handle(s, rest.Op{ID: "poke", Method: http.MethodPost, Path: "/v1/poke", Scope: auth.UsersWrite,
+		Summary: "Poke"},
 		func(_ context.Context, in *input) (poked, error) {
 			if in.Body == nil {
 				return poked{}, nil
 			}
 			return poked{in.Body.Why, true}, nil
 		})
-	rest.Handle(s, rest.Op{ID: "nudge", Method: http.MethodPost, Path: "/v1/nudge", Scope: auth.UsersWrite, Summary: "Nudge"},
+	rest.Handle(s, rest.Op{ID: "nudge", Method: http.MethodPost, Path: "/v1/nudge", Scope: auth.UsersWrite,
+		Summary: "Nudge"},
 		func(context.Context, *struct{}) (rest.Empty, error) { return rest.Empty{}, nil })
 }
 
@@ -69,8 +76,10 @@ func TestOperationsThatNeedNoBody(t *testing.T) {
 		contentType, body string
 		want              poked
 	}{
-		{"", "", poked{}}, {form, "", poked{}}, {multi, "", poked{}}, {multi, "--b1--", poked{}}, {multi, "\r\n--b1--\r\n", poked{}}, {"text/plain", "", poked{}},
-		{"application/json", "", poked{}}, {"application/json", `{"why":"李"}`, poked{"李", true}}, {"application/json", "{}", poked{"", true}},
+		{"", "", poked{}}, {form, "", poked{}}, {multi, "", poked{}}, {multi, "--b1--", poked{}},
+		{multi, "\r\n--b1--\r\n", poked{}}, {"text/plain", "", poked{}},
+		{"application/json", "", poked{}}, {"application/json", `{"why":"李"}`, poked{"李", true}},
+		{"application/json", "{}", poked{"", true}},
 	} {
 		var got poked
 		c.With("Content-Type", x.contentType).Post("/v1/poke", strings.NewReader(x.body)).OK(&got)
@@ -78,58 +87,65 @@ func TestOperationsThatNeedNoBody(t *testing.T) {
 		c.With("Content-Type", x.contentType).Post("/v1/nudge", strings.NewReader(x.body)).OK(nil)
 	}
 	for contentType, body := range map[string]string{
-		form: "why=x", multi: "--b1\r\nContent-Disposition: form-data; name=\"why\"\r\n\r\nx\r\n--b1--", "text/plain": "x", "": "{}",
+		form: "why=x", multi: "--b1\r\nContent-Disposition: form-data; name=\"why\"\r\n\r\nx\r\n--b1--",
+		"text/plain": "x", "": "{}",
 	} {
-		c.With("Content-Type", contentType).Post("/v1/poke", strings.NewReader(body)).Problem(http.StatusUnsupportedMediaType, "unsupported_media_type")
+		c.With("Content-Type", contentType).Post("/v1/poke", strings.NewReader(body)).
+			Problem(http.StatusUnsupportedMediaType, "unsupported_media_type")
 		c.With("Content-Type", contentType).Post("/v1/nudge", strings.NewReader(body)).OK(nil)
 	}
 	c.Post("/v1/poke", `{"why":1}`).Problem(http.StatusBadRequest, "invalid_parameters", "body.why")
 	c.Post("/v1/poke", `{"why":"a","why":"b"}`).Problem(http.StatusBadRequest, "invalid_parameters", "body.why")
 
-	// A body that is not read is no part of the request: clients make a new boundary for every try.
+	// A body that is not read is not part of the request: clients make a new multipart boundary for every attempt.
 	keyed := c.With("Idempotency-Key", "k")
-	keyed.With("Content-Type", "multipart/form-data; boundary=b1").Post("/v1/nudge", strings.NewReader("--b1--")).OK(nil)
-	again := keyed.With("Content-Type", "multipart/form-data; boundary=b2").Post("/v1/nudge", strings.NewReader("--b2--")).OK(nil)
+	keyed.With("Content-Type", "multipart/form-data; boundary=b1").
+		Post("/v1/nudge", strings.NewReader("--b1--")).OK(nil)
+	again := keyed.With("Content-Type", "multipart/form-data; boundary=b2").
+		Post("/v1/nudge", strings.NewReader("--b2--")).OK(nil)
 	require.Equal(t, "true", again.Header.Get("Idempotent-Replayed"))
 	c.Do(http.MethodDelete, "/v1/poke", "{}").Problem(http.StatusMethodNotAllowed, "method_not_allowed")
 }
 
-// huma tells the rejected value of every fault, of an unknown member the whole body, and parsers repeat what they could not parse.
+// huma's errors contain the rejected values, for an unknown member the whole body, and parsers repeat what they could
+// not parse.
 func TestNoRejectedValueIsEchoed(t *testing.T) {
 	t.Parallel()
 	c := newWorld(t).client()
 	const value = "hunter2"
 	for body, locations := range map[string][]string{
-		`{"name":"n","password":"` + value + `"}`:                               {"body.password"},
-		`{"name":"n","mail":"` + value + `@@x"}`:                                {"body.mail"},
-		`{"name":"n","site":"http://[` + value + `"}`:                           {"body.site"},
-		`{"name":"n","uuid":"urn:` + value + `"}`:                               {"body.uuid"},
-		`{"name":"n","uuid":"` + value + strings.Repeat("x", 38) + `"}`:         {"body.uuid"},
-		`{"name":"n","span":"` + value + `"}`:                                   {"body.span"},
-		`{"name":"n","match":"(` + value + `"}`:                                 {"body.match"},
-		`{"name":"n","size":{"width":1,"height":1,"unit":"` + value + `"}}`:     {"body.size.unit"},
-		`{"name":["` + value + `"]}`:                                            {"body.name"},
-		`{"name":"n","count":"` + value + `"}`:                                  {"body.count"},
-		`"` + value + `"`:                                                       {"body"},
-		`["` + value + `"]`:                                                     {"body"},
-		`{"name":"` + value:                                                     {"body"},
-		`{"name":"n","count":` + value + `}`:                                    {"body"},
-		`{"name":"n","tags":["` + value + `",1]}`:                               {"body.tags[1]"},
-		`{"password":"` + value + `","NAME":"` + value + `","size":{"w":true}}`: {"body.password", "body.NAME", "body.name", "body.size.width", "body.size.height", "body.size.w"},
+		`{"name":"n","password":"` + value + `"}`:                           {"body.password"},
+		`{"name":"n","mail":"` + value + `@@x"}`:                            {"body.mail"},
+		`{"name":"n","site":"http://[` + value + `"}`:                       {"body.site"},
+		`{"name":"n","uuid":"urn:` + value + `"}`:                           {"body.uuid"},
+		`{"name":"n","uuid":"` + value + strings.Repeat("x", 38) + `"}`:     {"body.uuid"},
+		`{"name":"n","span":"` + value + `"}`:                               {"body.span"},
+		`{"name":"n","match":"(` + value + `"}`:                             {"body.match"},
+		`{"name":"n","size":{"width":1,"height":1,"unit":"` + value + `"}}`: {"body.size.unit"},
+		`{"name":["` + value + `"]}`:                                        {"body.name"},
+		`{"name":"n","count":"` + value + `"}`:                              {"body.count"},
+		`"` + value + `"`:                                                   {"body"},
+		`["` + value + `"]`:                                                 {"body"},
+		`{"name":"` + value:                                                 {"body"},
+		`{"name":"n","count":` + value + `}`:                                {"body"},
+		`{"name":"n","tags":["` + value + `",1]}`:                           {"body.tags[1]"},
+		`{"password":"` + value + `","NAME":"` + value + `","size":{"w":true}}`: {"body.password", "body.NAME",
+			"body.name", "body.size.width", "body.size.height", "body.size.w"},
 	} {
 		answer := c.Post("/v1/things", body)
 		answer.Problem(http.StatusBadRequest, "invalid_parameters", locations...)
 		require.NotContains(t, string(answer.Body), value, body)
 		require.NotContains(t, string(answer.Body), "%!", body)
 	}
-	for query, location := range map[string]string{"page_size": "query.page_size", "count": "query.count", "page_token": "query.page_token", "page_sort": "query.page_sort"} {
+	for query, location := range map[string]string{"page_size": "query.page_size", "count": "query.count",
+		"page_token": "query.page_token", "page_sort": "query.page_sort"} {
 		answer := c.Get("/v1/things?" + query + "=" + value)
 		answer.Problem(http.StatusBadRequest, "invalid_parameters", location)
 		require.NotContains(t, string(answer.Body), value, query)
 	}
 }
 
-// decodes is a body that is decoded into a struct, not kept as JSON.
+// decodes has a body that is decoded into a struct, not kept as JSON.
 type decodes struct {
 	Body struct {
 		When  time.Time      `json:"when,omitzero"`
@@ -140,28 +156,31 @@ type decodes struct {
 }
 
 func registerDecode(s *rest.Server, _ service.Deps) {
-	rest.Handle(s, rest.Op{ID: "decode", Method: http.MethodPost, Path: "/v1/decode", Scope: auth.UsersWrite, Summary: "Decode"},
+	rest.Handle(s, rest.Op{ID: "decode", Method: http.MethodPost, Path: "/v1/decode", Scope: auth.UsersWrite,
+		Summary: "Decode"},
 		func(_ context.Context, in *decodes) (map[string]int64, error) {
 			return map[string]int64{"small": int64(in.Body.Small), "big": in.Body.Big}, nil
 		})
 }
 
-// What the schema lets pass and Go's types can't hold is the client's fault, and told without the value.
+// A value that the schema accepts and Go's types cannot hold is the client's fault, and is reported without the value.
 func TestValuesThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	c := newWorld(t, registerDecode).client()
-	for _, body := range []string{`{"small":4711}`, `{"big":9223372036854775808}`, `{"big":1e400}`, `{"big":1.5}`, `{"when":"4711-13-01T00:00:00Z"}`, `{"when":"2026-01-31T24:00:00Z"}`} {
+	for _, body := range []string{`{"small":4711}`, `{"big":9223372036854775808}`, `{"big":1e400}`, `{"big":1.5}`,
+		`{"when":"4711-13-01T00:00:00Z"}`, `{"when":"2026-01-31T24:00:00Z"}`} {
 		answer := c.Post("/v1/decode", body)
 		answer.Problem(http.StatusBadRequest, "invalid_parameters")
 		require.NotContains(t, string(answer.Body), "4711")
 		require.NotContains(t, string(answer.Body), "json:")
 		require.NotContains(t, string(answer.Body), "parsing")
 	}
-	require.JSONEq(t, `{"small":-128,"big":9223372036854775807}`, string(c.Post("/v1/decode", `{"small":-128,"big":9223372036854775807}`).OK(nil).Body))
+	require.JSONEq(t, `{"small":-128,"big":9223372036854775807}`,
+		string(c.Post("/v1/decode", `{"small":-128,"big":9223372036854775807}`).OK(nil).Body))
 	require.Contains(t, string(c.Post("/v1/decode", `{"big":9007199254740993}`).OK(nil).Body), "9007199254740993")
 }
 
-// Of an object given twice the validation would see the last, and decoding mix both.
+// Of a repeated object, validation would see the last, and decoding would mix both.
 func TestMembersGivenTwice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, registerDecode)
@@ -180,20 +199,23 @@ func TestMembersGivenTwice(t *testing.T) {
 		c.Patch("/v1/things/1", body).Problem(http.StatusBadRequest, "invalid_parameters", location)
 	}
 	require.Zero(t, w.count())
-	c.Post("/v1/things", `{"name":"a","props":{"a":{"x":1},"b":{"x":1},"x":["x","x",{"x":"a"},{"x":"a"}],"y":"{\"x\":1,\"x\":1}","z\\":"\\"}}`).OK(nil)
+	c.Post("/v1/things",
+		`{"name":"a","props":{"a":{"x":1},"b":{"x":1},"x":["x","x",{"x":"a"},{"x":"a"}],"y":"{\"x\":1,\"x\":1}","z\\":"\\"}}`).OK(nil)
 }
 
 func TestMemberNamesAreExact(t *testing.T) {
 	t.Parallel()
 	c := newWorld(t).client()
 	c.Post("/v1/things", `{"Name":"a","name":"a"}`).Problem(http.StatusBadRequest, "invalid_parameters", "body.Name")
-	c.Post("/v1/things", `{"name":"a","ſize":{}}`).Problem(http.StatusBadRequest, "invalid_parameters", "body.ſize") // folds to size
-	doc := c.Post("/v1/things", `{"name":"a","`+strings.Repeat("李", 10_000)+`":1}`).Problem(http.StatusBadRequest, "invalid_parameters")
-	require.Less(t, len(doc.Errors[0].Location), 300, "a name of the client's making does not fill the answer")
+	// ſ folds to s, but ſize is not size
+	c.Post("/v1/things", `{"name":"a","ſize":{}}`).Problem(http.StatusBadRequest, "invalid_parameters", "body.ſize")
+	doc := c.Post("/v1/things", `{"name":"a","`+strings.Repeat("李", 10_000)+`":1}`).
+		Problem(http.StatusBadRequest, "invalid_parameters")
+	require.Less(t, len(doc.Errors[0].Location), 300, "a name that the client made up does not fill the answer")
 	require.NotContains(t, doc.Errors[0].Location, "\ufffd")
 }
 
-// Numbers, escapes and depth survive as they were sent.
+// Numbers, escapes and depth are stored as they were sent.
 func TestPropsAreKeptExactly(t *testing.T) {
 	t.Parallel()
 	c := newWorld(t).client()
@@ -205,33 +227,40 @@ func TestPropsAreKeptExactly(t *testing.T) {
 		id := c.Post("/v1/things", fmt.Sprintf(`{"name":"n%d","props":%s}`, i, props)).ID()
 		require.Contains(t, string(c.Get("/v1/things/"+id).OK(nil).Body), props)
 		changed := c.Patch("/v1/things/"+id, `{"count":9007199254740993}`)
-		require.Contains(t, string(changed.OK(nil).Body), props, "a patch of something else changes nothing in it")
+		require.Contains(t, string(changed.OK(nil).Body), props, "a patch of another member does not change it")
 		require.Contains(t, string(changed.Body), `"count":9007199254740993`)
-		require.Equal(t, changed.Header.Get("ETag"), c.Patch("/v1/things/"+id, `{"props":`+props+`}`).OK(nil).Header.Get("ETag"), "nor do the same props")
+		require.Equal(t, changed.Header.Get("ETag"), c.Patch("/v1/things/"+id, `{"props":`+props+`}`).
+			OK(nil).Header.Get("ETag"), "nor does a patch with the same props")
 		merged := c.Patch("/v1/things/"+id, `{"props":{"added":18446744073709551616}}`)
 		require.Contains(t, string(merged.OK(nil).Body), `"added":18446744073709551616`)
-		require.Contains(t, string(merged.Body), strings.TrimSuffix(props[strings.Index(props, ":")+1:], "}")[:20], "nor one beside it")
+		require.Contains(t, string(merged.Body), strings.TrimSuffix(props[strings.Index(props, ":")+1:], "}")[:20],
+			"nor does a patch of a member beside it")
 	}
-	// Beyond what this test's own decoder could hold.
-	require.Contains(t, string(c.Post("/v1/things", `{"name":"huge","props":{"n":1e400}}`).OK(nil).Body), `"props":{"n":1e400}`)
+	// The number is beyond what this test's own decoder can hold.
+	require.Contains(t, string(c.Post("/v1/things", `{"name":"huge","props":{"n":1e400}}`).OK(nil).Body),
+		`"props":{"n":1e400}`)
 }
 
 func TestBodiesThatAreNoJSON(t *testing.T) {
 	t.Parallel()
 	c := newWorld(t).client()
 	for name, body := range map[string]string{
-		"empty": "", "spaces": "  ", "cut": `{"name":"a"`, "trailing": `{"name":"a"}{}`, "null": "null", "NUL": "\x00", "BOM": "\ufeff{\"name\":\"a\"}",
-		"latin-1": "{\"name\":\"\xe9\"}", "surrogate": "{\"name\":\"\xed\xa0\x80\"}", "overlong": "{\"name\":\"\xc0\xaf\"}", "key": "{\"\xff\":1}",
-		"deep array": strings.Repeat("[", 100_000), "closed": `{"name":"a","props":{"d":` + strings.Repeat("[", 99) + strings.Repeat("]", 99) + `}}`,
-		"deep object": strings.Repeat(`{"a":`, 50_000), "comment": `{"name":"a"/**/}`, "NaN": `{"name":"a","count":NaN}`, "hex": `{"name":"a","count":0x1}`, "single": `{'name':'a'}`,
+		"empty": "", "spaces": "  ", "cut": `{"name":"a"`, "trailing": `{"name":"a"}{}`, "null": "null", "NUL": "\x00",
+		"BOM":     "\ufeff{\"name\":\"a\"}",
+		"latin-1": "{\"name\":\"\xe9\"}", "surrogate": "{\"name\":\"\xed\xa0\x80\"}",
+		"overlong": "{\"name\":\"\xc0\xaf\"}", "key": "{\"\xff\":1}",
+		"deep array": strings.Repeat("[", 100_000), "closed": `{"name":"a","props":{"d":` +
+			strings.Repeat("[", 99) + strings.Repeat("]", 99) + `}}`,
+		"deep object": strings.Repeat(`{"a":`, 50_000), "comment": `{"name":"a"/**/}`,
+		"NaN": `{"name":"a","count":NaN}`, "hex": `{"name":"a","count":0x1}`, "single": `{'name':'a'}`,
 	} {
 		c.Post("/v1/things", body).Problem(http.StatusBadRequest, "invalid_parameters", "body")
 		require.NotContains(t, name, "?")
 	}
 }
 
-// An unknown member is told with all else that is wrong: by the schema, by the domain, at any depth. Nothing is
-// changed.
+// An unknown member is reported together with all other faults, of the schema and of the domain, at any depth. Nothing
+// is changed.
 func TestUnknownMembersAreToldWithAllElse(t *testing.T) {
 	t.Parallel()
 	type part struct {
@@ -245,7 +274,8 @@ func TestUnknownMembersAreToldWithAllElse(t *testing.T) {
 		One   *part           `json:"one,omitempty"`
 	}
 	w := newWorld(t, func(s *rest.Server, d service.Deps) {
-		rest.Handle(s, rest.Op{ID: "add-parts", Method: http.MethodPost, Path: "/v1/parts", Scope: auth.UsersWrite, Summary: "Add"},
+		rest.Handle(s, rest.Op{ID: "add-parts", Method: http.MethodPost, Path: "/v1/parts", Scope: auth.UsersWrite,
+			Summary: "Add"},
 			func(ctx context.Context, in *struct {
 				rest.Paging
 				Body parts
@@ -278,8 +308,10 @@ func TestUnknownMembersAreToldWithAllElse(t *testing.T) {
 		answer.Problem(http.StatusBadRequest, "invalid_parameters", locations...)
 		require.NotContains(t, string(answer.Body), "do-not-echo")
 	}
-	c.Post("/v1/parts?page_size=0", `{"items":[],"x":1}`).Problem(http.StatusBadRequest, "invalid_parameters", "body.x", "query.page_size")
-	c.With("Idempotency-Key", "k").Post("/v1/parts", `{"items":[],"x":1}`).Problem(http.StatusBadRequest, "invalid_parameters", "body.x")
+	c.Post("/v1/parts?page_size=0", `{"items":[],"x":1}`).Problem(http.StatusBadRequest, "invalid_parameters", "body.x",
+		"query.page_size")
+	c.With("Idempotency-Key", "k").Post("/v1/parts", `{"items":[],"x":1}`).
+		Problem(http.StatusBadRequest, "invalid_parameters", "body.x")
 	require.Zero(t, w.count())
 	c.With("Idempotency-Key", "k").Post("/v1/parts", `{"items":[]}`).OK(nil)
 	require.Equal(t, 1, w.count())
@@ -296,7 +328,8 @@ func TestManyFaultsAreCutOff(t *testing.T) {
 	for i := range 50_000 {
 		fmt.Fprintf(&body, `,"m%d":1`, i)
 	}
-	doc := newWorld(t).client().Post("/v1/things", `{"name":"a"`+body.String()+`}`).Problem(http.StatusBadRequest, "invalid_parameters")
+	doc := newWorld(t).client().Post("/v1/things", `{"name":"a"`+body.String()+`}`).
+		Problem(http.StatusBadRequest, "invalid_parameters")
 	require.Len(t, doc.Errors, 101)
 }
 
@@ -319,15 +352,16 @@ func TestBodySize(t *testing.T) {
 	}
 	announced := &unread{}
 	r := httptest.NewRequest(http.MethodPost, "/v1/things", announced)
-	r.Header = http.Header{"Authorization": {"Bearer " + w.Token("acme", auth.UsersWrite)}, "Content-Type": {"application/json"}}
+	r.Header = http.Header{"Authorization": {"Bearer " + w.Token("acme", auth.UsersWrite)},
+		"Content-Type": {"application/json"}}
 	r.ContentLength = most + 1
 	answer := httptest.NewRecorder()
 	w.Handler.ServeHTTP(answer, r)
 	require.Equal(t, http.StatusRequestEntityTooLarge, answer.Code)
-	require.False(t, announced.read, "what is announced as too large is not read")
+	require.False(t, announced.read, "a body that is declared as too large is not read")
 }
 
-// raw sends a request's text to a server and reads the answer, while the request may still be incomplete.
+// raw sends the text of a request to a server and reads the answer. The request may be incomplete at that time.
 func raw(t *testing.T, server *httptest.Server, text string) (*http.Response, net.Conn) {
 	t.Helper()
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
@@ -345,19 +379,21 @@ func raw(t *testing.T, server *httptest.Server, text string) (*http.Response, ne
 func TestBodiesThatArriveTooSlowly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(s *rest.Server, _ service.Deps) {
-		rest.Handle(s, rest.Op{ID: "take", Method: http.MethodPost, Path: "/v1/take", Scope: auth.UsersWrite, Summary: "Take", Timeout: 100 * time.Millisecond},
+		rest.Handle(s, rest.Op{ID: "take", Method: http.MethodPost, Path: "/v1/take", Scope: auth.UsersWrite,
+			Summary: "Take", Timeout: 100 * time.Millisecond},
 			func(context.Context, *created) (rest.Empty, error) { return rest.Empty{}, nil })
 	})
 	server := httptest.NewServer(w.Handler)
 	defer server.Close()
 	for _, extra := range []string{"", "Idempotency-Key: k\r\n"} {
-		head := "POST /v1/take HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer " + w.Token("acme", auth.UsersWrite) + "\r\n" + extra
+		head := "POST /v1/take HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer " +
+			w.Token("acme", auth.UsersWrite) + "\r\n" + extra
 		response, conn := raw(t, server, head+"Content-Length: 100\r\n\r\n{\"name\":")
 		require.Equal(t, http.StatusBadRequest, response.StatusCode)
 		_, err := io.Copy(io.Discard, response.Body)
 		require.NoError(t, err)
 		_, err = conn.Read(make([]byte, 1))
-		require.ErrorIs(t, err, io.EOF, "the connection ends, since its next request could not be found")
+		require.ErrorIs(t, err, io.EOF, "the connection is closed, because the next request on it could not be found")
 	}
 	require.EqualValues(t, 2, w.requests(t, "take", "400"))
 	require.Empty(t, w.logs.with(`"level":"ERROR"`))
@@ -368,17 +404,20 @@ func TestBodiesThatBreakOff(t *testing.T) {
 	w := newWorld(t)
 	c := w.client().With("Content-Type", "application/json")
 	for _, key := range []string{"", "k"} {
-		c.With("Idempotency-Key", key).Post("/v1/things", io.MultiReader(strings.NewReader(`{"name"`), &unread{})).Problem(http.StatusBadRequest, "invalid_parameters", "body")
+		c.With("Idempotency-Key", key).Post("/v1/things", io.MultiReader(strings.NewReader(`{"name"`), &unread{})).
+			Problem(http.StatusBadRequest, "invalid_parameters", "body")
 	}
-	require.Empty(t, w.logs.with(`"level":"ERROR"`), "which is no fault of ours")
+	require.Empty(t, w.logs.with(`"level":"ERROR"`), "which is not the server's fault")
 }
 
-// The deadline for the body must not outlive it: net/http takes a passed one for a client that left.
+// The deadline for the body must be removed afterwards: net/http takes a passed deadline for a client that has
+// disconnected.
 func TestOperationsMayRunLongerThanTheirBodyTook(t *testing.T) {
 	t.Parallel()
 	const timeout = 30 * time.Millisecond
 	w := newWorld(t, func(s *rest.Server, _ service.Deps) {
-		rest.Handle(s, rest.Op{ID: "work", Method: http.MethodPost, Path: "/v1/work", Scope: auth.UsersWrite, Summary: "Work", Timeout: timeout, Streams: true},
+		rest.Handle(s, rest.Op{ID: "work", Method: http.MethodPost, Path: "/v1/work", Scope: auth.UsersWrite,
+			Summary: "Work", Timeout: timeout, Streams: true},
 			func(ctx context.Context, _ *created) (rest.Empty, error) {
 				working, done := context.WithTimeout(ctx, 4*timeout)
 				defer done()
@@ -388,7 +427,9 @@ func TestOperationsMayRunLongerThanTheirBodyTook(t *testing.T) {
 	})
 	server := httptest.NewServer(w.Handler)
 	defer server.Close()
-	response, _ := raw(t, server, "POST /v1/work HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 12\r\nAuthorization: Bearer "+
-		w.Token("acme", auth.UsersWrite)+"\r\n\r\n{\"name\":\"a\"}")
+	response, _ := raw(t, server,
+		"POST /v1/work HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: "+
+			"12\r\nAuthorization: Bearer "+
+			w.Token("acme", auth.UsersWrite)+"\r\n\r\n{\"name\":\"a\"}")
 	require.Equal(t, http.StatusOK, response.StatusCode)
 }

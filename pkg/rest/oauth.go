@@ -13,10 +13,11 @@ import (
 	"github.com/idplatform/idplatform/pkg/problem"
 )
 
-// Sender is who sends the request of an open operation, which admits nobody by itself. Embed it in the input.
+// Sender is the sender of a request to an open operation, for which the server checks no credential. Embed it in the
+// input.
 type Sender struct {
-	Authorization []string   `json:"-"` // every header of that name
-	Address       netip.Addr `json:"-"` // the client's, as the gateway saw it; else whoever is connected
+	Authorization []string   `json:"-"` // every Authorization header
+	Address       netip.Addr `json:"-"` // the client's address as seen by the gateway, otherwise that of the connection
 }
 
 // Resolve is called by huma.
@@ -32,13 +33,13 @@ func (s *Sender) Resolve(hc huma.Context) []error {
 	return nil
 }
 
-// OAuthFault is the body of an OAuth error answer (RFC 6749 §5.2).
+// OAuthFault is the body of an OAuth error response (RFC 6749 §5.2).
 type OAuthFault struct {
 	Error       string `json:"error" doc:"RFC 6749 §5.2" example:"invalid_client"`
 	Description string `json:"error_description,omitempty" doc:"What is wrong, for the client's developer"`
 }
 
-// oauthCodes are the codes of errors that do not name one themselves.
+// oauthCodes are the codes for errors that do not name one themselves.
 var oauthCodes = map[apperr.Kind]string{
 	apperr.InvalidParameters:    "invalid_request",
 	apperr.UnsupportedMediaType: "invalid_request",
@@ -49,7 +50,7 @@ var oauthCodes = map[apperr.Kind]string{
 	apperr.Unavailable:          "temporarily_unavailable",
 }
 
-// oauthFault makes the body for err. Nothing of an error that is not an *apperr.Error is told.
+// oauthFault makes the body for err. It contains nothing of an error that is not an *apperr.Error.
 func oauthFault(err error) OAuthFault {
 	doc := problem.Of(err, "")
 	code := apperr.OAuthCode(err)
@@ -62,7 +63,7 @@ func oauthFault(err error) OAuthFault {
 	return OAuthFault{code, describable(doc.Detail)}
 }
 
-// describable keeps to the characters that error_description may have.
+// describable replaces the characters that error_description must not have.
 func describable(text string) string {
 	return strings.Map(func(c rune) rune {
 		switch {
@@ -77,11 +78,11 @@ func describable(text string) string {
 	}, text)
 }
 
-// InvalidToken is the code for a bearer token that is not good (RFC 6750 §3.1).
+// InvalidToken is the error code for an invalid bearer token (RFC 6750 §3.1).
 const InvalidToken = "invalid_token"
 
-// oauthHeaders sets what goes with err besides the body. A client that has sent an Authorization header is told what is
-// wanted there in a challenge: Basic, or a good token where its token would have done.
+// oauthHeaders sets the headers for err. If the client has sent an Authorization header, a challenge tells it what is
+// expected there: Basic, or a valid token if a token would have been accepted.
 func oauthHeaders(h http.Header, err error, authorization string) {
 	problem.Headers(h, err)
 	h.Set("Content-Type", jsonType)
@@ -101,10 +102,10 @@ func oauthHeaders(h http.Header, err error, authorization string) {
 func writeOAuth(w http.ResponseWriter, err error, authorization string) {
 	oauthHeaders(w.Header(), err, authorization)
 	w.WriteHeader(problem.Status(apperr.KindOf(err)))
-	_ = json.NewEncoder(w).Encode(oauthFault(err)) // a client that is gone hears nothing
+	_ = json.NewEncoder(w).Encode(oauthFault(err)) // the client may have disconnected
 }
 
-// oauthRefusal is an OAuth error as huma wants its errors.
+// oauthRefusal is an OAuth error in the form that huma expects of errors.
 type oauthRefusal struct {
 	OAuthFault
 	err error

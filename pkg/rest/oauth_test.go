@@ -21,7 +21,7 @@ type TokenForm struct {
 	ScopeForm
 }
 
-// ScopeForm is a part of one.
+// ScopeForm is a part of a form.
 type ScopeForm struct {
 	Scope string `json:"scope,omitempty"`
 }
@@ -37,7 +37,8 @@ type token struct {
 
 func registerToken(s *rest.Server, _ service.Deps) {
 	rest.Handle(s, rest.Op{
-		ID: "create-token", Method: http.MethodPost, Path: "/v1/oauth2/token", Summary: "Get a token", Momentary: true, OAuth: true,
+		ID: "create-token", Method: http.MethodPost, Path: "/v1/oauth2/token", Summary: "Get a token", Momentary: true,
+		OAuth:  true,
 		Errors: []apperr.Kind{apperr.Unauthenticated},
 	}, func(_ context.Context, in *tokenInput) (token, error) {
 		form := in.Form.Value
@@ -69,19 +70,31 @@ func TestFormsAndOAuthErrors(t *testing.T) {
 		want                             string // the body, or its beginning
 		challenge                        string
 	}{
-		"a form":              {body: "grant_type=a%20b&scope=x+y&unknown=1&unknown=2", status: 200, want: `{"access_token":"a b x y"}`},
-		"with parameters":     {body: "grant_type=a", contentType: "application/x-www-form-urlencoded; charset=utf-8", status: 200, want: `{"access_token":"a "}`},
-		"an empty parameter":  {body: "grant_type=&scope=x", status: 400, want: `{"error":"invalid_request","error_description":"body.grant_type must be there"}`},
-		"given twice":         {body: "grant_type=a&grant_type=b", status: 400, want: `{"error":"invalid_request","error_description":"body.grant_type is given twice"}`},
-		"bad encoding":        {body: "grant_type=%zz", status: 400, want: `{"error":"invalid_request","error_description":"body is not a well-formed form"}`},
-		"JSON":                {body: `{"grant_type":"a"}`, contentType: "application/json", status: 415, want: `{"error":"invalid_request"`},
-		"too large":           {body: "scope=" + strings.Repeat("x", 64<<10), status: 413, want: `{"error":"invalid_request"`},
-		"a code of its own":   {body: "grant_type=a&scope=all", status: 400, want: `{"error":"invalid_scope","error_description":"the scope 'all' is not granted -"}`},
-		"a wrong secret":      {body: "grant_type=a", authorization: "Basic wrong", status: 401, want: `{"error":"invalid_client"`, challenge: `Basic realm="idplatform"`},
-		"a wrong token":       {body: "grant_type=a", authorization: "Bearer wrong", status: 401, want: `{"error":"invalid_token"`, challenge: `Bearer error="invalid_token"`},
-		"another scheme":      {body: "grant_type=a", authorization: "Digest x", status: 401, want: `{"error":"invalid_client"`, challenge: `Basic realm="idplatform"`},
-		"internal":            {body: "grant_type=boom", status: 500, want: `{"error":"server_error"`},
-		"a part that is away": {body: "grant_type=away", status: 503, want: `{"error":"temporarily_unavailable"`},
+		"a form": {body: "grant_type=a%20b&scope=x+y&unknown=1&unknown=2", status: 200,
+			want: `{"access_token":"a b x y"}`},
+		"with parameters": {body: "grant_type=a",
+			contentType: "application/x-www-form-urlencoded; charset=utf-8", status: 200,
+			want: `{"access_token":"a "}`},
+		"an empty parameter": {body: "grant_type=&scope=x", status: 400,
+			want: `{"error":"invalid_request","error_description":"body.grant_type must be there"}`},
+		"given twice": {body: "grant_type=a&grant_type=b", status: 400,
+			want: `{"error":"invalid_request","error_description":"body.grant_type is given twice"}`},
+		"bad encoding": {body: "grant_type=%zz", status: 400,
+			want: `{"error":"invalid_request","error_description":"body is not a well-formed form"}`},
+		"JSON": {body: `{"grant_type":"a"}`, contentType: "application/json", status: 415,
+			want: `{"error":"invalid_request"`},
+		"too large": {body: "scope=" + strings.Repeat("x", 64<<10), status: 413,
+			want: `{"error":"invalid_request"`},
+		"a code named by the operation": {body: "grant_type=a&scope=all", status: 400,
+			want: `{"error":"invalid_scope","error_description":"the scope 'all' is not granted -"}`},
+		"a wrong secret": {body: "grant_type=a", authorization: "Basic wrong", status: 401,
+			want: `{"error":"invalid_client"`, challenge: `Basic realm="idplatform"`},
+		"a wrong token": {body: "grant_type=a", authorization: "Bearer wrong", status: 401,
+			want: `{"error":"invalid_token"`, challenge: `Bearer error="invalid_token"`},
+		"another scheme": {body: "grant_type=a", authorization: "Digest x", status: 401,
+			want: `{"error":"invalid_client"`, challenge: `Basic realm="idplatform"`},
+		"internal":               {body: "grant_type=boom", status: 500, want: `{"error":"server_error"`},
+		"an unavailable service": {body: "grant_type=away", status: 503, want: `{"error":"temporarily_unavailable"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -106,7 +119,7 @@ func TestFormsAndOAuthErrors(t *testing.T) {
 	}
 }
 
-// What huma refuses by itself is an OAuth error too.
+// What huma itself refuses is an OAuth error, too.
 func TestOAuthErrorsOfTheInput(t *testing.T) {
 	t.Parallel()
 	type strictInput struct {
@@ -114,7 +127,8 @@ func TestOAuthErrorsOfTheInput(t *testing.T) {
 		Number int `query:"number"`
 	}
 	w := newWorld(t, func(s *rest.Server, _ service.Deps) {
-		rest.Handle(s, rest.Op{ID: "strict-token", Method: http.MethodPost, Path: "/v1/oauth2/strict", Summary: "Get", Momentary: true, OAuth: true},
+		rest.Handle(s, rest.Op{ID: "strict-token", Method: http.MethodPost, Path: "/v1/oauth2/strict", Summary: "Get",
+			Momentary: true, OAuth: true},
 			func(context.Context, *strictInput) (token, error) { return token{}, nil })
 	})
 	r := httptest.NewRequest(http.MethodPost, "/v1/oauth2/strict?number=x", strings.NewReader("grant_type=a"))
@@ -122,5 +136,6 @@ func TestOAuthErrorsOfTheInput(t *testing.T) {
 	answer := httptest.NewRecorder()
 	w.Handler.ServeHTTP(answer, r)
 	require.Equal(t, http.StatusBadRequest, answer.Code)
-	require.JSONEq(t, `{"error":"invalid_request","error_description":"query.number invalid integer"}`, answer.Body.String())
+	require.JSONEq(t, `{"error":"invalid_request","error_description":"query.number invalid integer"}`,
+		answer.Body.String())
 }

@@ -33,21 +33,27 @@ func components() *huma.Components {
 	return &huma.Components{
 		Schemas: schemas,
 		SecuritySchemes: map[string]*huma.SecurityScheme{"bearer": {
-			Type: "http", Scheme: "bearer", BearerFormat: "JWT", Description: "A token of the platform or of a configured OIDC issuer",
+			Type: "http", Scheme: "bearer", BearerFormat: "JWT",
+			Description: "A token of the platform or of a configured OIDC issuer",
 		}},
 		Parameters: map[string]*huma.Param{
-			"DryRun":         parameter("dry_run", "query", "true: everything is checked and answered as it would be, nothing is changed"),
-			"IdempotencyKey": parameter("Idempotency-Key", "header", "1…255 printable ASCII characters: the same key and request within 24 h gets the first answer again"),
-			"IfMatch":        parameter("If-Match", "header", "The ETag that the record must still have; else 412"),
-			"IfNoneMatch":    parameter("If-None-Match", "header", "The ETag that the client has; 304 if it is still the record's"),
-			"PayloadOrigin":  parameter("X-Payload-Origin", "header", "Opaque, up to 4096 bytes; lands in the events' payloadorigin"),
-			"TenantID":       parameter("X-Tenant-Id", "header", "The caller's tenant; another one only with scope platform:admin"),
+			"DryRun": parameter("dry_run", "query",
+				"true: everything is checked and answered as it would be, nothing is changed"),
+			"IdempotencyKey": parameter("Idempotency-Key", "header",
+				"1…255 printable ASCII characters: the same key and request within 24 h gets the first answer again"),
+			"IfMatch": parameter("If-Match", "header", "The ETag that the record must still have; else 412"),
+			"IfNoneMatch": parameter("If-None-Match", "header",
+				"The ETag that the client has; 304 if it is still the record's"),
+			"PayloadOrigin": parameter("X-Payload-Origin", "header",
+				"Opaque, up to 4096 bytes; lands in the events' payloadorigin"),
+			"TenantID": parameter("X-Tenant-Id", "header",
+				"The caller's tenant; another one only with scope platform:admin"),
 		},
 	}
 }
 
-// schemaName names a schema after its Go type, in UpperCamelCase: what a wrapper holds before the wrapper (ThingList,
-// ThingBatch), and a body without a type of its own after its operation (DeleteThingsRequest).
+// schemaName names a schema after its Go type, in UpperCamelCase. A wrapper's name follows that of its content
+// (ThingList, ThingBatch); a body without a named type is named after its operation (DeleteThingsRequest).
 func schemaName(t reflect.Type, hint string) string {
 	if t.Name() == "" && strings.Contains(hint, "-") {
 		return camel(hint)
@@ -67,7 +73,7 @@ func schemaName(t reflect.Type, hint string) string {
 	return name
 }
 
-// camel makes DeleteThingsRequest of delete-things-request.
+// camel turns delete-things-request into DeleteThingsRequest.
 func camel(kebab string) string {
 	var b strings.Builder
 	for word := range strings.SplitSeq(kebab, "-") {
@@ -78,8 +84,8 @@ func camel(kebab string) string {
 	return b.String()
 }
 
-// Tagged is the server for operations about one noun: in the document they stand together under it. The sentence says
-// what it is.
+// Tagged returns the server for operations about one noun. The document lists them together under the noun; the
+// sentence describes it.
 func (s *Server) Tagged(noun, sentence string) *Server {
 	document := s.api.OpenAPI()
 	document.Tags = append(document.Tags, &huma.Tag{Name: noun, Description: sentence})
@@ -88,12 +94,13 @@ func (s *Server) Tagged(noun, sentence string) *Server {
 	return &tagged
 }
 
-// describe makes the document's part of an operation.
+// describe makes the operation's part of the document.
 func describe[I, B any](s *Server, op *Op) huma.Operation {
 	registry := s.api.OpenAPI().Components.Schemas
 	o := huma.Operation{
-		OperationID: op.ID, Method: op.Method, Path: op.Path, Summary: op.Summary, Description: op.Doc, Tags: []string{s.tag},
-		Responses: map[string]*huma.Response{}, MaxBodyBytes: -1, BodyReadTimeout: -1, // readBody has seen to both
+		OperationID: op.ID, Method: op.Method, Path: op.Path, Summary: op.Summary, Description: op.Doc,
+		Tags:      []string{s.tag},
+		Responses: map[string]*huma.Response{}, MaxBodyBytes: -1, BodyReadTimeout: -1, // readBody handles both
 	}
 	if op.Scope != "" {
 		var scopes []string
@@ -132,22 +139,7 @@ func describe[I, B any](s *Server, op *Op) huma.Operation {
 	if op.Method == http.MethodGet && op.target != "" && !op.Streams {
 		o.Responses["304"] = &huma.Response{Description: "Not modified"}
 	}
-	problemSchema := &huma.Schema{Ref: "#/components/schemas/Problem"}
-	codes := map[int][]string{}
-	for _, kind := range op.kinds() {
-		codes[problem.Status(kind)] = append(codes[problem.Status(kind)], string(kind))
-	}
-	errorType, errorSchema := problem.ContentType, problemSchema
-	if op.OAuth {
-		errorType, errorSchema = "application/json", registry.Schema(reflect.TypeFor[OAuthFault](), true, "")
-	}
-	for status, list := range codes {
-		slices.Sort(list)
-		o.Responses[strconv.Itoa(status)] = &huma.Response{
-			Description: strings.Join(slices.Compact(list), ", "),
-			Content:     map[string]*huma.MediaType{errorType: {Schema: errorSchema}},
-		}
-	}
+	describeErrors(&o, registry, op)
 	if body, has := reflect.TypeFor[I]().FieldByName("Body"); has {
 		o.RequestBody = &huma.RequestBody{Required: op.jsonBody == required, Content: map[string]*huma.MediaType{
 			"application/json": {Schema: huma.SchemaFromField(registry, body, op.ID+"-request"), Example: op.Request},
@@ -156,14 +148,35 @@ func describe[I, B any](s *Server, op *Op) huma.Operation {
 	if len(op.Consumes) > 0 {
 		o.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{}}
 		for _, contentType := range op.Consumes {
-			o.RequestBody.Content[contentType] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}, Example: op.Request}
+			o.RequestBody.Content[contentType] = &huma.MediaType{
+				Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}, Example: op.Request,
+			}
 		}
 	}
 	return o
 }
 
-// describeForm adds the form body to the document. It does so after the registration, since huma would read the body
-// for itself.
+// describeErrors adds a response for each status of the operation's errors.
+func describeErrors(o *huma.Operation, registry huma.Registry, op *Op) {
+	errorType, errorSchema := problem.ContentType, &huma.Schema{Ref: "#/components/schemas/Problem"}
+	if op.OAuth {
+		errorType, errorSchema = "application/json", registry.Schema(reflect.TypeFor[OAuthFault](), true, "")
+	}
+	codes := map[int][]string{}
+	for _, kind := range op.kinds() {
+		codes[problem.Status(kind)] = append(codes[problem.Status(kind)], string(kind))
+	}
+	for status, list := range codes {
+		slices.Sort(list)
+		o.Responses[strconv.Itoa(status)] = &huma.Response{
+			Description: strings.Join(slices.Compact(list), ", "),
+			Content:     map[string]*huma.MediaType{errorType: {Schema: errorSchema}},
+		}
+	}
+}
+
+// describeForm adds the form body to the document. It does so after the registration; otherwise huma would read the
+// body itself.
 func (s *Server) describeForm(op *Op) {
 	document := s.api.OpenAPI()
 	document.Paths[op.Path].Post.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
@@ -190,9 +203,10 @@ func sharedParameters(op *Op) []string {
 	return names
 }
 
-// kinds are the errors an operation can answer with: its own, and those that follow from its shape.
+// kinds are the errors that an operation can answer with: its own, and those that follow from its form.
 func (op *Op) kinds() []apperr.Kind {
-	kinds := append([]apperr.Kind{apperr.InvalidParameters, apperr.RateLimited, apperr.Internal, apperr.Unavailable}, op.Errors...)
+	kinds := append([]apperr.Kind{apperr.InvalidParameters, apperr.RateLimited, apperr.Internal, apperr.Unavailable},
+		op.Errors...)
 	if op.writes() && !op.Momentary {
 		kinds = append(kinds, apperr.OutcomeUnknown)
 	}
@@ -261,7 +275,7 @@ func (s *Server) Document30() ([]byte, error) {
 
 func (s *Server) serveDocument() {
 	serve := func(path, contentType string, make func() ([]byte, error)) {
-		document := sync.OnceValues(make) // after the last Handle: nobody asks before the server listens
+		document := sync.OnceValues(make) // after the last Handle: requests arrive only when the server listens
 		s.engine.GET(path, func(c *gin.Context) {
 			body, err := document()
 			if err != nil {

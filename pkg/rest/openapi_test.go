@@ -13,7 +13,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/auth"
 )
 
-// document is the part of the OpenAPI document that these tests look at.
+// document is the part of the OpenAPI document that these tests check.
 type document struct {
 	OpenAPI string
 	Info    struct{ Title string }
@@ -68,18 +68,23 @@ func TestDocument(t *testing.T) {
 		return names
 	}
 	require.Equal(t, []string{
-		"header.X-Payload-Origin", "header.X-Tenant-Id", "query.count", "query.page_num", "query.page_size", "query.page_sort", "query.page_token",
+		"header.X-Payload-Origin", "header.X-Tenant-Id", "query.count", "query.page_num", "query.page_size",
+		"query.page_sort", "query.page_token",
 	}, parameters("/v1/things", "get"))
-	require.Equal(t, []string{"header.Idempotency-Key", "header.X-Payload-Origin", "header.X-Tenant-Id", "query.dry_run"}, parameters("/v1/things", "post"))
-	require.Equal(t, []string{"header.If-None-Match", "header.X-Payload-Origin", "header.X-Tenant-Id", "path.id"}, parameters("/v1/things/{id}", "get"))
-	require.Equal(t, []string{"header.If-Match", "header.X-Payload-Origin", "header.X-Tenant-Id", "path.id", "query.dry_run"}, parameters("/v1/things/{id}", "patch"))
+	require.Equal(t, []string{"header.Idempotency-Key", "header.X-Payload-Origin", "header.X-Tenant-Id",
+		"query.dry_run"}, parameters("/v1/things", "post"))
+	require.Equal(t, []string{"header.If-None-Match", "header.X-Payload-Origin", "header.X-Tenant-Id", "path.id"},
+		parameters("/v1/things/{id}", "get"))
+	require.Equal(t, []string{"header.If-Match", "header.X-Payload-Origin", "header.X-Tenant-Id", "path.id",
+		"query.dry_run"}, parameters("/v1/things/{id}", "patch"))
 	require.NotContains(t, doc.Paths["/v1/things/{id}"], "head")
 
 	codes := func(path, method string) (codes []string) {
 		for code, response := range doc.Paths[path][method].Responses {
 			codes = append(codes, code)
 			if code >= "400" {
-				require.Equal(t, map[string]any{"$ref": "#/components/schemas/Problem"}, response.Content["application/problem+json"].Schema)
+				require.Equal(t, map[string]any{"$ref": "#/components/schemas/Problem"},
+					response.Content["application/problem+json"].Schema)
 				require.NotEmpty(t, response.Description)
 			}
 		}
@@ -87,10 +92,14 @@ func TestDocument(t *testing.T) {
 		return codes
 	}
 	require.Equal(t, []string{"200", "400", "401", "403", "429", "500", "503"}, codes("/v1/things", "get"))
-	require.Equal(t, []string{"200", "400", "401", "403", "409", "413", "415", "422", "429", "500", "502", "503"}, codes("/v1/things", "post"))
-	require.Equal(t, []string{"200", "304", "400", "401", "403", "404", "429", "500", "503"}, codes("/v1/things/{id}", "get"))
-	require.Equal(t, []string{"200", "400", "401", "403", "404", "412", "413", "415", "429", "500", "502", "503"}, codes("/v1/things/{id}", "patch"))
-	require.Equal(t, "already_exists, request_in_progress", doc.Paths["/v1/things"]["post"].Responses["409"].Description)
+	require.Equal(t, []string{"200", "400", "401", "403", "409", "413", "415", "422", "429", "500", "502", "503"},
+		codes("/v1/things", "post"))
+	require.Equal(t, []string{"200", "304", "400", "401", "403", "404", "429", "500", "503"},
+		codes("/v1/things/{id}", "get"))
+	require.Equal(t, []string{"200", "400", "401", "403", "404", "412", "413", "415", "429", "500", "502", "503"},
+		codes("/v1/things/{id}", "patch"))
+	require.Equal(t, "already_exists, request_in_progress",
+		doc.Paths["/v1/things"]["post"].Responses["409"].Description)
 
 	require.True(t, doc.Paths["/v1/things"]["post"].RequestBody.Required)
 	require.False(t, doc.Paths["/v1/poke"]["post"].RequestBody.Required)
@@ -103,14 +112,15 @@ func TestDocument(t *testing.T) {
 	require.NotContains(t, patch, "required")
 	size := patch["properties"].(map[string]any)["size"].(map[string]any)
 	require.Equal(t, []any{"object", "null"}, size["type"])
-	require.NotContains(t, size, "required", "a nested object merges, too")
-	require.Equal(t, []any{"width", "height"}, doc.Components.Schemas["Size"]["required"], "which leaves the whole one as it is")
+	require.NotContains(t, size, "required", "a nested object is merged, too")
+	require.Equal(t, []any{"width", "height"}, doc.Components.Schemas["Size"]["required"],
+		"the schema of the whole object stays as it is")
 	for name, schema := range doc.Components.Schemas {
 		properties, _ := schema["properties"].(map[string]any)
 		require.NotContains(t, properties, "$schema", name)
 	}
 	for _, reference := range regexp.MustCompile(`"#/components/schemas/([^"]+)"`).FindAllSubmatch(answer.Body, -1) {
-		require.Contains(t, doc.Components.Schemas, string(reference[1]), "every reference leads somewhere")
+		require.Contains(t, doc.Components.Schemas, string(reference[1]), "every reference has a target")
 	}
 
 	yaml := w.Stranger().Get("/openapi.yaml")

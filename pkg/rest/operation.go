@@ -19,34 +19,34 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// Op describes an operation beyond its types.
+// Op describes an operation, apart from its types.
 type Op struct {
-	ID      string // operationId, in kebab case
+	ID      string // the operationId, in kebab case
 	Method  string
-	Path    string // OpenAPI form: /v1/users/{id}
+	Path    string // in OpenAPI form: /v1/users/{id}
 	Summary string
-	Doc     string     // more, in Markdown; optional
-	Scope   auth.Scope // "" = open without a credential
+	Doc     string     // a longer description in Markdown; optional
+	Scope   auth.Scope // "" means open: no credential is needed
 	Errors  []apperr.Kind
 
-	// AlsoScopes are needed beside Scope, by an operation that changes what belongs to another group, too.
+	// AlsoScopes are needed in addition to Scope by an operation that also changes what belongs to another group.
 	AlsoScopes []auth.Scope
 
-	// Request and Response are examples for the document.
+	// Request and Response are examples for the OpenAPI document.
 	Request, Response any
 
-	// Streams marks operations whose body or answer is a stream: no time-out, no buffering, and an Idempotency-Key
-	// that the operation handles itself.
+	// Streams marks operations whose body or answer is a stream: no time-out, no buffering, and the operation handles
+	// an Idempotency-Key itself.
 	Streams bool
 
-	// Momentary marks a POST whose answer is true only at its moment: a check, a verification, a token. It is never
-	// kept, so an Idempotency-Key changes nothing. The document says so with x-momentary.
+	// Momentary marks a POST whose answer holds only at the moment: a check, a verification, a token. It is never
+	// stored, so an Idempotency-Key has no effect. The OpenAPI document marks it with x-momentary.
 	Momentary bool
 
-	// Timeout replaces the usual 30 s, for the body to arrive and again for the operation.
+	// Timeout replaces the default of 30 s. It bounds the arrival of the body, and the operation separately.
 	Timeout time.Duration
 
-	// OAuth marks an operation whose errors have the form of RFC 6749 §5.2, not that of a problem document.
+	// OAuth marks an operation whose errors have the form of RFC 6749 §5.2 instead of a problem document.
 	OAuth bool
 
 	// Record is the path parameter that names the record which If-Match means; id unless given.
@@ -59,15 +59,16 @@ type Op struct {
 	// Deprecated operations still work. Developing ones may change (x-development-status).
 	Deprecated, Developing bool
 
-	// ContentTypes of the answer; JSON unless given. Consumes are those of a body that the operation reads itself (Upload).
+	// ContentTypes are those of the answer; none means JSON. Consumes are those of a body that the operation reads
+	// itself (Upload).
 	ContentTypes, Consumes []string
 
-	target   string // the path parameter whose record If-Match means
+	target   string // the path parameter with the id that If-Match is about
 	jsonBody presence
-	shape    *shape     // of the JSON body
-	form     *formShape // of the form body; nil if there is none
+	shape    *shape     // shape of the JSON body
+	form     *formShape // shape of the form body; nil if there is none
 
-	parameters map[string]string // which of the input's members stand in the query or the path
+	parameters map[string]string // for each member of the input in the query or the path, which of the two
 }
 
 // presence says whether an operation has a JSON body.
@@ -84,7 +85,7 @@ const (
 	defaultTimeout = 30 * time.Second
 )
 
-// scopes are all that the operation needs; none if it is open.
+// scopes are all scopes that the operation needs; none if it is open.
 func (op *Op) scopes() []auth.Scope {
 	if op.Scope == "" {
 		return nil
@@ -94,9 +95,10 @@ func (op *Op) scopes() []auth.Scope {
 
 func (op *Op) writes() bool { return op.Method != http.MethodGet && op.Method != http.MethodHead }
 
-// Handle registers an operation. fn answers with a body: Record, List, Image, Stream, or any value that encodes to the JSON meant.
-// An *apperr.Error becomes its problem document, every other error a 500 that says nothing. A Body member of I is a JSON body, optional if it
-// is a pointer. Handle panics on types that huma would not see whole.
+// Handle registers an operation. fn answers with a body: Record, List, Image, Stream, or any value that encodes to the
+// wanted JSON. An *apperr.Error is answered as its problem document, any other error as a 500 without details. A Body
+// member of I is a JSON body; it is optional if it is a pointer. Handle panics on types of which huma would overlook
+// members.
 func Handle[I, B any](s *Server, op Op, fn func(context.Context, *I) (B, error)) {
 	if op.target = op.Record; op.target == "" && strings.Contains(op.Path, "{id}") {
 		op.target = "id"
@@ -110,7 +112,7 @@ func Handle[I, B any](s *Server, op Op, fn func(context.Context, *I) (B, error))
 	op.form = formOf(reflect.TypeFor[I]())
 	op.parameters = parametersOf(reflect.TypeFor[I]())
 	if op.Method == http.MethodPost && len(op.Consumes) > 0 && !op.Streams {
-		panic(op.ID + ": a POST that reads its body itself must be one that Streams: its Idempotency-Key is its own")
+		panic(op.ID + ": a POST that reads its body itself must have Streams and handle its Idempotency-Key itself")
 	}
 	mustBeWhole(op.ID, reflect.TypeFor[I](), reflect.TypeFor[B]())
 	if op.Timeout == 0 {
@@ -118,7 +120,8 @@ func Handle[I, B any](s *Server, op Op, fn func(context.Context, *I) (B, error))
 	}
 	described := describe[I, B](s, &op)
 	if op.jsonBody != absent {
-		op.shape = shapeOf(s.api.OpenAPI().Components.Schemas, described.RequestBody.Content["application/json"].Schema, map[*huma.Schema]*shape{})
+		op.shape = shapeOf(s.api.OpenAPI().Components.Schemas, described.RequestBody.Content["application/json"].Schema,
+			map[*huma.Schema]*shape{})
 	}
 
 	operation := &op
@@ -138,19 +141,20 @@ func Handle[I, B any](s *Server, op Op, fn func(context.Context, *I) (B, error))
 	}
 }
 
-// written is the output of every operation: it writes itself.
+// written is the output of every operation. It has been written already.
 type written struct {
 	Body func(huma.Context)
 }
 
-// door is the API as huma.Register sees it: what must happen before a request is parsed goes in front of its handlers.
+// door is the API that huma.Register gets. It puts what must happen before a request is parsed in front of its
+// handlers.
 type door struct {
 	huma.API
 	server *Server
 	op     *Op
 }
 
-// Adapter puts admission before huma reads the body: a stranger's body is not worth reading.
+// Adapter puts admission before huma reads the body, so that the body of a caller that is not admitted is not read.
 func (d *door) Adapter() huma.Adapter { return &doorAdapter{d.API.Adapter(), d.server, d.op} }
 
 type doorAdapter struct {
@@ -159,25 +163,26 @@ type doorAdapter struct {
 	op     *Op
 }
 
-// call is what is noted of one request on its way.
+// call is the state of one request.
 type call struct {
 	start   time.Time
 	op      *Op
 	buffer  *[]byte    // holds the body
 	form    url.Values // the form body's parameters
-	unknown []string   // where the body had members that nobody knows
-	key     string     // Idempotency-Key
-	print   [32]byte   // of the request, with key
-	served  bool       // the input was good
+	unknown []string   // locations of unknown members of the body
+	key     string     // the Idempotency-Key
+	print   [32]byte   // fingerprint of the request, if it has a key
+	served  bool       // the input was valid
 	status  int        // of the answer
-	err     error      // why it is a refusal, or broke off
+	err     error      // the reason for a refusal or a broken answer
 }
 
 type callKey struct{}
 
 var errPanic = errors.New("it panicked")
 
-// Handle wraps an operation's handler. What answers to GET does to HEAD (RFC 9110 §9.3.2), and net/http leaves the body out.
+// Handle wraps an operation's handler. An operation for GET also answers HEAD (RFC 9110 §9.3.2); net/http omits the
+// body.
 func (d *doorAdapter) Handle(op *huma.Operation, handler func(huma.Context)) {
 	d.Adapter.Handle(op, func(hc huma.Context) { d.enter(hc, handler) })
 	if op.Method == http.MethodGet && !d.op.Streams {
@@ -187,7 +192,7 @@ func (d *doorAdapter) Handle(op *huma.Operation, handler func(huma.Context)) {
 	}
 }
 
-// enter goes with one request from its admission to its answer.
+// enter handles one request from its admission to its answer.
 func (d *doorAdapter) enter(hc huma.Context, handler func(huma.Context)) {
 	s, op, c := d.server, d.op, humagin.Unwrap(hc)
 	call := &call{op: op, start: time.Now(), status: http.StatusInternalServerError, err: errPanic}
@@ -208,12 +213,12 @@ func (d *doorAdapter) enter(hc huma.Context, handler func(huma.Context)) {
 	}
 	c.Request = c.Request.WithContext(timed)
 	handler(hc)
-	if !call.served { // huma refused the input
+	if !call.served { // huma has refused the input
 		call.status, call.err = c.Writer.Status(), nil
 	}
 }
 
-// serve runs an operation whose input is read and valid, and writes its answer.
+// serve runs an operation with its valid input, and writes its answer.
 func (s *Server) serve(hc huma.Context, op *Op, run func(context.Context) (answer, error)) {
 	c := humagin.Unwrap(hc)
 	ctx, w, r := hc.Context(), c.Writer, c.Request
@@ -240,7 +245,7 @@ func (s *Server) serve(hc huma.Context, op *Op, run func(context.Context) (answe
 		if err != nil && w.Written() {
 			call.err = err
 			s.cfg.Log.WarnContext(ctx, "answer broke off", "error", err)
-			panic(http.ErrAbortHandler) // the client must see that the answer is not whole
+			panic(http.ErrAbortHandler) // breaks the connection: the client must see that the answer is incomplete
 		}
 	}
 	if call.err = err; err != nil {
@@ -248,8 +253,9 @@ func (s *Server) serve(hc huma.Context, op *Op, run func(context.Context) (answe
 	}
 }
 
-// respond adds to a run what its headers and query ask for: a condition, a dry run, an answer given once only.
-func (s *Server) respond(ctx context.Context, op *Op, call *call, r *http.Request, h http.Header, target string, run func(context.Context) (answer, error)) (answer, error) {
+// respond applies what headers and query ask for to a run: a condition, a dry run, an Idempotency-Key.
+func (s *Server) respond(ctx context.Context, op *Op, call *call, r *http.Request, h http.Header, target string,
+	run func(context.Context) (answer, error)) (answer, error) {
 	if !op.writes() {
 		return run(ctx)
 	}
@@ -274,7 +280,8 @@ func dryRun(u *url.URL) (bool, error) {
 	if u.RawQuery == "" {
 		return false, nil
 	}
-	switch strings.Join(u.Query()["dry_run"], "") { // whoever asks for both must not get a real one
+	// a repeated dry_run with different values is refused: one of them may have meant a dry run
+	switch strings.Join(u.Query()["dry_run"], "") {
 	case "", "false", "0":
 		return false, nil
 	case "true", "1":
@@ -310,5 +317,5 @@ func (a answer) write(ctx context.Context, w http.ResponseWriter, good func() bo
 	return nil
 }
 
-// OpenAPI is the document of the operations registered so far.
+// OpenAPI returns the document of the operations registered so far.
 func (s *Server) OpenAPI() *huma.OpenAPI { return s.api.OpenAPI() }

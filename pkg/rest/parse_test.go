@@ -12,14 +12,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The cases of RFC 7396, appendix A.
+// The cases are those of RFC 7396, appendix A.
 func TestMergePatchAsTheRFCShows(t *testing.T) {
 	t.Parallel()
 	for _, c := range [][3]string{
-		{`{"a":"b"}`, `{"a":"c"}`, `{"a":"c"}`}, {`{"a":"b"}`, `{"b":"c"}`, `{"a":"b","b":"c"}`}, {`{"a":"b"}`, `{"a":null}`, `{}`},
-		{`{"a":"b","b":"c"}`, `{"a":null}`, `{"b":"c"}`}, {`{"a":["b"]}`, `{"a":"c"}`, `{"a":"c"}`}, {`{"a":"c"}`, `{"a":["b"]}`, `{"a":["b"]}`},
-		{`{"a":{"b":"c"}}`, `{"a":{"b":"d","c":null}}`, `{"a":{"b":"d"}}`}, {`{"a":[{"b":"c"}]}`, `{"a":[1]}`, `{"a":[1]}`}, {`["a","b"]`, `["c","d"]`, `["c","d"]`},
-		{`{"a":"b"}`, `["c"]`, `["c"]`}, {`{"a":"foo"}`, `null`, `null`}, {`{"a":"foo"}`, `"bar"`, `"bar"`}, {`{"e":null}`, `{"a":1}`, `{"a":1,"e":null}`},
+		{`{"a":"b"}`, `{"a":"c"}`, `{"a":"c"}`}, {`{"a":"b"}`, `{"b":"c"}`, `{"a":"b","b":"c"}`},
+		{`{"a":"b"}`, `{"a":null}`, `{}`},
+		{`{"a":"b","b":"c"}`, `{"a":null}`, `{"b":"c"}`}, {`{"a":["b"]}`, `{"a":"c"}`, `{"a":"c"}`},
+		{`{"a":"c"}`, `{"a":["b"]}`, `{"a":["b"]}`},
+		{`{"a":{"b":"c"}}`, `{"a":{"b":"d","c":null}}`, `{"a":{"b":"d"}}`},
+		{`{"a":[{"b":"c"}]}`, `{"a":[1]}`, `{"a":[1]}`}, {`["a","b"]`, `["c","d"]`, `["c","d"]`},
+		{`{"a":"b"}`, `["c"]`, `["c"]`}, {`{"a":"foo"}`, `null`, `null`}, {`{"a":"foo"}`, `"bar"`, `"bar"`},
+		{`{"e":null}`, `{"a":1}`, `{"a":1,"e":null}`},
 		{`[1,2]`, `{"a":"b","c":null}`, `{"a":"b"}`}, {`{}`, `{"a":{"bb":{"ccc":null}}}`, `{"a":{"bb":{}}}`},
 	} {
 		got, err := mergePatch(json.RawMessage(c[0]), json.RawMessage(c[1]))
@@ -28,10 +32,11 @@ func TestMergePatchAsTheRFCShows(t *testing.T) {
 	}
 }
 
-// FuzzIfMatch: a condition holds for a version exactly where its tag is there as it was given out, with whatever
-// counts, or for every one.
+// FuzzIfMatch: a condition holds for a version exactly if it has the version's tag as it was given out, with any
+// counts, or accepts every version.
 func FuzzIfMatch(f *testing.F) {
-	for _, seed := range []string{`"1"`, `*`, `W/"1"`, `"7", "1"`, `"1`, `""1""`, ``, `,`, `"9223372036854775808"`, `"1-0"`, `"1-"`, `"1-2-3"`} {
+	for _, seed := range []string{`"1"`, `*`, `W/"1"`, `"7", "1"`, `"1`, `""1""`, ``, `,`, `"9223372036854775808"`,
+		`"1-0"`, `"1-"`, `"1-2-3"`} {
 		f.Add(seed, int64(1))
 	}
 	f.Fuzz(func(t *testing.T, header string, version int64) {
@@ -47,11 +52,11 @@ func FuzzIfMatch(f *testing.F) {
 			named = named || alone || counted.MatchString(part)
 		}
 		require.Equal(t, named, ifMatch([]string{header})(version))
-		require.Equal(t, named, ifMatch([]string{"nonsense", header})(version), "headers may come twice")
+		require.Equal(t, named, ifMatch([]string{"nonsense", header})(version), "a header may be repeated")
 
 		r := &http.Request{Header: http.Header{"If-None-Match": {header}}}
 		require.Equal(t, alone || weaklyNamed(header, version), notModified(r, tag))
-		require.False(t, notModified(r, ""), "what has no tag is always new")
+		require.False(t, notModified(r, ""), "a body without a tag is always new")
 	})
 }
 
@@ -72,11 +77,13 @@ func init() {
 	closed.members["x"] = &shape{object: true, open: true, others: closed}
 }
 
-// FuzzCheckStructure holds the scanner against encoding/json's tokens.
+// FuzzCheckStructure compares the scanner with encoding/json's tokens.
 func FuzzCheckStructure(f *testing.F) {
 	for _, seed := range []string{
-		`{}`, `{"a":1,"a":2}`, `{"a":{"b":1},"b":[{"b":1},{"b":2}]}`, `{"a\"":1,"a\u0022":2}`, `["a","a",{"":{},"x":[{}]}]`, `{"\\":"\\","\\\\":1}`, `"{\"a\":1,\"a\":1}"`,
-		strings.Repeat("[", 100) + strings.Repeat("]", 100), strings.Repeat("[", 101) + strings.Repeat("]", 101), `{"a":[],"a":{}}`, `{"\ud800":1,"\ud801":2}`,
+		`{}`, `{"a":1,"a":2}`, `{"a":{"b":1},"b":[{"b":1},{"b":2}]}`, `{"a\"":1,"a\u0022":2}`,
+		`["a","a",{"":{},"x":[{}]}]`, `{"\\":"\\","\\\\":1}`, `"{\"a\":1,\"a\":1}"`,
+		strings.Repeat("[", 100) + strings.Repeat("]", 100), strings.Repeat("[", 101) + strings.Repeat("]", 101),
+		`{"a":[],"a":{}}`, `{"\ud800":1,"\ud801":2}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -104,7 +111,7 @@ func FuzzCheckStructure(f *testing.F) {
 	})
 }
 
-// isBad reads one value and tells whether it is nested too deep or has a member twice.
+// isBad reads one value and reports whether it is nested too deep or has a member twice.
 func isBad(dec *json.Decoder, depth int) bool {
 	token, _ := dec.Token()
 	open, isOpen := token.(json.Delim)
@@ -131,7 +138,7 @@ func isBad(dec *json.Decoder, depth int) bool {
 	return false
 }
 
-// FuzzIsEmptyForm must not panic, and takes nothing for empty that holds a part.
+// FuzzIsEmptyForm: isEmptyForm must not panic, and must not report a form with a part as empty.
 func FuzzIsEmptyForm(f *testing.F) {
 	f.Add("multipart/form-data; boundary=b", "--b--")
 	f.Add("multipart/form-data", "----")
@@ -145,7 +152,8 @@ func FuzzIsEmptyForm(f *testing.F) {
 }
 
 func BenchmarkCheckJSON(b *testing.B) {
-	body := []byte(`{"username":"li.wei","display_name":"李伟","email":"li.wei@acme.test","mobile":"+8613800000000","employee_number":"A-17","status":"1","email_verified":true,"sys_ext_props":{"a":[1,2,3],"b":"x"}}`)
+	body := []byte(
+		`{"username":"li.wei","display_name":"李伟","email":"li.wei@acme.test","mobile":"+8613800000000","employee_number":"A-17","status":"1","email_verified":true,"sys_ext_props":{"a":[1,2,3],"b":"x"}}`)
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {

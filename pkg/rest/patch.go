@@ -10,7 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// JSON is a body that was checked against the schema of W and kept as it came.
+// JSON is a body that was checked against the schema of W and kept unchanged.
 type JSON[W any] struct{ raw json.RawMessage }
 
 // UnmarshalJSON keeps the body.
@@ -22,14 +22,14 @@ func (j *JSON[W]) UnmarshalJSON(b []byte) error {
 // Into decodes the body.
 func (j JSON[W]) Into(v any) error { return json.Unmarshal(j.raw, v) }
 
-// Schema is W's.
+// Schema returns the schema of W.
 func (JSON[W]) Schema(r huma.Registry) *huma.Schema { return r.Schema(reflect.TypeFor[W](), true, "") }
 
-// MergePatch is a JSON merge patch (RFC 7396) of a record described by W. It tells absent, null and value apart, which a W alone
-// could not.
+// MergePatch is a JSON merge patch (RFC 7396) of a record described by W. It distinguishes absent members, null and
+// values, which W alone cannot.
 type MergePatch[W any] struct{ raw json.RawMessage }
 
-// UnmarshalJSON keeps the patch; huma has checked it against Schema.
+// UnmarshalJSON keeps the patch. huma has checked it against Schema.
 func (p *MergePatch[W]) UnmarshalJSON(b []byte) error {
 	p.raw = append(json.RawMessage(nil), b...)
 	return nil
@@ -38,12 +38,13 @@ func (p *MergePatch[W]) UnmarshalJSON(b []byte) error {
 // Has reports whether the patch names a member.
 func (p MergePatch[W]) Has(member string) bool {
 	var members map[string]json.RawMessage
-	_ = json.Unmarshal(p.raw, &members) // checked against an object's schema before
+	_ = json.Unmarshal(p.raw, &members) // an object, as checked against the schema
 	_, ok := members[member]
 	return ok
 }
 
-// Apply changes to as the patch says: a member that is null becomes its zero value, an object merges, all else replaces.
+// Apply changes to by the patch: null sets a member to its zero value, an object is merged, any other value replaces
+// the member.
 func Apply[W, T any](p MergePatch[W], to *T) error {
 	var before bytes.Buffer
 	if err := encodeJSON(&before, to); err != nil {
@@ -61,8 +62,8 @@ func Apply[W, T any](p MergePatch[W], to *T) error {
 	return nil
 }
 
-// mergePatch is the algorithm of RFC 7396 §2. It leaves the text of every value as it is that the patch does not change: the libraries
-// write it anew, and a record would seem to change where only its escapes or the order of its members do.
+// mergePatch implements RFC 7396 §2. It keeps the text of every value that the patch does not change. Libraries encode
+// such values again, and a record would seem to change if only its escapes or the order of its members do.
 func mergePatch(target, patch json.RawMessage) (json.RawMessage, error) {
 	if !isObject(patch) {
 		return patch, nil
@@ -104,7 +105,8 @@ func isObject(text json.RawMessage) bool {
 	return len(text) > 0 && text[0] == '{'
 }
 
-// Schema is W's with nothing required and null allowed wherever a patch merges; arrays are replaced as a whole.
+// Schema returns the schema of W without required members, and with null allowed wherever a patch merges. Arrays are
+// replaced as a whole.
 func (MergePatch[W]) Schema(r huma.Registry) *huma.Schema {
 	t := reflect.TypeFor[W]()
 	name := strings.TrimSuffix(t.Name(), "Input") + "Patch"
@@ -138,6 +140,6 @@ func patchOf(r huma.Registry, s *huma.Schema) *huma.Schema {
 }
 
 func nullable(s *huma.Schema) *huma.Schema {
-	s.Nullable = s.Type != "" // what has no type takes null already
+	s.Nullable = s.Type != "" // a schema without a type accepts null already
 	return s
 }

@@ -13,22 +13,32 @@ import (
 	"github.com/idplatform/idplatform/pkg/service"
 )
 
-// PATCH tells absent, null and value apart, at every depth.
+// PATCH distinguishes absent, null and a value, at every depth.
 func TestPatch(t *testing.T) {
 	t.Parallel()
 	c := newWorld(t).client()
-	id := c.Post("/v1/things", `{"name":"one","count":7,"size":{"width":1,"height":2,"unit":"mm"},"tags":["a","b"],"props":{"a":{"b":1,"c":[1,null]},"d":"x"}}`).ID()
+	id := c.Post("/v1/things",
+		`{"name":"one","count":7,"size":{"width":1,"height":2,"unit":"mm"},"tags":["a","b"],"props":{"a":{"b":1,"c":[1,null]},"d":"x"}}`).ID()
 	for _, step := range []struct{ patch, want string }{
-		{`{}`, `{"name":"one","count":7,"size":{"width":1,"height":2,"unit":"mm"},"tags":["a","b"],"props":{"a":{"b":1,"c":[1,null]},"d":"x"}}`},
-		{`{"count":0,"tags":["c"]}`, `{"name":"one","count":0,"size":{"width":1,"height":2,"unit":"mm"},"tags":["c"],"props":{"a":{"b":1,"c":[1,null]},"d":"x"}}`},
-		{`{"count":8,"tags":null}`, `{"name":"one","count":8,"size":{"width":1,"height":2,"unit":"mm"},"props":{"a":{"b":1,"c":[1,null]},"d":"x"}}`},
-		{`{"count":null,"tags":[]}`, `{"name":"one","count":0,"size":{"width":1,"height":2,"unit":"mm"},"props":{"a":{"b":1,"c":[1,null]},"d":"x"}}`},
-		{`{"size":{"width":3}}`, `{"name":"one","count":0,"size":{"width":3,"height":2,"unit":"mm"},"props":{"a":{"b":1,"c":[1,null]},"d":"x"}}`},
-		{`{"size":{"unit":null}}`, `{"name":"one","count":0,"size":{"width":3,"height":2},"props":{"a":{"b":1,"c":[1,null]},"d":"x"}}`},
+		{`{}`,
+			`{"name":"one","count":7,"size":{"width":1,"height":2,"unit":"mm"},"tags":["a","b"],"props":{"a":{"b":1,"c":[1,null]},"d":"x"}}`},
+		{`{"count":0,"tags":["c"]}`,
+			`{"name":"one","count":0,"size":{"width":1,"height":2,"unit":"mm"},"tags":["c"],"props":{"a":{"b":1,"c":[1,null]},"d":"x"}}`},
+		{`{"count":8,"tags":null}`,
+			`{"name":"one","count":8,"size":{"width":1,"height":2,"unit":"mm"},"props":{"a":{"b":1,"c":[1,null]},"d":"x"}}`},
+		{`{"count":null,"tags":[]}`,
+			`{"name":"one","count":0,"size":{"width":1,"height":2,"unit":"mm"},"props":{"a":{"b":1,"c":[1,null]},"d":"x"}}`},
+		{`{"size":{"width":3}}`,
+			`{"name":"one","count":0,"size":{"width":3,"height":2,"unit":"mm"},"props":{"a":{"b":1,"c":[1,null]},"d":"x"}}`},
+		{`{"size":{"unit":null}}`,
+			`{"name":"one","count":0,"size":{"width":3,"height":2},"props":{"a":{"b":1,"c":[1,null]},"d":"x"}}`},
 		{`{"size":null}`, `{"name":"one","count":0,"props":{"a":{"b":1,"c":[1,null]},"d":"x"}}`},
-		{`{"size":{"height":5}}`, `{"name":"one","count":0,"size":{"width":0,"height":5},"props":{"a":{"b":1,"c":[1,null]},"d":"x"}}`},
-		{`{"props":{"a":{"b":null,"n":{"deep":null,"kept":1}}}}`, `{"name":"one","count":0,"size":{"width":0,"height":5},"props":{"a":{"c":[1,null],"n":{"kept":1}},"d":"x"}}`},
-		{`{"props":{"a":[{"b":null}],"d":{"e":1}}}`, `{"name":"one","count":0,"size":{"width":0,"height":5},"props":{"a":[{"b":null}],"d":{"e":1}}}`},
+		{`{"size":{"height":5}}`,
+			`{"name":"one","count":0,"size":{"width":0,"height":5},"props":{"a":{"b":1,"c":[1,null]},"d":"x"}}`},
+		{`{"props":{"a":{"b":null,"n":{"deep":null,"kept":1}}}}`,
+			`{"name":"one","count":0,"size":{"width":0,"height":5},"props":{"a":{"c":[1,null],"n":{"kept":1}},"d":"x"}}`},
+		{`{"props":{"a":[{"b":null}],"d":{"e":1}}}`,
+			`{"name":"one","count":0,"size":{"width":0,"height":5},"props":{"a":[{"b":null}],"d":{"e":1}}}`},
 		{`{"props":null}`, `{"name":"one","count":0,"size":{"width":0,"height":5}}`},
 	} {
 		record := c.Patch("/v1/things/"+id, step.patch).Object()
@@ -40,8 +50,10 @@ func TestPatch(t *testing.T) {
 		require.JSONEq(t, step.want, string(got), step.patch)
 	}
 	for patch, location := range map[string]string{
-		`{"count":"7"}`: "body.count", `{"size":{"width":"x"}}`: "body.size.width", `{"size":[]}`: "body.size", `{"size":{"depth":1}}`: "body.size.depth",
-		`{"size":{"unit":"ell"}}`: "body.size.unit", `{"name":""}`: "body.name", `{"tags":[null]}`: "body.tags[0]", `{"no":1}`: "body.no", `[]`: "body", `null`: "body",
+		`{"count":"7"}`: "body.count", `{"size":{"width":"x"}}`: "body.size.width", `{"size":[]}`: "body.size",
+		`{"size":{"depth":1}}`:    "body.size.depth",
+		`{"size":{"unit":"ell"}}`: "body.size.unit", `{"name":""}`: "body.name", `{"tags":[null]}`: "body.tags[0]",
+		`{"no":1}`: "body.no", `[]`: "body", `null`: "body",
 	} {
 		c.Patch("/v1/things/"+id, patch).Problem(http.StatusBadRequest, "invalid_parameters", location)
 	}
@@ -51,7 +63,8 @@ func TestPatchTellsWhatItNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(s *rest.Server, _ service.Deps) {
 		type input struct{ Body rest.MergePatch[ThingInput] }
-		rest.Handle(s, rest.Op{ID: "has", Method: http.MethodPatch, Path: "/v1/has", Scope: auth.UsersWrite, Summary: "Has"},
+		rest.Handle(s, rest.Op{ID: "has", Method: http.MethodPatch, Path: "/v1/has", Scope: auth.UsersWrite,
+			Summary: "Has"},
 			func(_ context.Context, in *input) ([]bool, error) {
 				return []bool{in.Body.Has("name"), in.Body.Has("count"), in.Body.Has("tags")}, nil
 			})

@@ -8,7 +8,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 )
 
-// parametersOf tells which members of an operation's input are parameters of the query or the path, by their names.
+// parametersOf returns the members of an operation's input that are parameters of the query or the path, by name.
 func parametersOf(input reflect.Type) map[string]string {
 	parts := map[string]string{}
 	for _, field := range reflect.VisibleFields(input) {
@@ -21,17 +21,17 @@ func parametersOf(input reflect.Type) map[string]string {
 	return parts
 }
 
-// placed is err with its faults where the request has the members that they name.
+// placed returns err with the locations of its faults in the request.
 func (op *Op) placed(err error) error {
 	switch apperr.KindOf(err) {
 	case apperr.InvalidParameters, apperr.AlreadyExists:
 		return apperr.Relocate(err, op.place)
 	}
-	return err // faults of other kinds name what stands in the way
+	return err // for other kinds, the locations are not about the request
 }
 
-// place is where in the request a member stands: among the parameters, else in the body. A location that begins with a
-// part of the request is one already.
+// place returns where in the request a member is: among the parameters, otherwise in the body. A location that begins
+// with a part of the request stays as it is.
 func (op *Op) place(location string) string {
 	name := location
 	if end := strings.IndexAny(location, ".["); end >= 0 {
@@ -49,7 +49,7 @@ func (op *Op) place(location string) string {
 	return apperr.Below("body", location)
 }
 
-// hasMember reports whether the JSON body declares a member of that name.
+// hasMember reports whether the JSON body declares a member with the name.
 func (op *Op) hasMember(name string) bool {
 	if op.shape == nil {
 		return false

@@ -15,7 +15,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/service"
 )
 
-// The domain names members; the answer says where in the request they stand.
+// The domain names members; the answer tells where in the request they are.
 func TestPlacesOfFaults(t *testing.T) {
 	t.Parallel()
 	var refusal error
@@ -38,7 +38,8 @@ func TestPlacesOfFaults(t *testing.T) {
 			return refuse()
 		})
 		type paging struct{ rest.Paging }
-		rest.Handle(s, op("list-them", http.MethodGet, "/v1/refusals"), func(context.Context, *paging) (rest.Empty, error) {
+		rest.Handle(s, op("list-them", http.MethodGet, "/v1/refusals"), func(context.Context, *paging) (rest.Empty,
+			error) {
 			return refuse()
 		})
 		rest.Handle(s, op("show-it", http.MethodGet, "/v1/refusals/{id}"), func(_ context.Context, _ *struct {
@@ -54,7 +55,8 @@ func TestPlacesOfFaults(t *testing.T) {
 	change := func() problem.Document { return c.Patch("/v1/refusals/1", map[string]any{}).Problem(refused(refusal)) }
 	list := func() problem.Document { return c.Get("/v1/refusals").Problem(refused(refusal)) }
 	show := func() problem.Document { return c.Get("/v1/refusals/1").Problem(refused(refusal)) }
-	inUse := &apperr.Error{Kind: apperr.InUse, Detail: "x", Faults: []apperr.Fault{{Location: "tree_nodes", Message: "2"}}}
+	inUse := &apperr.Error{Kind: apperr.InUse, Detail: "x",
+		Faults: []apperr.Fault{{Location: "tree_nodes", Message: "2"}}}
 	for _, row := range []struct {
 		ask      func() problem.Document
 		err      *apperr.Error
@@ -69,7 +71,7 @@ func TestPlacesOfFaults(t *testing.T) {
 		{change, apperr.Taken("name"), "body.name"},
 		{change, apperr.Invalid("path[0]", "is bad"), "body.path[0]"},
 		{change, apperr.Invalid("body.x", "is bad"), "body.body.x"},
-		{change, apperr.Invalid("query.mode", "is bad"), "query.mode"}, // the operation may say it itself
+		{change, apperr.Invalid("query.mode", "is bad"), "query.mode"}, // the operation may name the place itself
 		{change, inUse, "tree_nodes"},
 		{list, apperr.Invalid("page_token", "is bad"), "query.page_token"},
 		{list, apperr.Invalid("", "must have an end"), "query"},

@@ -6,7 +6,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// Paging is the part of a list operation's input that all lists share.
+// Paging is the part of a list operation's input that all lists have in common.
 type Paging struct {
 	PageNum   int    `query:"page_num" minimum:"1" default:"1" doc:"Page number, from 1"`
 	PageSize  int    `query:"page_size" minimum:"1" maximum:"200" default:"20" doc:"Records a page"`
@@ -15,22 +15,22 @@ type Paging struct {
 	Count     Flag   `query:"count" doc:"false leaves total out"`
 }
 
-// Page is what a domain's list takes of it.
+// Page returns the page that a domain's list takes.
 func (p Paging) Page() docstore.Paging {
 	return docstore.Paging{
 		Num: p.PageNum, Size: p.PageSize, Sort: p.PageSort, After: p.PageToken, Count: p.Count.Or(true),
 	}
 }
 
-// Flag is a string flag in a query: true, false, 1 or 0.
+// Flag is a flag in a query, as text: true, false, 1 or 0.
 type Flag string
 
-// Schema refuses all else.
+// Schema allows only these values.
 func (Flag) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeString, Enum: []any{"true", "false", "1", "0"}}
 }
 
-// Or is the flag's value, or what it means when it is not given.
+// Or returns the flag's value, or absent if the flag is not given.
 func (f Flag) Or(absent bool) bool {
 	if f == "" {
 		return absent

@@ -11,14 +11,14 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 )
 
-// A body must arrive at bodyRate bytes a second at least, once bodyGrace has passed. So a client that says much and
-// sends little holds its place for seconds, and one on a slow line is served.
+// A body must arrive at bodyRate bytes per second at least, once bodyGrace has passed. A client that declares much and
+// sends little holds its place only for seconds; one on a slow line is served.
 const (
 	bodyGrace = 5 * time.Second
 	bodyRate  = 4 << 10
 )
 
-// steadyBody is a body that must arrive at the least rate, and all of it before end.
+// steadyBody is a body that must arrive at the minimum rate, and completely before end.
 type steadyBody struct {
 	io.ReadCloser
 	control    *http.ResponseController
@@ -36,16 +36,17 @@ func (b *steadyBody) Read(p []byte) (int, error) {
 	if b.end.Before(deadline) {
 		deadline = b.end
 	}
-	_ = b.control.SetReadDeadline(deadline) // tests' recorders have no deadlines
+	_ = b.control.SetReadDeadline(deadline) // the recorders of tests have no deadlines
 	n, err := b.ReadCloser.Read(p)
 	b.received += int64(n)
 	if errors.Is(err, io.EOF) {
-		_ = b.control.SetReadDeadline(time.Time{}) // net/http takes a passed one for a client that left
+		// net/http takes a passed deadline for a client that has disconnected
+		_ = b.control.SetReadDeadline(time.Time{})
 	}
 	return n, err
 }
 
-// unreadable is the refusal of a body that could not be read.
+// unreadable is the error for a body that could not be read.
 func unreadable(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return apperr.Invalid("body", "took too long to arrive").Because(err)
@@ -53,8 +54,8 @@ func unreadable(err error) error {
 	return apperr.Invalid("body", "could not be read").Because(err)
 }
 
-// Buffers for bodies start small and grow with what has arrived, whatever length was declared: a declaration costs a
-// client nothing. Those that stayed small are used again.
+// Buffers for bodies start small and grow with the bytes that have arrived, whatever length was declared: a declared
+// length costs a client nothing, so it must cost the server nothing. Buffers that stayed small are used again.
 const (
 	firstBuffer  = 4 << 10
 	pooledBuffer = 64 << 10
@@ -62,7 +63,7 @@ const (
 
 var bodyBuffers = sync.Pool{New: func() any { b := make([]byte, 0, firstBuffer); return &b }}
 
-// receive appends all of r to buffer, at most limit bytes and one.
+// receive appends r to buffer, at most limit + 1 bytes.
 func receive(buffer []byte, r io.Reader, limit int) ([]byte, error) {
 	for {
 		if len(buffer) == cap(buffer) {
@@ -82,7 +83,7 @@ func receive(buffer []byte, r io.Reader, limit int) ([]byte, error) {
 	}
 }
 
-// release lends the buffer to a later request.
+// release returns the buffer for later requests.
 func release(buffer *[]byte) {
 	if buffer != nil && cap(*buffer) <= pooledBuffer {
 		*buffer = (*buffer)[:0]
@@ -90,8 +91,8 @@ func release(buffer *[]byte) {
 	}
 }
 
-// An answer is sent in pieces, each of which the client must take in time: a slow reader is served, one that stands
-// still is not.
+// An answer is sent in pieces, and the client must take each in time. A slow reader is served; one that stops reading
+// is not.
 const (
 	answerPiece = 64 << 10
 	pieceTime   = 10 * time.Second
@@ -104,7 +105,7 @@ func send(w http.ResponseWriter, body []byte) {
 		body = body[len(piece):]
 		_ = control.SetWriteDeadline(time.Now().Add(pieceTime))
 		if _, err := w.Write(piece); err != nil {
-			return // a client that is gone hears nothing
+			return // the client may have disconnected
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/service"
 )
 
-// meter is a body that gives a byte at a time and notes how much room it is offered.
+// meter is a body that yields one byte at a time and notes the size of the buffers it is read into.
 type meter struct {
 	sent   int
 	text   string
@@ -37,7 +37,7 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// What a request declares costs nothing; room for a body grows with what has arrived.
+// A declared length costs nothing: room for a body grows with the bytes that have arrived.
 func TestBuffersGrowWithWhatArrives(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -47,7 +47,8 @@ func TestBuffersGrowWithWhatArrives(t *testing.T) {
 		require.LessOrEqual(t, sent+room, max(4<<10, 2*sent), "after %d bytes", sent)
 	}}
 	r := httptest.NewRequest(http.MethodPost, "/v1/things", body)
-	r.Header = http.Header{"Authorization": {"Bearer " + w.Token("acme", auth.UsersWrite)}, "Content-Type": {"application/json"}}
+	r.Header = http.Header{"Authorization": {"Bearer " + w.Token("acme", auth.UsersWrite)},
+		"Content-Type": {"application/json"}}
 	r.ContentLength = 1 << 20
 	answer := httptest.NewRecorder()
 	w.Handler.ServeHTTP(answer, r)
@@ -55,7 +56,7 @@ func TestBuffersGrowWithWhatArrives(t *testing.T) {
 	require.Greater(t, reads, 20_000)
 }
 
-// pipe serves a handler on one connection that a synctest bubble can watch.
+// pipe serves a handler on one connection that a synctest bubble can observe.
 func pipe(t *testing.T, h http.Handler) (client net.Conn) {
 	t.Helper()
 	client, serverSide := net.Pipe()
@@ -68,7 +69,7 @@ func pipe(t *testing.T, h http.Handler) (client net.Conn) {
 		_ = client.Close()
 		_ = server.Close()
 		require.ErrorIs(t, <-ended, http.ErrServerClosed)
-		time.Sleep(time.Second) // a bubble's: net/http gives a client that it hangs up on half a second
+		time.Sleep(time.Second) // time in the bubble: net/http waits half a second before it closes the connection
 	})
 	return client
 }
@@ -89,17 +90,19 @@ func (p *onePipe) Accept() (net.Conn, error) {
 func (p *onePipe) Close() error   { close(p.closed); return nil }
 func (p *onePipe) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
-// takes is a world with an operation that only takes a body, and the head of a request to it.
+// takes makes a world with an operation that only reads a body, and the head of a request to it.
 func takes(t *testing.T) (w *world, head string) {
 	w = newWorld(t, func(s *rest.Server, _ service.Deps) {
-		rest.Handle(s, rest.Op{ID: "take", Method: http.MethodPost, Path: "/v1/take", Scope: auth.UsersWrite, Summary: "Take"},
+		rest.Handle(s, rest.Op{ID: "take", Method: http.MethodPost, Path: "/v1/take", Scope: auth.UsersWrite,
+			Summary: "Take"},
 			func(context.Context, *struct{ Body rest.JSON[any] }) (rest.Empty, error) { return rest.Empty{}, nil })
 		get(s, "/v1/much", func(context.Context) (string, error) { return strings.Repeat("x", 1<<20), nil })
 	})
-	return w, "Host: x\r\nContent-Type: application/json\r\nAuthorization: Bearer " + w.Token("acme", auth.UsersRead, auth.UsersWrite) + "\r\n"
+	return w, "Host: x\r\nContent-Type: application/json\r\nAuthorization: Bearer " +
+		w.Token("acme", auth.UsersRead, auth.UsersWrite) + "\r\n"
 }
 
-// A body may be slow, but not stand still, nor nearly.
+// A body may arrive slowly, but must not stall or come close to that.
 func TestBodiesHaveALeastRate(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -122,7 +125,8 @@ func TestBodiesHaveALeastRate(t *testing.T) {
 				sender := make(chan struct{})
 				go func() {
 					defer close(sender)
-					_, _ = fmt.Fprintf(client, "POST /v1/take HTTP/1.1\r\n%sContent-Length: %d\r\n\r\n", head, test.size)
+					_, _ = fmt.Fprintf(client, "POST /v1/take HTTP/1.1\r\n%sContent-Length: %d\r\n\r\n", head,
+						test.size)
 					rest := []byte(`"` + strings.Repeat("x", test.size-2) + `"`)
 					for len(rest) > 0 {
 						piece := rest[:min(len(rest), test.piece)]
@@ -151,7 +155,7 @@ func TestBodiesHaveALeastRate(t *testing.T) {
 	}
 }
 
-// An answer may be read slowly; a reader that stands still is let go.
+// A client may read an answer slowly; one that stops reading is disconnected.
 func TestAnswersAreNotHeldUp(t *testing.T) {
 	t.Parallel()
 	w, head := takes(t)
@@ -175,7 +179,7 @@ func TestAnswersAreNotHeldUp(t *testing.T) {
 	})
 }
 
-// An answer that needs no body does not wait for one: net/http would, for as long as the connection may.
+// An answer that does not need the body does not wait for it. net/http would wait as long as the connection may last.
 func TestRefusalsDoNotWaitForTheBody(t *testing.T) {
 	t.Parallel()
 	w, head := takes(t)

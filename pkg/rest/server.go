@@ -27,18 +27,18 @@ import (
 
 // Config is what a Server needs. Every member is required.
 type Config struct {
-	Title    string // of the OpenAPI document
+	Title    string // title of the OpenAPI document
 	Store    *docstore.Store
-	Keys     *secret.Keyring // seals the answers kept for Idempotency-Key
+	Keys     *secret.Keyring // seals the answers stored for Idempotency-Keys
 	Verifier *auth.Verifier
 	Metrics  *telemetry.HTTPMetrics
 	Log      *slog.Logger
 
-	// Strict turns a saved answer that is not the one given into a panic: for tests.
+	// Strict makes the server panic if a stored answer differs from the given one. It is for tests.
 	Strict bool
 }
 
-// Collections are those that every service's store must have for this package.
+// Collections are the collections of this package. The store of every service must have them.
 func Collections() []*docstore.Def { return []*docstore.Def{savedAnswers.Def()} }
 
 // Server serves the operations registered with Handle.
@@ -49,13 +49,13 @@ type Server struct {
 	tag    string
 }
 
-// New makes a server without operations but the OpenAPI document's.
+// New makes a server whose only operation returns the OpenAPI document.
 func New(cfg Config) *Server {
 	gin.SetMode(gin.ReleaseMode)
 	engine := gin.New()
 	engine.RedirectTrailingSlash, engine.RedirectFixedPath = false, false
 	engine.HandleMethodNotAllowed = true
-	engine.UseRawPath, engine.UnescapePathValues = true, true // an id may hold an encoded slash
+	engine.UseRawPath, engine.UnescapePathValues = true, true // an id may contain an encoded slash
 
 	s := &Server{cfg: cfg, engine: engine, tag: cfg.Title}
 	engine.Use(s.frame)
@@ -81,19 +81,20 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// methodName keeps what a client made up out of the answer.
+// methodName replaces a method that a client made up.
 func methodName(method string) string {
 	switch method {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+		http.MethodOptions:
 		return method
 	}
 	return "such method"
 }
 
-// ServeHTTP makes a Server an http.Handler.
+// ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.engine.ServeHTTP(w, r) }
 
-// frame is around every request, known path or not: the request id, and what happens on a panic.
+// frame is around every request, even to unknown paths. It assigns the request id and handles panics.
 func (s *Server) frame(c *gin.Context) {
 	id := c.Request.Header.Get("X-Request-Id")
 	if !request.Sane(id) {
@@ -121,21 +122,21 @@ func (s *Server) frame(c *gin.Context) {
 		}
 		s.cfg.Log.ErrorContext(ctx, "panic", "fault", fmt.Sprint(fault), "stack", string(debug.Stack()))
 		if c.Writer.Written() {
-			panic(http.ErrAbortHandler) // the client must see that the answer is not whole
+			panic(http.ErrAbortHandler) // breaks the connection: the client must see that the answer is incomplete
 		}
 		problem.Write(c.Writer, apperr.New(apperr.Internal, ""))
 	}()
 	c.Next()
 }
 
-// lateBody is how long the rest of a body may take that was answered without.
+// lateBody bounds the time for the rest of a body that was not needed for the answer.
 const lateBody = time.Second
 
 // adapter registers huma's operations with Gin.
 type adapter struct{ *Server }
 
-// Handle registers under positional parameter names, since Gin panics on routes whose parameters stand at one place under two
-// names, and gives them their own names back when a request comes.
+// Handle registers path parameters under positional names, because Gin panics on routes whose parameters have different
+// names in the same position. Requests get the real names back.
 func (a *adapter) Handle(op *huma.Operation, handler func(huma.Context)) {
 	segments := strings.Split(op.Path, "/")
 	var names []string
@@ -153,10 +154,11 @@ func (a *adapter) Handle(op *huma.Operation, handler func(huma.Context)) {
 	})
 }
 
-// admit lets a request in: its credential, scope and tenant, its limits. What it learns travels in the returned context, which is there for
-// the logs of a refused request, too. The answer's header says who asked.
+// admit checks the credential, scope, tenant and limits of a request. The returned context carries the results; it is
+// also there for the logs of a refused request. A header of the answer names the caller.
 func (s *Server) admit(op *Op, r *http.Request, h http.Header) (context.Context, error) {
-	info := request.Info{ID: r.Header.Get("X-Request-Id"), PayloadOrigin: r.Header.Get("X-Payload-Origin"), Operation: op.ID}
+	info := request.Info{ID: r.Header.Get("X-Request-Id"), PayloadOrigin: r.Header.Get("X-Payload-Origin"),
+		Operation: op.ID}
 	ctx := request.With(r.Context(), info)
 	if len(info.PayloadOrigin) > maxPayloadOrigin {
 		return ctx, apperr.Invalid("header.X-Payload-Origin", "must have at most %d bytes", maxPayloadOrigin)
@@ -182,8 +184,9 @@ func (s *Server) admit(op *Op, r *http.Request, h http.Header) (context.Context,
 		info.Actor = principal.Subject
 		ctx = auth.WithPrincipal(ctx, principal)
 	}
-	// net/url drops what it can't read, a dry_run perhaps.
-	if query, err := url.QueryUnescape(r.URL.RawQuery); err != nil || !utf8.ValidString(query) || strings.Contains(r.URL.RawQuery, ";") {
+	// net/url drops malformed parameters, possibly a dry_run.
+	if query, err := url.QueryUnescape(r.URL.RawQuery); err != nil || !utf8.ValidString(query) ||
+		strings.Contains(r.URL.RawQuery, ";") {
 		return ctx, apperr.Invalid("query", "is not well formed")
 	}
 	if !utf8.ValidString(r.URL.Path) {
@@ -192,7 +195,7 @@ func (s *Server) admit(op *Op, r *http.Request, h http.Header) (context.Context,
 	return request.With(ctx, info), nil
 }
 
-// good reports whether the credential of a request under way still is.
+// good reports whether the credential of a running request is still valid.
 func (s *Server) good(ctx context.Context, op *Op, r *http.Request) bool {
 	if op.Scope == "" {
 		return true
@@ -206,7 +209,7 @@ func (s *Server) good(ctx context.Context, op *Op, r *http.Request) bool {
 
 const maxPayloadOrigin = 4096
 
-// observe counts and logs an answered request; the context says which.
+// observe counts and logs an answered request; the context identifies the request.
 func (s *Server) observe(ctx context.Context, op *Op, call *call) {
 	elapsed := time.Since(call.start)
 	s.cfg.Metrics.Observe(op.ID, call.status, elapsed)
@@ -215,6 +218,7 @@ func (s *Server) observe(ctx context.Context, op *Op, call *call) {
 		level, message = slog.LevelError, "request failed"
 	}
 	if s.cfg.Log.Enabled(ctx, level) {
-		s.cfg.Log.Log(ctx, level, message, "status", call.status, "duration_ms", elapsed.Milliseconds(), "error", call.err)
+		s.cfg.Log.Log(ctx, level, message, "status", call.status, "duration_ms", elapsed.Milliseconds(), "error",
+			call.err)
 	}
 }

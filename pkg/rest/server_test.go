@@ -24,11 +24,12 @@ type named struct {
 
 // get registers an operation that only reads.
 func get[B any](s *rest.Server, path string, fn func(context.Context) (B, error)) {
-	rest.Handle(s, rest.Op{ID: "read" + strings.ReplaceAll(path, "/", "-"), Method: http.MethodGet, Path: path, Scope: auth.UsersRead, Summary: "Read"},
+	rest.Handle(s, rest.Op{ID: "read" + strings.ReplaceAll(path, "/", "-"), Method: http.MethodGet, Path: path,
+		Scope: auth.UsersRead, Summary: "Read"},
 		func(ctx context.Context, _ *struct{}) (B, error) { return fn(ctx) })
 }
 
-// Gin panics on two names for the wildcard at one place: /v1/things/{id} is there already.
+// Gin panics if the wildcard in one position has two names; /v1/things/{id} is registered already.
 func TestWildcardsMayDifferInName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(s *rest.Server, _ service.Deps) {
@@ -36,7 +37,8 @@ func TestWildcardsMayDifferInName(t *testing.T) {
 			ThingID string `path:"thing_id"`
 			PartID  string `path:"id"`
 		}
-		rest.Handle(s, rest.Op{ID: "get-part", Method: http.MethodGet, Path: "/v1/things/{thing_id}/parts/{id}", Scope: auth.UsersRead, Summary: "Get a part"},
+		rest.Handle(s, rest.Op{ID: "get-part", Method: http.MethodGet, Path: "/v1/things/{thing_id}/parts/{id}",
+			Scope: auth.UsersRead, Summary: "Get a part"},
 			func(_ context.Context, in *input) (named, error) { return named{in.ThingID, in.PartID}, nil })
 		get(s, "/v1/things/special", func(context.Context) (named, error) { return named{Thing: "special"}, nil })
 	})
@@ -54,7 +56,8 @@ func TestWildcardsMayDifferInName(t *testing.T) {
 	id := c.Post("/v1/things", map[string]any{"name": "one"}).ID()
 	require.Equal(t, id, c.Get("/v1/things/"+id).ID())
 	body := string(w.Stranger().Get("/openapi.json").OK(nil).Body)
-	require.Contains(t, body, `"/v1/things/{thing_id}/parts/{id}"`, "the document has the names, not the positions")
+	require.Contains(t, body, `"/v1/things/{thing_id}/parts/{id}"`,
+		"the document has the names of parameters, not their positions")
 }
 
 func TestUnknownPathsAndMethods(t *testing.T) {
@@ -64,7 +67,8 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 		c.Get(path).Problem(http.StatusNotFound, "not_found")
 	}
 	for method, allowed := range map[string][]string{
-		http.MethodPut: {"GET", "POST", "HEAD"}, http.MethodOptions: {"GET", "POST"}, http.MethodTrace: {"GET"}, "BREW": {"GET"},
+		http.MethodPut: {"GET", "POST", "HEAD"}, http.MethodOptions: {"GET", "POST"}, http.MethodTrace: {"GET"},
+		"BREW": {"GET"},
 	} {
 		answer := c.Do(method, "/v1/things", nil)
 		answer.Problem(http.StatusMethodNotAllowed, "method_not_allowed")
@@ -98,7 +102,7 @@ func TestHeadIsGetWithoutABody(t *testing.T) {
 	w.Stranger().Do(http.MethodHead, "/v1/things/"+id, nil).Problem(http.StatusUnauthorized, "unauthenticated")
 }
 
-// huma's defaults add $schema members and Link headers, and answer 204 where there is no body.
+// By default huma adds $schema members and Link headers, and answers 204 without a body.
 func TestAnswersAreOnlyWhatIsMeant(t *testing.T) {
 	t.Parallel()
 	loads := 0
@@ -107,11 +111,15 @@ func TestAnswersAreOnlyWhatIsMeant(t *testing.T) {
 		get(s, "/v1/array", func(context.Context) ([]named, error) { return []named{{"<a>", "&"}}, nil })
 		get(s, "/v1/none", func(context.Context) ([]named, error) { return []named{}, nil })
 		get(s, "/v1/image", func(context.Context) (rest.Image, error) {
-			return rest.Image{ETag: "abc", Load: func(context.Context) (string, []byte, error) { loads++; return "image/png", []byte{1, 0, 2}, nil }}, nil
+			return rest.Image{ETag: "abc", Load: func(context.Context) (string, []byte, error) {
+				loads++
+				return "image/png", []byte{1, 0, 2}, nil
+			}}, nil
 		})
 	})
 	c := w.client()
-	for path, want := range map[string]string{"/v1/empty": "{}", "/v1/array": `[{"thing":"<a>","part":"&"}]`, "/v1/none": "[]"} {
+	for path, want := range map[string]string{"/v1/empty": "{}", "/v1/array": `[{"thing":"<a>","part":"&"}]`,
+		"/v1/none": "[]"} {
 		for _, accept := range []string{"", "*/*", "text/html", "application/xml;q=1", "application/problem+json"} {
 			answer := c.With("Accept", accept).Get(path)
 			answer.OK(nil)
@@ -123,7 +131,7 @@ func TestAnswersAreOnlyWhatIsMeant(t *testing.T) {
 	}
 	unchanged := c.With("If-None-Match", `"abc"`).Get("/v1/image")
 	require.Equal(t, http.StatusNotModified, unchanged.Status)
-	require.Zero(t, loads, "who has the image costs nothing")
+	require.Zero(t, loads, "a client that has the image causes no work")
 	image := c.Get("/v1/image")
 	require.Equal(t, []byte{1, 0, 2}, image.Body)
 	require.Equal(t, "image/png", image.Header.Get("Content-Type"))
@@ -153,16 +161,18 @@ func TestAPanicTellsNothing(t *testing.T) {
 	require.NotContains(t, string(answer.Body), "goroutine")
 	lines := w.logs.with("hunter2")
 	require.Len(t, lines, 1)
-	require.Contains(t, lines[0], "mine-42", "the request id finds it")
-	require.Contains(t, lines[0], "server_test.go", "and shows where it was")
-	require.EqualValues(t, 1, w.requests(t, "read-v1-panic", "500"), "a panic counts, too")
+	require.Contains(t, lines[0], "mine-42", "the request id leads to it")
+	require.Contains(t, lines[0], "server_test.go", "and tells where it happened")
+	require.EqualValues(t, 1, w.requests(t, "read-v1-panic", "500"), "a panic is counted, too")
 	w.client().Get("/v1/things").OK(nil)
 }
 
 func TestForeignErrorsTellNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(s *rest.Server, _ service.Deps) {
-		get(s, "/v1/fail", func(context.Context) (named, error) { return named{}, errors.New("dial mongodb://root:hunter2@db") })
+		get(s, "/v1/fail", func(context.Context) (named, error) {
+			return named{}, errors.New("dial mongodb://root:hunter2@db")
+		})
 	})
 	answer := w.client().Get("/v1/fail")
 	answer.Problem(http.StatusInternalServerError, "internal")
@@ -174,7 +184,8 @@ func TestForeignErrorsTellNothing(t *testing.T) {
 func TestAnOperationThatTakesTooLong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(s *rest.Server, _ service.Deps) {
-		rest.Handle(s, rest.Op{ID: "slow", Method: http.MethodGet, Path: "/v1/slow", Scope: auth.UsersRead, Summary: "Wait", Timeout: 20 * time.Millisecond},
+		rest.Handle(s, rest.Op{ID: "slow", Method: http.MethodGet, Path: "/v1/slow", Scope: auth.UsersRead,
+			Summary: "Wait", Timeout: 20 * time.Millisecond},
 			func(ctx context.Context, _ *struct{}) (named, error) {
 				<-ctx.Done()
 				return named{}, ctx.Err()
@@ -229,7 +240,7 @@ func TestRefusedAndAnsweredRequestsAreCounted(t *testing.T) {
 	}
 }
 
-// Whoever asks for a dry run must not get a real one because the query could not be read.
+// A request for a dry run must not become a real one because its query is malformed.
 func TestQueriesThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -237,7 +248,8 @@ func TestQueriesThatCannotBeRead(t *testing.T) {
 		"dry_run=true;x=1": "query", "dry_run=%zz": "query", "x=%": "query",
 		"dry_run=yes": "query.dry_run", "dry_run=TRUE": "query.dry_run", "dry_run=false&dry_run=true": "query.dry_run",
 	} {
-		w.client().Post("/v1/things?"+query, map[string]any{"name": "one"}).Problem(http.StatusBadRequest, "invalid_parameters", location)
+		w.client().Post("/v1/things?"+query, map[string]any{"name": "one"}).
+			Problem(http.StatusBadRequest, "invalid_parameters", location)
 	}
 	require.Zero(t, w.count())
 }
@@ -250,9 +262,10 @@ func TestDryRun(t *testing.T) {
 	require.Equal(t, "true", answer.Header.Get("Dry-Run"))
 	require.Zero(t, w.count())
 	again := w.client().With("Idempotency-Key", "k").Post("/v1/things", map[string]any{"name": "one"})
-	require.Empty(t, again.OK(nil).Header.Get("Idempotent-Replayed"), "a dry run uses up no key")
+	require.Empty(t, again.OK(nil).Header.Get("Idempotent-Replayed"), "a dry run does not use up the key")
 	require.Empty(t, again.Header.Get("Dry-Run"))
-	w.client().Post("/v1/things?dry_run=true", map[string]any{"name": "one"}).Problem(http.StatusConflict, "already_exists")
+	w.client().Post("/v1/things?dry_run=true", map[string]any{"name": "one"}).
+		Problem(http.StatusConflict, "already_exists")
 	w.client().Get("/v1/things?dry_run=nonsense").OK(nil)
 	require.Equal(t, 1, w.count())
 }
@@ -263,22 +276,29 @@ func TestConditions(t *testing.T) {
 	c := w.client()
 	id := c.Post("/v1/things", map[string]any{"name": "one"}).ID()
 	other := c.Post("/v1/things", map[string]any{"name": "two"}).ID()
-	for _, tag := range []string{`"2"`, `1`, `"1`, `1"`, `""1""`, `"+1"`, `"01"`, `"1" "2"`, `W/"1"`, `'1'`, ``, `"１"`} {
-		c.With("If-Match", tag+" ").Patch("/v1/things/"+id, map[string]any{"count": 1}).Problem(http.StatusPreconditionFailed, "version_mismatch")
+	for _, tag := range []string{`"2"`, `1`, `"1`, `1"`, `""1""`, `"+1"`, `"01"`, `"1" "2"`, `W/"1"`, `'1'`, ``,
+		`"１"`} {
+		c.With("If-Match", tag+" ").Patch("/v1/things/"+id, map[string]any{"count": 1}).
+			Problem(http.StatusPreconditionFailed, "version_mismatch")
 	}
-	require.EqualValues(t, 2, c.With("If-Match", `"7" , "1"`).Patch("/v1/things/"+id, map[string]any{"count": 1}).Object()["version"])
-	require.EqualValues(t, 2, c.With("If-Match", `*`).Patch("/v1/things/"+other, map[string]any{"count": 1}).Object()["version"])
-	c.With("If-Match", `"2"`).Patch("/v1/things/1", map[string]any{"count": 1}).Problem(http.StatusNotFound, "not_found")
+	require.EqualValues(t, 2, c.With("If-Match", `"7" , "1"`).Patch("/v1/things/"+id, map[string]any{"count": 1}).
+		Object()["version"])
+	require.EqualValues(t, 2, c.With("If-Match", `*`).Patch("/v1/things/"+other, map[string]any{"count": 1}).
+		Object()["version"])
+	c.With("If-Match", `"2"`).Patch("/v1/things/1", map[string]any{"count": 1}).
+		Problem(http.StatusNotFound, "not_found")
 	c.With("If-None-Match", "*").Post("/v1/things", map[string]any{"name": "three"}).OK(nil)
 }
 
-// Admission comes before all reading: what a stranger sends is not looked at.
+// Admission comes before all reading: the body of a caller that is not admitted is not parsed.
 func TestStrangersBodiesAreNotRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	body := &unread{}
-	w.Stranger().With("Content-Type", "application/json").With("Idempotency-Key", "k").Post("/v1/things", body).Problem(http.StatusUnauthorized, "unauthenticated")
-	w.As("acme", auth.UsersRead).With("Content-Type", "application/json").Post("/v1/things", body).Problem(http.StatusForbidden, "forbidden")
+	w.Stranger().With("Content-Type", "application/json").With("Idempotency-Key", "k").Post("/v1/things", body).
+		Problem(http.StatusUnauthorized, "unauthenticated")
+	w.As("acme", auth.UsersRead).With("Content-Type", "application/json").Post("/v1/things", body).
+		Problem(http.StatusForbidden, "forbidden")
 	require.False(t, body.read)
 }
 
@@ -289,7 +309,8 @@ func (u *unread) Read([]byte) (int, error) { u.read = true; return 0, errors.New
 func TestKindsInsideOfOperations(t *testing.T) {
 	t.Parallel()
 	for kind, status := range map[apperr.Kind]int{
-		apperr.InvalidState: 409, apperr.RateLimited: 429, apperr.Unavailable: 503, apperr.NotFound: 404, apperr.Forbidden: 403,
+		apperr.InvalidState: 409, apperr.RateLimited: 429, apperr.Unavailable: 503, apperr.NotFound: 404,
+		apperr.Forbidden: 403,
 	} {
 		w := newWorld(t, func(s *rest.Server, _ service.Deps) {
 			get(s, "/v1/fail", func(context.Context) (named, error) { return named{}, apperr.New(kind, "because") })
@@ -306,16 +327,18 @@ func TestRequestIDs(t *testing.T) {
 	for _, path := range []string{"/v1/things", "/no/such/path"} {
 		require.Equal(t, "mine-42", w.client().With("X-Request-Id", "mine-42").Get(path).Header.Get("X-Request-Id"))
 		for _, insane := range []string{"", "a b", "a\x00", strings.Repeat("x", 129), "<script>"} {
-			require.Regexp(t, "^[0-9a-z]{26}$", w.client().With("X-Request-Id", insane).Get(path).Header.Get("X-Request-Id"))
+			require.Regexp(t, "^[0-9a-z]{26}$", w.client().With("X-Request-Id", insane).
+				Get(path).Header.Get("X-Request-Id"))
 		}
 	}
 }
 
-// What is skipped is read: page numbers must not lead arbitrarily deep. Tokens do, at no cost.
+// Skipped rows are read, so page numbers must not lead to any depth. Page tokens may, at no cost.
 func TestPagesHaveALimit(t *testing.T) {
 	t.Parallel()
 	c := newWorld(t).client()
-	for _, query := range []string{"page_num=10000001", "page_num=500002&page_size=20", "page_num=9223372036854775807&page_size=200", "page_num=92233720368547759&page_size=200"} {
+	for _, query := range []string{"page_num=10000001", "page_num=500002&page_size=20",
+		"page_num=9223372036854775807&page_size=200", "page_num=92233720368547759&page_size=200"} {
 		c.Get("/v1/things?"+query).Problem(http.StatusBadRequest, "invalid_parameters", "query.page_num")
 	}
 	c.Get("/v1/things?page_num=500001").OK(nil)

@@ -13,26 +13,26 @@ import (
 
 const (
 	heartbeatEvery = 15 * time.Second
-	eventPatience  = 10 * time.Second // for a client to take what it is sent
+	eventPatience  = 10 * time.Second // how long a client may take to receive what it is sent
 )
 
 // ServerEvent is one event of an event stream (HTML Living Standard §9.2).
 type ServerEvent struct {
-	ID   string // what a client sends as Last-Event-ID to go on after this event; no line break
-	Name string // the event's type; no line break
+	ID   string // what a client sends as Last-Event-ID to continue after this event; no line breaks
+	Name string // the event's type; no line breaks
 	Data []byte
 }
 
-// Events is an answer that goes on for ever: Server-Sent Events, with a comment every 15 s in which nothing is sent, so
-// that both sides see whether the other is there. At that time the credential is looked at, too. The operation Streams
-// and has request.EventStreamType among its ContentTypes.
+// Events is an answer without end: Server-Sent Events. If nothing is sent for 15 s, it sends a comment, so that both
+// sides notice when the other has disconnected, and checks the credential again. The operation must have Streams, and
+// request.EventStreamType among its ContentTypes.
 type Events struct {
-	// Run sends events until its context ends: the client is gone, the server drains, or the credential is no longer
-	// good. Then it returns and the stream ends cleanly. Any other error breaks the connection. send fails when the
-	// client is gone or slow.
+	// Run sends events until its context ends: the client has disconnected, the server drains, or the credential is no
+	// longer valid. Then it returns, and the stream ends cleanly. Any other error breaks the connection. send fails
+	// when the client has disconnected or is too slow.
 	Run func(ctx context.Context, send func(ServerEvent) error) error
 
-	heartbeat time.Duration // heartbeatEvery, but in tests
+	heartbeat time.Duration // heartbeatEvery, except in tests
 }
 
 func (e Events) answer() (answer, error) {
@@ -42,7 +42,7 @@ func (e Events) answer() (answer, error) {
 	return answer{Status: http.StatusOK, ContentType: request.EventStreamType, stream: e.write}, nil
 }
 
-// eventWriter writes whole events, one at a time.
+// eventWriter writes complete events, one at a time.
 type eventWriter struct {
 	mu      sync.Mutex
 	w       http.ResponseWriter
@@ -53,12 +53,12 @@ type eventWriter struct {
 	every   time.Duration
 }
 
-// write is answer.stream. good says whether the credential still is.
+// write writes the stream. good reports whether the credential is still valid.
 func (e Events) write(ctx context.Context, w http.ResponseWriter, good func() bool) error {
 	ctx, cancel := request.UntilDrain(ctx)
 	defer cancel()
 	out := &eventWriter{w: w, control: http.NewResponseController(w), every: e.heartbeat}
-	if err := out.write([]byte(": stream\n\n")); err != nil { // the client knows that it is heard
+	if err := out.write([]byte(": stream\n\n")); err != nil { // tells the client that the stream has begun
 		return err
 	}
 	out.mu.Lock()
@@ -76,7 +76,7 @@ func (e Events) write(ctx context.Context, w http.ResponseWriter, good func() bo
 	return err
 }
 
-// write writes and flushes b, and puts the next heartbeat off.
+// write writes and flushes b, and restarts the time until the next heartbeat.
 func (o *eventWriter) write(b []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -100,7 +100,8 @@ func (o *eventWriter) end() {
 	o.beat.Stop()
 }
 
-// encode writes the event's lines. A line break within data begins another data line; elsewhere it has no place.
+// encode writes the lines of the event. A line break in the data starts another data line; other members must not
+// contain one.
 func (e ServerEvent) encode() []byte {
 	var b bytes.Buffer
 	line := func(field, value string) {

@@ -15,8 +15,9 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// stream runs an answer of events in a bubble and returns what the client has and how the stream ended.
-func stream(ctx context.Context, good func() bool, run func(ctx context.Context, send func(ServerEvent) error) error) (string, error) {
+// stream runs an answer of events in a synctest bubble. It returns what the client received and how the stream ended.
+func stream(ctx context.Context, good func() bool,
+	run func(ctx context.Context, send func(ServerEvent) error) error) (string, error) {
 	a, err := Events{Run: run}.answer()
 	if err != nil {
 		return "", err
@@ -35,7 +36,8 @@ func TestEventsAreFramed(t *testing.T) {
 		return send(ServerEvent{Data: []byte("two\r\nlines")})
 	})
 	require.NoError(t, err)
-	require.Equal(t, ": stream\n\nid: 7id: 8\nevent: idp.user.created\ndata: {\"a\":1}\n\ndata: two\ndata: lines\n\n", body)
+	require.Equal(t, ": stream\n\nid: 7id: 8\nevent: idp.user.created\ndata: {\"a\":1}\n\ndata: two\ndata: lines\n\n",
+		body)
 }
 
 func TestEventsHaveAHeartbeat(t *testing.T) {
@@ -44,7 +46,7 @@ func TestEventsHaveAHeartbeat(t *testing.T) {
 		body, err := stream(t.Context(), yes, func(_ context.Context, send func(ServerEvent) error) error {
 			time.Sleep(10 * time.Second)
 			require.NoError(t, send(ServerEvent{Data: []byte("x")}))
-			time.Sleep(heartbeatEvery + time.Second) // counted from the event
+			time.Sleep(heartbeatEvery + time.Second) // the heartbeat is due this long after the event
 			return nil
 		})
 		require.NoError(t, err)
@@ -52,7 +54,7 @@ func TestEventsHaveAHeartbeat(t *testing.T) {
 	})
 }
 
-// An event stream ends cleanly when the server drains, the client goes or the credential is no longer good.
+// An event stream ends cleanly when the server drains, the client disconnects or the credential is no longer valid.
 func TestEventsEnd(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(t *testing.T, drain, leave context.CancelFunc, bad *atomic.Bool){
@@ -71,7 +73,9 @@ func TestEventsEnd(t *testing.T) {
 				began := time.Now()
 				ended := make(chan error)
 				go func() {
-					_, err := stream(ctx, func() bool { return !bad.Load() }, func(ctx context.Context, _ func(ServerEvent) error) error {
+					_, err := stream(ctx, func() bool {
+						return !bad.Load()
+					}, func(ctx context.Context, _ func(ServerEvent) error) error {
 						<-ctx.Done()
 						return ctx.Err()
 					})
@@ -86,7 +90,7 @@ func TestEventsEnd(t *testing.T) {
 	}
 }
 
-// brokenWriter refuses what is written after the first time.
+// brokenWriter refuses every write after the first.
 type brokenWriter struct {
 	http.ResponseWriter
 	writes atomic.Int64
@@ -106,12 +110,14 @@ func TestEventsToAClientThatIsGone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a, err := Events{Run: func(ctx context.Context, _ func(ServerEvent) error) error {
-			<-ctx.Done() // nothing to send: the heartbeat finds out
+			<-ctx.Done() // nothing to send: the heartbeat notices it
 			return nil
 		}}.answer()
 		require.NoError(t, err)
 		require.NoError(t, a.stream(t.Context(), &brokenWriter{ResponseWriter: httptest.NewRecorder()}, yes))
 	})
-	_, err := stream(t.Context(), yes, func(context.Context, func(ServerEvent) error) error { return errors.New("the store is away") })
+	_, err := stream(t.Context(), yes, func(context.Context, func(ServerEvent) error) error {
+		return errors.New("the store is away")
+	})
 	require.ErrorContains(t, err, "the store is away")
 }

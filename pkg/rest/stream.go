@@ -9,7 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humagin"
 )
 
-// Upload is an input whose operation reads the body itself. Embed it.
+// Upload is embedded in an input whose operation reads the body itself.
 type Upload struct {
 	Request *http.Request `json:"-"`
 	control *http.ResponseController
@@ -22,7 +22,7 @@ func (u *Upload) Resolve(ctx huma.Context) []error {
 	return nil
 }
 
-// Patient is the body as a stream that may go on for ever but not stand still for longer than idle.
+// Patient returns the body as a stream that may go on forever, but must not pause for longer than idle.
 func (u *Upload) Patient(idle time.Duration) io.Reader {
 	return readerFunc(func(p []byte) (int, error) {
 		_ = u.control.SetReadDeadline(time.Now().Add(idle)) // not every server has deadlines
@@ -30,7 +30,7 @@ func (u *Upload) Patient(idle time.Duration) io.Reader {
 	})
 }
 
-// PatientWriter is an answer as a stream that may go on for ever but not stand still for longer than idle.
+// PatientWriter returns the answer as a stream that may go on forever, but must not stall for longer than idle.
 func PatientWriter(w http.ResponseWriter, idle time.Duration) io.Writer {
 	control := http.NewResponseController(w)
 	return writerFunc(func(p []byte) (int, error) {

@@ -22,19 +22,22 @@ import (
 
 type upload struct{ rest.Upload }
 
-// registerStream adds an operation that answers with what write writes.
+// registerStream adds an operation whose answer is what write writes.
 func registerStream(write func(in *upload, w http.ResponseWriter) error) func(*rest.Server, service.Deps) {
 	return func(s *rest.Server, _ service.Deps) {
 		rest.Handle(s, rest.Op{
-			ID: "stream", Method: http.MethodPost, Path: "/v1/stream", Scope: auth.UsersWrite, Summary: "Stream", Streams: true,
+			ID: "stream", Method: http.MethodPost, Path: "/v1/stream", Scope: auth.UsersWrite, Summary: "Stream",
+			Streams:  true,
 			Consumes: []string{"application/x-ndjson"}, ContentTypes: []string{"application/x-ndjson"},
 		}, func(_ context.Context, in *upload) (rest.Stream, error) {
-			return rest.Stream{ContentType: "application/x-ndjson", Write: func(w http.ResponseWriter) error { return write(in, w) }}, nil
+			return rest.Stream{ContentType: "application/x-ndjson", Write: func(w http.ResponseWriter) error {
+				return write(in, w)
+			}}, nil
 		})
 	}
 }
 
-// post sends body to the stream of a real server.
+// post sends body to the stream operation of a real server.
 func post(t *testing.T, w *world, body io.Reader) *http.Response {
 	t.Helper()
 	server := httptest.NewServer(w.Handler)
@@ -49,7 +52,7 @@ func post(t *testing.T, w *world, body io.Reader) *http.Response {
 	return response
 }
 
-// Lines go out while others still come in.
+// Lines of the answer are sent while lines of the body still arrive.
 func TestStreamsFlowBothWays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, registerStream(func(in *upload, w http.ResponseWriter) error {
@@ -130,7 +133,7 @@ func TestAStreamThatPanicsBreaks(t *testing.T) {
 	}
 }
 
-// A stream may go on for ever, but not stand still.
+// A stream may go on forever, but must not stall.
 func TestAStreamThatStandsStillEnds(t *testing.T) {
 	t.Parallel()
 	failed := make(chan error, 1)
@@ -141,7 +144,9 @@ func TestAStreamThatStandsStillEnds(t *testing.T) {
 	}))
 	server := httptest.NewServer(w.Handler)
 	defer server.Close()
-	response, _ := raw(t, server, "POST /v1/stream HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nAuthorization: Bearer "+w.Token("acme", auth.UsersWrite)+"\r\n\r\n5\r\nhello\r\n")
+	response, _ := raw(t, server,
+		"POST /v1/stream HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nAuthorization: Bearer "+
+			w.Token("acme", auth.UsersWrite)+"\r\n\r\n5\r\nhello\r\n")
 	require.ErrorIs(t, <-failed, os.ErrDeadlineExceeded)
 	require.Equal(t, http.StatusInternalServerError, response.StatusCode)
 }

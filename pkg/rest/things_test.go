@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// thing is the record that these tests' operations are about.
+// thing is the record of these tests' operations.
 type thing struct {
 	docstore.Meta
 	Name  string          `json:"name"`
@@ -61,7 +61,7 @@ type Thing struct {
 	Props   map[string]any `json:"props,omitempty"`
 }
 
-// ThingInput is what create and change take.
+// ThingInput is the body of create and change.
 type ThingInput struct {
 	Name  string         `json:"name" minLength:"1" maxLength:"64"`
 	Count int64          `json:"count,omitempty"`
@@ -89,43 +89,48 @@ type changed struct {
 	Body rest.MergePatch[ThingInput]
 }
 
-// world is a service of things. Tests put what shall happen inside of operations into before and after.
+// world is a service of things. Tests set before and after to run code inside operations.
 type world struct {
 	*testkit.Service
 	logs *logBuffer
 	dir  string
 
-	before func(context.Context) error // what create does before its transaction
-	after  func(context.Context) error // and after it
+	before func(context.Context) error // run by create before its transaction
+	after  func(context.Context) error // run by create after its transaction
 }
 
-// newWorld starts one. more registers further operations.
+// newWorld starts a world. more registers further operations.
 func newWorld(t *testing.T, more ...func(*rest.Server, service.Deps)) *world {
 	t.Helper()
 	return newWorldOn(t, nil, more...)
 }
 
-// newWorldOn starts one on an engine that wrap makes of a fresh SQLite engine, whose files lie in the world's dir.
-func newWorldOn(t *testing.T, wrap func(docstore.Engine) docstore.Engine, more ...func(*rest.Server, service.Deps)) *world {
+// newWorldOn starts a world on the engine that wrap returns for a new SQLite engine, whose files are in the world's
+// dir.
+func newWorldOn(t *testing.T, wrap func(docstore.Engine) docstore.Engine,
+	more ...func(*rest.Server, service.Deps)) *world {
 	t.Helper()
 	w := &world{logs: &logBuffer{}, dir: t.TempDir()}
 	nothing := func(context.Context) error { return nil }
 	w.before, w.after = nothing, nothing
-	spec := service.Spec{Name: "things", Collections: []*docstore.Def{things.Def()}, New: func(_ context.Context, d service.Deps) (service.App, error) {
-		if wrap != nil {
-			engine, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: filepath.Join(w.dir, "things.db"), Log: d.Log})
-			require.NoError(t, err)
-			t.Cleanup(func() { require.NoError(t, engine.Close()) })
-			d.Store, err = docstore.Open(t.Context(), wrap(engine), d.Clock, append(rest.Collections(), things.Def())...)
-			require.NoError(t, err)
-		}
-		s := d.Server("Things")
-		w.register(s, d)
-		for _, register := range more {
-			register(s, d)
-		}
-		return service.App{Handler: s}, nil
-	}}
+	spec := service.Spec{Name: "things", Collections: []*docstore.Def{things.Def()},
+		New: func(_ context.Context, d service.Deps) (service.App, error) {
+			if wrap != nil {
+				engine, err := sqlitestore.Open(t.Context(),
+					sqlitestore.Options{Path: filepath.Join(w.dir, "things.db"), Log: d.Log})
+				require.NoError(t, err)
+				t.Cleanup(func() { require.NoError(t, engine.Close()) })
+				d.Store, err = docstore.Open(t.Context(), wrap(engine), d.Clock,
+					append(rest.Collections(), things.Def())...)
+				require.NoError(t, err)
+			}
+			s := d.Server("Things")
+			w.register(s, d)
+			for _, register := range more {
+				register(s, d)
+			}
+			return service.App{Handler: s}, nil
+		}}
 	w.Service = testkit.Start(t, spec, testkit.Options{Log: telemetry.NewLogger(w.logs, -4, telemetry.JSON)})
 	return w
 }
@@ -135,7 +140,8 @@ func (w *world) client() *testkit.Client { return w.As("acme", auth.UsersRead, a
 
 func (w *world) register(s *rest.Server, d service.Deps) {
 	rest.Handle(s, rest.Op{
-		ID: "create-thing", Method: http.MethodPost, Path: "/v1/things", Scope: auth.UsersWrite, Summary: "Create a thing", Errors: []apperr.Kind{apperr.AlreadyExists},
+		ID: "create-thing", Method: http.MethodPost, Path: "/v1/things", Scope: auth.UsersWrite,
+		Summary: "Create a thing", Errors: []apperr.Kind{apperr.AlreadyExists},
 	}, func(ctx context.Context, in *created) (rest.Record[Thing], error) {
 		var v thing
 		if err := in.Body.Into(&v); err != nil {
@@ -150,17 +156,20 @@ func (w *world) register(s *rest.Server, d service.Deps) {
 		}
 		return rest.RecordOf[Thing](doc, err)
 	})
-	rest.Handle(s, rest.Op{ID: "list-things", Method: http.MethodGet, Path: "/v1/things", Scope: auth.UsersRead, Summary: "List things"},
+	rest.Handle(s, rest.Op{ID: "list-things", Method: http.MethodGet, Path: "/v1/things", Scope: auth.UsersRead,
+		Summary: "List things"},
 		func(ctx context.Context, in *struct{ rest.Paging }) (rest.List[Thing], error) {
 			page, err := things.List(ctx, d.Store, docstore.Filter{}, in.Page())
 			return rest.ListOf[Thing](in.Paging, page, err)
 		})
-	rest.Handle(s, rest.Op{ID: "get-thing", Method: http.MethodGet, Path: "/v1/things/{id}", Scope: auth.UsersRead, Summary: "Get a thing"},
+	rest.Handle(s, rest.Op{ID: "get-thing", Method: http.MethodGet, Path: "/v1/things/{id}", Scope: auth.UsersRead,
+		Summary: "Get a thing"},
 		func(ctx context.Context, in *ByID) (rest.Record[Thing], error) {
 			doc, err := things.Find(ctx, d.Store, in.ID)
 			return rest.RecordOf[Thing](doc, err)
 		})
-	rest.Handle(s, rest.Op{ID: "change-thing", Method: http.MethodPatch, Path: "/v1/things/{id}", Scope: auth.UsersWrite, Summary: "Change a thing"},
+	rest.Handle(s, rest.Op{ID: "change-thing", Method: http.MethodPatch, Path: "/v1/things/{id}",
+		Scope: auth.UsersWrite, Summary: "Change a thing"},
 		func(ctx context.Context, in *changed) (rest.Record[Thing], error) {
 			doc, err := docstore.Write(ctx, d.Store, func(tx *docstore.Tx) (docstore.Doc[thing], error) {
 				v, err := things.Load(ctx, tx, in.ID)
@@ -188,7 +197,7 @@ func create(ctx context.Context, store *docstore.Store, v thing) (docstore.Doc[t
 	})
 }
 
-// count is how many things there are.
+// count is the number of things.
 func (w *world) count() int {
 	var list struct {
 		Total int `json:"total"`
@@ -197,7 +206,7 @@ func (w *world) count() int {
 	return list.Total
 }
 
-// requests is how often an operation was answered with a status, by the metrics.
+// requests returns how often an operation was answered with a status, from the metrics.
 func (w *world) requests(t *testing.T, operation, code string) float64 {
 	t.Helper()
 	families, err := w.Deps.Metrics.(prometheus.Gatherer).Gather()
@@ -220,7 +229,7 @@ func (w *world) requests(t *testing.T, operation, code string) float64 {
 	return total
 }
 
-// logBuffer keeps what was logged.
+// logBuffer keeps the log.
 type logBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

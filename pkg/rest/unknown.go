@@ -10,17 +10,17 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 )
 
-// An unknown member of a body must be told together with all else that is wrong with the request, but huma stops at its
-// schema, and the domain's checks come after that. So unknown members are found while the body's structure is checked,
-// and taken out of it; what is left runs as a dry run that asks no other service, for its faults alone.
+// An unknown member of a body is reported together with all other faults of the request. But huma stops at the schema,
+// and the domain checks come later. So unknown members are found, and removed, while the body's structure is checked.
+// The rest of the request then runs as a dry run without questions to other services, only to find its faults.
 
-// shape is what members the objects of a JSON value may have. A nil one knows nothing.
+// shape describes which members the objects of a JSON value may have. A nil shape does not restrict them.
 type shape struct {
 	object  bool
 	members map[string]*shape
-	open    bool   // members of other names are good, too,
-	others  *shape // and of this shape
-	items   *shape // of an array
+	open    bool   // members with other names are allowed, too
+	others  *shape // the shape of those
+	items   *shape // shape of an array's items
 }
 
 func shapeOf(r huma.Registry, s *huma.Schema, seen map[*huma.Schema]*shape) *shape {
@@ -54,7 +54,7 @@ func shapeOf(r huma.Registry, s *huma.Schema, seen map[*huma.Schema]*shape) *sha
 	return it
 }
 
-// member is the shape of an object's member, and whether it may have one of that name.
+// member returns the shape of an object's member, and whether the object may have it.
 func (s *shape) member(name string) (of *shape, known bool) {
 	if s == nil || !s.object {
 		return nil, true
@@ -65,7 +65,7 @@ func (s *shape) member(name string) (of *shape, known bool) {
 	return s.others, s.open
 }
 
-// without takes the unknown members out of a valid JSON text.
+// without removes the unknown members from a valid JSON text.
 func (s *shape) without(text json.RawMessage) json.RawMessage {
 	if s == nil {
 		return text
@@ -98,7 +98,7 @@ func (s *shape) without(text json.RawMessage) json.RawMessage {
 	return b.Bytes()
 }
 
-// withUnknown is the refusal of a request whose body has unknown members, and what else is wrong with it by err.
+// withUnknown makes the error for a request whose body has unknown members; err has its other faults.
 func withUnknown(unknown []string, err error) error {
 	var faults []apperr.Fault
 	for _, location := range unknown {
@@ -110,7 +110,7 @@ func withUnknown(unknown []string, err error) error {
 	return bounded(faults).Err()
 }
 
-// bounded are as many faults as are told of one request.
+// bounded limits faults to as many as are reported for one request.
 func bounded(list []apperr.Fault) *apperr.Faults {
 	var faults apperr.Faults
 	for i, fault := range list {

@@ -8,7 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// wrapper is a body that stands for another type's JSON.
+// wrapper is implemented by bodies that encode to the JSON of another type.
 type wrapper interface{ wraps() reflect.Type }
 
 func (Raw[W]) wraps() reflect.Type        { return reflect.TypeFor[W]() }
@@ -18,8 +18,9 @@ func (List[W]) wraps() reflect.Type       { return reflect.TypeFor[W]() }
 func (JSON[W]) wraps() reflect.Type       { return reflect.TypeFor[W]() }
 func (MergePatch[W]) wraps() reflect.Type { return reflect.TypeFor[W]() }
 
-// mustBeWhole panics where one of the types, or one that it is made of, embeds a struct whose type is not exported: encoding/json knows
-// its members, huma overlooks them, so they would be unknown in bodies, unread in paths and queries, and missing in the document.
+// mustBeWhole panics if one of the types, or a type it contains, embeds a struct of an unexported type. encoding/json
+// encodes the members of such a struct but huma overlooks them: they would be unknown in bodies, unread in paths and
+// queries, and missing in the document.
 func mustBeWhole(operation string, types ...reflect.Type) {
 	seen := map[reflect.Type]bool{reflect.TypeFor[http.Request](): true}
 	var check func(reflect.Type)
@@ -28,7 +29,7 @@ func mustBeWhole(operation string, types ...reflect.Type) {
 			return
 		}
 		seen[t] = true
-		if t.Kind() == reflect.Pointer { // a nil one has the methods of what it points to, and no value for them
+		if t.Kind() == reflect.Pointer { // a nil pointer has the methods of its element, but no value for them
 			check(t.Elem())
 			return
 		}
@@ -45,7 +46,8 @@ func mustBeWhole(operation string, types ...reflect.Type) {
 		case reflect.Struct:
 			for f := range t.Fields() {
 				if f.Anonymous && !f.IsExported() && deref(f.Type).Kind() == reflect.Struct {
-					panic(fmt.Sprintf("%s: %v embeds %v, which must be exported to be seen", operation, t, f.Type))
+					panic(fmt.Sprintf("%s: %v embeds %v, which must be exported: huma overlooks it otherwise",
+						operation, t, f.Type))
 				}
 				if f.IsExported() && f.Tag.Get("json") != "-" {
 					check(f.Type)
