@@ -22,26 +22,27 @@ import (
 
 const (
 	connectTimeout = 2 * time.Second
-	requestTimeout = 5 * time.Second // one exchange with JetStream
+	requestTimeout = 5 * time.Second // for one request to JetStream
 
-	// inboxPrefix keeps replies to the platform apart from _INBOX, which other users of the same NATS account may listen to.
+	// inboxPrefix separates replies to the platform from _INBOX, to which other users of the same NATS account may
+	// subscribe.
 	inboxPrefix = "_IDP"
 )
 
-// Config says where NATS is and how to get in.
+// Config says where NATS is and how to authenticate.
 type Config struct {
-	URL       string                     // one or more, joined by commas
+	URL       string                     // one or several, joined by commas
 	InProcess nats.InProcessConnProvider // a server in this process, instead of URL
-	Name      string                     // the service, as NATS shows it
+	Name      string                     // the service's name, shown by NATS
 
-	CredentialsFile string // user JWT and key of an operator-run NATS
+	CredentialsFile string // user JWT and key, for a NATS with operators
 	User, Password  string
 	Token           string
 	TLSCA           string // PEM files; TLSCert and TLSKey for a client certificate
 	TLSCert, TLSKey string
 
-	// Sync forces to the disk what JetStream has acknowledged; nil where its acknowledgement says that it is there, or
-	// in a quorum.
+	// Sync forces to the disk what JetStream has acknowledged. It is nil if the acknowledgement already means that it
+	// is on a disk, or on those of a quorum.
 	Sync func(context.Context) error
 
 	Replicas int           // of the streams; 0 means 1
@@ -68,14 +69,15 @@ type Bus struct {
 	closed chan struct{}
 
 	mu        sync.Mutex
-	streams   error // why the streams are not known to be there; nil if they are, or nobody asked for them
+	streams   error // the reason why the streams may be missing; nil if they exist, or nobody asked for them
 	consumers []*Consumer
 	followers []*Follower
 	answers   []*nats.Subscription
 	answering sync.WaitGroup
 }
 
-// Connect makes a Bus. It waits for NATS for at most 2 s and goes on trying in the background; an error is one of the configuration.
+// Connect makes a Bus. It waits for NATS for at most 2 s and continues in the background. Errors are about the
+// configuration.
 func Connect(ctx context.Context, c Config) (*Bus, error) {
 	b := &Bus{config: c, log: c.Log, link: newLink(), closed: make(chan struct{})}
 	options, err := b.options()
@@ -89,9 +91,10 @@ func Connect(ctx context.Context, c Config) (*Bus, error) {
 		return nil, err
 	}
 	if b.nats, err = nats.Connect(c.URL, options...); err != nil {
-		return nil, fmt.Errorf("connect to NATS: %w", secret.MaskError(err)) // it may repeat the URL
+		return nil, fmt.Errorf("connect to NATS: %w", secret.MaskError(err)) // the error may contain the URL
 	}
-	b.js, err = jetstream.New(b.nats, jetstream.WithDefaultTimeout(requestTimeout), jetstream.WithPublishAsyncTimeout(requestTimeout))
+	b.js, err = jetstream.New(b.nats, jetstream.WithDefaultTimeout(requestTimeout),
+		jetstream.WithPublishAsyncTimeout(requestTimeout))
 	if err != nil {
 		b.nats.Close()
 		return nil, fmt.Errorf("connect to JetStream: %w", err)
@@ -111,7 +114,8 @@ func (b *Bus) options() ([]nats.Option, error) {
 		nats.ReconnectWait(250 * time.Millisecond),
 		nats.ReconnectJitter(250*time.Millisecond, 500*time.Millisecond),
 		nats.PingInterval(10 * time.Second),
-		// Nothing is kept for a NATS that is away: a publish that fails at once is tried again by who knows whether it still makes sense.
+		// Nothing is buffered while NATS is away. A publish then fails at once; the caller knows whether it makes sense
+		// to try again.
 		nats.ReconnectBufSize(-1),
 		nats.ConnectHandler(b.connected),
 		nats.ReconnectHandler(b.connected),
@@ -158,11 +162,11 @@ func (b *Bus) options() ([]nats.Option, error) {
 
 // connected may be called before Connect has returned.
 func (b *Bus) connected(nc *nats.Conn) {
-	b.log.Info("NATS is here", "server", nc.ConnectedServerName())
+	b.log.Info("NATS is connected", "server", nc.ConnectedServerName())
 	b.link.set(true)
 }
 
-// Ready tells why the Bus cannot work now; nil if it can.
+// Ready returns the reason why the Bus cannot work now; nil if it can.
 func (b *Bus) Ready() error {
 	if !b.nats.IsConnected() {
 		if err := b.nats.LastError(); err != nil {
@@ -175,11 +179,11 @@ func (b *Bus) Ready() error {
 	return b.streams
 }
 
-// JetStream is for streams of a service's own.
+// JetStream returns the JetStream context, for streams of a service's own.
 func (b *Bus) JetStream() jetstream.JetStream { return b.js }
 
-// Close stops consumers and followers, answers what has been asked, and disconnects. Handlers that still run when ctx
-// ends are cancelled.
+// Close stops consumers and followers, answers the questions that have arrived, and disconnects. Handlers that still
+// run when ctx ends are cancelled.
 func (b *Bus) Close(ctx context.Context) error {
 	b.mu.Lock()
 	consumers, followers, answers := slices.Clone(b.consumers), slices.Clone(b.followers), b.answers
@@ -201,17 +205,17 @@ func (b *Bus) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// word is a service, a consumer, a question: one token of a subject.
+// word matches the name of a service, a consumer or a question: one token of a subject.
 var word = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
 
-// patience is the wait between tries of what goes on until it works.
+// patience is the delay between attempts that are repeated until one succeeds.
 func patience() backoff.BackOff {
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.Multiplier, wait.MaxInterval = 50*time.Millisecond, 2, 5*time.Second
 	return wait
 }
 
-// pause waits, or less if ctx ends before.
+// pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const patient = 20 * time.Second // how long a test waits for what must happen
 
-// box is a NATS server that can be stopped and started again under its clients.
+// box is a NATS server that can be stopped and started again while clients are connected.
 type box struct {
 	t      *testing.T
 	dir    string
@@ -83,7 +83,7 @@ func (x *box) connect(t *testing.T, c Config) *Bus {
 	return b
 }
 
-// open makes a Bus with streams on a server of its own.
+// open makes a Bus with streams, on a server of its own.
 func open(t *testing.T) (*Bus, *box) {
 	t.Helper()
 	x := newBox(t)
@@ -93,13 +93,14 @@ func open(t *testing.T) (*Bus, *box) {
 	return b, x
 }
 
-// message makes an event of a record's version.
+// message makes the event of a record's version.
 func message(record string, version int) docstore.Message {
 	id := record + "-" + strconv.Itoa(version)
 	return docstore.Message{
 		ID: id, Subject: "idp.events.acme.user.updated", Record: record,
-		Payload: fmt.Appendf(nil, `{"specversion":"1.0","id":%q,"source":"/users","type":"idp.user.updated","subject":%q,"tenantid":"acme",`+
-			`"requestid":"req-1","payloadorigin":"hr","sequence":"%d","data":{"record":{}}}`, id, record, version),
+		Payload: fmt.Appendf(nil,
+			`{"specversion":"1.0","id":%q,"source":"/users","type":"idp.user.updated","subject":%q,"tenantid":"acme",`+
+				`"requestid":"req-1","payloadorigin":"hr","sequence":"%d","data":{"record":{}}}`, id, record, version),
 	}
 }
 
@@ -110,7 +111,7 @@ func publish(t *testing.T, b *Bus, messages ...docstore.Message) {
 	}
 }
 
-// receive takes a value that must come.
+// receive takes a value that must arrive.
 func receive[T any](t *testing.T, ch <-chan T) T {
 	t.Helper()
 	select {
@@ -153,7 +154,7 @@ func TestCloseWithoutNATS(t *testing.T) {
 	t.Parallel()
 	x := newBox(t)
 	x.stop()
-	b := x.connect(t, Config{}) // closed by the clean-up
+	b := x.connect(t, Config{}) // closed by the cleanup
 	b.EnsureStreams(t.Context())
 	_, err := b.Consume(t.Context(), ConsumerConfig{Name: "early", Subjects: []string{"idp.events.>"},
 		Handle: func(context.Context, Event) error { return nil }})
@@ -170,7 +171,7 @@ func TestStreamsAreMadeOnceAndBroughtUpToDate(t *testing.T) {
 		together.Go(func() {
 			b.EnsureStreams(t.Context())
 			assert.NoError(t, b.Ready())
-			assert.NoError(t, b.Close(t.Context())) // it would ensure its own settings again
+			assert.NoError(t, b.Close(t.Context())) // otherwise it would restore its own settings
 		})
 	}
 	together.Wait()
@@ -184,7 +185,7 @@ func TestStreamsAreMadeOnceAndBroughtUpToDate(t *testing.T) {
 	require.Equal(t, 2*time.Minute, config.Duplicates)
 	require.Equal(t, []string{"idp.events.>"}, config.Subjects)
 
-	config.MaxBytes = 1 << 30 // an operator's choice
+	config.MaxBytes = 1 << 30 // a setting of an operator
 	_, err = b.js.UpdateStream(t.Context(), config)
 	require.NoError(t, err)
 	b.EnsureStreams(t.Context())
@@ -246,7 +247,8 @@ func TestConnectRefusesABadConfig(t *testing.T) {
 
 func TestConnectTellsNoPassword(t *testing.T) {
 	t.Parallel()
-	_, err := Connect(t.Context(), Config{URL: "nats://li:hush@host:port", Name: "test", Log: slog.New(slog.DiscardHandler)})
+	_, err := Connect(t.Context(), Config{URL: "nats://li:hush@host:port", Name: "test",
+		Log: slog.New(slog.DiscardHandler)})
 	require.Error(t, err)
 	require.NotContains(t, err.Error(), "hush")
 }

@@ -23,7 +23,7 @@ import (
 
 const (
 	checkTimeout = 2 * time.Second
-	maxAnswers   = 32 // of one question, worked out at the same time
+	maxAnswers   = 32 // of one question, computed at the same time
 	maxQuestions = 1024
 
 	headerTenant    = "Idp-Tenant"
@@ -40,19 +40,20 @@ func checkSubject(service, question string) (string, error) {
 }
 
 // Question declares what one service asks another, on idp.check.<service>.<name>. Both sides compile against the same
-// declaration, so that neither imports the other; its JSON form is a format that services of different versions meet
-// on.
+// declaration, so that neither imports the other. Its JSON form is a format that services of different versions must
+// agree on.
 type Question[Req, Resp any] struct {
 	Service, Name string
-	// Refusals are the kinds of error that the answer may be, beside apperr.Internal and apperr.Unavailable, which it
-	// always may.
+	// Refusals are the kinds of error that an answer may have, besides apperr.Internal and apperr.Unavailable, which
+	// are always possible.
 	Refusals []apperr.Kind
 }
 
 // Ask asks the question and waits for its answer, at most 2 s. The context's tenant, actor, request id, payload origin
-// and trace go with it. A refusal comes back as the *apperr.Error that the service made, without its cause; if none
-// answers, it is apperr.Unavailable; if ctx ends first, ctx's error. An answer that can't be read, or a refusal of an
-// unknown kind, is another error: what the service did is not known then. Inside a store's Write it fails at once.
+// and trace are sent with it. A refusal comes back as the *apperr.Error that the service made, without its cause. If
+// nobody answers, the error is apperr.Unavailable; if ctx ends first, it is ctx's error. An answer that cannot be
+// decoded, or a refusal of an unknown kind, is another error: it is then unknown what the service did. Inside a store's
+// Write it fails at once.
 func (q Question[Req, Resp]) Ask(ctx context.Context, b *Bus, req Req) (Resp, error) {
 	var resp Resp
 	subject, err := checkSubject(q.Service, q.Name)
@@ -73,7 +74,8 @@ func (q Question[Req, Resp]) Ask(ctx context.Context, b *Bus, req Req) (Resp, er
 	defer cancel()
 	asking, span := tracer.Start(asking, "ask "+subject, trace.WithSpanKind(trace.SpanKindClient))
 	defer span.End()
-	answer, err := b.nats.RequestMsgWithContext(asking, &nats.Msg{Subject: subject, Data: body, Header: b.headers(asking)})
+	answer, err := b.nats.RequestMsgWithContext(asking,
+		&nats.Msg{Subject: subject, Data: body, Header: b.headers(asking)})
 	if err != nil {
 		if ctx.Err() != nil {
 			return resp, fmt.Errorf("ask %s: %w", subject, ctx.Err())
@@ -89,9 +91,9 @@ func (q Question[Req, Resp]) Ask(ctx context.Context, b *Bus, req Req) (Resp, er
 	return resp, nil
 }
 
-// Unheard reports whether Ask failed because nobody was there to hear the question, or because it was not sent: then
-// nothing was done about it, and never will be. While NATS is away no question is sent, since the connection keeps none
-// back (bus.Connect).
+// Unheard reports whether Ask failed because the question was not sent or nobody received it. Then nothing was done
+// about it, and nothing will be. While NATS is away no question is sent, because the connection does not buffer (see
+// Connect).
 func Unheard(err error) bool {
 	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrReconnectBufExceeded)
 }
@@ -114,19 +116,20 @@ func (b *Bus) headers(ctx context.Context) nats.Header {
 // asked is the context that a question came with.
 func (b *Bus) asked(ctx context.Context, h nats.Header) context.Context {
 	ctx = request.With(ctx, request.Info{
-		ID: h.Get(headerRequestID), Tenant: h.Get(headerTenant), Actor: h.Get(headerActor), PayloadOrigin: h.Get(headerOrigin),
+		ID: h.Get(headerRequestID), Tenant: h.Get(headerTenant), Actor: h.Get(headerActor),
+		PayloadOrigin: h.Get(headerOrigin),
 	})
 	return b.trace.Extract(ctx, propagation.HeaderCarrier(h))
 }
 
-// refusal makes the error again of which complain made an answer.
+// refusal makes the error from which complain made an answer.
 func refusal(answer *nats.Msg) error {
 	var doc problem.Document
 	if err := json.Unmarshal(answer.Data, &doc); err != nil {
 		return fmt.Errorf("the problem that was answered: %w", err)
 	}
 	kind := apperr.Kind(doc.Code)
-	if !problem.Known(kind) { // of a newer service, say: whether it did anything can't be told
+	if !problem.Known(kind) { // possibly from a newer service; it is unknown whether it did anything
 		return fmt.Errorf("the problem that was answered is of the unknown kind %.64q", doc.Code)
 	}
 	e := &apperr.Error{Kind: kind, Detail: doc.Detail, Faults: doc.Errors}
@@ -136,9 +139,9 @@ func refusal(answer *nats.Msg) error {
 	return e
 }
 
-// Answer lets fn answer the question, for the tenant and caller in its context, within 2 s. One of the service's
-// replicas gets each question; at most 32 are worked out at a time. An error of a kind that is not among Refusals is
-// answered as apperr.Internal: the asker is not made for it. Close waits for the answers under way.
+// Answer makes fn answer the question, for the tenant and caller in its context, within 2 s. One of the service's
+// replicas gets each question; at most 32 are answered at the same time. An error of a kind that is not in Refusals is
+// answered as apperr.Internal, because the asker does not expect it. Close waits for running answers.
 func (q Question[Req, Resp]) Answer(b *Bus, fn func(ctx context.Context, req Req) (Resp, error)) error {
 	subject, err := checkSubject(q.Service, q.Name)
 	if err != nil {
@@ -146,14 +149,15 @@ func (q Question[Req, Resp]) Answer(b *Bus, fn func(ctx context.Context, req Req
 	}
 	free := make(chan struct{}, maxAnswers)
 	sub, err := b.nats.QueueSubscribe(subject, q.Service, func(m *nats.Msg) {
-		free <- struct{}{} // holds up this subscription alone; the askers' time runs
+		free <- struct{}{} // blocks only this subscription; the askers' time runs on
 		b.answering.Add(1)
 		go func() {
 			defer func() { <-free; b.answering.Done() }()
 			b.respond(m, func(ctx context.Context) (any, error) {
 				var req Req
 				if err := json.Unmarshal(m.Data, &req); err != nil {
-					return nil, apperr.New(apperr.InvalidParameters, "the question is not in the form that the %s service understands", q.Service)
+					return nil, apperr.New(apperr.InvalidParameters,
+						"the question is not in the form that the %s service understands", q.Service)
 				}
 				resp, err := fn(ctx, req)
 				return resp, q.declared(err)
@@ -169,21 +173,23 @@ func (q Question[Req, Resp]) Answer(b *Bus, fn func(ctx context.Context, req Req
 	b.mu.Lock()
 	b.answers = append(b.answers, sub)
 	b.mu.Unlock()
-	_ = b.flush(b.background) // so that a question asked from now on finds us; if NATS is away, it learns of us when it is back
+	// so that a question asked from now on arrives; if NATS is away, it gets the subscription when it is back
+	_ = b.flush(b.background)
 	return nil
 }
 
-// declared lets only those errors through that the asker is made for.
+// declared returns only errors that the asker expects.
 func (q Question[Req, Resp]) declared(err error) error {
 	switch kind := apperr.KindOf(err); {
 	case err == nil, kind == apperr.Unavailable, kind == apperr.Internal, slices.Contains(q.Refusals, kind):
 		return err
 	default:
-		return apperr.New(apperr.Internal, "the question %s.%s does not declare the refusal %s", q.Service, q.Name, kind).Because(err)
+		return apperr.New(apperr.Internal, "the question %s.%s does not declare the refusal %s", q.Service, q.Name,
+			kind).Because(err)
 	}
 }
 
-// respond works an answer out and sends it.
+// respond computes an answer and sends it.
 func (b *Bus) respond(m *nats.Msg, answer func(context.Context) (any, error)) {
 	ctx, cancel := context.WithTimeout(b.background, checkTimeout)
 	defer cancel()
@@ -208,7 +214,7 @@ func (b *Bus) respond(m *nats.Msg, answer func(context.Context) (any, error)) {
 	}
 }
 
-// contained makes a panic an error, and refuses what nobody of the platform would ask.
+// contained turns a panic into an error, and refuses a question that no service of the platform would ask.
 func (b *Bus) contained(ctx context.Context, answer func(context.Context) (any, error)) (resp any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -222,20 +228,21 @@ func (b *Bus) contained(ctx context.Context, answer func(context.Context) (any, 
 	return answer(ctx)
 }
 
-// complain makes an error an answer, as HTTP does: a problem document. Causes and internal errors stay here.
+// complain turns an error into an answer, as over HTTP: a problem document. It leaves out causes and the details of
+// internal errors.
 func complain(reply *nats.Msg, err error, requestID string) {
 	problem.Headers(http.Header(reply.Header), err)
-	reply.Data, _ = json.Marshal(problem.Of(err, requestID)) // texts and numbers always marshal
+	reply.Data, _ = json.Marshal(problem.Of(err, requestID)) // cannot fail: texts and numbers
 }
 
-// drain takes no more questions and waits for the answers to those that have come.
+// drain accepts no more questions and waits for the answers to those that have arrived.
 func (b *Bus) drain(ctx context.Context, answers []*nats.Subscription) error {
 	drained := make(chan struct{})
 	for _, sub := range answers {
 		closed := make(chan struct{})
 		sub.SetClosedHandler(func(string) { close(closed) })
 		if !b.nats.IsConnected() || sub.Drain() != nil {
-			continue // there is nothing to come
+			continue // no question is waiting
 		}
 		select {
 		case <-closed:
@@ -250,13 +257,13 @@ func (b *Bus) drain(ctx context.Context, answers []*nats.Subscription) error {
 	case <-drained:
 		return b.flush(ctx)
 	case <-ctx.Done():
-		b.cancel() // they see it in their context
+		b.cancel() // running answers see it in their context
 		<-drained
 		return fmt.Errorf("answers were cancelled: %w", ctx.Err())
 	}
 }
 
-// flush brings to NATS what is written; without NATS there is nobody to wait for it.
+// flush sends to NATS what is buffered; without NATS it returns at once.
 func (b *Bus) flush(ctx context.Context) error {
 	if !b.nats.IsConnected() {
 		return nil

@@ -30,7 +30,8 @@ type reply struct {
 }
 
 var missing = Question[question, reply]{
-	Service: "users", Name: "missing", Refusals: []apperr.Kind{apperr.InvalidParameters, apperr.NotFound, apperr.AlreadyExists},
+	Service: "users", Name: "missing", Refusals: []apperr.Kind{apperr.InvalidParameters, apperr.NotFound,
+		apperr.AlreadyExists},
 }
 
 func TestAnswersTravel(t *testing.T) {
@@ -49,18 +50,22 @@ func TestAnswersTravel(t *testing.T) {
 	require.NoError(t, err)
 	span, err := trace.SpanIDFromHex("b7ad6b7169203331")
 	require.NoError(t, err)
-	ctx := trace.ContextWithSpanContext(acme(t.Context()), trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: span, TraceFlags: trace.FlagsSampled}))
+	ctx := trace.ContextWithSpanContext(acme(t.Context()),
+		trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: span, TraceFlags: trace.FlagsSampled}))
 	got, err := missing.Ask(ctx, b, question{IDs: []string{"1", "二", "3"}})
 	require.NoError(t, err)
 	require.Equal(t, reply{Missing: []string{"二", "3"}}, got)
 }
 
-// A request that is refused already bothers no other service.
+// A question about a request that is refused already is not sent to another service.
 func TestNothingIsAsked(t *testing.T) {
 	t.Parallel()
 	b, _ := open(t)
 	var asked atomic.Int32
-	require.NoError(t, missing.Answer(b, func(context.Context, question) (reply, error) { asked.Add(1); return reply{}, nil }))
+	require.NoError(t, missing.Answer(b, func(context.Context, question) (reply, error) {
+		asked.Add(1)
+		return reply{}, nil
+	}))
 	_, err := missing.Ask(request.WithoutQuestions(acme(t.Context())), b, question{})
 	require.Equal(t, apperr.Unavailable, apperr.KindOf(err))
 	require.True(t, Unheard(err))
@@ -73,18 +78,26 @@ func TestRefusalsTravel(t *testing.T) {
 	t.Parallel()
 	b, _ := open(t)
 	var refuse atomic.Pointer[error]
-	require.NoError(t, missing.Answer(b, func(context.Context, question) (reply, error) { return reply{}, *refuse.Load() }))
+	require.NoError(t, missing.Answer(b, func(context.Context, question) (reply, error) {
+		return reply{}, *refuse.Load()
+	}))
 	secret := errors.New("password=hunter2")
 	for name, c := range map[string]struct {
 		made error
 		want apperr.Error
 	}{
-		"a kind and a sentence": {apperr.Missing("使用者"), apperr.Error{Kind: apperr.NotFound, Detail: "no such 使用者"}},
-		"faults": {apperr.Taken("body.name", "body.email"), apperr.Error{Kind: apperr.AlreadyExists, Detail: "a unique value is taken",
-			Faults: []apperr.Fault{{Location: "body.name", Message: "is taken"}, {Location: "body.email", Message: "is taken"}}}},
-		"when to try again":  {apperr.Away("the store", secret), apperr.Error{Kind: apperr.Unavailable, Detail: "the store does not answer", RetryAfter: 2 * time.Second}},
-		"an undeclared kind": {apperr.New(apperr.InUse, "hunter2"), apperr.Error{Kind: apperr.Internal, Detail: "something went wrong on our side; the request id finds it in the logs"}},
-		"nothing internal":   {secret, apperr.Error{Kind: apperr.Internal, Detail: "something went wrong on our side; the request id finds it in the logs"}},
+		"a kind and a detail": {apperr.Missing("使用者"), apperr.Error{Kind: apperr.NotFound, Detail: "no such 使用者"}},
+		"faults": {apperr.Taken("body.name", "body.email"),
+			apperr.Error{Kind: apperr.AlreadyExists, Detail: "a unique value is taken",
+				Faults: []apperr.Fault{{Location: "body.name", Message: "is taken"},
+					{Location: "body.email", Message: "is taken"}}}},
+		"when to try again": {apperr.Away("the store", secret),
+			apperr.Error{Kind: apperr.Unavailable, Detail: "the store does not answer", RetryAfter: 2 * time.Second}},
+		"an undeclared kind": {apperr.New(apperr.InUse, "hunter2"),
+			apperr.Error{Kind: apperr.Internal,
+				Detail: "something went wrong on our side; the request id finds it in the logs"}},
+		"nothing internal": {secret, apperr.Error{Kind: apperr.Internal,
+			Detail: "something went wrong on our side; the request id finds it in the logs"}},
 	} {
 		refuse.Store(&c.made)
 		_, err := missing.Ask(acme(t.Context()), b, question{})
@@ -95,13 +108,14 @@ func TestRefusalsTravel(t *testing.T) {
 	}
 }
 
-// A problem of a kind that this side does not know says nothing of what was done: it is no refusal.
+// A problem of a kind that the asker does not know leaves open what was done: it is not a refusal.
 func TestAnUnknownKindIsNoRefusal(t *testing.T) {
 	t.Parallel()
 	b, x := open(t)
 	for _, body := range []string{`{"code":"no_such_kind","detail":"no"}`, `{"detail":"no"}`, `{`, ``} {
 		sub, err := x.connect(t, Config{}).nats.Subscribe("idp.check.users.missing", func(m *nats.Msg) {
-			_ = m.RespondMsg(&nats.Msg{Header: nats.Header{"Content-Type": {"application/problem+json"}}, Data: []byte(body)})
+			_ = m.RespondMsg(&nats.Msg{Header: nats.Header{"Content-Type": {"application/problem+json"}},
+				Data: []byte(body)})
 		})
 		require.NoError(t, err)
 		require.NoError(t, b.nats.Flush())
@@ -137,19 +151,19 @@ func TestSilenceIsUnavailable(t *testing.T) {
 		require.ErrorContains(t, err, "the users service does not answer")
 		require.Equal(t, apperr.Unavailable, apperr.KindOf(err))
 		require.True(t, Unheard(err))
-		require.Less(t, time.Since(began), time.Second, "it is known at once")
+		require.Less(t, time.Since(began), time.Second, "it is known immediately")
 	})
 	t.Run("too late", func(t *testing.T) {
 		t.Parallel()
 		b, _ := open(t)
 		require.NoError(t, missing.Answer(b, func(ctx context.Context, _ question) (reply, error) {
-			<-ctx.Done() // an answer has no longer than the asker waits
+			<-ctx.Done() // the answer has no more time than the asker waits
 			return reply{}, ctx.Err()
 		}))
 		began := time.Now()
 		_, err := missing.Ask(acme(t.Context()), b, question{})
 		require.Error(t, err)
-		require.False(t, Unheard(err), "it was heard")
+		require.False(t, Unheard(err), "it was received")
 		require.InDelta(t, 2, time.Since(began).Seconds(), 1)
 	})
 	t.Run("NATS is away", func(t *testing.T) {
@@ -161,7 +175,7 @@ func TestSilenceIsUnavailable(t *testing.T) {
 		require.Equal(t, apperr.Unavailable, apperr.KindOf(err))
 		require.True(t, Unheard(err), "it was not sent")
 	})
-	t.Run("the caller left", func(t *testing.T) {
+	t.Run("the caller gave up", func(t *testing.T) {
 		t.Parallel()
 		b, _ := open(t)
 		ctx, cancel := context.WithCancel(acme(t.Context()))
@@ -169,7 +183,7 @@ func TestSilenceIsUnavailable(t *testing.T) {
 			cancel()
 			return reply{}, nil
 		}))
-		if _, err := missing.Ask(ctx, b, question{}); err != nil { // the answer may be faster
+		if _, err := missing.Ask(ctx, b, question{}); err != nil { // the answer may come first
 			require.ErrorIs(t, err, context.Canceled)
 		}
 		_, err := missing.Ask(ctx, b, question{})
@@ -195,7 +209,10 @@ func TestQuestionsOfStrangersAreRefused(t *testing.T) {
 	for _, name := range []string{"", "*", "a.b", "a b", ">", "Users", strings.Repeat("x", 64)} {
 		_, err := Question[question, reply]{Service: name, Name: "missing"}.Ask(acme(t.Context()), b, question{})
 		require.ErrorContains(t, err, "cannot be asked")
-		require.Error(t, Question[question, reply]{Service: "users", Name: name}.Answer(b, func(context.Context, question) (reply, error) { return reply{}, nil }))
+		require.Error(t, Question[question, reply]{Service: "users", Name: name}.Answer(b,
+			func(context.Context, question) (reply, error) {
+				return reply{}, nil
+			}))
 	}
 }
 
@@ -229,7 +246,7 @@ func TestAnswersAreBoundedAndShared(t *testing.T) {
 	for range asked {
 		require.NoError(t, receive(t, errs))
 	}
-	require.EqualValues(t, asked, first.Load()+second.Load(), "one replica answers each")
+	require.EqualValues(t, asked, first.Load()+second.Load(), "each question is answered by one replica")
 	require.Positive(t, first.Load())
 	require.Positive(t, second.Load())
 	require.LessOrEqual(t, most.Load(), int64(2*maxAnswers))
@@ -256,7 +273,7 @@ func TestCloseWaitsForAnswers(t *testing.T) {
 	receive(t, started)
 	closed := make(chan error, 1)
 	go func() { closed <- server.Close(t.Context()) }()
-	require.Eventually(t, func() bool { // it takes no more questions
+	require.Eventually(t, func() bool { // it accepts no more questions
 		_, err := missing.Ask(acme(t.Context()), b, question{})
 		return Unheard(err)
 	}, patient, time.Millisecond)

@@ -20,8 +20,8 @@ const (
 	defaultMaxInFlight = 256
 	defaultMaxAtOnce   = 32
 
-	// At one time one replica of a service gets a consumer's messages (JetStream's pinned client): two of them could not keep the order of a
-	// record's events. It is replaced when it has not pulled for pinnedFor.
+	// Only one replica of a service gets a consumer's messages at a time (JetStream's pinned client), because two could
+	// not keep the order of a record's events. Another replaces it when it has not pulled for pinnedFor.
 	pinGroup   = "active"
 	headerPin  = "Nats-Pin-Id"
 	pinnedFor  = 15 * time.Second
@@ -32,22 +32,23 @@ const (
 
 // ConsumerConfig says what to consume and how.
 type ConsumerConfig struct {
-	Name     string   // durable, unique in the platform: "permissions-users"
-	Subjects []string // which events: "idp.events.*.user.*"
+	Name     string   // durable and unique in the platform, such as "permissions-users"
+	Subjects []string // filter of events, such as "idp.events.*.user.*"
 
-	// Handle is called for each event at least once, for the events of a record in their order, for those of different records at
-	// the same time. After an error or a panic it is called again, 10 times within about 7 minutes, then the event is parked and the
-	// record's next one comes. So it must be idempotent, by Event.ID or by Event.Sequence, and expect gaps. The context is
-	// request.System of the event's tenant with its request id, payload origin and trace.
+	// Handle is called for each event at least once: for the events of one record in their order, for those of
+	// different records at the same time. After an error or a panic it is called again, 10 times within about 7
+	// minutes; then the event is parked, and the record's next event is handled. So it must be idempotent, by Event.ID
+	// or by Event.Sequence, and tolerate gaps. The context is request.System of the event's tenant, with the event's
+	// request id, payload origin and trace.
 	Handle func(ctx context.Context, e Event) error
 
-	// MaxAtOnce is how many events are handled at the same time; 0 means 32. Where more wait, tenants have their turns
-	// one after the other, so one with many events or slow ones does not hold up the others among those in flight.
+	// MaxAtOnce is how many events are handled at the same time; 0 means 32. If more wait, tenants take turns, so that
+	// a tenant with many or slow events does not delay the others among those in flight.
 	MaxAtOnce   int
-	MaxInFlight int // events handled or waiting for their turn or for another try; 0 means 256
+	MaxInFlight int // events that are handled or wait for their turn or another attempt; 0 means 256
 
-	retry   func() backoff.BackOff // retryDelays, but in tests
-	ackWait time.Duration          // defaultAckWait, but in tests
+	retry   func() backoff.BackOff // retryDelays, except in tests
+	ackWait time.Duration          // defaultAckWait, except in tests
 }
 
 // Consumer is a running consumer.
@@ -55,16 +56,17 @@ type Consumer struct {
 	bus    *Bus
 	config ConsumerConfig
 
-	stop    context.CancelFunc // no more events
-	abort   context.CancelFunc // and no more handling
+	stop    context.CancelFunc // ends the intake of events
+	abort   context.CancelFunc // cancels the handlers
 	stopped chan struct{}
 }
 
-// Consume starts a durable consumer and returns; a NATS that is away is waited for. A new consumer starts with the oldest event
-// that is kept. Replicas share a consumer: one of them gets the events, another goes on when it stops, or half a minute after it died.
+// Consume starts a durable consumer and returns; it does not wait for NATS. A new consumer starts with the oldest
+// stored event. Replicas share a consumer: one of them gets the events; another continues when that one stops, or half
+// a minute after it died.
 func (b *Bus) Consume(ctx context.Context, c ConsumerConfig) (*Consumer, error) {
 	if !word.MatchString(c.Name) {
-		return nil, fmt.Errorf("a consumer cannot be called %q", c.Name)
+		return nil, fmt.Errorf("%q is not a valid consumer name", c.Name)
 	}
 	if err := checkSubjects(c.Subjects); err != nil {
 		return nil, fmt.Errorf("consumer %s: %w", c.Name, err)
@@ -118,8 +120,8 @@ func checkSubjects(subjects []string) error {
 	return nil
 }
 
-// Stop takes no more events and waits for the handlers that run. When ctx ends it cancels their contexts, and still waits. What was
-// not handled comes again to the next consumer of the name.
+// Stop ends the intake of events and waits for the running handlers. When ctx ends, it cancels their contexts and still
+// waits. What was not handled is delivered to the next consumer of the name.
 func (c *Consumer) Stop(ctx context.Context) error {
 	c.bus.mu.Lock()
 	c.bus.consumers = slices.DeleteFunc(c.bus.consumers, func(other *Consumer) bool { return other == c })
@@ -135,14 +137,14 @@ func (c *Consumer) Stop(ctx context.Context) error {
 	}
 }
 
-// intake gets the messages of one stream to the handler, session after session.
+// intake passes the messages of one stream to the handler, session after session.
 type intake struct {
 	*Consumer
 	stream   string
 	subjects []string
 
-	durable  jetstream.Consumer // kept over sessions, since it sends the pin; nil if it is to be declared
-	pin      string             // by which JetStream knows us; "" if it never did
+	durable  jetstream.Consumer // kept over sessions, because it sends the pin; nil if it must be declared
+	pin      string             // identifies this client to JetStream; "" before the first message
 	wait     backoff.BackOff
 	troubled bool
 }
@@ -166,21 +168,25 @@ func (f *intake) run(taking, handling context.Context) {
 	}
 }
 
-// trouble notes why a session could not begin or go on.
+// trouble logs why a session could not begin or continue.
 func (f *intake) trouble(err error) {
-	if errors.Is(err, jetstream.ErrConsumerDeleted) || errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, nats.ErrNoResponders) {
+	if errors.Is(err, jetstream.ErrConsumerDeleted) || errors.Is(err, jetstream.ErrConsumerNotFound) ||
+		errors.Is(err, nats.ErrNoResponders) {
 		f.durable = nil
 	}
 	if !f.troubled {
-		f.bus.log.Warn("a consumer begins again where it stopped", "consumer", f.config.Name, "stream", f.stream, "error", err)
+		f.bus.log.Warn("a consumer begins again where it stopped", "consumer", f.config.Name, "stream", f.stream,
+			"error", err)
 	}
 	f.troubled = true
 }
 
-// session becomes the one that gets the consumer's messages, and handles them until ctx ends or something is wrong with the delivery.
+// session makes this replica the one that gets the consumer's messages, and handles them until ctx ends or the delivery
+// fails.
 //
-// It begins with a reset to the oldest message that is not acknowledged. Without, JetStream would deliver what a killed process had in
-// hand only after the acknowledgement's time, and the later events of the same records before. Events behind the oldest are therefore seen again.
+// It begins with a reset to the oldest message that is not acknowledged. Otherwise JetStream would deliver the messages
+// that a killed process held only after the time limit of acknowledgements, and later events about the same records
+// before them. So events after the oldest are seen again.
 func (f *intake) session(ctx, handling context.Context) error {
 	if err := f.declare(ctx); err != nil {
 		return err
@@ -191,7 +197,8 @@ func (f *intake) session(ctx, handling context.Context) error {
 	if err := f.reset(ctx); err != nil {
 		return err
 	}
-	iterator, err := f.durable.Messages(jetstream.PullMaxMessages(f.config.MaxInFlight), jetstream.PullPriorityGroup(pinGroup),
+	iterator, err := f.durable.Messages(jetstream.PullMaxMessages(f.config.MaxInFlight),
+		jetstream.PullPriorityGroup(pinGroup),
 		jetstream.PullExpiry(pullFor), jetstream.PullHeartbeat(heartbeat))
 	if err != nil {
 		return fmt.Errorf("pull: %w", err)
@@ -217,7 +224,7 @@ func (f *intake) declare(ctx context.Context) error {
 		AckPolicy:      jetstream.AckExplicitPolicy,
 		AckWait:        f.config.ackWait,
 		MaxAckPending:  f.config.MaxInFlight,
-		MaxDeliver:     -1, // tries are counted here, since they are made here
+		MaxDeliver:     -1, // attempts are counted here, because they are made here
 		PriorityPolicy: jetstream.PriorityPolicyPinned,
 		PriorityGroups: []string{pinGroup},
 		PinnedTTL:      pinnedFor,
@@ -229,15 +236,16 @@ func (f *intake) declare(ctx context.Context) error {
 	return nil
 }
 
-// takeOver waits for a first message, with which JetStream pins the consumer to us. As we pull one message only, no other can be on its
-// way when the consumer is reset then.
+// takeOver waits for a first message, with which JetStream pins the consumer to this client. It pulls only one message,
+// so no other can be on its way when the consumer is reset afterwards.
 func (f *intake) takeOver(ctx context.Context) error {
 	for {
 		if err := f.freeOrphans(ctx); err != nil {
 			return err
 		}
 		pull, cancel := context.WithTimeout(ctx, standbyFor)
-		batch, err := f.durable.Fetch(1, jetstream.FetchPriorityGroup(pinGroup), jetstream.FetchHeartbeat(heartbeat), jetstream.FetchContext(pull))
+		batch, err := f.durable.Fetch(1, jetstream.FetchPriorityGroup(pinGroup), jetstream.FetchHeartbeat(heartbeat),
+			jetstream.FetchContext(pull))
 		pinned := false
 		if err == nil {
 			for message := range batch.Messages() {
@@ -255,8 +263,9 @@ func (f *intake) takeOver(ctx context.Context) error {
 	}
 }
 
-// freeOrphans makes messages come at once that JetStream believes to be in the hands of one who is gone, or of our last session. If
-// another replica has just taken over, it sees from its own messages that it has to begin again.
+// freeOrphans makes JetStream deliver at once the messages that it believes to be held by a client that is gone, or by
+// the previous session. If another replica has just taken over, that one notices from its own messages that it must
+// begin again.
 func (f *intake) freeOrphans(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -284,7 +293,7 @@ func (f *intake) reset(ctx context.Context) error {
 	return nil
 }
 
-// release lets another replica take over now and not after pinnedFor.
+// release lets another replica take over now instead of after pinnedFor.
 func (f *intake) release() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -297,9 +306,10 @@ func (f *intake) release() {
 	}
 }
 
-// retryDelays are 0.2 s, 0.6 s, 1.8 s … up to 2 minutes, each off by up to a tenth.
+// retryDelays are 0.2 s, 0.6 s, 1.8 s … up to 2 minutes, each varied at random by up to a tenth.
 func retryDelays() backoff.BackOff {
 	wait := backoff.NewExponentialBackOff()
-	wait.InitialInterval, wait.Multiplier, wait.MaxInterval, wait.RandomizationFactor = 200*time.Millisecond, 3, 2*time.Minute, 0.1
+	wait.InitialInterval, wait.Multiplier, wait.MaxInterval, wait.RandomizationFactor = 200*time.Millisecond, 3,
+		2*time.Minute, 0.1
 	return wait
 }

@@ -23,16 +23,17 @@ import (
 
 var errBusy = errors.New("busy")
 
-// consume starts a consumer that tries again at once.
+// consume starts a consumer that retries without delay.
 func consume(t *testing.T, b *Bus, name string, handle func(ctx context.Context, e Event) error) *Consumer {
 	t.Helper()
-	c, err := b.Consume(t.Context(), ConsumerConfig{Name: name, Subjects: []string{"idp.events.*.user.*"}, Handle: handle,
-		retry: func() backoff.BackOff { return &backoff.ZeroBackOff{} }})
+	c, err := b.Consume(t.Context(), ConsumerConfig{Name: name, Subjects: []string{"idp.events.*.user.*"},
+		Handle: handle,
+		retry:  func() backoff.BackOff { return &backoff.ZeroBackOff{} }})
 	require.NoError(t, err)
 	return c
 }
 
-// journal notes the versions that were handled and checks, as they come, that none was skipped.
+// journal records the versions that were handled, and checks as they come that none was skipped.
 type journal struct {
 	mu      sync.Mutex
 	version map[string]int64
@@ -60,7 +61,7 @@ func (j *journal) note(e Event) {
 	}
 }
 
-// wait waits for all and returns how many came more than once.
+// wait waits for all events and returns how many came more than once.
 func (j *journal) wait(t *testing.T) int {
 	t.Helper()
 	receive(t, j.all)
@@ -76,7 +77,7 @@ func (j *journal) wait(t *testing.T) int {
 	return repeated
 }
 
-// history is some versions of some records, mixed.
+// history is several versions of several records, mixed.
 func history(records, versions int) []docstore.Message {
 	var all []docstore.Message
 	for v := 1; v <= versions; v++ {
@@ -98,13 +99,13 @@ func TestRecordsGoSideBySideButEachInOrder(t *testing.T) {
 	both := make(chan struct{})
 	consume(t, b, "reader", func(ctx context.Context, e Event) error {
 		if _, taken := busy.LoadOrStore(e.Subject, true); taken {
-			return errors.New("two events of a record at a time")
+			return errors.New("two events of a record at the same time")
 		}
 		defer busy.Delete(e.Subject)
 		if n := running.Add(1); n == 2 && most.Swap(n) != n {
 			close(both)
 		}
-		<-both // never comes if records wait for each other
+		<-both // would never come if records waited for each other
 		j.note(e)
 		running.Add(-1)
 		return nil
@@ -170,7 +171,7 @@ func TestParkingAndReplay(t *testing.T) {
 	consume(t, b, "other", func(_ context.Context, e Event) error { other <- e; return nil })
 
 	publish(t, b, message("1", 1), message("1", 2), message("1", 3))
-	require.EqualValues(t, 3, receive(t, handled).Sequence, "what follows parked events goes on")
+	require.EqualValues(t, 3, receive(t, handled).Sequence, "events after parked ones are handled")
 	require.EqualValues(t, 20, tries.Load())
 	require.EqualValues(t, 2, testutil.ToFloat64(b.metrics.parked.WithLabelValues("reader")))
 	for range 3 {
@@ -192,7 +193,7 @@ func TestParkingAndReplay(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, n)
 
-	// Replayed while still broken: parked again, and not lost as a duplicate.
+	// Replayed while the fault remains: parked again, and not dropped as a duplicate.
 	n, err = b.Replay(t.Context(), "reader")
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
@@ -201,7 +202,7 @@ func TestParkingAndReplay(t *testing.T) {
 	}, patient, time.Millisecond)
 
 	broken.Store(false)
-	n, err = x.connect(t, Config{}).Replay(t.Context(), "reader") // from anywhere
+	n, err = x.connect(t, Config{}).Replay(t.Context(), "reader") // from any process
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
 	require.EqualValues(t, 1, receive(t, handled).Sequence)
@@ -222,7 +223,7 @@ func TestNoEventsAreParkedAtOnce(t *testing.T) {
 	bad := []docstore.Message{message("1", 1), message("2", 1), message("3", 1)}
 	bad[0].Payload = []byte("\x00")
 	bad[1].Payload = nil
-	bad[2].Subject = "idp.events.globex.user.updated" // another tenant's
+	bad[2].Subject = "idp.events.globex.user.updated" // a subject of another tenant
 	publish(t, b, append(bad, message("4", 1))...)
 	require.Equal(t, "4-1", receive(t, handled).ID)
 	require.Eventually(t, func() bool {
@@ -244,7 +245,7 @@ func TestStopWaitsForHandlers(t *testing.T) {
 	})
 	publish(t, b, message("1", 1), message("1", 2))
 	receive(t, started)
-	c.stop() // what Stop does first: from now on there is nothing new for the handler
+	c.stop() // the first step of Stop: from now on the handler gets nothing new
 	stopped := make(chan error, 1)
 	go func() { stopped <- c.Stop(t.Context()) }()
 	close(finish)
@@ -252,7 +253,7 @@ func TestStopWaitsForHandlers(t *testing.T) {
 	require.True(t, done.Load())
 	require.NoError(t, c.Stop(t.Context()), "again")
 
-	// What was not handled comes to the next one, at once.
+	// What was not handled goes to the next consumer at once.
 	handled := make(chan Event, 2)
 	consume(t, b, "reader", func(_ context.Context, e Event) error { handled <- e; return nil })
 	for receive(t, handled).Sequence != 2 {
@@ -276,7 +277,7 @@ func TestStopCancelsHandlersAtItsDeadline(t *testing.T) {
 	require.Empty(t, started, "a cancelled handler is not called again")
 }
 
-// Two replicas share a consumer: one works, the other goes on when it stops.
+// Two replicas share a consumer: one works, the other continues when it stops.
 func TestReplicasTakeTurns(t *testing.T) {
 	t.Parallel()
 	b, x := open(t)
@@ -285,11 +286,12 @@ func TestReplicasTakeTurns(t *testing.T) {
 	var active [2]atomic.Int64
 	var consumers []*Consumer
 	for i := range active {
-		consumers = append(consumers, consume(t, x.connect(t, Config{}), "reader", func(_ context.Context, e Event) error {
-			active[i].Add(1)
-			j.note(e)
-			return nil
-		}))
+		consumers = append(consumers, consume(t, x.connect(t, Config{}), "reader",
+			func(_ context.Context, e Event) error {
+				active[i].Add(1)
+				j.note(e)
+				return nil
+			}))
 	}
 	publish(t, b, all[:300]...)
 	require.Eventually(t, func() bool { return active[0].Load()+active[1].Load() >= 300 }, patient, time.Millisecond)
@@ -310,7 +312,8 @@ func assertNoError(t *testing.T, err error) {
 	}
 }
 
-// A replica dies with events in hand: the next one goes on with them, in order, and not only after the acknowledgement's time.
+// A replica dies with unfinished events. The next one continues with them, in order, without waiting for the time limit
+// of acknowledgements.
 func TestAfterADeathAllComesInOrder(t *testing.T) {
 	t.Parallel()
 	b, x := open(t)
@@ -322,7 +325,7 @@ func TestAfterADeathAllComesInOrder(t *testing.T) {
 	consume(t, dying, "reader", func(ctx context.Context, e Event) error {
 		if alive.Add(1) > 50 {
 			if alive.Load() == 51 {
-				dying.nats.Close() // no acknowledgement gets out any more
+				dying.nats.Close() // no acknowledgement is sent any more
 				close(dead)
 			}
 			<-ctx.Done()
@@ -335,7 +338,7 @@ func TestAfterADeathAllComesInOrder(t *testing.T) {
 	receive(t, dead)
 	stream, err := b.js.Stream(t.Context(), EventStream)
 	require.NoError(t, err)
-	require.NoError(t, stream.UnpinConsumer(t.Context(), "reader", pinGroup)) // as JetStream does by itself after pinnedFor
+	require.NoError(t, stream.UnpinConsumer(t.Context(), "reader", pinGroup)) // as JetStream does after pinnedFor
 	consume(t, b, "reader", func(_ context.Context, e Event) error { j.note(e); return nil })
 	j.wait(t)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -368,7 +371,7 @@ func TestAConsumerThatIsDeletedIsMadeAgain(t *testing.T) {
 	publish(t, b, message("1", 1))
 	receive(t, handled)
 	require.NoError(t, b.js.DeleteConsumer(t.Context(), EventStream, "reader"))
-	require.Equal(t, "1-1", receive(t, handled).ID, "as a new consumer it begins at the beginning")
+	require.Equal(t, "1-1", receive(t, handled).ID, "a new consumer begins at the beginning")
 }
 
 func TestConsumeRefusesABadConfig(t *testing.T) {
@@ -393,10 +396,11 @@ func TestHeldMessagesStayOurs(t *testing.T) {
 	require.NoError(t, err)
 	publish(t, b, message("1", 1), message("1", 2))
 	finish := make(chan struct{})
-	_, err = b.Consume(t.Context(), ConsumerConfig{Name: "reader", Subjects: []string{"idp.events.>"}, ackWait: 300 * time.Millisecond,
-		Handle: func(context.Context, Event) error { <-finish; return nil }})
+	_, err = b.Consume(t.Context(), ConsumerConfig{Name: "reader", Subjects: []string{"idp.events.>"},
+		ackWait: 300 * time.Millisecond,
+		Handle:  func(context.Context, Event) error { <-finish; return nil }})
 	require.NoError(t, err)
-	extended := map[string]int{} // the one being handled and the one that waits for it
+	extended := map[string]int{} // the one being handled, and the one that waits for it
 	for extended["1"] < 3 || extended["2"] < 3 {
 		m, err := told.NextMsg(patient)
 		require.NoError(t, err)
@@ -459,7 +463,7 @@ func TestRetriesSpanMinutes(t *testing.T) {
 	require.InDelta(t, 7*time.Minute, sum, float64(2*time.Minute))
 }
 
-// A tenant with 150 events, and one whose only event came after them: it is handled as soon as a turn is free.
+// One tenant has 150 events, another a single one that came after them: that one is handled as soon as a turn is free.
 func TestTenantsHaveTurns(t *testing.T) {
 	t.Parallel()
 	b, _ := open(t)
@@ -469,11 +473,13 @@ func TestTenantsHaveTurns(t *testing.T) {
 	}
 	other := message("1", 1)
 	other.ID, other.Subject = "other", "idp.events.globex.user.updated"
-	other.Payload = bytes.ReplaceAll(bytes.ReplaceAll(other.Payload, []byte(`"1-1"`), []byte(`"other"`)), []byte("acme"), []byte("globex"))
+	other.Payload = bytes.ReplaceAll(bytes.ReplaceAll(other.Payload, []byte(`"1-1"`), []byte(`"other"`)),
+		[]byte("acme"), []byte("globex"))
 	publish(t, b, other)
 	begun, handled, over := make(chan struct{}, many+1), make(chan string), make(chan struct{})
 	defer close(over)
-	_, err := b.Consume(t.Context(), ConsumerConfig{Name: "reader", Subjects: []string{"idp.events.*.user.*"}, MaxAtOnce: 1,
+	_, err := b.Consume(t.Context(), ConsumerConfig{Name: "reader", Subjects: []string{"idp.events.*.user.*"},
+		MaxAtOnce: 1,
 		Handle: func(_ context.Context, e Event) error {
 			begun <- struct{}{}
 			select {
@@ -483,25 +489,26 @@ func TestTenantsHaveTurns(t *testing.T) {
 			return nil
 		}})
 	require.NoError(t, err)
-	receive(t, begun)                   // so the lag is known
-	require.Eventually(t, func() bool { // and now there is none: all are in hand
+	receive(t, begun)                   // from now on the lag is known
+	require.Eventually(t, func() bool { // now there is none: all messages are delivered
 		return testutil.ToFloat64(b.metrics.lag.WithLabelValues("reader")) == 0
 	}, patient, 10*time.Millisecond)
 	var first []string
-	for range 20 { // it is second or third, once the dispatcher has read all that it was sent
+	for range 20 { // it is second or third, when the dispatcher has read everything that was sent
 		first = append(first, receive(t, handled))
 	}
 	require.Contains(t, first, "globex")
 }
 
-// An event that is tried again and again takes nobody's turn meanwhile.
+// An event that is being retried takes no turn between its attempts.
 func TestRetriesTakeNoTurn(t *testing.T) {
 	t.Parallel()
 	b, _ := open(t)
 	publish(t, b, message("1", 1), message("2", 1))
 	handled := make(chan struct{})
-	_, err := b.Consume(t.Context(), ConsumerConfig{Name: "reader", Subjects: []string{"idp.events.*.user.*"}, MaxAtOnce: 1,
-		retry: func() backoff.BackOff { return backoff.NewConstantBackOff(time.Hour) },
+	_, err := b.Consume(t.Context(), ConsumerConfig{Name: "reader", Subjects: []string{"idp.events.*.user.*"},
+		MaxAtOnce: 1,
+		retry:     func() backoff.BackOff { return backoff.NewConstantBackOff(time.Hour) },
 		Handle: func(_ context.Context, e Event) error {
 			if e.Subject == "1" {
 				return errBusy

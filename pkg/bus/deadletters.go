@@ -11,8 +11,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// What could not be handled is kept on idp.deadletters.parked.<consumer>; what is replayed goes to idp.deadletters.replay.<consumer>, which
-// that consumer follows besides its events. So a replay reaches nobody else.
+// An event that could not be handled is kept on idp.deadletters.parked.<consumer>. A replay copies it to
+// idp.deadletters.replay.<consumer>, which only that consumer reads besides its events. So a replay reaches no other
+// consumer.
 const (
 	deadLettersPrefix = "idp.deadletters."
 
@@ -26,7 +27,8 @@ const (
 func parkedSubject(consumer string) string { return deadLettersPrefix + "parked." + consumer }
 func replaySubject(consumer string) string { return deadLettersPrefix + "replay." + consumer }
 
-// park keeps a message with its headers, where it came from and why it is there. The reason is for operators: it is an internal error's text.
+// park keeps a message with its headers, its origin and the reason. The reason is for operators: it is the text of an
+// internal error.
 func (b *Bus) park(ctx context.Context, consumer string, x *delivery, reason error, tries int) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -34,7 +36,8 @@ func (b *Bus) park(ctx context.Context, consumer string, x *delivery, reason err
 	for name, values := range x.message.Headers() {
 		m.Header[name] = values
 	}
-	// The id of the event would make JetStream drop it when another consumer, or this one a second time, parks the same event.
+	// With the event's id, JetStream would drop it when another consumer parks the same event, or this one parks it a
+	// second time.
 	m.Header.Del(nats.MsgIdHdr)
 	m.Header.Del(headerPin)
 	m.Header.Set(headerSubject, x.subject)
@@ -44,11 +47,12 @@ func (b *Bus) park(ctx context.Context, consumer string, x *delivery, reason err
 	return err
 }
 
-// Replay gives the parked events of one consumer to it once more, in the order in which they were parked, and returns how many. They
-// may be older than events that it has handled since. What is parked again meanwhile is left for another Replay.
+// Replay delivers the parked events of one consumer to it again, in the order in which they were parked, and returns
+// their number. They may be older than events that it has handled since. Events that are parked again meanwhile are
+// left for another Replay.
 func (b *Bus) Replay(ctx context.Context, consumer string) (int, error) {
 	if !word.MatchString(consumer) {
-		return 0, fmt.Errorf("a consumer cannot be called %q", consumer)
+		return 0, fmt.Errorf("%q is not a valid consumer name", consumer)
 	}
 	stream, err := b.js.Stream(ctx, DeadLetterStream)
 	if err != nil {
@@ -67,12 +71,13 @@ func (b *Bus) Replay(ctx context.Context, consumer string) (int, error) {
 		}
 		m := &nats.Msg{Subject: replaySubject(consumer), Data: parked.Data, Header: nats.Header{}}
 		m.Header.Set(headerSubject, parked.Header.Get(headerSubject))
-		// The id makes one replay of two that run at the same time, or of one that was cut off before the deletion.
+		// The id turns two replays at the same time, or one that was interrupted before the deletion, into one.
 		id := fmt.Sprintf("replay-%s-%d", consumer, parked.Sequence)
 		if _, err := b.js.PublishMsg(ctx, m, jetstream.WithMsgID(id)); err != nil {
 			return replayed, fmt.Errorf("replay: %w", err)
 		}
-		if err := stream.DeleteMsg(ctx, parked.Sequence); err != nil && !errors.Is(err, jetstream.ErrMsgDeleteUnsuccessful) {
+		if err := stream.DeleteMsg(ctx, parked.Sequence); err != nil &&
+			!errors.Is(err, jetstream.ErrMsgDeleteUnsuccessful) {
 			return replayed, fmt.Errorf("replay: %w", err)
 		}
 		replayed++
@@ -81,7 +86,7 @@ func (b *Bus) Replay(ctx context.Context, consumer string) (int, error) {
 	return replayed, nil
 }
 
-// headerText makes a text fit for a header: one line, not too long.
+// headerText makes a text fit for a header: one line of limited length.
 func headerText(s string) string {
 	out := make([]rune, 0, min(len(s), maxReason))
 	size := 0

@@ -18,28 +18,28 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// delivery is a message in hand.
+// delivery is a message that was delivered and is not yet acknowledged.
 type delivery struct {
 	message jetstream.Msg
-	subject string // of the event; a replayed one came on another
-	stream  uint64 // sequence
+	subject string // the event's subject; a replayed message came on another
+	stream  uint64 // sequence in the stream
 	event   Event
-	problem error // why it is not an event
+	problem error // the reason why it is not an event
 }
 
-// dispatcher hands a session's messages to handlers: those of a record one after the other, others side by side, tenant
-// by tenant. How many it holds is bounded by the consumer's MaxAckPending.
+// dispatcher passes a session's messages to handlers: those about one record one after the other, others at the same
+// time, with turns for tenants. The consumer's MaxAckPending bounds how many messages it holds.
 type dispatcher struct {
 	consumer *intake
-	taking   context.Context // ends with the session: no new handling, no new try
+	taking   context.Context // ends with the session: no message is handled or tried again afterwards
 	cancel   context.CancelFunc
 	handling context.Context
-	turns    *fair.Gate // by tenant; not held between tries
+	turns    *fair.Gate // of tenants; not held between attempts
 
 	mu     sync.Mutex
-	queues map[string][]*delivery // by record; the first is being handled
+	queues map[string][]*delivery // by record; the first message is being handled
 	held   map[uint64]*delivery   // by stream sequence
-	last   jetstream.SequencePair // of the newest message
+	last   jetstream.SequencePair // position of the newest message
 	group  sync.WaitGroup
 }
 
@@ -58,7 +58,7 @@ var (
 	errLostMessage = errors.New("a message was lost on the way")
 )
 
-// take reads messages until ctx ends or their order can no longer be trusted.
+// take reads messages until ctx ends or their order is no longer certain.
 func (d *dispatcher) take(ctx context.Context, iterator jetstream.MessagesContext) error {
 	for {
 		message, err := iterator.Next(jetstream.NextContext(ctx))
@@ -72,7 +72,7 @@ func (d *dispatcher) take(ctx context.Context, iterator jetstream.MessagesContex
 		if err != nil {
 			return fmt.Errorf("message without metadata: %w", err)
 		}
-		// After the reset the consumer counts from 1, without gaps unless a message was lost with a connection.
+		// After the reset the consumer counts from 1. A gap means that a message was lost with a connection.
 		if meta.Sequence.Consumer != d.last.Consumer+1 {
 			return errLostMessage
 		}
@@ -97,7 +97,8 @@ func (d *dispatcher) holds(stream uint64) bool {
 
 func (d *dispatcher) add(message jetstream.Msg, stream uint64) {
 	x := &delivery{message: message, stream: stream, subject: message.Subject()}
-	if original := message.Headers().Get(headerSubject); original != "" && message.Subject() == replaySubject(d.consumer.config.Name) {
+	if original := message.Headers().Get(headerSubject); original != "" &&
+		message.Subject() == replaySubject(d.consumer.config.Name) {
 		x.subject = original
 	}
 	x.event, x.problem = Decode(x.subject, message.Data())
@@ -115,7 +116,7 @@ func (d *dispatcher) add(message jetstream.Msg, stream uint64) {
 func (d *dispatcher) work(record string) {
 	for x := d.first(record); x != nil; x = d.next(record) {
 		if d.settle(x) {
-			// Not waited for: an acknowledgement that is lost makes the message come again, see take.
+			// The server's reply is not waited for: if the acknowledgement is lost, the message comes again, see take.
 			_ = x.message.Ack()
 		}
 	}
@@ -127,8 +128,8 @@ func (d *dispatcher) first(record string) *delivery {
 	return d.queues[record][0]
 }
 
-// next takes the first of a record's messages away and returns the second. It is nil at the end of the queue or of the session; the
-// queue goes in the same breath, so that add never finds one that nobody works on.
+// next removes the first of a record's messages and returns the second, nil at the end of the queue or of the session.
+// It removes an empty queue under the same lock, so that add never finds a queue that nobody works on.
 func (d *dispatcher) next(record string) *delivery {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -142,7 +143,7 @@ func (d *dispatcher) next(record string) *delivery {
 	return queue[0]
 }
 
-// settle handles or parks a message; false if the session ended before.
+// settle handles or parks a message. It returns false if the session has ended before.
 func (d *dispatcher) settle(x *delivery) bool {
 	c := d.consumer
 	if x.problem != nil {
@@ -164,7 +165,7 @@ func (d *dispatcher) settle(x *delivery) bool {
 			return true
 		}
 		if d.handling.Err() != nil {
-			return false // it failed because it was cancelled
+			return false // the handler failed because it was cancelled
 		}
 		c.bus.metrics.failed.WithLabelValues(c.config.Name).Inc()
 		c.bus.log.Warn("an event was not handled", "consumer", c.config.Name, "event", x.event.ID, "type", x.event.Type,
@@ -185,10 +186,12 @@ func (d *dispatcher) handle(e Event) (err error) {
 	ctx := request.With(d.handling, request.Info{ID: e.RequestID, PayloadOrigin: e.PayloadOrigin})
 	ctx = request.System(ctx, e.Tenant)
 	ctx = d.consumer.bus.trace.Extract(ctx, propagation.MapCarrier{"traceparent": e.TraceParent})
-	ctx, span := tracer.Start(ctx, d.consumer.config.Name+" process "+e.Type, trace.WithSpanKind(trace.SpanKindConsumer))
+	ctx, span := tracer.Start(ctx, d.consumer.config.Name+" process "+e.Type,
+		trace.WithSpanKind(trace.SpanKindConsumer))
 	defer func() {
 		if p := recover(); p != nil {
-			d.consumer.bus.log.Error("a handler panicked", "consumer", d.consumer.config.Name, "panic", p, "stack", string(debug.Stack()))
+			d.consumer.bus.log.Error("a handler panicked", "consumer", d.consumer.config.Name, "panic", p, "stack",
+				string(debug.Stack()))
 			err = fmt.Errorf("panic: %v", p)
 		}
 		if err != nil {
@@ -199,7 +202,7 @@ func (d *dispatcher) handle(e Event) (err error) {
 	return d.consumer.config.Handle(ctx, e)
 }
 
-// park puts a message aside and tries until that has worked; false if the session ended before.
+// park parks a message and repeats that until it succeeds. It returns false if the session has ended before.
 func (d *dispatcher) park(x *delivery, reason error, tries int) bool {
 	c := d.consumer
 	wait := patience()
@@ -207,17 +210,20 @@ func (d *dispatcher) park(x *delivery, reason error, tries int) bool {
 		err := c.bus.park(d.handling, c.config.Name, x, reason, tries)
 		if err == nil {
 			c.bus.metrics.parked.WithLabelValues(c.config.Name).Inc()
-			c.bus.log.Error("an event is parked", "consumer", c.config.Name, "subject", x.subject, "event", x.event.ID, "error", reason)
+			c.bus.log.Error("an event is parked", "consumer", c.config.Name, "subject", x.subject, "event", x.event.ID,
+				"error", reason)
 			return true
 		}
-		c.bus.log.Warn("an event could not be parked; trying on", "consumer", c.config.Name, "event", x.event.ID, "error", err)
+		c.bus.log.Warn("an event could not be parked; trying again", "consumer", c.config.Name, "event", x.event.ID,
+			"error", err)
 		if pause(d.taking, wait.NextBackOff()); d.taking.Err() != nil {
 			return false
 		}
 	}
 }
 
-// extend tells JetStream that what is held is not lost: handlers may take long, and messages wait for others of their record.
+// extend tells JetStream that the held messages are not lost: handlers may take long, and messages wait for others
+// about the same record.
 func (d *dispatcher) extend() {
 	every := time.NewTicker(d.consumer.config.ackWait / 3)
 	defer every.Stop()
@@ -234,12 +240,12 @@ func (d *dispatcher) extend() {
 		}
 		d.mu.Unlock()
 		for _, message := range held {
-			_ = message.InProgress() // fails only if NATS is away or it was just acknowledged
+			_ = message.InProgress() // fails only if NATS is away or the message has just been acknowledged
 		}
 	}
 }
 
-// finish ends the session: waits for the handlers that run and drops what waits.
+// finish ends the session: it waits for the running handlers and drops the waiting messages.
 func (d *dispatcher) finish() {
 	d.cancel()
 	d.group.Wait()

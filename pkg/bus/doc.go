@@ -1,10 +1,11 @@
-// Package bus connects services through NATS: events from JetStream (Consume), put there by the outbox's relay (Publish), and checks,
-// which are questions to another service that must be answered before an operation goes on (Ask, Answer).
+// Package bus connects services through NATS: with events from JetStream (Consume), which the outbox's relay puts there
+// (Publish), and with questions to another service that must be answered before an operation continues (Ask, Answer).
 //
-// NATS may be away at any time, at the start too: a Bus connects for as long as it takes, consumers go on where they were, checks fail
-// with apperr.Unavailable, events wait in the outbox. JetStream of NATS 2.14 or later is needed (consumers are reset to where they stopped).
+// NATS may be away at any time, including the start. A Bus tries to connect until it succeeds, consumers continue where
+// they stopped, questions fail with apperr.Unavailable, and events wait in the outbox. JetStream of NATS 2.14 or later
+// is required (consumers are reset to where they stopped).
 //
-// A question is trusted because of where it comes from: whoever may publish in the account that the Bus connects to is
-// a service. Others need an account of their own, as readers of events have one in the embedded server and in
+// A question is trusted because of its origin: every client that may publish in the account that the Bus connects to is
+// a service. Other clients need an account of their own, as readers of events have in the embedded server and in
 // deploy/nats/nats.conf.
 package bus

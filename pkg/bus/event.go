@@ -10,7 +10,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 )
 
-// Event is a CloudEvent of the platform as a consumer sees it.
+// Event is a CloudEvent of the platform, as a consumer sees it.
 type Event struct {
 	ID            string     // unique; the same in every delivery
 	Source        string     // the path of the records: /users
@@ -18,19 +18,19 @@ type Event struct {
 	Subject       string     // the record's id
 	Time          clock.Time // when the change was made
 	Tenant        string
-	Actor         string // who made it; "" if not told
+	Actor         string // who made the change; "" if unknown
 	RequestID     string
 	TraceParent   string
 	PayloadOrigin string
-	Sequence      int64           // grows from event to event of one record
+	Sequence      int64           // grows with each event of one record
 	Data          json.RawMessage // {"record": …, "previous": …}
 }
 
-// Record names the record that the event is about. Events with an equal one are handled one after the other.
+// Record identifies the record that the event is about. Events with the same one are handled one after the other.
 func (e Event) Record() string { return e.Tenant + e.Source + "/" + e.Subject }
 
-// Decode reads an event's message. subject is the NATS subject it came on: rights to subjects are given by tenant, so an event
-// that says it belongs to another is refused.
+// Decode parses the message of an event. subject is the NATS subject that it came on. Permissions on subjects are given
+// by tenant, so Decode refuses an event that claims another tenant.
 func Decode(subject string, payload []byte) (Event, error) {
 	var wire struct {
 		SpecVersion   string          `json:"specversion"`
@@ -48,7 +48,7 @@ func Decode(subject string, payload []byte) (Event, error) {
 		Data          json.RawMessage `json:"data"`
 	}
 	if err := json.Unmarshal(payload, &wire); err != nil {
-		return Event{}, errors.New("not a CloudEvent in JSON") // the decoder's words could repeat the content
+		return Event{}, errors.New("not a CloudEvent in JSON") // the decoder's error could repeat the content
 	}
 	sequence, err := strconv.ParseInt(wire.Sequence, 10, 64)
 	switch {

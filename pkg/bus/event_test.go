@@ -18,8 +18,10 @@ func TestDecode(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "2026-01-31T09:30:00.123Z", e.Time.String())
 	e.Time = Event{}.Time
-	require.Equal(t, Event{ID: "0190", Source: "/users", Type: "idp.user.created", Subject: "1048576", Tenant: "acme", Actor: "1", RequestID: "r",
-		TraceParent: "t", PayloadOrigin: "山田", Sequence: 9007199254740993, Data: json.RawMessage(`{"record":{"name":"山田"}}`)}, e)
+	require.Equal(t, Event{ID: "0190", Source: "/users", Type: "idp.user.created", Subject: "1048576", Tenant: "acme",
+		Actor: "1", RequestID: "r",
+		TraceParent: "t", PayloadOrigin: "山田", Sequence: 9007199254740993,
+		Data: json.RawMessage(`{"record":{"name":"山田"}}`)}, e)
 	require.Equal(t, "acme/users/1048576", e.Record())
 }
 
@@ -30,12 +32,12 @@ func TestDecodeRefuses(t *testing.T) {
 		"no id":                           {`"id":"0190"`, `"id":""`},
 		"no source":                       {`"source"`, `"sauce"`},
 		"no subject":                      {`"subject":"1048576"`, `"subject":""`},
-		"a sequence that is no number":    {`"9007199254740993"`, `"nine"`},
+		"a sequence that is not a number": {`"9007199254740993"`, `"nine"`},
 		"sequence zero":                   {`"9007199254740993"`, `"0"`},
 		"a sequence that is too large":    {`"9007199254740993"`, `"9223372036854775808"`},
 		"another tenant than its subject": {`"tenantid":"acme"`, `"tenantid":"other"`},
 		"another type than its subject":   {`user.created`, `user.deleted`},
-		"a time that is none":             {`2026-01-31T09:30:00.123Z`, `yesterday`},
+		"an invalid time":                 {`2026-01-31T09:30:00.123Z`, `yesterday`},
 		"no JSON":                         {`{`, `[`},
 	} {
 		_, err := Decode("idp.events.acme.user.created", []byte(strings.Replace(eventJSON, change[0], change[1], 1)))

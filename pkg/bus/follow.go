@@ -16,52 +16,51 @@ import (
 
 const (
 	followTries    = 4
-	followMessages = 512 // fetched ahead
+	followMessages = 512 // messages fetched ahead
 	followIdle     = 30 * time.Second
 )
 
 // FollowerConfig says what a replica follows and how.
 type FollowerConfig struct {
-	Name     string   // for logs and metrics, unique in the service: "ended-tokens"
-	Subjects []string // which events: "idp.events.*.user.*"
+	Name     string   // for logs and metrics, unique in the service, such as "ended-tokens"
+	Subjects []string // filter of events, such as "idp.events.*.user.*"
 
 	// Snapshot brings the replica's state up to date from what the services have stored. It is called before the first
-	// event and again whenever events may have been missed: the stream no longer keeps them, or was made anew. No event
-	// is handled meanwhile. What is told while it runs comes afterwards, so the first events may be in the snapshot
-	// already: Handle drops what is not newer.
+	// event, and again whenever events may have been missed: the stream no longer has them, or was created again. No
+	// event is handled meanwhile. Events that are published while it runs come afterwards, so the first events may
+	// already be in the snapshot: Handle must drop those that are not newer.
 	Snapshot func(ctx context.Context) error
 
 	// Handle is called for one event after the other, in the order of the stream, in every replica. An event that fails
-	// is tried again, four times within about 3 s, then it is skipped, logged and counted. The context is
-	// request.System of the event's tenant.
+	// is tried four times within about 3 s, and then skipped, logged and counted. The context is request.System of the
+	// event's tenant.
 	Handle func(ctx context.Context, e Event) error
 
-	retry func() backoff.BackOff // followDelays, but in tests
+	retry func() backoff.BackOff // followDelays, except in tests
 }
 
-// Follower is what a replica follows: unlike a Consumer, which replicas share, each replica has all events. It suits
-// state that every replica holds in memory. Its place in the stream is not stored: after a restart it begins with a
-// snapshot.
+// Follower gives a replica all events, unlike a Consumer, which replicas share. It suits state that every replica holds
+// in memory. Its place in the stream is not stored: after a restart it begins with a snapshot.
 type Follower struct {
 	bus    *Bus
 	config FollowerConfig
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	// Of the running session.
+	// State of the running session.
 	place   uint64    // the last stream sequence that is in the replica's state
-	created time.Time // of the stream that the place is in; zero before the first snapshot
+	created time.Time // creation time of the stream that place is in; zero before the first snapshot
 
 	mu    sync.Mutex
-	stale error // why the state is not known to be up to date; nil once it is
+	stale error // the reason why the state may be out of date; nil once it is up to date
 }
 
 var errNoSnapshot = errors.New("the snapshot is not complete")
 
-// Follow starts a follower and returns; a NATS that is away is waited for. Ready tells when it has caught up.
+// Follow starts a follower and returns; it does not wait for NATS. Ready reports when it has caught up.
 func (b *Bus) Follow(ctx context.Context, c FollowerConfig) (*Follower, error) {
 	if !word.MatchString(c.Name) {
-		return nil, fmt.Errorf("a follower cannot be called %q", c.Name)
+		return nil, fmt.Errorf("%q is not a valid follower name", c.Name)
 	}
 	if err := checkSubjects(c.Subjects); err != nil {
 		return nil, fmt.Errorf("follower %s: %w", c.Name, err)
@@ -81,8 +80,8 @@ func (b *Bus) Follow(ctx context.Context, c FollowerConfig) (*Follower, error) {
 	return f, nil
 }
 
-// Ready tells why the replica's state is not up to date; nil once it has caught up with the stream. It stays nil while
-// NATS is away later on: the state is then as old as the connection.
+// Ready returns the reason why the replica's state is not up to date; nil once it has caught up with the stream. It
+// stays nil when NATS is away later: the state is then as old as the last connection.
 func (f *Follower) Ready() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,7 +91,7 @@ func (f *Follower) Ready() error {
 	return nil
 }
 
-// Stop ends the follower and waits for the handler or snapshot that runs, whose context it cancels.
+// Stop ends the follower. It cancels the context of a running handler or snapshot, and waits for it.
 func (f *Follower) Stop() {
 	f.bus.mu.Lock()
 	f.bus.followers = slices.DeleteFunc(f.bus.followers, func(other *Follower) bool { return other == f })
@@ -130,7 +129,7 @@ func (f *Follower) run(ctx context.Context) {
 	}
 }
 
-// session follows the stream until ctx ends or the order of the messages can no longer be trusted.
+// session follows the stream until ctx ends or the order of messages is no longer certain.
 func (f *Follower) session(ctx context.Context) error {
 	stream, err := f.bus.js.Stream(ctx, EventStream)
 	if err != nil {
@@ -152,7 +151,8 @@ func (f *Follower) session(ctx context.Context) error {
 		return fmt.Errorf("make a consumer: %w", err)
 	}
 	defer f.forget(stream, consumer)
-	messages, err := consumer.Messages(jetstream.PullMaxMessages(followMessages), jetstream.PullExpiry(pullFor), jetstream.PullHeartbeat(heartbeat))
+	messages, err := consumer.Messages(jetstream.PullMaxMessages(followMessages), jetstream.PullExpiry(pullFor),
+		jetstream.PullHeartbeat(heartbeat))
 	if err != nil {
 		return fmt.Errorf("pull: %w", err)
 	}
@@ -185,7 +185,7 @@ func (f *Follower) session(ctx context.Context) error {
 	}
 }
 
-// resume takes a snapshot if the stream no longer has what comes after the follower's place.
+// resume takes a snapshot if the stream no longer has the events after the follower's place.
 func (f *Follower) resume(ctx context.Context, info *jetstream.StreamInfo) error {
 	state := info.State
 	if f.created.Equal(info.Created) && state.FirstSeq <= f.place+1 && f.place <= state.LastSeq {
@@ -194,20 +194,23 @@ func (f *Follower) resume(ctx context.Context, info *jetstream.StreamInfo) error
 	if f.created.IsZero() {
 		f.bus.log.Info("a follower begins with a snapshot", "follower", f.config.Name)
 	} else {
-		f.bus.log.Warn("a follower begins anew with a snapshot: the stream does not have the events that it has not seen", "follower", f.config.Name)
+		f.bus.log.Warn(
+			"a follower begins again with a snapshot: the stream does not have the events that it has not seen",
+			"follower", f.config.Name)
 	}
 	f.setStale(errNoSnapshot)
 	began := time.Now()
 	if err := f.config.Snapshot(ctx); err != nil {
 		return fmt.Errorf("snapshot: %w", err)
 	}
-	f.bus.log.Info("a follower's snapshot is complete", "follower", f.config.Name, "took", time.Since(began).Round(time.Millisecond))
+	f.bus.log.Info("a follower's snapshot is complete", "follower", f.config.Name, "took", time.Since(began).
+		Round(time.Millisecond))
 	f.place, f.created = state.LastSeq, info.Created
 	f.setStale(errors.New("it is catching up with the stream"))
 	return nil
 }
 
-// checkKept makes sure that nothing after a place was dropped from the stream while the follower caught up.
+// checkKept checks that the stream has dropped nothing after a place while the follower caught up.
 func (f *Follower) checkKept(ctx context.Context, stream jetstream.Stream, from uint64) error {
 	info, err := stream.Info(ctx)
 	if err != nil {
@@ -220,7 +223,7 @@ func (f *Follower) checkKept(ctx context.Context, stream jetstream.Stream, from 
 	return nil
 }
 
-// handle gets an event to the handler, or skips it. It fails only when ctx ends.
+// handle passes an event to the handler, or skips it. It fails only when ctx ends.
 func (f *Follower) handle(ctx context.Context, message jetstream.Msg) error {
 	e, err := Decode(message.Subject(), message.Data())
 	wait := f.config.retry()
@@ -240,11 +243,12 @@ func (f *Follower) handle(ctx context.Context, message jetstream.Msg) error {
 		pause(ctx, wait.NextBackOff())
 	}
 	f.bus.metrics.skipped.WithLabelValues(f.config.Name).Inc()
-	f.bus.log.Error("an event is skipped", "follower", f.config.Name, "subject", message.Subject(), "event", e.ID, "error", err)
+	f.bus.log.Error("an event is skipped", "follower", f.config.Name, "subject", message.Subject(), "event", e.ID,
+		"error", err)
 	return nil
 }
 
-// call makes a panic a failure like any other.
+// call turns a panic into an error.
 func (f *Follower) call(ctx context.Context, e Event) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -255,7 +259,7 @@ func (f *Follower) call(ctx context.Context, e Event) (err error) {
 	return f.config.Handle(request.System(ctx, e.Tenant), e)
 }
 
-// forget removes the session's consumer, which would go by itself after followIdle.
+// forget removes the session's consumer, which JetStream would remove after followIdle.
 func (f *Follower) forget(stream jetstream.Stream, consumer jetstream.Consumer) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -267,6 +271,7 @@ func (f *Follower) forget(stream jetstream.Stream, consumer jetstream.Consumer) 
 // followDelays are 0.1 s, 0.6 s, 2.4 s.
 func followDelays() backoff.BackOff {
 	wait := backoff.NewExponentialBackOff()
-	wait.InitialInterval, wait.Multiplier, wait.MaxInterval, wait.RandomizationFactor = 100*time.Millisecond, 5, 5*time.Second, 0.1
+	wait.InitialInterval, wait.Multiplier, wait.MaxInterval, wait.RandomizationFactor = 100*time.Millisecond, 5,
+		5*time.Second, 0.1
 	return wait
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mirror is the state of a replica that follows: what it was told, in order, since its last snapshot.
+// mirror is the state of a replica that follows: the events it got, in order, since its last snapshot.
 type mirror struct {
 	mu        sync.Mutex
 	snapshots int
@@ -53,7 +53,7 @@ func (m *mirror) state() (int, []string) {
 	return m.snapshots, append([]string{}, m.seen...)
 }
 
-// until waits for a number of snapshots and for the last event that is seen.
+// until waits for a number of snapshots, and for the last event.
 func (m *mirror) until(t *testing.T, snapshots int, last string) []string {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -79,7 +79,7 @@ func ready(t *testing.T, f *Follower) {
 func TestEveryReplicaFollowsAllEventsInOrder(t *testing.T) {
 	t.Parallel()
 	b, x := open(t)
-	publish(t, b, history(3, 3)...) // before the snapshot: not told again
+	publish(t, b, history(3, 3)...) // before the snapshot: not delivered
 	var first, second mirror
 	ready(t, follow(t, b, &first))
 	ready(t, follow(t, x.connect(t, Config{}), &second))
@@ -102,7 +102,7 @@ func TestAFollowerIsReadyOnceItHasCaughtUp(t *testing.T) {
 	tries := 0
 	c.Snapshot = func(context.Context) error {
 		if tries++; tries < 3 {
-			return errors.New("a service is away")
+			return errors.New("a service is unavailable")
 		}
 		close(taking)
 		<-told
@@ -112,12 +112,12 @@ func TestAFollowerIsReadyOnceItHasCaughtUp(t *testing.T) {
 	require.NoError(t, err)
 	require.Error(t, f.Ready())
 	receive(t, taking)
-	publish(t, b, message("1", 2)) // while the snapshot is taken
+	publish(t, b, message("1", 2)) // during the snapshot
 	require.ErrorContains(t, f.Ready(), "the snapshot is not complete")
 	close(told)
 	ready(t, f)
 	_, seen := m.state()
-	require.Equal(t, []string{"1-2"}, seen, "ready only with what was told meanwhile")
+	require.Equal(t, []string{"1-2"}, seen, "ready only with the events that came meanwhile")
 }
 
 func TestAFollowerGoesOnWhereItWas(t *testing.T) {
@@ -130,19 +130,19 @@ func TestAFollowerGoesOnWhereItWas(t *testing.T) {
 	m.until(t, 1, "1-1")
 	x.stop()
 	require.Eventually(t, func() bool { return b.Ready() != nil }, patient, 5*time.Millisecond)
-	require.NoError(t, f.Ready(), "its state is as old as the connection")
+	require.NoError(t, f.Ready(), "its state is as old as the last connection")
 	x.start()
 	require.Eventually(t, func() bool { return b.Ready() == nil }, patient, 5*time.Millisecond)
 	publish(t, b, message("1", 2))
-	require.Equal(t, []string{"1-1", "1-2"}, m.until(t, 1, "1-2"), "without a second snapshot, without a gap, without repetition")
+	require.Equal(t, []string{"1-1", "1-2"}, m.until(t, 1, "1-2"), "without a second snapshot, a gap or a repetition")
 }
 
-// What a follower missed is made up for by a snapshot, never passed over.
+// A follower makes up for missed events with a snapshot; it never passes over them.
 func TestAFollowerThatMissedEventsBeginsAnew(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(t *testing.T, x *box){
 		"the stream dropped them": func(t *testing.T, x *box) {
-			apart := &box{t: t, dir: x.dir} // the follower does not see it
+			apart := &box{t: t, dir: x.dir} // so that the follower does not notice
 			apart.start()
 			defer x.start()
 			defer apart.stop()
@@ -153,7 +153,7 @@ func TestAFollowerThatMissedEventsBeginsAnew(t *testing.T) {
 			require.NoError(t, stream.Purge(t.Context()))
 			publish(t, other, message("1", 4))
 		},
-		"the stream was made anew": func(t *testing.T, x *box) {
+		"the stream was created again": func(t *testing.T, x *box) {
 			require.NoError(t, os.RemoveAll(x.dir))
 			x.start()
 		},

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// link tells whether NATS is connected, and when that ends: what was under way is then to be begun anew.
+// link reports whether NATS is connected, and when the connection ends: work that depends on it must then begin again.
 type link struct {
 	mu   sync.Mutex
 	up   chan struct{} // closed while connected
@@ -28,7 +28,7 @@ func (l *link) set(up bool) {
 	}
 }
 
-// wait waits for a connection and returns a context of it, which also ends with ctx.
+// wait waits for a connection and returns a context that ends with it, or with ctx.
 func (l *link) wait(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	for {
 		l.mu.Lock()

@@ -17,9 +17,10 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	}
 	m := &metrics{
 		handled: counter("idp_consumer_handled_total", "Events that were handled."),
-		failed:  counter("idp_consumer_failed_tries_total", "Tries to handle an event that failed."),
+		failed:  counter("idp_consumer_failed_tries_total", "Failed attempts to handle an event."),
 		parked:  counter("idp_consumer_parked_total", "Events that were parked in IDP_DEADLETTERS."),
-		skipped: counter("idp_consumer_skipped_total", "Events that a replica's own state is without, since they could not be handled."),
+		skipped: counter("idp_consumer_skipped_total",
+			"Events that are missing in a replica's own state, because they could not be handled."),
 		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "idp_consumer_lag",
 			Help: "Events that waited behind the newest one received."}, []string{"consumer"}),
 	}

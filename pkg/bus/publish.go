@@ -10,14 +10,14 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// Publish sends messages to JetStream at once and waits for the acknowledgements, at most 5 s. It returns an error for each
-// message, nil where JetStream has it, see Keep; a message whose acknowledgement was lost may be there nevertheless,
-// and is dropped when it is sent again under its id within two minutes.
+// Publish sends messages to JetStream together and waits for the acknowledgements, at most 5 s. It returns an error for
+// each message, nil if JetStream has stored it (see Keep). A message whose acknowledgement was lost may be stored, too;
+// it is dropped when it is sent again with the same id within two minutes.
 func (b *Bus) Publish(ctx context.Context, messages []docstore.Message) []error {
 	errs := make([]error, len(messages))
 	futures := make([]jetstream.PubAckFuture, len(messages))
 	for i, m := range messages {
-		// The relay tries again by itself: a hidden second try could overtake one that it knows of.
+		// The relay retries by itself. A hidden retry could overtake one of the relay's.
 		futures[i], errs[i] = b.js.PublishMsgAsync(&nats.Msg{Subject: m.Subject, Data: m.Payload},
 			jetstream.WithMsgID(m.ID), jetstream.WithRetryAttempts(0))
 	}
@@ -35,12 +35,12 @@ func (b *Bus) Publish(ctx context.Context, messages []docstore.Message) []error 
 	return errs
 }
 
-// syncEvery is how long acknowledged messages are collected for one Sync, and so the longest that an event's row
+// syncEvery is how long acknowledged messages are collected for one Sync. So it bounds how long the row of an event
 // outlives its publication.
 const syncEvery = time.Second
 
-// Keep says how long the sender of a message may keep it after the acknowledgement, until it calls Sync; 0 where the
-// acknowledgement itself means that the message survives a power cut.
+// Keep returns how long the sender of a message may keep it after the acknowledgement before it calls Sync; 0 if the
+// acknowledgement itself means that the message survives a power failure.
 func (b *Bus) Keep() time.Duration {
 	if b.config.Sync == nil {
 		return 0
@@ -48,7 +48,7 @@ func (b *Bus) Keep() time.Duration {
 	return syncEvery
 }
 
-// Sync returns when what was acknowledged before survives a power cut.
+// Sync returns when everything acknowledged before survives a power failure.
 func (b *Bus) Sync(ctx context.Context) error {
 	if b.config.Sync == nil {
 		return nil

@@ -18,12 +18,13 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus/embedded"
 )
 
-// forReaders are the servers that readers reach: the one in the platform's process, and one with the file for
-// production.
+// forReaders are the servers that readers can reach: the one in the platform's process, and one with the configuration
+// for production.
 var forReaders = map[string]func(t *testing.T) (services Config, url string){
 	"embedded": func(t *testing.T) (Config, string) {
 		s, err := embedded.Start(embedded.Config{
-			StoreDir: t.TempDir(), Listen: "127.0.0.1:0", User: "events", Password: "reader", Log: slog.New(slog.DiscardHandler),
+			StoreDir: t.TempDir(), Listen: "127.0.0.1:0", User: "events", Password: "reader",
+			Log: slog.New(slog.DiscardHandler),
 		})
 		require.NoError(t, err)
 		t.Cleanup(s.Stop)
@@ -35,7 +36,7 @@ var forReaders = map[string]func(t *testing.T) (services Config, url string){
 	},
 }
 
-// startNATS runs a server with the file for production.
+// startNATS runs a server with the configuration for production.
 func startNATS(t *testing.T, dir string) (url string) {
 	t.Helper()
 	options := &server.Options{}
@@ -52,11 +53,11 @@ func startNATS(t *testing.T, dir string) (url string) {
 	return s.ClientURL()
 }
 
-// readable is a server with events, a service's consumer, a parked event, and a question that somebody answers.
+// readable is a server with events, a service's consumer, a parked event, and a question that has an answerer.
 type readable struct {
 	*Bus
 	url   string
-	asked chan *nats.Msg // what came to a question's subject
+	asked chan *nats.Msg // what arrived on a question's subject
 }
 
 func newReadable(t *testing.T, start func(t *testing.T) (Config, string)) *readable {
@@ -76,7 +77,8 @@ func newReadable(t *testing.T, start func(t *testing.T) (Config, string)) *reada
 	_, err = b.nats.Subscribe("idp.check.>", func(m *nats.Msg) { r.asked <- m })
 	require.NoError(t, err)
 	require.NoError(t, b.nats.Flush())
-	_, err = b.js.CreateConsumer(t.Context(), EventStream, jetstream.ConsumerConfig{Durable: "users", AckPolicy: jetstream.AckExplicitPolicy})
+	_, err = b.js.CreateConsumer(t.Context(), EventStream, jetstream.ConsumerConfig{Durable: "users",
+		AckPolicy: jetstream.AckExplicitPolicy})
 	require.NoError(t, err)
 	_, err = b.js.Publish(t.Context(), parkedSubject("users"), []byte("parked"))
 	require.NoError(t, err)
@@ -84,7 +86,7 @@ func newReadable(t *testing.T, start func(t *testing.T) (Config, string)) *reada
 	return r
 }
 
-// reader connects as a reader. What the server refuses comes on the channel.
+// reader connects as a reader. What the server refuses is sent to the channel.
 func (r *readable) reader(t *testing.T) (*nats.Conn, jetstream.JetStream, chan error) {
 	t.Helper()
 	refused := make(chan error, 256)
@@ -132,12 +134,12 @@ func TestReadersFollowTheEvents(t *testing.T) {
 			}
 			next(js, 1)
 			next(js, 2)
-			nc.Close() // away
+			nc.Close() // while it is disconnected
 			publish(t, r.Bus, message("1", 3))
 			_, js, _ = r.reader(t)
 			next(js, 3)
 
-			// A long pull gets event after event, and what is not acknowledged comes again.
+			// A long pull gets event after event, and what is not acknowledged is delivered again.
 			consumer, err := js.Consumer(t.Context(), EventStream, ReaderConsumer)
 			require.NoError(t, err)
 			iterator, err := consumer.Messages(jetstream.PullMaxMessages(10))
@@ -163,8 +165,8 @@ func TestReadersFollowTheEvents(t *testing.T) {
 	}
 }
 
-// TestReadersCanDoNothingElse: what a reader sends, whatever it asks for as a reply, changes nothing and reaches no
-// subject of the services.
+// TestReadersCanDoNothingElse: what a reader sends, with any reply subject, changes nothing and reaches no subject of
+// the services.
 func TestReadersCanDoNothingElse(t *testing.T) {
 	setNATSEnvironment(t)
 	const question = "idp.check.organization.start-change"
@@ -179,7 +181,8 @@ func TestReadersCanDoNothingElse(t *testing.T) {
 		Name: "MINE", Storage: server.MemoryStorage, Mirror: &server.StreamSource{Name: DeadLetterStream},
 	})
 	require.NoError(t, err)
-	republish, err := json.Marshal(server.StreamConfig{Name: EventStream, Subjects: []string{"idp.events.>"}, Storage: server.FileStorage,
+	republish, err := json.Marshal(server.StreamConfig{Name: EventStream, Subjects: []string{"idp.events.>"},
+		Storage:   server.FileStorage,
 		RePublish: &server.RePublish{Source: ">", Destination: "idp.check.>"}})
 	require.NoError(t, err)
 	sends := []struct {
@@ -235,7 +238,8 @@ func TestReadersCanDoNothingElse(t *testing.T) {
 	}{
 		{"$JS.API.CONSUMER.MSG.NEXT.IDP_EVENTS.events", []byte("1")},
 		{"$JS.API.CONSUMER.MSG.NEXT.IDP_EVENTS.events", []byte(`{"batch":1,"no_wait":true}`)},
-		{"$JS.API.CONSUMER.MSG.NEXT.IDP_EVENTS.events", []byte(`{"batch":-1}`)}, // answered with an empty message, as an acknowledgement is
+		// answered with an empty message, like an acknowledgement
+		{"$JS.API.CONSUMER.MSG.NEXT.IDP_EVENTS.events", []byte(`{"batch":-1}`)},
 		{"$JS.API.CONSUMER.INFO.IDP_EVENTS.events", nil},
 		{"$JS.ACK.IDP_EVENTS.events.1.1.1.1700000000000000000.0", []byte("+NXT")},
 		{"$JS.ACK.IDP_EVENTS.events.1.1.1.1700000000000000000.0", []byte("+ACK")},
@@ -246,7 +250,8 @@ func TestReadersCanDoNothingElse(t *testing.T) {
 			nc, js, refused := r.reader(t)
 
 			for _, options := range [][]nats.Option{
-				nil, {nats.UserInfo("events", "wrong")}, {nats.UserInfo("platform", "")}, {nats.UserInfo("", "")}, {nats.Token("reader")},
+				nil, {nats.UserInfo("events", "wrong")}, {nats.UserInfo("platform", "")}, {nats.UserInfo("", "")},
+				{nats.Token("reader")},
 			} {
 				_, err := nats.Connect(r.url, options...)
 				require.ErrorIs(t, err, nats.ErrAuthorization)
@@ -256,35 +261,41 @@ func TestReadersCanDoNothingElse(t *testing.T) {
 				assert.ErrorIs(t, receive(t, refused), nats.ErrPermissionViolation, x.subject)
 			}
 			for _, subject := range []string{
-				"idp.check.>", "idp.deadletters.>", "idp.>", "_IDP.>", "_R_.>", ">", "$JS.>", "$JS.EVENT.>", "$SYS.>", "*.events.>",
+				"idp.check.>", "idp.deadletters.>", "idp.>", "_IDP.>", "_R_.>", ">", "$JS.>", "$JS.EVENT.>", "$SYS.>",
+				"*.events.>",
 			} {
 				sub, err := nc.SubscribeSync(subject)
 				require.NoError(t, err)
 				assert.ErrorIs(t, receive(t, refused), nats.ErrPermissionViolation, subject)
 				require.NoError(t, sub.Unsubscribe())
 			}
-			// What it may send, with replies and traces to where it may not.
+			// What it may send, with replies and traces to subjects where it may not publish.
 			service, err := r.js.Consumer(t.Context(), EventStream, "users")
 			require.NoError(t, err)
 			inHand, err := service.Next(jetstream.FetchMaxWait(patient))
 			require.NoError(t, err)
-			replies := []string{question, "idp.events.acme.user.created", "$JS.API.STREAM.PURGE.IDP_EVENTS", inHand.Reply()}
-			headers := []nats.Header{{}, {headerTenant: {"acme"}, "Nats-Msg-Id": {"x"}}, {"Nats-Trace-Dest": {question}}}
+			replies := []string{question, "idp.events.acme.user.created", "$JS.API.STREAM.PURGE.IDP_EVENTS",
+				inHand.Reply()}
+			headers := []nats.Header{{}, {headerTenant: {"acme"}, "Nats-Msg-Id": {"x"}},
+				{"Nats-Trace-Dest": {question}}}
 			for _, x := range allowed {
 				for _, reply := range replies {
 					for _, header := range headers {
-						require.NoError(t, nc.PublishMsg(&nats.Msg{Subject: x.subject, Reply: reply, Data: x.body, Header: header}))
+						require.NoError(t, nc.PublishMsg(&nats.Msg{Subject: x.subject, Reply: reply, Data: x.body,
+							Header: header}))
 					}
 				}
 			}
 			require.NoError(t, nc.Flush())
-			publish(t, r.Bus, message("2", 1), message("3", 1)) // for the pulls that wait
+			publish(t, r.Bus, message("2", 1), message("3", 1)) // for the waiting pulls
 			own, err := js.Consumer(t.Context(), EventStream, ReaderConsumer)
 			require.NoError(t, err)
-			_, err = own.Next(jetstream.FetchMaxWait(5 * time.Second)) // in turn behind the others
+			_, err = own.Next(jetstream.FetchMaxWait(5 * time.Second)) // queued after the others
 			assert.NoError(t, err, "none of them got an event")
-			require.NoError(t, r.nats.Publish("idp.check.organization.end", nil)) // behind what the server may have published
-			require.Equal(t, "idp.check.organization.end", (<-r.asked).Subject, "the reader's sends reached a question's subject")
+			// sent after anything that the server may have published
+			require.NoError(t, r.nats.Publish("idp.check.organization.end", nil))
+			require.Equal(t, "idp.check.organization.end", (<-r.asked).Subject,
+				"the reader's messages reached a question's subject")
 
 			events, err := r.js.Stream(t.Context(), EventStream)
 			require.NoError(t, err)
@@ -293,7 +304,7 @@ func TestReadersCanDoNothingElse(t *testing.T) {
 			users, err := service.Info(t.Context())
 			require.NoError(t, err)
 			require.EqualValues(t, 2, users.NumPending, "nobody has taken the service's events")
-			require.Equal(t, 1, users.NumAckPending, "nobody has acknowledged the one that it has in hand")
+			require.Equal(t, 1, users.NumAckPending, "nobody has acknowledged the event that the service holds")
 			info, err := own.Info(t.Context())
 			require.NoError(t, err)
 			require.False(t, info.Paused)
@@ -307,7 +318,7 @@ func TestReadersCanDoNothingElse(t *testing.T) {
 	}
 }
 
-// A push consumer that a reader of an earlier version made delivers to a subject of the reader's choice.
+// A push consumer made by a reader of an earlier version delivers to a subject of the reader's choice.
 func TestAReadersPushConsumerIsReplaced(t *testing.T) {
 	t.Parallel()
 	x := newBox(t)
@@ -339,9 +350,9 @@ func TestAReadersPushConsumerIsReplaced(t *testing.T) {
 	require.NoError(t, err)
 	m, err := consumer.Next(jetstream.FetchMaxWait(patient))
 	require.NoError(t, err)
-	require.Equal(t, message("4", 1).Payload, m.Data(), "it goes on where the reader was")
+	require.Equal(t, message("4", 1).Payload, m.Data(), "it continues where the reader was")
 
-	// One that pulls keeps its place and its filter.
+	// A pull consumer keeps its place and its filter.
 	require.NoError(t, m.DoubleAck(t.Context()))
 	require.NoError(t, b.ensureStreams(t.Context()))
 	m, err = consumer.Next(jetstream.FetchMaxWait(patient))
@@ -349,12 +360,13 @@ func TestAReadersPushConsumerIsReplaced(t *testing.T) {
 	require.Equal(t, message("5", 1).Payload, m.Data())
 }
 
-// A NATS with the file of an earlier version had all in the account that it has without accounts. docker-compose.yml
-// moves the folder.
+// A NATS with the configuration of an earlier version had everything in the default account. docker-compose.yml moves
+// the folder.
 func TestEventsOfTheAccountBefore(t *testing.T) {
 	setNATSEnvironment(t)
 	dir := t.TempDir()
-	s, err := server.NewServer(&server.Options{DontListen: true, JetStream: true, StoreDir: dir, NoLog: true, NoSigs: true})
+	s, err := server.NewServer(&server.Options{DontListen: true, JetStream: true, StoreDir: dir, NoLog: true,
+		NoSigs: true})
 	require.NoError(t, err)
 	s.Start()
 	require.True(t, s.ReadyForConnections(patient))

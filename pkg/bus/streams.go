@@ -14,8 +14,8 @@ const (
 	EventStream      = "IDP_EVENTS"
 	DeadLetterStream = "IDP_DEADLETTERS"
 
-	// ReaderConsumer is the durable pull consumer of EventStream that is there for readers: they may use it, and make
-	// none themselves.
+	// ReaderConsumer is the durable pull consumer of EventStream for readers. They may use it, but cannot create
+	// consumers.
 	ReaderConsumer = "events"
 )
 
@@ -25,12 +25,12 @@ const (
 	keepDeadLetters = 90 * 24 * time.Hour
 	duplicateWindow = 2 * time.Minute
 
-	maxReaderPending = 10_000 // events that a reader holds without an acknowledgement
+	maxReaderPending = 10_000 // delivered events that are not yet acknowledged
 )
 
-// EnsureStreams makes the platform's streams or brings them to this configuration; what an operator set besides stays. If NATS is
-// there they are when it returns. Otherwise it goes on in the background, as it does after each reconnect, until Close; Ready tells
-// why they are not there yet. To be called once.
+// EnsureStreams creates the platform's streams or updates them to this configuration; other settings of an operator
+// stay. If NATS is connected, they exist when it returns. Otherwise it continues in the background, as after each
+// reconnect, until Close; Ready returns why they do not exist yet. Call it once.
 func (b *Bus) EnsureStreams(ctx context.Context) {
 	err := errors.New("NATS is away")
 	if b.nats.IsConnected() {
@@ -44,7 +44,7 @@ func (b *Bus) EnsureStreams(ctx context.Context) {
 	})
 }
 
-// keepStreams ensures the streams once for a connection: it may be to a NATS that has lost its disk.
+// keepStreams ensures the streams once for each connection: NATS may have lost its disk.
 func (b *Bus) keepStreams() {
 	connected, cancel, err := b.link.wait(b.background)
 	if err != nil {
@@ -63,12 +63,12 @@ func (b *Bus) keepStreams() {
 	}
 }
 
-// noteStreams logs a change for the worse, not every try.
+// noteStreams logs a change for the worse, not every attempt.
 func (b *Bus) noteStreams(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err != nil && b.streams == nil && b.background.Err() == nil {
-		b.log.Warn("the event streams are not there; trying on", "error", err)
+		b.log.Warn("the event streams do not exist; trying again", "error", err)
 	}
 	b.streams = err
 }
@@ -81,7 +81,8 @@ func (b *Bus) ensureStreams(ctx context.Context) error {
 	for _, want := range []jetstream.StreamConfig{
 		{Name: EventStream, Subjects: []string{eventsPrefix + ">"}, MaxAge: maxAge,
 			Description: "Events of the platform: idp.events.<tenant>.<entity>.<action>, CloudEvents in JSON"},
-		{Name: DeadLetterStream, Subjects: []string{deadLettersPrefix + ">"}, MaxAge: keepDeadLetters, AllowDirect: true,
+		{Name: DeadLetterStream, Subjects: []string{deadLettersPrefix + ">"}, MaxAge: keepDeadLetters,
+			AllowDirect: true,
 			Description: "Events that a consumer could not handle, and those of them that are replayed"},
 	} {
 		want.Storage, want.Duplicates, want.Replicas = jetstream.FileStorage, duplicateWindow, max(1, b.config.Replicas)
@@ -95,14 +96,16 @@ func (b *Bus) ensureStreams(ctx context.Context) error {
 	return nil
 }
 
-// ensureReader makes the readers' consumer. One that a reader of an earlier version made stays, with its place and
-// filter, if it is like ours. A push consumer is not: with those the reader said where the server publishes.
+// ensureReader creates the readers' consumer. One made by a reader of an earlier version stays, with its place and
+// filter, if it is a pull consumer like this one. A push consumer is removed: its maker chose the subject where the
+// server publishes.
 func (b *Bus) ensureReader(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	want := jetstream.ConsumerConfig{
-		Durable: ReaderConsumer, AckPolicy: jetstream.AckExplicitPolicy, MaxDeliver: -1, MaxAckPending: maxReaderPending,
-		Description: "For readers of the events: pull and acknowledge",
+		Durable: ReaderConsumer, AckPolicy: jetstream.AckExplicitPolicy, MaxDeliver: -1,
+		MaxAckPending: maxReaderPending,
+		Description:   "For readers of the events: pull and acknowledge",
 	}
 	have, err := b.readerConsumer(ctx)
 	if err != nil {
@@ -121,7 +124,7 @@ func (b *Bus) ensureReader(ctx context.Context) error {
 	return err
 }
 
-// readerConsumer describes the consumer as it is; nil if there is none.
+// readerConsumer returns the consumer's description; nil if there is none.
 func (b *Bus) readerConsumer(ctx context.Context) (*jetstream.ConsumerInfo, error) {
 	pull, err := b.js.Consumer(ctx, EventStream, ReaderConsumer)
 	if err == nil {

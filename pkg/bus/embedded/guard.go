@@ -7,19 +7,22 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// guard decides what a connection may do: all if it comes from this process, else what a reader may.
+// guard decides what a connection may do: everything if it comes from this process, otherwise what readers may.
 type guard struct {
 	user, password [sha256.Size]byte
 
-	open   chan struct{} // closed when reader is set: clients are there before a server that starts anew is ready, and must not be refused
-	reader *server.User  // nil if nobody is let in
+	// closed when reader is set: clients may connect before a restarting server is ready, and must not be refused
+	open   chan struct{}
+	reader *server.User // nil if no TCP client is admitted
 }
 
 func newGuard(user, password string) *guard {
-	return &guard{user: sha256.Sum256([]byte(user)), password: sha256.Sum256([]byte(password)), open: make(chan struct{})}
+	return &guard{user: sha256.Sum256([]byte(user)), password: sha256.Sum256([]byte(password)),
+		open: make(chan struct{})}
 }
 
-// Check implements server.Authentication. Only a pipe, which no one outside can open, counts as this process.
+// Check implements server.Authentication. Only a pipe, which nobody outside the process can open, counts as this
+// process.
 func (g *guard) Check(c server.ClientAuthentication) bool {
 	addr := c.RemoteAddress()
 	if addr == nil {
@@ -32,14 +35,15 @@ func (g *guard) Check(c server.ClientAuthentication) bool {
 	given := c.GetOpts()
 	user, password := sha256.Sum256([]byte(given.Username)), sha256.Sum256([]byte(given.Password))
 	<-g.open
-	if subtle.ConstantTimeCompare(user[:], g.user[:])&subtle.ConstantTimeCompare(password[:], g.password[:]) == 0 || g.reader == nil {
+	if subtle.ConstantTimeCompare(user[:], g.user[:])&subtle.ConstantTimeCompare(password[:], g.password[:]) == 0 ||
+		g.reader == nil {
 		return false
 	}
 	c.RegisterUser(g.reader)
 	return true
 }
 
-// validUser accepts names that are one token of a subject and no wildcard.
+// validUser accepts names that are one token of a subject, without wildcards.
 func validUser(name string) bool {
 	if name == "" || len(name) > 64 {
 		return false

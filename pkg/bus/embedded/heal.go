@@ -12,22 +12,23 @@ import (
 
 const (
 	lookEvery   = time.Second
-	illLooks    = 2                // that find the same before something is done
-	healAtMost  = 8 * time.Second  // between two tries
-	hopeless    = 10 * time.Minute // after a restart that did not help, as with a damaged stream
-	healthyFor  = time.Minute      // after which tries are close together again
-	spaceNeeded = 1 << 20          // bytes; a restart with less would soon fail again
+	illLooks    = 2                // checks in a row with the same result before the server is restarted
+	healAtMost  = 8 * time.Second  // the longest time between two attempts
+	hopeless    = 10 * time.Minute // the time after a restart that did not help, as with a damaged stream
+	healthyFor  = time.Minute      // after this time attempts follow quickly again
+	spaceNeeded = 1 << 20          // bytes; after a restart with less, writes would soon fail again
 )
 
 var errNotRunning = errors.New("embedded NATS: not running now")
 
-// watch restarts the server where JetStream takes no more messages: after one write that failed, above all on a full
-// disk, a stream refuses all others until it is opened anew. It waits for space, and longer from try to try.
+// watch restarts the server when JetStream accepts no more messages: after one failed write, usually because the disk
+// is full, a stream refuses all others until it is opened again. It waits until there is space, and longer from attempt
+// to attempt.
 func (s *Server) watch() {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	looks, ill, told := 0, false, ""
-	var next time.Time // of a try
+	var next time.Time // time of the next attempt
 	wait := lookEvery
 	for {
 		select {
@@ -38,18 +39,20 @@ func (s *Server) watch() {
 		err := s.health()
 		if err == nil {
 			if ill {
-				s.config.Log.Info("the event store takes events again")
+				s.config.Log.Info("the event store accepts events again")
 			}
 			if looks, ill, told = 0, false, ""; time.Since(next) > healthyFor {
 				wait = lookEvery
 			}
 			continue
 		}
-		if looks++; looks < illLooks { // a stream or consumer may just be coming or going
+		if looks++; looks < illLooks { // a stream or consumer may be in the middle of being created or deleted
 			continue
 		}
 		if !ill {
-			s.config.Log.Error("the event store takes no events; they wait in the outbox until it is restarted, which needs space",
+			s.config.Log.Error(
+				"the event store accepts no events; they wait in the outbox until it is restarted, which needs disk "+
+					"space",
 				"error", err)
 			ill = true
 		}
@@ -73,7 +76,7 @@ func (s *Server) watch() {
 	}
 }
 
-// health tells what keeps JetStream from taking messages; nil if nothing is known.
+// health returns what keeps JetStream from accepting messages; nil if nothing is known.
 func (s *Server) health() error {
 	s.mu.Lock()
 	running := s.running
@@ -84,8 +87,9 @@ func (s *Server) health() error {
 	if !running.ReadyForConnections(readyTimeout) {
 		return fmt.Errorf("not ready after %s", readyTimeout)
 	}
-	// Healthz gives the server 1 ms to be ready, which a busy machine may not have.
-	if status := running.Healthz(nil); status.StatusCode != http.StatusOK && !strings.HasPrefix(status.Error, "failed to be ready") {
+	// Healthz gives the server 1 ms to be ready, which may be too short on a busy machine.
+	if status := running.Healthz(nil); status.StatusCode != http.StatusOK &&
+		!strings.HasPrefix(status.Error, "failed to be ready") {
 		return errors.New(status.Error)
 	}
 	s.synced.mu.Lock()
@@ -93,7 +97,7 @@ func (s *Server) health() error {
 	return s.synced.err
 }
 
-// heal restarts the server if there is space. Whether that has helped, the next look tells.
+// heal restarts the server if there is space. The next check shows whether that has helped.
 func (s *Server) heal() error {
 	if err := s.space(); err != nil {
 		return err
@@ -103,7 +107,7 @@ func (s *Server) heal() error {
 	return s.run()
 }
 
-// space finds out by writing: what the file system says is free may be others', or beyond a quota.
+// space tests by writing: the space that the file system reports as free may be reserved for others, or beyond a quota.
 func (s *Server) space() error {
 	name := filepath.Join(s.config.StoreDir, "space.probe")
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)

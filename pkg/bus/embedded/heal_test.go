@@ -19,9 +19,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const patient = 30 * time.Second // within which the server must have healed
+const patient = 30 * time.Second // within this time the server must have recovered
 
-// smallDisk mounts a file system of its own.
+// smallDisk mounts a file system for the test.
 func smallDisk(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -35,7 +35,7 @@ func smallDisk(t *testing.T, size string) string {
 	return dir
 }
 
-// fill takes all space of the file system until free.
+// fill takes all space of the file system, until free is called.
 func fill(t *testing.T, dir string) (free func()) {
 	t.Helper()
 	name := filepath.Join(dir, "filler")
@@ -73,15 +73,18 @@ func TestHealsAfterAFullDisk(t *testing.T) {
 	t.Parallel()
 	disk := smallDisk(t, "24m")
 	var log logText
-	s, err := Start(Config{StoreDir: filepath.Join(disk, "nats"), Listen: "127.0.0.1:0", User: "follower", Password: "secret",
-		Log: slog.New(slog.NewTextHandler(&log, nil))})
+	s, err := Start(Config{StoreDir: filepath.Join(disk, "nats"), Listen: "127.0.0.1:0", User: "follower",
+		Password: "secret",
+		Log:      slog.New(slog.NewTextHandler(&log, nil))})
 	require.NoError(t, err)
 	t.Cleanup(s.Stop)
 	url := s.ClientURL()
-	_, js := connect(t, "", nats.InProcessServer(s.Conn()), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
+	_, js := connect(t, "", nats.InProcessServer(s.Conn()), nats.MaxReconnects(-1),
+		nats.ReconnectWait(50*time.Millisecond))
 	_, err = js.CreateStream(t.Context(), events)
 	require.NoError(t, err)
-	reader, _ := connect(t, url, nats.UserInfo("follower", "secret"), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
+	reader, _ := connect(t, url, nats.UserInfo("follower", "secret"), nats.MaxReconnects(-1),
+		nats.ReconnectWait(50*time.Millisecond))
 	follows, err := reader.SubscribeSync("idp.events.>")
 	require.NoError(t, err)
 	require.NoError(t, reader.Flush())
@@ -90,11 +93,12 @@ func TestHealsAfterAFullDisk(t *testing.T) {
 	publish := func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
-		_, err := js.PublishMsg(ctx, &nats.Msg{Subject: "idp.events.acme.user.created", Data: body}, jetstream.WithRetryAttempts(0))
+		_, err := js.PublishMsg(ctx, &nats.Msg{Subject: "idp.events.acme.user.created", Data: body},
+			jetstream.WithRetryAttempts(0))
 		return err
 	}
 	acknowledged := uint64(0)
-	for round := range 2 { // it happens again
+	for round := range 2 { // the second time shows that it can happen again
 		require.NoError(t, publish())
 		acknowledged++
 		free := fill(t, disk)
@@ -112,7 +116,9 @@ func TestHealsAfterAFullDisk(t *testing.T) {
 		require.Eventually(t, func() bool { return publish() == nil }, patient, 10*time.Millisecond, "%s", &log)
 		t.Logf("events flow %v after there is space", time.Since(freed))
 		acknowledged++
-		require.Eventually(t, func() bool { return strings.Count(log.String(), "takes events again") > round }, patient, 10*time.Millisecond, "%s", &log)
+		require.Eventually(t, func() bool {
+			return strings.Count(log.String(), "accepts events again") > round
+		}, patient, 10*time.Millisecond, "%s", &log)
 	}
 
 	stream, err := js.Stream(t.Context(), events.Name)
@@ -122,14 +128,14 @@ func TestHealsAfterAFullDisk(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, body, last.Data)
 	require.Equal(t, url, s.ClientURL())
-	require.Eventually(t, func() bool { // the reader has come back by itself
+	require.Eventually(t, func() bool { // the reader has reconnected by itself
 		require.NoError(t, publish())
 		_, err := follows.NextMsg(100 * time.Millisecond)
 		return err == nil
 	}, patient, time.Millisecond)
 }
 
-// A stream that cannot be read does not get better by restarts, and others need the server.
+// A stream that cannot be read does not recover by restarts, which disturb the other streams.
 func TestADamagedStreamDoesNotCauseRestartAfterRestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -138,13 +144,18 @@ func TestADamagedStreamDoesNotCauseRestartAfterRestart(t *testing.T) {
 	_, err := js.CreateStream(t.Context(), events)
 	require.NoError(t, err)
 	s.Stop()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "jetstream", "$G", "streams", events.Name, "meta.inf"), []byte("{"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "jetstream", "$G", "streams", events.Name, "meta.inf"),
+		[]byte("{"), 0o600))
 
 	var log logText
 	s, err = Start(Config{StoreDir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	require.NoError(t, err)
 	t.Cleanup(s.Stop)
-	require.Eventually(t, func() bool { return strings.Contains(log.String(), "has not helped") }, patient, 10*time.Millisecond, "%s", &log)
+	require.Eventually(t, func() bool {
+		return strings.Contains(log.String(), "has not helped")
+	}, patient, 10*time.Millisecond, "%s", &log)
 	nc, _ := connect(t, "", nats.InProcessServer(s.Conn()))
-	require.Never(t, func() bool { return nc.Stats().Reconnects > 0 || !nc.IsConnected() }, 2*lookEvery+lookEvery/2, 50*time.Millisecond)
+	require.Never(t, func() bool {
+		return nc.Stats().Reconnects > 0 || !nc.IsConnected()
+	}, 2*lookEvery+lookEvery/2, 50*time.Millisecond)
 }

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// logger hands the server's log to slog. Its notices, some thirty at every start, are debugging to us.
+// logger passes the server's log to slog. The server's notices, about thirty at every start, are logged at debug level.
 type logger struct {
 	log   *slog.Logger
 	fatal atomic.Pointer[string]
@@ -18,7 +18,7 @@ func (l *logger) Errorf(format string, v ...any)  { l.log.Error("NATS: " + fmt.S
 func (l *logger) Debugf(string, ...any)           {}
 func (l *logger) Tracef(string, ...any)           {}
 
-// Fatalf must not end the process: it only notes why the server will not get ready.
+// Fatalf must not end the process. It only records why the server will not get ready.
 func (l *logger) Fatalf(format string, v ...any) {
 	message := fmt.Sprintf(format, v...)
 	l.fatal.CompareAndSwap(nil, &message)

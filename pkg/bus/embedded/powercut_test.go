@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lengths are those of the message files: what is on the disk after a Sync, and nothing more if the power goes later.
+// lengths are those of the message files after a Sync. If the power fails later, nothing more is certain to be on the
+// disk.
 func lengths(t *testing.T, dir string) map[string]int64 {
 	t.Helper()
 	found := map[string]int64{}
@@ -30,8 +31,8 @@ func lengths(t *testing.T, dir string) map[string]int64 {
 	return found
 }
 
-// powerCut copies a server's folder without the ends of the message files that were not synced. All else is as new as
-// it can be.
+// powerCut copies a server's folder without the parts of the message files that were not synced. All other files are
+// the latest.
 func powerCut(t *testing.T, dir string, synced map[string]int64) string {
 	t.Helper()
 	left := t.TempDir()
@@ -42,22 +43,22 @@ func powerCut(t *testing.T, dir string, synced map[string]int64) string {
 	return left
 }
 
-// TestAPowerCutTakesNoEventFromAConsumer: the stream has lost its newest messages, its consumer has had them, and what
-// is published next gets their numbers.
+// TestAPowerCutTakesNoEventFromAConsumer: the stream has lost its newest messages after its consumer had handled them.
+// The messages published next get the same numbers, and the consumer gets them.
 func TestAPowerCutTakesNoEventFromAConsumer(t *testing.T) {
 	t.Parallel()
 	const subject = "idp.events.acme.user.created"
 	for name, x := range map[string]struct {
 		synced, lost, acked int
-		stopped             bool // the server had written all that it writes at its end
+		stopped             bool // the server had written everything that it writes when it stops
 	}{
-		"all acknowledged":          {10, 10, 20, false},
-		"half acknowledged":         {10, 10, 15, false},
-		"none that is lost":         {10, 10, 5, false},
-		"nothing lost":              {10, 0, 10, false},
-		"everything lost":           {0, 10, 10, false},
-		"an index that knows more":  {10, 10, 20, true},
-		"an index and nothing more": {0, 10, 10, true},
+		"all acknowledged":            {10, 10, 20, false},
+		"half acknowledged":           {10, 10, 15, false},
+		"none that is lost":           {10, 10, 5, false},
+		"nothing lost":                {10, 0, 10, false},
+		"everything lost":             {0, 10, 10, false},
+		"an index that is ahead":      {10, 10, 20, true},
+		"only an index that is ahead": {0, 10, 10, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -66,7 +67,8 @@ func TestAPowerCutTakesNoEventFromAConsumer(t *testing.T) {
 			_, js := connect(t, "", nats.InProcessServer(s.Conn()))
 			stream, err := js.CreateStream(t.Context(), events)
 			require.NoError(t, err)
-			consumer, err := stream.CreateConsumer(t.Context(), jetstream.ConsumerConfig{Durable: "users", AckPolicy: jetstream.AckExplicitPolicy})
+			consumer, err := stream.CreateConsumer(t.Context(), jetstream.ConsumerConfig{Durable: "users",
+				AckPolicy: jetstream.AckExplicitPolicy})
 			require.NoError(t, err)
 			publish := func(text string) {
 				_, err := js.Publish(t.Context(), subject, []byte(text))
@@ -85,13 +87,13 @@ func TestAPowerCutTakesNoEventFromAConsumer(t *testing.T) {
 				require.NoError(t, err)
 				require.NoError(t, m.DoubleAck(t.Context()))
 			}
-			if x.acked < x.synced+x.lost { // one more, out of order
+			if x.acked < x.synced+x.lost { // acknowledge one more, out of order
 				for range 2 {
 					_, err := consumer.Next()
 					require.NoError(t, err)
 				}
 			}
-			s.Stop() // writes the consumer's place
+			s.Stop() // this writes the consumer's place
 			index := filepath.Join(dir, "jetstream", "$G", "streams", events.Name, "msgs", "index.db")
 			require.FileExists(t, index)
 			if !x.stopped {

@@ -6,11 +6,11 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// TCP clients live in an account of their own. The services' account gives it the events and the use of one pull
-// consumer that the platform makes, and deploy/nats/nats.conf does the same. Rights to subjects in the services'
-// account would not do: JetStream answers to whatever subject a request names, and whoever makes a consumer says where
-// it delivers to, so a reader could have the server publish a question. What a request from another account names is a
-// subject of that account.
+// TCP clients have an account of their own. The services' account exports to it the events and the use of one pull
+// consumer that the platform makes; deploy/nats/nats.conf does the same. Permissions on subjects in the services'
+// account would not be enough: JetStream replies to whatever subject a request names, and the maker of a consumer
+// chooses the subject it delivers to, so a reader could make the server publish a question. A subject named in a
+// request from another account is a subject of that account.
 const (
 	readersAccount = "READERS"
 	readerEvents   = "idp.events.>"
@@ -19,7 +19,7 @@ const (
 	readerAck      = "$JS.ACK.IDP_EVENTS.events.>"
 )
 
-// admitReaders makes the account and lets its user in, where there is to be one.
+// admitReaders creates the account and its user, if one is configured.
 func (c Config) admitReaders(running *server.Server, guard *guard) error {
 	defer close(guard.open)
 	if c.Listen == "" {

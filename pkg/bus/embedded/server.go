@@ -1,13 +1,14 @@
-// Package embedded runs a NATS server with JetStream inside the process: the event store of a platform that is one program.
+// Package embedded runs a NATS server with JetStream inside the process. It is the event store of a platform that runs
+// as one program.
 //
-// What a crash can lose. An acknowledged message has been handed to the operating system, so the death of the process (kill -9, a
-// panic, out of memory) loses none. A power cut or a kernel crash can lose what was acknowledged after the last Sync:
-// whoever must not lose a message keeps it until a Sync has come back and sends it again after the next start, as
-// outbox.Relay does. Consumers that were further than the events that are left are set back by nats-server, so that
-// they see what is sent again under the same numbers.
+// What a crash can lose: an acknowledged message has been handed to the operating system, so the death of the process
+// (kill -9, a panic, out of memory) loses none. A power failure or a kernel crash can lose what was acknowledged after
+// the last Sync. A sender that must not lose a message keeps it until a Sync has returned, and sends it again after the
+// next start, as outbox.Relay does. nats-server sets back consumers that were ahead of the remaining events, so that
+// they get what is sent again under the same numbers.
 //
-// What a full disk does. JetStream takes no more messages, for good; the server is restarted within seconds after there
-// is space again.
+// What a full disk does: JetStream accepts no more messages, permanently. The server is restarted within seconds after
+// there is space again.
 package embedded
 
 import (
@@ -29,7 +30,8 @@ import (
 )
 
 const (
-	// MaxPayload is the largest message that the server takes, in bytes. It must not be below outbox.MaxSize plus headers.
+	// MaxPayload is the size of the largest message that the server accepts, in bytes. It must not be less than
+	// outbox.MaxSize plus headers.
 	MaxPayload = 8 << 20
 
 	syncInterval   = time.Second
@@ -39,22 +41,23 @@ const (
 	defaultStore   = 16 << 30
 )
 
-// Config says where the server keeps its data and who may reach it.
+// Config says where the server keeps its data and who may connect to it.
 type Config struct {
-	StoreDir string // made if missing; one server at a time may use it
-	MaxStore int64  // bytes that all streams may take; 0 means 16 GiB. A full store refuses events: they wait in the outbox
+	StoreDir string // created if missing; only one server at a time may use it
+	// bytes that all streams may take together; 0 means 16 GiB. A full store refuses events: they wait in the outbox
+	MaxStore int64
 
-	// Listen is the address for TCP clients, as 127.0.0.1:4222 (port 0: any free one); "" means none.
+	// Listen is the address for TCP clients, such as 127.0.0.1:4222 (port 0: any free one); "" means none.
 	Listen string
-	// User and Password are for TCP clients. Such a client may follow idp.events.>, directly or with the durable
-	// consumer "events" of the stream IDP_EVENTS if there is one, and nothing else: see admitReaders. Both are needed
-	// with Listen.
+	// User and Password are for TCP clients. Such a client may read idp.events.>, directly or with the durable consumer
+	// "events" of the stream IDP_EVENTS if there is one, and nothing else: see admitReaders. Both are required with
+	// Listen.
 	User, Password string
 
 	Log *slog.Logger
 }
 
-// PortBusyError says that another program listens on the address.
+// PortBusyError reports that another program listens on the address.
 type PortBusyError struct {
 	Addr  string
 	cause error
@@ -62,13 +65,13 @@ type PortBusyError struct {
 
 func (e *PortBusyError) Error() string { return "embedded NATS: " + e.Addr + " is in use" }
 
-// Unwrap gives the operating system's error.
+// Unwrap returns the operating system's error.
 func (e *PortBusyError) Unwrap() error { return e.cause }
 
-// ErrStoreBusy says that another server, maybe of another process, uses the folder.
+// ErrStoreBusy reports that another server, possibly in another process, uses the folder.
 var ErrStoreBusy = errors.New("embedded NATS: the folder is in use by another process")
 
-// Server is a NATS server that runs, and is started anew on its files where it no longer takes messages: see watch.
+// Server is a running NATS server. It is restarted on its files when it no longer accepts messages: see watch.
 type Server struct {
 	config  Config
 	options *server.Options
@@ -78,16 +81,15 @@ type Server struct {
 
 	mu      sync.Mutex
 	running *server.Server // nil while it is being restarted, and after Stop
-	url     string         // for TCP clients
+	url     string         // address for TCP clients
 
 	stopping context.Context
 	stop     context.CancelFunc
 	watching sync.WaitGroup
 }
 
-// Start runs a server and waits until it is ready, which takes longest after an unclean end, when the store is read
-// again. It fails with
-// *PortBusyError or ErrStoreBusy where those are the cause.
+// Start runs a server and waits until it is ready. That takes longest after an unclean end, when the store is read
+// again. The error wraps *PortBusyError or ErrStoreBusy if that is the cause.
 func Start(c Config) (*Server, error) {
 	options, err := c.options()
 	if err != nil {
@@ -96,7 +98,7 @@ func Start(c Config) (*Server, error) {
 	if err := os.MkdirAll(c.StoreDir, 0o700); err != nil {
 		return nil, fmt.Errorf("embedded NATS: %w", err)
 	}
-	// JetStream itself does not notice a second server on its files and would damage them.
+	// JetStream does not notice a second server on its files and would damage them.
 	lock := flock.New(filepath.Join(c.StoreDir, "lock"))
 	if held, err := lock.TryLock(); err != nil {
 		return nil, fmt.Errorf("embedded NATS: lock the folder: %w", err)
@@ -112,9 +114,9 @@ func Start(c Config) (*Server, error) {
 	return s, nil
 }
 
-// run starts the server that connections go to from then on.
+// run starts the server that new connections go to.
 func (s *Server) run() error {
-	// The server would log a busy port as an error of its own and say no more than that it did not get ready.
+	// The server would log a taken port as an error of its own, and report only that it did not get ready.
 	if err := s.config.probe(); err != nil {
 		return err
 	}
@@ -128,8 +130,9 @@ func (s *Server) run() error {
 	started.SetLoggerV2(s.log, false, false, false)
 	started.Start()
 	err = s.config.admitReaders(started, guard)
-	// Start returns after recovery, however long that takes, and only logs what went wrong.
-	if err == nil && (s.log.fatal.Load() != nil || !started.ReadyForConnections(readyTimeout) || !started.JetStreamEnabled()) {
+	// Start returns after recovery, however long that takes, and only logs what failed.
+	if err == nil && (s.log.fatal.Load() != nil || !started.ReadyForConnections(readyTimeout) ||
+		!started.JetStreamEnabled()) {
 		err = s.startError(started)
 	}
 	if err == nil {
@@ -145,7 +148,7 @@ func (s *Server) run() error {
 	s.running = started
 	if addr, ok := started.Addr().(*net.TCPAddr); ok {
 		s.url = "nats://" + addr.String()
-		// A server that is started anew must be where the clients look for it.
+		// A restarted server must have the address that its clients know.
 		s.options.Port = addr.Port
 		s.config.Listen = net.JoinHostPort(s.options.Host, strconv.Itoa(addr.Port))
 	}
@@ -167,7 +170,7 @@ func (c Config) probe() error {
 	return probe.Close()
 }
 
-// startError tells why the server did not get ready.
+// startError returns the reason why the server did not get ready.
 func (s *Server) startError(started *server.Server) error {
 	if started.Addr() == nil {
 		if err := s.config.probe(); err != nil {
@@ -221,18 +224,18 @@ func (c Config) options() (*server.Options, error) {
 	return o, nil
 }
 
-// ClientURL is where TCP clients connect; "" without Listen. It stays the same until Stop.
+// ClientURL returns the address for TCP clients; "" without Listen. It stays the same until Stop.
 func (s *Server) ClientURL() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.url
 }
 
-// Conn gives connections that stay in the process and have full rights.
+// Conn returns connections inside the process, with full rights.
 func (s *Server) Conn() nats.InProcessConnProvider { return s }
 
-// InProcessConn implements nats.InProcessConnProvider. It fails while the server is being restarted; the client tries
-// again.
+// InProcessConn implements nats.InProcessConnProvider. It fails while the server is being restarted; the client
+// retries.
 func (s *Server) InProcessConn() (net.Conn, error) {
 	s.mu.Lock()
 	running := s.running
@@ -243,15 +246,15 @@ func (s *Server) InProcessConn() (net.Conn, error) {
 	return running.InProcessConn()
 }
 
-// Stop ends the server and waits until its files are closed. It may be called more than once.
+// Stop stops the server and waits until its files are closed. It may be called more than once.
 func (s *Server) Stop() {
 	s.stop()
 	s.watching.Wait()
 	s.halt()
-	_ = s.lock.Unlock() // the lock ends with the process anyhow
+	_ = s.lock.Unlock() // the lock ends with the process in any case
 }
 
-// halt ends the server that runs now.
+// halt stops the server that is running.
 func (s *Server) halt() {
 	s.mu.Lock()
 	running := s.running

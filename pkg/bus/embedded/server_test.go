@@ -86,10 +86,11 @@ func TestTellsABusyPort(t *testing.T) {
 	busy, ok := errors.AsType[*PortBusyError](err)
 	require.True(t, ok, "%v", err)
 	require.Equal(t, addr, busy.Addr)
-	start(t, Config{StoreDir: dir, Listen: "127.0.0.1:0", User: "follower", Password: "secret"}) // the folder is free for another try
+	// the folder is free for another attempt
+	start(t, Config{StoreDir: dir, Listen: "127.0.0.1:0", User: "follower", Password: "secret"})
 }
 
-// A program that starts on a taken port says so once; nats-server would say it with an error of its own.
+// If the port is taken, the program reports it once; nats-server would log an error of its own, too.
 func TestABusyPortIsNoErrorInTheLog(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -127,7 +128,7 @@ func TestRefusesABadConfig(t *testing.T) {
 
 const victimDir = "IDP_TEST_VICTIM_DIR"
 
-// victim publishes until it is killed and tells each acknowledged number.
+// victim publishes until it is killed, and prints each acknowledged number.
 func victim(dir string) {
 	s, err := Start(Config{StoreDir: dir, Log: quiet()})
 	if err != nil {
@@ -142,7 +143,8 @@ func victim(dir string) {
 		panic(err)
 	}
 	for n := 1; ; n++ {
-		if _, err := js.Publish(context.Background(), "idp.events.acme.user.created", []byte(strconv.Itoa(n))); err != nil {
+		if _, err := js.Publish(context.Background(), "idp.events.acme.user.created",
+			[]byte(strconv.Itoa(n))); err != nil {
 			panic(err)
 		}
 		fmt.Println(n)

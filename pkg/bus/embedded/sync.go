@@ -14,21 +14,24 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// synced is what is known to be on the disk.
+// synced is the state that is known to be on the disk.
 type synced struct {
 	mu    sync.Mutex
-	began time.Time              // the last sync
-	known map[string]os.FileInfo // files and folders as they were when they were forced to the disk, by path
-	err   error                  // of a sync that failed: the system may have dropped what it could not write, and says so only once
+	began time.Time              // start of the last sync
+	known map[string]os.FileInfo // files and folders, by path, as they were when they were synced
+	// of a failed sync: the system may have dropped what it could not write, and reports that only once
+	err error
 }
 
-// Sync forces to the disk what JetStream acknowledged before the call. It looks at all message files and forces those
-// that have changed since the last call. An error stays until the server has been restarted, as it then is by itself.
+// Sync forces to the disk what JetStream acknowledged before the call. It checks all message files and syncs those that
+// have changed since the last call. An error is returned to all later calls until the server has been restarted, which
+// then happens by itself.
 func (s *Server) Sync(ctx context.Context) error {
 	asked := time.Now()
 	s.synced.mu.Lock()
 	defer s.synced.mu.Unlock()
-	if s.synced.err == nil && !s.synced.began.After(asked) { // else one for us too has been made while we waited
+	// otherwise a sync that covers this call was made while it waited
+	if s.synced.err == nil && !s.synced.began.After(asked) {
 		began := time.Now()
 		err := s.synced.walk(ctx, s.config.StoreDir, isMessages)
 		if ctx.Err() != nil {
@@ -42,25 +45,26 @@ func (s *Server) Sync(ctx context.Context) error {
 	return nil
 }
 
-// isMessages tells the files that streams are opened from. An index is made again, and what consumers have had is not
-// needed: they are then given events once more.
+// isMessages recognizes the files that streams are opened from. An index is made again when it is missing, and the
+// progress of consumers may be lost: they then get events once more.
 func isMessages(name string) bool {
 	return strings.HasSuffix(name, ".blk") || name == server.JetStreamMetaFile || name == server.JetStreamMetaFileSum
 }
 
-// syncConsumers is for after recovery. That of a stream that lost its end in a power cut sets its consumers back; after
-// another power cut that had lost their new places, the stream may have grown past the old ones, and what lies between
+// syncConsumers is called after recovery. A stream that lost its end in a power failure sets its consumers back. If
+// another power failure lost their new places, the stream could have grown past the old ones, and what lies between
 // would be skipped.
 func (s *Server) syncConsumers() error {
-	const state = "o.dat" // JetStream's name for it
-	if err := new(synced).walk(context.Background(), s.config.StoreDir, func(name string) bool { return name == state }); err != nil {
+	const state = "o.dat" // JetStream's name for the file
+	if err := new(synced).walk(context.Background(), s.config.StoreDir, func(name string) bool {
+		return name == state
+	}); err != nil {
 		return fmt.Errorf("embedded NATS: sync the consumers: %w", err)
 	}
 	return nil
 }
 
-// walk forces the wanted files below root to the disk, and the folders that have new ones. A file that goes meanwhile
-// is of no interest.
+// walk syncs the wanted files below root, and the folders with new files. It ignores files that are removed meanwhile.
 func (y *synced) walk(ctx context.Context, root string, wanted func(name string) bool) error {
 	next := make(map[string]os.FileInfo, len(y.known))
 	folders := map[string]bool{}
@@ -113,7 +117,7 @@ func gone(err error) error {
 	return err
 }
 
-// forget makes the next sync begin with nothing, on files that are opened anew.
+// forget makes the next sync start from nothing, because the files are opened again.
 func (y *synced) forget() {
 	y.mu.Lock()
 	defer y.mu.Unlock()

@@ -24,34 +24,35 @@ import (
 )
 
 // The files of JetStream's file store, as nats-server 2.15 writes them (server/filestore.go there). The server itself
-// is no judge of them: it mends what it finds by cutting it off, and says little. A test has a real server write what
-// is read here, so a server that writes otherwise is noticed with its upgrade.
+// cannot check them: it repairs damage by cutting it off, and reports little. A test reads what a real server has
+// written, so it notices when an upgrade changes the format.
 const (
 	recordHeader   = 22 // length, sequence, time, length of the subject
 	recordChecksum = 8
 	maxRecord      = 32 << 20
-	hasHeaders     = 1 << 31 // in the length
-	isErased       = 1 << 63 // in the sequence
+	hasHeaders     = 1 << 31 // flag in the length
+	isErased       = 1 << 63 // flag in the sequence
 	isTombstone    = 1 << 62
 
-	stateMagic   = 11 // index.db
-	consumerSign = 22 // o.dat
+	stateMagic   = 11 // in index.db
+	consumerSign = 22 // in o.dat
 
-	maxDamages = 20 // told of one stream
+	maxDamages = 20 // reported for one stream
 )
 
-// Verification says what Verify is to look for.
+// Verification says what Verify checks.
 type Verification struct {
-	Whole   []string // streams that must be there, and of which nothing goes but the oldest messages, by age
-	Streams []string // other streams that must be there
+	Whole   []string // streams that must exist, and lose only their oldest messages, by age
+	Streams []string // other streams that must exist
 
-	// Each is called for every message; its error is a damage. It may be nil.
+	// Each is called for every message; its error is reported as damage. It may be nil.
 	Each func(stream, subject string, body []byte) error
 }
 
-// Verify reads every file of a stopped server's folder, and writes none. It returns how many messages there are, by
-// stream, and an error that names each damaged file and its damage. It takes as long as reading the files. What it
-// cannot see: a consumer's state that was changed to another that is possible, or is gone (its messages come again).
+// Verify reads every file in the folder of a stopped server, and writes none. It returns the number of messages of each
+// stream, and an error that names each damaged file and its damage. It takes as long as reading the files. It cannot
+// find out that a consumer's state was changed to another possible one or is missing (its messages are then delivered
+// again).
 func Verify(ctx context.Context, dir string, v Verification) (messages map[string]uint64, err error) {
 	messages = map[string]uint64{}
 	folders, err := filepath.Glob(filepath.Join(escapeGlob(dir), "jetstream", "*", "streams", "*"))
@@ -78,19 +79,19 @@ func Verify(ctx context.Context, dir string, v Verification) (messages map[strin
 			return messages, errors.Join(append(damages, err)...)
 		}
 		if s.more > 0 {
-			s.damages = append(s.damages, fmt.Errorf("%s: %d damages more", s.dir, s.more))
+			s.damages = append(s.damages, fmt.Errorf("%s: %d more damages", s.dir, s.more))
 		}
 		damages = append(damages, s.damages...)
 	}
 	return messages, errors.Join(damages...)
 }
 
-// escapeGlob makes a path match itself alone.
+// escapeGlob makes a path match only itself.
 func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// streamFiles is a stream's folder being verified.
+// streamFiles is a stream's folder that is being verified.
 type streamFiles struct {
 	dir, name string
 	whole     bool
@@ -98,14 +99,14 @@ type streamFiles struct {
 	maxAge    time.Duration
 	each      func(subject string, body []byte) error
 
-	first, last uint64 // sequences of messages that are there; last also of deleted ones
+	first, last uint64 // sequences of the messages; last includes deleted ones
 	gaps        []gap
-	gone        map[uint64]bool // by tombstones
+	gone        map[uint64]bool // deleted by tombstones
 	damages     []error
 	more        int
 }
 
-// gap are sequences that no record has.
+// gap is a range of sequences without a record.
 type gap struct {
 	file     string
 	from, to uint64
@@ -119,7 +120,7 @@ func (s *streamFiles) damaged(file, format string, args ...any) {
 	s.damages = append(s.damages, fmt.Errorf("%s: "+format, append([]any{filepath.Join(s.dir, file)}, args...)...))
 }
 
-// verify returns only errors that end the verification: a context's.
+// verify returns only errors that end the verification: those of a context.
 func (s *streamFiles) verify(ctx context.Context) error {
 	var config struct {
 		Name        string        `json:"name"`
@@ -162,7 +163,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// reason is an error without the path, which is told anyhow.
+// reason is an error without the path, which is reported anyway.
 func reason(err error) error {
 	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		return at.Err
@@ -174,7 +175,7 @@ func digest(key string) hash.Hash64 {
 	sum := sha256.Sum256([]byte(key))
 	h, err := highwayhash.NewDigest64(sum[:])
 	if err != nil {
-		panic(err) // the key has another length than SHA-256 makes
+		panic(err) // cannot happen: the key has the length of a SHA-256 hash
 	}
 	return h
 }
@@ -195,7 +196,7 @@ func (s *streamFiles) meta(folder, key string, into any) {
 	h := digest(key)
 	h.Write(text)
 	if hex.EncodeToString(h.Sum(nil)) != string(sum) {
-		s.damaged(file, "its checksum, in meta.sum, is another: one of the two is damaged")
+		s.damaged(file, "its checksum in meta.sum differs: one of the two files is damaged")
 		return
 	}
 	if err := json.Unmarshal(text, into); err != nil {
@@ -203,7 +204,7 @@ func (s *streamFiles) meta(folder, key string, into any) {
 	}
 }
 
-// blocks are the numbers of the files that hold the messages, in their order.
+// blocks are the numbers of the message files, in order.
 func (s *streamFiles) blocks() ([]uint64, error) {
 	files, err := os.ReadDir(filepath.Join(s.dir, "msgs"))
 	if err != nil {
@@ -220,7 +221,7 @@ func (s *streamFiles) blocks() ([]uint64, error) {
 	return blocks, nil
 }
 
-// block reads a file of messages. What follows a damage in it cannot be told apart, and is lost.
+// block reads a message file. What follows a damage cannot be told apart and is skipped.
 func (s *streamFiles) block(ctx context.Context, index uint64) error {
 	name := filepath.Join("msgs", strconv.FormatUint(index, 10)+".blk")
 	file, err := os.Open(filepath.Join(s.dir, name))
@@ -276,7 +277,7 @@ func (s *streamFiles) take(file string, offset int64, r record) {
 	}
 }
 
-// tellGaps tells of sequences that are neither there nor deleted.
+// tellGaps reports sequences that neither exist nor are deleted.
 func (s *streamFiles) tellGaps() {
 	for _, g := range s.gaps {
 		for g.from <= g.to && s.gone[g.from] {
@@ -288,18 +289,18 @@ func (s *streamFiles) tellGaps() {
 	}
 }
 
-// record is one of a block.
+// record is a record of a block.
 type record struct {
 	sequence uint64
 	subject  string
 	body     []byte
 }
 
-// records reads a block's records.
+// records reads the records of a block.
 type records struct {
 	from     io.Reader
 	check    hash.Hash64
-	offset   int64 // where the record that was read last begins
+	offset   int64 // where the last record begins
 	position int64
 	left     int64 // bytes
 	buffer   []byte
@@ -320,7 +321,7 @@ func (r *records) next() (record, error) {
 		return record{}, fmt.Errorf("read: %w", reason(err))
 	}
 	length := binary.LittleEndian.Uint32(header[0:])
-	before := int(binary.LittleEndian.Uint16(header[20:])) // the message
+	before := int(binary.LittleEndian.Uint16(header[20:])) // end of the subject
 	subject := before
 	if length&hasHeaders != 0 {
 		before += 4
@@ -342,7 +343,7 @@ func (r *records) next() (record, error) {
 	if !bytes.Equal(r.check.Sum(nil), r.buffer[size-recordChecksum:]) {
 		return record{}, errChecksum
 	}
-	if before > subject { // headers come first
+	if before > subject { // headers come before the content
 		headers := binary.LittleEndian.Uint32(r.buffer[subject:])
 		if int64(headers) > int64(len(body)) {
 			return record{}, fmt.Errorf("headers of %d bytes are not possible", headers)
@@ -354,8 +355,8 @@ func (r *records) next() (record, error) {
 	return record{binary.LittleEndian.Uint64(header[4:]), string(r.buffer[:subject]), body}, nil
 }
 
-// index compares with what the server last knew of the whole stream. It writes that now and then and at its end, so
-// after a kill the file is behind, and the server does without.
+// index compares the block files with the state of the stream in index.db. The server writes that from time to time and
+// when it stops. After a kill the file is behind, and the server does without it.
 func (s *streamFiles) index() {
 	const file = "msgs/index.db"
 	text, err := os.ReadFile(filepath.Join(s.dir, file))
@@ -366,10 +367,10 @@ func (s *streamFiles) index() {
 		s.damaged(file, "%v", reason(err))
 		return
 	}
-	const mended = "the next start makes it anew"
+	const mended = "the next start makes it again"
 	end := len(text) - recordChecksum
 	if end < 2 || text[0] != stateMagic {
-		s.damaged(file, "it is cut off or no index; %s", mended)
+		s.damaged(file, "it is cut off, or not an index; %s", mended)
 		return
 	}
 	h := digest(s.name)
@@ -386,7 +387,7 @@ func (s *streamFiles) index() {
 	case last > s.last:
 		s.damaged("msgs", "the last event is %d, but there have been %d", s.last, last)
 	case s.whole && messages > 0 && first < s.first &&
-		(s.maxAge == 0 || time.Unix(0, begun).Add(s.maxAge).After(s.now)): // else they have gone by age
+		(s.maxAge == 0 || time.Unix(0, begun).Add(s.maxAge).After(s.now)): // otherwise they have expired
 		s.damaged("msgs", "the events %d to %d are missing", first, s.first-1)
 	}
 	s.last = max(s.last, last)
@@ -400,14 +401,14 @@ func (s *streamFiles) consumer(name string) {
 	file := filepath.Join(folder, "o.dat")
 	text, err := os.ReadFile(filepath.Join(s.dir, file))
 	if errors.Is(err, fs.ErrNotExist) {
-		return // it has got nothing yet
+		return // the consumer has received nothing yet
 	}
 	if err != nil {
 		s.damaged(file, "%v", reason(err))
 		return
 	}
 	if len(text) < 2 || text[0] != consumerSign || text[1] < 1 || text[1] > 2 {
-		s.damaged(file, "it is cut off or no consumer's state")
+		s.damaged(file, "it is cut off, or not a consumer's state")
 		return
 	}
 	n := numbers{text[2:], false}
@@ -436,7 +437,7 @@ func (s *streamFiles) consumer(name string) {
 	}
 }
 
-// numbers reads numbers of variable length.
+// numbers reads varints.
 type numbers struct {
 	rest  []byte
 	short bool

@@ -16,20 +16,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var wanted = Verification{Whole: []string{"IDP_EVENTS"}, Streams: []string{"IDP_DEADLETTERS"}, Each: func(_, subject string, body []byte) error {
-	if !strings.HasPrefix(subject, "idp.") || !json.Valid(body) {
-		return errors.New("it is no event")
-	}
-	return nil
-}}
+var wanted = Verification{Whole: []string{"IDP_EVENTS"}, Streams: []string{"IDP_DEADLETTERS"},
+	Each: func(_, subject string, body []byte) error {
+		if !strings.HasPrefix(subject, "idp.") || !json.Valid(body) {
+			return errors.New("it is not an event")
+		}
+		return nil
+	}}
 
 const (
 	eventFiles = "jetstream/$G/streams/IDP_EVENTS"
 	manyEvents = 400
 )
 
-// written is the folder of a server that has stopped. Its events take several blocks, one consumer is in the midst of
-// them, and among the dead letters some are deleted.
+// written is the folder of a stopped server. Its events take several blocks, one consumer has handled a part of them,
+// and some dead letters are deleted.
 func written(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -37,15 +38,17 @@ func written(t *testing.T) string {
 	nc, js := connect(t, "", nats.InProcessServer(s.Conn()))
 	ctx := t.Context()
 	config := events
-	config.MaxBytes = 100_000 // the server makes small blocks then, and keeps to them when the bound is gone
+	config.MaxBytes = 100_000 // the server then makes small blocks, and keeps doing so after the limit is removed
 	_, err := js.CreateStream(ctx, config)
 	require.NoError(t, err)
 	stream, err := js.UpdateStream(ctx, events)
 	require.NoError(t, err)
-	dead, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "IDP_DEADLETTERS", Subjects: []string{"idp.deadletters.>"}})
+	dead, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "IDP_DEADLETTERS",
+		Subjects: []string{"idp.deadletters.>"}})
 	require.NoError(t, err)
 	for i := range manyEvents {
-		m := &nats.Msg{Subject: "idp.events.acme.user.updated", Data: fmt.Appendf(nil, `{"n": %d, "text": %q}`, i, strings.Repeat("x", 500))}
+		m := &nats.Msg{Subject: "idp.events.acme.user.updated", Data: fmt.Appendf(nil, `{"n": %d, "text": %q}`, i,
+			strings.Repeat("x", 500))}
 		if i%2 == 0 {
 			m.Header = nats.Header{"Nats-Msg-Id": {fmt.Sprint(i)}}
 		}
@@ -59,7 +62,8 @@ func written(t *testing.T) string {
 			require.NoError(t, dead.DeleteMsg(ctx, uint64(i)))
 		}
 	}
-	consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{Durable: "users", AckPolicy: jetstream.AckExplicitPolicy})
+	consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{Durable: "users",
+		AckPolicy: jetstream.AckExplicitPolicy})
 	require.NoError(t, err)
 	batch, err := consumer.Fetch(20)
 	require.NoError(t, err)
@@ -109,7 +113,8 @@ func TestVerify(t *testing.T) {
 	require.Greater(t, len(blocks), 2)
 	found, err := Verify(t.Context(), dir, wanted)
 	require.NoError(t, err)
-	require.Equal(t, map[string]uint64{"IDP_EVENTS": manyEvents, "IDP_DEADLETTERS": 9}, found, "deleted ones are counted until they are compacted away")
+	require.Equal(t, map[string]uint64{"IDP_EVENTS": manyEvents, "IDP_DEADLETTERS": 9}, found,
+		"deleted messages are counted until they are compacted away")
 	last := eventFiles + "/msgs/" + filepath.Base(blocks[len(blocks)-1])
 
 	cut := func(name string, size int) func(*testing.T, string) {
@@ -147,29 +152,38 @@ func TestVerify(t *testing.T) {
 			}
 		}, []string{"the last event is 0, but there have been 400"}},
 		"no messages at all": {without(eventFiles + "/msgs"), []string{"msgs: no such file"}},
-		"index flipped":      {flip(index, 20), []string{"index.db: the checksum is wrong; the next start makes it anew"}},
-		"index cut":          {cut(index, 5), []string{"index.db: it is cut off"}},
-		"index empty":        {cut(index, 0), []string{"index.db: it is cut off"}},
-		"settings flipped":   {flip(eventFiles+"/meta.inf", 30), []string{"IDP_EVENTS/meta.inf: its checksum"}},
-		"settings gone":      {without(eventFiles + "/meta.inf"), []string{"IDP_EVENTS/meta.inf: no such file"}},
-		"consumer cut":       {cut(state, len(files[state])-1), []string{"users/o.dat: it is cut off"}},
-		"consumer empty":     {cut(state, 0), []string{"users/o.dat: it is cut off"}},
-		"consumer too long":  {func(t *testing.T, dir string) { put(t, dir, state, files[state]+"x") }, []string{"users/o.dat: 1 bytes too many"}},
-		"consumer ahead":     {func(t *testing.T, dir string) { put(t, dir, state, "\x16\x02\x01\xff\x7f\x01\xff\x7f\x00\x00") }, []string{"users/o.dat: it is at event 16383, but the last is 400"}},
+		"index flipped": {flip(index, 20),
+			[]string{"index.db: the checksum is wrong; the next start makes it again"}},
+		"index cut":        {cut(index, 5), []string{"index.db: it is cut off"}},
+		"index empty":      {cut(index, 0), []string{"index.db: it is cut off"}},
+		"settings flipped": {flip(eventFiles+"/meta.inf", 30), []string{"IDP_EVENTS/meta.inf: its checksum"}},
+		"settings gone":    {without(eventFiles + "/meta.inf"), []string{"IDP_EVENTS/meta.inf: no such file"}},
+		"consumer cut":     {cut(state, len(files[state])-1), []string{"users/o.dat: it is cut off"}},
+		"consumer empty":   {cut(state, 0), []string{"users/o.dat: it is cut off"}},
+		"consumer too long": {func(t *testing.T, dir string) {
+			put(t, dir, state, files[state]+"x")
+		}, []string{"users/o.dat: 1 bytes too many"}},
+		"consumer ahead": {func(t *testing.T, dir string) {
+			put(t, dir, state, "\x16\x02\x01\xff\x7f\x01\xff\x7f\x00\x00")
+		}, []string{"users/o.dat: it is at event 16383, but the last is 400"}},
 		"consumer of many": {func(t *testing.T, dir string) {
 			put(t, dir, state, "\x16\x02\x01\x01\x01\x01\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x00")
 		}, []string{"users/o.dat: it is cut off"}},
-		"consumer's settings":    {flip(eventFiles+"/obs/users/meta.inf", 9), []string{"users/meta.inf: its checksum"}},
-		"another's stream gone":  {without("jetstream/$G/streams/IDP_DEADLETTERS"), []string{"the stream IDP_DEADLETTERS is missing"}},
-		"everything gone":        {without("jetstream"), []string{"the stream IDP_EVENTS is missing"}},
-		"no event":               {nil, []string{"at byte 0, event 1: it is no event"}},
-		"consumer and a message": {func(t *testing.T, dir string) { flip(block, 300)(t, dir); cut(state, 3)(t, dir) }, []string{"1.blk", "o.dat"}},
+		"consumer's settings": {flip(eventFiles+"/obs/users/meta.inf", 9), []string{"users/meta.inf: its checksum"}},
+		"another's stream gone": {without("jetstream/$G/streams/IDP_DEADLETTERS"),
+			[]string{"the stream IDP_DEADLETTERS is missing"}},
+		"everything gone": {without("jetstream"), []string{"the stream IDP_EVENTS is missing"}},
+		"no event":        {nil, []string{"at byte 0, event 1: it is not an event"}},
+		"consumer and a message": {func(t *testing.T, dir string) {
+			flip(block, 300)(t, dir)
+			cut(state, 3)(t, dir)
+		}, []string{"1.blk", "o.dat"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir, looked := duplicate(t, dir), wanted
 			if c.damage == nil {
-				looked.Each = func(string, string, []byte) error { return errors.New("it is no event") }
+				looked.Each = func(string, string, []byte) error { return errors.New("it is not an event") }
 			} else {
 				c.damage(t, dir)
 			}
@@ -184,7 +198,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// A folder is well after a kill and after its oldest events have gone.
+// A folder is sound after a kill, and after its oldest events have expired.
 func TestVerifyFindsNoFalseDamage(t *testing.T) {
 	t.Parallel()
 	dir := written(t)
@@ -198,14 +212,15 @@ func TestVerifyFindsNoFalseDamage(t *testing.T) {
 	require.NoError(t, err)
 	_, err = js.Publish(t.Context(), "idp.events.acme.user.created", []byte(`{}`))
 	require.NoError(t, err)
-	_, err = Verify(t.Context(), duplicate(t, dir), Verification{}) // what a kill would leave
+	_, err = Verify(t.Context(), duplicate(t, dir), Verification{}) // as after a kill
 	require.NoError(t, err)
 	s.Stop()
 	_, err = Verify(t.Context(), dir, wanted)
 	require.NoError(t, err)
 }
 
-// Whatever byte is hit, Verify ends, panics nowhere and writes nothing; what a checksum covers it finds.
+// Whichever byte is damaged, Verify ends, does not panic and writes nothing. It finds every damage that a checksum
+// covers.
 func TestVerifyRandomDamage(t *testing.T) {
 	t.Parallel()
 	dir := written(t)
@@ -224,7 +239,8 @@ func TestVerifyRandomDamage(t *testing.T) {
 			}
 			put(t, dir, name, string(damaged))
 			_, err := Verify(t.Context(), dir, wanted)
-			if strings.HasSuffix(name, ".blk") && strings.Contains(name, "EVENTS") || strings.Contains(name, "meta") || strings.HasSuffix(name, "index.db") {
+			if strings.HasSuffix(name, ".blk") && strings.Contains(name, "EVENTS") || strings.Contains(name, "meta") ||
+				strings.HasSuffix(name, "index.db") {
 				require.ErrorContains(t, err, dir, "%s, try %d", name, try)
 			}
 			now, err := os.ReadFile(filepath.Join(dir, name))
