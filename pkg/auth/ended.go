@@ -7,18 +7,18 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 )
 
-// Ended says which tokens of an issuer are no longer good although they have not expired: one token, or those that a
-// client was given while its record was of an earlier version (its secret was refreshed, it was disabled or deleted).
-// Versions, unlike times, tell exactly what came before: a token says which version its credential was checked against.
+// Ended says which unexpired tokens of an issuer are no longer valid: one token, or those that a client got while its
+// record had an earlier version (before its secret was refreshed, or the client disabled or deleted). Unlike times,
+// versions tell exactly what came before: a token says which version its credential was checked against.
 type Ended struct {
 	Issuer        string
-	TokenID       string     // the jti of the one token; or else
+	TokenID       string     // the jti of one token; or else
 	ClientID      string     // the client, and
-	ClientVersion int64      // the first version whose tokens are good
-	Until         clock.Time // when the last of these tokens has expired: it is not kept longer
+	ClientVersion int64      // the first version whose tokens are valid
+	Until         clock.Time // when the last of these tokens expires; Ended is not kept longer
 }
 
-// HasEnded reports whether tokens that a client was given at a version of its record have ended.
+// HasEnded reports whether tokens that a client got at a version of its record have ended.
 func (v *Verifier) HasEnded(issuer, clientID string, version int64) bool {
 	return v.ended.has(&Principal{Issuer: issuer, ClientID: clientID, ClientVersion: version})
 }
@@ -28,15 +28,17 @@ type endedKey struct{ issuer, token, client string }
 type endedTokens struct {
 	mu    sync.RWMutex
 	list  map[endedKey]Ended
-	sweep int // the size at which what has expired is taken out
+	sweep int // the size at which expired entries are removed
 }
 
 const firstSweep = 1024
 
-// End refuses the tokens from now on. It is kept in memory: who starts a verifier tells it what has ended before.
+// End refuses the tokens from now on. It is kept in memory only: code that starts a verifier must tell it what has
+// ended before.
 func (v *Verifier) End(e Ended) error {
-	if e.Issuer == "" || e.Until.IsZero() || (e.TokenID == "") == (e.ClientID == "") || (e.ClientID != "") != (e.ClientVersion > 0) {
-		return fmt.Errorf("auth: what has ended needs an issuer, an end, and either a token or a client and a version")
+	if e.Issuer == "" || e.Until.IsZero() || (e.TokenID == "") == (e.ClientID == "") ||
+		(e.ClientID != "") != (e.ClientVersion > 0) {
+		return fmt.Errorf("auth: an Ended needs an issuer, an expiry, and either a token or a client and a version")
 	}
 	v.ended.add(e, v.clock.Now())
 	v.forget(func(p *Principal) bool { return v.ended.has(p) })
@@ -47,7 +49,7 @@ func (t *endedTokens) add(e Ended, now clock.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key := endedKey{e.Issuer, e.TokenID, e.ClientID}
-	if old, known := t.list[key]; known { // of two ends of one client each holds
+	if old, known := t.list[key]; known { // of two ends of one client, the later version and expiry hold
 		e.ClientVersion = max(e.ClientVersion, old.ClientVersion)
 		if e.Until.Before(old.Until) {
 			e.Until = old.Until

@@ -13,7 +13,8 @@ func TestEndedTokensAreRefused(t *testing.T) {
 	t.Parallel()
 	s, v, clk := newPlatform(t)
 	give := func(client string, version int64) (string, *Principal) {
-		token, err := s.Mint(Claims{Subject: "1", ClientID: client, ClientVersion: version, Tenant: "acme", TTL: time.Hour})
+		token, err := s.Mint(Claims{Subject: "1", ClientID: client, ClientVersion: version, Tenant: "acme",
+			TTL: time.Hour})
 		require.NoError(t, err)
 		p, err := v.Verify(t.Context(), token) // from here on it is in the cache
 		require.NoError(t, err)
@@ -36,24 +37,25 @@ func TestEndedTokensAreRefused(t *testing.T) {
 
 	require.NoError(t, v.End(Ended{Issuer: platform, ClientID: "c1", ClientVersion: 4, Until: until}))
 	requireRefused(t, v, second)
-	after, _ := give("c1", 4) // at the same moment, with the new secret
+	after, _ := give("c1", 4) // in the same millisecond, with the new secret
 	good(after, other)
 	before, err := s.Mint(Claims{Subject: "1", ClientID: "c1", ClientVersion: 3, Tenant: "acme", TTL: time.Hour})
 	require.NoError(t, err)
 	require.True(t, v.HasEnded(platform, "c1", 3))
 	require.False(t, v.HasEnded(platform, "c1", 4))
-	requireRefused(t, v, before) // made later, with a secret that was checked before
+	requireRefused(t, v, before) // made later, with a secret that was checked earlier
 
 	require.NoError(t, v.End(Ended{Issuer: platform, ClientID: "c1", ClientVersion: 2, Until: until}))
-	requireRefused(t, v, second) // an older end does not take back a newer one
+	requireRefused(t, v, second) // an older end does not replace a newer one
 	require.NoError(t, v.End(Ended{Issuer: "https://other.example", ClientID: "c2", ClientVersion: 2, Until: until}))
 	good(other)
 
-	for _, e := range []Ended{{}, {Issuer: platform, Until: until}, {Issuer: platform, TokenID: "t"}, {Issuer: platform, ClientID: "c", Until: until}, {
-		Issuer: platform, TokenID: "t", ClientVersion: 1, Until: until,
-	}, {
-		Issuer: platform, TokenID: "t", ClientID: "c", ClientVersion: 1, Until: until,
-	}} {
+	for _, e := range []Ended{{}, {Issuer: platform, Until: until}, {Issuer: platform, TokenID: "t"},
+		{Issuer: platform, ClientID: "c", Until: until}, {
+			Issuer: platform, TokenID: "t", ClientVersion: 1, Until: until,
+		}, {
+			Issuer: platform, TokenID: "t", ClientID: "c", ClientVersion: 1, Until: until,
+		}} {
 		require.Error(t, v.End(e))
 	}
 }
@@ -63,7 +65,8 @@ func TestEndedTokensAreKeptUntilTheyExpire(t *testing.T) {
 	_, v, clk := newPlatform(t)
 	end := func(n int, life time.Duration) {
 		for i := range n {
-			require.NoError(t, v.End(Ended{Issuer: platform, TokenID: strconv.Itoa(i) + life.String(), Until: clk.Now().Add(life)}))
+			require.NoError(t, v.End(Ended{Issuer: platform, TokenID: strconv.Itoa(i) + life.String(), Until: clk.Now().
+				Add(life)}))
 		}
 	}
 	end(100, time.Hour)
@@ -71,10 +74,10 @@ func TestEndedTokensAreKeptUntilTheyExpire(t *testing.T) {
 	clk.advance(2 * time.Minute)
 	require.Len(t, v.ended.list, firstSweep-1)
 	end(1, time.Second)
-	require.Len(t, v.ended.list, 101, "those that have expired are taken out when there are many")
+	require.Len(t, v.ended.list, 101, "expired ones are removed when there are many")
 }
 
-// A token that is being verified while End runs must not come into the cache behind its back.
+// A token that is being verified while End runs must not be cached afterwards.
 func TestEndDuringVerify(t *testing.T) {
 	t.Parallel()
 	clk := newClock()
@@ -93,8 +96,9 @@ func TestEndDuringVerify(t *testing.T) {
 		done <- err
 	}()
 	<-verifying
-	require.NoError(t, v.End(Ended{Issuer: platform, ClientID: "c1", ClientVersion: 1, Until: clk.Now().Add(time.Hour)}))
+	require.NoError(t, v.End(Ended{Issuer: platform, ClientID: "c1", ClientVersion: 1, Until: clk.Now().
+		Add(time.Hour)}))
 	close(proceed)
-	require.NoError(t, <-done, "it was good when it was looked at")
+	require.NoError(t, <-done, "it was valid when it was checked")
 	requireRefused(t, v, token)
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// The signature algorithms that an Issuer may allow (RFC 7518 §3.1, RFC 8037). Symmetric ones and "none" are never accepted.
+// The signature algorithms that an Issuer may allow (RFC 7518 §3.1, RFC 8037). Symmetric ones and "none" are never
+// accepted.
 const (
 	EdDSA = "EdDSA"
 	RS256 = "RS256"
@@ -22,10 +23,10 @@ const (
 const (
 	maxKeys   = 100  // of one issuer
 	minRSABit = 2048 // RFC 7518 §3.3
-	maxRSABit = 8192 // a verification stays under a millisecond
+	maxRSABit = 8192 // so that a verification takes less than a millisecond
 )
 
-// keySet is one version of an issuer's public keys. It never changes, so its address tells versions apart.
+// keySet is one version of an issuer's public keys. It is immutable, so its address identifies the version.
 type keySet struct {
 	raw  []byte
 	keys []publicKey
@@ -36,7 +37,7 @@ type publicKey struct {
 	key           crypto.PublicKey
 }
 
-// find returns the key of that id for that algorithm. A token without a kid is accepted only where that leaves no choice.
+// find returns the key with the id for the algorithm. A token without a kid is accepted only if exactly one key fits.
 func (s *keySet) find(id, algorithm string) (crypto.PublicKey, bool) {
 	var found crypto.PublicKey
 	for _, k := range s.keys {
@@ -51,8 +52,8 @@ func (s *keySet) find(id, algorithm string) (crypto.PublicKey, bool) {
 	return found, found != nil
 }
 
-// parseKeySet reads a public JWK set (RFC 7517). Keys of unknown type, too weak ones and those for other uses are skipped, as §5
-// asks; a set without any usable key, or with private ones, is an error.
+// parseKeySet parses a public JWK set (RFC 7517). As §5 requires, it skips keys of unknown type, keys that are too
+// weak, and those for other uses. A set without any usable key, or with private keys, is an error.
 func parseKeySet(raw []byte) (*keySet, error) {
 	var doc struct {
 		Keys []json.RawMessage `json:"keys"`
@@ -84,7 +85,7 @@ func parseKeySet(raw []byte) (*keySet, error) {
 	return set, nil
 }
 
-// algorithmOf is the one algorithm that a key is used with, "" where there is none: the key decides, never the token.
+// algorithmOf returns the one algorithm that a key is used with, "" if there is none: the key decides, never the token.
 func algorithmOf(key crypto.PublicKey) string {
 	switch k := key.(type) {
 	case ed25519.PublicKey:

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fakeClock stands still until it is moved.
+// fakeClock stands still until a test moves it.
 type fakeClock struct {
 	mu  sync.Mutex
 	now clock.Time
@@ -61,7 +61,7 @@ func newTestVerifier(t testing.TB, clk clock.Clock, issuers ...Issuer) *Verifier
 	return v
 }
 
-// newPlatform is a signer and a verifier that trusts it.
+// newPlatform returns a signer and a verifier that trusts it.
 func newPlatform(t testing.TB) (*Signer, *Verifier, *fakeClock) {
 	clk := newClock()
 	s := newTestSigner(t, clk)
@@ -69,12 +69,13 @@ func newPlatform(t testing.TB) (*Signer, *Verifier, *fakeClock) {
 }
 
 func mint(t testing.TB, s *Signer) string {
-	token, err := s.Mint(Claims{Subject: "1048577", ClientID: "c1", Tenant: "acme", Scopes: NewScopes(UsersRead), TTL: time.Hour})
+	token, err := s.Mint(Claims{Subject: "1048577", ClientID: "c1", Tenant: "acme", Scopes: NewScopes(UsersRead),
+		TTL: time.Hour})
 	require.NoError(t, err)
 	return token
 }
 
-// sign makes any token at all: header and claims as given, signed with the key if the method can.
+// sign makes any token: with the given header and claims, signed with the key if the method can.
 func sign(t testing.TB, method jwt.SigningMethod, key any, header, claims map[string]any) string {
 	token := jwt.NewWithClaims(method, jwt.MapClaims(claims))
 	for name, value := range header {
@@ -87,7 +88,8 @@ func sign(t testing.TB, method jwt.SigningMethod, key any, header, claims map[st
 
 func goodClaims(now clock.Time) map[string]any {
 	return map[string]any{
-		"iss": platform, "sub": "1048577", "tenant_id": "acme", "scope": "users:read", "exp": now.Add(time.Hour).Millis() / 1000,
+		"iss": platform, "sub": "1048577", "tenant_id": "acme", "scope": "users:read", "exp": now.Add(time.Hour).
+			Millis() / 1000,
 	}
 }
 

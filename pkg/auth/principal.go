@@ -1,5 +1,5 @@
-// Package auth says who asks: it mints and verifies the platform's access tokens (JWT, RFC 7519 and RFC 9068), verifies those of
-// configured OIDC issuers, and decides for which tenant a request is meant.
+// Package auth identifies callers. It makes and verifies the platform's access tokens (JWT, RFC 7519 and RFC 9068),
+// verifies those of configured OIDC issuers, and decides which tenant a request is for.
 package auth
 
 import (
@@ -14,24 +14,24 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// Principal is what a verified token says. It is shared between requests: nobody changes it.
+// Principal is the content of a verified token. Requests share it: it must not be changed.
 type Principal struct {
 	Issuer   string // Issuer.Name
 	Subject  string // sub
-	ClientID string // client_id; empty where the issuer does not say
-	// ClientVersion is the version that the client's record had when the platform gave the token; see Ended.
+	ClientID string // client_id; empty if the issuer does not give it
+	// ClientVersion is the version of the client's record when the platform issued the token; see Ended.
 	ClientVersion int64
 	Tenant        string // the tenant that the credential belongs to
-	TokenID       string // jti; empty where the issuer does not say
+	TokenID       string // jti; empty if the issuer does not give it
 	Scopes        Scopes
-	IssuedAt      clock.Time // zero where the issuer does not say
+	IssuedAt      clock.Time // zero if the issuer does not give it
 	Expires       clock.Time
 
 	caller []string
 }
 
-// SetCaller puts request.CallerHeader into an answer: a hash of issuer, tenant and subject, the same for every token of
-// one caller.
+// SetCaller sets request.CallerHeader in a response: a hash of issuer, tenant and subject, the same for every token of
+// a caller.
 func (p *Principal) SetCaller(h http.Header) { h[request.CallerHeader] = p.caller }
 
 func callerOf(p *Principal) []string {
@@ -39,17 +39,17 @@ func callerOf(p *Principal) []string {
 	return []string{base64.RawURLEncoding.EncodeToString(sum[:16])}
 }
 
-// Has reports whether the principal may do what scope covers.
+// Has reports whether the principal has the scope.
 func (p *Principal) Has(scope Scope) bool { return p.Scopes.Has(scope) }
 
 type principalKey struct{}
 
-// WithPrincipal returns a context that says who asks.
+// WithPrincipal returns a context with the caller.
 func WithPrincipal(ctx context.Context, p *Principal) context.Context {
 	return context.WithValue(ctx, principalKey{}, p)
 }
 
-// PrincipalFrom returns what WithPrincipal put in; nil where no credential is needed.
+// PrincipalFrom returns the principal that WithPrincipal put in; nil for an operation without a credential.
 func PrincipalFrom(ctx context.Context) *Principal {
 	p, _ := ctx.Value(principalKey{}).(*Principal)
 	return p

@@ -7,11 +7,11 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 )
 
-// TenantHeader names the tenant that a request is meant for.
+// TenantHeader names the tenant that a request is for.
 const TenantHeader = "X-Tenant-Id"
 
-// BearerToken takes the token out of the request's Authorization header (RFC 6750 §2.1), the only place where one is looked for.
-// apperr.Unauthenticated without exactly one.
+// BearerToken returns the token in the request's Authorization header (RFC 6750 §2.1), the only place where a token is
+// accepted. The error is apperr.Unauthenticated unless there is exactly one.
 func BearerToken(r *http.Request) (string, error) {
 	values := r.Header.Values("Authorization")
 	if len(values) == 0 {
@@ -28,8 +28,9 @@ func BearerToken(r *http.Request) (string, error) {
 	return token, nil
 }
 
-// SelectTenant is the tenant that a request of p is meant for: the one in the header X-Tenant-Id, else p's own. Another tenant's
-// is apperr.Forbidden without PlatformAdmin; what cannot be a tenant's id is apperr.InvalidParameters.
+// SelectTenant returns the tenant that a request of p is for: the one in the header X-Tenant-Id, otherwise p's own. The
+// error is apperr.Forbidden for another tenant without PlatformAdmin, and apperr.InvalidParameters for a value that is
+// not a tenant's id.
 func SelectTenant(r *http.Request, p *Principal) (string, error) {
 	values := r.Header.Values(TenantHeader)
 	if len(values) == 0 {
@@ -40,7 +41,8 @@ func SelectTenant(r *http.Request, p *Principal) (string, error) {
 	}
 	tenant := values[0]
 	if !ValidTenant(tenant) {
-		return "", apperr.Invalid("header."+TenantHeader, "must be 1…63 of a-z, 0-9, _ and -, the first a letter or digit")
+		return "", apperr.Invalid("header."+TenantHeader,
+			"must be 1…63 of a-z, 0-9, _ and -, the first a letter or digit")
 	}
 	if tenant != p.Tenant && !p.Has(PlatformAdmin) {
 		return "", apperr.New(apperr.Forbidden, "the credential belongs to another tenant")

@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// Scope is one right of a credential (RFC 6749 §3.3). The list is closed.
+// Scope is a scope of a credential (RFC 6749 §3.3). The list is closed.
 type Scope string
 
 // The scopes.
 const (
 	UsersRead            Scope = "users:read"
 	UsersWrite           Scope = "users:write"
-	UsersSecrets         Scope = "users:secrets" // set passwords
-	UsersVerify          Scope = "users:verify"  // check a login
+	UsersSecrets         Scope = "users:secrets" // to set passwords
+	UsersVerify          Scope = "users:verify"  // to check a login
 	ApplicationsRead     Scope = "applications:read"
 	ApplicationsWrite    Scope = "applications:write"
-	ApplicationsSecrets  Scope = "applications:secrets" // see fresh secrets
+	ApplicationsSecrets  Scope = "applications:secrets" // to see new secrets
 	PermissionsRead      Scope = "permissions:read"
 	PermissionsWrite     Scope = "permissions:write"
-	PermissionsCheck     Scope = "permissions:check" // the check operations alone
+	PermissionsCheck     Scope = "permissions:check" // only the check operations
 	OrganizationRead     Scope = "organization:read"
 	OrganizationWrite    Scope = "organization:write"
 	IdentitySourcesRead  Scope = "identity-sources:read"
@@ -36,7 +36,7 @@ const (
 	PlatformAdmin        Scope = "platform:admin" // everything, in every tenant
 )
 
-// scopes gives each scope its bit in Scopes. The order is not stored anywhere.
+// scopes assigns each scope its bit in Scopes. The order is not stored anywhere.
 var scopes = []Scope{
 	UsersRead, UsersWrite, UsersSecrets, UsersVerify, ApplicationsRead, ApplicationsWrite, ApplicationsSecrets,
 	PermissionsRead, PermissionsWrite, PermissionsCheck, OrganizationRead, OrganizationWrite, IdentitySourcesRead,
@@ -50,7 +50,7 @@ type Scopes uint32
 // AllScopes has every scope.
 var AllScopes = NewScopes(scopes...)
 
-// NewScopes makes a set; what is no scope of the platform is left out.
+// NewScopes makes a set. It leaves out what is not a scope of the platform.
 func NewScopes(list ...Scope) Scopes {
 	var s Scopes
 	for _, scope := range list {
@@ -59,7 +59,7 @@ func NewScopes(list ...Scope) Scopes {
 	return s
 }
 
-// ParseScopes reads a space-separated list and returns what of it is no scope of the platform.
+// ParseScopes parses a space-separated list. It also returns the names that are not scopes of the platform.
 func ParseScopes(list string) (s Scopes, unknown []string) {
 	for name := range strings.FieldsSeq(list) {
 		if b := bit(Scope(name)); b != 0 {
@@ -78,13 +78,13 @@ func bit(scope Scope) Scopes {
 	return 0
 }
 
-// Has reports whether the set covers scope: PlatformAdmin covers all of them.
+// Has reports whether the set covers scope. PlatformAdmin covers every scope.
 func (s Scopes) Has(scope Scope) bool { return s&(bit(scope)|bit(PlatformAdmin)) != 0 }
 
 // Within reports whether granted covers every scope of s.
 func (s Scopes) Within(granted Scopes) bool { return granted.Has(PlatformAdmin) || s&^granted == 0 }
 
-// List is the set's scopes by name, in one fixed order.
+// List returns the scopes by name, in a fixed order.
 func (s Scopes) List() []Scope {
 	list := make([]Scope, 0, bits.OnesCount32(uint32(s)))
 	for i, scope := range scopes {
@@ -95,7 +95,7 @@ func (s Scopes) List() []Scope {
 	return list
 }
 
-// String is the form of the claim scope: separated by spaces.
+// String returns the form of the scope claim: separated by spaces.
 func (s Scopes) String() string {
 	var b strings.Builder
 	for i, scope := range s.List() {

@@ -19,7 +19,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 )
 
-// Key is an Ed25519 key pair. Printing it shows its ID alone.
+// Key is an Ed25519 key pair. Printing it shows only its ID.
 type Key struct {
 	ID      string // kid: the JWK's SHA-256 thumbprint (RFC 7638)
 	private ed25519.PrivateKey
@@ -42,21 +42,21 @@ func newKey(private ed25519.PrivateKey) (Key, error) {
 	return Key{base64.RawURLEncoding.EncodeToString(thumbprint), private}, nil
 }
 
-// String is the key's ID.
+// String returns the key's ID.
 func (k Key) String() string { return k.ID }
 
-// GoString is the key's ID.
+// GoString returns the key's ID.
 func (k Key) GoString() string { return k.ID }
 
-// Keys is a set of signing keys that never changes. The first one signs; every one of them verifies. To rotate without a refused
-// token: Add a key, wait until every verifier has fetched the set (an hour at most, see KeyURL), Activate it, wait until the last
-// token of the old key has expired, Remove the old one.
+// Keys is an immutable set of signing keys. The first one signs; all of them verify. To rotate without a refused token:
+// Add a key; wait until every verifier has fetched the set (an hour at most, see KeyURL); Activate it; wait until the
+// last token of the old key has expired; Remove the old key.
 type Keys struct{ list []Key }
 
 // NewKeys makes a set of one key, which signs.
 func NewKeys(k Key) Keys { return Keys{[]Key{k}} }
 
-// IDs lists the keys, the signing one first.
+// IDs lists the ids of the keys, the signing one first.
 func (s Keys) IDs() []string {
 	ids := make([]string, len(s.list))
 	for i, k := range s.list {
@@ -65,10 +65,10 @@ func (s Keys) IDs() []string {
 	return ids
 }
 
-// String lists the keys' IDs.
+// String lists the ids of the keys.
 func (s Keys) String() string { return fmt.Sprint(s.IDs()) }
 
-// GoString lists the keys' IDs.
+// GoString lists the ids of the keys.
 func (s Keys) GoString() string { return s.String() }
 
 // Add returns the set with one more key, which does not sign yet.
@@ -85,7 +85,8 @@ func (s Keys) Activate(id string) (Keys, error) {
 	return Keys{append(list, s.list[i+1:]...)}, nil
 }
 
-// Remove returns the set without the key of that id, which must not be the signing one. Its tokens end with it.
+// Remove returns the set without the key of that id, which must not be the signing one. Its tokens are no longer valid
+// then.
 func (s Keys) Remove(id string) (Keys, error) {
 	i := slices.Index(s.IDs(), id)
 	if i < 0 {
@@ -97,12 +98,12 @@ func (s Keys) Remove(id string) (Keys, error) {
 	return Keys{slices.Delete(slices.Clone(s.list), i, i+1)}, nil
 }
 
-// PrivateJWKS is the set with its private parts, the signing key first. It must be encrypted before it is stored.
+// PrivateJWKS returns the set with its private parts, the signing key first. It must be encrypted before it is stored.
 func (s Keys) PrivateJWKS() ([]byte, error) {
 	return s.marshal(func(k Key) any { return k.private })
 }
 
-// PublicJWKS is the set as anyone may see it (RFC 7517).
+// PublicJWKS returns the public set (RFC 7517).
 func (s Keys) PublicJWKS() ([]byte, error) {
 	return s.marshal(func(k Key) any { return k.private.Public() })
 }
@@ -119,19 +120,20 @@ func (s Keys) marshal(part func(Key) any) ([]byte, error) {
 	return raw, nil
 }
 
-// ParsePrivateJWKS reads what PrivateJWKS wrote. Its errors never show key material.
+// ParsePrivateJWKS parses what PrivateJWKS returned. Its errors never contain key material.
 func ParsePrivateJWKS(raw []byte) (Keys, error) {
 	var set jose.JSONWebKeySet
 	if json.Unmarshal(raw, &set) != nil {
-		return Keys{}, fmt.Errorf("the signing keys are no private JWK set")
+		return Keys{}, fmt.Errorf("the signing keys are not a private JWK set")
 	}
 	var s Keys
 	for i, jwk := range set.Keys {
 		private, ok := jwk.Key.(ed25519.PrivateKey)
 		if !ok {
-			return Keys{}, fmt.Errorf("signing key %d is no private Ed25519 key", i)
+			return Keys{}, fmt.Errorf("signing key %d is not a private Ed25519 key", i)
 		}
-		// go-jose believes the public part that it reads; a pair that does not match would leak the private one by signing.
+		// go-jose does not check the public part that it reads. Signing with a pair that does not match would leak the
+		// private key.
 		k, err := newKey(ed25519.NewKeyFromSeed(private.Seed()))
 		if err != nil {
 			return Keys{}, err
@@ -147,34 +149,34 @@ func ParsePrivateJWKS(raw []byte) (Keys, error) {
 	return s, nil
 }
 
-// MaxTokenTTL bounds how long a minted token may live.
+// MaxTokenTTL is the longest lifetime of a minted token.
 const MaxTokenTTL = 24 * time.Hour
 
-// Claims is what Mint puts into a token.
+// Claims are the claims that Mint puts into a token.
 type Claims struct {
 	Subject  string
 	ClientID string
 	Tenant   string
 	Scopes   Scopes
-	// ClientVersion is that of the client's record when its credential was checked; see Ended.
+	// ClientVersion is the version of the client's record when its credential was checked; see Ended.
 	ClientVersion int64
-	TTL           time.Duration // 1 s … MaxTokenTTL; parts of a second are cut off
+	TTL           time.Duration // 1 s … MaxTokenTTL; fractions of a second are cut off
 }
 
-// Signer mints tokens. It is also the KeySource for a Verifier in the same process, which sees a rotation at once.
+// Signer mints tokens. It is also the KeySource for a Verifier in the same process, which uses rotated keys at once.
 type Signer struct {
 	issuer string
 	clock  clock.Clock
 	ring   atomic.Pointer[ring]
 }
 
-// ring is one version of the signer's keys with all forms that are needed of it.
+// ring is one version of the signer's keys, in all forms that are needed.
 type ring struct {
 	keys   Keys
 	public *keySet
 }
 
-// NewSigner makes the signer of one issuer, whose tokens carry that name as iss.
+// NewSigner makes the signer of one issuer. The name is the iss of its tokens.
 func NewSigner(issuer string, s Keys, clk clock.Clock) (*Signer, error) {
 	if issuer == "" {
 		return nil, fmt.Errorf("a token signer needs the issuer's name")
@@ -186,10 +188,10 @@ func NewSigner(issuer string, s Keys, clk clock.Clock) (*Signer, error) {
 	return signer, nil
 }
 
-// Issuer is the iss of the signer's tokens, and their aud: they are for the platform itself.
+// Issuer returns the iss of the signer's tokens. It is also their aud: they are for the platform itself.
 func (s *Signer) Issuer() string { return s.issuer }
 
-// Use changes the keys, for tokens minted and verified from now on.
+// Use replaces the keys, for tokens minted and verified from now on.
 func (s *Signer) Use(set Keys) error {
 	raw, err := set.PublicJWKS()
 	if err != nil {
@@ -203,15 +205,16 @@ func (s *Signer) Use(set Keys) error {
 	return nil
 }
 
-// Keys is the set in use.
+// Keys returns the set in use.
 func (s *Signer) Keys() Keys { return s.ring.Load().keys }
 
-// PublicJWKS is what the issuer publishes (RFC 7517). The caller must not change it.
+// PublicJWKS returns the set that the issuer publishes (RFC 7517). The caller must not change it.
 func (s *Signer) PublicJWKS() []byte { return s.ring.Load().public.raw }
 
 // Mint makes an access token (RFC 9068) with a new random jti, valid from now on.
 func (s *Signer) Mint(c Claims) (string, error) {
-	if c.Subject == "" || len(c.Subject) > maxSubjectSize || !ValidTenant(c.Tenant) || c.TTL < time.Second || c.TTL > MaxTokenTTL {
+	if c.Subject == "" || len(c.Subject) > maxSubjectSize || !ValidTenant(c.Tenant) || c.TTL < time.Second ||
+		c.TTL > MaxTokenTTL {
 		return "", fmt.Errorf("mint a token: it needs a subject, a tenant and a lifetime of 1 s to %v", MaxTokenTTL)
 	}
 	now := s.clock.Now()

@@ -32,7 +32,7 @@ func TestKeysRotate(t *testing.T) {
 	_, err = less.Activate(a.ID)
 	require.Error(t, err)
 
-	require.Equal(t, []string{a.ID}, one.IDs(), "sets never change")
+	require.Equal(t, []string{a.ID}, one.IDs(), "sets do not change")
 	require.Equal(t, []string{a.ID, b.ID, c.ID}, all.IDs())
 	require.Equal(t, []string{a.ID, b.ID}, one.Add(b).IDs())
 }
@@ -54,7 +54,7 @@ func TestPrivateJWKSRoundTrip(t *testing.T) {
 	_, err = ParsePrivateJWKS(public)
 	require.Error(t, err)
 	_, err = parseKeySet(raw)
-	require.Error(t, err, "private keys must not be published, nor taken from where they were")
+	require.Error(t, err, "private keys must not be published, nor moved")
 }
 
 func TestPublicJWKSHasRFC7638KeyIDs(t *testing.T) {
@@ -109,7 +109,8 @@ func TestPrintingKeysShowsNoSecret(t *testing.T) {
 	}
 	seed := k.private.Seed()
 	for _, secret := range []string{
-		base64.StdEncoding.EncodeToString(seed), base64.RawURLEncoding.EncodeToString(seed), fmt.Sprintf("%x", seed), string(seed),
+		base64.StdEncoding.EncodeToString(seed), base64.RawURLEncoding.EncodeToString(seed), fmt.Sprintf("%x", seed),
+		string(seed),
 		strings.Trim(fmt.Sprint(seed[:8]), "[]"), strings.Trim(fmt.Sprintf("%#v", seed[:4]), "[]byte{}"),
 	} {
 		require.NotContains(t, out.String(), secret)

@@ -19,21 +19,21 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 )
 
-// KeySource is where an issuer's public keys come from: StaticKeys, KeyFile, KeyURL, or the *Signer of the same process.
+// KeySource is the origin of an issuer's public keys: StaticKeys, KeyFile, KeyURL, or the *Signer of the same process.
 type KeySource interface {
 	open(clock.Clock, *slog.Logger) (keys, error)
 }
 
 // keys is an opened KeySource.
 type keys interface {
-	// current is the newest known set, nil while none is. It costs next to nothing.
+	// current returns the newest known set, nil if there is none. It costs next to nothing.
 	current() *keySet
-	// find looks a key up, asking the source again if it must, and returns the set that the key is in. A nil key is an unknown one;
-	// apperr.Unavailable if the source is away and might know it.
+	// find looks a key up, and asks the source again if needed. It returns the set that contains the key. A nil key is
+	// unknown. The error is apperr.Unavailable if the source does not answer and might have the key.
 	find(ctx context.Context, id, algorithm string) (crypto.PublicKey, *keySet, error)
 }
 
-// PublicKeys are the keys of one source, for signed texts that are no access tokens, such as a client's assertions.
+// PublicKeys are the keys of one source, for signed texts that are not access tokens, such as a client's assertions.
 type PublicKeys struct{ keys keys }
 
 // OpenKeys opens a source.
@@ -45,8 +45,8 @@ func OpenKeys(source KeySource, clk clock.Clock, log *slog.Logger) (*PublicKeys,
 	return &PublicKeys{opened}, nil
 }
 
-// Find returns the key of that id for that algorithm, one of EdDSA, RS256, ES256; nil if there is none, or several and
-// no id. apperr.Unavailable if the source is away and might know it.
+// Find returns the key with the id for the algorithm, one of EdDSA, RS256, ES256. It returns nil if there is none, or
+// if there are several and no id. The error is apperr.Unavailable if the source does not answer and might have the key.
 func (p *PublicKeys) Find(ctx context.Context, id, algorithm string) (crypto.PublicKey, error) {
 	key, _, err := p.keys.find(ctx, id, algorithm)
 	return key, err
@@ -69,8 +69,8 @@ func (f fixedKeys) find(_ context.Context, id, algorithm string) (crypto.PublicK
 	return key, f.set, nil
 }
 
-// KeyFile is the path of a file with a JWK set. A change is seen within some seconds; a file that is gone or broken leaves the last
-// good keys in use. It must be readable at the start.
+// KeyFile is the path of a file with a JWK set. A change takes effect within a few seconds. If the file is missing or
+// broken, the last valid keys stay in use. It must be readable at the start.
 type KeyFile string
 
 func (path KeyFile) open(clk clock.Clock, log *slog.Logger) (keys, error) {
@@ -97,9 +97,9 @@ func readKeyFile(path string) ([]byte, time.Duration, error) {
 	return raw, 5 * time.Second, err
 }
 
-// KeyURL is the address of a JWK set. It is fetched when first needed, again when Cache-Control: max-age (taken as 1 minute to 1
-// hour, 5 minutes where not said) has passed, and when a token names a key that is not in it, then at most every 10 seconds.
-// While it does not answer, the last good keys stay in use.
+// KeyURL is the address of a JWK set. The set is fetched when it is first needed; again when Cache-Control: max-age has
+// passed (at least 1 minute, at most 1 hour, 5 minutes if not given); and when a token names a key that is not in it,
+// then at most every 10 seconds. While the address does not answer, the last valid keys stay in use.
 type KeyURL struct {
 	URL    string
 	Client *http.Client
@@ -153,24 +153,24 @@ func maxAge(h http.Header) time.Duration {
 
 const (
 	fetchTimeout = 5 * time.Second
-	retryAfter   = time.Second // after a failed fetch while no keys are known
+	retryAfter   = time.Second // after a failed fetch, if no keys are known
 )
 
-// loadedKeys keeps the keys of a source that can change. Whatever the number of waiting requests, one fetch runs at a time, in its
-// own goroutine and for at most fetchTimeout, so that a caller who gives up takes nothing from the others.
+// loadedKeys holds the keys of a source that can change. However many requests wait, one fetch runs at a time, in its
+// own goroutine and for at most fetchTimeout, so that a caller who gives up does not affect the others.
 type loadedKeys struct {
 	fetch func(context.Context) (raw []byte, fresh time.Duration, err error)
 	clock clock.Clock
 	log   *slog.Logger
-	pause time.Duration // between fetches, however many unknown keys are asked for
+	pause time.Duration // minimum time between fetches, however many unknown keys are requested
 
 	set atomic.Pointer[keySet]
 
 	mu      sync.Mutex
-	loading chan struct{} // closed when the running fetch ends; nil without one
+	loading chan struct{} // closed when the running fetch ends; nil if none runs
 	stale   clock.Time    // when the set should be fetched again
-	next    clock.Time    // when a fetch may start
-	failure error         // of the last fetch
+	next    clock.Time    // when the next fetch may start
+	failure error         // error of the last fetch
 }
 
 func (l *loadedKeys) current() *keySet { return l.set.Load() }
@@ -178,7 +178,7 @@ func (l *loadedKeys) current() *keySet { return l.set.Load() }
 func (l *loadedKeys) find(ctx context.Context, id, algorithm string) (crypto.PublicKey, *keySet, error) {
 	if set := l.current(); set != nil {
 		if key, ok := set.find(id, algorithm); ok {
-			l.refresh() // nobody waits for it: a slow source must not slow down those whose key is known
+			l.refresh() // not waited for: a slow source must not slow down requests whose key is known
 			return key, set, nil
 		}
 	}
@@ -196,13 +196,13 @@ func (l *loadedKeys) find(ctx context.Context, id, algorithm string) (crypto.Pub
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.failure != nil { // the key may be a new one that the source would know
+	if l.failure != nil { // the key may be a new one that the source has
 		return nil, nil, apperr.Away("the token issuer's key source", l.failure)
 	}
 	return nil, nil, nil
 }
 
-// refresh starts a fetch if the set is stale.
+// refresh starts a fetch if the set is due for one.
 func (l *loadedKeys) refresh() {
 	l.mu.Lock()
 	stale := !l.clock.Now().Before(l.stale)
@@ -212,7 +212,8 @@ func (l *loadedKeys) refresh() {
 	}
 }
 
-// reload joins the running fetch or starts one, and returns what ends with it; nil if it is too early for one.
+// reload joins the running fetch or starts one. It returns the channel that is closed when the fetch ends; nil if it is
+// too early for one.
 func (l *loadedKeys) reload() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 )
 
-// keyServer serves a JWK set and counts.
+// keyServer serves a JWK set and counts requests.
 type keyServer struct {
 	*httptest.Server
 	handler atomic.Pointer[http.HandlerFunc]
@@ -52,7 +52,7 @@ func status(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 }
 
-// settle waits for the fetch that runs, if one does.
+// settle waits for the running fetch, if there is one.
 func settle(v *Verifier) {
 	l := (*v.issuers.Load())[platform].keys.(*loadedKeys)
 	l.mu.Lock()
@@ -103,7 +103,7 @@ func TestUnknownKeyIsFetchedButNotTooOften(t *testing.T) {
 	for range 50 {
 		requireRefused(t, v, mint(t, forged))
 	}
-	require.EqualValues(t, 1, server.fetched.Load(), "forged tokens make no traffic")
+	require.EqualValues(t, 1, server.fetched.Load(), "forged tokens cause no traffic")
 
 	rotate(t, s)
 	clk.advance(10 * time.Second)
@@ -124,7 +124,7 @@ func TestKeySourceAway(t *testing.T) {
 		"cut off": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(s.PublicJWKS()[:40]) },
 		"dropped": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1000")
-			_, _ = w.Write(s.PublicJWKS()) // all of a good set, but the answer is not all there
+			_, _ = w.Write(s.PublicJWKS()) // a complete set in an incomplete response
 		},
 		"huge": func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte(strings.Repeat(" ", maxKeySetSize+1)))
@@ -144,24 +144,24 @@ func TestKeySourceAway(t *testing.T) {
 				_, err := v.Verify(t.Context(), token)
 				require.Equal(t, apperr.Unavailable, apperr.KindOf(err))
 			}
-			require.EqualValues(t, 1, server.fetched.Load(), "an ailing source is not hammered")
+			require.EqualValues(t, 1, server.fetched.Load(), "a failing source is not asked too often")
 
 			server.answer(publish(s))
 			clk.advance(time.Second)
 			_, err := v.Verify(t.Context(), token)
-			require.NoError(t, err, "it is back")
+			require.NoError(t, err, "it answers again")
 
 			server.answer(h)
 			clk.advance(10 * time.Minute)
 			_, err = v.Verify(t.Context(), token)
-			require.NoError(t, err, "the last good keys stay")
+			require.NoError(t, err, "the last valid keys stay")
 			settle(v)
 			require.EqualValues(t, 3, server.fetched.Load())
 			_, err = v.Verify(t.Context(), token)
 			require.NoError(t, err)
 			_, err = v.Verify(t.Context(), mint(t, newTestSigner(t, clk)))
 			require.Equal(t, apperr.Unavailable, apperr.KindOf(err), "the key may be a new one")
-			requireRefused(t, v, "not a token") // no key could make it one
+			requireRefused(t, v, "not a token") // no key could make it valid
 		})
 	}
 }
@@ -194,11 +194,11 @@ func TestSlowKeySourceHoldsNobodyBack(t *testing.T) {
 		patient <- err
 	}()
 	cancel()
-	require.Equal(t, apperr.Unavailable, apperr.KindOf(<-impatient), "who gives up is let go")
+	require.Equal(t, apperr.Unavailable, apperr.KindOf(<-impatient), "a caller that gives up need not wait")
 	release <- struct{}{}
-	require.NoError(t, <-patient, "and takes nothing from the others")
+	require.NoError(t, <-patient, "and does not affect the others")
 
-	// The key is known and due for a refresh: nobody waits for that.
+	// The key is known and due for a refresh: nobody waits for the fetch.
 	clk.advance(2 * time.Minute)
 	_, err := v.Verify(t.Context(), token)
 	require.NoError(t, err)
@@ -227,7 +227,7 @@ func TestRemovedKeyEndsItsTokens(t *testing.T) {
 	_, err = v.Verify(t.Context(), token)
 	require.NoError(t, err, "this request starts the refresh")
 	settle(v)
-	requireRefused(t, v, token) // though it was cached a moment ago
+	requireRefused(t, v, token) // although it was cached a moment ago
 }
 
 func TestUnchangedKeysKeepTheCache(t *testing.T) {
@@ -280,7 +280,7 @@ func TestKeyFile(t *testing.T) {
 	write(s.PublicJWKS())
 	clk.advance(time.Second)
 	_, err = v.Verify(t.Context(), mint(t, s))
-	require.NoError(t, err, "a new key is seen")
+	require.NoError(t, err, "a new key is found")
 	_, err = v.Verify(t.Context(), old)
 	require.NoError(t, err)
 
@@ -307,15 +307,16 @@ func TestKeySetSkipsWhatItCannotUse(t *testing.T) {
 		keys string
 		want int
 	}{
-		"one":              {inner, 1},
-		"unknown type":     {`{"kty":"XYZ"},` + inner, 1},
-		"symmetric":        {`{"kty":"oct","k":"c2VjcmV0","kid":"x"},` + inner, 1},
-		"for encryption":   {strings.Replace(inner, `"use":"sig"`, `"use":"enc"`, 1), 0},
-		"other algorithm":  {strings.Replace(inner, `"EdDSA"`, `"RS256"`, 1), 0},
-		"weak RSA":         {`{"kty":"RSA","n":"` + strings.Repeat("_", 86) + `","e":"AQAB"}`, 0},
-		"monstrous RSA":    {`{"kty":"RSA","n":"` + strings.Repeat("_", 2000) + `","e":"AQAB"}`, 0},
-		"not on the curve": {`{"kty":"EC","crv":"P-256","x":"` + strings.Repeat("A", 43) + `","y":"` + strings.Repeat("A", 43) + `"}`, 0},
-		"null":             {"null", 0},
+		"one":             {inner, 1},
+		"unknown type":    {`{"kty":"XYZ"},` + inner, 1},
+		"symmetric":       {`{"kty":"oct","k":"c2VjcmV0","kid":"x"},` + inner, 1},
+		"for encryption":  {strings.Replace(inner, `"use":"sig"`, `"use":"enc"`, 1), 0},
+		"other algorithm": {strings.Replace(inner, `"EdDSA"`, `"RS256"`, 1), 0},
+		"weak RSA":        {`{"kty":"RSA","n":"` + strings.Repeat("_", 86) + `","e":"AQAB"}`, 0},
+		"monstrous RSA":   {`{"kty":"RSA","n":"` + strings.Repeat("_", 2000) + `","e":"AQAB"}`, 0},
+		"not on the curve": {`{"kty":"EC","crv":"P-256","x":"` + strings.Repeat("A", 43) + `","y":"` +
+			strings.Repeat("A", 43) + `"}`, 0},
+		"null": {"null", 0},
 	} {
 		set, err := parseKeySet([]byte(`{"keys":[` + test.keys + `]}`))
 		if test.want == 0 {

@@ -22,14 +22,14 @@ import (
 )
 
 const (
-	// MaxTokenSize is the longest token that is looked at, in bytes.
+	// MaxTokenSize is the size of the longest token that is parsed, in bytes.
 	MaxTokenSize = 8 << 10
-	// Leeway is by how much the clocks of issuer and verifier may differ.
+	// Leeway is how much the clocks of issuer and verifier may differ.
 	Leeway = 30 * time.Second
-	// MaxCacheTTL is how long the end of a token may go unnoticed.
+	// MaxCacheTTL bounds how long the end of a token may go unnoticed.
 	MaxCacheTTL = 30 * time.Second
 
-	// Platform is the name that the platform itself has as an Issuer. In its tokens iss is its public URL, which may change.
+	// Platform is the Issuer.Name of the platform itself. The iss of its tokens is its public URL, which may change.
 	Platform = "idplatform"
 
 	// DefaultTenantClaim is the claim that names the tenant.
@@ -42,34 +42,34 @@ const (
 	maxSubjectSize = 255 // OpenID Connect Core §2
 )
 
-// Issuer is one whose tokens are accepted.
+// Issuer is an issuer whose tokens are accepted.
 type Issuer struct {
 	Name        string   // Principal.Issuer, and the exact value of iss
 	Aliases     []string // further values of iss that mean this issuer
 	Keys        KeySource
-	Algorithms  []string // of EdDSA, RS256, ES256; EdDSA alone where empty
-	Audience    string   // required among aud; empty: not looked at
-	Tenant      string   // the tenant of all its tokens; empty: TenantClaim says
-	TenantClaim string   // DefaultTenantClaim where empty
-	ScopeClaim  string   // a text of scopes separated by spaces, or a list; DefaultScopeClaim where empty
-	Scopes      Scopes   // the most that its tokens can give; other scopes in them are ignored
+	Algorithms  []string // of EdDSA, RS256, ES256; empty means EdDSA
+	Audience    string   // must be in aud; empty: aud is not checked
+	Tenant      string   // the tenant of all its tokens; empty: TenantClaim names it
+	TenantClaim string   // empty means DefaultTenantClaim
+	ScopeClaim  string   // a text of scopes separated by spaces, or a list; empty means DefaultScopeClaim
+	Scopes      Scopes   // the scopes that its tokens can grant; others in them are ignored
 }
 
-// Config is what a Verifier needs.
+// Config configures a Verifier.
 type Config struct {
 	Issuers   []Issuer
 	Clock     clock.Clock
 	Log       *slog.Logger
-	CacheSize int           // tokens kept; 10,000 where 0
-	CacheTTL  time.Duration // up to MaxCacheTTL, which it is where 0
+	CacheSize int           // number of cached tokens; 0 means 10,000
+	CacheTTL  time.Duration // at most MaxCacheTTL; 0 means MaxCacheTTL
 
-	verified func() // for tests: called for every token that is not in the cache, after it was found good
+	verified func() // for tests: called after a token that is not in the cache was found valid
 }
 
 // Verifier verifies access tokens. It is safe for concurrent use.
 type Verifier struct {
 	trusting sync.Mutex
-	issuers  atomic.Pointer[map[string]*issuer] // by iss; a map never changes
+	issuers  atomic.Pointer[map[string]*issuer] // by iss; a map is never changed, only replaced
 
 	parser *jwt.Parser
 	clock  clock.Clock
@@ -79,7 +79,7 @@ type Verifier struct {
 
 	cache      *otter.Cache[[sha256.Size]byte, *verified]
 	ttl        time.Duration
-	generation atomic.Uint64 // of forget
+	generation atomic.Uint64 // number of calls of forget
 }
 
 type issuer struct {
@@ -87,7 +87,8 @@ type issuer struct {
 	keys keys
 }
 
-// verified is a token found good. It stays so while the issuer's key set is the one that it was verified with.
+// verified is a token that was found valid. It stays valid while the issuer's key set is the one that it was verified
+// with.
 type verified struct {
 	principal *Principal
 	issuer    *issuer
@@ -95,7 +96,7 @@ type verified struct {
 	until     clock.Time
 }
 
-// New makes a Verifier. It refuses a configuration that could accept more than it says.
+// New makes a Verifier. It refuses a configuration that could accept more than is intended.
 func New(c Config) (*Verifier, error) {
 	c.CacheSize = cmp.Or(c.CacheSize, 10_000)
 	c.CacheTTL = cmp.Or(c.CacheTTL, MaxCacheTTL)
@@ -133,7 +134,7 @@ func (v *Verifier) Trust(i Issuer) error {
 	issuers := maps.Clone(*v.issuers.Load())
 	for n, name := range append([]string{i.Name}, i.Aliases...) {
 		if other := issuers[name]; other == opened && n > 0 {
-			continue // an alias that is given twice
+			continue // the alias is given twice
 		} else if other != nil {
 			return fmt.Errorf("token issuer %q: named twice", name)
 		}
@@ -167,8 +168,9 @@ func (i Issuer) open(clk clock.Clock, log *slog.Logger) (*issuer, error) {
 	return &issuer{i, opened}, err
 }
 
-// Verify returns what the token says. apperr.Unauthenticated for every fault of the token, with the reason as the cause, for logs;
-// apperr.Unavailable if the issuer's keys are not known and its key source is away.
+// Verify returns the content of a valid token. For any fault of the token the error is apperr.Unauthenticated, with the
+// reason as its cause, for logs. It is apperr.Unavailable if the issuer's keys are not known and its key source does
+// not answer.
 func (v *Verifier) Verify(ctx context.Context, token string) (*Principal, error) {
 	if len(token) > MaxTokenSize {
 		return nil, refused(fmt.Errorf("a token of %d bytes", len(token)))
@@ -196,15 +198,15 @@ func (v *Verifier) Verify(ctx context.Context, token string) (*Principal, error)
 	if now.Before(found.until) {
 		v.cache.Set(id, found)
 	}
-	// An End that ran meanwhile may have walked past before the token was there.
+	// An End that ran meanwhile may have searched the cache before the token was in it.
 	if v.generation.Load() != generation {
 		v.cache.Invalidate(id)
 	}
 	return found.principal, nil
 }
 
-// forget takes the tokens whose principal matches out of the cache: the next request with one of them is verified from
-// the start.
+// forget removes the tokens whose principal matches from the cache: the next request with one of them is fully
+// verified.
 func (v *Verifier) forget(match func(*Principal) bool) {
 	v.generation.Add(1)
 	for id, entry := range v.cache.All() {
@@ -232,8 +234,8 @@ func (v *Verifier) parse(ctx context.Context, text string) (*verified, error) {
 	return found, nil
 }
 
-// key finds the key that the signature must be of. Nothing the token says of itself is true yet: it only chooses among what is
-// configured. Keys and addresses of keys in its header (jwk, jku, x5c, x5u) are not looked at.
+// key finds the key that must have signed the token. Nothing in the token is trusted yet: its header only selects among
+// the configured keys. Keys and addresses of keys in the header (jwk, jku, x5c, x5u) are ignored.
 func (v *Verifier) key(ctx context.Context, token *jwt.Token, claims jwt.MapClaims, found *verified) (any, error) {
 	name, _ := claims["iss"].(string)
 	from := (*v.issuers.Load())[name]
@@ -245,14 +247,15 @@ func (v *Verifier) key(ctx context.Context, token *jwt.Token, claims jwt.MapClai
 		return nil, fmt.Errorf("the issuer does not sign with %s", algorithm)
 	}
 	if _, ok := token.Header["crit"]; ok {
-		return nil, fmt.Errorf("critical header members") // RFC 7515 §4.1.11: not understood, so refused
+		// RFC 7515 §4.1.11: they are not understood, so the token is refused
+		return nil, fmt.Errorf("critical header members")
 	}
 	if !accessTokenType(token.Header["typ"]) {
 		return nil, fmt.Errorf("not the type of an access token")
 	}
 	id, ok := token.Header["kid"].(string)
 	if !ok && token.Header["kid"] != nil {
-		return nil, fmt.Errorf("kid is no text")
+		return nil, fmt.Errorf("kid is not a text")
 	}
 	key, set, err := from.keys.find(ctx, id, algorithm)
 	if err != nil {
@@ -265,14 +268,14 @@ func (v *Verifier) key(ctx context.Context, token *jwt.Token, claims jwt.MapClai
 	return key, nil
 }
 
-// accessTokenType keeps tokens for other purposes (logout+jwt, dpop+jwt, …) out (RFC 8725 §3.11).
+// accessTokenType refuses tokens for other purposes (logout+jwt, dpop+jwt, …) (RFC 8725 §3.11).
 func accessTokenType(typ any) bool {
 	name, ok := typ.(string)
 	name = strings.TrimPrefix(strings.ToLower(name), "application/")
 	return typ == nil || (ok && (name == "at+jwt" || name == "jwt"))
 }
 
-// read makes the principal of verified claims.
+// read makes the principal from verified claims.
 func (i *issuer) read(claims jwt.MapClaims) (*Principal, error) {
 	if i.Audience != "" {
 		aud, err := claims.GetAudience()
@@ -297,8 +300,8 @@ func (i *issuer) read(claims jwt.MapClaims) (*Principal, error) {
 		p.ClientVersion = int64(version)
 	}
 	exp, err := claims.GetExpirationTime()
-	if err != nil || exp == nil || exp.Year() > 9999 { // RFC 3339 ends there
-		return nil, fmt.Errorf("no time of expiry that can be")
+	if err != nil || exp == nil || exp.Year() > 9999 { // RFC 3339 ends with that year
+		return nil, fmt.Errorf("no possible time of expiry")
 	}
 	p.Expires = clock.Of(exp.Time)
 	if iat, ok := claims["iat"].(float64); ok && iat > 0 && iat < 1e11 {
@@ -308,7 +311,7 @@ func (i *issuer) read(claims jwt.MapClaims) (*Principal, error) {
 	return p, nil
 }
 
-// scopesOf reads both forms that issuers use: a text and a list of texts.
+// scopesOf reads the two forms that issuers use: a text, and a list of texts.
 func scopesOf(claim any) Scopes {
 	var s Scopes
 	switch c := claim.(type) {

@@ -30,7 +30,8 @@ func TestVerifyReadsWhatMintWrote(t *testing.T) {
 	t.Parallel()
 	s, v, clk := newPlatform(t)
 	token, err := s.Mint(Claims{
-		Subject: "1048577", ClientID: "c1", ClientVersion: 7, Tenant: "acme", Scopes: NewScopes(UsersRead, KVWrite), TTL: 90 * time.Second,
+		Subject: "1048577", ClientID: "c1", ClientVersion: 7, Tenant: "acme", Scopes: NewScopes(UsersRead, KVWrite),
+		TTL: 90 * time.Second,
 	})
 	require.NoError(t, err)
 	p, err := v.Verify(t.Context(), token)
@@ -49,7 +50,7 @@ func TestVerifyReadsWhatMintWrote(t *testing.T) {
 	require.NotEqual(t, p.TokenID, q.TokenID)
 }
 
-// A caller is one, whatever the token; others are others.
+// One caller has one hash, whatever the token; other callers have others.
 func TestCallers(t *testing.T) {
 	t.Parallel()
 	s, v, _ := newPlatform(t)
@@ -91,19 +92,19 @@ func TestVerifyClaims(t *testing.T) {
 	key := s.Keys().list[0]
 	at := func(d time.Duration) int64 { return clk.Now().Add(d).Millis() / 1000 }
 	tests := map[string]struct {
-		header, claims map[string]any // nil takes a member out
+		header, claims map[string]any // nil removes a member
 		ok             bool
 	}{
-		"as it should be":         {ok: true},
+		"a valid token":           {ok: true},
 		"expired":                 {claims: map[string]any{"exp": at(-time.Hour)}},
 		"expired within leeway":   {claims: map[string]any{"exp": at(-29 * time.Second)}, ok: true},
 		"expired at leeway":       {claims: map[string]any{"exp": at(-30 * time.Second)}},
 		"no exp":                  {claims: map[string]any{"exp": nil}},
-		"exp of no number":        {claims: map[string]any{"exp": "tomorrow"}},
-		"exp beyond all calendar": {claims: map[string]any{"exp": 1e15}},
+		"exp is not a number":     {claims: map[string]any{"exp": "tomorrow"}},
+		"exp beyond the calendar": {claims: map[string]any{"exp": 1e15}},
 		"nbf within leeway":       {claims: map[string]any{"nbf": at(30 * time.Second)}, ok: true},
 		"not yet valid":           {claims: map[string]any{"nbf": at(31 * time.Second)}},
-		"nbf of no number":        {claims: map[string]any{"nbf": "now"}},
+		"nbf is not a number":     {claims: map[string]any{"nbf": "now"}},
 		"unknown issuer":          {claims: map[string]any{"iss": "https://evil.example"}},
 		"issuer with slash":       {claims: map[string]any{"iss": platform + "/"}},
 		"issuer in capitals":      {claims: map[string]any{"iss": strings.ToUpper(platform)}},
@@ -111,7 +112,7 @@ func TestVerifyClaims(t *testing.T) {
 		"no issuer":               {claims: map[string]any{"iss": nil}},
 		"no subject":              {claims: map[string]any{"sub": nil}},
 		"empty subject":           {claims: map[string]any{"sub": ""}},
-		"subject of no text":      {claims: map[string]any{"sub": 1048577}},
+		"subject is not a text":   {claims: map[string]any{"sub": 1048577}},
 		"long subject":            {claims: map[string]any{"sub": strings.Repeat("s", 256)}},
 		"no tenant":               {claims: map[string]any{"tenant_id": nil}},
 		"bad tenant":              {claims: map[string]any{"tenant_id": "../acme"}},
@@ -121,11 +122,11 @@ func TestVerifyClaims(t *testing.T) {
 		"typ application/at+jwt":  {header: map[string]any{"typ": "application/at+JWT"}, ok: true},
 		"no typ":                  {header: map[string]any{"typ": nil}, ok: true},
 		"typ of another purpose":  {header: map[string]any{"typ": "logout+jwt"}},
-		"typ of no text":          {header: map[string]any{"typ": 1}},
+		"typ is not a text":       {header: map[string]any{"typ": 1}},
 		"crit":                    {header: map[string]any{"crit": []string{"b64"}, "b64": false}},
 		"no kid, one key":         {header: map[string]any{"kid": nil}, ok: true},
 		"another kid":             {header: map[string]any{"kid": newTestKey(t).ID}},
-		"kid of no text":          {header: map[string]any{"kid": 7}},
+		"kid is not a text":       {header: map[string]any{"kid": 7}},
 		"kid as a path":           {header: map[string]any{"kid": "../../../../dev/null"}},
 		"kid as a query":          {header: map[string]any{"kid": "' OR 1=1 --"}},
 		"kid with a zero byte":    {header: map[string]any{"kid": key.ID + "\x00"}},
@@ -160,19 +161,20 @@ func TestVerifyRefusesMalformedTokens(t *testing.T) {
 	parts := strings.Split(good, ".")
 	b64 := base64.RawURLEncoding.EncodeToString
 	for name, token := range map[string]string{
-		"empty":              "",
-		"dots":               "..",
-		"two parts":          parts[0] + "." + parts[1],
-		"four parts":         good + ".x",
-		"padded":             good + "==",
-		"no signature":       parts[0] + "." + parts[1] + ".",
-		"null header":        b64([]byte("null")) + "." + parts[1] + "." + parts[2],
-		"null claims":        parts[0] + "." + b64([]byte("null")) + "." + parts[2],
-		"list as claims":     parts[0] + "." + b64([]byte("[]")) + "." + parts[2],
-		"other claims":       parts[0] + "." + b64([]byte(`{"iss":"`+platform+`","sub":"2"}`)) + "." + parts[2],
-		"oversize":           good + strings.Repeat("A", MaxTokenSize),
-		"deep":               b64([]byte(strings.Repeat("[", 4000))) + "." + parts[1] + "." + parts[2],
-		"JSON serialization": `{"payload":"` + parts[1] + `","protected":"` + parts[0] + `","signature":"` + parts[2] + `"}`,
+		"empty":             "",
+		"dots":              "..",
+		"two parts":         parts[0] + "." + parts[1],
+		"four parts":        good + ".x",
+		"padded":            good + "==",
+		"no signature":      parts[0] + "." + parts[1] + ".",
+		"null header":       b64([]byte("null")) + "." + parts[1] + "." + parts[2],
+		"null claims":       parts[0] + "." + b64([]byte("null")) + "." + parts[2],
+		"claims are a list": parts[0] + "." + b64([]byte("[]")) + "." + parts[2],
+		"other claims":      parts[0] + "." + b64([]byte(`{"iss":"`+platform+`","sub":"2"}`)) + "." + parts[2],
+		"oversize":          good + strings.Repeat("A", MaxTokenSize),
+		"deep":              b64([]byte(strings.Repeat("[", 4000))) + "." + parts[1] + "." + parts[2],
+		"JSON serialization": `{"payload":"` + parts[1] + `","protected":"` + parts[0] + `","signature":"` + parts[2] +
+			`"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -203,7 +205,8 @@ func TestAlgorithmConfusion(t *testing.T) {
 	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
 	require.NoError(t, err)
 	private := s.Keys().list[0].private
-	set := publicSet(t, map[string]any{"ed": private.Public(), "rsa": &rsaKey.PublicKey, "p256": &p256.PublicKey, "p384": &p384.PublicKey})
+	set := publicSet(t, map[string]any{"ed": private.Public(), "rsa": &rsaKey.PublicKey, "p256": &p256.PublicKey,
+		"p384": &p384.PublicKey})
 	v := newTestVerifier(t, clk,
 		Issuer{Name: platform, Keys: StaticKeys(set), Scopes: AllScopes},
 		Issuer{Name: "https://rsa.example", Keys: StaticKeys(set), Algorithms: []string{RS256, ES256}},
@@ -213,10 +216,13 @@ func TestAlgorithmConfusion(t *testing.T) {
 	_, err = v.Verify(t.Context(), good)
 	require.NoError(t, err)
 
-	requireRefused(t, v, sign(t, jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, map[string]any{"kid": "ed"}, claims))
-	requireRefused(t, v, sign(t, jwt.SigningMethodHS256, []byte(private.Public().(ed25519.PublicKey)), map[string]any{"kid": "ed"}, claims))
+	requireRefused(t, v, sign(t, jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, map[string]any{"kid": "ed"},
+		claims))
+	requireRefused(t, v, sign(t, jwt.SigningMethodHS256, []byte(private.Public().(ed25519.PublicKey)),
+		map[string]any{"kid": "ed"}, claims))
 	requireRefused(t, v, sign(t, jwt.SigningMethodHS512, set, map[string]any{"kid": "ed"}, claims))
-	requireRefused(t, v, sign(t, jwt.SigningMethodRS256, rsaKey, map[string]any{"kid": "rsa"}, claims)) // this issuer signs with EdDSA
+	// this issuer signs with EdDSA
+	requireRefused(t, v, sign(t, jwt.SigningMethodRS256, rsaKey, map[string]any{"kid": "rsa"}, claims))
 	requireRefused(t, v, sign(t, jwt.SigningMethodEdDSA, private, map[string]any{"kid": "ed", "alg": "eddsa"}, claims))
 
 	claims["iss"] = "https://rsa.example"
@@ -226,7 +232,7 @@ func TestAlgorithmConfusion(t *testing.T) {
 	} {
 		p, err := v.Verify(t.Context(), ok)
 		require.NoError(t, err)
-		require.Zero(t, p.Scopes, "an issuer without a cap gives nothing")
+		require.Zero(t, p.Scopes, "an issuer without allowed scopes grants none")
 	}
 	requireRefused(t, v, sign(t, jwt.SigningMethodRS512, rsaKey, map[string]any{"kid": "rsa"}, claims))
 	requireRefused(t, v, sign(t, jwt.SigningMethodPS256, rsaKey, map[string]any{"kid": "rsa"}, claims))
@@ -267,7 +273,7 @@ func TestExternalIssuer(t *testing.T) {
 		map[string]any{"tenant_id": "acme", "scope": "openid users:read  kv:read platform:admin"})
 	require.NoError(t, err)
 	require.Equal(t, "fixed", p.Tenant, "the token cannot choose")
-	require.Equal(t, NewScopes(UsersRead), p.Scopes, "neither beyond the cap nor unknown ones")
+	require.Equal(t, NewScopes(UsersRead), p.Scopes, "neither scopes that are not allowed nor unknown ones")
 
 	p, err = verify(Issuer{Name: "x", TenantClaim: "org", ScopeClaim: "scp", Scopes: AllScopes},
 		map[string]any{"org": "other", "scp": []any{"kv:read", 3, "jobs:read"}})
@@ -279,14 +285,15 @@ func TestExternalIssuer(t *testing.T) {
 		aud any
 		ok  bool
 	}{
-		"the one": {"api", true}, "among others": {[]string{"web", "api"}, true}, "another": {"web", false}, "none": {nil, false}, "of no text": {[]any{"api", 3}, false},
+		"the one": {"api", true}, "among others": {[]string{"web", "api"}, true}, "another": {"web", false},
+		"none": {nil, false}, "not a text": {[]any{"api", 3}, false},
 	} {
 		_, err = verify(Issuer{Name: "x", Audience: "api"}, map[string]any{"aud": test.aud})
 		require.Equal(t, test.ok, err == nil, name)
 	}
 }
 
-// What an issuer was called before is still the same issuer: its tokens make the same callers, and end with it.
+// An issuer's former name still means the same issuer: its tokens identify the same callers, and end with it.
 func TestAliasesOfAnIssuer(t *testing.T) {
 	t.Parallel()
 	s, _, clk := newPlatform(t)
@@ -294,7 +301,8 @@ func TestAliasesOfAnIssuer(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, v.TrustsAny())
 	requireRefused(t, v, mint(t, s))
-	require.NoError(t, v.Trust(Issuer{Name: Platform, Aliases: []string{platform, "https://new.example", platform}, Keys: s, Scopes: AllScopes}))
+	require.NoError(t, v.Trust(Issuer{Name: Platform, Aliases: []string{platform, "https://new.example", platform},
+		Keys: s, Scopes: AllScopes}))
 	require.True(t, v.TrustsAny())
 	require.Error(t, v.Trust(Issuer{Name: "x", Aliases: []string{platform}, Keys: s}))
 
@@ -348,7 +356,9 @@ func TestCacheEndsWithTheTokenAndInTime(t *testing.T) {
 	clk := newClock()
 	s := newTestSigner(t, clk)
 	asked := 0
-	v, err := New(Config{Issuers: []Issuer{{Name: platform, Keys: s}}, Clock: clk, Log: quiet(), verified: func() { asked++ }})
+	v, err := New(Config{Issuers: []Issuer{{Name: platform, Keys: s}}, Clock: clk, Log: quiet(), verified: func() {
+		asked++
+	}})
 	require.NoError(t, err)
 	verify := func(token string, wantAsked int) {
 		t.Helper()
@@ -369,7 +379,7 @@ func TestCacheEndsWithTheTokenAndInTime(t *testing.T) {
 	clk.advance(9 * time.Second)
 	verify(short, 3)
 	clk.advance(time.Second)
-	verify(short, 4) // within the leeway, but from here on never from the cache
+	verify(short, 4) // within the leeway, but no longer from the cache
 	verify(short, 5)
 	clk.advance(Leeway)
 	requireRefused(t, v, short)
@@ -404,7 +414,7 @@ func TestRotationWhileRequestsRun(t *testing.T) {
 			}
 		})
 	}
-	// Each key is published before it signs, and stays until the end: no request may be refused.
+	// Each key is published before it signs and stays until the end, so no request may be refused.
 	for range 20 {
 		k := newTestKey(t)
 		require.NoError(t, s.Use(s.Keys().Add(k)))
@@ -420,7 +430,7 @@ func TestRotationWhileRequestsRun(t *testing.T) {
 	without, err := s.Keys().Remove(firstKey)
 	require.NoError(t, err)
 	require.NoError(t, s.Use(without))
-	requireRefused(t, v, first) // at once, though it was cached
+	requireRefused(t, v, first) // at once, although it was cached
 }
 
 func TestCacheIsBounded(t *testing.T) {
@@ -468,7 +478,8 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// The body of a token that the issuer did sign, whatever is in it, makes no principal that the rules do not allow.
+// The body of a token that the issuer has signed, with any content, must not yield a principal that the rules do not
+// allow.
 func FuzzSignedClaims(f *testing.F) {
 	s, v, clk := newPlatform(f)
 	key := s.Keys().list[0]
@@ -476,7 +487,9 @@ func FuzzSignedClaims(f *testing.F) {
 	require.NoError(f, err)
 	f.Add(good)
 	f.Add([]byte(`null`))
-	f.Add([]byte(`{"iss":"https://idp.example","sub":"1","tenant_id":"a","exp":1e300,"nbf":-1e300,"iat":1e99,"scope":["users:read",{}]}`))
+	f.Add(
+		[]byte(
+			`{"iss":"https://idp.example","sub":"1","tenant_id":"a","exp":1e300,"nbf":-1e300,"iat":1e99,"scope":["users:read",{}]}`))
 	f.Fuzz(func(t *testing.T, claims []byte) {
 		encode := base64.RawURLEncoding.EncodeToString
 		text := encode([]byte(`{"alg":"EdDSA"}`)) + "." + encode(claims)
@@ -499,7 +512,9 @@ func FuzzParseKeySet(f *testing.F) {
 	private, err := s.Keys().PrivateJWKS()
 	require.NoError(f, err)
 	f.Add(private)
-	f.Add([]byte(`{"keys":[{"kty":"oct","k":"AAAA"},{"kty":"EC","crv":"P-256","x":"AA","y":"AA"},{"kty":"RSA","n":"AQAB","e":"AQAB"},null]}`))
+	f.Add(
+		[]byte(
+			`{"keys":[{"kty":"oct","k":"AAAA"},{"kty":"EC","crv":"P-256","x":"AA","y":"AA"},{"kty":"RSA","n":"AQAB","e":"AQAB"},null]}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if set, err := parseKeySet(raw); err == nil {
 			require.NotEmpty(t, set.keys)

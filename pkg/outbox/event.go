@@ -1,9 +1,9 @@
-// Package outbox tells the world about changes: an event is written in the transaction of its change (Append), and a Relay takes it
-// to JetStream afterwards, and keeps it until JetStream cannot lose it. So there is no event without its change, no
-// change without its event, and NATS may be away.
+// Package outbox publishes events about changes. An event is written in the transaction of its change (Append). A Relay
+// publishes it to JetStream afterwards, and keeps it until JetStream cannot lose it. So there is no event without its
+// change and no change without its event, even while NATS is away.
 //
-// Delivery is at least once, in order for each record. Messages carry their id as Nats-Msg-Id, so JetStream drops what is sent twice
-// within two minutes; consumers have to be idempotent for the rest.
+// Delivery is at least once, in order for each record. Messages carry their id as Nats-Msg-Id, so JetStream drops what
+// is sent twice within two minutes. For later repetitions consumers must be idempotent.
 package outbox
 
 import (
@@ -25,22 +25,26 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// MaxSize is the largest envelope in bytes. A larger one would be refused by NATS for ever, so it is refused before it is written.
+// MaxSize is the size of the largest envelope, in bytes. NATS would always refuse a larger one, so it is refused before
+// it is written.
 const MaxSize = 4 << 20
 
 // Event is a change of one record.
 type Event struct {
-	Entity   string                     // user
-	Action   string                     // created
-	Source   string                     // the path of the records: /users
-	Subject  string                     // the record's id
-	Revision int64                      // the record's after the change: docstore.Stamp's, which this transaction has made
-	Record   json.RawMessage            // the record after the change; the last one of a deleted record. No secrets
-	Previous map[string]json.RawMessage // the changed members as they were before; nil for none
+	Entity  string // such as user
+	Action  string // such as created
+	Source  string // the path of the records: /users
+	Subject string // the record's id
+	// the record's revision after the change: that of docstore.Stamp, made by this transaction
+	Revision int64
+	// the record after the change, or the last state of a deleted record, without secrets
+	Record   json.RawMessage
+	Previous map[string]json.RawMessage // the former values of the changed members; nil for none
 	Extra    map[string]any             // further members of data
 }
 
-// envelope is a CloudEvent 1.0 in structured JSON. Extension attributes are lower case (CloudEvents §3.1), empty ones are left out.
+// envelope is a CloudEvent 1.0 in structured JSON. Extension attributes have lower-case names (CloudEvents §3.1); empty
+// ones are left out.
 type envelope struct {
 	SpecVersion     string     `json:"specversion"`
 	ID              string     `json:"id"`
@@ -57,11 +61,12 @@ type envelope struct {
 	Sequence        string     `json:"sequence"`
 }
 
-// Kind is what the events about the records of one collection have in common.
+// Kind is what all events about the records of one collection have in common.
 type Kind struct{ Entity, Source string }
 
-// Tell is Append for a record as this transaction wrote or deleted it: doc's. extra are further members of data.
-func Tell[T any](ctx context.Context, tx *docstore.Tx, k Kind, action string, doc *docstore.Doc[T], extra map[string]any) error {
+// Tell is Append for the record doc that this transaction has written or deleted. extra are further members of data.
+func Tell[T any](ctx context.Context, tx *docstore.Tx, k Kind, action string, doc *docstore.Doc[T],
+	extra map[string]any) error {
 	record, err := doc.JSON()
 	if err != nil {
 		return err
@@ -69,9 +74,9 @@ func Tell[T any](ctx context.Context, tx *docstore.Tx, k Kind, action string, do
 	return TellAs(ctx, tx, k, action, doc, record, extra)
 }
 
-// TellAs is Tell for a record that clients see in another form than it is stored in. It refuses a document that this
-// transaction has not written: its events would have no sequence of their own. docstore.Collection's Revise is for
-// events about a record that stays as it is.
+// TellAs is Tell for a record that clients see in another form than the stored one. It refuses a document that this
+// transaction has not written, because its events would have no sequence of their own. For events about an unchanged
+// record use docstore.Collection's Revise.
 func TellAs[T any](
 	ctx context.Context, tx *docstore.Tx, k Kind, action string, doc *docstore.Doc[T],
 	record json.RawMessage, extra map[string]any,
@@ -87,9 +92,9 @@ func TellAs[T any](
 }
 
 // Append writes e into tx as a CloudEvent on idp.events.<tenant>.<entity>.<action>. Tenant, actor, request id and
-// payload origin are the context's (package request), traceparent is that of its span. sequence grows from event to
-// event of one record. It fails on what no event can be made of, and after 10 events about one revision; the caller's
-// transaction then fails too.
+// payload origin are those of the context (package request), traceparent is that of its span. sequence grows with each
+// event of one record. Append fails for an invalid event, and after 10 events about one revision; the caller's
+// transaction then fails, too.
 func Append(ctx context.Context, tx *docstore.Tx, e Event) error {
 	message, err := compose(ctx, tx, e)
 	if err != nil {
@@ -98,8 +103,8 @@ func Append(ctx context.Context, tx *docstore.Tx, e Event) error {
 	return tx.Append(ctx, message)
 }
 
-// isWord reports whether s is a lower case word that can be a token of a NATS subject: a letter (or, if digits may lead, a digit), then
-// up to 62 letters, digits, _ and -.
+// isWord reports whether s is a lower-case word that can be a token of a NATS subject: a letter (or a digit, if digits
+// may lead), then up to 62 letters, digits, _ and -.
 func isWord(s string, digitsLead bool) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -111,7 +116,7 @@ func isWord(s string, digitsLead bool) bool {
 	return s != "" && len(s) <= 63
 }
 
-// isPath reports whether s is words, each after a slash.
+// isPath reports whether s consists of words with a slash before each.
 func isPath(s string) bool {
 	words, ok := strings.CutPrefix(s, "/")
 	for word := range strings.SplitSeq(words, "/") {
@@ -126,7 +131,7 @@ func compose(ctx context.Context, tx *docstore.Tx, e Event) (docstore.Message, e
 	case !isWord(info.Tenant, true):
 		return docstore.Message{}, fmt.Errorf("the tenant cannot be part of a NATS subject")
 	case !isWord(e.Entity, false) || !isWord(e.Action, false):
-		return docstore.Message{}, fmt.Errorf("entity and action must be lower case words")
+		return docstore.Message{}, fmt.Errorf("entity and action must be lower-case words")
 	case !isPath(e.Source):
 		return docstore.Message{}, fmt.Errorf("the source must be a path")
 	case e.Subject == "" || e.Revision < 1 || len(e.Record) == 0:
@@ -165,7 +170,7 @@ func compose(ctx context.Context, tx *docstore.Tx, e Event) (docstore.Message, e
 	if err != nil {
 		return docstore.Message{}, err
 	}
-	// The data is JSON already, and most of an event: it is put in as it is, not looked through again.
+	// The data are JSON already, and most of an event: they are inserted without being parsed again.
 	payload := slices.Concat(bytes.TrimSuffix(head, []byte("}")), []byte(`,"data":`), data, []byte("}"))
 	if len(payload) > MaxSize {
 		return docstore.Message{}, fmt.Errorf("%d bytes are more than an event may have", len(payload))
@@ -179,7 +184,7 @@ func compose(ctx context.Context, tx *docstore.Tx, e Event) (docstore.Message, e
 	}, nil
 }
 
-// data puts record first, previous second and the rest in the order of its names, so that equal events are equal bytes.
+// data writes record first, previous second and the others by name, so that equal events have equal bytes.
 func (e Event) data() (json.RawMessage, error) {
 	var b bytes.Buffer
 	member := func(name string, v any) error {
@@ -192,13 +197,13 @@ func (e Event) data() (json.RawMessage, error) {
 		return err
 	}
 	if !json.Valid(e.Record) {
-		return nil, errors.New("the record is no JSON")
+		return nil, errors.New("the record is not JSON")
 	}
 	b.WriteString(`"record":`)
 	b.Write(e.Record)
 	if len(e.Previous) > 0 {
 		if err := member("previous", e.Previous); err != nil {
-			return nil, fmt.Errorf("a previous member is no JSON: %w", err)
+			return nil, fmt.Errorf("a previous member is not JSON: %w", err)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Extra)) {
@@ -206,13 +211,13 @@ func (e Event) data() (json.RawMessage, error) {
 			return nil, fmt.Errorf("%q cannot be a further member of data", name)
 		}
 		if err := member(name, e.Extra[name]); err != nil {
-			return nil, fmt.Errorf("the further member %s is no JSON: %w", name, err)
+			return nil, fmt.Errorf("the further member %s is not JSON: %w", name, err)
 		}
 	}
 	return append(append([]byte{'{'}, b.Bytes()...), '}'), nil
 }
 
-// encode leaves <, > and & alone, as the stored record does.
+// encode does not escape <, > and &, as in the stored record.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

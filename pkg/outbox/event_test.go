@@ -26,7 +26,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// engine keeps what is appended. The rest of an engine is not needed here.
+// engine keeps appended messages. The other methods of an engine are not needed here.
 type engine struct {
 	docstore.Engine
 	tx transaction
@@ -50,7 +50,7 @@ type fixed struct{}
 
 func (fixed) Now() clock.Time { return clock.FromMillis(1769851800123) }
 
-// appended is the message that Append makes of e.
+// appended is the message that Append makes from e.
 func appended(ctx context.Context, e outbox.Event) (docstore.Message, error) {
 	var kept engine
 	store, err := docstore.Open(ctx, &kept, fixed{})
@@ -71,7 +71,8 @@ func caller(ctx context.Context) context.Context {
 func moved() outbox.Event {
 	return outbox.Event{
 		Entity: "user", Action: "updated", Source: "/users", Subject: "1048576", Revision: 900719925474099,
-		Record:   json.RawMessage(`{"id":"1048576","name":"山田 <太郎>","free_ext_props":{"big":123456789012345678901234567890}}`),
+		Record: json.RawMessage(
+			`{"id":"1048576","name":"山田 <太郎>","free_ext_props":{"big":123456789012345678901234567890}}`),
 		Previous: map[string]json.RawMessage{"name": json.RawMessage(`"鈴木"`), "age": json.RawMessage(`null`)},
 		Extra:    map[string]any{"reason": "a & b", "cascade": true},
 	}
@@ -93,7 +94,8 @@ func TestEnvelope(t *testing.T) {
 	}{
 		"full": {traced, moved()},
 		"least": {request.With(t.Context(), request.Info{Tenant: "acme"}),
-			outbox.Event{Entity: "node", Action: "created", Source: "/nodes", Subject: "1", Revision: 1, Record: json.RawMessage(`{}`)}},
+			outbox.Event{Entity: "node", Action: "created", Source: "/nodes", Subject: "1", Revision: 1,
+				Record: json.RawMessage(`{}`)}},
 	} {
 		m, err := appended(c.ctx, c.event)
 		require.NoError(t, err)
@@ -121,7 +123,7 @@ func TestMessage(t *testing.T) {
 	sec, nsec := id.Time().UnixTime()
 	require.False(t, time.Unix(sec, nsec).Before(before))
 
-	// What the outbox writes, the bus reads, and both mean the same record.
+	// The bus can read what the outbox writes, and both mean the same record.
 	e, err := bus.Decode(m.Subject, m.Payload)
 	require.NoError(t, err)
 	require.Equal(t, m.ID, e.ID)
@@ -141,20 +143,20 @@ func TestMessage(t *testing.T) {
 func TestAppendRefuses(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*outbox.Event){
-		"an entity that is two tokens": func(e *outbox.Event) { e.Entity = "user.x" },
-		"a wildcard action":            func(e *outbox.Event) { e.Action = "*" },
-		"no action":                    func(e *outbox.Event) { e.Action = "" },
-		"a source that is no path":     func(e *outbox.Event) { e.Source = "users" },
-		"no subject":                   func(e *outbox.Event) { e.Subject = "" },
-		"no revision":                  func(e *outbox.Event) { e.Revision = 0 },
-		"no record":                    func(e *outbox.Event) { e.Record = nil },
-		"a record that is no JSON":     func(e *outbox.Event) { e.Record = json.RawMessage(`{`) },
-		"a previous that is no JSON":   func(e *outbox.Event) { e.Previous["name"] = json.RawMessage(`"`) },
-		"a second record":              func(e *outbox.Event) { e.Extra["record"] = 1 },
-		"a second previous":            func(e *outbox.Event) { e.Extra["previous"] = 1 },
-		"an odd member":                func(e *outbox.Event) { e.Extra[`a"b`] = 1 },
-		"a member that is no JSON":     func(e *outbox.Event) { e.Extra["f"] = func() {} },
-		"more than MaxSize":            func(e *outbox.Event) { e.Extra["big"] = strings.Repeat("x", outbox.MaxSize) },
+		"an entity of two tokens":     func(e *outbox.Event) { e.Entity = "user.x" },
+		"a wildcard action":           func(e *outbox.Event) { e.Action = "*" },
+		"no action":                   func(e *outbox.Event) { e.Action = "" },
+		"a source that is not a path": func(e *outbox.Event) { e.Source = "users" },
+		"no subject":                  func(e *outbox.Event) { e.Subject = "" },
+		"no revision":                 func(e *outbox.Event) { e.Revision = 0 },
+		"no record":                   func(e *outbox.Event) { e.Record = nil },
+		"a record that is not JSON":   func(e *outbox.Event) { e.Record = json.RawMessage(`{`) },
+		"a previous that is not JSON": func(e *outbox.Event) { e.Previous["name"] = json.RawMessage(`"`) },
+		"a second record":             func(e *outbox.Event) { e.Extra["record"] = 1 },
+		"a second previous":           func(e *outbox.Event) { e.Extra["previous"] = 1 },
+		"an invalid member":           func(e *outbox.Event) { e.Extra[`a"b`] = 1 },
+		"a member that is not JSON":   func(e *outbox.Event) { e.Extra["f"] = func() {} },
+		"more than MaxSize":           func(e *outbox.Event) { e.Extra["big"] = strings.Repeat("x", outbox.MaxSize) },
 	} {
 		e := moved()
 		change(&e)
@@ -175,7 +177,7 @@ type note struct {
 
 var notes = docstore.Define(docstore.Schema[note]{Name: "notes", Noun: "note"})
 
-// Events of one record, of whichever changes, in one transaction or in several: their sequence grows.
+// The sequence grows with the events of one record, for any changes, in one transaction or several.
 func TestSequences(t *testing.T) {
 	t.Parallel()
 	ctx := caller(t.Context())
@@ -243,7 +245,7 @@ func TestSequences(t *testing.T) {
 	}
 	require.Equal(t, []int64{10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 30, 40}, sequences)
 
-	// What is told of an older state after a newer one would be dropped by who goes by sequences.
+	// Consumers that compare sequences would drop an event about an older state after one about a newer state.
 	outdated := write(func(tx *docstore.Tx, tell func(docstore.Doc[note], error) error) error {
 		old, err := notes.Insert(ctx, tx, &note{Meta: docstore.Meta{ID: "2"}})
 		require.NoError(t, err)
@@ -258,11 +260,14 @@ func TestSequences(t *testing.T) {
 func TestEveryRecordArrivesAsItIs(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		record, err := json.Marshal(map[string]string{rapid.String().Draw(rt, "name"): rapid.String().Draw(rt, "value")})
+		record, err := json.Marshal(map[string]string{rapid.String().Draw(rt, "name"): rapid.String().
+			Draw(rt, "value")})
 		require.NoError(rt, err)
 		e := moved()
 		e.Record = record
-		e.Subject = rapid.StringN(1, 20, -1).Filter(func(s string) bool { return s == strings.ToValidUTF8(s, "") }).Draw(rt, "subject")
+		e.Subject = rapid.StringN(1, 20, -1).Filter(func(s string) bool {
+			return s == strings.ToValidUTF8(s, "")
+		}).Draw(rt, "subject")
 		m, err := appended(caller(t.Context()), e)
 		require.NoError(rt, err)
 		got, err := bus.Decode(m.Subject, m.Payload)

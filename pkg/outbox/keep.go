@@ -31,21 +31,21 @@ func (r *Relay) progressed() {
 	r.progress = time.Now()
 }
 
-// notKept leaves out what has been acknowledged. There is such only where a message before it did not get through.
+// notKept leaves out acknowledged messages. There are any only if a message before them was not accepted.
 func (r *Relay) notKept(messages []docstore.Message) []docstore.Message {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.DeleteFunc(messages, func(m docstore.Message) bool { return r.kept[m.Seq] })
 }
 
-// isDue reports whether the store is to forget what is kept.
+// isDue reports whether the store should now remove the kept messages.
 func (r *Relay) isDue() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.kept) > 0 && (len(r.kept) >= maxKept || time.Since(r.keptFrom) >= r.publisher.Keep())
 }
 
-// forget makes what is kept survive a power cut in JetStream, and has the store forget it. It does so even when the
+// forget makes JetStream sync the kept messages to disk, and then removes them from the store. It does so even when the
 // relay is being stopped, so that less is sent twice.
 func (r *Relay) forget(ctx context.Context) error {
 	r.mu.Lock()
@@ -64,26 +64,26 @@ func (r *Relay) forget(ctx context.Context) error {
 	if err := r.publisher.Sync(syncing); err != nil {
 		return fmt.Errorf("make published events durable: %w", err)
 	}
-	for some := range slices.Chunk(seqs, batchSize) { // not one long transaction in the way of others
-		forgetting, cancel := context.WithTimeout(ctx, forgetWithin) // each waits its turn behind other writers
-		err := r.store.Published(forgetting, some)
+	for part := range slices.Chunk(seqs, batchSize) { // in parts: one long transaction would delay others
+		forgetting, cancel := context.WithTimeout(ctx, forgetWithin) // each waits behind other writers
+		err := r.store.Published(forgetting, part)
 		cancel()
 		if err != nil {
 			return fmt.Errorf("forget published events: %w", err)
 		}
 		r.mu.Lock()
-		for _, seq := range some {
+		for _, seq := range part {
 			delete(r.kept, seq)
 		}
 		r.mu.Unlock()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.after = 0 // so that a message that was committed late, with a lower number, is found
+	r.after = 0 // so that a message with a lower number that was committed late is found
 	return nil
 }
 
-// waiting is when the oldest message that JetStream does not have was made; the zero time if there is none.
+// waiting returns when the oldest message that JetStream does not have was made; the zero time if there is none.
 func (r *Relay) waiting(ctx context.Context) (time.Time, error) {
 	r.mu.Lock()
 	after := r.after
@@ -109,11 +109,11 @@ func (r *Relay) backlog(ctx context.Context) (int64, error) {
 	return max(0, n-kept), err
 }
 
-// ErrStuck says that events wait and do not go out.
+// ErrStuck reports that events wait and are not published.
 var ErrStuck = errors.New("events do not go out")
 
-// Stuck returns ErrStuck where events wait and JetStream has taken none for longer than atMost. A backlog that gets
-// smaller is none.
+// Stuck returns ErrStuck if events wait and JetStream has accepted none for longer than atMost. A backlog that shrinks
+// is not stuck.
 func (r *Relay) Stuck(ctx context.Context, atMost time.Duration) error {
 	r.mu.Lock()
 	still := time.Since(r.progress)

@@ -15,7 +15,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// powerCut is what is there after the power went: the store's messages, and of the stream what had been synced.
+// powerCut is the state after a power failure: the store's messages, and the synced part of the stream.
 func powerCut(s *memory, p *stream) (*memory, *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,9 +73,9 @@ func TestKeptMessagesAreForgottenTogether(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		synctest.Wait()
-		require.LessOrEqual(t, p.syncs, 2, "in one and a half seconds")
+		require.LessOrEqual(t, p.syncs, 2, "within one and a half seconds")
 		require.Equal(t, p.syncs, s.marks)
-		require.LessOrEqual(t, s.reads, 2*150+10, "what is kept is not read again")
+		require.LessOrEqual(t, s.reads, 2*150+10, "kept messages are not read again")
 
 		require.NotEmpty(t, s.pending, "kept")
 		families, err := reg.Gather()
@@ -92,7 +92,7 @@ func TestKeptMessagesAreForgottenTogether(t *testing.T) {
 	})
 }
 
-// A record whose message is never taken does not hold up what is kept, and others go on.
+// A record whose message is never accepted does not delay the kept ones, and others are published.
 func TestKeptMessagesBehindOneThatIsStuck(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestStuck(t *testing.T) {
 		r := newRelay(s, p, quiet())
 		r.start()
 		event := func() {
-			var id uuid.UUID // by the bubble's clock, which uuid.NewV7 would not set back to
+			var id uuid.UUID // with the bubble's clock; uuid.NewV7 would not go back to it
 			binary.BigEndian.PutUint64(id[:], uint64(time.Now().UnixMilli())<<16|7<<12)
 			m := msg("a", 0)
 			m.ID = id.String()

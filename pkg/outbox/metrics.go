@@ -8,10 +8,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// scrapeWithin bounds what a scrape may cost the store.
+// scrapeWithin bounds the time that a scrape may wait for the store.
 const scrapeWithin = time.Second
 
-// metrics asks the store when it is scraped, so that the numbers are true even while the relay hangs.
+// metrics asks the store at each scrape, so that the numbers are right even while the relay hangs.
 type metrics struct {
 	relay     *Relay
 	published prometheus.Counter
@@ -28,7 +28,8 @@ func newMetrics(r *Relay) *metrics {
 		failures: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "idp_outbox_publish_failures_total", Help: "Events that did not get through; each is tried again."}),
 		backlog: prometheus.NewDesc("idp_outbox_backlog", "Events that JetStream does not have yet.", nil, nil),
-		oldest:  prometheus.NewDesc("idp_outbox_oldest_age_seconds", "How long the oldest event has waited; 0 without one.", nil, nil),
+		oldest: prometheus.NewDesc("idp_outbox_oldest_age_seconds",
+			"How long the oldest event has waited; 0 without one.", nil, nil),
 	}
 }
 
@@ -46,7 +47,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	ch <- m.failures
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeWithin)
 	defer cancel()
-	// A store that does not answer leaves a gap, which is what happened.
+	// If the store does not answer, the metric has a gap.
 	if n, err := m.relay.backlog(ctx); err == nil {
 		ch <- prometheus.MustNewConstMetric(m.backlog, prometheus.GaugeValue, float64(n))
 	}
@@ -59,7 +60,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// made is when a UUIDv7 was made (RFC 9562 §5.7: its first 48 bits are milliseconds); now for any other id.
+// made returns when a UUIDv7 was made (RFC 9562 §5.7: its first 48 bits are milliseconds); now for any other id.
 func made(id string) time.Time {
 	u, err := uuid.Parse(id)
 	if err != nil || u.Version() != 7 {

@@ -19,7 +19,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// server is an embedded NATS server that is stopped and started again on its folder.
+// server is an embedded NATS server that can be stopped and started again on its folder.
 type server struct {
 	mu  sync.Mutex
 	now *embedded.Server
@@ -87,7 +87,7 @@ func TestEverythingArrivesOnceAlthoughNATSStopsAndStarts(t *testing.T) {
 			for i := range records {
 				s.add(msg(strconv.Itoa(i), v))
 			}
-			if v%20 == 0 { // in the midst of it
+			if v%20 == 0 { // while messages are published
 				nats.stop()
 				nats.start(t, dir)
 			}
@@ -120,7 +120,7 @@ func TestEverythingArrivesOnceAlthoughNATSStopsAndStarts(t *testing.T) {
 	require.EqualValues(t, len(sent), st.CachedInfo().State.Msgs, "nothing twice")
 }
 
-// What the relay does beside an import: messages of 1.2 KB, each of another record.
+// The relay's part of an import: messages of 1.2 KB, each of another record.
 func BenchmarkRelay(b *testing.B) {
 	for _, records := range []int{1 << 30, 10} {
 		b.Run(fmt.Sprintf("records=%d", records), func(b *testing.B) {

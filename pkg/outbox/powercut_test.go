@@ -25,7 +25,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// platform is a store and an event store on a folder, as the one program has them.
+// platform is a store and an event store in one folder, as the standalone program has them.
 type platform struct {
 	dir  string
 	nats *embedded.Server
@@ -35,9 +35,9 @@ type platform struct {
 	relay *Relay
 
 	mu     sync.Mutex
-	synced map[string]int64 // length of each message file before the last sync that has come back
+	synced map[string]int64 // length of each message file before the last sync that has returned
 	onSync func()
-	seen   map[string]bool // consumer/record
+	seen   map[string]bool // keyed by consumer/record
 }
 
 func startOn(t *testing.T, dir string) *platform {
@@ -47,11 +47,13 @@ func startOn(t *testing.T, dir string) *platform {
 	p.nats, err = embedded.Start(embedded.Config{StoreDir: filepath.Join(dir, "nats"), Log: quiet()})
 	require.NoError(t, err)
 	t.Cleanup(p.nats.Stop)
-	p.bus, err = bus.Connect(t.Context(), bus.Config{InProcess: p.nats.Conn(), Name: "test", Log: quiet(), Sync: p.sync})
+	p.bus, err = bus.Connect(t.Context(), bus.Config{InProcess: p.nats.Conn(), Name: "test", Log: quiet(),
+		Sync: p.sync})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, p.bus.Close(context.Background())) })
 	p.bus.EnsureStreams(t.Context())
-	engine, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: filepath.Join(dir, "users.db"), Log: quiet()})
+	engine, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: filepath.Join(dir, "users.db"),
+		Log: quiet()})
 	require.NoError(t, err)
 	p.store, err = docstore.Open(t.Context(), engine, clock.System)
 	require.NoError(t, err)
@@ -69,11 +71,12 @@ func (p *platform) consume(t *testing.T, name string) {
 		p.seen[name+"/"+e.Subject] = true
 		return nil
 	}
-	_, err := p.bus.Consume(t.Context(), bus.ConsumerConfig{Name: name, Subjects: []string{"idp.events.>"}, Handle: handle})
+	_, err := p.bus.Consume(t.Context(), bus.ConsumerConfig{Name: name, Subjects: []string{"idp.events.>"},
+		Handle: handle})
 	require.NoError(t, err)
 }
 
-// sync is the bus's, and knows what is on the disk afterwards.
+// sync calls the bus's Sync and notes what is on the disk afterwards.
 func (p *platform) sync(ctx context.Context) error {
 	p.mu.Lock()
 	onSync := p.onSync
@@ -110,7 +113,7 @@ func (p *platform) hasSeen() map[string]bool {
 	return maps.Clone(p.seen)
 }
 
-// copyOf copies a folder in which consumers write their places, and message files up to what was synced.
+// copyOf copies a folder in which consumers write their places, and message files only up to what was synced.
 func copyOf(dir, left string, synced map[string]int64) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -131,23 +134,23 @@ func copyOf(dir, left string, synced map[string]int64) error {
 	})
 }
 
-// TestAfterAPowerCutEveryChangeHasItsEvent: the power goes just before the messages of the last second would have been
-// synced. The disk then has every commit of the store, and of the messages what the last sync had forced to it.
+// TestAfterAPowerCutEveryChangeHasItsEvent: the power fails just before the messages of the last second would have been
+// synced. The disk then has every commit of the store, and of the messages only those of the last sync.
 func TestAfterAPowerCutEveryChangeHasItsEvent(t *testing.T) {
 	t.Parallel()
 	p, left := startOn(t, t.TempDir()), t.TempDir()
-	var writing sync.Mutex // held while the power goes: nothing is acknowledged then
+	var writing sync.Mutex // held during the power failure: nothing is acknowledged then
 	cut := make(chan struct{})
 	var acknowledged []string
 	syncs := 0
 	var copyErr error
 	var handled map[string]bool
 	p.mu.Lock()
-	p.onSync = func() { // in the relay: it forgets nothing meanwhile
+	p.onSync = func() { // called in the relay, which removes nothing meanwhile
 		if syncs++; syncs != 3 {
 			return
 		}
-		writing.Lock() // for good
+		writing.Lock() // never released
 		handled = p.hasSeen()
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -164,7 +167,8 @@ func TestAfterAPowerCutEveryChangeHasItsEvent(t *testing.T) {
 			id := fmt.Sprint(n)
 			err := docstore.Do(ctx, p.store, func(tx *docstore.Tx) error {
 				return Append(ctx, tx, Event{
-					Entity: "user", Action: "created", Source: "/users", Subject: id, Revision: 1, Record: json.RawMessage("{}"),
+					Entity: "user", Action: "created", Source: "/users", Subject: id, Revision: 1,
+					Record: json.RawMessage("{}"),
 				})
 			})
 			if err == nil {
@@ -188,7 +192,7 @@ func TestAfterAPowerCutEveryChangeHasItsEvent(t *testing.T) {
 	after := startOn(t, left)
 	stop(t, after.relay)
 	after.consume(t, "newcomer")
-	// The newcomer has all, and the one who was there before has what it had not handled.
+	// A new consumer gets all events; an existing one gets those that it had not handled.
 	require.Eventually(t, func() bool {
 		seen := after.hasSeen()
 		return !slices.ContainsFunc(acknowledged, func(id string) bool {

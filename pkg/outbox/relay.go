@@ -14,41 +14,42 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// Store is what the relay needs of a *docstore.Store.
+// Store is the part of *docstore.Store that the relay uses.
 type Store interface {
-	// Pending lists messages that are not yet Published and have a Seq of more than after, oldest first.
+	// Pending lists messages that are not yet Published and whose Seq is greater than after, oldest first.
 	Pending(ctx context.Context, after int64, limit int) ([]docstore.Message, error)
-	// Published forgets messages.
+	// Published removes messages.
 	Published(ctx context.Context, seqs []int64) error
-	// Appended is signalled after new messages; signals may be merged or missing.
+	// Appended receives a signal after new messages; signals may be merged or missing.
 	Appended() <-chan struct{}
-	// Backlog counts pending messages.
+	// Backlog returns the number of pending messages.
 	Backlog(ctx context.Context) (int64, error)
 }
 
-// Publisher is what the relay needs of a *bus.Bus.
+// Publisher is the part of *bus.Bus that the relay uses.
 type Publisher interface {
-	// Publish sends messages at once and waits for JetStream to acknowledge them. It returns an error for each message, nil where
-	// JetStream has it. It must come back soon after ctx ends.
+	// Publish sends messages together and waits for JetStream to acknowledge them. It returns an error for each
+	// message, nil if JetStream has stored it. It must return soon after ctx ends.
 	Publish(ctx context.Context, messages []docstore.Message) []error
-	// Sync returns when what was acknowledged before it was called survives a power cut.
+	// Sync returns when everything acknowledged before the call survives a power failure.
 	Sync(ctx context.Context) error
-	// Keep is how long acknowledged messages may be collected for one Sync; 0 where Sync has nothing to do.
+	// Keep is how long acknowledged messages may be collected for one Sync; 0 if Sync has nothing to do.
 	Keep() time.Duration
 }
 
 const (
 	batchSize    = 512
-	maxKept      = 4096 // messages; at full speed they are more often synced than each Keep
+	maxKept      = 4096 // messages; at full speed they are synced more often than once each Keep
 	pollEvery    = time.Second
-	lasting      = 30 * time.Second // trouble that is more than a restart of NATS
+	lasting      = 30 * time.Second // a failure for this long is more than a restart of NATS
 	syncWithin   = 5 * time.Second
-	forgetWithin = 2 * time.Second // for the last calls although the time to stop has passed
+	forgetWithin = 2 * time.Second // for the last calls after the time to stop has passed
 )
 
-// Relay takes a store's messages to JetStream and has the store forget them when JetStream cannot lose them any more.
-// What a power cut leaves in the store although JetStream had acknowledged it is sent again after the next start, and
-// dropped by JetStream if it is there. Several replicas may relay the same store: JetStream drops what both send.
+// Relay publishes a store's messages to JetStream, and removes them from the store when JetStream cannot lose them any
+// more. After a power failure the store may still have messages that JetStream had acknowledged: they are sent again
+// after the next start, and JetStream drops those that it has. Several replicas may relay the same store: JetStream
+// drops what both send.
 type Relay struct {
 	store     Store
 	publisher Publisher
@@ -56,18 +57,18 @@ type Relay struct {
 	metrics   *metrics
 
 	poll    time.Duration
-	pace    time.Duration // the least time between batches that are not full: each costs the store a commit
+	pace    time.Duration // minimum time between batches that are not full, because each costs the store a commit
 	backoff backoff.BackOff
 
 	mu       sync.Mutex
-	kept     map[int64]bool // acknowledged by JetStream, not yet forgotten by the store
-	keptFrom time.Time      // when the first of them was
-	after    int64          // up to here all messages are kept, so that they are not read again
+	kept     map[int64]bool // acknowledged by JetStream, not yet removed from the store
+	keptFrom time.Time      // when the first of them was acknowledged
+	after    int64          // all messages up to here are kept; they are not read again
 
-	progress time.Time // when JetStream last took a message, or there was none to take
+	progress time.Time // when JetStream last accepted a message, or there was none to send
 
-	troubled time.Time // since when something does not go out; zero if all is well
-	told     bool      // that it has lasted
+	troubled time.Time // since when a message is not accepted; zero if all are
+	told     bool      // the log says that the trouble lasts
 
 	stopOnce sync.Once
 	stopping chan struct{}
@@ -105,8 +106,8 @@ func (r *Relay) start() {
 	go r.run(ctx)
 }
 
-// Stop goes on until the store has no more messages or ctx ends, then stops. What is left then waits for the next relay, and is told
-// as an error. Stop everything that writes first.
+// Stop continues until the store has no more messages or ctx ends, and then stops. If messages are left, it returns an
+// error; they wait for the next relay. Stop everything that writes first.
 func (r *Relay) Stop(ctx context.Context) error {
 	r.stopOnce.Do(func() { close(r.stopping) })
 	select {
@@ -122,16 +123,16 @@ func (r *Relay) Stop(ctx context.Context) error {
 		return fmt.Errorf("the outbox after the stop: %w", err)
 	}
 	if len(left) > 0 {
-		return errors.New("the outbox is not empty: its events go out after the next start")
+		return errors.New("the outbox is not empty: its events will be published after the next start")
 	}
 	return nil
 }
 
-// run relays until ctx ends, or, once stopping, until nothing is pending.
+// run relays until ctx ends or, once stopping, until nothing is pending.
 func (r *Relay) run(ctx context.Context) {
 	defer close(r.done)
 	defer r.cancel()
-	defer func() { _ = r.forget(ctx) }() // what stays is only sent twice
+	defer func() { _ = r.forget(ctx) }() // what remains is only sent twice
 	stopping := r.stopping
 	poll := time.NewTicker(r.poll)
 	defer poll.Stop()
@@ -152,7 +153,7 @@ func (r *Relay) run(ctx context.Context) {
 			wait = max(0, r.pace-time.Since(started))
 		case stopping == nil:
 			return
-		default: // nothing to do until something happens
+		default: // nothing to do until one of these happens
 			select {
 			case <-r.store.Appended():
 			case <-poll.C:
@@ -168,7 +169,7 @@ func (r *Relay) run(ctx context.Context) {
 	}
 }
 
-// rest waits, but not once it is time to stop: returns nil then.
+// rest waits. When it is time to stop, it returns nil at once.
 func (r *Relay) rest(ctx context.Context, wait time.Duration, stopping chan struct{}) chan struct{} {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -181,8 +182,8 @@ func (r *Relay) rest(ctx context.Context, wait time.Duration, stopping chan stru
 	return stopping
 }
 
-// batch relays at most batchSize messages and returns how many it found. The last one also has the store forget what is
-// kept.
+// batch relays at most batchSize messages and returns how many it found. The last batch also removes kept messages from
+// the store.
 func (r *Relay) batch(ctx context.Context, last bool) (int, error) {
 	if r.isDue() {
 		if err := r.forget(ctx); err != nil {
@@ -202,14 +203,14 @@ func (r *Relay) batch(ctx context.Context, last bool) (int, error) {
 	}
 	err = r.publish(ctx, messages)
 	if err != nil || r.publisher.Keep() == 0 {
-		// Without what is kept, the messages that did not get through are the first ones again.
+		// Without the kept messages, those that were not accepted are the first again.
 		err = errors.Join(err, r.forget(ctx))
 	}
 	return len(messages), err
 }
 
-// publish sends messages in waves, of which each has at most one message of a record. What follows a message that did not get through
-// has to wait for it.
+// publish sends messages in waves. Each wave has at most one message of a record: what follows a message that was not
+// accepted must wait for it.
 func (r *Relay) publish(ctx context.Context, messages []docstore.Message) error {
 	var failure error
 	stuck := map[string]bool{}
@@ -238,13 +239,14 @@ func (r *Relay) publish(ctx context.Context, messages []docstore.Message) error 
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, m := range messages { // they are in the order of their records, which need not be that of numbers
+	for _, m := range messages { // they are in order for each record, which need not be the order of numbers
 		r.after = max(r.after, m.Seq)
 	}
 	return nil
 }
 
-// note logs when events stop going out, that it lasts, and when they go again, not every try between.
+// note logs when events are no longer published, that this lasts, and when they are published again, but not each
+// attempt.
 func (r *Relay) note(err error) {
 	switch {
 	case err == nil:

@@ -32,7 +32,7 @@ const patient = 20 * time.Second
 
 var errAway = errors.New("away")
 
-// memory is a Store. What it lists and forgets is what a database would.
+// memory is a Store in memory, with the behaviour of a database.
 type memory struct {
 	mu       sync.Mutex
 	next     int64
@@ -40,9 +40,9 @@ type memory struct {
 	appended chan struct{}
 	marks    int
 	reads    int
-	failMark int // so many calls of Published fail
+	failMark int // this many calls of Published fail
 	failRead int
-	empty    chan struct{} // a signal each time nothing is pending
+	empty    chan struct{} // signalled each time nothing is pending
 }
 
 func newMemory() *memory {
@@ -71,7 +71,9 @@ func (s *memory) Pending(ctx context.Context, after int64, limit int) ([]docstor
 		return nil, errAway
 	}
 	s.reads++
-	from, _ := slices.BinarySearchFunc(s.pending, after+1, func(m docstore.Message, seq int64) int { return cmp.Compare(m.Seq, seq) })
+	from, _ := slices.BinarySearchFunc(s.pending, after+1, func(m docstore.Message, seq int64) int {
+		return cmp.Compare(m.Seq, seq)
+	})
 	return slices.Clone(s.pending[from:min(from+limit, len(s.pending))]), ctx.Err()
 }
 
@@ -125,12 +127,13 @@ type stream struct {
 	got   []string
 	seen  map[string]bool
 	wrong error
-	fail  func(m docstore.Message) (lost, unsure bool) // lost: it does not arrive; unsure: it does, but nobody is told
+	// lost: it does not arrive; unsure: it arrives, but its acknowledgement is lost
+	fail func(m docstore.Message) (lost, unsure bool)
 
 	keep     time.Duration
 	syncs    int
 	durable  map[string]bool // what has arrived before a sync
-	failSync int             // so many calls of Sync fail
+	failSync int             // this many calls of Sync fail
 }
 
 func (p *stream) Keep() time.Duration { return p.keep }
@@ -154,7 +157,7 @@ func (p *stream) Publish(ctx context.Context, messages []docstore.Message) []err
 	records := map[string]bool{}
 	for i, m := range messages {
 		if records[m.Record] {
-			p.wrong = fmt.Errorf("two messages of %s at a time", m.Record)
+			p.wrong = fmt.Errorf("two messages of %s at the same time", m.Record)
 		}
 		records[m.Record] = true
 		lost, unsure := false, false
@@ -177,10 +180,11 @@ func (p *stream) Publish(ctx context.Context, messages []docstore.Message) []err
 }
 
 func msg(record string, version int) docstore.Message {
-	return docstore.Message{ID: record + "/" + strconv.Itoa(version), Record: record, Subject: "idp.events.acme.user.updated"}
+	return docstore.Message{ID: record + "/" + strconv.Itoa(version), Record: record,
+		Subject: "idp.events.acme.user.updated"}
 }
 
-// inOrder checks that all messages arrived once and each record's in order.
+// inOrder checks that all messages arrived once, and those of each record in order.
 func (p *stream) inOrder(t require.TestingT, sent []docstore.Message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -236,7 +240,8 @@ func TestOrderWhateverFails(t *testing.T) {
 	})
 }
 
-// The process dies with the nth message: before it arrived, or after, but before anybody knew. The next process goes on.
+// The process dies with the nth message: before it arrived, or afterwards but before the acknowledgement. The next
+// process continues.
 func TestDeathAtEveryPosition(t *testing.T) {
 	t.Parallel()
 	var sent []docstore.Message
@@ -256,7 +261,7 @@ func TestDeathAtEveryPosition(t *testing.T) {
 				}
 				return count > n+1 || count == n+1 && !arrived, count == n+1 && arrived
 			}}
-			s.failMark = 1 << 30 // nothing of what was published is noted
+			s.failMark = 1 << 30 // no publication is noted
 			r := quick(s, p, quiet())
 			r.start()
 			<-died
@@ -329,7 +334,7 @@ func TestThePollFindsWhatNoSignalTold(t *testing.T) {
 	s.next++
 	m := msg("a", 1)
 	m.Seq = s.next
-	s.pending = append(s.pending, m) // another process wrote it
+	s.pending = append(s.pending, m) // written by another process
 	s.mu.Unlock()
 	s.waitEmpty(t)
 	stop(t, r)
@@ -356,7 +361,7 @@ func TestStopAtItsDeadline(t *testing.T) {
 	defer cancel()
 	require.ErrorContains(t, r.Stop(ctx), "not empty")
 	require.ErrorContains(t, r.Stop(ctx), "not empty", "again")
-	require.Len(t, s.pending, 1, "what is known to be published is noted even then")
+	require.Len(t, s.pending, 1, "known publications are noted even then")
 }
 
 type publisherFunc func(ctx context.Context, messages []docstore.Message) []error
