@@ -2,7 +2,7 @@ package service
 
 import "fmt"
 
-// minCache is the least memory for caches that a service works well with, in MiB.
+// minCache is the least memory that a service needs for its caches, in MiB.
 const minCache = 4
 
 // Caches says how much memory the caches of a program's services may take, on SQLite.
@@ -10,7 +10,7 @@ type Caches struct {
 	MiB int `mapstructure:"mib" doc:"Memory that the services of this program may take together for caches of their SQLite files, in MiB"`
 }
 
-// Check refuses a budget that leaves one of so many services less than 4 MiB.
+// Check refuses a budget that gives one of so many services less than 4 MiB.
 func (c Caches) Check(specs ...Spec) error {
 	for _, s := range specs {
 		if c.Share(s, specs) < minCache<<20 {
@@ -20,7 +20,7 @@ func (c Caches) Check(specs ...Spec) error {
 	return nil
 }
 
-// Share is what one of the program's services gets, in bytes: by the weights of all.
+// Share is the part of one service, in bytes: by its weight among all.
 func (c Caches) Share(of Spec, all []Spec) int64 {
 	total := 0
 	for _, s := range all {

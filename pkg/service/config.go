@@ -25,7 +25,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/telemetry"
 )
 
-// Config are the settings that every service's process has.
+// Config holds the settings that every service's process has.
 type Config struct {
 	Listen         string         `mapstructure:"listen" doc:"Address of the API"`
 	PublicURL      string         `mapstructure:"public_url" doc:"The platform's address for its clients: iss of its tokens, and where links lead"`
@@ -57,7 +57,7 @@ type MongoConfig struct {
 	AllowStandalone bool          `mapstructure:"allow_standalone" doc:"Accept a server without transactions; for development only"`
 }
 
-// NATSConfig says where NATS is and how to get in.
+// NATSConfig says where NATS is and how to authenticate.
 type NATSConfig struct {
 	URL         string        `mapstructure:"url" doc:"One or more servers, joined by commas"`
 	Credentials string        `mapstructure:"credentials" doc:"File with user JWT and key"`
@@ -81,12 +81,12 @@ type AuthConfig struct {
 	Own bool `mapstructure:"-"`
 }
 
-// OutboundConfig bounds requests that leave the platform.
+// OutboundConfig restricts requests that leave the platform.
 type OutboundConfig struct {
 	AllowPrivate bool `mapstructure:"allow_private" doc:"Allow requests to private and loopback addresses"`
 }
 
-// TracingConfig says where spans go.
+// TracingConfig says where spans are sent.
 type TracingConfig struct {
 	Endpoint    string  `mapstructure:"endpoint" doc:"OTLP/HTTP collector; empty: no tracing"`
 	SampleRatio float64 `mapstructure:"sample_ratio" doc:"Share of the traces that are kept, 0 to 1"`
@@ -103,9 +103,10 @@ func DefaultConfig(name string, port int) Config {
 		Caches:  Caches{MiB: 64},
 		NATS:    NATSConfig{URL: "nats://127.0.0.1:4222", Replicas: 1, MaxAge: 7 * 24 * time.Hour},
 		Tracing: TracingConfig{SampleRatio: 1},
-		// Long, since it takes all replicas out of service at once: until then writes go on without NATS.
+		// Long, because it takes all replicas out of service at the same time; until then writes continue without NATS.
 		StuckAfter: 5 * time.Minute,
-		DrainDelay: 2 * time.Second, DrainTimeout: 12 * time.Second, // twice the second at worst: within the 30 s that Kubernetes gives
+		// in the worst case twice DrainTimeout: within the 30 s that Kubernetes allows
+		DrainDelay: 2 * time.Second, DrainTimeout: 12 * time.Second,
 	}
 }
 
@@ -140,8 +141,9 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// openStore opens MongoDB where it is configured, else SQLite in the data folder.
-func (c Config) openStore(ctx context.Context, spec Spec, keys *secret.Keyring, log *slog.Logger) (*docstore.Store, error) {
+// openStore opens MongoDB if it is configured, otherwise SQLite in the data folder.
+func (c Config) openStore(ctx context.Context, spec Spec, keys *secret.Keyring, log *slog.Logger) (*docstore.Store,
+	error) {
 	if !c.Mongo.URI.IsZero() {
 		return c.awaitMongo(ctx, spec, keys, log)
 	}
@@ -154,11 +156,12 @@ func (c Config) openStore(ctx context.Context, spec Spec, keys *secret.Keyring, 
 	return spec.Open(ctx, engine, clock.System, keys)
 }
 
-// mongoPause is between two tries to reach MongoDB, of which each lasts for some seconds.
+// mongoPause is the time between two attempts to reach MongoDB. Each attempt lasts several seconds.
 const mongoPause = time.Second
 
-// awaitMongo opens MongoDB, again while it does not answer.
-func (c Config) awaitMongo(ctx context.Context, spec Spec, keys *secret.Keyring, log *slog.Logger) (*docstore.Store, error) {
+// awaitMongo opens MongoDB, and repeats that while MongoDB does not answer.
+func (c Config) awaitMongo(ctx context.Context, spec Spec, keys *secret.Keyring, log *slog.Logger) (*docstore.Store,
+	error) {
 	for {
 		store, err := c.openMongo(ctx, spec, keys, log)
 		if apperr.KindOf(err) != apperr.Unavailable || ctx.Err() != nil {
@@ -173,7 +176,8 @@ func (c Config) awaitMongo(ctx context.Context, spec Spec, keys *secret.Keyring,
 	}
 }
 
-func (c Config) openMongo(ctx context.Context, spec Spec, keys *secret.Keyring, log *slog.Logger) (*docstore.Store, error) {
+func (c Config) openMongo(ctx context.Context, spec Spec, keys *secret.Keyring, log *slog.Logger) (*docstore.Store,
+	error) {
 	engine, err := mongostore.Open(ctx, mongostore.Options{
 		URI: c.Mongo.URI.Reveal(), Database: c.Mongo.Database, AllowStandalone: c.Mongo.AllowStandalone, Log: log,
 	})
@@ -183,11 +187,14 @@ func (c Config) openMongo(ctx context.Context, spec Spec, keys *secret.Keyring, 
 	return spec.Open(ctx, engine, clock.System, keys)
 }
 
-// connect reaches for NATS, which may come later.
-func (c NATSConfig) connect(ctx context.Context, name string, log *slog.Logger, reg prometheus.Registerer) (*bus.Bus, error) {
+// connect connects to NATS, which may become available later.
+func (c NATSConfig) connect(ctx context.Context, name string, log *slog.Logger, reg prometheus.Registerer) (*bus.Bus,
+	error) {
 	b, err := bus.Connect(ctx, bus.Config{
-		URL: c.URL, Name: name, CredentialsFile: c.Credentials, User: c.User, Password: c.Password.Reveal(), Token: c.Token.Reveal(),
-		TLSCA: c.TLSCA, TLSCert: c.TLSCert, TLSKey: c.TLSKey, Replicas: c.Replicas, MaxAge: c.MaxAge, Log: log, Metrics: reg,
+		URL: c.URL, Name: name, CredentialsFile: c.Credentials, User: c.User, Password: c.Password.Reveal(),
+		Token: c.Token.Reveal(),
+		TLSCA: c.TLSCA, TLSCert: c.TLSCert, TLSKey: c.TLSKey, Replicas: c.Replicas, MaxAge: c.MaxAge, Log: log,
+		Metrics: reg,
 	})
 	if err != nil {
 		return nil, err
@@ -196,26 +203,28 @@ func (c NATSConfig) connect(ctx context.Context, name string, log *slog.Logger, 
 	return b, nil
 }
 
-// Dialer is for connections that leave the platform and do not speak HTTP.
+// Dialer returns the dialer for connections that leave the platform and are not HTTP.
 func (c OutboundConfig) Dialer() *net.Dialer {
 	return outbound.NewDialer(outbound.Config{AllowPrivate: c.AllowPrivate})
 }
 
-// Client is for every request that leaves the platform.
+// Client returns the client for all HTTP requests that leave the platform.
 func (c OutboundConfig) Client() *http.Client {
 	return outbound.New(outbound.Config{AllowPrivate: c.AllowPrivate})
 }
 
-// CheckPublicURL refuses what cannot be the platform's address: scheme, host and port, as an issuer has them (RFC 8414 §2).
+// CheckPublicURL accepts only an address that the platform can have: scheme, host and port, as for an issuer (RFC 8414
+// §2).
 func CheckPublicURL(text string) error {
 	u, err := url.Parse(text)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.Scheme+"://"+u.Host != text {
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.Scheme+"://"+
+		u.Host != text {
 		return errors.New("public_url must be http:// or https://, a host, and nothing after that but a port")
 	}
 	return nil
 }
 
-// Verifier trusts the configured OIDC issuers. Requests for their keys go through client.
+// Verifier makes a verifier that trusts the configured OIDC issuers. It requests their keys with client.
 func (c AuthConfig) Verifier(client *http.Client, log *slog.Logger) (*auth.Verifier, error) {
 	var issuers []auth.Issuer
 	for _, text := range c.OIDC {
@@ -228,13 +237,13 @@ func (c AuthConfig) Verifier(client *http.Client, log *slog.Logger) (*auth.Verif
 	return auth.New(auth.Config{Issuers: issuers, Clock: clock.System, Log: log})
 }
 
-// platformKeys is where the platform's keys are asked for. Unlike other issuers', their address is a neighbour's.
+// platformKeys is the source of the platform's keys. Unlike those of other issuers, its address is inside the platform.
 func (c AuthConfig) platformKeys() auth.KeySource {
-	return keySource(c.JWKS, &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}})
+	return keySource(c.JWKS, &http.Client{Timeout: 5 * time.Second,
+		Transport: &http.Transport{DisableKeepAlives: true}})
 }
 
-// asksForEnded reports whether the applications service is to be asked which tokens have ended: where it is asked for
-// the keys, too.
+// asksForEnded reports whether to ask the applications service which tokens have ended: if the keys come from it, too.
 func (c AuthConfig) asksForEnded() bool { return !c.Own && isURL(c.JWKS) }
 
 func isURL(where string) bool {
@@ -248,7 +257,7 @@ func keySource(where string, client *http.Client) auth.KeySource {
 	return auth.KeyFile(where)
 }
 
-// parseIssuer reads what AuthConfig.OIDC describes.
+// parseIssuer parses an entry of AuthConfig.OIDC.
 func parseIssuer(text string, client *http.Client) (auth.Issuer, error) {
 	issuer := auth.Issuer{Algorithms: []string{"RS256", "ES256", "EdDSA"}}
 	jwks := ""

@@ -11,7 +11,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// dataKey is a key that stays the same for as long as the data does, sealed under the configured ones. Its id is its purpose.
+// dataKey is a key that stays the same as long as the data, sealed under the configured keys. Its id is its purpose.
 type dataKey struct {
 	docstore.Meta
 	Sealed string `json:"sealed"`
@@ -29,7 +29,8 @@ func (d Deps) DataKey(ctx context.Context, purpose string) ([]byte, error) {
 		if apperr.IsNotFound(err) {
 			made := make([]byte, 32)
 			_, _ = rand.Read(made) // never fails (crypto/rand)
-			_, err := dataKeys.Insert(ctx, tx, &dataKey{Meta: docstore.Meta{ID: purpose}, Sealed: d.Keys.Seal(made, []byte(purpose))})
+			_, err := dataKeys.Insert(ctx, tx, &dataKey{Meta: docstore.Meta{ID: purpose},
+				Sealed: d.Keys.Seal(made, []byte(purpose))})
 			return made, err
 		}
 		if err != nil {

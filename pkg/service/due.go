@@ -17,15 +17,15 @@ import (
 	"github.com/idplatform/idplatform/pkg/telemetry"
 )
 
-// DueWork is what is to be done with the documents of a collection that have fallen due, of all tenants.
+// DueWork is the work on the documents of a collection that have fallen due, of all tenants.
 type DueWork struct {
 	Name  string
 	Every time.Duration
-	// Due lists what has fallen due, the earliest first: docstore.Collection.Due.
+	// Due lists what has fallen due, earliest first: docstore.Collection.Due.
 	Due func(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, error)
-	// Do works off one document, so that it is not due any more. It runs in the document's tenant. apperr.NotFound
-	// and VersionMismatch say that another replica was first; after apperr.Unavailable the others wait, too, until
-	// the next time.
+	// Do works on one document, so that it is no longer due. It runs in the document's tenant. apperr.NotFound and
+	// VersionMismatch mean that another replica was first. After apperr.Unavailable the remaining documents wait until
+	// the next run, too.
 	Do func(ctx context.Context, id string) error
 }
 
@@ -34,12 +34,12 @@ const (
 	maxPostponed = 10_000
 	firstRetry   = time.Second
 	lastRetry    = time.Minute
-	maxFailed    = 10 // in a row: the trouble is not these documents' alone, and the rest waits until the next time
+	maxFailed    = 10 // failures in a row: not only these documents are at fault, and the rest waits until the next run
 )
 
-// DueTask makes a task of such work; any number of replicas may do it. A document that fails is logged once and
-// postpones itself alone: it is tried again after 1 s, then after twice as long each time, up to a minute. Up to
-// 10,000 documents are postponed so; more than that hold up others. The metrics idp_due_failures_total and
+// DueTask makes a task of such work. Any number of replicas may run it. A document that fails is logged once and
+// postpones only itself: it is tried again after 1 s, then after twice as long each time, up to a minute. Up to 10,000
+// documents are postponed in this way; if there are more, they delay others. The metrics idp_due_failures_total and
 // idp_due_postponed count them.
 func (d Deps) DueTask(w DueWork) Task {
 	r := &dueRunner{DueWork: w, store: d.Store, log: d.Log, postponed: map[docstore.Ref]postponement{}}
@@ -51,15 +51,16 @@ func (d Deps) DueTask(w DueWork) Task {
 func dueMetrics(registry prometheus.Registerer, task string) (prometheus.Counter, prometheus.Gauge) {
 	labels := []string{"task"}
 	failures := telemetry.Register(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "idp_due_failures_total", Help: "Documents that fell due and could not be worked off; each is tried again.",
+		Name: "idp_due_failures_total", Help: "Documents that fell due and whose work failed; each is tried again.",
 	}, labels))
 	waiting := telemetry.Register(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "idp_due_postponed", Help: "Documents that fell due, could not be worked off and wait for the next try.",
+		Name: "idp_due_postponed",
+		Help: "Documents that fell due, whose work failed, and that wait for the next attempt.",
 	}, labels))
 	return failures.WithLabelValues(task), waiting.WithLabelValues(task)
 }
 
-// dueRunner is due work and what has gone wrong with it. It is used by one goroutine.
+// dueRunner is due work with its failures. Only one goroutine uses it.
 type dueRunner struct {
 	DueWork
 	store     *docstore.Store
@@ -67,7 +68,7 @@ type dueRunner struct {
 	failures  prometheus.Counter
 	waiting   prometheus.Gauge
 	postponed map[docstore.Ref]postponement
-	done      map[docstore.Ref]bool // by the last run
+	done      map[docstore.Ref]bool // done by the last run
 }
 
 type postponement struct {
@@ -77,8 +78,8 @@ type postponement struct {
 
 var errStillDue = errors.New("it is still due after it was worked off")
 
-// run works off a page of what is due and returns how much that was. What has failed before comes last, so that it
-// holds up nothing.
+// run works on a page of what is due and returns how many documents it worked on. Documents that failed before come
+// last, so that they delay no others.
 func (r *dueRunner) run(ctx context.Context) (int, error) {
 	due, err := r.Due(ctx, r.store, duePage+len(r.postponed))
 	if err != nil {
@@ -97,10 +98,10 @@ func (r *dueRunner) run(ctx context.Context) (int, error) {
 		if kind := apperr.KindOf(err); kind == apperr.NotFound || kind == apperr.VersionMismatch {
 			err = nil
 		}
-		if err == nil && last[ref] { // else it would be tried for ever, without a pause
+		if err == nil && last[ref] { // otherwise it would be tried forever, without a pause
 			err = errStillDue
 		}
-		if err == nil { // if it was postponed, sort finds out that it is not due any more
+		if err == nil { // if it was postponed, sort finds out that it is no longer due
 			r.done[ref] = true
 			failed = 0
 			continue
@@ -113,8 +114,7 @@ func (r *dueRunner) run(ctx context.Context) (int, error) {
 	return len(r.done), nil
 }
 
-// sort tells what is tried for the first time from what is tried again, leaves out what is postponed, and forgets
-// what is not due any more.
+// sort separates first attempts from retries, leaves out what is postponed, and forgets what is no longer due.
 func (r *dueRunner) sort(due []docstore.Ref) (fresh, again []docstore.Ref) {
 	postponed := make(map[docstore.Ref]postponement, len(r.postponed))
 	now := r.store.Now()
@@ -133,7 +133,7 @@ func (r *dueRunner) sort(due []docstore.Ref) (fresh, again []docstore.Ref) {
 	return fresh, again
 }
 
-// try makes a panic a failure of this document.
+// try turns a panic into a failure of this document.
 func (r *dueRunner) try(ctx context.Context, ref docstore.Ref) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -147,12 +147,13 @@ func (r *dueRunner) postpone(ctx context.Context, ref docstore.Ref, err error) {
 	r.failures.Inc()
 	p, again := r.postponed[ref]
 	if !again && len(r.postponed) == maxPostponed {
-		return // it is tried again at the next time
+		return // it is tried again in the next run
 	}
 	p.pause = min(max(2*p.pause, firstRetry), lastRetry)
 	p.until = r.store.Now().Add(p.pause)
 	r.postponed[ref] = p
-	if !again && apperr.KindOf(err) != apperr.Unavailable { // the task itself fails, and says so
-		r.log.ErrorContext(ctx, "a document that is due is postponed", "task", r.Name, "tenant", ref.Tenant, "id", ref.ID, "error", err)
+	if !again && apperr.KindOf(err) != apperr.Unavailable { // otherwise the task itself fails, and logs it
+		r.log.ErrorContext(ctx, "a document that is due is postponed", "task", r.Name, "tenant", ref.Tenant, "id",
+			ref.ID, "error", err)
 	}
 }

@@ -22,13 +22,15 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// job is done when it falls due.
+// job is a document with a Due time.
 type job struct {
 	docstore.Meta
 	At clock.Time `json:"at"`
 }
 
-var jobs = docstore.Define(docstore.Schema[job]{Name: "jobs", Noun: "job", Due: func(j *job) clock.Time { return j.At }})
+var jobs = docstore.Define(docstore.Schema[job]{Name: "jobs", Noun: "job", Due: func(j *job) clock.Time {
+	return j.At
+}})
 
 // stopped is a clock that tests move.
 type stopped struct {
@@ -45,7 +47,7 @@ type jobsWorld struct {
 	*stopped
 	Deps
 	log   bytes.Buffer
-	tried []string // since the last run
+	tried []string // in the last run
 	fault map[string]error
 	run   func() int // one run of the task, which must not fail
 	once  func() (int, error)
@@ -53,27 +55,29 @@ type jobsWorld struct {
 
 func newJobs(t *testing.T) *jobsWorld {
 	t.Helper()
-	w := &jobsWorld{stopped: &stopped{now: clock.Of(time.Date(2026, 1, 31, 9, 30, 0, 0, time.UTC))}, fault: map[string]error{}}
+	w := &jobsWorld{stopped: &stopped{now: clock.Of(time.Date(2026, 1, 31, 9, 30, 0, 0, time.UTC))},
+		fault: map[string]error{}}
 	engine, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: t.TempDir() + "/test.db", Log: quiet()})
 	require.NoError(t, err)
 	store, err := docstore.Open(t.Context(), engine, w.stopped, jobs.Def())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	w.Deps = Deps{Store: store, Log: slog.New(slog.NewTextHandler(&w.log, nil)), Metrics: prometheus.NewRegistry()}
-	task := w.DueTask(DueWork{Name: "do jobs", Every: time.Second, Due: jobs.Due, Do: func(ctx context.Context, id string) error {
-		w.tried = append(w.tried, request.Tenant(ctx)+"/"+id)
-		if err, bad := w.fault[id]; bad && err == nil {
-			panic("poison")
-		} else if bad && !errors.Is(err, errStillDue) {
+	task := w.DueTask(DueWork{Name: "do jobs", Every: time.Second, Due: jobs.Due,
+		Do: func(ctx context.Context, id string) error {
+			w.tried = append(w.tried, request.Tenant(ctx)+"/"+id)
+			if err, bad := w.fault[id]; bad && err == nil {
+				panic("poison")
+			} else if bad && !errors.Is(err, errStillDue) {
+				return err
+			} else if bad {
+				return nil // and does nothing
+			}
+			err := docstore.Do(ctx, store, func(tx *docstore.Tx) error {
+				return jobs.DeleteWhere(ctx, tx, docstore.ID(id), nil)
+			})
 			return err
-		} else if bad {
-			return nil // and does nothing
-		}
-		err := docstore.Do(ctx, store, func(tx *docstore.Tx) error {
-			return jobs.DeleteWhere(ctx, tx, docstore.ID(id), nil)
-		})
-		return err
-	}})
+		}})
 	w.once = func() (int, error) { w.tried = nil; return task.Do(t.Context()) }
 	w.run = func() int {
 		t.Helper()
@@ -112,10 +116,11 @@ func (w *jobsWorld) metric(t *testing.T, name string) float64 {
 	return -1
 }
 
-// A document that fails, panics or stays due postpones itself alone, longer each time; it is logged once and counted.
+// A document that fails, panics or stays due postpones only itself, longer each time. It is logged once and counted.
 func TestAPoisonedDocumentPostponesItself(t *testing.T) {
 	t.Parallel()
-	for name, fault := range map[string]error{"error": errors.New("it is broken"), "panic": nil, "stays due": errStillDue} {
+	for name, fault := range map[string]error{"error": errors.New("it is broken"), "panic": nil,
+		"stays due": errStillDue} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newJobs(t)
@@ -127,7 +132,7 @@ func TestAPoisonedDocumentPostponesItself(t *testing.T) {
 			for _, pause := range []int{1, 2, 4, 8, 16, 32, 60, 60} {
 				w.add(t, "acme", "next")
 				w.run()
-				require.Equal(t, []string{"acme/next"}, w.tried, "others go on")
+				require.Equal(t, []string{"acme/next"}, w.tried, "the others are done")
 				w.advance(time.Duration(pause)*time.Second - 2*time.Millisecond)
 				w.run()
 				require.Empty(t, w.tried)
@@ -149,7 +154,7 @@ func TestAPoisonedDocumentPostponesItself(t *testing.T) {
 	}
 }
 
-// What another replica did first is no failure.
+// It is not a failure if another replica did it first.
 func TestDueWorkOfAnotherReplica(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)
@@ -159,8 +164,8 @@ func TestDueWorkOfAnotherReplica(t *testing.T) {
 	require.Empty(t, w.log.String())
 }
 
-// A part that is away fails the task, which is said once, and not every document of it; poisoned documents, however
-// many, hold up the others for some runs at most.
+// If a service is unavailable, the task fails, which is logged once and not for each document. Documents that always
+// fail, however many, delay the others for a few runs at most.
 func TestManyDocumentsFail(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)
@@ -190,5 +195,5 @@ func TestManyDocumentsFail(t *testing.T) {
 	w.add(t, "globex", "good")
 	_, err = w.once()
 	require.Error(t, err)
-	require.Equal(t, "globex/good", w.tried[0], "what is tried again comes after what is new")
+	require.Equal(t, "globex/good", w.tried[0], "retries come after new ones")
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// EndedToken is what the applications service tells of tokens of the platform that are no longer good although they
-// have not expired: one token, or those of a client from before a version of its record. See auth.Ended. It is the
-// record of the events token.ended.
+// EndedToken is what the applications service reports of the platform's unexpired tokens that are no longer valid: one
+// token, or those of a client from before a version of its record. See auth.Ended. It is the record of the events
+// token.ended.
 type EndedToken struct {
 	TokenID       string     `json:"token_id,omitempty"`
 	ClientID      string     `json:"client_id,omitempty"`
@@ -21,29 +21,30 @@ type EndedToken struct {
 	Until         clock.Time `json:"until"`
 }
 
-// TokenEnded is what events about ended tokens are called.
+// TokenEnded is the type of events about ended tokens.
 const TokenEnded = "idp.token.ended"
 
-// EndedPage asks for those that follow an earlier page, whose Next is After; empty for the first page.
+// EndedPage asks for the page after the one whose Next is After; empty for the first page.
 type EndedPage struct {
 	After string `json:"after"`
 }
 
-// EndedList is a page of all that has ended, of all tenants. Next is empty after the last of all.
+// EndedList is a page of all that has ended, of all tenants. Next is empty on the last page.
 type EndedList struct {
 	Ended []EndedToken `json:"ended"`
 	Next  string       `json:"next"`
 }
 
-// EndedQuestion asks the applications service. Without an answer an asker that starts is not ready.
+// EndedQuestion asks the applications service. A service that starts is not ready until it has an answer.
 var EndedQuestion = bus.Question[EndedPage, EndedList]{Service: "applications", Name: "ended-tokens"}
 
 // EndedTokens makes a follower that tells a verifier which of the platform's tokens have ended. each calls its function
-// with all that had ended before.
+// with everything that ended before.
 func EndedTokens(v *auth.Verifier, each func(context.Context, func(EndedToken) error) error) bus.FollowerConfig {
 	end := func(e EndedToken) error {
 		return v.End(auth.Ended{
-			Issuer: auth.Platform, TokenID: e.TokenID, ClientID: e.ClientID, ClientVersion: e.ClientVersion, Until: e.Until,
+			Issuer: auth.Platform, TokenID: e.TokenID, ClientID: e.ClientID, ClientVersion: e.ClientVersion,
+			Until: e.Until,
 		})
 	}
 	return bus.FollowerConfig{

@@ -13,7 +13,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/problem"
 )
 
-// healthHandler answers /healthz and /readyz, and passes all else on once the service has started.
+// healthHandler answers /healthz and /readyz, and passes all other requests on once the service has started.
 type healthHandler struct {
 	started  atomic.Pointer[started]
 	draining atomic.Bool

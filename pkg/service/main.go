@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 
 	"github.com/idplatform/idplatform/pkg/clock"
@@ -77,22 +78,12 @@ func run(ctx context.Context, name string, c Config, spec Spec, out io.Writer) e
 	if err != nil {
 		return err
 	}
-	deps := Deps{
-		Outbound: c.Outbound.Client(), Dialer: c.Outbound.Dialer(), Clock: clock.System, Log: log, Metrics: registry, Requests: telemetry.NewHTTPMetrics(registry),
-		StuckAfter: c.StuckAfter, PublicURL: c.PublicURL, EarlierURLs: c.Auth.Issuer, AskForEnded: c.Auth.asksForEnded(),
-	}
-	if deps.Keys, err = secret.ParseKeyring(c.EncryptionKeys); err != nil {
+	deps, err := c.deps(log, registry)
+	if err != nil {
 		return err
 	}
-	if deps.Verifier, err = c.Auth.Verifier(deps.Outbound, log); err != nil {
-		return err
-	}
-	if c.Auth.JWKS != "" && !c.Auth.Own {
-		if err := deps.TrustPlatform(c.Auth.platformKeys()); err != nil {
-			return err
-		}
-	}
-	admin, err := telemetry.ServeAdmin(context.WithoutCancel(ctx), c.AdminListen, telemetry.AdminHandler(registry, telemetry.ReadBuild()), log)
+	admin, err := telemetry.ServeAdmin(context.WithoutCancel(ctx), c.AdminListen,
+		telemetry.AdminHandler(registry, telemetry.ReadBuild()), log)
 	if err != nil {
 		return err
 	}
@@ -102,7 +93,7 @@ func run(ctx context.Context, name string, c Config, spec Spec, out io.Writer) e
 		return err
 	}
 
-	// It answers that it is not ready while it waits for its database.
+	// While it waits for its database, it answers that it is not ready.
 	h := &healthHandler{}
 	serving, stop := context.WithCancel(ctx)
 	defer stop()
@@ -124,16 +115,40 @@ func run(ctx context.Context, name string, c Config, spec Spec, out io.Writer) e
 		handler = otelhttp.NewHandler(handler, name, otelhttp.WithTracerProvider(tracer))
 	}
 	h.open(handler, unit.Ready)
-	log.Info("serving", "listen", listener.Addr().String(), "admin", admin.Addr(), "database", databaseOf(c), "nats", c.NATS.URL)
+	log.Info("serving", "listen", listener.Addr().String(), "admin", admin.Addr(), "database", databaseOf(c), "nats",
+		c.NATS.URL)
 	err = <-served
 
-	// In the order of the data: requests have ended, then what they caused, then where it goes.
+	// In the order of the data: first requests, then what they caused, then where that goes.
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.DrainTimeout)
 	defer cancel()
 	return errors.Join(err, unit.Stop(stopping), unit.deps.Bus.Close(stopping), flushTraces(stopping))
 }
 
-// start opens what the service works with, and starts it.
+// deps makes the Deps of the settings that need neither the store nor NATS.
+func (c Config) deps(log *slog.Logger, registry *prometheus.Registry) (Deps, error) {
+	keys, err := secret.ParseKeyring(c.EncryptionKeys)
+	if err != nil {
+		return Deps{}, err
+	}
+	deps := Deps{
+		Outbound: c.Outbound.Client(), Dialer: c.Outbound.Dialer(), Clock: clock.System, Log: log, Metrics: registry,
+		Requests: telemetry.NewHTTPMetrics(registry), Keys: keys,
+		StuckAfter: c.StuckAfter, PublicURL: c.PublicURL, EarlierURLs: c.Auth.Issuer,
+		AskForEnded: c.Auth.asksForEnded(),
+	}
+	if deps.Verifier, err = c.Auth.Verifier(deps.Outbound, log); err != nil {
+		return Deps{}, err
+	}
+	if c.Auth.JWKS != "" && !c.Auth.Own {
+		if err := deps.TrustPlatform(c.Auth.platformKeys()); err != nil {
+			return Deps{}, err
+		}
+	}
+	return deps, nil
+}
+
+// start opens what the service needs, and starts it.
 func (c Config) start(ctx context.Context, name string, spec Spec, deps Deps) (*Unit, error) {
 	var err error
 	if deps.Store, err = c.openStore(ctx, spec, deps.Keys, deps.Log); err != nil {
@@ -156,8 +171,10 @@ func databaseOf(c Config) string {
 	return "mongodb " + c.Mongo.Database
 }
 
-// serve serves until ctx ends, then drains: for delay it says that it is not ready, then it takes no more connections and waits for requests.
-func serve(ctx context.Context, l net.Listener, h *healthHandler, delay, timeout time.Duration, log *slog.Logger) error {
+// serve serves until ctx ends, then drains: for the time delay it reports that it is not ready, then it accepts no more
+// connections and waits for requests.
+func serve(ctx context.Context, l net.Listener, h *healthHandler, delay, timeout time.Duration,
+	log *slog.Logger) error {
 	draining, drain := context.WithCancel(context.WithoutCancel(ctx))
 	defer drain()
 	server := &http.Server{
@@ -175,7 +192,7 @@ func serve(ctx context.Context, l net.Listener, h *healthHandler, delay, timeout
 	}
 	log.Info("stopping")
 	h.draining.Store(true)
-	if h.started.Load() == nil { // nobody was sent here yet
+	if h.started.Load() == nil { // no request was sent here yet
 		delay = 0
 	}
 	select {

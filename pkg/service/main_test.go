@@ -41,13 +41,13 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// note is the record of the tiny service that these tests run.
+// note is the record of the small service that these tests run.
 type note struct {
 	docstore.Meta
 	Text string `json:"text"`
 }
 
-// Note is its wire form.
+// Note is the wire form of note.
 type Note struct {
 	ID   string `json:"id"`
 	Text string `json:"text"`
@@ -55,16 +55,18 @@ type Note struct {
 
 var notes = docstore.Define(docstore.Schema[note]{Name: "notes", Noun: "note"})
 
-// tiny makes the service. Its one operation writes a note and an event, and waits in between where a test wants it to.
+// tiny makes the service. Its one operation writes a note and an event, and may wait in between.
 func tiny(wait func(context.Context), tasks ...Task) Spec {
 	type input struct {
 		Body struct {
 			Text string `json:"text"`
 		}
 	}
-	return Spec{Name: "tiny", Collections: []*docstore.Def{notes.Def()}, New: func(_ context.Context, d Deps) (App, error) {
+	return Spec{Name: "tiny", Collections: []*docstore.Def{notes.Def()}, New: func(_ context.Context, d Deps) (App,
+		error) {
 		s := d.Server("Tiny")
-		rest.Handle(s, rest.Op{ID: "create-note", Method: http.MethodPost, Path: "/v1/notes", Scope: auth.UsersWrite, Summary: "Create a note"},
+		rest.Handle(s, rest.Op{ID: "create-note", Method: http.MethodPost, Path: "/v1/notes", Scope: auth.UsersWrite,
+			Summary: "Create a note"},
 			func(ctx context.Context, in *input) (rest.Record[Note], error) {
 				wait(ctx)
 				id, err := d.Store.NewID(ctx)
@@ -76,7 +78,8 @@ func tiny(wait func(context.Context), tasks ...Task) Spec {
 					if err != nil {
 						return doc, err
 					}
-					return doc, outbox.Tell(ctx, tx, outbox.Kind{Entity: "note", Source: "/notes"}, "created", &doc, nil)
+					return doc, outbox.Tell(ctx, tx, outbox.Kind{Entity: "note", Source: "/notes"}, "created", &doc,
+						nil)
 				})
 				return rest.RecordOf[Note](doc, err)
 			})
@@ -88,7 +91,7 @@ type settings struct {
 	Config `mapstructure:",squash"`
 }
 
-// process is a run of the tiny service as main runs it.
+// process is a run of the small service by main.
 type process struct {
 	t     *testing.T
 	url   string
@@ -99,7 +102,7 @@ type process struct {
 	token string
 }
 
-// lines is a log that can be waited for.
+// lines is a log that tests can wait for.
 type lines struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
@@ -122,7 +125,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// surroundings are what a process needs, kept over its restarts.
+// surroundings are what a process needs; they stay over its restarts.
 type surroundings struct {
 	nats   string
 	signer *auth.Signer
@@ -140,8 +143,10 @@ func newSurroundings(t *testing.T) *surroundings {
 	jwks := filepath.Join(s.dir, "jwks.json")
 	require.NoError(t, os.WriteFile(jwks, s.signer.PublicJWKS(), 0o600))
 	s.env = []string{
-		"IDP_LISTEN=127.0.0.1:0", "IDP_ADMIN_LISTEN=127.0.0.1:0", "IDP_DATA_DIR=" + s.dir, "IDP_NATS_URL=" + s.nats, "IDP_DRAIN_DELAY=500ms",
-		"IDP_DRAIN_TIMEOUT=10s", "IDP_AUTH_ISSUER=test", "IDP_AUTH_JWKS=" + jwks, "IDP_ENCRYPTION_KEYS=" + secret.NewKey().Reveal(),
+		"IDP_LISTEN=127.0.0.1:0", "IDP_ADMIN_LISTEN=127.0.0.1:0", "IDP_DATA_DIR=" + s.dir, "IDP_NATS_URL=" + s.nats,
+		"IDP_DRAIN_DELAY=500ms",
+		"IDP_DRAIN_TIMEOUT=10s", "IDP_AUTH_ISSUER=test", "IDP_AUTH_JWKS=" + jwks, "IDP_ENCRYPTION_KEYS=" +
+			secret.NewKey().Reveal(),
 	}
 	return s
 }
@@ -149,7 +154,8 @@ func newSurroundings(t *testing.T) *surroundings {
 // startNATS runs a server with JetStream as in production.
 func startNATS(t *testing.T) string {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(),
+		NoSigs: true, NoLog: true})
 	require.NoError(t, err)
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
@@ -172,7 +178,8 @@ func (s *surroundings) start(t *testing.T, spec Spec) *process {
 		t.Fatal("it ended")
 	}
 	var err error
-	p.token, err = s.signer.Mint(auth.Claims{Subject: "tester", ClientID: "tester", Tenant: "acme", Scopes: auth.AllScopes, TTL: time.Hour})
+	p.token, err = s.signer.Mint(auth.Claims{Subject: "tester", ClientID: "tester", Tenant: "acme",
+		Scopes: auth.AllScopes, TTL: time.Hour})
 	require.NoError(t, err)
 	return p
 }
@@ -206,7 +213,7 @@ func (p *process) ask(method, url, body string) (status int, answer string, err 
 	return response.StatusCode, string(text), err
 }
 
-// probe asks it whether it is ready as idp-tiny health does.
+// probe asks the process whether it is ready, as idp-tiny health does.
 func (p *process) probe(s *surroundings) error {
 	c := settings{DefaultConfig("tiny", 8081)}
 	env := append(slices.Clone(s.env), "IDP_LISTEN="+strings.TrimPrefix(p.url, "http://"))
@@ -226,7 +233,10 @@ func TestAProcessServesAndDrains(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	ticked := make(chan struct{}, 1)
 	s := newSurroundings(t)
-	p := s.start(t, tiny(func(context.Context) { entered <- struct{}{}; <-leave }, Task{Name: "tick", Every: time.Millisecond, Do: func(context.Context) (int, error) {
+	p := s.start(t, tiny(func(context.Context) {
+		entered <- struct{}{}
+		<-leave
+	}, Task{Name: "tick", Every: time.Millisecond, Do: func(context.Context) (int, error) {
 		select {
 		case ticked <- struct{}{}:
 		default:
@@ -243,7 +253,7 @@ func TestAProcessServesAndDrains(t *testing.T) {
 	answer, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(malformed)
 	require.NoError(t, err)
 	require.NoError(t, answer.Body.Close())
-	require.Equal(t, "application/problem+json", answer.Header.Get("Content-Type"), "what net/http refuses by itself")
+	require.Equal(t, "application/problem+json", answer.Header.Get("Content-Type"), "what net/http itself refuses")
 	require.NoError(t, p.probe(s))
 	status, metrics, err := p.ask(http.MethodGet, p.admin+"/metrics", "")
 	require.NoError(t, err)
@@ -266,7 +276,7 @@ func TestAProcessServesAndDrains(t *testing.T) {
 	require.Eventually(t, func() bool {
 		status, body, err := p.ask(http.MethodGet, p.url+"/readyz", "")
 		return err == nil && status == http.StatusServiceUnavailable && strings.Contains(body, "stopping")
-	}, 5*time.Second, 5*time.Millisecond, "it says that it stops while it still takes requests")
+	}, 5*time.Second, 5*time.Millisecond, "it reports that it stops while it still accepts requests")
 	p.see(http.StatusOK, `"ok"`, http.MethodGet, "/healthz", "")
 	require.Error(t, p.probe(s))
 	require.Eventually(t, func() bool {
@@ -275,7 +285,7 @@ func TestAProcessServesAndDrains(t *testing.T) {
 			_ = conn.Close()
 		}
 		return err != nil
-	}, 5*time.Second, 5*time.Millisecond, "then it takes no more")
+	}, 5*time.Second, 5*time.Millisecond, "then it accepts no more")
 	select {
 	case r := <-answered:
 		t.Fatalf("the request was cut off: %+v", r)
@@ -291,7 +301,7 @@ func TestAProcessServesAndDrains(t *testing.T) {
 	require.Contains(t, p.log.String(), "stopping")
 	require.NotContains(t, p.log.String(), `"level":"ERROR"`)
 
-	// What the last request caused is with NATS before the process ends.
+	// The events of the last request are with NATS before the process ends.
 	conn, err := nats.Connect(s.nats)
 	require.NoError(t, err)
 	defer conn.Close()
@@ -320,10 +330,10 @@ func TestAProcessStartsAgainOnItsData(t *testing.T) {
 		ids[made.ID] = true
 		p.end()
 	}
-	require.Len(t, ids, 2, "ids are not given twice")
+	require.Len(t, ids, 2, "ids are not used twice")
 }
 
-// NATS may come later: events wait in the store.
+// NATS may start later: events wait in the store.
 func TestAProcessStartsWithoutNATS(t *testing.T) {
 	t.Parallel()
 	s := newSurroundings(t)
@@ -335,7 +345,7 @@ func TestAProcessStartsWithoutNATS(t *testing.T) {
 	require.ErrorContains(t, <-p.ended, "the outbox is not empty")
 }
 
-// MongoDB may come later: until then the process runs and is not ready.
+// MongoDB may start later: until then the process runs and is not ready.
 func TestAProcessWaitsForMongoDB(t *testing.T) {
 	t.Parallel()
 	s := newSurroundings(t)
@@ -346,7 +356,8 @@ func TestAProcessWaitsForMongoDB(t *testing.T) {
 		return listener.Addr().String()
 	}
 	listen := free()
-	s.env = append(s.env, "IDP_LISTEN="+listen, "IDP_MONGO_URI=mongodb://root:hunter2@"+free()+"/?directConnection=true")
+	s.env = append(s.env, "IDP_LISTEN="+listen, "IDP_MONGO_URI=mongodb://root:hunter2@"+free()+
+		"/?directConnection=true")
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	p := &process{t: t, url: "http://" + listen, stop: stop, ended: make(chan error, 1), log: &lines{}}
@@ -391,7 +402,7 @@ func TestAProcessThatCannotStartLeavesNothingBehind(t *testing.T) {
 		err := start(t.Context(), "tiny", nil, append(s.env, c.env), &settings, &settings.Config, func() Spec { return c.spec }, io.Discard)
 		require.ErrorContains(t, err, c.want, name)
 	}
-	p := s.start(t, tiny(func(context.Context) {})) // the store was closed each time
+	p := s.start(t, tiny(func(context.Context) {})) // which shows that the store was closed each time
 	p.see(http.StatusOK, `"x"`, http.MethodPost, "/v1/notes", `{"text":"x"}`)
 	p.end()
 }
@@ -400,11 +411,13 @@ func TestAllFaultsOfTheConfigurationAreNamed(t *testing.T) {
 	t.Parallel()
 	c := settings{DefaultConfig("tiny", 8081)}
 	err := start(t.Context(), "tiny", []string{"--nats-replicas=many"}, []string{
-		"IDP_LOG_LEVEL=loud", "IDP_DRAIN_TIMEOUT=-1s", "IDP_NO_SUCH_THING=1", "IDP_ENCRYPTION_KEYS=a:hunter2", "IDP_AUTH_OIDC=issuer=x;jwks=y;scopes=root,issuer=z",
+		"IDP_LOG_LEVEL=loud", "IDP_DRAIN_TIMEOUT=-1s", "IDP_NO_SUCH_THING=1", "IDP_ENCRYPTION_KEYS=a:hunter2",
+		"IDP_AUTH_OIDC=issuer=x;jwks=y;scopes=root,issuer=z",
 	}, &c, &c.Config, nil, io.Discard)
 	fault, ok := errors.AsType[*config.Error](err)
 	require.True(t, ok, err)
-	for _, name := range []string{"LOG_LEVEL", "drain_timeout", "NO_SUCH_THING", "encryption_keys", "there is no scope root", "issuer, jwks and scopes are needed", "nats"} {
+	for _, name := range []string{"LOG_LEVEL", "drain_timeout", "NO_SUCH_THING", "encryption_keys",
+		"there is no scope root", "issuer, jwks and scopes are needed", "nats"} {
 		require.Contains(t, fault.Error(), name)
 	}
 	require.NotContains(t, fault.Error(), "hunter2")
@@ -412,13 +425,16 @@ func TestAllFaultsOfTheConfigurationAreNamed(t *testing.T) {
 	err = start(t.Context(), "tiny", nil, nil, &c, &c.Config, nil, io.Discard)
 	require.ErrorContains(t, err, "encryption_keys is needed")
 	require.ErrorContains(t, err, "nobody could be let in")
-	require.ErrorIs(t, start(t.Context(), "tiny", []string{"--help"}, nil, &c, &c.Config, nil, io.Discard), config.ErrHelp)
+	require.ErrorIs(t, start(t.Context(), "tiny", []string{"--help"}, nil, &c, &c.Config, nil, io.Discard),
+		config.ErrHelp)
 	require.Contains(t, config.Usage("idp-tiny", &c), "drain")
 }
 
 func TestParseIssuer(t *testing.T) {
 	t.Parallel()
-	issuer, err := parseIssuer("issuer=https://id.test; jwks=https://id.test/keys?a=b ;tenant=acme;audience=idp;scopes=users:read  users:write", http.DefaultClient)
+	issuer, err := parseIssuer(
+		"issuer=https://id.test; jwks=https://id.test/keys?a=b ;tenant=acme;audience=idp;scopes=users:read  "+
+			"users:write", http.DefaultClient)
 	require.NoError(t, err)
 	require.Equal(t, "https://id.test", issuer.Name)
 	require.Equal(t, "acme", issuer.Tenant)
@@ -434,15 +450,18 @@ func TestParseIssuer(t *testing.T) {
 	require.Equal(t, "roles", issuer.ScopeClaim)
 
 	for text, want := range map[string]string{
-		"": `no setting ""`, "issuer=x": "are needed", "issuer=x;jwks=y;scopes=": "are needed", "issuer=x;jwks=y;scopes=users:read root": "no scope root",
-		"issuer=x;jwks=y;scopes=users:read;key=z": `no setting "key"`, "Issuer=x;jwks=y;scopes=users:read": `no setting "Issuer"`, "issuer;jwks=y;scopes=users:read": "are needed",
+		"": `no setting ""`, "issuer=x": "are needed", "issuer=x;jwks=y;scopes=": "are needed",
+		"issuer=x;jwks=y;scopes=users:read root":  "no scope root",
+		"issuer=x;jwks=y;scopes=users:read;key=z": `no setting "key"`,
+		"Issuer=x;jwks=y;scopes=users:read":       `no setting "Issuer"`,
+		"issuer;jwks=y;scopes=users:read":         "are needed",
 	} {
 		_, err := parseIssuer(text, nil)
 		require.ErrorContains(t, err, want, text)
 	}
 }
 
-// FuzzParseIssuer: what is accepted has a name, keys and scopes of the platform.
+// FuzzParseIssuer: an accepted issuer has a name, keys and scopes of the platform.
 func FuzzParseIssuer(f *testing.F) {
 	f.Add("issuer=https://id.test;jwks=https://id.test/keys;tenant=acme;audience=idp;scopes=users:read")
 	f.Add("issuer=x;jwks=y;scopes=users:read root")

@@ -22,43 +22,46 @@ import (
 	"github.com/idplatform/idplatform/pkg/telemetry"
 )
 
-// Deps are what a service is made of. Every member is required but where it says otherwise.
+// Deps are what a service is made from. Every member is required unless it says otherwise.
 type Deps struct {
 	Store    *docstore.Store
 	Bus      *bus.Bus
 	Keys     *secret.Keyring
 	Verifier *auth.Verifier
-	Outbound *http.Client // for every request that leaves the platform
-	Dialer   *net.Dialer  // for connections that leave the platform and do not speak HTTP
+	Outbound *http.Client // for all HTTP requests that leave the platform
+	Dialer   *net.Dialer  // for connections that leave the platform and are not HTTP
 	Clock    clock.Clock
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer
 	Requests *telemetry.HTTPMetrics
 	Strict   bool // for tests: see rest.Config
 
-	// PublicURL is the platform's address for its clients, without a slash at the end: https://id.example.com.
+	// PublicURL is the platform's address for its clients, without a slash at the end, such as https://id.example.com.
 	PublicURL string
-	// EarlierURLs are those that it had before, where tokens of then may still be about; optional.
+	// EarlierURLs are former PublicURLs, which tokens may still name; optional.
 	EarlierURLs []string
-	// AskForEnded is set where the Verifier does not know by itself which tokens have ended: the service then follows
-	// what the applications service tells of it, and is not ready before it knows.
+	// AskForEnded is set if the Verifier does not know by itself which tokens have ended. The service then follows the
+	// reports of the applications service, and is not ready before it has them.
 	AskForEnded bool
 
-	// StuckAfter is how long events may wait, none going out, before the service is not ready; 0 means for ever.
+	// StuckAfter is how long events may wait while none is published, before the service is not ready; 0 means without
+	// limit.
 	StuckAfter time.Duration
 }
 
-// Server makes the service's HTTP side.
+// Server makes the service's HTTP server.
 func (d Deps) Server(title string) *rest.Server {
 	return rest.New(rest.Config{
-		Title: title, Store: d.Store, Keys: d.Keys, Verifier: d.Verifier, Metrics: d.Requests, Log: d.Log, Strict: d.Strict,
+		Title: title, Store: d.Store, Keys: d.Keys, Verifier: d.Verifier, Metrics: d.Requests, Log: d.Log,
+		Strict: d.Strict,
 	})
 }
 
-// TrustPlatform makes the Verifier accept the platform's own tokens, whatever public URL it had when it gave them.
+// TrustPlatform makes the Verifier accept the platform's own tokens, also those with an earlier public URL.
 func (d Deps) TrustPlatform(keys auth.KeySource) error {
 	return d.Verifier.Trust(auth.Issuer{
-		Name: auth.Platform, Aliases: append([]string{d.PublicURL}, d.EarlierURLs...), Keys: keys, Scopes: auth.AllScopes,
+		Name: auth.Platform, Aliases: append([]string{d.PublicURL}, d.EarlierURLs...), Keys: keys,
+		Scopes: auth.AllScopes,
 	})
 }
 
@@ -70,25 +73,26 @@ type App struct {
 	Answer func(*bus.Bus) error
 	// Consumers handle other services' events while the service runs.
 	Consumers []bus.ConsumerConfig
-	// Followers keep state that every replica holds in memory; the service is ready once all have caught up.
+	// Followers keep state that every replica holds in memory. The service is ready once all have caught up.
 	Followers []bus.FollowerConfig
 }
 
-// Task is work done now and then, by every replica.
+// Task is work that every replica does at an interval.
 type Task struct {
 	Name  string
 	Every time.Duration
-	// Do works off some of what there is and tells how much it was; more is asked for at once while it is not 0.
+	// Do works on a part and returns how much that was. It is called again at once while that is not 0.
 	Do func(context.Context) (int, error)
 }
 
-// Spec is a service's face: what it is called, what its store must hold, and how it is made.
+// Spec describes a service: its name, what its store must hold, and how it is made.
 type Spec struct {
 	Name        string
 	Collections []*docstore.Def
 	New         func(context.Context, Deps) (App, error)
 
-	// CacheWeight is what the service gets of a program's memory for caches beside others; 0 counts as 1. See Caches.
+	// CacheWeight is the service's share of a program's memory for caches, in relation to other services; 0 counts as
+	// 1. See Caches.
 	CacheWeight int
 }
 
@@ -97,8 +101,9 @@ func (s Spec) Defs() []*docstore.Def {
 	return append(append([]*docstore.Def{dataKeys.Def()}, rest.Collections()...), s.Collections...)
 }
 
-// Open makes an engine the service's store, whose secrets are sealed with keys. It closes the engine where that fails.
-func (s Spec) Open(ctx context.Context, engine docstore.Engine, clk clock.Clock, keys *secret.Keyring) (*docstore.Store, error) {
+// Open makes the service's store on an engine. keys seal its secrets. If it fails, it closes the engine.
+func (s Spec) Open(ctx context.Context, engine docstore.Engine, clk clock.Clock, keys *secret.Keyring) (*docstore.Store,
+	error) {
 	store, err := docstore.Open(ctx, engine, clk, s.Defs()...)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", s.Name, err), engine.Close())
@@ -121,7 +126,7 @@ type Unit struct {
 	relay     *outbox.Relay
 }
 
-// Start makes a service and starts all of it but the listener. It owns the store from then on.
+// Start makes a service and starts all of it except the listener. From then on it owns the store.
 func Start(ctx context.Context, spec Spec, deps Deps) (*Unit, error) {
 	app, err := spec.New(ctx, deps)
 	if err != nil {
@@ -162,11 +167,11 @@ func Start(ctx context.Context, spec Spec, deps Deps) (*Unit, error) {
 	return unit, nil
 }
 
-var errBehind = errors.New("what others have told is not known yet")
+var errBehind = errors.New("a follower has not caught up yet")
 
-// Ready reports what keeps the service from serving; nil if nothing does. NATS may be away for a while, since events
-// wait in the store; for good it may not: what others do at an event stands still meanwhile. Followers need it until
-// they have caught up.
+// Ready returns what keeps the service from serving; nil if nothing does. NATS may be away for a while, because events
+// wait in the store, but not longer: what others do at an event stands still meanwhile. Followers need NATS until they
+// have caught up.
 func (u *Unit) Ready(ctx context.Context) error {
 	if err := u.deps.Store.Ping(ctx); err != nil {
 		return fmt.Errorf("%s: store: %w", u.Name, err)
@@ -185,7 +190,7 @@ func (u *Unit) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Stop takes no more events, ends tasks, hands NATS the events that it does not have yet, and closes the store. Requests must have
+// Stop ends consumers and tasks, publishes the remaining events to NATS, and closes the store. All requests must have
 // ended before.
 func (u *Unit) Stop(ctx context.Context) error {
 	err := u.stopConsumers(ctx)

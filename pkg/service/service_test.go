@@ -31,7 +31,8 @@ func newRequest(path string) *http.Request { return httptest.NewRequest(http.Met
 
 func openEngine(t *testing.T) docstore.Engine {
 	t.Helper()
-	engine, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: filepath.Join(t.TempDir(), "test.db"), Log: quiet()})
+	engine, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: filepath.Join(t.TempDir(), "test.db"),
+		Log: quiet()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, engine.Close()) })
 	return engine
@@ -49,7 +50,8 @@ func TestDataKeysStayOverRestartsAndRotations(t *testing.T) {
 	engine, ctx := openEngine(t), context.Background()
 	a, b := newKey("a"), newKey("b")
 	ask := func(purpose string, entries ...string) ([]byte, error) {
-		return Deps{Store: openStore(t, engine), Keys: keyring(t, entries...)}.DataKey(ctx, purpose) // a new store is a restart
+		// a new store is like a restart
+		return Deps{Store: openStore(t, engine), Keys: keyring(t, entries...)}.DataKey(ctx, purpose)
 	}
 	first, err := ask("hashes", a)
 	require.NoError(t, err)
@@ -57,7 +59,7 @@ func TestDataKeysStayOverRestartsAndRotations(t *testing.T) {
 	other, err := ask("others", a)
 	require.NoError(t, err)
 	require.NotEqual(t, first, other)
-	for _, ring := range [][]string{{a}, {a, b}, {b, a}, {b}} { // (b, a) seals it anew, so b alone opens it
+	for _, ring := range [][]string{{a}, {a, b}, {b, a}, {b}} { // (b, a) seals it again, so that b alone opens it
 		again, err := ask("hashes", ring...)
 		require.NoError(t, err, ring)
 		require.Equal(t, first, again)
@@ -87,7 +89,7 @@ func (e *racing) Write(ctx context.Context, fn func(docstore.EngineTx) error) er
 	return e.Engine.Write(ctx, func(tx docstore.EngineTx) error { return fn(racingTx{tx, &lost}) })
 }
 
-// Get hides what the other replica has inserted, as a snapshot from before would.
+// Get hides what the other replica has inserted, as an earlier snapshot would.
 func (tx racingTx) Get(ctx context.Context, def *docstore.Def, tenant string, ids []string) ([]docstore.Row, error) {
 	if *tx.lost {
 		return nil, nil
@@ -129,17 +131,20 @@ func startTiny(t *testing.T, log *slog.Logger, tasks ...Task) *Unit {
 	require.NoError(t, err)
 	t.Cleanup(nats.Stop)
 	registry := telemetry.NewRegistry()
-	b, err := bus.Connect(t.Context(), bus.Config{InProcess: nats.Conn(), Name: "tiny", Log: quiet(), Metrics: registry})
+	b, err := bus.Connect(t.Context(), bus.Config{InProcess: nats.Conn(), Name: "tiny", Log: quiet(),
+		Metrics: registry})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, b.Close(context.Background())) })
 	b.EnsureStreams(t.Context())
 	spec := tiny(func(context.Context) {}, tasks...)
-	engine, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: filepath.Join(t.TempDir(), "test.db"), Log: quiet()})
+	engine, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: filepath.Join(t.TempDir(), "test.db"),
+		Log: quiet()})
 	require.NoError(t, err)
 	store, err := docstore.Open(t.Context(), engine, clock.System, spec.Defs()...)
 	require.NoError(t, err)
 	unit, err := Start(t.Context(), spec, Deps{
-		Store: store, Bus: b, Keys: keyring(t, newKey("a")), Log: log, Clock: clock.System, Metrics: registry, Requests: telemetry.NewHTTPMetrics(registry),
+		Store: store, Bus: b, Keys: keyring(t, newKey("a")), Log: log, Clock: clock.System, Metrics: registry,
+		Requests: telemetry.NewHTTPMetrics(registry),
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = unit.Stop(context.Background()) })
@@ -150,25 +155,26 @@ func TestTasksRepeatAndStop(t *testing.T) {
 	t.Parallel()
 	ran := make(chan int, 1)
 	n := 0
-	unit := startTiny(t, quiet(), Task{Name: "count", Every: time.Millisecond, Do: func(ctx context.Context) (int, error) {
-		n++
-		select {
-		case ran <- n:
-		case <-ctx.Done():
-		}
-		return n % 3, nil // two times at once, then after a pause
-	}})
+	unit := startTiny(t, quiet(), Task{Name: "count", Every: time.Millisecond,
+		Do: func(ctx context.Context) (int, error) {
+			n++
+			select {
+			case ran <- n:
+			case <-ctx.Done():
+			}
+			return n % 3, nil // two times in a row, then after a pause
+		}})
 	for want := 1; want <= 7; want++ {
 		require.Equal(t, want, <-ran)
 	}
 	require.NoError(t, unit.Ready(t.Context()))
 	require.NoError(t, unit.Stop(context.Background()))
 	select {
-	case <-ran: // it may have put one more in before it was told
+	case <-ran: // it may have run once more before it was stopped
 	default:
 	}
 	require.Error(t, unit.Ready(t.Context()), "the store is closed")
-	last := n // no race: Stop has waited
+	last := n // no data race: Stop has waited
 	require.LessOrEqual(t, last, 9)
 }
 
@@ -178,20 +184,21 @@ func TestAFailingTaskIsSaidOnceAndTriedAgain(t *testing.T) {
 		"error": func() error { return errors.New("it is away") },
 		"panic": func() error { panic("it is away") },
 	} {
-		var log bytes.Buffer // read after Stop only
+		var log bytes.Buffer // read only after Stop
 		var n atomic.Int32
 		done := make(chan struct{})
-		unit := startTiny(t, slog.New(slog.NewTextHandler(&log, nil)), Task{Name: "fragile", Every: time.Millisecond, Do: func(context.Context) (int, error) {
-			switch i := n.Add(1); {
-			case i == 4: // well again
-				return 0, nil
-			case i == 8:
-				close(done)
-				fallthrough
-			default:
-				return 1, fail() // more is not asked for at once of a task that fails
-			}
-		}})
+		unit := startTiny(t, slog.New(slog.NewTextHandler(&log, nil)), Task{Name: "fragile", Every: time.Millisecond,
+			Do: func(context.Context) (int, error) {
+				switch i := n.Add(1); {
+				case i == 4: // it works again
+					return 0, nil
+				case i == 8:
+					close(done)
+					fallthrough
+				default:
+					return 1, fail() // a failing task is not repeated at once
+				}
+			}})
 		<-done
 		require.NoError(t, unit.Stop(context.Background()))
 		require.Equal(t, 2, strings.Count(log.String(), "task fails"), name)

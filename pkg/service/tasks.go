@@ -30,8 +30,8 @@ func (t *tasks) stop() {
 	t.running.Wait()
 }
 
-// repeat does the task every so often, with some jitter so that replicas do not do it all at once. One that fails is
-// tried again at its next time, and said once.
+// repeat runs the task at an interval, with some jitter so that replicas do not all run it at the same time. A failure
+// is logged once, and the task runs again at its next time.
 func repeat(ctx context.Context, log *slog.Logger, task Task) {
 	failing := false
 	for {
@@ -56,7 +56,7 @@ func repeat(ctx context.Context, log *slog.Logger, task Task) {
 	}
 }
 
-// do makes a panic a failure like any other: the process has requests to answer.
+// do turns a panic into a failure like any other: the process must go on answering requests.
 func do(ctx context.Context, task Task) (n int, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -23,7 +23,7 @@ type PagerRecord struct {
 	TimeEnd *time.Time `json:"time_end" nullable:"true" doc:"It is deleted then"`
 }
 
-// PagerInput is a pager to be created, or the members of one to be changed.
+// PagerInput is a pager to create, or the members of one to change.
 type PagerInput struct {
 	rest.MetaInput
 	Name    string     `json:"name"`
@@ -87,7 +87,8 @@ func register(s *rest.Server, p *Pagers, pages *board) {
 	})
 	rest.Handle(s, rest.Op{
 		ID: "update-pager", Method: http.MethodPatch, Path: "/v1/pagers/{id}", Scope: auth.KVWrite,
-		Summary: "Change a pager", Errors: []apperr.Kind{apperr.AlreadyExists}, Request: exampleInput, Response: exampleRecord,
+		Summary: "Change a pager", Errors: []apperr.Kind{apperr.AlreadyExists}, Request: exampleInput,
+		Response: exampleRecord,
 	}, func(ctx context.Context, in *updateInput) (record, error) {
 		doc, err := p.update(ctx, in.ID, func(p *Profile) error { return rest.Apply(in.Body, p) })
 		return rest.RecordOf[PagerRecord](doc, err)

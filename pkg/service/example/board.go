@@ -10,19 +10,20 @@ import (
 	"github.com/idplatform/idplatform/pkg/rest"
 )
 
-// board holds the last pages of all tenants. Each replica has its own, and follows the events by itself.
+// board holds the latest pages of all tenants. Each replica has its own, and follows the events by itself.
 type board struct {
 	mu      sync.Mutex
 	pages   []bus.Event
-	dropped int           // how many there were before those
-	changed chan struct{} // closed with the next change
+	dropped int           // how many earlier pages were dropped
+	changed chan struct{} // closed at the next change
 }
 
 const maxPages = 1000
 
 func newBoard() *board { return &board{changed: make(chan struct{})} }
 
-// clear is the follower's Snapshot. Pages are stored nowhere else, so a replica without a place in the stream has none.
+// clear is the follower's Snapshot. Pages are not stored anywhere else, so a replica without a place in the stream has
+// none.
 func (b *board) clear(context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -44,14 +45,15 @@ func (b *board) put(_ context.Context, e bus.Event) error {
 	return nil
 }
 
-// since lists the pages from a place on, and tells the place after them and what says that there are more.
+// since lists the pages from a place on. It also returns the place after them, and a channel that is closed when there
+// are more.
 func (b *board) since(place int) (pages []bus.Event, next int, changed <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.pages[max(0, place-b.dropped):]), b.dropped + len(b.pages), b.changed
 }
 
-// watch sends the tenant's pages after the event with this id, all if there is none, and then each as it comes.
+// watch sends the tenant's pages after the event with this id, or all if there is none, and then each new one.
 func (b *board) watch(id string) rest.Events {
 	return rest.Events{Run: func(ctx context.Context, send func(rest.ServerEvent) error) error {
 		pages, next, changed := b.since(0)

@@ -1,6 +1,6 @@
-// Package example is a small but whole service, for tests and for those who write the next one: it uses everything that
-// pkg gives a service once. It keeps pagers. Anybody can page one who knows its number and PIN, without a credential;
-// who may read pagers sees the pages as they come.
+// Package example is a small but complete service, for tests and for authors of new services: it uses everything that
+// pkg provides to services. It manages pagers. Anybody who knows the number and PIN of a pager can page it, without a
+// credential; callers who may read pagers see the pages as they come.
 //
 // A real service has the same parts in more folders: this file is its face, pager.go and board.go are domains
 // (internal/<noun>), api.go is its internal/httpapi.
@@ -36,16 +36,16 @@ func newApp(_ context.Context, d service.Deps) (service.App, error) {
 	}, nil
 }
 
-// Questions are declared in services/questions, where both sides find them. These stand here since pkg imports no
-// service.
+// Questions are declared in services/questions, where both sides find them. These are declared here because pkg imports
+// no service.
 
-// Owner names a person.
+// Owner identifies a person.
 type Owner struct {
 	ID string `json:"id"`
 }
 
-// PersonExists is a question of this service. Without an answer no pager gets an owner.
+// PersonExists is a question that this service asks. Without an answer no pager gets an owner.
 var PersonExists = bus.Question[Owner, bool]{Service: "people", Name: "person-exists"}
 
-// PagersOf is a question to this service: how many pagers a person has.
+// PagersOf is a question that this service answers: how many pagers a person has.
 var PagersOf = bus.Question[Owner, int64]{Service: "example", Name: "pagers-of"}

@@ -36,7 +36,7 @@ func TestConventions(t *testing.T) {
 	})
 }
 
-// pager creates one of a tenant and returns its id and number.
+// pager creates a pager in a tenant and returns its id and number.
 func pager(s *testkit.Service, tenant string, more map[string]any) (id, number string) {
 	body := map[string]any{"name": "On call", "pin": "4711"}
 	for name, value := range more {
@@ -46,7 +46,7 @@ func pager(s *testkit.Service, tenant string, more map[string]any) (id, number s
 	return record["id"].(string), record["number"].(string)
 }
 
-// page sends a page, as anybody.
+// page sends a page without a credential.
 func page(s *testkit.Service, number, pin, text string) *testkit.Answer {
 	form := url.Values{"number": {number}, "pin": {pin}, "text": {text}}
 	return s.Stranger().With("Content-Type", "application/x-www-form-urlencoded").Post("/v1/pagers/page", form.Encode())
@@ -64,7 +64,7 @@ func TestPageWithoutACredential(t *testing.T) {
 	}
 }
 
-// The replicas of a service have the same pages, each by its own follower, and those of a time without NATS too.
+// All replicas of a service have the same pages, each by its own follower, including those from a time without NATS.
 func TestEveryReplicaShowsThePages(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -16,11 +16,11 @@ import (
 	"github.com/idplatform/idplatform/pkg/textindex"
 )
 
-// Pager is a pager record. Its JSON form is the API's, the events' and the store's.
+// Pager is a pager record. It has the same JSON form in the API, in events and in the store.
 type Pager struct {
 	docstore.Meta
 	Profile
-	Number string `json:"number"` // no two pagers of any tenants have the same
+	Number string `json:"number"` // unique over all tenants
 }
 
 // Profile holds the members that clients set.
@@ -28,7 +28,7 @@ type Profile struct {
 	Name    string      `json:"name"`
 	OwnerID string      `json:"owner_id"`
 	PIN     secret.Text `json:"pin"`      // sealed: shown as ******
-	TimeEnd clock.Time  `json:"time_end"` // the pager is deleted then; null: never
+	TimeEnd clock.Time  `json:"time_end"` // when the pager is deleted; null means never
 }
 
 var pagers = docstore.Define(docstore.Schema[Pager]{
@@ -53,7 +53,8 @@ type Pagers struct {
 
 type pagerDoc = docstore.Doc[Pager]
 
-// create adds a pager. apperr.InvalidParameters, AlreadyExists; Unavailable where nobody knows of its owner.
+// create adds a pager. The error is apperr.InvalidParameters or AlreadyExists, or Unavailable if the question about its
+// owner has no answer.
 func (s *Pagers) create(ctx context.Context, p Profile) (pagerDoc, error) {
 	if err := s.check(ctx, p); err != nil {
 		return pagerDoc{}, err
@@ -72,7 +73,7 @@ func (s *Pagers) create(ctx context.Context, p Profile) (pagerDoc, error) {
 	})
 }
 
-// check finds all faults of a pager. It is not for use inside a Write, where nobody can be asked.
+// check finds all faults of a pager. It must not be called inside a Write, where questions fail.
 func (s *Pagers) check(ctx context.Context, p Profile) error {
 	var faults apperr.Faults
 	faults.Name("name", p.Name, 64)
@@ -83,12 +84,12 @@ func (s *Pagers) check(ctx context.Context, p Profile) error {
 		if err != nil {
 			return err
 		}
-		faults.Check(exists, "owner_id", "is no person's id")
+		faults.Check(exists, "owner_id", "is not a person's id")
 	}
 	return faults.Err()
 }
 
-// update changes what edit changes. apperr.NotFound, VersionMismatch, and create's.
+// update applies edit. The error is apperr.NotFound, VersionMismatch, or one of create's.
 func (s *Pagers) update(ctx context.Context, id string, edit func(*Profile) error) (pagerDoc, error) {
 	doc, err := pagers.Find(ctx, s.store, id)
 	if err != nil {
@@ -120,7 +121,7 @@ func (s *Pagers) update(ctx context.Context, id string, edit func(*Profile) erro
 	})
 }
 
-// end deletes a pager. apperr.NotFound, VersionMismatch.
+// end deletes a pager. The error is apperr.NotFound or VersionMismatch.
 func (s *Pagers) end(ctx context.Context, id string) error {
 	return docstore.Do(ctx, s.store, func(tx *docstore.Tx) error {
 		p, err := pagers.Load(ctx, tx, id)
@@ -135,8 +136,8 @@ func (s *Pagers) end(ctx context.Context, id string) error {
 	})
 }
 
-// page tells the pager with a number, whichever tenant's it is, a text. apperr.Unauthenticated says neither whether
-// there is such a number nor whether the PIN is wrong.
+// page sends a text to the pager with a number, in any tenant. The error apperr.Unauthenticated does not tell whether
+// the number exists or the PIN is wrong.
 func (s *Pagers) page(ctx context.Context, number, pin, text string) error {
 	wrong := apperr.New(apperr.Unauthenticated, "the number or the PIN is wrong")
 	doc, err := pagers.FindGlobal(ctx, s.store, "number", number)
@@ -163,7 +164,7 @@ func (s *Pagers) page(ctx context.Context, number, pin, text string) error {
 		if err != nil {
 			return err
 		}
-		doc, err := pagers.Revise(ctx, tx, p) // the record stays as it is; its events have an order
+		doc, err := pagers.Revise(ctx, tx, p) // the record stays as it is; the new revision orders its events
 		if err != nil {
 			return err
 		}
@@ -171,7 +172,7 @@ func (s *Pagers) page(ctx context.Context, number, pin, text string) error {
 	})
 }
 
-// of answers PagersOf.
+// the member of PagersOf's answer
 func (s *Pagers) of(ctx context.Context, owner Owner) (int64, error) {
 	return pagers.Count(ctx, s.store, docstore.Eq("owner_id", docstore.Text(owner.ID)))
 }

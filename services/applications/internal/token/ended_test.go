@@ -97,7 +97,7 @@ func TestNotReadyBeforeItIsKnown(t *testing.T) {
 	}})
 	elsewhere := &world{Service: alone}
 	unit, _ := elsewhere.elsewhere(t, keys)
-	require.ErrorContains(t, unit.Ready(t.Context()), "what others have told is not known yet")
+	require.ErrorContains(t, unit.Ready(t.Context()), "a follower has not caught up yet")
 	require.NoError(t, ended.Answer(alone.Deps.Bus, w.Deps.Store))
 	require.Eventually(t, func() bool { return unit.Ready(t.Context()) == nil }, patience, time.Millisecond)
 }
