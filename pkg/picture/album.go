@@ -14,7 +14,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// kept is the picture of a record. Its id is the record's.
+// kept is the picture of a record. Its id is the record's id.
 type kept struct {
 	docstore.Meta
 	ContentType string `json:"content_type"`
@@ -24,11 +24,11 @@ type kept struct {
 
 func (k *kept) image() Image { return Image{ContentType: k.ContentType, ETag: k.ETag, Bytes: k.Bytes} }
 
-// thumbnail is one of the squares that are kept of a picture. Its id is the record's and the square's level. Pictures
-// that were uploaded before there were thumbnails get theirs when one is first asked for.
+// thumbnail is one of the squares that are stored for a picture. Its id is made of the record's id and the square's
+// level. Pictures from before there were thumbnails get theirs when one is first requested.
 type thumbnail struct {
 	docstore.Meta
-	Of          string `json:"avatar"` // ETag of the picture that it was made of
+	Of          string `json:"avatar"` // ETag of the picture that it was made from
 	ContentType string `json:"content_type"`
 	Side        int    `json:"side"` // pixels
 	Bytes       []byte `json:"bytes"`
@@ -36,14 +36,14 @@ type thumbnail struct {
 
 func thumbnailID(recordID string, level int) string { return fmt.Sprintf("%s.%d", recordID, level) }
 
-// Album declares where the pictures of a collection's records are kept: one of each, with its squares.
+// Album defines where the pictures of a collection's records are stored: one for each record, with its squares.
 type Album struct {
 	noun       string
 	pictures   *docstore.Collection[kept]
 	thumbnails *docstore.Collection[thumbnail]
 }
 
-// NewAlbum declares an album of two collections with these names. The noun is what a picture is called in messages.
+// NewAlbum defines an album of two collections with these names. noun is what messages call a picture.
 func NewAlbum(noun, pictures, thumbnails string) *Album {
 	return &Album{
 		noun:       noun,
@@ -55,7 +55,7 @@ func NewAlbum(noun, pictures, thumbnails string) *Album {
 // Defs are the collections that the store must have.
 func (a *Album) Defs() []*docstore.Def { return []*docstore.Def{a.pictures.Def(), a.thumbnails.Def()} }
 
-// Put keeps a picture with its squares as that of a record, which has none.
+// Put stores the picture of a record, which has none, with its squares.
 func (a *Album) Put(ctx context.Context, tx *docstore.Tx, id string, img Image, squares []Square) error {
 	k := kept{Meta: docstore.Meta{ID: id}, ContentType: img.ContentType, ETag: img.ETag, Bytes: img.Bytes}
 	if _, err := a.pictures.Insert(ctx, tx, &k); err != nil {
@@ -109,14 +109,14 @@ func NewGallery(a *Album, store *docstore.Store, decoder *Decoder) *Gallery {
 	return &Gallery{album: a, store: store, decoder: decoder}
 }
 
-// Shown is a picture as it is shown. Who has the ETag need not Load it.
+// Shown is a picture as it is shown. A client that has the ETag needs no Load.
 type Shown struct {
 	ETag string
 	Load func(ctx context.Context) (Image, error)
 }
 
-// Show returns a record's picture, as a square of size pixels unless size is 0. apperr.NotFound; Load's
-// apperr.Unavailable.
+// Show returns a record's picture, as a square of size pixels unless size is 0. The error is apperr.NotFound; that of
+// Load is apperr.Unavailable.
 func (g *Gallery) Show(ctx context.Context, id string, size int) (Shown, error) {
 	if size == 0 {
 		k, err := g.album.find(ctx, g.store, id)
@@ -146,10 +146,12 @@ func (g *Gallery) Show(ctx context.Context, id string, size int) (Shown, error) 
 	if err != nil {
 		return Shown{}, err
 	}
-	return g.sized(id, k.ETag, size, func(ctx context.Context) (*thumbnail, error) { return g.firstThumbnail(ctx, k, size) }), nil
+	return g.sized(id, k.ETag, size, func(ctx context.Context) (*thumbnail, error) {
+		return g.firstThumbnail(ctx, k, size)
+	}), nil
 }
 
-// sized is the picture of that ETag as a square of size pixels, made from what source returns.
+// sized is the picture with the ETag as a square of size pixels, made from what source returns.
 func (g *Gallery) sized(id, etag string, size int, source func(context.Context) (*thumbnail, error)) Shown {
 	return Shown{fmt.Sprintf("%s-%d", etag, size), func(ctx context.Context) (Image, error) {
 		t, err := source(ctx)
@@ -166,7 +168,7 @@ func (g *Gallery) sized(id, etag string, size int, source func(context.Context) 
 	}}
 }
 
-// firstThumbnail makes the thumbnails of a picture that has none yet, keeps them, and returns the one for size.
+// firstThumbnail makes and stores the thumbnails of a picture that has none yet, and returns the one for size.
 func (g *Gallery) firstThumbnail(ctx context.Context, k *kept, size int) (*thumbnail, error) {
 	squares, err := once(ctx, &g.flight, k.ID+" "+k.ETag, func(ctx context.Context) ([]Square, error) {
 		squares, err := g.decoder.Squares(ctx, k.image())
@@ -174,14 +176,15 @@ func (g *Gallery) firstThumbnail(ctx context.Context, k *kept, size int) (*thumb
 			return nil, err
 		}
 		err = docstore.Do(ctx, g.store, func(tx *docstore.Tx) error {
-			if now, err := g.album.find(ctx, tx, k.ID); err != nil || now.ETag != k.ETag { // it was changed meanwhile
+			// the picture was changed meanwhile
+			if now, err := g.album.find(ctx, tx, k.ID); err != nil || now.ETag != k.ETag {
 				return err
 			}
 			return g.album.keepSquares(ctx, tx, k.ID, k.ETag, squares)
 		})
-		_, another := errors.AsType[*docstore.DuplicateError](err) // replica was first
+		_, another := errors.AsType[*docstore.DuplicateError](err) // another replica was first
 		if another || apperr.IsNotFound(err) || apperr.KindOf(err) == apperr.Unavailable {
-			err = nil // whoever asks next keeps them, if need be
+			err = nil // the next request stores them, if necessary
 		}
 		return squares, err
 	})
@@ -200,9 +203,10 @@ func (g *Gallery) firstThumbnail(ctx context.Context, k *kept, size int) (*thumb
 
 const onceTakes = 30 * time.Second
 
-// once does work that several callers of a tenant want at the same time one time for all. It does not end with the
-// caller that was first.
-func once[R any](ctx context.Context, flight *singleflight.Group, key string, work func(context.Context) (R, error)) (R, error) {
+// once does work that several callers of a tenant want at the same time only once. It continues if the first caller
+// gives up.
+func once[R any](ctx context.Context, flight *singleflight.Group, key string, work func(context.Context) (R, error)) (R,
+	error) {
 	done := flight.DoChan(request.Tenant(ctx)+" "+key, func() (result any, err error) {
 		defer func() {
 			if p := recover(); p != nil { // singleflight would end the process

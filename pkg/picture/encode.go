@@ -13,7 +13,7 @@ import (
 
 const jpegQuality = 90
 
-// fit encodes a picture in the wanted way, or in the nearest one that takes no more than limit bytes.
+// fit encodes a picture in the wanted way, or in the closest one that takes no more than limit bytes.
 func fit(contentType string, picture image.Image, limit int) Image {
 	for {
 		plain := plainOf(contentType, picture)
@@ -28,7 +28,7 @@ func fit(contentType string, picture image.Image, limit int) Image {
 	}
 }
 
-// encode gives up at the limit. A picture of one pixel always fits, so fit comes to an end.
+// encode gives up at the limit. A picture of one pixel always fits, so fit ends.
 func encode(contentType string, picture image.Image, limit int) ([]byte, bool) {
 	out := limited{limit: limit}
 	var err error
@@ -42,7 +42,7 @@ func encode(contentType string, picture image.Image, limit int) ([]byte, bool) {
 
 var errFull = errors.New("over the limit")
 
-// limited is a buffer that takes so many bytes.
+// limited is a buffer that accepts a limited number of bytes.
 type limited struct {
 	bytes.Buffer
 	limit int
@@ -55,7 +55,7 @@ func (l *limited) Write(p []byte) (int, error) {
 	return l.Buffer.Write(p)
 }
 
-// plainOf has eight bits a channel, in a form that the encoder is fast with.
+// plainOf converts to eight bits a channel, in a form that the encoder handles fast.
 func plainOf(contentType string, picture image.Image) image.Image {
 	bounds := picture.Bounds()
 	var plain draw.Image

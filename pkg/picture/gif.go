@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// reencodeGIF keeps the animation; !ok if that would take more than limit bytes.
+// reencodeGIF keeps the animation. ok is false if that would take more than limit bytes.
 func reencodeGIF(raw []byte, limit int) (img Image, ok bool, err error) {
 	all, err := gif.DecodeAll(bytes.NewReader(raw))
 	if err != nil {
@@ -21,7 +21,7 @@ func reencodeGIF(raw []byte, limit int) (img Image, ok bool, err error) {
 	return newImage(GIF, out.Bytes(), image.Pt(all.Config.Width, all.Config.Height)), true, nil
 }
 
-// decodeFirstFrame puts the frame where it belongs: it may be smaller than the picture.
+// decodeFirstFrame puts the frame in its place: it may be smaller than the picture.
 func decodeFirstFrame(r io.ReadSeeker) (image.Image, error) {
 	config, err := gif.DecodeConfig(r)
 	if err != nil {
@@ -43,8 +43,8 @@ func decodeFirstFrame(r io.ReadSeeker) (image.Image, error) {
 	return canvas, nil
 }
 
-// scanGIF counts the frames and all their pixels without decompressing any (GIF89a §§18-27). It is as strict as need be to never
-// see less than the decoder would: what it skips must not be where the decoder finds a frame.
+// scanGIF counts the frames and all their pixels without decompressing any (GIF89a §§18-27). It is strict enough never
+// to miss a frame that the decoder would find in what scanGIF skips.
 func scanGIF(raw []byte) (frames, pixels int, ok bool) {
 	s := gifScanner{rest: raw}
 	s.skip(6) // signature
@@ -70,7 +70,7 @@ func scanGIF(raw []byte) (frames, pixels int, ok bool) {
 	return 0, 0, false
 }
 
-// gifScanner fails for good at the end of the data.
+// gifScanner fails permanently at the end of the data.
 type gifScanner struct {
 	rest   []byte
 	failed bool
@@ -118,7 +118,8 @@ func (s *gifScanner) skipExtension() {
 	if len(s.rest) > 0 {
 		first = s.rest[0]
 	}
-	// The size of the first block, as the standard has it; the decoder relies on some of them without looking.
+	// The first block must have the size that the standard prescribes; the decoder relies on some of these sizes
+	// without checking.
 	switch {
 	case label == 0x01 && first == 12, label == 0xf9 && first == 4, label == 0xff && first > 0, label == 0xfe:
 		s.skipBlocks()

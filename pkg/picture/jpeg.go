@@ -7,13 +7,13 @@ import (
 	"image/draw"
 )
 
-// jpegFacts is what the pixels do not tell.
+// jpegFacts are the properties that the pixels do not have.
 type jpegFacts struct {
 	scans       int
-	orientation int // 1…8 (EXIF tag 0x0112), 0 if not said; both 0 and 1 are upright
+	orientation int // 1…8 (EXIF tag 0x0112), 0 if absent; both 0 and 1 are upright
 }
 
-// scanJPEG walks over the markers (ITU T.81 annex B) without decompressing anything.
+// scanJPEG goes through the markers (ITU T.81 annex B) without decompressing anything.
 func scanJPEG(raw []byte) jpegFacts {
 	const (
 		stuffed, rst0, rst7, soi, eoi, sos, app1 = 0x00, 0xd0, 0xd7, 0xd8, 0xd9, 0xda, 0xe1
@@ -55,7 +55,7 @@ func scanJPEG(raw []byte) jpegFacts {
 	}
 }
 
-// exifOrientation reads the tag out of the first directory of an EXIF segment (TIFF 6.0 §2); 0 if there is none.
+// exifOrientation reads the tag from the first directory of an EXIF segment (TIFF 6.0 §2); 0 if there is none.
 func exifOrientation(segment []byte) int {
 	tiff, ok := bytes.CutPrefix(segment, []byte("Exif\x00\x00"))
 	if !ok || len(tiff) < 8 {
@@ -86,7 +86,7 @@ func exifOrientation(segment []byte) int {
 	return 0
 }
 
-// upright turns and mirrors a picture as its orientation asks.
+// upright turns and mirrors a picture according to its orientation.
 func upright(picture image.Image, orientation int) image.Image {
 	if orientation <= 1 {
 		return picture
@@ -103,7 +103,7 @@ func upright(picture image.Image, orientation int) image.Image {
 	to := image.NewRGBA(image.Rectangle{Max: size})
 	for y := range size.Y {
 		for x := range size.X {
-			var p image.Point // where the pixel is in from
+			var p image.Point // where the pixel comes from
 			switch orientation {
 			case 2:
 				p = image.Pt(right-x, y)

@@ -1,5 +1,5 @@
-// Package picture makes pictures that strangers upload safe to keep and to show: it decodes them within bounds of memory and time,
-// and encodes them anew, so that nothing but the picture itself is left.
+// Package picture makes uploaded pictures safe to store and to show: it decodes them within limits of memory and time,
+// and encodes them again, so that nothing remains but the picture itself.
 package picture
 
 import (
@@ -23,30 +23,30 @@ import (
 	"github.com/idplatform/idplatform/pkg/telemetry"
 )
 
-// What a picture may have.
+// Limits of an uploaded picture.
 const (
 	MaxBytes = 2 << 20
-	MaxSide  = 4096 // pixels
+	MaxSide  = 4096 // in pixels
 
 	maxFrames      = 500      // of a GIF
-	maxFramePixels = 64 << 20 // of all frames of a GIF together, a byte each
-	maxScans       = 100      // of a JPEG: each goes over all pixels, whatever little data it has
+	maxFramePixels = 64 << 20 // of all frames of a GIF together; a byte each
+	maxScans       = 100      // of a JPEG: each scan goes over all pixels, however little data it has
 )
 
-// The content types that a kept picture can have.
+// The content types of stored pictures.
 const (
 	PNG  = "image/png"
 	JPEG = "image/jpeg"
 	GIF  = "image/gif"
 
-	webP = "image/webp" // comes in, but is kept as PNG: there is no encoder for it
+	webP = "image/webp" // accepted, but stored as PNG: there is no encoder for it
 )
 
-// Image is a picture as it is kept and shown.
+// Image is a picture as it is stored and shown.
 type Image struct {
 	ContentType string // PNG, JPEG or GIF
 	Bytes       []byte // at most MaxBytes
-	ETag        string // of the bytes, strong, without its quotes (RFC 9110 §8.8.3)
+	ETag        string // strong, for the bytes, without its quotes (RFC 9110 §8.8.3)
 	Width       int    // pixels
 	Height      int
 }
@@ -56,16 +56,16 @@ func newImage(contentType string, raw []byte, size image.Point) Image {
 	return Image{contentType, raw, base64.RawURLEncoding.EncodeToString(sum[:16]), size.X, size.Y}
 }
 
-// Decoder decodes as many pictures at a time as have the pixels of one of the largest: some 400 MB in the worst case (a progressive
-// JPEG that must be turned), of all Decoders of a process together. Squares, which are small, do not wait behind these.
-// Tenants take turns. It is safe for concurrent use.
+// Decoder decodes at the same time as many pictures as have together the pixels of one of the largest: about 400 MB in
+// the worst case (a progressive JPEG that must be turned), for all Decoders of a process together. Squares, which are
+// small, do not wait behind these. Tenants take turns. It is safe for concurrent use.
 type Decoder struct {
 	gate    *fair.Gate
 	squares *fair.Gate
 	decoded *prometheus.CounterVec
 }
 
-// The room for all services of a process: its memory and processors are theirs together.
+// The limits are for all services of a process, which share its memory and processors.
 var decoding, scaling = newGates()
 
 func newGates() (decoding, scaling *fair.Gate) {
@@ -73,7 +73,7 @@ func newGates() (decoding, scaling *fair.Gate) {
 		fair.NewGate("pictures are being scaled", int64(runtime.GOMAXPROCS(0)), 512)
 }
 
-// NewDecoder makes a Decoder, which counts what it decodes.
+// NewDecoder makes a Decoder. It counts what it decodes.
 func NewDecoder(metrics prometheus.Registerer) *Decoder {
 	return newDecoder(metrics, decoding, scaling)
 }
@@ -82,17 +82,19 @@ func newDecoder(metrics prometheus.Registerer, decoding, scaling *fair.Gate) *De
 	return &Decoder{
 		gate: decoding, squares: scaling,
 		decoded: telemetry.Register(metrics, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "idp_pictures_decoded_total", Help: "Pictures decoded: as uploaded, as kept (once, to make its squares), or a kept square for another size.",
+			Name: "idp_pictures_decoded_total",
+			Help: "Pictures decoded: as uploaded, as kept (once, to make its squares), or a kept square for another " +
+				"size.",
 		}, []string{"of"})),
 	}
 }
 
-// Decode checks a PNG, JPEG, WebP or GIF of up to MaxBytes and MaxSide and returns it encoded anew, with its squares:
-// JPEG as JPEG of quality 90, upright whatever its EXIF orientation was, GIF as GIF with its animation, the others as
-// PNG. What would be larger than MaxBytes then becomes a JPEG if nothing of it is transparent, else smaller by half
-// until it fits; a GIF is reduced to its first frame for that. Colour profiles are lost with all other metadata.
-// apperr.TooLarge for too many bytes; apperr.InvalidParameters at body.file for anything that is no such picture;
-// apperr.Unavailable if too many others are being decoded.
+// Decode checks a PNG, JPEG, WebP or GIF of up to MaxBytes and MaxSide and returns it encoded again, with its squares:
+// a JPEG as JPEG of quality 90, upright whatever its EXIF orientation was; a GIF as GIF with its animation; the others
+// as PNG. If the result would be larger than MaxBytes, it becomes a JPEG if no pixel is transparent, otherwise its
+// sides are halved until it fits; a GIF is first reduced to its first frame. Colour profiles and all other metadata are
+// lost. The error is apperr.TooLarge for too many bytes, apperr.InvalidParameters at body.file for anything that is not
+// such a picture, and apperr.Unavailable if too many others are being decoded.
 func (d *Decoder) Decode(ctx context.Context, raw []byte) (Image, []Square, error) {
 	if len(raw) > MaxBytes {
 		return Image{}, nil, apperr.New(apperr.TooLarge, "a picture may have at most %d bytes", MaxBytes)
@@ -116,7 +118,7 @@ func (d *Decoder) Decode(ctx context.Context, raw []byte) (Image, []Square, erro
 	return img, squares, err
 }
 
-// reencode returns the picture both as it is kept and decoded.
+// reencode returns the picture as it is stored, and decoded.
 func reencode(kind string, raw []byte, limit int) (Image, image.Image, error) {
 	picture, err := decode(kind, raw)
 	if err != nil {
@@ -133,7 +135,7 @@ func reencode(kind string, raw []byte, limit int) (Image, image.Image, error) {
 	return fit(PNG, picture, limit), picture, nil
 }
 
-// kindOf goes by the first bytes alone: what the client says it is, and how the file is named, is not to be believed.
+// kindOf uses only the first bytes: the client's content type and file name are not trusted.
 func kindOf(raw []byte) string {
 	starts := func(magic string) bool { return bytes.HasPrefix(raw, []byte(magic)) }
 	switch {
@@ -151,10 +153,10 @@ func kindOf(raw []byte) string {
 
 var errUnreadable = apperr.Invalid("file", "must be a whole PNG, JPEG, WebP (not animated) or GIF")
 
-// minPixels is what a small picture counts as, for its processor time.
+// minPixels is the least number of pixels that a picture counts as, for the processor time that any picture takes.
 const minPixels = 1 << 18
 
-// measure finds out how many pixels there are to decode, and refuses too many, without decoding any.
+// measure returns how many pixels there are to decode, and refuses too many, without decoding any.
 func measure(kind string, raw []byte) (pixels int64, err error) {
 	config, err := decodeConfig(kind, bytes.NewReader(raw))
 	if err != nil {
@@ -171,7 +173,8 @@ func measure(kind string, raw []byte) (pixels int64, err error) {
 			return 0, errUnreadable
 		}
 		if frames > maxFrames || inFrames > maxFramePixels {
-			return 0, apperr.Invalid("file", "must have at most %d frames of together %d pixels", maxFrames, maxFramePixels)
+			return 0, apperr.Invalid("file", "must have at most %d frames of together %d pixels", maxFrames,
+				maxFramePixels)
 		}
 		pixels = max(pixels, int64(inFrames))
 	case JPEG:
@@ -201,7 +204,7 @@ func decodeConfig(kind string, r io.Reader) (config image.Config, err error) {
 	return config, err
 }
 
-// decode reads a measured picture, the first frame of a GIF. A JPEG is turned upright.
+// decode decodes a measured picture; of a GIF, the first frame. A JPEG is turned upright.
 func decode(kind string, raw []byte) (picture image.Image, err error) {
 	r := bytes.NewReader(raw)
 	switch kind {

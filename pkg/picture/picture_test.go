@@ -36,7 +36,7 @@ var (
 	clear = color.NRGBA{}
 )
 
-// The smallest WebP of each kind (Google's for detecting what a browser can show).
+// The smallest WebP of each kind (from Google's detection of WebP support in browsers).
 var webPs = map[string]string{
 	"lossy":    "UklGRiIAAABXRUJQVlA4IBYAAAAwAQCdASoBAAEADsD+JaQAA3AAAAAA",
 	"lossless": "UklGRhoAAABXRUJQVlA4TA0AAAAvAAAAEAcQERGIiP4HAA==",
@@ -50,7 +50,7 @@ func webPOf(t testing.TB, kind string) []byte {
 	return raw
 }
 
-// quarters has another colour in each: red, green above blue, white.
+// quarters has a different colour in each quarter: red and green above blue and white.
 func quarters(width, height int) *image.NRGBA {
 	img := image.NewNRGBA(image.Rect(0, 0, width, height))
 	for y := range height {
@@ -61,7 +61,7 @@ func quarters(width, height int) *image.NRGBA {
 	return img
 }
 
-// noise is what no encoder can make small.
+// noise is a picture that no encoder can make small.
 func noise(width, height int) *image.NRGBA {
 	img := image.NewNRGBA(image.Rect(0, 0, width, height))
 	_, _ = rand.NewChaCha8([32]byte{}).Read(img.Pix)
@@ -101,12 +101,13 @@ func animation(frames int) *gif.GIF {
 		for j := range frame.Pix {
 			frame.Pix[j] = byte(1 + i%3)
 		}
-		g.Image, g.Delay, g.Disposal = append(g.Image, frame), append(g.Delay, 10+i), append(g.Disposal, gif.DisposalBackground)
+		g.Image, g.Delay, g.Disposal = append(g.Image, frame), append(g.Delay, 10+i),
+			append(g.Disposal, gif.DisposalBackground)
 	}
 	return g
 }
 
-// withEXIF puts an orientation, a place and a name behind the start of a JPEG.
+// withEXIF puts an orientation, a place and a name after the start of a JPEG.
 func withEXIF(raw []byte, order binary.AppendByteOrder, orientation uint16) []byte {
 	head := "II*\x00"
 	if order == binary.AppendByteOrder(binary.BigEndian) {
@@ -148,7 +149,8 @@ func mustDecode(t testing.TB, raw []byte) (Image, image.Image) {
 func requireColour(t testing.TB, want color.NRGBA, img image.Image, x, y int) {
 	t.Helper()
 	got := color.NRGBAModel.Convert(img.At(x, y)).(color.NRGBA)
-	for _, d := range []int{int(want.R) - int(got.R), int(want.G) - int(got.G), int(want.B) - int(got.B), int(want.A) - int(got.A)} {
+	for _, d := range []int{int(want.R) - int(got.R), int(want.G) - int(got.G), int(want.B) - int(got.B),
+		int(want.A) - int(got.A)} {
 		require.InDelta(t, 0, d, 12, "want %v, got %v", want, got)
 	}
 }
@@ -227,16 +229,17 @@ func TestAnimationIsKept(t *testing.T) {
 		require.Equal(t, sent.Image[i].Rect, back.Image[i].Rect)
 		for j := range sent.Image[i].Pix {
 			at := image.Pt(sent.Image[i].Rect.Min.X+j%4, sent.Image[i].Rect.Min.Y+j/4)
-			require.Equal(t, color.RGBAModel.Convert(sent.Image[i].At(at.X, at.Y)), color.RGBAModel.Convert(back.Image[i].At(at.X, at.Y)))
+			require.Equal(t, color.RGBAModel.Convert(sent.Image[i].At(at.X, at.Y)),
+				color.RGBAModel.Convert(back.Image[i].At(at.X, at.Y)))
 		}
 	}
 }
 
 func TestEXIFOrientation(t *testing.T) {
 	t.Parallel()
-	// The corners, left to right and top to bottom, as EXIF has it for the picture red, green / blue, white.
+	// The corners, left to right and top to bottom, that EXIF prescribes for the picture red, green / blue, white.
 	corners := [9][4]color.NRGBA{
-		0: {red, green, blue, white}, // none
+		0: {red, green, blue, white}, // absent
 		1: {red, green, blue, white},
 		2: {green, red, white, blue},
 		3: {white, blue, green, red},
@@ -274,18 +277,21 @@ func TestMetadataAndPolyglotsAreStripped(t *testing.T) {
 	comment := append(binary.BigEndian.AppendUint16([]byte{0xff, 0xfe}, uint16(len(secret)+2)), secret...)
 	plainJPEG, plainGIF := jpegOf(t, small, 90), gifOf(t, animation(2))
 	gifComment := append(append([]byte{'!', 0xfe, byte(len(secret))}, secret...), 0)
-	xmp := append(append([]byte{'!', 0xff, 11}, "XMP DataXMP"...), append(append([]byte{byte(len(secret))}, secret...), 0)...)
+	xmp := append(append([]byte{'!', 0xff, 11}, "XMP DataXMP"...), append(append([]byte{byte(len(secret))}, secret...),
+		0)...)
 	for name, raw := range map[string][]byte{
-		"PNG text":      bytes.Join([][]byte{plainPNG[:33], chunk("tEXt", []byte("Comment\x00"+secret)), plainPNG[33:]}, nil),
-		"PNG EXIF":      bytes.Join([][]byte{plainPNG[:33], chunk("eXIf", []byte(secret)), plainPNG[33:]}, nil),
-		"PNG trailer":   append(bytes.Clone(plainPNG), secret...),
-		"JPEG comment":  bytes.Join([][]byte{plainJPEG[:2], comment, plainJPEG[2:]}, nil),
-		"JPEG trailer":  append(bytes.Clone(plainJPEG), secret...),
-		"GIF comment":   bytes.Join([][]byte{plainGIF[:len(plainGIF)-1], gifComment, plainGIF[len(plainGIF)-1:]}, nil),
-		"GIF XMP":       bytes.Join([][]byte{plainGIF[:len(plainGIF)-1], xmp, plainGIF[len(plainGIF)-1:]}, nil),
-		"GIF trailer":   append(bytes.Clone(plainGIF), secret...),
-		"WebP trailer":  append(webPOf(t, "lossless"), secret...),
-		"JPEG with ICC": bytes.Join([][]byte{plainJPEG[:2], append([]byte{0xff, 0xe2}, comment[2:]...), plainJPEG[2:]}, nil),
+		"PNG text": bytes.Join([][]byte{plainPNG[:33], chunk("tEXt", []byte("Comment\x00"+secret)), plainPNG[33:]},
+			nil),
+		"PNG EXIF":     bytes.Join([][]byte{plainPNG[:33], chunk("eXIf", []byte(secret)), plainPNG[33:]}, nil),
+		"PNG trailer":  append(bytes.Clone(plainPNG), secret...),
+		"JPEG comment": bytes.Join([][]byte{plainJPEG[:2], comment, plainJPEG[2:]}, nil),
+		"JPEG trailer": append(bytes.Clone(plainJPEG), secret...),
+		"GIF comment":  bytes.Join([][]byte{plainGIF[:len(plainGIF)-1], gifComment, plainGIF[len(plainGIF)-1:]}, nil),
+		"GIF XMP":      bytes.Join([][]byte{plainGIF[:len(plainGIF)-1], xmp, plainGIF[len(plainGIF)-1:]}, nil),
+		"GIF trailer":  append(bytes.Clone(plainGIF), secret...),
+		"WebP trailer": append(webPOf(t, "lossless"), secret...),
+		"JPEG with ICC": bytes.Join([][]byte{plainJPEG[:2], append([]byte{0xff, 0xe2}, comment[2:]...), plainJPEG[2:]},
+			nil),
 	} {
 		img, _ := mustDecode(t, raw)
 		for _, part := range []string{"script", "PK\x03", "Li Wei", "XMP"} {
@@ -297,7 +303,8 @@ func TestMetadataAndPolyglotsAreStripped(t *testing.T) {
 func TestWhatIsNoPictureIsRefused(t *testing.T) {
 	t.Parallel()
 	whole := map[string][]byte{
-		"PNG": pngOf(t, opaqueNoise(32, 32)), "JPEG": jpegOf(t, opaqueNoise(32, 32), 90), "GIF": gifOf(t, animation(3)), "WebP": webPOf(t, "lossless"),
+		"PNG": pngOf(t, opaqueNoise(32, 32)), "JPEG": jpegOf(t, opaqueNoise(32, 32), 90), "GIF": gifOf(t, animation(3)),
+		"WebP": webPOf(t, "lossless"),
 	}
 	for name, raw := range whole {
 		for _, n := range []int{1, 4, 12, len(raw) / 2, len(raw) - 4} {
@@ -344,10 +351,11 @@ func TestTooManyBytes(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Small files that are enormous when decoded, or say so. That they are refused before shows in the memory taken; so this test is
-// not parallel.
+// Small files that are enormous when decoded, or claim to be. The memory used shows that they are refused before
+// decoding, so this test is not parallel.
 func TestDecompressionBombs(t *testing.T) {
-	largeGIF := gifOf(t, &gif.GIF{Image: []*image.Paletted{image.NewPaletted(image.Rect(0, 0, 64, 64), color.Palette{red, green})}, Delay: []int{0}})
+	largeGIF := gifOf(t, &gif.GIF{Image: []*image.Paletted{image.NewPaletted(image.Rect(0, 0, 64, 64),
+		color.Palette{red, green})}, Delay: []int{0}})
 	frame := largeGIF[13 : len(largeGIF)-1]
 	many := append(append(bytes.Clone(largeGIF[:13]), bytes.Repeat(frame, maxFrames+1)...), ';')
 	huge := bytes.Clone(largeGIF)
@@ -382,7 +390,7 @@ func TestDecompressionBombs(t *testing.T) {
 	}
 	for _, size := range []image.Point{{MaxSide, 2}, {2, MaxSide}} {
 		img, _ := mustDecode(t, pngOf(t, quarters(size.X, size.Y)))
-		require.Equal(t, size, image.Pt(img.Width, img.Height), "the largest that is allowed")
+		require.Equal(t, size, image.Pt(img.Width, img.Height), "the largest one allowed")
 	}
 }
 
@@ -395,19 +403,19 @@ func gifBomb() []byte {
 	return append(out, ';')
 }
 
-// The walk over the blocks must not be led past a frame that the decoder finds.
+// The walk over the blocks must not miss a frame that the decoder finds.
 func TestGIFScanIsNotLedAstray(t *testing.T) {
 	t.Parallel()
 	good := gifOf(t, animation(2))
 	body := good[:len(good)-1]
 	for name, extension := range map[string]string{
-		"text of another size":          "!\x01\xff" + strings.Repeat("x", 255) + "\x00",
-		"application of no size":        "!\xff\x00",
-		"control of another size":       "!\xf9\x05xxxxx\x00",
-		"unknown extension":             "!\x42\x01x\x00",
-		"unknown block":                 "?",
-		"extension without an end":      "!\xfe\xff",
-		"nothing behind the introducer": "!",
+		"text of another size":         "!\x01\xff" + strings.Repeat("x", 255) + "\x00",
+		"application of no size":       "!\xff\x00",
+		"control of another size":      "!\xf9\x05xxxxx\x00",
+		"unknown extension":            "!\x42\x01x\x00",
+		"unknown block":                "?",
+		"extension without an end":     "!\xfe\xff",
+		"nothing after the introducer": "!",
 	} {
 		_, _, ok := scanGIF(bytes.Join([][]byte{body, []byte(extension), {';'}}, nil))
 		require.False(t, ok, name)
@@ -433,13 +441,13 @@ func TestTooLargeWhenEncodedAnew(t *testing.T) {
 		want string
 		side int
 	}{
-		"an opaque PNG becomes a JPEG":                {pngOf(t, opaqueNoise(100, 100)), PNG, JPEG, 100},
-		"then smaller":                                {pngOf(t, opaqueNoise(250, 250)), PNG, JPEG, 125},
-		"a transparent one smaller":                   {pngOf(t, noise(100, 100)), PNG, PNG, 50},
-		"a JPEG smaller":                              {jpegOf(t, opaqueNoise(250, 250), 50), JPEG, JPEG, 125},
-		"as often as it takes":                        {jpegOf(t, opaqueNoise(500, 500), 10), JPEG, JPEG, 125},
-		"an animation becomes its first frame":        {gifOf(t, animated), GIF, PNG, 100},
-		"a picture that fits stays what and as it is": {pngOf(t, noise(60, 60)), PNG, PNG, 60},
+		"an opaque PNG becomes a JPEG":         {pngOf(t, opaqueNoise(100, 100)), PNG, JPEG, 100},
+		"then smaller":                         {pngOf(t, opaqueNoise(250, 250)), PNG, JPEG, 125},
+		"a transparent one smaller":            {pngOf(t, noise(100, 100)), PNG, PNG, 50},
+		"a JPEG smaller":                       {jpegOf(t, opaqueNoise(250, 250), 50), JPEG, JPEG, 125},
+		"as often as it takes":                 {jpegOf(t, opaqueNoise(500, 500), 10), JPEG, JPEG, 125},
+		"an animation becomes its first frame": {gifOf(t, animated), GIF, PNG, 100},
+		"a picture that fits stays as it is":   {pngOf(t, noise(60, 60)), PNG, PNG, 60},
 	} {
 		img, _, err := reencode(test.kind, test.raw, limit)
 		require.NoError(t, err, name)
@@ -491,11 +499,12 @@ func TestResize(t *testing.T) {
 		raw  []byte
 		want string
 	}{
-		"PNG wide": {pngOf(t, wide), PNG}, "PNG high": {pngOf(t, high), PNG}, "JPEG": {jpegOf(t, wide, 100), JPEG}, "GIF": {gifOf(t, offset), PNG},
+		"PNG wide": {pngOf(t, wide), PNG}, "PNG high": {pngOf(t, high), PNG}, "JPEG": {jpegOf(t, wide, 100), JPEG},
+		"GIF": {gifOf(t, offset), PNG},
 	} {
 		img, squares, err := d.Decode(t.Context(), test.raw)
 		require.NoError(t, err)
-		require.Len(t, squares, 1, "a small picture is not made larger to be kept")
+		require.Len(t, squares, 1, "a small picture is not enlarged")
 		require.Equal(t, [2]int{32, 30}, [2]int{squares[0].Level, squares[0].Width})
 		later, err := d.Squares(t.Context(), Image{ContentType: img.ContentType, Bytes: img.Bytes})
 		require.NoError(t, err)
@@ -519,16 +528,18 @@ func TestResize(t *testing.T) {
 	}
 }
 
-// What is kept of a picture: squares of every level that it is large enough for, and one that is as large as it is.
+// Stored squares: one for every level that the picture is large enough for, and one that is as large as the picture.
 func TestSquares(t *testing.T) {
 	t.Parallel()
 	d := alone()
 	for side, want := range map[int][]Square{
-		1:    {{Level: 32, Image: Image{Width: 1}}},
-		32:   {{Level: 32, Image: Image{Width: 32}}},
-		33:   {{Level: 64, Image: Image{Width: 33}}, {Level: 32, Image: Image{Width: 32}}},
-		600:  {{512, Image{Width: 512}}, {256, Image{Width: 256}}, {128, Image{Width: 128}}, {64, Image{Width: 64}}, {32, Image{Width: 32}}},
-		1100: {{512, Image{Width: 512}}, {256, Image{Width: 256}}, {128, Image{Width: 128}}, {64, Image{Width: 64}}, {32, Image{Width: 32}}},
+		1:  {{Level: 32, Image: Image{Width: 1}}},
+		32: {{Level: 32, Image: Image{Width: 32}}},
+		33: {{Level: 64, Image: Image{Width: 33}}, {Level: 32, Image: Image{Width: 32}}},
+		600: {{512, Image{Width: 512}}, {256, Image{Width: 256}}, {128, Image{Width: 128}}, {64, Image{Width: 64}},
+			{32, Image{Width: 32}}},
+		1100: {{512, Image{Width: 512}}, {256, Image{Width: 256}}, {128, Image{Width: 128}}, {64, Image{Width: 64}},
+			{32, Image{Width: 32}}},
 	} {
 		img, squares, err := d.Decode(t.Context(), pngOf(t, quarters(side, min(side+7, MaxSide))))
 		require.NoError(t, err)
@@ -604,8 +615,8 @@ func BenchmarkLargestJPEG(b *testing.B) {
 	}
 }
 
-// A thumbnail as it was made at each GET: from the picture. Now that is done once, and BenchmarkResize is what is left
-// for odd sizes.
+// This makes thumbnails from the picture, as every GET once did. Now that is done once; BenchmarkResize is what remains
+// for other sizes.
 func BenchmarkSquares(b *testing.B) {
 	img := Image{ContentType: JPEG, Bytes: jpegOf(b, quarters(MaxSide, MaxSide), 90)}
 	d := alone()
@@ -632,7 +643,7 @@ func BenchmarkResize(b *testing.B) {
 	}
 }
 
-// alone is a Decoder that shares its room with no other test.
+// alone is a Decoder that shares its limits with no other test.
 func alone() *Decoder {
 	decoding, scaling := newGates()
 	return newDecoder(prometheus.NewRegistry(), decoding, scaling)

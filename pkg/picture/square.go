@@ -10,25 +10,25 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 )
 
-// The sides of a square that is shown, in pixels.
+// The sides of squares that are shown, in pixels.
 const (
 	MinSquare = 16
 	MaxSquare = 512
 )
 
-// Square is cut from the middle of a picture: a JPEG of a JPEG, else a PNG; of a GIF, of its first frame. It is kept
-// beside the picture, so that the picture is not decoded again to show it in a size. It is the best source of all
-// sizes up to its Level that are larger than the level below.
+// Square is cut from the middle of a picture: a JPEG for a JPEG, otherwise a PNG; for a GIF, from its first frame. It
+// is stored beside the picture, so that the picture is not decoded again to show it in a size. It is the best source
+// for all sizes up to its Level that are larger than the next lower level.
 type Square struct {
 	Level int
-	Image // Level pixels wide, or fewer in the uppermost square of a picture that is smaller
+	Image // Level pixels wide; less in the uppermost square of a smaller picture
 }
 
-// levels are the sides in which pictures are kept.
+// levels are the sides of the stored squares.
 var levels = []int{32, 64, 128, 256, MaxSquare}
 
-// Levels are the levels that a square of size pixels is made from, the best first: the least that is not smaller,
-// then the smaller ones, since a small picture has no others.
+// Levels are the levels that a square of size pixels can be made from, the best first: the least that is not smaller,
+// then the smaller ones, because a small picture has no others.
 func Levels(size int) []int {
 	i := 0
 	for levels[i] < size {
@@ -44,8 +44,8 @@ func Levels(size int) []int {
 // AllLevels are the levels that a picture may have.
 func AllLevels() []int { return levels }
 
-// Squares makes the squares of a picture that Decode returned before it made them (its ContentType and Bytes are
-// enough). apperr.Unavailable.
+// Squares makes the squares of a picture that Decode returned before it made squares (its ContentType and Bytes are
+// enough). The error is apperr.Unavailable if too many others are being decoded.
 func (d *Decoder) Squares(ctx context.Context, img Image) ([]Square, error) {
 	pixels, err := measure(img.ContentType, img.Bytes)
 	if err != nil {
@@ -64,7 +64,8 @@ func (d *Decoder) Squares(ctx context.Context, img Image) ([]Square, error) {
 	return squares, err
 }
 
-// Resize makes a square of size pixels from another of at most MaxSquare. apperr.Unavailable.
+// Resize makes a square of size pixels from another of at most MaxSquare. The error is apperr.Unavailable if too many
+// others are being scaled.
 func (d *Decoder) Resize(ctx context.Context, img Image, size int) (Image, error) {
 	if size < MinSquare || size > MaxSquare {
 		return Image{}, apperr.Invalid("size", "must lie in %d…%d", MinSquare, MaxSquare)
@@ -90,7 +91,7 @@ func squaresOf(contentType string, picture image.Image) []Square {
 	for top < len(levels)-1 && levels[top] < cut.Dx() {
 		top++
 	}
-	for cut.Dx() >= 2*MaxSquare { // which is cheap; the general kernel looks at every pixel many times
+	for cut.Dx() >= 2*MaxSquare { // this is cheap; the general kernel reads every pixel many times
 		picture = scaled(picture, cut, cut.Dx()/2)
 		cut = picture.Bounds()
 	}

@@ -1,5 +1,5 @@
 // Package schema checks JSON values against JSON Schemas (draft 2020-12) that come as data, such as the catalogues of
-// providers and templates, and tells every fault at its member.
+// providers and templates, and reports every fault at its member.
 package schema
 
 import (
@@ -20,7 +20,7 @@ import (
 // Schema is a compiled schema. It is safe for concurrent use.
 type Schema struct{ compiled *jsonschema.Schema }
 
-// Compile reads a schema. Formats are asserted, references to other documents are not loaded.
+// Compile parses a schema. Formats are asserted; references to other documents are not loaded.
 func Compile(text []byte) (*Schema, error) {
 	const name = "schema:/"
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
@@ -55,7 +55,8 @@ func (s *Schema) Check(faults *apperr.Faults, value json.RawMessage) (ok bool) {
 	return err == nil
 }
 
-// note walks down to the faults that have no further cause. Of alternatives, the faults of each would only confuse.
+// note finds the faults that have no further cause. It reports alternatives as one fault, because the faults of each
+// would only confuse.
 func note(faults *apperr.Faults, e *jsonschema.ValidationError) {
 	switch e.ErrorKind.(type) {
 	case *kind.OneOf, *kind.AnyOf:
@@ -87,7 +88,7 @@ func note(faults *apperr.Faults, e *jsonschema.ValidationError) {
 	}
 }
 
-// location is apperr's form of the path to a value.
+// location returns the path to a value in apperr's form.
 func location(path []string) string {
 	at := ""
 	for _, step := range path {
@@ -100,7 +101,7 @@ func location(path []string) string {
 	return at
 }
 
-// alternatives says what is wrong where a value must be one of several forms.
+// alternatives returns the message for a value that must have one of several forms.
 func alternatives(e *jsonschema.ValidationError) string {
 	if k, ok := e.ErrorKind.(*kind.OneOf); ok && len(k.Subschemas) > 1 {
 		return "must have only one of the alternatives"
@@ -118,7 +119,7 @@ func alternatives(e *jsonschema.ValidationError) string {
 	return "must have one of " + strings.Join(slices.Compact(members), ", ")
 }
 
-// message says what a value must be. The library's own messages repeat the value.
+// message returns what a value must be. The library's own messages repeat the value.
 func message(fault jsonschema.ErrorKind) string {
 	switch k := fault.(type) {
 	case *kind.Type:

@@ -17,22 +17,22 @@ import (
 	"github.com/idplatform/idplatform/pkg/problem"
 )
 
-// Client speaks to a service with one credential.
+// Client calls a service with one credential.
 type Client struct {
 	t       testing.TB
 	handler http.Handler
 	header  http.Header
 }
 
-// As is a client of a tenant with some scopes.
+// As returns a client of a tenant with the scopes.
 func (s *Service) As(tenant string, scopes ...auth.Scope) *Client {
 	return &Client{s.t, s.Handler, http.Header{"Authorization": {"Bearer " + s.Token(tenant, scopes...)}}}
 }
 
-// Stranger is a client without a credential.
+// Stranger returns a client without a credential.
 func (s *Service) Stranger() *Client { return &Client{s.t, s.Handler, http.Header{}} }
 
-// With is a client that sends a header, too; an empty value takes one away.
+// With returns a client that also sends a header; an empty value removes one.
 func (c *Client) With(name, value string) *Client {
 	header := maps.Clone(c.header)
 	if value == "" {
@@ -51,8 +51,8 @@ type Answer struct {
 	Body   []byte
 }
 
-// Do sends a request. A body that is an io.Reader, a string or bytes goes as it is, any other as JSON; a JSON body has its content type
-// unless the client has one.
+// Do sends a request. A body that is an io.Reader, a string or bytes is sent as it is, any other as JSON. A JSON body
+// has its content type unless the client sets one.
 func (c *Client) Do(method, path string, body any) *Answer {
 	c.t.Helper()
 	var reader io.Reader
@@ -109,7 +109,7 @@ func (c *Client) Delete(path string, body any) *Answer {
 	return c.Do(http.MethodDelete, path, body)
 }
 
-// OK fails the test unless the answer is a JSON 200, and decodes it into into, which may be nil.
+// OK fails the test unless the answer is a 200 with JSON. It decodes the body into into, which may be nil.
 func (a *Answer) OK(into any) *Answer {
 	a.t.Helper()
 	require.Equal(a.t, http.StatusOK, a.Status, "%s", a.Body)
@@ -119,7 +119,7 @@ func (a *Answer) OK(into any) *Answer {
 	return a
 }
 
-// Object is OK's body as a map.
+// Object returns the body of OK as a map.
 func (a *Answer) Object() map[string]any {
 	a.t.Helper()
 	var object map[string]any
@@ -127,7 +127,7 @@ func (a *Answer) Object() map[string]any {
 	return object
 }
 
-// ID is the member id of OK's body.
+// ID returns the member id of OK's body.
 func (a *Answer) ID() string {
 	a.t.Helper()
 	id, _ := a.Object()["id"].(string)
@@ -147,7 +147,7 @@ var (
 )
 
 // OAuthError fails the test unless the answer is an OAuth error with this status and code, in the form of RFC 6749
-// §5.2, which no cache keeps.
+// §5.2, which caches must not store.
 func (a *Answer) OAuthError(status int, code string) {
 	a.t.Helper()
 	require.Equal(a.t, code, a.oauthError(status).Error, "%s", a.Body)
@@ -167,8 +167,8 @@ func (a *Answer) oauthError(status int) (fault oauthFault) {
 	return fault
 }
 
-// Problem fails the test unless the answer is a problem document with this status and code, whole and in itself consistent, whose faults
-// are at exactly these locations.
+// Problem fails the test unless the answer is a complete and consistent problem document with this status and code,
+// whose faults are at exactly these locations.
 func (a *Answer) Problem(status int, code string, locations ...string) problem.Document {
 	a.t.Helper()
 	require.Equal(a.t, status, a.Status, "%s", a.Body)
@@ -195,7 +195,7 @@ func (a *Answer) Problem(status int, code string, locations ...string) problem.D
 	return doc
 }
 
-// Items are the members of that name in the records of a list.
+// Items returns the members with the name in the records of a list.
 func (c *Client) Items(url, member string) []any {
 	c.t.Helper()
 	values := []any{}

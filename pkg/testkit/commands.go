@@ -14,17 +14,17 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// Commands is how many commands an operation sends to MongoDB.
+// Commands bounds the commands that an operation sends to MongoDB.
 type Commands struct {
-	Operation string // what it is called in the table
-	Most      int    // it must not take more
+	Operation string // its name in the table
+	Most      int    // the largest allowed number
 	Do        func(*Client) *Answer
 }
 
-// commandCounter counts the commands of each request: those of the relay and of tasks belong to none.
+// commandCounter counts the commands of each request. Those of the relay and of tasks belong to none.
 type commandCounter struct {
 	mu sync.Mutex
-	of map[string]int // by the request's id
+	of map[string]int // by request id
 }
 
 func (c *commandCounter) monitor() *event.CommandMonitor {
@@ -45,12 +45,12 @@ func (c *commandCounter) count(id string) int {
 
 const (
 	commandsFile  = "../../pkg/docstore/commands.md"
-	commandsTries = 4 // a simulated fault has a transaction run again
+	commandsTries = 4 // a simulated fault makes a transaction run again
 )
 
-// CountCommands checks that operations send no more commands to MongoDB than they may, and as many as a service's part
-// of the table in pkg/docstore says; IDP_TEST_UPDATE=1 writes it. Do is called with a client of its own, more than once
-// where a call took more than the table says. The test is skipped where there is no MongoDB.
+// CountCommands checks that operations send no more commands to MongoDB than allowed, and as many as the service's part
+// of the table in pkg/docstore says; IDP_TEST_UPDATE=1 writes the table. Do is called with a client of its own, and
+// again if a call took more than the table says. The test is skipped if there is no MongoDB.
 func (s *Service) CountCommands(service string, c *Client, operations ...Commands) {
 	s.t.Helper()
 	if s.commands == nil {
@@ -83,11 +83,11 @@ func (s *Service) CountCommands(service string, c *Client, operations ...Command
 		require.NoError(s.t, os.WriteFile(commandsFile, []byte(before+heading+got+after), 0o644))
 		return
 	}
-	require.Equal(s.t, part, got, "%s is not up to date; IDP_TEST_UPDATE=1 writes it anew", commandsFile)
+	require.Equal(s.t, part, got, "%s is not up to date; IDP_TEST_UPDATE=1 updates it", commandsFile)
 }
 
-// CommandsOf is how many commands the request of an id has sent to MongoDB, those of transactions that were run again
-// too. The test is skipped where there is no MongoDB.
+// CommandsOf returns how many commands the request with the id has sent to MongoDB, including those of repeated
+// transactions. The test is skipped if there is no MongoDB.
 func (s *Service) CommandsOf(id string) int {
 	s.t.Helper()
 	if s.commands == nil {

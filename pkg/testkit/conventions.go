@@ -20,23 +20,24 @@ import (
 	"github.com/idplatform/idplatform/pkg/problem"
 )
 
-// Resource is what Conventions needs to know of a service: one record type that can be created, read, changed, deleted and listed.
+// Resource describes a service to Conventions: one record type that can be created, read, changed, deleted and listed.
 type Resource struct {
-	Collection string          // its path: /v1/users
+	Collection string          // its path, such as /v1/users
 	Body       func(n int) any // a body that creates the n-th record
-	Change     map[string]any  // a PATCH that changes one
+	Change     map[string]any  // a PATCH body that changes one
 	Faulty     map[string]any  // a body with faults that only the domain finds
-	Faults     []string        // where those are: body.email
-	Unique     []string        // which of Body's members no two records share: username
+	Faults     []string        // the locations of those, such as body.email
+	Unique     []string        // members of Body that no two records share, such as username
 	Read       auth.Scope
 	Write      auth.Scope
-	Unrelated  auth.Scope // a scope that lets in nowhere
+	Unrelated  auth.Scope // a scope that gives no access to the service
 
-	Open   []string // ids of the operations that need no credential; every other one must
-	Sealed []string // members of Body that are secrets, never shown
+	Open   []string // ids of the operations without a credential; all others must need one
+	Sealed []string // members of Body that are secrets and never shown
 
-	Query string // of its lists and deletes, where they ask for one: object_code=company. It selects the records made by Body alone
-	Seeds int    // events of what start has made
+	// for its lists and deletes if they require one, such as object_code=company; it selects only records made by Body
+	Query string
+	Seeds int // number of events that start causes
 }
 
 // list is the path of a list with a query.
@@ -54,8 +55,8 @@ func (r Resource) with(path string) string {
 	return path
 }
 
-// Conventions checks what holds for every operation of every service, from its OpenAPI document and one of its resources. start must give
-// a fresh service each time.
+// Conventions checks what holds for every operation of every service, from its OpenAPI document and one of its
+// resources. start must return a new service each time.
 func Conventions(t *testing.T, start func(testing.TB) *Service, r Resource) {
 	t.Run("document", func(t *testing.T) { t.Parallel(); documented(t, start(t), r) })
 	t.Run("admission", func(t *testing.T) { t.Parallel(); admission(t, start(t), r) })
@@ -81,7 +82,7 @@ type operation struct {
 	OperationID  string                     `json:"operationId"`
 	Summary      string                     `json:"summary"`
 	Tags         []string                   `json:"tags"`
-	Scope        string                     `json:"x-scope"` // or several, with a space between them
+	Scope        string                     `json:"x-scope"` // or several, separated by spaces
 	Momentary    bool                       `json:"x-momentary"`
 	Lenient      bool                       `json:"x-lenient"` // see rest.Op
 	Security     []map[string][]string      `json:"security"`
@@ -95,10 +96,10 @@ type operation struct {
 	} `json:"requestBody"`
 }
 
-// url fills in the path's parameters.
+// url fills in the parameters of the path.
 func (o operation) url() string { return regexp.MustCompile(`\{\w+\}`).ReplaceAllString(o.Path, "1") }
 
-// scopes are all that the operation needs.
+// scopes are all scopes that the operation needs.
 func (o operation) scopes() []auth.Scope {
 	var scopes []auth.Scope
 	for _, scope := range strings.Fields(o.Scope) {
@@ -115,7 +116,7 @@ func (o operation) takesJSON() bool {
 	return ok
 }
 
-// description is what Conventions reads of a service's document.
+// description is the part of a service's document that Conventions reads.
 type description struct {
 	OpenAPI string `json:"openapi"`
 	Info    struct {
@@ -147,7 +148,7 @@ func (s *Service) operations() []operation {
 	return all
 }
 
-// documents says whether the operation can answer so, with a body of this content type.
+// documents reports whether the operation can answer with this status, with a body of this content type.
 func (o operation) documents(status, contentType string) bool {
 	var response struct{ Content map[string]json.RawMessage }
 	_ = json.Unmarshal(o.Responses[status], &response)
@@ -155,10 +156,10 @@ func (o operation) documents(status, contentType string) bool {
 	return ok
 }
 
-// oauth says that the operation's errors are OAuth's.
+// oauth reports whether the operation's errors are OAuth errors.
 func (o operation) oauth() bool { return !o.documents("400", problem.ContentType) }
 
-// documented: the document has what a reader and a generator need; every operation has a summary, its noun, its scope,
+// documented: the document has what readers and generators need; every operation has a summary, its noun, its scope,
 // examples and its errors.
 func documented(t *testing.T, s *Service, r Resource) {
 	doc := s.description()
@@ -209,12 +210,13 @@ func documented(t *testing.T, s *Service, r Resource) {
 			}
 			assert.NotEmpty(t, o.RequestBody.Content["application/json"].Example, "%s has no example of a request", o.OperationID)
 		}
-		assert.True(t, strings.Contains(string(o.Responses["200"]), `"example"`) || strings.Contains(string(o.Responses["200"]), "image/"),
+		assert.True(t, strings.Contains(string(o.Responses["200"]), `"example"`) ||
+			strings.Contains(string(o.Responses["200"]), "image/"),
 			"%s has no example of an answer", o.OperationID)
 	}
 }
 
-// admission: no operation without a good credential, its scope and the tenant.
+// admission: no operation without a valid credential, its scope and the tenant.
 func admission(t *testing.T, s *Service, r Resource) {
 	for _, o := range s.operations() {
 		if o.Scope == "" {
@@ -224,26 +226,30 @@ func admission(t *testing.T, s *Service, r Resource) {
 		answer := request(s.Stranger())
 		answer.Problem(http.StatusUnauthorized, "unauthenticated")
 		assert.Equal(t, "Bearer", answer.Header.Get("WWW-Authenticate"), o.OperationID)
-		request(s.Stranger().With("Authorization", "Bearer nonsense")).Problem(http.StatusUnauthorized, "unauthenticated")
-		request(s.Stranger().With("Authorization", "Basic dXNlcjpwdw==")).Problem(http.StatusUnauthorized, "unauthenticated")
+		request(s.Stranger().With("Authorization", "Bearer nonsense")).
+			Problem(http.StatusUnauthorized, "unauthenticated")
+		request(s.Stranger().With("Authorization", "Basic dXNlcjpwdw==")).
+			Problem(http.StatusUnauthorized, "unauthenticated")
 		request(s.As("acme", r.Unrelated)).Problem(http.StatusForbidden, "forbidden")
 		scopes := o.scopes()
 		for i := range scopes { // each of them is needed
 			others := slices.Delete(slices.Clone(scopes), i, i+1)
 			request(s.As("acme", others...)).Problem(http.StatusForbidden, "forbidden")
 		}
-		if !slices.Contains(scopes, auth.PlatformAdmin) { // who may name every tenant
+		if !slices.Contains(scopes, auth.PlatformAdmin) { // these callers may name every tenant
 			request(s.As("acme", scopes...).With("X-Tenant-Id", "globex")).Problem(http.StatusForbidden, "forbidden")
 		}
-		request(s.As("acme", auth.PlatformAdmin).With("X-Tenant-Id", "Not A Tenant")).Problem(http.StatusBadRequest, "invalid_parameters", "header.X-Tenant-Id")
-		request(s.As("acme", scopes...).With("X-Payload-Origin", strings.Repeat("x", 4097))).Problem(http.StatusBadRequest, "invalid_parameters", "header.X-Payload-Origin")
+		request(s.As("acme", auth.PlatformAdmin).With("X-Tenant-Id", "Not A Tenant")).
+			Problem(http.StatusBadRequest, "invalid_parameters", "header.X-Tenant-Id")
+		request(s.As("acme", scopes...).With("X-Payload-Origin", strings.Repeat("x", 4097))).
+			Problem(http.StatusBadRequest, "invalid_parameters", "header.X-Payload-Origin")
 	}
 	old := s.As("acme", r.Read)
 	s.Clock.Advance(2 * time.Hour)
 	old.Get(r.list("")).Problem(http.StatusUnauthorized, "unauthenticated")
 }
 
-// bodies: what every operation with a JSON body refuses, telling no value back.
+// bodies: what every operation with a JSON body refuses, without repeating values.
 func bodies(t *testing.T, s *Service, r Resource) {
 	const value = "do-not-echo-me"
 	for _, o := range s.operations() {
@@ -256,7 +262,8 @@ func bodies(t *testing.T, s *Service, r Resource) {
 		if !o.takesJSON() {
 			continue
 		}
-		for _, contentType := range []string{"text/plain", "application/x-www-form-urlencoded", "application/jsonp", ""} {
+		for _, contentType := range []string{"text/plain", "application/x-www-form-urlencoded", "application/jsonp",
+			""} {
 			client := c.With("Content-Type", contentType)
 			if contentType == "" {
 				client = c.With("Content-Type", " ")
@@ -267,7 +274,8 @@ func bodies(t *testing.T, s *Service, r Resource) {
 				refused(client.Do(o.Method, o.url(), "{}"), http.StatusUnsupportedMediaType, "unsupported_media_type")
 			}
 		}
-		for _, body := range []string{"", "{", `{"a":`, `"` + value + `"`, "[]", "null", "nul", `{"a":"` + value + `"} trailing`, "\x00", "{\"a\":\"\xff\"}", strings.Repeat("[", 20000)} {
+		for _, body := range []string{"", "{", `{"a":`, `"` + value + `"`, "[]", "null", "nul", `{"a":"` + value +
+			`"} trailing`, "\x00", "{\"a\":\"\xff\"}", strings.Repeat("[", 20000)} {
 			refused(c.Do(o.Method, o.url(), body), http.StatusBadRequest, "invalid_parameters")
 		}
 		refused(c.Do(o.Method, o.url(), `{"`+strings.Repeat("x", 1<<20)+`":1}`), http.StatusRequestEntityTooLarge, "too_large")
@@ -284,10 +292,11 @@ func bodies(t *testing.T, s *Service, r Resource) {
 		for n := range 500 {
 			many[fmt.Sprint("m", n)] = n
 		}
-		assert.LessOrEqual(t, len(c.Do(o.Method, o.url(), many).Problem(http.StatusBadRequest, "invalid_parameters").Errors), 101)
+		assert.LessOrEqual(t, len(c.Do(o.Method, o.url(), many).
+			Problem(http.StatusBadRequest, "invalid_parameters").Errors), 101)
 	}
 
-	// All faults at once: what nobody knows, and what only the domain finds.
+	// All faults together: unknown members, and those that only the domain finds.
 	require.NotEmpty(t, r.Faulty)
 	faulty := maps.Clone(r.Faulty)
 	faulty["no_such_member"] = value
@@ -296,7 +305,7 @@ func bodies(t *testing.T, s *Service, r Resource) {
 	assert.NotContains(t, string(answer.Body), value)
 }
 
-// uniqueMembers: a second record with the values of another is refused, with all that are taken named.
+// uniqueMembers: a second record with the values of another is refused, and the error names all that are taken.
 func uniqueMembers(t *testing.T, s *Service, r Resource) {
 	require.NotEmpty(t, r.Unique)
 	var taken []string
@@ -310,7 +319,7 @@ func uniqueMembers(t *testing.T, s *Service, r Resource) {
 		t.Helper()
 		a.Problem(http.StatusConflict, "already_exists", taken...)
 		for _, member := range r.Unique {
-			assert.NotContains(t, string(a.Body), fmt.Sprint(`"`, first[member], `"`), "no value is told back")
+			assert.NotContains(t, string(a.Body), fmt.Sprint(`"`, first[member], `"`), "no value is repeated")
 		}
 	}
 	refused(c.Post(r.Collection, r.Body(1)))
@@ -326,8 +335,8 @@ func uniqueMembers(t *testing.T, s *Service, r Resource) {
 	c.Patch(path, change).OK(nil)
 }
 
-// unknownMembers is the operation's example with members that nobody knows, in it and in the objects of its lists, and
-// where those are.
+// unknownMembers returns the operation's example with unknown members, in it and in the objects of its lists, and their
+// locations.
 func unknownMembers(t *testing.T, o operation, value string) (body map[string]any, locations []string) {
 	require.NoError(t, json.Unmarshal(o.RequestBody.Content["application/json"].Example, &body), o.OperationID)
 	for name, member := range body {
@@ -343,10 +352,11 @@ func unknownMembers(t *testing.T, o operation, value string) (body map[string]an
 	return body, append(locations, "body.no_such_member")
 }
 
-// paths: what is no path or no method of one.
+// paths: unknown paths, and unknown methods of known ones.
 func paths(t *testing.T, s *Service, r Resource) {
 	c := s.As("acme", auth.PlatformAdmin)
-	for _, path := range []string{"/", "/v1", r.Collection + "/", r.Collection + "/1/no-such-thing", "/V1/users", r.Collection + "//", "/v1/%2e%2e/x"} {
+	for _, path := range []string{"/", "/v1", r.Collection + "/", r.Collection + "/1/no-such-thing", "/V1/users",
+		r.Collection + "//", "/v1/%2e%2e/x"} {
 		c.Get(path).Problem(http.StatusNotFound, "not_found")
 	}
 	answer := c.Do(http.MethodTrace, r.Collection, nil)
@@ -362,7 +372,7 @@ func paths(t *testing.T, s *Service, r Resource) {
 	}
 }
 
-// requestIDs: a sane one of the caller's is kept, any other replaced.
+// requestIDs: a valid id from the caller is kept, any other is replaced.
 func requestIDs(t *testing.T, s *Service, r Resource) {
 	c := s.As("acme", r.Read)
 	answer := c.With("X-Request-Id", "mine-42").Get(r.list(""))
@@ -375,7 +385,7 @@ func requestIDs(t *testing.T, s *Service, r Resource) {
 	assert.NotEqual(t, c.Get(r.list("")).Header.Get("X-Request-Id"), c.Get(r.list("")).Header.Get("X-Request-Id"))
 }
 
-// tenants never meet: the same body is good in each, and what one has is not there for the other.
+// tenants are separate: the same body is accepted in each, and one does not see the records of another.
 func tenants(t *testing.T, s *Service, r Resource) {
 	acme, globex := s.As("acme", r.Read, r.Write), s.As("globex", r.Read, r.Write)
 	record := acme.Post(r.Collection, r.Body(1)).Object()
@@ -394,8 +404,7 @@ func tenants(t *testing.T, s *Service, r Resource) {
 	assert.Equal(t, record, admin.With("X-Tenant-Id", "acme").Get(path).Object())
 }
 
-// events: what each change of a record tells. That sequences grow is seen to wherever a test reads events: see
-// EventsUntil.
+// events: the event of each change of a record. EventsUntil checks that sequences grow.
 func events(t *testing.T, s *Service, r Resource) {
 	c := s.As("acme", r.Read, r.Write)
 	record := c.Post(r.Collection, r.Body(1)).Object()
@@ -435,7 +444,7 @@ func conditions(t *testing.T, s *Service, r Resource) {
 	record := answer.Object()
 	path := r.Collection + "/" + record["id"].(string)
 	tag := answer.Header.Get("ETag")
-	assert.Regexp(t, `^"1(-0)?"$`, tag, "the version, and what stands for counts where there are any")
+	assert.Regexp(t, `^"1(-0)?"$`, tag, "the version, and something that stands for counts if there are any")
 	assert.EqualValues(t, 1, record["version"])
 	assert.Equal(t, record["time_created"], record["time_modified"])
 	assert.Regexp(t, `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`, record["time_created"])
@@ -448,7 +457,7 @@ func conditions(t *testing.T, s *Service, r Resource) {
 		assert.Equal(t, tag, unchanged.Header.Get("ETag"))
 	}
 	assert.Equal(t, http.StatusOK, c.With("If-None-Match", `"2"`).Get(path).Status)
-	assert.Equal(t, http.StatusOK, c.With("If-None-Match", `"1-7"`).Get(path).Status, "it looks at counts too")
+	assert.Equal(t, http.StatusOK, c.With("If-None-Match", `"1-7"`).Get(path).Status, "it depends on counts, too")
 	for _, tag := range []string{`"2"`, `W/"1"`, "1", `""`, "nonsense", `"x"`, `"1-"`, `"1-x"`, `"2-0"`} {
 		c.With("If-Match", tag).Patch(path, r.Change).Problem(http.StatusPreconditionFailed, "version_mismatch")
 		c.With("If-Match", tag).Delete(r.with(path), nil).Problem(http.StatusPreconditionFailed, "version_mismatch")
@@ -457,7 +466,8 @@ func conditions(t *testing.T, s *Service, r Resource) {
 
 	s.Clock.Advance(time.Second)
 	for _, named := range []string{tag, `"1"`, `"1-7"`} {
-		assert.Equal(t, http.StatusOK, c.With("If-Match", named).Patch(path+"?dry_run=true", r.Change).Status, "If-Match looks at the version alone")
+		assert.Equal(t, http.StatusOK, c.With("If-Match", named).Patch(path+"?dry_run=true", r.Change).Status,
+			"If-Match compares only the version")
 	}
 	changed := c.With("If-Match", tag).Patch(path, r.Change)
 	assert.Equal(t, strings.Replace(tag, "1", "2", 1), changed.OK(nil).Header.Get("ETag"))
@@ -466,16 +476,16 @@ func conditions(t *testing.T, s *Service, r Resource) {
 	assert.NotEqual(t, after["time_created"], after["time_modified"])
 	assert.Equal(t, after, c.Get(path).Object())
 	same := c.With("If-Match", "*").Patch(path, r.Change).Object()
-	assert.Equal(t, after, same, "what changes nothing makes no version")
+	assert.Equal(t, after, same, "a request without a change makes no new version")
 	assert.Equal(t, after, c.Patch(path, after).Object(), "a record may be sent back as it is")
 
 	c.With("If-Match", `"1"`).Delete(r.with(path), nil).Problem(http.StatusPreconditionFailed, "version_mismatch")
 	assert.Equal(t, map[string]any{"id": record["id"]}, c.With("If-Match", `"2"`).Delete(r.with(path), nil).Object())
 	c.Delete(r.with(path), nil).Problem(http.StatusNotFound, "not_found")
-	assert.NotEqual(t, record["id"], c.Post(r.Collection, r.Body(1)).ID(), "ids are not given twice")
+	assert.NotEqual(t, record["id"], c.Post(r.Collection, r.Body(1)).ID(), "ids are not used twice")
 }
 
-// dryRun: all is answered as it would be, and nothing is changed.
+// dryRun: the answers are those of real requests, and nothing is changed.
 func dryRun(t *testing.T, s *Service, r Resource) {
 	c := s.As("acme", r.Read, r.Write)
 	answer := c.Post(r.Collection+"?dry_run=true", r.Body(1))
@@ -491,7 +501,7 @@ func dryRun(t *testing.T, s *Service, r Resource) {
 	assert.Equal(t, record, c.Get(path).Object())
 	c.Delete(r.with(path), nil).OK(nil)
 	events := s.Events(r.Seeds + 2)
-	assert.Regexp(t, `\.created$`, events[r.Seeds].Type, "a dry run has no events: created and deleted are all there are")
+	assert.Regexp(t, `\.created$`, events[r.Seeds].Type, "a dry run has no events: only created and deleted")
 	assert.Regexp(t, `\.deleted$`, events[r.Seeds+1].Type)
 	assert.Equal(t, record["id"], events[r.Seeds+1].Subject)
 }
@@ -513,7 +523,8 @@ func idempotency(t *testing.T, start func(testing.TB) *Service, r Resource) {
 		c.Post(r.Collection+"?other=query", r.Body(1)).Problem(http.StatusUnprocessableEntity, "idempotency_key_reused")
 
 		globex := s.As("globex", r.Read, r.Write).With("Idempotency-Key", "key-1")
-		assert.Empty(t, globex.Post(r.Collection, r.Body(1)).OK(nil).Header.Get("Idempotent-Replayed"), "a key is its caller's")
+		assert.Empty(t, globex.Post(r.Collection, r.Body(1)).OK(nil).Header.Get("Idempotent-Replayed"),
+			"a key belongs to its caller")
 
 		s.Clock.Advance(25 * time.Hour)
 		fresh := s.As("acme", r.Read, r.Write).With("Idempotency-Key", "key-1")
@@ -524,8 +535,10 @@ func idempotency(t *testing.T, start func(testing.TB) *Service, r Resource) {
 		s := start(t)
 		c := s.As("acme", r.Read, r.Write)
 		for _, key := range []string{"", strings.Repeat("k", 256), "clé", "tab\there"} {
-			client := &Client{c.t, c.handler, http.Header{"Authorization": c.header["Authorization"], "Idempotency-Key": {key}}}
-			client.Post(r.Collection, r.Body(1)).Problem(http.StatusBadRequest, "invalid_parameters", "header.Idempotency-Key")
+			client := &Client{c.t, c.handler, http.Header{"Authorization": c.header["Authorization"],
+				"Idempotency-Key": {key}}}
+			client.Post(r.Collection, r.Body(1)).Problem(http.StatusBadRequest, "invalid_parameters",
+				"header.Idempotency-Key")
 		}
 		c.Post(r.Collection, r.Body(1)).OK(nil)
 		conflicting := c.With("Idempotency-Key", "key-2")
@@ -558,14 +571,16 @@ func idempotency(t *testing.T, start func(testing.TB) *Service, r Resource) {
 	})
 }
 
-// keptAnswers: sent twice with one key, every POST gives its first answer again; but one whose answer is true only for
-// the moment runs again.
+// keptAnswers: every POST that is sent twice with one key gives its first answer again, except one whose answer holds
+// only at the moment, which runs again.
 func keptAnswers(t *testing.T, s *Service) {
 	for i, o := range s.operations() {
-		if o.Method != http.MethodPost || o.RequestBody == nil || o.RequestBody.Content["application/json"].Example == nil {
+		if o.Method != http.MethodPost || o.RequestBody == nil ||
+			o.RequestBody.Content["application/json"].Example == nil {
 			continue
 		}
-		c := s.As("acme", auth.PlatformAdmin).With("X-Tenant-Id", "acme").With("Idempotency-Key", fmt.Sprint("kept-", i))
+		c := s.As("acme", auth.PlatformAdmin).With("X-Tenant-Id", "acme").
+			With("Idempotency-Key", fmt.Sprint("kept-", i))
 		body := string(o.RequestBody.Content["application/json"].Example)
 		first, again, other := c.Post(o.url(), body), c.Post(o.url(), body), c.Post(o.url(), body+" ")
 		assert.Empty(t, first.Header.Get("Idempotent-Replayed"), o.OperationID)
@@ -630,23 +645,30 @@ func paging(t *testing.T, s *Service, r Resource) {
 		}
 	}
 	refusedPaging(s, r, c, first["next_page_token"].(string))
-	assert.EqualValues(t, 25, c.Get(r.list("unknown_parameter=1")).Object()["total"], "an unknown parameter does not count")
+	assert.EqualValues(t, 25, c.Get(r.list("unknown_parameter=1")).Object()["total"], "an unknown parameter is ignored")
 }
 
-// refusedPaging: pages that can't be, and a token of another list.
+// refusedPaging: impossible pages, and a token of another list.
 func refusedPaging(s *Service, r Resource, c *Client, token string) {
-	c.Get(r.list("page_sort=time_created[desc]&page_token="+token)).Problem(http.StatusBadRequest, "invalid_parameters", "query.page_token")
-	s.As("globex", r.Read).Get(r.list("page_token="+token)).Problem(http.StatusBadRequest, "invalid_parameters", "query.page_token")
+	c.Get(r.list("page_sort=time_created[desc]&page_token="+token)).Problem(http.StatusBadRequest, "invalid_parameters",
+		"query.page_token")
+	s.As("globex", r.Read).Get(r.list("page_token="+token)).Problem(http.StatusBadRequest, "invalid_parameters",
+		"query.page_token")
 	for query, location := range map[string]string{
-		"page_num=0": "query.page_num", "page_num=-1": "query.page_num", "page_num=x": "query.page_num", "page_num=9223372036854775807": "query.page_num",
+		"page_num=0": "query.page_num", "page_num=-1": "query.page_num", "page_num=x": "query.page_num",
+		"page_num=9223372036854775807":  "query.page_num",
 		"page_num=99999999999999999999": "query.page_num",
-		"page_size=0":                   "query.page_size", "page_size=201": "query.page_size", "page_size=1.5": "query.page_size",
-		"page_token=nonsense": "query.page_token", "page_sort=no_such_field": "query.page_sort", "page_sort=time_created[up]": "query.page_sort",
-		"page_sort=time_created,time_created": "query.page_sort", "page_sort=,": "query.page_sort", "count=maybe": "query.count",
+		"page_size=0":                   "query.page_size", "page_size=201": "query.page_size",
+		"page_size=1.5":       "query.page_size",
+		"page_token=nonsense": "query.page_token", "page_sort=no_such_field": "query.page_sort",
+		"page_sort=time_created[up]":          "query.page_sort",
+		"page_sort=time_created,time_created": "query.page_sort", "page_sort=,": "query.page_sort",
+		"count=maybe": "query.count",
 	} {
 		c.Get(r.list(query)).Problem(http.StatusBadRequest, "invalid_parameters", location)
 	}
 	unsortable := c.Get(r.list("page_sort=no_such_field")).Problem(http.StatusBadRequest, "invalid_parameters")
 	assert.Contains(s.t, unsortable.Detail, "time_created")
-	c.Get(r.list("page_num=x&page_size=0")).Problem(http.StatusBadRequest, "invalid_parameters", "query.page_num", "query.page_size")
+	c.Get(r.list("page_num=x&page_size=0")).Problem(http.StatusBadRequest, "invalid_parameters", "query.page_num",
+		"query.page_size")
 }

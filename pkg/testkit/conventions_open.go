@@ -18,8 +18,8 @@ import (
 // formType is rest.FormType, as clients write it.
 const formType = "application/x-www-form-urlencoded"
 
-// openOperations: what needs no credential is open to everybody, whatever credential or tenant comes along, and keeps
-// the bounds of all others.
+// openOperations: an operation that needs no credential is open to everybody, whatever credential or tenant is sent,
+// and has the same limits as all others.
 func openOperations(t *testing.T, s *Service, r Resource) {
 	found := map[string]bool{}
 	for _, o := range s.operations() {
@@ -45,11 +45,11 @@ func openOperations(t *testing.T, s *Service, r Resource) {
 		c.Do(o.Method, o.url()+"?x=%zz", body).refused(o, http.StatusBadRequest)
 	}
 	for _, id := range r.Open {
-		assert.True(t, found[id], "%s is no open operation", id)
+		assert.True(t, found[id], "%s is not an open operation", id)
 	}
 }
 
-// exampleBody is the example of the operation's request in the form that it takes.
+// exampleBody is the operation's example of a request, in the form that the operation reads.
 func (o operation) exampleBody() (body, contentType string) {
 	if o.RequestBody == nil {
 		return "", ""
@@ -63,10 +63,10 @@ func (o operation) exampleBody() (body, contentType string) {
 	return "", ""
 }
 
-// form makes a form of an example's members.
+// form makes a form from an example's members.
 func (o operation) form(example json.RawMessage) url.Values {
 	members := map[string]string{}
-	_ = json.Unmarshal(example, &members) // documented tells of a missing one
+	_ = json.Unmarshal(example, &members) // documented reports a missing example
 	values := url.Values{}
 	for name, text := range members {
 		values.Set(name, text)
@@ -88,7 +88,7 @@ func (a *Answer) refused(o operation, status int) {
 	}[status])
 }
 
-// forms: what every operation with a form body refuses, telling no value back, and what it overlooks.
+// forms: what every operation with a form body refuses, without repeating values, and what it ignores.
 func forms(t *testing.T, s *Service) {
 	const value = "do-not-echo-me"
 	for _, o := range s.operations() {
@@ -122,11 +122,11 @@ func forms(t *testing.T, s *Service) {
 			send(formType, faulty.Encode())
 		}
 		plain, more := send(formType, good.Encode()), send(formType+"; charset=utf-8", good.Encode()+"&unknown="+value)
-		assert.Equal(t, plain.Status, more.Status, "%s: an unknown parameter is overlooked", o.OperationID)
+		assert.Equal(t, plain.Status, more.Status, "%s: an unknown parameter is ignored", o.OperationID)
 	}
 }
 
-// secrets: a sealed member is a mask wherever it is seen, and the mask sent back keeps it.
+// secrets: a sealed member is shown as a mask everywhere, and a mask that is sent back keeps the value.
 func secrets(t *testing.T, s *Service, r Resource) {
 	if len(r.Sealed) == 0 {
 		return
@@ -141,7 +141,7 @@ func secrets(t *testing.T, s *Service, r Resource) {
 	path := r.Collection + "/" + record["id"].(string)
 	shown := [][]byte{answer.Body, c.Get(path).OK(nil).Body, c.Get(r.list("")).OK(nil).Body}
 	same := c.Patch(path, record)
-	assert.Equal(t, record, same.Object(), "a mask is no change")
+	assert.Equal(t, record, same.Object(), "a mask is not a change")
 	s.EventsUntil(func(e bus.Event) bool {
 		shown = append(shown, e.Data)
 		return e.Subject == record["id"]

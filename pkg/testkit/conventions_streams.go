@@ -8,7 +8,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// eventStreams: every event stream begins at once, ends cleanly when the service drains, and ends when its client goes.
+// eventStreams: every event stream begins at once, ends cleanly when the service drains, and ends when its client
+// disconnects.
 func eventStreams(t *testing.T, s *Service) {
 	for _, o := range s.operations() {
 		if !o.documents("200", request.EventStreamType) {

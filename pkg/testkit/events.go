@@ -15,9 +15,9 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 )
 
-// GoldenEvents holds a service's events to testdata/events.json.golden: they are a format that others rely on. They must
-// be of all these types, like user.created, and of no other; those of one noun must carry records with the same members.
-// Times are written as what passed since start.
+// GoldenEvents compares a service's events with testdata/events.json.golden: they are a format that others rely on.
+// They must be of exactly these types, such as user.created; those of one noun must carry records with the same
+// members. Times are written as the time since start.
 func GoldenEvents(t testing.TB, start clock.Time, events []bus.Event, types ...string) {
 	t.Helper()
 	told := map[string]bool{}
@@ -37,7 +37,8 @@ func GoldenEvents(t testing.TB, start clock.Time, events []bus.Event, types ...s
 		}
 		require.Equal(t, whole[noun], members, "%s carries the whole record", e.Type)
 		list = append(list, map[string]any{
-			"type": e.Type, "source": e.Source, "subject": e.Subject, "time": e.Time, "tenantid": e.Tenant, "actor": e.Actor,
+			"type": e.Type, "source": e.Source, "subject": e.Subject, "time": e.Time, "tenantid": e.Tenant,
+			"actor":         e.Actor,
 			"payloadorigin": e.PayloadOrigin, "sequence": strconv.FormatInt(e.Sequence, 10), "data": e.Data,
 		})
 	}

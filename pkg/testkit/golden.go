@@ -11,7 +11,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 )
 
-// Golden checks that a file, mostly one of testdata, has this content. IDP_TEST_UPDATE=1 writes it.
+// Golden checks that a file, usually in testdata, has this content. IDP_TEST_UPDATE=1 writes it.
 func Golden(t testing.TB, file string, got []byte) {
 	t.Helper()
 	if os.Getenv("IDP_TEST_UPDATE") == "1" {
@@ -21,12 +21,12 @@ func Golden(t testing.TB, file string, got []byte) {
 	}
 	want, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.Equal(t, string(want), string(got), "%s is not up to date; `make generate` writes it anew", file)
+	require.Equal(t, string(want), string(got), "%s is not up to date; `make generate` updates it", file)
 }
 
 var timeForm = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
 
-// Since writes the times in a text as what passed since start, so that it is the same in every run.
+// Since replaces the times in a text by the time since start, so that the text is the same in every run.
 func Since(t testing.TB, start clock.Time, text []byte) []byte {
 	t.Helper()
 	return timeForm.ReplaceAllFunc(text, func(b []byte) []byte {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Log writes to the test's log, and to nothing when the test has ended.
+// Log writes to the test's log. After the end of the test it discards lines.
 func Log(t testing.TB) *slog.Logger {
 	w := &testWriter{t: t}
 	t.Cleanup(func() {

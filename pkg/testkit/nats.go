@@ -12,7 +12,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus/embedded"
 )
 
-// NATS is a server that can be taken away and brought back.
+// NATS is a server that can be stopped and started again.
 type NATS struct {
 	t      testing.TB
 	dir    string
@@ -28,7 +28,7 @@ func newNATS(t testing.TB, log *slog.Logger) *NATS {
 	return n
 }
 
-// Start brings the server back, with what its streams had.
+// Start starts the server again, with the content of its streams.
 func (n *NATS) Start() {
 	n.t.Helper()
 	n.mu.Lock()
@@ -38,7 +38,7 @@ func (n *NATS) Start() {
 	n.server = server
 }
 
-// Stop takes the server away.
+// Stop stops the server.
 func (n *NATS) Stop() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -17,12 +17,13 @@ type note struct{ docstore.Meta }
 
 var notes = docstore.Define(docstore.Schema[note]{Name: "notes", Noun: "note"})
 
-// What one replica writes the other one reads; the ids of each are its own.
+// A replica reads what another one writes; their ids differ.
 func TestReplicasShareADatabase(t *testing.T) {
 	t.Parallel()
-	spec := service.Spec{Name: "notes", Collections: []*docstore.Def{notes.Def()}, New: func(context.Context, service.Deps) (service.App, error) {
-		return service.App{Handler: http.NotFoundHandler()}, nil
-	}}
+	spec := service.Spec{Name: "notes", Collections: []*docstore.Def{notes.Def()},
+		New: func(context.Context, service.Deps) (service.App, error) {
+			return service.App{Handler: http.NotFoundHandler()}, nil
+		}}
 	one := testkit.Start(t, spec)
 	other := one.Replica(spec)
 	ctx := request.System(t.Context(), "acme")

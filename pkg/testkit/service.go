@@ -25,7 +25,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/telemetry"
 )
 
-// Main runs a package's tests and fails on goroutines that they leave behind.
+// Main runs a package's tests and fails if they leave goroutines behind.
 func Main(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // Service is a running service and its surroundings.
@@ -48,9 +48,9 @@ type Options struct {
 	Outbound *http.Client // instead of one that reaches loopback addresses
 	Dialer   *net.Dialer  // instead of one that reaches loopback addresses
 	Log      *slog.Logger
-	File     string // an SQLite file, maybe of a process that died, instead of a new database
+	File     string // an SQLite file, possibly of a process that died, instead of a new database
 
-	// Engine, if given, makes what the store works on: an engine that counts or fails, around the test's own.
+	// Engine, if set, returns the engine for the store, given the test's own: such as one that counts or fails.
 	Engine func(docstore.Engine) docstore.Engine
 }
 
@@ -94,8 +94,8 @@ func Start(t testing.TB, spec service.Spec, options ...Options) *Service {
 	return s
 }
 
-// Replica runs the service once more on the same database and NATS, as another process would: with ids, connections, tasks, a relay and
-// consumers of its own. Its spec must have the same collections.
+// Replica runs the service again on the same database and NATS, as another process would: with ids, connections, tasks,
+// a relay and consumers of its own. Its spec must have the same collections.
 func (s *Service) Replica(spec service.Spec) *Service {
 	s.t.Helper()
 	r := *s
@@ -135,7 +135,7 @@ func (s *Service) run(spec service.Spec) {
 	s.unit, s.Handler = unit, unit.Handler
 }
 
-// oneAtATime is for a task that is done by its schedule and by RunTask.
+// oneAtATime is for a task that is run by its schedule and by RunTask.
 func oneAtATime(do func(context.Context) (int, error)) func(context.Context) (int, error) {
 	var mu sync.Mutex
 	return func(ctx context.Context) (int, error) {
@@ -145,7 +145,7 @@ func oneAtATime(do func(context.Context) (int, error)) func(context.Context) (in
 	}
 }
 
-// RunTask does one of the service's tasks now, until there is nothing more to do.
+// RunTask runs one of the service's tasks now, until there is nothing more to do.
 func (s *Service) RunTask(name string) {
 	s.t.Helper()
 	i := slices.IndexFunc(s.tasks, func(task service.Task) bool { return task.Name == name })
@@ -157,7 +157,7 @@ func (s *Service) RunTask(name string) {
 	}
 }
 
-// Ready waits until the service is ready to serve: its followers have caught up.
+// Ready waits until the service is ready: its followers have caught up.
 func (s *Service) Ready() {
 	s.t.Helper()
 	isReady := func() bool { return s.unit.Ready(context.Background()) == nil }
@@ -172,15 +172,16 @@ func within(t testing.TB, stop func(context.Context) error) {
 	}
 }
 
-// Token mints a token that is good for an hour of the test's clock.
+// Token mints a token that is valid for an hour of the test's clock.
 func (s *Service) Token(tenant string, scopes ...auth.Scope) string {
 	s.t.Helper()
-	token, err := s.Signer.Mint(auth.Claims{Subject: "tester", ClientID: "tester", Tenant: tenant, Scopes: auth.NewScopes(scopes...), TTL: time.Hour})
+	token, err := s.Signer.Mint(auth.Claims{Subject: "tester", ClientID: "tester", Tenant: tenant,
+		Scopes: auth.NewScopes(scopes...), TTL: time.Hour})
 	require.NoError(s.t, err)
 	return token
 }
 
-// Events returns the first n events that the service has published, in the stream's order; it waits for them.
+// Events waits for the first n events that the service publishes, and returns them in the stream's order.
 func (s *Service) Events(n int) []bus.Event {
 	s.t.Helper()
 	if n == 0 {
@@ -190,15 +191,15 @@ func (s *Service) Events(n int) []bus.Event {
 	return s.EventsUntil(func(bus.Event) bool { seen++; return seen == n })
 }
 
-// EventsUntil returns the published events up to the first that is the last one wanted, in the stream's order; it waits
-// for them. The test fails where the sequence of a record's events does not grow.
+// EventsUntil waits for an event for which last is true, and returns the published events up to it, in the stream's
+// order. The test fails if the sequence of a record's events does not grow.
 func (s *Service) EventsUntil(last func(bus.Event) bool) []bus.Event {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	js := s.Deps.Bus.JetStream()
 	stream, err := js.Stream(ctx, "IDP_EVENTS")
-	for err != nil && ctx.Err() == nil { // it is made in the background
+	for err != nil && ctx.Err() == nil { // it is created in the background
 		stream, err = js.Stream(ctx, "IDP_EVENTS")
 	}
 	require.NoError(s.t, err)

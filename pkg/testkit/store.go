@@ -15,7 +15,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/secret"
 )
 
-// Store opens a store of the test's own. Whoever starts a service on it need not close it.
+// Store opens a store for the test. A service that is started on it closes it.
 func Store(t testing.TB, clk clock.Clock, defs ...*docstore.Def) *docstore.Store {
 	t.Helper()
 	engine, _ := newEngine(t, "")
@@ -24,7 +24,7 @@ func Store(t testing.TB, clk clock.Clock, defs ...*docstore.Def) *docstore.Store
 	return store
 }
 
-// newEngine opens the SQLite file, or a database of the test's own if that is "".
+// newEngine opens the SQLite file, or a database for the test if file is "".
 func newEngine(t testing.TB, file string) (engine docstore.Engine, commands *commandCounter) {
 	t.Helper()
 	ctx := context.Background()
@@ -46,7 +46,7 @@ func newEngine(t testing.TB, file string) (engine docstore.Engine, commands *com
 	return engine, commands
 }
 
-// borrowed is an engine that another store has made ready and closes.
+// borrowed is an engine that another store has prepared and will close.
 type borrowed struct{ docstore.Engine }
 
 func (borrowed) Prepare(context.Context, []*docstore.Def) error { return nil }

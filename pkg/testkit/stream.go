@@ -18,7 +18,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/rest"
 )
 
-// EventStream is an open event stream (Server-Sent Events) over a connection of its own.
+// EventStream is an open event stream (Server-Sent Events) on a connection of its own.
 type EventStream struct {
 	t      testing.TB
 	Header http.Header
@@ -60,7 +60,7 @@ func (c *Client) Events(path string) *EventStream {
 	return s
 }
 
-// Next waits for the next event; comments are no events.
+// Next waits for the next event; it skips comments.
 func (s *EventStream) Next() rest.ServerEvent {
 	s.t.Helper()
 	event, err := s.next()
@@ -92,7 +92,7 @@ func (s *EventStream) next() (event rest.ServerEvent, err error) {
 	}
 }
 
-// Drain makes the service stop and returns the events that still come; the test fails unless the stream ends cleanly.
+// Drain makes the service stop and returns the remaining events. The test fails unless the stream ends cleanly.
 func (s *EventStream) Drain() (last []rest.ServerEvent) {
 	s.t.Helper()
 	s.drain()

@@ -19,7 +19,8 @@ func TestClockStandsStill(t *testing.T) {
 	t.Parallel()
 	c := testkit.NewClock()
 	before := c.Now()
-	require.Less(t, clock.System.Now().Sub(before).Abs(), time.Minute, "tokens must be good for the system's clock, too")
+	require.Less(t, clock.System.Now().Sub(before).Abs(), time.Minute,
+		"tokens must be valid by the system's clock, too")
 	c.Advance(90 * time.Second)
 	require.Equal(t, before.Add(90*time.Second), c.Now())
 }
