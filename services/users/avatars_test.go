@@ -24,7 +24,7 @@ func put(c *testkit.Client, user object, contentType string, body []byte) *testk
 	return c.With("Content-Type", contentType).Do(http.MethodPut, path(user, "avatar"), body)
 }
 
-// putAvatar gives a user some picture.
+// putAvatar gives a user a picture.
 func putAvatar(t testing.TB, c *testkit.Client, user object) *testkit.Answer {
 	t.Helper()
 	return put(c, user, "image/png", pngOf(t, 32, 24))
@@ -43,7 +43,8 @@ func form(t testing.TB, fields ...[2]string) (contentType string, body []byte) {
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
 	for _, field := range fields {
-		header := textproto.MIMEHeader{"Content-Disposition": {fmt.Sprintf(`form-data; name=%q; filename="头像.bin"`, field[0])}}
+		header := textproto.MIMEHeader{"Content-Disposition": {fmt.Sprintf(`form-data; name=%q; filename="头像.bin"`,
+			field[0])}}
 		part, err := w.CreatePart(header)
 		require.NoError(t, err)
 		_, err = part.Write([]byte(field[1]))
@@ -69,13 +70,18 @@ func TestAvatarFormats(t *testing.T) {
 		multipart          bool
 		width, height, big int
 	}{
-		"png":           {raw: pngOf(t, 40, 30), sent: "image/png", shown: "image/png", width: 40, height: 30},
-		"jpeg":          {raw: encoded(func(b *bytes.Buffer) error { return jpeg.Encode(b, canvas, nil) }), sent: "image/jpeg", shown: "image/jpeg", width: 40, height: 30},
-		"gif":           {raw: encoded(func(b *bytes.Buffer) error { return gif.Encode(b, image.NewPaletted(canvas.Rect, palette.Plan9), nil) }), sent: "image/gif", shown: "image/gif", width: 40, height: 30},
-		"webp":          {raw: webp, sent: "image/webp", shown: "image/png", width: 1, height: 1},
-		"wrongly named": {raw: pngOf(t, 40, 30), sent: "image/jpeg; charset=binary", shown: "image/png", width: 40, height: 30},
-		"form":          {raw: pngOf(t, 40, 30), shown: "image/png", multipart: true, width: 40, height: 30},
-		"largest":       {raw: pngOf(t, 4096, 4096), sent: "image/png", shown: "image/png", width: 4096, height: 4096},
+		"png": {raw: pngOf(t, 40, 30), sent: "image/png", shown: "image/png", width: 40, height: 30},
+		"jpeg": {raw: encoded(func(b *bytes.Buffer) error {
+			return jpeg.Encode(b, canvas, nil)
+		}), sent: "image/jpeg", shown: "image/jpeg", width: 40, height: 30},
+		"gif": {raw: encoded(func(b *bytes.Buffer) error {
+			return gif.Encode(b, image.NewPaletted(canvas.Rect, palette.Plan9), nil)
+		}), sent: "image/gif", shown: "image/gif", width: 40, height: 30},
+		"webp": {raw: webp, sent: "image/webp", shown: "image/png", width: 1, height: 1},
+		"wrongly named": {raw: pngOf(t, 40, 30), sent: "image/jpeg; charset=binary", shown: "image/png", width: 40,
+			height: 30},
+		"form":    {raw: pngOf(t, 40, 30), shown: "image/png", multipart: true, width: 40, height: 30},
+		"largest": {raw: pngOf(t, 4096, 4096), sent: "image/png", shown: "image/png", width: 4096, height: 4096},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -83,7 +89,8 @@ func TestAvatarFormats(t *testing.T) {
 			user := addUser(t, c, "li.wei")
 			contentType, body := row.sent, row.raw
 			if row.multipart {
-				contentType, body = form(t, [2]string{"comment", "my best side"}, [2]string{"file", string(row.raw)}, [2]string{"file", "a second one"})
+				contentType, body = form(t, [2]string{"comment", "my best side"}, [2]string{"file", string(row.raw)},
+					[2]string{"file", "a second one"})
 			}
 			answer := put(c, user, contentType, body)
 			now := answer.Object()
@@ -157,17 +164,18 @@ func TestAvatarRefused(t *testing.T) {
 		code        string
 	}{
 		"too many bytes": {"image/png", random, 413, "too_large"},
-		"at the limit":   {"image/png", random[:2<<20], 400, "invalid_parameters"}, // taken in, and found to be no picture
-		"no picture":     {"image/png", []byte("<svg onload=alert(1)>"), 400, "invalid_parameters"},
-		"cut off":        {"image/png", whole[:len(whole)/2], 400, "invalid_parameters"},
-		"nothing":        {"image/png", nil, 400, "invalid_parameters"},
-		"too wide":       {"image/png", pngOf(t, 4097, 1), 400, "invalid_parameters"},
-		"too high":       {"image/png", pngOf(t, 1, 4097), 400, "invalid_parameters"},
-		"no image type":  {"application/octet-stream", whole, 415, "unsupported_media_type"},
-		"JSON":           {"application/json", []byte(`{}`), 415, "unsupported_media_type"},
-		"no type":        {"", whole, 415, "unsupported_media_type"},
-		"no boundary":    {"multipart/form-data", whole, 400, "invalid_parameters"},
-		"broken form":    {"multipart/form-data; boundary=x", []byte("--x\r\nnonsense"), 400, "invalid_parameters"},
+		// accepted, and then found not to be a picture
+		"at the limit":  {"image/png", random[:2<<20], 400, "invalid_parameters"},
+		"no picture":    {"image/png", []byte("<svg onload=alert(1)>"), 400, "invalid_parameters"},
+		"cut off":       {"image/png", whole[:len(whole)/2], 400, "invalid_parameters"},
+		"nothing":       {"image/png", nil, 400, "invalid_parameters"},
+		"too wide":      {"image/png", pngOf(t, 4097, 1), 400, "invalid_parameters"},
+		"too high":      {"image/png", pngOf(t, 1, 4097), 400, "invalid_parameters"},
+		"no image type": {"application/octet-stream", whole, 415, "unsupported_media_type"},
+		"JSON":          {"application/json", []byte(`{}`), 415, "unsupported_media_type"},
+		"no type":       {"", whole, 415, "unsupported_media_type"},
+		"no boundary":   {"multipart/form-data", whole, 400, "invalid_parameters"},
+		"broken form":   {"multipart/form-data; boundary=x", []byte("--x\r\nnonsense"), 400, "invalid_parameters"},
 	} {
 		put(c, user, row.contentType, row.body).Problem(row.status, row.code)
 	}
@@ -183,7 +191,8 @@ func TestAvatarRefused(t *testing.T) {
 	put(c.With("If-Match", `"1"`), user, "image/png", whole).Problem(412, "version_mismatch")
 	put(in(s, "globex"), user, "image/png", whole).Problem(404, "not_found")
 	put(c, object{"id": "1"}, "image/png", whole).Problem(404, "not_found")
-	c.With("Content-Type", "image/png").Do(http.MethodPut, path(user, "avatar")+"?dry_run=true", pngOf(t, 16, 16)).OK(nil)
+	c.With("Content-Type", "image/png").Do(http.MethodPut, path(user, "avatar")+"?dry_run=true", pngOf(t, 16, 16)).
+		OK(nil)
 	unchanged(t, c, user)
 	require.Equal(t, shown.Body, c.Get(path(user, "avatar")).Body)
 }
@@ -198,10 +207,11 @@ func TestRemoveAvatar(t *testing.T) {
 
 	putAvatar(t, c, user).OK(nil)
 	first := c.Get(path(user, "avatar")).Header.Get("ETag")
-	put(c, user, "image/png", pngOf(t, 24, 24)).OK(nil) // another one takes its place
+	put(c, user, "image/png", pngOf(t, 24, 24)).OK(nil) // another picture replaces it
 	require.NotEqual(t, first, c.Get(path(user, "avatar")).Header.Get("ETag"))
 	in(s, "globex").Delete(path(user, "avatar"), nil).Problem(http.StatusNotFound, "not_found")
-	c.With("If-Match", `"2"`).Delete(path(user, "avatar"), nil).Problem(http.StatusPreconditionFailed, "version_mismatch")
+	c.With("If-Match", `"2"`).Delete(path(user, "avatar"), nil).Problem(http.StatusPreconditionFailed,
+		"version_mismatch")
 	require.Equal(t, object{"id": user["id"]}, c.Delete(path(user, "avatar"), nil).Object())
 	c.Get(path(user, "avatar")).Problem(http.StatusNotFound, "not_found")
 	c.Delete(path(user, "avatar"), nil).Problem(http.StatusNotFound, "not_found")

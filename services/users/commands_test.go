@@ -8,7 +8,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// TestCommands: what operations cost on MongoDB.
+// TestCommands: the commands that operations send to MongoDB.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -27,12 +27,14 @@ func TestCommands(t *testing.T) {
 		testkit.Commands{Operation: "get a user", Most: 1, Do: func(c *testkit.Client) *testkit.Answer {
 			return c.Get(path(u))
 		}},
-		testkit.Commands{Operation: "a page of users with their number", Most: 2, Do: func(c *testkit.Client) *testkit.Answer {
-			return c.Get("/v1/users?page_size=20")
-		}},
-		testkit.Commands{Operation: "create a user with a password", Most: 3, Do: func(c *testkit.Client) *testkit.Answer {
-			return c.Post("/v1/users", object{"username": fresh(), "password": "c0rrect horse"})
-		}},
+		testkit.Commands{Operation: "a page of users with their number", Most: 2,
+			Do: func(c *testkit.Client) *testkit.Answer {
+				return c.Get("/v1/users?page_size=20")
+			}},
+		testkit.Commands{Operation: "create a user with a password", Most: 3,
+			Do: func(c *testkit.Client) *testkit.Answer {
+				return c.Post("/v1/users", object{"username": fresh(), "password": "c0rrect horse"})
+			}},
 		testkit.Commands{Operation: "change a user", Most: 4, Do: func(c *testkit.Client) *testkit.Answer {
 			return c.Patch(path(u), object{"display_name": fresh(), "email": fresh() + "@acme.test"})
 		}},

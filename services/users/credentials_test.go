@@ -19,7 +19,7 @@ import (
 
 const credentials = "/v1/user-stored-credentials"
 
-// number is a user's id as credentials have it.
+// number is a user's id in the form that credentials have.
 func number(user object) int64 {
 	n, _ := strconv.ParseInt(user["id"].(string), 10, 64)
 	return n
@@ -37,14 +37,17 @@ func TestCreateCredential(t *testing.T) {
 	now := s.Clock.Now().String()
 	credential := answer.Object()
 	require.Equal(t, object{
-		"id": credential["id"], "tenant_id": "acme", "user_id": float64(number(user)), "provider_code": "wechat_scan_qr", "idp_config_id": 0.0,
-		"id1": "微信 <1>", "id2": "", "metadata": "", "status": "1", "username": "", "display_name": "", "version": 1.0, "time_created": now, "time_modified": now,
+		"id": credential["id"], "tenant_id": "acme", "user_id": float64(number(user)),
+		"provider_code": "wechat_scan_qr", "idp_config_id": 0.0,
+		"id1": "微信 <1>", "id2": "", "metadata": "", "status": "1", "username": "", "display_name": "", "version": 1.0,
+		"time_created": now, "time_modified": now,
 	}, credential)
 	require.Equal(t, `"1"`, answer.Header.Get("ETag"))
 	require.Equal(t, credential, c.Get(credentials+"/"+credential["id"].(string)).Object())
 
 	all := object{
-		"user_id": float64(number(user)), "provider_code": strings.Repeat("字", 256), "idp_config_id": 0.0, "id1": strings.Repeat("1", 256), "id2": "two",
+		"user_id": float64(number(user)), "provider_code": strings.Repeat("字", 256), "idp_config_id": 0.0,
+		"id1": strings.Repeat("1", 256), "id2": "two",
 		"metadata": strings.Repeat("字", 4096), "status": "0", "username": "u", "display_name": "李伟",
 	}
 	credential = c.Post(credentials, all).Object()
@@ -64,13 +67,19 @@ func TestCreateCredentialRefuses(t *testing.T) {
 		member string
 		value  any
 	}{
-		"unknown user": {"user_id", 1}, "foreign user": {"user_id", number(foreign)}, "text": {"user_id", user["id"]}, "zero": {"user_id", 0}, "negative": {"user_id", -1},
+		"unknown user": {"user_id", 1}, "foreign user": {"user_id", number(foreign)}, "text": {"user_id", user["id"]},
+		"zero": {"user_id", 0}, "negative": {"user_id", -1},
 		"fraction": {"user_id", 1.5}, "beyond 2^53": {"user_id", 1 << 53}, "no user": {"user_id", nil},
-		"no provider": {"provider_code", ""}, "long provider": {"provider_code", strings.Repeat("x", 257)}, "control": {"provider_code", "a\x00"},
-		"no id1": {"id1", ""}, "long id1": {"id1", strings.Repeat("x", 257)}, "number": {"id1", 7}, "long id2": {"id2", strings.Repeat("x", 257)},
-		"long metadata": {"metadata", strings.Repeat("x", 4097)}, "object": {"metadata", object{}}, "status": {"status", "2"}, "bool": {"status", true},
-		"negative connection": {"idp_config_id", -1}, "large connection": {"idp_config_id", 1 << 53}, "text connection": {"idp_config_id", "1"},
-		"long username": {"username", strings.Repeat("x", 257)}, "line end": {"display_name", "a\nb"}, "unknown member": {"id3", "x"},
+		"no provider": {"provider_code", ""}, "long provider": {"provider_code", strings.Repeat("x", 257)},
+		"control": {"provider_code", "a\x00"},
+		"no id1":  {"id1", ""}, "long id1": {"id1", strings.Repeat("x", 257)}, "number": {"id1", 7},
+		"long id2":      {"id2", strings.Repeat("x", 257)},
+		"long metadata": {"metadata", strings.Repeat("x", 4097)}, "object": {"metadata", object{}},
+		"status": {"status", "2"}, "bool": {"status", true},
+		"negative connection": {"idp_config_id", -1}, "large connection": {"idp_config_id", 1 << 53},
+		"text connection": {"idp_config_id", "1"},
+		"long username":   {"username", strings.Repeat("x", 257)}, "line end": {"display_name", "a\nb"},
+		"unknown member": {"id3", "x"},
 	} {
 		body := credentialOf(user, "wechat", "1")
 		body[row.member] = row.value
@@ -86,8 +95,9 @@ func TestCredentialsAreUnique(t *testing.T) {
 	a, b := addUser(t, c, "a"), addUser(t, c, "b")
 	first := c.Post(credentials, credentialOf(a, "wechat", "1")).ID()
 	c.Post(credentials, credentialOf(b, "wechat", "1")).Problem(http.StatusConflict, "already_exists", "body.id1")
-	for _, other := range []object{credentialOf(b, "wechat", "2"), credentialOf(b, "dingding", "1"), credentialOf(b, "Wechat", "1"), credentialOf(b, "wechat", "１")} {
-		c.Post(credentials, other).OK(nil) // ids of providers are compared exactly
+	for _, other := range []object{credentialOf(b, "wechat", "2"), credentialOf(b, "dingding", "1"),
+		credentialOf(b, "Wechat", "1"), credentialOf(b, "wechat", "１")} {
+		c.Post(credentials, other).OK(nil) // providers' ids are compared exactly
 	}
 	globex := in(s, "globex")
 	globex.Post(credentials, credentialOf(addUser(t, globex, "a"), "wechat", "1")).OK(nil)
@@ -106,9 +116,12 @@ func TestListCredentials(t *testing.T) {
 	answerConnections(t, s, map[string]bool{"41": true, "9007199254740991": true})
 	a, b := addUser(t, c, "a"), addUser(t, c, "b")
 	rows := []object{
-		{"user_id": number(a), "provider_code": "wechat", "id1": "1", "id2": "x y&z", "username": "lw", "display_name": "李伟", "metadata": strings.Repeat("长", 4096)},
-		{"user_id": number(a), "provider_code": "wechat", "id1": "2", "idp_config_id": 41, "status": "0", "metadata": `{"union":"id"}`},
-		{"user_id": number(b), "provider_code": "dingding", "id1": "1", "idp_config_id": int64(9007199254740991), "username": "LW"},
+		{"user_id": number(a), "provider_code": "wechat", "id1": "1", "id2": "x y&z", "username": "lw",
+			"display_name": "李伟", "metadata": strings.Repeat("长", 4096)},
+		{"user_id": number(a), "provider_code": "wechat", "id1": "2", "idp_config_id": 41, "status": "0",
+			"metadata": `{"union":"id"}`},
+		{"user_id": number(b), "provider_code": "dingding", "id1": "1", "idp_config_id": int64(9007199254740991),
+			"username": "LW"},
 	}
 	for _, row := range rows {
 		s.Clock.Advance(time.Millisecond)
@@ -143,7 +156,8 @@ func TestListCredentials(t *testing.T) {
 	} {
 		require.Equal(t, want, c.Items(credentials+"?"+query, "id1"), query)
 	}
-	for _, bad := range []string{"user_id=x", "user_id=0", "user_id=-1", "idp_config_id=x", "idp_config_id=-2", "status=2", "page_sort=user_id", "page_sort=id2", "user_id=99999999999999999999"} {
+	for _, bad := range []string{"user_id=x", "user_id=0", "user_id=-1", "idp_config_id=x", "idp_config_id=-2",
+		"status=2", "page_sort=user_id", "page_sort=id2", "user_id=99999999999999999999"} {
 		name, _, _ := strings.Cut(bad, "=")
 		c.Get(credentials+"?"+bad).Problem(http.StatusBadRequest, "invalid_parameters", "query."+name)
 	}
@@ -159,12 +173,15 @@ func TestUpdateCredential(t *testing.T) {
 	answer := c.Patch(url, object{"id2": "two", "status": "0", "metadata": "线\n2", "display_name": "李伟"})
 	changed := answer.Object()
 	require.Equal(t, []any{"two", "0", "线\n2", "李伟", 2.0, "1", s.Clock.Now().String()},
-		[]any{changed["id2"], changed["status"], changed["metadata"], changed["display_name"], changed["version"], changed["id1"], changed["time_modified"]})
+		[]any{changed["id2"], changed["status"], changed["metadata"], changed["display_name"], changed["version"],
+			changed["id1"], changed["time_modified"]})
 	require.Equal(t, `"2"`, answer.Header.Get("ETag"))
 	require.Equal(t, changed, c.Patch(url, changed).Object(), "what is sent back as it was read changes nothing")
 	for body, location := range map[string]string{
-		fmt.Sprintf(`{"user_id":%d}`, number(other)): "body.user_id", `{"user_id":null}`: "body.user_id", `{"id1":null}`: "body.id1", `{"id1":""}`: "body.id1",
-		`{"provider_code":null}`: "body.provider_code", `{"status":"x"}`: "body.status", `{"id2":7}`: "body.id2", `{"idp_config_id":-1}`: "body.idp_config_id", `{"x":1}`: "body.x",
+		fmt.Sprintf(`{"user_id":%d}`, number(other)): "body.user_id", `{"user_id":null}`: "body.user_id",
+		`{"id1":null}`: "body.id1", `{"id1":""}`: "body.id1",
+		`{"provider_code":null}`: "body.provider_code", `{"status":"x"}`: "body.status", `{"id2":7}`: "body.id2",
+		`{"idp_config_id":-1}`: "body.idp_config_id", `{"x":1}`: "body.x",
 	} {
 		c.Patch(url, body).Problem(http.StatusBadRequest, "invalid_parameters", location)
 	}
@@ -183,7 +200,7 @@ func TestUpdateCredential(t *testing.T) {
 	c.Patch(url, object{}).Problem(http.StatusNotFound, "not_found")
 }
 
-// answerConnections is the identity-sources service, as far as this one asks it.
+// answerConnections stands for the identity-sources service, as far as this service asks it.
 func answerConnections(t testing.TB, s *testkit.Service, existing map[string]bool) {
 	t.Helper()
 	type question struct {
@@ -192,12 +209,13 @@ func answerConnections(t testing.TB, s *testkit.Service, existing map[string]boo
 	type answer struct {
 		Exists bool `json:"exists"`
 	}
-	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "identity-sources", "connection-exists", func(ctx context.Context, q question) (answer, error) {
-		if q.ID == "500" {
-			return answer{}, apperr.New(apperr.Internal, "out of order")
-		}
-		return answer{existing[q.ID] && request.Tenant(ctx) == "acme"}, nil
-	}))
+	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "identity-sources", "connection-exists",
+		func(ctx context.Context, q question) (answer, error) {
+			if q.ID == "500" {
+				return answer{}, apperr.New(apperr.Internal, "out of order")
+			}
+			return answer{existing[q.ID] && request.Tenant(ctx) == "acme"}, nil
+		}))
 }
 
 func TestCredentialOfConnection(t *testing.T) {
@@ -209,7 +227,7 @@ func TestCredentialOfConnection(t *testing.T) {
 	url := credentials + "/" + plain["id"].(string)
 	body["idp_config_id"] = 41
 
-	answer := c.Post(credentials, body) // nobody is there to be asked
+	answer := c.Post(credentials, body) // nobody answers
 	answer.Problem(http.StatusServiceUnavailable, "unavailable")
 	require.NotEmpty(t, answer.Header.Get("Retry-After"))
 	c.Patch(url, object{"idp_config_id": 41}).Problem(http.StatusServiceUnavailable, "unavailable")
@@ -218,7 +236,8 @@ func TestCredentialOfConnection(t *testing.T) {
 
 	existing := map[string]bool{"41": true}
 	answerConnections(t, s, existing)
-	c.Post(credentials, object{"user_id": number(user), "provider_code": "wechat", "id1": "1", "idp_config_id": 42}).Problem(http.StatusBadRequest, "invalid_parameters", "body.idp_config_id")
+	c.Post(credentials, object{"user_id": number(user), "provider_code": "wechat", "id1": "1", "idp_config_id": 42}).
+		Problem(http.StatusBadRequest, "invalid_parameters", "body.idp_config_id")
 	c.Patch(url, object{"idp_config_id": 42}).Problem(http.StatusBadRequest, "invalid_parameters", "body.idp_config_id")
 	c.Patch(url, object{"idp_config_id": 500}).Problem(http.StatusInternalServerError, "internal")
 	globex := in(s, "globex")
@@ -230,12 +249,13 @@ func TestCredentialOfConnection(t *testing.T) {
 	bound := c.Post(credentials, body).Object()
 	require.EqualValues(t, 41, bound["idp_config_id"])
 	body["idp_config_id"] = 0
-	c.Post(credentials, body).OK(nil) // another connection, another identity
+	c.Post(credentials, body).OK(nil) // with another connection it is another identity
 	require.EqualValues(t, 41, c.Patch(url, object{"idp_config_id": 41}).Object()["idp_config_id"])
 	require.EqualValues(t, 0, c.Patch(url, object{"idp_config_id": nil}).Object()["idp_config_id"])
 
-	delete(existing, "41") // a connection that is gone is no obstacle to what does not touch it
-	require.EqualValues(t, 41, c.Patch(credentials+"/"+bound["id"].(string), object{"id2": "two"}).Object()["idp_config_id"])
+	delete(existing, "41") // a deleted connection does not hinder changes of other members
+	require.EqualValues(t, 41, c.Patch(credentials+"/"+bound["id"].(string), object{"id2": "two"}).
+		Object()["idp_config_id"])
 	c.Patch(url, object{"idp_config_id": 41}).Problem(http.StatusBadRequest, "invalid_parameters", "body.idp_config_id")
 }
 
@@ -256,11 +276,13 @@ func TestAnswers(t *testing.T) {
 	type ids struct {
 		IDs []any `json:"ids"`
 	}
-	existing, err := testkit.Ask[ids](ctx, s.Deps.Bus, "users", "existing", ids{[]any{user["id"], gone["id"], foreign["id"], "nobody"}})
+	existing, err := testkit.Ask[ids](ctx, s.Deps.Bus, "users", "existing",
+		ids{[]any{user["id"], gone["id"], foreign["id"], "nobody"}})
 	require.NoError(t, err)
 	require.Equal(t, ids{[]any{user["id"]}}, existing)
 	for tenant, want := range map[string]object{"acme": {"count": 2.0}, "globex": {"count": 0.0}} {
-		count, err := testkit.Ask[object](request.System(t.Context(), tenant), s.Deps.Bus, "users", "credentials-of-connection", object{"id": 41})
+		count, err := testkit.Ask[object](request.System(t.Context(), tenant), s.Deps.Bus, "users",
+			"credentials-of-connection", object{"id": 41})
 		require.NoError(t, err)
 		require.Equal(t, want, count, tenant)
 	}

@@ -19,11 +19,13 @@ import (
 	"github.com/idplatform/idplatform/services/users"
 )
 
-// actions deletes a user and tells all that its events tell, in order.
+// actions deletes a user and returns the actions of all its events, in order.
 func actions(t testing.TB, s *testkit.Service, c *testkit.Client, user object) (list []string) {
 	t.Helper()
 	c.With("If-Match", "").Delete(path(user), nil).OK(nil)
-	for _, e := range s.EventsUntil(func(e bus.Event) bool { return e.Subject == user["id"] && e.Type == "idp.user.deleted" }) {
+	for _, e := range s.EventsUntil(func(e bus.Event) bool {
+		return e.Subject == user["id"] && e.Type == "idp.user.deleted"
+	}) {
 		if e.Source == "/users" && e.Subject == user["id"] {
 			list = append(list, strings.TrimPrefix(e.Type, "idp.user."))
 		}
@@ -37,20 +39,23 @@ func members(t testing.TB, data []byte) (m map[string]json.RawMessage) {
 	return m
 }
 
-// life does all that makes events, and the secrets that it took.
+// life makes every kind of event, and returns the secrets that it used.
 func life(t *testing.T, s *testkit.Service, c *testkit.Client) (secrets []string) {
-	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "organization", "change-membership", func(context.Context, object) (object, error) {
-		return object{"memberships": []any{}}, nil
-	}))
+	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "organization", "change-membership",
+		func(context.Context, object) (object, error) {
+			return object{"memberships": []any{}}, nil
+		}))
 	tick := func() { s.Clock.Advance(time.Second) }
-	user := addUser(t, c, "li.wei", object{"email": "li.wei@acme.test", "display_name": "李伟 <&>", "password": password, "sys_ext_props": object{"a": 1}})
+	user := addUser(t, c, "li.wei", object{"email": "li.wei@acme.test", "display_name": "李伟 <&>", "password": password,
+		"sys_ext_props": object{"a": 1}})
 	post := func(operation string, body any) *testkit.Answer {
 		t.Helper()
 		tick()
 		return c.Post(path(user, operation), body).OK(nil)
 	}
 	tick()
-	c.With("X-Payload-Origin", "hr-sync").Patch(path(user), object{"display_name": "王伟", "email": nil, "sys_ext_props": object{"b": 2}}).OK(nil)
+	c.With("X-Payload-Origin", "hr-sync").Patch(path(user), object{"display_name": "王伟", "email": nil,
+		"sys_ext_props": object{"b": 2}}).OK(nil)
 	tick()
 	putAvatar(t, c, user).OK(nil)
 	tick()
@@ -81,7 +86,7 @@ func TestGoldenEvents(t *testing.T) {
 	s, c := acme(t)
 	began := s.Clock.Now()
 	life(t, s, c)
-	deleted := 0 // of different records' events any may be first
+	deleted := 0 // events of different records come in any order
 	events := s.EventsUntil(func(e bus.Event) bool {
 		if strings.HasSuffix(e.Type, ".deleted") {
 			deleted++
@@ -89,12 +94,13 @@ func TestGoldenEvents(t *testing.T) {
 		return deleted == 2
 	})
 	slices.SortStableFunc(events, func(a, b bus.Event) int { return strings.Compare(a.Source, b.Source) })
-	testkit.GoldenEvents(t, began, events, "credential.created", "credential.deleted", "credential.updated", "user.created",
+	testkit.GoldenEvents(t, began, events, "credential.created", "credential.deleted", "credential.updated",
+		"user.created",
 		"user.deleted", "user.locked", "user.login_failed", "user.login_verified", "user.organization_changed",
 		"user.password_changed", "user.reinstated", "user.resigned", "user.unlocked", "user.updated")
 }
 
-// buffer is a log that many may write.
+// buffer is a log that many goroutines may write.
 type buffer struct {
 	sync.Mutex
 	bytes.Buffer
@@ -106,29 +112,34 @@ func (b *buffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// No secret is where it must not be: hashes are in accounts only, passwords and id numbers nowhere.
+// No secret is where it must not be: hashes are only in accounts; passwords and id numbers are nowhere.
 func TestSecretsStaySecret(t *testing.T) {
 	t.Parallel()
 	log := &buffer{}
-	s := testkit.Start(t, users.Spec(cheap()), testkit.Options{Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	s := testkit.Start(t, users.Spec(cheap()),
+		testkit.Options{Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	c := in(s, "acme")
 	kept := addUser(t, c, "kept", object{"password": "another good Passw0rd"})
 	c.Post(path(kept, "real-name-verification"), object{"real_name": "李", "id_number": womansID}).OK(nil)
 	secrets := append(life(t, s, c), "another good Passw0rd", womansID[1:17])
 
-	// Requests that fail are no place for secrets either; nor are answers that wait for a repetition.
-	for _, body := range []string{`{"old_password":"wr0ng secret","new_password":"wr0ng secret"`, `{"old_password":"wr0ng secret","new_password":"wr0ng secret"}`} {
+	// Failing requests contain no secrets either, nor do answers that are stored for repetitions.
+	for _, body := range []string{`{"old_password":"wr0ng secret","new_password":"wr0ng secret"`,
+		`{"old_password":"wr0ng secret","new_password":"wr0ng secret"}`} {
 		answer := c.Post(path(kept, "change-password"), body)
 		require.Equal(t, http.StatusBadRequest, answer.Status)
 		require.NotContains(t, string(answer.Body), "wr0ng")
 	}
-	send(c.With("Idempotency-Key", "import"), ndjson, "", `{"username":"x","password":"imp0rted secret"}`+"\n"+`{"username":"y z","password":"imp0rted secret"}`)
+	send(c.With("Idempotency-Key", "import"), ndjson, "", `{"username":"x","password":"imp0rted secret"}`+"\n"+
+		`{"username":"y z","password":"imp0rted secret"}`)
 	made := c.With("Idempotency-Key", "reset").Post(path(kept, "reset-password"), nil).Object()["password"].(string)
 	secrets = append(secrets, "wr0ng secret", "imp0rted secret", made)
 	c.Delete(path(kept), nil).OK(nil)
 
 	texts := map[string]string{}
-	for _, e := range s.EventsUntil(func(e bus.Event) bool { return e.Type == "idp.user.deleted" && e.Subject == kept["id"] }) {
+	for _, e := range s.EventsUntil(func(e bus.Event) bool {
+		return e.Type == "idp.user.deleted" && e.Subject == kept["id"]
+	}) {
 		texts["events"] += string(e.Data)
 	}
 	for _, collection := range []string{"users", "accounts", "avatars", "credentials", "imports", "idempotency"} {

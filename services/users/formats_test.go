@@ -17,7 +17,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// stored are a collection's documents of a tenant as they lie in the store, by id.
+// stored are a tenant's documents of a collection as they are stored, by id.
 func stored(t testing.TB, s *testkit.Service, tenant, collection string) map[string]string {
 	t.Helper()
 	if os.Getenv("IDP_TEST_MONGO_URI") != "" {
@@ -26,23 +26,25 @@ func stored(t testing.TB, s *testkit.Service, tenant, collection string) map[str
 	type anything struct{ docstore.Meta }
 	docs := map[string]string{}
 	any := docstore.Define(docstore.Schema[anything]{Name: collection})
-	require.NoError(t, any.Each(request.System(t.Context(), tenant), s.Deps.Store, docstore.Filter{}, func(doc docstore.Doc[anything]) error {
-		body, err := doc.JSON()
-		docs[doc.ID] = string(body)
-		return err
-	}))
+	require.NoError(t, any.Each(request.System(t.Context(), tenant), s.Deps.Store, docstore.Filter{},
+		func(doc docstore.Doc[anything]) error {
+			body, err := doc.JSON()
+			docs[doc.ID] = string(body)
+			return err
+		}))
 	return docs
 }
 
 var unsteady = regexp.MustCompile(`"(password|id_number|etag|bytes)": "[^"]+"|"\$argon2id[^"]+"`)
 
-// What is in the store must be readable for every later version: a change here needs a way for what is already stored.
+// Every later version must be able to read what is stored: a change here needs a way to read existing documents.
 func TestGoldenDocuments(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
 	began := s.Clock.Now()
 	user := addUser(t, c, "li.wei", object{
-		"display_name": "李伟 <&>", "email": "li.wei@acme.test", "mobile": "+8613800000000", "employee_number": "A-17", "locale": "zh-CN", "zoneinfo": "Asia/Shanghai",
+		"display_name": "李伟 <&>", "email": "li.wei@acme.test", "mobile": "+8613800000000", "employee_number": "A-17",
+		"locale": "zh-CN", "zoneinfo": "Asia/Shanghai",
 		"password": password, "sys_ext_props": object{"a": 1}, "free_ext_props": object{"键": []any{"值"}},
 	})
 	s.Clock.Advance(time.Second)
@@ -51,12 +53,15 @@ func TestGoldenDocuments(t *testing.T) {
 	require.True(t, signsIn(c, "li.wei", "a new Passw0rd"))
 	require.False(t, signsIn(c, "li.wei", "wrong"))
 	c.Post(path(user, "real-name-verification"), object{"real_name": "李伟", "id_number": residentID}).OK(nil)
-	c.Post(path(user, "resign"), object{"effective_time": s.Clock.Now().Add(time.Hour), "reason": "retired", "successor_id": addUser(t, c, "successor")["id"]}).OK(nil)
+	c.Post(path(user, "resign"), object{"effective_time": s.Clock.Now().Add(time.Hour), "reason": "retired",
+		"successor_id": addUser(t, c, "successor")["id"]}).OK(nil)
 	c.Post(path(user, "lock"), object{"reason": "on leave", "until": s.Clock.Now().Add(time.Hour)}).OK(nil)
-	credential := c.Post(credentials, object{"user_id": number(user), "provider_code": "wechat", "id1": "1", "id2": "2", "metadata": "m", "username": "lw", "display_name": "李"}).ID()
+	credential := c.Post(credentials, object{"user_id": number(user), "provider_code": "wechat", "id1": "1", "id2": "2",
+		"metadata": "m", "username": "lw", "display_name": "李"}).ID()
 
 	for name, document := range map[string]struct{ collection, id string }{
-		"user": {"users", user["id"].(string)}, "account": {"accounts", user["id"].(string)}, "avatar": {"avatars", user["id"].(string)}, "credential": {"credentials", credential},
+		"user": {"users", user["id"].(string)}, "account": {"accounts", user["id"].(string)},
+		"avatar": {"avatars", user["id"].(string)}, "credential": {"credentials", credential},
 	} {
 		var text bytes.Buffer
 		require.NoError(t, json.Indent(&text, []byte(stored(t, s, "acme", document.collection)[document.id]), "", "  "))
@@ -71,7 +76,7 @@ func TestGoldenDocuments(t *testing.T) {
 	}
 }
 
-// Records are stored in the form that is answered, and described by types of their own: the two must agree.
+// Records are stored in the form of answers, which other types describe: the two must agree.
 func TestSchemasAgreeWithRecords(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -96,7 +101,8 @@ func TestSchemasAgreeWithRecords(t *testing.T) {
 	s.Stranger().Get("/openapi.json").OK(&doc)
 	sorted := func(names ...string) []string { slices.Sort(names); return names }
 	for name, record := range map[string]object{"User": user, "Credential": credential} {
-		schema, input, patch := doc.Components.Schemas[name], doc.Components.Schemas[name+"Input"], doc.Components.Schemas[name+"Patch"]
+		schema, input, patch := doc.Components.Schemas[name], doc.Components.Schemas[name+"Input"],
+			doc.Components.Schemas[name+"Patch"]
 		have := slices.Sorted(maps.Keys(record))
 		require.Equal(t, have, slices.Sorted(maps.Keys(schema.Properties)), name)
 		require.Equal(t, have, sorted(schema.Required...), "%s: every member is always there", name)

@@ -13,8 +13,8 @@ import (
 	"github.com/idplatform/idplatform/services/users"
 )
 
-// guess sends a password to each operation that tells whether one is right. It reports what the answer tells:
-// "right", "wrong", "refused" if it is the same for both.
+// guess sends a password to each operation that tells whether it is right. It returns what the answer tells: "right",
+// "wrong", or "refused" if the answer is the same for both.
 var guess = map[string]func(c *testkit.Client, user object, query, secret string) string{
 	"login verification": func(c *testkit.Client, user object, query, secret string) string {
 		body := object{"login_name": user["username"], "password": secret}
@@ -49,7 +49,7 @@ var guess = map[string]func(c *testkit.Client, user object, query, secret string
 	},
 }
 
-// A wrong password counts however it is tried: in a dry run, or with a condition that the user does not meet.
+// A wrong password counts however it is sent: in a dry run, or with an If-Match that fails.
 func TestDryRunsDoNotGuess(t *testing.T) {
 	t.Parallel()
 	for operation, try := range guess {
@@ -70,10 +70,12 @@ func TestDryRunsDoNotGuess(t *testing.T) {
 					require.Equal(t, "right", try(attacker, user, query, password))
 					unchanged(t, c, before)
 				}
-				require.Equal(t, "wrong", try(attacker, user, query, "wrong"), "a success in a dry run does not start the count anew")
+				require.Equal(t, "wrong", try(attacker, user, query, "wrong"),
+					"a success in a dry run does not start the count anew")
 				now := c.Get(path(user)).Object()
 				require.Equal(t, true, now["locked"])
-				want := []string{"created", "login_failed", "login_failed", "login_failed", "login_failed", "login_failed", "locked", "deleted"}
+				want := []string{"created", "login_failed", "login_failed", "login_failed", "login_failed",
+					"login_failed", "locked", "deleted"}
 				require.Equal(t, want, actions(t, s, c, user))
 			})
 		}
@@ -112,8 +114,8 @@ func TestGuessesAtOnce(t *testing.T) {
 	}
 }
 
-// A reset that changes nothing tells whether a password is one of the user's last five. So many are answered as lock
-// a user, and then none for a while.
+// A reset that changes nothing tells whether a password is one of the user's last five. As many are answered as wrong
+// passwords lock a user, and then none for a while.
 func TestResetsThatChangeNothingAreLimited(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -131,21 +133,23 @@ func TestResetsThatChangeNothingAreLimited(t *testing.T) {
 	answer := c.Post(reset, object{"new_password": password})
 	answer.Problem(http.StatusTooManyRequests, "rate_limited")
 	require.Equal(t, "900", answer.Header.Get("Retry-After"))
-	c.Post(reset, object{"new_password": "short"}).Problem(http.StatusBadRequest, "invalid_parameters", "body.new_password")
-	c.Post(reset, nil).OK(nil) // one that is made up tells nothing, and starts anew
+	c.Post(reset, object{"new_password": "short"}).Problem(http.StatusBadRequest, "invalid_parameters",
+		"body.new_password")
+	c.Post(reset, nil).OK(nil) // a generated one tells nothing, and restarts the count
 
 	require.Equal(t, http.StatusBadRequest, try(c.With("If-Match", `"7"`), "", password))
 	for i := range 4 {
-		require.Equal(t, http.StatusPreconditionFailed, try(c.With("If-Match", `"7"`), "", fmt.Sprint("a newer Passw0rd ", i)))
+		require.Equal(t, http.StatusPreconditionFailed,
+			try(c.With("If-Match", `"7"`), "", fmt.Sprint("a newer Passw0rd ", i)))
 	}
 	require.Equal(t, http.StatusTooManyRequests, try(c.With("If-Match", `"7"`), "", password))
 	s.Clock.Advance(15 * time.Minute)
-	for i := range 7 { // those that change something are not limited
+	for i := range 7 { // resets that change something are not limited
 		require.Equal(t, http.StatusOK, try(c, "", fmt.Sprint("the newest Passw0rd ", i)))
 	}
 }
 
-// A dry run under a name that nobody has costs what a wrong password costs: a transaction that is kept.
+// A dry run with an unknown name costs what a wrong password costs: a transaction that is stored.
 func TestDryRunsOfNobody(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -153,8 +157,8 @@ func TestDryRunsOfNobody(t *testing.T) {
 	require.Len(t, stored(t, s, "acme", "accounts"), 3)
 }
 
-// A name that nobody has is refused with the reads and writes of a wrong password, in the same order, however often it
-// is tried and whether the user is locked by then.
+// An unknown name is refused with the reads and writes of a wrong password, in the same order, however often it is
+// tried and whether or not the user is locked by then.
 func TestNobodyIsRefusedAsSomebodyIs(t *testing.T) {
 	t.Parallel()
 	ledger := &ledger{}
@@ -177,11 +181,11 @@ func TestNobodyIsRefusedAsSomebodyIs(t *testing.T) {
 			require.Equal(t, want, steps(name), name)
 		}
 	}
-	steps("li.wei") // which locks the user
+	steps("li.wei") // this locks the user
 	for range 3 {
 		require.Equal(t, want, steps("li.wei"))
 	}
-	for range 200 { // each of the accounts of nobody
+	for range 200 { // enough to use each account for unknown names
 		require.Equal(t, want, steps("nobody"))
 	}
 }

@@ -10,32 +10,37 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// Every POST but a login verification that is sent again with its key gets the first answer again and changes nothing:
-// also those that make up secrets, ask others or write aside.
+// Every POST except a login verification gets its first answer again, and changes nothing, if it is repeated with its
+// key; this includes those that generate secrets, ask other services, or write with Aside.
 func TestEveryPostIsIdempotent(t *testing.T) {
 	t.Parallel()
 	for operation, row := range map[string]struct {
 		url  string
 		body any
-		made string // the event, if there is one
+		made string // its event, if it has one
 	}{
-		"create":             {"/v1/users", object{"username": "new", "password": password}, ""},
-		"lock":               {"/v1/users/{id}/lock", object{"reason": "x"}, "locked"},
-		"lock without body":  {"/v1/users/{id}/lock", nil, "locked"},
-		"unlock":             {"/v1/users/{id}/unlock", nil, ""},
-		"batch lock":         {"/v1/batch/users-lock", `{"ids":["{id}"]}`, "locked"},
-		"batch unlock":       {"/v1/batch/users-unlock", `{"ids":["{id}"]}`, ""},
-		"reset":              {"/v1/users/{id}/reset-password", nil, "password_changed"},
-		"reset to":           {"/v1/users/{id}/reset-password", object{"new_password": "a new Passw0rd"}, "password_changed"},
-		"batch reset":        {"/v1/batch/users-reset-password", `{"ids":["{id}"]}`, "password_changed"},
-		"change":             {"/v1/users/{id}/change-password", object{"old_password": password, "new_password": "a new Passw0rd"}, "password_changed"},
-		"change with wrong":  {"/v1/users/{id}/change-password", object{"old_password": "wrong", "new_password": "a new Passw0rd"}, "login_failed"},
-		"login name check":   {"/v1/users-login-name-check", object{"login_name": "x"}, ""},
-		"existence check":    {"/v1/users-exist", object{"username": "x"}, ""},
-		"real name":          {"/v1/users/{id}/real-name-verification", object{"real_name": "李", "id_number": residentID}, "updated"},
-		"resign":             {"/v1/users/{id}/resign", nil, "resigned"},
-		"reinstate":          {"/v1/users/{id}/reinstate", nil, ""},
-		"organization":       {"/v1/users/{id}/change-organization", object{"object_code": "c", "to_node_id": "1"}, "organization_changed"},
+		"create":            {"/v1/users", object{"username": "new", "password": password}, ""},
+		"lock":              {"/v1/users/{id}/lock", object{"reason": "x"}, "locked"},
+		"lock without body": {"/v1/users/{id}/lock", nil, "locked"},
+		"unlock":            {"/v1/users/{id}/unlock", nil, ""},
+		"batch lock":        {"/v1/batch/users-lock", `{"ids":["{id}"]}`, "locked"},
+		"batch unlock":      {"/v1/batch/users-unlock", `{"ids":["{id}"]}`, ""},
+		"reset":             {"/v1/users/{id}/reset-password", nil, "password_changed"},
+		"reset to": {"/v1/users/{id}/reset-password", object{"new_password": "a new Passw0rd"},
+			"password_changed"},
+		"batch reset": {"/v1/batch/users-reset-password", `{"ids":["{id}"]}`, "password_changed"},
+		"change": {"/v1/users/{id}/change-password",
+			object{"old_password": password, "new_password": "a new Passw0rd"}, "password_changed"},
+		"change with wrong": {"/v1/users/{id}/change-password",
+			object{"old_password": "wrong", "new_password": "a new Passw0rd"}, "login_failed"},
+		"login name check": {"/v1/users-login-name-check", object{"login_name": "x"}, ""},
+		"existence check":  {"/v1/users-exist", object{"username": "x"}, ""},
+		"real name": {"/v1/users/{id}/real-name-verification",
+			object{"real_name": "李", "id_number": residentID}, "updated"},
+		"resign":    {"/v1/users/{id}/resign", nil, "resigned"},
+		"reinstate": {"/v1/users/{id}/reinstate", nil, ""},
+		"organization": {"/v1/users/{id}/change-organization", object{"object_code": "c", "to_node_id": "1"},
+			"organization_changed"},
 		"credential":         {credentials, `{"user_id":{id},"provider_code":"wechat","id1":"1"}`, ""},
 		"credential refused": {credentials, object{"user_id": 1, "provider_code": "wechat", "id1": "1"}, ""},
 	} {
@@ -43,10 +48,11 @@ func TestEveryPostIsIdempotent(t *testing.T) {
 			t.Parallel()
 			s, c := acme(t)
 			asked := 0
-			require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "organization", "change-membership", func(context.Context, object) (object, error) {
-				asked++
-				return object{"memberships": []any{}}, nil
-			}))
+			require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "organization", "change-membership",
+				func(context.Context, object) (object, error) {
+					asked++
+					return object{"memberships": []any{}}, nil
+				}))
 			user := addUser(t, c, "li.wei", object{"password": password})
 			id := user["id"].(string)
 			if text, ok := row.body.(string); ok {
@@ -76,8 +82,8 @@ func TestEveryPostIsIdempotent(t *testing.T) {
 	}
 }
 
-// A login verification is true only for the moment: with the same key it runs again, so nobody is verified who has been
-// locked since.
+// A login verification holds only at the moment: with the same key it runs again, so that no user is verified who has
+// been locked since.
 func TestLoginIsNotKept(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -89,5 +95,6 @@ func TestLoginIsNotKept(t *testing.T) {
 	c.Post(path(user, "lock"), nil).OK(nil)
 	require.Equal(t, object{"verified": false, "reason": "locked"}, login(t, keyed, "li.wei", password))
 	require.Empty(t, stored(t, s, "acme", "idempotency"))
-	require.Equal(t, []string{"created", "login_verified", "login_verified", "login_failed", "locked", "deleted"}, actions(t, s, c, user))
+	require.Equal(t, []string{"created", "login_verified", "login_verified", "login_failed", "locked", "deleted"},
+		actions(t, s, c, user))
 }

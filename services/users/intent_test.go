@@ -25,7 +25,7 @@ import (
 	"github.com/idplatform/idplatform/services/users"
 )
 
-// openChanges counts the changes of organization whose outcome is not noted.
+// openChanges counts the changes of organization whose outcome is not recorded.
 func openChanges(t testing.TB, s *testkit.Service, tenant string) int64 {
 	t.Helper()
 	type anything struct{ docstore.Meta }
@@ -55,43 +55,45 @@ func replica(t testing.TB, s *testkit.Service) func() error {
 	return nil
 }
 
-// organization answers as that service does: it makes a change once, and not at all once it has told that it was not made.
+// organization answers as that service does: it makes a change only once, and never after it has answered that it was
+// not made.
 type organization struct {
 	sync.Mutex
-	changes map[string]bool // by id: made or fenced off
+	changes map[string]bool // by id: made, or answered as not made
 	settled int             // questions about outcomes
-	lost    error           // what the asker gets though the change was made
-	refused error           // what the asker gets instead of the change
-	mute    string          // the change whose outcome can't be told
-	asked   func()          // runs after a change was made
+	lost    error           // the error that the asker gets although the change was made
+	refused error           // the error that the asker gets instead of the change
+	mute    string          // the change whose outcome is not answered
+	asked   func()          // called after a change was made
 }
 
 var nodes = object{"memberships": []any{object{"node_id": "32"}}}
 
-// listen starts to answer about changes, and about their outcomes if settle is set.
+// listen starts to answer questions about changes and, if settle is set, about their outcomes.
 func (o *organization) listen(t testing.TB, s *testkit.Service, settle bool) *organization {
 	t.Helper()
 	o.Lock()
 	o.changes = map[string]bool{}
 	o.Unlock()
-	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "organization", "change-membership", func(_ context.Context, q object) (object, error) {
-		o.Lock()
-		defer o.Unlock()
-		id := q["change_id"].(string)
-		if made, known := o.changes[id]; known && !made {
-			return nil, apperr.New(apperr.InvalidState, "the change was given up")
-		}
-		if o.refused != nil {
-			return nil, o.refused
-		}
-		o.changes[id] = true
-		if o.asked != nil {
-			o.Unlock()
-			o.asked()
+	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "organization", "change-membership",
+		func(_ context.Context, q object) (object, error) {
 			o.Lock()
-		}
-		return nodes, o.lost
-	}))
+			defer o.Unlock()
+			id := q["change_id"].(string)
+			if made, known := o.changes[id]; known && !made {
+				return nil, apperr.New(apperr.InvalidState, "the change was given up")
+			}
+			if o.refused != nil {
+				return nil, o.refused
+			}
+			o.changes[id] = true
+			if o.asked != nil {
+				o.Unlock()
+				o.asked()
+				o.Lock()
+			}
+			return nodes, o.lost
+		}))
 	if settle {
 		o.settle(t, s)
 	}
@@ -100,25 +102,26 @@ func (o *organization) listen(t testing.TB, s *testkit.Service, settle bool) *or
 
 func (o *organization) settle(t testing.TB, s *testkit.Service) {
 	t.Helper()
-	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "organization", "settle-change", func(_ context.Context, q object) (object, error) {
-		o.Lock()
-		defer o.Unlock()
-		o.settled++
-		id := q["change_id"].(string)
-		if id == o.mute {
-			return nil, apperr.New(apperr.Internal, "the change can't be read")
-		}
-		if o.changes[id] {
-			return object{"applied": true, "memberships": nodes["memberships"]}, nil
-		}
-		o.changes[id] = false
-		return object{"applied": false}, nil
-	}))
+	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "organization", "settle-change",
+		func(_ context.Context, q object) (object, error) {
+			o.Lock()
+			defer o.Unlock()
+			o.settled++
+			id := q["change_id"].(string)
+			if id == o.mute {
+				return nil, apperr.New(apperr.Internal, "the change can't be read")
+			}
+			if o.changes[id] {
+				return object{"applied": true, "memberships": nodes["memberships"]}, nil
+			}
+			o.changes[id] = false
+			return object{"applied": false}, nil
+		}))
 }
 
 var move = object{"object_code": "company", "from_node_id": "31", "to_node_id": "32"}
 
-// Where the answer leaves open whether the change was made, the outcome is asked for.
+// If the answer leaves open whether the change was made, the outcome is asked for.
 func TestChangeOrganizationWithoutClearAnswer(t *testing.T) {
 	t.Parallel()
 	for kind, status := range map[apperr.Kind]int{
@@ -153,7 +156,7 @@ func TestChangeOrganizationWithoutClearAnswer(t *testing.T) {
 	}
 }
 
-// A refusal is an answer: nothing is left, and nobody is asked for the outcome. A dry run leaves nothing in any case.
+// A refusal is an answer: no intent is left, and the outcome is not asked for. A dry run never leaves an intent.
 func TestChangeOrganizationRefused(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -162,7 +165,8 @@ func TestChangeOrganizationRefused(t *testing.T) {
 	keyed := c.With("Idempotency-Key", "key-1")
 	first := keyed.Post(path(user, "change-organization"), move)
 	first.Problem(http.StatusBadRequest, "invalid_parameters", "body.to_node_id")
-	require.JSONEq(t, string(first.Body), string(keyed.Post(path(user, "change-organization"), move).Body), "the refusal is what is kept with the key")
+	require.JSONEq(t, string(first.Body), string(keyed.Post(path(user, "change-organization"), move).Body),
+		"the refusal is what is kept with the key")
 	require.Zero(t, openChanges(t, s, "acme"))
 	o.refused = apperr.New(apperr.Unavailable, "the users service does not answer")
 	c.Post(path(user, "change-organization?dry_run=true"), move).Problem(http.StatusServiceUnavailable, "unavailable")
@@ -170,7 +174,8 @@ func TestChangeOrganizationRefused(t *testing.T) {
 	require.Zero(t, o.settled)
 }
 
-// What a request left open is ended as soon as the organization service tells the outcome, with one event in the request's name, or none.
+// A change that a request left open is ended as soon as the organization service tells the outcome: with one event in
+// the request's name, or with none.
 func TestOrganizationChangeLeftOpen(t *testing.T) {
 	t.Parallel()
 	for _, made := range []bool{true, false} {
@@ -183,12 +188,13 @@ func TestOrganizationChangeLeftOpen(t *testing.T) {
 				o.lost, o.refused = nil, o.lost
 			}
 			o.listen(t, s, false)
-			require.Equal(t, "it is not known whether the change was made", c.With("X-Request-Id", "request-7").With("X-Payload-Origin", "hr").
+			require.Equal(t, "it is not known whether the change was made", c.With("X-Request-Id", "request-7").
+				With("X-Payload-Origin", "hr").
 				Post(path(user, "change-organization"), move).Problem(http.StatusBadGateway, "outcome_unknown").Detail)
 			require.EqualValues(t, 1, openChanges(t, s, "acme"))
 
 			s.Clock.Advance(10 * time.Second)
-			_ = finish() // there is still nobody to be asked
+			_ = finish() // still nobody answers
 			require.EqualValues(t, 1, openChanges(t, s, "acme"))
 			s.Clock.Advance(30 * time.Second)
 			o.settle(t, s)
@@ -202,7 +208,8 @@ func TestOrganizationChangeLeftOpen(t *testing.T) {
 				return
 			}
 			e := untilAction(s, user, "organization_changed")
-			require.Equal(t, []string{"tester", "request-7", "hr", "acme"}, []string{e.Actor, e.RequestID, e.PayloadOrigin, e.Tenant})
+			require.Equal(t, []string{"tester", "request-7", "hr", "acme"},
+				[]string{e.Actor, e.RequestID, e.PayloadOrigin, e.Tenant})
 			data := members(t, e.Data)
 			require.JSONEq(t, `"company"`, string(data["object_code"]))
 			require.JSONEq(t, `"31"`, string(data["from_node_id"]))
@@ -212,7 +219,7 @@ func TestOrganizationChangeLeftOpen(t *testing.T) {
 	}
 }
 
-// A request that still runs is left alone.
+// A running request is left alone.
 func TestOrganizationChangeIsNotSettledEarly(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -271,7 +278,7 @@ func TestReplicasFinishOrganizationChangesOnce(t *testing.T) {
 	}
 }
 
-// One change whose outcome can't be told does not keep the others waiting.
+// A change whose outcome is not answered does not delay the others.
 func TestOrganizationChangesBehindABadOne(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -298,7 +305,7 @@ func TestOrganizationChangesBehindABadOne(t *testing.T) {
 	require.Equal(t, []string{"created", "organization_changed", "deleted"}, actions(t, s, c, bad))
 }
 
-// A request that is so slow that its change is finished for it succeeds all the same, and tells nothing twice.
+// If a request is so slow that its change is finished for it, it still succeeds, and sends no event twice.
 func TestOrganizationChangeFinishedMeanwhile(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -314,8 +321,8 @@ func TestOrganizationChangeFinishedMeanwhile(t *testing.T) {
 	require.Equal(t, []string{"created", "organization_changed", "deleted"}, actions(t, s, c, user))
 }
 
-// A change that was made while its request's transaction fails, as with a process that dies there, is told of later. Here another request
-// takes the key over and makes a change of its own.
+// A change whose request's transaction fails, as when the process dies, gets its event later. Here another request
+// takes over the key and makes a change of its own.
 func TestOrganizationChangeWithoutItsRequest(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -333,7 +340,8 @@ func TestOrganizationChangeWithoutItsRequest(t *testing.T) {
 	keyed.Post(path(user, "change-organization"), move).Problem(http.StatusConflict, "request_in_progress")
 	require.NoError(t, replica(t, s)())
 	require.Zero(t, openChanges(t, s, "acme"))
-	require.Equal(t, "true", keyed.Post(path(user, "change-organization"), move).OK(nil).Header.Get("Idempotent-Replayed"))
+	require.Equal(t, "true", keyed.Post(path(user, "change-organization"), move).
+		OK(nil).Header.Get("Idempotent-Replayed"))
 	c.Delete(path(user), nil).OK(nil)
 	told := map[string]int{}
 	for _, e := range s.EventsUntil(func(e bus.Event) bool { return e.Type == "idp.user.deleted" }) {
@@ -344,7 +352,7 @@ func TestOrganizationChangeWithoutItsRequest(t *testing.T) {
 	require.Equal(t, map[string]int{"first": 1, "second": 1}, told)
 }
 
-// A client that goes away stops nothing.
+// A client that disconnects stops nothing.
 func TestOrganizationChangeWithoutItsClient(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -365,7 +373,7 @@ func TestOrganizationChangeWithoutItsClient(t *testing.T) {
 
 var ids = regexp.MustCompile(`"(id|user_id)": "\d+"`)
 
-// What is left open by one version must be finished by the next.
+// What one version leaves open, the next must be able to finish.
 func TestGoldenOrganizationChange(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -383,6 +391,7 @@ func TestGoldenOrganizationChange(t *testing.T) {
 		var text bytes.Buffer
 		require.NoError(t, json.Indent(&text, []byte(document), "", "  "))
 		text.WriteByte('\n')
-		testkit.Golden(t, "testdata/organization_change.json.golden", ids.ReplaceAll(testkit.Since(t, began, text.Bytes()), []byte(`"$1": "…"`)))
+		testkit.Golden(t, "testdata/organization_change.json.golden",
+			ids.ReplaceAll(testkit.Since(t, began, text.Bytes()), []byte(`"$1": "…"`)))
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// ledger is an engine that notes what it is asked for: reads, and the beginnings and writes of transactions. What the
-// service's relay and its tasks ask for does not count.
+// ledger is an engine that records reads, and the beginnings and writes of transactions, except those of the service's
+// relay and tasks.
 type ledger struct {
 	docstore.Engine
 	mu   sync.Mutex
@@ -50,7 +50,7 @@ func (l *ledger) Write(ctx context.Context, fn func(docstore.EngineTx) error) er
 	l.mu.Unlock()
 	return l.Engine.Write(ctx, func(tx docstore.EngineTx) error {
 		l.mu.Lock()
-		l.list = l.list[:before] // of a try that had to be repeated
+		l.list = l.list[:before] // of an attempt that had to be repeated
 		l.mu.Unlock()
 		l.note("begin")
 		return fn(&ledgerTx{tx, l})
@@ -67,7 +67,8 @@ func (x *ledgerTx) Get(ctx context.Context, def *docstore.Def, tenant string, id
 	return x.EngineTx.Get(ctx, def, tenant, ids)
 }
 
-func (x *ledgerTx) Find(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) ([]docstore.Row, error) {
+func (x *ledgerTx) Find(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) ([]docstore.Row,
+	error) {
 	x.ledger.note("read")
 	return x.EngineTx.Find(ctx, def, tenant, q)
 }

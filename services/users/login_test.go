@@ -19,23 +19,26 @@ import (
 	"github.com/idplatform/idplatform/services/users"
 )
 
-// login asks for a verification.
+// login verifies a login.
 func login(t testing.TB, c *testkit.Client, name, secret string) object {
 	t.Helper()
 	return c.Post("/v1/thin/login-verification", object{"login_name": name, "password": secret}).Object()
 }
 
 func signsIn(c *testkit.Client, name, secret string) bool {
-	return c.Post("/v1/thin/login-verification", object{"login_name": name, "password": secret}).Object()["verified"] == true
+	return c.Post("/v1/thin/login-verification", object{"login_name": name, "password": secret}).
+		Object()["verified"] == true
 }
 
 func TestLogin(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
-	user := addUser(t, c, "Lǐ.伟", object{"email": "Li.Wei@acme.test", "mobile": "+8613800000000", "employee_number": "A-17", "display_name": "李伟", "password": password})
+	user := addUser(t, c, "Lǐ.伟", object{"email": "Li.Wei@acme.test", "mobile": "+8613800000000",
+		"employee_number": "A-17", "display_name": "李伟", "password": password})
 	s.Clock.Advance(time.Second)
 	want := object{"verified": true, "user_id": user["id"], "must_change_password": false, "mfa_required": false}
-	for _, name := range []string{"Lǐ.伟", "LǏ.伟", "Li\u030c.伟", "li.wei@ACME.test", "+8613800000000", "＋８６１３８００００００００"} {
+	for _, name := range []string{"Lǐ.伟", "LǏ.伟", "Li\u030c.伟", "li.wei@ACME.test", "+8613800000000",
+		"＋８６１３８００００００００"} {
 		require.Equal(t, want, login(t, c, name, password), name)
 	}
 	now := c.Get(path(user)).Object()
@@ -51,9 +54,12 @@ func TestLogin(t *testing.T) {
 	require.Equal(t, refused, login(t, in(s, "globex"), "Lǐ.伟", password))
 	unchanged(t, c, now)
 
-	s.As("acme", auth.UsersRead, auth.UsersWrite, auth.UsersSecrets).Post("/v1/thin/login-verification", object{"login_name": "x", "password": "x"}).Problem(http.StatusForbidden, "forbidden")
+	s.As("acme", auth.UsersRead, auth.UsersWrite, auth.UsersSecrets).
+		Post("/v1/thin/login-verification", object{"login_name": "x", "password": "x"}).
+		Problem(http.StatusForbidden, "forbidden")
 	for body, location := range map[string]string{
-		`{"login_name":"x"}`: "body.password", `{"password":"x"}`: "body.login_name", `{"login_name":7,"password":"x"}`: "body.login_name",
+		`{"login_name":"x"}`: "body.password", `{"password":"x"}`: "body.login_name",
+		`{"login_name":7,"password":"x"}`:                                   "body.login_name",
 		`{"login_name":"x","password":"` + strings.Repeat("x", 1025) + `"}`: "body.password",
 		`{"login_name":"` + strings.Repeat("x", 257) + `","password":"x"}`:  "body.login_name",
 	} {
@@ -61,7 +67,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// The true reason is for those who know the password.
+// Only callers who know the password get the true reason.
 func TestLoginReasons(t *testing.T) {
 	t.Parallel()
 	for reason, do := range map[string]func(*testkit.Client, object){
@@ -112,10 +118,11 @@ func TestLockout(t *testing.T) {
 	require.Equal(t, s.Clock.Now().Add(15*time.Minute).String(), locked["locked_until"])
 
 	s.Clock.Advance(10 * time.Minute)
-	wrong(10) // nobody can lock a user out for good
+	wrong(10) // nobody can lock a user out permanently
 	unchanged(t, c, locked)
 	s.Clock.Advance(5*time.Minute - time.Millisecond)
-	require.Equal(t, "invalid_credentials", login(t, c, "li.wei", password)["reason"], "who has guessed on does not learn the password")
+	require.Equal(t, "invalid_credentials", login(t, c, "li.wei", password)["reason"],
+		"who has guessed on does not learn the password")
 	s.Clock.Advance(time.Millisecond)
 	require.True(t, signsIn(c, "li.wei", password))
 
@@ -129,8 +136,8 @@ func TestLockout(t *testing.T) {
 	require.True(t, signsIn(c, "li.wei", "a new Passw0rd"), "unlocking starts the count anew")
 }
 
-// While a user is locked, the right password is told from as many wrong ones as lock a user, and no more: guesses that
-// go on learn nothing.
+// While a user is locked, the right password is recognized only until there were as many wrong ones as lock a user:
+// continued guessing learns nothing.
 func TestGuessingOnWhileLocked(t *testing.T) {
 	t.Parallel()
 	for name, lock := range map[string]func(*testkit.Client, object){
@@ -158,12 +165,13 @@ func TestGuessingOnWhileLocked(t *testing.T) {
 				require.True(t, signsIn(c, "li.wei", password), "the count starts anew when the lock ends")
 				return
 			}
-			require.Equal(t, "locked", login(t, c, "li.wei", password)["reason"], "and after the time in which they count")
+			require.Equal(t, "locked", login(t, c, "li.wei", password)["reason"],
+				"and after the time in which they count")
 		})
 	}
 }
 
-// Any 15 minutes count, not those of some clock.
+// Wrong passwords within any 15 minutes count.
 func TestLockoutWindow(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -176,9 +184,9 @@ func TestLockoutWindow(t *testing.T) {
 		}
 	}
 	isLocked := func() bool { return c.Get("/v1/users?locked=true").Object()["total"] == 1.0 }
-	wrongAfter(0, 4*time.Minute, 4*time.Minute, 4*time.Minute, 3*time.Minute) // the first is 15 minutes ago
+	wrongAfter(0, 4*time.Minute, 4*time.Minute, 4*time.Minute, 3*time.Minute) // the first was 15 minutes ago
 	require.False(t, isLocked())
-	wrongAfter(59 * time.Second) // five in 11 min 59 s and the first of them is not the first of all
+	wrongAfter(59 * time.Second) // five within 11 min 59 s, without the very first
 	require.True(t, isLocked())
 }
 
@@ -214,8 +222,8 @@ func TestLockoutIsConfigurable(t *testing.T) {
 	require.Equal(t, s.Clock.Now().Add(time.Hour).String(), c.Get(path(user)).Object()["locked_until"])
 }
 
-// However a keyboard composes a password, it is the same; a hash of the bytes as typed, made before or elsewhere, is
-// replaced at the first success.
+// A password is the same however a keyboard composes it. A hash of the typed bytes, made earlier or by another system,
+// is replaced at the first success.
 func TestPasswordsAreNormalised(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -223,7 +231,8 @@ func TestPasswordsAreNormalised(t *testing.T) {
 	user := addUser(t, c, "amy", object{"password": typed})
 	require.True(t, signsIn(c, "amy", composed))
 	require.True(t, signsIn(c, "amy", typed))
-	c.Post(path(user, "reset-password"), object{"new_password": composed}).Problem(http.StatusBadRequest, "invalid_parameters", "body.new_password")
+	c.Post(path(user, "reset-password"), object{"new_password": composed}).
+		Problem(http.StatusBadRequest, "invalid_parameters", "body.new_password")
 	c.Post(path(user, "change-password"), object{"old_password": composed, "new_password": "ａ new Passw0rd"}).OK(nil)
 	require.True(t, signsIn(c, "amy", "a new Passw0rd"))
 
@@ -236,9 +245,9 @@ func TestPasswordsAreNormalised(t *testing.T) {
 	require.NotContains(t, stored(t, s, "acme", "accounts")[line.ID], string(before))
 }
 
-// A name that nobody has, and a user without a password, cost a hash too: the memory of one is taken, whoever is asked for.
+// An unknown name, and a user without a password, cost a hash, too: the test compares the memory that is used.
 func TestUnknownNamesCostAHash(t *testing.T) {
-	config := cheap() // and not in parallel: this counts what is allocated
+	config := cheap() // not parallel: it counts allocations
 	config.PasswordMemory = 16 << 10
 	s := testkit.Start(t, users.Spec(config))
 	c := in(s, "acme")
@@ -251,9 +260,10 @@ func TestUnknownNamesCostAHash(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		require.Greater(t, after.TotalAlloc-before.TotalAlloc, uint64(16<<20), name)
 	}
-	require.True(t, slices.ContainsFunc(slices.Collect(maps.Keys(stored(t, s, "acme", "accounts"))), func(id string) bool {
-		return strings.HasPrefix(id, "nobody-")
-	}), "and a transaction, as a wrong password does")
+	require.True(t, slices.ContainsFunc(slices.Collect(maps.Keys(stored(t, s, "acme", "accounts"))),
+		func(id string) bool {
+			return strings.HasPrefix(id, "nobody-")
+		}), "and a transaction, as a wrong password does")
 }
 
 // Hashes of other systems are replaced at the first success, and only then.
@@ -283,8 +293,10 @@ func TestImportedHashes(t *testing.T) {
 			require.Contains(t, account, `"password":"$argon2id$`)
 			require.True(t, signsIn(c, "li.wei", "密码🔑pass"))
 			require.Equal(t, account, stored(t, s, "acme", "accounts")[line.ID], "once is enough")
-			require.Equal(t, before["time_password_changed"], c.Get("/v1/users/" + line.ID).Object()["time_password_changed"])
-			c.Post("/v1/users/"+line.ID+"/reset-password", object{"new_password": "密码🔑pass"}).Problem(http.StatusBadRequest, "invalid_parameters", "body.new_password")
+			require.Equal(t, before["time_password_changed"], c.Get("/v1/users/" + line.ID).
+				Object()["time_password_changed"])
+			c.Post("/v1/users/"+line.ID+"/reset-password", object{"new_password": "密码🔑pass"}).
+				Problem(http.StatusBadRequest, "invalid_parameters", "body.new_password")
 		})
 	}
 }

@@ -25,7 +25,8 @@ func TestCheckLoginName(t *testing.T) {
 		require.Equal(t, answer["available"], len(reasons) == 0, "a reason whenever it is not available, and only then")
 		return answer["valid"].(bool), answer["available"].(bool)
 	}
-	for _, name := range []string{"free", "foreign", "李伟", "x@acme.test", "+8613800000001", "o'neill@acme.test", "o'neill!#^~"} {
+	for _, name := range []string{"free", "foreign", "李伟", "x@acme.test", "+8613800000001", "o'neill@acme.test",
+		"o'neill!#^~"} {
 		valid, available := check(name, nil)
 		require.True(t, valid && available, name)
 	}
@@ -41,7 +42,8 @@ func TestCheckLoginName(t *testing.T) {
 		valid, available := check(name, nil)
 		require.False(t, valid || available, name)
 	}
-	for _, bad := range []string{`{}`, `{"login_name":1}`, `{"login_name":"x","name":"y"}`, `{"login_name":"` + strings.Repeat("x", 513) + `"}`} {
+	for _, bad := range []string{`{}`, `{"login_name":1}`, `{"login_name":"x","name":"y"}`, `{"login_name":"` +
+		strings.Repeat("x", 513) + `"}`} {
 		c.Post("/v1/users-login-name-check", bad).Problem(http.StatusBadRequest, "invalid_parameters")
 	}
 }
@@ -49,26 +51,33 @@ func TestCheckLoginName(t *testing.T) {
 func TestUserExists(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
-	user := addUser(t, c, "Li.Wei", object{"email": "li.wei@acme.test", "mobile": "+8613800000000", "employee_number": "Ａ-17"})
+	user := addUser(t, c, "Li.Wei", object{"email": "li.wei@acme.test", "mobile": "+8613800000000",
+		"employee_number": "Ａ-17"})
 	addUser(t, c, "other", object{"employee_number": "A-17"})
 	foreign := addUser(t, in(s, "globex"), "foreign")
 	for _, who := range []object{
 		{"username": "LI.wei"}, {"email": "li.wei@ACME.test"}, {"mobile": "+8613800000000"}, {"id": user["id"]},
-		{"id": user["id"], "username": "li.wei", "email": "li.wei@acme.test", "mobile": "+8613800000000", "employee_number": "a-17"},
+		{"id": user["id"], "username": "li.wei", "email": "li.wei@acme.test", "mobile": "+8613800000000",
+			"employee_number": "a-17"},
 		{"employee_number": "a-17", "username": "li.wei"}, {"username": "li.wei", "email": ""},
 	} {
 		require.Equal(t, object{"exists": true, "user_id": user["id"]}, c.Post("/v1/users-exist", who).Object(), who)
 	}
 	require.Equal(t, true, c.Post("/v1/users-exist", object{"employee_number": "A-17"}).Object()["exists"])
 	for _, who := range []object{
-		{"username": "li"}, {"username": "li.wei@acme.test"}, {"email": "li.wei"}, {"username": "foreign"}, {"id": foreign["id"]}, {"id": "nobody"},
-		{"username": "li.wei", "email": "other@acme.test"}, {"username": "other", "id": user["id"]}, {"username": "li.wei", "employee_number": "A-18"},
+		{"username": "li"}, {"username": "li.wei@acme.test"}, {"email": "li.wei"}, {"username": "foreign"},
+		{"id": foreign["id"]}, {"id": "nobody"},
+		{"username": "li.wei", "email": "other@acme.test"}, {"username": "other", "id": user["id"]},
+		{"username": "li.wei", "employee_number": "A-18"},
 		{"employee_number": "A"}, {"mobile": "8613800000000"}, {"username": "\x00"},
 	} {
 		require.Equal(t, object{"exists": false}, c.Post("/v1/users-exist", who).Object(), who)
 	}
 	c.Post("/v1/users-exist", object{}).Problem(http.StatusBadRequest, "invalid_parameters", "body")
-	c.Post("/v1/users-exist", object{"username": "", "email": ""}).Problem(http.StatusBadRequest, "invalid_parameters", "body")
-	c.Post("/v1/users-exist", object{"display_name": "x"}).Problem(http.StatusBadRequest, "invalid_parameters", "body.display_name", "body")
-	c.Post("/v1/users-exist", object{"username": 1}).Problem(http.StatusBadRequest, "invalid_parameters", "body.username")
+	c.Post("/v1/users-exist", object{"username": "", "email": ""}).Problem(http.StatusBadRequest, "invalid_parameters",
+		"body")
+	c.Post("/v1/users-exist", object{"display_name": "x"}).Problem(http.StatusBadRequest, "invalid_parameters",
+		"body.display_name", "body")
+	c.Post("/v1/users-exist", object{"username": 1}).Problem(http.StatusBadRequest, "invalid_parameters",
+		"body.username")
 }

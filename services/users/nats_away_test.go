@@ -9,7 +9,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/auth"
 )
 
-// TestNATSAway: writes go on while NATS is away, and their events come when it is back, once each, in order for each record.
+// TestNATSAway: writes continue while NATS is away. Their events come when it is back, once each, in order for each
+// record.
 func TestNATSAway(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -19,17 +19,19 @@ func TestChangeOrganization(t *testing.T) {
 	change := path(user, "change-organization")
 	move := object{"object_code": "company", "from_node_id": "31", "to_node_id": "32"}
 
-	answer := c.Post(change, move) // nobody is there to be asked
+	answer := c.Post(change, move) // nobody answers
 	answer.Problem(http.StatusServiceUnavailable, "unavailable")
 	require.NotEmpty(t, answer.Header.Get("Retry-After"))
 
 	asked := make(chan object, 16)
 	refusal := error(nil)
-	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "organization", "change-membership", func(ctx context.Context, q object) (object, error) {
-		q["tenant"], q["actor"], q["origin"] = request.Tenant(ctx), request.From(ctx).Actor, request.From(ctx).PayloadOrigin
-		asked <- q
-		return object{"memberships": []any{object{"node_id": q["to_node_id"]}}}, refusal
-	}))
+	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "organization", "change-membership",
+		func(ctx context.Context, q object) (object, error) {
+			q["tenant"], q["actor"], q["origin"] = request.Tenant(ctx), request.From(ctx).Actor,
+				request.From(ctx).PayloadOrigin
+			asked <- q
+			return object{"memberships": []any{object{"node_id": q["to_node_id"]}}}, refusal
+		}))
 	memberships := object{"memberships": []any{object{"node_id": "32"}}}
 	ids := map[any]bool{}
 	question := func() object {
@@ -42,21 +44,26 @@ func TestChangeOrganization(t *testing.T) {
 	}
 	require.Equal(t, memberships, c.With("X-Payload-Origin", "origin").Post(change, move).Object())
 	require.Equal(t, object{
-		"user_id": user["id"], "object_code": "company", "from_node_id": "31", "to_node_id": "32", "tenant": "acme", "actor": "tester", "origin": "origin",
+		"user_id": user["id"], "object_code": "company", "from_node_id": "31", "to_node_id": "32", "tenant": "acme",
+		"actor": "tester", "origin": "origin",
 	}, question())
 	unchanged(t, c, user)
 	require.Zero(t, openChanges(t, s, "acme"), "where nobody was there to be asked, nothing is open")
 
-	require.Equal(t, memberships, c.Post(change+"?dry_run=true", object{"object_code": "company", "to_node_id": "32"}).Object())
+	require.Equal(t, memberships, c.Post(change+"?dry_run=true", object{"object_code": "company", "to_node_id": "32"}).
+		Object())
 	require.Equal(t, object{
-		"user_id": user["id"], "object_code": "company", "to_node_id": "32", "dry_run": true, "tenant": "acme", "actor": "tester", "origin": "",
+		"user_id": user["id"], "object_code": "company", "to_node_id": "32", "dry_run": true, "tenant": "acme",
+		"actor": "tester", "origin": "",
 	}, question())
 
-	// What this service can refuse never gets to the other one.
+	// The other service is not asked about what this service refuses.
 	c.With("If-Match", `"7"`).Post(change, move).Problem(http.StatusPreconditionFailed, "version_mismatch")
 	c.Post("/v1/users/1/change-organization", move).Problem(http.StatusNotFound, "not_found")
 	in(s, "globex").Post(change, move).Problem(http.StatusNotFound, "not_found")
-	for _, bad := range []object{{}, {"object_code": "company"}, {"to_node_id": "32"}, {"object_code": "", "to_node_id": "32"}, {"object_code": "c", "to_node_id": ""}, {"object_code": "c", "to_node_id": 32}, {"object_code": "c", "to_node_id": "1", "node": "x"}} {
+	for _, bad := range []object{{}, {"object_code": "company"}, {"to_node_id": "32"},
+		{"object_code": "", "to_node_id": "32"}, {"object_code": "c", "to_node_id": ""},
+		{"object_code": "c", "to_node_id": 32}, {"object_code": "c", "to_node_id": "1", "node": "x"}} {
 		c.Post(change, bad).Problem(http.StatusBadRequest, "invalid_parameters")
 	}
 	resigned := addUser(t, c, "resigned")
@@ -73,7 +80,8 @@ func TestChangeOrganization(t *testing.T) {
 	require.Equal(t, "origin", last.PayloadOrigin)
 
 	for kind, status := range map[apperr.Kind]int{
-		apperr.NotFound: http.StatusNotFound, apperr.InvalidState: http.StatusConflict, apperr.AlreadyExists: http.StatusConflict,
+		apperr.NotFound: http.StatusNotFound, apperr.InvalidState: http.StatusConflict,
+		apperr.AlreadyExists: http.StatusConflict,
 	} {
 		refusal = apperr.New(kind, "the node says no")
 		require.Equal(t, "the node says no", c.Post(change, move).Problem(status, string(kind)).Detail)
@@ -86,15 +94,17 @@ func TestChangeOrganization(t *testing.T) {
 	require.Equal(t, []string{"created", "organization_changed", "deleted"}, actions(t, s, c, user))
 }
 
-// A user who is changed while the other service works has moved all the same: If-Match is asked before.
+// A user who is changed while the other service works is moved nevertheless: If-Match is checked before.
 func TestChangeOrganizationMeanwhile(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
 	user := addUser(t, c, "li.wei")
-	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "organization", "change-membership", func(context.Context, object) (object, error) {
-		c.Patch(path(user), object{"gender": "x"}).OK(nil)
-		return object{"memberships": []any{}}, nil
-	}))
-	c.With("If-Match", `"1"`).Post(path(user, "change-organization"), object{"object_code": "company", "to_node_id": "32"}).OK(nil)
+	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "organization", "change-membership",
+		func(context.Context, object) (object, error) {
+			c.Patch(path(user), object{"gender": "x"}).OK(nil)
+			return object{"memberships": []any{}}, nil
+		}))
+	c.With("If-Match", `"1"`).Post(path(user, "change-organization"),
+		object{"object_code": "company", "to_node_id": "32"}).OK(nil)
 	require.Equal(t, []string{"created", "updated", "organization_changed", "deleted"}, actions(t, s, c, user))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/auth"
 )
 
-// password is a good one, and the one that the users of tests have.
+// password is a valid one, which the users of tests have.
 const password = "a good Passw0rd"
 
 func TestResetPassword(t *testing.T) {
@@ -26,16 +26,19 @@ func TestResetPassword(t *testing.T) {
 	secret := made["password"].(string)
 	require.GreaterOrEqual(t, len(secret), 16)
 	now := c.Get(path(user)).Object()
-	require.Equal(t, []any{true, true, s.Clock.Now().String()}, []any{now["password_set"], now["must_change_password"], now["time_password_changed"]})
+	require.Equal(t, []any{true, true, s.Clock.Now().String()}, []any{now["password_set"], now["must_change_password"],
+		now["time_password_changed"]})
 	require.Equal(t, true, login(t, c, "li.wei", secret)["must_change_password"])
 	require.NotEqual(t, secret, c.Post(reset, object{}).Object()["password"])
 	require.False(t, signsIn(c, "li.wei", secret))
 
-	require.Equal(t, object{}, c.Post(reset, object{"new_password": password}).Object(), "only one that was made up is told")
+	require.Equal(t, object{}, c.Post(reset, object{"new_password": password}).Object(),
+		"only one that was made up is told")
 	require.Equal(t, true, login(t, c, "li.wei", password)["must_change_password"])
 	before := c.Get(path(user)).Object()
 	for _, bad := range []any{"short", "li.wei's password", password, "password1", 7} {
-		c.Post(reset, object{"new_password": bad}).Problem(http.StatusBadRequest, "invalid_parameters", "body.new_password")
+		c.Post(reset, object{"new_password": bad}).Problem(http.StatusBadRequest, "invalid_parameters",
+			"body.new_password")
 	}
 	c.Post("/v1/users/1/reset-password", nil).Problem(http.StatusNotFound, "not_found")
 	in(s, "globex").Post(reset, nil).Problem(http.StatusNotFound, "not_found")
@@ -51,12 +54,15 @@ func TestPasswordPolicy(t *testing.T) {
 	_, c := acme(t)
 	user := addUser(t, c, "Lǐ.Wei")
 	reset := path(user, "reset-password")
-	for _, good := range []string{"8 chars!", "密码密码密码密码", strings.Repeat("Ab1!", 64), "Lǐ Wei's own", " leading and trailing ", "🙂🙂🙂🙂🙂🙂🙂🙂"} {
+	for _, good := range []string{"8 chars!", "密码密码密码密码", strings.Repeat("Ab1!", 64), "Lǐ Wei's own",
+		" leading and trailing ", "🙂🙂🙂🙂🙂🙂🙂🙂"} {
 		c.Post(reset, object{"new_password": good}).OK(nil)
 	}
 	user = c.Get(path(user)).Object()
-	for _, bad := range []string{"7 chars", strings.Repeat("Ab1!", 64) + "x", "xx lǐ.wei xx", "LǏ.WEI 12345", "Li\u030c.wei 2026", "password", "PASSWORD", "iloveyou", "12345678", "qwertyuiop"} {
-		c.Post(reset, object{"new_password": bad}).Problem(http.StatusBadRequest, "invalid_parameters", "body.new_password")
+	for _, bad := range []string{"7 chars", strings.Repeat("Ab1!", 64) + "x", "xx lǐ.wei xx", "LǏ.WEI 12345",
+		"Li\u030c.wei 2026", "password", "PASSWORD", "iloveyou", "12345678", "qwertyuiop"} {
+		c.Post(reset, object{"new_password": bad}).Problem(http.StatusBadRequest, "invalid_parameters",
+			"body.new_password")
 	}
 	unchanged(t, c, user)
 }
@@ -68,9 +74,12 @@ func TestBatchResetPasswords(t *testing.T) {
 	foreign := addUser(t, in(s, "globex"), "zoe.z")
 	const url = "/v1/batch/users-reset-password"
 	s.As("acme", auth.UsersWrite).Post(url, object{"ids": []any{a["id"]}}).Problem(http.StatusForbidden, "forbidden")
-	c.Post(url, object{"ids": []any{a["id"], "nobody", foreign["id"]}}).Problem(http.StatusBadRequest, "invalid_parameters", "body.ids[1]", "body.ids[2]")
-	c.Post(url, object{"ids": []any{a["id"], b["id"], a["id"]}}).Problem(http.StatusBadRequest, "invalid_parameters", "body.ids[2]")
-	for _, bad := range []any{object{}, object{"ids": []any{}}, object{"ids": make([]string, 1001)}, object{"ids": []any{a["id"]}, "new_password": password}} {
+	c.Post(url, object{"ids": []any{a["id"], "nobody", foreign["id"]}}).
+		Problem(http.StatusBadRequest, "invalid_parameters", "body.ids[1]", "body.ids[2]")
+	c.Post(url, object{"ids": []any{a["id"], b["id"], a["id"]}}).Problem(http.StatusBadRequest, "invalid_parameters",
+		"body.ids[2]")
+	for _, bad := range []any{object{}, object{"ids": []any{}}, object{"ids": make([]string, 1001)},
+		object{"ids": []any{a["id"]}, "new_password": password}} {
 		c.Post(url, bad).Problem(http.StatusBadRequest, "invalid_parameters")
 	}
 	unchanged(t, c, a)
@@ -95,16 +104,23 @@ func TestChangePassword(t *testing.T) {
 	s, c := acme(t)
 	user := addUser(t, c, "li.wei", object{"password": password, "must_change_password": true})
 	change := func(oldPassword, newPassword string) int {
-		return c.Post(path(user, "change-password"), object{"old_password": oldPassword, "new_password": newPassword}).Status
+		return c.Post(path(user, "change-password"),
+			object{"old_password": oldPassword, "new_password": newPassword}).Status
 	}
-	c.Post(path(user, "change-password"), object{"old_password": "wrong", "new_password": "a new Passw0rd"}).Problem(http.StatusBadRequest, "invalid_parameters", "body.old_password")
-	c.Post(path(user, "change-password"), object{"old_password": password, "new_password": "short"}).Problem(http.StatusBadRequest, "invalid_parameters", "body.new_password")
-	c.Post(path(user, "change-password"), object{"old_password": password, "new_password": password}).Problem(http.StatusBadRequest, "invalid_parameters", "body.new_password")
-	c.Post(path(user, "change-password"), object{"old_password": password}).Problem(http.StatusBadRequest, "invalid_parameters", "body.new_password")
-	c.Post("/v1/users/1/change-password", object{"old_password": "x", "new_password": "x"}).Problem(http.StatusNotFound, "not_found")
+	c.Post(path(user, "change-password"), object{"old_password": "wrong", "new_password": "a new Passw0rd"}).
+		Problem(http.StatusBadRequest, "invalid_parameters", "body.old_password")
+	c.Post(path(user, "change-password"), object{"old_password": password, "new_password": "short"}).
+		Problem(http.StatusBadRequest, "invalid_parameters", "body.new_password")
+	c.Post(path(user, "change-password"), object{"old_password": password, "new_password": password}).
+		Problem(http.StatusBadRequest, "invalid_parameters", "body.new_password")
+	c.Post(path(user, "change-password"), object{"old_password": password}).
+		Problem(http.StatusBadRequest, "invalid_parameters", "body.new_password")
+	c.Post("/v1/users/1/change-password", object{"old_password": "x", "new_password": "x"}).
+		Problem(http.StatusNotFound, "not_found")
 	unchanged(t, c, user)
 
-	require.Equal(t, object{}, c.Post(path(user, "change-password"), object{"old_password": password, "new_password": "a new Passw0rd"}).Object())
+	require.Equal(t, object{}, c.Post(path(user, "change-password"),
+		object{"old_password": password, "new_password": "a new Passw0rd"}).Object())
 	require.Equal(t, false, c.Get(path(user)).Object()["must_change_password"])
 	require.False(t, signsIn(c, "li.wei", password))
 	require.True(t, signsIn(c, "li.wei", "a new Passw0rd"))
@@ -116,9 +132,10 @@ func TestChangePassword(t *testing.T) {
 	require.Equal(t, http.StatusConflict, change("a new Passw0rd", "a newer Passw0rd"))
 	c.Patch(path(user), object{"status": "1"}).OK(nil)
 	require.Equal(t, http.StatusOK, change("a new Passw0rd", "a newer Passw0rd"))
-	require.Equal(t, http.StatusBadRequest, c.Post(path(addUser(t, c, "none"), "change-password"), object{"old_password": "", "new_password": "a newer Passw0rd"}).Status)
+	require.Equal(t, http.StatusBadRequest, c.Post(path(addUser(t, c, "none"), "change-password"),
+		object{"old_password": "", "new_password": "a newer Passw0rd"}).Status)
 
-	// A wrong old password is a failed login: five of them lock.
+	// A wrong old password is a failed login: five of them lock the user.
 	for range 5 {
 		require.Equal(t, http.StatusBadRequest, change("wrong", "a newest Passw0rd"))
 	}
@@ -127,7 +144,7 @@ func TestChangePassword(t *testing.T) {
 	require.Equal(t, s.Clock.Now().Add(15*60e9).String(), c.Get(path(user)).Object()["locked_until"])
 }
 
-// The last five passwords can't be used again, however they were set; the sixth can.
+// The last five passwords cannot be used again, however they were set; the sixth can.
 func TestPasswordHistory(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
@@ -141,8 +158,10 @@ func TestPasswordHistory(t *testing.T) {
 		}
 	}
 	for n := 2; n <= 6; n++ {
-		c.Post(path(user, "reset-password"), object{"new_password": nth(n)}).Problem(http.StatusBadRequest, "invalid_parameters", "body.new_password")
-		c.Post(path(user, "change-password"), object{"old_password": nth(6), "new_password": nth(n)}).Problem(http.StatusBadRequest, "invalid_parameters", "body.new_password")
+		c.Post(path(user, "reset-password"), object{"new_password": nth(n)}).
+			Problem(http.StatusBadRequest, "invalid_parameters", "body.new_password")
+		c.Post(path(user, "change-password"), object{"old_password": nth(6), "new_password": nth(n)}).
+			Problem(http.StatusBadRequest, "invalid_parameters", "body.new_password")
 	}
 	c.Post(path(user, "change-password"), object{"old_password": nth(6), "new_password": nth(1)}).OK(nil)
 	require.True(t, signsIn(c, "li.wei", nth(1)))

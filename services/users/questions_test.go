@@ -26,7 +26,7 @@ type recordsAnswer struct {
 	Next  *string
 }
 
-// walk asks for all records and returns them, with how many each answer had.
+// walk asks for all records and returns them, with the number in each answer.
 func walk(t testing.TB, s *testkit.Service, tenant string, limit int) (records []object, sizes []int) {
 	t.Helper()
 	for q := (object{"limit": limit}); ; {
@@ -64,7 +64,9 @@ func TestAnswerRecords(t *testing.T) {
 
 	records, sizes := walk(t, s, "acme", 500)
 	require.Equal(t, []int{500, 500, 104}, sizes)
-	require.True(t, slices.IsSortedFunc(records, func(a, b object) int { return strings.Compare(a["id"].(string), b["id"].(string)) }))
+	require.True(t, slices.IsSortedFunc(records, func(a, b object) int {
+		return strings.Compare(a["id"].(string), b["id"].(string))
+	}))
 	byName := map[string]object{}
 	for _, r := range records {
 		byName[r["username"].(string)] = r
@@ -91,7 +93,8 @@ func TestAnswerRecords(t *testing.T) {
 	require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err))
 }
 
-// An answer must fit into a NATS message of 1 MiB, whatever is in the records: in JSON a < is written as six characters.
+// An answer must fit into a NATS message of 1 MiB, whatever the records contain: in JSON a < is written as six
+// characters.
 func TestAnswerLargeRecords(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -104,8 +107,9 @@ func TestAnswerLargeRecords(t *testing.T) {
 		if n >= 20 {
 			letter = "<"
 		}
-		props := fmt.Sprintf(`{"p":%q}`, strings.Repeat(letter, size)) // by hand: a < stays one
-		c.Post("/v1/users", fmt.Sprintf(`{"username":"user%d","sys_ext_props":%s,"free_ext_props":%s}`, n, props, props)).OK(nil)
+		props := fmt.Sprintf(`{"p":%q}`, strings.Repeat(letter, size)) // written by hand, so that < is not escaped
+		c.Post("/v1/users", fmt.Sprintf(`{"username":"user%d","sys_ext_props":%s,"free_ext_props":%s}`, n, props,
+			props)).OK(nil)
 	}
 	var names []string
 	answers, most := 0, 0
@@ -126,7 +130,8 @@ func TestAnswerLargeRecords(t *testing.T) {
 		q["after"] = *decoded.Next
 	}
 	require.Len(t, names, 30)
-	require.Equal(t, slices.Compact(slices.Sorted(slices.Values(names))), slices.Sorted(slices.Values(names)), "nobody twice")
+	require.Equal(t, slices.Compact(slices.Sorted(slices.Values(names))), slices.Sorted(slices.Values(names)),
+		"nobody twice")
 	require.Greater(t, answers, 7)
 	require.Greater(t, most, 4)
 }
@@ -134,7 +139,8 @@ func TestAnswerLargeRecords(t *testing.T) {
 func TestAnswerMatching(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
-	li := addUser(t, c, "li.wei", object{"display_name": "李伟", "sys_ext_props": object{"city": "上海市浦东新区"}})["id"].(string)
+	li := addUser(t, c, "li.wei", object{"display_name": "李伟",
+		"sys_ext_props": object{"city": "上海市浦东新区"}})["id"].(string)
 	wang := addUser(t, c, "wang", object{"display_name": "王伟 Lee"})["id"].(string)
 	zhao := addUser(t, c, "zhao", object{"status": "0"})["id"].(string)
 	foreign := addUser(t, in(s, "globex"), "li.wei", object{"display_name": "李伟"})["id"].(string)
@@ -187,7 +193,8 @@ func TestAnswerMatching(t *testing.T) {
 	require.False(t, some.More)
 
 	for _, bad := range []object{
-		{"keyword": "x"}, {"keyword": "x", "limit": 0}, {"keyword": "x", "limit": 1001}, {"keyword": "x", "limit": 1, "ids": crowd[:1001]},
+		{"keyword": "x"}, {"keyword": "x", "limit": 0}, {"keyword": "x", "limit": 1001},
+		{"keyword": "x", "limit": 1, "ids": crowd[:1001]},
 		{"keyword": strings.Repeat("字", 257), "limit": 1}, {"keyword": 7, "limit": 1},
 	} {
 		_, err := ask[answer](t, s, "acme", "matching", bad)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// atOnce calls do many times at the same time and counts the statuses it gives.
+// atOnce makes many calls at the same time and counts the statuses of the answers.
 func atOnce(n int, do func(i int) int) map[int]int {
 	statuses := make([]int, n)
 	start := make(chan struct{})
@@ -41,7 +41,7 @@ func TestRaceForUsername(t *testing.T) {
 	require.Equal(t, []string{"created", "deleted"}, actions(t, s, c, object{"id": id}))
 }
 
-// One's username, another's email or mobile: one of them is first, by creating or by changing.
+// One user's username, another's email or mobile: one of them is first, by creating or by changing.
 func TestRaceForLoginName(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
@@ -58,7 +58,7 @@ func TestRaceForLoginName(t *testing.T) {
 			return c.Patch(path(other), object{"email": email, "gender": fmt.Sprint(i)}).Status
 		})
 		require.Equal(t, 1, len(c.Items("/v1/users?keyword="+email, "id")), "one has it")
-		if c.Get(path(other)).Object()["email"] == email { // then all its own changes are good
+		if c.Get(path(other)).Object()["email"] == email { // then all its own changes succeeded
 			require.Equal(t, map[int]int{http.StatusOK: 4, http.StatusConflict: 8}, counts)
 		} else {
 			require.Equal(t, map[int]int{http.StatusOK: 1, http.StatusConflict: 11}, counts)
@@ -76,7 +76,7 @@ func TestRaceOfConditionalChanges(t *testing.T) {
 	require.Equal(t, map[int]int{http.StatusOK: 1, http.StatusPreconditionFailed: 15}, counts)
 	require.EqualValues(t, 2, c.Get(path(user)).Object()["version"])
 
-	// Without a condition none is lost: each changes a member of its own.
+	// Without If-Match no change is lost: each changes another member.
 	counts = atOnce(16, func(i int) int {
 		return c.Patch(path(user), object{"sys_ext_props": object{fmt.Sprint("m", i): i}}).Status
 	})
@@ -107,14 +107,15 @@ func TestRaceOfPasswordChanges(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
 	user := addUser(t, c, "li.wei", object{"password": password})
-	counts := atOnce(4, func(i int) int { // fewer than lock
-		return c.Post(path(user, "change-password"), object{"old_password": password, "new_password": fmt.Sprint("a new Passw0rd ", i)}).Status
+	counts := atOnce(4, func(i int) int { // fewer than lock the user
+		return c.Post(path(user, "change-password"),
+			object{"old_password": password, "new_password": fmt.Sprint("a new Passw0rd ", i)}).Status
 	})
 	require.Equal(t, 1, counts[http.StatusOK], "who came second did not know the password: %v", counts)
 	require.Equal(t, 3, counts[http.StatusPreconditionFailed]+counts[http.StatusBadRequest])
 }
 
-// Once a password is changed, nobody signs in with the old one, not even who has started before.
+// Once a password is changed, nobody signs in with the old one, not even in a request that started before.
 func TestRaceOfLoginAndReset(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -131,7 +132,7 @@ func TestRaceOfLoginAndReset(t *testing.T) {
 	require.NotContains(t, told[slices.Index(told, "password_changed"):], "login_verified")
 }
 
-// No credential of a user who is gone.
+// A deleted user has no credentials.
 func TestRaceOfDeletionAndCredentials(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)

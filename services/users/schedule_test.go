@@ -30,7 +30,7 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 
 func (b *lockedBuffer) String() string { b.Lock(); defer b.Unlock(); return b.Buffer.String() }
 
-// A user whose account can't be read does not keep others waiting, neither of its tenant nor of another.
+// A user whose account cannot be read does not delay other users of its tenant or of another.
 func TestAPoisonedUserHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	log := &lockedBuffer{}
@@ -47,7 +47,7 @@ func TestAPoisonedUserHoldsUpNobody(t *testing.T) {
 
 	type broken struct {
 		docstore.Meta
-		Reason int `json:"resign_reason"` // which is a text
+		Reason int `json:"resign_reason"` // in the stored document it is a text
 	}
 	accounts := docstore.Define(docstore.Schema[broken]{Name: "accounts", Indexes: []docstore.Index[broken]{
 		docstore.Unique(docstore.ByText("id_number", func(*broken) string { return "" }), "id_number"),

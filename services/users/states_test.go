@@ -25,7 +25,8 @@ func TestLock(t *testing.T) {
 	until := s.Clock.Now().Add(time.Hour)
 	answer := c.Post(path(user, "lock"), object{"reason": "休假 <leave>", "until": until})
 	locked = answer.Object()
-	require.Equal(t, []any{true, "休假 <leave>", until.String()}, []any{locked["locked"], locked["lock_reason"], locked["locked_until"]})
+	require.Equal(t, []any{true, "休假 <leave>", until.String()}, []any{locked["locked"], locked["lock_reason"],
+		locked["locked_until"]})
 	require.Equal(t, `"3"`, answer.Header.Get("ETag"))
 	unchanged(t, c, locked)
 
@@ -55,7 +56,8 @@ func TestLock(t *testing.T) {
 	c.Post("/v1/users/1/unlock", nil).Problem(http.StatusNotFound, "not_found")
 	in(s, "globex").Post(path(user, "lock"), nil).Problem(http.StatusNotFound, "not_found")
 	unchanged(t, c, open)
-	require.Equal(t, []string{"created", "locked", "locked", "locked", "unlocked", "login_verified", "deleted"}, actions(t, s, c, user))
+	require.Equal(t, []string{"created", "locked", "locked", "locked", "unlocked", "login_verified", "deleted"},
+		actions(t, s, c, user))
 }
 
 func TestLockIsConditional(t *testing.T) {
@@ -63,30 +65,33 @@ func TestLockIsConditional(t *testing.T) {
 	_, c := acme(t)
 	user := addUser(t, c, "li.wei")
 	for _, operation := range []string{"lock", "unlock", "resign", "reinstate", "reset-password"} {
-		c.With("If-Match", `"7"`).Post(path(user, operation), nil).Problem(http.StatusPreconditionFailed, "version_mismatch")
+		c.With("If-Match", `"7"`).Post(path(user, operation), nil).Problem(http.StatusPreconditionFailed,
+			"version_mismatch")
 	}
 	unchanged(t, c, user)
 	c.With("If-Match", `"1"`).Post(path(user, "lock"), nil).OK(nil)
 }
 
-// An operation whose body may be absent takes what forms send when they are empty, and nothing that is no JSON.
+// An operation with an optional body accepts what clients send for an empty form, but nothing else that is not JSON.
 func TestBodilessOperations(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
 	user := addUser(t, c, "li.wei")
-	for _, contentType := range []string{"", "application/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain"} {
+	for _, contentType := range []string{"", "application/json", "application/x-www-form-urlencoded",
+		"multipart/form-data; boundary=x", "text/plain"} {
 		c := c.With("Content-Type", contentType)
 		c.Post(path(user, "unlock"), "").OK(nil)
 		if contentType != "text/plain" {
 			c.Post(path(user, "lock"), "").OK(nil)
 		}
 	}
-	c.With("Content-Type", "text/plain").Post(path(user, "lock"), `{"reason":"x"}`).Problem(http.StatusUnsupportedMediaType, "unsupported_media_type")
+	c.With("Content-Type", "text/plain").Post(path(user, "lock"), `{"reason":"x"}`).
+		Problem(http.StatusUnsupportedMediaType, "unsupported_media_type")
 	c.Post(path(user, "lock"), `{"reason":`).Problem(http.StatusBadRequest, "invalid_parameters")
 	c.Post(path(user, "lock"), `[]`).Problem(http.StatusBadRequest, "invalid_parameters")
 }
 
-// A lock with an end is over when it comes, for all who look, and soon after its event tells.
+// When a lock's end comes, everybody sees that it is over, and its event follows soon.
 func TestLockEndsByItself(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -106,7 +111,7 @@ func TestLockEndsByItself(t *testing.T) {
 	require.True(t, signsIn(c, "li.wei", password))
 }
 
-// Whoever changes a user whose lock is over finds it so, whether or not that was stored before.
+// A request that changes a user whose lock is over sees the user unlocked, whether or not that was stored before.
 func TestLockAfterLockEnded(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -131,13 +136,17 @@ func TestBatchLock(t *testing.T) {
 
 	for _, operation := range []string{"lock", "unlock"} {
 		url := "/v1/batch/users-" + operation
-		c.Post(url, object{"ids": []any{a["id"], "nobody", b["id"], foreign["id"]}}).Problem(http.StatusBadRequest, "invalid_parameters", "body.ids[1]", "body.ids[3]")
-		for _, bad := range []any{object{}, object{"ids": []any{}}, object{"ids": nil}, object{"ids": make([]string, 1001)}, object{"ids": []any{a["id"]}, "id": "x"}} {
+		c.Post(url, object{"ids": []any{a["id"], "nobody", b["id"], foreign["id"]}}).
+			Problem(http.StatusBadRequest, "invalid_parameters", "body.ids[1]", "body.ids[3]")
+		for _, bad := range []any{object{}, object{"ids": []any{}}, object{"ids": nil},
+			object{"ids": make([]string, 1001)}, object{"ids": []any{a["id"]}, "id": "x"}} {
 			c.Post(url, bad).Problem(http.StatusBadRequest, "invalid_parameters")
 		}
 	}
-	c.Post("/v1/batch/users-lock", object{"ids": []any{a["id"], gone["id"]}}).Problem(http.StatusBadRequest, "invalid_parameters", "body.ids[1]")
-	c.Post("/v1/batch/users-lock", object{"ids": []any{a["id"]}, "until": "2020-01-01T00:00:00Z"}).Problem(http.StatusBadRequest, "invalid_parameters", "body.until")
+	c.Post("/v1/batch/users-lock", object{"ids": []any{a["id"], gone["id"]}}).
+		Problem(http.StatusBadRequest, "invalid_parameters", "body.ids[1]")
+	c.Post("/v1/batch/users-lock", object{"ids": []any{a["id"]}, "until": "2020-01-01T00:00:00Z"}).
+		Problem(http.StatusBadRequest, "invalid_parameters", "body.until")
 	unchanged(t, c, a)
 	unchanged(t, c, b)
 	unchanged(t, c, gone)
@@ -147,9 +156,11 @@ func TestBatchLock(t *testing.T) {
 	require.Equal(t, object{"ids": ids["ids"]}, c.Post("/v1/batch/users-lock", ids).Object())
 	for _, user := range []object{a, b} {
 		user = c.Get(path(user)).Object()
-		require.Equal(t, []any{true, "audit", until.String(), 2.0}, []any{user["locked"], user["lock_reason"], user["locked_until"], user["version"]})
+		require.Equal(t, []any{true, "audit", until.String(), 2.0}, []any{user["locked"], user["lock_reason"],
+			user["locked_until"], user["version"]})
 	}
-	require.Equal(t, object{"ids": []any{b["id"]}}, c.Post("/v1/batch/users-unlock", object{"ids": []any{b["id"]}}).Object())
+	require.Equal(t, object{"ids": []any{b["id"]}}, c.Post("/v1/batch/users-unlock", object{"ids": []any{b["id"]}}).
+		Object())
 	require.Equal(t, true, c.Get(path(a)).Object()["locked"])
 	require.Equal(t, false, c.Get(path(b)).Object()["locked"])
 	require.Equal(t, []string{"created", "deleted"}, actions(t, s, c, users[3]))
@@ -193,12 +204,14 @@ func TestResign(t *testing.T) {
 	unchanged(t, c, user)
 
 	resigned := c.Post(path(user, "resign"), object{"reason": "退休", "successor_id": successor["id"]}).Object()
-	require.Equal(t, []any{"resigned", s.Clock.Now().String(), 2.0}, []any{resigned["status"], resigned["time_resigned"], resigned["version"]})
+	require.Equal(t, []any{"resigned", s.Clock.Now().String(), 2.0},
+		[]any{resigned["status"], resigned["time_resigned"], resigned["version"]})
 	require.Equal(t, "resigned", login(t, c, "li.wei", password)["reason"])
 	for _, operation := range []string{"resign", "lock"} {
 		c.Post(path(user, operation), nil).Problem(http.StatusConflict, "invalid_state")
 	}
-	c.Post(path(successor, "resign"), object{"successor_id": user["id"]}).Problem(http.StatusBadRequest, "invalid_parameters", "body.successor_id")
+	c.Post(path(successor, "resign"), object{"successor_id": user["id"]}).
+		Problem(http.StatusBadRequest, "invalid_parameters", "body.successor_id")
 	unchanged(t, c, resigned)
 	unchanged(t, c, successor)
 
@@ -223,11 +236,13 @@ func TestResignationComesByItself(t *testing.T) {
 	user, successor := addUser(t, c, "li.wei", object{"password": password}), addUser(t, c, "wang.fang")
 	at := s.Clock.Now().Add(time.Hour)
 	planned := c.Post(path(user, "resign"), object{"effective_time": at, "reason": "first"}).Object()
-	require.Equal(t, []any{"1", at.String(), 2.0}, []any{planned["status"], planned["time_resigned"], planned["version"]})
+	require.Equal(t, []any{"1", at.String(), 2.0}, []any{planned["status"], planned["time_resigned"],
+		planned["version"]})
 	require.True(t, signsIn(c, "li.wei", password))
 
 	at = s.Clock.Now().Add(time.Minute)
-	c.Post(path(user, "resign"), object{"effective_time": at, "reason": "second", "successor_id": successor["id"]}).OK(nil)
+	c.Post(path(user, "resign"), object{"effective_time": at, "reason": "second", "successor_id": successor["id"]}).
+		OK(nil)
 	s.Clock.Advance(time.Minute - time.Millisecond)
 	require.Equal(t, "1", c.Get(path(user)).Object()["status"])
 	s.Clock.Advance(time.Millisecond)
@@ -237,7 +252,8 @@ func TestResignationComesByItself(t *testing.T) {
 	last := untilAction(s, user, "resigned")
 	require.JSONEq(t, `"second"`, string(members(t, last.Data)["reason"]))
 	require.JSONEq(t, fmt.Sprintf("%q", successor["id"]), string(members(t, last.Data)["successor_id"]))
-	require.Equal(t, []string{"created", "updated", "login_verified", "updated", "resigned", "deleted"}, actions(t, s, c, user))
+	require.Equal(t, []string{"created", "updated", "login_verified", "updated", "resigned", "deleted"},
+		actions(t, s, c, user))
 }
 
 func TestReinstateBeforeResigning(t *testing.T) {
@@ -251,7 +267,7 @@ func TestReinstateBeforeResigning(t *testing.T) {
 	unchanged(t, in(s, "acme"), back)
 }
 
-// untilAction is the first event of that action on a user; it waits for it.
+// untilAction waits for the first event with that action about a user.
 func untilAction(s interface {
 	EventsUntil(func(bus.Event) bool) []bus.Event
 }, user object, action string) bus.Event {
@@ -259,17 +275,20 @@ func untilAction(s interface {
 	return events[len(events)-1]
 }
 
-// A lock ends and a resignation comes before anybody looks: one change of the record, and both are told, in order.
+// A lock ends and a resignation takes effect before anybody reads the user: one change of the record, and events for
+// both, in order.
 func TestLockEndsAndResignationComesAtOnce(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
 	user := addUser(t, c, "li.wei")
 	c.Post(path(user, "lock"), object{"until": s.Clock.Now().Add(time.Second)}).OK(nil)
-	c.Post(path(user, "resign"), object{"effective_time": s.Clock.Now().Add(2 * time.Second), "reason": "retired"}).OK(nil)
-	// No look at what has come true by itself lies between the two moments: the clock is not moved bit by bit.
+	c.Post(path(user, "resign"), object{"effective_time": s.Clock.Now().Add(2 * time.Second), "reason": "retired"}).
+		OK(nil)
+	// Nothing may read the user between the two times, so the clock is moved in one step.
 	s.Clock.Advance(3 * time.Second)
 	resigned := untilAction(s, user, "resigned")
 	require.JSONEq(t, `"retired"`, string(members(t, resigned.Data)["reason"]))
 	require.EqualValues(t, 41, resigned.Sequence)
-	require.Equal(t, []string{"created", "locked", "updated", "unlocked", "resigned", "deleted"}, actions(t, s, c, user))
+	require.Equal(t, []string{"created", "locked", "updated", "unlocked", "resigned", "deleted"},
+		actions(t, s, c, user))
 }

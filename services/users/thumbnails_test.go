@@ -16,7 +16,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// decoded counts the pictures that a service has decoded, by what they were.
+// decoded returns how many pictures a service has decoded, by kind.
 func decoded(t testing.TB, s *testkit.Service) map[string]int {
 	t.Helper()
 	families, err := s.Deps.Metrics.(prometheus.Gatherer).Gather()
@@ -32,7 +32,7 @@ func decoded(t testing.TB, s *testkit.Service) map[string]int {
 	return counts
 }
 
-// requireSquare fails unless the answer is a picture of so many pixels each way.
+// requireSquare fails the test unless the answer is a picture of so many pixels each way.
 func requireSquare(t testing.TB, answer *testkit.Answer, size int) {
 	t.Helper()
 	require.Equal(t, http.StatusOK, answer.Status, "%s", answer.Body)
@@ -41,17 +41,18 @@ func requireSquare(t testing.TB, answer *testkit.Answer, size int) {
 	require.Equal(t, [2]int{size, size}, [2]int{got.Width, got.Height})
 }
 
-// keptThumbnails counts the documents of thumbnails of a tenant.
+// keptThumbnails counts a tenant's stored thumbnails.
 func keptThumbnails(t testing.TB, s *testkit.Service, tenant string) int {
 	t.Helper()
 	type anything struct{ docstore.Meta }
-	n, err := docstore.Define(docstore.Schema[anything]{Name: "thumbnails"}).Count(request.System(t.Context(), tenant), s.Deps.Store, docstore.Filter{})
+	n, err := docstore.Define(docstore.Schema[anything]{Name: "thumbnails"}).Count(request.System(t.Context(), tenant),
+		s.Deps.Store, docstore.Filter{})
 	require.NoError(t, err)
 	return int(n)
 }
 
-// An uploaded picture is decoded once, whatever is shown of it. For an odd size a kept square, which is small, is;
-// for whoever has it, nothing.
+// An uploaded picture is decoded only once, whatever is shown of it. For another size a stored square, which is small,
+// is decoded; for a client that has the picture, nothing.
 func TestThumbnailsAreMadeOnce(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -86,7 +87,7 @@ func TestThumbnailsAreMadeOnce(t *testing.T) {
 	require.Zero(t, keptThumbnails(t, s, "acme"))
 }
 
-// forgetThumbnails leaves avatars as they were stored before there were thumbnails.
+// forgetThumbnails makes avatars look as they were stored before there were thumbnails.
 func forgetThumbnails(t testing.TB, s *testkit.Service, tenant string) {
 	t.Helper()
 	type anything struct{ docstore.Meta }
@@ -98,8 +99,8 @@ func forgetThumbnails(t testing.TB, s *testkit.Service, tenant string) {
 	require.NoError(t, err)
 }
 
-// An avatar that was uploaded before there were thumbnails gets them at the first use: one time, however many ask at
-// once.
+// An avatar from before there were thumbnails gets them at the first request: only once, however many come at the same
+// time.
 func TestThumbnailsOfOlderAvatars(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -126,7 +127,7 @@ func TestThumbnailsOfOlderAvatars(t *testing.T) {
 	unchanged(t, c, record)
 }
 
-// A burst of one tenant leaves others their turn: none of theirs is refused.
+// A burst of one tenant does not make requests of others fail.
 func TestThumbnailsOfOtherTenants(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -148,7 +149,7 @@ func TestThumbnailsOfOtherTenants(t *testing.T) {
 	require.Equal(t, 120, counts[http.StatusOK]+counts[http.StatusServiceUnavailable], counts)
 }
 
-// A thumbnail as it lies in the store.
+// The stored form of a thumbnail.
 func TestGoldenThumbnail(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -161,6 +162,7 @@ func TestGoldenThumbnail(t *testing.T) {
 		delete(members, name)
 	}
 	require.Equal(t, map[string]any{
-		"id": user["id"].(string) + ".32", "tenant_id": "acme", "version": 1.0, "content_type": "image/png", "side": 24.0,
+		"id": user["id"].(string) + ".32", "tenant_id": "acme", "version": 1.0, "content_type": "image/png",
+		"side": 24.0,
 	}, members)
 }

@@ -27,7 +27,7 @@ const (
 	ndjson  = "application/x-ndjson"
 	csvType = "text/csv"
 
-	batch = 2000 // records that an import stores at a time
+	batch = 2000 // records in one transaction of an import
 )
 
 // line is a result line of an import.
@@ -49,7 +49,7 @@ func send(c *testkit.Client, contentType, query string, body any) *testkit.Answe
 	return c.With("Content-Type", contentType).Post("/v1/users/import"+query, body)
 }
 
-// lines are the results of an import that was answered, one for each record, in order.
+// lines are the results of an import, one for each record, in order.
 func lines(t testing.TB, answer *testkit.Answer) []line {
 	t.Helper()
 	require.Equal(t, http.StatusOK, answer.Status, "%s", answer.Body)
@@ -94,19 +94,25 @@ func total(c *testkit.Client) int {
 func TestImportNDJSON(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
-	list := importLines(t, c, "", "\ufeff"+`{"username":"Lǐ.伟","display_name":"李伟","email":"li@acme.test","mobile":"+8613800000000","employee_number":"A-17","gender":"男","locale":"zh-CN","zoneinfo":"Asia/Shanghai","status":"0","email_verified":true,"must_change_password":true,"sys_ext_props":`+exact+`,"free_ext_props":{"a":1}}
+	list := importLines(t, c, "", "\ufeff"+
+		`{"username":"Lǐ.伟","display_name":"李伟","email":"li@acme.test","mobile":"+8613800000000","employee_number":"A-17","gender":"男","locale":"zh-CN","zoneinfo":"Asia/Shanghai","status":"0","email_verified":true,"must_change_password":true,"sys_ext_props":`+exact+`,"free_ext_props":{"a":1}}
 
-	 {"username":"second"}  `+"\r\n"+`{"username":"third","id":"7","version":9,"tenant_id":"globex","locked":true,"time_created":"2020-01-01T00:00:00Z","locked_until":null,"status":"resigned"}`)
+	 {"username":"second"}  `+"\r\n"+
+		`{"username":"third","id":"7","version":9,"tenant_id":"globex","locked":true,"time_created":"2020-01-01T00:00:00Z","locked_until":null,"status":"resigned"}`)
 	require.Equal(t, []string{"created", "created", "created"}, statuses(list))
 	first := c.Get("/v1/users/" + list[0].ID)
 	user := first.Object()
-	require.Equal(t, []any{"Lǐ.伟", "李伟", "li@acme.test", "+8613800000000", "A-17", "男", "zh-CN", "Asia/Shanghai", "0", true, false, true, false, 1.0},
-		[]any{user["username"], user["display_name"], user["email"], user["mobile"], user["employee_number"], user["gender"], user["locale"], user["zoneinfo"],
-			user["status"], user["email_verified"], user["mobile_verified"], user["must_change_password"], user["password_set"], user["version"]})
+	require.Equal(t, []any{"Lǐ.伟", "李伟", "li@acme.test", "+8613800000000", "A-17", "男", "zh-CN", "Asia/Shanghai", "0",
+		true, false, true, false, 1.0},
+		[]any{user["username"], user["display_name"], user["email"], user["mobile"], user["employee_number"],
+			user["gender"], user["locale"], user["zoneinfo"],
+			user["status"], user["email_verified"], user["mobile_verified"], user["must_change_password"],
+			user["password_set"], user["version"]})
 	sys, _ := props(t, first)
 	require.Equal(t, literal(t, exact), sys)
 	third := c.Get("/v1/users/" + list[2].ID).Object()
-	require.Equal(t, []any{"acme", false, s.Clock.Now().String(), 1.0, "0"}, []any{third["tenant_id"], third["locked"], third["time_created"], third["version"], third["status"]},
+	require.Equal(t, []any{"acme", false, s.Clock.Now().String(), 1.0, "0"}, []any{third["tenant_id"], third["locked"],
+		third["time_created"], third["version"], third["status"]},
 		"read-only members do not count, and a resigned user comes in as a disabled one")
 	require.Empty(t, importLines(t, c, "", ""))
 	require.Empty(t, importLines(t, c, "", "\n \n"))
@@ -116,13 +122,17 @@ func TestImportBadRecords(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
 	for record, locations := range map[string][]string{
-		`nonsense`: {"body"}, `[]`: {"body"}, `null`: {"body"}, `7`: {"body"}, `{"username":"a"`: {"body"}, `{"username":"a"}}`: {"body"}, `{"username":"a"} {}`: {"body"},
-		"{\"username\":\"\xff\"}": {"body"}, "{\"username\":\"a\x00\"}": {"body"}, `{"username":"\u0000"}`: {"body.username"},
-		`{}`: {"body.username"}, `{"username":""}`: {"body.username"}, `{"username":7}`: {"body.username"}, `{"username":"a","email_verified":"yes"}`: {"body.email_verified"},
-		`{"username":"a b","email":"x","mobile":"y","status":"2"}`:                                                                     {"body.username", "body.email", "body.mobile", "body.status"},
-		`{"username":"a","nickname":"x","Username":"b"}`:                                                                               {"body.nickname", "body.Username"},
-		`{"username":"a","sys_ext_props":[]}`:                                                                                          {"body.sys_ext_props"},
-		`{"username":"a","sys_ext_props":{"x":"` + strings.Repeat("x", 64<<10) + `"}}`:                                                 {"body.sys_ext_props"},
+		`nonsense`: {"body"}, `[]`: {"body"}, `null`: {"body"}, `7`: {"body"}, `{"username":"a"`: {"body"},
+		`{"username":"a"}}`: {"body"}, `{"username":"a"} {}`: {"body"},
+		"{\"username\":\"\xff\"}": {"body"}, "{\"username\":\"a\x00\"}": {"body"},
+		`{"username":"\u0000"}`: {"body.username"},
+		`{}`:                    {"body.username"}, `{"username":""}`: {"body.username"},
+		`{"username":7}`: {"body.username"}, `{"username":"a","email_verified":"yes"}`: {"body.email_verified"},
+		`{"username":"a b","email":"x","mobile":"y","status":"2"}`: {"body.username", "body.email", "body.mobile", "body.status"},
+		`{"username":"a","nickname":"x","Username":"b"}`:           {"body.nickname", "body.Username"},
+		`{"username":"a","sys_ext_props":[]}`:                      {"body.sys_ext_props"},
+		`{"username":"a","sys_ext_props":{"x":"` + strings.Repeat("x", 64<<10) +
+			`"}}`: {"body.sys_ext_props"},
 		`{"username":"a","time_created":"yesterday"}`:                                                                                  {"body"},
 		`{"username":"xavier","password":"short"}`:                                                                                     {"body.password"},
 		`{"username":"a","password_hash":"nonsense"}`:                                                                                  {"body.password_hash"},
@@ -138,7 +148,7 @@ func TestImportBadRecords(t *testing.T) {
 	}
 }
 
-// However much is wrong with a record, its result has bounds.
+// However many faults a record has, its result is bounded.
 func TestImportTellsSomeOfManyFaults(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
@@ -159,7 +169,8 @@ func TestImportSecrets(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
 	const hash = "$pbkdf2-sha256$i=1000,l=32$8PHy8/T19vf4+fr7/P3+/w$KsPhSj2U8lAmhBtOPmykJT0WrbME0zvRr1XJnoXgesY"
-	body := fmt.Sprintf("{\"username\":\"xavier\",\"password\":%q}\n{\"username\":\"yvonne\",\"password_hash\":%q}\n{\"username\":\"zoe\"}\n", password, hash)
+	body := fmt.Sprintf(
+		"{\"username\":\"xavier\",\"password\":%q}\n{\"username\":\"yvonne\",\"password_hash\":%q}\n{\"username\":\"zoe\"}\n", password, hash)
 	list := importLines(t, s.As("acme", auth.UsersRead, auth.UsersWrite), "?dry_run=true", body)
 	require.Equal(t, []string{"failed", "failed", "created"}, statuses(list))
 	require.Equal(t, []string{"body.password"}, list[0].locations())
@@ -169,14 +180,16 @@ func TestImportSecrets(t *testing.T) {
 	require.True(t, signsIn(c, "xavier", password))
 	require.True(t, signsIn(c, "yvonne", "密码🔑pass"))
 	require.Equal(t, []any{true, true, false}, c.Items("/v1/users", "password_set"))
-	require.Equal(t, []string{"updated"}, statuses(importLines(t, c, "?on_conflict=update", `{"username":"XAVIER","password":"a new Passw0rd"}`)))
+	require.Equal(t, []string{"updated"}, statuses(importLines(t, c, "?on_conflict=update",
+		`{"username":"XAVIER","password":"a new Passw0rd"}`)))
 	require.True(t, signsIn(c, "xavier", "a new Passw0rd"))
 }
 
 func TestImportConflicts(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
-	a := addUser(t, c, "a", object{"email": "a@acme.test", "mobile": "+8613800000001", "display_name": "甲", "gender": "x", "email_verified": true})
+	a := addUser(t, c, "a", object{"email": "a@acme.test", "mobile": "+8613800000001", "display_name": "甲",
+		"gender": "x", "email_verified": true})
 	b := addUser(t, c, "b", object{"email": "b@acme.test"})
 	addUser(t, in(s, "globex"), "new")
 	body := `{"username":"new","display_name":"乙"}
@@ -196,7 +209,8 @@ func TestImportConflicts(t *testing.T) {
 		require.Equal(t, want, statuses(list), conflict)
 		switch conflict {
 		case "skip":
-			require.Equal(t, []any{a["id"], a["id"], b["id"], b["id"], b["id"]}, []any{list[1].ID, list[2].ID, list[3].ID, list[4].ID, list[5].ID})
+			require.Equal(t, []any{a["id"], a["id"], b["id"], b["id"], b["id"]},
+				[]any{list[1].ID, list[2].ID, list[3].ID, list[4].ID, list[5].ID})
 		case "update":
 			require.Equal(t, a["id"], list[1].ID)
 			require.Equal(t, [][]string{{"body.email"}, {"body.email"}, {"body.username"}, {"body.mobile"}},
@@ -206,13 +220,15 @@ func TestImportConflicts(t *testing.T) {
 		}
 		require.Equal(t, 2, total(c))
 	}
-	send(c, ndjson, "?on_conflict=merge", body).Problem(http.StatusBadRequest, "invalid_parameters", "query.on_conflict")
+	send(c, ndjson, "?on_conflict=merge", body).Problem(http.StatusBadRequest, "invalid_parameters",
+		"query.on_conflict")
 	unchanged(t, c, a)
 	unchanged(t, c, b)
 
-	// An update changes the members that are there.
+	// An update changes the given members.
 	c.Post(path(b, "resign"), nil).OK(nil)
-	list := importLines(t, c, "?on_conflict=update", `{"username":"A","email":"new@acme.test","locked":true,"sys_ext_props":{"x":1}}
+	list := importLines(t, c, "?on_conflict=update",
+		`{"username":"A","email":"new@acme.test","locked":true,"sys_ext_props":{"x":1}}
 {"username":"b","gender":"y","status":"1"}
 {"username":"a"}
 {"username":"a","status":"9"}
@@ -220,24 +236,27 @@ func TestImportConflicts(t *testing.T) {
 	require.Equal(t, []string{"updated", "failed", "updated", "failed"}, statuses(list))
 	now := c.Get(path(a)).Object()
 	require.Equal(t, []any{"a", "new@acme.test", "+8613800000001", "甲", "x", false, false, object{"x": 1.0}, 3.0},
-		[]any{now["username"], now["email"], now["mobile"], now["display_name"], now["gender"], now["locked"], now["email_verified"], now["sys_ext_props"], now["version"]})
+		[]any{now["username"], now["email"], now["mobile"], now["display_name"], now["gender"], now["locked"],
+			now["email_verified"], now["sys_ext_props"], now["version"]})
 }
 
 func TestImportCSV(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
 	rows := func(contentType, body string) []line { return lines(t, send(c, contentType, "", body)) }
-	list := rows("text/csv; charset=utf-8", "\ufeff\"username\", display_name ,email_verified,must_change_password,sys_ext_props,version,locked,status\r\n"+
-		"li.wei,\"李伟, \"\"Lee\"\"\",TRUE,0,\"{\"\"a\"\":[1,\"\"x\"\"],\"\"big\"\":12345678901234567890}\",7,true,0\r\n"+
-		"\r\n"+
-		"empty,,,,,,,\r\n"+
-		"no flag,,maybe,,,,,\n"+
-		"not-json,,,,{a},,,\n"+
-		"too,few\n"+
-		"too,many,,,,,,,x\n"+
-		"gbk,\xc0\xee\xce\xb0,,,,,,\n"+
-		"last,王芳,false,1,{},,,")
-	require.Equal(t, []string{"created", "created", "failed", "failed", "failed", "failed", "failed", "created"}, statuses(list))
+	list := rows("text/csv; charset=utf-8",
+		"\ufeff\"username\", display_name ,email_verified,must_change_password,sys_ext_props,version,locked,status\r\n"+
+			"li.wei,\"李伟, \"\"Lee\"\"\",TRUE,0,\"{\"\"a\"\":[1,\"\"x\"\"],\"\"big\"\":12345678901234567890}\",7,true,0\r\n"+
+			"\r\n"+
+			"empty,,,,,,,\r\n"+
+			"no flag,,maybe,,,,,\n"+
+			"not-json,,,,{a},,,\n"+
+			"too,few\n"+
+			"too,many,,,,,,,x\n"+
+			"gbk,\xc0\xee\xce\xb0,,,,,,\n"+
+			"last,王芳,false,1,{},,,")
+	require.Equal(t, []string{"created", "created", "failed", "failed", "failed", "failed", "failed", "created"},
+		statuses(list))
 	require.ElementsMatch(t, []string{"body.email_verified"}, list[2].locations())
 	require.ElementsMatch(t, []string{"body.sys_ext_props"}, list[3].locations())
 	for _, bad := range list[4:7] {
@@ -246,7 +265,8 @@ func TestImportCSV(t *testing.T) {
 	first := c.Get("/v1/users/" + list[0].ID)
 	user := first.Object()
 	require.Equal(t, []any{"li.wei", `李伟, "Lee"`, true, false, "0", 1.0, false},
-		[]any{user["username"], user["display_name"], user["email_verified"], user["must_change_password"], user["status"], user["version"], user["locked"]})
+		[]any{user["username"], user["display_name"], user["email_verified"], user["must_change_password"],
+			user["status"], user["version"], user["locked"]})
 	sys, _ := props(t, first)
 	require.Equal(t, literal(t, `{"a":[1,"x"],"big":12345678901234567890}`), sys)
 	require.Equal(t, []any{"li.wei", "empty", "last"}, c.Items("/v1/users", "username"))
@@ -255,7 +275,8 @@ func TestImportCSV(t *testing.T) {
 	require.Empty(t, rows(csvType, "username,email\n"))
 	require.Equal(t, []string{"body.Username"}, rows(csvType, "Username\nx\n")[0].locations())
 	before := total(c)
-	for _, bad := range []string{"username,email,username\na,b,c\n", "username,\xff\na,b\n", "username\n\"a\"b\n", "username\n\"a"} {
+	for _, bad := range []string{"username,email,username\na,b,c\n", "username,\xff\na,b\n", "username\n\"a\"b\n",
+		"username\n\"a"} {
 		send(c, csvType, "", bad).Problem(http.StatusBadRequest, "invalid_parameters", "body")
 	}
 	require.Equal(t, before, total(c))
@@ -264,15 +285,17 @@ func TestImportCSV(t *testing.T) {
 func TestImportRefuses(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
-	for _, contentType := range []string{"", "application/json", "application/x-ndjson2", "text/plain", "multipart/form-data; boundary=x"} {
+	for _, contentType := range []string{"", "application/json", "application/x-ndjson2", "text/plain",
+		"multipart/form-data; boundary=x"} {
 		send(c, contentType, "", file(1, 1)).Problem(http.StatusUnsupportedMediaType, "unsupported_media_type")
 	}
 	for _, key := range []string{strings.Repeat("k", 256), "é"} {
-		send(c.With("Idempotency-Key", key), ndjson, "", file(1, 1)).Problem(http.StatusBadRequest, "invalid_parameters", "header.Idempotency-Key")
+		send(c.With("Idempotency-Key", key), ndjson, "", file(1, 1)).
+			Problem(http.StatusBadRequest, "invalid_parameters", "header.Idempotency-Key")
 	}
 	send(s.As("acme", auth.UsersRead), ndjson, "", file(1, 1)).Problem(http.StatusForbidden, "forbidden")
 
-	// Records have a limit, and no cell of a CSV file, closed or not, takes more memory than that.
+	// Records have a limit, and no cell of a CSV file, terminated or not, takes more memory than that.
 	long := strings.Repeat("x", 1<<20)
 	send(c, ndjson, "", `{"username":"`+long+`"}`).Problem(http.StatusRequestEntityTooLarge, "too_large")
 	send(c, csvType, "", "username\n"+long+"x\n").Problem(http.StatusRequestEntityTooLarge, "too_large")
@@ -282,7 +305,7 @@ func TestImportRefuses(t *testing.T) {
 	require.Zero(t, total(c))
 }
 
-// counting counts what is read.
+// counting counts the bytes that are read.
 type counting struct {
 	in io.Reader
 	n  int
@@ -307,7 +330,7 @@ func (b endlessly) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// 3,000 records are several transactions; a name that is there twice is told wherever the two stand.
+// 3,000 records are several transactions. A repeated name is reported wherever the two records are.
 func TestImportOfManyBatches(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
@@ -330,13 +353,15 @@ func TestImportOfManyBatches(t *testing.T) {
 	require.Equal(t, 2999, total(c))
 }
 
-// A dry run answers what the import would, also of users whom only it has seen. The records are so large that some seventy make a batch.
+// A dry run answers what the import would, including users who exist only in the import. The records are so large that
+// about seventy make a batch.
 func TestImportDryRunIsTheSame(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
 	var body strings.Builder
 	for n := range 70 {
-		fmt.Fprintf(&body, "{\"username\":\"user%d\",\"email\":\"user%d@acme.test\",\"free_ext_props\":{\"x\":%q}}\n", n, n, strings.Repeat("x", 63<<10))
+		fmt.Fprintf(&body, "{\"username\":\"user%d\",\"email\":\"user%d@acme.test\",\"free_ext_props\":{\"x\":%q}}\n",
+			n, n, strings.Repeat("x", 63<<10))
 	}
 	body.WriteString(`{"username":"user0","gender":"x"}
 {"username":"user68","email":"user0@acme.test"}
@@ -362,7 +387,7 @@ func TestImportDryRunIsTheSame(t *testing.T) {
 	}
 }
 
-// An import that broke off goes on when it is sent again with its key, and answers as if it had never stopped.
+// An interrupted import continues when it is sent again with its key, and answers as if it had not been interrupted.
 func TestImportResumes(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ contentType, body string }{
@@ -373,13 +398,14 @@ func TestImportResumes(t *testing.T) {
 			t.Parallel()
 			s, c := acme(t)
 			keyed := c.With("Idempotency-Key", "import-1")
-			for done := range 3 { // it breaks off within the first batch, the second and the third
+			for done := range 3 { // interrupted in the first batch, the second and the third
 				cut := strings.Index(row.body, fmt.Sprint("user", done*batch+300))
 				broken := io.MultiReader(strings.NewReader(row.body[:cut]), readerFunc(func([]byte) (int, error) {
-					s.Events(done * batch) // what is stored is told
+					s.Events(done * batch) // what is stored has events
 					return 0, io.ErrUnexpectedEOF
 				}))
-				doc := send(keyed, row.contentType, "", broken).Problem(http.StatusBadRequest, "invalid_parameters", "body")
+				doc := send(keyed, row.contentType, "", broken).Problem(http.StatusBadRequest, "invalid_parameters",
+					"body")
 				require.Equal(t, done*batch, total(c))
 				if done > 0 {
 					require.Contains(t, doc.Detail, fmt.Sprintf("(%d records are done", done*batch))
@@ -395,11 +421,12 @@ func TestImportResumes(t *testing.T) {
 			require.Equal(t, "true", again.Header.Get("Idempotent-Replayed"))
 			require.Equal(t, 2*batch+400, total(c))
 
-			// The key is the caller's and the import's.
+			// The key belongs to the caller and to the import.
 			other := in(s, "globex").With("Idempotency-Key", "import-1")
 			require.Equal(t, []string{"created"}, statuses(importLines(t, other, "", `{"username":"theirs"}`)))
 			for _, query := range []string{"?on_conflict=skip", "?on_conflict=update"} {
-				send(keyed, row.contentType, query, row.body).Problem(http.StatusUnprocessableEntity, "idempotency_key_reused")
+				send(keyed, row.contentType, query, row.body).Problem(http.StatusUnprocessableEntity,
+					"idempotency_key_reused")
 			}
 			require.Equal(t, 2*batch+400, total(c))
 		})
@@ -436,7 +463,7 @@ func TestImportKeyReused(t *testing.T) {
 	}
 }
 
-// What is kept of an import is forgotten after a day; then the key is a new one.
+// The stored results of an import are deleted after a day; then the key is a new one.
 func TestImportIsForgotten(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -447,7 +474,9 @@ func TestImportIsForgotten(t *testing.T) {
 	}
 	app, err := users.Spec(cheap()).New(t.Context(), s.Deps)
 	require.NoError(t, err)
-	forget := app.Tasks[slices.IndexFunc(app.Tasks, func(task service.Task) bool { return task.Name == "forget imports" })]
+	forget := app.Tasks[slices.IndexFunc(app.Tasks, func(task service.Task) bool {
+		return task.Name == "forget imports"
+	})]
 	s.Clock.Advance(24*time.Hour - time.Millisecond)
 	n, err := forget.Do(t.Context())
 	require.NoError(t, err)
@@ -485,7 +514,8 @@ func TestExport(t *testing.T) {
 	require.Equal(t, []any{a, b}, read(answer), "the record as it is read, in the order of ids")
 	require.NotContains(t, string(answer.Body), "argon2")
 	for query, want := range map[string][]any{
-		"?status=0": {b}, "?locked=true": {a}, "?ids=" + b["id"].(string): {b}, "?keyword=" + url.QueryEscape("李芳"): {b}, "?keyword=zzz": nil,
+		"?status=0": {b}, "?locked=true": {a}, "?ids=" + b["id"].(string): {b}, "?keyword=" +
+			url.QueryEscape("李芳"): {b}, "?keyword=zzz": nil,
 		"?search_type=generic&keyword=" + url.QueryEscape("伟"): {a}, "?time_modified_from=2100-01-01": nil,
 	} {
 		require.Equal(t, want, read(c.Get("/v1/users/export"+query)), query)
@@ -497,7 +527,8 @@ func TestExport(t *testing.T) {
 	answer = c.Get("/v1/users/export?format=csv&time_modified_from=2026-02-01&time_modified_to=2026-01-01")
 	answer.Problem(http.StatusBadRequest, "invalid_parameters", "query.time_modified_from")
 
-	for _, asked := range []*testkit.Answer{c.Get("/v1/users/export?format=csv"), c.With("Accept", "text/csv, */*;q=0.1").Get("/v1/users/export")} {
+	for _, asked := range []*testkit.Answer{c.Get("/v1/users/export?format=csv"),
+		c.With("Accept", "text/csv, */*;q=0.1").Get("/v1/users/export")} {
 		require.Equal(t, "text/csv; charset=utf-8", asked.Header.Get("Content-Type"))
 		rows, err := csv.NewReader(bytes.NewReader(asked.Body)).ReadAll()
 		require.NoError(t, err)
@@ -518,23 +549,27 @@ func TestExport(t *testing.T) {
 			require.Equal(t, value, rows[1][i], name)
 		}
 		for member := range a {
-			require.True(t, columns[member] || member == "tenant_id" || member == "avatar_url", "no column for %s", member)
+			require.True(t, columns[member] || member == "tenant_id" || member == "avatar_url", "no column for %s",
+				member)
 		}
 	}
 }
 
-// What one tenant exports, another imports, in either format, and has the same users.
+// What one tenant exports, another can import, in either format, and has the same users.
 func TestExportRoundTrip(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
-	c.Post("/v1/users", `{"username":"li.wei","display_name":"李伟, \"Lee\"","email":"li@acme.test","mobile":"+8613800000000","employee_number":" 007 ","gender":"男",`+
-		`"locale":"zh-CN","zoneinfo":"Asia/Shanghai","status":"0","email_verified":true,"must_change_password":true,"sys_ext_props":`+exact+`,"free_ext_props":{"a,b":"\"\n\r\n"}}`).OK(nil)
-	c.Post("/v1/users", object{"username": "=cmd", "display_name": "plain"}).Problem(http.StatusBadRequest, "invalid_parameters", "body.username")
+	c.Post("/v1/users",
+		`{"username":"li.wei","display_name":"李伟, \"Lee\"","email":"li@acme.test","mobile":"+8613800000000","employee_number":" 007 ","gender":"男",`+
+			`"locale":"zh-CN","zoneinfo":"Asia/Shanghai","status":"0","email_verified":true,"must_change_password":true,"sys_ext_props":`+exact+`,"free_ext_props":{"a,b":"\"\n\r\n"}}`).OK(nil)
+	c.Post("/v1/users", object{"username": "=cmd", "display_name": "plain"}).
+		Problem(http.StatusBadRequest, "invalid_parameters", "body.username")
 	addUser(t, c, "plain", object{"display_name": "=1+1"})
 	gone := addUser(t, c, "gone")
 	c.Post(path(gone, "resign"), nil).OK(nil)
 
-	profile := []string{"username", "display_name", "email", "mobile", "employee_number", "gender", "locale", "zoneinfo", "status", "email_verified",
+	profile := []string{"username", "display_name", "email", "mobile", "employee_number", "gender", "locale",
+		"zoneinfo", "status", "email_verified",
 		"mobile_verified", "must_change_password", "sys_ext_props", "free_ext_props"}
 	profiles := func(c *testkit.Client) (list []any) {
 		for _, item := range literal(t, string(c.Get("/v1/users?page_sort=username").Body)).(object)["items"].([]any) {
@@ -543,7 +578,7 @@ func TestExportRoundTrip(t *testing.T) {
 				user[member] = item.(object)[member]
 			}
 			if user["status"] == "resigned" {
-				user["status"] = "0" // that is not imported
+				user["status"] = "0" // the status is not imported
 			}
 			list = append(list, user)
 		}
@@ -556,11 +591,12 @@ func TestExportRoundTrip(t *testing.T) {
 		require.Equal(t, profiles(c), profiles(other), format)
 		list = lines(t, send(c, contentType, "?on_conflict=update", c.Get("/v1/users/export?format="+format).Body))
 		require.Equal(t, []string{"updated", "updated", "updated"}, statuses(list))
-		require.Equal(t, []any{1.0, 1.0, 2.0}, c.Items("/v1/users", "version"), "an export that is imported where it comes from changes nothing")
+		require.Equal(t, []any{1.0, 1.0, 2.0}, c.Items("/v1/users", "version"),
+			"an export that is imported where it comes from changes nothing")
 	}
 }
 
-// One subject of two issuers is two callers: each has its own keys.
+// The same subject of two issuers is two callers: each has its own keys.
 func TestImportKeysAreTheirIssuers(t *testing.T) {
 	t.Parallel()
 	signers := map[string]*auth.Signer{}
@@ -573,7 +609,8 @@ func TestImportKeysAreTheirIssuers(t *testing.T) {
 			require.NoError(t, err)
 			signers[name], err = auth.NewSigner(name, auth.NewKeys(key), d.Clock)
 			require.NoError(t, err)
-			config.Issuers = append(config.Issuers, auth.Issuer{Name: name, Keys: signers[name], Scopes: auth.AllScopes})
+			config.Issuers = append(config.Issuers, auth.Issuer{Name: name, Keys: signers[name],
+				Scopes: auth.AllScopes})
 		}
 		verifier, err := auth.New(config)
 		require.NoError(t, err)
@@ -582,9 +619,11 @@ func TestImportKeysAreTheirIssuers(t *testing.T) {
 	}
 	s := testkit.Start(t, spec)
 	from := func(issuer string) *testkit.Answer {
-		token, err := signers[issuer].Mint(auth.Claims{Subject: "ann", ClientID: "c", Tenant: "acme", Scopes: auth.AllScopes, TTL: time.Hour})
+		token, err := signers[issuer].Mint(auth.Claims{Subject: "ann", ClientID: "c", Tenant: "acme",
+			Scopes: auth.AllScopes, TTL: time.Hour})
 		require.NoError(t, err)
-		return send(s.Stranger().With("Authorization", "Bearer "+token).With("Idempotency-Key", "key"), ndjson, "", file(1, 1))
+		return send(s.Stranger().With("Authorization", "Bearer "+token).With("Idempotency-Key", "key"), ndjson, "",
+			file(1, 1))
 	}
 	require.Equal(t, []string{"created"}, statuses(lines(t, from("a"))))
 	require.Equal(t, []string{"failed"}, statuses(lines(t, from("b"))), "the user is there, and this is another import")

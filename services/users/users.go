@@ -1,5 +1,5 @@
-// Package users is the users service: user records, stored credentials and avatars. It exports what a program needs to run it, and
-// nothing else.
+// Package users is the users service: user records, stored credentials and avatars. It exports only what a program
+// needs to run it.
 package users
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/idplatform/idplatform/services/users/internal/user"
 )
 
-// Config are the service's own settings.
+// Config holds the service's own settings.
 type Config struct {
 	PasswordMemory      uint32        `mapstructure:"password_memory_kib" doc:"argon2id: memory of one hash, in KiB"`
 	PasswordIterations  uint32        `mapstructure:"password_iterations" doc:"argon2id: passes over the memory"`
@@ -32,7 +32,7 @@ type Config struct {
 	RealNameVerifier    string        `mapstructure:"real_name_verifier" doc:"URL that decides over real names; empty: the form of the number does"`
 }
 
-// DefaultConfig follows OWASP's advice for argon2id.
+// DefaultConfig follows OWASP's recommendation for argon2id.
 func DefaultConfig() Config {
 	return Config{
 		PasswordMemory: 19456, PasswordIterations: 2,
@@ -40,10 +40,10 @@ func DefaultConfig() Config {
 	}
 }
 
-// maxLockoutFailures bounds what is kept of each user's failed logins.
+// maxLockoutFailures bounds the failed logins that are stored for each user.
 const maxLockoutFailures = 100
 
-// Spec describes the service under a configuration.
+// Spec describes the service with a configuration.
 func Spec(c Config) service.Spec {
 	return service.Spec{
 		Name:        "users",
@@ -55,10 +55,13 @@ func Spec(c Config) service.Spec {
 
 func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 	if c.LockoutFailures < 1 || c.LockoutFailures > maxLockoutFailures || c.LockoutWithin <= 0 || c.LockoutFor <= 0 {
-		return service.App{}, fmt.Errorf("lockout_failures must lie in 1…%d, lockout_within and lockout_for must be positive", maxLockoutFailures)
+		return service.App{},
+			fmt.Errorf("lockout_failures must lie in 1…%d, lockout_within and lockout_for must be positive",
+				maxLockoutFailures)
 	}
 	hasher, err := password.New(password.Config{
-		Memory: c.PasswordMemory, Iterations: c.PasswordIterations, Parallelism: 1, MaxConcurrent: c.PasswordConcurrency,
+		Memory: c.PasswordMemory, Iterations: c.PasswordIterations, Parallelism: 1,
+		MaxConcurrent: c.PasswordConcurrency,
 	})
 	if err != nil {
 		return service.App{}, err
@@ -72,7 +75,8 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 		verifier = realname.HTTPVerifier{URL: c.RealNameVerifier, Client: d.Outbound}
 	}
 	users := user.New(user.Deps{
-		Store: d.Store, Bus: d.Bus, Hasher: hasher, Pictures: picture.NewDecoder(d.Metrics), Verifier: verifier, HashKey: hashKey,
+		Store: d.Store, Bus: d.Bus, Hasher: hasher, Pictures: picture.NewDecoder(d.Metrics), Verifier: verifier,
+		HashKey:  hashKey,
 		Lockout:  user.Lockout{Failures: c.LockoutFailures, Within: c.LockoutWithin, For: c.LockoutFor},
 		OnDelete: credential.DeleteOf,
 	})
@@ -86,15 +90,17 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 		Tasks: []service.Task{
 			d.DueTask(service.DueWork{Name: "settle users", Every: time.Second, Due: user.Due, Do: users.Settle}),
 			d.DueTask(service.DueWork{
-				Name: "finish organization changes", Every: 5 * time.Second, Due: user.DueOrganizationChanges, Do: users.FinishOrganizationChange,
+				Name: "finish organization changes", Every: 5 * time.Second, Due: user.DueOrganizationChanges,
+				Do: users.FinishOrganizationChange,
 			}),
-			d.DueTask(service.DueWork{Name: "forget imports", Every: time.Minute, Due: transfer.Due, Do: transfers.Forget}),
+			d.DueTask(service.DueWork{Name: "forget imports", Every: time.Minute, Due: transfer.Due,
+				Do: transfers.Forget}),
 		},
 		Answer: func(b *bus.Bus) error { return answer(b, users, credentials) },
 	}, nil
 }
 
-// answer registers what this service tells others.
+// answer registers the answers to other services' questions.
 func answer(b *bus.Bus, users *user.Users, credentials *credential.Credentials) error {
 	return errors.Join(
 		questions.ExistingUsers.Answer(b, func(ctx context.Context, q questions.UserIDs) (questions.UserIDs, error) {
@@ -112,9 +118,10 @@ func answer(b *bus.Bus, users *user.Users, credentials *credential.Credentials) 
 			ids, more, err := users.Matching(ctx, q.Keyword, q.IDs, q.Limit)
 			return questions.Found{IDs: ids, More: more}, err
 		}),
-		questions.CredentialsOfConnection.Answer(b, func(ctx context.Context, q questions.ConnectionNumber) (questions.Count, error) {
-			n, err := credentials.CountOf(ctx, q.ID)
-			return questions.Count{Count: n}, err
-		}),
+		questions.CredentialsOfConnection.Answer(b,
+			func(ctx context.Context, q questions.ConnectionNumber) (questions.Count, error) {
+				n, err := credentials.CountOf(ctx, q.ID)
+				return questions.Count{Count: n}, err
+			}),
 	)
 }

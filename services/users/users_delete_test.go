@@ -58,7 +58,8 @@ func TestDeleteUsers(t *testing.T) {
 		}
 		return object{"ids": ids}
 	}
-	for _, bad := range []any{object{}, many(0), many(1001), object{"ids": nil}, object{"ids": users[0]["id"]}, object{"ids": []any{1}}, object{"ids": []any{nil}}} {
+	for _, bad := range []any{object{}, many(0), many(1001), object{"ids": nil}, object{"ids": users[0]["id"]},
+		object{"ids": []any{1}}, object{"ids": []any{nil}}} {
 		c.Delete("/v1/batch/users", bad).Problem(http.StatusBadRequest, "invalid_parameters")
 	}
 	require.Len(t, c.Items("/v1/users", "id"), 3)

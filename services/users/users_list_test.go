@@ -14,8 +14,10 @@ import (
 func TestListUsersByKeyword(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
-	li := addUser(t, c, "Li.Wei", object{"display_name": "李伟 Lee", "email": "LW@acme.test", "mobile": "+8613800000000", "employee_number": "Ａ-17"})
-	wang := addUser(t, c, "wang", object{"display_name": "王芳", "sys_ext_props": object{"city": "上海市浦东新区", "team": []any{"Platform Core", object{"x": "Ünïcode"}}}, "free_ext_props": object{"note": "likes tea"}})
+	li := addUser(t, c, "Li.Wei", object{"display_name": "李伟 Lee", "email": "LW@acme.test", "mobile": "+8613800000000",
+		"employee_number": "Ａ-17"})
+	wang := addUser(t, c, "wang", object{"display_name": "王芳", "sys_ext_props": object{"city": "上海市浦东新区",
+		"team": []any{"Platform Core", object{"x": "Ünïcode"}}}, "free_ext_props": object{"note": "likes tea"}})
 	addUser(t, c, "zhao", object{"display_name": "赵敏"})
 	c.Post(path(wang, "real-name-verification"), object{"real_name": "王小芳", "id_number": "11010519491231002X"}).OK(nil)
 	addUser(t, in(s, "globex"), "li.wei")
@@ -32,10 +34,12 @@ func TestListUsersByKeyword(t *testing.T) {
 		t.Helper()
 		find("keyword="+url.QueryEscape(keyword), usernames...)
 	}
-	for _, keyword := range []string{"li", "LI.WEI", "ｌｉ．", "李", "李伟 l", "lw@ACME", "+86138", "a-1", "Ａ-17", li["id"].(string), "  li  "} {
+	for _, keyword := range []string{"li", "LI.WEI", "ｌｉ．", "李", "李伟 l", "lw@ACME", "+86138", "a-1", "Ａ-17",
+		li["id"].(string), "  li  "} {
 		basic(keyword, "Li.Wei")
 	}
-	for _, keyword := range []string{"wei", "伟", "17", "acme", "138", li["id"].(string)[:5], "tea", "王小芳", "%", "_", "*", ".", "\x00", "li\x00", "李%"} {
+	for _, keyword := range []string{"wei", "伟", "17", "acme", "138", li["id"].(string)[:5], "tea", "王小芳", "%", "_",
+		"*", ".", "\x00", "li\x00", "李%"} {
 		basic(keyword)
 	}
 	basic("", "Li.Wei", "wang", "zhao")
@@ -55,8 +59,10 @@ func TestListUsersByKeyword(t *testing.T) {
 		full(keyword)
 	}
 	full("", "Li.Wei", "wang", "zhao")
-	c.Get("/v1/users?search_type=basic&keyword=li").Problem(http.StatusBadRequest, "invalid_parameters", "query.search_type")
-	c.Get("/v1/users?keyword="+strings.Repeat("x", 257)).Problem(http.StatusBadRequest, "invalid_parameters", "query.keyword")
+	c.Get("/v1/users?search_type=basic&keyword=li").Problem(http.StatusBadRequest, "invalid_parameters",
+		"query.search_type")
+	c.Get("/v1/users?keyword="+strings.Repeat("x", 257)).Problem(http.StatusBadRequest, "invalid_parameters",
+		"query.keyword")
 	basic(strings.Repeat("字", 256))
 }
 
@@ -81,7 +87,8 @@ func TestListUsersByTime(t *testing.T) {
 	offset := s.Clock.Now().Std().In(time.FixedZone("", 8*60*60)).Format("2006-01-02T15:04:05.000Z07:00")
 	find("time_modified_from="+url.QueryEscape(offset), "user2")
 
-	c.Get("/v1/users?time_modified_from="+at[1]+"&time_modified_to="+at[0]).Problem(http.StatusBadRequest, "invalid_parameters", "query.time_modified_from")
+	c.Get("/v1/users?time_modified_from="+at[1]+"&time_modified_to="+at[0]).
+		Problem(http.StatusBadRequest, "invalid_parameters", "query.time_modified_from")
 	c.Get("/v1/users?time_modified_from=yesterday&time_modified_to=2026-13-01").
 		Problem(http.StatusBadRequest, "invalid_parameters", "query.time_modified_from", "query.time_modified_to")
 }
@@ -122,7 +129,7 @@ func TestListUsersByState(t *testing.T) {
 	find("locked=true&page_size=1&page_token="+first["next_page_token"].(string), "briefly")
 	find("status=1&page_size=1&page_token="+second["next_page_token"].(string), "locked")
 
-	// What comes by itself is true from its moment on, whether or not it is stored.
+	// What happens at a time is visible from that time on, whether or not it is stored.
 	s.Clock.Advance(59 * time.Minute)
 	c = in(s, "acme")
 	find("locked=true", "locked")
@@ -145,17 +152,20 @@ func TestListUsersByID(t *testing.T) {
 	require.Empty(t, c.Items("/v1/users?ids="+foreign, "username"))
 	require.Empty(t, c.Items("/v1/users?ids=,", "username"))
 	require.Len(t, c.Items("/v1/users?ids="+a+strings.Repeat(",1", 199), "id"), 1)
-	c.Get("/v1/users?ids="+a+strings.Repeat(",1", 200)).Problem(http.StatusBadRequest, "invalid_parameters", "query.ids")
+	c.Get("/v1/users?ids="+a+strings.Repeat(",1", 200)).Problem(http.StatusBadRequest, "invalid_parameters",
+		"query.ids")
 
-	// One filter, however it is written: so its pages are one list.
+	// A filter that is written in another way is the same filter, so its pages are one list.
 	first := c.Get("/v1/users?page_size=1&ids=" + a + "," + b).Object()
-	require.Equal(t, []any{"b"}, c.Items("/v1/users?page_size=1&ids="+b+","+a+"&page_token="+first["next_page_token"].(string), "username"))
+	require.Equal(t, []any{"b"}, c.Items("/v1/users?page_size=1&ids="+b+","+a+"&page_token="+
+		first["next_page_token"].(string), "username"))
 }
 
 func TestListUsersSorted(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
-	for _, row := range [][3]string{{"b", "Ä", ""}, {"C", "z", "y@acme.test"}, {"a", "王", "x@acme.test"}, {"d", "王", ""}} {
+	for _, row := range [][3]string{{"b", "Ä", ""}, {"C", "z", "y@acme.test"}, {"a", "王", "x@acme.test"},
+		{"d", "王", ""}} {
 		s.Clock.Advance(time.Millisecond)
 		addUser(t, c, row[0], object{"display_name": row[1], "email": row[2]})
 	}

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// cheap makes hashes that cost next to nothing.
+// cheap is a configuration whose hashes cost next to nothing.
 func cheap() users.Config {
 	c := users.DefaultConfig()
 	c.PasswordMemory, c.PasswordIterations = 64, 1
@@ -64,19 +64,19 @@ func TestConfig(t *testing.T) {
 // object is a JSON object.
 type object = map[string]any
 
-// in is a client of a tenant with all that this service's operations ask for.
+// in returns a client of a tenant with all scopes of this service.
 func in(s *testkit.Service, tenant string) *testkit.Client {
 	return s.As(tenant, auth.UsersRead, auth.UsersWrite, auth.UsersSecrets, auth.UsersVerify, auth.OrganizationWrite)
 }
 
-// acme starts a service and gives the client that most tests need.
+// acme starts a service and returns the client that most tests use.
 func acme(t testing.TB) (*testkit.Service, *testkit.Client) {
 	t.Helper()
 	s := start(t)
 	return s, in(s, "acme")
 }
 
-// addUser creates a user of that name with further members and returns the record.
+// addUser creates a user with the name and further members, and returns the record.
 func addUser(t testing.TB, c *testkit.Client, username string, more ...object) object {
 	t.Helper()
 	body := object{"username": username}
@@ -88,7 +88,7 @@ func addUser(t testing.TB, c *testkit.Client, username string, more ...object) o
 	return c.Post("/v1/users", body).Object()
 }
 
-// path of a record that was answered, and of what is below it.
+// path returns the path of a record, or of something below it.
 func path(user object, below ...string) string {
 	p := "/v1/users/" + user["id"].(string)
 	for _, segment := range below {
@@ -97,7 +97,7 @@ func path(user object, below ...string) string {
 	return p
 }
 
-// unchanged fails unless the record is as it was answered.
+// unchanged fails the test unless the record is as it was answered.
 func unchanged(t testing.TB, c *testkit.Client, user object) {
 	t.Helper()
 	require.Equal(t, user, c.Get(path(user)).Object())

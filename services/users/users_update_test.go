@@ -12,7 +12,8 @@ func TestUpdateUser(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
 	user := addUser(t, c, "li.wei", object{
-		"display_name": "李伟", "email": "li.wei@acme.test", "mobile": "+8613800000000", "employee_number": "A-17", "locale": "zh-CN",
+		"display_name": "李伟", "email": "li.wei@acme.test", "mobile": "+8613800000000", "employee_number": "A-17",
+		"locale":        "zh-CN",
 		"sys_ext_props": object{"keep": 1, "drop": 2, "nested": object{"a": 1, "b": 2}},
 	})
 	s.Clock.Advance(time.Second)
@@ -21,8 +22,10 @@ func TestUpdateUser(t *testing.T) {
 		"sys_ext_props": object{"drop": nil, "nested": object{"b": nil, "c": 3}},
 	})
 	want := map[string]any{
-		"display_name": "", "email": "", "employee_number": "B-1", "status": "0", "username": "li.wei.2", "version": 2.0,
-		"time_modified": s.Clock.Now().String(), "sys_ext_props": object{"keep": 1.0, "nested": object{"a": 1.0, "c": 3.0}},
+		"display_name": "", "email": "", "employee_number": "B-1", "status": "0", "username": "li.wei.2",
+		"version":       2.0,
+		"time_modified": s.Clock.Now().String(), "sys_ext_props": object{"keep": 1.0,
+			"nested": object{"a": 1.0, "c": 3.0}},
 	}
 	for member, value := range user {
 		if _, changed := want[member]; !changed {
@@ -69,11 +72,13 @@ func TestUpdateUserRefuses(t *testing.T) {
 	unchanged(t, c, user)
 }
 
-// What is read can be sent back, read-only members and all; a change that changes nothing makes no version and no event.
+// What was read can be sent back, including read-only members. A request that changes nothing makes no version and no
+// event.
 func TestReadChangeWrite(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
-	user := addUser(t, c, "li.wei", object{"password": "a good Passw0rd", "email": "li.wei@acme.test", "sys_ext_props": object{"html": "<&>\u2028"}})
+	user := addUser(t, c, "li.wei", object{"password": "a good Passw0rd", "email": "li.wei@acme.test",
+		"sys_ext_props": object{"html": "<&>\u2028"}})
 	c.Post(path(user, "lock"), object{"reason": "<on leave> & away", "until": s.Clock.Now().Add(time.Hour)}).OK(nil)
 	c.Post(path(user, "real-name-verification"), object{"real_name": "李伟", "id_number": "11010519491231002X"}).OK(nil)
 	user = c.Get(path(user)).Object()
@@ -81,19 +86,21 @@ func TestReadChangeWrite(t *testing.T) {
 
 	require.Equal(t, user, c.Patch(path(user), user).Object())
 	require.Equal(t, user, c.Patch(path(user), object{}).Object())
-	require.Equal(t, user, c.Patch(path(user), object{"id": "1", "tenant_id": "globex", "version": 99, "avatar_url": "x", "time_resigned": nil}).Object())
+	require.Equal(t, user, c.Patch(path(user), object{"id": "1", "tenant_id": "globex", "version": 99,
+		"avatar_url": "x", "time_resigned": nil}).Object())
 	user["display_name"] = "李 伟"
 	require.Equal(t, "李 伟", c.Patch(path(user), user).Object()["display_name"])
 	require.Equal(t, []string{"created", "locked", "updated", "updated", "deleted"}, actions(t, s, c, user))
 }
 
-// A new address is not the one that was verified.
+// A new address is not yet verified.
 func TestVerifiedAddresses(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
-	user := addUser(t, c, "li.wei", object{"email": "a@acme.test", "email_verified": true, "mobile": "+8613800000000", "mobile_verified": true})
+	user := addUser(t, c, "li.wei", object{"email": "a@acme.test", "email_verified": true, "mobile": "+8613800000000",
+		"mobile_verified": true})
 	require.Equal(t, true, c.Patch(path(user), object{"display_name": "x"}).Object()["email_verified"])
-	user["email"] = "b@acme.test" // and email_verified as it was read
+	user["email"] = "b@acme.test" // with email_verified as it was read
 	user = c.Patch(path(user), user).Object()
 	require.Equal(t, false, user["email_verified"])
 	require.Equal(t, true, user["mobile_verified"])

@@ -1,4 +1,4 @@
-// Package credential keeps users' stored credentials: the identities at social-login providers that are bound to a user.
+// Package credential stores users' credentials: the identities at social-login providers that are bound to a user.
 package credential
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/idplatform/idplatform/services/users/internal/user"
 )
 
-// Credential is a stored credential record. Its JSON form is the API's, the events' and the store's.
+// Credential is a stored credential record. It has the same JSON form in the API, in events and in the store.
 type Credential struct {
 	docstore.Meta
 	UserID       int64  `json:"user_id"`
@@ -66,13 +66,13 @@ var credentials = docstore.Define(docstore.Schema[Credential]{
 	},
 })
 
-// identity is what no two credentials of a tenant share.
+// identity is unique among the credentials of a tenant.
 func (c *Credential) identity() string {
-	key, _ := json.Marshal([]any{c.ProviderCode, c.IDPConfigID, c.ID1}) // texts and numbers always marshal
+	key, _ := json.Marshal([]any{c.ProviderCode, c.IDPConfigID, c.ID1}) // cannot fail
 	return string(key)
 }
 
-// digest keeps the index small: metadata may be long, and is only ever compared whole.
+// digest keeps the index small: metadata may be long, and are compared only as a whole.
 func digest(s string) string {
 	if s == "" {
 		return ""
@@ -81,10 +81,10 @@ func digest(s string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Deps are what Credentials work with. All are required.
+// Deps are what Credentials need. All are required.
 type Deps struct {
 	Store *docstore.Store
-	Bus   *bus.Bus // whom to ask about connections
+	Bus   *bus.Bus // for questions about connections
 }
 
 // Credentials are the use cases.
@@ -93,16 +93,17 @@ type Credentials struct{ Deps }
 // New makes the use cases.
 func New(d Deps) *Credentials { return &Credentials{d} }
 
-// Collections are those that the store must have.
+// Collections are the collections that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{credentials.Def()} }
 
 // Doc is a credential as read or written.
 type Doc = docstore.Doc[Credential]
 
-// Filter holds what must be equal; zero members do not count.
+// Filter holds values that must be equal; zero members are ignored.
 type Filter struct {
-	UserID                                                          int64
-	IDPConfigID                                                     *int64 // 0 is a value here: no connection
+	UserID int64
+	// a pointer, because 0 is a value: no connection
+	IDPConfigID                                                     *int64
 	ProviderCode, ID1, ID2, Metadata, Status, Username, DisplayName string
 }
 
@@ -125,18 +126,18 @@ func (f Filter) where() docstore.Filter {
 	return docstore.And(all...)
 }
 
-// List returns a page of credentials. apperr.InvalidParameters (paging).
+// List returns a page of credentials. The error is apperr.InvalidParameters (paging).
 func (s *Credentials) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Credential], error) {
 	return credentials.List(ctx, s.Store, f.where(), p)
 }
 
-// Get returns a credential; apperr.NotFound.
+// Get returns a credential. The error is apperr.NotFound.
 func (s *Credentials) Get(ctx context.Context, id string) (Doc, error) {
 	return credentials.Find(ctx, s.Store, id)
 }
 
-// Create binds a social identity to a user. apperr.InvalidParameters, AlreadyExists, Unavailable where the identity-sources
-// service must be asked and does not answer.
+// Create binds a social identity to a user. The error is apperr.InvalidParameters, AlreadyExists, or Unavailable if the
+// identity-sources service must be asked and does not answer.
 func (s *Credentials) Create(ctx context.Context, draft Credential) (Doc, error) {
 	draft.normalize()
 	if err := s.check(ctx, &draft, 0); err != nil {
@@ -160,9 +161,9 @@ func (s *Credentials) Create(ctx context.Context, draft Credential) (Doc, error)
 	})
 }
 
-// Update changes what edit changes; not the user. apperr.NotFound and those of Create.
+// Update applies edit, which must not change the user. The error is apperr.NotFound or one of Create's.
 func (s *Credentials) Update(ctx context.Context, id string, edit func(*Credential) error) (Doc, error) {
-	// The question to the other service comes before the transaction, which then makes sure that it was the right one.
+	// The other service is asked before the transaction, which then checks that the question was the right one.
 	doc, err := s.Get(ctx, id)
 	if err != nil {
 		return Doc{}, err
@@ -194,7 +195,8 @@ func (s *Credentials) Update(ctx context.Context, id string, edit func(*Credenti
 			return Doc{}, apperr.Invalid("user_id", "can't be changed")
 		}
 		if c.IDPConfigID != proposal.IDPConfigID {
-			return Doc{}, apperr.New(apperr.VersionMismatch, "the record has changed; its version is now %d", meta.Version)
+			return Doc{}, apperr.New(apperr.VersionMismatch, "the record has changed; its version is now %d",
+				meta.Version)
 		}
 		doc, err := credentials.Replace(ctx, tx, c)
 		if err != nil || !doc.Changed() {
@@ -204,7 +206,7 @@ func (s *Credentials) Update(ctx context.Context, id string, edit func(*Credenti
 	})
 }
 
-// Delete removes a credential; apperr.NotFound.
+// Delete deletes a credential. The error is apperr.NotFound.
 func (s *Credentials) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (docstore.Deleted, error) {
 		c, err := credentials.Load(ctx, tx, id)
@@ -219,7 +221,7 @@ func (s *Credentials) Delete(ctx context.Context, id string) (docstore.Deleted, 
 	})
 }
 
-// DeleteOf removes a user's credentials in the transaction that removes the user.
+// DeleteOf deletes a user's credentials in the transaction that deletes the user.
 func DeleteOf(ctx context.Context, tx *docstore.Tx, userID string) error {
 	n, err := strconv.ParseInt(userID, 10, 64)
 	if err != nil {
@@ -230,7 +232,7 @@ func DeleteOf(ctx context.Context, tx *docstore.Tx, userID string) error {
 	})
 }
 
-// CountOf counts the credentials of a connection: the answer to the identity-sources service's question.
+// CountOf counts the credentials of a connection. It answers a question of the identity-sources service.
 func (s *Credentials) CountOf(ctx context.Context, connectionID int64) (int64, error) {
 	return credentials.Count(ctx, s.Store, docstore.Eq(byIDPConfigID, docstore.Number(connectionID)))
 }
@@ -273,7 +275,7 @@ func (s *Credentials) check(ctx context.Context, c *Credential, known int64) err
 		return err
 	}
 	if !answer.Exists {
-		return apperr.Invalid("idp_config_id", "is no connection")
+		return apperr.Invalid("idp_config_id", "is not a connection")
 	}
 	return nil
 }
@@ -281,7 +283,7 @@ func (s *Credentials) check(ctx context.Context, c *Credential, known int64) err
 func checkUser(ctx context.Context, tx *docstore.Tx, id int64) error {
 	exists, err := user.Has(ctx, tx, strconv.FormatInt(id, 10))
 	if err == nil && !exists {
-		return apperr.Invalid("user_id", "is no user")
+		return apperr.Invalid("user_id", "is not a user")
 	}
 	return err
 }

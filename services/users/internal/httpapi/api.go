@@ -1,5 +1,5 @@
-// Package httpapi is the users service's operations: wire forms, their conversion to the domain's, one file a noun. It holds
-// no rules and no storage.
+// Package httpapi has the users service's operations: wire forms and their conversion to the domain's, one file for
+// each noun. It contains no rules and no storage.
 package httpapi
 
 import (
@@ -18,7 +18,8 @@ type api struct {
 // Register adds all operations to the server.
 func Register(s *rest.Server, users *user.Users, credentials *credential.Credentials, transfers *transfer.Transfers) {
 	a := &api{users, credentials, transfers}
-	noun := s.Tagged("Users", "The people whom the platform knows: creating, finding and changing them, locks and resignations.")
+	noun := s.Tagged("Users",
+		"The people whom the platform knows: creating, finding and changing them, locks and resignations.")
 	a.registerUsers(noun)
 	a.registerStates(noun)
 	a.registerPasswords(s.Tagged("Passwords", "Setting and changing passwords, and verifying logins with them."))

@@ -11,17 +11,21 @@ import (
 
 func (a *api) registerAvatars(s *rest.Server) {
 	rest.Handle(s, rest.Op{
-		ID: "put-avatar", Method: http.MethodPut, Path: "/v1/users/{id}/avatar", Scope: auth.UsersWrite, Summary: "Upload an avatar",
-		Doc:      "PNG, JPEG, WebP or GIF, up to 2 MiB and 4096 × 4096: the image as body, or the field `file` of a multipart form. Metadata is stripped.",
+		ID: "put-avatar", Method: http.MethodPut, Path: "/v1/users/{id}/avatar", Scope: auth.UsersWrite,
+		Summary: "Upload an avatar",
+		Doc: "PNG, JPEG, WebP or GIF, up to 2 MiB and 4096 × 4096: the image as body, or the field `file` of a " +
+			"multipart form. Metadata is stripped.",
 		Consumes: rest.UploadedImages,
 		Errors:   []apperr.Kind{apperr.TooLarge, apperr.UnsupportedMediaType}, Response: exampleUser,
 	}, a.putAvatar)
 	rest.Handle(s, rest.Op{
-		ID: "get-avatar", Method: http.MethodGet, Path: "/v1/users/{id}/avatar", Scope: auth.UsersRead, Summary: "Show an avatar",
+		ID: "get-avatar", Method: http.MethodGet, Path: "/v1/users/{id}/avatar", Scope: auth.UsersRead,
+		Summary:      "Show an avatar",
 		ContentTypes: rest.ShownImages,
 	}, a.getAvatar)
 	rest.Handle(s, rest.Op{
-		ID: "delete-avatar", Method: http.MethodDelete, Path: "/v1/users/{id}/avatar", Scope: auth.UsersWrite, Summary: "Remove an avatar",
+		ID: "delete-avatar", Method: http.MethodDelete, Path: "/v1/users/{id}/avatar", Scope: auth.UsersWrite,
+		Summary:  "Remove an avatar",
 		Response: map[string]any{"id": "1048577"},
 	}, a.deleteAvatar)
 }

@@ -13,27 +13,33 @@ import (
 
 func (a *api) registerCredentials(s *rest.Server) {
 	rest.Handle(s, rest.Op{
-		ID: "create-credential", Method: http.MethodPost, Path: "/v1/user-stored-credentials", Scope: auth.UsersWrite, Summary: "Bind a social identity to a user",
-		Doc:    "Unique: provider_code, idp_config_id and id1 together.",
-		Errors: []apperr.Kind{apperr.AlreadyExists}, Response: exampleCredential,
-		Request: map[string]any{"user_id": 1048577, "provider_code": "wechat_scan_qr", "id1": "o6_bmjrPTlm6_2sgVt7hMZOPfL2M"},
+		ID: "create-credential", Method: http.MethodPost, Path: "/v1/user-stored-credentials", Scope: auth.UsersWrite,
+		Summary: "Bind a social identity to a user",
+		Doc:     "Unique: provider_code, idp_config_id and id1 together.",
+		Errors:  []apperr.Kind{apperr.AlreadyExists}, Response: exampleCredential,
+		Request: map[string]any{"user_id": 1048577, "provider_code": "wechat_scan_qr",
+			"id1": "o6_bmjrPTlm6_2sgVt7hMZOPfL2M"},
 	}, a.createCredential)
 	rest.Handle(s, rest.Op{
-		ID: "list-credentials", Method: http.MethodGet, Path: "/v1/user-stored-credentials", Scope: auth.UsersRead, Summary: "List stored credentials",
+		ID: "list-credentials", Method: http.MethodGet, Path: "/v1/user-stored-credentials", Scope: auth.UsersRead,
+		Summary:  "List stored credentials",
 		Doc:      "All filters are exact and must all hold.",
 		Response: map[string]any{"items": []any{exampleCredential}, "total": 1, "page_num": 1, "page_size": 20},
 	}, a.listCredentials)
 	rest.Handle(s, rest.Op{
-		ID: "get-credential", Method: http.MethodGet, Path: "/v1/user-stored-credentials/{id}", Scope: auth.UsersRead, Summary: "Get a stored credential",
+		ID: "get-credential", Method: http.MethodGet, Path: "/v1/user-stored-credentials/{id}", Scope: auth.UsersRead,
+		Summary:  "Get a stored credential",
 		Response: exampleCredential,
 	}, a.getCredential)
 	rest.Handle(s, rest.Op{
-		ID: "update-credential", Method: http.MethodPatch, Path: "/v1/user-stored-credentials/{id}", Scope: auth.UsersWrite, Summary: "Change a stored credential",
+		ID: "update-credential", Method: http.MethodPatch, Path: "/v1/user-stored-credentials/{id}",
+		Scope: auth.UsersWrite, Summary: "Change a stored credential",
 		Doc: "JSON merge patch (RFC 7396). The user can't be changed.", Errors: []apperr.Kind{apperr.AlreadyExists},
 		Request: map[string]any{"status": "0"}, Response: exampleCredential,
 	}, a.updateCredential)
 	rest.Handle(s, rest.Op{
-		ID: "delete-credential", Method: http.MethodDelete, Path: "/v1/user-stored-credentials/{id}", Scope: auth.UsersWrite, Summary: "Delete a stored credential",
+		ID: "delete-credential", Method: http.MethodDelete, Path: "/v1/user-stored-credentials/{id}",
+		Scope: auth.UsersWrite, Summary: "Delete a stored credential",
 		Response: map[string]any{"id": "1048601"},
 	}, a.deleteCredential)
 }
@@ -101,5 +107,6 @@ func (a *api) deleteCredential(ctx context.Context, in *rest.ByID) (rest.Deleted
 	return d, err
 }
 
-var exampleCredential = json.RawMessage(`{"id":"1048601","tenant_id":"acme","version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z",` +
-	`"user_id":1048577,"provider_code":"wechat_scan_qr","idp_config_id":0,"id1":"o6_bmjrPTlm6_2sgVt7hMZOPfL2M","id2":"","metadata":"","status":"1","username":"li.wei","display_name":"李伟"}`)
+var exampleCredential = json.RawMessage(
+	`{"id":"1048601","tenant_id":"acme","version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z",` +
+		`"user_id":1048577,"provider_code":"wechat_scan_qr","idp_config_id":0,"id1":"o6_bmjrPTlm6_2sgVt7hMZOPfL2M","id2":"","metadata":"","status":"1","username":"li.wei","display_name":"李伟"}`)

@@ -13,29 +13,40 @@ import (
 
 func (a *api) registerPasswords(s *rest.Server) {
 	rest.Handle(s, rest.Op{
-		ID: "reset-password", Method: http.MethodPost, Path: "/v1/users/{id}/reset-password", Scope: auth.UsersSecrets, Summary: "Reset a user's password",
-		Doc: "The user must change it at the next sign-in. Without `new_password` one is made up, and only then the answer has it, once. " +
-			"Resets to a given password that change nothing, such as dry runs, are limited as wrong passwords are: 429.",
+		ID: "reset-password", Method: http.MethodPost, Path: "/v1/users/{id}/reset-password", Scope: auth.UsersSecrets,
+		Summary: "Reset a user's password",
+		Doc: "The user must change it at the next sign-in. Without `new_password` one is made up, and only then the " +
+			"answer has it, once. " +
+			"Resets to a given password that change nothing, such as dry runs, are limited as wrong passwords are: " +
+			"429.",
 		Request: map[string]any{}, Response: map[string]any{"password": "kR7-vm2Q-xW9e-Zt4p"},
 	}, a.resetPassword)
 	rest.Handle(s, rest.Op{
-		ID: "reset-passwords", Method: http.MethodPost, Path: "/v1/batch/users-reset-password", Scope: auth.UsersSecrets, Summary: "Reset users' passwords",
+		ID: "reset-passwords", Method: http.MethodPost, Path: "/v1/batch/users-reset-password",
+		Scope: auth.UsersSecrets, Summary: "Reset users' passwords",
 		Doc: "All or nothing. Hashing 1000 passwords takes a while.", Timeout: 5 * time.Minute,
-		Request: exampleIDs, Response: map[string]any{"items": []any{map[string]any{"id": "1048577", "password": "kR7-vm2Q-xW9e-Zt4p"}}},
+		Request:  exampleIDs,
+		Response: map[string]any{"items": []any{map[string]any{"id": "1048577", "password": "kR7-vm2Q-xW9e-Zt4p"}}},
 	}, a.resetPasswords)
 	rest.Handle(s, rest.Op{
-		ID: "change-password", Method: http.MethodPost, Path: "/v1/users/{id}/change-password", Scope: auth.UsersSecrets, Summary: "Change a password, knowing the old one",
-		Doc:    "A wrong old password counts as a failed login, in a dry run, too. A user who could not sign in is refused whatever the password.",
+		ID: "change-password", Method: http.MethodPost, Path: "/v1/users/{id}/change-password",
+		Scope: auth.UsersSecrets, Summary: "Change a password, knowing the old one",
+		Doc: "A wrong old password counts as a failed login, in a dry run, too. A user who could not sign in is " +
+			"refused whatever the password.",
 		Errors: []apperr.Kind{apperr.InvalidState}, Response: map[string]any{},
 		Request: map[string]any{"old_password": "the old one", "new_password": "a new one"},
 	}, a.changePassword)
 	rest.Handle(s, rest.Op{
-		ID: "verify-login", Method: http.MethodPost, Path: "/v1/thin/login-verification", Scope: auth.UsersVerify, Summary: "Verify a login name and password",
-		Doc: "Always 200. The true reason of a refusal is told only where the password was right; five failures in 15 minutes lock the user for 15 minutes, " +
-			"unless configured otherwise. Five more while the user is locked, and the reason is no longer told. A wrong password is counted in a dry run, too.",
+		ID: "verify-login", Method: http.MethodPost, Path: "/v1/thin/login-verification", Scope: auth.UsersVerify,
+		Summary: "Verify a login name and password",
+		Doc: "Always 200. The true reason of a refusal is told only where the password was right; five failures in " +
+			"15 minutes lock the user for 15 minutes, " +
+			"unless configured otherwise. Five more while the user is locked, and the reason is no longer told. A " +
+			"wrong password is counted in a dry run, too.",
 		Momentary: true,
 		Request:   map[string]any{"login_name": "li.wei", "password": "a password"},
-		Response:  map[string]any{"verified": true, "user_id": "1048577", "must_change_password": false, "mfa_required": false},
+		Response: map[string]any{"verified": true, "user_id": "1048577", "must_change_password": false,
+			"mfa_required": false},
 	}, a.verifyLogin)
 }
 

@@ -15,45 +15,62 @@ import (
 
 func (a *api) registerStates(s *rest.Server) {
 	rest.Handle(s, rest.Op{
-		ID: "lock-user", Method: http.MethodPost, Path: "/v1/users/{id}/lock", Scope: auth.UsersWrite, Summary: "Lock a user",
-		Doc:    "A lock with `until` ends by itself. Locking a locked user updates both members.",
-		Errors: []apperr.Kind{apperr.InvalidState}, Request: map[string]any{"reason": "on leave"}, Response: exampleUser,
+		ID: "lock-user", Method: http.MethodPost, Path: "/v1/users/{id}/lock", Scope: auth.UsersWrite,
+		Summary: "Lock a user",
+		Doc:     "A lock with `until` ends by itself. Locking a locked user updates both members.",
+		Errors:  []apperr.Kind{apperr.InvalidState}, Request: map[string]any{"reason": "on leave"},
+		Response: exampleUser,
 	}, a.lockUser)
 	rest.Handle(s, rest.Op{
-		ID: "unlock-user", Method: http.MethodPost, Path: "/v1/users/{id}/unlock", Scope: auth.UsersWrite, Summary: "Unlock a user",
+		ID: "unlock-user", Method: http.MethodPost, Path: "/v1/users/{id}/unlock", Scope: auth.UsersWrite,
+		Summary:  "Unlock a user",
 		Response: exampleUser,
 	}, a.unlockUser)
 	rest.Handle(s, rest.Op{
-		ID: "lock-users", Method: http.MethodPost, Path: "/v1/batch/users-lock", Scope: auth.UsersWrite, Summary: "Lock users",
-		Doc: "All or nothing.", Request: map[string]any{"ids": []string{"1048577"}, "reason": "on leave"}, Response: exampleIDs,
+		ID: "lock-users", Method: http.MethodPost, Path: "/v1/batch/users-lock", Scope: auth.UsersWrite,
+		Summary: "Lock users",
+		Doc:     "All or nothing.", Request: map[string]any{"ids": []string{"1048577"}, "reason": "on leave"},
+		Response: exampleIDs,
 	}, a.lockUsers)
 	rest.Handle(s, rest.Op{
-		ID: "unlock-users", Method: http.MethodPost, Path: "/v1/batch/users-unlock", Scope: auth.UsersWrite, Summary: "Unlock users",
-		Doc: "All or nothing.", Request: exampleIDs, Response: exampleIDs,
+		ID: "unlock-users", Method: http.MethodPost, Path: "/v1/batch/users-unlock", Scope: auth.UsersWrite,
+		Summary: "Unlock users",
+		Doc:     "All or nothing.", Request: exampleIDs, Response: exampleIDs,
 	}, a.unlockUsers)
 	rest.Handle(s, rest.Op{
-		ID: "resign-user", Method: http.MethodPost, Path: "/v1/users/{id}/resign", Scope: auth.UsersWrite, Summary: "Resign a user",
-		Doc: "At once, or when `effective_time` comes: `time_resigned` then lies in the future. Sign-in is refused from then on; memberships, grants and " +
+		ID: "resign-user", Method: http.MethodPost, Path: "/v1/users/{id}/resign", Scope: auth.UsersWrite,
+		Summary: "Resign a user",
+		Doc: "At once, or when `effective_time` comes: `time_resigned` then lies in the future. Sign-in is refused " +
+			"from then on; memberships, grants and " +
 			"sub-accounts end through the event `user.resigned`.",
-		Errors: []apperr.Kind{apperr.InvalidState}, Request: map[string]any{"effective_time": "2026-12-31T00:00:00Z", "reason": "retired"}, Response: exampleUser,
+		Errors: []apperr.Kind{apperr.InvalidState}, Request: map[string]any{"effective_time": "2026-12-31T00:00:00Z",
+			"reason": "retired"}, Response: exampleUser,
 	}, a.resignUser)
 	rest.Handle(s, rest.Op{
-		ID: "reinstate-user", Method: http.MethodPost, Path: "/v1/users/{id}/reinstate", Scope: auth.UsersWrite, Summary: "Take back a resignation",
-		Doc: "Of a user who has resigned, or is to.", Errors: []apperr.Kind{apperr.InvalidState}, Response: exampleUser,
+		ID: "reinstate-user", Method: http.MethodPost, Path: "/v1/users/{id}/reinstate", Scope: auth.UsersWrite,
+		Summary: "Take back a resignation",
+		Doc:     "Of a user who has resigned, or is to.", Errors: []apperr.Kind{apperr.InvalidState},
+		Response: exampleUser,
 	}, a.reinstateUser)
 	rest.Handle(s, rest.Op{
-		ID: "verify-real-name", Method: http.MethodPost, Path: "/v1/users/{id}/real-name-verification", Scope: auth.UsersWrite, Summary: "Verify a real name",
-		Doc: "A `cn_resident_id` number is checked by GB 11643; other types are `pending`, unless a verifier is configured. Only a keyed hash and a mask of the " +
+		ID: "verify-real-name", Method: http.MethodPost, Path: "/v1/users/{id}/real-name-verification",
+		Scope: auth.UsersWrite, Summary: "Verify a real name",
+		Doc: "A `cn_resident_id` number is checked by GB 11643; other types are `pending`, unless a verifier is " +
+			"configured. Only a keyed hash and a mask of the " +
 			"number are kept; one number per tenant.",
 		Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState}, Response: exampleUser,
 		Request: map[string]any{"real_name": "李伟", "id_number": "11010519491231002X", "id_type": "cn_resident_id"},
 	}, a.verifyRealName)
 	rest.Handle(s, rest.Op{
-		ID: "change-organization", Method: http.MethodPost, Path: "/v1/users/{id}/change-organization", Scope: auth.UsersWrite, Summary: "Move a user to another tree node",
+		ID: "change-organization", Method: http.MethodPost, Path: "/v1/users/{id}/change-organization",
+		Scope: auth.UsersWrite, Summary: "Move a user to another tree node",
 		AlsoScopes: []auth.Scope{auth.OrganizationWrite},
-		Doc: "Done by the organization service, all or nothing. Without `from_node_id` the user is added. After a 502 `outcome_unknown` " +
-			"the move may have been made; then the event `user.organization_changed` tells, as soon as that service answers.",
-		Errors: []apperr.Kind{apperr.InvalidState, apperr.OutcomeUnknown}, Request: map[string]any{"object_code": "company", "from_node_id": "31", "to_node_id": "32"},
+		Doc: "Done by the organization service, all or nothing. Without `from_node_id` the user is added. After a " +
+			"502 `outcome_unknown` " +
+			"the move may have been made; then the event `user.organization_changed` tells, as soon as that service " +
+			"answers.",
+		Errors:   []apperr.Kind{apperr.InvalidState, apperr.OutcomeUnknown},
+		Request:  map[string]any{"object_code": "company", "from_node_id": "31", "to_node_id": "32"},
 		Response: map[string]any{"memberships": []any{}},
 	}, a.changeOrganization)
 }
@@ -142,7 +159,8 @@ type realNameInput struct {
 }
 
 func (a *api) verifyRealName(ctx context.Context, in *realNameInput) (rest.Record[User], error) {
-	doc, err := a.users.VerifyRealName(ctx, in.ID, user.RealName{Name: in.Body.RealName, Number: in.Body.IDNumber, Type: in.Body.IDType})
+	doc, err := a.users.VerifyRealName(ctx, in.ID, user.RealName{Name: in.Body.RealName, Number: in.Body.IDNumber,
+		Type: in.Body.IDType})
 	return rest.RecordOf[User](doc, err)
 }
 

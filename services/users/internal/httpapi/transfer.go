@@ -16,22 +16,29 @@ import (
 func (a *api) registerTransfer(s *rest.Server) {
 	formats := []string{string(transfer.NDJSON), string(transfer.CSV)}
 	rest.Handle(s, rest.Op{
-		ID: "import-users", Method: http.MethodPost, Path: "/v1/users/import", Scope: auth.UsersWrite, Summary: "Import users",
-		Doc: "A stream of any length: a JSON object a line, or CSV with a header of member names. Members are those of a new user, and `password_hash` (argon2, bcrypt, " +
-			"PBKDF2 or scrypt; with `password` or `password_hash` the scope `users:secrets` is needed); read-only members do not count. Every record is for itself; the " +
-			"answer has a line for each, in order. Sent again with the same `Idempotency-Key` within 24 h, an import that broke off goes on where it stopped.",
+		ID: "import-users", Method: http.MethodPost, Path: "/v1/users/import", Scope: auth.UsersWrite,
+		Summary: "Import users",
+		Doc: "A stream of any length: a JSON object a line, or CSV with a header of member names. Members are those " +
+			"of a new user, and `password_hash` (argon2, bcrypt, " +
+			"PBKDF2 or scrypt; with `password` or `password_hash` the scope `users:secrets` is needed); read-only " +
+			"members do not count. Every record is for itself; the " +
+			"answer has a line for each, in order. Sent again with the same `Idempotency-Key` within 24 h, an " +
+			"import that broke off goes on where it stopped.",
 		Streams: true, Consumes: formats, ContentTypes: []string{string(transfer.NDJSON)},
-		Errors:  []apperr.Kind{apperr.TooLarge, apperr.UnsupportedMediaType, apperr.IdempotencyKeyReused, apperr.RequestInProgress},
-		Request: `{"username":"li.wei","display_name":"李伟"}` + "\n", Response: `{"line":1,"status":"created","id":"1048577"}` + "\n",
+		Errors: []apperr.Kind{apperr.TooLarge, apperr.UnsupportedMediaType, apperr.IdempotencyKeyReused,
+			apperr.RequestInProgress},
+		Request:  `{"username":"li.wei","display_name":"李伟"}` + "\n",
+		Response: `{"line":1,"status":"created","id":"1048577"}` + "\n",
 	}, a.importUsers)
 	rest.Handle(s, rest.Op{
-		ID: "export-users", Method: http.MethodGet, Path: "/v1/users/export", Scope: auth.UsersRead, Summary: "Export users",
+		ID: "export-users", Method: http.MethodGet, Path: "/v1/users/export", Scope: auth.UsersRead,
+		Summary: "Export users",
 		Doc:     "What import reads, in the order of ids, without secrets. The filters are the list's.",
 		Streams: true, ContentTypes: formats, Response: string(exampleUser) + "\n",
 	}, a.exportUsers)
 }
 
-// idle is how long a stream may stand still.
+// idle is how long a stream may pause.
 const idle = time.Minute
 
 type importInput struct {
@@ -45,7 +52,8 @@ func (a *api) importUsers(ctx context.Context, in *importInput) (rest.Stream, er
 		return rest.Stream{}, err
 	}
 	options := transfer.ImportOptions{
-		Format: format, OnConflict: user.OnConflict(in.OnConflict), Secrets: auth.PrincipalFrom(ctx).Has(auth.UsersSecrets),
+		Format: format, OnConflict: user.OnConflict(in.OnConflict), Secrets: auth.PrincipalFrom(ctx).
+			Has(auth.UsersSecrets),
 	}
 	if keys := in.Request.Header.Values("Idempotency-Key"); len(keys) > 0 {
 		if err := rest.CheckIdempotencyKey(keys); err != nil {
@@ -57,11 +65,12 @@ func (a *api) importUsers(ctx context.Context, in *importInput) (rest.Stream, er
 	if err != nil {
 		return rest.Stream{}, err
 	}
-	return rest.Stream{ContentType: string(transfer.NDJSON), Replayed: results.Replayed, Write: func(w http.ResponseWriter) error {
-		defer results.Close()
-		_, err := results.WriteTo(rest.PatientWriter(w, idle))
-		return err
-	}}, nil
+	return rest.Stream{ContentType: string(transfer.NDJSON), Replayed: results.Replayed,
+		Write: func(w http.ResponseWriter) error {
+			defer results.Close()
+			_, err := results.WriteTo(rest.PatientWriter(w, idle))
+			return err
+		}}, nil
 }
 
 type exportInput struct {

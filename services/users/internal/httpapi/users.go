@@ -21,9 +21,12 @@ func (a *api) registerUsers(s *rest.Server) {
 		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: exampleNewUser, Response: exampleUser,
 	}, a.createUser)
 	rest.Handle(s, rest.Op{
-		ID: "list-users", Method: http.MethodGet, Path: "/v1/users", Scope: auth.UsersRead, Summary: "List and search users",
-		Doc: "`keyword` alone matches the start of username, display_name, email, mobile or employee_number, or an id exactly. With " +
-			"`search_type=generic` every word of it must start a word of these, of real_name or of the ext props' texts; of Chinese, Japanese and Korean text " +
+		ID: "list-users", Method: http.MethodGet, Path: "/v1/users", Scope: auth.UsersRead,
+		Summary: "List and search users",
+		Doc: "`keyword` alone matches the start of username, display_name, email, mobile or employee_number, or an " +
+			"id exactly. With " +
+			"`search_type=generic` every word of it must start a word of these, of real_name or of the ext props' " +
+			"texts; of Chinese, Japanese and Korean text " +
 			"any run of characters matches. Case, accents and width do not count.",
 		Response: map[string]any{"items": []any{exampleUser}, "total": 1, "page_num": 1, "page_size": 20},
 	}, a.listUsers)
@@ -32,18 +35,24 @@ func (a *api) registerUsers(s *rest.Server) {
 		Response: exampleUser,
 	}, a.getUser)
 	rest.Handle(s, rest.Op{
-		ID: "update-user", Method: http.MethodPatch, Path: "/v1/users/{id}", Scope: auth.UsersWrite, Summary: "Change a user",
-		Doc:    "JSON merge patch (RFC 7396). Password, lock and real-name members have operations of their own.",
-		Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState}, Request: map[string]any{"display_name": "李 伟", "email": nil}, Response: exampleUser,
+		ID: "update-user", Method: http.MethodPatch, Path: "/v1/users/{id}", Scope: auth.UsersWrite,
+		Summary: "Change a user",
+		Doc:     "JSON merge patch (RFC 7396). Password, lock and real-name members have operations of their own.",
+		Errors:  []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
+		Request: map[string]any{"display_name": "李 伟", "email": nil}, Response: exampleUser,
 	}, a.updateUser)
 	rest.Handle(s, rest.Op{
-		ID: "delete-user", Method: http.MethodDelete, Path: "/v1/users/{id}", Scope: auth.UsersWrite, Summary: "Delete a user",
-		Doc:      "Stored credentials and avatar go with the user; memberships, grants and sub-accounts end through the event `user.deleted`.",
+		ID: "delete-user", Method: http.MethodDelete, Path: "/v1/users/{id}", Scope: auth.UsersWrite,
+		Summary: "Delete a user",
+		Doc: "Stored credentials and avatar go with the user; memberships, grants and sub-accounts end through " +
+			"the event `user.deleted`.",
 		Response: map[string]any{"id": "1048577"},
 	}, a.deleteUser)
 	rest.Handle(s, rest.Op{
-		ID: "delete-users", Method: http.MethodDelete, Path: "/v1/batch/users", Scope: auth.UsersWrite, Summary: "Delete users",
-		Doc: "All or nothing; an id that is no user is no error.", Request: map[string]any{"ids": []string{"1048577"}}, Response: map[string]any{},
+		ID: "delete-users", Method: http.MethodDelete, Path: "/v1/batch/users", Scope: auth.UsersWrite,
+		Summary: "Delete users",
+		Doc:     "All or nothing; an id that is no user is no error.",
+		Request: map[string]any{"ids": []string{"1048577"}}, Response: map[string]any{},
 	}, a.deleteUsers)
 }
 
@@ -60,13 +69,14 @@ func (a *api) createUser(ctx context.Context, in *createUserInput) (rest.Record[
 		return rest.Record[User]{}, rest.WrongType(err)
 	}
 	if draft.Password != "" && !auth.PrincipalFrom(ctx).Has(auth.UsersSecrets) {
-		return rest.Record[User]{}, apperr.New(apperr.Forbidden, "the scope %s is needed to set a password", auth.UsersSecrets)
+		return rest.Record[User]{}, apperr.New(apperr.Forbidden, "the scope %s is needed to set a password",
+			auth.UsersSecrets)
 	}
 	doc, err := a.users.Create(ctx, draft.User, draft.Password)
 	return rest.RecordOf[User](doc, err)
 }
 
-// UserFilter is what users can be selected by.
+// UserFilter holds what users can be selected by.
 type UserFilter struct {
 	SearchType   string    `query:"search_type" enum:"generic" doc:"generic: full text; absent: the basic members"`
 	Keyword      string    `query:"keyword" maxLength:"256" doc:"What to search for" example:"li"`
@@ -78,7 +88,8 @@ type UserFilter struct {
 }
 
 func (f UserFilter) read() (user.Filter, error) {
-	filter := user.Filter{Keyword: strings.TrimSpace(f.Keyword), FullText: f.SearchType == "generic", Status: user.Status(f.Status)}
+	filter := user.Filter{Keyword: strings.TrimSpace(f.Keyword), FullText: f.SearchType == "generic",
+		Status: user.Status(f.Status)}
 	var faults apperr.Faults
 	filter.ModifiedFrom = readTime(&faults, "time_modified_from", f.ModifiedFrom)
 	filter.ModifiedTo = readTime(&faults, "time_modified_to", f.ModifiedTo)
@@ -89,7 +100,7 @@ func (f UserFilter) read() (user.Filter, error) {
 	if f.IDs != "" {
 		filter.IDs = strings.Split(f.IDs, ",")
 		faults.Check(len(filter.IDs) <= 200, "ids", "must have at most 200 ids")
-		slices.Sort(filter.IDs) // one filter, however its ids are written
+		slices.Sort(filter.IDs) // the order in which ids are given must not make a different filter
 	}
 	return filter, faults.Err()
 }
@@ -155,11 +166,13 @@ func (a *api) deleteUsers(ctx context.Context, in *idsInput) (rest.Empty, error)
 }
 
 var exampleNewUser = map[string]any{
-	"username": "li.wei", "display_name": "李伟", "email": "li.wei@acme.test", "mobile": "+8613800000000", "employee_number": "A-17",
-	"locale": "zh-CN", "zoneinfo": "Asia/Shanghai",
+	"username": "li.wei", "display_name": "李伟", "email": "li.wei@acme.test", "mobile": "+8613800000000",
+	"employee_number": "A-17",
+	"locale":          "zh-CN", "zoneinfo": "Asia/Shanghai",
 }
 
-var exampleUser = json.RawMessage(`{"id":"1048577","tenant_id":"acme","version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z",` +
-	`"username":"li.wei","display_name":"李伟","email":"li.wei@acme.test","mobile":"+8613800000000","employee_number":"A-17","gender":"","locale":"zh-CN","zoneinfo":"Asia/Shanghai",` +
-	`"status":"1","email_verified":false,"mobile_verified":false,"must_change_password":false,"sys_ext_props":{},"free_ext_props":{},"locked":false,"lock_reason":"","locked_until":null,` +
-	`"real_name_status":"none","real_name":"","id_number_masked":"","avatar_url":"","password_set":false,"time_password_changed":null,"time_last_login":null,"time_resigned":null}`)
+var exampleUser = json.RawMessage(
+	`{"id":"1048577","tenant_id":"acme","version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z",` +
+		`"username":"li.wei","display_name":"李伟","email":"li.wei@acme.test","mobile":"+8613800000000","employee_number":"A-17","gender":"","locale":"zh-CN","zoneinfo":"Asia/Shanghai",` +
+		`"status":"1","email_verified":false,"mobile_verified":false,"must_change_password":false,"sys_ext_props":{},"free_ext_props":{},"locked":false,"lock_reason":"","locked_until":null,` +
+		`"real_name_status":"none","real_name":"","id_number_masked":"","avatar_url":"","password_set":false,"time_password_changed":null,"time_last_login":null,"time_resigned":null}`)

@@ -6,8 +6,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/rest"
 )
 
-// The types below describe JSON for the OpenAPI document and for the validation of bodies. Records are stored in this very form and are
-// not converted; a test holds the two against each other.
+// These types describe JSON for the OpenAPI document and for the validation of bodies. Records are stored in this form
+// and are not converted; a test compares the two.
 
 // User is the user record.
 type User struct {
@@ -26,7 +26,8 @@ type User struct {
 	TimeResigned        *time.Time `json:"time_resigned" readOnly:"true" nullable:"true" doc:"In the future while the resignation is only scheduled"`
 }
 
-// Profile is what create and change can set. Lengths and forms are the domain's to check, so that their faults are told in one voice.
+// Profile holds what create and change can set. The domain checks lengths and forms, so that all faults have the same
+// wording.
 type Profile struct {
 	Username           string         `json:"username" doc:"1…128 letters of any script, digits, . _ - @ + ' ! # ^ ~. Unique with all emails and mobiles, without regard to case and width" example:"li.wei"`
 	DisplayName        string         `json:"display_name" example:"李伟"`
@@ -44,8 +45,8 @@ type Profile struct {
 	FreeExtProps       map[string]any `json:"free_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
 }
 
-// UserInput is a user to be created, or the members of one to be changed. Read-only members may be sent back and do not count; those of
-// locks and real names must be as they are.
+// UserInput is a user to create, or the members of one to change. Read-only members may be sent back and are ignored;
+// those of locks and real names must be unchanged.
 type UserInput struct {
 	rest.MetaInput
 
@@ -77,7 +78,7 @@ type UserInput struct {
 	TimeResigned        *time.Time `json:"time_resigned,omitempty" readOnly:"true"`
 }
 
-// NewUser is a user to be created.
+// NewUser is a user to create.
 type NewUser struct {
 	UserInput
 	Password string `json:"password,omitempty" writeOnly:"true" doc:"8…256 characters; needs the scope users:secrets"`
@@ -97,7 +98,7 @@ type Credential struct {
 	DisplayName  string `json:"display_name" example:"李伟"`
 }
 
-// CredentialInput is a credential to be created, or the members of one to be changed.
+// CredentialInput is a credential to create, or the members of one to change.
 type CredentialInput struct {
 	rest.MetaInput
 	UserID       int64  `json:"user_id" example:"1048577"`

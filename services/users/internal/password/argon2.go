@@ -31,7 +31,7 @@ func (p argon2Params) check() error {
 
 type argon2Hash struct {
 	argon2Params
-	id        bool // argon2id, else argon2i
+	id        bool // argon2id, otherwise argon2i
 	salt, key []byte
 }
 
@@ -60,7 +60,7 @@ func parseArgon2(id bool, fields []string) (hash, error) {
 	return h, err
 }
 
-// String is the PHC string format.
+// String returns the PHC string.
 func (h *argon2Hash) String() string {
 	encode := base64.RawStdEncoding.EncodeToString
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s",

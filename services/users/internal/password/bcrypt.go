@@ -10,8 +10,8 @@ const maxBcryptCost = 14
 
 var bcryptForm = regexp.MustCompile(`^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$`)
 
-// bcryptHash sees only the first 72 bytes of a password, as the system that made it did: what is behind them does not matter
-// until the hash is replaced at the first success, and from then on it does.
+// bcryptHash compares only the first 72 bytes of a password, as the system that made it did. Further bytes matter only
+// after the hash has been replaced, at the first successful login.
 type bcryptHash string
 
 func parseBcrypt(s string) (hash, error) {

@@ -7,8 +7,9 @@ import (
 	"sync"
 )
 
-// commonPasswords are those of the 10,000 most common passwords that are long enough to be passwords here, most common first: ranks of
-// the list in @zxcvbn-ts/language-common 4.1.3 (MIT; © 2012-2016 Dan Wheeler and Dropbox, Inc., © 2021 @zxcvbn-ts).
+// commonPasswords are those of the 10,000 most common passwords that are long enough to be passwords here, most common
+// first. They are the ranks of the list in @zxcvbn-ts/language-common 4.1.3 (MIT; © 2012-2016 Dan Wheeler and Dropbox,
+// Inc., © 2021 @zxcvbn-ts).
 //
 //go:embed common.txt
 var commonPasswords string
@@ -19,7 +20,7 @@ func isCommon(folded string) bool {
 	return found
 }
 
-// common is the sorted list, made when first needed.
+// common returns the sorted list, which is made when it is first needed.
 var common = sync.OnceValue(func() []string {
 	list := strings.Fields(commonPasswords)
 	for i, word := range list {

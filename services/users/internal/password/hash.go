@@ -10,20 +10,20 @@ import (
 
 // hash is a parsed password hash whose cost is within the bounds.
 type hash interface {
-	memory() int64 // KiB that match takes beyond some few
+	memory() int64 // KiB that match needs, apart from a small constant
 	match(password string) bool
 }
 
-// What no hash may exceed, so that a hostile one that was imported takes neither the machine's memory nor a processor for long:
+// Limits for every hash, so that a hostile imported one takes neither the machine's memory nor a processor for long:
 // about a second.
 const (
 	maxMemory = 256 << 10 // KiB
-	maxWork   = 1 << 20   // KiB times passes over them
+	maxWork   = 1 << 20   // KiB multiplied by the passes over them
 
 	maxHashText = 512
 	minSalt     = 8
 	maxSalt     = 64
-	minKey      = 16 // shorter ones are hit by chance
+	minKey      = 16 // bytes; shorter ones could match by chance
 	maxKey      = 64
 )
 
@@ -32,16 +32,16 @@ var (
 	errExpensive = errors.New("costs too much to verify")
 )
 
-// ParseHash reports whether Verify can work with a hash from elsewhere: argon2id and argon2i (PHC, version 19), bcrypt ($2a$,
-// $2b$, $2y$, cost up to 14), PBKDF2 with SHA-1, SHA-256 or SHA-512 and scrypt (PHC or passlib). The error completes a sentence
-// that starts with the hash's name and does not repeat it.
+// ParseHash checks whether Verify supports a hash from another system: argon2id and argon2i (PHC, version 19), bcrypt
+// ($2a$, $2b$, $2y$, cost up to 14), PBKDF2 with SHA-1, SHA-256 or SHA-512, and scrypt (PHC or passlib). The error
+// completes a sentence that starts with the hash's name, and does not repeat the hash.
 func ParseHash(s string) error {
 	_, err := parse(s)
 	return err
 }
 
 func parse(s string) (hash, error) {
-	// The second test keeps out what base64 decoding would skip: line ends.
+	// The second test refuses line ends, which base64 decoding would skip.
 	if len(s) > maxHashText || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, errUnknown
 	}
@@ -62,7 +62,7 @@ func parse(s string) (hash, error) {
 	return nil, errUnknown
 }
 
-// parameters reads "m=1,t=2": exactly the named ones, each once, in any order.
+// parameters parses "m=1,t=2": exactly the named ones, each once, in any order.
 func parameters(s string, names ...string) (map[string]uint32, error) {
 	found := map[string]uint32{}
 	for item := range strings.SplitSeq(s, ",") {
@@ -84,7 +84,7 @@ func parameters(s string, names ...string) (map[string]uint32, error) {
 	return found, nil
 }
 
-// saltAndKey decodes the last two fields. Passlib writes . where base64 has +.
+// saltAndKey decodes the last two fields. Passlib writes . for base64's +.
 func saltAndKey(salt, key string) (s, k []byte, err error) {
 	s, errSalt := base64.RawStdEncoding.Strict().DecodeString(strings.ReplaceAll(salt, ".", "+"))
 	k, errKey := base64.RawStdEncoding.Strict().DecodeString(strings.ReplaceAll(key, ".", "+"))

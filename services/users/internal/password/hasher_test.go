@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// newCheap hashes fast.
+// newCheap makes a Hasher that hashes fast.
 func newCheap(t testing.TB) *Hasher {
 	h, err := New(Config{Memory: 32, Iterations: 1, MaxConcurrent: 2, MaxWaiting: 2})
 	require.NoError(t, err)
@@ -73,8 +73,8 @@ func TestOnlyTheRightPasswordMatches(t *testing.T) {
 	})
 }
 
-// A password is the same however a keyboard composes it, and hashes of other systems or of before, made of the bytes as
-// typed, still verify.
+// A password is the same however a keyboard composes it. Hashes of the typed bytes, made by other systems or earlier,
+// still verify.
 func TestPasswordsAreNormalised(t *testing.T) {
 	t.Parallel()
 	h := newCheap(t)
@@ -98,9 +98,9 @@ func TestPasswordsAreNormalised(t *testing.T) {
 	require.False(t, ok)
 }
 
-// What Verify does for a password in two forms, Dummy does too: nobody can tell by the time who exists.
+// Dummy does what Verify does for a password in two forms: the time does not tell which users exist.
 func TestDummyHashesAsOftenAsVerify(t *testing.T) {
-	h, err := New(Config{Memory: 1 << 10, Iterations: 1}) // and not in parallel: this counts what is allocated
+	h, err := New(Config{Memory: 1 << 10, Iterations: 1}) // not parallel: it counts allocations
 	require.NoError(t, err)
 	hash, err := h.Hash(t.Context(), "right")
 	require.NoError(t, err)
@@ -121,19 +121,27 @@ func TestDummyHashesAsOftenAsVerify(t *testing.T) {
 
 // Hashes made by others: the reference implementation of argon2, PHP, Python's passlib and hashlib.
 var foreign = map[string]struct{ password, hash string }{
-	"argon2id":               {"password", "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4"},
-	"argon2i":                {"password", "$argon2i$v=19$m=256,t=2,p=1$c29tZXNhbHQ$iekCn0Y3spW+sCcFanM2xBT63UP2sghkUoHLIUpWRS8"},
-	"bcrypt 2y":              {"rasmuslerdorf", "$2y$07$usesomesillystringfore2uDLvp1Ii2e./U9C8sBjqp8I90dH6hi"},
-	"bcrypt 2b":              {"secret", "$2b$12$EixZaYVK1fsbw1ZfbX3OXePaWxn96p36WQoeG6Lruj3vjPGga31lW"},
-	"bcrypt 2a":              {"allmine", "$2a$10$XajjQvNhvvRt5GSeFk1xFeyqRrsxkhBkUiQeg0dt.wU1qD4aFDcga"},
-	"PBKDF2 passlib":         {"password", "$pbkdf2-sha256$29000$0ZrzXitFSGltTQnBWOsdYw$CXxm4mpHrhpnD69Aa5N1m/HaVFXoZg34blhwCiQgrKY"},
-	"PBKDF2 passlib SHA-1":   {"密码🔑pass", "$pbkdf2$1000$8PHy8/T19vf4.fr7/P3./w$mxib2bkL4UQA7DjwPKeKTsuffrg"},
-	"PBKDF2 SHA-1":           {"密码🔑pass", "$pbkdf2-sha1$1000$8PHy8/T19vf4.fr7/P3./w$mxib2bkL4UQA7DjwPKeKTsuffrg"},
-	"PBKDF2 passlib SHA-512": {"密码🔑pass", "$pbkdf2-sha512$1000$8PHy8/T19vf4.fr7/P3./w$70LIJXq5n/NQRsJStg7DfernE7xFGAi1llV/.Zf0bLPVYbhl3kJu3XEPuZvR7Z/25GMU3Rp3NHj3E5mkb8G5sQ"},
-	"PBKDF2 PHC":             {"密码🔑pass", "$pbkdf2-sha256$i=1000,l=32$8PHy8/T19vf4+fr7/P3+/w$KsPhSj2U8lAmhBtOPmykJT0WrbME0zvRr1XJnoXgesY"},
-	"PBKDF2 PHC without l":   {"密码🔑pass", "$pbkdf2-sha256$i=1000$8PHy8/T19vf4+fr7/P3+/w$KsPhSj2U8lAmhBtOPmykJT0WrbME0zvRr1XJnoXgesY"},
-	"scrypt":                 {"密码🔑pass", "$scrypt$ln=10,r=8,p=2$8PHy8/T19vf4+fr7/P3+/w$yW1nts6ppi23f/z9NRh9oLQZh0nud/Na9WTrgcb18Ec"},
-	"scrypt passlib, 64 MiB": {"password", "$scrypt$ln=16,r=8,p=1$aM15713r3Xsvxbi31lqr1Q$nFNh2CVHVjNldFVKDHDlm4CbdRSCdEBsjjJxD+iCs5E"},
+	"argon2id": {"password",
+		"$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4"},
+	"argon2i": {"password",
+		"$argon2i$v=19$m=256,t=2,p=1$c29tZXNhbHQ$iekCn0Y3spW+sCcFanM2xBT63UP2sghkUoHLIUpWRS8"},
+	"bcrypt 2y": {"rasmuslerdorf", "$2y$07$usesomesillystringfore2uDLvp1Ii2e./U9C8sBjqp8I90dH6hi"},
+	"bcrypt 2b": {"secret", "$2b$12$EixZaYVK1fsbw1ZfbX3OXePaWxn96p36WQoeG6Lruj3vjPGga31lW"},
+	"bcrypt 2a": {"allmine", "$2a$10$XajjQvNhvvRt5GSeFk1xFeyqRrsxkhBkUiQeg0dt.wU1qD4aFDcga"},
+	"PBKDF2 passlib": {"password",
+		"$pbkdf2-sha256$29000$0ZrzXitFSGltTQnBWOsdYw$CXxm4mpHrhpnD69Aa5N1m/HaVFXoZg34blhwCiQgrKY"},
+	"PBKDF2 passlib SHA-1": {"密码🔑pass", "$pbkdf2$1000$8PHy8/T19vf4.fr7/P3./w$mxib2bkL4UQA7DjwPKeKTsuffrg"},
+	"PBKDF2 SHA-1":         {"密码🔑pass", "$pbkdf2-sha1$1000$8PHy8/T19vf4.fr7/P3./w$mxib2bkL4UQA7DjwPKeKTsuffrg"},
+	"PBKDF2 passlib SHA-512": {"密码🔑pass",
+		"$pbkdf2-sha512$1000$8PHy8/T19vf4.fr7/P3./w$70LIJXq5n/NQRsJStg7DfernE7xFGAi1llV/.Zf0bLPVYbhl3kJu3XEPuZvR7Z/25GMU3Rp3NHj3E5mkb8G5sQ"},
+	"PBKDF2 PHC": {"密码🔑pass",
+		"$pbkdf2-sha256$i=1000,l=32$8PHy8/T19vf4+fr7/P3+/w$KsPhSj2U8lAmhBtOPmykJT0WrbME0zvRr1XJnoXgesY"},
+	"PBKDF2 PHC without l": {"密码🔑pass",
+		"$pbkdf2-sha256$i=1000$8PHy8/T19vf4+fr7/P3+/w$KsPhSj2U8lAmhBtOPmykJT0WrbME0zvRr1XJnoXgesY"},
+	"scrypt": {"密码🔑pass",
+		"$scrypt$ln=10,r=8,p=2$8PHy8/T19vf4+fr7/P3+/w$yW1nts6ppi23f/z9NRh9oLQZh0nud/Na9WTrgcb18Ec"},
+	"scrypt passlib, 64 MiB": {"password",
+		"$scrypt$ln=16,r=8,p=1$aM15713r3Xsvxbi31lqr1Q$nFNh2CVHVjNldFVKDHDlm4CbdRSCdEBsjjJxD+iCs5E"},
 }
 
 func TestForeignHashes(t *testing.T) {
@@ -147,7 +155,8 @@ func TestForeignHashes(t *testing.T) {
 		require.True(t, rehash, name)
 	}
 	for _, name := range []string{"argon2id", "argon2i", "bcrypt 2y", "PBKDF2 PHC", "PBKDF2 SHA-1", "scrypt"} {
-		for _, wrong := range []string{"", "passwor", foreign[name].password + "x", strings.ToUpper(foreign[name].password)} {
+		for _, wrong := range []string{"", "passwor", foreign[name].password + "x",
+			strings.ToUpper(foreign[name].password)} {
 			ok, rehash, err := h.Verify(context.Background(), foreign[name].hash, wrong)
 			require.NoError(t, err, name)
 			require.False(t, ok || rehash, name)
@@ -177,7 +186,7 @@ func TestBcryptSeesTheFirst72Bytes(t *testing.T) {
 	t.Parallel()
 	h := newCheap(t)
 	long := strings.Repeat("密", 24) // 72 bytes
-	// The hash of 72 bytes is the one that other implementations make of anything longer that starts with them.
+	// The hash of 72 bytes is the one that other implementations make of any longer password that starts with them.
 	hash := bcryptOf(t, long)
 	for password, want := range map[string]bool{
 		long: true, long + "anything": true, long[:71]: false, "x" + long: false,
@@ -202,22 +211,34 @@ func TestHostileHashesAreRefused(t *testing.T) {
 	for _, hash := range []string{
 		"", "$", "$$", "$$$$$$", "plain", "$1$abc$def", "{SSHA}abc", "$argon2id", "$argon2d$v=19$m=256,t=2,p=1" + tail,
 		"$argon2id$v=19$m=4194304,t=1,p=1" + tail, "$argon2id$v=19$m=4294967295,t=4294967295,p=255" + tail,
-		"$argon2id$v=19$m=256,t=1000000,p=1" + tail, "$argon2id$v=19$m=4096,t=1,p=200" + tail, "$argon2id$v=19$m=256,t=1,p=257" + tail,
-		"$argon2id$v=19$m=0,t=1,p=1" + tail, "$argon2id$v=19$m=256,t=0,p=1" + tail, "$argon2id$v=19$m=256,t=1,p=0" + tail,
-		"$argon2id$v=19$m=-1,t=1,p=1" + tail, "$argon2id$v=19$m=256,t=1" + tail, "$argon2id$v=19$m=256,m=256,t=1,p=1" + tail,
-		"$argon2id$v=19$m=256,t=1,p=1,data=AAAA" + tail, "$argon2id$v=16$m=256,t=1,p=1" + tail, "$argon2id$m=256,t=1,p=1" + tail,
+		"$argon2id$v=19$m=256,t=1000000,p=1" + tail, "$argon2id$v=19$m=4096,t=1,p=200" + tail,
+		"$argon2id$v=19$m=256,t=1,p=257" + tail,
+		"$argon2id$v=19$m=0,t=1,p=1" + tail, "$argon2id$v=19$m=256,t=0,p=1" + tail, "$argon2id$v=19$m=256,t=1,p=0" +
+			tail,
+		"$argon2id$v=19$m=-1,t=1,p=1" + tail, "$argon2id$v=19$m=256,t=1" + tail, "$argon2id$v=19$m=256,m=256,t=1,p=1" +
+			tail,
+		"$argon2id$v=19$m=256,t=1,p=1,data=AAAA" + tail, "$argon2id$v=16$m=256,t=1,p=1" + tail,
+		"$argon2id$m=256,t=1,p=1" + tail,
 		"$argon2id$v=19$m=256,t=1,p=1" + tail + "$", "$argon2id$v=19$m=256,t=1,p=1$" + salt + "$" + key[:3],
-		"$argon2id$v=19$m=256,t=1,p=1$" + salt + "$", "$argon2id$v=19$m=256,t=1,p=1$$" + key, "$argon2id$v=19$m=256,t=1,p=1$AAAA$" + key,
-		"$argon2id$v=19$m=256,t=1,p=1$" + salt + "$" + strings.Repeat("A", 200), "$argon2id$v=19$m=256,t=1,p=1$" + salt + "$\n" + key,
-		"$argon2id$v=19$m=256,t=1,p=1$" + salt + "$" + key[:42] + "5", // stray bits behind the last byte
+		"$argon2id$v=19$m=256,t=1,p=1$" + salt + "$", "$argon2id$v=19$m=256,t=1,p=1$$" + key,
+		"$argon2id$v=19$m=256,t=1,p=1$AAAA$" + key,
+		"$argon2id$v=19$m=256,t=1,p=1$" + salt + "$" + strings.Repeat("A", 200), "$argon2id$v=19$m=256,t=1,p=1$" +
+			salt + "$\n" + key,
+		"$argon2id$v=19$m=256,t=1,p=1$" + salt + "$" + key[:42] + "5", // stray bits after the last byte
 		"$argon2id$v=19$m=256,t=1,p=1" + tail + strings.Repeat(" ", 10), strings.Repeat("$", 600),
-		"$2b$31$EixZaYVK1fsbw1ZfbX3OXePaWxn96p36WQoeG6Lruj3vjPGga31lW", "$2b$15$EixZaYVK1fsbw1ZfbX3OXePaWxn96p36WQoeG6Lruj3vjPGga31lW",
-		"$2b$03$EixZaYVK1fsbw1ZfbX3OXePaWxn96p36WQoeG6Lruj3vjPGga31lW", "$2x$10$EixZaYVK1fsbw1ZfbX3OXePaWxn96p36WQoeG6Lruj3vjPGga31lW",
-		"$2b$10$EixZaYVK1fsbw1ZfbX3OXePaWxn96p36WQoeG6Lruj3vjPGga31l", "$2b$10$EixZaYVK1fsbw1ZfbX3OXePaWxn96p36WQoeG6Lruj3vjPGga31lWx",
+		"$2b$31$EixZaYVK1fsbw1ZfbX3OXePaWxn96p36WQoeG6Lruj3vjPGga31lW",
+		"$2b$15$EixZaYVK1fsbw1ZfbX3OXePaWxn96p36WQoeG6Lruj3vjPGga31lW",
+		"$2b$03$EixZaYVK1fsbw1ZfbX3OXePaWxn96p36WQoeG6Lruj3vjPGga31lW",
+		"$2x$10$EixZaYVK1fsbw1ZfbX3OXePaWxn96p36WQoeG6Lruj3vjPGga31lW",
+		"$2b$10$EixZaYVK1fsbw1ZfbX3OXePaWxn96p36WQoeG6Lruj3vjPGga31l",
+		"$2b$10$EixZaYVK1fsbw1ZfbX3OXePaWxn96p36WQoeG6Lruj3vjPGga31lWx",
 		"$pbkdf2-sha256$0" + tail, "$pbkdf2-sha256$4000000" + tail, "$pbkdf2-sha256$99999999999999999999" + tail,
-		"$pbkdf2-sha256$i=3000000,l=64$" + salt + "$" + strings.Repeat("A", 86), "$pbkdf2-sha256$i=1000,l=20" + tail, "$pbkdf2-md5$1000" + tail,
-		"$scrypt$ln=40,r=8,p=1" + tail, "$scrypt$ln=4294967295,r=4294967295,p=4294967295" + tail, "$scrypt$ln=19,r=8,p=1" + tail,
-		"$scrypt$ln=16,r=8,p=200" + tail, "$scrypt$ln=18,r=8,p=3" + tail, "$scrypt$ln=0,r=8,p=1" + tail, "$scrypt$ln=10,r=0,p=1" + tail, "$scrypt$ln=10,r=8,p=0" + tail,
+		"$pbkdf2-sha256$i=3000000,l=64$" + salt + "$" + strings.Repeat("A", 86), "$pbkdf2-sha256$i=1000,l=20" + tail,
+		"$pbkdf2-md5$1000" + tail,
+		"$scrypt$ln=40,r=8,p=1" + tail, "$scrypt$ln=4294967295,r=4294967295,p=4294967295" + tail,
+		"$scrypt$ln=19,r=8,p=1" + tail,
+		"$scrypt$ln=16,r=8,p=200" + tail, "$scrypt$ln=18,r=8,p=3" + tail, "$scrypt$ln=0,r=8,p=1" + tail,
+		"$scrypt$ln=10,r=0,p=1" + tail, "$scrypt$ln=10,r=8,p=0" + tail,
 	} {
 		require.Error(t, ParseHash(hash), hash)
 		ok, rehash, err := h.Verify(t.Context(), hash, "password")
@@ -325,7 +346,7 @@ func BenchmarkHash(b *testing.B) {
 	}
 }
 
-// The most that a hostile hash can cost.
+// The highest cost that a hostile hash can have.
 func BenchmarkCostliest(b *testing.B) {
 	tail := "$c29tZXNhbHQ$" + base64.RawStdEncoding.EncodeToString(make([]byte, 32))
 	for name, hash := range map[string]string{

@@ -10,7 +10,8 @@ import (
 	"strconv"
 )
 
-// maxPBKDF2Work bounds iterations times blocks of output. OWASP asks for up to 1,300,000 iterations (SHA-1).
+// maxPBKDF2Work bounds the number of iterations multiplied by the blocks of output. OWASP recommends up to 1,300,000
+// iterations (SHA-1).
 const maxPBKDF2Work = 3_000_000
 
 type pbkdf2Hash struct {
@@ -19,7 +20,7 @@ type pbkdf2Hash struct {
 	salt, key  []byte
 }
 
-// parsePBKDF2 reads the PHC form i=…,l=…$salt$key (l may be missing) and passlib's iterations$salt$key.
+// parsePBKDF2 parses the PHC form i=…,l=…$salt$key (l may be missing) and passlib's iterations$salt$key.
 func parsePBKDF2(scheme string, fields []string) (hash, error) {
 	if len(fields) != 3 {
 		return nil, errUnknown

@@ -15,9 +15,9 @@ const (
 	maxLength = 256
 )
 
-// Check returns why password is too weak for the user of that name, each reason as the end of a sentence; nothing if it is not.
-// Lengths count the characters of its NFKC form; case does not make a difference to what is common or contains the
-// name.
+// Check returns the reasons why password is too weak for the user with that name, each as the end of a sentence; none
+// if it is not. Lengths are in characters of its NFKC form. Case is ignored when it is compared with common passwords
+// and the name.
 func Check(password, username string) (reasons []string) {
 	if !utf8.ValidString(password) {
 		return []string{"must be UTF-8"}
@@ -43,11 +43,11 @@ func fold(s string) string { return cases.Fold().String(normalize(s)) }
 const (
 	generatedLength = 20
 	letters         = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789" // without those that look alike
-	signs           = "$%&*=?:/"                                                 // none can be in a username
+	signs           = "$%&*=?:/"                                                 // usernames cannot contain them
 )
 
-// Generate makes up a password of some 98 bits for the user of that name. Each third character is a sign, so that only names of one or
-// two characters can be in it; then another is made.
+// Generate returns a password of about 98 random bits for the user with that name. Each third character is a sign, so
+// that it can contain only names of one or two characters; then it makes another password.
 func Generate(username string) string {
 	b := make([]byte, generatedLength)
 	for {

@@ -17,7 +17,8 @@ func bcryptOf(t testing.TB, password string) string {
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	const length, name, ordinary = "must have 8…256 characters", "must not contain the username", "must not be one of the most common passwords"
+	const length, name, ordinary = "must have 8…256 characters", "must not contain the username",
+		"must not be one of the most common passwords"
 	for what, test := range map[string]struct {
 		password, username string
 		want               []string

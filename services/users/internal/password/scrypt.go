@@ -11,7 +11,7 @@ type scryptHash struct {
 	salt, key  []byte
 }
 
-// parseScrypt reads ln=…,r=…,p=…$salt$key, where N is 2 to the power of ln (RFC 7914 §2).
+// parseScrypt parses ln=…,r=…,p=…$salt$key, where N is 2 to the power of ln (RFC 7914 §2).
 func parseScrypt(fields []string) (hash, error) {
 	if len(fields) != 3 {
 		return nil, errUnknown
@@ -24,7 +24,8 @@ func parseScrypt(fields []string) (hash, error) {
 	if h.logN < 1 || h.r < 1 || h.p < 1 {
 		return nil, errUnknown
 	}
-	if h.logN > 20 || h.r > 64 || h.p > 16 || h.memory() > maxMemory || h.memory()*int64(h.p) > maxWork/2 { // it passes over its memory twice
+	// maxWork is halved because scrypt passes over its memory twice
+	if h.logN > 20 || h.r > 64 || h.p > 16 || h.memory() > maxMemory || h.memory()*int64(h.p) > maxWork/2 {
 		return nil, errExpensive
 	}
 	h.salt, h.key, err = saltAndKey(fields[1], fields[2])

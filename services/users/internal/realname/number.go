@@ -1,5 +1,5 @@
-// Package realname checks who a user claims to be: the form of Chinese resident identity numbers (GB 11643-1999), and the word of an
-// outside verifier.
+// Package realname checks a user's real name: the form of Chinese resident identity numbers (GB 11643-1999), and the
+// answer of an external verifier.
 package realname
 
 import (
@@ -18,16 +18,17 @@ var (
 )
 
 // provinces are the first two digits of the address code (GB/T 2260), with 83 for residents from Taiwan.
-const provinces = "11 12 13 14 15 21 22 23 31 32 33 34 35 36 37 41 42 43 44 45 46 50 51 52 53 54 61 62 63 64 65 71 81 82 83"
+const provinces = "11 12 13 14 15 21 22 23 31 32 33 34 35 36 37 41 42 43 44 45 46 50 51 52 53 54 61 62 63 64 65 71 " +
+	"81 82 83"
 
-// Normalize gives a number the form that is checked, hashed and compared: narrow characters, without white space around, and
-// capital letters.
+// Normalize returns the form of a number that is checked, hashed and compared: narrow characters, capital letters,
+// without surrounding white space.
 func Normalize(number string) string {
 	return strings.ToUpper(strings.TrimSpace(norm.NFKC.String(number)))
 }
 
-// CheckResidentID reports why a normalized number is no resident identity number on the day of now in China; nil if it is one. It
-// cannot know whether the number was ever given out.
+// CheckResidentID returns why a normalized number is not a resident identity number on the day of now in China; nil if
+// it is one. It cannot know whether the number was ever assigned.
 func CheckResidentID(number string, now time.Time) error {
 	if len(number) != 18 {
 		return errForm
@@ -52,8 +53,8 @@ func CheckResidentID(number string, now time.Time) error {
 
 var china = time.FixedZone("CST", 8*60*60)
 
-// checkDigit is that of ISO 7064 MOD 11-2: the digits with their weights (powers of two), and the check digit, add up to 1
-// modulo 11.
+// checkDigit computes the check digit of ISO 7064 MOD 11-2: the digits multiplied by their weights (powers of two),
+// plus the check digit, are 1 modulo 11.
 func checkDigit(digits string) byte {
 	sum := 0
 	for i := range len(digits) {
@@ -62,7 +63,7 @@ func checkDigit(digits string) byte {
 	return "10X98765432"[sum]
 }
 
-// Mask hides all but the first and the last character; all of a number too short for that.
+// Mask hides all characters but the first and the last, or all of a number that is too short for that.
 func Mask(number string) string {
 	characters := []rune(number)
 	n := len(characters)

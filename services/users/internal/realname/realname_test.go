@@ -24,10 +24,10 @@ var now = time.Date(2026, 1, 31, 9, 30, 0, 0, time.UTC)
 
 func TestCheckResidentID(t *testing.T) {
 	t.Parallel()
-	// Those without an error are the standard's own examples or stand in public descriptions of it.
+	// Those without an error are the standard's own examples or from public descriptions of it.
 	for number, want := range map[string]error{
 		"11010519491231002X":      nil,
-		"440524188001010014":      errDate, // the standard's example, of someone born in 1880
+		"440524188001010014":      errDate, // the standard's example of someone born in 1880
 		"34052419800101001X":      nil,
 		"":                        errForm,
 		"110105491231002":         errForm, // the old form of 15 digits
@@ -80,7 +80,8 @@ var someNumber = rapid.Custom(func(t *rapid.T) string {
 	province := rapid.SampledFrom(strings.Fields(provinces)).Draw(t, "province")
 	days := rapid.IntRange(0, 46000).Draw(t, "days")
 	born := time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC).AddDate(0, 0, days).Format("20060102")
-	return with(province + rapid.StringMatching(`[0-9]{4}`).Draw(t, "county") + born + rapid.StringMatching(`[0-9]{3}`).Draw(t, "order"))
+	return with(province + rapid.StringMatching(`[0-9]{4}`).Draw(t, "county") + born + rapid.StringMatching(`[0-9]{3}`).
+		Draw(t, "order"))
 })
 
 func TestOneWrongDigitIsFound(t *testing.T) {
@@ -110,7 +111,7 @@ func TestSwappedNeighboursAreFound(t *testing.T) {
 	})
 }
 
-// The check digit alone finds both, whatever the date and the province say.
+// The check digit alone finds both, whatever date and province are.
 func TestCheckDigitFindsCommonMistakes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -147,7 +148,8 @@ func TestNormalize(t *testing.T) {
 func TestMask(t *testing.T) {
 	t.Parallel()
 	for number, want := range map[string]string{
-		"11010519491231002X": "1****************X", "": "", "1": "*", "12": "**", "123": "***", "1234": "1**4", "护照号码甲": "护***甲",
+		"11010519491231002X": "1****************X", "": "", "1": "*", "12": "**", "123": "***", "1234": "1**4",
+		"护照号码甲": "护***甲",
 	} {
 		require.Equal(t, want, Mask(number))
 	}
@@ -194,8 +196,10 @@ func TestHTTPVerifier(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				body, err := io.ReadAll(r.Body)
 				var sent map[string]any
-				if r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json" || err != nil || json.Unmarshal(body, &sent) != nil ||
-					len(sent) != 3 || sent["real_name"] != "李伟" || sent["id_number"] != claim.Number || sent["id_type"] != "cn_resident_id" {
+				if r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json" || err != nil ||
+					json.Unmarshal(body, &sent) != nil ||
+					len(sent) != 3 || sent["real_name"] != "李伟" || sent["id_number"] != claim.Number ||
+					sent["id_type"] != "cn_resident_id" {
 					t.Errorf("sent: %s", body)
 				}
 				w.WriteHeader(test.status)

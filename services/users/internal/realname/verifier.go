@@ -13,7 +13,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 )
 
-// Claim is who someone says to be.
+// Claim is who a person claims to be.
 type Claim struct {
 	Name   string `json:"real_name"`
 	Number string `json:"id_number"` // normalized
@@ -22,12 +22,13 @@ type Claim struct {
 
 // Verifier decides whether a claim is true.
 type Verifier interface {
-	// Verify reports whether name and number belong together; apperr.Unavailable if that cannot be found out now.
+	// Verify reports whether name and number belong together. The error is apperr.Unavailable if that cannot be found
+	// out now.
 	Verify(ctx context.Context, c Claim) (bool, error)
 }
 
-// HTTPVerifier asks a service: POST of the claim as JSON, answered with status 200 and {"verified": true} or {"verified": false}.
-// The client brings the time limit.
+// HTTPVerifier asks an HTTP service: a POST of the claim as JSON, answered with status 200 and {"verified": true} or
+// {"verified": false}. The client sets the time limit.
 type HTTPVerifier struct {
 	URL    string
 	Client *http.Client
@@ -35,7 +36,7 @@ type HTTPVerifier struct {
 
 const maxAnswer = 64 << 10
 
-// Verify makes HTTPVerifier a Verifier.
+// Verify implements Verifier.
 func (v HTTPVerifier) Verify(ctx context.Context, c Claim) (bool, error) {
 	verified, err := v.ask(ctx, c)
 	if err != nil {
@@ -57,7 +58,7 @@ func (v HTTPVerifier) ask(ctx context.Context, c Claim) (bool, error) {
 	req.Header.Set("Accept", "application/json")
 	resp, err := v.Client.Do(req)
 	if e, ok := errors.AsType[*url.Error](err); ok {
-		err = e.Err // without the address: its query may hold a key
+		err = e.Err // without the URL, whose query may contain a key
 	}
 	if err != nil {
 		return false, err
@@ -76,7 +77,7 @@ func (v HTTPVerifier) ask(ctx context.Context, c Claim) (bool, error) {
 	var answer struct {
 		Verified *bool `json:"verified"`
 	}
-	// What the answer says may hold the person's data, so none of it goes into the error.
+	// The answer may contain the person's data, so the error contains nothing of it.
 	if json.Unmarshal(raw, &answer) != nil || answer.Verified == nil {
 		return false, fmt.Errorf("the answer does not say whether it is verified")
 	}

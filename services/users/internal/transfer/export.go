@@ -9,7 +9,8 @@ import (
 	"github.com/idplatform/idplatform/services/users/internal/user"
 )
 
-// Export writes every user that the filter selects, in the order of ids, in a form that Import reads. Passwords stay.
+// Export writes every user that the filter selects, in the order of ids, in a form that Import reads, without
+// passwords.
 func (t *Transfers) Export(ctx context.Context, w io.Writer, f Format, filter user.Filter) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	write := func(doc user.Doc) error {

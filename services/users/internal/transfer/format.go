@@ -18,13 +18,13 @@ import (
 // Format is the form of a stream of users.
 type Format string
 
-// The formats: a JSON object a line, or a header and a record a line.
+// The formats: a JSON object per line, or CSV with a header.
 const (
 	NDJSON Format = "application/x-ndjson"
 	CSV    Format = "text/csv"
 )
 
-// ParseFormat reads a Content-Type; apperr.UnsupportedMediaType.
+// ParseFormat parses a Content-Type. The error is apperr.UnsupportedMediaType.
 func ParseFormat(contentType string) (Format, error) {
 	media, _, _ := strings.Cut(strings.ToLower(contentType), ";")
 	switch strings.TrimSpace(media) {
@@ -36,16 +36,16 @@ func ParseFormat(contentType string) (Format, error) {
 	return "", apperr.New(apperr.UnsupportedMediaType, "the body must be application/x-ndjson or text/csv")
 }
 
-// record is one of a stream: a JSON object, or bytes that are none and why.
+// record is one record of a stream: a JSON object, or bytes that are not one, and the reason.
 type record struct {
 	raw   []byte
 	fault string
 }
 
-// reader gives records; io.EOF after the last.
+// reader returns records; io.EOF after the last.
 type reader interface{ next() (record, error) }
 
-// byteOrderMark is what spreadsheets begin their files with.
+// byteOrderMark is at the beginning of files from some spreadsheet programs.
 const byteOrderMark = "\ufeff"
 
 func newReader(f Format, body io.Reader) reader {
@@ -104,7 +104,7 @@ var (
 	objects  = []string{"sys_ext_props", "free_ext_props"}
 )
 
-// bounded ends a record that does not end: package csv would read it into memory, however long it is.
+// bounded stops at a record that does not end: package csv would read it into memory, however long it is.
 type bounded struct {
 	in   io.Reader
 	left int
@@ -125,9 +125,9 @@ type csvReader struct {
 	header []string
 }
 
-// read gives the next record's cells, which the one after overwrites.
+// read returns the cells of the next record. The next call overwrites them.
 func (r *csvReader) read() ([]string, error) {
-	r.in.left = 2 * maxLine // more than a record may have: the reader looks ahead
+	r.in.left = 2 * maxLine // more than a record may have, because the reader reads ahead
 	start := r.csv.InputOffset()
 	cells, err := r.csv.Read()
 	switch {
@@ -160,7 +160,7 @@ func (r *csvReader) readHeader() error {
 	return nil
 }
 
-// next makes an object of a record's cells. An empty cell is an absent member.
+// next makes an object from the cells of a record. An empty cell is an absent member.
 func (r *csvReader) next() (record, error) {
 	if r.header == nil {
 		if err := r.readHeader(); err != nil {
@@ -195,7 +195,7 @@ func (r *csvReader) next() (record, error) {
 	}
 	var raw bytes.Buffer
 	enc := json.NewEncoder(&raw)
-	enc.SetEscapeHTML(false) // what is in a cell goes into the record as it is
+	enc.SetEscapeHTML(false) // cells are copied into the record without escapes
 	err = enc.Encode(object)
 	return record{raw: bytes.TrimSpace(raw.Bytes())}, err
 }
@@ -207,14 +207,14 @@ func boolean(cell string) json.RawMessage {
 	case "false", "0":
 		return json.RawMessage("false")
 	}
-	return quoted(cell, false) // which no boolean member takes: the record fails, and says where
+	return quoted(cell, false) // no boolean member accepts a text: the record fails with the member's location
 }
 
 func quoted(cell string, raw bool) json.RawMessage {
 	if raw {
 		return json.RawMessage(cell)
 	}
-	text, _ := json.Marshal(cell) // texts always marshal
+	text, _ := json.Marshal(cell) // cannot fail
 	return text
 }
 
@@ -225,7 +225,7 @@ func csvError(err error) error {
 	return readError(err)
 }
 
-// Columns of an exported CSV, in order.
+// Columns are the columns of an exported CSV file, in order.
 var columns = []string{
 	"id", "username", "display_name", "email", "mobile", "employee_number", "gender", "locale", "zoneinfo", "status",
 	"email_verified", "mobile_verified", "must_change_password", "sys_ext_props", "free_ext_props",
@@ -233,7 +233,7 @@ var columns = []string{
 	"time_password_changed", "time_last_login", "time_resigned", "version", "time_created", "time_modified",
 }
 
-// cells makes a CSV record of a user's JSON form.
+// cells makes a CSV record from a user's JSON form.
 func cells(record []byte) ([]string, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(record, &members); err != nil {

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// all reads a stream to its end and gives the error that it ended with, if not with io.EOF.
+// all reads a stream to its end and returns the error that it ended with, unless that is io.EOF.
 func all(f Format, text []byte) (records []record, err error) {
 	r := newReader(f, bytes.NewReader(text))
 	for {
@@ -36,7 +36,8 @@ func all(f Format, text []byte) (records []record, err error) {
 func TestParseFormat(t *testing.T) {
 	t.Parallel()
 	for contentType, want := range map[string]Format{
-		"application/x-ndjson": NDJSON, "Application/NDJSON; charset=utf-8": NDJSON, "application/jsonl": NDJSON, "text/csv": CSV, " text/csv ;header=present": CSV,
+		"application/x-ndjson": NDJSON, "Application/NDJSON; charset=utf-8": NDJSON, "application/jsonl": NDJSON,
+		"text/csv": CSV, " text/csv ;header=present": CSV,
 		"": "", "application/json": "", "text/plain": "", "text/csvx": "", "text/csv, text/plain": "",
 	} {
 		got, err := ParseFormat(contentType)
@@ -45,7 +46,7 @@ func TestParseFormat(t *testing.T) {
 	}
 }
 
-// A line of the largest size is read, however the reader cuts it.
+// A line of the largest size is read, however the reader splits it.
 func TestLongestRecords(t *testing.T) {
 	t.Parallel()
 	line := strings.Repeat("x", maxLine-1) + "\n"
@@ -65,7 +66,8 @@ func TestLongestRecords(t *testing.T) {
 }
 
 func FuzzNDJSON(f *testing.F) {
-	for _, seed := range []string{"", "\n", "{}\n{}", "\ufeff{\"username\":\"李伟\"}\r\n\r\n", "a\x00b\n\xff\xfe\n", " \t\n{", "\xef\xbb", "\u2028\n\u0085\n"} {
+	for _, seed := range []string{"", "\n", "{}\n{}", "\ufeff{\"username\":\"李伟\"}\r\n\r\n", "a\x00b\n\xff\xfe\n",
+		" \t\n{", "\xef\xbb", "\u2028\n\u0085\n"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -87,8 +89,10 @@ func FuzzNDJSON(f *testing.F) {
 
 func FuzzCSV(f *testing.F) {
 	for _, seed := range []string{
-		"", "username", "username,email\na,b\n", "\ufeff\"username\"\r\n李伟\r\n", "a,a\n1,2", "a\n\"1", "a\n1\"2\n", "username,locked,version,sys_ext_props\nx,TRUE,7,\"{\"\"k\"\":[1]}\"\n",
-		"a,b\n1\n1,2,3\n", "a\n\xc0\xee\n", "\xff\na\n", ",\n,\n", "a\n\x00\n", "a\n\"x\ny\"\n", "a\n<&>\u2028\n", "version\n{\n", "free_ext_props\n{}{}\n",
+		"", "username", "username,email\na,b\n", "\ufeff\"username\"\r\n李伟\r\n", "a,a\n1,2", "a\n\"1", "a\n1\"2\n",
+		"username,locked,version,sys_ext_props\nx,TRUE,7,\"{\"\"k\"\":[1]}\"\n",
+		"a,b\n1\n1,2,3\n", "a\n\xc0\xee\n", "\xff\na\n", ",\n,\n", "a\n\x00\n", "a\n\"x\ny\"\n", "a\n<&>\u2028\n",
+		"version\n{\n", "free_ext_props\n{}{}\n",
 	} {
 		f.Add([]byte(seed))
 	}

@@ -1,8 +1,8 @@
-// Package transfer moves users in and out in bulk, as NDJSON or CSV streams of any length with flat memory.
+// Package transfer imports and exports users in bulk, as NDJSON or CSV streams of any length in bounded memory.
 //
-// An import goes in batches, each one transaction with its results. With an Idempotency-Key the results are kept beside the users
-// they tell of, so that an import that broke off is simply sent again: batches that were done are recognised by their bytes and
-// answered from what was kept.
+// An import is stored in batches. Each is one transaction with its results. With an Idempotency-Key the results are
+// stored beside the users, so that an interrupted import can be sent again: batches that were stored are recognised by
+// their bytes and answered with the stored results.
 package transfer
 
 import (
@@ -28,17 +28,17 @@ import (
 )
 
 const (
-	batchSize   = 2000    // records: others wait for some 0.2 s
-	maxBatch    = 4 << 20 // bytes, from where on a batch takes no further record
+	batchSize   = 2000    // records; other writers wait about 0.2 s for a batch
+	maxBatch    = 4 << 20 // bytes; a batch that has reached this size takes no further record
 	maxLine     = 1 << 20 // bytes of a record
 	maxColumns  = 100
 	keepResults = 24 * time.Hour
 )
 
-// kept is the result of one batch of an import with an Idempotency-Key. Its id is made of key and batch number.
+// kept is the stored result of one batch of an import with an Idempotency-Key. Its id is made of key and batch number.
 type kept struct {
 	docstore.Meta
-	Print   string          `json:"print"` // of the batch's lines
+	Print   string          `json:"print"` // fingerprint of the batch's lines
 	Results []user.Imported `json:"results"`
 	Until   clock.Time      `json:"expires"`
 }
@@ -48,10 +48,10 @@ var keeping = docstore.Define(docstore.Schema[kept]{
 	Due: func(k *kept) clock.Time { return k.Until },
 })
 
-// Collections are those that the store must have.
+// Collections are the collections that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{keeping.Def()} }
 
-// Deps are what Transfers work with. All are required.
+// Deps are what Transfers need. All are required.
 type Deps struct {
 	Store *docstore.Store
 	Users *user.Users
@@ -64,31 +64,31 @@ type Transfers struct{ Deps }
 // New makes the use cases.
 func New(d Deps) *Transfers { return &Transfers{d} }
 
-// ImportOptions say how an import goes.
+// ImportOptions are the options of an import.
 type ImportOptions struct {
 	Format     Format
 	OnConflict user.OnConflict
-	Key        string // names the import and its caller (rest.KeyOf); may be empty
+	Key        string // identifies the import and its caller (rest.KeyOf); may be empty
 	Secrets    bool   // the caller may set passwords
 }
 
-// Line is the result of one record, as it is answered.
+// Line is the result of one record, in the form of the answer.
 type Line struct {
 	Line int64 `json:"line"`
 	user.Imported
 }
 
-// block is a batch on its way: its records as they came, then the parsed ones.
+// block is a batch that is being processed: the records as received, later parsed.
 type block struct {
 	number int
 	first  int64 // line number
-	last   bool  // nothing comes after it
+	last   bool  // the stream ends after it
 	came   []record
 	parsed []*user.Import
 }
 
-// Import reads body to its end and then gives the results, one Line of NDJSON a record, in order. What is done when an error comes stays
-// done; the error says how much that is.
+// Import reads body to its end and then returns the results: one Line of NDJSON for each record, in order. If it fails,
+// what was stored before stays; the error says how much that is.
 func (t *Transfers) Import(ctx context.Context, body io.Reader, o ImportOptions) (*Results, error) {
 	results, err := newResults()
 	if err != nil {
@@ -98,7 +98,9 @@ func (t *Transfers) Import(ctx context.Context, body io.Reader, o ImportOptions)
 		results.Close()
 		if e, ok := errors.AsType[*apperr.Error](err); ok && results.lines > 0 {
 			told := *e
-			told.Detail = fmt.Sprintf("%s (%d records are done; the same request with the same Idempotency-Key goes on from there)", e.Detail, results.lines)
+			told.Detail = fmt.Sprintf(
+				"%s (%d records are done; the same request with the same Idempotency-Key continues after them)",
+				e.Detail, results.lines)
 			return nil, &told
 		}
 		return nil, err
@@ -106,7 +108,7 @@ func (t *Transfers) Import(ctx context.Context, body io.Reader, o ImportOptions)
 	return results, nil
 }
 
-// run is a pipeline of three: one goroutine reads, one parses the next block while this one stores the last.
+// run is a pipeline of three goroutines: one reads blocks, one parses the next block while this one stores the last.
 func (t *Transfers) run(ctx context.Context, body io.Reader, o ImportOptions, results *Results) error {
 	group, ctx := errgroup.WithContext(ctx)
 	read, parsed := make(chan block), make(chan block)
@@ -130,7 +132,7 @@ func (t *Transfers) run(ctx context.Context, body io.Reader, o ImportOptions, re
 	})
 	group.Go(func() error {
 		var seen user.Seen
-		if docstore.IsDryRun(ctx) { // nothing stored tells the later batches of the earlier ones
+		if docstore.IsDryRun(ctx) { // nothing is stored that would tell later batches about earlier ones
 			seen = user.Seen{}
 		}
 		for b := range parsed {
@@ -143,7 +145,7 @@ func (t *Transfers) run(ctx context.Context, body io.Reader, o ImportOptions, re
 				return err
 			}
 			if results.lines%(20*batchSize) == 0 {
-				t.Log.InfoContext(ctx, "import goes on", "records", results.lines)
+				t.Log.InfoContext(ctx, "import continues", "records", results.lines)
 			}
 		}
 		return nil
@@ -151,8 +153,8 @@ func (t *Transfers) run(ctx context.Context, body io.Reader, o ImportOptions, re
 	return group.Wait()
 }
 
-// split cuts the stream into blocks. A block goes out when it is known whether it is the last, so that no other stream has the same
-// blocks; a stream that breaks off does not give the one that it was in.
+// split cuts the stream into blocks. It passes a block on when it knows whether that is the last one, so that a longer
+// or shorter stream has a different last block. If the stream breaks off, the current block is dropped.
 func split(ctx context.Context, records reader, out chan<- block) error {
 	b, size := block{first: 1}, 0
 	send := func() error {
@@ -206,10 +208,14 @@ func (t *Transfers) parse(ctx context.Context, b *block, secrets bool) error {
 	return group.Wait()
 }
 
-// storeBlock stores a block, or tells what became of it when it was stored before.
-func (t *Transfers) storeBlock(ctx context.Context, b block, o ImportOptions, seen user.Seen) (_ []user.Imported, replayed bool, _ error) {
+// storeBlock stores a block, or returns its stored results if it was stored before.
+func (t *Transfers) storeBlock(ctx context.Context, b block, o ImportOptions, seen user.Seen) (_ []user.Imported,
+	replayed bool, _ error) {
 	if o.Key == "" || docstore.IsDryRun(ctx) {
-		imported, err := t.Users.ImportMany(ctx, b.parsed, o.OnConflict, seen, func(*docstore.Tx, []user.Imported) error { return nil })
+		imported, err := t.Users.ImportMany(ctx, b.parsed, o.OnConflict, seen,
+			func(*docstore.Tx, []user.Imported) error {
+				return nil
+			})
 		return imported, false, err
 	}
 	k := kept{Print: b.print(o)}
@@ -226,14 +232,15 @@ func (t *Transfers) storeBlock(ctx context.Context, b block, o ImportOptions, se
 	} else if !apperr.IsNotFound(err) {
 		return nil, false, err
 	}
-	imported, err := t.Users.ImportMany(ctx, b.parsed, o.OnConflict, nil, func(tx *docstore.Tx, results []user.Imported) error {
-		k := k
-		k.Results, k.Until = results, tx.Now.Add(keepResults)
-		_, err := keeping.Insert(ctx, tx, &k)
-		return err
-	})
+	imported, err := t.Users.ImportMany(ctx, b.parsed, o.OnConflict, nil,
+		func(tx *docstore.Tx, results []user.Imported) error {
+			k := k
+			k.Results, k.Until = results, tx.Now.Add(keepResults)
+			_, err := keeping.Insert(ctx, tx, &k)
+			return err
+		})
 	if duplicate, ok := errors.AsType[*docstore.DuplicateError](err); ok && duplicate.Collection == keeping.Def().Name {
-		return nil, false, apperr.New(apperr.RequestInProgress, "another import with this key runs").Because(err)
+		return nil, false, apperr.New(apperr.RequestInProgress, "another import with this key is running").Because(err)
 	}
 	return imported, false, err
 }
@@ -248,12 +255,12 @@ func (b *block) print(o ImportOptions) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Due lists results that are no longer kept.
+// Due lists results whose time is over.
 func Due(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, error) {
 	return keeping.Due(ctx, s, limit)
 }
 
-// Forget removes a batch's results.
+// Forget deletes the results of a batch.
 func (t *Transfers) Forget(ctx context.Context, id string) error {
 	err := docstore.Do(ctx, t.Store, func(tx *docstore.Tx) error {
 		return keeping.DeleteWhere(ctx, tx, docstore.ID(id), nil)
@@ -261,10 +268,10 @@ func (t *Transfers) Forget(ctx context.Context, id string) error {
 	return err
 }
 
-// Results are an import's results. They wait in a temporary file until the whole body is read, since many clients read nothing
-// before they have sent all.
+// Results are the results of an import. They are in a temporary file until the whole body is read, because many clients
+// read nothing before they have sent everything.
 type Results struct {
-	Replayed bool // none of it is new: the same import was done before
+	Replayed bool // nothing is new: the same import was done before
 
 	file  *os.File
 	out   *bufio.Writer
@@ -276,7 +283,7 @@ func newResults() (*Results, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spool the results: %w", err)
 	}
-	if err := os.Remove(file.Name()); err != nil { // gone with the process, however that ends
+	if err := os.Remove(file.Name()); err != nil { // the file disappears with the process, however that ends
 		_ = file.Close()
 		return nil, fmt.Errorf("spool the results: %w", err)
 	}
@@ -305,5 +312,5 @@ func (r *Results) WriteTo(w io.Writer) (int64, error) {
 	return io.Copy(w, r.file)
 }
 
-// Close frees the file.
+// Close closes the file.
 func (r *Results) Close() { _ = r.file.Close() }

@@ -9,17 +9,19 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// account is what is kept of a user that nobody is shown. Its id is the user's. It appears with the first password,
+// account is the part of a user that nobody is shown. Its id is the user's. It is created with the first password,
 // failed login, scheduled resignation or verified number.
 type account struct {
 	docstore.Meta
-	Password     string       `json:"password"`              // PHC string
-	OldPasswords []string     `json:"old_passwords"`         // newest first
-	FailedLogins []clock.Time `json:"failed_logins"`         // wrong passwords since the last success, lock or unlock, oldest first
-	ResetTries   []clock.Time `json:"reset_tries,omitempty"` // passwords compared with the former ones by resets that changed nothing
-	Reason       string       `json:"resign_reason"`         // of a scheduled resignation
-	Successor    string       `json:"successor_id"`
-	IDNumber     string       `json:"id_number"` // keyed hash
+	Password     string   `json:"password"`      // PHC string
+	OldPasswords []string `json:"old_passwords"` // newest first
+	// wrong passwords since the last success, lock or unlock, oldest first
+	FailedLogins []clock.Time `json:"failed_logins"`
+	// times of resets that changed nothing and whose password was compared with former ones
+	ResetTries []clock.Time `json:"reset_tries,omitempty"`
+	Reason     string       `json:"resign_reason"` // reason of a scheduled resignation
+	Successor  string       `json:"successor_id"`
+	IDNumber   string       `json:"id_number"` // keyed hash
 }
 
 var accounts = docstore.Define(docstore.Schema[account]{
@@ -31,8 +33,8 @@ var accounts = docstore.Define(docstore.Schema[account]{
 
 const byIDNumber = "id_number"
 
-// editAccount changes a user's account, which it makes if there is none. It is written even if edit changes nothing, so
-// that the time of an answer does not tell whether it did.
+// editAccount changes a user's account, and creates it if there is none. It writes even if edit changes nothing, so
+// that the time of an answer does not tell whether something changed.
 func editAccount(ctx context.Context, tx *docstore.Tx, id string, edit func(*account) error) error {
 	a, err := accounts.Load(ctx, tx, id)
 	if apperr.IsNotFound(err) {
@@ -53,7 +55,7 @@ func editAccount(ctx context.Context, tx *docstore.Tx, id string, edit func(*acc
 	return err
 }
 
-// findAccount returns an empty account where there is none.
+// findAccount returns an empty account if there is none.
 func findAccount(ctx context.Context, r docstore.Reader, id string) (*account, error) {
 	doc, err := accounts.Find(ctx, r, id)
 	if apperr.IsNotFound(err) {
@@ -67,7 +69,7 @@ func findAccount(ctx context.Context, r docstore.Reader, id string) (*account, e
 
 const keptPasswords = 5
 
-// setPassword remembers the former ones, so that none of the last five is used again.
+// setPassword remembers the former passwords, so that none of the last five is used again.
 func (a *account) setPassword(hash string) {
 	if a.Password != "" {
 		a.OldPasswords = append([]string{a.Password}, a.OldPasswords...)
@@ -76,12 +78,12 @@ func (a *account) setPassword(hash string) {
 	a.Password, a.FailedLogins, a.ResetTries = hash, nil, nil
 }
 
-// failures are the wrong passwords that still count.
+// failures are the times of wrong passwords that still count.
 func (a *account) failures(now clock.Time, limit Lockout) []clock.Time {
 	return limit.recent(a.FailedLogins, now)
 }
 
-// recent are the times that still count.
+// recent returns the times that still count.
 func (l Lockout) recent(times []clock.Time, now clock.Time) []clock.Time {
 	return slices.DeleteFunc(slices.Clone(times), func(t clock.Time) bool { return now.Sub(t) >= l.Within })
 }
@@ -95,7 +97,7 @@ func (a *account) fail(now clock.Time, limit Lockout) (tooMany bool) {
 	return len(a.FailedLogins) >= limit.Failures
 }
 
-// clearFailures starts the count of wrong passwords anew.
+// clearFailures restarts the count of wrong passwords.
 func clearFailures(ctx context.Context, tx *docstore.Tx, id string) error {
 	a, err := accounts.Load(ctx, tx, id)
 	if apperr.IsNotFound(err) || err == nil && len(a.FailedLogins) == 0 {

@@ -11,8 +11,8 @@ import (
 
 var avatars = picture.NewAlbum("avatar", "avatars", "thumbnails")
 
-// SetAvatar checks a picture and keeps it without its metadata. apperr.NotFound, InvalidParameters (no picture),
-// TooLarge.
+// SetAvatar checks a picture and stores it without its metadata. The error is apperr.NotFound, InvalidParameters (not a
+// picture) or TooLarge.
 func (s *Users) SetAvatar(ctx context.Context, id string, raw []byte) (Doc, error) {
 	if _, err := s.Get(ctx, id); err != nil {
 		return Doc{}, err
@@ -41,13 +41,13 @@ func dropAvatar(ctx context.Context, tx *docstore.Tx, u *User) error {
 	return avatars.Drop(ctx, tx, u.ID)
 }
 
-// Avatar returns a user's picture, as a square of size pixels unless size is 0. apperr.NotFound; Load's
-// apperr.Unavailable.
+// Avatar returns a user's picture, as a square of size pixels unless size is 0. The error is apperr.NotFound; that of
+// Load is apperr.Unavailable.
 func (s *Users) Avatar(ctx context.Context, id string, size int) (picture.Shown, error) {
 	return s.gallery.Show(ctx, id, size)
 }
 
-// RemoveAvatar forgets a user's picture. apperr.NotFound if there is none.
+// RemoveAvatar deletes a user's picture. The error is apperr.NotFound if there is none.
 func (s *Users) RemoveAvatar(ctx context.Context, id string) (docstore.Deleted, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (docstore.Deleted, error) {
 		u, err := s.load(ctx, tx, id)

@@ -22,7 +22,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// crowd is a filled store of users who came over two years; the clock stands at the end of them.
+// crowd is a filled store of users who were created over two years; the clock is at the end of them.
 type crowd struct {
 	*Users
 	ctx  context.Context
@@ -30,7 +30,7 @@ type crowd struct {
 	size int
 }
 
-// Now is the crowd's clock.
+// Now returns the crowd's time.
 func (c *crowd) Now() clock.Time { return clock.FromMillis(c.now.Load()) }
 
 const (
@@ -50,7 +50,7 @@ func crowdSize(b *testing.B) int {
 	return n
 }
 
-// gather opens a store of so many users, and fills it first where IDP_BENCH_DIR has none.
+// gather opens a store of so many users. It fills a new one unless IDP_BENCH_DIR has it.
 func gather(b *testing.B, size int) *crowd {
 	b.Helper()
 	dir := os.Getenv("IDP_BENCH_DIR")
@@ -80,7 +80,7 @@ func gather(b *testing.B, size int) *crowd {
 	return c
 }
 
-// add adds users from the n-th on, and changes some of those who are there.
+// add adds users from the n-th on, and changes some of the existing ones.
 func (c *crowd) add(b *testing.B, n, more, changed int) {
 	ids, err := c.Store.NewIDs(c.ctx, more)
 	require.NoError(b, err)
@@ -108,12 +108,14 @@ func (c *crowd) add(b *testing.B, n, more, changed int) {
 var (
 	givenNames = strings.Fields("Li Wei Fang Min Jing Lei Yang Anna Ben Carla David Elena Farid " +
 		"Gita Hugo Ines Jamal Kira Liam Mona Nils Olga Pavel Quinn Rosa Sven Tara Umar Vera Wanda Xenia Yusuf Zoe")
-	familyNames = strings.Fields("Wang Li Zhang Liu Chen Yang Huang Zhao Wu Zhou Abbott Becker Castro Dubois Eriksen Fischer " +
-		"Garcia Hansen Ivanov Jensen Kowalski Lopez Martin Novak Okafor Petrov Quist Rossi Schmidt Tanaka Ueda Vogel Xu Ziegler")
+	familyNames = strings.Fields(
+		"Wang Li Zhang Liu Chen Yang Huang Zhao Wu Zhou Abbott Becker Castro Dubois Eriksen Fischer " +
+			"Garcia Hansen Ivanov Jensen Kowalski Lopez Martin Novak Okafor Petrov Quist Rossi Schmidt Tanaka Ueda " +
+			"Vogel Xu Ziegler")
 )
 
-// someone makes up a user: of those who came early most of the resigned, one in sixteen disabled, one in two hundred
-// locked.
+// someone makes a user: most of those who were created early have resigned, one in sixteen is disabled, one in two
+// hundred locked.
 func someone(r *rand.Rand, id string, n int, now clock.Time, size int) *User {
 	given, family := givenNames[r.IntN(len(givenNames))], familyNames[r.IntN(len(familyNames))]
 	u := &User{Meta: docstore.Meta{ID: id, TimeCreated: now.Add(time.Duration(r.IntN(1000)) * time.Millisecond)}}
@@ -140,7 +142,7 @@ func someone(r *rand.Rand, id string, n int, now clock.Time, size int) *User {
 	return u
 }
 
-// between is a range of the time, so many thousandths of it.
+// between is a range of the two years, given in thousandths.
 func between(r *rand.Rand, thousandths int64) Filter {
 	length := (crowdEnded - crowdBegan) / 1000 * thousandths
 	from := crowdBegan + r.Int64N(crowdEnded-crowdBegan-length)
@@ -152,7 +154,7 @@ func words(r *rand.Rand, n int) string {
 		"acme"}[:n], " ")
 }
 
-// choices are the filters of a list, each alone.
+// choices are filters of a list, each alone.
 var choices = []struct {
 	name string
 	set  func(*rand.Rand, *Filter)
@@ -201,9 +203,8 @@ var combined = [][]string{
 		"unlocked", "words of some", "modified within a year"},
 }
 
-// BenchmarkList asks for pages with their totals, each the first one after a user was added, so that nothing is
-// remembered. IDP_BENCH_USERS is how many users there are; with IDP_BENCH_DIR the file is kept there for the next
-// run.
+// BenchmarkList reads pages with their totals. Before each page a user is added, so that no result is cached.
+// IDP_BENCH_USERS is the number of users; with IDP_BENCH_DIR the file is kept there for the next run.
 func BenchmarkList(b *testing.B) {
 	c := gather(b, crowdSize(b))
 	made := map[string]func(*rand.Rand, *Filter){}
@@ -260,7 +261,7 @@ const samples = 10
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// BenchmarkListDeep asks for pages by number, however deep, without a filter and with one.
+// BenchmarkListDeep reads pages by number far into the list, without a filter and with one.
 func BenchmarkListDeep(b *testing.B) {
 	c := gather(b, crowdSize(b))
 	for _, field := range []string{byTimeCreated, byUsername} {
@@ -268,7 +269,8 @@ func BenchmarkListDeep(b *testing.B) {
 			for _, share := range []int{100, 10, 2} {
 				b.Run(fmt.Sprintf("by %s, status %q, after one in %d", field, f.Status, share), func(b *testing.B) {
 					for b.Loop() {
-						_, err := c.List(c.ctx, f, docstore.Paging{Num: c.size/share/20 + 1, Size: 20, Sort: field, Count: true})
+						_, err := c.List(c.ctx, f, docstore.Paging{Num: c.size/share/20 + 1, Size: 20, Sort: field,
+							Count: true})
 						require.NoError(b, err)
 					}
 				})

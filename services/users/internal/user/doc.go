@@ -1,5 +1,5 @@
-// Package user is the heart of the users service: who exists in a tenant, under which login names, in which state.
+// Package user is the core of the users service: the users of a tenant, their login names and their states.
 //
-// It owns the user record, the account beside it (password hashes, failed logins: nothing that an API answer or an event may show), and
-// the avatar. Stored credentials, import and export are the neighbour packages'.
+// It owns the user record, the account beside it (password hashes and failed logins, which no API answer or event may
+// show), and the avatar. Other packages of the service own stored credentials, and import and export.
 package user

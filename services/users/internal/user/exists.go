@@ -15,13 +15,13 @@ type LoginName struct {
 	Reasons   []string `json:"reasons"`
 }
 
-// CheckLoginName tells whether a name could be a username, email or mobile, and whether it is free; userID, which may be empty, may
-// have it.
+// CheckLoginName checks whether a name could be a username, email or mobile, and whether it is free or belongs to
+// userID, which may be empty.
 func (s *Users) CheckLoginName(ctx context.Context, name, userID string) (LoginName, error) {
 	answer := LoginName{Valid: true, Available: true, Reasons: []string{}}
 	if !validUsername(name) && !validEmail(name) && !e164.MatchString(name) {
 		answer.Valid, answer.Available = false, false
-		answer.Reasons = append(answer.Reasons, "is no username, email address or E.164 number")
+		answer.Reasons = append(answer.Reasons, "is not a username, email address or E.164 number")
 		return answer, nil
 	}
 	doc, err := s.byLogin(ctx, s.Store, name)
@@ -35,7 +35,7 @@ func (s *Users) CheckLoginName(ctx context.Context, name, userID string) (LoginN
 	return answer, nil
 }
 
-// Identity says whom to look for: a user who has all of the members that are given.
+// Identity identifies a user, who must have all of the given members.
 type Identity struct {
 	ID             string `json:"id"`
 	Username       string `json:"username"`
@@ -50,7 +50,7 @@ type Existence struct {
 	UserID string `json:"user_id,omitempty"`
 }
 
-// Exists looks for a user; apperr.InvalidParameters if no member is given.
+// Exists looks for a user. The error is apperr.InvalidParameters if no member is given.
 func (s *Users) Exists(ctx context.Context, who Identity) (Existence, error) {
 	var all []docstore.Filter
 	if who.ID != "" {
@@ -67,7 +67,7 @@ func (s *Users) Exists(ctx context.Context, who Identity) (Existence, error) {
 	if len(all) == 0 {
 		return Existence{}, apperr.Invalid("", "must have one or more of id, username, email, mobile, employee_number")
 	}
-	// The index of login names does not say which of them a name is, so the record has the last word.
+	// The index of login names does not tell which kind a name is, so the record is checked, too.
 	page, err := users.Page(ctx, s.Store, docstore.Query{Filter: docstore.And(all...), Limit: 200})
 	if err != nil {
 		return Existence{}, err
@@ -90,7 +90,7 @@ func (who Identity) is(u *User) bool {
 		same(who.Mobile, u.Mobile) && same(who.EmployeeNumber, u.EmployeeNumber)
 }
 
-// Has reports whether there is such a user, in a transaction of a neighbour package's.
+// Has reports whether there is such a user, in a transaction of another package.
 func Has(ctx context.Context, r docstore.Reader, id string) (bool, error) {
 	_, err := users.Find(ctx, r, id)
 	if apperr.IsNotFound(err) {

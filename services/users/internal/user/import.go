@@ -16,18 +16,18 @@ import (
 	"github.com/idplatform/idplatform/services/users/internal/password"
 )
 
-// Import is a record to be imported: a user whose read-only members do not count, and a password or its hash.
+// Import is a record to import: a user, whose read-only members are ignored, with a password or its hash.
 type Import struct {
 	User
 	Password     string `json:"password"`
-	PasswordHash string `json:"password_hash"` // PHC or modular-crypt string; rehashed at the first login
+	PasswordHash string `json:"password_hash"` // a PHC or modular crypt string; hashed again at the first login
 
 	faults apperr.Faults
 	hash   string
 	edit   func(*User) error
 }
 
-// Imported is what became of a record.
+// Imported is the result of a record.
 type Imported struct {
 	Status string         `json:"status"`
 	ID     string         `json:"id,omitempty"`
@@ -42,18 +42,18 @@ const (
 	Failed  = "failed"
 )
 
-// OnConflict says what happens to a record whose username, email or mobile a user has.
+// OnConflict says what happens to a record whose username, email or mobile belongs to a user.
 type OnConflict string
 
-// The ways to meet a conflict. Update needs the user to be the one with the record's username.
+// The ways to handle a conflict. Update requires that the user is the one with the record's username.
 const (
 	ConflictFails   OnConflict = "fail"
 	ConflictSkips   OnConflict = "skip"
 	ConflictUpdates OnConflict = "update"
 )
 
-// ParseImport reads a JSON object and checks it; what is wrong with it becomes its result. Without secrets it must have no
-// password. Safe for concurrent use.
+// ParseImport parses a JSON object and checks it. Its faults become its result. Without secrets it must have no
+// password. It is safe for concurrent use.
 func (s *Users) ParseImport(ctx context.Context, raw []byte, secrets bool) (*Import, error) {
 	r := &Import{}
 	if !r.decode(raw) {
@@ -68,7 +68,7 @@ func (s *Users) ParseImport(ctx context.Context, raw []byte, secrets bool) (*Imp
 		return nil
 	}
 	r.normalize()
-	if r.Status == Resigned { // an export has such records; resigning has an operation of its own
+	if r.Status == Resigned { // exports contain such records; to resign, a user has an operation of its own
 		r.Status = Disabled
 	}
 	r.check(&r.faults)
@@ -94,26 +94,26 @@ func (s *Users) ParseImport(ctx context.Context, raw []byte, secrets bool) (*Imp
 	return r, nil
 }
 
-// BadImport is a record that could not be read.
+// BadImport is the result for a record that could not be parsed.
 func BadImport(fault string) *Import {
 	r := &Import{}
 	r.faults.Add("", "%s", fault)
 	return r
 }
 
-// importMembers are the names of an Import's members. They are compared exactly, as those of request bodies: to encoding/json, Username
-// is another way to write username.
+// importMembers are the names of an Import's members. They are compared exactly, as in request bodies; encoding/json
+// would accept Username for username.
 var importMembers = func() map[string]json.RawMessage {
 	var members map[string]json.RawMessage
-	blank, _ := json.Marshal(Import{}) // an Import always marshals
+	blank, _ := json.Marshal(Import{}) // cannot fail
 	_ = json.Unmarshal(blank, &members)
 	return members
 }()
 
-// maxUnknown bounds the faults that are told of one record: a line can hold a hundred thousand unknown members.
+// maxUnknown bounds the faults that are reported for one record: a line can have a hundred thousand unknown members.
 const maxUnknown = 20
 
-// decode reads one JSON object and notes its faults. It reports whether the members are worth a look.
+// decode decodes one JSON object and notes its faults. It reports whether the members should be checked further.
 func (r *Import) decode(raw []byte) bool {
 	if !utf8.Valid(raw) {
 		r.faults.Add("", "must be UTF-8")
@@ -137,7 +137,7 @@ func (r *Import) decode(raw []byte) bool {
 	}
 	err := json.Unmarshal(raw, r)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		member := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:] // without the embedded structs
+		member := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:] // without the names of embedded structs
 		r.faults.Add(member, "has the wrong type")
 	} else if err != nil {
 		r.faults.Add("", "has a time that is not of RFC 3339")
@@ -145,14 +145,16 @@ func (r *Import) decode(raw []byte) bool {
 	return err == nil
 }
 
-// ImportMany stores records, each for itself, in one transaction, and calls finish in it with what became of each. For a dry run of many
-// transactions, seen carries the names of users who would be there from one to the next; else it is nil.
-func (s *Users) ImportMany(ctx context.Context, records []*Import, on OnConflict, seen Seen, finish func(*docstore.Tx, []Imported) error) ([]Imported, error) {
+// ImportMany stores records independently of each other, in one transaction, in which it calls finish with their
+// results. For a dry run of several transactions, seen carries the names of users who would exist from one to the next;
+// otherwise it is nil.
+func (s *Users) ImportMany(ctx context.Context, records []*Import, on OnConflict, seen Seen,
+	finish func(*docstore.Tx, []Imported) error) ([]Imported, error) {
 	ids, err := s.Store.NewIDs(ctx, len(records))
 	if err != nil {
 		return nil, err
 	}
-	var made Seen // by the attempt that was the last
+	var made Seen // made by the last attempt
 	results, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) ([]Imported, error) {
 		made = Seen{}
 		b := batch{s: s, tx: tx, on: on, seen: seen, made: made}
@@ -181,16 +183,16 @@ type batch struct {
 	tx     *docstore.Tx
 	on     OnConflict
 	owners Seen
-	seen   Seen // of earlier transactions of a dry run
-	made   Seen // of this one
+	seen   Seen // from earlier transactions of a dry run
+	made   Seen // from this transaction
 }
 
-// Seen tells who has a login name, by its key.
+// Seen maps the key of a login name to its holder.
 type Seen map[string]holder
 
-type holder struct{ id, username string } // username as compared
+type holder struct{ id, username string } // username is in its compared form
 
-// findOwners asks once for all of the records' login names.
+// findOwners looks up all login names of the records together.
 func (b *batch) findOwners(ctx context.Context, records []*Import) error {
 	b.owners = Seen{}
 	var keys []docstore.Value
@@ -201,7 +203,7 @@ func (b *batch) findOwners(ctx context.Context, records []*Import) error {
 			}
 		}
 	}
-	q := docstore.Query{Filter: docstore.In(byLogin, keys...), Limit: len(keys) + 1} // few have owners
+	q := docstore.Query{Filter: docstore.In(byLogin, keys...), Limit: len(keys) + 1} // few names have owners
 	for {
 		page, err := users.Page(ctx, b.tx, q)
 		if err != nil {
@@ -244,11 +246,13 @@ func (b *batch) store(ctx context.Context, id string, r *Import) (Imported, erro
 	}
 	var taken apperr.Faults
 	owner := ""
-	if has := b.owners[textindex.Key(r.Username)]; has.username == textindex.Key(r.Username) { // and not another's email
+	// the name is the username, not an email
+	if has := b.owners[textindex.Key(r.Username)]; has.username == textindex.Key(r.Username) {
 		owner = has.id
 	}
 	conflict := owner
-	for _, m := range []struct{ location, name string }{{"username", r.Username}, {"email", r.Email}, {"mobile", r.Mobile}} {
+	for _, m := range []struct{ location, name string }{{"username", r.Username}, {"email", r.Email},
+		{"mobile", r.Mobile}} {
 		key := textindex.Key(m.name)
 		if key == "" {
 			continue
@@ -275,7 +279,7 @@ func (b *batch) store(ctx context.Context, id string, r *Import) (Imported, erro
 
 func (b *batch) update(ctx context.Context, id string, r *Import) (Imported, error) {
 	u, err := b.s.load(ctx, b.tx, id)
-	if b.seen != nil && apperr.IsNotFound(err) { // an earlier transaction of the dry run would have made it
+	if b.seen != nil && apperr.IsNotFound(err) { // an earlier transaction of the dry run would have created it
 		return Imported{Status: Updated, ID: id}, nil
 	}
 	if err != nil {
@@ -307,8 +311,8 @@ func (b *batch) update(ctx context.Context, id string, r *Import) (Imported, err
 	return Imported{Status: Updated, ID: id}, nil
 }
 
-// failed is the result of a record that is refused. Its faults are where a request with the record as its body would
-// have them.
+// failed is the result of a refused record. Its faults have the locations that they would have in a request with the
+// record as its body.
 func failed(err error) Imported {
 	var faults []apperr.Fault
 	if e, ok := errors.AsType[*apperr.Error](err); ok {

@@ -17,12 +17,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Whatever a line holds, it is refused with a reason, or it is a user whom an API request could have made as well.
+// Any line is either refused with a reason, or is a user that an API request could have created.
 func FuzzParseImport(f *testing.F) {
 	for _, seed := range []string{
-		``, `{}`, `null`, `[]`, `{"username":"李伟","display_name":"王芳"}`, `{"username":"a"}}`, `{"username":"a"} x`, "{\"username\":\"\xff\"}", `{"username":"\u0000"}`,
-		`{"username":"\ud800"}`, `{"Username":"a","username":"b"}`, `{"username":"a","username":7}`, `{"username":"a","sys_ext_props":{"a":[1e999,{}]},"free_ext_props":null}`,
-		`{"username":"a","version":"x","time_created":7,"locked_until":"2026-01-31T00:00:00Z"}`, `{"username":"a","password":"a good Passw0rd"}`, `{"username":"a","status":"resigned"}`,
+		``, `{}`, `null`, `[]`, `{"username":"李伟","display_name":"王芳"}`, `{"username":"a"}}`, `{"username":"a"} x`,
+		"{\"username\":\"\xff\"}", `{"username":"\u0000"}`,
+		`{"username":"\ud800"}`, `{"Username":"a","username":"b"}`, `{"username":"a","username":7}`,
+		`{"username":"a","sys_ext_props":{"a":[1e999,{}]},"free_ext_props":null}`,
+		`{"username":"a","version":"x","time_created":7,"locked_until":"2026-01-31T00:00:00Z"}`,
+		`{"username":"a","password":"a good Passw0rd"}`, `{"username":"a","status":"resigned"}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -45,7 +48,8 @@ func FuzzParseImport(f *testing.F) {
 }
 
 func FuzzUsername(f *testing.F) {
-	for _, seed := range []string{"", "li.wei", "李伟", "Ünï_code-1@x+y", "a b", "a\x00", "\xff", "\u3164", "ﷺ", "नमस्ते", strings.Repeat("字", 128), strings.Repeat("字", 129), "İ", "ß"} {
+	for _, seed := range []string{"", "li.wei", "李伟", "Ünï_code-1@x+y", "a b", "a\x00", "\xff", "\u3164", "ﷺ", "नमस्ते",
+		strings.Repeat("字", 128), strings.Repeat("字", 129), "İ", "ß"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
@@ -54,7 +58,9 @@ func FuzzUsername(f *testing.F) {
 		}
 		require.True(t, utf8.ValidString(name))
 		require.LessOrEqual(t, utf8.RuneCountInString(name), maxUsername)
-		require.False(t, strings.ContainsFunc(name, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || !unicode.IsPrint(r) }))
+		require.False(t, strings.ContainsFunc(name, func(r rune) bool {
+			return unicode.IsSpace(r) || unicode.IsControl(r) || !unicode.IsPrint(r)
+		}))
 		key := textindex.Key(name)
 		require.NotEmpty(t, key, "a name without a key would be nobody's")
 		require.Equal(t, key, textindex.Key(key))
@@ -62,7 +68,8 @@ func FuzzUsername(f *testing.F) {
 }
 
 func FuzzEmail(f *testing.F) {
-	for _, seed := range []string{"", "a@b", "li.wei+x@acme.test", "李@例子.测试", "Li <a@b>", "a@b\x00", "\xff@b", "a@[192.0.2.1]", "\"a b\"@c", "a@-b", strings.Repeat("l", 65) + "@b", "a@b@c", "a@b\u3002c"} {
+	for _, seed := range []string{"", "a@b", "li.wei+x@acme.test", "李@例子.测试", "Li <a@b>", "a@b\x00", "\xff@b",
+		"a@[192.0.2.1]", "\"a b\"@c", "a@-b", strings.Repeat("l", 65) + "@b", "a@b@c", "a@b\u3002c"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, address string) {
@@ -74,7 +81,9 @@ func FuzzEmail(f *testing.F) {
 		require.Equal(t, address, parsed.Address)
 		require.True(t, utf8.ValidString(address))
 		require.LessOrEqual(t, len(address), maxEmail)
-		require.False(t, strings.ContainsFunc(address, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }))
+		require.False(t, strings.ContainsFunc(address, func(r rune) bool {
+			return unicode.IsSpace(r) || unicode.IsControl(r)
+		}))
 		require.NotEmpty(t, textindex.Key(address))
 	})
 }

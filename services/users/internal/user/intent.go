@@ -11,8 +11,8 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// intent is a change of organization that the organization service is asked for. It is there while this service has
-// not noted the outcome; whoever deletes it tells of the change. Its id is the change's.
+// intent is a change of organization that the organization service is asked for. It exists until this service has
+// recorded the outcome; the transaction that deletes it sends the event of the change. Its id is the change's.
 type intent struct {
 	docstore.Meta
 	UserID     string `json:"user_id"`
@@ -20,12 +20,12 @@ type intent struct {
 	FromNodeID string `json:"from_node_id"`
 	ToNodeID   string `json:"to_node_id"`
 
-	// Of the request, for the event.
+	// From the request, for the event.
 	RequestID     string `json:"request_id"`
 	Actor         string `json:"actor"`
 	PayloadOrigin string `json:"payload_origin"`
 
-	TimeDue clock.Time `json:"time_due"` // when FinishOrganizationChange takes it up
+	TimeDue clock.Time `json:"time_due"` // when FinishOrganizationChange may take over
 }
 
 var intents = docstore.Define(docstore.Schema[intent]{
@@ -33,7 +33,7 @@ var intents = docstore.Define(docstore.Schema[intent]{
 	Due: func(i *intent) clock.Time { return i.TimeDue },
 })
 
-// changeTakes is from the intent to the end of its request, which is left alone so long.
+// changeTakes is how long a request with an intent is left alone.
 const changeTakes = 10 * time.Second
 
 func newIntent(change questions.MembershipChange, asked request.Info, now clock.Time) *intent {
@@ -45,7 +45,7 @@ func newIntent(change questions.MembershipChange, asked request.Info, now clock.
 	}
 }
 
-// fulfil ends an intent whose change was made, with the event. Where another has done so it does nothing.
+// fulfil ends an intent whose change was made, with the event. It does nothing if another replica has done so.
 func (s *Users) fulfil(ctx context.Context, id string, answer questions.Memberships) (questions.Memberships, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (questions.Memberships, error) {
 		i, err := intents.Load(ctx, tx, id)
@@ -58,11 +58,12 @@ func (s *Users) fulfil(ctx context.Context, id string, answer questions.Membersh
 		if _, err := intents.Delete(ctx, tx, i); err != nil {
 			return questions.Memberships{}, err
 		}
-		found, err := users.LoadMany(ctx, tx, []string{i.UserID}) // the If-Match was for what is done already
+		// LoadMany ignores If-Match, which was checked before the change
+		found, err := users.LoadMany(ctx, tx, []string{i.UserID})
 		if err != nil {
 			return questions.Memberships{}, err
 		}
-		if len(found) == 0 { // deleted meanwhile: user.deleted ends the new membership too
+		if len(found) == 0 { // deleted meanwhile: user.deleted ends the new membership, too
 			return answer, nil
 		}
 		if err := settleStored(ctx, tx, found[0]); err != nil {
@@ -78,7 +79,7 @@ func (s *Users) fulfil(ctx context.Context, id string, answer questions.Membersh
 	})
 }
 
-// dropIntent ends an intent whose change was not made.
+// dropIntent deletes an intent whose change was not made.
 func (s *Users) dropIntent(ctx context.Context, id string) error {
 	err := docstore.Do(docstore.Aside(ctx), s.Store, func(tx *docstore.Tx) error {
 		return intents.DeleteWhere(ctx, tx, docstore.ID(id), nil)
@@ -91,8 +92,8 @@ func DueOrganizationChanges(ctx context.Context, s *docstore.Store, limit int) (
 	return intents.Due(ctx, s, limit)
 }
 
-// FinishOrganizationChange ends such a change. apperr.NotFound if another replica was first, Unavailable if its
-// outcome can't be asked for.
+// FinishOrganizationChange ends such a change. The error is apperr.NotFound if another replica was first, and
+// Unavailable if the outcome is still unknown.
 func (s *Users) FinishOrganizationChange(ctx context.Context, id string) error {
 	doc, err := intents.Find(ctx, s.Store, id)
 	if err != nil {
@@ -102,7 +103,8 @@ func (s *Users) FinishOrganizationChange(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	ctx = request.With(ctx, request.Info{ID: i.RequestID, Tenant: i.TenantID, Actor: i.Actor, PayloadOrigin: i.PayloadOrigin})
+	ctx = request.With(ctx, request.Info{ID: i.RequestID, Tenant: i.TenantID, Actor: i.Actor,
+		PayloadOrigin: i.PayloadOrigin})
 	outcome, err := questions.SettleChange.Ask(ctx, s.Bus, questions.ChangeID{ID: id})
 	if err != nil {
 		return err

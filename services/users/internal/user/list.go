@@ -13,14 +13,14 @@ import (
 // Filter selects users. The zero Filter selects all.
 type Filter struct {
 	Keyword                  string
-	FullText                 bool // Keyword is words anywhere, else the start of a basic member
+	FullText                 bool // Keyword is words in any member; otherwise the start of a basic member
 	ModifiedFrom, ModifiedTo clock.Time
 	Status                   Status
 	Locked                   *bool
 	IDs                      []string
 }
 
-// List returns a page of users. apperr.InvalidParameters (paging, or a range that ends before it starts).
+// List returns a page of users. The error is apperr.InvalidParameters (paging, or a range that ends before it starts).
 func (s *Users) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[User], error) {
 	where, err := s.where(f)
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *Users) List(ctx context.Context, f Filter, p docstore.Paging) (docstore
 	return users.List(ctx, s.Store, where, p)
 }
 
-// Each calls fn for every user that a filter selects. apperr.InvalidParameters, before the first.
+// Each calls fn for every user that a filter selects. The error is apperr.InvalidParameters before the first call.
 func (s *Users) Each(ctx context.Context, f Filter, fn func(Doc) error) error {
 	where, err := s.where(f)
 	if err != nil {
@@ -38,7 +38,7 @@ func (s *Users) Each(ctx context.Context, f Filter, fn func(Doc) error) error {
 	return users.Each(ctx, s.Store, where, fn)
 }
 
-// where makes the storage filter; apperr.InvalidParameters.
+// where makes the storage filter. The error is apperr.InvalidParameters.
 func (s *Users) where(f Filter) (docstore.Filter, error) {
 	var all []docstore.Filter
 	if f.Keyword != "" {
@@ -51,8 +51,8 @@ func (s *Users) where(f Filter) (docstore.Filter, error) {
 		all = append(all, docstore.From(byTimeModified, docstore.Moment(f.ModifiedFrom)))
 	}
 	if !f.ModifiedTo.IsZero() {
-		// What was changed before has been made before, too, which spares lists by time_created all that came later.
-		// The hour is for clocks of several machines.
+		// What was last modified before a time was also created before it; this lets lists by time_created skip all
+		// later users. The hour allows for differing clocks of several machines.
 		all = append(all, docstore.Until(byTimeModified, docstore.Moment(f.ModifiedTo)),
 			docstore.Known(docstore.Until(byTimeCreated, docstore.Moment(f.ModifiedTo.Add(time.Hour)))))
 	}
@@ -69,7 +69,7 @@ func (s *Users) where(f Filter) (docstore.Filter, error) {
 	return docstore.And(all...), nil
 }
 
-// having selects by the status at now: a scheduled resignation counts from its moment on, stored or not.
+// having selects by the status at now: a scheduled resignation counts from its time on, stored or not.
 func having(status Status, now clock.Time) docstore.Filter {
 	is := inState(func(of Status, _ bool) bool { return of == status })
 	if status == Resigned {
@@ -78,7 +78,7 @@ func having(status Status, now clock.Time) docstore.Filter {
 	return docstore.And(is, notCome(byLeaving, now))
 }
 
-// lockedNow selects by the lock at now: one with an end counts up to its moment, stored or not.
+// lockedNow selects by the lock at now: a lock with an end counts until that time, stored or not.
 func lockedNow(is bool, now clock.Time) docstore.Filter {
 	if is {
 		return docstore.And(inState(func(_ Status, locked bool) bool { return locked }), notCome(byLockEnd, now))
@@ -98,13 +98,13 @@ func inState(is func(Status, bool) bool) docstore.Filter {
 	return docstore.In(byState, states...)
 }
 
-// came selects by a moment that has come; those are few, since the schedule settles them.
+// came selects users with a time that has come. They are few, because the schedule settles them.
 func came(index string, now clock.Time) docstore.Filter {
 	return docstore.Moving(docstore.Range(index, docstore.Number(docstore.NoNumber.Num+1),
 		docstore.Number(now.Millis()+1)))
 }
 
-// notCome selects by a moment that is still to come, or of which there is none.
+// notCome selects users with a time that has not come yet, or without one.
 func notCome(index string, now clock.Time) docstore.Filter {
 	return docstore.Moving(docstore.Outside(index, docstore.Number(docstore.NoNumber.Num+1),
 		docstore.Number(now.Millis()+1)))
@@ -119,7 +119,7 @@ func matching(keyword string, fullText bool) docstore.Filter {
 	}
 	terms := textindex.Query(keyword)
 	if len(terms) == 0 {
-		return docstore.Or() // words of nothing but punctuation are in no text
+		return docstore.Or() // a keyword of punctuation only is in no text
 	}
 	var all []docstore.Filter
 	for _, term := range terms {

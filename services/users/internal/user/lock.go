@@ -8,8 +8,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// Lock refuses the user's sign-ins until a moment, or until Unlock if until is zero. Locking a locked user updates both
-// reason and until. apperr.NotFound, InvalidParameters (until in the past), InvalidState (resigned).
+// Lock refuses the user's sign-ins until a time, or until Unlock if until is zero. Locking a locked user updates both
+// reason and until. The error is apperr.NotFound, InvalidParameters (until in the past) or InvalidState (resigned).
 func (s *Users) Lock(ctx context.Context, id, reason string, until clock.Time) (Doc, error) {
 	if err := s.checkLock(reason, until); err != nil {
 		return Doc{}, err
@@ -22,7 +22,7 @@ func (s *Users) Unlock(ctx context.Context, id string) (Doc, error) {
 	return s.transition(ctx, id, unlocking)
 }
 
-// LockMany locks all or none; an unknown or resigned user is a fault at ids[i].
+// LockMany locks all users or none. An unknown or resigned user is a fault at ids[i].
 func (s *Users) LockMany(ctx context.Context, ids []string, reason string, until clock.Time) (Batch, error) {
 	if err := s.checkLock(reason, until); err != nil {
 		return Batch{}, err
@@ -30,7 +30,7 @@ func (s *Users) LockMany(ctx context.Context, ids []string, reason string, until
 	return s.transitions(ctx, ids, locking(reason, until))
 }
 
-// UnlockMany unlocks all or none.
+// UnlockMany unlocks all users or none.
 func (s *Users) UnlockMany(ctx context.Context, ids []string) (Batch, error) {
 	return s.transitions(ctx, ids, unlocking)
 }
@@ -91,7 +91,7 @@ func (s *Users) transitions(ctx context.Context, ids []string, do step) (Batch, 
 			switch apperr.KindOf(err) {
 			case "":
 			case apperr.NotFound:
-				faults.Add(apperr.Item("ids", i), "is no user")
+				faults.Add(apperr.Item("ids", i), "is not a user")
 			case apperr.InvalidState:
 				faults.Add(apperr.Item("ids", i), "is a user who has resigned")
 			default:

@@ -10,7 +10,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// Verification is the answer to a login. Reason is there unless Verified, the other members if it is.
+// Verification is the answer to a login. It has a Reason if it is not Verified, and the other members if it is.
 type Verification struct {
 	Verified           bool   `json:"verified"`
 	Reason             string `json:"reason,omitempty"`
@@ -27,7 +27,7 @@ const (
 	resigned           = "resigned"
 )
 
-// refusal is why a user may not sign in; "" if they may.
+// refusal is the reason why a user may not sign in; "" if they may.
 func refusal(u *User) string {
 	switch {
 	case u.Status == Resigned:
@@ -40,9 +40,9 @@ func refusal(u *User) string {
 	return ""
 }
 
-// VerifyLogin checks a login name (username, email or mobile) and its password. A refusal is an answer, not an error;
-// it tells the true reason only to those who know the password, and takes as long for a name that nobody has. A wrong
-// password is counted in a dry run too.
+// VerifyLogin checks a login name (username, email or mobile) and its password. A refusal is an answer, not an error.
+// It gives the true reason only if the password is right, and takes as long for an unknown name. A wrong password is
+// counted in a dry run, too.
 func (s *Users) VerifyLogin(ctx context.Context, loginName, secret string) (Verification, error) {
 	refused := Verification{Reason: invalidCredentials}
 	doc, err := s.byLogin(ctx, s.Store, loginName)
@@ -83,8 +83,8 @@ func (s *Users) VerifyLogin(ctx context.Context, loginName, secret string) (Veri
 	return v, err
 }
 
-// signIn notes a login with the right password, if the user may sign in. Who may not hears the reason, unless there
-// were too many wrong passwords: then the right one can't be found by guessing on while the user is locked.
+// signIn notes a login with the right password, if the user may sign in. Otherwise it returns the reason, unless there
+// were too many wrong passwords: the right one must not be found by continuing to guess while the user is locked.
 func (s *Users) signIn(ctx context.Context, tx *docstore.Tx, id, verified, rehashed string) (Verification, error) {
 	u, err := s.load(ctx, tx, id)
 	if apperr.IsNotFound(err) {
@@ -97,7 +97,8 @@ func (s *Users) signIn(ctx context.Context, tx *docstore.Tx, id, verified, rehas
 	if err != nil {
 		return Verification{}, err
 	}
-	if a.Password != verified || s.exhausted(u, a, tx.Now) { // changed since it was read, or guessed on
+	// the password was changed since it was read, or there were too many guesses
+	if a.Password != verified || s.exhausted(u, a, tx.Now) {
 		return Verification{Reason: invalidCredentials}, nil
 	}
 	if reason := refusal(u); reason != "" {
@@ -118,19 +119,19 @@ func (s *Users) signIn(ctx context.Context, tx *docstore.Tx, id, verified, rehas
 	if _, err := touch(ctx, tx, u, "login_verified"); err != nil {
 		return Verification{}, err
 	}
-	mfa := false // no second factor is kept in this service
+	mfa := false // this service stores no second factors
 	return Verification{Verified: true, UserID: id, MustChangePassword: &u.MustChangePassword, MFARequired: &mfa}, nil
 }
 
-// exhausted reports whether a locked user met as many wrong passwords as lock one. Then the right password is
-// answered like a wrong one: else it could be found by guessing on while the user is locked.
+// exhausted reports whether a user is locked and has had as many wrong passwords as lock a user. The right password is
+// then answered like a wrong one, so that it cannot be found by continuing to guess.
 func (s *Users) exhausted(u *User, a *account, now clock.Time) bool {
 	return u.Locked && len(a.failures(now, s.Lockout)) >= s.Lockout.Failures
 }
 
-// countFailure notes a wrong password and locks the user after too many. It returns why the user could not have
-// signed in with the right one. Of a locked user no more than the limit is counted, so that guessing on does not
-// prolong anything.
+// countFailure notes a wrong password and locks the user after too many. It returns the reason why the user could not
+// have signed in with the right one. For a locked user it counts no further than the limit, so that more guesses do not
+// prolong the lock.
 func (s *Users) countFailure(ctx context.Context, id string) (reason string, err error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (string, error) {
 		u, err := s.load(ctx, tx, id)
@@ -145,7 +146,7 @@ func (s *Users) countFailure(ctx context.Context, id string) (reason string, err
 		if err := editAccount(ctx, tx, id, func(a *account) error {
 			tooMany = a.fail(tx.Now, s.Lockout) && !u.Locked
 			if tooMany {
-				a.FailedLogins = nil // the count starts anew
+				a.FailedLogins = nil // the count starts again
 			}
 			return nil
 		}); err != nil {
@@ -164,8 +165,8 @@ func (s *Users) countFailure(ctx context.Context, id string) (reason string, err
 	})
 }
 
-// refuseNobody does for a name that nobody has what a wrong password costs: the same reads, hash and writes, in the
-// same order. What a store needs for them shows in the time of an answer as much as a hash does.
+// refuseNobody does for an unknown name what a wrong password costs: the same reads, hash and writes, in the same
+// order. The time that the store needs for them shows in the time of an answer, as the hash does.
 func (s *Users) refuseNobody(ctx context.Context, secret string) error {
 	id := fmt.Sprintf("nobody-%d", rand.N(nobodies))
 	if _, err := findAccount(ctx, s.Store, id); err != nil {
@@ -177,10 +178,12 @@ func (s *Users) refuseNobody(ctx context.Context, secret string) error {
 	return s.countNobody(docstore.Guarding(ctx), id)
 }
 
-// nobodies are the accounts of nobody, so many that logins under names that nobody has don't wait for each other.
+// nobodies is the number of accounts for unknown names, so many that logins with unknown names do not wait for each
+// other.
 const nobodies = 64
 
-// countNobody is countFailure for an account of nobody. Two more accounts stand in for the user's record and the event.
+// countNobody does what countFailure does, on an account for unknown names. Two more accounts take the place of the
+// user's record and the event.
 func (s *Users) countNobody(ctx context.Context, id string) error {
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		standIns, err := accounts.LoadMany(ctx, tx, []string{id + "-user", id + "-event"})

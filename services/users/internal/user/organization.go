@@ -11,17 +11,20 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// ChangeOrganization has the organization service move the user and tells of it, both or neither, whichever service dies when: an intent
-// is stored before the question and goes with the event. apperr.NotFound, InvalidState (resigned), the other service's
-// refusals, Unavailable where nobody heard the question, and OutcomeUnknown where it was heard and no outcome is told:
-// then FinishOrganizationChange tells of it later. The change's ID and DryRun are set here.
-func (s *Users) ChangeOrganization(ctx context.Context, change questions.MembershipChange) (questions.Memberships, error) {
+// ChangeOrganization makes the organization service move the user, and tells of it in an event: both or neither, even
+// if a service dies. An intent is stored before the question, and is deleted with the event. The error is
+// apperr.NotFound, InvalidState (resigned), a refusal of the other service, Unavailable if nobody received the
+// question, or OutcomeUnknown if it was received but the outcome is unknown: then FinishOrganizationChange sends the
+// event later. ChangeOrganization sets the change's ID and DryRun.
+func (s *Users) ChangeOrganization(ctx context.Context, change questions.MembershipChange) (questions.Memberships,
+	error) {
 	var err error
 	if change.ID, err = s.Store.NewID(ctx); err != nil {
 		return questions.Memberships{}, err
 	}
 	change.DryRun = docstore.IsDryRun(ctx)
-	// All that can be refused here is refused before the other service is asked: what it did is not undone.
+	// Everything that can be refused here is refused before the question, because the other service's change is not
+	// undone.
 	if err := docstore.Do(docstore.Aside(ctx), s.Store, func(tx *docstore.Tx) error {
 		u, err := s.load(ctx, tx, change.UserID)
 		if err != nil {
@@ -38,7 +41,7 @@ func (s *Users) ChangeOrganization(ctx context.Context, change questions.Members
 	if change.DryRun {
 		return questions.ChangeMembership.Ask(ctx, s.Bus, change)
 	}
-	// From here on it makes no difference whether the client waits: what it hears, or would, is what happens.
+	// From here on the work continues even if the client gives up: its result is what happens.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), changeTakes)
 	defer cancel()
 	answer, err := questions.ChangeMembership.Ask(ctx, s.Bus, change)
@@ -60,7 +63,7 @@ func (s *Users) ChangeOrganization(ctx context.Context, change questions.Members
 	return answer, err
 }
 
-// unclear reports whether err leaves open if the change was made. Every other one is a refusal.
+// unclear reports whether err leaves open if the change was made. Every other error is a refusal.
 func unclear(err error) bool {
 	switch apperr.KindOf(err) {
 	case apperr.Unavailable, apperr.OutcomeUnknown, apperr.Internal:

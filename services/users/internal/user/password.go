@@ -11,9 +11,9 @@ import (
 	"github.com/idplatform/idplatform/services/users/internal/password"
 )
 
-// ResetPassword gives the user a new password, which must be changed at the next sign-in; an empty one makes one up,
-// and only then the answer has it. apperr.NotFound, InvalidParameters (too weak, or used before), RateLimited (too
-// many that changed nothing).
+// ResetPassword gives the user a new password, which must be changed at the next sign-in. If it is empty, one is
+// generated, and only then the answer contains it. The error is apperr.NotFound, InvalidParameters (too weak, or used
+// before) or RateLimited (too many resets that changed nothing).
 func (s *Users) ResetPassword(ctx context.Context, id, newPassword string) (PasswordReset, error) {
 	doc, err := s.Get(ctx, id)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Users) ResetPassword(ctx context.Context, id, newPassword string) (Pass
 	})
 }
 
-// PasswordReset is the answer to a reset. Password is there only if it was made up.
+// PasswordReset is the answer to a reset. It has a Password only if that was generated.
 type PasswordReset struct {
 	Password string `json:"password,omitempty"`
 }
@@ -61,8 +61,8 @@ type UserPassword struct {
 	Password string `json:"password"`
 }
 
-// ResetPasswords makes up new passwords for all or none; an unknown user, or one named twice, is a fault at
-// ids[i].
+// ResetPasswords generates new passwords for all users or none. An unknown user, or one that is given twice, is a fault
+// at ids[i].
 func (s *Users) ResetPasswords(ctx context.Context, ids []string) (PasswordResets, error) {
 	found, err := users.FindMany(ctx, s.Store, ids)
 	if err != nil {
@@ -79,8 +79,9 @@ func (s *Users) ResetPasswords(ctx context.Context, ids []string) (PasswordReset
 	var faults apperr.Faults
 	for i, id := range ids {
 		location := apperr.Item("ids", i)
-		faults.Check(usernames[id] != "", location, "is no user")
-		faults.Check(!slices.Contains(ids[:i], id), location, "is there twice") // its first password would be good for nothing
+		faults.Check(usernames[id] != "", location, "is not a user")
+		// its first password would never be valid
+		faults.Check(!slices.Contains(ids[:i], id), location, "is given twice")
 	}
 	if err := faults.Err(); err != nil {
 		return PasswordResets{}, err
@@ -106,7 +107,7 @@ func (s *Users) ResetPasswords(ctx context.Context, ids []string) (PasswordReset
 				err = s.setPassword(ctx, tx, u, hashes[i], true)
 			}
 			if apperr.IsNotFound(err) { // deleted meanwhile
-				err = apperr.Invalid(apperr.Item("ids", i), "is no user")
+				err = apperr.Invalid(apperr.Item("ids", i), "is not a user")
 			}
 			if err != nil {
 				return PasswordResets{}, err
@@ -116,9 +117,9 @@ func (s *Users) ResetPasswords(ctx context.Context, ids []string) (PasswordReset
 	})
 }
 
-// ChangePassword is for users who know their old password. A wrong one counts as a failed login, in a dry run too,
-// and is a fault at old_password. apperr.NotFound, InvalidParameters, InvalidState (a user who could not sign
-// in, whatever the password).
+// ChangePassword is for users who know their old password. A wrong one counts as a failed login, in a dry run, too, and
+// is a fault at old_password. The error is apperr.NotFound, InvalidParameters or InvalidState (a user who could not
+// sign in with any password).
 func (s *Users) ChangePassword(ctx context.Context, id, oldPassword, newPassword string) error {
 	if _, err := s.signable(ctx, id); err != nil {
 		return err
@@ -141,7 +142,7 @@ func (s *Users) ChangePassword(ctx context.Context, id, oldPassword, newPassword
 		}
 		return apperr.Invalid("old_password", "is wrong")
 	}
-	// Whoever was locked while the password was being checked must not learn that it was right.
+	// A user who was locked while the password was being checked must not learn that it was right.
 	u, err := s.signable(ctx, id)
 	if err != nil {
 		return err
@@ -171,7 +172,7 @@ func (s *Users) ChangePassword(ctx context.Context, id, oldPassword, newPassword
 	return err
 }
 
-// signable returns a user who may sign in. apperr.NotFound, InvalidState.
+// signable returns a user who may sign in. The error is apperr.NotFound or InvalidState.
 func (s *Users) signable(ctx context.Context, id string) (*User, error) {
 	doc, err := s.Get(ctx, id)
 	if err != nil {
@@ -191,9 +192,9 @@ func errCannotSignIn(reason string) error {
 	return apperr.New(apperr.InvalidState, "the user is %s", reason)
 }
 
-// countResetTry counts a password that is about to be compared with the user's: a reset that changes nothing, since
-// it is a dry run or its If-Match is not met, tells whether it is one of them. A reset that changes something starts
-// the count anew. apperr.RateLimited.
+// countResetTry counts a password that is about to be compared with the user's passwords. A reset that changes nothing,
+// because it is a dry run or its If-Match fails, still tells whether the password is one of them. A reset that changes
+// something restarts the count. The error is apperr.RateLimited.
 func (s *Users) countResetTry(ctx context.Context, id string) error {
 	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		return editAccount(ctx, tx, id, func(a *account) error {
@@ -216,7 +217,7 @@ func checkNewPassword(newPassword string, u *User) error {
 	return faults.Err()
 }
 
-// newHash hashes a new password unless it was used before.
+// newHash hashes a new password, unless it was used before.
 func (s *Users) newHash(ctx context.Context, u *User, newPassword string) (string, error) {
 	a, err := findAccount(ctx, s.Store, u.ID)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"time"
-	_ "time/tzdata" // zone names are checked on machines without them, too
+	_ "time/tzdata" // zone names can be checked on machines without the time zone database
 	"unicode"
 
 	"golang.org/x/text/language"
@@ -13,7 +13,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 )
 
-// Limits of members, in characters unless said otherwise.
+// Limits of members, in characters unless stated otherwise.
 const (
 	maxUsername    = 128
 	maxDisplayName = 256
@@ -26,7 +26,7 @@ const (
 
 var e164 = regexp.MustCompile(`^\+[1-9][0-9]{1,14}$`)
 
-// normalize fills in what an absent member means.
+// normalize sets absent members to their defaults.
 func (p *Profile) normalize() {
 	if p.Status == "" {
 		p.Status = Active
@@ -55,7 +55,7 @@ func (p *Profile) check(faults *apperr.Faults) {
 	faults.Props("free_ext_props", &p.FreeExtProps)
 }
 
-// differs notes the members that are not as they are in the record.
+// differs notes the members that differ from the record.
 func (p Protected) differs(is Protected, faults *apperr.Faults) {
 	const message = "is changed by its own operation only"
 	faults.Check(p.Locked == is.Locked, "locked", message)
@@ -73,7 +73,8 @@ func validUsername(s string) bool {
 		if !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._-@+'!#^~", r) {
 			return false
 		}
-		if unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) { // letters and marks that nobody sees
+		// invisible letters and marks
+		if unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
 			return false
 		}
 	}
@@ -89,8 +90,8 @@ func validEmail(s string) bool {
 	return at <= maxLocalPart && validDomain(s[at+1:])
 }
 
-// validDomain reports whether a domain could be one in the DNS (RFC 5321 §2.3.5), also one of other scripts' letters (RFC 6531 §3.3).
-// Address literals like [192.0.2.1] are for mail servers, not for people.
+// validDomain reports whether a domain could exist in the DNS (RFC 5321 §2.3.5), including those with letters of other
+// scripts (RFC 6531 §3.3). Address literals such as [192.0.2.1] are for mail servers, not for people.
 func validDomain(s string) bool {
 	for label := range strings.SplitSeq(s, ".") {
 		if label == "" || len(label) > maxLabel || strings.Trim(label, "-") != label {

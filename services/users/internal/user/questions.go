@@ -12,10 +12,10 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// What one answer to another service holds at most.
+// Limits of one answer to another service.
 const (
 	maxRecords     = 500
-	maxRecordBytes = 512 << 10 // as sent, without what is around the records; NATS takes messages of 1 MiB
+	maxRecordBytes = 512 << 10 // of encoded records, without what surrounds them; NATS accepts messages of 1 MiB
 	maxMatches     = 1000
 	maxKeyword     = 256 // characters
 )
@@ -44,8 +44,8 @@ func (s *Users) NextTenant(ctx context.Context, after string) (string, error) {
 	return users.NextTenant(ctx, s.Store, after)
 }
 
-// Records returns the tenant's users, in whichever state, in the order of ids, from the first or from where an earlier call's next says.
-// They may be fewer than limit; next is "" after the last. apperr.InvalidParameters.
+// Records returns the tenant's users, in any state, in the order of ids: the first ones, or those after the next of an
+// earlier call. They may be fewer than limit. next is "" after the last user. The error is apperr.InvalidParameters.
 func (s *Users) Records(ctx context.Context, after string, limit int) (questions.Records, error) {
 	if limit < 1 || limit > maxRecords {
 		return questions.Records{}, apperr.Invalid("limit", "must lie in 1…%d", maxRecords)
@@ -64,7 +64,7 @@ func (s *Users) Records(ctx context.Context, after string, limit int) (questions
 		case len(fit) < len(page.Docs) && len(fit) == 0:
 			return records, nil
 		case len(fit) < len(page.Docs):
-			step = len(fit) // again, so that the page ends where the answer does
+			step = len(fit) // repeat, so that the page ends where the answer does
 			continue
 		}
 		for i := range page.Docs {
@@ -78,8 +78,8 @@ func (s *Users) Records(ctx context.Context, after string, limit int) (questions
 	return records, nil
 }
 
-// fitting returns as many of the records, in the form in which they are sent, as there is room for beside size bytes, but one in any
-// case if it is the first; and the size with them.
+// fitting returns as many of the encoded records as fit beside size bytes, at least one if it is the first, and the new
+// size.
 func fitting(docs []Doc, size int, first bool) ([]json.RawMessage, int, error) {
 	var fit []json.RawMessage
 	for i := range docs {
@@ -87,7 +87,7 @@ func fitting(docs []Doc, size int, first bool) ([]json.RawMessage, int, error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		var escaped bytes.Buffer // an answer is written with HTML escapes, up to six times as long
+		var escaped bytes.Buffer // an answer is encoded with HTML escapes, which take up to six times as many bytes
 		json.HTMLEscape(&escaped, body)
 		if size+escaped.Len() > maxRecordBytes && !(first && i == 0) {
 			break
@@ -98,11 +98,13 @@ func fitting(docs []Doc, size int, first bool) ([]json.RawMessage, int, error) {
 	return fit, size, nil
 }
 
-// Matching returns the ids, in their order, of the users among ids, or of all if ids is nil, whom the full-text search finds, and whether
-// there are more than limit. apperr.InvalidParameters.
-func (s *Users) Matching(ctx context.Context, keyword string, ids []string, limit int) (found []string, more bool, _ error) {
+// Matching returns, in order, the ids of the users that the full-text search finds among ids, or among all users if ids
+// is nil, and whether there are more than limit. The error is apperr.InvalidParameters.
+func (s *Users) Matching(ctx context.Context, keyword string, ids []string, limit int) (found []string, more bool,
+	_ error) {
 	var faults apperr.Faults
-	faults.Check(utf8.RuneCountInString(keyword) <= maxKeyword, "keyword", "must have at most %d characters", maxKeyword)
+	faults.Check(utf8.RuneCountInString(keyword) <= maxKeyword, "keyword", "must have at most %d characters",
+		maxKeyword)
 	faults.Check(len(ids) <= maxMatches, "ids", "must have at most %d ids", maxMatches)
 	faults.Check(limit >= 1 && limit <= maxMatches, "limit", "must lie in 1…%d", maxMatches)
 	if err := faults.Err(); err != nil {

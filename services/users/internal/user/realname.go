@@ -12,17 +12,18 @@ import (
 	"github.com/idplatform/idplatform/services/users/internal/realname"
 )
 
-// RealName is what a user is verified by. Type is cn_resident_id unless given.
+// RealName is what a user's identity is verified with. Type is cn_resident_id if it is empty.
 type RealName struct {
 	Name, Number, Type string
 }
 
-// residentID is the type of number whose form can be checked here.
+// residentID is the type of number whose form is checked here.
 const residentID = "cn_resident_id"
 
-// VerifyRealName notes who the user really is. A resident id of the right form is verified, any other number pending, unless a verifier
-// is configured: then it decides. Only a keyed hash and a mask of the number are kept, and no two users of a tenant have the same.
-// apperr.NotFound, InvalidParameters, AlreadyExists, InvalidState (resigned), Unavailable (the verifier).
+// VerifyRealName records a user's real name and number. A resident id of the right form becomes verified, any other
+// number pending, unless a verifier is configured: then that decides. Only a keyed hash and a mask of the number are
+// stored. No two users of a tenant can have the same number. The error is apperr.NotFound, InvalidParameters,
+// AlreadyExists, InvalidState (resigned) or Unavailable (the verifier).
 func (s *Users) VerifyRealName(ctx context.Context, id string, r RealName) (Doc, error) {
 	if r.Type == "" {
 		r.Type = residentID
@@ -35,12 +36,13 @@ func (s *Users) VerifyRealName(ctx context.Context, id string, r RealName) (Doc,
 	faults.Text("id_number", r.Number, maxText)
 	faults.Check(utf8.RuneCountInString(r.Number) >= 4, "id_number", "must have at least 4 characters")
 	if r.Type == residentID {
-		faults.Check(realname.CheckResidentID(r.Number, s.Store.Now().Std()) == nil, "id_number", "is not a resident id number")
+		faults.Check(realname.CheckResidentID(r.Number, s.Store.Now().Std()) == nil, "id_number",
+			"is not a resident id number")
 	}
 	if err := faults.Err(); err != nil {
 		return Doc{}, err
 	}
-	if _, err := s.Get(ctx, id); err != nil { // nothing about strangers goes to the verifier
+	if _, err := s.Get(ctx, id); err != nil { // the verifier gets nothing about unknown users
 		return Doc{}, err
 	}
 	status, err := s.realNameStatus(ctx, r)
@@ -51,7 +53,7 @@ func (s *Users) VerifyRealName(ctx context.Context, id string, r RealName) (Doc,
 	_, _ = mac.Write([]byte(r.Type + "\x00" + r.Number))
 	hash := hex.EncodeToString(mac.Sum(nil))
 	if status == RealNameRejected {
-		hash = "" // the number is somebody else's, who must be able to have it
+		hash = "" // the number is not this user's, and its owner must be able to register it
 	}
 
 	return s.transition(ctx, id, func(ctx context.Context, tx *docstore.Tx, u *User) (Doc, error) {

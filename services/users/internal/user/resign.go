@@ -8,16 +8,16 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// Resignation says when and why a user leaves and who takes over.
+// Resignation says when and why a user leaves, and who takes over.
 type Resignation struct {
-	EffectiveTime clock.Time // zero or past: at once
+	EffectiveTime clock.Time // zero or in the past means at once
 	Reason        string
 	SuccessorID   string
 }
 
-// Resign ends the user's time here, at once or when EffectiveTime comes; a scheduled resignation can be scheduled anew. Sign-in is
-// refused from then on, and user.resigned ends what the user has elsewhere. apperr.NotFound, InvalidParameters (successor),
-// InvalidState (has resigned).
+// Resign makes the user resign, at once or when EffectiveTime comes. A scheduled resignation can be rescheduled. From
+// then on sign-ins are refused, and user.resigned ends what the user has in other services. The error is
+// apperr.NotFound, InvalidParameters (successor) or InvalidState (already resigned).
 func (s *Users) Resign(ctx context.Context, id string, r Resignation) (Doc, error) {
 	var faults apperr.Faults
 	faults.Text("reason", r.Reason, maxReason)
@@ -59,7 +59,7 @@ func (s *Users) Resign(ctx context.Context, id string, r Resignation) (Doc, erro
 func checkSuccessor(ctx context.Context, tx *docstore.Tx, id string) error {
 	doc, err := users.Find(ctx, tx, id)
 	if apperr.IsNotFound(err) {
-		return apperr.Invalid("successor_id", "is no user")
+		return apperr.Invalid("successor_id", "is not a user")
 	}
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func checkSuccessor(ctx context.Context, tx *docstore.Tx, id string) error {
 	return nil
 }
 
-// emitResigned tells of a resignation that has become effective.
+// emitResigned sends the event of a resignation that has taken effect.
 func emitResigned(ctx context.Context, tx *docstore.Tx, doc *Doc) error {
 	a, err := findAccount(ctx, tx, doc.ID)
 	if err != nil {
@@ -81,7 +81,8 @@ func emitResigned(ctx context.Context, tx *docstore.Tx, doc *Doc) error {
 	return emit(ctx, tx, "resigned", doc, map[string]any{"reason": a.Reason, "successor_id": a.Successor})
 }
 
-// Reinstate takes back a resignation, effective or scheduled. apperr.NotFound, InvalidState (neither).
+// Reinstate takes back a resignation, effective or scheduled. The error is apperr.NotFound, or InvalidState if there is
+// neither.
 func (s *Users) Reinstate(ctx context.Context, id string) (Doc, error) {
 	return s.transition(ctx, id, func(ctx context.Context, tx *docstore.Tx, u *User) (Doc, error) {
 		if u.TimeResigned.IsZero() {

@@ -6,12 +6,12 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// Due lists users whose records do not tell the truth any more.
+// Due lists users whose stored records are out of date.
 func Due(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, error) {
 	return users.Due(ctx, s, limit)
 }
 
-// Settle stores, with its events, that a user's lock has ended or its resignation has come.
+// Settle stores, with its events, that a user's lock has ended or its resignation has taken effect.
 func (s *Users) Settle(ctx context.Context, id string) error {
 	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		_, err := s.load(ctx, tx, id)

@@ -13,14 +13,14 @@ import (
 // Status says whether a user may sign in.
 type Status string
 
-// The statuses. Resigned is reached by resignation alone.
+// The statuses. A user becomes Resigned only by resigning.
 const (
 	Active   Status = "1"
 	Disabled Status = "0"
 	Resigned Status = "resigned"
 )
 
-// RealNameStatus says how far the real name is proven.
+// RealNameStatus says to what extent the real name is proven.
 type RealNameStatus string
 
 // The real-name statuses.
@@ -31,7 +31,7 @@ const (
 	RealNameRejected RealNameStatus = "rejected"
 )
 
-// User is a user record. Its JSON form is the API's, the events' and the store's.
+// User is a user record. It has the same JSON form in the API, in events and in the store.
 type User struct {
 	docstore.Meta
 	Profile
@@ -40,7 +40,7 @@ type User struct {
 	PasswordSet         bool       `json:"password_set"`
 	TimePasswordChanged clock.Time `json:"time_password_changed"`
 	TimeLastLogin       clock.Time `json:"time_last_login"`
-	TimeResigned        clock.Time `json:"time_resigned"` // in the future while the resignation is only scheduled
+	TimeResigned        clock.Time `json:"time_resigned"` // in the future if the resignation is scheduled
 }
 
 // Profile holds the members that create and update may set.
@@ -61,7 +61,7 @@ type Profile struct {
 	FreeExtProps       json.RawMessage `json:"free_ext_props"`
 }
 
-// Protected holds the members that only their own operations change. All of them compare with ==.
+// Protected holds the members that only their own operations change. All of them can be compared with ==.
 type Protected struct {
 	Locked         bool           `json:"locked"`
 	LockReason     string         `json:"lock_reason"`
@@ -80,17 +80,21 @@ var users = docstore.Define(docstore.Schema[User]{
 		u.settle(now)
 	},
 	Indexes: []docstore.Index[User]{
-		docstore.Spanned(docstore.Unique(docstore.ByList(byLogin, (*User).logins), "username", "email", "mobile"), letters),
+		docstore.Spanned(docstore.Unique(docstore.ByList(byLogin, (*User).logins), "username", "email", "mobile"),
+			letters),
 		docstore.ByList(byWord, (*User).starts),
 		docstore.ByList(byLongWord, (*User).longWords),
-		docstore.Spanned(docstore.ByText(byUsername, func(u *User) string { return textindex.Key(u.Username) }), letters),
+		docstore.Spanned(docstore.ByText(byUsername, func(u *User) string {
+			return textindex.Key(u.Username)
+		}), letters),
 		docstore.Spanned(docstore.ByText(byDisplayName,
 			func(u *User) string { return textindex.Key(u.DisplayName) }), letters),
 		docstore.Spanned(docstore.ByText(byEmail, func(u *User) string { return textindex.Key(u.Email) }), letters),
 		docstore.Spanned(docstore.ByText(byEmployeeNumber,
 			func(u *User) string { return textindex.Key(u.EmployeeNumber) }), letters),
 		docstore.Facet(docstore.ByText(byState, func(u *User) string { return state(u.Status, u.Locked) }),
-			byTimeCreated, byTimeModified), // each order is an index more for MongoDB to write; others sort the few
+			// on MongoDB each order is one more index to write; the other orders sort the few users that are selected
+			byTimeCreated, byTimeModified),
 		docstore.ByNumber(byLockEnd, (*User).lockEnd),
 		docstore.ByNumber(byLeaving, (*User).leaving),
 		docstore.Spanned(docstore.ByNumber(byTimeCreated,
@@ -100,7 +104,7 @@ var users = docstore.Define(docstore.Schema[User]{
 	},
 })
 
-// The spans of indexes: keywords are often a few letters, and ranges of time many days.
+// The widths of index spans: keywords often have a few letters, and ranges of time many days.
 const (
 	letters = 4                   // bytes
 	day     = 24 * 60 * 60 * 1000 // milliseconds
@@ -109,8 +113,8 @@ const (
 // The indexes. Those that lists can be sorted by have the names of the members.
 const (
 	byLogin          = "login"
-	byWord           = "word"      // the starts of words: searches are for starts that many have, and few words do
-	byLongWord       = "long_word" // whole words as long as a start, or longer
+	byWord           = "word"      // the beginnings of words, which many words share: searches are for them
+	byLongWord       = "long_word" // whole words that are as long as those beginnings, or longer
 	byUsername       = "username"
 	byDisplayName    = "display_name"
 	byEmail          = "email"
@@ -122,10 +126,11 @@ const (
 	byTimeModified   = "time_modified"
 )
 
-// sortable are the fields that a list of users can be sorted by; the first is the default.
+// sortable are the fields that a list of users can be sorted by. The first is the default.
 var sortable = []string{byTimeCreated, byUsername, byDisplayName, byEmail, byTimeModified}
 
-// logins are the names that the user can sign in with, as compared: one namespace, so that nobody's username is another's email.
+// logins are the names that the user can sign in with, as compared. They share one namespace: nobody's username is
+// another's email.
 func (u *User) logins() []string {
 	return []string{textindex.Key(u.Username), textindex.Key(u.Email), textindex.Key(u.Mobile)}
 }
@@ -157,7 +162,7 @@ func (u *User) longWords() []string {
 	return slices.DeleteFunc(u.words(), func(word string) bool { return len(word) < startBytes })
 }
 
-// lockEnd is the moment until which the user is locked, so that "locked now" is a range of it.
+// lockEnd is the time until which the user is locked, so that "locked now" is a range of it.
 func (u *User) lockEnd() docstore.Value {
 	switch {
 	case !u.Locked:
@@ -168,7 +173,7 @@ func (u *User) lockEnd() docstore.Value {
 	return docstore.Moment(u.LockedUntil)
 }
 
-// leaving is the moment at which a scheduled resignation comes.
+// leaving is the time at which a scheduled resignation takes effect.
 func (u *User) leaving() docstore.Value {
 	if u.Status == Resigned {
 		return docstore.NoNumber
@@ -176,7 +181,7 @@ func (u *User) leaving() docstore.Value {
 	return docstore.Moment(u.TimeResigned)
 }
 
-// state is status and lock as stored, in one text, so that lists of either or both have an index for each order, and
+// state is the stored status and lock in one text, so that lists by either or both have an index for each order, and
 // counters.
 func state(status Status, locked bool) string {
 	if locked {
@@ -185,7 +190,8 @@ func state(status Status, locked bool) string {
 	return string(status)
 }
 
-// due is the moment from which the stored record is out of date: when a lock ends or a scheduled resignation comes.
+// due is the time from which the stored record is out of date: when a lock ends or a scheduled resignation takes
+// effect.
 func (u *User) due() clock.Time {
 	var due clock.Time
 	if u.Locked {
@@ -197,7 +203,7 @@ func (u *User) due() clock.Time {
 	return due
 }
 
-// settle makes the record true at now and tells what happened.
+// settle brings the record up to date at now and returns what happened.
 func (u *User) settle(now clock.Time) (unlocked, resigned bool) {
 	if u.Locked && !u.LockedUntil.IsZero() && !u.LockedUntil.After(now) {
 		u.unlock()

@@ -14,21 +14,22 @@ import (
 	"github.com/idplatform/idplatform/services/users/internal/realname"
 )
 
-// Deps are what Users work with. Verifier may be nil; all else is required.
+// Deps are what Users need. Verifier may be nil; everything else is required.
 type Deps struct {
 	Store    *docstore.Store
-	Bus      *bus.Bus // whom to ask about organizations
+	Bus      *bus.Bus // for questions about organizations
 	Hasher   *password.Hasher
 	Pictures *picture.Decoder
-	Verifier realname.Verifier // decides over real names
-	HashKey  []byte            // of id numbers' keyed hashes; must never change
+	Verifier realname.Verifier // decides about real names
+	HashKey  []byte            // for keyed hashes of id numbers; must never change
 	Lockout  Lockout
 
-	// OnDelete removes what belongs to a user elsewhere in this service, in the transaction that removes the user.
+	// OnDelete deletes what belongs to a user elsewhere in this service, in the transaction that deletes the user.
 	OnDelete func(ctx context.Context, tx *docstore.Tx, id string) error
 }
 
-// Lockout says how many wrong passwords within which time lock a user, and for how long. The times of as many are kept for each user.
+// Lockout says how many wrong passwords within which time lock a user, and for how long. The times of that many are
+// stored for each user.
 type Lockout struct {
 	Failures int
 	Within   time.Duration
@@ -46,7 +47,7 @@ func New(d Deps) *Users {
 	return &Users{Deps: d, gallery: picture.NewGallery(avatars, d.Store, d.Pictures)}
 }
 
-// Collections are those that the store must have.
+// Collections are the collections that the store must have.
 func Collections() []*docstore.Def {
 	return append(avatars.Defs(), users.Def(), accounts.Def(), intents.Def())
 }
@@ -54,8 +55,8 @@ func Collections() []*docstore.Def {
 // Doc is a user as read or written.
 type Doc = docstore.Doc[User]
 
-// Create adds a user; apperr.InvalidParameters with every fault, apperr.AlreadyExists naming the taken members.
-// An empty password makes a user who cannot sign in with one.
+// Create adds a user. The error is apperr.InvalidParameters with every fault, or apperr.AlreadyExists at the taken
+// members. With an empty password the user cannot sign in with one.
 func (s *Users) Create(ctx context.Context, draft User, newPassword string) (Doc, error) {
 	var faults apperr.Faults
 	draft.normalize()
@@ -86,7 +87,8 @@ func (s *Users) Create(ctx context.Context, draft User, newPassword string) (Doc
 	})
 }
 
-// Add inserts a checked draft under a new id, in a transaction that may add others too. Only Profile is taken from it.
+// Add inserts a checked draft with a new id, in a transaction that may add others, too. It takes only Profile from the
+// draft.
 func Add(ctx context.Context, tx *docstore.Tx, id string, draft User, hash string) (Doc, error) {
 	u := User{Meta: docstore.Meta{ID: id}, Profile: draft.Profile, Protected: Protected{RealNameStatus: RealNameNone}}
 	if hash != "" {
@@ -102,13 +104,14 @@ func Add(ctx context.Context, tx *docstore.Tx, id string, draft User, hash strin
 	return doc, emit(ctx, tx, "created", &doc, nil)
 }
 
-// Get returns a user; apperr.NotFound.
+// Get returns a user. The error is apperr.NotFound.
 func (s *Users) Get(ctx context.Context, id string) (Doc, error) {
 	return users.Find(ctx, s.Store, id)
 }
 
-// Update changes what edit changes of the profile. Members that only their own operations change may be there, as they are.
-// apperr.NotFound, InvalidParameters, InvalidState (status of a resigned user), AlreadyExists, VersionMismatch.
+// Update applies edit to the profile. Members that have operations of their own may be present if they are unchanged.
+// The error is apperr.NotFound, InvalidParameters, InvalidState (status of a resigned user), AlreadyExists or
+// VersionMismatch.
 func (s *Users) Update(ctx context.Context, id string, edit func(*User) error) (Doc, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
 		u, err := s.load(ctx, tx, id)
@@ -123,13 +126,13 @@ func (s *Users) Update(ctx context.Context, id string, edit func(*User) error) (
 	})
 }
 
-// change makes u's profile the proposal's.
+// change sets u's profile to the proposal's.
 func change(ctx context.Context, tx *docstore.Tx, u *User, proposal User) (Doc, error) {
 	var faults apperr.Faults
 	proposal.normalize()
 	proposal.Protected.differs(u.Protected, &faults)
 	if u.Status == Resigned && proposal.Status == Resigned {
-		proposal.Status = Active // as it is; nothing to check
+		proposal.Status = Active // unchanged; nothing to check
 		proposal.check(&faults)
 		proposal.Status = Resigned
 	} else {
@@ -141,7 +144,8 @@ func change(ctx context.Context, tx *docstore.Tx, u *User, proposal User) (Doc, 
 	if u.Status == Resigned && proposal.Status != Resigned {
 		return Doc{}, errResigned
 	}
-	// A new address is not the one that was verified. A flag in the same request does not count: it may be what was read.
+	// A new address is not yet verified. A flag in the same request does not count: it may be what the client read
+	// before.
 	if proposal.Email != u.Email && u.EmailVerified {
 		proposal.EmailVerified = false
 	}
@@ -154,14 +158,15 @@ func change(ctx context.Context, tx *docstore.Tx, u *User, proposal User) (Doc, 
 
 var errResigned = apperr.New(apperr.InvalidState, "the user has resigned")
 
-// Delete removes a user with all that belongs to it here; elsewhere user.deleted ends it. apperr.NotFound, VersionMismatch.
+// Delete deletes a user and everything that belongs to it in this service; user.deleted ends it in other services. The
+// error is apperr.NotFound or VersionMismatch.
 func (s *Users) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (docstore.Deleted, error) {
 		return docstore.Deleted{ID: id}, s.remove(ctx, tx, id)
 	})
 }
 
-// DeleteMany removes those of the users that exist, all or nothing.
+// DeleteMany deletes those of the users that exist, all or nothing.
 func (s *Users) DeleteMany(ctx context.Context, ids []string) error {
 	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		for _, id := range ids {
@@ -195,7 +200,7 @@ func (s *Users) remove(ctx context.Context, tx *docstore.Tx, id string) error {
 	return emit(ctx, tx, "deleted", &doc, nil)
 }
 
-// load returns a user to be changed. A lock that has ended and a resignation whose time has come are stored first.
+// load returns a user to be changed. It first stores an ended lock and a resignation whose time has come.
 func (s *Users) load(ctx context.Context, tx *docstore.Tx, id string) (*User, error) {
 	u, err := users.Load(ctx, tx, id)
 	if err != nil {
@@ -204,7 +209,7 @@ func (s *Users) load(ctx context.Context, tx *docstore.Tx, id string) (*User, er
 	return u, settleStored(ctx, tx, u)
 }
 
-// settleStored stores, with its events, that the lock of a loaded user has ended or its resignation has come.
+// settleStored stores, with its events, that the lock of a loaded user has ended or its resignation has taken effect.
 func settleStored(ctx context.Context, tx *docstore.Tx, u *User) error {
 	unlocked, resigned := u.settle(tx.Now)
 	if !unlocked && !resigned {
@@ -228,7 +233,7 @@ func settleStored(ctx context.Context, tx *docstore.Tx, u *User) error {
 	return nil
 }
 
-// replace stores a changed user and tells of it; an unchanged one is left alone.
+// replace stores a changed user with its event. It does not write an unchanged one.
 func replace(ctx context.Context, tx *docstore.Tx, u *User, action string, extra map[string]any) (Doc, error) {
 	doc, err := users.Replace(ctx, tx, u)
 	if err != nil || !doc.Changed() {
@@ -237,7 +242,7 @@ func replace(ctx context.Context, tx *docstore.Tx, u *User, action string, extra
 	return doc, emit(ctx, tx, action, &doc, extra)
 }
 
-// touch is replace for a change that is one even where the record shows nothing of it: a second login in one millisecond.
+// touch is replace for a change that the record may not show: a second login within a millisecond.
 func touch(ctx context.Context, tx *docstore.Tx, u *User, action string) (Doc, error) {
 	doc, err := users.Touch(ctx, tx, u)
 	if err != nil {
@@ -250,7 +255,7 @@ func emit(ctx context.Context, tx *docstore.Tx, action string, doc *Doc, extra m
 	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "user", Source: "/users"}, action, doc, extra)
 }
 
-// byLogin finds the user who signs in with a name; apperr.NotFound.
+// byLogin finds the user with a login name. The error is apperr.NotFound.
 func (s *Users) byLogin(ctx context.Context, r docstore.Reader, name string) (Doc, error) {
 	return users.First(ctx, r, docstore.Eq(byLogin, docstore.Text(textindex.Key(name))))
 }
