@@ -15,7 +15,8 @@ const linksPath = "/v1/tree-associations"
 
 func associate(t testing.TB, c *testkit.Client, source, target object, more ...object) object {
 	t.Helper()
-	return c.Post(linksPath, with(object{"source_node_id": source["id"], "target_node_id": target["id"]}, more)).Object()
+	return c.Post(linksPath, with(object{"source_node_id": source["id"], "target_node_id": target["id"]}, more)).
+		Object()
 }
 
 func TestAssociations(t *testing.T) {
@@ -30,7 +31,8 @@ func TestAssociations(t *testing.T) {
 	p1, p2 := addNode(t, c, "project", "", "p1"), addNode(t, c, "project", "", "p2")
 	nodes := whole(t, c)["nodes of company"]
 
-	answer := c.Post(linksPath, object{"source_node_id": p1["id"], "target_node_id": d1["id"], "type": "主", "description": "d"})
+	answer := c.Post(linksPath, object{"source_node_id": p1["id"], "target_node_id": d1["id"], "type": "主",
+		"description": "d"})
 	first := answer.Object()
 	require.Equal(t, `"1"`, answer.Header.Get("Etag"))
 	require.Equal(t, object{
@@ -40,9 +42,12 @@ func TestAssociations(t *testing.T) {
 	require.Equal(t, first, c.Get(linksPath+"/"+id(first)).Object())
 	require.Equal(t, nodes, whole(t, c)["nodes of company"], "nodes do not change with their associations")
 	s.Clock.Advance(time.Second)
-	other := associate(t, c, p1, d1, object{"type": strings.Repeat("x", 64), "description": strings.Repeat("述", 2000)}) // of another type
-	plain := associate(t, c, p1, d1)                                                                                    // of none
-	back := associate(t, c, d1, p1, object{"type": "主"})                                                                // the other way round
+	// with another type
+	other := associate(t, c, p1, d1, object{"type": strings.Repeat("x", 64), "description": strings.Repeat("述", 2000)})
+	// without a type
+	plain := associate(t, c, p1, d1)
+	// in the other direction
+	back := associate(t, c, d1, p1, object{"type": "主"})
 	wide := associate(t, c, p1, d2, object{"type": "主", "id": "1", "version": 7})
 	far := associate(t, c, p2, d2)
 	dry := c.Post(linksPath+"?dry_run=true", object{"source_node_id": p2["id"], "target_node_id": d1["id"]})
@@ -50,10 +55,14 @@ func TestAssociations(t *testing.T) {
 	all := []any{first["id"], other["id"], plain["id"], back["id"], wide["id"], far["id"]}
 
 	for query, want := range map[string][]any{
-		"": all, "&page_sort=time_created[desc],type": {plain["id"], far["id"], other["id"], back["id"], wide["id"], first["id"]},
-		"&node_id=" + id(p1): all[:5], "&node_id=" + id(d2): all[4:], "&source_node_id=" + id(p1): {all[0], all[1], all[2], all[4]}, "&target_node_id=" + id(p1): {all[3]},
-		"&source_node_id=" + id(p1) + "&target_node_id=" + id(d1): all[:3], "&type=" + "%E4%B8%BB": {all[0], all[3], all[4]},
-		"&node_id=" + id(d2) + "&type=%E4%B8%BB": {all[4]}, "&node_id=404": {}, "&node_id=" + id(foreign): {}, "&page_size=2&page_num=2": all[2:4], "&page_size=4&page_num=3": {},
+		"": all, "&page_sort=time_created[desc],type": {plain["id"], far["id"], other["id"], back["id"], wide["id"],
+			first["id"]},
+		"&node_id=" + id(p1): all[:5], "&node_id=" + id(d2): all[4:], "&source_node_id=" +
+			id(p1): {all[0], all[1], all[2], all[4]}, "&target_node_id=" + id(p1): {all[3]},
+		"&source_node_id=" + id(p1) + "&target_node_id=" + id(d1): all[:3], "&type=" +
+			"%E4%B8%BB": {all[0], all[3], all[4]},
+		"&node_id=" + id(d2) + "&type=%E4%B8%BB": {all[4]}, "&node_id=404": {}, "&node_id=" + id(foreign): {},
+		"&page_size=2&page_num=2": all[2:4], "&page_size=4&page_num=3": {},
 	} {
 		require.Equal(t, want, c.Items(linksPath+"?x=1"+query, "id"), query)
 		if !strings.Contains(query, "page_size") {
@@ -75,7 +84,8 @@ func TestAssociations(t *testing.T) {
 		"of one tree":      bad(create(p1["id"], p2["id"]), "body.target_node_id"),
 		"itself":           bad(create(p1["id"], p1["id"]), "body.target_node_id"),
 		"type":             bad(create(p2["id"], d1["id"], object{"type": strings.Repeat("x", 65)}), "body.type"),
-		"description":      bad(create(p2["id"], d1["id"], object{"description": strings.Repeat("x", 2001)}), "body.description"),
+		"description": bad(create(p2["id"], d1["id"], object{"description": strings.Repeat("x", 2001)}),
+			"body.description"),
 		"numbers":          bad(create(1, 2), "body.source_node_id", "body.target_node_id"),
 		"again":            taken(create(p1["id"], d1["id"], object{"type": "主"}), "body.target_node_id"),
 		"again of no type": taken(create(p1["id"], d1["id"]), "body.target_node_id"),
@@ -97,10 +107,12 @@ func TestAssociations(t *testing.T) {
 	require.Equal(t, object{"id": first["id"]}, c.With("If-Match", `"1"`).Delete(linksPath+"/"+id(first), nil).Object())
 	require.Equal(t, object{"removed": 1.0}, c.Delete(linksPath+"?id="+id(other), nil).Object())
 	require.Equal(t, object{"removed": 0.0}, c.Delete(linksPath+"?id="+id(other), nil).Object())
-	require.Equal(t, object{"removed": 2.0}, c.Delete(linksPath+"?id="+id(plain), object{"ids": []any{back["id"], "404", back["id"], plain["id"]}}).Object())
+	require.Equal(t, object{"removed": 2.0}, c.Delete(linksPath+"?id="+id(plain),
+		object{"ids": []any{back["id"], "404", back["id"], plain["id"]}}).Object())
 	require.Equal(t, []any{wide["id"], far["id"]}, c.Items(linksPath, "id"))
 	require.ElementsMatch(t, []string{
-		"association.deleted " + id(first), "association.deleted " + id(other), "association.deleted " + id(plain), "association.deleted " + id(back),
+		"association.deleted " + id(first), "association.deleted " + id(other), "association.deleted " + id(plain),
+		"association.deleted " + id(back),
 	}, told(history(t, s)[events:]))
 
 	// They end with either node.
@@ -108,5 +120,5 @@ func TestAssociations(t *testing.T) {
 	require.Equal(t, []any{far["id"]}, c.Items(linksPath, "id"))
 	c.Delete(node(d2)+"?object_code=company", nil).OK(nil)
 	require.Equal(t, []any{}, c.Items(linksPath, "id"))
-	associate(t, c, p2, d1) // what has ended can be made again
+	associate(t, c, p2, d1) // an ended association can be created again
 }

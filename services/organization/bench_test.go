@@ -30,10 +30,10 @@ func benchSize(b *testing.B) int {
 	return n
 }
 
-// operation prepares one of many requests like it, at random.
+// operation returns one of many similar requests, at random.
 type operation func(p *population, r *rand.Rand) ask
 
-// BenchmarkSizes compares what requests take with 10,000 nodes and with many more, from the handler's first line to its last: no sockets.
+// BenchmarkSizes compares the times of requests with 10,000 nodes and with many more, in the handler, without sockets.
 func BenchmarkSizes(b *testing.B) {
 	few, many := populate(b, 10_000, 50_000), populate(b, benchSize(b), 5*benchSize(b))
 	for _, p := range []*population{few, many} {
@@ -59,7 +59,9 @@ func BenchmarkSizes(b *testing.B) {
 		{"members of the root and below", membersPage((*population).root, "&count=false")},
 		{"members of the root and below, with total", membersPage((*population).root, "")},
 		{"members of the root and below, deep", deepMembersPage},
-		{"memberships of a user", func(p *population, r *rand.Rand) ask { return get("/v1/tree-users?user_id=" + user(r.IntN(p.users))) }},
+		{"memberships of a user", func(p *population, r *rand.Rand) ask {
+			return get("/v1/tree-users?user_id=" + user(r.IntN(p.users)))
+		}},
 		{"nodes by a part of the name", namePart},
 		{"add a node", addNodeAnywhere},
 		{"move a leaf", moveLeaf},
@@ -78,7 +80,7 @@ func BenchmarkSizes(b *testing.B) {
 	}
 }
 
-// compare takes samples in turn, so that both sizes see the same moods of the machine.
+// compare takes samples of both sizes in turn, so that changes in the machine's load affect both.
 func compare(b *testing.B, few, many *population, prepare func(*population, *rand.Rand) func()) {
 	const least, block, during = 1000, 20, 4 * time.Second
 	few.warm()
@@ -100,7 +102,7 @@ func compare(b *testing.B, few, many *population, prepare func(*population, *ran
 	}
 	p99 := [2]float64{}
 	for i, name := range []string{"few", "many"} {
-		all := took[i][block:] // the first ones found nothing warm
+		all := took[i][block:] // the first samples ran with cold caches
 		slices.Sort(all)
 		micros := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 		p99[i] = micros(all[len(all)*99/100])
@@ -112,7 +114,8 @@ func compare(b *testing.B, few, many *population, prepare func(*population, *ran
 	b.ReportMetric(0, "ns/op")
 }
 
-// fromDisk is how many bytes this program has made a disk read so far, where the system tells: a p99 with some of them is the disk's.
+// fromDisk is how many bytes this program has read from a disk so far, where the system reports it: if a sample has
+// any, its p99 is that of the disk.
 func fromDisk() float64 {
 	text, _ := os.ReadFile("/proc/self/io")
 	_, after, _ := strings.Cut(string(text), "\nread_bytes: ")
@@ -125,7 +128,8 @@ func (p *population) any(r *rand.Rand) string      { return p.ids[r.IntN(len(p.i
 func (p *population) anyInner(r *rand.Rand) string { return p.ids[p.inner[r.IntN(len(p.inner))]] }
 func (p *population) root(*rand.Rand) string       { return p.ids[0] }
 
-// readPage reads as many bytes as the store does at once, from anywhere in its file: what the machine takes for what has not been read for a while.
+// readPage reads as many bytes as the store reads at a time, from a random place in its file: it measures how long the
+// machine takes for data that have not been read for a while.
 func readPage(p *population, r *rand.Rand) func() {
 	const size = 4096
 	page := make([]byte, size)
@@ -142,7 +146,7 @@ func membersPage(of func(*population, *rand.Rand) string, more string) operation
 	}
 }
 
-// deepMembersPage asks for the page behind a user, any of them, with the token that a page would have that ends with the user.
+// deepMembersPage requests the page after any user, with the token that a page ending with the user would have.
 func deepMembersPage(p *population, r *rand.Rand) ask {
 	path := "/v1/tree-nodes/" + p.ids[0] + "/users?recursive=true&count=false"
 	first, _ := p.client.Get(path + "&page_size=1").Object()["next_page_token"].(string)
@@ -178,10 +182,11 @@ func deepMembersPage(p *population, r *rand.Rand) ask {
 	return get(path + "&page_size=50&page_token=" + base64.RawURLEncoding.EncodeToString(text))
 }
 
-// namePart asks for nodes whose name has a part that about one in a thousand has.
+// namePart requests nodes whose name contains a text that about one in a thousand has.
 func namePart(_ *population, r *rand.Rand) ask {
 	words := strings.Fields(nodeName(r, 2*r.IntN(50)))
-	return get("/v1/tree-nodes?object_code=company&page_size=50&name=" + url.QueryEscape(words[0][1:]+" "+words[1]+" "+words[2]))
+	return get("/v1/tree-nodes?object_code=company&page_size=50&name=" + url.QueryEscape(words[0][1:]+" "+words[1]+" "+
+		words[2]))
 }
 
 // parent is any node that can have one more child.
@@ -194,7 +199,8 @@ func (p *population) parent(r *rand.Rand) string {
 }
 
 func addNodeAnywhere(p *population, r *rand.Rand) ask {
-	return post("/v1/tree-nodes", object{"object_code": "company", "parent_id": p.parent(r), "name": nodeName(r, r.IntN(1000))})
+	return post("/v1/tree-nodes", object{"object_code": "company", "parent_id": p.parent(r),
+		"name": nodeName(r, r.IntN(1000))})
 }
 
 func moveLeaf(p *population, r *rand.Rand) ask {
@@ -218,7 +224,7 @@ func addThousand(b *testing.B, p *population) {
 	})
 }
 
-// moveMany moves a branch to and fro, in a tree of its own: a tree of 10,000 nodes has none that large.
+// moveMany moves a branch back and forth, in a tree of its own: a tree of 10,000 nodes has none that large.
 func moveMany(b *testing.B, p *population) {
 	code := fmt.Sprint("matrix", time.Now().UnixNano())
 	p.addTree(code)

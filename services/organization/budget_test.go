@@ -16,18 +16,19 @@ import (
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
 )
 
-// costly is a condition of nearly the most that one may cost; those of different numbers are different.
+// costly returns a condition that costs nearly the most that one may; different numbers give different conditions.
 func costly(n int) string {
 	return fmt.Sprintf(`user.list.all(a, user.list.all(b, a + b - a - b + a + b >= %d))`, n)
 }
 
-// A tenant's conditions are bounded together, whichever way they come, and what goes makes room.
+// A tenant's conditions are bounded together, however they are set, and removed ones make room.
 func TestBudgetOfConditions(t *testing.T) {
 	t.Parallel()
 	_, c, _ := withPeople(t, 0)
 	addObject(t, c, "company")
 	add := func(i int) object {
-		return object{"object_code": "company", "parent_id": "", "name": fmt.Sprint("n", i), "is_dynamic": "1", "condition": costly(0)}
+		return object{"object_code": "company", "parent_id": "", "name": fmt.Sprint("n", i), "is_dynamic": "1",
+			"condition": costly(0)}
 	}
 	cost := tree.Estimate(costly(0))
 	fit := int(tree.MaxConditions / cost)
@@ -40,14 +41,17 @@ func TestBudgetOfConditions(t *testing.T) {
 	item := func(i int) object {
 		return object{"name": fmt.Sprint("b", i), "is_dynamic": "1", "condition": costly(0)}
 	}
-	refused := c.Post(nodesBatch, object{"object_code": "company", "items": []object{{"name": "plain"}, item(0), item(1)}}).
+	refused := c.Post(nodesBatch, object{"object_code": "company", "items": []object{{"name": "plain"}, item(0),
+		item(1)}}).
 		Problem(http.StatusBadRequest, "invalid_parameters", "body.items[2].condition")
 	require.Contains(t, refused.Errors[0].Message, "together they may have 1000000")
 	made = append(made, c.Post(nodesPath, add(fit)).Object())
 	c.Post(nodesPath, add(fit+1)).Problem(http.StatusBadRequest, "invalid_parameters", "body.condition")
 	plain := addNode(t, c, "company", "", "plain")
-	c.Patch(node(plain), object{"is_dynamic": "1", "condition": costly(0)}).Problem(http.StatusBadRequest, "invalid_parameters", "body.condition")
-	c.Post("/v1/core-objects", object{"code": "second", "name": "s", "root": object{"is_dynamic": "1", "condition": costly(0)}}).
+	c.Patch(node(plain), object{"is_dynamic": "1", "condition": costly(0)}).
+		Problem(http.StatusBadRequest, "invalid_parameters", "body.condition")
+	c.Post("/v1/core-objects", object{"code": "second", "name": "s",
+		"root": object{"is_dynamic": "1", "condition": costly(0)}}).
 		Problem(http.StatusBadRequest, "invalid_parameters", "body.root.condition")
 	c.Patch(node(made[0]), object{"condition": costly(1)}).OK(nil)
 	c.Patch(node(made[0]), object{"condition": "true"}).OK(nil)
@@ -59,7 +63,7 @@ func TestBudgetOfConditions(t *testing.T) {
 	c.Post(nodesPath, add(fit+4)).OK(nil)
 }
 
-// Nodes that were there before there were budgets count.
+// Nodes from before there were budgets are counted.
 func TestBudgetOfOlderNodes(t *testing.T) {
 	t.Parallel()
 	s, c, _ := withPeople(t, 0)
@@ -86,7 +90,7 @@ func forget(t *testing.T, s *testkit.Service, tenant, collection string) {
 	require.Zero(t, stored(t, s, tenant, collection))
 }
 
-// A condition that looks at nothing is one all the same.
+// A condition that reads nothing is counted, too.
 func TestConditionThatCostsNothing(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 0)
@@ -97,8 +101,8 @@ func TestConditionThatCostsNothing(t *testing.T) {
 	require.Equal(t, []string{"1"}, g.usersOf(n, ""))
 }
 
-// A tenant with as many costly conditions as it may have and 60 changes of users holds up no other: its changes wait
-// in the store, those of a calm tenant are taken into account at once, and another costly tenant's after one turn.
+// A tenant with as many costly conditions as allowed and 60 changes of users does not delay others: its changes wait in
+// the store, those of a quiet tenant are handled at once, and another costly tenant's after one turn.
 func TestCostlyTenantHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 0)
@@ -118,7 +122,8 @@ func TestCostlyTenantHoldsUpNobody(t *testing.T) {
 	g.upkeep()
 	var events []string
 	for i := range changes {
-		events = append(events, g.tell("acme", "updated", with(object{"id": fmt.Sprint("u", i), "version": 2, "status": "1"}, []object{list})))
+		events = append(events, g.tell("acme", "updated",
+			with(object{"id": fmt.Sprint("u", i), "version": 2, "status": "1"}, []object{list})))
 	}
 	events = append(events, g.tell("globex", "updated", object{"id": "1", "version": 2, "status": "1", "level": 9}),
 		g.tell("third", "updated", with(object{"id": "1", "version": 2, "status": "1"}, []object{list})))
@@ -143,7 +148,7 @@ func TestCostlyTenantHoldsUpNobody(t *testing.T) {
 	verify(t, g.Service)
 }
 
-// Of changes of one user the last counts, whatever waits, and however many turns its conditions take.
+// Of several changes of one user the last counts, whatever is waiting, and however many turns its conditions take.
 func TestRechecksAreInOrder(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 0)
@@ -183,8 +188,8 @@ func TestRechecksAreInOrder(t *testing.T) {
 	verify(t, g.Service)
 }
 
-// Records that make conditions cost far more than was estimated take turns, not the whole machine, and get all their
-// verdicts.
+// Records that make conditions cost far more than was estimated are evaluated in turns without taking the whole
+// machine, and all verdicts are found.
 func TestLargeRecords(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 0)

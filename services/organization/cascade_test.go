@@ -21,7 +21,7 @@ import (
 	"github.com/idplatform/idplatform/services/organization"
 )
 
-// guided is a service whose tasks run when the test says so, and that tells of the events of users that it has handled.
+// guided is a service whose tasks run when the test says so, and that counts the user events that it has handled.
 type guided struct {
 	*testkit.Service
 	*testkit.Client
@@ -69,7 +69,7 @@ func (g *guided) spec() service.Spec {
 	return spec
 }
 
-// upkeep does what has been left to it, to the end.
+// upkeep runs the upkeep until nothing is left.
 func (g *guided) upkeep() {
 	g.t.Helper()
 	for n := 1; n > 0; {
@@ -91,12 +91,14 @@ func (g *guided) tell(tenant, action string, record object) string {
 		}
 	}
 	payload, err := json.Marshal(object{
-		"specversion": "1.0", "id": eventID, "source": "/users", "type": "idp.user." + action, "subject": record["id"], "time": "2026-01-31T09:30:00.000Z",
+		"specversion": "1.0", "id": eventID, "source": "/users", "type": "idp.user." + action, "subject": record["id"],
+		"time":            "2026-01-31T09:30:00.000Z",
 		"datacontenttype": "application/json", "tenantid": tenant, "actor": "admin", "sequence": strconv.Itoa(sequence),
 		"data": object{"record": record},
 	})
 	require.NoError(g.t, err)
-	_, err = g.Deps.Bus.JetStream().Publish(g.t.Context(), "idp.events."+tenant+".user."+action, payload, jetstream.WithMsgID(eventID))
+	_, err = g.Deps.Bus.JetStream().Publish(g.t.Context(), "idp.events."+tenant+".user."+action, payload,
+		jetstream.WithMsgID(eventID))
 	require.NoError(g.t, err)
 	return eventID
 }
@@ -119,7 +121,7 @@ func (g *guided) hear(ids ...string) {
 	}
 }
 
-// change puts a user's record and has its event handled.
+// change changes a user's record and waits until its event is handled.
 func (g *guided) change(action, id string, record object) {
 	g.t.Helper()
 	g.hear(g.tell("acme", action, g.put(id, record)))
@@ -140,7 +142,7 @@ func (g *guided) expel(id string) {
 	g.hear(g.tell("acme", "deleted", last))
 }
 
-// nodesOf are the ids of the nodes that a user belongs to; the primary one's has a star.
+// nodesOf are the ids of the nodes that a user belongs to; the primary one has a star.
 func (g *guided) nodesOf(user string) []string {
 	g.t.Helper()
 	var has []storedMember
@@ -169,11 +171,12 @@ func (g *guided) usersOf(n object, query string) []string {
 	return ids
 }
 
-// published are the events of this service so far, of which there must be n unless that is negative.
+// published are the events of this service so far. There must be n, unless that is negative.
 func (g *guided) published(n int) (told []string) {
 	g.t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
-	for backlog := int64(1); backlog > 0; { // events of different records may come in another order, so the last one's coming says nothing
+	// events of different records may come in another order, so the arrival of the last one proves nothing
+	for backlog := int64(1); backlog > 0; {
 		var err error
 		backlog, err = g.Deps.Store.Backlog(g.t.Context())
 		require.NoError(g.t, err)
@@ -222,7 +225,8 @@ func TestWhoLeavesBelongsNowhere(t *testing.T) {
 				}
 			}
 			require.Equal(t, 4, ended, "an event each")
-			g.Post("/v1/tree-users", object{"node_id": dev["id"], "user_id": "1"}).Problem(400, "invalid_parameters", "body.user_id")
+			g.Post("/v1/tree-users", object{"node_id": dev["id"], "user_id": "1"}).
+				Problem(400, "invalid_parameters", "body.user_id")
 			verify(t, g.Service)
 		})
 	}
@@ -233,7 +237,8 @@ func TestWhoComesBackCanBelongAgain(t *testing.T) {
 	g := guide(t, 1)
 	addObject(t, g.Client, "company")
 	dev := addNode(t, g.Client, "company", "", "dev")
-	active := addNode(t, g.Client, "company", "", "active", object{"is_dynamic": "1", "condition": "user.status == '1'"})
+	active := addNode(t, g.Client, "company", "", "active",
+		object{"is_dynamic": "1", "condition": "user.status == '1'"})
 	g.upkeep()
 	g.join(dev, "1")
 	g.resign("1")
@@ -245,7 +250,7 @@ func TestWhoComesBackCanBelongAgain(t *testing.T) {
 	verify(t, g.Service)
 }
 
-// A user who leaves while being added never stays: not where the users service was asked before and the event came in between.
+// A user who leaves while being added never stays, even if the event comes after the question to the users service.
 func TestRaceOfAddAndDeparture(t *testing.T) {
 	t.Parallel()
 	const rounds = 20
@@ -265,7 +270,7 @@ func TestRaceOfAddAndDeparture(t *testing.T) {
 	verify(t, g.Service)
 }
 
-// The same, in the worst order: the event is handled between the question to the users service and the transaction.
+// The same in the worst order: the event is handled between the question to the users service and the transaction.
 func TestDepartureBehindTheQuestion(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 2)
@@ -278,23 +283,25 @@ func TestDepartureBehindTheQuestion(t *testing.T) {
 	verify(t, g.Service)
 }
 
-// everything is all that acme has stored, as it is stored.
+// everything is all that is stored for acme, in the stored form.
 func (g *guided) everything() map[string]string {
 	g.t.Helper()
 	type anything struct{ docstore.Meta }
 	all := map[string]string{}
-	for _, name := range []string{"core_objects", "tree_nodes", "tree_users", "people", "upkeeps", "membership_changes"} {
+	for _, name := range []string{"core_objects", "tree_nodes", "tree_users", "people", "upkeeps",
+		"membership_changes"} {
 		c := docstore.Define(docstore.Schema[anything]{Name: name})
-		require.NoError(g.t, c.Each(request.System(g.t.Context(), "acme"), g.Deps.Store, docstore.Filter{}, func(d docstore.Doc[anything]) error {
-			body, err := d.JSON()
-			all[name+" "+d.ID] = string(body)
-			return err
-		}))
+		require.NoError(g.t, c.Each(request.System(g.t.Context(), "acme"), g.Deps.Store, docstore.Filter{},
+			func(d docstore.Doc[anything]) error {
+				body, err := d.JSON()
+				all[name+" "+d.ID] = string(body)
+				return err
+			}))
 	}
 	return all
 }
 
-// Events of users that all come once more, from the first one, change nothing.
+// If all events of users are delivered again from the first one, nothing changes.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 6)

@@ -11,7 +11,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// TestCommands: what operations cost on MongoDB.
+// TestCommands: the commands that operations send to MongoDB.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	s, c, _ := withPeople(t, 20)
@@ -38,9 +38,10 @@ func TestCommands(t *testing.T) {
 		testkit.Commands{Operation: "create a node", Most: 6, Do: func(c *testkit.Client) *testkit.Answer {
 			return c.Post("/v1/tree-nodes", object{"object_code": "company", "parent_id": id(deep), "name": "new"})
 		}},
-		testkit.Commands{Operation: "create a batch of 1,000 nodes", Most: 12, Do: func(c *testkit.Client) *testkit.Answer {
-			return c.Post(nodesBatch, nodes(id(other), 1000))
-		}},
+		testkit.Commands{Operation: "create a batch of 1,000 nodes", Most: 12,
+			Do: func(c *testkit.Client) *testkit.Answer {
+				return c.Post(nodesBatch, nodes(id(other), 1000))
+			}},
 		testkit.Commands{Operation: "add a member", Most: 8, Do: func(c *testkit.Client) *testkit.Answer {
 			user++
 			return c.Post("/v1/tree-users", object{"node_id": id(deep), "user_id": fmt.Sprint(user)})
@@ -52,13 +53,13 @@ func TestCommands(t *testing.T) {
 	)
 }
 
-// TestNothingInTheWay: what has nothing to do with one another, and changes of one tree's structure, do not make
-// transactions run again: then they would send more commands.
+// TestNothingInTheWay: unrelated changes, and changes of one tree's structure, do not make transactions run again:
+// those would send more commands.
 func TestNothingInTheWay(t *testing.T) {
 	t.Parallel()
 	const n = 16
 	s, c, _ := withPeople(t, 2*n)
-	s.CommandsOf("") // skips
+	s.CommandsOf("") // skips the test without MongoDB
 	addObject(t, c, "company")
 	units := make([]object, n)
 	for i := range units {
@@ -66,7 +67,7 @@ func TestNothingInTheWay(t *testing.T) {
 	}
 	for name, side := range map[string]struct {
 		do   func(c *testkit.Client, i int) *testkit.Answer
-		each int // commands
+		each int // commands for each
 	}{
 		"members of different nodes": {func(c *testkit.Client, i int) *testkit.Answer {
 			return c.Post("/v1/tree-users", object{"node_id": id(units[i]), "user_id": fmt.Sprint(i + 1)})

@@ -17,7 +17,7 @@ import (
 	"github.com/idplatform/idplatform/services/organization"
 )
 
-// crashFile tells a copy of the test program that it is the one to be killed.
+// crashFile tells a copy of the test program that it is the process to be killed.
 const crashFile = "ORGANIZATION_TEST_CRASH_FILE"
 
 const (
@@ -25,7 +25,7 @@ const (
 	crashMembers = 50
 )
 
-// crashing is a child process at work. It says what it is about to do and what it has done.
+// crashing is a working child process. It prints what it is about to do and what it has done.
 type crashing struct {
 	cmd   *exec.Cmd
 	lines chan string
@@ -49,7 +49,7 @@ func startCrashing(t *testing.T, file string) *crashing {
 	return c
 }
 
-// until hears what the child says up to a line that begins like that.
+// until reads the child's lines up to one with this beginning.
 func (c *crashing) until(t *testing.T, beginning string) (said []string) {
 	t.Helper()
 	for line := range c.lines {
@@ -61,7 +61,7 @@ func (c *crashing) until(t *testing.T, beginning string) (said []string) {
 	return nil
 }
 
-// kill ends the child and hears what it still had said.
+// kill kills the child and reads its remaining lines.
 func (c *crashing) kill(t *testing.T) (said []string) {
 	t.Helper()
 	require.NoError(t, c.cmd.Process.Kill())
@@ -72,7 +72,8 @@ func (c *crashing) kill(t *testing.T) (said []string) {
 	return said
 }
 
-// A process that is killed while it moves 10,000 nodes, or adds members and nodes, leaves each of these done or not begun.
+// If a process is killed while it moves 10,000 nodes, or adds members and nodes, each of these is either done or not
+// begun.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("IDP_TEST_MONGO_URI") != "" {
@@ -86,7 +87,7 @@ func TestCrash(t *testing.T) {
 			child := startCrashing(t, file)
 			said = append(said, child.until(t, "moving")...)
 			within := moves
-			if round%2 == 1 { // what follows a move, which is less work
+			if round%2 == 1 { // the work after a move, which is less
 				begun := time.Now()
 				said = append(said, child.until(t, "moved")...)
 				moves = time.Since(begun)
@@ -144,12 +145,13 @@ func TestCrash(t *testing.T) {
 			}
 			require.GreaterOrEqual(t, len(batches), len(added))
 			require.LessOrEqual(t, len(batches), len(added)+round+1, "one a round was not acknowledged")
-			t.Log("a move takes", moves, "moved", moved, "moving", moving, "is", nodes[top.ParentID].Name, "batches", len(added), len(batches), len(members))
+			t.Log("a move takes", moves, "moved", moved, "moving", moving, "is", nodes[top.ParentID].Name, "batches",
+				len(added), len(batches), len(members))
 		})
 	}
 }
 
-// TestCrashingProcess is the process that is killed; alone it does nothing.
+// TestCrashingProcess is the process that is killed. Run alone it does nothing.
 func TestCrashingProcess(t *testing.T) {
 	file := os.Getenv(crashFile)
 	if file == "" {

@@ -24,7 +24,7 @@ func (g *guided) dynamic(name, condition string) object {
 	return addNode(g.t, g.Client, "company", "", name, object{"is_dynamic": "1", "condition": condition})
 }
 
-// once interferes with the next answer to a question, and no more.
+// once interferes with the next answer to a question only.
 func (g *guided) once(question string, do func()) {
 	var done sync.Once
 	g.interfere(func(_ context.Context, asked string) error {
@@ -46,7 +46,7 @@ func (g *guided) storedIn(n object) (count int) {
 	return count
 }
 
-// More users than a page has, of whom some have not what the condition asks for.
+// More users than a page has; some lack what the condition reads.
 func TestDynamicMembers(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 1200)
@@ -58,7 +58,7 @@ func TestDynamicMembers(t *testing.T) {
 			g.put(user, object{"level": 9})
 			seniors = append(seniors, user)
 		case 1:
-			g.put(user, object{"level": "nine"}) // no number: the condition cannot be decided
+			g.put(user, object{"level": "nine"}) // not a number: the condition cannot be decided
 		case 2:
 			g.put(user, object{"level": 9, "status": "resigned"})
 		}
@@ -146,14 +146,15 @@ func TestConditionsThatAreRefused(t *testing.T) {
 		"a wide range": `user.name.matches("(a{1,100}){1,100}")`,
 		"too long":     "true " + strings.Repeat(" ", 4096),
 	} {
-		body := object{"object_code": "company", "parent_id": "", "name": "bad", "is_dynamic": "1", "condition": condition}
+		body := object{"object_code": "company", "parent_id": "", "name": "bad", "is_dynamic": "1",
+			"condition": condition}
 		doc := c.Post("/v1/tree-nodes", body).Problem(400, "invalid_parameters", "body.condition")
 		require.NotEmpty(t, doc.Errors[0].Message, name)
 		c.Patch(node(good), object{"condition": condition}).Problem(400, "invalid_parameters", "body.condition")
 	}
 }
 
-// Users come and go one by one, without a look at the others.
+// Users come and go one by one, without an evaluation of the others.
 func TestDynamicMembersComeAndGo(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 3)
@@ -186,7 +187,7 @@ func TestDynamicMembersComeAndGo(t *testing.T) {
 	verify(t, g.Service)
 }
 
-// A page of users that was read before an event and is looked at after it.
+// A page of users is read before an event and evaluated after it.
 func TestDynamicStalePage(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -194,12 +195,19 @@ func TestDynamicStalePage(t *testing.T) {
 		want      []string
 	}{
 		"one meets it no more": {func(g *guided) { g.change("updated", "1", object{"level": 1}) }, []string{"2"}},
-		"one meets it now":     {func(g *guided) { g.change("updated", "3", object{"level": 9}) }, []string{"1", "2", "3"}},
-		"one is deleted":       {func(g *guided) { g.expel("1") }, []string{"2"}},
-		"one resigns":          {func(g *guided) { g.resign("1") }, []string{"2"}},
-		"one is new":           {func(g *guided) { g.change("created", "4", object{"level": 9}) }, []string{"1", "2", "4"}},
-		"one is back":          {func(g *guided) { g.resign("1"); g.change("reinstated", "1", object{"level": 9}) }, []string{"1", "2"}},
-		"an event is to come":  {func(g *guided) { g.put("1", object{"level": 1}) }, []string{"1", "2"}},
+		"one meets it now": {func(g *guided) {
+			g.change("updated", "3", object{"level": 9})
+		}, []string{"1", "2", "3"}},
+		"one is deleted": {func(g *guided) { g.expel("1") }, []string{"2"}},
+		"one resigns":    {func(g *guided) { g.resign("1") }, []string{"2"}},
+		"one is new": {func(g *guided) {
+			g.change("created", "4", object{"level": 9})
+		}, []string{"1", "2", "4"}},
+		"one is back": {func(g *guided) {
+			g.resign("1")
+			g.change("reinstated", "1", object{"level": 9})
+		}, []string{"1", "2"}},
+		"an event is to come": {func(g *guided) { g.put("1", object{"level": 1}) }, []string{"1", "2"}},
 	} {
 		for _, old := range []bool{false, true} {
 			t.Run(name+map[bool]string{true: ", without sequences"}[old], func(t *testing.T) {
@@ -220,7 +228,7 @@ func TestDynamicStalePage(t *testing.T) {
 	}
 }
 
-// What was heard of users while their events had the record's version as sequence goes well with what is heard now.
+// Events from the version in which their sequence was the record's version are followed correctly by new ones.
 func TestUsersServiceIsUpgraded(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 0)
@@ -251,14 +259,16 @@ func TestUsersServiceIsUpgraded(t *testing.T) {
 	verify(t, g.Service)
 }
 
-// The node is changed while a page of users is on its way.
+// The node is changed while a page of users is being read.
 func TestDynamicNodeChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		meanwhile func(*guided, object)
 		want      []string
 	}{
-		"another condition": {func(g *guided, n object) { g.Patch(node(n), object{"condition": "user.level < 5"}).OK(nil) }, []string{"3"}},
+		"another condition": {func(g *guided, n object) {
+			g.Patch(node(n), object{"condition": "user.level < 5"}).OK(nil)
+		}, []string{"3"}},
 		"there and back": {func(g *guided, n object) {
 			g.Patch(node(n), object{"condition": "user.level < 5"}).OK(nil)
 			g.Patch(node(n), object{"condition": "user.level > 5"}).OK(nil)
@@ -302,7 +312,8 @@ func TestDynamicNodeDeletedMeanwhile(t *testing.T) {
 	g.upkeep()
 	require.Zero(t, g.storedIn(first))
 
-	// With more members than end at once, its end is an upkeep too, and must not be taken for the one that is at work.
+	// With more members than end in one transaction, the node's end is an upkeep, too, and must not be confused with
+	// the running one.
 	second := g.dynamic("second", "true")
 	g.upkeep()
 	require.Equal(t, 1100, g.storedIn(second))
@@ -313,7 +324,8 @@ func TestDynamicNodeDeletedMeanwhile(t *testing.T) {
 	verify(t, g.Service)
 }
 
-// A node that was dynamic is left by those who met its condition, a batch at a time, and not by those who came by hand meanwhile.
+// If a node is no longer dynamic, the users who met its condition leave it, a batch at a time, but not those who were
+// added by hand meanwhile.
 func TestDynamicNodeOfMany(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 1100)
@@ -371,7 +383,7 @@ func TestDeleteNodeOfMany(t *testing.T) {
 	require.Contains(t, g.published(-1)[len(events):], "node.deleted "+id(n))
 }
 
-// One tenant's trouble does not hold up the others.
+// One tenant's failures do not delay the others.
 func TestUpkeepOfOthersGoesOn(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 3)
@@ -397,7 +409,7 @@ func TestUpkeepOfOthersGoesOn(t *testing.T) {
 	verify(t, g.Service)
 }
 
-// It goes on by itself, also where the users service does not answer at first.
+// It continues by itself, even if the users service does not answer at first.
 func TestDynamicByItself(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -415,7 +427,8 @@ func TestDynamicByItself(t *testing.T) {
 	verify(t, s)
 }
 
-// Users, conditions and upkeep at once, in any order: in the end the members are those who meet the conditions.
+// Users, conditions and upkeep change at the same time, in any order: in the end the members are those who meet the
+// conditions.
 func TestRaceOfConditions(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 0)

@@ -11,15 +11,17 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// life does all that makes events.
+// life causes every kind of event.
 func life(t *testing.T, s *testkit.Service, c *testkit.Client) {
 	tick := func() { s.Clock.Advance(time.Second) }
 	do := func(a *testkit.Answer) object { t.Helper(); tick(); return a.Object() }
 	o := addObject(t, c, "company", object{"name": "集团 <&>"})
 	project := addObject(t, c, "project")
 	tick()
-	do(c.With("X-Payload-Origin", "hr-sync").Patch(objectPath(o), object{"name": "集团", "sys_ext_props": object{"a": 1}}))
-	a, b := addNode(t, c, "company", "", "a", object{"sys_ext_props": object{"a": 1}}), addNode(t, c, "company", "", "b")
+	do(c.With("X-Payload-Origin", "hr-sync").Patch(objectPath(o),
+		object{"name": "集团", "sys_ext_props": object{"a": 1}}))
+	a, b := addNode(t, c, "company", "", "a", object{"sys_ext_props": object{"a": 1}}),
+		addNode(t, c, "company", "", "b")
 	below := addNode(t, c, "company", id(a), "below", object{"code": "below"})
 	do(c.Patch(node(a), object{"name": "A <&>", "sys_ext_props": object{"b": 2}}))
 	do(c.Patch(node(a), object{"parent_id": b["id"]}))
@@ -44,7 +46,7 @@ func TestGoldenEvents(t *testing.T) {
 	began := s.Clock.Now()
 	life(t, s, c)
 	events := history(t, s)
-	// Of different records' events any may be first.
+	// Events of different records come in any order.
 	slices.SortStableFunc(events, func(a, b bus.Event) int {
 		return cmp.Or(strings.Compare(a.Source, b.Source), strings.Compare(a.Subject, b.Subject))
 	})

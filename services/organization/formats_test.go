@@ -18,45 +18,51 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// document is a record of a collection as it lies in the store.
+// document is a record of a collection as it is stored.
 func document(t testing.TB, s *testkit.Service, collection, id string) []byte {
 	t.Helper()
 	if os.Getenv("IDP_TEST_MONGO_URI") != "" {
 		t.Skip("looks at documents as SQLite has them")
 	}
 	type anything struct{ docstore.Meta }
-	doc, err := docstore.Define(docstore.Schema[anything]{Name: collection}).Find(request.System(t.Context(), "acme"), s.Deps.Store, id)
+	doc, err := docstore.Define(docstore.Schema[anything]{Name: collection}).Find(request.System(t.Context(), "acme"),
+		s.Deps.Store, id)
 	require.NoError(t, err)
 	body, err := doc.JSON()
 	require.NoError(t, err)
 	return body
 }
 
-// What is in the store must be readable for every later version: a change here needs a way for what is already stored.
+// Every later version must be able to read what is stored: a change here needs a way to read existing documents.
 func TestGoldenDocuments(t *testing.T) {
 	t.Parallel()
 	s, c, _ := withPeople(t, 1)
 	began := s.Clock.Now()
-	o := addObject(t, c, "company", object{"name": "集团 <&>", "description": "d", "status": "0", "seq": -7, "sys_ext_props": object{"a": 1}, "free_ext_props": object{"键": []any{"值"}}})
+	o := addObject(t, c, "company", object{"name": "集团 <&>", "description": "d", "status": "0", "seq": -7,
+		"sys_ext_props": object{"a": 1}, "free_ext_props": object{"键": []any{"值"}}})
 	addObject(t, c, "project")
 	s.Clock.Advance(time.Second)
 	target := addNode(t, c, "project", "", "target")
 	n := addNode(t, c, "company", "", "研发 <&>", object{
-		"code": "r/d", "description": "d", "tag": "t", "status": "0", "seq": 1 << 52, "perm_namespace_arn": "arn:x", "is_pointer": "1", "pointer_id": target["id"],
+		"code": "r/d", "description": "d", "tag": "t", "status": "0", "seq": 1 << 52, "perm_namespace_arn": "arn:x",
+		"is_pointer": "1", "pointer_id": target["id"],
 		"condition": "user.status == '1'", "sys_ext_props": object{"a": 1}, "free_ext_props": object{"键": []any{"值"}},
 	})
 	dynamic := addNode(t, c, "company", id(n), "dynamic", object{"is_dynamic": "1", "condition": "user.status == '1'"})
-	// By now the service knows how far it has heard of the user.
+	// By now the service has a person for the user.
 	s.EventsUntil(func(e bus.Event) bool {
 		return e.Type == "idp.membership.created" && data(t, e)["record"].(object)["dynamic"] == true
 	})
 	s.Clock.Advance(time.Second)
 	m := join(t, c, rootOf(t, c, o), "1", object{"title": "架构师", "role": "leader", "seq": -2})
 	association := associate(t, c, n, target, object{"type": "owner", "description": "d"})
-	// What the service keeps for itself: what it has changed for others and, where nobody answers, what is to be done.
-	_, err := testkit.Ask[object](request.System(t.Context(), "acme"), s.Deps.Bus, "organization", "change-membership", object{
-		"change_id": "change-1", "user_id": "1", "object_code": "company", "from_node_id": "", "to_node_id": n["id"], "dry_run": false,
-	})
+	// Documents that clients do not see: changes made for other services and, if a service does not answer, work to be
+	// done.
+	_, err := testkit.Ask[object](request.System(t.Context(), "acme"), s.Deps.Bus, "organization", "change-membership",
+		object{
+			"change_id": "change-1", "user_id": "1", "object_code": "company", "from_node_id": "",
+			"to_node_id": n["id"], "dry_run": false,
+		})
 	require.NoError(t, err)
 	alone, calls := acme(t)
 	addObject(t, calls, "company")
@@ -66,19 +72,23 @@ func TestGoldenDocuments(t *testing.T) {
 		s              *testkit.Service
 		collection, id string
 	}{
-		"core_object": {s, "core_objects", id(o)}, "tree_node": {s, "tree_nodes", id(n)}, "tree_node_dynamic": {s, "tree_nodes", id(dynamic)},
-		"tree_user": {s, "tree_users", id(m)}, "tree_association": {s, "tree_associations", id(association)},
-		"person": {s, "people", "1"}, "membership_change": {s, "membership_changes", "change-1"}, "upkeep": {alone, "upkeeps", id(waiting)},
+		"core_object": {s, "core_objects", id(o)}, "tree_node": {s, "tree_nodes", id(n)},
+		"tree_node_dynamic": {s, "tree_nodes", id(dynamic)},
+		"tree_user":         {s, "tree_users", id(m)}, "tree_association": {s, "tree_associations", id(association)},
+		"person": {s, "people", "1"}, "membership_change": {s, "membership_changes", "change-1"},
+		"upkeep":           {alone, "upkeeps", id(waiting)},
 		"condition_budget": {alone, "condition_budgets", "conditions"},
 	} {
 		var text bytes.Buffer
 		require.NoError(t, json.Indent(&text, document(t, it.s, it.collection, it.id), "", "  "))
 		text.WriteByte('\n')
-		testkit.Golden(t, "testdata/"+name+".json.golden", testkit.Since(t, map[bool]clock.Time{true: began, false: alone.Clock.Now()}[it.s == s], text.Bytes()))
+		testkit.Golden(t, "testdata/"+name+".json.golden",
+			testkit.Since(t, map[bool]clock.Time{true: began, false: alone.Clock.Now()}[it.s == s], text.Bytes()))
 	}
 }
 
-// Records are stored in the form that is answered, or completed by the domain, and described by types of their own: the two must agree.
+// Records are stored in the form of answers, or completed by the domain, and described by other types: the two must
+// agree.
 func TestSchemasAgreeWithRecords(t *testing.T) {
 	t.Parallel()
 	s, c, _ := withPeople(t, 1)
@@ -111,15 +121,18 @@ func TestSchemasAgreeWithRecords(t *testing.T) {
 	}
 	for name, row := range map[string]struct {
 		record object
-		inputs []string // bodies that take all of its members
-		more   string   // a member that the first of them has besides
+		inputs []string // bodies that together accept all its members
+		more   string   // a member that only the first of them has
 	}{
-		"CoreObject": {o, []string{"NewCoreObject", "CoreObjectPatch"}, "root"}, "TreeNode": {nodeNow(t, c, n), []string{"NewTreeNode", "TreeNodePatch"}, ""},
-		"Membership": {m, []string{"NewMembership", "MembershipPatch"}, ""}, "TreeAssociation": {association, []string{"NewTreeAssociation"}, ""},
-		"TreeNodeUser": {user, nil, ""}, "NodeOfUser": {user["nodes"].([]any)[0].(object), nil, ""},
+		"CoreObject":      {o, []string{"NewCoreObject", "CoreObjectPatch"}, "root"},
+		"TreeNode":        {nodeNow(t, c, n), []string{"NewTreeNode", "TreeNodePatch"}, ""},
+		"Membership":      {m, []string{"NewMembership", "MembershipPatch"}, ""},
+		"TreeAssociation": {association, []string{"NewTreeAssociation"}, ""},
+		"TreeNodeUser":    {user, nil, ""}, "NodeOfUser": {user["nodes"].([]any)[0].(object), nil, ""},
 	} {
 		require.Equal(t, keys(row.record), properties(name), name)
-		require.Equal(t, keys(row.record), slices.Sorted(slices.Values(schemas[name].Required)), "%s: every member is always there", name)
+		require.Equal(t, keys(row.record), slices.Sorted(slices.Values(schemas[name].Required)),
+			"%s: every member is always there", name)
 		for i, input := range row.inputs {
 			have := properties(input)
 			if i == 0 && row.more != "" {
@@ -134,7 +147,8 @@ func TestSchemasAgreeWithRecords(t *testing.T) {
 	require.Equal(t, keys(batch), properties("AddedTreeNode"))
 	require.Equal(t, keys(c.Get(node(n, "tree")).Object()), properties("NestedTreeNode"))
 	for url, record := range map[string]object{
-		"/v1/tree-nodes/{id}": n, "/v1/tree-users/{id}": m, "/v1/tree-associations/{id}": association, "/v1/core-objects/{id}": o,
+		"/v1/tree-nodes/{id}": n, "/v1/tree-users/{id}": m, "/v1/tree-associations/{id}": association,
+		"/v1/core-objects/{id}": o,
 	} {
 		example := doc.Paths[url]["get"].Responses["200"].Content["application/json"].Example
 		if list, ok := example.([]any); ok {

@@ -14,7 +14,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// outcome is what is answered to both questions.
+// outcome is the answer to both questions.
 type outcome struct {
 	Applied     bool
 	Memberships []storedMember
@@ -34,7 +34,7 @@ func (g *guided) settleChange(id string) (outcome, error) {
 	return g.ask("acme", "settle-change", object{"change_id": id})
 }
 
-// places are the nodes of memberships; the primary one's has a star.
+// places are the nodes of memberships; the primary one has a star.
 func places(o outcome) []string {
 	ids := []string{}
 	for _, m := range o.Memberships {
@@ -51,7 +51,8 @@ func (g *guided) company() (dev, ops object) {
 	g.t.Helper()
 	addObject(g.t, g.Client, "company")
 	dev, ops = addNode(g.t, g.Client, "company", "", "dev"), addNode(g.t, g.Client, "company", "", "ops")
-	g.Post("/v1/tree-users", object{"node_id": dev["id"], "user_id": "1", "title": "架构师", "role": "leader", "seq": 3}).OK(nil)
+	g.Post("/v1/tree-users", object{"node_id": dev["id"], "user_id": "1", "title": "架构师", "role": "leader", "seq": 3}).
+		OK(nil)
 	return dev, ops
 }
 
@@ -59,7 +60,8 @@ func TestChangeMembership(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 2)
 	dev, ops := g.company()
-	move := object{"change_id": "c1", "user_id": "1", "object_code": "company", "from_node_id": dev["id"], "to_node_id": ops["id"]}
+	move := object{"change_id": "c1", "user_id": "1", "object_code": "company", "from_node_id": dev["id"],
+		"to_node_id": ops["id"]}
 	before := g.everything()
 	dry, err := g.changeMembership(with(object{"dry_run": true}, []object{move}))
 	require.NoError(t, err)
@@ -72,7 +74,8 @@ func TestChangeMembership(t *testing.T) {
 	var has []object
 	g.Get("/v1/tree-users?user_id=1").OK(&has)
 	require.Len(t, has, 1)
-	for name, want := range map[string]any{"title": "架构师", "role": "leader", "seq": float64(3), "is_primary": "1", "node_id": ops["id"], "node_name": "ops"} {
+	for name, want := range map[string]any{"title": "架构师", "role": "leader", "seq": float64(3), "is_primary": "1",
+		"node_id": ops["id"], "node_name": "ops"} {
 		require.Equal(t, want, has[0][name], name)
 	}
 
@@ -88,39 +91,44 @@ func TestChangeMembership(t *testing.T) {
 	require.Equal(t, events, g.published(-1))
 
 	// Without from_node_id the user is added.
-	added, err := g.changeMembership(object{"change_id": "c2", "user_id": "1", "object_code": "company", "to_node_id": dev["id"]})
+	added, err := g.changeMembership(object{"change_id": "c2", "user_id": "1", "object_code": "company",
+		"to_node_id": dev["id"]})
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{id(ops) + "*", id(dev)}, places(added))
-	first, err := g.changeMembership(object{"change_id": "c3", "user_id": "2", "object_code": "company", "to_node_id": dev["id"]})
+	first, err := g.changeMembership(object{"change_id": "c3", "user_id": "2", "object_code": "company",
+		"to_node_id": dev["id"]})
 	require.NoError(t, err)
 	require.Equal(t, []string{id(dev) + "*"}, places(first))
 
-	// Where the user belongs already there is nothing to add, and to move is to leave the old node.
+	// If the user is in the new node already, nothing is added, and a move means to leave the old node.
 	for i, q := range []object{{"to_node_id": dev["id"]}, {"from_node_id": dev["id"], "to_node_id": dev["id"]}} {
-		same, err := g.changeMembership(with(object{"change_id": fmt.Sprint("same-", i), "user_id": "1", "object_code": "company"}, []object{q}))
+		same, err := g.changeMembership(with(object{"change_id": fmt.Sprint("same-", i), "user_id": "1",
+			"object_code": "company"}, []object{q}))
 		require.NoError(t, err)
 		require.ElementsMatch(t, []string{id(ops) + "*", id(dev)}, places(same))
 	}
-	merged, err := g.changeMembership(object{"change_id": "c4", "user_id": "1", "object_code": "company", "from_node_id": ops["id"], "to_node_id": dev["id"]})
+	merged, err := g.changeMembership(object{"change_id": "c4", "user_id": "1", "object_code": "company",
+		"from_node_id": ops["id"], "to_node_id": dev["id"]})
 	require.NoError(t, err)
 	require.Equal(t, []string{id(dev) + "*"}, places(merged))
 	verify(t, g.Service)
 }
 
-// The primary membership of several stays the primary one when it moves.
+// A primary membership stays primary when it moves.
 func TestChangePrimaryMembership(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 1)
 	dev, ops := g.company()
 	third := addNode(t, g.Client, "company", "", "third")
 	g.join(third, "1")
-	moved, err := g.changeMembership(object{"change_id": "c", "user_id": "1", "object_code": "company", "from_node_id": dev["id"], "to_node_id": ops["id"]})
+	moved, err := g.changeMembership(object{"change_id": "c", "user_id": "1", "object_code": "company",
+		"from_node_id": dev["id"], "to_node_id": ops["id"]})
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{id(third), id(ops) + "*"}, places(moved))
 	verify(t, g.Service)
 }
 
-// A change whose asker was told that it was not made never is.
+// A change is never made after its asker was told that it was not made.
 func TestSettledChangeIsNeverMade(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 1)
@@ -128,7 +136,8 @@ func TestSettledChangeIsNeverMade(t *testing.T) {
 	settled, err := g.settleChange("c")
 	require.NoError(t, err)
 	require.False(t, settled.Applied)
-	move := object{"change_id": "c", "user_id": "1", "object_code": "company", "from_node_id": dev["id"], "to_node_id": ops["id"]}
+	move := object{"change_id": "c", "user_id": "1", "object_code": "company", "from_node_id": dev["id"],
+		"to_node_id": ops["id"]}
 	_, err = g.changeMembership(move)
 	require.Equal(t, apperr.InvalidState, apperr.KindOf(err))
 	_, err = g.changeMembership(with(object{"dry_run": true}, []object{move}))
@@ -138,11 +147,12 @@ func TestSettledChangeIsNeverMade(t *testing.T) {
 	require.False(t, settled.Applied)
 	require.Equal(t, []string{id(dev) + "*"}, g.nodesOf("1"))
 
-	// The id is another tenant's own.
+	// Another tenant may use the same id.
 	other, err := g.ask("globex", "settle-change", object{"change_id": "d"})
 	require.NoError(t, err)
 	require.False(t, other.Applied)
-	_, err = g.changeMembership(with(object{"change_id": "d"}, []object{{"user_id": "1", "object_code": "company", "to_node_id": ops["id"]}}))
+	_, err = g.changeMembership(with(object{"change_id": "d"},
+		[]object{{"user_id": "1", "object_code": "company", "to_node_id": ops["id"]}}))
 	require.NoError(t, err)
 	verify(t, g.Service)
 }
@@ -162,18 +172,21 @@ func TestChangeMembershipRefusals(t *testing.T) {
 		kind      apperr.Kind
 		locations string
 	}{
-		"no id":               {object{"change_id": ""}, apperr.InvalidParameters, "change_id"},
-		"no tree":             {object{"object_code": "other"}, apperr.InvalidParameters, "object_code"},
-		"no node to go to":    {object{"to_node_id": "1"}, apperr.InvalidParameters, "to_node_id"},
-		"of another tree":     {object{"to_node_id": foreign["id"]}, apperr.InvalidParameters, "to_node_id"},
-		"no node to go from":  {object{"from_node_id": "1"}, apperr.InvalidParameters, "from_node_id"},
-		"neither":             {object{"from_node_id": "1", "to_node_id": "2"}, apperr.InvalidParameters, "to_node_id from_node_id"},
-		"belongs not there":   {object{"from_node_id": ops["id"], "to_node_id": dev["id"]}, apperr.InvalidParameters, "from_node_id"},
+		"no id":              {object{"change_id": ""}, apperr.InvalidParameters, "change_id"},
+		"no tree":            {object{"object_code": "other"}, apperr.InvalidParameters, "object_code"},
+		"no node to go to":   {object{"to_node_id": "1"}, apperr.InvalidParameters, "to_node_id"},
+		"of another tree":    {object{"to_node_id": foreign["id"]}, apperr.InvalidParameters, "to_node_id"},
+		"no node to go from": {object{"from_node_id": "1"}, apperr.InvalidParameters, "from_node_id"},
+		"neither": {object{"from_node_id": "1", "to_node_id": "2"}, apperr.InvalidParameters,
+			"to_node_id from_node_id"},
+		"belongs not there": {object{"from_node_id": ops["id"], "to_node_id": dev["id"]}, apperr.InvalidParameters,
+			"from_node_id"},
 		"to a dynamic node":   {object{"to_node_id": all["id"]}, apperr.InvalidState, ""},
 		"from a dynamic node": {object{"from_node_id": all["id"]}, apperr.InvalidState, ""},
 		"nobody":              {object{"user_id": "2", "from_node_id": ""}, apperr.InvalidParameters, "user_id"},
 	} {
-		change := with(object{"change_id": "c", "user_id": "1", "object_code": "company", "from_node_id": dev["id"], "to_node_id": ops["id"]}, []object{c.change})
+		change := with(object{"change_id": "c", "user_id": "1", "object_code": "company", "from_node_id": dev["id"],
+			"to_node_id": ops["id"]}, []object{c.change})
 		for _, dry := range []bool{false, true} {
 			change["dry_run"] = dry
 			_, err := g.changeMembership(change)
@@ -187,7 +200,8 @@ func TestChangeMembershipRefusals(t *testing.T) {
 			require.Equal(t, c.locations, strings.Join(locations, " "), name)
 		}
 	}
-	_, err := g.ask("globex", "change-membership", object{"change_id": "c", "user_id": "1", "object_code": "company", "to_node_id": ops["id"]})
+	_, err := g.ask("globex", "change-membership", object{"change_id": "c", "user_id": "1", "object_code": "company",
+		"to_node_id": ops["id"]})
 	require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err), "another tenant's")
 	require.Equal(t, before, g.everything())
 	settled, err := g.settleChange("c")
@@ -195,14 +209,16 @@ func TestChangeMembershipRefusals(t *testing.T) {
 	require.False(t, settled.Applied, "what was refused was not made")
 }
 
-// A change that is asked for many times at once is made once; settled at the same time it is made or it is not, whoever is asked.
+// A change that is asked for many times at the same time is made once. If it is settled at the same time, all askers
+// get the same outcome.
 func TestRaceOfChangeAndSettlement(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 1)
 	dev, ops := g.company()
 	from, to := dev, ops
 	for round := range 25 {
-		change := object{"change_id": fmt.Sprint("c", round), "user_id": "1", "object_code": "company", "from_node_id": from["id"], "to_node_id": to["id"]}
+		change := object{"change_id": fmt.Sprint("c", round), "user_id": "1", "object_code": "company",
+			"from_node_id": from["id"], "to_node_id": to["id"]}
 		var made, settled [4]outcome
 		var errs [8]error
 		var all sync.WaitGroup
@@ -234,12 +250,13 @@ func TestRaceOfChangeAndSettlement(t *testing.T) {
 	verify(t, g.Service)
 }
 
-// Outcomes are forgotten when nobody can ask any more, and not before.
+// Outcomes are deleted only when nobody can ask for them any more.
 func TestChangesAreForgotten(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 1)
 	dev, ops := g.company()
-	_, err := g.changeMembership(object{"change_id": "c", "user_id": "1", "object_code": "company", "from_node_id": dev["id"], "to_node_id": ops["id"]})
+	_, err := g.changeMembership(object{"change_id": "c", "user_id": "1", "object_code": "company",
+		"from_node_id": dev["id"], "to_node_id": ops["id"]})
 	require.NoError(t, err)
 	forget := g.tasks["forget membership changes"]
 	g.Clock.Advance(23 * time.Hour)

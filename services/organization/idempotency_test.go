@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every POST that is sent again with its key gets the first answer again and changes nothing.
+// Every POST that is repeated with its key gets the first answer again and changes nothing.
 func TestEveryPostIsIdempotent(t *testing.T) {
 	t.Parallel()
 	s, c, p := withPeople(t, 9)
@@ -50,6 +50,7 @@ func TestEveryPostIsIdempotent(t *testing.T) {
 		require.Equal(t, before, whole(t, c), name)
 		require.Len(t, history(t, s), events, name)
 		require.Equal(t, asked, p.asked, name)
-		keyed.Post(objectsPath, object{"code": "other", "name": name}).Problem(http.StatusUnprocessableEntity, "idempotency_key_reused")
+		keyed.Post(objectsPath, object{"code": "other", "name": name}).Problem(http.StatusUnprocessableEntity,
+			"idempotency_key_reused")
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
 )
 
-// addMany posts n items to a batch operation, a thousand at a time, and returns the ids of what it made.
+// addMany posts n items to a batch operation, a thousand at a time, and returns the ids of the created records.
 func addMany(t testing.TB, c *testkit.Client, url string, n int, item func(i int) object) []any {
 	t.Helper()
 	var ids []any
@@ -50,7 +50,9 @@ func TestMaxDynamic(t *testing.T) {
 	_, c, _ := withPeople(t, 0)
 	addObject(t, c, "company")
 	dynamic := object{"is_dynamic": "1", "condition": "user.id == '1'"}
-	ids := addMany(t, c, nodesBatch, tree.MaxDynamic, func(i int) object { return with(object{"name": fmt.Sprint(i)}, []object{dynamic}) })
+	ids := addMany(t, c, nodesBatch, tree.MaxDynamic, func(i int) object {
+		return with(object{"name": fmt.Sprint(i)}, []object{dynamic})
+	})
 	plain := addNode(t, c, "company", "", "plain")
 	more := with(object{"object_code": "company", "name": "more", "parent_id": ""}, []object{dynamic})
 	c.Post(nodesPath, more).Problem(http.StatusConflict, "invalid_state")
@@ -66,14 +68,17 @@ func TestMaxOfUser(t *testing.T) {
 	_, c, _ := withPeople(t, 2)
 	addObject(t, c, "company")
 	ids := addMany(t, c, nodesBatch, member.MaxOfUser+1, func(i int) object { return object{"name": fmt.Sprint(i)} })
-	addMany(t, c, membersBatch, member.MaxOfUser, func(i int) object { return object{"node_id": ids[i], "user_id": "1"} })
+	addMany(t, c, membersBatch, member.MaxOfUser, func(i int) object {
+		return object{"node_id": ids[i], "user_id": "1"}
+	})
 	var all []object
 	c.Get(membersPath + "?user_id=1").OK(&all)
 	require.Len(t, all, member.MaxOfUser)
 	last := object{"id": ids[member.MaxOfUser]}
 	body := object{"node_id": id(last), "user_id": "1"}
 	c.Post(membersPath, body).Problem(http.StatusConflict, "invalid_state")
-	c.Post(membersBatch, object{"items": []object{{"node_id": id(last), "user_id": "2"}, body}}).Problem(http.StatusConflict, "invalid_state")
+	c.Post(membersBatch, object{"items": []object{{"node_id": id(last), "user_id": "2"}, body}}).
+		Problem(http.StatusConflict, "invalid_state")
 	require.Equal(t, []any{}, c.Items(node(last, "users"), "id"))
 	c.Delete(membersPath+"/"+id(all[0]), nil).OK(nil)
 	c.Post(membersPath, body).OK(nil)

@@ -29,16 +29,17 @@ import (
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
 )
 
-// deepest is the depth of the deepest node of a made-up tree.
+// deepest is the depth of the deepest node of a generated tree.
 const deepest = 12
 
-// spot is a node of a made-up tree. Its parent is another's serial; parents come before children.
+// spot is a node of a generated tree. Its parent is the serial of another; parents come before children.
 type spot struct {
 	parent, depth, children int
 }
 
-// shape makes up a tree of n nodes, the same in every run: 2…200 children for every node that has any, small numbers as likely as large ones of
-// ten times the size, on every level about as many nodes. So trees of all sizes are alike but for the size.
+// shape generates a tree of n nodes, the same in every run: every node with children has 2…200, with small numbers as
+// likely as numbers ten times as large, and every level has about as many nodes. So trees of all sizes differ only in
+// size.
 func shape(n int) []spot {
 	r := rand.New(rand.NewPCG(uint64(n), 1))
 	spots := make([]spot, 1, n)
@@ -66,10 +67,14 @@ func shape(n int) []spot {
 	return spots
 }
 
-// nodeName makes up names like those of departments, half of them Chinese.
+// nodeName makes names like those of departments, half of them Chinese.
 func nodeName(r *rand.Rand, n int) string {
-	first := strings.Fields("Customer Product Platform Corporate Regional Digital Supply Quality Data Field Human Public Brand Retail Network")
-	second := strings.Fields("Success Design Engineering Finance Sales Operations Logistics Assurance Science Services Resources Relations Marketing Support Security")
+	first := strings.Fields(
+		"Customer Product Platform Corporate Regional Digital Supply Quality Data Field Human Public Brand Retail " +
+			"Network")
+	second := strings.Fields(
+		"Success Design Engineering Finance Sales Operations Logistics Assurance Science Services Resources " +
+			"Relations Marketing Support Security")
 	places, things := []rune("东西南北中沪京粤浙川"), []rune("平台研发销售财务人力运营采购质量法务市场客服安全")
 	if n%2 == 0 {
 		return fmt.Sprintf("%s %s %d", first[r.IntN(len(first))], second[r.IntN(len(second))], n%100)
@@ -78,7 +83,7 @@ func nodeName(r *rand.Rand, n int) string {
 	return fmt.Sprintf("%c%s%d部", places[r.IntN(len(places))], string(things[thing:thing+2]), n%100)
 }
 
-// population is a filled file, first with the domain on it, to fill it, then with the service.
+// population is a filled file, used first by the domain, to fill it, and then by the service.
 type population struct {
 	b       testing.TB
 	ctx     context.Context
@@ -98,7 +103,8 @@ type population struct {
 	file                   *os.File
 }
 
-// warm reads the file, so that the system has it in memory: sizes are compared here, not what the system has chosen to forget meanwhile.
+// warm reads the file, so that the system has it in memory: the benchmark compares sizes, not what the system happens
+// to cache.
 func (p *population) warm() {
 	_, err := p.file.Seek(0, io.SeekStart)
 	require.NoError(p.b, err)
@@ -108,7 +114,7 @@ func (p *population) warm() {
 
 func user(n int) string { return fmt.Sprint(5_000_000 + n) }
 
-// sinkhole takes events in JetStream's place.
+// sinkhole accepts events in place of JetStream.
 type sinkhole struct{}
 
 func (sinkhole) Keep() time.Duration { return 0 }
@@ -119,19 +125,23 @@ func (sinkhole) Publish(_ context.Context, messages []docstore.Message) []error 
 	return make([]error, len(messages))
 }
 
-// everyone stands in for a users service that knows every user.
+// everyone stands for a users service that knows every user.
 func everyone(b testing.TB, to *bus.Bus) {
 	b.Helper()
 	type ids struct {
 		IDs []string `json:"ids"`
 	}
-	require.NoError(b, testkit.AnswerFor(to, "users", "existing", func(_ context.Context, q ids) (ids, error) { return q, nil }))
+	require.NoError(b, testkit.AnswerFor(to, "users", "existing", func(_ context.Context, q ids) (ids, error) {
+		return q, nil
+	}))
 }
 
-// populate fills a file and starts the service on a copy of it. Where IDP_BENCH_DIR names a folder, filled files stay there for the next run.
+// populate fills a file and starts the service on a copy of it. If IDP_BENCH_DIR names a folder, filled files stay
+// there for the next run.
 func populate(b testing.TB, nodes, memberships int) *population {
 	b.Helper()
-	p := &population{b: b, ctx: request.With(context.Background(), request.Info{Tenant: "acme", Actor: "bench"}), spots: shape(nodes), users: memberships / 5}
+	p := &population{b: b, ctx: request.With(context.Background(), request.Info{Tenant: "acme", Actor: "bench"}),
+		spots: shape(nodes), users: memberships / 5}
 	for n, s := range p.spots {
 		if s.children > 0 {
 			p.inner = append(p.inner, n)
@@ -184,15 +194,16 @@ func (p *population) use(store *docstore.Store, users *bus.Bus) {
 func (p *population) find(path string) {
 	db, err := sqlitestore.Default(p.ctx, path)
 	require.NoError(p.b, err)
-	require.NoError(p.b, db.Query(p.ctx, "SELECT id FROM c_tree_nodes ORDER BY rid", nil, func(c sqlitestore.Columns) error {
-		p.ids = append(p.ids, string(c.Bytes(0)))
-		return nil
-	}))
+	require.NoError(p.b, db.Query(p.ctx, "SELECT id FROM c_tree_nodes ORDER BY rid", nil,
+		func(c sqlitestore.Columns) error {
+			p.ids = append(p.ids, string(c.Bytes(0)))
+			return nil
+		}))
 	require.NoError(p.b, db.Close())
 }
 
-// fill fills a file through the domain, a thousand records a transaction as clients of the batch operations would, beside a relay that
-// empties the outbox. Progress goes to standard error.
+// fill fills a file through the domain, a thousand records in a transaction like clients of the batch operations,
+// beside a relay that empties the outbox. Progress goes to standard error.
 func (p *population) fill(path string, memberships int) {
 	users := start(p.b).Deps.Bus
 	everyone(p.b, users)
@@ -246,7 +257,8 @@ func (p *population) addNodes() {
 
 // addTree makes a core object and returns its root's id.
 func (p *population) addTree(code string) string {
-	doc, err := p.trees.CreateObject(p.ctx, tree.Object{Code: code, ObjectProfile: tree.ObjectProfile{Name: code}}, tree.Draft{})
+	doc, err := p.trees.CreateObject(p.ctx, tree.Object{Code: code, ObjectProfile: tree.ObjectProfile{Name: code}},
+		tree.Draft{})
 	require.NoError(p.b, err)
 	object, err := doc.Value()
 	require.NoError(p.b, err)
@@ -264,7 +276,7 @@ func (p *population) addBatch(code string, drafts []tree.Draft) []string {
 	return ids
 }
 
-// addMembers gives nodes 0…10 members each, five of them on average, and so much to users.
+// addMembers gives nodes 0…10 members each, five on average, and users accordingly.
 func (p *population) addMembers(n int) {
 	report := progress("memberships", n)
 	r := rand.New(rand.NewPCG(uint64(n), 3))
@@ -288,7 +300,8 @@ func (p *population) addMembers(n int) {
 				continue
 			}
 			here[u] = true
-			drafts = append(drafts, member.Draft{NodeID: p.ids[node], UserID: user(u), Profile: member.Profile{Seq: int64(r.IntN(10)), Title: []string{"", "架构师", "Analyst"}[r.IntN(3)]}})
+			drafts = append(drafts, member.Draft{NodeID: p.ids[node], UserID: user(u),
+				Profile: member.Profile{Seq: int64(r.IntN(10)), Title: []string{"", "架构师", "Analyst"}[r.IntN(3)]}})
 			added++
 			if len(drafts) == batchSize {
 				flush()
@@ -306,7 +319,8 @@ func progress(what string, all int) func(done int) {
 	last, before := start, 0
 	return func(done int) {
 		if since := time.Since(last); since > 5*time.Second {
-			fmt.Fprintf(os.Stderr, "%d of %d %s, %.0f/s now, %.0f/s in all\n", done, all, what, float64(done-before)/since.Seconds(), float64(done)/time.Since(start).Seconds())
+			fmt.Fprintf(os.Stderr, "%d of %d %s, %.0f/s now, %.0f/s in all\n", done, all, what,
+				float64(done-before)/since.Seconds(), float64(done)/time.Since(start).Seconds())
 			last, before = time.Now(), done
 		}
 	}

@@ -32,7 +32,8 @@ func TestMembershipsOfAUser(t *testing.T) {
 	}
 	c.Get(membersPath).Problem(http.StatusBadRequest, "invalid_parameters", "query.user_id")
 	c.Get(membersPath+"?user_id=").Problem(http.StatusBadRequest, "invalid_parameters", "query.user_id")
-	c.Get(membersPath+"?user_id="+strings.Repeat("1", 65)).Problem(http.StatusBadRequest, "invalid_parameters", "query.user_id")
+	c.Get(membersPath+"?user_id="+strings.Repeat("1", 65)).Problem(http.StatusBadRequest, "invalid_parameters",
+		"query.user_id")
 }
 
 func TestUsersOfANode(t *testing.T) {
@@ -51,8 +52,10 @@ func TestUsersOfANode(t *testing.T) {
 		node            object
 		seq             int
 	}{
-		{"a4", "4", "leader", a, 7}, {"a1", "1", "member", a, 0}, {"a2", "2", "member", a, -2}, {"a3", "3", "leader", a, 0},
-		{"b5", "5", "member", b, 0}, {"b1", "1", "leader", b, 9}, {"b2", "2", "member", b, -1}, {"side1", "1", "member", side, 0}, {"side6", "6", "leader", side, 0},
+		{"a4", "4", "leader", a, 7}, {"a1", "1", "member", a, 0}, {"a2", "2", "member", a, -2},
+		{"a3", "3", "leader", a, 0},
+		{"b5", "5", "member", b, 0}, {"b1", "1", "leader", b, 9}, {"b2", "2", "member", b, -1},
+		{"side1", "1", "member", side, 0}, {"side6", "6", "leader", side, 0},
 	} {
 		m[row.key] = join(t, c, row.node, row.user, object{"role": row.role, "seq": row.seq})
 	}
@@ -77,8 +80,10 @@ func TestUsersOfANode(t *testing.T) {
 	direct := []any{item("a2"), item("a1"), item("a3"), item("a4")}
 	all := []any{item("a2", "b2"), item("a1", "b1"), item("a3"), item("a4"), item("b5")}
 	for query, want := range map[string][]any{
-		"": direct, "&recursive=false": direct, "&recursive=true": all, "&recursive=1&page_sort=seq": all, "&page_sort=seq[asc]": direct,
-		"&role=leader": {item("a3"), item("a4")}, "&role=member": {item("a2"), item("a1")}, "&role=lead": {}, "&role=Leader": {}, "&role=": direct,
+		"": direct, "&recursive=false": direct, "&recursive=true": all, "&recursive=1&page_sort=seq": all,
+		"&page_sort=seq[asc]": direct,
+		"&role=leader":        {item("a3"), item("a4")}, "&role=member": {item("a2"), item("a1")}, "&role=lead": {},
+		"&role=Leader": {}, "&role=": direct,
 		"&role=leader%2F": {}, "&role=leader%2F8000000000000000": {}, "&role=%25": {},
 		"&role=leader&recursive=true":                                 {item("a3"), item("a4"), item("b1")},
 		"&keyword=%20&recursive=true":                                 all,
@@ -114,13 +119,15 @@ func TestUsersOfANode(t *testing.T) {
 	token := "&page_token=" + c.Get(users("&recursive=true&page_size=1")).Object()["next_page_token"].(string)
 	theirs := in(s, "globex")
 	refused(t, s, c, map[string]refusal{
-		"unknown":           missing(get(nodesPath + "/404/users")),
-		"sort":              bad(get(users("&page_sort=role")), "query.page_sort"),
-		"sort downwards":    bad(get(users("&page_sort=seq[desc]")), "query.page_sort"),
-		"all faults":        bad(get(users("&recursive=x&page_size=0&page_num=x")), "query.recursive", "query.page_size", "query.page_num"),
-		"role of 65":        bad(get(users("&role="+strings.Repeat("x", 65))), "query.role"),
-		"no token":          bad(get(users("&page_token=x")), "query.page_token"),
-		"token of a list":   bad(get(users("&page_token="+c.Get(companyNodes + "&page_size=1").Object()["next_page_token"].(string))), "query.page_token"),
+		"unknown":        missing(get(nodesPath + "/404/users")),
+		"sort":           bad(get(users("&page_sort=role")), "query.page_sort"),
+		"sort downwards": bad(get(users("&page_sort=seq[desc]")), "query.page_sort"),
+		"all faults": bad(get(users("&recursive=x&page_size=0&page_num=x")), "query.recursive",
+			"query.page_size", "query.page_num"),
+		"role of 65": bad(get(users("&role="+strings.Repeat("x", 65))), "query.role"),
+		"no token":   bad(get(users("&page_token=x")), "query.page_token"),
+		"token of a list": bad(get(users("&page_token="+c.Get(companyNodes + "&page_size=1").
+			Object()["next_page_token"].(string))), "query.page_token"),
 		"token, other role": bad(get(users("&recursive=true&role=leader"+token)), "query.page_token"),
 		"token, direct":     bad(get(users(token)), "query.page_token"),
 		"token, other node": bad(get(node(b, "users?recursive=true"+token)), "query.page_token"),
@@ -129,10 +136,10 @@ func TestUsersOfANode(t *testing.T) {
 	theirs.Get(users("")).Problem(http.StatusNotFound, "not_found")
 }
 
-// Pages by token skip nobody and repeat nobody who was there, while others write.
+// Pages by token neither skip nor repeat existing users while others write.
 func TestPagesOfUsers(t *testing.T) {
 	t.Parallel()
-	const old = 60 // users who are there from the start; those who come have higher ids
+	const old = 60 // users who exist from the start; later ones have higher ids
 	_, c, p := withPeople(t, 2*old)
 	for i := 1; i <= 2*old; i++ {
 		p.put(fmt.Sprint(i), object{"display_name": fmt.Sprint("user ", i)})
@@ -146,8 +153,10 @@ func TestPagesOfUsers(t *testing.T) {
 	var list []object
 	for i := range old { // most are in several nodes
 		for _, n := range []int{i % 13, (i*7 + 1) % 13} {
-			m := object{"node_id": nodes[n]["id"], "user_id": fmt.Sprint(1 + i), "seq": i % 5, "role": []string{"member", "leader"}[i%2]}
-			if len(list) == 0 || list[len(list)-1]["user_id"] != m["user_id"] || list[len(list)-1]["node_id"] != m["node_id"] {
+			m := object{"node_id": nodes[n]["id"], "user_id": fmt.Sprint(1 + i), "seq": i % 5,
+				"role": []string{"member", "leader"}[i%2]}
+			if len(list) == 0 || list[len(list)-1]["user_id"] != m["user_id"] ||
+				list[len(list)-1]["node_id"] != m["node_id"] {
 				list = append(list, m)
 			}
 		}
@@ -155,7 +164,8 @@ func TestPagesOfUsers(t *testing.T) {
 	c.Post(membersBatch, object{"items": list}).OK(nil)
 	inTop := c.Items(node(top, "users?page_size=200"), "user_id")
 	newcomer := old
-	for query, want := range map[string]int{"?": len(inTop), "?recursive=true": old, "?recursive=true&role=leader": old / 2, "?recursive=true&keyword=user": old} {
+	for query, want := range map[string]int{"?": len(inTop), "?recursive=true": old,
+		"?recursive=true&role=leader": old / 2, "?recursive=true&keyword=user": old} {
 		for _, size := range []int{1, 7, 200} {
 			written, had := 0, 0
 			seen := map[any]bool{}
@@ -176,7 +186,7 @@ func TestPagesOfUsers(t *testing.T) {
 			require.Equal(t, want, had, "%s %d", query, size)
 		}
 	}
-	// A walk goes on where the node that it came to has moved away, or is gone.
+	// A walk continues if the node at its position has moved or is deleted.
 	for _, end := range []func(n string){
 		func(n string) { c.Patch(nodesPath+"/"+n, object{"parent_id": ""}).OK(nil) },
 		func(n string) { c.Delete(nodesPath+"/"+n+"?object_code=company", nil).OK(nil) },
@@ -202,14 +212,15 @@ func TestPagesOfUsers(t *testing.T) {
 	}
 }
 
-// Nodes with more members than are looked up at once are listed one by one, in the same order.
+// Nodes with more members than are looked up together are listed one by one, in the same order.
 func TestPagesOfManyUsers(t *testing.T) {
 	t.Parallel()
 	const users = 1000
 	_, c, _ := withPeople(t, users)
 	addObject(t, c, "company")
 	top := addNode(t, c, "company", "", "top")
-	small, large, last := addNode(t, c, "company", id(top), "small"), addNode(t, c, "company", id(top), "large"), addNode(t, c, "company", id(top), "last")
+	small, large, last := addNode(t, c, "company", id(top), "small"), addNode(t, c, "company", id(top), "large"),
+		addNode(t, c, "company", id(top), "last")
 	var want []any
 	add := func(n object, from, to, repeated int) {
 		addMany(t, c, membersBatch, to-from+repeated, func(i int) object {

@@ -54,21 +54,25 @@ func TestAddMember(t *testing.T) {
 	m := answer.Object()
 	require.Equal(t, `"1"`, answer.Header.Get("Etag"))
 	require.Equal(t, object{
-		"id": m["id"], "tenant_id": "acme", "version": 1.0, "time_created": now(s), "time_modified": now(s), "object_code": "company", "node_id": n["id"],
-		"node_name": "平台组", "node_path": []any{"COMPANY", "研发", "平台组"}, "user_id": "1", "is_primary": "1", "title": "", "role": "member", "seq": 0.0, "dynamic": false,
+		"id": m["id"], "tenant_id": "acme", "version": 1.0, "time_created": now(s), "time_modified": now(s),
+		"object_code": "company", "node_id": n["id"],
+		"node_name": "平台组", "node_path": []any{"COMPANY", "研发", "平台组"}, "user_id": "1", "is_primary": "1", "title": "",
+		"role": "member", "seq": 0.0, "dynamic": false,
 	}, m)
 	require.Equal(t, m, memberNow(t, c, m))
 	require.Equal(t, changed(n, object{"member_count": 1.0}), nodeNow(t, c, n))
 	require.EqualValues(t, 0, nodeNow(t, c, rd)["member_count"])
 
-	full := object{"is_primary": "0", "title": strings.Repeat("长", 128), "role": "项目 leader_1.x-y", "seq": float64(1 - 1<<53)}
-	second := join(t, c, rd, "1", full, object{"id": "7", "version": 3, "node_name": "x", "node_path": []string{}, "object_code": "x", "dynamic": true})
+	full := object{"is_primary": "0", "title": strings.Repeat("长", 128), "role": "项目 leader_1.x-y",
+		"seq": float64(1 - 1<<53)}
+	second := join(t, c, rd, "1", full, object{"id": "7", "version": 3, "node_name": "x", "node_path": []string{},
+		"object_code": "x", "dynamic": true})
 	require.Equal(t, changed(changed(m, full), object{
 		"id": second["id"], "node_id": rd["id"], "node_name": "研发", "node_path": []any{"COMPANY", "研发"},
 	}), second)
 	require.Equal(t, "1", join(t, c, rd, "2", object{"is_primary": "0"})["is_primary"], "the first is it in any case")
 
-	// Names are as they now are.
+	// Names are the current ones.
 	c.Patch(node(rd), object{"name": "R&D"}).OK(nil)
 	require.Equal(t, []any{"COMPANY", "R&D", "平台组"}, memberNow(t, c, m)["node_path"])
 	c.Patch(node(n), object{"parent_id": ""}).OK(nil)
@@ -82,7 +86,7 @@ func TestAddMember(t *testing.T) {
 	require.Equal(t, asked+1, p.asked, "a dry run is checked too")
 }
 
-// spoiltMembers are members that no membership may have, and where their faults are.
+// spoiltMembers are members that no membership may have, with the locations of their faults.
 var spoiltMembers = map[string]struct {
 	members   object
 	locations []string
@@ -105,7 +109,8 @@ func TestAddMemberIsRefused(t *testing.T) {
 	s, c, p := withPeople(t, 3)
 	p.put("3", object{"status": "resigned"})
 	addObject(t, c, "company")
-	n, dynamic := addNode(t, c, "company", "", "n"), addNode(t, c, "company", "", "dynamic", object{"is_dynamic": "1", "condition": "user.status == 'never'"})
+	n, dynamic := addNode(t, c, "company", "", "n"),
+		addNode(t, c, "company", "", "dynamic", object{"is_dynamic": "1", "condition": "user.status == 'never'"})
 	theirs := in(s, "globex")
 	addObject(t, theirs, "company")
 	foreign := addNode(t, theirs, "company", "", "x")
@@ -156,7 +161,8 @@ func TestAddMembers(t *testing.T) {
 		users[i] = fmt.Sprint(i + 1)
 	}
 	before := whole(t, c)
-	require.Len(t, c.Post(membersBatch+"?dry_run=true", object{"node_id": a["id"], "user_ids": users}).Object()["items"], 1000)
+	require.Len(t, c.Post(membersBatch+"?dry_run=true", object{"node_id": a["id"], "user_ids": users}).
+		Object()["items"], 1000)
 	require.Equal(t, before, whole(t, c))
 	p.asked = 0
 	items := c.Post(membersBatch, object{"node_id": a["id"], "user_ids": users}).Object()["items"]
@@ -167,7 +173,8 @@ func TestAddMembers(t *testing.T) {
 	require.EqualValues(t, 1000, nodeNow(t, c, a)["member_count"])
 
 	got := c.Post(membersBatch, object{"items": []object{
-		{"node_id": b["id"], "user_id": "1", "title": "t", "is_primary": "1"}, {"node_id": b["id"], "user_id": "2", "role": "leader", "seq": 3},
+		{"node_id": b["id"], "user_id": "1", "title": "t", "is_primary": "1"},
+		{"node_id": b["id"], "user_id": "2", "role": "leader", "seq": 3},
 		{"node_id": a["path"].([]any)[0], "user_id": "1"},
 	}}).Object()["items"].([]any)
 	require.Equal(t, []any{"1", "0", "0"}, members(got, "is_primary"))
@@ -183,7 +190,8 @@ func TestAddMembersIsRefused(t *testing.T) {
 	t.Parallel()
 	s, c, _ := withPeople(t, 5)
 	addObject(t, c, "company")
-	n, dynamic := addNode(t, c, "company", "", "n"), addNode(t, c, "company", "", "dynamic", object{"is_dynamic": "1", "condition": "user.status == 'never'"})
+	n, dynamic := addNode(t, c, "company", "", "n"),
+		addNode(t, c, "company", "", "dynamic", object{"is_dynamic": "1", "condition": "user.status == 'never'"})
 	theirs := in(s, "globex")
 	addObject(t, theirs, "company")
 	foreign := addNode(t, theirs, "company", "", "x")
@@ -205,29 +213,38 @@ func TestAddMembersIsRefused(t *testing.T) {
 	}
 	good := object{"user_id": "3"}
 	rows := map[string]refusal{
-		"nothing":               bad(post(membersBatch, object{}), "body"),
-		"none":                  bad(post(membersBatch, object{"node_id": n["id"], "user_ids": []string{}, "items": []object{}}), "body"),
-		"both":                  bad(post(membersBatch, object{"node_id": n["id"], "user_ids": []string{"3"}, "items": []object{{"node_id": n["id"], "user_id": "4"}}}), "body"),
-		"a node beside items":   bad(post(membersBatch, object{"node_id": n["id"], "items": []object{{"node_id": n["id"], "user_id": "4"}}}), "body.node_id"),
-		"no node":               bad(post(membersBatch, object{"user_ids": []string{"3", "4"}}), "body.node_id"),
-		"unknown node":          bad(post(membersBatch, object{"node_id": "404", "user_ids": []string{"3", "4"}}), "body.node_id"),
-		"another tenant's":      bad(post(membersBatch, object{"node_id": foreign["id"], "user_ids": []string{"3"}}), "body.node_id"),
-		"1001 users":            bad(users(many...), "body.user_ids"),
-		"1001 items":            bad(items(manyItems...), "body.items"),
-		"numbers":               bad(post(membersBatch, object{"node_id": n["id"], "user_ids": []int{3}}), "body.user_ids[0]"),
-		"unknown users":         bad(users("3", "404", "4", "405"), "body.user_ids[1]", "body.user_ids[3]"),
-		"empty user":            bad(users("3", ""), "body.user_ids[1]"),
-		"twice":                 bad(users("3", "4", "3"), "body.user_ids[2]"),
-		"members already":       taken(users("3", "2", "4", "1"), "body.user_ids[1]", "body.user_ids[3]"),
-		"items, unknown user":   bad(items(good, object{"user_id": "404"}), "body.items[1].user_id"),
-		"items, unknown nodes":  bad(items(good, object{"user_id": "4", "node_id": "404"}, object{"user_id": "5", "node_id": foreign["id"]}), "body.items[1].node_id", "body.items[2].node_id"),
+		"nothing": bad(post(membersBatch, object{}), "body"),
+		"none": bad(post(membersBatch, object{"node_id": n["id"], "user_ids": []string{},
+			"items": []object{}}), "body"),
+		"both": bad(post(membersBatch, object{"node_id": n["id"], "user_ids": []string{"3"},
+			"items": []object{{"node_id": n["id"], "user_id": "4"}}}), "body"),
+		"a node beside items": bad(post(membersBatch,
+			object{"node_id": n["id"], "items": []object{{"node_id": n["id"], "user_id": "4"}}}), "body.node_id"),
+		"no node": bad(post(membersBatch, object{"user_ids": []string{"3", "4"}}), "body.node_id"),
+		"unknown node": bad(post(membersBatch, object{"node_id": "404", "user_ids": []string{"3", "4"}}),
+			"body.node_id"),
+		"another tenant's": bad(post(membersBatch, object{"node_id": foreign["id"], "user_ids": []string{"3"}}),
+			"body.node_id"),
+		"1001 users": bad(users(many...), "body.user_ids"),
+		"1001 items": bad(items(manyItems...), "body.items"),
+		"numbers": bad(post(membersBatch, object{"node_id": n["id"], "user_ids": []int{3}}),
+			"body.user_ids[0]"),
+		"unknown users":       bad(users("3", "404", "4", "405"), "body.user_ids[1]", "body.user_ids[3]"),
+		"empty user":          bad(users("3", ""), "body.user_ids[1]"),
+		"twice":               bad(users("3", "4", "3"), "body.user_ids[2]"),
+		"members already":     taken(users("3", "2", "4", "1"), "body.user_ids[1]", "body.user_ids[3]"),
+		"items, unknown user": bad(items(good, object{"user_id": "404"}), "body.items[1].user_id"),
+		"items, unknown nodes": bad(items(good, object{"user_id": "4", "node_id": "404"},
+			object{"user_id": "5", "node_id": foreign["id"]}), "body.items[1].node_id", "body.items[2].node_id"),
 		"items, twice":          bad(items(good, good), "body.items[1].user_id"),
 		"items, member already": taken(items(good, object{"user_id": "2"}), "body.items[1].user_id"),
 		"items, no user":        bad(items(good, object{}), "body.items[1].user_id"),
-		"items, dynamic":        conflict("invalid_state", items(good, object{"user_id": "4", "node_id": dynamic["id"]})),
+		"items, dynamic": conflict("invalid_state",
+			items(good, object{"user_id": "4", "node_id": dynamic["id"]})),
 	}
 	for name, row := range spoiltMembers {
-		rows["spoilt: "+name] = bad(items(good, changed(object{"user_id": "4"}, row.members)), below("body.items[1]", row.locations)...)
+		rows["spoilt: "+name] = bad(items(good, changed(object{"user_id": "4"}, row.members)),
+			below("body.items[1]", row.locations)...)
 	}
 	refused(t, s, c, rows)
 }
@@ -248,7 +265,7 @@ func TestPrimaryMemberships(t *testing.T) {
 	elsewhere := join(t, c, addNode(t, c, "other", "", "x"), "1")
 	require.Equal(t, object{"company": "a", "other": "x"}, primaries(t, c, "1"))
 
-	// Making another one it, by a change or by adding, ends that, with an event.
+	// Making another one primary, by a change or by adding, ends that, with an event.
 	events := len(history(t, s))
 	b = c.Patch(membersPath+"/"+id(b), object{"is_primary": "1"}).Object()
 	require.EqualValues(t, 2, b["version"])
@@ -259,26 +276,28 @@ func TestPrimaryMemberships(t *testing.T) {
 	third := join(t, c, nodes["c"], "1", object{"is_primary": "1"})
 	require.Equal(t, object{"company": "c", "other": "x"}, primaries(t, c, "1"))
 
-	// It cannot be taken away, only moved.
+	// The flag cannot be removed, only given to another membership.
 	refused(t, s, c, map[string]refusal{
-		"taken away":      bad(patch(membersPath+"/"+id(third), object{"is_primary": "0"}), "body.is_primary"),
-		"set to null":     bad(patch(membersPath+"/"+id(third), object{"is_primary": nil}), "body.is_primary"),
-		"the only one's":  bad(patch(membersPath+"/"+id(elsewhere), object{"is_primary": "0"}), "body.is_primary"),
-		"with other ones": bad(patch(membersPath+"/"+id(third), object{"is_primary": "0", "role": "/"}), "body.is_primary", "body.role"),
+		"taken away":     bad(patch(membersPath+"/"+id(third), object{"is_primary": "0"}), "body.is_primary"),
+		"set to null":    bad(patch(membersPath+"/"+id(third), object{"is_primary": nil}), "body.is_primary"),
+		"the only one's": bad(patch(membersPath+"/"+id(elsewhere), object{"is_primary": "0"}), "body.is_primary"),
+		"with other ones": bad(patch(membersPath+"/"+id(third), object{"is_primary": "0", "role": "/"}),
+			"body.is_primary", "body.role"),
 	})
 
-	// When it ends, the oldest of the others is it.
+	// When the primary membership ends, the oldest of the others becomes primary.
 	events = len(history(t, s))
 	c.Delete(membersPath+"/"+id(third), nil).OK(nil)
 	require.Equal(t, object{"company": "a", "other": "x"}, primaries(t, c, "1"))
-	require.ElementsMatch(t, []string{"membership.deleted " + id(third), "membership.updated " + id(a)}, told(history(t, s)[events:]))
+	require.ElementsMatch(t, []string{"membership.deleted " + id(third), "membership.updated " + id(a)},
+		told(history(t, s)[events:]))
 	join(t, c, nodes["d"], "1")
 	require.Equal(t, object{"removed": 2.0}, c.Delete(membersPath, object{"ids": []any{a["id"], b["id"]}}).Object())
 	require.Equal(t, object{"company": "d", "other": "x"}, primaries(t, c, "1"))
 	c.Delete(membersPath, object{"node_id": nodes["d"]["id"], "user_ids": []string{"1"}}).OK(nil)
 	require.Equal(t, object{"other": "x"}, primaries(t, c, "1"))
 
-	// In a batch too: the last that asks for it, else the first; each is answered as it is, and told once.
+	// In a batch, too: the last that asks for it, otherwise the first; each is answered as it is, and has one event.
 	for user, row := range map[string]struct {
 		asks []string
 		want string
@@ -321,7 +340,8 @@ func TestUpdateMember(t *testing.T) {
 	s.Clock.Advance(time.Second)
 	before, events := whole(t, c), len(history(t, s))
 	require.Equal(t, m, c.Patch(url, m).Object())
-	require.Equal(t, m, c.Patch(url, object{"is_primary": "1", "dynamic": true, "node_path": []string{"x"}, "object_code": "x", "node_name": "x"}).Object())
+	require.Equal(t, m, c.Patch(url, object{"is_primary": "1", "dynamic": true, "node_path": []string{"x"},
+		"object_code": "x", "node_name": "x"}).Object())
 	require.Equal(t, "dry", c.Patch(url+"?dry_run=true", object{"title": "dry"}).Object()["title"])
 	require.Equal(t, before, whole(t, c))
 	require.Len(t, history(t, s), events)
@@ -363,17 +383,22 @@ func TestRemoveMembers(t *testing.T) {
 	kept := join(t, c, other, "1")
 	one := membersPath + "/" + ids[0].(string)
 	refused(t, s, c, map[string]refusal{
-		"nothing":            bad(remove(membersPath, nil), "query.id"),
-		"empty body":         bad(remove(membersPath, object{}), "query.id"),
-		"empty ids":          bad(remove(membersPath, object{"ids": []string{}}), "query.id"),
-		"no users":           bad(remove(membersPath, object{"node_id": n["id"]}), "body.user_ids"),
-		"empty users":        bad(remove(membersPath, object{"node_id": n["id"], "user_ids": []string{}}), "body.user_ids"),
-		"no node":            bad(remove(membersPath, object{"user_ids": []string{"1"}}), "body.node_id"),
-		"ids and users":      bad(remove(membersPath, object{"ids": ids, "node_id": n["id"], "user_ids": []string{"1"}}), "body.ids"),
-		"id and users":       bad(remove(membersPath+"?id=1", object{"node_id": n["id"], "user_ids": []string{"1"}}), "body.ids"),
-		"ids and a node":     bad(remove(membersPath, object{"ids": ids, "node_id": n["id"]}), "body.ids", "body.user_ids"),
-		"1001 ids":           bad(remove(membersPath, object{"ids": make([]string, 1001)}), "body.ids"),
-		"1001 users":         bad(remove(membersPath, object{"node_id": n["id"], "user_ids": make([]string, 1001)}), "body.user_ids"),
+		"nothing":    bad(remove(membersPath, nil), "query.id"),
+		"empty body": bad(remove(membersPath, object{}), "query.id"),
+		"empty ids":  bad(remove(membersPath, object{"ids": []string{}}), "query.id"),
+		"no users":   bad(remove(membersPath, object{"node_id": n["id"]}), "body.user_ids"),
+		"empty users": bad(remove(membersPath, object{"node_id": n["id"], "user_ids": []string{}}),
+			"body.user_ids"),
+		"no node": bad(remove(membersPath, object{"user_ids": []string{"1"}}), "body.node_id"),
+		"ids and users": bad(remove(membersPath,
+			object{"ids": ids, "node_id": n["id"], "user_ids": []string{"1"}}), "body.ids"),
+		"id and users": bad(remove(membersPath+"?id=1", object{"node_id": n["id"], "user_ids": []string{"1"}}),
+			"body.ids"),
+		"ids and a node": bad(remove(membersPath, object{"ids": ids, "node_id": n["id"]}), "body.ids",
+			"body.user_ids"),
+		"1001 ids": bad(remove(membersPath, object{"ids": make([]string, 1001)}), "body.ids"),
+		"1001 users": bad(remove(membersPath, object{"node_id": n["id"], "user_ids": make([]string, 1001)}),
+			"body.user_ids"),
 		"numbers":            bad(remove(membersPath, object{"ids": []int{1}}), "body.ids[0]"),
 		"unknown member":     bad(remove(membersPath, object{"id": "1"}), "body.id", "query.id"),
 		"one, unknown":       missing(remove(membersPath+"/404", nil)),
@@ -382,7 +407,8 @@ func TestRemoveMembers(t *testing.T) {
 		"one, outdated, dry": outdated(ifMatch(`"2"`, remove(one+"?dry_run=true", nil))),
 	})
 	require.Equal(t, object{"removed": 0.0}, theirs.Delete(membersPath, object{"ids": ids}).Object())
-	require.Equal(t, object{"removed": 0.0}, theirs.Delete(membersPath, object{"node_id": n["id"], "user_ids": []string{"1"}}).Object())
+	require.Equal(t, object{"removed": 0.0}, theirs.Delete(membersPath,
+		object{"node_id": n["id"], "user_ids": []string{"1"}}).Object())
 
 	before := whole(t, c)
 	require.Equal(t, object{"id": ids[0]}, c.Delete(one+"?dry_run=true", nil).Object())
@@ -394,23 +420,27 @@ func TestRemoveMembers(t *testing.T) {
 	require.Equal(t, object{"removed": 1.0}, c.Delete(membersPath+"?id="+ids[1].(string), nil).Object())
 	require.Equal(t, object{"removed": 0.0}, c.Delete(membersPath+"?id="+ids[1].(string), nil).Object())
 	require.Equal(t, object{"removed": 0.0}, c.Delete(membersPath+"?id=404", object{}).Object())
-	require.Equal(t, object{"removed": 2.0}, c.Delete(membersPath+"?id="+ids[2].(string), object{"ids": []any{ids[2], ids[3], "404", ids[0], ids[3]}}).Object())
-	require.Equal(t, object{"removed": 1.0}, c.Delete(membersPath, object{"node_id": n["id"], "user_ids": []string{"5", "5", "404", "1"}}).Object())
-	require.Equal(t, object{"removed": 0.0}, c.Delete(membersPath, object{"node_id": "404", "user_ids": []string{"1"}}).Object())
+	require.Equal(t, object{"removed": 2.0}, c.Delete(membersPath+"?id="+ids[2].(string),
+		object{"ids": []any{ids[2], ids[3], "404", ids[0], ids[3]}}).Object())
+	require.Equal(t, object{"removed": 1.0}, c.Delete(membersPath,
+		object{"node_id": n["id"], "user_ids": []string{"5", "5", "404", "1"}}).Object())
+	require.Equal(t, object{"removed": 0.0}, c.Delete(membersPath, object{"node_id": "404", "user_ids": []string{"1"}}).
+		Object())
 	require.EqualValues(t, 0, nodeNow(t, c, n)["member_count"])
-	want := []string{"membership.updated " + id(kept)} // user 1's is the primary one now
+	want := []string{"membership.updated " + id(kept)} // from now on user 1's is the primary one
 	for _, id := range ids {
 		want = append(want, "membership.deleted "+id.(string))
 	}
 	require.ElementsMatch(t, want, told(history(t, s)[events:]))
 
-	// The same user often, over more than are looked up at once.
+	// The same user many times, in more items than are looked up together.
 	ids = add(300)
 	users, often := make([]string, 1000), make([]any, 1000)
 	for i := range users {
 		users[i], often[i] = fmt.Sprint(i%150+1), ids[150+i%150]
 	}
-	require.Equal(t, object{"removed": 150.0}, c.Delete(membersPath, object{"node_id": n["id"], "user_ids": users}).Object())
+	require.Equal(t, object{"removed": 150.0}, c.Delete(membersPath, object{"node_id": n["id"], "user_ids": users}).
+		Object())
 	require.Equal(t, object{"removed": 150.0}, c.Delete(membersPath, object{"ids": often}).Object())
 	require.EqualValues(t, 0, nodeNow(t, c, n)["member_count"])
 }

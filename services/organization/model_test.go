@@ -14,7 +14,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// modelNode, modelMember and model are what the service should be, as simple as can be: nothing is kept that can be counted or walked to.
+// modelNode, modelMember and model are what the service should be, in the simplest form: the model stores nothing that
+// it can count or look for.
 type modelNode struct {
 	id, tree, parent, code, name, status, pointer string
 }
@@ -30,13 +31,13 @@ type model struct {
 	members map[string]*modelMember
 
 	c         *testkit.Client
-	known     []string // ids of nodes that are there or were
+	known     []string // ids of nodes that exist or existed
 	joined    []string // ids of memberships
 	objectIDs map[string]string
 	steps     int
 }
 
-const modelUsers = 5 // user 6 is unknown
+const modelUsers = 5 // user 6 does not exist
 
 func (m *model) path(id string) (path []string) {
 	for n := m.nodes[id]; n != nil; n = m.nodes[n.parent] {
@@ -125,7 +126,7 @@ func (m *model) remove(id string) {
 	delete(m.nodes, id)
 }
 
-// modelRequest is one, with the status that its answer must have and what it does if that is 200.
+// modelRequest is a request, with the status that its answer must have and its effect if that is 200.
 type modelRequest struct {
 	method, url string
 	body        any
@@ -133,7 +134,7 @@ type modelRequest struct {
 	done        func(a *testkit.Answer)
 }
 
-// send sends it, now and then as a dry run, which does nothing.
+// send sends it, sometimes as a dry run, which has no effect.
 func (m *model) send(t *rapid.T, r modelRequest) {
 	dry := rapid.IntRange(0, 7).Draw(t, "dry") == 0
 	if dry {
@@ -150,10 +151,10 @@ func (m *model) send(t *rapid.T, r modelRequest) {
 	}
 }
 
-// pick draws a node that is there, or now and then one that was.
+// pick returns a random node, sometimes a deleted one.
 func (m *model) pick(t *rapid.T, label string) string { return pickOf(t, label, m.nodes, m.known) }
 
-// pickParent draws a node of a tree, or now and then any, or what stands for the root.
+// pickParent returns a random node of a tree, sometimes of any tree, or what means the root.
 func (m *model) pickParent(t *rapid.T, tree string) string {
 	var ids []string
 	for id, n := range m.nodes {
@@ -177,14 +178,18 @@ func pickOf[T any](t *rapid.T, label string, there map[string]T, known []string)
 var (
 	modelTrees = rapid.SampledFrom([]string{"a", "b", "c"})
 	modelCodes = rapid.SampledFrom([]string{"", "x", "y", "z"})
-	modelUser  = rapid.Custom(func(t *rapid.T) string { return fmt.Sprint(rapid.IntRange(1, modelUsers+1).Draw(t, "n")) })
+	modelUser  = rapid.Custom(func(t *rapid.T) string {
+		return fmt.Sprint(rapid.IntRange(1, modelUsers+1).Draw(t, "n"))
+	})
 )
 
 func unknownUser(user string) bool { return user == fmt.Sprint(modelUsers+1) }
 
 func (m *model) createObject(t *rapid.T) {
 	code := modelTrees.Draw(t, "code")
-	r := modelRequest{"POST", "/v1/core-objects", object{"code": code, "name": code}, 200, func(a *testkit.Answer) { m.addObject(code, a) }}
+	r := modelRequest{"POST", "/v1/core-objects", object{"code": code, "name": code}, 200, func(a *testkit.Answer) {
+		m.addObject(code, a)
+	}}
 	if m.objects[code] != "" {
 		r.status = 409
 	}
@@ -217,7 +222,7 @@ func (m *model) deleteObject(t *rapid.T) {
 	m.send(t, r)
 }
 
-// add knows a node that was created.
+// add adds a node that was created.
 func (m *model) add(n *modelNode) {
 	n.status = "1"
 	if n.code == "" {
@@ -227,7 +232,7 @@ func (m *model) add(n *modelNode) {
 	m.known = append(m.known, n.id)
 }
 
-// inTree says which node of a tree is meant, "" if none is.
+// inTree returns the node of a tree that id means, "" if none.
 func (m *model) inTree(tree, parent string) string {
 	if parent == "" {
 		return m.objects[tree]
@@ -249,7 +254,8 @@ func (m *model) create(t *rapid.T) {
 	}
 	status := 200
 	switch {
-	case parent == "", pointer != "" && (m.nodes[pointer] == nil || m.nodes[pointer].pointer != "" || slices.Contains(m.path(parent), pointer)):
+	case parent == "", pointer != "" && (m.nodes[pointer] == nil || m.nodes[pointer].pointer != "" ||
+		slices.Contains(m.path(parent), pointer)):
 		status = 400
 	case code != "" && m.taken(tree, code, ""):
 		status = 409
@@ -300,18 +306,19 @@ func (m *model) createMany(t *rapid.T) {
 		}
 		seen[code] = true
 	}
-	m.send(t, modelRequest{"POST", "/v1/batch/tree-nodes", object{"object_code": tree, "items": items}, status, func(a *testkit.Answer) {
-		ids := idsOf(a)
-		for i, id := range ids {
-			if refs[i] >= 0 {
-				parents[i] = ids[refs[i]]
+	m.send(t, modelRequest{"POST", "/v1/batch/tree-nodes", object{"object_code": tree, "items": items}, status,
+		func(a *testkit.Answer) {
+			ids := idsOf(a)
+			for i, id := range ids {
+				if refs[i] >= 0 {
+					parents[i] = ids[refs[i]]
+				}
+				m.add(&modelNode{id: id, tree: tree, parent: parents[i], code: codes[i], name: "n"})
 			}
-			m.add(&modelNode{id: id, tree: tree, parent: parents[i], code: codes[i], name: "n"})
-		}
-	}})
+		}})
 }
 
-// patch sends a change of a node. status is for one that is there.
+// patch changes a node. status is the expected one if the node exists.
 func (m *model) patch(t *rapid.T, id string, body object, status int, done func(*modelNode)) {
 	n := m.nodes[id]
 	if n == nil {
@@ -342,7 +349,7 @@ func (m *model) move(t *rapid.T) {
 	m.moveTo(t, id, m.pickParent(t, modelTrees.Draw(t, "tree")))
 }
 
-// moveToTarget moves a pointer, or what is above it, to where it leads.
+// moveToTarget moves a pointer, or a node above it, to its target.
 func (m *model) moveToTarget(t *rapid.T) {
 	var pointers []string
 	for id, n := range m.nodes {
@@ -372,7 +379,7 @@ func (m *model) moveTo(t *rapid.T, id, given string) {
 		if to == "" || slices.Contains(path, id) {
 			status = 400
 		} else if to != n.parent {
-			for _, p := range m.nodes { // below its target?
+			for _, p := range m.nodes { // would a pointer be below its target?
 				if p.pointer != "" && slices.Contains(m.path(p.id), id) && slices.Contains(path, p.pointer) {
 					status = 400
 				}
@@ -396,7 +403,9 @@ func (m *model) point(t *rapid.T) {
 }
 
 func (m *model) pointNoMore(t *rapid.T) {
-	m.patch(t, m.pick(t, "node"), object{"is_pointer": "0", "pointer_id": nil}, 200, func(n *modelNode) { n.pointer = "" })
+	m.patch(t, m.pick(t, "node"), object{"is_pointer": "0", "pointer_id": nil}, 200, func(n *modelNode) {
+		n.pointer = ""
+	})
 }
 
 func (m *model) delete(t *rapid.T) {
@@ -412,7 +421,10 @@ func (m *model) delete(t *rapid.T) {
 	case m.children(id) > 0 || n.parent == "" || m.pointed(id):
 		status = 409
 	}
-	m.send(t, modelRequest{"DELETE", "/v1/tree-nodes/" + id + "?object_code=" + tree, nil, status, func(*testkit.Answer) { m.remove(id) }})
+	m.send(t, modelRequest{"DELETE", "/v1/tree-nodes/" + id + "?object_code=" + tree, nil, status,
+		func(*testkit.Answer) {
+			m.remove(id)
+		}})
 }
 
 func (m *model) switchStatus(t *rapid.T) {
@@ -424,13 +436,14 @@ func (m *model) switchStatus(t *rapid.T) {
 	if m.nodes[id] == nil {
 		status = 404
 	}
-	m.send(t, modelRequest{"POST", fmt.Sprint("/v1/tree-nodes/", id, "/", word, "?recursive=", recursive), nil, status, func(*testkit.Answer) {
-		for other, n := range m.nodes {
-			if other == id || recursive && slices.Contains(m.path(other), id) {
-				n.status = to
+	m.send(t, modelRequest{"POST", fmt.Sprint("/v1/tree-nodes/", id, "/", word, "?recursive=", recursive), nil, status,
+		func(*testkit.Answer) {
+			for other, n := range m.nodes {
+				if other == id || recursive && slices.Contains(m.path(other), id) {
+					n.status = to
+				}
 			}
-		}
-	}})
+		}})
 }
 
 func (m *model) belongs(nodeID, user string) string {
@@ -451,9 +464,10 @@ func (m *model) addMember(t *rapid.T) {
 	case m.belongs(id, user) != "":
 		status = 409
 	}
-	m.send(t, modelRequest{"POST", "/v1/tree-users", object{"node_id": id, "user_id": user, "is_primary": fmt.Sprint(primary)}, status, func(a *testkit.Answer) {
-		m.join(a.ID(), id, user, primary == 1)
-	}})
+	m.send(t, modelRequest{"POST", "/v1/tree-users",
+		object{"node_id": id, "user_id": user, "is_primary": fmt.Sprint(primary)}, status, func(a *testkit.Answer) {
+			m.join(a.ID(), id, user, primary == 1)
+		}})
 }
 
 func (m *model) addMembers(t *rapid.T) {
@@ -462,7 +476,8 @@ func (m *model) addMembers(t *rapid.T) {
 	seen := map[string]bool{}
 	for i := range n {
 		node, user := m.pick(t, "node"), modelUser.Draw(t, "user")
-		items[i] = object{"node_id": node, "user_id": user, "is_primary": fmt.Sprint(rapid.IntRange(0, 1).Draw(t, "primary"))}
+		items[i] = object{"node_id": node, "user_id": user,
+			"is_primary": fmt.Sprint(rapid.IntRange(0, 1).Draw(t, "primary"))}
 		switch {
 		case unknownUser(user), m.nodes[node] == nil, seen[node+"/"+user]:
 			status = 400
@@ -487,12 +502,13 @@ func (m *model) makePrimary(t *rapid.T) {
 	case primary == 0 && member.primary:
 		status = 400
 	}
-	m.send(t, modelRequest{"PATCH", "/v1/tree-users/" + id, object{"is_primary": fmt.Sprint(primary)}, status, func(*testkit.Answer) {
-		if primary == 1 {
-			m.primary(m.nodes[member.node].tree, member.user).primary = false
-			member.primary = true
-		}
-	}})
+	m.send(t, modelRequest{"PATCH", "/v1/tree-users/" + id, object{"is_primary": fmt.Sprint(primary)}, status,
+		func(*testkit.Answer) {
+			if primary == 1 {
+				m.primary(m.nodes[member.node].tree, member.user).primary = false
+				member.primary = true
+			}
+		}})
 }
 
 func (m *model) removeMember(t *rapid.T) {
@@ -512,12 +528,13 @@ func (m *model) removeMembers(t *rapid.T) {
 			gone = append(gone, member)
 		}
 	}
-	m.send(t, modelRequest{"DELETE", "/v1/tree-users", object{"node_id": id, "user_ids": users}, 200, func(a *testkit.Answer) {
-		require.EqualValues(t, len(gone), a.Object()["removed"])
-		for _, member := range slices.Sorted(slices.Values(gone)) {
-			m.leave(member)
-		}
-	}})
+	m.send(t, modelRequest{"DELETE", "/v1/tree-users", object{"node_id": id, "user_ids": users}, 200,
+		func(a *testkit.Answer) {
+			require.EqualValues(t, len(gone), a.Object()["removed"])
+			for _, member := range slices.Sorted(slices.Values(gone)) {
+				m.leave(member)
+			}
+		}})
 }
 
 func (m *model) read(t *rapid.T, url string, into any) {
@@ -526,7 +543,7 @@ func (m *model) read(t *rapid.T, url string, into any) {
 	require.NoError(t, json.Unmarshal(a.Body, into))
 }
 
-// check reads the trees and one user's memberships, and compares.
+// check reads the trees and one user's memberships, and compares them with the model.
 func (m *model) check(t *rapid.T) {
 	var objects []struct {
 		Code  string `json:"code"`
@@ -542,8 +559,10 @@ func (m *model) check(t *rapid.T) {
 			pointer = "1"
 		}
 		want[id] = treeNode{
-			ID: id, ObjectCode: n.tree, Code: n.code, Name: n.name, Status: n.status, ParentID: n.parent, Path: path, Depth: len(path) - 1,
-			ChildCount: m.children(id), MemberCount: m.population(id), IsPointer: pointer, PointerID: n.pointer, IsDynamic: "0",
+			ID: id, ObjectCode: n.tree, Code: n.code, Name: n.name, Status: n.status, ParentID: n.parent, Path: path,
+			Depth:      len(path) - 1,
+			ChildCount: m.children(id), MemberCount: m.population(id), IsPointer: pointer, PointerID: n.pointer,
+			IsDynamic: "0",
 		}
 	}
 	for _, o := range objects {
@@ -575,7 +594,7 @@ func (m *model) checkUser(t *rapid.T, user string) {
 	require.Equal(t, want, got, "memberships of %s", user)
 }
 
-// Whatever is done one after the other, the answers and what is there are a naive model's.
+// After any sequence of requests, the answers and the data are those of a simple model.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	s, _, _ := withPeople(t, modelUsers)
@@ -583,16 +602,20 @@ func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tenants++
 		m := &model{
-			objects: map[string]string{}, nodes: map[string]*modelNode{}, members: map[string]*modelMember{}, objectIDs: map[string]string{},
-			c: in(s, fmt.Sprint("tenant-", tenants)),
+			objects: map[string]string{}, nodes: map[string]*modelNode{}, members: map[string]*modelMember{},
+			objectIDs: map[string]string{},
+			c:         in(s, fmt.Sprint("tenant-", tenants)),
 		}
-		for _, code := range []string{"a", "b"} { // else most of what is tried would be refused
+		for _, code := range []string{"a", "b"} { // otherwise most requests would be refused
 			m.addObject(code, m.c.Post("/v1/core-objects", object{"code": code, "name": code}))
 		}
 		t.Repeat(map[string]func(*rapid.T){
-			"": m.check, "create object": m.createObject, "delete object": m.deleteObject, "create": m.create, "create again": m.create,
-			"create many": m.createMany, "rename": m.rename, "recode": m.recode, "move": m.move, "move again": m.move, "move to target": m.moveToTarget, "point": m.point,
-			"point no more": m.pointNoMore, "delete": m.delete, "switch": m.switchStatus, "add member": m.addMember, "add members": m.addMembers,
+			"": m.check, "create object": m.createObject, "delete object": m.deleteObject, "create": m.create,
+			"create again": m.create,
+			"create many":  m.createMany, "rename": m.rename, "recode": m.recode, "move": m.move, "move again": m.move,
+			"move to target": m.moveToTarget, "point": m.point,
+			"point no more": m.pointNoMore, "delete": m.delete, "switch": m.switchStatus, "add member": m.addMember,
+			"add members":  m.addMembers,
 			"make primary": m.makePrimary, "remove member": m.removeMember, "remove members": m.removeMembers,
 		})
 		for user := range modelUsers {

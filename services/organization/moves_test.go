@@ -18,8 +18,10 @@ func TestMove(t *testing.T) {
 	o := addObject(t, c, "company")
 	root := o["root_node_id"]
 	nodes := addBatch(t, c,
-		object{"name": "a", "ref": "a"}, object{"name": "a1", "ref": "a1", "parent_ref": "a"}, object{"name": "a2", "ref": "a2", "parent_ref": "a1"},
-		object{"name": "a3", "parent_ref": "a1"}, object{"name": "b", "ref": "b"}, object{"name": "b1", "parent_ref": "b"})
+		object{"name": "a", "ref": "a"}, object{"name": "a1", "ref": "a1", "parent_ref": "a"},
+		object{"name": "a2", "ref": "a2", "parent_ref": "a1"},
+		object{"name": "a3", "parent_ref": "a1"}, object{"name": "b", "ref": "b"},
+		object{"name": "b1", "parent_ref": "b"})
 	a, a1, a2, a3, b, b1 := nodes[0], nodes[1], nodes[2], nodes[3], nodes[4], nodes[5]
 	for _, n := range nodes {
 		delete(n, "ref")
@@ -33,7 +35,8 @@ func TestMove(t *testing.T) {
 
 	moved := c.With("If-Match", `"1"`).Patch(node(a1), object{"parent_id": b1["id"], "name": "A1"}).Object()
 	require.Equal(t, changed(a1, object{
-		"parent_id": b1["id"], "name": "A1", "path": []any{root, b["id"], b1["id"], a1["id"]}, "depth": 3.0, "version": 2.0, "time_modified": now(s),
+		"parent_id": b1["id"], "name": "A1", "path": []any{root, b["id"], b1["id"], a1["id"]}, "depth": 3.0,
+		"version": 2.0, "time_modified": now(s),
 	}), moved)
 	require.Equal(t, moved, nodeNow(t, c, a1))
 	for _, n := range []object{a2, a3} {
@@ -56,12 +59,12 @@ func TestMove(t *testing.T) {
 	require.Equal(t, moved["path"], tells["new_path"])
 	require.EqualValues(t, 2, tells["nodes_below"])
 
-	// "" and null are the root.
+	// "" and null mean the root.
 	require.Equal(t, []any{root, a1["id"]}, c.Patch(node(a1), object{"parent_id": ""}).Object()["path"])
 	c.Patch(node(a1), object{"parent_id": a["id"]}).OK(nil)
 	require.Equal(t, []any{root, a1["id"]}, c.Patch(node(a1), object{"parent_id": nil}).Object()["path"])
 	require.Equal(t, []any{root, a1["id"], a3["id"]}, nodeNow(t, c, a3)["path"])
-	// A move to where it is changes nothing.
+	// A move to the present parent changes nothing.
 	a1 = nodeNow(t, c, a1)
 	require.Equal(t, a1, c.Patch(node(a1), object{"parent_id": root}).Object())
 }
@@ -80,32 +83,36 @@ func TestMoveIsRefused(t *testing.T) {
 	root := rootOf(t, c, o)
 	at := "body.parent_id"
 	refused(t, s, c, map[string]refusal{
-		"itself":                bad(move(short[0], short[0]["id"]), at),
-		"its child":             bad(move(short[0], short[1]["id"]), at),
-		"far below":             bad(move(short[0], short[3]["id"]), at),
-		"unknown":               bad(move(short[0], "404"), at),
-		"another tree":          bad(move(short[0], elsewhere["id"]), at),
-		"another tree's root":   bad(move(short[0], other["root_node_id"]), at),
-		"another tenant's":      bad(move(short[0], foreign["id"]), at),
-		"a number":              bad(move(short[0], 1), at),
-		"a root":                bad(move(root, short[0]["id"]), at),
-		"a root to itself":      bad(move(root, root["id"]), at),
-		"too deep":              bad(move(short[3], deep[31]["id"]), at),
-		"too deep below":        bad(move(short[0], deep[28]["id"]), at),
-		"outdated":              outdated(ifMatch(`"9"`, move(short[0], deep[0]["id"]))),
-		"with a fault":          bad(patch(node(short[0]), object{"parent_id": deep[0]["id"], "name": ""}), "body.name"),
-		"with a code taken":     taken(patch(node(short[0]), object{"parent_id": deep[0]["id"], "code": "company"}), "body.code"),
-		"of a stranger's":       missing(move(foreign, short[0]["id"])),
-		"with a tree":           bad(patch(node(short[0]), object{"parent_id": elsewhere["id"], "object_code": "other"}), "body.object_code"),
+		"itself":              bad(move(short[0], short[0]["id"]), at),
+		"its child":           bad(move(short[0], short[1]["id"]), at),
+		"far below":           bad(move(short[0], short[3]["id"]), at),
+		"unknown":             bad(move(short[0], "404"), at),
+		"another tree":        bad(move(short[0], elsewhere["id"]), at),
+		"another tree's root": bad(move(short[0], other["root_node_id"]), at),
+		"another tenant's":    bad(move(short[0], foreign["id"]), at),
+		"a number":            bad(move(short[0], 1), at),
+		"a root":              bad(move(root, short[0]["id"]), at),
+		"a root to itself":    bad(move(root, root["id"]), at),
+		"too deep":            bad(move(short[3], deep[31]["id"]), at),
+		"too deep below":      bad(move(short[0], deep[28]["id"]), at),
+		"outdated":            outdated(ifMatch(`"9"`, move(short[0], deep[0]["id"]))),
+		"with a fault": bad(patch(node(short[0]), object{"parent_id": deep[0]["id"], "name": ""}),
+			"body.name"),
+		"with a code taken": taken(patch(node(short[0]), object{"parent_id": deep[0]["id"], "code": "company"}),
+			"body.code"),
+		"of a stranger's": missing(move(foreign, short[0]["id"])),
+		"with a tree": bad(patch(node(short[0]),
+			object{"parent_id": elsewhere["id"], "object_code": "other"}), "body.object_code"),
 		"a child above, as dry": bad(patch(node(short[0])+"?dry_run=true", object{"parent_id": short[1]["id"]}), at),
 	})
-	// The deepest place is good: 28 levels above 4.
+	// The deepest place is allowed: 28 levels above 4.
 	c.Patch(node(short[0]), object{"parent_id": deep[27]["id"]}).OK(nil)
 	require.EqualValues(t, 32, nodeNow(t, c, short[3])["depth"])
-	c.Post(nodesPath, object{"object_code": "company", "name": "x", "parent_id": short[3]["id"]}).Problem(400, "invalid_parameters", at)
+	c.Post(nodesPath, object{"object_code": "company", "name": "x", "parent_id": short[3]["id"]}).
+		Problem(400, "invalid_parameters", at)
 }
 
-// A subtree of more nodes than are rewritten at a time moves as a whole.
+// A subtree with more nodes than are written at a time moves as a whole.
 func TestMoveMany(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
@@ -138,5 +145,6 @@ func TestMoveMany(t *testing.T) {
 		delete(was, id(n))
 	}
 	require.Empty(t, was)
-	require.Equal(t, []any{to["id"]}, c.Items(nodesPath+"?object_code=company&depth=1&parent_id="+moved["path"].([]any)[0].(string), "id"))
+	require.Equal(t, []any{to["id"]}, c.Items(nodesPath+"?object_code=company&depth=1&parent_id="+
+		moved["path"].([]any)[0].(string), "id"))
 }

@@ -23,16 +23,20 @@ func names(t testing.TB, c *testkit.Client, url string) []any {
 	return c.Items(url, "name")
 }
 
-// forest makes the tree company: a (a1 (a11, a12), a2), b (b1), and the tree other with one node, and returns nodes by name.
+// forest makes the tree company: a (a1 (a11, a12), a2), b (b1), and the tree other with one node, and returns nodes by
+// name.
 func forest(t testing.TB, c *testkit.Client) map[string]object {
 	t.Helper()
 	addObject(t, c, "company")
 	addObject(t, c, "other")
 	all := map[string]object{"alien": addNode(t, c, "other", "", "a", object{"tag": "red"})}
 	for i, n := range addBatch(t, c,
-		object{"name": "a", "ref": "a", "tag": "red", "seq": 2}, object{"name": "a1", "ref": "a1", "parent_ref": "a", "status": "0"},
-		object{"name": "a2", "parent_ref": "a", "tag": "red", "seq": -1, "code": "a/2"}, object{"name": "a11", "parent_ref": "a1", "tag": "red", "status": "0"},
-		object{"name": "a12", "parent_ref": "a1", "seq": -5}, object{"name": "b", "ref": "b", "seq": 1}, object{"name": "b1", "parent_ref": "b", "tag": "Red"}) {
+		object{"name": "a", "ref": "a", "tag": "red", "seq": 2}, object{"name": "a1", "ref": "a1", "parent_ref": "a",
+			"status": "0"},
+		object{"name": "a2", "parent_ref": "a", "tag": "red", "seq": -1, "code": "a/2"},
+		object{"name": "a11", "parent_ref": "a1", "tag": "red", "status": "0"},
+		object{"name": "a12", "parent_ref": "a1", "seq": -5}, object{"name": "b", "ref": "b", "seq": 1},
+		object{"name": "b1", "parent_ref": "b", "tag": "Red"}) {
 		delete(n, "ref")
 		n = nodeNow(t, c, n)
 		all[n["name"].(string)] = n
@@ -81,11 +85,15 @@ func TestListTreeNodes(t *testing.T) {
 		"&code=a/2&parent_id=" + a1:                                   {},
 		"&code=a/2&parent_id=" + a + "&status=1&tag=red&name=A2&depth=5": {"a2"},
 		"&code=" + n["b"]["code"].(string) + "&page_sort=name":           {"b"},
-		"&unknown=1&tag=Red":                                                {"b1"},
-		"&page_sort=name":                                                   {"a", "a1", "a11", "a12", "a2", "b", "b1", "COMPANY"},
-		"&page_sort=name[desc]":                                             {"COMPANY", "b1", "b", "a2", "a12", "a11", "a1", "a"},
-		"&page_sort=depth[desc],name":                                       {"a11", "a12", "a1", "a2", "b1", "a", "b", "COMPANY"},
-		"&page_sort=depth,seq[desc]":                                        {"COMPANY", "a", "b", "b1", "a1", "a2", "a11", "a12"},
+		"&unknown=1&tag=Red": {"b1"},
+		"&page_sort=name": {"a", "a1", "a11", "a12", "a2", "b", "b1",
+			"COMPANY"},
+		"&page_sort=name[desc]": {"COMPANY", "b1", "b", "a2", "a12", "a11",
+			"a1", "a"},
+		"&page_sort=depth[desc],name": {"a11", "a12", "a1", "a2", "b1", "a", "b",
+			"COMPANY"},
+		"&page_sort=depth,seq[desc]": {"COMPANY", "a", "b", "b1", "a1", "a2",
+			"a11", "a12"},
 		"&parent_id=" + a + "&page_sort=seq[desc]":                          {"a1", "a2"},
 		"&parent_id=" + a + "&page_sort=name":                               {"a1", "a2"},
 		"&parent_id=" + a + "&page_sort=status[desc]":                       nil,
@@ -116,14 +124,15 @@ func TestListTreeNodes(t *testing.T) {
 	root := addObject(t, theirs, "company")
 	require.Equal(t, []any{"COMPANY"}, names(t, theirs, companyNodes))
 	refused(t, s, c, map[string]refusal{
-		"no tree":           bad(get(nodesPath), "query.object_code"),
-		"empty tree":        bad(get(nodesPath+"?object_code="), "query.object_code"),
-		"unknown tree":      missing(get(nodesPath + "?object_code=no")),
-		"tree in capitals":  missing(get(nodesPath + "?object_code=Company")),
-		"unknown parent":    missing(get(companyNodes + "&parent_id=404")),
-		"parent elsewhere":  missing(get(companyNodes + "&parent_id=" + id(n["alien"]))),
-		"another tenant's":  missing(get(companyNodes + "&parent_id=" + root["root_node_id"].(string))),
-		"all faults":        bad(get(companyNodes+"&recursive=yes&depth=0&status=on&page_num=0&page_size=201&count=x"), "query.recursive", "query.depth", "query.status", "query.page_num", "query.page_size", "query.count"),
+		"no tree":          bad(get(nodesPath), "query.object_code"),
+		"empty tree":       bad(get(nodesPath+"?object_code="), "query.object_code"),
+		"unknown tree":     missing(get(nodesPath + "?object_code=no")),
+		"tree in capitals": missing(get(nodesPath + "?object_code=Company")),
+		"unknown parent":   missing(get(companyNodes + "&parent_id=404")),
+		"parent elsewhere": missing(get(companyNodes + "&parent_id=" + id(n["alien"]))),
+		"another tenant's": missing(get(companyNodes + "&parent_id=" + root["root_node_id"].(string))),
+		"all faults": bad(get(companyNodes+"&recursive=yes&depth=0&status=on&page_num=0&page_size=201&count=x"),
+			"query.recursive", "query.depth", "query.status", "query.page_num", "query.page_size", "query.count"),
 		"depth of 65":       bad(get(companyNodes+"&depth=65"), "query.depth"),
 		"depth a text":      bad(get(companyNodes+"&depth=x"), "query.depth"),
 		"name of 257":       bad(get(companyNodes+"&name="+strings.Repeat("x", 257)), "query.name"),
@@ -137,7 +146,7 @@ func TestListTreeNodes(t *testing.T) {
 		"tree's depth":      bad(get(node(n["a"], "tree?depth=65")), "query.depth"),
 		"children's size":   bad(get(node(n["a"], "children?page_size=0")), "query.page_size"),
 	})
-	// A token is good for its list only.
+	// A token is valid only for its list.
 	token := "&page_token=" + c.Get(companyNodes + "&page_size=1").Object()["next_page_token"].(string)
 	for _, query := range []string{"&name=a", "&page_sort=name", "&status=1", "&parent_id=" + a, "&depth=3"} {
 		c.Get(companyNodes+token+query).Problem(http.StatusBadRequest, "invalid_parameters", "query.page_token")
@@ -156,15 +165,18 @@ func TestNodesAboveAndBelow(t *testing.T) {
 	require.Equal(t, []object{n["a1"], n["a"], root}, above)
 	require.JSONEq(t, `[]`, string(c.Get(node(root, "parent")).OK(nil).Body))
 
-	require.Equal(t, object{"items": []any{n["a2"], n["a1"]}, "total": 2.0, "page_num": 1.0, "page_size": 20.0}, c.Get(node(n["a"], "children")).Object())
+	require.Equal(t, object{"items": []any{n["a2"], n["a1"]}, "total": 2.0, "page_num": 1.0, "page_size": 20.0},
+		c.Get(node(n["a"], "children")).Object())
 	require.Equal(t, []any{"b", "a"}, names(t, c, node(root, "children")))
 	require.Equal(t, []any{"a12", "a2", "a1", "a11"}, names(t, c, node(n["a"], "descendants")))
 	require.Equal(t, []any{"a2", "a1"}, names(t, c, node(n["a"], "descendants?depth=1")))
 	require.Equal(t, []any{"a12", "a2", "a1", "a11"}, names(t, c, node(n["a"], "descendants?depth=2")))
 	require.Equal(t, []any{"a2", "a1", "b1", "b", "a"}, names(t, c, node(root, "descendants?depth=2")))
-	require.Equal(t, []any{"a11", "a12", "a1", "a2"}, names(t, c, node(n["a"], "descendants?page_sort=depth[desc],name")))
+	require.Equal(t, []any{"a11", "a12", "a1", "a2"},
+		names(t, c, node(n["a"], "descendants?page_sort=depth[desc],name")))
 	require.EqualValues(t, 4, c.Get(node(n["a"], "descendants?page_size=1")).Object()["total"])
-	require.Equal(t, object{"items": []any{}, "total": 0.0, "page_num": 1.0, "page_size": 20.0}, c.Get(node(n["b1"], "descendants")).Object())
+	require.Equal(t, object{"items": []any{}, "total": 0.0, "page_num": 1.0, "page_size": 20.0},
+		c.Get(node(n["b1"], "descendants")).Object())
 
 	nested := func(n object, children ...any) object {
 		return changed(n, object{"children": append([]any{}, children...)})
@@ -177,7 +189,7 @@ func TestNodesAboveAndBelow(t *testing.T) {
 	require.Equal(t, nested(root, nested(n["b"], nested(n["b1"])), want), c.Get(node(root, "tree")).Object())
 }
 
-// Siblings are ordered by seq, and by id where that is the same, in lists and in nested trees.
+// Siblings are ordered by seq, and by id if that is equal, in lists and in nested trees.
 func TestSiblingsAreOrdered(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
@@ -203,14 +215,15 @@ func TestSiblingsAreOrdered(t *testing.T) {
 	require.ElementsMatch(t, want, downwards)
 }
 
-// What is looked for stands in a name as it is, whatever its case and width; nothing is a wild card.
+// A keyword is found anywhere in a name, whatever its case and width; there are no wildcards.
 func TestSearchNames(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
 	addObject(t, c, "company", object{"name": "总部"})
 	long := strings.Repeat("长", 200) + "end"
 	for _, name := range []string{
-		"平台研发部", "Platform R&D", "100% done", "snake_case", `back\slash`, "ＦＵＬＬ width", "ﾊﾝｶｸ", "aaaa", "Straße", "a*b?c", "İstanbul", "x  y", "O'Brien \"q\"", "研发", long, "名/字", "👩‍💻 team", "École",
+		"平台研发部", "Platform R&D", "100% done", "snake_case", `back\slash`, "ＦＵＬＬ width", "ﾊﾝｶｸ", "aaaa", "Straße",
+		"a*b?c", "İstanbul", "x  y", "O'Brien \"q\"", "研发", long, "名/字", "👩‍💻 team", "École",
 	} {
 		addNode(t, c, "company", "", name)
 	}
@@ -219,12 +232,19 @@ func TestSearchNames(t *testing.T) {
 	addObject(t, in(s, "globex"), "company", object{"name": "研发"})
 	for part, want := range map[string][]any{
 		"平": {"平台研发部"}, "台研": {"平台研发部"}, "研发": {"平台研发部", "研发"}, "研发部": {"平台研发部"}, "部": {"总部", "平台研发部"}, "发研": {},
-		"plat": {"Platform R&D"}, "FORM": {"Platform R&D"}, "R&D": {"Platform R&D"}, "m r": {"Platform R&D"}, "&": {"Platform R&D"},
-		"%": {"100% done"}, "0%": {"100% done"}, "%done": {}, "1%e": {}, "_": {"snake_case"}, "e_c": {"snake_case"}, "e__": {}, "kexc": {}, `\`: {`back\slash`}, `k\s`: {`back\slash`},
-		"full": {"ＦＵＬＬ width"}, "ｗｉｄ": {"ＦＵＬＬ width"}, "ハンカク": {"ﾊﾝｶｸ"}, "ﾝｶ": {"ﾊﾝｶｸ"}, "a": nil, "aa": {"aaaa"}, "aaaa": {"aaaa"}, "aaaaa": {},
-		"strasse": {"Straße"}, "STRASSE": {"Straße"}, "ße": {"Straße"}, "*": {"a*b?c"}, "?": {"a*b?c"}, "a*c": {}, "b?c": {"a*b?c"}, "x  y": {"x  y"}, "x y": {},
-		"o'b": {"O'Brien \"q\""}, `"q"`: {"O'Brien \"q\""}, "/": {"名/字"}, "名/字": {"名/字"}, "👩": {"👩‍💻 team"}, "team": {"👩‍💻 team"},
-		"end": {long}, "长end": {long}, strings.Repeat("长", 61) + "end": {long}, strings.Repeat("长", 64): {long}, strings.Repeat("长", 200): {long}, strings.Repeat("长", 201): {}, long: {long}, strings.Repeat("长", 62) + "en": {long}, "lend": {},
+		"plat": {"Platform R&D"}, "FORM": {"Platform R&D"}, "R&D": {"Platform R&D"}, "m r": {"Platform R&D"},
+		"&": {"Platform R&D"},
+		"%": {"100% done"}, "0%": {"100% done"}, "%done": {}, "1%e": {}, "_": {"snake_case"}, "e_c": {"snake_case"},
+		"e__": {}, "kexc": {}, `\`: {`back\slash`}, `k\s`: {`back\slash`},
+		"full": {"ＦＵＬＬ width"}, "ｗｉｄ": {"ＦＵＬＬ width"}, "ハンカク": {"ﾊﾝｶｸ"}, "ﾝｶ": {"ﾊﾝｶｸ"}, "a": nil, "aa": {"aaaa"},
+		"aaaa": {"aaaa"}, "aaaaa": {},
+		"strasse": {"Straße"}, "STRASSE": {"Straße"}, "ße": {"Straße"}, "*": {"a*b?c"}, "?": {"a*b?c"}, "a*c": {},
+		"b?c": {"a*b?c"}, "x  y": {"x  y"}, "x y": {},
+		"o'b": {"O'Brien \"q\""}, `"q"`: {"O'Brien \"q\""}, "/": {"名/字"}, "名/字": {"名/字"}, "👩": {"👩‍💻 team"},
+		"team": {"👩‍💻 team"},
+		"end":  {long}, "长end": {long}, strings.Repeat("长", 61) + "end": {long}, strings.Repeat("长", 64): {long},
+		strings.Repeat("长", 200): {long}, strings.Repeat("长", 201): {}, long: {long}, strings.Repeat("长", 62) +
+			"en": {long}, "lend": {},
 		"école": {"École"}, "e\u0301cole": {"École"}, "ecole": {}, "stanbul": {"İstanbul"},
 	} {
 		got := names(t, c, companyNodes+"&page_sort=time_created&name="+url.QueryEscape(part))
@@ -233,9 +253,10 @@ func TestSearchNames(t *testing.T) {
 		}
 		page := c.Get(companyNodes + "&page_size=1&name=" + url.QueryEscape(part)).Object()
 		require.EqualValues(t, len(got), page["total"], "%q: each node counts once", part)
-		require.Len(t, walk(t, c, companyNodes+"&name="+url.QueryEscape(part), 1), len(got), "%q: each node comes once", part)
+		require.Len(t, walk(t, c, companyNodes+"&name="+url.QueryEscape(part), 1), len(got), "%q: each node comes once",
+			part)
 	}
-	// A new name is found, the old one not any more.
+	// The new name is found, the old one no longer.
 	n := addNode(t, c, "company", "", "before")
 	c.Patch(node(n), object{"name": "after"}).OK(nil)
 	require.Equal(t, []any{}, names(t, c, companyNodes+"&name=before"))
@@ -244,7 +265,7 @@ func TestSearchNames(t *testing.T) {
 	require.Equal(t, []any{}, names(t, c, companyNodes+"&name=fte"))
 }
 
-// Pages by token skip nothing and repeat nothing of what was there, while others write.
+// Pages by token neither skip nor repeat existing nodes while others write.
 func TestPagesOfNodes(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -252,7 +273,8 @@ func TestPagesOfNodes(t *testing.T) {
 	top := addNode(t, c, "company", "", "top")
 	nodes := make([]object, 100)
 	for i := range nodes {
-		nodes[i] = object{"name": fmt.Sprintf("n %d", i%30), "seq": i % 9, "ref": fmt.Sprint(i), "parent_id": top["id"], "tag": "old"}
+		nodes[i] = object{"name": fmt.Sprintf("n %d", i%30), "seq": i % 9, "ref": fmt.Sprint(i), "parent_id": top["id"],
+			"tag": "old"}
 		if i > 85 {
 			nodes[i]["parent_ref"] = fmt.Sprint(i % 7)
 			delete(nodes[i], "parent_id")
@@ -271,9 +293,11 @@ func TestPagesOfNodes(t *testing.T) {
 	}
 	for url, want := range map[string]map[string]bool{
 		node(top, "children?"): children, node(top, "descendants?"): want, node(top, "descendants?depth=2"): want,
-		companyNodes + "&tag=old": want, companyNodes + "&parent_id=" + id(top): children, companyNodes + "&recursive=true&status=1&parent_id=" + id(top): want, companyNodes + "&name=N": want,
+		companyNodes + "&tag=old": want, companyNodes + "&parent_id=" + id(top): children, companyNodes +
+			"&recursive=true&status=1&parent_id=" + id(top): want, companyNodes + "&name=N": want,
 	} {
-		for _, sort := range []string{"", "seq[desc]", "name[desc],seq", "code", "depth[desc],seq[desc]", "time_created,name"} {
+		for _, sort := range []string{"", "seq[desc]", "name[desc],seq", "code", "depth[desc],seq[desc]",
+			"time_created,name"} {
 			sizes := []int{30}
 			if sort == "" {
 				sizes = []int{7, 200}
@@ -285,8 +309,9 @@ func TestPagesOfNodes(t *testing.T) {
 				written := 0
 				seen := map[string]bool{}
 				for _, n := range walk(t, c, url+"&count=false&page_sort="+sort, size, func() {
-					if written++; written < 3 { // before and behind where the walk is
-						addNode(t, c, "company", id(top), fmt.Sprint("n ", written*17), object{"seq": written*9 - 10, "tag": "old"})
+					if written++; written < 3 { // before and after the position of the walk
+						addNode(t, c, "company", id(top), fmt.Sprint("n ", written*17),
+							object{"seq": written*9 - 10, "tag": "old"})
 					}
 				}) {
 					require.False(t, seen[id(n)], "%s %s %d repeats", url, sort, size)

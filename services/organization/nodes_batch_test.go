@@ -22,7 +22,7 @@ func addBatch(t testing.TB, c *testkit.Client, nodes ...object) []object {
 	return batch.Items
 }
 
-// chain are nodes of which each is below the one before.
+// chain are nodes, each below the one before.
 func chain(length int) []object {
 	nodes := make([]object, length)
 	for i := range nodes {
@@ -85,7 +85,7 @@ func TestAddAThousandTreeNodes(t *testing.T) {
 	_, c := acme(t)
 	o := addObject(t, c, "company")
 	nodes := make([]object, 1000)
-	for i := range nodes { // every one but the last has its parent behind it
+	for i := range nodes { // every one but the last comes before its parent
 		nodes[i] = object{"name": fmt.Sprint(i), "ref": fmt.Sprint(i), "code": fmt.Sprint("c", i)}
 		if i < 999 {
 			nodes[i]["parent_ref"] = fmt.Sprint(min(999, i+100))
@@ -121,37 +121,58 @@ func TestAddTreeNodesIsRefused(t *testing.T) {
 		tooMany[i] = object{"name": "x"}
 	}
 	rows := map[string]refusal{
-		"nothing":               bad(post(nodesBatch, object{}), "body.object_code", "body.items"),
-		"no items":              bad(items(), "body.items"),
-		"empty items":           bad(post(nodesBatch, object{"object_code": "company", "items": []any{}}), "body.items"),
-		"1001 items":            bad(items(tooMany...), "body.items"),
-		"no object":             bad(post(nodesBatch, object{"object_code": "company", "items": []any{"x"}}), "body.items[0]"),
-		"unknown tree":          bad(post(nodesBatch, object{"object_code": "no", "items": []any{good}}), "body.object_code"),
-		"unknown parent":        bad(items(good, object{"name": "x", "parent_id": "404"}), "body.items[1].parent_id"),
-		"two unknown parents":   bad(items(object{"name": "x", "parent_id": "404"}, good, object{"name": "x", "parent_id": "405"}), "body.items[0].parent_id", "body.items[2].parent_id"),
-		"parent elsewhere":      bad(items(good, object{"name": "x", "parent_id": other["root_node_id"]}), "body.items[1].parent_id"),
-		"another tenant's":      bad(items(good, object{"name": "x", "parent_id": foreign["id"]}), "body.items[1].parent_id"),
-		"unknown ref":           bad(items(good, object{"name": "x", "parent_ref": "Good"}), "body.items[1].parent_ref"),
-		"ref twice":             bad(items(good, good), "body.items[1].ref"),
-		"ref and id":            bad(items(good, object{"name": "x", "parent_ref": "good", "parent_id": deep[0]["id"]}), "body.items[1].parent_ref"),
-		"below itself":          bad(items(good, object{"name": "x", "ref": "x", "parent_ref": "x"}), "body.items[1].parent_ref"),
-		"circle of two":         bad(items(good, object{"name": "x", "ref": "x", "parent_ref": "y"}, object{"name": "y", "ref": "y", "parent_ref": "x"}), "body.items[1].parent_ref"),
-		"leads to a circle":     bad(items(object{"name": "z", "parent_ref": "x"}, object{"name": "x", "ref": "x", "parent_ref": "y"}, object{"name": "y", "ref": "y", "parent_ref": "x"}), "body.items[0].parent_ref"),
-		"33 levels":             bad(items(chain(33)...), "body.items[32].parent_ref"),
-		"35 levels, backwards":  bad(items(reversed(chain(35))...), "body.items[0].parent_ref", "body.items[1].parent_ref", "body.items[2].parent_ref"),
-		"too deep":              bad(items(good, object{"name": "x", "parent_id": deep[31]["id"]}), "body.items[1].parent_id"),
-		"code taken":            taken(items(good, object{"name": "x", "code": "taken"}, object{"name": "x", "code": "x/taken"}), "body.items[2].code"),
-		"code twice":            taken(items(good, object{"name": "x", "code": "twice"}, object{"name": "x", "code": "twice"}), "body.items[2].code"),
-		"code twice, backwards": taken(items(object{"name": "x", "code": "twice", "parent_ref": "y"}, object{"name": "y", "ref": "y", "code": "twice"}), "body.items[1].code"),
-		"codes taken": taken(items(object{"name": "x", "code": "x/taken"}, good, object{"name": "x", "code": "n"}, object{"name": "x", "code": "company"}, object{"name": "x", "code": "n"}),
+		"nothing":  bad(post(nodesBatch, object{}), "body.object_code", "body.items"),
+		"no items": bad(items(), "body.items"),
+		"empty items": bad(post(nodesBatch, object{"object_code": "company", "items": []any{}}),
+			"body.items"),
+		"1001 items": bad(items(tooMany...), "body.items"),
+		"no object": bad(post(nodesBatch, object{"object_code": "company", "items": []any{"x"}}),
+			"body.items[0]"),
+		"unknown tree": bad(post(nodesBatch, object{"object_code": "no", "items": []any{good}}),
+			"body.object_code"),
+		"unknown parent": bad(items(good, object{"name": "x", "parent_id": "404"}), "body.items[1].parent_id"),
+		"two unknown parents": bad(items(object{"name": "x", "parent_id": "404"}, good,
+			object{"name": "x", "parent_id": "405"}), "body.items[0].parent_id", "body.items[2].parent_id"),
+		"parent elsewhere": bad(items(good, object{"name": "x", "parent_id": other["root_node_id"]}),
+			"body.items[1].parent_id"),
+		"another tenant's": bad(items(good, object{"name": "x", "parent_id": foreign["id"]}),
+			"body.items[1].parent_id"),
+		"unknown ref": bad(items(good, object{"name": "x", "parent_ref": "Good"}),
+			"body.items[1].parent_ref"),
+		"ref twice": bad(items(good, good), "body.items[1].ref"),
+		"ref and id": bad(items(good, object{"name": "x", "parent_ref": "good", "parent_id": deep[0]["id"]}),
+			"body.items[1].parent_ref"),
+		"below itself": bad(items(good, object{"name": "x", "ref": "x", "parent_ref": "x"}),
+			"body.items[1].parent_ref"),
+		"circle of two": bad(items(good, object{"name": "x", "ref": "x", "parent_ref": "y"},
+			object{"name": "y", "ref": "y", "parent_ref": "x"}), "body.items[1].parent_ref"),
+		"leads to a circle": bad(items(object{"name": "z", "parent_ref": "x"},
+			object{"name": "x", "ref": "x", "parent_ref": "y"}, object{"name": "y", "ref": "y", "parent_ref": "x"}),
+			"body.items[0].parent_ref"),
+		"33 levels": bad(items(chain(33)...), "body.items[32].parent_ref"),
+		"35 levels, backwards": bad(items(reversed(chain(35))...), "body.items[0].parent_ref",
+			"body.items[1].parent_ref", "body.items[2].parent_ref"),
+		"too deep": bad(items(good, object{"name": "x", "parent_id": deep[31]["id"]}),
+			"body.items[1].parent_id"),
+		"code taken": taken(items(good, object{"name": "x", "code": "taken"},
+			object{"name": "x", "code": "x/taken"}), "body.items[2].code"),
+		"code twice": taken(items(good, object{"name": "x", "code": "twice"},
+			object{"name": "x", "code": "twice"}), "body.items[2].code"),
+		"code twice, backwards": taken(items(object{"name": "x", "code": "twice", "parent_ref": "y"},
+			object{"name": "y", "ref": "y", "code": "twice"}), "body.items[1].code"),
+		"codes taken": taken(items(object{"name": "x", "code": "x/taken"}, good, object{"name": "x", "code": "n"},
+			object{"name": "x", "code": "company"}, object{"name": "x", "code": "n"}),
 			"body.items[0].code", "body.items[3].code", "body.items[4].code"),
-		"the root's code":   taken(items(object{"name": "x", "code": "company"}), "body.items[0].code"),
-		"ref of 257":        bad(items(object{"name": "x", "ref": strings.Repeat("x", 257)}), "body.items[0].ref"),
-		"many":              bad(items(object{"name": ""}, object{"name": "x", "parent_ref": "no"}, object{"name": "x", "tag": strings.Repeat("x", 65)}), "body.items[0].name", "body.items[1].parent_ref", "body.items[2].tag"),
+		"the root's code": taken(items(object{"name": "x", "code": "company"}), "body.items[0].code"),
+		"ref of 257":      bad(items(object{"name": "x", "ref": strings.Repeat("x", 257)}), "body.items[0].ref"),
+		"many": bad(items(object{"name": ""}, object{"name": "x", "parent_ref": "no"},
+			object{"name": "x", "tag": strings.Repeat("x", 65)}), "body.items[0].name", "body.items[1].parent_ref",
+			"body.items[2].tag"),
 		"a tree of its own": bad(items(object{"name": "x", "object_code": "other"}), "body.items[0].object_code"),
 	}
 	for name, row := range spoilt {
-		rows["spoilt: "+name] = bad(items(good, changed(object{"name": "x"}, row.members)), below("body.items[1]", row.locations)...)
+		rows["spoilt: "+name] = bad(items(good, changed(object{"name": "x"}, row.members)),
+			below("body.items[1]", row.locations)...)
 	}
 	refused(t, s, c, rows)
 }
@@ -161,7 +182,7 @@ func reversed(list []object) []object {
 	return list
 }
 
-// What lists tell of a node may be sent back, and what is read-only does not count.
+// The members of a node from a list may be sent back; read-only ones are ignored.
 func TestAddedTreeNodesMayBeCopies(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)

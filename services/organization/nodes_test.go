@@ -15,7 +15,7 @@ import (
 
 const nodesPath = "/v1/tree-nodes"
 
-// nodeNow is the record as it now stands.
+// nodeNow is the record as it is now.
 func nodeNow(t testing.TB, c *testkit.Client, n object) object {
 	t.Helper()
 	return c.Get(node(n)).Object()
@@ -37,33 +37,40 @@ func TestCreateTreeNode(t *testing.T) {
 	n := answer.Object()
 	require.Equal(t, `"1-0"`, answer.Header.Get("Etag"))
 	require.Equal(t, object{
-		"id": n["id"], "tenant_id": "acme", "version": 1.0, "time_created": now(s), "time_modified": now(s), "object_code": "company", "code": "node-" + id(n),
-		"name": "平台组", "description": "", "tag": "", "status": "1", "seq": 0.0, "perm_namespace_arn": "", "is_pointer": "0", "pointer_id": "", "is_dynamic": "0",
-		"condition": "", "sys_ext_props": object{}, "free_ext_props": object{}, "parent_id": root, "arn": "arn:idp:acme:org:company:" + id(n),
+		"id": n["id"], "tenant_id": "acme", "version": 1.0, "time_created": now(s), "time_modified": now(s),
+		"object_code": "company", "code": "node-" + id(n),
+		"name": "平台组", "description": "", "tag": "", "status": "1", "seq": 0.0, "perm_namespace_arn": "",
+		"is_pointer": "0", "pointer_id": "", "is_dynamic": "0",
+		"condition": "", "sys_ext_props": object{}, "free_ext_props": object{}, "parent_id": root,
+		"arn":         "arn:idp:acme:org:company:" + id(n),
 		"operator_id": "tester", "path": []any{root, n["id"]}, "depth": 1.0, "child_count": 0.0, "member_count": 0.0,
 	}, n)
 	require.Equal(t, n, nodeNow(t, c, n))
 	require.EqualValues(t, 1, rootOf(t, c, o)["child_count"])
 	require.EqualValues(t, 2, objectNow(t, c, o)["node_count"])
 
-	// All that can be set, below a node.
+	// All members that can be set, below a node.
 	full := object{
-		"object_code": "company", "name": strings.Repeat("名", 256), "parent_id": n["id"], "code": "a/b:c%_" + strings.Repeat("码", 249), "description": "d", "tag": strings.Repeat("签", 64),
-		"status": "0", "seq": float64(1 - 1<<53), "perm_namespace_arn": "arn:x", "is_pointer": "1", "pointer_id": addNode(t, c, "company", "", "target")["id"],
-		"is_dynamic": "0", "condition": "user.status == '1'", "sys_ext_props": object{"a": object{"b": []any{nil, 1.5}}}, "free_ext_props": object{"键": "<&>"},
+		"object_code": "company", "name": strings.Repeat("名", 256), "parent_id": n["id"], "code": "a/b:c%_" +
+			strings.Repeat("码", 249), "description": "d", "tag": strings.Repeat("签", 64),
+		"status": "0", "seq": float64(1 - 1<<53), "perm_namespace_arn": "arn:x", "is_pointer": "1",
+		"pointer_id": addNode(t, c, "company", "", "target")["id"],
+		"is_dynamic": "0", "condition": "user.status == '1'",
+		"sys_ext_props": object{"a": object{"b": []any{nil, 1.5}}}, "free_ext_props": object{"键": "<&>"},
 	}
 	below := c.Post(nodesPath, full).Object()
 	require.Equal(t, changed(changed(n, full), object{
-		"id": below["id"], "arn": "arn:idp:acme:org:company:" + id(below), "path": []any{root, n["id"], below["id"]}, "depth": 2.0,
+		"id": below["id"], "arn": "arn:idp:acme:org:company:" + id(below), "path": []any{root, n["id"], below["id"]},
+		"depth": 2.0,
 	}), below)
 	require.EqualValues(t, 1, nodeNow(t, c, n)["child_count"])
 
-	// What the record has besides may be sent back and does not count.
+	// The other members of the record may be sent back and are ignored.
 	again := c.Post(nodesPath, changed(n, object{"code": "again", "child_count": 9, "path": []string{"x"}})).Object()
 	require.Equal(t, []any{root, again["id"]}, again["path"])
 	require.EqualValues(t, 0, again["child_count"])
 
-	// A code is one tree's, and one tenant's.
+	// A code is unique in a tree, and in a tenant.
 	addObject(t, c, "other")
 	addNode(t, c, "other", "", "x", object{"code": "again"})
 	addNode(t, c, "other", "", "x", object{"code": "Again"})
@@ -80,7 +87,7 @@ func TestCreateTreeNode(t *testing.T) {
 	require.Equal(t, before, whole(t, c))
 }
 
-// spoilt are members that no node may have, and where their faults are.
+// spoilt are members that no node may have, with the locations of their faults.
 var spoilt = map[string]struct {
 	members   object
 	locations []string
@@ -109,9 +116,11 @@ var spoilt = map[string]struct {
 	"unknown variable":  {object{"is_dynamic": "1", "condition": "group.x == 1"}, []string{"condition"}},
 	"no boolean":        {object{"is_dynamic": "1", "condition": "'x'"}, []string{"condition"}},
 	"props a text":      {object{"sys_ext_props": "x"}, []string{"sys_ext_props"}},
-	"props too large":   {object{"free_ext_props": object{"x": strings.Repeat("x", 64<<10)}}, []string{"free_ext_props"}},
-	"unknown member":    {object{"members": 1}, []string{"members"}},
-	"many":              {object{"name": "", "code": " ", "seq": 1 << 53, "is_pointer": "1"}, []string{"name", "code", "seq", "pointer_id"}},
+	"props too large": {object{"free_ext_props": object{"x": strings.Repeat("x", 64<<10)}},
+		[]string{"free_ext_props"}},
+	"unknown member": {object{"members": 1}, []string{"members"}},
+	"many": {object{"name": "", "code": " ", "seq": 1 << 53, "is_pointer": "1"},
+		[]string{"name", "code", "seq", "pointer_id"}},
 }
 
 // below puts locations below another.
@@ -146,7 +155,8 @@ func TestCreateTreeNodeIsRefused(t *testing.T) {
 		"parent a number":        bad(create(object{"parent_id": 1}), "body.parent_id"),
 		"parent in another tree": bad(create(object{"parent_id": other["root_node_id"]}), "body.parent_id"),
 		"another tenant's node":  bad(create(object{"parent_id": foreign["id"]}), "body.parent_id"),
-		"points there":           bad(create(object{"is_pointer": "1", "pointer_id": foreign["id"]}), "body.pointer_id"),
+		"points there": bad(create(object{"is_pointer": "1", "pointer_id": foreign["id"]}),
+			"body.pointer_id"),
 		"code taken":             taken(create(object{"code": "taken"}), "body.code"),
 		"code taken by the root": taken(create(object{"code": "company"}), "body.code"),
 		"ref":                    bad(create(object{"ref": "a"}), "body.ref"),
@@ -178,33 +188,37 @@ func TestUpdateTreeNode(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
 	o := addObject(t, c, "company")
-	n := addNode(t, c, "company", "", "n", object{"code": "n", "sys_ext_props": object{"a": 1, "b": 2}, "description": "old", "tag": "old"})
+	n := addNode(t, c, "company", "", "n", object{"code": "n", "sys_ext_props": object{"a": 1, "b": 2},
+		"description": "old", "tag": "old"})
 	s.Clock.Advance(time.Second)
 	other := s.As("acme", "organization:read", "organization:write")
-	change := object{"name": "新", "code": "new/code", "description": nil, "tag": "t", "status": "0", "seq": -3, "perm_namespace_arn": "x", "sys_ext_props": object{"a": nil, "c": 3}}
+	change := object{"name": "新", "code": "new/code", "description": nil, "tag": "t", "status": "0", "seq": -3,
+		"perm_namespace_arn": "x", "sys_ext_props": object{"a": nil, "c": 3}}
 	answer := other.Patch(node(n), change)
 	require.Equal(t, `"2-0"`, answer.Header.Get("Etag"))
 	n = changed(n, object{
-		"name": "新", "code": "new/code", "description": "", "tag": "t", "status": "0", "seq": -3.0, "perm_namespace_arn": "x", "sys_ext_props": object{"b": 2.0, "c": 3.0},
+		"name": "新", "code": "new/code", "description": "", "tag": "t", "status": "0", "seq": -3.0,
+		"perm_namespace_arn": "x", "sys_ext_props": object{"b": 2.0, "c": 3.0},
 		"version": 2.0, "time_modified": now(s),
 	})
 	require.Equal(t, n, answer.Object())
 	require.Equal(t, n, nodeNow(t, c, n))
 
-	// Read, change nothing, write: nothing is changed, of a root neither.
+	// Read it and write it back: nothing changes, not even for a root.
 	s.Clock.Advance(time.Second)
 	before, events := whole(t, c), len(history(t, s))
 	for _, same := range []object{n, rootOf(t, c, o)} {
 		require.Equal(t, same, c.Patch(node(same), same).Object())
 	}
-	require.Equal(t, n, c.Patch(node(n), object{"object_code": "company", "path": []string{"x"}, "depth": 7, "arn": "x", "operator_id": "x", "child_count": 9, "member_count": 9}).Object())
+	require.Equal(t, n, c.Patch(node(n), object{"object_code": "company", "path": []string{"x"}, "depth": 7, "arn": "x",
+		"operator_id": "x", "child_count": 9, "member_count": 9}).Object())
 	require.Equal(t, n, c.Patch(node(n), object{"parent_id": ""}).Object(), "it is below the root already")
 	require.Equal(t, "dry", c.Patch(node(n)+"?dry_run=true", object{"name": "dry"}).Object()["name"])
 	require.Equal(t, before, whole(t, c))
 	require.Len(t, history(t, s), events)
 
 	c.With("If-Match", `"2"`).Patch(node(n), object{"tag": nil}).OK(nil)
-	addNode(t, c, "company", "", "x", object{"code": "n"}) // which is free now
+	addNode(t, c, "company", "", "x", object{"code": "n"}) // the code is free again
 	foreign := node(rootOf(t, in(s, "globex"), addObject(t, in(s, "globex"), "theirs")))
 	rows := map[string]refusal{
 		"another tree":      bad(patch(node(n), object{"object_code": "other"}), "body.object_code"),
@@ -216,7 +230,8 @@ func TestUpdateTreeNode(t *testing.T) {
 		"of another tenant": missing(patch(foreign, object{"name": "x"})),
 		"outdated":          outdated(ifMatch(`"2"`, patch(node(n), object{"name": "x"}))),
 		"itself":            bad(patch(node(n), object{"is_pointer": "1", "pointer_id": n["id"]}), "body.pointer_id"),
-		"points at root":    bad(patch(node(n), object{"is_pointer": "1", "pointer_id": o["root_node_id"]}), "body.pointer_id"),
+		"points at root": bad(patch(node(n), object{"is_pointer": "1", "pointer_id": o["root_node_id"]}),
+			"body.pointer_id"),
 	}
 	for name, row := range spoilt {
 		rows["spoilt: "+name] = bad(patch(node(n), row.members), below("body", row.locations)...)
@@ -253,7 +268,8 @@ func TestDeleteTreeNode(t *testing.T) {
 	})
 	c.Delete(node(leaf)+"?object_code=other", nil).OK(nil)
 	refused(t, s, c, map[string]refusal{
-		"a root without children": conflict("invalid_state", remove(nodesPath+"/"+other["root_node_id"].(string)+"?object_code=other", nil)),
+		"a root without children": conflict("invalid_state", remove(nodesPath+"/"+other["root_node_id"].(string)+
+			"?object_code=other", nil)),
 	})
 
 	first := c.Post("/v1/tree-users", object{"node_id": child["id"], "user_id": "1"}).Object()
@@ -264,10 +280,14 @@ func TestDeleteTreeNode(t *testing.T) {
 	require.Equal(t, object{"id": child["id"]}, c.Delete(node(child)+query+"&dry_run=true", nil).Object())
 	require.Equal(t, before, whole(t, c))
 	events := len(history(t, s))
-	require.Equal(t, object{"id": child["id"]}, c.With("If-Match", `"1"`).Delete(node(child)+query, nil).Object(), "its members make no version")
+	require.Equal(t, object{"id": child["id"]}, c.With("If-Match", `"1"`).Delete(node(child)+query, nil).Object(),
+		"its members make no version")
 	events1 := history(t, s)[events:]
-	require.ElementsMatch(t, []string{"node.deleted " + id(child), "membership.deleted " + id(first), "membership.updated " + id(kept)}, told(events1))
-	ended := data(t, events1[slices.IndexFunc(events1, func(e bus.Event) bool { return e.Type == "idp.membership.deleted" })])
+	require.ElementsMatch(t, []string{"node.deleted " + id(child), "membership.deleted " + id(first),
+		"membership.updated " + id(kept)}, told(events1))
+	ended := data(t, events1[slices.IndexFunc(events1, func(e bus.Event) bool {
+		return e.Type == "idp.membership.deleted"
+	})])
 	require.Equal(t, []any{id(first), id(second)}, members(ended["memberships"], "id"), "one event for all of them")
 	require.Equal(t, []any{"20", "20"}, members(ended["memberships"], "sequence"))
 	c.Delete(node(child)+query, nil).Problem(http.StatusNotFound, "not_found")
@@ -280,7 +300,7 @@ func TestDeleteTreeNode(t *testing.T) {
 	require.JSONEq(t, `[]`, string(c.Get("/v1/tree-users?user_id=2").OK(nil).Body))
 }
 
-// Whoever edits a node or a core object is not disturbed by what is counted on it meanwhile.
+// A client that edits a node or a core object is not disturbed when its counts change meanwhile.
 func TestCountsMakeNoVersion(t *testing.T) {
 	t.Parallel()
 	s, c, _ := withPeople(t, 2)
@@ -303,13 +323,14 @@ func TestCountsMakeNoVersion(t *testing.T) {
 	require.Equal(t, changed(busy, object{"name": "new", "version": 2.0, "time_modified": now(s)}), answer.Object())
 	require.Equal(t, `"2-4"`, answer.Header.Get("Etag"))
 	c.Delete(membersPath+"/"+id(m), nil).OK(nil)
-	c.With("If-Match", `"1-5"`).Patch(node(n), object{"name": "newer"}).Problem(http.StatusPreconditionFailed, "version_mismatch")
+	c.With("If-Match", `"1-5"`).Patch(node(n), object{"name": "newer"}).Problem(http.StatusPreconditionFailed,
+		"version_mismatch")
 
 	require.EqualValues(t, 3, objectNow(t, c, o)["node_count"])
 	changedObject := c.With("If-Match", `"1-0"`).Patch(objectPath(o), object{"name": "new"}).Object()
 	require.EqualValues(t, 2, changedObject["version"])
 
-	// A move counts on both parents, and is a change of the node that moves.
+	// A move changes the counts of both parents, and the moved node.
 	other := addNode(t, c, "company", "", "other")
 	second := c.Items("/v1/tree-nodes/"+id(n)+"/children", "id")[0].(string)
 	c.With("If-Match", `"1-0"`).Patch("/v1/tree-nodes/"+second, object{"parent_id": other["id"]}).OK(nil)
@@ -334,22 +355,26 @@ func TestCheckTreeNodes(t *testing.T) {
 	const check = "/v1/batch/tree-nodes-check"
 	for kind, want := range map[string]object{
 		"id": {
-			id(n): n, id(root): root, id(twin): twin, id(foreign): nil, "404": nil, "": nil, "company/b": nil, n["arn"].(string): nil, id(n) + " ": nil,
+			id(n): n, id(root): root, id(twin): twin, id(foreign): nil, "404": nil, "": nil, "company/b": nil,
+			n["arn"].(string): nil, id(n) + " ": nil,
 		},
 		"code": {
-			"company/a/b": n, "other/a/b": twin, "company/b": b, "company/company": root, "company/foreign": nil, "company/A/B": nil, "company/a": nil, "company/": nil,
+			"company/a/b": n, "other/a/b": twin, "company/b": b, "company/company": root, "company/foreign": nil,
+			"company/A/B": nil, "company/a": nil, "company/": nil,
 			"company": nil, "/b": nil, "b": nil, "no/b": nil, "": nil, id(n): nil, "other/b": nil,
 		},
 		"arn": {
 			n["arn"].(string): n, root["arn"].(string): root, twin["arn"].(string): twin, foreign["arn"].(string): nil,
-			"arn:idp:acme:org:other:" + id(n): nil, "arn:idp:acme:org:company:" + id(twin): nil, "arn:idp:globex:org:company:" + id(n): nil,
-			"arn:idp:acme:org:company:404": nil, "arn:idp:acme:org:" + id(n): nil, "arn:idp:acme:org:": nil, id(n): nil, "": nil, "arn:idp:acme:app:company:" + id(n): nil,
+			"arn:idp:acme:org:other:" + id(n): nil, "arn:idp:acme:org:company:" + id(twin): nil,
+			"arn:idp:globex:org:company:" + id(n): nil,
+			"arn:idp:acme:org:company:404":        nil, "arn:idp:acme:org:" + id(n): nil, "arn:idp:acme:org:": nil,
+			id(n): nil, "": nil, "arn:idp:acme:app:company:" + id(n): nil,
 			"arn:idp:acme:org:company:x:" + id(n): nil, "ARN" + n["arn"].(string)[3:]: nil,
 		},
 	} {
 		ids := []string{}
 		for name := range want {
-			ids = append(ids, name, name) // twice asked, once answered
+			ids = append(ids, name, name) // requested twice, answered once
 		}
 		found := object{}
 		for name, value := range c.Post(check, object{"type": kind, "ids": ids}).Object() {

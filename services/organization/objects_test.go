@@ -18,7 +18,7 @@ const objectsPath = "/v1/core-objects"
 
 func objectPath(o object) string { return objectsPath + "/" + id(o) }
 
-// objectNow is the record as it now stands.
+// objectNow is the record as it is now.
 func objectNow(t testing.TB, c *testkit.Client, o object) object {
 	t.Helper()
 	var found []object
@@ -27,7 +27,7 @@ func objectNow(t testing.TB, c *testkit.Client, o object) object {
 	return found[0]
 }
 
-// changed is a record with other members.
+// changed returns a record with other members.
 func changed(record object, members object) object {
 	other := maps.Clone(record)
 	maps.Copy(other, members)
@@ -43,35 +43,45 @@ func TestCreateCoreObject(t *testing.T) {
 	require.NotEmpty(t, o["id"])
 	require.NotEmpty(t, o["root_node_id"])
 	require.Equal(t, object{
-		"id": o["id"], "tenant_id": "acme", "version": 1.0, "time_created": now(s), "time_modified": now(s), "code": "company", "name": "Acme 集团", "description": "",
-		"status": "1", "root_node_id": o["root_node_id"], "node_count": 1.0, "seq": 0.0, "sys_ext_props": object{}, "free_ext_props": object{},
+		"id": o["id"], "tenant_id": "acme", "version": 1.0, "time_created": now(s), "time_modified": now(s),
+		"code": "company", "name": "Acme 集团", "description": "",
+		"status": "1", "root_node_id": o["root_node_id"], "node_count": 1.0, "seq": 0.0, "sys_ext_props": object{},
+		"free_ext_props": object{},
 	}, o)
 	require.Equal(t, o, objectNow(t, c, o))
 	require.Equal(t, object{
-		"id": o["root_node_id"], "tenant_id": "acme", "version": 1.0, "time_created": now(s), "time_modified": now(s), "object_code": "company", "code": "company",
-		"name": "Acme 集团", "description": "", "tag": "", "status": "1", "seq": 0.0, "perm_namespace_arn": "", "is_pointer": "0", "pointer_id": "", "is_dynamic": "0",
-		"condition": "", "sys_ext_props": object{}, "free_ext_props": object{}, "parent_id": "", "arn": "arn:idp:acme:org:company:" + o["root_node_id"].(string),
-		"operator_id": "tester", "path": []any{o["root_node_id"]}, "depth": 0.0, "child_count": 0.0, "member_count": 0.0,
+		"id": o["root_node_id"], "tenant_id": "acme", "version": 1.0, "time_created": now(s), "time_modified": now(s),
+		"object_code": "company", "code": "company",
+		"name": "Acme 集团", "description": "", "tag": "", "status": "1", "seq": 0.0, "perm_namespace_arn": "",
+		"is_pointer": "0", "pointer_id": "", "is_dynamic": "0",
+		"condition": "", "sys_ext_props": object{}, "free_ext_props": object{}, "parent_id": "",
+		"arn":         "arn:idp:acme:org:company:" + o["root_node_id"].(string),
+		"operator_id": "tester", "path": []any{o["root_node_id"]}, "depth": 0.0, "child_count": 0.0,
+		"member_count": 0.0,
 	}, c.Get("/v1/tree-nodes/"+o["root_node_id"].(string)).Object())
 
-	// All that can be set, of it and of its root.
+	// All members that can be set, of the object and its root.
 	full := object{
-		"code": "项目.x_y-2", "name": "Projects", "description": "全部", "status": "0", "seq": -7, "sys_ext_props": object{"a": object{"b": []any{1.0}}}, "free_ext_props": object{"键": "值"},
+		"code": "项目.x_y-2", "name": "Projects", "description": "全部", "status": "0", "seq": -7,
+		"sys_ext_props": object{"a": object{"b": []any{1.0}}}, "free_ext_props": object{"键": "值"},
 	}
 	root := object{
-		"code": "top/of:it", "name": "Top", "description": "d", "tag": "t", "status": "0", "seq": 3.0, "perm_namespace_arn": "arn:x", "is_dynamic": "1",
+		"code": "top/of:it", "name": "Top", "description": "d", "tag": "t", "status": "0", "seq": 3.0,
+		"perm_namespace_arn": "arn:x", "is_dynamic": "1",
 		"condition": "user.status == 'x'", "sys_ext_props": object{"x": 1.0}, "free_ext_props": object{"y": nil},
 	}
 	p := c.Post(objectsPath, changed(full, object{"root": root})).Object()
-	require.Equal(t, changed(o, changed(full, object{"id": p["id"], "root_node_id": p["root_node_id"], "seq": -7.0})), p)
+	require.Equal(t, changed(o, changed(full, object{"id": p["id"], "root_node_id": p["root_node_id"], "seq": -7.0})),
+		p)
 	top := c.Get("/v1/tree-nodes/" + p["root_node_id"].(string)).Object()
 	for name, value := range root {
 		require.Equal(t, value, top[name], name)
 	}
-	// What the record has besides may be sent back and does not count.
+	// The other members of the record may be sent back and are ignored.
 	again := changed(p, object{"code": "again"})
-	require.Equal(t, changed(again, object{"id": nil, "root_node_id": nil, "node_count": 1.0}), changed(c.Post(objectsPath, again).Object(), object{"id": nil, "root_node_id": nil}))
-	// Codes are one tenant's.
+	require.Equal(t, changed(again, object{"id": nil, "root_node_id": nil, "node_count": 1.0}),
+		changed(c.Post(objectsPath, again).Object(), object{"id": nil, "root_node_id": nil}))
+	// Codes are unique in a tenant only.
 	addObject(t, in(s, "globex"), "company")
 }
 
@@ -90,28 +100,29 @@ func TestCreateCoreObjectIsRefused(t *testing.T) {
 		members   object
 		locations []string
 	}{
-		"empty code":         {object{"code": ""}, []string{"body.code"}},
-		"code with space":    {object{"code": "a b"}, []string{"body.code"}},
-		"code with slash":    {object{"code": "a/b"}, []string{"body.code"}},
-		"code with colon":    {object{"code": "a:b"}, []string{"body.code"}},
-		"code with percent":  {object{"code": "a%b"}, []string{"body.code"}},
-		"code from a dot":    {object{"code": ".a"}, []string{"body.code"}},
-		"code of 129":        {object{"code": strings.Repeat("x", 129)}, []string{"body.code"}},
-		"code with newline":  {object{"code": "a\n"}, []string{"body.code"}},
-		"empty name":         {object{"name": ""}, []string{"body.name"}},
-		"blank name":         {object{"name": " \t"}, []string{"body.name", "body.name"}},
-		"name of 257":        {object{"name": strings.Repeat("名", 257)}, []string{"body.name"}},
-		"control character":  {object{"name": "a\x00b"}, []string{"body.name"}},
-		"name a number":      {object{"name": 1}, []string{"body.name"}},
-		"description":        {object{"description": strings.Repeat("x", 2001)}, []string{"body.description"}},
-		"status":             {object{"status": "2"}, []string{"body.status"}},
-		"status a number":    {object{"status": 1}, []string{"body.status"}},
-		"seq too large":      {object{"seq": 1 << 53}, []string{"body.seq"}},
-		"seq too small":      {object{"seq": -1 << 53}, []string{"body.seq"}},
-		"seq a text":         {object{"seq": "1"}, []string{"body.seq"}},
-		"seq a fraction":     {object{"seq": 1.5}, []string{"body.seq"}},
-		"props an array":     {object{"sys_ext_props": []any{}}, []string{"body.sys_ext_props"}},
-		"props too large":    {object{"free_ext_props": object{"x": strings.Repeat("x", 64<<10)}}, []string{"body.free_ext_props"}},
+		"empty code":        {object{"code": ""}, []string{"body.code"}},
+		"code with space":   {object{"code": "a b"}, []string{"body.code"}},
+		"code with slash":   {object{"code": "a/b"}, []string{"body.code"}},
+		"code with colon":   {object{"code": "a:b"}, []string{"body.code"}},
+		"code with percent": {object{"code": "a%b"}, []string{"body.code"}},
+		"code from a dot":   {object{"code": ".a"}, []string{"body.code"}},
+		"code of 129":       {object{"code": strings.Repeat("x", 129)}, []string{"body.code"}},
+		"code with newline": {object{"code": "a\n"}, []string{"body.code"}},
+		"empty name":        {object{"name": ""}, []string{"body.name"}},
+		"blank name":        {object{"name": " \t"}, []string{"body.name", "body.name"}},
+		"name of 257":       {object{"name": strings.Repeat("名", 257)}, []string{"body.name"}},
+		"control character": {object{"name": "a\x00b"}, []string{"body.name"}},
+		"name a number":     {object{"name": 1}, []string{"body.name"}},
+		"description":       {object{"description": strings.Repeat("x", 2001)}, []string{"body.description"}},
+		"status":            {object{"status": "2"}, []string{"body.status"}},
+		"status a number":   {object{"status": 1}, []string{"body.status"}},
+		"seq too large":     {object{"seq": 1 << 53}, []string{"body.seq"}},
+		"seq too small":     {object{"seq": -1 << 53}, []string{"body.seq"}},
+		"seq a text":        {object{"seq": "1"}, []string{"body.seq"}},
+		"seq a fraction":    {object{"seq": 1.5}, []string{"body.seq"}},
+		"props an array":    {object{"sys_ext_props": []any{}}, []string{"body.sys_ext_props"}},
+		"props too large": {object{"free_ext_props": object{"x": strings.Repeat("x", 64<<10)}},
+			[]string{"body.free_ext_props"}},
 		"unknown member":     {object{"parent_id": ""}, []string{"body.parent_id"}},
 		"root with a parent": {object{"root": object{"parent_id": "1"}}, []string{"body.root.parent_id"}},
 		"root's name":        {object{"root": object{"name": strings.Repeat("x", 257)}}, []string{"body.root.name"}},
@@ -120,16 +131,20 @@ func TestCreateCoreObjectIsRefused(t *testing.T) {
 		"root's unknown":     {object{"root": object{"no": 1}}, []string{"body.root.no"}},
 		"root's seq":         {object{"root": object{"seq": 1 << 53}}, []string{"body.root.seq"}},
 		"root's condition":   {object{"root": object{"is_dynamic": "1"}}, []string{"body.root.condition"}},
-		"root's bad CEL":     {object{"root": object{"is_dynamic": "1", "condition": "1 +"}}, []string{"body.root.condition"}},
-		"root's pointer":     {object{"root": object{"is_pointer": "1"}}, []string{"body.root.pointer_id"}},
-		"root points away":   {object{"root": object{"is_pointer": "1", "pointer_id": "404"}}, []string{"body.root.pointer_id"}},
-		"root no object":     {object{"root": "x"}, []string{"body.root"}},
+		"root's bad CEL": {object{"root": object{"is_dynamic": "1", "condition": "1 +"}},
+			[]string{"body.root.condition"}},
+		"root's pointer": {object{"root": object{"is_pointer": "1"}}, []string{"body.root.pointer_id"}},
+		"root points away": {object{"root": object{"is_pointer": "1", "pointer_id": "404"}},
+			[]string{"body.root.pointer_id"}},
+		"root no object": {object{"root": "x"}, []string{"body.root"}},
 	} {
-		rows[name] = bad(post(objectsPath, changed(object{"code": "new", "name": "New"}, row.members)), row.locations...)
+		rows[name] = bad(post(objectsPath, changed(object{"code": "new", "name": "New"}, row.members)),
+			row.locations...)
 	}
 	refused(t, s, c, rows)
-	// The limits themselves are good.
-	c.Post(objectsPath, object{"code": strings.Repeat("码", 128), "name": strings.Repeat("名", 256), "seq": 1<<53 - 1, "description": strings.Repeat("述", 2000)}).OK(nil)
+	// Values at the limits are allowed.
+	c.Post(objectsPath, object{"code": strings.Repeat("码", 128), "name": strings.Repeat("名", 256), "seq": 1<<53 - 1,
+		"description": strings.Repeat("述", 2000)}).OK(nil)
 	c.Post(objectsPath, object{"code": "low", "name": " x ", "seq": 1 - 1<<53}).OK(nil)
 }
 
@@ -153,8 +168,10 @@ func TestListAndGetCoreObjects(t *testing.T) {
 	require.Equal(t, want, list)
 
 	for url, found := range map[string]int{
-		objectPath(want[0]) + "?code=b": 1, objectPath(want[0]) + "?code=a": 0, objectPath(want[0]) + "?code=B": 0, objectPath(want[0]) + "?code=no": 0,
-		objectPath(other) + "?code=a": 0, objectsPath + "/1?code=a": 0, objectsPath + "/" + want[0]["root_node_id"].(string) + "?code=b": 0, objectsPath + "/%25?code=%25": 0,
+		objectPath(want[0]) + "?code=b": 1, objectPath(want[0]) + "?code=a": 0, objectPath(want[0]) + "?code=B": 0,
+		objectPath(want[0]) + "?code=no": 0,
+		objectPath(other) + "?code=a":    0, objectsPath + "/1?code=a": 0, objectsPath + "/" +
+			want[0]["root_node_id"].(string) + "?code=b": 0, objectsPath + "/%25?code=%25": 0,
 	} {
 		list = nil
 		c.Get(url).OK(&list)
@@ -170,18 +187,21 @@ func TestUpdateCoreObject(t *testing.T) {
 	s, c := acme(t)
 	o := addObject(t, c, "company", object{"sys_ext_props": object{"a": 1, "b": 2}})
 	s.Clock.Advance(time.Second)
-	answer := c.Patch(objectPath(o), object{"name": "新", "description": "d", "status": "0", "seq": 5, "sys_ext_props": object{"a": nil, "c": 3}})
+	answer := c.Patch(objectPath(o), object{"name": "新", "description": "d", "status": "0", "seq": 5,
+		"sys_ext_props": object{"a": nil, "c": 3}})
 	require.Equal(t, `"2-0"`, answer.Header.Get("Etag"))
 	o = changed(o, object{
-		"name": "新", "description": "d", "status": "0", "seq": 5.0, "sys_ext_props": object{"b": 2.0, "c": 3.0}, "version": 2.0, "time_modified": now(s),
+		"name": "新", "description": "d", "status": "0", "seq": 5.0, "sys_ext_props": object{"b": 2.0, "c": 3.0},
+		"version": 2.0, "time_modified": now(s),
 	})
 	require.Equal(t, o, answer.Object())
 	require.Equal(t, o, objectNow(t, c, o))
 
-	// Read, change nothing, write: nothing is changed.
+	// Read it and write it back: nothing changes.
 	events := len(history(t, s))
 	require.Equal(t, o, c.Patch(objectPath(o), o).Object())
-	require.Equal(t, o, c.Patch(objectPath(o), object{"code": "company", "node_count": 99, "root_node_id": "1"}).Object())
+	require.Equal(t, o, c.Patch(objectPath(o), object{"code": "company", "node_count": 99, "root_node_id": "1"}).
+		Object())
 	require.Equal(t, o, objectNow(t, c, o))
 	dry := c.Patch(objectPath(o)+"?dry_run=true", object{"description": nil})
 	require.Equal(t, "true", dry.Header.Get("Dry-Run"))
@@ -189,7 +209,8 @@ func TestUpdateCoreObject(t *testing.T) {
 	require.Equal(t, o, objectNow(t, c, o))
 	require.Len(t, history(t, s), events)
 
-	require.Equal(t, "", c.With("If-Match", `"2"`).Patch(objectPath(o), object{"description": nil}).Object()["description"])
+	require.Equal(t, "", c.With("If-Match", `"2"`).Patch(objectPath(o), object{"description": nil}).
+		Object()["description"])
 	require.Equal(t, "1", c.Patch(objectPath(o), object{"status": nil}).Object()["status"])
 
 	foreign := objectPath(addObject(t, in(s, "globex"), "theirs"))
@@ -229,7 +250,8 @@ func TestDeleteCoreObject(t *testing.T) {
 
 	addObject(t, c, "project")
 	pointer := addNode(t, c, "project", "", "pointer", object{"is_pointer": "1", "pointer_id": root})
-	refused(t, s, c, map[string]refusal{"pointed at": conflict("in_use", remove(objectPath(o), nil), "tree_nodes.pointer_id")})
+	refused(t, s, c, map[string]refusal{"pointed at": conflict("in_use", remove(objectPath(o), nil),
+		"tree_nodes.pointer_id")})
 	c.Patch(node(pointer), object{"is_pointer": "0", "pointer_id": nil}).OK(nil)
 
 	member := c.Post("/v1/tree-users", object{"node_id": root, "user_id": "1"}).Object()
@@ -238,9 +260,11 @@ func TestDeleteCoreObject(t *testing.T) {
 	require.Equal(t, object{"id": o["id"]}, c.Delete(objectPath(o)+"?dry_run=true", nil).Object())
 	require.Equal(t, before, whole(t, c))
 	events := len(history(t, s))
-	require.Equal(t, object{"id": o["id"]}, c.With("Content-Type", "multipart/form-data; boundary=x").Delete(objectPath(o), "--x--\r\n").Object())
+	require.Equal(t, object{"id": o["id"]}, c.With("Content-Type", "multipart/form-data; boundary=x").
+		Delete(objectPath(o), "--x--\r\n").Object())
 	require.ElementsMatch(t, []string{
-		"core_object.deleted " + id(o), "node.deleted " + root, "membership.deleted " + id(member), "association.deleted " + id(link),
+		"core_object.deleted " + id(o), "node.deleted " + root, "membership.deleted " + id(member),
+		"association.deleted " + id(link),
 	}, told(history(t, s)[events:]))
 	c.Get("/v1/tree-nodes/"+root).Problem(http.StatusNotFound, "not_found")
 	c.Get("/v1/tree-users/"+id(member)).Problem(http.StatusNotFound, "not_found")
@@ -250,14 +274,15 @@ func TestDeleteCoreObject(t *testing.T) {
 	require.NotEqual(t, o["id"], addObject(t, c, "company")["id"], "the code is free, the id is not")
 }
 
-// permissions stands in for the permissions service; it says that so much is granted to any node.
+// permissions stands for the permissions service; it answers that so many grants exist for any node.
 func permissions(t testing.TB, s *testkit.Service, count int) *[]object {
 	t.Helper()
 	asked := &[]object{}
-	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "permissions", "grants-of-node", func(_ context.Context, q object) (object, error) {
-		*asked = append(*asked, q)
-		return object{"count": count}, nil
-	}))
+	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "permissions", "grants-of-node",
+		func(_ context.Context, q object) (object, error) {
+			*asked = append(*asked, q)
+			return object{"count": count}, nil
+		}))
 	return asked
 }
 
@@ -276,13 +301,14 @@ func TestGrantsHoldCoreObjectsAndNodes(t *testing.T) {
 					refused(t, s, c, map[string]refusal{
 						"granted": conflict("in_use", remove(url+"&grants=refuse", nil), "auth_rules"),
 					})
-					c.Delete(url, nil).OK(nil) // grants go with it
+					c.Delete(url, nil).OK(nil) // its grants are deleted with it
 				} else {
 					c.Delete(url+"&grants=refuse", nil).OK(nil)
 				}
 			}
 			require.Equal(t, []object{
-				{"object_code": "company", "node_id": n["id"]}, {"object_code": "company", "node_id": o["root_node_id"]},
+				{"object_code": "company", "node_id": n["id"]},
+				{"object_code": "company", "node_id": o["root_node_id"]},
 			}, slices.Clone(*asked))
 		})
 	}

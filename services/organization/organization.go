@@ -1,10 +1,10 @@
-// Package organization is the organization service: core objects, each a tree of nodes, the members of nodes, and associations between
-// trees. It exports what a program needs to run it, and nothing else.
+// Package organization is the organization service: core objects, each a tree of nodes, the members of nodes, and
+// associations between trees. It exports only what a program needs to run it.
 //
 // membership.deleted has one form, whether one membership ends or, with its node, a batch: data.record is the first
-// that ended, and data.memberships lists all, each with id, object_code, node_id, user_id and sequence. Who keeps
-// memberships goes by that list: an event of a listed membership with a lower sequence that comes later is outdated.
-// node_name and node_path of the record are empty where the node has gone with it.
+// that ended, and data.memberships lists all, each with id, object_code, node_id, user_id and sequence. A consumer that
+// stores memberships must use that list: a later event about a listed membership with a lower sequence is out of date.
+// node_name and node_path of the record are empty if the node was deleted, too.
 package organization
 
 import (
@@ -48,10 +48,11 @@ func newApp(_ context.Context, d service.Deps) (service.App, error) {
 	return service.App{
 		Handler: server,
 		Tasks: []service.Task{
-			// Its documents are tenants' turns, which fall due again as long as there is work: a loop of its own
-			// (fair.Rota), since a DueTask takes what is still due for a failure.
+			// Its documents are the turns of tenants, which fall due again as long as there is work. It is a task of
+			// its own (fair.Rota), because a DueTask counts a document that is still due as a failure.
 			{Name: "keep memberships", Every: time.Second, Do: members.Upkeep},
-			d.DueTask(service.DueWork{Name: "forget membership changes", Every: time.Minute, Due: member.DueChanges, Do: members.Forget}),
+			d.DueTask(service.DueWork{Name: "forget membership changes", Every: time.Minute, Due: member.DueChanges,
+				Do: members.Forget}),
 		},
 		Answer: func(b *bus.Bus) error { return answer(b, trees, members) },
 		Consumers: []bus.ConsumerConfig{
@@ -64,7 +65,8 @@ func newApp(_ context.Context, d service.Deps) (service.App, error) {
 func answer(b *bus.Bus, trees *tree.Trees, members *member.Members) error {
 	return errors.Join(
 		questions.ChangeMembership.Answer(b, members.Apply),
-		questions.SettleChange.Answer(b, func(ctx context.Context, q questions.ChangeID) (questions.ChangeOutcome, error) {
+		questions.SettleChange.Answer(b, func(ctx context.Context, q questions.ChangeID) (questions.ChangeOutcome,
+			error) {
 			return members.Settle(ctx, q.ID)
 		}),
 		questions.NextOrganizationTenant.Answer(b, func(ctx context.Context, q questions.TenantName) (questions.TenantName, error) {

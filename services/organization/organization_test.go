@@ -31,7 +31,8 @@ func TestConventions(t *testing.T) {
 	}, testkit.Resource{
 		Collection: "/v1/tree-nodes",
 		Body: func(n int) any {
-			return object{"object_code": "company", "name": fmt.Sprint("node ", n), "parent_id": "", "code": fmt.Sprint("code-", n), "tag": "mine"}
+			return object{"object_code": "company", "name": fmt.Sprint("node ", n), "parent_id": "",
+				"code": fmt.Sprint("code-", n), "tag": "mine"}
 		},
 		Change: object{"description": "另一个"},
 		Faulty: object{"object_code": "company", "name": "", "parent_id": ""},
@@ -45,19 +46,19 @@ func TestConventions(t *testing.T) {
 // object is a JSON object.
 type object = map[string]any
 
-// in is a client of a tenant with all that this service's operations ask for.
+// in returns a client of a tenant with all scopes of this service.
 func in(s *testkit.Service, tenant string) *testkit.Client {
 	return s.As(tenant, auth.OrganizationRead, auth.OrganizationWrite)
 }
 
-// acme starts a service and gives the client that most tests need.
+// acme starts a service and returns the client that most tests use.
 func acme(t testing.TB) (*testkit.Service, *testkit.Client) {
 	t.Helper()
 	s := start(t)
 	return s, in(s, "acme")
 }
 
-// addObject creates a core object with that code.
+// addObject creates a core object with the code.
 func addObject(t testing.TB, c *testkit.Client, code string, more ...object) object {
 	t.Helper()
 	return c.Post("/v1/core-objects", with(object{"code": code, "name": strings.ToUpper(code)}, more)).Object()
@@ -80,12 +81,12 @@ func with(body object, more []object) object {
 
 func id(record object) string { return record["id"].(string) }
 
-// node and path of a record that was answered, and of what is below it.
+// node and path return the path of a record, or of something below it.
 func node(record object, below ...string) string {
 	return strings.Join(append([]string{"/v1/tree-nodes", id(record)}, below...), "/")
 }
 
-// members of that name in a list's records.
+// members of the same name in the records of a list.
 func members(list any, name string) []any {
 	values := []any{}
 	for _, item := range list.([]any) {
@@ -94,17 +95,18 @@ func members(list any, name string) []any {
 	return values
 }
 
-// people stands in for the users service. The zero value knows nobody.
+// people stands for the users service. The zero value knows no users.
 type people struct {
 	mu    sync.Mutex
 	users map[string]object // by id; the record
 	asked int
-	old   bool // it is of before events had a sequence of their own: theirs is the record's version
+	old   bool // a version in which events had no sequence of their own: it is the record's version
 
-	meanwhile func(ctx context.Context, question string) error // what happens after a question was answered, and before the answer comes; or nil
+	// called after a question was answered, before the answer is sent; may be nil
+	meanwhile func(ctx context.Context, question string) error
 }
 
-// behind does what is to happen behind the back of who asks.
+// behind calls meanwhile.
 func (p *people) behind(ctx context.Context, question string) error {
 	p.mu.Lock()
 	meanwhile := p.meanwhile
@@ -115,7 +117,7 @@ func (p *people) behind(ctx context.Context, question string) error {
 	return meanwhile(ctx, question)
 }
 
-// interfere sets what happens meanwhile.
+// interfere sets meanwhile.
 func (p *people) interfere(meanwhile func(ctx context.Context, question string) error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,14 +136,14 @@ func withPeople(t testing.TB, n int) (*testkit.Service, *testkit.Client, *people
 	return s, c, p
 }
 
-// age sets whether the service is of before events had a sequence of their own.
+// age sets whether the users service is of the version in which events had no sequence of their own.
 func (p *people) age(old bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.old = old
 }
 
-// put makes or changes a user.
+// put creates or changes a user.
 func (p *people) put(id string, record object) object {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,7 +159,7 @@ func (p *people) put(id string, record object) object {
 	return record
 }
 
-// sorted are the ids as the users service pages them.
+// sorted are the ids in the order of the users service's pages.
 func (p *people) sorted() []string {
 	ids := make([]string, 0, len(p.users))
 	for id := range p.users {
@@ -175,7 +177,9 @@ func (p *people) answer(t testing.TB, b *bus.Bus) {
 	require.NoError(t, testkit.AnswerFor(b, "users", "existing", func(ctx context.Context, q ids) (ids, error) {
 		p.mu.Lock()
 		p.asked++
-		q.IDs = slices.DeleteFunc(q.IDs, func(id string) bool { return p.users[id] == nil || p.users[id]["status"] == "resigned" })
+		q.IDs = slices.DeleteFunc(q.IDs, func(id string) bool {
+			return p.users[id] == nil || p.users[id]["status"] == "resigned"
+		})
 		p.mu.Unlock()
 		return q, p.behind(ctx, "existing")
 	}))
@@ -233,7 +237,7 @@ func (p *people) answer(t testing.TB, b *bus.Bus) {
 	}))
 }
 
-// A first walk through all that the service does.
+// A tour of everything that the service does.
 func TestTour(t *testing.T) {
 	t.Parallel()
 	_, c, p := withPeople(t, 3)

@@ -9,7 +9,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// walk walks a list by page tokens. between, which may be left out, is called before every page but the first.
+// walk reads a list by page tokens. between, which may be left out, is called before every page but the first.
 func walk(t testing.TB, c *testkit.Client, url string, size int, between ...func()) (all []object) {
 	t.Helper()
 	token := ""

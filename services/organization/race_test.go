@@ -18,7 +18,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// storedMember is a membership as it is stored, whether lists show it or not.
+// storedMember is a membership as it is stored, whether or not lists show it.
 type storedMember struct {
 	docstore.Meta
 	ObjectCode string `json:"object_code"`
@@ -28,15 +28,16 @@ type storedMember struct {
 	Dynamic    bool   `json:"dynamic"`
 }
 
-// storedMembers reads all of a tenant's, sorted by id.
+// storedMembers reads all memberships of a tenant, sorted by id.
 func storedMembers(t testing.TB, s *testkit.Service, tenant string) (all []storedMember) {
 	t.Helper()
 	c := docstore.Define(docstore.Schema[storedMember]{Name: "tree_users"})
-	require.NoError(t, c.Each(request.System(t.Context(), tenant), s.Deps.Store, docstore.Filter{}, func(d docstore.Doc[storedMember]) error {
-		m, err := d.Value()
-		all = append(all, *m)
-		return err
-	}))
+	require.NoError(t, c.Each(request.System(t.Context(), tenant), s.Deps.Store, docstore.Filter{},
+		func(d docstore.Doc[storedMember]) error {
+			m, err := d.Value()
+			all = append(all, *m)
+			return err
+		}))
 	return all
 }
 
@@ -44,12 +45,13 @@ func storedMembers(t testing.TB, s *testkit.Service, tenant string) (all []store
 func stored(t testing.TB, s *testkit.Service, tenant, collection string) int64 {
 	t.Helper()
 	type anything struct{ docstore.Meta }
-	n, err := docstore.Define(docstore.Schema[anything]{Name: collection}).Count(request.System(t.Context(), tenant), s.Deps.Store, docstore.Filter{})
+	n, err := docstore.Define(docstore.Schema[anything]{Name: collection}).Count(request.System(t.Context(), tenant),
+		s.Deps.Store, docstore.Filter{})
 	require.NoError(t, err)
 	return n
 }
 
-// treeNode is what verify looks at.
+// treeNode has the members that verify checks.
 type treeNode struct {
 	ID          string   `json:"id"`
 	ObjectCode  string   `json:"object_code"`
@@ -66,7 +68,7 @@ type treeNode struct {
 	IsDynamic   string   `json:"is_dynamic"`
 }
 
-// everyPage reads a list from its first page to its last. The total, where it is told, must be true.
+// everyPage reads a list from its first page to its last. The total, if there is one, must be right.
 func everyPage[T any](t testing.TB, c *testkit.Client, url string) (all []T) {
 	t.Helper()
 	url += "&page_size=200"
@@ -98,7 +100,7 @@ func everyPage[T any](t testing.TB, c *testkit.Client, url string) (all []T) {
 	}
 }
 
-// readTrees reads all nodes of all trees of acme by id.
+// readTrees reads all nodes of all trees of acme, by id.
 func readTrees(t testing.TB, c *testkit.Client) (nodes map[string]treeNode, roots map[string]string) {
 	t.Helper()
 	nodes, roots = map[string]treeNode{}, map[string]string{}
@@ -123,8 +125,9 @@ func readTrees(t testing.TB, c *testkit.Client) (nodes map[string]treeNode, root
 	return nodes, roots
 }
 
-// verify reads everything that acme has, and fails unless each core object is one tree whose paths, depths and counts are true, pointers
-// lead somewhere, and memberships are those of nodes that are there, with one primary a user and tree. No upkeep may be left.
+// verify reads everything that acme has. It fails the test unless each core object is one tree whose paths, depths and
+// counts are right, pointers lead to nodes, and memberships are those of existing nodes, with one primary for each user
+// and tree. No upkeep may be left.
 func verify(t testing.TB, s *testkit.Service) map[string]treeNode {
 	t.Helper()
 	c := in(s, "acme")
@@ -187,7 +190,8 @@ func verifyTrees(t testing.TB, c *testkit.Client, nodes map[string]treeNode, roo
 	}
 }
 
-func verifyMembers(t testing.TB, c *testkit.Client, nodes map[string]treeNode, roots map[string]string, all []storedMember) {
+func verifyMembers(t testing.TB, c *testkit.Client, nodes map[string]treeNode, roots map[string]string,
+	all []storedMember) {
 	t.Helper()
 	count, ofUser := map[string]int64{}, map[string][]string{}
 	primaries, byHand, places := map[string]int{}, map[string]bool{}, map[string]bool{}
@@ -226,7 +230,7 @@ func verifyMembers(t testing.TB, c *testkit.Client, nodes map[string]treeNode, r
 		ID     string `json:"id"`
 		UserID string `json:"user_id"`
 	}
-	left := 100 // of many, some will do
+	left := 100 // if there are many, a sample is enough
 	for user, want := range ofUser {
 		if left--; left < 0 {
 			break
@@ -248,7 +252,7 @@ func verifyMembers(t testing.TB, c *testkit.Client, nodes map[string]treeNode, r
 	}
 }
 
-// pool is the ids that may be there, and those that were.
+// pool holds the ids of records that may exist, and of deleted ones.
 type pool struct {
 	mu  sync.Mutex
 	ids []string
@@ -260,7 +264,7 @@ func (p *pool) add(ids ...string) {
 	p.ids = append(p.ids, ids...)
 }
 
-// pick prefers young ids, which are more likely to be there.
+// pick prefers recent ids, which are more likely to exist.
 func (p *pool) pick(r *rand.Rand) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -270,7 +274,7 @@ func (p *pool) pick(r *rand.Rand) string {
 	return p.ids[r.IntN(len(p.ids))]
 }
 
-// mayhem is random work on two trees.
+// mayhem makes random requests on two trees.
 type mayhem struct {
 	trees map[string]*pool // nodes, by object code
 	of    sync.Map         // node id → object code
@@ -317,7 +321,7 @@ func idsOf(a *testkit.Answer) (ids []string) {
 	return ids
 }
 
-// step does something, and tells what and which answers it may have.
+// step makes a request, and returns its description and the answers that it may have.
 func (m *mayhem) step(c *testkit.Client, r *rand.Rand) (what string, a *testkit.Answer, allowed []int) {
 	code := m.tree(r)
 	id, other := m.trees[code].pick(r), m.trees[code].pick(r)
@@ -335,7 +339,8 @@ func (m *mayhem) step(c *testkit.Client, r *rand.Rand) (what string, a *testkit.
 		return "create", a, []int{200, 400, 409}
 	case n < 27:
 		a = c.Post("/v1/batch/tree-nodes", object{"object_code": code, "items": []object{
-			{"name": "b", "parent_ref": "a", "ref": "b"}, {"name": "a", "parent_id": id, "ref": "a"}, {"name": "c", "parent_id": other}, {"name": "d", "parent_ref": "b"},
+			{"name": "b", "parent_ref": "a", "ref": "b"}, {"name": "a", "parent_id": id, "ref": "a"},
+			{"name": "c", "parent_id": other}, {"name": "d", "parent_ref": "b"},
 		}})
 		m.know(code, idsOf(a)...)
 		return "batch", a, []int{200, 400}
@@ -348,11 +353,13 @@ func (m *mayhem) step(c *testkit.Client, r *rand.Rand) (what string, a *testkit.
 	case n < 70:
 		return "point no more", c.Patch(nodeURL, object{"is_pointer": "0", "pointer_id": ""}), []int{200, 404}
 	case n < 73:
-		a = c.Post("/v1/tree-nodes", object{"object_code": code, "parent_id": id, "name": "p", "is_pointer": "1", "pointer_id": elsewhere})
+		a = c.Post("/v1/tree-nodes", object{"object_code": code, "parent_id": id, "name": "p", "is_pointer": "1",
+			"pointer_id": elsewhere})
 		m.know(code, idsOf(a)...)
 		return "create a pointer", a, []int{200, 400}
 	case n < 83:
-		return "add", c.Post("/v1/tree-users", object{"node_id": id, "user_id": user, "is_primary": fmt.Sprint(r.IntN(2))}), []int{200, 400, 409}
+		return "add", c.Post("/v1/tree-users", object{"node_id": id, "user_id": user,
+			"is_primary": fmt.Sprint(r.IntN(2))}), []int{200, 400, 409}
 	case n < 86:
 		return "remove", c.Delete("/v1/tree-users", object{"node_id": id, "user_ids": []string{user}}), []int{200}
 	case n < 93:
@@ -367,13 +374,14 @@ func (m *mayhem) step(c *testkit.Client, r *rand.Rand) (what string, a *testkit.
 		}
 		return "make primary", c.Patch(membership, object{"is_primary": "1"}), []int{200, 404}
 	case n < 96:
-		return "switch", c.Post(nodeURL+[]string{"/enable", "/disable"}[r.IntN(2)]+"?recursive=true", nil), []int{200, 404}
+		return "switch", c.Post(nodeURL+[]string{"/enable", "/disable"}[r.IntN(2)]+"?recursive=true", nil),
+			[]int{200, 404}
 	default:
 		return "rename", c.Patch(nodeURL, object{"name": fmt.Sprint("r", r.IntN(100))}), []int{200, 404}
 	}
 }
 
-// run lets as many goroutines as there are clients do steps, and counts the answers.
+// run makes steps in as many goroutines as there are clients, and counts the answers.
 func (m *mayhem) run(t testing.TB, steps int, clients ...*testkit.Client) map[string]int {
 	t.Helper()
 	seed := rand.Uint64()
@@ -404,9 +412,10 @@ func repeat[T any](v T, n int) []T { return slices.Repeat([]T{v}, n) }
 func TestRaceOfEverything(t *testing.T) {
 	t.Parallel()
 	s, c, _ := withPeople(t, 12)
-	m := newMayhem(c, 14) // of whom two do not exist
+	m := newMayhem(c, 14) // two of whom do not exist
 	counts := m.run(t, 150, repeat(c, 10)...)
-	for _, what := range []string{"create", "batch", "move", "delete", "point", "create a pointer", "add", "end", "make primary", "switch"} {
+	for _, what := range []string{"create", "batch", "move", "delete", "point", "create a pointer", "add", "end",
+		"make primary", "switch"} {
 		require.NotZero(t, counts[what+" 200"], "%s: %v", what, counts)
 	}
 	require.NotZero(t, counts["move 400"])
@@ -414,7 +423,7 @@ func TestRaceOfEverything(t *testing.T) {
 	verify(t, s)
 }
 
-// atOnce does all at the same time and returns the statuses.
+// atOnce makes all requests at the same time and returns the statuses.
 func atOnce(acts ...func() *testkit.Answer) []int {
 	statuses := make([]int, len(acts))
 	start := make(chan struct{})
@@ -430,7 +439,7 @@ func atOnce(acts ...func() *testkit.Answer) []int {
 	return statuses
 }
 
-// Two who cannot both have their way, many times: the answers are those of one before the other.
+// Two requests of which only one can succeed, many times: the answers are those of one before the other.
 func TestDuels(t *testing.T) {
 	t.Parallel()
 	const rounds = 15
@@ -523,10 +532,12 @@ func TestDuels(t *testing.T) {
 		}, [][]int{{200, 200, 200}}},
 		"a pointer and its target's end": {func(a arena) []act {
 			x := addNode(a.t, a.Client, "projects", "", "target")
-			return []act{create(a, object{"object_code": "company", "parent_id": "", "name": "p", "is_pointer": "1", "pointer_id": id(x)}), remove(a, x)}
+			return []act{create(a, object{"object_code": "company", "parent_id": "", "name": "p", "is_pointer": "1",
+				"pointer_id": id(x)}), remove(a, x)}
 		}, [][]int{{200, 409}, {400, 200}}},
 		"a pointer at what becomes one": {func(a arena) []act {
-			x, y, z := below(a, nil), addNode(a.t, a.Client, "projects", "", "y"), addNode(a.t, a.Client, "projects", "", "z")
+			x, y, z := below(a, nil), addNode(a.t, a.Client, "projects", "", "y"),
+				addNode(a.t, a.Client, "projects", "", "z")
 			return []act{point(a, x, y), point(a, y, z)}
 		}, [][]int{{200, 409}, {400, 200}}},
 		"two that point at one another": {func(a arena) []act {
@@ -553,7 +564,8 @@ func TestDuels(t *testing.T) {
 		"one code twice": {func(a arena) []act {
 			x, y := below(a, nil), below(a, nil)
 			body := func(parent object) object {
-				return object{"object_code": "company", "parent_id": id(parent), "name": "n", "code": fmt.Sprint("code-", a.round)}
+				return object{"object_code": "company", "parent_id": id(parent), "name": "n",
+					"code": fmt.Sprint("code-", a.round)}
 			}
 			return []act{create(a, body(x)), create(a, body(y))}
 		}, [][]int{{200, 409}, {409, 200}}},

@@ -17,7 +17,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// ask is a request, to be sent by a client.
+// ask is a request that a client can send.
 type ask = func(*testkit.Client) *testkit.Answer
 
 // refusal is a request that must be refused, and how.
@@ -28,7 +28,7 @@ type refusal struct {
 	locations []string // of all faults
 }
 
-// The statuses and codes of the contract.
+// The statuses and codes that the contract defines.
 func bad(r ask, locations ...string) refusal {
 	return refusal{r, http.StatusBadRequest, "invalid_parameters", locations}
 }
@@ -67,7 +67,7 @@ func ifMatch(version string, r ask) ask {
 	return func(c *testkit.Client) *testkit.Answer { return r(c.With("If-Match", version)) }
 }
 
-// refused fails unless every request is refused as it must be, and neither changes anything nor makes an event.
+// refused fails the test unless every request is refused as it must be, and none changes anything or causes an event.
 func refused(t *testing.T, s *testkit.Service, c *testkit.Client, rows map[string]refusal) {
 	t.Helper()
 	before, events := whole(t, c), len(history(t, s))
@@ -90,7 +90,7 @@ func refused(t *testing.T, s *testkit.Service, c *testkit.Client, rows map[strin
 	require.Len(t, history(t, s), events, "no event is made")
 }
 
-// whole is all that a tenant has, as its lists tell it.
+// whole is everything that a tenant has, as its lists show it.
 func whole(t testing.TB, c *testkit.Client) object {
 	t.Helper()
 	all := func(url string) (items []any) {
@@ -116,8 +116,9 @@ func whole(t testing.TB, c *testkit.Client) object {
 	return has
 }
 
-// history is every event of the tenants that tests are about so far. Of a batch of different records' events any may come first, so it makes
-// and waits for an event of its own twice: what was before the first one is in a batch before that of the second.
+// history is every event so far of the tenants in tests. Events of different records in one batch come in any order, so
+// it causes an event of its own twice and waits for it: everything before the first is in a batch before that of the
+// second.
 func history(t testing.TB, s *testkit.Service) (all []bus.Event) {
 	t.Helper()
 	const tenant = "markers"
@@ -131,7 +132,7 @@ func history(t testing.TB, s *testkit.Service) (all []bus.Event) {
 	return slices.DeleteFunc(all, func(e bus.Event) bool { return e.Tenant == tenant })
 }
 
-// told are the types and subjects of events since a number of them, without the prefix.
+// told are the types and subjects of events after the first n, without the prefix.
 func told(events []bus.Event) []string {
 	list := make([]string, len(events))
 	for i, e := range events {
@@ -147,5 +148,5 @@ func data(t testing.TB, e bus.Event) (m object) {
 	return m
 }
 
-// now is the test's time as records have it.
+// now is the test's time in the form of records.
 func now(s *testkit.Service) string { return s.Clock.Now().String() }

@@ -21,7 +21,7 @@ func TestReplicasRaceOfEverything(t *testing.T) {
 	require.Equal(t, verify(t, s), verify(t, other))
 }
 
-// Two replicas look after the same nodes and hear the same stream: what is done is done once.
+// Two replicas do upkeep for the same nodes and read the same stream: everything is done once.
 func TestReplicasDoWorkOnce(t *testing.T) {
 	t.Parallel()
 	const users = 1100
@@ -35,7 +35,7 @@ func TestReplicasDoWorkOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for _, work := range []func(context.Context) (int, error){mine, theirs, mine, theirs} {
 			all.Go(func() {
-				for range 12 { // more than there is to do
+				for range 12 { // more rounds than there is work for
 					if _, err := work(context.Background()); err != nil {
 						t.Error(err)
 					}
@@ -60,7 +60,7 @@ func TestReplicasDoWorkOnce(t *testing.T) {
 	verify(t, g.Service)
 }
 
-// ofType are the events of a type that were published.
+// ofType are the published events of a type.
 func (g *guided) ofType(beginning string) (told []string) {
 	g.t.Helper()
 	for _, event := range g.published(-1) {
@@ -71,14 +71,14 @@ func (g *guided) ofType(beginning string) (told []string) {
 	return told
 }
 
-// A replica that dies amid a node's users is followed by another one.
+// If a replica dies in the middle of a node's users, another one continues.
 func TestReplicaTakesOver(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 1100)
 	addObject(t, g.Client, "company")
 	n, dev := g.dynamic("all", "true"), addNode(t, g.Client, "company", "", "dev")
 	work := g.tasks["keep memberships"]
-	_, err := work(t.Context()) // one page, then it is no more
+	_, err := work(t.Context()) // one page, and then the replica is dead
 	require.NoError(t, err)
 	g.join(dev, "1", "2")
 	g.Service.Replica(g.spec())

@@ -25,7 +25,7 @@ func TestEnableAndDisable(t *testing.T) {
 	require.Equal(t, a, c.Post(node(a, "disable"), nil).Object(), "it is so already")
 	require.Equal(t, []string{"node.disabled " + id(a)}, told(history(t, s)[events:]))
 
-	// With recursive those that are not so already, each with its event: a1 and a11 are.
+	// With recursive, only the nodes that change have events: a1 and a11.
 	before := whole(t, c)
 	require.Equal(t, a, c.Post(node(a, "disable?recursive=true&dry_run=true"), nil).Object())
 	require.Equal(t, before, whole(t, c))
@@ -37,15 +37,17 @@ func TestEnableAndDisable(t *testing.T) {
 	}
 	require.Equal(t, []any{"a12", "a2", "a1", "a11", "a"}, names(t, c, companyNodes+"&status=0"))
 
-	// It works the other way round, by a form too, and for a root.
+	// It works in the other direction, with a form body, and for a root.
 	root := c.Get(nodesPath + "/" + a["parent_id"].(string)).Object()
-	require.Equal(t, "1", c.With("Content-Type", "application/x-www-form-urlencoded").Post(node(a, "enable"), "").Object()["status"])
+	require.Equal(t, "1", c.With("Content-Type", "application/x-www-form-urlencoded").Post(node(a, "enable"), "").
+		Object()["status"])
 	require.Equal(t, []any{"a12", "a2", "a1", "a11"}, names(t, c, companyNodes+"&status=0"))
 	c.Post(node(root, "enable?recursive=1"), nil).OK(nil)
 	require.Equal(t, []any{}, names(t, c, companyNodes+"&status=0"))
 	c.Post(node(root, "disable?recursive=true"), nil).OK(nil)
 	require.Len(t, names(t, c, companyNodes+"&status=0"), 8)
-	require.Equal(t, []any{"a"}, names(t, c, nodesPath+"?object_code=other&status=1&tag=red"), "another tree is not meant")
+	require.Equal(t, []any{"a"}, names(t, c, nodesPath+"?object_code=other&status=1&tag=red"),
+		"another tree is not meant")
 
 	rows := map[string]refusal{}
 	for _, word := range []string{"enable", "disable"} {

@@ -1,5 +1,5 @@
-// Package httpapi is the organization service's operations: wire forms, their conversion to the domain's, one file a noun. It holds
-// no rules and no storage.
+// Package httpapi has the organization service's operations: wire forms and their conversion to the domain's, one file
+// for each noun. It contains no rules and no storage.
 package httpapi
 
 import (
@@ -19,7 +19,8 @@ type api struct {
 func Register(s *rest.Server, trees *tree.Trees, members *member.Members, links *link.Links) {
 	a := &api{trees, members, links}
 	a.registerObjects(s.Tagged("Core objects", "The trees of an organization: departments, cost centres, projects."))
-	nodes := s.Tagged("Tree nodes", "The nodes of a tree: adding, changing and moving them, and the ways to walk and search a tree.")
+	nodes := s.Tagged("Tree nodes",
+		"The nodes of a tree: adding, changing and moving them, and the ways to walk and search a tree.")
 	a.registerNodes(nodes)
 	a.registerNodeLists(nodes)
 	memberships := s.Tagged("Memberships", "Which users belong to which tree nodes.")
@@ -28,7 +29,7 @@ func Register(s *rest.Server, trees *tree.Trees, members *member.Members, links 
 	a.registerAssociations(s.Tagged("Tree associations", "Typed links between nodes of two trees."))
 }
 
-// GrantsFlag is how a delete says what is to become of grants.
+// GrantsFlag says what a delete does about grants.
 type GrantsFlag struct {
 	Grants string `query:"grants" enum:"refuse" doc:"refuse: 409 in_use if something is granted to the node. Absent: grants go with it"`
 }

@@ -12,26 +12,34 @@ import (
 
 func (a *api) registerAssociations(s *rest.Server) {
 	rest.Handle(s, rest.Op{
-		ID: "create-tree-association", Method: http.MethodPost, Path: "/v1/tree-associations", Scope: auth.OrganizationWrite, Summary: "Link nodes of two trees",
-		Doc:     "Such as a project to a department. One link of a type from one node to another; it ends with either.",
-		Errors:  []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
-		Request: map[string]any{"source_node_id": "1048700", "target_node_id": "1048579", "type": "owner"}, Response: exampleAssociation,
+		ID: "create-tree-association", Method: http.MethodPost, Path: "/v1/tree-associations",
+		Scope: auth.OrganizationWrite, Summary: "Link nodes of two trees",
+		Doc: "Such as a project to a department. One link of a type from one node to another; it ends with " +
+			"either.",
+		Errors:   []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
+		Request:  map[string]any{"source_node_id": "1048700", "target_node_id": "1048579", "type": "owner"},
+		Response: exampleAssociation,
 	}, a.createAssociation)
 	rest.Handle(s, rest.Op{
-		ID: "list-tree-associations", Method: http.MethodGet, Path: "/v1/tree-associations", Scope: auth.OrganizationRead, Summary: "List tree associations",
+		ID: "list-tree-associations", Method: http.MethodGet, Path: "/v1/tree-associations",
+		Scope: auth.OrganizationRead, Summary: "List tree associations",
 		Response: map[string]any{"items": []any{exampleAssociation}, "total": 1, "page_num": 1, "page_size": 20},
 	}, a.listAssociations)
 	rest.Handle(s, rest.Op{
-		ID: "get-tree-association", Method: http.MethodGet, Path: "/v1/tree-associations/{id}", Scope: auth.OrganizationRead, Summary: "Get a tree association",
+		ID: "get-tree-association", Method: http.MethodGet, Path: "/v1/tree-associations/{id}",
+		Scope: auth.OrganizationRead, Summary: "Get a tree association",
 		Response: exampleAssociation,
 	}, a.getAssociation)
 	rest.Handle(s, rest.Op{
-		ID: "delete-tree-association", Method: http.MethodDelete, Path: "/v1/tree-associations/{id}", Scope: auth.OrganizationWrite, Summary: "Delete a tree association",
+		ID: "delete-tree-association", Method: http.MethodDelete, Path: "/v1/tree-associations/{id}",
+		Scope: auth.OrganizationWrite, Summary: "Delete a tree association",
 		Response: map[string]any{"id": "1048710"},
 	}, a.deleteAssociation)
 	rest.Handle(s, rest.Op{
-		ID: "delete-tree-associations", Method: http.MethodDelete, Path: "/v1/tree-associations", Scope: auth.OrganizationWrite, Summary: "Delete tree associations",
-		Doc: "Of the query's `id` or the body's `ids`; all or nothing. What is not there is no error.", Request: map[string]any{"ids": []string{"1048710"}}, Response: map[string]any{"removed": 1},
+		ID: "delete-tree-associations", Method: http.MethodDelete, Path: "/v1/tree-associations",
+		Scope: auth.OrganizationWrite, Summary: "Delete tree associations",
+		Doc:     "Of the query's `id` or the body's `ids`; all or nothing. What is not there is no error.",
+		Request: map[string]any{"ids": []string{"1048710"}}, Response: map[string]any{"removed": 1},
 	}, a.deleteAssociations)
 }
 
@@ -94,6 +102,7 @@ func (a *api) deleteAssociations(ctx context.Context, in *deleteAssociationsInpu
 }
 
 var exampleAssociation = map[string]any{
-	"id": "1048710", "tenant_id": "acme", "version": 1, "time_created": "2026-01-31T09:30:00.000Z", "time_modified": "2026-01-31T09:30:00.000Z",
+	"id": "1048710", "tenant_id": "acme", "version": 1, "time_created": "2026-01-31T09:30:00.000Z",
+	"time_modified":  "2026-01-31T09:30:00.000Z",
 	"source_node_id": "1048700", "target_node_id": "1048579", "type": "owner", "description": "",
 }

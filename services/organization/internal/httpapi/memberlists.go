@@ -14,15 +14,19 @@ import (
 
 func (a *api) registerMemberLists(s *rest.Server) {
 	rest.Handle(s, rest.Op{
-		ID: "list-tree-users", Method: http.MethodGet, Path: "/v1/tree-users", Scope: auth.OrganizationRead, Summary: "List a user's memberships",
-		Doc: "In all trees, by dynamic nodes' conditions too.", Response: []any{exampleMembership},
+		ID: "list-tree-users", Method: http.MethodGet, Path: "/v1/tree-users", Scope: auth.OrganizationRead,
+		Summary: "List a user's memberships",
+		Doc:     "In all trees, by dynamic nodes' conditions too.", Response: []any{exampleMembership},
 	}, a.listOfUser)
 	rest.Handle(s, rest.Op{
-		ID: "list-tree-node-users", Method: http.MethodGet, Path: "/v1/tree-nodes/{id}/users", Scope: auth.OrganizationRead, Summary: "List the users of a tree node",
+		ID: "list-tree-node-users", Method: http.MethodGet, Path: "/v1/tree-nodes/{id}/users",
+		Scope: auth.OrganizationRead, Summary: "List the users of a tree node",
 		Doc: "Each user once, as the first membership in the order of nodes and `seq`; `nodes` lists all that count. " +
-			"With `recursive` no more than 10,000 memberships are counted. With a `keyword` that many users of a large node " +
+			"With `recursive` no more than 10,000 memberships are counted. With a `keyword` that many users of a " +
+			"large node " +
 			"have, `total` tells of the pages up to this one, and these may have fewer items than `page_size`.",
-		Errors: []apperr.Kind{apperr.Unavailable}, Response: map[string]any{"items": []any{exampleNodeUser}, "total": 1, "page_num": 1, "page_size": 20},
+		Errors: []apperr.Kind{apperr.Unavailable}, Response: map[string]any{"items": []any{exampleNodeUser}, "total": 1,
+			"page_num": 1, "page_size": 20},
 	}, a.listOfNode)
 }
 

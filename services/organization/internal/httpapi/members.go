@@ -14,33 +14,47 @@ import (
 
 func (a *api) registerMembers(s *rest.Server) {
 	rest.Handle(s, rest.Op{
-		ID: "add-tree-user", Method: http.MethodPost, Path: "/v1/tree-users", Scope: auth.OrganizationWrite, Summary: "Add a member to a tree node",
-		Doc:     "The user's first membership in a tree is the primary one; making another one primary ends that. The user is looked up in the users service.",
-		Errors:  []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState, apperr.Unavailable},
-		Request: map[string]any{"node_id": "1048579", "user_id": "1048601", "title": "架构师"}, Response: exampleMembership,
+		ID: "add-tree-user", Method: http.MethodPost, Path: "/v1/tree-users", Scope: auth.OrganizationWrite,
+		Summary: "Add a member to a tree node",
+		Doc: "The user's first membership in a tree is the primary one; making another one primary ends that. " +
+			"The user is looked up in the users service.",
+		Errors:   []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState, apperr.Unavailable},
+		Request:  map[string]any{"node_id": "1048579", "user_id": "1048601", "title": "架构师"},
+		Response: exampleMembership,
 	}, a.addMember)
 	rest.Handle(s, rest.Op{
-		ID: "add-tree-users", Method: http.MethodPost, Path: "/v1/batch/tree-users", Scope: auth.OrganizationWrite, Summary: "Add members to tree nodes",
-		Doc: "All or nothing, 1…1000: `user_ids` to one `node_id`, or `items`.", Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState, apperr.Unavailable},
-		Request: map[string]any{"node_id": "1048579", "user_ids": []string{"1048601"}}, Response: map[string]any{"items": []any{exampleMembership}},
+		ID: "add-tree-users", Method: http.MethodPost, Path: "/v1/batch/tree-users", Scope: auth.OrganizationWrite,
+		Summary:  "Add members to tree nodes",
+		Doc:      "All or nothing, 1…1000: `user_ids` to one `node_id`, or `items`.",
+		Errors:   []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState, apperr.Unavailable},
+		Request:  map[string]any{"node_id": "1048579", "user_ids": []string{"1048601"}},
+		Response: map[string]any{"items": []any{exampleMembership}},
 	}, a.addMembers)
 	rest.Handle(s, rest.Op{
-		ID: "get-tree-user", Method: http.MethodGet, Path: "/v1/tree-users/{id}", Scope: auth.OrganizationRead, Summary: "Get a membership",
+		ID: "get-tree-user", Method: http.MethodGet, Path: "/v1/tree-users/{id}", Scope: auth.OrganizationRead,
+		Summary:  "Get a membership",
 		Response: exampleMembership,
 	}, a.getMember)
 	rest.Handle(s, rest.Op{
-		ID: "update-tree-user", Method: http.MethodPatch, Path: "/v1/tree-users/{id}", Scope: auth.OrganizationWrite, Summary: "Change a membership",
-		Doc:    "JSON merge patch (RFC 7396) of `title`, `role`, `seq` and `is_primary`. A membership by a dynamic node's condition cannot be changed.",
-		Errors: []apperr.Kind{apperr.InvalidState}, Request: map[string]any{"role": "leader"}, Response: exampleMembership,
+		ID: "update-tree-user", Method: http.MethodPatch, Path: "/v1/tree-users/{id}", Scope: auth.OrganizationWrite,
+		Summary: "Change a membership",
+		Doc: "JSON merge patch (RFC 7396) of `title`, `role`, `seq` and `is_primary`. A membership by a dynamic " +
+			"node's condition cannot be changed.",
+		Errors: []apperr.Kind{apperr.InvalidState}, Request: map[string]any{"role": "leader"},
+		Response: exampleMembership,
 	}, a.updateMember)
 	rest.Handle(s, rest.Op{
-		ID: "remove-tree-user", Method: http.MethodDelete, Path: "/v1/tree-users/{id}", Scope: auth.OrganizationWrite, Summary: "End a membership",
-		Errors: []apperr.Kind{apperr.InvalidState}, Response: map[string]any{"id": "1048650"},
+		ID: "remove-tree-user", Method: http.MethodDelete, Path: "/v1/tree-users/{id}", Scope: auth.OrganizationWrite,
+		Summary: "End a membership",
+		Errors:  []apperr.Kind{apperr.InvalidState}, Response: map[string]any{"id": "1048650"},
 	}, a.removeMember)
 	rest.Handle(s, rest.Op{
-		ID: "remove-tree-users", Method: http.MethodDelete, Path: "/v1/tree-users", Scope: auth.OrganizationWrite, Summary: "End memberships",
-		Doc:    "Of the query's `id`, the body's `ids`, or the body's `user_ids` in `node_id`; all or nothing. What is not there is no error.",
-		Errors: []apperr.Kind{apperr.InvalidState}, Request: map[string]any{"node_id": "1048579", "user_ids": []string{"1048601"}}, Response: map[string]any{"removed": 1},
+		ID: "remove-tree-users", Method: http.MethodDelete, Path: "/v1/tree-users", Scope: auth.OrganizationWrite,
+		Summary: "End memberships",
+		Doc: "Of the query's `id`, the body's `ids`, or the body's `user_ids` in `node_id`; all or nothing. " +
+			"What is not there is no error.",
+		Errors: []apperr.Kind{apperr.InvalidState}, Request: map[string]any{"node_id": "1048579",
+			"user_ids": []string{"1048601"}}, Response: map[string]any{"removed": 1},
 	}, a.removeMembers)
 }
 
@@ -111,7 +125,7 @@ func (a *api) addMembers(ctx context.Context, in *addMembersInput) (rest.BatchOf
 	return rest.BatchFrom[Membership](added, err)
 }
 
-// amongUserIDs is where a request with one node_id and user_ids has what drafts have at items[i].
+// amongUserIDs translates locations: in a request with one node_id and user_ids, a draft's members are not at items[i].
 func amongUserIDs(location string) string {
 	item, member, _ := strings.Cut(location, ".")
 	if member == "user_id" {
@@ -178,6 +192,7 @@ func (a *api) removeMembers(ctx context.Context, in *removeMembersInput) (rest.R
 	return rest.Removed{Removed: n}, err
 }
 
-var exampleMembership = json.RawMessage(`{"id":"1048650","tenant_id":"acme","version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z",` +
-	`"object_code":"company","node_id":"1048579","user_id":"1048601","is_primary":"1","title":"架构师","role":"member","seq":0,"dynamic":false,` +
-	`"node_name":"平台组","node_path":["Acme","平台组"]}`)
+var exampleMembership = json.RawMessage(
+	`{"id":"1048650","tenant_id":"acme","version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z",` +
+		`"object_code":"company","node_id":"1048579","user_id":"1048601","is_primary":"1","title":"架构师","role":"member","seq":0,"dynamic":false,` +
+		`"node_name":"平台组","node_path":["Acme","平台组"]}`)

@@ -14,29 +14,35 @@ import (
 func (a *api) registerNodeLists(s *rest.Server) {
 	page := map[string]any{"items": []any{exampleNode}, "total": 1, "page_num": 1, "page_size": 20}
 	rest.Handle(s, rest.Op{
-		ID: "list-tree-nodes", Method: http.MethodGet, Path: "/v1/tree-nodes", Scope: auth.OrganizationRead, Summary: "List and search tree nodes",
-		Doc:      "Without `parent_id` the whole tree with its root; with it the children of that node, with `recursive` all below it, with `depth` so many levels.",
+		ID: "list-tree-nodes", Method: http.MethodGet, Path: "/v1/tree-nodes", Scope: auth.OrganizationRead,
+		Summary: "List and search tree nodes",
+		Doc: "Without `parent_id` the whole tree with its root; with it the children of that node, with " +
+			"`recursive` all below it, with `depth` so many levels.",
 		Response: page,
 	}, a.listNodes)
 	rest.Handle(s, rest.Op{
-		ID: "list-ancestors", Method: http.MethodGet, Path: "/v1/tree-nodes/{id}/parent", Scope: auth.OrganizationRead, Summary: "List the nodes above a tree node",
-		Doc: "From its parent up to the root; empty for a root.", Response: []any{exampleNode},
+		ID: "list-ancestors", Method: http.MethodGet, Path: "/v1/tree-nodes/{id}/parent", Scope: auth.OrganizationRead,
+		Summary: "List the nodes above a tree node",
+		Doc:     "From its parent up to the root; empty for a root.", Response: []any{exampleNode},
 	}, a.listAncestors)
 	rest.Handle(s, rest.Op{
-		ID: "list-children", Method: http.MethodGet, Path: "/v1/tree-nodes/{id}/children", Scope: auth.OrganizationRead, Summary: "List the children of a tree node",
+		ID: "list-children", Method: http.MethodGet, Path: "/v1/tree-nodes/{id}/children", Scope: auth.OrganizationRead,
+		Summary:  "List the children of a tree node",
 		Response: page,
 	}, func(ctx context.Context, in *childrenInput) (rest.List[TreeNode], error) {
 		return a.listBelow(ctx, in.ID, 1, in.Paging)
 	})
 	rest.Handle(s, rest.Op{
-		ID: "list-descendants", Method: http.MethodGet, Path: "/v1/tree-nodes/{id}/descendants", Scope: auth.OrganizationRead, Summary: "List all nodes below a tree node",
+		ID: "list-descendants", Method: http.MethodGet, Path: "/v1/tree-nodes/{id}/descendants",
+		Scope: auth.OrganizationRead, Summary: "List all nodes below a tree node",
 		Response: page,
 	}, func(ctx context.Context, in *descendantsInput) (rest.List[TreeNode], error) {
 		return a.listBelow(ctx, in.ID, in.Depth, in.Paging)
 	})
 	rest.Handle(s, rest.Op{
-		ID: "get-subtree", Method: http.MethodGet, Path: "/v1/tree-nodes/{id}/tree", Scope: auth.OrganizationRead, Summary: "Get a tree node with all below it, nested",
-		Doc: "Each node has `children`, by `seq`. At most 10,000 nodes, else 400.", Response: exampleNested,
+		ID: "get-subtree", Method: http.MethodGet, Path: "/v1/tree-nodes/{id}/tree", Scope: auth.OrganizationRead,
+		Summary: "Get a tree node with all below it, nested",
+		Doc:     "Each node has `children`, by `seq`. At most 10,000 nodes, else 400.", Response: exampleNested,
 	}, a.getSubtree)
 }
 
@@ -69,7 +75,7 @@ type childrenInput struct {
 	rest.Paging
 }
 
-// DepthLimit is how deep to look.
+// DepthLimit is the number of levels to include.
 type DepthLimit struct {
 	Depth int `query:"depth" minimum:"1" maximum:"64" doc:"At most so many levels"`
 }

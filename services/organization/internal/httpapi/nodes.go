@@ -14,39 +14,54 @@ import (
 
 func (a *api) registerNodes(s *rest.Server) {
 	rest.Handle(s, rest.Op{
-		ID: "create-tree-node", Method: http.MethodPost, Path: "/v1/tree-nodes", Scope: auth.OrganizationWrite, Summary: "Add a tree node",
+		ID: "create-tree-node", Method: http.MethodPost, Path: "/v1/tree-nodes", Scope: auth.OrganizationWrite,
+		Summary: "Add a tree node",
 		Doc: "An empty `parent_id` is the root. A node's depth is at most 32. `code` is made up where it is missing. " +
-			"With `is_pointer` 1 the node stands for another, `pointer_id`, of any tree. With `is_dynamic` 1 its members are the users who meet " +
+			"With `is_pointer` 1 the node stands for another, `pointer_id`, of any tree. With `is_dynamic` 1 its " +
+			"members are the users who meet " +
 			"`condition`, a CEL expression over `user`, the user record.",
-		Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState}, Request: exampleNewNode, Response: exampleNode,
+		Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState}, Request: exampleNewNode,
+		Response: exampleNode,
 	}, a.createNode)
 	rest.Handle(s, rest.Op{
-		ID: "create-tree-nodes", Method: http.MethodPost, Path: "/v1/batch/tree-nodes", Scope: auth.OrganizationWrite, Summary: "Add tree nodes",
-		Doc:      "All or nothing, 1…1000. A node's parent may be another one of the batch: `parent_ref` is that one's `ref`.",
-		Errors:   []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
-		Request:  map[string]any{"object_code": "company", "items": []any{map[string]any{"name": "R&D", "parent_id": "", "ref": "a"}, map[string]any{"name": "平台组", "parent_ref": "a"}}},
+		ID: "create-tree-nodes", Method: http.MethodPost, Path: "/v1/batch/tree-nodes", Scope: auth.OrganizationWrite,
+		Summary: "Add tree nodes",
+		Doc: "All or nothing, 1…1000. A node's parent may be another one of the batch: `parent_ref` is that " +
+			"one's `ref`.",
+		Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
+		Request: map[string]any{"object_code": "company",
+			"items": []any{map[string]any{"name": "R&D", "parent_id": "", "ref": "a"},
+				map[string]any{"name": "平台组", "parent_ref": "a"}}},
 		Response: map[string]any{"items": []any{exampleNode}},
 	}, a.createNodes)
 	rest.Handle(s, rest.Op{
-		ID: "get-tree-node", Method: http.MethodGet, Path: "/v1/tree-nodes/{id}", Scope: auth.OrganizationRead, Summary: "Get a tree node",
+		ID: "get-tree-node", Method: http.MethodGet, Path: "/v1/tree-nodes/{id}", Scope: auth.OrganizationRead,
+		Summary:  "Get a tree node",
 		Response: exampleNode,
 	}, a.getNode)
 	rest.Handle(s, rest.Op{
-		ID: "update-tree-node", Method: http.MethodPatch, Path: "/v1/tree-nodes/{id}", Scope: auth.OrganizationWrite, Summary: "Change or move a tree node",
-		Doc:    "JSON merge patch (RFC 7396). Another `parent_id` moves the node with all that is below it, at most 50,000 nodes, within its tree.",
-		Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InUse, apperr.InvalidState}, Request: map[string]any{"parent_id": "1048580"}, Response: exampleNode,
+		ID: "update-tree-node", Method: http.MethodPatch, Path: "/v1/tree-nodes/{id}", Scope: auth.OrganizationWrite,
+		Summary: "Change or move a tree node",
+		Doc: "JSON merge patch (RFC 7396). Another `parent_id` moves the node with all that is below it, at " +
+			"most 50,000 nodes, within its tree.",
+		Errors:  []apperr.Kind{apperr.AlreadyExists, apperr.InUse, apperr.InvalidState},
+		Request: map[string]any{"parent_id": "1048580"}, Response: exampleNode,
 	}, a.updateNode)
 	rest.Handle(s, rest.Op{
-		ID: "delete-tree-node", Method: http.MethodDelete, Path: "/v1/tree-nodes/{id}", Scope: auth.OrganizationWrite, Summary: "Delete a tree node",
-		Doc:    "Its memberships and associations end. Refused while it has children, while pointers lead to it, and for a root.",
-		Errors: []apperr.Kind{apperr.HasChildren, apperr.InUse, apperr.InvalidState, apperr.Unavailable}, Response: map[string]any{"id": "1048579"},
+		ID: "delete-tree-node", Method: http.MethodDelete, Path: "/v1/tree-nodes/{id}", Scope: auth.OrganizationWrite,
+		Summary: "Delete a tree node",
+		Doc: "Its memberships and associations end. Refused while it has children, while pointers lead to it, " +
+			"and for a root.",
+		Errors:   []apperr.Kind{apperr.HasChildren, apperr.InUse, apperr.InvalidState, apperr.Unavailable},
+		Response: map[string]any{"id": "1048579"},
 	}, a.deleteNode)
 	for _, op := range []struct {
 		word, summary string
 		enabled       bool
 	}{{"enable", "Enable a tree node", true}, {"disable", "Disable a tree node", false}} {
 		rest.Handle(s, rest.Op{
-			ID: op.word + "-tree-node", Method: http.MethodPost, Path: "/v1/tree-nodes/{id}/" + op.word, Scope: auth.OrganizationWrite, Summary: op.summary,
+			ID: op.word + "-tree-node", Method: http.MethodPost, Path: "/v1/tree-nodes/{id}/" + op.word,
+			Scope: auth.OrganizationWrite, Summary: op.summary,
 			Doc: "With `recursive` all below it too, at most 50,000 nodes.", Response: exampleNode,
 		}, func(ctx context.Context, in *statusInput) (rest.Record[TreeNode], error) {
 			doc, err := a.trees.SetStatus(ctx, in.ID, op.enabled, in.Recursive.Or(false))
@@ -54,9 +69,11 @@ func (a *api) registerNodes(s *rest.Server) {
 		})
 	}
 	rest.Handle(s, rest.Op{
-		ID: "check-tree-nodes", Method: http.MethodPost, Path: "/v1/batch/tree-nodes-check", Scope: auth.OrganizationRead, Summary: "Find tree nodes by id, code or arn",
-		Doc:     "An object with a member for each name: the node, or null. A code is `object_code/code`.",
-		Request: map[string]any{"type": "code", "ids": []string{"company/platform"}}, Response: map[string]any{"company/platform": exampleNode},
+		ID: "check-tree-nodes", Method: http.MethodPost, Path: "/v1/batch/tree-nodes-check",
+		Scope: auth.OrganizationRead, Summary: "Find tree nodes by id, code or arn",
+		Doc:      "An object with a member for each name: the node, or null. A code is `object_code/code`.",
+		Request:  map[string]any{"type": "code", "ids": []string{"company/platform"}},
+		Response: map[string]any{"company/platform": exampleNode},
 	}, a.checkNodes)
 }
 
@@ -169,7 +186,8 @@ func (a *api) checkNodes(ctx context.Context, in *checkNodesInput) (map[string]*
 
 var exampleNewNode = map[string]any{"object_code": "company", "name": "平台组", "parent_id": "", "code": "platform"}
 
-var exampleNode = json.RawMessage(`{"id":"1048579","tenant_id":"acme","version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z",` +
-	`"object_code":"company","code":"platform","name":"平台组","description":"","tag":"","status":"1","seq":0,"perm_namespace_arn":"","is_pointer":"0","pointer_id":"",` +
-	`"is_dynamic":"0","condition":"","sys_ext_props":{},"free_ext_props":{},"parent_id":"1048578","arn":"arn:idp:acme:org:company:1048579","operator_id":"admin",` +
-	`"path":["1048578","1048579"],"depth":1,"child_count":0,"member_count":0}`)
+var exampleNode = json.RawMessage(
+	`{"id":"1048579","tenant_id":"acme","version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z",` +
+		`"object_code":"company","code":"platform","name":"平台组","description":"","tag":"","status":"1","seq":0,"perm_namespace_arn":"","is_pointer":"0","pointer_id":"",` +
+		`"is_dynamic":"0","condition":"","sys_ext_props":{},"free_ext_props":{},"parent_id":"1048578","arn":"arn:idp:acme:org:company:1048579","operator_id":"admin",` +
+		`"path":["1048578","1048579"],"depth":1,"child_count":0,"member_count":0}`)

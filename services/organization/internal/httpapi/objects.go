@@ -13,27 +13,36 @@ import (
 
 func (a *api) registerObjects(s *rest.Server) {
 	rest.Handle(s, rest.Op{
-		ID: "create-core-object", Method: http.MethodPost, Path: "/v1/core-objects", Scope: auth.OrganizationWrite, Summary: "Create a core object",
-		Doc:    "Makes the organization relation with its root node. `root` says what the root is like; its code and name are the object's unless it has others.",
-		Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState}, Request: map[string]any{"code": "company", "name": "Acme"}, Response: exampleObject,
+		ID: "create-core-object", Method: http.MethodPost, Path: "/v1/core-objects", Scope: auth.OrganizationWrite,
+		Summary: "Create a core object",
+		Doc: "Makes the organization relation with its root node. `root` says what the root is like; its code " +
+			"and name are the object's unless it has others.",
+		Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState}, Request: map[string]any{"code": "company",
+			"name": "Acme"}, Response: exampleObject,
 	}, a.createObject)
 	rest.Handle(s, rest.Op{
-		ID: "list-core-objects", Method: http.MethodGet, Path: "/v1/core-objects", Scope: auth.OrganizationRead, Summary: "List core objects",
-		Doc: "All of them, by `seq`.", Response: []any{exampleObject},
+		ID: "list-core-objects", Method: http.MethodGet, Path: "/v1/core-objects", Scope: auth.OrganizationRead,
+		Summary: "List core objects",
+		Doc:     "All of them, by `seq`.", Response: []any{exampleObject},
 	}, a.listObjects)
 	rest.Handle(s, rest.Op{
-		ID: "get-core-object", Method: http.MethodGet, Path: "/v1/core-objects/{id}", Scope: auth.OrganizationRead, Summary: "Get a core object",
-		Doc: "An array: of the core object, if `id` and `code` are of one; else empty.", Response: []any{exampleObject},
+		ID: "get-core-object", Method: http.MethodGet, Path: "/v1/core-objects/{id}", Scope: auth.OrganizationRead,
+		Summary:  "Get a core object",
+		Doc:      "An array: of the core object, if `id` and `code` are of one; else empty.",
+		Response: []any{exampleObject},
 	}, a.getObject)
 	rest.Handle(s, rest.Op{
-		ID: "update-core-object", Method: http.MethodPatch, Path: "/v1/core-objects/{id}", Scope: auth.OrganizationWrite, Summary: "Change a core object",
+		ID: "update-core-object", Method: http.MethodPatch, Path: "/v1/core-objects/{id}",
+		Scope: auth.OrganizationWrite, Summary: "Change a core object",
 		Doc:     "JSON merge patch (RFC 7396). The code stays: it is part of every node's `arn`.",
 		Request: map[string]any{"description": "All of us"}, Response: exampleObject,
 	}, a.updateObject)
 	rest.Handle(s, rest.Op{
-		ID: "delete-core-object", Method: http.MethodDelete, Path: "/v1/core-objects/{id}", Scope: auth.OrganizationWrite, Summary: "Delete a core object",
-		Doc:    "Together with its root node; refused while there are nodes below that.",
-		Errors: []apperr.Kind{apperr.HasChildren, apperr.InUse, apperr.Unavailable}, Response: map[string]any{"id": "1048577"},
+		ID: "delete-core-object", Method: http.MethodDelete, Path: "/v1/core-objects/{id}",
+		Scope: auth.OrganizationWrite, Summary: "Delete a core object",
+		Doc:      "Together with its root node; refused while there are nodes below that.",
+		Errors:   []apperr.Kind{apperr.HasChildren, apperr.InUse, apperr.Unavailable},
+		Response: map[string]any{"id": "1048577"},
 	}, a.deleteObject)
 }
 
@@ -52,7 +61,8 @@ func (a *api) createObject(ctx context.Context, in *createObjectInput) (rest.Rec
 	if err := in.Body.Into(&body); err != nil {
 		return rest.Record[CoreObject]{}, rest.WrongType(err)
 	}
-	doc, err := a.trees.CreateObject(ctx, body.Object, tree.Draft{Profile: body.Root.Profile, ParentID: body.Root.ParentID})
+	doc, err := a.trees.CreateObject(ctx, body.Object,
+		tree.Draft{Profile: body.Root.Profile, ParentID: body.Root.ParentID})
 	return rest.RecordOf[CoreObject](doc, err)
 }
 
@@ -94,5 +104,6 @@ func (a *api) deleteObject(ctx context.Context, in *deleteObjectInput) (rest.Del
 	return d, err
 }
 
-var exampleObject = json.RawMessage(`{"id":"1048577","tenant_id":"acme","version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z",` +
-	`"name":"Acme","description":"","status":"1","seq":0,"sys_ext_props":{},"free_ext_props":{},"code":"company","root_node_id":"1048578","node_count":1}`)
+var exampleObject = json.RawMessage(
+	`{"id":"1048577","tenant_id":"acme","version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z",` +
+		`"name":"Acme","description":"","status":"1","seq":0,"sys_ext_props":{},"free_ext_props":{},"code":"company","root_node_id":"1048578","node_count":1}`)

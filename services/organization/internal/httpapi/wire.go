@@ -2,8 +2,8 @@ package httpapi
 
 import "github.com/idplatform/idplatform/pkg/rest"
 
-// The types below describe JSON for the OpenAPI document and for the validation of bodies. Records are stored in this very form, or
-// completed by the domain; a test holds the two against each other.
+// These types describe JSON for the OpenAPI document and for the validation of bodies. Records are stored in this form,
+// or completed by the domain; a test compares the two.
 
 // CoreObject is an organization relation: a tree.
 type CoreObject struct {
@@ -19,7 +19,7 @@ type CoreObject struct {
 	FreeExtProps map[string]any `json:"free_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
 }
 
-// CoreObjectInput is a core object to be created, or the members of one to be changed.
+// CoreObjectInput is a core object to create, or the members of one to change.
 type CoreObjectInput struct {
 	rest.MetaInput
 	Code         string         `json:"code" example:"company"`
@@ -33,13 +33,13 @@ type CoreObjectInput struct {
 	FreeExtProps map[string]any `json:"free_ext_props,omitempty"`
 }
 
-// NewCoreObject is a core object to be created.
+// NewCoreObject is a core object to create.
 type NewCoreObject struct {
 	CoreObjectInput
 	Root *RootInput `json:"root,omitempty" doc:"The root node"`
 }
 
-// NodeFacts are the members of a tree node that may be sent back and do not count.
+// NodeFacts are the members of a tree node that may be sent back and are ignored.
 type NodeFacts struct {
 	rest.MetaInput
 	ARN         string   `json:"arn,omitempty" readOnly:"true"`
@@ -50,7 +50,7 @@ type NodeFacts struct {
 	MemberCount int64    `json:"member_count,omitempty" readOnly:"true"`
 }
 
-// RootInput is what a root node is to be like.
+// RootInput describes the root node to create.
 type RootInput struct {
 	NodeFacts
 	NodeProfile
@@ -58,7 +58,7 @@ type RootInput struct {
 	ParentID string `json:"parent_id,omitempty" doc:"Only empty: a root has no parent"`
 }
 
-// NodeProfile are the members of a tree node that may be given and need not be.
+// NodeProfile are the optional members of a tree node.
 type NodeProfile struct {
 	Code             string         `json:"code,omitempty" doc:"1…256 visible characters; unique in the tree; made up where missing" example:"platform"`
 	Description      string         `json:"description,omitempty"`
@@ -100,7 +100,7 @@ type TreeNode struct {
 	MemberCount      int64          `json:"member_count" readOnly:"true" doc:"Of the node itself" example:"0"`
 }
 
-// TreeNodeInput are the members of a tree node to be changed.
+// TreeNodeInput are the members of a tree node to change.
 type TreeNodeInput struct {
 	NodeFacts
 	NodeProfile
@@ -109,7 +109,7 @@ type TreeNodeInput struct {
 	ParentID   string `json:"parent_id" doc:"Another one moves the node; empty: the root"`
 }
 
-// NewTreeNode is a tree node to be created.
+// NewTreeNode is a tree node to create.
 type NewTreeNode struct {
 	NodeFacts
 	NodeProfile
@@ -118,7 +118,7 @@ type NewTreeNode struct {
 	ParentID   string `json:"parent_id" doc:"Empty: the root" example:""`
 }
 
-// NewTreeNodes are tree nodes to be created at once.
+// NewTreeNodes are tree nodes to create together.
 type NewTreeNodes struct {
 	ObjectCode string         `json:"object_code" minLength:"1" example:"company"`
 	Items      []NewBatchNode `json:"items" minItems:"1" maxItems:"1000" nullable:"false"`
@@ -140,13 +140,13 @@ type AddedTreeNode struct {
 	Ref string `json:"ref,omitempty" doc:"As it was given" example:"a"`
 }
 
-// NestedTreeNode is a node with all below it.
+// NestedTreeNode is a node with all nodes below it.
 type NestedTreeNode struct {
 	TreeNode
 	Children []NestedTreeNode `json:"children" nullable:"false"`
 }
 
-// MembershipProfile are the members of a membership that may be given and need not be.
+// MembershipProfile are the optional members of a membership.
 type MembershipProfile struct {
 	IsPrimary string `json:"is_primary,omitempty" enum:"1,0" doc:"One of a user's memberships in a tree is; the first, until another is made it"`
 	Title     string `json:"title,omitempty" example:"架构师"`
@@ -169,7 +169,7 @@ type Membership struct {
 	Dynamic    bool     `json:"dynamic" readOnly:"true" doc:"By the node's condition" example:"false"`
 }
 
-// NewMembership is a membership to be added.
+// NewMembership is a membership to add.
 type NewMembership struct {
 	rest.MetaInput
 	MembershipProfile
@@ -181,14 +181,14 @@ type NewMembership struct {
 	Dynamic    bool     `json:"dynamic,omitempty" readOnly:"true"`
 }
 
-// NewMemberships are memberships to be added at once.
+// NewMemberships are memberships to add together.
 type NewMemberships struct {
 	NodeID  string          `json:"node_id,omitempty" example:"1048579"`
 	UserIDs []string        `json:"user_ids,omitempty" maxItems:"1000" doc:"With node_id"`
 	Items   []NewMembership `json:"items,omitempty" maxItems:"1000" doc:"Instead of node_id and user_ids"`
 }
 
-// MembershipInput are the members of a membership to be changed.
+// MembershipInput are the members of a membership to change.
 type MembershipInput struct {
 	rest.MetaInput
 	MembershipProfile
@@ -200,13 +200,13 @@ type MembershipInput struct {
 	Dynamic    bool     `json:"dynamic,omitempty" readOnly:"true"`
 }
 
-// TreeNodeUser is a user of a node, as the first membership that counts.
+// TreeNodeUser is a user of a node, with the first membership that counts.
 type TreeNodeUser struct {
 	Membership
 	Nodes []NodeOfUser `json:"nodes" nullable:"false" doc:"All memberships that count"`
 }
 
-// NodeOfUser is one of them.
+// NodeOfUser is a node of such a user.
 type NodeOfUser struct {
 	ID        string `json:"id" doc:"Of the membership" example:"1048650"`
 	NodeID    string `json:"node_id" example:"1048579"`
@@ -226,7 +226,7 @@ type TreeAssociation struct {
 	Description  string `json:"description" example:""`
 }
 
-// NewTreeAssociation is an association to be made.
+// NewTreeAssociation is an association to create.
 type NewTreeAssociation struct {
 	rest.MetaInput
 	SourceNodeID string `json:"source_node_id" example:"1048700"`

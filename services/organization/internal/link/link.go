@@ -10,18 +10,18 @@ import (
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
 )
 
-// Association is a link from a node to one of another tree: of a project to a department. Its JSON form is the API's, the events'
-// and the store's. It does not change.
+// Association is a link from a node to one of another tree, such as from a project to a department. It has the same
+// JSON form in the API, in events and in the store. It never changes.
 type Association struct {
 	docstore.Meta
 	Draft
 }
 
-// Draft is an association to be made.
+// Draft is an association to create.
 type Draft struct {
 	SourceNodeID string `json:"source_node_id"`
 	TargetNodeID string `json:"target_node_id"`
-	Type         string `json:"type"` // what the link means; up to whoever makes it
+	Type         string `json:"type"` // the meaning of the link, chosen by the client
 	Description  string `json:"description"`
 }
 
@@ -50,7 +50,7 @@ var links = docstore.Define(docstore.Schema[Association]{
 	},
 })
 
-// Collections are those that the store must have.
+// Collections are the collections that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{links.Def()} }
 
 const (
@@ -61,7 +61,7 @@ const (
 	MaxOfNode = 1000
 )
 
-// Deps are what Links work with.
+// Deps are what Links need.
 type Deps struct{ Store *docstore.Store }
 
 // Links are the use cases.
@@ -70,8 +70,8 @@ type Links struct{ Deps }
 // New makes the use cases.
 func New(d Deps) *Links { return &Links{d} }
 
-// Add links two nodes. apperr.InvalidParameters (no such node, nodes of one tree), AlreadyExists (such a link of the same type),
-// InvalidState (MaxOfNode).
+// Add links two nodes. The error is apperr.InvalidParameters (no such node, or nodes of one tree), AlreadyExists (such
+// a link of the same type) or InvalidState (MaxOfNode).
 func (s *Links) Add(ctx context.Context, d Draft) (Doc, error) {
 	var faults apperr.Faults
 	faults.Check(d.SourceNodeID != "", "source_node_id", "must not be empty")
@@ -104,8 +104,8 @@ func checkEnds(ctx context.Context, tx *docstore.Tx, d Draft) error {
 	}
 	source, target := nodes[d.SourceNodeID], nodes[d.TargetNodeID]
 	var faults apperr.Faults
-	faults.Check(source != nil, "source_node_id", "is no node")
-	faults.Check(target != nil, "target_node_id", "is no node")
+	faults.Check(source != nil, "source_node_id", "is not a node")
+	faults.Check(target != nil, "target_node_id", "is not a node")
 	if source != nil && target != nil {
 		faults.Check(source.Path[0] != target.Path[0], "target_node_id", "is of the same tree as the source")
 	}
@@ -132,7 +132,7 @@ func of(nodeID string) docstore.Filter {
 	return docstore.Or(docstore.Eq(bySource, docstore.Text(nodeID)), docstore.Eq(byTarget, docstore.Text(nodeID)))
 }
 
-// Get returns an association; apperr.NotFound.
+// Get returns an association. The error is apperr.NotFound.
 func (s *Links) Get(ctx context.Context, id string) (Doc, error) { return links.Find(ctx, s.Store, id) }
 
 // Filter selects associations. The zero Filter selects all.
@@ -154,12 +154,12 @@ func (f Filter) where() docstore.Filter {
 	return docstore.And(all...)
 }
 
-// List returns a page of associations. apperr.InvalidParameters (paging).
+// List returns a page of associations. The error is apperr.InvalidParameters (paging).
 func (s *Links) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Association], error) {
 	return links.List(ctx, s.Store, f.where(), p)
 }
 
-// Remove ends one association. apperr.NotFound, VersionMismatch.
+// Remove ends one association. The error is apperr.NotFound or VersionMismatch.
 func (s *Links) Remove(ctx context.Context, id string) error {
 	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		a, err := links.Load(ctx, tx, id)
@@ -171,7 +171,7 @@ func (s *Links) Remove(ctx context.Context, id string) error {
 	return err
 }
 
-// RemoveMany ends those of the associations that exist, all or nothing, and returns how many.
+// RemoveMany ends those of the associations that exist, all or nothing, and returns their number.
 func (s *Links) RemoveMany(ctx context.Context, ids []string) (int, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (int, error) {
 		found, err := links.FindMany(ctx, tx, ids)
@@ -182,7 +182,7 @@ func (s *Links) RemoveMany(ctx context.Context, ids []string) (int, error) {
 	})
 }
 
-// OnRemove ends the associations of a node in the transaction that removes it.
+// OnRemove ends the associations of a node in the transaction that deletes it.
 func OnRemove(ctx context.Context, tx *docstore.Tx, n *tree.Node) error {
 	return remove(ctx, tx, of(n.ID))
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// Draft is a membership to be added.
+// Draft is a membership to add.
 type Draft struct {
 	NodeID string
 	UserID string
 	Profile
 }
 
-// Add makes a user a member. apperr.InvalidParameters (no such node or user), AlreadyExists, InvalidState (a dynamic node, MaxOfUser),
-// Unavailable.
+// Add makes a user a member. The error is apperr.InvalidParameters (no such node or user), AlreadyExists, InvalidState
+// (a dynamic node, or MaxOfUser) or Unavailable.
 func (s *Members) Add(ctx context.Context, d Draft) (Shown, error) {
 	return add(ctx, s, []Draft{d}, whole, func(shown []Shown) Shown { return shown[0] })
 }
@@ -37,12 +37,12 @@ func (s *Members) AddMany(ctx context.Context, drafts []Draft) (docstore.Batch, 
 	})
 }
 
-// whole and item are where drafts stand in a request: one is all of it, or it has many.
+// whole and item return the place of a draft in a request: the draft is all of it, or one of many.
 func whole(int) string  { return "" }
 func item(i int) string { return apperr.Item("items", i) }
 
-// add makes users members. at tells where a draft stands in the request, answer makes of the memberships what the
-// transaction results in.
+// add makes users members. at returns the place of a draft in the request; answer makes the result of the transaction
+// from the memberships.
 func add[R any](
 	ctx context.Context, s *Members, drafts []Draft, at func(int) string, answer func([]Shown) R,
 ) (R, error) {
@@ -82,7 +82,7 @@ func add[R any](
 	})
 }
 
-// again runs a transaction anew when another has just given the user a primary membership, which this one did not see.
+// again repeats a transaction after another has just given the user a primary membership that this one did not see.
 func again[R any](write func() (R, error)) (R, error) {
 	for tries := 1; ; tries++ {
 		result, err := write()
@@ -93,7 +93,7 @@ func again[R any](write func() (R, error)) (R, error) {
 	}
 }
 
-// checkUsers asks the users service, once for all.
+// checkUsers asks the users service about all users together.
 func (s *Members) checkUsers(ctx context.Context, drafts []Draft, at func(int) string) error {
 	wanted := map[string]bool{}
 	for _, d := range drafts {
@@ -108,12 +108,12 @@ func (s *Members) checkUsers(ctx context.Context, drafts []Draft, at func(int) s
 	}
 	var faults apperr.Faults
 	for i, d := range drafts {
-		faults.Within(at(i)).Check(!wanted[d.UserID], "user_id", "is no user")
+		faults.Within(at(i)).Check(!wanted[d.UserID], "user_id", "is not a user")
 	}
 	return faults.Err()
 }
 
-// insert adds checked drafts under new ids, with their events.
+// insert adds checked drafts with new ids, and their events.
 func insert(ctx context.Context, tx *docstore.Tx, ids []string, drafts []Draft, at func(int) string) ([]Doc, error) {
 	nodes, err := loadNodes(ctx, tx, drafts, at)
 	if err != nil {
@@ -130,7 +130,8 @@ func insert(ctx context.Context, tx *docstore.Tx, ids []string, drafts []Draft, 
 	added := make([]*Membership, len(drafts))
 	more := map[string]int64{}
 	for i, d := range drafts {
-		m := &Membership{Meta: docstore.Meta{ID: ids[i]}, ObjectCode: nodes[d.NodeID].ObjectCode, NodeID: d.NodeID, UserID: d.UserID, Profile: d.Profile}
+		m := &Membership{Meta: docstore.Meta{ID: ids[i]}, ObjectCode: nodes[d.NodeID].ObjectCode, NodeID: d.NodeID,
+			UserID: d.UserID, Profile: d.Profile}
 		m.IsPrimary = "0"
 		key := primary(m.ObjectCode, m.UserID)
 		if it, ok := chosen[key]; ok && it == i {
@@ -156,7 +157,8 @@ func insert(ctx context.Context, tx *docstore.Tx, ids []string, drafts []Draft, 
 	return docs, emit(ctx, tx, "created", docs...)
 }
 
-// choose tells which draft is to be a user's primary membership in a tree: the last that asks for it, else the first if there is none.
+// choose returns which draft becomes a user's primary membership in a tree: the last that asks for it, otherwise the
+// first if the user has none.
 func choose(nodes map[string]*tree.Node, drafts []Draft, primaries map[string]*Membership) map[string]int {
 	chosen := map[string]int{}
 	for i, d := range drafts {
@@ -168,8 +170,9 @@ func choose(nodes map[string]*tree.Node, drafts []Draft, primaries map[string]*M
 	return chosen
 }
 
-// loadNodes loads the nodes that drafts are for, to count their members.
-func loadNodes(ctx context.Context, tx *docstore.Tx, drafts []Draft, at func(int) string) (map[string]*tree.Node, error) {
+// loadNodes loads the nodes of the drafts, to count their members.
+func loadNodes(ctx context.Context, tx *docstore.Tx, drafts []Draft, at func(int) string) (map[string]*tree.Node,
+	error) {
 	wanted := map[string]bool{}
 	for _, d := range drafts {
 		wanted[d.NodeID] = true
@@ -180,7 +183,7 @@ func loadNodes(ctx context.Context, tx *docstore.Tx, drafts []Draft, at func(int
 	}
 	var faults apperr.Faults
 	for i, d := range drafts {
-		faults.Within(at(i)).Check(nodes[d.NodeID] != nil, "node_id", "is no node")
+		faults.Within(at(i)).Check(nodes[d.NodeID] != nil, "node_id", "is not a node")
 	}
 	if err := faults.Err(); err != nil {
 		return nil, err
@@ -193,7 +196,8 @@ func loadNodes(ctx context.Context, tx *docstore.Tx, drafts []Draft, at func(int
 	return nodes, nil
 }
 
-// checkHere refuses users who have left since the users service was asked, who are members already, or have too many memberships.
+// checkHere refuses users who have left since the users service was asked, who are members already, or who have too
+// many memberships.
 func checkHere(ctx context.Context, tx *docstore.Tx, drafts []Draft, at func(int) string) error {
 	var users []string
 	places := make([]docstore.Value, len(drafts))
@@ -209,7 +213,7 @@ func checkHere(ctx context.Context, tx *docstore.Tx, drafts []Draft, at func(int
 	}
 	var faults apperr.Faults
 	for i, d := range drafts {
-		faults.Within(at(i)).Check(!gone[d.UserID], "user_id", "is no user")
+		faults.Within(at(i)).Check(!gone[d.UserID], "user_id", "is not a user")
 	}
 	if err := faults.Err(); err != nil {
 		return err
@@ -244,7 +248,8 @@ func checkHere(ctx context.Context, tx *docstore.Tx, drafts []Draft, at func(int
 }
 
 // loadPrimaries loads the primary memberships that the drafts' users have in the drafts' trees, by their index value.
-func loadPrimaries(ctx context.Context, tx *docstore.Tx, nodes map[string]*tree.Node, drafts []Draft) (map[string]*Membership, error) {
+func loadPrimaries(ctx context.Context, tx *docstore.Tx, nodes map[string]*tree.Node,
+	drafts []Draft) (map[string]*Membership, error) {
 	values := make([]docstore.Value, len(drafts))
 	for i, d := range drafts {
 		values[i] = docstore.Text(primary(nodes[d.NodeID].ObjectCode, d.UserID))
@@ -262,7 +267,7 @@ func loadPrimaries(ctx context.Context, tx *docstore.Tx, nodes map[string]*tree.
 	return there, nil
 }
 
-// chunk is how many index values are looked up at once.
+// chunk is how many index values are looked up together.
 const chunk = 200
 
 // find returns the memberships that have one of the values in an index.

@@ -12,7 +12,7 @@ var (
 	errDynamicNode = apperr.New(apperr.InvalidState, "the members of a dynamic node are those who meet its condition")
 )
 
-// Get returns a membership; apperr.NotFound.
+// Get returns a membership. The error is apperr.NotFound.
 func (s *Members) Get(ctx context.Context, id string) (Shown, error) {
 	doc, err := members.Find(ctx, s.Store, id)
 	if err != nil {
@@ -32,7 +32,8 @@ func one(ctx context.Context, r docstore.Reader, doc Doc) (Shown, error) {
 	return shown[0], nil
 }
 
-// Update changes what edit changes of the profile. apperr.NotFound, InvalidParameters, InvalidState (dynamic), VersionMismatch.
+// Update applies edit to the profile. The error is apperr.NotFound, InvalidParameters, InvalidState (dynamic) or
+// VersionMismatch.
 func (s *Members) Update(ctx context.Context, id string, edit func(*Membership) error) (Shown, error) {
 	return again(func() (Shown, error) {
 		return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Shown, error) {
@@ -68,7 +69,8 @@ func update(ctx context.Context, tx *docstore.Tx, m *Membership, edit func(*Memb
 		return Doc{}, errDynamic
 	}
 	if proposal.IsPrimary == "1" && m.IsPrimary != "1" {
-		before, err := members.LoadWhere(ctx, tx, docstore.Eq(byPrimary, docstore.Text(primary(m.ObjectCode, m.UserID))), "", 1)
+		before, err := members.LoadWhere(ctx, tx, docstore.Eq(byPrimary,
+			docstore.Text(primary(m.ObjectCode, m.UserID))), "", 1)
 		if err != nil {
 			return Doc{}, err
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/outbox"
 )
 
-// emit tells of written memberships, one event for each.
+// emit sends an event for each written membership.
 func emit(ctx context.Context, tx *docstore.Tx, action string, docs ...Doc) error {
 	named, err := names(ctx, from(tx.Peek()), docs)
 	if err != nil {
@@ -22,10 +22,9 @@ func emit(ctx context.Context, tx *docstore.Tx, action string, docs ...Doc) erro
 	return nil
 }
 
-// emitEnded tells of deleted memberships, one event for each batch, the events' only form: record is the first of the
-// batch, and memberships lists all of it. A consumer goes by that list alone, and by each one's sequence, which is
-// greater than that of every event told of that membership before: so one that comes late brings no ended membership
-// back.
+// emitEnded sends events for deleted memberships, one for each batch. They have only this form: record is the first of
+// the batch, and memberships lists all of it. A consumer uses only that list, with the sequence of each membership,
+// which is greater than those of all earlier events about it: so a late event cannot bring an ended membership back.
 func emitEnded(ctx context.Context, tx *docstore.Tx, batches ...[]Doc) error {
 	firsts := make([]Doc, len(batches))
 	for i := range batches {
@@ -61,7 +60,7 @@ type ended struct {
 	Sequence   string `json:"sequence"`
 }
 
-// tell tells of a membership with the names of its node, which may be gone.
+// tell sends the event of a membership with the names of its node, which may be deleted.
 func tell(ctx context.Context, tx *docstore.Tx, named directory, action string, doc *Doc, extra map[string]any) error {
 	m, err := doc.Value()
 	if err != nil {

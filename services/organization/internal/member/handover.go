@@ -12,13 +12,13 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// change is the outcome of a questions.MembershipChange, kept for as long as it may be asked for. The users service
-// asks for a change, and neither side knows when the other dies. So a change has an id: asked for again it is not made
-// again, and once Settle has answered that it was not made it never will be.
+// change is the outcome of a questions.MembershipChange, stored for as long as it may be asked for. The users service
+// asks for a change, and either service may die without the other's notice. So a change has an id: if it is asked for
+// again it is not made again, and once Settle has answered that it was not made, it never will be.
 type change struct {
-	docstore.Meta        // the id is the asked change's
+	docstore.Meta        // the id is that of the change
 	UserID        string `json:"user_id"`
-	Applied       bool   `json:"applied"` // or it must not be any more
+	Applied       bool   `json:"applied"` // false: it must not be made any more
 }
 
 const changeKept = 24 * time.Hour
@@ -28,7 +28,8 @@ var changes = docstore.Define(docstore.Schema[change]{
 	Due: func(c *change) clock.Time { return c.TimeCreated.Add(changeKept) },
 })
 
-// Apply makes a change, once. apperr.InvalidParameters (no such tree, node, membership), InvalidState (dynamic node; given up).
+// Apply makes a change, once. The error is apperr.InvalidParameters (no such tree, node or membership) or InvalidState
+// (a dynamic node, or a change that was given up).
 func (s *Members) Apply(ctx context.Context, c questions.MembershipChange) (questions.Memberships, error) {
 	if c.DryRun {
 		ctx = docstore.WithDryRun(ctx)
@@ -56,7 +57,7 @@ func (s *Members) Apply(ctx context.Context, c questions.MembershipChange) (ques
 	})
 }
 
-// Settle tells whether a change was made. One that was not is refused from then on.
+// Settle reports whether a change was made. If it was not, it is refused from then on.
 func (s *Members) Settle(ctx context.Context, changeID string) (questions.ChangeOutcome, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (questions.ChangeOutcome, error) {
 		done, err := settled(ctx, tx, changeID)
@@ -83,15 +84,17 @@ func settled(ctx context.Context, tx *docstore.Tx, id string) (*change, error) {
 	return found[0], nil
 }
 
-// apply makes a change that was not made. What was so in the old node is so in the new one.
+// apply makes a change that was not made yet. The profile of the old membership is that of the new one.
 func apply(ctx context.Context, tx *docstore.Tx, c questions.MembershipChange, ids []string) error {
-	if _, err := changes.Insert(ctx, tx, &change{Meta: docstore.Meta{ID: c.ID}, UserID: c.UserID, Applied: true}); err != nil {
+	if _, err := changes.Insert(ctx, tx, &change{Meta: docstore.Meta{ID: c.ID}, UserID: c.UserID,
+		Applied: true}); err != nil {
 		return err
 	}
 	if err := checkWay(ctx, tx, c); err != nil {
 		return err
 	}
-	there, err := members.LoadWhere(ctx, tx, docstore.In(byPlace, docstore.Text(place(c.FromNodeID, c.UserID)), docstore.Text(place(c.ToNodeID, c.UserID))), "", 2)
+	there, err := members.LoadWhere(ctx, tx, docstore.In(byPlace, docstore.Text(place(c.FromNodeID, c.UserID)),
+		docstore.Text(place(c.ToNodeID, c.UserID))), "", 2)
 	if err != nil {
 		return err
 	}
@@ -107,7 +110,7 @@ func apply(ctx context.Context, tx *docstore.Tx, c questions.MembershipChange, i
 		old = already
 	}
 	if c.FromNodeID != "" && old == nil {
-		return apperr.Invalid("from_node_id", "is no node that the user belongs to")
+		return apperr.Invalid("from_node_id", "is not a node that the user belongs to")
 	}
 	if c.FromNodeID == c.ToNodeID {
 		return nil
@@ -131,10 +134,10 @@ func apply(ctx context.Context, tx *docstore.Tx, c questions.MembershipChange, i
 	})
 }
 
-// checkWay refuses a change that leads from or to what is no node of its tree, or to a dynamic one.
+// checkWay refuses a change from or to something that is not a node of its tree, or is a dynamic one.
 func checkWay(ctx context.Context, tx *docstore.Tx, c questions.MembershipChange) error {
 	if _, err := tree.ObjectByCode(ctx, tx, c.ObjectCode); apperr.IsNotFound(err) {
-		return apperr.Invalid("object_code", "is no core object's code")
+		return apperr.Invalid("object_code", "is not a core object's code")
 	} else if err != nil {
 		return err
 	}
@@ -144,14 +147,14 @@ func checkWay(ctx context.Context, tx *docstore.Tx, c questions.MembershipChange
 	}
 	var faults apperr.Faults
 	from, to := nodes[c.FromNodeID], nodes[c.ToNodeID]
-	faults.Check(to != nil && to.ObjectCode == c.ObjectCode, "to_node_id", "is no node of this tree")
+	faults.Check(to != nil && to.ObjectCode == c.ObjectCode, "to_node_id", "is not a node of this tree")
 	if c.FromNodeID != "" {
-		faults.Check(from != nil && from.ObjectCode == c.ObjectCode, "from_node_id", "is no node of this tree")
+		faults.Check(from != nil && from.ObjectCode == c.ObjectCode, "from_node_id", "is not a node of this tree")
 	}
 	if err := faults.Err(); err != nil {
 		return err
 	}
-	if to.Dynamic() { // also where the user meets the condition: the membership by hand would be lost
+	if to.Dynamic() { // even if the user meets the condition: the membership by hand would be lost
 		return errDynamicNode
 	}
 	return nil
@@ -166,12 +169,12 @@ func memberships(ctx context.Context, r docstore.Reader, userID string) (questio
 	return has, err
 }
 
-// DueChanges lists outcomes that are not asked for any more.
+// DueChanges lists outcomes that are no longer asked for.
 func DueChanges(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, error) {
 	return changes.Due(ctx, s, limit)
 }
 
-// Forget removes such an outcome.
+// Forget deletes such an outcome.
 func (s *Members) Forget(ctx context.Context, id string) error {
 	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		return changes.DeleteWhere(ctx, tx, docstore.ID(id), nil)

@@ -24,7 +24,8 @@ func (s *Members) OfUser(ctx context.Context, userID string) ([]Shown, error) {
 
 func ofUser(ctx context.Context, r docstore.Reader, userID string) ([]Shown, error) {
 	page, err := members.Page(ctx, r, docstore.Query{
-		Filter: docstore.Prefix(byUser, userID+"/"), Sort: []docstore.Order{{Index: byUser}}, Limit: 2 * (MaxOfUser + tree.MaxDynamic),
+		Filter: docstore.Prefix(byUser, userID+"/"), Sort: []docstore.Order{{Index: byUser}},
+		Limit: 2 * (MaxOfUser + tree.MaxDynamic),
 	})
 	if err != nil {
 		return nil, err
@@ -35,42 +36,44 @@ func ofUser(ctx context.Context, r docstore.Reader, userID string) ([]Shown, err
 // Filter selects the users who belong to a node.
 type Filter struct {
 	NodeID    string
-	Recursive bool   // or to one below it
-	Role      string // with this role; "" = any
-	Keyword   string // whom the users service finds by it; "" = all
+	Recursive bool   // including the nodes below it
+	Role      string // with this role; "" means any
+	Keyword   string // only users that the users service finds by it; "" means all
 }
 
-// query is a Filter and the page that is asked for.
+// query is a Filter with the requested page.
 type query struct {
 	Filter
 	Limit  int
 	Offset int
-	After  string // an earlier page's Next, instead of Offset
+	After  string // the Next of an earlier page, instead of Offset
 	Count  bool
 }
 
-// newQuery is apperr.InvalidParameters at page_num or page_sort.
+// newQuery returns apperr.InvalidParameters at page_num or page_sort.
 func newQuery(f Filter, p docstore.Paging) (query, error) {
 	q, err := p.Query(docstore.Filter{}, "seq")
 	if err == nil && q.Sort[0].Desc {
-		err = apperr.Invalid("page_sort", "must be seq[asc]: that is the only order")
+		err = apperr.Invalid("page_sort", "must be seq[asc]: there is no other order")
 	}
 	return query{Filter: f, Limit: q.Limit, Offset: q.Offset, After: q.After, Count: q.Count}, err
 }
 
-// Page is a page of users, each with the node or nodes that make it one of them.
+// Page is a page of users, each with the node or nodes of their memberships.
 type Page struct {
 	Items []json.RawMessage
-	Total int64 // −1 = not counted
+	Total int64 // −1 means not counted
 	More  bool  // there are more than Total
 	Next  string
 }
 
-// MaxCounted is up to how many memberships below a node its users are counted, and how many are looked at for one page of those whom a
-// common keyword finds: such a page may have fewer items than it could, and a Next. The cost of a page does not grow beyond it.
+// MaxCounted is the number of memberships below a node up to which its users are counted. It is also the number that is
+// read at most for one page of users with a common keyword: such a page may have fewer items than possible, and still a
+// Next. The cost of a page does not grow beyond it.
 const MaxCounted = 10_000
 
-// position is that of a user in the list: at the first membership in the order of nodes' paths and then of seq.
+// position is the place of a user in the list: that of the first membership, in the order of nodes' paths and then of
+// seq.
 type position struct {
 	Path  string `json:"p"`
 	Order string `json:"o"` // Membership.within
@@ -80,16 +83,16 @@ func (a position) compare(b position) int {
 	return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Order, b.Order))
 }
 
-// spot is what an index knows of a membership, and where its node is.
-type spot struct {
+// entry is the index entry of a membership, with the path of its node.
+type entry struct {
 	position
 	id, node, user string
 }
 
-// user is one item: a user's memberships that the query means, in order.
-type user []spot
+// user is one item: the memberships of a user that the query selects, in order.
+type user []entry
 
-// Users lists the users who belong to a node. apperr.NotFound, InvalidParameters (paging), Unavailable.
+// Users lists the users who belong to a node. The error is apperr.NotFound, InvalidParameters (paging) or Unavailable.
 func (s *Members) Users(ctx context.Context, f Filter, p docstore.Paging) (Page, error) {
 	q, err := newQuery(f, p)
 	if err != nil {
@@ -102,7 +105,8 @@ func (s *Members) Users(ctx context.Context, f Filter, p docstore.Paging) (Page,
 	if found[q.NodeID] == nil {
 		return Page{}, apperr.Missing("tree node")
 	}
-	if q.Role != "" && !isRole(q.Role) { // nobody has it; and what stands behind roles in the index must not be taken for a part of it
+	// nobody has such a role; and it must not match what follows the role in the index
+	if q.Role != "" && !isRole(q.Role) {
 		if !q.Count {
 			return Page{Total: -1}, nil
 		}
@@ -120,23 +124,23 @@ func (s *Members) Users(ctx context.Context, f Filter, p docstore.Paging) (Page,
 	}
 	page := Page{Total: -1}
 	few := false
-	var some []user
+	var listed []user
 	if q.Keyword != "" {
-		some, page.Total, few, err = l.matching(ctx)
+		listed, page.Total, few, err = l.matching(ctx)
 	}
 	if err == nil && !few {
-		some, err = l.walk(ctx)
+		listed, err = l.walk(ctx)
 	}
 	if err != nil {
 		return Page{}, err
 	}
-	if len(some) > q.Limit {
-		some = some[:q.Limit]
-		page.Next = q.token(some[q.Limit-1][0].position)
+	if len(listed) > q.Limit {
+		listed = listed[:q.Limit]
+		page.Next = q.token(listed[q.Limit-1][0].position)
 	} else if l.stopped.Path != "" {
 		page.Next = q.token(l.stopped)
 	}
-	if page.Items, err = l.items(ctx, some); err != nil {
+	if page.Items, err = l.items(ctx, listed); err != nil {
 		return Page{}, err
 	}
 	switch {
@@ -144,43 +148,43 @@ func (s *Members) Users(ctx context.Context, f Filter, p docstore.Paging) (Page,
 		page.Total = -1
 	case q.Keyword == "":
 		page.Total, page.More, err = l.count(ctx)
-	case !few: // those that were come by
-		page.Total, page.More = int64(l.Offset+len(page.Items)), page.Next != "" || q.After != "" || len(some) == 0 &&
+	case !few: // the number that the walk has passed
+		page.Total, page.More = int64(l.Offset+len(page.Items)), page.Next != "" || q.After != "" || len(listed) == 0 &&
 			l.Offset > 0
 	}
 	return page, err
 }
 
-// listing is a query at work. It finds its page by indexes alone, and then reads what is on it.
+// listing is a running query. It finds its page by indexes alone, and then reads the documents of the page.
 type listing struct {
 	*Members
 	query
 	index   string // byOrder or byRole
 	node    *tree.Node
 	after   position
-	stopped position // where a walk gave up before its page was full
+	stopped position // where a walk stopped before its page was full
 
-	nodes map[string]*tree.Node // that were read for this query
-	paths map[string]string     // by node, that were read
+	nodes map[string]*tree.Node // nodes that were read for this query
+	paths map[string]string     // paths that were read, by node
 }
 
-// maxPaths bounds what a listing keeps: a walk may come by any number of nodes.
+// maxPaths bounds the size of paths: a walk may pass any number of nodes.
 const maxPaths = 5000
 
-// spot reads an index entry; ok says that the membership has the query's role.
-func (l *listing) spot(e docstore.Indexed) (s spot, ok bool) {
+// entry parses an index entry. ok reports whether the membership has the query's role.
+func (l *listing) entry(e docstore.Indexed) (s entry, ok bool) {
 	node, rest, _ := strings.Cut(e.Text, "/")
 	if l.Role != "" {
 		var role string
 		if role, rest, _ = strings.Cut(rest, "/"); role != l.Role {
-			return spot{}, false
+			return entry{}, false
 		}
 	}
 	_, user, _ := strings.Cut(rest, "/"+e.ID+"/")
-	return spot{position{Order: rest}, e.ID, node, user}, true
+	return entry{position{Order: rest}, e.ID, node, user}, true
 }
 
-// prefix begins the index entries of a node's memberships that the query means.
+// prefix is the beginning of the index entries of a node's memberships that the query selects.
 func (l *listing) prefix(nodeID string) string {
 	if l.Role != "" {
 		return nodeID + "/" + l.Role + "/"
@@ -188,13 +192,13 @@ func (l *listing) prefix(nodeID string) string {
 	return nodeID + "/"
 }
 
-// placed sets the paths of spots, and leaves out those whose nodes are none of the query's.
-func (l *listing) placed(ctx context.Context, spots []spot) ([]spot, error) {
+// placed sets the paths of entries, and leaves out those whose nodes the query does not select.
+func (l *listing) placed(ctx context.Context, entries []entry) ([]entry, error) {
 	if len(l.paths) > maxPaths {
 		clear(l.paths)
 	}
 	var unknown []string
-	for _, s := range spots {
+	for _, s := range entries {
 		if _, known := l.paths[s.node]; !known {
 			l.paths[s.node] = ""
 			unknown = append(unknown, s.node)
@@ -208,8 +212,8 @@ func (l *listing) placed(ctx context.Context, spots []spot) ([]spot, error) {
 		maps.Copy(l.paths, found)
 	}
 	top := l.node.PathText()
-	within := spots[:0]
-	for _, s := range spots {
+	within := entries[:0]
+	for _, s := range entries {
 		s.Path = l.paths[s.node]
 		if s.node == l.node.ID || l.Recursive && strings.HasPrefix(s.Path, top) {
 			within = append(within, s)
@@ -218,72 +222,24 @@ func (l *listing) placed(ctx context.Context, spots []spot) ([]spot, error) {
 	return within, nil
 }
 
-// walk goes along the nodes that have members, and along the members of each, until the page is full, with one user more.
+// walk goes through the nodes that have members, and through the members of each, until it has a full page and one user
+// more.
 func (l *listing) walk(ctx context.Context) ([]user, error) {
 	var page []user
 	skip, want, looked := l.Offset, l.Limit+1, 0
-	ahead := 8 // nodes looked up at once: a page needs few, unless most of their users were listed before
-	queue, from := []docstore.Indexed{{ID: l.node.ID, Text: l.node.PathText()}}, ""
-	behind := l.node.PathText() // nodes that come after
-	if l.after.Path != "" {
-		path := strings.Split(l.after.Path, "/")
-		id := path[max(len(path)-2, 0)]
-		paths, err := tree.Paths(ctx, l.Store, id)
-		if err != nil {
-			return nil, err
-		}
-		behind = l.after.Path
-		if queue = nil; paths[id] == l.after.Path { // else it was moved or removed meanwhile: its members are elsewhere in the list
-			queue, from = []docstore.Indexed{{ID: id, Text: l.after.Path}}, l.after.Order
-		}
+	w, err := l.walker(ctx)
+	if err != nil {
+		return nil, err
 	}
-	var ready []spot // listed, to be looked at next
-	least := 0       // where most users were listed before, more and more members are looked at, at once
+	least := 0 // grows if most users were listed before, so that more members are read together
 	for {
-		// Members of several nodes at a time, so that what else their users have is looked up at once.
-		var some []spot
-		enough := min(max(skip+want-len(page), least), 4*chunk)
-		for len(some) < enough {
-			if n := min(enough-len(some), len(ready)); n > 0 {
-				some, ready = append(some, ready[:n]...), ready[n:]
-				continue
-			}
-			if len(queue) == 0 {
-				if !l.Recursive {
-					break
-				}
-				next, err := tree.Populated(ctx, l.Store, l.node.Path, behind, ahead)
-				if err != nil {
-					return nil, err
-				}
-				if len(next) == 0 {
-					break
-				}
-				behind, ahead = next[len(next)-1].Text, min(2*ahead, 128)
-				spots, all, err := l.membersOfAll(ctx, next)
-				if err != nil {
-					return nil, err
-				}
-				if ready = spots; all {
-					continue
-				}
-				queue = next // one by one
-			}
-			spots, last, err := l.membersOf(ctx, queue[0], from, chunk)
-			if err != nil {
-				return nil, err
-			}
-			ready = spots
-			if from = last; last == "" {
-				queue = queue[1:]
-			}
+		listed, err := w.take(ctx, min(max(skip+want-len(page), least), 4*chunk))
+		if err != nil || len(listed) == 0 {
+			return page, err
 		}
-		if len(some) == 0 {
-			return page, nil
-		}
-		users, err := l.firsts(ctx, some)
-		if least = 0; len(users) < len(some)/2 {
-			least = 2 * len(some)
+		users, err := l.firsts(ctx, listed)
+		if least = 0; len(users) < len(listed)/2 {
+			least = 2 * len(listed)
 		}
 		if err == nil && l.Keyword != "" {
 			users, err = l.found(ctx, users)
@@ -298,15 +254,95 @@ func (l *listing) walk(ctx context.Context) ([]user, error) {
 				return page, nil
 			}
 		}
-		if looked += len(some); l.Keyword != "" && looked >= MaxCounted {
-			l.stopped = some[len(some)-1].position
+		if looked += len(listed); l.Keyword != "" && looked >= MaxCounted {
+			l.stopped = listed[len(listed)-1].position
 			return page, nil
 		}
 	}
 }
 
-// membersOf lists members of one node behind an order; last is where to go on, "" if there are no more.
-func (l *listing) membersOf(ctx context.Context, node docstore.Indexed, from string, limit int) (spots []spot, last string, err error) {
+// walker reads the memberships of a listing in order, those of several nodes together.
+type walker struct {
+	*listing
+	queue  []docstore.Indexed // nodes to read one at a time
+	from   string             // the order after which to read members of the first of these
+	behind string             // the path after which further nodes follow
+	ahead  int                // how many of those to look up together
+	ready  []entry            // memberships that were read
+}
+
+// walker begins after the position of the page before.
+func (l *listing) walker(ctx context.Context) (*walker, error) {
+	// A page needs few nodes, unless most of their users were listed before.
+	w := &walker{listing: l, behind: l.node.PathText(), ahead: 8}
+	if l.after.Path == "" {
+		w.queue = []docstore.Indexed{{ID: l.node.ID, Text: w.behind}}
+		return w, nil
+	}
+	path := strings.Split(l.after.Path, "/")
+	id := path[max(len(path)-2, 0)]
+	paths, err := tree.Paths(ctx, l.Store, id)
+	if err != nil {
+		return nil, err
+	}
+	w.behind = l.after.Path
+	// otherwise the node was moved or deleted meanwhile: its members are elsewhere in the list
+	if paths[id] == l.after.Path {
+		w.queue, w.from = []docstore.Indexed{{ID: id, Text: l.after.Path}}, l.after.Order
+	}
+	return w, nil
+}
+
+// take returns the next enough memberships; fewer at the end of the list.
+func (w *walker) take(ctx context.Context, enough int) ([]entry, error) {
+	var taken []entry
+	for len(taken) < enough {
+		if n := min(enough-len(taken), len(w.ready)); n > 0 {
+			taken, w.ready = append(taken, w.ready[:n]...), w.ready[n:]
+			continue
+		}
+		if more, err := w.read(ctx); err != nil || !more {
+			return taken, err
+		}
+	}
+	return taken, nil
+}
+
+// read makes further memberships ready; false if there are no more. Members of several nodes are read together, so that
+// the other memberships of their users are looked up together, too.
+func (w *walker) read(ctx context.Context) (more bool, err error) {
+	if len(w.queue) == 0 {
+		if !w.Recursive {
+			return false, nil
+		}
+		next, err := tree.Populated(ctx, w.Store, w.node.Path, w.behind, w.ahead)
+		if err != nil || len(next) == 0 {
+			return false, err
+		}
+		w.behind, w.ahead = next[len(next)-1].Text, min(2*w.ahead, 128)
+		entries, all, err := w.membersOfAll(ctx, next)
+		if err != nil {
+			return false, err
+		}
+		if w.ready = entries; all {
+			return true, nil
+		}
+		w.queue = next // one node at a time
+	}
+	entries, last, err := w.membersOf(ctx, w.queue[0], w.from, chunk)
+	if err != nil {
+		return false, err
+	}
+	w.ready = entries
+	if w.from = last; last == "" {
+		w.queue = w.queue[1:]
+	}
+	return true, nil
+}
+
+// membersOf lists members of one node after an order. last is where to continue, "" if there are no more.
+func (l *listing) membersOf(ctx context.Context, node docstore.Indexed, from string, limit int) (entries []entry,
+	last string, err error) {
 	prefix := l.prefix(node.ID)
 	filter := docstore.Prefix(l.index, prefix)
 	if from != "" {
@@ -316,40 +352,40 @@ func (l *listing) membersOf(ctx context.Context, node docstore.Indexed, from str
 	if err != nil {
 		return nil, "", err
 	}
-	spots = make([]spot, len(texts))
+	entries = make([]entry, len(texts))
 	for i, t := range texts {
-		spots[i], _ = l.spot(t)
-		spots[i].Path = node.Text
+		entries[i], _ = l.entry(t)
+		entries[i].Path = node.Text
 	}
-	if len(spots) == limit {
-		last = spots[limit-1].Order
+	if len(entries) == limit {
+		last = entries[limit-1].Order
 	}
-	return spots, last, nil
+	return entries, last, nil
 }
 
-// membersOfAll lists the members of several nodes, one node's after the other's; all is false if they are too many for that.
-func (l *listing) membersOfAll(ctx context.Context, nodes []docstore.Indexed) (spots []spot, all bool, err error) {
+// membersOfAll lists the members of several nodes, node by node. all is false if they are too many for that.
+func (l *listing) membersOfAll(ctx context.Context, nodes []docstore.Indexed) (entries []entry, all bool, err error) {
 	const most = 4 * chunk
 	texts, err := l.textsOf(ctx, nodes, most)
 	if err != nil || len(texts) == most {
 		return nil, false, err
 	}
-	of := make(map[string][]spot, len(nodes))
+	of := make(map[string][]entry, len(nodes))
 	for _, t := range texts {
-		s, _ := l.spot(t)
+		s, _ := l.entry(t)
 		of[s.node] = append(of[s.node], s)
 	}
-	spots = make([]spot, 0, len(texts))
+	entries = make([]entry, 0, len(texts))
 	for _, n := range nodes {
 		for _, s := range of[n.ID] {
 			s.Path = n.Text
-			spots = append(spots, s)
+			entries = append(entries, s)
 		}
 	}
-	return spots, true, nil
+	return entries, true, nil
 }
 
-// textsOf reads the index entries of several nodes' memberships that the query means, at most so many.
+// textsOf reads the index entries of the memberships in several nodes that the query selects, up to a limit.
 func (l *listing) textsOf(ctx context.Context, nodes []docstore.Indexed, limit int) ([]docstore.Indexed, error) {
 	of := make([]docstore.Filter, len(nodes))
 	for i, n := range nodes {
@@ -358,73 +394,74 @@ func (l *listing) textsOf(ctx context.Context, nodes []docstore.Indexed, limit i
 	return members.Texts(ctx, l.Store, l.index, docstore.Or(of...), limit)
 }
 
-// firsts makes users of memberships: of a user with several in the query's nodes, only the first one counts.
-func (l *listing) firsts(ctx context.Context, some []spot) ([]user, error) {
-	users := make([]user, 0, len(some))
+// firsts makes users from memberships. If a user has several in the query's nodes, only the first counts.
+func (l *listing) firsts(ctx context.Context, listed []entry) ([]user, error) {
+	users := make([]user, 0, len(listed))
 	if !l.Recursive || l.node.ChildCount == 0 {
-		for i := range some {
-			users = append(users, some[i:i+1])
+		for i := range listed {
+			users = append(users, listed[i:i+1])
 		}
 		return users, nil
 	}
-	ids := make([]string, len(some))
-	for i := range some {
-		ids[i] = some[i].user
+	ids := make([]string, len(listed))
+	for i := range listed {
+		ids[i] = listed[i].user
 	}
 	all, err := l.gather(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
-	for i := range some {
-		if u := all[ids[i]]; u != nil && u[0].id == some[i].id {
+	for i := range listed {
+		if u := all[ids[i]]; u != nil && u[0].id == listed[i].id {
 			users = append(users, u)
 		}
 	}
 	return users, nil
 }
 
-// gather finds what each of the users has in the query's nodes.
+// gather finds all memberships of the users in the query's nodes.
 func (l *listing) gather(ctx context.Context, ids []string) (map[string]user, error) {
 	keys := make([]docstore.Value, len(ids))
 	for i, id := range ids {
 		keys[i] = docstore.Text(inTree(id, l.node.ObjectCode))
 	}
-	var spots []spot
+	var entries []entry
 	for part := range slices.Chunk(keys, chunk) {
-		texts, err := members.Texts(ctx, l.Store, l.index, docstore.In(byUser, part...), len(part)*2*(MaxOfUser+tree.MaxDynamic))
+		texts, err := members.Texts(ctx, l.Store, l.index, docstore.In(byUser, part...),
+			len(part)*2*(MaxOfUser+tree.MaxDynamic))
 		if err != nil {
 			return nil, err
 		}
 		for _, t := range texts {
-			if s, ok := l.spot(t); ok {
-				spots = append(spots, s)
+			if s, ok := l.entry(t); ok {
+				entries = append(entries, s)
 			}
 		}
 	}
-	spots, err := l.placed(ctx, spots)
+	entries, err := l.placed(ctx, entries)
 	if err != nil {
 		return nil, err
 	}
 	users := make(map[string]user, len(ids))
-	for _, s := range spots {
+	for _, s := range entries {
 		users[s.user] = append(users[s.user], s)
 	}
 	for _, u := range users {
-		slices.SortFunc(u, func(a, b spot) int { return a.compare(b.position) })
+		slices.SortFunc(u, func(a, b entry) int { return a.compare(b.position) })
 	}
 	return users, nil
 }
 
-// most is how many ids the users service is asked about, or answers, at once.
+// most is the largest number of ids in a question to the users service, and in its answer.
 const most = 1000
 
-// ask asks the users service whom a keyword finds, among ids if these are not nil.
+// ask asks the users service which users a keyword finds, among ids if that is not nil.
 func (l *listing) ask(ctx context.Context, ids []string) (found []string, more bool, err error) {
 	a, err := questions.MatchingUsers.Ask(ctx, l.Bus, questions.Search{Keyword: l.Keyword, IDs: ids, Limit: most})
 	return a.IDs, a.More, err
 }
 
-// found keeps the users whom the keyword finds.
+// found keeps the users that the keyword finds.
 func (l *listing) found(ctx context.Context, users []user) ([]user, error) {
 	ids := make([]string, len(users))
 	for i := range users {
@@ -432,11 +469,11 @@ func (l *listing) found(ctx context.Context, users []user) ([]user, error) {
 	}
 	wanted := map[string]bool{}
 	for part := range slices.Chunk(ids, most) {
-		some, _, err := l.ask(ctx, part)
+		listed, _, err := l.ask(ctx, part)
 		if err != nil {
 			return nil, err
 		}
-		for _, id := range some {
+		for _, id := range listed {
 			wanted[id] = true
 		}
 	}
@@ -449,8 +486,8 @@ func (l *listing) found(ctx context.Context, users []user) ([]user, error) {
 	return kept, nil
 }
 
-// matching finds the page of those whom the users service finds by the keyword, and their total, if it finds few, or the node has few
-// users to ask about. If few is false, the page is to be found by a walk.
+// matching finds the page of the users that the users service finds by the keyword, and their total, if it finds few,
+// or if the node has few users to ask about. If few is false, the page must be found by a walk.
 func (l *listing) matching(ctx context.Context) (page []user, total int64, few bool, err error) {
 	ids, more, err := l.ask(ctx, nil)
 	if err != nil {
@@ -463,11 +500,11 @@ func (l *listing) matching(ctx context.Context) (page []user, total int64, few b
 		}
 		ids = nil
 		for part := range slices.Chunk(users, most) {
-			some, _, err := l.ask(ctx, part)
+			listed, _, err := l.ask(ctx, part)
 			if err != nil {
 				return nil, -1, false, err
 			}
-			ids = append(ids, some...)
+			ids = append(ids, listed...)
 		}
 	}
 	all, err := l.gather(ctx, ids)
@@ -483,7 +520,7 @@ func (l *listing) matching(ctx context.Context) (page []user, total int64, few b
 	return users[:min(l.Limit+1, len(users))], total, true, nil
 }
 
-// count counts the query's users; more says that there may be others, in memberships beyond MaxCounted.
+// count counts the query's users. more reports that there may be others, in memberships beyond MaxCounted.
 func (l *listing) count(ctx context.Context) (total int64, more bool, err error) {
 	if !l.Recursive || l.node.ChildCount == 0 {
 		if l.Role == "" {
@@ -497,7 +534,7 @@ func (l *listing) count(ctx context.Context) (total int64, more bool, err error)
 	return int64(len(ids)), !all, err
 }
 
-// userIDs returns the ids of the query's users, sorted; all is false if they are those of the first MaxCounted
+// userIDs returns the sorted ids of the query's users. all is false if they are only those of the first MaxCounted
 // memberships.
 func (l *listing) userIDs(ctx context.Context) (ids []string, all bool, err error) {
 	ids, all = []string{}, true
@@ -509,7 +546,7 @@ func (l *listing) userIDs(ctx context.Context) (ids []string, all bool, err erro
 			return nil, false, err
 		}
 		for _, t := range texts {
-			s, _ := l.spot(t)
+			s, _ := l.entry(t)
 			ids = append(ids, s.user)
 		}
 		if len(ids) > MaxCounted {
@@ -530,7 +567,8 @@ func (l *listing) userIDs(ctx context.Context) (ids []string, all bool, err erro
 	return slices.Compact(ids), all, nil
 }
 
-// items makes what clients see: the user's first membership, with the names of all nodes above, and a list of all that count.
+// items makes what clients see: the user's first membership, with the names of all nodes above, and a list of all
+// selected ones.
 func (l *listing) items(ctx context.Context, users []user) ([]json.RawMessage, error) {
 	var ids, places []string
 	for _, u := range users {
@@ -554,7 +592,7 @@ func (l *listing) items(ctx context.Context, users []user) ([]json.RawMessage, e
 	for _, u := range users {
 		var theirs []Doc
 		for _, s := range u {
-			if d, ok := byID[s.id]; ok && l.nodes[s.node] != nil { // else it has ended in between
+			if d, ok := byID[s.id]; ok && l.nodes[s.node] != nil { // otherwise it has ended meanwhile
 				theirs = append(theirs, d)
 			}
 		}
@@ -585,7 +623,7 @@ func (l *listing) items(ctx context.Context, users []user) ([]json.RawMessage, e
 	return items, nil
 }
 
-// find is tree.Find, but reads a node once.
+// find is tree.Find, but reads each node once.
 func (l *listing) find(ctx context.Context, ids []string) (map[string]*tree.Node, error) {
 	unknown := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return l.nodes[id] != nil })
 	if len(unknown) > 0 {
@@ -604,7 +642,7 @@ func (l *listing) find(ctx context.Context, ids []string) (map[string]*tree.Node
 	return nodes, nil
 }
 
-// places is the member that lists a user's memberships.
+// places is the member "nodes", which lists a user's memberships.
 func (l *listing) places(memberships []Doc) ([]byte, error) {
 	type place struct {
 		ID      string `json:"id"`
@@ -638,7 +676,7 @@ type token struct {
 }
 
 func (q query) token(at position) string {
-	b, _ := json.Marshal(token{q.fingerprint(), at}) // plain values always marshal
+	b, _ := json.Marshal(token{q.fingerprint(), at}) // cannot fail
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 

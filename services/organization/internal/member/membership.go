@@ -1,4 +1,4 @@
-// Package member is the domain of memberships: who belongs to which node, by hand or by a condition.
+// Package member is the domain of memberships: which users belong to which node, added by hand or by a condition.
 package member
 
 import (
@@ -15,19 +15,20 @@ import (
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
 )
 
-// Membership says that a user belongs to a node. Its JSON form is the store's; Shown is the API's and the events'.
+// Membership says that a user belongs to a node. Its JSON form is that of the store; Shown has the form of the API and
+// the events.
 type Membership struct {
 	docstore.Meta
 	ObjectCode string `json:"object_code"`
 	NodeID     string `json:"node_id"`
 	UserID     string `json:"user_id"`
 	Profile
-	Dynamic bool `json:"dynamic"` // by the node's condition; such a one cannot be changed
+	Dynamic bool `json:"dynamic"` // made by the node's condition; it cannot be changed
 }
 
 // Profile holds the members that add and update may set.
 type Profile struct {
-	IsPrimary string `json:"is_primary"` // of the user's memberships in one tree, one is; dynamic ones are not
+	IsPrimary string `json:"is_primary"` // set for one of the user's memberships in a tree; never for dynamic ones
 	Title     string `json:"title"`
 	Role      string `json:"role"`
 	Seq       int64  `json:"seq"`
@@ -42,7 +43,7 @@ const (
 	byOrder   = "seq"     // the node, seq, the id, the user
 	byRole    = "role"    // the node, the role, seq, the id, the user
 	byUser    = "user"    // the user, the core object's code
-	byPrimary = "primary" // the core object's code, the user; of primary ones alone
+	byPrimary = "primary" // the core object's code, the user; only of primary ones
 )
 
 var members = docstore.Define(docstore.Schema[Membership]{
@@ -71,10 +72,10 @@ func primary(objectCode, userID string) string { return objectCode + "/" + userI
 
 func (m *Membership) order() string { return m.NodeID + "/" + m.within() }
 
-// within is the order of a node's memberships, and whose each is.
+// within is the text by which byOrder sorts the memberships of a node. It contains the user.
 func (m *Membership) within() string { return tree.OrderText(m.Seq) + "/" + m.ID + "/" + m.UserID }
 
-// Collections are those that the store must have.
+// Collections are the collections that the store must have.
 func Collections() []*docstore.Def {
 	return []*docstore.Def{members.Def(), people.Def(), upkeeps.Def(), changes.Def(), rechecks.Def(), rota.Def()}
 }
@@ -85,11 +86,12 @@ const (
 	maxUserID = 64
 	maxSeq    = 1 << 53
 
-	// MaxOfUser is how many memberships a user can have before none is added by hand any more: they are listed in one array.
+	// MaxOfUser is the number of memberships of a user at which no more can be added by hand: they are listed in one
+	// array.
 	MaxOfUser = 2000
 )
 
-// role is one without its bound: {0,63} would compile to as many copies of the classes, 1 MiB.
+// role matches a role, apart from its length: {0,63} would compile to as many copies of the classes, 1 MiB.
 var role = regexp.MustCompile(`^[\pL\pN][\pL\pM\pN._ -]*$`)
 
 func isRole(s string) bool { return utf8.RuneCountInString(s) <= 64 && role.MatchString(s) }
@@ -106,10 +108,10 @@ func (p *Profile) check(faults *apperr.Faults) {
 	faults.Check(-maxSeq < p.Seq && p.Seq < maxSeq, "seq", "must lie between -2^53 and 2^53")
 }
 
-// Deps are what Members work with. All are required.
+// Deps are what Members need. All are required.
 type Deps struct {
 	Store *docstore.Store
-	Bus   *bus.Bus // whom to ask about users
+	Bus   *bus.Bus // for questions about users
 	Log   *slog.Logger
 }
 
@@ -122,17 +124,17 @@ type Members struct {
 // New makes the use cases.
 func New(d Deps) *Members { return &Members{Deps: d} }
 
-// Shown is a membership as clients see it: with the names of its node and of those above, as they now are.
+// Shown is a membership as clients see it: with the current names of its node and of the nodes above.
 type Shown struct {
 	ID   string
 	Tag  string
 	JSON json.RawMessage
 }
 
-// Stored is the form for those who do not know the type.
+// Stored returns the form for code that does not know the type.
 func (s Shown) Stored() (body []byte, tag string, err error) { return s.JSON, s.Tag, nil }
 
-// show adds the names. Memberships whose node is gone are left out: they are about to end.
+// show adds the names. It leaves out memberships whose node is deleted: they will end soon.
 func show(ctx context.Context, r docstore.Reader, docs ...Doc) ([]Shown, error) {
 	named, err := names(ctx, from(r), docs)
 	if err != nil {
@@ -157,17 +159,18 @@ func show(ctx context.Context, r docstore.Reader, docs ...Doc) ([]Shown, error) 
 	return all, nil
 }
 
-// from finds nodes where a reader looks.
+// from finds nodes by a reader.
 func from(r docstore.Reader) func(context.Context, []string) (map[string]*tree.Node, error) {
 	return func(ctx context.Context, ids []string) (map[string]*tree.Node, error) {
 		return tree.Find(ctx, r, ids...)
 	}
 }
 
-// directory knows nodes and all those above them.
+// directory holds nodes and all nodes above them.
 type directory struct{ nodes map[string]*tree.Node }
 
-func names(ctx context.Context, find func(context.Context, []string) (map[string]*tree.Node, error), docs []Doc) (directory, error) {
+func names(ctx context.Context, find func(context.Context, []string) (map[string]*tree.Node, error),
+	docs []Doc) (directory, error) {
 	wanted := map[string]bool{}
 	var ids []string
 	want := func(id string) {
@@ -211,7 +214,7 @@ func (d directory) path(n *tree.Node) []string {
 	return path
 }
 
-// shown adds the names of a node, empty ones if it is gone.
+// shown adds the names of a node, empty ones if it is deleted.
 func (d directory) shown(doc *Doc, node *tree.Node) (json.RawMessage, error) {
 	body, err := doc.JSON()
 	if err != nil {
@@ -228,7 +231,7 @@ func (d directory) shown(doc *Doc, node *tree.Node) (json.RawMessage, error) {
 	return splice(body, more), err
 }
 
-// splice makes one JSON object of two.
+// splice joins two JSON objects to one.
 func splice(a, b []byte) json.RawMessage {
 	both := make([]byte, 0, len(a)+len(b))
 	both = append(append(both, a[:len(a)-1]...), ',')

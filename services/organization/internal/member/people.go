@@ -12,13 +12,14 @@ import (
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
 )
 
-// person is what this service knows of a user: how far the user's events have been heard. It makes every event count once, in order,
-// however often it comes, and keeps out those who have left between the question whether they exist and their membership.
+// person records up to which event a user's events were handled. It makes every event count once and in order, however
+// often it is delivered. It also prevents memberships of users who have left between the question whether they exist
+// and the transaction.
 //
-// There is one for every user who has left, and for every user at all where there are dynamic nodes.
+// There is one for every user who has left and, if the tenant has dynamic nodes, for every user.
 type person struct {
 	docstore.Meta       // the id is the user's
-	Sequence      int64 `json:"sequence"` // of the user's event that was last taken into account
+	Sequence      int64 `json:"sequence"` // of the user's last handled event
 	Gone          bool  `json:"gone"`     // deleted or resigned
 }
 
@@ -41,15 +42,14 @@ func departed(ctx context.Context, r docstore.Reader, ids []string) (map[string]
 	return gone, nil
 }
 
-// outdated tells whether a user's record as of a later sequence was taken into account, or the user has been deleted at
-// this one.
+// outdated reports whether a user's record with a later sequence was handled, or the user was deleted at this sequence.
 func outdated(p *person, sequence int64) bool {
 	return p != nil && (p.Sequence > sequence || p.Sequence == sequence && p.Gone)
 }
 
-// advance notes that a user's record as of a sequence is being taken into account; false if a later one was already, or
-// the user has been deleted at this one: while an event's sequence was the record's version, a deletion had that of the
-// last change. All sequences of now are greater than those.
+// advance notes that a user's record with a sequence is being handled. It returns false if a later one was handled, or
+// the user was deleted at this sequence: in earlier versions an event's sequence was the record's version, and a
+// deletion had that of the last change. All new sequences are greater than those.
 func advance(
 	ctx context.Context, tx *docstore.Tx, known map[string]*person, id string, sequence int64, gone bool,
 ) (bool, error) {
@@ -75,15 +75,15 @@ func loadPeople(ctx context.Context, tx *docstore.Tx, ids ...string) (map[string
 	return known, err
 }
 
-// record is what this service needs to know of a user record, and the whole of it for conditions.
+// record has the members of a user record that this service needs, and the whole record for conditions.
 type record struct {
 	ID      string `json:"id"`
 	Version int64  `json:"version"`
 	Status  string `json:"status"`
 
-	sequence int64 // of the event that told of it
+	sequence int64 // of the event that carried it
 	raw      json.RawMessage
-	whole    map[string]any // see read
+	whole    map[string]any // set by read
 }
 
 const resigned = "resigned"
@@ -93,13 +93,13 @@ func readRecord(raw json.RawMessage) (record, error) {
 	return r, json.Unmarshal(raw, &r)
 }
 
-// read makes the record ready for conditions: most events come where there are none.
+// read parses the record for conditions. It is separate because most events come where there are no conditions.
 func (r *record) read() (err error) {
 	r.whole, err = condition.FromJSON(r.raw)
 	return err
 }
 
-// OnUser takes an event of the users service into account: who leaves has no memberships any more, who changes may meet other
+// OnUser handles an event of the users service: a user who leaves loses all memberships; one who changes may meet other
 // conditions than before.
 func (s *Members) OnUser(ctx context.Context, e bus.Event) error {
 	var data struct {
@@ -129,7 +129,8 @@ func (s *Members) depart(ctx context.Context, user *record) error {
 		if ok, err := advance(ctx, tx, known, user.ID, user.sequence, true); err != nil || !ok {
 			return err
 		}
-		ended, err := members.LoadWhere(ctx, tx, docstore.Prefix(byUser, user.ID+"/"), "", 2*(MaxOfUser+tree.MaxDynamic))
+		ended, err := members.LoadWhere(ctx, tx, docstore.Prefix(byUser, user.ID+"/"), "",
+			2*(MaxOfUser+tree.MaxDynamic))
 		if err != nil {
 			return err
 		}
@@ -138,17 +139,18 @@ func (s *Members) depart(ctx context.Context, user *record) error {
 	return err
 }
 
-// reconsider looks at the conditions of all dynamic nodes, or leaves that to the tenant's next turn where it costs too
-// much, and notes that a user who had left is back.
+// reconsider evaluates the conditions of all dynamic nodes, or leaves that to the tenant's next turn if it costs too
+// much. It also notes the return of a user who had left.
 //
-// A condition that changes meanwhile has its own upkeep, which looks at all users as they were then or later: at this record or a newer
-// one, since it was there before its event. So what was found by the old condition need only not be written.
+// A condition that changes meanwhile has its own upkeep, which evaluates all users as they are then or later: with this
+// record or a newer one, because the record was stored before its event. So verdicts of the old condition need only not
+// be written.
 func (s *Members) reconsider(ctx context.Context, user *record, back bool) error {
 	cost, err := tree.ConditionCost(ctx, s.Store)
 	if err != nil || cost == 0 && !back {
 		return err
 	}
-	if err := user.read(); err != nil { // here the event is parked for it; a recheck would fail for ever
+	if err := user.read(); err != nil { // here the event is parked for it; a recheck would fail forever
 		return fmt.Errorf("the event's record: %w", err)
 	}
 	if cost > atOnceCost {

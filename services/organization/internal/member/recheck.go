@@ -15,14 +15,14 @@ import (
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
 )
 
-// recheck is a user's record at which the tenant's conditions are still to be looked, from one node on. It is written
-// where that costs too much to be done while the user's event is handled: events of all tenants wait for that. A later
-// record takes its place, so many changes of one user cost as much as one.
+// recheck is a user's record for which conditions of the tenant must still be evaluated, from one node on. It is
+// written if that costs too much while the user's event is handled, because events of all tenants wait for that. A
+// later record replaces it, so many changes of one user cost as much as one.
 type recheck struct {
 	docstore.Meta        // the id is the user's
-	Sequence      int64  `json:"sequence"` // of the event that told of the record
-	Record        string `json:"record"`   // JSON; a text, so that it stays as it came
-	After         string `json:"after"`    // the id of the node that was looked at last
+	Sequence      int64  `json:"sequence"` // of the event that carried the record
+	Record        string `json:"record"`   // JSON, as text, so that it stays unchanged
+	After         string `json:"after"`    // the id of the last node that was evaluated
 }
 
 const byWaiting = "waiting"
@@ -37,26 +37,27 @@ var rechecks = docstore.Define(docstore.Schema[recheck]{
 // rota is the order in which tenants' rechecks and upkeeps are done.
 var rota = fair.NewRota("upkeep_turns")
 
-// What conditions may cost, in the units of condition.MaxCost, of which a processor does some hundred million a second.
+// What conditions may cost, in the units of condition.MaxCost. A processor evaluates about a hundred million units a
+// second.
 const (
 	atOnceCost = 20_000    // for one user, while its event is handled
-	turnCost   = 5_000_000 // in one of a tenant's turns, some 60 milliseconds
-	recordCost = 2_000     // what it takes to keep a user's memberships, whatever the conditions
-	byteCost   = 2         // what it takes to read a byte of a record
+	turnCost   = 5_000_000 // in one turn of a tenant, about 60 milliseconds
+	recordCost = 2_000     // of storing a user's memberships, whatever the conditions
+	byteCost   = 2         // of reading a byte of a record
 )
 
-// meter adds up what a turn has cost.
+// meter adds up the cost of a turn.
 type meter struct {
 	limit, spent int64
 	pace         fair.Pace
-	stopped      map[string]int // how often a node's condition cost too much for a user
+	stopped      map[string]int // how often a node's condition was stopped for its cost, by node
 }
 
 func newMeter(limit int64) *meter { return &meter{limit: limit, stopped: map[string]int{}} }
 
 func (m *meter) full() bool { return m.spent >= m.limit }
 
-// read makes a record ready for conditions.
+// read parses a record for conditions.
 func (m *meter) read(ctx context.Context, raw json.RawMessage) (record, error) {
 	began := time.Now()
 	defer func() { m.pace.Worked(ctx, time.Since(began)) }()
@@ -68,8 +69,8 @@ func (m *meter) read(ctx context.Context, raw json.RawMessage) (record, error) {
 	return user, err
 }
 
-// meets tells whether the user meets a dynamic node's condition. A condition that cannot be decided for the user is not
-// met. An error is the context's.
+// meets reports whether the user meets a dynamic node's condition. A condition that cannot be decided for the user is
+// not met. An error is that of the context.
 func (m *meter) meets(ctx context.Context, r *record, n *tree.Node) (bool, error) {
 	if r.Status == resigned {
 		return false, nil
@@ -91,8 +92,8 @@ func (m *meter) meets(ctx context.Context, r *record, n *tree.Node) (bool, error
 	return err == nil && met, nil
 }
 
-// look evaluates the conditions of nodes, in the order of their ids, behind one of them and until the meter is full.
-// after is the id of the last one, or "" if there are no more.
+// look evaluates the conditions of nodes in the order of their ids, after one of them, until the meter is full. after
+// is the id of the last one, or "" if there are no more.
 func (m *meter) look(ctx context.Context, user *record, nodes []*tree.Node, behind string) (
 	looked []*tree.Node, verdicts []verdict, after string, err error,
 ) {
@@ -120,7 +121,7 @@ func (s *Members) postpone(ctx context.Context, user *record) error {
 		if err != nil || outdated(p, user.sequence) {
 			return err
 		}
-		if p != nil && p.Gone { // who is back may become a member at once
+		if p != nil && p.Gone { // a user who has returned may become a member at once
 			if _, err := advance(ctx, tx, known, user.ID, user.sequence, false); err != nil {
 				return err
 			}
@@ -130,7 +131,7 @@ func (s *Members) postpone(ctx context.Context, user *record) error {
 	return err
 }
 
-// await writes that a user is to be looked at, in the place of what was known of older records.
+// await writes that a user is to be evaluated. It replaces older records.
 func (s *Members) await(ctx context.Context, tx *docstore.Tx, user *record, after string) error {
 	waiting, err := rechecks.LoadMany(ctx, tx, []string{user.ID})
 	if err != nil {
@@ -149,7 +150,7 @@ func (s *Members) await(ctx context.Context, tx *docstore.Tx, user *record, afte
 	return errors.Join(err, rota.Ask(ctx, tx))
 }
 
-// forgetRecheck forgets what was to be looked at of a user, up to a sequence.
+// forgetRecheck deletes a user's recheck, up to a sequence.
 func forgetRecheck(ctx context.Context, tx *docstore.Tx, userID string, sequence int64) error {
 	waiting, err := rechecks.LoadMany(ctx, tx, []string{userID})
 	if err != nil || len(waiting) == 0 || waiting[0].Sequence > sequence {
@@ -159,7 +160,7 @@ func forgetRecheck(ctx context.Context, tx *docstore.Tx, userID string, sequence
 	return err
 }
 
-// judge makes verdicts true that were found for a user. after is the node up to which they go, or "" if they are all.
+// judge applies verdicts on a user. after is the node up to which they were found, or "" if for all.
 func (s *Members) judge(ctx context.Context, user *record, nodes []*tree.Node, verdicts []verdict, after string) error {
 	if err := s.number(ctx, verdicts); err != nil {
 		return err
@@ -201,10 +202,10 @@ func (s *Members) judge(ctx context.Context, user *record, nodes []*tree.Node, v
 	return err
 }
 
-// rechecksOfTurn is how many users are looked at in a turn.
+// rechecksOfTurn is how many users are evaluated in a turn.
 const rechecksOfTurn = 50
 
-// recheckSome looks at users that wait for it, the longest first, until the meter is full.
+// recheckSome evaluates waiting users, the longest waiting first, until the meter is full.
 func (s *Members) recheckSome(ctx context.Context, m *meter) error {
 	oldest := docstore.Query{Sort: []docstore.Order{{Index: byWaiting}}, Limit: rechecksOfTurn}
 	waiting, err := rechecks.Page(ctx, s.Store, oldest)
@@ -215,7 +216,7 @@ func (s *Members) recheckSome(ctx context.Context, m *meter) error {
 	if err != nil {
 		return err
 	}
-	var failed []error // one user's trouble is not to hold up the others
+	var failed []error // one user's failure must not delay the others
 	for i := range waiting.Docs {
 		if m.full() {
 			break
@@ -244,8 +245,8 @@ func (s *Members) recheck(ctx context.Context, doc *docstore.Doc[recheck], nodes
 	return s.judge(ctx, &user, looked, verdicts, after)
 }
 
-// Upkeep gives every tenant with memberships to keep a turn at it, and returns how many have more to do. To be called
-// every second or so; any number of replicas may: of two that do the same part, one is too late.
+// Upkeep gives every tenant with work a turn, and returns how many have more work. Call it about every second. Any
+// number of replicas may do so: if two do the same part, one of them fails and changes nothing.
 func (s *Members) Upkeep(ctx context.Context) (int, error) {
 	if err := s.enlist(ctx); err != nil {
 		return 0, err
@@ -263,7 +264,7 @@ func (s *Members) Upkeep(ctx context.Context) (int, error) {
 	})
 }
 
-// enlist sees to the upkeeps of an older version, which had no turns.
+// enlist gives turns to the upkeeps of an earlier version, which had none.
 func (s *Members) enlist(ctx context.Context) error {
 	if s.enlisted.Load() {
 		return nil
@@ -290,7 +291,7 @@ func (s *Members) enlist(ctx context.Context) error {
 	return nil
 }
 
-// turn does a part of a tenant's upkeep: of the users first, up to half of what a turn may cost, then of the nodes.
+// turn does a part of a tenant's work: first rechecks, up to half of what a turn may cost, then upkeeps of nodes.
 func (s *Members) turn(ctx context.Context) error {
 	m := newMeter(turnCost / 2)
 	err := s.recheckSome(ctx, m)
@@ -303,13 +304,13 @@ func (s *Members) turn(ctx context.Context) error {
 	return err
 }
 
-// upkeepSome does a part of the upkeep of nodes, the oldest first, until the meter is full.
+// upkeepSome does a part of the upkeeps of nodes, the oldest first, until the meter is full.
 func (s *Members) upkeepSome(ctx context.Context, m *meter) error {
 	waiting, err := upkeeps.Page(ctx, s.Store, docstore.Query{Sort: []docstore.Order{{Index: byWaiting}}, Limit: 32})
 	if err != nil {
 		return err
 	}
-	var failed []error // one node's trouble is not to hold up the others
+	var failed []error // one node's failure must not delay the others
 	for i := range waiting.Docs {
 		if m.full() {
 			break

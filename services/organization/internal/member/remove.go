@@ -8,7 +8,7 @@ import (
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
 )
 
-// Remove ends one membership. apperr.NotFound, InvalidState (dynamic), VersionMismatch.
+// Remove ends one membership. The error is apperr.NotFound, InvalidState (dynamic) or VersionMismatch.
 func (s *Members) Remove(ctx context.Context, id string) error {
 	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		m, err := members.Load(ctx, tx, id)
@@ -20,7 +20,8 @@ func (s *Members) Remove(ctx context.Context, id string) error {
 	return err
 }
 
-// RemoveMany ends those of the memberships that exist, all or nothing, and returns how many. apperr.InvalidState (dynamic).
+// RemoveMany ends those of the memberships that exist, all or nothing, and returns their number. The error is
+// apperr.InvalidState (dynamic).
 func (s *Members) RemoveMany(ctx context.Context, ids []string) (int, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (int, error) {
 		ended, err := members.LoadMany(ctx, tx, ids)
@@ -63,7 +64,7 @@ func endByHand(ctx context.Context, tx *docstore.Tx, ended []*Membership) error 
 	return end(ctx, tx, ended)
 }
 
-// end removes loaded memberships, each with its event.
+// end deletes loaded memberships, each with its event.
 func end(ctx context.Context, tx *docstore.Tx, ended []*Membership) error {
 	docs, err := drop(ctx, tx, ended)
 	if err != nil {
@@ -76,7 +77,8 @@ func end(ctx context.Context, tx *docstore.Tx, ended []*Membership) error {
 	return emitEnded(ctx, tx, batches...)
 }
 
-// drop removes loaded memberships without a word, counts them off their nodes, and gives users another primary one.
+// drop deletes loaded memberships without events, subtracts them from the counts of their nodes, and gives users
+// another primary one.
 func drop(ctx context.Context, tx *docstore.Tx, ended []*Membership) ([]Doc, error) {
 	docs := make([]Doc, len(ended))
 	less := map[string]int64{}
@@ -93,7 +95,7 @@ func drop(ctx context.Context, tx *docstore.Tx, ended []*Membership) ([]Doc, err
 			return nil, err
 		}
 		if node[id] == nil {
-			continue // it is gone, and so this ends
+			continue // the node is deleted, and this membership with it
 		}
 		if err := tree.CountMembers(ctx, tx, node[id], n); err != nil {
 			return nil, err
@@ -111,7 +113,8 @@ func drop(ctx context.Context, tx *docstore.Tx, ended []*Membership) ([]Doc, err
 
 // promote makes the oldest membership that a user has in a tree the primary one, if there is none.
 func promote(ctx context.Context, tx *docstore.Tx, objectCode, userID string) error {
-	rest, err := members.LoadWhere(ctx, tx, docstore.Eq(byUser, docstore.Text(inTree(userID, objectCode))), "", MaxOfUser+tree.MaxDynamic)
+	rest, err := members.LoadWhere(ctx, tx, docstore.Eq(byUser, docstore.Text(inTree(userID, objectCode))), "",
+		MaxOfUser+tree.MaxDynamic)
 	if err != nil {
 		return err
 	}
@@ -131,20 +134,21 @@ func promote(ctx context.Context, tx *docstore.Tx, objectCode, userID string) er
 	return replace(ctx, tx, oldest)
 }
 
-// OnRemove ends the memberships of a node in the transaction that removes it: a batch of them at once; if there are more, the rest is
-// left to Upkeep, and not shown any more.
+// OnRemove ends the memberships of a node in the transaction that deletes it: one batch at once. The rest is left to
+// Upkeep, and no longer shown.
 func (s *Members) OnRemove(ctx context.Context, tx *docstore.Tx, n *tree.Node) error {
 	if err := forgetUpkeep(ctx, tx, n.ID); err != nil || n.MemberCount == 0 {
 		return err
 	}
-	return s.endFrom(ctx, tx, &upkeep{Meta: docstore.Meta{ID: n.ID}, ObjectCode: n.ObjectCode, NodeVersion: n.Version, End: true})
+	return s.endFrom(ctx, tx, &upkeep{Meta: docstore.Meta{ID: n.ID}, ObjectCode: n.ObjectCode, NodeVersion: n.Version,
+		End: true})
 }
 
 // batch is how many memberships of one node end in one transaction, with one event.
 const batch = 1000
 
-// endSome ends a batch of a node's memberships, all of them if the node is gone, else the dynamic ones. It looks at those behind an order
-// and returns where it came to, "" at the end.
+// endSome ends a batch of a node's memberships, all kinds if the node is deleted, otherwise the dynamic ones. It starts
+// after an order and returns where it stopped, "" at the end.
 func endSome(ctx context.Context, tx *docstore.Tx, u *upkeep) (next string, err error) {
 	filter := docstore.Prefix(byOrder, u.ID+"/")
 	if u.Cursor != "" {

@@ -11,17 +11,19 @@ import (
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
 )
 
-// What was found by a condition that the node has no more, while it was being looked for, is not written: the new one's upkeep may have
-// been done already.
+// A verdict of a condition that the node has no longer, because it changed during the evaluation, is not written: the
+// new condition's upkeep may be done already.
 func TestSettleByOldCondition(t *testing.T) {
 	t.Parallel()
 	store := testkit.Store(t, testkit.NewClock(), append(tree.Collections(), Collections()...)...)
 	s := New(Deps{Store: store})
 	trees := tree.New(tree.Deps{Store: store, OnCondition: s.OnCondition})
 	ctx := request.System(t.Context(), "acme")
-	_, err := trees.CreateObject(ctx, tree.Object{Code: "company", ObjectProfile: tree.ObjectProfile{Name: "Acme"}}, tree.Draft{})
+	_, err := trees.CreateObject(ctx, tree.Object{Code: "company", ObjectProfile: tree.ObjectProfile{Name: "Acme"}},
+		tree.Draft{})
 	require.NoError(t, err)
-	doc, err := trees.Create(ctx, "company", tree.Draft{Profile: tree.Profile{Name: "n", IsDynamic: "1", Condition: "user.level > 5"}})
+	doc, err := trees.Create(ctx, "company", tree.Draft{Profile: tree.Profile{Name: "n", IsDynamic: "1",
+		Condition: "user.level > 5"}})
 	require.NoError(t, err)
 	before, err := doc.Value()
 	require.NoError(t, err)

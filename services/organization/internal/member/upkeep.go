@@ -9,16 +9,19 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// upkeep is work on the memberships of one node that is too much for the transaction it follows from: to look at all users after the
-// node's condition has changed, or to end what is left. It is written by that transaction, so it is done whatever dies.
+// upkeep is work on the memberships of one node that is too much for the transaction that causes it: to evaluate all
+// users after the node's condition has changed, or to end the remaining memberships. That transaction writes it, so it
+// is done even if a process dies.
 type upkeep struct {
 	docstore.Meta        // the id is the node's
 	ObjectCode    string `json:"object_code"`
 	NodeVersion   int64  `json:"node_version"`
-	End           bool   `json:"end"`    // end the memberships, all if the node is gone, else the dynamic ones; or look at all users
-	Cursor        string `json:"cursor"` // how far it has come, in pages
-	Seen          string `json:"seen"`   // and in the page behind, the last user's id: the page was too much for one turn
-	Done          int64  `json:"done"`   // users looked at, for the log
+	// true: end the memberships, all if the node is deleted, otherwise the dynamic ones; false: evaluate all users
+	End    bool   `json:"end"`
+	Cursor string `json:"cursor"` // the next page
+	// the id of the last user done in that page, if the page was too much for one turn
+	Seen string `json:"seen"`
+	Done int64  `json:"done"` // users evaluated, for the log
 }
 
 var upkeeps = docstore.Define(docstore.Schema[upkeep]{
@@ -29,7 +32,7 @@ var upkeeps = docstore.Define(docstore.Schema[upkeep]{
 	},
 })
 
-// schedule writes the upkeep of a node, in the place of what was still to be done.
+// schedule writes the upkeep of a node. It replaces an earlier one.
 func schedule(ctx context.Context, tx *docstore.Tx, u *upkeep) error {
 	if err := forgetUpkeep(ctx, tx, u.ID); err != nil {
 		return err
@@ -44,7 +47,8 @@ func forgetUpkeep(ctx context.Context, tx *docstore.Tx, nodeID string) error {
 	return upkeeps.DeleteWhere(ctx, tx, docstore.ID(nodeID), nil)
 }
 
-// OnCondition has all users looked at after a node's condition has changed, or ends the memberships of a node that is not dynamic any more.
+// OnCondition schedules the evaluation of all users after a node's condition has changed, or the end of the memberships
+// of a node that is no longer dynamic.
 func (s *Members) OnCondition(ctx context.Context, tx *docstore.Tx, n *tree.Node) error {
 	u := &upkeep{Meta: docstore.Meta{ID: n.ID}, ObjectCode: n.ObjectCode, NodeVersion: n.Version, End: !n.Dynamic()}
 	if u.End {
@@ -88,13 +92,13 @@ func (s *Members) upkeep(ctx context.Context, nodeID string, m *meter) error {
 	return err
 }
 
-// verdict says whether a user is to be a member of a dynamic node, and under which id if one is added.
+// verdict says whether a user should be a member of a dynamic node, and with which id a membership would be added.
 type verdict struct {
 	userID, id string
 	member     bool
 }
 
-// number gives those verdicts an id that may need one.
+// number sets the ids of verdicts that may need one.
 func (s *Members) number(ctx context.Context, verdicts []verdict) error {
 	n := 0
 	for _, v := range verdicts {
@@ -114,7 +118,8 @@ func (s *Members) number(ctx context.Context, verdicts []verdict) error {
 	return nil
 }
 
-// settle makes verdicts true that were found by a dynamic node's condition, if it still has it. has are the users' memberships in the node.
+// settle applies verdicts that were found with a dynamic node's condition, if the node still has that condition. has
+// are the users' memberships in the node.
 func settle(ctx context.Context, tx *docstore.Tx, n *tree.Node, has map[string]*Membership, verdicts []verdict) error {
 	loaded, err := tree.Load(ctx, tx, n.ID)
 	if err != nil {
@@ -156,21 +161,21 @@ func settle(ctx context.Context, tx *docstore.Tx, n *tree.Node, has map[string]*
 }
 
 const (
-	usersPage = 500              // users looked at in one transaction, at most
+	usersPage = 500              // users evaluated in one transaction at most
 	fewUsers  = 10               // and at least
-	endCost   = 500 * recordCost // of ending a batch of memberships
+	endCost   = 500 * recordCost // the cost of ending a batch of memberships
 )
 
-// usersFor is how many users can be looked at for what is left of a turn.
+// usersFor is the number of users that can be evaluated with the rest of a turn.
 func usersFor(m *meter, n *tree.Node, u *upkeep) int {
 	if u.Seen != "" {
-		return usersPage // those that were looked at are among them
+		return usersPage // these contain those that were evaluated already
 	}
 	of := recordCost + tree.Estimate(n.Condition)
 	return int(max(fewUsers, min(usersPage, (m.limit-m.spent)/of)))
 }
 
-// evaluate looks at a page of users.
+// evaluate evaluates a page of users.
 func (s *Members) evaluate(ctx context.Context, u *upkeep, m *meter) error {
 	nodes, err := tree.Find(ctx, s.Store, u.ID)
 	if err != nil {
@@ -180,7 +185,8 @@ func (s *Members) evaluate(ctx context.Context, u *upkeep, m *meter) error {
 	if node == nil || !node.Dynamic() { // the change that made it so has deleted this upkeep
 		return nil
 	}
-	page, err := questions.UserRecords.Ask(ctx, s.Bus, questions.RecordsPage{After: u.Cursor, Limit: usersFor(m, node, u)})
+	page, err := questions.UserRecords.Ask(ctx, s.Bus,
+		questions.RecordsPage{After: u.Cursor, Limit: usersFor(m, node, u)})
 	if err != nil {
 		return err
 	}
@@ -195,8 +201,9 @@ func (s *Members) evaluate(ctx context.Context, u *upkeep, m *meter) error {
 	}
 	err = docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		now, err := upkeeps.Load(ctx, tx, u.ID)
-		if err != nil || now.End || now.Version != u.Version || now.TimeCreated != u.TimeCreated || now.NodeVersion != u.NodeVersion {
-			return err // it began anew
+		if err != nil || now.End || now.Version != u.Version || now.TimeCreated != u.TimeCreated ||
+			now.NodeVersion != u.NodeVersion {
+			return err // the upkeep was started again
 		}
 		valid, err := heard(ctx, tx, users, verdicts)
 		if err != nil {
@@ -218,19 +225,19 @@ func (s *Members) evaluate(ctx context.Context, u *upkeep, m *meter) error {
 		return err
 	})
 	if done := u.Done + int64(len(users)); err == nil && (finished || u.Done/progress < done/progress) {
-		s.Log.InfoContext(ctx, "looking at users for a dynamic node", "node", u.ID, "users", done, "finished", finished)
+		s.Log.InfoContext(ctx, "evaluating users for a dynamic node", "node", u.ID, "users", done, "finished", finished)
 	}
 	return err
 }
 
-// glance is what came of a look at a page of users, and where the next one begins.
+// glance is the result of evaluating a page of users, and where the next one begins.
 type glance struct {
 	users        []record
 	verdicts     []verdict
-	cursor, seen string // see upkeep
+	cursor, seen string // as in upkeep
 }
 
-// lookAt looks at users of a page, in their order, until the meter is full.
+// lookAt evaluates the users of a page, in their order, until the meter is full.
 func (m *meter) lookAt(ctx context.Context, page questions.Records, u *upkeep, node *tree.Node) (glance, error) {
 	g := glance{cursor: page.Next}
 	for i, raw := range page.Users {
@@ -241,7 +248,7 @@ func (m *meter) lookAt(ctx context.Context, page questions.Records, u *upkeep, n
 		if err != nil {
 			return glance{}, err
 		}
-		user.sequence = user.Version // what a users service goes by that tells no sequences
+		user.sequence = user.Version // a users service of an earlier version sends no sequences
 		if i < len(page.Sequences) {
 			user.sequence = page.Sequences[i]
 		}
@@ -258,10 +265,10 @@ func (m *meter) lookAt(ctx context.Context, page questions.Records, u *upkeep, n
 	return g, nil
 }
 
-// progress is after how many users the log tells how far an upkeep is.
+// progress is the number of users after which the log reports the progress of an upkeep.
 const progress = 20_000
 
-// heard notes the records as taken into account and returns the verdicts on those that are not outdated.
+// heard notes the records as taken into account and returns the verdicts on those that are not out of date.
 func heard(ctx context.Context, tx *docstore.Tx, users []record, verdicts []verdict) ([]verdict, error) {
 	ids := make([]string, len(users))
 	for i := range users {

@@ -8,12 +8,13 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// MaxConditions is what all conditions of a tenant may cost together for one user, as estimated, in the units of
-// condition.MaxCost: five at the limit, or a thousand ordinary ones. It takes some ten milliseconds.
+// MaxConditions is the estimated cost that all conditions of a tenant may have together for one user, in the units of
+// condition.MaxCost: five at the limit of one condition, or a thousand ordinary ones. That takes about ten
+// milliseconds.
 const MaxConditions = 1_000_000
 
-// budget is what the conditions of a tenant's dynamic nodes are estimated to cost. It changes with every such node, so
-// two changes that fit one at a time cannot both pass where they do not fit together.
+// budget is the estimated cost of the conditions of a tenant's dynamic nodes. Every change of such a node changes it,
+// so that two changes that do not fit together cannot both pass.
 type budget struct {
 	docstore.Meta        // the id is budgetID
 	Costs         []cost `json:"costs"`
@@ -39,10 +40,10 @@ func (b *budget) remove(nodeID string) {
 	b.Costs = slices.DeleteFunc(b.Costs, func(c cost) bool { return c.NodeID == nodeID })
 }
 
-// Estimate is what a stored condition costs for a user, as estimated. One that this version of the program refuses is
-// met by nobody, and costs as little as one that looks at nothing.
+// Estimate is the estimated cost of a stored condition for a user. A condition that this version of the program refuses
+// is met by nobody, and costs as little as one that reads nothing.
 func Estimate(condition string) int64 {
-	const least = 10 // its node is read for every change of a user
+	const least = 10 // the node itself is read for every change of a user
 	if condition == "" {
 		return least
 	}
@@ -63,10 +64,10 @@ func estimates(nodes []*Node) *budget {
 	return b
 }
 
-// ConditionCost tells what the tenant's conditions are estimated to cost for one user; 0 where there are none.
+// ConditionCost returns the estimated cost of the tenant's conditions for one user; 0 if there are none.
 func ConditionCost(ctx context.Context, r docstore.Reader) (int64, error) {
 	doc, err := budgets.Find(ctx, r, budgetID)
-	if apperr.IsNotFound(err) { // no dynamic node was ever changed since there are budgets
+	if apperr.IsNotFound(err) { // no dynamic node has changed since there are budgets
 		nodes, err := DynamicNodes(ctx, r)
 		if err != nil {
 			return 0, err
@@ -83,9 +84,9 @@ func ConditionCost(ctx context.Context, r docstore.Reader) (int64, error) {
 	return b.total(), nil
 }
 
-// charge takes nodes, whose condition has just been stored or removed, with their costs into the tenant's budget. Where
-// all is too much now, and more than it was, it refuses the one that makes it so; at tells where a node's condition
-// stands in the request.
+// charge adds nodes, whose condition has just been stored or removed, to the tenant's budget. If the total is now too
+// much, and more than before, it refuses the node that makes it so. at returns the place of a node's condition in the
+// request.
 func charge(ctx context.Context, tx *docstore.Tx, changed []*Node, costs []int64, at func(i int) string) error {
 	found, err := budgets.LoadMany(ctx, tx, []string{budgetID})
 	if err != nil {
@@ -94,7 +95,7 @@ func charge(ctx context.Context, tx *docstore.Tx, changed []*Node, costs []int64
 	var b *budget
 	if len(found) > 0 {
 		b = found[0]
-	} else { // once in a tenant's life, or for nodes of an older version
+	} else { // once for each tenant, or for nodes of an earlier version
 		nodes, err := DynamicNodes(ctx, tx)
 		if err != nil {
 			return err
@@ -102,7 +103,7 @@ func charge(ctx context.Context, tx *docstore.Tx, changed []*Node, costs []int64
 		b = estimates(nodes)
 	}
 	before := b.total()
-	if len(found) == 0 { // they are in it already as they are now
+	if len(found) == 0 { // the found nodes are counted as they are now
 		before = 0
 	}
 	for i, n := range changed {
@@ -113,8 +114,9 @@ func charge(ctx context.Context, tx *docstore.Tx, changed []*Node, costs []int64
 		others, own := b.total(), costs[i]
 		b.Costs = append(b.Costs, cost{n.ID, own})
 		if now := others + own; now > MaxConditions && now > before {
-			return apperr.Invalid(at(i), "costs too much: it is estimated at %d, all other conditions of the tenant at %d, "+
-				"and together they may have %d", own, others, MaxConditions)
+			return apperr.Invalid(at(i),
+				"costs too much: it is estimated at %d, all other conditions of the tenant at %d, "+
+					"and together they may have %d", own, others, MaxConditions)
 		}
 		if len(b.Costs) > MaxDynamic {
 			return apperr.New(apperr.InvalidState, "a tenant has at most %d dynamic nodes", MaxDynamic)
@@ -128,7 +130,7 @@ func charge(ctx context.Context, tx *docstore.Tx, changed []*Node, costs []int64
 	return err
 }
 
-// chargeNew is charge for those new nodes that are dynamic.
+// chargeNew is charge for those of the new nodes that are dynamic.
 func chargeNew(ctx context.Context, tx *docstore.Tx, added []*Node, costs []int64, at func(i int) string) error {
 	var dynamic []*Node
 	var own []int64
@@ -144,7 +146,7 @@ func chargeNew(ctx context.Context, tx *docstore.Tx, added []*Node, costs []int6
 	return charge(ctx, tx, dynamic, own, func(i int) string { return apperr.Below(at(places[i]), "condition") })
 }
 
-// discharge takes a node that is being removed out of the budget.
+// discharge removes a node that is being deleted from the budget.
 func discharge(ctx context.Context, tx *docstore.Tx, n *Node) error {
 	found, err := budgets.LoadMany(ctx, tx, []string{budgetID})
 	if err != nil || len(found) == 0 {

@@ -9,8 +9,9 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// Delete removes a node of the tree that objectCode names; its members and associations end. refuse is for those who do not want grants
-// to go with it. apperr.NotFound, HasChildren, InvalidState (a root), InUse (pointers, grants), Unavailable, VersionMismatch.
+// Delete deletes a node of the tree that objectCode names; its members and associations end. With refuse, it fails if
+// something is granted to the node. The error is apperr.NotFound, HasChildren, InvalidState (a root), InUse (pointers,
+// grants), Unavailable or VersionMismatch.
 func (s *Trees) Delete(ctx context.Context, id, objectCode string, refuse bool) (docstore.Deleted, error) {
 	if refuse {
 		n, err := s.find(ctx, id)
@@ -52,7 +53,7 @@ func (s *Trees) Delete(ctx context.Context, id, objectCode string, refuse bool) 
 	})
 }
 
-// remove deletes a loaded node that has none below it.
+// remove deletes a loaded node without children.
 func (s *Trees) remove(ctx context.Context, tx *docstore.Tx, n *Node) error {
 	if err := checkPointedAt(ctx, tx, n.ID); err != nil {
 		return err
@@ -72,7 +73,8 @@ func (s *Trees) remove(ctx context.Context, tx *docstore.Tx, n *Node) error {
 	return emit(ctx, tx, "deleted", &doc, nil)
 }
 
-// checkGrants refuses with apperr.InUse where something is granted to the node; apperr.Unavailable if nobody can tell.
+// checkGrants returns apperr.InUse if something is granted to the node, and apperr.Unavailable if the question has no
+// answer.
 func (s *Trees) checkGrants(ctx context.Context, q questions.GrantedNode) error {
 	grants, err := questions.GrantsOfNode.Ask(ctx, s.Bus, q)
 	if err != nil || grants.Count == 0 {

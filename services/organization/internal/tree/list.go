@@ -20,23 +20,24 @@ const MaxNested = 10_000
 // Filter selects nodes of one tree.
 type Filter struct {
 	ObjectCode string
-	ParentID   string // "" = the whole tree, with its root
-	Recursive  bool   // not only the children of ParentID but all below it
-	Depth      int    // at most so many levels below ParentID, or the root; 0 = as Recursive says
+	ParentID   string // "" means the whole tree, with its root
+	Recursive  bool   // also the nodes further below ParentID, not only its children
+	Depth      int    // at most so many levels below ParentID, or the root; 0 means as Recursive says
 	Code       string
-	Name       string // part of it
+	Name       string // a part of the name
 	Status     string
 	Tag        string
 }
 
-// selection is a Filter that has found its tree.
+// selection is a Filter whose tree has been found.
 type selection struct {
 	docstore.Filter
-	siblings bool  // it is about the children of one node: they have an index of their own
-	total    int64 // how many it selects, where some record says so; else −1
+	siblings bool  // it selects among the children of one node, which have an index of their own
+	total    int64 // how many nodes it selects, if a record has that number; otherwise −1
 }
 
-// List returns a page of nodes. apperr.NotFound (no such tree, or no such parent in it), InvalidParameters (paging).
+// List returns a page of nodes. The error is apperr.NotFound (no such tree, or no such parent in it) or
+// InvalidParameters (paging).
 func (s *Trees) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Node], error) {
 	selected, err := s.selected(ctx, f)
 	if err != nil {
@@ -45,8 +46,8 @@ func (s *Trees) List(ctx context.Context, f Filter, p docstore.Paging) (docstore
 	return s.page(ctx, selected, p)
 }
 
-// ListBelow returns a page of the nodes below one, at most so many levels deep if depth is not 0. apperr.NotFound,
-// InvalidParameters (paging).
+// ListBelow returns a page of the nodes below one, at most so many levels deep if depth is not 0. The error is
+// apperr.NotFound or InvalidParameters (paging).
 func (s *Trees) ListBelow(ctx context.Context, id string, depth int, p docstore.Paging) (docstore.Page[Node], error) {
 	n, err := s.find(ctx, id)
 	if err != nil {
@@ -72,9 +73,10 @@ func (s *Trees) selected(ctx context.Context, f Filter) (selection, error) {
 		}
 		selected = below(parent, f.Depth, f.Recursive)
 	} else if f.Depth > 0 {
-		selected = selection{Filter: docstore.And(selected.Filter, docstore.Until(byDepth, docstore.Number(int64(f.Depth)+1))), total: -1}
+		selected = selection{Filter: docstore.And(selected.Filter,
+			docstore.Until(byDepth, docstore.Number(int64(f.Depth)+1))), total: -1}
 	} else if f.Code != "" || f.Name != "" {
-		selected.Filter = docstore.Filter{} // what these add is about the tree alone
+		selected.Filter = docstore.Filter{} // the rest of the filter only selects the tree
 	}
 	with := func(filter docstore.Filter) {
 		selected.Filter, selected.total = docstore.And(selected.Filter, filter), -1
@@ -134,7 +136,7 @@ func (s *Trees) find(ctx context.Context, id string) (*Node, error) {
 	return doc.Value()
 }
 
-// Ancestors returns the nodes above one, from its parent up to the root; apperr.NotFound.
+// Ancestors returns the nodes above one, from its parent up to the root. The error is apperr.NotFound.
 func (s *Trees) Ancestors(ctx context.Context, id string) ([]Doc, error) {
 	n, err := s.find(ctx, id)
 	if err != nil || n.Depth == 0 {
@@ -152,8 +154,8 @@ func (s *Trees) Ancestors(ctx context.Context, id string) ([]Doc, error) {
 	return docs, nil
 }
 
-// Nested returns a node with all below it, at most so many levels deep if depth is not 0, each with its children by seq.
-// apperr.NotFound, InvalidParameters (MaxNested).
+// Nested returns a node with all nodes below it, at most so many levels deep if depth is not 0, each with its children
+// by seq. The error is apperr.NotFound or InvalidParameters (MaxNested).
 func (s *Trees) Nested(ctx context.Context, id string, depth int) (json.RawMessage, error) {
 	n, err := s.find(ctx, id)
 	if err != nil {
@@ -163,7 +165,8 @@ func (s *Trees) Nested(ctx context.Context, id string, depth int) (json.RawMessa
 	if depth > 0 {
 		filter = docstore.And(filter, docstore.Until(byDepth, docstore.Number(int64(n.Depth+depth)+1)))
 	}
-	page, err := nodes.Page(ctx, s.Store, docstore.Query{Filter: filter, Sort: []docstore.Order{{Index: byPath}}, Limit: MaxNested})
+	page, err := nodes.Page(ctx, s.Store, docstore.Query{Filter: filter, Sort: []docstore.Order{{Index: byPath}},
+		Limit: MaxNested})
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +199,9 @@ func (s *Trees) Nested(ctx context.Context, id string, depth int) (json.RawMessa
 	var out []byte
 	var write func(*branch)
 	write = func(b *branch) {
-		slices.SortFunc(b.twig, func(a, b *branch) int { return cmp.Or(cmp.Compare(a.seq, b.seq), strings.Compare(a.id, b.id)) })
+		slices.SortFunc(b.twig, func(a, b *branch) int {
+			return cmp.Or(cmp.Compare(a.seq, b.seq), strings.Compare(a.id, b.id))
+		})
 		out = append(append(out, b.json[:len(b.json)-1]...), `,"children":[`...)
 		for i, twig := range b.twig {
 			if i > 0 {
@@ -206,14 +211,14 @@ func (s *Trees) Nested(ctx context.Context, id string, depth int) (json.RawMessa
 		}
 		out = append(out, "]}"...)
 	}
-	if branches[id] == nil { // it was moved or deleted in between
+	if branches[id] == nil { // it was moved or deleted meanwhile
 		return nil, apperr.Missing("tree node")
 	}
 	write(branches[id])
 	return out, nil
 }
 
-// Reference says how a node is named in a check.
+// Reference says how Check identifies nodes.
 type Reference string
 
 // The references. A code is that of the core object, a slash, and that of the node.
@@ -223,9 +228,9 @@ const (
 	ByARN  Reference = "arn"
 )
 
-// Check finds the nodes of names. Names without a node are not in the answer.
+// Check finds the nodes with the names. The answer leaves out names without a node.
 func (s *Trees) Check(ctx context.Context, kind Reference, names []string) (map[string]Doc, error) {
-	wanted := map[string][]string{} // an id or an index value, to the names
+	wanted := map[string][]string{} // from an id or an index value to the names
 	objectIDs := map[string]string{}
 	for _, name := range names {
 		switch kind {
@@ -314,7 +319,7 @@ func Find(ctx context.Context, r docstore.Reader, ids ...string) (map[string]*No
 	return found, nil
 }
 
-// Paths returns the PathText of those nodes that exist, by id.
+// Paths returns the PathText of the nodes that exist, by id.
 func Paths(ctx context.Context, r docstore.Reader, ids ...string) (map[string]string, error) {
 	texts, err := nodes.Texts(ctx, r, byPath, docstore.ID(ids...), len(ids))
 	paths := make(map[string]string, len(texts))
@@ -324,8 +329,10 @@ func Paths(ctx context.Context, r docstore.Reader, ids ...string) (map[string]st
 	return paths, err
 }
 
-// Populated returns the PathText of nodes that have members, among those whose path begins with one, in its order, behind one of these.
-func Populated(ctx context.Context, r docstore.Reader, path []string, behind string, limit int) ([]docstore.Indexed, error) {
+// Populated returns the PathText of nodes that have members, among those whose path has a prefix, in order, after one
+// of these.
+func Populated(ctx context.Context, r docstore.Reader, path []string, behind string, limit int) ([]docstore.Indexed,
+	error) {
 	filter := docstore.Prefix(byPopulated, pathText(path))
 	if behind != "" {
 		filter = docstore.And(filter, docstore.Above(byPopulated, behind))
@@ -335,7 +342,8 @@ func Populated(ctx context.Context, r docstore.Reader, path []string, behind str
 
 // DynamicNodes returns all dynamic nodes of the tenant.
 func DynamicNodes(ctx context.Context, r docstore.Reader) ([]*Node, error) {
-	return values(nodes.Page(ctx, r, docstore.Query{Filter: docstore.Eq(byDynamic, docstore.Text("1")), Limit: 2 * MaxDynamic}))
+	return values(nodes.Page(ctx, r, docstore.Query{Filter: docstore.Eq(byDynamic, docstore.Text("1")),
+		Limit: 2 * MaxDynamic}))
 }
 
 func values(page docstore.Page[Node], err error) ([]*Node, error) {
@@ -351,7 +359,7 @@ func values(page docstore.Page[Node], err error) ([]*Node, error) {
 	return all, nil
 }
 
-// Load returns those nodes that exist, by id, to be counted in a transaction: see CountMembers.
+// Load returns the nodes that exist, by id, to be counted in a transaction: see CountMembers.
 func Load(ctx context.Context, tx *docstore.Tx, ids ...string) (map[string]*Node, error) {
 	loaded, err := nodes.LoadMany(ctx, tx, ids)
 	found := make(map[string]*Node, len(loaded))
@@ -361,8 +369,8 @@ func Load(ctx context.Context, tx *docstore.Tx, ids ...string) (map[string]*Node
 	return found, err
 }
 
-// CountMembers stores that a loaded node has so many members more. Whoever adds or ends memberships does so in the same transaction, so that
-// no node is removed meanwhile.
+// CountMembers stores that a loaded node has so many more members. Every transaction that adds or ends memberships must
+// call it, so that the node is not deleted meanwhile.
 func CountMembers(ctx context.Context, tx *docstore.Tx, n *Node, more int64) error {
 	n.MemberCount += more
 	_, err := nodes.Replace(ctx, tx, n)

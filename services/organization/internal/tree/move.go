@@ -8,10 +8,10 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// MaxMoved is how many nodes can move, or be enabled or disabled, at once: one transaction rewrites them.
+// MaxMoved is how many nodes can be moved, enabled or disabled together: one transaction writes them all.
 const MaxMoved = 50_000
 
-// move puts a loaded node below another parent of its tree. What is below the node is carried afterwards.
+// move puts a loaded node below another parent of its tree. carry then moves the nodes below it.
 func move(ctx context.Context, tx *docstore.Tx, n *Node, to string) error {
 	const at = "parent_id"
 	if n.ID == to {
@@ -34,7 +34,7 @@ func move(ctx context.Context, tx *docstore.Tx, n *Node, to string) error {
 	}
 	switch {
 	case parent == nil || parent.Path[0] != n.Path[0]:
-		return apperr.Invalid(at, "is no node of this tree")
+		return apperr.Invalid(at, "is not a node of this tree")
 	case slices.Contains(parent.Path, n.ID):
 		return apperr.Invalid(at, "must not be the node itself or one below it")
 	case parent.Depth == MaxDepth:
@@ -54,7 +54,7 @@ func move(ctx context.Context, tx *docstore.Tx, n *Node, to string) error {
 	return nil
 }
 
-// checkCircles refuses a move by which a pointer, the node or one below it, would come to be below its target.
+// checkCircles refuses a move that would put a pointer (the node, or one below it) below its target.
 func checkCircles(ctx context.Context, tx *docstore.Tx, n, parent *Node) error {
 	circle := n.IsPointer == "1" && slices.Contains(parent.Path, n.PointerID)
 	if !circle && n.ChildCount > 0 {
@@ -63,7 +63,8 @@ func checkCircles(ctx context.Context, tx *docstore.Tx, n, parent *Node) error {
 			targets[i] = docstore.Text(id)
 		}
 		pointers, err := nodes.Count(ctx, tx, docstore.And(
-			docstore.In(byPointer, targets...), docstore.Prefix(byPath, n.PathText()), docstore.Above(byPath, n.PathText())))
+			docstore.In(byPointer, targets...), docstore.Prefix(byPath, n.PathText()),
+			docstore.Above(byPath, n.PathText())))
 		if err != nil {
 			return err
 		}
@@ -77,7 +78,7 @@ func checkCircles(ctx context.Context, tx *docstore.Tx, n, parent *Node) error {
 
 var errTooDeep = apperr.Invalid("parent_id", "is too deep: a node's depth is at most %d", MaxDepth)
 
-// carry makes the paths below a moved node follow it, and tells of how many.
+// carry changes the paths below a moved node, and returns the number of those nodes.
 func carry(ctx context.Context, tx *docstore.Tx, n *Node, from []string) (int, error) {
 	if n.ChildCount == 0 {
 		return 0, nil
@@ -88,13 +89,13 @@ func carry(ctx context.Context, tx *docstore.Tx, n *Node, from []string) (int, e
 		if below.Depth > MaxDepth {
 			return errTooDeep
 		}
-		_, err := nodes.Touch(ctx, tx, below) // its path is another for certain
+		_, err := nodes.Touch(ctx, tx, below) // its path has certainly changed
 		return err
 	})
 }
 
-// each loads every node whose path begins with one, in the order of paths. fn may change the path. apperr.InvalidParameters if there are
-// more than most.
+// each loads every node whose path has a prefix, in the order of paths, for fn, which may change the path. The error is
+// apperr.InvalidParameters if there are more than most.
 func each(ctx context.Context, tx *docstore.Tx, path []string, most int, fn func(*Node) error) (count int, err error) {
 	const chunk = 2000
 	prefix := pathText(path)

@@ -12,7 +12,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// A branch may be too large for one transaction; how large is counted across the chunks that are loaded.
+// A branch may be too large for one transaction; its size is counted across the chunks that are loaded.
 func TestEachIsBounded(t *testing.T) {
 	t.Parallel()
 	store := testkit.Store(t, testkit.NewClock(), Collections()...)
@@ -28,10 +28,13 @@ func TestEachIsBounded(t *testing.T) {
 	}
 	_, err = trees.CreateMany(ctx, "company", drafts)
 	require.NoError(t, err)
-	for most, fits := range map[int]bool{599: false, 600: false, 601: true, MaxMoved: true} { // with the root
+	for most, fits := range map[int]bool{599: false, 600: false, 601: true, MaxMoved: true} { // including the root
 		seen := map[string]bool{}
 		_, err := docstore.Write(ctx, store, func(tx *docstore.Tx) (int, error) {
-			return each(ctx, tx, []string{object.RootNodeID}, most, func(n *Node) error { seen[n.ID] = true; return nil })
+			return each(ctx, tx, []string{object.RootNodeID}, most, func(n *Node) error {
+				seen[n.ID] = true
+				return nil
+			})
 		})
 		if fits {
 			require.NoError(t, err)

@@ -16,18 +16,18 @@ import (
 	"github.com/idplatform/idplatform/pkg/textindex"
 )
 
-// Node is a tree node. Its JSON form is the API's, the events' and the store's.
+// Node is a tree node. It has the same JSON form in the API, in events and in the store.
 type Node struct {
 	docstore.Meta
 	ObjectCode string `json:"object_code"`
 	Profile
-	ParentID    string   `json:"parent_id"` // "" of a root
+	ParentID    string   `json:"parent_id"` // "" for a root
 	ARN         string   `json:"arn"`
-	OperatorID  string   `json:"operator_id"` // who changed the node last
+	OperatorID  string   `json:"operator_id"` // who last changed the node
 	Path        []string `json:"path"`        // ids, from the root to the node itself
-	Depth       int      `json:"depth"`       // of a root 0
+	Depth       int      `json:"depth"`       // 0 for a root
 	ChildCount  int64    `json:"child_count"`
-	MemberCount int64    `json:"member_count"` // of the node itself, dynamic ones too
+	MemberCount int64    `json:"member_count"` // members of the node itself, including dynamic ones
 }
 
 // Profile holds the members that create and update may set.
@@ -52,22 +52,23 @@ type Doc = docstore.Doc[Node]
 
 // The indexes. Those that lists can be sorted by have the names of the members.
 //
-// Values that are unique or ordered within one tree or one node begin with its root's or that node's id and a slash. So a tree, a subtree, or
-// the children of a node are each one range of an index, in order.
+// Values that are unique or ordered within one tree or one node begin with the id of its root or of that node, and a
+// slash. So a tree, a subtree, and the children of a node are each one range of an index, in order.
 const (
 	byCode        = "code"
 	byName        = "name"
 	bySeq         = "seq"
 	byDepth       = "depth"
 	byTimeCreated = "time_created"
-	byPath        = "path"      // the ids of Path, a slash after each: a subtree is what begins with its root's
-	bySibling     = "sibling"   // the parent, then seq
-	byNameGram    = "name_gram" // the name's grams, each behind the root
-	byStatus      = "status"
-	byTag         = "tag"
-	byPointer     = "pointer_id"
-	byPopulated   = "populated" // byPath of nodes that have members
-	byDynamic     = "dynamic"
+	// the ids of Path, each with a slash after it: a subtree is all that begins with the text of its root
+	byPath      = "path"
+	bySibling   = "sibling"   // the parent, then seq
+	byNameGram  = "name_gram" // the name's grams, each after the root
+	byStatus    = "status"
+	byTag       = "tag"
+	byPointer   = "pointer_id"
+	byPopulated = "populated" // byPath, only of nodes that have members
+	byDynamic   = "dynamic"
 )
 
 var nodes = docstore.Define(docstore.Schema[Node]{
@@ -100,13 +101,13 @@ var nodes = docstore.Define(docstore.Schema[Node]{
 	},
 })
 
-// sortable are the fields that a list of nodes can be sorted by; the first is the default.
+// sortable are the fields that a list of nodes can be sorted by. The first is the default.
 var sortable = []string{bySeq, byName, byCode, byDepth, byTimeCreated}
 
-// Collections are those that the store must have.
+// Collections are the collections that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{objects.Def(), nodes.Def(), budgets.Def()} }
 
-// Limits of members, in characters unless said otherwise.
+// Limits of members, in characters unless stated otherwise.
 const (
 	maxName        = 256
 	maxCode        = 256
@@ -115,33 +116,34 @@ const (
 	maxARN         = 512
 	maxSeq         = 1 << 53
 
-	// MaxDepth is the depth of the deepest possible node; a root's is 0. Paths are indexed whole, so it bounds what a node costs.
+	// MaxDepth is the largest depth of a node; a root's is 0. Paths are indexed as a whole, so it bounds the cost of a
+	// node.
 	MaxDepth = 32
 )
 
-// Dynamic says that the node's members are the users who meet its condition.
+// Dynamic reports whether the node's members are the users who meet its condition.
 func (n *Node) Dynamic() bool { return n.IsDynamic == "1" }
 
-// root is what begins the values of the node's tree.
+// root is the beginning of the index values of the node's tree.
 func (n *Node) root() string { return n.Path[0] + "/" }
 
-// PathText is the path as an index has it: it begins every such text of a node below.
+// PathText is the path in the form of the index: it is the beginning of the text of every node below.
 func (n *Node) PathText() string { return pathText(n.Path) }
 
 func pathText(path []string) string { return strings.Join(path, "/") + "/" }
 
-// OrderText is a number as a text of the same order.
+// OrderText returns a number as text with the same order.
 func OrderText(n int64) string { return fmt.Sprintf("%016x", uint64(n)+1<<63) }
 
-// Draft is a node to be created.
+// Draft is a node to create.
 type Draft struct {
 	Profile
 	ParentID string
-	Ref      string // of this draft, for others of its batch
-	Parent   string // the Ref of the draft that is to be the parent; then ParentID is empty
+	Ref      string // identifies this draft for others of its batch
+	Parent   string // the Ref of the draft that will be the parent; ParentID is then empty
 }
 
-// check notes every fault of what can be seen without the store.
+// check notes every fault that can be found without the store.
 func (p *Profile) check(faults *apperr.Faults) {
 	faults.Name("name", p.Name, maxName)
 	faults.Prose("description", p.Description, maxDescription)
@@ -166,13 +168,14 @@ func (p *Profile) check(faults *apperr.Faults) {
 	faults.Props("free_ext_props", &p.FreeExtProps)
 }
 
-// Conditions are those of dynamic nodes: over user, a user record as the users service's events have it.
+// Conditions are those of dynamic nodes. Their variable user is a user record in the form of the users service's
+// events.
 var Conditions = conditions()
 
 func conditions() *condition.Environment {
 	env, err := condition.NewEnvironment(condition.Map("user"))
 	if err != nil {
-		panic(err) // the declaration above is wrong
+		panic(err) // only if the declaration above is wrong
 	}
 	return env
 }
@@ -182,10 +185,12 @@ func checkSeq(faults *apperr.Faults, seq int64) {
 }
 
 func validCode(s string) bool {
-	return s != "" && utf8.RuneCountInString(s) <= maxCode && !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) })
+	return s != "" && utf8.RuneCountInString(s) <= maxCode && !strings.ContainsFunc(s, func(r rune) bool {
+		return unicode.IsSpace(r) || !unicode.IsPrint(r)
+	})
 }
 
-// node makes the draft a node, of which the place in the tree is still to be told: see insert.
+// node makes the draft a node. Its place in the tree is set later: see insert.
 func (d *Draft) node(ctx context.Context, id, objectCode string) *Node {
 	n := &Node{
 		Meta: docstore.Meta{ID: id}, ObjectCode: objectCode, Profile: d.Profile,
@@ -201,7 +206,8 @@ func (d *Draft) node(ctx context.Context, id, objectCode string) *Node {
 func (n *Node) place(parent *Node) {
 	n.ParentID, n.Path, n.Depth = "", []string{n.ID}, 0
 	if parent != nil {
-		n.ParentID, n.Path, n.Depth = parent.ID, append(parent.Path[:len(parent.Path):len(parent.Path)], n.ID), parent.Depth+1
+		n.ParentID, n.Path, n.Depth = parent.ID, append(parent.Path[:len(parent.Path):len(parent.Path)], n.ID),
+			parent.Depth+1
 	}
 }
 

@@ -13,16 +13,17 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// Object is a core object: an organization relation, which is one tree. Its JSON form is the API's, the events' and the store's.
+// Object is a core object: an organization relation, which is one tree. It has the same JSON form in the API, in events
+// and in the store.
 //
-// Whoever changes the tree's structure loads the object and stores it again, so that no two such changes of one tree
-// are made side by side.
+// A transaction that changes the tree's structure loads the object and stores it again, so that no two such changes of
+// one tree run at the same time.
 type Object struct {
 	docstore.Meta
 	ObjectProfile
 	Code       string `json:"code"`
 	RootNodeID string `json:"root_node_id"`
-	NodeCount  int64  `json:"node_count"` // with the root
+	NodeCount  int64  `json:"node_count"` // including the root
 }
 
 // ObjectProfile holds the members that create and update may set.
@@ -50,8 +51,8 @@ var objects = docstore.Define(docstore.Schema[Object]{
 // MaxObjects is how many core objects a tenant can have: they are listed in one array.
 const MaxObjects = 1000
 
-// objectCode has no slash and no colon, which stand behind it in node codes and in ARNs.
-// Its length is checked apart: a repetition of {0,127} compiles to as many copies of the classes, 2.5 MiB.
+// objectCode matches codes without a slash or colon, which follow them in node codes and ARNs. The length is checked
+// separately: a repetition of {0,127} compiles to as many copies of the classes, 2.5 MiB.
 var objectCode = regexp.MustCompile(`^[\pL\pN][\pL\pM\pN._-]*$`)
 
 func isObjectCode(s string) bool {
@@ -67,8 +68,8 @@ func (p *ObjectProfile) check(faults *apperr.Faults) {
 	faults.Props("free_ext_props", &p.FreeExtProps)
 }
 
-// CreateObject makes a core object with its root node. What root leaves out of code and name is the object's. apperr.InvalidParameters,
-// AlreadyExists (code), InvalidState (MaxObjects).
+// CreateObject creates a core object with its root node. If root has no code or name, it gets that of the object. The
+// error is apperr.InvalidParameters, AlreadyExists (code) or InvalidState (MaxObjects).
 func (s *Trees) CreateObject(ctx context.Context, draft Object, root Draft) (ObjectDoc, error) {
 	var faults apperr.Faults
 	draft.check(&faults)
@@ -76,7 +77,7 @@ func (s *Trees) CreateObject(ctx context.Context, draft Object, root Draft) (Obj
 		"must have 1…128 letters, digits or . _ -, and begin with a letter or digit")
 	faults.Check(root.ParentID == "", "root.parent_id", "must not be given: the root has none")
 	name := cmp.Or(root.Name, draft.Name)
-	root.Name = cmp.Or(root.Name, "-") // the object's has had its faults noted
+	root.Name = cmp.Or(root.Name, "-") // the faults of the object's name are noted already
 	root.check(faults.Within("root"))
 	if err := faults.Err(); err != nil {
 		return ObjectDoc{}, err
@@ -94,7 +95,8 @@ func (s *Trees) CreateObject(ctx context.Context, draft Object, root Draft) (Obj
 			return ObjectDoc{}, apperr.New(apperr.InvalidState, "a tenant has at most %d core objects", MaxObjects)
 		}
 		doc, err := objects.Insert(ctx, tx, &Object{
-			Meta: docstore.Meta{ID: ids[0]}, Code: draft.Code, ObjectProfile: draft.ObjectProfile, RootNodeID: ids[1], NodeCount: 1,
+			Meta: docstore.Meta{ID: ids[0]}, Code: draft.Code, ObjectProfile: draft.ObjectProfile, RootNodeID: ids[1],
+			NodeCount: 1,
 		})
 		if err != nil {
 			return ObjectDoc{}, err
@@ -118,12 +120,12 @@ func (s *Trees) CreateObject(ctx context.Context, draft Object, root Draft) (Obj
 	})
 }
 
-// Object returns a core object; apperr.NotFound.
+// Object returns a core object. The error is apperr.NotFound.
 func (s *Trees) Object(ctx context.Context, id string) (ObjectDoc, error) {
 	return objects.Find(ctx, s.Store, id)
 }
 
-// ObjectByCode returns the core object of a code; apperr.NotFound.
+// ObjectByCode returns the core object with a code. The error is apperr.NotFound.
 func ObjectByCode(ctx context.Context, r docstore.Reader, code string) (*Object, error) {
 	doc, err := objects.First(ctx, r, docstore.Eq(byCode, docstore.Text(code)))
 	if err != nil {
@@ -134,12 +136,14 @@ func ObjectByCode(ctx context.Context, r docstore.Reader, code string) (*Object,
 
 // Objects returns all core objects, by seq.
 func (s *Trees) Objects(ctx context.Context) ([]ObjectDoc, error) {
-	page, err := objects.Page(ctx, s.Store, docstore.Query{Sort: []docstore.Order{{Index: bySeq}}, Limit: 2 * MaxObjects}) // a race may have made a few too many
+	// concurrent requests may have created a few too many
+	page, err := objects.Page(ctx, s.Store, docstore.Query{Sort: []docstore.Order{{Index: bySeq}},
+		Limit: 2 * MaxObjects})
 	return page.Docs, err
 }
 
-// UpdateObject changes what edit changes of the profile. The code is part of every node's ARN and stays. apperr.NotFound,
-// InvalidParameters, VersionMismatch.
+// UpdateObject applies edit to the profile. The code cannot change, because it is part of every node's ARN. The error
+// is apperr.NotFound, InvalidParameters or VersionMismatch.
 func (s *Trees) UpdateObject(ctx context.Context, id string, edit func(*Object) error) (ObjectDoc, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (ObjectDoc, error) {
 		o, err := objects.Load(ctx, tx, id)
@@ -165,8 +169,8 @@ func (s *Trees) UpdateObject(ctx context.Context, id string, edit func(*Object) 
 	})
 }
 
-// DeleteObject removes a core object and its root node, with the members of that. apperr.NotFound, HasChildren (nodes below the
-// root), InUse (pointers, or grants where refuse asks for them), Unavailable, VersionMismatch.
+// DeleteObject deletes a core object and its root node, with the members of the root. The error is apperr.NotFound,
+// HasChildren (nodes below the root), InUse (pointers, or grants if refuse is set), Unavailable or VersionMismatch.
 func (s *Trees) DeleteObject(ctx context.Context, id string, refuse bool) (docstore.Deleted, error) {
 	if refuse {
 		doc, err := objects.Find(ctx, s.Store, id)
@@ -187,7 +191,8 @@ func (s *Trees) DeleteObject(ctx context.Context, id string, refuse bool) (docst
 			return docstore.Deleted{}, err
 		}
 		if o.NodeCount > 1 {
-			return docstore.Deleted{}, apperr.New(apperr.HasChildren, "the core object has nodes below its root: %d", o.NodeCount-1)
+			return docstore.Deleted{}, apperr.New(apperr.HasChildren, "the core object has nodes below its root: %d",
+				o.NodeCount-1)
 		}
 		root, err := nodes.Load(ctx, tx, o.RootNodeID)
 		if err != nil {
@@ -208,8 +213,9 @@ func emitObject(ctx context.Context, tx *docstore.Tx, action string, doc *Object
 	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "core_object", Source: "/core-objects"}, action, doc, nil)
 }
 
-// ObjectIf returns the core object if id and code are of one, else none.
+// ObjectIf returns the core object if id and code are of the same one, otherwise none.
 func (s *Trees) ObjectIf(ctx context.Context, id, code string) ([]ObjectDoc, error) {
-	page, err := objects.Page(ctx, s.Store, docstore.Query{Filter: docstore.And(docstore.ID(id), docstore.Eq(byCode, docstore.Text(code))), Limit: 1})
+	page, err := objects.Page(ctx, s.Store, docstore.Query{Filter: docstore.And(docstore.ID(id),
+		docstore.Eq(byCode, docstore.Text(code))), Limit: 1})
 	return page.Docs, err
 }

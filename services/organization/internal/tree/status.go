@@ -7,8 +7,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// SetStatus enables or disables a node, and with recursive all below it, and returns the node. Each node that was not so already has its
-// event. apperr.NotFound, InvalidParameters (MaxMoved), VersionMismatch.
+// SetStatus enables or disables a node and, with recursive, all nodes below it, and returns the node. Each node that
+// changes has its event. The error is apperr.NotFound, InvalidParameters (MaxMoved) or VersionMismatch.
 func (s *Trees) SetStatus(ctx context.Context, id string, enabled, recursive bool) (Doc, error) {
 	status, action := "0", "disabled"
 	if enabled {

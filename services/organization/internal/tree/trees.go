@@ -15,15 +15,15 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// Deps are what Trees work with. All are required.
+// Deps are what Trees need. All are required.
 type Deps struct {
 	Store *docstore.Store
-	Bus   *bus.Bus // whom to ask about grants
+	Bus   *bus.Bus // for questions about grants
 
-	// OnRemove ends what belonged to a node, in the transaction that has just removed it.
+	// OnRemove ends what belongs to a node, in the transaction that has just deleted it.
 	OnRemove func(ctx context.Context, tx *docstore.Tx, n *Node) error
 
-	// OnCondition is told, in the same transaction, that other users than before may meet a node's condition.
+	// OnCondition is called, in the same transaction, when other users than before may meet a node's condition.
 	OnCondition func(ctx context.Context, tx *docstore.Tx, n *Node) error
 }
 
@@ -33,10 +33,11 @@ type Trees struct{ Deps }
 // New makes the use cases.
 func New(d Deps) *Trees { return &Trees{d} }
 
-// MaxDynamic is how many dynamic nodes a tenant can have: the conditions of all are looked at when a user changes.
+// MaxDynamic is how many dynamic nodes a tenant can have: when a user changes, all their conditions are evaluated.
 const MaxDynamic = 1000
 
-// Create adds a node below its parent, or the root. apperr.InvalidParameters, AlreadyExists (code), InvalidState (MaxDynamic).
+// Create adds a node below its parent, or below the root. The error is apperr.InvalidParameters, AlreadyExists (code)
+// or InvalidState (MaxDynamic).
 func (s *Trees) Create(ctx context.Context, objectCode string, draft Draft) (Doc, error) {
 	return create(ctx, s, objectCode, []Draft{draft}, whole, func(docs []Doc) (Doc, error) { return docs[0], nil })
 }
@@ -64,12 +65,14 @@ func (s *Trees) CreateMany(ctx context.Context, objectCode string, drafts []Draf
 	})
 }
 
-// whole and item are where drafts stand in a request: one is all of it, or it has many.
+// whole and item return the place of a draft in a request: the draft is all of it, or one of many.
 func whole(int) string  { return "" }
 func item(i int) string { return apperr.Item("items", i) }
 
-// create adds nodes. at tells where a draft stands in the request, answer makes of the nodes what the transaction results in.
-func create[R any](ctx context.Context, s *Trees, objectCode string, drafts []Draft, at func(int) string, answer func([]Doc) (R, error)) (R, error) {
+// create adds nodes. at returns the place of a draft in the request; answer makes the result of the transaction from
+// the nodes.
+func create[R any](ctx context.Context, s *Trees, objectCode string, drafts []Draft, at func(int) string,
+	answer func([]Doc) (R, error)) (R, error) {
 	var none R
 	var faults apperr.Faults
 	for i := range drafts {
@@ -79,7 +82,7 @@ func create[R any](ctx context.Context, s *Trees, objectCode string, drafts []Dr
 	if err := faults.Err(); err != nil {
 		return none, err
 	}
-	costs := make([]int64, len(drafts)) // compiling takes too long for a transaction
+	costs := make([]int64, len(drafts)) // outside the transaction, because compiling takes too long
 	for i := range drafts {
 		costs[i] = Estimate(drafts[i].Condition)
 	}
@@ -90,7 +93,7 @@ func create[R any](ctx context.Context, s *Trees, objectCode string, drafts []Dr
 	return docstore.Write(inTurn(ctx, objectCode), s.Store, func(tx *docstore.Tx) (R, error) {
 		o, err := grow(ctx, tx, objectCode, int64(len(drafts)))
 		if apperr.IsNotFound(err) {
-			return none, apperr.Invalid("object_code", "is no core object's code")
+			return none, apperr.Invalid("object_code", "is not a core object's code")
 		}
 		if err != nil {
 			return none, err
@@ -122,7 +125,7 @@ func create[R any](ctx context.Context, s *Trees, objectCode string, drafts []Dr
 	})
 }
 
-// insert stores nodes that have their places, and tells of them in an order in which parents come first.
+// insert stores nodes that have their places, with their events, in an order in which parents come first.
 func (s *Trees) insert(
 	ctx context.Context, tx *docstore.Tx, added []*Node, order []int, at func(int) string,
 ) ([]Doc, error) {
@@ -143,7 +146,8 @@ func (s *Trees) insert(
 	return docs, nil
 }
 
-// plant gives new nodes their places, in an order in which parents come first: below one another, or below those that are there.
+// plant gives new nodes their places, below one another or below existing nodes, in an order in which parents come
+// first.
 func plant(added []*Node, there map[string]*Node, drafts []Draft, order, parents []int, at func(int) string) error {
 	var faults apperr.Faults
 	for _, i := range order {
@@ -153,8 +157,8 @@ func plant(added []*Node, there map[string]*Node, drafts []Draft, order, parents
 		}
 		switch {
 		case parent == nil:
-			faults.Within(at(i)).Add(member, "is no node of this tree")
-			parent = &Node{Path: []string{""}} // so that the others can be looked at
+			faults.Within(at(i)).Add(member, "is not a node of this tree")
+			parent = &Node{Path: []string{""}} // so that the other drafts can be checked
 		case parent.Depth >= MaxDepth:
 			faults.Within(at(i)).Add(member, "is too deep: a node's depth is at most %d", MaxDepth)
 		}
@@ -164,7 +168,8 @@ func plant(added []*Node, there map[string]*Node, drafts []Draft, order, parents
 	return faults.Err()
 }
 
-// arrange gives the drafts' indexes, parents before children, and for each the index of the draft that is its parent, or −1.
+// arrange returns the drafts' indexes, parents before children, and for each the index of the draft that is its parent,
+// or −1.
 func arrange(drafts []Draft, faults *apperr.Faults, at func(int) string) (order, parents []int) {
 	byRef := map[string]int{}
 	for i, d := range drafts {
@@ -183,7 +188,7 @@ func arrange(drafts []Draft, faults *apperr.Faults, at func(int) string) (order,
 			continue
 		}
 		parent, ok := byRef[d.Parent]
-		faults.Within(at(i)).Check(ok, "parent_ref", "is no item's ref")
+		faults.Within(at(i)).Check(ok, "parent_ref", "is not an item's ref")
 		faults.Within(at(i)).Check(d.ParentID == "", "parent_ref", "must not be given with parent_id")
 		if ok {
 			parents[i] = parent
@@ -213,7 +218,7 @@ func arrange(drafts []Draft, faults *apperr.Faults, at func(int) string) (order,
 	return order, parents
 }
 
-// loadParents loads the nodes of the tree that drafts are put below; that of "" is the root.
+// loadParents loads the nodes of the tree that are parents of drafts; that of "" is the root.
 func loadParents(ctx context.Context, tx *docstore.Tx, o *Object, drafts []Draft) (map[string]*Node, error) {
 	var ids []string
 	there := map[string]*Node{}
@@ -247,7 +252,7 @@ func or(id, otherwise string) string {
 	return id
 }
 
-// tellCreated tells of a node that has just been stored.
+// tellCreated sends the event of a node that has just been stored.
 func (s *Trees) tellCreated(ctx context.Context, tx *docstore.Tx, n *Node, doc *Doc) error {
 	if n.Dynamic() {
 		if err := s.OnCondition(ctx, tx, n); err != nil {
@@ -257,12 +262,13 @@ func (s *Trees) tellCreated(ctx context.Context, tx *docstore.Tx, n *Node, doc *
 	return emit(ctx, tx, "created", doc, nil)
 }
 
-// inTurn lets changes of a tree's structure, which all change its core object, wait for one another.
+// inTurn makes changes of a tree's structure wait for one another, because they all change its core object.
 func inTurn(ctx context.Context, objectCode string) context.Context {
 	return docstore.InTurn(ctx, "tree "+objectCode)
 }
 
-// grow counts a tree's nodes, and is what makes changes of its structure come one after the other. apperr.NotFound.
+// grow adds to the count of a tree's nodes, which also makes changes of its structure run one after the other. The
+// error is apperr.NotFound.
 func grow(ctx context.Context, tx *docstore.Tx, objectCode string, by int64) (*Object, error) {
 	found, err := ObjectByCode(ctx, tx, objectCode)
 	if err != nil {
@@ -277,14 +283,15 @@ func grow(ctx context.Context, tx *docstore.Tx, objectCode string, by int64) (*O
 	return o, err
 }
 
-// checkPointer refuses a pointer that would not lead to a node, or in a circle. Its target's tree does not change meanwhile.
+// checkPointer refuses a pointer that would lead to no node, or in a circle. Its target's tree does not change
+// meanwhile.
 func checkPointer(ctx context.Context, tx *docstore.Tx, n *Node, at string) error {
 	if n.IsPointer != "1" {
 		return nil
 	}
 	doc, err := nodes.Find(ctx, tx, n.PointerID)
 	if apperr.IsNotFound(err) {
-		return apperr.Invalid(apperr.Below(at, "pointer_id"), "is no node")
+		return apperr.Invalid(apperr.Below(at, "pointer_id"), "is not a node")
 	}
 	if err != nil {
 		return err
@@ -303,18 +310,18 @@ func checkPointer(ctx context.Context, tx *docstore.Tx, n *Node, at string) erro
 	return Hold(ctx, tx, target.ObjectCode)
 }
 
-// Hold lets no node of a tree be moved or removed until the transaction ends; apperr.NotFound.
+// Hold lets no node of a tree be moved or deleted until the transaction ends. The error is apperr.NotFound.
 func Hold(ctx context.Context, tx *docstore.Tx, objectCode string) error {
 	_, err := grow(ctx, tx, objectCode, 0)
 	return err
 }
 
-// Get returns a node; apperr.NotFound.
+// Get returns a node. The error is apperr.NotFound.
 func (s *Trees) Get(ctx context.Context, id string) (Doc, error) { return nodes.Find(ctx, s.Store, id) }
 
-// Update changes what edit changes of the profile, and moves the node with all that is below it where edit changes ParentID.
-// apperr.NotFound, InvalidParameters, AlreadyExists (code), InUse (a target made a pointer), InvalidState (a node with members made
-// dynamic), VersionMismatch.
+// Update applies edit to the profile. If edit changes ParentID, the node moves with all nodes below it. The error is
+// apperr.NotFound, InvalidParameters, AlreadyExists (code), InUse (a target of pointers made a pointer), InvalidState
+// (a node with members made dynamic) or VersionMismatch.
 func (s *Trees) Update(ctx context.Context, id string, edit func(*Node) error) (Doc, error) {
 	write := func(ctx context.Context) (Doc, error) {
 		return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
@@ -336,7 +343,7 @@ func (s *Trees) Update(ctx context.Context, id string, edit func(*Node) error) (
 	return doc, err
 }
 
-// moveError says that an update moves a node, and is to be made in the tree's turn.
+// moveError reports that an update moves a node, and must run in the tree's turn.
 type moveError struct{ objectCode string }
 
 func (e *moveError) Error() string { return "moves a node of " + e.objectCode }
@@ -377,7 +384,9 @@ func (s *Trees) update(ctx context.Context, tx *docstore.Tx, n, proposal *Node) 
 		return doc, err
 	}
 	if n.Dynamic() != was.Dynamic() || n.Dynamic() && n.Condition != was.Condition {
-		if err := charge(ctx, tx, []*Node{n}, []int64{Estimate(n.Condition)}, func(int) string { return "condition" }); err != nil {
+		if err := charge(ctx, tx, []*Node{n}, []int64{Estimate(n.Condition)}, func(int) string {
+			return "condition"
+		}); err != nil {
 			return Doc{}, err
 		}
 		if err := s.OnCondition(ctx, tx, n); err != nil {
@@ -396,10 +405,11 @@ func (s *Trees) update(ctx context.Context, tx *docstore.Tx, n, proposal *Node) 
 	if err != nil {
 		return Doc{}, err
 	}
-	return doc, emit(ctx, tx, "moved", &doc, map[string]any{"old_path": was.Path, "new_path": n.Path, "nodes_below": below})
+	return doc, emit(ctx, tx, "moved", &doc, map[string]any{"old_path": was.Path, "new_path": n.Path,
+		"nodes_below": below})
 }
 
-// checkRole refuses to make a pointer or a dynamic node of one that cannot be.
+// checkRole refuses to make a pointer or a dynamic node from a node that cannot be one.
 func checkRole(ctx context.Context, tx *docstore.Tx, n, was *Node) error {
 	if n.IsPointer == "1" && (was.IsPointer != "1" || n.PointerID != was.PointerID) {
 		if err := checkPointer(ctx, tx, n, ""); err != nil {
@@ -410,7 +420,8 @@ func checkRole(ctx context.Context, tx *docstore.Tx, n, was *Node) error {
 		}
 	}
 	if n.Dynamic() && !was.Dynamic() && n.MemberCount > 0 {
-		return apperr.New(apperr.InvalidState, "the node has %d members; a dynamic node's are those who meet its condition", n.MemberCount)
+		return apperr.New(apperr.InvalidState,
+			"the node has %d members; a dynamic node's are those who meet its condition", n.MemberCount)
 	}
 	return nil
 }
