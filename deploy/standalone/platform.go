@@ -17,6 +17,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus/embedded"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
+	"github.com/idplatform/idplatform/pkg/picture"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/telemetry"
@@ -83,7 +84,7 @@ func start(ctx context.Context, s settings, f folder, address string, log *slog.
 	}
 	p.cleanups = append(p.cleanups, flushTraces)
 	deps := service.Deps{
-		Keys: keys, Outbound: s.Outbound.Client(), Dialer: s.Outbound.Dialer(), Clock: clock.System, StuckAfter: s.StuckAfter,
+		Keys: keys, Outbound: s.Outbound.Client(), Dialer: s.Outbound.Dialer(), Pictures: picture.NewRoom(), Clock: clock.System, StuckAfter: s.StuckAfter,
 		PublicURL: cmp.Or(s.PublicURL, address), EarlierURLs: s.Auth.Issuer,
 	}
 	// The applications service adds the platform itself, for all services.

@@ -57,7 +57,7 @@ func newImage(contentType string, raw []byte, size image.Point) Image {
 }
 
 // Decoder decodes at the same time as many pictures as have together the pixels of one of the largest: about 400 MB in
-// the worst case (a progressive JPEG that must be turned), for all Decoders of a process together. Squares, which are
+// the worst case (a progressive JPEG that must be turned), for all Decoders of a Room together. Squares, which are
 // small, do not wait behind these. Tenants take turns. It is safe for concurrent use.
 type Decoder struct {
 	gate    *fair.Gate
@@ -65,22 +65,21 @@ type Decoder struct {
 	decoded *prometheus.CounterVec
 }
 
-// The limits are for all services of a process, which share its memory and processors.
-var decoding, scaling = newGates()
+// Room is what the Decoders of a process share: its memory and its processors.
+type Room struct{ decoding, scaling *fair.Gate }
 
-func newGates() (decoding, scaling *fair.Gate) {
-	return fair.NewGate("pictures are being decoded", MaxSide*MaxSide, 64),
-		fair.NewGate("pictures are being scaled", int64(runtime.GOMAXPROCS(0)), 512)
+// NewRoom makes the room of a process.
+func NewRoom() *Room {
+	return &Room{
+		decoding: fair.NewGate("pictures are being decoded", MaxSide*MaxSide, 64),
+		scaling:  fair.NewGate("pictures are being scaled", int64(runtime.GOMAXPROCS(0)), 512),
+	}
 }
 
 // NewDecoder makes a Decoder. It counts what it decodes.
-func NewDecoder(metrics prometheus.Registerer) *Decoder {
-	return newDecoder(metrics, decoding, scaling)
-}
-
-func newDecoder(metrics prometheus.Registerer, decoding, scaling *fair.Gate) *Decoder {
+func NewDecoder(room *Room, metrics prometheus.Registerer) *Decoder {
 	return &Decoder{
-		gate: decoding, squares: scaling,
+		gate: room.decoding, squares: room.scaling,
 		decoded: telemetry.Register(metrics, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "idp_pictures_decoded_total",
 			Help: "Pictures decoded: as uploaded, as kept (once, to make its squares), or a kept square for another " +

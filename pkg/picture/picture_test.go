@@ -645,6 +645,5 @@ func BenchmarkResize(b *testing.B) {
 
 // alone is a Decoder that shares its limits with no other test.
 func alone() *Decoder {
-	decoding, scaling := newGates()
-	return newDecoder(prometheus.NewRegistry(), decoding, scaling)
+	return NewDecoder(NewRoom(), prometheus.NewRegistry())
 }

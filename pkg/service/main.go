@@ -20,6 +20,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/config"
 	"github.com/idplatform/idplatform/pkg/health"
+	"github.com/idplatform/idplatform/pkg/picture"
 	"github.com/idplatform/idplatform/pkg/problem"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
@@ -132,7 +133,7 @@ func (c Config) deps(log *slog.Logger, registry *prometheus.Registry) (Deps, err
 		return Deps{}, err
 	}
 	deps := Deps{
-		Outbound: c.Outbound.Client(), Dialer: c.Outbound.Dialer(), Clock: clock.System, Log: log, Metrics: registry,
+		Outbound: c.Outbound.Client(), Dialer: c.Outbound.Dialer(), Pictures: picture.NewRoom(), Clock: clock.System, Log: log, Metrics: registry,
 		Requests: telemetry.NewHTTPMetrics(registry), Keys: keys,
 		StuckAfter: c.StuckAfter, PublicURL: c.PublicURL, EarlierURLs: c.Auth.Issuer,
 		AskForEnded: c.Auth.asksForEnded(),

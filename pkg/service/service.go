@@ -17,6 +17,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/pkg/picture"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/telemetry"
@@ -30,6 +31,7 @@ type Deps struct {
 	Verifier *auth.Verifier
 	Outbound *http.Client // for all HTTP requests that leave the platform
 	Dialer   *net.Dialer  // for connections that leave the platform and are not HTTP
+	Pictures *picture.Room // where the services of a process decode pictures
 	Clock    clock.Clock
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer

@@ -20,6 +20,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbound"
+	"github.com/idplatform/idplatform/pkg/picture"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/telemetry"
@@ -87,7 +88,7 @@ func Start(t testing.TB, spec service.Spec, options ...Options) *Service {
 		o.Dialer = outbound.NewDialer(outbound.Config{AllowPrivate: true})
 	}
 	s.Deps = service.Deps{
-		Store: store, Keys: keys, Outbound: o.Outbound, Dialer: o.Dialer, Clock: s.Clock, Log: log, Strict: true,
+		Store: store, Keys: keys, Outbound: o.Outbound, Dialer: o.Dialer, Pictures: picture.NewRoom(), Clock: s.Clock, Log: log, Strict: true,
 		PublicURL: "https://idp.test",
 	}
 	s.run(spec)

@@ -56,7 +56,7 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 	}
 	accounts := &account.Accounts{Store: d.Store, Bus: d.Bus}
 	apps := application.New(application.Deps{
-		Store: d.Store, Bus: d.Bus, Templates: catalogue, Pictures: picture.NewDecoder(d.Metrics),
+		Store: d.Store, Bus: d.Bus, Templates: catalogue, Pictures: picture.NewDecoder(d.Pictures, d.Metrics),
 		Rules: application.Rules{AllowHTTP: c.AllowHTTP, AllowSHA1: c.AllowSHA1},
 		OnEnd: func(ctx context.Context, tx *docstore.Tx, a *application.Application) error {
 			return ended.Client(ctx, tx, a.ClientID, a.Version)

@@ -31,7 +31,7 @@ func TestClient(t *testing.T) {
 	require.NoError(t, err)
 	ends := 0
 	apps := application.New(application.Deps{
-		Store: store, Templates: catalogue, Pictures: picture.NewDecoder(prometheus.NewRegistry()),
+		Store: store, Templates: catalogue, Pictures: picture.NewDecoder(picture.NewRoom(), prometheus.NewRegistry()),
 		OnEnd: func(context.Context, *docstore.Tx, *application.Application) error { ends++; return nil },
 	})
 	acme := request.System(t.Context(), "acme")
