@@ -40,7 +40,8 @@ var creations = map[string]creation{
 	gateway.Organization:    {"core_object", "/v1/core-objects", `{"code":%q,"name":"Tree"}`, "?code=%s"},
 	gateway.IdentitySources: {"auth_method", "/v1/auth-methods", `{"code":%q,"name":"Password","type":"password"}`, ""},
 	gateway.Permissions: {
-		"resource", "/v1/resources", `{"application_id":"2001","type":"data","code":%q,"actions":[{"code":"read"}]}`, "?application_id=2001",
+		"resource", "/v1/resources",
+		`{"application_id":"2001","type":"data","code":%q,"actions":[{"code":"read"}]}`, "?application_id=2001",
 	},
 }
 
@@ -104,7 +105,8 @@ func firstToken(t *testing.T, p *platform) string {
 	t.Helper()
 	password, err := p.folder.read(administratorSecret)
 	require.NoError(t, err)
-	r, err := http.NewRequest(http.MethodPost, p.url+"/v1/oauth2/token", strings.NewReader("grant_type=client_credentials"))
+	form := strings.NewReader("grant_type=client_credentials")
+	r, err := http.NewRequest(http.MethodPost, p.url+"/v1/oauth2/token", form)
 	require.NoError(t, err)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.SetBasicAuth(administrator, url.QueryEscape(password))

@@ -26,15 +26,15 @@ import (
 )
 
 type settings struct {
-	BasePort   int           `mapstructure:"base_port" doc:"Port of the gateway; the services have the next ones, NATS the one 10 above, metrics are 1000 above each; 0: free ones"`
+	BasePort   int           `mapstructure:"base_port" doc:"Port of the gateway; others are above it; 0: free ones"`
 	DataDir    string        `mapstructure:"data_dir" doc:"Folder of secrets, SQLite files, events and logs"`
-	Programs   string        `mapstructure:"programs" doc:"Folder of the programs: idp-gateway, idp-users and so on, and nats-server"`
+	Programs   string        `mapstructure:"programs" doc:"Folder of nats-server and the platform's programs"`
 	NATSConfig string        `mapstructure:"nats_config" doc:"Configuration of NATS"`
 	Mongo      mongoSettings `mapstructure:"mongo"`
 }
 
 type mongoSettings struct {
-	URI secret.String `mapstructure:"uri" doc:"Connection string of a MongoDB replica set or sharded cluster; empty: SQLite"`
+	URI secret.String `mapstructure:"uri" doc:"MongoDB's connection string; empty: SQLite"`
 }
 
 func defaults() settings {
@@ -98,7 +98,8 @@ func (p *platform) do(ctx context.Context, command []string, out io.Writer) erro
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.Env = append(foreign(os.Environ()), "IDP="+p.url, "IDP_PUBLIC_URL="+p.url, "IDP_DATA_DIR="+p.folder.path,
-		"IDP_BOOTSTRAP_CLIENT_ID="+administrator, "IDP_BOOTSTRAP_CLIENT_SECRET_FILE="+p.folder.join(administratorSecret))
+		"IDP_BOOTSTRAP_CLIENT_ID="+administrator,
+		"IDP_BOOTSTRAP_CLIENT_SECRET_FILE="+p.folder.join(administratorSecret))
 	cmd.Stdout, cmd.Stderr = out, os.Stderr
 	return cmd.Run()
 }
@@ -113,7 +114,7 @@ func (p *platform) greet(out io.Writer) {
 	fmt.Fprintf(out, "  docs      %s/docs\n", p.url)
 	fmt.Fprintf(out, "  events    nats sub --server \"$(cat %s)\" 'idp.events.>'\n", p.folder.join(readersURL))
 	fmt.Fprintf(out, "  metrics   http://127.0.0.1:<the process's port + %d>/metrics\n", adminOffset)
-	fmt.Fprintf(out, "\nThe first token:\n\n  curl -u \"%s:$(cat %s)\" -d grant_type=client_credentials %s/v1/oauth2/token\n",
-		administrator, p.folder.join(administratorSecret), p.url)
+	const curl = `curl -u "%s:$(cat %s)" -d grant_type=client_credentials %s/v1/oauth2/token`
+	fmt.Fprintf(out, "\nThe first token:\n\n  "+curl+"\n", administrator, p.folder.join(administratorSecret), p.url)
 	fmt.Fprintf(out, "\nCtrl-C stops all. A process that ends by itself or is killed is started again.\n")
 }

@@ -118,8 +118,8 @@ func (p *platform) nats(s settings) (*process, error) {
 	}
 	one := p.process(s, "nats", s.BasePort+natsOffset, "nats-server")
 	one.args = []string{
-		"--config", s.NATSConfig, "--addr", "127.0.0.1",
-		"--port", strconv.Itoa(s.BasePort + natsOffset), "--http_port", strconv.Itoa(s.BasePort + natsOffset + adminOffset),
+		"--config", s.NATSConfig, "--addr", "127.0.0.1", "--port", strconv.Itoa(s.BasePort + natsOffset),
+		"--http_port", strconv.Itoa(s.BasePort + natsOffset + adminOffset),
 	}
 	// Quoted, because NATS reads them as values of its configuration, where some passwords would be numbers.
 	one.env = append(one.env, "NATS_STORE_DIR="+strconv.Quote(p.folder.join("nats")),
@@ -167,7 +167,10 @@ func (p *platform) gateway(s settings) *process {
 
 // process is one whose address and readiness are as all the platform's programs have them.
 func (p *platform) process(s settings, name string, port int, program string) *process {
-	one := &process{name: name, address: local(port), path: filepath.Join(s.Programs, program), log: p.folder.join("logs/" + name + ".log")}
+	one := &process{
+		name: name, address: local(port),
+		path: filepath.Join(s.Programs, program), log: p.folder.join("logs/" + name + ".log"),
+	}
 	one.env = append(foreign(os.Environ()), "IDP_LISTEN="+one.address, "IDP_ADMIN_LISTEN="+local(port+adminOffset),
 		"IDP_DRAIN_DELAY=0s") // the gateway stops first
 	one.ready = func(ctx context.Context) error { return health.Probe(ctx, one.address, false) }
@@ -210,7 +213,7 @@ func checkPorts(base int) error {
 	for _, port := range ports {
 		listener, err := net.Listen("tcp", local(port))
 		if err != nil {
-			faults = append(faults, fmt.Errorf("%w: stop what listens there, or choose other ports with IDP_BASE_PORT", err))
+			faults = append(faults, fmt.Errorf("%w: choose other ports with IDP_BASE_PORT", err))
 			continue
 		}
 		faults = append(faults, listener.Close())

@@ -79,7 +79,8 @@ func (p *process) run(ctx context.Context) error {
 
 // awaitReady waits until the process is ready, or ctx ends.
 func (p *process) awaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, readyLimit, fmt.Errorf("%s is not ready after %s: see %s", p.name, readyLimit, p.log))
+	late := fmt.Errorf("%s is not ready after %s: see %s", p.name, readyLimit, p.log)
+	ctx, cancel := context.WithTimeoutCause(ctx, readyLimit, late)
 	defer cancel()
 	for p.ready(ctx) != nil {
 		select {

@@ -139,11 +139,13 @@ func TestCommand(t *testing.T) {
 	t.Parallel()
 	s := settingsForTest(t)
 	flags := []string{
-		"--base-port", "0", "--data-dir", s.DataDir, "--programs", s.Programs, "--nats-config", s.NATSConfig, "--", "bash", "-c",
+		"--base-port", "0", "--data-dir", s.DataDir, "--programs", s.Programs, "--nats-config", s.NATSConfig,
+		"--", "bash", "-c",
 	}
 	var out bytes.Buffer
-	require.NoError(t, run(t.Context(), append(flags,
-		`curl -s -u "$IDP_BOOTSTRAP_CLIENT_ID:$(cat $IDP_BOOTSTRAP_CLIENT_SECRET_FILE)" -d grant_type=client_credentials $IDP/v1/oauth2/token`), &out))
+	require.NoError(t, run(t.Context(), append(flags, `
+		curl -s -u "$IDP_BOOTSTRAP_CLIENT_ID:$(cat $IDP_BOOTSTRAP_CLIENT_SECRET_FILE)" \
+			-d grant_type=client_credentials $IDP/v1/oauth2/token`), &out))
 	assert.Contains(t, out.String(), `"scope":"platform:admin"`)
 	var exit *exec.ExitError
 	require.ErrorAs(t, run(t.Context(), append(flags, "exit 7"), io.Discard), &exit)
