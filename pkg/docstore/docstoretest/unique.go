@@ -22,7 +22,7 @@ var uniqueCases = []testCase{
 	{name: "unique/in a replace", run: uniqueInReplace},
 	{name: "unique/moved within a transaction", run: uniqueMoved, needs: []Feature{Transactions}},
 	{name: "unique/32 at once", run: uniqueRace},
-	{name: "unique/all taken members are named", run: uniqueMembers},
+	{name: "unique/all taken members are named", run: uniqueMembers, needs: []Feature{UniqueIfPresent}},
 	{name: "unique/items of a batch are named", run: uniqueItems, needs: []Feature{Transactions}},
 	{name: "unique/a value that is free again", run: uniqueFreeAgain, needs: []Feature{Transactions}},
 }
