@@ -12,8 +12,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// structCodec writes structs as encoding/json does: json tags, embedded structs inlined, omitempty and omitzero. The driver's
-// own fallback to json tags does not inline and knows no omitzero.
+// structCodec encodes structs as encoding/json does: json tags, inlined embedded structs, omitempty and omitzero. The
+// driver's own use of json tags does not inline and does not know omitzero.
 type structCodec struct {
 	plans sync.Map // reflect.Type → *plan
 }
@@ -161,7 +161,7 @@ func membersOf(t reflect.Type, index []int) ([]member, error) {
 	return all, nil
 }
 
-// isEmpty is encoding/json's notion of omitempty.
+// isEmpty is what omitempty means in encoding/json.
 func isEmpty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Array, reflect.Map, reflect.Slice, reflect.String:
@@ -173,7 +173,7 @@ func isEmpty(v reflect.Value) bool {
 	}
 }
 
-// isZero is encoding/json's notion of omitzero.
+// isZero is what omitzero means in encoding/json.
 func isZero(v reflect.Value) bool {
 	if v.Kind() == reflect.Pointer && v.IsNil() {
 		return true
