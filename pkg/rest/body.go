@@ -18,7 +18,7 @@ import (
 
 const jsonType = "application/json; charset=utf-8"
 
-// answer is a response that is ready to be written, replayed or compared.
+// answer is a response that can be written, replayed or compared.
 type answer struct {
 	Status      int    `json:"status"`
 	ContentType string `json:"content_type"`
@@ -26,12 +26,13 @@ type answer struct {
 	Cache       string `json:"cache,omitempty"`
 	Body        []byte `json:"body"`
 	replayed    bool
-	// Good: the credential still is.
+	// Good reports whether the credential is still valid.
 	stream func(ctx context.Context, w http.ResponseWriter, good func() bool) error
-	load   func(context.Context) (contentType string, body []byte, err error) // what is missing
+	// loads the content type and body, if those are missing
+	load func(context.Context) (contentType string, body []byte, err error)
 }
 
-// answerer is a body that knows its own form; every other body is encoded as JSON.
+// answerer is a body that makes its own answer. Every other body is encoded as JSON.
 type answerer interface{ answer() (answer, error) }
 
 func answerOf(v any) (answer, error) {
@@ -61,13 +62,14 @@ func arrayOf(list reflect.Value) answer {
 	return answer{Status: http.StatusOK, ContentType: jsonType, Body: body}
 }
 
-// Record is a single record's body: the JSON form that the store has, under the schema of W, with its tag as ETag.
+// Record is the body of a single record: the JSON form that is stored, with the schema of W, and the record's tag as
+// ETag.
 type Record[W any] struct {
 	JSON []byte
-	Tag  string // docstore.Doc's
+	Tag  string // of the docstore.Doc
 }
 
-// RecordOf makes the body of what a domain call returned.
+// RecordOf makes a body from the result of a domain call.
 func RecordOf[W, T any](doc docstore.Doc[T], err error) (Record[W], error) {
 	if err != nil {
 		return Record[W]{}, err
@@ -87,15 +89,15 @@ func (r Record[W]) answer() (answer, error) {
 	return answer{Status: http.StatusOK, ContentType: jsonType, ETag: `"` + r.Tag + `"`, Body: r.JSON}, nil
 }
 
-// Schema is W's.
+// Schema returns the schema of W.
 func (Record[W]) Schema(r huma.Registry) *huma.Schema {
 	return r.Schema(reflect.TypeFor[W](), true, "")
 }
 
-// Raw is JSON that is ready, under the schema of W: a body of its own, or a part of one.
+// Raw is encoded JSON with the schema of W: a whole body, or a part of one.
 type Raw[W any] struct{ JSON []byte }
 
-// MarshalJSON gives it as it is.
+// MarshalJSON returns the JSON unchanged.
 func (r Raw[W]) MarshalJSON() ([]byte, error) { return r.JSON, nil }
 
 func (r Raw[W]) ready() []byte { return r.JSON }
@@ -104,10 +106,10 @@ func (r Raw[W]) answer() (answer, error) {
 	return answer{Status: http.StatusOK, ContentType: jsonType, Body: r.JSON}, nil
 }
 
-// Schema is W's.
+// Schema returns the schema of W.
 func (Raw[W]) Schema(r huma.Registry) *huma.Schema { return r.Schema(reflect.TypeFor[W](), true, "") }
 
-// RawOf makes an array's members of what a domain call returned.
+// RawOf makes the items of an array from the result of a domain call.
 func RawOf[W, T any](docs []docstore.Doc[T], err error) ([]Raw[W], error) {
 	raw := make([]Raw[W], len(docs))
 	for i := range docs {
@@ -119,12 +121,12 @@ func RawOf[W, T any](docs []docstore.Doc[T], err error) ([]Raw[W], error) {
 	return raw, err
 }
 
-// BatchOf is a batch's body: records that are ready, under the schema of W.
+// BatchOf is the body of a batch: encoded records with the schema of W.
 type BatchOf[W any] struct {
 	Items []Raw[W] `json:"items" nullable:"false"`
 }
 
-// BatchFrom makes the body of what a domain call returned.
+// BatchFrom makes a body from the result of a domain call.
 func BatchFrom[W any](batch docstore.Batch, err error) (BatchOf[W], error) {
 	b := BatchOf[W]{make([]Raw[W], len(batch.Items))}
 	for i, item := range batch.Items {
@@ -133,17 +135,17 @@ func BatchFrom[W any](batch docstore.Batch, err error) (BatchOf[W], error) {
 	return b, err
 }
 
-// List is the page wrapper.
+// List is the body of a page of a list.
 type List[W any] struct {
 	Items [][]byte
-	Total int64 // −1 = not counted
+	Total int64 // −1 means not counted
 	More  bool  // there are more than Total
 	Num   int
 	Size  int
 	Next  string
 }
 
-// ListOf makes the body of a page that the domain found for p.
+// ListOf makes the body of a page that the domain returned for p.
 func ListOf[W, T any](p Paging, page docstore.Page[T], err error) (List[W], error) {
 	if err != nil {
 		return List[W]{}, err
@@ -181,7 +183,7 @@ func (l List[W]) answer() (answer, error) {
 	b = strconv.AppendInt(append(b, `,"page_num":`...), int64(l.Num), 10)
 	b = strconv.AppendInt(append(b, `,"page_size":`...), int64(l.Size), 10)
 	if l.Next != "" {
-		b = append(append(append(b, `,"next_page_token":"`...), l.Next...), '"') // base64url needs no escapes
+		b = append(append(append(b, `,"next_page_token":"`...), l.Next...), '"') // base64url needs no JSON escapes
 	}
 	return answer{Status: http.StatusOK, ContentType: jsonType, Body: append(b, '}')}, nil
 }
@@ -195,7 +197,7 @@ type listSchema[W any] struct {
 	Next     string `json:"next_page_token,omitempty" doc:"There while more follows"`
 }
 
-// Schema is the wrapper around W's.
+// Schema returns the schema of the list with items of W.
 func (List[W]) Schema(r huma.Registry) *huma.Schema {
 	return r.Schema(reflect.TypeFor[listSchema[W]](), true, "")
 }
@@ -203,8 +205,8 @@ func (List[W]) Schema(r huma.Registry) *huma.Schema {
 // Empty is the body {}.
 type Empty struct{}
 
-// Image is a body of image bytes. Load is called for clients alone that do not have what the ETag names, so nothing
-// expensive need be done before.
+// Image is a body of image bytes. Load is called only for clients that do not already have what the ETag identifies, so
+// expensive work belongs there.
 type Image struct {
 	ETag string // without quotes
 	Load func(ctx context.Context) (contentType string, bytes []byte, err error)
@@ -214,7 +216,7 @@ func (i Image) answer() (answer, error) {
 	return answer{Status: http.StatusOK, ETag: `"` + i.ETag + `"`, Cache: "private", load: i.Load}, nil
 }
 
-// Public is JSON for everybody, under the schema of W, that caches may keep for so long.
+// Public is JSON that is the same for everybody, with the schema of W. Caches may keep it for MaxAge.
 type Public[W any] struct {
 	JSON   []byte
 	MaxAge time.Duration
@@ -225,16 +227,16 @@ func (p Public[W]) answer() (answer, error) {
 	return answer{Status: http.StatusOK, ContentType: jsonType, Cache: cache, Body: p.JSON}, nil
 }
 
-// Schema is W's.
+// Schema returns the schema of W.
 func (Public[W]) Schema(r huma.Registry) *huma.Schema {
 	return r.Schema(reflect.TypeFor[W](), true, "")
 }
 
-// Stream is a body written while it is made. Write may flush through http.ResponseController; an error after its first byte
-// breaks the connection, so that no client takes a part for the whole.
+// Stream is a body that is written while it is made. Write may flush through http.ResponseController. An error after
+// its first byte breaks the connection, so that no client takes a part for the whole.
 type Stream struct {
 	ContentType string
-	Replayed    bool // the operation's own Idempotency-Key: all of it was answered before
+	Replayed    bool // the operation handles the Idempotency-Key itself: everything was answered before
 	Write       func(w http.ResponseWriter) error
 }
 
@@ -243,7 +245,7 @@ func (s Stream) answer() (answer, error) {
 		stream: func(_ context.Context, w http.ResponseWriter, _ func() bool) error { return s.Write(w) }}, nil
 }
 
-// encodeJSON is the one way bodies become JSON.
+// encodeJSON encodes all bodies.
 func encodeJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
