@@ -317,8 +317,8 @@ func (c *Collection[T]) Texts(ctx context.Context, r Reader, index string, f Fil
 	return texts, nil
 }
 
-// NextTenant returns the tenant that follows after among those who have documents, in no order that means anything; after
-// "" the first, "" after the last.
+// NextTenant returns the tenant that follows after among the tenants with documents, in an arbitrary order: the first
+// for "", and "" after the last.
 func (c *Collection[T]) NextTenant(ctx context.Context, s *Store, after string) (string, error) {
 	if err := transaction.Refuse("docstore: NextTenant"); err != nil {
 		return "", err
@@ -326,7 +326,7 @@ func (c *Collection[T]) NextTenant(ctx context.Context, s *Store, after string) 
 	return s.engine.NextTenant(ctx, c.def, after)
 }
 
-// EachTenant calls fn for every tenant who has documents, with a context for work on them. It stops at fn's first error.
+// EachTenant calls fn for every tenant with documents, with a context for work on them. It stops at fn's first error.
 func (c *Collection[T]) EachTenant(ctx context.Context, s *Store, fn func(ctx context.Context) error) error {
 	for tenant := ""; ; {
 		next, err := c.NextTenant(ctx, s, tenant)

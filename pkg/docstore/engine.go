@@ -31,8 +31,8 @@ type Engine interface {
 	// Due lists documents of all tenants whose Entry.Due is at most before, earliest first.
 	Due(ctx context.Context, def *Def, before int64, limit int) ([]Ref, error)
 
-	// NextTenant returns the tenant that follows after among those who have documents, in an order of the engine's own;
-	// after "" the first, "" after the last.
+	// NextTenant returns the tenant that follows after among the tenants with documents, in an order of the engine's
+	// own: the first for "", and "" after the last.
 	NextTenant(ctx context.Context, def *Def, after string) (string, error)
 
 	// Pending lists about limit appended messages that are not yet Published and whose Seq is greater than after,

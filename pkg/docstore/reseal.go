@@ -13,9 +13,9 @@ import (
 	"github.com/idplatform/idplatform/pkg/transaction"
 )
 
-// sealingKey tells since when the first key of the configured ones has been the first. There is one, in the platform's
-// tenant. Since grows with every change of the first key, so all values under other keys have a lesser KeySince, also
-// those that a replica with the former configuration still writes.
+// sealingKey records since when the first of the configured keys has been the first. There is one, in the platform's
+// tenant. Since grows with every change of the first key, so all values under other keys have a smaller KeySince,
+// including those that a replica with the former configuration still writes.
 type sealingKey struct {
 	Meta
 	Key   string     `json:"key"` // its id
@@ -26,7 +26,7 @@ const firstKey = "first"
 
 var sealingKeys = Define(Schema[sealingKey]{Name: "sealing_keys", Noun: "sealing key", Part: true})
 
-// SealWith sets the keys for sealed members. To be called before the first write.
+// SealWith sets the keys for sealed members. Call it before the first write.
 func (s *Store) SealWith(ctx context.Context, keys *secret.Keyring) error {
 	s.keys = keys
 	if !s.seals || keys == nil {
@@ -60,8 +60,8 @@ func (s *Store) SealWith(ctx context.Context, keys *secret.Keyring) error {
 	return nil
 }
 
-// UnderOlderKeys lists records, of all tenants, of which a sealed member is not sealed under the first of the
-// configured keys, those of the oldest keys first.
+// UnderOlderKeys lists records of all tenants with a sealed member that is not sealed under the first of the configured
+// keys, those with the oldest keys first.
 func UnderOlderKeys(ctx context.Context, s *Store, limit int) ([]Ref, error) {
 	if err := transaction.Refuse("docstore: UnderOlderKeys"); err != nil {
 		return nil, err
@@ -72,8 +72,9 @@ func UnderOlderKeys(ctx context.Context, s *Store, limit int) ([]Ref, error) {
 	return s.engine.Due(ctx, sealed.def, s.keySince.Millis()-1, limit)
 }
 
-// Reseal seals the secrets of one record that UnderOlderKeys lists anew under the first key. A secret that is written
-// meanwhile stays. apperr.NotFound if the record has none any more; secret.ErrOpen if the key of one is not configured.
+// Reseal seals the secrets of one record, listed by UnderOlderKeys, again under the first key. A secret that is written
+// meanwhile stays. The error is apperr.NotFound if the record has no secrets any more, and secret.ErrOpen if the key of
+// one is not configured.
 func Reseal(ctx context.Context, s *Store, id string) error {
 	return Do(ctx, s, func(tx *Tx) error {
 		v, err := sealed.Load(ctx, tx, id)
@@ -91,7 +92,7 @@ func Reseal(ctx context.Context, s *Store, id string) error {
 	})
 }
 
-// sealUnder makes the first key that of all values. It changes nothing where one cannot be opened: secret.ErrOpen.
+// sealUnder seals all values under the first key. It changes nothing if one cannot be opened: secret.ErrOpen.
 func (v *sealedValues) sealUnder(s *Store) error {
 	collection, id, _ := strings.Cut(v.ID, ".")
 	values := make(map[string]string, len(v.Values))

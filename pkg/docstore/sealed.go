@@ -17,15 +17,15 @@ type sealedValues struct {
 	Meta
 	Values map[string]string `json:"values"` // by member
 
-	// KeySince is the Since of the key that sealed all values. Documents of older programs have TimeSealed instead,
-	// which comes before the Since of every key.
+	// KeySince is the Since of the key that sealed all values. Documents of earlier versions have TimeSealed instead,
+	// which is before the Since of every key.
 	KeySince   clock.Time `json:"key_since"`
 	TimeSealed clock.Time `json:"time_sealed,omitzero"`
 }
 
 var sealed = Define(Schema[sealedValues]{
 	Name: "sealed_values", Noun: "secret", Part: true,
-	// Not a moment to act at: it lists values by the age of their keys, over all tenants. See UnderOlderKeys.
+	// Nothing happens at this time. It lists values by the age of their keys, over all tenants: see UnderOlderKeys.
 	Due: func(v *sealedValues) clock.Time {
 		if v.KeySince.IsZero() {
 			return v.TimeSealed

@@ -21,8 +21,8 @@ type Store struct {
 	engine   Engine
 	clock    clock.Clock
 	keys     *secret.Keyring // for sealed members; nil if there are none
-	keySince clock.Time      // since when the first of them has been the first
-	seals    bool            // some collection has sealed members
+	keySince clock.Time      // since when the first key has been the first
+	seals    bool            // a collection has sealed members
 	appended chan struct{}
 
 	ids struct {

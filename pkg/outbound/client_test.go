@@ -72,7 +72,8 @@ func port(t *testing.T, server *httptest.Server) string {
 // loopbacks are forms of addresses that lead to this machine, as hosts of URLs.
 var loopbacks = []string{
 	"127.0.0.1", "127.1.2.3", "0.0.0.0", "localhost", "[::1]", "[::]",
-	"[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:ffff:127.0.0.1]", "[::127.0.0.1]", "[::ffff:0:127.0.0.1]", // IPv4 in IPv6
+	// IPv4 in IPv6
+	"[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:ffff:127.0.0.1]", "[::127.0.0.1]", "[::ffff:0:127.0.0.1]",
 	"[64:ff9b::7f00:1]", "[64:ff9b::127.0.0.1]", "[64:ff9b:1::7f00:1]", // NAT64
 	"[2002:7f00:1::]", "[2001:0:4136:e378:8000:63bf:80ff:fffe]", // 6to4, Teredo
 	"[::1%25lo]", "[fe80::1%25lo]", "[fe80::1%25eth0]", // with a zone
@@ -83,7 +84,8 @@ var loopbacks = []string{
 
 // numbers are forms of 127.0.0.1 that some resolvers take for an address (inet_aton). Here they are names.
 var numbers = []string{
-	"2130706433", "0x7f000001", "017700000001", "0x7f.1", "0177.0.0.1", "0x7f.0x0.0x0.0x1", "127.1", "127.0.1", "127.000.000.001",
+	"2130706433", "0x7f000001", "017700000001", "0x7f.1", "0177.0.0.1", "0x7f.0x0.0x0.0x1", "127.1", "127.0.1",
+	"127.000.000.001",
 	"127.0.0.1.", "0", "00.0.0.0",
 }
 
@@ -123,7 +125,8 @@ func TestDialerDoesNotReachNeighbours(t *testing.T) {
 	for _, host := range loopbacks {
 		u, err := url.Parse("http://" + host)
 		require.NoError(t, err)
-		if host := u.Hostname(); strings.Trim(host, "0123456789abcdefghijklmnopqrstuvwxyz:.%") == "" { // it maps no names
+		// it maps no names
+		if host := u.Hostname(); strings.Trim(host, "0123456789abcdefghijklmnopqrstuvwxyz:.%") == "" {
 			require.ErrorIs(t, dial(inside, "tcp", host), ErrRefused, host)
 		}
 	}
@@ -188,7 +191,8 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	target, asked := neighbour(t, nil)
 	for _, status := range []int{301, 302, 303, 307, 308} {
-		for _, location := range []string{target.URL, "http://169.254.169.254/", "//localhost/", "/elsewhere", "file:///etc/passwd"} {
+		for _, location := range []string{target.URL, "http://169.254.169.254/", "//localhost/", "/elsewhere",
+			"file:///etc/passwd"} {
 			server, first := neighbour(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Location", location)
 				w.Header().Set("Refresh", "0; url="+location)

@@ -279,8 +279,8 @@ func ForgetAnswer(ctx context.Context, store *docstore.Store, id string) error {
 	return err
 }
 
-// ResealAnswers seals all kept answers anew that are not sealed under the first key, and returns how many. Those under
-// keys that are not there any more are lost already; they are forgotten with the others.
+// ResealAnswers seals all stored answers again that are not sealed under the first key, and returns their number.
+// Answers whose key is not configured any more cannot be opened; they are deleted when their time is over.
 func ResealAnswers(ctx context.Context, store *docstore.Store, keys *secret.Keyring) (n int, err error) {
 	err = savedAnswers.EachTenant(ctx, store, func(ctx context.Context) error {
 		return savedAnswers.Each(ctx, store, docstore.Filter{}, func(doc docstore.Doc[savedAnswer]) error {

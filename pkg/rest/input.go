@@ -215,7 +215,7 @@ type ByID struct {
 // Deleted is the answer to the deletion of one record.
 type Deleted = docstore.Deleted
 
-// Removed answers a delete by a list or a filter: what is not there is no error.
+// Removed is the answer to a delete by a list or a filter. Records that do not exist are no error.
 type Removed struct {
 	Removed int `json:"removed" doc:"How many there were" example:"1"`
 }

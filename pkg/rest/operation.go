@@ -49,14 +49,14 @@ type Op struct {
 	// OAuth marks an operation whose errors have the form of RFC 6749 §5.2 instead of a problem document.
 	OAuth bool
 
-	// Record is the path parameter that names the record which If-Match means; id unless given.
+	// Record is the path parameter with the id of the record that If-Match is about; "" means id.
 	Record string
 
-	// Lenient marks an operation of a standard that has members of a body ignored which nobody knows, and any other
-	// content type than JSON answered with 400. The document says so with x-lenient.
+	// Lenient marks an operation of a standard that requires unknown members of a body to be ignored, and a content
+	// type other than JSON to be answered with 400. The OpenAPI document marks it with x-lenient.
 	Lenient bool
 
-	// Deprecated operations still work. Developing ones may change (x-development-status).
+	// Deprecated operations still work. Developing ones may still change (x-development-status).
 	Deprecated, Developing bool
 
 	// ContentTypes are those of the answer; none means JSON. Consumes are those of a body that the operation reads

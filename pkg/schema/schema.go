@@ -40,8 +40,8 @@ func Compile(text []byte) (*Schema, error) {
 	return &Schema{compiled}, nil
 }
 
-// Check notes what is wrong with a JSON value, each fault at its member, and reports whether nothing is. It never repeats
-// a part of the value.
+// Check notes the faults of a JSON value, each at its member, and reports whether there are none. It never repeats a
+// part of the value.
 func (s *Schema) Check(faults *apperr.Faults, value json.RawMessage) (ok bool) {
 	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(value))
 	if err != nil {

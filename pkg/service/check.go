@@ -11,15 +11,15 @@ import (
 	"github.com/idplatform/idplatform/pkg/telemetry"
 )
 
-// check looks for damage in the service's database; with rotate it seals everything anew under the first encryption
-// key before. MongoDB may be in use meanwhile; a SQLite file belongs to one process at a time.
+// check looks for damage in the service's database. With rotate it first seals everything again under the first
+// encryption key. MongoDB may be in use meanwhile; a SQLite file can be used by one process at a time only.
 func check(ctx context.Context, c Config, spec Spec, rotate bool, out io.Writer) error {
 	log := telemetry.NewLogger(out, c.Log.Level, c.Log.Format).With("service", spec.Name)
 	keys, err := secret.ParseKeyring(c.EncryptionKeys)
 	if err != nil {
 		return err
 	}
-	if c.Mongo.URI.IsZero() { // what listens there is the service, and cannot start before this ends
+	if c.Mongo.URI.IsZero() { // holding the listener keeps the service from starting meanwhile
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
 		if err != nil {
 			return fmt.Errorf("check: stop the service first: %w", err)

@@ -92,8 +92,8 @@ type TracingConfig struct {
 	SampleRatio float64 `mapstructure:"sample_ratio" doc:"Share of the traces that are kept, 0 to 1"`
 }
 
-// DefaultConfig is what a service's process starts with. It listens on port, and has its metrics on port + 1000: each
-// service has a port of its own, so that all can run on one machine.
+// DefaultConfig returns the default settings of a service's process. It listens on port, and serves its metrics on port
+// + 1000. Each service has a port of its own, so that all can run on one machine.
 func DefaultConfig(name string, port int) Config {
 	return Config{
 		Listen: fmt.Sprintf("127.0.0.1:%d", port), AdminListen: fmt.Sprintf("127.0.0.1:%d", port+1000),

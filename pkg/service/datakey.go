@@ -19,9 +19,9 @@ type dataKey struct {
 
 var dataKeys = docstore.Define(docstore.Schema[dataKey]{Name: "data_keys", Noun: "data key"})
 
-// DataKey returns 32 bytes for one purpose that never change, whatever keys are configured, for what can't be made anew under
-// another key: keyed hashes that are compared with stored ones. It makes them when first asked. It is for a service's
-// start, not for requests.
+// DataKey returns 32 bytes for a purpose that never change, whatever keys are configured. They are for values that
+// cannot be made again under another key, such as keyed hashes that are compared with stored ones. DataKey makes them
+// on the first call. Call it when a service starts, not for requests.
 func (d Deps) DataKey(ctx context.Context, purpose string) ([]byte, error) {
 	ctx = request.System(ctx, request.Platform)
 	key, err := docstore.Write(ctx, d.Store, func(tx *docstore.Tx) ([]byte, error) {
@@ -52,7 +52,7 @@ func (d Deps) open(k *dataKey) ([]byte, error) {
 	return plain, nil
 }
 
-// resealDataKeys seals those of older keys anew under the first one.
+// resealDataKeys seals data keys under older keys again under the first one.
 func (d Deps) resealDataKeys(ctx context.Context) error {
 	ctx = request.System(ctx, request.Platform)
 	return dataKeys.Each(ctx, d.Store, docstore.Filter{}, func(doc docstore.Doc[dataKey]) error {

@@ -18,22 +18,25 @@ import (
 )
 
 // A process that gets the platform's keys from the applications service asks it which tokens have ended, is not ready
-// before it knows, and hears of others by events.
+// before it knows, and learns of others from events.
 func TestAProcessFollowsEndedTokens(t *testing.T) {
 	t.Parallel()
 	s := newSurroundings(t)
-	keys := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(s.signer.PublicJWKS()) }))
+	keys := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(s.signer.PublicJWKS())
+	}))
 	t.Cleanup(keys.Close)
 	s.env = append(s.env, "IDP_AUTH_JWKS="+keys.URL)
 	p := s.start(t, tiny(func(context.Context) {}))
 	p.see(http.StatusServiceUnavailable, "what others have told is not known yet", http.MethodGet, "/readyz", "")
 
-	b, err := bus.Connect(t.Context(), bus.Config{URL: s.nats, Name: "applications", Log: slog.New(slog.DiscardHandler)})
+	b, err := bus.Connect(t.Context(), bus.Config{URL: s.nats, Name: "applications",
+		Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, b.Close(context.Background())) })
 	until := clock.System.Now().Add(time.Hour)
 	require.NoError(t, EndedQuestion.Answer(b, func(_ context.Context, q EndedPage) (EndedList, error) {
-		if q.After == "" { // a page without an entry is not the last for that
+		if q.After == "" { // an empty page need not be the last
 			return EndedList{Next: "second"}, nil
 		}
 		return EndedList{Ended: []EndedToken{{ClientID: "gone", ClientVersion: 2, Until: until}}}, nil
@@ -45,7 +48,8 @@ func TestAProcessFollowsEndedTokens(t *testing.T) {
 
 	give := func(client string, version int64) {
 		p.token, err = s.signer.Mint(auth.Claims{
-			Subject: client, ClientID: client, ClientVersion: version, Tenant: "acme", Scopes: auth.AllScopes, TTL: time.Hour,
+			Subject: client, ClientID: client, ClientVersion: version, Tenant: "acme", Scopes: auth.AllScopes,
+			TTL: time.Hour,
 		})
 		require.NoError(t, err)
 	}
@@ -57,8 +61,9 @@ func TestAProcessFollowsEndedTokens(t *testing.T) {
 	give("next", 1)
 	p.see(http.StatusOK, `"x"`, http.MethodPost, "/v1/notes", `{"text":"x"}`)
 	event, err := json.Marshal(map[string]any{
-		"specversion": "1.0", "id": "1", "source": "/oauth2/ended", "type": TokenEnded, "subject": "next.2", "tenantid": "acme",
-		"time": clock.System.Now(), "sequence": "10",
+		"specversion": "1.0", "id": "1", "source": "/oauth2/ended", "type": TokenEnded, "subject": "next.2",
+		"tenantid": "acme",
+		"time":     clock.System.Now(), "sequence": "10",
 		"data": map[string]any{"record": EndedToken{ClientID: "next", ClientVersion: 2, Until: until}},
 	})
 	require.NoError(t, err)
@@ -71,7 +76,7 @@ func TestAProcessFollowsEndedTokens(t *testing.T) {
 	p.end()
 }
 
-// What is asked and told is a format: services of two versions meet on it.
+// The question and its answer are formats: services of different versions must agree on them.
 func TestFormatOfEndedTokens(t *testing.T) {
 	t.Parallel()
 	until := clock.FromMillis(1767171600000)

@@ -27,9 +27,10 @@ import (
 	"github.com/idplatform/idplatform/pkg/telemetry"
 )
 
-// Main runs a service as a process until SIGTERM or SIGINT; as "idp-<name> health" it asks the running one whether it is ready, and as
-// "idp-<name> check [--rotate-keys]" it looks at the database. settings is a pointer to a struct that embeds Config, squashed, and has the
-// service's own settings; it holds the defaults. common points at the embedded Config, and spec makes the Spec once they are loaded.
+// Main runs a service as a process until SIGTERM or SIGINT. With the argument health it asks the running process
+// whether it is ready; with check, and optionally --rotate-keys, it checks the database. settings is a pointer to a
+// struct that embeds Config, squashed, and has the service's own settings; it holds the defaults. common points to the
+// embedded Config, and spec makes the Spec when the settings are loaded.
 func Main(name string, settings any, common *Config, spec func() Spec) {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer cancel()
@@ -44,7 +45,8 @@ func Main(name string, settings any, common *Config, spec func() Spec) {
 	}
 }
 
-func start(ctx context.Context, name string, args, environ []string, settings any, common *Config, spec func() Spec, out io.Writer) error {
+func start(ctx context.Context, name string, args, environ []string, settings any, common *Config, spec func() Spec,
+	out io.Writer) error {
 	command, rotate := "", false
 	if len(args) > 0 && (args[0] == "health" || args[0] == "check") {
 		command, args = args[0], args[1:]
@@ -64,7 +66,7 @@ func start(ctx context.Context, name string, args, environ []string, settings an
 	return run(ctx, name, *common, spec(), out)
 }
 
-// TakeFlag takes a flag that is not a setting out of the arguments.
+// TakeFlag removes a flag that is not a setting from the arguments, and reports whether it was there.
 func TakeFlag(args []string, flag string) (others []string, given bool) {
 	others = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == flag })
 	return others, len(others) < len(args)

@@ -399,7 +399,9 @@ func TestAProcessThatCannotStartLeavesNothingBehind(t *testing.T) {
 		"keys":    {"IDP_AUTH_JWKS=" + filepath.Join(s.dir, "none.json"), tiny(nil), "none.json"},
 	} {
 		settings := settings{DefaultConfig("tiny", 8081)}
-		err := start(t.Context(), "tiny", nil, append(s.env, c.env), &settings, &settings.Config, func() Spec { return c.spec }, io.Discard)
+		err := start(t.Context(), "tiny", nil, append(s.env, c.env), &settings, &settings.Config, func() Spec {
+			return c.spec
+		}, io.Discard)
 		require.ErrorContains(t, err, c.want, name)
 	}
 	p := s.start(t, tiny(func(context.Context) {})) // which shows that the store was closed each time

@@ -13,11 +13,11 @@ import (
 	"github.com/idplatform/idplatform/pkg/telemetry"
 )
 
-// maxCounted is how many records under older keys are counted.
+// maxCounted is the number up to which records under older keys are counted.
 const maxCounted = 10_000
 
-// resealTask seals data keys and the secrets of records anew under the first encryption key. Answers kept for an
-// Idempotency-Key it leaves alone: they are forgotten within a day.
+// resealTask seals data keys and the secrets of records again under the first encryption key. It leaves out answers
+// stored for an Idempotency-Key: they are deleted within a day.
 func (d Deps) resealTask() Task {
 	secrets := d.DueTask(DueWork{
 		Name: "seal anew", Every: time.Minute, Due: docstore.UnderOlderKeys,
@@ -37,15 +37,16 @@ func (d Deps) resealTask() Task {
 			left.Set(float64(len(refs)))
 		}
 		if n > 0 {
-			d.Log.InfoContext(ctx, "secrets are sealed anew under the first encryption key", "records", n, "left", len(refs))
+			d.Log.InfoContext(ctx, "secrets are sealed anew under the first encryption key", "records", n, "left",
+				len(refs))
 		}
 		return n, errors.Join(failure, err)
 	}}
 }
 
-// Reseal seals all that is sealed in the store anew under the first encryption key: the others are not needed any more
-// when it returns nil, unless a replica still seals under them. Interrupted, it goes on where it was when called again.
-// Of Deps it uses Store, Keys, Log and Metrics.
+// Reseal seals everything in the store that is sealed again under the first encryption key. When it returns nil, the
+// other keys are no longer needed, unless a replica still seals under them. If it was interrupted, it continues when it
+// is called again. Of Deps it uses Store, Keys, Log and Metrics.
 func (d Deps) Reseal(ctx context.Context) error {
 	task := d.resealTask()
 	for n := 1; n > 0; {
@@ -59,12 +60,14 @@ func (d Deps) Reseal(ctx context.Context) error {
 		return err
 	}
 	if len(left) > 0 {
-		return fmt.Errorf("secrets of %d record(s) are not sealed under the first encryption key: the log says why", len(left))
+		return fmt.Errorf("secrets of %d record(s) are not sealed under the first encryption key: the log says why",
+			len(left))
 	}
 	n, err := rest.ResealAnswers(ctx, d.Store, d.Keys)
 	if err != nil {
 		return err
 	}
-	d.Log.InfoContext(ctx, "everything is sealed under the first encryption key; the others can be removed", "answers", n)
+	d.Log.InfoContext(ctx, "everything is sealed under the first encryption key; the others can be removed", "answers",
+		n)
 	return nil
 }

@@ -58,7 +58,8 @@ func fillVaults(t *testing.T, d Deps, n int) {
 	ctx := request.System(t.Context(), "acme")
 	require.NoError(t, docstore.Do(ctx, d.Store, func(tx *docstore.Tx) error {
 		for i := range n {
-			_, err := vaults.Insert(ctx, tx, &vault{Meta: docstore.Meta{ID: vaultID(i)}, Secret: secret.NewText("secret " + vaultID(i))})
+			_, err := vaults.Insert(ctx, tx, &vault{Meta: docstore.Meta{ID: vaultID(i)},
+				Secret: secret.NewText("secret " + vaultID(i))})
 			if err != nil {
 				return err
 			}
@@ -110,7 +111,7 @@ func TestSecretsAreSealedAnewInTheBackground(t *testing.T) {
 	require.NoError(t, d.Store.Close())
 }
 
-// A key that was taken away too early is told, and costs the other secrets nothing.
+// A key that was removed too early is reported, and does not affect the other secrets.
 func TestResealTellsOfSecretsItCannotOpen(t *testing.T) {
 	t.Parallel()
 	dir, a, b, c := t.TempDir(), newKey("a"), newKey("b"), newKey("c")
@@ -125,7 +126,8 @@ func TestResealTellsOfSecretsItCannotOpen(t *testing.T) {
 	}))
 	require.NoError(t, d.Store.Close())
 	d = openVaults(t, dir, c, b)
-	require.ErrorContains(t, d.Reseal(t.Context()), "secrets of 2 record(s) are not sealed under the first encryption key")
+	require.ErrorContains(t, d.Reseal(t.Context()),
+		"secrets of 2 record(s) are not sealed under the first encryption key")
 	require.NoError(t, d.Store.Close())
 	d = openVaults(t, dir, c, a)
 	value, err := vaults.Reveal(ctx, d.Store, "later", "secret")
@@ -143,10 +145,11 @@ func rotateEnv(dir string, entries ...string) []string {
 	}
 }
 
-// resealChild is what this test program does as the child that the test below kills.
+// resealChild is what this test program does as the child process that the test below kills.
 func resealChild() int {
 	c := settings{DefaultConfig("tiny", 8081)}
-	err := start(context.Background(), "tiny", []string{"check", "--rotate-keys"}, os.Environ(), &c, &c.Config, vaultSpec, os.Stdout)
+	err := start(context.Background(), "tiny", []string{"check", "--rotate-keys"}, os.Environ(), &c, &c.Config,
+		vaultSpec, os.Stdout)
 	if err != nil {
 		fmt.Println(err)
 		return 1
@@ -195,7 +198,7 @@ func TestARotationThatIsKilledGoesOn(t *testing.T) {
 	require.NoError(t, d.Store.Close())
 }
 
-// What is answered again for an Idempotency-Key is sealed anew, too; and a file belongs to one process at a time.
+// Answers stored for an Idempotency-Key are sealed again, too. A file can be used by one process at a time only.
 func TestKeptAnswersOutliveARotation(t *testing.T) {
 	t.Parallel()
 	s, a, b := newSurroundings(t), newKey("a"), newKey("b")
@@ -208,12 +211,14 @@ func TestKeptAnswersOutliveARotation(t *testing.T) {
 	}
 	check := func(env ...string) error {
 		c := settings{DefaultConfig("tiny", 8081)}
-		return start(t.Context(), "tiny", []string{"check", "--rotate-keys"}, append(s.env, env...), &c, &c.Config, vaultSpec, &lines{})
+		return start(t.Context(), "tiny", []string{"check", "--rotate-keys"}, append(s.env, env...), &c, &c.Config,
+			vaultSpec, &lines{})
 	}
 	post := func(p *process, replayed string) {
 		r, err := http.NewRequest(http.MethodPost, p.url+"/v1/notes", strings.NewReader(`{"text":"once"}`))
 		require.NoError(t, err)
-		for name, value := range map[string]string{"Authorization": "Bearer " + p.token, "Content-Type": "application/json", "Idempotency-Key": "k"} {
+		for name, value := range map[string]string{"Authorization": "Bearer " + p.token,
+			"Content-Type": "application/json", "Idempotency-Key": "k"} {
 			r.Header.Set(name, value)
 		}
 		answer, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)

@@ -208,7 +208,8 @@ func documented(t *testing.T, s *Service, r Resource) {
 			if !o.Lenient {
 				assert.Contains(t, o.Responses, "415", o.OperationID)
 			}
-			assert.NotEmpty(t, o.RequestBody.Content["application/json"].Example, "%s has no example of a request", o.OperationID)
+			assert.NotEmpty(t, o.RequestBody.Content["application/json"].Example, "%s has no example of a request",
+				o.OperationID)
 		}
 		assert.True(t, strings.Contains(string(o.Responses["200"]), `"example"`) ||
 			strings.Contains(string(o.Responses["200"]), "image/"),
@@ -278,7 +279,8 @@ func bodies(t *testing.T, s *Service, r Resource) {
 			`"} trailing`, "\x00", "{\"a\":\"\xff\"}", strings.Repeat("[", 20000)} {
 			refused(c.Do(o.Method, o.url(), body), http.StatusBadRequest, "invalid_parameters")
 		}
-		refused(c.Do(o.Method, o.url(), `{"`+strings.Repeat("x", 1<<20)+`":1}`), http.StatusRequestEntityTooLarge, "too_large")
+		refused(c.Do(o.Method, o.url(), `{"`+strings.Repeat("x", 1<<20)+`":1}`), http.StatusRequestEntityTooLarge,
+			"too_large")
 		if o.Lenient {
 			continue
 		}

@@ -61,7 +61,7 @@ func newApp(_ context.Context, d service.Deps) (service.App, error) {
 	}, nil
 }
 
-// answer registers what this service does for others.
+// answer registers the answers to other services' questions.
 func answer(b *bus.Bus, trees *tree.Trees, members *member.Members) error {
 	return errors.Join(
 		questions.ChangeMembership.Answer(b, members.Apply),
@@ -69,10 +69,11 @@ func answer(b *bus.Bus, trees *tree.Trees, members *member.Members) error {
 			error) {
 			return members.Settle(ctx, q.ID)
 		}),
-		questions.NextOrganizationTenant.Answer(b, func(ctx context.Context, q questions.TenantName) (questions.TenantName, error) {
-			next, err := trees.NextTenant(ctx, q.Tenant)
-			return questions.TenantName{Tenant: next}, err
-		}),
+		questions.NextOrganizationTenant.Answer(b,
+			func(ctx context.Context, q questions.TenantName) (questions.TenantName, error) {
+				next, err := trees.NextTenant(ctx, q.Tenant)
+				return questions.TenantName{Tenant: next}, err
+			}),
 		questions.CoreObjectRecords.Answer(b, trees.ObjectRecords),
 		questions.NodeRecords.Answer(b, trees.NodeRecords),
 		questions.MembershipRecords.Answer(b, members.Records),

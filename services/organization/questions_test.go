@@ -14,15 +14,16 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// Another service can build up what it keeps of trees and memberships: all of it, a page after another, with the
-// sequences that events go on from.
+// Another service can build a copy of trees and memberships: it reads all pages, with the sequences after which events
+// continue.
 func TestRecordsForOtherServices(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
 	b := s.Deps.Bus
-	require.NoError(t, testkit.AnswerFor(b, "users", "existing", func(_ context.Context, q questions.UserIDs) (questions.UserIDs, error) {
-		return q, nil
-	}))
+	require.NoError(t, testkit.AnswerFor(b, "users", "existing",
+		func(_ context.Context, q questions.UserIDs) (questions.UserIDs, error) {
+			return q, nil
+		}))
 	addObject(t, c, "company")
 	addObject(t, in(s, "globex"), "company")
 	var node string

@@ -128,9 +128,10 @@ func TestImportBadRecords(t *testing.T) {
 		`{"username":"\u0000"}`: {"body.username"},
 		`{}`:                    {"body.username"}, `{"username":""}`: {"body.username"},
 		`{"username":7}`: {"body.username"}, `{"username":"a","email_verified":"yes"}`: {"body.email_verified"},
-		`{"username":"a b","email":"x","mobile":"y","status":"2"}`: {"body.username", "body.email", "body.mobile", "body.status"},
-		`{"username":"a","nickname":"x","Username":"b"}`:           {"body.nickname", "body.Username"},
-		`{"username":"a","sys_ext_props":[]}`:                      {"body.sys_ext_props"},
+		`{"username":"a b","email":"x","mobile":"y","status":"2"}`: {"body.username", "body.email", "body.mobile",
+			"body.status"},
+		`{"username":"a","nickname":"x","Username":"b"}`: {"body.nickname", "body.Username"},
+		`{"username":"a","sys_ext_props":[]}`:            {"body.sys_ext_props"},
 		`{"username":"a","sys_ext_props":{"x":"` + strings.Repeat("x", 64<<10) +
 			`"}}`: {"body.sys_ext_props"},
 		`{"username":"a","time_created":"yesterday"}`:                                                                                  {"body"},

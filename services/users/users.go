@@ -107,7 +107,8 @@ func answer(b *bus.Bus, users *user.Users, credentials *credential.Credentials) 
 			existing, err := users.Existing(ctx, q.IDs)
 			return questions.UserIDs{IDs: existing}, err
 		}),
-		questions.NextUsersTenant.Answer(b, func(ctx context.Context, q questions.TenantName) (questions.TenantName, error) {
+		questions.NextUsersTenant.Answer(b, func(ctx context.Context, q questions.TenantName) (questions.TenantName,
+			error) {
 			next, err := users.NextTenant(ctx, q.Tenant)
 			return questions.TenantName{Tenant: next}, err
 		}),

@@ -22,7 +22,8 @@ var sealedCases = []testCase{
 	{name: "sealed/values survive a rotation of the keys", run: sealedRotates},
 	{name: "sealed/what older keys have sealed is listed, and sealed anew", run: sealedAnew},
 	{name: "sealed/a value that a replica with the former keys writes is listed", run: sealedByFormerReplica},
-	{name: "sealed/a value written while others are sealed anew stays", run: sealedMeanwhile, needs: []Feature{Transactions}},
+	{name: "sealed/a value written while others are sealed anew stays", run: sealedMeanwhile,
+		needs: []Feature{Transactions}},
 	{name: "sealed/a dry run seals nothing", run: sealedDryRun, needs: []Feature{Transactions}},
 }
 
@@ -239,12 +240,13 @@ func sealedByFormerReplica(t *testing.T, s *suite) {
 	require.Equal(t, "hunter3", f.reveal(t, ctx, "1", "secret"))
 }
 
-// borrowed is the engine of another store, which has made it ready and closes it.
+// borrowed is the engine of another store, which has prepared it and will close it.
 type borrowed struct{ docstore.Engine }
 
 func (borrowed) Prepare(context.Context, []*docstore.Def) error { return nil }
 
-// sealedMeanwhile: one writes new values, another seals what it finds anew. The last value written is the one there.
+// sealedMeanwhile: one goroutine writes new values while another seals existing ones again. The last value written
+// stays.
 func sealedMeanwhile(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	f.putSafe(t, ctx, "1", `{"secret":"0"}`)
@@ -268,7 +270,7 @@ func sealedMeanwhile(t *testing.T, s *suite) {
 			})
 		})
 		require.NoError(t, errs[1])
-		if errs[0] != nil { // it is tried again
+		if errs[0] != nil { // the write is tried again
 			require.Equal(t, apperr.VersionMismatch, apperr.KindOf(errs[0]), "%v", errs[0])
 		}
 		require.Equal(t, value, f.reveal(t, ctx, "1", "secret"))

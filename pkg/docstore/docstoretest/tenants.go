@@ -149,7 +149,7 @@ func noTenant(t *testing.T, s *suite) {
 	require.Error(t, err)
 }
 
-// eachTenant: everyone who has documents is met once, with a context of their own, also where names begin alike.
+// eachTenant: every tenant with documents is visited once, with a context of its own, even if names begin alike.
 func eachTenant(t *testing.T, s *suite) {
 	f := s.open(t)
 	seen := map[string]int{}

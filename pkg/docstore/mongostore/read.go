@@ -102,14 +102,15 @@ func (e *Engine) Due(ctx context.Context, def *docstore.Def, before int64, limit
 	return refs, nil
 }
 
-// NextTenant returns the tenant that follows after among those who have documents. Keys are tenant/id, and 0 is the
+// NextTenant returns the tenant that follows after among the tenants with documents. Keys are tenant/id, and 0 is the
 // character after the slash.
 func (e *Engine) NextTenant(ctx context.Context, def *docstore.Def, after string) (string, error) {
 	query := bson.D{}
 	if after != "" {
 		query = bson.D{{Key: fieldKey, Value: bson.D{{Key: "$gte", Value: after + "0"}}}}
 	}
-	o := options.Find().SetSort(bson.D{{Key: fieldKey, Value: 1}}).SetLimit(1).SetProjection(bson.D{{Key: fieldTenant, Value: 1}})
+	o := options.Find().SetSort(bson.D{{Key: fieldKey, Value: 1}}).SetLimit(1).
+		SetProjection(bson.D{{Key: fieldTenant, Value: 1}})
 	cursor, err := e.collection(def).Find(ctx, query, o)
 	if err != nil {
 		return "", failure(ctx, "find tenants in "+def.Name, err)

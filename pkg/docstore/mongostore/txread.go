@@ -188,7 +188,7 @@ func (t *tx) count(ctx context.Context, def *docstore.Def, tenant string, filter
 func (t *tx) read(def *docstore.Def, tenant string, rows []docstore.Row) {
 	for i := range rows {
 		d := document{def.Name, key(tenant, rows[i].ID)}
-		if !t.seen[d] { // else it is written
+		if !t.seen[d] { // true means that it is written
 			t.seen[d] = false
 		}
 	}

@@ -63,14 +63,15 @@ func (e *Engine) Due(ctx context.Context, def *docstore.Def, before int64, limit
 	return list, err
 }
 
-// NextTenant returns the tenant that follows after among those who have documents.
+// NextTenant returns the tenant that follows after among the tenants with documents.
 func (e *Engine) NextTenant(ctx context.Context, def *docstore.Def, after string) (next string, err error) {
 	t, err := e.table(def)
 	if err != nil {
 		return "", err
 	}
 	err = e.read(ctx, func(conn Conn) error {
-		sql := fmt.Sprintf("SELECT tenant FROM %s INDEXED BY %s WHERE tenant > ?1 ORDER BY tenant LIMIT 1", t.name, t.id.index)
+		sql := fmt.Sprintf("SELECT tenant FROM %s INDEXED BY %s WHERE tenant > ?1 ORDER BY tenant LIMIT 1", t.name,
+			t.id.index)
 		return conn.Query(ctx, sql, []any{after}, func(c Columns) error {
 			next = string(c.Bytes(0))
 			return nil

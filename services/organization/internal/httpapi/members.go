@@ -108,7 +108,8 @@ func (a *api) addMembers(ctx context.Context, in *addMembersInput) (rest.BatchOf
 	case (len(body.Items) > 0) == (len(body.UserIDs) > 0):
 		return rest.BatchOf[Membership]{}, apperr.Invalid("", "must have either items or user_ids, at least one")
 	case len(body.Items) > 0 && body.NodeID != "":
-		return rest.BatchOf[Membership]{}, apperr.Invalid("node_id", "must not be given with items, which have their own")
+		return rest.BatchOf[Membership]{}, apperr.Invalid("node_id",
+			"must not be given with items, which have their own")
 	case len(body.Items) > 0:
 		for _, item := range body.Items {
 			drafts = append(drafts, item.draft())
@@ -176,7 +177,8 @@ func (a *api) removeMembers(ctx context.Context, in *removeMembersInput) (rest.R
 	}
 	if body == nil || body.NodeID == "" && len(body.UserIDs) == 0 {
 		if len(ids) == 0 {
-			return rest.Removed{}, apperr.Invalid("id", "or body.ids, or body.node_id with body.user_ids, must be given")
+			return rest.Removed{}, apperr.Invalid("id",
+				"or body.ids, or body.node_id with body.user_ids, must be given")
 		}
 		n, err := a.members.RemoveMany(ctx, ids)
 		return rest.Removed{Removed: n}, err

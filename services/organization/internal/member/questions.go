@@ -8,10 +8,10 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// maxRecords is how many memberships one answer to another service holds.
+// maxRecords is how many memberships an answer to another service has at most.
 const maxRecords = 2000
 
-// Records returns a page of memberships of all nodes in the order of ids. apperr.InvalidParameters.
+// Records returns a page of memberships of all nodes in the order of ids. The error is apperr.InvalidParameters.
 func (s *Members) Records(ctx context.Context, q questions.RecordsPage) (questions.MembershipPage, error) {
 	if q.Limit < 1 || q.Limit > maxRecords {
 		return questions.MembershipPage{}, apperr.Invalid("limit", "must lie in 1…%d", maxRecords)

@@ -8,16 +8,16 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// maxRecords is how many records one answer to another service holds: names are long enough that more could be too
-// long a message.
+// maxRecords is how many records an answer to another service has at most. With more, long names could make the message
+// too long.
 const maxRecords = 500
 
-// NextTenant returns the tenant that follows another among those who have core objects; "" after the last.
+// NextTenant returns the tenant that follows another among the tenants with core objects; "" after the last.
 func (s *Trees) NextTenant(ctx context.Context, after string) (string, error) {
 	return objects.NextTenant(ctx, s.Store, after)
 }
 
-// ObjectRecords returns a page of core objects in the order of ids. apperr.InvalidParameters.
+// ObjectRecords returns a page of core objects in the order of ids. The error is apperr.InvalidParameters.
 func (s *Trees) ObjectRecords(ctx context.Context, q questions.RecordsPage) (questions.CoreObjects, error) {
 	page, err := recordsPage(ctx, s.Store, objects, q)
 	records := questions.CoreObjects{CoreObjects: []questions.CoreObject{}, Next: page.Next}
@@ -33,7 +33,7 @@ func (s *Trees) ObjectRecords(ctx context.Context, q questions.RecordsPage) (que
 	return records, err
 }
 
-// NodeRecords returns a page of nodes of all trees in the order of ids. apperr.InvalidParameters.
+// NodeRecords returns a page of nodes of all trees in the order of ids. The error is apperr.InvalidParameters.
 func (s *Trees) NodeRecords(ctx context.Context, q questions.RecordsPage) (questions.Nodes, error) {
 	page, err := recordsPage(ctx, s.Store, nodes, q)
 	records := questions.Nodes{Nodes: []questions.Node{}, Next: page.Next}

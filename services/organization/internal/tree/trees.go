@@ -43,7 +43,7 @@ func (s *Trees) Create(ctx context.Context, objectCode string, draft Draft) (Doc
 }
 
 // CreateMany adds nodes, all or nothing, and returns them in the same order, each with its Ref. A draft's parent may be
-// another one, before or after it.
+// another draft, before or after it.
 func (s *Trees) CreateMany(ctx context.Context, objectCode string, drafts []Draft) (docstore.Batch, error) {
 	return create(ctx, s, objectCode, drafts, item, func(docs []Doc) (docstore.Batch, error) {
 		added := docstore.Batch{Items: make([]json.RawMessage, len(docs))}

@@ -39,7 +39,7 @@ func (s *Users) Existing(ctx context.Context, ids []string) ([]string, error) {
 	return existing, nil
 }
 
-// NextTenant returns the tenant that follows another among those who have users; "" after the last.
+// NextTenant returns the tenant that follows another among the tenants with users; "" after the last.
 func (s *Users) NextTenant(ctx context.Context, after string) (string, error) {
 	return users.NextTenant(ctx, s.Store, after)
 }
