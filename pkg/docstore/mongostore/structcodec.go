@@ -136,7 +136,7 @@ func membersOf(t reflect.Type, index []int) ([]member, error) {
 		here := append(slices.Clone(index), f.Index...)
 		if f.Anonymous && name == "" {
 			if f.Type.Kind() != reflect.Struct {
-				return nil, fmt.Errorf("%s embeds %s, which is no struct", t, f.Type)
+				return nil, fmt.Errorf("%s embeds %s, which is not a struct", t, f.Type)
 			}
 			inner, err := membersOf(f.Type, here)
 			if err != nil {
