@@ -29,8 +29,8 @@ type Deps struct {
 	Bus      *bus.Bus
 	Keys     *secret.Keyring
 	Verifier *auth.Verifier
-	Outbound *http.Client // for all HTTP requests that leave the platform
-	Dialer   *net.Dialer  // for connections that leave the platform and are not HTTP
+	Outbound *http.Client  // for all HTTP requests that leave the platform
+	Dialer   *net.Dialer   // for connections that leave the platform and are not HTTP
 	Pictures *picture.Room // where the services of a process decode pictures
 	Clock    clock.Clock
 	Log      *slog.Logger
