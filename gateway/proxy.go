@@ -43,11 +43,13 @@ func rewrite(pr *httputil.ProxyRequest, target *url.URL) {
 	// No protocol upgrades: a tunnel would escape every limit.
 	delete(out.Header, "Upgrade")
 	delete(out.Header, "Connection")
-	// The gateway's own server says 100 Continue. An interim answer of the service would make ReverseProxy clear the headers set so far.
+	// The gateway's own server says 100 Continue. An interim answer of the service would make ReverseProxy clear the
+	// headers set so far.
 	delete(out.Header, "Expect")
 }
 
-// answerFailure tells a service's failure from the client's. The former it answers with 503, which says that nothing was
+// answerFailure tells a service's failure from the client's. The former it answers with 503, which says that nothing
+// was
 // changed, or with 502 where a write may have been done. ReverseProxy hands it the outgoing request.
 func answerFailure(w http.ResponseWriter, r *http.Request, service string, err error, log *slog.Logger) {
 	rec, _ := w.(*response)

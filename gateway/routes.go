@@ -21,8 +21,10 @@ const (
 	Automation      = "automation"
 )
 
-// prefixes says which service answers which paths. A prefix covers itself and all below it, by whole segments: /v1/application
-// does not cover /v1/application-templates. A trailing star covers every segment that begins so, and all below: /v1/users-* covers
+// prefixes says which service answers which paths. A prefix covers itself and all below it, by whole segments:
+// /v1/application
+// does not cover /v1/application-templates. A trailing star covers every segment that begins so, and all below:
+// /v1/users-* covers
 // /v1/users-exist. Of several the longest holds; an exact segment goes before a star.
 var prefixes = map[string][]string{
 	Users: {
@@ -33,8 +35,10 @@ var prefixes = map[string][]string{
 		"/.well-known/oauth-authorization-server",
 	},
 	Permissions: {
-		"/v1/resources", "/v1/batch/resources", "/v1/resource-sets", "/v1/auth-units", "/v1/auth-rules", "/v1/batch/auth-unit-rules",
-		"/v1/privileges", "/v1/auth-check", "/v1/batch/auth-check", "/v1/authorized-applications", "/v1/application-authorizations",
+		"/v1/resources", "/v1/batch/resources", "/v1/resource-sets", "/v1/auth-units", "/v1/auth-rules",
+		"/v1/batch/auth-unit-rules",
+		"/v1/privileges", "/v1/auth-check", "/v1/batch/auth-check", "/v1/authorized-applications",
+		"/v1/application-authorizations",
 		"/access", "/.well-known/authzen-configuration",
 	},
 	Organization: {
@@ -135,7 +139,8 @@ func (t routeTable) find(path string) (service string, length int) {
 	return "", 0
 }
 
-// route finds the service for a request's URL. It refuses every path that one party could read differently from another: dot segments
+// route finds the service for a request's URL. It refuses every path that one party could read differently from
+// another: dot segments
 // in any spelling, and an encoded slash where the service is decided. What it lets through is passed on unchanged.
 func route(u *url.URL) (string, error) {
 	if hasDotSegment(u.Path) {
@@ -157,7 +162,8 @@ func hasDotSegment(path string) bool {
 		func(s string) bool { return s == "." || s == ".." })
 }
 
-// sameSegments reports whether the first length bytes of the decoded path are whole segments of the path as it was sent:
+// sameSegments reports whether the first length bytes of the decoded path are whole segments of the path as it was
+// sent:
 // in /v1/users%2F1 the segment is "users/1", not users.
 func sameSegments(u *url.URL, length int) bool {
 	if u.RawPath == "" {

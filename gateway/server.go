@@ -32,8 +32,10 @@ func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
 		IdleTimeout:       g.config.IdleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 
-		DisableGeneralOptionsHandler: true,                                                // OPTIONS * is answered like every path that is none
-		ErrorLog:                     slog.NewLogLogger(g.log.Handler(), slog.LevelDebug), // clients' broken handshakes and the like
+		// OPTIONS * is answered like every path that is none
+		DisableGeneralOptionsHandler: true,
+		// clients' broken handshakes and the like
+		ErrorLog: slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
 		// No ReadTimeout or WriteTimeout: they would end streams. Every request gets its own deadlines.
 	}
 	serve := func(ln net.Listener) error { return server.Serve(problem.Listener(ln)) }

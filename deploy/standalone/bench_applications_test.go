@@ -16,7 +16,8 @@ func manyApplications(b testing.TB, c *child, token string, n int) (ids []string
 		var items []object
 		for i := from; i < from+500; i++ {
 			items = append(items, object{
-				"name": fmt.Sprintf("Application %d 应用", i), "domain_sn": fmt.Sprintf("app-%d", i), "category": fmt.Sprint(1 + i%4),
+				"name": fmt.Sprintf("Application %d 应用", i), "domain_sn": fmt.Sprintf("app-%d", i),
+				"category":     fmt.Sprint(1 + i%4),
 				"login_url":    fmt.Sprintf("https://app-%d.acme.test/login", i),
 				"redirect_url": fmt.Sprintf("https://app-%d.acme.test/callback", i), "descr": "Made for the benchmark",
 			})
@@ -41,10 +42,15 @@ func BenchmarkApplications(b *testing.B) {
 		path func(n int) string
 	}{
 		{"get", func(n int) string { return "/v1/applications/" + ids[n*7919%len(ids)] }},
-		{"by domain", func(n int) string { return fmt.Sprintf("/v1/application?domain=app-%d.acme.test", n*7919%len(ids)) }},
+		{"by domain", func(n int) string {
+			return fmt.Sprintf("/v1/application?domain=app-%d.acme.test",
+				n*7919%len(ids))
+		}},
 		{"page of 50", func(int) string { return "/v1/applications?page_size=50" }},
-		{"page of 50 of a category", func(n int) string { return fmt.Sprintf("/v1/applications?page_size=50&category=%d", 1+n%4) }},
-		{"search by a part of the name", func(n int) string { return fmt.Sprintf("/v1/applications?name=ion%%20%d%%20", n*7919%len(ids)) }},
+		{"page of 50 of a category",
+			func(n int) string { return fmt.Sprintf("/v1/applications?page_size=50&category=%d", 1+n%4) }},
+		{"search by a part of the name",
+			func(n int) string { return fmt.Sprintf("/v1/applications?name=ion%%20%d%%20", n*7919%len(ids)) }},
 	} {
 		var answer any
 		fetch(b, c, token, read.path(1), &answer)

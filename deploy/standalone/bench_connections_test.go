@@ -22,7 +22,8 @@ func BenchmarkConnections(b *testing.B) {
 	for i := range 49 { // and the native database
 		send(b, c, token, "/v1/idp/connections", object{
 			"provider_code": "oidc", "display_name": fmt.Sprintf("Login %d 登录", i), "config_fields": object{
-				"Issuer": fmt.Sprintf("https://login-%d.acme.test", i), "ClientId": "idplatform", "ClientSecret": "a-secret-of-the-provider",
+				"Issuer": fmt.Sprintf("https://login-%d.acme.test", i), "ClientId": "idplatform",
+				"ClientSecret": "a-secret-of-the-provider",
 			},
 		}, &struct{}{})
 	}

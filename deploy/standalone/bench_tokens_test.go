@@ -44,10 +44,12 @@ func BenchmarkTokens(b *testing.B) {
 		require.NotEmpty(b, made.ClientSecret)
 		requests[i] = postForm("/v1/oauth2/token", made.ClientID, made.ClientSecret, "grant_type=client_credentials")
 		introspections[i] = postForm("/v1/oauth2/introspect", made.ClientID, made.ClientSecret, "token="+admin)
-		bearer[i] = fmt.Appendf(nil, "POST /v1/oauth2/introspect HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\n"+
-			"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\ntoken=%s", admin, len(admin)+6, admin)
+		bearer[i] = fmt.Appendf(nil,
+			"POST /v1/oauth2/introspect HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\n"+
+				"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\ntoken=%s", admin, len(admin)+6, admin)
 	}
-	for name, all := range map[string][][]byte{"token": requests, "introspect by basic": introspections, "introspect by bearer": bearer} {
+	for name, all := range map[string][][]byte{"token": requests, "introspect by basic": introspections,
+		"introspect by bearer": bearer} {
 		b.Run(name, func(b *testing.B) {
 			share(b, yard, c, func(worker, n int) []byte { return all[(worker+n)%machines] })
 		})

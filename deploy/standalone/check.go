@@ -24,7 +24,8 @@ import (
 )
 
 // check prints the settings, with secrets masked, and looks for damage in the data folder without changing it, but with
-// --rotate-keys for new encryption before: see rotate. The platform must be stopped. Two kinds of damage remain unseen: a value in a SQLite file that was replaced by another
+// --rotate-keys for new encryption before: see rotate. The platform must be stopped. Two kinds of damage remain unseen:
+// a value in a SQLite file that was replaced by another
 // valid value, because SQLite has no checksums; and changes that were lost with a log file (users.db-wal) that an
 // orderly stop would have merged into the store.
 func check(ctx context.Context, args []string, out, notes io.Writer) error {

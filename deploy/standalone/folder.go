@@ -160,7 +160,8 @@ func (f folder) sync() error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// keyFile has the folder's own encryption keys, as IDP_ENCRYPTION_KEYS writes them. There is one, but while rotate runs.
+// keyFile has the folder's own encryption keys, as IDP_ENCRYPTION_KEYS writes them. There is one, but while rotate
+// runs.
 const keyFile = "encryption.key"
 
 // keyring is the configured one, or the folder's own.

@@ -57,8 +57,11 @@ type platform struct {
 	cleanups []func(context.Context) error // newest last
 }
 
-// start makes the platform out of a folder; address is the URL that it listens on. If that fails, what was started is stopped.
-func start(ctx context.Context, s settings, f folder, address string, log *slog.Logger, registry *prometheus.Registry) (_ *platform, err error) {
+// start makes the platform out of a folder; address is the URL that it listens on. If that fails, what was started is
+// stopped.
+func start(
+	ctx context.Context, s settings, f folder, address string, log *slog.Logger, registry *prometheus.Registry,
+) (_ *platform, err error) {
 	p := &platform{}
 	defer func() {
 		if err != nil {
@@ -84,7 +87,8 @@ func start(ctx context.Context, s settings, f folder, address string, log *slog.
 	}
 	p.cleanups = append(p.cleanups, flushTraces)
 	deps := service.Deps{
-		Keys: keys, Outbound: s.Outbound.Client(), Dialer: s.Outbound.Dialer(), Pictures: picture.NewRoom(), Clock: clock.System, StuckAfter: s.StuckAfter,
+		Keys: keys, Outbound: s.Outbound.Client(), Dialer: s.Outbound.Dialer(), Pictures: picture.NewRoom(),
+		Clock: clock.System, StuckAfter: s.StuckAfter,
 		PublicURL: cmp.Or(s.PublicURL, address), EarlierURLs: s.Auth.Issuer,
 	}
 	// The applications service adds the platform itself, for all services.
@@ -135,7 +139,8 @@ func start(ctx context.Context, s settings, f folder, address string, log *slog.
 		return nil, err
 	}
 	p.cleanups = append(p.cleanups, func(context.Context) error { return stores.closing(s.stores()) })
-	if p.gateway, err = gateway.New(s.Config, upstreams, gateway.Deps{Log: log, Metrics: registry, Tracer: tracer}); err != nil {
+	if p.gateway, err = gateway.New(s.Config, upstreams,
+		gateway.Deps{Log: log, Metrics: registry, Tracer: tracer}); err != nil {
 		return nil, err
 	}
 	p.cleanups = append(p.cleanups, func(context.Context) error { p.gateway.Close(); return nil })
@@ -195,7 +200,8 @@ func (p *platform) startNATS(s settings, f folder, log *slog.Logger) error {
 	if config.Listen == "" {
 		return nil
 	}
-	p.natsURL = strings.Replace(p.nats.ClientURL(), "://", "://"+url.UserPassword(config.User, password).String()+"@", 1)
+	p.natsURL = strings.Replace(p.nats.ClientURL(), "://", "://"+url.UserPassword(config.User, password).String()+"@",
+		1)
 	return f.replace("nats.url", p.natsURL)
 }
 

@@ -127,7 +127,8 @@ func TestToken(t *testing.T) {
 
 	dir := c.Dir
 	for name, wanted := range map[string]os.FileMode{
-		"encryption.key": 0o600, "administrator.json": 0o600, "nats.password": 0o600, "nats.url": 0o600, "api.url": 0o600,
+		"encryption.key": 0o600, "administrator.json": 0o600, "nats.password": 0o600, "nats.url": 0o600,
+		"api.url": 0o600,
 	} {
 		info, err := os.Stat(filepath.Join(dir, name))
 		require.NoError(t, err)

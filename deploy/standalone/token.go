@@ -31,7 +31,8 @@ func token(ctx context.Context, args []string, out, notes io.Writer) error {
 		return helped(err)
 	}
 	if flags.NArg() > 0 {
-		return fmt.Errorf("token: there is no argument %q; scopes go into one: --scope \"users:read users:write\"", flags.Arg(0))
+		return fmt.Errorf("token: there is no argument %q; scopes go into one: --scope \"users:read users:write\"",
+			flags.Arg(0))
 	}
 	_, unknown := auth.ParseScopes(*scope)
 	switch {
@@ -60,7 +61,8 @@ func token(ctx context.Context, args []string, out, notes io.Writer) error {
 func keys(ctx context.Context, args []string, out, notes io.Writer) error {
 	flags := pflag.NewFlagSet("keys", pflag.ContinueOnError)
 	flags.SetOutput(notes)
-	atOnce := flags.Bool("at-once", false, "the older keys end now, with all tokens: for keys that others have got hold of")
+	atOnce := flags.Bool("at-once", false,
+		"the older keys end now, with all tokens: for keys that others have got hold of")
 	dataDir := flags.String("data-dir", "", "the data folder (default: IDP_DATA_DIR, or data)")
 	if err := flags.Parse(args); err != nil {
 		return helped(err)
@@ -76,7 +78,8 @@ func keys(ctx context.Context, args []string, out, notes io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("%s/v1/oauth2/keys/rotate?at_once=%t", api.url, *atOnce), nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost,
+		fmt.Sprintf("%s/v1/oauth2/keys/rotate?at_once=%t", api.url, *atOnce), nil)
 	if err != nil {
 		return err
 	}
@@ -98,7 +101,8 @@ type api struct {
 	client                      *http.Client
 }
 
-// findAPI finds the platform that runs on a data folder, or, where none does, the one that the settings name: its public URL
+// findAPI finds the platform that runs on a data folder, or, where none does, the one that the settings name: its
+// public URL
 // and its administrator.
 func findAPI(dataDir string, notes io.Writer) (*api, error) {
 	s, err := load(nil, notes)
@@ -140,7 +144,8 @@ func findAPI(dataDir string, notes io.Writer) (*api, error) {
 }
 
 func newClient(t *tls.Config) *http.Client {
-	return &http.Client{Transport: &http.Transport{TLSClientConfig: t, DisableKeepAlives: true}, Timeout: 30 * time.Second}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: t, DisableKeepAlives: true},
+		Timeout: 30 * time.Second}
 }
 
 // given is what the token endpoint answers.
@@ -153,7 +158,8 @@ type given struct {
 // token gets a token by client credentials (RFC 6749 §4.4).
 func (a *api) token(ctx context.Context, tenant, scope string) (given, error) {
 	form := url.Values{"grant_type": {"client_credentials"}, "scope": {scope}}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url+"/v1/oauth2/token", strings.NewReader(form.Encode()))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url+"/v1/oauth2/token",
+		strings.NewReader(form.Encode()))
 	if err != nil {
 		return given{}, err
 	}

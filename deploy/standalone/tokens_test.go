@@ -53,13 +53,15 @@ func TestFolderWithFormerSigningKeys(t *testing.T) {
 	keys, err := secret.ParseKeyring(encryption)
 	require.NoError(t, err)
 	for name, text := range map[string]string{
-		"VERSION": "1", "encryption.key": encryption.Reveal(), "signing.sealed": keys.Seal(private, []byte("signing.sealed")), "jwks.json": "{}",
+		"VERSION": "1", "encryption.key": encryption.Reveal(),
+		"signing.sealed": keys.Seal(private, []byte("signing.sealed")), "jwks.json": "{}",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text+"\n"), 0o600))
 	}
 	former, err := auth.NewSigner("idplatform", auth.NewKeys(key), clock.System)
 	require.NoError(t, err)
-	old, err := former.Mint(auth.Claims{Subject: "admin", ClientID: "admin", Tenant: "acme", Scopes: auth.AllScopes, TTL: time.Hour})
+	old, err := former.Mint(auth.Claims{Subject: "admin", ClientID: "admin", Tenant: "acme", Scopes: auth.AllScopes,
+		TTL: time.Hour})
 	require.NoError(t, err)
 
 	c := startPlatform(t, dir)
@@ -109,7 +111,8 @@ func TestTokenOfAPlatformElsewhere(t *testing.T) {
 	t.Parallel()
 	credential := []string{"IDP_BOOTSTRAP_CLIENT_ID=boss", "IDP_BOOTSTRAP_CLIENT_SECRET=a secret of the operator"}
 	c := startPlatform(t, t.TempDir(), credential...)
-	out, notes, code := runs(t, append(credential, "IDP_DATA_DIR="+t.TempDir(), "IDP_PUBLIC_URL=http://"+c.Addr), "token", "--tenant", "acme")
+	out, notes, code := runs(t, append(credential, "IDP_DATA_DIR="+t.TempDir(), "IDP_PUBLIC_URL=http://"+c.Addr),
+		"token", "--tenant", "acme")
 	require.Equal(t, 0, code, notes)
 	_, claims := unverified(t, strings.TrimSpace(out))
 	assert.Equal(t, "boss", claims["sub"])
@@ -195,7 +198,8 @@ func TestKillNineAmidRotationAndRefresh(t *testing.T) {
 		c = startPlatform(t, dir)
 		token = c.token("--tenant", "acme")
 		require.Equal(t, http.StatusOK, status(t, c, token, "/v1/users"))
-		response, err := form(c, "/v1/oauth2/token", machine.ClientID, machine.ClientSecret, url.Values{"grant_type": {"client_credentials"}})
+		response, err := form(c, "/v1/oauth2/token", machine.ClientID, machine.ClientSecret,
+			url.Values{"grant_type": {"client_credentials"}})
 		require.NoError(t, err)
 		require.NoError(t, response.Body.Close())
 		var application struct {
@@ -204,6 +208,7 @@ func TestKillNineAmidRotationAndRefresh(t *testing.T) {
 		fetch(t, c, token, "/v1/applications/"+machine.ID, &application)
 		require.Len(t, application.Secrets, 1)
 		known := strings.HasSuffix(machine.ClientSecret, strings.TrimPrefix(application.Secrets[0].Hint, "…"))
-		require.Equal(t, known, response.StatusCode == http.StatusOK, "the secret that is shown is the one that is good")
+		require.Equal(t, known, response.StatusCode == http.StatusOK,
+			"the secret that is shown is the one that is good")
 	}
 }

@@ -63,7 +63,8 @@ func New(cfg Config) *http.Client {
 	}
 }
 
-// NewDialer makes a dialer for protocols other than HTTP, under the same policy: it judges each address that it connects
+// NewDialer makes a dialer for protocols other than HTTP, under the same policy: it judges each address that it
+// connects
 // to, after the name was resolved. It speaks TCP only. Of cfg, AllowPrivate and Resolver count.
 func NewDialer(cfg Config) *net.Dialer {
 	policy := policy{allowPrivate: cfg.AllowPrivate}

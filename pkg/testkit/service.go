@@ -88,7 +88,8 @@ func Start(t testing.TB, spec service.Spec, options ...Options) *Service {
 		o.Dialer = outbound.NewDialer(outbound.Config{AllowPrivate: true})
 	}
 	s.Deps = service.Deps{
-		Store: store, Keys: keys, Outbound: o.Outbound, Dialer: o.Dialer, Pictures: picture.NewRoom(), Clock: s.Clock, Log: log, Strict: true,
+		Store: store, Keys: keys, Outbound: o.Outbound, Dialer: o.Dialer, Pictures: picture.NewRoom(), Clock: s.Clock,
+		Log: log, Strict: true,
 		PublicURL: "https://idp.test",
 	}
 	s.run(spec)

@@ -41,7 +41,8 @@ func TestAccounts(t *testing.T) {
 		"display_name": "李伟", "password": "form fill", "sys_ext_props": object{"a": 1}, "is_default": "0",
 	})
 	for member, want := range (object{
-		"app_id": app["id"], "user_id": "7", "account": "li.wei", "display_name": "李伟", "status": "1", "is_default": "1", "password": "******",
+		"app_id": app["id"], "user_id": "7", "account": "li.wei", "display_name": "李伟", "status": "1",
+		"is_default": "1", "password": "******",
 		"sys_ext_props": object{"a": 1.0}, "free_ext_props": object{}, "version": 1.0, "tenant_id": "acme",
 	}) {
 		assert.Equal(t, want, account[member], member)
@@ -54,7 +55,8 @@ func TestAccounts(t *testing.T) {
 
 	changed := c.Do(http.MethodPut, one, object{"user_id": "7", "account": "LI.WEI", "password": "******"}).Object()
 	assert.Equal(t, []any{"LI.WEI", "", "******", "1", object{}}, []any{
-		changed["account"], changed["display_name"], changed["password"], changed["is_default"], changed["sys_ext_props"],
+		changed["account"], changed["display_name"], changed["password"], changed["is_default"],
+		changed["sys_ext_props"],
 	})
 	assert.Equal(t, "", c.Do(http.MethodPut, one, object{"user_id": "7", "account": "x"}).Object()["password"])
 	for name, row := range map[string]struct {
@@ -77,7 +79,8 @@ func TestAccounts(t *testing.T) {
 		Problem(http.StatusPreconditionFailed, "version_mismatch")
 
 	id := account["id"].(string)
-	assert.Equal(t, object{}, c.With("Content-Type", "multipart/form-data; boundary=x").Post(one+"/disable", "--x--\r\n").Object())
+	assert.Equal(t, object{}, c.With("Content-Type", "multipart/form-data; boundary=x").Post(one+"/disable",
+		"--x--\r\n").Object())
 	assert.Equal(t, "0", c.Get(one).Object()["status"])
 	c.Post(one+"/enable", nil).Problem(http.StatusBadRequest, "invalid_parameters", "query.id")
 	c.Post(one+"/enable?id=1", nil).Problem(http.StatusBadRequest, "invalid_parameters", "query.id")
@@ -88,7 +91,8 @@ func TestAccounts(t *testing.T) {
 	c.Get(path(other, "accounts", id)).Problem(http.StatusNotFound, "not_found")
 	c.Delete(path(other, "accounts", id), nil).Problem(http.StatusNotFound, "not_found")
 	in(s, "globex").Get(one).Problem(http.StatusNotFound, "not_found")
-	c.Post("/v1/applications/1/accounts", object{"user_id": "7", "account": "x"}).Problem(http.StatusNotFound, "not_found")
+	c.Post("/v1/applications/1/accounts", object{"user_id": "7", "account": "x"}).Problem(http.StatusNotFound,
+		"not_found")
 	assert.Equal(t, object{}, c.Delete(one, nil).Object())
 	c.Delete(one, nil).Problem(http.StatusNotFound, "not_found")
 	assert.Empty(t, stored(t, s, "acme", "sealed_values"))
@@ -102,10 +106,12 @@ func TestAccountsOfUsers(t *testing.T) {
 	app := addApp(t, c, "a")
 	c.Post(path(app, "accounts"), object{"user_id": "1048577", "account": "x"}).
 		Problem(http.StatusBadRequest, "invalid_parameters", "body.user_id")
-	c.Post(path(app, "accounts"), object{"account": "x"}).Problem(http.StatusBadRequest, "invalid_parameters", "body.user_id")
+	c.Post(path(app, "accounts"), object{"account": "x"}).Problem(http.StatusBadRequest, "invalid_parameters",
+		"body.user_id")
 	lonely := in(alone(t), "acme")
 	app = addApp(t, lonely, "a")
-	lonely.Post(path(app, "accounts"), object{"user_id": "7", "account": "x"}).Problem(http.StatusServiceUnavailable, "unavailable")
+	lonely.Post(path(app, "accounts"), object{"user_id": "7", "account": "x"}).Problem(http.StatusServiceUnavailable,
+		"unavailable")
 }
 
 func TestSeveralAccounts(t *testing.T) {
@@ -113,8 +119,10 @@ func TestSeveralAccounts(t *testing.T) {
 	s, c := acme(t)
 	app := addApp(t, c, "a")
 	first := addAccount(t, c, app, "7", "one")
-	c.Post(path(app, "accounts"), object{"user_id": "7", "account": "two"}).Problem(http.StatusConflict, "already_exists", "body.user_id")
-	c.Post(path(app, "accounts"), object{"user_id": "8", "account": "ONE"}).Problem(http.StatusConflict, "already_exists", "body.account")
+	c.Post(path(app, "accounts"), object{"user_id": "7", "account": "two"}).Problem(http.StatusConflict,
+		"already_exists", "body.user_id")
+	c.Post(path(app, "accounts"), object{"user_id": "8", "account": "ONE"}).Problem(http.StatusConflict,
+		"already_exists", "body.account")
 	addAccount(t, c, addApp(t, c, "b"), "7", "one") // another application's
 	c.Post(path(app, "multi-accounts/enable"), nil).OK(nil)
 	isDefault := func(account object) any {
@@ -126,7 +134,8 @@ func TestSeveralAccounts(t *testing.T) {
 	s.Clock.Advance(time.Second)
 	third := addAccount(t, c, app, "7", "three", object{"is_default": "1"})
 	assert.Equal(t, []any{"0", "0", "1"}, []any{isDefault(first), isDefault(second), isDefault(third)})
-	c.Do(http.MethodPut, path(app, "accounts", second["id"].(string)), object{"user_id": "7", "account": "two", "is_default": "1"}).OK(nil)
+	c.Do(http.MethodPut, path(app, "accounts", second["id"].(string)),
+		object{"user_id": "7", "account": "two", "is_default": "1"}).OK(nil)
 	assert.Equal(t, []any{"0", "1", "0"}, []any{isDefault(first), isDefault(second), isDefault(third)})
 
 	c.Post(path(app, "multi-accounts/disable"), nil).Problem(http.StatusConflict, "in_use")
@@ -149,10 +158,12 @@ func TestBatchOfAccounts(t *testing.T) {
 		Problem(http.StatusBadRequest, "invalid_parameters", "body.items[1].account")
 	c.Post(batch, items(object{"user_id": "2", "account": "a"}, object{"user_id": "1048577", "account": "b"})).
 		Problem(http.StatusBadRequest, "invalid_parameters", "body.items[1].user_id")
-	c.Post(batch, items(object{"user_id": "2", "account": "a"}, object{"user_id": "3", "account": "Taken"}, object{"user_id": "4", "account": "A"})).
+	c.Post(batch, items(object{"user_id": "2", "account": "a"}, object{"user_id": "3", "account": "Taken"},
+		object{"user_id": "4", "account": "A"})).
 		Problem(http.StatusConflict, "already_exists", "body.items[1].account", "body.items[2].account")
 	once := c.With("Idempotency-Key", "k1")
-	body := items(object{"user_id": "2", "account": "a"}, object{"user_id": "2", "account": "b"}, object{"user_id": "2", "account": "c", "is_default": "1"},
+	body := items(object{"user_id": "2", "account": "a"}, object{"user_id": "2", "account": "b"},
+		object{"user_id": "2", "account": "c", "is_default": "1"},
 		object{"user_id": "1", "account": "d", "is_default": "1"})
 	made := once.Post(batch, body)
 	assert.Equal(t, []any{"0", "0", "1", "1"}, values(t, made, "is_default"))
@@ -161,7 +172,8 @@ func TestBatchOfAccounts(t *testing.T) {
 	c.Post(path(app, "multi-accounts/disable"), nil).Problem(http.StatusConflict, "in_use")
 
 	strict := addApp(t, c, "b")
-	c.Post("/v1/batch/applications/"+strict["id"].(string)+"/accounts", items(object{"user_id": "2", "account": "a"}, object{"user_id": "2", "account": "b"})).
+	c.Post("/v1/batch/applications/"+strict["id"].(string)+"/accounts",
+		items(object{"user_id": "2", "account": "a"}, object{"user_id": "2", "account": "b"})).
 		Problem(http.StatusConflict, "already_exists", "body.items[1].user_id")
 	assert.EqualValues(t, 0, c.Get(path(strict, "accounts")).Object()["total"])
 }
@@ -171,7 +183,8 @@ func TestAccountLists(t *testing.T) {
 	s, c := acme(t)
 	app, other := multi(t, c, "a"), addApp(t, c, "b")
 	addAccount(t, c, other, "1", "li.wei")
-	for i, row := range [][3]string{{"1", "li.wei", "李伟"}, {"1", "li.wei.admin", "李伟 (admin)"}, {"2", "wang.fang", "王芳"}, {"3", "Zoë", ""}} {
+	for i, row := range [][3]string{{"1", "li.wei", "李伟"}, {"1", "li.wei.admin", "李伟 (admin)"},
+		{"2", "wang.fang", "王芳"}, {"3", "Zoë", ""}} {
 		s.Clock.Advance(time.Second)
 		account := addAccount(t, c, app, row[0], row[1], object{"display_name": row[2]})
 		if i == 2 {
@@ -196,7 +209,8 @@ func TestAccountLists(t *testing.T) {
 	}
 	c.Get("/v1/applications/1/accounts").Problem(http.StatusNotFound, "not_found")
 	in(s, "globex").Get(path(app, "accounts")).Problem(http.StatusNotFound, "not_found")
-	c.Get(path(app, "accounts?page_sort=password")).Problem(http.StatusBadRequest, "invalid_parameters", "query.page_sort")
+	c.Get(path(app, "accounts?page_sort=password")).Problem(http.StatusBadRequest, "invalid_parameters",
+		"query.page_sort")
 
 	condition := func(field, op string, value any) object { return object{"field": field, "op": op, "value": value} }
 	for name, row := range map[string]struct {
@@ -210,9 +224,11 @@ func TestAccountLists(t *testing.T) {
 		"prefix":        {"all", []object{condition("account", "prefix", "li.")}, []any{"li.wei", "li.wei.admin"}},
 		"contains":      {"all", []object{condition("display_name", "contains", "ADMIN")}, []any{"li.wei.admin"}},
 		"contains long": {"all", []object{condition("display_name", "contains", "李伟 (admin)")}, []any{"li.wei.admin"}},
-		"all":           {"all", []object{condition("account", "prefix", "li"), condition("account", "contains", "admin")}, []any{"li.wei.admin"}},
-		"any":           {"any", []object{condition("status", "eq", "0"), condition("account", "contains", "admin")}, []any{"li.wei.admin", "wang.fang"}},
-		"any of none":   {"any", []object{}, []any{"li.wei", "li.wei.admin", "wang.fang", "Zoë"}},
+		"all": {"all", []object{condition("account", "prefix", "li"),
+			condition("account", "contains", "admin")}, []any{"li.wei.admin"}},
+		"any": {"any", []object{condition("status", "eq", "0"), condition("account", "contains", "admin")},
+			[]any{"li.wei.admin", "wang.fang"}},
+		"any of none": {"any", []object{}, []any{"li.wei", "li.wei.admin", "wang.fang", "Zoë"}},
 	} {
 		body := object{"conditions": row.list}
 		if row.list == nil {
@@ -224,7 +240,8 @@ func TestAccountLists(t *testing.T) {
 		assert.Equal(t, row.want, values(t, c.Post(path(app, "accounts-query"), body), "account"), name)
 	}
 	first := c.Post(path(app, "accounts-query?page_size=3"), object{"conditions": []any{}}).Object()
-	rest := c.Post(path(app, "accounts-query?page_size=3&page_token="+fmt.Sprint(first["next_page_token"])), object{"conditions": []any{}})
+	rest := c.Post(path(app, "accounts-query?page_size=3&page_token="+fmt.Sprint(first["next_page_token"])),
+		object{"conditions": []any{}})
 	assert.Equal(t, []any{"Zoë"}, values(t, rest, "account"))
 	for name, bad := range map[string]struct {
 		condition object

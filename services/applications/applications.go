@@ -87,7 +87,8 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 			}),
 		),
 		Answer: func(b *bus.Bus) error {
-			return errors.Join(ended.Answer(b, d.Store), questions.ApplicationsOfConnection.Answer(b, apps.OfConnection))
+			return errors.Join(ended.Answer(b, d.Store),
+				questions.ApplicationsOfConnection.Answer(b, apps.OfConnection))
 		},
 		Followers: []bus.FollowerConfig{ended.Follower(d.Verifier, d.Store)},
 		Consumers: []bus.ConsumerConfig{

@@ -35,16 +35,18 @@ func start(t testing.TB) *testkit.Service {
 func answers(t testing.TB, s *testkit.Service) {
 	t.Helper()
 	grants(t, s, 0)
-	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "users", "existing", func(_ context.Context, q idsQuestion) (object, error) {
-		return object{"ids": q.existing()}, nil
-	}))
-	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "identity-sources", "existing", func(_ context.Context, q idsQuestion) (object, error) {
-		list := []object{}
-		for _, id := range q.existing() {
-			list = append(list, object{"id": id, "provider_code": "provider-" + id})
-		}
-		return object{"connections": list}, nil
-	}))
+	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "users", "existing",
+		func(_ context.Context, q idsQuestion) (object, error) {
+			return object{"ids": q.existing()}, nil
+		}))
+	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "identity-sources", "existing",
+		func(_ context.Context, q idsQuestion) (object, error) {
+			list := []object{}
+			for _, id := range q.existing() {
+				list = append(list, object{"id": id, "provider_code": "provider-" + id})
+			}
+			return object{"connections": list}, nil
+		}))
 }
 
 type idsQuestion struct {
@@ -64,9 +66,10 @@ func (q idsQuestion) existing() []string {
 // grants answers in the place of the permissions service.
 func grants(t testing.TB, s *testkit.Service, count int) {
 	t.Helper()
-	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "permissions", "grants-of-application", func(context.Context, object) (object, error) {
-		return object{"count": count}, nil
-	}))
+	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "permissions", "grants-of-application",
+		func(context.Context, object) (object, error) {
+			return object{"count": count}, nil
+		}))
 }
 
 func TestConventions(t *testing.T) {
@@ -87,7 +90,8 @@ func TestConventions(t *testing.T) {
 		},
 		Unique: []string{"name", "domain_sn"},
 		Read:   auth.ApplicationsRead, Write: auth.ApplicationsWrite, Unrelated: auth.KVRead,
-		Open: []string{"create-token", "revoke-token", "introspect-token", "get-jwks", "get-authorization-server-metadata"},
+		Open: []string{"create-token", "revoke-token", "introspect-token", "get-jwks",
+			"get-authorization-server-metadata"},
 	})
 }
 

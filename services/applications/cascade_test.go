@@ -63,11 +63,14 @@ func (g *guided) tell(tenant, event, id string, sequence int) {
 	entity, _, _ := strings.Cut(event, ".")
 	eventID := fmt.Sprint("event-", tenant, event, id, sequence, time.Now().UnixNano())
 	payload, err := json.Marshal(object{
-		"specversion": "1.0", "id": eventID, "source": "/" + entity + "s", "type": "idp." + event, "subject": id, "time": "2026-01-31T09:30:00.000Z",
-		"datacontenttype": "application/json", "tenantid": tenant, "sequence": strconv.Itoa(sequence), "data": object{"record": object{"id": id}},
+		"specversion": "1.0", "id": eventID, "source": "/" + entity + "s", "type": "idp." + event, "subject": id,
+		"time":            "2026-01-31T09:30:00.000Z",
+		"datacontenttype": "application/json", "tenantid": tenant, "sequence": strconv.Itoa(sequence),
+		"data": object{"record": object{"id": id}},
 	})
 	require.NoError(g.t, err)
-	_, err = g.Deps.Bus.JetStream().Publish(g.t.Context(), "idp.events."+tenant+"."+event, payload, jetstream.WithMsgID(eventID))
+	_, err = g.Deps.Bus.JetStream().Publish(g.t.Context(), "idp.events."+tenant+"."+event, payload,
+		jetstream.WithMsgID(eventID))
 	require.NoError(g.t, err)
 	for {
 		select {
@@ -113,7 +116,8 @@ func TestUserLeaves(t *testing.T) {
 	assert.Empty(t, g.accounts(two))
 	assert.Len(t, globex.Items(path(foreign, "accounts"), "id"), 1)
 	g.Post(path(one, "multi-accounts/disable"), nil).OK(nil)
-	g.Client.Post(path(two, "accounts"), object{"user_id": "7", "account": "x"}).Problem(400, "invalid_parameters", "body.user_id")
+	g.Client.Post(path(two, "accounts"), object{"user_id": "7", "account": "x"}).Problem(400, "invalid_parameters",
+		"body.user_id")
 
 	g.tell("acme", "user.reinstated", "7", 40)
 	addAccount(t, g.Client, two, "7", "again")
@@ -136,7 +140,8 @@ func TestConnectionGone(t *testing.T) {
 	assert.Len(t, g.Get(path(one)).Object()["idps"], 2)
 	g.tell("acme", "connection.deleted", "31", 10)
 	for _, app := range []object{one, two} {
-		assert.Equal(t, []any{object{"config_id": "32", "provider_code": "provider-32"}}, g.Get(path(app)).Object()["idps"])
+		assert.Equal(t, []any{object{"config_id": "32", "provider_code": "provider-32"}},
+			g.Get(path(app)).Object()["idps"])
 	}
 	g.tell("acme", "connection.deleted", "31", 10)
 }
@@ -184,5 +189,6 @@ func TestSecretsEnd(t *testing.T) {
 	after := g.Get(path(app)).Object()
 	assert.Len(t, after["secrets"], 1)
 	assert.EqualValues(t, 3, after["version"])
-	assert.Equal(t, 1, strings.Count(stored(t, g.Service, "acme", "secret_hashes")[app["id"].(string)], `":"`)-4, "one hash is left")
+	assert.Equal(t, 1, strings.Count(stored(t, g.Service, "acme", "secret_hashes")[app["id"].(string)], `":"`)-4,
+		"one hash is left")
 }

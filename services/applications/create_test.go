@@ -29,8 +29,9 @@ func TestCreateWithDefaults(t *testing.T) {
 	assert.Nil(t, secrets[0].(object)["time_expires"])
 	for member, want := range (object{
 		"type": "1", "category": "1", "protocol_type": "oidc", "status": "1", "sso_enabled": "1", "mfa_enabled": "0",
-		"multi_account_enabled": "0", "sub_account_policy": "0", "domain_sn": "", "template_id": "", "tenant_id": "acme",
-		"scopes": []any{}, "idps": []any{}, "sys_ext_props": object{}, "free_ext_props": object{}, "version": 1.0,
+		"multi_account_enabled": "0", "sub_account_policy": "0", "domain_sn": "", "template_id": "",
+		"tenant_id": "acme",
+		"scopes":    []any{}, "idps": []any{}, "sys_ext_props": object{}, "free_ext_props": object{}, "version": 1.0,
 		"config_prop":   object{"sso_enabled": "1", "mfa_enabled": "0"},
 		"protocol_prop": object{"lifetime_in_seconds": 3600.0, "signature_algorithm": "RS256"},
 	}) {
@@ -52,7 +53,8 @@ func TestCreateWithEverything(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
 	sent := object{
-		"name": "费用 <&>", "type": "1", "domain_sn": "expenses.acme", "category": "2", "descr": "two\nlines", "logo": "/img/e.png",
+		"name": "费用 <&>", "type": "1", "domain_sn": "expenses.acme", "category": "2", "descr": "two\nlines",
+		"logo":      "/img/e.png",
 		"login_url": "https://Expenses.acme.test:8443/login", "logout_url": "http://localhost:3000/out",
 		"redirect_url": "https://a.test/cb, https://b.test/cb?x=1", "sub_account_policy": "1",
 		"sys_ext_props":  object{"n": json.Number("12345678901234567890"), "键": []any{nil, true}},
@@ -60,15 +62,19 @@ func TestCreateWithEverything(t *testing.T) {
 		"protocol_type":  "saml",
 		"protocol_prop": object{
 			"acs_url": "https://expenses.acme.test/acs", "sp_entity": "expenses",
-			"response_attr":          []any{object{"value": "email", "attribute": "mail", "nameFormat": "urn:oasis:names:tc:SAML:2.0:attrname-format:basic"}},
-			"digest_algorithm":       "http://www.w3.org/2001/04/xmlenc#sha256",
-			"signature_algorithm":    "rsa-sha512",
-			"lifetime_in_seconds":    86400,
-			"name_identifier_format": "urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress", "authn_context_class_ref": "urn:oasis:names:tc:SAML:2.0:ac:classes:Password",
+			"response_attr": []any{object{"value": "email", "attribute": "mail",
+				"nameFormat": "urn:oasis:names:tc:SAML:2.0:attrname-format:basic"}},
+			"digest_algorithm":        "http://www.w3.org/2001/04/xmlenc#sha256",
+			"signature_algorithm":     "rsa-sha512",
+			"lifetime_in_seconds":     86400,
+			"name_identifier_format":  "urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress",
+			"authn_context_class_ref": "urn:oasis:names:tc:SAML:2.0:ac:classes:Password",
 		},
 		"config_prop": object{
-			"status": "1", "tenant_id": "acme", "mfa_config": object{"any": 1}, "reg_policy": []any{"open"}, "mfa_enabled": "1", "sso_enabled": "0",
-			"developer_id": "d", "access_policy": object{"forget_password": []any{"mail"}, "more": 1}, "allowed_reg_method": object{"mail": true},
+			"status": "1", "tenant_id": "acme", "mfa_config": object{"any": 1}, "reg_policy": []any{"open"},
+			"mfa_enabled": "1", "sso_enabled": "0",
+			"developer_id": "d", "access_policy": object{"forget_password": []any{"mail"}, "more": 1},
+			"allowed_reg_method": object{"mail": true},
 			"default_reg_method": "mail", "allowed_login_method": object{"name": "pwd"}, "default_login_method": "pwd",
 			"allowed_social_login_provider": object{"wechat_scan_qr": 31, "dingding_scan_qr": 32},
 		},
@@ -108,18 +114,25 @@ func TestCreateRefuses(t *testing.T) {
 		"relative":            {object{"name": "a", "login_url": "//acme.test"}, []string{"body.login_url"}},
 		"no web":              {object{"name": "a", "login_url": "javascript:alert(1)"}, []string{"body.login_url"}},
 		"http":                {object{"name": "a", "login_url": "http://acme.test"}, []string{"body.login_url"}},
-		"a password":          {object{"name": "a", "logout_url": "https://u:p@acme.test"}, []string{"body.logout_url"}},
-		"fragments":           {object{"name": "a", "redirect_url": "https://a.test,https://b.test/#x"}, []string{"body.redirect_url"}},
+		"a password": {object{"name": "a", "logout_url": "https://u:p@acme.test"},
+			[]string{"body.logout_url"}},
+		"fragments": {object{"name": "a", "redirect_url": "https://a.test,https://b.test/#x"},
+			[]string{"body.redirect_url"}},
 		"an empty redirect":   {object{"name": "a", "redirect_url": "https://a.test,"}, []string{"body.redirect_url"}},
 		"a data logo":         {object{"name": "a", "logo": "data:image/png;base64,AA"}, []string{"body.logo"}},
 		"spaces in domain_sn": {object{"name": "a", "domain_sn": "a b"}, []string{"body.domain_sn"}},
 		"disabled":            {object{"name": "a", "status": "0"}, []string{"body.status"}},
-		"multi":               {object{"name": "a", "multi_account_enabled": "1"}, []string{"body.multi_account_enabled"}},
-		"two views":           {object{"name": "a", "sso_enabled": "0", "config_prop": object{"sso_enabled": "1"}}, []string{"body.sso_enabled"}},
-		"scopes":              {object{"name": "a", "scopes": []any{"users:read", "everything"}}, []string{"body.scopes"}},
-		"props":               {object{"name": "a", "sys_ext_props": []any{}}, []string{"body.sys_ext_props"}},
-		"large props":         {object{"name": "a", "free_ext_props": object{"a": strings.Repeat("x", 64<<10)}}, []string{"body.free_ext_props"}},
-		"template params":     {object{"name": "a", "template_params": object{"version": "1"}}, []string{"body.template_params"}},
+		"multi": {object{"name": "a", "multi_account_enabled": "1"},
+			[]string{"body.multi_account_enabled"}},
+		"two views": {object{"name": "a", "sso_enabled": "0", "config_prop": object{"sso_enabled": "1"}},
+			[]string{"body.sso_enabled"}},
+		"scopes": {object{"name": "a", "scopes": []any{"users:read", "everything"}},
+			[]string{"body.scopes"}},
+		"props": {object{"name": "a", "sys_ext_props": []any{}}, []string{"body.sys_ext_props"}},
+		"large props": {object{"name": "a", "free_ext_props": object{"a": strings.Repeat("x", 64<<10)}},
+			[]string{"body.free_ext_props"}},
+		"template params": {object{"name": "a", "template_params": object{"version": "1"}},
+			[]string{"body.template_params"}},
 		"unknown members": {
 			object{"name": "a", "x": 1, "config_prop": object{"y": 1}, "protocol_prop": object{"z": 1}},
 			[]string{"body.x", "body.config_prop.y", "body.protocol_prop.z"},
@@ -132,9 +145,12 @@ func TestCreateRefuses(t *testing.T) {
 			"body.config_prop.access_policy.forget_password", "body.config_prop.allowed_login_method.name",
 			"body.config_prop.allowed_social_login_provider.wechat_scan_qr",
 		}},
-		"another tenant's":   {object{"name": "a", "config_prop": object{"tenant_id": "globex"}}, []string{"body.config_prop.tenant_id"}},
-		"keys twice":         {object{"name": "a", "jwks_uri": "https://a.test", "jwks": object{"keys": []any{}}}, []string{"body.jwks_uri", "body.jwks"}},
-		"a symmetric key":    {object{"name": "a", "jwks": object{"keys": []any{object{"kty": "oct", "k": "AAAA"}}}}, []string{"body.jwks"}},
+		"another tenant's": {object{"name": "a", "config_prop": object{"tenant_id": "globex"}},
+			[]string{"body.config_prop.tenant_id"}},
+		"keys twice": {object{"name": "a", "jwks_uri": "https://a.test", "jwks": object{"keys": []any{}}},
+			[]string{"body.jwks_uri", "body.jwks"}},
+		"a symmetric key": {object{"name": "a", "jwks": object{"keys": []any{object{"kty": "oct", "k": "AAAA"}}}},
+			[]string{"body.jwks"}},
 		"jwks_uri over http": {object{"name": "a", "jwks_uri": "http://a.test/keys"}, []string{"body.jwks_uri"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -185,7 +201,8 @@ func TestScopesAreTheCallers(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
 	admin := s.As("acme", auth.PlatformAdmin)
-	c.Post("/v1/applications", object{"name": "a", "scopes": []any{"users:read"}}).Problem(http.StatusForbidden, "forbidden")
+	c.Post("/v1/applications", object{"name": "a", "scopes": []any{"users:read"}}).Problem(http.StatusForbidden,
+		"forbidden")
 	c.Post("/v1/batch/applications", object{"items": []any{object{"name": "a", "scopes": []any{"platform:admin"}}}}).
 		Problem(http.StatusForbidden, "forbidden")
 	mine := addApp(t, c, "mine", object{"scopes": []any{"applications:read", "applications:read"}})
@@ -210,14 +227,19 @@ func TestBatchCreate(t *testing.T) {
 	items := func(list ...object) object { return object{"items": list} }
 	c.Post("/v1/batch/applications", items(object{"name": "a"}, object{"name": " ", "login_url": "x"})).
 		Problem(http.StatusBadRequest, "invalid_parameters", "body.items[1].name", "body.items[1].login_url")
-	c.Post("/v1/batch/applications", items(object{"name": "a"}, object{"name": "TAKEN"}, object{"name": "b", "domain_sn": "D1"}, object{"name": "A"})).
-		Problem(http.StatusConflict, "already_exists", "body.items[1].name", "body.items[2].domain_sn", "body.items[3].name")
+	c.Post("/v1/batch/applications",
+		items(object{"name": "a"}, object{"name": "TAKEN"}, object{"name": "b", "domain_sn": "D1"},
+			object{"name": "A"})).
+		Problem(http.StatusConflict, "already_exists", "body.items[1].name", "body.items[2].domain_sn",
+			"body.items[3].name")
 	c.Post("/v1/batch/applications", items()).Problem(http.StatusBadRequest, "invalid_parameters")
 	assert.EqualValues(t, 1, c.Get("/v1/applications").Object()["total"])
 
 	once := c.With("Idempotency-Key", "k1")
-	made := once.Post("/v1/batch/applications", items(object{"name": "a"}, object{"name": "b", "protocol_type": "cas"})).Object()
-	assert.Equal(t, made, once.Post("/v1/batch/applications", items(object{"name": "a"}, object{"name": "b", "protocol_type": "cas"})).Object())
+	made := once.Post("/v1/batch/applications",
+		items(object{"name": "a"}, object{"name": "b", "protocol_type": "cas"})).Object()
+	assert.Equal(t, made, once.Post("/v1/batch/applications",
+		items(object{"name": "a"}, object{"name": "b", "protocol_type": "cas"})).Object())
 	for i, name := range []string{"a", "b"} {
 		app := made["items"].([]any)[i].(object)
 		assert.Equal(t, name, app["name"])
@@ -238,10 +260,11 @@ func TestDelete(t *testing.T) {
 	answer.Problem(http.StatusServiceUnavailable, "unavailable")
 	assert.NotEmpty(t, answer.Header.Get("Retry-After"))
 	count := 2
-	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "permissions", "grants-of-application", func(_ context.Context, q object) (object, error) {
-		assert.Equal(t, object{"id": app["id"]}, q)
-		return object{"count": count}, nil
-	}))
+	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "permissions", "grants-of-application",
+		func(_ context.Context, q object) (object, error) {
+			assert.Equal(t, object{"id": app["id"]}, q)
+			return object{"count": count}, nil
+		}))
 	refusal := c.Delete(path(app), nil).Problem(http.StatusConflict, "in_use")
 	require.Len(t, refusal.Errors, 1)
 	assert.Contains(t, refusal.Errors[0].Message, "2")

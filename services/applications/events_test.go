@@ -29,15 +29,18 @@ func members(t testing.TB, data []byte) (m map[string]json.RawMessage) {
 func life(t *testing.T, s *testkit.Service, c *testkit.Client) (secrets []string) {
 	t.Helper()
 	tick := func() { s.Clock.Advance(time.Second) }
-	app := c.Post("/v1/applications", object{"name": "费用 <&>", "redirect_url": "https://a.test/cb", "sys_ext_props": object{"a": 1}}).Object()
+	app := c.Post("/v1/applications",
+		object{"name": "费用 <&>", "redirect_url": "https://a.test/cb", "sys_ext_props": object{"a": 1}}).Object()
 	post := func(operation string, body any) *testkit.Answer {
 		t.Helper()
 		tick()
 		return c.Post(path(app, operation), body).OK(nil)
 	}
 	tick()
-	c.With("X-Payload-Origin", "console").Patch(path(app), object{"descr": "claims", "sys_ext_props": object{"b": 2}}).OK(nil)
-	for _, operation := range []string{"disable", "enable", "sso/disable", "sso/enable", "mfa/enable", "mfa/disable", "multi-accounts/enable"} {
+	c.With("X-Payload-Origin", "console").Patch(path(app),
+		object{"descr": "claims", "sys_ext_props": object{"b": 2}}).OK(nil)
+	for _, operation := range []string{"disable", "enable", "sso/disable", "sso/enable", "mfa/enable", "mfa/disable",
+		"multi-accounts/enable"} {
 		post(operation, nil)
 	}
 	tick()
@@ -47,7 +50,8 @@ func life(t *testing.T, s *testkit.Service, c *testkit.Client) (secrets []string
 	tick()
 	c.Delete(path(app, "idp/31"), nil).OK(nil)
 	tick()
-	c.Do(http.MethodPut, path(app, "protocols/saml"), object{"protocol_prop": object{"acs_url": "https://a.test/acs", "sp_entity": "sp"}}).OK(nil)
+	c.Do(http.MethodPut, path(app, "protocols/saml"),
+		object{"protocol_prop": object{"acs_url": "https://a.test/acs", "sp_entity": "sp"}}).OK(nil)
 	post("protocols/saml/enable", nil)
 	post("protocols/saml/disable", nil)
 	reset := post("protocols/saml/secret", nil).Object()["secret"].(string)
@@ -55,7 +59,8 @@ func life(t *testing.T, s *testkit.Service, c *testkit.Client) (secrets []string
 	account := addAccount(t, c, app, "7", "li.wei", object{"password": "form fill secret"})
 	one := "accounts/" + account["id"].(string)
 	tick()
-	c.Do(http.MethodPut, path(app, one), object{"user_id": "7", "account": "liwei", "password": "an0ther secret"}).OK(nil)
+	c.Do(http.MethodPut, path(app, one),
+		object{"user_id": "7", "account": "liwei", "password": "an0ther secret"}).OK(nil)
 	post(one+"/disable", nil)
 	post(one+"/enable?id="+account["id"].(string), nil)
 	tick()
@@ -75,21 +80,24 @@ func TestGoldenEvents(t *testing.T) {
 	s, c := acme(t)
 	began := s.Clock.Now()
 	life(t, s, c)
-	last := map[string]bool{"idp.application.deleted": true, "idp.account.deleted": true, "idp.protocol.secret_reset": true}
+	last := map[string]bool{"idp.application.deleted": true, "idp.account.deleted": true,
+		"idp.protocol.secret_reset": true}
 	events := s.EventsUntil(func(e bus.Event) bool { // of different records' events any may be first
 		delete(last, e.Type)
 		return len(last) == 0
 	})
-	events = slices.DeleteFunc(events, func(e bus.Event) bool { return e.Type == "idp.token.ended" }) // see internal/token
+	// see internal/token
+	events = slices.DeleteFunc(events, func(e bus.Event) bool { return e.Type == "idp.token.ended" })
 	slices.SortStableFunc(events, func(a, b bus.Event) int { return strings.Compare(a.Source, b.Source) })
 	for i := range events {
 		events[i].Data = steady(events[i].Data)
 	}
-	testkit.GoldenEvents(t, began, events, strings.Fields("account.created account.deleted account.disabled account.enabled "+
-		"account.updated application.config_updated application.created application.deleted application.disabled "+
-		"application.enabled application.idp_attached application.idp_detached application.mfa_disabled "+
-		"application.mfa_enabled application.secret_refreshed application.sso_disabled application.sso_enabled "+
-		"application.updated protocol.disabled protocol.enabled protocol.secret_reset protocol.updated")...)
+	testkit.GoldenEvents(t, began, events,
+		strings.Fields("account.created account.deleted account.disabled account.enabled "+
+			"account.updated application.config_updated application.created application.deleted application.disabled "+
+			"application.enabled application.idp_attached application.idp_detached application.mfa_disabled "+
+			"application.mfa_enabled application.secret_refreshed application.sso_disabled application.sso_enabled "+
+			"application.updated protocol.disabled protocol.enabled protocol.secret_reset protocol.updated")...)
 }
 
 // buffer is a log that many may write.
@@ -115,7 +123,8 @@ func TestSecretsStaySecret(t *testing.T) {
 	secrets := life(t, s, c)
 	kept := c.With("Idempotency-Key", "k1").Post("/v1/applications", object{"name": "kept"}).Object()
 	addAccount(t, c, kept, "7", "a", object{"password": "a kept secret"})
-	answer := c.Post(path(kept, "accounts"), `{"user_id":"8","account":"b","password":"a kept secret","x":"a kept secret"}`)
+	answer := c.Post(path(kept, "accounts"),
+		`{"user_id":"8","account":"b","password":"a kept secret","x":"a kept secret"}`)
 	require.Equal(t, http.StatusBadRequest, answer.Status)
 	require.NotContains(t, string(answer.Body), "a kept secret")
 	secrets = append(secrets, kept["client_secret"].(string), "a kept secret")
@@ -126,7 +135,8 @@ func TestSecretsStaySecret(t *testing.T) {
 	}) {
 		texts["events"] += string(e.Data)
 	}
-	for _, collection := range []string{"applications", "secret_hashes", "protocols", "accounts", "sealed_values", "idempotency"} {
+	for _, collection := range []string{"applications", "secret_hashes", "protocols", "accounts", "sealed_values",
+		"idempotency"} {
 		for id, doc := range stored(t, s, "acme", collection) {
 			texts[collection] += id + doc
 		}

@@ -25,11 +25,12 @@ func stored(t testing.TB, s *testkit.Service, tenant, collection string) map[str
 	type anything struct{ docstore.Meta }
 	docs := map[string]string{}
 	any := docstore.Define(docstore.Schema[anything]{Name: collection})
-	require.NoError(t, any.Each(request.System(t.Context(), tenant), s.Deps.Store, docstore.Filter{}, func(doc docstore.Doc[anything]) error {
-		body, err := doc.JSON()
-		docs[doc.ID] = string(body)
-		return err
-	}))
+	require.NoError(t, any.Each(request.System(t.Context(), tenant), s.Deps.Store, docstore.Filter{},
+		func(doc docstore.Doc[anything]) error {
+			body, err := doc.JSON()
+			docs[doc.ID] = string(body)
+			return err
+		}))
 	return docs
 }
 
@@ -39,9 +40,12 @@ func TestGoldenDocuments(t *testing.T) {
 	s, c := acme(t)
 	began := s.Clock.Now()
 	app := addApp(t, c, "费用 <&>", object{
-		"domain_sn": "expenses", "login_url": "https://a.test/login", "redirect_url": "https://a.test/cb", "protocol_type": "saml",
-		"protocol_prop": object{"acs_url": "https://a.test/acs", "sp_entity": "sp", "response_attr": []any{object{"value": "email", "attribute": "mail"}}},
-		"config_prop":   object{"access_policy": object{"forget_password": []any{"mail"}}, "allowed_social_login_provider": object{"wechat_scan_qr": 31}},
+		"domain_sn": "expenses", "login_url": "https://a.test/login", "redirect_url": "https://a.test/cb",
+		"protocol_type": "saml",
+		"protocol_prop": object{"acs_url": "https://a.test/acs", "sp_entity": "sp",
+			"response_attr": []any{object{"value": "email", "attribute": "mail"}}},
+		"config_prop": object{"access_policy": object{"forget_password": []any{"mail"}},
+			"allowed_social_login_provider": object{"wechat_scan_qr": 31}},
 		"sys_ext_props": object{"a": 1}, "free_ext_props": object{"键": []any{"值"}}, "jwks_uri": "https://a.test/jwks",
 	})
 	s.Clock.Advance(time.Second)
@@ -73,7 +77,8 @@ func TestSchemasAgreeWithRecords(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
 	app := addApp(t, c, "GitLab", object{
-		"template_id": "gitlab", "template_params": object{"params": object{"base_url": "https://gitlab.test"}}, "jwks_uri": "https://a.test",
+		"template_id": "gitlab", "template_params": object{"params": object{"base_url": "https://gitlab.test"}},
+		"jwks_uri": "https://a.test",
 	})
 	app["jwks"] = nil // either of the two
 	account := addAccount(t, c, app, "7", "a")
@@ -104,5 +109,6 @@ func TestSchemasAgreeWithRecords(t *testing.T) {
 		}
 		require.Equal(t, have, input, name)
 	}
-	require.Equal(t, slices.Sorted(slices.Values(append(names("Application"), "client_secret"))), names("NewApplication"))
+	require.Equal(t, slices.Sorted(slices.Values(append(names("Application"), "client_secret"))),
+		names("NewApplication"))
 }

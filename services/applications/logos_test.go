@@ -38,7 +38,8 @@ func TestLogo(t *testing.T) {
 	shown := c.Get(path(app, "logo"))
 	assert.Equal(t, "image/png", shown.Header.Get("Content-Type"))
 	assert.Equal(t, "private", shown.Header.Get("Cache-Control"))
-	assert.Equal(t, http.StatusNotModified, c.With("If-None-Match", shown.Header.Get("ETag")).Get(path(app, "logo")).Status)
+	assert.Equal(t, http.StatusNotModified,
+		c.With("If-None-Match", shown.Header.Get("ETag")).Get(path(app, "logo")).Status)
 	square, err := png.Decode(bytes.NewReader(c.Get(path(app, "logo?size=32")).Body))
 	require.NoError(t, err)
 	assert.Equal(t, image.Pt(32, 32), square.Bounds().Size())

@@ -78,7 +78,8 @@ func TestSAMLKeys(t *testing.T) {
 	assert.Equal(t, object{signingKey: "******", signingCert: cert, fingerprint: colons(sum)}, prop)
 	put(prop).OK(nil) // the mask keeps the key
 	put(object{signingKey: key, signingCert: cert, fingerprint: sum}).OK(nil)
-	put(object{signingKey: otherKey, signingCert: otherCert, fingerprint: colons(sum)}).OK(nil) // read back, with a new pair
+	// read back, with a new pair
+	put(object{signingKey: otherKey, signingCert: otherCert, fingerprint: colons(sum)}).OK(nil)
 	assert.Equal(t, colons(otherSum), c.Get(saml).Object()["protocol_prop"].(object)[fingerprint])
 
 	for name, row := range map[string]struct {
@@ -93,21 +94,25 @@ func TestSAMLKeys(t *testing.T) {
 		"broken":                  {object{signingCert: cert[:200] + cert[210:]}, signingCert},
 		"two":                     {object{signingCert: cert + otherCert}, signingCert},
 		"a weak key":              {object{signingCert: smallCert}, signingCert},
-		"another's fingerprint":   {object{signingCert: cert, fingerprint: strings.Repeat("00:", 31) + "00"}, fingerprint},
-		"a lone fingerprint":      {object{fingerprint: sum}, fingerprint},
-		"another kind of key":     {object{signingCert: cert, "signature_algorithm": "rsa-sha256"}, "signature_algorithm"},
-		"SHA-1":                   {object{"signature_algorithm": "http://www.w3.org/2000/09/xmldsig#rsa-sha1"}, "signature_algorithm"},
-		"SHA-1 digest":            {object{"digest_algorithm": "http://www.w3.org/2000/09/xmldsig#sha1"}, "digest_algorithm"},
-		"no algorithm":            {object{"digest_algorithm": "crc32"}, "digest_algorithm"},
-		"of tokens":               {object{"signature_algorithm": "RS256"}, "signature_algorithm"},
-		"too short":               {object{"lifetime_in_seconds": 0}, "lifetime_in_seconds"},
-		"too long":                {object{"lifetime_in_seconds": 86401}, "lifetime_in_seconds"},
-		"a fraction":              {object{"lifetime_in_seconds": 1.5}, "lifetime_in_seconds"},
-		"an http URL":             {object{"acs_url": "http://acme.test/acs"}, "acs_url"},
-		"a format":                {object{"name_identifier_format": "email"}, "name_identifier_format"},
-		"a context":               {object{"authn_context_class_ref": "x y"}, "authn_context_class_ref"},
-		"an empty attribute":      {object{"response_attr": []any{object{}}}, "response_attr"},
-		"a number":                {object{"sp_entity": 1}, "sp_entity"},
+		"another's fingerprint": {object{signingCert: cert, fingerprint: strings.Repeat("00:", 31) + "00"},
+			fingerprint},
+		"a lone fingerprint": {object{fingerprint: sum}, fingerprint},
+		"another kind of key": {object{signingCert: cert, "signature_algorithm": "rsa-sha256"},
+			"signature_algorithm"},
+		"SHA-1": {object{"signature_algorithm": "http://www.w3.org/2000/09/xmldsig#rsa-sha1"},
+			"signature_algorithm"},
+		"SHA-1 digest": {object{"digest_algorithm": "http://www.w3.org/2000/09/xmldsig#sha1"},
+			"digest_algorithm"},
+		"no algorithm":       {object{"digest_algorithm": "crc32"}, "digest_algorithm"},
+		"of tokens":          {object{"signature_algorithm": "RS256"}, "signature_algorithm"},
+		"too short":          {object{"lifetime_in_seconds": 0}, "lifetime_in_seconds"},
+		"too long":           {object{"lifetime_in_seconds": 86401}, "lifetime_in_seconds"},
+		"a fraction":         {object{"lifetime_in_seconds": 1.5}, "lifetime_in_seconds"},
+		"an http URL":        {object{"acs_url": "http://acme.test/acs"}, "acs_url"},
+		"a format":           {object{"name_identifier_format": "email"}, "name_identifier_format"},
+		"a context":          {object{"authn_context_class_ref": "x y"}, "authn_context_class_ref"},
+		"an empty attribute": {object{"response_attr": []any{object{}}}, "response_attr"},
+		"a number":           {object{"sp_entity": 1}, "sp_entity"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -123,7 +128,8 @@ func TestAllowSHA1(t *testing.T) {
 	config := applications.DefaultConfig()
 	config.AllowSHA1 = true
 	s := testkit.Start(t, applications.Spec(config))
-	addApp(t, in(s, "acme"), "a", object{"protocol_type": "saml", "protocol_prop": object{"digest_algorithm": "sha1", "signature_algorithm": "rsa-sha1"}})
+	addApp(t, in(s, "acme"), "a", object{"protocol_type": "saml",
+		"protocol_prop": object{"digest_algorithm": "sha1", "signature_algorithm": "rsa-sha1"}})
 }
 
 // The key is sealed, and neither records nor events have it.
@@ -132,9 +138,11 @@ func TestSigningKeyIsSealed(t *testing.T) {
 	s, c := acme(t)
 	key, cert, _ := keyPair(t, ecKey(t))
 	line := strings.Split(key, "\n")[1]
-	app := addApp(t, c, "a", object{"protocol_type": "saml", "protocol_prop": object{signingKey: key, signingCert: cert}})
+	app := addApp(t, c, "a", object{"protocol_type": "saml",
+		"protocol_prop": object{signingKey: key, signingCert: cert}})
 	assert.Equal(t, "******", app["protocol_prop"].(object)[signingKey])
-	assert.Equal(t, app["protocol_prop"], c.Get(path(app, "protocols/saml")).Object()["protocol_prop"], "one value, two views")
+	assert.Equal(t, app["protocol_prop"], c.Get(path(app, "protocols/saml")).Object()["protocol_prop"],
+		"one value, two views")
 	changed := c.Patch(path(app), object{"protocol_prop": object{"sp_entity": "sp"}}).Object()["protocol_prop"].(object)
 	assert.Equal(t, "******", changed[signingKey])
 	key2, cert2, _ := keyPair(t, ecKey(t))
@@ -173,7 +181,8 @@ func TestProtocols(t *testing.T) {
 	c.Get(path(app, "protocols?status=2")).Problem(http.StatusBadRequest, "invalid_parameters", "query.status")
 
 	c.Post(saml+"/enable", nil).Problem(http.StatusBadRequest, "invalid_parameters", "body.protocol_prop.sp_entity")
-	c.Do(http.MethodPut, saml, object{"protocol_prop": object{"acs_url": "https://a.test/acs", "sp_entity": "sp"}}).OK(nil)
+	c.Do(http.MethodPut, saml, object{"protocol_prop": object{"acs_url": "https://a.test/acs",
+		"sp_entity": "sp"}}).OK(nil)
 	assert.Equal(t, "1", c.Post(saml+"/enable", nil).Object()["status"])
 	c.Do(http.MethodPut, saml, c.Get(saml).Object()).OK(nil) // what was read can be written
 	assert.Equal(t, "1", c.Get(saml).Object()["status"])
@@ -185,7 +194,8 @@ func TestProtocols(t *testing.T) {
 	c.Patch(path(app), object{"redirect_url": "https://a.test/cb"}).OK(nil)
 	c.Post(oidc+"/enable", nil).OK(nil)
 	c.Do(http.MethodPut, oidc, object{"protocol_prop": object{"signature_algorithm": "ES256"}}).OK(nil)
-	assert.Equal(t, object{"signature_algorithm": "ES256"}, c.Get(path(app)).Object()["protocol_prop"], "one value, two views")
+	assert.Equal(t, object{"signature_algorithm": "ES256"}, c.Get(path(app)).Object()["protocol_prop"],
+		"one value, two views")
 	c.Do(http.MethodPut, oidc, object{"protocol_prop": object{"signature_algorithm": "none"}}).
 		Problem(http.StatusBadRequest, "invalid_parameters", "body.protocol_prop.signature_algorithm")
 
@@ -205,7 +215,8 @@ func TestChangeOfProtocolType(t *testing.T) {
 	changed := c.Patch(path(app), object{"protocol_type": "oidc"}).Object()
 	assert.Equal(t, object{"lifetime_in_seconds": 3600.0, "signature_algorithm": "RS256"}, changed["protocol_prop"])
 	assert.Equal(t, "1", c.Get(path(app, "protocols/oidc")).Object()["status"])
-	back := c.Patch(path(app), object{"protocol_type": "saml", "protocol_prop": object{"acs_url": "https://a.test/acs"}}).Object()
+	back := c.Patch(path(app), object{"protocol_type": "saml",
+		"protocol_prop": object{"acs_url": "https://a.test/acs"}}).Object()
 	assert.Equal(t, object{"sp_entity": "sp", "acs_url": "https://a.test/acs"}, back["protocol_prop"])
 }
 

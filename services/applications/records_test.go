@@ -17,12 +17,14 @@ func TestUpdate(t *testing.T) {
 	app := addApp(t, c, "a", object{"descr": "x", "config_prop": object{"default_login_method": "pwd"}})
 	s.Clock.Advance(time.Second)
 	changed := c.Patch(path(app), object{
-		"name": "b", "descr": nil, "config_prop": object{"default_reg_method": "mail"}, "sso_enabled": "0", "id": "7", "client_id": "mine",
-		"secrets": []any{}, "idps": []any{object{"config_id": "1", "provider_code": "x"}},
+		"name": "b", "descr": nil, "config_prop": object{"default_reg_method": "mail"}, "sso_enabled": "0", "id": "7",
+		"client_id": "mine",
+		"secrets":   []any{}, "idps": []any{object{"config_id": "1", "provider_code": "x"}},
 	}).Object()
 	want := app
 	want["name"], want["descr"], want["sso_enabled"], want["version"] = "b", "", "0", 2.0
-	want["config_prop"] = object{"default_login_method": "pwd", "default_reg_method": "mail", "sso_enabled": "0", "mfa_enabled": "0"}
+	want["config_prop"] = object{"default_login_method": "pwd", "default_reg_method": "mail", "sso_enabled": "0",
+		"mfa_enabled": "0"}
 	want["time_modified"] = changed["time_modified"]
 	assert.Equal(t, want, changed)
 	unchanged(t, c, changed)
@@ -39,9 +41,11 @@ func TestUpdate(t *testing.T) {
 		"multi":    {object{"multi_account_enabled": "1"}, "body.multi_account_enabled"},
 		"type":     {object{"type": "2"}, "body.type"},
 		"template": {object{"template_id": "gitlab"}, "body.template_id"},
-		"views":    {object{"sso_enabled": "0", "config_prop": object{"sso_enabled": "1", "mfa_enabled": "0"}, "mfa_enabled": "1"}, ""},
-		"url":      {object{"login_url": "x"}, "body.login_url"},
-		"saml":     {object{"protocol_prop": object{"lifetime_in_seconds": 0}}, "body.protocol_prop.lifetime_in_seconds"},
+		"views": {object{"sso_enabled": "0", "config_prop": object{"sso_enabled": "1", "mfa_enabled": "0"},
+			"mfa_enabled": "1"}, ""},
+		"url": {object{"login_url": "x"}, "body.login_url"},
+		"saml": {object{"protocol_prop": object{"lifetime_in_seconds": 0}},
+			"body.protocol_prop.lifetime_in_seconds"},
 	} {
 		answer := c.Patch(path(app)+"?dry_run=true", row.change)
 		if row.location == "" {
@@ -79,16 +83,19 @@ func TestStates(t *testing.T) {
 		assert.Equal(t, disabled, c.Get(path(app)).Object())
 	}
 	assert.Equal(t, "1", c.Post(path(app, "enable"), nil).Object()["status"])
-	for what, member := range map[string]string{"sso": "sso_enabled", "mfa": "mfa_enabled", "multi-accounts": "multi_account_enabled"} {
+	for what, member := range map[string]string{"sso": "sso_enabled", "mfa": "mfa_enabled",
+		"multi-accounts": "multi_account_enabled"} {
 		for operation, value := range map[string]string{"enable": "1", "disable": "0"} {
-			assert.Equal(t, object{}, c.With("Content-Type", "application/x-www-form-urlencoded").Post(path(app, what, operation), nil).Object())
+			assert.Equal(t, object{}, c.With("Content-Type",
+				"application/x-www-form-urlencoded").Post(path(app, what, operation), nil).Object())
 			assert.Equal(t, value, status(member))
 			if what != "multi-accounts" {
 				assert.Equal(t, value, c.Get(path(app, "configs")).Object()[member])
 			}
 			c.Post("/v1/applications/1/"+what+"/"+operation, nil).Problem(http.StatusNotFound, "not_found")
 			in(s, "globex").Post(path(app, what, operation), nil).Problem(http.StatusNotFound, "not_found")
-			c.With("If-Match", `"99"`).Post(path(app, what, operation), nil).Problem(http.StatusPreconditionFailed, "version_mismatch")
+			c.With("If-Match", `"99"`).Post(path(app, what, operation), nil).Problem(http.StatusPreconditionFailed,
+				"version_mismatch")
 		}
 	}
 	once := c.With("Idempotency-Key", "k1")
@@ -99,19 +106,24 @@ func TestStates(t *testing.T) {
 func TestConfigs(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
-	app := addApp(t, c, "a", object{"config_prop": object{"access_policy": object{"forget_password": []any{"mail"}, "x": 1}}})
+	app := addApp(t, c, "a", object{"config_prop": object{"access_policy": object{"forget_password": []any{"mail"},
+		"x": 1}}})
 	answer := c.Get(path(app, "configs"))
 	assert.Equal(t, app["config_prop"], any(answer.Object()))
 	assert.Equal(t, `"1"`, answer.Header.Get("ETag"))
 	assert.Equal(t, http.StatusNotModified, c.With("If-None-Match", `"1"`).Get(path(app, "configs")).Status)
-	changed := c.With("If-Match", `"1"`).Patch(path(app, "configs"), object{"mfa_enabled": "1", "access_policy": object{"x": nil}, "developer_id": "d"})
-	assert.Equal(t, object{"mfa_enabled": "1", "sso_enabled": "1", "developer_id": "d", "access_policy": object{"forget_password": []any{"mail"}}}, changed.Object())
+	changed := c.With("If-Match", `"1"`).Patch(path(app, "configs"),
+		object{"mfa_enabled": "1", "access_policy": object{"x": nil}, "developer_id": "d"})
+	assert.Equal(t, object{"mfa_enabled": "1", "sso_enabled": "1", "developer_id": "d",
+		"access_policy": object{"forget_password": []any{"mail"}}}, changed.Object())
 	assert.Equal(t, `"2"`, changed.Header.Get("ETag"))
 	assert.Equal(t, "1", c.Get(path(app)).Object()["mfa_enabled"])
 	c.Patch(path(app, "configs"), object{"sso_enabled": "on", "x": 1}).
 		Problem(http.StatusBadRequest, "invalid_parameters", "body.sso_enabled", "body.x")
-	c.Patch(path(app, "configs"), object{"tenant_id": "globex"}).Problem(http.StatusBadRequest, "invalid_parameters", "body.tenant_id")
-	c.With("If-Match", `"1"`).Patch(path(app, "configs"), object{}).Problem(http.StatusPreconditionFailed, "version_mismatch")
+	c.Patch(path(app, "configs"), object{"tenant_id": "globex"}).Problem(http.StatusBadRequest, "invalid_parameters",
+		"body.tenant_id")
+	c.With("If-Match", `"1"`).Patch(path(app, "configs"), object{}).Problem(http.StatusPreconditionFailed,
+		"version_mismatch")
 	c.Get("/v1/applications/1/configs").Problem(http.StatusNotFound, "not_found")
 }
 
@@ -120,8 +132,10 @@ func TestList(t *testing.T) {
 	s, c := acme(t)
 	addApp(t, in(s, "globex"), "Expenses")
 	for _, app := range []object{
-		{"name": "Expenses", "category": "1"}, {"name": "Travel expenses", "category": "4"}, {"name": "费用管理", "category": "4"},
-		{"name": "GitLab", "template_id": "gitlab", "template_params": object{"params": object{"base_url": "https://gitlab.acme.test"}}},
+		{"name": "Expenses", "category": "1"}, {"name": "Travel expenses", "category": "4"},
+		{"name": "费用管理", "category": "4"},
+		{"name": "GitLab", "template_id": "gitlab",
+			"template_params": object{"params": object{"base_url": "https://gitlab.acme.test"}}},
 	} {
 		s.Clock.Advance(time.Second)
 		addApp(t, c, "", app)
@@ -150,7 +164,8 @@ func TestList(t *testing.T) {
 		assert.EqualValues(t, len(want), c.Get("/v1/applications?" + query).Object()["total"], query)
 	}
 	for query, location := range map[string]string{
-		"type=3": "query.type", "types=1,3": "query.types", "status=x": "query.status", "category=5": "query.category", "page_sort=descr": "query.page_sort",
+		"type=3": "query.type", "types=1,3": "query.types", "status=x": "query.status", "category=5": "query.category",
+		"page_sort=descr": "query.page_sort",
 	} {
 		c.Get("/v1/applications?"+query).Problem(http.StatusBadRequest, "invalid_parameters", location)
 	}
@@ -163,7 +178,8 @@ func TestFindByDomain(t *testing.T) {
 	s.Clock.Advance(time.Second)
 	second := addApp(t, c, "b", object{"login_url": "https://apps.acme.test/b", "domain_sn": "b-1"})
 	for query, want := range map[string]object{
-		"domain=apps.acme.test": first, "domain=APPS.acme.test:8443": first, "domain_sn=B-1": second, "domain=apps.acme.test&domain_sn=b-1": second,
+		"domain=apps.acme.test": first, "domain=APPS.acme.test:8443": first, "domain_sn=B-1": second,
+		"domain=apps.acme.test&domain_sn=b-1": second,
 	} {
 		assert.Equal(t, want, c.Get("/v1/application?"+query).Object(), query)
 	}
@@ -205,7 +221,8 @@ func TestRefreshSecrets(t *testing.T) {
 	s.Clock.Advance(time.Minute)
 	assert.Len(t, hints(), 4, "what has ended is not shown")
 	for _, query := range []string{"-1", "7776001", "x"} {
-		c.Post(path(app, "secrets?grace_seconds="+query), nil).Problem(http.StatusBadRequest, "invalid_parameters", "query.grace_seconds")
+		c.Post(path(app, "secrets?grace_seconds="+query), nil).Problem(http.StatusBadRequest, "invalid_parameters",
+			"query.grace_seconds")
 	}
 	c.Post("/v1/applications/1/secrets", nil).Problem(http.StatusNotFound, "not_found")
 	once := c.With("Idempotency-Key", "k1")

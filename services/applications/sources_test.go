@@ -16,7 +16,8 @@ func TestSources(t *testing.T) {
 	s, c := acme(t)
 	app := addApp(t, c, "a")
 	idps := func() any { return c.Get(path(app)).Object()["idps"] }
-	wechat, mail := object{"config_id": "31", "provider_code": "provider-31"}, object{"config_id": "32", "provider_code": "provider-32"}
+	wechat, mail := object{"config_id": "31", "provider_code": "provider-31"}, object{"config_id": "32",
+		"provider_code": "provider-32"}
 	assert.Equal(t, object{}, c.Post(path(app, "idp"), object{"config_id": "31"}).Object())
 	assert.Equal(t, []any{wechat}, idps())
 	c.Post(path(app, "idp"), object{"config_id": "31"}).OK(nil)
@@ -26,17 +27,20 @@ func TestSources(t *testing.T) {
 
 	c.Post(path(app, "idp"), object{"config_ids": []any{"33", "1048577"}}).
 		Problem(http.StatusBadRequest, "invalid_parameters", "body.config_ids[1]")
-	c.Post(path(app, "idp"), object{"config_id": "1048577"}).Problem(http.StatusBadRequest, "invalid_parameters", "body.config_id")
+	c.Post(path(app, "idp"), object{"config_id": "1048577"}).Problem(http.StatusBadRequest, "invalid_parameters",
+		"body.config_id")
 	for _, body := range []object{{}, {"config_id": "31", "config_ids": []any{"32"}}} {
 		c.Post(path(app, "idp"), body).Problem(http.StatusBadRequest, "invalid_parameters", "body")
 	}
 	c.Post("/v1/applications/1/idp", object{"config_id": "31"}).Problem(http.StatusNotFound, "not_found")
 	assert.Equal(t, []any{wechat, mail}, idps())
 
-	count, err := testkit.Ask[object](request.System(t.Context(), "acme"), s.Deps.Bus, "applications", "of-connection", object{"id": "31"})
+	count, err := testkit.Ask[object](request.System(t.Context(), "acme"), s.Deps.Bus, "applications", "of-connection",
+		object{"id": "31"})
 	require.NoError(t, err)
 	assert.Equal(t, object{"count": 1.0}, count)
-	count, err = testkit.Ask[object](request.System(t.Context(), "globex"), s.Deps.Bus, "applications", "of-connection", object{"id": "31"})
+	count, err = testkit.Ask[object](request.System(t.Context(), "globex"), s.Deps.Bus, "applications", "of-connection",
+		object{"id": "31"})
 	require.NoError(t, err)
 	assert.Equal(t, object{"count": 0.0}, count)
 

@@ -68,7 +68,8 @@ func TestTemplates(t *testing.T) {
 
 	base := object{"base_url": "https://gitlab.acme.test"}
 	app := addApp(t, c, "a", object{
-		"template_id": "gitlab", "template_params": object{"version": "1", "params": base}, "logout_url": "https://other.test/out",
+		"template_id": "gitlab", "template_params": object{"version": "1", "params": base},
+		"logout_url":    "https://other.test/out",
 		"protocol_prop": object{"sp_entity": "mine"},
 	})
 	prop := app["protocol_prop"].(object)
@@ -82,17 +83,23 @@ func TestTemplates(t *testing.T) {
 		body     object
 		location string
 	}{
-		"unknown":      {object{"template_id": "nothing"}, "body.template_id"},
-		"type 1":       {object{"template_id": "box", "type": "1"}, "body.type"},
-		"no template":  {object{"type": "2"}, "body.template_id"},
-		"version":      {object{"template_id": "box", "template_params": object{"version": "0"}}, "body.template_params.version"},
-		"a bad value":  {object{"template_id": "gitlab", "template_params": object{"params": object{"base_url": "http://x"}}}, "body.template_params.params.base_url"},
-		"a wrong type": {object{"template_id": "gitlab", "template_params": object{"params": object{"base_url": 1}}}, "body.template_params.params.base_url"},
-		"one too many": {object{"template_id": "box", "template_params": object{"params": object{"x": 1}}}, "body.template_params.params.x"},
+		"unknown":     {object{"template_id": "nothing"}, "body.template_id"},
+		"type 1":      {object{"template_id": "box", "type": "1"}, "body.type"},
+		"no template": {object{"type": "2"}, "body.template_id"},
+		"version": {object{"template_id": "box", "template_params": object{"version": "0"}},
+			"body.template_params.version"},
+		"a bad value": {object{"template_id": "gitlab",
+			"template_params": object{"params": object{"base_url": "http://x"}}},
+			"body.template_params.params.base_url"},
+		"a wrong type": {object{"template_id": "gitlab", "template_params": object{"params": object{"base_url": 1}}},
+			"body.template_params.params.base_url"},
+		"one too many": {object{"template_id": "box", "template_params": object{"params": object{"x": 1}}},
+			"body.template_params.params.x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c.Post("/v1/applications", create(row.body)).Problem(http.StatusBadRequest, "invalid_parameters", row.location)
+			c.Post("/v1/applications", create(row.body)).Problem(http.StatusBadRequest, "invalid_parameters",
+				row.location)
 		})
 	}
 	c.Patch(path(app), object{"template_params": object{"params": object{"base_url": "x"}}}).

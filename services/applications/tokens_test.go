@@ -30,7 +30,8 @@ type machine struct {
 func newMachine(t testing.TB, s *testkit.Service) *machine {
 	t.Helper()
 	m := &machine{t: t, s: s, admin: s.As("acme", auth.PlatformAdmin)}
-	m.admin.Post("/v1/applications", map[string]any{"name": "Billing", "category": "4", "scopes": []string{"users:read"}}).OK(m)
+	m.admin.Post("/v1/applications",
+		map[string]any{"name": "Billing", "category": "4", "scopes": []string{"users:read"}}).OK(m)
 	require.NotEmpty(t, m.ClientSecret)
 	return m
 }
@@ -148,7 +149,8 @@ func TestRotationOperation(t *testing.T) {
 	require.Len(t, now.Keys, 1)
 	require.False(t, m.good(token), "in the service itself, when it is answered")
 	m.token()
-	m.s.As("acme", auth.ApplicationsWrite).Post("/v1/oauth2/keys/rotate", nil).Problem(http.StatusForbidden, "forbidden")
+	m.s.As("acme", auth.ApplicationsWrite).Post("/v1/oauth2/keys/rotate", nil).Problem(http.StatusForbidden,
+		"forbidden")
 }
 
 func TestBootstrapAdministrator(t *testing.T) {
@@ -187,7 +189,8 @@ func TestBootstrapSettings(t *testing.T) {
 	long := secret.New("a secret of the operator")
 	for name, b := range map[string]applications.Bootstrap{
 		"no secret": {ClientID: "a"}, "no id": {ClientSecret: long}, "a bad id": {ClientID: "a b", ClientSecret: long},
-		"a short secret": {ClientID: "a", ClientSecret: secret.New("short")}, "a bad tenant": {ClientID: "a", ClientSecret: long, Tenant: "A"},
+		"a short secret": {ClientID: "a", ClientSecret: secret.New("short")},
+		"a bad tenant":   {ClientID: "a", ClientSecret: long, Tenant: "A"},
 	} {
 		require.Error(t, b.Validate(), name)
 	}
@@ -199,9 +202,11 @@ func TestTokenSettings(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	for name, change := range map[string]func(*applications.TokenConfig){
-		"too short": func(c *applications.TokenConfig) { c.TTL = time.Second }, "too long": func(c *applications.TokenConfig) { c.TTL = 25 * time.Hour },
-		"keys too often": func(c *applications.TokenConfig) { c.RotateEvery = time.Minute }, "no tokens": func(c *applications.TokenConfig) { c.PerSecond = 0 },
-		"no failures": func(c *applications.TokenConfig) { c.FailuresPerMinute = 0 },
+		"too short":      func(c *applications.TokenConfig) { c.TTL = time.Second },
+		"too long":       func(c *applications.TokenConfig) { c.TTL = 25 * time.Hour },
+		"keys too often": func(c *applications.TokenConfig) { c.RotateEvery = time.Minute },
+		"no tokens":      func(c *applications.TokenConfig) { c.PerSecond = 0 },
+		"no failures":    func(c *applications.TokenConfig) { c.FailuresPerMinute = 0 },
 	} {
 		c := applications.DefaultConfig()
 		change(&c.Tokens)

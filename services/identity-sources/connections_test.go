@@ -43,7 +43,8 @@ func TestConnections(t *testing.T) {
 	require.NotEmpty(t, made["developer_id"])
 	require.Equal(t, made, c.Get(one(made)).Object())
 
-	other := c.Post(connectionsPath, object{"provider_code": "mfa_otp", "config_fields": object{"displayName": "App"}}).Object()
+	other := c.Post(connectionsPath,
+		object{"provider_code": "mfa_otp", "config_fields": object{"displayName": "App"}}).Object()
 	require.Equal(t, "App", other["display_name"])
 	for query, want := range map[string]int{
 		"": 3, "?type=social": 1, "?type=mfa": 1, "?provider_code=mfa_otp": 1, "?provider_code=oidc": 0, "?status=1": 3,
@@ -73,7 +74,8 @@ func TestConnectionsAreRefused(t *testing.T) {
 	}{
 		"nothing":          {object{}, []string{"body.provider_code", "body.config_fields"}},
 		"unknown provider": {wechat(object{"provider_code": "nobody"}), []string{"body.provider_code"}},
-		"missing":          {wechat(object{"config_fields": object{}}), []string{"body.config_fields.AppId", "body.config_fields.AppSecret"}},
+		"missing": {wechat(object{"config_fields": object{}}),
+			[]string{"body.config_fields.AppId", "body.config_fields.AppSecret"}},
 		"ill-formed": {
 			wechat(object{"config_fields": object{"AppId": "a b", "AppSecret": 17, "Corp": "x"}}),
 			[]string{"body.config_fields.AppId", "body.config_fields.AppSecret", "body.config_fields.Corp"},
@@ -111,7 +113,8 @@ func TestSecretsOfConnections(t *testing.T) {
 		require.Len(t, list, 1)
 		return list[0]
 	}
-	kept := replace(wechat(object{"display_name": "x", "config_fields": object{"AppId": "wx0000000000000000", "AppSecret": "******"}}))
+	kept := replace(wechat(object{"display_name": "x",
+		"config_fields": object{"AppId": "wx0000000000000000", "AppSecret": "******"}}))
 	require.Equal(t, "******", kept["config_fields"].(object)["AppSecret"])
 	require.Equal(t, 2.0, kept["version"])
 	require.Equal(t, 2.0, replace(kept)["version"], "what was read may be written back")
@@ -124,7 +127,8 @@ func TestSecretsOfConnections(t *testing.T) {
 	oidc := object{"provider_code": "oidc", "config_fields": object{
 		"Issuer": "https://login.acme.test", "ClientId": "x", "ClientSecret": "******",
 	}}
-	c.Do(http.MethodPut, one(made), oidc).Problem(http.StatusBadRequest, "invalid_parameters", "body.config_fields.ClientSecret")
+	c.Do(http.MethodPut, one(made), oidc).Problem(http.StatusBadRequest, "invalid_parameters",
+		"body.config_fields.ClientSecret")
 	oidc["config_fields"].(object)["ClientSecret"] = "another"
 	replace(oidc)
 	for _, e := range s.Events(5) {
@@ -141,7 +145,8 @@ func TestConnectionsInUse(t *testing.T) {
 	s := start(t)
 	c := in(s, "acme")
 	made := c.Post(connectionsPath, wechat()).Object()
-	oidc := object{"provider_code": "oidc", "config_fields": object{"Issuer": "https://login.acme.test", "ClientId": "x"}}
+	oidc := object{"provider_code": "oidc",
+		"config_fields": object{"Issuer": "https://login.acme.test", "ClientId": "x"}}
 	c.Delete(one(made), nil).Problem(http.StatusServiceUnavailable, "unavailable")
 	c.Do(http.MethodPut, one(made), oidc).Problem(http.StatusServiceUnavailable, "unavailable")
 	others(s, 3, 2)
@@ -156,7 +161,8 @@ func TestConnectionsOfMethodsInUse(t *testing.T) {
 	others(s, 0, 0)
 	c := in(s, "acme")
 	made := c.Post(connectionsPath, wechat()).Object()
-	method := c.Post(methodsPath, object{"code": "wechat", "name": "WeChat", "type": "social", "connection_ids": []any{made["id"]}}).Object()
+	method := c.Post(methodsPath, object{"code": "wechat", "name": "WeChat", "type": "social",
+		"connection_ids": []any{made["id"]}}).Object()
 	c.Delete(one(made), nil).Problem(http.StatusConflict, "in_use", "auth_methods")
 	c.Delete(methodsPath+"/"+id(method), nil).OK(nil)
 	c.Delete(one(made), nil).OK(nil)
@@ -209,7 +215,8 @@ func TestOthersAskForConnections(t *testing.T) {
 	}
 	require.Equal(t, []string{id(made) + " wechat_scan_qr"}, ask("acme", id(made), "404"))
 	require.Empty(t, ask("globex", id(made)))
-	exists, err := testkit.Ask[object](system(t, "acme"), s.Deps.Bus, "identity-sources", "connection-exists", object{"id": id(made)})
+	exists, err := testkit.Ask[object](system(t, "acme"), s.Deps.Bus, "identity-sources", "connection-exists",
+		object{"id": id(made)})
 	require.NoError(t, err)
 	require.Equal(t, object{"exists": true}, exists)
 }

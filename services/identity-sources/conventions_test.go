@@ -102,7 +102,8 @@ func TestConnectionsKeepTheConventions(t *testing.T) {
 		answer := c.Post(connectionsPath, wechat())
 		made := answer.Object()
 		shown := [][]byte{answer.Body, c.Get(one(made)).OK(nil).Body, c.Get(connectionsPath).OK(nil).Body}
-		shown = append(shown, c.Do(http.MethodPut, one(made), renamed).OK(nil).Body, c.Post(one(made)+"/test", nil).Body)
+		shown = append(shown, c.Do(http.MethodPut, one(made), renamed).OK(nil).Body,
+			c.Post(one(made)+"/test", nil).Body)
 		s.EventsUntil(func(e bus.Event) bool {
 			shown = append(shown, e.Data)
 			return e.Type == "idp.connection.updated"

@@ -48,7 +48,8 @@ func TestGoldenEvents(t *testing.T) {
 	slices.SortStableFunc(events, func(a, b bus.Event) int { return a.Time.Std().Compare(b.Time.Std()) })
 	testkit.GoldenEvents(t, began, events,
 		"connection.created", "connection.updated", "connection.enabled", "connection.disabled", "connection.deleted",
-		"auth_method.created", "auth_method.updated", "auth_method.enabled", "auth_method.disabled", "auth_method.deleted",
+		"auth_method.created", "auth_method.updated", "auth_method.enabled", "auth_method.disabled",
+		"auth_method.deleted",
 		"auth_template.created", "auth_template.updated", "auth_template.deleted",
 	)
 }

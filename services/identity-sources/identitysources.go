@@ -38,13 +38,15 @@ func newApp(_ context.Context, d service.Deps) (service.App, error) {
 // answer registers what this service tells others.
 func answer(b *bus.Bus, connections *connection.Connections) error {
 	return errors.Join(
-		questions.ConnectionExists.Answer(b, func(ctx context.Context, q questions.ConnectionID) (questions.Exists, error) {
-			found, err := connections.Existing(ctx, []string{q.ID})
-			return questions.Exists{Exists: len(found) > 0}, err
-		}),
-		questions.ExistingConnections.Answer(b, func(ctx context.Context, q questions.ConnectionIDs) (questions.Connections, error) {
-			found, err := connections.Existing(ctx, q.IDs)
-			return questions.Connections{Connections: found}, err
-		}),
+		questions.ConnectionExists.Answer(b,
+			func(ctx context.Context, q questions.ConnectionID) (questions.Exists, error) {
+				found, err := connections.Existing(ctx, []string{q.ID})
+				return questions.Exists{Exists: len(found) > 0}, err
+			}),
+		questions.ExistingConnections.Answer(b,
+			func(ctx context.Context, q questions.ConnectionIDs) (questions.Connections, error) {
+				found, err := connections.Existing(ctx, q.IDs)
+				return questions.Connections{Connections: found}, err
+			}),
 	)
 }

@@ -20,11 +20,12 @@ func stored(t *testing.T, s *testkit.Service) (text string) {
 	type anything struct{ docstore.Meta }
 	for _, name := range []string{"connections", "sealed_values"} {
 		all := docstore.Define(docstore.Schema[anything]{Name: name, Part: true})
-		require.NoError(t, all.Each(system(t, "acme"), s.Deps.Store, docstore.Filter{}, func(doc docstore.Doc[anything]) error {
-			json, err := doc.JSON()
-			text += string(json)
-			return err
-		}))
+		require.NoError(t, all.Each(system(t, "acme"), s.Deps.Store, docstore.Filter{},
+			func(doc docstore.Doc[anything]) error {
+				json, err := doc.JSON()
+				text += string(json)
+				return err
+			}))
 	}
 	require.NotEmpty(t, text)
 	return text
@@ -36,14 +37,17 @@ func TestMethods(t *testing.T) {
 	c := in(s, "acme")
 	connection := c.Post(connectionsPath, wechat()).Object()
 	made := c.Post(methodsPath, object{"code": "pwd", "name": "Password", "type": "password"}).Object()
-	for member, want := range map[string]any{"factor": "1", "status": "1", "policy": object{}, "connection_ids": []any{}} {
+	for member, want := range map[string]any{"factor": "1", "status": "1", "policy": object{},
+		"connection_ids": []any{}} {
 		require.Equal(t, want, made[member], member)
 	}
 	at := methodsPath + "/" + id(made)
-	changed := c.Patch(at, object{"connection_ids": []any{connection["id"]}, "policy": object{"重试": 3}, "factor": "2"}).Object()
+	changed := c.Patch(at, object{"connection_ids": []any{connection["id"]}, "policy": object{"重试": 3},
+		"factor": "2"}).Object()
 	require.Equal(t, object{"重试": 3.0}, changed["policy"])
 	require.Equal(t, "0", c.Post(at+"/disable", nil).Object()["status"])
-	for query, want := range map[string]int{"?status=0": 1, "?status=1": 0, "?type=password": 1, "?code=pwd": 1, "?code=x": 0} {
+	for query, want := range map[string]int{"?status=0": 1, "?status=1": 0, "?type=password": 1, "?code=pwd": 1,
+		"?code=x": 0} {
 		require.Len(t, c.Get(methodsPath + query).Object()["items"], want, query)
 	}
 	require.Equal(t, "1", c.Post(at+"/enable", nil).Object()["status"])
@@ -56,9 +60,11 @@ func TestMethods(t *testing.T) {
 		"type":               {object{"type": "magic"}, "body.type"},
 		"factor":             {object{"factor": "3"}, "body.factor"},
 		"no such connection": {object{"connection_ids": []any{"404"}}, "body.connection_ids[0]"},
-		"another tenant's":   {object{"connection_ids": []any{connection["id"], foreign["id"]}}, "body.connection_ids[1]"},
-		"twice":              {object{"connection_ids": []any{connection["id"], connection["id"]}}, "body.connection_ids[1]"},
-		"policy":             {object{"policy": "none"}, "body.policy"},
+		"another tenant's": {object{"connection_ids": []any{connection["id"], foreign["id"]}},
+			"body.connection_ids[1]"},
+		"twice": {object{"connection_ids": []any{connection["id"], connection["id"]}},
+			"body.connection_ids[1]"},
+		"policy": {object{"policy": "none"}, "body.policy"},
 	} {
 		t.Run(name, func(*testing.T) {
 			c.Patch(at, row.change).Problem(http.StatusBadRequest, "invalid_parameters", row.location)
@@ -73,12 +79,14 @@ func TestTemplates(t *testing.T) {
 		c.Post(methodsPath, object{"code": code, "name": code, "type": "password"}).OK(nil)
 	}
 	method := c.Get(methodsPath + "?code=pwd").Object()["items"].([]any)[0].(object)
-	steps := []any{object{"methods": []any{"pwd"}, "required": true}, object{"methods": []any{"otp", "pwd"}, "required": false}}
+	steps := []any{object{"methods": []any{"pwd"}, "required": true},
+		object{"methods": []any{"otp", "pwd"}, "required": false}}
 	staff := c.Post(templatesPath, object{"code": "staff", "name": "Staff", "steps": steps}).Object()
 	require.Equal(t, "0", staff["is_default"])
 	require.Equal(t, steps, staff["steps"])
 	guests := c.Post(templatesPath, object{"code": "guests", "name": "Guests", "steps": steps[:1]}).Object()
-	c.Post(templatesPath, object{"code": "staff", "name": "Staff", "steps": steps}).Problem(http.StatusConflict, "already_exists", "body.code")
+	c.Post(templatesPath, object{"code": "staff", "name": "Staff", "steps": steps}).Problem(http.StatusConflict,
+		"already_exists", "body.code")
 
 	at := func(template object) string { return templatesPath + "/" + id(template) }
 	require.Equal(t, "1", c.Post(at(staff)+"/default", nil).Object()["is_default"])
@@ -88,17 +96,21 @@ func TestTemplates(t *testing.T) {
 	c.Delete(at(guests), nil).Problem(http.StatusConflict, "invalid_state")
 
 	c.Delete(methodsPath+"/"+id(method), nil).Problem(http.StatusConflict, "in_use", "auth_templates")
-	c.Patch(methodsPath+"/"+id(method), object{"code": "password"}).Problem(http.StatusConflict, "in_use", "auth_templates")
+	c.Patch(methodsPath+"/"+id(method), object{"code": "password"}).Problem(http.StatusConflict, "in_use",
+		"auth_templates")
 	c.Patch(methodsPath+"/"+id(method), object{"name": "Password"}).OK(nil)
 
 	for name, row := range map[string]struct {
 		change    object
 		locations []string
 	}{
-		"no steps":     {object{"steps": []any{}}, []string{"body.steps"}},
-		"no methods":   {object{"steps": []any{object{"methods": []any{}, "required": true}}}, []string{"body.steps[0].methods"}},
-		"none of them": {object{"steps": []any{object{"methods": []any{"pwd", "none"}, "required": true}}}, []string{"body.steps[0].methods[1]"}},
-		"twice":        {object{"steps": []any{object{"methods": []any{"pwd", "pwd"}, "required": true}}}, []string{"body.steps[0].methods[1]"}},
+		"no steps": {object{"steps": []any{}}, []string{"body.steps"}},
+		"no methods": {object{"steps": []any{object{"methods": []any{}, "required": true}}},
+			[]string{"body.steps[0].methods"}},
+		"none of them": {object{"steps": []any{object{"methods": []any{"pwd", "none"}, "required": true}}},
+			[]string{"body.steps[0].methods[1]"}},
+		"twice": {object{"steps": []any{object{"methods": []any{"pwd", "pwd"}, "required": true}}},
+			[]string{"body.steps[0].methods[1]"}},
 		"all optional": {object{"steps": []any{object{"methods": []any{"pwd"}}}}, []string{"body.steps"}},
 		"code, name":   {object{"code": "/", "name": ""}, []string{"body.code", "body.name"}},
 	} {

@@ -197,7 +197,8 @@ func (g *guided) published(n int) (told []string) {
 
 func TestWhoLeavesBelongsNowhere(t *testing.T) {
 	t.Parallel()
-	for name, leave := range map[string]func(*guided, string){"resigned": (*guided).resign, "deleted": (*guided).expel} {
+	for name, leave := range map[string]func(*guided, string){"resigned": (*guided).resign,
+		"deleted": (*guided).expel} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := guide(t, 3)

@@ -48,16 +48,18 @@ var SettleChange = bus.Question[ChangeID, ChangeOutcome]{
 	Service: "organization", Name: "settle-change", Refusals: []apperr.Kind{apperr.InvalidParameters},
 }
 
-// NextOrganizationTenant asks who follows a tenant among those who have core objects. It is asked for the platform, not for
+// NextOrganizationTenant asks who follows a tenant among those who have core objects. It is asked for the platform, not
+// for
 // a tenant. Without an answer the asker tries again later.
 var NextOrganizationTenant = bus.Question[TenantName, TenantName]{Service: "organization", Name: "next-tenant"}
 
 // CoreObject is what others need to know of a core object.
 type CoreObject struct {
-	ID       string `json:"id"`
-	Code     string `json:"code"`
-	Name     string `json:"name"`
-	Sequence int64  `json:"sequence"` // of the first event that told of this state: events with a lower one are outdated
+	ID   string `json:"id"`
+	Code string `json:"code"`
+	Name string `json:"name"`
+	// of the first event that told of this state: events with a lower one are outdated
+	Sequence int64 `json:"sequence"`
 }
 
 // CoreObjects are a page of core objects; Next is empty on the last.
@@ -66,7 +68,8 @@ type CoreObjects struct {
 	Next        string       `json:"next"`
 }
 
-// CoreObjectRecords asks for a tenant's core objects, a page after another. Without an answer the asker tries again later.
+// CoreObjectRecords asks for a tenant's core objects, a page after another. Without an answer the asker tries again
+// later.
 var CoreObjectRecords = bus.Question[RecordsPage, CoreObjects]{
 	Service: "organization", Name: "core-object-records", Refusals: []apperr.Kind{apperr.InvalidParameters},
 }
@@ -105,7 +108,8 @@ type MembershipPage struct {
 	Next        string       `json:"next"`
 }
 
-// MembershipRecords asks for a tenant's memberships, a page after another. Without an answer the asker tries again later.
+// MembershipRecords asks for a tenant's memberships, a page after another. Without an answer the asker tries again
+// later.
 var MembershipRecords = bus.Question[RecordsPage, MembershipPage]{
 	Service: "organization", Name: "membership-records", Refusals: []apperr.Kind{apperr.InvalidParameters},
 }

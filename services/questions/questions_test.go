@@ -60,13 +60,17 @@ func TestGoldenQuestions(t *testing.T) {
 	add(of(questions.GrantsOfNode, questions.GrantedNode{ObjectCode: "company", NodeID: "3"},
 		questions.Count{Count: 2}))
 	add(of(questions.NextUsersTenant, questions.TenantName{}, questions.TenantName{Tenant: "acme"}))
-	add(of(questions.NextOrganizationTenant, questions.TenantName{Tenant: "acme"}, questions.TenantName{Tenant: "globex"}))
+	add(of(questions.NextOrganizationTenant, questions.TenantName{Tenant: "acme"},
+		questions.TenantName{Tenant: "globex"}))
 	add(of(questions.CoreObjectRecords, questions.RecordsPage{Limit: 500},
-		questions.CoreObjects{CoreObjects: []questions.CoreObject{{ID: "1", Code: "company", Name: "Acme", Sequence: 10}}}))
+		questions.CoreObjects{CoreObjects: []questions.CoreObject{{ID: "1", Code: "company", Name: "Acme",
+			Sequence: 10}}}))
 	add(of(questions.NodeRecords, questions.RecordsPage{After: "…", Limit: 500},
-		questions.Nodes{Nodes: []questions.Node{{ID: "3", Name: "Platform", ParentID: "2", ObjectCode: "company", Sequence: 20}}, Next: "…"}))
+		questions.Nodes{Nodes: []questions.Node{{ID: "3", Name: "Platform", ParentID: "2", ObjectCode: "company",
+			Sequence: 20}}, Next: "…"}))
 	add(of(questions.MembershipRecords, questions.RecordsPage{Limit: 500},
-		questions.MembershipPage{Memberships: []questions.Membership{{ID: "5", NodeID: "3", UserID: "1048577", Sequence: 10}}}))
+		questions.MembershipPage{Memberships: []questions.Membership{{ID: "5", NodeID: "3", UserID: "1048577",
+			Sequence: 10}}}))
 	add(of(questions.ConnectionExists, questions.ConnectionID{ID: "1048577"}, questions.Exists{Exists: true}))
 	add(of(questions.GrantsOfApplication, questions.ApplicationID{ID: "1048577"}, questions.Count{Count: 2}))
 	add(of(questions.ExistingConnections, questions.ConnectionIDs{IDs: []string{"31", "32"}},

@@ -25,7 +25,8 @@ type TenantName struct {
 // Without an answer the asker tries again later.
 var NextUsersTenant = bus.Question[TenantName, TenantName]{Service: "users", Name: "next-tenant"}
 
-// RecordsPage asks for records of the tenant in the order of their ids: the first Limit (of users 1…500), or those after
+// RecordsPage asks for records of the tenant in the order of their ids: the first Limit (of users 1…500), or those
+// after
 // an earlier page, whose Next is given as After.
 type RecordsPage struct {
 	After string `json:"after"`

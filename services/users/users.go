@@ -75,7 +75,8 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 		verifier = realname.HTTPVerifier{URL: c.RealNameVerifier, Client: d.Outbound}
 	}
 	users := user.New(user.Deps{
-		Store: d.Store, Bus: d.Bus, Hasher: hasher, Pictures: picture.NewDecoder(d.Pictures, d.Metrics), Verifier: verifier,
+		Store: d.Store, Bus: d.Bus, Hasher: hasher, Pictures: picture.NewDecoder(d.Pictures, d.Metrics),
+		Verifier: verifier,
 		HashKey:  hashKey,
 		Lockout:  user.Lockout{Failures: c.LockoutFailures, Within: c.LockoutWithin, For: c.LockoutFor},
 		OnDelete: credential.DeleteOf,

@@ -205,7 +205,8 @@ func uniqueMoved(t *testing.T, s *suite) {
 }
 
 func uniqueRace(t *testing.T, s *suite) {
-	for index, set := range map[string]func(*Thing){"code": code("one"), "logins": logins("one", "own"), "": func(v *Thing) { v.ID = "one" }} {
+	for index, set := range map[string]func(*Thing){"code": code("one"), "logins": logins("one", "own"),
+		"": func(v *Thing) { v.ID = "one" }} {
 		t.Run("index "+index, func(t *testing.T) {
 			t.Parallel()
 			f, ctx := s.open(t), in(t, "t1")

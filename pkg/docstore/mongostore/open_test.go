@@ -41,7 +41,8 @@ func TestOpenRefusesServersWithoutTransactions(t *testing.T) {
 			return nil
 		}
 	}
-	for name, make := range map[string]func(*fakeServer){"a standalone server": standalone, "a server that ignores aborts": ignoresAbort} {
+	for name, make := range map[string]func(*fakeServer){"a standalone server": standalone,
+		"a server that ignores aborts": ignoresAbort} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newFakeServer(t, nil)

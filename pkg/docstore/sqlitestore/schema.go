@@ -60,9 +60,11 @@ func checkFormat(ctx context.Context, conn Conn) error {
 
 // table is a collection in SQL:
 //
-//	c_users        (rid, tenant, id, version, counts, due, k_<index>…, lists, doc)   lists repeats the list values: see lists.go
+// c_users (rid, tenant, id, version, counts, due, k_<index>…, lists, doc) lists repeats the list values: see lists.go
+//
 //	c_users.logins (tenant, value, rid)                                     one for each unique list index
-//	c_users.words  (tenant, value, first, more)                             one for each index with postings: see postings.go
+//
+// c_users.words (tenant, value, first, more) one for each index with postings: see postings.go
 //
 // Indexes are named c_users#name. The names of collections cannot contain a dot or #.
 type table struct {

@@ -95,7 +95,8 @@ func (c Conditions) where(appID string) (docstore.Filter, error) {
 		wrong.Check(ok, "field", "must be user_id, account, display_name or status")
 		many := condition.Op == "in"
 		wrong.Check(many || len(condition.Values) == 1, "value", "must be one text")
-		good := len(condition.Values) > 0 && len(condition.Values) <= MaxValues && !slices.Contains(condition.Values, "")
+		good := len(condition.Values) > 0 && len(condition.Values) <= MaxValues &&
+			!slices.Contains(condition.Values, "")
 		wrong.Check(good, "value", "must not be empty, nor have more than %d items", MaxValues)
 		if len(condition.Values) == 0 {
 			continue

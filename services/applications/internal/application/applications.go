@@ -29,7 +29,8 @@ type Deps struct {
 	Templates *template.Catalogue
 	Pictures  *picture.Decoder
 
-	// OnEnd is called in the transaction that ends what an application could do until now: it is disabled or deleted, its
+	// OnEnd is called in the transaction that ends what an application could do until now: it is disabled or deleted,
+	// its
 	// secrets are refreshed, or it loses scopes, keys or its category. Its tokens end with it.
 	OnEnd func(ctx context.Context, tx *docstore.Tx, a *Application) error
 	// OnDelete removes what belongs to an application elsewhere in this service, in the transaction that removes it.

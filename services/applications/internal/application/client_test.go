@@ -21,7 +21,8 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// A client is found without its tenant, with the secrets that are good, until it ends; and whoever is to know of its end
+// A client is found without its tenant, with the secrets that are good, until it ends; and whoever is to know of its
+// end
 // hears of it in the same transaction.
 func TestClient(t *testing.T) {
 	t.Parallel()
@@ -60,7 +61,8 @@ func TestClient(t *testing.T) {
 	assert.False(t, c.Secrets[0].Matches(c.Secrets[0].Hash), "the hash is no secret")
 	c.Secrets = nil
 	assert.Equal(t, application.Client{
-		Tenant: "acme", AppID: app.ID, ClientID: app.ClientID, Version: 1, Enabled: true, Category: "4", Scopes: []string{"users:read"},
+		Tenant: "acme", AppID: app.ID, ClientID: app.ClientID, Version: 1, Enabled: true, Category: "4",
+		Scopes:  []string{"users:read"},
 		JWKSURI: "https://a.test/jwks",
 	}, c)
 
@@ -80,7 +82,8 @@ func TestClient(t *testing.T) {
 	assert.False(t, client().Enabled)
 	assert.Equal(t, 2, ends, "once for each end")
 	for change, ended := range map[string]int{
-		`{"descr":"x"}`: 0, `{"scopes":["users:read","users:write"]}`: 0, `{"scopes":[]}`: 1, `{"jwks_uri":"https://b.test"}`: 1, `{"category":"1"}`: 1,
+		`{"descr":"x"}`: 0, `{"scopes":["users:read","users:write"]}`: 0, `{"scopes":[]}`: 1,
+		`{"jwks_uri":"https://b.test"}`: 1, `{"category":"1"}`: 1,
 	} {
 		before := ends
 		_, err := apps.Update(acme, app.ID, func(a *application.Application) error {
@@ -89,7 +92,8 @@ func TestClient(t *testing.T) {
 		})
 		require.NoError(t, err)
 		before = max(before, ends)
-		_, err = apps.Update(acme, app.ID, func(a *application.Application) error { return json.Unmarshal([]byte(change), a) })
+		_, err = apps.Update(acme, app.ID,
+			func(a *application.Application) error { return json.Unmarshal([]byte(change), a) })
 		require.NoError(t, err)
 		assert.Equal(t, ended, ends-before, change)
 	}

@@ -63,7 +63,8 @@ func add(ctx context.Context, tx *docstore.Tx, id string, what service.EndedToke
 		return err
 	}
 	return outbox.Append(ctx, tx, outbox.Event{
-		Entity: "token", Action: "ended", Source: "/oauth2/ended", Subject: id, Revision: doc.Revision(), Record: record,
+		Entity: "token", Action: "ended", Source: "/oauth2/ended", Subject: id, Revision: doc.Revision(),
+		Record: record,
 	})
 }
 

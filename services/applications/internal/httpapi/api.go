@@ -18,7 +18,8 @@ type api struct {
 // Register adds all operations to the server.
 func Register(s *rest.Server, apps *application.Applications, accounts *account.Accounts, t *template.Catalogue) {
 	a := &api{apps, accounts, t}
-	noun := s.Tagged("Applications", "The programs that people and machines sign in to: records, states, configuration.")
+	noun := s.Tagged("Applications",
+		"The programs that people and machines sign in to: records, states, configuration.")
 	a.registerApplications(noun)
 	a.registerBatch(noun)
 	a.registerStates(noun)

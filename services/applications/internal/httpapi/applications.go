@@ -62,7 +62,8 @@ type createApplicationInput struct {
 }
 
 func (a *api) createApplication(ctx context.Context, in *createApplicationInput) (rest.Record[NewApplication], error) {
-	created, err := a.apps.Create(ctx, seesSecrets(ctx), func(app *application.Application) error { return in.Body.Into(app) })
+	created, err := a.apps.Create(ctx, seesSecrets(ctx),
+		func(app *application.Application) error { return in.Body.Into(app) })
 	if err != nil {
 		return rest.Record[NewApplication]{}, err
 	}
@@ -143,7 +144,9 @@ type createApplicationsInput struct {
 	}
 }
 
-func (a *api) createApplications(ctx context.Context, in *createApplicationsInput) (rest.BatchOf[NewApplication], error) {
+func (a *api) createApplications(
+	ctx context.Context, in *createApplicationsInput,
+) (rest.BatchOf[NewApplication], error) {
 	edits := make([]application.Edit, len(in.Body.Items))
 	for i, item := range in.Body.Items {
 		edits[i] = func(app *application.Application) error { return item.Into(app) }

@@ -119,24 +119,29 @@ func (o *oauth) registerTokens(s *rest.Server) {
 	about := AboutForm{Token: "eyJhbGciOiJFZERTQSJ9.e30.c2ln"}
 	refusals := []apperr.Kind{apperr.Unauthenticated, apperr.Forbidden}
 	rest.Handle(s, rest.Op{
-		ID: "create-token", Method: http.MethodPost, Path: token.TokenPath, Summary: "Get an access token", OAuth: true, Momentary: true,
+		ID: "create-token", Method: http.MethodPost, Path: token.TokenPath, Summary: "Get an access token", OAuth: true,
+		Momentary: true,
 		Doc: "Client credentials (RFC 6749 §4.4) for an application of category 4, which authenticates by `client_secret_basic`, " +
 			"`client_secret_post` or `private_key_jwt`. A dry run gives `******` for the token.",
 		Errors: refusals, Request: form,
-		Response: TokenBody{AccessToken: "eyJhbGciOiJFZERTQSJ9.e30.c2ln", TokenType: "Bearer", ExpiresIn: 3600, Scope: "users:read"},
+		Response: TokenBody{AccessToken: "eyJhbGciOiJFZERTQSJ9.e30.c2ln", TokenType: "Bearer", ExpiresIn: 3600,
+			Scope: "users:read"},
 	}, o.create)
 	rest.Handle(s, rest.Op{
-		ID: "revoke-token", Method: http.MethodPost, Path: revocationPath, Summary: "Revoke an access token", OAuth: true, Momentary: true,
+		ID: "revoke-token", Method: http.MethodPost, Path: revocationPath, Summary: "Revoke an access token",
+		OAuth: true, Momentary: true,
 		Doc: "RFC 7009. The caller is the client that the token was given to, or an administrator of the platform; it authenticates as " +
 			"for a token, or brings a bearer token. The token ends everywhere within seconds.",
 		Errors: refusals, Request: about, Response: struct{}{},
 	}, o.revoke)
 	rest.Handle(s, rest.Op{
-		ID: "introspect-token", Method: http.MethodPost, Path: introspectionPath, Summary: "Introspect an access token", OAuth: true, Momentary: true,
+		ID: "introspect-token", Method: http.MethodPost, Path: introspectionPath, Summary: "Introspect an access token",
+		OAuth: true, Momentary: true,
 		Doc: "RFC 7662. The caller authenticates as a client, or brings a bearer token. A token of another tenant is not active, but for an " +
 			"administrator of the platform.",
 		Errors: refusals, Request: about, Response: token.Introspection{
-			Active: true, Scope: "users:read", ClientID: "c1", TokenType: "Bearer", Expires: 1767175200, IssuedAt: 1767171600, Subject: "c1",
+			Active: true, Scope: "users:read", ClientID: "c1", TokenType: "Bearer", Expires: 1767175200,
+			IssuedAt: 1767171600, Subject: "c1",
 			Issuer: "https://id.example.com", TokenID: "N5V2W6LXOZQ3T7YB", Tenant: "acme",
 		},
 	}, o.introspect)
@@ -154,7 +159,8 @@ func (o *oauth) create(ctx context.Context, in *tokenInput) (TokenBody, error) {
 	if err != nil {
 		return TokenBody{}, err
 	}
-	given, err := o.tokens.Issue(ctx, client, token.Request{GrantType: form.GrantType, Scope: form.Scope, Tenant: in.Tenant})
+	given, err := o.tokens.Issue(ctx, client,
+		token.Request{GrantType: form.GrantType, Scope: form.Scope, Tenant: in.Tenant})
 	return TokenBody(given), err
 }
 
@@ -191,15 +197,17 @@ func (o *oauth) introspect(ctx context.Context, in *aboutInput) (token.Introspec
 func (o *oauth) registerKeys(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "get-jwks", Method: http.MethodGet, Path: jwksPath, Summary: "The public signing keys",
-		Doc:      "A JWK set (RFC 7517). It may be kept for a minute; a token with an unknown `kid` is a reason to ask again.",
-		Response: JWKSet{[]map[string]any{{"kty": "OKP", "crv": "Ed25519", "use": "sig", "alg": "EdDSA", "kid": "hIjO…", "x": "11qY…"}}},
+		Doc: "A JWK set (RFC 7517). It may be kept for a minute; a token with an unknown `kid` is a reason to ask again.",
+		Response: JWKSet{[]map[string]any{{"kty": "OKP", "crv": "Ed25519", "use": "sig", "alg": "EdDSA", "kid": "hIjO…",
+			"x": "11qY…"}}},
 	}, func(context.Context, *struct{}) (rest.Public[JWKSet], error) {
 		return rest.Public[JWKSet]{JSON: o.keys.Signer().PublicJWKS(), MaxAge: keySetAge}, nil
 	})
 	issuer := o.keys.Signer().Issuer()
 	rest.Handle(s, rest.Op{
-		ID: "get-authorization-server-metadata", Method: http.MethodGet, Path: metadataPath, Summary: "Where clients find what",
-		Doc: "Authorization server metadata (RFC 8414).", Response: metadata("https://id.example.com"),
+		ID: "get-authorization-server-metadata", Method: http.MethodGet, Path: metadataPath,
+		Summary: "Where clients find what",
+		Doc:     "Authorization server metadata (RFC 8414).", Response: metadata("https://id.example.com"),
 	}, func(context.Context, *struct{}) (rest.Public[Metadata], error) {
 		body, err := json.Marshal(metadata(issuer))
 		return rest.Public[Metadata]{JSON: body, MaxAge: keySetAge}, err
@@ -208,14 +216,16 @@ func (o *oauth) registerKeys(s *rest.Server) {
 	now := clock.FromMillis(1767171600000)
 	example := KeyList{[]signing.Key{{ID: "hIjO…", TimeCreated: now, TimeActive: now}}}
 	rest.Handle(s, rest.Op{
-		ID: "list-signing-keys", Method: http.MethodGet, Path: keysPath, Summary: "List the signing keys", Scope: auth.PlatformAdmin,
-		Doc: "In the order in which they sign.", Response: example,
+		ID: "list-signing-keys", Method: http.MethodGet, Path: keysPath, Summary: "List the signing keys",
+		Scope: auth.PlatformAdmin,
+		Doc:   "In the order in which they sign.", Response: example,
 	}, func(ctx context.Context, _ *struct{}) (KeyList, error) {
 		keys, err := o.keys.Keys(ctx)
 		return KeyList{keys}, err
 	})
 	rest.Handle(s, rest.Op{
-		ID: "rotate-signing-keys", Method: http.MethodPost, Path: keysPath + "/rotate", Summary: "Rotate the signing keys", Scope: auth.PlatformAdmin,
+		ID: "rotate-signing-keys", Method: http.MethodPost, Path: keysPath + "/rotate",
+		Summary: "Rotate the signing keys", Scope: auth.PlatformAdmin,
 		Doc: "Publishes a new key, which signs ten minutes later. Tokens of the earlier one stay good until they end. While a key waits " +
 			"to sign, nothing changes. `at_once=true` is for keys that others have got hold of: the new key signs now, the older ones and " +
 			"all their tokens go.",

@@ -30,8 +30,10 @@ func (a *api) registerStates(s *rest.Server) {
 		{"disable-sso", "sso/disable", "Disable single sign-on", "The one of `config_prop`.", a.sso(false), nil},
 		{"enable-mfa", "mfa/enable", "Enable the second factor", "The one of `config_prop`.", a.mfa(true), nil},
 		{"disable-mfa", "mfa/disable", "Disable the second factor", "The one of `config_prop`.", a.mfa(false), nil},
-		{"enable-multi-accounts", "multi-accounts/enable", "Allow a user several sub-accounts", "", a.apps.AllowMultiAccounts, nil},
-		{"disable-multi-accounts", "multi-accounts/disable", "Allow a user one sub-account", "Refused while a user has several.",
+		{"enable-multi-accounts", "multi-accounts/enable", "Allow a user several sub-accounts", "",
+			a.apps.AllowMultiAccounts, nil},
+		{"disable-multi-accounts", "multi-accounts/disable", "Allow a user one sub-account",
+			"Refused while a user has several.",
 			a.apps.ForbidMultiAccounts, []apperr.Kind{apperr.InUse}},
 	} {
 		rest.Handle(s, rest.Op{

@@ -194,7 +194,8 @@ func (k *Keeper) Rotate(ctx context.Context, atOnce bool) ([]Key, error) {
 	if err != nil {
 		return nil, err
 	}
-	k.Log.InfoContext(ctx, "the signing keys are rotated", "by", request.From(ctx).Actor, "at_once", atOnce, "dry_run", docstore.IsDryRun(ctx))
+	k.Log.InfoContext(ctx, "the signing keys are rotated", "by", request.From(ctx).Actor, "at_once", atOnce, "dry_run",
+		docstore.IsDryRun(ctx))
 	return r.Keys, k.use()
 }
 

@@ -65,7 +65,8 @@ func (w *world) refresh(all ...*signing.Keeper) {
 func (w *world) verifier(k *signing.Keeper) *auth.Verifier {
 	w.t.Helper()
 	v, err := auth.New(auth.Config{
-		Issuers: []auth.Issuer{{Name: issuer, Keys: auth.StaticKeys(k.Signer().PublicJWKS())}}, Clock: w.clock, Log: slog.New(slog.DiscardHandler),
+		Issuers: []auth.Issuer{{Name: issuer, Keys: auth.StaticKeys(k.Signer().PublicJWKS())}}, Clock: w.clock,
+		Log: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(w.t, err)
 	return v
@@ -237,8 +238,10 @@ func TestEarlierIssuers(t *testing.T) {
 	require.Empty(t, under("http://127.0.0.1:8080").EarlierIssuers())
 	w.clock.Advance(time.Hour)
 	require.Equal(t, []string{"http://127.0.0.1:8080"}, under("https://id.example").EarlierIssuers())
-	require.Equal(t, []string{"http://127.0.0.1:8080", "https://id.example"}, under("https://other.example").EarlierIssuers())
-	require.Equal(t, []string{"http://127.0.0.1:8080", "https://other.example"}, under("https://id.example").EarlierIssuers())
+	require.Equal(t, []string{"http://127.0.0.1:8080", "https://id.example"},
+		under("https://other.example").EarlierIssuers())
+	require.Equal(t, []string{"http://127.0.0.1:8080", "https://other.example"},
+		under("https://id.example").EarlierIssuers())
 	w.clock.Advance(auth.MaxTokenTTL + auth.Leeway)
 	require.Equal(t, []string{"https://id.example"}, under("https://last.example").EarlierIssuers())
 	for i := range 50 {

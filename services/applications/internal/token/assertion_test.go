@@ -66,7 +66,8 @@ func sign(t testing.TB, method jwt.SigningMethod, key any, header, claims map[st
 }
 
 func withAssertion(text string) string {
-	return grant + "&client_assertion_type=" + url.QueryEscape("urn:ietf:params:oauth:client-assertion-type:jwt-bearer") + "&client_assertion=" + text
+	return grant + "&client_assertion_type=" +
+		url.QueryEscape("urn:ietf:params:oauth:client-assertion-type:jwt-bearer") + "&client_assertion=" + text
 }
 
 func (w *world) claims(jti string) map[string]any {
@@ -88,35 +89,50 @@ func TestAssertions(t *testing.T) {
 		claims map[string]any // nil removes one
 		ok     bool
 	}{
-		"EdDSA":                      {method: jwt.SigningMethodEdDSA, key: s.ed, header: ed, ok: true},
-		"ES256":                      {method: jwt.SigningMethodES256, key: s.es, header: es, ok: true},
-		"RS256":                      {method: jwt.SigningMethodRS256, key: s.rsa, header: rs, ok: true},
-		"no kid, one such key":       {method: jwt.SigningMethodEdDSA, key: s.ed, ok: true},
-		"the endpoint as audience":   {method: jwt.SigningMethodEdDSA, key: s.ed, claims: map[string]any{"aud": "https://idp.test/v1/oauth2/token"}, ok: true},
-		"one audience of several":    {method: jwt.SigningMethodEdDSA, key: s.ed, claims: map[string]any{"aud": []string{"x", "https://idp.test"}}, ok: true},
-		"just expired":               {method: jwt.SigningMethodEdDSA, key: s.ed, claims: map[string]any{"exp": now - 29}, ok: true},
-		"from a clock ahead":         {method: jwt.SigningMethodEdDSA, key: s.ed, claims: map[string]any{"iat": now + 29, "nbf": now + 29}, ok: true},
-		"expired":                    {method: jwt.SigningMethodEdDSA, key: s.ed, claims: map[string]any{"exp": now - 31}},
-		"not yet":                    {method: jwt.SigningMethodEdDSA, key: s.ed, claims: map[string]any{"nbf": now + 31}},
-		"made in the future":         {method: jwt.SigningMethodEdDSA, key: s.ed, claims: map[string]any{"iat": now + 31}},
-		"without an end":             {method: jwt.SigningMethodEdDSA, key: s.ed, claims: map[string]any{"exp": nil}},
-		"good for a day":             {method: jwt.SigningMethodEdDSA, key: s.ed, claims: map[string]any{"exp": now + 86400}},
-		"another audience":           {method: jwt.SigningMethodEdDSA, key: s.ed, claims: map[string]any{"aud": "https://idp.test.evil"}},
-		"no audience":                {method: jwt.SigningMethodEdDSA, key: s.ed, claims: map[string]any{"aud": nil}},
-		"another issuer":             {method: jwt.SigningMethodEdDSA, key: s.ed, claims: map[string]any{"iss": "c2"}},
-		"about a client without key": {method: jwt.SigningMethodEdDSA, key: s.ed, claims: map[string]any{"iss": "c2", "sub": "c2"}},
-		"about an unknown client":    {method: jwt.SigningMethodEdDSA, key: s.ed, claims: map[string]any{"iss": "c3", "sub": "c3"}},
-		"no subject":                 {method: jwt.SigningMethodEdDSA, key: s.ed, claims: map[string]any{"sub": nil}},
-		"no jti":                     {method: jwt.SigningMethodEdDSA, key: s.ed, claims: map[string]any{"jti": nil}},
-		"a stranger's key":           {method: jwt.SigningMethodEdDSA, key: stranger.ed, header: ed},
-		"an unknown kid":             {method: jwt.SigningMethodEdDSA, key: s.ed, header: map[string]any{"kid": "x"}},
-		"critical header":            {method: jwt.SigningMethodEdDSA, key: s.ed, header: map[string]any{"crit": []string{"x"}, "x": 1}},
-		"alg none":                   {method: jwt.SigningMethodNone, key: jwt.UnsafeAllowNoneSignatureType, header: ed},
-		"HMAC with the public key":   {method: jwt.SigningMethodHS256, key: []byte(s.ed.Public().(ed25519.PublicKey)), header: ed},
-		"HMAC with the key set":      {method: jwt.SigningMethodHS256, key: jwks},
-		"another algorithm's key":    {method: jwt.SigningMethodRS256, key: s.rsa, header: ed},
-		"an algorithm not offered":   {method: jwt.SigningMethodPS256, key: s.rsa, header: rs},
-		"a key in the header":        {method: jwt.SigningMethodEdDSA, key: stranger.ed, header: map[string]any{"jwk": json.RawMessage(stranger.public(t))}},
+		"EdDSA":                {method: jwt.SigningMethodEdDSA, key: s.ed, header: ed, ok: true},
+		"ES256":                {method: jwt.SigningMethodES256, key: s.es, header: es, ok: true},
+		"RS256":                {method: jwt.SigningMethodRS256, key: s.rsa, header: rs, ok: true},
+		"no kid, one such key": {method: jwt.SigningMethodEdDSA, key: s.ed, ok: true},
+		"the endpoint as audience": {method: jwt.SigningMethodEdDSA, key: s.ed,
+			claims: map[string]any{"aud": "https://idp.test/v1/oauth2/token"}, ok: true},
+		"one audience of several": {method: jwt.SigningMethodEdDSA, key: s.ed,
+			claims: map[string]any{"aud": []string{"x", "https://idp.test"}}, ok: true},
+		"just expired": {method: jwt.SigningMethodEdDSA, key: s.ed,
+			claims: map[string]any{"exp": now - 29}, ok: true},
+		"from a clock ahead": {method: jwt.SigningMethodEdDSA, key: s.ed,
+			claims: map[string]any{"iat": now + 29, "nbf": now + 29}, ok: true},
+		"expired": {method: jwt.SigningMethodEdDSA, key: s.ed,
+			claims: map[string]any{"exp": now - 31}},
+		"not yet": {method: jwt.SigningMethodEdDSA, key: s.ed,
+			claims: map[string]any{"nbf": now + 31}},
+		"made in the future": {method: jwt.SigningMethodEdDSA, key: s.ed,
+			claims: map[string]any{"iat": now + 31}},
+		"without an end": {method: jwt.SigningMethodEdDSA, key: s.ed, claims: map[string]any{"exp": nil}},
+		"good for a day": {method: jwt.SigningMethodEdDSA, key: s.ed,
+			claims: map[string]any{"exp": now + 86400}},
+		"another audience": {method: jwt.SigningMethodEdDSA, key: s.ed,
+			claims: map[string]any{"aud": "https://idp.test.evil"}},
+		"no audience":    {method: jwt.SigningMethodEdDSA, key: s.ed, claims: map[string]any{"aud": nil}},
+		"another issuer": {method: jwt.SigningMethodEdDSA, key: s.ed, claims: map[string]any{"iss": "c2"}},
+		"about a client without key": {method: jwt.SigningMethodEdDSA, key: s.ed,
+			claims: map[string]any{"iss": "c2", "sub": "c2"}},
+		"about an unknown client": {method: jwt.SigningMethodEdDSA, key: s.ed,
+			claims: map[string]any{"iss": "c3", "sub": "c3"}},
+		"no subject":       {method: jwt.SigningMethodEdDSA, key: s.ed, claims: map[string]any{"sub": nil}},
+		"no jti":           {method: jwt.SigningMethodEdDSA, key: s.ed, claims: map[string]any{"jti": nil}},
+		"a stranger's key": {method: jwt.SigningMethodEdDSA, key: stranger.ed, header: ed},
+		"an unknown kid":   {method: jwt.SigningMethodEdDSA, key: s.ed, header: map[string]any{"kid": "x"}},
+		"critical header": {method: jwt.SigningMethodEdDSA, key: s.ed,
+			header: map[string]any{"crit": []string{"x"}, "x": 1}},
+		"alg none": {method: jwt.SigningMethodNone, key: jwt.UnsafeAllowNoneSignatureType,
+			header: ed},
+		"HMAC with the public key": {method: jwt.SigningMethodHS256, key: []byte(s.ed.Public().(ed25519.PublicKey)),
+			header: ed},
+		"HMAC with the key set":    {method: jwt.SigningMethodHS256, key: jwks},
+		"another algorithm's key":  {method: jwt.SigningMethodRS256, key: s.rsa, header: ed},
+		"an algorithm not offered": {method: jwt.SigningMethodPS256, key: s.rsa, header: rs},
+		"a key in the header": {method: jwt.SigningMethodEdDSA, key: stranger.ed,
+			header: map[string]any{"jwk": json.RawMessage(stranger.public(t))}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -132,8 +148,10 @@ func TestAssertions(t *testing.T) {
 		})
 	}
 	good := sign(t, jwt.SigningMethodEdDSA, s.ed, ed, w.claims("type"))
-	requireFault(t, w.form(tokenPath, grant+"&client_assertion_type=urn:x&client_assertion="+good), http.StatusBadRequest, "invalid_request")
-	requireFault(t, w.form(tokenPath, withAssertion(good), "Authorization", basic("c2", "s3cret")), http.StatusBadRequest, "invalid_request")
+	requireFault(t, w.form(tokenPath, grant+"&client_assertion_type=urn:x&client_assertion="+good),
+		http.StatusBadRequest, "invalid_request")
+	requireFault(t, w.form(tokenPath, withAssertion(good), "Authorization", basic("c2", "s3cret")),
+		http.StatusBadRequest, "invalid_request")
 	requireFault(t, w.form(tokenPath, withAssertion("nonsense")), http.StatusUnauthorized, "invalid_client")
 }
 
@@ -185,7 +203,8 @@ func TestKeysOfAnAddress(t *testing.T) {
 	defer at.Close()
 	w := newWorld(t, keyed("c1", nil, at.URL))
 	try := func(s *signer, kid, jti string) *testkit.Answer {
-		return w.form(tokenPath, withAssertion(sign(t, jwt.SigningMethodEdDSA, s.ed, map[string]any{"kid": kid}, w.claims(jti))))
+		return w.form(tokenPath, withAssertion(sign(t, jwt.SigningMethodEdDSA, s.ed, map[string]any{"kid": kid},
+			w.claims(jti))))
 	}
 	try(s, "ed", "1").OK(nil)
 	try(s, "ed", "2").OK(nil)

@@ -12,7 +12,8 @@ import (
 
 // BenchmarkEndpoints is the work of the service alone, without a network.
 func BenchmarkEndpoints(b *testing.B) {
-	w := newWorldWith(b, token.Limits{TokensPerSecond: 1e9, FailuresPerMinute: 1}, machine("c1", "acme", "s3cret", "users:read"))
+	w := newWorldWith(b, token.Limits{TokensPerSecond: 1e9, FailuresPerMinute: 1},
+		machine("c1", "acme", "s3cret", "users:read"))
 	text := w.token(b, "c1", "s3cret")
 	for name, c := range map[string]struct{ path, authorization, body string }{
 		"token":                {tokenPath, basic("c1", "s3cret"), grant},

@@ -74,7 +74,8 @@ func TestTokensEndInEveryReplicaOfEveryService(t *testing.T) {
 	changed.Version = 2
 	w.clients.set(changed)
 	ctx := request.System(t.Context(), "acme")
-	require.NoError(t, docstore.Do(ctx, w.Deps.Store, func(tx *docstore.Tx) error { return ended.Client(ctx, tx, "c1", 2) }))
+	require.NoError(t, docstore.Do(ctx, w.Deps.Store,
+		func(tx *docstore.Tx) error { return ended.Client(ctx, tx, "c1", 2) }))
 	ends(tokens[2])
 	ends(tokens[3])
 	after := w.token(t, "c1", "s3cret")
@@ -92,9 +93,10 @@ func TestNotReadyBeforeItIsKnown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	keys := auth.StaticKeys(w.Stranger().Get("/v1/oauth2/jwks").OK(nil).Body)
-	alone := testkit.Start(t, service.Spec{Name: "alone", New: func(context.Context, service.Deps) (service.App, error) {
-		return service.App{Handler: http.NotFoundHandler()}, nil
-	}})
+	alone := testkit.Start(t, service.Spec{Name: "alone",
+		New: func(context.Context, service.Deps) (service.App, error) {
+			return service.App{Handler: http.NotFoundHandler()}, nil
+		}})
 	elsewhere := &world{Service: alone}
 	unit, _ := elsewhere.elsewhere(t, keys)
 	require.ErrorContains(t, unit.Ready(t.Context()), "a follower has not caught up yet")

@@ -37,16 +37,19 @@ func TestUsualClients(t *testing.T) {
 	require.Equal(t, server.URL, found.IssuerURL)
 	provider := found.NewProvider(ctx)
 
-	for _, style := range []oauth2.AuthStyle{oauth2.AuthStyleInHeader, oauth2.AuthStyleInParams, oauth2.AuthStyleAutoDetect} {
+	for _, style := range []oauth2.AuthStyle{oauth2.AuthStyleInHeader, oauth2.AuthStyleInParams,
+		oauth2.AuthStyleAutoDetect} {
 		config := clientcredentials.Config{
-			ClientID: id, ClientSecret: secret, TokenURL: provider.Endpoint().TokenURL, Scopes: []string{"users:read"}, AuthStyle: style,
+			ClientID: id, ClientSecret: secret, TokenURL: provider.Endpoint().TokenURL, Scopes: []string{"users:read"},
+			AuthStyle: style,
 		}
 		given, err := config.Token(ctx)
 		require.NoError(t, err)
 		require.InDelta(t, time.Hour, time.Until(given.Expiry), float64(time.Minute))
 
 		// go-oidc verifies with go-jose; the signer is golang-jwt.
-		verifier := provider.VerifierContext(ctx, &oidc.Config{ClientID: server.URL, SupportedSigningAlgs: []string{oidc.EdDSA}})
+		verifier := provider.VerifierContext(ctx,
+			&oidc.Config{ClientID: server.URL, SupportedSigningAlgs: []string{oidc.EdDSA}})
 		verified, err := verifier.Verify(ctx, given.AccessToken)
 		require.NoError(t, err)
 		require.Equal(t, id, verified.Subject)
@@ -58,7 +61,8 @@ func TestUsualClients(t *testing.T) {
 		require.NoError(t, verified.Claims(&claims))
 		require.Equal(t, []string{id, "users:read", "acme"}, []string{claims.ClientID, claims.Scope, claims.Tenant})
 	}
-	bad := clientcredentials.Config{ClientID: id, ClientSecret: "x", TokenURL: provider.Endpoint().TokenURL, AuthStyle: oauth2.AuthStyleInHeader}
+	bad := clientcredentials.Config{ClientID: id, ClientSecret: "x", TokenURL: provider.Endpoint().TokenURL,
+		AuthStyle: oauth2.AuthStyleInHeader}
 	_, err = bad.Token(ctx)
 	var refused *oauth2.RetrieveError
 	require.ErrorAs(t, err, &refused)

@@ -89,7 +89,8 @@ func newWorldWith(t testing.TB, limits token.Limits, known ...application.Client
 			if w.publicURL != "" {
 				d.PublicURL = w.publicURL
 			}
-			keys, err := signing.Open(ctx, signing.Config{Store: d.Store, Issuer: d.PublicURL, Every: 24 * 365 * time.Hour, Log: d.Log})
+			keys, err := signing.Open(ctx,
+				signing.Config{Store: d.Store, Issuer: d.PublicURL, Every: 24 * 365 * time.Hour, Log: d.Log})
 			if err != nil {
 				return service.App{}, err
 			}
@@ -98,8 +99,9 @@ func newWorldWith(t testing.TB, limits token.Limits, known ...application.Client
 			}
 			server := d.Server("applications")
 			httpapi.RegisterOAuth(server, token.New(token.Deps{
-				Store: d.Store, Clients: w.clients, Signer: keys.Signer(), Verifier: d.Verifier, TTL: time.Hour, Limits: limits,
-				Keys: token.NewClientKeys(d.Outbound, d.Clock, d.Log),
+				Store: d.Store, Clients: w.clients, Signer: keys.Signer(), Verifier: d.Verifier, TTL: time.Hour,
+				Limits: limits,
+				Keys:   token.NewClientKeys(d.Outbound, d.Clock, d.Log),
 			}), keys)
 			return service.App{
 				Handler: server, Followers: []bus.FollowerConfig{ended.Follower(d.Verifier, d.Store)},
@@ -128,7 +130,8 @@ func basic(id, secret string) string {
 func (w *world) token(t testing.TB, id, secret string, more ...string) string {
 	t.Helper()
 	var answer token.Token
-	w.form(tokenPath, strings.Join(append([]string{grant}, more...), "&"), "Authorization", basic(id, secret)).OK(&answer)
+	w.form(tokenPath, strings.Join(append([]string{grant}, more...), "&"), "Authorization",
+		basic(id, secret)).OK(&answer)
 	return answer.AccessToken
 }
 
@@ -151,7 +154,8 @@ func TestTokenEndpoint(t *testing.T) {
 	off.Enabled = false
 	expired := machine("expired", "acme", "s3cret", "users:read")
 	expired.Secrets[0].Expires = testkit.NewClock().Now().Add(-time.Minute)
-	w := newWorld(t, machine("c1", "acme", "s3cret", "users:read", "users:write"), machine(odd, "acme", odd, "users:read"),
+	w := newWorld(t, machine("c1", "acme", "s3cret", "users:read", "users:write"),
+		machine(odd, "acme", odd, "users:read"),
 		machine("none", "acme", "s3cret"), people, off, expired)
 	good := basic("c1", "s3cret")
 	for name, c := range map[string]struct {
@@ -159,34 +163,40 @@ func TestTokenEndpoint(t *testing.T) {
 		status              int
 		want                string // the scope given, or the error
 	}{
-		"basic":                         {good, grant, 200, "users:read users:write"},
-		"basic in lower case":           {"basic" + strings.TrimPrefix(good, "Basic"), grant, 200, "users:read users:write"},
-		"basic, percent-encoded":        {basic(odd, odd), grant, 200, "users:read"},
-		"post":                          {"", grant + "&client_id=c1&client_secret=s3cret", 200, "users:read users:write"},
-		"post, percent-encoded":         {"", grant + "&client_id=" + url.QueryEscape(odd) + "&client_secret=" + url.QueryEscape(odd), 200, "users:read"},
-		"basic and the same client_id":  {good, grant + "&client_id=c1", 200, "users:read users:write"},
-		"a part of the scopes":          {good, grant + "&scope=users:write", 200, "users:write"},
-		"no scopes":                     {basic("none", "s3cret"), grant, 200, ""},
-		"unknown parameters":            {good, grant + "&resource=x&resource=y", 200, "users:read users:write"},
-		"an empty scope":                {good, grant + "&scope=", 200, "users:read users:write"},
-		"more scopes":                   {good, grant + "&scope=users:read+kv:read", 400, "invalid_scope"},
-		"an unknown scope":              {good, grant + "&scope=users:fly", 400, "invalid_scope"},
-		"no grant type":                 {good, "scope=users:read", 400, "invalid_request"},
-		"another grant type":            {good, "grant_type=password&username=x&password=y", 400, "unsupported_grant_type"},
-		"grant type twice":              {good, grant + "&" + grant, 400, "invalid_request"},
-		"another category":              {basic("people", "s3cret"), grant, 400, "unauthorized_client"},
-		"no credential":                 {"", grant, 401, "invalid_client"},
-		"client id alone":               {"", grant + "&client_id=c1", 401, "invalid_client"},
-		"secret alone":                  {"", grant + "&client_secret=s3cret", 400, "invalid_request"},
-		"a wrong secret":                {basic("c1", "s3creT"), grant, 401, "invalid_client"},
-		"an empty secret":               {basic("c1", ""), grant, 401, "invalid_client"},
-		"the hash for the secret":       {basic("c1", application.HashSecret("s3cret")), grant, 401, "invalid_client"},
-		"an unknown client":             {basic("c9", "s3cret"), grant, 401, "invalid_client"},
-		"a disabled client":             {basic("off", "s3cret"), grant, 401, "invalid_client"},
-		"an expired secret":             {basic("expired", "s3cret"), grant, 401, "invalid_client"},
-		"basic, not encoded":            {"Basic " + base64.StdEncoding.EncodeToString([]byte("c1:100%")), grant, 401, "invalid_client"},
-		"basic, no base64":              {"Basic c1:s3cret", grant, 401, "invalid_client"},
-		"basic, no colon":               {"Basic " + base64.StdEncoding.EncodeToString([]byte("c1")), grant, 401, "invalid_client"},
+		"basic": {good, grant, 200, "users:read users:write"},
+		"basic in lower case": {"basic" + strings.TrimPrefix(good, "Basic"), grant, 200,
+			"users:read users:write"},
+		"basic, percent-encoded": {basic(odd, odd), grant, 200, "users:read"},
+		"post": {"", grant + "&client_id=c1&client_secret=s3cret", 200,
+			"users:read users:write"},
+		"post, percent-encoded": {"", grant + "&client_id=" + url.QueryEscape(odd) + "&client_secret=" +
+			url.QueryEscape(odd), 200, "users:read"},
+		"basic and the same client_id": {good, grant + "&client_id=c1", 200, "users:read users:write"},
+		"a part of the scopes":         {good, grant + "&scope=users:write", 200, "users:write"},
+		"no scopes":                    {basic("none", "s3cret"), grant, 200, ""},
+		"unknown parameters":           {good, grant + "&resource=x&resource=y", 200, "users:read users:write"},
+		"an empty scope":               {good, grant + "&scope=", 200, "users:read users:write"},
+		"more scopes":                  {good, grant + "&scope=users:read+kv:read", 400, "invalid_scope"},
+		"an unknown scope":             {good, grant + "&scope=users:fly", 400, "invalid_scope"},
+		"no grant type":                {good, "scope=users:read", 400, "invalid_request"},
+		"another grant type": {good, "grant_type=password&username=x&password=y", 400,
+			"unsupported_grant_type"},
+		"grant type twice":        {good, grant + "&" + grant, 400, "invalid_request"},
+		"another category":        {basic("people", "s3cret"), grant, 400, "unauthorized_client"},
+		"no credential":           {"", grant, 401, "invalid_client"},
+		"client id alone":         {"", grant + "&client_id=c1", 401, "invalid_client"},
+		"secret alone":            {"", grant + "&client_secret=s3cret", 400, "invalid_request"},
+		"a wrong secret":          {basic("c1", "s3creT"), grant, 401, "invalid_client"},
+		"an empty secret":         {basic("c1", ""), grant, 401, "invalid_client"},
+		"the hash for the secret": {basic("c1", application.HashSecret("s3cret")), grant, 401, "invalid_client"},
+		"an unknown client":       {basic("c9", "s3cret"), grant, 401, "invalid_client"},
+		"a disabled client":       {basic("off", "s3cret"), grant, 401, "invalid_client"},
+		"an expired secret":       {basic("expired", "s3cret"), grant, 401, "invalid_client"},
+		"basic, not encoded": {"Basic " + base64.StdEncoding.EncodeToString([]byte("c1:100%")), grant, 401,
+			"invalid_client"},
+		"basic, no base64": {"Basic c1:s3cret", grant, 401, "invalid_client"},
+		"basic, no colon": {"Basic " + base64.StdEncoding.EncodeToString([]byte("c1")), grant, 401,
+			"invalid_client"},
 		"bearer":                        {"Bearer x", grant, 401, "invalid_client"},
 		"basic and post":                {good, grant + "&client_id=c1&client_secret=s3cret", 400, "invalid_request"},
 		"basic and another client_id":   {good, grant + "&client_id=c2", 400, "invalid_request"},
@@ -233,29 +243,37 @@ func TestTwoAuthorizationHeaders(t *testing.T) {
 
 func TestTokenForAnotherTenant(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, machine("admin", "default", "s3cret", "platform:admin"), machine("c1", "acme", "s3cret", "users:read"))
+	w := newWorld(t, machine("admin", "default", "s3cret", "platform:admin"),
+		machine("c1", "acme", "s3cret", "users:read"))
 	var given token.Token
-	w.form(tokenPath, grant+"&scope=users:read", "Authorization", basic("admin", "s3cret"), "X-Tenant-Id", "globex").OK(&given)
+	w.form(tokenPath, grant+"&scope=users:read", "Authorization", basic("admin", "s3cret"), "X-Tenant-Id",
+		"globex").OK(&given)
 	p, err := w.Deps.Verifier.Verify(t.Context(), given.AccessToken)
 	require.NoError(t, err)
 	require.Equal(t, "globex", p.Tenant)
 	require.Equal(t, "users:read", given.Scope, "an administrator may have less")
-	requireFault(t, w.form(tokenPath, grant, "Authorization", basic("c1", "s3cret"), "X-Tenant-Id", "globex"), http.StatusForbidden, "access_denied")
-	requireFault(t, w.form(tokenPath, grant, "Authorization", basic("admin", "s3cret"), "X-Tenant-Id", "No Tenant"), http.StatusBadRequest, "invalid_request")
+	requireFault(t, w.form(tokenPath, grant, "Authorization", basic("c1", "s3cret"), "X-Tenant-Id", "globex"),
+		http.StatusForbidden, "access_denied")
+	requireFault(t, w.form(tokenPath, grant, "Authorization", basic("admin", "s3cret"), "X-Tenant-Id", "No Tenant"),
+		http.StatusBadRequest, "invalid_request")
 	w.form(tokenPath, grant, "Authorization", basic("c1", "s3cret"), "X-Tenant-Id", "acme").OK(nil)
 }
 
 // No token leaves in a dry run, but guesses count.
 func TestDryRun(t *testing.T) {
 	t.Parallel()
-	w := newWorldWith(t, token.Limits{TokensPerSecond: 1000, FailuresPerMinute: 3}, machine("c1", "acme", "s3cret", "users:read"))
+	w := newWorldWith(t, token.Limits{TokensPerSecond: 1000, FailuresPerMinute: 3},
+		machine("c1", "acme", "s3cret", "users:read"))
 	answer := w.form(tokenPath+"?dry_run=true", grant, "Authorization", basic("c1", "s3cret"))
 	require.Equal(t, "true", answer.Header.Get("Dry-Run"))
-	require.JSONEq(t, `{"access_token":"******","token_type":"Bearer","expires_in":3600,"scope":"users:read"}`, string(answer.OK(nil).Body))
+	require.JSONEq(t, `{"access_token":"******","token_type":"Bearer","expires_in":3600,"scope":"users:read"}`,
+		string(answer.OK(nil).Body))
 	for range 3 {
-		requireFault(t, w.form(tokenPath+"?dry_run=true", grant, "Authorization", basic("c1", "x")), http.StatusUnauthorized, "invalid_client")
+		requireFault(t, w.form(tokenPath+"?dry_run=true", grant, "Authorization", basic("c1", "x")),
+			http.StatusUnauthorized, "invalid_client")
 	}
-	requireFault(t, w.form(tokenPath, grant, "Authorization", basic("c1", "x")), http.StatusTooManyRequests, "temporarily_unavailable")
+	requireFault(t, w.form(tokenPath, grant, "Authorization", basic("c1", "x")), http.StatusTooManyRequests,
+		"temporarily_unavailable")
 	require.Len(t, w.Events(3), 3)
 
 	text := w.token(t, "c1", "s3cret")
@@ -267,7 +285,8 @@ func TestDryRun(t *testing.T) {
 // Who guesses is slowed down and told of; the right owner, at the same address, gets tokens all the same.
 func TestFailuresAreLimitedAndTold(t *testing.T) {
 	t.Parallel()
-	w := newWorldWith(t, token.Limits{TokensPerSecond: 1000, FailuresPerMinute: 5}, machine("c1", "acme", "s3cret"), machine("c2", "acme", "s3cret"))
+	w := newWorldWith(t, token.Limits{TokensPerSecond: 1000, FailuresPerMinute: 5}, machine("c1", "acme", "s3cret"),
+		machine("c2", "acme", "s3cret"))
 	try := func(client, secret, address string) *testkit.Answer {
 		return w.form(tokenPath, grant, "Authorization", basic(client, secret), "X-Forwarded-For", address)
 	}
@@ -310,38 +329,46 @@ func TestFailuresAreLimitedAndTold(t *testing.T) {
 
 func TestTokensAreLimited(t *testing.T) {
 	t.Parallel()
-	w := newWorldWith(t, token.Limits{TokensPerSecond: 0.001, FailuresPerMinute: 5}, machine("c1", "acme", "s3cret"), machine("c2", "acme", "s3cret"))
+	w := newWorldWith(t, token.Limits{TokensPerSecond: 0.001, FailuresPerMinute: 5}, machine("c1", "acme", "s3cret"),
+		machine("c2", "acme", "s3cret"))
 	w.token(t, "c1", "s3cret")
 	answer := w.form(tokenPath, grant, "Authorization", basic("c1", "s3cret"))
 	requireFault(t, answer, http.StatusTooManyRequests, "temporarily_unavailable")
 	require.NotEmpty(t, answer.Header.Get("Retry-After"))
-	requireFault(t, w.form(tokenPath, grant, "Authorization", basic("c2", "x")), http.StatusUnauthorized, "invalid_client")
+	requireFault(t, w.form(tokenPath, grant, "Authorization", basic("c2", "x")), http.StatusUnauthorized,
+		"invalid_client")
 	w.token(t, "c2", "s3cret") // others' requests take nothing from it
 }
 
 func TestRevocation(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, machine("c1", "acme", "s3cret", "users:read"), machine("c2", "acme", "s3cret"), machine("admin", "default", "s3cret", "platform:admin"))
+	w := newWorld(t, machine("c1", "acme", "s3cret", "users:read"), machine("c2", "acme", "s3cret"),
+		machine("admin", "default", "s3cret", "platform:admin"))
 	good := func(text string) bool {
 		_, err := w.Deps.Verifier.Verify(t.Context(), text)
 		return err == nil
 	}
 	one, second, third := w.token(t, "c1", "s3cret"), w.token(t, "c1", "s3cret"), w.token(t, "c1", "s3cret")
 
-	answer := w.form(revokePath, "token="+one+"&token_type_hint=refresh_token", "Authorization", basic("c1", "s3cret")).OK(nil)
+	answer := w.form(revokePath, "token="+one+"&token_type_hint=refresh_token", "Authorization",
+		basic("c1", "s3cret")).OK(nil)
 	require.JSONEq(t, "{}", string(answer.Body))
 	require.False(t, good(one), "when the answer is sent")
 	w.form(revokePath, "token="+one, "Authorization", basic("c1", "s3cret")).OK(nil) // again
 	w.form(revokePath, "token=nonsense", "Authorization", basic("c1", "s3cret")).OK(nil)
 
-	requireFault(t, w.form(revokePath, "token="+second, "Authorization", basic("c2", "s3cret")), http.StatusBadRequest, "unauthorized_client")
-	requireFault(t, w.form(revokePath, "token="+second, "Authorization", basic("c1", "x")), http.StatusUnauthorized, "invalid_client")
+	requireFault(t, w.form(revokePath, "token="+second, "Authorization", basic("c2", "s3cret")), http.StatusBadRequest,
+		"unauthorized_client")
+	requireFault(t, w.form(revokePath, "token="+second, "Authorization", basic("c1", "x")), http.StatusUnauthorized,
+		"invalid_client")
 	requireFault(t, w.form(revokePath, "token="+second), http.StatusUnauthorized, "invalid_client")
-	requireFault(t, w.form(revokePath, "", "Authorization", basic("c1", "s3cret")), http.StatusBadRequest, "invalid_request")
+	requireFault(t, w.form(revokePath, "", "Authorization", basic("c1", "s3cret")), http.StatusBadRequest,
+		"invalid_request")
 	answer = w.form(revokePath, "token="+second, "Authorization", "Bearer "+one)
 	requireFault(t, answer, http.StatusUnauthorized, "invalid_token")
 	require.Equal(t, `Bearer error="invalid_token"`, answer.Header.Get("WWW-Authenticate"))
-	requireFault(t, w.form(revokePath, "token="+w.Token("acme"), "Authorization", basic("admin", "s3cret")), http.StatusBadRequest, "unsupported_token_type")
+	requireFault(t, w.form(revokePath, "token="+w.Token("acme"), "Authorization", basic("admin", "s3cret")),
+		http.StatusBadRequest, "unsupported_token_type")
 	require.True(t, good(second))
 
 	w.form(revokePath, "token="+second, "Authorization", "Bearer "+second).OK(nil) // by itself
@@ -372,7 +399,8 @@ func TestIntrospection(t *testing.T) {
 	}
 	var told token.Introspection
 	for _, authorization := range []string{
-		basic("c1", "s3cret"), basic("c2", "s3cret"), basic("admin", "s3cret"), "Bearer " + text, "Bearer " + w.Token("acme"),
+		basic("c1", "s3cret"), basic("c2", "s3cret"), basic("admin", "s3cret"), "Bearer " + text,
+		"Bearer " + w.Token("acme"),
 	} {
 		ask(text, authorization).OK(&told)
 		require.True(t, told.Active)
@@ -380,8 +408,9 @@ func TestIntrospection(t *testing.T) {
 	now := w.Clock.Now().Millis() / 1000
 	require.NotEmpty(t, told.TokenID)
 	require.Equal(t, token.Introspection{
-		Active: true, Scope: "users:read", ClientID: "c1", TokenType: "Bearer", Expires: now + 3600, IssuedAt: now, Subject: "c1",
-		Issuer: "https://idp.test", TokenID: told.TokenID, Tenant: "acme",
+		Active: true, Scope: "users:read", ClientID: "c1", TokenType: "Bearer", Expires: now + 3600, IssuedAt: now,
+		Subject: "c1",
+		Issuer:  "https://idp.test", TokenID: told.TokenID, Tenant: "acme",
 	}, told)
 
 	inactive := func(text, authorization string) {
@@ -401,8 +430,10 @@ func TestIntrospection(t *testing.T) {
 	changed.Version = 2
 	w.clients.set(changed)
 	ask(text, basic("c2", "s3cret")).OK(nil)
-	require.NoError(t, docstore.Do(ctx, w.Deps.Store, func(tx *docstore.Tx) error { return ended.Client(ctx, tx, "c2", 2) }))
-	require.Eventually(t, func() bool { return ask(text, basic("c2", "s3cret")).Status == http.StatusUnauthorized }, patience, time.Millisecond)
+	require.NoError(t, docstore.Do(ctx, w.Deps.Store,
+		func(tx *docstore.Tx) error { return ended.Client(ctx, tx, "c2", 2) }))
+	require.Eventually(t, func() bool { return ask(text, basic("c2", "s3cret")).Status == http.StatusUnauthorized },
+		patience, time.Millisecond)
 	ask(text, basic("c2", "another")).OK(nil)
 	w.clients.set(machine("c2", "acme", "a third"))
 	w.Clock.Advance(auth.MaxCacheTTL)

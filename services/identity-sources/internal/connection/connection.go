@@ -76,7 +76,8 @@ type Draft struct {
 	ConfigFields Fields `json:"config_fields"`
 }
 
-// check finds the provider and notes every fault of a draft. before is the connection that it replaces, nil for a new one.
+// check finds the provider and notes every fault of a draft. before is the connection that it replaces, nil for a new
+// one.
 func (d *Draft) check(before *Connection) (*provider.Provider, error) {
 	var faults apperr.Faults
 	if d.ConfigFields == nil {

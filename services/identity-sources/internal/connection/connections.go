@@ -41,7 +41,8 @@ type Filter struct{ Type, ProviderCode, Status string }
 
 func (f Filter) where() docstore.Filter {
 	var all []docstore.Filter
-	for _, m := range []struct{ index, value string }{{byType, f.Type}, {byProvider, f.ProviderCode}, {byStatus, f.Status}} {
+	for _, m := range []struct{ index, value string }{{byType, f.Type}, {byProvider, f.ProviderCode},
+		{byStatus, f.Status}} {
 		if m.value != "" {
 			all = append(all, docstore.Eq(m.index, docstore.Text(m.value)))
 		}
@@ -56,7 +57,8 @@ func (s *Connections) List(ctx context.Context, f Filter) ([]Doc, error) {
 		return nil, err
 	}
 	page, err := connections.Page(ctx, s.Store, docstore.Query{
-		Filter: f.where(), Sort: []docstore.Order{{Index: byCreated}}, Limit: 2 * MaxConnections, // a race may have made a few too many
+		// a race may have made a few too many
+		Filter: f.where(), Sort: []docstore.Order{{Index: byCreated}}, Limit: 2 * MaxConnections,
 	})
 	return page.Docs, err
 }
@@ -199,7 +201,8 @@ func (s *Connections) Delete(ctx context.Context, id string) (docstore.Deleted, 
 			return docstore.Deleted{}, err
 		}
 		if c.native() != "" {
-			return docstore.Deleted{}, apperr.New(apperr.InvalidState, "the native database connection can't be deleted")
+			return docstore.Deleted{}, apperr.New(apperr.InvalidState,
+				"the native database connection can't be deleted")
 		}
 		if err := s.unusedHere(ctx, tx, id); err != nil {
 			return docstore.Deleted{}, err
@@ -286,7 +289,8 @@ func (s *Connections) Existing(ctx context.Context, ids []string) ([]questions.C
 	return found, nil
 }
 
-// Settings returns a connection's provider and its config_fields with the secrets in plain text, which must reach no log,
+// Settings returns a connection's provider and its config_fields with the secrets in plain text, which must reach no
+// log,
 // event or answer. apperr.NotFound.
 func (s *Connections) Settings(ctx context.Context, id string) (*provider.Provider, map[string]json.RawMessage, error) {
 	doc, err := s.Get(ctx, id)

@@ -1,4 +1,5 @@
-// Package httpapi is the identity-sources service's operations: wire forms, their conversion to the domain's, one file a
+// Package httpapi is the identity-sources service's operations: wire forms, their conversion to the domain's, one file
+// a
 // noun. It holds no rules and no storage.
 package httpapi
 
@@ -19,7 +20,8 @@ type api struct {
 // Register adds all operations to the server.
 func Register(s *rest.Server, c *connection.Connections, m *method.Methods, t *method.Templates, p *probe.Prober) {
 	a := &api{c, m, t, p}
-	a.registerConnections(s.Tagged("Identity sources", "Connections to login providers, and the catalogue of providers."))
+	a.registerConnections(s.Tagged("Identity sources",
+		"Connections to login providers, and the catalogue of providers."))
 	a.registerMethods(s.Tagged("Authentication methods", "The ways in which people prove who they are."))
 	a.registerTemplates(s.Tagged("Authentication templates", "The steps of a login."))
 }

@@ -25,7 +25,8 @@ func (a *api) registerConnections(s *rest.Server) {
 	}, a.listProviders)
 	rest.Handle(s, rest.Op{
 		ID: "list-connections", Method: http.MethodGet, Path: "/v1/idp/connections", Scope: auth.IdentitySourcesRead,
-		Summary: "List connections", Doc: "All that meet the filters, the oldest first.", Response: []any{exampleConnection},
+		Summary: "List connections", Doc: "All that meet the filters, the oldest first.",
+		Response: []any{exampleConnection},
 	}, a.listConnections)
 	rest.Handle(s, rest.Op{
 		ID: "create-connection", Method: http.MethodPost, Path: "/v1/idp/connections", Scope: auth.IdentitySourcesWrite,
@@ -39,7 +40,8 @@ func (a *api) registerConnections(s *rest.Server) {
 	}, a.getConnection)
 	rest.Handle(s, rest.Op{
 		ID: "replace-connection", Method: http.MethodPut, Path: oneConnection, Scope: auth.IdentitySourcesWrite,
-		Summary: "Change a connection", Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InUse, apperr.InvalidState, apperr.Unavailable},
+		Summary: "Change a connection",
+		Errors:  []apperr.Kind{apperr.AlreadyExists, apperr.InUse, apperr.InvalidState, apperr.Unavailable},
 		Doc: "Replaces provider, fields and display name. `******` in the place of a secret keeps it. A connection in use " +
 			"keeps its provider. The answer is an array with the connection.",
 		Request: exampleConnectionInput, Response: []any{exampleConnection},
@@ -51,11 +53,13 @@ func (a *api) registerConnections(s *rest.Server) {
 		Response: map[string]any{"id": "1048577"},
 	}, a.deleteConnection)
 	rest.Handle(s, rest.Op{
-		ID: "enable-connection", Method: http.MethodPost, Path: oneConnection + "/enable", Scope: auth.IdentitySourcesWrite,
+		ID: "enable-connection", Method: http.MethodPost, Path: oneConnection + "/enable",
+		Scope:   auth.IdentitySourcesWrite,
 		Summary: "Enable a connection", Response: exampleConnection,
 	}, a.setConnectionStatus(connection.Enabled))
 	rest.Handle(s, rest.Op{
-		ID: "disable-connection", Method: http.MethodPost, Path: oneConnection + "/disable", Scope: auth.IdentitySourcesWrite,
+		ID: "disable-connection", Method: http.MethodPost, Path: oneConnection + "/disable",
+		Scope:   auth.IdentitySourcesWrite,
 		Summary: "Disable a connection", Response: exampleConnection,
 	}, a.setConnectionStatus(connection.Disabled))
 	rest.Handle(s, rest.Op{
@@ -183,5 +187,6 @@ var exampleConnection = json.RawMessage(`{"id":"1048577","tenant_id":"acme","ver
 
 var exampleResult = probe.Result{OK: false, Steps: []probe.Step{
 	{Name: "discovery", OK: true, Message: "the issuer is https://login.acme.test", DurationMS: 84},
-	{Name: "keys", OK: false, Message: "the key set at jwks_uri has no key that could verify a signature", DurationMS: 31},
+	{Name: "keys", OK: false, Message: "the key set at jwks_uri has no key that could verify a signature",
+		DurationMS: 31},
 }}

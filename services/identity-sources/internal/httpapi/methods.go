@@ -40,11 +40,13 @@ func (a *api) registerMethods(s *rest.Server) {
 		Doc: "Refused while templates name it.", Response: map[string]any{"id": "1048577"},
 	}, a.deleteMethod)
 	rest.Handle(s, rest.Op{
-		ID: "enable-auth-method", Method: http.MethodPost, Path: oneMethod + "/enable", Scope: auth.IdentitySourcesWrite,
+		ID: "enable-auth-method", Method: http.MethodPost, Path: oneMethod + "/enable",
+		Scope:   auth.IdentitySourcesWrite,
 		Summary: "Enable an authentication method", Response: exampleMethod,
 	}, a.setMethodStatus(method.On))
 	rest.Handle(s, rest.Op{
-		ID: "disable-auth-method", Method: http.MethodPost, Path: oneMethod + "/disable", Scope: auth.IdentitySourcesWrite,
+		ID: "disable-auth-method", Method: http.MethodPost, Path: oneMethod + "/disable",
+		Scope:   auth.IdentitySourcesWrite,
 		Summary: "Disable an authentication method", Response: exampleMethod,
 	}, a.setMethodStatus(method.Off))
 }

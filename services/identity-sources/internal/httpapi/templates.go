@@ -15,7 +15,8 @@ const oneTemplate = "/v1/auth-templates/{id}"
 
 func (a *api) registerTemplates(s *rest.Server) {
 	rest.Handle(s, rest.Op{
-		ID: "create-auth-template", Method: http.MethodPost, Path: "/v1/auth-templates", Scope: auth.IdentitySourcesWrite,
+		ID: "create-auth-template", Method: http.MethodPost, Path: "/v1/auth-templates",
+		Scope:   auth.IdentitySourcesWrite,
 		Summary: "Create an authentication template", Errors: []apperr.Kind{apperr.AlreadyExists},
 		Request: exampleTemplateInput, Response: exampleTemplate,
 	}, a.createTemplate)
@@ -40,7 +41,8 @@ func (a *api) registerTemplates(s *rest.Server) {
 		Doc: "The default can't be deleted.", Response: map[string]any{"id": "1048577"},
 	}, a.deleteTemplate)
 	rest.Handle(s, rest.Op{
-		ID: "set-default-auth-template", Method: http.MethodPost, Path: oneTemplate + "/default", Scope: auth.IdentitySourcesWrite,
+		ID: "set-default-auth-template", Method: http.MethodPost, Path: oneTemplate + "/default",
+		Scope:   auth.IdentitySourcesWrite,
 		Summary: "Make an authentication template the default", Errors: []apperr.Kind{apperr.AlreadyExists},
 		Doc: "The one before is none any more.", Response: exampleTemplate,
 	}, a.setDefaultTemplate)

@@ -66,7 +66,8 @@ const (
 )
 
 var methods = docstore.Define(docstore.Schema[Method]{
-	Name: "auth_methods", Noun: "authentication method", Sortable: []string{byTimeCreated, byCode, byName, byTimeModified},
+	Name: "auth_methods", Noun: "authentication method",
+	Sortable: []string{byTimeCreated, byCode, byName, byTimeModified},
 	Indexes: []docstore.Index[Method]{
 		docstore.Unique(docstore.ByText(byCode, func(m *Method) string { return m.Code }), "code"),
 		docstore.ByText(byName, func(m *Method) string { return textindex.Key(m.Name) }),
@@ -170,7 +171,8 @@ func (p *Profile) checkConnections(ctx context.Context, tx *docstore.Tx) error {
 	return faults.Err()
 }
 
-// Update changes what edit changes of the profile. apperr.NotFound, InvalidParameters, AlreadyExists, InUse (another code
+// Update changes what edit changes of the profile. apperr.NotFound, InvalidParameters, AlreadyExists, InUse (another
+// code
 // while templates name the method), VersionMismatch.
 func (s *Methods) Update(ctx context.Context, id string, edit func(*Profile) error) (Doc, error) {
 	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (Doc, error) {

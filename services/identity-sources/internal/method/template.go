@@ -37,7 +37,8 @@ type Step struct {
 }
 
 var templates = docstore.Define(docstore.Schema[Template]{
-	Name: "auth_templates", Noun: "authentication template", Sortable: []string{byTimeCreated, byCode, byName, byTimeModified},
+	Name: "auth_templates", Noun: "authentication template",
+	Sortable: []string{byTimeCreated, byCode, byName, byTimeModified},
 	Indexes: []docstore.Index[Template]{
 		docstore.Unique(docstore.ByText(byCode, func(t *Template) string { return t.Code }), "code"),
 		docstore.ByText(byName, func(t *Template) string { return textindex.Key(t.Name) }),
@@ -75,7 +76,8 @@ func (p *TemplateProfile) check(faults *apperr.Faults) {
 	required := false
 	for i, step := range p.Steps {
 		at := fmt.Sprintf("steps[%d].methods", i)
-		faults.Check(len(step.Methods) >= 1 && len(step.Methods) <= maxMethodsOfStep, at, "must have 1…%d", maxMethodsOfStep)
+		faults.Check(len(step.Methods) >= 1 && len(step.Methods) <= maxMethodsOfStep, at, "must have 1…%d",
+			maxMethodsOfStep)
 		distinct(faults, at, step.Methods)
 		required = required || step.Required
 	}
@@ -100,7 +102,8 @@ func (p *TemplateProfile) checkMethods(ctx context.Context, tx *docstore.Tx) err
 	var faults apperr.Faults
 	for i, step := range p.Steps {
 		for j, c := range step.Methods {
-			faults.Check(there[c], fmt.Sprintf("steps[%d].methods[%d]", i, j), "must be the code of an authentication method")
+			faults.Check(there[c], fmt.Sprintf("steps[%d].methods[%d]", i, j),
+				"must be the code of an authentication method")
 		}
 	}
 	return faults.Err()
@@ -137,7 +140,8 @@ func (s *Templates) Create(ctx context.Context, draft TemplateProfile) (Template
 		if err := draft.checkMethods(ctx, tx); err != nil {
 			return TemplateDoc{}, err
 		}
-		doc, err := templates.Insert(ctx, tx, &Template{Meta: docstore.Meta{ID: id}, TemplateProfile: draft, IsDefault: Off})
+		doc, err := templates.Insert(ctx, tx,
+			&Template{Meta: docstore.Meta{ID: id}, TemplateProfile: draft, IsDefault: Off})
 		if err != nil {
 			return TemplateDoc{}, err
 		}
@@ -200,7 +204,8 @@ func (s *Templates) Delete(ctx context.Context, id string) (docstore.Deleted, er
 			return docstore.Deleted{}, err
 		}
 		if t.IsDefault == On {
-			return docstore.Deleted{}, apperr.New(apperr.InvalidState, "the default template can't be deleted; make another one the default first")
+			return docstore.Deleted{}, apperr.New(apperr.InvalidState,
+				"the default template can't be deleted; make another one the default first")
 		}
 		doc, err := templates.Delete(ctx, tx, t)
 		if err != nil {

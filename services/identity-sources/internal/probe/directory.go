@@ -106,7 +106,8 @@ func startTLS(conn *ldap.Conn, settings *tls.Config) error {
 	settings = settings.Clone()
 	settings.InsecureSkipVerify = true //nolint:gosec // VerifyConnection does it
 	settings.VerifyConnection = func(state tls.ConnectionState) error {
-		options := x509.VerifyOptions{Roots: settings.RootCAs, DNSName: settings.ServerName, Intermediates: x509.NewCertPool()}
+		options := x509.VerifyOptions{Roots: settings.RootCAs, DNSName: settings.ServerName,
+			Intermediates: x509.NewCertPool()}
 		for _, certificate := range state.PeerCertificates[1:] {
 			options.Intermediates.AddCert(certificate)
 		}

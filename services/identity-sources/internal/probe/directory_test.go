@@ -75,7 +75,8 @@ func TestLDAP(t *testing.T) {
 	starttls, ldaps := directory(t, id, false), directory(t, id, true)
 	fields := func(change object) object {
 		all := object{
-			"Url": "ldap://" + starttls, "CaCertificate": id.pem, "BaseDn": "dc=acme", "BindDn": "cn=reader", "BindPassword": "right",
+			"Url": "ldap://" + starttls, "CaCertificate": id.pem, "BaseDn": "dc=acme", "BindDn": "cn=reader",
+			"BindPassword": "right",
 		}
 		for name, value := range change {
 			all[name] = value
@@ -83,7 +84,8 @@ func TestLDAP(t *testing.T) {
 		return all
 	}
 	for name, change := range map[string]object{
-		"StartTLS": {}, "ldaps": {"Url": "ldaps://" + ldaps}, "without TLS": {"StartTls": false}, "anonymous": {"BindDn": ""},
+		"StartTLS": {}, "ldaps": {"Url": "ldaps://" + ldaps}, "without TLS": {"StartTls": false},
+		"anonymous": {"BindDn": ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -163,7 +165,8 @@ func TestSMTP(t *testing.T) {
 	starttls, encrypted, plain := mail(t, id, false, true), mail(t, id, true, false), mail(t, id, false, false)
 	fields := func(change object) object {
 		all := object{
-			"Host": "127.0.0.1", "Port": starttls, "CaCertificate": id.pem, "From": "codes@acme.test", "Username": "codes", "Password": "right",
+			"Host": "127.0.0.1", "Port": starttls, "CaCertificate": id.pem, "From": "codes@acme.test",
+			"Username": "codes", "Password": "right",
 		}
 		for name, value := range change {
 			all[name] = value
@@ -171,8 +174,10 @@ func TestSMTP(t *testing.T) {
 		return all
 	}
 	requireSuccess(t, run(t, other, "mfa_mail", fields(nil)), "connect", "sign in", "sender")
-	requireSuccess(t, run(t, other, "mfa_mail", fields(object{"Port": encrypted, "Security": "tls"})), "connect", "sign in", "sender")
-	requireSuccess(t, run(t, other, "mfa_mail", fields(object{"Port": plain, "Security": "none", "Username": ""})), "connect", "sender")
+	requireSuccess(t, run(t, other, "mfa_mail", fields(object{"Port": encrypted, "Security": "tls"})), "connect",
+		"sign in", "sender")
+	requireSuccess(t, run(t, other, "mfa_mail", fields(object{"Port": plain, "Security": "none", "Username": ""})),
+		"connect", "sender")
 	for name, row := range map[string]struct {
 		change        object
 		step, message string

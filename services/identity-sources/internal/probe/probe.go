@@ -103,7 +103,8 @@ func (r *run) step(name string, try func(ctx context.Context) (string, error)) b
 	if err != nil {
 		message = explain(r.cause(ctx, err))
 	}
-	r.steps = append(r.steps, Step{Name: name, OK: err == nil, Message: message, DurationMS: time.Since(began).Milliseconds()})
+	r.steps = append(r.steps, Step{Name: name, OK: err == nil, Message: message,
+		DurationMS: time.Since(began).Milliseconds()})
 	return err == nil
 }
 
@@ -128,7 +129,8 @@ func (r *run) result() Result {
 		ok = ok && s.OK
 	}
 	if len(r.steps) == 0 {
-		return Result{OK: true, Steps: []Step{{Name: "settings", OK: true, Message: "nothing outside the platform is needed"}}}
+		return Result{OK: true, Steps: []Step{{Name: "settings", OK: true,
+			Message: "nothing outside the platform is needed"}}}
 	}
 	return Result{OK: ok, Steps: r.steps}
 }

@@ -52,7 +52,8 @@ func newIdentity(t *testing.T, host string, until time.Duration) identity {
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	require.NoError(t, err)
 	return identity{
-		tls: &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MinVersion: tls.VersionTLS12},
+		tls: &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
+			MinVersion: tls.VersionTLS12},
 		pem: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), der: der,
 	}
 }
@@ -82,7 +83,8 @@ func runWith(t *testing.T, config outbound.Config, code string, fields object) p
 	t.Helper()
 	client := outbound.New(config)
 	t.Cleanup(client.CloseIdleConnections)
-	result, err := probe.New(client, outbound.NewDialer(config)).Test(tenant(t), find(t, code), settings(t, fields), false)
+	result, err := probe.New(client, outbound.NewDialer(config)).Test(tenant(t), find(t, code), settings(t, fields),
+		false)
 	require.NoError(t, err)
 	return result
 }
@@ -151,7 +153,8 @@ func TestShapes(t *testing.T) {
 
 func TestDryRunAsksNobody(t *testing.T) {
 	t.Parallel()
-	result, err := probe.New(nil, nil).Test(tenant(t), find(t, "oidc"), settings(t, object{"Issuer": "https://nobody.test"}), true)
+	result, err := probe.New(nil, nil).Test(tenant(t), find(t, "oidc"),
+		settings(t, object{"Issuer": "https://nobody.test"}), true)
 	require.NoError(t, err)
 	requireSuccess(t, result, "settings")
 }
@@ -170,7 +173,8 @@ func TestPrivateAddressesAreRefused(t *testing.T) {
 		"saml": runWith(t, outbound.Config{}, "saml", object{"MetadataUrl": "http://[::ffff:127.0.0.1]:" + port}),
 		"cas":  runWith(t, outbound.Config{}, "cas", object{"ServerUrl": "http://" + address}),
 		"ldap": runWith(t, outbound.Config{}, "ldap", object{"Url": "ldap://" + address, "BaseDn": "dc=test"}),
-		"mail": runWith(t, outbound.Config{}, "mfa_mail", object{"Host": host, "Port": json.Number(port), "From": "a@acme.test"}),
+		"mail": runWith(t, outbound.Config{}, "mfa_mail",
+			object{"Host": host, "Port": json.Number(port), "From": "a@acme.test"}),
 	} {
 		require.Len(t, r.Steps, 1, name)
 		require.Contains(t, r.Steps[0].Message, "private", name)
@@ -187,7 +191,8 @@ func TestSilentServers(t *testing.T) {
 	prober := probe.New(nil, outbound.NewDialer(outbound.Config{AllowPrivate: true}))
 	done := make(chan error)
 	go func() {
-		_, err := prober.Test(ctx, find(t, "ldap"), settings(t, object{"Url": "ldap://" + listener.Addr().String(), "BaseDn": "dc=test"}), false)
+		_, err := prober.Test(ctx, find(t, "ldap"),
+			settings(t, object{"Url": "ldap://" + listener.Addr().String(), "BaseDn": "dc=test"}), false)
 		done <- err
 	}()
 	conn, err := listener.Accept()

@@ -66,7 +66,8 @@ const late = "no answer in time"
 func TestSlowAnswers(t *testing.T) {
 	t.Parallel()
 	for name, says := range map[string]string{
-		"nothing": "", "the beginning of HTTP": "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", "half a greeting": "220-wel", "half a packet": "0",
+		"nothing": "", "the beginning of HTTP": "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{",
+		"half a greeting": "220-wel", "half a packet": "0",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -74,7 +75,8 @@ func TestSlowAnswers(t *testing.T) {
 			at := net.JoinHostPort(host, port)
 			if says == "" {
 				requireFailure(t, impatient(t, "oidc", object{"Issuer": "https://" + at}), "discovery", late)
-				requireFailure(t, impatient(t, "ldap", object{"Url": "ldaps://" + at, "BaseDn": "dc=test"}), "connect", late)
+				requireFailure(t, impatient(t, "ldap", object{"Url": "ldaps://" + at, "BaseDn": "dc=test"}), "connect",
+					late)
 			}
 			if strings.HasPrefix(says, "HTTP") {
 				requireFailure(t, impatient(t, "oidc", object{"Issuer": "http://" + at}), "discovery", late)
@@ -82,7 +84,8 @@ func TestSlowAnswers(t *testing.T) {
 				requireFailure(t, impatient(t, "cas", object{"ServerUrl": "http://" + at}), "ticket validation", late)
 				return
 			}
-			requireFailure(t, impatient(t, "mfa_mail", object{"Host": host, "Port": json.Number(port), "From": "a@acme.test"}), "connect", late)
+			requireFailure(t, impatient(t, "mfa_mail",
+				object{"Host": host, "Port": json.Number(port), "From": "a@acme.test"}), "connect", late)
 			requireFailure(t, impatient(t, "ldap", object{"Url": "ldap://" + at, "BaseDn": "dc=test"}), "connect", late)
 		})
 	}
@@ -94,11 +97,14 @@ func TestEndlessAnswers(t *testing.T) {
 	const large = "too large"
 	filler := strings.Repeat("x", 1<<10)
 	host, port := talker(t, "220-"+filler+"\r\n", true)
-	requireFailure(t, run(t, good(t), "mfa_mail", object{"Host": host, "Port": json.Number(port), "From": "a@acme.test"}), "connect", large)
+	requireFailure(t, run(t, good(t), "mfa_mail",
+		object{"Host": host, "Port": json.Number(port), "From": "a@acme.test"}), "connect", large)
 	host, port = talker(t, filler, true)
-	requireFailure(t, run(t, good(t), "mfa_mail", object{"Host": host, "Port": json.Number(port), "From": "a@acme.test"}), "connect", large)
+	requireFailure(t, run(t, good(t), "mfa_mail",
+		object{"Host": host, "Port": json.Number(port), "From": "a@acme.test"}), "connect", large)
 	host, port = talker(t, "\x30\x84\x7f\xff\xff\xff"+filler, true) // a packet of 2 GiB
-	requireFailure(t, run(t, good(t), "ldap", object{"Url": "ldap://" + net.JoinHostPort(host, port), "BaseDn": "dc=test"}), "connect", large)
+	requireFailure(t, run(t, good(t), "ldap",
+		object{"Url": "ldap://" + net.JoinHostPort(host, port), "BaseDn": "dc=test"}), "connect", large)
 
 	id := good(t)
 	endless := web(t, id, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -141,9 +147,11 @@ func TestNamesWithPrivateAddressesAreRefused(t *testing.T) {
 	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "close")
 		_ = json.NewEncoder(w).Encode(object{
-			"issuer": issuer, "authorization_endpoint": issuer + "/a", "token_endpoint": issuer + "/t", "jwks_uri": issuer + "/keys",
+			"issuer": issuer, "authorization_endpoint": issuer + "/a", "token_endpoint": issuer + "/t",
+			"jwks_uri": issuer + "/keys",
 		})
 	})
-	rebinding := outbound.Config{AllowPrivate: true, Resolver: outboundtest.Resolver([]string{"127.0.0.1"}, []string{"169.254.169.254"})}
+	rebinding := outbound.Config{AllowPrivate: true,
+		Resolver: outboundtest.Resolver([]string{"127.0.0.1"}, []string{"169.254.169.254"})}
 	requireFailure(t, runWith(t, rebinding, "oidc", object{"Issuer": issuer}), "keys", "private")
 }

@@ -120,7 +120,8 @@ func (r *run) cas() {
 		path = "/serviceValidate"
 	}
 	r.step("ticket validation", func(ctx context.Context) (string, error) {
-		text, err := r.get(ctx, server+path+"?ticket=ST-0-test&service=https%3A%2F%2Fidplatform.invalid%2F", "application/xml")
+		text, err := r.get(ctx, server+path+"?ticket=ST-0-test&service=https%3A%2F%2Fidplatform.invalid%2F",
+			"application/xml")
 		if err != nil {
 			return "", err
 		}

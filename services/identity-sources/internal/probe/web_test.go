@@ -24,7 +24,8 @@ func issuer(t *testing.T, id identity, change func(document, keys object)) strin
 	mux := http.NewServeMux()
 	address := web(t, id, mux)
 	document := object{
-		"issuer": address, "authorization_endpoint": address + "/authorize", "token_endpoint": address + "/token", "jwks_uri": address + "/keys",
+		"issuer": address, "authorization_endpoint": address + "/authorize", "token_endpoint": address + "/token",
+		"jwks_uri": address + "/keys",
 	}
 	keys := object{"keys": []any{json.RawMessage(key)}}
 	if change != nil {
@@ -68,7 +69,8 @@ func TestOIDC(t *testing.T) {
 		})
 	}
 	closed := web(t, id, http.NotFoundHandler())
-	requireFailure(t, run(t, id, "oidc", object{"Issuer": strings.Replace(closed, "https", "http", 1)}), "discovery", "status 400")
+	requireFailure(t, run(t, id, "oidc", object{"Issuer": strings.Replace(closed, "https", "http", 1)}), "discovery",
+		"status 400")
 	requireFailure(t, run(t, id, "oidc", object{"Issuer": "https://127.0.0.1:1"}), "discovery", "nothing listens")
 	requireFailure(t, run(t, id, "oidc", object{"Issuer": "https://no-such-host.invalid"}), "discovery", "resolve")
 }
@@ -82,7 +84,8 @@ func TestCertificates(t *testing.T) {
 	} {
 		requireFailure(t, run(t, id, "oidc", object{"Issuer": issuer(t, id, nil)}), "discovery", message)
 	}
-	requireFailure(t, run(t, trusted, "oidc", object{"Issuer": issuer(t, good(t), nil)}), "discovery", "authority that is not known")
+	requireFailure(t, run(t, trusted, "oidc", object{"Issuer": issuer(t, good(t), nil)}), "discovery",
+		"authority that is not known")
 }
 
 func TestCAS(t *testing.T) {
@@ -90,20 +93,25 @@ func TestCAS(t *testing.T) {
 	id := good(t)
 	answer := func(text string) http.Handler {
 		mux := http.NewServeMux()
-		mux.HandleFunc("GET /cas/p3/serviceValidate", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) })
+		mux.HandleFunc("GET /cas/p3/serviceValidate",
+			func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) })
 		return mux
 	}
 	const failure = `<cas:serviceResponse xmlns:cas="http://www.yale.edu/tp/cas"><cas:authenticationFailure code="INVALID_TICKET">no</cas:authenticationFailure></cas:serviceResponse>`
-	requireSuccess(t, run(t, id, "cas", object{"ServerUrl": web(t, id, answer(failure)) + "/cas/"}), "ticket validation")
-	requireFailure(t, run(t, id, "cas", object{"ServerUrl": web(t, id, answer("<html>")) + "/cas"}), "ticket validation", "does not answer as CAS")
-	requireFailure(t, run(t, id, "cas", object{"ServerUrl": web(t, id, answer(failure)) + "/cas", "Version": "2.0"}), "ticket validation", "status 404")
+	requireSuccess(t, run(t, id, "cas", object{"ServerUrl": web(t, id, answer(failure)) + "/cas/"}),
+		"ticket validation")
+	requireFailure(t, run(t, id, "cas", object{"ServerUrl": web(t, id, answer("<html>")) + "/cas"}),
+		"ticket validation", "does not answer as CAS")
+	requireFailure(t, run(t, id, "cas", object{"ServerUrl": web(t, id, answer(failure)) + "/cas", "Version": "2.0"}),
+		"ticket validation", "status 404")
 }
 
 // metadata of an identity provider with a certificate.
 func metadata(entity string, id identity) string {
 	return `<EntityDescriptor xmlns="urn:oasis:names:tc:SAML:2.0:metadata" entityID="` + entity + `">` +
 		`<IDPSSODescriptor protocolSupportEnumeration="urn:oasis:names:tc:SAML:2.0:protocol"><KeyDescriptor use="signing">` +
-		`<KeyInfo xmlns="http://www.w3.org/2000/09/xmldsig#"><X509Data><X509Certificate>` + base64.StdEncoding.EncodeToString(id.der) +
+		`<KeyInfo xmlns="http://www.w3.org/2000/09/xmldsig#"><X509Data><X509Certificate>` +
+		base64.StdEncoding.EncodeToString(id.der) +
 		`</X509Certificate></X509Data></KeyInfo></KeyDescriptor><SingleSignOnService ` +
 		`Binding="urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect" Location="https://login.acme.test/sso"/></IDPSSODescriptor></EntityDescriptor>`
 }
@@ -114,24 +122,32 @@ func TestSAML(t *testing.T) {
 	const entity = "https://login.acme.test"
 	valid := metadata(entity, id)
 	requireSuccess(t, run(t, id, "saml", object{"Metadata": valid}), "identity provider", "signing certificates")
-	several := `<EntitiesDescriptor xmlns="urn:oasis:names:tc:SAML:2.0:metadata">` + metadata("urn:other", id) + valid + `</EntitiesDescriptor>`
-	requireSuccess(t, run(t, id, "saml", object{"Metadata": several, "EntityId": entity}), "identity provider", "signing certificates")
+	several := `<EntitiesDescriptor xmlns="urn:oasis:names:tc:SAML:2.0:metadata">` + metadata("urn:other", id) + valid +
+		`</EntitiesDescriptor>`
+	requireSuccess(t, run(t, id, "saml", object{"Metadata": several, "EntityId": entity}), "identity provider",
+		"signing certificates")
 	fetched := web(t, id, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, valid) }))
-	requireSuccess(t, run(t, id, "saml", object{"MetadataUrl": fetched}), "metadata", "identity provider", "signing certificates")
+	requireSuccess(t, run(t, id, "saml", object{"MetadataUrl": fetched}), "metadata", "identity provider",
+		"signing certificates")
 	missing := web(t, id, http.NotFoundHandler())
 	requireFailure(t, run(t, id, "saml", object{"MetadataUrl": missing}), "metadata", "status 404")
 	for name, row := range map[string]struct{ text, entity, step, message string }{
-		"no XML":         {"{}", "", "identity provider", "no SAML 2.0 metadata"},
-		"another":        {valid, "urn:other", "identity provider", "EntityId"},
-		"no IdP":         {strings.ReplaceAll(valid, "IDPSSO", "SPSSO"), "", "identity provider", "no identity provider"},
-		"no service":     {strings.ReplaceAll(valid, "HTTP-Redirect", "SOAP"), "", "identity provider", "SingleSignOnService"},
-		"expired":        {metadata(entity, newIdentity(t, "x.test", -time.Hour)), "", "signing certificates", "has expired"},
-		"no certificate": {strings.ReplaceAll(valid, `use="signing"`, `use="encryption"`), "", "signing certificates", "no signing certificate"},
-		"broken":         {metadata(entity, identity{der: []byte("x")}), "", "signing certificates", "can't be read"},
+		"no XML":  {"{}", "", "identity provider", "no SAML 2.0 metadata"},
+		"another": {valid, "urn:other", "identity provider", "EntityId"},
+		"no IdP": {strings.ReplaceAll(valid, "IDPSSO", "SPSSO"), "", "identity provider",
+			"no identity provider"},
+		"no service": {strings.ReplaceAll(valid, "HTTP-Redirect", "SOAP"), "", "identity provider",
+			"SingleSignOnService"},
+		"expired": {metadata(entity, newIdentity(t, "x.test", -time.Hour)), "", "signing certificates",
+			"has expired"},
+		"no certificate": {strings.ReplaceAll(valid, `use="signing"`, `use="encryption"`), "", "signing certificates",
+			"no signing certificate"},
+		"broken": {metadata(entity, identity{der: []byte("x")}), "", "signing certificates", "can't be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			requireFailure(t, run(t, id, "saml", object{"Metadata": row.text, "EntityId": row.entity}), row.step, row.message)
+			requireFailure(t, run(t, id, "saml", object{"Metadata": row.text, "EntityId": row.entity}), row.step,
+				row.message)
 		})
 	}
 }

@@ -63,7 +63,8 @@ func TestCatalogue(t *testing.T) {
 		})
 	}
 	for _, code := range []string{
-		"wechat_scan_qr", "dingding_scan_qr", "qywechat_scan_qr", "feishu_scan_qr", "alipay", "github", "gitlab", "google",
+		"wechat_scan_qr", "dingding_scan_qr", "qywechat_scan_qr", "feishu_scan_qr", "alipay", "github", "gitlab",
+		"google",
 		"microsoft", "apple", "oidc", "saml", "ldap", "active_directory", "cas", "idp_native_db", "mfa_mail", "mfa_sms",
 		"mfa_otp", "mfa_webauthn",
 	} {
@@ -119,7 +120,8 @@ func wellDescribed(t *testing.T, p *provider.Provider) {
 			require.LessOrEqual(t, m.MaxLength, 256<<10, name)
 		}
 		if m.Default != nil {
-			require.Empty(t, slices.DeleteFunc(check(t, p, with(p.Example, name, m.Default)), func(at string) bool { return at != name }), name)
+			require.Empty(t, slices.DeleteFunc(check(t, p, with(p.Example, name, m.Default)),
+				func(at string) bool { return at != name }), name)
 		}
 		if m.WriteOnly {
 			secrets = append(secrets, name)

@@ -34,10 +34,11 @@ const (
 
 // Miss is the smallest single change after which a question would be answered with yes, or the rule that forbids it.
 type Miss struct {
-	Kind     string
-	Text     string   // a sentence for an administrator
-	Rule     *Rule    // nil for MissGrant
-	Identity Identity // to be a member of, for MissMembership; else the one asked about or, for MissDeny, the one that is denied it
+	Kind string
+	Text string // a sentence for an administrator
+	Rule *Rule  // nil for MissGrant
+	// to be a member of, for MissMembership; else the one asked about or, for MissDeny, the one that is denied it
+	Identity Identity
 }
 
 // maxNearest is how many grants to others are tried for a membership that would do.
