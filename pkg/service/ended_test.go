@@ -28,7 +28,7 @@ func TestAProcessFollowsEndedTokens(t *testing.T) {
 	t.Cleanup(keys.Close)
 	s.env = append(s.env, "IDP_AUTH_JWKS="+keys.URL)
 	p := s.start(t, tiny(func(context.Context) {}))
-	p.see(http.StatusServiceUnavailable, "what others have told is not known yet", http.MethodGet, "/readyz", "")
+	p.see(http.StatusServiceUnavailable, "a follower has not caught up yet", http.MethodGet, "/readyz", "")
 
 	b, err := bus.Connect(t.Context(), bus.Config{URL: s.nats, Name: "applications",
 		Log: slog.New(slog.DiscardHandler)})
