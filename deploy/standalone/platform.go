@@ -147,7 +147,10 @@ func start(
 	return p, nil
 }
 
-func startService(ctx context.Context, spec service.Spec, deps service.Deps, file sqlitestore.Options, firstID int64, log *slog.Logger, registry prometheus.Registerer) (*service.Unit, error) {
+func startService(
+	ctx context.Context, spec service.Spec, deps service.Deps, file sqlitestore.Options, firstID int64, log *slog.Logger,
+	registry prometheus.Registerer,
+) (*service.Unit, error) {
 	deps.Log = log.With("service", spec.Name)
 	deps.Metrics = prometheus.WrapRegistererWith(prometheus.Labels{"service": spec.Name}, registry)
 	deps.Requests = telemetry.NewHTTPMetrics(deps.Metrics)
