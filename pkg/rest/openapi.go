@@ -124,6 +124,9 @@ func describe[I, B any](s *Server, op *Op) huma.Operation {
 		o.Extensions["x-development-status"] = "developing"
 	}
 	for _, name := range sharedParameters(op) {
+		if declares(reflect.TypeFor[I](), s.api.OpenAPI().Components.Parameters[name]) {
+			continue // huma adds the input's own
+		}
 		o.Parameters = append(o.Parameters, &huma.Param{Ref: "#/components/parameters/" + name})
 	}
 
@@ -154,6 +157,16 @@ func describe[I, B any](s *Server, op *Op) huma.Operation {
 		}
 	}
 	return o
+}
+
+// declares reports whether the operation's input has a parameter of this name and place itself.
+func declares(input reflect.Type, p *huma.Param) bool {
+	for _, field := range reflect.VisibleFields(input) {
+		if field.Tag.Get(p.In) == p.Name {
+			return true
+		}
+	}
+	return false
 }
 
 // describeErrors adds a response for each status of the operation's errors.

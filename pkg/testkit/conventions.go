@@ -86,6 +86,7 @@ type operation struct {
 	Momentary    bool                       `json:"x-momentary"`
 	Lenient      bool                       `json:"x-lenient"` // see rest.Op
 	Security     []map[string][]string      `json:"security"`
+	Parameters   []parameter                `json:"parameters"`
 	Responses    map[string]json.RawMessage `json:"responses"`
 	RequestBody  *struct {
 		Content map[string]struct {
@@ -125,7 +126,17 @@ type description struct {
 	}
 	Tags       []struct{ Name, Description string }
 	Paths      map[string]map[string]json.RawMessage
-	Components struct{ Schemas map[string]any }
+	Components struct {
+		Schemas    map[string]any
+		Parameters map[string]parameter
+	}
+}
+
+// parameter is one of an operation's parameters: its name and place, or a reference to a shared one.
+type parameter struct {
+	Ref  string `json:"$ref"`
+	Name string `json:"name"`
+	In   string `json:"in"`
 }
 
 func (s *Service) description() (doc description) {
@@ -188,6 +199,14 @@ func documented(t *testing.T, s *Service, r Resource) {
 		assert.Regexp(t, `^[A-Z].*[^.]$`, o.Summary, o.OperationID)
 		require.Len(t, o.Tags, 1, o.OperationID)
 		assert.Contains(t, nouns, o.Tags[0], o.OperationID)
+		parameters := map[parameter]bool{}
+		for _, p := range o.Parameters {
+			if p.Ref != "" {
+				p = doc.Components.Parameters[strings.TrimPrefix(p.Ref, "#/components/parameters/")]
+			}
+			assert.NotContains(t, parameters, p, "%s has a parameter twice", o.OperationID)
+			parameters[p] = true
+		}
 		statuses := []string{"200", "400", "429", "500", "503"}
 		if slices.Contains(r.Open, o.OperationID) {
 			assert.Empty(t, o.Scope, o.OperationID)
