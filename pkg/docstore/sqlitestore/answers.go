@@ -50,8 +50,7 @@ func (q *queries) answer(ctx context.Context, t *table, tenant, text string,
 	if q.answers == nil {
 		return find()
 	}
-	changes, err := number(ctx, q.conn, "SELECT changes FROM counters WHERE collection = ?1 AND tenant = ?2",
-		t.def.Name, tenant)
+	changes, err := q.changes(ctx, t, tenant)
 	if err != nil {
 		return answer{}, err
 	}
@@ -66,15 +65,14 @@ func (q *queries) answer(ctx context.Context, t *table, tenant, text string,
 	return found, err
 }
 
+// changes is the number of the last change to a tenant's collection.
+func (q *queries) changes(ctx context.Context, t *table, tenant string) (int64, error) {
+	return number(ctx, q.conn, "SELECT changes FROM counters WHERE collection = ?1 AND tenant = ?2", t.def.Name, tenant)
+}
+
 // text is the cache key of a page. Different pages have different keys.
 func (a *inquiry) text() string {
-	b := a.filter.text([]byte("page"))
-	for i, down := range a.order.desc {
-		if i < len(a.order.keys) {
-			b = append(b, a.order.keys[i].index...)
-		}
-		b = append(b, map[bool]byte{true: '>', false: '<'}[down])
-	}
+	b := a.order.text(a.filter.text([]byte("page")))
 	b = binary.AppendUvarint(b, uint64(a.Offset))
 	b = binary.AppendUvarint(b, uint64(a.Limit))
 	if a.After != nil {
@@ -84,6 +82,17 @@ func (a *inquiry) text() string {
 		b = append(b, a.After.ID...)
 	}
 	return string(b)
+}
+
+// text appends the cache key of an order.
+func (o *ordering) text(b []byte) []byte {
+	for i, down := range o.desc {
+		if i < len(o.keys) {
+			b = append(b, o.keys[i].index...)
+		}
+		b = append(b, map[bool]byte{true: '>', false: '<'}[down])
+	}
+	return b
 }
 
 // text appends the cache key of a filter. Filters with the same key select the same documents.

@@ -40,6 +40,12 @@ func (q *queries) find(ctx context.Context, a *inquiry) ([]docstore.Row, int64, 
 		rows, err := q.named(ctx, a)
 		return rows, -1, err
 	case a.straight != nil:
+		if q.answers != nil && a.far() {
+			var err error
+			if a, err = q.fromMark(ctx, a); err != nil {
+				return nil, -1, err
+			}
+		}
 		rows, err := q.read(ctx, a)
 		return rows, -1, err
 	}

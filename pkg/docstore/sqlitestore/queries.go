@@ -37,7 +37,7 @@ func (e *Engine) Find(ctx context.Context, def *docstore.Def, tenant string, q d
 		return nil, err
 	}
 	read := e.snapshot
-	if len(asked.straight) == 1 || 0 < len(asked.ids) && len(asked.ids) <= maxIDs {
+	if len(asked.straight) == 1 && !asked.far() || 0 < len(asked.ids) && len(asked.ids) <= maxIDs {
 		read = e.read
 	}
 	err = read(ctx, func(conn Conn) error {

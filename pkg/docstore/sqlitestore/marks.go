@@ -1,0 +1,77 @@
+package sqlitestore
+
+import (
+	"context"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// A page number far along an index is found from marks: the row ids of every markEvery-th row of the walk, kept among
+// the answers. Pages beyond the last mark go on from there, so that reading page after page by number does not begin
+// anew each time. A walk without marks costs about 0.1 µs for each row that it skips.
+
+const markEvery = 500
+
+// far reports whether the page is found from marks.
+func (a *inquiry) far() bool {
+	return len(a.straight) == 1 && a.After == nil && a.Offset >= 2*markEvery
+}
+
+// fromMark returns the same query as one that begins at the last mark before the page. The result selects nothing if
+// fewer rows than the offset match.
+func (q *queries) fromMark(ctx context.Context, a *inquiry) (*inquiry, error) {
+	changes, err := q.changes(ctx, a.table, a.tenant)
+	if err != nil {
+		return nil, err
+	}
+	asked := question{scope{a.table.def.Name, a.tenant}, changes, string(a.order.text(a.filter.text([]byte("marks"))))}
+	known, _ := q.answers.cache.GetIfPresent(asked)
+	needed := a.Offset / markEvery
+	if len(known.rids) < needed {
+		if known.rids, err = q.mark(ctx, a, known.rids, needed); err != nil {
+			return nil, err
+		}
+		q.answers.cache.Set(asked, known)
+	}
+	near := *a
+	if len(known.rids) < needed {
+		near.Limit = 0
+		return &near, nil
+	}
+	near.Offset -= needed * markEvery
+	near.After, err = q.position(ctx, a, known.rids[needed-1])
+	return &near, err
+}
+
+// mark adds marks until there are as many as needed, or no more rows. It returns a new list; readers may have the old
+// one.
+func (q *queries) mark(ctx context.Context, a *inquiry, known []int64, needed int) ([]int64, error) {
+	marks := append(make([]int64, 0, needed), known...)
+	var after *docstore.Position
+	if len(known) > 0 {
+		var err error
+		if after, err = q.position(ctx, a, known[len(known)-1]); err != nil {
+			return nil, err
+		}
+	}
+	s := a.straight[0].statement("rid", a.order, after)
+	s.limit(int64(needed-len(known))*markEvery, 0)
+	came := 0
+	err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
+		if came++; came%markEvery == 0 {
+			marks = append(marks, c.Int(0))
+		}
+		return nil
+	})
+	return marks, err
+}
+
+// position returns a row's place in the order.
+func (q *queries) position(ctx context.Context, a *inquiry, rid int64) (*docstore.Position, error) {
+	at := &docstore.Position{}
+	err := q.rows(ctx, a.table, []int64{rid}, "id"+selectKeys(a.order), func(c Columns) error {
+		at.ID, at.Values = string(c.Bytes(0)), sortValues(c, a.order, 1)
+		return nil
+	})
+	return at, err
+}
