@@ -8,7 +8,9 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -30,6 +32,23 @@ type answer struct {
 	stream func(ctx context.Context, w http.ResponseWriter, good func() bool) error
 	// loads the content type and body, if those are missing
 	load func(context.Context) (contentType string, body []byte, err error)
+	// holds Body, and is used again once the answer is written
+	buffer *[]byte
+}
+
+// buffers are what lists are encoded into: a new one for each page would be much of the garbage of a service.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// maxBuffer is the size of the largest buffer that is used again.
+const maxBuffer = 256 << 10
+
+// release gives the answer's buffer back. The body must not be used afterwards.
+func (a *answer) release() {
+	if a.buffer != nil && cap(a.Body) <= maxBuffer {
+		*a.buffer = a.Body[:0]
+		buffers.Put(a.buffer)
+	}
+	a.buffer, a.Body = nil, nil
 }
 
 // answerer is a body that makes its own answer. Every other body is encoded as JSON.
@@ -165,8 +184,8 @@ func (l List[W]) answer() (answer, error) {
 	for _, item := range l.Items {
 		size += len(item) + 1
 	}
-	b := make([]byte, 0, size)
-	b = append(b, `{"items":[`...)
+	buffer := buffers.Get().(*[]byte)
+	b := append(slices.Grow(*buffer, size), `{"items":[`...)
 	for i, item := range l.Items {
 		if i > 0 {
 			b = append(b, ',')
@@ -185,7 +204,7 @@ func (l List[W]) answer() (answer, error) {
 	if l.Next != "" {
 		b = append(append(append(b, `,"next_page_token":"`...), l.Next...), '"') // base64url needs no JSON escapes
 	}
-	return answer{Status: http.StatusOK, ContentType: jsonType, Body: append(b, '}')}, nil
+	return answer{Status: http.StatusOK, ContentType: jsonType, Body: append(b, '}'), buffer: buffer}, nil
 }
 
 type listSchema[W any] struct {

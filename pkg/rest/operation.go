@@ -242,6 +242,7 @@ func (s *Server) serve(hc huma.Context, op *Op, run func(context.Context) (answe
 	if err == nil {
 		call.status = a.Status
 		err = op.placed(a.write(ctx, w, func() bool { return s.good(ctx, op, r) }))
+		a.release()
 		if err != nil && w.Written() {
 			call.err = err
 			s.cfg.Log.WarnContext(ctx, "answer broke off", "error", err)
