@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -35,8 +36,8 @@ func init() {
 	}
 	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
 		err := refused(status, message, errs)
-		if call, ok := ctx.Context().Value(callKey{}).(*call); ok && len(call.unknown) > 0 {
-			err = withUnknown(call.unknown, err)
+		if call, ok := ctx.Context().Value(callKey{}).(*call); ok && len(call.faults) > 0 {
+			err = call.with(apart(err))
 		}
 		if call, ok := ctx.Context().Value(callKey{}).(*call); ok && call.op.OAuth {
 			return &oauthRefusal{oauthFault(err), err}
@@ -55,10 +56,24 @@ func init() {
 	huma.DefaultArrayNullable = false
 }
 
-const missingMember = "must have the member "
+const (
+	missingMember = "must have the member "
+	missing       = "must be there"
+)
 
 func newRefusal(err error, requestID string) *refusal {
 	return &refusal{problem.Of(err, requestID), err}
+}
+
+// apart is an error without the fault of a body that could not be decoded: the faults of its members say why.
+func apart(err error) error {
+	e, ok := errors.AsType[*apperr.Error](err)
+	if !ok {
+		return err
+	}
+	left := *e
+	left.Faults = slices.DeleteFunc(slices.Clone(e.Faults), func(f apperr.Fault) bool { return f.Location == "body" })
+	return &left
 }
 
 // refused translates huma's errors into the platform's kinds. It drops the rejected values that huma's details contain.
@@ -68,16 +83,7 @@ func refused(status int, message string, errs []error) error {
 	}
 	var faults []apperr.Fault
 	for _, err := range errs {
-		fault := apperr.Fault{Location: "body", Message: "could not be read"}
-		if detail, ok := errors.AsType[*huma.ErrorDetail](err); ok {
-			fault = apperr.Fault{Location: detail.Location, Message: harmless(detail.Message)}
-			// huma reports the object that lacks the member
-			if member, ok := strings.CutPrefix(fault.Message, missingMember); ok {
-				fault.Location, fault.Message = fault.Location+"."+member, "must be there"
-			}
-			fault.Location = shortened(fault.Location)
-		}
-		if faults = append(faults, fault); len(faults) > maxFaults {
+		if faults = append(faults, faultOf(err)); len(faults) > maxFaults {
 			break
 		}
 	}
@@ -85,6 +91,34 @@ func refused(status int, message string, errs []error) error {
 		faults = append(faults, apperr.Fault{Location: "body", Message: strings.TrimPrefix(message, "request body ")})
 	}
 	return bounded(faults).Err()
+}
+
+// faultOf translates one of huma's errors.
+func faultOf(err error) apperr.Fault {
+	detail, ok := errors.AsType[*huma.ErrorDetail](err)
+	if !ok {
+		return apperr.Fault{Location: "body", Message: "could not be read"}
+	}
+	fault := apperr.Fault{Location: detail.Location, Message: harmless(detail.Message)}
+	// huma reports the object that lacks the member
+	if member, ok := strings.CutPrefix(fault.Message, missingMember); ok {
+		fault.Location, fault.Message = fault.Location+"."+member, missing
+	}
+	fault.Location = shortened(fault.Location)
+	return fault
+}
+
+// bounded limits faults to as many as are reported for one request.
+func bounded(list []apperr.Fault) *apperr.Faults {
+	var faults apperr.Faults
+	for i, fault := range list {
+		if i == maxFaults {
+			faults.Add("body", "has more faults than are listed")
+			break
+		}
+		faults.Add(fault.Location, "%s", fault.Message)
+	}
+	return &faults
 }
 
 // harmless removes what a parameter's parser repeats of the value.

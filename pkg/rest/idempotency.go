@@ -54,6 +54,7 @@ func (s *Server) identify(op *Op, call *call, w http.ResponseWriter, r *http.Req
 		if body, err = readBody(op, call, w, r); err != nil {
 			return err
 		}
+		s.validate(op, call, body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
 	case op.form != nil:
 		if err := readForm(op, call, w, r); err != nil {

@@ -17,7 +17,8 @@ import (
 
 // readBody reads a JSON body before huma does: completely, once, within the operation's time. So every fault in a
 // body's bytes is refused in one place, and the fingerprint of a repeated request is that of the body that the
-// operation gets. The body is in the call's buffer, without unknown members, which the call notes.
+// operation gets. The body is in the call's buffer, without unknown members, which are among the call's
+// faults.
 func readBody(op *Op, call *call, w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if op.jsonBody == required && !isJSON(r.Header.Get("Content-Type")) {
 		if op.Lenient {
@@ -46,10 +47,13 @@ func readBody(op *Op, call *call, w http.ResponseWriter, r *http.Request) ([]byt
 		return nil, apperr.New(apperr.UnsupportedMediaType, "the body must be application/json")
 	}
 	r.Header.Set("Content-Type", "application/json") // huma accepts no other spelling
-	if call.unknown, err = checkJSON(body, op.shape); len(call.unknown) > 0 {
+	unknown, err := checkJSON(body, op.shape)
+	if len(unknown) > 0 {
 		body = op.shape.without(body)
-		if op.Lenient {
-			call.unknown = nil
+	}
+	for _, location := range unknown {
+		if !op.Lenient {
+			call.faults = append(call.faults, apperr.Fault{Location: location, Message: "is not a known member"})
 		}
 	}
 	return body, err

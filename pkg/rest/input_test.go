@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -320,6 +321,58 @@ func TestUnknownMembersAreToldWithAllElse(t *testing.T) {
 	c.Patch("/v1/things/"+id, `{"name":"","size":{"width":1,"height":1,"depth":1}}`).
 		Problem(http.StatusBadRequest, "invalid_parameters", "body.size.depth", "body.name")
 	c.Patch("/v1/things/1", `{"nam":"x"}`).Problem(http.StatusBadRequest, "invalid_parameters", "body.nam")
+}
+
+// TestFaultsOfSchemaAndDomainTogether: what the schema forbids does not hide what the domain finds, unless the domain
+// relies on the schema for it.
+func TestFaultsOfSchemaAndDomainTogether(t *testing.T) {
+	t.Parallel()
+	var seen atomic.Int64
+	w := newWorld(t, func(s *rest.Server, d service.Deps) {
+		rest.Handle(s, rest.Op{ID: "add-shirt", Method: http.MethodPost, Path: "/v1/shirts", Scope: auth.UsersWrite,
+			Summary: "Add"},
+			func(ctx context.Context, in *struct {
+				rest.Paging
+				Body struct {
+					Size   string   `json:"size" enum:"S,M"`
+					Colour string   `json:"colour" minLength:"3" maxLength:"5"`
+					Maker  string   `json:"maker,omitempty"`
+					Tags   []string `json:"tags,omitempty" maxItems:"1"`
+				}
+			},
+			) (rest.Record[Thing], error) {
+				seen.Add(1)
+				var faults apperr.Faults
+				faults.Check(in.Body.Size == "S" || in.Body.Size == "M", "size", "is no size")
+				faults.Check(in.Body.Maker != "bad", "maker", "is bad")
+				if faults.Err() != nil {
+					return rest.Record[Thing]{}, faults.Err()
+				}
+				doc, err := create(ctx, d.Store, thing{Name: "made"})
+				return rest.RecordOf[Thing](doc, err)
+			})
+	})
+	c := w.client()
+	for body, want := range map[string]struct {
+		locations []string
+		seen      bool
+	}{
+		`{"size":"XXL","colour":"red","maker":"bad"}`:      {[]string{"body.size", "body.maker"}, true},
+		`{"size":"XXL","colour":"r","maker":"ok"}`:         {[]string{"body.size", "body.colour"}, true},
+		`{"colour":"red","maker":"bad","x":1}`:             {[]string{"body.x", "body.size", "body.maker"}, true},
+		`{"size":"S","colour":"yellow","maker":"bad"}`:     {[]string{"body.colour"}, false},
+		`{"size":"S","colour":7,"maker":"bad"}`:            {[]string{"body.colour"}, false},
+		`{"size":"X","colour":"red","tags":["a","b"]}`:     {[]string{"body.size", "body.tags"}, false},
+		`{"size":"X","colour":"red","maker":{"is":"bad"}}`: {[]string{"body.size", "body.maker"}, false},
+		`[]`: {[]string{"body"}, false},
+	} {
+		seen.Store(0)
+		c.Post("/v1/shirts", body).Problem(http.StatusBadRequest, "invalid_parameters", want.locations...)
+		require.Equal(t, want.seen, seen.Load() == 1, body)
+	}
+	c.Post("/v1/shirts?page_size=0", `{"size":"X","colour":"red"}`).
+		Problem(http.StatusBadRequest, "invalid_parameters", "body.size", "query.page_size")
+	require.Zero(t, w.count())
 }
 
 func TestManyFaultsAreCutOff(t *testing.T) {

@@ -16,7 +16,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/request"
 )
 
 // Op describes an operation, apart from its types.
@@ -65,8 +64,9 @@ type Op struct {
 
 	target   string // the path parameter with the id that If-Match is about
 	jsonBody presence
-	shape    *shape     // shape of the JSON body
-	form     *formShape // shape of the form body; nil if there is none
+	schema   *huma.Schema // of the JSON body
+	shape    *shape       // the members that the schema knows
+	form     *formShape   // shape of the form body; nil if there is none
 
 	parameters map[string]string // for each member of the input in the query or the path, which of the two
 }
@@ -120,8 +120,9 @@ func Handle[I, B any](s *Server, op Op, fn func(context.Context, *I) (B, error))
 	}
 	described := describe[I, B](s, &op)
 	if op.jsonBody != absent {
-		op.shape = shapeOf(s.api.OpenAPI().Components.Schemas, described.RequestBody.Content["application/json"].Schema,
-			map[*huma.Schema]*shape{})
+		op.schema = described.RequestBody.Content["application/json"].Schema
+		op.shape = shapeOf(s.api.OpenAPI().Components.Schemas, op.schema, map[*huma.Schema]*shape{})
+		described.SkipValidateBody = true // validate has done it
 	}
 
 	operation := &op
@@ -165,16 +166,17 @@ type doorAdapter struct {
 
 // call is the state of one request.
 type call struct {
-	start   time.Time
-	op      *Op
-	buffer  *[]byte    // holds the body
-	form    url.Values // the form body's parameters
-	unknown []string   // locations of unknown members of the body
-	key     string     // the Idempotency-Key
-	print   [32]byte   // fingerprint of the request, if it has a key
-	served  bool       // the input was valid
-	status  int        // of the answer
-	err     error      // the reason for a refusal or a broken answer
+	start  time.Time
+	op     *Op
+	buffer *[]byte        // holds the body
+	form   url.Values     // the form body's parameters
+	faults []apperr.Fault // of the body: unknown members, and what the schema forbids
+	unfit  bool           // the domain must not see the body
+	key    string         // the Idempotency-Key
+	print  [32]byte       // fingerprint of the request, if it has a key
+	served bool           // the input was valid
+	status int            // of the answer
+	err    error          // the reason for a refusal or a broken answer
 }
 
 type callKey struct{}
@@ -225,9 +227,8 @@ func (s *Server) serve(hc huma.Context, op *Op, run func(context.Context) (answe
 	call := ctx.Value(callKey{}).(*call)
 	call.served = true
 
-	if len(call.unknown) > 0 {
-		_, err := run(request.WithoutQuestions(docstore.WithDryRun(ctx)))
-		call.err = withUnknown(call.unknown, err)
+	if len(call.faults) > 0 {
+		call.err = call.faulty(ctx, run)
 		call.status = s.fail(ctx, op, w, r, call.err)
 		return
 	}

@@ -3,16 +3,12 @@ package rest
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 
 	"github.com/danielgtaylor/huma/v2"
-
-	"github.com/idplatform/idplatform/pkg/apperr"
 )
 
-// An unknown member of a body is reported together with all other faults of the request. But huma stops at the schema,
-// and the domain checks come later. So unknown members are found, and removed, while the body's structure is checked.
-// The rest of the request then runs as a dry run without questions to other services, only to find its faults.
+// Unknown members of a body are found, and removed, while the body's structure is checked, so that the rest of the
+// request can be looked at (faults.go).
 
 // shape describes which members the objects of a JSON value may have. A nil shape does not restrict them.
 type shape struct {
@@ -96,29 +92,4 @@ func (s *shape) without(text json.RawMessage) json.RawMessage {
 	var b bytes.Buffer
 	_ = encodeJSON(&b, left)
 	return b.Bytes()
-}
-
-// withUnknown makes the error for a request whose body has unknown members; err has its other faults.
-func withUnknown(unknown []string, err error) error {
-	var faults []apperr.Fault
-	for _, location := range unknown {
-		faults = append(faults, apperr.Fault{Location: location, Message: "is not a known member"})
-	}
-	if e, ok := errors.AsType[*apperr.Error](err); ok && e.Kind == apperr.InvalidParameters {
-		faults = append(faults, e.Faults...)
-	}
-	return bounded(faults).Err()
-}
-
-// bounded limits faults to as many as are reported for one request.
-func bounded(list []apperr.Fault) *apperr.Faults {
-	var faults apperr.Faults
-	for i, fault := range list {
-		if i == maxFaults {
-			faults.Add("body", "has more faults than are listed")
-			break
-		}
-		faults.Add(fault.Location, "%s", fault.Message)
-	}
-	return &faults
 }

@@ -1,0 +1,78 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+)
+
+// All faults of a request are reported together: unknown members, what the schema forbids, and what the domain finds.
+// huma would stop after the schema. So the body is held against it before huma parses the request, and a request with
+// faults still runs, as a dry run without questions to other services, only to find its other faults.
+
+// validate adds the faults that the schema finds in a JSON body without unknown members.
+func (s *Server) validate(op *Op, call *call, body []byte) {
+	if len(body) == 0 {
+		return // huma knows whether there must be one
+	}
+	var value any
+	if decodeJSON(body, &value) != nil {
+		return // and refuses this
+	}
+	var found huma.ValidateResult
+	huma.Validate(s.api.OpenAPI().Components.Schemas, op.schema, huma.NewPathBuffer([]byte("body"), 4),
+		huma.ModeWriteToServer, value, &found)
+	for i, err := range found.Errors {
+		if i > maxFaults {
+			break
+		}
+		fault := faultOf(err)
+		call.faults = append(call.faults, fault)
+		call.unfit = call.unfit || !slices.ContainsFunc(fit, func(start string) bool {
+			return strings.HasPrefix(fault.Message, start)
+		})
+	}
+}
+
+// fit are the beginnings of messages about values that the domain can look at nevertheless. It never gets what is of
+// the wrong type or greater than the schema allows: it relies on that. To the domain an empty list is an absent one.
+var fit = []string{
+	missing, "expected value to be one of", "expected string to match", "expected string to be ",
+	"expected length >=", "expected number >",
+}
+
+// faulty looks for the other faults of a request with faults. The error has all.
+func (c *call) faulty(ctx context.Context, run func(context.Context) (answer, error)) (err error) {
+	if c.unfit {
+		return c.with(nil)
+	}
+	_, err = run(request.WithoutQuestions(docstore.WithDryRun(ctx)))
+	return c.with(err)
+}
+
+// with makes the error for a request with faults; err has its other faults. Of several faults at one place, the first
+// is reported.
+func (c *call) with(err error) error {
+	faults := slices.Clone(c.faults)
+	if e, ok := errors.AsType[*apperr.Error](err); ok && e.Kind == apperr.InvalidParameters {
+		for _, fault := range e.Faults {
+			if !slices.ContainsFunc(c.faults, func(known apperr.Fault) bool { return covers(known, fault) }) {
+				faults = append(faults, fault)
+			}
+		}
+	}
+	return bounded(faults).Err()
+}
+
+// covers reports whether a fault explains another: one at the same place or below it.
+func covers(known, other apperr.Fault) bool {
+	below, ok := strings.CutPrefix(other.Location, known.Location)
+	return ok && (below == "" || below[0] == '.' || below[0] == '[')
+}
