@@ -42,8 +42,9 @@ func main() {
 		"one in so many commands of the simulated replica set meets a fault; 0 for none",
 	)
 	seed := flag.Uint64("seed", 1, "chooses which commands meet which fault")
+	delay := flag.Duration("delay", 0, "the simulated replica set's answers wait up to this long, half of it on average")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: with-mongo [-simulated [-faults n] [-seed n]] command [argument ...]")
+		fmt.Fprintln(os.Stderr, "usage: with-mongo [-simulated [-faults n] [-seed n] [-delay d]] command [argument ...]")
 	}
 	flag.Parse()
 	if flag.NArg() == 0 {
@@ -52,22 +53,19 @@ func main() {
 	}
 	start := mongotest.Start
 	if *simulated {
-		start = func(context.Context) (string, func() error, error) { return simulate(int(*faults), *seed) }
+		start = func(context.Context) (string, func() error, error) { return simulate(int(*faults), *seed, *delay) }
 	}
 	os.Exit(run(start, flag.Arg(0), flag.Args()[1:]))
 }
 
-func simulate(faults int, seed uint64) (uri string, stop func() error, err error) {
+func simulate(faults int, seed uint64, delay time.Duration) (uri string, stop func() error, err error) {
 	o := replicaset.Options{}
-	if faults > 0 {
+	if faults > 0 || delay > 0 {
 		// Many tests share the replica set, so it runs their commands as they arrive.
-		o.Schedule = &replicaset.Schedule{
-			Seed:   seed,
-			Settle: -1,
-			Faults: replicaset.Masked,
-			Every:  faults,
-			Most:   math.MaxInt,
-		}
+		o.Schedule = &replicaset.Schedule{Seed: seed, Settle: -1, Delay: delay, Every: faults}
+	}
+	if faults > 0 {
+		o.Schedule.Faults, o.Schedule.Most = replicaset.Masked, math.MaxInt
 	}
 	set, err := replicaset.Start(o)
 	if err != nil {
