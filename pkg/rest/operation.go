@@ -100,32 +100,8 @@ func (op *Op) writes() bool { return op.Method != http.MethodGet && op.Method !=
 // member of I is a JSON body; it is optional if it is a pointer. Handle panics on types of which huma would overlook
 // members.
 func Handle[I, B any](s *Server, op Op, fn func(context.Context, *I) (B, error)) {
-	if op.target = op.Record; op.target == "" && strings.Contains(op.Path, "{id}") {
-		op.target = "id"
-	}
-	if body, ok := reflect.TypeFor[I]().FieldByName("Body"); ok {
-		op.jsonBody = required
-		if body.Type.Kind() == reflect.Pointer {
-			op.jsonBody = optional
-		}
-	}
-	op.form = formOf(reflect.TypeFor[I]())
-	op.parameters = parametersOf(reflect.TypeFor[I]())
-	if op.Method == http.MethodPost && len(op.Consumes) > 0 && !op.Streams {
-		panic(op.ID + ": a POST that reads its body itself must have Streams and handle its Idempotency-Key itself")
-	}
-	mustBeWhole(op.ID, reflect.TypeFor[I](), reflect.TypeFor[B]())
-	if op.Timeout == 0 {
-		op.Timeout = defaultTimeout
-	}
-	described := describe[I, B](s, &op)
-	if op.jsonBody != absent {
-		op.schema = described.RequestBody.Content["application/json"].Schema
-		op.shape = shapeOf(s.api.OpenAPI().Components.Schemas, op.schema, map[*huma.Schema]*shape{})
-		described.SkipValidateBody = true // validate has done it
-	}
-
 	operation := &op
+	described := s.prepare(operation, reflect.TypeFor[I](), reflect.TypeFor[B]())
 	huma.Register(&door{s.api, s, operation}, described, func(ctx context.Context, in *I) (*written, error) {
 		return &written{func(hc huma.Context) {
 			s.serve(hc, operation, func(ctx context.Context) (answer, error) {
@@ -140,6 +116,36 @@ func Handle[I, B any](s *Server, op Op, fn func(context.Context, *I) (B, error))
 	if op.form != nil {
 		s.describeForm(operation)
 	}
+}
+
+// prepare derives from an operation's types what serving it needs, and returns its part of the document. It is not
+// generic: each of hundreds of operations would add a copy of it to the program.
+func (s *Server) prepare(op *Op, input, output reflect.Type) huma.Operation {
+	if op.target = op.Record; op.target == "" && strings.Contains(op.Path, "{id}") {
+		op.target = "id"
+	}
+	if body, ok := input.FieldByName("Body"); ok {
+		op.jsonBody = required
+		if body.Type.Kind() == reflect.Pointer {
+			op.jsonBody = optional
+		}
+	}
+	op.form = formOf(input)
+	op.parameters = parametersOf(input)
+	if op.Method == http.MethodPost && len(op.Consumes) > 0 && !op.Streams {
+		panic(op.ID + ": a POST that reads its body itself must have Streams and handle its Idempotency-Key itself")
+	}
+	mustBeWhole(op.ID, input, output)
+	if op.Timeout == 0 {
+		op.Timeout = defaultTimeout
+	}
+	described := s.describe(op, input, output)
+	if op.jsonBody != absent {
+		op.schema = described.RequestBody.Content["application/json"].Schema
+		op.shape = shapeOf(s.api.OpenAPI().Components.Schemas, op.schema, map[*huma.Schema]*shape{})
+		described.SkipValidateBody = true // validate has done it
+	}
+	return described
 }
 
 // written is the output of every operation. It has been written already.

@@ -42,8 +42,8 @@ func TestMain(m *testing.M) {
 
 // build builds all programs, as "make build" does, so that both share what is compiled.
 var build = sync.OnceValue(func() error {
-	args := []string{"build", "-trimpath", "-ldflags", "-s -w", "-o", programsDir, module + "gateway/cmd/idp-gateway",
-		"github.com/nats-io/nats-server/v2"}
+	args := []string{"build", "-trimpath", "-tags", "nomsgpack", "-ldflags", "-s -w", "-o", programsDir,
+		module + "gateway/cmd/idp-gateway", "github.com/nats-io/nats-server/v2"}
 	for _, name := range services {
 		args = append(args, module+"services/"+name+"/cmd/idp-"+name)
 	}
