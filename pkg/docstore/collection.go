@@ -558,8 +558,13 @@ func (c *Collection[T]) docs(r Reader, rows []Row) ([]Doc[T], error) {
 // doc makes the Doc of a row, settled.
 func (c *Collection[T]) doc(s *Store, row *Row) (Doc[T], error) {
 	d := Doc[T]{ID: row.ID, Stamp: row.Stamp, data: row.Data, engine: s.engine, counted: c.schema.Counts != nil}
-	now := s.clock.Now()
-	if row.Due == 0 || row.Due > now.Millis() || c.schema.Settle == nil {
+	var now clock.Time
+	due := row.Due != 0 && c.schema.Settle != nil
+	if due { // most documents of a list never are; reading the clock for each costs as much as the rest
+		now = s.clock.Now()
+		due = row.Due <= now.Millis()
+	}
+	if !due {
 		if s.engine.DataIsJSON() {
 			d.json = row.Data
 		}

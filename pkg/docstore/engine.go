@@ -181,7 +181,7 @@ type Row struct {
 	ID string
 	Stamp
 	Due  int64
-	Data []byte  // in the engine's own form; owned by the receiver
+	Data []byte  // in the engine's own form; must not be changed, because a cache may share it
 	Sort []Value // the values of the indexes in Find.Sort
 }
 

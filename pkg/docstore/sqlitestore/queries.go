@@ -36,6 +36,13 @@ func (e *Engine) Find(ctx context.Context, def *docstore.Def, tenant string, q d
 	if err != nil {
 		return nil, err
 	}
+	if asked.cached() {
+		found, err := e.page(ctx, asked, -1, func(q *queries) (page, error) {
+			rows, _, err := q.find(ctx, asked)
+			return page{rows: rows}, err
+		})
+		return found.rows, err
+	}
 	read := e.snapshot
 	if len(asked.straight) == 1 && !asked.far() || 0 < len(asked.ids) && len(asked.ids) <= maxIDs {
 		read = e.read
@@ -50,8 +57,19 @@ func (e *Engine) Find(ctx context.Context, def *docstore.Def, tenant string, q d
 // Page reads a query's rows and its total from the last committed state.
 func (e *Engine) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find,
 	most int64) (rows []docstore.Row, total docstore.Total, err error) {
+	asked, err := e.inquire(def, tenant, q)
+	if err != nil {
+		return nil, docstore.Total{}, err
+	}
+	if asked.cached() {
+		found, err := e.page(ctx, asked, most, func(q *queries) (page, error) {
+			rows, total, err := q.page(ctx, asked, most)
+			return page{rows, total}, err
+		})
+		return found.rows, found.total, err
+	}
 	err = e.snapshot(ctx, func(conn Conn) error {
-		rows, total, err = (&queries{engine: e, conn: conn, answers: e.answers}).Page(ctx, def, tenant, q, most)
+		rows, total, err = (&queries{engine: e, conn: conn, answers: e.answers}).page(ctx, asked, most)
 		return err
 	})
 	return rows, total, err
@@ -116,13 +134,18 @@ func (q *queries) Page(ctx context.Context, def *docstore.Def, tenant string, fi
 	if err != nil {
 		return nil, docstore.Total{}, err
 	}
-	if asked, err = q.simplified(ctx, asked); err != nil {
+	return q.page(ctx, asked, most)
+}
+
+func (q *queries) page(ctx context.Context, asked *inquiry, most int64) ([]docstore.Row, docstore.Total, error) {
+	asked, err := q.simplified(ctx, asked)
+	if err != nil {
 		return nil, docstore.Total{}, err
 	}
 	rows, total, err := q.find(ctx, asked)
 	if err != nil || total >= 0 {
 		return rows, docstore.UpTo(most, total), err
 	}
-	counted, err := q.count(ctx, asked.table, tenant, &asked.filter, most)
+	counted, err := q.count(ctx, asked.table, asked.tenant, &asked.filter, most)
 	return rows, counted, err
 }

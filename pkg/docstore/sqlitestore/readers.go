@@ -86,17 +86,21 @@ func (e *Engine) read(ctx context.Context, fn func(Conn) error) error {
 
 // snapshot is read for several statements that must see the same state of the file.
 func (e *Engine) snapshot(ctx context.Context, fn func(Conn) error) error {
-	return e.read(ctx, func(conn Conn) (err error) {
-		if _, err := conn.Exec(ctx, "BEGIN"); err != nil {
-			return err
-		}
-		defer func() {
-			if _, end := conn.Exec(context.WithoutCancel(ctx), "ROLLBACK"); err == nil {
-				err = end
-			}
-		}()
-		return fn(conn)
+	return e.read(ctx, func(conn Conn) error {
+		return inSnapshot(ctx, conn, func() error { return fn(conn) })
 	})
+}
+
+func inSnapshot(ctx context.Context, conn Conn, fn func() error) (err error) {
+	if _, err := conn.Exec(ctx, "BEGIN"); err != nil {
+		return err
+	}
+	defer func() {
+		if _, end := conn.Exec(context.WithoutCancel(ctx), "ROLLBACK"); err == nil {
+			err = end
+		}
+	}()
+	return fn()
 }
 
 // Primary result codes of failures that may be temporary: BUSY, LOCKED, NOMEM, READONLY, IOERR, FULL, CANTOPEN,

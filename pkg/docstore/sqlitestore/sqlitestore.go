@@ -31,7 +31,9 @@ type Options struct {
 	Path   string
 	Driver Driver       // nil means Default
 	Log    *slog.Logger // required
-	Cache  int64        // bytes that the page caches may take together, half of them the writer's; 0 means DefaultCache
+	// Cache is how many bytes the caches may take together; 0 means DefaultCache. SQLite's page cache of the writer has
+	// half of them, those of the readers three eighths, and the lists' first pages one eighth.
+	Cache int64
 }
 
 // DefaultCache is the value of Options.Cache if that is 0.
@@ -46,6 +48,7 @@ type Engine struct {
 	writer  *writer
 	readers *readers
 	answers *answers
+	pages   *pages
 	closing sync.Once
 	closed  error
 }
@@ -60,8 +63,8 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 	if err := makeFile(opts.Path); err != nil {
 		return nil, fmt.Errorf("open %s: %w", opts.Path, err)
 	}
-	half := cmp.Or(opts.Cache, DefaultCache) / 2
-	conn, err := connect(ctx, opts.Driver, opts.Path, writing+cacheSize(half))
+	eighth := cmp.Or(opts.Cache, DefaultCache) / 8
+	conn, err := connect(ctx, opts.Driver, opts.Path, writing+cacheSize(4*eighth))
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", opts.Path, err)
 	}
@@ -69,9 +72,9 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 		return nil, fmt.Errorf("open %s: %w", opts.Path, errors.Join(err, conn.Close()))
 	}
 	e := &Engine{driver: opts.Driver, path: opts.Path, log: opts.Log, tables: map[string]*table{},
-		answers: newAnswers()}
+		answers: newAnswers(), pages: newPages(eighth)}
 	e.readers = newReaders(func(ctx context.Context) (Conn, error) {
-		return connect(ctx, opts.Driver, opts.Path, reading+cacheSize(half/maxReaders))
+		return connect(ctx, opts.Driver, opts.Path, reading+cacheSize(3*eighth/maxReaders))
 	})
 	e.writer = startWriter(conn)
 	return e, nil

@@ -1,0 +1,76 @@
+package sqlitestore
+
+import (
+	"context"
+	"encoding/binary"
+
+	"github.com/maypok86/otter/v2"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// pages caches the pages that lists start with, with their documents. As in answers, the number of changes that a
+// snapshot shows is part of the cache key, so a page is never out of date. A page that is cached costs one statement,
+// which reads that number, instead of one row for each document.
+type pages struct {
+	cache   *otter.Cache[question, page]
+	largest int // bytes of a page that is cached
+}
+
+// page is the rows of a query and, if it was asked for, the total.
+type page struct {
+	rows  []docstore.Row
+	total docstore.Total
+}
+
+// fewRows are read as fast as the number of changes.
+const fewRows = 4
+
+func newPages(bytes int64) *pages {
+	return &pages{largest: int(bytes / 8), cache: otter.Must(&otter.Options[question, page]{
+		MaximumWeight: uint64(bytes),
+		Weigher:       func(q question, p page) uint32 { return uint32(len(q.text) + p.size()) },
+		Executor:      func(task func()) { task() }, // starts no goroutines that would outlive the engine
+	})}
+}
+
+// size is the estimated size in memory.
+func (p page) size() int {
+	const row, rest = 150, 200 // estimated sizes of a row without its document, and of an entry without rows
+	size := rest + row*len(p.rows)
+	for i := range p.rows {
+		size += len(p.rows[i].Data)
+	}
+	return size
+}
+
+// cached reports whether the result of an inquiry is worth its place: others are rarely asked for again.
+func (a *inquiry) cached() bool { return !a.Bare && a.After == nil && a.Limit > fewRows }
+
+// page returns a page of the last committed state: the cached one, or what find finds. most distinguishes pages with
+// totals that are counted to different limits from each other, and from pages without.
+func (e *Engine) page(ctx context.Context, a *inquiry, most int64,
+	find func(*queries) (page, error)) (found page, err error) {
+	text := string(binary.AppendVarint([]byte(a.text()), most))
+	err = e.read(ctx, func(conn Conn) error {
+		q := &queries{engine: e, conn: conn, answers: e.answers}
+		changes, err := q.changes(ctx, a.table, a.tenant)
+		if err != nil {
+			return err
+		}
+		scope, known := scope{a.table.def.Name, a.tenant}, false
+		if found, known = e.pages.cache.GetIfPresent(question{scope, changes, text}); known {
+			return nil
+		}
+		return inSnapshot(ctx, conn, func() error {
+			if changes, err = q.changes(ctx, a.table, a.tenant); err != nil {
+				return err
+			}
+			if found, err = find(q); err == nil && found.size() <= e.pages.largest {
+				e.pages.cache.Set(question{scope, changes, text}, found)
+			}
+			return err
+		})
+	})
+	return found, err
+}
