@@ -68,17 +68,31 @@ func answerOf(v any) (answer, error) {
 	return answer{Status: http.StatusOK, ContentType: jsonType, Body: b.Bytes()}, nil
 }
 
-// ready is the type of what is JSON already: encoding/json would read all of it again.
-var ready = reflect.TypeFor[interface{ ready() []byte }]()
+// ready is the type of what is JSON already: encoding/json would read all of it again. Only Raw implements it.
+var ready = reflect.TypeFor[interface{ ready() }]()
 
-// arrayOf joins an array's members.
+// arrayOf joins the members of an array of Raw.
 func arrayOf(list reflect.Value) answer {
 	members := make([][]byte, list.Len())
+	size := len(members) + 2
 	for i := range members {
-		members[i] = list.Index(i).Interface().(interface{ ready() []byte }).ready()
+		members[i] = list.Index(i).Field(0).Bytes() // its JSON; Interface would allocate for each
+		size += len(members[i])
 	}
-	body := append(append([]byte("["), bytes.Join(members, []byte(","))...), ']')
-	return answer{Status: http.StatusOK, ContentType: jsonType, Body: body}
+	buffer := buffers.Get().(*[]byte)
+	b := appendJoined(append(slices.Grow(*buffer, size), '['), members)
+	return answer{Status: http.StatusOK, ContentType: jsonType, Body: append(b, ']'), buffer: buffer}
+}
+
+// appendJoined appends values, with commas between them.
+func appendJoined(b []byte, values [][]byte) []byte {
+	for i, value := range values {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, value...)
+	}
+	return b
 }
 
 // Record is the body of a single record: the JSON form that is stored, with the schema of W, and the record's tag as
@@ -119,7 +133,7 @@ type Raw[W any] struct{ JSON []byte }
 // MarshalJSON returns the JSON unchanged.
 func (r Raw[W]) MarshalJSON() ([]byte, error) { return r.JSON, nil }
 
-func (r Raw[W]) ready() []byte { return r.JSON }
+func (Raw[W]) ready() {}
 
 func (r Raw[W]) answer() (answer, error) {
 	return answer{Status: http.StatusOK, ContentType: jsonType, Body: r.JSON}, nil
@@ -185,14 +199,7 @@ func (l List[W]) answer() (answer, error) {
 		size += len(item) + 1
 	}
 	buffer := buffers.Get().(*[]byte)
-	b := append(slices.Grow(*buffer, size), `{"items":[`...)
-	for i, item := range l.Items {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, item...)
-	}
-	b = append(b, ']')
+	b := append(appendJoined(append(slices.Grow(*buffer, size), `{"items":[`...), l.Items), ']')
 	if l.Total >= 0 {
 		b = strconv.AppendInt(append(b, `,"total":`...), l.Total, 10)
 		if l.More {
