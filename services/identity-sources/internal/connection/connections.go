@@ -50,14 +50,22 @@ func (f Filter) where() docstore.Filter {
 	return docstore.And(all...)
 }
 
-// List returns the connections of the tenant, the oldest first. The first list of a tenant makes its native database
+// List returns the connections of the tenant, the oldest first. The first list of a tenant creates its native database
 // connection, unless it is a dry run.
 func (s *Connections) List(ctx context.Context, f Filter) ([]Doc, error) {
+	docs, err := s.list(ctx, f)
+	if err != nil || len(docs) > 0 { // every tenant with a connection has the native one
+		return docs, err
+	}
 	if err := s.ensureNative(ctx); err != nil {
 		return nil, err
 	}
+	return s.list(ctx, f)
+}
+
+func (s *Connections) list(ctx context.Context, f Filter) ([]Doc, error) {
 	page, err := connections.Page(ctx, s.Store, docstore.Query{
-		// a race may have made a few too many
+		// concurrent creates may exceed MaxConnections by a few
 		Filter: f.where(), Sort: []docstore.Order{{Index: byCreated}}, Limit: 2 * MaxConnections,
 	})
 	return page.Docs, err
