@@ -2,6 +2,7 @@ package applications_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"testing"
@@ -212,5 +213,37 @@ func TestTokenSettings(t *testing.T) {
 		change(&c.Tokens)
 		_, err := applications.Spec(c).New(context.Background(), s.Deps)
 		require.ErrorContains(t, err, "tokens.", name)
+	}
+}
+
+// An unknown client is refused with the reads and writes of a wrong secret, in the same order, and after as many
+// attempts with a 429.
+func TestUnknownClientsAreRefusedAsKnownOnes(t *testing.T) {
+	t.Parallel()
+	ledger := &testkit.Ledger{}
+	config := applications.DefaultConfig()
+	config.Tokens.FailuresPerMinute = 5
+	s := testkit.Start(t, applications.Spec(config), testkit.Options{Engine: ledger.Over})
+	known := newMachine(t, s)
+	address := 0
+	try := func(client string) (status int, steps string) {
+		address++
+		form := url.Values{"grant_type": {"client_credentials"}, "client_id": {client}, "client_secret": {"a guess"}}
+		ledger.Start()
+		answer := s.Stranger().With("Content-Type", rest.FormType).
+			With("X-Forwarded-For", fmt.Sprint("192.0.2.", address)).Post("/v1/oauth2/token", form.Encode())
+		return answer.Status, ledger.Steps()
+	}
+	for attempt := range 7 {
+		for _, client := range []string{known.ClientID, "unknown"} {
+			status, steps := try(client)
+			if attempt < 5 {
+				require.Equal(t, http.StatusUnauthorized, status, client)
+				require.Equal(t, "read read read begin read write write", steps, client)
+			} else {
+				require.Equal(t, http.StatusTooManyRequests, status, client)
+				require.Equal(t, "read read read", steps, client)
+			}
+		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/services/users"
 )
@@ -161,19 +160,16 @@ func TestDryRunsOfNobody(t *testing.T) {
 // tried and whether or not the user is locked by then.
 func TestNobodyIsRefusedAsSomebodyIs(t *testing.T) {
 	t.Parallel()
-	ledger := &ledger{}
-	s := testkit.Start(t, users.Spec(cheap()), testkit.Options{Engine: func(e docstore.Engine) docstore.Engine {
-		ledger.Engine = e
-		return ledger
-	}})
+	ledger := &testkit.Ledger{}
+	s := testkit.Start(t, users.Spec(cheap()), testkit.Options{Engine: ledger.Over})
 	c := in(s, "acme")
 	addUser(t, c, "li.wei", object{"password": password})
 	addUser(t, c, "without")
 	addUser(t, c, "disabled", object{"password": password, "status": "0"})
 	steps := func(name string) string {
-		ledger.start()
+		ledger.Start()
 		require.False(t, signsIn(c, name, "wrong"))
-		return ledger.steps()
+		return ledger.Steps()
 	}
 	const want = "read read begin read read write write write"
 	for range 4 {

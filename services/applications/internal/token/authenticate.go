@@ -112,8 +112,8 @@ func (c Credentials) bearer() (token string, ok bool) {
 var errUnproven = apperr.New(apperr.Unauthenticated, "the client's credential is not valid")
 
 // Authenticate finds out which client sends a request. Unauthenticated for every bad credential, InvalidParameters for
-// none that could be one, RateLimited where too many were bad: a good one is never refused for others' bad ones. Who
-// would guess has 256 bits to guess; what is limited is the trouble that trying makes.
+// none that could be one, RateLimited after too many bad ones: a good credential is never refused because of others' bad
+// ones. A secret has 256 bits, so it cannot be guessed; the limit bounds the load and the events that attempts cause.
 func (t *Tokens) Authenticate(ctx context.Context, c Credentials) (application.Client, error) {
 	p, err := c.proof()
 	if err != nil {
@@ -121,7 +121,7 @@ func (t *Tokens) Authenticate(ctx context.Context, c Credentials) (application.C
 	}
 	client, err := t.Clients.Client(ctx, p.clientID)
 	if apperr.IsNotFound(err) {
-		return application.Client{}, t.strange(c.Address)
+		client, err = nobody(p.clientID), nil // is refused like a client with another secret
 	}
 	if err != nil {
 		return application.Client{}, err

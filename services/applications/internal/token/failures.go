@@ -3,7 +3,10 @@ package token
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net/netip"
+	"strings"
 
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -41,22 +44,34 @@ var failures = docstore.Define(docstore.Schema[Failures]{
 
 var clientKind = outbox.Kind{Entity: "client", Source: "/oauth2/clients"}
 
-// strange refuses a client that nobody knows. There is no tenant that could be told.
-func (t *Tokens) strange(address netip.Addr) error {
-	if wait := t.limits.addresses.take(network(address)); wait > 0 {
-		return tooMany("too many failed authentications", wait)
+// nobody stands in for a client that does not exist. Refusing it takes the steps of refusing a client: the same reads,
+// the same comparison, the same limits, a transaction with the same writes. Otherwise the time of an answer, or the
+// number of attempts until a 429, would tell which clients there are.
+func nobody(clientID string) application.Client {
+	return application.Client{
+		Tenant: request.Platform, AppID: fmt.Sprintf("%s%d", nobodies, rand.N(standIns)), ClientID: clientID,
+		Secrets: []application.ClientSecret{{Hash: noHash}},
 	}
-	return errUnproven.Because(errors.New("no such client"))
 }
 
-// failed refuses a client, counts that and tells of it, in a dry run too: unless there were too many failures of the
-// client or from the address of late.
+const (
+	nobodies = "nobody-" // what the ids of stand-ins start with; an application's id is a number
+	standIns = 64        // so many that attempts with unknown ids do not wait for each other
+)
+
+// noHash is like the hash of a secret, and that of none.
+var noHash = strings.Repeat("-", len(application.HashSecret("")))
+
+func isNobody(appID string) bool { return strings.HasPrefix(appID, nobodies) }
+
+// failed refuses a client, counts the failure and emits an event, in a dry run too. After too many failures of the
+// client or from the address it returns RateLimited instead.
 func (t *Tokens) failed(
 	ctx context.Context, c application.Client, method string, address netip.Addr, refusal error,
 ) error {
 	wait := t.limits.addresses.take(network(address))
 	if wait == 0 {
-		wait = t.limits.failures.take(c.ClientID)
+		wait = t.limits.failures.take(c.ClientID[:min(len(c.ClientID), maxClientID)])
 	}
 	if wait > 0 {
 		return tooMany("too many failed authentications", wait)
@@ -65,11 +80,15 @@ func (t *Tokens) failed(
 	info := request.From(ctx)
 	info.Tenant, info.Actor = c.Tenant, c.ClientID
 	ctx = docstore.Guarding(request.With(ctx, info))
+	last := Failures{Meta: docstore.Meta{ID: c.AppID}, ClientID: c.ClientID, Method: method, Reason: why,
+		Address: address.String()}
+	if isNobody(c.AppID) {
+		last = Failures{Meta: last.Meta}
+	}
 	err := docstore.Do(ctx, t.Store, func(tx *docstore.Tx) error {
-		return count(ctx, tx, Failures{
-			Meta: docstore.Meta{ID: c.AppID}, ClientID: c.ClientID, TimeLast: tx.Now,
-			Method: method, Reason: why, Address: address.String(),
-		})
+		last := last
+		last.TimeLast = tx.Now
+		return count(ctx, tx, &last)
 	})
 	if err != nil {
 		return err
@@ -77,23 +96,52 @@ func (t *Tokens) failed(
 	return refusal
 }
 
-func count(ctx context.Context, tx *docstore.Tx, last Failures) error {
-	known, err := failures.LoadMany(ctx, tx, []string{last.ID})
+// count stores the last failure and emits the event. There is no tenant to tell about nobody: a second document takes
+// the place of the event.
+func count(ctx context.Context, tx *docstore.Tx, last *Failures) error {
+	ids := []string{last.ID}
+	if isNobody(last.ID) {
+		ids = append(ids, last.ID+"-event")
+	}
+	known, err := failures.LoadMany(ctx, tx, ids)
 	if err != nil {
 		return err
+	}
+	if isNobody(last.ID) {
+		return countNobody(ctx, tx, last, ids, known)
 	}
 	last.Count = 1
 	var doc docstore.Doc[Failures]
 	if len(known) == 0 {
-		doc, err = failures.Insert(ctx, tx, &last)
+		doc, err = failures.Insert(ctx, tx, last)
 	} else {
 		last.Count, last.Meta = known[0].Count+1, known[0].Meta
-		doc, err = failures.Replace(ctx, tx, &last)
+		doc, err = failures.Replace(ctx, tx, last)
 	}
 	if err != nil {
 		return err
 	}
 	return outbox.Tell(ctx, tx, clientKind, "authentication_failed", &doc, nil)
+}
+
+func countNobody(ctx context.Context, tx *docstore.Tx, last *Failures, ids []string, known []*Failures) error {
+	for _, f := range known {
+		f.Count++
+		f.TimeLast = last.TimeLast
+		if _, err := failures.Replace(ctx, tx, f); err != nil {
+			return err
+		}
+	}
+	if len(known) > 0 {
+		return nil
+	}
+	for _, id := range ids { // the first time
+		f := &Failures{Meta: docstore.Meta{ID: id}, Count: 1, TimeLast: last.TimeLast}
+		if _, err := failures.Insert(ctx, tx, f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Forget removes what is kept of a deleted application.

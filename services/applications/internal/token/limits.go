@@ -18,6 +18,7 @@ const (
 	// revocationsPerSecond of one client. What is revoked is kept by every replica of every service until it expires.
 	revocationsPerSecond = 10
 	maxBuckets           = 20_000 // of each limit; those used least are forgotten first
+	maxClientID          = 128    // bytes of a client id that name its bucket, since unknown ids are limited, too
 )
 
 type limits struct {

@@ -1,4 +1,4 @@
-package users_test
+package testkit
 
 import (
 	"context"
@@ -8,43 +8,51 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// ledger is an engine that records reads, and the beginnings and writes of transactions, except those of the service's
-// relay and tasks.
-type ledger struct {
+// Ledger is an engine that records reads, and the beginnings and writes of transactions, except those of the service's
+// relay and tasks. It shows that two requests take the same steps, so that their times do not tell them apart.
+type Ledger struct {
 	docstore.Engine
 	mu   sync.Mutex
 	list []string
 }
 
-func (l *ledger) note(step string) {
+func (l *Ledger) note(step string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.list = append(l.list, step)
 }
 
-func (l *ledger) start() {
+// Over makes the ledger record the steps of an engine: for Options.Engine.
+func (l *Ledger) Over(e docstore.Engine) docstore.Engine {
+	l.Engine = e
+	return l
+}
+
+// Start forgets what is recorded.
+func (l *Ledger) Start() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.list = nil
 }
 
-func (l *ledger) steps() string {
+// Steps returns what was recorded since Start: "read begin write".
+func (l *Ledger) Steps() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.Join(l.list, " ")
 }
 
-func (l *ledger) Get(ctx context.Context, def *docstore.Def, tenant string, ids []string) ([]docstore.Row, error) {
+func (l *Ledger) Get(ctx context.Context, def *docstore.Def, tenant string, ids []string) ([]docstore.Row, error) {
 	l.note("read")
 	return l.Engine.Get(ctx, def, tenant, ids)
 }
 
-func (l *ledger) Find(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) ([]docstore.Row, error) {
+func (l *Ledger) Find(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) ([]docstore.Row, error) {
 	l.note("read")
 	return l.Engine.Find(ctx, def, tenant, q)
 }
 
-func (l *ledger) Write(ctx context.Context, fn func(docstore.EngineTx) error) error {
+func (l *Ledger) Write(ctx context.Context, fn func(docstore.EngineTx) error) error {
 	l.mu.Lock()
 	before := len(l.list)
 	l.mu.Unlock()
@@ -59,7 +67,7 @@ func (l *ledger) Write(ctx context.Context, fn func(docstore.EngineTx) error) er
 
 type ledgerTx struct {
 	docstore.EngineTx
-	ledger *ledger
+	ledger *Ledger
 }
 
 func (x *ledgerTx) Get(ctx context.Context, def *docstore.Def, tenant string, ids []string) ([]docstore.Row, error) {
