@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golang-jwt/jwt/v5"
 	"github.com/stretchr/testify/require"
 )
 
@@ -55,9 +56,30 @@ func TestEndedTokensAreRefused(t *testing.T) {
 			Issuer: platform, TokenID: "t", ClientVersion: 1, Until: until,
 		}, {
 			Issuer: platform, TokenID: "t", ClientID: "c", ClientVersion: 1, Until: until,
-		}} {
+		}, {Issuer: platform, TokenID: "t", KeyID: "k", Until: until}} {
 		require.Error(t, v.End(e))
 	}
+}
+
+// A verifier that still has a key refuses its tokens once the key has ended, those without a kid, too.
+func TestTokensOfAnEndedKeyAreRefused(t *testing.T) {
+	t.Parallel()
+	s, v, clk := newPlatform(t)
+	key := s.Keys().list[0]
+	named := mint(t, s)
+	unnamed := sign(t, jwt.SigningMethodEdDSA, key.private, map[string]any{"typ": "at+jwt"}, goodClaims(clk.Now()))
+	for _, token := range []string{named, unnamed} { // from here on they are in the cache
+		_, err := v.Verify(t.Context(), token)
+		require.NoError(t, err)
+	}
+	require.NoError(t, v.End(Ended{Issuer: platform, KeyID: "another", Until: clk.Now().Add(time.Hour)}))
+	_, err := v.Verify(t.Context(), named)
+	require.NoError(t, err)
+
+	require.NoError(t, v.End(Ended{Issuer: platform, KeyID: key.ID, Until: clk.Now().Add(time.Hour)}))
+	requireRefused(t, v, named)
+	requireRefused(t, v, unnamed)
+	requireRefused(t, v, mint(t, s))
 }
 
 func TestEndedTokensAreKeptUntilTheyExpire(t *testing.T) {

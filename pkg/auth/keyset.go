@@ -38,16 +38,17 @@ type publicKey struct {
 }
 
 // find returns the key with the id for the algorithm. A token without a kid is accepted only if exactly one key fits.
-func (s *keySet) find(id, algorithm string) (crypto.PublicKey, bool) {
-	var found crypto.PublicKey
-	for _, k := range s.keys {
+func (s *keySet) find(id, algorithm string) (*publicKey, bool) {
+	var found *publicKey
+	for i := range s.keys {
+		k := &s.keys[i]
 		if k.algorithm != algorithm || (id != "" && k.id != id) {
 			continue
 		}
 		if found != nil {
 			return nil, false
 		}
-		found = k.key
+		found = k
 	}
 	return found, found != nil
 }

@@ -27,6 +27,7 @@ type Principal struct {
 	IssuedAt      clock.Time // zero if the issuer does not give it
 	Expires       clock.Time
 
+	keyID  string // of the key that signed the token
 	caller []string
 }
 

@@ -237,7 +237,7 @@ func (s *Signer) open(clock.Clock, *slog.Logger) (keys, error) { return s, nil }
 
 func (s *Signer) current() *keySet { return s.ring.Load().public }
 
-func (s *Signer) find(_ context.Context, id, algorithm string) (crypto.PublicKey, *keySet, error) {
+func (s *Signer) find(_ context.Context, id, algorithm string) (*publicKey, *keySet, error) {
 	set := s.current()
 	key, _ := set.find(id, algorithm)
 	return key, set, nil

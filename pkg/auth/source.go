@@ -30,7 +30,7 @@ type keys interface {
 	current() *keySet
 	// find looks a key up, and asks the source again if needed. It returns the set that contains the key. A nil key is
 	// unknown. The error is apperr.Unavailable if the source does not answer and might have the key.
-	find(ctx context.Context, id, algorithm string) (crypto.PublicKey, *keySet, error)
+	find(ctx context.Context, id, algorithm string) (*publicKey, *keySet, error)
 }
 
 // PublicKeys are the keys of one source, for signed texts that are not access tokens, such as a client's assertions.
@@ -48,8 +48,11 @@ func OpenKeys(source KeySource, clk clock.Clock, log *slog.Logger) (*PublicKeys,
 // Find returns the key with the id for the algorithm, one of EdDSA, RS256, ES256. It returns nil if there is none, or
 // if there are several and no id. The error is apperr.Unavailable if the source does not answer and might have the key.
 func (p *PublicKeys) Find(ctx context.Context, id, algorithm string) (crypto.PublicKey, error) {
-	key, _, err := p.keys.find(ctx, id, algorithm)
-	return key, err
+	found, _, err := p.keys.find(ctx, id, algorithm)
+	if err != nil || found == nil {
+		return nil, err
+	}
+	return found.key, nil
 }
 
 // StaticKeys is a JWK set (RFC 7517) that never changes.
@@ -64,7 +67,7 @@ type fixedKeys struct{ set *keySet }
 
 func (f fixedKeys) current() *keySet { return f.set }
 
-func (f fixedKeys) find(_ context.Context, id, algorithm string) (crypto.PublicKey, *keySet, error) {
+func (f fixedKeys) find(_ context.Context, id, algorithm string) (*publicKey, *keySet, error) {
 	key, _ := f.set.find(id, algorithm)
 	return key, f.set, nil
 }
@@ -175,7 +178,7 @@ type loadedKeys struct {
 
 func (l *loadedKeys) current() *keySet { return l.set.Load() }
 
-func (l *loadedKeys) find(ctx context.Context, id, algorithm string) (crypto.PublicKey, *keySet, error) {
+func (l *loadedKeys) find(ctx context.Context, id, algorithm string) (*publicKey, *keySet, error) {
 	if set := l.current(); set != nil {
 		if key, ok := set.find(id, algorithm); ok {
 			l.refresh() // not waited for: a slow source must not slow down requests whose key is known

@@ -93,6 +93,7 @@ type verified struct {
 	principal *Principal
 	issuer    *issuer
 	set       *keySet
+	keyID     string
 	until     clock.Time
 }
 
@@ -225,6 +226,9 @@ func (v *Verifier) parse(ctx context.Context, text string) (*verified, error) {
 	if err == nil {
 		found.principal, err = found.issuer.read(claims)
 	}
+	if err == nil {
+		found.principal.keyID = found.keyID
+	}
 	if away, ok := errors.AsType[*apperr.Error](err); ok {
 		return nil, away
 	}
@@ -264,8 +268,8 @@ func (v *Verifier) key(ctx context.Context, token *jwt.Token, claims jwt.MapClai
 	if key == nil {
 		return nil, fmt.Errorf("unknown key")
 	}
-	found.issuer, found.set = from, set
-	return key, nil
+	found.issuer, found.set, found.keyID = from, set, key.id // the key's own id: a token may have no kid
+	return key.key, nil
 }
 
 // accessTokenType refuses tokens for other purposes (logout+jwt, dpop+jwt, …) (RFC 8725 §3.11).

@@ -39,6 +39,7 @@ func TestVerifyReadsWhatMintWrote(t *testing.T) {
 	require.NotEmpty(t, p.TokenID)
 	require.Equal(t, &Principal{
 		Issuer: platform, Subject: "1048577", ClientID: "c1", ClientVersion: 7, Tenant: "acme", TokenID: p.TokenID,
+		keyID:    s.Keys().IDs()[0],
 		Scopes:   NewScopes(KVWrite, UsersRead),
 		IssuedAt: clk.Now(), Expires: clk.Now().Add(90 * time.Second), caller: p.caller,
 	}, p)

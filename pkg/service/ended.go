@@ -12,12 +12,13 @@ import (
 )
 
 // EndedToken is what the applications service reports of the platform's unexpired tokens that are no longer valid: one
-// token, or those of a client from before a version of its record. See auth.Ended. It is the record of the events
-// token.ended.
+// token, those signed with a key, or those of a client from before a version of its record. See auth.Ended. It is the
+// record of the events token.ended.
 type EndedToken struct {
 	TokenID       string     `json:"token_id,omitempty"`
 	ClientID      string     `json:"client_id,omitempty"`
 	ClientVersion int64      `json:"client_version,omitempty"`
+	KeyID         string     `json:"key_id,omitempty"`
 	Until         clock.Time `json:"until"`
 }
 
@@ -43,8 +44,8 @@ var EndedQuestion = bus.Question[EndedPage, EndedList]{Service: "applications", 
 func EndedTokens(v *auth.Verifier, each func(context.Context, func(EndedToken) error) error) bus.FollowerConfig {
 	end := func(e EndedToken) error {
 		return v.End(auth.Ended{
-			Issuer: auth.Platform, TokenID: e.TokenID, ClientID: e.ClientID, ClientVersion: e.ClientVersion,
-			Until: e.Until,
+			Issuer: auth.Platform, TokenID: e.TokenID, KeyID: e.KeyID, ClientID: e.ClientID,
+			ClientVersion: e.ClientVersion, Until: e.Until,
 		})
 	}
 	return bus.FollowerConfig{

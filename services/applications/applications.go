@@ -90,7 +90,10 @@ func (c Config) new(ctx context.Context, d service.Deps) (service.App, error) {
 			return errors.Join(ended.Answer(b, d.Store),
 				questions.ApplicationsOfConnection.Answer(b, apps.OfConnection))
 		},
-		Followers: []bus.FollowerConfig{ended.Follower(d.Verifier, d.Store)},
+		Followers: []bus.FollowerConfig{ended.Follower(d.Verifier, d.Store, func(ctx context.Context) error {
+			_, err := keys.Refresh(ctx)
+			return err
+		})},
 		Consumers: []bus.ConsumerConfig{
 			{
 				Name: "applications-users", Handle: accounts.OnUser,

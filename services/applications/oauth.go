@@ -51,6 +51,7 @@ func (c Config) tokens(
 	}
 	keys, err := signing.Open(ctx, signing.Config{
 		Store: d.Store, Issuer: d.PublicURL, Every: c.Tokens.RotateEvery, Adopt: c.AdoptKeys, Log: d.Log,
+		OnEnd: ended.Key,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -49,6 +49,11 @@ func Client(ctx context.Context, tx *docstore.Tx, clientID string, version int64
 	})
 }
 
+// Key ends the tokens that a key has signed.
+func Key(ctx context.Context, tx *docstore.Tx, keyID string) error {
+	return add(ctx, tx, "key."+keyID, service.EndedToken{KeyID: keyID, Until: tx.Now.Add(auth.MaxTokenTTL)})
+}
+
 func add(ctx context.Context, tx *docstore.Tx, id string, what service.EndedToken) error {
 	e := &entry{docstore.Meta{ID: id}, what}
 	doc, err := entries.Insert(inPlatform(ctx), tx, e)
@@ -81,9 +86,10 @@ func Known(err error) bool {
 	return ok && duplicate.Collection == entries.Def().Name
 }
 
-// Follower is how this service itself hears what has ended: from its store, then by the events.
-func Follower(v *auth.Verifier, store *docstore.Store) bus.FollowerConfig {
-	return service.EndedTokens(v, func(ctx context.Context, fn func(service.EndedToken) error) error {
+// Follower is how this service itself hears what has ended: from its store, then by the events. keyEnded is called when
+// a key has, so that a replica stops signing with it.
+func Follower(v *auth.Verifier, store *docstore.Store, keyEnded func(context.Context) error) bus.FollowerConfig {
+	follower := service.EndedTokens(v, func(ctx context.Context, fn func(service.EndedToken) error) error {
 		return entries.Each(inPlatform(ctx), store, docstore.Filter{}, func(doc docstore.Doc[entry]) error {
 			e, err := doc.Value()
 			if err != nil {
@@ -92,6 +98,15 @@ func Follower(v *auth.Verifier, store *docstore.Store) bus.FollowerConfig {
 			return fn(e.EndedToken)
 		})
 	})
+	end := follower.Handle
+	follower.Handle = func(ctx context.Context, e bus.Event) error {
+		var data struct{ Record service.EndedToken }
+		if err := errors.Join(end(ctx, e), json.Unmarshal(e.Data, &data)); err != nil || data.Record.KeyID == "" {
+			return err
+		}
+		return keyEnded(ctx)
+	}
+	return follower
 }
 
 // perPage is how many entries an answer to another service has; each is some 100 bytes.

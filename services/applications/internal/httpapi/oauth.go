@@ -227,8 +227,8 @@ func (o *oauth) registerKeys(s *rest.Server) {
 		ID: "rotate-signing-keys", Method: http.MethodPost, Path: keysPath + "/rotate",
 		Summary: "Rotate the signing keys", Scope: auth.PlatformAdmin,
 		Doc: "Publishes a new key, which signs ten minutes later. Tokens of the earlier one stay good until they end. While a key waits " +
-			"to sign, nothing changes. `at_once=true` is for keys that others have got hold of: the new key signs now, the older ones and " +
-			"all their tokens go.",
+			"to sign, nothing changes. `at_once=true` is for keys that others may know: the new key signs now, and the older ones end with all " +
+			"their tokens, in every service within seconds.",
 		Errors: []apperr.Kind{apperr.InvalidState}, Response: example,
 	}, func(ctx context.Context, in *rotateInput) (KeyList, error) {
 		keys, err := o.keys.Rotate(ctx, in.AtOnce.Or(false))
@@ -242,5 +242,5 @@ type KeyList struct {
 }
 
 type rotateInput struct {
-	AtOnce rest.Flag `query:"at_once" doc:"true: the older keys end now, with all tokens"`
+	AtOnce rest.Flag `query:"at_once" doc:"true: the older keys end now, with all their tokens"`
 }

@@ -22,6 +22,9 @@ type Config struct {
 	Every  time.Duration // how long a key signs before the next one does
 	Adopt  *auth.Keys    // keys in use elsewhere, with which the ring begins; nil: a new one
 	Log    *slog.Logger
+
+	// OnEnd is called in the transaction that removes a key whose tokens have not expired, with the key's id.
+	OnEnd func(ctx context.Context, tx *docstore.Tx, keyID string) error
 }
 
 // Keeper holds the ring's keys in memory, for one replica.
@@ -181,12 +184,12 @@ func (k *Keeper) use() error {
 }
 
 // Rotate publishes a new key, which signs ten minutes later; while one waits to sign, it does nothing. At once, for
-// keys that are known to others, the new key signs now and all older ones go with their tokens: other services take
-// note within a minute and a half, since they keep a copy of the key set.
+// keys that others may know, the new key signs now, and all older ones end with their tokens, in every replica of every
+// service within seconds: see OnEnd. A token that another replica issues in that moment may have ended already.
 func (k *Keeper) Rotate(ctx context.Context, atOnce bool) ([]Key, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	doc, err := k.rotate(docstore.Aside(request.System(ctx, request.Platform)), atOnce, false)
+	doc, err := k.rotate(docstore.Aside(ctx), atOnce, false)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +203,8 @@ func (k *Keeper) Rotate(ctx context.Context, atOnce bool) ([]Key, error) {
 }
 
 // rotate changes the stored ring and loads it. onlyRipe leaves alone what another replica has rotated meanwhile.
-func (k *Keeper) rotate(ctx context.Context, atOnce, onlyRipe bool) (docstore.Doc[ring], error) {
+func (k *Keeper) rotate(caller context.Context, atOnce, onlyRipe bool) (docstore.Doc[ring], error) {
+	ctx := request.System(caller, request.Platform) // the ring belongs to no tenant; events are the caller's
 	made, err := auth.GenerateKey()
 	if err != nil {
 		return docstore.Doc[ring]{}, err
@@ -216,6 +220,9 @@ func (k *Keeper) rotate(ctx context.Context, atOnce, onlyRipe bool) (docstore.Do
 		switch {
 		case atOnce:
 			active, stay = tx.Now, func(key Key) bool { return key.ID == made.ID }
+			if err := k.end(caller, tx, r); err != nil {
+				return docstore.Doc[ring]{}, err
+			}
 		case onlyRipe && r.Version != held, r.newest().TimeActive.After(tx.Now):
 			return rings.Replace(ctx, tx, r) // as it is
 		case len(r.Keys) >= maxKeys:
@@ -234,6 +241,16 @@ func (k *Keeper) rotate(ctx context.Context, atOnce, onlyRipe bool) (docstore.Do
 		return doc, err
 	}
 	return doc, k.load(ctx, doc)
+}
+
+// end reports that all keys of the ring end now.
+func (k *Keeper) end(ctx context.Context, tx *docstore.Tx, r *ring) error {
+	for _, key := range r.Keys {
+		if err := k.OnEnd(ctx, tx, key.ID); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Keys lists the ring's keys in the order in which they sign.

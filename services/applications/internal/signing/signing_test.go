@@ -1,6 +1,7 @@
 package signing_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -43,7 +44,8 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) config() signing.Config {
-	return signing.Config{Store: w.store, Issuer: issuer, Every: every, Log: slog.New(slog.DiscardHandler)}
+	return signing.Config{Store: w.store, Issuer: issuer, Every: every, Log: slog.New(slog.DiscardHandler),
+		OnEnd: func(context.Context, *docstore.Tx, string) error { return nil }}
 }
 
 func (w *world) open() *signing.Keeper {

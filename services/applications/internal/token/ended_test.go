@@ -88,6 +88,38 @@ func TestTokensEndInEveryReplicaOfEveryService(t *testing.T) {
 	require.True(t, good(others, after))
 }
 
+// Keys that others may know end with all tokens that they signed, in every replica of every service, by the event alone:
+// a service may keep its copy of the key set. Replicas of this service sign with the new key from then on.
+func TestRotationAtOnceEndsTokensInEveryReplicaOfEveryService(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, machine("c1", "acme", "s3cret"))
+	replica := w.Replica(w.spec)
+	published := func(s *testkit.Service) string { return string(s.Stranger().Get("/v1/oauth2/jwks").OK(nil).Body) }
+	old := published(w.Service)
+	_, users := w.elsewhere(t, auth.StaticKeys(old))
+	stolen := w.token(t, "c1", "s3cret")
+	verifiers := []*auth.Verifier{w.Deps.Verifier, replica.Deps.Verifier, users}
+	for _, v := range verifiers {
+		_, err := v.Verify(t.Context(), stolen)
+		require.NoError(t, err)
+	}
+	w.As("acme", auth.PlatformAdmin).Post("/v1/oauth2/keys/rotate?at_once=true", nil).OK(nil)
+	for _, v := range verifiers {
+		require.Eventually(t, func() bool { _, err := v.Verify(t.Context(), stolen); return err != nil }, patience,
+			time.Millisecond)
+	}
+	require.NotEqual(t, old, published(w.Service))
+	require.Eventually(t, func() bool { return published(replica) == published(w.Service) }, patience,
+		time.Millisecond, "no task of this test refreshes the keys")
+	_, err := replica.Deps.Verifier.Verify(t.Context(), w.token(t, "c1", "s3cret"))
+	require.NoError(t, err)
+
+	late, others := w.elsewhere(t, auth.StaticKeys(old))
+	require.Eventually(t, func() bool { return late.Ready(t.Context()) == nil }, patience, time.Millisecond)
+	_, err = others.Verify(t.Context(), stolen)
+	require.Error(t, err, "it was told before it was ready")
+}
+
 // A service that starts while nobody can tell it what has ended is not ready.
 func TestNotReadyBeforeItIsKnown(t *testing.T) {
 	t.Parallel()

@@ -90,7 +90,8 @@ func newWorldWith(t testing.TB, limits token.Limits, known ...application.Client
 				d.PublicURL = w.publicURL
 			}
 			keys, err := signing.Open(ctx,
-				signing.Config{Store: d.Store, Issuer: d.PublicURL, Every: 24 * 365 * time.Hour, Log: d.Log})
+				signing.Config{Store: d.Store, Issuer: d.PublicURL, Every: 24 * 365 * time.Hour, Log: d.Log,
+					OnEnd: ended.Key})
 			if err != nil {
 				return service.App{}, err
 			}
@@ -104,7 +105,10 @@ func newWorldWith(t testing.TB, limits token.Limits, known ...application.Client
 				Keys:   token.NewClientKeys(d.Outbound, d.Clock, d.Log),
 			}), keys)
 			return service.App{
-				Handler: server, Followers: []bus.FollowerConfig{ended.Follower(d.Verifier, d.Store)},
+				Handler: server, Followers: []bus.FollowerConfig{ended.Follower(d.Verifier, d.Store, func(ctx context.Context) error {
+					_, err := keys.Refresh(ctx)
+					return err
+				})},
 				Answer: func(b *bus.Bus) error { return ended.Answer(b, d.Store) },
 			}, nil
 		},
