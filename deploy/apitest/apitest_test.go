@@ -1,6 +1,6 @@
 // Package apitest validates the platform's OpenAPI documents against the official schemas, generates a client from
-// them with a third-party generator, and calls the running platform with that client. It is a module of its own, so
-// that no program depends on its libraries.
+// them with a third-party generator, and calls the running platform with that client and with an OAuth library. It is a
+// module of its own, so that no program depends on its libraries.
 package apitest
 
 import (
@@ -82,7 +82,7 @@ func (p platform) get(t *testing.T, path string) []byte {
 	return body
 }
 
-func TestTheDocumentInUse(t *testing.T) {
+func TestTheRunningPlatform(t *testing.T) {
 	p := startPlatform(t)
 	document, older := p.get(t, "/openapi.json"), p.get(t, "/openapi-3.0.json")
 	require.NotContains(t, string(document), "x-missing-services")
@@ -94,6 +94,7 @@ func TestTheDocumentInUse(t *testing.T) {
 		require.NoError(t, loaded.Validate(t.Context()), "examples must match their schemas too")
 	})
 	t.Run("client", func(t *testing.T) { useClient(t, p, older) })
+	t.Run("OAuth client", func(t *testing.T) { useOAuth(t, p) })
 }
 
 // The schemas find the faults that they are used for.

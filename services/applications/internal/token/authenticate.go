@@ -54,7 +54,7 @@ func (c Credentials) proof() (proof, error) {
 		}
 		used = append(used, proof{method: secretBasic, clientID: id, secret: secret})
 	}
-	if c.ClientSecret != "" {
+	if c.ClientSecret != "" && !repeats(used, c.ClientID, c.ClientSecret) {
 		used = append(used, proof{method: secretPost, clientID: c.ClientID, secret: c.ClientSecret})
 	}
 	if c.Assertion != "" || c.AssertionType != "" {
@@ -78,6 +78,12 @@ func (c Credentials) proof() (proof, error) {
 		return proof{}, apperr.Invalid("client_id", "is not the client that authenticates")
 	}
 	return used[0], nil
+}
+
+// repeats reports whether the form has the id and secret of the Authorization header again. A client must not send both
+// (RFC 6749 §2.3), but zitadel/oidc does when it revokes a token, and it is one credential.
+func repeats(used []proof, clientID, secret string) bool {
+	return len(used) == 1 && used[0].clientID == clientID && used[0].secret == secret
 }
 
 // basic reads client_secret_basic. Id and secret are form-encoded before they are joined (RFC 6749 §2.3.1).

@@ -202,7 +202,9 @@ func TestTokenEndpoint(t *testing.T) {
 		"basic, no colon": {"Basic " + base64.StdEncoding.EncodeToString([]byte("c1")), grant, 401,
 			"invalid_client"},
 		"bearer":                        {"Bearer x", grant, 401, "invalid_client"},
-		"basic and post":                {good, grant + "&client_id=c1&client_secret=s3cret", 400, "invalid_request"},
+		"basic and post, the same":      {good, grant + "&client_id=c1&client_secret=s3cret", 200, "users:read users:write"},
+		"basic and another secret":      {good, grant + "&client_id=c1&client_secret=x", 400, "invalid_request"},
+		"basic and a secret alone":      {good, grant + "&client_secret=s3cret", 400, "invalid_request"},
 		"basic and another client_id":   {good, grant + "&client_id=c2", 400, "invalid_request"},
 		"basic and an assertion's type": {good, grant + "&client_assertion_type=x", 400, "invalid_request"},
 	} {
