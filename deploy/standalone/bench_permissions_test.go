@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	grantedUsers     = 2000
+	grantedResources = 200
+	application      = "2001"
+)
+
+// granted is a tenant in which each user has a grant of their own for one resource, and belongs to a team. The
+// division three levels above all teams is granted a resource set.
+type granted struct {
+	users []string
+	token string
+}
+
+// createGrants creates the tenant's records and waits until checks know them.
+func createGrants(b testing.TB, c *child, token string) granted {
+	b.Helper()
+	type object = map[string]any
+	importUsers(b, c, token, people(0, grantedUsers))
+	g := granted{token: token}
+	for next := ""; len(g.users) < grantedUsers; {
+		var list page
+		fetch(b, c, token, "/v1/users?page_size=200&page_token="+next, &list)
+		for _, item := range list.Items {
+			g.users = append(g.users, item.ID)
+		}
+		next = list.Next
+	}
+	send(b, c, token, "/v1/core-objects", object{"code": "company", "name": "Acme"}, &struct{}{})
+	var nodes []string
+	parent := ""
+	for _, name := range []string{"Division", "Department", "Unit", "Team"} {
+		var made struct {
+			ID string `json:"id"`
+		}
+		send(b, c, token, "/v1/tree-nodes", object{"object_code": "company", "parent_id": parent, "name": name}, &made)
+		parent = made.ID
+		nodes = append(nodes, made.ID)
+	}
+	division, team := nodes[0], nodes[3]
+	for from := 0; from < grantedUsers; from += 1000 {
+		var items []object
+		for _, user := range g.users[from : from+1000] {
+			items = append(items, object{"node_id": team, "user_id": user})
+		}
+		send(b, c, token, "/v1/batch/tree-users", object{"items": items}, &struct{}{})
+	}
+	g.createResources(b, c, division)
+	last := g.check(grantedUsers-1, 7, "write")
+	require.Eventually(b, func() bool {
+		var answer struct{ Allowed bool }
+		status, text := exchange(b, c, token, "/v1/auth-check", json.RawMessage(last))
+		require.Equal(b, http.StatusOK, status, "%s", text)
+		require.NoError(b, json.Unmarshal(text, &answer))
+		return answer.Allowed
+	}, time.Minute, 50*time.Millisecond, "a grant through the tree is not known")
+	return g
+}
+
+// createResources creates resources, each user's own grant to read one of them, and the division's grant to write the
+// first hundred, which are in a set.
+func (g *granted) createResources(b testing.TB, c *child, division string) {
+	type object = map[string]any
+	var members []object
+	for i := range grantedResources {
+		send(b, c, g.token, "/v1/resources", object{
+			"application_id": application, "type": "data", "code": fmt.Sprint("record/", i),
+			"name": fmt.Sprintf("Record %d 记录", i), "actions": []object{{"code": "read"}, {"code": "write"}},
+		}, &struct{}{})
+		if i < 100 {
+			members = append(members, object{"resource_code": fmt.Sprint("record/", i), "resource_type": "data"})
+		}
+	}
+	var set struct {
+		ID string `json:"id"`
+	}
+	sendAs(b, c, g.token, "/v1/resource-sets", object{"application_id": application, "code": "first", "name": "First"},
+		&set)
+	sendAs(b, c, g.token, "/v1/resource-sets/"+set.ID+"/members", object{"members": members}, &struct{}{})
+	for i := range grantedResources {
+		var identities []object
+		for user := i; user < grantedUsers; user += grantedResources {
+			identities = append(identities, object{"identity_type": "user", "identity_id": g.users[user]})
+		}
+		send(b, c, g.token, "/v1/batch/auth-unit-rules", object{"identities": identities, "rules": []object{{
+			"application_id": application, "type": "data", "code": fmt.Sprint("record/", i),
+			"actions": []string{"read"},
+		}}}, &struct{}{})
+	}
+	send(b, c, g.token, "/v1/batch/auth-unit-rules", object{
+		"identities": []object{{"identity_type": "node", "identity_id": division}},
+		"rules": []object{{"application_id": application, "type": "res_set", "resource_set_id": set.ID,
+			"actions": []string{"write"}}},
+	}, &struct{}{})
+}
+
+// sendAs is send with the header X-Tenant-Id, which operations of resource sets ask for.
+func sendAs(b testing.TB, c *child, token, path string, body, into any) {
+	b.Helper()
+	text, err := json.Marshal(body)
+	require.NoError(b, err)
+	r, err := http.NewRequest(http.MethodPost, "http://"+c.Addr+path, bytes.NewReader(text))
+	require.NoError(b, err)
+	r.Header = http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"},
+		"X-Tenant-Id": {"acme"}}
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(b, err)
+	defer response.Body.Close()
+	require.Equal(b, http.StatusOK, response.StatusCode, path)
+	require.NoError(b, json.NewDecoder(response.Body).Decode(into))
+}
+
+func (g *granted) check(user, resource int, action string) string {
+	return fmt.Sprintf(`{"identity_type":"user","identity_id":%q,"application_id":%q,"object_type":"data",`+
+		`"object_code":"record/%d","action":%q}`, g.users[user], application, resource, action)
+}
+
+// requests makes the requests of many users with a body each.
+func (g *granted) requests(path string, body func(user int) string) [][]byte {
+	list := make([][]byte, 1000)
+	for user := range list {
+		list[user] = post(path, g.token, body(user))
+	}
+	return list
+}
+
+// BenchmarkChecks asks who may do what, beside reading a user, in the same run.
+func BenchmarkChecks(b *testing.B) {
+	yard := startYardstick(b)
+	c := startPlatform(b, b.TempDir())
+	g := createGrants(b, c, c.token("--tenant", "acme"))
+	users, searches := make([][]byte, 1000), make([][]byte, 1000)
+	for i := range users {
+		users[i] = get("/v1/users/"+g.users[i], g.token)
+		searches[i] = get("/v1/auth-check/objects?identity_type=user&object_type=data&action=write&page_size=100&"+
+			"application_id="+application+"&identity_id="+g.users[i], g.token)
+	}
+	for _, ask := range []struct {
+		name     string
+		requests [][]byte
+	}{
+		{"get a user", users},
+		{"direct grant", g.requests("/v1/auth-check", func(u int) string {
+			return g.check(u, u%grantedResources, "read")
+		})},
+		{"grant three levels above, by a set", g.requests("/v1/auth-check", func(u int) string {
+			return g.check(u, u%100, "write")
+		})},
+		{"AuthZEN, direct grant", g.requests("/access/v1/evaluation", func(u int) string {
+			return fmt.Sprintf(`{"subject":{"type":"user","id":%q},"action":{"name":"read"},"resource":{"type":"data",`+
+				`"id":"record/%d","properties":{"application_id":%q}}}`, g.users[u], u%grantedResources, application)
+		})},
+		{"batch of 100", g.requests("/v1/batch/auth-check", func(u int) string {
+			checks := g.check(u, 0, "write")
+			for i := 1; i < 100; i++ {
+				checks += "," + g.check(u, i, "write")
+			}
+			return `{"checks":[` + checks + `]}`
+		})},
+		{"what can a user do, 100 objects", searches},
+	} {
+		b.Run(ask.name, func(b *testing.B) {
+			share(b, yard, c, func(w, n int) []byte { return ask.requests[(w*31+n)%len(ask.requests)] })
+		})
+	}
+}
