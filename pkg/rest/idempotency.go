@@ -54,7 +54,9 @@ func (s *Server) identify(op *Op, call *call, w http.ResponseWriter, r *http.Req
 		if body, err = readBody(op, call, w, r); err != nil {
 			return err
 		}
-		s.validate(op, call, body)
+		if !call.plain {
+			s.validate(op, call, body)
+		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 	case op.form != nil:
 		if err := readForm(op, call, w, r); err != nil {

@@ -47,6 +47,9 @@ func readBody(op *Op, call *call, w http.ResponseWriter, r *http.Request) ([]byt
 		return nil, apperr.New(apperr.UnsupportedMediaType, "the body must be application/json")
 	}
 	r.Header.Set("Content-Type", "application/json") // huma accepts no other spelling
+	if call.plain = op.plain.accepts(body); call.plain {
+		return body, nil
+	}
 	unknown, err := checkJSON(body, op.shape)
 	if len(unknown) > 0 {
 		body = op.shape.without(body)

@@ -66,6 +66,7 @@ type Op struct {
 	jsonBody presence
 	schema   *huma.Schema // of the JSON body
 	shape    *shape       // the members that the schema knows
+	plain    *plain       // which JSON bodies need no other check
 	form     *formShape   // shape of the form body; nil if there is none
 
 	parameters map[string]string // for each member of the input in the query or the path, which of the two
@@ -142,8 +143,10 @@ func (s *Server) prepare(op *Op, input, output reflect.Type) huma.Operation {
 	described := s.describe(op, input, output)
 	if op.jsonBody != absent {
 		op.schema = described.RequestBody.Content["application/json"].Schema
-		op.shape = shapeOf(s.api.OpenAPI().Components.Schemas, op.schema, map[*huma.Schema]*shape{})
-		described.SkipValidateBody = true // validate has done it
+		schemas := s.api.OpenAPI().Components.Schemas
+		op.shape = shapeOf(schemas, op.schema, map[*huma.Schema]*shape{})
+		op.plain = plainOf(schemas, op.schema, map[*huma.Schema]*plain{})
+		described.SkipValidateBody = true // the server does it
 	}
 	return described
 }
@@ -176,6 +179,7 @@ type call struct {
 	op     *Op
 	buffer *[]byte        // holds the body
 	form   url.Values     // the form body's parameters
+	plain  bool           // the body needs no other check
 	faults []apperr.Fault // of the body: unknown members, and what the schema forbids
 	unfit  bool           // the domain must not see the body
 	key    string         // the Idempotency-Key

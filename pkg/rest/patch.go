@@ -15,9 +15,11 @@ type JSON[W any] struct{ raw json.RawMessage }
 
 // UnmarshalJSON keeps the body.
 func (j *JSON[W]) UnmarshalJSON(b []byte) error {
-	j.raw = append(json.RawMessage(nil), b...)
+	j.keep(b)
 	return nil
 }
+
+func (j *JSON[W]) keep(b []byte) { j.raw = append(json.RawMessage(nil), b...) }
 
 // Into decodes the body.
 func (j JSON[W]) Into(v any) error { return json.Unmarshal(j.raw, v) }
@@ -31,9 +33,11 @@ type MergePatch[W any] struct{ raw json.RawMessage }
 
 // UnmarshalJSON keeps the patch. huma has checked it against Schema.
 func (p *MergePatch[W]) UnmarshalJSON(b []byte) error {
-	p.raw = append(json.RawMessage(nil), b...)
+	p.keep(b)
 	return nil
 }
+
+func (p *MergePatch[W]) keep(b []byte) { p.raw = append(json.RawMessage(nil), b...) }
 
 // Has reports whether the patch names a member.
 func (p MergePatch[W]) Has(member string) bool {
