@@ -3,7 +3,9 @@ package rest
 import (
 	"bytes"
 	"encoding/json"
+	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,6 +70,35 @@ func TestPlainBodies(t *testing.T) {
 	for _, body := range otherBodies {
 		require.False(t, p.accepts([]byte(body)), body)
 	}
+}
+
+// Bodies with a few bytes changed are plain only if they pass all other checks.
+func TestChangedBodies(t *testing.T) {
+	t.Parallel()
+	r, s := parcelSchema()
+	p := plainOf(r, s, map[*huma.Schema]*plain{})
+	random := rand.New(rand.NewPCG(1, 2))
+	const bytesOfJSON = "{}[]\":,\\ \n0123456789-.eEtruefalsn\x00\x80\xff"
+	accepted := 0
+	for range 30_000 {
+		body := []byte(plainBodies[random.IntN(len(plainBodies))])
+		for range 1 + random.IntN(3) {
+			at := random.IntN(len(body))
+			switch random.IntN(3) {
+			case 0:
+				body[at] = bytesOfJSON[random.IntN(len(bytesOfJSON))]
+			case 1:
+				body = slices.Delete(body, at, at+1)
+			default:
+				body = slices.Insert(body, at, body[random.IntN(len(body))])
+			}
+		}
+		if p.accepts(body) {
+			accepted++
+			require.True(t, valid(r, s, body), "%q", body)
+		}
+	}
+	require.Greater(t, accepted, 1000)
 }
 
 // FuzzPlain: a body that is plain passes all other checks, and so would not have needed them.
