@@ -24,6 +24,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/problem"
+	"github.com/idplatform/idplatform/pkg/request"
 )
 
 const (
@@ -152,7 +153,7 @@ func (g *Gateway) chain(tracer trace.TracerProvider) http.Handler {
 // them earlier, and a copy would cost more than all other work of the gateway.
 func (g *Gateway) edge(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	dropHopByHop(r.Header)
-	id := []string{requestID(r.Header.Get("X-Request-Id"))}
+	id := []string{request.IDOf(r.Header.Get("X-Request-Id"))}
 	r.Header["X-Request-Id"] = id
 	w.Header()["X-Request-Id"] = id // for problem.Write
 	answer := &response{ResponseWriter: w, requestID: id, secure: r.TLS != nil, draining: g.draining.Load()}

@@ -71,6 +71,14 @@ func NewID() string {
 
 var encoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
+// IDOf returns the request id that a client sent if it is Sane, otherwise a new one.
+func IDOf(sent string) string {
+	if Sane(sent) {
+		return sent
+	}
+	return NewID()
+}
+
 // Sane reports whether a request id that a client chose may be used in headers, logs and events: 1…128 letters,
 // digits and the characters . _ -
 func Sane(id string) bool {

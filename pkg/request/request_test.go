@@ -41,11 +41,13 @@ func TestSane(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"a", "mine-42", "A.B_c-9", strings.Repeat("x", 128)} {
 		require.True(t, request.Sane(id), id)
+		require.Equal(t, id, request.IDOf(id))
 	}
 	for _, id := range []string{
 		"", strings.Repeat("x", 129), "a b", "a\n", "a\x00", "é", "李", "a/b", `"`, "a:b", "\xff",
 	} {
 		require.False(t, request.Sane(id), "%q", id)
+		require.True(t, request.Sane(request.IDOf(id)))
 	}
 }
 

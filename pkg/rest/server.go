@@ -96,11 +96,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.engine.Se
 
 // frame is around every request, even to unknown paths. It assigns the request id and handles panics.
 func (s *Server) frame(c *gin.Context) {
-	id := c.Request.Header.Get("X-Request-Id")
-	if !request.Sane(id) {
-		id = request.NewID()
-		c.Request.Header.Set("X-Request-Id", id)
-	}
+	id := request.IDOf(c.Request.Header.Get("X-Request-Id"))
+	c.Request.Header.Set("X-Request-Id", id)
 	h := c.Writer.Header()
 	h.Set("X-Request-Id", id)
 	h.Set("X-Content-Type-Options", "nosniff")
