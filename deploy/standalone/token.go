@@ -118,7 +118,8 @@ func findAPI(dataDir string, notes io.Writer) (*api, error) {
 		if s.PublicURL != "" && s.Bootstrap.ClientID != "" {
 			return &api{s.PublicURL, s.Bootstrap.ClientID, s.Bootstrap.ClientSecret.Reveal(), newClient(nil)}, nil
 		}
-		return nil, fmt.Errorf("no platform runs on the data folder %s: start it first, or choose another folder with IDP_DATA_DIR", f.path)
+		return nil, fmt.Errorf(
+			"no platform runs on the data folder %s: start it first, or choose another folder with IDP_DATA_DIR", f.path)
 	}
 	if !errors.Is(err, errRuns) {
 		return nil, err
@@ -131,7 +132,8 @@ func findAPI(dataDir string, notes io.Writer) (*api, error) {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
 	if s.Bootstrap.ClientID == "" && !exists(f.join(administratorFile)) {
-		return nil, errors.New("the administrator is configured elsewhere: set IDP_BOOTSTRAP_CLIENT_ID and IDP_BOOTSTRAP_CLIENT_SECRET here too")
+		return nil, errors.New("the administrator is configured elsewhere: " +
+			"set IDP_BOOTSTRAP_CLIENT_ID and IDP_BOOTSTRAP_CLIENT_SECRET here too")
 	}
 	admin, err := f.administrator(s.Bootstrap)
 	if err != nil {

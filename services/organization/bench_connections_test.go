@@ -34,7 +34,9 @@ func BenchmarkConnections(b *testing.B) {
 			return "/v1/tree-users", object{"node_id": team["id"], "user_id": fmt.Sprint(n)}
 		}},
 		{"nodes", func(team object, n int64) (string, object) {
-			return "/v1/tree-nodes", object{"object_code": "company", "parent_id": team["id"], "name": fmt.Sprint("n", n)}
+			return "/v1/tree-nodes", object{
+				"object_code": "company", "parent_id": team["id"], "name": fmt.Sprint("n", n),
+			}
 		}},
 	} {
 		for _, clients := range []int{1, 4, most} {

@@ -31,7 +31,9 @@ func TestFarPagesHaveMarks(t *testing.T) {
 		require.Equal(t, append([]string{}, ids...), append([]string{}, idsOf(page)...))
 		f.spy.mu.Lock()
 		defer f.spy.mu.Unlock()
-		return slices.ContainsFunc(f.spy.seen, func(sql string) bool { return strings.HasPrefix(sql, "SELECT rid FROM") })
+		return slices.ContainsFunc(f.spy.seen, func(sql string) bool {
+			return strings.HasPrefix(sql, "SELECT rid FROM")
+		})
 	}
 	require.False(t, walked(900, ids[900:903]), "near pages need no marks")
 	require.True(t, walked(2020, ids[2020:2023]))

@@ -35,8 +35,8 @@ func TestReadersAreOpenedWhenNeeded(t *testing.T) {
 	require.LessOrEqual(t, f.spy.count(opening), 4)
 }
 
-// The page caches of the writer and of as many readers as there can be take seven eighths of Options.Cache; the pages of
-// lists have the rest.
+// The page caches of the writer and of as many readers as there can be take seven eighths of Options.Cache; the pages
+// of lists have the rest.
 func TestCachesTakeWhatTheyMay(t *testing.T) {
 	t.Parallel()
 	for bytes, size := range map[int64][2]string{16 << 20: {"8192", "1536"}, 0: {"32000", "6000"}} {

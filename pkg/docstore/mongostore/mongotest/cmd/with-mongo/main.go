@@ -42,9 +42,10 @@ func main() {
 		"one in so many commands of the simulated replica set meets a fault; 0 for none",
 	)
 	seed := flag.Uint64("seed", 1, "chooses which commands meet which fault")
-	delay := flag.Duration("delay", 0, "the simulated replica set's answers wait up to this long, half of it on average")
+	delay := flag.Duration("delay", 0, "how long the simulated replica set's answers wait at most")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: with-mongo [-simulated [-faults n] [-seed n] [-delay d]] command [argument ...]")
+		fmt.Fprintln(os.Stderr,
+			"usage: with-mongo [-simulated [-faults n] [-seed n] [-delay d]] command [argument ...]")
 	}
 	flag.Parse()
 	if flag.NArg() == 0 {
