@@ -183,10 +183,12 @@ func deepMembersPage(p *population, r *rand.Rand) ask {
 }
 
 // namePart requests nodes whose name contains a text that about one in a thousand has.
-func namePart(_ *population, r *rand.Rand) ask {
-	words := strings.Fields(nodeName(r, 2*r.IntN(50)))
-	return get("/v1/tree-nodes?object_code=company&page_size=50&name=" + url.QueryEscape(words[0][1:]+" "+words[1]+" "+
-		words[2]))
+// namePart asks for a node that it has added, by a part of its name that no other node has: what a search costs beside
+// this grows with what matches.
+func namePart(p *population, r *rand.Rand) ask {
+	part := fmt.Sprint("ustomer Success ", r.Int64())
+	p.client.Post("/v1/tree-nodes", object{"object_code": "company", "parent_id": p.parent(r), "name": "C" + part}).OK(nil)
+	return get("/v1/tree-nodes?object_code=company&page_size=50&name=" + url.QueryEscape(part))
 }
 
 // parent is any node that can have one more child.
