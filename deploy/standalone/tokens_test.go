@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -146,69 +148,139 @@ func form(c *child, path, id, secret string, values url.Values) (*http.Response,
 	return http.DefaultClient.Do(r)
 }
 
-// TestKillNineAmidRotationAndRefresh kills the platform while its keys are rotated and a client's secret is refreshed.
-// Each change was made or was not: tokens are given and good, and the client has one secret, the last that was answered
-// or the one whose answer the kill has cut off.
-func TestKillNineAmidRotationAndRefresh(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	c := startPlatform(t, dir)
-	token := c.token("--tenant", "acme")
-	machine := struct {
-		ID           string `json:"id"`
-		ClientID     string `json:"client_id"`
-		ClientSecret string `json:"client_secret"`
-	}{}
-	send := func(path, body string, into any) error {
+// client is a machine client of a platform.
+type client struct {
+	ID     string `json:"client_id"`
+	Secret string `json:"client_secret"`
+}
+
+// token gets a token by client_secret_basic.
+func (m client) token(c *child) (token string, status int, err error) {
+	response, err := form(c, "/v1/oauth2/token", m.ID, m.Secret, url.Values{"grant_type": {"client_credentials"}})
+	if err != nil {
+		return "", 0, err
+	}
+	defer response.Body.Close()
+	var given struct {
+		AccessToken string `json:"access_token"`
+	}
+	err = json.NewDecoder(response.Body).Decode(&given)
+	return given.AccessToken, response.StatusCode, err
+}
+
+// post sends a request with a token of its own, as often as a rotation ends that before it arrives.
+func (m client) post(c *child, path, body string, into any) error {
+	for {
+		token, status, err := m.token(c)
+		if err != nil || status != http.StatusOK {
+			return errors.Join(err, fmt.Errorf("the token endpoint answers %d", status))
+		}
 		r, err := http.NewRequest(http.MethodPost, "http://"+c.Addr+path, strings.NewReader(body))
 		if err != nil {
 			return err
 		}
-		r.Header.Set("Authorization", "Bearer "+token)
-		r.Header.Set("Content-Type", "application/json")
+		r.Header = http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"},
+			"X-Tenant-Id": {"acme"}}
 		response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
 		if err != nil {
 			return err
 		}
 		defer response.Body.Close()
-		return json.NewDecoder(response.Body).Decode(into)
+		if response.StatusCode == http.StatusOK {
+			return json.NewDecoder(response.Body).Decode(into)
+		}
+		if response.StatusCode != http.StatusUnauthorized {
+			return fmt.Errorf("%s answers %d", path, response.StatusCode)
+		}
 	}
-	require.NoError(t, send("/v1/applications", `{"name":"Billing","category":"4","scopes":["users:read"]}`, &machine))
+}
+
+// TestKillNineAmidRotationAndRefresh kills the platform while its keys are rotated at once and a client's secret is
+// refreshed. Each change was made or was not: one key is published, tokens of it alone are good, and the client has one
+// secret, the last that was answered or the one whose answer the kill has cut off.
+func TestKillNineAmidRotationAndRefresh(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	boss := client{"boss", "a secret of the operator"}
+	settings := []string{"IDP_BOOTSTRAP_CLIENT_ID=" + boss.ID, "IDP_BOOTSTRAP_CLIENT_SECRET=" + boss.Secret}
+	c := startPlatform(t, dir, settings...)
+	machine := struct {
+		AppID string `json:"id"`
+		client
+	}{}
+	require.NoError(t, boss.post(c, "/v1/applications",
+		`{"name":"Billing","category":"4","scopes":["users:read"]}`, &machine))
 
 	for range 3 {
-		enough := make(chan struct{})
-		var once sync.Once
-		var changing sync.WaitGroup
-		changing.Go(func() {
-			for n := 0; send("/v1/applications/"+machine.ID+"/secrets", "", &machine) == nil; n++ {
+		before, _, err := boss.token(c)
+		require.NoError(t, err)
+		var keys []string // the only key after each rotation that was answered
+		untilKilled(t, c, func() error {
+			return boss.post(c, "/v1/applications/"+machine.AppID+"/secrets", "", &machine)
+		}, func() error {
+			var left struct{ Keys []struct{ ID string } }
+			if err := boss.post(c, "/v1/oauth2/keys/rotate?at_once=true", "", &left); err != nil {
+				return err
+			}
+			keys = append(keys, left.Keys[0].ID)
+			return nil
+		})
+		c = startPlatform(t, dir, settings...)
+
+		var published struct{ Keys []struct{ Kid string } }
+		fetch(t, c, "", "/v1/oauth2/jwks", &published)
+		require.Len(t, published.Keys, 1)
+		require.NotContains(t, keys[:len(keys)-1], published.Keys[0].Kid, "a later rotation was answered")
+		require.Equal(t, http.StatusUnauthorized, status(t, c, before, "/v1/users"))
+		token, _, err := boss.token(c)
+		require.NoError(t, err)
+		header, _ := unverified(t, token)
+		require.Equal(t, published.Keys[0].Kid, header["kid"])
+		require.Equal(t, http.StatusOK, status(t, c, token, "/v1/users"))
+
+		requireOneSecret(t, c, boss, machine.AppID, machine.client)
+	}
+}
+
+// untilKilled repeats each of the changes, and kills the platform after it has answered three of each.
+func untilKilled(t *testing.T, c *child, changes ...func() error) {
+	t.Helper()
+	var answered, all sync.WaitGroup
+	for _, change := range changes {
+		answered.Add(1)
+		all.Go(func() {
+			thrice := sync.OnceFunc(answered.Done)
+			defer thrice()
+			n := 0
+			for ; change() == nil; n++ {
 				if n == 2 {
-					once.Do(func() { close(enough) })
+					thrice()
 				}
 			}
+			assert.GreaterOrEqual(t, n, 3)
 		})
-		changing.Go(func() {
-			var keys any
-			for send("/v1/oauth2/keys/rotate", "", &keys) == nil {
-			}
-		})
-		<-enough
-		c.kill()
-		changing.Wait()
-
-		c = startPlatform(t, dir)
-		token = c.token("--tenant", "acme")
-		require.Equal(t, http.StatusOK, status(t, c, token, "/v1/users"))
-		response, err := form(c, "/v1/oauth2/token", machine.ClientID, machine.ClientSecret,
-			url.Values{"grant_type": {"client_credentials"}})
-		require.NoError(t, err)
-		require.NoError(t, response.Body.Close())
-		var application struct {
-			Secrets []struct{ Hint string }
-		}
-		fetch(t, c, token, "/v1/applications/"+machine.ID, &application)
-		require.Len(t, application.Secrets, 1)
-		known := strings.HasSuffix(machine.ClientSecret, strings.TrimPrefix(application.Secrets[0].Hint, "…"))
-		require.Equal(t, known, response.StatusCode == http.StatusOK,
-			"the secret that is shown is the one that is good")
 	}
+	answered.Wait()
+	c.kill()
+	all.Wait()
+}
+
+// requireOneSecret requires that a client has one secret, and that the secret known is good if it is the one shown.
+func requireOneSecret(t *testing.T, c *child, boss client, appID string, known client) {
+	t.Helper()
+	token, _, err := boss.token(c)
+	require.NoError(t, err)
+	r, err := http.NewRequest(http.MethodGet, "http://"+c.Addr+"/v1/applications/"+appID, nil)
+	require.NoError(t, err)
+	r.Header = http.Header{"Authorization": {"Bearer " + token}, "X-Tenant-Id": {"acme"}}
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	var application struct{ Secrets []struct{ Hint string } }
+	require.NoError(t, json.NewDecoder(response.Body).Decode(&application))
+	require.Len(t, application.Secrets, 1)
+	shown := strings.HasSuffix(known.Secret, strings.TrimPrefix(application.Secrets[0].Hint, "…"))
+	_, status, err := known.token(c)
+	require.NoError(t, err)
+	require.Equal(t, shown, status == http.StatusOK, "the secret that is shown is the one that is good")
 }
