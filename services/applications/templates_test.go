@@ -106,5 +106,35 @@ func TestTemplates(t *testing.T) {
 		Problem(http.StatusBadRequest, "invalid_parameters", "body.template_params.params.base_url")
 	c.Patch(path(app), object{"template_params": object{"version": "2"}}).
 		Problem(http.StatusBadRequest, "invalid_parameters", "body.template_params.version")
-	c.Patch(path(app), object{"template_params": object{"params": object{"base_url": "https://new.acme.test"}}}).OK(nil)
+}
+
+// A change of the parameters changes what the template filled in, except what was changed by hand.
+func TestTemplateParametersChange(t *testing.T) {
+	t.Parallel()
+	_, c := acme(t)
+	app := addApp(t, c, "a", object{
+		"template_id": "gitlab", "template_params": object{"params": object{"base_url": "https://old.acme.test"}},
+		"logout_url": "https://other.test/out",
+	})
+	c.Patch(path(app), object{"protocol_prop": object{"lifetime_in_seconds": 600}}).OK(nil)
+	changed := c.Patch(path(app), object{
+		"template_params": object{"params": object{"base_url": "https://new.acme.test"}}, "descr": "moved",
+		"protocol_prop": object{"sp_entity": "gitlab"},
+	}).Object()
+	prop := changed["protocol_prop"].(object)
+	assert.Equal(t, "https://new.acme.test/users/auth/saml/callback", prop["acs_url"])
+	assert.Equal(t, "https://new.acme.test/users/sign_in", changed["login_url"])
+	assert.Equal(t, "https://other.test/out", changed["logout_url"], "given when it was created")
+	assert.EqualValues(t, 600, prop["lifetime_in_seconds"], "changed before")
+	assert.Equal(t, "gitlab", prop["sp_entity"], "changed with the same request")
+	assert.Equal(t, "moved", changed["descr"])
+	assert.Len(t, prop["response_attr"], 3)
+	protocol := c.Get(path(app, "protocols/saml")).Object()
+	assert.Equal(t, prop, protocol["protocol_prop"], "both views are one")
+
+	c.Patch(path(app), object{"protocol_type": "oidc", "redirect_url": "https://new.acme.test/cb"}).OK(nil)
+	changed = c.Patch(path(app),
+		object{"template_params": object{"params": object{"base_url": "https://third.acme.test"}}}).Object()
+	assert.Equal(t, "https://third.acme.test/users/sign_in", changed["login_url"])
+	assert.NotContains(t, changed["protocol_prop"], "acs_url", "these are the settings of another protocol")
 }

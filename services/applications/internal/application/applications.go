@@ -253,6 +253,11 @@ func (s *Applications) propose(
 	ctx context.Context, tx *docstore.Tx, a, proposal *Application, protocolID string,
 ) (Doc, error) {
 	var faults apperr.Faults
+	if string(proposal.TemplateParams.Params) != string(a.TemplateParams.Params) { // its template may be gone
+		if t, ok := s.checkParams(&faults, &proposal.Profile); ok {
+			proposal.refill(&faults, t, a.TemplateParams.Params)
+		}
+	}
 	proposal.unite(&faults, a)
 	faults.Check(proposal.Status == a.Status, "status", "is changed by enable and disable only")
 	faults.Check(proposal.MultiAccountEnabled == a.MultiAccountEnabled, "multi_account_enabled",
@@ -262,9 +267,6 @@ func (s *Applications) propose(
 	proposal.check(&faults, a.TenantID, s.Rules)
 	faults.Check(proposal.TemplateParams.Version == a.TemplateParams.Version, "template_params.version",
 		"can't be changed")
-	if string(proposal.TemplateParams.Params) != string(a.TemplateParams.Params) { // its template may be gone
-		s.checkParams(&faults, &proposal.Profile)
-	}
 	changed, err := s.putMain(ctx, tx, &faults, proposal, protocolID)
 	if err != nil {
 		return Doc{}, err

@@ -2,6 +2,9 @@ package application
 
 import (
 	"encoding/json"
+	"errors"
+	"reflect"
+	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/services/applications/internal/template"
@@ -41,4 +44,51 @@ func (s *Applications) checkParams(faults *apperr.Faults, p *Profile) (*template
 		return nil, false
 	}
 	return t, t.Check(faults.Within("template_params.params"), p.TemplateParams.Params)
+}
+
+// refill follows a change of the parameters: members that are what the template made of the former parameters become
+// what it makes of the new ones. Members that somebody changed, with this request or before, stay.
+func (p *Profile) refill(faults *apperr.Faults, t *template.Template, former json.RawMessage) {
+	current, err1 := json.Marshal(p)
+	before, err2 := t.Fill(former)
+	after, err3 := t.Fill(p.TemplateParams.Params)
+	var now, was, next map[string]any
+	err := errors.Join(err1, err2, err3)
+	if err == nil {
+		err = errors.Join(json.Unmarshal(current, &now), json.Unmarshal(before, &was), json.Unmarshal(after, &next))
+	}
+	if p.ProtocolType != t.ProtocolType {
+		delete(next, "protocol_prop") // now the settings of another protocol
+	}
+	patch := following(now, was, next)
+	for _, object := range []string{"protocol_prop", "config_prop"} {
+		nowIn, _ := now[object].(map[string]any)
+		wasIn, _ := was[object].(map[string]any)
+		if nextIn, ok := next[object].(map[string]any); ok {
+			patch[object] = following(nowIn, wasIn, nextIn)
+		}
+	}
+	p.ProtocolProp.ResponseAttr = slices.Clone(p.ProtocolProp.ResponseAttr) // decoding overwrites a slice's items
+	text, failed := json.Marshal(patch)
+	if err = errors.Join(err, failed); err == nil {
+		err = json.Unmarshal(text, p)
+	}
+	if err != nil {
+		faults.Add("template_params.params", "does not fit the template")
+	}
+}
+
+// following returns the members of next that differ in was, if they are now as they were.
+func following(now, was, next map[string]any) map[string]any {
+	patch := map[string]any{}
+	for name, value := range next {
+		present := now[name]
+		if present == nil && was[name] == "" {
+			present = "" // an empty text may be left out
+		}
+		if !reflect.DeepEqual(was[name], value) && reflect.DeepEqual(present, was[name]) {
+			patch[name] = value
+		}
+	}
+	return patch
 }

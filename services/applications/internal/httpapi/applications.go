@@ -42,8 +42,8 @@ func (a *api) registerApplications(s *rest.Server) {
 		ID: "update-application", Method: http.MethodPatch, Path: "/v1/applications/{id}",
 		Scope: auth.ApplicationsWrite, Summary: "Change an application",
 		Doc: "JSON merge patch (RFC 7396). `sso_enabled` and `mfa_enabled` are those of `config_prop`: either may be " +
-			"changed. Whoever changes scopes or keys " +
-			"must have all scopes of the application.",
+			"changed. A change of `template_params.params` changes what the template filled in, except members that were " +
+			"changed since. Whoever changes scopes or keys must have all scopes of the application.",
 		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: map[string]any{"descr": "Claims and receipts"},
 		Response: exampleApplication,
 	}, a.updateApplication)
