@@ -20,6 +20,7 @@ func TestEveryTemplate(t *testing.T) {
 		id := template["template_id"].(string)
 		t.Run(id, func(t *testing.T) {
 			t.Parallel()
+			assert.Contains(t, template["logo"], "data:image/svg+xml,")
 			schema := template["params_schema"].(object)
 			params := object{}
 			for name, property := range schema["properties"].(object) {
@@ -27,6 +28,7 @@ func TestEveryTemplate(t *testing.T) {
 			}
 			app := addApp(t, c, id, object{"template_id": id, "template_params": object{"params": params}})
 			assert.Equal(t, "2", app["type"])
+			assert.Empty(t, app["logo"], "a monogram is not the application's")
 			assert.Equal(t, template["protocol_type"], app["protocol_type"])
 			assert.Equal(t, template["category"], app["category"])
 			assert.Equal(t, template["version"], app["template_params"].(object)["version"])

@@ -28,7 +28,7 @@ func (s *Applications) fromTemplate(faults *apperr.Faults, a *Application) (Prof
 		return Profile{}, false
 	}
 	base.TemplateID, base.TemplateParams.Version, base.Type = t.TemplateID, t.Version, FromTemplate
-	base.ProtocolType, base.Category, base.Logo = t.ProtocolType, t.Category, t.Logo
+	base.ProtocolType, base.Category = t.ProtocolType, t.Category
 	return base, true
 }
 

@@ -48,7 +48,8 @@ func (a *api) listTemplates(_ context.Context, in *listTemplatesInput) ([]rest.R
 }
 
 var exampleTemplate = map[string]any{
-	"template_id": "gitlab", "name": "GitLab", "version": "1", "protocol_type": "saml", "category": "1", "logo": "",
+	"template_id": "gitlab", "name": "GitLab", "version": "1", "protocol_type": "saml", "category": "1",
+	"logo":          "data:image/svg+xml,%3Csvg…",
 	"params_schema": map[string]any{"type": "object"},
 	"defaults":      map[string]any{"login_url": "{base_url}/users/sign_in"},
 }

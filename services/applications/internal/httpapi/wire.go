@@ -230,7 +230,7 @@ type Template struct {
 	Version      string         `json:"version" example:"1"`
 	ProtocolType string         `json:"protocol_type" enum:"cas,oauth2,saml,oidc,sxp" example:"saml"`
 	Category     string         `json:"category" enum:"1,2,3,4" example:"1"`
-	Logo         string         `json:"logo" example:""`
+	Logo         string         `json:"logo" doc:"A data URI of its initials: real logos are trademarks"`
 	ParamsSchema map[string]any `json:"params_schema" doc:"JSON Schema (2020-12) of template_params.params"`
 	Defaults     map[string]any `json:"defaults" doc:"Members of an application; {name} stands for the parameter of that name"`
 }

@@ -4,6 +4,7 @@ package template
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/monogram"
 	"github.com/idplatform/idplatform/pkg/schema"
 	"github.com/idplatform/idplatform/pkg/textindex"
 )
@@ -24,7 +26,7 @@ type Template struct {
 	Version      string `json:"version"`
 	ProtocolType string `json:"protocol_type"`
 	Category     string `json:"category"`
-	Logo         string `json:"logo"`
+	Logo         string `json:"logo"` // a monogram unless the file has one
 	// ParamsSchema is the JSON Schema (2020-12) of template_params.params.
 	ParamsSchema json.RawMessage `json:"params_schema"`
 	// Defaults are members of an application. {name} in their texts stands for the parameter of that name.
@@ -77,6 +79,7 @@ func parse(text []byte) (*Template, error) {
 	if t.schema, err = schema.Compile(t.ParamsSchema); err != nil {
 		return nil, fmt.Errorf("params_schema: %w", err)
 	}
+	t.Logo = cmp.Or(t.Logo, monogram.DataURI(t.Name))
 	return t, nil
 }
 

@@ -31,7 +31,7 @@ type Connection struct {
 	DeveloperID  string `json:"developer_id"` // who made it
 	Name         string `json:"name"`         // the provider's
 	Type         string `json:"type"`         // the provider's
-	Logo         string `json:"logo"`         // the provider's
+	Logo         string `json:"logo"`         // the provider's own, or empty
 	Status       string `json:"status"`
 }
 
@@ -104,6 +104,6 @@ func (d *Draft) check(before *Connection) (*provider.Provider, error) {
 
 // apply makes the connection what a checked draft says.
 func (c *Connection) apply(d *Draft, p *provider.Provider) {
-	c.ProviderID, c.ProviderCode, c.Name, c.Type, c.Logo = p.ProviderID, p.ProviderCode, p.Name, p.Type, p.Logo
+	c.ProviderID, c.ProviderCode, c.Name, c.Type, c.Logo = p.ProviderID, p.ProviderCode, p.Name, p.Type, p.OwnLogo()
 	c.DisplayName, c.ConfigFields = d.DisplayName, d.ConfigFields
 }

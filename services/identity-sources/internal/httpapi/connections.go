@@ -21,7 +21,8 @@ func (a *api) registerConnections(s *rest.Server) {
 		ID: "list-providers", Method: http.MethodGet, Path: "/v1/idp/providers", Scope: auth.IdentitySourcesRead,
 		Summary: "List providers", Response: []any{exampleProvider},
 		Doc: "The catalogue: which fields a connection to each provider has, as a JSON Schema. Those that are `writeOnly` are " +
-			"secrets. `documentation` is where the provider describes them.",
+			"secrets. `documentation` is where the provider describes them. `logo` is a data URI of its initials: real logos are " +
+			"trademarks.",
 	}, a.listProviders)
 	rest.Handle(s, rest.Op{
 		ID: "list-connections", Method: http.MethodGet, Path: "/v1/idp/connections", Scope: auth.IdentitySourcesRead,
@@ -149,7 +150,7 @@ type Connection struct {
 	DeveloperID  string         `json:"developer_id" doc:"Who made it"`
 	Name         string         `json:"name" doc:"The provider's" example:"WeChat"`
 	Type         string         `json:"type" doc:"The provider's" enum:"social,database,mfa,enterprise"`
-	Logo         string         `json:"logo" doc:"The provider's; may be empty"`
+	Logo         string         `json:"logo" doc:"The provider's, if the platform has it; mostly empty: list-providers has a monogram"`
 	Status       string         `json:"status" enum:"1,0" doc:"Changed by enable and disable"`
 }
 
@@ -168,8 +169,8 @@ type ConnectionInput struct {
 	Status      string `json:"status,omitempty" readOnly:"true"`
 }
 
-var exampleProvider = json.RawMessage(`{"provider_id":"1","provider_code":"wechat_scan_qr","name":"WeChat","type":"social","logo":"",` +
-	`"documentation":"https://developers.weixin.qq.com/doc/","config_schema":{"type":"object","properties":{` +
+var exampleProvider = json.RawMessage(`{"provider_id":"1","provider_code":"wechat_scan_qr","name":"WeChat","type":"social",` +
+	`"logo":"data:image/svg+xml,%3Csvg…","documentation":"https://developers.weixin.qq.com/doc/","config_schema":{"type":"object","properties":{` +
 	`"AppId":{"type":"string","title":"AppID"},"AppSecret":{"type":"string","title":"AppSecret","writeOnly":true}},` +
 	`"required":["AppId","AppSecret"],"additionalProperties":false}}`)
 

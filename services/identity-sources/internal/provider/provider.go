@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/monogram"
 	"github.com/idplatform/idplatform/pkg/schema"
 )
 
@@ -26,8 +27,8 @@ type Provider struct {
 	ProviderID    string `json:"provider_id"` // for good: a new provider gets the next number
 	ProviderCode  string `json:"provider_code"`
 	Name          string `json:"name"`
-	Type          string `json:"type"` // social, database, mfa or enterprise
-	Logo          string `json:"logo"`
+	Type          string `json:"type"`          // social, database, mfa or enterprise
+	Logo          string `json:"logo"`          // see OwnLogo
 	Documentation string `json:"documentation"` // the provider's own
 	// ConfigSchema is the JSON Schema (2020-12) of config_fields. Its writeOnly members are secrets.
 	ConfigSchema json.RawMessage `json:"config_schema"`
@@ -116,6 +117,7 @@ func parse(text []byte) (*Provider, error) {
 	}
 	p := &f.Provider
 	p.Check, p.Shapes, p.Example = f.Check, f.Shapes, f.Example
+	p.Logo = cmp.Or(p.Logo, monogram.DataURI(p.Name))
 	var err error
 	if p.schema, err = schema.Compile(p.ConfigSchema); err != nil {
 		return nil, fmt.Errorf("config_schema: %w", err)
@@ -148,6 +150,14 @@ func (c *Catalogue) List() []*Provider { return c.list }
 func (c *Catalogue) Find(code string) (*Provider, bool) {
 	p, ok := c.byCode[code]
 	return p, ok
+}
+
+// OwnLogo is the logo that the provider's file has, "" if Logo is a monogram. Connections and events repeat only this.
+func (p *Provider) OwnLogo() string {
+	if p.Logo == monogram.DataURI(p.Name) {
+		return ""
+	}
+	return p.Logo
 }
 
 // IsSecret reports whether a member of config_fields is one.

@@ -53,6 +53,8 @@ func TestCatalogue(t *testing.T) {
 			t.Parallel()
 			require.Equal(t, i+1, mustInt(t, p.ProviderID))
 			require.NotEmpty(t, p.Name)
+			require.Contains(t, p.Logo, "data:image/svg+xml,")
+			require.Empty(t, p.OwnLogo())
 			require.Contains(t, []string{"social", "database", "mfa", "enterprise"}, p.Type)
 			documentation, err := url.Parse(p.Documentation)
 			require.NoError(t, err)
