@@ -13,7 +13,7 @@ import (
 // Event is a CloudEvent of the platform, as a consumer sees it.
 type Event struct {
 	ID            string     // unique; the same in every delivery
-	Source        string     // the path of the records: /users
+	Source        string     // the path of the records, without /v1 and ids: /users, /applications/accounts
 	Type          string     // idp.user.created
 	Subject       string     // the record's id
 	Time          clock.Time // when the change was made

@@ -33,7 +33,7 @@ const MaxSize = 4 << 20
 type Event struct {
 	Entity  string // such as user
 	Action  string // such as created
-	Source  string // the path of the records: /users
+	Source  string // the path of the records, without /v1 and ids: /users, /applications/accounts
 	Subject string // the record's id
 	// the record's revision after the change: that of docstore.Stamp, made by this transaction
 	Revision int64

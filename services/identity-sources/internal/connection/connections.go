@@ -277,7 +277,7 @@ func replace(ctx context.Context, tx *docstore.Tx, c *Connection, action string)
 }
 
 func emit(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
-	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "connection", Source: "/identity-sources"}, action, doc, nil)
+	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "connection", Source: "/idp/connections"}, action, doc, nil)
 }
 
 // Existing returns those of the connections that there are, with the codes of their providers.

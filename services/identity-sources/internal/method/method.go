@@ -258,5 +258,5 @@ func replaceMethod(ctx context.Context, tx *docstore.Tx, m *Method, action strin
 }
 
 func tellMethod(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
-	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "auth_method", Source: "/identity-sources"}, action, doc, nil)
+	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "auth_method", Source: "/auth-methods"}, action, doc, nil)
 }

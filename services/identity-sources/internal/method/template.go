@@ -224,5 +224,5 @@ func replaceTemplate(ctx context.Context, tx *docstore.Tx, t *Template) (Templat
 }
 
 func tellTemplate(ctx context.Context, tx *docstore.Tx, action string, doc *TemplateDoc) error {
-	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "auth_template", Source: "/identity-sources"}, action, doc, nil)
+	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "auth_template", Source: "/auth-templates"}, action, doc, nil)
 }

@@ -51,9 +51,9 @@ func Collections() []*docstore.Def {
 var (
 	resourceKind    = outbox.Kind{Entity: "resource", Source: "/resources"}
 	setKind         = outbox.Kind{Entity: "resource_set", Source: "/resource-sets"}
-	memberKind      = outbox.Kind{Entity: "resource_set_member", Source: "/resource-set-members"}
+	memberKind      = outbox.Kind{Entity: "resource_set_member", Source: "/resource-sets/members"}
 	unitKind        = outbox.Kind{Entity: "auth_unit", Source: "/auth-units"}
-	groupMemberKind = outbox.Kind{Entity: "auth_unit_member", Source: "/auth-unit-members"}
+	groupMemberKind = outbox.Kind{Entity: "auth_unit_member", Source: "/auth-units/members"}
 	ruleKind        = outbox.Kind{Entity: "auth_rule", Source: "/auth-rules"}
 )
 
