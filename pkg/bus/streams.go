@@ -11,8 +11,9 @@ import (
 
 // The streams of the platform.
 const (
-	EventStream      = "IDP_EVENTS"
-	DeadLetterStream = "IDP_DEADLETTERS"
+	EventStream        = "IDP_EVENTS"
+	DeadLetterStream   = "IDP_DEADLETTERS"
+	SubscriptionStream = "IDP_SUBSCRIPTIONS"
 
 	// ReaderConsumer is the durable pull consumer of EventStream for readers. They may use it, but cannot create
 	// consumers.
@@ -20,7 +21,9 @@ const (
 )
 
 const (
-	eventsPrefix    = "idp.events."
+	eventsPrefix        = "idp.events."
+	subscriptionsPrefix = "idp.subscriptions."
+
 	keepEvents      = 7 * 24 * time.Hour
 	keepDeadLetters = 90 * 24 * time.Hour
 	duplicateWindow = 2 * time.Minute
@@ -79,11 +82,13 @@ func (b *Bus) ensureStreams(ctx context.Context) error {
 		maxAge = keepEvents
 	}
 	for _, want := range []jetstream.StreamConfig{
-		{Name: EventStream, Subjects: []string{eventsPrefix + ">"}, MaxAge: maxAge,
+		{Name: EventStream, Subjects: []string{eventsPrefix + ">"}, MaxAge: maxAge, AllowDirect: true,
 			Description: "Events of the platform: idp.events.<tenant>.<entity>.<action>, CloudEvents in JSON"},
 		{Name: DeadLetterStream, Subjects: []string{deadLettersPrefix + ">"}, MaxAge: keepDeadLetters,
 			AllowDirect: true,
 			Description: "Events that a consumer could not handle, and those of them that are replayed"},
+		{Name: SubscriptionStream, Subjects: []string{subscriptionsPrefix + ">"}, MaxAge: maxAge,
+			Description: "Events for subscriptions that are delivered over NATS: idp.subscriptions.<tenant>.<id>"},
 	} {
 		want.Storage, want.Duplicates, want.Replicas = jetstream.FileStorage, duplicateWindow, max(1, b.config.Replicas)
 		if err := b.ensureStream(ctx, want); err != nil {
@@ -142,6 +147,9 @@ func (b *Bus) readerConsumer(ctx context.Context) (*jetstream.ConsumerInfo, erro
 	}
 	return push.CachedInfo(), nil
 }
+
+// SubscriptionSubject is where the events of a subscription go that is delivered over NATS.
+func SubscriptionSubject(tenant, id string) string { return subscriptionsPrefix + tenant + "." + id }
 
 func (b *Bus) ensureStream(ctx context.Context, want jetstream.StreamConfig) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)

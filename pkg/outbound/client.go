@@ -52,8 +52,8 @@ func New(cfg Config) *http.Client {
 				TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: cfg.RootCAs},
 				ForceAttemptHTTP2:      true,
 				TLSHandshakeTimeout:    5 * time.Second,
-				MaxIdleConns:           100,
-				MaxIdleConnsPerHost:    4,
+				MaxIdleConns:           512,
+				MaxIdleConnsPerHost:    16,
 				MaxConnsPerHost:        16, // one tenant's slow webhook cannot use all connections
 				IdleConnTimeout:        30 * time.Second,
 				MaxResponseHeaderBytes: 64 << 10,

@@ -147,6 +147,7 @@ func (s *Server) fail(ctx context.Context, op *Op, w http.ResponseWriter, r *htt
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
 		err = apperr.New(apperr.Unavailable, "the operation took too long").Because(err)
 	}
+	s.noteDenied(ctx, op, r, err)
 	if op.OAuth {
 		writeOAuth(w, err, r.Header.Get("Authorization"))
 	} else {

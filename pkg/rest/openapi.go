@@ -131,11 +131,14 @@ func (s *Server) describe(op *Op, input, output reflect.Type) huma.Operation {
 	}
 
 	ok := &huma.Response{Description: "OK", Content: map[string]*huma.MediaType{}}
-	if len(op.ContentTypes) == 0 {
+	if len(op.ContentTypes) == 0 || op.ContentTypes[0] == "application/json" {
 		schema := registry.Schema(output, true, op.ID+"-response")
 		ok.Content["application/json"] = &huma.MediaType{Schema: schema, Example: op.Response}
 	}
 	for _, contentType := range op.ContentTypes {
+		if contentType == "application/json" {
+			continue
+		}
 		ok.Content[contentType] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}, Example: op.Response}
 	}
 	o.Responses["200"] = ok

@@ -58,8 +58,8 @@ type Op struct {
 	// Deprecated operations still work. Developing ones may still change (x-development-status).
 	Deprecated, Developing bool
 
-	// ContentTypes are those of the answer; none means JSON. Consumes are those of a body that the operation reads
-	// itself (Upload).
+	// ContentTypes are those of the answer; none means JSON, and JSON comes first where there are others (OrEvents).
+	// Consumes are those of a body that the operation reads itself (Upload).
 	ContentTypes, Consumes []string
 
 	target   string // the path parameter with the id that If-Match is about

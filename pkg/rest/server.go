@@ -34,6 +34,9 @@ type Config struct {
 	Metrics  *telemetry.HTTPMetrics
 	Log      *slog.Logger
 
+	// Denied is called for every write that is answered with 401 or 403; optional. It must return at once.
+	Denied func(Denial)
+
 	// Strict makes the server panic if a stored answer differs from the given one. It is for tests.
 	Strict bool
 }
@@ -170,6 +173,8 @@ func (s *Server) admit(op *Op, r *http.Request, h http.Header) (context.Context,
 			return ctx, err
 		}
 		principal.SetCaller(h)
+		info.Tenant, info.Actor = principal.Tenant, principal.Subject
+		ctx = request.With(ctx, info) // a refusal is noted for the caller's tenant
 		for _, scope := range op.scopes() {
 			if !principal.Has(scope) {
 				return ctx, apperr.New(apperr.Forbidden, "the scope %s is needed", scope)
@@ -178,7 +183,6 @@ func (s *Server) admit(op *Op, r *http.Request, h http.Header) (context.Context,
 		if info.Tenant, err = auth.SelectTenant(r, principal); err != nil {
 			return ctx, err
 		}
-		info.Actor = principal.Subject
 		ctx = auth.WithPrincipal(ctx, principal)
 	}
 	// net/url drops malformed parameters, possibly a dry_run.

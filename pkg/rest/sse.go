@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"net/http"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/idplatform/idplatform/pkg/request"
 )
@@ -40,6 +43,24 @@ func (e Events) answer() (answer, error) {
 		e.heartbeat = heartbeatEvery
 	}
 	return answer{Status: http.StatusOK, ContentType: request.EventStreamType, stream: e.write}, nil
+}
+
+// OrEvents is an answer that is a JSON body or, where the client asks for one (request.WantsEvents), an event stream.
+type OrEvents[B any] struct {
+	Body   B
+	Events *Events // instead of Body; nil if the client does not ask for a stream
+}
+
+func (o OrEvents[B]) answer() (answer, error) {
+	if o.Events != nil {
+		return o.Events.answer()
+	}
+	return answerOf(o.Body)
+}
+
+// Schema returns the schema of B.
+func (OrEvents[B]) Schema(r huma.Registry) *huma.Schema {
+	return r.Schema(reflect.TypeFor[B](), true, "")
 }
 
 // eventWriter writes complete events, one at a time.

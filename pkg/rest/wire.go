@@ -16,6 +16,7 @@ func (Public[W]) wraps() reflect.Type     { return reflect.TypeFor[W]() }
 func (Record[W]) wraps() reflect.Type     { return reflect.TypeFor[W]() }
 func (List[W]) wraps() reflect.Type       { return reflect.TypeFor[W]() }
 func (JSON[W]) wraps() reflect.Type       { return reflect.TypeFor[W]() }
+func (OrEvents[B]) wraps() reflect.Type   { return reflect.TypeFor[B]() }
 func (MergePatch[W]) wraps() reflect.Type { return reflect.TypeFor[W]() }
 
 // mustBeWhole panics if one of the types, or a type it contains, embeds a struct of an unexported type. encoding/json

@@ -39,6 +39,7 @@ type Config struct {
 	EncryptionKeys secret.String  `mapstructure:"encryption_keys" doc:"Keys for secrets at rest, id:base64 of 32 bytes, joined by commas; the first seals, the others only open"`
 	Outbound       OutboundConfig `mapstructure:"outbound"`
 	Tracing        TracingConfig  `mapstructure:"tracing"`
+	AuditTenant    string         `mapstructure:"audit_tenant" doc:"The tenant whose audit log has the denied writes of callers without a valid credential"`
 	StuckAfter     time.Duration  `mapstructure:"events_stuck_after" doc:"How long events may wait, none of them getting to NATS, before readyz says no; 0: for ever"`
 	DrainDelay     time.Duration  `mapstructure:"drain_delay" doc:"How long readyz says no before connections are closed, so that the gateway notices"`
 	DrainTimeout   time.Duration  `mapstructure:"drain_timeout" doc:"How long requests, and after them tasks and events, may take to end at SIGTERM"`
@@ -102,7 +103,7 @@ func DefaultConfig(name string, port int) Config {
 		Mongo:   MongoConfig{Database: "idp_" + strings.ReplaceAll(name, "-", "_")},
 		Caches:  Caches{MiB: 64},
 		NATS:    NATSConfig{URL: "nats://127.0.0.1:4222", Replicas: 1, MaxAge: 7 * 24 * time.Hour},
-		Tracing: TracingConfig{SampleRatio: 1},
+		Tracing: TracingConfig{SampleRatio: 1}, AuditTenant: "default",
 		// Long, because it takes all replicas out of service at the same time; until then writes continue without NATS.
 		StuckAfter: 5 * time.Minute,
 		// in the worst case twice DrainTimeout: within the 30 s that Kubernetes allows
@@ -134,6 +135,9 @@ func (c Config) Validate() error {
 	}
 	if err := c.Caches.Check(Spec{}); err != nil {
 		faults = append(faults, err)
+	}
+	if !auth.ValidTenant(c.AuditTenant) {
+		faults = append(faults, errors.New("audit_tenant must be 1…63 of a-z, 0-9, _ and -"))
 	}
 	if c.StuckAfter < 0 {
 		faults = append(faults, errors.New("events_stuck_after must not be negative"))

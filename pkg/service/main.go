@@ -139,7 +139,7 @@ func (c Config) deps(log *slog.Logger, registry *prometheus.Registry) (Deps, err
 		Log: log, Metrics: registry,
 		Requests: telemetry.NewHTTPMetrics(registry), Keys: keys,
 		StuckAfter: c.StuckAfter, PublicURL: c.PublicURL, EarlierURLs: c.Auth.Issuer,
-		AskForEnded: c.Auth.asksForEnded(),
+		AskForEnded: c.Auth.asksForEnded(), AuditTenant: c.AuditTenant,
 	}
 	if deps.Verifier, err = c.Auth.Verifier(deps.Outbound, log); err != nil {
 		return Deps{}, err

@@ -46,16 +46,21 @@ type Deps struct {
 	// reports of the applications service, and is not ready before it has them.
 	AskForEnded bool
 
+	// AuditTenant is the tenant that is told of denied writes without a valid credential; "" if none is.
+	AuditTenant string
+
 	// StuckAfter is how long events may wait while none is published, before the service is not ready; 0 means without
 	// limit.
 	StuckAfter time.Duration
+
+	denied func(rest.Denial) // set by Start
 }
 
 // Server makes the service's HTTP server.
 func (d Deps) Server(title string) *rest.Server {
 	return rest.New(rest.Config{
 		Title: title, Store: d.Store, Keys: d.Keys, Verifier: d.Verifier, Metrics: d.Requests, Log: d.Log,
-		Strict: d.Strict,
+		Denied: d.denied, Strict: d.Strict,
 	})
 }
 
@@ -77,6 +82,8 @@ type App struct {
 	Consumers []bus.ConsumerConfig
 	// Followers keep state that every replica holds in memory. The service is ready once all have caught up.
 	Followers []bus.FollowerConfig
+	// Ready returns what else keeps the service from serving until it has started; nil if nothing does. Optional.
+	Ready func() error
 }
 
 // Task is work that every replica does at an interval.
@@ -125,11 +132,15 @@ type Unit struct {
 	consumers []*bus.Consumer
 	followers []*bus.Follower
 	tasks     *tasks
+	denied    *denials
+	ready     func() error // nil if there is none
 	relay     *outbox.Relay
 }
 
 // Start makes a service and starts all of it except the listener. From then on it owns the store.
 func Start(ctx context.Context, spec Spec, deps Deps) (*Unit, error) {
+	denied := newDenials(deps)
+	deps.denied = denied.note
 	app, err := spec.New(ctx, deps)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", spec.Name, err)
@@ -143,7 +154,8 @@ func Start(ctx context.Context, spec Spec, deps Deps) (*Unit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", spec.Name, err)
 	}
-	unit := &Unit{Name: spec.Name, Handler: app.Handler, deps: deps, relay: relay}
+	unit := &Unit{Name: spec.Name, Handler: app.Handler, deps: deps, relay: relay, denied: denied,
+		ready: app.Ready}
 	for _, c := range app.Consumers {
 		consumer, err := deps.Bus.Consume(ctx, c)
 		if err != nil {
@@ -165,7 +177,8 @@ func Start(ctx context.Context, spec Spec, deps Deps) (*Unit, error) {
 		Name: "forget answers", Every: time.Minute, Due: rest.DueAnswers,
 		Do: func(ctx context.Context, id string) error { return rest.ForgetAnswer(ctx, deps.Store, id) },
 	})
-	unit.tasks = startTasks(ctx, deps.Log, append(app.Tasks, forget, deps.resealTask()))
+	tell := Task{Name: DeniedTask, Every: tellDenialsEvery, Do: denied.tell}
+	unit.tasks = startTasks(ctx, deps.Log, append(app.Tasks, forget, tell, deps.resealTask()))
 	return unit, nil
 }
 
@@ -183,6 +196,11 @@ func (u *Unit) Ready(ctx context.Context) error {
 			return fmt.Errorf("%s: %w: %w", u.Name, errBehind, err)
 		}
 	}
+	if u.ready != nil {
+		if err := u.ready(); err != nil {
+			return fmt.Errorf("%s: %w", u.Name, err)
+		}
+	}
 	if u.deps.StuckAfter == 0 {
 		return nil
 	}
@@ -197,7 +215,8 @@ func (u *Unit) Ready(ctx context.Context) error {
 func (u *Unit) Stop(ctx context.Context) error {
 	err := u.stopConsumers(ctx)
 	u.tasks.stop()
-	return errors.Join(err, u.relay.Stop(ctx), u.deps.Store.Close())
+	_, told := u.denied.tell(ctx)
+	return errors.Join(err, told, u.relay.Stop(ctx), u.deps.Store.Close())
 }
 
 func (u *Unit) stopConsumers(ctx context.Context) error {

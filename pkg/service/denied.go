@@ -1,0 +1,136 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/pkg/telemetry"
+)
+
+const (
+	tellDenialsEvery = 10 * time.Second
+	// Different attempts that are told apart until they are told, of a tenant and of all. What goes beyond is counted
+	// together, for each tenant.
+	maxDenials    = 1000
+	tenantDenials = 100
+	maxReason     = 200 // bytes
+
+	// DeniedTask is the task that tells the denied attempts.
+	DeniedTask = "tell denied attempts"
+)
+
+// denials gathers the denied writes of a service. Equal ones are one event, idp.access.denied, with their number: who
+// sends a million requests with a bad token causes a few events a minute.
+type denials struct {
+	store  *docstore.Store
+	nobody string // the tenant that is told of attempts without a valid credential; "" if none is
+	count  prometheus.Counter
+
+	mu       sync.Mutex
+	gathered map[rest.Denial]*denied
+	tenants  map[string]int
+}
+
+// denied is the record in the event. It is a format that others rely on.
+type denied struct {
+	ID        string     `json:"id"`
+	TenantID  string     `json:"tenant_id"`
+	Version   int64      `json:"version"`
+	Operation string     `json:"operation"`
+	Actor     string     `json:"actor"`
+	Address   string     `json:"address"`
+	Reason    string     `json:"reason"`
+	Count     int64      `json:"count"`
+	First     clock.Time `json:"time_first"`
+	Last      clock.Time `json:"time_last"`
+}
+
+func newDenials(d Deps) *denials {
+	return &denials{
+		store: d.Store, nobody: d.AuditTenant,
+		count: telemetry.Register(d.Metrics, prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "idp_denied_writes_total", Help: "Writes that were refused because of the credential.",
+		})),
+		gathered: map[rest.Denial]*denied{}, tenants: map[string]int{},
+	}
+}
+
+// note counts an attempt.
+func (d *denials) note(a rest.Denial) {
+	d.count.Inc()
+	if a.Tenant == "" {
+		a.Tenant = d.nobody
+	}
+	if a.Tenant == "" {
+		return
+	}
+	if len(a.Reason) > maxReason {
+		a.Reason = a.Reason[:maxReason]
+	}
+	now := d.store.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	seen := d.gathered[a]
+	if seen == nil && (len(d.gathered) >= maxDenials || d.tenants[a.Tenant] >= tenantDenials) {
+		a = rest.Denial{Tenant: a.Tenant, Operation: "several", Reason: "too many different attempts to tell apart"}
+		seen = d.gathered[a]
+	}
+	if seen == nil {
+		seen = &denied{Operation: a.Operation, Actor: a.Actor, Address: a.Address, Reason: a.Reason, First: now}
+		d.gathered[a] = seen
+		d.tenants[a.Tenant]++
+	}
+	seen.Count++
+	seen.Last = now
+}
+
+// take returns what was gathered, by tenant.
+func (d *denials) take() map[string][]*denied {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	taken := map[string][]*denied{}
+	for a, seen := range d.gathered {
+		taken[a.Tenant] = append(taken[a.Tenant], seen)
+	}
+	d.gathered, d.tenants = map[rest.Denial]*denied{}, map[string]int{}
+	return taken
+}
+
+// tell writes an event for each of the different attempts.
+func (d *denials) tell(ctx context.Context) (int, error) {
+	for tenant, list := range d.take() {
+		ids, err := d.store.NewIDs(ctx, len(list))
+		if err != nil {
+			return 0, err
+		}
+		err = docstore.Do(request.System(ctx, tenant), d.store, func(tx *docstore.Tx) error {
+			for i, a := range list {
+				a.ID, a.TenantID, a.Version = ids[i], tenant, 1
+				record, err := json.Marshal(a)
+				if err != nil {
+					return err
+				}
+				err = outbox.Append(request.System(ctx, tenant), tx, outbox.Event{
+					Entity: "access", Action: "denied", Source: "/access", Subject: a.ID, Revision: 1, Record: record,
+				})
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return 0, nil
+}

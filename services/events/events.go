@@ -1,0 +1,97 @@
+// Package events is the events service: subscriptions and their delivery, the feed of events, and the audit log. It
+// exports what a program needs to run it, and nothing else.
+package events
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/services/events/internal/audit"
+	"github.com/idplatform/idplatform/services/events/internal/delivery"
+	"github.com/idplatform/idplatform/services/events/internal/feed"
+	"github.com/idplatform/idplatform/services/events/internal/httpapi"
+	"github.com/idplatform/idplatform/services/events/internal/share"
+	"github.com/idplatform/idplatform/services/events/internal/subscription"
+)
+
+// Config holds the service's own settings.
+type Config struct {
+	Audit   AuditConfig   `mapstructure:"audit"`
+	Webhook WebhookConfig `mapstructure:"webhook"`
+}
+
+// AuditConfig is about the audit log.
+type AuditConfig struct {
+	Keep time.Duration `mapstructure:"keep" doc:"How long audit log entries are kept; 0: for ever"`
+}
+
+// WebhookConfig is about deliveries to webhooks.
+type WebhookConfig struct {
+	Tries []time.Duration `mapstructure:"tries" doc:"Pauses before the second and later tries; after the last one fails the subscription is failing"`
+}
+
+// DefaultConfig keeps the audit log for a year, and tries for three days to deliver an event.
+func DefaultConfig() Config {
+	return Config{AuditConfig{365 * 24 * time.Hour}, WebhookConfig{delivery.Schedule}}
+}
+
+// Spec describes the service with a configuration.
+func Spec(c Config) service.Spec {
+	return service.Spec{
+		Name: "events",
+		Collections: slices.Concat(subscription.Collections(), delivery.Collections(), audit.Collections(),
+			share.Collections()),
+		New: c.new,
+	}
+}
+
+const soon = 10 * time.Millisecond // a part that ended begins again
+
+func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
+	if c.Audit.Keep < 0 {
+		return service.App{}, errors.New("audit.keep must not be negative")
+	}
+	for _, pause := range c.Webhook.Tries {
+		if pause <= 0 {
+			return service.App{}, errors.New("webhook.tries must be positive")
+		}
+	}
+	events := feed.New(d.Bus.JetStream(), d.Log)
+	group := share.New(d.Store, d.Log)
+	sender := delivery.NewSender(d.Outbound, d.Bus.JetStream(), d.Clock)
+	subs := subscription.New(d.Store, events, delivery.Rows{})
+	engine := delivery.New(delivery.Config{
+		Store: d.Store, Feed: events, Group: group, Sender: sender, Clock: d.Clock, Log: d.Log, Metrics: d.Metrics,
+		Schedule: c.Webhook.Tries,
+	})
+	log := &audit.Log{Store: d.Store, Feed: events, Keep: c.Audit.Keep}
+	writer := &audit.Writer{Store: d.Store, Feed: events, Group: group}
+
+	server := d.Server("events")
+	httpapi.Register(server, httpapi.Parts{
+		Subscriptions: subs, Deliveries: &delivery.Log{Store: d.Store, Subs: subs},
+		Tester: &delivery.Tester{Store: d.Store, Subs: subs, Sender: sender}, Feed: events, Audit: log,
+	})
+	return service.App{
+		Handler: server,
+		Ready: func() error {
+			_, _, err := events.End()
+			return err
+		},
+		Tasks: []service.Task{
+			lasting("follow the stream", events.Run),
+			lasting("share the work", group.Run),
+			lasting("deliver", engine.Run),
+			lasting("write the audit log", writer.Run),
+			{Name: "forget audit log entries", Every: time.Minute, Do: log.Forget},
+		},
+	}, nil
+}
+
+// lasting is a task that runs until the service stops.
+func lasting(name string, run func(context.Context) error) service.Task {
+	return service.Task{Name: name, Every: soon, Do: func(ctx context.Context) (int, error) { return 0, run(ctx) }}
+}

@@ -1,0 +1,70 @@
+package events_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/services/events"
+)
+
+type object = map[string]any
+
+const (
+	read  = auth.EventsRead
+	write = auth.EventsWrite
+
+	subscriptionsPath = "/v1/event-subscriptions"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// start runs the service, and waits until it knows the end of the stream.
+func start(t testing.TB) *testkit.Service {
+	return startWith(t, events.DefaultConfig())
+}
+
+func startWith(t testing.TB, c events.Config, options ...testkit.Options) *testkit.Service {
+	s := testkit.Start(t, events.Spec(c), options...)
+	s.Ready()
+	return s
+}
+
+// in is a client of a tenant that may read and write.
+func in(s *testkit.Service, tenant string) *testkit.Client { return s.As(tenant, read, write) }
+
+func id(record object) string { return record["id"].(string) }
+
+func one(record object) string { return subscriptionsPath + "/" + id(record) }
+
+// hook is a subscription by webhook to be created.
+func hook(name, url string, more ...object) object {
+	body := object{"name": name, "event_types": []any{"*"}, "delivery": object{"type": "webhook", "url": url}}
+	for _, change := range more {
+		for member, value := range change {
+			body[member] = value
+		}
+	}
+	return body
+}
+
+func TestConventions(t *testing.T) {
+	t.Parallel()
+	testkit.Conventions(t, start, testkit.Resource{
+		Collection: subscriptionsPath,
+		// Without deliveries, which would change cursors meanwhile, and without a secret, which is shown only once.
+		Body: func(n int) any {
+			return hook(fmt.Sprint("Subscription ", n), "", object{"status": "0", "delivery": object{"type": "nats"}})
+		},
+		Change: object{"name": "Another name"},
+		Faulty: object{"name": " ", "event_types": []any{"no type"}, "delivery": object{"type": "webhook", "url": "x"}},
+		Faults: []string{"body.name", "body.event_types[0]", "body.delivery.url"}, Unique: []string{"name"},
+		Read: read, Write: write, Unrelated: auth.KVRead,
+	})
+}
+
+func TestOpenAPIDocument(t *testing.T) {
+	t.Parallel()
+	testkit.Document(t, start(t), "api/openapi.yaml")
+}

@@ -1,0 +1,45 @@
+// Package catalogue is the types of events that the platform's services tell. Each service's tests write the file with
+// its types, from the records that it tells, and check every event that it tells against it.
+package catalogue
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+//go:embed types/*.json
+var files embed.FS
+
+// Type is a type of events.
+type Type struct {
+	Type        string          `json:"type" example:"user.created" doc:"Without the prefix idp."`
+	Description string          `json:"description" example:"A user was created."`
+	Schema      json.RawMessage `json:"schema" doc:"The JSON Schema (2020-12) of data"`
+	Example     json.RawMessage `json:"example" doc:"An example of data"`
+}
+
+// All returns the types of all services by name.
+var All = sync.OnceValue(func() []Type {
+	entries, err := files.ReadDir("types")
+	if err != nil {
+		panic(err) // it is in the program
+	}
+	all := []Type{}
+	for _, entry := range entries {
+		text, err := files.ReadFile("types/" + entry.Name())
+		if err != nil {
+			panic(err)
+		}
+		var list []Type
+		if err := json.Unmarshal(text, &list); err != nil {
+			panic(fmt.Sprintf("%s: %v", entry.Name(), err))
+		}
+		all = append(all, list...)
+	}
+	slices.SortFunc(all, func(a, b Type) int { return strings.Compare(a.Type, b.Type) })
+	return slices.CompactFunc(all, func(a, b Type) bool { return a.Type == b.Type })
+})

@@ -1,0 +1,322 @@
+// Package delivery sends events to subscriptions' receivers. The stream is the queue: a subscription has a place in it,
+// and only events that failed, and later events of the same records, have rows of their own. ADR 30 says why.
+package delivery
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/fair"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/telemetry"
+	"github.com/idplatform/idplatform/services/events/internal/feed"
+	"github.com/idplatform/idplatform/services/events/internal/share"
+	"github.com/idplatform/idplatform/services/events/internal/subscription"
+)
+
+const (
+	places      = 1024 // tries of all subscriptions at the same time; tenants take turns
+	lookAgain   = time.Minute
+	waitForWork = time.Second // until work of another replica is looked at again
+)
+
+// Schedule is the pauses before the second and later tries, each varied by a tenth.
+var Schedule = []time.Duration{
+	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour,
+	20 * time.Hour, 24 * time.Hour,
+}
+
+// Config is what an Engine needs.
+type Config struct {
+	Store    *docstore.Store
+	Feed     *feed.Feed
+	Group    *share.Group
+	Sender   *Sender
+	Clock    clock.Clock
+	Log      *slog.Logger
+	Metrics  prometheus.Registerer
+	Schedule []time.Duration
+}
+
+// Engine runs a worker for each active subscription that belongs to this replica.
+type Engine struct {
+	store    *docstore.Store
+	feed     *feed.Feed
+	group    *share.Group
+	sender   *Sender
+	clock    clock.Clock
+	logger   *slog.Logger
+	schedule []time.Duration
+	gate     *fair.Gate
+	metrics  metrics
+
+	workers map[docstore.Ref]*running // only Run uses it
+	later   map[docstore.Ref]bool     // subscriptions that another replica, or the store, still keeps from this one
+
+	lookedAt time.Time // when all subscriptions were last looked at
+}
+
+type running struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+func (r *running) ended() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
+	}
+}
+
+type metrics struct {
+	tries   *prometheus.CounterVec
+	workers prometheus.Gauge
+}
+
+// New makes an engine.
+func New(c Config) *Engine {
+	return &Engine{
+		store: c.Store, feed: c.Feed, group: c.Group, sender: c.Sender, clock: c.Clock, logger: c.Log,
+		schedule: c.Schedule, gate: fair.NewGate("deliveries", places, fair.Any),
+		workers: map[docstore.Ref]*running{}, later: map[docstore.Ref]bool{},
+		metrics: metrics{
+			tries: telemetry.Register(c.Metrics, prometheus.NewCounterVec(prometheus.CounterOpts{
+				Name: "idp_delivery_tries_total", Help: "Attempts to deliver an event to a subscription.",
+			}, []string{"type", "outcome"})),
+			workers: telemetry.Register(c.Metrics, prometheus.NewGauge(prometheus.GaugeOpts{
+				Name: "idp_delivery_subscriptions", Help: "Active subscriptions that this replica delivers to.",
+			})),
+		},
+	}
+}
+
+// Run delivers until ctx ends.
+func (e *Engine) Run(ctx context.Context) error {
+	changes := make(chan docstore.Ref, 256)
+	var following sync.WaitGroup
+	following.Go(func() { e.follow(ctx, changes) })
+	defer following.Wait()
+	defer e.stopAll()
+	for again := true; ; {
+		shared := e.group.Changed()
+		if again {
+			if err := e.reconcile(ctx); err != nil {
+				return err
+			}
+			again = false
+		}
+		wait := time.NewTimer(waitForWork)
+		select {
+		case ref := <-changes:
+			e.restart(ctx, ref)
+		case <-shared:
+			again = true
+		case <-wait.C:
+			again = e.tidy(ctx)
+		case <-ctx.Done():
+			wait.Stop()
+			return nil
+		}
+		wait.Stop()
+		e.metrics.workers.Set(float64(len(e.workers)))
+	}
+}
+
+// follow reports the subscriptions of which an event tells that they changed.
+func (e *Engine) follow(ctx context.Context, changes chan<- docstore.Ref) {
+	types := feed.Types{"event_subscription.*"}
+	for ctx.Err() == nil {
+		from, _, err := e.feed.End()
+		if err == nil {
+			err = e.feed.Follow(request.System(ctx, ""), from, types, func(_ string, event *feed.Event) error {
+				select {
+				case changes <- docstore.Ref{Tenant: event.Tenant, ID: event.Subject}:
+				case <-ctx.Done():
+				}
+				return nil
+			})
+		}
+		if err != nil && ctx.Err() == nil {
+			pause(ctx, 50*time.Millisecond)
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// tidy forgets workers that have ended and tries again what could not start. It reports whether everything should be
+// looked at again: this replica's share may have been unknown, or an event missed.
+func (e *Engine) tidy(ctx context.Context) (again bool) {
+	for ref, r := range e.workers {
+		switch {
+		case r.ended():
+			delete(e.workers, ref)
+			e.later[ref] = true
+		case !e.owns(ref):
+			e.stop(ref)
+			e.later[ref] = true
+		}
+	}
+	for ref := range e.later {
+		delete(e.later, ref)
+		e.restart(ctx, ref)
+	}
+	return e.lookedAt.Add(lookAgain).Before(time.Now())
+}
+
+func (e *Engine) owns(ref docstore.Ref) bool { return e.group.Owns(ref.Tenant + "/" + ref.ID) }
+
+// reconcile starts the workers that are missing, and stops those that belong to other replicas now.
+func (e *Engine) reconcile(ctx context.Context) error {
+	e.lookedAt = time.Now()
+	for ref := range e.workers {
+		if !e.owns(ref) {
+			e.stop(ref)
+		}
+	}
+	return subscription.EachActive(ctx, e.store, func(ctx context.Context, s *subscription.Subscription) error {
+		ref := docstore.Ref{Tenant: s.TenantID, ID: s.ID}
+		if e.workers[ref] == nil {
+			e.start(ctx, ref)
+		}
+		return nil
+	})
+}
+
+// restart makes a subscription's worker begin anew with what is stored.
+func (e *Engine) restart(ctx context.Context, ref docstore.Ref) {
+	e.stop(ref)
+	e.start(request.System(ctx, ref.Tenant), ref)
+}
+
+func (e *Engine) stop(ref docstore.Ref) {
+	if r := e.workers[ref]; r != nil {
+		r.cancel()
+		<-r.done
+		delete(e.workers, ref)
+	}
+}
+
+func (e *Engine) stopAll() {
+	for _, r := range e.workers {
+		r.cancel()
+	}
+	for ref := range e.workers {
+		e.stop(ref)
+	}
+}
+
+var errTaken = errors.New("another replica still delivers")
+
+// start begins to deliver to a subscription, if it is active and belongs to this replica.
+func (e *Engine) start(ctx context.Context, ref docstore.Ref) {
+	if !e.owns(ref) {
+		return
+	}
+	w, err := e.newWorker(ctx, ref)
+	switch {
+	case apperr.IsNotFound(err) || err == nil && w == nil:
+		return
+	case err != nil:
+		if !errors.Is(err, errTaken) && ctx.Err() == nil {
+			e.logger.WarnContext(ctx, "a subscription cannot be delivered to; trying again", "subscription", ref.ID,
+				"error", err)
+		}
+		e.later[ref] = true
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	r := &running{cancel, make(chan struct{})}
+	e.workers[ref] = r
+	go func() {
+		defer close(r.done)
+		defer cancel()
+		w.run(ctx)
+	}()
+}
+
+// newWorker makes this replica the owner of a subscription and loads its state; nil if it is not active.
+func (e *Engine) newWorker(ctx context.Context, ref docstore.Ref) (*worker, error) {
+	end, epoch, err := e.feed.End()
+	if err != nil {
+		return nil, err
+	}
+	var sub *subscription.Subscription
+	p, err := docstore.Write(ctx, e.store, func(tx *docstore.Tx) (*subscription.Progress, error) {
+		var err error
+		if sub, err = subscription.Load(ctx, tx, ref.ID); err != nil || sub.State != subscription.Active {
+			return nil, err
+		}
+		p, err := subscription.ProgressOf.Load(ctx, tx, ref.ID)
+		if err != nil {
+			return nil, err
+		}
+		if !e.group.MayTake(p.Owner) {
+			return nil, errTaken
+		}
+		p.Owner = e.group.ID
+		_, err = subscription.ProgressOf.Replace(ctx, tx, p)
+		return p, err
+	})
+	if err != nil || p == nil {
+		return nil, err
+	}
+	w := &worker{
+		Engine: e, sub: sub, types: sub.EventTypes, generation: p.Generation, epoch: epoch, read: p.Place, saved: p.Place,
+		lanes: map[string]*lane{}, open: map[uint64]*item{}, waiting: map[uint64]*item{}, retries: map[uint64]*item{},
+		deleted: map[uint64]bool{}, results: make(chan tried, maxAtOnce),
+		log: e.logger.With("tenant", ref.Tenant, "subscription", ref.ID),
+	}
+	if p.Epoch != epoch || p.Place > end { // the stream was lost and began anew
+		w.read = 0
+		if oldest, err := e.feed.Oldest(ctx); err == nil {
+			w.read = oldest - 1
+		}
+	}
+	if sub.Filter != "" {
+		w.filter, err = subscription.Filters.Cached(sub.Filter)
+		w.broken = err != nil
+	}
+	if w.secrets, err = subscription.Reveal(ctx, e.store, sub); err != nil {
+		return nil, err
+	}
+	return w, w.load(ctx)
+}
+
+// load takes in the rows.
+func (w *worker) load(ctx context.Context) error {
+	order := []docstore.Order{{Index: byPlace}}
+	page, err := rows.Page(ctx, w.store, docstore.Query{Filter: of(w.sub.ID), Sort: order, Limit: 2 * maxRows})
+	if err != nil {
+		return err
+	}
+	for _, doc := range page.Docs {
+		r, err := doc.Value()
+		if err != nil {
+			return err
+		}
+		it := &item{Delivery: r.Delivery, record: r.Record, due: r.NextTry, stored: true}
+		if it.Status == Failed { // the subscription was resumed: all tries again
+			it.Status, it.Tries, it.due = Retrying, 0, w.clock.Now()
+		}
+		w.add(it)
+	}
+	return nil
+}

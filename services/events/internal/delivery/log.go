@@ -1,0 +1,152 @@
+package delivery
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/services/events/internal/subscription"
+)
+
+// Log is the deliveries of subscriptions, as clients see them.
+type Log struct {
+	Store *docstore.Store
+	Subs  *subscription.Subscriptions
+}
+
+// Page is a page of deliveries.
+type Page struct {
+	Deliveries []Delivery
+	Total      int64
+	Next       string
+}
+
+// List returns deliveries of a subscription, newest event first: those that wait, and of those that have ended the
+// last thousand. apperr.NotFound, InvalidParameters (paging).
+func (l *Log) List(ctx context.Context, id, status string, p docstore.Paging) (Page, error) {
+	if p.Sort != "" && p.Sort != "time[desc]" {
+		return Page{}, apperr.Invalid("page_sort", "must be time[desc]")
+	}
+	if _, err := l.Subs.Find(ctx, id); err != nil {
+		return Page{}, err
+	}
+	all, err := l.all(ctx, id)
+	if err != nil {
+		return Page{}, err
+	}
+	all = slices.DeleteFunc(all, func(d Delivery) bool { return status != "" && d.Status != status })
+	slices.SortStableFunc(all, func(a, b Delivery) int { return compare(b.Place, a.Place) })
+	page := Page{Total: int64(len(all))}
+	from := min(max(0, (p.Num-1)*p.Size), len(all))
+	if p.Num > len(all) {
+		from = len(all)
+	}
+	if p.After != "" {
+		before, err := strconv.ParseUint(p.After, 10, 63)
+		if err != nil {
+			return Page{}, apperr.Invalid("page_token", "is not a page token of this list")
+		}
+		from = slices.IndexFunc(all, func(d Delivery) bool { return d.Place < before })
+		if from < 0 {
+			from = len(all)
+		}
+	}
+	to := min(from+p.Size, len(all))
+	// Deliveries of one event, one of them again, stay on one page: the token is its place.
+	for to > from && to < len(all) && all[to].Place == all[to-1].Place {
+		to++
+	}
+	page.Deliveries = all[from:to]
+	if to < len(all) {
+		page.Next = strconv.FormatUint(all[to-1].Place, 10)
+	}
+	return page, nil
+}
+
+func compare(a, b uint64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func (l *Log) all(ctx context.Context, id string) (all []Delivery, _ error) {
+	err := rows.Each(ctx, l.Store, of(id), func(doc docstore.Doc[row]) error {
+		r, err := doc.Value()
+		if err == nil {
+			all = append(all, r.Delivery)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, blocks.Each(ctx, l.Store, of(id), func(doc docstore.Doc[block]) error {
+		b, err := doc.Value()
+		if err == nil {
+			all = append(all, b.Deliveries...)
+		}
+		return err
+	})
+}
+
+// Redeliver delivers an event of the log once more, with all tries. The other events of its record wait for it.
+// apperr.NotFound (the log does not have the event), InvalidState (the subscription is not active).
+func (l *Log) Redeliver(ctx context.Context, id, eventID string) (Delivery, error) {
+	sub, err := l.Subs.Find(ctx, id)
+	if err != nil {
+		return Delivery{}, err
+	}
+	if sub.State != subscription.Active {
+		return Delivery{}, apperr.New(apperr.InvalidState, "the subscription is %s", sub.State)
+	}
+	all, err := l.all(ctx, id)
+	if err != nil {
+		return Delivery{}, err
+	}
+	i := slices.IndexFunc(all, func(d Delivery) bool { return d.EventID == eventID })
+	if i < 0 {
+		return Delivery{}, apperr.Missing("delivery")
+	}
+	event, err := l.Subs.Event(ctx, all[i].Place)
+	if err != nil {
+		return Delivery{}, err
+	}
+	if event == nil {
+		return Delivery{}, apperr.New(apperr.InvalidState, "the event is no longer kept")
+	}
+	return l.again(ctx, id, event.Record(), all[i])
+}
+
+func (l *Log) again(ctx context.Context, id, record string, d Delivery) (Delivery, error) {
+	return docstore.Write(ctx, l.Store, func(tx *docstore.Tx) (Delivery, error) {
+		doc, err := subscription.Revise(ctx, tx, id)
+		if err != nil {
+			return Delivery{}, err
+		}
+		again := d
+		again.Status, again.Tries, again.NextTry, again.Error, again.ResponseCode = Retrying, 0, tx.Now, "", 0
+		found, err := rows.LoadMany(ctx, tx, []string{rowID(id, d.Place)})
+		if err != nil {
+			return Delivery{}, err
+		}
+		if len(found) == 0 {
+			r := &row{Meta: docstore.Meta{ID: rowID(id, d.Place)}, Subscription: id, Record: record, Delivery: again}
+			_, err = rows.Insert(ctx, tx, r)
+		} else {
+			found[0].Delivery = again
+			_, err = rows.Replace(ctx, tx, found[0])
+		}
+		if err != nil {
+			return Delivery{}, err
+		}
+		kind := outbox.Kind{Entity: "event_subscription", Source: subscription.EventSource}
+		return again.Shown(), outbox.Tell(ctx, tx, kind, "redelivered", &doc, map[string]any{"event": d.EventID})
+	})
+}

@@ -1,0 +1,148 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// The statuses of a delivery.
+const (
+	Delivered = "delivered"
+	Retrying  = "retrying" // the last try failed; there is another
+	Held      = "held"     // an earlier event of the same record has to be delivered first
+	Failed    = "failed"   // it has no tries left
+)
+
+// Delivery is the delivery of one event to a subscription.
+type Delivery struct {
+	EventID      string     `json:"event_id"`
+	EventType    string     `json:"event_type"`
+	Status       string     `json:"status"`
+	Tries        int        `json:"tries"`
+	ResponseCode int        `json:"response_code"` // of the last try; 0 without an answer
+	Error        string     `json:"error"`         // why the last try failed
+	DurationMS   int64      `json:"duration_ms"`   // of the last try
+	Time         clock.Time `json:"time"`          // of the last try
+	NextTry      clock.Time `json:"next_try"`
+	Cursor       string     `json:"cursor"` // the event's place in the feed
+
+	Place uint64 `json:"place,omitzero"`
+}
+
+// Shown is the delivery as clients see it.
+func (d Delivery) Shown() Delivery {
+	d.Place = 0 // it is in the cursor
+	return d
+}
+
+// row is a delivery that waits. The subscription's place can be beyond it.
+type row struct {
+	docstore.Meta        // the id is rowID
+	Subscription  string `json:"subscription"`
+	Record        string `json:"record"` // the key of the order
+	Delivery
+}
+
+const (
+	bySubscription = "subscription"
+	byPlace        = "place"
+	byNumber       = "number"
+)
+
+var rows = docstore.Define(docstore.Schema[row]{
+	Name: "deliveries", Noun: "delivery", Part: true,
+	Indexes: []docstore.Index[row]{
+		docstore.ByText(bySubscription, func(r *row) string { return r.Subscription }),
+		docstore.ByNumber(byPlace, func(r *row) docstore.Value { return docstore.Number(int64(r.Place)) }), //nolint:gosec // far from the end
+	},
+})
+
+func rowID(subscription string, place uint64) string {
+	return fmt.Sprintf("%s.%d", subscription, place)
+}
+
+// block holds deliveries that have ended, as many as perBlock. A document for each would be most of what a fast
+// subscription writes.
+type block struct {
+	docstore.Meta            // the id is blockID
+	Subscription  string     `json:"subscription"`
+	Deliveries    []Delivery `json:"deliveries"`
+}
+
+var blocks = docstore.Define(docstore.Schema[block]{
+	Name: "delivery_blocks", Noun: "block of deliveries", Part: true,
+	Indexes: []docstore.Index[block]{
+		docstore.ByText(bySubscription, func(b *block) string { return b.Subscription }),
+	},
+})
+
+const (
+	perBlock   = 100
+	keptBlocks = 10 // besides the one that fills up
+)
+
+func blockID(subscription string, number int64) string {
+	return fmt.Sprintf("%s.%d", subscription, number)
+}
+
+// Collections are those that the store must have.
+func Collections() []*docstore.Def { return []*docstore.Def{rows.Def(), blocks.Def()} }
+
+// Rows removes deliveries; see subscription.Rows.
+type Rows struct{}
+
+// Clear removes the deliveries that wait.
+func (Rows) Clear(ctx context.Context, tx *docstore.Tx, subscription string) error {
+	return rows.DeleteWhere(ctx, tx, of(subscription), nil)
+}
+
+// Forget removes all deliveries.
+func (r Rows) Forget(ctx context.Context, tx *docstore.Tx, subscription string) error {
+	if err := r.Clear(ctx, tx, subscription); err != nil {
+		return err
+	}
+	return blocks.DeleteWhere(ctx, tx, of(subscription), nil)
+}
+
+func of(subscription string) docstore.Filter {
+	return docstore.Eq(bySubscription, docstore.Text(subscription))
+}
+
+// note adds deliveries that have ended to the log, which has had logged of them, and drops the oldest.
+func note(ctx context.Context, tx *docstore.Tx, subscription string, logged int64, ended []Delivery) error {
+	for len(ended) > 0 {
+		number := logged / perBlock
+		n := min(len(ended), perBlock-int(logged%perBlock))
+		if err := fill(ctx, tx, subscription, number, ended[:n]); err != nil {
+			return err
+		}
+		ended, logged = ended[n:], logged+int64(n)
+		if number < keptBlocks {
+			continue
+		}
+		old := docstore.ID(blockID(subscription, number-keptBlocks))
+		if err := blocks.DeleteWhere(ctx, tx, old, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func fill(ctx context.Context, tx *docstore.Tx, subscription string, number int64, ended []Delivery) error {
+	id := blockID(subscription, number)
+	found, err := blocks.LoadMany(ctx, tx, []string{id})
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		b := &block{Meta: docstore.Meta{ID: id}, Subscription: subscription, Deliveries: ended}
+		_, err = blocks.Insert(ctx, tx, b)
+		return err
+	}
+	found[0].Deliveries = append(found[0].Deliveries, ended...)
+	_, err = blocks.Replace(ctx, tx, found[0])
+	return err
+}

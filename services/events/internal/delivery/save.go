@@ -1,0 +1,150 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/services/events/internal/subscription"
+)
+
+// errLost means that the subscription is another replica's now, was reset, or is gone.
+var errLost = errors.New("the subscription is delivered to by another worker now")
+
+// place is up to where nothing is open.
+func (w *worker) place() uint64 {
+	place := w.read
+	for open := range w.open {
+		place = min(place, open-1)
+	}
+	return place
+}
+
+// save writes all that has changed in one transaction, and with release also that this replica delivers no more. It
+// returns false if the worker must end.
+func (w *worker) save(ctx context.Context, release bool) bool {
+	w.hold()
+	err := docstore.Do(request.System(ctx, w.sub.TenantID), w.store, func(tx *docstore.Tx) error {
+		return w.write(request.System(ctx, w.sub.TenantID), tx, release)
+	})
+	w.lastSave = time.Now()
+	if errors.Is(err, errLost) {
+		return false
+	}
+	if err != nil { // what is delivered twice after a crash is no loss; it is written with the next save
+		w.log.WarnContext(ctx, "the progress of a subscription was not saved", "error", err)
+		return true
+	}
+	for _, it := range w.waiting {
+		it.dirty = false
+	}
+	w.saved, w.ended, w.deleted = w.place(), nil, map[uint64]bool{}
+	w.delivered, w.failed, w.blocked = 0, 0, false
+	return true
+}
+
+// hold makes rows of the events that wait for a retry, and of those behind them, so that the place can go past them.
+func (w *worker) hold() {
+	for _, l := range w.lanes {
+		if !l.blocked() {
+			continue
+		}
+		for i, it := range l.items {
+			if i > 0 && it.Status == "" {
+				it.Status, it.dirty, it.event = Held, true, nil
+			}
+			if it.dirty {
+				it.stored = true
+				delete(w.open, it.Place)
+				w.waiting[it.Place] = it
+			}
+		}
+	}
+}
+
+// write runs in the transaction. It changes nothing of the worker, because it may run again.
+func (w *worker) write(ctx context.Context, tx *docstore.Tx, release bool) error {
+	p, err := subscription.ProgressOf.Load(ctx, tx, w.sub.ID)
+	if apperr.IsNotFound(err) || err == nil && (p.Owner != w.group.ID || p.Generation != w.generation) {
+		return errLost
+	}
+	if err != nil {
+		return err
+	}
+	if err := w.writeRows(ctx, tx); err != nil {
+		return err
+	}
+	if err := note(ctx, tx, w.sub.ID, p.Logged, w.ended); err != nil {
+		return err
+	}
+	p.Logged += int64(len(w.ended))
+	p.Epoch, p.Place, p.Pending = w.epoch, w.place(), int64(len(w.waiting))
+	p.Delivered += w.delivered
+	p.Failed += w.failed
+	if w.lastError != "" {
+		p.LastError = w.lastError
+	}
+	if release {
+		p.Owner = ""
+	}
+	if w.stopAs != "" {
+		if err := subscription.Stop(ctx, tx, p, w.stopAs, w.lastError); err != nil {
+			return err
+		}
+	}
+	_, err = subscription.ProgressOf.Replace(ctx, tx, p)
+	return err
+}
+
+func (w *worker) writeRows(ctx context.Context, tx *docstore.Tx) error {
+	var ids []string
+	for place, it := range w.waiting {
+		if it.dirty {
+			ids = append(ids, rowID(w.sub.ID, place))
+		}
+	}
+	for place := range w.deleted {
+		ids = append(ids, rowID(w.sub.ID, place))
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	found, err := rows.LoadMany(ctx, tx, ids)
+	if err != nil {
+		return err
+	}
+	stored := map[uint64]*row{}
+	for _, r := range found {
+		stored[r.Place] = r
+	}
+	for place := range w.deleted {
+		if r := stored[place]; r != nil {
+			if _, err := rows.Delete(ctx, tx, r); err != nil {
+				return err
+			}
+		}
+	}
+	for _, place := range slices.Sorted(maps.Keys(w.waiting)) {
+		it := w.waiting[place]
+		if !it.dirty {
+			continue
+		}
+		r := stored[place]
+		if r != nil {
+			r.Delivery = it.Delivery
+			_, err = rows.Replace(ctx, tx, r)
+		} else {
+			_, err = rows.Insert(ctx, tx, &row{Meta: docstore.Meta{ID: rowID(w.sub.ID, place)}, Subscription: w.sub.ID,
+				Record: it.record, Delivery: it.Delivery})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

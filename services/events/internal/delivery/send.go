@@ -1,0 +1,157 @@
+package delivery
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/outbound"
+	"github.com/idplatform/idplatform/services/events/internal/subscription"
+)
+
+const (
+	// webhookTimeout is how long a receiver may take for its answer.
+	webhookTimeout = 15 * time.Second
+	natsTimeout    = 5 * time.Second
+	maxAnswer      = 16 << 10 // bytes of an answer that are read, so that the connection can be used again
+)
+
+// Message is what is sent: an event of the stream, or a test.
+type Message struct {
+	ID          string
+	TraceParent string
+	Payload     []byte
+}
+
+// Result is what became of one try.
+type Result struct {
+	Delivered bool
+	Gone      bool   // the receiver wants no more events
+	Away      bool   // the platform could not try; it does not count
+	Code      int    // the receiver's answer; 0 without one
+	Error     string // why it was not delivered; without the URL, whose path may hold a secret
+	Took      time.Duration
+}
+
+// Sender sends to receivers.
+type Sender struct {
+	client *http.Client
+	js     jetstream.JetStream
+	clock  clock.Clock
+}
+
+// NewSender makes a sender. client decides which addresses may be reached.
+func NewSender(client *http.Client, js jetstream.JetStream, clk clock.Clock) *Sender {
+	patient := *client
+	patient.Timeout = webhookTimeout
+	return &Sender{&patient, js, clk}
+}
+
+// Send tries once to deliver a message.
+func (s *Sender) Send(ctx context.Context, to *subscription.Subscription, with subscription.Secrets,
+	m Message) Result {
+	began := time.Now()
+	send := s.webhook
+	if to.Delivery.Type == subscription.NATS {
+		send = s.publish
+	}
+	r := send(ctx, to, with, m)
+	r.Took = time.Since(began)
+	return r
+}
+
+func (s *Sender) publish(ctx context.Context, to *subscription.Subscription, _ subscription.Secrets,
+	m Message) Result {
+	ctx, cancel := context.WithTimeout(ctx, natsTimeout)
+	defer cancel()
+	_, err := s.js.PublishMsg(ctx, &nats.Msg{Subject: to.Delivery.Subject, Data: m.Payload},
+		jetstream.WithMsgID(to.ID+"."+m.ID), jetstream.WithExpectStream(bus.SubscriptionStream))
+	if err != nil {
+		return Result{Away: true, Error: err.Error()}
+	}
+	return Result{Delivered: true}
+}
+
+func (s *Sender) webhook(ctx context.Context, to *subscription.Subscription, with subscription.Secrets,
+	m Message) Result {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to.Delivery.URL, bytes.NewReader(m.Payload))
+	if err != nil {
+		return Result{Error: "the URL cannot be used"}
+	}
+	for name, value := range with.Headers {
+		r.Header.Set(name, value)
+	}
+	r.Header.Set("User-Agent", "idplatform-webhooks")
+	r.Header.Set("Content-Type", "application/cloudevents+json; charset=utf-8")
+	if m.TraceParent != "" {
+		r.Header.Set("Traceparent", m.TraceParent)
+	}
+	secrets := []string{with.Current}
+	if with.Previous != "" && s.clock.Now().Before(to.Delivery.PreviousUntil) {
+		secrets = append(secrets, with.Previous)
+	}
+	sign(r.Header, m.ID, s.clock.Now().Std(), m.Payload, secrets)
+	resp, err := s.client.Do(r)
+	if err != nil {
+		return Result{Error: explain(err)}
+	}
+	defer resp.Body.Close()
+	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer) // only so that the connection can be used again
+	result := Result{Code: resp.StatusCode, Delivered: resp.StatusCode/100 == 2, Gone: resp.StatusCode == http.StatusGone}
+	switch {
+	case resp.StatusCode/100 == 3:
+		result.Error = "the receiver answered with a redirect, which is not followed"
+	case !result.Delivered:
+		result.Error = fmt.Sprintf("the receiver answered %d", resp.StatusCode)
+	}
+	return result
+}
+
+// sign sets the headers of Standard Webhooks (https://www.standardwebhooks.com), with a signature for each secret.
+func sign(h http.Header, id string, at time.Time, payload []byte, secrets []string) {
+	timestamp := strconv.FormatInt(at.Unix(), 10)
+	signatures := make([]string, 0, len(secrets))
+	for _, secret := range secrets {
+		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+		if err != nil {
+			continue // it was checked when it was set
+		}
+		mac := hmac.New(sha256.New, key)
+		_, _ = fmt.Fprintf(mac, "%s.%s.", id, timestamp)
+		_, _ = mac.Write(payload)
+		signatures = append(signatures, "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	}
+	h.Set("Webhook-Id", id)
+	h.Set("Webhook-Timestamp", timestamp)
+	h.Set("Webhook-Signature", strings.Join(signatures, " "))
+}
+
+// explain says in general words why there was no answer.
+func explain(err error) string {
+	var dns *net.DNSError
+	var timeout net.Error
+	switch {
+	case errors.Is(err, outbound.ErrRefused):
+		return "the address is private or of special use; IDP_OUTBOUND_ALLOW_PRIVATE permits private ones"
+	case errors.As(err, &dns):
+		return "the host's name was not found"
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return "there was no answer within 15 s"
+	}
+	return "the connection failed: " + outbound.Cause(err).Error()
+}

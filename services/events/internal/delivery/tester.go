@@ -1,0 +1,61 @@
+package delivery
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/google/uuid"
+
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/services/events/internal/subscription"
+)
+
+// Tester sends test events.
+type Tester struct {
+	Store  *docstore.Store
+	Subs   *subscription.Subscriptions
+	Sender *Sender
+}
+
+// TestResult is what became of a test event.
+type TestResult struct {
+	Delivered    bool   `json:"delivered"`
+	ResponseCode int    `json:"response_code" doc:"0 without an answer"`
+	DurationMS   int64  `json:"duration_ms"`
+	Error        string `json:"error"`
+}
+
+// Test sends a test event once, whatever the subscription's state. A dry run sends nothing. apperr.NotFound.
+func (t *Tester) Test(ctx context.Context, id string) (TestResult, error) {
+	sub, err := t.Subs.Find(ctx, id)
+	if err != nil || docstore.IsDryRun(ctx) {
+		return TestResult{}, err
+	}
+	secrets, err := subscription.Reveal(ctx, t.Store, sub)
+	if err != nil {
+		return TestResult{}, err
+	}
+	m, err := testEvent(ctx, t.Store, id)
+	if err != nil {
+		return TestResult{}, err
+	}
+	r := t.Sender.Send(ctx, sub, secrets, m)
+	return TestResult{r.Delivered, r.Code, r.Took.Milliseconds(), r.Error}, nil
+}
+
+// testEvent makes an event that is not in the stream.
+func testEvent(ctx context.Context, store *docstore.Store, id string) (Message, error) {
+	eventID, err := uuid.NewV7()
+	if err != nil {
+		return Message{}, err
+	}
+	info := request.From(ctx)
+	payload, err := json.Marshal(map[string]any{
+		"specversion": "1.0", "id": eventID.String(), "source": subscription.EventSource,
+		"type": "idp.subscription.test", "subject": id, "time": store.Now(), "datacontenttype": "application/json",
+		"tenantid": info.Tenant, "actor": info.Actor, "requestid": info.ID, "sequence": "1",
+		"data": map[string]any{"record": map[string]any{"id": id}},
+	})
+	return Message{ID: eventID.String(), Payload: payload}, err
+}

@@ -1,0 +1,386 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/condition"
+	"github.com/idplatform/idplatform/services/events/internal/feed"
+	"github.com/idplatform/idplatform/services/events/internal/subscription"
+)
+
+const (
+	readAtOnce = 128  // events that are read from the feed at a time
+	maxOpen    = 512  // events that are neither delivered nor stored as rows
+	maxRows    = 1000 // deliveries that wait; with more, the subscription reads on when some have ended
+	maxAtOnce  = 16   // tries of a subscription at the same time
+	slowAtOnce = 2    // the same where the receiver is slow
+	slow       = time.Second
+
+	// stalled is the number of failures in a row after which nothing new is tried: the receiver is down, and the
+	// stream is the better queue.
+	stalled = 10
+
+	// A stalled subscription tries another event from time to time: its failures may be those of a few records.
+	firstProbe = 5 * time.Second
+	lastProbe  = 5 * time.Minute
+
+	saveEvery = 200 * time.Millisecond // what was delivered
+	moveEvery = 15 * time.Second       // the place, where nothing was delivered
+	saveAfter = 200                    // deliveries
+	awayPause = time.Second
+)
+
+// item is an event on its way to the receiver.
+type item struct {
+	Delivery
+	record string
+	event  *feed.Event // nil where the stream must be asked
+	due    clock.Time  // of the next try, where it waits for one
+	stored bool        // there is a row
+	dirty  bool        // the row is missing or out of date
+}
+
+// lane is the events of one record, in their order. Only the first is tried.
+type lane struct {
+	record string
+	items  []*item
+	queued bool // in ready, or being tried
+}
+
+// worker delivers to one subscription. Only its own goroutine uses it, except for try.
+type worker struct {
+	*Engine
+	sub     *subscription.Subscription
+	secrets subscription.Secrets
+	types   feed.Types
+	filter  *condition.Program // nil selects all
+	broken  bool               // the filter cannot be compiled, and selects nothing
+	log     *slog.Logger
+
+	generation int64
+	epoch      string
+	read       uint64 // all events up to here were taken in
+	saved      uint64 // the place in the store
+
+	lanes    map[string]*lane
+	open     map[uint64]*item // neither delivered nor stored
+	waiting  map[uint64]*item // stored
+	retries  map[uint64]*item // what waits for its time
+	ready    []*lane
+	sending  int
+	failures int           // in a row
+	probe    clock.Time    // when a stalled subscription tries another event
+	pace     time.Duration // how long tries take, as a moving average
+	results  chan tried
+
+	ended     []Delivery // not yet saved
+	blocked   bool       // events came behind one that waits for another try; rows must be made of them
+	deleted   map[uint64]bool
+	delivered int64
+	failed    int64
+	lastError string
+	stopAs    string // the state that the subscription must get
+	lastSave  time.Time
+}
+
+type tried struct {
+	item *item
+	Result
+}
+
+// run delivers until ctx ends, or the subscription must not be delivered to any more.
+func (w *worker) run(ctx context.Context) {
+	w.lastSave = time.Now()
+	sending, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for {
+		changed := w.feed.Changed(w.sub.TenantID)
+		problem := w.takeIn(ctx)
+		w.start(sending)
+		wake := time.NewTimer(w.pause(problem))
+		select {
+		case r := <-w.results:
+			w.settle(r)
+		case <-changed:
+		case <-wake.C:
+		case <-ctx.Done():
+		}
+		wake.Stop()
+		if ctx.Err() != nil || w.stopAs != "" {
+			cancel()
+			w.finish(ctx)
+			return
+		}
+		if w.mustSave() && !w.save(ctx, false) {
+			cancel()
+			w.await()
+			return
+		}
+	}
+}
+
+// finish waits for the tries that still run, which are cancelled, and saves for the last time.
+func (w *worker) finish(ctx context.Context) {
+	w.await()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	w.save(ctx, true)
+}
+
+func (w *worker) await() {
+	for w.sending > 0 {
+		w.settle(<-w.results)
+	}
+}
+
+// pause is how long the worker may sleep.
+func (w *worker) pause(problem bool) time.Duration {
+	pause := moveEvery
+	if w.unsaved() {
+		pause = max(0, saveEvery-time.Since(w.lastSave))
+	}
+	if problem {
+		pause = min(pause, awayPause)
+	}
+	next := w.probe
+	if w.failures < stalled {
+		next = clock.Time{}
+	}
+	for _, it := range w.retries {
+		if next.IsZero() || it.due.Before(next) {
+			next = it.due
+		}
+	}
+	if !next.IsZero() { // the clock of a test may stand still, so it is looked at again soon
+		pause = min(pause, max(10*time.Millisecond, min(next.Sub(w.clock.Now()), time.Second)))
+	}
+	return pause
+}
+
+func (w *worker) unsaved() bool {
+	return w.delivered+w.failed > 0 || len(w.ended)+len(w.deleted) > 0 || w.blocked
+}
+
+func (w *worker) mustSave() bool {
+	since := time.Since(w.lastSave)
+	return w.unsaved() && (since >= saveEvery || len(w.ended) >= saveAfter) || since >= moveEvery && w.place() > w.saved
+}
+
+// takeIn reads events from the feed as long as there is room. It reports whether the stream could not be read.
+func (w *worker) takeIn(ctx context.Context) (problem bool) {
+	for limit := w.room(); limit > 0; limit = w.room() {
+		events, next, err := w.feed.Read(ctx, w.sub.TenantID, w.read, limit)
+		if gone := (*feed.GoneError)(nil); errors.As(err, &gone) {
+			w.lastError = fmt.Sprintf("events before place %d are no longer kept and were not delivered", gone.First)
+			w.log.WarnContext(ctx, "a subscription lost events that the stream no longer has", "first", gone.First)
+			w.read, w.failed = gone.First-1, w.failed+1
+			continue
+		}
+		if err != nil {
+			return ctx.Err() == nil
+		}
+		for _, e := range events {
+			if w.waiting[e.Place] == nil && w.selects(ctx, e) {
+				w.add(&item{Delivery: Delivery{
+					EventID: e.ID, EventType: e.Type, Place: e.Place, Cursor: feed.Cursor(w.epoch, e.Place),
+				}, record: e.Record(), event: e})
+			}
+		}
+		if next == w.read {
+			return false
+		}
+		w.read = next
+	}
+	return false
+}
+
+// room is how many events may be read now.
+func (w *worker) room() int {
+	switch {
+	case len(w.open) >= maxOpen || len(w.waiting) >= maxRows:
+		return 0
+	case w.failures < stalled:
+		return readAtOnce
+	case len(w.open) > 0 || w.probe.After(w.clock.Now()):
+		return 0
+	}
+	return 1
+}
+
+func (w *worker) selects(ctx context.Context, e *feed.Event) bool {
+	if w.broken || !w.types.Match(e.Type) {
+		return false
+	}
+	if w.filter == nil {
+		return true
+	}
+	input, err := e.Input()
+	if err != nil {
+		return false
+	}
+	holds, err := w.filter.Eval(ctx, map[string]any{"event": input})
+	return err == nil && holds
+}
+
+func (w *worker) add(it *item) {
+	l := w.lanes[it.record]
+	if l == nil {
+		l = &lane{record: it.record}
+		w.lanes[it.record] = l
+	}
+	l.items = append(l.items, it)
+	if it.stored {
+		w.waiting[it.Place] = it
+	} else {
+		w.open[it.Place] = it
+		w.blocked = w.blocked || l.blocked()
+	}
+	if len(l.items) == 1 {
+		w.enqueue(l)
+	}
+}
+
+// blocked reports whether the lane's first event waits for another try.
+func (l *lane) blocked() bool { return !l.queued && l.items[0].Tries > 0 }
+
+// enqueue makes a lane's first event be tried now, or when it is due.
+func (w *worker) enqueue(l *lane) {
+	if l.queued {
+		return
+	}
+	first := l.items[0]
+	if first.Status == Retrying && first.due.After(w.clock.Now()) {
+		w.retries[first.Place] = first
+		return
+	}
+	delete(w.retries, first.Place)
+	l.queued = true
+	w.ready = append(w.ready, l)
+}
+
+// start begins tries.
+func (w *worker) start(ctx context.Context) {
+	for _, it := range w.retries {
+		if !it.due.After(w.clock.Now()) {
+			w.enqueue(w.lanes[it.record])
+		}
+	}
+	limit := maxAtOnce
+	if w.pace > slow || w.failures >= stalled {
+		limit = slowAtOnce
+	}
+	for len(w.ready) > 0 && w.sending < limit && ctx.Err() == nil {
+		it := w.ready[0].items[0]
+		w.ready = w.ready[1:]
+		w.sending++
+		go func() { w.results <- tried{it, w.try(ctx, it)} }()
+	}
+}
+
+// try sends one event.
+func (w *worker) try(ctx context.Context, it *item) Result {
+	leave, err := w.gate.Enter(ctx, w.sub.TenantID, 1)
+	if err != nil {
+		return Result{Away: true}
+	}
+	defer leave()
+	if !w.group.Alive() { // another replica may deliver already
+		return Result{Away: true}
+	}
+	e := it.event
+	if e == nil {
+		if e, err = w.feed.Get(ctx, w.sub.TenantID, it.Place); err != nil {
+			return Result{Away: true}
+		}
+		if e == nil {
+			return Result{Error: "the event is no longer kept"}
+		}
+	}
+	result := w.sender.Send(ctx, w.sub, w.secrets, Message{e.ID, e.TraceParent, e.Payload})
+	if ctx.Err() != nil && !result.Delivered {
+		return Result{Away: true} // it was cancelled
+	}
+	return result
+}
+
+// settle notes what became of a try.
+func (w *worker) settle(r tried) {
+	w.sending--
+	it, l := r.item, w.lanes[r.item.record]
+	l.queued = false
+	if r.Away {
+		it.due = w.clock.Now().Add(awayPause)
+		if it.Status == "" {
+			it.Status = Retrying
+		}
+		w.retries[it.Place] = it
+		return
+	}
+	w.pace = (7*w.pace + r.Took) / 8
+	it.Tries++
+	it.ResponseCode, it.Error, it.DurationMS, it.Time = r.Code, r.Error, r.Took.Milliseconds(), w.clock.Now()
+	it.NextTry = clock.Time{}
+	w.metrics.tries.WithLabelValues(w.sub.Delivery.Type, outcome(r.Delivered)).Inc()
+	if r.Delivered {
+		w.failures = 0
+		w.deliveredItem(it, l)
+		return
+	}
+	w.failures++
+	w.failed++
+	if w.failures >= stalled {
+		w.probe = w.clock.Now().Add(min(firstProbe<<min(w.failures-stalled, 6), lastProbe))
+	}
+	w.lastError = it.EventType + " " + it.EventID + ": " + r.Error
+	it.dirty, it.event = true, nil
+	switch {
+	case r.Gone:
+		it.Status, w.stopAs = Failed, subscription.Disabled
+	case it.Tries > len(w.schedule):
+		it.Status, w.stopAs = Failed, subscription.Failing
+	default:
+		it.Status = Retrying
+		it.NextTry = w.clock.Now().Add(jitter(w.schedule[it.Tries-1]))
+		it.due = it.NextTry
+		w.retries[it.Place] = it
+	}
+}
+
+func outcome(delivered bool) string {
+	if delivered {
+		return "delivered"
+	}
+	return "failed"
+}
+
+// jitter varies a pause by a tenth, so that receivers are not asked for everything at the same moment.
+func jitter(d time.Duration) time.Duration {
+	return d + time.Duration((rand.Float64()-0.5)*0.2*float64(d))
+}
+
+func (w *worker) deliveredItem(it *item, l *lane) {
+	it.Status, it.event = Delivered, nil
+	w.delivered++
+	w.ended = append(w.ended, it.Delivery)
+	delete(w.open, it.Place)
+	delete(w.retries, it.Place)
+	if it.stored {
+		delete(w.waiting, it.Place)
+		w.deleted[it.Place] = true
+	}
+	if l.items = l.items[1:]; len(l.items) == 0 {
+		delete(w.lanes, l.record)
+		return
+	}
+	next := l.items[0]
+	if next.Status == Held {
+		next.Status = ""
+	}
+	w.enqueue(l)
+}

@@ -1,0 +1,71 @@
+package feed
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/condition"
+)
+
+// Event is an event of the stream. All readers share it; none may change it.
+type Event struct {
+	bus.Event
+	Place   uint64 // its sequence number in the stream
+	Payload []byte // the CloudEvent in structured JSON
+
+	input func() (map[string]any, error)
+}
+
+// NewEvent makes an Event of a message. The error says why the message is not an event.
+func NewEvent(place uint64, subject string, payload []byte) (*Event, error) {
+	decoded, err := bus.Decode(subject, payload)
+	if err != nil {
+		return nil, err
+	}
+	return &Event{
+		Event: decoded, Place: place, Payload: payload,
+		input: sync.OnceValues(func() (map[string]any, error) { return condition.FromJSON(payload) }),
+	}, nil
+}
+
+// Input is the event as the variable of a condition. It is decoded once for all conditions.
+func (e *Event) Input() (map[string]any, error) { return e.input() }
+
+// Types are patterns of event types: user.created, user.*, *.deleted, or * for all. No patterns select all types.
+type Types []string
+
+// Match reports whether one of the patterns selects the type of an event, such as idp.user.created.
+func (t Types) Match(eventType string) bool {
+	entity, action, _ := strings.Cut(strings.TrimPrefix(eventType, "idp."), ".")
+	for _, pattern := range t {
+		wantEntity, wantAction, _ := strings.Cut(pattern, ".")
+		if pattern == "*" || (wantEntity == "*" || wantEntity == entity) && (wantAction == "*" || wantAction == action) {
+			return true
+		}
+	}
+	return len(t) == 0
+}
+
+// ValidType reports whether a pattern of event types is well formed.
+func ValidType(pattern string) bool {
+	if pattern == "*" {
+		return true
+	}
+	entity, action, ok := strings.Cut(pattern, ".")
+	return ok && isWord(entity) && isWord(action)
+}
+
+// isWord reports whether s is * or a lower-case word, as in the types of events.
+func isWord(s string) bool {
+	if s == "*" {
+		return true
+	}
+	for i := range len(s) {
+		c := s[i]
+		if (c < 'a' || c > 'z') && (i == 0 || (c < '0' || c > '9') && c != '_' && c != '-') {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 63
+}

@@ -1,0 +1,311 @@
+// Package feed reads the stream of events by place. One consumer for each replica follows the end of the stream and
+// keeps the newest events in memory; who is further behind reads from JetStream, and needs no consumer for it. So a
+// reader costs no more than its place, however many there are.
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/synadia-io/orbit.go/jetstreamext"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
+)
+
+const (
+	maxRecent      = 4096     // events in memory
+	maxRecentBytes = 16 << 20 // their size
+	maxBatchBytes  = 4 << 20  // of one read from JetStream
+	maxResets      = 3        // of the consumer, until the stream is looked at again
+	fetchAhead     = 512
+)
+
+// Feed gives readers the events of the stream. It is safe for concurrent use.
+type Feed struct {
+	js  jetstream.JetStream
+	log *slog.Logger
+
+	mu      sync.Mutex
+	epoch   string   // identifies the stream; "" before Run has found it
+	recent  []*Event // the newest events, oldest first
+	bytes   int
+	first   uint64 // recent has every event whose place is at least this
+	last    uint64 // the newest place
+	changed map[string]chan struct{}
+}
+
+// New makes a feed. It has events while Run runs.
+func New(js jetstream.JetStream, log *slog.Logger) *Feed {
+	return &Feed{js: js, log: log, changed: map[string]chan struct{}{}}
+}
+
+// GoneError reports that events after a place are no longer kept.
+type GoneError struct{ First uint64 } // the oldest place that is kept
+
+func (e *GoneError) Error() string {
+	return fmt.Sprintf("the stream no longer has the events before place %d", e.First)
+}
+
+// Run follows the end of the stream until ctx ends or the stream must be looked at again.
+func (f *Feed) Run(ctx context.Context) error {
+	stream, err := f.js.Stream(ctx, bus.EventStream)
+	if err != nil {
+		return fmt.Errorf("look at the stream: %w", err)
+	}
+	from := f.resume(stream.CachedInfo())
+	consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from, MaxResetAttempts: maxResets,
+	})
+	if err != nil {
+		return fmt.Errorf("make a consumer: %w", err)
+	}
+	messages, err := consumer.Messages(jetstream.PullMaxMessages(fetchAhead))
+	if err != nil {
+		return fmt.Errorf("pull: %w", err)
+	}
+	defer messages.Stop()
+	for {
+		m, err := messages.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			return fmt.Errorf("pull: %w", err)
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return fmt.Errorf("message without metadata: %w", err)
+		}
+		f.add(meta.Sequence.Stream, m.Subject(), m.Data())
+	}
+}
+
+// resume returns the place to follow the stream from: after the newest event in memory if the stream is the same, and
+// otherwise after the stream's end.
+func (f *Feed) resume(info *jetstream.StreamInfo) (from uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	state := info.State
+	epoch := strconv.FormatInt(info.Created.Unix(), 36)
+	if f.epoch != epoch || state.FirstSeq > f.last+1 || state.LastSeq < f.last {
+		f.epoch, f.recent, f.bytes = epoch, nil, 0
+		f.first, f.last = state.LastSeq+1, state.LastSeq
+		f.wake("")
+	}
+	return f.last + 1
+}
+
+func (f *Feed) add(place uint64, subject string, payload []byte) {
+	e, err := NewEvent(place, subject, payload)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.last = place
+	if err != nil {
+		f.log.Warn("a message of the stream is not an event", "subject", subject, "place", place, "error", err)
+		return
+	}
+	f.recent = append(f.recent, e)
+	f.bytes += len(payload)
+	drop := 0
+	for len(f.recent)-drop > maxRecent || f.bytes > maxRecentBytes {
+		f.bytes -= len(f.recent[drop].Payload)
+		f.first = f.recent[drop].Place + 1
+		drop++
+	}
+	f.recent = slices.Delete(f.recent, 0, drop)
+	f.wake(e.Tenant)
+}
+
+// wake tells who waits for events of the tenant, or for all; "" means everybody.
+func (f *Feed) wake(tenant string) {
+	for of, changed := range f.changed {
+		if tenant == "" || of == "" || of == tenant {
+			close(changed)
+			delete(f.changed, of)
+		}
+	}
+}
+
+// Changed returns a channel that is closed when there is another event of the tenant, or of any for "". Take it before
+// a Read.
+func (f *Feed) Changed(tenant string) <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	changed := f.changed[tenant]
+	if changed == nil {
+		changed = make(chan struct{})
+		f.changed[tenant] = changed
+	}
+	return changed
+}
+
+var errNotYet = apperr.Away("the event stream", errors.New("the end of the stream is not known yet"))
+
+// End returns the newest place and the stream's epoch. apperr.Unavailable.
+func (f *Feed) End() (place uint64, epoch string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.epoch == "" {
+		return 0, "", errNotYet
+	}
+	return f.last, f.epoch, nil
+}
+
+// Oldest returns the oldest place that the stream keeps. apperr.Unavailable.
+func (f *Feed) Oldest(ctx context.Context) (uint64, error) {
+	stream, err := f.js.Stream(ctx, bus.EventStream)
+	if err != nil {
+		return 0, apperr.Away("the event stream", err)
+	}
+	return max(1, stream.CachedInfo().State.FirstSeq), nil
+}
+
+// Read returns the tenant's events after a place, or those of all tenants for "", in the order of the stream: at most
+// limit. There are no others up to next. A *GoneError means that events after the place are no longer kept;
+// apperr.Unavailable.
+func (f *Feed) Read(ctx context.Context, tenant string, after uint64, limit int) (events []*Event, next uint64,
+	err error) {
+	f.mu.Lock()
+	if f.epoch == "" {
+		f.mu.Unlock()
+		return nil, 0, errNotYet
+	}
+	if after+1 >= f.first {
+		defer f.mu.Unlock()
+		events, next = f.remembered(tenant, after, limit)
+		return events, next, nil
+	}
+	upTo := f.first - 1
+	f.mu.Unlock()
+	return f.stored(ctx, tenant, after, upTo, limit)
+}
+
+func (f *Feed) remembered(tenant string, after uint64, limit int) (events []*Event, next uint64) {
+	i := sort.Search(len(f.recent), func(i int) bool { return f.recent[i].Place > after })
+	for _, e := range f.recent[i:] {
+		if tenant != "" && e.Tenant != tenant {
+			continue
+		}
+		if events = append(events, e); len(events) == limit {
+			return events, e.Place
+		}
+	}
+	return events, max(after, f.last)
+}
+
+// stored reads what is not in memory. Any server of a cluster may answer a batch, also one that is behind; so before
+// it believes that there is nothing up to a place, it asks the stream's leader.
+func (f *Feed) stored(ctx context.Context, tenant string, after, upTo uint64, limit int) ([]*Event, uint64, error) {
+	oldest, err := f.Oldest(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	if after+1 < oldest {
+		return nil, 0, &GoneError{oldest}
+	}
+	batch, err := jetstreamext.GetBatch(ctx, f.js, bus.EventStream, limit, jetstreamext.GetBatchSeq(after+1),
+		jetstreamext.GetBatchSubject(subjects(tenant)), jetstreamext.GetBatchMaxBytes(maxBatchBytes))
+	if err != nil {
+		return nil, 0, apperr.Away("the event stream", err)
+	}
+	var events []*Event
+	next := after
+	for m, err := range batch {
+		if errors.Is(err, jetstreamext.ErrNoMessages) {
+			break
+		}
+		if err != nil {
+			return nil, 0, apperr.Away("the event stream", err)
+		}
+		next = m.Sequence
+		if e, err := NewEvent(m.Sequence, m.Subject, m.Data); err == nil {
+			events = append(events, e)
+		}
+	}
+	if next > after {
+		return events, next, nil
+	}
+	return f.fromLeader(ctx, tenant, after, upTo)
+}
+
+func (f *Feed) fromLeader(ctx context.Context, tenant string, after, upTo uint64) ([]*Event, uint64, error) {
+	stream, err := f.js.Stream(ctx, bus.EventStream)
+	if err != nil {
+		return nil, 0, apperr.Away("the event stream", err)
+	}
+	m, err := stream.GetMsg(ctx, after+1, jetstream.WithGetMsgSubject(subjects(tenant)))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, upTo, nil
+	}
+	if err != nil {
+		return nil, 0, apperr.Away("the event stream", err)
+	}
+	if m.Sequence > upTo {
+		return nil, upTo, nil
+	}
+	e, err := NewEvent(m.Sequence, m.Subject, m.Data)
+	if err != nil {
+		return nil, m.Sequence, nil //nolint:nilerr // not an event: the next read goes on after it
+	}
+	return []*Event{e}, m.Sequence, nil
+}
+
+func subjects(tenant string) string {
+	if tenant == "" {
+		return "idp.events.>"
+	}
+	return "idp.events." + tenant + ".>"
+}
+
+// Get returns the event at a place, nil if the stream no longer has it. apperr.Unavailable.
+func (f *Feed) Get(ctx context.Context, tenant string, place uint64) (*Event, error) {
+	events, _, err := f.Read(ctx, tenant, place-1, 1)
+	if gone := (*GoneError)(nil); errors.As(err, &gone) || err == nil && (len(events) == 0 || events[0].Place != place) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return events[0], nil
+}
+
+// At returns the place before the tenant's first event that the stream took at a time or later; the newest place if
+// there is none. apperr.Unavailable.
+func (f *Feed) At(ctx context.Context, tenant string, at time.Time) (uint64, error) {
+	end, _, err := f.End()
+	if err != nil {
+		return 0, err
+	}
+	batch, err := jetstreamext.GetBatch(ctx, f.js, bus.EventStream, 1, jetstreamext.GetBatchStartTime(at),
+		jetstreamext.GetBatchSubject(subjects(tenant)))
+	if err != nil {
+		return 0, apperr.Away("the event stream", err)
+	}
+	for m, err := range batch {
+		if errors.Is(err, jetstreamext.ErrNoMessages) {
+			break
+		}
+		if err != nil {
+			return 0, apperr.Away("the event stream", err)
+		}
+		return m.Sequence - 1, nil
+	}
+	return end, nil
+}
+
+// Cursor is a place as clients see it. It names the stream, too: places begin anew where a stream does.
+func Cursor(epoch string, place uint64) string { return epoch + "." + strconv.FormatUint(place, 10) }
+
+// ParseCursor is the opposite of Cursor.
+func ParseCursor(cursor string) (epoch string, place uint64, ok bool) {
+	epoch, number, _ := strings.Cut(cursor, ".")
+	place, err := strconv.ParseUint(number, 10, 63)
+	return epoch, place, err == nil && epoch != ""
+}

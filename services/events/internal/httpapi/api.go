@@ -1,0 +1,31 @@
+// Package httpapi is the events service's operations: wire forms, their conversion to the domain's, one file a noun. It
+// holds no rules and no storage.
+package httpapi
+
+import (
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/events/internal/audit"
+	"github.com/idplatform/idplatform/services/events/internal/delivery"
+	"github.com/idplatform/idplatform/services/events/internal/feed"
+	"github.com/idplatform/idplatform/services/events/internal/subscription"
+)
+
+// Parts are the use cases.
+type Parts struct {
+	Subscriptions *subscription.Subscriptions
+	Deliveries    *delivery.Log
+	Tester        *delivery.Tester
+	Feed          *feed.Feed
+	Audit         *audit.Log
+}
+
+type api struct{ Parts }
+
+// Register adds all operations to the server.
+func Register(s *rest.Server, parts Parts) {
+	a := &api{parts}
+	a.registerSubscriptions(s.Tagged("Event subscriptions", "Who gets which events, and where."))
+	a.registerDeliveries(s.Tagged("Event deliveries", "What became of each event of a subscription."))
+	a.registerEvents(s.Tagged("Events", "The feed of a tenant's events, and the types that there are."))
+	a.registerAudit(s.Tagged("Audit log", "Every change and every denied attempt."))
+}

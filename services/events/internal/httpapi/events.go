@@ -1,0 +1,122 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/events/internal/catalogue"
+	"github.com/idplatform/idplatform/services/events/internal/feed"
+)
+
+func (a *api) registerEvents(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "list-events", Method: http.MethodGet, Path: "/v1/events", Scope: auth.EventsRead, Streams: true,
+		Summary:      "Follow the events",
+		ContentTypes: []string{"application/json", request.EventStreamType}, Errors: []apperr.Kind{apperr.InvalidState},
+		Doc: "The tenant's events in the order of the stream, after the cursor `after`: the oldest kept without one, only what " +
+			"comes with `now`. `next` is the cursor to go on with. 409 says that events after the cursor are no longer kept, and " +
+			"from where on the feed can go.\n\nWith `Accept: text/event-stream` the same as Server-Sent Events, without end: `id` " +
+			"is the cursor, `event` the type, `data` the event; `Last-Event-ID` resumes.",
+		Response: map[string]any{"items": []any{exampleEvent}, "next": "tsp8xk.4711", "more": false},
+	}, a.listEvents)
+	rest.Handle(s, rest.Op{
+		ID: "list-event-types", Method: http.MethodGet, Path: "/v1/event-types", Scope: auth.EventsRead,
+		Summary: "List event types", Doc: "All that the platform tells, with the JSON Schema of `data` and an example.",
+		Response: []any{exampleType},
+	}, a.listTypes)
+}
+
+type listEventsInput struct {
+	After       string `query:"after" maxLength:"64" doc:"The next of an earlier page, or now"`
+	Types       string `query:"types" maxLength:"4096" doc:"Types or patterns, joined by commas" example:"user.*,node.moved"`
+	Limit       int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+	Accept      string `header:"Accept" hidden:"true"`
+	LastEventID string `header:"Last-Event-ID" maxLength:"64" doc:"Instead of after, in an event stream"`
+}
+
+func (a *api) listEvents(ctx context.Context, in *listEventsInput) (rest.OrEvents[EventPage], error) {
+	var types feed.Types
+	if in.Types != "" {
+		types = strings.Split(in.Types, ",")
+	}
+	for _, pattern := range types {
+		if !feed.ValidType(pattern) {
+			return rest.OrEvents[EventPage]{}, apperr.Invalid("types", "must be types or patterns, joined by commas")
+		}
+	}
+	streams := request.WantsEvents(in.Accept)
+	from := in.After
+	if streams && in.LastEventID != "" {
+		from = in.LastEventID
+	}
+	after, err := a.Feed.Start(ctx, from)
+	if err != nil {
+		return rest.OrEvents[EventPage]{}, err
+	}
+	if streams {
+		return rest.OrEvents[EventPage]{Events: a.eventStream(after, types)}, nil
+	}
+	page, err := a.Feed.Page(ctx, after, types, in.Limit)
+	if err != nil {
+		return rest.OrEvents[EventPage]{}, err
+	}
+	body := EventPage{Items: make([]rest.Raw[Event], len(page.Events)), Next: page.Next, More: page.More}
+	for i, e := range page.Events {
+		body.Items[i].JSON = e.Payload
+	}
+	return rest.OrEvents[EventPage]{Body: body}, nil
+}
+
+func (a *api) eventStream(after uint64, types feed.Types) *rest.Events {
+	return &rest.Events{Run: func(ctx context.Context, send func(rest.ServerEvent) error) error {
+		return a.Feed.Follow(ctx, after, types, func(cursor string, e *feed.Event) error {
+			return send(rest.ServerEvent{ID: cursor, Name: e.Type, Data: e.Payload})
+		})
+	}}
+}
+
+func (a *api) listTypes(context.Context, *struct{}) ([]catalogue.Type, error) {
+	return catalogue.All(), nil
+}
+
+// EventPage is a part of the feed.
+type EventPage struct {
+	Items []rest.Raw[Event] `json:"items" nullable:"false"`
+	Next  string            `json:"next" doc:"The cursor to go on with" example:"tsp8xk.4711"`
+	More  bool              `json:"more" doc:"There is more already"`
+}
+
+// Event describes a CloudEvent for the OpenAPI document.
+type Event struct {
+	SpecVersion     string `json:"specversion" enum:"1.0"`
+	ID              string `json:"id" example:"019c1f3e-8a2b-7c4d-9e5f-0123456789ab"`
+	Source          string `json:"source" example:"/users"`
+	Type            string `json:"type" example:"idp.user.created"`
+	Subject         string `json:"subject" doc:"The record's id" example:"1048577"`
+	Time            string `json:"time" format:"date-time"`
+	DataContentType string `json:"datacontenttype" example:"application/json"`
+	TenantID        string `json:"tenantid" example:"acme"`
+	Actor           string `json:"actor,omitempty"`
+	RequestID       string `json:"requestid,omitempty"`
+	TraceParent     string `json:"traceparent,omitempty"`
+	PayloadOrigin   string `json:"payloadorigin,omitempty"`
+	Sequence        string `json:"sequence" doc:"A decimal number that grows with each event of one record"`
+	Data            struct {
+		Record   map[string]any `json:"record"`
+		Previous map[string]any `json:"previous,omitempty" doc:"The former values of changed members"`
+	} `json:"data"`
+}
+
+var exampleEvent = json.RawMessage(`{"specversion":"1.0","id":"019c1f3e-8a2b-7c4d-9e5f-0123456789ab",` +
+	`"source":"/users","type":"idp.user.created","subject":"1048577","time":"2026-01-31T09:30:00.000Z",` +
+	`"datacontenttype":"application/json","tenantid":"acme","actor":"admin","sequence":"10",` +
+	`"data":{"record":{"id":"1048577","username":"li.wei"}}}`)
+
+var exampleType = json.RawMessage(`{"type":"user.created","description":"A user was created.",` +
+	`"schema":{"type":"object"},"example":{"record":{"id":"1048577","username":"li.wei"}}}`)

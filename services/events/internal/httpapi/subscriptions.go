@@ -1,0 +1,246 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/events/internal/delivery"
+	"github.com/idplatform/idplatform/services/events/internal/subscription"
+)
+
+const (
+	allSubscriptions = "/v1/event-subscriptions"
+	oneSubscription  = allSubscriptions + "/{id}"
+)
+
+func (a *api) registerSubscriptions(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "create-event-subscription", Method: http.MethodPost, Path: allSubscriptions, Scope: auth.EventsWrite,
+		Summary: "Subscribe to events", Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
+		Doc: "It gets the events that are told from now on. `event_types` are types such as `user.created` or patterns such as " +
+			"`user.*`, `*.deleted` or `*`; `filter` is a CEL expression over the whole event, such as " +
+			"`event.data.record.status == \"1\"`. Webhooks are signed as Standard Webhooks says; this answer is the only one that " +
+			"shows the secret. The values of `headers` are secrets, too.",
+		Request: exampleSubscriptionInput, Response: exampleSubscription,
+	}, a.createSubscription)
+	rest.Handle(s, rest.Op{
+		ID: "list-event-subscriptions", Method: http.MethodGet, Path: allSubscriptions, Scope: auth.EventsRead,
+		Summary:  "List subscriptions",
+		Response: map[string]any{"items": []any{exampleSubscription}, "total": 1, "page_num": 1, "page_size": 20},
+	}, a.listSubscriptions)
+	rest.Handle(s, rest.Op{
+		ID: "get-event-subscription", Method: http.MethodGet, Path: oneSubscription, Scope: auth.EventsRead,
+		Summary: "Get a subscription", Response: exampleSubscription,
+	}, a.getSubscription)
+	rest.Handle(s, rest.Op{
+		ID: "replace-event-subscription", Method: http.MethodPut, Path: oneSubscription, Scope: auth.EventsWrite,
+		Summary: "Replace a subscription", Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
+		Doc:     "`******` in the place of a secret keeps it, and so does leaving out `delivery.secret`.",
+		Request: exampleSubscriptionInput, Response: exampleSubscription,
+	}, a.replaceSubscription)
+	rest.Handle(s, rest.Op{
+		ID: "update-event-subscription", Method: http.MethodPatch, Path: oneSubscription, Scope: auth.EventsWrite,
+		Summary: "Change a subscription", Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
+		Doc:     "JSON merge patch (RFC 7396). It holds for the events from then on.",
+		Request: map[string]any{"event_types": []string{"user.*", "node.moved"}}, Response: exampleSubscription,
+	}, a.updateSubscription)
+	rest.Handle(s, rest.Op{
+		ID: "delete-event-subscription", Method: http.MethodDelete, Path: oneSubscription, Scope: auth.EventsWrite,
+		Summary: "Delete a subscription", Response: map[string]any{"id": "1048577"},
+	}, a.deleteSubscription)
+	a.registerStates(s)
+}
+
+func (a *api) registerStates(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "pause-event-subscription", Method: http.MethodPost, Path: oneSubscription + "/pause",
+		Scope: auth.EventsWrite, Summary: "Pause a subscription", Errors: []apperr.Kind{apperr.InvalidState},
+		Doc:      "Its place in the stream stays; events wait for as long as the stream keeps them.",
+		Response: exampleSubscription,
+	}, state(a.Subscriptions.Pause))
+	rest.Handle(s, rest.Op{
+		ID: "resume-event-subscription", Method: http.MethodPost, Path: oneSubscription + "/resume",
+		Scope: auth.EventsWrite, Summary: "Resume a subscription",
+		Doc: "A paused, failing or disabled subscription goes on where it stopped. Events that had used up their tries get all of " +
+			"them again.",
+		Response: exampleSubscription,
+	}, state(a.Subscriptions.Resume))
+	rest.Handle(s, rest.Op{
+		ID: "reset-event-subscription", Method: http.MethodPost, Path: oneSubscription + "/reset",
+		Scope: auth.EventsWrite, Summary: "Reset a subscription",
+		Doc: "Clears failures and goes on from `to`: `now`, a time, or the id of an event, which is then the first. So events are " +
+			"replayed, as far back as the stream keeps them. With `rotate_secret` the answer shows a new secret; for 24 hours " +
+			"webhooks are signed with the former one, too. A paused subscription stays paused.",
+		Request: map[string]any{"to": "2026-01-31T09:30:00.000Z", "rotate_secret": false}, Response: exampleSubscription,
+	}, a.resetSubscription)
+	rest.Handle(s, rest.Op{
+		ID: "test-event-subscription", Method: http.MethodPost, Path: oneSubscription + "/test",
+		Scope: auth.EventsWrite, Summary: "Test a subscription", Momentary: true,
+		Doc:      "Sends one event of the type `idp.subscription.test` at once, whatever the state. A dry run sends nothing.",
+		Response: delivery.TestResult{Delivered: true, ResponseCode: 200, DurationMS: 41},
+	}, a.testSubscription)
+}
+
+func (a *api) createSubscription(ctx context.Context,
+	in *struct {
+		Body rest.JSON[EventSubscriptionInput]
+	}) (rest.Record[EventSubscription], error) {
+	var draft subscription.Draft
+	if err := in.Body.Into(&draft); err != nil {
+		return rest.Record[EventSubscription]{}, rest.WrongType(err)
+	}
+	return recordOf(a.Subscriptions.Create(ctx, draft))
+}
+
+// recordOf makes a body from the result of a domain call.
+func recordOf(v subscription.View, err error) (rest.Record[EventSubscription], error) {
+	return rest.Record[EventSubscription]{JSON: v.JSON, Tag: v.Tag}, err
+}
+
+type listSubscriptionsInput struct {
+	Name  string `query:"name" maxLength:"256"`
+	State string `query:"state" enum:"active,paused,failing,disabled"`
+	rest.Paging
+}
+
+func (a *api) listSubscriptions(ctx context.Context,
+	in *listSubscriptionsInput) (rest.List[EventSubscription], error) {
+	page, err := a.Subscriptions.List(ctx, subscription.Filter{Name: in.Name, State: in.State}, in.Page())
+	list := rest.List[EventSubscription]{
+		Items: make([][]byte, len(page.Views)), Total: page.Total, More: page.More, Num: in.PageNum, Size: in.PageSize,
+		Next: page.Next,
+	}
+	for i, v := range page.Views {
+		list.Items[i] = v.JSON
+	}
+	return list, err
+}
+
+func (a *api) getSubscription(ctx context.Context, in *rest.ByID) (rest.Record[EventSubscription], error) {
+	return recordOf(a.Subscriptions.Get(ctx, in.ID))
+}
+
+type replaceSubscriptionInput struct {
+	rest.ByID
+	Body rest.JSON[EventSubscriptionInput]
+}
+
+func (a *api) replaceSubscription(ctx context.Context,
+	in *replaceSubscriptionInput) (rest.Record[EventSubscription], error) {
+	return recordOf(a.Subscriptions.Update(ctx, in.ID, func(p *subscription.Profile) error {
+		*p = subscription.Profile{}
+		if err := in.Body.Into(p); err != nil {
+			return rest.WrongType(err)
+		}
+		return nil
+	}))
+}
+
+type updateSubscriptionInput struct {
+	rest.ByID
+	Body rest.MergePatch[EventSubscriptionInput]
+}
+
+func (a *api) updateSubscription(ctx context.Context,
+	in *updateSubscriptionInput) (rest.Record[EventSubscription], error) {
+	return recordOf(a.Subscriptions.Update(ctx, in.ID, func(p *subscription.Profile) error {
+		if err := rest.Apply(in.Body, p); err != nil {
+			return rest.WrongType(err)
+		}
+		return nil
+	}))
+}
+
+func (a *api) deleteSubscription(ctx context.Context, in *rest.ByID) (rest.Deleted, error) {
+	return a.Subscriptions.Delete(ctx, in.ID)
+}
+
+func state(change func(context.Context, string) (subscription.View, error)) func(context.Context,
+	*rest.ByID) (rest.Record[EventSubscription], error) {
+	return func(ctx context.Context, in *rest.ByID) (rest.Record[EventSubscription], error) {
+		return recordOf(change(ctx, in.ID))
+	}
+}
+
+type resetSubscriptionInput struct {
+	rest.ByID
+	Body struct {
+		To           string `json:"to,omitempty" maxLength:"64" doc:"now, a time, or an event's id; now if it is left out"`
+		RotateSecret bool   `json:"rotate_secret,omitempty"`
+	}
+}
+
+func (a *api) resetSubscription(ctx context.Context,
+	in *resetSubscriptionInput) (rest.Record[EventSubscription], error) {
+	return recordOf(a.Subscriptions.Reset(ctx, in.ID, in.Body.To, in.Body.RotateSecret))
+}
+
+func (a *api) testSubscription(ctx context.Context, in *rest.ByID) (delivery.TestResult, error) {
+	return a.Tester.Test(ctx, in.ID)
+}
+
+// EventSubscription describes subscription.View for the OpenAPI document.
+type EventSubscription struct {
+	rest.Meta
+	Name       string   `json:"name" example:"HR sync"`
+	EventTypes []string `json:"event_types" example:"[\"user.*\",\"node.moved\"]"`
+	Filter     string   `json:"filter" doc:"CEL over the variable event; empty selects all"`
+	Delivery   struct {
+		Type           string            `json:"type" enum:"webhook,nats"`
+		URL            string            `json:"url,omitempty"`
+		Headers        map[string]string `json:"headers,omitempty" doc:"****** for each value"`
+		Secret         string            `json:"secret,omitempty" doc:"Of a webhook; ****** but in the answer that makes it"`
+		PreviousSecret string            `json:"previous_secret,omitempty" doc:"****** where there is one"`
+		PreviousUntil  *time.Time        `json:"previous_until,omitempty" doc:"Until when the previous secret signs, too"`
+		Subject        string            `json:"subject,omitempty" doc:"Of type nats: where the events are published"`
+	} `json:"delivery"`
+	Status    string `json:"status" enum:"1,0" doc:"1 while it is active"`
+	State     string `json:"state" enum:"active,paused,failing,disabled" doc:"failing: an event used up its tries; disabled: the receiver answered 410"`
+	Cursor    string `json:"cursor" doc:"The place in the feed up to which events are delivered, but for those that wait"`
+	LastError string `json:"last_error"`
+	Counters  struct {
+		Delivered int64 `json:"delivered"`
+		Failed    int64 `json:"failed" doc:"Attempts that failed"`
+		Pending   int64 `json:"pending" doc:"Events that wait for another attempt, or for an earlier event of their record"`
+	} `json:"counters"`
+}
+
+// EventSubscriptionInput is a subscription to create, or the members of one to change.
+type EventSubscriptionInput struct {
+	rest.MetaInput
+	Name       string   `json:"name" doc:"1…128 characters; unique" example:"HR sync"`
+	EventTypes []string `json:"event_types" doc:"1…50 types or patterns" example:"[\"user.*\",\"node.moved\"]"`
+	Filter     string   `json:"filter,omitempty" doc:"CEL over the variable event, at most 4096 bytes"`
+	Delivery   struct {
+		Type           string             `json:"type" doc:"webhook or nats"`
+		URL            string             `json:"url,omitempty" doc:"http or https, at most 2048 bytes"`
+		Headers        map[string]*string `json:"headers,omitempty" doc:"At most 20; not those that the platform or the connection sets"`
+		Secret         string             `json:"secret,omitempty" doc:"whsec_ and the base64 of 24…64 bytes; made if it is left out"`
+		PreviousSecret string             `json:"previous_secret,omitempty" readOnly:"true"`
+		PreviousUntil  *time.Time         `json:"previous_until,omitempty" readOnly:"true" nullable:"true"`
+		Subject        string             `json:"subject,omitempty" readOnly:"true"`
+	} `json:"delivery"`
+	Status string `json:"status,omitempty" doc:"0 creates it paused; later pause and resume change it" enum:"1,0"`
+
+	State     string         `json:"state,omitempty" readOnly:"true"`
+	Cursor    string         `json:"cursor,omitempty" readOnly:"true"`
+	LastError string         `json:"last_error,omitempty" readOnly:"true"`
+	Counters  map[string]any `json:"counters,omitempty" readOnly:"true"`
+}
+
+var exampleSubscriptionInput = map[string]any{
+	"name": "HR sync", "event_types": []any{"user.*"},
+	"delivery": map[string]any{"type": "webhook", "url": "https://hr.acme.test/events",
+		"headers": map[string]any{"X-Api-Key": "7f3a"}},
+}
+
+var exampleSubscription = json.RawMessage(`{"id":"1048577","tenant_id":"acme","version":1,` +
+	`"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z","name":"HR sync",` +
+	`"event_types":["user.*"],"filter":"","delivery":{"type":"webhook","url":"https://hr.acme.test/events",` +
+	`"headers":{"X-Api-Key":"******"},"secret":"******"},"status":"1","state":"active","cursor":"tsp8xk.4711",` +
+	`"last_error":"","counters":{"delivered":12,"failed":0,"pending":0}}`)

@@ -1,0 +1,214 @@
+// Package share divides work among the replicas of a service. Each replica shows that it lives by a document that it
+// writes again and again; a replica whose document has not changed for a while is taken for dead, by the clock of the
+// one that looks. Each piece of work belongs to one of the replicas that live (rendezvous hashing), so that a change
+// moves no more work than it must.
+//
+// This only proposes who works. Whoever takes up a piece of work writes its id where the work's results go, in the same
+// transaction, and every later write there checks that it is still the owner.
+package share
+
+import (
+	"context"
+	"hash/fnv"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+)
+
+const (
+	// Beat is how often a replica shows that it lives.
+	Beat = 1500 * time.Millisecond
+	// dead is how long a replica may be silent. With the beat and the time to take over it is less than 10 s.
+	dead = 6 * time.Second
+	// quiet is when a replica that could not show that it lives stops to work: before others take it for dead.
+	quiet = dead - Beat
+
+	buried     = time.Minute // when the document of a dead replica is removed
+	maxMembers = 200
+)
+
+// member shows that a replica lives.
+type member struct {
+	docstore.Meta       // the id is the replica's
+	Beats         int64 `json:"beats"`
+}
+
+var members = docstore.Define(docstore.Schema[member]{Name: "replicas", Noun: "replica", Part: true})
+
+// Collections are those that the store must have.
+func Collections() []*docstore.Def { return []*docstore.Def{members.Def()} }
+
+// Group is the replicas as one of them sees them. It is safe for concurrent use.
+type Group struct {
+	ID string // this replica's
+
+	store *docstore.Store
+	log   *slog.Logger
+
+	mu      sync.Mutex
+	seen    map[string]sighting
+	live    []string
+	shown   time.Time // when this replica last showed that it lives
+	changed chan struct{}
+}
+
+type sighting struct {
+	beats int64
+	at    time.Time
+}
+
+// New makes a group with this replica. Run makes it a member.
+func New(store *docstore.Store, log *slog.Logger) *Group {
+	return &Group{ID: request.NewID(), store: store, log: log, seen: map[string]sighting{},
+		changed: make(chan struct{})}
+}
+
+// Run shows that this replica lives, until ctx ends; then it leaves.
+func (g *Group) Run(ctx context.Context) error {
+	ctx = request.System(ctx, request.Platform)
+	beat := time.NewTicker(Beat)
+	defer beat.Stop()
+	for {
+		if err := g.beat(ctx); err != nil {
+			return err
+		}
+		select {
+		case <-beat.C:
+		case <-ctx.Done():
+			return g.leave(context.WithoutCancel(ctx))
+		}
+	}
+}
+
+func (g *Group) beat(ctx context.Context) error {
+	began := time.Now()
+	err := docstore.Do(ctx, g.store, func(tx *docstore.Tx) error {
+		m, err := members.Load(ctx, tx, g.ID)
+		if apperr.IsNotFound(err) {
+			_, err = members.Insert(ctx, tx, &member{Meta: docstore.Meta{ID: g.ID}})
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		m.Beats++
+		_, err = members.Replace(ctx, tx, m)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	page, err := members.Page(ctx, g.store, docstore.Query{Limit: maxMembers})
+	if err != nil {
+		return err
+	}
+	var gone []string
+	g.mu.Lock()
+	g.shown = began
+	gone, err = g.look(page.Docs)
+	g.mu.Unlock()
+	for _, id := range gone {
+		err := docstore.Do(ctx, g.store, func(tx *docstore.Tx) error {
+			return members.DeleteWhere(ctx, tx, docstore.ID(id), nil)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// look notes who lives, and returns who has been dead for long.
+func (g *Group) look(docs []docstore.Doc[member]) (gone []string, _ error) {
+	now, seen := time.Now(), map[string]sighting{}
+	var live []string
+	for _, doc := range docs {
+		m, err := doc.Value()
+		if err != nil {
+			return nil, err
+		}
+		s, known := g.seen[m.ID]
+		if !known || s.beats != m.Beats {
+			s = sighting{m.Beats, now}
+		}
+		seen[m.ID] = s
+		switch silent := now.Sub(s.at); {
+		case silent < dead || m.ID == g.ID:
+			live = append(live, m.ID)
+		case silent > buried:
+			gone = append(gone, m.ID)
+		}
+	}
+	g.seen = seen
+	if !slices.Equal(live, g.live) {
+		g.log.Info("the replicas that share the work", "replicas", len(live))
+		g.live = live
+		close(g.changed)
+		g.changed = make(chan struct{})
+	}
+	return gone, nil
+}
+
+func (g *Group) leave(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, Beat)
+	defer cancel()
+	return docstore.Do(ctx, g.store, func(tx *docstore.Tx) error {
+		return members.DeleteWhere(ctx, tx, docstore.ID(g.ID), nil)
+	})
+}
+
+// Alive reports whether the other replicas can be sure that this one lives. Otherwise it must not work.
+func (g *Group) Alive() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return time.Since(g.shown) < quiet
+}
+
+// Lives reports whether a replica lives.
+func (g *Group) Lives(id string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Contains(g.live, id)
+}
+
+// Owns reports whether a piece of work belongs to this replica.
+func (g *Group) Owns(work string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if time.Since(g.shown) >= quiet {
+		return false
+	}
+	best, owner := uint64(0), ""
+	for _, id := range g.live {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(work + "\x00" + id))
+		if weight := mix(h.Sum64()); owner == "" || weight > best {
+			best, owner = weight, id
+		}
+	}
+	return owner == g.ID
+}
+
+// mix spreads a hash over all bits (the finalizer of MurmurHash3): FNV's first bits hardly depend on the last bytes.
+func mix(h uint64) uint64 {
+	h ^= h >> 33
+	h *= 0xff51afd7ed558ccd
+	h ^= h >> 33
+	h *= 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
+}
+
+// MayTake reports whether this replica may take over work that an owner had: it had none, or it no longer lives.
+func (g *Group) MayTake(owner string) bool { return owner == "" || owner == g.ID || !g.Lives(owner) }
+
+// Changed returns a channel that is closed when other replicas live.
+func (g *Group) Changed() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.changed
+}

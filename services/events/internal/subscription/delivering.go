@@ -1,0 +1,85 @@
+package subscription
+
+import (
+	"context"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/services/events/internal/feed"
+)
+
+// EachActive calls fn for every active subscription of all tenants.
+func EachActive(ctx context.Context, store *docstore.Store, fn func(ctx context.Context, s *Subscription) error) error {
+	active := docstore.Eq(byState, docstore.Text(Active))
+	return subscriptions.EachTenant(ctx, store, func(ctx context.Context) error {
+		return subscriptions.Each(ctx, store, active, func(doc Doc) error {
+			s, err := doc.Value()
+			if err != nil {
+				return err
+			}
+			return fn(ctx, s)
+		})
+	})
+}
+
+// Load returns a subscription in a transaction; apperr.NotFound.
+func Load(ctx context.Context, tx *docstore.Tx, id string) (*Subscription, error) {
+	return subscriptions.Load(ctx, tx, id)
+}
+
+// Secrets are what a subscription's webhooks are sent with. They must reach no log, event or answer.
+type Secrets struct {
+	Current, Previous string
+	Headers           map[string]string
+}
+
+// Reveal returns the secrets of a subscription of the context's tenant.
+func Reveal(ctx context.Context, store *docstore.Store, s *Subscription) (Secrets, error) {
+	var failed error
+	reveal := func(member string) string {
+		value, err := subscriptions.Reveal(ctx, store, s.ID, member)
+		if err != nil && failed == nil {
+			failed = err
+		}
+		return value.Reveal()
+	}
+	found := Secrets{Current: reveal("secret"), Previous: reveal("previous_secret"), Headers: map[string]string{}}
+	for name := range s.Delivery.Headers {
+		found.Headers[name] = reveal(headerMember(name))
+	}
+	return found, failed
+}
+
+// Stop notes that an active subscription is delivered to no more, and why. p is its progress, which the transaction
+// has loaded.
+func Stop(ctx context.Context, tx *docstore.Tx, p *Progress, state, reason string) error {
+	s, err := subscriptions.Load(ctx, tx, p.ID)
+	if apperr.IsNotFound(err) {
+		return nil
+	}
+	if err != nil || s.State != Active {
+		return err
+	}
+	s.enter(state)
+	p.LastError = reason
+	doc, err := subscriptions.Replace(ctx, tx, s)
+	if err != nil {
+		return err
+	}
+	return tell(ctx, tx, state, &doc)
+}
+
+// Revise writes a subscription without a change, for an event about it. apperr.NotFound.
+func Revise(ctx context.Context, tx *docstore.Tx, id string) (Doc, error) {
+	s, err := subscriptions.Load(ctx, tx, id)
+	if err != nil {
+		return Doc{}, err
+	}
+	return subscriptions.Revise(ctx, tx, s)
+}
+
+// Event returns the event of the context's tenant at a place, nil if it is no longer kept. apperr.Unavailable.
+func (s *Subscriptions) Event(ctx context.Context, place uint64) (*feed.Event, error) {
+	return s.feed.Get(ctx, request.Tenant(ctx), place)
+}

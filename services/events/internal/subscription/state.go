@@ -1,0 +1,150 @@
+package subscription
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/services/events/internal/feed"
+)
+
+// rotation is how long webhooks are signed with the former secret, too, after a new one was made.
+const rotation = 24 * time.Hour
+
+func cursor(p *Progress) string {
+	if p.Epoch == "" {
+		return ""
+	}
+	return feed.Cursor(p.Epoch, p.Place)
+}
+
+func (s *Subscription) enter(state string) {
+	s.State, s.Status = state, "0"
+	if state == Active {
+		s.Status = "1"
+	}
+}
+
+// Pause ends the delivery; the place in the stream stays. apperr.NotFound, InvalidState (disabled), VersionMismatch.
+func (s *Subscriptions) Pause(ctx context.Context, id string) (View, error) {
+	return s.change(ctx, id, "paused", func(_ *docstore.Tx, sub *Subscription, _ *Progress) (string, error) {
+		if sub.State == Disabled {
+			return "", apperr.New(apperr.InvalidState, "the subscription is disabled; resume or reset it")
+		}
+		sub.enter(Paused)
+		return "", nil
+	})
+}
+
+// Resume continues the delivery where it stopped, with all tries for the events that had used up theirs.
+// apperr.NotFound, VersionMismatch.
+func (s *Subscriptions) Resume(ctx context.Context, id string) (View, error) {
+	return s.change(ctx, id, "resumed", func(_ *docstore.Tx, sub *Subscription, p *Progress) (string, error) {
+		if sub.State != Active {
+			p.LastError = ""
+		}
+		sub.enter(Active)
+		return "", nil
+	})
+}
+
+// Reset clears failures and continues from a place: "now", a time, or the id of an event, which is then the first.
+// With rotate, a new secret signs from now on, and for a day the former one, too. A paused subscription stays paused.
+// apperr.NotFound, InvalidParameters, Unavailable, VersionMismatch.
+func (s *Subscriptions) Reset(ctx context.Context, id, to string, rotate bool) (View, error) {
+	if _, err := subscriptions.Find(ctx, s.store, id); err != nil {
+		return View{}, err
+	}
+	place, err := s.place(ctx, to)
+	if err != nil {
+		return View{}, err
+	}
+	_, epoch, err := s.feed.End()
+	if err != nil {
+		return View{}, err
+	}
+	former, err := subscriptions.Reveal(ctx, s.store, id, "secret")
+	if err != nil {
+		return View{}, err
+	}
+	made := newSecret()
+	return s.change(ctx, id, "reset", func(tx *docstore.Tx, sub *Subscription, p *Progress) (string, error) {
+		fresh := ""
+		if rotate {
+			if sub.Delivery.Type != Webhook {
+				return "", apperr.Invalid("rotate_secret", "must be false: a delivery over NATS has no secret")
+			}
+			fresh = made
+			sub.Delivery.PreviousSecret = secret.NewText(former.Reveal())
+			sub.Delivery.PreviousUntil = tx.Now.Add(rotation)
+			sub.Delivery.Secret = secret.NewText(made)
+		}
+		p.Generation++
+		p.Epoch, p.Place, p.Pending, p.LastError = epoch, place, 0, ""
+		if sub.State != Paused {
+			sub.enter(Active)
+		}
+		return fresh, s.rows.Clear(ctx, tx, id)
+	})
+}
+
+// place finds where in the stream a reset leads.
+func (s *Subscriptions) place(ctx context.Context, to string) (uint64, error) {
+	if to == "now" || to == "" {
+		place, _, err := s.feed.End()
+		return place, err
+	}
+	if at, err := clock.Parse(to); err == nil {
+		return s.feed.At(ctx, request.Tenant(ctx), at.Std())
+	}
+	if id, err := uuid.Parse(to); err == nil {
+		return s.placeOf(ctx, to, id)
+	}
+	return 0, apperr.Invalid("to", "must be now, a time, or the id of an event that is still kept")
+}
+
+const (
+	early       = time.Minute // clocks of services may differ by less
+	maxSearched = 20_000
+)
+
+// placeOf finds an event from the time in its id (RFC 9562 §5.7), and returns the place before it.
+func (s *Subscriptions) placeOf(ctx context.Context, text string, id uuid.UUID) (uint64, error) {
+	unknown := apperr.Invalid("to", "must be the id of an event that is still kept")
+	if id.Version() != 7 {
+		return 0, unknown
+	}
+	seconds, nanos := id.Time().UnixTime()
+	after, err := s.feed.At(ctx, request.Tenant(ctx), time.Unix(seconds, nanos).Add(-early))
+	if err != nil {
+		return 0, err
+	}
+	for searched := 0; searched < maxSearched; {
+		events, next, err := s.feed.Read(ctx, request.Tenant(ctx), after, 500)
+		if gone := (*feed.GoneError)(nil); errors.As(err, &gone) {
+			after = gone.First - 1
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		for _, e := range events {
+			if e.ID == text {
+				return e.Place - 1, nil
+			}
+		}
+		if next == after {
+			break
+		}
+		searched += len(events)
+		after = next
+	}
+	return 0, unknown
+}

@@ -1,0 +1,146 @@
+// Package subscription is the records of subscriptions: who gets which events where, and in which state that is.
+package subscription
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/secret"
+)
+
+// The states of a subscription. Only an active one is delivered to; the others keep their place in the stream.
+const (
+	Active   = "active"
+	Paused   = "paused"   // by a client
+	Failing  = "failing"  // an event used up its tries
+	Disabled = "disabled" // the receiver answered 410
+)
+
+// The types of delivery.
+const (
+	Webhook = "webhook"
+	NATS    = "nats"
+)
+
+// Subscription is a subscription record. Its JSON form is the events' and the store's; the API's has the members of
+// its Progress, too.
+type Subscription struct {
+	docstore.Meta
+	Profile
+	Status string `json:"status"` // "1" while it is active
+	State  string `json:"state"`
+}
+
+// Profile holds the members that create and update may set.
+type Profile struct {
+	Name       string   `json:"name"`
+	EventTypes []string `json:"event_types"`
+	Filter     string   `json:"filter"`
+	Delivery   Delivery `json:"delivery"`
+}
+
+// Delivery says where events go.
+type Delivery struct {
+	Type    string                  `json:"type"`
+	URL     string                  `json:"url,omitempty"`
+	Headers map[string]*secret.Text `json:"headers,omitempty"` // their values may be credentials
+
+	// Secret signs webhooks: whsec_ and base64. PreviousSecret signs them, too, until PreviousUntil.
+	Secret         secret.Text `json:"secret,omitzero"`
+	PreviousSecret secret.Text `json:"previous_secret,omitzero"`
+	PreviousUntil  clock.Time  `json:"previous_until,omitzero"`
+
+	Subject string `json:"subject,omitempty"` // of type nats; the platform sets it
+}
+
+const (
+	byName    = "name"
+	byState   = "state"
+	byCreated = "time_created"
+)
+
+var subscriptions = docstore.Define(docstore.Schema[Subscription]{
+	Name: "subscriptions", Noun: "subscription", Sortable: []string{byCreated, byName},
+	Indexes: []docstore.Index[Subscription]{
+		docstore.Unique(docstore.ByText(byName, func(s *Subscription) string { return s.Name }), "name"),
+		docstore.ByText(byState, func(s *Subscription) string { return s.State }),
+		docstore.ByNumber(byCreated, func(s *Subscription) docstore.Value { return docstore.Moment(s.TimeCreated) }),
+	},
+	Sealed: func(s *Subscription) map[string]*secret.Text {
+		members := map[string]*secret.Text{"secret": &s.Delivery.Secret, "previous_secret": &s.Delivery.PreviousSecret}
+		for name, value := range s.Delivery.Headers {
+			members[headerMember(name)] = value
+		}
+		return members
+	},
+})
+
+func headerMember(name string) string { return "header." + name }
+
+// Progress is how far the delivery to a subscription has come. The replica that delivers writes it.
+type Progress struct {
+	docstore.Meta // the id is the subscription's
+
+	// Owner is the replica that delivers; "" if none does. A write of another one is refused.
+	Owner string `json:"owner"`
+	// Generation grows when a client sets the place. What was delivered under an earlier one is not noted any more.
+	Generation int64 `json:"generation"`
+
+	// Epoch and Place: all events up to there are delivered, do not match, or have a row of their own.
+	Epoch string `json:"epoch"`
+	Place uint64 `json:"place"`
+
+	Delivered int64  `json:"delivered"`
+	Failed    int64  `json:"failed"`  // attempts
+	Pending   int64  `json:"pending"` // events that wait for another attempt, or for an earlier event of their record
+	LastError string `json:"last_error"`
+	Logged    int64  `json:"logged"` // deliveries that the log has had
+}
+
+// ProgressOf is the collection of Progress.
+var ProgressOf = docstore.Define(docstore.Schema[Progress]{Name: "progress", Noun: "progress", Part: true})
+
+// Collections are those that the store must have.
+func Collections() []*docstore.Def { return []*docstore.Def{subscriptions.Def(), ProgressOf.Def()} }
+
+// Doc is a subscription as read or written.
+type Doc = docstore.Doc[Subscription]
+
+// View is a subscription as the API shows it.
+type View struct {
+	JSON []byte
+	Tag  string
+}
+
+// Stored is the view as the answer to a request.
+func (v View) Stored() (body []byte, tag string, err error) { return v.JSON, v.Tag, nil }
+
+type shown struct {
+	Cursor    string   `json:"cursor"`
+	LastError string   `json:"last_error"`
+	Counters  counters `json:"counters"`
+}
+
+type counters struct {
+	Delivered int64 `json:"delivered"`
+	Failed    int64 `json:"failed"`
+	Pending   int64 `json:"pending"`
+}
+
+// view joins a subscription with its progress.
+func view(doc Doc, p *Progress) (View, error) {
+	body, err := doc.JSON()
+	if err != nil {
+		return View{}, err
+	}
+	more, err := json.Marshal(shown{
+		Cursor: cursor(p), LastError: p.LastError, Counters: counters{p.Delivered, p.Failed, p.Pending},
+	})
+	if err != nil {
+		return View{}, err
+	}
+	joined := append(append(append([]byte{}, body[:len(body)-1]...), ','), more[1:]...)
+	return View{joined, doc.Tag() + "-" + strconv.FormatInt(max(0, p.Version-1), 10)}, nil
+}

@@ -1,0 +1,345 @@
+package subscription
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"slices"
+	"strconv"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/services/events/internal/feed"
+)
+
+// The budget of a tenant.
+const (
+	MaxSubscriptions = 100
+	// MaxFilterCost bounds the sum of the costs of a tenant's filters, in the units of condition.MaxCost: all of them
+	// are evaluated for each event.
+	MaxFilterCost = 1_000_000
+)
+
+// EventSource is the path of subscriptions in their events.
+const EventSource = "/event-subscriptions"
+
+// Subscriptions are the use cases.
+type Subscriptions struct {
+	store *docstore.Store
+	feed  *feed.Feed
+	rows  Rows
+}
+
+// Rows are the deliveries of subscriptions.
+type Rows interface {
+	// Clear removes what waits for another attempt.
+	Clear(ctx context.Context, tx *docstore.Tx, subscription string) error
+	// Forget removes all of a subscription that is deleted.
+	Forget(ctx context.Context, tx *docstore.Tx, subscription string) error
+}
+
+// New makes the use cases.
+func New(store *docstore.Store, f *feed.Feed, rows Rows) *Subscriptions {
+	return &Subscriptions{store, f, rows}
+}
+
+// Draft is what a client says of a new subscription.
+type Draft struct {
+	Profile
+	Status string `json:"status"`
+}
+
+// Create adds a subscription. It gets the events that are told from now on. The answer is the only one that has the
+// secret. apperr.InvalidParameters, AlreadyExists, InvalidState (the tenant's budget), Unavailable.
+func (s *Subscriptions) Create(ctx context.Context, d Draft) (View, error) {
+	var faults apperr.Faults
+	d.check(&faults, nil)
+	faults.Switch("status", &d.Status, "1")
+	if err := faults.Err(); err != nil {
+		return View{}, err
+	}
+	place, epoch, err := s.feed.End()
+	if err != nil {
+		return View{}, err
+	}
+	id, err := s.store.NewID(ctx)
+	if err != nil {
+		return View{}, err
+	}
+	made := newSecret()
+	ctx = docstore.InTurn(ctx, "subscriptions")
+	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (View, error) {
+		sub := &Subscription{Meta: docstore.Meta{ID: id}, Profile: d.Profile, Status: d.Status, State: Active}
+		if d.Status == "0" {
+			sub.State = Paused
+		}
+		fresh := sub.complete(request.Tenant(ctx), made)
+		if err := s.checkBudget(ctx, tx, sub); err != nil {
+			return View{}, err
+		}
+		doc, err := subscriptions.Insert(ctx, tx, sub)
+		if err != nil {
+			return View{}, err
+		}
+		p := &Progress{Meta: docstore.Meta{ID: id}, Epoch: epoch, Place: place}
+		if _, err := ProgressOf.Insert(ctx, tx, p); err != nil {
+			return View{}, err
+		}
+		if err := tell(ctx, tx, "created", &doc); err != nil {
+			return View{}, err
+		}
+		v, err := view(doc, p)
+		return v.showing(fresh), err
+	})
+}
+
+// complete sets what the platform makes up, and returns the secret if it is new.
+func (s *Subscription) complete(tenant, made string) (fresh string) {
+	if s.Delivery.Type == NATS {
+		s.Delivery.Subject = bus.SubscriptionSubject(tenant, s.ID)
+		return ""
+	}
+	if !s.Delivery.Secret.IsSet() {
+		s.Delivery.Secret = secret.NewText(made)
+	}
+	fresh, _ = s.Delivery.Secret.Given()
+	return fresh
+}
+
+// showing puts a new secret in the place of its mask: this once.
+func (v View) showing(fresh string) View {
+	if fresh == "" {
+		return v
+	}
+	masked := []byte(`,"secret":"` + secret.Mask + `"`)
+	v.JSON = bytes.Replace(v.JSON, masked, []byte(`,"secret":"`+fresh+`"`), 1) // base64 needs no JSON escapes
+	return v
+}
+
+func newSecret() string {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails (crypto/rand)
+	return secretPrefix + base64.StdEncoding.EncodeToString(key)
+}
+
+// checkBudget refuses a subscription with which the tenant would have too many, or too expensive filters.
+func (s *Subscriptions) checkBudget(ctx context.Context, tx *docstore.Tx, sub *Subscription) error {
+	all, err := subscriptions.Page(ctx, tx, docstore.Query{Limit: MaxSubscriptions + 1})
+	if err != nil {
+		return err
+	}
+	cost, n := filterCost(sub.Filter), 1
+	for i := range all.Docs {
+		other, err := all.Docs[i].Value()
+		if err != nil {
+			return err
+		}
+		if other.ID != sub.ID {
+			cost += filterCost(other.Filter)
+			n++
+		}
+	}
+	if n > MaxSubscriptions {
+		return apperr.New(apperr.InvalidState, "a tenant has at most %d subscriptions", MaxSubscriptions)
+	}
+	if cost > MaxFilterCost {
+		return apperr.New(apperr.InvalidState, "the filters of the tenant's subscriptions would cost %d, the limit is %d",
+			cost, MaxFilterCost)
+	}
+	return nil
+}
+
+func filterCost(filter string) int64 {
+	if filter == "" {
+		return 0
+	}
+	program, err := Filters.Cached(filter)
+	if err != nil {
+		return 0 // an earlier version accepted it; it selects nothing
+	}
+	return program.Cost()
+}
+
+// Get returns a subscription; apperr.NotFound.
+func (s *Subscriptions) Get(ctx context.Context, id string) (View, error) {
+	doc, err := subscriptions.Find(ctx, s.store, id)
+	if err != nil {
+		return View{}, err
+	}
+	views, err := s.views(ctx, s.store, []Doc{doc})
+	if err != nil {
+		return View{}, err
+	}
+	return views[0], nil
+}
+
+// Find returns the record without its progress; apperr.NotFound.
+func (s *Subscriptions) Find(ctx context.Context, id string) (*Subscription, error) {
+	doc, err := subscriptions.Find(ctx, s.store, id)
+	if err != nil {
+		return nil, err
+	}
+	return doc.Value()
+}
+
+// views joins subscriptions with their progress.
+func (s *Subscriptions) views(ctx context.Context, r docstore.Reader, docs []Doc) ([]View, error) {
+	ids := make([]string, len(docs))
+	for i, doc := range docs {
+		ids[i] = doc.ID
+	}
+	found, err := ProgressOf.FindMany(ctx, r, ids)
+	if err != nil {
+		return nil, err
+	}
+	progress := map[string]*Progress{}
+	for _, doc := range found {
+		p, err := doc.Value()
+		if err != nil {
+			return nil, err
+		}
+		progress[p.ID] = p
+	}
+	views := make([]View, len(docs))
+	for i, doc := range docs {
+		p := progress[doc.ID]
+		if p == nil { // it was deleted meanwhile
+			p = &Progress{}
+		}
+		if views[i], err = view(doc, p); err != nil {
+			return nil, err
+		}
+	}
+	return views, nil
+}
+
+// Filter holds what must be equal; empty members do not count.
+type Filter struct{ Name, State string }
+
+// Page is a page of a list.
+type Page struct {
+	Views []View
+	Total int64
+	More  bool
+	Next  string
+}
+
+// List returns a page of subscriptions. apperr.InvalidParameters (paging).
+func (s *Subscriptions) List(ctx context.Context, f Filter, p docstore.Paging) (Page, error) {
+	var all []docstore.Filter
+	if f.Name != "" {
+		all = append(all, docstore.Eq(byName, docstore.Text(f.Name)))
+	}
+	if f.State != "" {
+		all = append(all, docstore.Eq(byState, docstore.Text(f.State)))
+	}
+	page, err := subscriptions.List(ctx, s.store, docstore.And(all...), p)
+	if err != nil {
+		return Page{}, err
+	}
+	views, err := s.views(ctx, s.store, page.Docs)
+	return Page{views, page.Total, page.More, page.Next}, err
+}
+
+// Update changes the profile of a subscription. A mask in the place of a secret keeps it. apperr.NotFound,
+// InvalidParameters, AlreadyExists, InvalidState (the tenant's budget), VersionMismatch.
+func (s *Subscriptions) Update(ctx context.Context, id string, change func(*Profile) error) (View, error) {
+	made := newSecret()
+	ctx = docstore.InTurn(ctx, "subscriptions")
+	return s.change(ctx, id, "updated", func(tx *docstore.Tx, sub *Subscription, _ *Progress) (string, error) {
+		before := sub.Profile
+		after := before.clone()
+		if err := change(&after); err != nil {
+			return "", err
+		}
+		var faults apperr.Faults
+		after.check(&faults, &before)
+		if err := faults.Err(); err != nil {
+			return "", err
+		}
+		sub.Profile = after
+		fresh := sub.complete(request.Tenant(ctx), made)
+		return fresh, s.checkBudget(ctx, tx, sub)
+	})
+}
+
+func (p Profile) clone() Profile {
+	p.EventTypes = slices.Clone(p.EventTypes)
+	headers := map[string]*secret.Text{}
+	for name, value := range p.Delivery.Headers {
+		kept := *value
+		headers[name] = &kept
+	}
+	p.Delivery.Headers = headers
+	return p
+}
+
+// change loads a subscription with its progress, changes it, and tells what was done. fn returns a new secret, "" for
+// none.
+func (s *Subscriptions) change(ctx context.Context, id, action string,
+	fn func(*docstore.Tx, *Subscription, *Progress) (fresh string, err error)) (View, error) {
+	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (View, error) {
+		sub, err := subscriptions.Load(ctx, tx, id)
+		if err != nil {
+			return View{}, err
+		}
+		p, err := ProgressOf.Load(ctx, tx, id)
+		if err != nil {
+			return View{}, err
+		}
+		fresh, err := fn(tx, sub, p)
+		if err != nil {
+			return View{}, err
+		}
+		if _, err := ProgressOf.Replace(ctx, tx, p); err != nil {
+			return View{}, err
+		}
+		replace := subscriptions.Replace
+		if action == "reset" { // it is told, even where only the progress changes
+			replace = subscriptions.Revise
+		}
+		doc, err := replace(ctx, tx, sub)
+		if err != nil {
+			return View{}, err
+		}
+		if doc.Written() {
+			if err := tell(ctx, tx, action, &doc); err != nil {
+				return View{}, err
+			}
+		}
+		v, err := view(doc, p)
+		return v.showing(fresh), err
+	})
+}
+
+// Delete removes a subscription with its deliveries. apperr.NotFound, VersionMismatch.
+func (s *Subscriptions) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
+	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (docstore.Deleted, error) {
+		sub, err := subscriptions.Load(ctx, tx, id)
+		if err != nil {
+			return docstore.Deleted{}, err
+		}
+		if err := ProgressOf.DeleteWhere(ctx, tx, docstore.ID(id), nil); err != nil {
+			return docstore.Deleted{}, err
+		}
+		if err := s.rows.Forget(ctx, tx, id); err != nil {
+			return docstore.Deleted{}, err
+		}
+		doc, err := subscriptions.Delete(ctx, tx, sub)
+		if err != nil {
+			return docstore.Deleted{}, err
+		}
+		return docstore.Deleted{ID: id}, tell(ctx, tx, "deleted", &doc)
+	})
+}
+
+func tell(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
+	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "event_subscription", Source: EventSource}, action, doc, nil)
+}
+
+func number(i int) string { return strconv.Itoa(i) }
