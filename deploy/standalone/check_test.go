@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const events = "nats/jetstream/$G/streams/IDP_EVENTS/"
+const eventFiles = "nats/jetstream/$G/streams/IDP_EVENTS/"
 
 // checks runs check on a folder. It must end soon and change nothing.
 func checks(t *testing.T, dir string, env ...string) (out string, code int) {
@@ -51,16 +51,16 @@ func TestCheckFindsDamage(t *testing.T) {
 		change func([]byte) []byte // nil: the file is removed
 		want   string
 	}{
-		"an event":      {events + "msgs/1.blk", flipped(100), "IDP_EVENTS/msgs/1.blk: at byte 0 of"},
-		"half an event": {events + "msgs/1.blk", half, "IDP_EVENTS/msgs/1.blk: at byte 0 of"},
+		"an event":      {eventFiles + "msgs/1.blk", flipped(100), "IDP_EVENTS/msgs/1.blk: at byte 0 of"},
+		"half an event": {eventFiles + "msgs/1.blk", half, "IDP_EVENTS/msgs/1.blk: at byte 0 of"},
 		"no events": {
-			events + "msgs/1.blk", nil, "IDP_EVENTS/msgs: the last event is 0, but there have been 2",
+			eventFiles + "msgs/1.blk", nil, "IDP_EVENTS/msgs: the last event is 0, but there have been 2",
 		},
 		"the events' index": {
-			events + "msgs/index.db", flipped(9), "IDP_EVENTS/msgs/index.db: the checksum is wrong",
+			eventFiles + "msgs/index.db", flipped(9), "IDP_EVENTS/msgs/index.db: the checksum is wrong",
 		},
 		"a consumer": {
-			events + "obs/organization-users/o.dat", half, "organization-users/o.dat: it is cut off",
+			eventFiles + "obs/organization-users/o.dat", half, "organization-users/o.dat: it is cut off",
 		},
 		"a store":              {"users.db", half, "users.db"},
 		"a store's header":     {"users.db", flipped(3), "users.db"},

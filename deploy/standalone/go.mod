@@ -6,6 +6,7 @@ replace (
 	github.com/idplatform/idplatform/gateway => ../../gateway
 	github.com/idplatform/idplatform/pkg => ../../pkg
 	github.com/idplatform/idplatform/services/applications => ../../services/applications
+	github.com/idplatform/idplatform/services/events => ../../services/events
 	github.com/idplatform/idplatform/services/identity-sources => ../../services/identity-sources
 	github.com/idplatform/idplatform/services/organization => ../../services/organization
 	github.com/idplatform/idplatform/services/permissions => ../../services/permissions
@@ -18,6 +19,7 @@ require (
 	github.com/idplatform/idplatform/gateway v0.0.0
 	github.com/idplatform/idplatform/pkg v0.0.0
 	github.com/idplatform/idplatform/services/applications v0.0.0
+	github.com/idplatform/idplatform/services/events v0.0.0
 	github.com/idplatform/idplatform/services/identity-sources v0.0.0
 	github.com/idplatform/idplatform/services/organization v0.0.0
 	github.com/idplatform/idplatform/services/permissions v0.0.0
@@ -106,6 +108,8 @@ require (
 	github.com/spf13/viper v1.21.0 // indirect
 	github.com/subosito/gotenv v1.6.0 // indirect
 	github.com/swaggest/swgui v1.8.5 // indirect
+	github.com/synadia-io/orbit.go/jetstreamext v0.2.0 // indirect
+	github.com/synadia-io/orbit.go/natsext v0.1.1 // indirect
 	github.com/twitchyliquid64/golang-asm v0.15.1 // indirect
 	github.com/ugorji/go/codec v1.3.1 // indirect
 	github.com/vearutop/statigz v1.4.0 // indirect

@@ -22,6 +22,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/telemetry"
 	"github.com/idplatform/idplatform/services/applications"
+	"github.com/idplatform/idplatform/services/events"
 	identitysources "github.com/idplatform/idplatform/services/identity-sources"
 	"github.com/idplatform/idplatform/services/organization"
 	"github.com/idplatform/idplatform/services/permissions"
@@ -36,6 +37,7 @@ func (s settings) specs() []service.Spec {
 		organization.Spec(),
 		identitysources.Spec(),
 		permissions.Spec(),
+		events.Spec(s.Events),
 	}
 }
 
@@ -90,6 +92,7 @@ func start(
 		Keys: keys, Outbound: s.Outbound.Client(), Dialer: s.Outbound.Dialer(), Pictures: picture.NewRoom(),
 		Clock: clock.System, StuckAfter: s.StuckAfter,
 		PublicURL: cmp.Or(s.PublicURL, address), EarlierURLs: s.Auth.Issuer,
+		AuditTenant: s.Tenant,
 	}
 	// The applications service adds the platform itself, for all services.
 	if deps.Verifier, err = (service.AuthConfig{OIDC: s.Auth.OIDC}).Verifier(deps.Outbound, log); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/telemetry"
 	"github.com/idplatform/idplatform/services/applications"
+	"github.com/idplatform/idplatform/services/events"
 	"github.com/idplatform/idplatform/services/users"
 )
 
@@ -39,6 +40,7 @@ type settings struct {
 
 	Users        users.Config        `mapstructure:"users"`
 	Applications applications.Config `mapstructure:"applications"`
+	Events       events.Config       `mapstructure:",squash"`
 }
 
 // authConfig says who is trusted besides the platform itself.
@@ -56,7 +58,7 @@ func defaults() settings {
 		StuckAfter: 30 * time.Second,
 		Config:     gateway.DefaultConfig(),
 		Caches:     service.Caches{MiB: 160},
-		Users:      users.DefaultConfig(), Applications: applications.DefaultConfig(),
+		Users:      users.DefaultConfig(), Applications: applications.DefaultConfig(), Events: events.DefaultConfig(),
 	}
 	s.DrainDelay = 0 // there is no load balancer that would have to notice
 	s.DrainTimeout = 20 * time.Second

@@ -23,9 +23,6 @@ const (
 	maxDenials    = 1000
 	tenantDenials = 100
 	maxReason     = 200 // bytes
-
-	// DeniedTask is the task that tells the denied attempts.
-	DeniedTask = "tell denied attempts"
 )
 
 // denials gathers the denied writes of a service. Equal ones are one event, idp.access.denied, with their number: who

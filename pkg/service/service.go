@@ -177,7 +177,7 @@ func Start(ctx context.Context, spec Spec, deps Deps) (*Unit, error) {
 		Name: "forget answers", Every: time.Minute, Due: rest.DueAnswers,
 		Do: func(ctx context.Context, id string) error { return rest.ForgetAnswer(ctx, deps.Store, id) },
 	})
-	tell := Task{Name: DeniedTask, Every: tellDenialsEvery, Do: denied.tell}
+	tell := Task{Name: "tell denied writes", Every: tellDenialsEvery, Do: denied.tell}
 	unit.tasks = startTasks(ctx, deps.Log, append(app.Tasks, forget, tell, deps.resealTask()))
 	return unit, nil
 }
@@ -215,8 +215,13 @@ func (u *Unit) Ready(ctx context.Context) error {
 func (u *Unit) Stop(ctx context.Context) error {
 	err := u.stopConsumers(ctx)
 	u.tasks.stop()
-	_, told := u.denied.tell(ctx)
-	return errors.Join(err, told, u.relay.Stop(ctx), u.deps.Store.Close())
+	return errors.Join(err, u.TellDenied(ctx), u.relay.Stop(ctx), u.deps.Store.Close())
+}
+
+// TellDenied tells the denied writes that were gathered since the last time. The service does so every 10 s by itself.
+func (u *Unit) TellDenied(ctx context.Context) error {
+	_, err := u.denied.tell(ctx)
+	return err
 }
 
 func (u *Unit) stopConsumers(ctx context.Context) error {

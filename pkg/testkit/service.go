@@ -159,6 +159,12 @@ func (s *Service) RunTask(name string) {
 	}
 }
 
+// TellDenied makes the service tell the denied writes now that it has gathered.
+func (s *Service) TellDenied() {
+	s.t.Helper()
+	require.NoError(s.t, s.unit.TellDenied(context.Background()))
+}
+
 // Ready waits until the service is ready: its followers have caught up.
 func (s *Service) Ready() {
 	s.t.Helper()

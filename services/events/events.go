@@ -30,12 +30,27 @@ type AuditConfig struct {
 
 // WebhookConfig is about deliveries to webhooks.
 type WebhookConfig struct {
-	Tries []time.Duration `mapstructure:"tries" doc:"Pauses before the second and later tries; after the last one fails the subscription is failing"`
+	Tries []string `mapstructure:"tries" doc:"Pauses before the second and later tries, such as 5s; a subscription whose event fails after the last is failing"`
 }
 
 // DefaultConfig keeps the audit log for a year, and tries for three days to deliver an event.
 func DefaultConfig() Config {
-	return Config{AuditConfig{365 * 24 * time.Hour}, WebhookConfig{delivery.Schedule}}
+	return Config{
+		AuditConfig{365 * 24 * time.Hour},
+		WebhookConfig{[]string{"5s", "5m", "30m", "2h", "5h", "10h", "14h", "20h", "24h"}},
+	}
+}
+
+// schedule parses Tries.
+func (c WebhookConfig) schedule() ([]time.Duration, error) {
+	pauses := make([]time.Duration, len(c.Tries))
+	for i, text := range c.Tries {
+		var err error
+		if pauses[i], err = time.ParseDuration(text); err != nil || pauses[i] <= 0 {
+			return nil, errors.New("webhook.tries must be positive durations, such as 5s or 30m")
+		}
+	}
+	return pauses, nil
 }
 
 // Spec describes the service with a configuration.
@@ -54,10 +69,9 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 	if c.Audit.Keep < 0 {
 		return service.App{}, errors.New("audit.keep must not be negative")
 	}
-	for _, pause := range c.Webhook.Tries {
-		if pause <= 0 {
-			return service.App{}, errors.New("webhook.tries must be positive")
-		}
+	schedule, err := c.Webhook.schedule()
+	if err != nil {
+		return service.App{}, err
 	}
 	events := feed.New(d.Bus.JetStream(), d.Log)
 	group := share.New(d.Store, d.Log)
@@ -65,7 +79,7 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 	subs := subscription.New(d.Store, events, delivery.Rows{})
 	engine := delivery.New(delivery.Config{
 		Store: d.Store, Feed: events, Group: group, Sender: sender, Clock: d.Clock, Log: d.Log, Metrics: d.Metrics,
-		Schedule: c.Webhook.Tries,
+		Schedule: schedule,
 	})
 	log := &audit.Log{Store: d.Store, Feed: events, Keep: c.Audit.Keep}
 	writer := &audit.Writer{Store: d.Store, Feed: events, Group: group}

@@ -28,12 +28,6 @@ const (
 	waitForWork = time.Second // until work of another replica is looked at again
 )
 
-// Schedule is the pauses before the second and later tries, each varied by a tenth.
-var Schedule = []time.Duration{
-	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour,
-	20 * time.Hour, 24 * time.Hour,
-}
-
 // Config is what an Engine needs.
 type Config struct {
 	Store    *docstore.Store
@@ -43,7 +37,7 @@ type Config struct {
 	Clock    clock.Clock
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer
-	Schedule []time.Duration
+	Schedule []time.Duration // the pauses before the second and later tries, each varied by a tenth
 }
 
 // Engine runs a worker for each active subscription that belongs to this replica.
@@ -102,9 +96,13 @@ func New(c Config) *Engine {
 
 // Run delivers until ctx ends.
 func (e *Engine) Run(ctx context.Context) error {
+	from, _, err := e.feed.End() // before the subscriptions are looked at, so that no change is missed
+	if err != nil {
+		return err
+	}
 	changes := make(chan docstore.Ref, 256)
 	var following sync.WaitGroup
-	following.Go(func() { e.follow(ctx, changes) })
+	following.Go(func() { e.follow(ctx, from, changes) })
 	defer following.Wait()
 	defer e.stopAll()
 	for again := true; ; {
@@ -118,7 +116,9 @@ func (e *Engine) Run(ctx context.Context) error {
 		wait := time.NewTimer(waitForWork)
 		select {
 		case ref := <-changes:
-			e.restart(ctx, ref)
+			if again = ref == everything; !again {
+				e.restart(ctx, ref)
+			}
 		case <-shared:
 			again = true
 		case <-wait.C:
@@ -132,23 +132,30 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 }
 
+// everything stands for changes that follow could not see.
+var everything docstore.Ref
+
 // follow reports the subscriptions of which an event tells that they changed.
-func (e *Engine) follow(ctx context.Context, changes chan<- docstore.Ref) {
-	types := feed.Types{"event_subscription.*"}
+func (e *Engine) follow(ctx context.Context, from uint64, changes chan<- docstore.Ref) {
+	report := func(ref docstore.Ref) {
+		select {
+		case changes <- ref:
+		case <-ctx.Done():
+		}
+	}
 	for ctx.Err() == nil {
-		from, _, err := e.feed.End()
-		if err == nil {
-			err = e.feed.Follow(request.System(ctx, ""), from, types, func(_ string, event *feed.Event) error {
-				select {
-				case changes <- docstore.Ref{Tenant: event.Tenant, ID: event.Subject}:
-				case <-ctx.Done():
-				}
+		err := e.feed.Follow(request.System(ctx, ""), from, feed.Types{"event_subscription.*"},
+			func(_ string, event *feed.Event) error {
+				from = event.Place
+				report(docstore.Ref{Tenant: event.Tenant, ID: event.Subject})
 				return nil
 			})
+		if apperr.KindOf(err) == apperr.InvalidState { // the stream no longer has what follows
+			if from, _, err = e.feed.End(); err == nil {
+				report(everything)
+			}
 		}
-		if err != nil && ctx.Err() == nil {
-			pause(ctx, 50*time.Millisecond)
-		}
+		pause(ctx, 50*time.Millisecond)
 	}
 }
 
@@ -258,10 +265,13 @@ func (e *Engine) newWorker(ctx context.Context, ref docstore.Ref) (*worker, erro
 	if err != nil {
 		return nil, err
 	}
-	var sub *subscription.Subscription
+	var (
+		sub      *subscription.Subscription
+		revision int64
+	)
 	p, err := docstore.Write(ctx, e.store, func(tx *docstore.Tx) (*subscription.Progress, error) {
 		var err error
-		if sub, err = subscription.Load(ctx, tx, ref.ID); err != nil || sub.State != subscription.Active {
+		if sub, revision, err = subscription.Load(ctx, tx, ref.ID); err != nil || sub.State != subscription.Active {
 			return nil, err
 		}
 		p, err := subscription.ProgressOf.Load(ctx, tx, ref.ID)
@@ -279,7 +289,7 @@ func (e *Engine) newWorker(ctx context.Context, ref docstore.Ref) (*worker, erro
 		return nil, err
 	}
 	w := &worker{
-		Engine: e, sub: sub, types: sub.EventTypes, generation: p.Generation, epoch: epoch, read: p.Place, saved: p.Place,
+		Engine: e, sub: sub, revision: revision, types: sub.EventTypes, generation: p.Generation, epoch: epoch, read: p.Place, saved: p.Place,
 		lanes: map[string]*lane{}, open: map[uint64]*item{}, waiting: map[uint64]*item{}, retries: map[uint64]*item{},
 		deleted: map[uint64]bool{}, results: make(chan tried, maxAtOnce),
 		log: e.logger.With("tenant", ref.Tenant, "subscription", ref.ID),

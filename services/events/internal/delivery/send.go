@@ -3,9 +3,6 @@ package delivery
 import (
 	"bytes"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +14,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
@@ -124,21 +122,19 @@ func (s *Sender) webhook(ctx context.Context, to *subscription.Subscription, wit
 
 // sign sets the headers of Standard Webhooks (https://www.standardwebhooks.com), with a signature for each secret.
 func sign(h http.Header, id string, at time.Time, payload []byte, secrets []string) {
-	timestamp := strconv.FormatInt(at.Unix(), 10)
 	signatures := make([]string, 0, len(secrets))
 	for _, secret := range secrets {
-		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+		key, err := webhooks.NewWebhook(secret)
 		if err != nil {
 			continue // it was checked when it was set
 		}
-		mac := hmac.New(sha256.New, key)
-		_, _ = fmt.Fprintf(mac, "%s.%s.", id, timestamp)
-		_, _ = mac.Write(payload)
-		signatures = append(signatures, "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+		if signature, err := key.Sign(id, at, payload); err == nil {
+			signatures = append(signatures, signature)
+		}
 	}
-	h.Set("Webhook-Id", id)
-	h.Set("Webhook-Timestamp", timestamp)
-	h.Set("Webhook-Signature", strings.Join(signatures, " "))
+	h.Set(webhooks.HeaderWebhookID, id)
+	h.Set(webhooks.HeaderWebhookTimestamp, strconv.FormatInt(at.Unix(), 10))
+	h.Set(webhooks.HeaderWebhookSignature, strings.Join(signatures, " "))
 }
 
 // explain says in general words why there was no answer.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/condition"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/services/events/internal/feed"
 	"github.com/idplatform/idplatform/services/events/internal/subscription"
 )
@@ -56,12 +57,13 @@ type lane struct {
 // worker delivers to one subscription. Only its own goroutine uses it, except for try.
 type worker struct {
 	*Engine
-	sub     *subscription.Subscription
-	secrets subscription.Secrets
-	types   feed.Types
-	filter  *condition.Program // nil selects all
-	broken  bool               // the filter cannot be compiled, and selects nothing
-	log     *slog.Logger
+	sub      *subscription.Subscription
+	revision int64
+	secrets  subscription.Secrets
+	types    feed.Types
+	filter   *condition.Program // nil selects all
+	broken   bool               // the filter cannot be compiled, and selects nothing
+	log      *slog.Logger
 
 	generation int64
 	epoch      string
@@ -86,6 +88,7 @@ type worker struct {
 	failed    int64
 	lastError string
 	stopAs    string // the state that the subscription must get
+	outdated  bool   // the next event is that of a change of the subscription itself
 	lastSave  time.Time
 }
 
@@ -112,7 +115,7 @@ func (w *worker) run(ctx context.Context) {
 		case <-ctx.Done():
 		}
 		wake.Stop()
-		if ctx.Err() != nil || w.stopAs != "" {
+		if ctx.Err() != nil || w.stopAs != "" || w.outdated {
 			cancel()
 			w.finish(ctx)
 			return
@@ -174,8 +177,9 @@ func (w *worker) mustSave() bool {
 
 // takeIn reads events from the feed as long as there is room. It reports whether the stream could not be read.
 func (w *worker) takeIn(ctx context.Context) (problem bool) {
-	for limit := w.room(); limit > 0; limit = w.room() {
-		events, next, err := w.feed.Read(ctx, w.sub.TenantID, w.read, limit)
+	for limit := w.room(); limit > 0 && !w.outdated; limit = w.room() {
+		before := w.read
+		events, next, err := w.feed.Read(ctx, w.sub.TenantID, before, limit)
 		if gone := (*feed.GoneError)(nil); errors.As(err, &gone) {
 			w.lastError = fmt.Sprintf("events before place %d are no longer kept and were not delivered", gone.First)
 			w.log.WarnContext(ctx, "a subscription lost events that the stream no longer has", "first", gone.First)
@@ -186,18 +190,28 @@ func (w *worker) takeIn(ctx context.Context) (problem bool) {
 			return ctx.Err() == nil
 		}
 		for _, e := range events {
+			if w.outdated = w.isOutdatedBy(e); w.outdated {
+				return false
+			}
+			w.read = e.Place
 			if w.waiting[e.Place] == nil && w.selects(ctx, e) {
 				w.add(&item{Delivery: Delivery{
 					EventID: e.ID, EventType: e.Type, Place: e.Place, Cursor: feed.Cursor(w.epoch, e.Place),
 				}, record: e.Record(), event: e})
 			}
 		}
-		if next == w.read {
+		if w.read = next; next == before {
 			return false
 		}
-		w.read = next
 	}
 	return false
+}
+
+// isOutdatedBy reports whether an event tells of a change of the subscription that the worker does not know. The change
+// holds for the events after it in the stream: another worker delivers those.
+func (w *worker) isOutdatedBy(e *feed.Event) bool {
+	return e.Source == subscription.EventSource && e.Subject == w.sub.ID &&
+		e.Sequence >= docstore.FirstSequence(w.revision+1)
 }
 
 // room is how many events may be read now.

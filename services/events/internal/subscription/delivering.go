@@ -23,9 +23,14 @@ func EachActive(ctx context.Context, store *docstore.Store, fn func(ctx context.
 	})
 }
 
-// Load returns a subscription in a transaction; apperr.NotFound.
-func Load(ctx context.Context, tx *docstore.Tx, id string) (*Subscription, error) {
-	return subscriptions.Load(ctx, tx, id)
+// Load returns a subscription in a transaction, with its revision; apperr.NotFound.
+func Load(ctx context.Context, tx *docstore.Tx, id string) (s *Subscription, revision int64, err error) {
+	doc, err := subscriptions.Find(ctx, tx, id)
+	if err != nil {
+		return nil, 0, err
+	}
+	s, err = doc.Value()
+	return s, doc.Revision(), err
 }
 
 // Secrets are what a subscription's webhooks are sent with. They must reach no log, event or answer.

@@ -1,0 +1,97 @@
+package events_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/testkit"
+)
+
+func TestFeed(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := in(s, "acme")
+	now := c.Get("/v1/events?after=now").Object()
+	require.Equal(t, []any{[]any{}, false}, []any{now["items"], now["more"]})
+	for n := range 5 {
+		tell(t, s, "acme", fmt.Sprint(n), 1, "created")
+		tell(t, s, "globex", fmt.Sprint(n), 1, "created")
+	}
+	tell(t, s, "acme", "0", 2, "deleted")
+	awaitFeed(t, c, 6)
+
+	all := c.Get("/v1/events").Object()
+	require.Len(t, all["items"], 6)
+	require.Equal(t, false, all["more"])
+	for _, item := range all["items"].([]any) {
+		require.Equal(t, "acme", item.(object)["tenantid"])
+	}
+	var walked []any
+	cursor := now["next"].(string)
+	for more := true; more; {
+		page := c.Get("/v1/events?limit=2&after=" + cursor).Object()
+		walked = append(walked, page["items"].([]any)...)
+		cursor, more = page["next"].(string), page["more"].(bool)
+	}
+	require.Equal(t, all["items"], walked)
+	require.Len(t, c.Get("/v1/events?types=thing.deleted,user.*").Object()["items"], 1)
+	require.Len(t, c.Get("/v1/events?types=*.created").Object()["items"], 5)
+	require.Empty(t, c.Get("/v1/events?types=user.*").Object()["items"])
+
+	for query, location := range map[string]string{
+		"after=x": "query.after", "types=a": "query.types", "limit=0": "query.limit", "limit=1001": "query.limit",
+	} {
+		c.Get("/v1/events?"+query).Problem(http.StatusBadRequest, "invalid_parameters", location)
+	}
+	lost := c.Get("/v1/events?after=abc.1").Problem(http.StatusConflict, "invalid_state")
+	require.Contains(t, lost.Detail, "can go on from after=")
+}
+
+// A cursor that the stream no longer reaches is told, and not skipped over.
+func TestFeedOfDroppedEvents(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := in(s, "acme")
+	first := c.Get("/v1/events?after=now").Object()["next"].(string)
+	for n := range 3 {
+		tell(t, s, "acme", fmt.Sprint(n), 1, "created")
+	}
+	awaitFeed(t, c, 3)
+	stream, err := s.Deps.Bus.JetStream().Stream(t.Context(), "IDP_EVENTS")
+	require.NoError(t, err)
+	require.NoError(t, stream.Purge(t.Context()))
+	tell(t, s, "acme", "9", 1, "created")
+	fresh := start2(t, s)
+	awaitFeed(t, in(fresh, "acme"), 1)
+	require.Len(t, in(fresh, "acme").Get("/v1/events").Object()["items"], 1)
+	in(fresh, "acme").Get("/v1/events?after="+first).Problem(http.StatusConflict, "invalid_state")
+}
+
+func TestFeedAsEventStream(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := in(s, "acme")
+	live := c.Events("/v1/events?after=now&types=thing.*")
+	tell(t, s, "acme", "1", 1, "created")
+	tell(t, s, "globex", "2", 1, "created")
+	tell(t, s, "acme", "3", 1, "created")
+	one, three := live.Next(), live.Next()
+	require.Equal(t, "idp.thing.created", one.Name)
+	require.Contains(t, string(three.Data), `"subject":"3"`)
+	require.Empty(t, live.Drain())
+
+	resumed := c.With("Last-Event-ID", one.ID).Events("/v1/events")
+	require.Equal(t, three, resumed.Next())
+	resumed.Leave()
+}
+
+// start2 is another replica of a service that runs.
+func start2(t testing.TB, s *testkit.Service) *testkit.Service {
+	t.Helper()
+	r := s.Replica(spec())
+	r.Ready()
+	return r
+}
