@@ -22,7 +22,7 @@ type Schema struct{ compiled *jsonschema.Schema }
 
 // Compile parses a schema. Formats are asserted; references to other documents are not loaded.
 func Compile(text []byte) (*Schema, error) {
-	const name = "schema:/"
+	const name = "urn:idp:schema" // references inside the schema are resolved against it
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
 		return nil, err

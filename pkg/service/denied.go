@@ -109,14 +109,15 @@ func (d *denials) tell(ctx context.Context) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		err = docstore.Do(request.System(ctx, tenant), d.store, func(tx *docstore.Tx) error {
+		ctx := request.System(request.With(ctx, request.Info{ID: request.NewID()}), tenant)
+		err = docstore.Do(ctx, d.store, func(tx *docstore.Tx) error {
 			for i, a := range list {
 				a.ID, a.TenantID, a.Version = ids[i], tenant, 1
 				record, err := json.Marshal(a)
 				if err != nil {
 					return err
 				}
-				err = outbox.Append(request.System(ctx, tenant), tx, outbox.Event{
+				err = outbox.Append(ctx, tx, outbox.Event{
 					Entity: "access", Action: "denied", Source: "/access", Subject: a.ID, Revision: 1, Record: record,
 				})
 				if err != nil {

@@ -42,6 +42,7 @@ type Service struct {
 	tasks   []service.Task
 
 	commands *commandCounter // nil without MongoDB
+	foreign  string          // the noun of events that the test tells
 }
 
 // Options change a test's surroundings.
@@ -226,6 +227,7 @@ func (s *Service) EventsUntil(last func(bus.Event) bool) []bus.Event {
 		if uuid.Validate(e.ID) == nil { // made by an outbox, not by the test
 			require.Greater(s.t, e.Sequence, sequences[e.Record()], "the sequence of %s of %s", e.Type, e.Record())
 			sequences[e.Record()] = e.Sequence
+			s.inCatalogue(e.Type)
 		}
 		events = append(events, e)
 		if last(e) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -98,6 +99,16 @@ func TestGoldenEvents(t *testing.T) {
 			"application.enabled application.idp_attached application.idp_detached application.mfa_disabled "+
 			"application.mfa_enabled application.secret_refreshed application.sso_disabled application.sso_enabled "+
 			"application.updated protocol.disabled protocol.enabled protocol.secret_reset protocol.updated")...)
+	for kind, file := range map[string]string{ // of internal/token's tests
+		"idp.token.ended": "token_ended", "idp.client.authentication_failed": "authentication_failed",
+	} {
+		data, err := os.ReadFile("internal/token/testdata/" + file + ".json")
+		require.NoError(t, err)
+		events = append(events, bus.Event{Type: kind, Data: data})
+	}
+	testkit.EventTypes(t, s, "applications", began, events, map[string]string{
+		"account": "Account", "application": "Application", "protocol": "Protocol",
+	})
 }
 
 // buffer is a log that many may write.

@@ -38,11 +38,11 @@ func TestAuditLog(t *testing.T) {
 	s := start(t)
 	c := in(s, "acme")
 	tell(t, s, "acme", "7", 1, "created")
-	s.Clock.Advance(10*time.Minute)
+	s.Clock.Advance(10 * time.Minute)
 	middle := s.Clock.Now()
 	tell(t, s, "acme", "7", 2, "updated")
 	tell(t, s, "globex", "8", 1, "created")
-	s.Clock.Advance(10*time.Minute)
+	s.Clock.Advance(10 * time.Minute)
 	tell(t, s, "acme", "9", 1, "deleted")
 	all := awaitEntries(t, c, "", 3)
 	updated := all[1]

@@ -62,8 +62,11 @@ func (r *receiver) receive(w http.ResponseWriter, request *http.Request) {
 	if err := json.Unmarshal(body, &got.Event); err != nil {
 		r.t.Errorf("not an event: %s", body)
 	}
-	if r.answer != nil {
-		got.Status = r.answer(got)
+	r.mu.Lock()
+	answer := r.answer
+	r.mu.Unlock()
+	if answer != nil {
+		got.Status = answer(got)
 	}
 	r.mu.Lock()
 	r.got = append(r.got, got)

@@ -27,6 +27,7 @@ func start(t testing.TB) *testkit.Service {
 
 func startWith(t testing.TB, c events.Config, options ...testkit.Options) *testkit.Service {
 	s := testkit.Start(t, events.Spec(c), options...)
+	s.TestTells("thing")
 	s.Ready()
 	return s
 }

@@ -52,4 +52,7 @@ func TestGoldenEvents(t *testing.T) {
 		"auth_method.deleted",
 		"auth_template.created", "auth_template.updated", "auth_template.deleted",
 	)
+	testkit.EventTypes(t, s, "identity-sources", began, events, map[string]string{
+		"connection": "Connection", "auth_method": "AuthMethod", "auth_template": "AuthTemplate",
+	})
 }

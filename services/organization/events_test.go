@@ -53,4 +53,7 @@ func TestGoldenEvents(t *testing.T) {
 	testkit.GoldenEvents(t, began, events, "association.created", "association.deleted", "core_object.created",
 		"core_object.deleted", "core_object.updated", "membership.created", "membership.deleted", "membership.updated",
 		"node.created", "node.deleted", "node.disabled", "node.enabled", "node.moved", "node.updated")
+	testkit.EventTypes(t, s, "organization", began, events, map[string]string{
+		"association": "TreeAssociation", "core_object": "CoreObject", "membership": "Membership", "node": "TreeNode",
+	})
 }

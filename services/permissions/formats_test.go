@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
@@ -54,13 +56,19 @@ func TestGoldenEvents(t *testing.T) {
 		Data    json.RawMessage `json:"data"`
 	}
 	var events []event
-	for _, e := range s.Events(17) {
+	told := s.Events(17)
+	for _, e := range told {
 		events = append(events, event{e.Type, e.Subject, e.Source, e.Data})
 	}
 	slices.SortStableFunc(events, func(a, b event) int { return bytes.Compare([]byte(a.Subject), []byte(b.Subject)) })
 	body, err := json.MarshalIndent(events, "", "  ")
 	require.NoError(t, err)
 	testkit.Golden(t, "testdata/events.json.golden", testkit.Since(t, began, append(body, '\n')))
+	slices.SortStableFunc(told, func(a, b bus.Event) int { return strings.Compare(a.Subject, b.Subject) })
+	testkit.EventTypes(t, s, "permissions", began, told, map[string]string{
+		"auth_rule": "AuthRule", "auth_unit": "AuthUnit", "auth_unit_member": "GroupMember", "resource": "Resource",
+		"resource_set": "ResourceSet", "resource_set_member": "ResourceSetMember",
+	})
 }
 
 // Records are stored in the form that is answered, and described by types of their own: the two must agree.

@@ -98,6 +98,7 @@ func TestGoldenEvents(t *testing.T) {
 		"user.created",
 		"user.deleted", "user.locked", "user.login_failed", "user.login_verified", "user.organization_changed",
 		"user.password_changed", "user.reinstated", "user.resigned", "user.unlocked", "user.updated")
+	testkit.EventTypes(t, s, "users", began, events, map[string]string{"user": "User", "credential": "Credential"})
 }
 
 // buffer is a log that many goroutines may write.

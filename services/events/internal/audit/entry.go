@@ -155,11 +155,20 @@ func changes(before, after map[string]json.RawMessage) []Change {
 	list := []Change{}
 	for _, member := range slices.Sorted(maps.Keys(members)) {
 		c := Change{member, bounded(before[member]), bounded(after[member])}
-		if !slices.Contains(kept, member) && !bytes.Equal(c.Before, c.After) {
+		if !slices.Contains(kept, member) && !bytes.Equal(c.Before, c.After) && !(isEmpty(c.Before) && isEmpty(c.After)) {
 			list = append(list, c)
 		}
 	}
 	return list
+}
+
+// isEmpty reports whether a value says nothing: a member that a record is created with, and that nobody set.
+func isEmpty(value json.RawMessage) bool {
+	switch string(value) {
+	case "null", `""`, "{}", "[]":
+		return true
+	}
+	return false
 }
 
 // bounded replaces a large value by its size.

@@ -29,9 +29,8 @@ func (w *worker) place() uint64 {
 // returns false if the worker must end.
 func (w *worker) save(ctx context.Context, release bool) bool {
 	w.hold()
-	err := docstore.Do(request.System(ctx, w.sub.TenantID), w.store, func(tx *docstore.Tx) error {
-		return w.write(request.System(ctx, w.sub.TenantID), tx, release)
-	})
+	ctx = request.System(request.With(ctx, request.Info{ID: request.NewID()}), w.sub.TenantID)
+	err := docstore.Do(ctx, w.store, func(tx *docstore.Tx) error { return w.write(ctx, tx, release) })
 	w.lastSave = time.Now()
 	if errors.Is(err, errLost) {
 		return false

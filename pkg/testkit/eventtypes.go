@@ -1,0 +1,192 @@
+package testkit
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/schema"
+)
+
+// catalogueOf is the file with the event types of a service, seen from its tests. The events service serves it.
+func catalogueOf(service string) string {
+	return filepath.Join("..", "events", "internal", "catalogue", "types", service+".json")
+}
+
+// eventType is a type in the catalogue.
+type eventType struct {
+	Type        string          `json:"type"`
+	Description string          `json:"description"`
+	Schema      json.RawMessage `json:"schema"`
+	Example     json.RawMessage `json:"example"`
+}
+
+// EventTypes writes the service's part of the catalogue of event types (see Golden), from an event of each type that it
+// tells. start is the time of the test's clock at the first of them. records says which schema of the service's OpenAPI
+// document describes the record in the events about a noun, such as user → User; for a noun without one, the schema
+// follows from the example. All events must agree with the schemas.
+func EventTypes(t testing.TB, s *Service, service string, start clock.Time, events []bus.Event,
+	records map[string]string) {
+	t.Helper()
+	document := s.description()
+	found := map[string]eventType{}
+	for _, e := range events {
+		kind := strings.TrimPrefix(e.Type, "idp.")
+		noun, action, _ := strings.Cut(kind, ".")
+		listed, known := found[kind]
+		if !known {
+			listed = eventType{Type: kind, Description: describeType(noun, action), Example: dated(t, start, e.Data)}
+			if name, ok := records[noun]; ok {
+				require.Contains(t, document.Components.Schemas, name)
+				listed.Schema = schemaOfData(t, document.Components.Schemas, name)
+			} else {
+				listed.Schema = marshal(t, inferred(t, e.Data))
+			}
+			found[kind] = listed
+		}
+		checker, err := schema.Compile(listed.Schema)
+		require.NoError(t, err, kind)
+		var faults apperr.Faults
+		checker.Check(&faults, dated(t, start, e.Data))
+		require.NoError(t, faults.Err(), "an event of the type %s does not agree with its schema", kind)
+	}
+	var all []eventType
+	for _, one := range found {
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b eventType) int { return strings.Compare(a.Type, b.Type) })
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", " ")
+	require.NoError(t, enc.Encode(all))
+	Golden(t, catalogueOf(service), text.Bytes())
+}
+
+// TestTells says that the test itself tells the events about a noun, which are not in the catalogue.
+func (s *Service) TestTells(noun string) { s.foreign = noun }
+
+// inCatalogue checks that the catalogue has the type of an event that the service tells.
+func (s *Service) inCatalogue(eventType string) {
+	s.t.Helper()
+	text, err := os.ReadFile(catalogueOf(s.unit.Name))
+	kind := strings.TrimPrefix(eventType, "idp.")
+	if err != nil || os.Getenv("IDP_TEST_UPDATE") == "1" || s.foreign != "" && strings.HasPrefix(kind, s.foreign+".") {
+		return // without a file it is not the test of a whole service
+	}
+	assert.True(s.t, strings.Contains(string(text), fmt.Sprintf(`"type": %q`, kind)),
+		"the catalogue of event types lacks %s, which the service tells; see EventTypes", kind)
+}
+
+// describeType says what a type means, such as: A tree node was moved.
+func describeType(noun, action string) string {
+	words := strings.ReplaceAll(noun, "_", " ")
+	if strings.HasSuffix(action, "ed") && !strings.Contains(action, "_") {
+		return "Of the kind " + words + ", a record was " + action + "."
+	}
+	return "Of the kind " + words + ": " + strings.ReplaceAll(action, "_", " ") + "."
+}
+
+// dated replaces times that differ from run to run.
+func dated(t testing.TB, start clock.Time, data []byte) json.RawMessage {
+	base := time.Date(2026, 1, 31, 9, 30, 0, 0, time.UTC)
+	data = sinceForm.ReplaceAllFunc(data, func(b []byte) []byte { // of Since
+		after, err := time.ParseDuration(strings.TrimPrefix(string(b), "start + "))
+		require.NoError(t, err)
+		return []byte(start.Add(after).String())
+	})
+	return timeForm.ReplaceAllFunc(data, func(b []byte) []byte {
+		moment, err := clock.Parse(string(b))
+		require.NoError(t, err)
+		return []byte(clock.Of(base.Add(moment.Sub(start))).String())
+	})
+}
+
+var sinceForm = regexp.MustCompile(`start \+ [0-9hms.]+`)
+
+// schemaOfData is the schema of an event's data with a record that a component of the document describes. Records may
+// have further members.
+func schemaOfData(t testing.TB, components map[string]any, name string) json.RawMessage {
+	defs := map[string]any{}
+	var need func(name string)
+	var open func(v any) any
+	open = func(v any) any {
+		switch v := v.(type) {
+		case map[string]any:
+			copied := map[string]any{}
+			for key, member := range v {
+				if ref, ok := member.(string); ok && key == "$ref" {
+					name := strings.TrimPrefix(ref, "#/components/schemas/")
+					need(name)
+					copied[key] = "#/$defs/" + name
+				} else if key != "additionalProperties" || member != false {
+					copied[key] = open(member)
+				}
+			}
+			return copied
+		case []any:
+			copied := make([]any, len(v))
+			for i := range v {
+				copied[i] = open(v[i])
+			}
+			return copied
+		}
+		return v
+	}
+	need = func(name string) {
+		if _, ok := defs[name]; !ok {
+			defs[name] = nil
+			defs[name] = open(components[name])
+		}
+	}
+	need(name)
+	return marshal(t, map[string]any{
+		"type": "object", "required": []string{"record"}, "$defs": defs,
+		"properties": map[string]any{
+			"record":   map[string]any{"$ref": "#/$defs/" + name},
+			"previous": map[string]any{"type": "object", "description": "The former values of changed members"},
+		},
+	})
+}
+
+// inferred is a schema that an example has.
+func inferred(t testing.TB, example json.RawMessage) map[string]any {
+	var v any
+	require.NoError(t, json.Unmarshal(example, &v))
+	switch v := v.(type) {
+	case map[string]any:
+		properties := map[string]any{}
+		for name, member := range v {
+			properties[name] = inferred(t, marshal(t, member))
+		}
+		return map[string]any{"type": "object", "properties": properties}
+	case []any:
+		return map[string]any{"type": "array"}
+	case string:
+		return map[string]any{"type": "string"}
+	case float64:
+		return map[string]any{"type": "number"}
+	case bool:
+		return map[string]any{"type": "boolean"}
+	}
+	return map[string]any{}
+}
+
+func marshal(t testing.TB, v any) json.RawMessage {
+	text, err := json.Marshal(v)
+	require.NoError(t, err)
+	return text
+}
