@@ -98,12 +98,16 @@ func Start(t testing.TB, spec service.Spec, options ...Options) *Service {
 }
 
 // Replica runs the service again on the same database and NATS, as another process would: with ids, connections, tasks,
-// a relay and consumers of its own. Its spec must have the same collections.
-func (s *Service) Replica(spec service.Spec) *Service {
+// a relay and consumers of its own. Its spec must have the same collections. Of the options, only Engine counts.
+func (s *Service) Replica(spec service.Spec, options ...Options) *Service {
 	s.t.Helper()
 	r := *s
+	var engine docstore.Engine = borrowed{s.engine}
+	if len(options) > 0 && options[0].Engine != nil {
+		engine = options[0].Engine(engine)
+	}
 	var err error
-	r.Deps.Store, err = spec.Open(context.Background(), borrowed{s.engine}, s.Clock, r.Deps.Keys)
+	r.Deps.Store, err = spec.Open(context.Background(), engine, s.Clock, r.Deps.Keys)
 	require.NoError(s.t, err)
 	r.run(spec)
 	return &r

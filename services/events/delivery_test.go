@@ -46,6 +46,13 @@ type received struct {
 	Status int
 }
 
+// receivedOf is a received event without a request.
+func receivedOf(t testing.TB, body []byte) (r received) {
+	r.Body, r.Status = body, http.StatusOK
+	require.NoError(t, json.Unmarshal(body, &r.Event))
+	return r
+}
+
 func newReceiver(t testing.TB, answer func(received) int) *receiver {
 	r := &receiver{t: t, answer: answer}
 	r.Server = httptest.NewServer(http.HandlerFunc(r.receive))

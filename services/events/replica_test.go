@@ -1,0 +1,175 @@
+package events_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/testkit"
+)
+
+// fragile is an engine whose writes fail once it is broken, as those of a process that is cut off.
+type fragile struct {
+	docstore.Engine
+	broken *atomic.Bool
+}
+
+func (f fragile) Write(ctx context.Context, fn func(docstore.EngineTx) error) error {
+	if f.broken.Load() {
+		return apperr.Away("the database", errors.New("it was cut off"))
+	}
+	return f.Engine.Write(ctx, fn)
+}
+
+// share is how many subscriptions a replica delivers to.
+func share(t testing.TB, s *testkit.Service) (n float64) {
+	t.Helper()
+	families, err := s.Deps.Metrics.(prometheus.Gatherer).Gather()
+	require.NoError(t, err)
+	for _, family := range families {
+		if family.GetName() == "idp_delivery_subscriptions" {
+			n = family.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	return n
+}
+
+// Replicas share the subscriptions, and one takes over those of another within 10 s when that is cut off. Nothing is
+// lost, and a record's events are in order but for repetitions.
+func TestReplicaTakesOver(t *testing.T) {
+	t.Parallel()
+	const subscriptions, perPhase = 12, 40
+	s := start(t)
+	var broken atomic.Bool
+	other := s.Replica(spec(), testkit.Options{
+		Engine: func(e docstore.Engine) docstore.Engine { return fragile{e, &broken} },
+	})
+	t.Cleanup(func() { broken.Store(false) })
+	other.Ready()
+	c := in(s, "acme")
+	var receivers []*receiver
+	for n := range subscriptions {
+		r := newReceiver(t, nil)
+		receivers = append(receivers, r)
+		c.Post(subscriptionsPath, hook(fmt.Sprint("s", n), r.URL, onlyThings)).OK(nil)
+	}
+	require.Eventually(t, func() bool {
+		return share(t, s) > 0 && share(t, other) > 0 && share(t, s)+share(t, other) == subscriptions
+	}, patient, 10*time.Millisecond)
+	phase := func(n int) {
+		for i := range perPhase {
+			tell(t, s, "acme", fmt.Sprint(i%5), int64(n*perPhase+i+1), "updated")
+		}
+	}
+	phase(0)
+	for _, r := range receivers {
+		r.await(perPhase)
+	}
+
+	broken.Store(true)
+	cut := time.Now()
+	phase(1)
+	for _, r := range receivers {
+		require.Eventually(t, func() bool { return len(distinct(r.all())) == 2*perPhase }, patient, 10*time.Millisecond)
+		inOrder(t, r.all())
+	}
+	require.Less(t, time.Since(cut), 10*time.Second+500*time.Millisecond)
+	require.Eventually(t, func() bool { return share(t, s) == subscriptions }, patient, 10*time.Millisecond)
+}
+
+func distinct(list []received) map[string]bool {
+	ids := map[string]bool{}
+	for _, r := range list {
+		ids[r.Event.ID] = true
+	}
+	return ids
+}
+
+// inOrder checks that every event came for the first time after all earlier ones of its record.
+func inOrder(t testing.TB, list []received) {
+	t.Helper()
+	newest, seen := map[string]int64{}, map[string]bool{}
+	for _, r := range list {
+		if seen[r.Event.ID] || r.Status/100 != 2 {
+			continue
+		}
+		seen[r.Event.ID] = true
+		sequence, err := strconv.ParseInt(r.Event.Sequence, 10, 64)
+		require.NoError(t, err)
+		require.Greater(t, sequence, newest[r.Event.Subject], "of record %s", r.Event.Subject)
+		newest[r.Event.Subject] = sequence
+	}
+}
+
+// A subscription over NATS gets its events on a subject of its own, in a stream that keeps them.
+func TestDeliveryOverNATS(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := in(s, "acme")
+	made := c.Post(subscriptionsPath, object{"name": "n", "event_types": []any{"thing.*"},
+		"delivery": object{"type": "nats"}}).Object()
+	subject := made["delivery"].(object)["subject"].(string)
+	require.Equal(t, "idp.subscriptions.acme."+id(made), subject)
+	for n := range 50 {
+		tell(t, s, "acme", fmt.Sprint(n%3), int64(n+1), "updated")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patient)
+	defer cancel()
+	stream, err := s.Deps.Bus.JetStream().Stream(ctx, "IDP_SUBSCRIPTIONS")
+	require.NoError(t, err)
+	consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{FilterSubjects: []string{subject}})
+	require.NoError(t, err)
+	messages, err := consumer.Messages()
+	require.NoError(t, err)
+	defer messages.Stop()
+	var got []received
+	for range 50 {
+		m, err := messages.Next(jetstream.NextContext(ctx))
+		require.NoError(t, err)
+		got = append(got, receivedOf(t, m.Data()))
+	}
+	require.Len(t, distinct(got), 50)
+	inOrder(t, got)
+	awaitRecord(t, c, one(made), delivered(50))
+}
+
+// The audit log has one entry for each change, whichever replica writes, and however often.
+func TestAuditLogOfReplicas(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	var broken atomic.Bool
+	other := s.Replica(spec(), testkit.Options{
+		Engine: func(e docstore.Engine) docstore.Engine { return fragile{e, &broken} },
+	})
+	t.Cleanup(func() { broken.Store(false) })
+	other.Ready()
+	third := start2(t, s)
+	for n := range 300 {
+		if n == 150 {
+			broken.Store(true) // its share goes to the others
+		}
+		tell(t, s, "acme", "7", int64(n+1), "updated")
+	}
+	entries := map[any]bool{}
+	c := in(third, "acme")
+	require.Eventually(t, func() bool {
+		return c.Get(auditPath + "?page_size=1").Object()["total"].(float64) >= 300
+	}, patient, 20*time.Millisecond)
+	require.EqualValues(t, 300, c.Get(auditPath + "?page_size=1").Object()["total"])
+	for page := 1; page <= 2; page++ {
+		for _, event := range c.Items(fmt.Sprintf("%s?page_size=200&page_num=%d", auditPath, page), "event_id") {
+			entries[event] = true
+		}
+	}
+	require.Len(t, entries, 300)
+}
