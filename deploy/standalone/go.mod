@@ -6,6 +6,7 @@ replace (
 	github.com/idplatform/idplatform/gateway => ../../gateway
 	github.com/idplatform/idplatform/pkg => ../../pkg
 	github.com/idplatform/idplatform/services/applications => ../../services/applications
+	github.com/idplatform/idplatform/services/automation => ../../services/automation
 	github.com/idplatform/idplatform/services/events => ../../services/events
 	github.com/idplatform/idplatform/services/identity-sources => ../../services/identity-sources
 	github.com/idplatform/idplatform/services/organization => ../../services/organization
@@ -19,6 +20,7 @@ require (
 	github.com/idplatform/idplatform/gateway v0.0.0
 	github.com/idplatform/idplatform/pkg v0.0.0
 	github.com/idplatform/idplatform/services/applications v0.0.0
+	github.com/idplatform/idplatform/services/automation v0.0.0
 	github.com/idplatform/idplatform/services/events v0.0.0
 	github.com/idplatform/idplatform/services/identity-sources v0.0.0
 	github.com/idplatform/idplatform/services/organization v0.0.0
@@ -106,6 +108,7 @@ require (
 	github.com/spf13/afero v1.15.0 // indirect
 	github.com/spf13/cast v1.10.0 // indirect
 	github.com/spf13/viper v1.21.0 // indirect
+	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1 // indirect
 	github.com/subosito/gotenv v1.6.0 // indirect
 	github.com/swaggest/swgui v1.8.5 // indirect
 	github.com/synadia-io/orbit.go/jetstreamext v0.2.0 // indirect

@@ -22,6 +22,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/telemetry"
 	"github.com/idplatform/idplatform/services/applications"
+	"github.com/idplatform/idplatform/services/automation"
 	"github.com/idplatform/idplatform/services/events"
 	identitysources "github.com/idplatform/idplatform/services/identity-sources"
 	"github.com/idplatform/idplatform/services/organization"
@@ -38,6 +39,7 @@ func (s settings) specs() []service.Spec {
 		identitysources.Spec(),
 		permissions.Spec(),
 		events.Spec(s.Events),
+		automation.Spec(),
 	}
 }
 

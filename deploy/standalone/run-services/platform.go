@@ -23,7 +23,7 @@ import (
 // services in the order of their ports, which begin after the gateway's. A new service comes last.
 var services = []string{
 	gateway.Users, gateway.Applications, gateway.Organization, gateway.IdentitySources, gateway.Permissions,
-	gateway.Events,
+	gateway.Events, gateway.Automation,
 }
 
 // Ports, from the gateway's on.
