@@ -350,6 +350,21 @@ func WithExpected(ctx context.Context, id string, ok func(version int64) bool) c
 	return context.WithValue(ctx, expectKey{}, expectation{id, ok})
 }
 
+// ExpectFor makes what WithExpected asked of the record called name hold for the record with the id. It is for records
+// that requests name by something other than their id.
+func ExpectFor(ctx context.Context, name, id string) context.Context {
+	if e, ok := ctx.Value(expectKey{}).(expectation); ok && e.id == name {
+		return WithExpected(ctx, id, e.ok)
+	}
+	return ctx
+}
+
+// Expects reports whether the request expects that the record which it calls name exists (If-Match).
+func Expects(ctx context.Context, name string) bool {
+	e, ok := ctx.Value(expectKey{}).(expectation)
+	return ok && e.id == name
+}
+
 func expectedVersion(ctx context.Context, id string) func(int64) bool {
 	if e, ok := ctx.Value(expectKey{}).(expectation); ok && e.id == id {
 		return e.ok

@@ -285,6 +285,26 @@ func TestIfMatchMeansTheRecordNotItsParts(t *testing.T) {
 	require.Equal(t, apperr.VersionMismatch, apperr.KindOf(load("1", 7)))
 }
 
+// What a request expects of a record under another name holds for the record that the domain says it is.
+func TestExpectFor(t *testing.T) {
+	t.Parallel()
+	f, ctx := open(t), acme(t)
+	_, err := f.insert(ctx, ticket{Meta: docstore.Meta{ID: "1"}})
+	require.NoError(t, err)
+	load := func(version int64) error {
+		ctx := docstore.WithExpected(ctx, "name", func(v int64) bool { return v == version })
+		require.True(t, docstore.Expects(ctx, "name"))
+		require.False(t, docstore.Expects(docstore.ExpectFor(ctx, "other", "1"), "1"))
+		return docstore.Do(ctx, f.Store, func(tx *docstore.Tx) error {
+			_, err := tickets.Load(docstore.ExpectFor(ctx, "name", "1"), tx, "1")
+			return err
+		})
+	}
+	require.NoError(t, load(1))
+	require.Equal(t, apperr.VersionMismatch, apperr.KindOf(load(7)))
+	require.False(t, docstore.Expects(ctx, "name"))
+}
+
 func TestHooksAndDryRuns(t *testing.T) {
 	t.Parallel()
 	f, ctx := open(t), acme(t)

@@ -102,6 +102,9 @@ func (s *Server) describe(op *Op, input, output reflect.Type) huma.Operation {
 		Tags:      []string{s.tag},
 		Responses: map[string]*huma.Response{}, MaxBodyBytes: -1, BodyReadTimeout: -1, // readBody handles both
 	}
+	if op.Slashes != "" {
+		o.Metadata = map[string]any{slashesKey: op.Slashes}
+	}
 	if op.Scope != "" {
 		var scopes []string
 		for _, scope := range op.scopes() {

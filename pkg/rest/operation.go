@@ -48,8 +48,13 @@ type Op struct {
 	// OAuth marks an operation whose errors have the form of RFC 6749 §5.2 instead of a problem document.
 	OAuth bool
 
-	// Record is the path parameter with the id of the record that If-Match is about; "" means id.
+	// Record is the path parameter with the id of the record that If-Match is about; "" means id. If it is not the
+	// record's id, the domain says which record it names: docstore.ExpectFor.
 	Record string
+
+	// Slashes is the path parameter whose value can contain slashes. Only fixed segments may follow it; a value that
+	// ends like them belongs to the operation that has them.
+	Slashes string
 
 	// Lenient marks an operation of a standard that requires unknown members of a body to be ignored, and a content
 	// type other than JSON to be answered with 400. The OpenAPI document marks it with x-lenient.

@@ -50,6 +50,7 @@ type Server struct {
 	engine *gin.Engine
 	api    huma.API
 	tag    string
+	rests  map[string]*restRoute // by method and Gin's path
 }
 
 // New makes a server whose only operation returns the OpenAPI document.
@@ -60,7 +61,7 @@ func New(cfg Config) *Server {
 	engine.HandleMethodNotAllowed = true
 	engine.UseRawPath, engine.UnescapePathValues = true, true // an id may contain an encoded slash
 
-	s := &Server{cfg: cfg, engine: engine, tag: cfg.Title}
+	s := &Server{cfg: cfg, engine: engine, tag: cfg.Title, rests: map[string]*restRoute{}}
 	engine.Use(s.frame)
 	engine.NoRoute(func(c *gin.Context) {
 		problem.Write(c.Writer, apperr.New(apperr.NotFound, "no such path"))
@@ -141,10 +142,15 @@ func (a *adapter) Handle(op *huma.Operation, handler func(huma.Context)) {
 	segments := strings.Split(op.Path, "/")
 	var names []string
 	for i, segment := range segments {
-		if strings.HasPrefix(segment, "{") {
-			names = append(names, strings.Trim(segment, "{}"))
-			segments[i] = fmt.Sprintf(":p%d", len(names))
+		if !strings.HasPrefix(segment, "{") {
+			continue
 		}
+		names = append(names, strings.Trim(segment, "{}"))
+		if op.Metadata[slashesKey] == names[len(names)-1] {
+			a.handleRest(op, segments[:i], strings.Join(segments[i+1:], "/"), names, handler)
+			return
+		}
+		segments[i] = fmt.Sprintf(":p%d", len(names))
 	}
 	a.engine.Handle(op.Method, strings.Join(segments, "/"), func(c *gin.Context) {
 		for i, name := range names {

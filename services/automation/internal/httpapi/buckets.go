@@ -1,0 +1,111 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/automation/internal/kv"
+)
+
+const oneBucket = "/v1/kv/buckets/{bucket}"
+
+func (a *api) registerBuckets(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "list-kv-buckets", Method: http.MethodGet, Path: "/v1/kv/buckets", Scope: auth.KVRead,
+		Summary:  "List buckets",
+		Response: map[string]any{"items": []any{exampleBucket}, "total": 1, "page_num": 1, "page_size": 20},
+	}, a.listBuckets)
+	rest.Handle(s, rest.Op{
+		ID: "get-kv-bucket", Method: http.MethodGet, Path: oneBucket, Record: "bucket", Scope: auth.KVRead,
+		Summary: "Get a bucket", Response: exampleBucket,
+	}, a.getBucket)
+	rest.Handle(s, rest.Op{
+		ID: "put-kv-bucket", Method: http.MethodPut, Path: oneBucket, Record: "bucket", Scope: auth.KVWrite,
+		Summary: "Create a bucket or change its settings", Errors: []apperr.Kind{apperr.InvalidState},
+		Doc: "A bucket also appears with its first object, with the default settings. New settings hold for what is " +
+			"written from then on. A tenant has at most 1000 buckets.",
+		Request: exampleBucketInput, Response: exampleBucket,
+	}, a.putBucket)
+	rest.Handle(s, rest.Op{
+		ID: "delete-kv-bucket", Method: http.MethodDelete, Path: oneBucket, Record: "bucket", Scope: auth.KVWrite,
+		Summary: "Delete a bucket", Errors: []apperr.Kind{apperr.InUse},
+		Doc: "Refused while it has objects, unless `force=true`, which deletes them too. A deletion of very many objects " +
+			"goes on after the answer; until it is done, the bucket has the state `deleting` and nothing can be written.",
+		Response: rest.Deleted{ID: "1048577"},
+	}, a.deleteBucket)
+}
+
+// ByBucket is the path of a bucket.
+type ByBucket struct {
+	Bucket string `path:"bucket" maxLength:"64" doc:"1…64 letters, digits or . _ -" example:"settings"`
+}
+
+func (a *api) listBuckets(ctx context.Context, in *struct{ rest.Paging }) (rest.List[KVBucket], error) {
+	page, err := a.KV.Buckets(ctx, in.Page())
+	return rest.ListOf[KVBucket](in.Paging, page, err)
+}
+
+func (a *api) getBucket(ctx context.Context, in *ByBucket) (rest.Record[KVBucket], error) {
+	doc, err := a.KV.Bucket(ctx, in.Bucket)
+	return rest.RecordOf[KVBucket](doc, err)
+}
+
+type putBucketInput struct {
+	ByBucket
+	Body rest.JSON[KVBucketInput]
+}
+
+func (a *api) putBucket(ctx context.Context, in *putBucketInput) (rest.Record[KVBucket], error) {
+	var settings kv.Settings
+	if err := in.Body.Into(&settings); err != nil {
+		return rest.Record[KVBucket]{}, rest.WrongType(err)
+	}
+	doc, err := a.KV.PutBucket(ctx, in.Bucket, settings)
+	return rest.RecordOf[KVBucket](doc, err)
+}
+
+type deleteBucketInput struct {
+	ByBucket
+	Force rest.Flag `query:"force" doc:"true deletes the objects, too"`
+}
+
+func (a *api) deleteBucket(ctx context.Context, in *deleteBucketInput) (rest.Deleted, error) {
+	return a.KV.DeleteBucket(ctx, in.Bucket, in.Force.Or(false))
+}
+
+// KVBucket describes kv.Bucket for the OpenAPI document.
+type KVBucket struct {
+	rest.Meta
+	Name           string     `json:"name" example:"settings"`
+	Description    string     `json:"description"`
+	TTLSeconds     int64      `json:"ttl_seconds" doc:"Of objects without one of their own; 0: forever"`
+	History        int64      `json:"history" doc:"How many former states of an object are kept"`
+	MaxObjectBytes int64      `json:"max_object_bytes" doc:"Of a value, as compact JSON"`
+	State          string     `json:"state" enum:"active,deleting"`
+	TimeDeleted    *time.Time `json:"time_deleted" nullable:"true" doc:"When its deletion began"`
+}
+
+// KVBucketInput is a bucket's settings. Read-only members may be sent back and do not count.
+type KVBucketInput struct {
+	rest.MetaInput
+	Description    string `json:"description,omitempty" doc:"Up to 1024 characters"`
+	TTLSeconds     int64  `json:"ttl_seconds,omitempty" doc:"0: forever"`
+	History        int64  `json:"history,omitempty" doc:"0…100"`
+	MaxObjectBytes int64  `json:"max_object_bytes,omitempty" doc:"1…1048576; 1 MiB if absent"`
+
+	Name        string     `json:"name,omitempty" readOnly:"true"`
+	State       string     `json:"state,omitempty" readOnly:"true"`
+	TimeDeleted *time.Time `json:"time_deleted,omitempty" nullable:"true" readOnly:"true"`
+}
+
+var exampleBucketInput = map[string]any{"description": "Settings of the console", "history": 10}
+
+var exampleBucket = json.RawMessage(`{"id":"1048577","tenant_id":"acme","version":1,` +
+	`"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z","name":"settings",` +
+	`"description":"Settings of the console","ttl_seconds":0,"history":10,"max_object_bytes":1048576,` +
+	`"state":"active","time_deleted":null}`)

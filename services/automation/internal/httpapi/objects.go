@@ -1,0 +1,192 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/automation/internal/kv"
+)
+
+const (
+	allObjects = oneBucket + "/objects"
+	oneObject  = allObjects + "/{key}"
+)
+
+func (a *api) registerObjects(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "list-kv-objects", Method: http.MethodGet, Path: allObjects, Scope: auth.KVRead, Summary: "List objects",
+		Doc: "In the order of keys, without values unless `include_values=true`. A page with more than 4 MiB of values " +
+			"ends early; `page_token` goes on after its last object.",
+		Response: map[string]any{"items": []any{exampleObject}, "total": 1, "page_num": 1, "page_size": 20},
+	}, a.listObjects)
+	rest.Handle(s, rest.Op{
+		ID: "create-kv-object", Method: http.MethodPost, Path: allObjects, Scope: auth.KVWrite,
+		Summary: "Create an object", Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
+		Doc:     "And its bucket, if there is none.",
+		Request: exampleObjectInput, Response: exampleObject,
+	}, a.createObject)
+	rest.Handle(s, rest.Op{
+		ID: "get-kv-object", Method: http.MethodGet, Path: oneObject, Record: "key", Slashes: "key", Scope: auth.KVRead,
+		Summary: "Get an object", Doc: "Slashes of the key may be sent as they are.", Response: exampleObject,
+	}, a.getObject)
+	rest.Handle(s, rest.Op{
+		ID: "put-kv-object", Method: http.MethodPut, Path: oneObject, Record: "key", Slashes: "key", Scope: auth.KVWrite,
+		Summary: "Write an object", Errors: []apperr.Kind{apperr.InvalidState},
+		Doc: "Creates it or replaces its value. `If-Match` replaces only the version that it names (compare-and-set), " +
+			"`If-None-Match: *` only creates.",
+		Request: exampleValueInput, Response: exampleObject,
+	}, a.putObject)
+	rest.Handle(s, rest.Op{
+		ID: "delete-kv-object", Method: http.MethodDelete, Path: oneObject, Record: "key", Slashes: "key",
+		Scope: auth.KVWrite, Summary: "Delete an object", Response: rest.Deleted{ID: "1048578"},
+		Doc: "With the former states that are kept.",
+	}, a.deleteObject)
+	rest.Handle(s, rest.Op{
+		ID: "get-kv-object-history", Method: http.MethodGet, Path: oneObject + "/history", Slashes: "key",
+		Scope: auth.KVRead, Summary: "List an object's former states",
+		Doc: "The latest first. How many are kept is the bucket's `history`. A page with more than 4 MiB of values ends " +
+			"early; `page_token` goes on after its last item.",
+		Response: map[string]any{"items": []any{exampleVersion}, "total": 1, "page_num": 1, "page_size": 20},
+	}, a.getHistory)
+}
+
+// ByKey is the path of an object.
+type ByKey struct {
+	ByBucket
+	Key string `path:"key" maxLength:"1024" doc:"Up to 1024 bytes" example:"console/theme"`
+}
+
+type listObjectsInput struct {
+	ByBucket
+	Prefix        string    `query:"prefix" maxLength:"1024" doc:"Keys that begin with it"`
+	IncludeValues rest.Flag `query:"include_values" doc:"true adds the values"`
+	rest.Paging
+}
+
+func (a *api) listObjects(ctx context.Context, in *listObjectsInput) (rest.List[KVObject], error) {
+	page, err := a.KV.List(ctx, in.Bucket, in.Prefix, in.IncludeValues.Or(false), in.Page())
+	return listOf[KVObject](in.Paging, page, err)
+}
+
+func listOf[W any](p rest.Paging, page kv.Page, err error) (rest.List[W], error) {
+	return rest.List[W]{
+		Items: page.Items, Total: page.Total, More: page.More, Num: p.PageNum, Size: p.PageSize, Next: page.Next,
+	}, err
+}
+
+func objectOf(r kv.Record, err error) (rest.Record[KVObject], error) {
+	return rest.Record[KVObject]{JSON: r.JSON, Tag: r.Tag}, err
+}
+
+type createObjectInput struct {
+	ByBucket
+	Body rest.JSON[KVObjectInput]
+}
+
+func (a *api) createObject(ctx context.Context, in *createObjectInput) (rest.Record[KVObject], error) {
+	var draft struct {
+		Key string `json:"key"`
+		kv.Draft
+	}
+	if err := in.Body.Into(&draft); err != nil {
+		return rest.Record[KVObject]{}, rest.WrongType(err)
+	}
+	return objectOf(a.KV.Create(ctx, in.Bucket, draft.Key, draft.Draft))
+}
+
+func (a *api) getObject(ctx context.Context, in *ByKey) (rest.Record[KVObject], error) {
+	return objectOf(a.KV.Get(ctx, in.Bucket, in.Key))
+}
+
+type putObjectInput struct {
+	ByKey
+	IfNoneMatch string `header:"If-None-Match" enum:"*" doc:"Only create; 412 if the object exists"`
+	Body        rest.JSON[KVValueInput]
+}
+
+func (a *api) putObject(ctx context.Context, in *putObjectInput) (rest.Record[KVObject], error) {
+	var draft kv.Draft
+	if err := in.Body.Into(&draft); err != nil {
+		return rest.Record[KVObject]{}, rest.WrongType(err)
+	}
+	return objectOf(a.KV.Put(ctx, in.Bucket, in.Key, draft, in.IfNoneMatch != ""))
+}
+
+func (a *api) deleteObject(ctx context.Context, in *ByKey) (rest.Deleted, error) {
+	return a.KV.Delete(ctx, in.Bucket, in.Key)
+}
+
+type historyInput struct {
+	ByKey
+	rest.Paging
+}
+
+func (a *api) getHistory(ctx context.Context, in *historyInput) (rest.List[KVVersion], error) {
+	page, err := a.KV.History(ctx, in.Bucket, in.Key, in.Page())
+	return listOf[KVVersion](in.Paging, page, err)
+}
+
+// KVObject describes kv.Object for the OpenAPI document.
+type KVObject struct {
+	rest.Meta
+	Bucket       string     `json:"bucket" example:"settings"`
+	Key          string     `json:"key" example:"console/theme"`
+	ContentType  string     `json:"content_type" example:"application/json"`
+	Size         int64      `json:"size" doc:"Of the value as compact JSON, in bytes"`
+	TimeExpires  *time.Time `json:"time_expires" nullable:"true"`
+	KeptVersions int64      `json:"kept_versions" doc:"How many former states there are"`
+	Value        any        `json:"value,omitempty" doc:"Any JSON; absent from lists without include_values"`
+}
+
+// KVObjectState has the read-only members of an object, which may be sent back and do not count.
+type KVObjectState struct {
+	rest.MetaInput
+	Bucket       string     `json:"bucket,omitempty" readOnly:"true"`
+	Size         int64      `json:"size,omitempty" readOnly:"true"`
+	TimeExpires  *time.Time `json:"time_expires,omitempty" nullable:"true" readOnly:"true"`
+	KeptVersions int64      `json:"kept_versions,omitempty" readOnly:"true"`
+}
+
+// KVObjectInput is an object to be created.
+type KVObjectInput struct {
+	KVObjectState
+	Key         string `json:"key" maxLength:"1024" doc:"Up to 1024 bytes; segments between slashes must not be empty, . or .." example:"console/theme"`
+	Value       any    `json:"value" doc:"Any JSON"`
+	ContentType string `json:"content_type,omitempty" doc:"What the value is to its readers; up to 128 characters"`
+	TTLSeconds  *int64 `json:"ttl_seconds,omitempty" doc:"Until it expires; 0: never; the bucket's if absent"`
+}
+
+// KVValueInput is an object to be written.
+type KVValueInput struct {
+	KVObjectState
+	Value       any    `json:"value" doc:"Any JSON"`
+	ContentType string `json:"content_type,omitempty" doc:"What the value is to its readers; up to 128 characters"`
+	TTLSeconds  *int64 `json:"ttl_seconds,omitempty" doc:"Until it expires; 0: never; the bucket's if absent"`
+
+	Key string `json:"key,omitempty" readOnly:"true"`
+}
+
+// KVVersion describes kv.Version for the OpenAPI document.
+type KVVersion struct {
+	Version      int64     `json:"version"`
+	TimeModified time.Time `json:"time_modified"`
+	ContentType  string    `json:"content_type"`
+	Size         int64     `json:"size"`
+	Value        any       `json:"value"`
+}
+
+var (
+	exampleObjectInput = map[string]any{"key": "console/theme", "value": map[string]any{"dark": true}}
+	exampleValueInput  = map[string]any{"value": map[string]any{"dark": true}}
+	exampleObject      = json.RawMessage(`{"id":"1048578","tenant_id":"acme","version":2,` +
+		`"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:31:00.000Z","bucket":"settings",` +
+		`"key":"console/theme","content_type":"application/json","size":13,"time_expires":null,"kept_versions":1,` +
+		`"value":{"dark":true}}`)
+	exampleVersion = json.RawMessage(`{"version":1,"time_modified":"2026-01-31T09:30:00.000Z",` +
+		`"content_type":"application/json","size":14,"value":{"dark":false}}`)
+)

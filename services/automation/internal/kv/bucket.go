@@ -1,0 +1,266 @@
+// Package kv is key-value storage: buckets, their objects, and the former values that a bucket keeps.
+package kv
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
+)
+
+const (
+	// MaxObject limits a value, in bytes of compact JSON. A request body is limited to the same size.
+	MaxObject = 1 << 20
+	// MaxHistory limits how many former values of an object a bucket keeps.
+	MaxHistory = 100
+
+	maxBuckets     = 1000                 // of a tenant
+	maxTTL         = 10 * 365 * 24 * 3600 // seconds
+	maxDescription = 1024                 // characters
+)
+
+// The states of a bucket.
+const (
+	active   = "active"
+	deleting = "deleting"
+)
+
+// Bucket is a bucket record. Its JSON form is the API's, the events' and the store's.
+type Bucket struct {
+	docstore.Meta
+	Name string `json:"name"`
+	Settings
+	State       string     `json:"state"`
+	TimeDeleted clock.Time `json:"time_deleted"` // when its deletion began
+}
+
+// Settings are the members of a bucket that clients set.
+type Settings struct {
+	Description    string `json:"description"`
+	TTLSeconds     int64  `json:"ttl_seconds"` // of objects that are written without one of their own; 0 means forever
+	History        int64  `json:"history"`     // how many former values of an object are kept
+	MaxObjectBytes int64  `json:"max_object_bytes"`
+}
+
+const (
+	byName        = "name"
+	byTimeCreated = "time_created"
+)
+
+var buckets = docstore.Define(docstore.Schema[Bucket]{
+	Name: "kv_buckets", Noun: "bucket",
+	Sortable: []string{byTimeCreated, byName},
+	Indexes: []docstore.Index[Bucket]{
+		docstore.Unique(docstore.ByText(byName, func(b *Bucket) string { return b.Name }), "name"),
+		docstore.ByNumber(byTimeCreated, func(b *Bucket) docstore.Value { return docstore.Moment(b.TimeCreated) }),
+	},
+	Due: func(b *Bucket) clock.Time { return b.TimeDeleted },
+})
+
+// BucketDoc is a bucket as read or written.
+type BucketDoc = docstore.Doc[Bucket]
+
+// KV are the use cases.
+type KV struct{ store *docstore.Store }
+
+// New makes the use cases.
+func New(store *docstore.Store) *KV { return &KV{store} }
+
+// Collections are those that the store must have.
+func Collections() []*docstore.Def {
+	return []*docstore.Def{buckets.Def(), objects.Def(), values.Def(), versions.Def()}
+}
+
+var bucketName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+func (b *Bucket) check() error {
+	var faults apperr.Faults
+	faults.Check(bucketName.MatchString(b.Name), "bucket",
+		"must have 1…64 letters, digits or . _ -, and begin with a letter or digit")
+	faults.Prose("description", b.Description, maxDescription)
+	faults.Check(b.TTLSeconds >= 0 && b.TTLSeconds <= maxTTL, "ttl_seconds", "must lie in 0…%d", maxTTL)
+	faults.Check(b.History >= 0 && b.History <= MaxHistory, "history", "must lie in 0…%d", MaxHistory)
+	if b.MaxObjectBytes == 0 {
+		b.MaxObjectBytes = MaxObject
+	}
+	faults.Check(b.MaxObjectBytes >= 1 && b.MaxObjectBytes <= MaxObject, "max_object_bytes", "must lie in 1…%d",
+		MaxObject)
+	return faults.Err()
+}
+
+// Buckets returns a page of buckets.
+func (s *KV) Buckets(ctx context.Context, p docstore.Paging) (docstore.Page[Bucket], error) {
+	return buckets.List(ctx, s.store, docstore.Filter{}, p)
+}
+
+// Bucket returns the bucket with a name. The error is apperr.NotFound if there is none.
+func (s *KV) Bucket(ctx context.Context, name string) (BucketDoc, error) {
+	return buckets.First(ctx, s.store, named(name))
+}
+
+func named(bucket string) docstore.Filter { return docstore.Eq(byName, docstore.Text(bucket)) }
+
+// PutBucket creates the bucket or replaces its settings. The error is apperr.InvalidParameters, VersionMismatch, or
+// InvalidState if the tenant has too many buckets or the bucket is being deleted.
+func (s *KV) PutBucket(ctx context.Context, name string, settings Settings) (BucketDoc, error) {
+	proposal := Bucket{Name: name, Settings: settings}
+	if err := proposal.check(); err != nil {
+		return BucketDoc{}, err
+	}
+	id, err := s.store.NewID(ctx)
+	if err != nil {
+		return BucketDoc{}, err
+	}
+	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (BucketDoc, error) {
+		b, err := loadBucket(ctx, tx, name)
+		if apperr.IsNotFound(err) {
+			if docstore.Expects(ctx, name) {
+				return BucketDoc{}, apperr.New(apperr.VersionMismatch, "the bucket does not exist")
+			}
+			return addBucket(ctx, tx, id, proposal)
+		}
+		if err != nil {
+			return BucketDoc{}, err
+		}
+		if err := b.usable(); err != nil {
+			return BucketDoc{}, err
+		}
+		b.Settings = proposal.Settings
+		doc, err := buckets.Replace(ctx, tx, b)
+		if err != nil || !doc.Changed() {
+			return doc, err
+		}
+		return doc, tellBucket(ctx, tx, "updated", &doc)
+	})
+}
+
+// loadBucket loads the bucket with a name. If-Match is about it if the request calls it by this name.
+func loadBucket(ctx context.Context, tx *docstore.Tx, name string) (*Bucket, error) {
+	doc, err := buckets.First(ctx, tx, named(name))
+	if err != nil {
+		return nil, err
+	}
+	return buckets.Load(docstore.ExpectFor(ctx, name, doc.ID), tx, doc.ID)
+}
+
+// usable refuses a bucket that is being deleted.
+func (b *Bucket) usable() error {
+	if b.State == deleting {
+		return apperr.New(apperr.InvalidState, "the bucket is being deleted")
+	}
+	return nil
+}
+
+func addBucket(ctx context.Context, tx *docstore.Tx, id string, b Bucket) (BucketDoc, error) {
+	n, err := buckets.Count(ctx, tx, docstore.Filter{})
+	if err != nil {
+		return BucketDoc{}, err
+	}
+	if n >= maxBuckets {
+		return BucketDoc{}, apperr.New(apperr.InvalidState, "there are %d buckets; no tenant can have more", maxBuckets)
+	}
+	b.Meta, b.State = docstore.Meta{ID: id}, active
+	doc, err := buckets.Insert(ctx, tx, &b)
+	if err != nil {
+		return BucketDoc{}, err
+	}
+	return doc, tellBucket(ctx, tx, "created", &doc)
+}
+
+const (
+	deletionStep = 200 // objects that one transaction of a bucket's deletion deletes
+	atOnce       = 10  // steps that a request takes before it leaves the rest to the task
+)
+
+// DeleteBucket deletes a bucket. With force it deletes the objects first, in steps; the task takes those beyond the
+// first 2000, and nothing can be written meanwhile. The error is apperr.NotFound,
+// VersionMismatch, or InUse if there are objects and force is not set.
+func (s *KV) DeleteBucket(ctx context.Context, name string, force bool) (docstore.Deleted, error) {
+	deleted, err := docstore.Write(ctx, s.store, func(tx *docstore.Tx) (docstore.Deleted, error) {
+		b, err := loadBucket(ctx, tx, name)
+		if err != nil {
+			return docstore.Deleted{}, err
+		}
+		if !force && b.State == active {
+			if err := unused(ctx, tx, name); err != nil {
+				return docstore.Deleted{}, err
+			}
+		}
+		b.State, b.TimeDeleted = deleting, tx.Now
+		_, err = buckets.Replace(ctx, tx, b)
+		return docstore.Deleted{ID: b.ID}, err
+	})
+	if err != nil || docstore.IsDryRun(ctx) {
+		return deleted, err
+	}
+	// The deletion is certain from here on. What fails now is done by the task.
+	for range atOnce {
+		if left, err := s.purge(docstore.Aside(ctx), deleted.ID); err != nil || !left {
+			break
+		}
+	}
+	return deleted, nil
+}
+
+// unused refuses with apperr.InUse if the bucket has objects.
+func unused(ctx context.Context, tx *docstore.Tx, bucket string) error {
+	page, err := objects.Page(ctx, tx, docstore.Query{Filter: alive(within(bucket, ""), tx.Now), Limit: 1, Count: true})
+	if err != nil || page.Total == 0 {
+		return err
+	}
+	count := strconv.FormatInt(page.Total, 10)
+	if page.More {
+		count = "more than " + count
+	}
+	return &apperr.Error{Kind: apperr.InUse, Detail: "the bucket has objects",
+		Faults: []apperr.Fault{{Location: "objects", Message: count}}}
+}
+
+// DueBuckets lists the buckets whose deletion has begun.
+func DueBuckets(ctx context.Context, store *docstore.Store, limit int) ([]docstore.Ref, error) {
+	return buckets.Due(ctx, store, limit)
+}
+
+// Purge finishes the deletion of a bucket.
+func (s *KV) Purge(ctx context.Context, id string) error {
+	for {
+		if left, err := s.purge(ctx, id); err != nil || !left {
+			return err
+		}
+	}
+}
+
+// purge deletes some objects of a bucket that is being deleted, or the bucket if it has none left.
+func (s *KV) purge(ctx context.Context, id string) (left bool, err error) {
+	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (bool, error) {
+		b, err := buckets.Load(ctx, tx, id)
+		if err != nil {
+			return false, err
+		}
+		found, err := objects.LoadWhere(ctx, tx, within(b.Name, ""), "", deletionStep)
+		if err != nil {
+			return false, err
+		}
+		for _, o := range found {
+			if err := remove(ctx, tx, o, "deleted"); err != nil {
+				return false, err
+			}
+		}
+		if len(found) > 0 {
+			return true, nil
+		}
+		doc, err := buckets.Delete(ctx, tx, b)
+		if err != nil {
+			return false, err
+		}
+		return false, tellBucket(ctx, tx, "deleted", &doc)
+	})
+}
+
+func tellBucket(ctx context.Context, tx *docstore.Tx, action string, doc *BucketDoc) error {
+	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "kv_bucket", Source: "/kv/buckets"}, action, doc, nil)
+}

@@ -1,0 +1,321 @@
+package kv
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+func at(bucket, key string) docstore.Filter {
+	return docstore.Eq(byKey, docstore.Text(place(bucket, key)))
+}
+
+// Get returns an object. The error is apperr.NotFound.
+func (s *KV) Get(ctx context.Context, bucket, key string) (Record, error) {
+	// A large value is a second read. If it is not that of the version that the first has found, both are repeated.
+	const tries = 3
+	for range tries {
+		doc, err := s.find(ctx, bucket, key)
+		if err != nil {
+			return Record{}, err
+		}
+		o, err := doc.Value()
+		if err != nil || o.Size <= inline {
+			record, encoded := recordOf(&doc, nil)
+			return record, errors.Join(err, encoded)
+		}
+		large, err := apart(ctx, s.store, o.ID, o.Version)
+		if apperr.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return Record{}, err
+		}
+		return recordOf(&doc, large)
+	}
+	return Record{}, apperr.New(apperr.Unavailable, "the object changes too often to be read")
+}
+
+// find returns an object that has not expired. The error is apperr.NotFound.
+func (s *KV) find(ctx context.Context, bucket, key string) (docstore.Doc[Object], error) {
+	doc, err := objects.First(ctx, s.store, at(bucket, key))
+	if err != nil {
+		return doc, err
+	}
+	o, err := doc.Value()
+	if err == nil && o.expired(s.store.Now()) {
+		err = apperr.Missing("object")
+	}
+	return doc, err
+}
+
+// apart returns the value that is stored apart for a version of an object. The error is apperr.NotFound if the object
+// has changed since.
+func apart(ctx context.Context, r docstore.Reader, id string, of int64) (json.RawMessage, error) {
+	doc, err := values.Find(ctx, r, id)
+	if err != nil {
+		return nil, err
+	}
+	v, err := doc.Value()
+	if err == nil && v.Of != of {
+		err = apperr.Missing("value")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return v.Value, nil
+}
+
+// Create adds an object, and its bucket if there is none. The error is apperr.InvalidParameters, AlreadyExists, or
+// InvalidState if the bucket is being deleted or would be one too many.
+func (s *KV) Create(ctx context.Context, bucket, key string, d Draft) (Record, error) {
+	return s.write(ctx, bucket, key, d, func(exists bool) error {
+		if exists {
+			return apperr.Taken("key")
+		}
+		return nil
+	})
+}
+
+// Put adds an object or replaces its value. With fresh it only adds (If-None-Match: *). The error is
+// apperr.InvalidParameters, VersionMismatch or InvalidState.
+func (s *KV) Put(ctx context.Context, bucket, key string, d Draft, fresh bool) (Record, error) {
+	return s.write(ctx, bucket, key, d, func(exists bool) error {
+		switch {
+		case exists && fresh:
+			return apperr.New(apperr.VersionMismatch, "the object exists")
+		case !exists && docstore.Expects(ctx, key):
+			return apperr.New(apperr.VersionMismatch, "the object does not exist")
+		}
+		return nil
+	})
+}
+
+func (s *KV) write(ctx context.Context, bucket, key string, d Draft, may func(exists bool) error) (Record, error) {
+	if err := d.check(key); err != nil {
+		return Record{}, err
+	}
+	ids, err := s.store.NewIDs(ctx, 2) // of the object and its bucket, if they are new
+	if err != nil {
+		return Record{}, err
+	}
+	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (Record, error) {
+		o, err := load(ctx, tx, bucket, key)
+		if err != nil {
+			return Record{}, err
+		}
+		if err := may(o != nil); err != nil {
+			return Record{}, err
+		}
+		if o == nil {
+			return add(ctx, tx, bucket, key, d, ids)
+		}
+		return change(ctx, tx, o, d)
+	})
+}
+
+// load loads an object; nil if there is none. It removes one that has expired.
+func load(ctx context.Context, tx *docstore.Tx, bucket, key string) (*Object, error) {
+	found, err := objects.LoadWhere(ctx, tx, at(bucket, key), "", 1)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	o := found[0]
+	if o.expired(tx.Now) {
+		return nil, remove(ctx, tx, o, "expired")
+	}
+	if docstore.Expects(ctx, key) {
+		return objects.Load(docstore.ExpectFor(ctx, key, o.ID), tx, o.ID)
+	}
+	return o, nil
+}
+
+func add(ctx context.Context, tx *docstore.Tx, bucket, key string, d Draft, ids []string) (Record, error) {
+	settings, err := bucketFor(ctx, tx, bucket, ids[1])
+	if err != nil {
+		return Record{}, err
+	}
+	o := &Object{Meta: docstore.Meta{ID: ids[0]}, Bucket: bucket, Key: key}
+	if err := o.set(d, tx.Now, settings); err != nil {
+		return Record{}, err
+	}
+	large := o.takeLarge()
+	doc, err := objects.Insert(ctx, tx, o)
+	if err != nil {
+		return Record{}, err
+	}
+	if err := storeApart(ctx, tx, o.ID, o.Version, large); err != nil {
+		return Record{}, err
+	}
+	if err := tellObject(ctx, tx, "created", &doc); err != nil {
+		return Record{}, err
+	}
+	return recordOf(&doc, large)
+}
+
+// bucketFor returns the settings of the bucket for a new object, and adds the bucket if there is none. The transaction
+// depends on it, so that no object is added while its bucket is deleted.
+func bucketFor(ctx context.Context, tx *docstore.Tx, name, id string) (Settings, error) {
+	doc, err := buckets.First(ctx, tx, named(name))
+	if apperr.IsNotFound(err) {
+		b := Bucket{Name: name}
+		if err := b.check(); err != nil {
+			return Settings{}, err
+		}
+		_, err = addBucket(ctx, tx, id, b)
+		return b.Settings, err
+	}
+	if err != nil {
+		return Settings{}, err
+	}
+	b, err := doc.Value()
+	if err != nil {
+		return Settings{}, err
+	}
+	return b.Settings, b.usable()
+}
+
+func change(ctx context.Context, tx *docstore.Tx, o *Object, d Draft) (Record, error) {
+	settings, err := settingsOf(ctx, tx, o.Bucket)
+	if err != nil {
+		return Record{}, err
+	}
+	former := *o
+	whole := former.Value
+	if former.Size > inline {
+		if whole, err = apart(ctx, tx, o.ID, o.Version); err != nil {
+			return Record{}, err
+		}
+	}
+	if err := o.set(d, tx.Now, settings); err != nil {
+		return Record{}, err
+	}
+	if bytes.Equal(whole, o.Value) && former.ContentType == o.ContentType && former.TimeExpires == o.TimeExpires {
+		*o = former
+		doc, err := objects.Replace(ctx, tx, o)
+		record, encoded := recordOf(&doc, ifLarge(whole))
+		return record, errors.Join(err, encoded)
+	}
+	if o.Kept, err = keep(ctx, tx, &former, whole, settings.History); err != nil {
+		return Record{}, err
+	}
+	value := o.takeLarge()
+	doc, err := objects.Touch(ctx, tx, o)
+	if err != nil {
+		return Record{}, err
+	}
+	if former.Size > inline && value == nil {
+		err = values.DeleteWhere(ctx, tx, docstore.ID(o.ID), nil)
+	} else {
+		err = storeApart(ctx, tx, o.ID, o.Version, value)
+	}
+	if err != nil {
+		return Record{}, err
+	}
+	if err := tellObject(ctx, tx, "updated", &doc); err != nil {
+		return Record{}, err
+	}
+	return recordOf(&doc, value)
+}
+
+// settingsOf returns the settings of a bucket whose object is changed. The transaction need not depend on them: a
+// deletion of the bucket would delete the object, too.
+func settingsOf(ctx context.Context, tx *docstore.Tx, bucket string) (Settings, error) {
+	doc, err := buckets.First(ctx, tx.Peek(), named(bucket))
+	if err != nil {
+		return Settings{}, err
+	}
+	b, err := doc.Value()
+	if err != nil {
+		return Settings{}, err
+	}
+	return b.Settings, b.usable()
+}
+
+// ifLarge returns the value if it is stored apart, otherwise nil.
+func ifLarge(value json.RawMessage) json.RawMessage {
+	if len(value) <= inline {
+		return nil
+	}
+	return value
+}
+
+// takeLarge takes a large value out of an object and returns it; nil if the value stays.
+func (o *Object) takeLarge() json.RawMessage {
+	value := ifLarge(o.Value)
+	if value != nil {
+		o.Value = nil
+	}
+	return value
+}
+
+// storeApart stores the value of a version of an object, unless it is nil.
+func storeApart(ctx context.Context, tx *docstore.Tx, id string, of int64, v json.RawMessage) error {
+	if v == nil {
+		return nil
+	}
+	found, err := values.LoadMany(ctx, tx, []string{id})
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		_, err = values.Insert(ctx, tx, &value{Meta: docstore.Meta{ID: id}, Of: of, Value: v})
+		return err
+	}
+	found[0].Of, found[0].Value = of, v
+	_, err = values.Replace(ctx, tx, found[0])
+	return err
+}
+
+// Delete deletes an object. The error is apperr.NotFound or VersionMismatch.
+func (s *KV) Delete(ctx context.Context, bucket, key string) (docstore.Deleted, error) {
+	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (docstore.Deleted, error) {
+		o, err := load(ctx, tx, bucket, key)
+		if err != nil {
+			return docstore.Deleted{}, err
+		}
+		if o == nil {
+			return docstore.Deleted{}, apperr.Missing("object")
+		}
+		return docstore.Deleted{ID: o.ID}, remove(ctx, tx, o, "deleted")
+	})
+}
+
+// remove deletes a loaded object with all that belongs to it.
+func remove(ctx context.Context, tx *docstore.Tx, o *Object, action string) error {
+	if o.Size > inline {
+		if err := values.DeleteWhere(ctx, tx, docstore.ID(o.ID), nil); err != nil {
+			return err
+		}
+	}
+	if o.Kept > 0 {
+		if err := removeVersions(ctx, tx, versionsOf(o.ID)); err != nil {
+			return err
+		}
+	}
+	doc, err := objects.Delete(ctx, tx, o)
+	if err != nil {
+		return err
+	}
+	return tellObject(ctx, tx, action, &doc)
+}
+
+// DueObjects lists objects that have expired.
+func DueObjects(ctx context.Context, store *docstore.Store, limit int) ([]docstore.Ref, error) {
+	return objects.Due(ctx, store, limit)
+}
+
+// Expire removes an object that has expired. The error is apperr.NotFound or VersionMismatch.
+func (s *KV) Expire(ctx context.Context, id string) error {
+	return docstore.Do(ctx, s.store, func(tx *docstore.Tx) error {
+		o, err := objects.Load(ctx, tx, id)
+		if err != nil || !o.expired(tx.Now) {
+			return err
+		}
+		return remove(ctx, tx, o, "expired")
+	})
+}

@@ -1,0 +1,76 @@
+package kv
+
+import (
+	"context"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// Page is a page of objects or versions in their JSON form.
+type Page struct {
+	Items [][]byte
+	Total int64 // −1 means not counted
+	More  bool  // there are more than Total
+	Next  string
+}
+
+// maxAnswer bounds the bytes of one answer's items. A page with more has fewer items, at least one, and a token.
+const maxAnswer = 4 << 20
+
+// pageOf reads a page and shows its documents. If those are too large together, it reads a shorter one.
+func pageOf[T any](q docstore.Query, read func(docstore.Query) (docstore.Page[T], error),
+	show func(*docstore.Doc[T]) ([]byte, error)) (Page, error) {
+	for {
+		page, err := read(q)
+		if err != nil {
+			return Page{}, err
+		}
+		p := Page{Items: make([][]byte, 0, len(page.Docs)), Total: page.Total, More: page.More, Next: page.Next}
+		size := 0
+		for i := range page.Docs {
+			item, err := show(&page.Docs[i])
+			if err != nil {
+				return Page{}, err
+			}
+			if size += len(item); size > maxAnswer && i > 0 {
+				break
+			}
+			p.Items = append(p.Items, item)
+		}
+		if len(p.Items) == len(page.Docs) {
+			return p, nil
+		}
+		q.Limit = len(p.Items)
+	}
+}
+
+// List returns a page of a bucket's objects whose keys begin with prefix, in the order of keys. The error is
+// apperr.NotFound if there is no such bucket, or InvalidParameters.
+func (s *KV) List(ctx context.Context, bucket, prefix string, withValues bool, p docstore.Paging) (Page, error) {
+	if _, err := s.Bucket(ctx, bucket); err != nil {
+		return Page{}, err
+	}
+	q, err := p.Query(alive(within(bucket, prefix), s.store.Now()), byKey)
+	if err != nil {
+		return Page{}, err
+	}
+	read := func(q docstore.Query) (docstore.Page[Object], error) { return objects.Page(ctx, s.store, q) }
+	return pageOf(q, read, func(doc *docstore.Doc[Object]) ([]byte, error) {
+		if !withValues {
+			return bare(doc)
+		}
+		o, err := doc.Value()
+		if err != nil {
+			return nil, err
+		}
+		if o.Size <= inline {
+			return doc.JSON()
+		}
+		record, err := s.Get(ctx, bucket, o.Key)
+		if apperr.IsNotFound(err) { // it was deleted meanwhile
+			return bare(doc)
+		}
+		return record.JSON, err
+	})
+}
