@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strconv"
 
+	"github.com/maypok86/otter/v2"
+
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -65,10 +67,22 @@ var buckets = docstore.Define(docstore.Schema[Bucket]{
 type BucketDoc = docstore.Doc[Bucket]
 
 // KV are the use cases.
-type KV struct{ store *docstore.Store }
+type KV struct {
+	store *docstore.Store
+	ids   *otter.Cache[string, string] // of objects, by tenant and place
+}
+
+// maxIDs bounds the places that are kept in memory: some 2 MB.
+const maxIDs = 10_000
 
 // New makes the use cases.
-func New(store *docstore.Store) *KV { return &KV{store} }
+func New(store *docstore.Store) *KV {
+	return &KV{store, otter.Must(&otter.Options[string, string]{
+		MaximumSize: maxIDs,
+		// Run in the caller: background goroutines could not be stopped.
+		Executor: func(task func()) { task() },
+	})}
+}
 
 // Collections are those that the store must have.
 func Collections() []*docstore.Def {

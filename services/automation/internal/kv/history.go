@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
@@ -90,9 +91,16 @@ func removeVersions(ctx context.Context, tx *docstore.Tx, f docstore.Filter) err
 // History returns a page of an object's former states, the latest first. The error is apperr.NotFound or
 // InvalidParameters.
 func (s *KV) History(ctx context.Context, bucket, key string, p docstore.Paging) (Page, error) {
-	o, err := s.find(ctx, bucket, key)
+	doc, err := s.find(ctx, bucket, key)
 	if err != nil {
 		return Page{}, err
+	}
+	o, err := doc.Value()
+	if err != nil {
+		return Page{}, err
+	}
+	if o.expired(s.store.Now()) {
+		return Page{}, apperr.Missing("object")
 	}
 	if p.Sort == "" {
 		p.Sort = byVersion + "[desc]"

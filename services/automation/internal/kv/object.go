@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -55,7 +54,7 @@ var objects = docstore.Define(docstore.Schema[Object]{
 	Sortable: []string{byKey},
 	Indexes: []docstore.Index[Object]{
 		docstore.Unique(docstore.ByText(byKey, func(o *Object) string { return place(o.Bucket, o.Key) }), "key"),
-		docstore.ByNumber(byExpiry, func(o *Object) docstore.Value { return expiry(o.TimeExpires) }),
+		docstore.ByNumber(byExpiry, func(o *Object) docstore.Value { return docstore.Moment(o.TimeExpires) }),
 	},
 	Due: func(o *Object) clock.Time { return o.TimeExpires },
 })
@@ -70,17 +69,9 @@ func within(bucket, prefix string) docstore.Filter {
 	return docstore.Prefix(byKey, place(bucket, prefix))
 }
 
-// expiry is a time as a value that is greater for what expires later.
-func expiry(t clock.Time) docstore.Value {
-	if t.IsZero() {
-		return docstore.Number(math.MaxInt64)
-	}
-	return docstore.Moment(t)
-}
-
-// alive selects objects that have not expired.
+// alive selects objects that have not expired. Outside is a form that engines leave out while nothing has expired.
 func alive(f docstore.Filter, now clock.Time) docstore.Filter {
-	return docstore.And(f, docstore.Moving(docstore.From(byExpiry, docstore.Number(now.Millis()+1))))
+	return docstore.And(f, docstore.Moving(docstore.Outside(byExpiry, docstore.Number(0), docstore.Number(now.Millis()+1))))
 }
 
 func (o *Object) expired(now clock.Time) bool {
@@ -163,15 +154,23 @@ func recordOf(doc *docstore.Doc[Object], large json.RawMessage) (Record, error) 
 	return Record{whole, doc.Tag()}, nil
 }
 
+// valueMember is where the value begins in an object's JSON form. The members before it are numbers and strings, and no
+// string has this text: its quotes are escaped.
+var valueMember = []byte(`,"value":`)
+
+// isPlain reports whether an object in its JSON form never expires and has its value, without decoding it.
+func isPlain(body []byte) bool {
+	head, _, whole := bytes.Cut(body, valueMember)
+	return whole && bytes.Contains(head, []byte(`,"time_expires":null`))
+}
+
 // bare returns the JSON form of an object without its value.
 func bare(doc *docstore.Doc[Object]) ([]byte, error) {
-	o, err := doc.Value()
-	if err != nil {
-		return nil, err
+	body, err := doc.JSON()
+	if head, _, found := bytes.Cut(body, valueMember); found {
+		body = append(slices.Clip(head), '}')
 	}
-	head := *o
-	head.Value = nil
-	return encode(head)
+	return body, err
 }
 
 // encode makes JSON in the same form as the store does: without HTML escapes, which would change values.

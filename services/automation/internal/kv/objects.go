@@ -8,6 +8,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
 )
 
 func at(bucket, key string) docstore.Filter {
@@ -23,10 +24,16 @@ func (s *KV) Get(ctx context.Context, bucket, key string) (Record, error) {
 		if err != nil {
 			return Record{}, err
 		}
+		record, err := recordOf(&doc, nil)
+		if err != nil || isPlain(record.JSON) {
+			return record, err
+		}
 		o, err := doc.Value()
-		if err != nil || o.Size <= inline {
-			record, encoded := recordOf(&doc, nil)
-			return record, errors.Join(err, encoded)
+		if err != nil || o.expired(s.store.Now()) {
+			return Record{}, errors.Join(err, apperr.Missing("object"))
+		}
+		if o.Size <= inline {
+			return record, nil
 		}
 		large, err := apart(ctx, s.store, o.ID, o.Version)
 		if apperr.IsNotFound(err) {
@@ -40,15 +47,18 @@ func (s *KV) Get(ctx context.Context, bucket, key string) (Record, error) {
 	return Record{}, apperr.New(apperr.Unavailable, "the object changes too often to be read")
 }
 
-// find returns an object that has not expired. The error is apperr.NotFound.
+// find returns an object, which may have expired. The error is apperr.NotFound.
 func (s *KV) find(ctx context.Context, bucket, key string) (docstore.Doc[Object], error) {
-	doc, err := objects.First(ctx, s.store, at(bucket, key))
-	if err != nil {
-		return doc, err
+	where := request.Tenant(ctx) + "/" + place(bucket, key)
+	if id, known := s.ids.GetIfPresent(where); known {
+		// An object never changes its place and no id is used twice, so what is found is the right one.
+		if doc, err := objects.Find(ctx, s.store, id); !apperr.IsNotFound(err) {
+			return doc, err
+		}
 	}
-	o, err := doc.Value()
-	if err == nil && o.expired(s.store.Now()) {
-		err = apperr.Missing("object")
+	doc, err := objects.First(ctx, s.store, at(bucket, key))
+	if err == nil {
+		s.ids.Set(where, doc.ID)
 	}
 	return doc, err
 }
