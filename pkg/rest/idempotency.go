@@ -66,7 +66,7 @@ func (s *Server) identify(op *Op, call *call, w http.ResponseWriter, r *http.Req
 		r.Body = newSteadyBody(w, r.Body, op.Timeout)
 	}
 	keys := r.Header.Values("Idempotency-Key")
-	if !op.hasKey() || op.Streams || len(keys) == 0 {
+	if !op.hasKey() || !op.needsCredential(r) || op.Streams || len(keys) == 0 {
 		return nil
 	}
 	if err := CheckIdempotencyKey(keys); err != nil {
@@ -80,8 +80,8 @@ func (s *Server) identify(op *Op, call *call, w http.ResponseWriter, r *http.Req
 	return nil
 }
 
-// hasKey reports whether the operation honours an Idempotency-Key. Open operations do not: their callers cannot be told
-// apart.
+// hasKey reports whether the operation honours an Idempotency-Key. Open operations, and requests with a Ticket, do not:
+// their callers cannot be told apart.
 func (op *Op) hasKey() bool { return op.Method == http.MethodPost && op.Scope != "" && !op.Momentary }
 
 // CheckIdempotencyKey refuses all values but one key of 1…255 printable ASCII characters.

@@ -31,6 +31,10 @@ type Op struct {
 	// AlsoScopes are needed in addition to Scope by an operation that also changes what belongs to another group.
 	AlsoScopes []auth.Scope
 
+	// Ticket is a header with a secret that admits a caller without a credential. Only the operation can check it; it
+	// then has no tenant in the context.
+	Ticket string
+
 	// Request and Response are examples for the OpenAPI document.
 	Request, Response any
 
@@ -97,6 +101,11 @@ func (op *Op) scopes() []auth.Scope {
 		return nil
 	}
 	return append([]auth.Scope{op.Scope}, op.AlsoScopes...)
+}
+
+// needsCredential reports whether a request is admitted by a credential only.
+func (op *Op) needsCredential(r *http.Request) bool {
+	return op.Scope != "" && (op.Ticket == "" || r.Header.Get(op.Ticket) == "")
 }
 
 func (op *Op) writes() bool { return op.Method != http.MethodGet && op.Method != http.MethodHead }

@@ -169,7 +169,7 @@ func (s *Server) admit(op *Op, r *http.Request, h http.Header) (context.Context,
 	if len(info.PayloadOrigin) > maxPayloadOrigin {
 		return ctx, apperr.Invalid("header.X-Payload-Origin", "must have at most %d bytes", maxPayloadOrigin)
 	}
-	if op.Scope != "" {
+	if op.needsCredential(r) {
 		token, err := auth.BearerToken(r)
 		if err != nil {
 			return ctx, err
@@ -204,7 +204,7 @@ func (s *Server) admit(op *Op, r *http.Request, h http.Header) (context.Context,
 
 // good reports whether the credential of a running request is still valid.
 func (s *Server) good(ctx context.Context, op *Op, r *http.Request) bool {
-	if op.Scope == "" {
+	if !op.needsCredential(r) {
 		return true
 	}
 	token, err := auth.BearerToken(r)

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"runtime/debug"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,6 +30,8 @@ type DueWork struct {
 	// VersionMismatch mean that another replica was first. After apperr.Unavailable the remaining documents wait until
 	// the next run, too.
 	Do func(ctx context.Context, id string) error
+	// Workers is how many documents are worked on at a time; 0 means 1.
+	Workers int
 }
 
 const (
@@ -90,8 +95,7 @@ func (r *dueRunner) run(ctx context.Context) (int, error) {
 	fresh, again := r.sort(due)
 	defer func() { r.waiting.Set(float64(len(r.postponed))) }()
 	failed := 0 // in a row
-	for _, ref := range append(fresh, again...) {
-		err := r.try(ctx, ref)
+	for ref, err := range r.tryAll(ctx, append(fresh, again...)) {
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
@@ -131,6 +135,26 @@ func (r *dueRunner) sort(due []docstore.Ref) (fresh, again []docstore.Ref) {
 	}
 	r.postponed = postponed
 	return fresh, again
+}
+
+// tryAll works on documents, Workers of them at a time, and yields the results in their order.
+func (r *dueRunner) tryAll(ctx context.Context, refs []docstore.Ref) iter.Seq2[docstore.Ref, error] {
+	return func(yield func(docstore.Ref, error) bool) {
+		for part := range slices.Chunk(refs, max(1, r.Workers)) {
+			errs := make([]error, len(part))
+			var working sync.WaitGroup
+			for i, ref := range part[1:] {
+				working.Go(func() { errs[i+1] = r.try(ctx, ref) })
+			}
+			errs[0] = r.try(ctx, part[0])
+			working.Wait()
+			for i, ref := range part {
+				if !yield(ref, errs[i]) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // try turns a panic into a failure of this document.

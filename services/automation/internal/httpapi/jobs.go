@@ -1,0 +1,286 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/automation/internal/job"
+)
+
+const oneJob = "/v1/jobs/{id}"
+
+func (a *api) registerJobs(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "list-jobs", Method: http.MethodGet, Path: "/v1/jobs", Scope: auth.JobsRead, Summary: "List jobs",
+		Response: map[string]any{"items": []any{exampleJob}, "total": 1, "page_num": 1, "page_size": 20},
+	}, a.listJobs)
+	rest.Handle(s, rest.Op{
+		ID: "create-job", Method: http.MethodPost, Path: "/v1/jobs", Scope: auth.JobsWrite, Summary: "Create a job",
+		Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState}, Request: exampleJobInput, Response: exampleJob,
+		Doc: "`id` may be a pre-created id. Cron expressions have 5 fields, or 6 with seconds first, or are `@hourly`, " +
+			"`@daily`, `@weekly`, `@monthly`, `@yearly`. A time that a change of the clocks skips fires when the change has " +
+			"happened, one that it repeats fires the first time; where the hours begin with `*`, elapsed time counts.",
+	}, a.createJob)
+	rest.Handle(s, rest.Op{
+		ID: "get-job", Method: http.MethodGet, Path: oneJob, Scope: auth.JobsRead, Summary: "Get a job",
+		Response: exampleJob,
+	}, a.getJob)
+	rest.Handle(s, rest.Op{
+		ID: "replace-job", Method: http.MethodPut, Path: oneJob, Scope: auth.JobsWrite, Summary: "Replace a job",
+		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: exampleJobInput, Response: exampleJob,
+	}, a.replaceJob)
+	rest.Handle(s, rest.Op{
+		ID: "update-job", Method: http.MethodPatch, Path: oneJob, Scope: auth.JobsWrite, Summary: "Change a job",
+		Doc: "JSON merge patch (RFC 7396).", Errors: []apperr.Kind{apperr.AlreadyExists},
+		Request: map[string]any{"timeout_seconds": 30}, Response: exampleJob,
+	}, a.updateJob)
+	rest.Handle(s, rest.Op{
+		ID: "delete-job", Method: http.MethodDelete, Path: oneJob, Scope: auth.JobsWrite, Summary: "Delete a job",
+		Doc: "With its runs and their logs.", Response: rest.Deleted{ID: "1048577"},
+	}, func(ctx context.Context, in *rest.ByID) (rest.Deleted, error) { return a.Jobs.Delete(ctx, in.ID) })
+	rest.Handle(s, rest.Op{
+		ID: "suspend-job", Method: http.MethodPost, Path: oneJob + "/suspend", Scope: auth.JobsWrite,
+		Summary: "Suspend a job", Doc: "It does not fire until it is resumed; runs go on.",
+		Errors: []apperr.Kind{apperr.InvalidState}, Response: exampleJob,
+	}, func(ctx context.Context, in *rest.ByID) (jobRecord, error) { return jobOf(a.Jobs.Suspend(ctx, in.ID)) })
+	rest.Handle(s, rest.Op{
+		ID: "resume-job", Method: http.MethodPost, Path: oneJob + "/resume", Scope: auth.JobsWrite,
+		Summary: "Resume a job", Doc: "What it missed meanwhile does not fire.",
+		Errors: []apperr.Kind{apperr.InvalidState}, Response: exampleJob,
+	}, func(ctx context.Context, in *rest.ByID) (jobRecord, error) { return jobOf(a.Jobs.Resume(ctx, in.ID)) })
+	a.registerJobActions(s)
+}
+
+func (a *api) registerJobActions(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "trigger-job", Method: http.MethodPost, Path: oneJob + "/trigger", Scope: auth.JobsWrite,
+		Summary: "Run a job now", Errors: []apperr.Kind{apperr.InvalidState},
+		Doc:     "The answer is the new sub-job. A suspended job can be triggered, a disabled one cannot.",
+		Request: map[string]any{"payload": map[string]any{"full": true}}, Response: exampleSubJob,
+	}, a.triggerJob)
+	rest.Handle(s, rest.Op{
+		ID: "get-job-fire-times", Method: http.MethodGet, Path: oneJob + "/fire-times", Scope: auth.JobsRead,
+		Summary: "List a job's next times", Response: FireTimes{[]time.Time{time.Date(2026, 2, 1, 2, 30, 0, 0, time.UTC)}},
+	}, a.fireTimes)
+	rest.Handle(s, rest.Op{
+		ID: "pre-create-job-id", Method: http.MethodPost, Path: "/v1/jobs/pre-created-id", Scope: auth.JobsWrite,
+		Summary: "Get an id for a job to be created", Doc: "A job can be created with it in the next 24 hours.",
+		Errors: []apperr.Kind{apperr.InvalidState}, Response: rest.Deleted{ID: "1048577"},
+	}, func(ctx context.Context, _ *struct{}) (rest.Deleted, error) { return a.Jobs.Reserve(ctx) })
+	for _, batch := range []struct {
+		id, path, summary string
+		suspend           bool
+	}{
+		{"suspend-jobs", "/v1/batch/jobs-suspend", "Suspend several jobs", true},
+		{"resume-jobs", "/v1/batch/jobs-resume", "Resume several jobs", false},
+	} {
+		rest.Handle(s, rest.Op{
+			ID: batch.id, Method: http.MethodPost, Path: batch.path, Scope: auth.JobsWrite, Summary: batch.summary,
+			Doc: "All or none.", Request: JobIDs{[]string{"1048577"}}, Response: map[string]any{"items": []any{exampleJob}},
+		}, func(ctx context.Context, in *struct{ Body JobIDs }) (rest.BatchOf[Job], error) {
+			return rest.BatchFrom[Job](a.Jobs.SetStates(ctx, in.Body.IDs, batch.suspend))
+		})
+	}
+	rest.Handle(s, rest.Op{
+		ID: "delete-jobs", Method: http.MethodDelete, Path: "/v1/batch/jobs", Scope: auth.JobsWrite,
+		Summary: "Delete several jobs", Doc: "Ids that do not exist are no error.", Request: JobIDs{[]string{"1048577"}},
+		Response: rest.Removed{Removed: 1},
+	}, func(ctx context.Context, in *struct{ Body JobIDs }) (rest.Removed, error) {
+		n, err := a.Jobs.DeleteMany(ctx, in.Body.IDs)
+		return rest.Removed{Removed: n}, err
+	})
+}
+
+// JobIDs names jobs.
+type JobIDs struct {
+	IDs []string `json:"ids" minItems:"1" maxItems:"1000"`
+}
+
+type jobRecord = rest.Record[Job]
+
+func jobOf(doc job.Doc, err error) (jobRecord, error) { return rest.RecordOf[Job](doc, err) }
+
+type listJobsInput struct {
+	Code   string `query:"code" maxLength:"64"`
+	State  string `query:"state" enum:"scheduled,suspended,finished"`
+	Target string `query:"target_type" enum:"webhook,nats,function"`
+	rest.Paging
+}
+
+func (a *api) listJobs(ctx context.Context, in *listJobsInput) (rest.List[Job], error) {
+	page, err := a.Jobs.List(ctx, job.Filter{Code: in.Code, State: in.State, Target: in.Target}, in.Page())
+	return rest.ListOf[Job](in.Paging, page, err)
+}
+
+type createJobInput struct {
+	Body rest.JSON[JobInput]
+}
+
+func (a *api) createJob(ctx context.Context, in *createJobInput) (jobRecord, error) {
+	var draft struct {
+		ID string `json:"id"`
+		job.Profile
+	}
+	if err := in.Body.Into(&draft); err != nil {
+		return jobRecord{}, rest.WrongType(err)
+	}
+	return jobOf(a.Jobs.Create(ctx, draft.ID, draft.Profile))
+}
+
+func (a *api) getJob(ctx context.Context, in *rest.ByID) (jobRecord, error) {
+	return jobOf(a.Jobs.Get(ctx, in.ID))
+}
+
+type replaceJobInput struct {
+	rest.ByID
+	Body rest.JSON[JobInput]
+}
+
+func (a *api) replaceJob(ctx context.Context, in *replaceJobInput) (jobRecord, error) {
+	var draft job.Profile
+	if err := in.Body.Into(&draft); err != nil {
+		return jobRecord{}, rest.WrongType(err)
+	}
+	return jobOf(a.Jobs.Update(ctx, in.ID, func(p *job.Profile) error { *p = draft; return nil }))
+}
+
+type updateJobInput struct {
+	rest.ByID
+	Body rest.MergePatch[JobInput]
+}
+
+func (a *api) updateJob(ctx context.Context, in *updateJobInput) (jobRecord, error) {
+	return jobOf(a.Jobs.Update(ctx, in.ID, func(p *job.Profile) error { return patched(in.Body, p) }))
+}
+
+// patched applies a merge patch to what clients set of a record.
+func patched[W, T any](patch rest.MergePatch[W], to *T) error {
+	if err := rest.Apply(patch, to); err != nil {
+		return rest.WrongType(err)
+	}
+	return nil
+}
+
+type triggerInput struct {
+	rest.ByID
+	Body *rest.JSON[TriggerInput]
+}
+
+func (a *api) triggerJob(ctx context.Context, in *triggerInput) (subJobRecord, error) {
+	var draft struct {
+		Payload json.RawMessage `json:"payload"`
+	}
+	if in.Body != nil {
+		if err := in.Body.Into(&draft); err != nil {
+			return subJobRecord{}, rest.WrongType(err)
+		}
+	}
+	return subJobOf(a.Jobs.Trigger(ctx, in.ID, draft.Payload))
+}
+
+type fireTimesInput struct {
+	rest.ByID
+	Number int `query:"count" minimum:"1" maximum:"100" default:"10" doc:"How many"`
+}
+
+func (a *api) fireTimes(ctx context.Context, in *fireTimesInput) (map[string][]clock.Time, error) {
+	times, err := a.Jobs.FireTimes(ctx, in.ID, in.Number)
+	return map[string][]clock.Time{"fire_times": times}, err
+}
+
+// FireTimes are times at which a job would fire if nothing changed.
+type FireTimes struct {
+	FireTimes []time.Time `json:"fire_times"`
+}
+
+// TriggerInput is what a run gets.
+type TriggerInput struct {
+	Payload any `json:"payload,omitempty" doc:"Instead of the target's; up to 64 KiB"`
+}
+
+// JobSchedule says when a job fires.
+type JobSchedule struct {
+	Type         string     `json:"type" enum:"cron,interval,once,manual"`
+	Cron         string     `json:"cron,omitempty" doc:"For cron" example:"30 2 * * MON-FRI"`
+	Timezone     string     `json:"timezone,omitempty" doc:"For cron: an IANA name; UTC if absent" example:"Europe/Berlin"`
+	EverySeconds int64      `json:"every_seconds,omitempty" doc:"For interval: from when the schedule was set"`
+	At           *time.Time `json:"at,omitempty" doc:"For once"`
+}
+
+// JobTarget is what a job runs.
+type JobTarget struct {
+	Type       string `json:"type" enum:"webhook,nats,function"`
+	URL        string `json:"url,omitempty" doc:"For webhook: 202 accepts a run, another 2xx ends it; the body is its result"`
+	Subject    string `json:"subject,omitempty" doc:"For nats: runs go to idp.jobs.<tenant>.<subject>" example:"reports"`
+	FunctionID string `json:"function_id,omitempty" doc:"For function"`
+	Payload    any    `json:"payload,omitempty" doc:"Up to 64 KiB"`
+}
+
+// JobRetry says how often a failed run is tried again.
+type JobRetry struct {
+	Max            int64 `json:"max,omitempty" doc:"0…20"`
+	BackoffSeconds int64 `json:"backoff_seconds,omitempty" doc:"0…3600; doubles with each attempt, up to an hour"`
+}
+
+// JobProfile has what clients set of a job.
+type JobProfile struct {
+	Code           string      `json:"code" doc:"1…64 letters, digits or . _ -; unique" example:"nightly-report"`
+	Name           string      `json:"name" doc:"1…128 characters" example:"Nightly report"`
+	Description    string      `json:"description,omitempty" doc:"Up to 1024 characters"`
+	Schedule       JobSchedule `json:"schedule"`
+	Target         JobTarget   `json:"target"`
+	TimeoutSeconds int64       `json:"timeout_seconds,omitempty" doc:"Of an attempt: 1…86400; 60 if absent"`
+	Retry          JobRetry    `json:"retry,omitzero"`
+	Concurrency    string      `json:"concurrency,omitempty" enum:"allow,skip,queue" doc:"While a run is unfinished; allow if absent"`
+	Misfire        string      `json:"misfire,omitempty" enum:"fire_once,skip" doc:"About times that passed more than a minute ago unnoticed; fire_once if absent"`
+	Status         string      `json:"status,omitempty" enum:"1,0" doc:"1 if absent"`
+}
+
+// JobState has what the scheduler sets of a job.
+type JobState struct {
+	State          string     `json:"state,omitempty" readOnly:"true" enum:"scheduled,suspended,finished"`
+	NextFireTime   *time.Time `json:"next_fire_time,omitempty" nullable:"true" readOnly:"true"`
+	LastSubJobID   string     `json:"last_sub_job_id,omitempty" readOnly:"true"`
+	Fired          int64      `json:"fired,omitempty" readOnly:"true" doc:"How many runs there were"`
+	ScheduledSince *time.Time `json:"scheduled_since,omitempty" readOnly:"true" doc:"When the schedule was set or resumed"`
+}
+
+// Job describes job.Job for the OpenAPI document.
+type Job struct {
+	rest.Meta
+	JobProfile
+	JobState
+}
+
+// JobInput is a job to be created, or the members of one to be changed. Read-only members may be sent back and do not
+// count.
+type JobInput struct {
+	ID           string    `json:"id,omitempty" doc:"When it is created: a pre-created id"`
+	TenantID     string    `json:"tenant_id,omitempty" readOnly:"true"`
+	Version      int64     `json:"version,omitempty" readOnly:"true"`
+	TimeCreated  time.Time `json:"time_created,omitzero" readOnly:"true"`
+	TimeModified time.Time `json:"time_modified,omitzero" readOnly:"true"`
+	JobProfile
+	JobState
+}
+
+var exampleJobInput = map[string]any{
+	"code": "nightly-report", "name": "Nightly report",
+	"schedule": map[string]any{"type": "cron", "cron": "30 2 * * *", "timezone": "Europe/Berlin"},
+	"target":   map[string]any{"type": "webhook", "url": "https://reports.acme.test/run"},
+	"retry":    map[string]any{"max": 3, "backoff_seconds": 60},
+}
+
+var exampleJob = json.RawMessage(`{"id":"1048577","tenant_id":"acme","version":1,` +
+	`"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z","code":"nightly-report",` +
+	`"name":"Nightly report","description":"","schedule":{"type":"cron","cron":"30 2 * * *",` +
+	`"timezone":"Europe/Berlin"},"target":{"type":"webhook","url":"https://reports.acme.test/run"},` +
+	`"timeout_seconds":60,"retry":{"max":3,"backoff_seconds":60},"concurrency":"allow","misfire":"fire_once",` +
+	`"status":"1","state":"scheduled","next_fire_time":"2026-02-01T01:30:00.000Z","last_sub_job_id":"","fired":0,` +
+	`"scheduled_since":"2026-01-31T09:30:00.000Z"}`)

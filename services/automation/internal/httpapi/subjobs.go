@@ -1,0 +1,280 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/automation/internal/job"
+)
+
+const (
+	allSubJobs = oneJob + "/sub-jobs"
+	oneSubJob  = allSubJobs + "/{sid}"
+
+	// ticketHeader has the token that a run's target got.
+	ticketHeader = "X-Callback-Token"
+	byWorker     = "A worker may send the run's token as `" + ticketHeader + "` instead of a credential."
+)
+
+func (a *api) registerSubJobs(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "list-sub-jobs", Method: http.MethodGet, Path: allSubJobs, Record: "sid", Scope: auth.JobsRead,
+		Summary:  "List a job's runs and their parts",
+		Doc:      "The last 100 runs that are over are kept, for a week.",
+		Response: map[string]any{"items": []any{exampleSubJob}, "total": 1, "page_num": 1, "page_size": 20},
+	}, a.listSubJobs)
+	rest.Handle(s, rest.Op{
+		ID: "create-sub-job", Method: http.MethodPost, Path: allSubJobs, Record: "sid", Scope: auth.JobsWrite,
+		Summary: "Split a part off a run", Errors: []apperr.Kind{apperr.InvalidState},
+		Doc: "The platform does not run it: its worker reports progress and result, with a credential or the " +
+			"`callback_token`, which is shown once. A part that is unfinished when its parent ends is cancelled. A run has " +
+			"at most 100 parts.",
+		Request:  map[string]any{"parent_id": "1048578", "name": "Page 1", "payload": map[string]any{"page": 1}},
+		Response: exampleSubJob,
+	}, a.createSubJob)
+	rest.Handle(s, rest.Op{
+		ID: "get-sub-job", Method: http.MethodGet, Path: oneSubJob, Record: "sid", Scope: auth.JobsRead,
+		Summary: "Get a sub-job", Response: exampleSubJob,
+	}, func(ctx context.Context, in *BySubJob) (subJobRecord, error) {
+		return subJobOf(a.Jobs.SubJob(ctx, in.ID, in.SubJob))
+	})
+	rest.Handle(s, rest.Op{
+		ID: "update-sub-job", Method: http.MethodPatch, Path: oneSubJob, Record: "sid", Scope: auth.JobsWrite,
+		Ticket: ticketHeader, Summary: "Report a sub-job's progress", Errors: []apperr.Kind{apperr.InvalidState},
+		Doc:     "Only of one that is unfinished. " + byWorker,
+		Request: map[string]any{"progress": 50}, Response: exampleSubJob,
+	}, a.updateSubJob)
+	rest.Handle(s, rest.Op{
+		ID: "cancel-sub-job", Method: http.MethodPost, Path: oneSubJob + "/cancel", Record: "sid", Scope: auth.JobsWrite,
+		Summary: "Cancel a sub-job", Errors: []apperr.Kind{apperr.InvalidState}, Response: exampleSubJob,
+		Doc: "With its parts. What is still reported of it is refused.",
+	}, func(ctx context.Context, in *BySubJob) (subJobRecord, error) {
+		return subJobOf(a.Jobs.Cancel(ctx, in.ID, in.SubJob))
+	})
+	rest.Handle(s, rest.Op{
+		ID: "finish-sub-job", Method: http.MethodPost, Path: oneSubJob + "/result", Record: "sid", Scope: auth.JobsWrite,
+		Ticket: ticketHeader, Summary: "Report a sub-job's result", Errors: []apperr.Kind{apperr.InvalidState},
+		Doc: "Only the current attempt's first result counts; another is 409. A failed run is tried again if its job says " +
+			"so. " + byWorker,
+		Request:  map[string]any{"state": "succeeded", "result": map[string]any{"rows": 120}},
+		Response: exampleSubJob,
+	}, a.finishSubJob)
+	a.registerLogs(s)
+}
+
+func (a *api) registerLogs(s *rest.Server) {
+	page := map[string]any{"items": []any{exampleLine}, "total": 1, "page_num": 1, "page_size": 20}
+	rest.Handle(s, rest.Op{
+		ID: "list-job-logs", Method: http.MethodGet, Path: oneJob + "/logs", Record: "sid", Scope: auth.JobsRead,
+		Summary: "List the log lines of a job's runs", Response: page,
+	}, func(ctx context.Context, in *struct {
+		rest.ByID
+		rest.Paging
+	}) (rest.List[JobLine], error) {
+		list, err := a.Jobs.Lines(ctx, in.ID, "", in.Page())
+		return rest.ListOf[JobLine](in.Paging, list, err)
+	})
+	rest.Handle(s, rest.Op{
+		ID: "list-sub-job-logs", Method: http.MethodGet, Path: oneSubJob + "/logs", Record: "none", Scope: auth.JobsRead,
+		Summary: "List a sub-job's log lines", Response: page,
+	}, func(ctx context.Context, in *struct {
+		BySubJob
+		rest.Paging
+	}) (rest.List[JobLine], error) {
+		list, err := a.Jobs.Lines(ctx, in.ID, in.SubJob, in.Page())
+		return rest.ListOf[JobLine](in.Paging, list, err)
+	})
+	rest.Handle(s, rest.Op{
+		ID: "add-sub-job-logs", Method: http.MethodPost, Path: oneSubJob + "/logs", Record: "sid", Scope: auth.JobsWrite,
+		Ticket: ticketHeader, Summary: "Add lines to a sub-job's log", Errors: []apperr.Kind{apperr.InvalidState},
+		Doc:      "At most 1000 lines of a run with its parts, while it is unfinished. " + byWorker,
+		Request:  map[string]any{"lines": []any{map[string]any{"message": "120 rows read"}}},
+		Response: map[string]any{"items": []any{exampleLine}},
+	}, a.addLines)
+}
+
+// BySubJob is the path of a sub-job.
+type BySubJob struct {
+	rest.ByID
+	SubJob string `path:"sid" maxLength:"64" doc:"The sub-job's id" example:"1048578"`
+}
+
+// WithTicket is the header of a worker.
+type WithTicket struct {
+	Ticket string `header:"X-Callback-Token" maxLength:"256" doc:"The token that the run's target got, instead of a credential"`
+}
+
+type subJobRecord = rest.Record[SubJob]
+
+func subJobOf(doc job.SubDoc, err error) (subJobRecord, error) {
+	return rest.RecordOf[SubJob](doc, err)
+}
+
+type listSubJobsInput struct {
+	rest.ByID
+	State    string `query:"state" enum:"pending,running,succeeded,failed,cancelled,timed_out"`
+	ParentID string `query:"parent_id" maxLength:"64" doc:"Parts of this one"`
+	rest.Paging
+}
+
+func (a *api) listSubJobs(ctx context.Context, in *listSubJobsInput) (rest.List[SubJob], error) {
+	page, err := a.Jobs.SubJobs(ctx, in.ID, job.SubFilter{State: in.State, ParentID: in.ParentID}, in.Page())
+	return rest.ListOf[SubJob](in.Paging, page, err)
+}
+
+type createSubJobInput struct {
+	rest.ByID
+	Body rest.JSON[SubJobInput]
+}
+
+func (a *api) createSubJob(ctx context.Context, in *createSubJobInput) (rest.Record[NewSubJob], error) {
+	var draft job.Part
+	if err := in.Body.Into(&draft); err != nil {
+		return rest.Record[NewSubJob]{}, rest.WrongType(err)
+	}
+	part, err := a.Jobs.AddPart(ctx, in.ID, draft)
+	if err != nil {
+		return rest.Record[NewSubJob]{}, err
+	}
+	body, tag, err := part.Stored()
+	return rest.Record[NewSubJob]{JSON: body, Tag: tag}, err
+}
+
+type updateSubJobInput struct {
+	BySubJob
+	WithTicket
+	Body rest.MergePatch[SubJobChangeInput]
+}
+
+func (a *api) updateSubJob(ctx context.Context, in *updateSubJobInput) (subJobRecord, error) {
+	return subJobOf(a.Jobs.UpdateSubJob(ctx, job.Ticket(in.Ticket), in.ID, in.SubJob,
+		func(p *job.Progress) error { return patched(in.Body, p) }))
+}
+
+type finishSubJobInput struct {
+	BySubJob
+	WithTicket
+	Body rest.JSON[SubJobResult]
+}
+
+func (a *api) finishSubJob(ctx context.Context, in *finishSubJobInput) (subJobRecord, error) {
+	var report job.Report
+	if err := in.Body.Into(&report); err != nil {
+		return subJobRecord{}, rest.WrongType(err)
+	}
+	return subJobOf(a.Jobs.Finish(ctx, job.Ticket(in.Ticket), in.ID, in.SubJob, report))
+}
+
+type addLinesInput struct {
+	BySubJob
+	WithTicket
+	Body rest.JSON[JobLinesInput]
+}
+
+func (a *api) addLines(ctx context.Context, in *addLinesInput) (rest.BatchOf[JobLine], error) {
+	var draft struct {
+		Lines []job.LineDraft `json:"lines"`
+	}
+	if err := in.Body.Into(&draft); err != nil {
+		return rest.BatchOf[JobLine]{}, rest.WrongType(err)
+	}
+	return rest.BatchFrom[JobLine](a.Jobs.AddLines(ctx, job.Ticket(in.Ticket), in.ID, in.SubJob, draft.Lines))
+}
+
+// SubJob describes job.SubJob for the OpenAPI document.
+type SubJob struct {
+	rest.Meta
+	JobID         string     `json:"job_id"`
+	ParentID      string     `json:"parent_id" doc:"Of a part; empty for a run"`
+	RootID        string     `json:"root_id" doc:"The run that it is a part of, or itself"`
+	Name          string     `json:"name"`
+	Number        int64      `json:"number" doc:"Of the job's runs; 0 for a part"`
+	State         string     `json:"state" enum:"pending,running,succeeded,failed,cancelled,timed_out"`
+	Attempt       int64      `json:"attempt"`
+	Progress      int64      `json:"progress" doc:"0…100"`
+	Payload       any        `json:"payload"`
+	Result        any        `json:"result"`
+	Error         string     `json:"error" doc:"Of the last attempt that failed"`
+	TimeScheduled *time.Time `json:"time_scheduled" nullable:"true" doc:"null if it was triggered"`
+	TimeStarted   *time.Time `json:"time_started" nullable:"true" doc:"Of the last attempt"`
+	TimeFinished  *time.Time `json:"time_finished" nullable:"true"`
+}
+
+// NewSubJob is a part that was just created.
+type NewSubJob struct {
+	SubJob
+	CallbackToken string `json:"callback_token" doc:"For its worker; shown once"`
+}
+
+// SubJobInput is a part to be created.
+type SubJobInput struct {
+	ParentID string `json:"parent_id" doc:"An unfinished sub-job of the job"`
+	Name     string `json:"name" doc:"1…128 characters"`
+	Payload  any    `json:"payload,omitempty" doc:"Up to 64 KiB"`
+}
+
+// SubJobChangeInput has what can be changed of an unfinished sub-job. All other members may be sent back and do not
+// count.
+type SubJobChangeInput struct {
+	rest.MetaInput
+	Name     string `json:"name,omitempty"`
+	State    string `json:"state,omitempty" doc:"running, of a part"`
+	Progress int64  `json:"progress,omitempty" doc:"0…100"`
+
+	JobID         string     `json:"job_id,omitempty" readOnly:"true"`
+	ParentID      string     `json:"parent_id,omitempty" readOnly:"true"`
+	RootID        string     `json:"root_id,omitempty" readOnly:"true"`
+	Number        int64      `json:"number,omitempty" readOnly:"true"`
+	Attempt       int64      `json:"attempt,omitempty" readOnly:"true"`
+	Payload       any        `json:"payload,omitempty" readOnly:"true"`
+	Result        any        `json:"result,omitempty" readOnly:"true"`
+	Error         string     `json:"error,omitempty" readOnly:"true"`
+	TimeScheduled *time.Time `json:"time_scheduled,omitempty" nullable:"true" readOnly:"true"`
+	TimeStarted   *time.Time `json:"time_started,omitempty" nullable:"true" readOnly:"true"`
+	TimeFinished  *time.Time `json:"time_finished,omitempty" nullable:"true" readOnly:"true"`
+}
+
+// SubJobResult is what a worker reports in the end.
+type SubJobResult struct {
+	State  string `json:"state" enum:"succeeded,failed"`
+	Result any    `json:"result,omitempty" doc:"Up to 64 KiB"`
+	Error  string `json:"error,omitempty" doc:"Up to 2048 characters"`
+}
+
+// JobLine describes job.Line for the OpenAPI document.
+type JobLine struct {
+	rest.Meta
+	JobID    string    `json:"job_id"`
+	SubJobID string    `json:"sub_job_id"`
+	RootID   string    `json:"root_id"`
+	Time     time.Time `json:"time"`
+	Level    string    `json:"level" enum:"debug,info,warn,error"`
+	Message  string    `json:"message"`
+}
+
+// JobLineInput is a line to be added.
+type JobLineInput struct {
+	Time    *time.Time `json:"time,omitempty" doc:"Now if absent"`
+	Level   string     `json:"level,omitempty" enum:"debug,info,warn,error" doc:"info if absent"`
+	Message string     `json:"message" doc:"Up to 4096 characters"`
+}
+
+// JobLinesInput are lines to be added.
+type JobLinesInput struct {
+	Lines []JobLineInput `json:"lines" minItems:"1" maxItems:"100"`
+}
+
+var exampleSubJob = json.RawMessage(`{"id":"1048578","tenant_id":"acme","version":1,` +
+	`"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z","job_id":"1048577",` +
+	`"parent_id":"","root_id":"1048578","name":"Nightly report","number":1,"state":"pending","attempt":0,"progress":0,` +
+	`"payload":null,"result":null,"error":"","time_scheduled":null,"time_started":null,"time_finished":null}`)
+
+var exampleLine = json.RawMessage(`{"id":"1048579","tenant_id":"acme","version":1,` +
+	`"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z","job_id":"1048577",` +
+	`"sub_job_id":"1048578","root_id":"1048578","time":"2026-01-31T09:30:00.000Z","level":"info",` +
+	`"message":"120 rows read"}`)

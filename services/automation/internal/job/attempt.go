@@ -1,0 +1,244 @@
+package job
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/secret"
+)
+
+// errOver refuses what is reported of an attempt that is not the current one: the run has ended, or another replica or
+// worker has it.
+var errOver = apperr.New(apperr.InvalidState, "the attempt is over")
+
+// claim takes a run that is due. It returns nil if there is nothing to call: the lease of another replica or the time of
+// an accepted call has ended, which ends that attempt, or another replica was first.
+func (s *Jobs) claim(ctx context.Context, id string) (*Call, error) {
+	token := secret.Token(24)
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (*Call, error) {
+		r, err := runs.Load(ctx, tx, id)
+		if err != nil {
+			return nil, err
+		}
+		if r.Next.IsZero() || r.Next.After(tx.Now) {
+			return nil, nil
+		}
+		sub, err := subJobs.Load(ctx, tx, id)
+		if err != nil {
+			return nil, err
+		}
+		j, err := find(ctx, tx, r.JobID)
+		if err != nil {
+			return nil, err
+		}
+		switch r.Phase {
+		case leased:
+			return nil, fail(ctx, tx, j, sub, r, failed, "the process that ran it has stopped or stood still")
+		case accepted:
+			return nil, fail(ctx, tx, j, sub, r, timedOut, "there was no result in time")
+		}
+		r.Attempt++
+		r.Phase, r.Next = leased, tx.Now.Add(s.Lease)
+		r.Deadline = tx.Now.Add(time.Duration(j.TimeoutSeconds) * time.Second)
+		sub.State, sub.Attempt, sub.TimeStarted = running, r.Attempt, tx.Now
+		if _, err := runs.Replace(ctx, tx, r); err != nil {
+			return nil, err
+		}
+		if _, err := subJobs.Replace(ctx, tx, sub); err != nil {
+			return nil, err
+		}
+		call := &Call{
+			Tenant: sub.TenantID, JobID: j.ID, SubJobID: sub.ID, Name: sub.Name, Attempt: r.Attempt, Target: j.Target,
+			Payload: sub.Payload, Deadline: r.Deadline,
+		}
+		if j.Target.Type == Function {
+			return call, nil
+		}
+		call.CallbackURL = s.PublicURL + "/v1/jobs/" + j.ID + "/sub-jobs/" + sub.ID + "/result"
+		call.CallbackToken = sub.TenantID + "." + token
+		return call, addTicket(ctx, tx, sub.ID, r.Attempt, call.CallbackToken)
+	})
+}
+
+// find returns a job on which the transaction need not depend.
+func find(ctx context.Context, tx *docstore.Tx, id string) (*Job, error) {
+	doc, err := jobs.Find(ctx, tx.Peek(), id)
+	if err != nil {
+		return nil, err
+	}
+	return doc.Value()
+}
+
+func hashOf(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+func addTicket(ctx context.Context, tx *docstore.Tx, id string, attempt int64, token string) error {
+	found, err := ticketsOf.LoadMany(ctx, tx, []string{id})
+	if err != nil {
+		return err
+	}
+	t := &tickets{Meta: docstore.Meta{ID: id}}
+	if len(found) > 0 {
+		t = found[0]
+	}
+	for int64(len(t.Hashes)) < attempt {
+		t.Hashes = append(t.Hashes, "")
+	}
+	t.Hashes[attempt-1] = hashOf(token)
+	if len(found) > 0 {
+		_, err = ticketsOf.Replace(ctx, tx, t)
+	} else {
+		_, err = ticketsOf.Insert(ctx, tx, t)
+	}
+	return err
+}
+
+// renew extends the lease of an attempt. The error is errOver if this replica has lost it.
+func (s *Jobs) renew(ctx context.Context, id string, attempt int64) error {
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		r, err := current(ctx, tx, id, attempt)
+		if err != nil {
+			return err
+		}
+		r.Next = tx.Now.Add(s.Lease)
+		_, err = runs.Replace(ctx, tx, r)
+		return err
+	})
+}
+
+// current loads a run that this replica has leased.
+func current(ctx context.Context, tx *docstore.Tx, id string, attempt int64) (*run, error) {
+	r, err := runs.Load(ctx, tx, id)
+	if apperr.IsNotFound(err) || err == nil && (r.Attempt != attempt || r.Phase != leased) {
+		return nil, errOver
+	}
+	return r, err
+}
+
+// report stores what became of an attempt. The error is errOver if it is not the current one; nothing is changed then.
+func (s *Jobs) report(ctx context.Context, id string, attempt int64, o Outcome, failure error) error {
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		r, err := current(ctx, tx, id, attempt)
+		if err != nil {
+			return err
+		}
+		sub, err := subJobs.Load(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		switch {
+		case failure != nil:
+			j, err := find(ctx, tx, r.JobID)
+			if err != nil {
+				return err
+			}
+			state := failed
+			if errors.Is(failure, context.DeadlineExceeded) {
+				state, failure = timedOut, errors.New("the time for the attempt was over")
+			}
+			return fail(ctx, tx, j, sub, r, state, failure.Error())
+		case o.Accepted:
+			r.Phase, r.Next = accepted, r.Deadline
+			_, err := runs.Replace(ctx, tx, r)
+			return err
+		}
+		return end(ctx, tx, sub, r, succeeded, o.Result, "")
+	})
+}
+
+// fail ends an attempt. The run is tried again if its job allows another attempt, otherwise it ends in the state.
+func fail(ctx context.Context, tx *docstore.Tx, j *Job, sub *SubJob, r *run, state, reason string) error {
+	reason = shorten(reason)
+	if r.Attempt > j.Retry.Max {
+		return end(ctx, tx, sub, r, state, nil, reason)
+	}
+	r.Phase, r.Next = ready, tx.Now.Add(backoff(j.Retry.BackoffSeconds, r.Attempt))
+	sub.State, sub.Error = pending, reason
+	if _, err := runs.Replace(ctx, tx, r); err != nil {
+		return err
+	}
+	doc, err := subJobs.Replace(ctx, tx, sub)
+	if err != nil || !doc.Changed() {
+		return err
+	}
+	return tellSub(ctx, tx, "updated", &doc)
+}
+
+// backoff is the pause after an attempt: it doubles with each, up to an hour.
+func backoff(seconds, attempt int64) time.Duration {
+	pause := time.Duration(seconds) * time.Second
+	for range attempt - 1 {
+		pause = min(2*pause, maxBackoff*time.Second)
+	}
+	return pause
+}
+
+func shorten(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if letters := []rune(text); len(letters) > maxError {
+		text = string(letters[:maxError-1]) + "…"
+	}
+	return text
+}
+
+// end ends a sub-job with all its unfinished parts, and lets the next run of the job go that waits for it.
+func end(ctx context.Context, tx *docstore.Tx, sub *SubJob, r *run, state string, result json.RawMessage,
+	reason string) error {
+	if len(result) > maxResult {
+		state, result, reason = failed, nil, "the result is too large"
+	}
+	sub.State, sub.Result, sub.Error, sub.TimeFinished = state, orNull(result), shorten(reason), tx.Now
+	if state == succeeded {
+		sub.Progress = 100
+	}
+	if _, err := runs.Delete(ctx, tx, r); err != nil {
+		return err
+	}
+	doc, err := subJobs.Replace(ctx, tx, sub)
+	if err != nil {
+		return err
+	}
+	if err := tellSub(ctx, tx, "finished", &doc); err != nil {
+		return err
+	}
+	if err := endParts(ctx, tx, sub.ID); err != nil || r.Part {
+		return err
+	}
+	waiting, err := runs.LoadWhere(ctx, tx, docstore.Eq(byQueued, docstore.Text(r.JobID)), "", 1)
+	if err != nil || len(waiting) == 0 {
+		return err
+	}
+	waiting[0].Phase, waiting[0].Next = ready, tx.Now
+	_, err = runs.Replace(ctx, tx, waiting[0])
+	return err
+}
+
+// endParts cancels the unfinished parts of a sub-job that is over.
+func endParts(ctx context.Context, tx *docstore.Tx, parent string) error {
+	parts, err := subJobs.LoadWhere(ctx, tx, docstore.Eq(byParent, docstore.Text(parent)), "", maxParts)
+	if err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if part.isOver() {
+			continue
+		}
+		r, err := runs.Load(ctx, tx, part.ID)
+		if err != nil {
+			return err
+		}
+		if err := end(ctx, tx, part, r, cancelled, nil, "what it was a part of is over"); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,236 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+)
+
+const (
+	places       = 128 // runs that a replica works on at a time
+	tenantPlaces = 64  // of these, those of one tenant
+	window       = 500 // due runs that are looked at together
+	others       = 16  // tenants that are looked at besides when one fills the window
+	perTenant    = 8   // due runs of each of these
+
+	lookAgain = 200 * time.Millisecond
+	lastWords = 5 * time.Second // to store what became of the runs when the process stops
+)
+
+// crew is what this replica is working on.
+type crew struct {
+	mu      sync.Mutex
+	calls   map[docstore.Ref]context.CancelFunc
+	tenants map[string]int
+	ended   chan struct{} // receives a signal after a run
+	after   string        // the tenant that was looked at last
+}
+
+func newCrew() *crew {
+	return &crew{
+		calls: map[docstore.Ref]context.CancelFunc{}, tenants: map[string]int{}, ended: make(chan struct{}, 1),
+	}
+}
+
+// enter takes a place for a run. It fails if there is none, or the run has one already.
+func (c *crew) enter(ref docstore.Ref, cancel context.CancelFunc) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, busy := c.calls[ref]; busy || len(c.calls) == places || c.tenants[ref.Tenant] == tenantPlaces {
+		return false
+	}
+	c.calls[ref] = cancel
+	c.tenants[ref.Tenant]++
+	return true
+}
+
+func (c *crew) leave(ref docstore.Ref) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls[ref]()
+	delete(c.calls, ref)
+	if c.tenants[ref.Tenant]--; c.tenants[ref.Tenant] == 0 {
+		delete(c.tenants, ref.Tenant)
+	}
+	select {
+	case c.ended <- struct{}{}:
+	default:
+	}
+}
+
+func (c *crew) size() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.calls)
+}
+
+// cancel ends the call of a run, if this replica makes one.
+func (c *crew) cancel(ref docstore.Ref) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if stop, ok := c.calls[ref]; ok {
+		stop()
+	}
+}
+
+// Work works on due runs until there are none, and none is being worked on. Several replicas can do so at a time.
+func (s *Jobs) Work(ctx context.Context) (int, error) {
+	var working sync.WaitGroup
+	defer working.Wait()
+	for {
+		due, err := s.due(ctx)
+		if err != nil {
+			return 0, err
+		}
+		started := 0
+		for _, ref := range due {
+			call, cancel := context.WithCancel(request.System(ctx, ref.Tenant))
+			if !s.crew.enter(ref, cancel) {
+				cancel()
+				continue
+			}
+			started++
+			working.Go(func() {
+				defer s.crew.leave(ref)
+				s.work(call, ref.ID)
+			})
+		}
+		if started == 0 && s.crew.size() == 0 {
+			return 0, nil
+		}
+		pause := time.NewTimer(lookAgain)
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return 0, ctx.Err()
+		case <-s.crew.ended:
+		case <-pause.C:
+		}
+		pause.Stop()
+	}
+}
+
+// due lists due runs, those of different tenants in turn. If one tenant has more than fit into the window, others are
+// looked at too, a few at a time.
+func (s *Jobs) due(ctx context.Context) ([]docstore.Ref, error) {
+	refs, err := runs.Due(ctx, s.Store, window)
+	if err != nil {
+		return nil, err
+	}
+	byTenant := map[string][]docstore.Ref{}
+	var tenants []string
+	add := func(ref docstore.Ref) {
+		if byTenant[ref.Tenant] == nil {
+			tenants = append(tenants, ref.Tenant)
+		}
+		byTenant[ref.Tenant] = append(byTenant[ref.Tenant], ref)
+	}
+	for _, ref := range refs {
+		add(ref)
+	}
+	for n := 0; len(refs) == window && n < others; n++ {
+		if s.crew.after, err = runs.NextTenant(ctx, s.Store, s.crew.after); err != nil {
+			return nil, err
+		}
+		if s.crew.after == "" || byTenant[s.crew.after] != nil {
+			continue
+		}
+		page, err := runs.Page(request.System(ctx, s.crew.after), s.Store, docstore.Query{
+			Filter: docstore.Range(byNext, docstore.Number(0), docstore.Number(s.Store.Now().Millis()+1)),
+			Sort:   []docstore.Order{{Index: byNext}}, Limit: perTenant,
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, doc := range page.Docs {
+			add(docstore.Ref{Tenant: s.crew.after, ID: doc.ID})
+		}
+	}
+	var inTurn []docstore.Ref
+	for len(tenants) > 0 {
+		tenants = slices.DeleteFunc(tenants, func(tenant string) bool {
+			inTurn = append(inTurn, byTenant[tenant][0])
+			byTenant[tenant] = byTenant[tenant][1:]
+			return len(byTenant[tenant]) == 0
+		})
+	}
+	return inTurn, nil
+}
+
+// work claims a run, makes the call, and stores what became of it.
+func (s *Jobs) work(ctx context.Context, id string) {
+	call, err := s.claim(ctx, id)
+	if err != nil || call == nil {
+		if kind := apperr.KindOf(err); err != nil && ctx.Err() == nil && kind != apperr.NotFound &&
+			kind != apperr.VersionMismatch {
+			s.Log.ErrorContext(ctx, "a run cannot be claimed", "id", id, "error", err)
+		}
+		return
+	}
+	outcome, failure := s.call(ctx, *call)
+	// It is stored even if the process is about to stop.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	defer cancel()
+	err = s.report(ctx, id, call.Attempt, outcome, failure)
+	if err != nil && !errors.Is(err, errOver) {
+		s.Log.ErrorContext(ctx, "the outcome of a run cannot be stored", "id", id, "error", err)
+	}
+}
+
+var errStopped = errors.New("the process that ran it was stopped")
+
+// call calls the run's target and keeps the lease meanwhile. It ends when the lease is lost.
+func (s *Jobs) call(ctx context.Context, call Call) (outcome Outcome, err error) {
+	runner, ok := s.Runners[call.Target.Type]
+	if !ok {
+		return Outcome{}, fmt.Errorf("there is nothing that runs targets of the type %s", call.Target.Type)
+	}
+	ctx, lost := context.WithCancelCause(ctx)
+	defer lost(nil)
+	timed, cancel := context.WithTimeout(ctx, call.Deadline.Sub(s.Store.Now()))
+	defer cancel()
+	var keeping sync.WaitGroup
+	defer keeping.Wait()
+	keeping.Go(func() { s.keep(timed, call, lost) })
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			s.Log.ErrorContext(ctx, "a run panicked", "id", call.SubJobID, "fault", fmt.Sprint(p), "stack",
+				string(debug.Stack()))
+			err = errors.New("an internal fault")
+		}
+	}()
+	outcome, err = runner.Run(timed, call)
+	switch {
+	case err == nil || ctx.Err() == nil && timed.Err() == nil:
+		return outcome, err
+	case ctx.Err() != nil:
+		return outcome, errStopped
+	}
+	return outcome, context.DeadlineExceeded
+}
+
+// keep renews the lease of a call until ctx ends.
+func (s *Jobs) keep(ctx context.Context, call Call, lost context.CancelCauseFunc) {
+	ticker := time.NewTicker(s.Lease / 3)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if err := s.renew(ctx, call.SubJobID, call.Attempt); errors.Is(err, errOver) {
+			lost(err)
+			return
+		}
+	}
+}

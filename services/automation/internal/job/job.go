@@ -1,0 +1,255 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/pkg/textindex"
+)
+
+// The states of a job.
+const (
+	scheduled = "scheduled"
+	suspended = "suspended"
+	finished  = "finished"
+)
+
+const (
+	enabled  = "1"
+	disabled = "0"
+
+	maxJobs        = 20_000   // of a tenant
+	maxName        = 128      // characters
+	maxDescription = 1024     // characters
+	maxPayload     = 64 << 10 // bytes
+	maxURL         = 2048     // bytes
+	maxSubject     = 128      // bytes
+	defaultTimeout = 60       // seconds
+	maxTimeout     = 24 * 3600
+	maxRetries     = 20
+	maxBackoff     = 3600 // seconds
+)
+
+// Job is a job record. Its JSON form is the API's, the events' and the store's.
+type Job struct {
+	docstore.Meta
+	Profile
+	State string `json:"state"`
+
+	// The scheduler sets these. They do not raise the version: see docstore.Schema.Counts.
+	NextFireTime moment `json:"next_fire_time"`
+	LastSubJobID number `json:"last_sub_job_id"`
+	Fired        int64  `json:"fired"` // how many runs there were
+
+	ScheduledSince clock.Time `json:"scheduled_since"` // when the schedule was set or resumed; intervals begin then
+}
+
+// Profile holds the members that clients set.
+type Profile struct {
+	Code           string   `json:"code"`
+	Name           string   `json:"name"`
+	Description    string   `json:"description"`
+	Schedule       Schedule `json:"schedule"`
+	Target         Target   `json:"target"`
+	TimeoutSeconds int64    `json:"timeout_seconds"` // of one attempt
+	Retry          Retry    `json:"retry"`
+	Concurrency    string   `json:"concurrency"`
+	Misfire        string   `json:"misfire"`
+	Status         string   `json:"status"`
+}
+
+// Retry says how often a failed run is tried again. The pause doubles with each attempt, up to an hour.
+type Retry struct {
+	Max            int64 `json:"max"`
+	BackoffSeconds int64 `json:"backoff_seconds"`
+}
+
+// The types of a target.
+const (
+	Webhook  = "webhook"
+	NATS     = "nats"
+	Function = "function"
+)
+
+// Target is what a job runs.
+type Target struct {
+	Type       string          `json:"type"`
+	URL        string          `json:"url,omitempty"`
+	Subject    string          `json:"subject,omitempty"`
+	FunctionID string          `json:"function_id,omitempty"`
+	Payload    json.RawMessage `json:"payload,omitempty"`
+}
+
+// moment is a time that the scheduler sets, in milliseconds; 0 means none.
+type moment int64
+
+func momentOf(t clock.Time) moment {
+	if t.IsZero() {
+		return 0
+	}
+	return moment(t.Millis())
+}
+
+func (m moment) time() clock.Time {
+	if m == 0 {
+		return clock.Time{}
+	}
+	return clock.FromMillis(int64(m))
+}
+
+// MarshalJSON writes a time as in all records.
+func (m moment) MarshalJSON() ([]byte, error) { return m.time().MarshalJSON() }
+
+// UnmarshalJSON is the inverse of MarshalJSON.
+func (m *moment) UnmarshalJSON(b []byte) error {
+	var t clock.Time
+	err := t.UnmarshalJSON(b)
+	*m = momentOf(t)
+	return err
+}
+
+// number is an id that the scheduler sets; 0 means none.
+type number int64
+
+// MarshalJSON writes the id as in all records.
+func (n number) MarshalJSON() ([]byte, error) {
+	if n == 0 {
+		return []byte(`""`), nil
+	}
+	return strconv.AppendQuote(nil, strconv.FormatInt(int64(n), 10)), nil
+}
+
+// UnmarshalJSON is the inverse of MarshalJSON.
+func (n *number) UnmarshalJSON(b []byte) error {
+	text := strings.Trim(string(b), `"`)
+	if text == "" {
+		*n = 0
+		return nil
+	}
+	value, err := strconv.ParseInt(text, 10, 64)
+	*n = number(value)
+	return err
+}
+
+const (
+	byCode         = "code"
+	byName         = "name"
+	byState        = "state"
+	byTarget       = "target"
+	byTimeCreated  = "time_created"
+	byTimeModified = "time_modified"
+	byNextFire     = "next_fire_time"
+)
+
+var jobs = docstore.Define(docstore.Schema[Job]{
+	Name: "jobs", Noun: "job",
+	Sortable: []string{byTimeCreated, byCode, byName, byTimeModified, byNextFire},
+	Indexes: []docstore.Index[Job]{
+		docstore.Unique(docstore.ByText(byCode, func(j *Job) string { return j.Code }), "code"),
+		docstore.ByText(byName, func(j *Job) string { return textindex.Key(j.Name) }),
+		docstore.ByText(byState, func(j *Job) string { return j.State }),
+		docstore.ByText(byTarget, func(j *Job) string { return j.Target.Type }),
+		docstore.ByNumber(byTimeCreated, func(j *Job) docstore.Value { return docstore.Moment(j.TimeCreated) }),
+		docstore.ByNumber(byTimeModified, func(j *Job) docstore.Value { return docstore.Moment(j.TimeModified) }),
+		docstore.ByNumber(byNextFire, func(j *Job) docstore.Value { return docstore.Moment(j.NextFireTime.time()) }),
+	},
+	Due: func(j *Job) clock.Time { return j.NextFireTime.time() },
+	Counts: func(j *Job) []*int64 {
+		return []*int64{(*int64)(&j.NextFireTime), (*int64)(&j.LastSubJobID), &j.Fired}
+	},
+})
+
+// Doc is a job as read or written.
+type Doc = docstore.Doc[Job]
+
+var (
+	code    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	subject = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
+)
+
+// check fills in what is absent and notes every fault.
+func (p *Profile) check(now clock.Time) error {
+	var faults apperr.Faults
+	faults.Check(code.MatchString(p.Code), "code",
+		"must have 1…64 letters, digits or . _ -, and begin with a letter or digit")
+	faults.Name("name", p.Name, maxName)
+	faults.Prose("description", p.Description, maxDescription)
+	p.Schedule.check(faults.Within("schedule"), now)
+	p.Target.check(faults.Within("target"))
+	if p.TimeoutSeconds == 0 {
+		p.TimeoutSeconds = defaultTimeout
+	}
+	faults.Check(p.TimeoutSeconds >= 1 && p.TimeoutSeconds <= maxTimeout, "timeout_seconds", "must lie in 1…%d", maxTimeout)
+	faults.Check(p.Retry.Max >= 0 && p.Retry.Max <= maxRetries, "retry.max", "must lie in 0…%d", maxRetries)
+	faults.Check(p.Retry.BackoffSeconds >= 0 && p.Retry.BackoffSeconds <= maxBackoff, "retry.backoff_seconds",
+		"must lie in 0…%d", maxBackoff)
+	oneOf(&faults, "concurrency", &p.Concurrency, allow, skip, queue)
+	oneOf(&faults, "misfire", &p.Misfire, fireOnce, skip)
+	faults.Switch("status", &p.Status, enabled)
+	return faults.Err()
+}
+
+// What a job does at a time to fire while it runs, and what it does about times that have passed unnoticed.
+const (
+	allow    = "allow"
+	skip     = "skip"
+	queue    = "queue"
+	fireOnce = "fire_once"
+)
+
+// oneOf sets an absent value to the first of the list.
+func oneOf(faults *apperr.Faults, member string, value *string, list ...string) {
+	if *value == "" {
+		*value = list[0]
+	}
+	faults.Check(slices.Contains(list, *value), member, "must be one of %s", strings.Join(list, ", "))
+}
+
+func (t *Target) check(faults *apperr.Faults) {
+	members := map[string]string{Webhook: "url", NATS: "subject", Function: "function_id"}
+	values := map[string]string{Webhook: t.URL, NATS: t.Subject, Function: t.FunctionID}
+	for _, of := range []string{Webhook, NATS, Function} {
+		faults.Check(t.Type == of || values[of] == "", members[of], "is for the type %s", of)
+	}
+	switch t.Type {
+	case Webhook:
+		checkURL(faults, t.URL)
+	case NATS:
+		faults.Check(len(t.Subject) <= maxSubject && subject.MatchString(t.Subject), "subject",
+			"must have 1…%d characters: tokens of letters, digits, _ and -, joined by dots", maxSubject)
+	case Function:
+		faults.Check(t.FunctionID != "" && len(t.FunctionID) <= 64, "function_id", "must be a function's id")
+	default:
+		faults.Add("type", "must be webhook, nats or function")
+	}
+	checkPayload(faults, "payload", t.Payload)
+}
+
+func checkPayload(faults *apperr.Faults, member string, payload json.RawMessage) {
+	faults.Check(len(payload) <= maxPayload, member, "must have at most %d KiB", maxPayload>>10)
+}
+
+// reset sets what follows from the schedule after it was set or resumed.
+func (j *Job) reset(now clock.Time) {
+	j.ScheduledSince = now
+	j.NextFireTime = 0
+	switch next := j.Schedule.next(now, now); {
+	case j.State == suspended || j.Status != enabled:
+	case next.IsZero() && j.Schedule.Type == once:
+		j.State = finished
+	default:
+		j.State, j.NextFireTime = scheduled, momentOf(next)
+	}
+}
+
+func tell(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
+	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "job", Source: "/jobs"}, action, doc, nil)
+}

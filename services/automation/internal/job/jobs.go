@@ -1,0 +1,237 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+)
+
+// Deps are what the use cases are made from.
+type Deps struct {
+	Store     *docstore.Store
+	Runners   map[string]Runner // by type of target
+	Log       *slog.Logger
+	PublicURL string        // of the platform, for callbacks
+	Lease     time.Duration // how long a replica that does not answer keeps a run
+}
+
+// Jobs are the use cases, and the work in the background.
+type Jobs struct {
+	Deps
+	crew *crew
+}
+
+// New makes the use cases.
+func New(d Deps) *Jobs { return &Jobs{d, newCrew()} }
+
+// Collections are those that the store must have.
+func Collections() []*docstore.Def {
+	return []*docstore.Def{
+		jobs.Def(), subJobs.Def(), runs.Def(), ticketsOf.Def(), lines.Def(), reserved.Def(), leftovers.Def(),
+	}
+}
+
+// Filter holds what must be equal; empty members do not count.
+type Filter struct{ Code, State, Target string }
+
+// List returns a page of jobs.
+func (s *Jobs) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Job], error) {
+	return jobs.List(ctx, s.Store, equal(byCode, f.Code, byState, f.State, byTarget, f.Target), p)
+}
+
+// equal selects by pairs of an index and a value; empty values do not count.
+func equal(pairs ...string) docstore.Filter {
+	var all []docstore.Filter
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			all = append(all, docstore.Eq(pairs[i], docstore.Text(pairs[i+1])))
+		}
+	}
+	return docstore.And(all...)
+}
+
+// Get returns a job. The error is apperr.NotFound.
+func (s *Jobs) Get(ctx context.Context, id string) (Doc, error) { return jobs.Find(ctx, s.Store, id) }
+
+// Create adds a job. id is "" or an id that Reserve has returned. The error is apperr.InvalidParameters, AlreadyExists,
+// or InvalidState if the tenant has too many jobs.
+func (s *Jobs) Create(ctx context.Context, id string, p Profile) (Doc, error) {
+	if err := p.check(s.Store.Now()); err != nil {
+		return Doc{}, err
+	}
+	fresh, err := s.Store.NewID(ctx)
+	if err != nil {
+		return Doc{}, err
+	}
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
+		if id != "" {
+			if err := redeem(ctx, tx, id); err != nil {
+				return Doc{}, err
+			}
+			fresh = id
+		}
+		n, err := jobs.Count(ctx, tx, docstore.Filter{})
+		if err != nil {
+			return Doc{}, err
+		}
+		if n >= maxJobs {
+			return Doc{}, apperr.New(apperr.InvalidState, "there are %d jobs; no tenant can have more", maxJobs)
+		}
+		j := &Job{Meta: docstore.Meta{ID: fresh}, Profile: p, State: scheduled}
+		j.reset(tx.Now)
+		doc, err := jobs.Insert(ctx, tx, j)
+		if err != nil {
+			return Doc{}, err
+		}
+		return doc, tell(ctx, tx, "created", &doc)
+	})
+}
+
+// Update changes what edit changes. The error is apperr.NotFound, InvalidParameters, AlreadyExists or VersionMismatch.
+func (s *Jobs) Update(ctx context.Context, id string, edit func(*Profile) error) (Doc, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
+		j, err := jobs.Load(ctx, tx, id)
+		if err != nil {
+			return Doc{}, err
+		}
+		before := j.Profile
+		if err := edit(&j.Profile); err != nil {
+			return Doc{}, err
+		}
+		if err := j.Profile.check(tx.Now); err != nil {
+			return Doc{}, err
+		}
+		if j.Schedule != before.Schedule || j.Status != before.Status {
+			if j.State == finished {
+				j.State = scheduled
+			}
+			j.reset(tx.Now)
+		}
+		doc, err := jobs.Replace(ctx, tx, j)
+		if err != nil || !doc.Changed() {
+			return doc, err
+		}
+		return doc, tell(ctx, tx, "updated", &doc)
+	})
+}
+
+// Suspend stops a job's schedule; runs go on. The error is apperr.NotFound, InvalidState or VersionMismatch.
+func (s *Jobs) Suspend(ctx context.Context, id string) (Doc, error) {
+	return s.setState(ctx, id, suspended, "suspended")
+}
+
+// Resume goes on with the schedule, from now. The error is apperr.NotFound, InvalidState or VersionMismatch.
+func (s *Jobs) Resume(ctx context.Context, id string) (Doc, error) {
+	return s.setState(ctx, id, scheduled, "resumed")
+}
+
+func (s *Jobs) setState(ctx context.Context, id, state, action string) (Doc, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) { return setState(ctx, tx, id, state, action) })
+}
+
+func setState(ctx context.Context, tx *docstore.Tx, id, state, action string) (Doc, error) {
+	j, err := jobs.Load(ctx, tx, id)
+	if err != nil {
+		return Doc{}, err
+	}
+	if j.State == finished {
+		return Doc{}, apperr.New(apperr.InvalidState, "the job is finished")
+	}
+	if j.State != state {
+		j.State = state
+		j.reset(tx.Now)
+	}
+	doc, err := jobs.Replace(ctx, tx, j)
+	if err != nil || !doc.Changed() {
+		return doc, err
+	}
+	return doc, tell(ctx, tx, action, &doc)
+}
+
+// SetStates suspends or resumes all jobs of a list, or none of them. The error is apperr.InvalidParameters at ids[i] for
+// a job that does not exist or is finished.
+func (s *Jobs) SetStates(ctx context.Context, ids []string, suspend bool) (docstore.Batch, error) {
+	state, action := scheduled, "resumed"
+	if suspend {
+		state, action = suspended, "suspended"
+	}
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (docstore.Batch, error) {
+		var faults apperr.Faults
+		docs := make([]Doc, len(ids))
+		for i, id := range ids {
+			var err error
+			docs[i], err = setState(ctx, tx, id, state, action)
+			switch apperr.KindOf(err) {
+			case "":
+			case apperr.NotFound:
+				faults.Add(apperr.Item("ids", i), "is not a job's id")
+			case apperr.InvalidState:
+				faults.Add(apperr.Item("ids", i), "is a finished job's id")
+			default:
+				return docstore.Batch{}, err
+			}
+		}
+		if err := faults.Err(); err != nil {
+			return docstore.Batch{}, err
+		}
+		return docstore.BatchOf(docs)
+	})
+}
+
+// FireTimes returns the next times at which a job would fire if nothing changed.
+func (s *Jobs) FireTimes(ctx context.Context, id string, count int) ([]clock.Time, error) {
+	doc, err := s.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	j, err := doc.Value()
+	if err != nil {
+		return nil, err
+	}
+	times := []clock.Time{}
+	for at := j.NextFireTime.time(); !at.IsZero() && len(times) < count; at = j.Schedule.next(j.ScheduledSince, at) {
+		times = append(times, at)
+	}
+	return times, nil
+}
+
+// Trigger starts a run now. payload replaces the job's, unless it is nil. The error is apperr.NotFound,
+// InvalidParameters, or InvalidState if the job is disabled or its concurrency does not allow another run.
+func (s *Jobs) Trigger(ctx context.Context, id string, payload json.RawMessage) (SubDoc, error) {
+	var faults apperr.Faults
+	checkPayload(&faults, "payload", payload)
+	if err := faults.Err(); err != nil {
+		return SubDoc{}, err
+	}
+	runID, err := s.Store.NewID(ctx)
+	if err != nil {
+		return SubDoc{}, err
+	}
+	doc, err := docstore.Write(docstore.InTurn(ctx, "job "+id), s.Store, func(tx *docstore.Tx) (SubDoc, error) {
+		j, err := jobs.Load(ctx, tx, id)
+		if err != nil {
+			return SubDoc{}, err
+		}
+		if j.Status != enabled {
+			return SubDoc{}, apperr.New(apperr.InvalidState, "the job is disabled")
+		}
+		if payload == nil {
+			payload = j.Target.Payload
+		}
+		doc, started, err := start(ctx, tx, j, runID, payload, clock.Time{})
+		if err != nil {
+			return SubDoc{}, err
+		}
+		if !started {
+			return SubDoc{}, apperr.New(apperr.InvalidState, "the job has as many unfinished runs as it may have")
+		}
+		_, err = jobs.Replace(ctx, tx, j)
+		return doc, err
+	})
+	return doc, err
+}

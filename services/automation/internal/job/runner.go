@@ -1,0 +1,46 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/idplatform/idplatform/pkg/clock"
+)
+
+// Call is one attempt of a run.
+type Call struct {
+	Tenant   string
+	JobID    string
+	SubJobID string
+	Name     string
+	Attempt  int64
+	Target   Target
+	Payload  json.RawMessage
+	Deadline clock.Time
+
+	// CallbackURL takes the result of an accepted call, with CallbackToken as credential.
+	CallbackURL   string
+	CallbackToken string
+}
+
+// Outcome is what became of a call that did not fail.
+type Outcome struct {
+	Accepted bool            // the result comes later, to CallbackURL
+	Result   json.RawMessage // JSON or nil
+}
+
+// Runner makes calls to targets of one type. An error fails the attempt; its text is shown to the job's owners.
+type Runner interface {
+	Run(ctx context.Context, call Call) (Outcome, error)
+}
+
+// FunctionRunner runs functions.
+func FunctionRunner(f Functions) Runner { return functionRunner{f} }
+
+type functionRunner struct{ functions Functions }
+
+// Run implements Runner. A function has its result at once.
+func (r functionRunner) Run(ctx context.Context, c Call) (Outcome, error) {
+	output, err := r.functions.Run(ctx, c.Tenant, c.Target.FunctionID, c.Payload)
+	return Outcome{Result: output}, err
+}

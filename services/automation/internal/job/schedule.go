@@ -1,0 +1,98 @@
+package job
+
+import (
+	"slices"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
+)
+
+// The types of a schedule.
+const (
+	cronType = "cron"
+	interval = "interval"
+	once     = "once"
+	manual   = "manual"
+)
+
+// Schedule says when a job fires. Which members count depends on the type.
+type Schedule struct {
+	Type         string     `json:"type"`
+	Cron         string     `json:"cron,omitempty"`
+	Timezone     string     `json:"timezone,omitempty"`
+	EverySeconds int64      `json:"every_seconds,omitempty"`
+	At           clock.Time `json:"at,omitzero"`
+}
+
+const (
+	maxCron    = 256 // bytes
+	maxSeconds = 10 * 365 * 24 * 3600
+)
+
+func (s *Schedule) check(faults *apperr.Faults, now clock.Time) {
+	types := []string{cronType, interval, once, manual}
+	if !slices.Contains(types, s.Type) {
+		faults.Add("type", "must be cron, interval, once or manual")
+		return
+	}
+	only := func(of string, set bool, member string) {
+		faults.Check(!set || s.Type == of, member, "is for the type %s", of)
+	}
+	only(cronType, s.Cron != "", "cron")
+	only(cronType, s.Timezone != "", "timezone")
+	only(interval, s.EverySeconds != 0, "every_seconds")
+	only(once, !s.At.IsZero(), "at")
+	switch s.Type {
+	case cronType:
+		s.checkCron(faults, now)
+	case interval:
+		faults.Check(s.EverySeconds >= 1 && s.EverySeconds <= maxSeconds, "every_seconds", "must lie in 1…%d", maxSeconds)
+	case once:
+		faults.Check(!s.At.IsZero(), "at", "is missing")
+	}
+}
+
+func (s *Schedule) checkCron(faults *apperr.Faults, now clock.Time) {
+	zone, err := parseZone(s.Timezone)
+	if err != nil {
+		faults.Add("timezone", "%s", err)
+		zone = time.UTC
+	}
+	faults.Check(len(s.Cron) <= maxCron, "cron", "must have at most %d bytes", maxCron)
+	timetable, err := parseTimetable(s.Cron, zone)
+	if err == nil && timetable.next(now.Std()).IsZero() {
+		err = errNever
+	}
+	if err != nil {
+		faults.Add("cron", "%s", err)
+	}
+}
+
+// next returns the first time to fire after t; zero if there is none. since is when the schedule began, from which
+// intervals are counted.
+func (s *Schedule) next(since, t clock.Time) clock.Time {
+	switch s.Type {
+	case cronType:
+		zone, err := parseZone(s.Timezone)
+		if err != nil {
+			return clock.Time{}
+		}
+		timetable, err := parseTimetable(s.Cron, zone)
+		if err != nil {
+			return clock.Time{}
+		}
+		return clock.Of(timetable.next(t.Std()))
+	case interval:
+		every := time.Duration(s.EverySeconds) * time.Second
+		if t.Before(since) {
+			return since.Add(every)
+		}
+		return since.Add((t.Sub(since)/every + 1) * every)
+	case once:
+		if s.At.After(t) {
+			return s.At
+		}
+	}
+	return clock.Time{}
+}

@@ -1,0 +1,160 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
+)
+
+// The states of a sub-job.
+const (
+	pending   = "pending"
+	running   = "running"
+	succeeded = "succeeded"
+	failed    = "failed"
+	cancelled = "cancelled"
+	timedOut  = "timed_out"
+)
+
+const (
+	maxParts   = 100      // of a run
+	maxError   = 2048     // characters
+	maxResult  = 64 << 10 // bytes
+	keptRuns   = 100      // finished runs of a job that are kept
+	keepFor    = 7 * 24 * time.Hour
+	maxQueued  = 100  // runs of a job that wait for their turn
+	maxWaiting = 1000 // unfinished runs of a job that allows several
+)
+
+// SubJob is a run of a job, or a part that a run splits off. Its JSON form is the API's, the events' and the store's.
+type SubJob struct {
+	docstore.Meta
+	JobID    string          `json:"job_id"`
+	ParentID string          `json:"parent_id"` // of a part; "" for a run
+	RootID   string          `json:"root_id"`   // the run that it is a part of, or itself
+	Name     string          `json:"name"`
+	Number   int64           `json:"number"` // of the job's runs; 0 for a part
+	State    string          `json:"state"`
+	Attempt  int64           `json:"attempt"`
+	Progress int64           `json:"progress"`
+	Payload  json.RawMessage `json:"payload"`
+	Result   json.RawMessage `json:"result"`
+	Error    string          `json:"error"`
+
+	TimeScheduled clock.Time `json:"time_scheduled"` // the time that the schedule said; null if it was triggered
+	TimeStarted   clock.Time `json:"time_started"`   // of the last attempt
+	TimeFinished  clock.Time `json:"time_finished"`
+}
+
+const (
+	byJob      = "job"
+	byParent   = "parent"
+	byRoot     = "root"
+	byFireTime = "fire_time"
+	byNumber   = "number"
+)
+
+var subJobs = docstore.Define(docstore.Schema[SubJob]{
+	Name: "sub_jobs", Noun: "sub-job",
+	Sortable: []string{byTimeCreated},
+	Indexes: []docstore.Index[SubJob]{
+		docstore.ByText(byJob, func(s *SubJob) string { return s.JobID }),
+		docstore.ByText(byParent, func(s *SubJob) string { return s.ParentID }),
+		docstore.ByText(byRoot, func(s *SubJob) string { return s.RootID }),
+		docstore.ByText(byState, func(s *SubJob) string { return s.State }),
+		docstore.ByText(byNumber, func(s *SubJob) string { return runNumber(s.JobID, s.Number) }),
+		// No time fires twice, whoever fires it.
+		docstore.Unique(docstore.ByText(byFireTime, func(s *SubJob) string {
+			if s.TimeScheduled.IsZero() {
+				return ""
+			}
+			return fmt.Sprintf("%s/%d", s.JobID, s.TimeScheduled.Millis())
+		}), "time_scheduled"),
+		docstore.ByNumber(byTimeCreated, func(s *SubJob) docstore.Value { return docstore.Moment(s.TimeCreated) }),
+	},
+	Due: func(s *SubJob) clock.Time {
+		if s.ParentID != "" || s.TimeFinished.IsZero() {
+			return clock.Time{}
+		}
+		return s.TimeFinished.Add(keepFor)
+	},
+})
+
+// runNumber sorts a job's runs; "" for a part.
+func runNumber(job string, number int64) string {
+	if number == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s/%016d", job, number)
+}
+
+// SubDoc is a sub-job as read or written.
+type SubDoc = docstore.Doc[SubJob]
+
+func (s *SubJob) isOver() bool { return !s.TimeFinished.IsZero() }
+
+func tellSub(ctx context.Context, tx *docstore.Tx, action string, doc *SubDoc) error {
+	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "sub_job", Source: "/jobs/sub-jobs"}, action, doc, nil)
+}
+
+// run is the work on an unfinished sub-job. It exists until the sub-job is over.
+type run struct {
+	docstore.Meta            // the id is the sub-job's
+	JobID         string     `json:"job_id"`
+	Part          bool       `json:"part"` // it is not run here; its worker reports it
+	Phase         phase      `json:"phase"`
+	Attempt       int64      `json:"attempt"` // also the fencing number: only the current attempt may report
+	Next          clock.Time `json:"next"`    // when something must be done, whatever the phase
+	Deadline      clock.Time `json:"deadline"`
+	Logs          int64      `json:"logs"`  // lines of the run and its parts
+	Parts         int64      `json:"parts"` // of the run
+}
+
+// phase says what happens at run.Next.
+type phase string
+
+const (
+	queued   phase = "queued"   // nothing: the run waits for another one of its job
+	ready    phase = "ready"    // it is claimed
+	leased   phase = "leased"   // the lease of the replica that runs it ends
+	accepted phase = "accepted" // the time for its result is over
+)
+
+const (
+	byActive = "active"
+	byQueued = "queued"
+	byNext   = "next"
+)
+
+var runs = docstore.Define(docstore.Schema[run]{
+	Name: "job_runs", Noun: "run", Part: true,
+	Indexes: []docstore.Index[run]{
+		docstore.ByText(byActive, func(r *run) string {
+			if r.Part {
+				return ""
+			}
+			return r.JobID
+		}),
+		docstore.ByText(byQueued, func(r *run) string {
+			if r.Phase != queued {
+				return ""
+			}
+			return r.JobID
+		}),
+		docstore.ByNumber(byNext, func(r *run) docstore.Value { return docstore.Moment(r.Next) }),
+	},
+	Due: func(r *run) clock.Time { return r.Next },
+})
+
+// tickets are the callback tokens of a sub-job, hashed, one for each attempt.
+type tickets struct {
+	docstore.Meta          // the id is the sub-job's
+	Hashes        []string `json:"hashes"` // the i-th is that of attempt i+1, "" if it had none
+}
+
+var ticketsOf = docstore.Define(docstore.Schema[tickets]{Name: "job_tickets", Noun: "ticket", Part: true})

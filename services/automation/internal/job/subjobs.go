@@ -1,0 +1,303 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/secret"
+)
+
+// SubFilter holds what must be equal; empty members do not count.
+type SubFilter struct{ State, ParentID string }
+
+// SubJobs returns a page of a job's sub-jobs. The error is apperr.NotFound if there is no such job.
+func (s *Jobs) SubJobs(ctx context.Context, jobID string, f SubFilter, p docstore.Paging) (docstore.Page[SubJob], error) {
+	if _, err := s.Get(ctx, jobID); err != nil {
+		return docstore.Page[SubJob]{}, err
+	}
+	return subJobs.List(ctx, s.Store, equal(byJob, jobID, byState, f.State, byParent, f.ParentID), p)
+}
+
+// SubJob returns a sub-job of a job. The error is apperr.NotFound.
+func (s *Jobs) SubJob(ctx context.Context, jobID, id string) (SubDoc, error) {
+	doc, err := subJobs.Find(ctx, s.Store, id)
+	if err != nil {
+		return doc, err
+	}
+	sub, err := doc.Value()
+	if err == nil && sub.JobID != jobID {
+		err = apperr.Missing("sub-job")
+	}
+	return doc, err
+}
+
+// loadOpen loads an unfinished sub-job of a job, with its run. The error is apperr.NotFound, VersionMismatch or
+// InvalidState.
+func loadOpen(ctx context.Context, tx *docstore.Tx, jobID, id string) (*SubJob, *run, error) {
+	sub, err := subJobs.Load(ctx, tx, id)
+	if err == nil && sub.JobID != jobID {
+		err = apperr.Missing("sub-job")
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if sub.isOver() {
+		return nil, nil, apperr.New(apperr.InvalidState, "the sub-job is over")
+	}
+	r, err := runs.Load(ctx, tx, id)
+	return sub, r, err
+}
+
+// Part is what clients set of a part of a sub-job.
+type Part struct {
+	ParentID string          `json:"parent_id"`
+	Name     string          `json:"name"`
+	Payload  json.RawMessage `json:"payload"`
+}
+
+// NewPart is a part with the token for its worker. The token is shown once.
+type NewPart struct {
+	Doc   SubDoc
+	Token string
+}
+
+// Stored makes a NewPart what an Idempotency-Key keeps.
+func (p NewPart) Stored() (body []byte, tag string, err error) {
+	body, err = p.Doc.JSON()
+	token := `,"callback_token":"` + p.Token + `"}`
+	return append([]byte(strings.TrimSuffix(string(body), "}")), token...), p.Doc.Tag(), err
+}
+
+// AddPart splits a part off an unfinished sub-job. Its worker reports its progress and result; the platform does not
+// run it. The error is apperr.NotFound, InvalidParameters or InvalidState.
+func (s *Jobs) AddPart(ctx context.Context, jobID string, p Part) (NewPart, error) {
+	var faults apperr.Faults
+	faults.Name("name", p.Name, maxName)
+	checkPayload(&faults, "payload", p.Payload)
+	faults.Check(p.ParentID != "", "parent_id", "is missing")
+	if err := faults.Err(); err != nil {
+		return NewPart{}, err
+	}
+	if _, err := s.Get(ctx, jobID); err != nil {
+		return NewPart{}, err
+	}
+	id, err := s.Store.NewID(ctx)
+	if err != nil {
+		return NewPart{}, err
+	}
+	token := request.Tenant(ctx) + "." + secret.Token(24)
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (NewPart, error) {
+		parent, _, err := loadOpen(ctx, tx, jobID, p.ParentID)
+		if apperr.IsNotFound(err) {
+			return NewPart{}, apperr.Invalid("parent_id", "is not the id of a sub-job of this job")
+		}
+		if err != nil {
+			return NewPart{}, err
+		}
+		root, err := runs.Load(ctx, tx, parent.RootID)
+		if err != nil {
+			return NewPart{}, err
+		}
+		if root.Parts++; root.Parts > maxParts {
+			return NewPart{}, apperr.New(apperr.InvalidState, "the run has %d parts; it cannot have more", maxParts)
+		}
+		if _, err := runs.Replace(ctx, tx, root); err != nil {
+			return NewPart{}, err
+		}
+		r := &run{Meta: docstore.Meta{ID: id}, JobID: jobID, Part: true, Phase: accepted, Attempt: 1}
+		if _, err := runs.Insert(ctx, tx, r); err != nil {
+			return NewPart{}, err
+		}
+		if err := addTicket(ctx, tx, id, 1, token); err != nil {
+			return NewPart{}, err
+		}
+		doc, err := subJobs.Insert(ctx, tx, &SubJob{
+			Meta: docstore.Meta{ID: id}, JobID: jobID, ParentID: parent.ID, RootID: parent.RootID, Name: p.Name,
+			State: pending, Attempt: 1, Payload: orNull(p.Payload), Result: orNull(nil),
+		})
+		if err != nil {
+			return NewPart{}, err
+		}
+		return NewPart{doc, token}, tellSub(ctx, tx, "created", &doc)
+	})
+}
+
+// Ticket is a callback token with which a worker reports without another credential; "" if it has one.
+type Ticket string
+
+// Context returns a context of the tenant that the token says. Whether the token is valid is checked later, by admit.
+// The error is apperr.Unauthenticated.
+func (t Ticket) Context(ctx context.Context) (context.Context, error) {
+	if t == "" {
+		return ctx, nil
+	}
+	tenant, _, ok := strings.Cut(string(t), ".")
+	if !ok || tenant == "" || tenant == request.Platform {
+		return nil, errTicket
+	}
+	return request.System(ctx, tenant), nil
+}
+
+var errTicket = apperr.New(apperr.Unauthenticated, "the callback token is not valid here")
+
+// admit checks that the token, if there is one, is the sub-job's, or that of one which it is a part of, and current.
+// The error is apperr.Unauthenticated for a wrong token, and errOver for that of an earlier attempt.
+func (t Ticket) admit(ctx context.Context, tx *docstore.Tx, id string) error {
+	if t == "" {
+		return nil
+	}
+	found, err := ticketsOf.FindMany(ctx, tx.Peek(), []string{id})
+	if err != nil {
+		return err
+	}
+	attempt := -1
+	if len(found) > 0 {
+		of, err := found[0].Value()
+		if err != nil {
+			return err
+		}
+		hash := hashOf(string(t))
+		attempt = slices.IndexFunc(of.Hashes, func(h string) bool { return secret.Equal(h, hash) })
+	}
+	if attempt < 0 {
+		return errTicket
+	}
+	left, err := runs.LoadMany(ctx, tx, []string{id})
+	if err != nil {
+		return err
+	}
+	if len(left) == 0 || left[0].Attempt != int64(attempt+1) || left[0].Phase == ready {
+		return errOver
+	}
+	return nil
+}
+
+// Report is the result of a sub-job, from its worker.
+type Report struct {
+	State  string          `json:"state"`
+	Result json.RawMessage `json:"result"`
+	Error  string          `json:"error"`
+}
+
+// Finish takes the result of a sub-job. A failed run is tried again if its job says so. The error is
+// apperr.Unauthenticated, NotFound, InvalidParameters, VersionMismatch, or InvalidState if the sub-job or the token's
+// attempt is over.
+func (s *Jobs) Finish(ctx context.Context, t Ticket, jobID, id string, report Report) (SubDoc, error) {
+	var faults apperr.Faults
+	oneOf(&faults, "state", &report.State, succeeded, failed)
+	faults.Check(len(report.Result) <= maxResult, "result", "must have at most %d KiB", maxResult>>10)
+	faults.Prose("error", report.Error, maxError)
+	ctx, err := s.enter(ctx, t, &faults)
+	if err != nil {
+		return SubDoc{}, err
+	}
+	doc, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (SubDoc, error) {
+		if err := t.admit(ctx, tx, id); err != nil {
+			return SubDoc{}, err
+		}
+		sub, r, err := loadOpen(ctx, tx, jobID, id)
+		if err != nil {
+			return SubDoc{}, err
+		}
+		if r.Phase == queued || r.Phase == ready {
+			return SubDoc{}, apperr.New(apperr.InvalidState, "the sub-job is not running")
+		}
+		if report.State == failed && !r.Part {
+			j, err := find(ctx, tx, jobID)
+			if err != nil {
+				return SubDoc{}, err
+			}
+			err = fail(ctx, tx, j, sub, r, failed, report.Error)
+			return written(ctx, tx, id, err)
+		}
+		return written(ctx, tx, id, end(ctx, tx, sub, r, report.State, report.Result, report.Error))
+	})
+	if err == nil && !docstore.IsDryRun(ctx) {
+		s.crew.cancel(docstore.Ref{Tenant: request.Tenant(ctx), ID: id})
+	}
+	return doc, err
+}
+
+// written returns a sub-job as the transaction has written it.
+func written(ctx context.Context, tx *docstore.Tx, id string, err error) (SubDoc, error) {
+	if err != nil {
+		return SubDoc{}, err
+	}
+	return subJobs.Find(ctx, tx, id)
+}
+
+// enter makes the context of a worker's call. Faults are told only to callers with a credential.
+func (s *Jobs) enter(ctx context.Context, t Ticket, faults *apperr.Faults) (context.Context, error) {
+	ctx, err := t.Context(ctx)
+	if err != nil {
+		return ctx, err
+	}
+	return ctx, faults.Err()
+}
+
+// Progress is what a worker changes of an unfinished sub-job.
+type Progress struct {
+	Name     string `json:"name"`
+	State    string `json:"state"`
+	Progress int64  `json:"progress"`
+}
+
+// Update changes the progress of an unfinished sub-job. The error is apperr.Unauthenticated, NotFound,
+// InvalidParameters, VersionMismatch or InvalidState.
+func (s *Jobs) UpdateSubJob(ctx context.Context, t Ticket, jobID, id string, edit func(*Progress) error) (SubDoc, error) {
+	ctx, err := t.Context(ctx)
+	if err != nil {
+		return SubDoc{}, err
+	}
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (SubDoc, error) {
+		if err := t.admit(ctx, tx, id); err != nil {
+			return SubDoc{}, err
+		}
+		sub, r, err := loadOpen(ctx, tx, jobID, id)
+		if err != nil {
+			return SubDoc{}, err
+		}
+		p := Progress{sub.Name, sub.State, sub.Progress}
+		if err := edit(&p); err != nil {
+			return SubDoc{}, err
+		}
+		var faults apperr.Faults
+		faults.Name("name", p.Name, maxName)
+		faults.Check(p.Progress >= 0 && p.Progress <= 100, "progress", "must lie in 0…100")
+		faults.Check(p.State == sub.State || r.Part && p.State == running, "state",
+			"can only be changed to running, and only of a part")
+		if err := faults.Err(); err != nil {
+			return SubDoc{}, err
+		}
+		if p.State != sub.State {
+			sub.TimeStarted = tx.Now
+		}
+		sub.Name, sub.State, sub.Progress = p.Name, p.State, p.Progress
+		doc, err := subJobs.Replace(ctx, tx, sub)
+		if err != nil || !doc.Changed() {
+			return doc, err
+		}
+		return doc, tellSub(ctx, tx, "updated", &doc)
+	})
+}
+
+// Cancel ends an unfinished sub-job and its parts. A call that is being made is broken off, and what it still reports is
+// refused. The error is apperr.NotFound, VersionMismatch or InvalidState.
+func (s *Jobs) Cancel(ctx context.Context, jobID, id string) (SubDoc, error) {
+	doc, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (SubDoc, error) {
+		sub, r, err := loadOpen(ctx, tx, jobID, id)
+		if err != nil {
+			return SubDoc{}, err
+		}
+		return written(ctx, tx, id, end(ctx, tx, sub, r, cancelled, nil, ""))
+	})
+	if err == nil && !docstore.IsDryRun(ctx) {
+		s.crew.cancel(docstore.Ref{Tenant: request.Tenant(ctx), ID: id})
+	}
+	return doc, err
+}

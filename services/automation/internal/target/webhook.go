@@ -1,0 +1,81 @@
+// Package target calls what jobs have as their targets, outside this service: webhooks and NATS subjects.
+package target
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/outbound"
+	"github.com/idplatform/idplatform/services/automation/internal/job"
+)
+
+// message is what a target gets.
+type message struct {
+	JobID         string          `json:"job_id"`
+	SubJobID      string          `json:"sub_job_id"`
+	Name          string          `json:"name"`
+	Attempt       int64           `json:"attempt"`
+	Payload       json.RawMessage `json:"payload"`
+	Deadline      clock.Time      `json:"deadline"`
+	CallbackURL   string          `json:"callback_url"`
+	CallbackToken string          `json:"callback_token"`
+}
+
+func messageOf(c job.Call) ([]byte, error) {
+	return json.Marshal(message{c.JobID, c.SubJobID, c.Name, c.Attempt, c.Payload, c.Deadline, c.CallbackURL,
+		c.CallbackToken})
+}
+
+// messageID identifies an attempt, so that a target can tell that it gets one twice.
+func messageID(c job.Call) string { return c.SubJobID + "." + strconv.FormatInt(c.Attempt, 10) }
+
+// Webhook posts a run to the target's URL. 202 accepts it; any other 2xx ends it, and the body is its result if it is
+// JSON. Every other answer fails the attempt. Redirects are not followed.
+func Webhook(client *http.Client) job.Runner {
+	own := *client
+	own.Timeout = 0 // the run has one of its own
+	return webhook{&own}
+}
+
+type webhook struct{ client *http.Client }
+
+// Run implements job.Runner.
+func (w webhook) Run(ctx context.Context, c job.Call) (job.Outcome, error) {
+	body, err := messageOf(c)
+	if err != nil {
+		return job.Outcome{}, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.Target.URL, bytes.NewReader(body))
+	if err != nil {
+		return job.Outcome{}, errors.New("the URL cannot be requested")
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("User-Agent", "idplatform-jobs")
+	r.Header.Set("Webhook-Id", messageID(c)) // as Standard Webhooks has it
+	r.Header.Set("Webhook-Timestamp", strconv.FormatInt(time.Now().Unix(), 10))
+	response, err := w.client.Do(r)
+	if err != nil {
+		return job.Outcome{}, fmt.Errorf("the webhook cannot be reached: %w", outbound.Cause(err))
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	switch {
+	case response.StatusCode < 200 || response.StatusCode > 299:
+		return job.Outcome{}, fmt.Errorf("the webhook answered %d", response.StatusCode)
+	case response.StatusCode == http.StatusAccepted:
+		return job.Outcome{Accepted: true}, nil
+	case err != nil:
+		return job.Outcome{}, fmt.Errorf("the webhook's answer broke off: %w", outbound.Cause(err))
+	case !json.Valid(text):
+		return job.Outcome{}, nil
+	}
+	return job.Outcome{Result: text}, nil
+}
