@@ -31,7 +31,9 @@ func BenchmarkObjects(b *testing.B) {
 	})
 	b.Run("write", func(b *testing.B) {
 		compare(b, c,
-			func(w, n int) []byte { return patch(user(w, n), token, fmt.Sprintf(`{"display_name":"Anna %d.%d"}`, w, n)) },
+			func(w, n int) []byte {
+				return patch(user(w, n), token, fmt.Sprintf(`{"display_name":"Anna %d.%d"}`, w, n))
+			},
 			func(w, n int) []byte {
 				return withBody("PUT", object(w, n), token, fmt.Sprintf(`{"value":{"theme":"dark","turn":"%d.%d"}}`, w, n))
 			})
