@@ -46,7 +46,13 @@ type Decision struct {
 	Allowed bool
 	Reason  Reason
 	Rule    *Rule      // which decided; nil if none did
-	Via     []Identity // from the identity asked about to the one that the rule is of
+	Via     []Party // from the identity asked about to the one that the rule is of
+}
+
+// Party is an identity with what it is called, if that is known.
+type Party struct {
+	Identity
+	Name string
 }
 
 // finding is where a rule was found that decides.
@@ -130,7 +136,7 @@ func (s *State) decide(ctx context.Context, q *Question, r *reach) (found findin
 	var in input
 	aims := s.targets(q, r)
 	for at := range r.steps {
-		grants := s.unitOf.Get(r.steps[at].Identity).grants
+		grants := r.steps[at].grants
 		if grants.Len() == 0 {
 			continue
 		}

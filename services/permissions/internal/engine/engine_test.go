@@ -58,7 +58,8 @@ func TestViaIsTheWayToTheGrant(t *testing.T) {
 	company.grant(Rule{ID: "60", UnitID: "50"})
 	got := company.explain(t, reading("20"))
 	require.True(t, got.Allowed)
-	require.Equal(t, []Identity{{User, "20"}, {Node, "12"}, {Node, "11"}}, got.Via)
+	require.Equal(t, []Party{{Identity{User, "20"}, "Alice"}, {Identity{Node, "12"}, "Payroll"},
+		{Identity{Node, "11"}, "Finance"}}, got.Via)
 	require.Equal(t, "60", got.Rule.ID)
 }
 

@@ -18,7 +18,7 @@ type Explanation struct {
 // Considered is a rule about the object that reaches the identity.
 type Considered struct {
 	Rule    *Rule
-	Via     []Identity
+	Via     []Party
 	Applies bool
 	Why     string // it does not apply, or, of a deny, that its condition could not be decided
 	missing bool   // its condition cannot be decided
@@ -68,7 +68,7 @@ func (s *State) consider(ctx context.Context, q *Question, r *reach) ([]Consider
 	var all []Considered
 	var in input
 	for at := range r.steps {
-		grants := s.unitOf.Get(r.steps[at].Identity).grants
+		grants := r.steps[at].grants
 		for _, aim := range s.targets(q, r) {
 			for _, rule := range grants.Get(aim.target) {
 				if rule.Type == Wildcard && rule.Code != "" && !Match(rule.Code, q.resource.Code) {
@@ -125,7 +125,7 @@ func moment(millis int64) string { return time.UnixMilli(millis).UTC().Format(ti
 func (s *State) nearest(ctx context.Context, q *Question, r *reach, e *Explanation) (*Miss, error) {
 	asked := s.describe(q)
 	if e.Reason == Denied {
-		who := e.Via[len(e.Via)-1]
+		who := e.Via[len(e.Via)-1].Identity
 		return &Miss{MissDeny, fmt.Sprintf("Rule %s denies %s to %s; a deny goes before every grant.", e.Rule.ID, asked,
 			s.Name(who)), e.Rule, who}, nil
 	}
@@ -171,7 +171,7 @@ func (s *State) membership(ctx context.Context, q *Question, r *reach, asked str
 		if unit.Identity.Type == Node {
 			s.climb(joined, unit.Identity.ID, 0)
 		} else {
-			joined.add(unit.Identity, 0)
+			joined.add(step{Identity: unit.Identity, name: unit.Name, grants: s.unitOf.Get(unit.Identity).grants})
 		}
 		found, denied, err := s.decide(ctx, q, joined)
 		if err != nil {
@@ -209,7 +209,7 @@ func (s *State) Label(who Identity) string {
 	if person := s.people.Get(who.ID); person != nil && who.Type == User {
 		return person.Username
 	}
-	if node := s.nodes.Get(who.ID); node != nil && who.Type == Node {
+	if node := s.nodes.Get(who.ID).TreeNode; node != nil && who.Type == Node {
 		return node.Name
 	}
 	if tree := s.trees.Get(who.ID); tree != nil && who.Type == CoreObject {

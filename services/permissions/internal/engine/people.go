@@ -29,14 +29,17 @@ func (c *Change) DropPerson(id string) {
 
 // PutNode adds or replaces a node, and moves it where its parent is another than before.
 func (c *Change) PutNode(n *TreeNode) {
-	old := c.nodes.Get(n.ID)
+	old := c.nodes.Get(n.ID).TreeNode
 	if old != nil && old.Sequence >= n.Sequence {
 		return
 	}
 	if old != nil {
 		c.unlink(old)
 	}
-	c.nodes.put(c.by, n.ID, n)
+	if parent := c.nodes.Get(n.ParentID).TreeNode; parent != nil {
+		n.ParentID = parent.ID // one text in memory: looking the parent up compares it with itself
+	}
+	c.nodes.put(c.by, n.ID, place{n, c.unitOf.Get(Identity{Node, n.ID}).grants})
 	if n.ParentID != "" {
 		nested(c.by, &c.children, n.ParentID, n.ID, n)
 	} else {
@@ -46,7 +49,7 @@ func (c *Change) PutNode(n *TreeNode) {
 
 // DropNode removes a node, not its memberships.
 func (c *Change) DropNode(id string) {
-	if old := c.nodes.Get(id); old != nil {
+	if old := c.nodes.Get(id).TreeNode; old != nil {
 		c.nodes.drop(c.by, id)
 		c.unlink(old)
 	}
@@ -86,7 +89,7 @@ func (c *Change) PutMembership(m *Membership) {
 		return
 	}
 	c.DropMembership(m.ID, m.NodeID)
-	if node := c.nodes.Get(m.NodeID); node != nil {
+	if node := c.nodes.Get(m.NodeID).TreeNode; node != nil {
 		m.NodeID = node.ID // one text in memory, not one for each member
 	}
 	if person := c.people.Get(m.UserID); person != nil {

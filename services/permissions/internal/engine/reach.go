@@ -12,7 +12,9 @@ const MaxReach = 10_000
 // step is one identity whose grants reach the one that is asked about.
 type step struct {
 	Identity
-	from int32 // the step that it was reached from; −1 of the first
+	name   string
+	grants Grants
+	from   int32 // the step that it was reached from; −1 of the first
 }
 
 // reach is all whose grants reach an identity: itself first, then what it belongs to, from the nearest on.
@@ -28,10 +30,10 @@ type reach struct {
 const few = 16
 
 // add notes an identity once; it reports whether it is new.
-func (r *reach) add(who Identity, from int) (at int, added bool) {
+func (r *reach) add(next step) (at int, added bool) {
 	if len(r.steps) < few {
 		for i := range r.steps {
-			if r.steps[i].Identity == who {
+			if r.steps[i].Identity == next.Identity {
 				return i, false
 			}
 		}
@@ -39,7 +41,7 @@ func (r *reach) add(who Identity, from int) (at int, added bool) {
 		if 2*len(r.steps) >= len(r.slots) {
 			r.grow()
 		}
-		if at := *r.slot(who); at != 0 {
+		if at := *r.slot(next.Identity); at != 0 {
 			return int(at) - 1, false
 		}
 	}
@@ -47,9 +49,9 @@ func (r *reach) add(who Identity, from int) (at int, added bool) {
 		r.full = true
 		return 0, false
 	}
-	r.steps = append(r.steps, step{who, int32(from)}) //nolint:gosec // at most MaxReach
+	r.steps = append(r.steps, next)
 	if len(r.steps) > few {
-		*r.slot(who) = int32(len(r.steps)) //nolint:gosec // at most MaxReach
+		*r.slot(next.Identity) = int32(len(r.steps)) //nolint:gosec // at most MaxReach
 	}
 	return len(r.steps) - 1, true
 }
@@ -81,77 +83,103 @@ func (r *reach) grow() {
 // rights.
 func (s *State) reach(r *reach, who Identity) bool {
 	r.steps, r.slots, r.full = r.near[:0], r.slots[:0], false
-	r.add(who, -1)
-	switch who.Type {
-	case User:
-		if s.people.Get(who.ID) == nil {
+	if who.Type == Node {
+		if !s.climb(r, who.ID, -1) {
 			return false
 		}
-		for _, m := range s.groupsOf.Get(who.ID) {
-			if group := s.units.Get(m.UnitID); group != nil && group.Identity.Type == Group {
-				r.add(group.Identity, 0)
+	} else {
+		own, ok := s.unitOf.Lookup(who)
+		first := step{Identity: who, grants: own.grants, from: -1}
+		switch who.Type {
+		case User:
+			person := s.people.Get(who.ID)
+			if ok = person != nil; ok {
+				first.name = person.Username
 			}
+		case CoreObject:
+			tree := s.trees.Get(who.ID)
+			if ok = tree != nil; ok {
+				first.name = tree.Name
+			}
+		default:
+			first.name = s.unitName(own)
 		}
-		for _, m := range s.belongs.Get(who.ID) {
-			s.climb(r, m.NodeID, 0)
-		}
-	case Node:
-		node := s.nodes.Get(who.ID)
-		if node == nil {
+		if !ok {
 			return false
 		}
-		s.above(r, node, 0)
-	case CoreObject:
-		if s.trees.Get(who.ID) == nil {
-			return false
-		}
-	case Application, Group, Everyone:
-		if _, ok := s.unitOf.Lookup(who); !ok {
-			return false
-		}
-	default:
-		return false
+		r.add(first)
 	}
-	r.add(Identity{Everyone, Any}, 0)
+	if who.Type == User {
+		s.memberships(r, who.ID)
+	}
+	all := Identity{Everyone, Any}
+	everyone := s.unitOf.Get(all)
+	r.add(step{Identity: all, name: s.unitName(everyone), grants: everyone.grants})
 	return true
 }
 
-// climb adds a node and what is above it.
-func (s *State) climb(r *reach, nodeID string, from int) {
-	if node := s.nodes.Get(nodeID); node != nil {
-		if at, added := r.add(Identity{Node, node.ID}, from); added {
-			s.above(r, node, at)
+func (s *State) unitName(of grantee) string {
+	if of.unit == "" {
+		return ""
+	}
+	if unit := s.units.Get(of.unit); unit != nil {
+		return unit.Name
+	}
+	return ""
+}
+
+// memberships adds what a user, the first step, belongs to.
+func (s *State) memberships(r *reach, userID string) {
+	for _, m := range s.groupsOf.Get(userID) {
+		if group := s.units.Get(m.UnitID); group != nil && group.Identity.Type == Group {
+			r.add(step{Identity: group.Identity, name: group.Name, grants: s.unitOf.Get(group.Identity).grants})
+		}
+	}
+	for _, m := range s.belongs.Get(userID) {
+		s.climb(r, m.NodeID, 0)
+	}
+}
+
+// climb adds a node, if there is one, and what is above it. It ends where another way has been before.
+func (s *State) climb(r *reach, nodeID string, from int) bool {
+	at := s.nodes.Get(nodeID)
+	if at.TreeNode == nil {
+		return false
+	}
+	for added := false; ; {
+		from, added = r.add(step{Identity{Node, at.ID}, at.Name, at.grants, int32(from)}) //nolint:gosec // see MaxReach
+		switch {
+		case !added:
+			return true
+		case at.ParentID == "":
+			s.tree(r, at.ObjectCode, from)
+			return true
+		}
+		if at = s.nodes.Get(at.ParentID); at.TreeNode == nil {
+			return true
 		}
 	}
 }
 
-// above adds what is above a node. It ends where another way has been before.
-func (s *State) above(r *reach, node *TreeNode, at int) {
-	for node.ParentID != "" {
-		parent, added := s.nodes.Get(node.ParentID), false
-		if parent == nil {
-			return
-		}
-		if at, added = r.add(Identity{Node, parent.ID}, at); !added {
-			return
-		}
-		node = parent
-	}
-	if tree := s.treeCodes.Get(node.ObjectCode); tree != "" {
-		r.add(Identity{CoreObject, tree}, at)
+// tree adds the core object of a root.
+func (s *State) tree(r *reach, code string, from int) {
+	id := s.treeCodes.Get(code)
+	if tree := s.trees.Get(id); tree != nil {
+		who := Identity{CoreObject, id}
+		r.add(step{who, tree.Name, s.unitOf.Get(who).grants, int32(from)}) //nolint:gosec // see MaxReach
 	}
 }
 
 // via is the way from the identity that is asked about to a step.
-func (r *reach) via(at int) []Identity {
+func (r *reach) via(at int) []Party {
 	n := 0
 	for i := at; i >= 0; i = int(r.steps[i].from) {
 		n++
 	}
-	way := make([]Identity, n)
+	way := make([]Party, n)
 	for ; at >= 0; at = int(r.steps[at].from) {
 		n--
-		way[n] = r.steps[at].Identity
+		way[n] = Party{r.steps[at].Identity, r.steps[at].name}
 	}
 	return way
 }

@@ -81,7 +81,7 @@ func compareIDs(a, b string) int {
 func (s *State) applications(ctx context.Context, q *Question, r *reach) ([]Object, error) {
 	ids := map[string]bool{}
 	for _, step := range r.steps {
-		for about, rules := range s.unitOf.Get(step.Identity).grants.All() {
+		for about, rules := range step.grants.All() {
 			if about.kind == application && allowing(rules) && (q.ApplicationID == "" || q.ApplicationID == about.id) {
 				ids[about.id] = true
 			}
@@ -122,7 +122,7 @@ func (s *State) candidates(q *Question, r *reach) (map[string]*Resource, error) 
 		return nil
 	}
 	for _, step := range r.steps {
-		for about, rules := range s.unitOf.Get(step.Identity).grants.All() {
+		for about, rules := range step.grants.All() {
 			if !allowing(rules) {
 				continue
 			}
@@ -209,7 +209,7 @@ func (s *State) possible(q *Question, r *reach) []string {
 	}
 	var names []string
 	for _, step := range r.steps {
-		grants := s.unitOf.Get(step.Identity).grants
+		grants := step.grants
 		for _, aim := range s.targets(q, r) {
 			for _, rule := range grants.Get(aim.target) {
 				if !rule.Deny {

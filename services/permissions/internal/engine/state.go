@@ -56,10 +56,19 @@ func (t *Tenant) Change(fn func(*Change)) {
 // objectCode is how resources are named in an application.
 type objectCode struct{ application, kind, code string }
 
+// Grants are what a unit is granted, by what the rules are about.
+type Grants = Map[target, []*Rule]
+
 // grantee is the unit of an identity, with what it is granted.
 type grantee struct {
 	unit   string
-	grants Map[target, []*Rule]
+	grants Grants
+}
+
+// place is a node with what it is granted: a check that climbs a tree finds both at once.
+type place struct {
+	*TreeNode
+	grants Grants
 }
 
 // State is what is known of a tenant at one time.
@@ -78,7 +87,7 @@ type State struct {
 	units    Map[string, *Unit]                     //
 	unitOf   Map[Identity, grantee]                 // what is granted to an identity, of the same contents as granted
 	rules    Map[string, *Rule]                     //
-	granted  Map[string, Map[target, []*Rule]]      // unit → what it is granted
+	granted  Map[string, Grants]                    // unit → what it is granted
 	granting Map[target, Map[string, *Rule]]        // the rules about a target
 	grouped  Map[string, *GroupMember]              // by the membership's id
 	groupsOf Map[string, []*GroupMember]            // user → the groups
@@ -88,7 +97,7 @@ type State struct {
 	// Who belongs where.
 	people    Map[string, *Person]
 	usernames Map[string, string] // textindex.Key → user
-	nodes     Map[string, *TreeNode]
+	nodes     Map[string, place]
 	children  Map[string, Map[string, *TreeNode]]
 	roots     Map[string, Map[string, *TreeNode]] // a tree's code → nodes without a parent
 	trees     Map[string, *Tree]
@@ -185,7 +194,7 @@ func (c *Change) PutUnit(u *Unit) {
 	if old := c.units.Get(u.ID); old == nil || old.Sequence < u.Sequence {
 		c.DropUnit(u.ID)
 		c.units.put(c.by, u.ID, u)
-		c.unitOf.put(c.by, u.Identity, grantee{u.ID, c.granted.Get(u.ID)})
+		c.setGrantee(u.Identity, grantee{u.ID, c.granted.Get(u.ID)})
 	}
 }
 
@@ -198,18 +207,34 @@ func (c *Change) DropUnit(id string) {
 	c.units.drop(c.by, id)
 	if c.unitOf.Get(old.Identity).unit == id {
 		c.unitOf.drop(c.by, old.Identity)
+		c.setPlace(old.Identity, Grants{})
+	}
+}
+
+// setGrantee notes the unit of an identity, and what it is granted, where a check looks for it.
+func (c *Change) setGrantee(who Identity, g grantee) {
+	c.unitOf.put(c.by, who, g)
+	c.setPlace(who, g.grants)
+}
+
+func (c *Change) setPlace(who Identity, grants Grants) {
+	if who.Type != Node {
+		return
+	}
+	if at := c.nodes.Get(who.ID); at.TreeNode != nil {
+		c.nodes.put(c.by, who.ID, place{at.TreeNode, grants})
 	}
 }
 
 // setGrants notes what a unit is granted, also where identities are looked up: a check finds it there at once.
-func (c *Change) setGrants(unitID string, grants Map[target, []*Rule]) {
+func (c *Change) setGrants(unitID string, grants Grants) {
 	if grants.Len() > 0 {
 		c.granted.put(c.by, unitID, grants)
 	} else {
 		c.granted.drop(c.by, unitID)
 	}
 	if unit := c.units.Get(unitID); unit != nil && c.unitOf.Get(unit.Identity).unit == unitID {
-		c.unitOf.put(c.by, unit.Identity, grantee{unitID, grants})
+		c.setGrantee(unit.Identity, grantee{unitID, grants})
 	}
 }
 
