@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"sync"
 )
 
 // ErrReach says that an identity belongs to more than MaxReach others, so that no answer about it can be given.
@@ -24,6 +23,8 @@ type Question struct {
 	// For conditions; JSON objects, or empty. Properties go over those that are stored.
 	Context                                                 json.RawMessage
 	SubjectProperties, ResourceProperties, ActionProperties json.RawMessage
+
+	Work *Work // that the question is part of; nil: it is one by itself
 
 	resource *Resource // what the object was found to be; nil for App
 }
@@ -45,7 +46,7 @@ const (
 type Decision struct {
 	Allowed bool
 	Reason  Reason
-	Rule    *Rule      // which decided; nil if none did
+	Rule    *Rule   // which decided; nil if none did
 	Via     []Party // from the identity asked about to the one that the rule is of
 }
 
@@ -61,17 +62,21 @@ type finding struct {
 	at   int // in reach
 }
 
-var reaches = sync.Pool{New: func() any { return new(reach) }}
-
-// Check answers a question. An error is ErrReach, or the context's.
+// Check answers a question. An error is ErrReach, ErrSearch, the context's or that of a pause.
 func (s *State) Check(ctx context.Context, q *Question) (Decision, error) {
-	r := reaches.Get().(*reach)
-	defer reaches.Put(r)
-	if !s.reach(r, q.Identity) {
+	if q.Work == nil {
+		q.Work = NewWork(nil)
+		defer q.endWork()
+	}
+	r, known := q.Work.reached(s, q.Identity)
+	if !known {
 		return Decision{Reason: UnknownIdentity}, nil
 	}
 	if r.full {
 		return Decision{}, ErrReach
+	}
+	if err := q.Work.spend(ctx, len(r.steps)); err != nil {
+		return Decision{}, err
 	}
 	if reason := s.find(q); reason != "" {
 		return Decision{Reason: reason}, nil
@@ -85,6 +90,12 @@ func (s *State) Check(ctx context.Context, q *Question) (Decision, error) {
 		d.Reason = Denied
 	}
 	return d, nil
+}
+
+// endWork ends the work of a question that was one by itself.
+func (q *Question) endWork() {
+	q.Work.Done()
+	q.Work = nil
 }
 
 // find looks for the object of a question; it returns why there is no answer without it.
@@ -134,6 +145,7 @@ func (s *State) Resource(q *Question) *Resource {
 // allows.
 func (s *State) decide(ctx context.Context, q *Question, r *reach) (found finding, denied bool, err error) {
 	var in input
+	looked := 0
 	aims := s.targets(q, r)
 	for at := range r.steps {
 		grants := r.steps[at].grants
@@ -141,7 +153,14 @@ func (s *State) decide(ctx context.Context, q *Question, r *reach) (found findin
 			continue
 		}
 		for _, aim := range aims {
-			for _, rule := range grants.Get(aim.target) {
+			rules := grants.Get(aim.target)
+			if looked += len(rules); looked > MaxSearch {
+				return finding{}, false, ErrSearch
+			}
+			if err := q.Work.spend(ctx, len(rules)); err != nil {
+				return finding{}, false, err
+			}
+			for _, rule := range rules {
 				if !rule.Deny && found.rule != nil || !rule.covers(q, aim.actions) || !rule.current(q.Now) {
 					continue
 				}
@@ -199,12 +218,9 @@ func (s *State) applies(ctx context.Context, q *Question, in *input, rule *Rule)
 	if rule.Condition == nil {
 		return true, nil
 	}
-	holds, err := s.holds(ctx, q, in, rule.Condition)
-	if err == nil {
-		return holds, nil
+	holds, undecided, err := s.holds(ctx, q, in, rule.Condition)
+	if undecided != nil {
+		return rule.Deny, nil
 	}
-	if ctx.Err() != nil {
-		return false, err
-	}
-	return rule.Deny, nil
+	return holds, err
 }

@@ -27,6 +27,9 @@ func conditions() *condition.Environment {
 // then is undecided.
 const MaxCost = 4 * condition.MaxCost
 
+// costOfCondition is what the evaluation of any condition costs, in units of Work.
+const costOfCondition = 50
+
 // Condition is the condition of rules. Rules of a tenant with the same text share one.
 type Condition struct {
 	Text     string
@@ -55,26 +58,26 @@ type input struct {
 	cost   int64 // of the conditions evaluated so far
 }
 
-// holds evaluates a condition. An error says why it cannot be decided; one of ctx ends the question.
-func (s *State) holds(ctx context.Context, q *Question, in *input, c *Condition) (bool, error) {
-	program, err := c.program()
-	if err != nil {
-		return false, err
+// holds evaluates a condition. undecided says why it is neither true nor false; err ends the question.
+func (s *State) holds(ctx context.Context, q *Question, in *input, c *Condition) (holds bool, undecided, err error) {
+	program, undecided := c.program()
+	if undecided != nil {
+		return false, undecided, nil
 	}
 	if in.cost > MaxCost {
-		return false, errTooCostly
+		return false, errTooCostly, nil
 	}
 	if in.values == nil {
-		if in.values, err = s.values(q); err != nil {
-			return false, err
+		if in.values, undecided = s.values(q); undecided != nil {
+			return false, undecided, nil
 		}
 	}
-	holds, cost, err := program.Measure(ctx, in.values)
+	holds, cost, undecided := program.Measure(ctx, in.values)
 	in.cost += cost + 1
 	if ctx.Err() != nil {
-		return false, context.Cause(ctx)
+		return false, nil, context.Cause(ctx)
 	}
-	return holds, err
+	return holds, undecided, q.Work.spend(ctx, costOfCondition+int(cost))
 }
 
 var errTooCostly = errors.New("the conditions of this check cost too much together")

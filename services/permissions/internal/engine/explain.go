@@ -41,6 +41,9 @@ type Miss struct {
 	Identity Identity
 }
 
+// MaxConsidered is how many rules an explanation lists; of more it is ErrSearch.
+const MaxConsidered = 10_000
+
 // maxNearest is how many grants to others are tried for a membership that would do.
 const maxNearest = 100
 
@@ -48,14 +51,17 @@ const maxNearest = 100
 func (s *State) Explain(ctx context.Context, q *Question) (Explanation, error) {
 	var e Explanation
 	var err error
+	if q.Work == nil {
+		q.Work = NewWork(nil)
+		defer q.endWork()
+	}
 	if e.Decision, err = s.Check(ctx, q); err != nil {
 		return e, err
 	}
-	r := &reach{}
 	if e.Reason == UnknownIdentity || e.Reason == UnknownObject || e.Reason == UnknownAction {
 		return e, nil
 	}
-	s.reach(r, q.Identity)
+	r, _ := q.Work.reached(s, q.Identity)
 	if e.Considered, err = s.consider(ctx, q, r); err != nil || e.Allowed {
 		return e, err
 	}
@@ -73,6 +79,12 @@ func (s *State) consider(ctx context.Context, q *Question, r *reach) ([]Consider
 			for _, rule := range grants.Get(aim.target) {
 				if rule.Type == Wildcard && rule.Code != "" && !Match(rule.Code, q.resource.Code) {
 					continue
+				}
+				if len(all) == MaxConsidered {
+					return nil, ErrSearch
+				}
+				if err := q.Work.spend(ctx, 1); err != nil {
+					return nil, err
 				}
 				c := Considered{Rule: rule, Via: r.via(at)}
 				if err := s.judge(ctx, q, &in, aim.actions, &c); err != nil {
@@ -105,18 +117,15 @@ func (s *State) judge(ctx context.Context, q *Question, in *input, actions []str
 		c.Applies = true
 		return nil
 	}
-	holds, err := s.holds(ctx, q, in, rule.Condition)
-	if ctx.Err() != nil {
-		return err
-	}
+	holds, undecided, err := s.holds(ctx, q, in, rule.Condition)
 	c.Applies = holds
-	if err != nil {
+	if undecided != nil {
 		c.Applies, c.missing = rule.Deny, true
-		c.Why = err.Error()
+		c.Why = undecided.Error()
 	} else if !holds {
 		c.Why = "its condition is not met"
 	}
-	return nil
+	return err
 }
 
 func moment(millis int64) string { return time.UnixMilli(millis).UTC().Format(time.RFC3339) }
@@ -166,6 +175,9 @@ func (s *State) membership(ctx context.Context, q *Question, r *reach, asked str
 		unit := s.units.Get(rule.UnitID)
 		if unit == nil || unit.Identity.Type != Node && unit.Identity.Type != Group {
 			continue
+		}
+		if err := q.Work.spend(ctx, len(r.steps)); err != nil {
+			return nil, err
 		}
 		joined := &reach{steps: slices.Clone(r.steps)}
 		if unit.Identity.Type == Node {

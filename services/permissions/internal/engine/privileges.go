@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"slices"
 )
 
@@ -13,6 +14,7 @@ type PrivilegeFilter struct {
 	ObjectType, ObjectCode string
 	Affect                 string // affect or deny
 	Expand                 bool   // sets are shown as their resources
+	Work                   *Work  // that the question is part of
 }
 
 // Privilege is a rule that reaches an identity, with what it is about.
@@ -26,13 +28,16 @@ type Privilege struct {
 	Actions []string
 }
 
-// Privileges lists grants in the order of rules. An error is ErrReach or ErrSearch.
-func (s *State) Privileges(f PrivilegeFilter) ([]Privilege, error) {
+// Privileges lists grants in the order of rules. An error is ErrReach, ErrSearch or that of a pause.
+func (s *State) Privileges(ctx context.Context, f PrivilegeFilter) ([]Privilege, error) {
 	var found []Privilege
 	looked := 0
 	add := func(rule *Rule, who Identity, inherited bool) error {
 		if looked++; looked > MaxSearch {
 			return ErrSearch
+		}
+		if err := f.Work.spend(ctx, 1); err != nil {
+			return err
 		}
 		if rule.ApplicationID != f.ApplicationID || f.Affect != "" && (f.Affect == "deny") != rule.Deny {
 			return nil

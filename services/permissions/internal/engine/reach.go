@@ -56,6 +56,15 @@ func (r *reach) add(next step) (at int, added bool) {
 	return len(r.steps) - 1, true
 }
 
+// forget lets go of a state. Memory for a usual number of steps is kept.
+func (r *reach) forget() {
+	clear(r.steps)
+	clear(r.aims)
+	if cap(r.steps) > 16*few {
+		r.steps, r.slots = nil, nil
+	}
+}
+
 // slot is where the hash table has an identity, or has room for it.
 func (r *reach) slot(who Identity) *int32 {
 	mask := uint64(len(r.slots) - 1)
@@ -82,7 +91,10 @@ func (r *reach) grow() {
 // reach fills r with those whose grants reach an identity. It reports whether the identity is known: others have no
 // rights.
 func (s *State) reach(r *reach, who Identity) bool {
-	r.steps, r.slots, r.full = r.near[:0], r.slots[:0], false
+	if r.steps == nil {
+		r.steps = r.near[:0]
+	}
+	r.steps, r.slots, r.full = r.steps[:0], r.slots[:0], false
 	if who.Type == Node {
 		if !s.climb(r, who.ID, -1) {
 			return false

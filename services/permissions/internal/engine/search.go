@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// MaxSearch is how many candidates a search looks at; see ErrSearch.
+// MaxSearch is how many rules a check looks at, and how many candidates a search; see ErrSearch.
 const MaxSearch = 100_000
 
-// ErrSearch says that a search would have to look at more than MaxSearch candidates. An answer without some of them
-// would be wrong.
-var ErrSearch = errors.New("the search concerns too many records")
+// ErrSearch says that a question concerns more than MaxSearch rules or candidates. An answer without some of them would
+// be wrong.
+var ErrSearch = errors.New("the question concerns too many records")
 
 // Object is one that an identity may do something with.
 type Object struct {
@@ -34,9 +34,12 @@ func (o *Object) code() string {
 // action, all that it may do anything with. The question names no object but its type. A question about App without an
 // application asks for all of them. An error is ErrReach, ErrSearch or the context's.
 func (s *State) Objects(ctx context.Context, q *Question) ([]Object, error) {
-	r := reaches.Get().(*reach)
-	defer reaches.Put(r)
-	if !s.reach(r, q.Identity) {
+	if q.Work == nil {
+		q.Work = NewWork(nil)
+		defer q.endWork()
+	}
+	r, known := q.Work.reached(s, q.Identity)
+	if !known {
 		return nil, nil
 	}
 	if r.full {
@@ -45,7 +48,7 @@ func (s *State) Objects(ctx context.Context, q *Question) ([]Object, error) {
 	if q.ObjectType == App {
 		return s.applications(ctx, q, r)
 	}
-	candidates, err := s.candidates(q, r)
+	candidates, err := s.candidates(ctx, q, r)
 	if err != nil {
 		return nil, err
 	}
@@ -109,11 +112,14 @@ func allowing(rules []*Rule) bool {
 
 // candidates are the resources of a question's application and type that any allowing rule which reaches the identity
 // is about.
-func (s *State) candidates(q *Question, r *reach) (map[string]*Resource, error) {
+func (s *State) candidates(ctx context.Context, q *Question, r *reach) (map[string]*Resource, error) {
 	found, looked := map[string]*Resource{}, 0
 	add := func(resource *Resource) error {
 		if looked++; looked > MaxSearch {
 			return ErrSearch
+		}
+		if err := q.Work.spend(ctx, 1); err != nil {
+			return err
 		}
 		if resource != nil && resource.Type == q.ObjectType &&
 			(resource.ApplicationID == q.ApplicationID || resource.Global) {
@@ -163,9 +169,12 @@ func (s *State) concerned(about target, rules []*Rule, fn func(*Resource) error)
 
 // Actions finds what the identity of a question may do with its object.
 func (s *State) Actions(ctx context.Context, q *Question) ([]string, error) {
-	r := reaches.Get().(*reach)
-	defer reaches.Put(r)
-	if !s.reach(r, q.Identity) {
+	if q.Work == nil {
+		q.Work = NewWork(nil)
+		defer q.endWork()
+	}
+	r, known := q.Work.reached(s, q.Identity)
+	if !known {
 		return nil, nil
 	}
 	if r.full {
@@ -228,11 +237,18 @@ func (s *State) Identities(ctx context.Context, q *Question, kind string) ([]Ide
 	if s.find(q) != "" {
 		return nil, nil
 	}
+	if q.Work == nil {
+		q.Work = NewWork(nil)
+		defer q.endWork()
+	}
 	candidates := map[string]bool{}
 	looked := 0
 	add := func(id string) error {
 		if looked++; looked > MaxSearch {
 			return ErrSearch
+		}
+		if err := q.Work.spend(ctx, 1); err != nil {
+			return err
 		}
 		candidates[id] = true
 		return nil

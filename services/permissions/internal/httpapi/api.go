@@ -7,6 +7,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/fair"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/permissions/internal/engine"
 	"github.com/idplatform/idplatform/services/permissions/internal/grant"
@@ -17,11 +18,12 @@ type api struct {
 	grants *grant.Grants
 	index  *index.Index
 	clock  clock.Clock
+	turns  *fair.Gate
 }
 
 // Register adds all operations to the server.
 func Register(s *rest.Server, grants *grant.Grants, x *index.Index, clk clock.Clock) {
-	a := &api{grants, x, clk}
+	a := &api{grants, x, clk, newTurns()}
 	a.registerResources(s.Tagged("Resources",
 		"What can be granted: data, api endpoints and parts of a user interface, each of an application."))
 	sets := s.Tagged("Resource sets", "Resources that are granted together.")

@@ -182,11 +182,15 @@ func (a *api) evaluate(ctx context.Context, in *evaluateInput) (AccessDecision, 
 	if err != nil {
 		return AccessDecision{}, err
 	}
-	return a.answer(ctx, state, body)
+	work, done := a.work(ctx)
+	defer done()
+	return a.answer(ctx, state, work, body)
 }
 
-func (a *api) answer(ctx context.Context, s *engine.State, e evaluation) (AccessDecision, error) {
-	d, err := s.Check(ctx, a.question(ctx, s, e))
+func (a *api) answer(ctx context.Context, s *engine.State, w *engine.Work, e evaluation) (AccessDecision, error) {
+	q := a.question(ctx, s, e)
+	q.Work = w
+	d, err := s.Check(ctx, q)
 	if err != nil {
 		return AccessDecision{}, answerable(err)
 	}
@@ -233,13 +237,15 @@ func (a *api) evaluateMany(ctx context.Context, in *evaluateManyInput) (AccessDe
 	if err != nil {
 		return AccessDecisions{}, err
 	}
+	work, done := a.work(ctx)
+	defer done()
 	if len(body.Evaluations) == 0 {
-		d, err := a.answer(ctx, state, body.evaluation)
+		d, err := a.answer(ctx, state, work, body.evaluation)
 		return AccessDecisions{Decision: &d.Decision, Context: d.Context}, err
 	}
 	var answers AccessDecisions
 	for _, e := range body.Evaluations {
-		d, err := a.answer(ctx, state, e)
+		d, err := a.answer(ctx, state, work, e)
 		if err != nil {
 			return AccessDecisions{}, err
 		}

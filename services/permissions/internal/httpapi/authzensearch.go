@@ -98,7 +98,11 @@ func (a *api) search(
 	if err != nil {
 		return SearchResults{}, err
 	}
-	found, err := find(state, body.evaluation, a.question(ctx, state, body.evaluation))
+	q := a.question(ctx, state, body.evaluation)
+	var done func()
+	q.Work, done = a.work(ctx)
+	defer done()
+	found, err := find(state, body.evaluation, q)
 	if err != nil {
 		return SearchResults{}, answerable(err)
 	}

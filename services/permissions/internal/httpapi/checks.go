@@ -144,6 +144,9 @@ func (a *api) check(ctx context.Context, in *checkInput) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
+	work, done := a.work(ctx)
+	defer done()
+	q.Work = work
 	return decide(ctx, state, q, in.Explain.Or(false))
 }
 
@@ -181,8 +184,11 @@ func (a *api) checkBatch(ctx context.Context, in *checkBatchInput) (Decisions, e
 	if err != nil {
 		return Decisions{}, err
 	}
+	work, done := a.work(ctx)
+	defer done()
 	results := make([]Decision, len(all))
 	for i, q := range all {
+		q.Work = work
 		if results[i], err = decide(ctx, state, q, in.Explain.Or(false)); err != nil {
 			return Decisions{}, err
 		}
@@ -236,12 +242,12 @@ func decide(ctx context.Context, s *engine.State, q *engine.Question, explain bo
 	if err != nil {
 		return Decision{}, answerable(err)
 	}
-	d := Decision{Allowed: e.Allowed, Reason: string(e.Reason), Via: parties(s, e.Via)}
+	d := Decision{Allowed: e.Allowed, Reason: string(e.Reason), Via: parties(e.Via)}
 	if e.Rule != nil {
 		d.RuleID, d.Affect = e.Rule.ID, affect(e.Rule)
 	}
 	for _, c := range e.Considered {
-		d.Considered = append(d.Considered, Considered{c.Rule.ID, affect(c.Rule), parties(s, c.Via), c.Applies, c.Why})
+		d.Considered = append(d.Considered, Considered{c.Rule.ID, affect(c.Rule), parties(c.Via), c.Applies, c.Why})
 	}
 	if e.Nearest != nil {
 		d.Nearest = &Miss{Kind: e.Nearest.Kind, Text: e.Nearest.Text, Identity: party(s, e.Nearest.Identity)}
@@ -259,10 +265,10 @@ func affect(r *engine.Rule) string {
 	return "affect"
 }
 
-func parties(s *engine.State, via []engine.Identity) []Party {
+func parties(via []engine.Party) []Party {
 	list := make([]Party, len(via))
-	for i, who := range via {
-		list[i] = party(s, who)
+	for i, p := range via {
+		list[i] = Party{p.Type, p.ID, p.Name}
 	}
 	return list
 }

@@ -69,7 +69,10 @@ func (a *api) listPrivileges(ctx context.Context, in *listPrivilegesInput) (rest
 		Name:       in.IdentityName,
 		ObjectType: in.ObjectType, ObjectCode: in.ObjectCode, Affect: in.Affect, Expand: in.Expand.Or(false),
 	}
-	found, err := state.Privileges(f)
+	var done func()
+	f.Work, done = a.work(ctx)
+	defer done()
+	found, err := state.Privileges(ctx, f)
 	if err != nil {
 		return rest.List[Privilege]{}, answerable(err)
 	}
@@ -133,9 +136,11 @@ func (a *api) listApplications(ctx context.Context, in *listApplicationsInput) (
 	if err != nil {
 		return rest.List[AuthorizedApplication]{}, err
 	}
+	work, done := a.work(ctx)
+	defer done()
 	found, err := state.Objects(ctx, &engine.Question{
 		Identity: engine.Identity{Type: in.IdentityType, ID: in.IdentityID}, ObjectType: engine.App,
-		Now: a.clock.Now().Millis(),
+		Now: a.clock.Now().Millis(), Work: work,
 	})
 	if err != nil {
 		return rest.List[AuthorizedApplication]{}, answerable(err)

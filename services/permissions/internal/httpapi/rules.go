@@ -263,7 +263,7 @@ func answerable(err error) error {
 		return apperr.New(apperr.InvalidState,
 			"the identity belongs to more than %d nodes and groups, too many to answer", engine.MaxReach)
 	case errors.Is(err, engine.ErrSearch):
-		return apperr.New(apperr.InvalidParameters, "the search concerns more than %d records: narrow it",
+		return apperr.New(apperr.InvalidParameters, "the question concerns more than %d records: narrow it",
 			engine.MaxSearch)
 	}
 	return err

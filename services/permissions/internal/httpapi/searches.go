@@ -39,10 +39,12 @@ func (a *api) listObjects(ctx context.Context, in *listObjectsInput) (rest.List[
 	if err != nil {
 		return rest.List[Object]{}, err
 	}
+	work, done := a.work(ctx)
+	defer done()
 	found, err := state.Objects(ctx, &engine.Question{
 		Identity: engine.Identity{Type: in.IdentityType, ID: in.IdentityID}, ApplicationID: in.ApplicationID,
 		ObjectType: in.ObjectType,
-		Action:     in.Action, Now: a.clock.Now().Millis(),
+		Action:     in.Action, Now: a.clock.Now().Millis(), Work: work,
 	})
 	if err != nil {
 		return rest.List[Object]{}, answerable(err)
@@ -81,10 +83,12 @@ func (a *api) listIdentities(ctx context.Context, in *listIdentitiesInput) (rest
 	if err != nil {
 		return rest.List[Identity]{}, err
 	}
+	work, done := a.work(ctx)
+	defer done()
 	found, err := state.Identities(ctx, &engine.Question{
 		ApplicationID: in.ApplicationID, ObjectType: in.ObjectType, ObjectCode: in.ObjectCode, ObjectID: in.ObjectID,
 		Action: in.Action,
-		Now:    a.clock.Now().Millis(),
+		Now:    a.clock.Now().Millis(), Work: work,
 	}, in.IdentityType)
 	if err != nil {
 		return rest.List[Identity]{}, answerable(err)
