@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
@@ -132,6 +133,19 @@ type Raw[W any] struct{ JSON []byte }
 
 // MarshalJSON returns the JSON unchanged.
 func (r Raw[W]) MarshalJSON() ([]byte, error) { return r.JSON, nil }
+
+// Encoded is a value as JSON.
+func Encoded[W any](value W) (Raw[W], error) {
+	var b bytes.Buffer
+	err := encodeJSON(&b, value)
+	return Raw[W]{bytes.TrimSuffix(b.Bytes(), []byte("\n"))}, err
+}
+
+// AppendText appends a text, which must be UTF-8, as JSON.
+func AppendText(b []byte, text string) []byte {
+	b, _ = jsontext.AppendQuote(b, text) // invalid UTF-8 is replaced, and told, which is all that can fail
+	return b
+}
 
 func (Raw[W]) ready() {}
 

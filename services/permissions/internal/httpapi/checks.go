@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strconv"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
@@ -90,8 +91,8 @@ type asked struct {
 }
 
 // question is the engine's form. Faults are noted where a check names its object twice or not at all.
-func (c *asked) question(now int64, faults *apperr.Faults) *engine.Question {
-	q := &engine.Question{
+func (c *asked) question(now int64, faults *apperr.Faults) engine.Question {
+	q := engine.Question{
 		Identity: engine.Identity{Type: c.IdentityType, ID: c.IdentityID}, ApplicationID: c.ApplicationID,
 		ObjectType: c.ObjectType,
 		ObjectID:   c.ObjectID, ObjectCode: c.ObjectCode, Path: c.URI, Action: c.Action, Now: now,
@@ -130,24 +131,25 @@ type checkInput struct {
 	Body rest.JSON[Check]
 }
 
-func (a *api) check(ctx context.Context, in *checkInput) (Decision, error) {
+func (a *api) check(ctx context.Context, in *checkInput) (rest.Raw[Decision], error) {
 	var body asked
 	if err := in.Body.Into(&body); err != nil {
-		return Decision{}, rest.WrongType(err)
+		return rest.Raw[Decision]{}, rest.WrongType(err)
 	}
 	var faults apperr.Faults
 	q := body.question(a.clock.Now().Millis(), &faults)
 	if err := faults.Err(); err != nil {
-		return Decision{}, err
+		return rest.Raw[Decision]{}, err
 	}
 	state, err := a.state(ctx, in.Token)
 	if err != nil {
-		return Decision{}, err
+		return rest.Raw[Decision]{}, err
 	}
 	work, done := a.work(ctx)
 	defer done()
 	q.Work = work
-	return decide(ctx, state, q, in.Explain.Or(false))
+	answer, err := appendDecision(ctx, nil, state, &q, in.Explain.Or(false))
+	return rest.Raw[Decision]{JSON: answer}, err
 }
 
 type checkBatchInput struct {
@@ -165,35 +167,52 @@ type Decisions struct {
 	Results []Decision `json:"results"`
 }
 
-func (a *api) checkBatch(ctx context.Context, in *checkBatchInput) (Decisions, error) {
+func (a *api) checkBatch(ctx context.Context, in *checkBatchInput) (rest.Raw[Decisions], error) {
+	var none rest.Raw[Decisions]
 	var body struct {
 		Checks []asked `json:"checks"`
 	}
 	if err := in.Body.Into(&body); err != nil {
-		return Decisions{}, rest.WrongType(err)
+		return none, rest.WrongType(err)
 	}
-	var faults apperr.Faults
-	now, all := a.clock.Now().Millis(), make([]*engine.Question, len(body.Checks))
-	for i := range body.Checks {
-		all[i] = body.Checks[i].question(now, faults.Within(apperr.Item("checks", i)))
-	}
-	if err := faults.Err(); err != nil {
-		return Decisions{}, err
+	all, err := questions(body.Checks, a.clock.Now().Millis())
+	if err != nil {
+		return none, err
 	}
 	state, err := a.state(ctx, in.Token)
 	if err != nil {
-		return Decisions{}, err
+		return none, err
 	}
 	work, done := a.work(ctx)
 	defer done()
-	results := make([]Decision, len(all))
-	for i, q := range all {
-		q.Work = work
-		if results[i], err = decide(ctx, state, q, in.Explain.Or(false)); err != nil {
-			return Decisions{}, err
+	answer := append(make([]byte, 0, len(all)*usualDecision), `{"results":[`...)
+	for i := range all {
+		if i > 0 {
+			answer = append(answer, ',')
+		}
+		all[i].Work = work
+		if answer, err = appendDecision(ctx, answer, state, &all[i], in.Explain.Or(false)); err != nil {
+			return none, err
 		}
 	}
-	return Decisions{results}, nil
+	return rest.Raw[Decisions]{JSON: append(answer, "]}"...)}, nil
+}
+
+// questions are those of many checks. Where any has faults, all are noted.
+func questions(checks []asked, now int64) ([]engine.Question, error) {
+	all := make([]engine.Question, len(checks))
+	var faults apperr.Faults
+	for i := range checks {
+		all[i] = checks[i].question(now, &faults)
+	}
+	if faults.Err() == nil {
+		return all, nil
+	}
+	faults = apperr.Faults{}
+	for i := range checks {
+		checks[i].question(now, faults.Within(apperr.Item("checks", i)))
+	}
+	return nil, faults.Err()
 }
 
 // Decision answers a check.
@@ -231,17 +250,43 @@ type Miss struct {
 	Identity Party  `json:"identity" doc:"Whom the rule is of, or who lacks the grant; of kind membership: what to be a member of"`
 }
 
-func decide(ctx context.Context, s *engine.State, q *engine.Question, explain bool) (Decision, error) {
-	var e engine.Explanation
-	var err error
+// usualDecision is how many bytes most decisions have at most.
+const usualDecision = 400
+
+// appendDecision answers a question in the form of a Decision.
+func appendDecision(ctx context.Context, b []byte, s *engine.State, q *engine.Question, explain bool) ([]byte, error) {
 	if explain {
-		e, err = s.Explain(ctx, q)
-	} else {
-		e.Decision, err = s.Check(ctx, q)
+		e, err := s.Explain(ctx, q)
+		if err != nil {
+			return nil, answerable(err)
+		}
+		text, err := rest.Encoded(explained(s, e))
+		return append(b, text.JSON...), err
 	}
+	d, err := s.Check(ctx, q)
 	if err != nil {
-		return Decision{}, answerable(err)
+		return nil, answerable(err)
 	}
+	b = strconv.AppendBool(append(b, `{"allowed":`...), d.Allowed)
+	does, id := "", ""
+	if d.Rule != nil {
+		does, id = affect(d.Rule), d.Rule.ID
+	}
+	b = rest.AppendText(append(b, `,"affect":`...), does)
+	b = rest.AppendText(append(b, `,"rule_id":`...), id)
+	b = append(b, `,"via":[`...)
+	for i, p := range d.Via {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = rest.AppendText(append(b, `{"type":`...), p.Type)
+		b = rest.AppendText(append(b, `,"id":`...), p.ID)
+		b = append(rest.AppendText(append(b, `,"name":`...), p.Name), '}')
+	}
+	return append(rest.AppendText(append(b, `],"reason":`...), string(d.Reason)), '}'), nil
+}
+
+func explained(s *engine.State, e engine.Explanation) Decision {
 	d := Decision{Allowed: e.Allowed, Reason: string(e.Reason), Via: parties(e.Via)}
 	if e.Rule != nil {
 		d.RuleID, d.Affect = e.Rule.ID, affect(e.Rule)
@@ -255,7 +300,7 @@ func decide(ctx context.Context, s *engine.State, q *engine.Question, explain bo
 			d.Nearest.RuleID = e.Nearest.Rule.ID
 		}
 	}
-	return d, nil
+	return d
 }
 
 func affect(r *engine.Rule) string {
