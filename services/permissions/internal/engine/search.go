@@ -22,14 +22,6 @@ type Object struct {
 	Actions       []string // what the identity may do with it; nil for an application
 }
 
-// code is what objects are ordered by.
-func (o *Object) code() string {
-	if o.Resource == nil {
-		return o.ApplicationID
-	}
-	return o.Resource.Code
-}
-
 // Objects finds all that the identity of a question may do the action with, in the order of codes; with an empty
 // action, all that it may do anything with. The question names no object but its type. A question about App without an
 // application asks for all of them. An error is ErrReach, ErrSearch or the context's.
@@ -52,27 +44,36 @@ func (s *State) Objects(ctx context.Context, q *Question) ([]Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	var found []Object
+	found := make([]Object, 0, len(candidates))
+	each, asked := *q, []string{q.Action}
 	for _, resource := range candidates {
-		each := *q
 		each.resource = resource
-		actions, err := s.actions(ctx, &each, r)
+		actions, may := asked, true
+		if q.Action == "" {
+			actions, err = s.actions(ctx, &each, r)
+		} else {
+			may, err = s.may(ctx, &each, r)
+		}
 		if err != nil {
 			return nil, err
 		}
-		if len(actions) > 0 {
+		if may && len(actions) > 0 {
 			found = append(found, Object{resource, resource.ApplicationID, actions})
 		}
 	}
-	slices.SortFunc(found, compareObjects)
 	return found, nil
 }
 
-func compareObjects(a, b Object) int {
-	if c := strings.Compare(a.code(), b.code()); c != 0 || a.Resource == nil {
+func compareApplications(a, b Object) int {
+	return strings.Compare(a.ApplicationID, b.ApplicationID)
+}
+
+// compareResources orders by code, then as they were made.
+func compareResources(a, b *Resource) int {
+	if c := strings.Compare(a.Code, b.Code); c != 0 {
 		return c
 	}
-	return compareIDs(a.Resource.ID, b.Resource.ID)
+	return compareIDs(a.ID, b.ID)
 }
 
 // compareIDs orders ids as they were given out.
@@ -102,7 +103,7 @@ func (s *State) applications(ctx context.Context, q *Question, r *reach) ([]Obje
 			found = append(found, Object{ApplicationID: id})
 		}
 	}
-	slices.SortFunc(found, compareObjects)
+	slices.SortFunc(found, compareApplications)
 	return found, nil
 }
 
@@ -111,9 +112,10 @@ func allowing(rules []*Rule) bool {
 }
 
 // candidates are the resources of a question's application and type that any allowing rule which reaches the identity
-// is about.
-func (s *State) candidates(ctx context.Context, q *Question, r *reach) (map[string]*Resource, error) {
-	found, looked := map[string]*Resource{}, 0
+// is about, in the order of codes.
+func (s *State) candidates(ctx context.Context, q *Question, r *reach) ([]*Resource, error) {
+	var found []*Resource
+	looked := 0
 	add := func(resource *Resource) error {
 		if looked++; looked > MaxSearch {
 			return ErrSearch
@@ -123,7 +125,7 @@ func (s *State) candidates(ctx context.Context, q *Question, r *reach) (map[stri
 		}
 		if resource != nil && resource.Type == q.ObjectType &&
 			(resource.ApplicationID == q.ApplicationID || resource.Global) {
-			found[resource.ID] = resource
+			found = append(found, resource)
 		}
 		return nil
 	}
@@ -137,7 +139,8 @@ func (s *State) candidates(ctx context.Context, q *Question, r *reach) (map[stri
 			}
 		}
 	}
-	return found, nil
+	slices.SortFunc(found, compareResources)
+	return slices.Compact(found), nil
 }
 
 // concerned calls fn with the resources that rules of one target are about.
@@ -183,32 +186,33 @@ func (s *State) Actions(ctx context.Context, q *Question) ([]string, error) {
 	if q.resource = s.Resource(q); q.resource == nil {
 		return nil, nil
 	}
-	every := *q
-	every.Action = ""
-	return s.actions(ctx, &every, r)
+	return s.actions(ctx, q, r)
 }
 
-// actions are those of the question's resource that the identity may do: the asked one, or without one all of them.
+// actions are those of the question's resource that the identity may do.
 func (s *State) actions(ctx context.Context, q *Question, r *reach) ([]string, error) {
-	names := []string{q.Action}
-	if q.Action == "" {
-		names = s.possible(q, r)
-	} else if !q.resource.knows(q.Action) {
-		return nil, nil
-	}
 	var may []string
-	for _, name := range names {
-		each := *q
+	each := *q
+	for _, name := range s.possible(q, r) {
 		each.Action = name
-		found, denied, err := s.decide(ctx, &each, r)
+		ok, err := s.may(ctx, &each, r)
 		if err != nil {
 			return nil, err
 		}
-		if found.rule != nil && !denied {
+		if ok {
 			may = append(may, name)
 		}
 	}
 	return may, nil
+}
+
+// may reports whether the identity may do the question's action with its resource.
+func (s *State) may(ctx context.Context, q *Question, r *reach) (bool, error) {
+	if !q.resource.knows(q.Action) {
+		return false, nil
+	}
+	found, denied, err := s.decide(ctx, q, r)
+	return found.rule != nil && !denied, err
 }
 
 // possible are the actions of a resource; of one that has none, those that the rules name which reach the identity.

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -90,18 +91,8 @@ type asked struct {
 	ActionProps   json.RawMessage `json:"action_properties"`
 }
 
-// question is the engine's form. Faults are noted where a check names its object twice or not at all.
-func (c *asked) question(now int64, faults *apperr.Faults) engine.Question {
-	q := engine.Question{
-		Identity: engine.Identity{Type: c.IdentityType, ID: c.IdentityID}, ApplicationID: c.ApplicationID,
-		ObjectType: c.ObjectType,
-		ObjectID:   c.ObjectID, ObjectCode: c.ObjectCode, Path: c.URI, Action: c.Action, Now: now,
-		Context: c.Context, SubjectProperties: c.Subject, ResourceProperties: c.Resource,
-		ActionProperties: c.ActionProps,
-	}
-	if q.Action == "" {
-		q.Action = c.Method
-	}
+// check notes where a check names its object twice or not at all.
+func (c *asked) check(faults *apperr.Faults) {
 	names := 0
 	for _, name := range []string{c.ObjectID, c.ObjectCode, c.URI} {
 		if name != "" {
@@ -111,13 +102,23 @@ func (c *asked) question(now int64, faults *apperr.Faults) engine.Question {
 	if c.ObjectType == engine.App {
 		faults.Check(names == 0 || names == 1 && c.ObjectID == c.ApplicationID, "object_id",
 			"is not needed for app: application_id names it")
-		return q
+		return
 	}
 	faults.Check(names == 1, "object_code", "or object_id, or uri must be given, one of them")
 	faults.Check(c.URI == "" || c.ObjectType == engine.API, "uri", "is only for api")
 	faults.Check(c.Method == "" || c.URI != "", "method", "is only with uri")
-	faults.Check(q.Action != "", "action", "must be given")
-	return q
+	faults.Check(c.Action != "" || c.Method != "", "action", "must be given")
+}
+
+// question is the engine's form.
+func (c *asked) question(now int64, work *engine.Work) engine.Question {
+	return engine.Question{
+		Identity: engine.Identity{Type: c.IdentityType, ID: c.IdentityID}, ApplicationID: c.ApplicationID,
+		ObjectType: c.ObjectType, ObjectID: c.ObjectID, ObjectCode: c.ObjectCode, Path: c.URI,
+		Action: cmp.Or(c.Action, c.Method), Now: now, Work: work,
+		Context: c.Context, SubjectProperties: c.Subject, ResourceProperties: c.Resource,
+		ActionProperties: c.ActionProps,
+	}
 }
 
 // CheckOptions are those of both checks.
@@ -137,7 +138,7 @@ func (a *api) check(ctx context.Context, in *checkInput) (rest.Raw[Decision], er
 		return rest.Raw[Decision]{}, rest.WrongType(err)
 	}
 	var faults apperr.Faults
-	q := body.question(a.clock.Now().Millis(), &faults)
+	body.check(&faults)
 	if err := faults.Err(); err != nil {
 		return rest.Raw[Decision]{}, err
 	}
@@ -147,7 +148,7 @@ func (a *api) check(ctx context.Context, in *checkInput) (rest.Raw[Decision], er
 	}
 	work, done := a.work(ctx)
 	defer done()
-	q.Work = work
+	q := body.question(a.clock.Now().Millis(), work)
 	answer, err := appendDecision(ctx, nil, state, &q, in.Explain.Or(false))
 	return rest.Raw[Decision]{JSON: answer}, err
 }
@@ -175,8 +176,7 @@ func (a *api) checkBatch(ctx context.Context, in *checkBatchInput) (rest.Raw[Dec
 	if err := in.Body.Into(&body); err != nil {
 		return none, rest.WrongType(err)
 	}
-	all, err := questions(body.Checks, a.clock.Now().Millis())
-	if err != nil {
+	if err := faultsOf(body.Checks); err != nil {
 		return none, err
 	}
 	state, err := a.state(ctx, in.Token)
@@ -185,34 +185,33 @@ func (a *api) checkBatch(ctx context.Context, in *checkBatchInput) (rest.Raw[Dec
 	}
 	work, done := a.work(ctx)
 	defer done()
-	answer := append(make([]byte, 0, len(all)*usualDecision), `{"results":[`...)
-	for i := range all {
+	now := a.clock.Now().Millis()
+	answer := append(make([]byte, 0, len(body.Checks)*usualDecision), `{"results":[`...)
+	for i := range body.Checks {
 		if i > 0 {
 			answer = append(answer, ',')
 		}
-		all[i].Work = work
-		if answer, err = appendDecision(ctx, answer, state, &all[i], in.Explain.Or(false)); err != nil {
+		q := body.Checks[i].question(now, work)
+		if answer, err = appendDecision(ctx, answer, state, &q, in.Explain.Or(false)); err != nil {
 			return none, err
 		}
 	}
 	return rest.Raw[Decisions]{JSON: append(answer, "]}"...)}, nil
 }
 
-// questions are those of many checks. Where any has faults, all are noted.
-func questions(checks []asked, now int64) ([]engine.Question, error) {
-	all := make([]engine.Question, len(checks))
-	var faults apperr.Faults
+// faultsOf are the faults of many checks.
+func faultsOf(checks []asked) error {
 	for i := range checks {
-		all[i] = checks[i].question(now, &faults)
+		var one apperr.Faults
+		if checks[i].check(&one); one.Err() != nil {
+			var all apperr.Faults
+			for i := range checks {
+				checks[i].check(all.Within(apperr.Item("checks", i)))
+			}
+			return all.Err()
+		}
 	}
-	if faults.Err() == nil {
-		return all, nil
-	}
-	faults = apperr.Faults{}
-	for i := range checks {
-		checks[i].question(now, faults.Within(apperr.Item("checks", i)))
-	}
-	return nil, faults.Err()
+	return nil
 }
 
 // Decision answers a check.

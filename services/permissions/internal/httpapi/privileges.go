@@ -76,7 +76,10 @@ func (a *api) listPrivileges(ctx context.Context, in *listPrivilegesInput) (rest
 	if err != nil {
 		return rest.List[Privilege]{}, answerable(err)
 	}
-	return pageOf(in.Paging, found, func(p engine.Privilege) (string, Privilege) {
+	key := func(p engine.Privilege) string {
+		return fmt.Sprintf("%03d%s/%03d%s", len(p.Rule.ID), p.Rule.ID, len(p.ObjectID), p.ObjectID)
+	}
+	return pageOf[Privilege](in.Paging, found, key, func(p engine.Privilege) []byte {
 		wire := Privilege{
 			Identity:      Identity{p.Identity.ID, p.Identity.Type, state.Label(p.Identity)},
 			ApplicationID: p.Rule.ApplicationID,
@@ -87,7 +90,7 @@ func (a *api) listPrivileges(ctx context.Context, in *listPrivilegesInput) (rest
 		if p.Inherited {
 			wire.InheritedFrom = p.Rule.UnitID
 		}
-		return fmt.Sprintf("%03d%s/%03d%s", len(p.Rule.ID), p.Rule.ID, len(p.ObjectID), p.ObjectID), wire
+		return encoded(wire)
 	})
 }
 
@@ -145,9 +148,9 @@ func (a *api) listApplications(ctx context.Context, in *listApplicationsInput) (
 	if err != nil {
 		return rest.List[AuthorizedApplication]{}, answerable(err)
 	}
-	return pageOf(in.Paging, found, func(o engine.Object) (string, AuthorizedApplication) {
-		return o.ApplicationID, AuthorizedApplication{o.ApplicationID}
-	})
+	return pageOf[AuthorizedApplication](in.Paging, found,
+		func(o engine.Object) string { return o.ApplicationID },
+		func(o engine.Object) []byte { return encoded(AuthorizedApplication{o.ApplicationID}) })
 }
 
 // ApplicationAuthorizations are applications and who may use them.

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"sort"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -49,13 +48,34 @@ func (a *api) listObjects(ctx context.Context, in *listObjectsInput) (rest.List[
 	if err != nil {
 		return rest.List[Object]{}, answerable(err)
 	}
-	return pageOf(in.Paging, found, func(o engine.Object) (string, Object) {
+	return pageOf[Object](in.Paging, found, func(o engine.Object) string {
 		if o.Resource == nil {
-			return o.ApplicationID, Object{o.ApplicationID, engine.App, o.ApplicationID, "", "", []string{}}
+			return o.ApplicationID
 		}
-		r := o.Resource
-		return r.Code + "\x00" + r.ID, Object{r.ApplicationID, r.Type, r.ID, r.Code, r.Name, o.Actions}
-	})
+		return o.Resource.Code + "\x00" + o.Resource.ID
+	}, objectJSON)
+}
+
+// objectJSON is an engine's object in the form of Object.
+func objectJSON(o engine.Object) []byte {
+	wire := Object{ApplicationID: o.ApplicationID, Type: engine.App, ID: o.ApplicationID}
+	if r := o.Resource; r != nil {
+		wire = Object{r.ApplicationID, r.Type, r.ID, r.Code, r.Name, o.Actions}
+	}
+	b := make([]byte, 0, 160+len(wire.Code)+len(wire.Name))
+	b = rest.AppendText(append(b, `{"application_id":`...), wire.ApplicationID)
+	b = rest.AppendText(append(b, `,"object_type":`...), wire.Type)
+	b = rest.AppendText(append(b, `,"object_id":`...), wire.ID)
+	b = rest.AppendText(append(b, `,"object_code":`...), wire.Code)
+	b = rest.AppendText(append(b, `,"object_name":`...), wire.Name)
+	b = append(b, `,"actions":[`...)
+	for i, action := range wire.Actions {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = rest.AppendText(b, action)
+	}
+	return append(b, "]}"...)
 }
 
 type listIdentitiesInput struct {
@@ -93,14 +113,20 @@ func (a *api) listIdentities(ctx context.Context, in *listIdentitiesInput) (rest
 	if err != nil {
 		return rest.List[Identity]{}, answerable(err)
 	}
-	return pageOf(in.Paging, found, func(who engine.Identity) (string, Identity) {
-		return string(rune(len(who.ID))) + who.ID, Identity{who.ID, who.Type, state.Label(who)}
-	})
+	return pageOf[Identity](in.Paging, found,
+		func(who engine.Identity) string { return string(rune(len(who.ID))) + who.ID },
+		func(who engine.Identity) []byte { return encoded(Identity{who.ID, who.Type, state.Label(who)}) })
 }
 
-// pageOf is a page of a whole list that has one order: that of the keys which item gives with each entry.
-func pageOf[T, W any](p rest.Paging, all []T, item func(T) (key string, _ W)) (rest.List[W], error) {
-	list := rest.List[W]{Items: [][]byte{}, Total: -1, Num: p.PageNum, Size: p.PageSize}
+// encoded is a value made of texts as JSON.
+func encoded[W any](value W) []byte {
+	raw, _ := rest.Encoded(value) // texts always marshal
+	return raw.JSON
+}
+
+// pageOf is a page of a whole list that has one order, that of its entries' keys.
+func pageOf[W, T any](p rest.Paging, all []T, key func(T) string, entry func(T) []byte) (rest.List[W], error) {
+	list := rest.List[W]{Total: -1, Num: p.PageNum, Size: p.PageSize}
 	if p.PageSort != "" {
 		return list, apperr.Invalid("page_sort", "is not for this list, which has one order")
 	}
@@ -110,23 +136,18 @@ func pageOf[T, W any](p rest.Paging, all []T, item func(T) (key string, _ W)) (r
 		if err != nil {
 			return list, apperr.Invalid("page_token", "is not a page token of this list")
 		}
-		from = sort.Search(len(all), func(i int) bool { key, _ := item(all[i]); return key > string(after) })
+		from = sort.Search(len(all), func(i int) bool { return key(all[i]) > string(after) })
 	}
 	to := min(from+p.PageSize, len(all))
-	for _, entry := range all[from:to] {
-		_, wire := item(entry)
-		body, err := json.Marshal(wire)
-		if err != nil {
-			return list, err
-		}
-		list.Items = append(list.Items, body)
+	list.Items = make([][]byte, 0, to-from)
+	for _, one := range all[from:to] {
+		list.Items = append(list.Items, entry(one))
 	}
 	if p.Count.Or(true) {
 		list.Total = int64(len(all))
 	}
 	if to < len(all) {
-		key, _ := item(all[to-1])
-		list.Next = base64.RawURLEncoding.EncodeToString([]byte(key))
+		list.Next = base64.RawURLEncoding.EncodeToString([]byte(key(all[to-1])))
 	}
 	return list, nil
 }
