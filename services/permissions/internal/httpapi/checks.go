@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"sync"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
@@ -170,10 +171,9 @@ type Decisions struct {
 
 func (a *api) checkBatch(ctx context.Context, in *checkBatchInput) (rest.Raw[Decisions], error) {
 	var none rest.Raw[Decisions]
-	var body struct {
-		Checks []asked `json:"checks"`
-	}
-	if err := in.Body.Into(&body); err != nil {
+	body := batches.Get().(*batch)
+	defer body.release()
+	if err := in.Body.Into(body); err != nil {
 		return none, rest.WrongType(err)
 	}
 	if err := faultsOf(body.Checks); err != nil {
@@ -197,6 +197,19 @@ func (a *api) checkBatch(ctx context.Context, in *checkBatchInput) (rest.Raw[Dec
 		}
 	}
 	return rest.Raw[Decisions]{JSON: append(answer, "]}"...)}, nil
+}
+
+// batch is Checks as they are read. Its memory is used again.
+type batch struct {
+	Checks []asked `json:"checks"`
+}
+
+var batches = sync.Pool{New: func() any { return new(batch) }}
+
+func (b *batch) release() {
+	clear(b.Checks[:cap(b.Checks)]) // the next checks may lack members
+	b.Checks = b.Checks[:0]
+	batches.Put(b)
 }
 
 // faultsOf are the faults of many checks.
