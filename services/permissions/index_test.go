@@ -1,7 +1,10 @@
 package permissions_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"strconv"
 	"sync/atomic"
 	"testing"
 
@@ -20,18 +23,36 @@ var spec = permissions.Spec()
 // tell publishes an event as another service would. sequence must grow for each record.
 func tell(t testing.TB, s *testkit.Service, kind, id, sequence string, data object) {
 	t.Helper()
+	publish(t, s, kind, id, sequence, kind+"/"+id+"/"+sequence, data)
+}
+
+// publish is tell with an event id of its own, by which NATS recognizes what it has had.
+func publish(t testing.TB, s *testkit.Service, kind, id, sequence, eventID string, data object) {
+	t.Helper()
 	payload, err := json.Marshal(object{
-		"specversion": "1.0", "id": kind + "/" + id + "/" + sequence, "source": "/test", "type": "idp." + kind,
-		"subject": id,
-		"time":    "2026-01-31T09:30:00.000Z", "datacontenttype": "application/json", "tenantid": "acme",
+		"specversion": "1.0", "id": eventID, "source": "/test", "type": "idp." + kind, "subject": id,
+		"time": "2026-01-31T09:30:00.000Z", "datacontenttype": "application/json", "tenantid": "acme",
 		"sequence": sequence, "data": data,
 	})
 	require.NoError(t, err)
-	message := docstore.Message{ID: kind + "/" + id + "/" + sequence, Subject: "idp.events.acme." + kind,
-		Payload: payload}
+	message := docstore.Message{ID: eventID, Subject: "idp.events.acme." + kind, Payload: payload}
 	for _, err := range s.Deps.Bus.Publish(t.Context(), []docstore.Message{message}) {
 		require.NoError(t, err)
 	}
+}
+
+// parked is how many events and records a replica's index goes on without.
+func parked(t testing.TB, s *testkit.Service) float64 {
+	t.Helper()
+	families, err := s.Deps.Metrics.(prometheus.Gatherer).Gather()
+	require.NoError(t, err)
+	for _, family := range families {
+		if family.GetName() == "idp_permissions_parked_events_total" {
+			return family.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	t.Fatal("it is not counted")
+	return 0
 }
 
 func eventually(t testing.TB, want bool, is func() bool) {
@@ -78,15 +99,92 @@ func TestAPoisonedEventIsParked(t *testing.T) {
 	tell(t, s, "membership.created", "31", "10", object{"record": []string{"no record"}})
 	tell(t, s, "membership.created", "32", "10", object{"record": object{"id": "32", "node_id": "12", "user_id": "21"}})
 	eventually(t, true, func() bool { return allowed(t, c, "21") })
-	families, err := s.Deps.Metrics.(prometheus.Gatherer).Gather()
-	require.NoError(t, err)
-	for _, family := range families {
-		if family.GetName() == "idp_permissions_parked_events_total" {
-			require.EqualValues(t, 1, family.GetMetric()[0].GetCounter().GetValue())
-			return
+	require.EqualValues(t, 1, parked(t, s))
+}
+
+// An event that lacks what it must say is parked; the deletion of a record needs no more than its id.
+func TestEventsThatLackSomething(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	for i, event := range []struct{ kind, data string }{
+		{"user.created", `{"record":{"id":"40"}}`}, {"user.created", `{"record":null}`}, {"user.created", `{}`},
+		{"node.created", `{"record":{"name":"x"}}`}, {"core_object.created", `{"record":{"name":"x"}}`},
+		{"membership.created", `{"record":{"node_id":"12"}}`}, {"membership.deleted", `{"memberships":7}`},
+		{"auth_rule.created", `{"record":{"type":"data"}}`}, {"resource.created", `{"record":{"actions":{}}}`},
+		{"auth_unit.created", `{"record":[]}`}, {"auth_unit_member.created", `{"record":{}}`},
+		{"resource_set.created", `{"record":{}}`}, {"resource_set_member.created", `{"record":{}}`},
+	} {
+		var content object
+		require.NoError(t, json.Unmarshal([]byte(event.data), &content))
+		tell(t, s, event.kind, "900", strconv.Itoa(10+i), content)
+	}
+	tell(t, s, "user.deleted", "20", "50", object{"record": 7})
+	eventually(t, true, func() bool { return parked(t, s) == 13 })
+	c := in(s, "acme")
+	addResource(t, c, "ledger")
+	give(t, c, "everyone/*", data("ledger", "read"))
+	eventually(t, false, func() bool { return allowed(t, c, "20") })
+	require.True(t, allowed(t, c, "21"))
+}
+
+// spoiling makes one stored record unreadable.
+type spoiling struct {
+	docstore.Engine
+	id *atomic.Pointer[string]
+}
+
+func (e spoiling) Find(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) ([]docstore.Row, error) {
+	rows, err := e.Engine.Find(ctx, def, tenant, q)
+	for i := range rows {
+		if id := e.id.Load(); id != nil && rows[i].ID == *id {
+			rows[i].Data = []byte("\x01 no record")
 		}
 	}
-	t.Fatal("it is not counted")
+	return rows, err
+}
+
+// A stored rule that cannot be read is counted, and does not keep a replica from starting with all others.
+func TestAPoisonedStoredRuleIsParked(t *testing.T) {
+	t.Parallel()
+	var poisoned atomic.Pointer[string]
+	s := testkit.Start(t, spec, testkit.Options{
+		Engine: func(e docstore.Engine) docstore.Engine { return spoiling{e, &poisoned} },
+	})
+	answer(t, s, func() company { return acme })
+	ready(t, s)
+	c := in(s, "acme")
+	addResource(t, c, "ledger")
+	give(t, c, "node/11", data("ledger", "read"))
+	give(t, c, "user/21", data("ledger", "read"))
+	var rules []struct{ ID string }
+	c.Get("/v1/auth-units/" + unitOf(t, c, "user/21")["id"].(string) + "/rules?self_only=true").OK(&rules)
+	poisoned.Store(&rules[0].ID)
+	again := s.Replica(spec)
+	ready(t, again)
+	require.EqualValues(t, 1, parked(t, again))
+	require.True(t, allowed(t, in(again, "acme"), "20"))
+	require.False(t, allowed(t, in(again, "acme"), "21"))
+}
+
+// A first snapshot that broke off leaves nothing behind that is gone when the next one is taken.
+func TestASnapshotAfterOneThatFailed(t *testing.T) {
+	t.Parallel()
+	s := testkit.Start(t, spec)
+	var people atomic.Pointer[company]
+	first, later := acme, acme
+	later.users = acme.users[:1]
+	first.fail = func() error {
+		people.Store(&later)
+		return errors.New("out of order")
+	}
+	people.Store(&first)
+	answer(t, s, func() company { return *people.Load() })
+	ready(t, s)
+	c := in(s, "acme")
+	addResource(t, c, "ledger")
+	give(t, c, "everyone/*", data("ledger", "read"))
+	require.True(t, allowed(t, c, "20"))
+	require.Equal(t, "unknown_identity", c.Post("/v1/auth-check", reading("21")).Object()["reason"])
 }
 
 // What happens while the first snapshot is taken is neither lost nor counted twice, also where the stream no longer

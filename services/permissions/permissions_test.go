@@ -26,7 +26,8 @@ type company struct {
 	objects     []questions.CoreObject
 	nodes       []questions.Node
 	memberships []questions.Membership
-	page        int // records a page; 0: one
+	page        int          // records a page; 0: one
+	fail        func() error // answers for memberships; nil: they can be had
 }
 
 // acme: alice (20) belongs to Payroll (12), which is below Finance (11) in the tree company (1); bob (21) to nothing.
@@ -79,6 +80,9 @@ func answer(t testing.TB, s *testkit.Service, now func() company) {
 		}))
 	require.NoError(t, testkit.AnswerFor(b, "organization", "membership-records",
 		func(_ context.Context, q questions.RecordsPage) (questions.MembershipPage, error) {
+			if fail := now().fail; fail != nil {
+				return questions.MembershipPage{}, fail()
+			}
 			page, after := pageOf(now().page, now().memberships, q)
 			return questions.MembershipPage{Memberships: page, Next: after}, nil
 		}))

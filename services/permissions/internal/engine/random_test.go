@@ -1,4 +1,4 @@
-package engine
+package engine_test
 
 import (
 	"fmt"
@@ -11,6 +11,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/services/permissions/internal/engine"
+	"github.com/idplatform/idplatform/services/permissions/internal/naive"
 )
 
 var (
@@ -22,23 +25,19 @@ var (
 // simulation changes a world and a tenant alike.
 type simulation struct {
 	*rand.Rand
-	world    *world
-	tenant   *Tenant
+	world    *naive.World
+	tenant   *engine.Tenant
 	sequence int64
 	ids      int
-	old      []func(*Change) // puts that have been made before
+	old      []func(*engine.Change) // puts that have been made before
 	gone     map[string]bool
 }
 
 func newSimulation(seed uint64) *simulation {
 	return &simulation{
-		Rand: rand.New(rand.NewPCG(seed, 0)), tenant: NewTenant(), gone: map[string]bool{}, //nolint:gosec // a test's
-		world: &world{
-			map[string]*Resource{}, map[string]*Set{}, map[string]*Member{}, map[string]*Unit{},
-			map[string]*GroupMember{},
-			map[string]*Rule{}, map[string]*Person{}, map[string]*TreeNode{}, map[string]*Tree{},
-			map[string]*Membership{},
-		},
+		Rand:   rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // a test's
+		tenant: engine.NewTenant(), gone: map[string]bool{},
+		world: naive.NewWorld(),
 	}
 }
 
@@ -64,24 +63,24 @@ func one[V any](s *simulation, values []V) V { return values[s.IntN(len(values))
 
 func (s *simulation) some() []string {
 	if s.IntN(4) == 0 {
-		return []string{Any}
+		return []string{engine.Any}
 	}
 	return []string{one(s, actions)}
 }
 
 // put makes a record in both; apply must be right at any later time, too.
-func put[V any](s *simulation, there map[string]V, id string, v V, apply func(*Change, V)) {
+func put[V any](s *simulation, there map[string]V, id string, v V, apply func(*engine.Change, V)) {
 	there[id] = v
-	replay := func(c *Change) { apply(c, v) }
+	replay := func(c *engine.Change) { apply(c, v) }
 	s.tenant.Change(replay)
-	s.old = append(s.old, func(c *Change) {
+	s.old = append(s.old, func(c *engine.Change) {
 		if !s.gone[id] { // ids are never given out again, and events of one record come in order
 			replay(c)
 		}
 	})
 }
 
-func drop[V any](s *simulation, there map[string]V, apply func(*Change, V)) {
+func drop[V any](s *simulation, there map[string]V, apply func(*engine.Change, V)) {
 	if len(there) < 3 {
 		return
 	}
@@ -89,21 +88,21 @@ func drop[V any](s *simulation, there map[string]V, apply func(*Change, V)) {
 	v := there[id]
 	delete(there, id)
 	s.gone[id] = true
-	s.tenant.Change(func(c *Change) { apply(c, v) })
+	s.tenant.Change(func(c *engine.Change) { apply(c, v) })
 }
 
-func (s *simulation) identity() Identity {
+func (s *simulation) identity() engine.Identity {
 	switch s.IntN(8) {
 	case 0, 1, 2:
-		return Identity{User, pick(s, s.world.people)}
+		return engine.Identity{engine.User, pick(s, s.world.People)}
 	case 3, 4:
-		return Identity{Node, pick(s, s.world.nodes)}
+		return engine.Identity{engine.Node, pick(s, s.world.Nodes)}
 	case 5:
-		return Identity{CoreObject, pick(s, s.world.trees)}
+		return engine.Identity{engine.CoreObject, pick(s, s.world.Trees)}
 	case 6:
-		return one(s, []Identity{{Group, "g1"}, {Group, "g2"}, {Application, "7001"}})
+		return one(s, []engine.Identity{{engine.Group, "g1"}, {engine.Group, "g2"}, {engine.Application, "7001"}})
 	}
-	return Identity{Everyone, Any}
+	return engine.Identity{engine.Everyone, engine.Any}
 }
 
 // step makes one random change.
@@ -114,36 +113,40 @@ func (s *simulation) step() {
 	case 0:
 		s.resource(seq)
 	case 1:
-		id, _ := id(s, w.members)
-		if old := w.members[id]; old != nil {
-			put(s, w.members, id, &Member{id, old.SetID, old.ResourceID, s.some(), seq}, (*Change).PutMember)
+		id, _ := id(s, w.Members)
+		if old := w.Members[id]; old != nil {
+			put(s, w.Members, id, &engine.Member{id, old.SetID, old.ResourceID, s.some(), seq},
+				(*engine.Change).PutMember)
 		} else {
-			put(s, w.members, id, &Member{id, one(s, []string{"s1", "s2", "s3"}), pick(s, w.resources), s.some(), seq},
-				(*Change).PutMember)
+			set := one(s, []string{"s1", "s2", "s3"})
+			put(s, w.Members, id, &engine.Member{id, set, pick(s, w.Resources), s.some(), seq},
+				(*engine.Change).PutMember)
 		}
 	case 2, 3, 4:
 		s.rule(seq)
 	case 5:
 		who := s.identity()
-		for _, u := range w.units {
+		for _, u := range w.Units {
 			if u.Identity == who {
 				return
 			}
 		}
 		id, _ := id(s, map[string]int{})
-		put(s, w.units, id, &Unit{id, who, "Unit " + id, seq}, (*Change).PutUnit)
+		put(s, w.Units, id, &engine.Unit{id, who, "Unit " + id, seq}, (*engine.Change).PutUnit)
 	case 6:
-		id, there := id(s, w.people)
-		put(s, w.people, id, &Person{ID: id, Username: fmt.Sprint("user", id, there), Sequence: seq},
-			(*Change).PutPerson)
+		id, there := id(s, w.People)
+		put(s, w.People, id, &engine.Person{ID: id, Username: fmt.Sprint("user", id, there), Sequence: seq},
+			(*engine.Change).PutPerson)
 	case 7:
 		s.node(seq)
 	case 8, 9:
 		id, _ := id(s, map[string]int{})
-		put(s, w.memberships, id, &Membership{id, pick(s, w.nodes), pick(s, w.people), seq}, (*Change).PutMembership)
+		put(s, w.Memberships, id, &engine.Membership{id, pick(s, w.Nodes), pick(s, w.People), seq},
+			(*engine.Change).PutMembership)
 	case 10:
 		id, _ := id(s, map[string]int{})
-		put(s, w.groups, id, &GroupMember{id, pick(s, w.units), pick(s, w.people), seq}, (*Change).PutGroupMember)
+		put(s, w.Groups, id, &engine.GroupMember{id, pick(s, w.Units), pick(s, w.People), seq},
+			(*engine.Change).PutGroupMember)
 	case 11, 12:
 		s.drop()
 	case 13:
@@ -155,108 +158,110 @@ func (s *simulation) step() {
 
 func (s *simulation) resource(seq int64) {
 	w := s.world
-	id, there := id(s, w.resources)
-	r := &Resource{ID: id, ApplicationID: one(s, apps), Type: one(s, []string{Data, UI}), Code: one(s, codes),
+	id, there := id(s, w.Resources)
+	kind := one(s, []string{engine.Data, engine.UI})
+	r := &engine.Resource{ID: id, ApplicationID: one(s, apps), Type: kind, Code: one(s, codes),
 		Global: s.IntN(3) == 0, Sequence: seq}
 	if there {
-		old := w.resources[id]
+		old := w.Resources[id]
 		r.ApplicationID, r.Type, r.Code, r.Global = old.ApplicationID, old.Type, old.Code, old.Global
 	}
 	if s.IntN(2) == 0 {
 		r.Actions = actions[:1+s.IntN(3)]
 	}
-	for _, other := range w.resources {
+	for _, other := range w.Resources {
 		if other.ID != id && other.ApplicationID == r.ApplicationID && other.Type == r.Type && other.Code == r.Code {
 			return // taken
 		}
 	}
-	put(s, w.resources, id, r, (*Change).PutResource)
+	put(s, w.Resources, id, r, (*engine.Change).PutResource)
 }
 
 func (s *simulation) rule(seq int64) {
 	w := s.world
-	id, _ := id(s, w.rules)
-	r := &Rule{ID: id, UnitID: pick(s, w.units), ApplicationID: one(s, apps),
-		Type:    one(s, []string{Data, Data, Wildcard, ResourceSet, App}),
+	id, _ := id(s, w.Rules)
+	r := &engine.Rule{ID: id, UnitID: pick(s, w.Units), ApplicationID: one(s, apps),
+		Type:    one(s, []string{engine.Data, engine.Data, engine.Wildcard, engine.ResourceSet, engine.App}),
 		Actions: s.some(), Deny: s.IntN(4) == 0, Sequence: seq}
 	switch r.Type {
-	case Data:
-		r.ResourceID = pick(s, w.resources)
-	case Wildcard:
+	case engine.Data:
+		r.ResourceID = pick(s, w.Resources)
+	case engine.Wildcard:
 		r.Code = one(s, []string{"", "a*", "*b", "team/?", "*.*"})
-	case ResourceSet:
+	case engine.ResourceSet:
 		r.SetID = one(s, []string{"s1", "s2", "s3"})
 	}
 	if s.IntN(5) == 0 {
-		r.Condition = &Condition{Text: one(s, []string{"resource.code != 'a'", "context.level > 5",
+		r.Condition = &engine.Condition{Text: one(s, []string{"resource.code != 'a'", "context.level > 5",
 			"context.level == 3"})}
 	}
 	if s.IntN(5) == 0 {
 		r.From = int64(s.IntN(100))
 		r.To = r.From + int64(s.IntN(50))
 	}
-	put(s, w.rules, id, r, (*Change).PutRule)
+	put(s, w.Rules, id, r, (*engine.Change).PutRule)
 }
 
 // node adds a node, or moves one, never below itself.
 func (s *simulation) node(seq int64) {
 	w := s.world
-	if len(w.trees) < 2 {
+	if len(w.Trees) < 2 {
 		s.ids++
 		id := strconv.Itoa(s.ids)
-		put(s, w.trees, id, &Tree{id, "tree" + id, "Tree", seq}, (*Change).PutTree)
+		put(s, w.Trees, id, &engine.Tree{id, "tree" + id, "Tree", seq}, (*engine.Change).PutTree)
 		return
 	}
-	id, there := id(s, w.nodes)
-	n := &TreeNode{ID: id, Name: "Node", ObjectCode: w.trees[pick(s, w.trees)].Code, Sequence: seq}
-	if parent := w.nodes[pick(s, w.nodes)]; parent != nil && s.IntN(4) > 0 {
+	id, there := id(s, w.Nodes)
+	n := &engine.TreeNode{ID: id, Name: "Node", ObjectCode: w.Trees[pick(s, w.Trees)].Code, Sequence: seq}
+	if parent := w.Nodes[pick(s, w.Nodes)]; parent != nil && s.IntN(4) > 0 {
 		n.ParentID, n.ObjectCode = parent.ID, parent.ObjectCode
-		for at := parent; at != nil; at = w.nodes[at.ParentID] {
+		for at := parent; at != nil; at = w.Nodes[at.ParentID] {
 			if at.ID == id {
 				return
 			}
 		}
 	}
-	if there && n.ObjectCode != w.nodes[id].ObjectCode {
+	if there && n.ObjectCode != w.Nodes[id].ObjectCode {
 		return
 	}
-	put(s, w.nodes, id, n, (*Change).PutNode)
+	put(s, w.Nodes, id, n, (*engine.Change).PutNode)
 }
 
 func (s *simulation) drop() {
 	w := s.world
 	switch s.IntN(10) {
 	case 0:
-		drop(s, w.resources, func(c *Change, v *Resource) { c.DropResource(v.ID) })
+		drop(s, w.Resources, func(c *engine.Change, v *engine.Resource) { c.DropResource(v.ID) })
 	case 1:
-		drop(s, w.members, func(c *Change, v *Member) { c.DropMember(v.ID) })
+		drop(s, w.Members, func(c *engine.Change, v *engine.Member) { c.DropMember(v.ID) })
 	case 2:
-		drop(s, w.units, func(c *Change, v *Unit) { c.DropUnit(v.ID) })
+		drop(s, w.Units, func(c *engine.Change, v *engine.Unit) { c.DropUnit(v.ID) })
 	case 3, 4:
-		drop(s, w.rules, func(c *Change, v *Rule) { c.DropRule(v.ID) })
+		drop(s, w.Rules, func(c *engine.Change, v *engine.Rule) { c.DropRule(v.ID) })
 	case 5:
-		drop(s, w.people, func(c *Change, v *Person) { c.DropPerson(v.ID) })
+		drop(s, w.People, func(c *engine.Change, v *engine.Person) { c.DropPerson(v.ID) })
 	case 6:
-		drop(s, w.groups, func(c *Change, v *GroupMember) { c.DropGroupMember(v.ID) })
+		drop(s, w.Groups, func(c *engine.Change, v *engine.GroupMember) { c.DropGroupMember(v.ID) })
 	case 7:
-		if id := pick(s, w.nodes); len(w.nodes) > 5 && !slices.ContainsFunc(slices.Collect(maps.Values(w.nodes)),
-			func(n *TreeNode) bool { return n.ParentID == id }) {
-			delete(w.nodes, id)
+		if id := pick(s, w.Nodes); len(w.Nodes) > 5 && !slices.ContainsFunc(slices.Collect(maps.Values(w.Nodes)),
+			func(n *engine.TreeNode) bool { return n.ParentID == id }) {
+			delete(w.Nodes, id)
 			s.gone[id] = true
-			s.tenant.Change(func(c *Change) { c.DropNode(id) })
+			s.tenant.Change(func(c *engine.Change) { c.DropNode(id) })
 		}
 	default:
-		drop(s, w.memberships, func(c *Change, v *Membership) { c.DropMembership(v.ID, v.NodeID) })
+		drop(s, w.Memberships, func(c *engine.Change, v *engine.Membership) { c.DropMembership(v.ID, v.NodeID) })
 	}
 }
 
-func (s *simulation) question() *Question {
-	q := &Question{Identity: s.identity(), ApplicationID: one(s, apps),
-		ObjectType: one(s, []string{Data, Data, Data, UI, App}), Now: int64(s.IntN(120))}
+func (s *simulation) question() *engine.Question {
+	q := &engine.Question{Identity: s.identity(), ApplicationID: one(s, apps),
+		ObjectType: one(s, []string{engine.Data, engine.Data, engine.Data, engine.UI, engine.App}),
+		Now:        int64(s.IntN(120))}
 	if s.IntN(2) == 0 {
-		q.Identity = Identity{User, pick(s, s.world.people)}
+		q.Identity = engine.Identity{engine.User, pick(s, s.world.People)}
 	}
-	if q.ObjectType != App {
+	if q.ObjectType != engine.App {
 		q.ObjectCode, q.Action = one(s, codes), one(s, actions)
 	}
 	if s.IntN(2) == 0 {
@@ -266,9 +271,9 @@ func (s *simulation) question() *Question {
 }
 
 // ask compares one answer, and now and then the searches that lead to it.
-func (s *simulation) ask(t *testing.T, state *State) {
+func (s *simulation) ask(t *testing.T, state *engine.State) {
 	q := s.question()
-	want := s.world.check(q)
+	want := s.world.Check(q)
 	got, err := state.Check(t.Context(), q)
 	require.NoError(t, err)
 	require.Equal(t, want, got.Allowed, "%+v\n%+v", q, got)
@@ -283,8 +288,9 @@ func (s *simulation) ask(t *testing.T, state *State) {
 	require.Equal(t, want, slices.Contains(who, q.Identity), "who can: %+v", q)
 	objects, err := state.Objects(t.Context(), q)
 	require.NoError(t, err)
-	may := slices.ContainsFunc(objects, func(o Object) bool {
-		return o.Resource == nil && o.ApplicationID == q.ApplicationID || o.Resource != nil && o.Resource == q.resource
+	may := slices.ContainsFunc(objects, func(o engine.Object) bool {
+		return o.Resource == nil && o.ApplicationID == q.ApplicationID ||
+			o.Resource != nil && o.Resource == state.Resource(q)
 	})
 	require.Equal(t, want, may, "what can: %+v", q)
 }
@@ -314,7 +320,7 @@ func TestAnswersAreThoseOfTheNaiveEvaluator(t *testing.T) {
 			}
 		}
 		for range 100 {
-			if s.world.check(s.question()) {
+			if s.world.Check(s.question()) {
 				allowed++
 			}
 		}
@@ -331,13 +337,13 @@ func TestStatesStayAsTheyAre(t *testing.T) {
 	}
 	state := s.tenant.State()
 	type asked struct {
-		q    *Question
+		q    *engine.Question
 		want bool
 	}
 	var all []asked
 	for range 200 {
 		q := s.question()
-		all = append(all, asked{q, s.world.check(q)})
+		all = append(all, asked{q, s.world.Check(q)})
 	}
 	var writer sync.WaitGroup
 	writer.Go(func() {

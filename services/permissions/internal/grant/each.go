@@ -8,8 +8,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// Each calls fn with every record of every tenant as it is stored, those of one kind and tenant after the other, and
-// done after each kind. It stops at fn's first error.
+// Each calls fn with every record of every tenant, those of one kind and tenant after the other, and done after each
+// kind. A record that cannot be read comes without a Value. Each stops at fn's first error.
 func Each(ctx context.Context, s *docstore.Store, fn func(tenant string, c Change) error, done func()) error {
 	for _, each := range []func() error{
 		func() error { return eachOf(ctx, s, resources, resourceKind, fn, done) },
@@ -33,13 +33,11 @@ func eachOf[T any](
 	defer done()
 	return c.EachTenant(ctx, s, func(ctx context.Context) error {
 		return c.Each(ctx, s, docstore.Filter{}, func(doc docstore.Doc[T]) error {
-			record, err := doc.JSON()
-			if err != nil {
-				return err
+			change := Change{Entity: kind.Entity, ID: doc.ID, Sequence: docstore.FirstSequence(doc.Revision())}
+			if value, err := doc.Value(); err == nil {
+				change.Value = value
 			}
-			return fn(request.Tenant(ctx), Change{
-				Entity: kind.Entity, ID: doc.ID, Sequence: docstore.FirstSequence(doc.Revision()), Record: record,
-			})
+			return fn(request.Tenant(ctx), change)
 		})
 	})
 }

@@ -20,6 +20,7 @@ const (
 
 // Change is a record as a transaction has written or deleted it: what its event tells.
 type Change struct {
+	Value    any // the record, such as *Rule, where it is known; else Record is its JSON
 	Entity   string
 	ID       string
 	Deleted  bool

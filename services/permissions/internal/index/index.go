@@ -40,6 +40,7 @@ type source struct {
 	loaded atomic.Bool // the first snapshot is complete
 
 	mu      sync.Mutex
+	begun   bool            // a snapshot has begun
 	deleted map[record]bool // records that this replica has deleted and whose events are still to come
 	recent  recent
 	heard   chan struct{}   // closed at the next change; nil while nobody waits

@@ -2,8 +2,9 @@ package index
 
 import (
 	"encoding/json"
-	"fmt"
+	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,9 +20,13 @@ func changeOf(e bus.Event) (grant.Change, error) {
 		Record json.RawMessage `json:"record"`
 	}
 	entity, action := kindOf(e)
+	c := grant.Change{Entity: entity, ID: e.Subject, Deleted: action == "deleted", Sequence: e.Sequence}
+	if c.Deleted {
+		return c, nil
+	}
 	err := json.Unmarshal(e.Data, &data)
-	return grant.Change{Entity: entity, ID: e.Subject, Deleted: action == "deleted", Sequence: e.Sequence,
-		Record: data.Record}, err
+	c.Record = data.Record
+	return c, err
 }
 
 // kindOf takes idp.auth_rule.created apart.
@@ -30,30 +35,66 @@ func kindOf(e bus.Event) (entity, action string) {
 	return entity, action
 }
 
-// readGrant makes an update of a record of this service.
+// readGrant makes an update of a record of this service. A deletion needs no more than the record's id.
 func readGrant(c grant.Change) (update, error) {
 	u := update{entity: c.Entity, id: c.ID, sequence: c.Sequence, deleted: c.Deleted}
-	if c.Deleted {
+	entity, known := entities[c.Entity]
+	switch {
+	case !known:
+		return u, errUnknown
+	case c.Deleted:
 		u.sequence = math.MaxInt64
+		u.apply = func(to *engine.Change) { entity.drop(to, c.ID) }
+		return u, nil
 	}
-	read := map[string]func(grant.Change) (put, drop func(*engine.Change), err error){
-		"resource": readResource, "resource_set": readSet, "resource_set_member": readMember,
-		"auth_unit": readUnit, "auth_unit_member": readGroupMember, "auth_rule": readRule,
-	}[c.Entity]
-	if read == nil {
-		return u, fmt.Errorf("unknown entity")
-	}
-	put, drop, err := read(c)
-	u.apply = put
-	if c.Deleted {
-		u.apply = drop
-	}
+	var err error
+	u.apply, err = entity.read(c)
 	return u, err
 }
 
-func readResource(c grant.Change) (put, drop func(*engine.Change), err error) {
-	var r grant.Resource
-	err = json.Unmarshal(c.Record, &r)
+// entities are this service's, as events call them.
+var entities = map[string]struct {
+	read func(grant.Change) (put func(*engine.Change), err error)
+	drop func(*engine.Change, string)
+}{
+	"resource":            {readResource, (*engine.Change).DropResource},
+	"resource_set":        {readSet, (*engine.Change).DropSet},
+	"resource_set_member": {readMember, (*engine.Change).DropMember},
+	"auth_unit":           {readUnit, (*engine.Change).DropUnit},
+	"auth_unit_member":    {readGroupMember, (*engine.Change).DropGroupMember},
+	"auth_rule":           {readRule, (*engine.Change).DropRule},
+}
+
+var (
+	errUnknown = errors.New("it is of no known kind")
+	errLacking = errors.New("it lacks a member")
+)
+
+// whole reports a record some of whose members, which every good one has, are empty.
+func whole(members ...string) error {
+	if slices.Contains(members, "") {
+		return errLacking
+	}
+	return nil
+}
+
+// recordOf is the record of a change.
+func recordOf[T any](c grant.Change) (*T, error) {
+	if value, ok := c.Value.(*T); ok {
+		return value, nil
+	}
+	var value T
+	return &value, json.Unmarshal(c.Record, &value)
+}
+
+func readResource(c grant.Change) (func(*engine.Change), error) {
+	r, err := recordOf[grant.Resource](c)
+	if err == nil {
+		err = whole(r.ApplicationID, r.Type, r.Code)
+	}
+	if err != nil {
+		return nil, err
+	}
 	resource := &engine.Resource{
 		ID: c.ID, ApplicationID: r.ApplicationID, Type: r.Type, Code: r.Code, Name: r.Name, URI: r.URI,
 		Global:     r.IsGlobal == grant.On,
@@ -62,7 +103,7 @@ func readResource(c grant.Change) (put, drop func(*engine.Change), err error) {
 	for _, action := range r.Actions {
 		resource.Actions = append(resource.Actions, action.Code)
 	}
-	return func(to *engine.Change) { to.PutResource(resource) }, func(to *engine.Change) { to.DropResource(c.ID) }, err
+	return func(to *engine.Change) { to.PutResource(resource) }, nil
 }
 
 // properties are what conditions see of a resource: sys_ext_props, with free_ext_props over them; "" for none.
@@ -90,40 +131,64 @@ func empty(props json.RawMessage) bool {
 	return len(props) == 0 || string(props) == "{}" || string(props) == "null"
 }
 
-func readSet(c grant.Change) (put, drop func(*engine.Change), err error) {
-	var s grant.Set
-	err = json.Unmarshal(c.Record, &s)
+func readSet(c grant.Change) (func(*engine.Change), error) {
+	s, err := recordOf[grant.Set](c)
+	if err == nil {
+		err = whole(s.ApplicationID, s.Code)
+	}
+	if err != nil {
+		return nil, err
+	}
 	set := &engine.Set{ID: c.ID, ApplicationID: s.ApplicationID, Code: s.Code, Name: s.Name, Sequence: c.Sequence}
-	return func(to *engine.Change) { to.PutSet(set) }, func(to *engine.Change) { to.DropSet(c.ID) }, err
+	return func(to *engine.Change) { to.PutSet(set) }, nil
 }
 
-func readMember(c grant.Change) (put, drop func(*engine.Change), err error) {
-	var m grant.Member
-	err = json.Unmarshal(c.Record, &m)
+func readMember(c grant.Change) (func(*engine.Change), error) {
+	m, err := recordOf[grant.Member](c)
+	if err == nil {
+		err = whole(m.SetID, m.ResourceID)
+	}
+	if err != nil {
+		return nil, err
+	}
 	member := &engine.Member{ID: c.ID, SetID: m.SetID, ResourceID: m.ResourceID, Actions: m.Actions,
 		Sequence: c.Sequence}
-	return func(to *engine.Change) { to.PutMember(member) }, func(to *engine.Change) { to.DropMember(c.ID) }, err
+	return func(to *engine.Change) { to.PutMember(member) }, nil
 }
 
-func readUnit(c grant.Change) (put, drop func(*engine.Change), err error) {
-	var u grant.Unit
-	err = json.Unmarshal(c.Record, &u)
+func readUnit(c grant.Change) (func(*engine.Change), error) {
+	u, err := recordOf[grant.Unit](c)
+	if err == nil {
+		err = whole(u.Type, u.Identity.ID)
+	}
+	if err != nil {
+		return nil, err
+	}
 	unit := &engine.Unit{ID: c.ID, Identity: engine.Identity{Type: u.Type, ID: u.Identity.ID}, Name: u.Name,
 		Sequence: c.Sequence}
-	return func(to *engine.Change) { to.PutUnit(unit) }, func(to *engine.Change) { to.DropUnit(c.ID) }, err
+	return func(to *engine.Change) { to.PutUnit(unit) }, nil
 }
 
-func readGroupMember(c grant.Change) (put, drop func(*engine.Change), err error) {
-	var m grant.GroupMember
-	err = json.Unmarshal(c.Record, &m)
+func readGroupMember(c grant.Change) (func(*engine.Change), error) {
+	m, err := recordOf[grant.GroupMember](c)
+	if err == nil {
+		err = whole(m.UnitID, m.UserID)
+	}
+	if err != nil {
+		return nil, err
+	}
 	member := &engine.GroupMember{ID: c.ID, UnitID: m.UnitID, UserID: m.UserID, Sequence: c.Sequence}
-	return func(to *engine.Change) { to.PutGroupMember(member) }, func(to *engine.Change) { to.DropGroupMember(c.ID) },
-		err
+	return func(to *engine.Change) { to.PutGroupMember(member) }, nil
 }
 
-func readRule(c grant.Change) (put, drop func(*engine.Change), err error) {
-	var r grant.Rule
-	err = json.Unmarshal(c.Record, &r)
+func readRule(c grant.Change) (func(*engine.Change), error) {
+	r, err := recordOf[grant.Rule](c)
+	if err == nil {
+		err = whole(r.AuthUnitID, r.ApplicationID, r.Type)
+	}
+	if err != nil {
+		return nil, err
+	}
 	rule := &engine.Rule{
 		ID: c.ID, UnitID: r.AuthUnitID, ApplicationID: r.ApplicationID, Type: r.Type, ResourceID: r.ResourceID,
 		SetID:   r.ResourceSetID,
@@ -141,7 +206,7 @@ func readRule(c grant.Change) (put, drop func(*engine.Change), err error) {
 	if !r.ValidTo.IsZero() {
 		rule.To = r.ValidTo.Millis()
 	}
-	return func(to *engine.Change) { to.PutRule(rule) }, func(to *engine.Change) { to.DropRule(c.ID) }, err
+	return func(to *engine.Change) { to.PutRule(rule) }, nil
 }
 
 // readPeople makes updates of an event of the users or the organization service.
@@ -153,32 +218,45 @@ func readPeople(e bus.Event) ([]update, error) {
 	var data struct {
 		Record json.RawMessage `json:"record"`
 	}
-	if err := json.Unmarshal(e.Data, &data); err != nil {
+	if err := json.Unmarshal(e.Data, &data); err != nil && action != "deleted" {
 		return nil, err
 	}
 	u := update{entity: entity, id: e.Subject, deleted: action == "deleted"}
 	var err error
-	switch entity {
-	case "user":
+	switch {
+	case u.deleted:
+		u.apply, err = dropped(entity, e.Subject)
+	case entity == "user":
 		u, err = readUser(data.Record, e.Sequence, u)
-	case "node":
-		u.apply, err = readNode(data.Record, e, u.deleted)
-	case "core_object":
-		u.apply, err = readTree(data.Record, e, u.deleted)
-	case "membership":
+	case entity == "node":
+		u.apply, err = readNode(data.Record, e)
+	case entity == "core_object":
+		u.apply, err = readTree(data.Record, e)
+	case entity == "membership":
 		u.apply, err = readMembership(data.Record, e)
 	default:
-		err = fmt.Errorf("unknown entity")
+		err = errUnknown
 	}
 	return []update{u}, err
 }
 
-func readNode(raw json.RawMessage, e bus.Event, deleted bool) (func(*engine.Change), error) {
-	if deleted {
-		return func(to *engine.Change) { to.DropNode(e.Subject) }, nil
+// dropped is the deletion of a record of another service.
+func dropped(entity, id string) (func(*engine.Change), error) {
+	drop := map[string]func(*engine.Change, string){
+		"user": (*engine.Change).DropPerson, "node": (*engine.Change).DropNode, "core_object": (*engine.Change).DropTree,
+	}[entity]
+	if drop == nil {
+		return nil, errUnknown
 	}
+	return func(to *engine.Change) { drop(to, id) }, nil
+}
+
+func readNode(raw json.RawMessage, e bus.Event) (func(*engine.Change), error) {
 	var n questions.Node
 	err := json.Unmarshal(raw, &n)
+	if err == nil {
+		err = whole(n.ObjectCode)
+	}
 	n.ID, n.Sequence = e.Subject, e.Sequence
 	return putNode(n), err
 }
@@ -188,12 +266,12 @@ func putNode(n questions.Node) func(*engine.Change) {
 	return func(to *engine.Change) { to.PutNode(&node) }
 }
 
-func readTree(raw json.RawMessage, e bus.Event, deleted bool) (func(*engine.Change), error) {
-	if deleted {
-		return func(to *engine.Change) { to.DropTree(e.Subject) }, nil
-	}
+func readTree(raw json.RawMessage, e bus.Event) (func(*engine.Change), error) {
 	var o questions.CoreObject
 	err := json.Unmarshal(raw, &o)
+	if err == nil {
+		err = whole(o.Code)
+	}
 	o.ID, o.Sequence = e.Subject, e.Sequence
 	return putTree(o), err
 }
@@ -206,6 +284,9 @@ func putTree(o questions.CoreObject) func(*engine.Change) {
 func readMembership(raw json.RawMessage, e bus.Event) (func(*engine.Change), error) {
 	var m questions.Membership
 	err := json.Unmarshal(raw, &m)
+	if err == nil {
+		err = whole(m.NodeID, m.UserID)
+	}
 	m.ID, m.Sequence = e.Subject, e.Sequence
 	return putMembership(m), err
 }
@@ -225,7 +306,10 @@ func readUser(raw json.RawMessage, sequence int64, u update) (update, error) {
 		FreeExtProps json.RawMessage `json:"free_ext_props"`
 	}
 	err := json.Unmarshal(raw, &user)
-	u.id, u.deleted = user.ID, u.deleted || user.Status == "resigned"
+	if err == nil {
+		err = whole(user.ID, user.Username)
+	}
+	u.id, u.deleted = user.ID, user.Status == "resigned"
 	person := &engine.Person{ID: user.ID, Username: user.Username, Properties: properties(nil, user.FreeExtProps),
 		Sequence: sequence}
 	u.apply = func(to *engine.Change) { to.PutPerson(person) }

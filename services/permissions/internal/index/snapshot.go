@@ -44,32 +44,45 @@ func (l *loader) flush() {
 	}
 }
 
-// snapshot runs load, and then takes out of the engine what load has not found: nothing at the first time.
+// snapshot runs load, and then takes out of the engine what load has not found: nothing at the first time. A snapshot
+// that failed may have left records that are gone now.
 func (x *Index) snapshot(s *source, name string, load func(*loader) error,
 	sweep func(*engine.Change, func(entity, id string) bool)) error {
-	again := s.loaded.Load()
-	if again {
-		s.mu.Lock()
-		s.seen = map[record]bool{}
-		s.mu.Unlock()
-	}
+	again := s.begin()
+	defer s.end()
 	l := &loader{x: x, to: s, name: name, told: time.Now()}
 	if err := load(l); err != nil {
 		return err
 	}
 	if again {
 		s.mu.Lock()
-		defer s.mu.Unlock()
 		x.engine.Tenants(func(tenant string, t *engine.Tenant) {
 			t.Change(func(c *engine.Change) {
 				sweep(c, func(entity, id string) bool { return s.seen[record{tenant, entity, id}] })
 			})
 		})
-		s.seen = nil
+		s.mu.Unlock()
 	}
 	s.loaded.Store(true)
 	x.Log.Info("a part of the index is complete", "of", name, "records", l.n)
 	return nil
+}
+
+// begin notes that a snapshot is taken; it reports whether one has begun before.
+func (s *source) begin() (again bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if again = s.begun; again {
+		s.seen = map[record]bool{}
+	}
+	s.begun = true
+	return again
+}
+
+func (s *source) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = nil
 }
 
 // snapshotGrants reads all of this service's records.
