@@ -160,6 +160,7 @@ type Claims struct {
 	Scopes   Scopes
 	// ClientVersion is the version of the client's record when its credential was checked; see Ended.
 	ClientVersion int64
+	ApplicationID string        // that the client is of; empty: none
 	TTL           time.Duration // 1 s … MaxTokenTTL; fractions of a second are cut off
 }
 
@@ -222,6 +223,9 @@ func (s *Signer) Mint(c Claims) (string, error) {
 		"iss": s.issuer, "aud": s.issuer, "sub": c.Subject, "client_id": c.ClientID, "jti": rand.Text(),
 		"iat": now.Millis() / 1000, "exp": now.Add(c.TTL).Millis() / 1000,
 		DefaultTenantClaim: c.Tenant, DefaultScopeClaim: c.Scopes.String(), clientVersionClaim: c.ClientVersion,
+	}
+	if c.ApplicationID != "" {
+		claims[applicationClaim] = c.ApplicationID
 	}
 	key := s.ring.Load().keys.list[0]
 	token := jwt.NewWithClaims(jwt.SigningMethodEdDSA, claims)

@@ -38,6 +38,7 @@ const (
 	DefaultScopeClaim = "scope"
 
 	clientVersionClaim = "client_version" // of the platform's own tokens
+	applicationClaim   = "application_id" // the same
 
 	maxSubjectSize = 255 // OpenID Connect Core §2
 )
@@ -299,6 +300,7 @@ func (i *issuer) read(claims jwt.MapClaims) (*Principal, error) {
 		return nil, fmt.Errorf("no tenant")
 	}
 	p.ClientID, _ = claims["client_id"].(string)
+	p.ApplicationID, _ = claims[applicationClaim].(string)
 	p.TokenID, _ = claims["jti"].(string)
 	if version, ok := claims[clientVersionClaim].(float64); ok {
 		p.ClientVersion = int64(version)

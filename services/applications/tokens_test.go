@@ -57,6 +57,9 @@ func (m *machine) token() string {
 	m.ask(m.ClientSecret).OK(&given)
 	require.Equal(m.t, "users:read", given.Scope)
 	require.True(m.t, m.good(given.AccessToken))
+	principal, err := m.s.Deps.Verifier.Verify(m.t.Context(), given.AccessToken)
+	require.NoError(m.t, err)
+	require.Equal(m.t, m.ID, principal.ApplicationID)
 	return given.AccessToken
 }
 

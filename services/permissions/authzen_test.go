@@ -3,9 +3,11 @@ package permissions_test
 import (
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
@@ -186,4 +188,49 @@ func TestAuthZENDiscovery(t *testing.T) {
 		"search_resource_endpoint":    "https://id.acme.test/access/v1/search/resource",
 		"search_action_endpoint":      "https://id.acme.test/access/v1/search/action",
 	}, got)
+}
+
+// Where resources name no application, they are the caller's own; each evaluation may name another.
+func TestAuthZENApplications(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := in(s, "acme")
+	for _, application := range []string{"8", "9"} {
+		c.Post("/v1/resources", object{"application_id": application, "type": "data", "code": "record/1"}).OK(nil)
+		c.Post("/v1/batch/auth-unit-rules", object{
+			"identities": []object{{"identity_type": "user", "identity_id": "20"}},
+			"rules": []object{{"application_id": application, "type": "data", "code": "record/1",
+				"resource_match_all_actions": "1",
+				"condition":                  "action.name == 'view" + application + "'"}},
+		}).OK(nil)
+	}
+	own := func(application string) *testkit.Client {
+		token, err := s.Signer.Mint(auth.Claims{Subject: "client", ClientID: "client", ApplicationID: application,
+			Tenant: "acme", Scopes: auth.NewScopes(auth.PermissionsCheck), TTL: time.Hour})
+		require.NoError(t, err)
+		return s.Stranger().With("Authorization", "Bearer "+token)
+	}
+	about := func(action string, properties any) object {
+		return object{"subject": object{"type": "user", "id": "alice"}, "action": object{"name": action},
+			"resource": object{"type": "record", "id": "1", "properties": properties}}
+	}
+	for _, row := range []struct {
+		own, action string
+		properties  any
+		want        bool
+	}{
+		{"8", "view8", object{}, true}, {"8", "view9", object{}, false}, {"9", "view9", object{}, true},
+		{"8", "view9", object{"application_id": "9"}, true}, {"8", "view8", object{"application_id": "9"}, false},
+		{"", "view8", object{}, false}, {"8", "view8", object{"application_id": 8}, false},
+		{"8", "view8", object{"application_id": ""}, false},
+	} {
+		require.Equal(t, row.want, own(row.own).Post("/access/v1/evaluation",
+			about(row.action, row.properties)).Object()["decision"], "%+v", row)
+	}
+	got := own("8").Post("/access/v1/evaluations", object{"evaluations": []object{
+		about("view8", nil), about("view9", object{"application_id": "9"}), about("view9", nil),
+	}}).Object()["evaluations"].([]any)
+	for i, want := range []bool{true, true, false} {
+		require.Equal(t, want, got[i].(object)["decision"], i)
+	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
 func TestCheck(t *testing.T) {
@@ -123,6 +125,67 @@ func TestConditions(t *testing.T) {
 	body["subject_properties"] = object{"level": 2}
 	require.Equal(t, false, c.Post("/v1/auth-check", body).Object()["allowed"],
 		"the request's properties go over the user's")
+}
+
+// Properties that are too large to be kept in memory are not seen: what looks at them cannot be decided.
+func TestLargeProperties(t *testing.T) {
+	t.Parallel()
+	s := testkit.Start(t, spec)
+	people := acme
+	people.users = []object{
+		{"id": "20", "username": "alice", "status": "1", "free_ext_props": object{"level": 3,
+			"more": strings.Repeat("x", 9<<10)}},
+		{"id": "21", "username": "bob", "status": "1", "free_ext_props": object{"level": 3,
+			"more": strings.Repeat("x", 7<<10)}},
+	}
+	answer(t, s, func() company { return people })
+	ready(t, s)
+	c := in(s, "acme")
+	addResource(t, c, "ledger")
+	rule := data("ledger", "read")
+	rule["condition"] = "subject.properties.level == 3"
+	give(t, c, "everyone/*", rule)
+	require.True(t, allowed(t, c, "21"))
+	got := c.Post("/v1/auth-check?explain=true", reading("20")).Object()
+	require.Equal(t, false, got["allowed"])
+	require.Contains(t, got["nearest_miss"].(object)["text"], "no such key: properties")
+	denied := data("ledger", "read")
+	denied["condition"], denied["affect"] = "subject.properties.level == 4", "deny"
+	give(t, c, "everyone/*", denied, data("ledger", "read"))
+	require.False(t, allowed(t, c, "20"), "a deny that cannot be decided applies")
+	require.True(t, allowed(t, c, "21"))
+}
+
+// Decisions are written member by member: those with and without an explanation must agree.
+func TestDecisionsAgreeWithExplanations(t *testing.T) {
+	t.Parallel()
+	c := client(t)
+	addResource(t, c, "ledger")
+	addResource(t, c, "secrets")
+	c.Post("/v1/batch/auth-unit-rules", object{
+		"identities": []object{{"identity_type": "group", "identity_id": "a", "identity_name": "\"A\" <b> \\ 组"}},
+		"rules":      []object{{"application_id": "9", "type": "data", "code": "ledger", "actions": []string{"read"}}},
+	}).OK(nil)
+	give(t, c, "node/11", data("ledger", "write"), object{"type": "data", "code": "secrets", "affect": "deny",
+		"actions": []string{"*"}})
+	group := unitOf(t, c, "group/a")["id"].(string)
+	c.Post("/v1/auth-units/"+group+"/members", object{"user_ids": []string{"21"}}).OK(nil)
+	for _, change := range []object{
+		{}, {"identity_id": "21"}, {"identity_id": "99"}, {"action": "write"}, {"object_code": "secrets"},
+		{"object_code": "nothing"}, {"action": "burn"},
+	} {
+		body := reading("20")
+		for name, value := range change {
+			body[name] = value
+		}
+		short := c.Post("/v1/auth-check", body).Object()
+		explained := c.Post("/v1/auth-check?explain=true", body).Object()
+		delete(explained, "considered")
+		delete(explained, "nearest_miss")
+		require.Equal(t, explained, short)
+		batch := c.Post("/v1/batch/auth-check", object{"checks": []object{body, body}}).Object()
+		require.Equal(t, object{"results": []any{short, short}}, batch)
+	}
 }
 
 func TestSearches(t *testing.T) {

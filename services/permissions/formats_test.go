@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
@@ -69,6 +72,48 @@ func TestGoldenEvents(t *testing.T) {
 		"auth_rule": "AuthRule", "auth_unit": "AuthUnit", "auth_unit_member": "GroupMember", "resource": "Resource",
 		"resource_set": "ResourceSet", "resource_set_member": "ResourceSetMember",
 	})
+}
+
+// stored is a collection's only document as it lies in the store.
+func stored(t testing.TB, s *testkit.Service, collection string) []byte {
+	t.Helper()
+	type anything struct{ docstore.Meta }
+	records := docstore.Define(docstore.Schema[anything]{Name: collection})
+	var documents []json.RawMessage
+	require.NoError(t, records.Each(request.System(t.Context(), "acme"), s.Deps.Store, docstore.Filter{},
+		func(doc docstore.Doc[anything]) error {
+			body, err := doc.JSON()
+			documents = append(documents, body)
+			return err
+		}))
+	require.Len(t, documents, 1, collection)
+	return documents[0]
+}
+
+// What is in the store must be readable for every later version: a change here needs a way for what is already stored.
+func TestGoldenDocuments(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("IDP_TEST_MONGO_URI") != "" {
+		t.Skip("looks at documents as SQLite has them")
+	}
+	s := start(t)
+	c, began := in(s, "acme"), s.Clock.Now()
+	resource := c.Post("/v1/resources", object{"application_id": "9", "type": "api", "code": "orders", "name": "订单",
+		"description": "<&>", "uri": "/orders/{id}", "is_global": "1",
+		"actions": []object{{"code": "GET", "description": "Read"}}, "free_ext_props": object{"键": []any{"值"}}}).ID()
+	addSet(t, c, "books", resource)
+	give(t, c, "group/auditors", object{"type": "res_set", "code": "books", "actions": []string{"read"},
+		"affect": "deny", "condition": "context.night", "valid_from": began.Add(time.Hour),
+		"valid_to": began.Add(2 * time.Hour), "description": "Nights"})
+	group := unitOf(t, c, "group/auditors")["id"].(string)
+	c.Post("/v1/auth-units/"+group+"/members", object{"user_ids": []string{"21"}}).OK(nil)
+	for _, collection := range []string{"resources", "resource_sets", "resource_set_members", "auth_units",
+		"auth_unit_members", "auth_rules"} {
+		var text bytes.Buffer
+		require.NoError(t, json.Indent(&text, stored(t, s, collection), "", "  "))
+		text.WriteByte('\n')
+		testkit.Golden(t, "testdata/"+collection+".json.golden", testkit.Since(t, began, text.Bytes()))
+	}
 }
 
 // Records are stored in the form that is answered, and described by types of their own: the two must agree.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/services/permissions"
 	"github.com/idplatform/idplatform/services/questions"
@@ -299,4 +300,50 @@ func TestCascades(t *testing.T) {
 	count("/v1/resources?application_id=9", 0)
 	count("/v1/resource-sets?application_id=9", 0)
 	count("/v1/auth-units", 1)
+}
+
+// More rules than go in one transaction go soon after their resource, and grant nothing meanwhile.
+func TestCascadesOfManyRules(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := in(s, "acme")
+	ledger := addResource(t, c, "ledger")
+	var identities []object
+	for i := range 3000 {
+		identities = append(identities, object{"identity_type": "user", "identity_id": strconv.Itoa(100_000 + i)})
+	}
+	identities[2999]["identity_id"] = "20"
+	for i := 0; i < 3000; i += 1000 {
+		c.Post("/v1/batch/auth-unit-rules", object{"identities": identities[i : i+1000],
+			"rules": []object{{"application_id": "9", "type": "data", "code": "ledger", "actions": []string{"read"}}},
+		}).OK(nil)
+	}
+	require.True(t, allowed(t, c, "20"))
+	require.Equal(t, 3000, total(t, c, "/v1/auth-rules?code=ledger"))
+	c.Delete("/v1/resources/"+ledger+"?application_id=9", nil).OK(nil)
+	require.False(t, allowed(t, c, "20"))
+	addResource(t, c, "ledger")
+	require.False(t, allowed(t, c, "20"), "a new resource with the same code is another one")
+	eventually(t, true, func() bool { return total(t, c, "/v1/auth-rules") == 0 })
+	require.EqualValues(t, 0, unitOf(t, c, "user/20")["rule_count"])
+}
+
+// The organization service asks before it deletes a node; its root stands for the whole tree.
+func TestGrantsOfNodes(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := in(s, "acme")
+	addResource(t, c, "ledger")
+	count := func(node string) int64 {
+		answer, err := testkit.Ask[questions.Count](request.System(t.Context(), "acme"), s.Deps.Bus, "permissions",
+			"grants-of-node", questions.GrantedNode{ObjectCode: "company", NodeID: node})
+		require.NoError(t, err)
+		return answer.Count
+	}
+	give(t, c, "core_object/1", data("ledger", "read"), data("ledger", "write"))
+	give(t, c, "node/12", data("ledger", "read"))
+	give(t, c, "node/10", data("ledger", "read"))
+	require.EqualValues(t, 3, count("10"), "the root: its own, and those of the tree")
+	require.EqualValues(t, 0, count("11"))
+	require.EqualValues(t, 1, count("12"))
 }

@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/services/permissions/internal/engine"
 	"github.com/idplatform/idplatform/services/permissions/internal/grant"
 	"github.com/idplatform/idplatform/services/permissions/internal/httpapi"
 	"github.com/idplatform/idplatform/services/permissions/internal/index"
@@ -30,7 +32,7 @@ func newApp(_ context.Context, d service.Deps) (service.App, error) {
 	return service.App{
 		Handler:   index.TellTokens(server),
 		Followers: x.Followers(),
-		Answer:    func(b *bus.Bus) error { return answer(b, grants) },
+		Answer:    func(b *bus.Bus) error { return answer(b, grants, x) },
 		Consumers: []bus.ConsumerConfig{{
 			Name: "permissions-cascade",
 			Subjects: []string{
@@ -44,10 +46,10 @@ func newApp(_ context.Context, d service.Deps) (service.App, error) {
 }
 
 // answer registers what this service tells others.
-func answer(b *bus.Bus, grants *grant.Grants) error {
+func answer(b *bus.Bus, grants *grant.Grants, x *index.Index) error {
 	return errors.Join(
 		questions.GrantsOfNode.Answer(b, func(ctx context.Context, q questions.GrantedNode) (questions.Count, error) {
-			n, err := grants.CountOf(ctx, "node", q.NodeID)
+			n, err := grantsOfNode(ctx, grants, x, q)
 			return questions.Count{Count: n}, err
 		}),
 		questions.GrantsOfApplication.Answer(b, func(ctx context.Context, q questions.ApplicationID) (questions.Count,
@@ -56,4 +58,17 @@ func answer(b *bus.Bus, grants *grant.Grants) error {
 			return questions.Count{Count: n}, err
 		}),
 	)
+}
+
+// grantsOfNode counts what is granted to a node; a root stands for its whole tree.
+func grantsOfNode(ctx context.Context, grants *grant.Grants, x *index.Index, q questions.GrantedNode) (int64, error) {
+	if !x.Loaded() {
+		return 0, apperr.New(apperr.Unavailable, "the index of permissions is still being built")
+	}
+	n, err := grants.CountOf(ctx, engine.Node, q.NodeID)
+	if tree := x.State(ctx).TreeOfRoot(q.ObjectCode, q.NodeID); err == nil && tree != "" {
+		ofTree, err := grants.CountOf(ctx, engine.CoreObject, tree)
+		return n + ofTree, err
+	}
+	return n, err
 }

@@ -107,7 +107,7 @@ func (t *Tokens) issue(ctx context.Context, c application.Client, r Request) (To
 	if !docstore.IsDryRun(ctx) {
 		var err error
 		if text, err = t.Signer.Mint(auth.Claims{
-			Subject: c.ClientID, ClientID: c.ClientID, ClientVersion: c.Version,
+			Subject: c.ClientID, ClientID: c.ClientID, ClientVersion: c.Version, ApplicationID: c.AppID,
 			Tenant: tenant, Scopes: scopes, TTL: t.TTL,
 		}); err != nil {
 			return Token{}, err

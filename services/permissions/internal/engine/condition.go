@@ -82,59 +82,47 @@ func (s *State) holds(ctx context.Context, q *Question, in *input, c *Condition)
 
 var errTooCostly = errors.New("the conditions of this check cost too much together")
 
+// values are the variables of conditions. Properties that are not kept are absent.
 func (s *State) values(q *Question) (map[string]any, error) {
-	subject, err := overlay(s.properties(q.Identity), q.SubjectProperties)
-	if err != nil {
-		return nil, err
+	subject := map[string]any{"type": q.Identity.Type, "id": q.Identity.ID, "name": q.Identity.ID}
+	resource := map[string]any{"type": q.ObjectType, "code": "", "id": ""}
+	var ofSubject, ofResource Properties
+	if person := s.people.Get(q.Identity.ID); person != nil && q.Identity.Type == User {
+		subject["name"], ofSubject = person.Username, person.Properties
 	}
-	stored := ""
-	if q.resource != nil {
-		stored = q.resource.Properties
+	if r := q.resource; r != nil {
+		resource["type"], resource["code"], resource["id"], ofResource = r.Type, r.Code, r.ID, r.Properties
+	} else if q.ObjectType == App {
+		resource["id"] = q.ApplicationID
 	}
-	resource, err := overlay(stored, q.ResourceProperties)
-	if err != nil {
-		return nil, err
-	}
-	action, err := overlay("", q.ActionProperties)
-	if err != nil {
-		return nil, err
+	action := map[string]any{"name": q.Action}
+	for _, part := range []struct {
+		of     map[string]any
+		stored Properties
+		given  json.RawMessage
+	}{{subject, ofSubject, q.SubjectProperties}, {resource, ofResource, q.ResourceProperties},
+		{action, "", q.ActionProperties}} {
+		if part.stored == tooLarge {
+			continue
+		}
+		properties, err := overlay(string(part.stored), part.given)
+		if err != nil {
+			return nil, err
+		}
+		part.of["properties"] = properties
 	}
 	surroundings, err := overlay("", q.Context)
-	if err != nil {
-		return nil, err
-	}
-	object := map[string]any{"type": q.ObjectType, "code": "", "id": "", "properties": resource}
-	if q.resource != nil {
-		object["type"], object["code"], object["id"] = q.resource.Type, q.resource.Code, q.resource.ID
-	} else if q.ObjectType == App {
-		object["id"] = q.ApplicationID
-	}
-	name := q.Identity.ID
-	if person := s.people.Get(q.Identity.ID); person != nil && q.Identity.Type == User {
-		name = person.Username
-	}
 	return map[string]any{
-		"subject":  map[string]any{"type": q.Identity.Type, "id": q.Identity.ID, "name": name, "properties": subject},
-		"resource": object,
-		"action":   map[string]any{"name": q.Action, "properties": action},
-		"context":  surroundings,
-		"now":      time.UnixMilli(q.Now).UTC(),
-	}, nil
-}
-
-// properties are what is stored of an identity.
-func (s *State) properties(who Identity) string {
-	if person := s.people.Get(who.ID); person != nil && who.Type == User {
-		return person.Properties
-	}
-	return ""
+		"subject": subject, "resource": resource, "action": action, "context": surroundings,
+		"now": time.UnixMilli(q.Now).UTC(),
+	}, err
 }
 
 // overlay makes the value of one variable: what is stored, with what the question gives over it.
 func overlay(stored string, given json.RawMessage) (map[string]any, error) {
 	values := map[string]any{}
 	for _, text := range [][]byte{[]byte(stored), given} {
-		if len(text) == 0 {
+		if len(text) == 0 || string(text) == "null" {
 			continue
 		}
 		members, err := condition.FromJSON(text)

@@ -38,13 +38,30 @@ type Identity struct {
 	ID   string `json:"id"`
 }
 
+// Properties are what conditions see of a user or a resource: a JSON object, or empty.
+type Properties string
+
+// MaxProperties is how many bytes of properties are kept in memory. Conditions cannot be decided that look at more.
+const MaxProperties = 8 << 10
+
+// tooLarge stands for properties that are not kept.
+const tooLarge = "-"
+
+// PropertiesOf makes properties of a JSON object.
+func PropertiesOf(object string) Properties {
+	if len(object) > MaxProperties {
+		return tooLarge
+	}
+	return Properties(object)
+}
+
 // Resource is what can be granted.
 type Resource struct {
 	ID, ApplicationID, Type, Code, Name, URI string
 
 	Actions    []string // codes; none: whatever is asked for
 	Global     bool     // can be granted and grouped by every application of the tenant
-	Properties string   // a JSON object, for conditions
+	Properties Properties
 	Sequence   int64
 }
 
@@ -96,7 +113,7 @@ type Rule struct {
 type Person struct {
 	ID, Username string
 
-	Properties string // a JSON object, for conditions
+	Properties Properties
 	Sequence   int64
 }
 

@@ -106,6 +106,14 @@ type State struct {
 	holding   Map[string, Map[string, *Membership]] // node → id
 }
 
+// TreeOfRoot is the core object of which a node is the root; "" if it is none's.
+func (s *State) TreeOfRoot(objectCode, nodeID string) string {
+	if s.roots.Get(objectCode).Get(nodeID) == nil {
+		return ""
+	}
+	return s.treeCodes.Get(objectCode)
+}
+
 // Change makes a State out of another. Put methods ignore records that are not newer than what is there.
 type Change struct {
 	*State

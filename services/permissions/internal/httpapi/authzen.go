@@ -144,15 +144,17 @@ func (a *api) question(ctx context.Context, s *engine.State, e evaluation) *engi
 	return q
 }
 
+// applicationOf is the application that a resource's properties name, or the caller's own.
 func applicationOf(ctx context.Context, resource *entity) string {
 	var properties struct {
-		ApplicationID string `json:"application_id"`
+		ApplicationID any `json:"application_id"`
 	}
-	_ = json.Unmarshal(resource.Properties, &properties) // a value that is no text names no application
-	if p := auth.PrincipalFrom(ctx); properties.ApplicationID == "" && p != nil {
-		return cmp.Or(p.ClientID, p.Subject)
+	_ = json.Unmarshal(resource.Properties, &properties) // an object, as was checked
+	if p := auth.PrincipalFrom(ctx); properties.ApplicationID == nil && p != nil {
+		return cmp.Or(p.ApplicationID, p.ClientID, p.Subject)
 	}
-	return properties.ApplicationID
+	id, _ := properties.ApplicationID.(string) // another value names no application
+	return id
 }
 
 var objectTypes = []string{engine.Data, engine.API, engine.UI}

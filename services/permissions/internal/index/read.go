@@ -98,7 +98,7 @@ func readResource(c grant.Change) (func(*engine.Change), error) {
 	resource := &engine.Resource{
 		ID: c.ID, ApplicationID: r.ApplicationID, Type: r.Type, Code: r.Code, Name: r.Name, URI: r.URI,
 		Global:     r.IsGlobal == grant.On,
-		Properties: properties(r.SysExtProps, r.FreeExtProps), Sequence: c.Sequence,
+		Properties: engine.PropertiesOf(properties(r.SysExtProps, r.FreeExtProps)), Sequence: c.Sequence,
 	}
 	for _, action := range r.Actions {
 		resource.Actions = append(resource.Actions, action.Code)
@@ -310,8 +310,8 @@ func readUser(raw json.RawMessage, sequence int64, u update) (update, error) {
 		err = whole(user.ID, user.Username)
 	}
 	u.id, u.deleted = user.ID, user.Status == "resigned"
-	person := &engine.Person{ID: user.ID, Username: user.Username, Properties: properties(nil, user.FreeExtProps),
-		Sequence: sequence}
+	person := &engine.Person{ID: user.ID, Username: user.Username,
+		Properties: engine.PropertiesOf(properties(nil, user.FreeExtProps)), Sequence: sequence}
 	u.apply = func(to *engine.Change) { to.PutPerson(person) }
 	if u.deleted {
 		u.apply = func(to *engine.Change) { to.DropPerson(person.ID) }
