@@ -266,6 +266,9 @@ func (s *Server) serve(hc huma.Context, op *Op, run func(context.Context) (answe
 	}
 	if err == nil {
 		call.status = a.Status
+		if op.OAuth {
+			w.Header().Set("Pragma", "no-cache") // RFC 6749 §5.1
+		}
 		err = op.placed(a.write(ctx, w, func() bool { return s.good(ctx, op, r) }))
 		a.release()
 		if err != nil && w.Written() {

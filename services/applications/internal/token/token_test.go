@@ -227,6 +227,7 @@ func TestTokenEndpoint(t *testing.T) {
 			require.EqualValues(t, 3600, given.ExpiresIn)
 			require.Equal(t, c.want, given.Scope)
 			require.Equal(t, "no-store", answer.Header.Get("Cache-Control"))
+			require.Equal(t, "no-cache", answer.Header.Get("Pragma"), "RFC 6749 §5.1")
 			p, err := w.Deps.Verifier.Verify(t.Context(), given.AccessToken)
 			require.NoError(t, err)
 			require.Equal(t, "acme", p.Tenant)
