@@ -1,6 +1,6 @@
 // Package applications is the applications service: applications with their configuration, protocols, authentication
-// sources, sub-accounts, secrets and logos, and the tokens of machine clients. It exports what a program needs to run
-// it, and nothing else.
+// sources, sub-accounts, secrets and logos, and the tokens of machine clients. It exports only what a program needs to
+// run it.
 package applications
 
 import (
@@ -25,14 +25,14 @@ import (
 
 // Config are the service's own settings.
 type Config struct {
-	AllowHTTP bool `mapstructure:"allow_http" doc:"Accept http URLs of applications for every host, not for loopback hosts alone"`
-	AllowSHA1 bool `mapstructure:"allow_sha1" doc:"Accept algorithms of SHA-1 in the settings of SAML, for products that know no other"`
+	AllowHTTP bool `mapstructure:"allow_http" doc:"Accept http URLs of applications for every host, not only for loopback hosts"`
+	AllowSHA1 bool `mapstructure:"allow_sha1" doc:"Accept algorithms with SHA-1 in SAML settings, for products that support no others"`
 
 	Tokens TokenConfig `mapstructure:"tokens"`
 
-	Bootstrap Bootstrap `mapstructure:"-"` // set apart, as bootstrap.client_id
+	Bootstrap Bootstrap `mapstructure:"-"` // set at the top level, as bootstrap.client_id
 
-	// AdoptKeys are signing keys to begin with, in use before the service had any; nil: it makes new ones.
+	// AdoptKeys are existing signing keys to start with; nil: the service generates one.
 	AdoptKeys *auth.Keys `mapstructure:"-"`
 }
 
@@ -41,7 +41,7 @@ func DefaultConfig() Config {
 	return Config{Tokens: defaultTokens(), Bootstrap: Bootstrap{Tenant: defaultTenant}}
 }
 
-// Spec describes the service under a configuration.
+// Spec describes the service with this configuration.
 func Spec(c Config) service.Spec {
 	return service.Spec{
 		Name: "applications", New: c.new,

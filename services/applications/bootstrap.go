@@ -13,10 +13,10 @@ import (
 	"github.com/idplatform/idplatform/services/applications/internal/application"
 )
 
-// Bootstrap is the credential of the platform's first administrator, an application like others from then on.
+// Bootstrap is the credential of the platform's first administrator. It is an ordinary application once it is created.
 type Bootstrap struct {
-	ClientID     string        `mapstructure:"client_id" doc:"Client id of an administrator of the platform, which is made at the start unless there is one"`
-	ClientSecret secret.String `mapstructure:"client_secret" doc:"Its secret, of 16 characters at least: openssl rand -base64 32"`
+	ClientID     string        `mapstructure:"client_id" doc:"Client id of an administrator of the platform, which is created at the start if it does not exist"`
+	ClientSecret secret.String `mapstructure:"client_secret" doc:"Its secret, at least 16 characters: openssl rand -base64 32"`
 	Tenant       string        `mapstructure:"tenant" doc:"Its tenant"`
 }
 
@@ -45,7 +45,7 @@ func (b Bootstrap) Validate() error {
 	return errors.Join(faults...)
 }
 
-// make makes the administrator if one is configured and missing.
+// make creates the administrator if one is configured and does not exist.
 func (b Bootstrap) make(ctx context.Context, d service.Deps, apps *application.Applications) error {
 	if b.ClientID == "" {
 		return nil
@@ -57,7 +57,7 @@ func (b Bootstrap) make(ctx context.Context, d service.Deps, apps *application.A
 		return fmt.Errorf("the bootstrap administrator: %w", err)
 	}
 	if !good {
-		d.Log.Warn("the configured secret is none of the bootstrap administrator: it was refreshed since the first start",
+		d.Log.Warn("the configured secret is not valid for the bootstrap administrator: its secret was refreshed",
 			"client_id", b.ClientID)
 	}
 	return nil

@@ -14,12 +14,12 @@ import (
 	"github.com/idplatform/idplatform/services/applications/internal/token"
 )
 
-// TokenConfig is about the tokens of machine clients.
+// TokenConfig configures the tokens of machine clients.
 type TokenConfig struct {
-	TTL               time.Duration `mapstructure:"ttl" doc:"How long a token is good"`
-	PerSecond         float64       `mapstructure:"per_second" doc:"Tokens a second that one client may get from one replica; twice as many may come at once"`
-	FailuresPerMinute float64       `mapstructure:"failures_per_minute" doc:"Failed authentications a minute of one client, and from one address, that are counted and told as events; more are answered 429. A good credential is never refused for them"`
-	RotateEvery       time.Duration `mapstructure:"rotate_every" doc:"How long a signing key signs before the next one does"`
+	TTL               time.Duration `mapstructure:"ttl" doc:"How long a token is valid"`
+	PerSecond         float64       `mapstructure:"per_second" doc:"Tokens a second that one client can get from one replica; bursts may be twice as large"`
+	FailuresPerMinute float64       `mapstructure:"failures_per_minute" doc:"Failed authentications a minute of one client, and from one address, that are counted and reported as events; more are answered 429. A valid credential is never refused because of them"`
+	RotateEvery       time.Duration `mapstructure:"rotate_every" doc:"How long a signing key is used before the next one"`
 }
 
 func defaultTokens() TokenConfig {
@@ -42,7 +42,7 @@ func oauthCollections() []*docstore.Def {
 	return append(append(signing.Collections(), ended.Collections()...), token.Collections()...)
 }
 
-// tokens makes the token service, whose keys the verifier trusts from then on.
+// tokens makes the token service. The verifier trusts its keys from then on.
 func (c Config) tokens(
 	ctx context.Context, d service.Deps, clients token.Clients,
 ) (*token.Tokens, *signing.Keeper, error) {

@@ -1,5 +1,5 @@
 // Package identitysources is the identity-sources service: the catalogue of login providers, connections to them, and
-// authentication methods and templates. It exports what a program needs to run it, and nothing else.
+// authentication methods and templates. It exports only what a program needs to run it.
 package identitysources
 
 import (
@@ -35,7 +35,7 @@ func newApp(_ context.Context, d service.Deps) (service.App, error) {
 	}, nil
 }
 
-// answer registers what this service tells others.
+// answer registers the answers to other services' questions.
 func answer(b *bus.Bus, connections *connection.Connections) error {
 	return errors.Join(
 		questions.ConnectionExists.Answer(b,

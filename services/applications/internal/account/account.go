@@ -26,7 +26,7 @@ type Profile struct {
 	Account      string          `json:"account"`
 	DisplayName  string          `json:"display_name"`
 	Status       string          `json:"status"`
-	IsDefault    string          `json:"is_default"` // of a user's sub-accounts in an application one is the default
+	IsDefault    string          `json:"is_default"` // one of a user's sub-accounts in an application is
 	Password     secret.Text     `json:"password"`   // for form fill
 	SysExtProps  json.RawMessage `json:"sys_ext_props"`
 	FreeExtProps json.RawMessage `json:"free_ext_props"`
@@ -35,13 +35,13 @@ type Profile struct {
 // Doc is a sub-account as read or written.
 type Doc = docstore.Doc[Account]
 
-// The indexes. Texts begin with the application's id, so that an application's sub-accounts are one range.
+// The indexes. Their values start with the application's id, so that an application's sub-accounts are one range.
 const (
 	byApp         = "app_id"
 	byAccount     = "account"
 	byUser        = "user_id" // over all applications
 	byHolder      = "holder"  // the application's id, the user's
-	byDefault     = "default" // likewise, of default ones alone
+	byDefault     = "default" // likewise, only for default sub-accounts
 	byDisplayName = "display_name"
 	byStatus      = "status"
 	byAccountPart = "account_part"
@@ -83,8 +83,8 @@ func parts(appID, text string) []string {
 	return textindex.Grams(within(appID, ""), textindex.Key(text))
 }
 
-// holder is a user who has sub-accounts of an application, and how many. Everything that adds or removes one changes
-// it, so that no two do so at once.
+// holder is a user who has sub-accounts of an application, with their number. Every transaction that adds or removes
+// one changes this document, so that two of them cannot run at the same time.
 type holder struct {
 	docstore.Meta        // the id is the application's and the user's
 	AppID         string `json:"app_id"`
@@ -107,8 +107,9 @@ var holders = docstore.Define(docstore.Schema[holder]{
 
 func holderID(appID, userID string) string { return appID + "." + userID }
 
-// departure is a user who has left, or had: how far the events that tell so have been heard. It makes each count once,
-// however often it comes, and keeps out who left between the question whether they exist and their sub-account.
+// departure records the events about a user who has left, or had left: the sequence of the last one. It makes each
+// event count once, however often it is delivered, and refuses a sub-account for a user who left after the users
+// service was asked whether the user exists.
 type departure struct {
 	docstore.Meta       // the id is the user's
 	Sequence      int64 `json:"sequence"` // of the last event
@@ -117,7 +118,7 @@ type departure struct {
 
 var departures = docstore.Define(docstore.Schema[departure]{Name: "departed_users", Noun: "user", Part: true})
 
-// remainder is a deleted application of which sub-accounts are left.
+// remainder is a deleted application some of whose sub-accounts still have to be deleted.
 type remainder struct{ docstore.Meta }
 
 var remainders = docstore.Define(docstore.Schema[remainder]{
@@ -138,7 +139,7 @@ const (
 	maxID          = 64
 )
 
-// check notes every fault.
+// check reports every fault.
 func (a *Account) check(faults *apperr.Faults) {
 	faults.Check(a.UserID != "" && len(a.UserID) <= maxID && !strings.ContainsAny(a.UserID, "/."), "user_id",
 		"must be a user's id")

@@ -27,13 +27,13 @@ func (s *Accounts) Create(ctx context.Context, appID string, draft Account) (Doc
 	return create(ctx, s, appID, []Account{draft}, at, func(docs []Doc) (Doc, error) { return docs[0], nil })
 }
 
-// CreateMany is Create for several, all or none. Faults are located at items[n].
+// CreateMany is Create for several sub-accounts, all or none. Faults are located at items[n].
 func (s *Accounts) CreateMany(ctx context.Context, appID string, drafts []Account) (docstore.Batch, error) {
 	at := func(i int) string { return apperr.Item("items", i) }
 	return create(ctx, s, appID, drafts, at, docstore.BatchOf[Doc])
 }
 
-// create adds sub-accounts. answer makes of them what the transaction results in.
+// create adds sub-accounts. answer turns the stored documents into the result.
 func create[R any](
 	ctx context.Context, s *Accounts, appID string, drafts []Account, at func(int) string,
 	answer func([]Doc) (R, error),
@@ -73,7 +73,7 @@ func insert(
 		return nil, err
 	}
 	added := make([]*Account, len(drafts))
-	defaults := map[string]*Account{} // of those that are added, by user
+	defaults := map[string]*Account{} // of the new sub-accounts, by user
 	for i, draft := range drafts {
 		a := &Account{Meta: docstore.Meta{ID: ids[i]}, AppID: appID, UserID: draft.UserID, Profile: draft.Profile}
 		first, err := enter(ctx, tx, app, a, at(i))
@@ -126,7 +126,8 @@ func (s *Accounts) checkUsers(ctx context.Context, drafts []Account, at func(int
 	return faults.Err()
 }
 
-// enter counts a new sub-account in, if its user may have it, and tells whether it is the user's first.
+// enter adds a new sub-account to the count of its user, if the user may have it, and reports whether it is the user's
+// first.
 func enter(
 	ctx context.Context, tx *docstore.Tx, app *application.Application, a *Account, at string,
 ) (first bool, err error) {
@@ -144,7 +145,7 @@ func enter(
 	return others == 0, err
 }
 
-// hold counts a sub-account of a user in, or out, and returns how many there were.
+// hold changes the number of sub-accounts of a user and returns the previous one.
 func hold(ctx context.Context, tx *docstore.Tx, appID, userID string, more int64) (before int64, err error) {
 	id := holderID(appID, userID)
 	found, err := holders.LoadMany(ctx, tx, []string{id})
@@ -165,7 +166,7 @@ func hold(ctx context.Context, tx *docstore.Tx, appID, userID string, more int64
 	return before, err
 }
 
-// yield makes the default of a user's sub-accounts one that is not.
+// yield makes the user's default sub-account one that is not the default.
 func yield(ctx context.Context, tx *docstore.Tx, appID, userID string) error {
 	found, err := accounts.LoadWhere(ctx, tx, docstore.Eq(byDefault, docstore.Text(within(appID, userID))), "", 1)
 	if err != nil || len(found) == 0 {
@@ -176,7 +177,7 @@ func yield(ctx context.Context, tx *docstore.Tx, appID, userID string) error {
 	return err
 }
 
-// Get returns a sub-account; apperr.NotFound, also where it is another application's.
+// Get returns a sub-account; apperr.NotFound, also if it belongs to another application.
 func (s *Accounts) Get(ctx context.Context, appID, id string) (Doc, error) {
 	doc, err := accounts.Find(ctx, s.Store, id)
 	if err != nil {
@@ -195,7 +196,7 @@ func (s *Accounts) Get(ctx context.Context, appID, id string) (Doc, error) {
 	return doc, nil
 }
 
-// load returns a sub-account of an application to be changed.
+// load returns a sub-account of an application, to be changed.
 func load(ctx context.Context, tx *docstore.Tx, appID, id string) (*Account, error) {
 	if _, err := application.Find(ctx, tx, appID); err != nil {
 		return nil, err
@@ -207,8 +208,8 @@ func load(ctx context.Context, tx *docstore.Tx, appID, id string) (*Account, err
 	return a, err
 }
 
-// Replace gives a sub-account the members of a draft. An absent status or is_default stays as it is. apperr.NotFound,
-// InvalidParameters, AlreadyExists, VersionMismatch.
+// Replace replaces the editable members of a sub-account. An absent status or is_default stays as it is.
+// apperr.NotFound, InvalidParameters, AlreadyExists, VersionMismatch.
 func (s *Accounts) Replace(ctx context.Context, appID, id string, draft Account) (Doc, error) {
 	var faults apperr.Faults
 	status := draft.Status
@@ -267,8 +268,8 @@ func (s *Accounts) setStatus(ctx context.Context, appID, id, status, action stri
 	})
 }
 
-// Delete removes a sub-account. Where it was the default, the oldest of the user's others becomes it. apperr.NotFound,
-// VersionMismatch.
+// Delete deletes a sub-account. If it was the default, the oldest of the user's others becomes the default.
+// apperr.NotFound, VersionMismatch.
 func (s *Accounts) Delete(ctx context.Context, appID, id string) error {
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		a, err := load(ctx, tx, appID, id)

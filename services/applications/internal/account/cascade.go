@@ -9,9 +9,9 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-const atOnce = 500 // sub-accounts that one transaction removes
+const atOnce = 500 // sub-accounts that one transaction deletes
 
-// HasSeveral tells whether a user has several sub-accounts of an application.
+// HasSeveral reports whether a user has several sub-accounts of an application.
 func HasSeveral(ctx context.Context, tx *docstore.Tx, appID string) (bool, error) {
 	_, err := holders.First(ctx, tx, docstore.Eq(bySeveral, docstore.Text(appID)))
 	if apperr.IsNotFound(err) {
@@ -20,8 +20,8 @@ func HasSeveral(ctx context.Context, tx *docstore.Tx, appID string) (bool, error
 	return err == nil, err
 }
 
-// DeleteOf removes an application's sub-accounts in the transaction that removes it: some of them, and leaves the rest
-// to Finish.
+// DeleteOf deletes sub-accounts of an application in the transaction that deletes the application. If there are many,
+// Finish deletes the rest.
 func DeleteOf(ctx context.Context, tx *docstore.Tx, appID string) error {
 	more, err := deleteSome(ctx, tx, ofApplication(appID))
 	if err == nil && more {
@@ -30,7 +30,7 @@ func DeleteOf(ctx context.Context, tx *docstore.Tx, appID string) error {
 	return err
 }
 
-// deleteSome removes sub-accounts of an application or a user that is no more, and tells whether there may be more.
+// deleteSome deletes sub-accounts of a deleted application or user, and reports whether there may be more.
 func deleteSome(ctx context.Context, tx *docstore.Tx, all docstore.Filter) (more bool, err error) {
 	some, err := accounts.LoadWhere(ctx, tx, all, "", atOnce)
 	if err != nil {
@@ -50,12 +50,12 @@ func deleteSome(ctx context.Context, tx *docstore.Tx, all docstore.Filter) (more
 	return len(some) == atOnce, holders.DeleteWhere(ctx, tx, docstore.ID(held...), nil)
 }
 
-// DueRemainders lists deleted applications of which sub-accounts are left.
+// DueRemainders lists deleted applications that still have sub-accounts.
 func DueRemainders(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, error) {
 	return remainders.Due(ctx, s, limit)
 }
 
-// Finish removes what is left of a deleted application's sub-accounts.
+// Finish deletes the rest of a deleted application's sub-accounts.
 func (s *Accounts) Finish(ctx context.Context, appID string) error {
 	for more := true; more; {
 		var err error
@@ -77,7 +77,7 @@ func (s *Accounts) Finish(ctx context.Context, appID string) error {
 	return nil
 }
 
-// OnUser takes an event of the users service into account: who leaves has no sub-accounts any more.
+// OnUser handles an event of the users service: the sub-accounts of a user who leaves are deleted.
 func (s *Accounts) OnUser(ctx context.Context, e bus.Event) error {
 	gone := !strings.HasSuffix(e.Type, ".reinstated")
 	if counts, err := s.note(ctx, e, gone); err != nil || !counts || !gone {
@@ -95,7 +95,7 @@ func (s *Accounts) OnUser(ctx context.Context, e bus.Event) error {
 	return nil
 }
 
-// note takes an event of a user who leaves or is back into account; false if a later one was already.
+// note records an event about a user who leaves or returns. It returns false if a later event was recorded before.
 func (s *Accounts) note(ctx context.Context, e bus.Event, gone bool) (bool, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (bool, error) {
 		known, err := departures.LoadMany(ctx, tx, []string{e.Subject})
@@ -116,7 +116,7 @@ func (s *Accounts) note(ctx context.Context, e bus.Event, gone bool) (bool, erro
 	})
 }
 
-// isGone tells whether a user is known to have left.
+// isGone reports whether the user is recorded as gone.
 func isGone(ctx context.Context, tx *docstore.Tx, userID string) (bool, error) {
 	doc, err := departures.Find(ctx, tx, userID)
 	if apperr.IsNotFound(err) {

@@ -12,7 +12,7 @@ import (
 
 // Filter selects sub-accounts of an application. The zero Filter selects all.
 type Filter struct {
-	UserID, Account, DisplayName, Status string // equal; case and width of account and display name do not count
+	UserID, Account, DisplayName, Status string // equal; account and display name without regard to case and width
 	Keyword                              string // a part of account or display name
 }
 
@@ -34,11 +34,11 @@ func (f Filter) where(appID string) docstore.Filter {
 
 func ofApplication(appID string) docstore.Filter { return docstore.Eq(byApp, docstore.Text(appID)) }
 
-// field is what conditions can be about.
+// field describes a member that conditions can be about.
 type field struct {
 	index  string
-	part   string // its index of parts; "" if there is none
-	folded bool   // case and width do not count
+	part   string // the index for searches by a part; "" if there is none
+	folded bool   // compared without regard to case and width
 }
 
 var fields = map[string]field{
@@ -67,20 +67,20 @@ func (f field) containing(appID, part string) docstore.Filter {
 	return textindex.Containing(f.part, f.index, within(appID, ""), textindex.Key(part))
 }
 
-// Condition is one of those of a query.
+// Condition is one condition of a query.
 type Condition struct {
 	Field  string
 	Op     string // eq, in, prefix or contains
 	Values []string
 }
 
-// Conditions select sub-accounts of an application: those that meet all, or any.
+// Conditions select sub-accounts of an application that meet all conditions, or any.
 type Conditions struct {
 	List []Condition
 	Any  bool
 }
 
-// Limits of a query: each condition is a walk of its own.
+// Limits of a query. Each condition is a search of its own.
 const (
 	MaxConditions = 20
 	MaxValues     = 200
@@ -132,7 +132,7 @@ func (s *Accounts) List(
 	return accounts.List(ctx, s.Store, f.where(appID), p)
 }
 
-// Query is List by conditions. apperr.InvalidParameters too for a condition that there is not.
+// Query is List by conditions. The error may also be apperr.InvalidParameters at a condition.
 func (s *Accounts) Query(
 	ctx context.Context, appID string, c Conditions, p docstore.Paging,
 ) (docstore.Page[Account], error) {

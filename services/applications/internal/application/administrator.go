@@ -9,12 +9,12 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// Credential is how a client authenticates by a secret.
+// Credential is a client id with a secret.
 type Credential struct{ ClientID, Secret string }
 
-// EnsureAdministrator makes an application that may do everything, unless there is one with this client id, and reports
-// whether the credential is one of it: its secret may have been refreshed since. The context's tenant is the
-// application's.
+// EnsureAdministrator creates an application with the scope platform:admin, unless there is one with this client id. It
+// reports whether the credential is valid: the secret may have been refreshed since the application was created. The
+// context's tenant is the application's.
 func (s *Applications) EnsureAdministrator(ctx context.Context, c Credential) (good bool, err error) {
 	known, err := s.Client(ctx, c.ClientID)
 	if err == nil {
@@ -38,7 +38,7 @@ func (s *Applications) EnsureAdministrator(ctx context.Context, c Credential) (g
 		_, err := add(ctx, tx, false, plans, whole)
 		return err
 	})
-	if apperr.KindOf(err) == apperr.AlreadyExists { // another replica makes it meanwhile
+	if apperr.KindOf(err) == apperr.AlreadyExists { // another replica was faster
 		if _, err := s.Client(ctx, c.ClientID); err == nil {
 			return s.EnsureAdministrator(ctx, c)
 		}

@@ -14,13 +14,13 @@ import (
 	"github.com/idplatform/idplatform/services/applications/internal/toggle"
 )
 
-// The types: made from nothing, or from a template of the catalogue.
+// The types: created without, or from, a template.
 const (
 	SelfBuilt    = "1"
 	FromTemplate = "2"
 )
 
-// The categories. Backend services are the machine clients: they alone get tokens.
+// The categories. Backend services are the machine clients: only they get tokens.
 const (
 	StandardWeb    = "1"
 	SinglePage     = "2"
@@ -55,17 +55,17 @@ type Profile struct {
 	LogoutURL        string          `json:"logout_url"`
 	SubAccountPolicy string          `json:"sub_account_policy"`
 	ProtocolType     string          `json:"protocol_type"`
-	ProtocolProp     protocol.Prop   `json:"protocol_prop"` // as in the protocol's record, which has its secret
+	ProtocolProp     protocol.Prop   `json:"protocol_prop"` // also in the protocol's record, which has the secret
 	ConfigProp       ConfigProp      `json:"config_prop"`
 	TemplateParams   TemplateParams  `json:"template_params,omitzero"`
 	Scopes           []string        `json:"scopes"`
 	JWKS             json.RawMessage `json:"jwks,omitempty"`     // public keys, RFC 7517
-	JWKSURI          string          `json:"jwks_uri,omitempty"` // or where they are, RFC 7591 §2
+	JWKSURI          string          `json:"jwks_uri,omitempty"` // or their address, RFC 7591 §2
 	SysExtProps      json.RawMessage `json:"sys_ext_props"`
 	FreeExtProps     json.RawMessage `json:"free_ext_props"`
 }
 
-// TemplateParams say of which version a template was, and what it was filled with.
+// TemplateParams are the version of the template and the values of its parameters.
 type TemplateParams struct {
 	Version string          `json:"version,omitempty"`
 	Params  json.RawMessage `json:"params,omitempty"`
@@ -83,7 +83,7 @@ type Source struct {
 // Doc is an application as read or written.
 type Doc = docstore.Doc[Application]
 
-// The indexes. Those that lists can be sorted by have the names of the members.
+// The indexes. Those that lists can be sorted by are named like the members.
 const (
 	byName         = "name"
 	byNameGram     = "name_gram"
@@ -121,10 +121,10 @@ var applications = docstore.Define(docstore.Schema[Application]{
 	},
 })
 
-// kind is type, category and status in one text, so that lists by any of them have an index for each order.
+// kind is type, category and status in one text, so that one index serves lists by any of them.
 func kind(typ, category, status string) string { return typ + category + status }
 
-// hosts are the ways in which the host of the login URL can be written: with its port, and without.
+// hosts are the host of the login URL with and without its port.
 func (a *Application) hosts() []string {
 	u, err := url.Parse(a.LoginURL)
 	if err != nil || u.Host == "" {
@@ -145,5 +145,5 @@ func (a *Application) connections() []string {
 	return ids
 }
 
-// Enabled tells whether the application may be used at all.
+// Enabled reports whether the application is enabled.
 func (a *Application) Enabled() bool { return a.Status == toggle.On }

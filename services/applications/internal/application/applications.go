@@ -24,18 +24,18 @@ import (
 // Deps are what Applications work with.
 type Deps struct {
 	Store     *docstore.Store
-	Bus       *bus.Bus // whom to ask about grants and connections
+	Bus       *bus.Bus // for questions about grants and connections
 	Rules     Rules
 	Templates *template.Catalogue
 	Pictures  *picture.Decoder
 
-	// OnEnd is called in the transaction that ends what an application could do until now: it is disabled or deleted,
-	// its
-	// secrets are refreshed, or it loses scopes, keys or its category. Its tokens end with it.
+	// OnEnd is called in the transaction of every change that ends the application's tokens: it is disabled or deleted,
+	// its secrets are refreshed, or it loses scopes, keys or its category.
 	OnEnd func(ctx context.Context, tx *docstore.Tx, a *Application) error
-	// OnDelete removes what belongs to an application elsewhere in this service, in the transaction that removes it.
+	// OnDelete deletes what belongs to an application elsewhere in this service, in the transaction that deletes the
+	// application.
 	OnDelete func(ctx context.Context, tx *docstore.Tx, id string) error
-	// HasSeveral tells whether a user has several sub-accounts of an application.
+	// HasSeveral reports whether a user has several sub-accounts of an application.
 	HasSeveral func(ctx context.Context, tx *docstore.Tx, id string) (bool, error)
 }
 
@@ -55,34 +55,35 @@ func Collections() []*docstore.Def {
 	return append(logos.Defs(), applications.Def(), secretHashes.Def(), protocol.Protocols.Def())
 }
 
-// Edit changes the members of an application that a request names.
+// Edit applies a request to an application: it changes the members that the request names.
 type Edit func(*Application) error
 
-// Created is a new application with its client secret, which is shown this once, or not at all.
+// Created is a new application with its client secret. The secret is shown only in the answer to this request, and only
+// to callers that may see it.
 type Created struct {
 	Doc
 	secret string
 }
 
-// Stored is the record with client_secret behind its members.
+// Stored is the record with the member client_secret added at its end.
 func (c Created) Stored() (body []byte, tag string, err error) {
 	body, tag, err = c.Doc.Stored()
 	if err != nil || c.secret == "" {
 		return body, tag, err
 	}
-	member := strconv.Quote(c.secret) // of letters that need no escapes
+	member := strconv.Quote(c.secret) // its characters need no escapes
 	return slices.Concat(body[:len(body)-1], []byte(`,"client_secret":`+member+"}")), tag, nil
 }
 
-// plan is an application to be made: what is slow or random about it is done.
+// plan is an application to be created, with everything that is slow or random done before the transaction.
 type plan struct {
 	Application
 	protocolID, secret string
 }
 
-// Create adds an application, with its protocol enabled and a client secret. edit gives it its members; those of its
-// template are there before. apperr.InvalidParameters with every fault, Forbidden (scopes that the caller lacks),
-// AlreadyExists.
+// Create adds an application, with its protocol enabled and a client secret. Members that the request does not name
+// come from the template, if there is one. apperr.InvalidParameters with every fault, Forbidden (scopes that the caller
+// lacks), AlreadyExists.
 func (s *Applications) Create(ctx context.Context, shown Shown, edit Edit) (Created, error) {
 	var faults apperr.Faults
 	plans, err := s.plan(ctx, &faults, func(int) string { return "" }, []Edit{edit})
@@ -98,7 +99,7 @@ func (s *Applications) Create(ctx context.Context, shown Shown, edit Edit) (Crea
 	})
 }
 
-// CreateMany is Create for several, all or none. Faults are located at items[n].
+// CreateMany is Create for several applications, all or none. Faults are located at items[n].
 func (s *Applications) CreateMany(ctx context.Context, shown Shown, edits []Edit) (docstore.Batch, error) {
 	at := func(i int) string { return apperr.Item("items", i) }
 	var faults apperr.Faults
@@ -115,14 +116,14 @@ func (s *Applications) CreateMany(ctx context.Context, shown Shown, edits []Edit
 	})
 }
 
-// Shown says whether a fresh secret is shown to who asked.
+// Shown says whether the caller may see the new secret.
 type Shown bool
 
-// plan checks applications to be created, and does what is slow or random about them.
+// plan checks new applications, and does what is slow or random.
 func (s *Applications) plan(
 	ctx context.Context, faults *apperr.Faults, at func(int) string, edits []Edit,
 ) ([]*plan, error) {
-	const idsEach = 3 // its own, its protocol's, its secret's
+	const idsEach = 3 // for the application, its protocol and its secret
 	ids, err := s.Store.NewIDs(ctx, idsEach*len(edits))
 	if err != nil {
 		return nil, err
@@ -145,7 +146,7 @@ func (s *Applications) plan(
 	return plans, mayHold(ctx, scopes)
 }
 
-// draft is an application as a request wants it to be, with every fault noted.
+// draft returns the application that a request describes, and reports every fault.
 func (s *Applications) draft(ctx context.Context, faults *apperr.Faults, edit Edit) Application {
 	var a Application
 	if err := edit(&a); err != nil {
@@ -155,7 +156,7 @@ func (s *Applications) draft(ctx context.Context, faults *apperr.Faults, edit Ed
 	if a.TemplateID != "" {
 		if base, ok := s.fromTemplate(faults, &a); ok {
 			a = Application{Profile: base}
-			_ = edit(&a) // it did before
+			_ = edit(&a) // succeeded above
 			a.TemplateParams.Version = base.TemplateParams.Version
 		}
 	}
@@ -174,7 +175,7 @@ func (s *Applications) draft(ctx context.Context, faults *apperr.Faults, edit Ed
 	return a
 }
 
-// add stores planned applications with their hashes and protocols, and tells of them.
+// add stores new applications with their secrets' hashes and protocols, and emits the events.
 func add(ctx context.Context, tx *docstore.Tx, shown Shown, plans []*plan, at func(int) string) ([]Created, error) {
 	apps := make([]*Application, len(plans))
 	for i, p := range plans {
@@ -209,7 +210,7 @@ func add(ctx context.Context, tx *docstore.Tx, shown Shown, plans []*plan, at fu
 	return all, nil
 }
 
-// newClientID makes a client id: 26 letters and digits, 130 random bits, so that it is one of a kind in all tenants.
+// newClientID makes a client id of 26 letters and digits: 130 random bits, so that it is unique over all tenants.
 func newClientID() string { return strings.ToLower(rand.Text()) }
 
 // Get returns an application; apperr.NotFound.
@@ -217,7 +218,7 @@ func (s *Applications) Get(ctx context.Context, id string) (Doc, error) {
 	return applications.Find(ctx, s.Store, id)
 }
 
-// Update changes what edit changes. apperr.NotFound, InvalidParameters, Forbidden (scopes that the caller lacks),
+// Update applies edit to an application. apperr.NotFound, InvalidParameters, Forbidden (scopes that the caller lacks),
 // AlreadyExists, VersionMismatch.
 func (s *Applications) Update(ctx context.Context, id string, edit Edit) (Doc, error) {
 	protocolID, err := s.Store.NewID(ctx)
@@ -234,7 +235,7 @@ func (s *Applications) Update(ctx context.Context, id string, edit Edit) (Doc, e
 			return Doc{}, err
 		}
 		if proposal.ProtocolType != a.ProtocolType && slices.Contains(protocol.Types, proposal.ProtocolType) {
-			// The settings that the request changes are those of the other protocol.
+			// The request changes the settings of the other protocol.
 			other := *a
 			if other.ProtocolProp, err = propOf(ctx, tx, a.ID, proposal.ProtocolType); err != nil {
 				return Doc{}, err
@@ -248,12 +249,12 @@ func (s *Applications) Update(ctx context.Context, id string, edit Edit) (Doc, e
 	})
 }
 
-// propose makes an application what a request wants it to be, if that is good.
+// propose replaces an application by a proposal, if that is valid.
 func (s *Applications) propose(
 	ctx context.Context, tx *docstore.Tx, a, proposal *Application, protocolID string,
 ) (Doc, error) {
 	var faults apperr.Faults
-	if string(proposal.TemplateParams.Params) != string(a.TemplateParams.Params) { // its template may be gone
+	if string(proposal.TemplateParams.Params) != string(a.TemplateParams.Params) { // otherwise the template may have left the catalogue
 		if t, ok := s.checkParams(&faults, &proposal.Profile); ok {
 			proposal.refill(&faults, t, a.TemplateParams.Params)
 		}
@@ -298,18 +299,18 @@ func (s *Applications) propose(
 	return doc, err
 }
 
-// narrowed tells whether a change takes from the application what its tokens are good for, or a key that it proved with
-// who it is.
+// narrowed reports whether a change takes from the application scopes, keys or the category that its tokens depend on.
 func (a *Application) narrowed(to *Profile) bool {
 	lost := func(scope string) bool { return !slices.Contains(to.Scopes, scope) }
 	return slices.ContainsFunc(a.Scopes, lost) || string(a.JWKS) != string(to.JWKS) || a.JWKSURI != to.JWKSURI ||
 		a.Category == BackendService && to.Category != BackendService
 }
 
-// Delete removes an application with all that belongs to it here; elsewhere application.deleted ends it. It asks the
-// permissions service. apperr.NotFound, VersionMismatch, InUse (other applications grant what is its), Unavailable.
+// Delete deletes an application with everything that belongs to it in this service; other services delete theirs on
+// application.deleted. It asks the permissions service. apperr.NotFound, VersionMismatch, InUse (other applications'
+// rules grant its resources or sets), Unavailable.
 func (s *Applications) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
-	// All that can be refused here is refused before the other service is asked.
+	// Everything that can be refused here is refused before the other service is asked.
 	if err := docstore.Do(docstore.Aside(ctx), s.Store, func(tx *docstore.Tx) error {
 		_, err := applications.Load(ctx, tx, id)
 		return err
@@ -334,7 +335,7 @@ func (s *Applications) Delete(ctx context.Context, id string) (docstore.Deleted,
 		if err != nil {
 			return docstore.Deleted{}, err
 		}
-		a.Version++ // the removal: OnEnd ends what belongs to the versions before
+		a.Version++ // stands for the deletion: OnEnd ends the tokens of earlier versions
 		return docstore.Deleted{ID: id}, errors.Join(
 			secretHashes.DeleteWhere(ctx, tx, docstore.ID(id), nil),
 			protocol.Protocols.DeleteWhere(ctx, tx, protocol.OfApplication(id), nil),
@@ -344,7 +345,7 @@ func (s *Applications) Delete(ctx context.Context, id string) (docstore.Deleted,
 	})
 }
 
-// load returns an application to be changed, without secrets that have ended.
+// load returns an application to be changed, without expired secrets.
 func load(ctx context.Context, tx *docstore.Tx, id string) (*Application, error) {
 	a, err := applications.Load(ctx, tx, id)
 	if err != nil || !a.settle(tx.Now) {
@@ -353,7 +354,7 @@ func load(ctx context.Context, tx *docstore.Tx, id string) (*Application, error)
 	return a, keepHashes(ctx, tx, a, nil)
 }
 
-// Find returns an application for a neighbour package; a transaction depends on it. apperr.NotFound.
+// Find returns an application for another package of this service; the transaction depends on it. apperr.NotFound.
 func Find(ctx context.Context, r docstore.Reader, id string) (*Application, error) {
 	doc, err := applications.Find(ctx, r, id)
 	if err != nil {
@@ -362,7 +363,7 @@ func Find(ctx context.Context, r docstore.Reader, id string) (*Application, erro
 	return doc.Value()
 }
 
-// change stores a changed application and tells of it; an unchanged one is left alone.
+// change stores a changed application and emits the event; an unchanged one is left alone.
 func change(ctx context.Context, tx *docstore.Tx, a *Application, action string) (Doc, error) {
 	doc, err := applications.Replace(ctx, tx, a)
 	if err != nil || !doc.Changed() {
@@ -371,7 +372,7 @@ func change(ctx context.Context, tx *docstore.Tx, a *Application, action string)
 	return doc, emit(ctx, tx, action, &doc)
 }
 
-// touch is change for one that the record does not show: of a secret, a picture.
+// touch is change for a change that the record does not show: of a secret or a picture.
 func touch(ctx context.Context, tx *docstore.Tx, a *Application, action string) (Doc, error) {
 	doc, err := applications.Touch(ctx, tx, a)
 	if err != nil {

@@ -11,18 +11,18 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// ClientSecret is a client secret that is good now, or was when it was read.
+// ClientSecret is a client secret that has not expired, at the time when it was read.
 type ClientSecret struct {
 	Hash    string     // see HashSecret
-	Expires clock.Time // zero: it does not end by itself
+	Expires clock.Time // zero: it does not expire
 }
 
-// Matches tells whether a secret is this one, in a time that does not tell how much of it is right.
+// Matches compares in constant time.
 func (c ClientSecret) Matches(value string) bool {
 	return subtle.ConstantTimeCompare([]byte(c.Hash), []byte(HashSecret(value))) == 1
 }
 
-// Client is an application as whoever authenticates it sees it.
+// Client is what is needed of an application to authenticate it and to issue tokens.
 type Client struct {
 	Tenant   string
 	AppID    string
@@ -30,14 +30,14 @@ type Client struct {
 	Version  int64 // of the application's record
 	Enabled  bool
 	Category string
-	Scopes   []string // that its tokens may have
+	Scopes   []string // the most that its tokens can have
 	Secrets  []ClientSecret
 	JWKS     json.RawMessage // its public keys, nil for none
-	JWKSURI  string          // or where they are, "" for nowhere
+	JWKSURI  string          // or the address of these keys
 }
 
-// Client finds an application by its client id, in any tenant. apperr.NotFound, after as many reads as for a client that
-// exists, so that the time does not tell which clients there are.
+// Client finds an application by its client id, in any tenant. For an unknown id the error is apperr.NotFound, after as
+// many reads as for a known one, so that the time does not tell which clients exist.
 func (s *Applications) Client(ctx context.Context, clientID string) (Client, error) {
 	doc, err := applications.FindGlobal(ctx, s.Store, byClientID, clientID)
 	if apperr.IsNotFound(err) {
@@ -74,7 +74,7 @@ func (s *Applications) Client(ctx context.Context, clientID string) (Client, err
 	return c, nil
 }
 
-// readNobody reads what Client reads of an application that exists: its record and the hashes of its secrets.
+// readNobody makes the same reads as Client for an existing application: its record and its secrets' hashes.
 func (s *Applications) readNobody(ctx context.Context) error {
 	const nobody = "nobody" // no application's id
 	ctx = request.System(ctx, request.Platform)

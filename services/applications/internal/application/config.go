@@ -7,7 +7,7 @@ import (
 	"github.com/idplatform/idplatform/services/applications/internal/toggle"
 )
 
-// ConfigProp is an application's configuration. Objects are kept exactly as they come.
+// ConfigProp is an application's configuration. Objects are stored exactly as sent.
 type ConfigProp struct {
 	Status                     string          `json:"status,omitempty"`
 	TenantID                   string          `json:"tenant_id,omitempty"`
@@ -30,7 +30,7 @@ const (
 	maxPolicies   = 100
 )
 
-// check notes every fault.
+// check reports every fault.
 func (c *ConfigProp) check(faults *apperr.Faults, tenant string) {
 	if c.Status != "" {
 		faults.Switch("status", &c.Status, toggle.On)
@@ -59,10 +59,10 @@ func (c *ConfigProp) check(faults *apperr.Faults, tenant string) {
 	}
 }
 
-// unite fills in what absent members mean, and makes the two views of the sign-on switches one value: a request may
-// change either. was is the application before.
+// unite sets defaults, and keeps the two views of the switches equal: a request may change either. was is the
+// application before the request.
 func (a *Application) unite(faults *apperr.Faults, was *Application) {
-	config := a.ConfigProp // as the request has it
+	config := a.ConfigProp // as in the request
 	a.normalize()
 	for _, m := range []struct {
 		name                     string

@@ -36,7 +36,7 @@ func (f Filter) where() (docstore.Filter, error) {
 	return docstore.And(all...), nil
 }
 
-// kinds are those that the filter selects.
+// kinds are the values of byKind that the filter selects.
 func (f Filter) kinds() []docstore.Value {
 	kinds := []docstore.Value{}
 	for _, typ := range []string{SelfBuilt, FromTemplate} {
@@ -54,7 +54,7 @@ func (f Filter) kinds() []docstore.Value {
 	return kinds
 }
 
-// List returns a page of applications. apperr.InvalidParameters (a type that there is not, paging).
+// List returns a page of applications. apperr.InvalidParameters (an unknown type, paging).
 func (s *Applications) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Application], error) {
 	where, err := f.where()
 	if err != nil {
@@ -63,8 +63,8 @@ func (s *Applications) List(ctx context.Context, f Filter, p docstore.Paging) (d
 	return applications.List(ctx, s.Store, where, p)
 }
 
-// ByDomain returns the application with that host of its login URL, with that domain_sn, or with both; the oldest where
-// several have that host. apperr.InvalidParameters where neither is given, NotFound.
+// ByDomain returns the application with this host in its login URL, with this domain_sn, or with both; of several with
+// the same host the oldest. apperr.InvalidParameters if neither is given, NotFound.
 func (s *Applications) ByDomain(ctx context.Context, host, domainSN string) (Doc, error) {
 	if host == "" && domainSN == "" {
 		return Doc{}, apperr.Invalid("domain", "or domain_sn must be given")
@@ -79,8 +79,8 @@ func (s *Applications) ByDomain(ctx context.Context, host, domainSN string) (Doc
 	return applications.First(ctx, s.Store, docstore.And(all...))
 }
 
-// OfConnection counts the applications that have a connection as authentication source: the answer to the
-// identity-sources service's question.
+// OfConnection counts the applications that a connection is attached to. It answers a question of the identity-sources
+// service.
 func (s *Applications) OfConnection(ctx context.Context, q questions.ConnectionID) (questions.Count, error) {
 	n, err := applications.Count(ctx, s.Store, docstore.Eq(byConnection, docstore.Text(q.ID)))
 	return questions.Count{Count: n}, err

@@ -13,7 +13,7 @@ import (
 
 var noSecret secret.String
 
-// Protocols lists an application's protocols, of one status unless that is "", in the order in which they were set up.
+// Protocols lists an application's protocols with a status ("" for all), in the order in which they were set up.
 // apperr.NotFound.
 func (s *Applications) Protocols(ctx context.Context, id, status string) ([]protocol.Doc, error) {
 	if _, err := s.Get(ctx, id); err != nil {
@@ -38,13 +38,13 @@ func (s *Applications) Protocols(ctx context.Context, id, status string) ([]prot
 	return docs, nil
 }
 
-// Protocol returns one protocol of an application; apperr.NotFound, also where it was never set up.
+// Protocol returns one protocol of an application; apperr.NotFound, also if it was never set up.
 func (s *Applications) Protocol(ctx context.Context, id, kind string) (protocol.Doc, error) {
 	return protocol.Protocols.First(ctx, s.Store, protocol.OfType(id, kind))
 }
 
-// SetProtocol replaces the settings of a protocol, or sets it up, disabled. The settings of the application's own
-// protocol_type are those of its record, too. apperr.NotFound, InvalidParameters.
+// SetProtocol replaces the settings of a protocol, or creates the protocol, disabled. The settings of the application's
+// own protocol_type are also in the application's record. apperr.NotFound, InvalidParameters.
 func (s *Applications) SetProtocol(ctx context.Context, id, kind string, prop protocol.Prop) error {
 	protocolID, err := s.Store.NewID(ctx)
 	if err != nil {
@@ -71,7 +71,8 @@ func (s *Applications) SetProtocol(ctx context.Context, id, kind string, prop pr
 	})
 }
 
-// putMain stores the settings that an application's record has of its own protocol, and tells whether they changed.
+// putMain stores the settings in an application's record as those of its own protocol, and reports whether they
+// changed.
 func (s *Applications) putMain(
 	ctx context.Context, tx *docstore.Tx, faults *apperr.Faults, a *Application, newID string,
 ) (changed bool, err error) {
@@ -79,8 +80,8 @@ func (s *Applications) putMain(
 	return doc.Changed(), err
 }
 
-// putProtocol stores the settings of a protocol, which is made with that status and id if there is none, and tells of
-// it. They are completed, unless they are faulty.
+// putProtocol stores valid settings of a protocol, completed, and emits the event. It creates the protocol with that
+// status and id if there is none.
 func (s *Applications) putProtocol(
 	ctx context.Context, tx *docstore.Tx, faults *apperr.Faults, appID, kind string, prop *protocol.Prop,
 	status, newID string,
@@ -127,7 +128,7 @@ func loadProtocol(ctx context.Context, tx *docstore.Tx, appID, kind string) (*pr
 	return found[0], nil
 }
 
-// propOf is the settings of an application's protocol; none where it was never set up.
+// propOf returns the settings of an application's protocol; empty ones if it was never set up.
 func propOf(ctx context.Context, tx *docstore.Tx, appID, kind string) (protocol.Prop, error) {
 	p, err := loadProtocol(ctx, tx, appID, kind)
 	if apperr.IsNotFound(err) {
@@ -139,12 +140,12 @@ func propOf(ctx context.Context, tx *docstore.Tx, appID, kind string) (protocol.
 	return p.Prop, nil
 }
 
-// EnableProtocol lets a protocol be used. apperr.NotFound, InvalidParameters for what it lacks.
+// EnableProtocol enables a protocol. apperr.NotFound, InvalidParameters for missing settings.
 func (s *Applications) EnableProtocol(ctx context.Context, id, kind string) (protocol.Doc, error) {
 	return s.setProtocolStatus(ctx, id, kind, toggle.On, "enabled")
 }
 
-// DisableProtocol keeps a protocol from being used. apperr.NotFound.
+// DisableProtocol disables a protocol. apperr.NotFound.
 func (s *Applications) DisableProtocol(ctx context.Context, id, kind string) error {
 	_, err := s.setProtocolStatus(ctx, id, kind, toggle.Off, "disabled")
 	return err
@@ -184,7 +185,7 @@ type ProtocolSecret struct {
 	SecretHint string `json:"secret_hint"`
 }
 
-// ResetProtocolSecret gives a protocol a new secret; the one before ends at once. apperr.NotFound, Forbidden (the
+// ResetProtocolSecret replaces a protocol's secret; the old one ends at once. apperr.NotFound, Forbidden (the
 // application has scopes that the caller lacks).
 func (s *Applications) ResetProtocolSecret(ctx context.Context, id, kind string) (ProtocolSecret, error) {
 	value := secret.Token(secretBytes)

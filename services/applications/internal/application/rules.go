@@ -19,8 +19,8 @@ import (
 
 // Rules are the checks that the configuration can relax.
 type Rules struct {
-	AllowHTTP bool // http URLs of every host, not of loopback hosts alone
-	AllowSHA1 bool // algorithms of SHA-1 in SAML
+	AllowHTTP bool // http URLs of every host, not only of loopback hosts
+	AllowSHA1 bool // algorithms with SHA-1 in SAML
 }
 
 // Limits of members, in characters unless said otherwise.
@@ -33,7 +33,7 @@ const (
 	maxKeys     = 20
 )
 
-// normalize fills in what an absent member means.
+// normalize sets absent members to their defaults.
 func (p *Profile) normalize() {
 	for _, member := range []struct {
 		value  *string
@@ -57,7 +57,7 @@ func (p *Profile) normalize() {
 	}
 }
 
-// check notes every fault but those of protocol_prop.
+// check reports every fault except those of protocol_prop.
 func (p *Profile) check(faults *apperr.Faults, tenant string, rules Rules) {
 	faults.Name("name", p.Name, maxName)
 	faults.Text("domain_sn", p.DomainSN, maxDomain)
@@ -109,7 +109,7 @@ func (p *Profile) checkRedirects(faults *apperr.Faults, location string, rules R
 	}
 }
 
-// checkKeys checks the keys by which the application can prove who it is: there, or at a URL, not both (RFC 7591 §2).
+// checkKeys checks the keys for private_key_jwt: in jwks or at jwks_uri, not both (RFC 7591 §2).
 func (p *Profile) checkKeys(faults *apperr.Faults, rules Rules) {
 	rules.url(faults, "jwks_uri", p.JWKSURI)
 	if string(p.JWKS) == "null" {
@@ -118,7 +118,7 @@ func (p *Profile) checkKeys(faults *apperr.Faults, rules Rules) {
 	if len(p.JWKS) == 0 {
 		return
 	}
-	faults.Check(p.JWKSURI == "", "jwks_uri", "can't be there beside jwks")
+	faults.Check(p.JWKSURI == "", "jwks_uri", "must not be given together with jwks")
 	faults.Props("jwks", &p.JWKS)
 	var set jose.JSONWebKeySet
 	if err := json.Unmarshal(p.JWKS, &set); err != nil || len(set.Keys) == 0 || len(set.Keys) > maxKeys {
@@ -130,8 +130,8 @@ func (p *Profile) checkKeys(faults *apperr.Faults, rules Rules) {
 	}
 }
 
-// url checks a URL that may be empty: absolute, http or https, without a fragment, of http only where the host is this
-// machine (RFC 8252 §7.3).
+// url checks a URL that may be empty: absolute, http or https, without a fragment. http is for loopback hosts only (RFC
+// 8252 §7.3), unless the configuration allows more.
 func (r Rules) url(faults *apperr.Faults, location, text string) {
 	if text == "" {
 		return
@@ -156,8 +156,8 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// mayHold refuses a caller who would give away, or take over, scopes that it does not have itself: who can set an
-// application's scopes, or get a secret of it, can have its tokens. Work that no request asked for may hold all.
+// mayHold refuses a caller who would give away, or take over, scopes that it does not have: whoever can set an
+// application's scopes, or get a secret of it, can get tokens with them. Work without a request may hold all scopes.
 func mayHold(ctx context.Context, scopes []string) error {
 	caller := auth.PrincipalFrom(ctx)
 	if caller == nil {

@@ -13,23 +13,23 @@ import (
 	"github.com/idplatform/idplatform/pkg/secret"
 )
 
-// Secret is what is shown of a client secret.
+// Secret is the public description of a client secret.
 type Secret struct {
 	ID          string     `json:"id"`
 	Hint        string     `json:"hint"`
 	TimeCreated clock.Time `json:"time_created"`
-	TimeExpires clock.Time `json:"time_expires"` // zero: it does not end by itself
+	TimeExpires clock.Time `json:"time_expires"` // zero: it does not expire
 }
 
 // Limits of secrets.
 const (
 	secretBytes = 32 // 256 bits
-	maxSecrets  = 5  // that are good at the same time
+	maxSecrets  = 5  // valid at the same time
 	MaxGrace    = 90 * 24 * time.Hour
 )
 
-// hashes are those of an application's client secrets, by the secrets' ids; its own id is the application's. They stand
-// apart, so that the record, which is answered and told, never has them.
+// hashes are the hashes of an application's client secrets, by the secrets' ids. The document has the application's id.
+// It is separate, so that no answer or event can contain the hashes.
 type hashes struct {
 	docstore.Meta
 	SHA256 map[string]string `json:"sha256"` // in hexadecimal
@@ -37,17 +37,17 @@ type hashes struct {
 
 var secretHashes = docstore.Define(docstore.Schema[hashes]{Name: "secret_hashes", Noun: "secret", Part: true})
 
-// newSecret makes a client secret and what is shown of it.
+// newSecret makes a client secret and its public description.
 func newSecret(id string) (value string, shown Secret) {
 	value = secret.Token(secretBytes)
 	return value, Secret{ID: id, Hint: hint(value)}
 }
 
-// hint is what tells secrets apart: the last characters of one.
+// hint is the end of a secret, by which people tell secrets apart.
 func hint(value string) string { return "…" + value[len(value)-4:] }
 
-// HashSecret is the form in which client secrets are kept: SHA-256 in hexadecimal. A slow hash guards what can be
-// guessed; nobody guesses 256 random bits (decision 26).
+// HashSecret returns the stored form of client secrets: SHA-256 in hexadecimal. A slow hash protects secrets that can
+// be guessed; 256 random bits cannot (decision 26).
 func HashSecret(value string) string {
 	sum := sha256.Sum256([]byte(value))
 	return hex.EncodeToString(sum[:])
@@ -60,9 +60,9 @@ type Refreshed struct {
 	TimeExpiresOld clock.Time `json:"time_expires_old"`
 }
 
-// RefreshSecrets makes a new client secret. Those before it end after grace, or before if they were to. Tokens end at
-// once. apperr.NotFound, VersionMismatch, Forbidden (the application has scopes that the caller lacks), InvalidState
-// (too many secrets would be good at the same time).
+// RefreshSecrets adds a new client secret. Earlier ones expire after grace, or sooner if they already had an earlier
+// end. Tokens end at once. apperr.NotFound, VersionMismatch, Forbidden (the application has scopes that the caller
+// lacks), InvalidState (too many valid secrets).
 func (s *Applications) RefreshSecrets(ctx context.Context, id string, grace time.Duration) (Refreshed, error) {
 	secretID, err := s.Store.NewID(ctx)
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *Applications) RefreshSecrets(ctx context.Context, id string, grace time
 	})
 }
 
-// keepHashes stores the hashes of an application's secrets: those that are there, and fresh ones.
+// keepHashes stores the hashes of an application's secrets: known and new ones.
 func keepHashes(ctx context.Context, tx *docstore.Tx, a *Application, fresh map[string]string) error {
 	kept, err := secretHashes.LoadMany(ctx, tx, []string{a.ID})
 	if err != nil {
@@ -131,7 +131,7 @@ func keepHashes(ctx context.Context, tx *docstore.Tx, a *Application, fresh map[
 	return err
 }
 
-// due is when the first of the secrets ends.
+// due is when the first of the secrets expires.
 func (a *Application) due() clock.Time {
 	var due clock.Time
 	for _, shown := range a.Secrets {
@@ -142,7 +142,7 @@ func (a *Application) due() clock.Time {
 	return due
 }
 
-// settle takes out the secrets that have ended, and tells whether there were any.
+// settle removes expired secrets, and reports whether there were any.
 func (a *Application) settle(now clock.Time) bool {
 	before := len(a.Secrets)
 	a.Secrets = slices.DeleteFunc(slices.Clone(a.Secrets), func(shown Secret) bool {
@@ -151,12 +151,12 @@ func (a *Application) settle(now clock.Time) bool {
 	return len(a.Secrets) < before
 }
 
-// Due lists applications with secrets that have ended.
+// Due lists applications with expired secrets.
 func Due(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, error) {
 	return applications.Due(ctx, s, limit)
 }
 
-// Settle forgets the secrets of an application that have ended.
+// Settle deletes the expired secrets of an application.
 func (s *Applications) Settle(ctx context.Context, id string) error {
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		a, err := applications.Load(ctx, tx, id)

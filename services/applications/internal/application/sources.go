@@ -14,8 +14,8 @@ import (
 // maxSources is how many authentication sources an application can have.
 const maxSources = 100
 
-// Attach adds connections to an application's authentication sources; those it has are no fault. at says where in
-// the request each stands. It asks the identity-sources service. apperr.NotFound, InvalidParameters (no such
+// Attach adds connections to an application's authentication sources. Those that are attached already are no fault. at
+// locates them in the request. It asks the identity-sources service. apperr.NotFound, InvalidParameters (no such
 // connection), InvalidState (too many), VersionMismatch, Unavailable.
 func (s *Applications) Attach(ctx context.Context, id string, connections []string, at func(int) string) error {
 	if _, err := s.Get(ctx, id); err != nil {
@@ -56,7 +56,7 @@ func (s *Applications) Attach(ctx context.Context, id string, connections []stri
 	})
 }
 
-// Detach takes a connection from an application's authentication sources. apperr.NotFound, also where it was not
+// Detach removes a connection from an application's authentication sources. apperr.NotFound, also if it was not
 // attached.
 func (s *Applications) Detach(ctx context.Context, id, connection string) error {
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
@@ -76,8 +76,8 @@ func (s *Applications) Detach(ctx context.Context, id, connection string) error 
 	})
 }
 
-// OnConnection hears of connections that are gone: one may have been attached while the identity-sources service
-// deleted it, after that had been told that nobody used it.
+// OnConnection handles the deletion of a connection. It may have been attached after this service had answered that
+// nothing uses it.
 func (s *Applications) OnConnection(ctx context.Context, e bus.Event) error {
 	users := docstore.Eq(byConnection, docstore.Text(e.Subject))
 	return applications.Each(ctx, s.Store, users, func(doc Doc) error {

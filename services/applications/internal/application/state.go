@@ -8,17 +8,17 @@ import (
 	"github.com/idplatform/idplatform/services/applications/internal/toggle"
 )
 
-// Each of these states has two operations. Where the application is in it already, nothing changes and nothing is told.
-// All fail with apperr.NotFound, VersionMismatch.
+// Each of these states has two operations. If the application is in the state already, nothing changes and no event is
+// emitted. All return apperr.NotFound and VersionMismatch.
 
-// Enable lets the application be used.
+// Enable enables the application.
 func (s *Applications) Enable(ctx context.Context, id string) (Doc, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
 		return s.set(ctx, tx, id, "enabled", func(a *Application) { a.Status = toggle.On })
 	})
 }
 
-// Disable keeps the application from being used, and ends its tokens.
+// Disable disables the application, and ends its tokens.
 func (s *Applications) Disable(ctx context.Context, id string) (Doc, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
 		doc, err := s.set(ctx, tx, id, "disabled", func(a *Application) { a.Status = toggle.Off })
@@ -33,7 +33,7 @@ func (s *Applications) Disable(ctx context.Context, id string) (Doc, error) {
 	})
 }
 
-// SetSSO switches single sign-on.
+// SetSSO switches single sign-on on or off.
 func (s *Applications) SetSSO(ctx context.Context, id string, on bool) error {
 	value, action := toggle.Off, "sso_disabled"
 	if on {
@@ -47,7 +47,7 @@ func (s *Applications) SetSSO(ctx context.Context, id string, on bool) error {
 	})
 }
 
-// SetMFA switches the second factor.
+// SetMFA switches the second factor on or off.
 func (s *Applications) SetMFA(ctx context.Context, id string, on bool) error {
 	value, action := toggle.Off, "mfa_disabled"
 	if on {
@@ -61,7 +61,7 @@ func (s *Applications) SetMFA(ctx context.Context, id string, on bool) error {
 	})
 }
 
-// AllowMultiAccounts lets users have several sub-accounts.
+// AllowMultiAccounts allows several sub-accounts for each user.
 func (s *Applications) AllowMultiAccounts(ctx context.Context, id string) error {
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		_, err := s.set(ctx, tx, id, "updated", func(a *Application) { a.MultiAccountEnabled = toggle.On })
@@ -69,7 +69,7 @@ func (s *Applications) AllowMultiAccounts(ctx context.Context, id string) error 
 	})
 }
 
-// ForbidMultiAccounts lets users have one sub-account each; apperr.InUse while one has several.
+// ForbidMultiAccounts allows one sub-account for each user; apperr.InUse while a user has several.
 func (s *Applications) ForbidMultiAccounts(ctx context.Context, id string) error {
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		_, err := s.set(ctx, tx, id, "updated", func(a *Application) { a.MultiAccountEnabled = toggle.Off })
@@ -95,7 +95,7 @@ func (s *Applications) set(
 	return change(ctx, tx, a, action)
 }
 
-// UpdateConfig changes what edit changes of the configuration. apperr.InvalidParameters too.
+// UpdateConfig applies edit to the configuration. Its errors include apperr.InvalidParameters.
 func (s *Applications) UpdateConfig(ctx context.Context, id string, edit func(*ConfigProp) error) (Doc, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
 		a, err := load(ctx, tx, id)

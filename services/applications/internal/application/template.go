@@ -10,7 +10,7 @@ import (
 	"github.com/idplatform/idplatform/services/applications/internal/template"
 )
 
-// fromTemplate is what an application gets from its template, whose parameters it must have.
+// fromTemplate returns what an application gets from its template, whose parameters it must have.
 func (s *Applications) fromTemplate(faults *apperr.Faults, a *Application) (Profile, bool) {
 	t, ok := s.checkParams(faults, &a.Profile)
 	if !ok {
@@ -32,7 +32,7 @@ func (s *Applications) fromTemplate(faults *apperr.Faults, a *Application) (Prof
 	return base, true
 }
 
-// checkParams checks template and parameters of an application, and reports whether there is a template with good ones.
+// checkParams checks the template and parameters of an application. ok is false if there is no template or a fault.
 func (s *Applications) checkParams(faults *apperr.Faults, p *Profile) (*template.Template, bool) {
 	if p.TemplateID == "" {
 		faults.Check(p.TemplateParams.IsZero(), "template_params", "needs a template")
@@ -46,8 +46,8 @@ func (s *Applications) checkParams(faults *apperr.Faults, p *Profile) (*template
 	return t, t.Check(faults.Within("template_params.params"), p.TemplateParams.Params)
 }
 
-// refill follows a change of the parameters: members that are what the template made of the former parameters become
-// what it makes of the new ones. Members that somebody changed, with this request or before, stay.
+// refill follows a change of the template's parameters: members that still have the value that the template gave them
+// get the new value. Members that were changed, by this request or before, stay.
 func (p *Profile) refill(faults *apperr.Faults, t *template.Template, former json.RawMessage) {
 	current, err1 := json.Marshal(p)
 	before, err2 := t.Fill(former)
@@ -58,7 +58,7 @@ func (p *Profile) refill(faults *apperr.Faults, t *template.Template, former jso
 		err = errors.Join(json.Unmarshal(current, &now), json.Unmarshal(before, &was), json.Unmarshal(after, &next))
 	}
 	if p.ProtocolType != t.ProtocolType {
-		delete(next, "protocol_prop") // now the settings of another protocol
+		delete(next, "protocol_prop") // these are the settings of another protocol
 	}
 	patch := following(now, was, next)
 	for _, object := range []string{"protocol_prop", "config_prop"} {
@@ -68,7 +68,7 @@ func (p *Profile) refill(faults *apperr.Faults, t *template.Template, former jso
 			patch[object] = following(nowIn, wasIn, nextIn)
 		}
 	}
-	p.ProtocolProp.ResponseAttr = slices.Clone(p.ProtocolProp.ResponseAttr) // decoding overwrites a slice's items
+	p.ProtocolProp.ResponseAttr = slices.Clone(p.ProtocolProp.ResponseAttr) // decoding would overwrite the shared items
 	text, failed := json.Marshal(patch)
 	if err = errors.Join(err, failed); err == nil {
 		err = json.Unmarshal(text, p)
@@ -78,7 +78,7 @@ func (p *Profile) refill(faults *apperr.Faults, t *template.Template, former jso
 	}
 }
 
-// following returns the members of next that differ in was, if they are now as they were.
+// following returns the members of next that differ from was, unless now differs from was, too.
 func following(now, was, next map[string]any) map[string]any {
 	patch := map[string]any{}
 	for name, value := range next {

@@ -1,6 +1,6 @@
-// Package ended keeps which tokens of the platform are no longer good although they have not expired, until they have.
-// Each is told as an event token.ended, by which all replicas of all services hear of it, and is asked for by those
-// that start: see service.EndedTokens.
+// Package ended stores which tokens of the platform are no longer valid although they have not expired, until they
+// have. Each entry is emitted as an event token.ended, which all replicas of all services follow. Services that start
+// ask for all entries: see service.EndedTokens.
 package ended
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/service"
 )
 
-// entry is the stored document: a token, or a client up to a version.
+// entry is the stored document.
 type entry struct {
 	docstore.Meta
 	service.EndedToken
@@ -35,14 +35,14 @@ func Collections() []*docstore.Def { return []*docstore.Def{entries.Def()} }
 // Due lists the entries whose tokens have expired.
 var Due = entries.Due
 
-// Token ends one token, which expires at a moment. The context's tenant is the token's.
+// Token ends one token, which expires at the given time. The context's tenant is the token's.
 func Token(ctx context.Context, tx *docstore.Tx, id string, expires clock.Time) error {
 	return add(ctx, tx, id, service.EndedToken{TokenID: id, Until: expires})
 }
 
-// Client ends the tokens that a client was given while its record was of an earlier version than this one. To be called
-// in the transaction that makes the version; where the record is deleted, the next version counts. The context's tenant
-// is the client's.
+// Client ends the tokens that a client got while its record had an earlier version than this one. It must be called in
+// the transaction that writes this version; for a deleted record that is the next version. The context's tenant is the
+// client's.
 func Client(ctx context.Context, tx *docstore.Tx, clientID string, version int64) error {
 	return add(ctx, tx, clientID+"."+strconv.FormatInt(version, 10), service.EndedToken{
 		ClientID: clientID, ClientVersion: version, Until: tx.Now.Add(auth.MaxTokenTTL),
@@ -73,21 +73,21 @@ func add(ctx context.Context, tx *docstore.Tx, id string, what service.EndedToke
 	})
 }
 
-// inPlatform is where the entries are, of all tenants, since they are read all at once.
+// inPlatform is the tenant of all entries, because they are read together.
 func inPlatform(ctx context.Context) context.Context {
 	info := request.From(ctx)
 	info.Tenant = request.Platform
 	return request.With(ctx, info)
 }
 
-// Known reports whether an error of Token says that the token has ended before.
+// Known reports whether an error of Token means that the token had ended already.
 func Known(err error) bool {
 	duplicate, ok := errors.AsType[*docstore.DuplicateError](err)
 	return ok && duplicate.Collection == entries.Def().Name
 }
 
-// Follower is how this service itself hears what has ended: from its store, then by the events. keyEnded is called when
-// a key has, so that a replica stops signing with it.
+// Follower keeps this service's own verifier up to date: from its store at first, then by the events. keyEnded is
+// called when a key has ended, so that this replica stops signing with it.
 func Follower(v *auth.Verifier, store *docstore.Store, keyEnded func(context.Context) error) bus.FollowerConfig {
 	follower := service.EndedTokens(v, func(ctx context.Context, fn func(service.EndedToken) error) error {
 		return entries.Each(inPlatform(ctx), store, docstore.Filter{}, func(doc docstore.Doc[entry]) error {
@@ -109,10 +109,10 @@ func Follower(v *auth.Verifier, store *docstore.Store, keyEnded func(context.Con
 	return follower
 }
 
-// perPage is how many entries an answer to another service has; each is some 100 bytes.
+// perPage is the number of entries in an answer to another service. Each has about 100 bytes.
 const perPage = 1000
 
-// Answer tells other services what has ended.
+// Answer answers other services' question for all entries.
 func Answer(b *bus.Bus, store *docstore.Store) error {
 	return service.EndedQuestion.Answer(b, func(ctx context.Context, q service.EndedPage) (service.EndedList, error) {
 		page, err := entries.Page(inPlatform(ctx), store, docstore.Query{Limit: perPage, After: q.After})
@@ -131,7 +131,7 @@ func Answer(b *bus.Bus, store *docstore.Store) error {
 	})
 }
 
-// Forget removes an entry that is due.
+// Forget removes an entry whose tokens have expired.
 func Forget(ctx context.Context, store *docstore.Store, id string) error {
 	return docstore.Do(ctx, store, func(tx *docstore.Tx) error {
 		e, err := entries.Load(ctx, tx, id)

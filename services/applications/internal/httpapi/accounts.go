@@ -20,21 +20,21 @@ func (a *api) registerAccounts(s *rest.Server) {
 		Scope:   auth.ApplicationsWrite,
 		Summary: "Create a sub-account", Errors: []apperr.Kind{apperr.AlreadyExists}, Request: exampleNewAccount,
 		Response: exampleAccount,
-		Doc: "A user's first sub-account in an application is the default; a later one, where " +
-			"`multi_account_enabled` is 1, is it if it says so.",
+		Doc: "A user's first sub-account in an application is the default. Where `multi_account_enabled` is 1, a later one " +
+			"becomes the default if its `is_default` is 1.",
 	}, a.createAccount)
 	rest.Handle(s, rest.Op{
 		ID: "create-accounts", Method: http.MethodPost, Path: "/v1/batch/applications/{id}/accounts",
 		Scope:   auth.ApplicationsWrite,
 		Summary: "Create sub-accounts", Errors: []apperr.Kind{apperr.AlreadyExists},
-		Doc:      "All or nothing; each as by `create-account`.",
+		Doc:      "All or nothing. Each item is handled as by `create-account`.",
 		Request:  map[string]any{"items": []any{exampleNewAccount}},
 		Response: map[string]any{"items": []any{exampleAccount}},
 	}, a.createAccounts)
 	rest.Handle(s, rest.Op{
 		ID: "list-accounts", Method: http.MethodGet, Path: "/v1/applications/{id}/accounts",
 		Scope:   auth.ApplicationsRead,
-		Summary: "List sub-accounts", Doc: "All filters must hold. `keyword` is a part of account or display name.",
+		Summary: "List sub-accounts", Doc: "All filters must match. `keyword` is a part of account or display name.",
 		Response: page,
 	}, a.listAccounts)
 	rest.Handle(s, rest.Op{
@@ -58,13 +58,13 @@ func (a *api) registerAccount(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "replace-account", Method: http.MethodPut, Path: one, Scope: auth.ApplicationsWrite,
 		Summary: "Replace a sub-account",
-		Doc:     "All editable members; an absent `status` or `is_default` stays as it is. The user can't be changed.",
+		Doc:     "Replaces all editable members; an absent `status` or `is_default` stays as it is. The user can't be changed.",
 		Errors:  []apperr.Kind{apperr.AlreadyExists}, Request: exampleNewAccount, Response: exampleAccount,
 	}, a.replaceAccount)
 	rest.Handle(s, rest.Op{
 		ID: "delete-account", Method: http.MethodDelete, Path: one, Scope: auth.ApplicationsWrite,
 		Summary: "Delete a sub-account",
-		Doc:     "Where it was the default, the oldest of the user's others becomes it.", Response: map[string]any{},
+		Doc:     "If it was the default, the user's oldest other sub-account becomes the default.", Response: map[string]any{},
 	}, a.deleteAccount)
 	rest.Handle(s, rest.Op{
 		ID: "enable-account", Method: http.MethodPost, Path: one + "/enable", Scope: auth.ApplicationsWrite,
@@ -132,13 +132,13 @@ type queryAccountsInput struct {
 	rest.Paging
 }
 
-// AccountQuery are conditions that sub-accounts are to meet.
+// AccountQuery are conditions on sub-accounts.
 type AccountQuery struct {
 	Conditions []AccountCondition `json:"conditions" maxItems:"20" nullable:"false"`
 	Match      string             `json:"match,omitempty" enum:"all,any" default:"all"`
 }
 
-// AccountCondition is one of them.
+// AccountCondition is one condition.
 type AccountCondition struct {
 	Field string    `json:"field" enum:"user_id,account,display_name,status" example:"account"`
 	Op    string    `json:"op" enum:"eq,in,prefix,contains" example:"prefix"`
@@ -148,7 +148,7 @@ type AccountCondition struct {
 // OneOrMany is a text, or an array of texts.
 type OneOrMany []string
 
-// UnmarshalJSON reads either.
+// UnmarshalJSON accepts both.
 func (v *OneOrMany) UnmarshalJSON(data []byte) error {
 	var one string
 	if json.Unmarshal(data, &one) == nil {
@@ -158,7 +158,7 @@ func (v *OneOrMany) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]string)(v))
 }
 
-// Schema says so.
+// Schema is the schema of both.
 func (OneOrMany) Schema(huma.Registry) *huma.Schema {
 	text := &huma.Schema{Type: huma.TypeString}
 	texts := &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}}

@@ -14,7 +14,7 @@ import (
 	"github.com/idplatform/idplatform/services/applications/internal/token"
 )
 
-// Where the endpoints are.
+// The paths of the endpoints.
 const (
 	revocationPath    = "/v1/oauth2/revoke"
 	introspectionPath = "/v1/oauth2/introspect"
@@ -23,12 +23,12 @@ const (
 	keysPath          = "/v1/oauth2/keys"
 )
 
-// keySetAge is how long a copy of the key set is good. Services keep theirs for a minute at least.
+// keySetAge is how long clients may keep a copy of the key set. Services keep theirs for at least a minute.
 const keySetAge = time.Minute
 
-// ClientForm is how a client authenticates by a form body's parameters.
+// ClientForm holds the form parameters by which a client authenticates.
 type ClientForm struct {
-	ClientID            string `json:"client_id,omitempty" doc:"With client_secret; needless beside an Authorization header or an assertion"`
+	ClientID            string `json:"client_id,omitempty" doc:"With client_secret; not needed with an Authorization header or an assertion"`
 	ClientSecret        string `json:"client_secret,omitempty" doc:"For client_secret_post (RFC 6749 §2.3.1)"`
 	ClientAssertionType string `json:"client_assertion_type,omitempty" doc:"For private_key_jwt: urn:ietf:params:oauth:client-assertion-type:jwt-bearer"`
 	ClientAssertion     string `json:"client_assertion,omitempty" doc:"For private_key_jwt: the client's JWT (RFC 7523 §2.2)"`
@@ -41,21 +41,21 @@ func (f ClientForm) credentials(s rest.Sender) token.Credentials {
 	}
 }
 
-// TokenForm asks for a token (RFC 6749 §4.4.2).
+// TokenForm is a token request (RFC 6749 §4.4.2).
 type TokenForm struct {
 	GrantType string `json:"grant_type" doc:"client_credentials"`
-	Scope     string `json:"scope,omitempty" doc:"Scopes, separated by spaces; without it, all that the client may have"`
+	Scope     string `json:"scope,omitempty" doc:"Scopes, separated by spaces; absent: all scopes of the client"`
 	ClientForm
 }
 
-// AboutForm is about a token (RFC 7009 §2.1, RFC 7662 §2.1).
+// AboutForm is a request about a token (RFC 7009 §2.1, RFC 7662 §2.1).
 type AboutForm struct {
 	Token         string `json:"token" doc:"The access token"`
-	TokenTypeHint string `json:"token_type_hint,omitempty" doc:"Not looked at: there are access tokens only"`
+	TokenTypeHint string `json:"token_type_hint,omitempty" doc:"Ignored: all tokens are access tokens"`
 	ClientForm
 }
 
-// TokenBody is RFC 6749 §5.1's answer.
+// TokenBody is a token response (RFC 6749 §5.1).
 type TokenBody struct {
 	AccessToken string `json:"access_token"`
 	TokenType   string `json:"token_type" enum:"Bearer"`
@@ -63,12 +63,12 @@ type TokenBody struct {
 	Scope       string `json:"scope"`
 }
 
-// JWKSet is RFC 7517 §5's.
+// JWKSet is a JWK set (RFC 7517 §5).
 type JWKSet struct {
 	Keys []map[string]any `json:"keys"`
 }
 
-// Metadata is RFC 8414 §2's.
+// Metadata is authorization server metadata (RFC 8414 §2).
 type Metadata struct {
 	Issuer                string   `json:"issuer"`
 	TokenEndpoint         string   `json:"token_endpoint"`
@@ -110,8 +110,8 @@ type oauth struct {
 // RegisterOAuth adds the operations of the token service.
 func RegisterOAuth(s *rest.Server, tokens *token.Tokens, keys *signing.Keeper) {
 	o := &oauth{tokens, keys}
-	o.registerTokens(s.Tagged("Tokens", "Access tokens for machine clients: getting, revoking and introspecting them."))
-	o.registerKeys(s.Tagged("Signing keys", "The keys that tokens are signed with, and where clients find all of it."))
+	o.registerTokens(s.Tagged("Tokens", "Issuing, revoking and introspecting access tokens of machine clients."))
+	o.registerKeys(s.Tagged("Signing keys", "The keys that tokens are signed with, and discovery."))
 }
 
 func (o *oauth) registerTokens(s *rest.Server) {
@@ -121,8 +121,8 @@ func (o *oauth) registerTokens(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "create-token", Method: http.MethodPost, Path: token.TokenPath, Summary: "Get an access token", OAuth: true,
 		Momentary: true,
-		Doc: "Client credentials (RFC 6749 §4.4) for an application of category 4, which authenticates by `client_secret_basic`, " +
-			"`client_secret_post` or `private_key_jwt`. A dry run gives `******` for the token.",
+		Doc: "Client credentials (RFC 6749 §4.4) for an application of category 4, which authenticates by " +
+			"`client_secret_basic`, `client_secret_post` or `private_key_jwt`. In a dry run the token is `******`.",
 		Errors: refusals, Request: form,
 		Response: TokenBody{AccessToken: "eyJhbGciOiJFZERTQSJ9.e30.c2ln", TokenType: "Bearer", ExpiresIn: 3600,
 			Scope: "users:read"},
@@ -130,15 +130,16 @@ func (o *oauth) registerTokens(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "revoke-token", Method: http.MethodPost, Path: revocationPath, Summary: "Revoke an access token",
 		OAuth: true, Momentary: true,
-		Doc: "RFC 7009. The caller is the client that the token was given to, or an administrator of the platform; it authenticates as " +
-			"for a token, or brings a bearer token. The token ends everywhere within seconds.",
+		Doc: "RFC 7009. The caller is the client that the token was issued to, or an administrator of the platform. It " +
+			"authenticates like a client that asks for a token, or with a bearer token. The token ends everywhere within " +
+			"seconds.",
 		Errors: refusals, Request: about, Response: struct{}{},
 	}, o.revoke)
 	rest.Handle(s, rest.Op{
 		ID: "introspect-token", Method: http.MethodPost, Path: introspectionPath, Summary: "Introspect an access token",
 		OAuth: true, Momentary: true,
-		Doc: "RFC 7662. The caller authenticates as a client, or brings a bearer token. A token of another tenant is not active, but for an " +
-			"administrator of the platform.",
+		Doc: "RFC 7662. The caller authenticates as a client, or with a bearer token. A token of another tenant is not " +
+			"active, except for an administrator of the platform.",
 		Errors: refusals, Request: about, Response: token.Introspection{
 			Active: true, Scope: "users:read", ClientID: "c1", TokenType: "Bearer", Expires: 1767175200,
 			IssuedAt: 1767171600, Subject: "c1",
@@ -169,11 +170,11 @@ type aboutInput struct {
 	Form rest.Form[AboutForm]
 }
 
-// caller finds out who asks about a token.
+// caller returns who asks about a token.
 func (o *oauth) caller(ctx context.Context, in *aboutInput) (token.Caller, error) {
 	by, err := o.tokens.Caller(ctx, in.Form.Value.credentials(in.Sender))
 	if err == nil && in.Form.Value.Token == "" {
-		err = apperr.Invalid("token", "must be there")
+		err = apperr.Invalid("token", "is missing")
 	}
 	return by, err
 }
@@ -196,8 +197,8 @@ func (o *oauth) introspect(ctx context.Context, in *aboutInput) (token.Introspec
 
 func (o *oauth) registerKeys(s *rest.Server) {
 	rest.Handle(s, rest.Op{
-		ID: "get-jwks", Method: http.MethodGet, Path: jwksPath, Summary: "The public signing keys",
-		Doc: "A JWK set (RFC 7517). It may be kept for a minute; a token with an unknown `kid` is a reason to ask again.",
+		ID: "get-jwks", Method: http.MethodGet, Path: jwksPath, Summary: "Get the public signing keys",
+		Doc: "A JWK set (RFC 7517). It may be cached for a minute; a token with an unknown `kid` is a reason to fetch it again.",
 		Response: JWKSet{[]map[string]any{{"kty": "OKP", "crv": "Ed25519", "use": "sig", "alg": "EdDSA", "kid": "hIjO…",
 			"x": "11qY…"}}},
 	}, func(context.Context, *struct{}) (rest.Public[JWKSet], error) {
@@ -206,8 +207,8 @@ func (o *oauth) registerKeys(s *rest.Server) {
 	issuer := o.keys.Signer().Issuer()
 	rest.Handle(s, rest.Op{
 		ID: "get-authorization-server-metadata", Method: http.MethodGet, Path: metadataPath,
-		Summary: "Where clients find what",
-		Doc:     "Authorization server metadata (RFC 8414).", Response: metadata("https://id.example.com"),
+		Summary: "Get authorization server metadata",
+		Doc:     "RFC 8414: the endpoints, and what they support.", Response: metadata("https://id.example.com"),
 	}, func(context.Context, *struct{}) (rest.Public[Metadata], error) {
 		body, err := json.Marshal(metadata(issuer))
 		return rest.Public[Metadata]{JSON: body, MaxAge: keySetAge}, err
@@ -226,9 +227,10 @@ func (o *oauth) registerKeys(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "rotate-signing-keys", Method: http.MethodPost, Path: keysPath + "/rotate",
 		Summary: "Rotate the signing keys", Scope: auth.PlatformAdmin,
-		Doc: "Publishes a new key, which signs ten minutes later. Tokens of the earlier one stay good until they end. While a key waits " +
-			"to sign, nothing changes. `at_once=true` is for keys that others may know: the new key signs now, and the older ones end with all " +
-			"their tokens, in every service within seconds.",
+		Doc: "Publishes a new key, which starts to sign ten minutes later. Tokens of earlier keys stay valid until they " +
+			"expire. While a published key has not yet started to sign, nothing changes. `at_once=true` is for keys that " +
+			"others may know: the new key signs now, and the older ones end with all their tokens, in every service within " +
+			"seconds.",
 		Errors: []apperr.Kind{apperr.InvalidState}, Response: example,
 	}, func(ctx context.Context, in *rotateInput) (KeyList, error) {
 		keys, err := o.keys.Rotate(ctx, in.AtOnce.Or(false))

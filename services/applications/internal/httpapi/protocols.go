@@ -19,13 +19,13 @@ func (a *api) registerProtocols(s *rest.Server) {
 	}, a.listProtocols)
 	rest.Handle(s, rest.Op{
 		ID: "get-protocol", Method: http.MethodGet, Path: one, Scope: auth.ApplicationsRead,
-		Summary: "Get a protocol", Doc: "404 where it was never set up.", Response: exampleProtocol,
+		Summary: "Get a protocol", Doc: "404 if it was never set up.", Response: exampleProtocol,
 	}, a.getProtocol)
 	rest.Handle(s, rest.Op{
 		ID: "put-protocol", Method: http.MethodPut, Path: one, Scope: auth.ApplicationsWrite,
 		Summary: "Set up a protocol",
-		Doc: "Replaces its settings, or makes it, disabled. The settings of the application's own `protocol_type` " +
-			"are its `protocol_prop`, too.",
+		Doc: "Replaces its settings, or creates it, disabled. The settings of the application's own `protocol_type` " +
+			"are also its `protocol_prop`.",
 		Request: map[string]any{"protocol_prop": map[string]any{
 			"acs_url": "https://expenses.acme.test/saml/acs", "sp_entity": "https://expenses.acme.test",
 		}}, Response: map[string]any{},
@@ -44,7 +44,7 @@ func (a *api) registerProtocols(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "reset-protocol-secret", Method: http.MethodPost, Path: one + "/secret", Scope: auth.ApplicationsWrite,
 		AlsoScopes: []auth.Scope{auth.ApplicationsSecrets}, Summary: "Reset a protocol's secret",
-		Doc: "The new secret is shown this once; the one before ends. The caller must have all scopes of the " +
+		Doc: "The new secret is shown only in this answer; the old one ends. The caller must have all scopes of the " +
 			"application.",
 		Response: map[string]any{"app_id": "1048577", "protocol_type": "oidc", "secret": "…", "secret_hint": "…a3f9"},
 	}, a.resetProtocolSecret)

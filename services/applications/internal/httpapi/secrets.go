@@ -16,8 +16,8 @@ func (a *api) registerSecrets(s *rest.Server) {
 		ID: "refresh-secrets", Method: http.MethodPost, Path: "/v1/applications/{id}/secrets",
 		Scope:      auth.ApplicationsWrite,
 		AlsoScopes: []auth.Scope{auth.ApplicationsSecrets}, Summary: "Refresh an application's client secrets",
-		Doc: "The new secret is shown this once. Those before it stay good for `grace_seconds`; tokens end at once. The " +
-			"caller must have all scopes of the application.",
+		Doc: "The new secret is shown only in this answer. Earlier ones stay valid for `grace_seconds`; tokens end at once. " +
+			"The caller must have all scopes of the application.",
 		Errors: []apperr.Kind{apperr.InvalidState},
 		Response: map[string]any{
 			"client_id": "4mrhvkqtwz5c2d7ba3gxyun6ep", "client_secret": "…",
@@ -31,7 +31,7 @@ type refreshSecretsInput struct {
 	Grace int64 `query:"grace_seconds" minimum:"0" maximum:"7776000" default:"0" doc:"How long the secrets before stay good; up to 90 days"`
 }
 
-// FreshSecret is a client secret that was just made.
+// FreshSecret is a new client secret.
 type FreshSecret struct {
 	ClientID       string    `json:"client_id" example:"4mrhvkqtwz5c2d7ba3gxyun6ep"`
 	ClientSecret   string    `json:"client_secret" example:"…"`

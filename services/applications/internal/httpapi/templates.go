@@ -32,7 +32,7 @@ func (*listTemplatesInput) Resolve(ctx huma.Context) []error {
 	if u.Query().Has("name") {
 		return nil
 	}
-	return []error{&huma.ErrorDetail{Location: "query.name", Message: "must be there"}}
+	return []error{&huma.ErrorDetail{Location: "query.name", Message: "is missing"}}
 }
 
 func (a *api) listTemplates(_ context.Context, in *listTemplatesInput) ([]rest.Raw[Template], error) {

@@ -8,8 +8,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/rest"
 )
 
-// The types below describe JSON for the OpenAPI document and for the validation of bodies. Records are stored in this
-// very form and are not converted; a test holds the two against each other.
+// The types below describe JSON for the OpenAPI document and for the validation of bodies. Records are stored in
+// exactly this form and are not converted; a test compares the two.
 
 // Application is the application record.
 type Application struct {
@@ -29,15 +29,15 @@ type Application struct {
 	ProtocolProp        ProtocolProp    `json:"protocol_prop" doc:"The settings of the protocol of protocol_type"`
 	ConfigProp          ConfigProp      `json:"config_prop"`
 	TemplateParams      *TemplateParams `json:"template_params,omitempty"`
-	Scopes              []string        `json:"scopes" nullable:"false" doc:"What its tokens may be good for"`
-	JWKS                map[string]any  `json:"jwks,omitempty" doc:"Public keys (RFC 7517) by which it can prove who it is"`
-	JWKSURI             string          `json:"jwks_uri,omitempty" doc:"Or where they are"`
+	Scopes              []string        `json:"scopes" nullable:"false" doc:"The most that its tokens can have"`
+	JWKS                map[string]any  `json:"jwks,omitempty" doc:"Public keys (RFC 7517) for private_key_jwt"`
+	JWKSURI             string          `json:"jwks_uri,omitempty" doc:"Or the address of these keys"`
 	SysExtProps         map[string]any  `json:"sys_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
 	FreeExtProps        map[string]any  `json:"free_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
 	ClientID            string          `json:"client_id" readOnly:"true" example:"4mrhvkqtwz5c2d7ba3gxyun6ep"`
 	Status              string          `json:"status" enum:"1,0" doc:"Changed by enable and disable"`
-	SSOEnabled          string          `json:"sso_enabled" enum:"1,0" doc:"The one of config_prop"`
-	MFAEnabled          string          `json:"mfa_enabled" enum:"1,0" doc:"The one of config_prop"`
+	SSOEnabled          string          `json:"sso_enabled" enum:"1,0" doc:"The same as in config_prop"`
+	MFAEnabled          string          `json:"mfa_enabled" enum:"1,0" doc:"The same as in config_prop"`
 	MultiAccountEnabled string          `json:"multi_account_enabled" enum:"1,0" doc:"Whether a user may have several sub-accounts"`
 	Secrets             []ClientSecret  `json:"secrets" readOnly:"true" nullable:"false"`
 	IDPs                []Source        `json:"idps" readOnly:"true" nullable:"false" doc:"Attached authentication sources"`
@@ -46,15 +46,15 @@ type Application struct {
 // NewApplication is an application that was just created.
 type NewApplication struct {
 	Application
-	ClientSecret string `json:"client_secret,omitempty" doc:"Shown this once, to callers with the scope applications:secrets" example:"5Jg…"`
+	ClientSecret string `json:"client_secret,omitempty" doc:"Shown only in this answer, to callers with the scope applications:secrets" example:"5Jg…"`
 }
 
-// ClientSecret is what is shown of a client secret.
+// ClientSecret is the public description of a client secret.
 type ClientSecret struct {
 	ID          string     `json:"id" example:"1048580"`
 	Hint        string     `json:"hint" doc:"The last characters" example:"…a3f9"`
 	TimeCreated time.Time  `json:"time_created"`
-	TimeExpires *time.Time `json:"time_expires" nullable:"true" doc:"null: it does not end by itself"`
+	TimeExpires *time.Time `json:"time_expires" nullable:"true" doc:"null: it does not expire"`
 }
 
 // Source is an attached authentication source.
@@ -73,15 +73,15 @@ type ProtocolProp struct {
 	SignatureAlgorithm   string              `json:"signature_algorithm,omitempty" doc:"Identifier of XML Signature; oidc and oauth2: of JWS" example:"RS256"`
 	NameIdentifierFormat string              `json:"name_identifier_format,omitempty" doc:"SAML: a URI"`
 	AuthnContextClassRef string              `json:"authn_context_class_ref,omitempty" doc:"SAML: a URI"`
-	SigningKey           string              `json:"saml_response_signing_key,omitempty" doc:"PEM; read as ******, which keeps it when written back" example:"******"`
+	SigningKey           string              `json:"saml_response_signing_key,omitempty" doc:"PEM; reads as ******, which keeps it when written back" example:"******"`
 	SigningCert          string              `json:"saml_response_signing_cert,omitempty" doc:"PEM"`
-	Fingerprint          string              `json:"saml_response_signing_cert_fingerprint,omitempty" doc:"SHA-256; worked out, and checked where it is given"`
+	Fingerprint          string              `json:"saml_response_signing_cert_fingerprint,omitempty" doc:"SHA-256; computed, and checked if given"`
 }
 
 // ResponseAttribute is an attribute of a SAML response.
 type ResponseAttribute struct {
-	Value      string `json:"value,omitempty" doc:"What it tells" example:"email"`
-	Attribute  string `json:"attribute,omitempty" doc:"Its name" example:"mail"`
+	Value      string `json:"value,omitempty" doc:"The member of the user" example:"email"`
+	Attribute  string `json:"attribute,omitempty" doc:"The attribute's name" example:"mail"`
 	NameFormat string `json:"nameFormat,omitempty" example:"urn:oasis:names:tc:SAML:2.0:attrname-format:basic"`
 }
 
@@ -102,7 +102,7 @@ type ConfigProp struct {
 	AllowedSocialLoginProvider SocialLoginProviders `json:"allowed_social_login_provider,omitempty"`
 }
 
-// AccessPolicy is an object of which one member is known.
+// AccessPolicy is an object with one known member.
 type AccessPolicy map[string]any
 
 // Schema says what the known member must be.
@@ -111,7 +111,7 @@ func (AccessPolicy) Schema(huma.Registry) *huma.Schema {
 	return open(map[string]*huma.Schema{"forget_password": texts})
 }
 
-// LoginMethod is an object of which one member is known.
+// LoginMethod is an object with one known member.
 type LoginMethod map[string]any
 
 // Schema says what the known member must be.
@@ -119,24 +119,24 @@ func (LoginMethod) Schema(huma.Registry) *huma.Schema {
 	return open(map[string]*huma.Schema{"name": {Type: huma.TypeString}})
 }
 
-// SocialLoginProviders says of social-login providers, by code, whether they are allowed.
+// SocialLoginProviders says for each social-login provider, by code, whether it is allowed.
 type SocialLoginProviders map[string]float64
 
-// open is an object that may have other members besides the known ones.
+// open is the schema of an object that may have other members, too.
 func open(known map[string]*huma.Schema) *huma.Schema {
 	s := &huma.Schema{Type: huma.TypeObject, Properties: known, AdditionalProperties: true}
 	s.PrecomputeMessages()
 	return s
 }
 
-// TemplateParams are what a template is filled with.
+// TemplateParams are the values of a template's parameters.
 type TemplateParams struct {
 	Version string         `json:"version,omitempty" doc:"Version of the template" example:"1"`
-	Params  map[string]any `json:"params,omitempty" doc:"Its parameters, by its params_schema"`
+	Params  map[string]any `json:"params,omitempty" doc:"As the template's params_schema says"`
 }
 
-// ApplicationInput is an application to be created, or the members of one to be changed. Read-only members may be sent
-// back and do not count.
+// ApplicationInput is an application to be created, or the members to be changed. Read-only members may be sent back
+// and are ignored.
 type ApplicationInput struct {
 	rest.MetaInput
 
@@ -178,11 +178,11 @@ type Protocol struct {
 	ProtocolType string       `json:"protocol_type" enum:"cas,oauth2,saml,oidc,sxp" example:"saml"`
 	Status       string       `json:"status" enum:"1,0" example:"1"`
 	ProtocolProp ProtocolProp `json:"protocol_prop"`
-	Secret       string       `json:"secret" doc:"****** where there is one" example:""`
+	Secret       string       `json:"secret" doc:"****** if there is one" example:""`
 	SecretHint   string       `json:"secret_hint" doc:"The secret's last characters" example:""`
 }
 
-// ProtocolInput are the settings of a protocol. Other members of the record may be sent back and do not count.
+// ProtocolInput are the settings of a protocol. Other members of the record may be sent back and are ignored.
 type ProtocolInput struct {
 	rest.MetaInput
 	ProtocolProp ProtocolProp `json:"protocol_prop,omitzero"`
@@ -202,14 +202,13 @@ type Account struct {
 	Account      string         `json:"account" doc:"1…256 characters; unique in the application without regard to case and width" example:"liwei"`
 	DisplayName  string         `json:"display_name" example:"李伟"`
 	Status       string         `json:"status" enum:"1,0" doc:"Changed by enable and disable" example:"1"`
-	IsDefault    string         `json:"is_default" enum:"1,0" doc:"One of a user's sub-accounts in an application is" example:"1"`
-	Password     string         `json:"password" doc:"For form fill; ****** where there is one, which keeps it when written back" example:""`
+	IsDefault    string         `json:"is_default" enum:"1,0" doc:"1 for exactly one of a user's sub-accounts in an application" example:"1"`
+	Password     string         `json:"password" doc:"For form fill; reads as ****** if there is one, which keeps it when written back" example:""`
 	SysExtProps  map[string]any `json:"sys_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
 	FreeExtProps map[string]any `json:"free_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
 }
 
-// AccountInput is a sub-account to be created, or what one is to be. Read-only members may be sent back and do not
-// count.
+// AccountInput is a sub-account to be created or replaced. Read-only members may be sent back and are ignored.
 type AccountInput struct {
 	rest.MetaInput
 	AppID        string         `json:"app_id,omitempty" readOnly:"true"`
@@ -223,7 +222,7 @@ type AccountInput struct {
 	FreeExtProps map[string]any `json:"free_ext_props,omitempty"`
 }
 
-// Template is a product that applications are made from.
+// Template is a product that applications can be created from.
 type Template struct {
 	TemplateID   string         `json:"template_id" example:"gitlab"`
 	Name         string         `json:"name" example:"GitLab"`

@@ -17,7 +17,7 @@ const (
 	xmlenc      = "http://www.w3.org/2001/04/xmlenc#"
 )
 
-// An algorithm and the kind of key that it signs with.
+// algorithm is a signature or digest algorithm and the kind of key that it needs.
 type algorithm struct {
 	uri  string
 	key  string // rsa, ecdsa, ed25519; "" for a digest
@@ -41,12 +41,12 @@ var signatures = []algorithm{
 	{moreOf2021 + "eddsa-ed25519", ed25519Key, false},
 }
 
-// tokenAlgorithms are those of JSON Web Signatures with a public key (RFC 7518 §3.1, RFC 8037 §3.1).
+// tokenAlgorithms are the JSON Web Signature algorithms with public keys (RFC 7518 §3.1, RFC 8037 §3.1).
 var tokenAlgorithms = []string{
 	"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA",
 }
 
-// find looks an algorithm up by its identifier, or by what stands behind the # in it, as many products write it.
+// find looks an algorithm up by its identifier, or by the fragment after #, which many products write instead.
 func find(list []algorithm, name string) *algorithm {
 	for i := range list {
 		_, short, _ := strings.Cut(list[i].uri, "#")

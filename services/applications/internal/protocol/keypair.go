@@ -5,7 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/rsa"
-	"crypto/sha1" //nolint:gosec // for the fingerprints of products that know no other
+	"crypto/sha1" //nolint:gosec // some products only know fingerprints of SHA-1
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/hex"
@@ -27,12 +27,12 @@ const (
 const (
 	maxPEM  = 32 << 10 // bytes
 	minBits = 2048     // of an RSA key, NIST SP 800-131A
-	maxBits = 8192     // a signature stays under some milliseconds
+	maxBits = 8192     // a signature takes a few milliseconds at most
 )
 
-// checkKeyPair checks that certificate and key can be read, belong together and fit the signature algorithm, and that
-// the fingerprint is the certificate's. A fingerprint that is not given, or is that of the certificate before, becomes
-// the new one's.
+// checkKeyPair checks that certificate and key can be parsed, match each other and suit the signature algorithm, and
+// that the fingerprint is the certificate's. A fingerprint that is missing, or that of the previous certificate, is
+// replaced by the new certificate's.
 func (p *Prop) checkKeyPair(faults *apperr.Faults, kind string, was Prop, oldKey secret.String) {
 	const keyAt, certAt, printAt = signingKey, "saml_response_signing_cert", "saml_response_signing_cert_fingerprint"
 	keyText, given := p.SigningKey.Given()
@@ -81,12 +81,12 @@ func parseCertificate(text string) (*x509.Certificate, error) {
 	}
 	cert, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
-		return nil, errors.New("must be an X.509 certificate") // the parser's words could repeat the content
+		return nil, errors.New("must be an X.509 certificate") // the parser's message could quote the content
 	}
 	return cert, nil
 }
 
-// onlyBlock reads PEM (RFC 7468) that has one block.
+// onlyBlock decodes PEM (RFC 7468) with exactly one block.
 func onlyBlock(text string, suffix string) (*pem.Block, error) {
 	if len(text) > maxPEM {
 		return nil, errors.New("must have at most 32 KiB")
@@ -98,10 +98,10 @@ func onlyBlock(text string, suffix string) (*pem.Block, error) {
 	return block, nil
 }
 
-// signer is what private keys of the standard library have.
+// signer is implemented by the private keys of the standard library.
 type signer interface{ Public() crypto.PublicKey }
 
-// parseKey reads a private key in PKCS #8, or in the older forms of RSA and elliptic curves.
+// parseKey parses a private key in PKCS #8, PKCS #1 (RSA) or SEC 1 (elliptic curves).
 func parseKey(text string) (signer, error) {
 	block, err := onlyBlock(text, "PRIVATE KEY")
 	if err != nil {
@@ -121,7 +121,7 @@ func parseKey(text string) (signer, error) {
 	return nil, errors.New("must be a private key that is not encrypted")
 }
 
-// comparableKey is what public keys of the standard library have.
+// comparableKey is implemented by the public keys of the standard library.
 type comparableKey interface{ Equal(crypto.PublicKey) bool }
 
 func publicKey(key any) (comparableKey, string, error) {
@@ -139,7 +139,7 @@ func publicKey(key any) (comparableKey, string, error) {
 	return nil, "", errors.New("must have a key of RSA, an elliptic curve or Ed25519")
 }
 
-// fingerprint is the SHA-256 of a certificate as OpenSSL writes it.
+// fingerprint returns the SHA-256 of a certificate in the notation of OpenSSL.
 func fingerprint(certificate []byte) string {
 	sum := sha256.Sum256(certificate)
 	var b strings.Builder
@@ -152,7 +152,7 @@ func fingerprint(certificate []byte) string {
 	return b.String()
 }
 
-// isFingerprint accepts SHA-1 too: it only has to name a certificate that is there.
+// isFingerprint also accepts SHA-1: the fingerprint only has to identify the certificate beside it.
 func isFingerprint(text string, certificate []byte) bool {
 	plain, err := hex.DecodeString(strings.ReplaceAll(text, ":", ""))
 	if err != nil {

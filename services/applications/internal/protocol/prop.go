@@ -24,7 +24,7 @@ type Prop struct {
 	Fingerprint          string      `json:"saml_response_signing_cert_fingerprint,omitempty"`
 }
 
-// Attribute is an attribute that a SAML response tells of the user.
+// Attribute is an attribute of the user in a SAML response.
 type Attribute struct {
 	Value      string `json:"value,omitempty"`
 	Attribute  string `json:"attribute,omitempty"`
@@ -39,14 +39,14 @@ const (
 	lifetime      = 3600
 )
 
-// Rules are the checks that the configuration can relax, and the check of URLs that all of an application's pass.
+// Rules are the checks that the configuration can relax, and the check that all URLs of an application must pass.
 type Rules struct {
 	AllowSHA1 bool
 	URL       func(faults *apperr.Faults, location, url string)
 }
 
-// Default are the settings of a protocol for which none are given. The signature algorithm of OIDC is that of clients
-// that register none (OpenID Connect Dynamic Client Registration §2).
+// Default returns the settings of a protocol for which none are given. The signature algorithm of OIDC is the default
+// for clients that register none (OpenID Connect Dynamic Client Registration §2).
 func Default(kind string) Prop {
 	switch kind {
 	case OIDC, OAuth2:
@@ -61,8 +61,8 @@ func Default(kind string) Prop {
 	return Prop{}
 }
 
-// Check notes every fault of the settings of a protocol of some type, and completes them with the certificate's
-// fingerprint. was are the settings before, whose signing key is oldKey: a mask in p stands for it.
+// Check reports every fault of the settings of a protocol, and adds the certificate's fingerprint. was are the previous
+// settings and oldKey their signing key, which a mask in p stands for.
 func (p *Prop) Check(faults *apperr.Faults, kind string, rules Rules, was Prop, oldKey secret.String) {
 	rules.URL(faults, "acs_url", p.ACSURL)
 	faults.Text("sp_entity", p.SPEntity, maxText)
@@ -83,14 +83,14 @@ func (p *Prop) Check(faults *apperr.Faults, kind string, rules Rules, was Prop, 
 	p.checkKeyPair(faults, kind, was, oldKey)
 }
 
-// checkURI checks an absolute URI (RFC 3986 §4.3) that may be empty.
+// checkURI checks an absolute URI (RFC 3986 §4.3). It may be empty.
 func checkURI(faults *apperr.Faults, location, text string) {
 	u, err := url.Parse(text)
 	good := err == nil && u.Scheme != "" && len(text) <= maxText && !strings.ContainsAny(text, " \t")
 	faults.Check(text == "" || good, location, "must be a URI")
 }
 
-// Lacks notes what a protocol needs to be enabled and does not have. redirectURL is the application's.
+// Lacks reports what is missing to enable a protocol. redirectURL is the application's.
 func (p *Prop) Lacks(faults *apperr.Faults, kind, redirectURL string) {
 	switch kind {
 	case SAML:
@@ -101,5 +101,5 @@ func (p *Prop) Lacks(faults *apperr.Faults, kind, redirectURL string) {
 	}
 }
 
-// IsZero tells whether nothing is set.
+// IsZero reports whether nothing is set.
 func (p *Prop) IsZero() bool { return reflect.ValueOf(*p).IsZero() }

@@ -1,5 +1,5 @@
-// Package protocol is the domain of applications' authentication protocols: their records, and what makes their
-// settings good ones.
+// Package protocol is the domain of applications' authentication protocols: their records and the rules for their
+// settings.
 package protocol
 
 import (
@@ -53,7 +53,7 @@ var Protocols = docstore.Define(docstore.Schema[Protocol]{
 	},
 })
 
-// signingKey is the sealed member of a protocol's settings.
+// signingKey names the encrypted member of a protocol's settings.
 const signingKey = "saml_response_signing_key"
 
 func owner(appID, kind string) string { return appID + "/" + kind }
@@ -66,7 +66,7 @@ func OfType(appID, kind string) docstore.Filter {
 	return docstore.Eq(byOwner, docstore.Text(owner(appID, kind)))
 }
 
-// RevealKey opens the signing key of SAML responses; empty if there is none.
+// RevealKey returns the signing key of SAML responses in plain text; empty if there is none.
 func (p *Protocol) RevealKey(ctx context.Context, r docstore.Reader) (secret.String, error) {
 	if !p.Prop.SigningKey.IsSet() {
 		return secret.String{}, nil

@@ -20,7 +20,7 @@ type Config struct {
 	Store  *docstore.Store
 	Issuer string        // iss of the tokens
 	Every  time.Duration // how long a key signs before the next one does
-	Adopt  *auth.Keys    // keys in use elsewhere, with which the ring begins; nil: a new one
+	Adopt  *auth.Keys    // existing keys that a new ring starts with; nil: a generated key
 	Log    *slog.Logger
 
 	// OnEnd is called in the transaction that removes a key whose tokens have not expired, with the key's id.
@@ -33,11 +33,12 @@ type Keeper struct {
 	signer *auth.Signer
 
 	mu     sync.Mutex
-	loaded *ring     // as last read; nil before
+	loaded *ring     // as last read; nil at first
 	keys   auth.Keys // its key pairs
 }
 
-// Open reads the ring, which it makes at the first start: of two replicas that start at once, one makes it.
+// Open reads the ring of keys and creates it at the first start. Of several replicas that start at once, one creates
+// it.
 func Open(ctx context.Context, c Config) (*Keeper, error) {
 	k := &Keeper{Config: c}
 	ctx = request.System(ctx, request.Platform)
@@ -51,8 +52,8 @@ func Open(ctx context.Context, c Config) (*Keeper, error) {
 	if err == nil {
 		err = k.load(ctx, doc)
 	}
-	if err == nil && !k.loaded.givesUnder(c.Issuer) {
-		err = k.giveUnder(ctx)
+	if err == nil && !k.loaded.issuesUnder(c.Issuer) {
+		err = k.issueUnder(ctx)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the signing keys: %w", err)
@@ -65,7 +66,7 @@ func Open(ctx context.Context, c Config) (*Keeper, error) {
 	return k, err
 }
 
-// begin stores a ring unless there is one.
+// begin stores a ring unless one is stored.
 func (k *Keeper) begin(ctx context.Context) error {
 	first := k.Adopt
 	if first == nil {
@@ -87,21 +88,21 @@ func (k *Keeper) begin(ctx context.Context) error {
 		_, err = rings.Insert(ctx, tx, r)
 		return err
 	})
-	if _, ok := errors.AsType[*docstore.DuplicateError](err); ok { // another replica makes it meanwhile
+	if _, ok := errors.AsType[*docstore.DuplicateError](err); ok { // another replica was faster
 		return k.begin(ctx)
 	}
 	return err
 }
 
-// giveUnder stores that tokens are given under another URL from now on.
-func (k *Keeper) giveUnder(ctx context.Context) error {
+// issueUnder stores that tokens are issued under another URL from now on.
+func (k *Keeper) issueUnder(ctx context.Context) error {
 	doc, err := docstore.Write(ctx, k.Store, func(tx *docstore.Tx) (docstore.Doc[ring], error) {
 		r, err := rings.Load(ctx, tx, ringID)
 		if err != nil {
 			return docstore.Doc[ring]{}, err
 		}
-		if !r.givesUnder(k.Issuer) {
-			r.giveUnder(k.Issuer, tx.Now)
+		if !r.issuesUnder(k.Issuer) {
+			r.issueUnder(k.Issuer, tx.Now)
 		}
 		return rings.Replace(ctx, tx, r)
 	})
@@ -111,7 +112,7 @@ func (k *Keeper) giveUnder(ctx context.Context) error {
 	return k.load(ctx, doc)
 }
 
-// EarlierIssuers are the URLs that tokens which may still be good were given under before.
+// EarlierIssuers are the former issuer URLs of tokens that may still be valid.
 func (k *Keeper) EarlierIssuers() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -122,7 +123,7 @@ func (k *Keeper) EarlierIssuers() []string {
 	return urls
 }
 
-// load opens a ring's key pairs where they are not those that are held.
+// load decrypts a ring's key pairs, unless this version of the ring is loaded already.
 func (k *Keeper) load(ctx context.Context, doc docstore.Doc[ring]) error {
 	if k.loaded != nil && k.loaded.Version == doc.Version {
 		return nil
@@ -144,11 +145,11 @@ func (k *Keeper) load(ctx context.Context, doc docstore.Doc[ring]) error {
 	return nil
 }
 
-// Signer signs with the key whose time it is.
+// Signer returns the signer of this replica. It always uses the key that is active.
 func (k *Keeper) Signer() *auth.Signer { return k.signer }
 
-// Refresh reads the ring again, as another replica may have changed it, begins the next rotation when it is time, and
-// uses the keys whose time it is. It is for a service.Task, to be called every few seconds.
+// Refresh reads the ring again, because another replica may have changed it, starts a rotation when one is due, and
+// lets the signer use the keys that are active now. It is for a service.Task and should run every few seconds.
 func (k *Keeper) Refresh(ctx context.Context) (int, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -168,12 +169,12 @@ func (k *Keeper) Refresh(ctx context.Context) (int, error) {
 	return 0, k.use()
 }
 
-// ripe reports whether the newest key has signed for so long that a next one should be published.
+// ripe reports whether the newest key has signed for so long that the next key should be published.
 func (k *Keeper) ripe() bool {
 	return !k.Store.Now().Before(k.loaded.newest().TimeActive.Add(k.Every - publishedBefore))
 }
 
-// use hands the keys to the signer, if they are others than it has.
+// use gives the signer the keys that are valid now, unless it has them already.
 func (k *Keeper) use() error {
 	now, err := k.loaded.at(k.Store.Now(), k.keys)
 	if err != nil || slices.Equal(now.IDs(), k.signer.Keys().IDs()) {
@@ -183,9 +184,10 @@ func (k *Keeper) use() error {
 	return k.signer.Use(now)
 }
 
-// Rotate publishes a new key, which signs ten minutes later; while one waits to sign, it does nothing. At once, for
-// keys that others may know, the new key signs now, and all older ones end with their tokens, in every replica of every
-// service within seconds: see OnEnd. A token that another replica issues in that moment may have ended already.
+// Rotate publishes a new key, which starts to sign ten minutes later. While a published key has not yet started to
+// sign, Rotate changes nothing. With atOnce, for keys that others may know, the new key signs now, and all older keys
+// end with their tokens, in every replica of every service within seconds: see Config.OnEnd. A token that another
+// replica issues at that moment may have ended already.
 func (k *Keeper) Rotate(ctx context.Context, atOnce bool) ([]Key, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -202,7 +204,8 @@ func (k *Keeper) Rotate(ctx context.Context, atOnce bool) ([]Key, error) {
 	return r.Keys, k.use()
 }
 
-// rotate changes the stored ring and loads it. onlyRipe leaves alone what another replica has rotated meanwhile.
+// rotate changes the stored ring and loads it. With onlyRipe it changes nothing if another replica has rotated since
+// the ring was loaded.
 func (k *Keeper) rotate(caller context.Context, atOnce, onlyRipe bool) (docstore.Doc[ring], error) {
 	ctx := request.System(caller, request.Platform) // the ring belongs to no tenant; events are the caller's
 	made, err := auth.GenerateKey()
@@ -224,7 +227,7 @@ func (k *Keeper) rotate(caller context.Context, atOnce, onlyRipe bool) (docstore
 				return docstore.Doc[ring]{}, err
 			}
 		case onlyRipe && r.Version != held, r.newest().TimeActive.After(tx.Now):
-			return rings.Replace(ctx, tx, r) // as it is
+			return rings.Replace(ctx, tx, r) // unchanged
 		case len(r.Keys) >= maxKeys:
 			return docstore.Doc[ring]{}, apperr.New(apperr.InvalidState, "%d keys are published already", maxKeys)
 		}

@@ -1,6 +1,6 @@
-// Package signing keeps the keys that the platform's tokens are signed with: one ring of them for all replicas of the
-// service, stored with its private parts sealed. What each key does at a moment follows from the times that stand
-// beside it, so a rotation is one write, and every replica comes to the same result without being told.
+// Package signing keeps the keys that the platform's tokens are signed with: one ring of keys for all replicas of the
+// service, stored with its private parts encrypted. The times in the ring say what each key is used for at any moment.
+// So a rotation is one write, and all replicas reach the same result without messages.
 package signing
 
 import (
@@ -16,35 +16,35 @@ import (
 )
 
 const (
-	// publishedBefore is how long a key is published before it signs: several times what services and clients keep a
-	// copy of the key set for.
+	// publishedBefore is how long a key is published before it signs. It is several times as long as services and
+	// clients may keep a copy of the key set.
 	publishedBefore = 10 * time.Minute
-	// keptAfter is how long a key is published after it has signed last: its last token has expired then.
+	// keptAfter is how long a key stays published after its last signature. Its last token has expired by then.
 	keptAfter = auth.MaxTokenTTL + auth.Leeway
-	// maxKeys bounds what is published at a time.
+	// maxKeys bounds the number of published keys.
 	maxKeys = 20
 )
 
-// Key is what is shown of a signing key.
+// Key is the public description of a signing key.
 type Key struct {
 	ID          string     `json:"id" doc:"The key id: kid in the tokens' headers, the JWK's SHA-256 thumbprint (RFC 7638)"`
 	TimeCreated clock.Time `json:"time_created"`
-	TimeActive  clock.Time `json:"time_active" doc:"From then on it signs, until another key does"`
-	TimeEnd     clock.Time `json:"time_end" nullable:"true" doc:"When it is no longer published, its last token having expired; null while no other key follows"`
+	TimeActive  clock.Time `json:"time_active" doc:"When it starts to sign, until the next key does"`
+	TimeEnd     clock.Time `json:"time_end" nullable:"true" doc:"When its last token has expired and it is no longer published; null until a next key exists"`
 }
 
 // ring is the stored document. There is one.
 type ring struct {
 	docstore.Meta
 	Keys    []Key       `json:"keys"`    // in the order in which they sign
-	Issuers []issuer    `json:"issuers"` // the last one is the present one
+	Issuers []issuer    `json:"issuers"` // the last one is the current one
 	Private secret.Text `json:"private"` // the key pairs, as auth.Keys writes them
 }
 
-// issuer is a public URL that tokens were given under.
+// issuer is a public URL that tokens were issued under.
 type issuer struct {
 	URL     string     `json:"url"`
-	TimeEnd clock.Time `json:"time_end"` // when its last token has expired; zero for the present one
+	TimeEnd clock.Time `json:"time_end"` // when its last token has expired; zero for the current one
 }
 
 const (
@@ -60,7 +60,7 @@ var rings = docstore.Define(docstore.Schema[ring]{
 // Collections are those that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{rings.Def()} }
 
-// newRing begins with keys that were in use elsewhere, the first of them signing.
+// newRing makes a ring of existing keys. The first of them signs.
 func newRing(keys auth.Keys, now clock.Time) (*ring, error) {
 	r := &ring{Meta: docstore.Meta{ID: ringID}}
 	for _, id := range keys.IDs() {
@@ -80,7 +80,7 @@ func (r *ring) seal(keys auth.Keys) error {
 	return nil
 }
 
-// pairs opens the stored key pairs.
+// pairs decrypts the stored key pairs.
 func pairs(ctx context.Context, from docstore.Reader) (auth.Keys, error) {
 	text, err := rings.Reveal(ctx, from, ringID, private)
 	if err != nil {
@@ -89,11 +89,11 @@ func pairs(ctx context.Context, from docstore.Reader) (auth.Keys, error) {
 	return auth.ParsePrivateJWKS([]byte(text.Reveal()))
 }
 
-// maxIssuers bounds those that are remembered.
+// maxIssuers bounds the number of stored issuers.
 const maxIssuers = 20
 
-// giveUnder makes a URL the present issuer. Earlier ones are remembered until their last token has expired.
-func (r *ring) giveUnder(url string, now clock.Time) {
+// issueUnder makes a URL the current issuer. Earlier ones are kept until their last token has expired.
+func (r *ring) issueUnder(url string, now clock.Time) {
 	if n := len(r.Issuers); n > 0 {
 		r.Issuers[n-1].TimeEnd = now.Add(keptAfter)
 	}
@@ -102,21 +102,21 @@ func (r *ring) giveUnder(url string, now clock.Time) {
 	r.Issuers = r.Issuers[max(0, len(r.Issuers)-maxIssuers):]
 }
 
-// givesUnder reports whether a URL is the present issuer.
-func (r *ring) givesUnder(url string) bool {
+// issuesUnder reports whether a URL is the current issuer.
+func (r *ring) issuesUnder(url string) bool {
 	n := len(r.Issuers)
 	return n > 0 && r.Issuers[n-1].URL == url
 }
 
-// newest is the key that signs, or will.
+// newest is the key that was added last. It signs, or will soon.
 func (r *ring) newest() *Key { return &r.Keys[len(r.Keys)-1] }
 
-// add puts a new key at the end, and drops those that stay does not name, private parts and all. The others are
+// add appends a new key and removes the keys for which stay returns false, with their private parts. The others stay
 // published until their last token has expired.
 func (r *ring) add(keys auth.Keys, made auth.Key, active, now clock.Time, stay func(Key) bool) error {
 	r.newest().TimeEnd = active.Add(keptAfter)
 	r.Keys = append(r.Keys, Key{ID: made.ID, TimeCreated: now, TimeActive: active})
-	keys, err := keys.Add(made).Activate(made.ID) // since the one that signs can't be removed
+	keys, err := keys.Add(made).Activate(made.ID) // because the key that signs cannot be removed
 	for _, k := range r.Keys {
 		if err == nil && !stay(k) {
 			keys, err = keys.Remove(k.ID)
@@ -129,7 +129,7 @@ func (r *ring) add(keys auth.Keys, made auth.Key, active, now clock.Time, stay f
 	return r.seal(keys)
 }
 
-// at is the set of keys as it is to be used at a moment: the one that signs first, without those that have ended.
+// at returns the keys as they are used at a moment: the one that signs first, without those that have ended.
 func (r *ring) at(now clock.Time, keys auth.Keys) (auth.Keys, error) {
 	signs := r.Keys[0].ID
 	for _, k := range r.Keys {

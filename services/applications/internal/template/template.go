@@ -1,5 +1,5 @@
-// Package template is the built-in catalogue of application templates: products and how they are connected, one file
-// each in the folder catalogue. Adding one is adding a file.
+// Package template is the built-in catalogue of application templates: products and their settings, one file each in
+// the folder catalogue. To add a product, add a file.
 package template
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/textindex"
 )
 
-// Template is a product that applications are made from.
+// Template is a product that applications can be created from.
 type Template struct {
 	TemplateID   string `json:"template_id"`
 	Name         string `json:"name"`
@@ -29,19 +29,19 @@ type Template struct {
 	Logo         string `json:"logo"` // a monogram unless the file has one
 	// ParamsSchema is the JSON Schema (2020-12) of template_params.params.
 	ParamsSchema json.RawMessage `json:"params_schema"`
-	// Defaults are members of an application. {name} in their texts stands for the parameter of that name.
+	// Defaults are members of an application. {name} in a text stands for the parameter of that name.
 	Defaults json.RawMessage `json:"defaults"`
 
 	schema *schema.Schema
 }
 
-// Catalogue are the templates, by name.
+// Catalogue is the list of templates, by name.
 type Catalogue struct{ list []*Template }
 
 //go:embed catalogue/*.json
 var files embed.FS
 
-// Open reads the catalogue that is built in.
+// Open parses the catalogue.
 func Open() (*Catalogue, error) {
 	names, err := fs.Glob(files, "catalogue/*.json")
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *Catalogue) Find(id string) (*Template, bool) {
 	return c.list[i], true
 }
 
-// Search lists the templates with a text in their names, without regard to case and width; an empty one is in all.
+// Search lists the templates whose names contain a text, without regard to case and width.
 func (c *Catalogue) Search(name string) []*Template {
 	found := []*Template{}
 	for _, t := range c.list {
@@ -103,7 +103,7 @@ func (c *Catalogue) Search(name string) []*Template {
 	return found
 }
 
-// Check notes what is wrong with parameters, and reports whether nothing is.
+// Check reports faults of parameters. It returns true if there are none.
 func (t *Template) Check(faults *apperr.Faults, params json.RawMessage) bool {
 	if len(params) == 0 {
 		params = json.RawMessage("{}")
@@ -111,8 +111,8 @@ func (t *Template) Check(faults *apperr.Faults, params json.RawMessage) bool {
 	return t.schema.Check(faults, params)
 }
 
-// Fill makes the members that the template gives an application out of checked parameters. A text that would need an
-// absent parameter is empty.
+// Fill puts checked parameters into the template and returns the members that an application gets. A text with an
+// absent parameter becomes empty.
 func (t *Template) Fill(params json.RawMessage) (json.RawMessage, error) {
 	values := map[string]any{}
 	if len(params) > 0 {
@@ -129,7 +129,7 @@ func (t *Template) Fill(params json.RawMessage) (json.RawMessage, error) {
 
 var parameter = regexp.MustCompile(`\{([a-z_]+)\}`)
 
-// filled puts the parameters into all texts of a JSON value.
+// filled replaces the parameters in all texts of a JSON value.
 func filled(value any, params map[string]any) any {
 	switch v := value.(type) {
 	case string:

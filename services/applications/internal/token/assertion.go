@@ -19,7 +19,7 @@ import (
 	"github.com/idplatform/idplatform/services/applications/internal/application"
 )
 
-// AssertionAlgorithms are those that a client's assertion may be signed with (RFC 7518 §3.1, RFC 8037).
+// AssertionAlgorithms are the signature algorithms of assertions (RFC 7518 §3.1, RFC 8037).
 var AssertionAlgorithms = []string{auth.EdDSA, auth.ES256, auth.RS256}
 
 const (
@@ -28,12 +28,12 @@ const (
 	maxTokenID      = 256 // of a jti, in bytes
 )
 
-// refuse keeps for the log what is wrong with an assertion.
+// refuse makes the error for a bad assertion. What is wrong with it appears only in the log.
 func refuse(format string, args ...any) error {
 	return errUnproven.Because(fmt.Errorf("%w: %w", badAssertion, fmt.Errorf(format, args...)))
 }
 
-// claimedBy is whose an assertion says that it is. Nothing of it is verified.
+// claimedBy returns the subject of an assertion without verifying anything.
 func claimedBy(assertion string) (clientID string, err error) {
 	claims := jwt.RegisteredClaims{}
 	if len(assertion) > maxAssertion {
@@ -45,8 +45,8 @@ func claimedBy(assertion string) (clientID string, err error) {
 	return claims.Subject, nil
 }
 
-// checkAssertion verifies an assertion (RFC 7523 §3): signed with a key of the client, by it and about it, for this
-// server, for an hour at most, and not used before.
+// checkAssertion verifies an assertion (RFC 7523 §3): a key of the client has signed it, the client is its issuer and
+// subject, this server is its audience, it is valid for an hour at most, and it was not used before.
 func (t *Tokens) checkAssertion(ctx context.Context, c application.Client, assertion string) error {
 	keys, err := t.Keys.of(c)
 	if err != nil {
@@ -81,10 +81,10 @@ func (t *Tokens) checkAssertion(ctx context.Context, c application.Client, asser
 	return t.useOnce(ctx, c, claims)
 }
 
-// TokenPath is where the token endpoint is.
+// TokenPath is the path of the token endpoint.
 const TokenPath = "/v1/oauth2/token"
 
-// usedAssertion keeps an assertion from being used again, until it has expired.
+// usedAssertion prevents a second use of an assertion, until the assertion has expired.
 type usedAssertion struct {
 	docstore.Meta            // the id is a hash of client and jti
 	Expires       clock.Time `json:"expires"`
@@ -98,7 +98,7 @@ var usedAssertions = docstore.Define(docstore.Schema[usedAssertion]{
 // DueAssertions lists used assertions that have expired.
 var DueAssertions = usedAssertions.Due
 
-// ForgetAssertion removes one.
+// ForgetAssertion deletes one.
 func ForgetAssertion(ctx context.Context, store *docstore.Store, id string) error {
 	return docstore.Do(ctx, store, func(tx *docstore.Tx) error {
 		a, err := usedAssertions.Load(ctx, tx, id)
@@ -110,8 +110,8 @@ func ForgetAssertion(ctx context.Context, store *docstore.Store, id string) erro
 	})
 }
 
-// useOnce refuses an assertion that is for another server, good for too long, or used before; and uses it up, in a dry
-// run too.
+// useOnce refuses an assertion that is for another server, valid for too long or used before. Otherwise it records the
+// use, in a dry run too.
 func (t *Tokens) useOnce(ctx context.Context, c application.Client, claims jwt.RegisteredClaims) error {
 	issuer, expires := t.Signer.Issuer(), clock.Of(claims.ExpiresAt.Time)
 	here := func(audience string) bool { return audience == issuer || audience == issuer+TokenPath }

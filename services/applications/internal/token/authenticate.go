@@ -12,8 +12,8 @@ import (
 	"github.com/idplatform/idplatform/services/applications/internal/application"
 )
 
-// Credentials are what a request brings of the three methods by which a client says who it is: client_secret_basic,
-// client_secret_post (RFC 6749 §2.3.1) and private_key_jwt (RFC 7523 §2.2).
+// Credentials are the parts of a request by which a client can authenticate: client_secret_basic, client_secret_post
+// (RFC 6749 §2.3.1) and private_key_jwt (RFC 7523 §2.2).
 type Credentials struct {
 	Authorization []string // every header of that name
 	ClientID      string
@@ -23,7 +23,7 @@ type Credentials struct {
 	Address       netip.Addr // of the sender
 }
 
-// The methods, by their names in RFC 8414's metadata.
+// The authentication methods, with their names in RFC 8414.
 const (
 	secretBasic   = "client_secret_basic"
 	secretPost    = "client_secret_post"
@@ -33,10 +33,10 @@ const (
 // Methods lists them.
 var Methods = []string{secretBasic, secretPost, privateKeyJWT}
 
-// assertionType is client_assertion_type's only value.
+// assertionType is the only valid value of client_assertion_type.
 const assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
-// proof is a client's claim to be one, and its evidence.
+// proof is the client id and the evidence that a request contains.
 type proof struct {
 	method    string
 	clientID  string
@@ -44,7 +44,7 @@ type proof struct {
 	assertion string
 }
 
-// proof reads the one method that is used.
+// proof returns the proof of the one method that the request uses.
 func (c Credentials) proof() (proof, error) {
 	var used []proof
 	if len(c.Authorization) > 0 {
@@ -71,25 +71,25 @@ func (c Credentials) proof() (proof, error) {
 	case len(used) == 0:
 		return proof{}, apperr.New(apperr.Unauthenticated, "the client must authenticate")
 	case len(used) > 1:
-		return proof{}, apperr.New(apperr.InvalidParameters, "the client must use one method to authenticate")
+		return proof{}, apperr.New(apperr.InvalidParameters, "the client must use exactly one authentication method")
 	case used[0].clientID == "":
-		return proof{}, apperr.Invalid("client_id", "must be there")
+		return proof{}, apperr.Invalid("client_id", "is missing")
 	case c.ClientID != "" && c.ClientID != used[0].clientID:
 		return proof{}, apperr.Invalid("client_id", "is not the client that authenticates")
 	}
 	return used[0], nil
 }
 
-// repeats reports whether the form has the id and secret of the Authorization header again. A client must not send both
-// (RFC 6749 §2.3), but zitadel/oidc does when it revokes a token, and it is one credential.
+// repeats reports whether the form repeats the id and secret of the Authorization header. A client must not send both
+// (RFC 6749 §2.3), but zitadel/oidc does when it revokes a token, and they are one credential.
 func repeats(used []proof, clientID, secret string) bool {
 	return len(used) == 1 && used[0].clientID == clientID && used[0].secret == secret
 }
 
-// basic reads client_secret_basic. Id and secret are form-encoded before they are joined (RFC 6749 §2.3.1).
+// basic parses client_secret_basic. Id and secret are form-encoded before they are joined (RFC 6749 §2.3.1).
 func (c Credentials) basic() (id, secret string, err error) {
 	if len(c.Authorization) > 1 {
-		return "", "", apperr.New(apperr.InvalidParameters, "there must be one Authorization header")
+		return "", "", apperr.New(apperr.InvalidParameters, "there must be exactly one Authorization header")
 	}
 	r := http.Request{Header: http.Header{"Authorization": c.Authorization}}
 	user, password, ok := r.BasicAuth()
@@ -99,13 +99,13 @@ func (c Credentials) basic() (id, secret string, err error) {
 	}
 	id, idErr := url.QueryUnescape(user)
 	secret, secretErr := url.QueryUnescape(password)
-	if idErr != nil || secretErr != nil { // the cause would repeat them
+	if idErr != nil || secretErr != nil { // the cause would quote them
 		return "", "", apperr.New(apperr.Unauthenticated, "the client's id and secret must be form-encoded")
 	}
 	return id, secret, nil
 }
 
-// bearer is the bearer token of a caller that brings no proof of a client.
+// bearer returns the bearer token of a request without any proof of a client.
 func (c Credentials) bearer() (token string, ok bool) {
 	if len(c.Authorization) != 1 || c.ClientSecret != "" || c.Assertion != "" {
 		return "", false
@@ -114,11 +114,11 @@ func (c Credentials) bearer() (token string, ok bool) {
 	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
 }
 
-// errUnproven is a credential that is not good; which it is, is said in the event.
+// errUnproven is the error for every invalid credential. The event says what is wrong with it.
 var errUnproven = apperr.New(apperr.Unauthenticated, "the client's credential is not valid")
 
-// Authenticate finds out which client sends a request. Unauthenticated for every bad credential, InvalidParameters for
-// none that could be one, RateLimited after too many bad ones: a good credential is never refused because of others' bad
+// Authenticate returns the client that sends a request. Unauthenticated for an invalid credential, InvalidParameters
+// for a malformed one, RateLimited after too many invalid ones. A valid credential is never refused because of invalid
 // ones. A secret has 256 bits, so it cannot be guessed; the limit bounds the load and the events that attempts cause.
 func (t *Tokens) Authenticate(ctx context.Context, c Credentials) (application.Client, error) {
 	p, err := c.proof()
@@ -127,7 +127,7 @@ func (t *Tokens) Authenticate(ctx context.Context, c Credentials) (application.C
 	}
 	client, err := t.Clients.Client(ctx, p.clientID)
 	if apperr.IsNotFound(err) {
-		client, err = nobody(p.clientID), nil // is refused like a client with another secret
+		client, err = nobody(p.clientID), nil // refused like a client with another secret
 	}
 	if err != nil {
 		return application.Client{}, err
@@ -146,7 +146,7 @@ func (t *Tokens) Authenticate(ctx context.Context, c Credentials) (application.C
 	return client, err
 }
 
-// hasSecret compares with every secret, whichever is right.
+// hasSecret compares with every secret, so that the time does not tell which one matches.
 func hasSecret(c application.Client, value string, now clock.Time) bool {
 	found := false
 	for _, s := range c.Secrets {

@@ -11,14 +11,15 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 )
 
-// Caller is who asks about a token: a client, or whoever holds a good bearer token.
+// Caller is who asks about a token: a client, or the holder of a valid bearer token.
 type Caller struct {
 	ClientID string
 	Tenant   string
 	Admin    bool // of the platform
 }
 
-// Caller finds out who asks. See Authenticate; Unauthenticated with the code invalid_token for a bad bearer token.
+// Caller returns who asks. For errors see Authenticate; for an invalid bearer token it is Unauthenticated with the code
+// invalid_token.
 func (t *Tokens) Caller(ctx context.Context, c Credentials) (Caller, error) {
 	bearer, ok := c.bearer()
 	if !ok {
@@ -50,15 +51,15 @@ func (t *Tokens) authenticated(ctx context.Context, c Credentials) (found, error
 	return found{by, client.Version, until}, nil
 }
 
-// found is a caller that has authenticated by its secret.
+// found is a caller that has authenticated with its secret.
 type found struct {
 	Caller
 	version int64 // of the client's record
 	until   clock.Time
 }
 
-// callers remembers who has authenticated by client_secret_basic. That is good for as long as a token would be in the
-// verifier's cache, which is as good a credential: until the client is changed in a way that ends its tokens.
+// callers caches clients that have authenticated by client_secret_basic. An entry is valid for as long as the verifier
+// caches a token, which is an equal credential, and at most until a change of the client ends its tokens.
 type callers struct {
 	cache *otter.Cache[[sha256.Size]byte, found]
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/idplatform/idplatform/services/applications/internal/application"
 )
 
-// ClientKeys holds the public keys of clients that authenticate by assertions, those of the most active ones.
+// ClientKeys caches the public keys of clients that authenticate by assertions.
 type ClientKeys struct {
 	client *http.Client
 	clock  clock.Clock
@@ -27,7 +27,7 @@ type clientKeys struct {
 
 const maxClientKeys = 1000
 
-// NewClientKeys makes an empty one. Key sets are fetched through client.
+// NewClientKeys makes an empty cache. Key sets are fetched with the HTTP client.
 func NewClientKeys(client *http.Client, clk clock.Clock, log *slog.Logger) *ClientKeys {
 	cache := otter.Must(&otter.Options[string, *clientKeys]{MaximumSize: maxClientKeys})
 	return &ClientKeys{client, clk, log, cache}

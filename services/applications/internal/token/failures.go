@@ -15,19 +15,19 @@ import (
 	"github.com/idplatform/idplatform/services/applications/internal/application"
 )
 
-// Failures are the failed authentications of a client, and the record of the event that tells of one. The id is the
-// application's.
+// Failures counts the failed authentications of a client and describes the last one. It is the record of the event
+// client.authentication_failed. Its id is the application's.
 type Failures struct {
 	docstore.Meta
 	ClientID string     `json:"client_id"`
-	Count    int64      `json:"count"` // of all times
+	Count    int64      `json:"count"` // since the application exists
 	TimeLast clock.Time `json:"time_last"`
 	Method   string     `json:"method"` // of the last one: client_secret_basic
 	Reason   reason     `json:"reason"`
 	Address  string     `json:"address"`
 }
 
-// reason is why a client is refused, as the event says it.
+// reason is why a client is refused, as it appears in the event.
 type reason string
 
 func (r reason) Error() string { return string(r) }
@@ -44,9 +44,9 @@ var failures = docstore.Define(docstore.Schema[Failures]{
 
 var clientKind = outbox.Kind{Entity: "client", Source: "/oauth2/clients"}
 
-// nobody stands in for a client that does not exist. Refusing it takes the steps of refusing a client: the same reads,
-// the same comparison, the same limits, a transaction with the same writes. Otherwise the time of an answer, or the
-// number of attempts until a 429, would tell which clients there are.
+// nobody stands in for a client that does not exist. Its refusal takes the same steps as that of a client: the same
+// reads, comparison and limits, and a transaction with the same writes. Otherwise the time of an answer, or the number
+// of attempts until a 429, would tell which clients exist.
 func nobody(clientID string) application.Client {
 	return application.Client{
 		Tenant: request.Platform, AppID: fmt.Sprintf("%s%d", nobodies, rand.N(standIns)), ClientID: clientID,
@@ -55,11 +55,11 @@ func nobody(clientID string) application.Client {
 }
 
 const (
-	nobodies = "nobody-" // what the ids of stand-ins start with; an application's id is a number
-	standIns = 64        // so many that attempts with unknown ids do not wait for each other
+	nobodies = "nobody-" // prefix of the ids of stand-ins; an application's id is a number
+	standIns = 64        // enough that attempts with unknown ids seldom wait for each other
 )
 
-// noHash is like the hash of a secret, and that of none.
+// noHash has the length of a hash but is the hash of no secret.
 var noHash = strings.Repeat("-", len(application.HashSecret("")))
 
 func isNobody(appID string) bool { return strings.HasPrefix(appID, nobodies) }
@@ -96,8 +96,8 @@ func (t *Tokens) failed(
 	return refusal
 }
 
-// count stores the last failure and emits the event. There is no tenant to tell about nobody: a second document takes
-// the place of the event.
+// count stores the last failure and emits the event. A failure of nobody belongs to no tenant; a second document takes
+// the place of its event.
 func count(ctx context.Context, tx *docstore.Tx, last *Failures) error {
 	ids := []string{last.ID}
 	if isNobody(last.ID) {
@@ -135,7 +135,7 @@ func countNobody(ctx context.Context, tx *docstore.Tx, last *Failures, ids []str
 	if len(known) > 0 {
 		return nil
 	}
-	for _, id := range ids { // the first time
+	for _, id := range ids { // at the first use
 		f := &Failures{Meta: docstore.Meta{ID: id}, Count: 1, TimeLast: last.TimeLast}
 		if _, err := failures.Insert(ctx, tx, f); err != nil {
 			return err
@@ -144,7 +144,7 @@ func countNobody(ctx context.Context, tx *docstore.Tx, last *Failures, ids []str
 	return nil
 }
 
-// Forget removes what is kept of a deleted application.
+// Forget deletes the record of a deleted application.
 func Forget(ctx context.Context, tx *docstore.Tx, appID string) error {
 	return failures.DeleteWhere(ctx, tx, docstore.ID(appID), nil)
 }

@@ -8,17 +8,17 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limits are those of one replica.
+// Limits hold for one replica.
 type Limits struct {
 	TokensPerSecond   float64 // of one client
-	FailuresPerMinute float64 // failed authentications of one client, and of one address; as many may come at once
+	FailuresPerMinute float64 // failed authentications of one client, and from one address; also the burst
 }
 
 const (
-	// revocationsPerSecond of one client. What is revoked is kept by every replica of every service until it expires.
+	// revocationsPerSecond limits one client. Every replica of every service keeps a revoked token until it expires.
 	revocationsPerSecond = 10
-	maxBuckets           = 20_000 // of each limit; those used least are forgotten first
-	maxClientID          = 128    // bytes of a client id that name its bucket, since unknown ids are limited, too
+	maxBuckets           = 20_000 // of each limit; the least used are dropped first
+	maxClientID          = 128    // bytes of a client id that are used as key of a bucket: unknown ids have buckets, too
 )
 
 type limits struct {
@@ -46,7 +46,7 @@ func newBuckets(limit rate.Limit, burst int) *buckets {
 	return &buckets{limit, max(burst, 1), otter.Must(&otter.Options[string, *rate.Limiter]{MaximumSize: maxBuckets})}
 }
 
-// take uses one token. A wait above 0 means that there was none, and when there will be.
+// take takes one token from a bucket. If the bucket is empty, it returns how long to wait.
 func (b *buckets) take(name string) time.Duration {
 	bucket, _ := b.cache.ComputeIfAbsent(name, func() (*rate.Limiter, bool) {
 		return rate.NewLimiter(b.limit, b.burst), false
@@ -59,7 +59,7 @@ func (b *buckets) take(name string) time.Duration {
 	return wait
 }
 
-// network is what an address is counted by: itself, or the 64 bits of an IPv6 one that its owner was given.
+// network is the key for limits by address: the address, or the /64 prefix of an IPv6 address.
 func network(address netip.Addr) string {
 	if address = address.Unmap(); address.Is6() {
 		if prefix, err := address.Prefix(64); err == nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/idplatform/idplatform/services/applications/internal/ended"
 )
 
-// Revoke ends a token that the caller was given; an administrator of the platform ends every one. One that is not good
-// is none to be revoked, and no error (RFC 7009 §2.2). InvalidParameters with the codes unsupported_token_type
-// (another issuer's) and unauthorized_client (another client's), RateLimited.
+// Revoke ends a token that was issued to the caller; an administrator of the platform can end every token. An invalid
+// token needs no revocation and is no error (RFC 7009 §2.2). InvalidParameters with the codes unsupported_token_type
+// (another issuer's token) and unauthorized_client (another client's), RateLimited.
 func (t *Tokens) Revoke(ctx context.Context, by Caller, text string) error {
 	p, err := t.Verifier.Verify(ctx, text)
 	if apperr.KindOf(err) == apperr.Unauthenticated {
@@ -37,11 +37,11 @@ func (t *Tokens) Revoke(ctx context.Context, by Caller, text string) error {
 	if err != nil && !ended.Known(err) || docstore.IsDryRun(ctx) {
 		return err
 	}
-	// The event tells every replica; here it holds when the answer is sent.
+	// The event reaches every replica; in this one the token has ended before the answer is sent.
 	return t.Verifier.End(auth.Ended{Issuer: auth.Platform, TokenID: p.TokenID, Until: p.Expires})
 }
 
-// Introspection is what a token is worth (RFC 7662 §2.2). Of one that is not good, Active is all there is.
+// Introspection is the answer about a token (RFC 7662 §2.2). For an invalid token it has only Active.
 type Introspection struct {
 	Active    bool   `json:"active"`
 	Scope     string `json:"scope,omitempty"`
@@ -55,7 +55,7 @@ type Introspection struct {
 	Tenant    string `json:"tenant_id,omitempty"`
 }
 
-// Introspect tells what a token of the platform is worth. To callers of another tenant it is worth nothing.
+// Introspect describes a token of the platform. For callers of another tenant the token is not active.
 func (t *Tokens) Introspect(ctx context.Context, by Caller, text string) (Introspection, error) {
 	p, err := t.Verifier.Verify(ctx, text)
 	if apperr.KindOf(err) == apperr.Unauthenticated {

@@ -1,8 +1,8 @@
 // Package token is the token service for machine clients: it authenticates applications (RFC 6749 §2.3, RFC 7523),
-// gives them access tokens (RFC 6749 §4.4, RFC 9068), takes tokens back (RFC 7009) and tells what they are worth
-// (RFC 7662).
+// issues access tokens (RFC 6749 §4.4, RFC 9068), revokes tokens (RFC 7009) and introspects them (RFC 7662).
 //
-// Tokens are not stored. What ends them before they expire is kept by package ended, the keys by package signing.
+// Tokens are not stored. Package ended stores which of them have ended before they expire; package signing stores the
+// keys.
 package token
 
 import (
@@ -45,14 +45,14 @@ func New(d Deps) *Tokens { return &Tokens{d, newLimits(d.Limits), newCallers()} 
 // Collections are those that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{failures.Def(), usedAssertions.Def()} }
 
-// GrantType is the only one: RFC 6749 §4.4.
+// GrantType is the only supported grant type (RFC 6749 §4.4).
 const GrantType = "client_credentials"
 
 // Request asks for a token.
 type Request struct {
 	GrantType string
-	Scope     string // empty for all that the client may have
-	Tenant    string // another one than the client's, for an administrator of the platform; mostly empty
+	Scope     string // empty: all scopes of the client
+	Tenant    string // empty: the client's; an administrator of the platform may name another one
 }
 
 // Token is the answer (RFC 6749 §5.1).
@@ -63,15 +63,15 @@ type Token struct {
 	Scope       string `json:"scope"`
 }
 
-// Issue gives an authenticated client a token. InvalidParameters with the codes unsupported_grant_type,
+// Issue issues a token to an authenticated client. InvalidParameters with the codes unsupported_grant_type,
 // unauthorized_client and invalid_scope, Forbidden for another tenant, RateLimited.
 func (t *Tokens) Issue(ctx context.Context, c application.Client, r Request) (Token, error) {
 	if wait := t.limits.tokens.take(c.ClientID); wait > 0 {
-		return Token{}, tooMany("tokens are asked for too often", wait)
+		return Token{}, tooMany("too many token requests", wait)
 	}
 	switch {
 	case r.GrantType == "":
-		return Token{}, apperr.Invalid("grant_type", "must be there")
+		return Token{}, apperr.Invalid("grant_type", "is missing")
 	case r.GrantType != GrantType:
 		return Token{}, apperr.OAuth(apperr.InvalidParameters, "unsupported_grant_type",
 			"grant_type must be %s", GrantType)
@@ -103,7 +103,7 @@ func (t *Tokens) issue(ctx context.Context, c application.Client, r Request) (To
 				"must be 1…63 of a-z, 0-9, _ and -, the first a letter or digit")
 		}
 	}
-	text := "******" // nothing leaves in a dry run
+	text := "******" // a dry run issues no token
 	if !docstore.IsDryRun(ctx) {
 		var err error
 		if text, err = t.Signer.Mint(auth.Claims{

@@ -1,4 +1,4 @@
-// Package connection keeps a tenant's connections to login providers.
+// Package connection is the domain of a tenant's connections to login providers.
 package connection
 
 import (
@@ -14,7 +14,7 @@ const (
 	Disabled = "0"
 )
 
-// MaxConnections is how many connections a tenant can have: they are listed in one array.
+// MaxConnections is how many connections a tenant can have. The bound is low because a list is one array.
 const MaxConnections = 200
 
 const (
@@ -28,7 +28,7 @@ type Connection struct {
 	ProviderCode string `json:"provider_code"`
 	DisplayName  string `json:"display_name"`
 	ConfigFields Fields `json:"config_fields"`
-	DeveloperID  string `json:"developer_id"` // who made it
+	DeveloperID  string `json:"developer_id"` // the caller who created it
 	Name         string `json:"name"`         // the provider's
 	Type         string `json:"type"`         // the provider's
 	Logo         string `json:"logo"`         // the provider's own, or empty
@@ -61,7 +61,7 @@ var connections = docstore.Define(docstore.Schema[Connection]{
 	},
 })
 
-// native is what the tenant's one connection to its own users has in an index, and no other.
+// native is the value of a native database connection in a unique index; other connections have none.
 func (c *Connection) native() string {
 	if c.ProviderCode == provider.NativeDatabase {
 		return "1"
@@ -69,15 +69,15 @@ func (c *Connection) native() string {
 	return ""
 }
 
-// Draft is what a client says of a connection.
+// Draft is what a client sends about a connection.
 type Draft struct {
 	ProviderCode string `json:"provider_code"`
 	DisplayName  string `json:"display_name"`
 	ConfigFields Fields `json:"config_fields"`
 }
 
-// check finds the provider and notes every fault of a draft. before is the connection that it replaces, nil for a new
-// one.
+// check returns the provider and reports every fault of a draft. before is the connection that is replaced, nil for a
+// new one.
 func (d *Draft) check(before *Connection) (*provider.Provider, error) {
 	var faults apperr.Faults
 	if d.ConfigFields == nil {
@@ -102,7 +102,7 @@ func (d *Draft) check(before *Connection) (*provider.Provider, error) {
 	return p, faults.Err()
 }
 
-// apply makes the connection what a checked draft says.
+// apply writes a checked draft into the connection.
 func (c *Connection) apply(d *Draft, p *provider.Provider) {
 	c.ProviderID, c.ProviderCode, c.Name, c.Type, c.Logo = p.ProviderID, p.ProviderCode, p.Name, p.Type, p.OwnLogo()
 	c.DisplayName, c.ConfigFields = d.DisplayName, d.ConfigFields

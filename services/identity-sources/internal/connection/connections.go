@@ -20,7 +20,7 @@ import (
 type Deps struct {
 	Store *docstore.Store
 	Bus   *bus.Bus
-	// InUse counts what refers to a connection in this service's own store; it is called inside a Write.
+	// InUse counts what uses a connection in this service's own store. It is called inside a Write.
 	InUse func(ctx context.Context, tx *docstore.Tx, id string) (what string, n int64, err error)
 }
 
@@ -36,7 +36,7 @@ func Collections() []*docstore.Def { return []*docstore.Def{connections.Def()} }
 // Doc is a connection as read or written.
 type Doc = docstore.Doc[Connection]
 
-// Filter holds what must be equal; empty members do not count.
+// Filter selects connections by equal members; empty members are ignored.
 type Filter struct{ Type, ProviderCode, Status string }
 
 func (f Filter) where() docstore.Filter {
@@ -112,7 +112,8 @@ func (s *Connections) insert(ctx context.Context, d Draft, p *provider.Provider)
 	})
 }
 
-// ensureNative makes the tenant's native database connection where there is none yet: tenants are not announced.
+// ensureNative creates the tenant's native database connection if there is none. It cannot be created earlier, because
+// new tenants are not announced.
 func (s *Connections) ensureNative(ctx context.Context) error {
 	_, err := connections.First(ctx, s.Store, docstore.Eq(byNative, docstore.Text("1")))
 	if !apperr.IsNotFound(err) || docstore.IsDryRun(ctx) {
@@ -133,9 +134,9 @@ func ignore(err error, kind apperr.Kind) error {
 	return err
 }
 
-// Replace changes provider, name and fields. A mask in the place of a secret keeps it. apperr.NotFound,
-// InvalidParameters, InvalidState (another provider for the native database), InUse (another provider for one that is
-// referred to), VersionMismatch, Unavailable.
+// Replace replaces provider, display name and fields. A mask in place of a secret keeps the secret. apperr.NotFound,
+// InvalidParameters, InvalidState (another provider for the native database), InUse (another provider for a connection
+// in use), VersionMismatch, Unavailable.
 func (s *Connections) Replace(ctx context.Context, id string, d Draft) (Doc, error) {
 	doc, err := s.Get(ctx, id)
 	if err != nil {
@@ -169,8 +170,8 @@ func (s *Connections) Replace(ctx context.Context, id string, d Draft) (Doc, err
 	})
 }
 
-// mayBecome refuses another provider for a connection that is native or referred to here. asked is the provider that it
-// had when other services were asked.
+// mayBecome refuses another provider for a connection that is native or in use in this service. asked is its provider
+// at the time when the other services were asked.
 func (s *Connections) mayBecome(ctx context.Context, tx *docstore.Tx, c *Connection, asked string) error {
 	if c.native() != "" {
 		return apperr.New(apperr.InvalidState, "the native database connection stays one")
@@ -194,8 +195,8 @@ func (s *Connections) SetStatus(ctx context.Context, id, status string) (Doc, er
 	})
 }
 
-// Delete removes a connection that nothing refers to. apperr.NotFound, InvalidState (the native database), InUse,
-// VersionMismatch, Unavailable (a service that may refer to it does not answer).
+// Delete deletes a connection that nothing uses. apperr.NotFound, InvalidState (the native database), InUse,
+// VersionMismatch, Unavailable (a service that may use it does not answer).
 func (s *Connections) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
 	if _, err := s.Get(ctx, id); err != nil {
 		return docstore.Deleted{}, err
@@ -223,7 +224,7 @@ func (s *Connections) Delete(ctx context.Context, id string) (docstore.Deleted, 
 	})
 }
 
-// unused asks the other services whether they refer to a connection.
+// unused asks the other services whether they use a connection.
 func (s *Connections) unused(ctx context.Context, id string) error {
 	number, err := strconv.ParseInt(id, 10, 64)
 	if err != nil {
@@ -248,7 +249,7 @@ func (s *Connections) unusedHere(ctx context.Context, tx *docstore.Tx, id string
 	return inUse(use{what, n})
 }
 
-// use is how much of something refers to a connection.
+// use is how many records of a kind use a connection.
 type use struct {
 	what string
 	n    int64
@@ -267,7 +268,7 @@ func inUse(uses ...use) error {
 	return refusal
 }
 
-// replace stores a changed connection and tells of it; an unchanged one is left alone.
+// replace stores a changed connection and emits the event; an unchanged one is left alone.
 func replace(ctx context.Context, tx *docstore.Tx, c *Connection, action string) (Doc, error) {
 	doc, err := connections.Replace(ctx, tx, c)
 	if err != nil || !doc.Changed() {
@@ -280,7 +281,7 @@ func emit(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
 	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "connection", Source: "/idp/connections"}, action, doc, nil)
 }
 
-// Existing returns those of the connections that there are, with the codes of their providers.
+// Existing returns those of the connections that exist, with the codes of their providers.
 func (s *Connections) Existing(ctx context.Context, ids []string) ([]questions.Connection, error) {
 	docs, err := connections.FindMany(ctx, s.Store, ids)
 	if err != nil {
@@ -298,8 +299,7 @@ func (s *Connections) Existing(ctx context.Context, ids []string) ([]questions.C
 }
 
 // Settings returns a connection's provider and its config_fields with the secrets in plain text, which must reach no
-// log,
-// event or answer. apperr.NotFound.
+// log, event or answer. apperr.NotFound.
 func (s *Connections) Settings(ctx context.Context, id string) (*provider.Provider, map[string]json.RawMessage, error) {
 	doc, err := s.Get(ctx, id)
 	if err != nil {
@@ -330,7 +330,8 @@ func (s *Connections) Settings(ctx context.Context, id string) (*provider.Provid
 	return p, settings, nil
 }
 
-// Exist notes a fault at each of the ids that is no connection, inside a Write that depends on them. at locates them.
+// Exist reports a fault at each id that is not a connection. It is called inside a Write, which then depends on the
+// connections. at locates the ids.
 func Exist(ctx context.Context, tx *docstore.Tx, ids []string, at func(int) string, faults *apperr.Faults) error {
 	found, err := connections.LoadMany(ctx, tx, ids)
 	if err != nil {

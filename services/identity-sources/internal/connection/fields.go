@@ -10,7 +10,8 @@ import (
 	"github.com/idplatform/idplatform/services/identity-sources/internal/provider"
 )
 
-// Fields are a connection's config_fields. Those that its provider marks as secrets are sealed; in JSON they are masks.
+// Fields are a connection's config_fields. Members that the provider marks as secrets are encrypted; in JSON they are
+// masks.
 type Fields map[string]Field
 
 // Field is one value: any JSON, or a secret.
@@ -19,13 +20,13 @@ type Field struct {
 	secret *secret.Text
 }
 
-// UnmarshalJSON reads a value. Whether it is a secret is the provider's to say.
+// UnmarshalJSON keeps any value. The provider's schema says whether it is a secret.
 func (f *Field) UnmarshalJSON(text []byte) error {
 	*f = Field{json: bytes.Clone(text)}
 	return nil
 }
 
-// MarshalJSON writes the value, the mask for a secret.
+// MarshalJSON returns the value; for a secret, the mask.
 func (f Field) MarshalJSON() ([]byte, error) {
 	if f.secret != nil {
 		return f.secret.MarshalJSON()
@@ -33,13 +34,13 @@ func (f Field) MarshalJSON() ([]byte, error) {
 	return f.json, nil
 }
 
-// text is the value of a field that is a text, "" for others.
+// text returns the value of a text field; "" for other types.
 func (f Fields) text(name string) (text string) {
-	_ = json.Unmarshal(f[name].json, &text) // another type has no text
+	_ = json.Unmarshal(f[name].json, &text) // other types stay ""
 	return text
 }
 
-// secrets returns the secret members, by name, for the store to seal.
+// secrets returns the secret members, by name, for the store to encrypt.
 func (f Fields) secrets(p *provider.Provider) map[string]*secret.Text {
 	found := map[string]*secret.Text{}
 	for _, name := range p.Secrets {
@@ -50,7 +51,7 @@ func (f Fields) secrets(p *provider.Provider) map[string]*secret.Text {
 		if field.secret == nil {
 			field.secret = new(secret.Text)
 			if err := json.Unmarshal(field.json, field.secret); err != nil {
-				continue // no text: check refuses it
+				continue // not a text: check refuses it
 			}
 			f[name] = field
 		}
@@ -59,7 +60,7 @@ func (f Fields) secrets(p *provider.Provider) map[string]*secret.Text {
 	return found
 }
 
-// check notes what is wrong with fields that a client sent. A mask stands for the secret that before has, if any.
+// check reports every fault of the fields in a request. A mask stands for the secret in before, if there is one.
 func (f Fields) check(faults *apperr.Faults, p *provider.Provider, before Fields) error {
 	sent := map[string]json.RawMessage{}
 	for name, field := range f {

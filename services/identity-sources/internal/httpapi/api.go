@@ -1,6 +1,5 @@
-// Package httpapi is the identity-sources service's operations: wire forms, their conversion to the domain's, one file
-// a
-// noun. It holds no rules and no storage.
+// Package httpapi defines the identity-sources service's operations: JSON forms and their conversion to those of the
+// domain, one file for each noun. It holds no rules and no storage.
 package httpapi
 
 import (

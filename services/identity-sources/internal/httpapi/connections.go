@@ -20,19 +20,19 @@ func (a *api) registerConnections(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "list-providers", Method: http.MethodGet, Path: "/v1/idp/providers", Scope: auth.IdentitySourcesRead,
 		Summary: "List providers", Response: []any{exampleProvider},
-		Doc: "The catalogue: which fields a connection to each provider has, as a JSON Schema. Those that are `writeOnly` are " +
-			"secrets. `documentation` is where the provider describes them. `logo` is a data URI of its initials: real logos are " +
-			"trademarks.",
+		Doc: "The catalogue. `config_schema` is the JSON Schema of `config_fields` of a connection to the provider; its " +
+			"`writeOnly` members are secrets. `documentation` is the address of the provider's own documentation. `logo` is " +
+			"a data URI of the provider's initials: real logos are trademarks.",
 	}, a.listProviders)
 	rest.Handle(s, rest.Op{
 		ID: "list-connections", Method: http.MethodGet, Path: "/v1/idp/connections", Scope: auth.IdentitySourcesRead,
-		Summary: "List connections", Doc: "All that meet the filters, the oldest first.",
+		Summary: "List connections", Doc: "All connections that meet the filters, the oldest first.",
 		Response: []any{exampleConnection},
 	}, a.listConnections)
 	rest.Handle(s, rest.Op{
 		ID: "create-connection", Method: http.MethodPost, Path: "/v1/idp/connections", Scope: auth.IdentitySourcesWrite,
 		Summary: "Create a connection", Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
-		Doc:     "`config_fields` must meet the provider's `config_schema`. Secrets are answered as `******` from then on.",
+		Doc:     "`config_fields` must meet the provider's `config_schema`. Every answer has `******` in place of secrets.",
 		Request: exampleConnectionInput, Response: exampleConnection,
 	}, a.createConnection)
 	rest.Handle(s, rest.Op{
@@ -43,14 +43,14 @@ func (a *api) registerConnections(s *rest.Server) {
 		ID: "replace-connection", Method: http.MethodPut, Path: oneConnection, Scope: auth.IdentitySourcesWrite,
 		Summary: "Change a connection",
 		Errors:  []apperr.Kind{apperr.AlreadyExists, apperr.InUse, apperr.InvalidState, apperr.Unavailable},
-		Doc: "Replaces provider, fields and display name. `******` in the place of a secret keeps it. A connection in use " +
-			"keeps its provider. The answer is an array with the connection.",
+		Doc: "Replaces provider, fields and display name. `******` in place of a secret keeps it. The provider of a " +
+			"connection in use can't be changed. The answer is an array with the connection.",
 		Request: exampleConnectionInput, Response: []any{exampleConnection},
 	}, a.replaceConnection)
 	rest.Handle(s, rest.Op{
 		ID: "delete-connection", Method: http.MethodDelete, Path: oneConnection, Scope: auth.IdentitySourcesWrite,
 		Summary: "Delete a connection", Errors: []apperr.Kind{apperr.InUse, apperr.InvalidState, apperr.Unavailable},
-		Doc:      "Refused while stored credentials, applications or authentication methods refer to it.",
+		Doc:      "Refused while stored credentials, applications or authentication methods use it.",
 		Response: map[string]any{"id": "1048577"},
 	}, a.deleteConnection)
 	rest.Handle(s, rest.Op{
@@ -66,9 +66,10 @@ func (a *api) registerConnections(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "test-connection", Method: http.MethodPost, Path: oneConnection + "/test", Scope: auth.IdentitySourcesWrite,
 		Summary: "Test a connection", Momentary: true, Errors: []apperr.Kind{apperr.Unavailable},
-		Doc: "Speaks to the provider as a login would, within 14 seconds: OpenID Connect discovery and keys, SAML metadata, LDAP " +
-			"bind and search, the SMTP handshake. Where only the provider knows its keys, their shape is looked at. A dry run " +
-			"asks nobody. Requests to private addresses are refused unless the platform is configured for them.",
+		Doc: "Speaks to the provider as a login would, within 14 seconds: OpenID Connect discovery and keys, SAML metadata, " +
+			"LDAP bind and search, the SMTP handshake. Keys that only the provider can check are compared with their usual " +
+			"form. A dry run makes no requests. Requests to private addresses are refused unless the platform is configured " +
+			"for them.",
 		Response: exampleResult,
 	}, a.testConnection)
 }
@@ -147,14 +148,14 @@ type Connection struct {
 	ProviderCode string         `json:"provider_code" example:"wechat_scan_qr"`
 	DisplayName  string         `json:"display_name" example:"微信"`
 	ConfigFields map[string]any `json:"config_fields" doc:"As the provider's config_schema says; ****** for secrets"`
-	DeveloperID  string         `json:"developer_id" doc:"Who made it"`
+	DeveloperID  string         `json:"developer_id" doc:"The caller who created it"`
 	Name         string         `json:"name" doc:"The provider's" example:"WeChat"`
 	Type         string         `json:"type" doc:"The provider's" enum:"social,database,mfa,enterprise"`
-	Logo         string         `json:"logo" doc:"The provider's, if the platform has it; mostly empty: list-providers has a monogram"`
+	Logo         string         `json:"logo" doc:"The provider's logo if the platform has one; otherwise empty, and list-providers has a monogram"`
 	Status       string         `json:"status" enum:"1,0" doc:"Changed by enable and disable"`
 }
 
-// ConnectionInput is a connection to be created or changed. Read-only members may be sent back and do not count.
+// ConnectionInput is a connection to be created or replaced. Read-only members may be sent back and are ignored.
 type ConnectionInput struct {
 	rest.MetaInput
 	ProviderCode string         `json:"provider_code" example:"wechat_scan_qr"`

@@ -31,13 +31,13 @@ func (a *api) registerMethods(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "update-auth-method", Method: http.MethodPatch, Path: oneMethod, Scope: auth.IdentitySourcesWrite,
 		Summary: "Change an authentication method", Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InUse},
-		Doc:     "JSON merge patch (RFC 7396). The code stays while templates name it.",
+		Doc:     "JSON merge patch (RFC 7396). The code can't be changed while templates name the method.",
 		Request: map[string]any{"policy": map[string]any{"max_age_seconds": 300}}, Response: exampleMethod,
 	}, a.updateMethod)
 	rest.Handle(s, rest.Op{
 		ID: "delete-auth-method", Method: http.MethodDelete, Path: oneMethod, Scope: auth.IdentitySourcesWrite,
 		Summary: "Delete an authentication method", Errors: []apperr.Kind{apperr.InUse},
-		Doc: "Refused while templates name it.", Response: map[string]any{"id": "1048577"},
+		Doc: "Refused while templates name the method.", Response: map[string]any{"id": "1048577"},
 	}, a.deleteMethod)
 	rest.Handle(s, rest.Op{
 		ID: "enable-auth-method", Method: http.MethodPost, Path: oneMethod + "/enable",
@@ -91,7 +91,7 @@ func (a *api) updateMethod(ctx context.Context, in *updateMethodInput) (rest.Rec
 	return rest.RecordOf[AuthMethod](doc, err)
 }
 
-// patched applies a merge patch to what clients set of a record.
+// patched applies a merge patch to the members that clients can set.
 func patched[W, T any](patch rest.MergePatch[W], to *T) error {
 	if err := rest.Apply(patch, to); err != nil {
 		return rest.WrongType(err)

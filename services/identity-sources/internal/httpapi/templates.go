@@ -32,19 +32,19 @@ func (a *api) registerTemplates(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "update-auth-template", Method: http.MethodPatch, Path: oneTemplate, Scope: auth.IdentitySourcesWrite,
 		Summary: "Change an authentication template", Errors: []apperr.Kind{apperr.AlreadyExists},
-		Doc:     "JSON merge patch (RFC 7396): `steps` are replaced as a whole.",
+		Doc:     "JSON merge patch (RFC 7396). `steps` is replaced as a whole.",
 		Request: map[string]any{"name": "Staff"}, Response: exampleTemplate,
 	}, a.updateTemplate)
 	rest.Handle(s, rest.Op{
 		ID: "delete-auth-template", Method: http.MethodDelete, Path: oneTemplate, Scope: auth.IdentitySourcesWrite,
 		Summary: "Delete an authentication template", Errors: []apperr.Kind{apperr.InvalidState},
-		Doc: "The default can't be deleted.", Response: map[string]any{"id": "1048577"},
+		Doc: "The default template can't be deleted.", Response: map[string]any{"id": "1048577"},
 	}, a.deleteTemplate)
 	rest.Handle(s, rest.Op{
 		ID: "set-default-auth-template", Method: http.MethodPost, Path: oneTemplate + "/default",
 		Scope:   auth.IdentitySourcesWrite,
 		Summary: "Make an authentication template the default", Errors: []apperr.Kind{apperr.AlreadyExists},
-		Doc: "The one before is none any more.", Response: exampleTemplate,
+		Doc: "The previous default is no longer one.", Response: exampleTemplate,
 	}, a.setDefaultTemplate)
 }
 

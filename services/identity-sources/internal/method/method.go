@@ -43,7 +43,7 @@ type Method struct {
 	Status string `json:"status"`
 }
 
-// Profile holds the members of a method that clients set.
+// Profile holds the members that clients can set.
 type Profile struct {
 	Code          string          `json:"code"`
 	Name          string          `json:"name"`
@@ -79,7 +79,7 @@ var methods = docstore.Define(docstore.Schema[Method]{
 	},
 })
 
-// check fills in what is absent and notes every fault.
+// check sets defaults and reports every fault.
 func (p *Profile) check(faults *apperr.Faults) {
 	faults.Check(code.MatchString(p.Code), "code", codeRule)
 	faults.Name("name", p.Name, maxName)
@@ -97,7 +97,7 @@ func (p *Profile) check(faults *apperr.Faults) {
 	faults.Check(len(p.Policy) <= maxPolicy, "policy", "must have at most %d KiB", maxPolicy>>10)
 }
 
-// distinct notes a fault at each entry that stands before it too.
+// distinct reports a fault at each repeated entry.
 func distinct(faults *apperr.Faults, list string, entries []string) {
 	for i, entry := range entries {
 		faults.Check(!slices.Contains(entries[:i], entry), apperr.Item(list, i), "is there twice")
@@ -116,7 +116,7 @@ func Collections() []*docstore.Def { return []*docstore.Def{methods.Def(), templ
 // Doc is a method as read or written.
 type Doc = docstore.Doc[Method]
 
-// Filter holds what must be equal; empty members do not count.
+// Filter selects methods by equal members; empty members are ignored.
 type Filter struct{ Code, Type, Status string }
 
 // List returns a page of methods.
@@ -171,9 +171,8 @@ func (p *Profile) checkConnections(ctx context.Context, tx *docstore.Tx) error {
 	return faults.Err()
 }
 
-// Update changes what edit changes of the profile. apperr.NotFound, InvalidParameters, AlreadyExists, InUse (another
-// code
-// while templates name the method), VersionMismatch.
+// Update applies edit to a method. apperr.NotFound, InvalidParameters, AlreadyExists, InUse (another code while
+// templates name the method), VersionMismatch.
 func (s *Methods) Update(ctx context.Context, id string, edit func(*Profile) error) (Doc, error) {
 	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (Doc, error) {
 		m, err := methods.Load(ctx, tx, id)
@@ -214,7 +213,7 @@ func (s *Methods) SetStatus(ctx context.Context, id, status string) (Doc, error)
 	})
 }
 
-// Delete removes a method that no template names. apperr.NotFound, InUse, VersionMismatch.
+// Delete deletes a method that no template names. apperr.NotFound, InUse, VersionMismatch.
 func (s *Methods) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
 	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (docstore.Deleted, error) {
 		m, err := methods.Load(ctx, tx, id)
@@ -232,7 +231,7 @@ func (s *Methods) Delete(ctx context.Context, id string) (docstore.Deleted, erro
 	})
 }
 
-// unnamed refuses with apperr.InUse where templates name the method of a code.
+// unnamed returns apperr.InUse if templates name the method with this code.
 func unnamed(ctx context.Context, tx *docstore.Tx, code string) error {
 	n, err := templates.Count(ctx, tx, docstore.Eq(byMethod, docstore.Text(code)))
 	if err != nil || n == 0 {
@@ -243,7 +242,7 @@ func unnamed(ctx context.Context, tx *docstore.Tx, code string) error {
 	}}
 }
 
-// OfConnection counts the methods with a connection, for connection.Deps.
+// OfConnection counts the methods that use a connection: for connection.Deps.
 func OfConnection(ctx context.Context, tx *docstore.Tx, id string) (what string, n int64, err error) {
 	n, err = methods.Count(ctx, tx, docstore.Eq(byConnection, docstore.Text(id)))
 	return "auth_methods", n, err

@@ -23,14 +23,14 @@ type Template struct {
 	IsDefault string `json:"is_default"`
 }
 
-// TemplateProfile holds the members of a template that clients set.
+// TemplateProfile holds the members that clients can set.
 type TemplateProfile struct {
 	Code  string `json:"code"`
 	Name  string `json:"name"`
 	Steps []Step `json:"steps"`
 }
 
-// Step is one step of a login: any one of its methods passes it. One that is not required may be left out.
+// Step is one step of a login. Any one of its methods completes it. A step that is not required may be skipped.
 type Step struct {
 	Methods  []string `json:"methods"` // codes
 	Required bool     `json:"required"`
@@ -49,7 +49,7 @@ var templates = docstore.Define(docstore.Schema[Template]{
 	},
 })
 
-// defaultKey is what the tenant's one default has in an index, and no other.
+// defaultKey is the value of the default template in a unique index; other templates have none.
 func (t *Template) defaultKey() string {
 	if t.IsDefault == On {
 		return On
@@ -57,7 +57,7 @@ func (t *Template) defaultKey() string {
 	return ""
 }
 
-// methods are the codes that the steps name, each once.
+// methods returns the codes in the steps, each once.
 func (p *TemplateProfile) methods() []string {
 	var all []string
 	for _, step := range p.Steps {
@@ -84,7 +84,8 @@ func (p *TemplateProfile) check(faults *apperr.Faults) {
 	faults.Check(required || len(p.Steps) == 0, "steps", "must have one that is required")
 }
 
-// checkMethods notes a fault at each code that is no method's, inside a Write that depends on them.
+// checkMethods reports a fault at each code of an unknown method. It is called inside a Write, which then depends on
+// the methods.
 func (p *TemplateProfile) checkMethods(ctx context.Context, tx *docstore.Tx) error {
 	codes := p.methods()
 	values := make([]docstore.Value, len(codes))
@@ -149,7 +150,7 @@ func (s *Templates) Create(ctx context.Context, draft TemplateProfile) (Template
 	})
 }
 
-// Update changes what edit changes of the profile. apperr.NotFound, InvalidParameters, AlreadyExists, VersionMismatch.
+// Update applies edit to a template. apperr.NotFound, InvalidParameters, AlreadyExists, VersionMismatch.
 func (s *Templates) Update(ctx context.Context, id string, edit func(*TemplateProfile) error) (TemplateDoc, error) {
 	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (TemplateDoc, error) {
 		t, err := templates.Load(ctx, tx, id)
@@ -171,7 +172,7 @@ func (s *Templates) Update(ctx context.Context, id string, edit func(*TemplatePr
 	})
 }
 
-// MakeDefault makes a template the tenant's default; the one before is none any more. apperr.NotFound, VersionMismatch.
+// MakeDefault makes a template the tenant's default in place of the previous one. apperr.NotFound, VersionMismatch.
 func (s *Templates) MakeDefault(ctx context.Context, id string) (TemplateDoc, error) {
 	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (TemplateDoc, error) {
 		t, err := templates.Load(ctx, tx, id)
@@ -186,7 +187,7 @@ func (s *Templates) MakeDefault(ctx context.Context, id string) (TemplateDoc, er
 			if other.ID == id {
 				continue
 			}
-			other.IsDefault = Off // before t has it: there is never more than one
+			other.IsDefault = Off // first, because there is never more than one default
 			if _, err := replaceTemplate(ctx, tx, other); err != nil {
 				return TemplateDoc{}, err
 			}
@@ -196,7 +197,7 @@ func (s *Templates) MakeDefault(ctx context.Context, id string) (TemplateDoc, er
 	})
 }
 
-// Delete removes a template that is not the default. apperr.NotFound, InvalidState, VersionMismatch.
+// Delete deletes a template that is not the default. apperr.NotFound, InvalidState, VersionMismatch.
 func (s *Templates) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
 	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (docstore.Deleted, error) {
 		t, err := templates.Load(ctx, tx, id)

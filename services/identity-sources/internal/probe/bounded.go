@@ -8,24 +8,24 @@ import (
 	"github.com/idplatform/idplatform/pkg/outbound"
 )
 
-// maxTalk is how much a server that does not speak HTTP may say in one test, in bytes. What it should say is a few KiB.
+// maxTalk is how many bytes a server that does not speak HTTP may send in one test. Normal are a few KiB.
 const maxTalk = 256 << 10
 
-// dial connects to a server that is read until the test ends, and at most maxTalk.
+// dial connects to a server. The connection can be read until the test ends, and maxTalk bytes at most.
 func (r *run) dial(ctx context.Context, address string) (net.Conn, error) {
 	conn, err := r.dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
 	if deadline, ok := r.ctx.Deadline(); ok {
-		_ = conn.SetDeadline(deadline) // a connection that is closed fails at its next use
+		_ = conn.SetDeadline(deadline) // if the connection is closed, its next use fails
 	}
 	r.conn = &boundedConn{Conn: conn}
 	r.conn.left.Store(maxTalk)
 	return r.conn, nil
 }
 
-// boundedConn fails once it has read so much. The libraries that read from it take as much memory as they are sent.
+// boundedConn fails after a number of bytes. The libraries that read from it use as much memory as the server sends.
 type boundedConn struct {
 	net.Conn
 	left atomic.Int64

@@ -99,8 +99,8 @@ func (r *run) dialDirectory(ctx context.Context, server string) (*ldap.Conn, str
 	return conn, "connected with TLS", nil
 }
 
-// startTLS encrypts a connection. The library drops why a handshake failed, so the certificate is verified here, as
-// crypto/tls would do.
+// startTLS encrypts a connection. The library hides why a handshake failed, so the certificate is verified here, in the
+// way of crypto/tls.
 func startTLS(conn *ldap.Conn, settings *tls.Config) error {
 	var invalid error
 	settings = settings.Clone()
@@ -137,7 +137,7 @@ func (r *run) bind(conn *ldap.Conn) (string, error) {
 	return "bound as " + dn, nil
 }
 
-// explainLDAP says what a result code means. The server's own words are left out.
+// explainLDAP explains a result code. The server's own text is left out.
 func explainLDAP(err error) error {
 	var result *ldap.Error
 	if !errors.As(err, &result) {

@@ -14,15 +14,15 @@ import (
 	"github.com/idplatform/idplatform/pkg/outbound"
 )
 
-// fault is an error whose text is for administrators. Others are explained, and never quoted: they hold what a foreign
-// server said.
+// fault is an error whose text is for administrators. The texts of all other errors are replaced, because they can
+// contain what a foreign server sent.
 type fault string
 
 func (f fault) Error() string { return string(f) }
 
 func faultf(format string, args ...any) error { return fault(fmt.Sprintf(format, args...)) }
 
-// explain says what an error means and what to change.
+// explain returns what an error means and what to change.
 func explain(err error) string {
 	if f, ok := errors.AsType[fault](err); ok {
 		return string(f)

@@ -13,7 +13,7 @@ import (
 	"strconv"
 )
 
-// smtp greets a server, encrypts, signs in and names the sender (RFC 5321). No mail is sent.
+// smtp connects to a mail server, encrypts, signs in and names the sender (RFC 5321). It sends no mail.
 func (r *run) smtp() {
 	host := r.config.text("Host", "")
 	if host == "" {
@@ -41,7 +41,7 @@ func (r *run) smtp() {
 		}
 		return "the server accepts the sender", nil
 	})
-	_ = client.Quit() // the test is done
+	_ = client.Quit() // the result no longer depends on it
 }
 
 func (r *run) dialMail(ctx context.Context, host string) (*smtp.Client, string, error) {
@@ -93,7 +93,7 @@ func (r *run) signIn(client *smtp.Client, host, user string) (string, error) {
 	return "signed in", nil
 }
 
-// explainSMTP says what a reply means: refusal where the server refused. Its own words are left out.
+// explainSMTP explains a reply; refusal is the explanation of a refusal. The server's own text is left out.
 func explainSMTP(err error, refusal string) error {
 	if reply, ok := errors.AsType[*textproto.Error](err); ok {
 		return faultf("%s (reply code %d)", refusal, reply.Code)
@@ -101,7 +101,7 @@ func explainSMTP(err error, refusal string) error {
 	return err
 }
 
-// tls are the settings for a server, which may have a certificate of the connection's own authority.
+// tls returns the TLS settings for a server. The connection may name its own certificate authority.
 func (r *run) tls(host string) (*tls.Config, error) {
 	settings := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host}
 	if pem := r.config.text("CaCertificate", ""); pem != "" {

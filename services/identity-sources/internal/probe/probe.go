@@ -1,5 +1,5 @@
-// Package probe tests connections: it speaks to a provider as a login would, as far as that goes without a person, and
-// says of each step whether it worked and, if not, what an administrator can change.
+// Package probe tests connections: it speaks to a provider as a login would, as far as that is possible without a
+// person. For each step it returns whether it worked and, if not, what an administrator can change.
 package probe
 
 import (
@@ -17,20 +17,20 @@ import (
 )
 
 const (
-	atOnce   = 16 // tests of all tenants
-	waiting  = 64 // and those that wait for one of these
+	atOnce   = 16 // running tests, of all tenants
+	waiting  = 64 // waiting tests
 	waitTurn = 2 * time.Second
 	whole    = 12 * time.Second // a test
 	oneStep  = 6 * time.Second
 )
 
-// Result is what a test found. It is OK when every step is.
+// Result is the outcome of a test. It is OK if every step is.
 type Result struct {
 	OK    bool   `json:"ok"`
 	Steps []Step `json:"steps"`
 }
 
-// Step is one thing that was tried.
+// Step is one step of a test.
 type Step struct {
 	Name       string `json:"name"`
 	OK         bool   `json:"ok"`
@@ -41,7 +41,7 @@ type Step struct {
 // Config is a connection's config_fields with its secrets in plain text. It must reach no log, event or answer.
 type Config map[string]json.RawMessage
 
-// Text is a field's text, or absent where the field is not there.
+// Text returns the text of a field; absent if the field is missing.
 func (c Config) text(name, absent string) string {
 	text := absent
 	if value, ok := c[name]; ok {
@@ -50,20 +50,20 @@ func (c Config) text(name, absent string) string {
 	return text
 }
 
-// Prober tests connections. It is safe for concurrent use: 16 tests run at a time, and tenants have turns.
+// Prober tests connections. It is safe for concurrent use: 16 tests run at a time, and tenants take turns.
 type Prober struct {
 	client *http.Client
 	dialer *net.Dialer
 	gate   *fair.Gate
 }
 
-// New makes a Prober that leaves the platform through a client and a dialer of package outbound.
+// New makes a Prober. Its client and dialer come from package outbound, which guards requests that leave the platform.
 func New(client *http.Client, dialer *net.Dialer) *Prober {
 	return &Prober{client: client, dialer: dialer, gate: fair.NewGate("tests of connections", atOnce, atOnce+waiting)}
 }
 
-// Test tests a connection within 14 seconds. With offline, only what needs no request to others is tried.
-// apperr.Unavailable where too many tests run.
+// Test tests a connection within 14 seconds. With offline it makes no requests to others. The error is
+// apperr.Unavailable if too many tests are running.
 func (p *Prober) Test(ctx context.Context, of *provider.Provider, c Config, offline bool) (Result, error) {
 	turn, cancel := context.WithTimeout(ctx, waitTurn)
 	defer cancel()
@@ -80,7 +80,7 @@ func (p *Prober) Test(ctx context.Context, of *provider.Provider, c Config, offl
 		r.ask(of)
 	}
 	if err := context.Cause(ctx); errors.Is(err, context.Canceled) {
-		return Result{}, err // the caller is gone
+		return Result{}, err // the caller has disconnected
 	}
 	return r.result(), nil
 }
@@ -91,10 +91,10 @@ type run struct {
 	ctx    context.Context
 	config Config
 	steps  []Step
-	conn   *boundedConn // the last one; nil where HTTP is spoken
+	conn   *boundedConn // the last connection; nil for HTTP
 }
 
-// step tries something. What it returns is told: a message of success, or an error made for people.
+// step runs one step. The result has the message that fn returns or, for an error, its explanation.
 func (r *run) step(name string, try func(ctx context.Context) (string, error)) bool {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(r.ctx, oneStep)
@@ -108,10 +108,10 @@ func (r *run) step(name string, try func(ctx context.Context) (string, error)) b
 	return err == nil
 }
 
-// cause is why a step failed, which libraries hide behind the connection's end.
+// cause returns why a step failed. Libraries may only report that the connection was closed.
 func (r *run) cause(ctx context.Context, err error) error {
 	_, told := errors.AsType[fault](err)
-	deadline, _ := ctx.Deadline() // a connection may notice it before ctx does
+	deadline, _ := ctx.Deadline() // a connection may time out shortly before ctx does
 	switch {
 	case told:
 		return err
@@ -135,7 +135,7 @@ func (r *run) result() Result {
 	return Result{OK: ok, Steps: r.steps}
 }
 
-// shapes looks whether the keys look like the provider's.
+// shapes compares the settings with the usual forms of the provider.
 func (r *run) shapes(of *provider.Provider) {
 	for _, name := range of.ShapeNames() {
 		if _, given := r.config[name]; !given {
@@ -151,7 +151,7 @@ func (r *run) shapes(of *provider.Provider) {
 	}
 }
 
-// ask speaks to the provider.
+// ask runs the steps of the provider's protocol.
 func (r *run) ask(of *provider.Provider) {
 	switch of.Check {
 	case provider.OIDCCheck:

@@ -11,7 +11,7 @@ import (
 	"github.com/crewjam/saml"
 )
 
-// saml reads the identity provider's metadata: its endpoints and its signing certificates.
+// saml checks the identity provider's metadata: its endpoints and its signing certificates.
 func (r *run) saml() {
 	text := []byte(r.config.text("Metadata", ""))
 	if address := r.config.text("MetadataUrl", ""); address != "" {
@@ -42,8 +42,8 @@ func (r *run) saml() {
 	}
 }
 
-// identityProvider finds the entity with an id, or the first identity provider where none is named, in metadata of one
-// entity or of several (SAML 2.0 Metadata, sections 2.3.1 and 2.3.2).
+// identityProvider returns the entity with an id, or the first identity provider if the id is empty, from metadata of
+// one or several entities (SAML 2.0 Metadata §2.3.1, §2.3.2).
 func identityProvider(text []byte, id string) (*saml.EntityDescriptor, error) {
 	var entities []saml.EntityDescriptor
 	var one saml.EntityDescriptor
@@ -66,7 +66,7 @@ func identityProvider(text []byte, id string) (*saml.EntityDescriptor, error) {
 	return nil, fault("the metadata has no identity provider (IDPSSODescriptor)")
 }
 
-// signingCertificates counts those that are valid now. There must be one.
+// signingCertificates counts the valid signing certificates. It is an error if there is none.
 func signingCertificates(idp *saml.IDPSSODescriptor, now time.Time) (string, error) {
 	valid, all := 0, 0
 	for _, key := range idp.KeyDescriptors {

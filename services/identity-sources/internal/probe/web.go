@@ -15,7 +15,7 @@ import (
 	"github.com/idplatform/idplatform/services/identity-sources/internal/provider"
 )
 
-// get fetches a document. Redirects are not followed: an issuer or a metadata address is exact.
+// get fetches a document. It does not follow redirects, because addresses of issuers and metadata are exact.
 func (r *run) get(ctx context.Context, address, accept string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -36,13 +36,13 @@ func (r *run) get(ctx context.Context, address, accept string) ([]byte, error) {
 	return io.ReadAll(response.Body)
 }
 
-// issuers of providers that have one for all their clients.
+// issuers are the issuers of providers that have one issuer for all clients.
 var issuers = map[string]string{
 	"google": "https://accounts.google.com",
 	"apple":  "https://appleid.apple.com",
 }
 
-// issuer is where discovery begins.
+// issuer returns the issuer of a connection, where discovery starts.
 func (r *run) issuer(of *provider.Provider) string {
 	if of.ProviderCode == "microsoft" {
 		return "https://login.microsoftonline.com/" + url.PathEscape(r.config.text("TenantId", "")) + "/v2.0"
@@ -53,7 +53,7 @@ func (r *run) issuer(of *provider.Provider) string {
 	return r.config.text("Issuer", "")
 }
 
-// discovery is what is needed of OpenID Provider Metadata (OpenID Connect Discovery 1.0, section 3).
+// discovery is the needed part of OpenID Provider Metadata (OpenID Connect Discovery 1.0 §3).
 type discovery struct {
 	Issuer                string   `json:"issuer"`
 	AuthorizationEndpoint string   `json:"authorization_endpoint"`
@@ -62,7 +62,7 @@ type discovery struct {
 	ResponseTypes         []string `json:"response_types_supported"`
 }
 
-// oidc reads the discovery document and the signing keys.
+// oidc checks the discovery document and the signing keys.
 func (r *run) oidc(of *provider.Provider) {
 	issuer := r.issuer(of)
 	var found discovery
@@ -107,12 +107,13 @@ func (r *run) oidc(of *provider.Provider) {
 	})
 }
 
-// manyTenants: the common endpoints of Microsoft Entra ID have a placeholder for the tenant in their issuer.
+// manyTenants reports whether an issuer is one of the common endpoints of Microsoft Entra ID, which have a placeholder
+// for the tenant.
 func manyTenants(of *provider.Provider, issuer string) bool {
 	return of.ProviderCode == "microsoft" && strings.HasPrefix(issuer, "https://login.microsoftonline.com/")
 }
 
-// cas asks to validate a ticket that cannot exist (CAS Protocol 3.0, section 2.5).
+// cas asks the server to validate a ticket that cannot exist (CAS Protocol 3.0 §2.5).
 func (r *run) cas() {
 	server := strings.TrimSuffix(r.config.text("ServerUrl", ""), "/")
 	path := "/p3/serviceValidate"

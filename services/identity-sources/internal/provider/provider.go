@@ -1,5 +1,5 @@
-// Package provider is the built-in catalogue of identity providers: what each is, and what a connection to it needs to
-// be told. It is one file a provider in the folder catalogue; adding a provider is adding a file.
+// Package provider is the built-in catalogue of identity providers: their names, the settings of a connection to each,
+// and how these are tested. Each is one file in the folder catalogue; to add a provider, add a file.
 package provider
 
 import (
@@ -19,17 +19,17 @@ import (
 	"github.com/idplatform/idplatform/pkg/schema"
 )
 
-// NativeDatabase is the provider that every tenant has one connection of: the platform's own users.
+// NativeDatabase is the provider of the platform's own users. Every tenant has exactly one connection to it.
 const NativeDatabase = "idp_native_db"
 
 // Provider is a kind of login provider.
 type Provider struct {
-	ProviderID    string `json:"provider_id"` // for good: a new provider gets the next number
+	ProviderID    string `json:"provider_id"` // never changes; a new provider gets the next number
 	ProviderCode  string `json:"provider_code"`
 	Name          string `json:"name"`
 	Type          string `json:"type"`          // social, database, mfa or enterprise
 	Logo          string `json:"logo"`          // see OwnLogo
-	Documentation string `json:"documentation"` // the provider's own
+	Documentation string `json:"documentation"` // the address of the provider's own documentation
 	// ConfigSchema is the JSON Schema (2020-12) of config_fields. Its writeOnly members are secrets.
 	ConfigSchema json.RawMessage `json:"config_schema"`
 
@@ -41,13 +41,13 @@ type Provider struct {
 	schema *schema.Schema
 }
 
-// Check is how a connection is tested.
+// Check is the way in which a connection is tested.
 type Check string
 
 // The checks.
 const (
-	NoCheck    Check = "none"  // there is nothing outside to ask
-	ShapeCheck Check = "shape" // only the provider knows its keys: their shape is all that can be seen
+	NoCheck    Check = "none"  // nothing outside the platform is involved
+	ShapeCheck Check = "shape" // only the provider can check its keys: their form is all that can be tested
 	OIDCCheck  Check = "oidc"
 	SAMLCheck  Check = "saml"
 	LDAPCheck  Check = "ldap"
@@ -55,14 +55,14 @@ const (
 	SMTPCheck  Check = "smtp"
 )
 
-// Shape is what a provider's keys look like. A test tells where one looks otherwise; it is not refused, since providers
-// change them.
+// Shape is the usual form of a setting. A test of a connection reports a different form. It is not refused when it is
+// written, because providers change their forms.
 type Shape struct {
 	Pattern *regexp.Regexp `json:"pattern"`
 	Hint    string         `json:"hint"`
 }
 
-// file is a provider as the catalogue has it.
+// file is a provider as it is stored in the catalogue.
 type file struct {
 	Provider
 	Check   Check                      `json:"check"`
@@ -73,13 +73,13 @@ type file struct {
 //go:embed catalogue/*.json
 var files embed.FS
 
-// Catalogue is all providers, in the order of their ids.
+// Catalogue is the list of providers, in the order of their ids.
 type Catalogue struct {
 	list   []*Provider
 	byCode map[string]*Provider
 }
 
-// Open reads the built-in catalogue.
+// Open parses the built-in catalogue.
 func Open() (*Catalogue, error) {
 	names, err := fs.Glob(files, "catalogue/*.json")
 	if err != nil {
@@ -97,7 +97,7 @@ func Open() (*Catalogue, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		if ids[p.ProviderID] || "catalogue/"+p.ProviderCode+".json" != name {
-			return nil, fmt.Errorf("%s: its provider_id or provider_code is another file's", name)
+			return nil, fmt.Errorf("%s: its provider_id is used by another file, or its provider_code is not the file's name", name)
 		}
 		ids[p.ProviderID], c.byCode[p.ProviderCode] = true, p
 		c.list = append(c.list, p)
@@ -152,7 +152,7 @@ func (c *Catalogue) Find(code string) (*Provider, bool) {
 	return p, ok
 }
 
-// OwnLogo is the logo that the provider's file has, "" if Logo is a monogram. Connections and events repeat only this.
+// OwnLogo is the logo in the provider's file, "" if Logo is a monogram. Connections and events contain only this one.
 func (p *Provider) OwnLogo() string {
 	if p.Logo == monogram.DataURI(p.Name) {
 		return ""
@@ -163,15 +163,15 @@ func (p *Provider) OwnLogo() string {
 // IsSecret reports whether a member of config_fields is one.
 func (p *Provider) IsSecret(member string) bool { return slices.Contains(p.Secrets, member) }
 
-// ShapeNames are the members that Shapes knows, sorted.
+// ShapeNames returns the names of the settings in Shapes, sorted.
 func (p *Provider) ShapeNames() []string { return slices.Sorted(maps.Keys(p.Shapes)) }
 
-// Validate notes what is wrong with config_fields, each fault at its member.
+// Validate reports every fault of config_fields, each at its member.
 func (p *Provider) Validate(faults *apperr.Faults, fields json.RawMessage) {
 	p.schema.Check(faults, fields)
 }
 
-// Builtin is the built-in catalogue, read once. It panics where a file is faulty, which a test rules out.
+// Builtin is the built-in catalogue, parsed once. It panics if a file is faulty; a test shows that none is.
 var Builtin = sync.OnceValue(func() *Catalogue {
 	c, err := Open()
 	if err != nil {
