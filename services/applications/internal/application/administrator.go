@@ -26,7 +26,8 @@ func (s *Applications) EnsureAdministrator(ctx context.Context, c Credential) (g
 	whole := func(int) string { return "" }
 	var faults apperr.Faults
 	plans, err := s.plan(ctx, &faults, whole, []Edit{func(a *Application) error {
-		a.Name, a.Category, a.Scopes = "Platform administrator "+c.ClientID, BackendService, []string{string(auth.PlatformAdmin)}
+		a.Name, a.Category = "Platform administrator "+c.ClientID, BackendService
+		a.Scopes = []string{string(auth.PlatformAdmin)}
 		a.Descr = "Made from the configuration when the platform started"
 		return nil
 	}})

@@ -254,7 +254,8 @@ func (s *Applications) propose(
 	ctx context.Context, tx *docstore.Tx, a, proposal *Application, protocolID string,
 ) (Doc, error) {
 	var faults apperr.Faults
-	if string(proposal.TemplateParams.Params) != string(a.TemplateParams.Params) { // otherwise the template may have left the catalogue
+	// Without a change the template is not needed: it may have left the catalogue.
+	if string(proposal.TemplateParams.Params) != string(a.TemplateParams.Params) {
 		if t, ok := s.checkParams(&faults, &proposal.Profile); ok {
 			proposal.refill(&faults, t, a.TemplateParams.Params)
 		}

@@ -20,8 +20,8 @@ func (a *api) registerAccounts(s *rest.Server) {
 		Scope:   auth.ApplicationsWrite,
 		Summary: "Create a sub-account", Errors: []apperr.Kind{apperr.AlreadyExists}, Request: exampleNewAccount,
 		Response: exampleAccount,
-		Doc: "A user's first sub-account in an application is the default. Where `multi_account_enabled` is 1, a later one " +
-			"becomes the default if its `is_default` is 1.",
+		Doc: "A user's first sub-account in an application is the default. Where `multi_account_enabled` is 1, a " +
+			"later one becomes the default if its `is_default` is 1.",
 	}, a.createAccount)
 	rest.Handle(s, rest.Op{
 		ID: "create-accounts", Method: http.MethodPost, Path: "/v1/batch/applications/{id}/accounts",
@@ -58,13 +58,15 @@ func (a *api) registerAccount(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "replace-account", Method: http.MethodPut, Path: one, Scope: auth.ApplicationsWrite,
 		Summary: "Replace a sub-account",
-		Doc:     "Replaces all editable members; an absent `status` or `is_default` stays as it is. The user can't be changed.",
-		Errors:  []apperr.Kind{apperr.AlreadyExists}, Request: exampleNewAccount, Response: exampleAccount,
+		Doc: "Replaces all editable members; an absent `status` or `is_default` stays as it is. The user can't be " +
+			"changed.",
+		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: exampleNewAccount, Response: exampleAccount,
 	}, a.replaceAccount)
 	rest.Handle(s, rest.Op{
 		ID: "delete-account", Method: http.MethodDelete, Path: one, Scope: auth.ApplicationsWrite,
-		Summary: "Delete a sub-account",
-		Doc:     "If it was the default, the user's oldest other sub-account becomes the default.", Response: map[string]any{},
+		Summary:  "Delete a sub-account",
+		Doc:      "If it was the default, the user's oldest other sub-account becomes the default.",
+		Response: map[string]any{},
 	}, a.deleteAccount)
 	rest.Handle(s, rest.Op{
 		ID: "enable-account", Method: http.MethodPost, Path: one + "/enable", Scope: auth.ApplicationsWrite,

@@ -16,8 +16,8 @@ func (a *api) registerApplications(s *rest.Server) {
 		ID: "create-application", Method: http.MethodPost, Path: "/v1/applications", Scope: auth.ApplicationsWrite,
 		Summary: "Create an application",
 		Doc: "Its protocol is enabled. Its client secret is shown only in this answer, to callers with the scope " +
-			"`applications:secrets`. With `template_id`, members that are not given come from the template. The caller must " +
-			"have all scopes that it gives.",
+			"`applications:secrets`. With `template_id`, members that are not given come from the template. The " +
+			"caller must have all scopes that it gives.",
 		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: exampleNewApplication, Response: exampleCreated,
 	}, a.createApplication)
 	rest.Handle(s, rest.Op{
@@ -33,25 +33,26 @@ func (a *api) registerApplications(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "find-application", Method: http.MethodGet, Path: "/v1/application", Scope: auth.ApplicationsRead,
 		Summary: "Find an application by its domain",
-		Doc: "`domain` is the host of its login_url, `domain_sn` the member of that name; if both are given, both must " +
-			"match. Of several with the same host it is the oldest.",
+		Doc: "`domain` is the host of its login_url, `domain_sn` the member of that name; if both are given, both " +
+			"must match. Of several with the same host it is the oldest.",
 		Errors: []apperr.Kind{apperr.NotFound}, Response: exampleApplication,
 	}, a.findApplication)
 	rest.Handle(s, rest.Op{
 		ID: "update-application", Method: http.MethodPatch, Path: "/v1/applications/{id}",
 		Scope: auth.ApplicationsWrite, Summary: "Change an application",
-		Doc: "JSON merge patch (RFC 7396). `sso_enabled` and `mfa_enabled` are those of `config_prop`: either place may be " +
-			"changed. A change of `template_params.params` updates the members that the template filled in, except those " +
-			"changed since. To change scopes or keys, the caller must have all scopes of the application.",
+		Doc: "JSON merge patch (RFC 7396). `sso_enabled` and `mfa_enabled` are those of `config_prop`: either place " +
+			"may be changed. A change of `template_params.params` updates the members that the template filled in, " +
+			"except those changed since. To change scopes or keys, the caller must have all scopes of the " +
+			"application.",
 		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: map[string]any{"descr": "Claims and receipts"},
 		Response: exampleApplication,
 	}, a.updateApplication)
 	rest.Handle(s, rest.Op{
 		ID: "delete-application", Method: http.MethodDelete, Path: "/v1/applications/{id}",
 		Scope: auth.ApplicationsWrite, Summary: "Delete an application",
-		Doc: "Deletes its protocols, sub-accounts and secrets, too, and ends its tokens. The event `application.deleted` " +
-			"makes the permissions service delete its resources, sets and rules. Refused while other applications' rules " +
-			"grant its global resources or sets.",
+		Doc: "Deletes its protocols, sub-accounts and secrets, too, and ends its tokens. The event " +
+			"`application.deleted` makes the permissions service delete its resources, sets and rules. Refused while " +
+			"other applications' rules grant its global resources or sets.",
 		Errors: []apperr.Kind{apperr.InUse}, Response: map[string]any{"id": "1048577"},
 	}, a.deleteApplication)
 }
@@ -131,7 +132,8 @@ func (a *api) registerBatch(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "create-applications", Method: http.MethodPost, Path: "/v1/batch/applications",
 		Scope: auth.ApplicationsWrite, Summary: "Create applications",
-		Doc: "All or nothing. Each item is handled as by `create-application`.", Errors: []apperr.Kind{apperr.AlreadyExists},
+		Doc:      "All or nothing. Each item is handled as by `create-application`.",
+		Errors:   []apperr.Kind{apperr.AlreadyExists},
 		Request:  map[string]any{"items": []any{exampleNewApplication}},
 		Response: map[string]any{"items": []any{exampleCreated}},
 	}, a.createApplications)

@@ -13,9 +13,9 @@ func (a *api) registerLogos(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "put-logo", Method: http.MethodPut, Path: "/v1/applications/{id}/logo", Scope: auth.ApplicationsWrite,
 		Summary: "Upload a logo",
-		Doc: "PNG, JPEG, WebP or GIF, up to 2 MiB and 4096 × 4096 pixels: the image as body, or the field `file` of a " +
-			"multipart form. Metadata is removed. The member `logo` is then the path of the picture; a PATCH of that " +
-			"member deletes the picture.",
+		Doc: "PNG, JPEG, WebP or GIF, up to 2 MiB and 4096 × 4096 pixels: the image as body, or the field `file` of " +
+			"a multipart form. Metadata is removed. The member `logo` is then the path of the picture; a PATCH of " +
+			"that member deletes the picture.",
 		Consumes: rest.UploadedImages,
 		Errors:   []apperr.Kind{apperr.TooLarge, apperr.UnsupportedMediaType}, Response: exampleApplication,
 	}, a.putLogo)

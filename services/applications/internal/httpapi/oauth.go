@@ -130,16 +130,16 @@ func (o *oauth) registerTokens(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "revoke-token", Method: http.MethodPost, Path: revocationPath, Summary: "Revoke an access token",
 		OAuth: true, Momentary: true,
-		Doc: "RFC 7009. The caller is the client that the token was issued to, or an administrator of the platform. It " +
-			"authenticates like a client that asks for a token, or with a bearer token. The token ends everywhere within " +
-			"seconds.",
+		Doc: "RFC 7009. The caller is the client that the token was issued to, or an administrator of the platform. " +
+			"It authenticates like a client that asks for a token, or with a bearer token. The token ends everywhere " +
+			"within seconds.",
 		Errors: refusals, Request: about, Response: struct{}{},
 	}, o.revoke)
 	rest.Handle(s, rest.Op{
 		ID: "introspect-token", Method: http.MethodPost, Path: introspectionPath, Summary: "Introspect an access token",
 		OAuth: true, Momentary: true,
-		Doc: "RFC 7662. The caller authenticates as a client, or with a bearer token. A token of another tenant is not " +
-			"active, except for an administrator of the platform.",
+		Doc: "RFC 7662. The caller authenticates as a client, or with a bearer token. A token of another tenant is " +
+			"not active, except for an administrator of the platform.",
 		Errors: refusals, Request: about, Response: token.Introspection{
 			Active: true, Scope: "users:read", ClientID: "c1", TokenType: "Bearer", Expires: 1767175200,
 			IssuedAt: 1767171600, Subject: "c1",
@@ -198,7 +198,8 @@ func (o *oauth) introspect(ctx context.Context, in *aboutInput) (token.Introspec
 func (o *oauth) registerKeys(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "get-jwks", Method: http.MethodGet, Path: jwksPath, Summary: "Get the public signing keys",
-		Doc: "A JWK set (RFC 7517). It may be cached for a minute; a token with an unknown `kid` is a reason to fetch it again.",
+		Doc: "A JWK set (RFC 7517). It may be cached for a minute; a token with an unknown `kid` is a reason to " +
+			"fetch it again.",
 		Response: JWKSet{[]map[string]any{{"kty": "OKP", "crv": "Ed25519", "use": "sig", "alg": "EdDSA", "kid": "hIjO…",
 			"x": "11qY…"}}},
 	}, func(context.Context, *struct{}) (rest.Public[JWKSet], error) {
@@ -227,10 +228,10 @@ func (o *oauth) registerKeys(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "rotate-signing-keys", Method: http.MethodPost, Path: keysPath + "/rotate",
 		Summary: "Rotate the signing keys", Scope: auth.PlatformAdmin,
-		Doc: "Publishes a new key, which starts to sign ten minutes later. Tokens of earlier keys stay valid until they " +
-			"expire. While a published key has not yet started to sign, nothing changes. `at_once=true` is for keys that " +
-			"others may know: the new key signs now, and the older ones end with all their tokens, in every service within " +
-			"seconds.",
+		Doc: "Publishes a new key, which starts to sign ten minutes later. Tokens of earlier keys stay valid until " +
+			"they expire. While a published key has not yet started to sign, nothing changes. `at_once=true` is for " +
+			"keys that others may know: the new key signs now, and the older ones end with all their tokens, in " +
+			"every service within seconds.",
 		Errors: []apperr.Kind{apperr.InvalidState}, Response: example,
 	}, func(ctx context.Context, in *rotateInput) (KeyList, error) {
 		keys, err := o.keys.Rotate(ctx, in.AtOnce.Or(false))

@@ -16,8 +16,8 @@ func (a *api) registerSecrets(s *rest.Server) {
 		ID: "refresh-secrets", Method: http.MethodPost, Path: "/v1/applications/{id}/secrets",
 		Scope:      auth.ApplicationsWrite,
 		AlsoScopes: []auth.Scope{auth.ApplicationsSecrets}, Summary: "Refresh an application's client secrets",
-		Doc: "The new secret is shown only in this answer. Earlier ones stay valid for `grace_seconds`; tokens end at once. " +
-			"The caller must have all scopes of the application.",
+		Doc: "The new secret is shown only in this answer. Earlier ones stay valid for `grace_seconds`; tokens end " +
+			"at once. The caller must have all scopes of the application.",
 		Errors: []apperr.Kind{apperr.InvalidState},
 		Response: map[string]any{
 			"client_id": "4mrhvkqtwz5c2d7ba3gxyun6ep", "client_secret": "…",

@@ -88,8 +88,8 @@ func TestTokensEndInEveryReplicaOfEveryService(t *testing.T) {
 	require.True(t, good(others, after))
 }
 
-// Keys that others may know end with all tokens that they signed, in every replica of every service, by the event alone:
-// a service may keep its copy of the key set. Replicas of this service sign with the new key from then on.
+// Keys that others may know end with all tokens that they signed, in every replica of every service, by the event
+// alone: a service may keep its copy of the key set. Replicas of this service sign with the new key from then on.
 func TestRotationAtOnceEndsTokensInEveryReplicaOfEveryService(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, machine("c1", "acme", "s3cret"))

@@ -18,7 +18,7 @@ const (
 	// revocationsPerSecond limits one client. Every replica of every service keeps a revoked token until it expires.
 	revocationsPerSecond = 10
 	maxBuckets           = 20_000 // of each limit; the least used are dropped first
-	maxClientID          = 128    // bytes of a client id that are used as key of a bucket: unknown ids have buckets, too
+	maxClientID          = 128    // bytes of a client id that name its bucket: unknown ids have one, too
 )
 
 type limits struct {

@@ -104,11 +104,12 @@ func newWorldWith(t testing.TB, limits token.Limits, known ...application.Client
 				Limits: limits,
 				Keys:   token.NewClientKeys(d.Outbound, d.Clock, d.Log),
 			}), keys)
+			refresh := func(ctx context.Context) error {
+				_, err := keys.Refresh(ctx)
+				return err
+			}
 			return service.App{
-				Handler: server, Followers: []bus.FollowerConfig{ended.Follower(d.Verifier, d.Store, func(ctx context.Context) error {
-					_, err := keys.Refresh(ctx)
-					return err
-				})},
+				Handler: server, Followers: []bus.FollowerConfig{ended.Follower(d.Verifier, d.Store, refresh)},
 				Answer: func(b *bus.Bus) error { return ended.Answer(b, d.Store) },
 			}, nil
 		},
@@ -201,8 +202,9 @@ func TestTokenEndpoint(t *testing.T) {
 		"basic, no base64": {"Basic c1:s3cret", grant, 401, "invalid_client"},
 		"basic, no colon": {"Basic " + base64.StdEncoding.EncodeToString([]byte("c1")), grant, 401,
 			"invalid_client"},
-		"bearer":                        {"Bearer x", grant, 401, "invalid_client"},
-		"basic and post, the same":      {good, grant + "&client_id=c1&client_secret=s3cret", 200, "users:read users:write"},
+		"bearer": {"Bearer x", grant, 401, "invalid_client"},
+		"basic and post, the same": {good, grant + "&client_id=c1&client_secret=s3cret", 200,
+			"users:read users:write"},
 		"basic and another secret":      {good, grant + "&client_id=c1&client_secret=x", 400, "invalid_request"},
 		"basic and a secret alone":      {good, grant + "&client_secret=s3cret", 400, "invalid_request"},
 		"basic and another client_id":   {good, grant + "&client_id=c2", 400, "invalid_request"},

@@ -20,9 +20,9 @@ func (a *api) registerConnections(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "list-providers", Method: http.MethodGet, Path: "/v1/idp/providers", Scope: auth.IdentitySourcesRead,
 		Summary: "List providers", Response: []any{exampleProvider},
-		Doc: "The catalogue. `config_schema` is the JSON Schema of `config_fields` of a connection to the provider; its " +
-			"`writeOnly` members are secrets. `documentation` is the address of the provider's own documentation. `logo` is " +
-			"a data URI of the provider's initials: real logos are trademarks.",
+		Doc: "The catalogue. `config_schema` is the JSON Schema of `config_fields` of a connection to the provider; " +
+			"its `writeOnly` members are secrets. `documentation` is the address of the provider's own " +
+			"documentation. `logo` is a data URI of the provider's initials: real logos are trademarks.",
 	}, a.listProviders)
 	rest.Handle(s, rest.Op{
 		ID: "list-connections", Method: http.MethodGet, Path: "/v1/idp/connections", Scope: auth.IdentitySourcesRead,
@@ -32,7 +32,8 @@ func (a *api) registerConnections(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "create-connection", Method: http.MethodPost, Path: "/v1/idp/connections", Scope: auth.IdentitySourcesWrite,
 		Summary: "Create a connection", Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
-		Doc:     "`config_fields` must meet the provider's `config_schema`. Every answer has `******` in place of secrets.",
+		Doc: "`config_fields` must meet the provider's `config_schema`. Every answer has `******` in place of " +
+			"secrets.",
 		Request: exampleConnectionInput, Response: exampleConnection,
 	}, a.createConnection)
 	rest.Handle(s, rest.Op{
@@ -66,10 +67,10 @@ func (a *api) registerConnections(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "test-connection", Method: http.MethodPost, Path: oneConnection + "/test", Scope: auth.IdentitySourcesWrite,
 		Summary: "Test a connection", Momentary: true, Errors: []apperr.Kind{apperr.Unavailable},
-		Doc: "Speaks to the provider as a login would, within 14 seconds: OpenID Connect discovery and keys, SAML metadata, " +
-			"LDAP bind and search, the SMTP handshake. Keys that only the provider can check are compared with their usual " +
-			"form. A dry run makes no requests. Requests to private addresses are refused unless the platform is configured " +
-			"for them.",
+		Doc: "Speaks to the provider as a login would, within 14 seconds: OpenID Connect discovery and keys, SAML " +
+			"metadata, LDAP bind and search, the SMTP handshake. Keys that only the provider can check are compared " +
+			"with their usual form. A dry run makes no requests. Requests to private addresses are refused unless " +
+			"the platform is configured for them.",
 		Response: exampleResult,
 	}, a.testConnection)
 }

@@ -157,7 +157,8 @@ func explainLDAP(err error) error {
 	case ldap.LDAPResultConfidentialityRequired, ldap.LDAPResultStrongAuthRequired:
 		return fault("the directory wants an encrypted connection: set StartTls or use ldaps")
 	case ldap.LDAPResultProtocolError:
-		return fault("the directory does not support what was asked, such as StartTLS; use ldaps, or set StartTls to false")
+		return fault("the directory does not support an operation, such as StartTLS; use ldaps, or set StartTls to " +
+			"false")
 	case ldap.ErrorNetwork:
 		return result.Err
 	}

@@ -33,7 +33,8 @@ func explain(err error) string {
 	var dns *net.DNSError
 	switch {
 	case errors.Is(err, outbound.ErrRefused):
-		return "the host's address is private or of special use; such requests are refused unless IDP_OUTBOUND_ALLOW_PRIVATE is set"
+		return "the host's address is private or of special use; such requests are refused unless " +
+			"IDP_OUTBOUND_ALLOW_PRIVATE is set"
 	case errors.Is(err, outbound.ErrTooLarge):
 		return "the answer is too large; check the address and the port"
 	case errors.As(err, &dns) && dns.IsNotFound:
@@ -64,7 +65,8 @@ func explainTLS(err error) string {
 	case errors.As(err, &hostname):
 		return "the server's certificate is for another host name"
 	case errors.As(err, &unknown):
-		return "the server's certificate is from an authority that is not known here; give it as CaCertificate where there is that field"
+		return "the server's certificate is from an authority that is not known here; set the authority's " +
+			"certificate as CaCertificate if the connection has that field"
 	case errors.As(err, &invalid):
 		return "the server's certificate is not valid for a server"
 	case errors.As(err, &record):

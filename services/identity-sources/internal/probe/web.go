@@ -75,7 +75,8 @@ func (r *run) oidc(of *provider.Provider) {
 			return "", fault("the discovery document is no JSON object; check the issuer")
 		}
 		if found.Issuer != issuer && !manyTenants(of, found.Issuer) {
-			return "", faultf("the discovery document is of another issuer, %.200q; the two must be the same to the letter", found.Issuer)
+			return "", faultf("the discovery document is of another issuer, %.200q; the two must be exactly the same",
+				found.Issuer)
 		}
 		if found.AuthorizationEndpoint == "" || found.TokenEndpoint == "" || found.JWKSURI == "" {
 			return "", fault("the discovery document lacks authorization_endpoint, token_endpoint or jwks_uri")
@@ -133,7 +134,8 @@ func (r *run) cas() {
 			} `xml:"authenticationFailure"`
 		}
 		if err := xml.Unmarshal(text, &answer); err != nil || answer.Failure == nil {
-			return "", errors.Join(fault("the server does not answer as CAS does; check that the address is the prefix of /login"), err)
+			return "", errors.Join(fault("the server does not answer as CAS does; check that the address is the "+
+				"prefix of /login"), err)
 		}
 		return "the server validates tickets", nil
 	})

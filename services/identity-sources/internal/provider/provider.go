@@ -97,7 +97,8 @@ func Open() (*Catalogue, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		if ids[p.ProviderID] || "catalogue/"+p.ProviderCode+".json" != name {
-			return nil, fmt.Errorf("%s: its provider_id is used by another file, or its provider_code is not the file's name", name)
+			return nil, fmt.Errorf("%s: another file has its provider_id, or its provider_code is not the file's name",
+				name)
 		}
 		ids[p.ProviderID], c.byCode[p.ProviderCode] = true, p
 		c.list = append(c.list, p)
