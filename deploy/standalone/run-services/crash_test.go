@@ -43,6 +43,10 @@ var creations = map[string]creation{
 		"resource", "/v1/resources",
 		`{"application_id":"2001","type":"data","code":%q,"actions":[{"code":"read"}]}`, "?application_id=2001",
 	},
+	gateway.Events: {
+		"event_subscription", "/v1/event-subscriptions",
+		`{"name":%q,"event_types":["user.*"],"status":"0","delivery":{"type":"nats"}}`, "",
+	},
 }
 
 // made is a record whose creation was acknowledged.

@@ -19,7 +19,7 @@ import (
 
 // The budget of a tenant.
 const (
-	MaxSubscriptions = 100
+	MaxSubscriptions = 200
 	// MaxFilterCost bounds the sum of the costs of a tenant's filters, in the units of condition.MaxCost: all of them
 	// are evaluated for each event.
 	MaxFilterCost = 1_000_000
