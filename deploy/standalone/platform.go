@@ -13,11 +13,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/idplatform/idplatform/gateway"
+	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/bus/embedded"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
 	"github.com/idplatform/idplatform/pkg/picture"
+	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/telemetry"
@@ -27,6 +29,7 @@ import (
 	identitysources "github.com/idplatform/idplatform/services/identity-sources"
 	"github.com/idplatform/idplatform/services/organization"
 	"github.com/idplatform/idplatform/services/permissions"
+	"github.com/idplatform/idplatform/services/questions"
 	"github.com/idplatform/idplatform/services/users"
 )
 
@@ -122,6 +125,9 @@ func start(
 	}
 	p.cleanups = append(p.cleanups, deps.Bus.Close)
 	deps.Bus.EnsureStreams(ctx)
+	p.nats.AdmitSubscribers(func(user, password string) (publish, subscribe []string, ok bool) {
+		return subscriberOf(ctx, deps.Bus, user, password)
+	})
 
 	upstreams := map[string]gateway.Upstream{}
 	for _, spec := range s.specs() {
@@ -150,6 +156,22 @@ func start(
 	}
 	p.cleanups = append(p.cleanups, func(context.Context) error { p.gateway.Close(); return nil })
 	return p, nil
+}
+
+// subscriberOf asks the events service whether somebody is the NATS user of a subscription, and returns that user's
+// rights.
+func subscriberOf(ctx context.Context, b *bus.Bus, user, password string) (publish, subscribe []string, ok bool) {
+	tenant, id, _ := strings.Cut(user, ".")
+	if !auth.ValidTenant(tenant) {
+		return nil, nil, false
+	}
+	ctx = request.System(context.WithoutCancel(ctx), tenant)
+	answer, err := questions.IsSubscriber.Ask(ctx, b, questions.Subscriber{ID: id, Password: password})
+	if err != nil || !answer.Admitted {
+		return nil, nil, false
+	}
+	publish, subscribe = bus.SubscriberPermissions(tenant, id)
+	return publish, subscribe, true
 }
 
 func startService(

@@ -313,7 +313,7 @@ func TestReadersCanDoNothingElse(t *testing.T) {
 			for range r.js.StreamNames(t.Context()).Name() {
 				names++
 			}
-			require.Equal(t, 2, names)
+			require.Equal(t, 3, names)
 		})
 	}
 }

@@ -148,6 +148,20 @@ func (b *Bus) readerConsumer(ctx context.Context) (*jetstream.ConsumerInfo, erro
 	return push.CachedInfo(), nil
 }
 
+// SubscriberPermissions are the subjects that the NATS user of a subscription may use: those of its own events and of
+// its consumer, and an inbox of its own, because users of one account could otherwise read each other's replies.
+func SubscriberPermissions(tenant, id string) (publish, subscribe []string) {
+	consumer := SubscriptionConsumer(id)
+	return []string{
+		"$JS.API.CONSUMER.MSG.NEXT." + SubscriptionStream + "." + consumer,
+		"$JS.API.CONSUMER.INFO." + SubscriptionStream + "." + consumer,
+		"$JS.ACK." + SubscriptionStream + "." + consumer + ".>",
+	}, []string{SubscriptionSubject(tenant, id), "_INBOX." + id + ".>"}
+}
+
+// SubscriptionConsumer is the durable pull consumer of a subscription.
+func SubscriptionConsumer(id string) string { return "s-" + id }
+
 // SubscriptionSubject is where the events of a subscription go that is delivered over NATS.
 func SubscriptionSubject(tenant, id string) string { return subscriptionsPrefix + tenant + "." + id }
 

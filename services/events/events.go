@@ -8,19 +8,30 @@ import (
 	"slices"
 	"time"
 
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/services/events/internal/audit"
+	"github.com/idplatform/idplatform/services/events/internal/callout"
 	"github.com/idplatform/idplatform/services/events/internal/delivery"
 	"github.com/idplatform/idplatform/services/events/internal/feed"
 	"github.com/idplatform/idplatform/services/events/internal/httpapi"
 	"github.com/idplatform/idplatform/services/events/internal/share"
 	"github.com/idplatform/idplatform/services/events/internal/subscription"
+	"github.com/idplatform/idplatform/services/questions"
 )
 
 // Config holds the service's own settings.
 type Config struct {
 	Audit   AuditConfig   `mapstructure:"audit"`
 	Webhook WebhookConfig `mapstructure:"webhook"`
+	Callout CalloutConfig `mapstructure:"callout"`
+}
+
+// CalloutConfig is about a NATS server that asks this service for the users of subscriptions (auth callout).
+type CalloutConfig struct {
+	Seed    secret.String `mapstructure:"seed" doc:"Seed of the account key whose public half is the auth_callout issuer in the NATS server's configuration; empty: no server asks"`
+	Account string        `mapstructure:"account" doc:"The account of the users of subscriptions"`
 }
 
 // AuditConfig is about the audit log.
@@ -38,6 +49,7 @@ func DefaultConfig() Config {
 	return Config{
 		AuditConfig{365 * 24 * time.Hour},
 		WebhookConfig{[]string{"5s", "5m", "30m", "2h", "5h", "10h", "14h", "20h", "24h"}},
+		CalloutConfig{Account: "SUBSCRIBERS"},
 	}
 }
 
@@ -91,6 +103,7 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 	})
 	return service.App{
 		Handler: server,
+		Answer:  func(b *bus.Bus) error { return answer(b, subs, c.Callout) },
 		Ready: func() error {
 			_, _, err := events.End()
 			return err
@@ -103,6 +116,19 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 			{Name: "forget audit log entries", Every: time.Minute, Do: log.Forget},
 		},
 	}, nil
+}
+
+// answer registers the answers to other services' questions, and to a NATS server that asks whom to let in.
+func answer(b *bus.Bus, subs *subscription.Subscriptions, c CalloutConfig) error {
+	err := questions.IsSubscriber.Answer(b,
+		func(ctx context.Context, q questions.Subscriber) (questions.Admission, error) {
+			is, err := subs.IsPassword(ctx, q.ID, q.Password)
+			return questions.Admission{Admitted: is}, err
+		})
+	if err != nil || c.Seed.IsZero() {
+		return err
+	}
+	return callout.Answer(b.JetStream().Conn(), c.Seed, c.Account, subs.IsPassword)
 }
 
 // lasting is a task that runs until the service stops.

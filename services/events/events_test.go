@@ -54,9 +54,12 @@ func TestConventions(t *testing.T) {
 	t.Parallel()
 	testkit.Conventions(t, start, testkit.Resource{
 		Collection: subscriptionsPath,
-		// Without deliveries, which would change cursors meanwhile, and without a secret, which is shown only once.
+		// Without deliveries, which would change cursors meanwhile, and without a secret that is shown only once.
 		Body: func(n int) any {
-			return hook(fmt.Sprint("Subscription ", n), "", object{"status": "0", "delivery": object{"type": "nats"}})
+			return hook(fmt.Sprint("Subscription ", n), "", object{"status": "0", "delivery": object{
+				"type": "webhook", "url": "https://hr.acme.test/events",
+				"secret": "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+			}})
 		},
 		Change: object{"name": "Another name"},
 		Faulty: object{"name": " ", "event_types": []any{"no type"}, "delivery": object{"type": "webhook", "url": "x"}},

@@ -3,6 +3,7 @@ package embedded
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"sync/atomic"
 
 	"github.com/nats-io/nats-server/v2/server"
 )
@@ -14,10 +15,13 @@ type guard struct {
 	// closed when reader is set: clients may connect before a restarting server is ready, and must not be refused
 	open   chan struct{}
 	reader *server.User // nil if no TCP client is admitted
+
+	subscribers *server.Account // that of the users of subscriptions
+	subscriber  *atomic.Pointer[Subscriber]
 }
 
-func newGuard(user, password string) *guard {
-	return &guard{user: sha256.Sum256([]byte(user)), password: sha256.Sum256([]byte(password)),
+func newGuard(user, password string, subscriber *atomic.Pointer[Subscriber]) *guard {
+	return &guard{subscriber: subscriber, user: sha256.Sum256([]byte(user)), password: sha256.Sum256([]byte(password)),
 		open: make(chan struct{})}
 }
 
@@ -37,9 +41,25 @@ func (g *guard) Check(c server.ClientAuthentication) bool {
 	<-g.open
 	if subtle.ConstantTimeCompare(user[:], g.user[:])&subtle.ConstantTimeCompare(password[:], g.password[:]) == 0 ||
 		g.reader == nil {
-		return false
+		return g.admitSubscriber(c, given.Username, given.Password)
 	}
 	c.RegisterUser(g.reader)
+	return true
+}
+
+// admitSubscriber lets the user of a subscription in.
+func (g *guard) admitSubscriber(c server.ClientAuthentication, user, password string) bool {
+	decide := g.subscriber.Load()
+	if decide == nil || g.subscribers == nil {
+		return false
+	}
+	publish, subscribe, ok := (*decide)(user, password)
+	if !ok {
+		return false
+	}
+	c.RegisterUser(&server.User{Username: user, Account: g.subscribers, Permissions: &server.Permissions{
+		Publish: &server.SubjectPermission{Allow: publish}, Subscribe: &server.SubjectPermission{Allow: subscribe},
+	}})
 	return true
 }
 

@@ -19,11 +19,55 @@ const (
 	readerAck      = "$JS.ACK.IDP_EVENTS.events.>"
 )
 
+// Users of subscriptions have another account, with the use of the pull consumers of IDP_SUBSCRIPTIONS. Which of them,
+// the permissions of each user say.
+const (
+	subscribersAccount = "SUBSCRIBERS"
+	subscriberEvents   = "idp.subscriptions.>"
+	subscriberNext     = "$JS.API.CONSUMER.MSG.NEXT.IDP_SUBSCRIPTIONS.>"
+	subscriberInfo     = "$JS.API.CONSUMER.INFO.IDP_SUBSCRIPTIONS.>"
+	subscriberAck      = "$JS.ACK.IDP_SUBSCRIPTIONS.>"
+)
+
+// Subscriber decides about the user of a subscription: which subjects it may publish to and subscribe to.
+type Subscriber func(user, password string) (publish, subscribe []string, ok bool)
+
+// AdmitSubscribers lets users of subscriptions in. Before it is called they are refused. It may be called at any time.
+func (s *Server) AdmitSubscribers(decide Subscriber) { s.subscriber.Store(&decide) }
+
+func exportSubscriptions(running *server.Server, guard *guard) error {
+	services := running.GlobalAccount()
+	subscribers, err := running.RegisterAccount(subscribersAccount)
+	if err != nil {
+		return err
+	}
+	only := []*server.Account{subscribers}
+	for _, step := range []func() error{
+		func() error { return services.AddStreamExport(subscriberEvents, only) },
+		func() error { return services.AddServiceExportWithResponse(subscriberNext, server.Streamed, only) },
+		func() error { return services.AddServiceExport(subscriberInfo, only) },
+		func() error { return services.AddServiceExport(subscriberAck, only) },
+		func() error { return subscribers.AddStreamImport(services, subscriberEvents, "") },
+		func() error { return subscribers.AddServiceImport(services, subscriberNext, subscriberNext) },
+		func() error { return subscribers.AddServiceImport(services, subscriberInfo, subscriberInfo) },
+		func() error { return subscribers.AddServiceImport(services, subscriberAck, subscriberAck) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	guard.subscribers = subscribers
+	return nil
+}
+
 // admitReaders creates the account and its user, if one is configured.
 func (c Config) admitReaders(running *server.Server, guard *guard) error {
 	defer close(guard.open)
 	if c.Listen == "" {
 		return nil
+	}
+	if err := exportSubscriptions(running, guard); err != nil {
+		return fmt.Errorf("embedded NATS: the subscribers' account: %w", err)
 	}
 	services := running.GlobalAccount()
 	readers, err := running.RegisterAccount(readersAccount)

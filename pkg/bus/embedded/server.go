@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -79,6 +80,8 @@ type Server struct {
 	lock    *flock.Flock
 	synced  synced
 
+	subscriber atomic.Pointer[Subscriber]
+
 	mu      sync.Mutex
 	running *server.Server // nil while it is being restarted, and after Stop
 	url     string         // address for TCP clients
@@ -120,7 +123,7 @@ func (s *Server) run() error {
 	if err := s.config.probe(); err != nil {
 		return err
 	}
-	options, guard := s.options.Clone(), newGuard(s.config.User, s.config.Password)
+	options, guard := s.options.Clone(), newGuard(s.config.User, s.config.Password, &s.subscriber)
 	options.CustomClientAuthentication = guard
 	started, err := server.NewServer(options)
 	if err != nil {

@@ -239,7 +239,10 @@ func (e *Engine) start(ctx context.Context, ref docstore.Ref) {
 	}
 	w, err := e.newWorker(ctx, ref)
 	switch {
-	case apperr.IsNotFound(err) || err == nil && w == nil:
+	case apperr.IsNotFound(err):
+		e.sender.Forget(ctx, ref)
+		return
+	case err == nil && w == nil:
 		return
 	case err != nil:
 		if !errors.Is(err, errTaken) && ctx.Err() == nil {
@@ -303,6 +306,11 @@ func (e *Engine) newWorker(ctx context.Context, ref docstore.Ref) (*worker, erro
 	if sub.Filter != "" {
 		w.filter, err = subscription.Filters.Cached(sub.Filter)
 		w.broken = err != nil
+	}
+	if sub.Delivery.Type == subscription.NATS {
+		if err := e.sender.Declare(ctx, sub); err != nil {
+			return nil, err
+		}
 	}
 	if w.secrets, err = subscription.Reveal(ctx, e.store, sub); err != nil {
 		return nil, err

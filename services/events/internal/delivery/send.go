@@ -18,6 +18,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbound"
 	"github.com/idplatform/idplatform/services/events/internal/subscription"
 )
@@ -26,7 +27,9 @@ const (
 	// webhookTimeout is how long a receiver may take for its answer.
 	webhookTimeout = 15 * time.Second
 	natsTimeout    = 5 * time.Second
-	maxAnswer      = 16 << 10 // bytes of an answer that are read, so that the connection can be used again
+	// maxUnacknowledged bounds what a NATS subscriber has received and not acknowledged.
+	maxUnacknowledged = 10_000
+	maxAnswer         = 16 << 10 // bytes of an answer that are read, so that the connection can be used again
 )
 
 // Message is what is sent: an event of the stream, or a test.
@@ -58,6 +61,29 @@ func NewSender(client *http.Client, js jetstream.JetStream, clk clock.Clock) *Se
 	patient := *client
 	patient.Timeout = webhookTimeout
 	return &Sender{&patient, js, clk}
+}
+
+// Declare makes the stream's durable consumer for the events of a subscription. Its NATS user may use but not make it.
+func (s *Sender) Declare(ctx context.Context, to *subscription.Subscription) error {
+	ctx, cancel := context.WithTimeout(ctx, natsTimeout)
+	defer cancel()
+	_, err := s.js.CreateOrUpdateConsumer(ctx, bus.SubscriptionStream, jetstream.ConsumerConfig{
+		Durable: bus.SubscriptionConsumer(to.ID), FilterSubject: to.Delivery.Subject,
+		AckPolicy: jetstream.AckExplicitPolicy, MaxDeliver: -1, MaxAckPending: maxUnacknowledged,
+	})
+	return err
+}
+
+// Forget removes the consumer and the events of a subscription that is gone, as far as there are any.
+func (s *Sender) Forget(ctx context.Context, ref docstore.Ref) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), natsTimeout)
+	defer cancel()
+	if err := s.js.DeleteConsumer(ctx, bus.SubscriptionStream, bus.SubscriptionConsumer(ref.ID)); err != nil {
+		return // it had none, or NATS is away: the events go when they are too old
+	}
+	if stream, err := s.js.Stream(ctx, bus.SubscriptionStream); err == nil {
+		_ = stream.Purge(ctx, jetstream.WithPurgeSubject(bus.SubscriptionSubject(ref.Tenant, ref.ID)))
+	}
 }
 
 // Send tries once to deliver a message.

@@ -210,7 +210,8 @@ func (f *Feed) stored(ctx context.Context, tenant string, after, upTo uint64, li
 	if after+1 < oldest {
 		return nil, 0, &GoneError{oldest}
 	}
-	batch, err := jetstreamext.GetBatch(ctx, f.js, bus.EventStream, limit, jetstreamext.GetBatchSeq(after+1),
+	// The end of a batch of one would not be told, and the request would last until its time-out.
+	batch, err := jetstreamext.GetBatch(ctx, f.js, bus.EventStream, max(2, limit), jetstreamext.GetBatchSeq(after+1),
 		jetstreamext.GetBatchSubject(subjects(tenant)), jetstreamext.GetBatchMaxBytes(maxBatchBytes))
 	if err != nil {
 		return nil, 0, apperr.Away("the event stream", err)
@@ -223,6 +224,9 @@ func (f *Feed) stored(ctx context.Context, tenant string, after, upTo uint64, li
 		}
 		if err != nil {
 			return nil, 0, apperr.Away("the event stream", err)
+		}
+		if len(events) == limit {
+			break
 		}
 		next = m.Sequence
 		if e, err := NewEvent(m.Sequence, m.Subject, m.Data); err == nil {

@@ -194,10 +194,11 @@ type EventSubscription struct {
 		Type           string            `json:"type" enum:"webhook,nats"`
 		URL            string            `json:"url,omitempty"`
 		Headers        map[string]string `json:"headers,omitempty" doc:"****** for each value"`
-		Secret         string            `json:"secret,omitempty" doc:"Of a webhook; ****** but in the answer that makes it"`
+		Secret         string            `json:"secret,omitempty" doc:"Signs webhooks, or is the NATS user's password; ****** but in the answer that makes it"`
 		PreviousSecret string            `json:"previous_secret,omitempty" doc:"****** where there is one"`
 		PreviousUntil  *time.Time        `json:"previous_until,omitempty" doc:"Until when the previous secret signs, too"`
 		Subject        string            `json:"subject,omitempty" doc:"Of type nats: where the events are published"`
+		User           string            `json:"user,omitempty" doc:"Of type nats: the NATS user that may read them; secret is its password"`
 	} `json:"delivery"`
 	Status    string `json:"status" enum:"1,0" doc:"1 while it is active"`
 	State     string `json:"state" enum:"active,paused,failing,disabled" doc:"failing: an event used up its tries; disabled: the receiver answered 410"`
@@ -224,6 +225,7 @@ type EventSubscriptionInput struct {
 		PreviousSecret string             `json:"previous_secret,omitempty" readOnly:"true"`
 		PreviousUntil  *time.Time         `json:"previous_until,omitempty" readOnly:"true" nullable:"true"`
 		Subject        string             `json:"subject,omitempty" readOnly:"true"`
+		User           string             `json:"user,omitempty" readOnly:"true"`
 	} `json:"delivery"`
 	Status string `json:"status,omitempty" doc:"0 creates it paused; later pause and resume change it" enum:"1,0"`
 

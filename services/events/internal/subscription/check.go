@@ -63,12 +63,21 @@ func (d *Delivery) check(faults *apperr.Faults, before *Profile) {
 	d.PreviousSecret, d.PreviousUntil = kept.PreviousSecret, kept.PreviousUntil // only a reset changes them
 	switch d.Type {
 	case Webhook:
-		d.Subject = ""
+		d.Subject, d.User = "", ""
+		if before != nil && kept.Type != Webhook {
+			kept, d.PreviousSecret = Delivery{}, secret.Text{} // a password is not a webhook's secret
+		}
 		d.checkWebhook(faults, kept)
 	case NATS:
-		faults.Check(d.URL == "" && len(d.Headers) == 0 && !d.Secret.IsSet(), "type",
-			"nats has no url, headers or secret")
-		*d = Delivery{Type: NATS}
+		_, given := d.Secret.Given()
+		faults.Check(d.URL == "" && len(d.Headers) == 0 && !given, "type",
+			"nats has no url and no headers, and the platform makes its secret")
+		*d = Delivery{
+			Type: NATS, Secret: kept.Secret, PreviousSecret: kept.PreviousSecret, PreviousUntil: kept.PreviousUntil,
+		}
+		if kept.Type != NATS {
+			*d = Delivery{Type: NATS} // a webhook's secret is not a password
+		}
 	default:
 		faults.Add("type", "must be webhook or nats")
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/services/events/internal/feed"
 )
 
@@ -54,6 +55,24 @@ func Reveal(ctx context.Context, store *docstore.Store, s *Subscription) (Secret
 		found.Headers[name] = reveal(headerMember(name))
 	}
 	return found, failed
+}
+
+// IsPassword reports whether a text is the password of the NATS user of a subscription of the context's tenant.
+func (s *Subscriptions) IsPassword(ctx context.Context, id, password string) (bool, error) {
+	sub, err := s.Find(ctx, id)
+	if apperr.IsNotFound(err) || err == nil && sub.Delivery.Type != NATS {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	secrets, err := Reveal(ctx, s.store, sub)
+	if err != nil {
+		return false, err
+	}
+	is := secrets.Current != "" && secret.Equal(password, secrets.Current)
+	was := secrets.Previous != "" && secret.Equal(password, secrets.Previous)
+	return is || was && s.store.Now().Before(sub.Delivery.PreviousUntil), nil
 }
 
 // Stop notes that an active subscription is delivered to no more, and why. p is its progress, which the transaction

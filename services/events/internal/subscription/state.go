@@ -78,9 +78,6 @@ func (s *Subscriptions) Reset(ctx context.Context, id, to string, rotate bool) (
 	return s.change(ctx, id, "reset", func(tx *docstore.Tx, sub *Subscription, p *Progress) (string, error) {
 		fresh := ""
 		if rotate {
-			if sub.Delivery.Type != Webhook {
-				return "", apperr.Invalid("rotate_secret", "must be false: a delivery over NATS has no secret")
-			}
 			fresh = made
 			sub.Delivery.PreviousSecret = secret.NewText(former.Reveal())
 			sub.Delivery.PreviousUntil = tx.Now.Add(rotation)

@@ -47,12 +47,15 @@ type Delivery struct {
 	URL     string                  `json:"url,omitempty"`
 	Headers map[string]*secret.Text `json:"headers,omitempty"` // their values may be credentials
 
-	// Secret signs webhooks: whsec_ and base64. PreviousSecret signs them, too, until PreviousUntil.
+	// Secret signs webhooks (whsec_ and base64), or is the password of the NATS user. PreviousSecret holds, too, until
+	// PreviousUntil.
 	Secret         secret.Text `json:"secret,omitzero"`
 	PreviousSecret secret.Text `json:"previous_secret,omitzero"`
 	PreviousUntil  clock.Time  `json:"previous_until,omitzero"`
 
-	Subject string `json:"subject,omitempty"` // of type nats; the platform sets it
+	// Of type nats; the platform sets them.
+	Subject string `json:"subject,omitempty"`
+	User    string `json:"user,omitempty"`
 }
 
 const (

@@ -98,17 +98,16 @@ func (s *Subscriptions) Create(ctx context.Context, d Draft) (View, error) {
 	})
 }
 
-// complete sets what the platform makes up, and returns the secret if it is new.
+// complete sets what the platform makes up, and returns the secret if that is so.
 func (s *Subscription) complete(tenant, made string) (fresh string) {
 	if s.Delivery.Type == NATS {
-		s.Delivery.Subject = bus.SubscriptionSubject(tenant, s.ID)
+		s.Delivery.Subject, s.Delivery.User = bus.SubscriptionSubject(tenant, s.ID), tenant+"."+s.ID
+	}
+	if s.Delivery.Secret.IsSet() {
 		return ""
 	}
-	if !s.Delivery.Secret.IsSet() {
-		s.Delivery.Secret = secret.NewText(made)
-	}
-	fresh, _ = s.Delivery.Secret.Given()
-	return fresh
+	s.Delivery.Secret = secret.NewText(made)
+	return made
 }
 
 // showing puts a new secret in the place of its mask: this once.
