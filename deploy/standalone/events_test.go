@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -225,4 +228,59 @@ func auditOf(t testing.TB, c *child, token string, atLeast int) map[string]int {
 		return len(entries) >= atLeast
 	}, 30*time.Second, 100*time.Millisecond)
 	return entries
+}
+
+// The NATS user of a subscription reads its events with its durable consumer, and nothing else.
+func TestUserOfASubscription(t *testing.T) {
+	t.Parallel()
+	c := startPlatform(t, t.TempDir())
+	token := c.token("--tenant", "acme")
+	var users []natsUser
+	for _, name := range []string{"one", "two"} {
+		answer, err := c.call(http.MethodPost, "/v1/event-subscriptions", token,
+			fmt.Sprintf(`{"name":%q,"event_types":["user.*"],"delivery":{"type":"nats"}}`, name))
+		require.NoError(t, err)
+		var made natsUser
+		require.NoError(t, json.Unmarshal(answer, &made))
+		users = append(users, made)
+	}
+	_, err := c.call(http.MethodPost, "/v1/users", token, `{"username":"li.wei"}`)
+	require.NoError(t, err)
+	url, err := os.ReadFile(filepath.Join(c.Dir, "nats.url"))
+	require.NoError(t, err)
+	_, address, _ := strings.Cut(strings.TrimSpace(string(url)), "@")
+	for i, user := range users {
+		_, err := nats.Connect("nats://"+address, nats.UserInfo(user.Delivery.User, "wrong"))
+		require.ErrorIs(t, err, nats.ErrAuthorization)
+		refused := make(chan error, 1)
+		nc, err := nats.Connect("nats://"+address, nats.UserInfo(user.Delivery.User, user.Delivery.Secret),
+			nats.CustomInboxPrefix("_INBOX."+user.ID),
+			nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refused <- err }))
+		require.NoError(t, err)
+		defer nc.Close()
+		js, err := jetstream.New(nc)
+		require.NoError(t, err)
+		consumer, err := js.Consumer(t.Context(), "IDP_SUBSCRIPTIONS", "s-"+user.ID)
+		require.NoError(t, err)
+		m, err := consumer.Next(jetstream.FetchMaxWait(10 * time.Second))
+		require.NoError(t, err)
+		assert.Equal(t, user.Delivery.Subject, m.Subject())
+		assert.Contains(t, string(m.Data()), "idp.user.created")
+		require.NoError(t, m.DoubleAck(t.Context()))
+
+		other := users[1-i]
+		_, err = nc.SubscribeSync(other.Delivery.Subject)
+		require.NoError(t, err)
+		require.ErrorIs(t, <-refused, nats.ErrPermissionViolation)
+		require.NoError(t, nc.PublishRequest("$JS.API.CONSUMER.MSG.NEXT.IDP_SUBSCRIPTIONS.s-"+other.ID,
+			"_INBOX."+user.ID+".x", nil))
+		require.ErrorIs(t, <-refused, nats.ErrPermissionViolation)
+	}
+	c.stop()
+}
+
+// natsUser is a subscription over NATS with what its user needs.
+type natsUser struct {
+	ID       string
+	Delivery struct{ Subject, User, Secret string }
 }
