@@ -1,5 +1,5 @@
 // Package delivery sends events to subscriptions' receivers. The stream is the queue: a subscription has a place in it,
-// and only events that failed, and later events of the same records, have rows of their own. ADR 30 says why.
+// and only events that failed, and later events of the same records, have rows of their own: see deploy/adr/0032.
 package delivery
 
 import (
