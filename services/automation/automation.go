@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/service"
+	"github.com/idplatform/idplatform/services/automation/internal/component"
 	"github.com/idplatform/idplatform/services/automation/internal/httpapi"
 	"github.com/idplatform/idplatform/services/automation/internal/job"
 	"github.com/idplatform/idplatform/services/automation/internal/kv"
@@ -18,7 +19,7 @@ import (
 func Spec() service.Spec {
 	return service.Spec{
 		Name:        "automation",
-		Collections: slices.Concat(kv.Collections(), job.Collections()),
+		Collections: slices.Concat(kv.Collections(), job.Collections(), component.Collections()),
 		New:         newApp,
 	}
 }
@@ -36,7 +37,7 @@ func newApp(_ context.Context, d service.Deps) (service.App, error) {
 		},
 	})
 	server := d.Server("automation")
-	httpapi.Register(server, httpapi.Nouns{KV: storage, Jobs: jobs})
+	httpapi.Register(server, httpapi.Nouns{KV: storage, Jobs: jobs, Components: component.New(d.Store)})
 	return service.App{
 		Handler: server,
 		Tasks:   append(storageTasks(d, storage), jobTasks(d, jobs)...),

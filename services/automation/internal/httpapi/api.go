@@ -4,14 +4,16 @@ package httpapi
 
 import (
 	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/automation/internal/component"
 	"github.com/idplatform/idplatform/services/automation/internal/job"
 	"github.com/idplatform/idplatform/services/automation/internal/kv"
 )
 
 // Nouns are the use cases that the operations call.
 type Nouns struct {
-	KV   *kv.KV
-	Jobs *job.Jobs
+	KV         *kv.KV
+	Jobs       *job.Jobs
+	Components *component.Components
 }
 
 type api struct{ Nouns }
@@ -19,9 +21,11 @@ type api struct{ Nouns }
 // Register adds all operations to the server.
 func Register(s *rest.Server, nouns Nouns) {
 	a := &api{nouns}
-	storage := s.Tagged("Buckets and objects", "Key-value storage: JSON values by bucket and key, with compare-and-set, expiry and history.")
+	storage := s.Tagged("Buckets and objects",
+		"Key-value storage: JSON values by bucket and key, with compare-and-set, expiry and history.")
 	a.registerBuckets(storage)
 	a.registerObjects(storage)
 	a.registerJobs(s.Tagged("Jobs", "What runs at a time, or again and again: schedules and targets."))
 	a.registerSubJobs(s.Tagged("Runs", "Sub-jobs: the runs of jobs, the parts that they split off, and their logs."))
+	a.registerComponents(s.Tagged("Components", "Reusable pieces of pages and flows, versioned and published."))
 }

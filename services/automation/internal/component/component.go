@@ -1,0 +1,157 @@
+// Package component keeps components: reusable pieces of pages and flows, each with a JSON Schema for its
+// configuration, and the versions that were published of them.
+package component
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"regexp"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/pkg/schema"
+	"github.com/idplatform/idplatform/pkg/textindex"
+)
+
+const (
+	maxComponents = 1000     // of a tenant
+	maxVersions   = 100      // of a component that are kept
+	maxName       = 128      // characters
+	maxSchema     = 16 << 10 // bytes
+	maxConfig     = 64 << 10 // bytes
+)
+
+// Component is a component record. Its JSON form is the API's, the events' and the store's.
+type Component struct {
+	docstore.Meta
+	Profile
+	Status           string     `json:"status"`
+	ComponentVersion int64      `json:"component_version"` // of the last that was published; 0 if none was
+	TimePublished    clock.Time `json:"time_published"`
+}
+
+// Profile holds the members that clients set, and that are published.
+type Profile struct {
+	Code   string          `json:"code"`
+	Name   string          `json:"name"`
+	Type   string          `json:"type"`
+	Schema json.RawMessage `json:"schema"`
+	Config json.RawMessage `json:"config"`
+}
+
+// Version is a component as it was published.
+type Version struct {
+	docstore.Meta
+	ComponentID      string `json:"component_id"`
+	ComponentVersion int64  `json:"component_version"`
+	Profile
+}
+
+const (
+	byCode         = "code"
+	byName         = "name"
+	byType         = "type"
+	byStatus       = "status"
+	byComponent    = "component"
+	byVersion      = "component_version"
+	byTimeCreated  = "time_created"
+	byTimeModified = "time_modified"
+)
+
+var components = docstore.Define(docstore.Schema[Component]{
+	Name: "components", Noun: "component",
+	Sortable: []string{byTimeCreated, byCode, byName, byTimeModified},
+	Indexes: []docstore.Index[Component]{
+		docstore.Unique(docstore.ByText(byCode, func(c *Component) string { return c.Code }), "code"),
+		docstore.ByText(byName, func(c *Component) string { return textindex.Key(c.Name) }),
+		docstore.ByText(byType, func(c *Component) string { return c.Type }),
+		docstore.ByText(byStatus, func(c *Component) string { return c.Status }),
+		docstore.ByNumber(byTimeCreated, func(c *Component) docstore.Value { return docstore.Moment(c.TimeCreated) }),
+		docstore.ByNumber(byTimeModified, func(c *Component) docstore.Value { return docstore.Moment(c.TimeModified) }),
+	},
+})
+
+var versions = docstore.Define(docstore.Schema[Version]{
+	Name: "component_versions", Noun: "version", Part: true,
+	Sortable: []string{byVersion},
+	Indexes: []docstore.Index[Version]{
+		docstore.ByText(byComponent, func(v *Version) string { return v.ComponentID }),
+		docstore.ByNumber(byVersion, func(v *Version) docstore.Value { return docstore.Number(v.ComponentVersion) }),
+	},
+})
+
+// Doc is a component as read or written.
+type Doc = docstore.Doc[Component]
+
+// Collections are those that the store must have.
+func Collections() []*docstore.Def { return []*docstore.Def{components.Def(), versions.Def()} }
+
+var (
+	code     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	typeName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
+)
+
+// check fills in what is absent and notes every fault. It can take a while: see Components.check.
+func (p *Profile) check() error {
+	var faults apperr.Faults
+	faults.Check(code.MatchString(p.Code), "code",
+		"must have 1…64 letters, digits or . _ -, and begin with a letter or digit")
+	faults.Name("name", p.Name, maxName)
+	faults.Check(typeName.MatchString(p.Type), "type",
+		"must have 1…64 lower-case letters, digits, _ or -, and begin with a letter")
+	faults.Props("schema", &p.Schema)
+	faults.Check(len(p.Schema) <= maxSchema, "schema", "must have at most %d KiB", maxSchema>>10)
+	faults.Props("config", &p.Config)
+	if err := faults.Err(); err != nil {
+		return err
+	}
+	if refers(p.Schema) {
+		faults.Add("schema", "must not refer to other schemas ($ref, $dynamicRef)")
+		return faults.Err()
+	}
+	compiled, err := schema.Compile(p.Schema)
+	if err != nil {
+		faults.Add("schema", "must be a JSON Schema (draft 2020-12)")
+		return faults.Err()
+	}
+	compiled.Check(faults.Within("config"), p.Config)
+	return faults.Err()
+}
+
+// refers reports whether a schema has references. Through them, a short schema could take exponential time.
+func refers(text json.RawMessage) bool {
+	var found func(v any) bool
+	found = func(v any) bool {
+		switch v := v.(type) {
+		case map[string]any:
+			for name, value := range v {
+				_, isText := value.(string)
+				if isText && (name == "$ref" || name == "$dynamicRef" || name == "$recursiveRef") || found(value) {
+					return true
+				}
+			}
+		case []any:
+			for _, value := range v {
+				if found(value) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	var parsed any
+	return json.Unmarshal(text, &parsed) == nil && found(parsed)
+}
+
+// same reports whether two profiles are the same.
+func (p *Profile) same(q *Profile) bool {
+	return p.Code == q.Code && p.Name == q.Name && p.Type == q.Type && bytes.Equal(p.Schema, q.Schema) &&
+		bytes.Equal(p.Config, q.Config)
+}
+
+func tell(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
+	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "component", Source: "/components"}, action, doc, nil)
+}

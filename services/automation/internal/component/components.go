@@ -1,0 +1,203 @@
+package component
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/fair"
+)
+
+// Components are the use cases.
+type Components struct {
+	store  *docstore.Store
+	checks *fair.Gate
+}
+
+// New makes the use cases.
+func New(store *docstore.Store) *Components {
+	return &Components{store, fair.NewGate("checks of components", 2, 64)}
+}
+
+// check checks a profile, a few at a time: a schema can make that take a second.
+func (s *Components) check(ctx context.Context, p *Profile) (err error) {
+	busy := s.checks.Do(ctx, 1, func() { err = p.check() })
+	if busy != nil {
+		return busy
+	}
+	return err
+}
+
+// Filter holds what must be equal; empty members do not count.
+type Filter struct{ Code, Type, Status string }
+
+// List returns a page of components.
+func (s *Components) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Component], error) {
+	var all []docstore.Filter
+	for _, pair := range [][2]string{{byCode, f.Code}, {byType, f.Type}, {byStatus, f.Status}} {
+		if pair[1] != "" {
+			all = append(all, docstore.Eq(pair[0], docstore.Text(pair[1])))
+		}
+	}
+	return components.List(ctx, s.store, docstore.And(all...), p)
+}
+
+// Get returns a component. The error is apperr.NotFound.
+func (s *Components) Get(ctx context.Context, id string) (Doc, error) {
+	return components.Find(ctx, s.store, id)
+}
+
+// Create adds a component. The error is apperr.InvalidParameters, AlreadyExists, Unavailable, or InvalidState if the
+// tenant has too many.
+func (s *Components) Create(ctx context.Context, p Profile, status string) (Doc, error) {
+	if err := s.check(ctx, &p); err != nil {
+		return Doc{}, err
+	}
+	var faults apperr.Faults
+	faults.Switch("status", &status, "1")
+	if err := faults.Err(); err != nil {
+		return Doc{}, err
+	}
+	id, err := s.store.NewID(ctx)
+	if err != nil {
+		return Doc{}, err
+	}
+	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (Doc, error) {
+		n, err := components.Count(ctx, tx, docstore.Filter{})
+		if err != nil {
+			return Doc{}, err
+		}
+		if n >= maxComponents {
+			return Doc{}, apperr.New(apperr.InvalidState, "there are %d components; no tenant can have more", maxComponents)
+		}
+		doc, err := components.Insert(ctx, tx, &Component{Meta: docstore.Meta{ID: id}, Profile: p, Status: status})
+		if err != nil {
+			return Doc{}, err
+		}
+		return doc, tell(ctx, tx, "created", &doc)
+	})
+}
+
+// Draft is what clients change of a component.
+type Draft struct {
+	Profile
+	Status string `json:"status"`
+}
+
+// Update changes what edit changes. The error is apperr.NotFound, InvalidParameters, AlreadyExists, VersionMismatch or
+// Unavailable.
+func (s *Components) Update(ctx context.Context, id string, edit func(*Draft) error) (Doc, error) {
+	doc, err := s.Get(ctx, id)
+	if err != nil {
+		return Doc{}, err
+	}
+	now, err := doc.Value()
+	if err != nil {
+		return Doc{}, err
+	}
+	proposal := Draft{now.Profile, now.Status}
+	if err := edit(&proposal); err != nil {
+		return Doc{}, err
+	}
+	if err := s.check(ctx, &proposal.Profile); err != nil {
+		return Doc{}, err
+	}
+	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (Doc, error) {
+		c, err := components.Load(ctx, tx, id)
+		if err != nil {
+			return Doc{}, err
+		}
+		draft := Draft{c.Profile, c.Status}
+		if err := edit(&draft); err != nil {
+			return Doc{}, err
+		}
+		if !draft.same(&proposal.Profile) { // somebody else has changed it since; that is rare
+			if err := draft.Profile.check(); err != nil {
+				return Doc{}, err
+			}
+		}
+		var faults apperr.Faults
+		faults.Switch("status", &draft.Status, "1")
+		if err := faults.Err(); err != nil {
+			return Doc{}, err
+		}
+		c.Profile, c.Status = draft.Profile, draft.Status
+		doc, err := components.Replace(ctx, tx, c)
+		if err != nil || !doc.Changed() {
+			return doc, err
+		}
+		return doc, tell(ctx, tx, "updated", &doc)
+	})
+}
+
+// Publish makes a version of the component as it is. It makes none if nothing has changed since the last. The error is
+// apperr.NotFound or VersionMismatch.
+func (s *Components) Publish(ctx context.Context, id string) (Doc, error) {
+	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (Doc, error) {
+		c, err := components.Load(ctx, tx, id)
+		if err != nil {
+			return Doc{}, err
+		}
+		last, err := versions.LoadMany(ctx, tx, []string{versionID(id, c.ComponentVersion)})
+		if err != nil {
+			return Doc{}, err
+		}
+		if len(last) > 0 && last[0].same(&c.Profile) {
+			return components.Replace(ctx, tx, c)
+		}
+		c.ComponentVersion++
+		c.TimePublished = tx.Now
+		v := &Version{
+			Meta: docstore.Meta{ID: versionID(id, c.ComponentVersion)}, ComponentID: id,
+			ComponentVersion: c.ComponentVersion, Profile: c.Profile,
+		}
+		if _, err := versions.Insert(ctx, tx, v); err != nil {
+			return Doc{}, err
+		}
+		outdated := docstore.ID(versionID(id, c.ComponentVersion-maxVersions))
+		if err := versions.DeleteWhere(ctx, tx, outdated, nil); err != nil {
+			return Doc{}, err
+		}
+		doc, err := components.Replace(ctx, tx, c)
+		if err != nil {
+			return Doc{}, err
+		}
+		return doc, tell(ctx, tx, "published", &doc)
+	})
+}
+
+func versionID(component string, version int64) string {
+	return component + "." + strconv.FormatInt(version, 10)
+}
+
+// Delete deletes a component with its versions. The error is apperr.NotFound or VersionMismatch.
+func (s *Components) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
+	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (docstore.Deleted, error) {
+		c, err := components.Load(ctx, tx, id)
+		if err != nil {
+			return docstore.Deleted{}, err
+		}
+		if err := versions.DeleteWhere(ctx, tx, docstore.Eq(byComponent, docstore.Text(id)), nil); err != nil {
+			return docstore.Deleted{}, err
+		}
+		doc, err := components.Delete(ctx, tx, c)
+		if err != nil {
+			return docstore.Deleted{}, err
+		}
+		return docstore.Deleted{ID: id}, tell(ctx, tx, "deleted", &doc)
+	})
+}
+
+// Versions returns a page of a component's versions. The error is apperr.NotFound.
+func (s *Components) Versions(ctx context.Context, id string, p docstore.Paging) (docstore.Page[Version], error) {
+	if _, err := s.Get(ctx, id); err != nil {
+		return docstore.Page[Version]{}, err
+	}
+	return versions.List(ctx, s.store, docstore.Eq(byComponent, docstore.Text(id)), p)
+}
+
+// Version returns a version of a component. The error is apperr.NotFound.
+func (s *Components) Version(ctx context.Context, id string, version int64) (docstore.Doc[Version], error) {
+	return versions.Find(ctx, s.store, versionID(id, version))
+}

@@ -1,0 +1,194 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/automation/internal/component"
+)
+
+const oneComponent = "/v1/components/{id}"
+
+func (a *api) registerComponents(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "list-components", Method: http.MethodGet, Path: "/v1/components", Scope: auth.FunctionsRead,
+		Summary:  "List components",
+		Response: map[string]any{"items": []any{exampleComponent}, "total": 1, "page_num": 1, "page_size": 20},
+	}, a.listComponents)
+	rest.Handle(s, rest.Op{
+		ID: "create-component", Method: http.MethodPost, Path: "/v1/components", Scope: auth.FunctionsWrite,
+		Summary: "Create a component", Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
+		Doc:     "`config` must meet `schema`, a JSON Schema (2020-12) of up to 16 KiB without references.",
+		Request: exampleComponentInput, Response: exampleComponent,
+	}, a.createComponent)
+	rest.Handle(s, rest.Op{
+		ID: "get-component", Method: http.MethodGet, Path: oneComponent, Scope: auth.FunctionsRead,
+		Summary: "Get a component", Response: exampleComponent,
+	}, func(ctx context.Context, in *rest.ByID) (componentRecord, error) {
+		return componentOf(a.Components.Get(ctx, in.ID))
+	})
+	rest.Handle(s, rest.Op{
+		ID: "replace-component", Method: http.MethodPut, Path: oneComponent, Scope: auth.FunctionsWrite,
+		Summary: "Replace a component", Errors: []apperr.Kind{apperr.AlreadyExists},
+		Request: exampleComponentInput, Response: exampleComponent,
+	}, a.replaceComponent)
+	rest.Handle(s, rest.Op{
+		ID: "update-component", Method: http.MethodPatch, Path: oneComponent, Scope: auth.FunctionsWrite,
+		Summary: "Change a component", Errors: []apperr.Kind{apperr.AlreadyExists},
+		Doc:     "JSON merge patch (RFC 7396). What is published stays as it is.",
+		Request: map[string]any{"config": map[string]any{"title": "Welcome"}}, Response: exampleComponent,
+	}, a.updateComponent)
+	rest.Handle(s, rest.Op{
+		ID: "delete-component", Method: http.MethodDelete, Path: oneComponent, Scope: auth.FunctionsWrite,
+		Summary: "Delete a component", Doc: "With its versions.", Response: rest.Deleted{ID: "1048577"},
+	}, func(ctx context.Context, in *rest.ByID) (rest.Deleted, error) { return a.Components.Delete(ctx, in.ID) })
+	rest.Handle(s, rest.Op{
+		ID: "publish-component", Method: http.MethodPost, Path: oneComponent + "/publish", Scope: auth.FunctionsWrite,
+		Summary: "Publish a component", Response: exampleComponent,
+		Doc: "As the next `component_version`, which never changes. Without a change since the last there is no new one. The " +
+			"last 100 are kept.",
+	}, func(ctx context.Context, in *rest.ByID) (componentRecord, error) {
+		return componentOf(a.Components.Publish(ctx, in.ID))
+	})
+	rest.Handle(s, rest.Op{
+		ID: "list-component-versions", Method: http.MethodGet, Path: oneComponent + "/versions",
+		Scope: auth.FunctionsRead, Record: "none", Summary: "List a component's published versions",
+		Response: map[string]any{"items": []any{exampleComponentVersion}, "total": 1, "page_num": 1, "page_size": 20},
+	}, a.listComponentVersions)
+	rest.Handle(s, rest.Op{
+		ID: "get-component-version", Method: http.MethodGet, Path: oneComponent + "/versions/{number}",
+		Scope: auth.FunctionsRead, Record: "number", Summary: "Get a published version", Response: exampleComponentVersion,
+	}, a.getComponentVersion)
+}
+
+type componentRecord = rest.Record[Component]
+
+func componentOf(doc component.Doc, err error) (componentRecord, error) {
+	return rest.RecordOf[Component](doc, err)
+}
+
+type listComponentsInput struct {
+	Code   string `query:"code" maxLength:"64"`
+	Type   string `query:"type" maxLength:"64"`
+	Status string `query:"status" enum:"1,0"`
+	rest.Paging
+}
+
+func (a *api) listComponents(ctx context.Context, in *listComponentsInput) (rest.List[Component], error) {
+	page, err := a.Components.List(ctx, component.Filter{Code: in.Code, Type: in.Type, Status: in.Status}, in.Page())
+	return rest.ListOf[Component](in.Paging, page, err)
+}
+
+type createComponentInput struct {
+	Body rest.JSON[ComponentInput]
+}
+
+func (a *api) createComponent(ctx context.Context, in *createComponentInput) (componentRecord, error) {
+	var draft component.Draft
+	if err := in.Body.Into(&draft); err != nil {
+		return componentRecord{}, rest.WrongType(err)
+	}
+	return componentOf(a.Components.Create(ctx, draft.Profile, draft.Status))
+}
+
+type replaceComponentInput struct {
+	rest.ByID
+	Body rest.JSON[ComponentInput]
+}
+
+func (a *api) replaceComponent(ctx context.Context, in *replaceComponentInput) (componentRecord, error) {
+	var draft component.Draft
+	if err := in.Body.Into(&draft); err != nil {
+		return componentRecord{}, rest.WrongType(err)
+	}
+	return componentOf(a.Components.Update(ctx, in.ID, func(d *component.Draft) error { *d = draft; return nil }))
+}
+
+type updateComponentInput struct {
+	rest.ByID
+	Body rest.MergePatch[ComponentInput]
+}
+
+func (a *api) updateComponent(ctx context.Context, in *updateComponentInput) (componentRecord, error) {
+	return componentOf(a.Components.Update(ctx, in.ID, func(d *component.Draft) error { return patched(in.Body, d) }))
+}
+
+type componentVersionsInput struct {
+	rest.ByID
+	rest.Paging
+}
+
+func (a *api) listComponentVersions(ctx context.Context, in *componentVersionsInput) (rest.List[ComponentVersion], error) {
+	page, err := a.Components.Versions(ctx, in.ID, in.Page())
+	return rest.ListOf[ComponentVersion](in.Paging, page, err)
+}
+
+type componentVersionInput struct {
+	rest.ByID
+	Number int64 `path:"number" minimum:"1" doc:"The component_version" example:"1"`
+}
+
+func (a *api) getComponentVersion(ctx context.Context, in *componentVersionInput) (rest.Record[ComponentVersion], error) {
+	doc, err := a.Components.Version(ctx, in.ID, in.Number)
+	return rest.RecordOf[ComponentVersion](doc, err)
+}
+
+// ComponentProfile has what is published of a component.
+type ComponentProfile struct {
+	Code   string         `json:"code" doc:"1…64 letters, digits or . _ -; unique" example:"banner"`
+	Name   string         `json:"name" doc:"1…128 characters" example:"Banner"`
+	Type   string         `json:"type" doc:"What it is a piece of: 1…64 lower-case letters, digits, _ or -" example:"login_page"`
+	Schema map[string]any `json:"schema,omitempty" doc:"A JSON Schema (2020-12) for config, without references; up to 16 KiB"`
+	Config map[string]any `json:"config,omitempty" doc:"As schema says; up to 64 KiB"`
+}
+
+// Component describes component.Component for the OpenAPI document.
+type Component struct {
+	rest.Meta
+	ComponentProfile
+	Status           string     `json:"status" enum:"1,0"`
+	ComponentVersion int64      `json:"component_version" doc:"That was published last; 0 if none was"`
+	TimePublished    *time.Time `json:"time_published" nullable:"true"`
+}
+
+// ComponentInput is a component to be created, or the members of one to be changed.
+type ComponentInput struct {
+	rest.MetaInput
+	ComponentProfile
+	Status string `json:"status,omitempty" enum:"1,0" doc:"1 if absent"`
+
+	ComponentVersion int64      `json:"component_version,omitempty" readOnly:"true"`
+	TimePublished    *time.Time `json:"time_published,omitempty" nullable:"true" readOnly:"true"`
+}
+
+// ComponentVersion describes component.Version for the OpenAPI document.
+type ComponentVersion struct {
+	rest.Meta
+	ComponentID      string `json:"component_id"`
+	ComponentVersion int64  `json:"component_version"`
+	ComponentProfile
+}
+
+var exampleComponentInput = map[string]any{
+	"code": "banner", "name": "Banner", "type": "login_page", "config": map[string]any{"title": "Welcome"},
+	"schema": map[string]any{
+		"type": "object", "required": []string{"title"},
+		"properties": map[string]any{"title": map[string]any{"type": "string", "maxLength": 80}},
+	},
+}
+
+const exampleComponentProfile = `"code":"banner","name":"Banner","type":"login_page","schema":{"type":"object",` +
+	`"required":["title"],"properties":{"title":{"type":"string","maxLength":80}}},"config":{"title":"Welcome"}`
+
+var exampleComponent = json.RawMessage(`{"id":"1048577","tenant_id":"acme","version":1,` +
+	`"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z",` + exampleComponentProfile +
+	`,"status":"1","component_version":0,"time_published":null}`)
+
+var exampleComponentVersion = json.RawMessage(`{"id":"1048577.1","tenant_id":"acme","version":1,` +
+	`"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z","component_id":"1048577",` +
+	`"component_version":1,` + exampleComponentProfile + `}`)
