@@ -191,7 +191,7 @@ func tellObject(ctx context.Context, tx *docstore.Tx, action string, doc *docsto
 	previous := doc.Previous()
 	delete(previous, "value")
 	return outbox.Append(ctx, tx, outbox.Event{
-		Entity: "kv_object", Action: action, Source: "/kv/objects", Subject: doc.ID, Revision: doc.Revision(),
+		Entity: "kv_object", Action: action, Source: "/kv/buckets/objects", Subject: doc.ID, Revision: doc.Revision(),
 		Record: record, Previous: previous,
 	})
 }
