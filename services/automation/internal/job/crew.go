@@ -97,6 +97,10 @@ func (s *Jobs) Work(ctx context.Context) (int, error) {
 				cancel()
 				continue
 			}
+			if err := s.starts.Wait(ctx); err != nil {
+				s.crew.leave(ref)
+				return 0, err
+			}
 			started++
 			working.Go(func() {
 				defer s.crew.leave(ref)

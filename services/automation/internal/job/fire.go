@@ -21,6 +21,9 @@ func DueJobs(ctx context.Context, store *docstore.Store, limit int) ([]docstore.
 // Fire starts a run of a job whose time has come, and sets its next time, in one transaction. So each time fires once,
 // whichever replicas try. The error is apperr.NotFound or VersionMismatch.
 func (s *Jobs) Fire(ctx context.Context, id string) error {
+	if err := s.fires.Wait(ctx); err != nil {
+		return err
+	}
 	runID, err := s.Store.NewID(ctx)
 	if err != nil {
 		return err
