@@ -197,3 +197,40 @@ func TestManyDocumentsFail(t *testing.T) {
 	require.Error(t, err)
 	require.Equal(t, "globex/good", w.tried[0], "retries come after new ones")
 }
+
+// Several workers work at the same time, each document once, and one that fails postpones only itself.
+func TestDueWorkWithWorkers(t *testing.T) {
+	t.Parallel()
+	w := newJobs(t)
+	w.add(t, "acme", "0", "1", "2", "3", "4", "5", "6")
+	var mu sync.Mutex
+	done := map[string]int{}
+	together := make(chan struct{}) // closed when three are at work
+	atWork := 0
+	task := w.DueTask(DueWork{Name: "work", Every: time.Second, Due: jobs.Due, Workers: 3,
+		Do: func(ctx context.Context, id string) error {
+			mu.Lock()
+			done[id]++
+			if atWork++; atWork == 3 {
+				close(together)
+			}
+			mu.Unlock()
+			<-together
+			if id == "3" {
+				return errors.New("it fails")
+			}
+			return docstore.Do(ctx, w.Store, func(tx *docstore.Tx) error {
+				return jobs.DeleteWhere(ctx, tx, docstore.ID(id), nil)
+			})
+		}})
+	n, err := task.Do(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 6, n)
+	n, err = task.Do(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, n)
+	require.Len(t, done, 7)
+	for id, times := range done {
+		require.Equal(t, 1, times, id)
+	}
+}
