@@ -1,11 +1,15 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -164,6 +168,63 @@ func BenchmarkCheck(b *testing.B) {
 			})
 		}
 	})
+}
+
+// BenchmarkCheckBesideWrites measures checks of users of two nodes, first alone, then beside 500 changes a second.
+func BenchmarkCheckBesideWrites(b *testing.B) {
+	t := large(size())
+	latency := func() (p50, p99 time.Duration) {
+		took := make([]time.Duration, 100_000)
+		for i := range took {
+			user := i * 7919 % (size() / 2)
+			q := Question{
+				Identity: Identity{User, "6" + number(user)}, ApplicationID: "9", ObjectType: Data,
+				ObjectID: "3" + number(user%(size()/10)), Action: "read",
+			}
+			began := time.Now()
+			d, err := t.State().Check(b.Context(), &q)
+			took[i] = time.Since(began)
+			if err != nil || !d.Allowed {
+				b.Fatal("not allowed")
+			}
+		}
+		slices.Sort(took)
+		return took[len(took)/2], took[len(took)*99/100]
+	}
+	sequence := int64(1)
+	write := func() {
+		sequence++
+		n := int(sequence) % size()
+		t.Change(func(c *Change) {
+			c.PutRule(&Rule{
+				ID: "2" + number(n), UnitID: "7" + number(n%(size()/2)), ApplicationID: "9", Type: Data,
+				ResourceID: "3" + number(n%(size()/2)%(size()/10)), Actions: []string{"read"}, Sequence: sequence,
+			})
+		})
+	}
+	var ratios, alone, beside []float64
+	for range 5 {
+		_, quiet := latency()
+		ctx, stop := context.WithCancel(b.Context())
+		var writer sync.WaitGroup
+		writer.Go(func() {
+			for tick := time.NewTicker(2 * time.Millisecond); ctx.Err() == nil; <-tick.C {
+				write()
+			}
+		})
+		_, busy := latency()
+		stop()
+		writer.Wait()
+		alone, beside = append(alone, float64(quiet.Nanoseconds())), append(beside, float64(busy.Nanoseconds()))
+		ratios = append(ratios, float64(busy)/float64(quiet))
+	}
+	for _, list := range [][]float64{alone, beside, ratios} {
+		slices.Sort(list)
+	}
+	b.ReportMetric(alone[2], "p99-ns-alone")
+	b.ReportMetric(beside[2], "p99-ns-beside-writes")
+	b.ReportMetric(ratios[2], "p99-of-alone")
+	b.ReportMetric(0, "ns/op")
 }
 
 // What a rule with its unit's share, and a membership with its user's and node's, take in memory.

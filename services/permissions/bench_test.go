@@ -1,0 +1,77 @@
+package permissions_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/testkit"
+)
+
+// rulesAtStart is how many rules BenchmarkStart has: IDP_BENCH_RULES, or a few.
+func rulesAtStart() int {
+	if n, err := strconv.Atoi(os.Getenv("IDP_BENCH_RULES")); err == nil {
+		return n
+	}
+	return 20_000
+}
+
+// BenchmarkStart measures how long a replica takes from its start to its first answer. The store is made once, in the
+// folder IDP_BENCH_DIR if that is given, where a later run finds it again.
+func BenchmarkStart(b *testing.B) {
+	dir := os.Getenv("IDP_BENCH_DIR")
+	if dir == "" {
+		dir = b.TempDir()
+	}
+	file := filepath.Join(dir, fmt.Sprintf("permissions-%d.db", rulesAtStart()))
+	_, err := os.Stat(file)
+	s := testkit.Start(b, spec, testkit.Options{File: file})
+	answer(b, s, func() company { return acme })
+	if os.IsNotExist(err) {
+		fill(b, s)
+	}
+	var took, spent time.Duration
+	for b.Loop() {
+		began, before := time.Now(), cpu(b)
+		again := s.Replica(spec)
+		ready(b, again)
+		took, spent = took+time.Since(began), spent+cpu(b)-before
+		require.True(b, allowed(b, in(again, "acme"), "20"))
+	}
+	b.ReportMetric(took.Seconds()/float64(b.N), "s")
+	b.ReportMetric(spent.Seconds()/float64(b.N), "cpu-s")
+	b.ReportMetric(0, "ns/op")
+}
+
+// cpu is the processor time that this process has used: on a busy machine it says more than the time that passed.
+func cpu(b *testing.B) time.Duration {
+	var usage syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// fill grants a hundred resources to so many users that there are as many rules as asked for.
+func fill(b *testing.B, s *testkit.Service) {
+	c := in(s, "acme")
+	addResource(b, c, "ledger")
+	give(b, c, "node/11", data("ledger", "read"))
+	var rules []object
+	for i := range 100 {
+		addResource(b, c, fmt.Sprint("record/", i))
+		rules = append(rules, object{"application_id": "9", "type": "data", "code": fmt.Sprint("record/", i),
+			"actions": []string{"read"}})
+	}
+	for made := 0; made < rulesAtStart(); made += 1000 {
+		var identities []object
+		for i := range 10 {
+			identities = append(identities, object{"identity_type": "user", "identity_id": strconv.Itoa(1_000_000 + made + i)})
+		}
+		c.Post("/v1/batch/auth-unit-rules", object{"identities": identities, "rules": rules}).OK(nil)
+	}
+}
