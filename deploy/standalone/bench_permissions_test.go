@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -174,5 +176,59 @@ func BenchmarkChecks(b *testing.B) {
 		b.Run(ask.name, func(b *testing.B) {
 			share(b, yard, c, func(w, n int) []byte { return ask.requests[(w*31+n)%len(ask.requests)] })
 		})
+	}
+}
+
+// dear is a condition that costs much, and holds.
+const dear = `[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20].all(a, ` +
+	`[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20].all(b, a + b - a - b + a + b >= 0))`
+
+// BenchmarkCheckNeighbour measures the checks of one tenant while another asks long questions without a pause: batches
+// of a thousand checks with a costly condition, and who may do something of 5,000 users. Checks come at a steady pace,
+// so that times of waiting for the processor show.
+func BenchmarkCheckNeighbour(b *testing.B) {
+	c := startPlatform(b, b.TempDir())
+	calm, busy := c.token("--tenant", "acme"), c.token("--tenant", "busy")
+	g := createGrants(b, c, calm)
+	checks := g.requests("/v1/auth-check", func(u int) string { return g.check(u, u%100, "write") })
+	importUsers(b, c, busy, people(0, 5000))
+	type object = map[string]any
+	send(b, c, busy, "/v1/resources", object{"application_id": application, "type": "data", "code": "record/1"},
+		&struct{}{})
+	send(b, c, busy, "/v1/batch/auth-unit-rules", object{
+		"identities": []object{{"identity_type": "everyone", "identity_id": "*"}},
+		"rules": []object{{"application_id": application, "type": "data", "code": "record/1",
+			"resource_match_all_actions": "1", "condition": dear}},
+	}, &struct{}{})
+	var first page
+	fetch(b, c, busy, "/v1/users?page_size=1", &first)
+	one := fmt.Sprintf(`{"identity_type":"user","identity_id":%q,"application_id":%q,"object_type":"data",`+
+		`"object_code":"record/1","action":"read"}`, first.Items[0].ID, application)
+	long := [][]byte{
+		post("/v1/batch/auth-check", busy, `{"checks":[`+one+strings.Repeat(","+one, 999)+`]}`),
+		get("/v1/auth-check/identities?object_type=data&object_code=record/1&action=read&application_id="+application,
+			busy),
+	}
+	during := func(asking bool) measured {
+		var all sync.WaitGroup
+		if asking {
+			all.Go(func() {
+				m, err := generate(c.Addr, 4, 5*time.Second, func(w, n int) []byte { return long[(w+n)%len(long)] })
+				require.NoError(b, err)
+				b.Logf("%d long questions", m.requests)
+			})
+		}
+		m, err := generate(c.Addr, 4, 5*time.Second, func(w, n int) []byte {
+			time.Sleep(2 * time.Millisecond)
+			return checks[(w*31+n)%len(checks)]
+		})
+		require.NoError(b, err)
+		all.Wait()
+		return m
+	}
+	for range rounds {
+		quiet := during(false)
+		reportReads(b, "nothing else", quiet, quiet.p99)
+		reportReads(b, "long questions of a neighbour", during(true), quiet.p99)
 	}
 }

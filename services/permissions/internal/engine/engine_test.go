@@ -2,10 +2,12 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -199,6 +201,94 @@ func TestACancelledQuestionHasNoAnswer(t *testing.T) {
 	cancel()
 	_, err := company.State().Check(ctx, reading("20"))
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// A long question lets others in between; a short one does not wait. A pause's error is the question's.
+func TestLongQuestionsPause(t *testing.T) {
+	t.Parallel()
+	company := small()
+	company.grant(Rule{ID: "60", UnitID: "52",
+		Condition: &Condition{Text: "[1, 2, 3, 4, 5].all(x, [6, 7, 8, 9].all(y, x < y))"}})
+	company.Change(func(c *Change) {
+		for i := range 5000 {
+			c.PutPerson(&Person{ID: strconv.Itoa(1000 + i), Username: strconv.Itoa(1000 + i), Sequence: 1})
+		}
+	})
+	pauses := 0
+	var fails error
+	ask := func(question func(*Question) error) error {
+		q := reading("20")
+		q.Work = NewWork(func(_ context.Context, took time.Duration) error {
+			require.GreaterOrEqual(t, took, slice)
+			pauses++
+			return fails
+		})
+		defer q.Work.Done()
+		return question(q)
+	}
+	whoMay := func(q *Question) error {
+		who, err := company.State().Identities(t.Context(), q, User)
+		require.True(t, err != nil || len(who) == 5002)
+		return err
+	}
+	require.NoError(t, ask(whoMay))
+	require.Greater(t, pauses, 5)
+	pauses = 0
+	require.NoError(t, ask(func(q *Question) error {
+		_, err := company.State().Check(t.Context(), q)
+		return err
+	}))
+	require.Zero(t, pauses)
+	fails = errors.New("sent away")
+	require.ErrorIs(t, ask(whoMay), fails)
+}
+
+// Questions of one Work are answered as each would be by itself.
+func TestQuestionsShareTheirWork(t *testing.T) {
+	t.Parallel()
+	company := small()
+	company.grant(Rule{ID: "60", UnitID: "50"})
+	w := NewWork(nil)
+	defer w.Done()
+	for _, state := range []*State{company.State(), nil} {
+		if state == nil { // a later state, in which alice belongs to nothing
+			company.Change(func(c *Change) { c.DropMembership("30", "12") })
+			state = company.State()
+		}
+		for _, user := range []string{"20", "20", "21", "99", "20"} {
+			q, alone := reading(user), reading(user)
+			q.Work = w
+			got, err := state.Check(t.Context(), q)
+			require.NoError(t, err)
+			want, err := state.Check(t.Context(), alone)
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+		}
+	}
+}
+
+// A check and an explanation look at a bounded number of rules.
+func TestTooManyRules(t *testing.T) {
+	t.Parallel()
+	company := small()
+	company.Change(func(c *Change) {
+		const sets = 500
+		for i := range sets {
+			id := strconv.Itoa(i)
+			c.PutMember(&Member{ID: id, SetID: id, ResourceID: "40", Actions: []string{Any}, Sequence: 1})
+		}
+		for i := range MaxSearch {
+			c.PutRule(&Rule{ID: strconv.Itoa(1000 + i), UnitID: "50", ApplicationID: "9", Type: ResourceSet,
+				SetID: strconv.Itoa(i % sets), Actions: []string{"read"}, Sequence: 1})
+		}
+	})
+	_, err := company.State().Check(t.Context(), reading("20"))
+	require.NoError(t, err)
+	_, err = company.State().Explain(t.Context(), reading("20"))
+	require.ErrorIs(t, err, ErrSearch)
+	company.grant(Rule{ID: "60", UnitID: "50"})
+	_, err = company.State().Check(t.Context(), reading("20"))
+	require.ErrorIs(t, err, ErrSearch)
 }
 
 func TestURIs(t *testing.T) {
