@@ -74,26 +74,21 @@ var ready = reflect.TypeFor[interface{ ready() }]()
 
 // arrayOf joins the members of an array of Raw.
 func arrayOf(list reflect.Value) answer {
-	members := make([][]byte, list.Len())
-	size := len(members) + 2
-	for i := range members {
-		members[i] = list.Index(i).Field(0).Bytes() // its JSON; Interface would allocate for each
-		size += len(members[i])
+	member := func(i int) []byte { return list.Index(i).Field(0).Bytes() } // its JSON; Interface would allocate
+	n := list.Len()
+	size := n + 2
+	for i := range n {
+		size += len(member(i))
 	}
 	buffer := buffers.Get().(*[]byte)
-	b := appendJoined(append(slices.Grow(*buffer, size), '['), members)
-	return answer{Status: http.StatusOK, ContentType: jsonType, Body: append(b, ']'), buffer: buffer}
-}
-
-// appendJoined appends values, with commas between them.
-func appendJoined(b []byte, values [][]byte) []byte {
-	for i, value := range values {
+	b := append(slices.Grow(*buffer, size), '[')
+	for i := range n {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, value...)
+		b = append(b, member(i)...)
 	}
-	return b
+	return answer{Status: http.StatusOK, ContentType: jsonType, Body: append(b, ']'), buffer: buffer}
 }
 
 // Record is the body of a single record: the JSON form that is stored, with the schema of W, and the record's tag as
@@ -213,7 +208,14 @@ func (l List[W]) answer() (answer, error) {
 		size += len(item) + 1
 	}
 	buffer := buffers.Get().(*[]byte)
-	b := append(appendJoined(append(slices.Grow(*buffer, size), `{"items":[`...), l.Items), ']')
+	b := append(slices.Grow(*buffer, size), `{"items":[`...)
+	for i, item := range l.Items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, item...)
+	}
+	b = append(b, ']')
 	if l.Total >= 0 {
 		b = strconv.AppendInt(append(b, `,"total":`...), l.Total, 10)
 		if l.More {
