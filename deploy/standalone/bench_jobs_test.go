@@ -47,8 +47,9 @@ func BenchmarkJobs(b *testing.B) {
 		if n > jobs {
 			return nil
 		}
-		return post("/v1/jobs", token, fmt.Sprintf(`{"code":"job-%d","name":"Job %d","schedule":{"type":"once","at":%q},`+
-			`"target":{"type":"webhook","url":%q}}`, n, n, due.UTC().Format(time.RFC3339), hook.URL))
+		return post("/v1/jobs", token,
+			fmt.Sprintf(`{"code":"job-%d","name":"Job %d","schedule":{"type":"once","at":%q},`+
+				`"target":{"type":"webhook","url":%q}}`, n, n, due.UTC().Format(time.RFC3339), hook.URL))
 	})
 	require.NoError(b, err)
 	require.Equal(b, jobs, made.requests, "the jobs must be there before they are due")

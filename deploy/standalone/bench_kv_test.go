@@ -18,8 +18,10 @@ func BenchmarkObjects(b *testing.B) {
 	const objects = "/v1/kv/buckets/bench/objects"
 	for i := range records {
 		send(b, c, token, objects, map[string]any{
-			"key": fmt.Sprintf("person/%04d", i), "value": map[string]any{"display_name": "Anna Schmidt", "theme": "dark",
-				"columns": []string{"username", "email", "mobile"}, "page_size": 50},
+			"key": fmt.Sprintf("person/%04d", i), "value": map[string]any{
+				"display_name": "Anna Schmidt", "theme": "dark", "columns": []string{"username", "email", "mobile"},
+				"page_size": 50,
+			},
 		}, &struct{}{})
 	}
 	user := func(w, n int) string { return "/v1/users/" + users.Items[(w*31+n)%len(users.Items)].ID }
@@ -35,7 +37,8 @@ func BenchmarkObjects(b *testing.B) {
 				return patch(user(w, n), token, fmt.Sprintf(`{"display_name":"Anna %d.%d"}`, w, n))
 			},
 			func(w, n int) []byte {
-				return withBody("PUT", object(w, n), token, fmt.Sprintf(`{"value":{"theme":"dark","turn":"%d.%d"}}`, w, n))
+				body := fmt.Sprintf(`{"value":{"theme":"dark","turn":"%d.%d"}}`, w, n)
+				return withBody("PUT", object(w, n), token, body)
 			})
 	})
 	page := get(objects+"?prefix=person/1&page_size=50", token)

@@ -48,8 +48,10 @@ func TestComponentsMeetTheirSchema(t *testing.T) {
 		change    object
 		locations []string
 	}{
-		"a missing member":  {object{"config": object{}}, []string{"body.config.title"}},
-		"two faults":        {object{"config": object{"title": 1, "x": 1}}, []string{"body.config.title", "body.config.x"}},
+		"a missing member": {object{"config": object{}}, []string{"body.config.title"}},
+		"two faults": {
+			object{"config": object{"title": 1, "x": 1}}, []string{"body.config.title", "body.config.x"},
+		},
 		"not a schema":      {object{"schema": object{"type": "nothing"}}, []string{"body.schema"}},
 		"a reference":       {object{"schema": object{"$ref": "https://x.test/s"}}, []string{"body.schema"}},
 		"a deep reference":  {object{"schema": object{"allOf": []any{object{"$ref": "#"}}}}, []string{"body.schema"}},
@@ -60,7 +62,8 @@ func TestComponentsMeetTheirSchema(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c.Post(componentsPath, banner(row.change)).Problem(http.StatusBadRequest, "invalid_parameters", row.locations...)
+			c.Post(componentsPath, banner(row.change)).
+				Problem(http.StatusBadRequest, "invalid_parameters", row.locations...)
 		})
 	}
 	id := c.Post(componentsPath, banner(object{"code": "kept"})).ID()

@@ -67,8 +67,8 @@ func TestCrashingProcess(t *testing.T) {
 	select {}
 }
 
-// A process is killed with 100 runs in flight. Each of them is finished, tried again or failed, as its job says; none is
-// lost, and none runs twice at the same time.
+// A process is killed with 100 runs in flight. Each of them is finished, tried again or failed, as its job says; none
+// is lost, and none runs twice at the same time.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("IDP_TEST_MONGO_URI") != "" {

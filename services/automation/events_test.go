@@ -67,7 +67,8 @@ func tellOfJobs(s *testkit.Service, tick func()) int {
 	c.Post(path+"/resume", nil).OK(nil)
 	tick()
 	soon := s.Clock.Now().Add(time.Second)
-	c.Patch(path, object{"schedule": object{"type": "once", "every_seconds": nil, "at": soon}, "retry": object{"max": 1}}).OK(nil)
+	c.Patch(path, object{"schedule": object{"type": "once", "every_seconds": nil, "at": soon},
+		"retry": object{"max": 1}}).OK(nil)
 	tick()
 	s.RunTask("fire jobs")
 	s.RunTask("run jobs") // no worker listens to the subject, so both attempts fail

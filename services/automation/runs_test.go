@@ -32,7 +32,8 @@ func TestParts(t *testing.T) {
 	s := start(t)
 	c := jobsOf(s, "acme")
 	job, run := running(t, s, c, nil)
-	part := c.Post(job+"/sub-jobs", object{"parent_id": idIn(run), "name": "Page 1", "payload": object{"page": 1}}).Object()
+	part := c.Post(job+"/sub-jobs",
+		object{"parent_id": idIn(run), "name": "Page 1", "payload": object{"page": 1}}).Object()
 	require.Equal(t, "pending", part["state"])
 	require.Equal(t, idIn(run), part["root_id"])
 	token := part["callback_token"].(string)
@@ -46,11 +47,13 @@ func TestParts(t *testing.T) {
 	other := c.Post(job+"/sub-jobs", object{"parent_id": idIn(run), "name": "Page 2"}).Object()
 	require.Equal(t, []any{part["id"], other["id"]}, c.Items(job+"/sub-jobs?parent_id="+idIn(run), "id"))
 
-	require.Equal(t, "failed", worker.Post(path+"/result", object{"state": "failed", "error": "torn"}).Object()["state"])
+	ended := worker.Post(path+"/result", object{"state": "failed", "error": "torn"}).Object()
+	require.Equal(t, "failed", ended["state"])
 	worker.Post(path+"/result", object{"state": "succeeded"}).Problem(http.StatusConflict, "invalid_state")
 	require.Equal(t, "cancelled", c.Get(job + "/sub-jobs/" + inner["id"].(string)).Object()["state"])
 	require.Equal(t, "pending", c.Get(job + "/sub-jobs/" + other["id"].(string)).Object()["state"])
-	c.Post(job+"/sub-jobs", object{"parent_id": part["id"], "name": "Late"}).Problem(http.StatusConflict, "invalid_state")
+	c.Post(job+"/sub-jobs", object{"parent_id": part["id"], "name": "Late"}).
+		Problem(http.StatusConflict, "invalid_state")
 	c.Post(run+"/result", object{"state": "succeeded"}).OK(nil)
 	require.Equal(t, "cancelled", c.Get(job + "/sub-jobs/" + other["id"].(string)).Object()["state"])
 	c.Get(job + "/sub-jobs?state=cancelled").OK(nil)
@@ -184,8 +187,10 @@ func TestBatchesOfJobs(t *testing.T) {
 	require.Len(t, c.Items(jobsPath+"?state=suspended", "id"), 3)
 	c.Post("/v1/batch/jobs-resume", object{"ids": ids[:2]}).OK(nil)
 	require.Len(t, c.Items(jobsPath+"?state=suspended", "id"), 1)
-	c.Post("/v1/batch/jobs-resume", object{"ids": []any{}}).Problem(http.StatusBadRequest, "invalid_parameters", "body.ids")
-	require.Equal(t, object{"removed": 3.0}, c.Delete("/v1/batch/jobs", object{"ids": append(ids, "1", foreign)}).Object())
+	c.Post("/v1/batch/jobs-resume", object{"ids": []any{}}).
+		Problem(http.StatusBadRequest, "invalid_parameters", "body.ids")
+	removed := c.Delete("/v1/batch/jobs", object{"ids": append(ids, "1", foreign)}).Object()
+	require.Equal(t, object{"removed": 3.0}, removed)
 	require.Empty(t, c.Items(jobsPath, "id"))
 	jobsOf(s, "globex").Get(jobsPath + "/" + foreign).OK(nil)
 }
@@ -196,8 +201,10 @@ func TestNATSTargets(t *testing.T) {
 	s := start(t)
 	c := jobsOf(s, "acme")
 	made := func(code string) string {
-		return jobsPath + "/" + c.Post(jobsPath, object{"code": code, "name": "Job", "schedule": object{"type": "manual"},
-			"target": object{"type": "nats", "subject": "reports." + code, "payload": object{"n": 1}}}).ID()
+		return jobsPath + "/" + c.Post(jobsPath, object{
+			"code": code, "name": "Job", "schedule": object{"type": "manual"},
+			"target": object{"type": "nats", "subject": "reports." + code, "payload": object{"n": 1}},
+		}).ID()
 	}
 	once := func(path string) object {
 		c.Post(path+"/trigger", nil).OK(nil)
@@ -210,8 +217,8 @@ func TestNATSTargets(t *testing.T) {
 	require.NoError(t, err)
 	defer conn.Close()
 	for code, reply := range map[string]string{
-		"accepts": "", "ends": `{"state":"succeeded","result":{"rows":3}}`, "fails": `{"state":"failed","error":"no paper"}`,
-		"babbles": `{}`,
+		"accepts": "", "ends": `{"state":"succeeded","result":{"rows":3}}`,
+		"fails": `{"state":"failed","error":"no paper"}`, "babbles": `{}`,
 	} {
 		_, err := conn.Subscribe("idp.jobs.acme.reports."+code, func(m *nats.Msg) {
 			if err := m.Respond([]byte(reply)); err != nil {
@@ -263,7 +270,8 @@ func TestTenantsRunInTurn(t *testing.T) {
 	}
 	own := newJob(calm, quick, nil)
 	calm.Post(own+"/trigger", nil).OK(nil)
-	require.Eventually(t, func() bool { return states(calm, own)[0] == "succeeded" }, 20*time.Second, 5*time.Millisecond)
+	isDone := func() bool { return states(calm, own)[0] == "succeeded" }
+	require.Eventually(t, isDone, 20*time.Second, 5*time.Millisecond)
 	require.NotEmpty(t, busy.Items(path+"/sub-jobs?state=pending&page_size=1", "id"))
 	close(release)
 }
@@ -276,7 +284,10 @@ func TestRefusedJobs(t *testing.T) {
 		location string
 	}{
 		{object{"schedule": object{"type": "cron", "cron": "0 0 30 2 *"}}, "body.schedule.cron"},
-		{object{"schedule": object{"type": "cron", "every_seconds": 5, "cron": "@daily"}}, "body.schedule.every_seconds"},
+		{
+			object{"schedule": object{"type": "cron", "every_seconds": 5, "cron": "@daily"}},
+			"body.schedule.every_seconds",
+		},
 		{object{"schedule": object{"type": "interval"}}, "body.schedule.every_seconds"},
 		{object{"schedule": object{"type": "once"}}, "body.schedule.at"},
 		{object{"schedule": object{"type": "manual", "cron": "@daily"}}, "body.schedule.cron"},

@@ -69,7 +69,8 @@ func (s *Components) Create(ctx context.Context, p Profile, status string) (Doc,
 			return Doc{}, err
 		}
 		if n >= maxComponents {
-			return Doc{}, apperr.New(apperr.InvalidState, "there are %d components; no tenant can have more", maxComponents)
+			return Doc{}, apperr.New(apperr.InvalidState, "there are %d components; no tenant can have more",
+				maxComponents)
 		}
 		doc, err := components.Insert(ctx, tx, &Component{Meta: docstore.Meta{ID: id}, Profile: p, Status: status})
 		if err != nil {

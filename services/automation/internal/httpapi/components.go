@@ -50,8 +50,8 @@ func (a *api) registerComponents(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "publish-component", Method: http.MethodPost, Path: oneComponent + "/publish", Scope: auth.FunctionsWrite,
 		Summary: "Publish a component", Response: exampleComponent,
-		Doc: "As the next `component_version`, which never changes. Without a change since the last there is no new one. The " +
-			"last 100 are kept.",
+		Doc: "As the next `component_version`, which never changes. Without a change since the last there is no " +
+			"new one. The last 100 are kept.",
 	}, func(ctx context.Context, in *rest.ByID) (componentRecord, error) {
 		return componentOf(a.Components.Publish(ctx, in.ID))
 	})
@@ -62,7 +62,8 @@ func (a *api) registerComponents(s *rest.Server) {
 	}, a.listComponentVersions)
 	rest.Handle(s, rest.Op{
 		ID: "get-component-version", Method: http.MethodGet, Path: oneComponent + "/versions/{number}",
-		Scope: auth.FunctionsRead, Record: "number", Summary: "Get a published version", Response: exampleComponentVersion,
+		Scope: auth.FunctionsRead, Record: "number", Summary: "Get a published version",
+		Response: exampleComponentVersion,
 	}, a.getComponentVersion)
 }
 
@@ -123,7 +124,8 @@ type componentVersionsInput struct {
 	rest.Paging
 }
 
-func (a *api) listComponentVersions(ctx context.Context, in *componentVersionsInput) (rest.List[ComponentVersion], error) {
+func (a *api) listComponentVersions(ctx context.Context, in *componentVersionsInput) (rest.List[ComponentVersion],
+	error) {
 	page, err := a.Components.Versions(ctx, in.ID, in.Page())
 	return rest.ListOf[ComponentVersion](in.Paging, page, err)
 }
@@ -133,7 +135,8 @@ type componentVersionInput struct {
 	Number int64 `path:"number" minimum:"1" doc:"The component_version" example:"1"`
 }
 
-func (a *api) getComponentVersion(ctx context.Context, in *componentVersionInput) (rest.Record[ComponentVersion], error) {
+func (a *api) getComponentVersion(ctx context.Context, in *componentVersionInput) (rest.Record[ComponentVersion],
+	error) {
 	doc, err := a.Components.Version(ctx, in.ID, in.Number)
 	return rest.RecordOf[ComponentVersion](doc, err)
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
-	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/automation/internal/job"
 )
@@ -22,10 +21,12 @@ func (a *api) registerJobs(s *rest.Server) {
 	}, a.listJobs)
 	rest.Handle(s, rest.Op{
 		ID: "create-job", Method: http.MethodPost, Path: "/v1/jobs", Scope: auth.JobsWrite, Summary: "Create a job",
-		Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState}, Request: exampleJobInput, Response: exampleJob,
-		Doc: "`id` may be a pre-created id. Cron expressions have 5 fields, or 6 with seconds first, or are `@hourly`, " +
-			"`@daily`, `@weekly`, `@monthly`, `@yearly`. A time that a change of the clocks skips fires when the change has " +
-			"happened, one that it repeats fires the first time; where the hours begin with `*`, elapsed time counts.",
+		Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState}, Request: exampleJobInput,
+		Response: exampleJob,
+		Doc: "`id` may be a pre-created id. Cron expressions have 5 fields, or 6 with seconds first, or are " +
+			"`@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`. A time that a change of the clocks skips " +
+			"fires when the change has happened, one that it repeats fires the first time; where the hours begin " +
+			"with `*`, elapsed time counts.",
 	}, a.createJob)
 	rest.Handle(s, rest.Op{
 		ID: "get-job", Method: http.MethodGet, Path: oneJob, Scope: auth.JobsRead, Summary: "Get a job",
@@ -66,7 +67,8 @@ func (a *api) registerJobActions(s *rest.Server) {
 	}, a.triggerJob)
 	rest.Handle(s, rest.Op{
 		ID: "get-job-fire-times", Method: http.MethodGet, Path: oneJob + "/fire-times", Scope: auth.JobsRead,
-		Summary: "List a job's next times", Response: FireTimes{[]time.Time{time.Date(2026, 2, 1, 2, 30, 0, 0, time.UTC)}},
+		Summary:  "List a job's next times",
+		Response: FireTimes{[]string{"2026-02-01T01:30:00.000Z"}},
 	}, a.fireTimes)
 	rest.Handle(s, rest.Op{
 		ID: "pre-create-job-id", Method: http.MethodPost, Path: "/v1/jobs/pre-created-id", Scope: auth.JobsWrite,
@@ -82,14 +84,16 @@ func (a *api) registerJobActions(s *rest.Server) {
 	} {
 		rest.Handle(s, rest.Op{
 			ID: batch.id, Method: http.MethodPost, Path: batch.path, Scope: auth.JobsWrite, Summary: batch.summary,
-			Doc: "All or none.", Request: JobIDs{[]string{"1048577"}}, Response: map[string]any{"items": []any{exampleJob}},
+			Doc: "All or none.", Request: JobIDs{[]string{"1048577"}},
+			Response: map[string]any{"items": []any{exampleJob}},
 		}, func(ctx context.Context, in *struct{ Body JobIDs }) (rest.BatchOf[Job], error) {
 			return rest.BatchFrom[Job](a.Jobs.SetStates(ctx, in.Body.IDs, batch.suspend))
 		})
 	}
 	rest.Handle(s, rest.Op{
 		ID: "delete-jobs", Method: http.MethodDelete, Path: "/v1/batch/jobs", Scope: auth.JobsWrite,
-		Summary: "Delete several jobs", Doc: "Ids that do not exist are no error.", Request: JobIDs{[]string{"1048577"}},
+		Summary: "Delete several jobs", Doc: "Ids that do not exist are no error.",
+		Request:  JobIDs{[]string{"1048577"}},
 		Response: rest.Removed{Removed: 1},
 	}, func(ctx context.Context, in *struct{ Body JobIDs }) (rest.Removed, error) {
 		n, err := a.Jobs.DeleteMany(ctx, in.Body.IDs)
@@ -189,14 +193,18 @@ type fireTimesInput struct {
 	Number int `query:"count" minimum:"1" maximum:"100" default:"10" doc:"How many"`
 }
 
-func (a *api) fireTimes(ctx context.Context, in *fireTimesInput) (map[string][]clock.Time, error) {
+func (a *api) fireTimes(ctx context.Context, in *fireTimesInput) (FireTimes, error) {
 	times, err := a.Jobs.FireTimes(ctx, in.ID, in.Number)
-	return map[string][]clock.Time{"fire_times": times}, err
+	answer := FireTimes{make([]string, len(times))}
+	for i, at := range times {
+		answer.FireTimes[i] = at.String()
+	}
+	return answer, err
 }
 
 // FireTimes are times at which a job would fire if nothing changed.
 type FireTimes struct {
-	FireTimes []time.Time `json:"fire_times"`
+	FireTimes []string `json:"fire_times" format:"date-time" nullable:"false"`
 }
 
 // TriggerInput is what a run gets.

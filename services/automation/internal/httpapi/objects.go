@@ -20,8 +20,8 @@ const (
 func (a *api) registerObjects(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "list-kv-objects", Method: http.MethodGet, Path: allObjects, Scope: auth.KVRead, Summary: "List objects",
-		Doc: "In the order of keys, without values unless `include_values=true`. A page with more than 4 MiB of values " +
-			"ends early; `page_token` goes on after its last object.",
+		Doc: "In the order of keys, without values unless `include_values=true`. A page with more than 4 MiB of " +
+			"values ends early; `page_token` goes on after its last object.",
 		Response: map[string]any{"items": []any{exampleObject}, "total": 1, "page_num": 1, "page_size": 20},
 	}, a.listObjects)
 	rest.Handle(s, rest.Op{
@@ -35,10 +35,11 @@ func (a *api) registerObjects(s *rest.Server) {
 		Summary: "Get an object", Doc: "Slashes of the key may be sent as they are.", Response: exampleObject,
 	}, a.getObject)
 	rest.Handle(s, rest.Op{
-		ID: "put-kv-object", Method: http.MethodPut, Path: oneObject, Record: "key", Slashes: "key", Scope: auth.KVWrite,
+		ID: "put-kv-object", Method: http.MethodPut, Path: oneObject, Record: "key", Slashes: "key",
+		Scope:   auth.KVWrite,
 		Summary: "Write an object", Errors: []apperr.Kind{apperr.InvalidState},
-		Doc: "Creates it or replaces its value. `If-Match` replaces only the version that it names (compare-and-set), " +
-			"`If-None-Match: *` only creates.",
+		Doc: "Creates it or replaces its value. `If-Match` replaces only the version that it names " +
+			"(compare-and-set), `If-None-Match: *` only creates.",
 		Request: exampleValueInput, Response: exampleObject,
 	}, a.putObject)
 	rest.Handle(s, rest.Op{
@@ -49,8 +50,8 @@ func (a *api) registerObjects(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "get-kv-object-history", Method: http.MethodGet, Path: oneObject + "/history", Slashes: "key",
 		Scope: auth.KVRead, Summary: "List an object's former states",
-		Doc: "The latest first. How many are kept is the bucket's `history`. A page with more than 4 MiB of values ends " +
-			"early; `page_token` goes on after its last item.",
+		Doc: "The latest first. How many are kept is the bucket's `history`. A page with more than 4 MiB of " +
+			"values ends early; `page_token` goes on after its last item.",
 		Response: map[string]any{"items": []any{exampleVersion}, "total": 1, "page_num": 1, "page_size": 20},
 	}, a.getHistory)
 }

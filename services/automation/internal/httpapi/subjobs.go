@@ -32,8 +32,8 @@ func (a *api) registerSubJobs(s *rest.Server) {
 		ID: "create-sub-job", Method: http.MethodPost, Path: allSubJobs, Record: "sid", Scope: auth.JobsWrite,
 		Summary: "Split a part off a run", Errors: []apperr.Kind{apperr.InvalidState},
 		Doc: "The platform does not run it: its worker reports progress and result, with a credential or the " +
-			"`callback_token`, which is shown once. A part that is unfinished when its parent ends is cancelled. A run has " +
-			"at most 100 parts.",
+			"`callback_token`, which is shown once. A part that is unfinished when its parent ends is cancelled. " +
+			"A run has at most 100 parts.",
 		Request:  map[string]any{"parent_id": "1048578", "name": "Page 1", "payload": map[string]any{"page": 1}},
 		Response: exampleSubJob,
 	}, a.createSubJob)
@@ -50,17 +50,19 @@ func (a *api) registerSubJobs(s *rest.Server) {
 		Request: map[string]any{"progress": 50}, Response: exampleSubJob,
 	}, a.updateSubJob)
 	rest.Handle(s, rest.Op{
-		ID: "cancel-sub-job", Method: http.MethodPost, Path: oneSubJob + "/cancel", Record: "sid", Scope: auth.JobsWrite,
+		ID: "cancel-sub-job", Method: http.MethodPost, Path: oneSubJob + "/cancel", Record: "sid",
+		Scope:   auth.JobsWrite,
 		Summary: "Cancel a sub-job", Errors: []apperr.Kind{apperr.InvalidState}, Response: exampleSubJob,
 		Doc: "With its parts. What is still reported of it is refused.",
 	}, func(ctx context.Context, in *BySubJob) (subJobRecord, error) {
 		return subJobOf(a.Jobs.Cancel(ctx, in.ID, in.SubJob))
 	})
 	rest.Handle(s, rest.Op{
-		ID: "finish-sub-job", Method: http.MethodPost, Path: oneSubJob + "/result", Record: "sid", Scope: auth.JobsWrite,
+		ID: "finish-sub-job", Method: http.MethodPost, Path: oneSubJob + "/result", Record: "sid",
+		Scope:  auth.JobsWrite,
 		Ticket: ticketHeader, Summary: "Report a sub-job's result", Errors: []apperr.Kind{apperr.InvalidState},
-		Doc: "Only the current attempt's first result counts; another is 409. A failed run is tried again if its job says " +
-			"so. " + byWorker,
+		Doc: "Only the current attempt's first result counts; another is 409. A failed run is tried again if its " +
+			"job says so. " + byWorker,
 		Request:  map[string]any{"state": "succeeded", "result": map[string]any{"rows": 120}},
 		Response: exampleSubJob,
 	}, a.finishSubJob)
@@ -80,7 +82,8 @@ func (a *api) registerLogs(s *rest.Server) {
 		return rest.ListOf[JobLine](in.Paging, list, err)
 	})
 	rest.Handle(s, rest.Op{
-		ID: "list-sub-job-logs", Method: http.MethodGet, Path: oneSubJob + "/logs", Record: "none", Scope: auth.JobsRead,
+		ID: "list-sub-job-logs", Method: http.MethodGet, Path: oneSubJob + "/logs", Record: "none",
+		Scope:   auth.JobsRead,
 		Summary: "List a sub-job's log lines", Response: page,
 	}, func(ctx context.Context, in *struct {
 		BySubJob
@@ -90,7 +93,8 @@ func (a *api) registerLogs(s *rest.Server) {
 		return rest.ListOf[JobLine](in.Paging, list, err)
 	})
 	rest.Handle(s, rest.Op{
-		ID: "add-sub-job-logs", Method: http.MethodPost, Path: oneSubJob + "/logs", Record: "sid", Scope: auth.JobsWrite,
+		ID: "add-sub-job-logs", Method: http.MethodPost, Path: oneSubJob + "/logs", Record: "sid",
+		Scope:  auth.JobsWrite,
 		Ticket: ticketHeader, Summary: "Add lines to a sub-job's log", Errors: []apperr.Kind{apperr.InvalidState},
 		Doc:      "At most 1000 lines of a run with its parts, while it is unfinished. " + byWorker,
 		Request:  map[string]any{"lines": []any{map[string]any{"message": "120 rows read"}}},
@@ -271,8 +275,8 @@ type JobLinesInput struct {
 
 var exampleSubJob = json.RawMessage(`{"id":"1048578","tenant_id":"acme","version":1,` +
 	`"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z","job_id":"1048577",` +
-	`"parent_id":"","root_id":"1048578","name":"Nightly report","number":1,"state":"pending","attempt":0,"progress":0,` +
-	`"payload":null,"result":null,"error":"","time_scheduled":null,"time_started":null,"time_finished":null}`)
+	`"parent_id":"","root_id":"1048578","name":"Nightly report","number":1,"state":"pending","attempt":0,` +
+	`"progress":0,"payload":null,"result":null,"error":"","time_scheduled":null,"time_started":null,"time_finished":null}`)
 
 var exampleLine = json.RawMessage(`{"id":"1048579","tenant_id":"acme","version":1,` +
 	`"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z","job_id":"1048577",` +

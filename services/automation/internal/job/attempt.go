@@ -18,8 +18,8 @@ import (
 // worker has it.
 var errOver = apperr.New(apperr.InvalidState, "the attempt is over")
 
-// claim takes a run that is due. It returns nil if there is nothing to call: the lease of another replica or the time of
-// an accepted call has ended, which ends that attempt, or another replica was first.
+// claim takes a run that is due. It returns nil if there is nothing to call: the lease of another replica or the time
+// of an accepted call has ended, which ends that attempt, or another replica was first.
 func (s *Jobs) claim(ctx context.Context, id string) (*Call, error) {
 	token := secret.Token(24)
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (*Call, error) {

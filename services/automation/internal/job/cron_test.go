@@ -126,7 +126,8 @@ func TestTimetablesGoForward(t *testing.T) {
 func TestRefusedTimetables(t *testing.T) {
 	t.Parallel()
 	for _, expression := range []string{
-		"", "* * * *", "* * * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 8", "*/0 * * * *",
+		"", "* * * *", "* * * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 8",
+		"*/0 * * * *",
 		"@every 5m", "@reboot", "TZ=UTC * * * * *", "CRON_TZ=UTC 0 0 * * *", "H * * * *", "a b c d e", "1-60 * * * *",
 		"@fortnightly",
 	} {

@@ -187,7 +187,8 @@ func (p *Profile) check(now clock.Time) error {
 	if p.TimeoutSeconds == 0 {
 		p.TimeoutSeconds = defaultTimeout
 	}
-	faults.Check(p.TimeoutSeconds >= 1 && p.TimeoutSeconds <= maxTimeout, "timeout_seconds", "must lie in 1…%d", maxTimeout)
+	faults.Check(p.TimeoutSeconds >= 1 && p.TimeoutSeconds <= maxTimeout, "timeout_seconds", "must lie in 1…%d",
+		maxTimeout)
 	faults.Check(p.Retry.Max >= 0 && p.Retry.Max <= maxRetries, "retry.max", "must lie in 0…%d", maxRetries)
 	faults.Check(p.Retry.BackoffSeconds >= 0 && p.Retry.BackoffSeconds <= maxBackoff, "retry.backoff_seconds",
 		"must lie in 0…%d", maxBackoff)

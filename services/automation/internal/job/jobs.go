@@ -30,8 +30,8 @@ type Jobs struct {
 	fires, starts *rate.Limiter
 }
 
-// perSecond is how many jobs a replica fires, and how many runs it starts, in a second. That is 10,000 in 45 s, and leaves
-// the processors and the disk to requests.
+// perSecond is how many jobs a replica fires, and how many runs it starts, in a second. That is 10,000 in 45 s, and
+// leaves the processors and the disk to requests.
 const perSecond = 225
 
 // New makes the use cases.
@@ -141,7 +141,9 @@ func (s *Jobs) Resume(ctx context.Context, id string) (Doc, error) {
 }
 
 func (s *Jobs) setState(ctx context.Context, id, state, action string) (Doc, error) {
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) { return setState(ctx, tx, id, state, action) })
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
+		return setState(ctx, tx, id, state, action)
+	})
 }
 
 func setState(ctx context.Context, tx *docstore.Tx, id, state, action string) (Doc, error) {
@@ -163,8 +165,8 @@ func setState(ctx context.Context, tx *docstore.Tx, id, state, action string) (D
 	return doc, tell(ctx, tx, action, &doc)
 }
 
-// SetStates suspends or resumes all jobs of a list, or none of them. The error is apperr.InvalidParameters at ids[i] for
-// a job that does not exist or is finished.
+// SetStates suspends or resumes all jobs of a list, or none of them. The error is apperr.InvalidParameters at ids[i]
+// for a job that does not exist or is finished.
 func (s *Jobs) SetStates(ctx context.Context, ids []string, suspend bool) (docstore.Batch, error) {
 	state, action := scheduled, "resumed"
 	if suspend {

@@ -47,7 +47,8 @@ func (s *Schedule) check(faults *apperr.Faults, now clock.Time) {
 	case cronType:
 		s.checkCron(faults, now)
 	case interval:
-		faults.Check(s.EverySeconds >= 1 && s.EverySeconds <= maxSeconds, "every_seconds", "must lie in 1…%d", maxSeconds)
+		faults.Check(s.EverySeconds >= 1 && s.EverySeconds <= maxSeconds, "every_seconds", "must lie in 1…%d",
+			maxSeconds)
 	case once:
 		faults.Check(!s.At.IsZero(), "at", "is missing")
 	}

@@ -16,7 +16,8 @@ import (
 type SubFilter struct{ State, ParentID string }
 
 // SubJobs returns a page of a job's sub-jobs. The error is apperr.NotFound if there is no such job.
-func (s *Jobs) SubJobs(ctx context.Context, jobID string, f SubFilter, p docstore.Paging) (docstore.Page[SubJob], error) {
+func (s *Jobs) SubJobs(ctx context.Context, jobID string, f SubFilter, p docstore.Paging) (docstore.Page[SubJob],
+	error) {
 	if _, err := s.Get(ctx, jobID); err != nil {
 		return docstore.Page[SubJob]{}, err
 	}
@@ -249,7 +250,8 @@ type Progress struct {
 
 // Update changes the progress of an unfinished sub-job. The error is apperr.Unauthenticated, NotFound,
 // InvalidParameters, VersionMismatch or InvalidState.
-func (s *Jobs) UpdateSubJob(ctx context.Context, t Ticket, jobID, id string, edit func(*Progress) error) (SubDoc, error) {
+func (s *Jobs) UpdateSubJob(ctx context.Context, t Ticket, jobID, id string, edit func(*Progress) error) (SubDoc,
+	error) {
 	ctx, err := t.Context(ctx)
 	if err != nil {
 		return SubDoc{}, err
@@ -286,8 +288,8 @@ func (s *Jobs) UpdateSubJob(ctx context.Context, t Ticket, jobID, id string, edi
 	})
 }
 
-// Cancel ends an unfinished sub-job and its parts. A call that is being made is broken off, and what it still reports is
-// refused. The error is apperr.NotFound, VersionMismatch or InvalidState.
+// Cancel ends an unfinished sub-job and its parts. A call that is being made is broken off, and what it still reports
+// is refused. The error is apperr.NotFound, VersionMismatch or InvalidState.
 func (s *Jobs) Cancel(ctx context.Context, jobID, id string) (SubDoc, error) {
 	doc, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (SubDoc, error) {
 		sub, r, err := loadOpen(ctx, tx, jobID, id)

@@ -71,7 +71,8 @@ func within(bucket, prefix string) docstore.Filter {
 
 // alive selects objects that have not expired. Outside is a form that engines leave out while nothing has expired.
 func alive(f docstore.Filter, now clock.Time) docstore.Filter {
-	return docstore.And(f, docstore.Moving(docstore.Outside(byExpiry, docstore.Number(0), docstore.Number(now.Millis()+1))))
+	others := docstore.Outside(byExpiry, docstore.Number(0), docstore.Number(now.Millis()+1))
+	return docstore.And(f, docstore.Moving(others))
 }
 
 func (o *Object) expired(now clock.Time) bool {

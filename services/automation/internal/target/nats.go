@@ -49,8 +49,9 @@ func (n natsTarget) Run(ctx context.Context, c job.Call) (job.Outcome, error) {
 		return job.Outcome{Accepted: true}, nil
 	}
 	var report job.Report
-	if err := json.Unmarshal(reply.Data, &report); err != nil || report.State != "succeeded" && report.State != "failed" {
-		return job.Outcome{}, errors.New(`the worker's reply is not a result with the state succeeded or failed`)
+	err = json.Unmarshal(reply.Data, &report)
+	if err != nil || report.State != "succeeded" && report.State != "failed" {
+		return job.Outcome{}, errors.New("the worker's reply is not a result with the state succeeded or failed")
 	}
 	if report.State == "failed" {
 		return job.Outcome{}, errors.New(report.Error)
