@@ -23,9 +23,11 @@ type Gate struct {
 	what  string
 	size  int64
 	limit int
+	share int64 // what one key may have of the room
 
 	mu      sync.Mutex
 	free    int64
+	held    map[string]int64 // the space that each key has
 	all     int            // callers inside and waiting
 	callers map[string]int // the same for each key
 	waiting map[string][]*waiter
@@ -45,10 +47,15 @@ const Any = math.MaxInt
 // clients what there is too much of: "too many <what>".
 func NewGate(what string, size int64, callers int) *Gate {
 	return &Gate{
-		what: what, size: size, limit: callers, free: size,
-		callers: map[string]int{}, waiting: map[string][]*waiter{},
+		what: what, size: size, limit: callers, share: size, free: size,
+		held: map[string]int64{}, callers: map[string]int{}, waiting: map[string][]*waiter{},
 	}
 }
+
+// Share bounds the space that the callers of one key have together, for work that takes long: otherwise one key could
+// have the whole room until its work ends. A caller that needs more gets it when its key has nothing. Share must be
+// called before the first Enter.
+func (g *Gate) Share(space int64) { g.share = space }
 
 // Do enters as the context's tenant, does work, and leaves. Its errors are those of Enter.
 func (g *Gate) Do(ctx context.Context, space int64, work func()) error {
@@ -144,23 +151,31 @@ func (g *Gate) exit(key string, space int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.free += space
+	if g.held[key] -= space; g.held[key] == 0 {
+		delete(g.held, key)
+	}
 	g.count(key)
 	g.letIn()
 }
 
 // letIn lets callers in as long as the next one's space is free. No other caller goes before one that needs more
-// space, so that it gets its turn too.
+// space, so that it gets its turn too; but keys that have their share keep their places and are passed over.
 func (g *Gate) letIn() {
-	for len(g.turns) > 0 {
-		key := g.turns[0]
+	for i := 0; i < len(g.turns); {
+		key := g.turns[i]
 		w := g.waiting[key][0]
+		if g.held[key] > 0 && g.held[key]+w.space > g.share {
+			i++
+			continue
+		}
 		if w.space > g.free {
 			return
 		}
 		g.free -= w.space
+		g.held[key] += w.space
 		w.ready <- true
 		if g.remove(key, 0) {
-			g.turns = append(g.turns[1:], key)
+			g.turns = append(slices.Delete(g.turns, i, i+1), key)
 		}
 	}
 }

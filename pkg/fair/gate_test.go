@@ -192,3 +192,32 @@ func TestGateUnderLoad(t *testing.T) {
 	require.Empty(t, g.waiting)
 	require.Empty(t, g.callers)
 }
+
+// A key that has its share waits, and does not delay others.
+func TestShareOfARoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate("guests", 4, 10)
+		g.Share(2)
+		acme, globex := request.System(t.Context(), "acme"), request.System(t.Context(), "globex")
+		a := []*guest{enter(acme, g, 1), enter(acme, g, 1), enter(acme, g, 1)}
+		require.True(t, a[0].inside && a[1].inside)
+		require.False(t, a[2].inside, "there is room, but its key has its share")
+		large := enter(globex, g, 3)
+		require.False(t, large.inside, "it needs more than is free")
+		b := enter(globex, g, 1)
+		a[0].exit(t)
+		require.True(t, a[2].inside)
+		require.False(t, large.inside)
+		a[1].exit(t)
+		require.True(t, large.inside, "more than a share, for a key that has nothing")
+		require.False(t, b.inside)
+		large.exit(t)
+		require.True(t, b.inside)
+		a[2].exit(t)
+		b.exit(t)
+		require.Empty(t, g.held)
+		require.Empty(t, g.turns)
+		require.EqualValues(t, 4, g.free)
+	})
+}
