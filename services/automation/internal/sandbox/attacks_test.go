@@ -1,0 +1,232 @@
+package sandbox
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+)
+
+// Each attack ends its own call. Meanwhile calls of another tenant succeed, and this process does not grow.
+func TestAttacks(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, func(c *Config) { c.Workers = 4 })
+	before := residentMiB(t)
+	for name, row := range map[string]struct {
+		source   string
+		outcomes []Outcome
+	}{
+		"an endless loop":          {`for (;;) {}`, []Outcome{TimedOut}},
+		"an endless job queue":     {`const f = () => Promise.resolve().then(f); f()`, []Outcome{TimedOut, OutOfMemory}},
+		"recursion":                {`const f = () => f() + 1; f()`, []Outcome{Failed}},
+		"recursion through native": {`const f = () => [1].map(f); f()`, []Outcome{Failed, OutOfMemory, TimedOut}},
+		"a string of 10 GiB":       {`"x".repeat(10 * 2 ** 30).length`, []Outcome{OutOfMemory, Failed}},
+		"a string of 300 MiB":      {`"x".repeat(300 * 2 ** 20).length`, []Outcome{OutOfMemory}},
+		"a doubled string":         {`let s = "xxxxxxxx"; for (;;) s += s`, []Outcome{OutOfMemory, Failed}},
+		"a large array":            {`const a = new Array(2 ** 32 - 1).fill(0)`, []Outcome{TimedOut, OutOfMemory}},
+		"a growing array":          {`const a = []; for (;;) a.push([1, 2, 3])`, []Outcome{OutOfMemory}},
+		"a typed array":            {`new Float64Array(2 ** 30)`, []Outcome{OutOfMemory, Failed}},
+		"a backtracking pattern":   {`/(?=(a+)+$)((a+)+)+\1b/.test("a".repeat(40))`, []Outcome{TimedOut}},
+		"a log flood":              {`for (;;) console.log("x")`, []Outcome{TimedOut}},
+		"a fetch flood":            {`for (;;) fetch("https://example.com")`, []Outcome{TimedOut, OutOfMemory}},
+		"an endless catch":         {`for (;;) try { null.x } catch (e) {}`, []Outcome{TimedOut}},
+		"a deep result": {`const p = () => new Proxy({}, {ownKeys: () => ["a"],
+			getOwnPropertyDescriptor: () => ({enumerable: true, configurable: true}), get: () => p()}); return p()`,
+			[]Outcome{Failed, OutOfMemory, TimedOut}},
+		"an endless getter":    {`return {get a() { for (;;) {} }}`, []Outcome{TimedOut}},
+		"an endless toString":  {`throw {toJSON() { for (;;) {} }}`, []Outcome{TimedOut}},
+		"an endless thenable":  {`return {then() { for (;;) {} }}`, []Outcome{TimedOut}},
+		"deep source for eval": {`eval("(".repeat(1e7))`, []Outcome{Failed, OutOfMemory, TimedOut}},
+		"a sorted flood":       {`const a = Array.from({length: 1e5}, Math.random); for (;;) a.sort(() => 1)`, []Outcome{TimedOut}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := js("async function main() {" + row.source + "}")
+			c.CPU = 300 * time.Millisecond
+			r := run(t, p, c)
+			require.Contains(t, row.outcomes, r.Outcome, "%+v", r.Fault)
+			require.NotEmpty(t, r.Fault.Message)
+			other, err := p.Run(of(t, "globex"), js(`function main() { return 42 }`))
+			require.NoError(t, err)
+			require.Equal(t, "42", string(other.Output))
+		})
+	}
+	t.Cleanup(func() { require.Less(t, residentMiB(t), before+150, "the platform's own memory in MiB") })
+}
+
+// residentMiB is the memory of this process.
+func residentMiB(t *testing.T) int {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Skip("the memory of a process is read from /proc")
+	}
+	pages, err := strconv.Atoi(string(bytes.Fields(text)[1]))
+	require.NoError(t, err)
+	return pages * os.Getpagesize() >> 20
+}
+
+// Source that takes much to compile ends a check, never this process.
+func TestSourcesThatDoNotCompile(t *testing.T) {
+	t.Parallel()
+	p := newPool(t)
+	for name, source := range map[string]string{
+		"parentheses": strings.Repeat("(", 256<<10),
+		"arrays":      strings.Repeat("[{a:", 60_000),
+		"functions":   strings.Repeat("()=>", 60_000),
+		"operators":   strings.Repeat("!", 250_000) + ";(",
+		"additions":   "1" + strings.Repeat("+1", 120_000) + ";(",
+		"a bad byte":  "function main() { \xff }(",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fault, err := p.Check(of(t, "acme"), js(source).Code, MaxMemory)
+			require.NoError(t, err)
+			require.NotNil(t, fault)
+			require.NotEmpty(t, fault.Message)
+			require.LessOrEqual(t, len(fault.Message), maxMessage)
+		})
+	}
+}
+
+// Nothing that a call changes is there for the next one, of its own tenant or another, in the same worker.
+func TestCallsShareNothing(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, func(c *Config) { c.Workers = 1 })
+	poison := `
+		globalThis.left = 1; Object.prototype.x = "poison"; Array.prototype.map = () => "poison"
+		JSON.parse = () => "poison"; Promise.prototype.then = () => "poison"; RegExp.prototype.test = () => "poison"
+		String.prototype.toString = () => "poison"; console.log = 7; delete globalThis.fetch`
+	honest := `
+		var count = (globalThis.count || 0) + 1; const tag = (s) => { try { s.n = 1 } catch (e) {} return s.n }
+		function main(i) {
+			return [typeof left, ({}).x, [1].map(x => x + 1), JSON.parse("2"), typeof fetch, typeof console.log, count,
+				/a/.test("b"), tag` + "`t`" + `, i]
+		}`
+	for _, tenant := range []string{"acme", "globex", "acme"} {
+		r := run(t, p, js(poison+`; function main() { }`))
+		require.Equal(t, Succeeded, r.Outcome)
+		c := js(honest)
+		c.Input = []byte(`{"a":1}`)
+		r, err := p.Run(of(t, tenant), c)
+		require.NoError(t, err)
+		require.JSONEq(t, `["undefined",null,[2],2,"function","function",1,false,null,{"a":1}]`, string(r.Output))
+	}
+	require.Len(t, p.all, 1, "one worker did it all")
+}
+
+// A worker that dies in the middle of a call fails that call only; one that dies while idle is replaced.
+func TestKilledWorkers(t *testing.T) {
+	t.Parallel()
+	p := newPool(t)
+	run(t, p, js(`function main() {}`))
+	idle := theWorker(t, p)
+	require.NoError(t, idle.cmd.Process.Signal(syscall.SIGKILL))
+	run(t, p, js(`function main() {}`))
+	require.NotSame(t, idle, theWorker(t, p))
+
+	failed := make(chan error, 1)
+	c := js(`function main() { for (;;) {} }`)
+	c.CPU = time.Minute
+	go func() {
+		_, err := p.Run(of(t, "acme"), c)
+		failed <- err
+	}()
+	busy := theWorker(t, p)
+	require.Eventually(t, func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return len(p.idle) == 0
+	}, 10*time.Second, time.Millisecond)
+	require.NoError(t, busy.cmd.Process.Signal(syscall.SIGKILL))
+	err := <-failed
+	if apperr.KindOf(err) != apperr.OutcomeUnknown { // it was killed before the call began, and began again
+		require.NoError(t, err)
+	}
+	require.Equal(t, Succeeded, run(t, p, js(`function main() {}`)).Outcome)
+}
+
+func theWorker(t *testing.T, p *Pool) *process {
+	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for w := range p.all {
+		return w
+	}
+	t.Fatal("there is no worker")
+	return nil
+}
+
+// Calls that are given up, or outlive the pool, end.
+func TestCallsEnd(t *testing.T) {
+	t.Parallel()
+	p := newPool(t)
+	c := js(`function main() { console.log("begun"); for (;;) {} }`)
+	c.CPU = time.Minute
+	c.Timeout = 200 * time.Millisecond
+	r := run(t, p, c)
+	require.Equal(t, TimedOut, r.Outcome)
+	require.Len(t, r.Logs, 1)
+
+	c.Timeout = time.Minute
+	var calls sync.WaitGroup
+	for range 2 {
+		calls.Go(func() {
+			_, err := p.Run(of(t, "acme"), c)
+			require.Error(t, err)
+		})
+	}
+	require.Eventually(t, func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.all) > 0 && len(p.idle) == 0 },
+		10*time.Second, time.Millisecond)
+	p.Close()
+	calls.Wait()
+	_, err := p.Run(of(t, "acme"), c)
+	require.Equal(t, apperr.Unavailable, apperr.KindOf(err))
+}
+
+// Workers end when nothing calls for a while.
+func TestIdleWorkersEnd(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, func(c *Config) { c.Idle = time.Millisecond })
+	require.Empty(t, p.all, "none runs before the first call")
+	for range 3 {
+		require.Equal(t, Succeeded, run(t, p, js(`function main() {}`)).Outcome)
+	}
+	require.Eventually(t, func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.all) == 0 },
+		10*time.Second, time.Millisecond)
+}
+
+// A worker has no files, no environment and no descriptors but its pipes.
+func TestConfinement(t *testing.T) {
+	t.Parallel()
+	p := newPool(t)
+	run(t, p, js(`function main() {}`))
+	proc := fmt.Sprintf("/proc/%d/", theWorker(t, p).cmd.Process.Pid)
+	limits, err := os.ReadFile(proc + "limits")
+	if err != nil {
+		t.Skip("limits are read from /proc")
+	}
+	require.Regexp(t, `Max open files +0 +0`, string(limits))
+	require.Regexp(t, `Max file size +0 +0`, string(limits))
+	require.Regexp(t, `Max cpu time +600 +600`, string(limits))
+	require.NotRegexp(t, `Max data size +unlimited`, string(limits))
+	files, err := os.ReadDir(proc + "fd")
+	require.NoError(t, err)
+	for _, f := range files {
+		target, err := os.Readlink(proc + "fd/" + f.Name())
+		require.NoError(t, err)
+		require.Regexp(t, `^(pipe|anon_inode):`, target)
+	}
+	environment, err := os.ReadFile(proc + "environ")
+	require.NoError(t, err)
+	require.Equal(t, "IDP_SANDBOX_WORKER=1\x00GOMAXPROCS=2\x00GOTRACEBACK=none\x00TZ=UTC\x00", string(environment))
+}

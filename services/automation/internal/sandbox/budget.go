@@ -1,0 +1,48 @@
+package sandbox
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// atOnce is how many processors a worker uses at most: one for the code, one for its garbage collection (GOMAXPROCS).
+const atOnce = 2
+
+// budget ends a call that uses more processor time than it may. It looks when that could be, not at an interval, so that
+// it costs a short call nothing.
+type budget struct {
+	clock func() time.Duration
+	began atomic.Int64
+	until atomic.Int64
+	timer *time.Timer
+}
+
+// newBudget calls spent once clock has advanced by limit, unless ctx ends before.
+func newBudget(ctx context.Context, limit time.Duration, clock func() time.Duration, spent func()) *budget {
+	b := &budget{clock: clock}
+	b.timer = time.AfterFunc(time.Hour, func() {
+		left := time.Duration(b.until.Load()) - clock()
+		switch {
+		case ctx.Err() != nil:
+		case left <= 0:
+			spent()
+		default:
+			b.timer.Reset(max(left/atOnce, time.Millisecond))
+		}
+	})
+	context.AfterFunc(ctx, func() { b.timer.Stop() })
+	b.reset(limit)
+	return b
+}
+
+// reset begins anew.
+func (b *budget) reset(limit time.Duration) {
+	now := b.clock()
+	b.began.Store(int64(now))
+	b.until.Store(int64(now + limit))
+	b.timer.Reset(limit / atOnce)
+}
+
+// used is the time since the last reset. It is 0 if the worker has ended.
+func (b *budget) used() time.Duration { return max(0, b.clock()-time.Duration(b.began.Load())) }

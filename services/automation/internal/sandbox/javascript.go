@@ -1,0 +1,267 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/dop251/goja"
+	"github.com/dop251/goja/parser"
+)
+
+// script is compiled JavaScript. Every call runs it from its beginning in a runtime of its own, so that no call finds
+// what another has changed.
+type script struct{ program *goja.Program }
+
+const (
+	scriptName = "function.js"
+	maxCalls   = 10_000 // nested calls of JavaScript functions
+)
+
+// compileJavaScript ignores source map comments: goja would open the files that they name.
+func compileJavaScript(source []byte) (program, *Fault) {
+	tree, err := parser.ParseFile(nil, scriptName, string(source), 0, parser.WithDisableSourceMaps)
+	if err != nil {
+		return nil, syntaxFault(err)
+	}
+	compiled, err := goja.CompileAST(tree, false)
+	if err != nil {
+		return nil, syntaxFault(err)
+	}
+	return &script{compiled}, nil
+}
+
+func syntaxFault(err error) *Fault {
+	if list, ok := errors.AsType[parser.ErrorList](err); ok && len(list) > 0 {
+		return &Fault{list[0].Message, list[0].Position.Line, list[0].Position.Column}
+	}
+	if e, ok := errors.AsType[*goja.CompilerSyntaxError](err); ok && e.File != nil {
+		at := e.File.Position(e.Offset)
+		return &Fault{e.Message, at.Line, at.Column}
+	}
+	return &Fault{Message: err.Error()}
+}
+
+var identifier = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]{0,63}$`)
+
+func (s *script) check(entry string) *Fault {
+	if !identifier.MatchString(entry) {
+		return &Fault{Message: "the entry must be the name of a function"}
+	}
+	return nil
+}
+
+func (s *script) close() {}
+
+// jsCall is one call.
+type jsCall struct {
+	vm               *goja.Runtime
+	host             *host
+	parse, stringify goja.Callable // JSON's, before the code can replace them
+}
+
+// errThrown is what the code threw, as far as it is not a *goja.Exception: the reason of a rejected promise.
+type errThrown struct{ value goja.Value }
+
+func (errThrown) Error() string { return "the promise was rejected" }
+
+func (s *script) run(r *workerRequest, h *host) verdict {
+	vm := goja.New()
+	vm.SetMaxCallStackSize(maxCalls)
+	vm.SetParserOptions(parser.WithDisableSourceMaps) // of eval and Function
+	c := &jsCall{vm: vm, host: h}
+	output, err := c.run(s, r)
+	if err != nil {
+		return verdict{Outcome: Failed, Fault: c.fault(err)}
+	}
+	return verdict{Outcome: Succeeded, Output: json.RawMessage(output)}
+}
+
+func (c *jsCall) run(s *script, r *workerRequest) (output string, err error) {
+	if err := c.globals(); err != nil {
+		return "", err
+	}
+	if _, err := c.vm.RunProgram(s.program); err != nil {
+		return "", err
+	}
+	// a function that is declared with const is in scope, and not a property of the global object
+	value, err := c.vm.RunScript(scriptName, "typeof "+r.Entry+" === 'function' ? "+r.Entry+" : undefined")
+	if err != nil {
+		return "", err
+	}
+	entry, ok := goja.AssertFunction(value)
+	if !ok {
+		return "", fmt.Errorf("there is no function %s", r.Entry)
+	}
+	input, err := c.parse(goja.Undefined(), c.vm.ToValue(string(r.Input)))
+	if err != nil {
+		return "", err
+	}
+	env := map[string]any{}
+	for name, value := range r.Env {
+		env[name] = value
+	}
+	answer, err := entry(goja.Undefined(), input, c.vm.ToValue(map[string]any{"env": c.vm.ToValue(env)}))
+	if err != nil {
+		return "", err
+	}
+	return c.json(answer)
+}
+
+// json awaits a promise and encodes what came of it. Getters, toJSON and proxies run here, as part of the call.
+func (c *jsCall) json(answer goja.Value) (string, error) {
+	if promise, ok := answer.Export().(*goja.Promise); ok {
+		switch promise.State() { // the runtime has done all jobs that there are
+		case goja.PromiseStateRejected:
+			return "", errThrown{promise.Result()}
+		case goja.PromiseStatePending:
+			return "", errors.New("the function waits for a promise that nothing settles")
+		}
+		answer = promise.Result()
+	}
+	if answer == nil || goja.IsUndefined(answer) {
+		return "null", nil
+	}
+	text, err := c.stringify(goja.Undefined(), answer)
+	if err != nil {
+		return "", err
+	}
+	if goja.IsUndefined(text) {
+		return "", errors.New("the function returned what JSON does not have")
+	}
+	output := text.String()
+	if len(output) > MaxOutput {
+		return "", errTooMuchOutput
+	}
+	return output, nil
+}
+
+var errTooMuchOutput = fmt.Errorf("the output has more than %d bytes", MaxOutput)
+
+// fault describes an error. The code may have thrown any value, and turning it into text may run the code again.
+func (c *jsCall) fault(err error) *Fault {
+	f := &Fault{}
+	var thrown goja.Value
+	if e, ok := errors.AsType[*goja.Exception](err); ok {
+		thrown = e.Value()
+		for _, frame := range e.Stack() {
+			if at := frame.Position(); frame.SrcName() == scriptName && at.Line > 0 {
+				f.Line, f.Column = at.Line, at.Column
+				break
+			}
+		}
+	}
+	if e, ok := errors.AsType[errThrown](err); ok {
+		thrown = e.value
+	}
+	if thrown != nil {
+		f.Message = c.text(thrown)
+	} else {
+		f.Message = err.Error()
+	}
+	return f
+}
+
+// globals adds what functions have beside the language itself: console and fetch.
+func (c *jsCall) globals() error {
+	builtin := c.vm.GlobalObject().Get("JSON").ToObject(c.vm)
+	c.parse, _ = goja.AssertFunction(builtin.Get("parse"))
+	c.stringify, _ = goja.AssertFunction(builtin.Get("stringify"))
+	console := c.vm.NewObject()
+	for name, level := range map[string]string{
+		"log": "info", "info": "info", "debug": "debug", "warn": "warn", "error": "error",
+	} {
+		if err := console.Set(name, func(call goja.FunctionCall) goja.Value {
+			words := make([]string, len(call.Arguments))
+			for i, argument := range call.Arguments {
+				words[i] = c.text(argument)
+			}
+			c.host.log(level, strings.Join(words, " "))
+			return goja.Undefined()
+		}); err != nil {
+			return err
+		}
+	}
+	if err := c.vm.Set("console", console); err != nil {
+		return err
+	}
+	return c.vm.Set("fetch", c.fetch)
+}
+
+// text is what console writes for a value, and what a thrown value says.
+func (c *jsCall) text(v goja.Value) string {
+	object, isObject := v.(*goja.Object)
+	if !isObject {
+		return v.String()
+	}
+	text := "an object"
+	_ = c.vm.Try(func() {
+		if object.ClassName() == "Error" {
+			text = v.String()
+		} else if encoded, err := c.stringify(goja.Undefined(), v); err == nil && !goja.IsUndefined(encoded) {
+			text = encoded.String()
+		} else {
+			text = v.String()
+		}
+	})
+	return text
+}
+
+// fetch is a part of the function of that name in browsers: it takes a URL and method, headers and body, and returns a
+// promise of a response. The response is there when fetch returns.
+func (c *jsCall) fetch(call goja.FunctionCall) goja.Value {
+	promise, resolve, reject := c.vm.NewPromise()
+	request := fetchRequest{URL: call.Argument(0).String(), Headers: map[string]string{}}
+	if options, ok := call.Argument(1).(*goja.Object); ok {
+		if v := options.Get("method"); v != nil && !goja.IsUndefined(v) {
+			request.Method = v.String()
+		}
+		if v := options.Get("body"); v != nil && !goja.IsUndefined(v) && !goja.IsNull(v) {
+			request.Body = []byte(v.String())
+		}
+		if headers, ok := options.Get("headers").(*goja.Object); ok {
+			for _, name := range headers.Keys() {
+				request.Headers[name] = headers.Get(name).String()
+			}
+		}
+	}
+	if response := c.host.fetch(request); response.Error != "" {
+		_ = reject(c.vm.NewTypeError(response.Error))
+	} else {
+		_ = resolve(c.response(&response))
+	}
+	return c.vm.ToValue(promise)
+}
+
+func (c *jsCall) response(r *fetchResponse) *goja.Object {
+	body := strings.ToValidUTF8(string(r.Body), "�")
+	settled := func(make func() (goja.Value, error)) func(goja.FunctionCall) goja.Value {
+		return func(goja.FunctionCall) goja.Value {
+			promise, resolve, reject := c.vm.NewPromise()
+			if v, err := make(); err == nil {
+				_ = resolve(v)
+			} else if e, ok := errors.AsType[*goja.Exception](err); ok {
+				_ = reject(e.Value())
+			}
+			return c.vm.ToValue(promise)
+		}
+	}
+	headers := c.vm.NewObject()
+	_ = headers.Set("get", func(call goja.FunctionCall) goja.Value {
+		if v, ok := r.Headers[strings.ToLower(call.Argument(0).String())]; ok {
+			return c.vm.ToValue(v)
+		}
+		return goja.Null()
+	})
+	object := c.vm.NewObject()
+	for name, value := range map[string]any{
+		"status": r.Status, "ok": r.Status >= 200 && r.Status < 300, "headers": headers,
+		"text": settled(func() (goja.Value, error) { return c.vm.ToValue(body), nil }),
+		"json": settled(func() (goja.Value, error) { return c.parse(goja.Undefined(), c.vm.ToValue(body)) }),
+	} {
+		_ = object.Set(name, value)
+	}
+	return object
+}

@@ -1,0 +1,205 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/fair"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/telemetry"
+)
+
+// Config is what a Pool is made from.
+type Config struct {
+	Workers int           // processes at most, each with one call at a time
+	Idle    time.Duration // after which a worker without calls ends
+	Hosts   []string      // if there are any, fetch reaches no others, whatever functions allow
+	Client  *http.Client  // sends what functions fetch
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
+}
+
+// maxWaiting is how many calls run and wait at a time.
+const maxWaiting = 512
+
+// Pool runs calls in worker processes. It starts them when calls come. One tenant's calls take at most half of the
+// workers. A Pool is safe for concurrent use.
+type Pool struct {
+	Config
+	gate  *fair.Gate
+	calls *prometheus.CounterVec
+	count prometheus.Gauge
+
+	mu     sync.Mutex
+	all    map[*process]bool
+	idle   []*process // the latest used last
+	closed bool
+}
+
+// NewPool makes a pool without workers.
+func NewPool(c Config) *Pool {
+	gate := fair.NewGate("functions are running", int64(c.Workers), maxWaiting)
+	gate.Share(max(1, int64(c.Workers)/2))
+	return &Pool{
+		Config: c, gate: gate, all: map[*process]bool{},
+		calls: telemetry.Register(c.Metrics, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "idp_function_calls_total", Help: "Calls of functions by their outcome.",
+		}, []string{"outcome"})),
+		count: telemetry.Register(c.Metrics, prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "idp_function_workers", Help: "Processes that run functions.",
+		})),
+	}
+}
+
+// Run runs a call for the context's tenant. How the code ended is in the result. The error is apperr.Unavailable if
+// nothing was run, and OutcomeUnknown if the worker was killed or ctx ended while the code ran; or the error of
+// Code.Load.
+func (p *Pool) Run(ctx context.Context, c *Call) (Result, error) {
+	r, err := p.do(ctx, c, &workerRequest{
+		Runtime: c.Runtime, Entry: c.Entry, Hash: c.Hash, Memory: c.Memory, Env: c.Env, Input: c.Input,
+	})
+	if err == nil {
+		p.calls.WithLabelValues(string(r.Outcome)).Inc()
+	}
+	return r, err
+}
+
+// Check compiles code and returns what is wrong with it, nil if nothing is. Errors are those of Run.
+func (p *Pool) Check(ctx context.Context, code Code, memory int64) (*Fault, error) {
+	r, err := p.do(ctx, &Call{Code: code}, &workerRequest{
+		Runtime: code.Runtime, Entry: code.Entry, Hash: code.Hash, Memory: memory, Check: true,
+	})
+	return r.Fault, err
+}
+
+func (p *Pool) do(ctx context.Context, c *Call, r *workerRequest) (Result, error) {
+	message, err := json.Marshal(r)
+	if err != nil {
+		return Result{}, err
+	}
+	leave, err := p.gate.Enter(ctx, request.Tenant(ctx), 1)
+	if err != nil {
+		return Result{}, err
+	}
+	defer leave()
+	result, err := p.attempt(ctx, c, message)
+	if errors.Is(err, errNotBegun) { // an idle worker was killed: nothing has run
+		result, err = p.attempt(ctx, c, message)
+	}
+	if errors.Is(err, errNotBegun) {
+		err = apperr.Away("the function runtime", err)
+	}
+	return result, err
+}
+
+func (p *Pool) attempt(ctx context.Context, c *Call, message []byte) (Result, error) {
+	w, err := p.take(c.Hash)
+	if err != nil {
+		return Result{}, apperr.Away("the function runtime", err)
+	}
+	result, err := w.call(ctx, p, c, message)
+	p.release(w)
+	return result, err
+}
+
+var errClosed = errors.New("sandbox: the pool is closed")
+
+// take returns an idle worker, if possible one that knows the code, or starts one.
+func (p *Pool) take(hash string) (*process, error) {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil, errClosed
+	}
+	if len(p.idle) > 0 {
+		i := slices.IndexFunc(p.idle, func(w *process) bool { return w.known[hash] })
+		if i < 0 {
+			i = len(p.idle) - 1
+		}
+		w := p.idle[i]
+		p.idle = slices.Delete(p.idle, i, i+1)
+		w.expiry.Stop()
+		p.mu.Unlock()
+		return w, nil
+	}
+	p.mu.Unlock()
+	w, err := startProcess(p.forget)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		w.kill()
+		<-w.exited
+		return nil, errClosed
+	}
+	select {
+	case <-w.exited: // forget was called already
+	default:
+		p.all[w] = true
+		p.count.Set(float64(len(p.all)))
+	}
+	return w, nil
+}
+
+// release keeps a worker for the next call, unless it has ended or has run for long.
+func (p *Pool) release(w *process) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w.spent || p.closed || !p.all[w] {
+		w.kill()
+		return
+	}
+	p.idle = append(p.idle, w)
+	w.expiry = time.AfterFunc(p.Idle, func() { p.expire(w) })
+}
+
+func (p *Pool) expire(w *process) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i := slices.Index(p.idle, w); i >= 0 { // otherwise it was taken at the same moment
+		p.idle = slices.Delete(p.idle, i, i+1)
+		w.kill()
+	}
+}
+
+// forget is called when a worker has ended.
+func (p *Pool) forget(w *process) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i := slices.Index(p.idle, w); i >= 0 {
+		w.expiry.Stop()
+		p.idle = slices.Delete(p.idle, i, i+1)
+	}
+	delete(p.all, w)
+	p.count.Set(float64(len(p.all)))
+}
+
+// Close ends all workers, and the calls that run in them. It returns when the processes have ended.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	p.closed = true
+	all := make([]*process, 0, len(p.all))
+	for w := range p.all {
+		w.kill()
+		all = append(all, w)
+	}
+	for _, w := range p.idle {
+		w.expiry.Stop()
+	}
+	p.idle = nil
+	p.mu.Unlock()
+	for _, w := range all {
+		<-w.exited
+	}
+}

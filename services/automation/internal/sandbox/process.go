@@ -1,0 +1,261 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+)
+
+// process is a worker, seen from the process that started it.
+type process struct {
+	*frames
+	cmd    *exec.Cmd
+	ends   []*os.File // of the pipes
+	stderr firstBytes
+	exited chan struct{} // closed when it has ended
+
+	// Only the goroutine that has taken it uses these.
+	known  map[string]bool // hashes of code that it has seen
+	spent  bool            // it must not be used again
+	expiry *time.Timer     // while it is idle
+}
+
+const (
+	startTime = 20 * time.Second // for a machine that is very busy
+
+	// lifetime is the processor time after which a worker is replaced, long before maxProcessorTime.
+	lifetime = maxProcessorTime / 4
+)
+
+// startProcess starts a worker and waits until it is ready. ended is called once it has ended.
+func startProcess(ended func(*process)) (_ *process, err error) {
+	if os.Getenv(workerVariable) != "" {
+		return nil, errors.New("sandbox: this is a worker: the program does not begin with RunIfWorker")
+	}
+	w := &process{exited: make(chan struct{}), known: map[string]bool{}}
+	theirIn, ourOut, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	ourIn, theirOut, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, theirIn.Close(), ourOut.Close())
+	}
+	w.frames, w.ends = newFrames(ourIn, ourOut), []*os.File{ourIn, ourOut}
+	w.cmd = &exec.Cmd{
+		Path: executable(), Args: []string{"idp-function-worker"}, Stdin: theirIn, Stdout: theirOut, Stderr: &w.stderr,
+		Env: []string{workerVariable + "=1", "GOMAXPROCS=2", "GOTRACEBACK=none", "TZ=UTC"}, Dir: os.TempDir(),
+	}
+	withParent(w.cmd)
+	err = w.cmd.Start()
+	_, _ = theirIn.Close(), theirOut.Close()
+	if err != nil {
+		w.closePipes()
+		return nil, fmt.Errorf("start a worker: %w", err)
+	}
+	go func() {
+		_ = w.cmd.Wait() // how it ended is in ProcessState
+		close(w.exited)
+		ended(w)
+	}()
+	late := time.AfterFunc(startTime, w.kill)
+	defer late.Stop()
+	if kind, _, err := w.read(); err != nil || kind != frameReady {
+		w.kill()
+		<-w.exited
+		w.closePipes()
+		return nil, fmt.Errorf("a worker did not start: %v: %s", w.cmd.ProcessState, w.stderr.text)
+	}
+	return w, nil
+}
+
+func (w *process) closePipes() {
+	for _, end := range w.ends {
+		_ = end.Close()
+	}
+}
+
+// kill ends the process at once.
+func (w *process) kill() { _ = w.cmd.Process.Kill() } // fails if it has ended
+
+// firstBytes keeps the beginning of what a worker says when it fails.
+type firstBytes struct{ text []byte }
+
+func (f *firstBytes) Write(p []byte) (int, error) {
+	f.text = append(f.text, p[:min(len(p), 1024-len(f.text))]...)
+	return len(p), nil
+}
+
+var (
+	// errNotBegun means that the worker ended before the call began.
+	errNotBegun = errors.New("sandbox: the worker ended before the call began")
+	errTimedOut = errors.New("sandbox: the call took too long")
+	errSpent    = errors.New("sandbox: the call used up its processor time")
+	errProtocol = errors.New("sandbox: the worker sent what it must not")
+)
+
+// running is one call in a worker.
+type running struct {
+	*process
+	pool    *Pool
+	call    *Call
+	late    *time.Timer // ends it after Limits.Timeout
+	budget  *budget     // ends it after Limits.CPU
+	began   time.Time   // zero while it has not begun
+	logs    []Line
+	logged  int
+	fetches int
+	fetched int64 // bytes
+}
+
+// call sends a request to the worker and does what the code asks for, until it ends.
+func (w *process) call(ctx context.Context, p *Pool, c *Call, message []byte) (Result, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	keep := context.AfterFunc(ctx, w.kill)
+	run := &running{process: w, pool: p, call: c}
+	run.late = time.AfterFunc(compileTimeout, func() { cancel(errTimedOut) })
+	defer run.late.Stop()
+	run.budget = newBudget(ctx, compileTimes[c.Runtime], w.processorTime, func() { cancel(errSpent) })
+	v, err := run.converse(ctx, message)
+	if !keep() || err != nil {
+		w.spent = true
+		w.kill()
+		<-w.exited
+		w.closePipes()
+	}
+	result := Result{Logs: run.logs, CPU: run.budget.used()}
+	if !run.began.IsZero() {
+		result.Duration = time.Since(run.began)
+	}
+	switch {
+	case err == nil:
+		w.spent = w.spent || w.processorTime() > lifetime
+		w.known[c.Hash] = true
+		result.Outcome, result.Output, result.Fault = v.Outcome, v.Output, v.Fault
+		return result, nil
+	case errors.Is(err, errLoad):
+		return Result{}, err
+	}
+	return run.ended(ctx, result, err)
+}
+
+// errLoad wraps an error of Code.Load.
+var errLoad = errors.New("sandbox: the code cannot be loaded")
+
+// converse exchanges messages until the worker's verdict.
+func (r *running) converse(ctx context.Context, message []byte) (v verdict, err error) {
+	if err := r.write(frameCall, message); err != nil {
+		return v, err
+	}
+	for {
+		kind, payload, err := r.read()
+		if err != nil {
+			return v, err
+		}
+		switch kind {
+		case frameNeed:
+			var code []byte
+			if code, err = r.call.Load(); err != nil {
+				return v, fmt.Errorf("%w: %w", errLoad, err)
+			}
+			err = r.write(frameCode, code)
+		case frameBegin:
+			r.began = time.Now()
+			r.late.Reset(r.call.Timeout)
+			r.budget.reset(r.call.CPU)
+		case frameLog:
+			err = r.note(payload)
+		case frameFetch:
+			err = r.fetch(ctx, payload)
+		case frameDone:
+			return r.verdict(payload)
+		default:
+			err = errProtocol
+		}
+		if err != nil {
+			return v, err
+		}
+	}
+}
+
+// verdict checks what a worker claims: code that took the worker over could send anything.
+func (r *running) verdict(payload []byte) (v verdict, err error) {
+	if err := json.Unmarshal(payload, &v); err != nil {
+		return v, errProtocol
+	}
+	if len(v.Output) > MaxOutput+1 || !utf8.Valid(v.Output) || (v.Outcome == Succeeded) != (v.Fault == nil) {
+		return v, errProtocol
+	}
+	if len(v.Output) == 0 {
+		v.Output = json.RawMessage("null")
+	}
+	v.Fault = v.Fault.shortened()
+	return v, nil
+}
+
+func (r *running) note(payload []byte) error {
+	var line Line
+	if json.Unmarshal(payload, &line) != nil {
+		return errProtocol
+	}
+	if r.logged += len(line.Text) + 1; len(r.logs) > MaxLogLines || r.logged > 2*MaxLogBytes {
+		return errProtocol
+	}
+	r.logs = append(r.logs, line)
+	return nil
+}
+
+// ended tells why a worker has ended in the middle of a call.
+func (r *running) ended(ctx context.Context, result Result, err error) (Result, error) {
+	set := func(o Outcome, message string) (Result, error) {
+		result.Outcome, result.Output, result.Fault = o, json.RawMessage("null"), &Fault{Message: message}
+		return result, nil
+	}
+	if r.began.IsZero() {
+		return r.endedBefore(ctx, set)
+	}
+	exit, said := r.cmd.ProcessState.ExitCode(), string(r.stderr.text)
+	switch {
+	case errors.Is(context.Cause(ctx), errTimedOut):
+		return set(TimedOut, "it ran longer than timeout_ms")
+	case errors.Is(context.Cause(ctx), errSpent):
+		return set(TimedOut, "it used more processor time than cpu_ms")
+	case exit == exitMemory:
+		return set(OutOfMemory, "it used more memory than memory_mb")
+	case ctx.Err() != nil:
+		return Result{}, apperr.Unknown(ctx.Err())
+	case strings.Contains(said, "stack overflow") || strings.Contains(said, "goroutine stack exceeds"):
+		return set(OutOfMemory, "the recursion is too deep")
+	case strings.Contains(said, "out of memory") || strings.Contains(said, "cannot allocate memory"):
+		return set(OutOfMemory, "it used more memory than memory_mb")
+	case exit == goFailed || errors.Is(err, errProtocol):
+		r.pool.Log.ErrorContext(ctx, "a function made its worker fail", "exit", exit, "said", said, "error", err)
+		return set(Crashed, "the runtime failed")
+	}
+	return Result{}, apperr.Unknown(fmt.Errorf("a worker was killed: %v: %w", r.cmd.ProcessState, err))
+}
+
+// goFailed is the exit code of a Go program that panics or throws.
+const goFailed = 2
+
+func (r *running) endedBefore(ctx context.Context, set func(Outcome, string) (Result, error)) (Result, error) {
+	exit, cause := r.cmd.ProcessState.ExitCode(), context.Cause(ctx)
+	switch {
+	case errors.Is(cause, errTimedOut), errors.Is(cause, errSpent):
+		return set(Failed, "it takes too long to compile")
+	case exit == exitMemory, exit == goFailed:
+		return set(Failed, "it is too large or too deeply nested to compile")
+	case ctx.Err() != nil:
+		return Result{}, apperr.Away("the function runtime", ctx.Err())
+	}
+	return Result{}, fmt.Errorf("%w: %v", errNotBegun, r.cmd.ProcessState)
+}

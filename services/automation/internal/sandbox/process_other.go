@@ -1,0 +1,24 @@
+//go:build !linux
+
+package sandbox
+
+import (
+	"os"
+	"os/exec"
+	"time"
+)
+
+func executable() string {
+	path, err := os.Executable()
+	if err != nil {
+		return os.Args[0]
+	}
+	return path
+}
+
+func withParent(*exec.Cmd) {}
+
+var started = time.Now()
+
+// processorTime is the time that has passed: where processor time is unknown, waiting counts.
+func (w *process) processorTime() time.Duration { return time.Since(started) }
