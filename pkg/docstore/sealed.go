@@ -116,29 +116,48 @@ func (c *Collection[T]) unseal(ctx context.Context, tx *Tx, id string) error {
 // Reveal returns the value of a sealed member, empty if the record has none. The caller must keep it out of logs,
 // events and answers.
 func (c *Collection[T]) Reveal(ctx context.Context, r Reader, id, member string) (secret.String, error) {
+	values, err := c.reveal(ctx, r, id, func(name string) bool { return name == member })
+	return values[member], err
+}
+
+// RevealAll returns the values of all sealed members that the record has, by name, with one read. The caller must keep
+// them out of logs, events and answers.
+func (c *Collection[T]) RevealAll(ctx context.Context, r Reader, id string) (map[string]secret.String, error) {
+	return c.reveal(ctx, r, id, func(string) bool { return true })
+}
+
+func (c *Collection[T]) reveal(ctx context.Context, r Reader, id string, wanted func(member string) bool,
+) (map[string]secret.String, error) {
 	tenant, err := tenantOf(ctx)
 	if err != nil {
-		return secret.String{}, err
+		return nil, err
 	}
 	doc, err := sealed.Find(ctx, r, c.sealedID(id))
 	if apperr.IsNotFound(err) {
-		return secret.String{}, nil
+		return nil, nil
 	}
 	if err != nil {
-		return secret.String{}, err
+		return nil, err
 	}
-	values, err := doc.Value()
-	if err != nil || values.Values[member] == "" {
-		return secret.String{}, err
+	stored, err := doc.Value()
+	if err != nil {
+		return nil, err
 	}
 	keys := r.store().keys
-	if keys == nil {
-		return secret.String{}, errNoKeys
+	values := map[string]secret.String{}
+	for member, value := range stored.Values {
+		if !wanted(member) {
+			continue
+		}
+		if keys == nil {
+			return nil, errNoKeys
+		}
+		plain, err := keys.Open(value, c.boundTo(tenant, id, member))
+		if err != nil {
+			return nil, fmt.Errorf("docstore: the %s of a %s is sealed under a key that is not configured: %w",
+				member, c.schema.Noun, err)
+		}
+		values[member] = secret.New(string(plain))
 	}
-	plain, err := keys.Open(values.Values[member], c.boundTo(tenant, id, member))
-	if err != nil {
-		return secret.String{}, fmt.Errorf("docstore: the %s of a %s is sealed under a key that is not configured: %w",
-			member, c.schema.Noun, err)
-	}
-	return secret.New(string(plain)), nil
+	return values, nil
 }

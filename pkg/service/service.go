@@ -84,6 +84,8 @@ type App struct {
 	Followers []bus.FollowerConfig
 	// Ready returns what else keeps the service from serving until it has started; nil if nothing does. Optional.
 	Ready func() error
+	// Close frees what the service itself holds, such as processes, once consumers and tasks have ended; optional.
+	Close func()
 }
 
 // Task is work that every replica does at an interval.
@@ -135,6 +137,7 @@ type Unit struct {
 	denied    *denials
 	ready     func() error // nil if there is none
 	relay     *outbox.Relay
+	free      func()
 }
 
 // Start makes a service and starts all of it except the listener. From then on it owns the store.
@@ -155,7 +158,7 @@ func Start(ctx context.Context, spec Spec, deps Deps) (*Unit, error) {
 		return nil, fmt.Errorf("%s: %w", spec.Name, err)
 	}
 	unit := &Unit{Name: spec.Name, Handler: app.Handler, deps: deps, relay: relay, denied: denied,
-		ready: app.Ready}
+		ready: app.Ready, free: app.Close}
 	for _, c := range app.Consumers {
 		consumer, err := deps.Bus.Consume(ctx, c)
 		if err != nil {
@@ -215,6 +218,9 @@ func (u *Unit) Ready(ctx context.Context) error {
 func (u *Unit) Stop(ctx context.Context) error {
 	err := u.stopConsumers(ctx)
 	u.tasks.stop()
+	if u.free != nil {
+		u.free()
+	}
 	return errors.Join(err, u.TellDenied(ctx), u.relay.Stop(ctx), u.deps.Store.Close())
 }
 

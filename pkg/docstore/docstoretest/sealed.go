@@ -93,6 +93,9 @@ func (f *fixture) reveal(t *testing.T, ctx context.Context, id, member string) s
 	t.Helper()
 	value, err := Safes.Reveal(ctx, f.Store, id, member)
 	require.NoError(t, err)
+	all, err := Safes.RevealAll(ctx, f.Store, id)
+	require.NoError(t, err)
+	require.Equal(t, value.Reveal(), all[member].Reveal(), "one value and all of them")
 	return value.Reveal()
 }
 
