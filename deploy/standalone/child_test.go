@@ -19,11 +19,14 @@ import (
 
 	"github.com/gin-gonic/gin"
 	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/services/automation"
 )
 
 // TestMain runs this test program as one of the programs that it tests, the platform or the yardstick, in a process
 // of its own that can be measured and killed.
 func TestMain(m *testing.M) {
+	automation.RunIfWorker()
 	switch os.Getenv("IDP_TEST_CHILD") {
 	case "platform":
 		ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/config"
 	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/services/automation"
 )
 
 const usage = `idp-standalone is the whole identity platform as one program.
@@ -33,6 +34,7 @@ type command func(ctx context.Context, args []string, out, notes io.Writer) erro
 var commands = map[string]command{"serve": serve, "token": token, "keys": keys, "check": check, "version": version}
 
 func main() {
+	automation.RunIfWorker()
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer cancel()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))

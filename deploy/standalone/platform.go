@@ -42,7 +42,7 @@ func (s settings) specs() []service.Spec {
 		identitysources.Spec(),
 		permissions.Spec(),
 		events.Spec(s.Events),
-		automation.Spec(),
+		automation.Spec(s.Automation),
 	}
 }
 

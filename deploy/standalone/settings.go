@@ -15,6 +15,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/telemetry"
 	"github.com/idplatform/idplatform/services/applications"
+	"github.com/idplatform/idplatform/services/automation"
 	"github.com/idplatform/idplatform/services/events"
 	"github.com/idplatform/idplatform/services/users"
 )
@@ -41,6 +42,7 @@ type settings struct {
 	Users        users.Config        `mapstructure:"users"`
 	Applications applications.Config `mapstructure:"applications"`
 	Events       events.Config       `mapstructure:",squash"`
+	Automation   automation.Config   `mapstructure:"automation"`
 }
 
 // authConfig says who is trusted besides the platform itself.
@@ -59,6 +61,7 @@ func defaults() settings {
 		Config:     gateway.DefaultConfig(),
 		Caches:     service.Caches{MiB: 160},
 		Users:      users.DefaultConfig(), Applications: applications.DefaultConfig(), Events: events.DefaultConfig(),
+		Automation: automation.DefaultConfig(),
 	}
 	s.DrainDelay = 0 // there is no load balancer that would have to notice
 	s.DrainTimeout = 20 * time.Second

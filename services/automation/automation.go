@@ -4,43 +4,81 @@ package automation
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
+	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/services/automation/internal/component"
+	"github.com/idplatform/idplatform/services/automation/internal/function"
 	"github.com/idplatform/idplatform/services/automation/internal/httpapi"
 	"github.com/idplatform/idplatform/services/automation/internal/job"
 	"github.com/idplatform/idplatform/services/automation/internal/kv"
+	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
 	"github.com/idplatform/idplatform/services/automation/internal/target"
 )
 
-// Spec describes the service. It has no settings of its own.
-func Spec() service.Spec {
+// Config holds the service's own settings.
+type Config struct {
+	FunctionWorkers int           `mapstructure:"function_workers" doc:"Processes that run functions, at most; each may use some 500 MiB of memory for a short time"`
+	FunctionIdle    time.Duration `mapstructure:"function_idle" doc:"How long a process without calls stays"`
+	FunctionHosts   []string      `mapstructure:"function_hosts" doc:"Hosts that functions may fetch from, such as api.example.com or *.example.com; empty: all that a function lists"`
+}
+
+// DefaultConfig is for a machine of a few processors.
+func DefaultConfig() Config { return Config{FunctionWorkers: 4, FunctionIdle: time.Minute} }
+
+// RunIfWorker must be the first statement of main of every program that runs the service: functions run in processes
+// that are the same program. It returns at once unless this process is one of them.
+func RunIfWorker() { sandbox.RunIfWorker() }
+
+// Spec describes the service with a configuration.
+func Spec(c Config) service.Spec {
 	return service.Spec{
-		Name:        "automation",
-		Collections: slices.Concat(kv.Collections(), job.Collections(), component.Collections()),
-		New:         newApp,
+		Name: "automation",
+		Collections: slices.Concat(kv.Collections(), job.Collections(), function.Collections(),
+			component.Collections()),
+		New: c.new,
 	}
 }
 
-// lease is how long a replica that has died keeps its runs.
-const lease = 30 * time.Second
+const (
+	// lease is how long a replica that has died keeps its runs.
+	lease = 30 * time.Second
 
-func newApp(_ context.Context, d service.Deps) (service.App, error) {
+	// maxWorkers is far more than a machine has processors.
+	maxWorkers = 256
+)
+
+func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
+	if c.FunctionWorkers < 1 || c.FunctionWorkers > maxWorkers || c.FunctionIdle <= 0 {
+		return service.App{}, fmt.Errorf("function_workers must lie in 1…%d, function_idle must be positive",
+			maxWorkers)
+	}
 	storage := kv.New(d.Store)
+	pool := sandbox.NewPool(sandbox.Config{
+		Workers: c.FunctionWorkers, Idle: c.FunctionIdle, Hosts: c.FunctionHosts, Client: d.Outbound, Log: d.Log,
+		Metrics: d.Metrics,
+	})
+	functions := function.New(function.Deps{Store: d.Store, Pool: pool, Log: d.Log})
 	jobs := job.New(job.Deps{
 		Store: d.Store, Log: d.Log, PublicURL: d.PublicURL, Lease: lease,
 		Runners: map[string]job.Runner{
-			job.Webhook: target.Webhook(d.Outbound),
-			job.NATS:    target.NATS(d.Bus.JetStream().Conn()),
+			job.Webhook:  target.Webhook(d.Outbound),
+			job.NATS:     target.NATS(d.Bus.JetStream().Conn()),
+			job.Function: job.FunctionRunner(functions),
 		},
 	})
 	server := d.Server("automation")
-	httpapi.Register(server, httpapi.Nouns{KV: storage, Jobs: jobs, Components: component.New(d.Store)})
+	httpapi.Register(server, httpapi.Nouns{
+		KV: storage, Jobs: jobs, Functions: functions, Components: component.New(d.Store),
+	})
 	return service.App{
-		Handler: server,
-		Tasks:   append(storageTasks(d, storage), jobTasks(d, jobs)...),
+		Handler:   server,
+		Tasks:     slices.Concat(storageTasks(d, storage), jobTasks(d, jobs), c.functionTasks(d, functions)),
+		Consumers: []bus.ConsumerConfig{functions.Consumer()},
+		Close:     pool.Close,
 	}, nil
 }
 
@@ -69,6 +107,16 @@ func jobTasks(d service.Deps, jobs *job.Jobs) []service.Task {
 		}),
 		d.DueTask(service.DueWork{
 			Name: "release job ids", Every: time.Minute, Due: job.DueReservations, Do: jobs.Release,
+		}),
+	}
+}
+
+func (c Config) functionTasks(d service.Deps, functions *function.Functions) []service.Task {
+	runner := &function.Runner{Functions: functions, Slots: c.FunctionWorkers}
+	return []service.Task{
+		{Name: "run triggered functions", Every: 100 * time.Millisecond, Do: runner.Run},
+		d.DueTask(service.DueWork{
+			Name: "forget function logs", Every: time.Minute, Due: function.DueLogs, Do: functions.ForgetLog,
 		}),
 	}
 }

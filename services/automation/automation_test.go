@@ -9,9 +9,14 @@ import (
 
 type object = map[string]any
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+func TestMain(m *testing.M) {
+	automation.RunIfWorker()
+	testkit.Main(m)
+}
 
-func start(t testing.TB) *testkit.Service { return testkit.Start(t, automation.Spec()) }
+func start(t testing.TB) *testkit.Service {
+	return testkit.Start(t, automation.Spec(automation.DefaultConfig()))
+}
 
 func TestOpenAPIDocument(t *testing.T) {
 	t.Parallel()

@@ -48,7 +48,7 @@ func TestCrashingProcess(t *testing.T) {
 	}
 	hooks := map[string]string{}
 	require.NoError(t, json.Unmarshal([]byte(os.Getenv(crashHook)), &hooks))
-	s := testkit.Start(t, automation.Spec(), testkit.Options{File: file})
+	s := testkit.Start(t, automation.Spec(automation.DefaultConfig()), testkit.Options{File: file})
 	for _, tenant := range crashTenants {
 		c := jobsOf(s, tenant)
 		for name, of := range crashRules {
@@ -88,7 +88,7 @@ func TestCrash(t *testing.T) {
 	require.Error(t, cmd.Wait())
 
 	w.recover()
-	s := testkit.Start(t, automation.Spec(), testkit.Options{File: file})
+	s := testkit.Start(t, automation.Spec(automation.DefaultConfig()), testkit.Options{File: file})
 	s.RunTask("run jobs")
 	started := len(w.seen())
 	s.Clock.Advance(31 * time.Second) // the leases of the dead process end

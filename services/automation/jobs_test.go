@@ -189,7 +189,7 @@ func TestAJobThatFiresOnce(t *testing.T) {
 func TestReplicasFireEachTimeOnce(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	replica := s.Replica(automation.Spec())
+	replica := s.Replica(automation.Spec(automation.DefaultConfig()))
 	c := jobsOf(s, "acme")
 	hook := newReceiver(t, answering(http.StatusOK, ""))
 	var paths []string
@@ -237,7 +237,7 @@ func TestMisfires(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := testkit.Start(t, automation.Spec())
+			s := testkit.Start(t, automation.Spec(automation.DefaultConfig()))
 			c := jobsOf(s, "acme")
 			hook := newReceiver(t, answering(http.StatusOK, ""))
 			path := newJob(c, hook, object{
@@ -400,7 +400,7 @@ func TestCallbacks(t *testing.T) {
 func TestALateResultIsRefused(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	replica := s.Replica(automation.Spec())
+	replica := s.Replica(automation.Spec(automation.DefaultConfig()))
 	c := jobsOf(s, "acme")
 	entered, release := make(chan struct{}), make(chan struct{})
 	hook := newReceiver(t, func(w http.ResponseWriter, _ *http.Request, got call) {

@@ -6,7 +6,13 @@ import (
 	"github.com/idplatform/idplatform/services/automation"
 )
 
+type settings struct {
+	service.Config `mapstructure:",squash"`
+	Automation     automation.Config `mapstructure:"automation"`
+}
+
 func main() {
-	config := service.DefaultConfig("automation", 8087)
-	service.Main("automation", &config, &config, automation.Spec)
+	automation.RunIfWorker()
+	s := settings{service.DefaultConfig("automation", 8087), automation.DefaultConfig()}
+	service.Main("automation", &s, &s.Config, func() service.Spec { return automation.Spec(s.Automation) })
 }

@@ -5,6 +5,7 @@ package httpapi
 import (
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/automation/internal/component"
+	"github.com/idplatform/idplatform/services/automation/internal/function"
 	"github.com/idplatform/idplatform/services/automation/internal/job"
 	"github.com/idplatform/idplatform/services/automation/internal/kv"
 )
@@ -14,6 +15,7 @@ type Nouns struct {
 	KV         *kv.KV
 	Jobs       *job.Jobs
 	Components *component.Components
+	Functions  *function.Functions
 }
 
 type api struct{ Nouns }
@@ -28,4 +30,5 @@ func Register(s *rest.Server, nouns Nouns) {
 	a.registerJobs(s.Tagged("Jobs", "What runs at a time, or again and again: schedules and targets."))
 	a.registerSubJobs(s.Tagged("Runs", "Sub-jobs: the runs of jobs, the parts that they split off, and their logs."))
 	a.registerComponents(s.Tagged("Components", "Reusable pieces of pages and flows, versioned and published."))
+	a.registerFunctions(s.Tagged("Functions", "Code of tenants, run in a sandbox by clients, events and jobs."))
 }

@@ -9,8 +9,8 @@ import (
 // atOnce is how many processors a worker uses at most: one for the code, one for its garbage collection (GOMAXPROCS).
 const atOnce = 2
 
-// budget ends a call that uses more processor time than it may. It looks when that could be, not at an interval, so that
-// it costs a short call nothing.
+// budget ends a call that uses more processor time than it may. It looks when that could be, not at an interval, so
+// that it costs a short call nothing.
 type budget struct {
 	clock func() time.Duration
 	began atomic.Int64

@@ -25,7 +25,7 @@ const (
 	MaxInput     = 1 << 20 // bytes of JSON
 	MaxOutput    = 1 << 20 // bytes of JSON
 	MaxLogLines  = 200
-	MaxLogBytes  = 64 << 10
+	MaxLogBytes  = 16 << 10
 	MaxCode      = 4 << 20 // bytes of source or module
 	MaxFetches   = 20
 	maxFetched   = 4 << 20 // bytes of all responses of a call
@@ -34,8 +34,8 @@ const (
 	maxMessage   = 2 << 10 // bytes of a fault's message
 )
 
-// compileTimes bound the processor time of compiling, compileTimeout the time that passes meanwhile. goja's parser takes
-// time that grows with the square of nested brackets; a 4 MiB module takes some three seconds.
+// compileTimes bound the processor time of compiling, compileTimeout the time that passes meanwhile. goja's parser
+// takes time that grows with the square of nested brackets; a 4 MiB module takes some three seconds.
 var compileTimes = map[Runtime]time.Duration{JavaScript: 2 * time.Second, WebAssembly: 10 * time.Second}
 
 const compileTimeout = 20 * time.Second

@@ -1,0 +1,240 @@
+package automation_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/testkit"
+)
+
+const functionsPath = "/v1/functions"
+
+func functionsOf(s *testkit.Service, tenant string) *testkit.Client {
+	return s.As(tenant, auth.FunctionsRead, auth.FunctionsWrite)
+}
+
+// javascript is the body of a function with this source, and other members.
+func javascript(source string, more ...object) object {
+	body := object{"code": "f", "name": "F", "source": source}
+	for _, m := range more {
+		for name, value := range m {
+			body[name] = value
+		}
+	}
+	return body
+}
+
+func oneFunction(made object) string { return functionsPath + "/" + made["id"].(string) }
+
+func invoke(c *testkit.Client, made object, input any) object {
+	return c.Post(oneFunction(made)+"/invoke", object{"input": input}).Object()
+}
+
+func TestFunctionsKeepTheConventions(t *testing.T) {
+	t.Parallel()
+	testkit.Conventions(t, start, testkit.Resource{
+		Collection: functionsPath,
+		Body: func(n int) any {
+			return javascript(`function main() {}`, object{"code": fmt.Sprint("f", n), "env": object{"KEY": "hidden"}})
+		},
+		Change: object{"description": "另一个"},
+		Faulty: object{"code": "A B", "name": "F", "source": "x", "limits": object{"memory_mb": 1}},
+		Faults: []string{"body.code", "body.limits.memory_mb"},
+		Unique: []string{"code"},
+		Read:   auth.FunctionsRead, Write: auth.FunctionsWrite, Unrelated: auth.UsersRead,
+	})
+}
+
+func TestFunctions(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := functionsOf(s, "acme")
+	source := "function main(input, context) { console.log('<called>'); return {to: input.name, key: context.env.KEY} }"
+	made := c.Post(functionsPath, javascript(source, object{"env": object{"KEY": "sesame"}})).Object()
+	for member, want := range map[string]any{
+		"code": "f", "name": "F", "description": "", "runtime": "javascript", "entry": "main", "status": "1",
+		"revision": 1.0, "source": source, "env": object{"KEY": "******"}, "allowed_hosts": []any{},
+		"triggers": []any{}, "limits": object{"timeout_ms": 3000.0, "cpu_ms": 1000.0, "memory_mb": 32.0},
+		"tenant_id": "acme", "version": 1.0,
+	} {
+		require.Equal(t, want, made[member], member)
+	}
+	require.Equal(t, made, c.Get(oneFunction(made)).Object())
+	require.Equal(t, []any{nil}, c.Items(functionsPath, "source"), "lists have no code")
+
+	answer := invoke(c, made, object{"name": "李伟"})
+	require.Equal(t, "succeeded", answer["outcome"])
+	require.Equal(t, object{"to": "李伟", "key": "sesame"}, answer["output"])
+	require.Equal(t, []any{object{"level": "info", "text": "<called>"}}, answer["logs"])
+	require.NotContains(t, answer, "error")
+	require.Contains(t, answer, "duration_ms")
+
+	require.Equal(t, made, c.Do(http.MethodPut, oneFunction(made), made).Object(), "a record may be sent back as it is")
+	changed := c.Patch(oneFunction(made), object{"status": "0", "env": object{"OTHER": "x"}}).Object()
+	require.Equal(t, object{"KEY": "******", "OTHER": "******"}, changed["env"])
+	require.Equal(t, 1.0, changed["revision"], "the code is the same")
+	c.Post(oneFunction(made)+"/invoke", nil).Problem(http.StatusConflict, "invalid_state")
+	changed = c.Patch(oneFunction(made), object{"status": "1", "env": object{"KEY": nil},
+		"source": `function main(i, c) { return c.env }`}).Object()
+	require.Equal(t, 2.0, changed["revision"])
+	require.Equal(t, object{"OTHER": "x"}, invoke(c, made, nil)["output"])
+
+	functionsOf(s, "globex").Post(oneFunction(made)+"/invoke", nil).Problem(http.StatusNotFound, "not_found")
+	c.Delete(oneFunction(made), nil).OK(nil)
+	c.Post(oneFunction(made)+"/invoke", nil).Problem(http.StatusNotFound, "not_found")
+	c.Get(oneFunction(made)+"/logs").Problem(http.StatusNotFound, "not_found")
+}
+
+func TestFunctionsAreRefused(t *testing.T) {
+	t.Parallel()
+	c := functionsOf(start(t), "acme")
+	long := strings.Repeat("x", 5000)
+	for name, row := range map[string]struct {
+		body      object
+		locations []string
+	}{
+		"nothing": {object{"code": "f", "name": "F"}, []string{"body.source"}},
+		"syntax":  {javascript("function main() {\n  return ]\n}"), []string{"body.source"}},
+		"limits": {javascript("x", object{"limits": object{"timeout_ms": 30000, "cpu_ms": 1, "memory_mb": 999}}),
+			[]string{"body.limits.timeout_ms", "body.limits.cpu_ms", "body.limits.memory_mb"}},
+		"names": {javascript("x", object{"code": "A", "name": " ", "status": "1", "entry": strings.Repeat("e", 65)}),
+			[]string{"body.code", "body.name", "body.entry"}},
+		"environment": {javascript("x", object{"env": object{"A": long, "B": "******", "C": "a\x00", "1": "x"}}),
+			[]string{"body.env.A", "body.env.B", "body.env.C", "body.env"}},
+		"hosts": {javascript("x", object{"allowed_hosts": []any{"https://x", "a b", "*", "ok.example.com"}}),
+			[]string{"body.allowed_hosts[0]", "body.allowed_hosts[1]", "body.allowed_hosts[2]"}},
+		"triggers": {javascript("x", object{"triggers": []any{object{"event_types": []any{"User", "user.*", "a.b.c"}},
+			object{"event_types": []any{}}}}),
+			[]string{"body.triggers[0].event_types[0]", "body.triggers[0].event_types[2]", "body.triggers[1].event_types"}},
+		"a long source":      {javascript(strings.Repeat(" ", 257<<10)), []string{"body.source"}},
+		"code for another":   {javascript("x", object{"runtime": "wasm"}), []string{"body.source"}},
+		"an unknown runtime": {javascript("x", object{"runtime": "python"}), []string{"body.runtime"}},
+		"no module":          {object{"code": "f", "name": "F", "runtime": "wasm", "module_base64": "AGFzbQ=="}, []string{"body.module_base64"}},
+		"an entry":           {javascript("x", object{"entry": "a.b"}), []string{"body.source"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.Post(functionsPath, row.body).Problem(http.StatusBadRequest, "invalid_parameters", row.locations...)
+		})
+	}
+	answer := c.Post(functionsPath, javascript("function main() {\n  return ]\n}")).Problem(http.StatusBadRequest,
+		"invalid_parameters")
+	require.Equal(t, "line 2, column 10: Unexpected token ]", answer.Errors[0].Message)
+}
+
+// However a function ends, its call is answered with 200 and says how.
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := functionsOf(s, "acme")
+	made := c.Post(functionsPath, javascript(`function main(input) {
+		console.log("begun")
+		switch (input) {
+		case "throw": throw new Error("boom")
+		case "loop": for (;;) {}
+		case "memory": const all = []; for (;;) all.push(new Array(1000).fill(1.5))
+		}
+	}`, object{"limits": object{"cpu_ms": 300, "memory_mb": 8}})).Object()
+	for input, outcome := range map[string]string{
+		"": "succeeded", "throw": "failed", "loop": "timed_out", "memory": "out_of_memory",
+	} {
+		answer := invoke(c, made, input)
+		require.Equal(t, outcome, answer["outcome"], answer)
+		require.Nil(t, answer["output"])
+		require.Len(t, answer["logs"], 1)
+		if outcome != "succeeded" {
+			require.NotEmpty(t, answer["error"].(object)["message"])
+		}
+	}
+	answer := invoke(c, made, "throw")
+	require.Equal(t, object{"message": "Error: boom", "line": 4.0, "column": 23.0}, answer["error"])
+
+	var page struct{ Items []object }
+	c.Get(oneFunction(made) + "/logs?page_sort=time_created[desc]&page_size=2").OK(&page)
+	require.Equal(t, "failed", page.Items[0]["outcome"])
+	require.Equal(t, "invoke", page.Items[0]["cause"])
+	require.Equal(t, []any{object{"level": "info", "text": "begun"}}, page.Items[0]["logs"])
+
+	dry := c.Post(oneFunction(made)+"/invoke?dry_run=true", object{"input": "throw"}).Object()
+	require.Equal(t, "succeeded", dry["outcome"], "a dry run calls nothing")
+	require.Len(t, c.Items(oneFunction(made)+"/logs", "id"), 5)
+
+	keyed := c.With("Idempotency-Key", "k")
+	first := invoke(keyed, made, "throw")
+	require.Equal(t, first, invoke(keyed, made, "throw"))
+	require.Len(t, c.Items(oneFunction(made)+"/logs", "id"), 6, "the second one was answered with the first")
+
+	for range 100 {
+		invoke(c, made, "")
+	}
+	require.Len(t, c.Items(oneFunction(made)+"/logs?page_size=200", "id"), 100)
+	s.Clock.Advance(8 * 24 * time.Hour)
+	s.RunTask("forget function logs")
+	require.Empty(t, functionsOf(s, "acme").Items(oneFunction(made)+"/logs", "id"))
+}
+
+func TestRevisions(t *testing.T) {
+	t.Parallel()
+	c := functionsOf(start(t), "acme")
+	source := func(n int) string { return fmt.Sprintf("function main() { return %d }", n) }
+	made := c.Post(functionsPath, javascript(source(1))).Object()
+	c.Post(oneFunction(made)+"/rollback", nil).Problem(http.StatusConflict, "invalid_state")
+	for n := 2; n <= 12; n++ {
+		require.EqualValues(t, n, c.Patch(oneFunction(made), object{"source": source(n)}).Object()["revision"])
+	}
+	require.Equal(t, []any{12.0, 11.0, 10.0, 9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0},
+		c.Items(oneFunction(made)+"/revisions", "revision"))
+	back := c.Post(oneFunction(made)+"/rollback", nil).Object()
+	require.Equal(t, source(11), back["source"])
+	require.Equal(t, 13.0, back["revision"])
+	require.Equal(t, 11.0, invoke(c, made, nil)["output"])
+	require.Equal(t, source(5), c.Post(oneFunction(made)+"/rollback", object{"revision": 5}).Object()["source"])
+	c.Post(oneFunction(made)+"/rollback", object{"revision": 3}).Problem(http.StatusConflict, "invalid_state")
+	require.Equal(t, "0", c.Patch(oneFunction(made), object{"status": "0"}).Object()["status"])
+
+	entry := c.Patch(oneFunction(made), object{"entry": "other"}).Object()
+	require.Equal(t, 15.0, entry["revision"], "another entry makes a revision, which a roll back takes back")
+	require.Equal(t, "main", c.Post(oneFunction(made)+"/rollback", nil).Object()["entry"])
+}
+
+// module is the smallest command: it exports _start, which does nothing.
+const module = "\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x07\x0a\x01\x06_start\x00\x00\x0a\x04\x01\x02\x00\x0b"
+
+func TestModules(t *testing.T) {
+	t.Parallel()
+	c := functionsOf(start(t), "acme")
+	wasm := object{"code": "w", "name": "W", "runtime": "wasm"}
+	made := c.Post(functionsPath, wasm).Object()
+	require.Equal(t, 0.0, made["revision"])
+	c.Post(oneFunction(made)+"/invoke", nil).Problem(http.StatusConflict, "invalid_state")
+	binary := c.With("Content-Type", "application/wasm")
+	binary.Do(http.MethodPut, oneFunction(made)+"/module", "not a module").
+		Problem(http.StatusBadRequest, "invalid_parameters", "body.module_base64")
+	binary.Do(http.MethodPut, oneFunction(made)+"/module", strings.Repeat("x", 4<<20+1)).
+		Problem(http.StatusRequestEntityTooLarge, "too_large")
+	changed := binary.Do(http.MethodPut, oneFunction(made)+"/module", module).Object()
+	require.Equal(t, 1.0, changed["revision"])
+	require.Equal(t, "_start", changed["entry"])
+	answer := invoke(c, made, nil)
+	require.Equal(t, "succeeded", answer["outcome"], answer)
+
+	wasm["code"], wasm["module_base64"] = "x", changed["module_base64"]
+	other := c.Post(functionsPath, wasm).Object()
+	require.Equal(t, "succeeded", invoke(c, other, nil)["outcome"])
+	c.Do(http.MethodPut, oneFunction(other), javascript("function main() {}", object{"code": "x"})).OK(nil)
+	require.Equal(t, "succeeded", invoke(c, other, nil)["outcome"], "it is JavaScript now")
+}
+
+func TestMaxFunctions(t *testing.T) {
+	t.Parallel()
+	c := functionsOf(start(t), "acme")
+	for n := range 200 {
+		c.Post(functionsPath, object{"code": fmt.Sprint("w", n), "name": "W", "runtime": "wasm"}).OK(nil)
+	}
+	c.Post(functionsPath, javascript("x")).Problem(http.StatusConflict, "invalid_state")
+}

@@ -1,0 +1,237 @@
+// Package function is the functions of tenants: their records, code and revisions, their calls, and the events that
+// trigger them. Package sandbox runs them.
+package function
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/textindex"
+	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
+)
+
+// The values of status.
+const (
+	Enabled  = "1"
+	Disabled = "0"
+)
+
+const (
+	maxFunctions   = 200 // of a tenant
+	maxName        = 128
+	maxDescription = 1024
+	maxSource      = 256 << 10
+	maxModule      = sandbox.MaxCode
+	maxVariables   = 50
+	maxValue       = 4 << 10
+	maxHosts       = 20
+	maxTriggers    = 10
+	maxEventTypes  = 20
+
+	MaxRevisions     = 10      // whose code is kept
+	maxRevisionBytes = 8 << 20 // of the code of all revisions of a function
+)
+
+// Function is a function record. Its JSON form is the API's, the events' and the store's; answers about one function
+// have its code, too.
+type Function struct {
+	docstore.Meta
+	Profile
+	Revision  int64      `json:"revision"`  // the one that is run; 0 while there is no code
+	Revisions []Revision `json:"revisions"` // those whose code is kept, the latest first
+}
+
+// Profile holds the members that clients set, but the code.
+type Profile struct {
+	Code         string                  `json:"code"`
+	Name         string                  `json:"name"`
+	Description  string                  `json:"description"`
+	Runtime      sandbox.Runtime         `json:"runtime"`
+	Entry        string                  `json:"entry"`
+	Env          map[string]*secret.Text `json:"env"` // sealed: shown as ******
+	AllowedHosts []string                `json:"allowed_hosts"`
+	Limits       Limits                  `json:"limits"`
+	Triggers     []Trigger               `json:"triggers"`
+	Status       string                  `json:"status"`
+}
+
+// Limits are those of one call; 0 means the default.
+type Limits struct {
+	TimeoutMS int64 `json:"timeout_ms"`
+	CPUMS     int64 `json:"cpu_ms"`
+	MemoryMB  int64 `json:"memory_mb"`
+}
+
+// Trigger names events that the function is run for: types such as user.created, or patterns: user.*, *.deleted, *.
+type Trigger struct {
+	EventTypes []string `json:"event_types"`
+}
+
+// Revision describes one state of the code.
+type Revision struct {
+	Revision    int64           `json:"revision"`
+	Runtime     sandbox.Runtime `json:"runtime"`
+	Entry       string          `json:"entry"`
+	Bytes       int64           `json:"bytes"`
+	SHA256      string          `json:"sha256"` // of the code
+	Actor       string          `json:"actor"`  // who made it
+	TimeCreated clock.Time      `json:"time_created"`
+}
+
+const (
+	byCode         = "code"
+	byName         = "name"
+	byRuntime      = "runtime"
+	byStatus       = "status"
+	byEvent        = "event"
+	byTimeCreated  = "time_created"
+	byTimeModified = "time_modified"
+)
+
+var functions = docstore.Define(docstore.Schema[Function]{
+	Name: "functions", Noun: "function",
+	Sortable: []string{byTimeCreated, byCode, byName, byTimeModified},
+	Indexes: []docstore.Index[Function]{
+		docstore.Unique(docstore.ByText(byCode, func(f *Function) string { return f.Code }), "code"),
+		docstore.ByText(byName, func(f *Function) string { return textindex.Key(f.Name) }),
+		docstore.ByText(byRuntime, func(f *Function) string { return string(f.Runtime) }),
+		docstore.ByText(byStatus, func(f *Function) string { return f.Status }),
+		docstore.ByList(byEvent, (*Function).listensTo),
+		docstore.ByNumber(byTimeCreated, func(f *Function) docstore.Value { return docstore.Moment(f.TimeCreated) }),
+		docstore.ByNumber(byTimeModified, func(f *Function) docstore.Value { return docstore.Moment(f.TimeModified) }),
+	},
+	Sealed: func(f *Function) map[string]*secret.Text {
+		members := map[string]*secret.Text{}
+		for name, value := range f.Env {
+			members[envMember+name] = value
+		}
+		return members
+	},
+})
+
+// envMember begins the names of sealed members.
+const envMember = "env."
+
+// listensTo are the event types and patterns of an enabled function.
+func (f *Function) listensTo() (all []string) {
+	if f.Status != Enabled {
+		return nil
+	}
+	for _, t := range f.Triggers {
+		all = append(all, t.EventTypes...)
+	}
+	return all
+}
+
+var (
+	codeForm     = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+	variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
+	hostForm     = regexp.MustCompile(`^(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:[0-9]{1,5})?$`)
+	eventForm    = regexp.MustCompile(`^(\*|(\*|[a-z][a-z0-9_-]*)\.(\*|[a-z][a-z0-9_-]*))$`)
+)
+
+// complete sets what is absent to its default.
+func (p *Profile) complete() {
+	if p.Env == nil {
+		p.Env = map[string]*secret.Text{}
+	}
+	if p.AllowedHosts == nil {
+		p.AllowedHosts = []string{}
+	}
+	if p.Triggers == nil {
+		p.Triggers = []Trigger{}
+	}
+	if p.Runtime == "" {
+		p.Runtime = sandbox.JavaScript
+	}
+	if p.Entry == "" {
+		p.Entry = map[sandbox.Runtime]string{sandbox.JavaScript: "main", sandbox.WebAssembly: "_start"}[p.Runtime]
+	}
+	for i := range p.Triggers {
+		if p.Triggers[i].EventTypes == nil {
+			p.Triggers[i].EventTypes = []string{}
+		}
+	}
+	for limit, absent := range map[*int64]int64{
+		&p.Limits.TimeoutMS: 3000, &p.Limits.CPUMS: 1000, &p.Limits.MemoryMB: 32,
+	} {
+		if *limit == 0 {
+			*limit = absent
+		}
+	}
+}
+
+// check notes what is wrong with a complete profile. before is the stored one, nil for a new function.
+func (p *Profile) check(faults *apperr.Faults, before *Profile) {
+	faults.Check(codeForm.MatchString(p.Code), "code",
+		"must have 1…64 lower-case letters, digits, _ or -, and begin with a letter or digit")
+	faults.Name("name", p.Name, maxName)
+	faults.Prose("description", p.Description, maxDescription)
+	faults.Check(p.Runtime == sandbox.JavaScript || p.Runtime == sandbox.WebAssembly, "runtime",
+		"must be javascript or wasm")
+	faults.Check(len(p.Entry) <= 64, "entry", "must have at most 64 characters")
+	faults.Switch("status", &p.Status, Enabled)
+	within := func(name string, value, least, most int64) {
+		faults.Check(value >= least && value <= most, "limits."+name, "must lie in %d…%d", least, most)
+	}
+	within("timeout_ms", p.Limits.TimeoutMS, 10, maxTimeout.Milliseconds())
+	within("cpu_ms", p.Limits.CPUMS, 10, maxCPU.Milliseconds())
+	within("memory_mb", p.Limits.MemoryMB, 4, sandbox.MaxMemory>>20)
+	p.checkEnv(faults, before)
+	faults.Check(len(p.AllowedHosts) <= maxHosts, "allowed_hosts", "must have at most %d", maxHosts)
+	for i, host := range p.AllowedHosts {
+		faults.Check(hostForm.MatchString(host) && len(host) <= 253, apperr.Item("allowed_hosts", i),
+			"must be a host such as api.example.com, *.example.com or api.example.com:8443")
+	}
+	faults.Check(len(p.Triggers) <= maxTriggers, "triggers", "must have at most %d", maxTriggers)
+	for i, trigger := range p.Triggers {
+		at := apperr.Item("triggers", i) + ".event_types"
+		faults.Check(len(trigger.EventTypes) >= 1 && len(trigger.EventTypes) <= maxEventTypes, at, "must have 1…%d",
+			maxEventTypes)
+		for j, event := range trigger.EventTypes {
+			faults.Check(eventForm.MatchString(event) && len(event) <= 128, fmt.Sprintf("%s[%d]", at, j),
+				"must be an event type such as user.created, or a pattern: user.*, *.deleted or *")
+		}
+	}
+}
+
+const (
+	maxTimeout = 25 * time.Second
+	maxCPU     = 10 * time.Second
+)
+
+func (p *Profile) checkEnv(faults *apperr.Faults, before *Profile) {
+	faults.Check(len(p.Env) <= maxVariables, "env", "must have at most %d variables", maxVariables)
+	for name, value := range p.Env {
+		at := "env." + name
+		if !variableForm.MatchString(name) {
+			faults.Add("env", "must have names of 1…64 letters, digits and _, which begin with a letter or _")
+			continue
+		}
+		if value == nil {
+			faults.Add(at, "must be a text")
+			continue
+		}
+		given, fresh := value.Given()
+		faults.Check(len(given) <= maxValue, at, "must have at most %d bytes", maxValue)
+		faults.Check(!strings.ContainsRune(given, 0), at, "must not have the character 0")
+		masked := value.IsSet() && !fresh
+		faults.Check(!masked || before != nil && before.Env[name] != nil, at,
+			"must be the value itself: its mask stands for none here")
+	}
+}
+
+// limits are those for the sandbox.
+func (p *Profile) limits() sandbox.Limits {
+	return sandbox.Limits{
+		Timeout: time.Duration(p.Limits.TimeoutMS) * time.Millisecond,
+		CPU:     time.Duration(p.Limits.CPUMS) * time.Millisecond,
+		Memory:  p.Limits.MemoryMB << 20,
+	}
+}

@@ -1,0 +1,163 @@
+package function
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
+)
+
+// Invocation is what came of a call. How the function itself ended is its outcome, and no error.
+type Invocation struct {
+	Outcome    sandbox.Outcome `json:"outcome"`
+	Output     json.RawMessage `json:"output"`
+	Error      *sandbox.Fault  `json:"error,omitempty"`
+	Logs       []sandbox.Line  `json:"logs"`
+	DurationMS int64           `json:"duration_ms"`
+	Revision   int64           `json:"revision"`
+}
+
+// The causes of calls.
+const (
+	byInvoke  = "invoke"
+	byJob     = "job"
+	byTrigger = "event"
+)
+
+// Invoke calls a function for a client. A dry run checks everything and calls nothing. apperr.NotFound, InvalidState
+// (disabled, without code, or called by functions that call each other), Unavailable, OutcomeUnknown.
+func (s *Functions) Invoke(ctx context.Context, id string, input json.RawMessage) (Invocation, error) {
+	f, err := s.callable(ctx, id)
+	if err != nil {
+		return Invocation{}, err
+	}
+	if docstore.IsDryRun(ctx) {
+		return Invocation{
+			Outcome: sandbox.Succeeded, Output: json.RawMessage("null"), Logs: []sandbox.Line{}, Revision: f.Revision,
+		}, nil
+	}
+	return s.call(ctx, f, input, LogEntry{Cause: byInvoke})
+}
+
+// Run calls a function of a tenant for a job, and returns its output. The error is apperr.NotFound if there is no such
+// function, InvalidState if it cannot be called; every other error is the function's failure, whose text may be shown.
+func (s *Functions) Run(ctx context.Context, tenant, functionID string, input json.RawMessage) (json.RawMessage,
+	error) {
+	ctx = request.System(ctx, tenant)
+	f, err := s.callable(ctx, functionID)
+	if err != nil {
+		return nil, err
+	}
+	v, err := s.call(ctx, f, input, LogEntry{Cause: byJob})
+	if err != nil {
+		return nil, err
+	}
+	return v.Output, v.failure()
+}
+
+// failure is the error of a call that did not succeed.
+func (v *Invocation) failure() error {
+	if v.Outcome == sandbox.Succeeded {
+		return nil
+	}
+	return fmt.Errorf("%s: %s", v.Outcome, v.Error.Message)
+}
+
+// callable returns a function that may be called now.
+func (s *Functions) callable(ctx context.Context, id string) (*Function, error) {
+	doc, err := functions.Find(ctx, s.Store, id)
+	if err != nil {
+		return nil, err
+	}
+	f, err := doc.Value()
+	switch {
+	case err != nil:
+		return nil, err
+	case f.Status != Enabled:
+		return nil, apperr.New(apperr.InvalidState, "the function is disabled")
+	case f.Revision == 0:
+		return nil, apperr.New(apperr.InvalidState, "the function has no module yet")
+	case depth(ctx) >= maxDepth:
+		return nil, apperr.New(apperr.InvalidState, "functions caused this call %d times over", maxDepth)
+	}
+	return f, nil
+}
+
+// call runs a function and notes in its logs what is worth it.
+func (s *Functions) call(ctx context.Context, f *Function, input json.RawMessage, e LogEntry) (Invocation, error) {
+	env, err := s.env(ctx, f)
+	if err != nil {
+		return Invocation{}, err
+	}
+	if len(input) == 0 {
+		input = json.RawMessage("null")
+	}
+	r, err := s.Pool.Run(ctx, &sandbox.Call{
+		Code: sandbox.Code{
+			Runtime: f.Runtime, Entry: f.Entry, Hash: f.current().SHA256,
+			Load: func() ([]byte, error) { return contentOf(ctx, s.Store, f) },
+		},
+		Limits: f.limits(), Input: input, Env: env, Hosts: f.AllowedHosts,
+		Header: map[string]string{"X-Payload-Origin": origin(f.ID, depth(ctx)+1)},
+	})
+	if err != nil {
+		return Invocation{}, err
+	}
+	v := Invocation{
+		Outcome: r.Outcome, Output: r.Output, Error: r.Fault, Logs: r.Logs, Revision: f.Revision,
+		DurationMS: int64((r.Duration + time.Millisecond/2) / time.Millisecond),
+	}
+	if v.Logs == nil {
+		v.Logs = []sandbox.Line{}
+	}
+	if len(v.Logs) > 0 || v.Outcome != sandbox.Succeeded || e.Cause == byTrigger {
+		s.note(ctx, f, e.of(&v))
+	}
+	return v, nil
+}
+
+// env is the function's environment in plain text.
+func (s *Functions) env(ctx context.Context, f *Function) (map[string]string, error) {
+	if len(f.Env) == 0 {
+		return nil, nil
+	}
+	values, err := functions.RevealAll(ctx, s.Store, f.ID)
+	if err != nil {
+		return nil, err
+	}
+	env := map[string]string{}
+	for name := range f.Env {
+		env[name] = values[envMember+name].Reveal()
+	}
+	return env, nil
+}
+
+// maxDepth is how many functions may follow from one another: one fetches from the platform, which tells an event,
+// which triggers the next. deploy/adr/0031 says what this bounds and what it does not.
+const maxDepth = 5
+
+const originPrefix = "function/"
+
+// origin is the payload origin of all requests that a function sends. The platform's services pass it on to their
+// events.
+func origin(function string, depth int) string {
+	return originPrefix + function + "/" + strconv.Itoa(depth)
+}
+
+// depth is how many functions led to the context's request or event.
+func depth(ctx context.Context) int {
+	rest, ok := strings.CutPrefix(request.From(ctx).PayloadOrigin, originPrefix)
+	_, number, _ := strings.Cut(rest, "/")
+	n, err := strconv.Atoi(number)
+	if !ok || err != nil || n < 0 {
+		return 0
+	}
+	return n
+}

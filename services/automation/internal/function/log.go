@@ -1,0 +1,113 @@
+package function
+
+import (
+	"context"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
+)
+
+// LogEntry is an entry of a function's logs: a call that logged something, failed, or was triggered by an event.
+type LogEntry struct {
+	docstore.Meta
+	FunctionID string          `json:"function_id"`
+	Cause      string          `json:"cause"`
+	EventID    string          `json:"event_id"` // of the event that triggered it
+	Attempt    int64           `json:"attempt"`  // of the run that an event triggered; 0 for other causes
+	Revision   int64           `json:"revision"`
+	Outcome    sandbox.Outcome `json:"outcome"`
+	Error      *sandbox.Fault  `json:"error,omitempty"`
+	Logs       []sandbox.Line  `json:"logs"`
+	DurationMS int64           `json:"duration_ms"`
+	TimeEnd    clock.Time      `json:"time_end"` // when the entry is deleted
+}
+
+const (
+	maxEntries = 100 // of a function
+	keepLogs   = 7 * 24 * time.Hour
+)
+
+var logs = docstore.Define(docstore.Schema[LogEntry]{
+	Name: "function_logs", Noun: "log entry", Part: true,
+	Sortable: []string{byTimeCreated},
+	Indexes: []docstore.Index[LogEntry]{
+		docstore.ByText(byFunction, func(e *LogEntry) string { return e.FunctionID }),
+		docstore.ByNumber(byTimeCreated, func(e *LogEntry) docstore.Value { return docstore.Moment(e.TimeCreated) }),
+	},
+	Due: func(e *LogEntry) clock.Time { return e.TimeEnd },
+})
+
+// of fills in what came of a call.
+func (e LogEntry) of(v *Invocation) LogEntry {
+	e.Outcome, e.Error, e.Logs, e.DurationMS = v.Outcome, v.Error, v.Logs, v.DurationMS
+	return e
+}
+
+// note adds an entry. A call whose entry cannot be written has happened all the same.
+func (s *Functions) note(ctx context.Context, f *Function, e LogEntry) {
+	ctx = docstore.Aside(context.WithoutCancel(ctx))
+	if err := s.addEntry(ctx, f, e); err != nil {
+		s.Log.WarnContext(ctx, "the log of a function's call is lost", "function", f.ID, "error", err)
+	}
+}
+
+// addEntry adds an entry and deletes the oldest if there are too many.
+func (s *Functions) addEntry(ctx context.Context, f *Function, e LogEntry) error {
+	id, err := s.Store.NewID(ctx)
+	if err != nil {
+		return err
+	}
+	e.ID, e.FunctionID, e.Revision = id, f.ID, f.Revision
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		of := docstore.Eq(byFunction, docstore.Text(f.ID))
+		e.TimeEnd = tx.Now.Add(keepLogs)
+		if _, err := functions.Find(ctx, tx, f.ID); err != nil { // it was deleted meanwhile
+			return err
+		}
+		n, err := logs.Count(ctx, tx, of)
+		if err != nil {
+			return err
+		}
+		if n >= maxEntries {
+			oldest, err := logs.LoadWhere(ctx, tx, of, byTimeCreated, int(n)-maxEntries+1)
+			if err != nil {
+				return err
+			}
+			for _, old := range oldest {
+				if _, err := logs.Delete(ctx, tx, old); err != nil {
+					return err
+				}
+			}
+		}
+		entry := e // fn may run again
+		_, err = logs.Insert(ctx, tx, &entry)
+		return err
+	})
+}
+
+// Logs returns a page of a function's log entries; apperr.NotFound.
+func (s *Functions) Logs(ctx context.Context, id string, p docstore.Paging) (docstore.Page[LogEntry], error) {
+	if _, err := functions.Find(ctx, s.Store, id); err != nil {
+		return docstore.Page[LogEntry]{}, err
+	}
+	return logs.List(ctx, s.Store, docstore.Eq(byFunction, docstore.Text(id)), p)
+}
+
+// DueLogs lists entries to be deleted.
+func DueLogs(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, error) {
+	return logs.Due(ctx, s, limit)
+}
+
+// ForgetLog deletes an entry; apperr.NotFound if another replica was first.
+func (s *Functions) ForgetLog(ctx context.Context, id string) error {
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		e, err := logs.Load(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		_, err = logs.Delete(ctx, tx, e)
+		return err
+	})
+}

@@ -1,0 +1,245 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/automation/internal/function"
+	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
+)
+
+const (
+	functionsPath = "/v1/functions"
+	oneFunction   = functionsPath + "/{id}"
+)
+
+func (a *api) registerFunctions(s *rest.Server) {
+	writeErrors := []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState, apperr.Unavailable}
+	rest.Handle(s, rest.Op{
+		ID: "create-function", Method: http.MethodPost, Path: functionsPath, Scope: auth.FunctionsWrite,
+		Summary: "Create a function", Errors: writeErrors, Request: exampleFunctionInput, Response: exampleFunction,
+		Doc: "The code is compiled and checked; it is not run. `javascript` needs `source` of at most 256 KiB. `wasm` takes " +
+			"`module_base64` or, for modules that a body of 1 MiB has no room for, gets its module afterwards. Values of `env` " +
+			"are secrets.",
+	}, a.createFunction)
+	rest.Handle(s, rest.Op{
+		ID: "list-functions", Method: http.MethodGet, Path: functionsPath, Scope: auth.FunctionsRead,
+		Summary: "List functions", Doc: "Without their code.",
+		Response: map[string]any{"items": []any{exampleFunction}, "total": 1, "page_num": 1, "page_size": 20},
+	}, a.listFunctions)
+	rest.Handle(s, rest.Op{
+		ID: "get-function", Method: http.MethodGet, Path: oneFunction, Scope: auth.FunctionsRead,
+		Summary: "Get a function", Response: exampleFunction,
+	}, a.getFunction)
+	rest.Handle(s, rest.Op{
+		ID: "replace-function", Method: http.MethodPut, Path: oneFunction, Scope: auth.FunctionsWrite,
+		Summary: "Replace a function", Errors: writeErrors, Request: exampleFunctionInput, Response: exampleFunction,
+		Doc: "Code that is absent stays, and so does each value of `env` that is `******`. Another code, runtime or entry makes " +
+			"a new revision.",
+	}, a.replaceFunction)
+	rest.Handle(s, rest.Op{
+		ID: "update-function", Method: http.MethodPatch, Path: oneFunction, Scope: auth.FunctionsWrite,
+		Summary: "Change a function", Errors: writeErrors, Doc: "JSON merge patch (RFC 7396).",
+		Request: map[string]any{"limits": map[string]any{"timeout_ms": 5000}}, Response: exampleFunction,
+	}, a.updateFunction)
+	rest.Handle(s, rest.Op{
+		ID: "delete-function", Method: http.MethodDelete, Path: oneFunction, Scope: auth.FunctionsWrite,
+		Summary: "Delete a function", Doc: "With its revisions, logs and waiting runs.",
+		Response: rest.Deleted{ID: "1048577"},
+	}, a.deleteFunction)
+	rest.Handle(s, rest.Op{
+		ID: "put-function-module", Method: http.MethodPut, Path: oneFunction + "/module", Scope: auth.FunctionsWrite,
+		Summary: "Upload a module", Errors: append(writeErrors, apperr.TooLarge), Consumes: []string{"application/wasm"},
+		Doc: "The body is a WebAssembly module of at most 4 MiB.", Response: exampleFunction,
+	}, a.putModule)
+	a.registerCalls(s)
+}
+
+func (a *api) registerCalls(s *rest.Server) {
+	rest.Handle(s, rest.Op{
+		ID: "invoke-function", Method: http.MethodPost, Path: oneFunction + "/invoke", Scope: auth.FunctionsWrite,
+		Summary: "Invoke a function", Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable, apperr.OutcomeUnknown},
+		Timeout: time.Minute,
+		Doc: "The answer is 200 however the function itself ends: `outcome` says how, and `error` why. A call whose worker is " +
+			"killed is 502: the function may have run. A dry run calls nothing.",
+		Request:  map[string]any{"input": map[string]any{"name": "李伟"}},
+		Response: exampleInvocation,
+	}, a.invoke)
+	rest.Handle(s, rest.Op{
+		ID: "list-function-revisions", Method: http.MethodGet, Path: oneFunction + "/revisions", Scope: auth.FunctionsRead,
+		Summary: "List revisions", Doc: "Those whose code is kept, the latest first: at most 10, with 8 MiB together.",
+		Response: exampleRevisions,
+	}, a.listRevisions)
+	rest.Handle(s, rest.Op{
+		ID: "rollback-function", Method: http.MethodPost, Path: oneFunction + "/rollback", Scope: auth.FunctionsWrite,
+		Summary: "Roll back a function", Errors: []apperr.Kind{apperr.InvalidState},
+		Doc:     "Makes the code, runtime and entry of an earlier revision those of a new one.",
+		Request: FunctionRollback{Revision: 3}, Response: exampleFunction,
+	}, a.rollBack)
+	rest.Handle(s, rest.Op{
+		ID: "list-function-logs", Method: http.MethodGet, Path: oneFunction + "/logs", Scope: auth.FunctionsRead,
+		Summary: "List a function's log",
+		Doc: "Calls that logged something, failed, or were triggered by an event: the last 100 of a function, for 7 days. " +
+			"`page_sort=time_created[desc]` begins with the latest.",
+		Response: map[string]any{"items": []any{exampleEntry}, "total": 1, "page_num": 1, "page_size": 20},
+	}, a.listFunctionLogs)
+}
+
+// detailed answers with a function and its code.
+func detailed(d function.Detail, err error) (rest.Record[Function], error) {
+	if err != nil {
+		return rest.Record[Function]{}, err
+	}
+	body, tag, err := d.Stored()
+	return rest.Record[Function]{JSON: body, Tag: tag}, err
+}
+
+type createFunctionInput struct {
+	Body rest.JSON[FunctionInput]
+}
+
+func (a *api) createFunction(ctx context.Context, in *createFunctionInput) (rest.Record[Function], error) {
+	var draft function.Draft
+	if err := in.Body.Into(&draft); err != nil {
+		return rest.Record[Function]{}, rest.WrongType(err)
+	}
+	return detailed(a.Functions.Create(ctx, draft))
+}
+
+type listFunctionsInput struct {
+	Code    string `query:"code" maxLength:"64"`
+	Runtime string `query:"runtime" enum:"javascript,wasm"`
+	Status  string `query:"status" enum:"1,0"`
+	rest.Paging
+}
+
+func (a *api) listFunctions(ctx context.Context, in *listFunctionsInput) (rest.List[Function], error) {
+	page, err := a.Functions.List(ctx, function.Filter{Code: in.Code, Runtime: in.Runtime, Status: in.Status}, in.Page())
+	return rest.ListOf[Function](in.Paging, page, err)
+}
+
+func (a *api) getFunction(ctx context.Context, in *rest.ByID) (rest.Record[Function], error) {
+	return detailed(a.Functions.Get(ctx, in.ID))
+}
+
+type replaceFunctionInput struct {
+	rest.ByID
+	Body rest.JSON[FunctionInput]
+}
+
+func (a *api) replaceFunction(ctx context.Context, in *replaceFunctionInput) (rest.Record[Function], error) {
+	return detailed(a.Functions.Update(ctx, in.ID, func(d *function.Draft) error {
+		*d = function.Draft{}
+		if err := in.Body.Into(d); err != nil {
+			return rest.WrongType(err)
+		}
+		return nil
+	}))
+}
+
+type updateFunctionInput struct {
+	rest.ByID
+	Body rest.MergePatch[FunctionInput]
+}
+
+func (a *api) updateFunction(ctx context.Context, in *updateFunctionInput) (rest.Record[Function], error) {
+	return detailed(a.Functions.Update(ctx, in.ID, func(d *function.Draft) error {
+		if err := rest.Apply(in.Body, d); err != nil {
+			return rest.WrongType(err)
+		}
+		return nil
+	}))
+}
+
+func (a *api) deleteFunction(ctx context.Context, in *rest.ByID) (rest.Deleted, error) {
+	return a.Functions.Delete(ctx, in.ID)
+}
+
+type putModuleInput struct {
+	rest.ByID
+	rest.Upload
+}
+
+func (a *api) putModule(ctx context.Context, in *putModuleInput) (rest.Record[Function], error) {
+	module, err := io.ReadAll(io.LimitReader(in.Request.Body, sandbox.MaxCode+1))
+	if err != nil {
+		return rest.Record[Function]{}, apperr.Invalid("", "could not be read").Because(err)
+	}
+	if len(module) > sandbox.MaxCode {
+		return rest.Record[Function]{}, apperr.New(apperr.TooLarge, "the module has more than %d MiB", sandbox.MaxCode>>20)
+	}
+	return detailed(a.Functions.Update(ctx, in.ID, func(d *function.Draft) error {
+		d.Module = module
+		return nil
+	}))
+}
+
+type invokeInput struct {
+	rest.ByID
+	Body *rest.JSON[FunctionCall]
+}
+
+func (a *api) invoke(ctx context.Context, in *invokeInput) (rest.Raw[FunctionInvocation], error) {
+	var body struct {
+		Input json.RawMessage `json:"input"`
+	}
+	if in.Body != nil {
+		if err := in.Body.Into(&body); err != nil {
+			return rest.Raw[FunctionInvocation]{}, rest.WrongType(err)
+		}
+	}
+	return encoded[FunctionInvocation](a.Functions.Invoke(ctx, in.ID, body.Input))
+}
+
+// encoded answers with a value of the domain that W describes.
+func encoded[W, T any](v T, err error) (rest.Raw[W], error) {
+	if err != nil {
+		return rest.Raw[W]{}, err
+	}
+	part, err := rest.PartOf[W](v, "")
+	return rest.Raw[W]{JSON: part.JSON}, err
+}
+
+// revisionList is the domain's side of FunctionRevisions.
+type revisionList struct {
+	Items    []function.Revision `json:"items"`
+	Total    int                 `json:"total"`
+	PageNum  int                 `json:"page_num"`
+	PageSize int                 `json:"page_size"`
+}
+
+func (a *api) listRevisions(ctx context.Context, in *rest.ByID) (rest.Raw[FunctionRevisions], error) {
+	all, err := a.Functions.Revisions(ctx, in.ID)
+	return encoded[FunctionRevisions](revisionList{all, len(all), 1, function.MaxRevisions}, err)
+}
+
+type rollBackInput struct {
+	rest.ByID
+	Body *rest.JSON[FunctionRollback]
+}
+
+func (a *api) rollBack(ctx context.Context, in *rollBackInput) (rest.Record[Function], error) {
+	var to FunctionRollback
+	if in.Body != nil {
+		if err := in.Body.Into(&to); err != nil {
+			return rest.Record[Function]{}, rest.WrongType(err)
+		}
+	}
+	return detailed(a.Functions.Rollback(ctx, in.ID, to.Revision))
+}
+
+type listFunctionLogsInput struct {
+	rest.ByID
+	rest.Paging
+}
+
+func (a *api) listFunctionLogs(ctx context.Context, in *listFunctionLogsInput) (rest.List[FunctionLog], error) {
+	page, err := a.Functions.Logs(ctx, in.ID, in.Page())
+	return rest.ListOf[FunctionLog](in.Paging, page, err)
+}

@@ -1,0 +1,165 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/idplatform/idplatform/pkg/rest"
+	"github.com/idplatform/idplatform/services/automation/internal/function"
+	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
+)
+
+// Function describes function.Function, with its code, for the OpenAPI document.
+type Function struct {
+	rest.Meta
+	Code         string             `json:"code" example:"welcome"`
+	Name         string             `json:"name" example:"Welcome mail"`
+	Description  string             `json:"description"`
+	Runtime      string             `json:"runtime" enum:"javascript,wasm"`
+	Entry        string             `json:"entry" doc:"The function that is called" example:"main"`
+	Env          map[string]string  `json:"env" doc:"****** for every value"`
+	AllowedHosts []string           `json:"allowed_hosts" nullable:"false" doc:"Which hosts fetch may reach"`
+	Limits       FunctionLimits     `json:"limits"`
+	Triggers     []FunctionTrigger  `json:"triggers" nullable:"false"`
+	Status       string             `json:"status" enum:"1,0"`
+	Revision     int64              `json:"revision" doc:"Of the code; 0 while there is none"`
+	Revisions    []FunctionRevision `json:"revisions" nullable:"false" doc:"Those whose code is kept, the latest first"`
+	Source       string             `json:"source,omitempty" doc:"Of javascript; not in lists"`
+	Module       []byte             `json:"module_base64,omitempty" doc:"Of wasm; not in lists"`
+}
+
+// FunctionInput is a function to create or change. Read-only members may be sent back and do not count.
+type FunctionInput struct {
+	rest.MetaInput
+	Code         string              `json:"code" doc:"1…64 lower-case letters, digits, _ or -" example:"welcome"`
+	Name         string              `json:"name" example:"Welcome mail"`
+	Description  string              `json:"description,omitempty"`
+	Runtime      string              `json:"runtime,omitempty" enum:"javascript,wasm" default:"javascript"`
+	Entry        string              `json:"entry,omitempty" doc:"main if absent; _start for wasm"`
+	Env          map[string]string   `json:"env,omitempty" doc:"At most 50 variables of 4 KiB; ****** keeps a value"`
+	AllowedHosts []string            `json:"allowed_hosts,omitempty" doc:"At most 20: api.example.com, *.example.com, api.example.com:8443"`
+	Limits       FunctionLimitsInput `json:"limits,omitzero"`
+	Triggers     []FunctionTrigger   `json:"triggers,omitempty" doc:"At most 10"`
+	Status       string              `json:"status,omitempty" enum:"1,0" default:"1"`
+	Source       *string             `json:"source,omitempty" doc:"JavaScript, at most 256 KiB; it stays if absent"`
+	Module       *string             `json:"module_base64,omitempty" doc:"A WebAssembly module; it stays if absent" contentEncoding:"base64"`
+
+	Revision  int64              `json:"revision,omitempty" readOnly:"true"`
+	Revisions []FunctionRevision `json:"revisions,omitempty" readOnly:"true"`
+}
+
+// FunctionLimitsInput are the limits of one call.
+type FunctionLimitsInput struct {
+	TimeoutMS int64 `json:"timeout_ms,omitempty" doc:"10…25000, default 3000; from the beginning of the call to its end"`
+	CPUMS     int64 `json:"cpu_ms,omitempty" doc:"10…10000, default 1000; processor time"`
+	MemoryMB  int64 `json:"memory_mb,omitempty" doc:"4…128, default 32"`
+}
+
+// FunctionTrigger names events.
+type FunctionTrigger struct {
+	EventTypes []string `json:"event_types" nullable:"false" doc:"1…20 types such as user.created, or patterns: user.*, *.deleted, *"`
+}
+
+// FunctionLimits describes function.Limits for the OpenAPI document.
+type FunctionLimits struct {
+	TimeoutMS int64 `json:"timeout_ms"`
+	CPUMS     int64 `json:"cpu_ms"`
+	MemoryMB  int64 `json:"memory_mb"`
+}
+
+// FunctionRevision describes function.Revision for the OpenAPI document.
+type FunctionRevision struct {
+	Revision    int64     `json:"revision"`
+	Runtime     string    `json:"runtime" enum:"javascript,wasm"`
+	Entry       string    `json:"entry"`
+	Bytes       int64     `json:"bytes"`
+	SHA256      string    `json:"sha256" doc:"Of the code"`
+	Actor       string    `json:"actor" doc:"Who made it"`
+	TimeCreated time.Time `json:"time_created"`
+}
+
+// FunctionInvocation describes function.Invocation for the OpenAPI document.
+type FunctionInvocation struct {
+	Outcome    string         `json:"outcome" enum:"succeeded,failed,timed_out,out_of_memory,crashed"`
+	Output     any            `json:"output" doc:"What the function returned; null unless it succeeded"`
+	Error      *FunctionFault `json:"error,omitempty" doc:"Why it did not succeed"`
+	Logs       []FunctionLine `json:"logs" nullable:"false" doc:"Up to 200 lines with 16 KiB together"`
+	DurationMS int64          `json:"duration_ms" doc:"Without the time that it waited for a worker and was compiled"`
+	Revision   int64          `json:"revision"`
+}
+
+// FunctionFault describes sandbox.Fault for the OpenAPI document.
+type FunctionFault struct {
+	Message string `json:"message"`
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+}
+
+// FunctionLine describes sandbox.Line for the OpenAPI document.
+type FunctionLine struct {
+	Level string `json:"level" enum:"debug,info,warn,error"`
+	Text  string `json:"text"`
+}
+
+// FunctionCall is the body of a call.
+type FunctionCall struct {
+	Input any `json:"input,omitempty" doc:"Any JSON; null if absent"`
+}
+
+// FunctionRollback is the body of a roll back.
+type FunctionRollback struct {
+	Revision int64 `json:"revision,omitempty" minimum:"1" doc:"The one before the current if absent"`
+}
+
+// FunctionRevisions is a list that always fits one page.
+type FunctionRevisions struct {
+	Items    []FunctionRevision `json:"items" nullable:"false"`
+	Total    int                `json:"total"`
+	PageNum  int                `json:"page_num"`
+	PageSize int                `json:"page_size"`
+}
+
+// FunctionLog describes function.LogEntry for the OpenAPI document.
+type FunctionLog struct {
+	rest.Meta
+	FunctionID string         `json:"function_id"`
+	Cause      string         `json:"cause" enum:"invoke,job,event"`
+	EventID    string         `json:"event_id" doc:"Of the event that triggered it"`
+	Attempt    int64          `json:"attempt" doc:"Of a run that an event triggered; 0 for other causes"`
+	Revision   int64          `json:"revision"`
+	Outcome    string         `json:"outcome" enum:"succeeded,failed,timed_out,out_of_memory,crashed"`
+	Error      *FunctionFault `json:"error,omitempty"`
+	Logs       []FunctionLine `json:"logs" nullable:"false"`
+	DurationMS int64          `json:"duration_ms"`
+	TimeEnd    string         `json:"time_end" doc:"When the entry is deleted"`
+}
+
+var exampleFunctionInput = map[string]any{
+	"code": "welcome", "name": "Welcome", "runtime": "javascript",
+	"source":   "function main(input, context) { return {greeting: 'Hello ' + input.name} }",
+	"triggers": []any{map[string]any{"event_types": []any{"user.created"}}},
+}
+
+var exampleFunction = json.RawMessage(`{"id":"1048577","tenant_id":"acme","version":1,` +
+	`"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z","code":"welcome",` +
+	`"name":"Welcome","description":"","runtime":"javascript","entry":"main","env":{"API_KEY":"******"},` +
+	`"allowed_hosts":["api.example.com"],"limits":{"timeout_ms":3000,"cpu_ms":1000,"memory_mb":32},` +
+	`"triggers":[{"event_types":["user.created"]}],"status":"1","revision":1,"revisions":[{"revision":1,` +
+	`"runtime":"javascript","entry":"main","bytes":75,"actor":"admin","time_created":"2026-01-31T09:30:00.000Z",` +
+	`"sha256":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}],` +
+	`"source":"function main(input, context) { return {greeting: 'Hello ' + input.name} }"}`)
+
+var exampleRevisions = json.RawMessage(`{"items":[{"revision":1,"runtime":"javascript","entry":"main","bytes":75,` +
+	`"sha256":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08","actor":"admin",` +
+	`"time_created":"2026-01-31T09:30:00.000Z"}],"total":1,"page_num":1,"page_size":10}`)
+
+var exampleInvocation = function.Invocation{
+	Outcome: sandbox.Succeeded, Output: json.RawMessage(`{"greeting":"Hello 李伟"}`),
+	Logs: []sandbox.Line{{Level: "info", Text: "greeted"}}, DurationMS: 1, Revision: 1,
+}
+
+var exampleEntry = json.RawMessage(`{"id":"1048590","tenant_id":"acme","version":1,` +
+	`"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z","function_id":"1048577",` +
+	`"cause":"invoke","event_id":"","attempt":0,"revision":1,"outcome":"failed",` +
+	`"error":{"message":"Error: no name","line":2,"column":9},"logs":[],"duration_ms":1,` +
+	`"time_end":"2026-02-07T09:30:00.000Z"}`)
