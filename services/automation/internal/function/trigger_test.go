@@ -1,0 +1,97 @@
+package function
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// A run has one owner at a time. One whose owner died is begun again when its lease has ended, and what the former owner
+// says then does not count.
+func TestLeases(t *testing.T) {
+	t.Parallel()
+	clock := testkit.NewClock()
+	s := New(Deps{Store: testkit.Store(t, clock, Collections()...), Log: testkit.Log(t)})
+	ctx := request.System(t.Context(), "acme")
+	run := triggered{Meta: docstore.Meta{ID: "e.f"}, FunctionID: "f", EventID: "e", Event: json.RawMessage(`{}`)}
+	for range 2 {
+		refused, err := s.insertRun(ctx, run)
+		require.NoError(t, err)
+		require.Empty(t, refused, "an event that comes twice makes one run")
+	}
+	due := func(want int) {
+		t.Helper()
+		refs, err := runs.Due(context.Background(), s.Store, 10)
+		require.NoError(t, err)
+		require.Len(t, refs, want)
+	}
+	due(1)
+	first, err := s.claim(ctx, run.ID)
+	require.NoError(t, err)
+	due(0)
+	_, err = s.claim(ctx, run.ID)
+	require.True(t, apperr.IsNotFound(err))
+
+	clock.Advance(lease)
+	due(1)
+	second, err := s.claim(ctx, run.ID)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, second.Attempt)
+	require.NoError(t, s.settle(ctx, first, false, false))
+	due(0)
+	require.NoError(t, s.settle(ctx, second, false, true), "it is given back")
+	due(1)
+	third, err := s.claim(ctx, run.ID)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, third.Attempt, "an attempt that was cut short does not count")
+	require.NoError(t, s.settle(ctx, third, true, false))
+	due(0)
+	clock.Advance(2*firstRetry - time.Millisecond)
+	due(0)
+	clock.Advance(time.Millisecond)
+	due(1)
+	fourth, err := s.claim(ctx, run.ID)
+	require.NoError(t, err)
+	require.NoError(t, s.settle(ctx, fourth, false, false))
+	clock.Advance(time.Hour)
+	due(0)
+}
+
+func TestDepth(t *testing.T) {
+	t.Parallel()
+	for from, want := range map[string]int{
+		"": 0, "console": 0, "function/17/3": 3, "function/17/-3": 0, "function/17": 0, "function/17/x": 0,
+		origin("17", 4): 4,
+	} {
+		require.Equal(t, want, depth(request.With(t.Context(), request.Info{PayloadOrigin: from})), from)
+	}
+}
+
+// The stored forms are formats that later versions must be able to read.
+func TestStoredForms(t *testing.T) {
+	t.Parallel()
+	for name, form := range map[string]any{
+		`{"id":"","tenant_id":"","version":0,"time_created":null,"time_modified":null,"function_id":"f","event_id":"e",` +
+			`"payload_origin":"o","request_id":"r","event":{},"attempt":1,"next":null}`: triggered{FunctionID: "f",
+			EventID: "e", Origin: "o", RequestID: "r", Event: json.RawMessage(`{}`), Attempt: 1},
+		`{"id":"","tenant_id":"","version":0,"time_created":null,"time_modified":null,"function_id":"f","content":"AQI="}`: code{
+			FunctionID: "f", Content: []byte{1, 2}},
+		`{"id":"","tenant_id":"","version":0,"time_created":null,"time_modified":null,"function_id":"f","cause":"event",` +
+			`"event_id":"e","attempt":1,"revision":2,"outcome":"failed","logs":null,"duration_ms":3,"time_end":null}`: LogEntry{
+			FunctionID: "f", Cause: byTrigger, EventID: "e", Attempt: 1, Revision: 2, Outcome: "failed", DurationMS: 3},
+	} {
+		text, err := json.Marshal(form)
+		require.NoError(t, err)
+		require.JSONEq(t, name, string(text))
+	}
+}

@@ -1,0 +1,118 @@
+package automation_test
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/testkit"
+)
+
+// entries waits until a function's log has n entries, and returns them, the oldest first.
+func entries(t *testing.T, c *testkit.Client, made object, n int) (all []object) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		var page struct{ Items []object }
+		c.Get(oneFunction(made) + "/logs?page_size=200").OK(&page)
+		all = page.Items
+		return len(all) >= n
+	}, 20*time.Second, 5*time.Millisecond)
+	require.Len(t, all, n)
+	return all
+}
+
+func on(types ...any) object { return object{"triggers": []any{object{"event_types": types}}} }
+
+// functions.created events of the tests' own functions are the triggers.
+func TestTriggers(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme, globex := functionsOf(s, "acme"), functionsOf(s, "globex")
+	echo := `function main(event) { console.log(event.type, event.subject, event.tenantid, event.data.record.code) }`
+	listener := func(c *testkit.Client, code string, types ...any) object {
+		return c.Post(functionsPath, javascript(echo, object{"code": code}, on(types...))).Object()
+	}
+	exact, pattern := listener(acme, "exact", "function.created"), listener(acme, "pattern", "*.created")
+	deaf := listener(acme, "deaf", "function.deleted", "user.*")
+	other := listener(globex, "other", "*")
+	off := listener(acme, "off", "*")
+	acme.Patch(oneFunction(off), object{"status": "0"}).OK(nil)
+	made := acme.Post(functionsPath, javascript("x", object{"code": "made"})).Object()
+
+	want := fmt.Sprintf("idp.function.created %s acme made", made["id"])
+	for _, f := range []object{exact, pattern} {
+		var texts []string
+		require.Eventually(t, func() bool {
+			var page struct{ Items []object }
+			acme.Get(oneFunction(f) + "/logs").OK(&page)
+			texts = nil
+			for _, entry := range page.Items {
+				require.Equal(t, "event", entry["cause"])
+				require.Equal(t, "succeeded", entry["outcome"])
+				require.NotEmpty(t, entry["event_id"])
+				texts = append(texts, entry["logs"].([]any)[0].(object)["text"].(string))
+			}
+			return len(texts) > 0 && texts[len(texts)-1] == want
+		}, 20*time.Second, 5*time.Millisecond)
+	}
+	require.Empty(t, acme.Items(oneFunction(deaf)+"/logs", "id"))
+	for _, entry := range globex.Get(oneFunction(other) + "/logs").Object()["items"].([]any) {
+		require.NotContains(t, fmt.Sprint(entry), "acme")
+	}
+}
+
+// A run that fails is begun again some time later, five times in all.
+func TestTriggeredRunsAreRetried(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := functionsOf(s, "acme")
+	made := c.Post(functionsPath, javascript(`function main() { throw "no" }`, on("function.created"))).Object()
+	var attempts []any
+	c.Post(functionsPath, javascript("x", object{"code": "made"})).OK(nil)
+	require.Eventually(t, func() bool {
+		s.Clock.Advance(5 * time.Second)
+		attempts = nil
+		for _, entry := range c.Get(oneFunction(made) + "/logs?page_size=200").Object()["items"].([]any) {
+			attempts = append(attempts, entry.(object)["attempt"])
+		}
+		return len(attempts) >= 10 // the function's own event, too
+	}, 30*time.Second, 20*time.Millisecond)
+	require.ElementsMatch(t, []any{1.0, 2.0, 3.0, 4.0, 5.0, 1.0, 2.0, 3.0, 4.0, 5.0}, attempts)
+}
+
+// A function that causes its own event by way of the platform's API does not go on forever.
+func TestFunctionsThatTriggerThemselves(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := functionsOf(s, "acme")
+	server := httptest.NewServer(s.Handler)
+	t.Cleanup(server.Close)
+	at, err := url.Parse(server.URL)
+	require.NoError(t, err)
+	made := c.Post(functionsPath, javascript(`async function main(event, {env}) {
+		const r = await fetch(env.SITE + "/v1/functions/" + event.subject, {method: "PATCH",
+			headers: {"Authorization": "Bearer " + env.TOKEN, "Content-Type": "application/json", "X-Payload-Origin": "forged"},
+			body: JSON.stringify({description: "after " + event.id})})
+		if (!r.ok) throw new Error(await r.text())
+	}`, on("function.updated"), object{"allowed_hosts": []any{at.Host},
+		"env": object{"SITE": server.URL, "TOKEN": s.Token("acme", auth.FunctionsWrite)}})).Object()
+	c.Patch(oneFunction(made), object{"description": "begin"}).OK(nil)
+	all := entries(t, c, made, 6)
+	succeeded := 0
+	for _, entry := range all {
+		if entry["outcome"] == "succeeded" {
+			succeeded++
+		} else {
+			require.Contains(t, entry["error"].(object)["message"], "the chain ends here")
+		}
+	}
+	require.Equal(t, 5, succeeded)
+	require.Equal(t, 7.0, c.Get(oneFunction(made)).Object()["version"])
+
+	c.With("X-Payload-Origin", "function/1/5").Post(oneFunction(made)+"/invoke", nil).Problem(409, "invalid_state")
+}
