@@ -3,6 +3,7 @@ package automation_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -237,4 +238,63 @@ func TestMaxFunctions(t *testing.T) {
 		c.Post(functionsPath, object{"code": fmt.Sprint("w", n), "name": "W", "runtime": "wasm"}).OK(nil)
 	}
 	c.Post(functionsPath, javascript("x")).Problem(http.StatusConflict, "invalid_state")
+}
+
+// A job runs a function with its payload, and shows its output or why it failed.
+func TestJobsRunFunctions(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	functions, jobs := functionsOf(s, "acme"), jobsOf(s, "acme")
+	made := functions.Post(functionsPath, javascript(`function main(input) {
+		if (input.fail) throw new Error("asked to")
+		return {doubled: 2 * input.n}
+	}`)).Object()
+	for name, row := range map[string]struct {
+		payload object
+		state   string
+		member  string
+		want    any
+	}{
+		"succeeds": {object{"n": 21}, "succeeded", "result", object{"doubled": 42.0}},
+		"fails":    {object{"fail": true}, "failed", "error", "failed: Error: asked to"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := jobs.Post(jobsPath, object{
+				"code": name, "name": name, "schedule": object{"type": "manual"},
+				"target": object{"type": "function", "function_id": made["id"], "payload": row.payload},
+			}).Object()
+			path := jobsPath + "/" + job["id"].(string)
+			jobs.Post(path+"/trigger", nil).OK(nil)
+			require.Eventually(t, func() bool {
+				all := subJobs(jobs, path)
+				return len(all) == 1 && all[0]["state"] == row.state
+			}, 20*time.Second, 10*time.Millisecond)
+			require.Equal(t, row.want, subJobs(jobs, path)[0][row.member])
+		})
+	}
+	entry := functions.Get(oneFunction(made) + "/logs").Object()["items"].([]any)[0].(object)
+	require.Equal(t, "job", entry["cause"])
+}
+
+// BenchmarkInvoke measures calls of a function that does nothing, from the request to the answer.
+func BenchmarkInvoke(b *testing.B) {
+	c := functionsOf(start(b), "acme")
+	made := c.Post(functionsPath, javascript(`function main() {}`)).Object()
+	wasm := c.With("Content-Type", "application/wasm").Do(http.MethodPut, functionsPath+"/"+
+		c.Post(functionsPath, object{"code": "w", "name": "W", "runtime": "wasm"}).ID()+"/module", module).Object()
+	for name, f := range map[string]object{"javascript": made, "wasm": wasm} {
+		b.Run(name, func(b *testing.B) {
+			var took []time.Duration
+			require.Equal(b, "succeeded", invoke(c, f, nil)["outcome"])
+			for b.Loop() {
+				began := time.Now()
+				answer := c.Post(oneFunction(f)+"/invoke", object{"input": nil})
+				took = append(took, time.Since(began))
+				require.Equal(b, http.StatusOK, answer.Status)
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+		})
+	}
 }
