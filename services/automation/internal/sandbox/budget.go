@@ -2,7 +2,7 @@ package sandbox
 
 import (
 	"context"
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
@@ -13,16 +13,20 @@ const atOnce = 2
 // that it costs a short call nothing.
 type budget struct {
 	clock func() time.Duration
-	began atomic.Int64
-	until atomic.Int64
-	timer *time.Timer
+
+	mu           sync.Mutex
+	began, until time.Duration // of the clock
+	timer        *time.Timer
 }
 
 // newBudget calls spent once clock has advanced by limit, unless ctx ends before.
 func newBudget(ctx context.Context, limit time.Duration, clock func() time.Duration, spent func()) *budget {
 	b := &budget{clock: clock}
+	b.mu.Lock()
 	b.timer = time.AfterFunc(time.Hour, func() {
-		left := time.Duration(b.until.Load()) - clock()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		left := b.until - clock()
 		switch {
 		case ctx.Err() != nil:
 		case left <= 0:
@@ -31,6 +35,7 @@ func newBudget(ctx context.Context, limit time.Duration, clock func() time.Durat
 			b.timer.Reset(max(left/atOnce, time.Millisecond))
 		}
 	})
+	b.mu.Unlock()
 	context.AfterFunc(ctx, func() { b.timer.Stop() })
 	b.reset(limit)
 	return b
@@ -38,11 +43,16 @@ func newBudget(ctx context.Context, limit time.Duration, clock func() time.Durat
 
 // reset begins anew.
 func (b *budget) reset(limit time.Duration) {
-	now := b.clock()
-	b.began.Store(int64(now))
-	b.until.Store(int64(now + limit))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.began = b.clock()
+	b.until = b.began + limit
 	b.timer.Reset(limit / atOnce)
 }
 
 // used is the time since the last reset. It is 0 if the worker has ended.
-func (b *budget) used() time.Duration { return max(0, b.clock()-time.Duration(b.began.Load())) }
+func (b *budget) used() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return max(0, b.clock()-b.began)
+}

@@ -30,6 +30,15 @@ func (r *running) fetch(ctx context.Context, payload []byte) error {
 	if r.fetches++; r.fetches > MaxFetches || json.Unmarshal(payload, &asked) != nil {
 		return errProtocol
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // nobody waits for the response of a worker that has ended
+		select {
+		case <-r.exited:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	response, err := r.send(ctx, &asked)
 	if err != nil {
 		response = fetchResponse{Error: shorten(outbound.Cause(err).Error(), maxMessage)}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -235,24 +236,24 @@ func (r *running) ended(ctx context.Context, result Result, err error) (Result, 
 		return Result{}, apperr.Unknown(ctx.Err())
 	case strings.Contains(said, "stack overflow") || strings.Contains(said, "goroutine stack exceeds"):
 		return set(OutOfMemory, "the recursion is too deep")
-	case strings.Contains(said, "out of memory") || strings.Contains(said, "cannot allocate memory"):
+	case slices.ContainsFunc(noMemory, func(text string) bool { return strings.Contains(said, text) }):
 		return set(OutOfMemory, "it used more memory than memory_mb")
-	case exit == goFailed || errors.Is(err, errProtocol):
+	case exit > 0 || errors.Is(err, errProtocol): // it was not killed
 		r.pool.Log.ErrorContext(ctx, "a function made its worker fail", "exit", exit, "said", said, "error", err)
 		return set(Crashed, "the runtime failed")
 	}
 	return Result{}, apperr.Unknown(fmt.Errorf("a worker was killed: %v: %w", r.cmd.ProcessState, err))
 }
 
-// goFailed is the exit code of a Go program that panics or throws.
-const goFailed = 2
+// noMemory is what Go's runtime, and the race detector's, say when the system gives them no more memory.
+var noMemory = []string{"out of memory", "cannot allocate memory", "failed to allocate"}
 
 func (r *running) endedBefore(ctx context.Context, set func(Outcome, string) (Result, error)) (Result, error) {
 	exit, cause := r.cmd.ProcessState.ExitCode(), context.Cause(ctx)
 	switch {
 	case errors.Is(cause, errTimedOut), errors.Is(cause, errSpent):
 		return set(Failed, "it takes too long to compile")
-	case exit == exitMemory, exit == goFailed:
+	case exit > 0:
 		return set(Failed, "it is too large or too deeply nested to compile")
 	case ctx.Err() != nil:
 		return Result{}, apperr.Away("the function runtime", ctx.Err())

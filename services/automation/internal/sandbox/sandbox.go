@@ -38,7 +38,7 @@ const (
 // takes time that grows with the square of nested brackets; a 4 MiB module takes some three seconds.
 var compileTimes = map[Runtime]time.Duration{JavaScript: 2 * time.Second, WebAssembly: 10 * time.Second}
 
-const compileTimeout = 20 * time.Second
+var compileTimeout = 20 * time.Second
 
 // Code is what a function consists of.
 type Code struct {

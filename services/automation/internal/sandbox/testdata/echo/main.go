@@ -1,12 +1,11 @@
-// Command echo is a function in Go: GOOS=wasip1 GOARCH=wasm go build. It answers with its input and a variable of its
-// environment.
+// Command echo is a function in Go: GOOS=wasip1 GOARCH=wasm go build. It answers with its input, a variable of its
+// environment, and whether it could read a file.
 package main
 
 import (
-	"bytes"
-	"fmt"
 	"io"
 	"os"
+	"strconv"
 )
 
 func main() {
@@ -14,11 +13,12 @@ func main() {
 	if err != nil {
 		panic(err)
 	}
-	if bytes.Equal(input, []byte(`"fail"`)) {
-		fmt.Fprintln(os.Stderr, "asked to fail")
+	if string(input) == `"fail"` {
+		_, _ = os.Stderr.WriteString("asked to fail\n")
 		os.Exit(3)
 	}
-	_, noFile := os.ReadFile("/etc/passwd")
-	fmt.Fprintln(os.Stderr, "a line\nanother")
-	fmt.Printf(`{"input":%s,"a":%q,"file":%t,"variables":%d}`, input, os.Getenv("A"), noFile == nil, len(os.Environ()))
+	_, err = os.ReadFile("/etc/passwd")
+	_, _ = os.Stderr.WriteString("a line\nanother")
+	_, _ = os.Stdout.WriteString(`{"input":` + string(input) + `,"a":` + strconv.Quote(os.Getenv("A")) +
+		`,"file":` + strconv.FormatBool(err == nil) + `,"variables":` + strconv.Itoa(len(os.Environ())) + `}`)
 }
