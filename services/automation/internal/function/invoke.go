@@ -140,7 +140,7 @@ func (s *Functions) env(ctx context.Context, f *Function) (map[string]string, er
 }
 
 // maxDepth is how many functions may follow from one another: one fetches from the platform, which tells an event,
-// which triggers the next. deploy/adr/0031 says what this bounds and what it does not.
+// which triggers the next. deploy/adr/0038 says what this bounds and what it does not.
 const maxDepth = 5
 
 const originPrefix = "function/"

@@ -3,7 +3,7 @@
 // Code runs in worker processes, which are this program started again. A worker has no files, no network, no
 // environment and no descriptors but its pipes; time, memory, output and logs of a call are limited. Code that goes
 // beyond a limit ends its own call and at most its worker, never this process: neither a Go heap nor a Go stack can be
-// limited for a part of a process. deploy/adr/0030 has the reasons and what other systems than Linux enforce.
+// limited for a part of a process. deploy/adr/0037 has the reasons and what other systems than Linux enforce.
 package sandbox
 
 import (
