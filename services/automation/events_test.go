@@ -17,7 +17,7 @@ func TestGoldenEvents(t *testing.T) {
 	s := start(t)
 	began := s.Clock.Now()
 	tick := func() { s.Clock.Advance(time.Second) }
-	told := tellOfObjects(s, tick) + tellOfJobs(s, tick) + tellOfComponents(s, tick)
+	told := tellOfObjects(s, tick) + tellOfJobs(s, tick) + tellOfComponents(s, tick) + tellOfFunctions(s, tick)
 	events := s.Events(told) // those of different records may be published in another order
 	slices.SortStableFunc(events, func(a, b bus.Event) int {
 		return cmp.Or(a.Time.Std().Compare(b.Time.Std()), cmp.Compare(a.Source, b.Source))
@@ -28,9 +28,10 @@ func TestGoldenEvents(t *testing.T) {
 		"job.created", "job.updated", "job.suspended", "job.resumed", "job.finished", "job.deleted",
 		"sub_job.created", "sub_job.updated", "sub_job.finished",
 		"component.created", "component.updated", "component.published", "component.deleted",
+		"function.created", "function.updated", "function.deleted",
 	)
 	testkit.EventTypes(t, s, "automation", began, events, map[string]string{
-		"kv_bucket": "KVBucket", "kv_object": "KVObject", "job": "Job", "sub_job": "SubJob", "component": "Component",
+		"kv_bucket": "KVBucket", "kv_object": "KVObject", "job": "Job", "sub_job": "SubJob", "component": "Component", "function": "Function",
 	})
 }
 
@@ -89,4 +90,16 @@ func tellOfComponents(s *testkit.Service, tick func()) int {
 	tick()
 	c.Delete(path, nil).OK(nil)
 	return 4
+}
+
+// tellOfFunctions makes events of each type about functions, and returns their number.
+func tellOfFunctions(s *testkit.Service, tick func()) int {
+	c := functionsOf(s, "acme")
+	made := c.Post(functionsPath, javascript("function main() {}", object{"env": object{"KEY": "hidden"}})).Object()
+	tick()
+	c.Patch(oneFunction(made), object{"source": "function main() { return 1 }"}).OK(nil)
+	tick()
+	c.Delete(oneFunction(made), nil).OK(nil)
+	tick()
+	return 3
 }
