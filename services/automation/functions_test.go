@@ -100,7 +100,7 @@ func TestFunctionsAreRefused(t *testing.T) {
 		body      object
 		locations []string
 	}{
-		"nothing": {object{"code": "f", "name": "F"}, []string{"body.source"}},
+		"nothing": {object{}, []string{"body.code", "body.name", "body.source"}},
 		"syntax":  {javascript("function main() {\n  return ]\n}"), []string{"body.source"}},
 		"limits": {javascript("x", object{"limits": object{"timeout_ms": 30000, "cpu_ms": 1, "memory_mb": 999}}),
 			[]string{"body.limits.timeout_ms", "body.limits.cpu_ms", "body.limits.memory_mb"}},

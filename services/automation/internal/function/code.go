@@ -97,14 +97,14 @@ type Draft struct {
 // content is the code that was sent; nil means none.
 func (d *Draft) content(faults *apperr.Faults) []byte {
 	if d.Source != nil {
-		faults.Check(d.Runtime == sandbox.JavaScript, "source", "is for javascript only")
+		faults.Check(d.Runtime != sandbox.WebAssembly, "source", "is for javascript only")
 		faults.Check(*d.Source != "", "source", "must not be empty")
 		faults.Check(len(*d.Source) <= maxSource, "source", "must have at most %d KiB", maxSource>>10)
 		faults.Check(utf8.ValidString(*d.Source), "source", "must be UTF-8")
 		return []byte(*d.Source)
 	}
 	if d.Module != nil {
-		faults.Check(d.Runtime == sandbox.WebAssembly, "module_base64", "is for wasm only")
+		faults.Check(d.Runtime != sandbox.JavaScript, "module_base64", "is for wasm only")
 		faults.Check(len(d.Module) <= maxModule, "module_base64", "must have at most %d MiB", maxModule>>20)
 		return d.Module
 	}
