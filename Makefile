@@ -56,8 +56,9 @@ test-simulated: ## Run the services' tests, and the example's, on the simulated 
 
 # Races, with faults; the seed of a failure is in the test's name, and IDP_TEST_MONGO_SEED=<it> SOAK=1 runs it again.
 soak: ## Run the storage suite's races by SOAK=1000 seeds, and 100,000 random questions to the permissions engine
-	cd pkg/docstore/mongostore/mongotest && IDP_TEST_MONGO_SEEDS=$${SOAK:-1000} GOWORK=off go test -count=1 -timeout 10h -parallel 16 \
-		-run 'TestSimulatedBySeed/./^(absence|concurrency|messages|transactions|unique)$$' .
+	cd pkg/docstore/mongostore/mongotest && GOWORK=off go test -c -o $(CURDIR)/bin/tools/soak.test . && \
+		IDP_TEST_MONGO_SEEDS=$${SOAK:-1000} $(CURDIR)/bin/tools/soak.test -test.timeout 10h -test.parallel 16 \
+		-test.run 'TestSimulatedBySeed/./^(absence|concurrency|messages|transactions|unique)$$'
 	IDP_SOAK_QUESTIONS=100000 go test -count=1 -run NaiveEvaluator ./services/permissions/internal/engine
 
 bench: ## Run every benchmark and print the figures (IDP_BENCH_NODES=1000000, IDP_BENCH_USERS=1000000: that many, an hour; IDP_BENCH_DIR keeps the files)

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,11 +48,24 @@ const (
 	envSeed  = "IDP_TEST_MONGO_SEED"
 )
 
+// TestSimulatedBySeed shows its progress on standard error if it runs many seeds.
 func TestSimulatedBySeed(t *testing.T) {
 	t.Parallel()
 	first, seeds := number(t, envSeed, 1), number(t, envSeeds, 2)
+	var ended, failed atomic.Int64
+	began := time.Now()
 	for seed := first; seed < first+seeds; seed++ {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			t.Cleanup(func() {
+				if t.Failed() {
+					failed.Add(1)
+				}
+				if n := ended.Add(1); n%10 == 0 {
+					fmt.Fprintf(os.Stderr, "%d of %d seeds, %d failed, %s\n", n, seeds, failed.Load(),
+						time.Since(began).Round(time.Second))
+				}
+			})
 			docstoretest.Run(t, func(t *testing.T) docstore.Engine {
 				// Each test has a replica set of its own, so that only its commands are in the queue.
 				set := simulated(t, replicaset.Options{Members: 3, Schedule: &replicaset.Schedule{
