@@ -55,6 +55,7 @@ const (
 	byRecord = "record"
 	byEntity = "entity"
 	byAction = "action"
+	byKind   = "kind" // entity and action
 	byDenied = "denied"
 )
 
@@ -70,6 +71,7 @@ var entries = docstore.Define(docstore.Schema[Entry]{
 		docstore.ByText(byRecord, func(e *Entry) string { return timed(e.Record, e.Time) }),
 		docstore.ByText(byEntity, func(e *Entry) string { return timed(e.Entity, e.Time) }),
 		docstore.ByText(byAction, func(e *Entry) string { return timed(e.Action, e.Time) }),
+		docstore.ByText(byKind, func(e *Entry) string { return timed(e.Entity+"."+e.Action, e.Time) }),
 		docstore.ByText(byDenied, func(e *Entry) string {
 			if e.Outcome != Denied {
 				return ""

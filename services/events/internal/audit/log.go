@@ -34,8 +34,14 @@ type Filter struct {
 func (f Filter) where() (docstore.Filter, string) {
 	var all []docstore.Filter
 	order := byTime
+	kind := ""
+	if f.Entity != "" && f.Action != "" {
+		kind = f.Entity + "." + f.Action
+		f.Entity, f.Action = "", ""
+	}
 	for _, m := range []struct{ index, value string }{ // what selects least comes last
-		{byEntity, f.Entity}, {byAction, f.Action}, {byDenied, f.denied()}, {byActor, f.Actor}, {byRecord, f.Record},
+		{byEntity, f.Entity}, {byAction, f.Action}, {byKind, kind}, {byDenied, f.denied()}, {byActor, f.Actor},
+		{byRecord, f.Record},
 	} {
 		if m.value == "" {
 			continue
