@@ -129,7 +129,7 @@ func (l *Log) Export(ctx context.Context, f Filter, w io.Writer) error {
 }
 
 const (
-	afterChange = 150 * time.Millisecond // an event's entry is there by then, as a rule
+	afterChange = 300 * time.Millisecond // an event's entry is there by then, as a rule
 	lookAgain   = 5 * time.Second
 	followPage  = 200
 )

@@ -8,7 +8,6 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/fair"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/services/events/internal/feed"
 	"github.com/idplatform/idplatform/services/events/internal/share"
@@ -17,7 +16,12 @@ import (
 const (
 	batch = 500
 	// gather is how long events are gathered for one transaction, where fewer than a batch come.
-	gather = 100 * time.Millisecond
+	gather = 250 * time.Millisecond
+	// The writer rests so many times as long as it has worked, so that it takes a tenth of a processor, unless it is far
+	// behind: the stream keeps what waits, but not for ever.
+	rest      = 10
+	restLate  = 2
+	farBehind = 50_000 // events
 	// firstID is so large that all ids have the same number of digits.
 	firstID = 1 << 40
 
@@ -53,7 +57,7 @@ type Writer struct {
 	Group *share.Group
 }
 
-// Run writes the log whenever it is this replica's work, until ctx ends. It leaves most of a processor's time to
+// Run writes the log whenever it is this replica's work, until ctx ends. It leaves most of the processors' time to
 // requests: under load the log comes later.
 func (w *Writer) Run(ctx context.Context) error {
 	ctx = request.System(ctx, request.Platform)
@@ -119,7 +123,6 @@ func (w *Writer) take(ctx context.Context) (place, error) {
 // write writes until ctx ends or the work is another replica's.
 func (w *Writer) write(ctx context.Context, at place) error {
 	defer w.release(ctx)
-	var pace fair.Pace
 	for w.Group.Owns(work) {
 		changed := w.Feed.Changed("")
 		events, next, err := w.Feed.Read(ctx, "", at.Place, batch)
@@ -131,7 +134,7 @@ func (w *Writer) write(ctx context.Context, at place) error {
 			if err := w.add(ctx, at, events, next); err != nil {
 				return err
 			}
-			pace.Worked(ctx, time.Since(began))
+			pause(ctx, w.rest(next)*time.Since(began))
 		}
 		at.Place = next
 		if len(events) < batch {
@@ -142,6 +145,14 @@ func (w *Writer) write(ctx context.Context, at place) error {
 		}
 	}
 	return errLost
+}
+
+// rest is how many times as long as it has worked the writer rests.
+func (w *Writer) rest(place uint64) time.Duration {
+	if end, _, err := w.Feed.End(); err == nil && end > place+farBehind {
+		return restLate
+	}
+	return rest
 }
 
 // await waits for an event, and then for those that come with it.
