@@ -63,7 +63,7 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 	})
 	functions := function.New(function.Deps{Store: d.Store, Pool: pool, Log: d.Log})
 	jobs := job.New(job.Deps{
-		Store: d.Store, Log: d.Log, PublicURL: d.PublicURL, Lease: lease,
+		Store: d.Store, Log: d.Log, Metrics: d.Metrics, PublicURL: d.PublicURL, Lease: lease,
 		Runners: map[string]job.Runner{
 			job.Webhook:  target.Webhook(d.Outbound),
 			job.NATS:     target.NATS(d.Bus.JetStream().Conn()),

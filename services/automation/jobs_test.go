@@ -185,6 +185,31 @@ func TestAJobThatFiresOnce(t *testing.T) {
 	require.Equal(t, "scheduled", c.Get(path).Object()["state"])
 }
 
+// A time that comes again, because the clock was set back, does not fire again, and does not keep the job from going on.
+func TestATimeThatComesAgain(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := jobsOf(s, "acme")
+	path := newJob(c, newReceiver(t, answering(http.StatusOK, "")), object{
+		"schedule": object{"type": "cron", "cron": "0 * * * * *"},
+	})
+	s.Clock.Advance(time.Minute)
+	tick(s)
+	require.Len(t, subJobs(c, path), 1)
+	fired := c.Get(path).Object()["next_fire_time"]
+	s.Clock.Advance(-time.Minute)
+	c = jobsOf(s, "acme")
+	c.Post(path+"/suspend", nil).OK(nil)
+	require.NotEqual(t, fired, c.Post(path+"/resume", nil).Object()["next_fire_time"])
+	s.Clock.Advance(time.Minute)
+	tick(s)
+	require.Len(t, subJobs(c, path), 1)
+	require.Equal(t, fired, c.Get(path).Object()["next_fire_time"])
+	s.Clock.Advance(time.Minute)
+	tick(s)
+	require.Len(t, subJobs(c, path), 2)
+}
+
 // Two replicas fire and run at the same time: every time of every job fires once, and every run is run once.
 func TestReplicasFireEachTimeOnce(t *testing.T) {
 	t.Parallel()

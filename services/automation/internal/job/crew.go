@@ -184,6 +184,7 @@ func (s *Jobs) work(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()
 	err = s.report(ctx, id, call.Attempt, outcome, failure)
+	s.attempts.WithLabelValues(call.Target.Type, outcomeOf(outcome, failure, err)).Inc()
 	if err != nil && !errors.Is(err, errOver) {
 		s.Log.ErrorContext(ctx, "the outcome of a run cannot be stored", "id", id, "error", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
@@ -28,6 +29,15 @@ func (s *Jobs) Fire(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
+	err = s.fire(ctx, id, runID, true)
+	if apperr.KindOf(err) == apperr.AlreadyExists { // the time has fired; the clock was set back since
+		err = s.fire(ctx, id, runID, false)
+	}
+	return err
+}
+
+// fire sets a job's next time and, if begin is set, starts a run.
+func (s *Jobs) fire(ctx context.Context, id, runID string, begin bool) error {
 	return docstore.Do(docstore.InTurn(ctx, "job "+id), s.Store, func(tx *docstore.Tx) error {
 		j, err := jobs.Load(ctx, tx, id)
 		if err != nil {
@@ -38,7 +48,7 @@ func (s *Jobs) Fire(ctx context.Context, id string) error {
 			return nil
 		}
 		missed := tx.Now.Sub(at) > misfireAfter
-		if !missed || j.Misfire == fireOnce {
+		if begin && (!missed || j.Misfire == fireOnce) {
 			if _, _, err := start(ctx, tx, j, runID, j.Target.Payload, at); err != nil {
 				return err
 			}

@@ -3,14 +3,17 @@ package job
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/telemetry"
 )
 
 // Deps are what the use cases are made from.
@@ -18,6 +21,7 @@ type Deps struct {
 	Store     *docstore.Store
 	Runners   map[string]Runner // by type of target
 	Log       *slog.Logger
+	Metrics   prometheus.Registerer
 	PublicURL string        // of the platform, for callbacks
 	Lease     time.Duration // how long a replica that does not answer keeps a run
 }
@@ -28,6 +32,7 @@ type Jobs struct {
 	crew *crew
 
 	fires, starts *rate.Limiter
+	attempts      *prometheus.CounterVec
 }
 
 // perSecond is how many jobs a replica fires, and how many runs it starts, in a second. That is 10,000 in 45 s, and
@@ -36,7 +41,29 @@ const perSecond = 225
 
 // New makes the use cases.
 func New(d Deps) *Jobs {
-	return &Jobs{d, newCrew(), rate.NewLimiter(perSecond, 1), rate.NewLimiter(perSecond, 1)}
+	s := &Jobs{Deps: d, crew: newCrew(), fires: rate.NewLimiter(perSecond, 1), starts: rate.NewLimiter(perSecond, 1)}
+	s.attempts = telemetry.Register(d.Metrics, prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "idp_job_attempts_total", Help: "Attempts of runs that this process made, by what became of them.",
+	}, []string{"target", "outcome"}))
+	telemetry.Register(d.Metrics, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "idp_job_attempts_running", Help: "Attempts of runs that this process is making.",
+	}, func() float64 { return float64(s.crew.size()) }))
+	return s
+}
+
+// outcomeOf names what became of an attempt, for the metrics.
+func outcomeOf(o Outcome, failure, stored error) string {
+	switch {
+	case stored != nil:
+		return "refused"
+	case errors.Is(failure, context.DeadlineExceeded):
+		return timedOut
+	case failure != nil:
+		return failed
+	case o.Accepted:
+		return string(accepted)
+	}
+	return succeeded
 }
 
 // Collections are those that the store must have.
