@@ -66,7 +66,7 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 		Store: d.Store, Log: d.Log, Metrics: d.Metrics, PublicURL: d.PublicURL, Lease: lease,
 		Runners: map[string]job.Runner{
 			job.Webhook:  target.Webhook(d.Outbound),
-			job.NATS:     target.NATS(d.Bus.JetStream().Conn()),
+			job.NATS:     target.NATS(d.Bus),
 			job.Function: job.FunctionRunner(functions),
 		},
 	})

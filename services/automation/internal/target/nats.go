@@ -6,23 +6,19 @@ import (
 	"errors"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
+	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/services/automation/internal/job"
 )
-
-// jobsPrefix is the subject space of the targets: idp.jobs.<tenant>.<subject>. So no job can publish an event, ask a
-// service or reach another tenant's workers.
-const jobsPrefix = "idp.jobs."
 
 // acceptWithin is how long a worker has to reply.
 const acceptWithin = 10 * time.Second
 
-// NATS sends a run as a request to the target's subject. A worker replies to it: with nothing to accept it, or with
-// {"state","result","error"} to end it. Without a worker, or without a reply in 10 s, the attempt fails.
-func NATS(conn *nats.Conn) job.Runner { return natsTarget{conn} }
+// NATS sends a run to a worker of the tenant that listens to the target's subject (bus.Delegate). It replies with
+// nothing to accept the run, or with {"state","result","error"} to end it. Without a worker, or without a reply in
+// 10 s, the attempt fails.
+func NATS(b *bus.Bus) job.Runner { return natsTarget{b} }
 
-type natsTarget struct{ conn *nats.Conn }
+type natsTarget struct{ bus *bus.Bus }
 
 // Run implements job.Runner.
 func (n natsTarget) Run(ctx context.Context, c job.Call) (job.Outcome, error) {
@@ -32,24 +28,21 @@ func (n natsTarget) Run(ctx context.Context, c job.Call) (job.Outcome, error) {
 	}
 	timed, cancel := context.WithTimeout(ctx, acceptWithin)
 	defer cancel()
-	m := nats.NewMsg(jobsPrefix + c.Tenant + "." + c.Target.Subject)
-	m.Data = body
-	m.Header.Set(nats.MsgIdHdr, messageID(c))
-	reply, err := n.conn.RequestMsgWithContext(timed, m)
+	reply, err := n.bus.Delegate(timed, c.Tenant, c.Target.Subject, messageID(c), body)
 	switch {
 	case ctx.Err() != nil:
 		return job.Outcome{}, ctx.Err()
-	case errors.Is(err, nats.ErrNoResponders):
-		return job.Outcome{}, errors.New("no worker listens to the subject")
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, bus.ErrNoWorker):
+		return job.Outcome{}, err
+	case timed.Err() != nil:
 		return job.Outcome{}, errors.New("no worker replied in time")
 	case err != nil:
 		return job.Outcome{}, errors.New("NATS does not answer")
-	case len(reply.Data) == 0:
+	case len(reply) == 0:
 		return job.Outcome{Accepted: true}, nil
 	}
 	var report job.Report
-	err = json.Unmarshal(reply.Data, &report)
+	err = json.Unmarshal(reply, &report)
 	if err != nil || report.State != "succeeded" && report.State != "failed" {
 		return job.Outcome{}, errors.New("the worker's reply is not a result with the state succeeded or failed")
 	}
