@@ -28,8 +28,8 @@ type Gate struct {
 	mu      sync.Mutex
 	free    int64
 	held    map[string]int64 // the space that each key has
-	all     int            // callers inside and waiting
-	callers map[string]int // the same for each key
+	all     int              // callers inside and waiting
+	callers map[string]int   // the same for each key
 	waiting map[string][]*waiter
 	turns   []string // the keys that have waiters, the next one first
 }

@@ -207,29 +207,3 @@ func TestIdleWorkersEnd(t *testing.T) {
 	require.Eventually(t, func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.all) == 0 },
 		10*time.Second, time.Millisecond)
 }
-
-// A worker has no files, no environment and no descriptors but its pipes.
-func TestConfinement(t *testing.T) {
-	t.Parallel()
-	p := newPool(t)
-	run(t, p, js(`function main() {}`))
-	proc := fmt.Sprintf("/proc/%d/", theWorker(t, p).cmd.Process.Pid)
-	limits, err := os.ReadFile(proc + "limits")
-	if err != nil {
-		t.Skip("limits are read from /proc")
-	}
-	require.Regexp(t, `Max open files +0 +0`, string(limits))
-	require.Regexp(t, `Max file size +0 +0`, string(limits))
-	require.Regexp(t, `Max cpu time +600 +600`, string(limits))
-	require.NotRegexp(t, `Max data size +unlimited`, string(limits))
-	files, err := os.ReadDir(proc + "fd")
-	require.NoError(t, err)
-	for _, f := range files {
-		target, err := os.Readlink(proc + "fd/" + f.Name())
-		require.NoError(t, err)
-		require.Regexp(t, `^(pipe|anon_inode):`, target)
-	}
-	environment, err := os.ReadFile(proc + "environ")
-	require.NoError(t, err)
-	require.Equal(t, "IDP_SANDBOX_WORKER=1\x00GOMAXPROCS=2\x00GOTRACEBACK=none\x00TZ=UTC\x00", string(environment))
-}

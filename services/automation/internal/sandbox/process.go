@@ -53,7 +53,7 @@ func startProcess(ended func(*process)) (_ *process, err error) {
 	w.frames, w.ends = newFrames(ourIn, ourOut), []*os.File{ourIn, ourOut}
 	w.cmd = &exec.Cmd{
 		Path: executable(), Args: []string{"idp-function-worker"}, Stdin: theirIn, Stdout: theirOut, Stderr: &w.stderr,
-		Env: []string{workerVariable + "=1", "GOMAXPROCS=2", "GOTRACEBACK=none", "TZ=UTC"}, Dir: os.TempDir(),
+		Env: []string{workerVariable + "=1", "GOMAXPROCS=2", "GOTRACEBACK=none", "TZ=UTC"},
 	}
 	withParent(w.cmd)
 	err = w.cmd.Start()
