@@ -112,12 +112,14 @@ func TestFunctionsAreRefused(t *testing.T) {
 			[]string{"body.allowed_hosts[0]", "body.allowed_hosts[1]", "body.allowed_hosts[2]"}},
 		"triggers": {javascript("x", object{"triggers": []any{object{"event_types": []any{"User", "user.*", "a.b.c"}},
 			object{"event_types": []any{}}}}),
-			[]string{"body.triggers[0].event_types[0]", "body.triggers[0].event_types[2]", "body.triggers[1].event_types"}},
+			[]string{"body.triggers[0].event_types[0]", "body.triggers[0].event_types[2]",
+				"body.triggers[1].event_types"}},
 		"a long source":      {javascript(strings.Repeat(" ", 257<<10)), []string{"body.source"}},
 		"code for another":   {javascript("x", object{"runtime": "wasm"}), []string{"body.source"}},
 		"an unknown runtime": {javascript("x", object{"runtime": "python"}), []string{"body.runtime"}},
-		"no module":          {object{"code": "f", "name": "F", "runtime": "wasm", "module_base64": "AGFzbQ=="}, []string{"body.module_base64"}},
-		"an entry":           {javascript("x", object{"entry": "a.b"}), []string{"body.source"}},
+		"no module": {object{"code": "f", "name": "F", "runtime": "wasm", "module_base64": "AGFzbQ=="},
+			[]string{"body.module_base64"}},
+		"an entry": {javascript("x", object{"entry": "a.b"}), []string{"body.source"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.Post(functionsPath, row.body).Problem(http.StatusBadRequest, "invalid_parameters", row.locations...)
@@ -204,7 +206,8 @@ func TestRevisions(t *testing.T) {
 }
 
 // module is the smallest command: it exports _start, which does nothing.
-const module = "\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x07\x0a\x01\x06_start\x00\x00\x0a\x04\x01\x02\x00\x0b"
+const module = "\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00" +
+	"\x07\x0a\x01\x06_start\x00\x00\x0a\x04\x01\x02\x00\x0b"
 
 func TestModules(t *testing.T) {
 	t.Parallel()

@@ -96,7 +96,8 @@ func TestFunctionsThatTriggerThemselves(t *testing.T) {
 	require.NoError(t, err)
 	made := c.Post(functionsPath, javascript(`async function main(event, {env}) {
 		const r = await fetch(env.SITE + "/v1/functions/" + event.subject, {method: "PATCH",
-			headers: {"Authorization": "Bearer " + env.TOKEN, "Content-Type": "application/json", "X-Payload-Origin": "forged"},
+			headers: {"Authorization": "Bearer " + env.TOKEN, "Content-Type": "application/json",
+				"X-Payload-Origin": "forged"},
 			body: JSON.stringify({description: "after " + event.id})})
 		if (!r.ok) throw new Error(await r.text())
 	}`, on("function.updated"), object{"allowed_hosts": []any{at.Host},

@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// A run has one owner at a time. One whose owner died is begun again when its lease has ended, and what the former owner
-// says then does not count.
+// A run has one owner at a time. One whose owner died is begun again when its lease has ended, and what the former
+// owner says then does not count.
 func TestLeases(t *testing.T) {
 	t.Parallel()
 	clock := testkit.NewClock()
@@ -80,18 +80,17 @@ func TestDepth(t *testing.T) {
 // The stored forms are formats that later versions must be able to read.
 func TestStoredForms(t *testing.T) {
 	t.Parallel()
-	for name, form := range map[string]any{
-		`{"id":"","tenant_id":"","version":0,"time_created":null,"time_modified":null,"function_id":"f","event_id":"e",` +
-			`"payload_origin":"o","request_id":"r","event":{},"attempt":1,"next":null}`: triggered{FunctionID: "f",
-			EventID: "e", Origin: "o", RequestID: "r", Event: json.RawMessage(`{}`), Attempt: 1},
-		`{"id":"","tenant_id":"","version":0,"time_created":null,"time_modified":null,"function_id":"f","content":"AQI="}`: code{
-			FunctionID: "f", Content: []byte{1, 2}},
-		`{"id":"","tenant_id":"","version":0,"time_created":null,"time_modified":null,"function_id":"f","cause":"event",` +
-			`"event_id":"e","attempt":1,"revision":2,"outcome":"failed","logs":null,"duration_ms":3,"time_end":null}`: LogEntry{
-			FunctionID: "f", Cause: byTrigger, EventID: "e", Attempt: 1, Revision: 2, Outcome: "failed", DurationMS: 3},
+	meta := `{"id":"","tenant_id":"","version":0,"time_created":null,"time_modified":null,"function_id":"f",`
+	for form, value := range map[string]any{
+		`"event_id":"e","payload_origin":"o","request_id":"r","event":{},"attempt":1,"next":null}`: triggered{
+			FunctionID: "f", EventID: "e", Origin: "o", RequestID: "r", Event: json.RawMessage(`{}`), Attempt: 1},
+		`"content":"AQI="}`: code{FunctionID: "f", Content: []byte{1, 2}},
+		`"cause":"event","event_id":"e","attempt":1,"revision":2,"outcome":"failed","logs":null,"duration_ms":3,` +
+			`"time_end":null}`: LogEntry{FunctionID: "f", Cause: byTrigger, EventID: "e", Attempt: 1, Revision: 2,
+			Outcome: "failed", DurationMS: 3},
 	} {
-		text, err := json.Marshal(form)
+		text, err := json.Marshal(value)
 		require.NoError(t, err)
-		require.JSONEq(t, name, string(text))
+		require.JSONEq(t, meta+form, string(text))
 	}
 }

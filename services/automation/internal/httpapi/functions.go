@@ -24,9 +24,9 @@ func (a *api) registerFunctions(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "create-function", Method: http.MethodPost, Path: functionsPath, Scope: auth.FunctionsWrite,
 		Summary: "Create a function", Errors: writeErrors, Request: exampleFunctionInput, Response: exampleFunction,
-		Doc: "The code is compiled and checked; it is not run. `javascript` needs `source` of at most 256 KiB. `wasm` takes " +
-			"`module_base64` or, for modules that a body of 1 MiB has no room for, gets its module afterwards. Values of `env` " +
-			"are secrets.",
+		Doc: "The code is compiled and checked; it is not run. `javascript` needs `source` of at most 256 KiB. " +
+			"`wasm` takes `module_base64` or, for modules that a body of 1 MiB has no room for, gets its module afterwards. " +
+			"Values of `env` are secrets.",
 	}, a.createFunction)
 	rest.Handle(s, rest.Op{
 		ID: "list-functions", Method: http.MethodGet, Path: functionsPath, Scope: auth.FunctionsRead,
@@ -40,8 +40,8 @@ func (a *api) registerFunctions(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "replace-function", Method: http.MethodPut, Path: oneFunction, Scope: auth.FunctionsWrite,
 		Summary: "Replace a function", Errors: writeErrors, Request: exampleFunctionInput, Response: exampleFunction,
-		Doc: "Code that is absent stays, and so does each value of `env` that is `******`. Another code, runtime or entry makes " +
-			"a new revision.",
+		Doc: "Code that is absent stays, and so does each value of `env` that is `******`. Another code, runtime or " +
+			"entry makes a new revision.",
 	}, a.replaceFunction)
 	rest.Handle(s, rest.Op{
 		ID: "update-function", Method: http.MethodPatch, Path: oneFunction, Scope: auth.FunctionsWrite,
@@ -55,8 +55,9 @@ func (a *api) registerFunctions(s *rest.Server) {
 	}, a.deleteFunction)
 	rest.Handle(s, rest.Op{
 		ID: "put-function-module", Method: http.MethodPut, Path: oneFunction + "/module", Scope: auth.FunctionsWrite,
-		Summary: "Upload a module", Errors: append(writeErrors, apperr.TooLarge), Consumes: []string{"application/wasm"},
-		Doc: "The body is a WebAssembly module of at most 4 MiB.", Response: exampleFunction,
+		Summary: "Upload a module", Errors: append(writeErrors, apperr.TooLarge),
+		Consumes: []string{"application/wasm"},
+		Doc:      "The body is a WebAssembly module of at most 4 MiB.", Response: exampleFunction,
 	}, a.putModule)
 	a.registerCalls(s)
 }
@@ -64,16 +65,17 @@ func (a *api) registerFunctions(s *rest.Server) {
 func (a *api) registerCalls(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "invoke-function", Method: http.MethodPost, Path: oneFunction + "/invoke", Scope: auth.FunctionsWrite,
-		Summary: "Invoke a function", Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable, apperr.OutcomeUnknown},
-		Timeout: time.Minute,
-		Doc: "The answer is 200 however the function itself ends: `outcome` says how, and `error` why. A call whose worker is " +
-			"killed is 502: the function may have run. A dry run calls nothing.",
+		Summary: "Invoke a function", Timeout: time.Minute,
+		Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable, apperr.OutcomeUnknown},
+		Doc: "The answer is 200 however the function itself ends: `outcome` says how, and `error` why. A call whose " +
+			"worker is killed is 502: the function may have run. A dry run calls nothing.",
 		Request:  map[string]any{"input": map[string]any{"name": "李伟"}},
 		Response: exampleInvocation,
 	}, a.invoke)
 	rest.Handle(s, rest.Op{
-		ID: "list-function-revisions", Method: http.MethodGet, Path: oneFunction + "/revisions", Scope: auth.FunctionsRead,
-		Summary: "List revisions", Doc: "Those whose code is kept, the latest first: at most 10, with 8 MiB together.",
+		ID: "list-function-revisions", Method: http.MethodGet, Path: oneFunction + "/revisions",
+		Scope: auth.FunctionsRead, Summary: "List revisions",
+		Doc:      "Those whose code is kept, the latest first: at most 10, with 8 MiB together.",
 		Response: exampleRevisions,
 	}, a.listRevisions)
 	rest.Handle(s, rest.Op{
@@ -85,8 +87,8 @@ func (a *api) registerCalls(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "list-function-logs", Method: http.MethodGet, Path: oneFunction + "/logs", Scope: auth.FunctionsRead,
 		Summary: "List a function's log",
-		Doc: "Calls that logged something, failed, or were triggered by an event: the last 100 of a function, for 7 days. " +
-			"`page_sort=time_created[desc]` begins with the latest.",
+		Doc: "Calls that logged something, failed, or were triggered by an event: the last 100 of a function, for 7 " +
+			"days. `page_sort=time_created[desc]` begins with the latest.",
 		Response: map[string]any{"items": []any{exampleEntry}, "total": 1, "page_num": 1, "page_size": 20},
 	}, a.listFunctionLogs)
 }
@@ -120,7 +122,8 @@ type listFunctionsInput struct {
 }
 
 func (a *api) listFunctions(ctx context.Context, in *listFunctionsInput) (rest.List[Function], error) {
-	page, err := a.Functions.List(ctx, function.Filter{Code: in.Code, Runtime: in.Runtime, Status: in.Status}, in.Page())
+	filter := function.Filter{Code: in.Code, Runtime: in.Runtime, Status: in.Status}
+	page, err := a.Functions.List(ctx, filter, in.Page())
 	return rest.ListOf[Function](in.Paging, page, err)
 }
 
@@ -172,7 +175,8 @@ func (a *api) putModule(ctx context.Context, in *putModuleInput) (rest.Record[Fu
 		return rest.Record[Function]{}, apperr.Invalid("", "could not be read").Because(err)
 	}
 	if len(module) > sandbox.MaxCode {
-		return rest.Record[Function]{}, apperr.New(apperr.TooLarge, "the module has more than %d MiB", sandbox.MaxCode>>20)
+		return rest.Record[Function]{},
+			apperr.New(apperr.TooLarge, "the module has more than %d MiB", sandbox.MaxCode>>20)
 	}
 	return detailed(a.Functions.Update(ctx, in.ID, func(d *function.Draft) error {
 		d.Module = module

@@ -28,8 +28,9 @@ func TestAttacks(t *testing.T) {
 		source   string
 		outcomes []Outcome
 	}{
-		"an endless loop":          {`for (;;) {}`, []Outcome{TimedOut}},
-		"an endless job queue":     {`const f = () => Promise.resolve().then(f); f()`, []Outcome{TimedOut, OutOfMemory}},
+		"an endless loop": {`for (;;) {}`, []Outcome{TimedOut}},
+		"an endless job queue": {`const f = () => Promise.resolve().then(f); f()`,
+			[]Outcome{TimedOut, OutOfMemory}},
 		"recursion":                {`const f = () => f() + 1; f()`, []Outcome{Failed}},
 		"recursion through native": {`const f = () => [1].map(f); f()`, []Outcome{Failed, OutOfMemory, TimedOut}},
 		"a string of 10 GiB":       {`"x".repeat(10 * 2 ** 30).length`, []Outcome{OutOfMemory, Failed}},
@@ -49,7 +50,8 @@ func TestAttacks(t *testing.T) {
 		"an endless toString":  {`throw {toJSON() { for (;;) {} }}`, []Outcome{TimedOut}},
 		"an endless thenable":  {`return {then() { for (;;) {} }}`, []Outcome{TimedOut}},
 		"deep source for eval": {`eval("(".repeat(1e7))`, []Outcome{Failed, OutOfMemory, TimedOut}},
-		"a sorted flood":       {`const a = Array.from({length: 1e5}, Math.random); for (;;) a.sort(() => 1)`, []Outcome{TimedOut}},
+		"a sorted flood": {`const a = Array.from({length: 1e5}, Math.random); for (;;) a.sort(() => 1)`,
+			[]Outcome{TimedOut}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -16,9 +16,9 @@ import (
 // nice is the priority of workers: 0 is usual, 19 the lowest.
 const nice = 10
 
-// confineSystem limits the process by the kernel's means: memory, processor time, and no new descriptors, so that it can
-// open neither files nor sockets whatever runs in it. It yields the processor to the process that started it, and is the
-// first to end when the machine runs out of memory.
+// confineSystem limits the process by the kernel's means: memory, processor time, and no new descriptors, so that it
+// can open neither files nor sockets whatever runs in it. It yields the processor to the process that started it, and
+// is the first to end when the machine runs out of memory.
 func confineSystem() error {
 	data, err := writableMemory()
 	if err != nil {

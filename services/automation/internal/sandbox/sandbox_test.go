@@ -68,7 +68,7 @@ func TestJavaScript(t *testing.T) {
 		"unicode":          {`function main(input) { return input + "语" }`, `"<汉>"`, `"<汉>语"`},
 		"const":            {`const main = input => ({got: input})`, `[1,"x",null]`, `{"got":[1,"x",null]}`},
 		"async":            {`async function main() { return await Promise.resolve(7) }`, `null`, `7`},
-		"promise":          {`function main() { return Promise.resolve().then(() => 1).then(x => x + 1) }`, `null`, `2`},
+		"promise":          {`function main() { return Promise.resolve(1).then(x => x + 1) }`, `null`, `2`},
 		"environment":      {`function main(_, context) { return context.env.A }`, `null`, `"one"`},
 		"toJSON":           {`function main() { return {toJSON() { return "x" }} }`, `null`, `"x"`},
 		"JSON is replaced": {`JSON.stringify = JSON.parse = null; function main(i) { return i }`, `[1]`, `[1]`},
@@ -95,15 +95,18 @@ func TestJavaScriptFails(t *testing.T) {
 		source string
 		fault  Fault
 	}{
-		"throws":          {"function main() {\n  throw new Error('boom')\n}", Fault{"Error: boom", 2, 9}},
-		"throws a value":  {`function main() { throw {code: 7} }`, Fault{`{"code":7}`, 1, 19}},
-		"rejects":         {`async function main() { throw new TypeError("no") }`, Fault{Message: "TypeError: no"}},
-		"no entry":        {`function other() {}`, Fault{Message: "there is no function main"}},
-		"a stuck promise": {`function main() { return new Promise(() => {}) }`, Fault{Message: "the function waits for a promise that nothing settles"}},
-		"a function":      {`function main() { return main }`, Fault{Message: "the function returned what JSON does not have"}},
-		"a cycle":         {`function main() { const a = {}; a.a = a; return a }`, Fault{Message: "TypeError: Converting circular structure to JSON"}},
-		"a large output":  {`function main() { return "x".repeat(1 << 20) }`, Fault{Message: errTooMuchOutput.Error()}},
-		"syntax":          {"function main() {\n  return ][\n}", Fault{"Unexpected token ]", 2, 10}},
+		"throws":         {"function main() {\n  throw new Error('boom')\n}", Fault{"Error: boom", 2, 9}},
+		"throws a value": {`function main() { throw {code: 7} }`, Fault{`{"code":7}`, 1, 19}},
+		"rejects":        {`async function main() { throw new TypeError("no") }`, Fault{Message: "TypeError: no"}},
+		"no entry":       {`function other() {}`, Fault{Message: "there is no function main"}},
+		"a stuck promise": {`function main() { return new Promise(() => {}) }`,
+			Fault{Message: "the function waits for a promise that nothing settles"}},
+		"a function": {`function main() { return main }`,
+			Fault{Message: "the function returned what JSON does not have"}},
+		"a cycle": {`function main() { const a = {}; a.a = a; return a }`,
+			Fault{Message: "TypeError: Converting circular structure to JSON"}},
+		"a large output": {`function main() { return "x".repeat(1 << 20) }`, Fault{Message: errTooMuchOutput.Error()}},
+		"syntax":         {"function main() {\n  return ][\n}", Fault{"Unexpected token ]", 2, 10}},
 		"throws while thrown": {`function main() { throw {toString() { throw 1 }, toJSON() { throw 2 }} }`,
 			Fault{Message: "an object", Line: 1, Column: 19}},
 	} {
@@ -120,7 +123,8 @@ func TestLogs(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)
 	r := run(t, p, js(`function main() {
-		console.log("a", 1, {b: 2}, [undefined], new Error("x")); console.warn("w"); console.error(null); console.debug()
+		console.log("a", 1, {b: 2}, [undefined], new Error("x"))
+		console.warn("w"); console.error(null); console.debug()
 	}`))
 	require.Equal(t, []Line{
 		{"info", `a 1 {"b":2} [null] Error: x`}, {"warn", "w"}, {"error", "null"}, {"debug", ""},

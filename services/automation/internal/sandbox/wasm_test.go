@@ -68,7 +68,8 @@ func wasm(data string, bodies ...[]byte) []byte {
 	return slices.Concat([]byte("\x00asm\x01\x00\x00\x00"),
 		section(1, types), section(2, imports), section(3, vec(functions...)),
 		section(4, vec([]byte{0x70, 0, 1})), section(5, vec([]byte{0, 1})),
-		section(7, vec(slices.Concat(text("main"), []byte{0}, leb(2+len(bodies))), slices.Concat(text("memory"), []byte{2, 0}))),
+		section(7, vec(slices.Concat(text("main"), []byte{0}, leb(2+len(bodies))),
+			slices.Concat(text("memory"), []byte{2, 0}))),
 		section(10, vec(code...)),
 		section(11, vec(slices.Concat([]byte{0, 0x41}, signed(64), []byte{0x0b}, text(data)))))
 }
@@ -80,15 +81,15 @@ func leb(n int) (b []byte) {
 	return append(b, byte(n))
 }
 
-// The instructions that the tests use. The numbers are those of functions in wasm.
+// The bodies that the tests use.
 var (
 	noBody     = []byte{}
-	loop       = []byte{0x03, 0x40, 0x0c, 0, 0x0b}                                                           // loop br 0 end
-	growing    = []byte{0x03, 0x40, 0x41, 16, 0x40, 0, 0x1a, 0x0c, 0, 0x0b}                                  // loop memory.grow(16) br 0
-	recursive  = []byte{0x10, 3}                                                                             // call itself
-	tables     = []byte{0x03, 0x40, 0xd0, 0x70, 0x41, 0x80, 0x80, 0xc0, 0, 0xfc, 15, 0, 0x1a, 0x0c, 0, 0x0b} // loop table.grow(2^20)
-	trap       = []byte{0x00}
-	outOfRange = []byte{0x41, 0x7f, 0x28, 0, 0, 0x1a} // i32.load(-1)
+	loop       = forever(nil)
+	growing    = forever([]byte{0x41, 16, 0x40, 0, 0x1a})                                  // memory.grow by 16 pages
+	tables     = forever([]byte{0xd0, 0x70, 0x41, 0x80, 0x80, 0xc0, 0, 0xfc, 15, 0, 0x1a}) // table.grow by 2^20
+	recursive  = []byte{0x10, 3}                                                           // calls itself
+	trap       = []byte{0x00}                                                              // unreachable
+	outOfRange = []byte{0x41, 0x7f, 0x28, 0, 0, 0x1a}                                      // i32.load at −1
 )
 
 // output writes the data of the module, which is at 64, to a descriptor; times is how often.
@@ -107,6 +108,7 @@ func signed(n int) (b []byte) {
 	return append(b, byte(n))
 }
 
+// forever repeats a body: loop, body, br 0, end.
 func forever(body []byte) []byte {
 	return slices.Concat([]byte{0x03, 0x40}, body, []byte{0x0c, 0, 0x0b})
 }
