@@ -33,6 +33,7 @@ func BenchmarkStart(b *testing.B) {
 	_, err := os.Stat(file)
 	s := testkit.Start(b, spec, testkit.Options{File: file})
 	answer(b, s, func() company { return acme })
+	answers(b, s)
 	if os.IsNotExist(err) {
 		fill(b, s)
 	}
@@ -40,7 +41,7 @@ func BenchmarkStart(b *testing.B) {
 	for b.Loop() {
 		began, before := time.Now(), cpu(b)
 		again := s.Replica(spec)
-		ready(b, again)
+		answers(b, again)
 		took, spent = took+time.Since(began), spent+cpu(b)-before
 		require.True(b, allowed(b, in(again, "acme"), "20"))
 	}
@@ -54,6 +55,14 @@ func cpu(b *testing.B) time.Duration {
 	var usage syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// answers waits until checks are answered.
+func answers(b *testing.B, s *testkit.Service) {
+	b.Helper()
+	c := in(s, "acme")
+	require.Eventually(b, func() bool { return c.Post("/v1/auth-check", reading("20")).Status == 200 }, 5*time.Minute,
+		10*time.Millisecond)
 }
 
 // fill grants a hundred resources to so many users that there are as many rules as asked for.
@@ -70,7 +79,8 @@ func fill(b *testing.B, s *testkit.Service) {
 	for made := 0; made < rulesAtStart(); made += 1000 {
 		var identities []object
 		for i := range 10 {
-			identities = append(identities, object{"identity_type": "user", "identity_id": strconv.Itoa(1_000_000 + made + i)})
+			id := strconv.Itoa(1_000_000 + made + i)
+			identities = append(identities, object{"identity_type": "user", "identity_id": id})
 		}
 		c.Post("/v1/batch/auth-unit-rules", object{"identities": identities, "rules": rules}).OK(nil)
 	}

@@ -100,7 +100,8 @@ func TestGoldenDocuments(t *testing.T) {
 	c, began := in(s, "acme"), s.Clock.Now()
 	resource := c.Post("/v1/resources", object{"application_id": "9", "type": "api", "code": "orders", "name": "订单",
 		"description": "<&>", "uri": "/orders/{id}", "is_global": "1",
-		"actions": []object{{"code": "GET", "description": "Read"}}, "free_ext_props": object{"键": []any{"值"}}}).ID()
+		"actions":        []object{{"code": "GET", "description": "Read"}},
+		"free_ext_props": object{"键": []any{"值"}}}).ID()
 	addSet(t, c, "books", resource)
 	give(t, c, "group/auditors", object{"type": "res_set", "code": "books", "actions": []string{"read"},
 		"affect": "deny", "condition": "context.night", "valid_from": began.Add(time.Hour),

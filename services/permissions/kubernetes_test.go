@@ -104,7 +104,8 @@ func TestARealOrganization(t *testing.T) {
 	want := k.expected()
 	for i, user := range k.Users {
 		got := map[string]bool{}
-		page := c.Get("/v1/auth-check/objects?application_id=9&object_type=data&identity_type=user&page_size=200&identity_id=" + strconv.Itoa(10_001+i)).Object()
+		page := c.Get("/v1/auth-check/objects?application_id=9&object_type=data&identity_type=user&page_size=200" +
+			"&identity_id=" + strconv.Itoa(10_001+i)).Object()
 		require.NotContains(t, page, "next_page_token")
 		for _, item := range page["items"].([]any) {
 			for _, level := range item.(object)["actions"].([]any) {

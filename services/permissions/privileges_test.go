@@ -59,7 +59,8 @@ func TestApplicationAuthorizations(t *testing.T) {
 			"identities": []object{{"identity_id": who, "identity_type": "node"}}}
 	}
 	list := func() (ids []string) {
-		for _, item := range c.Get("/v1/authorized-applications?identity_id=20&identity_type=user").Object()["items"].([]any) {
+		page := c.Get("/v1/authorized-applications?identity_id=20&identity_type=user").Object()
+		for _, item := range page["items"].([]any) {
 			ids = append(ids, item.(object)["application_id"].(string))
 		}
 		return ids

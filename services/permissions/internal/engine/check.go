@@ -56,7 +56,7 @@ type Party struct {
 	Name string
 }
 
-// finding is where a rule was found that decides.
+// finding is a rule that decides, and where it was found.
 type finding struct {
 	rule *Rule
 	at   int // in reach

@@ -88,7 +88,8 @@ func TestNearestMiss(t *testing.T) {
 		},
 		"a grant, since a membership would not help": {
 			[]Rule{{ID: "60", UnitID: "50"}, {ID: "61", UnitID: "50", Deny: true}}, "21", MissGrant,
-			`No rule that applies grants "read" of data ledger to user "bob" (21), or to anything that it belongs to: a grant to one of these is missing.`,
+			`No rule that applies grants "read" of data ledger to user "bob" (21), or to anything that it belongs to: ` +
+				`a grant to one of these is missing.`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

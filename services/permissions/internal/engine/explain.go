@@ -205,7 +205,7 @@ func (s *State) describe(q *Question) string {
 	return fmt.Sprintf("%q of %s %s", q.Action, q.ObjectType, q.resource.Code)
 }
 
-// Name describes an identity for people: node "Payroll" (1048579).
+// Name describes an identity for people, such as: node "Payroll" (1048579).
 func (s *State) Name(who Identity) string {
 	if who.Type == Everyone {
 		return "everyone"

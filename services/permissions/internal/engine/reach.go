@@ -26,7 +26,7 @@ type reach struct {
 	aims  []aim     // see targets
 }
 
-// few steps are compared one by one.
+// few is how many steps are compared one by one; more go into a hash table.
 const few = 16
 
 // add notes an identity once; it reports whether it is new.

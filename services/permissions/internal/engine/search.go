@@ -143,7 +143,7 @@ func (s *State) candidates(ctx context.Context, q *Question, r *reach) ([]*Resou
 	return slices.Compact(found), nil
 }
 
-// concerned calls fn with the resources that rules of one target are about.
+// concerned calls fn with the resources that rules with a target are about.
 func (s *State) concerned(about target, rules []*Rule, fn func(*Resource) error) error {
 	switch about.kind {
 	case oneResource:
@@ -343,7 +343,7 @@ func (s *State) below(nodeID, kind string, add func(id string) error) error {
 	return nil
 }
 
-// every calls add with all known identities of a type.
+// every calls add with all identities of a type.
 func (s *State) every(kind string, add func(id string) error) error {
 	var err error
 	all := func(id string) bool { err = add(id); return err == nil }

@@ -6,12 +6,12 @@ import (
 	"sync/atomic"
 )
 
-// Engine holds the states of all tenants. The zero Engine is ready.
+// Engine holds the states of all tenants. The zero Engine is ready for use.
 type Engine struct {
 	tenants sync.Map // name → *Tenant
 }
 
-// Tenant is a tenant's part; it is empty at first.
+// Tenant returns a tenant's part of the engine, which is empty at first.
 func (e *Engine) Tenant(name string) *Tenant {
 	if t, ok := e.tenants.Load(name); ok {
 		return t.(*Tenant)
@@ -34,17 +34,17 @@ type Tenant struct {
 	state atomic.Pointer[State]
 }
 
-// NewTenant makes an empty one.
+// NewTenant makes an empty Tenant.
 func NewTenant() *Tenant {
 	t := &Tenant{}
 	t.state.Store(&State{})
 	return t
 }
 
-// State is the present state, which does not change any more.
+// State returns the present state. A state never changes.
 func (t *Tenant) State() *State { return t.state.Load() }
 
-// Change makes the next state. All that fn does is seen at once, or nothing of it if fn panics.
+// Change makes the next state. All that fn does becomes visible at once; nothing of it does if fn panics.
 func (t *Tenant) Change(fn func(*Change)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

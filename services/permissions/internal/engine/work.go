@@ -21,7 +21,7 @@ type Work struct {
 }
 
 const (
-	// slice is how long the questions of a request work between pauses.
+	// slice is how long the questions of a request work between two pauses.
 	slice = 500 * time.Microsecond
 	// unitsALook is how many units of work, each some tens of nanoseconds, are done between looks at the clock.
 	unitsALook = 500

@@ -42,7 +42,7 @@ func (s *Grants) OnDeleted(ctx context.Context, e bus.Event) error {
 	return nil
 }
 
-// removeApplication removes resources, sets and rules of an application, and its unit.
+// removeApplication removes the resources, sets, rules and unit of an application.
 func (s *Grants) removeApplication(ctx context.Context, id string) error {
 	of := docstore.Eq(byApplication, docstore.Text(id))
 	for _, remove := range []func(context.Context, *batch, docstore.Filter) (int, error){removeRules, removeResources,
@@ -66,7 +66,7 @@ func (s *Grants) removeAll(
 	}
 }
 
-// fewAtOnce is how many records are removed at once that take others along.
+// fewAtOnce is how many records are removed in one transaction if other records are removed with each of them.
 const fewAtOnce = 10
 
 func removeUnits(ctx context.Context, b *batch, where docstore.Filter) (int, error) {
@@ -103,7 +103,7 @@ func removeSets(ctx context.Context, b *batch, where docstore.Filter) (int, erro
 	return len(found), nil
 }
 
-// CountOf tells how many rules an identity has itself.
+// CountOf counts the rules of an identity, without inherited ones.
 func (s *Grants) CountOf(ctx context.Context, kind, id string) (int64, error) {
 	found, err := units.Page(ctx, s.Store,
 		docstore.Query{Filter: docstore.Eq(byIdentity, docstore.Text(place(kind, id))), Limit: 1})

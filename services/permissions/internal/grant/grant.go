@@ -28,7 +28,7 @@ type Change struct {
 	Record   json.RawMessage
 }
 
-// Deps are what Grants work with.
+// Deps are what Grants needs.
 type Deps struct {
 	Store *docstore.Store
 	// OnChange is called with all that a transaction has changed once it is stored, before its caller is answered.
@@ -37,13 +37,13 @@ type Deps struct {
 	Conditions func(ctx context.Context, texts ...string) int
 }
 
-// Grants are the use cases.
+// Grants has the operations of the domain.
 type Grants struct{ Deps }
 
-// New makes the use cases.
+// New makes Grants.
 func New(d Deps) *Grants { return &Grants{d} }
 
-// Collections are those that the store must have.
+// Collections are the collections that the store must have.
 func Collections() []*docstore.Def {
 	return []*docstore.Def{resources.Def(), sets.Def(), members.Def(), units.Def(), groupMembers.Def(), rules.Def()}
 }
@@ -157,5 +157,5 @@ func checkActions(faults *apperr.Faults, at string, codes []string) {
 	}
 }
 
-// all stands for every actions, and is the id of everyone.
+// all stands for all actions, and is the id of everyone.
 const all = "*"

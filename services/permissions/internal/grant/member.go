@@ -108,7 +108,7 @@ func (s *Grants) AddMembers(ctx context.Context, setID string, drafts []Member, 
 	})
 }
 
-// item is where one of some drafts stands.
+// item is the location of a draft in the request.
 func item(listed bool, i int) string {
 	if !listed {
 		return ""
@@ -134,7 +134,7 @@ func (m *Member) check(faults *apperr.Faults, r *Resource) {
 	}
 }
 
-// named finds the resources of drafts; nil for those that an application cannot group.
+// named finds the resources of drafts; nil for one that the application cannot group.
 func (s *Grants) named(ctx context.Context, tx *docstore.Tx, applicationID string, drafts []Member) ([]*Resource,
 	error) {
 	names := make([]resourceName, len(drafts))
@@ -234,7 +234,8 @@ func endMembers(ctx context.Context, b *batch, list ...*Member) error {
 // resourceName names a resource by its id, or by its type and code.
 type resourceName struct{ id, kind, code string }
 
-// findResources finds resources that an application may use: its own and global ones; nil for a name that is none's.
+// findResources finds resources that an application may use, its own and global ones; nil for a name that none of them
+// has.
 func findResources(ctx context.Context, tx *docstore.Tx, applicationID string, names []resourceName) ([]*Resource,
 	error) {
 	var ids []string

@@ -70,7 +70,7 @@ var resources = docstore.Define(docstore.Schema[Resource]{
 
 func place(parts ...string) string { return strings.Join(parts, "|") }
 
-// flagged is the index entry of an on/off member: of records that have it on alone.
+// flagged is the index entry of an on/off member; only records that have it on have an entry.
 func flagged(flag string) string {
 	if flag == On {
 		return On
@@ -169,7 +169,7 @@ func (s *Grants) Resource(ctx context.Context, id, applicationID string) (Resour
 	return doc, nil
 }
 
-// noneOf is err, or that there is no such record.
+// noneOf returns err, or apperr.NotFound if it is nil.
 func noneOf(err error, noun string) error {
 	if err != nil {
 		return err
@@ -200,8 +200,8 @@ func equal(index, text string) docstore.Filter {
 	return docstore.Eq(index, docstore.Text(text))
 }
 
-// UpdateResource changes what edit changes of the profile. apperr.NotFound, InvalidParameters, VersionMismatch, InUse
-// for an action that is taken away and that rules or sets name.
+// UpdateResource lets edit change the profile. apperr.NotFound, InvalidParameters, VersionMismatch, InUse if it removes
+// an action that rules or sets name.
 func (s *Grants) UpdateResource(ctx context.Context, id string, edit func(*Resource) error) (ResourceDoc, error) {
 	return write(ctx, s, func(b *batch) (ResourceDoc, error) {
 		r, err := resources.Load(ctx, b.Tx, id)
@@ -231,7 +231,7 @@ func (s *Grants) UpdateResource(ctx context.Context, id string, edit func(*Resou
 	})
 }
 
-// actionInUse refuses where rules or sets name an action of a resource.
+// actionInUse returns apperr.InUse if rules or sets name an action of a resource.
 func actionInUse(ctx context.Context, tx *docstore.Tx, resourceID, code string) error {
 	byRules, err := rules.Count(ctx, tx, docstore.Eq(byAction, docstore.Text(place(resourceID, code))))
 	if err != nil {
@@ -271,7 +271,7 @@ type Selection struct {
 	Codes               []string
 }
 
-// DeleteResources removes the resources of those ids, or of a selection, all or none. What is not there is no error. It
+// DeleteResources removes the resources of those ids, or of a selection, all or none. Missing ones are no error. It
 // returns how many there were.
 func (s *Grants) DeleteResources(ctx context.Context, ids []string, named Selection) (int, error) {
 	return write(ctx, s, func(b *batch) (int, error) {
@@ -297,8 +297,8 @@ func (s *Grants) DeleteResources(ctx context.Context, ids []string, named Select
 	})
 }
 
-// atOnce is how many records go in the transaction that makes them superfluous. The cascade removes the others soon
-// after: they are about something that does not exist, so they grant nothing.
+// atOnce is how many dependent records are removed in the transaction that removes what they refer to. The cascade
+// removes the others soon after; until then they refer to nothing, so they grant nothing.
 const atOnce = 1000
 
 func deleteResources(ctx context.Context, b *batch, list ...*Resource) error {

@@ -86,7 +86,7 @@ func (r *Rule) content() string {
 	return place(r.AuthUnitID, hex.EncodeToString(sum[:16]))
 }
 
-// check notes what can be seen without the store, and fills in what is absent.
+// check notes faults that can be found without the store, and fills in defaults.
 func (p *RuleProfile) check(faults *apperr.Faults) {
 	checkID(faults, "application_id", p.ApplicationID)
 	if p.Affect == "" {
@@ -111,7 +111,7 @@ func (p *RuleProfile) check(faults *apperr.Faults) {
 	p.checkObject(faults)
 }
 
-// checkActions makes one thing of the two ways to say that a rule is about all actions.
+// checkActions checks the actions, and gives the two ways to name all actions the same form.
 func (p *RuleProfile) checkActions(faults *apperr.Faults) {
 	if p.Type == typeApp || p.AllActions == On && len(p.Actions) == 0 {
 		p.Actions = []string{all}

@@ -12,7 +12,7 @@ import (
 // maxRules is how many rules a request may make: each of its rules for each of its identities.
 const maxRules = 1000
 
-// Grant makes every rule for every identity, with units where they are missing. Exact repeats of a rule are merged. All
+// Grant makes every rule for every identity, and creates missing units. Exact repeats of a rule are merged. All
 // or nothing. apperr.InvalidParameters.
 func (s *Grants) Grant(ctx context.Context, identities []Identity, profiles []RuleProfile) error {
 	if err := checkGrant(identities, profiles); err != nil {
@@ -55,7 +55,7 @@ func checkGrant(identities []Identity, profiles []RuleProfile) error {
 // MaxConditions is how many different conditions a tenant's rules can have: each stays compiled in memory.
 const MaxConditions = 1000
 
-// checkConditions goes by what this replica knows, so that rules made at the same time may exceed the bound by a few.
+// checkConditions counts what this replica knows of: rules made at the same time can exceed the limit by a few.
 func (s *Grants) checkConditions(ctx context.Context, profiles ...RuleProfile) error {
 	texts := make([]string, len(profiles))
 	for i := range profiles {
@@ -72,7 +72,7 @@ func (s *Grants) checkConditions(ctx context.Context, profiles ...RuleProfile) e
 	return nil
 }
 
-// unitsFor loads the units of identities, and makes those that are missing.
+// unitsFor loads the units of identities, and creates missing ones.
 func unitsFor(ctx context.Context, b *batch, identities []Identity, ids []string) (map[string]*Unit, error) {
 	wanted := make([]docstore.Value, len(identities))
 	for i, who := range identities {
@@ -102,7 +102,7 @@ func unitsFor(ctx context.Context, b *batch, identities []Identity, ids []string
 	return of, nil
 }
 
-// addRules adds rules to units, but for those that are there already.
+// addRules adds the rules that units do not have yet.
 func addRules(ctx context.Context, b *batch, of map[string]*Unit, profiles []RuleProfile, ids []string) error {
 	fresh := map[string]*Rule{}
 	var contents []docstore.Value
@@ -300,7 +300,7 @@ type RuleSelection struct {
 	Codes                           []string
 }
 
-// Revoke removes rules, all or none. What is not there is no error. apperr.InvalidState where a selection has too many.
+// Revoke removes rules, all or none. Missing ones are no error. apperr.InvalidState if a selection has too many.
 func (s *Grants) Revoke(ctx context.Context, sel RuleSelection) error {
 	_, err := write(ctx, s, func(b *batch) (struct{}, error) {
 		found, err := rules.LoadMany(ctx, b.Tx, sel.IDs)
@@ -416,8 +416,7 @@ func (s *Grants) RulesReaching(ctx context.Context, unitIDs []string, f RuleFilt
 	return list, nil
 }
 
-// Withdraw removes the rules that Grant would make, all or none. What is not there is no error.
-// apperr.InvalidParameters.
+// Withdraw removes the rules that Grant would make, all or none. Missing ones are no error. apperr.InvalidParameters.
 func (s *Grants) Withdraw(ctx context.Context, identities []Identity, profiles []RuleProfile) error {
 	if err := checkGrant(identities, profiles); err != nil {
 		return err

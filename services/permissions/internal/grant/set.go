@@ -129,7 +129,7 @@ func deleteSet(ctx context.Context, b *batch, set *Set) error {
 	return err
 }
 
-// counted says how many there are.
+// counted is a number as text.
 func counted(n int64) string {
 	if n == 1 {
 		return "1 record refers to it"

@@ -102,7 +102,7 @@ func (s *Grants) Units(ctx context.Context, f UnitFilter, p docstore.Paging) (do
 	return units.List(ctx, s.Store, f.where(), p)
 }
 
-// UpdateUnit changes what edit changes of identity and description; rules stay with the unit. apperr.NotFound,
+// UpdateUnit lets edit change identity and description; rules stay with the unit. apperr.NotFound,
 // InvalidParameters, AlreadyExists, VersionMismatch.
 func (s *Grants) UpdateUnit(ctx context.Context, id string, edit func(*Unit) error) (UnitDoc, error) {
 	return write(ctx, s, func(b *batch) (UnitDoc, error) {

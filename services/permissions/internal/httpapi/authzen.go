@@ -78,7 +78,7 @@ type EvaluationOptions struct {
 // AccessDecision answers an evaluation.
 type AccessDecision struct {
 	Decision bool           `json:"decision"`
-	Context  map[string]any `json:"context,omitempty" doc:"Why"`
+	Context  map[string]any `json:"context,omitempty" doc:"Why it is denied"`
 }
 
 // entity and evaluation are the same as they are read.
@@ -96,7 +96,7 @@ type evaluation struct {
 	Context  json.RawMessage `json:"context"`
 }
 
-// over is an evaluation with what it does not have itself taken from defaults.
+// over fills absent members of an evaluation with defaults.
 func (e evaluation) over(defaults evaluation) evaluation {
 	e.Subject = cmp.Or(e.Subject, defaults.Subject)
 	e.Resource = cmp.Or(e.Resource, defaults.Resource)
@@ -107,7 +107,7 @@ func (e evaluation) over(defaults evaluation) evaluation {
 	return e
 }
 
-// part says which members an evaluation must have, and which are searched for.
+// part says what a search looks for: that member of the evaluation need not be there.
 type part int
 
 const (
@@ -260,7 +260,7 @@ func (a *api) evaluateMany(ctx context.Context, in *evaluateManyInput) (AccessDe
 	return answers, nil
 }
 
-// nameOf is how AuthZEN's clients call a subject: a user by username.
+// nameOf is the id of a subject for AuthZEN clients: for a user, the username.
 func nameOf(s *engine.State, who engine.Identity) string {
 	if person := s.Person(who.ID); person != nil && who.Type == engine.User {
 		return person.Username
@@ -268,7 +268,7 @@ func nameOf(s *engine.State, who engine.Identity) string {
 	return who.ID
 }
 
-// typed splits the code of a resource whose type is none of the object types.
+// typed returns the id that AuthZEN clients use for a resource of a type, given its code.
 func typed(kind, code string) (id string, ok bool) {
 	if slices.Contains(objectTypes, kind) {
 		return code, true

@@ -35,7 +35,7 @@ func (a *api) registerAuthZENSearches(s *rest.Server) {
 	}
 	rest.Handle(s, rest.Op{
 		ID: "get-authzen-configuration", Method: http.MethodGet, Path: "/.well-known/authzen-configuration",
-		Summary: "Get where the AuthZEN operations are", Response: discovery("https://id.acme.test"),
+		Summary: "Get the AuthZEN configuration", Response: discovery("https://id.acme.test"),
 	}, a.authzenConfiguration)
 }
 

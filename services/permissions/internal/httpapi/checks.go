@@ -18,11 +18,9 @@ func (a *api) registerChecks(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "check-auth", Method: http.MethodPost, Path: "/v1/auth-check", Scope: auth.PermissionsCheck,
 		Summary: "Check whether an identity may do something",
-		Doc: "The object is named by `object_code`, `object_id`, or, of an api resource, `uri` with `method`, which " +
-			"is then the action. An unknown " +
-			"identity or object is not allowed, and no error. With `explain=true` the answer lists every rule " +
-			"considered and, where it is no, the " +
-			"nearest miss. The header X-Consistency-Token of a write makes the check wait for it, at most 5 s, else " +
+		Doc: "The object is named by `object_code`, `object_id` or, for an api resource, `uri` with `method`, which " +
+			"is then the action. An unknown identity or object is not an error: it is not allowed. With `explain=true` the answer lists every rule " +
+			"considered and, if it is not allowed, the nearest miss. The header X-Consistency-Token of a write makes the check wait for it, at most 5 s, else " +
 			"503.",
 		Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable}, Momentary: true,
 		Request: exampleCheck, Response: exampleDecision,
@@ -67,11 +65,11 @@ type Check struct {
 	ObjectCode    string         `json:"object_code,omitempty" maxLength:"256" example:"orders"`
 	ObjectID      string         `json:"object_id,omitempty" maxLength:"64"`
 	URI           string         `json:"uri,omitempty" maxLength:"2048" doc:"Path of an api resource"`
-	Method        string         `json:"method,omitempty" maxLength:"64" doc:"The action, where uri is given"`
-	Action        string         `json:"action,omitempty" maxLength:"64" doc:"Not needed for app" example:"read"`
-	Context       map[string]any `json:"context,omitempty" doc:"What conditions call context"`
-	Subject       map[string]any `json:"subject_properties,omitempty" doc:"For conditions, over the user's own"`
-	Resource      map[string]any `json:"resource_properties,omitempty" doc:"For conditions, over the resource's own"`
+	Method        string         `json:"method,omitempty" maxLength:"64" doc:"The action, if uri is given"`
+	Action        string         `json:"action,omitempty" maxLength:"64" doc:"Not needed where object_type is app" example:"read"`
+	Context       map[string]any `json:"context,omitempty" doc:"The variable context of conditions"`
+	Subject       map[string]any `json:"subject_properties,omitempty" doc:"For conditions; overrides the user's own properties"`
+	Resource      map[string]any `json:"resource_properties,omitempty" doc:"For conditions; overrides the resource's own properties"`
 	ActionProps   map[string]any `json:"action_properties,omitempty" doc:"For conditions"`
 }
 
@@ -92,7 +90,7 @@ type asked struct {
 	ActionProps   json.RawMessage `json:"action_properties"`
 }
 
-// check notes where a check names its object twice or not at all.
+// check notes faults that the schema does not cover: the object must be named once.
 func (c *asked) check(faults *apperr.Faults) {
 	names := 0
 	for _, name := range []string{c.ObjectID, c.ObjectCode, c.URI} {
@@ -111,7 +109,7 @@ func (c *asked) check(faults *apperr.Faults) {
 	faults.Check(c.Action != "" || c.Method != "", "action", "must be given")
 }
 
-// question is the engine's form.
+// question converts the check.
 func (c *asked) question(now int64, work *engine.Work) engine.Question {
 	return engine.Question{
 		Identity: engine.Identity{Type: c.IdentityType, ID: c.IdentityID}, ApplicationID: c.ApplicationID,
@@ -125,7 +123,7 @@ func (c *asked) question(now int64, work *engine.Work) engine.Question {
 // CheckOptions are those of both checks.
 type CheckOptions struct {
 	Explain rest.Flag `query:"explain" doc:"true lists every rule considered"`
-	Token   string    `header:"X-Consistency-Token" maxLength:"512" doc:"Of a write that the answer must take into account"`
+	Token   string    `header:"X-Consistency-Token" maxLength:"512" doc:"Token of a write that the answer must take into account"`
 }
 
 type checkInput struct {
@@ -199,7 +197,7 @@ func (a *api) checkBatch(ctx context.Context, in *checkBatchInput) (rest.Raw[Dec
 	return rest.Raw[Decisions]{JSON: append(answer, "]}"...)}, nil
 }
 
-// batch is Checks as they are read. Its memory is used again.
+// batch is Checks in the form in which they are read. Its memory is reused.
 type batch struct {
 	Checks []asked `json:"checks"`
 }
@@ -212,7 +210,7 @@ func (b *batch) release() {
 	batches.Put(b)
 }
 
-// faultsOf are the faults of many checks.
+// faultsOf returns the faults of a batch of checks.
 func faultsOf(checks []asked) error {
 	for i := range checks {
 		var one apperr.Faults
@@ -230,12 +228,12 @@ func faultsOf(checks []asked) error {
 // Decision answers a check.
 type Decision struct {
 	Allowed    bool         `json:"allowed"`
-	Affect     string       `json:"affect" enum:"affect,deny," doc:"What the rule does that decided; empty if none did"`
+	Affect     string       `json:"affect" enum:"affect,deny," doc:"Effect of the rule that decided; empty if no rule did"`
 	RuleID     string       `json:"rule_id" example:"1048600"`
-	Via        []Party      `json:"via" doc:"From the identity asked about to the one that the rule is of"`
+	Via        []Party      `json:"via" doc:"The way from the identity asked about to the one that has the rule"`
 	Reason     string       `json:"reason" enum:"granted,denied,not_granted,unknown_identity,unknown_object,unknown_action"`
 	Considered []Considered `json:"considered,omitempty" doc:"With explain: every rule about the object that reaches the identity"`
-	Nearest    *Miss        `json:"nearest_miss,omitempty" doc:"With explain, where it is not allowed: the smallest change after which it would be, or the deny"`
+	Nearest    *Miss        `json:"nearest_miss,omitempty" doc:"With explain, if it is not allowed: the smallest change that would allow it, or the rule that denies it"`
 }
 
 // Party is an identity with its name.
@@ -251,21 +249,21 @@ type Considered struct {
 	Affect  string  `json:"affect" enum:"affect,deny"`
 	Via     []Party `json:"via"`
 	Applies bool    `json:"applies"`
-	Why     string  `json:"why" doc:"Why it does not apply, or, of a deny, that its condition cannot be decided"`
+	Why     string  `json:"why" doc:"Why the rule does not apply; for a deny also that its condition cannot be decided"`
 }
 
-// Miss is what is missing, or in the way.
+// Miss is what is missing, or what denies it.
 type Miss struct {
 	Kind     string `json:"kind" enum:"deny,context,membership,grant"`
 	Text     string `json:"text"`
 	RuleID   string `json:"rule_id,omitempty"`
-	Identity Party  `json:"identity" doc:"Whom the rule is of, or who lacks the grant; of kind membership: what to be a member of"`
+	Identity Party  `json:"identity" doc:"Who has the rule, or who lacks the grant; for kind membership, the node or group to become a member of"`
 }
 
-// usualDecision is how many bytes most decisions have at most.
+// usualDecision is the size of most decisions in bytes.
 const usualDecision = 400
 
-// appendDecision answers a question in the form of a Decision.
+// appendDecision answers a question and appends the Decision as JSON.
 func appendDecision(ctx context.Context, b []byte, s *engine.State, q *engine.Question, explain bool) ([]byte, error) {
 	if explain {
 		e, err := s.Explain(ctx, q)

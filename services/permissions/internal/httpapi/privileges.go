@@ -36,14 +36,14 @@ type Privilege struct {
 	Identity
 	ApplicationID string   `json:"application_id" example:"2001"`
 	ObjectType    string   `json:"object_type" enum:"data,api,ui,res,res_set,app"`
-	ObjectID      string   `json:"object_id" doc:"Of the resource, resource set or application; empty of type res" example:"1048578"`
-	ObjectCode    string   `json:"object_code" doc:"Of type res a pattern; empty: all resources" example:"orders"`
+	ObjectID      string   `json:"object_id" doc:"Id of the resource, resource set or application; empty for type res" example:"1048578"`
+	ObjectCode    string   `json:"object_code" doc:"For type res a pattern; empty: all resources" example:"orders"`
 	ObjectName    string   `json:"object_name" example:"Orders"`
 	Actions       []string `json:"actions" example:"[\"read\"]"`
 	Affect        string   `json:"affect" enum:"affect,deny"`
 	RuleID        string   `json:"rule_id" example:"1048600"`
 	AuthUnitID    string   `json:"auth_unit_id" doc:"The unit that has the rule" example:"1048590"`
-	InheritedFrom string   `json:"inherited_from" doc:"The id of the unit where that is another identity's; else empty"`
+	InheritedFrom string   `json:"inherited_from" doc:"Id of the unit that has the rule, if it is another identity's; else empty"`
 }
 
 type listPrivilegesInput struct {
@@ -110,14 +110,14 @@ func (a *api) registerApplications(s *rest.Server) {
 		ID: "authorize-applications", Method: http.MethodPost, Path: "/v1/application-authorizations",
 		Scope:   auth.PermissionsWrite,
 		Summary: "Let identities use applications",
-		Doc:     "Or, with `affect` deny, forbid it. All or none, together at most 1000.",
+		Doc:     "With `affect` deny it forbids the use. All or none; applications times identities at most 1000.",
 		Request: example, Response: map[string]any{},
 	}, a.authorize)
 	rest.Handle(s, rest.Op{
 		ID: "unauthorize-applications", Method: http.MethodDelete, Path: "/v1/application-authorizations",
 		Scope:   auth.PermissionsWrite,
-		Summary: "Take back the authorizations of applications",
-		Doc:     "Those that were made with the same `affect`. What is not there is no error.",
+		Summary: "Revoke authorizations of applications",
+		Doc:     "Removes those that were made with the same `affect`. Missing ones are no error.",
 		Request: example, Response: map[string]any{},
 	}, a.unauthorize)
 }
@@ -195,7 +195,7 @@ func (a *api) unauthorize(ctx context.Context, in *authorizeInput) (rest.Empty, 
 	return rest.Empty{}, apperr.Relocate(a.grants.Withdraw(ctx, identities, rules), amongApplications)
 }
 
-// amongApplications is where the body has what rules have at rules[i].
+// amongApplications maps the location of a fault in rules[i] to the member of the body.
 func amongApplications(location string) string {
 	item, _, _ := strings.Cut(location, ".")
 	if i, ok := strings.CutPrefix(item, "rules"); ok {

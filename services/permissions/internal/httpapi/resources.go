@@ -29,7 +29,7 @@ func (a *api) registerResources(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "get-resource", Method: http.MethodGet, Path: "/v1/resources/{id}", Scope: auth.PermissionsRead,
 		Summary: "Get a resource",
-		Doc:     "404 also where it is another application's.", Response: exampleResource,
+		Doc:     "404 also if it is another application's.", Response: exampleResource,
 	}, a.getResource)
 	rest.Handle(s, rest.Op{
 		ID: "replace-resource", Method: http.MethodPut, Path: "/v1/resources/{id}", Scope: auth.PermissionsWrite,
@@ -42,7 +42,7 @@ func (a *api) registerResources(s *rest.Server) {
 		ID: "update-resource", Method: http.MethodPatch, Path: "/v1/resources/{id}", Scope: auth.PermissionsWrite,
 		Summary: "Change a resource",
 		Doc: "JSON merge patch (RFC 7396) of `name`, `description`, `uri`, `actions` and the extension properties. " +
-			"An action that rules or sets name cannot be taken away.",
+			"An action that rules or sets name cannot be removed.",
 		Errors: []apperr.Kind{apperr.InUse}, Request: map[string]any{"description": "All orders"},
 		Response: map[string]any{},
 	}, a.updateResource)
@@ -54,7 +54,7 @@ func (a *api) registerResources(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "delete-resources", Method: http.MethodDelete, Path: "/v1/batch/resources", Scope: auth.PermissionsWrite,
 		Summary: "Delete resources",
-		Doc:     "By `ids`, or by `codes` of an application; all or none. What is not there is no error.",
+		Doc:     "By `ids`, or by `codes` of an application; all or none. Missing ones are no error.",
 		Request: map[string]any{"ids": []string{"1048578"}}, Response: map[string]any{"removed": 1},
 	}, a.deleteResources)
 }

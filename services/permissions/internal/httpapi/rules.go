@@ -18,7 +18,7 @@ func (a *api) registerRules(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "grant-auth-rules", Method: http.MethodPost, Path: "/v1/batch/auth-unit-rules",
 		Scope: auth.PermissionsWrite, Summary: "Grant rules to identities",
-		Doc: "Every rule for every identity, together at most 1000; units are made where they are missing, exact " +
+		Doc: "Every rule for every identity, together at most 1000; missing units are created, exact " +
 			"repeats are merged. All or none. " +
 			"The rules of a tenant have at most 1000 different conditions.",
 		Errors: []apperr.Kind{apperr.InvalidState},
@@ -33,7 +33,7 @@ func (a *api) registerRules(s *rest.Server) {
 		ID: "revoke-auth-rules", Method: http.MethodDelete, Path: "/v1/batch/auth-unit-rules",
 		Scope: auth.PermissionsWrite, Summary: "Revoke rules",
 		Doc: "By `rule_ids`, or those of a unit, of an application, a type or `codes` alone where given. All or " +
-			"none. What is not there is no error.",
+			"none. Missing ones are no error.",
 		Errors:  []apperr.Kind{apperr.InvalidState},
 		Request: map[string]any{"rule_ids": []string{"1048600"}}, Response: map[string]any{},
 	}, a.revokeRules)
@@ -125,13 +125,13 @@ type listUnitRulesInput struct {
 	Type          string    `query:"type" enum:"res,res_set,data,ui,api,app"`
 	Code          string    `query:"code" maxLength:"256" doc:"Of the resource or resource set"`
 	SelfOnly      rest.Flag `query:"self_only" doc:"true: only what is granted to this identity itself"`
-	ResourceID    string    `query:"resource_id" maxLength:"64" doc:"With type data, ui or api"`
-	AllResources  rest.Flag `query:"resource_match_all_resources" doc:"With type res"`
-	AllActions    rest.Flag `query:"resource_match_all_actions" doc:"With type res"`
-	ResourceSetID string    `query:"resource_set_id" maxLength:"64" doc:"With type res_set"`
+	ResourceID    string    `query:"resource_id" maxLength:"64" doc:"Only with type data, ui or api"`
+	AllResources  rest.Flag `query:"resource_match_all_resources" doc:"Only with type res"`
+	AllActions    rest.Flag `query:"resource_match_all_actions" doc:"Only with type res"`
+	ResourceSetID string    `query:"resource_set_id" maxLength:"64" doc:"Only with type res_set"`
 }
 
-// check refuses filters that mean nothing with the type.
+// check refuses filters that have no meaning for the type.
 func (in *listUnitRulesInput) check() error {
 	var faults apperr.Faults
 	meaningful := func(given bool, name string, types ...string) {
@@ -256,7 +256,7 @@ func (a *api) listRules(ctx context.Context, in *listRulesInput) (rest.List[Auth
 	return rest.ListOf[AuthRule](in.Paging, page, err)
 }
 
-// answerable makes refusals of the engine's errors.
+// answerable turns the engine's errors into those of the API.
 func answerable(err error) error {
 	switch {
 	case errors.Is(err, engine.ErrReach):

@@ -17,16 +17,16 @@ type Object struct {
 	ID            string   `json:"object_id" example:"1048578"`
 	Code          string   `json:"object_code" example:"orders"`
 	Name          string   `json:"object_name" example:"Orders"`
-	Actions       []string `json:"actions" doc:"What the identity may do with it, or the action asked for; empty of an application"`
+	Actions       []string `json:"actions" doc:"What the identity may do with it, or the action asked for; empty for an application"`
 }
 
 type listObjectsInput struct {
 	rest.Paging
 	IdentityID    string `query:"identity_id" required:"true" minLength:"1" maxLength:"64"`
 	IdentityType  string `query:"identity_type" required:"true" enum:"user,node,core_object,application,group,everyone"`
-	ApplicationID string `query:"application_id" maxLength:"64" doc:"Must be given but for app"`
+	ApplicationID string `query:"application_id" maxLength:"64" doc:"Required unless object_type is app"`
 	ObjectType    string `query:"object_type" required:"true" enum:"data,api,ui,app"`
-	Action        string `query:"action" maxLength:"64" doc:"Absent: any"`
+	Action        string `query:"action" maxLength:"64" doc:"Absent: any action"`
 	Token         string `header:"X-Consistency-Token" maxLength:"512"`
 }
 
@@ -56,7 +56,7 @@ func (a *api) listObjects(ctx context.Context, in *listObjectsInput) (rest.List[
 	}, objectJSON)
 }
 
-// objectJSON is an engine's object in the form of Object.
+// objectJSON encodes an object in the form of Object.
 func objectJSON(o engine.Object) []byte {
 	wire := Object{ApplicationID: o.ApplicationID, Type: engine.App, ID: o.ApplicationID}
 	if r := o.Resource; r != nil {
@@ -85,7 +85,7 @@ type listIdentitiesInput struct {
 	ObjectType    string `query:"object_type" required:"true" enum:"data,api,ui,app"`
 	ObjectCode    string `query:"object_code" maxLength:"256"`
 	ObjectID      string `query:"object_id" maxLength:"64"`
-	Action        string `query:"action" maxLength:"64" doc:"Must be given but for app"`
+	Action        string `query:"action" maxLength:"64" doc:"Required unless object_type is app"`
 	Token         string `header:"X-Consistency-Token" maxLength:"512"`
 }
 
@@ -118,13 +118,13 @@ func (a *api) listIdentities(ctx context.Context, in *listIdentitiesInput) (rest
 		func(who engine.Identity) []byte { return encoded(Identity{who.ID, who.Type, state.Label(who)}) })
 }
 
-// encoded is a value made of texts as JSON.
+// encoded encodes a value that has only texts.
 func encoded[W any](value W) []byte {
 	raw, _ := rest.Encoded(value) // texts always marshal
 	return raw.JSON
 }
 
-// pageOf is a page of a whole list that has one order, that of its entries' keys.
+// pageOf returns a page of a list that is in the order of its entries' keys.
 func pageOf[W, T any](p rest.Paging, all []T, key func(T) string, entry func(T) []byte) (rest.List[W], error) {
 	list := rest.List[W]{Total: -1, Num: p.PageNum, Size: p.PageSize}
 	if p.PageSort != "" {

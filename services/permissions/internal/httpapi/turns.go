@@ -10,16 +10,16 @@ import (
 	"github.com/idplatform/idplatform/services/permissions/internal/engine"
 )
 
-// maxLong is how many requests may be at work on long questions, or wait for it.
+// maxLong limits the requests that work on long questions or wait for their turn.
 const maxLong = 1000
 
-// newTurns makes the gate through which long questions go. Half of the processors are left to short ones.
+// newTurns makes the gate for long questions. They use at most half of the processors.
 func newTurns() *fair.Gate {
 	return fair.NewGate("long questions about permissions", int64(max(1, runtime.GOMAXPROCS(0)/2)), maxLong)
 }
 
-// work begins what the questions of a request cost; done ends it. What takes longer than a moment goes on in turns with
-// that of other tenants, and rests between them.
+// work begins the work of a request's questions; done ends it. A request that takes longer than half a millisecond
+// takes turns with those of other tenants, and rests between its turns.
 func (a *api) work(ctx context.Context) (w *engine.Work, done func()) {
 	var pace fair.Pace
 	leave := func() {}

@@ -15,7 +15,7 @@ func (a *api) registerUnits(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "create-auth-unit", Method: http.MethodPost, Path: "/v1/auth-units", Scope: auth.PermissionsWrite,
 		Summary:  "Create an authorization unit",
-		Doc:      "There is one for each identity. Granting a rule makes it, too.",
+		Doc:      "There is one for each identity. Granting a rule creates it, too.",
 		Errors:   []apperr.Kind{apperr.AlreadyExists},
 		Request:  map[string]any{"identity_id": "1048601", "identity_type": "node", "identity_name": "Finance"},
 		Response: exampleUnit,
@@ -33,7 +33,7 @@ func (a *api) registerUnits(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "update-auth-unit", Method: http.MethodPatch, Path: "/v1/auth-units/{id}", Scope: auth.PermissionsWrite,
 		Summary: "Change an authorization unit",
-		Doc:     "JSON merge patch (RFC 7396). Its rules stay with the unit, also where the identity is another.",
+		Doc:     "JSON merge patch (RFC 7396). The rules stay with the unit, even if its identity is changed.",
 		Errors:  []apperr.Kind{apperr.AlreadyExists},
 		Request: map[string]any{"description": "Books and payroll"}, Response: exampleUnit,
 	}, a.updateUnit)
@@ -45,7 +45,7 @@ func (a *api) registerUnits(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "add-auth-unit-members", Method: http.MethodPost, Path: "/v1/auth-units/{id}/members",
 		Scope: auth.PermissionsWrite, Summary: "Add users to a group",
-		Doc:      "1…1000, all or none. Who is a member already stays one; the answer has those who were not.",
+		Doc:      "1…1000, all or none. The answer has those who were not members before.",
 		Errors:   []apperr.Kind{apperr.InvalidState},
 		Request:  map[string]any{"user_ids": []string{"1048601"}},
 		Response: map[string]any{"items": []any{exampleGroupMember}},
@@ -57,8 +57,8 @@ func (a *api) registerUnits(s *rest.Server) {
 	}, a.listGroupMembers)
 	rest.Handle(s, rest.Op{
 		ID: "remove-auth-unit-members", Method: http.MethodDelete, Path: "/v1/auth-units/{id}/members",
-		Scope: auth.PermissionsWrite, Summary: "Take users out of a group",
-		Doc: "1…1000, all or none. Who is no member is no error.", Errors: []apperr.Kind{apperr.InvalidState},
+		Scope: auth.PermissionsWrite, Summary: "Remove users from a group",
+		Doc: "1…1000, all or none. Users who are not members are no error.", Errors: []apperr.Kind{apperr.InvalidState},
 		Request: map[string]any{"user_ids": []string{"1048601"}}, Response: map[string]any{"removed": 1},
 	}, a.removeGroupMembers)
 }

@@ -18,10 +18,10 @@ type Resource struct {
 	Name          string         `json:"name" example:"Orders"`
 	Description   string         `json:"description"`
 	URI           string         `json:"uri" doc:"Of an api resource: a path, in which segments may be {name} or *, and the last one **" example:"/orders/{id}"`
-	Actions       []Action       `json:"actions" doc:"What can be done with it; empty: whatever is asked for"`
+	Actions       []Action       `json:"actions" doc:"What can be done with it; empty: any action"`
 	IsGlobal      string         `json:"is_global" enum:"1,0" doc:"1: every application of the tenant may grant and group it"`
 	SysExtProps   map[string]any `json:"sys_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
-	FreeExtProps  map[string]any `json:"free_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly; for conditions it goes over sys_ext_props"`
+	FreeExtProps  map[string]any `json:"free_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly; in conditions it overrides sys_ext_props"`
 }
 
 // Action is something that can be done with a resource.
@@ -59,7 +59,7 @@ type ResourceSet struct {
 // ResourceSetInput is a resource set to be created or replaced.
 type ResourceSetInput struct {
 	rest.MetaInput
-	ApplicationID string `json:"application_id,omitempty" doc:"Can't be changed" example:"2001"`
+	ApplicationID string `json:"application_id,omitempty" doc:"Cannot be changed" example:"2001"`
 	Code          string `json:"code" example:"sales"`
 	Name          string `json:"name,omitempty" example:"Sales"`
 	Description   string `json:"description,omitempty"`
@@ -125,7 +125,7 @@ type AuthRule struct {
 	rest.Meta
 	AuthUnitID string `json:"auth_unit_id" example:"1048590"`
 	RuleProfile
-	InheritedFrom *AuthUnit `json:"inherited_from,omitempty" readOnly:"true" doc:"In lists with what reaches an identity from elsewhere: the unit that has the rule"`
+	InheritedFrom *AuthUnit `json:"inherited_from,omitempty" readOnly:"true" doc:"In lists with inherited rules: the unit that has the rule"`
 }
 
 // RuleProfile is what can be set of a rule.
@@ -141,7 +141,7 @@ type RuleProfile struct {
 	AllActions    string     `json:"resource_match_all_actions" enum:"1,0"`
 	Condition     string     `json:"condition" doc:"CEL over subject, resource, action, context and now; empty: none" example:"context.ip.startsWith('10.')"`
 	ValidFrom     *time.Time `json:"valid_from" nullable:"true" doc:"null: from the beginning"`
-	ValidTo       *time.Time `json:"valid_to" nullable:"true" doc:"null: without end; at this time the rule is no longer valid"`
+	ValidTo       *time.Time `json:"valid_to" nullable:"true" doc:"null: without end; the rule is not valid any more at this time"`
 	Description   string     `json:"description"`
 }
 
@@ -151,7 +151,7 @@ type AuthRuleInput struct {
 	AuthUnitID    string     `json:"auth_unit_id,omitempty" readOnly:"true"`
 	ApplicationID string     `json:"application_id" example:"2001"`
 	Type          string     `json:"type" enum:"res,res_set,data,ui,api,app"`
-	Code          string     `json:"code,omitempty" doc:"Names the resource or set where there is no id"`
+	Code          string     `json:"code,omitempty" doc:"Names the resource or set if no id is given"`
 	ResourceID    string     `json:"resource_id,omitempty"`
 	ResourceSetID string     `json:"resource_set_id,omitempty"`
 	Actions       []string   `json:"actions,omitempty" maxItems:"200"`

@@ -17,7 +17,7 @@ import (
 	"github.com/idplatform/idplatform/services/permissions/internal/grant"
 )
 
-// Deps are what an Index works with.
+// Deps are what an Index needs.
 type Deps struct {
 	Store   *docstore.Store
 	Bus     *bus.Bus
@@ -81,7 +81,7 @@ func (x *Index) Followers() []bus.FollowerConfig {
 	}
 }
 
-// Loaded reports whether the index knows all that there was at the start. Before that no answer is right.
+// Loaded reports whether the first snapshots are complete. Before that, answers could be wrong.
 func (x *Index) Loaded() bool { return x.grants.loaded.Load() && x.people.loaded.Load() }
 
 // State is what is known of the context's tenant.
@@ -89,7 +89,7 @@ func (x *Index) State(ctx context.Context) *engine.State {
 	return x.engine.Tenant(request.Tenant(ctx)).State()
 }
 
-// Apply takes this replica's own changes into account.
+// Apply adds this replica's own writes.
 func (x *Index) Apply(ctx context.Context, changes []grant.Change) {
 	tenant := request.Tenant(ctx)
 	updates := make([]update, 0, len(changes))
@@ -115,7 +115,7 @@ type update struct {
 	apply      func(*engine.Change)
 }
 
-// origin says how a replica learnt of an update.
+// origin says where an update comes from.
 type origin int
 
 const (
@@ -124,8 +124,8 @@ const (
 	fromSnapshot               // from what is stored
 )
 
-// apply makes updates in the engine. What this replica has deleted stays so, whatever it hears of before the event of
-// the deletion.
+// apply makes updates in the engine. A record that this replica has deleted stays deleted, even if older events about
+// it arrive before the event of the deletion.
 func (x *Index) apply(s *source, tenant string, from origin, updates ...update) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,14 +162,14 @@ func (s *source) note(r record, deleted bool) {
 	s.deleted[r] = deleted
 }
 
-// park goes on without a record that cannot be read: it must not keep others out.
+// park counts and logs a record that cannot be read. The index continues without it.
 func (x *Index) park(tenant, entity, id string, err error) {
 	x.parked.Inc()
 	x.Log.Error("the index goes on without a record that it cannot read", "tenant", tenant, "entity", entity, "record",
 		id, "error", err)
 }
 
-// handleGrant takes an event of this service into account.
+// handleGrant handles an event of this service.
 func (x *Index) handleGrant(_ context.Context, e bus.Event) error {
 	c, err := changeOf(e)
 	if err == nil {
@@ -183,7 +183,7 @@ func (x *Index) handleGrant(_ context.Context, e bus.Event) error {
 	return nil
 }
 
-// handlePeople takes an event of the users or the organization service into account.
+// handlePeople handles an event of the users or the organization service.
 func (x *Index) handlePeople(_ context.Context, e bus.Event) error {
 	updates, err := readPeople(e)
 	if err != nil {

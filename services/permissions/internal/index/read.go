@@ -29,7 +29,7 @@ func changeOf(e bus.Event) (grant.Change, error) {
 	return c, err
 }
 
-// kindOf takes idp.auth_rule.created apart.
+// kindOf returns the entity and action of an event type such as idp.auth_rule.created.
 func kindOf(e bus.Event) (entity, action string) {
 	entity, action, _ = strings.Cut(strings.TrimPrefix(e.Type, "idp."), ".")
 	return entity, action
@@ -70,7 +70,7 @@ var (
 	errLacking = errors.New("it lacks a member")
 )
 
-// whole reports a record some of whose members, which every good one has, are empty.
+// whole returns an error if one of the members that a record must have is empty.
 func whole(members ...string) error {
 	if slices.Contains(members, "") {
 		return errLacking
@@ -243,7 +243,8 @@ func readPeople(e bus.Event) ([]update, error) {
 // dropped is the deletion of a record of another service.
 func dropped(entity, id string) (func(*engine.Change), error) {
 	drop := map[string]func(*engine.Change, string){
-		"user": (*engine.Change).DropPerson, "node": (*engine.Change).DropNode, "core_object": (*engine.Change).DropTree,
+		"user": (*engine.Change).DropPerson, "node": (*engine.Change).DropNode,
+		"core_object": (*engine.Change).DropTree,
 	}[entity]
 	if drop == nil {
 		return nil, errUnknown
@@ -297,7 +298,7 @@ func putMembership(m questions.Membership) func(*engine.Change) {
 	}
 }
 
-// readUser makes an update of a user record; one who has resigned is no user any more.
+// readUser makes an update of a user record. A user who has resigned is removed.
 func readUser(raw json.RawMessage, sequence int64, u update) (update, error) {
 	var user struct {
 		ID           string          `json:"id"`
@@ -319,7 +320,7 @@ func readUser(raw json.RawMessage, sequence int64, u update) (update, error) {
 	return u, err
 }
 
-// readEnded reads the one form of membership.deleted: a list.
+// readEnded reads membership.deleted, which has a list of memberships.
 func readEnded(e bus.Event) ([]update, error) {
 	var data struct {
 		Memberships []struct {

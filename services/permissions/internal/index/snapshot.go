@@ -22,7 +22,8 @@ type loader struct {
 	told   time.Time
 }
 
-// changeAtOnce is how many records go into one state: each one costs a little, and writers of the tenant wait for it.
+// changeAtOnce is how many records go into one change of the state: a change has a fixed cost, and the tenant's writers
+// wait for it.
 const changeAtOnce = 1000
 
 func (l *loader) add(u update) {
@@ -160,7 +161,7 @@ func (x *Index) organization(ctx context.Context, l *loader) error {
 	})
 }
 
-// eachTenant calls fn for the tenants that a service names, one after the other.
+// eachTenant calls fn for each tenant that a service names.
 func (x *Index) eachTenant(
 	ctx context.Context, next bus.Question[questions.TenantName, questions.TenantName], l *loader,
 	fn func(context.Context) error,
@@ -179,7 +180,7 @@ func (x *Index) eachTenant(
 	}
 }
 
-// eachPage asks for one page after the other.
+// eachPage asks for page after page.
 func eachPage(limit int, ask func(questions.RecordsPage) (next string, err error)) error {
 	for q := (questions.RecordsPage{Limit: limit}); ; {
 		next, err := ask(q)

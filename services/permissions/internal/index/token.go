@@ -16,7 +16,7 @@ import (
 // TokenHeader is the header by which an answer names its write and a check asks for one to be taken into account.
 const TokenHeader = "X-Consistency-Token"
 
-// patience is how long a check waits for the write that its token names.
+// patience is how long a check waits for the write of its token.
 const patience = 5 * time.Second
 
 // token names the last record that a write has changed.
@@ -35,8 +35,8 @@ func tokenOf(c grant.Change) string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// Await waits until a write is taken into account here. apperr.InvalidParameters for what is no token, Unavailable
-// where the write does not come in time.
+// Await waits until this replica has a write. apperr.InvalidParameters if the text is not a token, Unavailable if the
+// write does not arrive in time.
 func (x *Index) Await(ctx context.Context, text string) error {
 	if text == "" {
 		return nil
@@ -112,7 +112,7 @@ func (r *recent) note(of record, sequence int64) {
 
 type sinkKey struct{}
 
-// TellTokens gives the answers of writes their tokens.
+// TellTokens sets the consistency token in the answers of writes.
 func TellTokens(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {

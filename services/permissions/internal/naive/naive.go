@@ -46,14 +46,16 @@ func (w *World) reaches(unit, who engine.Identity) bool {
 			}
 		}
 		for _, m := range w.Memberships {
-			if m.UserID == who.ID && w.Nodes[m.NodeID] != nil && w.reaches(unit, engine.Identity{Type: engine.Node, ID: m.NodeID}) {
+			node := engine.Identity{Type: engine.Node, ID: m.NodeID}
+			if m.UserID == who.ID && w.Nodes[m.NodeID] != nil && w.reaches(unit, node) {
 				return true
 			}
 		}
 	case engine.Node:
 		node := w.Nodes[who.ID]
 		if node.ParentID != "" {
-			return w.Nodes[node.ParentID] != nil && w.reaches(unit, engine.Identity{Type: engine.Node, ID: node.ParentID})
+			parent := engine.Identity{Type: engine.Node, ID: node.ParentID}
+			return w.Nodes[node.ParentID] != nil && w.reaches(unit, parent)
 		}
 		return unit.Type == engine.CoreObject && w.Trees[unit.ID] != nil && w.Trees[unit.ID].Code == node.ObjectCode
 	}
