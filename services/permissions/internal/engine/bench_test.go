@@ -106,6 +106,32 @@ func askMany(b *testing.B, s *State, who func(i int) (user string, resource int)
 	}
 }
 
+// grantFarAbove adds a user in the lowest of ten nodes, and grants to the highest: of a resource, of a set, and with a
+// condition.
+func grantFarAbove(t *Tenant) {
+	t.Change(func(c *Change) {
+		for i := range 10 {
+			node := &TreeNode{ID: fmt.Sprint("deep", i), Name: "Deep", ObjectCode: "company", Sequence: 1}
+			if i > 0 {
+				node.ParentID = fmt.Sprint("deep", i-1)
+			}
+			c.PutNode(node)
+		}
+		c.PutPerson(&Person{ID: "below", Username: "below", Sequence: 1})
+		c.PutMembership(&Membership{ID: "m", NodeID: "deep9", UserID: "below", Sequence: 1})
+		c.PutUnit(&Unit{ID: "u", Identity: Identity{Node, "deep0"}, Sequence: 1})
+		c.PutSet(&Set{ID: "set", ApplicationID: "9", Code: "set", Sequence: 1})
+		c.PutMember(&Member{ID: "sm", SetID: "set", ResourceID: "3" + number(1), Actions: []string{Any}, Sequence: 1})
+		c.PutRule(&Rule{ID: "r1", UnitID: "u", ApplicationID: "9", Type: Data, ResourceID: "3" + number(0),
+			Actions: []string{"read"}, Sequence: 1})
+		c.PutRule(&Rule{ID: "r2", UnitID: "u", ApplicationID: "9", Type: ResourceSet, SetID: "set",
+			Actions: []string{"read"}, Sequence: 1})
+		c.PutRule(&Rule{ID: "r3", UnitID: "u", ApplicationID: "9", Type: Data, ResourceID: "3" + number(2),
+			Actions:   []string{"read"},
+			Condition: &Condition{Text: `context.ip.startsWith("10.")`}, Sequence: 1})
+	})
+}
+
 func BenchmarkCheck(b *testing.B) {
 	t := large(size())
 	t.Change(func(c *Change) { // users who belong to nothing
@@ -128,27 +154,7 @@ func BenchmarkCheck(b *testing.B) {
 			return "6" + number(user), user
 		})
 	})
-	t.Change(func(c *Change) {
-		for i := range 10 {
-			node := &TreeNode{ID: fmt.Sprint("deep", i), Name: "Deep", ObjectCode: "company", Sequence: 1}
-			if i > 0 {
-				node.ParentID = fmt.Sprint("deep", i-1)
-			}
-			c.PutNode(node)
-		}
-		c.PutPerson(&Person{ID: "below", Username: "below", Sequence: 1})
-		c.PutMembership(&Membership{ID: "m", NodeID: "deep9", UserID: "below", Sequence: 1})
-		c.PutUnit(&Unit{ID: "u", Identity: Identity{Node, "deep0"}, Sequence: 1})
-		c.PutSet(&Set{ID: "set", ApplicationID: "9", Code: "set", Sequence: 1})
-		c.PutMember(&Member{ID: "sm", SetID: "set", ResourceID: "3" + number(1), Actions: []string{Any}, Sequence: 1})
-		c.PutRule(&Rule{ID: "r1", UnitID: "u", ApplicationID: "9", Type: Data, ResourceID: "3" + number(0),
-			Actions: []string{"read"}, Sequence: 1})
-		c.PutRule(&Rule{ID: "r2", UnitID: "u", ApplicationID: "9", Type: ResourceSet, SetID: "set",
-			Actions: []string{"read"}, Sequence: 1})
-		c.PutRule(&Rule{ID: "r3", UnitID: "u", ApplicationID: "9", Type: Data, ResourceID: "3" + number(2),
-			Actions:   []string{"read"},
-			Condition: &Condition{Text: `context.ip.startsWith("10.")`}, Sequence: 1})
-	})
+	grantFarAbove(t)
 	below := Question{Identity: Identity{User, "below"}, ApplicationID: "9", ObjectType: Data, Action: "read"}
 	for i, name := range []string{"depth 10", "depth 10 and a set", "depth 10 and a condition"} {
 		b.Run(name, func(b *testing.B) {
