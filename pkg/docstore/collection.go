@@ -557,7 +557,7 @@ func (c *Collection[T]) docs(r Reader, rows []Row) ([]Doc[T], error) {
 
 // doc makes the Doc of a row, settled.
 func (c *Collection[T]) doc(s *Store, row *Row) (Doc[T], error) {
-	d := Doc[T]{ID: row.ID, Stamp: row.Stamp, data: row.Data, engine: s.engine, counted: c.schema.Counts != nil}
+	d := Doc[T]{ID: row.ID, Stamp: row.Stamp, body: row.Data, engine: s.engine, counted: c.schema.Counts != nil}
 	var now clock.Time
 	due := row.Due != 0 && c.schema.Settle != nil
 	if due { // most documents of a list never are; reading the clock for each costs as much as the rest
@@ -565,9 +565,7 @@ func (c *Collection[T]) doc(s *Store, row *Row) (Doc[T], error) {
 		due = row.Due <= now.Millis()
 	}
 	if !due {
-		if s.engine.DataIsJSON() {
-			d.json = row.Data
-		}
+		d.encoded = s.engine.DataIsJSON()
 		return d, nil
 	}
 	v, err := d.Value()
@@ -575,38 +573,44 @@ func (c *Collection[T]) doc(s *Store, row *Row) (Doc[T], error) {
 		return d, err
 	}
 	c.schema.Settle(v, now)
-	d.json, d.data = nil, nil
+	d.body = nil
 	return d.with(v)
 }
 
 func (c *Collection[T]) written(v *T, e *Entry, before []byte) Doc[T] {
-	d := Doc[T]{ID: e.ID, Stamp: e.Stamp, json: e.JSON, before: before, counted: c.schema.Counts != nil, written: true}
+	d := Doc[T]{ID: e.ID, Stamp: e.Stamp, body: e.JSON, encoded: e.JSON != nil, was: &former{body: before},
+		counted: c.schema.Counts != nil, written: true}
 	d.value = new(T)
 	*d.value = *v
 	return d
 }
 
 // Doc is a document that was read or written. It holds the JSON form; the value is decoded when it is first asked for.
-// A Doc is not safe for concurrent use.
+// A Doc is not safe for concurrent use. It is small, because a list has many.
 type Doc[T any] struct {
 	ID string
 	Stamp
 
 	value   *T
-	json    []byte
-	data    []byte
-	before  []byte        // the JSON form before this write, if it is known
-	former  func() []byte // makes before; nil if before is known or the document is new
+	body    []byte  // the JSON form if encoded; otherwise the engine's own form, or nil if only value is known
+	was     *former // nil unless the document was written
 	engine  Engine
+	encoded bool
 	counted bool // the document's type has Counts
 	written bool
+}
+
+// former is the JSON form of a document before it was written.
+type former struct {
+	body []byte        // if it is known
+	make func() []byte // makes body; nil if body is known or the document is new
 }
 
 // Value returns the decoded document. Changes to it do not change what is stored.
 func (d *Doc[T]) Value() (*T, error) {
 	if d.value == nil {
 		v := new(T)
-		if err := d.engine.Decode(d.data, v); err != nil {
+		if err := d.engine.Decode(d.body, v); err != nil {
 			return nil, fmt.Errorf("docstore: decode %s: %w", d.ID, err)
 		}
 		metaOf(v).counts = d.Counts
@@ -617,16 +621,19 @@ func (d *Doc[T]) Value() (*T, error) {
 
 // JSON returns the document's JSON form. The caller must not change the bytes.
 func (d *Doc[T]) JSON() ([]byte, error) {
-	if d.json == nil {
-		v, err := d.Value()
-		if err != nil {
-			return nil, err
-		}
-		if d.json, err = encode(v); err != nil {
-			return nil, err
-		}
+	if d.encoded {
+		return d.body, nil
 	}
-	return d.json, nil
+	v, err := d.Value()
+	if err != nil {
+		return nil, err
+	}
+	body, err := encode(v)
+	if err != nil {
+		return nil, err
+	}
+	d.body, d.encoded = body, true
+	return body, nil
 }
 
 func (d Doc[T]) with(v *T) (Doc[T], error) {
@@ -638,17 +645,23 @@ func (d Doc[T]) with(v *T) (Doc[T], error) {
 // Previous returns the members that this write changed, with their former values, without version and time_modified. It
 // is nil for an inserted document and for one that was not changed.
 func (d *Doc[T]) Previous() map[string]json.RawMessage {
-	if d.former != nil {
-		d.before, d.former = d.former(), nil
-	}
-	if d.before == nil || string(d.before) == string(d.json) {
+	was := d.was
+	if was == nil {
 		return nil
 	}
-	return difference(d.before, d.json)
+	if was.make != nil {
+		was.body, was.make = was.make(), nil
+	}
+	if was.body == nil || string(was.body) == string(d.body) {
+		return nil
+	}
+	return difference(was.body, d.body)
 }
 
 // Changed reports whether the write changed the document. It is true for an inserted one.
-func (d *Doc[T]) Changed() bool { return d.former != nil || string(d.before) != string(d.json) }
+func (d *Doc[T]) Changed() bool {
+	return d.was == nil || d.was.make != nil || string(d.was.body) != string(d.body)
+}
 
 // Written reports whether this transaction inserted, replaced or deleted the document. Only then is the revision new,
 // so that no event about it exists yet.

@@ -88,7 +88,7 @@ func (c *Collection[T]) replace(ctx context.Context, tx *Tx, v *T, how effort) (
 	tx.remember(c.def, m.ID, loaded{json: e.JSON})
 	d := c.written(v, e, before)
 	if how == newVersion {
-		d.former = func() []byte {
+		d.was.make = func() []byte {
 			_, before, _ := c.former(tx, old) // former succeeded in compare, so it cannot fail here
 			return before
 		}
