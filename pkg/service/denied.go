@@ -52,11 +52,14 @@ type denied struct {
 }
 
 func newDenials(d Deps) *denials {
+	count := prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "idp_denied_writes_total", Help: "Writes that were refused because of the credential.",
+	})
+	if d.Metrics != nil {
+		count = telemetry.Register(d.Metrics, count)
+	}
 	return &denials{
-		store: d.Store, nobody: d.AuditTenant,
-		count: telemetry.Register(d.Metrics, prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "idp_denied_writes_total", Help: "Writes that were refused because of the credential.",
-		})),
+		store: d.Store, nobody: d.AuditTenant, count: count,
 		gathered: map[rest.Denial]*denied{}, tenants: map[string]int{},
 	}
 }

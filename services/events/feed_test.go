@@ -1,12 +1,15 @@
 package events_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/schema"
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
@@ -94,4 +97,27 @@ func start2(t testing.TB, s *testkit.Service) *testkit.Service {
 	r := s.Replica(spec())
 	r.Ready()
 	return r
+}
+
+// The catalogue has the types of all services, each with a schema and an example that agrees with it.
+func TestEventTypes(t *testing.T) {
+	t.Parallel()
+	var types []struct {
+		Type, Description string
+		Schema, Example   json.RawMessage
+	}
+	in(start(t), "acme").Get("/v1/event-types").OK(&types)
+	names := map[string]bool{}
+	for _, one := range types {
+		names[one.Type] = true
+		compiled, err := schema.Compile(one.Schema)
+		require.NoError(t, err, one.Type)
+		var faults apperr.Faults
+		require.True(t, compiled.Check(&faults, one.Example), "%s: %v", one.Type, faults.Err())
+		require.NotEmpty(t, one.Description)
+	}
+	for _, name := range []string{"user.created", "application.created", "node.moved", "auth_rule.created",
+		"connection.created", "event_subscription.created", "access.denied"} {
+		require.True(t, names[name], name)
+	}
 }
