@@ -44,7 +44,7 @@ var layers = []layer{
 	{part: func(file string) bool {
 		return below("services/")(file) && strings.Contains(file, "/internal/") &&
 			!strings.Contains(file, "/internal/httpapi/") && !isTest(file)
-	}, forbid: technology,
+	}, forbid: technology, except: ofTheStream,
 		why: "the domain uses no HTTP, database or NATS: those belong in httpapi, docstore, bus and outbox"},
 	{part: func(file string) bool { return !isTest(file) }, why: "the package is only for tests", forbid: []string{
 		"testing", "github.com/stretchr/testify", module + "pkg/testkit", module + "pkg/docstore/docstoretest",
@@ -59,6 +59,12 @@ func below(folder string) func(string) bool {
 func isTest(file string) bool {
 	return strings.HasSuffix(file, "_test.go") || strings.Contains(file, "/testkit/") ||
 		strings.Contains(file, "/docstoretest/") || strings.Contains(file, "/mongotest/")
+}
+
+// ofTheStream reports whether a file of the events service reads the stream itself, or answers NATS servers.
+func ofTheStream(file, path string) bool {
+	return within(path, "github.com/nats-io") &&
+		(below("services/events/internal/feed/")(file) || below("services/events/internal/callout/")(file))
 }
 
 // ownOrQuestions reports whether path is of the file's own service or of the questions.
@@ -139,6 +145,8 @@ func TestImportRules(t *testing.T) {
 		{"services/questions/users.go", module + "services/users", true},
 		{"services/events/internal/delivery/webhook.go", "github.com/nats-io/nats.go", true},
 		{"services/events/internal/delivery/webhook.go", module + "pkg/rest", true},
+		{"services/events/internal/feed/feed.go", "github.com/nats-io/nats.go/jetstream", false},
+		{"services/events/internal/feed/feed.go", module + "pkg/rest", true},
 		{"services/events/internal/httpapi/api.go", module + "pkg/rest", false},
 		{"services/events/internal/delivery/webhook_test.go", "github.com/nats-io/nats.go", false},
 		{"services/events/events.go", "testing", true},

@@ -87,7 +87,7 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 	}
 	events := feed.New(d.Bus.JetStream(), d.Log)
 	group := share.New(d.Store, d.Log)
-	sender := delivery.NewSender(d.Outbound, d.Bus.JetStream(), d.Clock)
+	sender := delivery.NewSender(d.Outbound, d.Bus, d.Clock)
 	subs := subscription.New(d.Store, events, delivery.Rows{})
 	engine := delivery.New(delivery.Config{
 		Store: d.Store, Feed: events, Group: group, Sender: sender, Clock: d.Clock, Log: d.Log, Metrics: d.Metrics,

@@ -76,6 +76,8 @@ func TestGoldenQuestions(t *testing.T) {
 	add(of(questions.ExistingConnections, questions.ConnectionIDs{IDs: []string{"31", "32"}},
 		questions.Connections{Connections: []questions.Connection{{ID: "31", ProviderCode: "wechat_scan_qr"}}}))
 	add(of(questions.ApplicationsOfConnection, questions.ConnectionID{ID: "1048577"}, questions.Count{Count: 3}))
+	add(of(questions.IsSubscriber, questions.Subscriber{ID: "1048577", Password: "whsec_bm90IGEgc2VjcmV0"},
+		questions.Admission{Admitted: true}))
 	for name, run := range cases {
 		t.Run(name, run)
 	}

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/idplatform/idplatform/pkg/bus"
@@ -27,9 +25,7 @@ const (
 	// webhookTimeout is how long a receiver may take for its answer.
 	webhookTimeout = 15 * time.Second
 	natsTimeout    = 5 * time.Second
-	// maxUnacknowledged bounds what a NATS subscriber has received and not acknowledged.
-	maxUnacknowledged = 10_000
-	maxAnswer         = 16 << 10 // bytes of an answer that are read, so that the connection can be used again
+	maxAnswer      = 16 << 10 // bytes of an answer that are read, so that the connection can be used again
 )
 
 // Message is what is sent: an event of the stream, or a test.
@@ -52,38 +48,29 @@ type Result struct {
 // Sender sends to receivers.
 type Sender struct {
 	client *http.Client
-	js     jetstream.JetStream
+	bus    *bus.Bus
 	clock  clock.Clock
 }
 
 // NewSender makes a sender. client decides which addresses may be reached.
-func NewSender(client *http.Client, js jetstream.JetStream, clk clock.Clock) *Sender {
+func NewSender(client *http.Client, b *bus.Bus, clk clock.Clock) *Sender {
 	patient := *client
 	patient.Timeout = webhookTimeout
-	return &Sender{&patient, js, clk}
+	return &Sender{&patient, b, clk}
 }
 
 // Declare makes the stream's durable consumer for the events of a subscription. Its NATS user may use but not make it.
 func (s *Sender) Declare(ctx context.Context, to *subscription.Subscription) error {
 	ctx, cancel := context.WithTimeout(ctx, natsTimeout)
 	defer cancel()
-	_, err := s.js.CreateOrUpdateConsumer(ctx, bus.SubscriptionStream, jetstream.ConsumerConfig{
-		Durable: bus.SubscriptionConsumer(to.ID), FilterSubject: to.Delivery.Subject,
-		AckPolicy: jetstream.AckExplicitPolicy, MaxDeliver: -1, MaxAckPending: maxUnacknowledged,
-	})
-	return err
+	return s.bus.DeclareQueue(ctx, to.TenantID, to.ID)
 }
 
 // Forget removes the consumer and the events of a subscription that is gone, as far as there are any.
 func (s *Sender) Forget(ctx context.Context, ref docstore.Ref) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), natsTimeout)
 	defer cancel()
-	if err := s.js.DeleteConsumer(ctx, bus.SubscriptionStream, bus.SubscriptionConsumer(ref.ID)); err != nil {
-		return // it had none, or NATS is away: the events go when they are too old
-	}
-	if stream, err := s.js.Stream(ctx, bus.SubscriptionStream); err == nil {
-		_ = stream.Purge(ctx, jetstream.WithPurgeSubject(bus.SubscriptionSubject(ref.Tenant, ref.ID)))
-	}
+	s.bus.ForgetQueue(ctx, ref.Tenant, ref.ID)
 }
 
 // Send tries once to deliver a message.
@@ -103,8 +90,7 @@ func (s *Sender) publish(ctx context.Context, to *subscription.Subscription, _ s
 	m Message) Result {
 	ctx, cancel := context.WithTimeout(ctx, natsTimeout)
 	defer cancel()
-	_, err := s.js.PublishMsg(ctx, &nats.Msg{Subject: to.Delivery.Subject, Data: m.Payload},
-		jetstream.WithMsgID(to.ID+"."+m.ID), jetstream.WithExpectStream(bus.SubscriptionStream))
+	err := s.bus.PublishToQueue(ctx, to.TenantID, to.ID, m.ID, m.Payload)
 	if err != nil {
 		return Result{Away: true, Error: err.Error()}
 	}
