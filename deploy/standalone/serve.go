@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"strconv"
 
+	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/telemetry"
 )
 
@@ -62,6 +63,7 @@ func serve(ctx context.Context, args []string, out, notes io.Writer) (err error)
 		return err
 	}
 	greet(out, s, f, p, address, admin.Addr())
+	service.ForgetStart()
 	return p.gateway.Serve(ctx, listener)
 }
 

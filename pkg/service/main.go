@@ -120,6 +120,7 @@ func run(ctx context.Context, name string, c Config, spec Spec, out io.Writer) e
 	h.open(handler, unit.Ready)
 	log.Info("serving", "listen", listener.Addr().String(), "admin", admin.Addr(), "database", databaseOf(c), "nats",
 		c.NATS.URL)
+	ForgetStart()
 	err = <-served
 
 	// In the order of the data: first requests, then what they caused, then where that goes.
