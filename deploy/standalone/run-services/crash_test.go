@@ -47,7 +47,14 @@ var creations = map[string]creation{
 		"event_subscription", "/v1/event-subscriptions",
 		`{"name":%q,"event_types":["user.*"],"status":"0","delivery":{"type":"nats"}}`, "",
 	},
+	gateway.Automation: {
+		"job", "/v1/jobs",
+		`{"code":%q,"name":"Nightly","schedule":{"type":"manual"},"target":{"type":"nats","subject":"nightly"}}`, "",
+	},
 }
+
+// perTenant is how many records of each service a tenant gets at most: there are limits.
+const perTenant = 100
 
 // made is a record whose creation was acknowledged.
 type made struct{ service, tenant, id, name string }
@@ -129,9 +136,10 @@ func firstToken(t *testing.T, p *platform) string {
 const writers = 8
 
 // write makes records of all services in turn until ctx ends, and tells those that are acknowledged.
-func write(ctx context.Context, c *client, tenant string, acknowledged chan<- made) {
+func write(ctx context.Context, c *client, writer string, acknowledged chan<- made) {
 	for n := 0; ctx.Err() == nil; n++ {
 		service := services[n%len(services)]
+		tenant := fmt.Sprintf("%s-%d", writer, n/(perTenant*len(services)))
 		name := fmt.Sprintf("n%d", n)
 		id, err := c.create(service, tenant, name)
 		if err != nil {

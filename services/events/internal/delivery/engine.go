@@ -96,9 +96,13 @@ func New(c Config) *Engine {
 
 // Run delivers until ctx ends.
 func (e *Engine) Run(ctx context.Context) error {
-	from, _, err := e.feed.End() // before the subscriptions are looked at, so that no change is missed
+	// The place comes before the subscriptions, so that no change is missed. At the start it is not known yet.
+	from, _, err := e.feed.End()
+	for ; err != nil && ctx.Err() == nil; from, _, err = e.feed.End() {
+		pause(ctx, 50*time.Millisecond)
+	}
 	if err != nil {
-		return err
+		return nil
 	}
 	changes := make(chan docstore.Ref, 256)
 	var following sync.WaitGroup
