@@ -6,17 +6,25 @@ import (
 	"sync"
 
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// Ledger is an engine that records reads, and the beginnings and writes of transactions, except those of the service's
-// relay and tasks. It shows that two requests take the same steps, so that their times do not tell them apart.
+// LedgerID is the X-Request-Id of the requests whose steps a Ledger records.
+const LedgerID = "ledger"
+
+// Ledger is an engine that records the reads, and the beginnings and writes of transactions, of requests with the id
+// LedgerID: the service's own work goes on beside them. It shows that two requests take the same steps, so that their
+// times do not tell them apart.
 type Ledger struct {
 	docstore.Engine
 	mu   sync.Mutex
 	list []string
 }
 
-func (l *Ledger) note(step string) {
+func (l *Ledger) note(ctx context.Context, step string) {
+	if request.From(ctx).ID != LedgerID {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.list = append(l.list, step)
@@ -43,12 +51,12 @@ func (l *Ledger) Steps() string {
 }
 
 func (l *Ledger) Get(ctx context.Context, def *docstore.Def, tenant string, ids []string) ([]docstore.Row, error) {
-	l.note("read")
+	l.note(ctx, "read")
 	return l.Engine.Get(ctx, def, tenant, ids)
 }
 
 func (l *Ledger) Find(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) ([]docstore.Row, error) {
-	l.note("read")
+	l.note(ctx, "read")
 	return l.Engine.Find(ctx, def, tenant, q)
 }
 
@@ -58,9 +66,11 @@ func (l *Ledger) Write(ctx context.Context, fn func(docstore.EngineTx) error) er
 	l.mu.Unlock()
 	return l.Engine.Write(ctx, func(tx docstore.EngineTx) error {
 		l.mu.Lock()
-		l.list = l.list[:before] // of an attempt that had to be repeated
+		if request.From(ctx).ID == LedgerID {
+			l.list = l.list[:before] // of an attempt that had to be repeated
+		}
 		l.mu.Unlock()
-		l.note("begin")
+		l.note(ctx, "begin")
 		return fn(&ledgerTx{tx, l})
 	})
 }
@@ -71,27 +81,27 @@ type ledgerTx struct {
 }
 
 func (x *ledgerTx) Get(ctx context.Context, def *docstore.Def, tenant string, ids []string) ([]docstore.Row, error) {
-	x.ledger.note("read")
+	x.ledger.note(ctx, "read")
 	return x.EngineTx.Get(ctx, def, tenant, ids)
 }
 
 func (x *ledgerTx) Find(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) ([]docstore.Row,
 	error) {
-	x.ledger.note("read")
+	x.ledger.note(ctx, "read")
 	return x.EngineTx.Find(ctx, def, tenant, q)
 }
 
 func (x *ledgerTx) Insert(ctx context.Context, def *docstore.Def, e *docstore.Entry) error {
-	x.ledger.note("write")
+	x.ledger.note(ctx, "write")
 	return x.EngineTx.Insert(ctx, def, e)
 }
 
 func (x *ledgerTx) Replace(ctx context.Context, def *docstore.Def, e *docstore.Entry, expect docstore.Stamp) error {
-	x.ledger.note("write")
+	x.ledger.note(ctx, "write")
 	return x.EngineTx.Replace(ctx, def, e, expect)
 }
 
 func (x *ledgerTx) Append(ctx context.Context, m docstore.Message) error {
-	x.ledger.note("write")
+	x.ledger.note(ctx, "write")
 	return x.EngineTx.Append(ctx, m)
 }

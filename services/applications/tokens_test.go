@@ -233,7 +233,7 @@ func TestUnknownClientsAreRefusedAsKnownOnes(t *testing.T) {
 		address++
 		form := url.Values{"grant_type": {"client_credentials"}, "client_id": {client}, "client_secret": {"a guess"}}
 		ledger.Start()
-		answer := s.Stranger().With("Content-Type", rest.FormType).
+		answer := s.Stranger().With("Content-Type", rest.FormType).With("X-Request-Id", testkit.LedgerID).
 			With("X-Forwarded-For", fmt.Sprint("192.0.2.", address)).Post("/v1/oauth2/token", form.Encode())
 		return answer.Status, ledger.Steps()
 	}

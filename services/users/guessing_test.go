@@ -166,9 +166,10 @@ func TestNobodyIsRefusedAsSomebodyIs(t *testing.T) {
 	addUser(t, c, "li.wei", object{"password": password})
 	addUser(t, c, "without")
 	addUser(t, c, "disabled", object{"password": password, "status": "0"})
+	recorded := c.With("X-Request-Id", testkit.LedgerID)
 	steps := func(name string) string {
 		ledger.Start()
-		require.False(t, signsIn(c, name, "wrong"))
+		require.False(t, signsIn(recorded, name, "wrong"))
 		return ledger.Steps()
 	}
 	const want = "read read begin read read write write write"
