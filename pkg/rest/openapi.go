@@ -142,7 +142,11 @@ func (s *Server) describe(op *Op, input, output reflect.Type) huma.Operation {
 		if contentType == "application/json" {
 			continue
 		}
-		ok.Content[contentType] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}, Example: op.Response}
+		text := &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}, Example: op.Response}
+		if ok.Content["application/json"] != nil {
+			text.Example = nil // the example is that of the JSON
+		}
+		ok.Content[contentType] = text
 	}
 	o.Responses["200"] = ok
 	if op.Method == http.MethodGet && op.target != "" && !op.Streams {

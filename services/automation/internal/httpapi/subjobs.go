@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -35,7 +36,7 @@ func (a *api) registerSubJobs(s *rest.Server) {
 			"`callback_token`, which is shown once. A part that is unfinished when its parent ends is cancelled. " +
 			"A run has at most 100 parts.",
 		Request:  map[string]any{"parent_id": "1048578", "name": "Page 1", "payload": map[string]any{"page": 1}},
-		Response: exampleSubJob,
+		Response: exampleNewSubJob,
 	}, a.createSubJob)
 	rest.Handle(s, rest.Op{
 		ID: "get-sub-job", Method: http.MethodGet, Path: oneSubJob, Record: "sid", Scope: auth.JobsRead,
@@ -276,7 +277,10 @@ type JobLinesInput struct {
 var exampleSubJob = json.RawMessage(`{"id":"1048578","tenant_id":"acme","version":1,` +
 	`"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z","job_id":"1048577",` +
 	`"parent_id":"","root_id":"1048578","name":"Nightly report","number":1,"state":"pending","attempt":0,` +
-	`"progress":0,"payload":null,"result":null,"error":"","time_scheduled":null,"time_started":null,"time_finished":null}`)
+	`"progress":0,"payload":{"full":true},"result":{"rows":7},"error":"","time_scheduled":null,"time_started":null,"time_finished":null}`)
+
+var exampleNewSubJob = json.RawMessage(strings.TrimSuffix(string(exampleSubJob), "}") +
+	`,"callback_token":"rT9kQ2vX5mB8nL1pZ4wY7cH0sJ3dF6gA"}`)
 
 var exampleLine = json.RawMessage(`{"id":"1048579","tenant_id":"acme","version":1,` +
 	`"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z","job_id":"1048577",` +
