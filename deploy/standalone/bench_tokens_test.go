@@ -46,7 +46,8 @@ func BenchmarkTokens(b *testing.B) {
 		introspections[i] = postForm("/v1/oauth2/introspect", made.ClientID, made.ClientSecret, "token="+admin)
 		bearer[i] = fmt.Appendf(nil,
 			"POST /v1/oauth2/introspect HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\n"+
-				"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\ntoken=%s", admin, len(admin)+6, admin)
+				"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\ntoken=%s",
+			admin, len(admin)+6, admin)
 	}
 	for name, all := range map[string][][]byte{"token": requests, "introspect by basic": introspections,
 		"introspect by bearer": bearer} {

@@ -175,8 +175,8 @@ func subscriberOf(ctx context.Context, b *bus.Bus, user, password string) (publi
 }
 
 func startService(
-	ctx context.Context, spec service.Spec, deps service.Deps, file sqlitestore.Options, firstID int64, log *slog.Logger,
-	registry prometheus.Registerer,
+	ctx context.Context, spec service.Spec, deps service.Deps, file sqlitestore.Options, firstID int64,
+	log *slog.Logger, registry prometheus.Registerer,
 ) (*service.Unit, error) {
 	deps.Log = log.With("service", spec.Name)
 	deps.Metrics = prometheus.WrapRegistererWith(prometheus.Labels{"service": spec.Name}, registry)

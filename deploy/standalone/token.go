@@ -119,7 +119,8 @@ func findAPI(dataDir string, notes io.Writer) (*api, error) {
 			return &api{s.PublicURL, s.Bootstrap.ClientID, s.Bootstrap.ClientSecret.Reveal(), newClient(nil)}, nil
 		}
 		return nil, fmt.Errorf(
-			"no platform runs on the data folder %s: start it first, or choose another folder with IDP_DATA_DIR", f.path)
+			"no platform runs on the data folder %s: start it first, or choose another folder with IDP_DATA_DIR",
+			f.path)
 	}
 	if !errors.Is(err, errRuns) {
 		return nil, err

@@ -31,7 +31,8 @@ func TestGoldenEvents(t *testing.T) {
 		"function.created", "function.updated", "function.deleted",
 	)
 	testkit.EventTypes(t, s, "automation", began, events, map[string]string{
-		"kv_bucket": "KVBucket", "kv_object": "KVObject", "job": "Job", "sub_job": "SubJob", "component": "Component", "function": "Function",
+		"kv_bucket": "KVBucket", "kv_object": "KVObject", "job": "Job", "sub_job": "SubJob",
+		"component": "Component", "function": "Function",
 	})
 }
 

@@ -185,7 +185,8 @@ func TestAJobThatFiresOnce(t *testing.T) {
 	require.Equal(t, "scheduled", c.Get(path).Object()["state"])
 }
 
-// A time that comes again, because the clock was set back, does not fire again, and does not keep the job from going on.
+// A time that comes again, because the clock was set back, does not fire again, and does not keep the job from going
+// on.
 func TestATimeThatComesAgain(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -187,7 +187,8 @@ func deepMembersPage(p *population, r *rand.Rand) ask {
 // this grows with what matches.
 func namePart(p *population, r *rand.Rand) ask {
 	part := fmt.Sprint("ustomer Success ", r.Int64())
-	p.client.Post("/v1/tree-nodes", object{"object_code": "company", "parent_id": p.parent(r), "name": "C" + part}).OK(nil)
+	added := object{"object_code": "company", "parent_id": p.parent(r), "name": "C" + part}
+	p.client.Post("/v1/tree-nodes", added).OK(nil)
 	return get("/v1/tree-nodes?object_code=company&page_size=50&name=" + url.QueryEscape(part))
 }
 

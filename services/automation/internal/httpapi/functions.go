@@ -25,7 +25,8 @@ func (a *api) registerFunctions(s *rest.Server) {
 		ID: "create-function", Method: http.MethodPost, Path: functionsPath, Scope: auth.FunctionsWrite,
 		Summary: "Create a function", Errors: writeErrors, Request: exampleFunctionInput, Response: exampleFunction,
 		Doc: "The code is compiled and checked; it is not run. `javascript` needs `source` of at most 256 KiB. " +
-			"`wasm` takes `module_base64` or, for modules that a body of 1 MiB has no room for, gets its module afterwards. " +
+			"`wasm` takes `module_base64` or, for modules that a body of 1 MiB has no room for, gets its module " +
+			"afterwards. " +
 			"Values of `env` are secrets.",
 	}, a.createFunction)
 	rest.Handle(s, rest.Op{

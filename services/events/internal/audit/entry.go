@@ -157,7 +157,8 @@ func changes(before, after map[string]json.RawMessage) []Change {
 	list := []Change{}
 	for _, member := range slices.Sorted(maps.Keys(members)) {
 		c := Change{member, bounded(before[member]), bounded(after[member])}
-		if !slices.Contains(kept, member) && !bytes.Equal(c.Before, c.After) && !(isEmpty(c.Before) && isEmpty(c.After)) {
+		same := bytes.Equal(c.Before, c.After) || isEmpty(c.Before) && isEmpty(c.After)
+		if !same && !slices.Contains(kept, member) {
 			list = append(list, c)
 		}
 	}

@@ -296,7 +296,8 @@ func (e *Engine) newWorker(ctx context.Context, ref docstore.Ref) (*worker, erro
 		return nil, err
 	}
 	w := &worker{
-		Engine: e, sub: sub, revision: revision, types: sub.EventTypes, generation: p.Generation, epoch: epoch, read: p.Place, saved: p.Place,
+		Engine: e, sub: sub, revision: revision, types: sub.EventTypes,
+		generation: p.Generation, epoch: epoch, read: p.Place, saved: p.Place,
 		lanes: map[string]*lane{}, open: map[uint64]*item{}, waiting: map[uint64]*item{}, retries: map[uint64]*item{},
 		deleted: map[uint64]bool{}, results: make(chan tried, maxAtOnce),
 		log: e.logger.With("tenant", ref.Tenant, "subscription", ref.ID),

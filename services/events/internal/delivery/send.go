@@ -122,7 +122,8 @@ func (s *Sender) webhook(ctx context.Context, to *subscription.Subscription, wit
 	}
 	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer) // only so that the connection can be used again
-	result := Result{Code: resp.StatusCode, Delivered: resp.StatusCode/100 == 2, Gone: resp.StatusCode == http.StatusGone}
+	code := resp.StatusCode
+	result := Result{Code: code, Delivered: code/100 == 2, Gone: code == http.StatusGone}
 	switch {
 	case resp.StatusCode/100 == 3:
 		result.Error = "the receiver answered with a redirect, which is not followed"

@@ -19,9 +19,12 @@ func (a *api) registerEvents(s *rest.Server) {
 		ID: "list-events", Method: http.MethodGet, Path: "/v1/events", Scope: auth.EventsRead, Streams: true,
 		Summary:      "Follow the events",
 		ContentTypes: []string{"application/json", request.EventStreamType}, Errors: []apperr.Kind{apperr.InvalidState},
-		Doc: "The tenant's events in the order of the stream, after the cursor `after`: the oldest kept without one, only what " +
-			"comes with `now`. `next` is the cursor to go on with. 409 says that events after the cursor are no longer kept, and " +
-			"from where on the feed can go.\n\nWith `Accept: text/event-stream` the same as Server-Sent Events, without end: `id` " +
+		Doc: "The tenant's events in the order of the stream, after the cursor `after`: the oldest kept without one, " +
+			"only what " +
+			"comes with `now`. `next` is the cursor to go on with. 409 says that events after the cursor are no " +
+			"longer kept, and " +
+			"from where on the feed can go.\n\nWith `Accept: text/event-stream` the same as Server-Sent Events, " +
+			"without end: `id` " +
 			"is the cursor, `event` the type, `data` the event; `Last-Event-ID` resumes.",
 		Response: map[string]any{"items": []any{exampleEvent}, "next": "tsp8xk.4711", "more": false},
 	}, a.listEvents)

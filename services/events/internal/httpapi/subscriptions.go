@@ -22,9 +22,11 @@ func (a *api) registerSubscriptions(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "create-event-subscription", Method: http.MethodPost, Path: allSubscriptions, Scope: auth.EventsWrite,
 		Summary: "Subscribe to events", Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
-		Doc: "It gets the events that are told from now on. `event_types` are types such as `user.created` or patterns such as " +
+		Doc: "It gets the events that are told from now on. `event_types` are types such as `user.created` or " +
+			"patterns such as " +
 			"`user.*`, `*.deleted` or `*`; `filter` is a CEL expression over the whole event, such as " +
-			"`event.data.record.status == \"1\"`. Webhooks are signed as Standard Webhooks says; this answer is the only one that " +
+			"`event.data.record.status == \"1\"`. Webhooks are signed as Standard Webhooks says; this answer is the " +
+			"only one that " +
 			"shows the secret. The values of `headers` are secrets, too.",
 		Request: exampleSubscriptionInput, Response: exampleSubscription,
 	}, a.createSubscription)
@@ -66,22 +68,26 @@ func (a *api) registerStates(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "resume-event-subscription", Method: http.MethodPost, Path: oneSubscription + "/resume",
 		Scope: auth.EventsWrite, Summary: "Resume a subscription",
-		Doc: "A paused, failing or disabled subscription goes on where it stopped. Events that had used up their tries get all of " +
+		Doc: "A paused, failing or disabled subscription goes on where it stopped. Events that had used up their " +
+			"tries get all of " +
 			"them again.",
 		Response: exampleSubscription,
 	}, state(a.Subscriptions.Resume))
 	rest.Handle(s, rest.Op{
 		ID: "reset-event-subscription", Method: http.MethodPost, Path: oneSubscription + "/reset",
 		Scope: auth.EventsWrite, Summary: "Reset a subscription",
-		Doc: "Clears failures and goes on from `to`: `now`, a time, or the id of an event, which is then the first. So events are " +
-			"replayed, as far back as the stream keeps them. With `rotate_secret` the answer shows a new secret; for 24 hours " +
+		Doc: "Clears failures and goes on from `to`: `now`, a time, or the id of an event, which is then the first. " +
+			"So events are " +
+			"replayed, as far back as the stream keeps them. With `rotate_secret` the answer shows a new secret; for " +
+			"24 hours " +
 			"webhooks are signed with the former one, too. A paused subscription stays paused.",
 		Request: map[string]any{"to": "2026-01-31T09:30:00.000Z", "rotate_secret": false}, Response: exampleSubscription,
 	}, a.resetSubscription)
 	rest.Handle(s, rest.Op{
 		ID: "test-event-subscription", Method: http.MethodPost, Path: oneSubscription + "/test",
 		Scope: auth.EventsWrite, Summary: "Test a subscription", Momentary: true,
-		Doc:      "Sends one event of the type `idp.subscription.test` at once, whatever the state. A dry run sends nothing.",
+		Doc: "Sends one event of the type `idp.subscription.test` at once, whatever the state. A dry run sends " +
+			"nothing.",
 		Response: delivery.TestResult{Delivered: true, ResponseCode: 200, DurationMS: 41},
 	}, a.testSubscription)
 }

@@ -19,8 +19,10 @@ func (a *api) registerChecks(s *rest.Server) {
 		ID: "check-auth", Method: http.MethodPost, Path: "/v1/auth-check", Scope: auth.PermissionsCheck,
 		Summary: "Check whether an identity may do something",
 		Doc: "The object is named by `object_code`, `object_id` or, for an api resource, `uri` with `method`, which " +
-			"is then the action. An unknown identity or object is not an error: it is not allowed. With `explain=true` the answer lists every rule " +
-			"considered and, if it is not allowed, the nearest miss. The header X-Consistency-Token of a write makes the check wait for it, at most 5 s, else " +
+			"is then the action. An unknown identity or object is not an error: it is not allowed. With " +
+			"`explain=true` the answer lists every rule " +
+			"considered and, if it is not allowed, the nearest miss. The header X-Consistency-Token of a write makes " +
+			"the check wait for it, at most 5 s, else " +
 			"503.",
 		Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable}, Momentary: true,
 		Request: exampleCheck, Response: exampleDecision,
