@@ -30,7 +30,8 @@ func (s *Server) validate(op *Op, call *call, body []byte) {
 	huma.Validate(s.api.OpenAPI().Components.Schemas, op.schema, huma.NewPathBuffer([]byte("body"), 4),
 		huma.ModeWriteToServer, value, &found)
 	for i, err := range found.Errors {
-		if i > maxFaults {
+		if i > maxFaults { // one of the others may be of a value that is too large
+			call.unfit = true
 			break
 		}
 		fault := faultOf(err)

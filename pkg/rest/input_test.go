@@ -338,6 +338,7 @@ func TestFaultsOfSchemaAndDomainTogether(t *testing.T) {
 					Colour string   `json:"colour" minLength:"3" maxLength:"5"`
 					Maker  string   `json:"maker,omitempty"`
 					Tags   []string `json:"tags,omitempty" maxItems:"1"`
+					Fits   []string `json:"fits,omitempty" enum:"slim,wide"`
 				}
 			},
 			) (rest.Record[Thing], error) {
@@ -370,6 +371,11 @@ func TestFaultsOfSchemaAndDomainTogether(t *testing.T) {
 		c.Post("/v1/shirts", body).Problem(http.StatusBadRequest, "invalid_parameters", want.locations...)
 		require.Equal(t, want.seen, seen.Load() == 1, body)
 	}
+	// The list that is too long is not among the faults that are listed, and the domain still must not see it.
+	seen.Store(0)
+	many := `{"size":"S","colour":"red","fits":[` + strings.Repeat(`"x",`, 200) + `"x"],"tags":["a","b"]}`
+	require.Equal(t, http.StatusBadRequest, c.Post("/v1/shirts", many).Status)
+	require.Zero(t, seen.Load())
 	c.Post("/v1/shirts?page_size=0", `{"size":"X","colour":"red"}`).
 		Problem(http.StatusBadRequest, "invalid_parameters", "body.size", "query.page_size")
 	require.Zero(t, w.count())
