@@ -229,6 +229,9 @@ type Removed struct {
 
 // WrongType is the error for a value that passes the schema but does not fit the domain's type.
 func WrongType(err error) error {
+	if _, known := errors.AsType[*apperr.Error](err); known {
+		return err
+	}
 	return apperr.Invalid("", "has a member of the wrong type").Because(err)
 }
 

@@ -10,6 +10,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	jsonv2 "github.com/go-json-experiment/json"
 	jsonv1 "github.com/go-json-experiment/json/v1"
+
+	"github.com/idplatform/idplatform/pkg/apperr"
 )
 
 // JSON is a body that was checked against the schema of W and kept unchanged.
@@ -23,8 +25,17 @@ func (j *JSON[W]) UnmarshalJSON(b []byte) error {
 
 func (j *JSON[W]) keep(b []byte) { j.raw = append(json.RawMessage(nil), b...) }
 
-// Into decodes the body as encoding/json does, in a third of the time.
-func (j JSON[W]) Into(v any) error { return jsonv2.Unmarshal(j.raw, v, asBefore) }
+// Into decodes the body as encoding/json does, in a third of the time. A value that passes the schema but does not fit v
+// is apperr.InvalidParameters.
+func (j JSON[W]) Into(v any) error { return wrongType(jsonv2.Unmarshal(j.raw, v, asBefore)) }
+
+// wrongType is the error for a value that passes the schema but does not fit the domain's type.
+func wrongType(err error) error {
+	if err == nil {
+		return nil
+	}
+	return apperr.Invalid("", "has a member of the wrong type").Because(err)
+}
 
 var asBefore = jsonv1.DefaultOptionsV1()
 
@@ -51,24 +62,28 @@ func (p MergePatch[W]) Has(member string) bool {
 	return ok
 }
 
-// Apply changes to by the patch: null sets a member to its zero value, an object is merged, any other value replaces
-// the member.
-func Apply[W, T any](p MergePatch[W], to *T) error {
+// Into changes what v points to by the patch: null sets a member to its zero value, an object is merged, any other value
+// replaces the member. A value that passes the schema but does not fit is apperr.InvalidParameters; v stays as it was.
+func (p MergePatch[W]) Into(v any) error {
 	var before bytes.Buffer
-	if err := encodeJSON(&before, to); err != nil {
+	if err := encodeJSON(&before, v); err != nil {
 		return fmt.Errorf("merge patch: %w", err)
 	}
 	after, err := mergePatch(before.Bytes(), p.raw)
 	if err != nil {
 		return fmt.Errorf("merge patch: %w", err)
 	}
-	var merged T
-	if err := json.Unmarshal(after, &merged); err != nil {
-		return fmt.Errorf("merge patch: %w", err)
+	to := reflect.ValueOf(v).Elem()
+	merged := reflect.New(to.Type())
+	if err := json.Unmarshal(after, merged.Interface()); err != nil {
+		return wrongType(fmt.Errorf("merge patch: %w", err))
 	}
-	*to = merged
+	to.Set(merged.Elem())
 	return nil
 }
+
+// Apply is patch.Into.
+func Apply[W, T any](p MergePatch[W], to *T) error { return p.Into(to) }
 
 // mergePatch implements RFC 7396 §2. It keeps the text of every value that the patch does not change. Libraries encode
 // such values again, and a record would seem to change if only its escapes or the order of its members do.

@@ -176,7 +176,7 @@ func (w *world) register(s *rest.Server, d service.Deps) {
 				if err != nil {
 					return docstore.Doc[thing]{}, err
 				}
-				if err := rest.Apply(in.Body, v); err != nil {
+				if err := in.Body.Into(v); err != nil {
 					return docstore.Doc[thing]{}, err
 				}
 				return things.Replace(ctx, tx, v)

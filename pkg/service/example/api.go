@@ -45,60 +45,39 @@ type Paged struct {
 	Paged bool `json:"paged"`
 }
 
-type updateInput struct {
-	rest.ByID
-	Body rest.MergePatch[PagerInput]
-}
-
 type watchInput struct {
 	LastEventID string `header:"Last-Event-ID" maxLength:"64" doc:"Go on after this event"`
 }
 
 type (
-	record = rest.Record[PagerRecord]
-	list   = rest.List[PagerRecord]
+	list = rest.List[PagerRecord]
 )
 
 func register(s *rest.Server, p *Pagers, pages *board) {
 	rest.Handle(s, rest.Op{
 		ID: "create-pager", Method: http.MethodPost, Path: "/v1/pagers", Scope: auth.KVWrite, Summary: "Create a pager",
 		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: exampleInput, Response: exampleRecord,
-	}, func(ctx context.Context, in *struct{ Body rest.JSON[PagerInput] }) (record, error) {
-		var draft Profile
-		if err := in.Body.Into(&draft); err != nil {
-			return record{}, rest.WrongType(err)
-		}
-		doc, err := p.create(ctx, draft)
-		return rest.RecordOf[PagerRecord](doc, err)
-	})
+	}, rest.Create[PagerRecord, PagerInput](p.create))
 	rest.Handle(s, rest.Op{
 		ID: "list-pagers", Method: http.MethodGet, Path: "/v1/pagers", Scope: auth.KVRead, Summary: "List pagers",
 		Response: map[string]any{"items": []any{exampleRecord}, "total": 1, "page_num": 1, "page_size": 20},
-	}, func(ctx context.Context, in *struct{ rest.Paging }) (list, error) {
+	}, func(ctx context.Context, in *struct{ rest.Paging }) (rest.List[PagerRecord], error) {
 		page, err := pagers.List(ctx, p.store, docstore.Filter{}, in.Page())
 		return rest.ListOf[PagerRecord](in.Paging, page, err)
 	})
 	rest.Handle(s, rest.Op{
 		ID: "get-pager", Method: http.MethodGet, Path: "/v1/pagers/{id}", Scope: auth.KVRead, Summary: "Get a pager",
 		Response: exampleRecord,
-	}, func(ctx context.Context, in *rest.ByID) (record, error) {
-		doc, err := pagers.Find(ctx, p.store, in.ID)
-		return rest.RecordOf[PagerRecord](doc, err)
-	})
+	}, rest.One[PagerRecord](p.get))
 	rest.Handle(s, rest.Op{
 		ID: "update-pager", Method: http.MethodPatch, Path: "/v1/pagers/{id}", Scope: auth.KVWrite,
 		Summary: "Change a pager", Errors: []apperr.Kind{apperr.AlreadyExists}, Request: exampleInput,
 		Response: exampleRecord,
-	}, func(ctx context.Context, in *updateInput) (record, error) {
-		doc, err := p.update(ctx, in.ID, func(p *Profile) error { return rest.Apply(in.Body, p) })
-		return rest.RecordOf[PagerRecord](doc, err)
-	})
+	}, rest.Update[PagerRecord, PagerInput](p.update))
 	rest.Handle(s, rest.Op{
 		ID: "delete-pager", Method: http.MethodDelete, Path: "/v1/pagers/{id}", Scope: auth.KVWrite,
 		Summary: "Delete a pager", Response: rest.Deleted{ID: "1048577"},
-	}, func(ctx context.Context, in *rest.ByID) (rest.Deleted, error) {
-		return rest.Deleted{ID: in.ID}, p.end(ctx, in.ID)
-	})
+	}, rest.Delete(p.delete))
 	rest.Handle(s, rest.Op{ // without Scope: open to everybody
 		ID: "send-page", Method: http.MethodPost, Path: "/v1/pagers/page", Summary: "Page somebody",
 		OAuth: true, Momentary: true, Errors: []apperr.Kind{apperr.Unauthenticated},

@@ -90,6 +90,10 @@ func (s *Pagers) check(ctx context.Context, p Profile) error {
 }
 
 // update applies edit. The error is apperr.NotFound, VersionMismatch, or one of create's.
+func (s *Pagers) get(ctx context.Context, id string) (pagerDoc, error) {
+	return pagers.Find(ctx, s.store, id)
+}
+
 func (s *Pagers) update(ctx context.Context, id string, edit func(*Profile) error) (pagerDoc, error) {
 	doc, err := pagers.Find(ctx, s.store, id)
 	if err != nil {
@@ -134,6 +138,10 @@ func (s *Pagers) end(ctx context.Context, id string) error {
 		}
 		return tell(ctx, tx, "deleted", &doc, nil)
 	})
+}
+
+func (s *Pagers) delete(ctx context.Context, id string) (docstore.Deleted, error) {
+	return docstore.Deleted{ID: id}, s.end(ctx, id)
 }
 
 // page sends a text to the pager with a number, in any tenant. The error apperr.Unauthenticated does not tell whether

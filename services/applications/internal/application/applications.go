@@ -56,7 +56,7 @@ func Collections() []*docstore.Def {
 }
 
 // Edit applies a request to an application: it changes the members that the request names.
-type Edit func(*Application) error
+type Edit = func(*Application) error
 
 // Created is a new application with its client secret. The secret is shown only in the answer to this request, and only
 // to callers that may see it.

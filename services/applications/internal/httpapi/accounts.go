@@ -88,10 +88,9 @@ type createAccountInput struct {
 func (a *api) createAccount(ctx context.Context, in *createAccountInput) (rest.Record[Account], error) {
 	var draft account.Account
 	if err := in.Body.Into(&draft); err != nil {
-		return rest.Record[Account]{}, rest.WrongType(err)
+		return rest.Record[Account]{}, err
 	}
-	doc, err := a.accounts.Create(ctx, in.ID, draft)
-	return rest.RecordOf[Account](doc, err)
+	return rest.RecordOf[Account](a.accounts.Create(ctx, in.ID, draft))
 }
 
 type createAccountsInput struct {
@@ -105,7 +104,7 @@ func (a *api) createAccounts(ctx context.Context, in *createAccountsInput) (rest
 	drafts := make([]account.Account, len(in.Body.Items))
 	for i, item := range in.Body.Items {
 		if err := item.Into(&drafts[i]); err != nil {
-			return rest.BatchOf[Account]{}, rest.WrongType(err)
+			return rest.BatchOf[Account]{}, err
 		}
 	}
 	return rest.BatchFrom[Account](a.accounts.CreateMany(ctx, in.ID, drafts))
@@ -183,8 +182,7 @@ type AccountPath struct {
 }
 
 func (a *api) getAccount(ctx context.Context, in *AccountPath) (rest.Record[Account], error) {
-	doc, err := a.accounts.Get(ctx, in.AppID, in.ID)
-	return rest.RecordOf[Account](doc, err)
+	return rest.RecordOf[Account](a.accounts.Get(ctx, in.AppID, in.ID))
 }
 
 type replaceAccountInput struct {
@@ -195,10 +193,9 @@ type replaceAccountInput struct {
 func (a *api) replaceAccount(ctx context.Context, in *replaceAccountInput) (rest.Record[Account], error) {
 	var draft account.Account
 	if err := in.Body.Into(&draft); err != nil {
-		return rest.Record[Account]{}, rest.WrongType(err)
+		return rest.Record[Account]{}, err
 	}
-	doc, err := a.accounts.Replace(ctx, in.AppID, in.ID, draft)
-	return rest.RecordOf[Account](doc, err)
+	return rest.RecordOf[Account](a.accounts.Replace(ctx, in.AppID, in.ID, draft))
 }
 
 func (a *api) deleteAccount(ctx context.Context, in *AccountPath) (rest.Empty, error) {

@@ -29,7 +29,7 @@ func (a *api) registerApplications(s *rest.Server) {
 		ID: "get-application", Method: http.MethodGet, Path: "/v1/applications/{id}", Scope: auth.ApplicationsRead,
 		Summary:  "Get an application",
 		Response: exampleApplication,
-	}, a.getApplication)
+	}, rest.One[Application](a.apps.Get))
 	rest.Handle(s, rest.Op{
 		ID: "find-application", Method: http.MethodGet, Path: "/v1/application", Scope: auth.ApplicationsRead,
 		Summary: "Find an application by its domain",
@@ -46,7 +46,7 @@ func (a *api) registerApplications(s *rest.Server) {
 			"application.",
 		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: map[string]any{"descr": "Claims and receipts"},
 		Response: exampleApplication,
-	}, a.updateApplication)
+	}, rest.Update[Application, ApplicationInput](a.apps.Update))
 	rest.Handle(s, rest.Op{
 		ID: "delete-application", Method: http.MethodDelete, Path: "/v1/applications/{id}",
 		Scope: auth.ApplicationsWrite, Summary: "Delete an application",
@@ -54,7 +54,7 @@ func (a *api) registerApplications(s *rest.Server) {
 			"`application.deleted` makes the permissions service delete its resources, sets and rules. Refused while " +
 			"other applications' rules grant its global resources or sets.",
 		Errors: []apperr.Kind{apperr.InUse}, Response: map[string]any{"id": "1048577"},
-	}, a.deleteApplication)
+	}, rest.Delete(a.apps.Delete))
 }
 
 type createApplicationInput struct {
@@ -94,38 +94,13 @@ func (a *api) listApplications(ctx context.Context, in *listApplicationsInput) (
 	return rest.ListOf[Application](in.Paging, page, err)
 }
 
-func (a *api) getApplication(ctx context.Context, in *rest.ByID) (rest.Record[Application], error) {
-	doc, err := a.apps.Get(ctx, in.ID)
-	return rest.RecordOf[Application](doc, err)
-}
-
 type findApplicationInput struct {
 	Domain   string `query:"domain" maxLength:"260" doc:"Host of the login_url" example:"expenses.acme.test"`
 	DomainSN string `query:"domain_sn" maxLength:"253" example:"expenses"`
 }
 
 func (a *api) findApplication(ctx context.Context, in *findApplicationInput) (rest.Record[Application], error) {
-	doc, err := a.apps.ByDomain(ctx, in.Domain, in.DomainSN)
-	return rest.RecordOf[Application](doc, err)
-}
-
-type updateApplicationInput struct {
-	rest.ByID
-	Body rest.MergePatch[ApplicationInput]
-}
-
-func (a *api) updateApplication(ctx context.Context, in *updateApplicationInput) (rest.Record[Application], error) {
-	doc, err := a.apps.Update(ctx, in.ID, func(app *application.Application) error {
-		if err := rest.Apply(in.Body, app); err != nil {
-			return rest.WrongType(err)
-		}
-		return nil
-	})
-	return rest.RecordOf[Application](doc, err)
-}
-
-func (a *api) deleteApplication(ctx context.Context, in *rest.ByID) (rest.Deleted, error) {
-	return a.apps.Delete(ctx, in.ID)
+	return rest.RecordOf[Application](a.apps.ByDomain(ctx, in.Domain, in.DomainSN))
 }
 
 func (a *api) registerBatch(s *rest.Server) {

@@ -36,8 +36,7 @@ func (a *api) putLogo(ctx context.Context, in *putLogoInput) (rest.Record[Applic
 	if err != nil {
 		return rest.Record[Application]{}, err
 	}
-	doc, err := a.apps.SetLogo(ctx, in.ID, raw)
-	return rest.RecordOf[Application](doc, err)
+	return rest.RecordOf[Application](a.apps.SetLogo(ctx, in.ID, raw))
 }
 
 type getLogoInput struct {

@@ -67,8 +67,7 @@ type ProtocolPath struct {
 }
 
 func (a *api) getProtocol(ctx context.Context, in *ProtocolPath) (rest.Record[Protocol], error) {
-	doc, err := a.apps.Protocol(ctx, in.AppID, in.Type)
-	return rest.RecordOf[Protocol](doc, err)
+	return rest.RecordOf[Protocol](a.apps.Protocol(ctx, in.AppID, in.Type))
 }
 
 type putProtocolInput struct {
@@ -81,14 +80,13 @@ func (a *api) putProtocol(ctx context.Context, in *putProtocolInput) (rest.Empty
 		Prop protocol.Prop `json:"protocol_prop"`
 	}
 	if err := in.Body.Into(&body); err != nil {
-		return rest.Empty{}, rest.WrongType(err)
+		return rest.Empty{}, err
 	}
 	return rest.Empty{}, a.apps.SetProtocol(ctx, in.AppID, in.Type, body.Prop)
 }
 
 func (a *api) enableProtocol(ctx context.Context, in *ProtocolPath) (rest.Record[Protocol], error) {
-	doc, err := a.apps.EnableProtocol(ctx, in.AppID, in.Type)
-	return rest.RecordOf[Protocol](doc, err)
+	return rest.RecordOf[Protocol](a.apps.EnableProtocol(ctx, in.AppID, in.Type))
 }
 
 func (a *api) disableProtocol(ctx context.Context, in *ProtocolPath) (rest.Empty, error) {

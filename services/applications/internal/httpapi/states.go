@@ -15,12 +15,12 @@ func (a *api) registerStates(s *rest.Server) {
 		ID: "enable-application", Method: http.MethodPost, Path: "/v1/applications/{id}/enable",
 		Scope:   auth.ApplicationsWrite,
 		Summary: "Enable an application", Response: exampleApplication,
-	}, a.enableApplication)
+	}, rest.One[Application](a.apps.Enable))
 	rest.Handle(s, rest.Op{
 		ID: "disable-application", Method: http.MethodPost, Path: "/v1/applications/{id}/disable",
 		Scope:   auth.ApplicationsWrite,
 		Summary: "Disable an application", Doc: "Its tokens end.", Response: exampleApplication,
-	}, a.disableApplication)
+	}, rest.One[Application](a.apps.Disable))
 	for _, op := range []struct {
 		id, path, summary, doc string
 		do                     func(context.Context, string) error
@@ -41,16 +41,6 @@ func (a *api) registerStates(s *rest.Server) {
 			Summary: op.summary, Doc: op.doc, Errors: op.errors, Response: map[string]any{},
 		}, func(ctx context.Context, in *rest.ByID) (rest.Empty, error) { return rest.Empty{}, op.do(ctx, in.ID) })
 	}
-}
-
-func (a *api) enableApplication(ctx context.Context, in *rest.ByID) (rest.Record[Application], error) {
-	doc, err := a.apps.Enable(ctx, in.ID)
-	return rest.RecordOf[Application](doc, err)
-}
-
-func (a *api) disableApplication(ctx context.Context, in *rest.ByID) (rest.Record[Application], error) {
-	doc, err := a.apps.Disable(ctx, in.ID)
-	return rest.RecordOf[Application](doc, err)
 }
 
 func (a *api) sso(on bool) func(context.Context, string) error {
@@ -86,12 +76,7 @@ type updateConfigInput struct {
 }
 
 func (a *api) updateConfig(ctx context.Context, in *updateConfigInput) (rest.Record[ConfigProp], error) {
-	return configOf(a.apps.UpdateConfig(ctx, in.ID, func(c *application.ConfigProp) error {
-		if err := rest.Apply(in.Body, c); err != nil {
-			return rest.WrongType(err)
-		}
-		return nil
-	}))
+	return configOf(a.apps.UpdateConfig(ctx, in.ID, func(c *application.ConfigProp) error { return in.Body.Into(c) }))
 }
 
 // configOf is an application's configuration with the application's tag.

@@ -35,11 +35,11 @@ func (a *api) registerConnections(s *rest.Server) {
 		Doc: "`config_fields` must meet the provider's `config_schema`. Every answer has `******` in place of " +
 			"secrets.",
 		Request: exampleConnectionInput, Response: exampleConnection,
-	}, a.createConnection)
+	}, rest.Create[Connection, ConnectionInput](a.connections.Create))
 	rest.Handle(s, rest.Op{
 		ID: "get-connection", Method: http.MethodGet, Path: oneConnection, Scope: auth.IdentitySourcesRead,
 		Summary: "Get a connection", Response: exampleConnection,
-	}, a.getConnection)
+	}, rest.One[Connection](a.connections.Get))
 	rest.Handle(s, rest.Op{
 		ID: "replace-connection", Method: http.MethodPut, Path: oneConnection, Scope: auth.IdentitySourcesWrite,
 		Summary: "Change a connection",
@@ -53,7 +53,7 @@ func (a *api) registerConnections(s *rest.Server) {
 		Summary: "Delete a connection", Errors: []apperr.Kind{apperr.InUse, apperr.InvalidState, apperr.Unavailable},
 		Doc:      "Refused while stored credentials, applications or authentication methods use it.",
 		Response: map[string]any{"id": "1048577"},
-	}, a.deleteConnection)
+	}, rest.Delete(a.connections.Delete))
 	rest.Handle(s, rest.Op{
 		ID: "enable-connection", Method: http.MethodPost, Path: oneConnection + "/enable",
 		Scope:   auth.IdentitySourcesWrite,
@@ -91,24 +91,6 @@ func (a *api) listConnections(ctx context.Context, in *listConnectionsInput) ([]
 	}))
 }
 
-type createConnectionInput struct {
-	Body rest.JSON[ConnectionInput]
-}
-
-func (a *api) createConnection(ctx context.Context, in *createConnectionInput) (rest.Record[Connection], error) {
-	var draft connection.Draft
-	if err := in.Body.Into(&draft); err != nil {
-		return rest.Record[Connection]{}, rest.WrongType(err)
-	}
-	doc, err := a.connections.Create(ctx, draft)
-	return rest.RecordOf[Connection](doc, err)
-}
-
-func (a *api) getConnection(ctx context.Context, in *rest.ByID) (rest.Record[Connection], error) {
-	doc, err := a.connections.Get(ctx, in.ID)
-	return rest.RecordOf[Connection](doc, err)
-}
-
 type replaceConnectionInput struct {
 	rest.ByID
 	Body rest.JSON[ConnectionInput]
@@ -117,21 +99,16 @@ type replaceConnectionInput struct {
 func (a *api) replaceConnection(ctx context.Context, in *replaceConnectionInput) ([]rest.Raw[Connection], error) {
 	var draft connection.Draft
 	if err := in.Body.Into(&draft); err != nil {
-		return nil, rest.WrongType(err)
+		return nil, err
 	}
 	doc, err := a.connections.Replace(ctx, in.ID, draft)
 	return rest.RawOf[Connection]([]connection.Doc{doc}, err)
 }
 
-func (a *api) deleteConnection(ctx context.Context, in *rest.ByID) (rest.Deleted, error) {
-	return a.connections.Delete(ctx, in.ID)
-}
-
 func (a *api) setConnectionStatus(status string) func(context.Context, *rest.ByID) (rest.Record[Connection], error) {
-	return func(ctx context.Context, in *rest.ByID) (rest.Record[Connection], error) {
-		doc, err := a.connections.SetStatus(ctx, in.ID, status)
-		return rest.RecordOf[Connection](doc, err)
-	}
+	return rest.One[Connection](func(ctx context.Context, id string) (connection.Doc, error) {
+		return a.connections.SetStatus(ctx, id, status)
+	})
 }
 
 func (a *api) testConnection(ctx context.Context, in *rest.ByID) (probe.Result, error) {

@@ -18,7 +18,7 @@ func (a *api) registerMethods(s *rest.Server) {
 		ID: "create-auth-method", Method: http.MethodPost, Path: "/v1/auth-methods", Scope: auth.IdentitySourcesWrite,
 		Summary: "Create an authentication method", Errors: []apperr.Kind{apperr.AlreadyExists},
 		Request: exampleMethodInput, Response: exampleMethod,
-	}, a.createMethod)
+	}, rest.Create[AuthMethod, AuthMethodInput](a.methods.Create))
 	rest.Handle(s, rest.Op{
 		ID: "list-auth-methods", Method: http.MethodGet, Path: "/v1/auth-methods", Scope: auth.IdentitySourcesRead,
 		Summary:  "List authentication methods",
@@ -27,18 +27,18 @@ func (a *api) registerMethods(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "get-auth-method", Method: http.MethodGet, Path: oneMethod, Scope: auth.IdentitySourcesRead,
 		Summary: "Get an authentication method", Response: exampleMethod,
-	}, a.getMethod)
+	}, rest.One[AuthMethod](a.methods.Get))
 	rest.Handle(s, rest.Op{
 		ID: "update-auth-method", Method: http.MethodPatch, Path: oneMethod, Scope: auth.IdentitySourcesWrite,
 		Summary: "Change an authentication method", Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InUse},
 		Doc:     "JSON merge patch (RFC 7396). The code can't be changed while templates name the method.",
 		Request: map[string]any{"policy": map[string]any{"max_age_seconds": 300}}, Response: exampleMethod,
-	}, a.updateMethod)
+	}, rest.Update[AuthMethod, AuthMethodInput](a.methods.Update))
 	rest.Handle(s, rest.Op{
 		ID: "delete-auth-method", Method: http.MethodDelete, Path: oneMethod, Scope: auth.IdentitySourcesWrite,
 		Summary: "Delete an authentication method", Errors: []apperr.Kind{apperr.InUse},
 		Doc: "Refused while templates name the method.", Response: map[string]any{"id": "1048577"},
-	}, a.deleteMethod)
+	}, rest.Delete(a.methods.Delete))
 	rest.Handle(s, rest.Op{
 		ID: "enable-auth-method", Method: http.MethodPost, Path: oneMethod + "/enable",
 		Scope:   auth.IdentitySourcesWrite,
@@ -49,19 +49,6 @@ func (a *api) registerMethods(s *rest.Server) {
 		Scope:   auth.IdentitySourcesWrite,
 		Summary: "Disable an authentication method", Response: exampleMethod,
 	}, a.setMethodStatus(method.Off))
-}
-
-type createMethodInput struct {
-	Body rest.JSON[AuthMethodInput]
-}
-
-func (a *api) createMethod(ctx context.Context, in *createMethodInput) (rest.Record[AuthMethod], error) {
-	var draft method.Profile
-	if err := in.Body.Into(&draft); err != nil {
-		return rest.Record[AuthMethod]{}, rest.WrongType(err)
-	}
-	doc, err := a.methods.Create(ctx, draft)
-	return rest.RecordOf[AuthMethod](doc, err)
 }
 
 type listMethodsInput struct {
@@ -76,38 +63,10 @@ func (a *api) listMethods(ctx context.Context, in *listMethodsInput) (rest.List[
 	return rest.ListOf[AuthMethod](in.Paging, page, err)
 }
 
-func (a *api) getMethod(ctx context.Context, in *rest.ByID) (rest.Record[AuthMethod], error) {
-	doc, err := a.methods.Get(ctx, in.ID)
-	return rest.RecordOf[AuthMethod](doc, err)
-}
-
-type updateMethodInput struct {
-	rest.ByID
-	Body rest.MergePatch[AuthMethodInput]
-}
-
-func (a *api) updateMethod(ctx context.Context, in *updateMethodInput) (rest.Record[AuthMethod], error) {
-	doc, err := a.methods.Update(ctx, in.ID, func(p *method.Profile) error { return patched(in.Body, p) })
-	return rest.RecordOf[AuthMethod](doc, err)
-}
-
-// patched applies a merge patch to the members that clients can set.
-func patched[W, T any](patch rest.MergePatch[W], to *T) error {
-	if err := rest.Apply(patch, to); err != nil {
-		return rest.WrongType(err)
-	}
-	return nil
-}
-
-func (a *api) deleteMethod(ctx context.Context, in *rest.ByID) (rest.Deleted, error) {
-	return a.methods.Delete(ctx, in.ID)
-}
-
 func (a *api) setMethodStatus(status string) func(context.Context, *rest.ByID) (rest.Record[AuthMethod], error) {
-	return func(ctx context.Context, in *rest.ByID) (rest.Record[AuthMethod], error) {
-		doc, err := a.methods.SetStatus(ctx, in.ID, status)
-		return rest.RecordOf[AuthMethod](doc, err)
-	}
+	return rest.One[AuthMethod](func(ctx context.Context, id string) (method.Doc, error) {
+		return a.methods.SetStatus(ctx, id, status)
+	})
 }
 
 // AuthMethod describes method.Method for the OpenAPI document.

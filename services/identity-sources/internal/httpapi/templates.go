@@ -8,7 +8,6 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/rest"
-	"github.com/idplatform/idplatform/services/identity-sources/internal/method"
 )
 
 const oneTemplate = "/v1/auth-templates/{id}"
@@ -19,7 +18,7 @@ func (a *api) registerTemplates(s *rest.Server) {
 		Scope:   auth.IdentitySourcesWrite,
 		Summary: "Create an authentication template", Errors: []apperr.Kind{apperr.AlreadyExists},
 		Request: exampleTemplateInput, Response: exampleTemplate,
-	}, a.createTemplate)
+	}, rest.Create[AuthTemplate, AuthTemplateInput](a.templates.Create))
 	rest.Handle(s, rest.Op{
 		ID: "list-auth-templates", Method: http.MethodGet, Path: "/v1/auth-templates", Scope: auth.IdentitySourcesRead,
 		Summary:  "List authentication templates",
@@ -28,37 +27,24 @@ func (a *api) registerTemplates(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "get-auth-template", Method: http.MethodGet, Path: oneTemplate, Scope: auth.IdentitySourcesRead,
 		Summary: "Get an authentication template", Response: exampleTemplate,
-	}, a.getTemplate)
+	}, rest.One[AuthTemplate](a.templates.Get))
 	rest.Handle(s, rest.Op{
 		ID: "update-auth-template", Method: http.MethodPatch, Path: oneTemplate, Scope: auth.IdentitySourcesWrite,
 		Summary: "Change an authentication template", Errors: []apperr.Kind{apperr.AlreadyExists},
 		Doc:     "JSON merge patch (RFC 7396). `steps` is replaced as a whole.",
 		Request: map[string]any{"name": "Staff"}, Response: exampleTemplate,
-	}, a.updateTemplate)
+	}, rest.Update[AuthTemplate, AuthTemplateInput](a.templates.Update))
 	rest.Handle(s, rest.Op{
 		ID: "delete-auth-template", Method: http.MethodDelete, Path: oneTemplate, Scope: auth.IdentitySourcesWrite,
 		Summary: "Delete an authentication template", Errors: []apperr.Kind{apperr.InvalidState},
 		Doc: "The default template can't be deleted.", Response: map[string]any{"id": "1048577"},
-	}, a.deleteTemplate)
+	}, rest.Delete(a.templates.Delete))
 	rest.Handle(s, rest.Op{
 		ID: "set-default-auth-template", Method: http.MethodPost, Path: oneTemplate + "/default",
 		Scope:   auth.IdentitySourcesWrite,
 		Summary: "Make an authentication template the default", Errors: []apperr.Kind{apperr.AlreadyExists},
 		Doc: "The previous default is no longer one.", Response: exampleTemplate,
-	}, a.setDefaultTemplate)
-}
-
-type createTemplateInput struct {
-	Body rest.JSON[AuthTemplateInput]
-}
-
-func (a *api) createTemplate(ctx context.Context, in *createTemplateInput) (rest.Record[AuthTemplate], error) {
-	var draft method.TemplateProfile
-	if err := in.Body.Into(&draft); err != nil {
-		return rest.Record[AuthTemplate]{}, rest.WrongType(err)
-	}
-	doc, err := a.templates.Create(ctx, draft)
-	return rest.RecordOf[AuthTemplate](doc, err)
+	}, rest.One[AuthTemplate](a.templates.MakeDefault))
 }
 
 type listTemplatesInput struct {
@@ -69,30 +55,6 @@ type listTemplatesInput struct {
 func (a *api) listTemplates(ctx context.Context, in *listTemplatesInput) (rest.List[AuthTemplate], error) {
 	page, err := a.templates.List(ctx, in.Code, in.Page())
 	return rest.ListOf[AuthTemplate](in.Paging, page, err)
-}
-
-func (a *api) getTemplate(ctx context.Context, in *rest.ByID) (rest.Record[AuthTemplate], error) {
-	doc, err := a.templates.Get(ctx, in.ID)
-	return rest.RecordOf[AuthTemplate](doc, err)
-}
-
-type updateTemplateInput struct {
-	rest.ByID
-	Body rest.MergePatch[AuthTemplateInput]
-}
-
-func (a *api) updateTemplate(ctx context.Context, in *updateTemplateInput) (rest.Record[AuthTemplate], error) {
-	doc, err := a.templates.Update(ctx, in.ID, func(p *method.TemplateProfile) error { return patched(in.Body, p) })
-	return rest.RecordOf[AuthTemplate](doc, err)
-}
-
-func (a *api) deleteTemplate(ctx context.Context, in *rest.ByID) (rest.Deleted, error) {
-	return a.templates.Delete(ctx, in.ID)
-}
-
-func (a *api) setDefaultTemplate(ctx context.Context, in *rest.ByID) (rest.Record[AuthTemplate], error) {
-	doc, err := a.templates.MakeDefault(ctx, in.ID)
-	return rest.RecordOf[AuthTemplate](doc, err)
 }
 
 // AuthTemplate describes method.Template for the OpenAPI document.

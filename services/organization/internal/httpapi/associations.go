@@ -19,7 +19,7 @@ func (a *api) registerAssociations(s *rest.Server) {
 		Errors:   []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
 		Request:  map[string]any{"source_node_id": "1048700", "target_node_id": "1048579", "type": "owner"},
 		Response: exampleAssociation,
-	}, a.createAssociation)
+	}, rest.Create[TreeAssociation, NewTreeAssociation](a.links.Add))
 	rest.Handle(s, rest.Op{
 		ID: "list-tree-associations", Method: http.MethodGet, Path: "/v1/tree-associations",
 		Scope: auth.OrganizationRead, Summary: "List tree associations",
@@ -29,7 +29,7 @@ func (a *api) registerAssociations(s *rest.Server) {
 		ID: "get-tree-association", Method: http.MethodGet, Path: "/v1/tree-associations/{id}",
 		Scope: auth.OrganizationRead, Summary: "Get a tree association",
 		Response: exampleAssociation,
-	}, a.getAssociation)
+	}, rest.One[TreeAssociation](a.links.Get))
 	rest.Handle(s, rest.Op{
 		ID: "delete-tree-association", Method: http.MethodDelete, Path: "/v1/tree-associations/{id}",
 		Scope: auth.OrganizationWrite, Summary: "Delete a tree association",
@@ -41,19 +41,6 @@ func (a *api) registerAssociations(s *rest.Server) {
 		Doc:     "Of the query's `id` or the body's `ids`; all or nothing. What is not there is no error.",
 		Request: map[string]any{"ids": []string{"1048710"}}, Response: map[string]any{"removed": 1},
 	}, a.deleteAssociations)
-}
-
-type createAssociationInput struct {
-	Body rest.JSON[NewTreeAssociation]
-}
-
-func (a *api) createAssociation(ctx context.Context, in *createAssociationInput) (rest.Record[TreeAssociation], error) {
-	var body link.Draft
-	if err := in.Body.Into(&body); err != nil {
-		return rest.Record[TreeAssociation]{}, rest.WrongType(err)
-	}
-	doc, err := a.links.Add(ctx, body)
-	return rest.RecordOf[TreeAssociation](doc, err)
 }
 
 type listAssociationsInput struct {
@@ -68,11 +55,6 @@ func (a *api) listAssociations(ctx context.Context, in *listAssociationsInput) (
 	filter := link.Filter{Node: in.Node, Source: in.Source, Target: in.Target, Type: in.Type}
 	page, err := a.links.List(ctx, filter, in.Page())
 	return rest.ListOf[TreeAssociation](in.Paging, page, err)
-}
-
-func (a *api) getAssociation(ctx context.Context, in *rest.ByID) (rest.Record[TreeAssociation], error) {
-	doc, err := a.links.Get(ctx, in.ID)
-	return rest.RecordOf[TreeAssociation](doc, err)
 }
 
 func (a *api) deleteAssociation(ctx context.Context, in *rest.ByID) (rest.Deleted, error) {

@@ -85,7 +85,7 @@ type addMemberInput struct {
 func (a *api) addMember(ctx context.Context, in *addMemberInput) (rest.Record[Membership], error) {
 	var body newMember
 	if err := in.Body.Into(&body); err != nil {
-		return rest.Record[Membership]{}, rest.WrongType(err)
+		return rest.Record[Membership]{}, err
 	}
 	return recordOf(a.members.Add(ctx, body.draft()))
 }
@@ -101,7 +101,7 @@ func (a *api) addMembers(ctx context.Context, in *addMembersInput) (rest.BatchOf
 		Items   []newMember `json:"items"`
 	}
 	if err := in.Body.Into(&body); err != nil {
-		return rest.BatchOf[Membership]{}, rest.WrongType(err)
+		return rest.BatchOf[Membership]{}, err
 	}
 	var drafts []member.Draft
 	switch {
@@ -145,12 +145,7 @@ type updateMemberInput struct {
 }
 
 func (a *api) updateMember(ctx context.Context, in *updateMemberInput) (rest.Record[Membership], error) {
-	return recordOf(a.members.Update(ctx, in.ID, func(m *member.Membership) error {
-		if err := rest.Apply(in.Body, m); err != nil {
-			return rest.WrongType(err)
-		}
-		return nil
-	}))
+	return recordOf(a.members.Update(ctx, in.ID, func(m *member.Membership) error { return in.Body.Into(m) }))
 }
 
 func (a *api) removeMember(ctx context.Context, in *rest.ByID) (rest.Deleted, error) {

@@ -38,7 +38,7 @@ func (a *api) registerNodes(s *rest.Server) {
 		ID: "get-tree-node", Method: http.MethodGet, Path: "/v1/tree-nodes/{id}", Scope: auth.OrganizationRead,
 		Summary:  "Get a tree node",
 		Response: exampleNode,
-	}, a.getNode)
+	}, rest.One[TreeNode](a.trees.Get))
 	rest.Handle(s, rest.Op{
 		ID: "update-tree-node", Method: http.MethodPatch, Path: "/v1/tree-nodes/{id}", Scope: auth.OrganizationWrite,
 		Summary: "Change or move a tree node",
@@ -46,7 +46,7 @@ func (a *api) registerNodes(s *rest.Server) {
 			"most 50,000 nodes, within its tree.",
 		Errors:  []apperr.Kind{apperr.AlreadyExists, apperr.InUse, apperr.InvalidState},
 		Request: map[string]any{"parent_id": "1048580"}, Response: exampleNode,
-	}, a.updateNode)
+	}, rest.Update[TreeNode, TreeNodeInput](a.trees.Update))
 	rest.Handle(s, rest.Op{
 		ID: "delete-tree-node", Method: http.MethodDelete, Path: "/v1/tree-nodes/{id}", Scope: auth.OrganizationWrite,
 		Summary: "Delete a tree node",
@@ -97,10 +97,9 @@ type createNodeInput struct {
 func (a *api) createNode(ctx context.Context, in *createNodeInput) (rest.Record[TreeNode], error) {
 	var body newNode
 	if err := in.Body.Into(&body); err != nil {
-		return rest.Record[TreeNode]{}, rest.WrongType(err)
+		return rest.Record[TreeNode]{}, err
 	}
-	doc, err := a.trees.Create(ctx, body.ObjectCode, body.draft())
-	return rest.RecordOf[TreeNode](doc, err)
+	return rest.RecordOf[TreeNode](a.trees.Create(ctx, body.ObjectCode, body.draft()))
 }
 
 type createNodesInput struct {
@@ -113,33 +112,13 @@ func (a *api) createNodes(ctx context.Context, in *createNodesInput) (rest.Batch
 		Items      []newNode `json:"items"`
 	}
 	if err := in.Body.Into(&body); err != nil {
-		return rest.BatchOf[AddedTreeNode]{}, rest.WrongType(err)
+		return rest.BatchOf[AddedTreeNode]{}, err
 	}
 	drafts := make([]tree.Draft, len(body.Items))
 	for i, item := range body.Items {
 		drafts[i] = item.draft()
 	}
 	return rest.BatchFrom[AddedTreeNode](a.trees.CreateMany(ctx, body.ObjectCode, drafts))
-}
-
-func (a *api) getNode(ctx context.Context, in *rest.ByID) (rest.Record[TreeNode], error) {
-	doc, err := a.trees.Get(ctx, in.ID)
-	return rest.RecordOf[TreeNode](doc, err)
-}
-
-type updateNodeInput struct {
-	rest.ByID
-	Body rest.MergePatch[TreeNodeInput]
-}
-
-func (a *api) updateNode(ctx context.Context, in *updateNodeInput) (rest.Record[TreeNode], error) {
-	doc, err := a.trees.Update(ctx, in.ID, func(n *tree.Node) error {
-		if err := rest.Apply(in.Body, n); err != nil {
-			return rest.WrongType(err)
-		}
-		return nil
-	})
-	return rest.RecordOf[TreeNode](doc, err)
 }
 
 type deleteNodeInput struct {

@@ -36,7 +36,7 @@ func (a *api) registerObjects(s *rest.Server) {
 		Scope: auth.OrganizationWrite, Summary: "Change a core object",
 		Doc:     "JSON merge patch (RFC 7396). The code stays: it is part of every node's `arn`.",
 		Request: map[string]any{"description": "All of us"}, Response: exampleObject,
-	}, a.updateObject)
+	}, rest.Update[CoreObject, CoreObjectInput](a.trees.UpdateObject))
 	rest.Handle(s, rest.Op{
 		ID: "delete-core-object", Method: http.MethodDelete, Path: "/v1/core-objects/{id}",
 		Scope: auth.OrganizationWrite, Summary: "Delete a core object",
@@ -59,7 +59,7 @@ func (a *api) createObject(ctx context.Context, in *createObjectInput) (rest.Rec
 		} `json:"root"`
 	}
 	if err := in.Body.Into(&body); err != nil {
-		return rest.Record[CoreObject]{}, rest.WrongType(err)
+		return rest.Record[CoreObject]{}, err
 	}
 	doc, err := a.trees.CreateObject(ctx, body.Object,
 		tree.Draft{Profile: body.Root.Profile, ParentID: body.Root.ParentID})
@@ -77,21 +77,6 @@ type getObjectInput struct {
 
 func (a *api) getObject(ctx context.Context, in *getObjectInput) ([]rest.Raw[CoreObject], error) {
 	return rest.RawOf[CoreObject](a.trees.ObjectIf(ctx, in.ID, in.Code))
-}
-
-type updateObjectInput struct {
-	rest.ByID
-	Body rest.MergePatch[CoreObjectInput]
-}
-
-func (a *api) updateObject(ctx context.Context, in *updateObjectInput) (rest.Record[CoreObject], error) {
-	doc, err := a.trees.UpdateObject(ctx, in.ID, func(o *tree.Object) error {
-		if err := rest.Apply(in.Body, o); err != nil {
-			return rest.WrongType(err)
-		}
-		return nil
-	})
-	return rest.RecordOf[CoreObject](doc, err)
 }
 
 type deleteObjectInput struct {

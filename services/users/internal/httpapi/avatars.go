@@ -40,8 +40,7 @@ func (a *api) putAvatar(ctx context.Context, in *putAvatarInput) (rest.Record[Us
 	if err != nil {
 		return rest.Record[User]{}, err
 	}
-	doc, err := a.users.SetAvatar(ctx, in.ID, raw)
-	return rest.RecordOf[User](doc, err)
+	return rest.RecordOf[User](a.users.SetAvatar(ctx, in.ID, raw))
 }
 
 type getAvatarInput struct {
@@ -58,6 +57,5 @@ func (a *api) getAvatar(ctx context.Context, in *getAvatarInput) (rest.Image, er
 }
 
 func (a *api) deleteAvatar(ctx context.Context, in *rest.ByID) (rest.Deleted, error) {
-	d, err := a.users.RemoveAvatar(ctx, in.ID)
-	return d, err
+	return a.users.RemoveAvatar(ctx, in.ID)
 }

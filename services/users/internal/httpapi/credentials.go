@@ -19,7 +19,7 @@ func (a *api) registerCredentials(s *rest.Server) {
 		Errors:  []apperr.Kind{apperr.AlreadyExists}, Response: exampleCredential,
 		Request: map[string]any{"user_id": 1048577, "provider_code": "wechat_scan_qr",
 			"id1": "o6_bmjrPTlm6_2sgVt7hMZOPfL2M"},
-	}, a.createCredential)
+	}, rest.Create[Credential, CredentialInput](a.credentials.Create))
 	rest.Handle(s, rest.Op{
 		ID: "list-credentials", Method: http.MethodGet, Path: "/v1/user-stored-credentials", Scope: auth.UsersRead,
 		Summary:  "List stored credentials",
@@ -30,31 +30,18 @@ func (a *api) registerCredentials(s *rest.Server) {
 		ID: "get-credential", Method: http.MethodGet, Path: "/v1/user-stored-credentials/{id}", Scope: auth.UsersRead,
 		Summary:  "Get a stored credential",
 		Response: exampleCredential,
-	}, a.getCredential)
+	}, rest.One[Credential](a.credentials.Get))
 	rest.Handle(s, rest.Op{
 		ID: "update-credential", Method: http.MethodPatch, Path: "/v1/user-stored-credentials/{id}",
 		Scope: auth.UsersWrite, Summary: "Change a stored credential",
 		Doc: "JSON merge patch (RFC 7396). The user can't be changed.", Errors: []apperr.Kind{apperr.AlreadyExists},
 		Request: map[string]any{"status": "0"}, Response: exampleCredential,
-	}, a.updateCredential)
+	}, rest.Update[Credential, CredentialInput](a.credentials.Update))
 	rest.Handle(s, rest.Op{
 		ID: "delete-credential", Method: http.MethodDelete, Path: "/v1/user-stored-credentials/{id}",
 		Scope: auth.UsersWrite, Summary: "Delete a stored credential",
 		Response: map[string]any{"id": "1048601"},
-	}, a.deleteCredential)
-}
-
-type createCredentialInput struct {
-	Body rest.JSON[CredentialInput]
-}
-
-func (a *api) createCredential(ctx context.Context, in *createCredentialInput) (rest.Record[Credential], error) {
-	var draft credential.Credential
-	if err := in.Body.Into(&draft); err != nil {
-		return rest.Record[Credential]{}, rest.WrongType(err)
-	}
-	doc, err := a.credentials.Create(ctx, draft)
-	return rest.RecordOf[Credential](doc, err)
+	}, rest.Delete(a.credentials.Delete))
 }
 
 type listCredentialsInput struct {
@@ -80,31 +67,6 @@ func (a *api) listCredentials(ctx context.Context, in *listCredentialsInput) (re
 	}
 	page, err := a.credentials.List(ctx, filter, in.Page())
 	return rest.ListOf[Credential](in.Paging, page, err)
-}
-
-func (a *api) getCredential(ctx context.Context, in *rest.ByID) (rest.Record[Credential], error) {
-	doc, err := a.credentials.Get(ctx, in.ID)
-	return rest.RecordOf[Credential](doc, err)
-}
-
-type updateCredentialInput struct {
-	rest.ByID
-	Body rest.MergePatch[CredentialInput]
-}
-
-func (a *api) updateCredential(ctx context.Context, in *updateCredentialInput) (rest.Record[Credential], error) {
-	doc, err := a.credentials.Update(ctx, in.ID, func(c *credential.Credential) error {
-		if err := rest.Apply(in.Body, c); err != nil {
-			return rest.WrongType(err)
-		}
-		return nil
-	})
-	return rest.RecordOf[Credential](doc, err)
-}
-
-func (a *api) deleteCredential(ctx context.Context, in *rest.ByID) (rest.Deleted, error) {
-	d, err := a.credentials.Delete(ctx, in.ID)
-	return d, err
 }
 
 var exampleCredential = json.RawMessage(

@@ -25,7 +25,7 @@ func (a *api) registerStates(s *rest.Server) {
 		ID: "unlock-user", Method: http.MethodPost, Path: "/v1/users/{id}/unlock", Scope: auth.UsersWrite,
 		Summary:  "Unlock a user",
 		Response: exampleUser,
-	}, a.unlockUser)
+	}, rest.One[User](a.users.Unlock))
 	rest.Handle(s, rest.Op{
 		ID: "lock-users", Method: http.MethodPost, Path: "/v1/batch/users-lock", Scope: auth.UsersWrite,
 		Summary: "Lock users",
@@ -51,7 +51,7 @@ func (a *api) registerStates(s *rest.Server) {
 		Summary: "Take back a resignation",
 		Doc:     "Of a user who has resigned, or is to.", Errors: []apperr.Kind{apperr.InvalidState},
 		Response: exampleUser,
-	}, a.reinstateUser)
+	}, rest.One[User](a.users.Reinstate))
 	rest.Handle(s, rest.Op{
 		ID: "verify-real-name", Method: http.MethodPost, Path: "/v1/users/{id}/real-name-verification",
 		Scope: auth.UsersWrite, Summary: "Verify a real name",
@@ -98,13 +98,7 @@ func (a *api) lockUser(ctx context.Context, in *lockInput) (rest.Record[User], e
 	if in.Body == nil {
 		in.Body = &lockBody{}
 	}
-	doc, err := a.users.Lock(ctx, in.ID, in.Body.Reason, moment(in.Body.Until))
-	return rest.RecordOf[User](doc, err)
-}
-
-func (a *api) unlockUser(ctx context.Context, in *rest.ByID) (rest.Record[User], error) {
-	doc, err := a.users.Unlock(ctx, in.ID)
-	return rest.RecordOf[User](doc, err)
+	return rest.RecordOf[User](a.users.Lock(ctx, in.ID, in.Body.Reason, moment(in.Body.Until)))
 }
 
 type lockUsersInput struct {
@@ -141,11 +135,6 @@ func (a *api) resignUser(ctx context.Context, in *resignInput) (rest.Record[User
 	doc, err := a.users.Resign(ctx, in.ID, user.Resignation{
 		EffectiveTime: moment(in.Body.EffectiveTime), Reason: in.Body.Reason, SuccessorID: in.Body.SuccessorID,
 	})
-	return rest.RecordOf[User](doc, err)
-}
-
-func (a *api) reinstateUser(ctx context.Context, in *rest.ByID) (rest.Record[User], error) {
-	doc, err := a.users.Reinstate(ctx, in.ID)
 	return rest.RecordOf[User](doc, err)
 }
 

@@ -33,21 +33,21 @@ func (a *api) registerUsers(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "get-user", Method: http.MethodGet, Path: "/v1/users/{id}", Scope: auth.UsersRead, Summary: "Get a user",
 		Response: exampleUser,
-	}, a.getUser)
+	}, rest.One[User](a.users.Get))
 	rest.Handle(s, rest.Op{
 		ID: "update-user", Method: http.MethodPatch, Path: "/v1/users/{id}", Scope: auth.UsersWrite,
 		Summary: "Change a user",
 		Doc:     "JSON merge patch (RFC 7396). Password, lock and real-name members have operations of their own.",
 		Errors:  []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
 		Request: map[string]any{"display_name": "李 伟", "email": nil}, Response: exampleUser,
-	}, a.updateUser)
+	}, rest.Update[User, UserInput](a.users.Update))
 	rest.Handle(s, rest.Op{
 		ID: "delete-user", Method: http.MethodDelete, Path: "/v1/users/{id}", Scope: auth.UsersWrite,
 		Summary: "Delete a user",
 		Doc: "Stored credentials and avatar go with the user; memberships, grants and sub-accounts end through " +
 			"the event `user.deleted`.",
 		Response: map[string]any{"id": "1048577"},
-	}, a.deleteUser)
+	}, rest.Delete(a.users.Delete))
 	rest.Handle(s, rest.Op{
 		ID: "delete-users", Method: http.MethodDelete, Path: "/v1/batch/users", Scope: auth.UsersWrite,
 		Summary: "Delete users",
@@ -66,14 +66,13 @@ func (a *api) createUser(ctx context.Context, in *createUserInput) (rest.Record[
 		Password string `json:"password"`
 	}
 	if err := in.Body.Into(&draft); err != nil {
-		return rest.Record[User]{}, rest.WrongType(err)
+		return rest.Record[User]{}, err
 	}
 	if draft.Password != "" && !auth.PrincipalFrom(ctx).Has(auth.UsersSecrets) {
 		return rest.Record[User]{}, apperr.New(apperr.Forbidden, "the scope %s is needed to set a password",
 			auth.UsersSecrets)
 	}
-	doc, err := a.users.Create(ctx, draft.User, draft.Password)
-	return rest.RecordOf[User](doc, err)
+	return rest.RecordOf[User](a.users.Create(ctx, draft.User, draft.Password))
 }
 
 // UserFilter holds what users can be selected by.
@@ -128,31 +127,6 @@ func (a *api) listUsers(ctx context.Context, in *listUsersInput) (rest.List[User
 	}
 	page, err := a.users.List(ctx, filter, in.Page())
 	return rest.ListOf[User](in.Paging, page, err)
-}
-
-func (a *api) getUser(ctx context.Context, in *rest.ByID) (rest.Record[User], error) {
-	doc, err := a.users.Get(ctx, in.ID)
-	return rest.RecordOf[User](doc, err)
-}
-
-type updateUserInput struct {
-	rest.ByID
-	Body rest.MergePatch[UserInput]
-}
-
-func (a *api) updateUser(ctx context.Context, in *updateUserInput) (rest.Record[User], error) {
-	doc, err := a.users.Update(ctx, in.ID, func(u *user.User) error {
-		if err := rest.Apply(in.Body, u); err != nil {
-			return rest.WrongType(err)
-		}
-		return nil
-	})
-	return rest.RecordOf[User](doc, err)
-}
-
-func (a *api) deleteUser(ctx context.Context, in *rest.ByID) (rest.Deleted, error) {
-	d, err := a.users.Delete(ctx, in.ID)
-	return d, err
 }
 
 type idsInput struct {
