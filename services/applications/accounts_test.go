@@ -49,7 +49,7 @@ func TestAccounts(t *testing.T) {
 	}
 	one := path(app, "accounts", account["id"].(string))
 	assert.Equal(t, account, c.Get(one).Object())
-	for _, document := range stored(t, s, "acme", "sealed_values") {
+	for _, document := range testkit.Stored(t, s, "acme", "sealed_values") {
 		assert.NotContains(t, document, "form fill")
 	}
 
@@ -95,8 +95,8 @@ func TestAccounts(t *testing.T) {
 		"not_found")
 	assert.Equal(t, object{}, c.Delete(one, nil).Object())
 	c.Delete(one, nil).Problem(http.StatusNotFound, "not_found")
-	assert.Empty(t, stored(t, s, "acme", "sealed_values"))
-	assert.Empty(t, stored(t, s, "acme", "account_holders"))
+	assert.Empty(t, testkit.Stored(t, s, "acme", "sealed_values"))
+	assert.Empty(t, testkit.Stored(t, s, "acme", "account_holders"))
 }
 
 // Users are asked for; one who does not exist has no sub-account, and without an answer none is made.

@@ -163,7 +163,7 @@ func TestManyAccountsEnd(t *testing.T) {
 	g.Get(path(app, "accounts")).Problem(404, "not_found")
 	g.do("delete sub-accounts")
 	for _, collection := range []string{"accounts", "account_holders", "deleted_applications"} {
-		assert.Empty(t, stored(t, g.Service, "acme", collection), collection)
+		assert.Empty(t, testkit.Stored(t, g.Service, "acme", collection), collection)
 	}
 	ended := map[string]int{}
 	g.EventsUntil(func(e bus.Event) bool {
@@ -189,6 +189,6 @@ func TestSecretsEnd(t *testing.T) {
 	after := g.Get(path(app)).Object()
 	assert.Len(t, after["secrets"], 1)
 	assert.EqualValues(t, 3, after["version"])
-	assert.Equal(t, 1, strings.Count(stored(t, g.Service, "acme", "secret_hashes")[app["id"].(string)], `":"`)-4,
+	assert.Equal(t, 1, strings.Count(testkit.Stored(t, g.Service, "acme", "secret_hashes")[app["id"].(string)], `":"`)-4,
 		"one hash is left")
 }

@@ -177,7 +177,7 @@ func TestFreshSecretNeedsItsScope(t *testing.T) {
 	assert.NotContains(t, plain.Post("/v1/applications", object{"name": "a"}).Object(), "client_secret")
 	app := c.Post("/v1/applications", object{"name": "b"}).Object()
 	sum := sha256.Sum256([]byte(app["client_secret"].(string)))
-	kept := stored(t, s, "acme", "secret_hashes")[app["id"].(string)]
+	kept := testkit.Stored(t, s, "acme", "secret_hashes")[app["id"].(string)]
 	assert.Contains(t, kept, hex.EncodeToString(sum[:]))
 	assert.NotContains(t, kept, app["client_secret"])
 }
@@ -191,7 +191,7 @@ func TestFreshSecretIsReplayed(t *testing.T) {
 	again := once.Post("/v1/applications", object{"name": "a"})
 	assert.Equal(t, "true", again.Header.Get("Idempotent-Replayed"))
 	assert.Equal(t, first, again.Object())
-	for _, document := range stored(t, s, "acme", "idempotency") {
+	for _, document := range testkit.Stored(t, s, "acme", "idempotency") {
 		assert.NotContains(t, document, first["client_secret"])
 	}
 }
@@ -279,7 +279,7 @@ func TestDelete(t *testing.T) {
 		c.Get(path(app)+below).Problem(http.StatusNotFound, "not_found")
 	}
 	for _, collection := range []string{"applications", "secret_hashes", "protocols"} {
-		assert.Empty(t, stored(t, s, "acme", collection), collection)
+		assert.Empty(t, testkit.Stored(t, s, "acme", collection), collection)
 	}
 	addApp(t, c, "a") // the name is free again
 }

@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -111,22 +110,10 @@ func TestGoldenEvents(t *testing.T) {
 	})
 }
 
-// buffer is a log that many may write.
-type buffer struct {
-	sync.Mutex
-	bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.Lock()
-	defer b.Unlock()
-	return b.Buffer.Write(p)
-}
-
 // No secret is where it must not be: events, the log and the store have none of them.
 func TestSecretsStaySecret(t *testing.T) {
 	t.Parallel()
-	log := &buffer{}
+	log := &testkit.LogBuffer{}
 	s := testkit.Start(t, applications.Spec(applications.DefaultConfig()),
 		testkit.Options{Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	answers(t, s)
@@ -148,14 +135,12 @@ func TestSecretsStaySecret(t *testing.T) {
 	}
 	for _, collection := range []string{"applications", "secret_hashes", "protocols", "accounts", "sealed_values",
 		"idempotency"} {
-		for id, doc := range stored(t, s, "acme", collection) {
+		for id, doc := range testkit.Stored(t, s, "acme", collection) {
 			texts[collection] += id + doc
 		}
 		require.NotEmpty(t, texts[collection], collection)
 	}
-	log.Lock()
 	texts["log"] = log.String()
-	log.Unlock()
 	for place, text := range texts {
 		for _, secret := range secrets {
 			require.NotContains(t, text, secret, place)

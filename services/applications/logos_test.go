@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -48,8 +49,8 @@ func TestLogo(t *testing.T) {
 	require.Equal(t, http.StatusOK, put("image/png", picture.Bytes()), "once more")
 	c.Patch(path(app), object{"logo": "https://acme.test/logo.png"}).OK(nil)
 	c.Get(path(app, "logo")).Problem(http.StatusNotFound, "not_found")
-	assert.Empty(t, stored(t, s, "acme", "logo_thumbnails"))
+	assert.Empty(t, testkit.Stored(t, s, "acme", "logo_thumbnails"))
 	require.Equal(t, http.StatusOK, put("image/png", picture.Bytes()))
 	c.Delete(path(app), nil).OK(nil)
-	assert.Empty(t, stored(t, s, "acme", "logos"))
+	assert.Empty(t, testkit.Stored(t, s, "acme", "logos"))
 }

@@ -153,7 +153,7 @@ func TestSigningKeyIsSealed(t *testing.T) {
 	for _, e := range s.Events(5) {
 		assert.NotContains(t, string(e.Data), line, e.Type)
 	}
-	assert.Empty(t, stored(t, s, "acme", "sealed_values"), "it goes with its protocol")
+	assert.Empty(t, testkit.Stored(t, s, "acme", "sealed_values"), "it goes with its protocol")
 }
 
 func TestProtocols(t *testing.T) {

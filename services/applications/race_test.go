@@ -6,35 +6,16 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-// atOnce calls do many times at the same time and counts the statuses it gives.
-func atOnce(n int, do func(i int) int) map[int]int {
-	statuses := make([]int, n)
-	start := make(chan struct{})
-	var all sync.WaitGroup
-	for i := range n {
-		all.Go(func() {
-			<-start
-			statuses[i] = do(i)
-		})
-	}
-	close(start)
-	all.Wait()
-	counts := map[int]int{}
-	for _, status := range statuses {
-		counts[status]++
-	}
-	return counts
-}
 
 func TestRaceForName(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
 	names := []string{"Expenses", "EXPENSES", "Ｅｘｐｅｎｓｅｓ"}
-	counts := atOnce(24, func(i int) int { return c.Post("/v1/applications", object{"name": names[i%3]}).Status })
+	counts := testkit.AtOnce(24, func(i int) int { return c.Post("/v1/applications", object{"name": names[i%3]}).Status })
 	assert.Equal(t, map[int]int{http.StatusOK: 1, http.StatusConflict: 23}, counts)
 	assert.EqualValues(t, 1, c.Get("/v1/applications").Object()["total"])
 }
@@ -43,11 +24,11 @@ func TestRaceForAccount(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
 	app := addApp(t, c, "a")
-	counts := atOnce(16, func(i int) int {
+	counts := testkit.AtOnce(16, func(i int) int {
 		return c.Post(path(app, "accounts"), object{"user_id": fmt.Sprint(i), "account": "same"}).Status
 	})
 	assert.Equal(t, map[int]int{http.StatusOK: 1, http.StatusConflict: 15}, counts)
-	counts = atOnce(16, func(i int) int {
+	counts = testkit.AtOnce(16, func(i int) int {
 		return c.Post(path(app, "accounts"), object{"user_id": "100", "account": fmt.Sprint("another", i)}).Status
 	})
 	assert.Equal(t, map[int]int{http.StatusOK: 1, http.StatusConflict: 15}, counts, "one for each user")
@@ -61,7 +42,7 @@ func TestRaceForDefault(t *testing.T) {
 	for range 3 {
 		var mu sync.Mutex
 		var made []string
-		atOnce(12, func(i int) int {
+		testkit.AtOnce(12, func(i int) int {
 			answer := c.Post(path(app, "accounts"), object{"user_id": "7", "account": fmt.Sprint(i), "is_default": "1"})
 			mu.Lock()
 			made = append(made, answer.ID())
@@ -69,7 +50,7 @@ func TestRaceForDefault(t *testing.T) {
 			return answer.Status
 		})
 		require.Equal(t, 1, defaults(t, c.Get(path(app, "accounts?user_id=7&page_size=100")).Object()))
-		atOnce(12, func(i int) int {
+		testkit.AtOnce(12, func(i int) int {
 			if i == 0 {
 				return c.Post(path(app, "multi-accounts/disable"), nil).Status
 			}
@@ -101,7 +82,7 @@ func TestRaceForbidsSeveral(t *testing.T) {
 	for round := range 8 {
 		app := multi(t, c, fmt.Sprint("a", round))
 		addAccount(t, c, app, "7", "one")
-		atOnce(2, func(i int) int {
+		testkit.AtOnce(2, func(i int) int {
 			if i == 0 {
 				return c.Post(path(app, "multi-accounts/disable"), nil).Status
 			}
@@ -118,14 +99,14 @@ func TestRaceWithDelete(t *testing.T) {
 	s, c := acme(t)
 	for round := range 8 {
 		app := addApp(t, c, fmt.Sprint("a", round))
-		atOnce(4, func(i int) int {
+		testkit.AtOnce(4, func(i int) int {
 			if i == 0 {
 				return c.Delete(path(app), nil).Status
 			}
 			return c.Post(path(app, "accounts"), object{"user_id": fmt.Sprint(i), "account": fmt.Sprint(i)}).Status
 		})
 	}
-	assert.Empty(t, stored(t, s, "acme", "accounts"))
+	assert.Empty(t, testkit.Stored(t, s, "acme", "accounts"))
 }
 
 // Of refreshes at once each gives a secret that is good, and no more are kept than are shown.
@@ -133,8 +114,8 @@ func TestRaceOfRefreshes(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
 	app := addApp(t, c, "a")
-	counts := atOnce(8, func(int) int { return c.Post(path(app, "secrets?grace_seconds=60"), nil).Status })
+	counts := testkit.AtOnce(8, func(int) int { return c.Post(path(app, "secrets?grace_seconds=60"), nil).Status })
 	assert.Equal(t, map[int]int{http.StatusOK: 4, http.StatusConflict: 4}, counts, "five may be good at once")
-	kept := members(t, []byte(stored(t, s, "acme", "secret_hashes")[app["id"].(string)]))["sha256"]
+	kept := members(t, []byte(testkit.Stored(t, s, "acme", "secret_hashes")[app["id"].(string)]))["sha256"]
 	assert.Len(t, members(t, kept), 5)
 }

@@ -1,11 +1,6 @@
 package organization_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"maps"
-	"os"
-	"slices"
 	"testing"
 	"time"
 
@@ -13,25 +8,9 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
-	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
-
-// document is a record of a collection as it is stored.
-func document(t testing.TB, s *testkit.Service, collection, id string) []byte {
-	t.Helper()
-	if os.Getenv("IDP_TEST_MONGO_URI") != "" {
-		t.Skip("looks at documents as SQLite has them")
-	}
-	type anything struct{ docstore.Meta }
-	doc, err := docstore.Define(docstore.Schema[anything]{Name: collection}).Find(request.System(t.Context(), "acme"),
-		s.Deps.Store, id)
-	require.NoError(t, err)
-	body, err := doc.JSON()
-	require.NoError(t, err)
-	return body
-}
 
 // Every later version must be able to read what is stored: a change here needs a way to read existing documents.
 func TestGoldenDocuments(t *testing.T) {
@@ -79,11 +58,8 @@ func TestGoldenDocuments(t *testing.T) {
 		"upkeep":           {alone, "upkeeps", id(waiting)},
 		"condition_budget": {alone, "condition_budgets", "conditions"},
 	} {
-		var text bytes.Buffer
-		require.NoError(t, json.Indent(&text, document(t, it.s, it.collection, it.id), "", "  "))
-		text.WriteByte('\n')
-		testkit.Golden(t, "testdata/"+name+".json.golden",
-			testkit.Since(t, map[bool]clock.Time{true: began, false: alone.Clock.Now()}[it.s == s], text.Bytes()))
+		since := map[bool]clock.Time{true: began, false: alone.Clock.Now()}[it.s == s]
+		testkit.GoldenDocument(t, it.s, since, name, it.collection, it.id)
 	}
 }
 
@@ -99,65 +75,12 @@ func TestSchemasAgreeWithRecords(t *testing.T) {
 	association := associate(t, c, n, addNode(t, c, "project", "", "p"))
 	user := c.Get(node(n, "users")).Object()["items"].([]any)[0].(object)
 	batch := addBatch(t, c, object{"name": "x", "ref": "x"})[0]
-	var doc struct {
-		Components struct {
-			Schemas map[string]struct {
-				Properties map[string]struct{ ReadOnly bool }
-				Required   []string
-			}
-		}
-		Paths map[string]map[string]struct {
-			Responses map[string]struct {
-				Content map[string]struct{ Example any }
-			}
-		}
-	}
-	s.Stranger().Get("/openapi.json").OK(&doc)
-	schemas := doc.Components.Schemas
-	keys := func(record object) []string { return slices.Sorted(maps.Keys(record)) }
-	properties := func(name string) []string {
-		require.Contains(t, schemas, name)
-		return slices.Sorted(maps.Keys(schemas[name].Properties))
-	}
-	for name, row := range map[string]struct {
-		record object
-		inputs []string // bodies that together accept all its members
-		more   string   // a member that only the first of them has
-	}{
-		"CoreObject":      {o, []string{"NewCoreObject", "CoreObjectPatch"}, "root"},
-		"TreeNode":        {nodeNow(t, c, n), []string{"NewTreeNode", "TreeNodePatch"}, ""},
-		"Membership":      {m, []string{"NewMembership", "MembershipPatch"}, ""},
-		"TreeAssociation": {association, []string{"NewTreeAssociation"}, ""},
-		"TreeNodeUser":    {user, nil, ""}, "NodeOfUser": {user["nodes"].([]any)[0].(object), nil, ""},
-	} {
-		require.Equal(t, keys(row.record), properties(name), name)
-		require.Equal(t, keys(row.record), slices.Sorted(slices.Values(schemas[name].Required)),
-			"%s: every member is always there", name)
-		for i, input := range row.inputs {
-			have := properties(input)
-			if i == 0 && row.more != "" {
-				have = slices.DeleteFunc(have, func(m string) bool { return m == row.more })
-			}
-			require.Equal(t, keys(row.record), have, input)
-			for member, property := range schemas[name].Properties {
-				require.Equal(t, property.ReadOnly, schemas[input].Properties[member].ReadOnly, "%s.%s", input, member)
-			}
-		}
-	}
-	require.Equal(t, keys(batch), properties("AddedTreeNode"))
-	require.Equal(t, keys(c.Get(node(n, "tree")).Object()), properties("NestedTreeNode"))
-	for url, record := range map[string]object{
-		"/v1/tree-nodes/{id}": n, "/v1/tree-users/{id}": m, "/v1/tree-associations/{id}": association,
-		"/v1/core-objects/{id}": o,
-	} {
-		example := doc.Paths[url]["get"].Responses["200"].Content["application/json"].Example
-		if list, ok := example.([]any); ok {
-			example = list[0]
-		}
-		require.Equal(t, keys(record), keys(example.(object)), url)
-	}
-	page := doc.Paths["/v1/tree-nodes/{id}/users"]["get"].Responses["200"].Content["application/json"].Example.(object)
-	require.Equal(t, keys(user), keys(page["items"].([]any)[0].(object)))
-	nested := doc.Paths["/v1/tree-nodes/{id}/tree"]["get"].Responses["200"].Content["application/json"].Example.(object)
-	require.Equal(t, keys(c.Get(node(n, "tree")).Object()), keys(nested))
+	testkit.SchemasAgree(t, s, map[string]testkit.Described{
+		"CoreObject":      {Record: o, Inputs: []string{"NewCoreObject", "CoreObjectPatch"}, Extra: []string{"root"}},
+		"TreeNode":        {Record: nodeNow(t, c, n), Inputs: []string{"NewTreeNode", "TreeNodePatch"}},
+		"Membership":      {Record: m, Inputs: []string{"NewMembership", "MembershipPatch"}},
+		"TreeAssociation": {Record: association, Inputs: []string{"NewTreeAssociation"}},
+		"TreeNodeUser":    {Record: user}, "NodeOfUser": {Record: user["nodes"].([]any)[0].(object)},
+		"AddedTreeNode": {Record: batch, Optional: []string{"ref"}}, "NestedTreeNode": {Record: c.Get(node(n, "tree")).Object()},
+	})
 }

@@ -426,16 +426,10 @@ func TestRaceOfEverything(t *testing.T) {
 // atOnce makes all requests at the same time and returns the statuses.
 func atOnce(acts ...func() *testkit.Answer) []int {
 	statuses := make([]int, len(acts))
-	start := make(chan struct{})
-	var all sync.WaitGroup
-	for i, act := range acts {
-		all.Go(func() {
-			<-start
-			statuses[i] = act().Status
-		})
-	}
-	close(start)
-	all.Wait()
+	testkit.AtOnce(len(acts), func(i int) int {
+		statuses[i] = acts[i]().Status
+		return statuses[i]
+	})
 	return statuses
 }
 

@@ -1,14 +1,12 @@
 package users_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -101,22 +99,10 @@ func TestGoldenEvents(t *testing.T) {
 	testkit.EventTypes(t, s, "users", began, events, map[string]string{"user": "User", "credential": "Credential"})
 }
 
-// buffer is a log that many goroutines may write.
-type buffer struct {
-	sync.Mutex
-	bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.Lock()
-	defer b.Unlock()
-	return b.Buffer.Write(p)
-}
-
 // No secret is where it must not be: hashes are only in accounts; passwords and id numbers are nowhere.
 func TestSecretsStaySecret(t *testing.T) {
 	t.Parallel()
-	log := &buffer{}
+	log := &testkit.LogBuffer{}
 	s := testkit.Start(t, users.Spec(cheap()),
 		testkit.Options{Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	c := in(s, "acme")
@@ -144,13 +130,11 @@ func TestSecretsStaySecret(t *testing.T) {
 		texts["events"] += string(e.Data)
 	}
 	for _, collection := range []string{"users", "accounts", "avatars", "credentials", "imports", "idempotency"} {
-		for id, doc := range stored(t, s, "acme", collection) {
+		for id, doc := range testkit.Stored(t, s, "acme", collection) {
 			texts[collection] += id + doc
 		}
 	}
-	log.Lock()
 	texts["log"] = log.String()
-	log.Unlock()
 	for place, text := range texts {
 		for _, secret := range secrets {
 			require.NotContains(t, text, secret, place)

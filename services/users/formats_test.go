@@ -2,40 +2,26 @@ package users_test
 
 import (
 	"bytes"
-	"encoding/json"
-	"maps"
-	"os"
 	"regexp"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// stored are a tenant's documents of a collection as they are stored, by id.
-func stored(t testing.TB, s *testkit.Service, tenant, collection string) map[string]string {
-	t.Helper()
-	if os.Getenv("IDP_TEST_MONGO_URI") != "" {
-		t.Skip("looks at documents as SQLite has them")
-	}
-	type anything struct{ docstore.Meta }
-	docs := map[string]string{}
-	any := docstore.Define(docstore.Schema[anything]{Name: collection})
-	require.NoError(t, any.Each(request.System(t.Context(), tenant), s.Deps.Store, docstore.Filter{},
-		func(doc docstore.Doc[anything]) error {
-			body, err := doc.JSON()
-			docs[doc.ID] = string(body)
-			return err
-		}))
-	return docs
-}
-
 var unsteady = regexp.MustCompile(`"(password|id_number|etag|bytes)": "[^"]+"|"\$argon2id[^"]+"`)
+
+// steady replaces what differs from run to run.
+func steady(document []byte) []byte {
+	return unsteady.ReplaceAllFunc(document, func(b []byte) []byte {
+		if member, _, ok := bytes.Cut(b, []byte(": ")); ok {
+			return append(member, `: "…"`...)
+		}
+		return []byte(`"…"`)
+	})
+}
 
 // Every later version must be able to read what is stored: a change here needs a way to read existing documents.
 func TestGoldenDocuments(t *testing.T) {
@@ -63,16 +49,7 @@ func TestGoldenDocuments(t *testing.T) {
 		"user": {"users", user["id"].(string)}, "account": {"accounts", user["id"].(string)},
 		"avatar": {"avatars", user["id"].(string)}, "credential": {"credentials", credential},
 	} {
-		var text bytes.Buffer
-		require.NoError(t, json.Indent(&text, []byte(stored(t, s, "acme", document.collection)[document.id]), "", "  "))
-		text.WriteByte('\n')
-		steady := unsteady.ReplaceAllFunc(testkit.Since(t, began, text.Bytes()), func(b []byte) []byte {
-			if member, _, ok := bytes.Cut(b, []byte(": ")); ok {
-				return append(member, `: "…"`...)
-			}
-			return []byte(`"…"`)
-		})
-		testkit.Golden(t, "testdata/"+name+".json.golden", steady)
+		testkit.GoldenDocument(t, s, began, name, document.collection, document.id, steady)
 	}
 }
 
@@ -82,42 +59,8 @@ func TestSchemasAgreeWithRecords(t *testing.T) {
 	s, c := acme(t)
 	user := addUser(t, c, "li.wei")
 	credential := c.Post(credentials, credentialOf(user, "wechat", "1")).Object()
-	var doc struct {
-		Components struct {
-			Schemas map[string]struct {
-				Properties map[string]struct {
-					Type     any
-					ReadOnly bool
-				}
-				Required []string
-			}
-		}
-		Paths map[string]map[string]struct {
-			Responses map[string]struct {
-				Content map[string]struct{ Example json.RawMessage }
-			}
-		}
-	}
-	s.Stranger().Get("/openapi.json").OK(&doc)
-	sorted := func(names ...string) []string { slices.Sort(names); return names }
-	for name, record := range map[string]object{"User": user, "Credential": credential} {
-		schema, input, patch := doc.Components.Schemas[name], doc.Components.Schemas[name+"Input"],
-			doc.Components.Schemas[name+"Patch"]
-		have := slices.Sorted(maps.Keys(record))
-		require.Equal(t, have, slices.Sorted(maps.Keys(schema.Properties)), name)
-		require.Equal(t, have, sorted(schema.Required...), "%s: every member is always there", name)
-		require.Equal(t, have, slices.Sorted(maps.Keys(patch.Properties)), name)
-		if name == "User" {
-			input = doc.Components.Schemas["NewUser"]
-			have = sorted(append(have, "password")...)
-		}
-		require.Equal(t, have, slices.Sorted(maps.Keys(input.Properties)), name)
-		for member, property := range schema.Properties {
-			require.Equal(t, property.ReadOnly, patch.Properties[member].ReadOnly, "%s.%s", name, member)
-		}
-	}
-	for url, record := range map[string]object{"/v1/users/{id}": user, "/v1/user-stored-credentials/{id}": credential} {
-		example := members(t, doc.Paths[url]["get"].Responses["200"].Content["application/json"].Example)
-		require.Equal(t, slices.Sorted(maps.Keys(record)), slices.Sorted(maps.Keys(example)), url)
-	}
+	testkit.SchemasAgree(t, s, map[string]testkit.Described{
+		"User":       {Record: user, Inputs: []string{"NewUser", "UserPatch"}, Extra: []string{"password"}},
+		"Credential": {Record: credential, Inputs: []string{"CredentialInput", "CredentialPatch"}},
+	})
 }

@@ -92,7 +92,7 @@ func TestGuessesAtOnce(t *testing.T) {
 				_, c := acme(t)
 				user := addUser(t, c, "li.wei", object{"password": password})
 				told := make([]string, guesses)
-				atOnce(guesses, func(i int) int {
+				testkit.AtOnce(guesses, func(i int) int {
 					told[i] = try(c, user, query, fmt.Sprint("wrong ", i))
 					return 0
 				})
@@ -123,7 +123,7 @@ func TestResetsThatChangeNothingAreLimited(t *testing.T) {
 	try := func(c *testkit.Client, query, secret string) int {
 		return c.Post(reset+query, object{"new_password": secret}).Status
 	}
-	require.Equal(t, map[int]int{http.StatusOK: 5, http.StatusTooManyRequests: 27}, atOnce(32, func(i int) int {
+	require.Equal(t, map[int]int{http.StatusOK: 5, http.StatusTooManyRequests: 27}, testkit.AtOnce(32, func(i int) int {
 		return try(c, "?dry_run=true", fmt.Sprint("a new Passw0rd ", i))
 	}))
 	unchanged(t, c, user)
@@ -153,7 +153,7 @@ func TestDryRunsOfNobody(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
 	c.Post("/v1/thin/login-verification?dry_run=true", object{"login_name": "nobody", "password": "wrong"}).OK(nil)
-	require.Len(t, stored(t, s, "acme", "accounts"), 3)
+	require.Len(t, testkit.Stored(t, s, "acme", "accounts"), 3)
 }
 
 // An unknown name is refused with the reads and writes of a wrong password, in the same order, however often it is

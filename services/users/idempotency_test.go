@@ -94,7 +94,7 @@ func TestLoginIsNotKept(t *testing.T) {
 	require.False(t, signsIn(keyed, "li.wei", "wrong"), "the key says nothing of the request")
 	c.Post(path(user, "lock"), nil).OK(nil)
 	require.Equal(t, object{"verified": false, "reason": "locked"}, login(t, keyed, "li.wei", password))
-	require.Empty(t, stored(t, s, "acme", "idempotency"))
+	require.Empty(t, testkit.Stored(t, s, "acme", "idempotency"))
 	require.Equal(t, []string{"created", "login_verified", "login_verified", "login_failed", "locked", "deleted"},
 		actions(t, s, c, user))
 }

@@ -265,7 +265,7 @@ func TestReplicasFinishOrganizationChangesOnce(t *testing.T) {
 	o.settle(t, s)
 	s.Clock.Advance(10 * time.Second)
 	replicas := []func() error{replica(t, s), replica(t, s), replica(t, s), replica(t, s)}
-	failed := atOnce(len(replicas), func(i int) int {
+	failed := testkit.AtOnce(len(replicas), func(i int) int {
 		if replicas[i]() != nil {
 			return 1
 		}
@@ -383,7 +383,7 @@ func TestGoldenOrganizationChange(t *testing.T) {
 	s.Clock.Advance(time.Second)
 	c.With("X-Request-Id", "request-7").With("X-Payload-Origin", "hr").
 		Post(path(user, "change-organization"), move).Problem(http.StatusBadGateway, "outcome_unknown")
-	open := stored(t, s, "acme", "organization_changes")
+	open := testkit.Stored(t, s, "acme", "organization_changes")
 	require.Len(t, open, 1)
 	for id, document := range open {
 		require.NotEqual(t, user["id"], id)

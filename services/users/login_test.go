@@ -242,7 +242,7 @@ func TestPasswordsAreNormalised(t *testing.T) {
 	require.False(t, signsIn(c, "old", composed), "not before the password was typed as it was hashed")
 	require.True(t, signsIn(c, "old", typed))
 	require.True(t, signsIn(c, "old", composed))
-	require.NotContains(t, stored(t, s, "acme", "accounts")[line.ID], string(before))
+	require.NotContains(t, testkit.Stored(t, s, "acme", "accounts")[line.ID], string(before))
 }
 
 // An unknown name, and a user without a password, cost a hash, too: the test compares the memory that is used.
@@ -260,7 +260,7 @@ func TestUnknownNamesCostAHash(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		require.Greater(t, after.TotalAlloc-before.TotalAlloc, uint64(16<<20), name)
 	}
-	require.True(t, slices.ContainsFunc(slices.Collect(maps.Keys(stored(t, s, "acme", "accounts"))),
+	require.True(t, slices.ContainsFunc(slices.Collect(maps.Keys(testkit.Stored(t, s, "acme", "accounts"))),
 		func(id string) bool {
 			return strings.HasPrefix(id, "nobody-")
 		}), "and a transaction, as a wrong password does")
@@ -283,16 +283,16 @@ func TestImportedHashes(t *testing.T) {
 			line := importLines(t, c, "", fmt.Sprintf(`{"username":"li.wei","password_hash":%q}`, hash))[0]
 			require.Equal(t, "created", line.Status)
 			require.False(t, signsIn(c, "li.wei", "wrong"))
-			require.Contains(t, stored(t, s, "acme", "accounts")[line.ID], hash)
+			require.Contains(t, testkit.Stored(t, s, "acme", "accounts")[line.ID], hash)
 			before := c.Get("/v1/users/" + line.ID).Object()
 			require.Equal(t, true, before["password_set"])
 
 			require.True(t, signsIn(c, "li.wei", "密码🔑pass"))
-			account := stored(t, s, "acme", "accounts")[line.ID]
+			account := testkit.Stored(t, s, "acme", "accounts")[line.ID]
 			require.NotContains(t, account, hash)
 			require.Contains(t, account, `"password":"$argon2id$`)
 			require.True(t, signsIn(c, "li.wei", "密码🔑pass"))
-			require.Equal(t, account, stored(t, s, "acme", "accounts")[line.ID], "once is enough")
+			require.Equal(t, account, testkit.Stored(t, s, "acme", "accounts")[line.ID], "once is enough")
 			require.Equal(t, before["time_password_changed"], c.Get("/v1/users/" + line.ID).
 				Object()["time_password_changed"])
 			c.Post("/v1/users/"+line.ID+"/reset-password", object{"new_password": "密码🔑pass"}).

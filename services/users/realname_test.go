@@ -52,7 +52,7 @@ func TestRealName(t *testing.T) {
 	unchanged(t, c, verified)
 	require.NotContains(t, verified, "id_number")
 	for _, collection := range []string{"users", "accounts"} {
-		for _, doc := range stored(t, s, "acme", collection) {
+		for _, doc := range testkit.Stored(t, s, "acme", collection) {
 			require.NotContains(t, doc, residentID[1:17], collection)
 		}
 	}
@@ -93,7 +93,7 @@ func TestRealNameNumberIsUnique(t *testing.T) {
 	// this frees a's first number
 	c.Post(path(a, "real-name-verification"), object{"real_name": "李伟", "id_number": womansID}).OK(nil)
 	c.Post(path(b, "real-name-verification"), claim).OK(nil)
-	accounts, other := stored(t, s, "acme", "accounts"), stored(t, s, "globex", "accounts")
+	accounts, other := testkit.Stored(t, s, "acme", "accounts"), testkit.Stored(t, s, "globex", "accounts")
 	require.NotEqual(t, accounts[a["id"].(string)], accounts[b["id"].(string)])
 	require.Len(t, other, 1)
 }

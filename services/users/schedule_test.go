@@ -1,10 +1,8 @@
 package users_test
 
 import (
-	"bytes"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,24 +14,10 @@ import (
 	"github.com/idplatform/idplatform/services/users"
 )
 
-// lockedBuffer is a log that is written and read at the same time.
-type lockedBuffer struct {
-	sync.Mutex
-	bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.Lock()
-	defer b.Unlock()
-	return b.Buffer.Write(p)
-}
-
-func (b *lockedBuffer) String() string { b.Lock(); defer b.Unlock(); return b.Buffer.String() }
-
 // A user whose account cannot be read does not delay other users of its tenant or of another.
 func TestAPoisonedUserHoldsUpNobody(t *testing.T) {
 	t.Parallel()
-	log := &lockedBuffer{}
+	log := &testkit.LogBuffer{}
 	s := testkit.Start(t, users.Spec(cheap()), testkit.Options{Log: slog.New(slog.NewTextHandler(log, nil))})
 	c, other := in(s, "acme"), in(s, "globex")
 	bad, good, foreign := addUser(t, c, "bad"), addUser(t, c, "good"), addUser(t, other, "foreign")

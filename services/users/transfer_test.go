@@ -383,7 +383,7 @@ func TestImportDryRunIsTheSame(t *testing.T) {
 			for i := range is {
 				require.Equal(t, would[i].Errors, is[i].Errors)
 			}
-			require.Len(t, stored(t, s, "globex", "imports"), 2)
+			require.Len(t, testkit.Stored(t, s, "globex", "imports"), 2)
 		}
 	}
 }
@@ -470,7 +470,7 @@ func TestImportIsForgotten(t *testing.T) {
 	s, c := acme(t)
 	keyed := c.With("Idempotency-Key", "key")
 	require.Equal(t, "created", importLines(t, keyed, "", file(1, 1))[0].Status)
-	for _, doc := range stored(t, s, "acme", "imports") {
+	for _, doc := range testkit.Stored(t, s, "acme", "imports") {
 		require.NotContains(t, doc, "user1", "of the records nothing is kept but what became of them")
 	}
 	app, err := users.Spec(cheap()).New(t.Context(), s.Deps)
@@ -482,12 +482,12 @@ func TestImportIsForgotten(t *testing.T) {
 	n, err := forget.Do(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, n)
-	require.Len(t, stored(t, s, "acme", "imports"), 1)
+	require.Len(t, testkit.Stored(t, s, "acme", "imports"), 1)
 	s.Clock.Advance(time.Millisecond)
 	n, err = forget.Do(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
-	require.Empty(t, stored(t, s, "acme", "imports"))
+	require.Empty(t, testkit.Stored(t, s, "acme", "imports"))
 	require.Equal(t, "failed", importLines(t, in(s, "acme").With("Idempotency-Key", "key"), "", file(1, 1))[0].Status)
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/stretchr/testify/require"
 )
 
@@ -32,7 +33,7 @@ func TestDeleteUser(t *testing.T) {
 	require.False(t, signsIn(c, "li.wei", password))
 	require.Equal(t, []any{kept}, c.Items("/v1/user-stored-credentials", "id"))
 	for _, collection := range []string{"users", "accounts", "avatars", "credentials"} {
-		require.NotContains(t, stored(t, s, "acme", collection), user["id"], collection)
+		require.NotContains(t, testkit.Stored(t, s, "acme", collection), user["id"], collection)
 	}
 
 	// Names, numbers and identities are free again; the id is not.

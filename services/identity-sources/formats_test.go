@@ -1,0 +1,41 @@
+package identitysources_test
+
+import (
+	"testing"
+
+	"github.com/idplatform/idplatform/pkg/testkit"
+)
+
+// Every later version must be able to read what is stored: a change here needs a way to read existing documents.
+func TestGoldenDocuments(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c, began := in(s, "acme"), s.Clock.Now()
+	connection := c.Post(connectionsPath, wechat(object{"display_name": "微信 <&>"})).Object()
+	method := c.Post(methodsPath, object{"code": "pwd", "name": "Password", "type": "password", "factor": "1",
+		"connection_ids": []any{id(connection)}, "policy": object{"重试": 3}}).ID()
+	template := c.Post(templatesPath, object{"code": "staff", "name": "员工",
+		"steps": []any{object{"methods": []any{"pwd"}, "required": true}}}).ID()
+	c.Post(templatesPath+"/"+template+"/default", nil).OK(nil)
+	for name, document := range map[string]struct{ collection, id string }{
+		"connection": {"connections", id(connection)}, "auth_method": {"auth_methods", method},
+		"auth_template": {"auth_templates", template},
+	} {
+		testkit.GoldenDocument(t, s, began, name, document.collection, document.id)
+	}
+}
+
+func TestSchemasAgreeWithRecords(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := in(s, "acme")
+	connection := c.Post(connectionsPath, wechat()).Object()
+	method := c.Post(methodsPath, object{"code": "pwd", "name": "Password", "type": "password"}).Object()
+	template := c.Post(templatesPath, object{"code": "staff", "name": "Staff",
+		"steps": []any{object{"methods": []any{"pwd"}, "required": true}}}).Object()
+	testkit.SchemasAgree(t, s, map[string]testkit.Described{
+		"Connection":   {Record: connection, Inputs: []string{"ConnectionInput"}},
+		"AuthMethod":   {Record: method, Inputs: []string{"AuthMethodInput", "AuthMethodPatch"}},
+		"AuthTemplate": {Record: template, Inputs: []string{"AuthTemplateInput", "AuthTemplatePatch"}},
+	})
+}
