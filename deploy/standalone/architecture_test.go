@@ -2,12 +2,15 @@ package main
 
 import (
 	"go/parser"
+	"go/scanner"
 	gotoken "go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -90,9 +93,9 @@ func fault(file, path string) string {
 	return ""
 }
 
-// TestImports checks all modules, so that a new service is checked without a change here.
-func TestImports(t *testing.T) {
-	t.Parallel()
+// eachSource calls see with every Go file of all modules, so that a new service is checked without a change here.
+func eachSource(t *testing.T, see func(file string, text []byte)) {
+	t.Helper()
 	root, seen := "../..", 0
 	require.NoError(t, filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -105,25 +108,53 @@ func TestImports(t *testing.T) {
 		if entry.IsDir() || !strings.HasSuffix(name, ".go") {
 			return nil
 		}
-		source, err := parser.ParseFile(gotoken.NewFileSet(), name, nil, parser.ImportsOnly)
+		text, err := os.ReadFile(name)
 		if err != nil {
 			return err
 		}
 		relative, err := filepath.Rel(root, name)
-		if err != nil {
-			return err
-		}
+		see(filepath.ToSlash(relative), text)
+		seen++
+		return err
+	}))
+	require.Greater(t, seen, 500, "the source tree was not found")
+}
+
+func TestImports(t *testing.T) {
+	t.Parallel()
+	eachSource(t, func(file string, text []byte) {
+		source, err := parser.ParseFile(gotoken.NewFileSet(), file, text, parser.ImportsOnly)
+		require.NoError(t, err)
 		for _, spec := range source.Imports {
 			path, err := strconv.Unquote(spec.Path.Value)
-			if err != nil {
-				return err
-			}
-			seen++
-			assert.Empty(t, fault(filepath.ToSlash(relative), path))
+			require.NoError(t, err)
+			assert.Empty(t, fault(file, path))
 		}
-		return nil
-	}))
-	require.Greater(t, seen, 1000, "the source tree was not found")
+	})
+}
+
+// TestLines: a line has at most 120 columns, of which a tab takes four, unless half of it is literals: struct tags and
+// JSON, which can't be broken.
+func TestLines(t *testing.T) {
+	t.Parallel()
+	const columns = 120
+	eachSource(t, func(file string, text []byte) {
+		set, literals := gotoken.NewFileSet(), map[int]int{}
+		source := set.AddFile(file, -1, len(text))
+		var s scanner.Scanner
+		s.Init(source, text, nil, 0)
+		for at, kind, literal := s.Scan(); kind != gotoken.EOF; at, kind, literal = s.Scan() {
+			if kind == gotoken.STRING {
+				for i, line := range strings.Split(literal, "\n") {
+					literals[source.Line(at)+i] += len(line)
+				}
+			}
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			width := utf8.RuneCountInString(line) + 3*strings.Count(line, "\t")
+			assert.True(t, width <= columns || literals[i+1] > columns/2, "%s:%d has %d columns", file, i+1, width)
+		}
+	})
 }
 
 // TestImportRules shows that each rule refuses what it should, and nothing else.

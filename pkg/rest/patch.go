@@ -25,8 +25,8 @@ func (j *JSON[W]) UnmarshalJSON(b []byte) error {
 
 func (j *JSON[W]) keep(b []byte) { j.raw = append(json.RawMessage(nil), b...) }
 
-// Into decodes the body as encoding/json does, in a third of the time. A value that passes the schema but does not fit v
-// is apperr.InvalidParameters.
+// Into decodes the body as encoding/json does, in a third of the time. A value that passes the schema but does not fit
+// v is apperr.InvalidParameters.
 func (j JSON[W]) Into(v any) error { return wrongType(jsonv2.Unmarshal(j.raw, v, asBefore)) }
 
 // wrongType is the error for a value that passes the schema but does not fit the domain's type.
@@ -62,8 +62,9 @@ func (p MergePatch[W]) Has(member string) bool {
 	return ok
 }
 
-// Into changes what v points to by the patch: null sets a member to its zero value, an object is merged, any other value
-// replaces the member. A value that passes the schema but does not fit is apperr.InvalidParameters; v stays as it was.
+// Into changes what v points to by the patch: null sets a member to its zero value, an object is merged, any other
+// value replaces the member. A value that passes the schema but does not fit is apperr.InvalidParameters; v stays as
+// it was.
 func (p MergePatch[W]) Into(v any) error {
 	var before bytes.Buffer
 	if err := encodeJSON(&before, v); err != nil {

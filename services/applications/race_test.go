@@ -15,7 +15,9 @@ func TestRaceForName(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
 	names := []string{"Expenses", "EXPENSES", "Ｅｘｐｅｎｓｅｓ"}
-	counts := testkit.AtOnce(24, func(i int) int { return c.Post("/v1/applications", object{"name": names[i%3]}).Status })
+	counts := testkit.AtOnce(24, func(i int) int {
+		return c.Post("/v1/applications", object{"name": names[i%3]}).Status
+	})
 	assert.Equal(t, map[int]int{http.StatusOK: 1, http.StatusConflict: 23}, counts)
 	assert.EqualValues(t, 1, c.Get("/v1/applications").Object()["total"])
 }

@@ -81,6 +81,7 @@ func TestSchemasAgreeWithRecords(t *testing.T) {
 		"Membership":      {Record: m, Inputs: []string{"NewMembership", "MembershipPatch"}},
 		"TreeAssociation": {Record: association, Inputs: []string{"NewTreeAssociation"}},
 		"TreeNodeUser":    {Record: user}, "NodeOfUser": {Record: user["nodes"].([]any)[0].(object)},
-		"AddedTreeNode": {Record: batch, Optional: []string{"ref"}}, "NestedTreeNode": {Record: c.Get(node(n, "tree")).Object()},
+		"AddedTreeNode":  {Record: batch, Optional: []string{"ref"}},
+		"NestedTreeNode": {Record: c.Get(node(n, "tree")).Object()},
 	})
 }

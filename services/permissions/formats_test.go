@@ -106,7 +106,8 @@ func TestSchemasAgreeWithRecords(t *testing.T) {
 	rule := one("/v1/auth-rules")
 	rule["inherited_from"] = nil // only in lists of what reaches an identity
 	testkit.SchemasAgree(t, s, map[string]testkit.Described{
-		"Resource":    {Record: one("/v1/resources?application_id=9"), Inputs: []string{"ResourceInput", "ResourceProfile"}},
+		"Resource": {Record: one("/v1/resources?application_id=9"),
+			Inputs: []string{"ResourceInput", "ResourceProfile"}},
 		"ResourceSet": {Record: one("/v1/resource-sets?application_id=9"), Inputs: []string{"ResourceSetInput"}},
 		"ResourceSetMember": {Record: one("/v1/resource-sets/" + set + "/members"),
 			Inputs: []string{"ResourceSetMemberInput"}},

@@ -14,7 +14,9 @@ func TestRaceForUsername(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
 	names := []string{"li.wei", "LI.WEI", "Li.Wei", "ｌｉ.ｗｅｉ"}
-	counts := testkit.AtOnce(32, func(i int) int { return c.Post("/v1/users", object{"username": names[i%len(names)]}).Status })
+	counts := testkit.AtOnce(32, func(i int) int {
+		return c.Post("/v1/users", object{"username": names[i%len(names)]}).Status
+	})
 	require.Equal(t, map[int]int{http.StatusOK: 1, http.StatusConflict: 31}, counts)
 	require.Equal(t, 1, total(c))
 	id := c.Items("/v1/users", "id")[0]

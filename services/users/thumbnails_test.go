@@ -113,7 +113,9 @@ func TestThumbnailsOfOlderAvatars(t *testing.T) {
 
 	require.Equal(t, http.StatusNotModified, c.With("If-None-Match", tag).Get(path(user, "avatar")+"?size=64").Status)
 	require.Equal(t, map[string]int{"upload": 1}, decoded(t, s), "whoever has it costs nothing")
-	counts := testkit.AtOnce(64, func(i int) int { return c.Get(fmt.Sprint(path(user, "avatar"), "?size=", 32<<(i%5))).Status })
+	counts := testkit.AtOnce(64, func(i int) int {
+		return c.Get(fmt.Sprint(path(user, "avatar"), "?size=", 32<<(i%5))).Status
+	})
 	require.Equal(t, map[int]int{http.StatusOK: 64}, counts)
 	require.Equal(t, 5, keptThumbnails(t, s, "acme"))
 	after := decoded(t, s)
@@ -156,7 +158,8 @@ func TestGoldenThumbnail(t *testing.T) {
 	user := addUser(t, c, "li.wei")
 	putAvatar(t, c, user).OK(nil)
 	var members map[string]any
-	require.NoError(t, json.Unmarshal([]byte(testkit.Stored(t, s, "acme", "thumbnails")[user["id"].(string)+".32"]), &members))
+	thumbnail := testkit.Stored(t, s, "acme", "thumbnails")[user["id"].(string)+".32"]
+	require.NoError(t, json.Unmarshal([]byte(thumbnail), &members))
 	for _, name := range []string{"bytes", "avatar", "time_created", "time_modified"} {
 		require.NotEmpty(t, members[name])
 		delete(members, name)

@@ -134,9 +134,10 @@ func TestImportBadRecords(t *testing.T) {
 		`{"username":"a","sys_ext_props":[]}`:            {"body.sys_ext_props"},
 		`{"username":"a","sys_ext_props":{"x":"` + strings.Repeat("x", 64<<10) +
 			`"}}`: {"body.sys_ext_props"},
-		`{"username":"a","time_created":"yesterday"}`:                                                                                  {"body"},
-		`{"username":"xavier","password":"short"}`:                                                                                     {"body.password"},
-		`{"username":"a","password_hash":"nonsense"}`:                                                                                  {"body.password_hash"},
+		`{"username":"a","time_created":"yesterday"}`: {"body"},
+		`{"username":"xavier","password":"short"}`:    {"body.password"},
+		`{"username":"a","password_hash":"nonsense"}`: {"body.password_hash"},
+
 		`{"username":"a","password_hash":"$2b$31$EixZaYVK1fsbw1ZfbX3OXePaWxn96p36WQoeG6Lruj3vjPGga31lW"}`:                              {"body.password_hash"},
 		`{"username":"a","password":"a good Passw0rd","password_hash":"$2b$10$EixZaYVK1fsbw1ZfbX3OXePaWxn96p36WQoeG6Lruj3vjPGga31lW"}`: {"body.password_hash"},
 	} {
