@@ -102,20 +102,26 @@ func (e *Engine) commit(ctx context.Context, session *mongo.Session) error {
 	err := session.CommitTransaction(ctx)
 	asking, cancel := context.WithTimeout(ctx, e.patience)
 	defer cancel()
-	for hasLabel(err, labelUnknownCommit) && !hasCode(err, codeMaxTimeExpired) && asking.Err() == nil {
+	for isUnknown(err) && !hasCode(err, codeMaxTimeExpired) && asking.Err() == nil {
 		time.Sleep(commitPause)
 		err = session.CommitTransaction(asking)
 	}
 	switch {
 	case err == nil:
 		return nil
-	case hasLabel(err, labelUnknownCommit) || away(err) && !hasLabel(err, labelTransient):
+	case isUnknown(err):
 		return apperr.Unknown(fmt.Errorf("mongostore: commit: %w", err))
 	case hasLabel(err, labelTransient):
 		return &againError{err}
 	default:
 		return failure(ctx, "commit", err)
 	}
+}
+
+// isUnknown reports whether a commit that failed with err may have been done. Not every such error has the label: a
+// repeated commit that meets a server which is not primary has none.
+func isUnknown(err error) bool {
+	return err != nil && (hasLabel(err, labelUnknownCommit) || away(err) && !hasLabel(err, labelTransient))
 }
 
 // patience bounds how long attempts are repeated.

@@ -195,6 +195,7 @@ func TestCommitIsSentAgain(t *testing.T) {
 	for name, answer := range map[string]bson.D{
 		"unknown result":    failed(64, labelUnknownCommit),
 		"connection broken": dead,
+		"not primary":       failed(10107), // without a label: found by a soak, seed 816
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
