@@ -113,7 +113,7 @@ func (q *queries) arrange(ctx context.Context, a *inquiry, selected *set, all in
 
 // If the order has spans, reading them costs less than sorting, or skipping, more rows than this.
 const (
-	maxSorted = 900
+	maxSorted = 250
 	maxWalked = 5000
 )
 
