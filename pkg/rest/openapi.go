@@ -99,32 +99,16 @@ func (s *Server) describe(op *Op, input, output reflect.Type) huma.Operation {
 	registry := s.api.OpenAPI().Components.Schemas
 	o := huma.Operation{
 		OperationID: op.ID, Method: op.Method, Path: op.Path, Summary: op.Summary, Description: op.Doc,
-		Tags:      []string{s.tag},
-		Responses: map[string]*huma.Response{}, MaxBodyBytes: -1, BodyReadTimeout: -1, // readBody handles both
+		Tags: []string{s.tag}, Deprecated: op.Deprecated, Extensions: op.marks(),
+		Responses:    map[string]*huma.Response{"200": success(registry, op, output)},
+		RequestBody:  requestBody(registry, op, input),
+		MaxBodyBytes: -1, BodyReadTimeout: -1, // readBody handles both
 	}
 	if op.Slashes != "" {
 		o.Metadata = map[string]any{slashesKey: op.Slashes}
 	}
 	if op.Scope != "" {
-		var scopes []string
-		for _, scope := range op.scopes() {
-			scopes = append(scopes, string(scope))
-		}
-		o.Security = []map[string][]string{{"bearer": scopes}}
-		o.Extensions = map[string]any{"x-scope": strings.Join(scopes, " ")}
-	}
-	if op.Momentary {
-		if o.Extensions == nil {
-			o.Extensions = map[string]any{}
-		}
-		o.Extensions["x-momentary"] = true
-	}
-	o.Deprecated = op.Deprecated
-	if op.Lenient {
-		o.Extensions["x-lenient"] = true
-	}
-	if op.Developing {
-		o.Extensions["x-development-status"] = "developing"
+		o.Security = []map[string][]string{{"bearer": op.scopeNames()}}
 	}
 	for _, name := range sharedParameters(op) {
 		if declares(input, s.api.OpenAPI().Components.Parameters[name]) {
@@ -132,7 +116,43 @@ func (s *Server) describe(op *Op, input, output reflect.Type) huma.Operation {
 		}
 		o.Parameters = append(o.Parameters, &huma.Param{Ref: "#/components/parameters/" + name})
 	}
+	if op.Method == http.MethodGet && op.target != "" && !op.Streams {
+		o.Responses["304"] = &huma.Response{Description: "Not modified"}
+	}
+	describeErrors(&o, registry, op)
+	return o
+}
 
+// marks are the extensions of an operation, nil if it has none.
+func (op *Op) marks() map[string]any {
+	marks := map[string]any{}
+	if op.Scope != "" {
+		marks["x-scope"] = strings.Join(op.scopeNames(), " ")
+	}
+	if op.Momentary {
+		marks["x-momentary"] = true
+	}
+	if op.Lenient {
+		marks["x-lenient"] = true
+	}
+	if op.Developing {
+		marks["x-development-status"] = "developing"
+	}
+	if len(marks) == 0 {
+		return nil
+	}
+	return marks
+}
+
+func (op *Op) scopeNames() (names []string) {
+	for _, scope := range op.scopes() {
+		names = append(names, string(scope))
+	}
+	return names
+}
+
+// success describes the answer of an operation that has done its work.
+func success(registry huma.Registry, op *Op, output reflect.Type) *huma.Response {
 	ok := &huma.Response{Description: "OK", Content: map[string]*huma.MediaType{}}
 	if len(op.ContentTypes) == 0 || op.ContentTypes[0] == "application/json" {
 		schema := registry.Schema(output, true, op.ID+"-response")
@@ -148,25 +168,27 @@ func (s *Server) describe(op *Op, input, output reflect.Type) huma.Operation {
 		}
 		ok.Content[contentType] = text
 	}
-	o.Responses["200"] = ok
-	if op.Method == http.MethodGet && op.target != "" && !op.Streams {
-		o.Responses["304"] = &huma.Response{Description: "Not modified"}
-	}
-	describeErrors(&o, registry, op)
-	if body, has := input.FieldByName("Body"); has {
-		o.RequestBody = &huma.RequestBody{Required: op.jsonBody == required, Content: map[string]*huma.MediaType{
-			"application/json": {Schema: huma.SchemaFromField(registry, body, op.ID+"-request"), Example: op.Request},
-		}}
-	}
+	return ok
+}
+
+// requestBody describes the body of an operation, nil if it has none.
+func requestBody(registry huma.Registry, op *Op, input reflect.Type) *huma.RequestBody {
 	if len(op.Consumes) > 0 {
-		o.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{}}
+		described := &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{}}
 		for _, contentType := range op.Consumes {
-			o.RequestBody.Content[contentType] = &huma.MediaType{
+			described.Content[contentType] = &huma.MediaType{
 				Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}, Example: op.Request,
 			}
 		}
+		return described
 	}
-	return o
+	body, has := input.FieldByName("Body")
+	if !has {
+		return nil
+	}
+	return &huma.RequestBody{Required: op.jsonBody == required, Content: map[string]*huma.MediaType{
+		"application/json": {Schema: huma.SchemaFromField(registry, body, op.ID+"-request"), Example: op.Request},
+	}}
 }
 
 // declares reports whether the operation's input has a parameter of this name and place itself.
