@@ -52,8 +52,7 @@ func (a *api) listBuckets(ctx context.Context, in *struct{ rest.Paging }) (rest.
 }
 
 func (a *api) getBucket(ctx context.Context, in *ByBucket) (rest.Record[KVBucket], error) {
-	doc, err := a.KV.Bucket(ctx, in.Bucket)
-	return rest.RecordOf[KVBucket](doc, err)
+	return rest.RecordOf[KVBucket](a.KV.Bucket(ctx, in.Bucket))
 }
 
 type putBucketInput struct {
@@ -64,10 +63,9 @@ type putBucketInput struct {
 func (a *api) putBucket(ctx context.Context, in *putBucketInput) (rest.Record[KVBucket], error) {
 	var settings kv.Settings
 	if err := in.Body.Into(&settings); err != nil {
-		return rest.Record[KVBucket]{}, rest.WrongType(err)
+		return rest.Record[KVBucket]{}, err
 	}
-	doc, err := a.KV.PutBucket(ctx, in.Bucket, settings)
-	return rest.RecordOf[KVBucket](doc, err)
+	return rest.RecordOf[KVBucket](a.KV.PutBucket(ctx, in.Bucket, settings))
 }
 
 type deleteBucketInput struct {

@@ -29,32 +29,28 @@ func (a *api) registerComponents(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "get-component", Method: http.MethodGet, Path: oneComponent, Scope: auth.FunctionsRead,
 		Summary: "Get a component", Response: exampleComponent,
-	}, func(ctx context.Context, in *rest.ByID) (componentRecord, error) {
-		return componentOf(a.Components.Get(ctx, in.ID))
-	})
+	}, rest.One[Component](a.Components.Get))
 	rest.Handle(s, rest.Op{
 		ID: "replace-component", Method: http.MethodPut, Path: oneComponent, Scope: auth.FunctionsWrite,
 		Summary: "Replace a component", Errors: []apperr.Kind{apperr.AlreadyExists},
 		Request: exampleComponentInput, Response: exampleComponent,
-	}, a.replaceComponent)
+	}, rest.Replace[Component, ComponentInput](a.Components.Update))
 	rest.Handle(s, rest.Op{
 		ID: "update-component", Method: http.MethodPatch, Path: oneComponent, Scope: auth.FunctionsWrite,
 		Summary: "Change a component", Errors: []apperr.Kind{apperr.AlreadyExists},
 		Doc:     "JSON merge patch (RFC 7396). What is published stays as it is.",
 		Request: map[string]any{"config": map[string]any{"title": "Welcome"}}, Response: exampleComponent,
-	}, a.updateComponent)
+	}, rest.Update[Component, ComponentInput](a.Components.Update))
 	rest.Handle(s, rest.Op{
 		ID: "delete-component", Method: http.MethodDelete, Path: oneComponent, Scope: auth.FunctionsWrite,
 		Summary: "Delete a component", Doc: "With its versions.", Response: rest.Deleted{ID: "1048577"},
-	}, func(ctx context.Context, in *rest.ByID) (rest.Deleted, error) { return a.Components.Delete(ctx, in.ID) })
+	}, rest.Delete(a.Components.Delete))
 	rest.Handle(s, rest.Op{
 		ID: "publish-component", Method: http.MethodPost, Path: oneComponent + "/publish", Scope: auth.FunctionsWrite,
 		Summary: "Publish a component", Response: exampleComponent,
 		Doc: "As the next `component_version`, which never changes. Without a change since the last there is no " +
 			"new one. The last 100 are kept.",
-	}, func(ctx context.Context, in *rest.ByID) (componentRecord, error) {
-		return componentOf(a.Components.Publish(ctx, in.ID))
-	})
+	}, rest.One[Component](a.Components.Publish))
 	rest.Handle(s, rest.Op{
 		ID: "list-component-versions", Method: http.MethodGet, Path: oneComponent + "/versions",
 		Scope: auth.FunctionsRead, Record: "none", Summary: "List a component's published versions",
@@ -65,12 +61,6 @@ func (a *api) registerComponents(s *rest.Server) {
 		Scope: auth.FunctionsRead, Record: "number", Summary: "Get a published version",
 		Response: exampleComponentVersion,
 	}, a.getComponentVersion)
-}
-
-type componentRecord = rest.Record[Component]
-
-func componentOf(doc component.Doc, err error) (componentRecord, error) {
-	return rest.RecordOf[Component](doc, err)
 }
 
 type listComponentsInput struct {
@@ -89,34 +79,12 @@ type createComponentInput struct {
 	Body rest.JSON[ComponentInput]
 }
 
-func (a *api) createComponent(ctx context.Context, in *createComponentInput) (componentRecord, error) {
+func (a *api) createComponent(ctx context.Context, in *createComponentInput) (rest.Record[Component], error) {
 	var draft component.Draft
 	if err := in.Body.Into(&draft); err != nil {
-		return componentRecord{}, rest.WrongType(err)
+		return rest.Record[Component]{}, err
 	}
-	return componentOf(a.Components.Create(ctx, draft.Profile, draft.Status))
-}
-
-type replaceComponentInput struct {
-	rest.ByID
-	Body rest.JSON[ComponentInput]
-}
-
-func (a *api) replaceComponent(ctx context.Context, in *replaceComponentInput) (componentRecord, error) {
-	var draft component.Draft
-	if err := in.Body.Into(&draft); err != nil {
-		return componentRecord{}, rest.WrongType(err)
-	}
-	return componentOf(a.Components.Update(ctx, in.ID, func(d *component.Draft) error { *d = draft; return nil }))
-}
-
-type updateComponentInput struct {
-	rest.ByID
-	Body rest.MergePatch[ComponentInput]
-}
-
-func (a *api) updateComponent(ctx context.Context, in *updateComponentInput) (componentRecord, error) {
-	return componentOf(a.Components.Update(ctx, in.ID, func(d *component.Draft) error { return patched(in.Body, d) }))
+	return rest.RecordOf[Component](a.Components.Create(ctx, draft.Profile, draft.Status))
 }
 
 type componentVersionsInput struct {
@@ -137,8 +105,7 @@ type componentVersionInput struct {
 
 func (a *api) getComponentVersion(ctx context.Context, in *componentVersionInput) (rest.Record[ComponentVersion],
 	error) {
-	doc, err := a.Components.Version(ctx, in.ID, in.Number)
-	return rest.RecordOf[ComponentVersion](doc, err)
+	return rest.RecordOf[ComponentVersion](a.Components.Version(ctx, in.ID, in.Number))
 }
 
 // ComponentProfile has what is published of a component.

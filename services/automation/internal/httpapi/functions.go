@@ -53,7 +53,7 @@ func (a *api) registerFunctions(s *rest.Server) {
 		ID: "delete-function", Method: http.MethodDelete, Path: oneFunction, Scope: auth.FunctionsWrite,
 		Summary: "Delete a function", Doc: "With its revisions, logs and waiting runs.",
 		Response: rest.Deleted{ID: "1048577"},
-	}, a.deleteFunction)
+	}, rest.Delete(a.Functions.Delete))
 	rest.Handle(s, rest.Op{
 		ID: "put-function-module", Method: http.MethodPut, Path: oneFunction + "/module", Scope: auth.FunctionsWrite,
 		Summary: "Upload a module", Errors: append(writeErrors, apperr.TooLarge),
@@ -110,7 +110,7 @@ type createFunctionInput struct {
 func (a *api) createFunction(ctx context.Context, in *createFunctionInput) (rest.Record[Function], error) {
 	var draft function.Draft
 	if err := in.Body.Into(&draft); err != nil {
-		return rest.Record[Function]{}, rest.WrongType(err)
+		return rest.Record[Function]{}, err
 	}
 	return detailed(a.Functions.Create(ctx, draft))
 }
@@ -141,7 +141,7 @@ func (a *api) replaceFunction(ctx context.Context, in *replaceFunctionInput) (re
 	return detailed(a.Functions.Update(ctx, in.ID, func(d *function.Draft) error {
 		*d = function.Draft{}
 		if err := in.Body.Into(d); err != nil {
-			return rest.WrongType(err)
+			return err
 		}
 		return nil
 	}))
@@ -153,16 +153,7 @@ type updateFunctionInput struct {
 }
 
 func (a *api) updateFunction(ctx context.Context, in *updateFunctionInput) (rest.Record[Function], error) {
-	return detailed(a.Functions.Update(ctx, in.ID, func(d *function.Draft) error {
-		if err := rest.Apply(in.Body, d); err != nil {
-			return rest.WrongType(err)
-		}
-		return nil
-	}))
-}
-
-func (a *api) deleteFunction(ctx context.Context, in *rest.ByID) (rest.Deleted, error) {
-	return a.Functions.Delete(ctx, in.ID)
+	return detailed(a.Functions.Update(ctx, in.ID, func(d *function.Draft) error { return in.Body.Into(d) }))
 }
 
 type putModuleInput struct {
@@ -196,7 +187,7 @@ func (a *api) invoke(ctx context.Context, in *invokeInput) (rest.Raw[FunctionInv
 	}
 	if in.Body != nil {
 		if err := in.Body.Into(&body); err != nil {
-			return rest.Raw[FunctionInvocation]{}, rest.WrongType(err)
+			return rest.Raw[FunctionInvocation]{}, err
 		}
 	}
 	return encoded[FunctionInvocation](a.Functions.Invoke(ctx, in.ID, body.Input))
@@ -233,7 +224,7 @@ func (a *api) rollBack(ctx context.Context, in *rollBackInput) (rest.Record[Func
 	var to FunctionRollback
 	if in.Body != nil {
 		if err := in.Body.Into(&to); err != nil {
-			return rest.Record[Function]{}, rest.WrongType(err)
+			return rest.Record[Function]{}, err
 		}
 	}
 	return detailed(a.Functions.Rollback(ctx, in.ID, to.Revision))

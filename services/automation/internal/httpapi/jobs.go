@@ -31,30 +31,30 @@ func (a *api) registerJobs(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "get-job", Method: http.MethodGet, Path: oneJob, Scope: auth.JobsRead, Summary: "Get a job",
 		Response: exampleJob,
-	}, a.getJob)
+	}, rest.One[Job](a.Jobs.Get))
 	rest.Handle(s, rest.Op{
 		ID: "replace-job", Method: http.MethodPut, Path: oneJob, Scope: auth.JobsWrite, Summary: "Replace a job",
 		Errors: []apperr.Kind{apperr.AlreadyExists}, Request: exampleJobInput, Response: exampleJob,
-	}, a.replaceJob)
+	}, rest.Replace[Job, JobInput](a.Jobs.Update))
 	rest.Handle(s, rest.Op{
 		ID: "update-job", Method: http.MethodPatch, Path: oneJob, Scope: auth.JobsWrite, Summary: "Change a job",
 		Doc: "JSON merge patch (RFC 7396).", Errors: []apperr.Kind{apperr.AlreadyExists},
 		Request: map[string]any{"timeout_seconds": 30}, Response: exampleJob,
-	}, a.updateJob)
+	}, rest.Update[Job, JobInput](a.Jobs.Update))
 	rest.Handle(s, rest.Op{
 		ID: "delete-job", Method: http.MethodDelete, Path: oneJob, Scope: auth.JobsWrite, Summary: "Delete a job",
 		Doc: "With its runs and their logs.", Response: rest.Deleted{ID: "1048577"},
-	}, func(ctx context.Context, in *rest.ByID) (rest.Deleted, error) { return a.Jobs.Delete(ctx, in.ID) })
+	}, rest.Delete(a.Jobs.Delete))
 	rest.Handle(s, rest.Op{
 		ID: "suspend-job", Method: http.MethodPost, Path: oneJob + "/suspend", Scope: auth.JobsWrite,
 		Summary: "Suspend a job", Doc: "It does not fire until it is resumed; runs go on.",
 		Errors: []apperr.Kind{apperr.InvalidState}, Response: exampleJob,
-	}, func(ctx context.Context, in *rest.ByID) (jobRecord, error) { return jobOf(a.Jobs.Suspend(ctx, in.ID)) })
+	}, rest.One[Job](a.Jobs.Suspend))
 	rest.Handle(s, rest.Op{
 		ID: "resume-job", Method: http.MethodPost, Path: oneJob + "/resume", Scope: auth.JobsWrite,
 		Summary: "Resume a job", Doc: "What it missed meanwhile does not fire.",
 		Errors: []apperr.Kind{apperr.InvalidState}, Response: exampleJob,
-	}, func(ctx context.Context, in *rest.ByID) (jobRecord, error) { return jobOf(a.Jobs.Resume(ctx, in.ID)) })
+	}, rest.One[Job](a.Jobs.Resume))
 	a.registerJobActions(s)
 }
 
@@ -106,10 +106,6 @@ type JobIDs struct {
 	IDs []string `json:"ids" minItems:"1" maxItems:"1000"`
 }
 
-type jobRecord = rest.Record[Job]
-
-func jobOf(doc job.Doc, err error) (jobRecord, error) { return rest.RecordOf[Job](doc, err) }
-
 type listJobsInput struct {
 	Code   string `query:"code" maxLength:"64"`
 	State  string `query:"state" enum:"scheduled,suspended,finished"`
@@ -126,49 +122,15 @@ type createJobInput struct {
 	Body rest.JSON[JobInput]
 }
 
-func (a *api) createJob(ctx context.Context, in *createJobInput) (jobRecord, error) {
+func (a *api) createJob(ctx context.Context, in *createJobInput) (rest.Record[Job], error) {
 	var draft struct {
 		ID string `json:"id"`
 		job.Profile
 	}
 	if err := in.Body.Into(&draft); err != nil {
-		return jobRecord{}, rest.WrongType(err)
+		return rest.Record[Job]{}, err
 	}
-	return jobOf(a.Jobs.Create(ctx, draft.ID, draft.Profile))
-}
-
-func (a *api) getJob(ctx context.Context, in *rest.ByID) (jobRecord, error) {
-	return jobOf(a.Jobs.Get(ctx, in.ID))
-}
-
-type replaceJobInput struct {
-	rest.ByID
-	Body rest.JSON[JobInput]
-}
-
-func (a *api) replaceJob(ctx context.Context, in *replaceJobInput) (jobRecord, error) {
-	var draft job.Profile
-	if err := in.Body.Into(&draft); err != nil {
-		return jobRecord{}, rest.WrongType(err)
-	}
-	return jobOf(a.Jobs.Update(ctx, in.ID, func(p *job.Profile) error { *p = draft; return nil }))
-}
-
-type updateJobInput struct {
-	rest.ByID
-	Body rest.MergePatch[JobInput]
-}
-
-func (a *api) updateJob(ctx context.Context, in *updateJobInput) (jobRecord, error) {
-	return jobOf(a.Jobs.Update(ctx, in.ID, func(p *job.Profile) error { return patched(in.Body, p) }))
-}
-
-// patched applies a merge patch to what clients set of a record.
-func patched[W, T any](patch rest.MergePatch[W], to *T) error {
-	if err := rest.Apply(patch, to); err != nil {
-		return rest.WrongType(err)
-	}
-	return nil
+	return rest.RecordOf[Job](a.Jobs.Create(ctx, draft.ID, draft.Profile))
 }
 
 type triggerInput struct {
@@ -182,7 +144,7 @@ func (a *api) triggerJob(ctx context.Context, in *triggerInput) (subJobRecord, e
 	}
 	if in.Body != nil {
 		if err := in.Body.Into(&draft); err != nil {
-			return subJobRecord{}, rest.WrongType(err)
+			return subJobRecord{}, err
 		}
 	}
 	return subJobOf(a.Jobs.Trigger(ctx, in.ID, draft.Payload))

@@ -95,7 +95,7 @@ func (a *api) createObject(ctx context.Context, in *createObjectInput) (rest.Rec
 		kv.Draft
 	}
 	if err := in.Body.Into(&draft); err != nil {
-		return rest.Record[KVObject]{}, rest.WrongType(err)
+		return rest.Record[KVObject]{}, err
 	}
 	return objectOf(a.KV.Create(ctx, in.Bucket, draft.Key, draft.Draft))
 }
@@ -113,7 +113,7 @@ type putObjectInput struct {
 func (a *api) putObject(ctx context.Context, in *putObjectInput) (rest.Record[KVObject], error) {
 	var draft kv.Draft
 	if err := in.Body.Into(&draft); err != nil {
-		return rest.Record[KVObject]{}, rest.WrongType(err)
+		return rest.Record[KVObject]{}, err
 	}
 	return objectOf(a.KV.Put(ctx, in.Bucket, in.Key, draft, in.IfNoneMatch != ""))
 }

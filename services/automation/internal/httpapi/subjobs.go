@@ -140,7 +140,7 @@ type createSubJobInput struct {
 func (a *api) createSubJob(ctx context.Context, in *createSubJobInput) (rest.Record[NewSubJob], error) {
 	var draft job.Part
 	if err := in.Body.Into(&draft); err != nil {
-		return rest.Record[NewSubJob]{}, rest.WrongType(err)
+		return rest.Record[NewSubJob]{}, err
 	}
 	part, err := a.Jobs.AddPart(ctx, in.ID, draft)
 	if err != nil {
@@ -158,7 +158,7 @@ type updateSubJobInput struct {
 
 func (a *api) updateSubJob(ctx context.Context, in *updateSubJobInput) (subJobRecord, error) {
 	return subJobOf(a.Jobs.UpdateSubJob(ctx, job.Ticket(in.Ticket), in.ID, in.SubJob,
-		func(p *job.Progress) error { return patched(in.Body, p) }))
+		func(p *job.Progress) error { return in.Body.Into(p) }))
 }
 
 type finishSubJobInput struct {
@@ -170,7 +170,7 @@ type finishSubJobInput struct {
 func (a *api) finishSubJob(ctx context.Context, in *finishSubJobInput) (subJobRecord, error) {
 	var report job.Report
 	if err := in.Body.Into(&report); err != nil {
-		return subJobRecord{}, rest.WrongType(err)
+		return subJobRecord{}, err
 	}
 	return subJobOf(a.Jobs.Finish(ctx, job.Ticket(in.Ticket), in.ID, in.SubJob, report))
 }
@@ -186,7 +186,7 @@ func (a *api) addLines(ctx context.Context, in *addLinesInput) (rest.BatchOf[Job
 		Lines []job.LineDraft `json:"lines"`
 	}
 	if err := in.Body.Into(&draft); err != nil {
-		return rest.BatchOf[JobLine]{}, rest.WrongType(err)
+		return rest.BatchOf[JobLine]{}, err
 	}
 	return rest.BatchFrom[JobLine](a.Jobs.AddLines(ctx, job.Ticket(in.Ticket), in.ID, in.SubJob, draft.Lines))
 }

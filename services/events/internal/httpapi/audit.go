@@ -28,7 +28,7 @@ func (a *api) registerAudit(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "get-audit-log", Method: http.MethodGet, Path: auditLogs + "/{id}", Scope: auth.EventsRead,
 		Summary: "Get an audit log entry", Response: exampleEntry,
-	}, a.getEntry)
+	}, rest.One[AuditEntry](a.Audit.Get))
 	rest.Handle(s, rest.Op{
 		ID: "export-audit-logs", Method: http.MethodGet, Path: auditLogs + "/export", Scope: auth.EventsRead,
 		Summary: "Export the audit log", Streams: true, ContentTypes: []string{"application/x-ndjson"},
@@ -105,11 +105,6 @@ func (a *api) entryStream(ctx context.Context, filter audit.Filter, after string
 			return send(rest.ServerEvent{ID: doc.ID, Name: "audit", Data: entry})
 		})
 	}}, nil
-}
-
-func (a *api) getEntry(ctx context.Context, in *rest.ByID) (rest.Record[AuditEntry], error) {
-	doc, err := a.Audit.Get(ctx, in.ID)
-	return rest.RecordOf[AuditEntry](doc, err)
 }
 
 const idle = 30 * time.Second // how long the reader of an export may pause

@@ -54,7 +54,7 @@ func (a *api) registerSubscriptions(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "delete-event-subscription", Method: http.MethodDelete, Path: oneSubscription, Scope: auth.EventsWrite,
 		Summary: "Delete a subscription", Response: map[string]any{"id": "1048577"},
-	}, a.deleteSubscription)
+	}, rest.Delete(a.Subscriptions.Delete))
 	a.registerStates(s)
 }
 
@@ -98,7 +98,7 @@ func (a *api) createSubscription(ctx context.Context,
 	}) (rest.Record[EventSubscription], error) {
 	var draft subscription.Draft
 	if err := in.Body.Into(&draft); err != nil {
-		return rest.Record[EventSubscription]{}, rest.WrongType(err)
+		return rest.Record[EventSubscription]{}, err
 	}
 	return recordOf(a.Subscriptions.Create(ctx, draft))
 }
@@ -141,7 +141,7 @@ func (a *api) replaceSubscription(ctx context.Context,
 	return recordOf(a.Subscriptions.Update(ctx, in.ID, func(p *subscription.Profile) error {
 		*p = subscription.Profile{}
 		if err := in.Body.Into(p); err != nil {
-			return rest.WrongType(err)
+			return err
 		}
 		return nil
 	}))
@@ -154,16 +154,7 @@ type updateSubscriptionInput struct {
 
 func (a *api) updateSubscription(ctx context.Context,
 	in *updateSubscriptionInput) (rest.Record[EventSubscription], error) {
-	return recordOf(a.Subscriptions.Update(ctx, in.ID, func(p *subscription.Profile) error {
-		if err := rest.Apply(in.Body, p); err != nil {
-			return rest.WrongType(err)
-		}
-		return nil
-	}))
-}
-
-func (a *api) deleteSubscription(ctx context.Context, in *rest.ByID) (rest.Deleted, error) {
-	return a.Subscriptions.Delete(ctx, in.ID)
+	return recordOf(a.Subscriptions.Update(ctx, in.ID, func(p *subscription.Profile) error { return in.Body.Into(p) }))
 }
 
 func state(change func(context.Context, string) (subscription.View, error)) func(context.Context,

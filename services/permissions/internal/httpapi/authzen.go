@@ -173,7 +173,7 @@ type evaluateInput struct {
 func (a *api) evaluate(ctx context.Context, in *evaluateInput) (AccessDecision, error) {
 	var body evaluation
 	if err := in.Body.Into(&body); err != nil {
-		return AccessDecision{}, rest.WrongType(err)
+		return AccessDecision{}, err
 	}
 	var faults apperr.Faults
 	body.check(&faults, whole)
@@ -222,7 +222,7 @@ func (a *api) evaluateMany(ctx context.Context, in *evaluateManyInput) (AccessDe
 		} `json:"options"`
 	}
 	if err := in.Body.Into(&body); err != nil {
-		return AccessDecisions{}, rest.WrongType(err)
+		return AccessDecisions{}, err
 	}
 	var faults apperr.Faults
 	for i := range body.Evaluations {

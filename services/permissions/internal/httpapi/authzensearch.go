@@ -85,7 +85,7 @@ func (a *api) search(
 		Page SearchPage `json:"page"`
 	}
 	if err := in.Body.Into(&body); err != nil {
-		return SearchResults{}, rest.WrongType(err)
+		return SearchResults{}, err
 	}
 	var faults apperr.Faults
 	body.check(&faults, of)

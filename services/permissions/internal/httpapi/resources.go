@@ -19,7 +19,7 @@ func (a *api) registerResources(s *rest.Server) {
 		Request: map[string]any{"application_id": "2001", "type": "data", "code": "orders",
 			"actions": []any{map[string]any{"code": "read"}}},
 		Response: exampleResource,
-	}, a.createResource)
+	}, rest.Create[Resource, ResourceInput](a.grants.CreateResource))
 	rest.Handle(s, rest.Op{
 		ID: "list-resources", Method: http.MethodGet, Path: "/v1/resources", Scope: auth.PermissionsRead,
 		Summary:    "List an application's resources",
@@ -50,26 +50,13 @@ func (a *api) registerResources(s *rest.Server) {
 		ID: "delete-resource", Method: http.MethodDelete, Path: "/v1/resources/{id}", Scope: auth.PermissionsWrite,
 		Summary: "Delete a resource",
 		Doc:     "Rules and memberships of sets that name it go with it.", Response: map[string]any{"id": "1048578"},
-	}, a.deleteResource)
+	}, rest.Delete(a.grants.DeleteResource))
 	rest.Handle(s, rest.Op{
 		ID: "delete-resources", Method: http.MethodDelete, Path: "/v1/batch/resources", Scope: auth.PermissionsWrite,
 		Summary: "Delete resources",
 		Doc:     "By `ids`, or by `codes` of an application; all or none. Missing ones are no error.",
 		Request: map[string]any{"ids": []string{"1048578"}}, Response: map[string]any{"removed": 1},
 	}, a.deleteResources)
-}
-
-type createResourceInput struct {
-	Body rest.JSON[ResourceInput]
-}
-
-func (a *api) createResource(ctx context.Context, in *createResourceInput) (rest.Record[Resource], error) {
-	var draft grant.Resource
-	if err := in.Body.Into(&draft); err != nil {
-		return rest.Record[Resource]{}, rest.WrongType(err)
-	}
-	doc, err := a.grants.CreateResource(ctx, draft)
-	return rest.RecordOf[Resource](doc, err)
 }
 
 // OfApplication is the application whose records are meant.
@@ -98,8 +85,7 @@ type getResourceInput struct {
 }
 
 func (a *api) getResource(ctx context.Context, in *getResourceInput) (rest.Record[Resource], error) {
-	doc, err := a.grants.Resource(ctx, in.ID, in.ApplicationID)
-	return rest.RecordOf[Resource](doc, err)
+	return rest.RecordOf[Resource](a.grants.Resource(ctx, in.ID, in.ApplicationID))
 }
 
 // ResourceProfile is what can be changed of a resource; other members may be sent back as they are.
@@ -125,17 +111,9 @@ type replaceResourceInput struct {
 func (a *api) replaceResource(ctx context.Context, in *replaceResourceInput) (rest.Empty, error) {
 	_, err := a.grants.UpdateResource(ctx, in.ID, func(r *grant.Resource) error {
 		r.ResourceProfile = grant.ResourceProfile{}
-		return wrongType(in.Body.Into(&r.ResourceProfile))
+		return in.Body.Into(&r.ResourceProfile)
 	})
 	return rest.Empty{}, err
-}
-
-// wrongType is rest.WrongType, but nil for nil.
-func wrongType(err error) error {
-	if err == nil {
-		return nil
-	}
-	return rest.WrongType(err)
 }
 
 type updateResourceInput struct {
@@ -145,12 +123,8 @@ type updateResourceInput struct {
 
 func (a *api) updateResource(ctx context.Context, in *updateResourceInput) (rest.Empty, error) {
 	_, err := a.grants.UpdateResource(ctx, in.ID,
-		func(r *grant.Resource) error { return wrongType(rest.Apply(in.Body, r)) })
+		func(r *grant.Resource) error { return in.Body.Into(r) })
 	return rest.Empty{}, err
-}
-
-func (a *api) deleteResource(ctx context.Context, in *rest.ByID) (rest.Deleted, error) {
-	return a.grants.DeleteResource(ctx, in.ID)
 }
 
 type deleteResourcesInput struct {

@@ -87,7 +87,7 @@ func (a *api) grantRules(ctx context.Context, in *grantRulesInput) (rest.Empty, 
 		Rules      []grant.RuleProfile `json:"rules"`
 	}
 	if err := in.Body.Into(&body); err != nil {
-		return rest.Empty{}, rest.WrongType(err)
+		return rest.Empty{}, err
 	}
 	return rest.Empty{}, a.grants.Grant(ctx, body.Identities, body.Rules)
 }
@@ -222,8 +222,7 @@ type RuleOfUnit struct {
 }
 
 func (a *api) getRule(ctx context.Context, in *RuleOfUnit) (rest.Record[AuthRule], error) {
-	doc, err := a.grants.Rule(ctx, in.UnitID, in.RuleID)
-	return rest.RecordOf[AuthRule](doc, err)
+	return rest.RecordOf[AuthRule](a.grants.Rule(ctx, in.UnitID, in.RuleID))
 }
 
 type replaceRuleInput struct {
@@ -234,7 +233,7 @@ type replaceRuleInput struct {
 func (a *api) replaceRule(ctx context.Context, in *replaceRuleInput) (rest.Empty, error) {
 	var profile grant.RuleProfile
 	if err := in.Body.Into(&profile); err != nil {
-		return rest.Empty{}, rest.WrongType(err)
+		return rest.Empty{}, err
 	}
 	_, err := a.grants.ReplaceRule(ctx, in.UnitID, in.RuleID, profile)
 	return rest.Empty{}, err

@@ -28,7 +28,7 @@ func (a *api) registerSets(s *rest.Server) {
 		ID: "get-resource-set", Method: http.MethodGet, Path: "/v1/resource-sets/{id}", Scope: auth.PermissionsRead,
 		Summary:  "Get a resource set",
 		Response: exampleSet,
-	}, a.getSet)
+	}, rest.One[ResourceSet](a.grants.Set))
 	rest.Handle(s, rest.Op{
 		ID: "replace-resource-set", Method: http.MethodPut, Path: "/v1/resource-sets/{id}",
 		Scope: auth.PermissionsWrite, Summary: "Replace a resource set",
@@ -40,7 +40,7 @@ func (a *api) registerSets(s *rest.Server) {
 		ID: "delete-resource-set", Method: http.MethodDelete, Path: "/v1/resource-sets/{id}",
 		Scope: auth.PermissionsWrite, Summary: "Delete a resource set",
 		Doc: "Its members and the rules that grant it go with it.", Response: map[string]any{"id": "1048580"},
-	}, a.deleteSet)
+	}, rest.Delete(a.grants.DeleteSet))
 }
 
 // NamedTenant is the header that these operations require, as the specification says. The server holds it against the
@@ -57,10 +57,9 @@ type createSetInput struct {
 func (a *api) createSet(ctx context.Context, in *createSetInput) (rest.Record[ResourceSet], error) {
 	var draft grant.Set
 	if err := in.Body.Into(&draft); err != nil {
-		return rest.Record[ResourceSet]{}, rest.WrongType(err)
+		return rest.Record[ResourceSet]{}, err
 	}
-	doc, err := a.grants.CreateSet(ctx, draft)
-	return rest.RecordOf[ResourceSet](doc, err)
+	return rest.RecordOf[ResourceSet](a.grants.CreateSet(ctx, draft))
 }
 
 type listSetsInput struct {
@@ -77,11 +76,6 @@ func (a *api) listSets(ctx context.Context, in *listSetsInput) (rest.List[Resour
 	return rest.ListOf[ResourceSet](in.Paging, page, err)
 }
 
-func (a *api) getSet(ctx context.Context, in *rest.ByID) (rest.Record[ResourceSet], error) {
-	doc, err := a.grants.Set(ctx, in.ID)
-	return rest.RecordOf[ResourceSet](doc, err)
-}
-
 type replaceSetInput struct {
 	rest.ByID
 	NamedTenant
@@ -91,14 +85,10 @@ type replaceSetInput struct {
 func (a *api) replaceSet(ctx context.Context, in *replaceSetInput) (rest.Empty, error) {
 	var draft grant.Set
 	if err := in.Body.Into(&draft); err != nil {
-		return rest.Empty{}, rest.WrongType(err)
+		return rest.Empty{}, err
 	}
 	_, err := a.grants.UpdateSet(ctx, in.ID, draft.SetProfile)
 	return rest.Empty{}, err
-}
-
-func (a *api) deleteSet(ctx context.Context, in *rest.ByID) (rest.Deleted, error) {
-	return a.grants.DeleteSet(ctx, in.ID)
 }
 
 func (a *api) registerMembers(s *rest.Server) {
@@ -147,7 +137,7 @@ func (a *api) addMembers(ctx context.Context, in *addMembersInput) (rest.Raw[Res
 		Members []grant.Member `json:"members"`
 	}
 	if err := in.Body.Into(&body); err != nil {
-		return rest.Raw[ResourceSetMember]{}, rest.WrongType(err)
+		return rest.Raw[ResourceSetMember]{}, err
 	}
 	one := body.Members == nil
 	drafts := body.Members
@@ -196,8 +186,7 @@ func (a *api) listMembers(ctx context.Context, in *listMembersInput) (rest.List[
 }
 
 func (a *api) getMember(ctx context.Context, in *MemberOfSet) (rest.Record[ResourceSetMember], error) {
-	doc, err := a.grants.Member(ctx, in.SetID, in.MemberID)
-	return rest.RecordOf[ResourceSetMember](doc, err)
+	return rest.RecordOf[ResourceSetMember](a.grants.Member(ctx, in.SetID, in.MemberID))
 }
 
 type replaceMemberInput struct {
@@ -208,7 +197,7 @@ type replaceMemberInput struct {
 func (a *api) replaceMember(ctx context.Context, in *replaceMemberInput) (rest.Empty, error) {
 	var draft grant.Member
 	if err := in.Body.Into(&draft); err != nil {
-		return rest.Empty{}, rest.WrongType(err)
+		return rest.Empty{}, err
 	}
 	_, err := a.grants.UpdateMember(ctx, in.SetID, in.MemberID, draft.Actions)
 	return rest.Empty{}, err

@@ -19,7 +19,7 @@ func (a *api) registerUnits(s *rest.Server) {
 		Errors:   []apperr.Kind{apperr.AlreadyExists},
 		Request:  map[string]any{"identity_id": "1048601", "identity_type": "node", "identity_name": "Finance"},
 		Response: exampleUnit,
-	}, a.createUnit)
+	}, rest.Create[AuthUnit, AuthUnitInput](a.grants.CreateUnit))
 	rest.Handle(s, rest.Op{
 		ID: "list-auth-units", Method: http.MethodGet, Path: "/v1/auth-units", Scope: auth.PermissionsRead,
 		Summary:  "List authorization units",
@@ -29,19 +29,19 @@ func (a *api) registerUnits(s *rest.Server) {
 		ID: "get-auth-unit", Method: http.MethodGet, Path: "/v1/auth-units/{id}", Scope: auth.PermissionsRead,
 		Summary:  "Get an authorization unit",
 		Response: exampleUnit,
-	}, a.getUnit)
+	}, rest.One[AuthUnit](a.grants.Unit))
 	rest.Handle(s, rest.Op{
 		ID: "update-auth-unit", Method: http.MethodPatch, Path: "/v1/auth-units/{id}", Scope: auth.PermissionsWrite,
 		Summary: "Change an authorization unit",
 		Doc:     "JSON merge patch (RFC 7396). The rules stay with the unit, even if its identity is changed.",
 		Errors:  []apperr.Kind{apperr.AlreadyExists},
 		Request: map[string]any{"description": "Books and payroll"}, Response: exampleUnit,
-	}, a.updateUnit)
+	}, rest.Update[AuthUnit, AuthUnitInput](a.grants.UpdateUnit))
 	rest.Handle(s, rest.Op{
 		ID: "delete-auth-unit", Method: http.MethodDelete, Path: "/v1/auth-units/{id}", Scope: auth.PermissionsWrite,
 		Summary: "Delete an authorization unit",
 		Doc:     "Its rules and, of a group, its members go with it.", Response: map[string]any{"id": "1048590"},
-	}, a.deleteUnit)
+	}, rest.Delete(a.grants.DeleteUnit))
 	rest.Handle(s, rest.Op{
 		ID: "add-auth-unit-members", Method: http.MethodPost, Path: "/v1/auth-units/{id}/members",
 		Scope: auth.PermissionsWrite, Summary: "Add users to a group",
@@ -63,19 +63,6 @@ func (a *api) registerUnits(s *rest.Server) {
 	}, a.removeGroupMembers)
 }
 
-type createUnitInput struct {
-	Body rest.JSON[AuthUnitInput]
-}
-
-func (a *api) createUnit(ctx context.Context, in *createUnitInput) (rest.Record[AuthUnit], error) {
-	var draft grant.Unit
-	if err := in.Body.Into(&draft); err != nil {
-		return rest.Record[AuthUnit]{}, rest.WrongType(err)
-	}
-	doc, err := a.grants.CreateUnit(ctx, draft)
-	return rest.RecordOf[AuthUnit](doc, err)
-}
-
 // IdentityFilter selects by identity.
 type IdentityFilter struct {
 	IdentityID   string `query:"identity_id" maxLength:"64"`
@@ -93,25 +80,6 @@ type listUnitsInput struct {
 func (a *api) listUnits(ctx context.Context, in *listUnitsInput) (rest.List[AuthUnit], error) {
 	page, err := a.grants.Units(ctx, in.filter(), in.Page())
 	return rest.ListOf[AuthUnit](in.Paging, page, err)
-}
-
-func (a *api) getUnit(ctx context.Context, in *rest.ByID) (rest.Record[AuthUnit], error) {
-	doc, err := a.grants.Unit(ctx, in.ID)
-	return rest.RecordOf[AuthUnit](doc, err)
-}
-
-type updateUnitInput struct {
-	rest.ByID
-	Body rest.MergePatch[AuthUnitInput]
-}
-
-func (a *api) updateUnit(ctx context.Context, in *updateUnitInput) (rest.Record[AuthUnit], error) {
-	doc, err := a.grants.UpdateUnit(ctx, in.ID, func(u *grant.Unit) error { return wrongType(rest.Apply(in.Body, u)) })
-	return rest.RecordOf[AuthUnit](doc, err)
-}
-
-func (a *api) deleteUnit(ctx context.Context, in *rest.ByID) (rest.Deleted, error) {
-	return a.grants.DeleteUnit(ctx, in.ID)
 }
 
 type groupMembersInput struct {
