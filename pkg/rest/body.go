@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json/jsontext"
@@ -124,7 +125,10 @@ func (Record[W]) Schema(r huma.Registry) *huma.Schema {
 }
 
 // Raw is encoded JSON with the schema of W: a whole body, or a part of one.
-type Raw[W any] struct{ JSON []byte }
+type Raw[W any] struct {
+	JSON   []byte
+	buffer *[]byte // holds JSON if that was appended
+}
 
 // MarshalJSON returns the JSON unchanged.
 func (r Raw[W]) MarshalJSON() ([]byte, error) { return r.JSON, nil }
@@ -133,11 +137,40 @@ func (r Raw[W]) MarshalJSON() ([]byte, error) { return r.JSON, nil }
 func Encoded[W any](value W) (Raw[W], error) {
 	var b bytes.Buffer
 	err := encodeJSON(&b, value)
-	return Raw[W]{bytes.TrimSuffix(b.Bytes(), []byte("\n"))}, err
+	return Raw[W]{JSON: bytes.TrimSuffix(b.Bytes(), []byte("\n"))}, err
+}
+
+// Appended is a whole body that write appends to a buffer. Once the body is sent, the buffer is used again.
+func Appended[W any](write func(b []byte) ([]byte, error)) (Raw[W], error) {
+	buffer := buffers.Get().(*[]byte)
+	body, err := write((*buffer)[:0])
+	if err != nil {
+		buffers.Put(buffer)
+		return Raw[W]{}, err
+	}
+	return Raw[W]{body, buffer}, nil
 }
 
 // AppendText appends a text, which must be UTF-8, as JSON.
 func AppendText(b []byte, text string) []byte {
+	ascii := true
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c >= utf8.RuneSelf:
+			ascii = false
+		case c < ' ', c == '"', c == '\\':
+			return appendQuoted(b, text)
+		}
+	}
+	if !ascii && !utf8.ValidString(text) {
+		return appendQuoted(b, text)
+	}
+	b = append(b, '"')
+	b = append(b, text...)
+	return append(b, '"')
+}
+
+func appendQuoted(b []byte, text string) []byte {
 	b, _ = jsontext.AppendQuote(b, text) // invalid UTF-8 is replaced, and told, which is all that can fail
 	return b
 }
@@ -145,7 +178,7 @@ func AppendText(b []byte, text string) []byte {
 func (Raw[W]) ready() {}
 
 func (r Raw[W]) answer() (answer, error) {
-	return answer{Status: http.StatusOK, ContentType: jsonType, Body: r.JSON}, nil
+	return answer{Status: http.StatusOK, ContentType: jsonType, Body: r.JSON, buffer: r.buffer}, nil
 }
 
 // Schema returns the schema of W.
@@ -180,8 +213,9 @@ func BatchFrom[W any](batch docstore.Batch, err error) (BatchOf[W], error) {
 // List is the body of a page of a list.
 type List[W any] struct {
 	Items [][]byte
-	Total int64 // −1 means not counted
-	More  bool  // there are more than Total
+	Write func(b []byte) []byte // instead of Items: appends them, with commas between
+	Total int64                 // −1 means not counted
+	More  bool                  // there are more than Total
 	Num   int
 	Size  int
 	Next  string
@@ -209,6 +243,9 @@ func (l List[W]) answer() (answer, error) {
 	}
 	buffer := buffers.Get().(*[]byte)
 	b := append(slices.Grow(*buffer, size), `{"items":[`...)
+	if l.Write != nil {
+		b = l.Write(b)
+	}
 	for i, item := range l.Items {
 		if i > 0 {
 			b = append(b, ',')

@@ -79,8 +79,15 @@ func isEmptyForm(contentType string, body []byte) bool {
 	return err == nil && media == "multipart/form-data" && string(bytes.TrimSpace(body)) == "--"+params["boundary"]+"--"
 }
 
+// keeper is a body that keeps a copy of its text. To decode it would only mean to read the text again.
+type keeper interface{ keep(text []byte) }
+
 // decodeJSON decodes a checked body for huma. Unlike those of encoding/json, its errors contain nothing of the body.
 func decodeJSON(body []byte, v any) error {
+	if k, ok := v.(keeper); ok {
+		k.keep(bytes.TrimSpace(body))
+		return nil
+	}
 	dec := json.NewDecoder(bytes.NewReader(body))
 	if _, onlyToCheck := v.(*any); onlyToCheck {
 		dec.UseNumber() // members of any JSON accept numbers beyond float64
