@@ -74,10 +74,14 @@ func (l *limiter) empty(key bucketKey) (wait time.Duration) {
 	return time.Duration(missing / float64(l.limit) * float64(time.Second))
 }
 
+// usualCredential is the size of most credentials in bytes; a longer one is copied to the heap.
+const usualCredential = 1 << 10
+
 // credentialKey is the key of the request's credential, or of the client's address if there is no credential.
 func credentialKey(r *http.Request, client netip.Addr) bucketKey {
 	if credential := r.Header.Get("Authorization"); credential != "" {
-		return sha256.Sum256([]byte(credential))
+		var text [usualCredential]byte // on the stack
+		return sha256.Sum256(append(text[:0], credential...))
 	}
 	return addressKey(client)
 }
