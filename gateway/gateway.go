@@ -190,7 +190,7 @@ func (g *Gateway) limit(w http.ResponseWriter, r *http.Request) {
 	}()
 	if running > int64(limit) {
 		problem.Write(w, &apperr.Error{
-			Kind: apperr.Unavailable, Detail: "too noun " + noun + " at once", RetryAfter: time.Second,
+			Kind: apperr.Unavailable, Detail: "too many " + noun + " at once", RetryAfter: time.Second,
 		})
 	} else {
 		g.serve(answer, r, what, &name)
