@@ -47,7 +47,7 @@ type Decision struct {
 	Allowed bool
 	Reason  Reason
 	Rule    *Rule   // which decided; nil if none did
-	Via     []Party // from the identity asked about to the one that the rule is of
+	Via     []Party // from the identity asked about to the one that the rule is of; not to be changed
 }
 
 // Party is an identity with what it is called, if that is known.

@@ -14,7 +14,8 @@ type step struct {
 	Identity
 	name   string
 	grants Grants
-	from   int32 // the step that it was reached from; −1 of the first
+	from   int32   // the step that it was reached from; −1 of the first
+	way    []Party // see via
 }
 
 // reach is all whose grants reach an identity: itself first, then what it belongs to, from the nearest on.
@@ -159,7 +160,10 @@ func (s *State) climb(r *reach, nodeID string, from int) bool {
 		return false
 	}
 	for added := false; ; {
-		from, added = r.add(step{Identity{Node, at.ID}, at.Name, at.grants, int32(from)}) //nolint:gosec // see MaxReach
+		from, added = r.add(step{
+			Identity: Identity{Node, at.ID}, name: at.Name, grants: at.grants,
+			from: int32(from), //nolint:gosec // see MaxReach
+		})
 		switch {
 		case !added:
 			return true
@@ -178,17 +182,24 @@ func (s *State) tree(r *reach, code string, from int) {
 	id := s.treeCodes.Get(code)
 	if tree := s.trees.Get(id); tree != nil {
 		who := Identity{CoreObject, id}
-		r.add(step{who, tree.Name, s.unitOf.Get(who).grants, int32(from)}) //nolint:gosec // see MaxReach
+		r.add(step{
+			Identity: who, name: tree.Name, grants: s.unitOf.Get(who).grants,
+			from: int32(from), //nolint:gosec // see MaxReach
+		})
 	}
 }
 
-// via is the way from the identity that is asked about to a step.
+// via is the way from the identity that is asked about to a step. All decisions about the identity share it.
 func (r *reach) via(at int) []Party {
+	if way := r.steps[at].way; way != nil {
+		return way
+	}
 	n := 0
 	for i := at; i >= 0; i = int(r.steps[i].from) {
 		n++
 	}
 	way := make([]Party, n)
+	r.steps[at].way = way
 	for ; at >= 0; at = int(r.steps[at].from) {
 		n--
 		way[n] = Party{r.steps[at].Identity, r.steps[at].name}

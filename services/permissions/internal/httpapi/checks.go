@@ -134,24 +134,28 @@ type checkInput struct {
 }
 
 func (a *api) check(ctx context.Context, in *checkInput) (rest.Raw[Decision], error) {
+	var none rest.Raw[Decision]
 	var body asked
-	if err := in.Body.Into(&body); err != nil {
-		return rest.Raw[Decision]{}, rest.WrongType(err)
+	if err := body.read(in.Body); err != nil {
+		return none, err
 	}
 	var faults apperr.Faults
 	body.check(&faults)
 	if err := faults.Err(); err != nil {
-		return rest.Raw[Decision]{}, err
+		return none, err
 	}
 	state, err := a.state(ctx, in.Token)
 	if err != nil {
-		return rest.Raw[Decision]{}, err
+		return none, err
 	}
 	work, done := a.work(ctx)
 	defer done()
 	q := body.question(a.clock.Now().Millis(), work)
-	answer, err := appendDecision(ctx, nil, state, &q, in.Explain.Or(false))
-	return rest.Raw[Decision]{JSON: answer}, err
+	return rest.Appended[Decision](func(b []byte) ([]byte, error) {
+		to := decisions{b: b}
+		err := to.answer(ctx, state, &q, in.Explain.Or(false))
+		return to.b, err
+	})
 }
 
 type checkBatchInput struct {
@@ -173,8 +177,8 @@ func (a *api) checkBatch(ctx context.Context, in *checkBatchInput) (rest.Raw[Dec
 	var none rest.Raw[Decisions]
 	body := batches.Get().(*batch)
 	defer body.release()
-	if err := in.Body.Into(body); err != nil {
-		return none, rest.WrongType(err)
+	if err := body.read(in.Body); err != nil {
+		return none, err
 	}
 	if err := faultsOf(body.Checks); err != nil {
 		return none, err
@@ -186,17 +190,19 @@ func (a *api) checkBatch(ctx context.Context, in *checkBatchInput) (rest.Raw[Dec
 	work, done := a.work(ctx)
 	defer done()
 	now := a.clock.Now().Millis()
-	answer := append(make([]byte, 0, len(body.Checks)*usualDecision), `{"results":[`...)
-	for i := range body.Checks {
-		if i > 0 {
-			answer = append(answer, ',')
+	return rest.Appended[Decisions](func(b []byte) ([]byte, error) {
+		to := decisions{b: append(b, `{"results":[`...)}
+		for i := range body.Checks {
+			if i > 0 {
+				to.b = append(to.b, ',')
+			}
+			q := body.Checks[i].question(now, work)
+			if err := to.answer(ctx, state, &q, in.Explain.Or(false)); err != nil {
+				return nil, err
+			}
 		}
-		q := body.Checks[i].question(now, work)
-		if answer, err = appendDecision(ctx, answer, state, &q, in.Explain.Or(false)); err != nil {
-			return none, err
-		}
-	}
-	return rest.Raw[Decisions]{JSON: append(answer, "]}"...)}, nil
+		return append(to.b, "]}"...), nil
+	})
 }
 
 // batch is Checks in the form in which they are read. Its memory is reused.
@@ -207,7 +213,7 @@ type batch struct {
 var batches = sync.Pool{New: func() any { return new(batch) }}
 
 func (b *batch) release() {
-	clear(b.Checks[:cap(b.Checks)]) // the next checks may lack members
+	clear(b.Checks) // the next checks may lack members
 	b.Checks = b.Checks[:0]
 	batches.Put(b)
 }
@@ -262,32 +268,53 @@ type Miss struct {
 	Identity Party  `json:"identity" doc:"Who has the rule, or who lacks the grant; for kind membership, the node or group to become a member of"`
 }
 
-// usualDecision is the size of most decisions in bytes.
-const usualDecision = 400
+// decisions appends the JSON of one Decision after the other. A way that is the same as that of the decision before is
+// not encoded again: the checks of a batch are often about one identity.
+type decisions struct {
+	b        []byte
+	way      []engine.Party // of the decision before
+	from, to int            // where b has its JSON
+}
 
-// appendDecision answers a question and appends the Decision as JSON.
-func appendDecision(ctx context.Context, b []byte, s *engine.State, q *engine.Question, explain bool) ([]byte, error) {
+// answer appends the answer to a question.
+func (d *decisions) answer(ctx context.Context, s *engine.State, q *engine.Question, explain bool) error {
 	if explain {
 		e, err := s.Explain(ctx, q)
 		if err != nil {
-			return nil, answerable(err)
+			return answerable(err)
 		}
 		text, err := rest.Encoded(explained(s, e))
-		return append(b, text.JSON...), err
+		d.b = append(d.b, text.JSON...)
+		return err
 	}
-	d, err := s.Check(ctx, q)
+	found, err := s.Check(ctx, q)
 	if err != nil {
-		return nil, answerable(err)
+		return answerable(err)
 	}
-	b = strconv.AppendBool(append(b, `{"allowed":`...), d.Allowed)
+	b := strconv.AppendBool(append(d.b, `{"allowed":`...), found.Allowed)
 	does, id := "", ""
-	if d.Rule != nil {
-		does, id = affect(d.Rule), d.Rule.ID
+	if found.Rule != nil {
+		does, id = affect(found.Rule), found.Rule.ID
 	}
 	b = rest.AppendText(append(b, `,"affect":`...), does)
 	b = rest.AppendText(append(b, `,"rule_id":`...), id)
-	b = append(b, `,"via":[`...)
-	for i, p := range d.Via {
+	d.b = append(b, `,"via":[`...)
+	d.appendWay(found.Via)
+	d.b = append(rest.AppendText(append(d.b, `],"reason":`...), string(found.Reason)), '}')
+	return nil
+}
+
+func (d *decisions) appendWay(way []engine.Party) {
+	if len(way) == 0 {
+		return
+	}
+	b := d.b
+	if len(d.way) > 0 && &way[0] == &d.way[0] {
+		d.b = append(b, b[d.from:d.to]...)
+		return
+	}
+	d.way, d.from = way, len(b)
+	for i, p := range way {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -295,7 +322,7 @@ func appendDecision(ctx context.Context, b []byte, s *engine.State, q *engine.Qu
 		b = rest.AppendText(append(b, `,"id":`...), p.ID)
 		b = append(rest.AppendText(append(b, `,"name":`...), p.Name), '}')
 	}
-	return append(rest.AppendText(append(b, `],"reason":`...), string(d.Reason)), '}'), nil
+	d.b, d.to = b, len(b)
 }
 
 func explained(s *engine.State, e engine.Explanation) Decision {

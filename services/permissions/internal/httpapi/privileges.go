@@ -79,7 +79,7 @@ func (a *api) listPrivileges(ctx context.Context, in *listPrivilegesInput) (rest
 	key := func(p engine.Privilege) string {
 		return fmt.Sprintf("%03d%s/%03d%s", len(p.Rule.ID), p.Rule.ID, len(p.ObjectID), p.ObjectID)
 	}
-	return pageOf[Privilege](in.Paging, found, key, func(p engine.Privilege) []byte {
+	return pageOf[Privilege](in.Paging, found, key, func(b []byte, p engine.Privilege) []byte {
 		wire := Privilege{
 			Identity:      Identity{p.Identity.ID, p.Identity.Type, state.Label(p.Identity)},
 			ApplicationID: p.Rule.ApplicationID,
@@ -90,7 +90,7 @@ func (a *api) listPrivileges(ctx context.Context, in *listPrivilegesInput) (rest
 		if p.Inherited {
 			wire.InheritedFrom = p.Rule.UnitID
 		}
-		return encoded(wire)
+		return appendEncoded(b, wire)
 	})
 }
 
@@ -150,7 +150,9 @@ func (a *api) listApplications(ctx context.Context, in *listApplicationsInput) (
 	}
 	return pageOf[AuthorizedApplication](in.Paging, found,
 		func(o engine.Object) string { return o.ApplicationID },
-		func(o engine.Object) []byte { return encoded(AuthorizedApplication{o.ApplicationID}) })
+		func(b []byte, o engine.Object) []byte {
+			return appendEncoded(b, AuthorizedApplication{o.ApplicationID})
+		})
 }
 
 // ApplicationAuthorizations are applications and who may use them.

@@ -53,16 +53,15 @@ func (a *api) listObjects(ctx context.Context, in *listObjectsInput) (rest.List[
 			return o.ApplicationID
 		}
 		return o.Resource.Code + "\x00" + o.Resource.ID
-	}, objectJSON)
+	}, appendObject)
 }
 
-// objectJSON encodes an object in the form of Object.
-func objectJSON(o engine.Object) []byte {
+// appendObject appends an object in the form of Object.
+func appendObject(b []byte, o engine.Object) []byte {
 	wire := Object{ApplicationID: o.ApplicationID, Type: engine.App, ID: o.ApplicationID}
 	if r := o.Resource; r != nil {
 		wire = Object{r.ApplicationID, r.Type, r.ID, r.Code, r.Name, o.Actions}
 	}
-	b := make([]byte, 0, 160+len(wire.Code)+len(wire.Name))
 	b = rest.AppendText(append(b, `{"application_id":`...), wire.ApplicationID)
 	b = rest.AppendText(append(b, `,"object_type":`...), wire.Type)
 	b = rest.AppendText(append(b, `,"object_id":`...), wire.ID)
@@ -115,17 +114,24 @@ func (a *api) listIdentities(ctx context.Context, in *listIdentitiesInput) (rest
 	}
 	return pageOf[Identity](in.Paging, found,
 		func(who engine.Identity) string { return string(rune(len(who.ID))) + who.ID },
-		func(who engine.Identity) []byte { return encoded(Identity{who.ID, who.Type, state.Label(who)}) })
+		func(b []byte, who engine.Identity) []byte {
+			b = rest.AppendText(append(b, `{"identity_id":`...), who.ID)
+			b = rest.AppendText(append(b, `,"identity_type":`...), who.Type)
+			return append(rest.AppendText(append(b, `,"identity_name":`...), state.Label(who)), '}')
+		})
 }
 
-// encoded encodes a value that has only texts.
-func encoded[W any](value W) []byte {
+// appendEncoded appends a value that has only texts.
+func appendEncoded[W any](b []byte, value W) []byte {
 	raw, _ := rest.Encoded(value) // texts always marshal
-	return raw.JSON
+	return append(b, raw.JSON...)
 }
 
-// pageOf returns a page of a list that is in the order of its entries' keys.
-func pageOf[W, T any](p rest.Paging, all []T, key func(T) string, entry func(T) []byte) (rest.List[W], error) {
+// usualEntry is the size of most entries of lists in bytes.
+const usualEntry = 200
+
+// pageOf returns a page of a list that is in the order of its entries' keys. entry appends the JSON of one.
+func pageOf[W, T any](p rest.Paging, all []T, key func(T) string, entry func([]byte, T) []byte) (rest.List[W], error) {
 	list := rest.List[W]{Total: -1, Num: p.PageNum, Size: p.PageSize}
 	if p.PageSort != "" {
 		return list, apperr.Invalid("page_sort", "is not for this list, which has one order")
@@ -140,8 +146,11 @@ func pageOf[W, T any](p rest.Paging, all []T, key func(T) string, entry func(T) 
 	}
 	to := min(from+p.PageSize, len(all))
 	list.Items = make([][]byte, 0, to-from)
+	b := make([]byte, 0, usualEntry*(to-from))
 	for _, one := range all[from:to] {
-		list.Items = append(list.Items, entry(one))
+		start := len(b)
+		b = entry(b, one)
+		list.Items = append(list.Items, b[start:])
 	}
 	if p.Count.Or(true) {
 		list.Total = int64(len(all))
