@@ -112,9 +112,10 @@ func allowing(rules []*Rule) bool {
 }
 
 // candidates are the resources of a question's application and type that any allowing rule which reaches the identity
-// is about, in the order of codes.
+// is about, in the order of codes. They are kept in the work until the next call.
 func (s *State) candidates(ctx context.Context, q *Question, r *reach) ([]*Resource, error) {
-	var found []*Resource
+	found := q.Work.candidates[:0]
+	defer func() { q.Work.candidates = found }()
 	looked := 0
 	add := func(resource *Resource) error {
 		if looked++; looked > MaxSearch {

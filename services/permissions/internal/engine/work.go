@@ -18,6 +18,8 @@ type Work struct {
 	state *State // that reach is of
 	who   Identity
 	known bool
+
+	candidates []*Resource // see State.candidates
 }
 
 const (
@@ -25,6 +27,8 @@ const (
 	slice = 500 * time.Microsecond
 	// unitsALook is how many units of work, each some tens of nanoseconds, are done between looks at the clock.
 	unitsALook = 500
+	// maxKept is for how many candidates memory is kept between requests.
+	maxKept = 1000
 )
 
 var works = sync.Pool{New: func() any { return new(Work) }}
@@ -44,6 +48,9 @@ func NewWork(pause func(ctx context.Context, took time.Duration) error) *Work {
 // Done ends the work: nothing that it was part of may go on.
 func (w *Work) Done() {
 	w.reach.forget()
+	if clear(w.candidates); cap(w.candidates) > maxKept {
+		w.candidates = nil
+	}
 	w.state, w.pause = nil, nil
 	works.Put(w)
 }

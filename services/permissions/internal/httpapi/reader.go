@@ -17,7 +17,7 @@ func (c *asked) read(body rest.JSON[Check]) error {
 		return nil
 	}
 	*c = asked{}
-	return wrongType(body.Into(c))
+	return body.Into(c)
 }
 
 // read fills the batch in from a request's body.
@@ -27,7 +27,7 @@ func (b *batch) read(body rest.JSON[Checks]) error {
 	}
 	clear(b.Checks)
 	b.Checks = b.Checks[:0]
-	return wrongType(body.Into(b))
+	return body.Into(b)
 }
 
 // reader goes over a body without escapes. Its methods return false for what they do not expect.

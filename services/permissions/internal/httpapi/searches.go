@@ -127,9 +127,6 @@ func appendEncoded[W any](b []byte, value W) []byte {
 	return append(b, raw.JSON...)
 }
 
-// usualEntry is the size of most entries of lists in bytes.
-const usualEntry = 200
-
 // pageOf returns a page of a list that is in the order of its entries' keys. entry appends the JSON of one.
 func pageOf[W, T any](p rest.Paging, all []T, key func(T) string, entry func([]byte, T) []byte) (rest.List[W], error) {
 	list := rest.List[W]{Total: -1, Num: p.PageNum, Size: p.PageSize}
@@ -145,12 +142,14 @@ func pageOf[W, T any](p rest.Paging, all []T, key func(T) string, entry func([]b
 		from = sort.Search(len(all), func(i int) bool { return key(all[i]) > string(after) })
 	}
 	to := min(from+p.PageSize, len(all))
-	list.Items = make([][]byte, 0, to-from)
-	b := make([]byte, 0, usualEntry*(to-from))
-	for _, one := range all[from:to] {
-		start := len(b)
-		b = entry(b, one)
-		list.Items = append(list.Items, b[start:])
+	list.Write = func(b []byte) []byte {
+		for i, one := range all[from:to] {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = entry(b, one)
+		}
+		return b
 	}
 	if p.Count.Or(true) {
 		list.Total = int64(len(all))
