@@ -243,18 +243,18 @@ func (s *scanner) text() ([]byte, bool) {
 	if !s.take('"') {
 		return nil, false
 	}
-	end := bytes.IndexByte(s.body[s.at:], '"')
-	if end < 0 {
-		return nil, false
-	}
-	text := s.body[s.at : s.at+end]
-	for _, c := range text {
+	for at := s.at; at < len(s.body); at++ {
+		c := s.body[at]
+		if c == '"' {
+			text := s.body[s.at:at]
+			s.at = at + 1
+			return text, true
+		}
 		if c < ' ' || c == '\\' {
-			return nil, false
+			break
 		}
 	}
-	s.at += end + 1
-	return text, true
+	return nil, false
 }
 
 func (s *scanner) integer() (int, bool) {
