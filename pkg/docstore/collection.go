@@ -64,6 +64,14 @@ func Facet[T any](ix Index[T], orders ...string) Index[T] {
 	return ix
 }
 
+// Grouped is for a text index with many different values, by which documents are found in one order: the name of
+// another single-value index. Engines make sure that the documents with one or several of the values are found in this
+// order, and in ranges of that index, at the cost of the page. The collection cannot be sorted by the index itself.
+func Grouped[T any](ix Index[T], order string) Index[T] {
+	ix.def.GroupedBy = order
+	return ix
+}
+
 // Spanned makes the ranges and the order of an index combine well with any other filter, at the cost of slower writes.
 // A span is a range of width numbers, or the texts with the same first width bytes. Engines may keep, for each span,
 // which documents have a value in it. Choose width so that the ranges of queries cover many spans and a span has many
@@ -110,8 +118,8 @@ type Collection[T any] struct {
 	def    *Def
 }
 
-// Define declares a collection. It panics on programming errors: a T that does not embed Meta, a Facet or Sortable that
-// names an unknown order, or a list that is Spanned but not Unique.
+// Define declares a collection. It panics on programming errors: a T that does not embed Meta, a Facet, Grouped or
+// Sortable that names an unknown order, or a list that is Spanned but not Unique.
 func Define[T any](s Schema[T]) *Collection[T] {
 	if _, ok := any(new(T)).(document); !ok {
 		panic("docstore: the documents of " + s.Name + " must embed Meta")
@@ -137,6 +145,9 @@ func Define[T any](s Schema[T]) *Collection[T] {
 		if d.Span < 0 || d.Span > 0 && (d.Many && !d.Unique || len(d.Orders) > 0) {
 			panic("docstore: the index " + d.Name + " of " + s.Name + " cannot be Spanned")
 		}
+		if d.GroupedBy != "" && !c.def.canBeGrouped(&d) {
+			panic("docstore: the index " + d.Name + " of " + s.Name + " cannot be Grouped by " + d.GroupedBy)
+		}
 		for _, name := range d.Orders {
 			if order := c.def.Index(name); order == nil || order.Many || d.Many || d.Number || d.Unique {
 				panic("docstore: " + s.Name + " has no order by " + name + " for the facet " + d.Name)
@@ -144,7 +155,7 @@ func Define[T any](s Schema[T]) *Collection[T] {
 		}
 	}
 	for _, name := range s.Sortable {
-		if order := c.def.Index(name); order == nil || order.Many {
+		if order := c.def.Index(name); order == nil || !order.sorts() {
 			panic("docstore: " + s.Name + " has no order by " + name)
 		}
 	}
@@ -157,6 +168,12 @@ func Define[T any](s Schema[T]) *Collection[T] {
 		return c.entry(v)
 	}
 	return c
+}
+
+// canBeGrouped reports whether an index is a plain text index and is grouped by one that documents can be sorted by.
+func (d *Def) canBeGrouped(ix *IndexDef) bool {
+	order := d.Index(ix.GroupedBy)
+	return order != nil && order.sorts() && !ix.Many && !ix.Number && !ix.Unique && ix.Span == 0 && len(ix.Orders) == 0
 }
 
 // Def is the collection's definition, for Open.

@@ -149,9 +149,14 @@ type IndexDef struct {
 
 	// Orders are names of other indexes. If there are any, this index is a facet: see Facet.
 	Orders []string `json:",omitempty"`
+	// GroupedBy is the name of the index whose order the documents of each value are found in: see Grouped.
+	GroupedBy string `json:",omitempty"`
 	// Span is the width of a span, in numbers or in leading bytes of texts: see Spanned. 0 means no spans.
 	Span int64 `json:",omitempty"`
 }
+
+// sorts reports whether a collection can be sorted by the index.
+func (d *IndexDef) sorts() bool { return !d.Many && d.GroupedBy == "" }
 
 // Stamp identifies one stored state of a document: every write increments one of its two numbers. A document that was
 // stored before Counts existed has Counts 0.

@@ -30,8 +30,9 @@ type Filter struct {
 	Values   []Value
 	From, To *Value
 	Sub      []Filter
-	Known    bool // see Known
-	moving   bool // see Moving
+	Known    bool   // see Known
+	moving   bool   // see Moving
+	from     string // see FollowingFrom
 }
 
 // Known marks a part of an And that is true for every document that the other parts select, or a part of an Or that
@@ -66,8 +67,18 @@ func Moving(f Filter) Filter {
 	return f
 }
 
-// steady is the filter without the bounds of moving parts.
+// FollowingFrom marks a filter whose values follow from what, and change when stored data do: such as the types that a
+// pattern selects. A page token remains valid for the same what.
+func FollowingFrom(what string, f Filter) Filter {
+	f.from = what
+	return f
+}
+
+// steady is the filter without what may change from page to page.
 func (f Filter) steady() Filter {
+	if f.from != "" {
+		return Filter{Op: f.Op, Index: f.Index, Values: []Value{Text(f.from)}}
+	}
 	if f.moving {
 		f.From, f.To = nil, nil
 	}
@@ -170,7 +181,7 @@ func Or(filters ...Filter) Filter {
 // check returns an error if no index serves the filter or the sort, which is a programming error.
 func (d *Def) check(f Filter, sort []Order) error {
 	for _, o := range sort {
-		if ix := d.Index(o.Index); ix == nil || ix.Many {
+		if ix := d.Index(o.Index); ix == nil || !ix.sorts() {
 			return fmt.Errorf("docstore: %s cannot be sorted by %q", d.Name, o.Index)
 		}
 	}

@@ -13,12 +13,13 @@ import (
 
 // Query selects a page of documents.
 type Query struct {
-	Filter Filter
-	Sort   []Order // the id is always the last key; empty means by id
-	Limit  int
-	Offset int    // the number of documents to skip; the cost grows with it
-	After  string // instead of Offset: the Next of an earlier page, without that cost
-	Count  bool   // return the Total, too
+	Filter  Filter
+	Sort    []Order // the id is always the last key; empty means by id
+	Limit   int
+	Offset  int    // the number of documents to skip; the cost grows with it
+	After   string // instead of Offset: the Next of an earlier page, without that cost
+	AfterID string // in a query without Sort: instead of After, the id to continue after
+	Count   bool   // return the Total, too
 }
 
 // MaxCounted is the number of documents up to which a Page's Total is always exact.
@@ -48,6 +49,9 @@ func (c *Collection[T]) Page(ctx context.Context, r Reader, q Query) (Page[T], e
 			return page, err
 		}
 		find.Offset = 0
+	}
+	if q.AfterID != "" && len(q.Sort) == 0 {
+		find.After, find.Offset = &Position{ID: q.AfterID}, 0
 	}
 	from, err := r.queries()
 	if err != nil {

@@ -62,6 +62,23 @@ func TestTokensBelongToTheirQuery(t *testing.T) {
 	}
 }
 
+// The values of a filter that follow from something else may change from page to page.
+func TestTokensOfFiltersWithChangingValues(t *testing.T) {
+	t.Parallel()
+	query := func(what string, values ...Value) Query {
+		return Query{Filter: And(Eq("a", Text("x")), FollowingFrom(what, In("kind", values...)))}
+	}
+	token := writeToken("things", "acme", query("user.*", Text("user.created")), Position{ID: "1"})
+	same := query("user.*", Text("user.created"), Text("user.deleted"))
+	same.After = token
+	_, err := readToken("things", "acme", same)
+	require.NoError(t, err)
+	other := query("*.created", Text("user.created"))
+	other.After = token
+	_, err = readToken("things", "acme", other)
+	require.Equal(t, apperr.InvalidParameters, apperr.KindOf(err))
+}
+
 // A forged token may name another place, but only one that an engine can look for.
 func TestTokensHaveAValueForEachKey(t *testing.T) {
 	t.Parallel()

@@ -351,6 +351,7 @@ func unindexed(t *testing.T, s *suite) {
 		{Filter: docstore.Contains("words", "x")},
 		{Filter: docstore.And(docstore.Eq("name", docstore.Text("n")), docstore.Eq("props", docstore.Text("x")))},
 		{Sort: []docstore.Order{asc("words")}},
+		{Sort: []docstore.Order{asc("group")}},
 		{Sort: []docstore.Order{asc("image")}},
 	} {
 		q.Limit = 1

@@ -25,7 +25,7 @@ func keyOf(v *Thing, index string) docstore.Value {
 		return docstore.Text(v.Name)
 	case "code":
 		return docstore.Text(v.Code)
-	case "kind":
+	case "kind", "group":
 		return docstore.Text(v.Kind)
 	case "rank":
 		return docstore.Number(v.Rank)
@@ -103,7 +103,7 @@ func someFilter(depth int) *rapid.Generator[docstore.Filter] {
 		if depth > 0 {
 			ops = 10
 		}
-		textIndex := rapid.SampledFrom([]string{"name", "code", "kind", "words", "logins"})
+		textIndex := rapid.SampledFrom([]string{"name", "code", "kind", "group", "words", "logins"})
 		switch rapid.IntRange(0, ops).Draw(t, "op") {
 		case 0:
 			return docstore.Filter{}
@@ -137,8 +137,9 @@ func someFilter(depth int) *rapid.Generator[docstore.Filter] {
 			from := someRank.Draw(t, "from")
 			return docstore.Outside("rank", docstore.Number(from),
 				docstore.Number(from+rapid.Int64Range(0, 2).Draw(t, "width")))
-		case 8: // a filter by the facet
-			f := docstore.Filter{Op: docstore.OpIn, Index: "kind"}
+		case 8: // a filter by the facet or by groups
+			index := rapid.SampledFrom([]string{"kind", "group"}).Draw(t, "index")
+			f := docstore.Filter{Op: docstore.OpIn, Index: index}
 			for _, s := range someTexts.Draw(t, "values") {
 				f.Values = append(f.Values, docstore.Text(s))
 			}

@@ -139,6 +139,8 @@ var mixedOrders = [][]docstore.Order{
 	nil,
 	{asc("name")},
 	{desc("seen")},
+	{asc("rank")},
+	{desc("rank")},
 	{asc("name"), asc("rank")},
 	{desc("name"), desc("rank")},
 	{asc("kind"), desc("seen")},
@@ -154,6 +156,11 @@ var mixedFilters = []docstore.Filter{
 	docstore.Prefix("words", "re"),
 	docstore.And(docstore.Prefix("words", "re"), docstore.Eq("words", docstore.Text("blue")),
 		docstore.From("rank", docstore.Number(2))),
+	docstore.Eq("group", docstore.Text("k")),
+	docstore.In("group", docstore.Text(""), docstore.Text("k"), docstore.Text("other")),
+	docstore.And(docstore.In("group", docstore.Text("k"), docstore.Text("kk")),
+		docstore.Range("rank", docstore.Number(1), docstore.Number(3))),
+	docstore.And(docstore.Eq("group", docstore.Text("kk")), docstore.Prefix("words", "re")),
 	docstore.Or(docstore.Eq("kind", docstore.Text("kk")), docstore.Prefix("words", "b"), docstore.ID("1001", "1002")),
 }
 

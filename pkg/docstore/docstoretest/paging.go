@@ -18,6 +18,7 @@ var pagingCases = []testCase{
 	{name: "paging/after the last row seen is deleted", run: walkPastDeleted},
 	{name: "paging/a token of another query", run: foreignToken},
 	{name: "paging/from a position outside the filter", run: foreignPosition},
+	{name: "paging/after an id", run: afterID},
 	{name: "paging/each while others write", run: eachWhileOthersWrite},
 }
 
@@ -183,6 +184,22 @@ func foreignPosition(t *testing.T, s *suite) {
 		}
 		require.Equal(t, c.want, ids, "%+v", c)
 	}
+}
+
+// afterID: a reader that keeps the id of the last document that it saw goes on after it, whether that still exists.
+func afterID(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	f.insert(t, ctx, thing("1001"), thing("1003"), thing("1005"))
+	for after, want := range map[string][]string{
+		"0": {"1001", "1003", "1005"}, "1003": {"1005"}, "1004": {"1005"}, "1005": {},
+	} {
+		ids, _ := f.page(t, ctx, docstore.Query{AfterID: after, Limit: 10})
+		require.Equal(t, want, ids, after)
+	}
+	ids, page := f.page(t, ctx, docstore.Query{AfterID: "1001", Limit: 1})
+	require.Equal(t, []string{"1003"}, ids)
+	ids, _ = f.page(t, ctx, docstore.Query{After: page.Next, Limit: 1})
+	require.Equal(t, []string{"1005"}, ids)
 }
 
 func eachWhileOthersWrite(t *testing.T, s *suite) {

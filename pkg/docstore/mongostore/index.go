@@ -19,13 +19,15 @@ const (
 	orderPrefix  = "order."  // for single values: equality, ranges, sorting
 	listPrefix   = "list."   // for lists
 	facetPrefix  = "facet."  // for facets, one for each order
+	groupPrefix  = "group."  // for grouped values
 	uniquePrefix = "unique." // for uniqueness only; uniqueName adds the rest
 	dueIndex     = "due"
 )
 
 func isOurs(name string) bool {
 	return name == dueIndex || strings.HasPrefix(name, orderPrefix) || strings.HasPrefix(name, listPrefix) ||
-		strings.HasPrefix(name, facetPrefix) || strings.HasPrefix(name, uniquePrefix)
+		strings.HasPrefix(name, facetPrefix) || strings.HasPrefix(name, groupPrefix) ||
+		strings.HasPrefix(name, uniquePrefix)
 }
 
 // index is one index to be built.
@@ -48,6 +50,11 @@ func indexes(def *docstore.Def) []index {
 			prefix = listPrefix
 		}
 		field := entryField(d.Name)
+		if d.GroupedBy != "" {
+			list = append(list, index{name: groupPrefix + d.Name + "." + d.GroupedBy,
+				keys: ascending(fieldTenant, field, entryField(d.GroupedBy), fieldKey)})
+			continue
+		}
 		list = append(list, index{name: prefix + d.Name, keys: ascending(fieldTenant, field, fieldKey)})
 		for _, order := range d.Orders {
 			list = append(list, index{name: facetPrefix + d.Name + "." + order, keys: ascending(fieldTenant, field,

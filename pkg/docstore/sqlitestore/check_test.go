@@ -27,7 +27,7 @@ func TestCheckFindsDamage(t *testing.T) {
 		"a counter is wrong":             `UPDATE counters SET n = n + 1`,
 		"a counter is missing":           `DELETE FROM counters`,
 		"a counter has no documents":     `INSERT INTO counters (collection, tenant, n) VALUES ('notes', 't9', 1)`,
-		"a row without its counters":     `INSERT INTO c_notes SELECT rid + 1000, 't3', id, version, counts, due, k_title, k_code, k_created, lists, doc FROM c_notes WHERE id = '10003'`,
+		"a row without its counters":     `INSERT INTO c_notes SELECT rid + 1000, 't3', id, version, counts, due, k_title, k_code, k_created, k_shelf, lists, doc FROM c_notes WHERE id = '10003'`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

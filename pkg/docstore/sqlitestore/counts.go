@@ -53,6 +53,10 @@ func (q *queries) countAnew(ctx context.Context, t *table, tenant string, n *nod
 		total, err := q.probe(ctx, t, tenant, n, limit)
 		return docstore.UpTo(limit-1, total), err
 	}
+	if group, within := n.groupWithin(); group != nil {
+		total, err := q.countGroup(ctx, t, tenant, group, within, limit)
+		return docstore.UpTo(limit-1, total), err
+	}
 	if facet, few, without := n.nearFacet(); facet != nil {
 		total, ok, err := q.countNear(ctx, t, tenant, facet, few, without)
 		if ok || err != nil {
@@ -64,6 +68,33 @@ func (q *queries) countAnew(ctx context.Context, t *table, tenant string, n *nod
 		return docstore.Total{}, err
 	}
 	return docstore.UpTo(limit-1, rows.size), nil
+}
+
+// groupWithin splits an "and" of values of a grouped column and a range of its order. It returns nil for other filters.
+func (n *node) groupWithin() (group, within *node) {
+	if n.op != isAnd || len(n.sub) != 2 {
+		return nil, nil
+	}
+	for i := range n.sub {
+		group, within = &n.sub[i], &n.sub[1-i]
+		if _, _, ranged := within.interval(); ranged && group.op == isIn && group.column.order == within.column {
+			return group, within
+		}
+	}
+	return nil, nil
+}
+
+// countGroup counts the index entries of a group within a range, up to limit.
+func (q *queries) countGroup(ctx context.Context, t *table, tenant string, group, within *node,
+	limit int64) (int64, error) {
+	s := &statement{}
+	s.add("SELECT count(*) FROM (")
+	s.entries(t, group, "1", s.arg(tenant))
+	s.add(" AND ")
+	s.leaf(within)
+	s.limit(limit, 0)
+	s.add(")")
+	return number(ctx, q.conn, s.String(), s.args...)
 }
 
 // nearFacet splits an "or" into values of a facet and the rest, and an "and" of a facet's values and everything outside

@@ -22,6 +22,7 @@ type note struct {
 	docstore.Meta
 	Title string   `json:"title"`
 	Code  string   `json:"code"`
+	Shelf string   `json:"shelf"`
 	Words []string `json:"words"`
 	Keys  []string `json:"keys"`
 }
@@ -33,6 +34,7 @@ func noteSchema(revision int) docstore.Schema[note] {
 			docstore.ByText("title", func(n *note) string { return n.Title }),
 			docstore.Unique(docstore.ByText("code", func(n *note) string { return n.Code }), "code"),
 			docstore.ByNumber("created", func(n *note) docstore.Value { return docstore.Moment(n.TimeCreated) }),
+			docstore.Grouped(docstore.ByText("shelf", func(n *note) string { return n.Shelf }), "created"),
 			docstore.ByList("words", func(n *note) []string { return n.Words }),
 			docstore.Unique(docstore.ByList("keys", func(n *note) []string { return n.Keys }), "keys"),
 		},
@@ -174,6 +176,7 @@ func (f *fixture) script(t *testing.T, statements ...string) {
 func newNote(i int) *note {
 	return &note{
 		Meta: docstore.Meta{ID: fmt.Sprint(10_000 + i)}, Title: fmt.Sprint("title ", i%7), Code: fmt.Sprint("code", i),
+		Shelf: fmt.Sprint(i % 4),
 		Words: []string{"all", fmt.Sprint("w", i%10), fmt.Sprint("rare", i)}, Keys: []string{fmt.Sprint("k", i)},
 	}
 }

@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
@@ -19,7 +20,7 @@ type plan struct {
 
 	index string
 	// a leaf of the index's column: of one value if the order is by id alone; of any number of values if bare rows are
-	// sorted afterwards
+	// sorted afterwards, or if the column is grouped by the key
 	fixed     *node
 	key       *column
 	low, high *docstore.Value // bounds of the key
@@ -53,11 +54,19 @@ func walk(t *table, tenant string, filter *node, order *ordering) *plan {
 		p.low, p.high, _ = ranged.interval()
 	} else if len(order.keys) == 0 {
 		p.fixed = take(func(n *node) bool {
-			return n.op == isIn && len(n.values) == 1 && !n.column.many &&
+			return n.op == isIn && len(n.values) == 1 && !n.column.many && n.column.order == nil &&
 				n.column.slot >= 0
 		})
 		if p.fixed != nil {
 			p.index = p.fixed.column.index
+		}
+	}
+	if len(order.keys) == 1 {
+		group := take(func(n *node) bool {
+			return n.op == isIn && n.column.order == p.key && len(n.values) <= maxMerge
+		})
+		if group != nil {
+			p.fixed, p.index = group, group.column.index
 		}
 	}
 	if rest := and(parts); rest.op != isAll {
@@ -69,6 +78,9 @@ func walk(t *table, tenant string, filter *node, order *ordering) *plan {
 
 // statement writes the query, without a limit.
 func (p *plan) statement(what string, order *ordering, after *docstore.Position) *statement {
+	if p.key != nil && p.fixed != nil && p.fixed.column.order == p.key && len(p.fixed.values) > 1 {
+		return p.merged(what, order, after)
+	}
 	s := &statement{}
 	s.add("SELECT %s FROM %s INDEXED BY %s WHERE tenant = %s", what, p.table.name, p.index, s.arg(p.tenant))
 	if p.fixed != nil {
@@ -83,6 +95,35 @@ func (p *plan) statement(what string, order *ordering, after *docstore.Position)
 	if after != nil {
 		s.add(" AND ")
 		s.after(order, after)
+	}
+	s.orderBy(order)
+	return s
+}
+
+// maxMerge is how many walks SQLite merges in one statement.
+const maxMerge = 500
+
+// merged writes the query for several values of a grouped column: SQLite merges their walks.
+func (p *plan) merged(what string, order *ordering, after *docstore.Position) *statement {
+	bounds := &statement{}
+	tenant := bounds.arg(p.tenant)
+	low, high, after := p.bounds(order, after)
+	if low != nil || high != nil {
+		bounds.add(" AND ")
+		bounds.between(p.key, low, high)
+	}
+	if after != nil {
+		bounds.add(" AND ")
+		bounds.after(order, after)
+	}
+	s := &statement{args: bounds.args}
+	for i, value := range p.fixed.values {
+		if i > 0 {
+			s.add(" UNION ALL ")
+		}
+		s.add("SELECT %s, %s FROM %s INDEXED BY %s WHERE tenant = %s AND %s = %s%s", what,
+			strings.Join(order.fields(), ", "), p.table.name, p.index, tenant, p.fixed.column.field,
+			s.arg(value.Text), bounds.String())
 	}
 	s.orderBy(order)
 	return s

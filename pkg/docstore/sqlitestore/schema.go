@@ -89,8 +89,9 @@ type column struct {
 	many     bool
 	number   bool
 	unique   bool
-	facet    string // the name in facet_counters if it is a facet
-	span     int64  // width of a span, in numbers or in leading bytes of texts; 0 means no spans
+	facet    string  // the name in facet_counters if it is a facet
+	order    *column // the column that its index has behind it if it is grouped
+	span     int64   // width of a span, in numbers or in leading bytes of texts; 0 means no spans
 
 	deleteValue string // for a unique list
 }
@@ -135,6 +136,9 @@ func newTable(def *docstore.Def) (*table, error) {
 			return nil, fmt.Errorf("sqlitestore: %q is not a valid name for a collection or index", name)
 		}
 	}
+	for _, ix := range def.Indexes {
+		t.byName[ix.Name].order = t.byName[ix.GroupedBy]
+	}
 	fields := "rid, tenant, id, version, counts, due, lists, doc" + t.keyFields()
 	t.insert = fmt.Sprintf("INSERT OR FAIL INTO %s (%s) VALUES (%s)", t.name, fields, placeholders(8+len(t.keys)))
 	t.remove = fmt.Sprintf("DELETE FROM %s WHERE rid = ?1", t.name)
@@ -167,7 +171,11 @@ func (t *table) ddl() []string {
 		fmt.Sprintf("CREATE INDEX %s ON %s (due, tenant, id) WHERE due <> 0", t.dueIndex(), t.name),
 	}
 	for _, c := range t.keys {
-		ddl = append(ddl, fmt.Sprintf("CREATE INDEX %s ON %s (tenant, %s, id)", c.index, t.name, c.field))
+		fields := c.field
+		if c.order != nil {
+			fields += ", " + c.order.field
+		}
+		ddl = append(ddl, fmt.Sprintf("CREATE INDEX %s ON %s (tenant, %s, id)", c.index, t.name, fields))
 		if c.unique {
 			ddl = append(ddl, fmt.Sprintf("CREATE UNIQUE INDEX %s ON %s (tenant, %s) WHERE %s <> %s",
 				quote(strings.Trim(c.index, `"`)+"!"), t.name, c.field, c.field, c.absent()))
