@@ -234,14 +234,6 @@ type Removed struct {
 	Removed int `json:"removed" doc:"How many there were" example:"1"`
 }
 
-// WrongType is the error for a value that passes the schema but does not fit the domain's type.
-func WrongType(err error) error {
-	if _, known := errors.AsType[*apperr.Error](err); known {
-		return err
-	}
-	return apperr.Invalid("", "has a member of the wrong type").Because(err)
-}
-
 // Meta is the schema of the members that every record has.
 type Meta struct {
 	ID           string    `json:"id" readOnly:"true" example:"1048577"`

@@ -86,9 +86,6 @@ func (p MergePatch[W]) Into(v any) error {
 	return nil
 }
 
-// Apply is patch.Into.
-func Apply[W, T any](p MergePatch[W], to *T) error { return p.Into(to) }
-
 // mergePatch implements RFC 7396 §2. It keeps the text of every value that the patch does not change. Libraries encode
 // such values again, and a record would seem to change if only its escapes or the order of its members do.
 func mergePatch(target, patch json.RawMessage) (json.RawMessage, error) {

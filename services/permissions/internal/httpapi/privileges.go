@@ -173,7 +173,7 @@ func (in *authorizeInput) read() (identities []grant.Identity, rules []grant.Rul
 		Affect         string           `json:"affect"`
 	}
 	if err := in.Body.Into(&body); err != nil {
-		return nil, nil, rest.WrongType(err)
+		return nil, nil, err
 	}
 	for _, id := range body.ApplicationIDs {
 		rules = append(rules, grant.RuleProfile{ApplicationID: id, Type: engine.App, Affect: body.Affect})
