@@ -16,8 +16,8 @@ func TestCommands(t *testing.T) {
 	s := start(t)
 	c := s.As("acme", auth.KVRead, auth.KVWrite, auth.JobsRead, auth.JobsWrite)
 	put(c, at("k"), object{"value": 1}).OK(nil)
-	job := jobsPath + "/" + c.Post(jobsPath, object{"code": "there", "name": "Job", "schedule": object{"type": "manual"},
-		"target": object{"type": "nats", "subject": "x"}, "status": "1"}).ID()
+	job := jobsPath + "/" + c.Post(jobsPath, object{"code": "there", "name": "Job",
+		"schedule": object{"type": "manual"}, "target": object{"type": "nats", "subject": "x"}, "status": "1"}).ID()
 	n := 0
 	fresh := func() string { n++; return fmt.Sprint("new", n) }
 	require.NotEmpty(t, job)

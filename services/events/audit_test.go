@@ -144,7 +144,8 @@ func TestDeniedAttempts(t *testing.T) {
 	s := start(t)
 	c := in(s, "acme")
 	for range 20 {
-		s.As("acme", read).Post(subscriptionsPath, hook("x", "http://x.test")).Problem(http.StatusForbidden, "forbidden")
+		s.As("acme", read).Post(subscriptionsPath, hook("x", "http://x.test")).
+			Problem(http.StatusForbidden, "forbidden")
 	}
 	s.As("acme", write).With("X-Tenant-Id", "globex").Post(subscriptionsPath, hook("x", "http://x.test")).
 		Problem(http.StatusForbidden, "forbidden")

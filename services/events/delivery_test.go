@@ -104,7 +104,8 @@ func tell(t testing.TB, s *testkit.Service, tenant, record string, revision int6
 	require.NoError(t, docstore.Do(ctx, s.Deps.Store, func(tx *docstore.Tx) error {
 		return outbox.Append(ctx, tx, outbox.Event{
 			Entity: things.Entity, Action: action, Source: things.Source, Subject: record, Revision: revision,
-			Record:   json.RawMessage(fmt.Sprintf(`{"id":%q,"name":"new","secret":"******","version":%d}`, record, revision)),
+			Record: json.RawMessage(
+				fmt.Sprintf(`{"id":%q,"name":"new","secret":"******","version":%d}`, record, revision)),
 			Previous: map[string]json.RawMessage{"name": json.RawMessage(`"old"`)},
 		})
 	}))

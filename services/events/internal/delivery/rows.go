@@ -56,7 +56,9 @@ var rows = docstore.Define(docstore.Schema[row]{
 	Name: "deliveries", Noun: "delivery", Part: true,
 	Indexes: []docstore.Index[row]{
 		docstore.ByText(bySubscription, func(r *row) string { return r.Subscription }),
-		docstore.ByNumber(byPlace, func(r *row) docstore.Value { return docstore.Number(int64(r.Place)) }), //nolint:gosec // far from the end
+		docstore.ByNumber(byPlace, func(r *row) docstore.Value {
+			return docstore.Number(int64(r.Place)) //nolint:gosec // far from the end
+		}),
 	},
 })
 

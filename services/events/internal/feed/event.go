@@ -40,7 +40,8 @@ func (t Types) Match(eventType string) bool {
 	entity, action, _ := strings.Cut(strings.TrimPrefix(eventType, "idp."), ".")
 	for _, pattern := range t {
 		wantEntity, wantAction, _ := strings.Cut(pattern, ".")
-		if pattern == "*" || (wantEntity == "*" || wantEntity == entity) && (wantAction == "*" || wantAction == action) {
+		ofEntity, ofAction := wantEntity == "*" || wantEntity == entity, wantAction == "*" || wantAction == action
+		if pattern == "*" || ofEntity && ofAction {
 			return true
 		}
 	}

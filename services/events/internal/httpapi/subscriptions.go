@@ -81,7 +81,8 @@ func (a *api) registerStates(s *rest.Server) {
 			"replayed, as far back as the stream keeps them. With `rotate_secret` the answer shows a new secret; for " +
 			"24 hours " +
 			"webhooks are signed with the former one, too. A paused subscription stays paused.",
-		Request: map[string]any{"to": "2026-01-31T09:30:00.000Z", "rotate_secret": false}, Response: exampleSubscription,
+		Request:  map[string]any{"to": "2026-01-31T09:30:00.000Z", "rotate_secret": false},
+		Response: exampleSubscription,
 	}, a.resetSubscription)
 	rest.Handle(s, rest.Op{
 		ID: "test-event-subscription", Method: http.MethodPost, Path: oneSubscription + "/test",

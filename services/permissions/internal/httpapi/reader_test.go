@@ -91,7 +91,8 @@ func BenchmarkReader(b *testing.B) {
 	var body rest.JSON[Checks]
 	require.NoError(b, body.UnmarshalJSON([]byte(text)))
 	for name, read := range map[string]func(*batch) error{
-		"reader": func(to *batch) error { return to.read(body) }, "decoder": func(to *batch) error { return body.Into(to) },
+		"reader":  func(to *batch) error { return to.read(body) },
+		"decoder": func(to *batch) error { return body.Into(to) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
