@@ -49,10 +49,6 @@ type watchInput struct {
 	LastEventID string `header:"Last-Event-ID" maxLength:"64" doc:"Go on after this event"`
 }
 
-type (
-	list = rest.List[PagerRecord]
-)
-
 func register(s *rest.Server, p *Pagers, pages *board) {
 	rest.Handle(s, rest.Op{
 		ID: "create-pager", Method: http.MethodPost, Path: "/v1/pagers", Scope: auth.KVWrite, Summary: "Create a pager",
