@@ -24,6 +24,8 @@ const (
 	connectTimeout = 2 * time.Second
 	requestTimeout = 5 * time.Second // for one request to JetStream
 
+	maxBatch = 2048 // messages that answer one request; more would be dropped
+
 	// inboxPrefix separates replies to the platform from _INBOX, to which other users of the same NATS account may
 	// subscribe.
 	inboxPrefix = "_IDP"
@@ -117,6 +119,8 @@ func (b *Bus) options() ([]nats.Option, error) {
 		// Nothing is buffered while NATS is away. A publish then fails at once; the caller knows whether it makes sense
 		// to try again.
 		nats.ReconnectBufSize(-1),
+		// Each request for a batch of messages has a queue, which takes 8 bytes for each message that it can hold.
+		nats.SyncQueueLen(maxBatch),
 		nats.ConnectHandler(b.connected),
 		nats.ReconnectHandler(b.connected),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {

@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/idplatform/idplatform/pkg/clock"
 )
 
@@ -29,25 +32,29 @@ type Event struct {
 // Record identifies the record that the event is about. Events with the same one are handled one after the other.
 func (e Event) Record() string { return e.Tenant + e.Source + "/" + e.Subject }
 
+// lenient accepts what encoding/json accepts.
+var lenient = jsonv2.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true),
+	jsonv2.MatchCaseInsensitiveNames(true))
+
 // Decode parses the message of an event. subject is the NATS subject that it came on. Permissions on subjects are given
 // by tenant, so Decode refuses an event that claims another tenant.
 func Decode(subject string, payload []byte) (Event, error) {
 	var wire struct {
-		SpecVersion   string          `json:"specversion"`
-		ID            string          `json:"id"`
-		Source        string          `json:"source"`
-		Type          string          `json:"type"`
-		Subject       string          `json:"subject"`
-		Time          clock.Time      `json:"time"`
-		Tenant        string          `json:"tenantid"`
-		Actor         string          `json:"actor"`
-		RequestID     string          `json:"requestid"`
-		TraceParent   string          `json:"traceparent"`
-		PayloadOrigin string          `json:"payloadorigin"`
-		Sequence      string          `json:"sequence"`
-		Data          json.RawMessage `json:"data"`
+		SpecVersion   string         `json:"specversion"`
+		ID            string         `json:"id"`
+		Source        string         `json:"source"`
+		Type          string         `json:"type"`
+		Subject       string         `json:"subject"`
+		Time          clock.Time     `json:"time"`
+		Tenant        string         `json:"tenantid"`
+		Actor         string         `json:"actor"`
+		RequestID     string         `json:"requestid"`
+		TraceParent   string         `json:"traceparent"`
+		PayloadOrigin string         `json:"payloadorigin"`
+		Sequence      string         `json:"sequence"`
+		Data          jsontext.Value `json:"data"`
 	}
-	if err := json.Unmarshal(payload, &wire); err != nil {
+	if err := jsonv2.Unmarshal(payload, &wire, lenient); err != nil {
 		return Event{}, errors.New("not a CloudEvent in JSON") // the decoder's error could repeat the content
 	}
 	sequence, err := strconv.ParseInt(wire.Sequence, 10, 64)
@@ -64,6 +71,6 @@ func Decode(subject string, payload []byte) (Event, error) {
 	return Event{
 		ID: wire.ID, Source: wire.Source, Type: wire.Type, Subject: wire.Subject, Time: wire.Time, Tenant: wire.Tenant,
 		Actor: wire.Actor, RequestID: wire.RequestID, TraceParent: wire.TraceParent, PayloadOrigin: wire.PayloadOrigin,
-		Sequence: sequence, Data: wire.Data,
+		Sequence: sequence, Data: json.RawMessage(wire.Data),
 	}, nil
 }
