@@ -96,13 +96,12 @@ func New(c Config) *Engine {
 
 // Run delivers until ctx ends.
 func (e *Engine) Run(ctx context.Context) error {
-	// The place comes before the subscriptions, so that no change is missed. At the start it is not known yet.
-	from, _, err := e.feed.End()
-	for ; err != nil && ctx.Err() == nil; from, _, err = e.feed.End() {
-		pause(ctx, 50*time.Millisecond)
-	}
-	if err != nil {
+	if e.feed.Await(ctx) != nil {
 		return nil
+	}
+	from, _, err := e.feed.End() // before the subscriptions, so that no change is missed
+	if err != nil {
+		return err
 	}
 	changes := make(chan docstore.Ref, 256)
 	var following sync.WaitGroup

@@ -14,7 +14,9 @@ type Event struct {
 	Place   uint64 // its sequence number in the stream
 	Payload []byte // the CloudEvent in structured JSON
 
-	input func() (map[string]any, error)
+	decode   sync.Once
+	input    map[string]any
+	inputErr error
 }
 
 // NewEvent makes an Event of a message. The error says why the message is not an event.
@@ -23,14 +25,14 @@ func NewEvent(place uint64, subject string, payload []byte) (*Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Event{
-		Event: decoded, Place: place, Payload: payload,
-		input: sync.OnceValues(func() (map[string]any, error) { return condition.FromJSON(payload) }),
-	}, nil
+	return &Event{Event: decoded, Place: place, Payload: payload}, nil
 }
 
 // Input is the event as the variable of a condition. It is decoded once for all conditions.
-func (e *Event) Input() (map[string]any, error) { return e.input() }
+func (e *Event) Input() (map[string]any, error) {
+	e.decode.Do(func() { e.input, e.inputErr = condition.FromJSON(e.Payload) })
+	return e.input, e.inputErr
+}
 
 // Types are patterns of event types: user.created, user.*, *.deleted, or * for all. No patterns select all types.
 type Types []string

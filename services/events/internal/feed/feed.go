@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -119,7 +118,8 @@ func (f *Feed) add(place uint64, subject string, payload []byte) {
 		f.first = f.recent[drop].Place + 1
 		drop++
 	}
-	f.recent = slices.Delete(f.recent, 0, drop)
+	clear(f.recent[:drop])
+	f.recent = f.recent[drop:] // append moves the rest from time to time
 	f.wake(e.Tenant)
 }
 
@@ -156,6 +156,21 @@ func (f *Feed) End() (place uint64, epoch string, err error) {
 		return 0, "", errNotYet
 	}
 	return f.last, f.epoch, nil
+}
+
+// Await waits until the end of the stream is known.
+func (f *Feed) Await(ctx context.Context) error {
+	for {
+		changed := f.Changed("")
+		if _, _, err := f.End(); err == nil {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // Oldest returns the oldest place that the stream keeps. apperr.Unavailable.
