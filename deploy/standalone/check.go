@@ -70,7 +70,7 @@ func check(ctx context.Context, args []string, out, notes io.Writer) error {
 	for i, name := range lost {
 		missing[name] = fmt.Errorf("%s: the next start refuses it without --accept-loss %s", faults[i], name)
 	}
-	for _, spec := range s.specs() {
+	for _, spec := range specs(s) {
 		err := missing[spec.Name]
 		if err == nil && exists(f.join(spec.Name+".db")) {
 			err = c.store(spec)

@@ -29,6 +29,7 @@ func TestMain(m *testing.M) {
 	automation.RunIfWorker()
 	switch os.Getenv("IDP_TEST_CHILD") {
 	case "platform":
+		leaveOut(os.Getenv("IDP_TEST_WITHOUT"))
 		ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		defer cancel()
 		os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))

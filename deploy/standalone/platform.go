@@ -34,7 +34,7 @@ import (
 )
 
 // specs are the services of the platform. A new one is a line here.
-func (s settings) specs() []service.Spec {
+var specs = func(s settings) []service.Spec {
 	return []service.Spec{
 		users.Spec(s.Users),
 		applications.Spec(s.Applications),
@@ -49,7 +49,7 @@ func (s settings) specs() []service.Spec {
 // stores are the names of all that the platform keeps data in.
 func (s settings) stores() []string {
 	names := []string{natsStore}
-	for _, spec := range s.specs() {
+	for _, spec := range specs(s) {
 		names = append(names, spec.Name)
 	}
 	return names
@@ -130,8 +130,8 @@ func start(
 	})
 
 	upstreams := map[string]gateway.Upstream{}
-	for _, spec := range s.specs() {
-		file := sqlitestore.Options{Path: f.join(spec.Name + ".db"), Cache: s.Caches.Share(spec, s.specs())}
+	for _, spec := range specs(s) {
+		file := sqlitestore.Options{Path: f.join(spec.Name + ".db"), Cache: s.Caches.Share(spec, specs(s))}
 		unit, err := startService(ctx, spec, deps, file, stores.firstID(spec.Name), log, registry)
 		if err != nil {
 			return nil, err

@@ -38,7 +38,7 @@ func rotate(ctx context.Context, s settings, f folder, log *slog.Logger) error {
 	if _, err := state.begin(s.stores(), nil); err != nil {
 		return err
 	}
-	for _, spec := range s.specs() {
+	for _, spec := range specs(s) {
 		if !exists(f.join(spec.Name + ".db")) {
 			continue // a service that no start has had yet
 		}

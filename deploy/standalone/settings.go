@@ -86,7 +86,7 @@ func (s settings) Validate() error {
 	if s.StuckAfter < 0 {
 		return fmt.Errorf("events_stuck_after must not be negative")
 	}
-	return errors.Join(s.Caches.Check(s.specs()...), s.Config.Validate())
+	return errors.Join(s.Caches.Check(specs(s)...), s.Config.Validate())
 }
 
 // load reads the settings from file, environment and args.

@@ -3,20 +3,26 @@ package events_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/service"
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
@@ -106,4 +112,65 @@ func BenchmarkLatency(b *testing.B) {
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+}
+
+// event is the message of the n-th creation of a user, as the users service tells it.
+func event(n int) docstore.Message {
+	record := strconv.Itoa(1<<20 + n)
+	subject, id := "idp.events.acme.user.created", uuid.Must(uuid.NewV7()).String()
+	return docstore.Message{ID: id, Subject: subject, Payload: fmt.Appendf(nil, `{"specversion":"1.0","id":%q,`+
+		`"source":"/users","type":"idp.user.created","subject":%q,"time":%q,"datacontenttype":"application/json",`+
+		`"tenantid":"acme","actor":"administrator","requestid":"4mrhvkqtwz5c2d7ba3gxyun6ep","sequence":"10","data":`+
+		`{"record":{"id":%q,"tenant_id":"acme","version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":`+
+		`"2026-01-31T09:30:00.000Z","username":"new1.w3.%[1]s","display_name":"李 new1.w3.%[1]s","email":`+
+		`"new1.w3.%[1]s@corp.test","mobile":"","employee_number":"N-%[1]s","gender":"","avatar_url":"","status":"1",`+
+		`"locked":false,"locked_until":null,"email_verified":false,"mobile_verified":false,"mfa_enabled":"0",`+
+		`"password_set":false,"time_last_login":null,"hire_date":null,"resign_time":null,"id_number_masked":"",`+
+		`"sys_ext_props":{},"free_ext_props":{}}}}`, id, record, clock.Of(time.Now()).String(), record)}
+}
+
+// processorTime is what this process has used.
+func processorTime(b *testing.B) time.Duration {
+	b.Helper()
+	var usage syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// BenchmarkNoSubscription is the processor time of an event that nobody subscribes to: for NATS to take it, and for the
+// service to read it and write it into the audit log.
+func BenchmarkNoSubscription(b *testing.B) {
+	const each = 20_000
+	publish := func(s *testkit.Service) {
+		for from := 0; from < each; from += 200 {
+			messages := make([]docstore.Message, 200)
+			for i := range messages {
+				messages[i] = event(from + i)
+			}
+			require.NoError(b, errors.Join(s.Deps.Bus.Publish(b.Context(), messages)...))
+			time.Sleep(50 * time.Millisecond) // 4,000/s
+		}
+	}
+	bare := testkit.Start(b, service.Spec{Name: "bare", New: func(context.Context, service.Deps) (service.App, error) {
+		return service.App{}, nil
+	}})
+	s := start(b)
+	c := in(s, "acme")
+	var taken, written time.Duration
+	told := 0
+	for b.Loop() {
+		before := processorTime(b)
+		publish(bare)
+		middle := processorTime(b)
+		publish(s)
+		told += each
+		require.Eventually(b, func() bool {
+			return c.Get(auditPath + "?page_size=1").Object()["total"].(float64) >= float64(told)
+		}, 10*patient, 50*time.Millisecond)
+		taken += middle - before
+		written += processorTime(b) - middle
+	}
+	b.ReportMetric(float64(taken.Microseconds())/float64(told), "µs/event-taken")
+	b.ReportMetric(float64((written-taken).Microseconds())/float64(told), "µs/event-more")
+	b.ReportMetric(0, "ns/op")
 }

@@ -94,7 +94,7 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 		Schedule: schedule,
 	})
 	log := &audit.Log{Store: d.Store, Feed: events, Keep: c.Audit.Keep}
-	writer := &audit.Writer{Store: d.Store, Feed: events, Group: group}
+	writer := audit.NewWriter(d.Store, events, group, d.Metrics)
 
 	server := d.Server("events")
 	httpapi.Register(server, httpapi.Parts{

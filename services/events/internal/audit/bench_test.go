@@ -15,6 +15,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/services/events/internal/feed"
 )
 
 // BenchmarkPages is the time of a page for each filter, at a size of the log and at ten times that. IDP_BENCH_ENTRIES is
@@ -79,3 +80,23 @@ func fill(b *testing.B, store *docstore.Store, size int) {
 		}))
 	}
 }
+
+// BenchmarkEntry makes the entry of a user's creation, and its JSON form.
+func BenchmarkEntry(b *testing.B) {
+	event, err := feed.NewEvent(7, "idp.events.acme.user.created", []byte(created))
+	require.NoError(b, err)
+	b.ReportAllocs()
+	for b.Loop() {
+		entryOf(event).AppendJSON(make([]byte, 0, 2048))
+	}
+}
+
+const created = `{"specversion":"1.0","id":"019c1f3e-8a2b-7c4d-9e5f-0123456789ab","source":"/users",` +
+	`"type":"idp.user.created","subject":"1048577","time":"2026-01-31T09:30:00.000Z",` +
+	`"datacontenttype":"application/json","tenantid":"acme","actor":"administrator",` +
+	`"requestid":"4mrhvkqtwz5c2d7ba3gxyun6ep","sequence":"10","data":{"record":{"id":"1048577","tenant_id":"acme",` +
+	`"version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z",` +
+	`"username":"li.wei","display_name":"李伟","email":"li.wei@acme.test","mobile":"","employee_number":"A-17",` +
+	`"gender":"","avatar_url":"","status":"1","locked":false,"locked_until":null,"email_verified":false,` +
+	`"mobile_verified":false,"mfa_enabled":"0","password_set":false,"time_last_login":null,"hire_date":null,` +
+	`"resign_time":null,"id_number_masked":"","sys_ext_props":{},"free_ext_props":{}}}}`

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -30,72 +31,66 @@ type Filter struct {
 	From, To                               clock.Time
 }
 
-// where is the filter, and the index that its entries are in the order of time in.
-func (f Filter) where() (docstore.Filter, string) {
-	var all []docstore.Filter
-	order := byTime
-	kind := ""
-	if f.Entity != "" && f.Action != "" {
-		kind = f.Entity + "." + f.Action
-		f.Entity, f.Action = "", ""
-	}
-	for _, m := range []struct{ index, value string }{ // what selects least comes last
-		{byEntity, f.Entity}, {byAction, f.Action}, {byKind, kind}, {byDenied, f.denied()}, {byActor, f.Actor},
-		{byRecord, f.Record},
-	} {
-		if m.value == "" {
-			continue
+// kinds selects kinds, and reports whether that excludes any.
+func (f Filter) kinds(known []kind) (selected []kind, excludes bool) {
+	for _, k := range known {
+		if f.fits(k) {
+			selected = append(selected, k)
 		}
-		order = m.index
-		all = append(all, f.within(m.index, m.value))
 	}
-	if f.Outcome == Done { // few are denied
-		all = append(all, docstore.Eq(byDenied, docstore.Text("")))
-	}
-	if order == byTime && (!f.From.IsZero() || !f.To.IsZero()) {
-		all = append(all, f.period())
-	}
-	return docstore.And(all...), order
+	return selected, f.Entity+f.Action+f.Outcome != ""
 }
 
-func (f Filter) denied() string {
-	if f.Outcome == Denied {
-		return Denied
-	}
-	return ""
+func (f Filter) fits(k kind) bool {
+	return (f.Entity == "" || f.Entity == k.Entity) && (f.Action == "" || f.Action == k.Action) &&
+		(f.Outcome == "" || f.Outcome == k.Outcome)
 }
 
-// within selects a value's part of an index, between the times.
-func (f Filter) within(index, value string) docstore.Filter {
-	if f.From.IsZero() && f.To.IsZero() {
-		return docstore.Prefix(index, value+"\x00")
-	}
-	to := docstore.Text(value + "\x01")
-	if !f.To.IsZero() {
-		to = docstore.Text(timed(value, f.To))
-	}
-	return docstore.Range(index, docstore.Text(timed(value, f.From)), to)
+// selects reports whether the filter selects an entry.
+func (f Filter) selects(e *Entry) bool {
+	return f.fits(e.kind()) && (f.Actor == "" || f.Actor == e.Actor) && (f.Record == "" || f.Record == e.Record) &&
+		!e.Time.Before(f.From) && (f.To.IsZero() || e.Time.Before(f.To))
 }
 
-func (f Filter) period() docstore.Filter {
+// where is the filter for the store. Whatever is asked for, a page is a walk along one index in the order of time, or
+// some walks that are merged. Only with a record and something else are entries tested: the record's own.
+func (f Filter) where(known []kind) docstore.Filter {
+	var values, actors []docstore.Value
+	selected, some := f.kinds(known)
+	for _, k := range selected {
+		values = append(values, docstore.Text(k.name()))
+		actors = append(actors, docstore.Text(actorKind(f.Actor, k)))
+	}
+	within := func(index string, values []docstore.Value) docstore.Filter {
+		what := strings.Join([]string{f.Actor, f.Entity, f.Action, f.Outcome}, "\x00")
+		return docstore.FollowingFrom(what, docstore.In(index, values...))
+	}
+	var all []docstore.Filter
+	if f.Record != "" {
+		all = append(all, docstore.Eq(byRecord, docstore.Text(f.Record)))
+	}
 	switch {
-	case f.To.IsZero():
-		return docstore.From(byTime, docstore.Moment(f.From))
-	case f.From.IsZero():
-		return docstore.Until(byTime, docstore.Moment(f.To))
+	case f.Actor != "":
+		all = append(all, within(byActorKind, actors))
+	case some:
+		all = append(all, within(byKind, values))
 	}
-	return docstore.Range(byTime, docstore.Moment(f.From), docstore.Moment(f.To))
+	if !f.From.IsZero() {
+		all = append(all, docstore.From(byTime, docstore.Moment(f.From)))
+	}
+	if !f.To.IsZero() {
+		all = append(all, docstore.Until(byTime, docstore.Moment(f.To)))
+	}
+	return docstore.And(all...)
 }
 
 // List returns a page of entries by time. apperr.InvalidParameters (paging).
 func (l *Log) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Entry], error) {
-	where, order := f.where()
-	query, err := p.Query(where, byTime)
+	known, err := kindsOf(ctx, l.Store)
 	if err != nil {
 		return docstore.Page[Entry]{}, err
 	}
-	query.Sort[0].Index = order
-	return entries.Page(ctx, l.Store, query)
+	return entries.List(ctx, l.Store, f.where(known), p)
 }
 
 // Get returns an entry; apperr.NotFound.
@@ -105,9 +100,12 @@ const exportPage = 500
 
 // Export writes the selected entries as lines of JSON, the oldest first.
 func (l *Log) Export(ctx context.Context, f Filter, w io.Writer) error {
+	known, err := kindsOf(ctx, l.Store)
+	if err != nil {
+		return err
+	}
 	out := bufio.NewWriterSize(w, 64<<10)
-	where, order := f.where()
-	query := docstore.Query{Filter: where, Sort: []docstore.Order{{Index: order}}, Limit: exportPage}
+	query := docstore.Query{Filter: f.where(known), Sort: []docstore.Order{{Index: byTime}}, Limit: exportPage}
 	for {
 		page, err := entries.Page(ctx, l.Store, query)
 		if err != nil {
@@ -136,36 +134,47 @@ const (
 
 // End returns the id of the tenant's newest entry, for Follow; "0" if there is none.
 func (l *Log) End(ctx context.Context) (string, error) {
-	order := []docstore.Order{{Index: byNumber, Desc: true}}
-	page, err := entries.Page(ctx, l.Store, docstore.Query{Sort: order, Limit: 1})
-	if err != nil || len(page.Docs) == 0 {
-		return "0", err
+	doc, err := places.Find(request.System(ctx, request.Platform), l.Store, work)
+	if apperr.IsNotFound(err) {
+		return "0", nil
 	}
-	return page.Docs[0].ID, nil
+	if err != nil {
+		return "", err
+	}
+	at, err := doc.Value()
+	if err != nil {
+		return "", err
+	}
+	return at.id(at.Place), nil
 }
 
 // Follow calls fn for the selected entries after the one with the id, in the order in which they were written, as they
 // come, until ctx ends or fn fails. apperr.InvalidParameters (not an id).
 func (l *Log) Follow(ctx context.Context, f Filter, after string, fn func(Doc) error) error {
-	number, err := strconv.ParseInt(after, 10, 64)
-	if err != nil || number < 0 {
+	switch n, err := strconv.ParseUint(after, 10, 53); {
+	case err != nil:
 		return apperr.Invalid("Last-Event-ID", "must be the id of an entry")
+	case n < firstID: // ids are in the order of texts
+		after = "0"
 	}
-	where, _ := f.where()
 	for {
 		changed := l.Feed.Changed(request.Tenant(ctx))
-		page, err := entries.Page(ctx, l.Store, docstore.Query{
-			Filter: docstore.And(where, docstore.From(byNumber, docstore.Number(number+1))),
-			Sort:   []docstore.Order{{Index: byNumber}}, Limit: followPage,
-		})
+		page, err := entries.Page(ctx, l.Store, docstore.Query{AfterID: after, Limit: followPage})
 		if err != nil {
 			return err
 		}
 		for _, doc := range page.Docs {
+			after = doc.ID
+			entry, err := doc.Value()
+			if err != nil {
+				return err
+			}
+			if !f.selects(entry) {
+				continue
+			}
 			if err := fn(doc); err != nil {
 				return err
 			}
-			number = numberOf(doc.ID)
 		}
 		if len(page.Docs) > 0 {
 			continue

@@ -6,9 +6,12 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
+	"github.com/idplatform/idplatform/pkg/telemetry"
 	"github.com/idplatform/idplatform/services/events/internal/feed"
 	"github.com/idplatform/idplatform/services/events/internal/share"
 )
@@ -17,11 +20,6 @@ const (
 	batch = 500
 	// gather is how long events are gathered for one transaction, where fewer than a batch come.
 	gather = 250 * time.Millisecond
-	// The writer rests so many times as long as it has worked, so that it takes a tenth of a processor, unless it is far
-	// behind: the stream keeps what waits, but not for ever.
-	rest      = 10
-	restLate  = 2
-	farBehind = 50_000 // events
 	// firstID is so large that all ids have the same number of digits.
 	firstID = 1 << 40
 
@@ -41,28 +39,39 @@ type place struct {
 var places = docstore.Define(docstore.Schema[place]{Name: "audit_place", Noun: "place of the audit log", Part: true})
 
 // Collections are those that the store must have.
-func Collections() []*docstore.Def { return []*docstore.Def{entries.Def(), places.Def()} }
+func Collections() []*docstore.Def { return []*docstore.Def{entries.Def(), kinds.Def(), places.Def()} }
 
-func numberOf(id string) int64 {
-	n, _ := strconv.ParseInt(id, 10, 64)
-	return n
+// id is the id of the entry of the event at a place.
+func (p *place) id(place uint64) string {
+	return strconv.FormatInt(p.Base+int64(place), 10) //nolint:gosec // a place is far below 2^53
 }
 
 var errLost = errors.New("another replica writes the audit log now")
 
 // Writer makes entries of events. One replica writes at a time.
 type Writer struct {
-	Store *docstore.Store
-	Feed  *feed.Feed
-	Group *share.Group
+	store  *docstore.Store
+	feed   *feed.Feed
+	group  *share.Group
+	behind prometheus.Gauge
 }
 
-// Run writes the log whenever it is this replica's work, until ctx ends. It leaves most of the processors' time to
-// requests: under load the log comes later.
+// NewWriter makes a writer.
+func NewWriter(store *docstore.Store, events *feed.Feed, group *share.Group, metrics prometheus.Registerer) *Writer {
+	return &Writer{store, events, group, telemetry.Register(metrics, prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "idp_audit_log_behind_events",
+		Help: "Events of the stream that this replica has yet to write into the audit log; 0 where another one writes.",
+	}))}
+}
+
+// Run writes the log whenever it is this replica's work, until ctx ends.
 func (w *Writer) Run(ctx context.Context) error {
 	ctx = request.System(ctx, request.Platform)
+	if w.feed.Await(ctx) != nil {
+		return nil
+	}
 	for ctx.Err() == nil {
-		if w.Group.Owns(work) {
+		if w.group.Owns(work) {
 			if at, err := w.take(ctx); err == nil {
 				err = w.write(ctx, at)
 				if ctx.Err() == nil && err != nil && !errors.Is(err, errLost) {
@@ -88,25 +97,30 @@ func pause(ctx context.Context, d time.Duration) {
 
 // take makes this replica the writer, and returns where to begin.
 func (w *Writer) take(ctx context.Context) (place, error) {
-	end, epoch, err := w.Feed.End()
+	if err := learnKinds(ctx, w.store); err != nil {
+		return place{}, err
+	}
+	end, epoch, err := w.feed.End()
 	if err != nil {
 		return place{}, err
 	}
-	oldest, err := w.Feed.Oldest(ctx)
+	oldest, err := w.feed.Oldest(ctx)
 	if err != nil {
 		return place{}, err
 	}
-	return docstore.Write(ctx, w.Store, func(tx *docstore.Tx) (place, error) {
+	return docstore.Write(ctx, w.store, func(tx *docstore.Tx) (place, error) {
 		at, err := places.Load(ctx, tx, work)
 		if apperr.IsNotFound(err) {
-			at = &place{Meta: docstore.Meta{ID: work}, Owner: w.Group.ID, Epoch: epoch, Place: oldest - 1, Base: firstID}
+			at = &place{
+				Meta: docstore.Meta{ID: work}, Owner: w.group.ID, Epoch: epoch, Place: oldest - 1, Base: firstID,
+			}
 			_, err = places.Insert(ctx, tx, at)
 			return *at, err
 		}
 		if err != nil {
 			return place{}, err
 		}
-		if !w.Group.MayTake(at.Owner) {
+		if !w.group.MayTake(at.Owner) {
 			return place{}, errLost
 		}
 		if at.Epoch != epoch || at.Place > end { // the stream was lost and began anew; ids go on
@@ -114,7 +128,7 @@ func (w *Writer) take(ctx context.Context) (place, error) {
 			at.Epoch, at.Place = epoch, oldest-1
 		}
 		at.Place = max(at.Place, oldest-1)
-		at.Owner = w.Group.ID
+		at.Owner = w.group.ID
 		_, err = places.Replace(ctx, tx, at)
 		return *at, err
 	})
@@ -123,9 +137,10 @@ func (w *Writer) take(ctx context.Context) (place, error) {
 // write writes until ctx ends or the work is another replica's.
 func (w *Writer) write(ctx context.Context, at place) error {
 	defer w.release(ctx)
-	for w.Group.Owns(work) {
-		changed := w.Feed.Changed("")
-		events, next, err := w.Feed.Read(ctx, "", at.Place, batch)
+	defer w.behind.Set(0)
+	for w.group.Owns(work) {
+		changed := w.feed.Changed("")
+		events, next, err := w.feed.Read(ctx, "", at.Place, batch)
 		if err != nil {
 			return err // also where events were dropped: take begins after them
 		}
@@ -134,9 +149,12 @@ func (w *Writer) write(ctx context.Context, at place) error {
 			if err := w.add(ctx, at, events, next); err != nil {
 				return err
 			}
-			pause(ctx, w.rest(next)*time.Since(began))
+			pause(ctx, time.Since(began)) // one that is far behind takes half a processor at most
 		}
 		at.Place = next
+		if end, _, err := w.feed.End(); err == nil {
+			w.behind.Set(float64(end) - float64(next))
+		}
 		if len(events) < batch {
 			w.await(ctx, changed)
 		}
@@ -145,14 +163,6 @@ func (w *Writer) write(ctx context.Context, at place) error {
 		}
 	}
 	return errLost
-}
-
-// rest is how many times as long as it has worked the writer rests.
-func (w *Writer) rest(place uint64) time.Duration {
-	if end, _, err := w.Feed.End(); err == nil && end > place+farBehind {
-		return restLate
-	}
-	return rest
 }
 
 // await waits for an event, and then for those that come with it.
@@ -173,15 +183,15 @@ func (w *Writer) add(ctx context.Context, from place, events []*feed.Event, next
 	made := map[string][]*Entry{}
 	for _, e := range events {
 		entry := entryOf(e)
-		entry.ID = strconv.FormatInt(from.Base+int64(e.Place), 10) //nolint:gosec // far below 2^53
+		entry.ID = from.id(e.Place)
 		made[e.Tenant] = append(made[e.Tenant], entry)
 	}
-	return docstore.Do(ctx, w.Store, func(tx *docstore.Tx) error {
+	return docstore.Do(ctx, w.store, func(tx *docstore.Tx) error {
 		at, err := places.Load(ctx, tx, work)
 		if err != nil {
 			return err
 		}
-		if at.Owner != w.Group.ID || at.Place != from.Place {
+		if at.Owner != w.group.ID || at.Place != from.Place {
 			return errLost
 		}
 		for tenant, list := range made {
@@ -198,11 +208,7 @@ func (w *Writer) add(ctx context.Context, from place, events []*feed.Event, next
 // insert leaves out events that have an entry: the stream has an event twice where it was published again after the
 // time in which NATS recognizes that.
 func insert(ctx context.Context, tx *docstore.Tx, list []*Entry) error {
-	ids := make([]docstore.Value, len(list))
-	for i, entry := range list {
-		ids[i] = docstore.Text(entry.EventID)
-	}
-	found, err := entries.Texts(ctx, tx, byEvent, docstore.In(byEvent, ids...), len(ids))
+	found, err := written(ctx, tx, list)
 	if err != nil {
 		return err
 	}
@@ -215,21 +221,36 @@ func insert(ctx context.Context, tx *docstore.Tx, list []*Entry) error {
 			continue
 		}
 		known[entry.EventID] = true
-		again := *entry // the transaction may run again
-		if _, err := entries.Insert(ctx, tx, &again); err != nil {
+		if _, err := entries.Insert(ctx, tx, entry); err != nil {
 			return err
 		}
 	}
-	return nil
+	return noteKinds(ctx, tx, list)
+}
+
+// written lists the ids of the events that have entries, at least those among the events of list.
+func written(ctx context.Context, tx *docstore.Tx, list []*Entry) ([]docstore.Indexed, error) {
+	ids := make([]docstore.Value, len(list))
+	least := list[0].EventID
+	for i, entry := range list {
+		ids[i] = docstore.Text(entry.EventID)
+		least = min(least, entry.EventID)
+	}
+	// Ids grow with time, so that as a rule hardly any entry has a greater one than those of new events.
+	found, err := entries.Texts(ctx, tx, byEvent, docstore.From(byEvent, docstore.Text(least)), len(list))
+	if err != nil || len(found) < len(list) {
+		return found, err
+	}
+	return entries.Texts(ctx, tx, byEvent, docstore.In(byEvent, ids...), len(ids))
 }
 
 // release lets another replica take over at once.
 func (w *Writer) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitToTake)
 	defer cancel()
-	_ = docstore.Do(ctx, w.Store, func(tx *docstore.Tx) error { // otherwise others wait until this replica is dead
+	_ = docstore.Do(ctx, w.store, func(tx *docstore.Tx) error { // otherwise others wait until this replica is dead
 		at, err := places.Load(ctx, tx, work)
-		if err != nil || at.Owner != w.Group.ID {
+		if err != nil || at.Owner != w.group.ID {
 			return err
 		}
 		at.Owner = ""

@@ -1,0 +1,123 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Change is a member's value before and after.
+type Change struct {
+	Member string          `json:"member"`
+	Before json.RawMessage `json:"before"`
+	After  json.RawMessage `json:"after"`
+}
+
+const maxValue = 8 << 10 // bytes of a value that are kept
+
+// changesOf lists the changes that the data of an event tell, by member. Members that have the same value before and
+// after are left out, as are those that a record is created with and nobody set. There are none if the data are not a
+// JSON object.
+func changesOf(action string, data []byte) []Change {
+	var record, previous []byte
+	eachMember(data, func(name string, value []byte) {
+		switch name {
+		case "record":
+			record = value
+		case "previous":
+			previous = value
+		}
+	})
+	list := make([]Change, 0, 16)
+	add := func(name string, before, after []byte) {
+		same := bytes.Equal(before, after) || isEmpty(before) && isEmpty(after)
+		if !same && !follows(name) {
+			list = append(list, Change{name, bounded(before), bounded(after)})
+		}
+	}
+	switch action {
+	case "created":
+		eachMember(record, func(name string, value []byte) { add(name, nil, value) })
+	case "deleted":
+		eachMember(record, func(name string, value []byte) { add(name, value, nil) })
+	default:
+		after := map[string][]byte{}
+		eachMember(record, func(name string, value []byte) { after[name] = value })
+		eachMember(previous, func(name string, value []byte) { add(name, value, after[name]) })
+	}
+	slices.SortFunc(list, func(a, b Change) int { return strings.Compare(a.Member, b.Member) })
+	return list
+}
+
+// eachMember calls each for the members of a JSON object in its order, with the value's bytes as they stand there. It
+// ends at the first fault.
+func eachMember(object []byte, each func(name string, value []byte)) {
+	d := jsontext.NewDecoder(bytes.NewBuffer(object), jsontext.AllowDuplicateNames(true),
+		jsontext.AllowInvalidUTF8(true))
+	if begin, err := d.ReadToken(); err != nil || begin.Kind() != '{' {
+		return
+	}
+	for d.PeekKind() == '"' {
+		token, err := d.ReadToken()
+		if err != nil {
+			return
+		}
+		name := token.String()
+		value, err := d.ReadValue()
+		if err != nil {
+			return
+		}
+		end := d.InputOffset()
+		each(name, object[end-int64(len(value)):end])
+	}
+}
+
+// follows reports whether a member is one that every record has and that follows from the change itself.
+func follows(member string) bool {
+	switch member {
+	case "id", "tenant_id", "version", "time_created", "time_modified":
+		return true
+	}
+	return false
+}
+
+// isEmpty reports whether a value says nothing: a member that a record is created with, and that nobody set.
+func isEmpty(value []byte) bool {
+	switch string(value) {
+	case "", "null", `""`, "{}", "[]":
+		return true
+	}
+	return false
+}
+
+var null = json.RawMessage("null")
+
+// bounded replaces a large value by its size, and none by null.
+func bounded(value []byte) json.RawMessage {
+	if value == nil {
+		return null
+	}
+	if len(value) > maxValue {
+		return json.RawMessage(`"(` + strconv.Itoa(len(value)) + ` bytes)"`)
+	}
+	return value
+}
+
+func appendChanges(b []byte, list []Change) []byte {
+	b = append(b, '[')
+	for i := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"member":`...)
+		b, _ = jsontext.AppendQuote(b, list[i].Member) // invalid UTF-8 is replaced, which is all that can fail
+		b = append(append(b, `,"before":`...), list[i].Before...)
+		b = append(append(b, `,"after":`...), list[i].After...)
+		b = append(b, '}')
+	}
+	return append(b, ']')
+}

@@ -1,0 +1,88 @@
+package audit
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/bus"
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/services/events/internal/feed"
+)
+
+// An entry writes its JSON form itself: no member may be missing.
+func TestJSONOfAnEntry(t *testing.T) {
+	t.Parallel()
+	now := clock.FromMillis(1_769_851_800_123)
+	for _, entry := range []*Entry{
+		{Changes: []Change{}},
+		{
+			Meta: docstore.Meta{ID: "1099511627777", TenantID: "acme", Version: 1, TimeCreated: now, TimeModified: now},
+			Time: now, Actor: "山田 \"a\"\n<b>", RequestID: "r", Origin: "o\x00", Entity: "user", Record: "7",
+			Action: "updated", Outcome: Done, Reason: "why", Address: "192.0.2.1", Count: 9, EventID: "e",
+			Changes: []Change{
+				{Member: "email", Before: null, After: json.RawMessage(`"a@b"`)},
+				{Member: "山", Before: json.RawMessage(`{"a":[1.0]}`), After: null},
+			},
+		},
+	} {
+		want, err := json.Marshal(entry)
+		require.NoError(t, err)
+		require.JSONEq(t, string(want), string(entry.AppendJSON(nil)))
+		require.Equal(t, "[", string(entry.AppendJSON([]byte("["))[:1]))
+	}
+}
+
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	const meta = `"id":"7","tenant_id":"acme","version":2,"time_created":"x","time_modified":"y"`
+	for _, c := range []struct{ name, action, data, want string }{
+		{"of a creation: all that is set, by name", "created",
+			`{"record":{` + meta + `,"b":"x","a":1,"empty":"","none":null,"list":[],"object":{}}}`,
+			`[{"member":"a","before":null,"after":1},{"member":"b","before":null,"after":"x"}]`},
+		{"of a deletion", "deleted", `{"record":{` + meta + `,"a":1}}`, `[{"member":"a","before":1,"after":null}]`},
+		{"of a change: what changed", "updated",
+			`{"record":{` + meta + `,"a":2,"b":[ 1 ],"c":0},"previous":{"a":1,"b":[]}}`,
+			`[{"member":"a","before":1,"after":2},{"member":"b","before":[],"after":[ 1 ]}]`},
+		{"members that came and went", "moved", `{"record":{` + meta + `,"a":2},"previous":{"b":1,"a":null}}`,
+			`[{"member":"a","before":null,"after":2},{"member":"b","before":1,"after":null}]`},
+		{"nothing was set before or after", "updated", `{"record":{"a":null},"previous":{"a":""}}`, `[]`},
+		{"further members of data", "ended", `{"reason":{"record":{"a":1}},"record":{"a":2},"previous":{"a":1}}`,
+			`[{"member":"a","before":1,"after":2}]`},
+		{"no previous members", "touched", `{"record":{"a":2}}`, `[]`},
+		{"no JSON", "created", `{"record":{"a":`, `[]`},
+		{"no object", "created", `[{"record":{"a":1}}]`, `[]`},
+		{"a record that is no object", "created", `{"record":["a","b"]}`, `[]`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := json.Marshal(changesOf(c.action, []byte(c.data)))
+			require.NoError(t, err)
+			require.JSONEq(t, c.want, string(got))
+		})
+	}
+}
+
+func TestLargeValuesAreReplacedByTheirSize(t *testing.T) {
+	t.Parallel()
+	value, err := json.Marshal(make([]byte, maxValue))
+	require.NoError(t, err)
+	changes := changesOf("created", []byte(`{"record":{"a":`+string(value)+`}}`))
+	require.JSONEq(t, `"(10926 bytes)"`, string(changes[0].After))
+}
+
+func TestDeniedAttemptIsAnEntry(t *testing.T) {
+	t.Parallel()
+	entry := entryOf(&feed.Event{Event: bus.Event{
+		Type: "idp.access.denied", Subject: "5", Actor: "system", ID: "e", Data: json.RawMessage(`{"record":{` +
+			`"operation":"create-user","actor":"ann","address":"192.0.2.1","reason":"forbidden: x","count":3}}`),
+	}})
+	require.Equal(t, &Entry{
+		Actor: "ann", Entity: "access", Action: "create-user", Outcome: Denied, Reason: "forbidden: x",
+		Address: "192.0.2.1", Count: 3, Changes: []Change{}, EventID: "e",
+	}, entry)
+	failed := entryOf(&feed.Event{Event: bus.Event{Type: "idp.user.login_failed", Subject: "7"}})
+	require.Equal(t, []any{Denied, "login failed", "7"}, []any{failed.Outcome, failed.Reason, failed.Record})
+}
