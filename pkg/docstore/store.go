@@ -379,7 +379,7 @@ type appender interface{ AppendJSON(b []byte) []byte }
 // encode makes the JSON form of every document: without HTML escapes, in the order of the struct's members.
 func encode(v any) ([]byte, error) {
 	if v, ok := v.(appender); ok {
-		return v.AppendJSON(make([]byte, 0, 1024)), nil
+		return v.AppendJSON(nil), nil
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
