@@ -35,7 +35,8 @@ func tellMany(b *testing.B, s *testkit.Service, from, n int) {
 			for record := i; record < i+50; record++ {
 				err := outbox.Append(ctx, tx, outbox.Event{
 					Entity: things.Entity, Action: "created", Source: things.Source, Subject: fmt.Sprint(record),
-					Revision: 1, Record: json.RawMessage(fmt.Sprintf(`{"id":"%d","name":"a thing","version":1}`, record)),
+					Revision: 1,
+					Record:   json.RawMessage(fmt.Sprintf(`{"id":"%d","name":"a thing","version":1}`, record)),
 				})
 				if err != nil {
 					return err

@@ -18,8 +18,8 @@ import (
 	"github.com/idplatform/idplatform/services/events/internal/feed"
 )
 
-// BenchmarkPages is the time of a page for each filter, at a size of the log and at ten times that. IDP_BENCH_ENTRIES is
-// the smaller size.
+// BenchmarkPages is the time of a page for each filter, at a size of the log and at ten times that. IDP_BENCH_ENTRIES
+// is the smaller size.
 func BenchmarkPages(b *testing.B) {
 	small := 20_000
 	if text := os.Getenv("IDP_BENCH_ENTRIES"); text != "" {

@@ -286,7 +286,8 @@ func subjects(tenant string) string {
 // Get returns the event at a place, nil if the stream no longer has it. apperr.Unavailable.
 func (f *Feed) Get(ctx context.Context, tenant string, place uint64) (*Event, error) {
 	events, _, err := f.Read(ctx, tenant, place-1, 1)
-	if gone := (*GoneError)(nil); errors.As(err, &gone) || err == nil && (len(events) == 0 || events[0].Place != place) {
+	gone := (*GoneError)(nil)
+	if errors.As(err, &gone) || err == nil && (len(events) == 0 || events[0].Place != place) {
 		return nil, nil
 	}
 	if err != nil {
