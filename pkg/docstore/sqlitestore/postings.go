@@ -22,7 +22,7 @@ const (
 	maxMore   = 512 // length of a row's more, in bytes
 	mergeEach = 32  // one in so many new postings leads to a merge
 	minMerged = 8   // rows that are worth merging
-	maxMerged = 64  // rows that are merged together at most
+	maxMerged = 512 // rows that are merged together at most: more than ever lie between two that lead to a merge
 )
 
 // mayMerge selects one in mergeEach row ids. It does not use their last digits, which the ids of a value may have in
