@@ -11,18 +11,21 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// A page of what a filter selects is found in one of three ways:
+// A page of what a filter selects is found in one of four ways:
 //
 // 1. Directly, if the filter is a range of the index that gives the order.
 //
-// 2. By testing the first rows in that order (a glance), if the filter selects many documents.
+// 2. By testing all rows of a group, if the filter names one that is small.
 //
-// 3. From the set of all rows that the filter selects (sets.go): by sorting the set, or by looking for its rows along
+// 3. By testing the first rows in the order (a glance), if the filter selects many documents.
+//
+// 4. From the set of all rows that the filter selects (sets.go): by sorting the set, or by looking for its rows along
 // the index, which costs less the larger the set is.
 
 const (
-	glance = 60     // rows that a glance tests, and two more for each row of a page
-	cheap  = 10_000 // a search of fewer index entries costs less than a glance
+	glance   = 60     // rows that a glance tests, and two more for each row of a page
+	cheap    = 10_000 // a search of fewer index entries costs less than a glance
+	maxGroup = 1000   // rows of a group that are all tested
 )
 
 // find returns the rows of the page and, if it learns it on the way, the total; otherwise −1.
@@ -59,6 +62,11 @@ func (q *queries) find(ctx context.Context, a *inquiry) ([]docstore.Row, int64, 
 
 // search finds the rows of a page, and the total as find does.
 func (q *queries) search(ctx context.Context, a *inquiry) (answer, error) {
+	if a.walk.grouped() {
+		if found, err := q.ofGroup(ctx, a); !errors.Is(err, errFar) {
+			return found, err
+		}
+	}
 	all, err := q.total(ctx, a.table.def, a.tenant)
 	if err != nil {
 		return answer{}, err
@@ -265,6 +273,32 @@ func (q *queries) sift(ctx context.Context, a *inquiry, most int) ([]int64, erro
 		return nil
 	})
 	return page.rids, ignore(err, errEnough)
+}
+
+// ofGroup tests all rows of a group, for the page and the total. It returns errFar if they are many.
+func (q *queries) ofGroup(ctx context.Context, a *inquiry) (answer, error) {
+	p, page, position := a.walk, pager{find: &a.Find}, found{}
+	if a.After != nil {
+		position = found{id: a.After.ID, sort: a.After.Values}
+	}
+	row, came, total := p.table.candidate(), 0, int64(0)
+	s := p.statement("rid, id"+p.needs.fields+selectKeys(a.order), a.order, nil)
+	s.limit(maxGroup+1, 0)
+	err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
+		if came++; came > maxGroup {
+			return errFar
+		}
+		if p.needs.fill(&row, c); !p.rest.matches(&row) {
+			return nil
+		}
+		total++
+		at := found{id: string(row.id), sort: sortValues(c, a.order, 2+p.needs.width)}
+		if len(page.rids) < a.Limit && (a.After == nil || a.order.compare(&at, &position) > 0) {
+			return ignore(page.add(c.Int(0)), errEnough)
+		}
+		return nil
+	})
+	return answer{page.rids, docstore.Total{N: total}}, err
 }
 
 // walk goes along the index and takes the rows of a page that are in a set. It returns errFar after most rows.

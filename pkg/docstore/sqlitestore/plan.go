@@ -78,7 +78,7 @@ func walk(t *table, tenant string, filter *node, order *ordering) *plan {
 
 // statement writes the query, without a limit.
 func (p *plan) statement(what string, order *ordering, after *docstore.Position) *statement {
-	if p.key != nil && p.fixed != nil && p.fixed.column.order == p.key && len(p.fixed.values) > 1 {
+	if p.grouped() && len(p.fixed.values) > 1 {
 		return p.merged(what, order, after)
 	}
 	s := &statement{}
@@ -99,6 +99,9 @@ func (p *plan) statement(what string, order *ordering, after *docstore.Position)
 	s.orderBy(order)
 	return s
 }
+
+// grouped reports whether the walk is along the entries of some values of a grouped column.
+func (p *plan) grouped() bool { return p.key != nil && p.fixed != nil && p.fixed.column.order == p.key }
 
 // maxMerge is how many walks SQLite merges in one statement.
 const maxMerge = 500
