@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -11,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/service"
+
+	"github.com/idplatform/idplatform/deploy/standalone/internal/drive"
 )
 
 // leaveOut makes the platform of this process run without a service.
@@ -81,4 +84,30 @@ func (c *child) loadCreates(b *testing.B, token string, run, workers int, during
 	require.NoError(b, err)
 	c.settle()
 	return l.perSecond, float64((c.cpu() - before).Microseconds()) / float64(l.requests)
+}
+
+// BenchmarkIdleStreams is the memory that a thousand open event streams take, on which nothing happens: of the feed and
+// of the audit log. The clients are in this process.
+func BenchmarkIdleStreams(b *testing.B) {
+	const streams = 1000
+	for _, path := range []string{"/v1/events?after=now", "/v1/audit-logs"} {
+		b.Run(path, func(b *testing.B) {
+			c := startPlatform(b, b.TempDir(), "IDP_MAX_PER_CALLER=1024")
+			client := c.client("acme")
+			c.settle()
+			before := c.rss()
+			all := drive.OpenStreams(b, client, path, streams)
+			c.settle()
+			b.ReportMetric(c.rss()-before, "MiB-more")
+			b.ReportMetric(before, "MiB-before")
+			b.ReportMetric(0, "ns/op")
+			_, err := client.Do(http.MethodPost, "/v1/users", `{"username":"li.wei"}`)
+			require.NoError(b, err)
+			for _, stream := range all {
+				require.Contains(b, stream.Data(b), "li.wei")
+			}
+			b.ReportMetric(c.rss()-before, "MiB-more-after-an-event")
+			c.stop() // which ends the streams
+		})
+	}
 }

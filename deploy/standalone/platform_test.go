@@ -17,9 +17,10 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/deploy/standalone/internal/drive"
 )
 
 // runs runs a sub-command in a process of its own.
@@ -283,34 +284,12 @@ func eachEvent(t *testing.T, c *child, n int, see func(subject, record string)) 
 	}
 }
 
-// eachEventUntil reads events until last returns true. It reads as an outside subscriber does, with the URL that the
-// platform wrote for subscribers.
+// eachEventUntil reads events of the tenant acme until last returns true.
 func eachEventUntil(t *testing.T, c *child, last func(subject, record string) bool) {
 	t.Helper()
-	url, err := os.ReadFile(filepath.Join(c.Dir, "nats.url"))
-	require.NoError(t, err)
-	nc, err := nats.Connect(strings.TrimSpace(string(url)))
-	require.NoError(t, err)
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	require.NoError(t, err)
-	consumer, err := js.Consumer(t.Context(), "IDP_EVENTS", "events")
-	require.NoError(t, err)
-	messages, err := consumer.Messages()
-	require.NoError(t, err)
-	defer messages.Stop()
-	for {
-		m, err := messages.Next(jetstream.NextMaxWait(30 * time.Second))
-		require.NoError(t, err)
-		var event struct {
-			Subject string `json:"subject"`
-		}
-		require.NoError(t, json.Unmarshal(m.Data(), &event))
-		require.NoError(t, m.Ack())
-		if strings.HasPrefix(m.Subject(), "idp.events.acme.") && last(m.Subject(), event.Subject) {
-			return
-		}
-	}
+	drive.EachEvent(t, filepath.Join(c.Dir, "nats.url"), func(e drive.Event) bool {
+		return strings.HasPrefix(e.NATS, "idp.events.acme.") && last(e.NATS, e.Subject)
+	})
 }
 
 // TestSubscriber checks what a subscriber such as "nats sub" can do, and what it must not be able to do.

@@ -6,10 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -17,11 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/idplatform/idplatform/deploy/standalone/internal/drive"
 	"github.com/idplatform/idplatform/gateway"
 )
 
@@ -70,37 +67,11 @@ func (m made) event() string {
 	return "idp.events." + m.tenant + "." + creations[m.service].entity + ".created " + m.id
 }
 
-// client speaks to the platform.
-type client struct {
-	url, token string
-	http       *http.Client
-}
-
-// do sends a request. An answer other than 200 is an error.
-func (c *client) do(method, path, tenant, body string) (answer []byte, err error) {
-	r, err := http.NewRequest(method, c.url+path, strings.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	r.Header.Set("Authorization", "Bearer "+c.token)
-	r.Header.Set("X-Tenant-Id", tenant)
-	r.Header.Set("Content-Type", "application/json")
-	response, err := c.http.Do(r)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	answer, err = io.ReadAll(response.Body)
-	if response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s %s: %d: %s", method, path, response.StatusCode, answer)
-	}
-	return answer, err
-}
-
 // create makes a record and returns its id.
-func (c *client) create(service, tenant, name string) (id string, err error) {
+func create(c drive.Client, service, tenant, name string) (id string, err error) {
 	how := creations[service]
-	answer, err := c.do(http.MethodPost, how.path, tenant, fmt.Sprintf(how.body, name))
+	c.Tenant = tenant
+	answer, err := c.Do(http.MethodPost, how.path, fmt.Sprintf(how.body, name))
 	if err != nil {
 		return "", err
 	}
@@ -133,15 +104,22 @@ func firstToken(t *testing.T, p *platform) string {
 	return answer.Token
 }
 
+// client has connections of its own.
+func (p *platform) client(token string) drive.Client {
+	return drive.Client{URL: p.url, Token: token, HTTP: &http.Client{
+		Transport: &http.Transport{}, Timeout: 30 * time.Second,
+	}}
+}
+
 const writers = 8
 
 // write makes records of all services in turn until ctx ends, and tells those that are acknowledged.
-func write(ctx context.Context, c *client, writer string, acknowledged chan<- made) {
+func write(ctx context.Context, c drive.Client, writer string, acknowledged chan<- made) {
 	for n := 0; ctx.Err() == nil; n++ {
 		service := services[n%len(services)]
 		tenant := fmt.Sprintf("%s-%d", writer, n/(perTenant*len(services)))
 		name := fmt.Sprintf("n%d", n)
-		id, err := c.create(service, tenant, name)
+		id, err := create(c, service, tenant, name)
 		if err != nil {
 			// What is killed starts again sooner if nobody keeps the processors busy.
 			select {
@@ -163,8 +141,8 @@ func round(t *testing.T, p *platform, token string, victim *process) (records []
 	var all sync.WaitGroup
 	for w := range writers {
 		all.Go(func() {
-			c := &client{p.url, token, &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second}}
-			defer c.http.CloseIdleConnections()
+			c := p.client(token)
+			defer c.HTTP.CloseIdleConnections()
 			write(ctx, c, fmt.Sprintf("%s-%d", victim.name, w), acknowledged)
 		})
 	}
@@ -215,10 +193,11 @@ func TestKillNine(t *testing.T) {
 		}
 	}
 	t.Logf("%d creations acknowledged", len(missing))
-	c := &client{p.url, token, &http.Client{Transport: &http.Transport{}}}
-	defer c.http.CloseIdleConnections()
+	c := p.client(token)
+	defer c.HTTP.CloseIdleConnections()
 	for _, m := range missing {
-		record, err := c.do(http.MethodGet, m.path(), m.tenant, "")
+		c.Tenant = m.tenant
+		record, err := c.Do(http.MethodGet, m.path(), "")
 		require.NoError(t, err)
 		require.Contains(t, string(record), `"id":"`+m.id+`"`)
 	}
@@ -228,30 +207,14 @@ func TestKillNine(t *testing.T) {
 // awaitEvents reads events, as a reader does, until all records have theirs. None may have two.
 func awaitEvents(t *testing.T, p *platform, missing map[string]made) {
 	t.Helper()
-	address, err := os.ReadFile(p.folder.join(readersURL))
-	require.NoError(t, err)
-	nc, err := nats.Connect(strings.TrimSpace(string(address)))
-	require.NoError(t, err)
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	require.NoError(t, err)
-	consumer, err := js.Consumer(t.Context(), "IDP_EVENTS", "events")
-	require.NoError(t, err)
-	messages, err := consumer.Messages()
-	require.NoError(t, err)
-	defer messages.Stop()
 	seen := map[string]string{} // event → its id
-	for len(missing) > 0 {
-		message, err := messages.Next(jetstream.NextMaxWait(30 * time.Second))
-		require.NoError(t, err, "%d events are missing", len(missing))
-		require.NoError(t, message.Ack())
-		var event struct{ ID, Subject string }
-		require.NoError(t, json.Unmarshal(message.Data(), &event))
-		m := message.Subject() + " " + event.Subject
+	drive.EachEvent(t, p.folder.join(readersURL), func(e drive.Event) bool {
+		m := e.NATS + " " + e.Subject
 		if first, again := seen[m]; again && strings.Contains(m, ".created ") {
-			assert.Equal(t, first, event.ID, "one event for a record")
+			assert.Equal(t, first, e.ID, "one event for a record")
 		}
-		seen[m] = event.ID
+		seen[m] = e.ID
 		delete(missing, m)
-	}
+		return len(missing) == 0
+	})
 }

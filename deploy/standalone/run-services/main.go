@@ -31,6 +31,8 @@ type settings struct {
 	Programs   string        `mapstructure:"programs" doc:"Folder of nats-server and the platform's programs"`
 	NATSConfig string        `mapstructure:"nats_config" doc:"Configuration of NATS"`
 	Mongo      mongoSettings `mapstructure:"mongo"`
+
+	env map[string][]string // further settings of processes, by name; only tests have any
 }
 
 type mongoSettings struct {

@@ -174,6 +174,7 @@ func (p *platform) process(s settings, name string, port int, program string) *p
 	}
 	one.env = append(foreign(os.Environ()), "IDP_LISTEN="+one.address, "IDP_ADMIN_LISTEN="+local(port+adminOffset),
 		"IDP_DRAIN_DELAY=0s") // the gateway stops first
+	one.env = append(one.env, s.env[name]...)
 	one.ready = func(ctx context.Context) error { return health.Probe(ctx, one.address, false) }
 	return one
 }
