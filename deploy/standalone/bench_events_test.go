@@ -87,27 +87,29 @@ func (c *child) loadCreates(b *testing.B, token string, run, workers int, during
 }
 
 // BenchmarkIdleStreams is the memory that a thousand open event streams take, on which nothing happens: of the feed and
-// of the audit log. The clients are in this process.
+// of the audit log.
 func BenchmarkIdleStreams(b *testing.B) {
-	const streams = 1000
-	for _, path := range []string{"/v1/events?after=now", "/v1/audit-logs"} {
+	for _, path := range drive.StreamPaths {
 		b.Run(path, func(b *testing.B) {
 			c := startPlatform(b, b.TempDir(), "IDP_MAX_PER_CALLER=1024")
 			client := c.client("acme")
 			c.settle()
 			before := c.rss()
-			all := drive.OpenStreams(b, client, path, streams)
+			streams := client.OpenMany(b, path, 1000)
 			c.settle()
-			b.ReportMetric(c.rss()-before, "MiB-more")
 			b.ReportMetric(before, "MiB-before")
+			b.ReportMetric(c.rss()-before, "MiB-more")
 			b.ReportMetric(0, "ns/op")
 			_, err := client.Do(http.MethodPost, "/v1/users", `{"username":"li.wei"}`)
 			require.NoError(b, err)
-			for _, stream := range all {
-				require.Contains(b, stream.Data(b), "li.wei")
+			for _, stream := range streams {
+				_, data := stream.Next(b)
+				require.Contains(b, data, "li.wei")
 			}
-			b.ReportMetric(c.rss()-before, "MiB-more-after-an-event")
 			c.stop() // which ends the streams
+			for _, stream := range streams {
+				stream.RequireEnd(b)
+			}
 		})
 	}
 }

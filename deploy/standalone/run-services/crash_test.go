@@ -83,7 +83,7 @@ func create(c drive.Client, service, tenant, name string) (id string, err error)
 }
 
 // firstToken gets a token as the greeting says.
-func firstToken(t *testing.T, p *platform) string {
+func firstToken(t testing.TB, p *platform) string {
 	t.Helper()
 	password, err := p.folder.read(administratorSecret)
 	require.NoError(t, err)

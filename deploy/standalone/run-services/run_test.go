@@ -56,7 +56,7 @@ var build = sync.OnceValue(func() error {
 })
 
 // settingsForTest are those of a platform of its own.
-func settingsForTest(t *testing.T) settings {
+func settingsForTest(t testing.TB) settings {
 	t.Helper()
 	require.NoError(t, build())
 	s := defaults()

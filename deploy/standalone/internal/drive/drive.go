@@ -33,11 +33,8 @@ func (c *Client) Do(method, path, body string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Authorization", "Bearer "+c.Token)
+	c.identify(r)
 	r.Header.Set("Content-Type", "application/json")
-	if c.Tenant != "" {
-		r.Header.Set("X-Tenant-Id", c.Tenant)
-	}
 	resp, err := c.HTTP.Do(r)
 	if err != nil {
 		return nil, err
@@ -50,6 +47,13 @@ func (c *Client) Do(method, path, body string) ([]byte, error) {
 	return answer, err
 }
 
+func (c *Client) identify(r *http.Request) {
+	r.Header.Set("Authorization", "Bearer "+c.Token)
+	if c.Tenant != "" {
+		r.Header.Set("X-Tenant-Id", c.Tenant)
+	}
+}
+
 // ChangeUsers creates users and changes each four times, until so many changes are acknowledged, and returns their
 // number. Then it calls enough, while other writers' requests still run. It goes on where requests fail.
 func (c *Client) ChangeUsers(prefix string, changes int, enough func()) int {
@@ -60,7 +64,8 @@ func (c *Client) ChangeUsers(prefix string, changes int, enough func()) int {
 	for n := range writers {
 		all.Go(func() {
 			for user := 0; int(done.Load()) < changes; user++ {
-				answer, err := c.Do(http.MethodPost, "/v1/users", fmt.Sprintf(`{"username":"%s-%d-%d"}`, prefix, n, user))
+				body := fmt.Sprintf(`{"username":"%s-%d-%d"}`, prefix, n, user)
+				answer, err := c.Do(http.MethodPost, "/v1/users", body)
 				if err != nil {
 					return
 				}
@@ -135,10 +140,10 @@ func (c *Client) RequireAudited(t testing.TB, told map[string]bool) {
 	assert.Len(t, entries, len(told))
 }
 
-// Changes is how many changes a crash test makes: IDP_CRASH_CHANGES, or 600.
+// Changes is how many changes a crash test makes: IDP_TEST_CRASH_CHANGES, or 600.
 func Changes(t testing.TB) int {
 	t.Helper()
-	text := os.Getenv("IDP_CRASH_CHANGES")
+	text := os.Getenv("IDP_TEST_CRASH_CHANGES")
 	if text == "" {
 		return 600
 	}

@@ -2,8 +2,8 @@ package drive
 
 import (
 	"bufio"
-	"fmt"
-	"net"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -11,43 +11,67 @@ import (
 )
 
 // Stream is an open event stream.
-type Stream struct{ *bufio.Reader }
+type Stream struct {
+	body  io.Closer
+	lines *bufio.Reader
+}
 
-// OpenStreams opens event streams, each on a connection of its own, and reads that they have begun.
-func OpenStreams(t testing.TB, c *Client, path string, n int) []Stream {
+// Open opens an event stream and reads that it has begun. after is the Last-Event-ID, if there is one.
+func (c *Client) Open(t testing.TB, path, after string) *Stream {
 	t.Helper()
-	var all []Stream
-	for range n {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(c.URL, "http://"))
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = conn.Close() })
-		_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\n"+
-			"X-Tenant-Id: %s\r\nAccept: text/event-stream\r\n\r\n", path, c.Token, c.Tenant)
-		require.NoError(t, err)
-		stream := Stream{bufio.NewReaderSize(conn, 1<<10)}
-		status, err := stream.ReadString('\n')
-		require.NoError(t, err)
-		require.Contains(t, status, "200 OK")
-		stream.line(t, ": stream")
-		all = append(all, stream)
+	r, err := http.NewRequest(http.MethodGet, c.URL+path, nil)
+	require.NoError(t, err)
+	c.identify(r)
+	r.Header.Set("Accept", "text/event-stream")
+	if after != "" {
+		r.Header.Set("Last-Event-ID", after)
 	}
-	return all
+	resp, err := c.HTTP.Do(r)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, resp.StatusCode)
+	s := &Stream{resp.Body, bufio.NewReaderSize(resp.Body, 1<<10)}
+	t.Cleanup(s.Close)
+	s.line(t, ": stream")
+	return s
 }
 
-// Data reads the data of the next event.
-func (s Stream) Data(t testing.TB) string {
+// Next reads the next event.
+func (s *Stream) Next(t testing.TB) (id, data string) {
 	t.Helper()
-	return s.line(t, "data: ")
+	return s.line(t, "id: "), s.line(t, "data: ")
 }
 
-// line reads up to the next line with a prefix.
-func (s Stream) line(t testing.TB, prefix string) string {
+// RequireEnd reads that the stream ends as one that is complete.
+func (s *Stream) RequireEnd(t testing.TB) {
+	t.Helper()
+	_, err := io.Copy(io.Discard, s.lines)
+	require.NoError(t, err)
+}
+
+// Close leaves the stream.
+func (s *Stream) Close() { _ = s.body.Close() }
+
+// line reads up to the next line with a prefix, and returns the rest of it.
+func (s *Stream) line(t testing.TB, prefix string) string {
 	t.Helper()
 	for {
-		line, err := s.ReadString('\n')
+		line, err := s.lines.ReadString('\n')
 		require.NoError(t, err)
-		if strings.HasPrefix(line, prefix) {
-			return line
+		if rest, found := strings.CutPrefix(line, prefix); found {
+			return strings.TrimSuffix(rest, "\n")
 		}
 	}
+}
+
+// StreamPaths are the operations with event streams, with queries for what comes from now on.
+var StreamPaths = []string{"/v1/events?after=now", "/v1/audit-logs"}
+
+// OpenMany opens event streams, each on a connection of its own.
+func (c *Client) OpenMany(t testing.TB, path string, n int) []*Stream {
+	t.Helper()
+	streams := make([]*Stream, n)
+	for i := range streams {
+		streams[i] = c.Open(t, path, "")
+	}
+	return streams
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Tries is a schedule of deliveries for tests, for IDP_WEBHOOK_TRIES: receivers that fail half the time do not use it up.
+// Tries is a schedule of deliveries for tests, for IDP_WEBHOOK_TRIES: receivers that fail half the time do not use it
+// up.
 const Tries = "200ms,500ms,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s"
 
 // Webhooks is a receiver of many subscriptions, each with a path of its own.
@@ -78,8 +79,9 @@ func (w *Webhooks) Subscribe(t testing.TB, c *Client, works, failing int) {
 }
 
 // RequireAll waits until each subscription has got each event, and checks the order of each record's.
-func (w *Webhooks) RequireAll(t testing.TB, told map[string]bool, within time.Duration) {
+func (w *Webhooks) RequireAll(t testing.TB, told map[string]bool) {
 	t.Helper()
+	within := time.Minute + time.Duration(len(told))*100*time.Millisecond
 	for _, path := range w.paths {
 		require.Eventually(t, func() bool { return w.events(path) >= len(told) }, within, 20*time.Millisecond,
 			"%s has %d of %d", path, w.events(path), len(told))

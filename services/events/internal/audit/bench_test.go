@@ -23,8 +23,8 @@ import (
 	"github.com/idplatform/idplatform/services/events/internal/feed"
 )
 
-// BenchmarkPages compares pages of a large log with those of a hundred thousand entries, for each combination of filters
-// and in both directions, while both logs are written. IDP_BENCH_ENTRIES is the size of the large one; with
+// BenchmarkPages compares pages of a large log with those of a hundred thousand entries, for each combination of
+// filters and in both directions, while both logs are written. IDP_BENCH_ENTRIES is the size of the large one; with
 // IDP_BENCH_DIR the files stay there for the next run.
 func BenchmarkPages(b *testing.B) {
 	size := 200_000
