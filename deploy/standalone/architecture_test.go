@@ -61,7 +61,8 @@ func below(folder string) func(string) bool {
 // isTest reports whether a file is a test or belongs to a package that only tests import.
 func isTest(file string) bool {
 	return strings.HasSuffix(file, "_test.go") || strings.Contains(file, "/testkit/") ||
-		strings.Contains(file, "/docstoretest/") || strings.Contains(file, "/mongotest/")
+		strings.Contains(file, "/docstoretest/") || strings.Contains(file, "/mongotest/") ||
+		strings.Contains(file, "/drive/")
 }
 
 // ofTheStream reports whether a file of the events service reads the stream itself, or answers NATS servers.
