@@ -189,13 +189,10 @@ func (q *queries) nearSpans(ctx context.Context, a *inquiry, selected *set) (*sp
 			}
 			near.last = span
 		}
-		unpack(c.Int(1), c.Bytes(2), func(rid int64) {
-			near.entries++
-			if selected.has(rid) {
-				near.rids = append(near.rids, rid)
-				if began == nil || near.last != *began {
-					came++
-				}
+		near.entries += selected.common(c.Int(1), c.Bytes(2), func(rid int64) {
+			near.rids = append(near.rids, rid)
+			if began == nil || near.last != *began {
+				came++
 			}
 		})
 		return nil

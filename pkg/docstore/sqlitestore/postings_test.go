@@ -22,12 +22,25 @@ func TestPostingsSurvivePacking(t *testing.T) {
 		}
 		slices.Sort(want)
 		want = slices.Compact(want)
-		got := []int64{}
+		got, some, added := []int64{}, newSet(), newSet()
+		each := rapid.Int64Range(1, 5).Draw(rt, "one in the set of")
+		for _, rid := range want {
+			if rid%each == 0 {
+				some.add(rid)
+			}
+		}
+		both := []int64{}
 		pack(want, func(first int64, more []byte) {
 			require.LessOrEqual(rt, len(more), maxMore)
+			before := len(got)
 			unpack(first, more, func(rid int64) { got = append(got, rid) })
+			require.Equal(rt, len(got)-before, some.common(first, more, func(rid int64) { both = append(both, rid) }))
+			added.addPostings(first, more)
 		})
 		require.Equal(rt, append([]int64{}, want...), got)
+		require.EqualValues(rt, len(want), added.size)
+		require.ElementsMatch(rt, some.rids(), both)
+		require.ElementsMatch(rt, want, added.rids())
 	})
 }
 

@@ -88,6 +88,44 @@ func (s *set) addPostings(first int64, more []byte) {
 	}
 }
 
+// common calls each with the ids in a row of postings that are also in the set, and returns how many ids the row has.
+// Like addPostings it repeats the loop of unpack.
+func (s *set) common(first int64, more []byte, each func(rid int64)) int {
+	page := s.pageOf(first)
+	for rid, n := first, 1; ; n++ {
+		if _, word, bit := place(rid); page[word]&bit != 0 {
+			each(rid)
+		}
+		if len(more) == 0 {
+			return n
+		}
+		gap, size := uint64(more[0]), 1
+		if gap >= 0x80 {
+			if gap, size = binary.Uvarint(more); size <= 0 {
+				return n
+			}
+		}
+		more = more[size:]
+		next := rid + int64(gap)
+		if next>>9 != rid>>9 {
+			page = s.pageOf(next)
+		}
+		rid = next
+	}
+}
+
+// pageOf returns the page of a row id, which is not to be changed.
+func (s *set) pageOf(rid int64) *setPage {
+	if c := s.chunk(rid); c != nil {
+		if at, _, _ := place(rid); c[at] != nil {
+			return c[at]
+		}
+	}
+	return &emptyPage
+}
+
+var emptyPage setPage
+
 // bound returns errEnough if the set has more than most ids.
 func (s *set) bound(most int64) error {
 	if s.size > most {
@@ -97,12 +135,8 @@ func (s *set) bound(most int64) error {
 }
 
 func (s *set) has(rid int64) bool {
-	c := s.chunk(rid)
-	if c == nil {
-		return false
-	}
-	page, word, bit := place(rid)
-	return c[page] != nil && c[page][word]&bit != 0
+	_, word, bit := place(rid)
+	return s.pageOf(rid)[word]&bit != 0
 }
 
 // intersect keeps the ids that are in both sets.

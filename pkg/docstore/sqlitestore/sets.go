@@ -93,12 +93,31 @@ func (q *queries) entries(ctx context.Context, t *table, tenant string, n *node,
 
 // postings adds the rows in a leaf's postings.
 func (q *queries) postings(ctx context.Context, tenant string, n *node, most int64, rows *set) error {
-	s := &statement{}
-	s.postings(n, "first, more", s.arg(tenant))
-	return q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
-		rows.addPostings(c.Int(0), c.Bytes(1))
+	return q.eachPosting(ctx, tenant, n, func(first int64, more []byte) error {
+		rows.addPostings(first, more)
 		return rows.bound(most)
 	})
+}
+
+// eachPosting calls each with the rows of a leaf's postings.
+func (q *queries) eachPosting(ctx context.Context, tenant string, n *node,
+	each func(first int64, more []byte) error) error {
+	s := &statement{}
+	s.postings(n, "first, more", s.arg(tenant))
+	return q.conn.Query(ctx, s.String(), s.args, func(c Columns) error { return each(c.Int(0), c.Bytes(1)) })
+}
+
+// setWithin finds the rows that a filter selects, at least those in a set.
+func (q *queries) setWithin(ctx context.Context, t *table, tenant string, n *node, rows *set) (*set, error) {
+	if !n.isLeaf() || n.column.postings == "" || n.column.span > 0 {
+		return q.set(ctx, t, tenant, n, math.MaxInt64)
+	}
+	both := newSet()
+	err := q.eachPosting(ctx, tenant, n, func(first int64, more []byte) error {
+		rows.common(first, more, both.add)
+		return nil
+	})
+	return both, err
 }
 
 // part is one condition of an "and".
@@ -128,7 +147,7 @@ func (q *queries) intersection(ctx context.Context, t *table, tenant string, n *
 			return q.passing(ctx, t, rows, n)
 		}
 		var other *set
-		if other, err = q.set(ctx, t, tenant, p.node, math.MaxInt64); err != nil {
+		if other, err = q.setWithin(ctx, t, tenant, p.node, rows); err != nil {
 			break
 		}
 		if p.without {
