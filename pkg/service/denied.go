@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"sync"
 	"time"
 
@@ -74,9 +75,14 @@ func (d *denials) note(a rest.Denial) {
 		return
 	}
 	if len(a.Reason) > maxReason {
-		a.Reason = a.Reason[:maxReason]
+		a.Reason = strings.ToValidUTF8(a.Reason[:maxReason], "")
 	}
 	now := d.store.Now()
+	d.add(a, now, now, 1)
+}
+
+// add counts equal attempts.
+func (d *denials) add(a rest.Denial, first, last clock.Time, count int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	seen := d.gathered[a]
@@ -85,12 +91,17 @@ func (d *denials) note(a rest.Denial) {
 		seen = d.gathered[a]
 	}
 	if seen == nil {
-		seen = &denied{Operation: a.Operation, Actor: a.Actor, Address: a.Address, Reason: a.Reason, First: now}
+		seen = &denied{Operation: a.Operation, Actor: a.Actor, Address: a.Address, Reason: a.Reason, First: first}
 		d.gathered[a] = seen
 		d.tenants[a.Tenant]++
 	}
-	seen.Count++
-	seen.Last = now
+	seen.Count += count
+	if first.Before(seen.First) {
+		seen.First = first
+	}
+	if seen.Last.Before(last) {
+		seen.Last = last
+	}
 }
 
 // take returns what was gathered, by tenant.
@@ -105,33 +116,47 @@ func (d *denials) take() map[string][]*denied {
 	return taken
 }
 
-// tell writes an event for each of the different attempts.
+// tell writes an event for each of the different attempts. Those that it cannot tell are told later.
 func (d *denials) tell(ctx context.Context) (int, error) {
+	var failed error
 	for tenant, list := range d.take() {
-		ids, err := d.store.NewIDs(ctx, len(list))
-		if err != nil {
-			return 0, err
-		}
-		ctx := request.System(request.With(ctx, request.Info{ID: request.NewID()}), tenant)
-		err = docstore.Do(ctx, d.store, func(tx *docstore.Tx) error {
-			for i, a := range list {
-				a.ID, a.TenantID, a.Version = ids[i], tenant, 1
-				record, err := json.Marshal(a)
-				if err != nil {
-					return err
-				}
-				err = outbox.Append(ctx, tx, outbox.Event{
-					Entity: "access", Action: "denied", Source: "/access", Subject: a.ID, Revision: 1, Record: record,
-				})
-				if err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return 0, err
+		if err := d.tellTenant(ctx, tenant, list); err != nil {
+			failed = err
+			d.giveBack(tenant, list)
 		}
 	}
-	return 0, nil
+	return 0, failed
+}
+
+// giveBack counts attempts again that could not be told.
+func (d *denials) giveBack(tenant string, list []*denied) {
+	for _, one := range list {
+		d.add(rest.Denial{
+			Tenant: tenant, Actor: one.Actor, Address: one.Address, Operation: one.Operation, Reason: one.Reason,
+		}, one.First, one.Last, one.Count)
+	}
+}
+
+func (d *denials) tellTenant(ctx context.Context, tenant string, list []*denied) error {
+	ids, err := d.store.NewIDs(ctx, len(list))
+	if err != nil {
+		return err
+	}
+	ctx = request.System(request.With(ctx, request.Info{ID: request.NewID()}), tenant)
+	return docstore.Do(ctx, d.store, func(tx *docstore.Tx) error {
+		for i, a := range list {
+			a.ID, a.TenantID, a.Version = ids[i], tenant, 1
+			record, err := json.Marshal(a)
+			if err != nil {
+				return err
+			}
+			err = outbox.Append(ctx, tx, outbox.Event{
+				Entity: "access", Action: "denied", Source: "/access", Subject: a.ID, Revision: 1, Record: record,
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

@@ -1,0 +1,119 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/docstore/sqlitestore"
+	"github.com/idplatform/idplatform/pkg/rest"
+)
+
+func newTestDenials(t *testing.T) *denials {
+	t.Helper()
+	engine, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: t.TempDir() + "/test.db", Log: quiet()})
+	require.NoError(t, err)
+	store, err := docstore.Open(t.Context(), engine, clock.System)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	return newDenials(Deps{Store: store, AuditTenant: "operators"})
+}
+
+// told are the attempts that have been told, by tenant.
+func (d *denials) told(t *testing.T) map[string][]denied {
+	t.Helper()
+	messages, err := d.store.Pending(t.Context(), 0, 10_000)
+	require.NoError(t, err)
+	all := map[string][]denied{}
+	for _, m := range messages {
+		var e struct {
+			TenantID string
+			Data     struct{ Record denied }
+		}
+		require.NoError(t, json.Unmarshal(m.Payload, &e))
+		require.True(t, utf8.Valid(m.Payload))
+		all[e.TenantID] = append(all[e.TenantID], e.Data.Record)
+	}
+	return all
+}
+
+func countOf(list []denied) (n int64) {
+	for _, one := range list {
+		n += one.Count
+	}
+	return n
+}
+
+func TestEqualDenialsAreOneEvent(t *testing.T) {
+	t.Parallel()
+	d := newTestDenials(t)
+	attempt := rest.Denial{Address: "192.0.2.1", Operation: "create-user", Reason: strings.Repeat("理由", maxReason)}
+	const many = 1_000_000
+	for range many {
+		d.note(attempt)
+	}
+	_, err := d.tell(t.Context())
+	require.NoError(t, err)
+	told := d.told(t)
+	require.Len(t, told, 1)
+	require.Len(t, told["operators"], 1, "attempts without a valid credential are the operators'")
+	require.EqualValues(t, many, told["operators"][0].Count)
+	require.LessOrEqual(t, len(told["operators"][0].Reason), maxReason)
+}
+
+// However many different attempts there are, few are told apart, each is counted, and a tenant's do not take the places
+// of another's.
+func TestDifferentDenialsAreBounded(t *testing.T) {
+	t.Parallel()
+	d := newTestDenials(t)
+	const tenants, each = 30, 5000
+	attempt := func(tenant, n int) rest.Denial {
+		return rest.Denial{Tenant: fmt.Sprint("tenant-", tenant), Address: fmt.Sprintf("2001:db8::%x", n), Operation: "x"}
+	}
+	for n := range each {
+		d.note(attempt(0, n))
+	}
+	d.note(attempt(1, 0))
+	require.Len(t, d.gathered, tenantDenials+2)
+	for tenant := 1; tenant < tenants; tenant++ {
+		for n := range each {
+			d.note(attempt(tenant, n))
+		}
+	}
+	require.LessOrEqual(t, len(d.gathered), maxDenials+tenants)
+	_, err := d.tell(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, d.gathered)
+	told := d.told(t)
+	require.Len(t, told, tenants)
+	require.EqualValues(t, each, countOf(told["tenant-0"]))
+	require.EqualValues(t, each+1, countOf(told["tenant-1"]))
+	require.EqualValues(t, each, countOf(told["tenant-29"]))
+}
+
+// What cannot be told, because the store does not answer, is told later, together with what came meanwhile.
+func TestDenialsAreToldLater(t *testing.T) {
+	t.Parallel()
+	d := newTestDenials(t)
+	attempt := rest.Denial{Tenant: "acme", Actor: "ann", Operation: "create-user"}
+	d.note(attempt)
+	d.note(attempt)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	_, err := d.tell(ended)
+	require.Error(t, err)
+	d.note(attempt)
+	_, err = d.tell(t.Context())
+	require.NoError(t, err)
+	told := d.told(t)
+	require.Len(t, told["acme"], 1)
+	require.EqualValues(t, 3, told["acme"][0].Count)
+	require.False(t, told["acme"][0].Last.Before(told["acme"][0].First))
+}
