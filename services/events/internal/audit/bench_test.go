@@ -78,8 +78,18 @@ func (l *filled) page(b *testing.B, r *rand.Rand, mask int, count bool) time.Dur
 	b.Helper()
 	ctx := request.System(b.Context(), "acme")
 	l.add(b, 1)
-	of := sample(r.IntN(l.size))
-	var f Filter
+	f := filterLike(sample(r.IntN(l.size)), mask)
+	sort := []string{"time", "time[desc]"}[r.IntN(2)]
+	began := time.Now()
+	page, err := l.List(ctx, f, docstore.Paging{Num: 1, Size: 20, Sort: sort, Count: count})
+	took := time.Since(began)
+	require.NoError(b, err)
+	require.NotEmpty(b, page.Docs)
+	return took
+}
+
+// filterLike is a combination of filters with the values of an entry.
+func filterLike(of *Entry, mask int) (f Filter) {
 	for i, set := range []func(){
 		func() { f.Actor = of.Actor }, func() { f.Entity = of.Entity }, func() { f.Record = of.Record },
 		func() { f.Action = of.Action }, func() { f.Outcome = of.Outcome },
@@ -89,13 +99,7 @@ func (l *filled) page(b *testing.B, r *rand.Rand, mask int, count bool) time.Dur
 			set()
 		}
 	}
-	sort := []string{"time", "time[desc]"}[r.IntN(2)]
-	began := time.Now()
-	page, err := l.List(ctx, f, docstore.Paging{Num: 1, Size: 20, Sort: sort, Count: count})
-	took := time.Since(began)
-	require.NoError(b, err)
-	require.NotEmpty(b, page.Docs)
-	return took
+	return f
 }
 
 // filled is a log of the first samples.
