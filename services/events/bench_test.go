@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -116,18 +118,107 @@ func BenchmarkLatency(b *testing.B) {
 }
 
 // event is the message of the n-th creation of a user, as the users service tells it.
-func event(n int) docstore.Message {
-	record := strconv.Itoa(1<<20 + n)
+func event(n int) docstore.Message { return change(1<<20+n, 1) }
+
+// change is the message of a user's n-th change.
+func change(user, n int) docstore.Message {
+	record := strconv.Itoa(user)
 	subject, id := "idp.events.acme.user.created", uuid.Must(uuid.NewV7()).String()
 	return docstore.Message{ID: id, Subject: subject, Payload: fmt.Appendf(nil, `{"specversion":"1.0","id":%q,`+
 		`"source":"/users","type":"idp.user.created","subject":%q,"time":%q,"datacontenttype":"application/json",`+
-		`"tenantid":"acme","actor":"administrator","requestid":"4mrhvkqtwz5c2d7ba3gxyun6ep","sequence":"10","data":`+
+		`"tenantid":"acme","actor":"administrator","requestid":"4mrhvkqtwz5c2d7ba3gxyun6ep","sequence":"%d","data":`+
 		`{"record":{"id":%q,"tenant_id":"acme","version":1,"time_created":"2026-01-31T09:30:00.000Z","time_modified":`+
 		`"2026-01-31T09:30:00.000Z","username":"new1.w3.%[1]s","display_name":"李 new1.w3.%[1]s","email":`+
 		`"new1.w3.%[1]s@corp.test","mobile":"","employee_number":"N-%[1]s","gender":"","avatar_url":"","status":"1",`+
 		`"locked":false,"locked_until":null,"email_verified":false,"mobile_verified":false,"mfa_enabled":"0",`+
 		`"password_set":false,"time_last_login":null,"hire_date":null,"resign_time":null,"id_number_masked":"",`+
-		`"sys_ext_props":{},"free_ext_props":{}}}}`, id, record, clock.Of(time.Now()).String(), record)}
+		`"sys_ext_props":{},"free_ext_props":{}}}}`, id, record,
+		clock.Of(time.Now()).String(), n*10, record)}
+}
+
+// BenchmarkUndelivered is the memory that many events take that nobody gets: of 20 subscriptions 15 have a receiver that
+// refuses everything, 5 one that does not answer. Then one receiver comes back and gets all. IDP_BENCH_EVENTS is their
+// number. Events are published as fast as NATS takes them, which is in the same process.
+func BenchmarkUndelivered(b *testing.B) {
+	const subscriptions, slow, records = 20, 5, 1000
+	many := 20_000
+	if text := os.Getenv("IDP_BENCH_EVENTS"); text != "" {
+		var err error
+		many, err = strconv.Atoi(text)
+		require.NoError(b, err)
+	}
+	s := start(b)
+	c := in(s, "acme")
+	var back atomic.Bool
+	var got, outOfOrder atomic.Int64
+	last := [records]atomic.Int64{}
+	refuse := func(w http.ResponseWriter, r *http.Request) {
+		if !back.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		var e struct{ Subject, Sequence string }
+		_ = json.NewDecoder(r.Body).Decode(&e)
+		record, _ := strconv.Atoi(e.Subject)
+		sequence, _ := strconv.ParseInt(e.Sequence, 10, 64)
+		if last[record%records].Swap(sequence) > sequence {
+			outOfOrder.Add(1)
+		}
+		got.Add(1)
+	}
+	ended := make(chan struct{})
+	wait := func(http.ResponseWriter, *http.Request) { <-ended }
+	var first string
+	for n := range subscriptions {
+		receive := refuse
+		if n < slow {
+			receive = wait
+		} else if n > slow {
+			receive = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }
+		}
+		server := httptest.NewServer(http.HandlerFunc(receive))
+		b.Cleanup(server.Close)
+		made := c.Post(subscriptionsPath, hook(fmt.Sprint("s", n), server.URL, object{"event_types": []any{"user.*"}}))
+		if n == slow {
+			first = one(made.Object())
+		}
+	}
+	before, most := resident(b), 0.0
+	for from := 0; from < many; from += 1000 {
+		messages := make([]docstore.Message, 1000)
+		for i := range messages {
+			messages[i] = change(1<<20+i, (from+i)/1000+1)
+		}
+		require.NoError(b, errors.Join(s.Deps.Bus.Publish(b.Context(), messages)...))
+		most = max(most, resident(b))
+	}
+	began := time.Now()
+	back.Store(true)
+	c.Post(first+"/resume", nil).OK(nil)
+	for tick := 0; got.Load() < int64(many); tick++ {
+		if tick%10 == 0 {
+			s.Clock.Advance(10 * time.Minute) // to the next tries
+		}
+		time.Sleep(100 * time.Millisecond)
+		most = max(most, resident(b))
+	}
+	b.ReportMetric(before, "MiB-before")
+	b.ReportMetric(most-before, "MiB-more")
+	b.ReportMetric(float64(many)/time.Since(began).Seconds(), "events/s-when-back")
+	b.ReportMetric(0, "ns/op")
+	require.Zero(b, outOfOrder.Load())
+	close(ended)
+}
+
+// resident is the memory of this process, in MiB.
+func resident(b *testing.B) float64 {
+	b.Helper()
+	text, err := os.ReadFile("/proc/self/status")
+	require.NoError(b, err)
+	_, after, _ := strings.Cut(string(text), "VmRSS:")
+	kib, err := strconv.ParseFloat(strings.Fields(after)[0], 64)
+	require.NoError(b, err)
+	return kib / 1024
 }
 
 // processorTime is what this process has used.
