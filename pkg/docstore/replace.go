@@ -16,6 +16,7 @@ const (
 	ifChanged  effort = iota // does nothing
 	inAnyCase                // writes it as the next revision
 	newVersion               // writes it as the next version
+	newCounts                // writes it at the same version
 )
 
 // Replace stores a loaded document as the next version, or at the same version if only Counts have changed. It does not
@@ -36,6 +37,12 @@ func (c *Collection[T]) Touch(ctx context.Context, tx *Tx, v *T) (Doc[T], error)
 	return c.replace(ctx, tx, v, newVersion)
 }
 
+// Recount is Replace that always writes at the same version, without comparing the document. It is for a document of
+// which only Counts have changed. The Doc has no Previous.
+func (c *Collection[T]) Recount(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
+	return c.replace(ctx, tx, v, newCounts)
+}
+
 func (c *Collection[T]) replace(ctx context.Context, tx *Tx, v *T, how effort) (Doc[T], error) {
 	m := metaOf(v)
 	old, ok := tx.loaded[loadedKey{c.def.Name, m.ID}]
@@ -54,7 +61,9 @@ func (c *Collection[T]) replace(ctx context.Context, tx *Tx, v *T, how effort) (
 		if body, err = c.encode(v); err != nil {
 			return Doc[T]{}, err
 		}
-		if before, change, err = c.compare(tx, old, v, body); err != nil {
+		if how == newCounts {
+			change = ofCounts
+		} else if before, change, err = c.compare(tx, old, v, body); err != nil {
 			return Doc[T]{}, err
 		}
 	}

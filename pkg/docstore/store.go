@@ -390,23 +390,6 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// difference returns the members of before that after has with other values or not at all, without version and
-// time_modified.
-func difference(before, after []byte) map[string]json.RawMessage {
-	var was, is map[string]json.RawMessage
-	if json.Unmarshal(before, &was) != nil || json.Unmarshal(after, &is) != nil {
-		return nil
-	}
-	for name, v := range is {
-		if string(was[name]) == string(v) {
-			delete(was, name)
-		}
-	}
-	delete(was, "version")
-	delete(was, "time_modified")
-	return was
-}
-
 // distinct sorts a list and removes repetitions and the empty text.
 func distinct(list []string) []string {
 	if len(list) == 0 {

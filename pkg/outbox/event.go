@@ -142,10 +142,6 @@ func compose(ctx context.Context, tx *docstore.Tx, e Event) (docstore.Message, e
 	if err != nil {
 		return docstore.Message{}, err
 	}
-	data, err := e.data()
-	if err != nil {
-		return docstore.Message{}, err
-	}
 	id, err := uuid.NewV7()
 	if err != nil {
 		return docstore.Message{}, err
@@ -170,8 +166,13 @@ func compose(ctx context.Context, tx *docstore.Tx, e Event) (docstore.Message, e
 	if err != nil {
 		return docstore.Message{}, err
 	}
-	// The data are JSON already, and most of an event: they are inserted without being parsed again.
-	payload := slices.Concat(bytes.TrimSuffix(head, []byte("}")), []byte(`,"data":`), data, []byte("}"))
+	// The record is JSON already, and most of an event: it is inserted without being encoded again.
+	payload := make([]byte, 0, len(head)+len(e.Record)+roomForRest)
+	payload = append(append(payload, bytes.TrimSuffix(head, []byte("}"))...), `,"data":`...)
+	if payload, err = e.appendData(payload); err != nil {
+		return docstore.Message{}, err
+	}
+	payload = append(payload, '}')
 	if len(payload) > MaxSize {
 		return docstore.Message{}, fmt.Errorf("%d bytes are more than an event may have", len(payload))
 	}
@@ -184,23 +185,20 @@ func compose(ctx context.Context, tx *docstore.Tx, e Event) (docstore.Message, e
 	}, nil
 }
 
-// data writes record first, previous second and the others by name, so that equal events have equal bytes.
-func (e Event) data() (json.RawMessage, error) {
-	var b bytes.Buffer
-	member := func(name string, v any) error {
-		if b.Len() > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(strconv.Quote(name) + ":")
-		value, err := encode(v)
-		b.Write(value)
-		return err
-	}
+// roomForRest is what is usually enough for the members of data beside the record.
+const roomForRest = 256
+
+// appendData appends data: record first, previous second and the others by name, so that equal events have equal bytes.
+func (e Event) appendData(to []byte) ([]byte, error) {
 	if !json.Valid(e.Record) {
 		return nil, errors.New("the record is not JSON")
 	}
-	b.WriteString(`"record":`)
-	b.Write(e.Record)
+	to = append(append(to, `{"record":`...), e.Record...)
+	member := func(name string, v any) error {
+		value, err := encode(v)
+		to = append(append(to, `,"`+name+`":`...), value...)
+		return err
+	}
 	if len(e.Previous) > 0 {
 		if err := member("previous", e.Previous); err != nil {
 			return nil, fmt.Errorf("a previous member is not JSON: %w", err)
@@ -214,7 +212,7 @@ func (e Event) data() (json.RawMessage, error) {
 			return nil, fmt.Errorf("the further member %s is not JSON: %w", name, err)
 		}
 	}
-	return append(append([]byte{'{'}, b.Bytes()...), '}'), nil
+	return append(to, '}'), nil
 }
 
 // encode does not escape <, > and &, as in the stored record.

@@ -14,6 +14,7 @@ import (
 var revisionCases = []testCase{
 	{name: "revisions/counts make no version", run: counts},
 	{name: "revisions/counts do not change what If-Match expects", run: countsAndIfMatch},
+	{name: "revisions/a recount is written without a comparison", run: recount},
 	{name: "revisions/counts by many callers", run: countsTogether},
 	{name: "revisions/a write without a change", run: revise},
 	{name: "revisions/a stale stamp", run: staleStamp},
@@ -94,6 +95,29 @@ func counts(t *testing.T, s *suite) {
 	require.NoError(t, err)
 	require.Equal(t, docstore.Stamp{Version: 4, Counts: 2}, twice.Stamp)
 	f.requireStamp(t, 4, 2, "4-2")
+	f.check(t)
+}
+
+// Recount writes at the same version whatever has changed, without looking.
+func recount(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	f.insert(t, ctx, thing("a", words("w")))
+	f.clock.advance(time.Minute)
+	d, err := docstore.Write(ctx, f.Store, func(tx *docstore.Tx) (docstore.Doc[Thing], error) {
+		v, err := f.things.Load(ctx, tx, "a")
+		if err != nil {
+			return docstore.Doc[Thing]{}, err
+		}
+		v.Count = 7
+		return f.things.Recount(ctx, tx, v)
+	})
+	require.NoError(t, err)
+	require.True(t, d.Changed())
+	require.True(t, d.Written())
+	require.Nil(t, d.Previous())
+	f.requireStamp(t, 1, 1, "1-1")
+	require.EqualValues(t, 7, f.get(t, ctx, "a").Count)
+	require.Equal(t, epoch, f.get(t, ctx, "a").TimeModified)
 	f.check(t)
 }
 
