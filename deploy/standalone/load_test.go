@@ -72,17 +72,25 @@ func generate(addr string, workers int, during time.Duration, next func(worker, 
 	}, nil
 }
 
-// readAnswer reads one HTTP/1.1 response with a Content-Length.
+// readAnswer reads one HTTP/1.1 response with a Content-Length. Its status must be 200.
 func readAnswer(in *bufio.Reader) error {
+	start, err := in.Peek(len("HTTP/1.1 200"))
+	if err == nil && string(start) != "HTTP/1.1 200" {
+		line, _ := in.ReadSlice('\n')
+		status := string(bytes.TrimSpace(line))
+		rest, _ := io.ReadAll(io.LimitReader(in, int64(in.Buffered())))
+		return fmt.Errorf("%s: %s", status, rest)
+	}
+	return readMessage(in)
+}
+
+// readMessage reads one HTTP/1.1 message with a Content-Length.
+func readMessage(in *bufio.Reader) error {
 	length := -1
-	for first := true; ; first = false {
+	for {
 		line, err := in.ReadSlice('\n')
 		if err != nil {
 			return err
-		}
-		if first && !bytes.HasPrefix(line, []byte("HTTP/1.1 200")) {
-			rest, _ := io.ReadAll(io.LimitReader(in, int64(in.Buffered())))
-			return fmt.Errorf("%s: %s", bytes.TrimSpace(line), rest)
 		}
 		if len(line) <= 2 {
 			break
@@ -94,7 +102,7 @@ func readAnswer(in *bufio.Reader) error {
 		}
 	}
 	if length < 0 {
-		return errors.New("the response has no Content-Length")
+		return errors.New("the message has no Content-Length")
 	}
 	_, err := in.Discard(length)
 	return err

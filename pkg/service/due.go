@@ -7,8 +7,6 @@ import (
 	"iter"
 	"log/slog"
 	"runtime/debug"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,8 +28,10 @@ type DueWork struct {
 	// VersionMismatch mean that another replica was first. After apperr.Unavailable the remaining documents wait until
 	// the next run, too.
 	Do func(ctx context.Context, id string) error
-	// Workers is how many documents are worked on at a time; 0 means 1.
-	Workers int
+	// DoAll, if set, works on up to AtOnce documents of one tenant in one transaction, which costs less than Do for each.
+	// If it fails, it has changed nothing, and Do works on each of them alone.
+	DoAll  func(ctx context.Context, ids []string) error
+	AtOnce int
 }
 
 const (
@@ -137,19 +137,17 @@ func (r *dueRunner) sort(due []docstore.Ref) (fresh, again []docstore.Ref) {
 	return fresh, again
 }
 
-// tryAll works on documents, Workers of them at a time, and yields the results in their order.
+// tryAll works on documents and yields their results. With DoAll it takes those of one tenant together.
 func (r *dueRunner) tryAll(ctx context.Context, refs []docstore.Ref) iter.Seq2[docstore.Ref, error] {
 	return func(yield func(docstore.Ref, error) bool) {
-		for part := range slices.Chunk(refs, max(1, r.Workers)) {
-			errs := make([]error, len(part))
-			var working sync.WaitGroup
-			for i, ref := range part[1:] {
-				working.Go(func() { errs[i+1] = r.try(ctx, ref) })
-			}
-			errs[0] = r.try(ctx, part[0])
-			working.Wait()
-			for i, ref := range part {
-				if !yield(ref, errs[i]) {
+		for _, group := range r.groups(refs) {
+			together := len(group) > 1 && r.tryGroup(ctx, group) == nil
+			for _, ref := range group {
+				var err error
+				if !together {
+					err = r.try(ctx, func(ctx context.Context) error { return r.Do(ctx, ref.ID) }, ref.Tenant)
+				}
+				if !yield(ref, err) {
 					return
 				}
 			}
@@ -157,14 +155,36 @@ func (r *dueRunner) tryAll(ctx context.Context, refs []docstore.Ref) iter.Seq2[d
 	}
 }
 
-// try turns a panic into a failure of this document.
-func (r *dueRunner) try(ctx context.Context, ref docstore.Ref) (err error) {
+// groups puts documents together that DoAll may take. A group comes where its first document is due.
+func (r *dueRunner) groups(refs []docstore.Ref) (all [][]docstore.Ref) {
+	open := map[string]int{} // by tenant
+	for _, ref := range refs {
+		i, ok := open[ref.Tenant]
+		if !ok || r.DoAll == nil || len(all[i]) == r.AtOnce {
+			i, all = len(all), append(all, nil)
+			open[ref.Tenant] = i
+		}
+		all[i] = append(all[i], ref)
+	}
+	return all
+}
+
+func (r *dueRunner) tryGroup(ctx context.Context, group []docstore.Ref) error {
+	ids := make([]string, len(group))
+	for i, ref := range group {
+		ids[i] = ref.ID
+	}
+	return r.try(ctx, func(ctx context.Context) error { return r.DoAll(ctx, ids) }, group[0].Tenant)
+}
+
+// try turns a panic into a failure of these documents.
+func (r *dueRunner) try(ctx context.Context, do func(context.Context) error, tenant string) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	return r.Do(request.System(ctx, ref.Tenant), ref.ID)
+	return do(request.System(ctx, tenant))
 }
 
 func (r *dueRunner) postpone(ctx context.Context, ref docstore.Ref, err error) {

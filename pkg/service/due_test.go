@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -198,39 +199,35 @@ func TestManyDocumentsFail(t *testing.T) {
 	require.Equal(t, "globex/good", w.tried[0], "retries come after new ones")
 }
 
-// Several workers work at the same time, each document once, and one that fails postpones only itself.
-func TestDueWorkWithWorkers(t *testing.T) {
+// Documents of one tenant are worked on together, at most AtOnce of them. If that fails, each is worked on alone, and
+// one that fails then postpones only itself.
+func TestDueWorkTogether(t *testing.T) {
 	t.Parallel()
 	w := newJobs(t)
-	w.add(t, "acme", "0", "1", "2", "3", "4", "5", "6")
-	var mu sync.Mutex
-	done := map[string]int{}
-	together := make(chan struct{}) // closed when three are at work
-	atWork := 0
-	task := w.DueTask(DueWork{Name: "work", Every: time.Second, Due: jobs.Due, Workers: 3,
-		Do: func(ctx context.Context, id string) error {
-			mu.Lock()
-			done[id]++
-			if atWork++; atWork == 3 {
-				close(together)
-			}
-			mu.Unlock()
-			<-together
-			if id == "3" {
-				return errors.New("it fails")
-			}
-			return docstore.Do(ctx, w.Store, func(tx *docstore.Tx) error {
-				return jobs.DeleteWhere(ctx, tx, docstore.ID(id), nil)
-			})
-		}})
-	n, err := task.Do(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, 6, n)
-	n, err = task.Do(t.Context())
-	require.NoError(t, err)
-	require.Zero(t, n)
-	require.Len(t, done, 7)
-	for id, times := range done {
-		require.Equal(t, 1, times, id)
+	var calls []string
+	remove := func(ctx context.Context, ids ...string) error {
+		calls = append(calls, request.Tenant(ctx)+" "+strings.Join(ids, " "))
+		if slices.Contains(ids, "bad") {
+			panic("poison")
+		}
+		return docstore.Do(ctx, w.Store, func(tx *docstore.Tx) error {
+			return jobs.DeleteWhere(ctx, tx, docstore.ID(ids...), nil)
+		})
 	}
+	task := w.DueTask(DueWork{Name: "work", Every: time.Second, Due: jobs.Due, AtOnce: 3,
+		Do:    func(ctx context.Context, id string) error { return remove(ctx, id) },
+		DoAll: func(ctx context.Context, ids []string) error { return remove(ctx, ids...) },
+	})
+	w.add(t, "acme", "0", "1")
+	w.add(t, "globex", "a", "bad", "b")
+	w.add(t, "acme", "2", "3")
+	for _, n := range []int{6, 0} {
+		done, err := task.Do(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, n, done)
+	}
+	require.Equal(t, []string{
+		"acme 0 1 2", "globex a bad b", "globex a", "globex bad", "globex b", "acme 3",
+	}, calls)
+	require.Equal(t, 1, strings.Count(w.log.String(), "postponed"))
 }

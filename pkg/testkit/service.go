@@ -50,7 +50,8 @@ type Options struct {
 	Outbound *http.Client // instead of one that reaches loopback addresses
 	Dialer   *net.Dialer  // instead of one that reaches loopback addresses
 	Log      *slog.Logger
-	File     string // an SQLite file, possibly of a process that died, instead of a new database
+	File     string        // an SQLite file, possibly of a process that died, instead of a new database
+	Key      secret.String // of the process that died: see secret.NewKey
 
 	// Engine, if set, returns the engine for the store, given the test's own: such as one that counts or fails.
 	Engine func(docstore.Engine) docstore.Engine
@@ -68,7 +69,10 @@ func Start(t testing.TB, spec service.Spec, options ...Options) *Service {
 	if log == nil {
 		log = Log(t)
 	}
-	keys, err := secret.ParseKeyring(secret.NewKey())
+	if o.Key.Reveal() == "" {
+		o.Key = secret.NewKey()
+	}
+	keys, err := secret.ParseKeyring(o.Key)
 	require.NoError(t, err)
 	key, err := auth.GenerateKey()
 	require.NoError(t, err)

@@ -63,7 +63,7 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 	})
 	functions := function.New(function.Deps{Store: d.Store, Pool: pool, Log: d.Log})
 	jobs := job.New(job.Deps{
-		Store: d.Store, Log: d.Log, Metrics: d.Metrics, PublicURL: d.PublicURL, Lease: lease,
+		Store: d.Store, Keys: d.Keys, Log: d.Log, Metrics: d.Metrics, PublicURL: d.PublicURL, Lease: lease,
 		Runners: map[string]job.Runner{
 			job.Webhook:  target.Webhook(d.Outbound),
 			job.NATS:     target.NATS(d.Bus),
@@ -96,7 +96,8 @@ func storageTasks(d service.Deps, storage *kv.KV) []service.Task {
 func jobTasks(d service.Deps, jobs *job.Jobs) []service.Task {
 	return []service.Task{
 		d.DueTask(service.DueWork{
-			Name: "fire jobs", Every: 250 * time.Millisecond, Due: job.DueJobs, Do: jobs.Fire, Workers: 8,
+			Name: "fire jobs", Every: 250 * time.Millisecond, Due: job.DueJobs, Do: jobs.Fire,
+			DoAll: jobs.FireAll, AtOnce: job.FiresAtOnce,
 		}),
 		{Name: "run jobs", Every: 200 * time.Millisecond, Do: jobs.Work},
 		d.DueTask(service.DueWork{

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/testkit"
 	"github.com/idplatform/idplatform/services/automation"
 )
@@ -22,6 +23,7 @@ const (
 	// A copy of the test program with these is the process to be killed.
 	crashFile = "AUTOMATION_TEST_CRASH_FILE"
 	crashHook = "AUTOMATION_TEST_CRASH_HOOKS"
+	crashKey  = "AUTOMATION_TEST_CRASH_KEY"
 
 	crashRuns = 100
 )
@@ -48,7 +50,8 @@ func TestCrashingProcess(t *testing.T) {
 	}
 	hooks := map[string]string{}
 	require.NoError(t, json.Unmarshal([]byte(os.Getenv(crashHook)), &hooks))
-	s := testkit.Start(t, automation.Spec(automation.DefaultConfig()), testkit.Options{File: file})
+	s := testkit.Start(t, automation.Spec(automation.DefaultConfig()),
+		testkit.Options{File: file, Key: secret.New(os.Getenv(crashKey))})
 	for _, tenant := range crashTenants {
 		c := jobsOf(s, tenant)
 		for name, of := range crashRules {
@@ -75,9 +78,10 @@ func TestCrash(t *testing.T) {
 		t.Skip("the database does not die with the process")
 	}
 	w := newWorkers(t)
-	file := t.TempDir() + "/crash.db"
+	file, key := t.TempDir()+"/crash.db", secret.NewKey()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestCrashingProcess$")
-	cmd.Env = append(os.Environ(), crashFile+"="+file, crashHook+"="+w.addresses(t), "TMPDIR="+t.TempDir())
+	cmd.Env = append(os.Environ(), crashFile+"="+file, crashHook+"="+w.addresses(t),
+		crashKey+"="+key.Reveal(), "TMPDIR="+t.TempDir())
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -88,7 +92,7 @@ func TestCrash(t *testing.T) {
 	require.Error(t, cmd.Wait())
 
 	w.recover()
-	s := testkit.Start(t, automation.Spec(automation.DefaultConfig()), testkit.Options{File: file})
+	s := testkit.Start(t, automation.Spec(automation.DefaultConfig()), testkit.Options{File: file, Key: key})
 	s.RunTask("run jobs")
 	started := len(w.seen())
 	s.Clock.Advance(31 * time.Second) // the leases of the dead process end

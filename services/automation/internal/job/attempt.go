@@ -2,69 +2,116 @@ package job
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
-	"github.com/idplatform/idplatform/pkg/secret"
 )
 
 // errOver refuses what is reported of an attempt that is not the current one: the run has ended, or another replica or
 // worker has it.
 var errOver = apperr.New(apperr.InvalidState, "the attempt is over")
 
-// claim takes a run that is due. It returns nil if there is nothing to call: the lease of another replica or the time
-// of an accepted call has ended, which ends that attempt, or another replica was first.
-func (s *Jobs) claim(ctx context.Context, id string) (*Call, error) {
-	token := secret.Token(24)
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (*Call, error) {
-		r, err := runs.Load(ctx, tx, id)
+// claim takes runs of the context's tenant that are due. There is no Call for a run that needs none now: the lease of
+// another replica or the time of an accepted call has ended, which ends that attempt, or another replica was first.
+func (s *Jobs) claim(ctx context.Context, ids []string) ([]Call, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) ([]Call, error) {
+		due, err := loadDue(ctx, tx, ids)
 		if err != nil {
 			return nil, err
 		}
-		if r.Next.IsZero() || r.Next.After(tx.Now) {
-			return nil, nil
+		var calls []Call
+		for _, c := range due {
+			switch c.run.Phase {
+			case leased:
+				err = fail(ctx, tx, c.job, c.sub, c.run, failed, "the process that ran it has stopped or stood still")
+			case accepted:
+				err = fail(ctx, tx, c.job, c.sub, c.run, timedOut, "there was no result in time")
+			default:
+				var call Call
+				call, err = s.begin(ctx, tx, c)
+				calls = append(calls, call)
+			}
+			if err != nil {
+				return nil, err
+			}
 		}
-		sub, err := subJobs.Load(ctx, tx, id)
-		if err != nil {
-			return nil, err
-		}
-		j, err := find(ctx, tx, r.JobID)
-		if err != nil {
-			return nil, err
-		}
-		switch r.Phase {
-		case leased:
-			return nil, fail(ctx, tx, j, sub, r, failed, "the process that ran it has stopped or stood still")
-		case accepted:
-			return nil, fail(ctx, tx, j, sub, r, timedOut, "there was no result in time")
-		}
-		r.Attempt++
-		r.Phase, r.Next = leased, tx.Now.Add(s.Lease)
-		r.Deadline = tx.Now.Add(time.Duration(j.TimeoutSeconds) * time.Second)
-		sub.State, sub.Attempt, sub.TimeStarted = running, r.Attempt, tx.Now
-		if _, err := runs.Replace(ctx, tx, r); err != nil {
-			return nil, err
-		}
-		if _, err := subJobs.Replace(ctx, tx, sub); err != nil {
-			return nil, err
-		}
-		call := &Call{
-			Tenant: sub.TenantID, JobID: j.ID, SubJobID: sub.ID, Name: sub.Name, Attempt: r.Attempt, Target: j.Target,
-			Payload: sub.Payload, Deadline: r.Deadline,
-		}
-		if j.Target.Type == Function {
-			return call, nil
-		}
-		call.CallbackURL = s.PublicURL + "/v1/jobs/" + j.ID + "/sub-jobs/" + sub.ID + "/result"
-		call.CallbackToken = sub.TenantID + "." + token
-		return call, addTicket(ctx, tx, sub.ID, r.Attempt, call.CallbackToken)
+		return calls, nil
 	})
+}
+
+// dueRun is a run that is due, with its records.
+type dueRun struct {
+	run *run
+	sub *SubJob
+	job *Job // the transaction need not depend on it
+}
+
+// loadDue loads those of the runs that are due and whose job is not deleted.
+func loadDue(ctx context.Context, tx *docstore.Tx, ids []string) ([]dueRun, error) {
+	found, err := runs.LoadMany(ctx, tx, ids)
+	if err != nil {
+		return nil, err
+	}
+	found = slices.DeleteFunc(found, func(r *run) bool { return r.Next.IsZero() || r.Next.After(tx.Now) })
+	if len(found) == 0 {
+		return nil, nil
+	}
+	var subIDs, jobIDs []string
+	for _, r := range found {
+		subIDs, jobIDs = append(subIDs, r.ID), append(jobIDs, r.JobID)
+	}
+	subs, err := subJobs.LoadMany(ctx, tx, subIDs)
+	if err != nil {
+		return nil, err
+	}
+	docs, err := jobs.FindMany(ctx, tx.Peek(), jobIDs)
+	if err != nil {
+		return nil, err
+	}
+	var due []dueRun
+	for _, r := range found {
+		sub := slices.IndexFunc(subs, func(s *SubJob) bool { return s.ID == r.ID })
+		doc := slices.IndexFunc(docs, func(d Doc) bool { return d.ID == r.JobID })
+		if sub < 0 || doc < 0 {
+			continue
+		}
+		j, err := docs[doc].Value()
+		if err != nil {
+			return nil, err
+		}
+		due = append(due, dueRun{r, subs[sub], j})
+	}
+	return due, nil
+}
+
+// begin begins the next attempt of a run.
+func (s *Jobs) begin(ctx context.Context, tx *docstore.Tx, c dueRun) (Call, error) {
+	r, sub, j := c.run, c.sub, c.job
+	r.Attempt++
+	r.Phase, r.Next = leased, tx.Now.Add(s.Lease)
+	r.Deadline = tx.Now.Add(time.Duration(j.TimeoutSeconds) * time.Second)
+	sub.State, sub.Attempt, sub.TimeStarted = running, r.Attempt, tx.Now
+	if _, err := runs.Touch(ctx, tx, r); err != nil {
+		return Call{}, err
+	}
+	if _, err := subJobs.Touch(ctx, tx, sub); err != nil {
+		return Call{}, err
+	}
+	call := Call{
+		Tenant: sub.TenantID, JobID: j.ID, SubJobID: sub.ID, Name: sub.Name, Attempt: r.Attempt, Target: j.Target,
+		Payload: sub.Payload, Deadline: r.Deadline, LeaseEnds: r.Next,
+	}
+	if j.Target.Type == Function {
+		return call, nil
+	}
+	call.CallbackURL = s.PublicURL + "/v1/jobs/" + j.ID + "/sub-jobs/" + sub.ID + "/result"
+	call.CallbackToken = string(newTicket(s.Keys, call.Tenant, sub.ID, r.Attempt))
+	return call, nil
 }
 
 // find returns a job on which the transaction need not depend.
@@ -76,32 +123,6 @@ func find(ctx context.Context, tx *docstore.Tx, id string) (*Job, error) {
 	return doc.Value()
 }
 
-func hashOf(token string) string {
-	sum := sha256.Sum256([]byte(token))
-	return hex.EncodeToString(sum[:])
-}
-
-func addTicket(ctx context.Context, tx *docstore.Tx, id string, attempt int64, token string) error {
-	found, err := ticketsOf.LoadMany(ctx, tx, []string{id})
-	if err != nil {
-		return err
-	}
-	t := &tickets{Meta: docstore.Meta{ID: id}}
-	if len(found) > 0 {
-		t = found[0]
-	}
-	for int64(len(t.Hashes)) < attempt {
-		t.Hashes = append(t.Hashes, "")
-	}
-	t.Hashes[attempt-1] = hashOf(token)
-	if len(found) > 0 {
-		_, err = ticketsOf.Replace(ctx, tx, t)
-	} else {
-		_, err = ticketsOf.Insert(ctx, tx, t)
-	}
-	return err
-}
-
 // renew extends the lease of an attempt. The error is errOver if this replica has lost it.
 func (s *Jobs) renew(ctx context.Context, id string, attempt int64) error {
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
@@ -110,7 +131,7 @@ func (s *Jobs) renew(ctx context.Context, id string, attempt int64) error {
 			return err
 		}
 		r.Next = tx.Now.Add(s.Lease)
-		_, err = runs.Replace(ctx, tx, r)
+		_, err = runs.Touch(ctx, tx, r)
 		return err
 	})
 }
@@ -203,15 +224,17 @@ func end(ctx context.Context, tx *docstore.Tx, sub *SubJob, r *run, state string
 	if _, err := runs.Delete(ctx, tx, r); err != nil {
 		return err
 	}
-	doc, err := subJobs.Replace(ctx, tx, sub)
+	doc, err := subJobs.Touch(ctx, tx, sub)
 	if err != nil {
 		return err
 	}
 	if err := tellSub(ctx, tx, "finished", &doc); err != nil {
 		return err
 	}
-	if err := endParts(ctx, tx, sub.ID); err != nil || r.Part {
-		return err
+	if r.Part || r.Parts > 0 {
+		if err := endParts(ctx, tx, sub.ID); err != nil || r.Part {
+			return err
+		}
 	}
 	waiting, err := runs.LoadWhere(ctx, tx, docstore.Eq(byQueued, docstore.Text(r.JobID)), "", 1)
 	if err != nil || len(waiting) == 0 {

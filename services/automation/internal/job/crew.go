@@ -20,6 +20,7 @@ const (
 	window       = 500 // due runs that are looked at together
 	others       = 16  // tenants that are looked at besides when one fills the window
 	perTenant    = 8   // due runs of each of these
+	startsAtOnce = 8   // runs of a tenant that one transaction claims
 
 	lookAgain = 200 * time.Millisecond
 	lastWords = 5 * time.Second // to store what became of the runs when the process stops
@@ -91,21 +92,12 @@ func (s *Jobs) Work(ctx context.Context) (int, error) {
 			return 0, err
 		}
 		started := 0
-		for _, ref := range due {
-			call, cancel := context.WithCancel(request.System(ctx, ref.Tenant))
-			if !s.crew.enter(ref, cancel) {
-				cancel()
-				continue
-			}
-			if err := s.starts.Wait(ctx); err != nil {
-				s.crew.leave(ref)
+		for _, group := range due {
+			n, err := s.startAll(ctx, group, &working)
+			if err != nil {
 				return 0, err
 			}
-			started++
-			working.Go(func() {
-				defer s.crew.leave(ref)
-				s.work(call, ref.ID)
-			})
+			started += n
 		}
 		if started == 0 && s.crew.size() == 0 {
 			return 0, nil
@@ -122,9 +114,63 @@ func (s *Jobs) Work(ctx context.Context) (int, error) {
 	}
 }
 
-// due lists due runs, those of different tenants in turn. If one tenant has more than fit into the window, others are
-// looked at too, a few at a time.
-func (s *Jobs) due(ctx context.Context) ([]docstore.Ref, error) {
+// startAll claims runs of one tenant, as many as there are places for, and begins to work on them one after the other,
+// at the pace of s.starts. It returns how many it has tried to claim.
+func (s *Jobs) startAll(ctx context.Context, group []docstore.Ref, working *sync.WaitGroup) (int, error) {
+	contexts := map[string]context.Context{} // of the calls, by run
+	var ids []string
+	for _, ref := range group {
+		call, cancel := context.WithCancel(request.System(ctx, ref.Tenant))
+		if !s.crew.enter(ref, cancel) {
+			cancel()
+			continue
+		}
+		contexts[ref.ID] = call
+		ids = append(ids, ref.ID)
+	}
+	if len(ids) == 0 {
+		return 0, nil
+	}
+	tenant := group[0].Tenant
+	for _, call := range s.claimEach(request.System(ctx, tenant), ids) {
+		at := contexts[call.SubJobID]
+		delete(contexts, call.SubJobID)
+		stopped := s.starts.Wait(ctx)
+		working.Go(func() {
+			defer s.crew.leave(docstore.Ref{Tenant: tenant, ID: call.SubJobID})
+			if stopped != nil {
+				s.giveBack(at, call)
+				return
+			}
+			s.work(at, call)
+		})
+	}
+	for id := range contexts { // there is nothing to do
+		s.crew.leave(docstore.Ref{Tenant: tenant, ID: id})
+	}
+	return len(ids), ctx.Err()
+}
+
+// claimEach claims runs together or, if that fails, each alone, so that one that cannot be claimed delays no others.
+func (s *Jobs) claimEach(ctx context.Context, ids []string) []Call {
+	calls, err := s.claim(ctx, ids)
+	if err == nil {
+		return calls
+	}
+	for _, id := range ids {
+		one, err := s.claim(ctx, []string{id})
+		if kind := apperr.KindOf(err); err != nil && ctx.Err() == nil && kind != apperr.NotFound &&
+			kind != apperr.VersionMismatch {
+			s.Log.ErrorContext(ctx, "a run cannot be claimed", "id", id, "error", err)
+		}
+		calls = append(calls, one...)
+	}
+	return calls
+}
+
+// due lists due runs, in groups of one tenant each, and tenants in turn. If one tenant has more than fit into the
+// window, others are looked at too, a few at a time.
+func (s *Jobs) due(ctx context.Context) ([][]docstore.Ref, error) {
 	refs, err := runs.Due(ctx, s.Store, window)
 	if err != nil {
 		return nil, err
@@ -158,35 +204,55 @@ func (s *Jobs) due(ctx context.Context) ([]docstore.Ref, error) {
 			add(docstore.Ref{Tenant: s.crew.after, ID: doc.ID})
 		}
 	}
-	var inTurn []docstore.Ref
+	var inTurn [][]docstore.Ref
 	for len(tenants) > 0 {
 		tenants = slices.DeleteFunc(tenants, func(tenant string) bool {
-			inTurn = append(inTurn, byTenant[tenant][0])
-			byTenant[tenant] = byTenant[tenant][1:]
+			n := min(startsAtOnce, len(byTenant[tenant]))
+			inTurn = append(inTurn, byTenant[tenant][:n])
+			byTenant[tenant] = byTenant[tenant][n:]
 			return len(byTenant[tenant]) == 0
 		})
 	}
 	return inTurn, nil
 }
 
-// work claims a run, makes the call, and stores what became of it.
-func (s *Jobs) work(ctx context.Context, id string) {
-	call, err := s.claim(ctx, id)
-	if err != nil || call == nil {
-		if kind := apperr.KindOf(err); err != nil && ctx.Err() == nil && kind != apperr.NotFound &&
-			kind != apperr.VersionMismatch {
-			s.Log.ErrorContext(ctx, "a run cannot be claimed", "id", id, "error", err)
+// giveBack undoes the claim of a run whose call has not begun when the process is stopped.
+func (s *Jobs) giveBack(ctx context.Context, call Call) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	defer cancel()
+	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		r, err := current(ctx, tx, call.SubJobID, call.Attempt)
+		if err != nil {
+			return err
 		}
-		return
+		sub, err := subJobs.Load(ctx, tx, r.ID)
+		if err != nil {
+			return err
+		}
+		r.Attempt--
+		r.Phase, r.Next = ready, tx.Now
+		sub.State, sub.Attempt = pending, r.Attempt
+		if _, err := runs.Touch(ctx, tx, r); err != nil {
+			return err
+		}
+		_, err = subJobs.Touch(ctx, tx, sub)
+		return err
+	})
+	if err != nil && !errors.Is(err, errOver) {
+		s.Log.ErrorContext(ctx, "a run cannot be given back", "id", call.SubJobID, "error", err)
 	}
-	outcome, failure := s.call(ctx, *call)
+}
+
+// work makes a call and stores what became of it.
+func (s *Jobs) work(ctx context.Context, call Call) {
+	outcome, failure := s.call(ctx, call)
 	// It is stored even if the process is about to stop.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()
-	err = s.report(ctx, id, call.Attempt, outcome, failure)
+	err := s.report(ctx, call.SubJobID, call.Attempt, outcome, failure)
 	s.attempts.WithLabelValues(call.Target.Type, outcomeOf(outcome, failure, err)).Inc()
 	if err != nil && !errors.Is(err, errOver) {
-		s.Log.ErrorContext(ctx, "the outcome of a run cannot be stored", "id", id, "error", err)
+		s.Log.ErrorContext(ctx, "the outcome of a run cannot be stored", "id", call.SubJobID, "error", err)
 	}
 }
 
@@ -197,6 +263,9 @@ func (s *Jobs) call(ctx context.Context, call Call) (outcome Outcome, err error)
 	runner, ok := s.Runners[call.Target.Type]
 	if !ok {
 		return Outcome{}, fmt.Errorf("there is nothing that runs targets of the type %s", call.Target.Type)
+	}
+	if !s.Store.Now().Before(call.LeaseEnds) { // the process stood still since it claimed the run
+		return Outcome{}, errStopped
 	}
 	ctx, lost := context.WithCancelCause(ctx)
 	defer lost(nil)

@@ -19,55 +19,82 @@ func DueJobs(ctx context.Context, store *docstore.Store, limit int) ([]docstore.
 	return jobs.Due(ctx, store, limit)
 }
 
+// FiresAtOnce is how many jobs of a tenant one transaction fires.
+const FiresAtOnce = 8
+
 // Fire starts a run of a job whose time has come, and sets its next time, in one transaction. So each time fires once,
 // whichever replicas try. The error is apperr.NotFound or VersionMismatch.
 func (s *Jobs) Fire(ctx context.Context, id string) error {
-	if err := s.fires.Wait(ctx); err != nil {
-		return err
-	}
-	runID, err := s.Store.NewID(ctx)
-	if err != nil {
-		return err
-	}
-	err = s.fire(ctx, id, runID, true)
+	err := s.FireAll(ctx, []string{id})
 	if apperr.KindOf(err) == apperr.AlreadyExists { // the time has fired; the clock was set back since
-		err = s.fire(ctx, id, runID, false)
+		err = s.fire(ctx, []string{id}, nil)
 	}
 	return err
 }
 
-// fire sets a job's next time and, if begin is set, starts a run.
-func (s *Jobs) fire(ctx context.Context, id, runID string, begin bool) error {
-	return docstore.Do(docstore.InTurn(ctx, "job "+id), s.Store, func(tx *docstore.Tx) error {
-		j, err := jobs.Load(ctx, tx, id)
+// FireAll is Fire for up to FiresAtOnce jobs of a tenant, in one transaction.
+func (s *Jobs) FireAll(ctx context.Context, ids []string) error {
+	if err := s.fires.WaitN(ctx, len(ids)); err != nil {
+		return err
+	}
+	runIDs, err := s.Store.NewIDs(ctx, len(ids))
+	if err != nil {
+		return err
+	}
+	return s.fire(ctx, ids, runIDs)
+}
+
+// fire sets the next times of jobs and, if there are ids for them, starts runs.
+func (s *Jobs) fire(ctx context.Context, ids, runIDs []string) error {
+	if len(ids) == 1 {
+		ctx = docstore.InTurn(ctx, "job "+ids[0])
+	}
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		due, err := jobs.LoadMany(ctx, tx, ids)
 		if err != nil {
 			return err
 		}
-		at := j.NextFireTime.time()
-		if at.IsZero() || at.After(tx.Now) { // another replica was first
-			return nil
-		}
-		missed := tx.Now.Sub(at) > misfireAfter
-		if begin && (!missed || j.Misfire == fireOnce) {
-			if _, _, err := start(ctx, tx, j, runID, j.Target.Payload, at); err != nil {
+		for i, j := range due {
+			runID := ""
+			if runIDs != nil {
+				runID = runIDs[i]
+			}
+			if err := j.fire(ctx, tx, runID); err != nil {
 				return err
 			}
 		}
-		from := at
-		if missed {
-			from = tx.Now
-		}
-		next := j.Schedule.next(j.ScheduledSince, from)
-		j.NextFireTime = momentOf(next)
-		if next.IsZero() {
-			j.State = finished
-		}
-		doc, err := jobs.Replace(ctx, tx, j)
-		if err != nil || j.State != finished {
+		return nil
+	})
+}
+
+// fire sets the next time of a loaded job and, if runID is not "", starts a run.
+func (j *Job) fire(ctx context.Context, tx *docstore.Tx, runID string) error {
+	at := j.NextFireTime.time()
+	if at.IsZero() || at.After(tx.Now) { // another replica was first
+		return nil
+	}
+	missed := tx.Now.Sub(at) > misfireAfter
+	if runID != "" && (!missed || j.Misfire == fireOnce) {
+		if _, _, err := start(ctx, tx, j, runID, j.Target.Payload, at); err != nil {
 			return err
 		}
-		return tell(ctx, tx, "finished", &doc)
-	})
+	}
+	from := at
+	if missed {
+		from = tx.Now
+	}
+	next := j.Schedule.next(j.ScheduledSince, from)
+	j.NextFireTime = momentOf(next)
+	if !next.IsZero() {
+		_, err := jobs.Recount(ctx, tx, j)
+		return err
+	}
+	j.State = finished
+	doc, err := jobs.Touch(ctx, tx, j)
+	if err != nil {
+		return err
+	}
+	return tell(ctx, tx, "finished", &doc)
 }
 
 // start adds a run to a loaded job, which the caller must store afterwards: that makes transactions that start runs of

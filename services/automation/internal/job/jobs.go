@@ -13,12 +13,14 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/telemetry"
 )
 
 // Deps are what the use cases are made from.
 type Deps struct {
 	Store     *docstore.Store
+	Keys      *secret.Keyring
 	Runners   map[string]Runner // by type of target
 	Log       *slog.Logger
 	Metrics   prometheus.Registerer
@@ -35,13 +37,16 @@ type Jobs struct {
 	attempts      *prometheus.CounterVec
 }
 
-// perSecond is how many jobs a replica fires, and how many runs it starts, in a second. That is 10,000 in 45 s, and
+// perSecond is how many jobs a replica fires, and how many runs it starts, in a second. That is 10,000 in 50 s, and
 // leaves the processors and the disk to requests.
-const perSecond = 225
+const perSecond = 200
 
 // New makes the use cases.
 func New(d Deps) *Jobs {
-	s := &Jobs{Deps: d, crew: newCrew(), fires: rate.NewLimiter(perSecond, 1), starts: rate.NewLimiter(perSecond, 1)}
+	s := &Jobs{
+		Deps: d, crew: newCrew(),
+		fires: rate.NewLimiter(perSecond, FiresAtOnce), starts: rate.NewLimiter(perSecond, 1),
+	}
 	s.attempts = telemetry.Register(d.Metrics, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "idp_job_attempts_total", Help: "Attempts of runs that this process made, by what became of them.",
 	}, []string{"target", "outcome"}))
@@ -69,7 +74,7 @@ func outcomeOf(o Outcome, failure, stored error) string {
 // Collections are those that the store must have.
 func Collections() []*docstore.Def {
 	return []*docstore.Def{
-		jobs.Def(), subJobs.Def(), runs.Def(), ticketsOf.Def(), lines.Def(), reserved.Def(), leftovers.Def(),
+		jobs.Def(), subJobs.Def(), runs.Def(), lines.Def(), reserved.Def(), leftovers.Def(),
 	}
 }
 

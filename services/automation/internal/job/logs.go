@@ -68,7 +68,7 @@ func (s *Jobs) AddLines(ctx context.Context, t Ticket, jobID, id string, drafts 
 		return docstore.Batch{}, err
 	}
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (docstore.Batch, error) {
-		if err := t.admit(ctx, tx, id); err != nil {
+		if err := s.admit(ctx, tx, t, id); err != nil {
 			return docstore.Batch{}, err
 		}
 		sub, _, err := loadOpen(ctx, tx, jobID, id)

@@ -114,10 +114,7 @@ func remove(ctx context.Context, tx *docstore.Tx, root string) error {
 	if err := lines.DeleteWhere(ctx, tx, ofRoot, nil); err != nil {
 		return err
 	}
-	if err := runs.DeleteWhere(ctx, tx, docstore.ID(ids...), nil); err != nil {
-		return err
-	}
-	return ticketsOf.DeleteWhere(ctx, tx, docstore.ID(ids...), nil)
+	return runs.DeleteWhere(ctx, tx, docstore.ID(ids...), nil)
 }
 
 // forget removes the oldest runs of a job, so that at most keptRuns finished ones stay.

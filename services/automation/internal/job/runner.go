@@ -18,6 +18,9 @@ type Call struct {
 	Payload  json.RawMessage
 	Deadline clock.Time
 
+	// LeaseEnds is when another replica may take the run if this one does not renew the lease.
+	LeaseEnds clock.Time
+
 	// CallbackURL takes the result of an accepted call, with CallbackToken as credential.
 	CallbackURL   string
 	CallbackToken string

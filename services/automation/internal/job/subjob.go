@@ -150,11 +150,3 @@ var runs = docstore.Define(docstore.Schema[run]{
 	},
 	Due: func(r *run) clock.Time { return r.Next },
 })
-
-// tickets are the callback tokens of a sub-job, hashed, one for each attempt.
-type tickets struct {
-	docstore.Meta          // the id is the sub-job's
-	Hashes        []string `json:"hashes"` // the i-th is that of attempt i+1, "" if it had none
-}
-
-var ticketsOf = docstore.Define(docstore.Schema[tickets]{Name: "job_tickets", Noun: "ticket", Part: true})

@@ -3,13 +3,11 @@ package job
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
-	"github.com/idplatform/idplatform/pkg/secret"
 )
 
 // SubFilter holds what must be equal; empty members do not count.
@@ -64,13 +62,13 @@ type Part struct {
 // NewPart is a part with the token for its worker. The token is shown once.
 type NewPart struct {
 	Doc   SubDoc
-	Token string
+	Token Ticket
 }
 
 // Stored makes a NewPart what an Idempotency-Key keeps.
 func (p NewPart) Stored() (body []byte, tag string, err error) {
 	body, err = p.Doc.JSON()
-	token := `,"callback_token":"` + p.Token + `"}`
+	token := `,"callback_token":"` + string(p.Token) + `"}`
 	return append([]byte(strings.TrimSuffix(string(body), "}")), token...), p.Doc.Tag(), err
 }
 
@@ -91,7 +89,7 @@ func (s *Jobs) AddPart(ctx context.Context, jobID string, p Part) (NewPart, erro
 	if err != nil {
 		return NewPart{}, err
 	}
-	token := request.Tenant(ctx) + "." + secret.Token(24)
+	token := newTicket(s.Keys, request.Tenant(ctx), id, 1)
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (NewPart, error) {
 		parent, _, err := loadOpen(ctx, tx, jobID, p.ParentID)
 		if apperr.IsNotFound(err) {
@@ -114,9 +112,6 @@ func (s *Jobs) AddPart(ctx context.Context, jobID string, p Part) (NewPart, erro
 		if _, err := runs.Insert(ctx, tx, r); err != nil {
 			return NewPart{}, err
 		}
-		if err := addTicket(ctx, tx, id, 1, token); err != nil {
-			return NewPart{}, err
-		}
 		doc, err := subJobs.Insert(ctx, tx, &SubJob{
 			Meta: docstore.Meta{ID: id}, JobID: jobID, ParentID: parent.ID, RootID: parent.RootID, Name: p.Name,
 			State: pending, Attempt: 1, Payload: orNull(p.Payload), Result: orNull(nil),
@@ -126,56 +121,6 @@ func (s *Jobs) AddPart(ctx context.Context, jobID string, p Part) (NewPart, erro
 		}
 		return NewPart{doc, token}, tellSub(ctx, tx, "created", &doc)
 	})
-}
-
-// Ticket is a callback token with which a worker reports without another credential; "" if it has one.
-type Ticket string
-
-// Context returns a context of the tenant that the token says. Whether the token is valid is checked later, by admit.
-// The error is apperr.Unauthenticated.
-func (t Ticket) Context(ctx context.Context) (context.Context, error) {
-	if t == "" {
-		return ctx, nil
-	}
-	tenant, _, ok := strings.Cut(string(t), ".")
-	if !ok || tenant == "" || tenant == request.Platform {
-		return nil, errTicket
-	}
-	return request.System(ctx, tenant), nil
-}
-
-var errTicket = apperr.New(apperr.Unauthenticated, "the callback token is not valid here")
-
-// admit checks that the token, if there is one, is the sub-job's, or that of one which it is a part of, and current.
-// The error is apperr.Unauthenticated for a wrong token, and errOver for that of an earlier attempt.
-func (t Ticket) admit(ctx context.Context, tx *docstore.Tx, id string) error {
-	if t == "" {
-		return nil
-	}
-	found, err := ticketsOf.FindMany(ctx, tx.Peek(), []string{id})
-	if err != nil {
-		return err
-	}
-	attempt := -1
-	if len(found) > 0 {
-		of, err := found[0].Value()
-		if err != nil {
-			return err
-		}
-		hash := hashOf(string(t))
-		attempt = slices.IndexFunc(of.Hashes, func(h string) bool { return secret.Equal(h, hash) })
-	}
-	if attempt < 0 {
-		return errTicket
-	}
-	left, err := runs.LoadMany(ctx, tx, []string{id})
-	if err != nil {
-		return err
-	}
-	if len(left) == 0 || left[0].Attempt != int64(attempt+1) || left[0].Phase == ready {
-		return errOver
-	}
-	return nil
 }
 
 // Report is the result of a sub-job, from its worker.
@@ -198,7 +143,7 @@ func (s *Jobs) Finish(ctx context.Context, t Ticket, jobID, id string, report Re
 		return SubDoc{}, err
 	}
 	doc, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (SubDoc, error) {
-		if err := t.admit(ctx, tx, id); err != nil {
+		if err := s.admit(ctx, tx, t, id); err != nil {
 			return SubDoc{}, err
 		}
 		sub, r, err := loadOpen(ctx, tx, jobID, id)
@@ -232,15 +177,6 @@ func written(ctx context.Context, tx *docstore.Tx, id string, err error) (SubDoc
 	return subJobs.Find(ctx, tx, id)
 }
 
-// enter makes the context of a worker's call. Faults are told only to callers with a credential.
-func (s *Jobs) enter(ctx context.Context, t Ticket, faults *apperr.Faults) (context.Context, error) {
-	ctx, err := t.Context(ctx)
-	if err != nil {
-		return ctx, err
-	}
-	return ctx, faults.Err()
-}
-
 // Progress is what a worker changes of an unfinished sub-job.
 type Progress struct {
 	Name     string `json:"name"`
@@ -257,7 +193,7 @@ func (s *Jobs) UpdateSubJob(ctx context.Context, t Ticket, jobID, id string, edi
 		return SubDoc{}, err
 	}
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (SubDoc, error) {
-		if err := t.admit(ctx, tx, id); err != nil {
+		if err := s.admit(ctx, tx, t, id); err != nil {
 			return SubDoc{}, err
 		}
 		sub, r, err := loadOpen(ctx, tx, jobID, id)
