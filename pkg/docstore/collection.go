@@ -443,7 +443,13 @@ func (c *Collection[T]) load(tx *Tx, row *Row) (*T, error) {
 
 // Insert adds a document, whose id must be set. It sets the tenant, and version 1 and both times where they are zero.
 func (c *Collection[T]) Insert(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
-	return c.insert(ctx, tx, v, c.refusal(inPlace, v))
+	return c.insert(ctx, tx, v, 1, c.refusal(inPlace, v))
+}
+
+// InsertAfter is Insert with the version that follows another one. It is for a record that takes the place of a deleted
+// one, so that an If-Match for that does not accept it.
+func (c *Collection[T]) InsertAfter(ctx context.Context, tx *Tx, v *T, version int64) (Doc[T], error) {
+	return c.insert(ctx, tx, v, version+1, c.refusal(inPlace, v))
 }
 
 // InsertMany is Insert for several documents. at returns where in the request the i-th document stands, such as
@@ -453,7 +459,7 @@ func (c *Collection[T]) InsertMany(ctx context.Context, tx *Tx, at func(i int) s
 	taken := c.refusal(at, all...)
 	for i, v := range all {
 		var err error
-		if docs[i], err = c.insert(ctx, tx, v, taken); err != nil {
+		if docs[i], err = c.insert(ctx, tx, v, 1, taken); err != nil {
 			return nil, err
 		}
 	}
@@ -463,13 +469,13 @@ func (c *Collection[T]) InsertMany(ctx context.Context, tx *Tx, at func(i int) s
 // inPlace is the place of a document that is the whole request body.
 func inPlace(int) string { return "" }
 
-func (c *Collection[T]) insert(ctx context.Context, tx *Tx, v *T, taken refusal) (Doc[T], error) {
+func (c *Collection[T]) insert(ctx context.Context, tx *Tx, v *T, version int64, taken refusal) (Doc[T], error) {
 	tenant, err := tenantOf(ctx)
 	if err != nil {
 		return Doc[T]{}, err
 	}
 	m := metaOf(v)
-	m.TenantID, m.Version, m.counts = tenant, 1, 0
+	m.TenantID, m.Version, m.counts = tenant, version, 0
 	if m.TimeCreated.IsZero() {
 		m.TimeCreated = tx.Now
 	}

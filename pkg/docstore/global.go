@@ -128,7 +128,7 @@ func (c *Collection[T]) point(ctx context.Context, tx *Tx, e *Entry, before, now
 			continue
 		}
 		p := &pointer{Meta: Meta{ID: c.globalKey(g.index, g.value)}, Owner: e.Tenant, Document: e.ID}
-		_, err := pointers.insert(ctx, tx, p, func(ctx context.Context, s *Store, _ *DuplicateError) error {
+		_, err := pointers.insert(ctx, tx, p, 1, func(ctx context.Context, s *Store, _ *DuplicateError) error {
 			return e.refusal(ctx, s, &DuplicateError{Collection: c.def.Name, Index: g.index, Value: g.value, Entry: e})
 		})
 		if err != nil {

@@ -88,6 +88,11 @@ func storageTasks(d service.Deps, storage *kv.KV) []service.Task {
 			Name: "expire objects", Every: 10 * time.Second, Due: kv.DueObjects, Do: storage.Expire,
 		}),
 		d.DueTask(service.DueWork{
+		d.DueTask(service.DueWork{
+			Name: "forget removed objects", Every: time.Minute, Due: kv.DueRemovals,
+			Do:    func(ctx context.Context, id string) error { return storage.Forget(ctx, []string{id}) },
+			DoAll: storage.Forget, AtOnce: 100,
+		}),
 			Name: "delete buckets", Every: 10 * time.Second, Due: kv.DueBuckets, Do: storage.Purge,
 		}),
 	}

@@ -153,6 +153,19 @@ func TestCompareAndSet(t *testing.T) {
 	require.Equal(t, 2.0, c.Get(at("k")).Object()["value"])
 	c.With("If-Match", `"2"`).Delete(at("k"), nil).OK(nil)
 
+	// What was read before a deletion is not that of the object that takes its place.
+	require.Equal(t, 3.0, put(c, at("k"), object{"value": 4}).Object()["version"])
+	stale(put(c.With("If-Match", `"2"`), at("k"), object{"value": 5}))
+	stale(put(c.With("If-Match", `"1"`), at("k"), object{"value": 5}))
+	c.With("If-Match", `"3"`).Delete(at("k"), nil).OK(nil)
+	c.Delete(boxPath+"?force=true", nil).OK(nil)
+	require.Equal(t, 4.0, put(c, at("k"), object{"value": 6}).Object()["version"])
+	c.Delete(at("k"), nil).OK(nil)
+	s.Clock.Advance(24 * time.Hour)
+	s.RunTask("forget removed objects")
+	c = kvOf(s, "acme") // the token has expired
+	require.Equal(t, 1.0, put(c, at("k"), object{"value": 7}).Object()["version"])
+
 	// Of many who add one to what they have read, each succeeds once, and no addition is lost.
 	put(c, at("n"), object{"value": 0}).OK(nil)
 	var all sync.WaitGroup
@@ -209,7 +222,7 @@ func TestExpiry(t *testing.T) {
 	put(c, at("longer"), object{"value": 2}).OK(nil)
 	s.Clock.Advance(time.Minute)
 	fresh := c.Post(objectsPath, object{"key": "longer", "value": 3}).Object()
-	require.Equal(t, 1.0, fresh["version"], "another object in the place of the expired one")
+	require.Equal(t, 3.0, fresh["version"], "it goes on from the expired one")
 	s.Clock.Advance(time.Minute)
 	put(c, at("forever"), object{"value": 1, "ttl_seconds": 1}).OK(nil)
 	s.Clock.Advance(time.Second)

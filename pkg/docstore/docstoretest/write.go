@@ -15,6 +15,7 @@ import (
 
 var writeCases = []testCase{
 	{name: "write/versions and times", run: versionsAndTimes},
+	{name: "write/versions that go on from those of another document", run: insertAfter},
 	{name: "write/an unchanged document is left alone", run: unchanged},
 	{name: "write/previous and changed", run: previousAndChanged},
 	{name: "write/If-Match", run: ifMatch},
@@ -48,6 +49,19 @@ func versionsAndTimes(t *testing.T, s *suite) {
 	imported.TimeCreated = epoch.Add(-24 * time.Hour)
 	f.insert(t, ctx, imported)
 	require.Equal(t, imported.TimeCreated, f.get(t, ctx, "b").TimeCreated, "a given time is not replaced")
+}
+
+func insertAfter(t *testing.T, s *suite) {
+	f, ctx := s.open(t), in(t, "t1")
+	d, err := docstore.Write(ctx, f.Store, func(tx *docstore.Tx) (docstore.Doc[Thing], error) {
+		return f.things.InsertAfter(ctx, tx, thing("a"), 7)
+	})
+	require.NoError(t, err)
+	require.EqualValues(t, 8, d.Version)
+	require.Nil(t, d.Previous())
+	require.NoError(t, f.change(ctx, "a", func(v *Thing) { v.Rank++ }))
+	require.EqualValues(t, 9, f.get(t, ctx, "a").Version)
+	f.check(t)
 }
 
 func unchanged(t *testing.T, s *suite) {

@@ -39,7 +39,8 @@ func (a *api) registerObjects(s *rest.Server) {
 		Scope:   auth.KVWrite,
 		Summary: "Write an object", Errors: []apperr.Kind{apperr.InvalidState},
 		Doc: "Creates it or replaces its value. `If-Match` replaces only the version that it names " +
-			"(compare-and-set), `If-None-Match: *` only creates.",
+			"(compare-and-set), `If-None-Match: *` only creates. The versions of an object that takes the place of " +
+			"one deleted or expired in the last day go on from that one's.",
 		Request: exampleValueInput, Response: exampleObject,
 	}, a.putObject)
 	rest.Handle(s, rest.Op{

@@ -86,7 +86,7 @@ func New(store *docstore.Store) *KV {
 
 // Collections are those that the store must have.
 func Collections() []*docstore.Def {
-	return []*docstore.Def{buckets.Def(), objects.Def(), values.Def(), versions.Def()}
+	return []*docstore.Def{buckets.Def(), objects.Def(), values.Def(), versions.Def(), removals.Def()}
 }
 
 var bucketName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)

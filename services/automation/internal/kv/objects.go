@@ -153,8 +153,12 @@ func add(ctx context.Context, tx *docstore.Tx, bucket, key string, d Draft, ids 
 	if err := o.set(d, tx.Now, settings); err != nil {
 		return Record{}, err
 	}
+	last, err := recall(ctx, tx, bucket, key)
+	if err != nil {
+		return Record{}, err
+	}
 	large := o.takeLarge()
-	doc, err := objects.Insert(ctx, tx, o)
+	doc, err := objects.InsertAfter(ctx, tx, o, last)
 	if err != nil {
 		return Record{}, err
 	}
@@ -309,6 +313,9 @@ func remove(ctx context.Context, tx *docstore.Tx, o *Object, action string) erro
 	}
 	doc, err := objects.Delete(ctx, tx, o)
 	if err != nil {
+		return err
+	}
+	if err := remember(ctx, tx, o); err != nil {
 		return err
 	}
 	return tellObject(ctx, tx, action, &doc)
