@@ -61,9 +61,10 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 		Workers: c.FunctionWorkers, Idle: c.FunctionIdle, Hosts: c.FunctionHosts, Client: d.Outbound, Log: d.Log,
 		Metrics: d.Metrics,
 	})
-	functions := function.New(function.Deps{Store: d.Store, Pool: pool, Log: d.Log})
+	functions := function.New(function.Deps{Store: d.Store, Pool: pool, Log: d.Log, Jobs: job.CountFor})
 	jobs := job.New(job.Deps{
-		Store: d.Store, Keys: d.Keys, Log: d.Log, Metrics: d.Metrics, PublicURL: d.PublicURL, Lease: lease,
+		Store: d.Store, Keys: d.Keys, Functions: functions, Log: d.Log, Metrics: d.Metrics, PublicURL: d.PublicURL,
+		Lease: lease,
 		Runners: map[string]job.Runner{
 			job.Webhook:  target.Webhook(d.Outbound),
 			job.NATS:     target.NATS(d.Bus),
@@ -88,11 +89,11 @@ func storageTasks(d service.Deps, storage *kv.KV) []service.Task {
 			Name: "expire objects", Every: 10 * time.Second, Due: kv.DueObjects, Do: storage.Expire,
 		}),
 		d.DueTask(service.DueWork{
-		d.DueTask(service.DueWork{
 			Name: "forget removed objects", Every: time.Minute, Due: kv.DueRemovals,
 			Do:    func(ctx context.Context, id string) error { return storage.Forget(ctx, []string{id}) },
 			DoAll: storage.Forget, AtOnce: 100,
 		}),
+		d.DueTask(service.DueWork{
 			Name: "delete buckets", Every: 10 * time.Second, Due: kv.DueBuckets, Do: storage.Purge,
 		}),
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -277,6 +278,58 @@ func TestJobsRunFunctions(t *testing.T) {
 	}
 	entry := functions.Get(oneFunction(made) + "/logs").Object()["items"].([]any)[0].(object)
 	require.Equal(t, "job", entry["cause"])
+}
+
+// A function that jobs have as their target is not deleted, and no job gets one that does not exist.
+func TestFunctionsThatJobsRun(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	functions, jobs := functionsOf(s, "acme"), jobsOf(s, "acme")
+	made := functions.Post(functionsPath, javascript(`function main() {}`)).Object()
+	job := func(code string, function any) object {
+		return object{"code": code, "name": code, "schedule": object{"type": "manual"},
+			"target": object{"type": "function", "function_id": function}}
+	}
+	var paths []string
+	for _, code := range []string{"a", "b"} {
+		paths = append(paths, jobsPath+"/"+jobs.Post(jobsPath, job(code, made["id"])).ID())
+	}
+	problem := functions.Delete(oneFunction(made), nil)
+	problem.Problem(http.StatusConflict, "in_use", "jobs")
+	require.Contains(t, string(problem.Body), `"message":"2"`)
+	functions.Get(oneFunction(made)).OK(nil)
+	jobs.Delete(paths[0], nil).OK(nil)
+	functions.Delete(oneFunction(made), nil).Problem(http.StatusConflict, "in_use", "jobs")
+	jobs.Patch(paths[1], object{"target": object{"type": "nats", "subject": "x", "function_id": nil}}).OK(nil)
+	functions.Delete(oneFunction(made), nil).OK(nil)
+
+	for _, c := range []*testkit.Client{jobs, jobsOf(s, "globex")} {
+		c.Post(jobsPath, job("c", made["id"])).
+			Problem(http.StatusBadRequest, "invalid_parameters", "body.target.function_id")
+	}
+	jobs.Patch(paths[1], object{"target": object{"type": "function", "subject": nil, "function_id": "1"}}).
+		Problem(http.StatusBadRequest, "invalid_parameters", "body.target.function_id")
+}
+
+// A function is deleted while a job gets it as its target: one of the two fails.
+func TestAFunctionIsDeletedWhileAJobGetsIt(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	functions, jobs := functionsOf(s, "acme"), jobsOf(s, "acme")
+	for i := range 20 {
+		made := functions.Post(functionsPath, javascript(`function main() {}`, object{"code": fmt.Sprint("f", i)})).Object()
+		var created, deleted *testkit.Answer
+		var both sync.WaitGroup
+		both.Go(func() {
+			created = jobs.Post(jobsPath, object{"code": fmt.Sprint("j", i), "name": "J",
+				"schedule": object{"type": "manual"},
+				"target":   object{"type": "function", "function_id": made["id"]}})
+		})
+		both.Go(func() { deleted = functions.Delete(oneFunction(made), nil) })
+		both.Wait()
+		require.NotEqual(t, created.Status == http.StatusOK, deleted.Status == http.StatusOK,
+			"%s\n%s", created.Body, deleted.Body)
+	}
 }
 
 // BenchmarkInvoke measures calls of a function that does nothing, from the request to the answer.

@@ -3,6 +3,7 @@ package function
 import (
 	"context"
 	"log/slog"
+	"strconv"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -16,6 +17,9 @@ type Deps struct {
 	Store *docstore.Store
 	Pool  *sandbox.Pool
 	Log   *slog.Logger
+
+	// Jobs counts the jobs of the context's tenant whose target is a function.
+	Jobs func(ctx context.Context, tx *docstore.Tx, functionID string) (int64, error)
 }
 
 // Functions are the use cases.
@@ -208,11 +212,15 @@ func (s *Functions) Revisions(ctx context.Context, id string) ([]Revision, error
 	return f.Revisions, nil
 }
 
-// Delete removes a function with its revisions, logs and waiting runs. apperr.NotFound, VersionMismatch.
+// Delete removes a function with its revisions, logs and waiting runs. apperr.NotFound, VersionMismatch, InUse (jobs
+// have it as their target).
 func (s *Functions) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (docstore.Deleted, error) {
 		f, err := functions.Load(ctx, tx, id)
 		if err != nil {
+			return docstore.Deleted{}, err
+		}
+		if err := s.unused(ctx, tx, id); err != nil {
 			return docstore.Deleted{}, err
 		}
 		doc, err := functions.Delete(ctx, tx, f)
@@ -231,6 +239,26 @@ func (s *Functions) Delete(ctx context.Context, id string) (docstore.Deleted, er
 		}
 		return docstore.Deleted{ID: id}, tell(ctx, tx, "deleted", &doc)
 	})
+}
+
+// unused refuses with apperr.InUse if jobs run the function. A job that is created meanwhile depends on the function,
+// so one of the two transactions runs again.
+func (s *Functions) unused(ctx context.Context, tx *docstore.Tx, id string) error {
+	n, err := s.Jobs(ctx, tx, id)
+	if err != nil || n == 0 {
+		return err
+	}
+	return &apperr.Error{Kind: apperr.InUse, Detail: "jobs run the function",
+		Faults: []apperr.Fault{{Location: "jobs", Message: strconv.FormatInt(n, 10)}}}
+}
+
+// Exists reports whether the context's tenant has a function. The transaction depends on it.
+func (s *Functions) Exists(ctx context.Context, tx *docstore.Tx, id string) (bool, error) {
+	_, err := functions.Find(ctx, tx, id)
+	if apperr.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 func replaced(ctx context.Context, tx *docstore.Tx, f *Function) (Detail, error) {

@@ -51,7 +51,9 @@ func (a *api) registerFunctions(s *rest.Server) {
 	}, a.updateFunction)
 	rest.Handle(s, rest.Op{
 		ID: "delete-function", Method: http.MethodDelete, Path: oneFunction, Scope: auth.FunctionsWrite,
-		Summary: "Delete a function", Doc: "With its revisions, logs and waiting runs.",
+		Summary: "Delete a function", Errors: []apperr.Kind{apperr.InUse},
+		Doc: "With its revisions, logs and the runs that events have triggered and that wait. Refused while jobs " +
+			"have it as their target.",
 		Response: rest.Deleted{ID: "1048577"},
 	}, rest.Delete(a.Functions.Delete))
 	rest.Handle(s, rest.Op{

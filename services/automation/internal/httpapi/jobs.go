@@ -188,7 +188,7 @@ type JobTarget struct {
 	Type       string `json:"type" enum:"webhook,nats,function"`
 	URL        string `json:"url,omitempty" doc:"For webhook: 202 accepts a run, another 2xx ends it; the body is its result"`
 	Subject    string `json:"subject,omitempty" doc:"For nats: runs go to idp.jobs.<tenant>.<subject>" example:"reports"`
-	FunctionID string `json:"function_id,omitempty" doc:"For function"`
+	FunctionID string `json:"function_id,omitempty" doc:"For function: one that exists; it cannot be deleted while a job names it"`
 	Payload    any    `json:"payload,omitempty" doc:"Up to 64 KiB"`
 }
 

@@ -147,6 +147,7 @@ const (
 	byTimeCreated  = "time_created"
 	byTimeModified = "time_modified"
 	byNextFire     = "next_fire_time"
+	byFunction     = "function"
 )
 
 var jobs = docstore.Define(docstore.Schema[Job]{
@@ -160,6 +161,7 @@ var jobs = docstore.Define(docstore.Schema[Job]{
 		docstore.ByNumber(byTimeCreated, func(j *Job) docstore.Value { return docstore.Moment(j.TimeCreated) }),
 		docstore.ByNumber(byTimeModified, func(j *Job) docstore.Value { return docstore.Moment(j.TimeModified) }),
 		docstore.ByNumber(byNextFire, func(j *Job) docstore.Value { return docstore.Moment(j.NextFireTime.time()) }),
+		docstore.ByText(byFunction, func(j *Job) string { return j.Target.FunctionID }),
 	},
 	Due: func(j *Job) clock.Time { return j.NextFireTime.time() },
 	Counts: func(j *Job) []*int64 {

@@ -22,6 +22,7 @@ type Deps struct {
 	Store     *docstore.Store
 	Keys      *secret.Keyring
 	Runners   map[string]Runner // by type of target
+	Functions Functions
 	Log       *slog.Logger
 	Metrics   prometheus.Registerer
 	PublicURL string        // of the platform, for callbacks
@@ -117,6 +118,9 @@ func (s *Jobs) Create(ctx context.Context, id string, p Profile) (Doc, error) {
 			}
 			fresh = id
 		}
+		if err := s.checkFunction(ctx, tx, p.Target, Target{}); err != nil {
+			return Doc{}, err
+		}
 		n, err := jobs.Count(ctx, tx, docstore.Filter{})
 		if err != nil {
 			return Doc{}, err
@@ -146,6 +150,9 @@ func (s *Jobs) Update(ctx context.Context, id string, edit func(*Profile) error)
 			return Doc{}, err
 		}
 		if err := j.Profile.check(tx.Now); err != nil {
+			return Doc{}, err
+		}
+		if err := s.checkFunction(ctx, tx, j.Target, before.Target); err != nil {
 			return Doc{}, err
 		}
 		if j.Schedule != before.Schedule || j.Status != before.Status {
