@@ -51,7 +51,8 @@ type Options struct {
 	Dialer   *net.Dialer  // instead of one that reaches loopback addresses
 	Log      *slog.Logger
 	File     string        // an SQLite file, possibly of a process that died, instead of a new database
-	Key      secret.String // of the process that died: see secret.NewKey
+	Database string        // of MongoDB, possibly of a process that runs, instead of a new one
+	Key      secret.String // of the other process: see secret.NewKey
 
 	// Engine, if set, returns the engine for the store, given the test's own: such as one that counts or fails.
 	Engine func(docstore.Engine) docstore.Engine
@@ -79,7 +80,7 @@ func Start(t testing.TB, spec service.Spec, options ...Options) *Service {
 	s.Signer, err = auth.NewSigner("test", auth.NewKeys(key), s.Clock)
 	require.NoError(t, err)
 	s.NATS = newNATS(t, log)
-	s.engine, s.commands = newEngine(t, o.File)
+	s.engine, s.commands = newEngine(t, o)
 	if o.Engine != nil {
 		s.engine = o.Engine(s.engine)
 	}

@@ -1,13 +1,10 @@
 package automation_test
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
 	"os"
-	"os/exec"
 	"sync"
 	"testing"
 	"time"
@@ -19,14 +16,7 @@ import (
 	"github.com/idplatform/idplatform/services/automation"
 )
 
-const (
-	// A copy of the test program with these is the process to be killed.
-	crashFile = "AUTOMATION_TEST_CRASH_FILE"
-	crashHook = "AUTOMATION_TEST_CRASH_HOOKS"
-	crashKey  = "AUTOMATION_TEST_CRASH_KEY"
-
-	crashRuns = 100
-)
+const crashRuns = 100
 
 var crashTenants = []string{"acme", "globex"}
 
@@ -44,20 +34,14 @@ var crashRules = map[string]struct {
 
 // The process to be killed: it starts the runs and works on them.
 func TestCrashingProcess(t *testing.T) {
-	file := os.Getenv(crashFile)
-	if file == "" {
-		t.Skip("is run by TestCrash")
-	}
-	hooks := map[string]string{}
-	require.NoError(t, json.Unmarshal([]byte(os.Getenv(crashHook)), &hooks))
-	s := testkit.Start(t, automation.Spec(automation.DefaultConfig()),
-		testkit.Options{File: file, Key: secret.New(os.Getenv(crashKey))})
+	with := here(t)
+	s := testkit.Start(t, automation.Spec(automation.DefaultConfig()), with.options())
 	for _, tenant := range crashTenants {
 		c := jobsOf(s, tenant)
 		for name, of := range crashRules {
 			for n := range of.jobs {
 				body := object{"code": fmt.Sprint(name, n), "name": name, "schedule": object{"type": "manual"},
-					"timeout_seconds": 86400, "target": object{"type": "webhook", "url": hooks[tenant+"/"+name]}}
+					"timeout_seconds": 86400, "target": object{"type": "webhook", "url": with.Hooks[tenant+"/"+name]}}
 				maps.Copy(body, of.rule)
 				path := jobsPath + "/" + c.Post(jobsPath, body).ID()
 				for range of.runs {
@@ -78,21 +62,14 @@ func TestCrash(t *testing.T) {
 		t.Skip("the database does not die with the process")
 	}
 	w := newWorkers(t)
-	file, key := t.TempDir()+"/crash.db", secret.NewKey()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestCrashingProcess$")
-	cmd.Env = append(os.Environ(), crashFile+"="+file, crashHook+"="+w.addresses(t),
-		crashKey+"="+key.Reveal(), "TMPDIR="+t.TempDir())
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "all runs are triggered"; {
-	}
+	with := surroundings{File: t.TempDir() + "/crash.db", Key: secret.NewKey().Reveal(), Hooks: w.addresses()}
+	p := startProcess(t, "TestCrashingProcess", with)
+	p.await(t, "all runs are triggered")
 	require.Eventually(t, func() bool { return len(w.seen()) >= crashRuns }, 30*time.Second, time.Millisecond)
-	require.NoError(t, cmd.Process.Kill())
-	require.Error(t, cmd.Wait())
+	p.kill(t)
 
 	w.recover()
-	s := testkit.Start(t, automation.Spec(automation.DefaultConfig()), testkit.Options{File: file, Key: key})
+	s := testkit.Start(t, automation.Spec(automation.DefaultConfig()), with.options())
 	s.RunTask("run jobs")
 	started := len(w.seen())
 	s.Clock.Advance(31 * time.Second) // the leases of the dead process end
@@ -142,14 +119,12 @@ func newWorkers(t *testing.T) *workers {
 }
 
 // addresses are the URLs of the hooks, for the process to be killed.
-func (w *workers) addresses(t *testing.T) string {
+func (w *workers) addresses() map[string]string {
 	urls := map[string]string{}
 	for name, hook := range w.hooks {
 		urls[name] = hook.URL
 	}
-	text, err := json.Marshal(urls)
-	require.NoError(t, err)
-	return string(text)
+	return urls
 }
 
 func (w *workers) seen() (all []call) {
