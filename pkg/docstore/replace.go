@@ -49,10 +49,12 @@ func (c *Collection[T]) replace(ctx context.Context, tx *Tx, v *T, how effort) (
 	if !ok {
 		return Doc[T]{}, fmt.Errorf("docstore: %s was not loaded in this transaction", c.def.Name)
 	}
-	if changed, err := c.seal(ctx, tx, v); err != nil {
-		return Doc[T]{}, err
-	} else if changed {
-		how = newVersion
+	if how != newCounts { // otherwise no sealed member has changed
+		if changed, err := c.seal(ctx, tx, v); err != nil {
+			return Doc[T]{}, err
+		} else if changed {
+			how = newVersion
+		}
 	}
 	var body, before []byte
 	var err error

@@ -59,11 +59,18 @@ type call struct {
 	CallbackToken string          `json:"callback_token"`
 }
 
+// sent is a request as it arrives.
+type sent struct {
+	header http.Header
+	body   []byte
+}
+
 // receiver is a webhook that keeps its calls.
 type receiver struct {
 	*httptest.Server
 	mu    sync.Mutex
 	calls []call
+	sent  []sent
 	reply func(w http.ResponseWriter, r *http.Request, c call)
 }
 
@@ -80,6 +87,7 @@ func newReceiver(t *testing.T, reply func(w http.ResponseWriter, r *http.Request
 		}
 		r.mu.Lock()
 		r.calls = append(r.calls, c)
+		r.sent = append(r.sent, sent{request.Header, body})
 		r.mu.Unlock()
 		r.reply(w, request, c)
 	}))

@@ -190,6 +190,7 @@ type JobTarget struct {
 	Subject    string `json:"subject,omitempty" doc:"For nats: runs go to idp.jobs.<tenant>.<subject>" example:"reports"`
 	FunctionID string `json:"function_id,omitempty" doc:"For function: one that exists; it cannot be deleted while a job names it"`
 	Payload    any    `json:"payload,omitempty" doc:"Up to 64 KiB"`
+	Secret     string `json:"secret,omitempty" doc:"For webhook: requests are signed with it as Standard Webhooks says. whsec_ and the base64 of 24…64 bytes; read as ******, which written back keeps it"`
 }
 
 // JobRetry says how often a failed run is tried again.

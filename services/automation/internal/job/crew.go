@@ -267,6 +267,12 @@ func (s *Jobs) call(ctx context.Context, call Call) (outcome Outcome, err error)
 	if !s.Store.Now().Before(call.LeaseEnds) { // the process stood still since it claimed the run
 		return Outcome{}, errStopped
 	}
+	if call.Target.Secret.IsSet() {
+		if call.Secret, err = jobs.Reveal(ctx, s.Store, call.JobID, targetSecret); err != nil {
+			s.Log.ErrorContext(ctx, "a target's secret cannot be read", "job", call.JobID, "error", err)
+			return Outcome{}, errors.New("the target's secret cannot be read")
+		}
+	}
 	ctx, lost := context.WithCancelCause(ctx)
 	defer lost(nil)
 	timed, cancel := context.WithTimeout(ctx, call.Deadline.Sub(s.Store.Now()))

@@ -12,7 +12,9 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbox"
+	"github.com/idplatform/idplatform/pkg/secret"
 	"github.com/idplatform/idplatform/pkg/textindex"
+	"github.com/idplatform/idplatform/pkg/webhook"
 )
 
 // The states of a job.
@@ -86,6 +88,7 @@ type Target struct {
 	Subject    string          `json:"subject,omitempty"`
 	FunctionID string          `json:"function_id,omitempty"`
 	Payload    json.RawMessage `json:"payload,omitempty"`
+	Secret     secret.Text     `json:"secret,omitzero"` // signs the requests to a webhook
 }
 
 // moment is a time that the scheduler sets, in milliseconds; 0 means none.
@@ -144,10 +147,10 @@ const (
 	byName         = "name"
 	byState        = "state"
 	byTarget       = "target"
+	byFunction     = "function"
 	byTimeCreated  = "time_created"
 	byTimeModified = "time_modified"
 	byNextFire     = "next_fire_time"
-	byFunction     = "function"
 )
 
 var jobs = docstore.Define(docstore.Schema[Job]{
@@ -158,16 +161,19 @@ var jobs = docstore.Define(docstore.Schema[Job]{
 		docstore.ByText(byName, func(j *Job) string { return textindex.Key(j.Name) }),
 		docstore.ByText(byState, func(j *Job) string { return j.State }),
 		docstore.ByText(byTarget, func(j *Job) string { return j.Target.Type }),
+		docstore.ByText(byFunction, func(j *Job) string { return j.Target.FunctionID }),
 		docstore.ByNumber(byTimeCreated, func(j *Job) docstore.Value { return docstore.Moment(j.TimeCreated) }),
 		docstore.ByNumber(byTimeModified, func(j *Job) docstore.Value { return docstore.Moment(j.TimeModified) }),
 		docstore.ByNumber(byNextFire, func(j *Job) docstore.Value { return docstore.Moment(j.NextFireTime.time()) }),
-		docstore.ByText(byFunction, func(j *Job) string { return j.Target.FunctionID }),
 	},
 	Due: func(j *Job) clock.Time { return j.NextFireTime.time() },
 	Counts: func(j *Job) []*int64 {
 		return []*int64{(*int64)(&j.NextFireTime), (*int64)(&j.LastSubJobID), &j.Fired}
 	},
+	Sealed: func(j *Job) map[string]*secret.Text { return map[string]*secret.Text{targetSecret: &j.Target.Secret} },
 })
+
+const targetSecret = "target.secret"
 
 // Doc is a job as read or written.
 type Doc = docstore.Doc[Job]
@@ -177,15 +183,16 @@ var (
 	subject = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
 )
 
-// check fills in what is absent and notes every fault.
-func (p *Profile) check(now clock.Time) error {
+// check fills in what is absent and notes every fault. before is the target that the job has, the zero Target for a new
+// job.
+func (p *Profile) check(now clock.Time, before Target) error {
 	var faults apperr.Faults
 	faults.Check(code.MatchString(p.Code), "code",
 		"must have 1…64 letters, digits or . _ -, and begin with a letter or digit")
 	faults.Name("name", p.Name, maxName)
 	faults.Prose("description", p.Description, maxDescription)
 	p.Schedule.check(faults.Within("schedule"), now)
-	p.Target.check(faults.Within("target"))
+	p.Target.check(faults.Within("target"), before)
 	if p.TimeoutSeconds == 0 {
 		p.TimeoutSeconds = defaultTimeout
 	}
@@ -216,7 +223,7 @@ func oneOf(faults *apperr.Faults, member string, value *string, list ...string) 
 	faults.Check(slices.Contains(list, *value), member, "must be one of %s", strings.Join(list, ", "))
 }
 
-func (t *Target) check(faults *apperr.Faults) {
+func (t *Target) check(faults *apperr.Faults, before Target) {
 	members := map[string]string{Webhook: "url", NATS: "subject", Function: "function_id"}
 	values := map[string]string{Webhook: t.URL, NATS: t.Subject, Function: t.FunctionID}
 	for _, of := range []string{Webhook, NATS, Function} {
@@ -234,6 +241,19 @@ func (t *Target) check(faults *apperr.Faults) {
 		faults.Add("type", "must be webhook, nats or function")
 	}
 	checkPayload(faults, "payload", t.Payload)
+	t.checkSecret(faults, before.Secret)
+}
+
+func (t *Target) checkSecret(faults *apperr.Faults, before secret.Text) {
+	given, fresh := t.Secret.Given()
+	switch {
+	case t.Secret.IsSet() && t.Type != Webhook:
+		faults.Add("secret", "is for the type webhook")
+	case fresh:
+		faults.Check(webhook.ValidSecret(given), "secret", "must be %s", webhook.SecretForm)
+	case t.Secret.IsSet() && !before.IsSet():
+		faults.Add("secret", "has no value that could be kept")
+	}
 }
 
 func checkPayload(faults *apperr.Faults, member string, payload json.RawMessage) {

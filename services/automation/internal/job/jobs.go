@@ -104,7 +104,7 @@ func (s *Jobs) Get(ctx context.Context, id string) (Doc, error) { return jobs.Fi
 // Create adds a job. id is "" or an id that Reserve has returned. The error is apperr.InvalidParameters, AlreadyExists,
 // or InvalidState if the tenant has too many jobs.
 func (s *Jobs) Create(ctx context.Context, id string, p Profile) (Doc, error) {
-	if err := p.check(s.Store.Now()); err != nil {
+	if err := p.check(s.Store.Now(), Target{}); err != nil {
 		return Doc{}, err
 	}
 	fresh, err := s.Store.NewID(ctx)
@@ -149,7 +149,7 @@ func (s *Jobs) Update(ctx context.Context, id string, edit func(*Profile) error)
 		if err := edit(&j.Profile); err != nil {
 			return Doc{}, err
 		}
-		if err := j.Profile.check(tx.Now); err != nil {
+		if err := j.Profile.check(tx.Now, before.Target); err != nil {
 			return Doc{}, err
 		}
 		if err := s.checkFunction(ctx, tx, j.Target, before.Target); err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/idplatform/idplatform/pkg/clock"
+	"github.com/idplatform/idplatform/pkg/secret"
 )
 
 // Call is one attempt of a run.
@@ -24,6 +25,8 @@ type Call struct {
 	// CallbackURL takes the result of an accepted call, with CallbackToken as credential.
 	CallbackURL   string
 	CallbackToken string
+
+	Secret secret.String // signs the request to a webhook, unless it is empty
 }
 
 // Outcome is what became of a call that did not fail.

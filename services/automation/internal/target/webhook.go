@@ -14,6 +14,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/outbound"
+	"github.com/idplatform/idplatform/pkg/webhook"
 	"github.com/idplatform/idplatform/services/automation/internal/job"
 )
 
@@ -42,13 +43,13 @@ func messageID(c job.Call) string { return c.SubJobID + "." + strconv.FormatInt(
 func Webhook(client *http.Client) job.Runner {
 	own := *client
 	own.Timeout = 0 // the run has one of its own
-	return webhook{&own}
+	return webhookTarget{&own}
 }
 
-type webhook struct{ client *http.Client }
+type webhookTarget struct{ client *http.Client }
 
 // Run implements job.Runner.
-func (w webhook) Run(ctx context.Context, c job.Call) (job.Outcome, error) {
+func (w webhookTarget) Run(ctx context.Context, c job.Call) (job.Outcome, error) {
 	body, err := messageOf(c)
 	if err != nil {
 		return job.Outcome{}, err
@@ -59,8 +60,11 @@ func (w webhook) Run(ctx context.Context, c job.Call) (job.Outcome, error) {
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "idplatform-jobs")
-	r.Header.Set("Webhook-Id", messageID(c)) // as Standard Webhooks has it
-	r.Header.Set("Webhook-Timestamp", strconv.FormatInt(time.Now().Unix(), 10))
+	var secrets []string
+	if !c.Secret.IsZero() {
+		secrets = append(secrets, c.Secret.Reveal())
+	}
+	webhook.Sign(r.Header, messageID(c), time.Now(), body, secrets...)
 	response, err := w.client.Do(r)
 	if err != nil {
 		return job.Outcome{}, fmt.Errorf("the webhook cannot be reached: %w", outbound.Cause(err))

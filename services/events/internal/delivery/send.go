@@ -8,16 +8,13 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strconv"
-	"strings"
 	"time"
-
-	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/idplatform/idplatform/pkg/bus"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/outbound"
+	"github.com/idplatform/idplatform/pkg/webhook"
 	"github.com/idplatform/idplatform/services/events/internal/subscription"
 )
 
@@ -115,7 +112,7 @@ func (s *Sender) webhook(ctx context.Context, to *subscription.Subscription, wit
 	if with.Previous != "" && s.clock.Now().Before(to.Delivery.PreviousUntil) {
 		secrets = append(secrets, with.Previous)
 	}
-	sign(r.Header, m.ID, s.clock.Now().Std(), m.Payload, secrets)
+	webhook.Sign(r.Header, m.ID, s.clock.Now().Std(), m.Payload, secrets...)
 	resp, err := s.client.Do(r)
 	if err != nil {
 		return Result{Error: explain(err)}
@@ -131,23 +128,6 @@ func (s *Sender) webhook(ctx context.Context, to *subscription.Subscription, wit
 		result.Error = fmt.Sprintf("the receiver answered %d", resp.StatusCode)
 	}
 	return result
-}
-
-// sign sets the headers of Standard Webhooks (https://www.standardwebhooks.com), with a signature for each secret.
-func sign(h http.Header, id string, at time.Time, payload []byte, secrets []string) {
-	signatures := make([]string, 0, len(secrets))
-	for _, secret := range secrets {
-		key, err := webhooks.NewWebhook(secret)
-		if err != nil {
-			continue // it was checked when it was set
-		}
-		if signature, err := key.Sign(id, at, payload); err == nil {
-			signatures = append(signatures, signature)
-		}
-	}
-	h.Set(webhooks.HeaderWebhookID, id)
-	h.Set(webhooks.HeaderWebhookTimestamp, strconv.FormatInt(at.Unix(), 10))
-	h.Set(webhooks.HeaderWebhookSignature, strings.Join(signatures, " "))
 }
 
 // explain says in general words why there was no answer.

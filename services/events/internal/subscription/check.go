@@ -1,7 +1,6 @@
 package subscription
 
 import (
-	"encoding/base64"
 	"errors"
 	"net/http"
 	"net/url"
@@ -13,6 +12,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/condition"
 	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/webhook"
 	"github.com/idplatform/idplatform/services/events/internal/feed"
 )
 
@@ -22,9 +22,6 @@ const (
 	maxURL         = 2048
 	maxHeaders     = 20
 	maxHeaderValue = 1024
-	secretPrefix   = "whsec_"
-	minSecret      = 24 // bytes, as Standard Webhooks asks
-	maxSecret      = 64
 )
 
 // Filters are the conditions over events. The variable event is the CloudEvent.
@@ -98,9 +95,8 @@ func (d *Delivery) checkWebhook(faults *apperr.Faults, kept Delivery) {
 	given, fresh := d.Secret.Given()
 	switch {
 	case fresh:
-		faults.Check(validSecret(given), "secret",
-			"must be %s and the base64 of %d…%d bytes; without one the platform makes it", secretPrefix, minSecret,
-			maxSecret)
+		faults.Check(webhook.ValidSecret(given), "secret", "must be %s; without one the platform makes it",
+			webhook.SecretForm)
 	case d.Secret.IsSet() && !kept.Secret.IsSet():
 		faults.Add("secret", "has no value that could be kept")
 	case !d.Secret.IsSet():
@@ -145,9 +141,4 @@ func checkHeader(faults *apperr.Faults, name string, value, kept *secret.Text) {
 	faults.Check(!fresh || len(given) <= maxHeaderValue && httpguts.ValidHeaderFieldValue(given), at,
 		"must be the value of a header of at most %d bytes", maxHeaderValue)
 	faults.Check(fresh || kept != nil && kept.IsSet(), at, "has no value that could be kept")
-}
-
-func validSecret(text string) bool {
-	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(text, secretPrefix))
-	return err == nil && strings.HasPrefix(text, secretPrefix) && len(key) >= minSecret && len(key) <= maxSecret
 }

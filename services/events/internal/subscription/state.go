@@ -12,6 +12,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/webhook"
 	"github.com/idplatform/idplatform/services/events/internal/feed"
 )
 
@@ -74,7 +75,7 @@ func (s *Subscriptions) Reset(ctx context.Context, id, to string, rotate bool) (
 	if err != nil {
 		return View{}, err
 	}
-	made := newSecret()
+	made := webhook.NewSecret()
 	return s.change(ctx, id, "reset", func(tx *docstore.Tx, sub *Subscription, p *Progress) (string, error) {
 		fresh := ""
 		if rotate {

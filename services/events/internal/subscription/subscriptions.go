@@ -3,8 +3,6 @@ package subscription
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"slices"
 	"strconv"
 
@@ -14,6 +12,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/outbox"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/secret"
+	"github.com/idplatform/idplatform/pkg/webhook"
 	"github.com/idplatform/idplatform/services/events/internal/feed"
 )
 
@@ -71,7 +70,7 @@ func (s *Subscriptions) Create(ctx context.Context, d Draft) (View, error) {
 	if err != nil {
 		return View{}, err
 	}
-	made := newSecret()
+	made := webhook.NewSecret()
 	ctx = docstore.InTurn(ctx, "subscriptions")
 	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (View, error) {
 		sub := &Subscription{Meta: docstore.Meta{ID: id}, Profile: d.Profile, Status: d.Status, State: Active}
@@ -118,12 +117,6 @@ func (v View) showing(fresh string) View {
 	masked := []byte(`,"secret":"` + secret.Mask + `"`)
 	v.JSON = bytes.Replace(v.JSON, masked, []byte(`,"secret":"`+fresh+`"`), 1) // base64 needs no JSON escapes
 	return v
-}
-
-func newSecret() string {
-	key := make([]byte, 32)
-	_, _ = rand.Read(key) // never fails (crypto/rand)
-	return secretPrefix + base64.StdEncoding.EncodeToString(key)
 }
 
 // checkBudget refuses a subscription with which the tenant would have too many, or too expensive filters.
@@ -248,7 +241,7 @@ func (s *Subscriptions) List(ctx context.Context, f Filter, p docstore.Paging) (
 // Update changes the profile of a subscription. A mask in the place of a secret keeps it. apperr.NotFound,
 // InvalidParameters, AlreadyExists, InvalidState (the tenant's budget), VersionMismatch.
 func (s *Subscriptions) Update(ctx context.Context, id string, change func(*Profile) error) (View, error) {
-	made := newSecret()
+	made := webhook.NewSecret()
 	ctx = docstore.InTurn(ctx, "subscriptions")
 	return s.change(ctx, id, "updated", func(tx *docstore.Tx, sub *Subscription, _ *Progress) (string, error) {
 		before := sub.Profile
