@@ -96,13 +96,16 @@ func TestTimetable(t *testing.T) {
 	}
 }
 
+// unusualZones change their offsets in many ways: by half an hour, two hours or a day, at midnight, or for a fast.
+var unusualZones = []string{
+	"", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Pacific/Apia", "Africa/Casablanca", "Asia/Tehran",
+	"Antarctica/Troll",
+}
+
 // Of every expression, each time is after the one before, and the search ends.
 func TestTimetablesGoForward(t *testing.T) {
 	t.Parallel()
-	for _, zone := range []string{
-		"", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Pacific/Apia", "Africa/Casablanca",
-		"Asia/Tehran", "Antarctica/Troll",
-	} {
+	for _, zone := range unusualZones {
 		location, err := parseZone(zone)
 		require.NoError(t, err)
 		for _, expression := range []string{
@@ -138,4 +141,36 @@ func TestRefusedTimetables(t *testing.T) {
 		_, err := parseZone(zone)
 		require.ErrorIs(t, err, errZone, zone)
 	}
+}
+
+// Whatever the expression, zone and time: the search ends, with a later time that is also the next one a second before
+// itself.
+func FuzzTimetable(f *testing.F) {
+	for _, expression := range []string{
+		"30 2 * * *", "*/15 * * * *", "0 0 29 2 SUN", "15 30 2 * * 1-5", "@monthly", "59 23 L * *", "0 0 1W * ?",
+		"* * * * 5#3", "0-59/7 */5 1,2,3 JAN-MAR *",
+	} {
+		for zone := range unusualZones {
+			f.Add(expression, uint8(zone), int64(1_767_225_600+zone*86_400*40))
+		}
+	}
+	f.Fuzz(func(t *testing.T, expression string, zone uint8, after int64) {
+		location, err := parseZone(unusualZones[int(zone)%len(unusualZones)])
+		require.NoError(t, err)
+		c, err := parseTimetable(expression, location)
+		if err != nil || len(expression) > maxCron {
+			return
+		}
+		const first, last = -62_000_000_000, 250_000_000_000 // the years 5 and 9892
+		at := time.Unix(first+int64(uint64(after)%(last-first)), 0)
+		for range 3 {
+			next := c.next(at)
+			if next.IsZero() {
+				return
+			}
+			require.True(t, next.After(at), "%q after %s: %s", expression, at.In(location), next)
+			require.Equal(t, next, c.next(next.Add(-time.Second)), "%q after %s", expression, at.In(location))
+			at = next
+		}
+	})
 }
