@@ -2,7 +2,6 @@ package automation_test
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"sync"
@@ -58,34 +57,49 @@ func refused(t *testing.T, s *testkit.Service) (n int) {
 }
 
 // A replica stands still, with runs that it makes, for longer than its leases: another one ends them by the rules of
-// their jobs, and what the first one reports afterwards is refused.
+// their jobs. What the first one reports then is refused, also while the second makes the next attempt.
 func TestReplicaThatStandsStill(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("IDP_TEST_MONGO_URI") == "" {
 		t.Skip("two processes cannot share an SQLite file")
 	}
-	answering := make(chan struct{})
-	answer := sync.OnceFunc(func() { close(answering) })
+	var released [2]chan struct{} // by attempt
+	var release [2]func()
+	for i := range released {
+		released[i] = make(chan struct{})
+		release[i] = sync.OnceFunc(func() { close(released[i]) })
+	}
 	hook := newReceiver(t, func(w http.ResponseWriter, _ *http.Request, c call) {
-		if c.Attempt == 1 {
-			<-answering
-		}
-		_, _ = io.WriteString(w, fmt.Sprintf(`{"attempt": %d}`, c.Attempt))
+		<-released[c.Attempt-1]
+		_, _ = fmt.Fprintf(w, `{"attempt": %d}`, c.Attempt)
 	})
-	t.Cleanup(answer)
+	t.Cleanup(release[0])
+	t.Cleanup(release[1])
+	called := func(n int) {
+		t.Helper()
+		areCalled := func() bool { return len(hook.seen()) == n }
+		require.Eventually(t, areCalled, time.Minute, 5*time.Millisecond)
+	}
 	with := surroundings{
 		Database: testkit.NewDatabase(), Key: secret.NewKey().Reveal(), Hooks: map[string]string{"": hook.URL},
 	}
 	p := startProcess(t, "TestProcessToBeStopped", with)
-	allCalled := func() bool { return len(hook.seen()) == 2*stoppedJobs }
-	require.Eventually(t, allCalled, time.Minute, 5*time.Millisecond)
+	called(2 * stoppedJobs)
 	require.NoError(t, p.Process.Signal(syscall.SIGSTOP))
 
 	s := testkit.Start(t, automation.Spec(automation.DefaultConfig()), with.options())
 	s.Clock.Advance(10*time.Second + 31*time.Second)
-	tick(s)
-	ended := runsByJob(s)
-	for code, run := range ended {
+	s.RunTask("fire jobs")
+	called(3 * stoppedJobs)
+	require.NoError(t, p.Process.Signal(syscall.SIGCONT))
+	release[0]()
+	p.await(t, "what it reported is refused")
+	for code, run := range runsByJob(s) {
+		require.NotEqual(t, "succeeded", run["state"], code)
+	}
+	release[1]()
+	s.RunTask("run jobs")
+	for code, run := range runsByJob(s) {
 		if run["name"] == "1" {
 			require.Equal(t, "succeeded", run["state"], code)
 			require.Equal(t, object{"attempt": 2.0}, run["result"], code)
@@ -94,14 +108,7 @@ func TestReplicaThatStandsStill(t *testing.T) {
 			require.Equal(t, "the process that ran it has stopped or stood still", run["error"], code)
 		}
 	}
-	require.Len(t, ended, 2*stoppedJobs)
-	require.Len(t, hook.seen(), 3*stoppedJobs)
-
-	require.NoError(t, p.Process.Signal(syscall.SIGCONT))
-	answer()
-	p.await(t, "what it reported is refused")
-	tick(s)
-	require.Equal(t, ended, runsByJob(s))
+	require.Len(t, runsByJob(s), 2*stoppedJobs, "each job has fired once")
 	require.Len(t, hook.seen(), 3*stoppedJobs)
 }
 
