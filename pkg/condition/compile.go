@@ -51,7 +51,7 @@ func (e *Environment) Compile(text string) (*Program, error) {
 	if t := checked.OutputType(); t.Kind() != types.BoolKind && t.Kind() != types.DynKind {
 		return nil, faultAt(start, fmt.Sprintf("must be true or false; it is of type %s", t))
 	}
-	loops, err := inspect(checked.NativeRep())
+	steps, err := inspect(checked.NativeRep())
 	if err != nil {
 		return nil, err
 	}
@@ -64,9 +64,8 @@ func (e *Environment) Compile(text string) (*Program, error) {
 			"could take too long: lists of %d entries would cost %d, the limit is %d",
 			assumedSize, estimate.Max, MaxCost))
 	}
-	program, err := e.env.Program(checked, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(MaxCost),
-		cel.CostTracking(pricer{}),
-		cel.CustomDecoratorV2(priceConstructors), cel.OptimizeRegex(patterns...), cel.InterruptCheckFrequency(64))
+	program, err := e.env.Program(checked, cel.EvalOptions(cel.OptOptimize), cel.CustomDecoratorV2(priced(steps)),
+		cel.OptimizeRegex(patterns...), cel.InterruptCheckFrequency(interruptEvery))
 	if err != nil { // a constant that cannot be converted
 		var fault *types.Err
 		if errors.As(err, &fault) && fault.NodeID() > 0 {
@@ -74,11 +73,13 @@ func (e *Environment) Compile(text string) (*Program, error) {
 		}
 		return nil, faultAt(start, err.Error())
 	}
-	return &Program{program: program, loops: loops, cost: int64(estimate.Max)}, nil
+	return &Program{program: program, tracker: e.tracker, loops: len(steps) > 0, cost: int64(estimate.Max)}, nil
 }
 
-// inspect refuses the parts of CEL that conditions must not use, and reports whether the condition has loops.
-func inspect(a *ast.AST) (loops bool, err error) {
+// inspect refuses the parts of CEL that conditions must not use. It returns the ids of the expressions that loops
+// evaluate for each entry.
+func inspect(a *ast.AST) (steps map[int64]bool, err error) {
+	steps = map[int64]bool{}
 	refuse := func(id int64, message string) {
 		if err == nil {
 			err = faultAt(a.SourceInfo().GetStartLocation(id), message)
@@ -87,7 +88,7 @@ func inspect(a *ast.AST) (loops bool, err error) {
 	ast.PreOrderVisit(a.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		switch e.Kind() {
 		case ast.ComprehensionKind:
-			loops = true
+			steps[e.AsComprehension().LoopStep().ID()] = true
 		case ast.StructKind: // protocol buffers
 			refuse(e.ID(), "types cannot be constructed here")
 		case ast.CallKind:
@@ -105,7 +106,7 @@ func inspect(a *ast.AST) (loops bool, err error) {
 			}
 		}
 	}))
-	return loops, err
+	return steps, err
 }
 
 func faultAt(at common.Location, message string) *Error {

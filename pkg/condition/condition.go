@@ -8,6 +8,7 @@ import (
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/ext"
+	"cel.dev/cel-go/interpreter"
 	"github.com/maypok86/otter/v2"
 )
 
@@ -28,6 +29,7 @@ func Timestamp(name string) Variable { return Variable{cel.Variable(name, cel.Ti
 // the process.
 type Environment struct {
 	env      *cel.Env
+	tracker  *interpreter.CostTracker
 	programs *otter.Cache[string, compiled]
 }
 
@@ -50,5 +52,9 @@ func NewEnvironment(variables ...Variable) (*Environment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("condition environment: %w", err)
 	}
-	return &Environment{env: env, programs: newCache()}, nil
+	tracker, err := newTracker(env)
+	if err != nil {
+		return nil, fmt.Errorf("condition environment: %w", err)
+	}
+	return &Environment{env: env, tracker: tracker, programs: newCache()}, nil
 }

@@ -1,6 +1,7 @@
 package condition
 
 import (
+	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/cost"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/overloads"
@@ -18,6 +19,12 @@ const (
 	assumedSize = 50
 )
 
+// PauseCost is what an evaluation costs between two pauses: some tens of microseconds.
+const PauseCost = 500
+
+// interruptEvery is how many entries loops read between looks at the context.
+const interruptEvery = 64
+
 type estimator struct{}
 
 func (estimator) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *cost.CallEstimate {
@@ -32,13 +39,53 @@ func (estimator) EstimateSize(node cost.AstNode) *cost.SizeEstimate {
 	return nil
 }
 
-// pricer corrects CEL's own cost model, which is too cheap in three places: it does not know the operands of a call
-// on values of unknown type (all that comes out of a record), it does not look at the size of patterns, and it counts
-// only the outer entries of a list. Lists that share entries can stand for far more values than were read or written:
-// [[x, x, x]].all(y, [[y, y, y]].all(z, z == z)) compares nine x, and with a few more levels it would never end. So
-// the construction of a list is charged for all values inside it, and a comparison for all values on both sides. Then
-// no value can be larger than what was charged for it.
+// pricer corrects CEL's own cost model, which is too cheap in four places: it does not count the entries that a loop
+// skips, it does not know the operands of a call on values of unknown type (all that comes out of a record), it does not
+// look at the size of patterns, and it counts only the outer entries of a list. Lists that share entries can stand for
+// far more values than were read or written: [[x, x, x]].all(y, [[y, y, y]].all(z, z == z)) compares nine x, and with a
+// few more levels it would never end. So the construction of a list is charged for all values inside it, and a
+// comparison for all values on both sides. Then no value can be larger than what was charged for it.
 type pricer struct{}
+
+// newTracker makes a tracker that knows the costs of all functions of an environment. CEL tells them only to programs.
+func newTracker(env *cel.Env) (*interpreter.CostTracker, error) {
+	constant, issues := env.Compile("true")
+	if err := issues.Err(); err != nil {
+		return nil, err
+	}
+	program, err := env.Program(constant, cel.CostLimit(MaxCost), cel.CostTracking(pricer{}))
+	if err != nil {
+		return nil, err
+	}
+	frame, err := interpreter.NewExecutionFrame(interpreter.EmptyActivation())
+	if err != nil {
+		return nil, err
+	}
+	defer frame.Close()
+	if _, _, err := program.Eval(frame); err != nil {
+		return nil, err
+	}
+	return frame.CostTracker(), nil
+}
+
+// pauses is the pricer of an evaluation that pauses.
+type pauses struct {
+	pricer
+	tracker *interpreter.CostTracker
+	pause   func() error
+	next    uint64 // the cost at which to pause
+	failed  error  // of pause
+}
+
+func (p *pauses) CallCost(function, overload string, args []ref.Val, result ref.Val) *uint64 {
+	if spent := p.tracker.ActualCost(); spent >= p.next {
+		p.next = spent + PauseCost
+		if p.failed = p.pause(); p.failed != nil {
+			panic(interpreter.EvalCancelledError{Message: "a pause failed", Cause: interpreter.ContextCancelled})
+		}
+	}
+	return p.pricer.CallCost(function, overload, args, result)
+}
 
 func (pricer) CallCost(function, overload string, args []ref.Val, result ref.Val) *uint64 {
 	switch function {
@@ -50,6 +97,8 @@ func (pricer) CallCost(function, overload string, args []ref.Val, result ref.Val
 		return price(addition(args[0], result))
 	case construction:
 		return price(sizeOf(result))
+	case iteration:
+		return price(1)
 	case overloads.Matches:
 		// A pattern of a few characters can have 200 instructions.
 		return price(texts(args[:1]) * (12 + texts(args[1:])*10/4))
@@ -132,28 +181,39 @@ func price(n uint64) *uint64 {
 	if n == 1 {
 		return &one // saves an allocation
 	}
-	return &n
+	other := n // the address of n would mean an allocation in any case
+	return &other
 }
 
-const construction = "construction"
+// What costs something, but is not a call of a function.
+const (
+	construction = "construction"
+	iteration    = "iteration"
+)
+
+// priced charges for lists, maps and the steps of loops, which are the nodes with these ids.
+func priced(steps map[int64]bool) interpreter.InterpretableDecoratorV2 {
+	return func(node interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+		if steps[node.ID()] {
+			return &step{node}, nil
+		}
+		c, ok := node.(interpreter.InterpretableConstructor)
+		if !ok {
+			return node, nil
+		}
+		for _, v := range c.InitVals() {
+			if _, constant := v.(interpreter.InterpretableConst); !constant {
+				return constructor{c}, nil
+			}
+		}
+		// A constant is made once, by cel.OptOptimize, which does not recognize a constructor that is wrapped.
+		return node, nil
+	}
+}
 
 // constructor charges for the list or map that it makes.
 type constructor struct {
 	interpreter.InterpretableConstructor
-}
-
-func priceConstructors(node interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
-	c, ok := node.(interpreter.InterpretableConstructor)
-	if !ok {
-		return node, nil
-	}
-	for _, v := range c.InitVals() {
-		if _, constant := v.(interpreter.InterpretableConst); !constant {
-			return constructor{c}, nil
-		}
-	}
-	// A constant is made once, by cel.OptOptimize, which does not recognize a constructor that is wrapped.
-	return node, nil
 }
 
 func (c constructor) Exec(frame *interpreter.ExecutionFrame) ref.Val {
@@ -170,3 +230,21 @@ func (c constructor) Eval(vars interpreter.Activation) ref.Val {
 
 func (constructor) Function() string   { return construction }
 func (constructor) OverloadID() string { return construction }
+
+// step charges for an entry of a loop.
+type step struct{ interpreter.InterpretableV2 }
+
+func (s *step) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	v := s.InterpretableV2.Exec(frame)
+	if costs := frame.CostTracker(); costs != nil {
+		costs.EvalZeroArity(frame, s.ID(), s, v)
+	}
+	return v
+}
+
+func (s *step) Eval(vars interpreter.Activation) ref.Val {
+	return interpreter.EvalActivation(vars, s.Exec)
+}
+
+func (*step) Function() string   { return iteration }
+func (*step) OverloadID() string { return iteration }

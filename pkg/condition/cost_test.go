@@ -2,6 +2,7 @@ package condition
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -57,6 +58,8 @@ func TestCost(t *testing.T) {
 		"user.objects.all(x, x in user.objects || true)",
 		"user.objects.all(x, [x] in [user.objects] || true)",
 		"user.text.contains(user.text)",
+		"user.objects.exists_one(x, user.objects.exists_one(y, false))",
+		"user.objects.filter(x, user.objects.filter(y, false) != []) == []",
 		// These have little text but many values to compare: their construction is stopped.
 		"[user.n]" + strings.Repeat(".map(x, [x, x, x, x, x, x, x, x])", 20) + ".all(x, x == x)",
 		"[user.n]" + strings.Repeat(".map(x, {'a': x, 'b': x, 'c': x, 'd': x})", 20) + ".all(x, x == x)",
@@ -123,7 +126,7 @@ func TestMeasure(t *testing.T) {
 		require.NoError(t, err)
 		require.Positive(t, program.Cost())
 		require.LessOrEqual(t, program.Cost(), int64(MaxCost))
-		return program.Measure(t.Context(), in)
+		return program.Measure(t.Context(), in, nil)
 	}
 	record := input(t, `{"id": "1", "roles": [1, 2, 3, 4, 5]}`)
 	holds, cheap, err := measure(`user.id == "1"`, record)
@@ -140,4 +143,32 @@ func TestMeasure(t *testing.T) {
 	_, stopped, err := measure(`user.roles.all(a, user.roles.all(b, a + b > 0))`, many)
 	require.ErrorIs(t, err, ErrCost)
 	require.EqualValues(t, MaxCost, stopped)
+}
+
+// Evaluations pause whatever their loops do, and cost the same with pauses. The error of a pause ends them.
+func TestPauses(t *testing.T) {
+	t.Parallel()
+	env, in := newEnvironment(t), map[string]any{"user": map[string]any{"list": make([]int64, 100)}}
+	for _, text := range []string{
+		"user.list.all(a, user.list.all(b, a + b >= 0))",
+		"!user.list.exists(a, user.list.exists(b, false))",
+		"!user.list.exists_one(a, user.list.exists_one(b, false))",
+		"user.list.map(a, user.list.filter(b, false)).size() == 100",
+	} {
+		program, err := env.Compile(text)
+		require.NoError(t, err, text)
+		holds, cost, err := program.Measure(t.Context(), in, nil)
+		require.NoError(t, err, text)
+		require.True(t, holds, text)
+
+		paused := int64(0)
+		holds, again, err := program.Measure(t.Context(), in, func() error { paused++; return nil })
+		require.NoError(t, err, text)
+		require.True(t, holds, text)
+		require.Equal(t, cost, again, text)
+		require.Greater(t, paused, cost/PauseCost*4/5, text)
+
+		_, _, err = program.Measure(t.Context(), in, func() error { return io.ErrClosedPipe })
+		require.ErrorIs(t, err, io.ErrClosedPipe, text)
+	}
 }

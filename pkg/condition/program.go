@@ -9,7 +9,6 @@ import (
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
-	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/interpreter"
 )
 
@@ -25,6 +24,7 @@ var (
 // Program is a compiled condition. It is safe for concurrent use.
 type Program struct {
 	program cel.Program
+	tracker *interpreter.CostTracker // copied for each evaluation
 	loops   bool
 	cost    int64
 }
@@ -38,27 +38,42 @@ func (p *Program) Cost() int64 { return p.cost }
 // costs at most MaxCost and never panics. Its error is ErrUndecided, unless ctx ends during a loop: then it is the
 // context's, which says nothing about the condition. The text of an error may quote the input.
 func (p *Program) Eval(ctx context.Context, input map[string]any) (bool, error) {
-	holds, _, err := p.Measure(ctx, input)
+	holds, _, err := p.Measure(ctx, input, nil)
 	return holds, err
 }
 
-// Measure is Eval that also returns the cost of the evaluation, in the units of MaxCost, with an error too.
-func (p *Program) Measure(ctx context.Context, input map[string]any) (holds bool, cost int64, err error) {
-	var (
-		result  ref.Val
-		details *cel.EvalDetails
-	)
-	if p.loops {
-		result, details, err = p.program.ContextEval(ctx, input)
-	} else { // without loops there is nothing to interrupt; Eval takes a third less time
-		result, details, err = p.program.Eval(input)
+// Measure is Eval that also returns the cost of the evaluation, in the units of MaxCost, with an error too. pause, which
+// may be nil, is called each time that the evaluation has cost about PauseCost more, so that it can let other work go
+// first. Its error ends the evaluation and is returned.
+func (p *Program) Measure(ctx context.Context, input map[string]any, pause func() error) (
+	holds bool, cost int64, err error,
+) {
+	frame, err := interpreter.NewExecutionFrame(input)
+	if err != nil {
+		return false, 0, err
 	}
-	if details != nil {
-		if actual := details.ActualCost(); actual != nil {
-			cost = int64(min(*actual, MaxCost)) //nolint:gosec // bounded
+	defer frame.Close()
+	if p.loops { // without loops there is nothing to interrupt
+		if err := frame.SetContext(ctx, interruptEvery); err != nil {
+			return false, 0, err
 		}
 	}
+	tracker, err := p.tracker.Clone()
 	if err != nil {
+		return false, 0, err
+	}
+	frame.SetCostTracker(tracker)
+	var rests *pauses
+	if p.loops && pause != nil {
+		rests = &pauses{tracker: tracker, pause: pause, next: PauseCost}
+		tracker.Estimator = rests
+	}
+	result, _, err := p.program.Eval(frame)
+	cost = int64(min(tracker.ActualCost(), MaxCost)) //nolint:gosec // bounded
+	switch {
+	case rests != nil && rests.failed != nil:
+		return false, cost, rests.failed
+	case err != nil:
 		if err = reason(ctx, err); errors.Is(err, ErrCost) {
 			cost = MaxCost
 		}

@@ -76,12 +76,17 @@ func (m *meter) meets(ctx context.Context, r *record, n *tree.Node) (bool, error
 		return false, nil
 	}
 	began := time.Now()
-	defer func() { m.pace.Worked(ctx, time.Since(began)) }()
+	worked := func() error {
+		m.pace.Worked(ctx, time.Since(began))
+		began = time.Now()
+		return nil
+	}
+	defer func() { _ = worked() }()
 	program, err := tree.Conditions.Cached(n.Condition)
 	if err != nil {
 		return false, nil
 	}
-	met, cost, err := program.Measure(ctx, map[string]any{"user": r.whole})
+	met, cost, err := program.Measure(ctx, map[string]any{"user": r.whole}, worked)
 	m.spent += cost
 	if errors.Is(err, condition.ErrCost) {
 		m.stopped[n.ID]++

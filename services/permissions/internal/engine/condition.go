@@ -72,12 +72,20 @@ func (s *State) holds(ctx context.Context, q *Question, in *input, c *Condition)
 			return false, undecided, nil
 		}
 	}
-	holds, cost, undecided := program.Measure(ctx, in.values)
+	spent := int64(0)
+	holds, cost, undecided := program.Measure(ctx, in.values, func() error {
+		spent += condition.PauseCost
+		err = q.Work.spend(ctx, condition.PauseCost)
+		return err
+	})
 	in.cost += cost + 1
-	if ctx.Err() != nil {
+	switch {
+	case err != nil:
+		return false, nil, err
+	case ctx.Err() != nil:
 		return false, nil, context.Cause(ctx)
 	}
-	return holds, undecided, q.Work.spend(ctx, costOfCondition+int(cost))
+	return holds, undecided, q.Work.spend(ctx, costOfCondition+int(max(0, cost-spent)))
 }
 
 var errTooCostly = errors.New("the conditions of this check cost too much together")
