@@ -16,6 +16,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
 	"github.com/idplatform/idplatform/pkg/docstore"
+	"github.com/idplatform/idplatform/pkg/fair"
 )
 
 // Op describes an operation, apart from its types.
@@ -222,6 +223,7 @@ func (d *doorAdapter) Handle(op *huma.Operation, handler func(huma.Context)) {
 func (d *doorAdapter) enter(hc huma.Context, handler func(huma.Context)) {
 	s, op, c := d.server, d.op, humagin.Unwrap(hc)
 	call := &call{op: op, start: time.Now(), status: http.StatusInternalServerError, err: errPanic}
+	fair.Requested(call.start)
 	ctx, err := s.admit(op, c.Request, c.Writer.Header())
 	defer func() { s.observe(ctx, op, call); release(call.buffer) }()
 	if err == nil {

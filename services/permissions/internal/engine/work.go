@@ -11,7 +11,8 @@ import (
 type Work struct {
 	pause func(ctx context.Context, took time.Duration) error
 
-	units int       // since the clock was last looked at
+	units int       // since the last pause
+	look  int       // at how many units the clock is looked at
 	since time.Time // the last pause
 
 	reach reach
@@ -24,8 +25,11 @@ type Work struct {
 
 const (
 	// slice is how long the questions of a request work between two pauses.
-	slice = 500 * time.Microsecond
-	// unitsALook is how many units of work, each some tens of nanoseconds, are done between looks at the clock.
+	slice = 200 * time.Microsecond
+	// leastUnits of work, each some tens of nanoseconds, are always done between pauses: the time of less work has
+	// passed while others had the processor.
+	leastUnits = 2000
+	// unitsALook are done between looks at the clock after that.
 	unitsALook = 500
 	// maxKept is for how many candidates memory is kept between requests.
 	maxKept = 1000
@@ -34,11 +38,11 @@ const (
 var works = sync.Pool{New: func() any { return new(Work) }}
 
 // NewWork begins the work of a request; Done ends it. pause, which may be nil, is called each time that the work has
-// kept a processor for about half a millisecond, with the time that it was, so that others can go on meanwhile. Its
-// error ends the question.
+// kept a processor for about a fifth of a millisecond, with the time that it was, so that others can go on meanwhile.
+// Its error ends the question.
 func NewWork(pause func(ctx context.Context, took time.Duration) error) *Work {
 	w := works.Get().(*Work)
-	w.pause, w.units, w.state = pause, 0, nil
+	w.pause, w.units, w.look, w.state = pause, 0, leastUnits, nil
 	if pause != nil {
 		w.since = time.Now()
 	}
@@ -57,10 +61,10 @@ func (w *Work) Done() {
 
 // spend notes units of work, and pauses when it is time.
 func (w *Work) spend(ctx context.Context, units int) error {
-	if w.units += units; w.units < unitsALook {
+	if w.units += units; w.units < w.look {
 		return nil
 	}
-	w.units = 0
+	w.look = w.units + unitsALook
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -72,7 +76,7 @@ func (w *Work) spend(ctx context.Context, units int) error {
 		return nil
 	}
 	err := w.pause(ctx, took)
-	w.since = time.Now()
+	w.units, w.look, w.since = 0, leastUnits, time.Now()
 	return err
 }
 
