@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"runtime/debug"
 	"strconv"
 
 	"github.com/idplatform/idplatform/pkg/service"
@@ -20,11 +18,7 @@ func serve(ctx context.Context, args []string, out, notes io.Writer) (err error)
 	if err != nil {
 		return err
 	}
-	// All services and NATS share this process and its heap, most of which is short-lived. Collecting garbage more
-	// often takes a fifth less memory for a few per cent of a processor's time. GOGC in the environment overrides it.
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(60)
-	}
+	startCollector()
 	log := telemetry.NewLogger(notes, s.Log.Level, s.Log.Format)
 	f, unlock, err := takeFolder(s.DataDir)
 	if err != nil {
@@ -64,6 +58,7 @@ func serve(ctx context.Context, args []string, out, notes io.Writer) (err error)
 	}
 	greet(out, s, f, p, address, admin.Addr())
 	service.ForgetStart()
+	adaptCollector()
 	return p.gateway.Serve(ctx, listener)
 }
 
