@@ -21,54 +21,62 @@ type readiness struct {
 
 	mu      sync.Mutex
 	checked time.Time
-	ready   bool
-	states  map[string]string // ready or not_ready, for each service
+	last    health
 }
 
 func newReadiness(upstreams map[string]Upstream, client *http.Client, log *slog.Logger) *readiness {
 	return &readiness{upstreams: upstreams, client: client, log: log}
 }
 
-// check asks all services at the same time, or returns their answers of the last second. The map must not be changed.
-func (rd *readiness) check() (ready bool, states map[string]string) {
+// check asks all services at the same time, or returns their answers of the last second, which must not be changed.
+func (rd *readiness) check() health {
 	rd.mu.Lock()
 	defer rd.mu.Unlock()
 	if !rd.checked.IsZero() && time.Since(rd.checked) < readinessAge {
-		return rd.ready, rd.states
+		return rd.last
 	}
 	var (
 		wg sync.WaitGroup
 		mu sync.Mutex
 	)
-	before := rd.states
-	rd.ready, rd.states = true, make(map[string]string, len(rd.upstreams))
+	before := rd.last.Services
+	now := health{Status: ready, Services: map[string]string{}, Warnings: map[string][]string{}}
 	for service, u := range rd.upstreams {
 		wg.Go(func() {
 			// The answer serves all requests of the next second, so it must not end with the context of one of them.
-			err := u.isReady(context.Background(), rd.client)
+			warnings, err := u.isReady(context.Background(), rd.client)
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {
-				rd.states[service] = "ready"
+				now.Services[service] = ready
+				if len(warnings) > 0 {
+					now.Warnings[service] = warnings
+				}
 				return
 			}
-			rd.ready, rd.states[service] = false, "not_ready"
+			now.Status, now.Services[service] = notReady, notReady
 			// The reason goes to the log, once for each time the service becomes not ready. It is not in the
 			// response, which everybody can read.
-			if before[service] != "not_ready" {
+			if before[service] != notReady {
 				rd.log.Warn("service is not ready", "upstream", service, "error", err)
 			}
 		})
 	}
 	wg.Wait()
-	rd.checked = time.Now()
-	return rd.ready, rd.states
+	rd.checked, rd.last = time.Now(), now
+	return now
 }
 
 type health struct {
-	Status   string            `json:"status"`
-	Services map[string]string `json:"services,omitempty"`
+	Status   string              `json:"status"`
+	Services map[string]string   `json:"services,omitempty"` // ready or not_ready
+	Warnings map[string][]string `json:"warnings,omitempty"` // what services that are ready go on without
 }
+
+const (
+	ready    = "ready"
+	notReady = "not_ready"
+)
 
 // serveHealth answers 200 as long as the process runs.
 func (g *Gateway) serveHealth(w http.ResponseWriter, _ *http.Request) {
@@ -81,12 +89,12 @@ func (g *Gateway) serveReady(w http.ResponseWriter, _ *http.Request) {
 		writeHealth(w, http.StatusServiceUnavailable, health{Status: "draining"})
 		return
 	}
-	ready, states := g.readiness.check()
-	if !ready {
-		writeHealth(w, http.StatusServiceUnavailable, health{Status: "not_ready", Services: states})
-		return
+	now := g.readiness.check()
+	status := http.StatusOK
+	if now.Status != ready {
+		status = http.StatusServiceUnavailable
 	}
-	writeHealth(w, http.StatusOK, health{Status: "ready", Services: states})
+	writeHealth(w, status, now)
 }
 
 func writeHealth(w http.ResponseWriter, status int, body health) {

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -44,13 +45,29 @@ func TestReadyAsksEveryService(t *testing.T) {
 	require.JSONEq(t, `{"status":"alive"}`, w.Body.String())
 }
 
+// A service that goes on without something is ready, and says so.
+func TestReadyPassesWarningsOn(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, map[string]Upstream{
+		Users:       local(nil),
+		Permissions: InProcess(nil, func() ([]string, error) { return []string{"without 2 records"}, nil }),
+		Events: remote(t, func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"status":"ready","warnings":["without 3 records"]}`)
+		}),
+	}, nil)
+	w := get(g, "/readyz")
+	require.Equal(t, 200, w.Code)
+	require.JSONEq(t, `{"status":"ready","services":{"users":"ready","permissions":"ready","events":"ready"},
+		"warnings":{"permissions":["without 2 records"],"events":["without 3 records"]}}`, w.Body.String())
+}
+
 func TestReadyAsksAtMostOnceASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
-		g := newGateway(t, map[string]Upstream{Users: InProcess(nil, func() error {
+		g := newGateway(t, map[string]Upstream{Users: InProcess(nil, func() ([]string, error) {
 			asked++
-			return errors.New("the store at 10.0.0.7 is away")
+			return nil, errors.New("the store at 10.0.0.7 is away")
 		})}, nil)
 		for range 100 {
 			w := get(g, "/readyz")

@@ -63,10 +63,10 @@ func newGateway(t testing.TB, upstreams map[string]Upstream, change func(*Config
 	return f
 }
 
-func ready() error { return nil }
+func isReady() ([]string, error) { return nil, nil }
 
 // local makes a service in this process.
-func local(h http.HandlerFunc) Upstream { return InProcess(h, ready) }
+func local(h http.HandlerFunc) Upstream { return InProcess(h, isReady) }
 
 // remote makes a service behind a real connection.
 func remote(t testing.TB, h http.HandlerFunc) Upstream {

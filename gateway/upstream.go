@@ -2,8 +2,10 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"time"
@@ -13,13 +15,13 @@ import (
 // Remote.
 type Upstream struct {
 	handler http.Handler
-	ready   func() error
+	ready   func() (warnings []string, err error)
 	url     *url.URL // nil for a service in this process
 }
 
-// InProcess is a service in this process, called as a function. ready reports whether it can serve; it must return at
-// once.
-func InProcess(handler http.Handler, ready func() error) Upstream {
+// InProcess is a service in this process, called as a function. ready reports whether it can serve, and what it goes on
+// without; it must return at once.
+func InProcess(handler http.Handler, ready func() (warnings []string, err error)) Upstream {
 	return Upstream{handler: handler, ready: ready}
 }
 
@@ -55,8 +57,11 @@ func Remotes(urls map[string]string) (map[string]Upstream, error) {
 // readyTimeout bounds one request to /readyz of a service.
 const readyTimeout = time.Second
 
+// maxReadyAnswer bounds the answer to such a request.
+const maxReadyAnswer = 64 << 10
+
 // isReady asks the service whether it is ready: its function, or its /readyz.
-func (u Upstream) isReady(ctx context.Context, client *http.Client) error {
+func (u Upstream) isReady(ctx context.Context, client *http.Client) (warnings []string, err error) {
 	if u.url == nil {
 		return u.ready()
 	}
@@ -64,17 +69,21 @@ func (u Upstream) isReady(ctx context.Context, client *http.Client) error {
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.url.JoinPath("readyz").String(), nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("/readyz answered %d", resp.StatusCode)
+		return nil, fmt.Errorf("/readyz answered %d", resp.StatusCode)
 	}
-	return nil
+	var answer struct {
+		Warnings []string `json:"warnings"`
+	}
+	_ = json.NewDecoder(io.LimitReader(resp.Body, maxReadyAnswer)).Decode(&answer) // its status says that it is ready
+	return answer.Warnings, nil
 }
 
 // newTransport makes the connections to services in other processes. The pool keeps as many idle connections as there

@@ -37,7 +37,7 @@ func TestExampleThroughTheGateway(t *testing.T) {
 			t.Parallel()
 			s := testkit.Start(t, example.Spec())
 			s.Ready()
-			upstream := gateway.InProcess(asEvents(s.Handler), func() error { return nil })
+			upstream := gateway.InProcess(asEvents(s.Handler), func() ([]string, error) { return nil, nil })
 			if hop == "remote" {
 				server := httptest.NewServer(asEvents(s.Handler))
 				t.Cleanup(server.Close)

@@ -137,10 +137,10 @@ func start(
 			return nil, err
 		}
 		p.cleanups = append(p.cleanups, unit.Stop)
-		upstreams[spec.Name] = gateway.InProcess(unit.Handler, func() error {
+		upstreams[spec.Name] = gateway.InProcess(unit.Handler, func() ([]string, error) {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			defer cancel()
-			return unit.Ready(ctx)
+			return unit.Warnings(), unit.Ready(ctx)
 		})
 	}
 	if err := f.forgetFormerKeys(); err != nil { // the applications service has them

@@ -20,13 +20,14 @@ type healthHandler struct {
 }
 
 type started struct {
-	handler http.Handler
-	ready   func(context.Context) error
+	handler  http.Handler
+	ready    func(context.Context) error
+	warnings func() []string
 }
 
 // open lets requests in.
-func (h *healthHandler) open(handler http.Handler, ready func(context.Context) error) {
-	h.started.Store(&started{handler, ready})
+func (h *healthHandler) open(handler http.Handler, ready func(context.Context) error, warnings func() []string) {
+	h.started.Store(&started{handler, ready, warnings})
 }
 
 const readyTimeout = 2 * time.Second
@@ -55,7 +56,7 @@ func (h *healthHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case err != nil:
 			say(w, http.StatusServiceUnavailable, "the store does not answer")
 		default:
-			say(w, http.StatusOK, "ready")
+			say(w, http.StatusOK, "ready", service.warnings()...)
 		}
 	default:
 		service.handler.ServeHTTP(w, r)
@@ -64,9 +65,12 @@ func (h *healthHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 var errStarting = errors.New("it is starting")
 
-func say(w http.ResponseWriter, status int, text string) {
+func say(w http.ResponseWriter, status int, text string, warnings ...string) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"status": text})
+	_ = json.NewEncoder(w).Encode(struct {
+		Status   string   `json:"status"`
+		Warnings []string `json:"warnings,omitempty"`
+	}{text, warnings})
 }

@@ -117,7 +117,7 @@ func run(ctx context.Context, name string, c Config, spec Spec, out io.Writer) e
 	if tracer != nil {
 		handler = otelhttp.NewHandler(handler, name, otelhttp.WithTracerProvider(tracer))
 	}
-	h.open(handler, unit.Ready)
+	h.open(handler, unit.Ready, unit.Warnings)
 	log.Info("serving", "listen", listener.Addr().String(), "admin", admin.Addr(), "database", databaseOf(c), "nats",
 		c.NATS.URL)
 	ForgetStart()

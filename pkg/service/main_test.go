@@ -483,6 +483,7 @@ func FuzzParseIssuer(f *testing.F) {
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	var broken error
+	var warnings []string
 	h := &healthHandler{}
 	see := func(path string, status int, text string) {
 		t.Helper()
@@ -498,9 +499,11 @@ func TestHealth(t *testing.T) {
 		deadline, bounded := ctx.Deadline()
 		require.True(t, bounded && time.Until(deadline) <= readyTimeout, "a store that hangs must not hang the probe")
 		return broken
-	})
+	}, func() []string { return warnings })
 	see("/healthz", 200, "ok")
-	see("/readyz", 200, "ready")
+	see("/readyz", 200, `{"status":"ready"}`)
+	warnings = []string{"without a record"}
+	see("/readyz", 200, `{"status":"ready","warnings":["without a record"]}`)
 	see("/other", 404, "")
 	broken = errors.New("dial mongodb://root:hunter2@db")
 	see("/readyz", 503, `{"status":"the store does not answer"}`)

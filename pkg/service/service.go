@@ -84,6 +84,8 @@ type App struct {
 	Followers []bus.FollowerConfig
 	// Ready returns what else keeps the service from serving until it has started; nil if nothing does. Optional.
 	Ready func() error
+	// Warnings say what a service that is ready goes on without, for everybody who can ask for /readyz. Optional.
+	Warnings func() []string
 	// Close frees what the service itself holds, such as processes, once consumers and tasks have ended; optional.
 	Close func()
 }
@@ -135,7 +137,8 @@ type Unit struct {
 	followers []*bus.Follower
 	tasks     *tasks
 	denied    *denials
-	ready     func() error // nil if there is none
+	ready     func() error    // nil if there is none
+	warnings  func() []string // nil if there is none
 	relay     *outbox.Relay
 	free      func()
 }
@@ -158,7 +161,7 @@ func Start(ctx context.Context, spec Spec, deps Deps) (*Unit, error) {
 		return nil, fmt.Errorf("%s: %w", spec.Name, err)
 	}
 	unit := &Unit{Name: spec.Name, Handler: app.Handler, deps: deps, relay: relay, denied: denied,
-		ready: app.Ready, free: app.Close}
+		ready: app.Ready, warnings: app.Warnings, free: app.Close}
 	for _, c := range app.Consumers {
 		consumer, err := deps.Bus.Consume(ctx, c)
 		if err != nil {
@@ -211,6 +214,14 @@ func (u *Unit) Ready(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", u.Name, err)
 	}
 	return nil
+}
+
+// Warnings say what the service goes on without.
+func (u *Unit) Warnings() []string {
+	if u.warnings == nil {
+		return nil
+	}
+	return u.warnings()
 }
 
 // Stop ends consumers and tasks, publishes the remaining events to NATS, and closes the store. All requests must have

@@ -182,6 +182,9 @@ func (s *Service) Ready() {
 	require.Eventually(s.t, isReady, 20*time.Second, time.Millisecond)
 }
 
+// Warnings are what the service tells to go on without.
+func (s *Service) Warnings() []string { return s.unit.Warnings() }
+
 func within(t testing.TB, stop func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

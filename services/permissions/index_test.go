@@ -101,6 +101,8 @@ func TestAPoisonedEventIsParked(t *testing.T) {
 	tell(t, s, "membership.created", "32", "10", object{"record": object{"id": "32", "node_id": "12", "user_id": "21"}})
 	eventually(t, true, func() bool { return allowed(t, c, "21") })
 	require.EqualValues(t, 1, parked(t, s))
+	require.Len(t, s.Warnings(), 1)
+	require.Contains(t, s.Warnings()[0], "goes on without: 1;")
 }
 
 // An event that lacks what it must say is parked; the deletion of a record needs no more than its id.

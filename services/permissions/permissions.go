@@ -31,6 +31,7 @@ func newApp(_ context.Context, d service.Deps) (service.App, error) {
 	httpapi.Register(server, grants, x, d.Clock)
 	return service.App{
 		Handler:   index.TellTokens(server),
+		Warnings:  x.Warnings,
 		Followers: x.Followers(),
 		Answer:    func(b *bus.Bus) error { return answer(b, grants, x) },
 		Consumers: []bus.ConsumerConfig{{

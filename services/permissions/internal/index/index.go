@@ -4,6 +4,7 @@ package index
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -32,7 +33,7 @@ type Index struct {
 	grants source
 	people source
 
-	parked prometheus.Counter
+	parked atomic.Int64
 }
 
 // source is where one half of the index comes from: the service's own records, or those of others.
@@ -52,11 +53,11 @@ type record struct{ tenant, entity, id string }
 
 // New makes an empty index. Its followers fill it.
 func New(d Deps) *Index {
-	x := &Index{Deps: d, parked: prometheus.NewCounter(prometheus.CounterOpts{
+	x := &Index{Deps: d}
+	d.Metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "idp_permissions_parked_events_total",
 		Help: "Events and records that the index could not read, and goes on without.",
-	})}
-	d.Metrics.MustRegister(x.parked)
+	}, func() float64 { return float64(x.parked.Load()) }))
 	return x
 }
 
@@ -164,9 +165,18 @@ func (s *source) note(r record, deleted bool) {
 
 // park counts and logs a record that cannot be read. The index continues without it.
 func (x *Index) park(tenant, entity, id string, err error) {
-	x.parked.Inc()
+	x.parked.Add(1)
 	x.Log.Error("the index goes on without a record that it cannot read", "tenant", tenant, "entity", entity, "record",
 		id, "error", err)
+}
+
+// Warnings tell of parked records.
+func (x *Index) Warnings() []string {
+	n := x.parked.Load()
+	if n == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("records that the index could not read and goes on without: %d; the log names them", n)}
 }
 
 // handleGrant handles an event of this service.
