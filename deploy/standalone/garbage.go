@@ -9,8 +9,8 @@ import (
 )
 
 // All services and NATS share this process and its heap, most of which is short-lived. Collecting garbage more often
-// than usual takes a fifth less memory. But requests wait while garbage is collected, up to some milliseconds each time.
-// So while a busy program collects often, and has little memory in use, more garbage may gather: until there are
+// than usual takes a fifth less memory. But requests wait while garbage is collected, up to some milliseconds each
+// time. So while a busy program collects often, and has little memory in use, more garbage may gather: until there are
 // roomyHeap bytes of both.
 const (
 	garbagePercent = 60 // of the memory in use
@@ -54,8 +54,8 @@ func afterNext(last collection) {
 	}, last)
 }
 
-// percentFor returns how much garbage may gather, in per cent of the memory in use and in steps of ten. pause is the time
-// between the last two collections.
+// percentFor returns how much garbage may gather, in per cent of the memory in use and in steps of ten. pause is the
+// time between the last two collections.
 func percentFor(inUse uint64, pause time.Duration) int {
 	if inUse >= roomyHeap || pause >= often {
 		return garbagePercent

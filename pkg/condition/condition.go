@@ -7,8 +7,8 @@ import (
 	"fmt"
 
 	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/cost"
 	"cel.dev/cel-go/ext"
-	"cel.dev/cel-go/interpreter"
 	"github.com/maypok86/otter/v2"
 )
 
@@ -29,7 +29,7 @@ func Timestamp(name string) Variable { return Variable{cel.Variable(name, cel.Ti
 // the process.
 type Environment struct {
 	env      *cel.Env
-	tracker  *interpreter.CostTracker
+	tracker  *cost.Tracker
 	programs *otter.Cache[string, compiled]
 }
 

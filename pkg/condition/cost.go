@@ -40,15 +40,15 @@ func (estimator) EstimateSize(node cost.AstNode) *cost.SizeEstimate {
 }
 
 // pricer corrects CEL's own cost model, which is too cheap in four places: it does not count the entries that a loop
-// skips, it does not know the operands of a call on values of unknown type (all that comes out of a record), it does not
-// look at the size of patterns, and it counts only the outer entries of a list. Lists that share entries can stand for
-// far more values than were read or written: [[x, x, x]].all(y, [[y, y, y]].all(z, z == z)) compares nine x, and with a
-// few more levels it would never end. So the construction of a list is charged for all values inside it, and a
+// skips, it does not know the operands of a call on values of unknown type (all that comes out of a record), it does
+// not look at the size of patterns, and it counts only the outer entries of a list. Lists that share entries can stand
+// for far more values than were read or written: [[x, x, x]].all(y, [[y, y, y]].all(z, z == z)) compares nine x, and
+// with a few more levels it would never end. So the construction of a list is charged for all values inside it, and a
 // comparison for all values on both sides. Then no value can be larger than what was charged for it.
 type pricer struct{}
 
 // newTracker makes a tracker that knows the costs of all functions of an environment. CEL tells them only to programs.
-func newTracker(env *cel.Env) (*interpreter.CostTracker, error) {
+func newTracker(env *cel.Env) (*cost.Tracker, error) {
 	constant, issues := env.Compile("true")
 	if err := issues.Err(); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func newTracker(env *cel.Env) (*interpreter.CostTracker, error) {
 // pauses is the pricer of an evaluation that pauses.
 type pauses struct {
 	pricer
-	tracker *interpreter.CostTracker
+	tracker *cost.Tracker
 	pause   func() error
 	next    uint64 // the cost at which to pause
 	failed  error  // of pause

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/cost"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/interpreter"
 )
@@ -24,7 +25,7 @@ var (
 // Program is a compiled condition. It is safe for concurrent use.
 type Program struct {
 	program cel.Program
-	tracker *interpreter.CostTracker // copied for each evaluation
+	tracker *cost.Tracker // copied for each evaluation
 	loops   bool
 	cost    int64
 }
@@ -42,9 +43,9 @@ func (p *Program) Eval(ctx context.Context, input map[string]any) (bool, error) 
 	return holds, err
 }
 
-// Measure is Eval that also returns the cost of the evaluation, in the units of MaxCost, with an error too. pause, which
-// may be nil, is called each time that the evaluation has cost about PauseCost more, so that it can let other work go
-// first. Its error ends the evaluation and is returned.
+// Measure is Eval that also returns the cost of the evaluation, in the units of MaxCost, with an error too. pause,
+// which may be nil, is called each time that the evaluation has cost about PauseCost more, so that it can let other
+// work go first. Its error ends the evaluation and is returned.
 func (p *Program) Measure(ctx context.Context, input map[string]any, pause func() error) (
 	holds bool, cost int64, err error,
 ) {

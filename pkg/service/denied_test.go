@@ -75,7 +75,7 @@ func TestDifferentDenialsAreBounded(t *testing.T) {
 	d := newTestDenials(t)
 	const tenants, each = 30, 5000
 	attempt := func(tenant, n int) rest.Denial {
-		return rest.Denial{Tenant: fmt.Sprint("tenant-", tenant), Address: fmt.Sprintf("2001:db8::%x", n), Operation: "x"}
+		return rest.Denial{Tenant: fmt.Sprint("tenant-", tenant), Address: fmt.Sprintf("2001:db8::%x", n)}
 	}
 	for n := range each {
 		d.note(attempt(0, n))

@@ -28,8 +28,8 @@ type DueWork struct {
 	// VersionMismatch mean that another replica was first. After apperr.Unavailable the remaining documents wait until
 	// the next run, too.
 	Do func(ctx context.Context, id string) error
-	// DoAll, if set, works on up to AtOnce documents of one tenant in one transaction, which costs less than Do for each.
-	// If it fails, it has changed nothing, and Do works on each of them alone.
+	// DoAll, if set, works on up to AtOnce documents of one tenant in one transaction, which costs less than Do for
+	// each. If it fails, it has changed nothing, and Do works on each of them alone.
 	DoAll  func(ctx context.Context, ids []string) error
 	AtOnce int
 }

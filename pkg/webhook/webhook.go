@@ -1,5 +1,5 @@
-// Package webhook signs requests to webhooks as Standard Webhooks 1.0.0 says (https://www.standardwebhooks.com), so that
-// receivers can check them with its libraries.
+// Package webhook signs requests to webhooks as Standard Webhooks 1.0.0 says (https://www.standardwebhooks.com), so
+// that receivers can check them with its libraries.
 package webhook
 
 import (

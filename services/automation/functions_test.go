@@ -317,7 +317,8 @@ func TestAFunctionIsDeletedWhileAJobGetsIt(t *testing.T) {
 	s := start(t)
 	functions, jobs := functionsOf(s, "acme"), jobsOf(s, "acme")
 	for i := range 20 {
-		made := functions.Post(functionsPath, javascript(`function main() {}`, object{"code": fmt.Sprint("f", i)})).Object()
+		draft := javascript(`function main() {}`, object{"code": fmt.Sprint("f", i)})
+		made := functions.Post(functionsPath, draft).Object()
 		var created, deleted *testkit.Answer
 		var both sync.WaitGroup
 		both.Go(func() {

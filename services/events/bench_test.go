@@ -136,9 +136,9 @@ func change(user, n int) docstore.Message {
 		clock.Of(time.Now()).String(), n*10, record)}
 }
 
-// BenchmarkUndelivered is the memory that many events take that nobody gets: of 20 subscriptions 15 have a receiver that
-// refuses everything, 5 one that does not answer. Then one receiver comes back and gets all. IDP_BENCH_EVENTS is their
-// number. Events are published as fast as NATS takes them, which is in the same process.
+// BenchmarkUndelivered is the memory that many events take that nobody gets: of 20 subscriptions 15 have a receiver
+// that refuses everything, 5 one that does not answer. Then one receiver comes back and gets all. IDP_BENCH_EVENTS is
+// their number. Events are published as fast as NATS takes them, which is in the same process.
 func BenchmarkUndelivered(b *testing.B) {
 	const subscriptions, slow, records = 20, 5, 1000
 	many := 20_000
