@@ -68,11 +68,12 @@ func EventTypes(t testing.TB, s *Service, service string, start clock.Time, even
 		all = append(all, one)
 	}
 	slices.SortFunc(all, func(a, b eventType) int { return strings.Compare(a.Type, b.Type) })
-	var text bytes.Buffer
-	enc := json.NewEncoder(&text)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", " ")
-	require.NoError(t, enc.Encode(all))
+	text := bytes.NewBufferString("[\n")
+	for i, one := range all { // a line for each schema and each example, so that changes are easy to read
+		fmt.Fprintf(text, `{"type": %q, "description": %q,`+"\n"+`"schema": %s,`+"\n"+`"example": %s}`,
+			one.Type, one.Description, compact(t, one.Schema), compact(t, one.Example))
+		text.WriteString(map[bool]string{true: "\n]\n", false: ",\n"}[i == len(all)-1])
+	}
 	Golden(t, catalogueOf(service), text.Bytes())
 }
 
@@ -91,13 +92,44 @@ func (s *Service) inCatalogue(eventType string) {
 		"the catalogue of event types lacks %s, which the service tells; see EventTypes", kind)
 }
 
-// describeType says what a type means, such as: A tree node was moved.
+func compact(t testing.TB, text json.RawMessage) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	require.NoError(t, json.Compact(&b, text))
+	return b.Bytes()
+}
+
+// describeType says what a type means, such as: A node was moved. The login of a user failed.
 func describeType(noun, action string) string {
-	words := strings.ReplaceAll(noun, "_", " ")
-	if strings.HasSuffix(action, "ed") && !strings.Contains(action, "_") {
-		return "Of the kind " + words + ", a record was " + action + "."
+	subject := words(noun)
+	article := "a "
+	if strings.ContainsAny(subject[:1], "aeio") { // u is that of user and unit
+		article = "an "
 	}
-	return "Of the kind " + words + ": " + strings.ReplaceAll(action, "_", " ") + "."
+	subject = article + subject
+	if i := strings.LastIndex(action, "_"); i > 0 {
+		subject, action = "the "+words(action[:i])+" of "+subject, action[i+1:]
+	}
+	verb := "was "
+	switch action {
+	case "ended", "expired", "failed", "finished", "resigned":
+		verb = ""
+	case "failing":
+		verb = "is "
+	}
+	return strings.ToUpper(subject[:1]) + subject[1:] + " " + verb + action + "."
+}
+
+// words are those of a name, such as: KV object.
+func words(name string) string {
+	all := strings.Split(name, "_")
+	for i, word := range all {
+		switch word {
+		case "idp", "kv", "mfa", "sso":
+			all[i] = strings.ToUpper(word)
+		}
+	}
+	return strings.Join(all, " ")
 }
 
 // dated replaces times that differ from run to run.
