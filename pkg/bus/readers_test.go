@@ -43,6 +43,11 @@ func startNATS(t *testing.T, dir string) (url string) {
 	require.NoError(t, options.ProcessConfigFile("../../deploy/nats/nats.conf"))
 	require.True(t, options.SyncAlways, "an acknowledgement means that the event is on the disk")
 	require.Greater(t, options.MaxPayload, int32(4<<20))
+	return runNATS(t, options, dir)
+}
+
+func runNATS(t *testing.T, options *server.Options, dir string) (url string) {
+	t.Helper()
 	options.Host, options.Port, options.HTTPPort = "127.0.0.1", server.RANDOM_PORT, 0
 	options.StoreDir, options.NoLog, options.NoSigs = dir, true, true
 	s, err := server.NewServer(options)

@@ -1,14 +1,17 @@
 package automation_test
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/secret"
@@ -16,36 +19,91 @@ import (
 	"github.com/idplatform/idplatform/services/automation"
 )
 
-const crashRuns = 100
+const crashRuns = 116
 
 var crashTenants = []string{"acme", "globex"}
 
-// crashRules are the jobs of each tenant, by name. Together they have 50 runs in flight.
+// crashRules are the jobs of each tenant, by name. Together they have 58 runs in flight.
 var crashRules = map[string]struct {
+	target     string
 	rule       object
 	jobs, runs int // of each job
 	calls      int // of a run, at most
 }{
-	"never-again":  {object{}, 1, 12, 1},
-	"once-more":    {object{"retry": object{"max": 1}}, 1, 13, 2},
-	"accepted":     {object{}, 1, 13, 1},
-	"in-the-queue": {object{"retry": object{"max": 1}, "concurrency": "queue"}, 12, 2, 2}, // one run of each at a time
+	"never-again": {"webhook", object{}, 1, 12, 1},
+	"once-more":   {"webhook", object{"retry": object{"max": 1}}, 1, 13, 2},
+	"accepted":    {"webhook", object{}, 1, 13, 1},
+	"in-the-queue": { // one run of each at a time
+		"webhook", object{"retry": object{"max": 1}, "concurrency": "queue"}, 12, 2, 2,
+	},
+	"by-nats":     {"nats", object{"retry": object{"max": 3}}, 1, 6, 4},
+	"by-function": {"function", object{"retry": object{"max": 3}}, 1, 2, 4}, // a tenant has two workers
+}
+
+// crashTarget makes the target of a tenant's jobs. All lead to the hook.
+func crashTarget(t *testing.T, s *testkit.Service, tenant, kind, hook string) object {
+	t.Helper()
+	at, err := url.Parse(hook)
+	require.NoError(t, err)
+	switch kind {
+	case "nats":
+		return object{"type": "nats", "subject": "work"}
+	case "function":
+		made := functionsOf(s, tenant).Post(functionsPath, javascript(
+			`async function main(run, {env}) {
+				const answer = await fetch(env.HOOK, {method: "POST", body: JSON.stringify(run)})
+				if (!answer.ok) throw new Error("" + answer.status)
+			}`,
+			object{"allowed_hosts": []any{at.Host}, "env": object{"HOOK": hook}, "limits": object{"timeout_ms": 25_000}},
+		))
+		return object{"type": "function", "function_id": made.ID()}
+	}
+	return object{"type": "webhook", "url": hook}
+}
+
+// startCrashWorkers starts the workers for NATS targets. They pass runs on to the hooks.
+func startCrashWorkers(t *testing.T, s *testkit.Service, hooks map[string]string) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	conn, err := nats.Connect("", nats.InProcessServer(s.NATS))
+	require.NoError(t, err)
+	var working sync.WaitGroup
+	t.Cleanup(working.Wait)
+	t.Cleanup(conn.Close)
+	for _, tenant := range crashTenants {
+		_, err := conn.Subscribe("idp.jobs."+tenant+".work", func(m *nats.Msg) {
+			working.Go(func() {
+				answer, err := client.Post(hooks[tenant+"/by-nats"], "application/json", bytes.NewReader(m.Data))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_ = answer.Body.Close()
+				_ = m.Respond([]byte(`{"state":"succeeded"}`))
+			})
+		})
+		require.NoError(t, err)
+	}
+	require.NoError(t, conn.Flush())
 }
 
 // The process to be killed: it starts the runs and works on them.
 func TestCrashingProcess(t *testing.T) {
 	with := here(t)
 	s := testkit.Start(t, automation.Spec(automation.DefaultConfig()), with.options())
+	startCrashWorkers(t, s, with.Hooks)
 	for _, tenant := range crashTenants {
 		c := jobsOf(s, tenant)
 		for name, of := range crashRules {
+			target := crashTarget(t, s, tenant, of.target, with.Hooks[tenant+"/"+name])
 			for n := range of.jobs {
 				body := object{"code": fmt.Sprint(name, n), "name": name, "schedule": object{"type": "manual"},
-					"timeout_seconds": 86400, "target": object{"type": "webhook", "url": with.Hooks[tenant+"/"+name]}}
+					"timeout_seconds": 86400, "target": target}
 				maps.Copy(body, of.rule)
 				path := jobsPath + "/" + c.Post(jobsPath, body).ID()
-				for range of.runs {
-					c.Post(path+"/trigger", nil).OK(nil)
+				for run := range of.runs {
+					payload := object{"sub_job_id": fmt.Sprint(tenant, run)} // a function knows no other id
+					c.Post(path+"/trigger", object{"payload": payload}).OK(nil)
 				}
 			}
 		}
@@ -54,7 +112,7 @@ func TestCrashingProcess(t *testing.T) {
 	select {}
 }
 
-// A process is killed with 100 runs in flight. Each of them is finished, tried again or failed, as its job says; none
+// A process is killed with 116 runs in flight, to targets of all types. Each of them is finished, tried again or failed, as its job says; none
 // is lost, and none runs twice at the same time.
 func TestCrash(t *testing.T) {
 	t.Parallel()
@@ -70,6 +128,7 @@ func TestCrash(t *testing.T) {
 
 	w.recover()
 	s := testkit.Start(t, automation.Spec(automation.DefaultConfig()), with.options())
+	startCrashWorkers(t, s, with.Hooks)
 	s.RunTask("run jobs")
 	started := len(w.seen())
 	s.Clock.Advance(31 * time.Second) // the leases of the dead process end
@@ -179,7 +238,11 @@ func (w *workers) verify(t *testing.T, s *testkit.Service) {
 			name := job["name"].(string)
 			for _, run := range subJobs(c, jobsPath+"/"+job["id"].(string)) {
 				states[name][run["state"]]++
-				calls := w.calls[run["id"].(string)]
+				key := run["id"].(string)
+				if crashRules[name].target == "function" {
+					key = run["payload"].(object)["sub_job_id"].(string)
+				}
+				calls := w.calls[key]
 				require.LessOrEqual(t, calls, crashRules[name].calls, "%s: %v", name, run)
 				require.EqualValues(t, calls, run["attempt"], "%s: %v", name, run)
 			}
@@ -188,6 +251,8 @@ func (w *workers) verify(t *testing.T, s *testkit.Service) {
 	require.Equal(t, map[any]int{"failed": 24}, states["never-again"])
 	require.Equal(t, map[any]int{"succeeded": 26}, states["once-more"])
 	require.Equal(t, map[any]int{"succeeded": 48}, states["in-the-queue"])
+	require.Equal(t, map[any]int{"succeeded": 12}, states["by-nats"])
+	require.Equal(t, map[any]int{"succeeded": 4}, states["by-function"])
 	// A run is lost to its worker if the process died before it had stored that the worker accepted it.
 	require.Positive(t, states["accepted"]["succeeded"])
 	require.Equal(t, 26, states["accepted"]["succeeded"]+states["accepted"]["failed"])
