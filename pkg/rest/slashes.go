@@ -65,11 +65,14 @@ func (r *restRoute) serve(c *gin.Context, head int) {
 // restOf returns what follows the first segments of a path. It does not take Gin's value, because Gin decodes a plus
 // sign as a space.
 func restOf(u *url.URL, segments int) string {
-	parts := strings.SplitN(u.EscapedPath(), "/", segments+1)
-	if len(parts) <= segments {
-		return ""
+	rest := u.EscapedPath()
+	for range segments {
+		var more bool
+		if _, rest, more = strings.Cut(rest, "/"); !more {
+			return ""
+		}
 	}
-	value, err := url.PathUnescape(parts[segments])
+	value, err := url.PathUnescape(rest)
 	if err != nil { // net/url has decoded the path before
 		return ""
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,7 @@ func (s *Jobs) claim(ctx context.Context, ids []string) ([]Call, error) {
 		}
 		var calls []Call
 		for _, c := range due {
+			runtime.Gosched() // requests that wait for a processor go first
 			switch c.run.Phase {
 			case leased:
 				err = fail(ctx, tx, c.job, c.sub, c.run, failed, "the process that ran it has stopped or stood still")

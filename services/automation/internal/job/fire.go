@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"encoding/json"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -55,6 +56,7 @@ func (s *Jobs) fire(ctx context.Context, ids, runIDs []string) error {
 			return err
 		}
 		for i, j := range due {
+			runtime.Gosched() // requests that wait for a processor go first
 			runID := ""
 			if runIDs != nil {
 				runID = runIDs[i]

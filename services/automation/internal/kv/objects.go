@@ -49,7 +49,7 @@ func (s *KV) Get(ctx context.Context, bucket, key string) (Record, error) {
 
 // find returns an object, which may have expired. The error is apperr.NotFound.
 func (s *KV) find(ctx context.Context, bucket, key string) (docstore.Doc[Object], error) {
-	where := request.Tenant(ctx) + "/" + place(bucket, key)
+	where := request.Tenant(ctx) + "/" + bucket + "/" + key
 	if id, known := s.ids.GetIfPresent(where); known {
 		// An object never changes its place and no id is used twice, so what is found is the right one.
 		if doc, err := objects.Find(ctx, s.store, id); !apperr.IsNotFound(err) {
