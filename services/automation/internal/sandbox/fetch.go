@@ -41,7 +41,7 @@ func (r *running) fetch(ctx context.Context, payload []byte) error {
 	}()
 	response, err := r.send(ctx, &asked)
 	if err != nil {
-		response = fetchResponse{Error: shorten(outbound.Cause(err).Error(), maxMessage)}
+		response = fetchResponse{Error: shorten(err.Error(), maxMessage)}
 	}
 	return r.writeJSON(frameAnswer, response)
 }
@@ -62,12 +62,12 @@ func (r *running) send(ctx context.Context, asked *fetchRequest) (answer fetchRe
 	}
 	response, err := r.pool.Client.Do(request)
 	if err != nil {
-		return answer, err
+		return answer, errors.New(outbound.Explain(err))
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxFetched-r.fetched+1))
 	if err != nil {
-		return answer, err
+		return answer, errors.New(outbound.Explain(err))
 	}
 	if r.fetched += int64(len(body)); r.fetched > maxFetched {
 		return answer, fmt.Errorf("the responses of a call have more than %d bytes", maxFetched)

@@ -90,7 +90,7 @@ func TestFetchIsRefused(t *testing.T) {
 	require.Equal(t, `"reached"`, string(run(t, newPool(t), c).Output))
 
 	guarded := newPool(t, func(c *Config) { c.Client = outbound.New(outbound.Config{}) })
-	require.Contains(t, string(run(t, guarded, c).Output), "a private network")
+	require.Contains(t, string(run(t, guarded, c).Output), "the address is private")
 	listed := newPool(t, func(c *Config) { c.Hosts = []string{"example.com"} })
 	require.Equal(t, `"the host is not on the list of allowed hosts"`, string(run(t, listed, c).Output))
 	c.NoFetch = "not now"

@@ -67,7 +67,7 @@ func (w webhookTarget) Run(ctx context.Context, c job.Call) (job.Outcome, error)
 	webhook.Sign(r.Header, messageID(c), time.Now(), body, secrets...)
 	response, err := w.client.Do(r)
 	if err != nil {
-		return job.Outcome{}, fmt.Errorf("the webhook cannot be reached: %w", outbound.Cause(err))
+		return job.Outcome{}, errors.New("the webhook cannot be reached: " + outbound.Explain(err))
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
@@ -77,7 +77,7 @@ func (w webhookTarget) Run(ctx context.Context, c job.Call) (job.Outcome, error)
 	case response.StatusCode == http.StatusAccepted:
 		return job.Outcome{Accepted: true}, nil
 	case err != nil:
-		return job.Outcome{}, fmt.Errorf("the webhook's answer broke off: %w", outbound.Cause(err))
+		return job.Outcome{}, errors.New("the webhook's answer broke off: " + outbound.Explain(err))
 	case !json.Valid(text):
 		return job.Outcome{}, nil
 	}

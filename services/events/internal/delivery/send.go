@@ -3,10 +3,8 @@ package delivery
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"time"
 
@@ -115,7 +113,7 @@ func (s *Sender) webhook(ctx context.Context, to *subscription.Subscription, wit
 	webhook.Sign(r.Header, m.ID, s.clock.Now().Std(), m.Payload, secrets...)
 	resp, err := s.client.Do(r)
 	if err != nil {
-		return Result{Error: explain(err)}
+		return Result{Error: outbound.Explain(err)}
 	}
 	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer) // only so that the connection can be used again
@@ -128,19 +126,4 @@ func (s *Sender) webhook(ctx context.Context, to *subscription.Subscription, wit
 		result.Error = fmt.Sprintf("the receiver answered %d", resp.StatusCode)
 	}
 	return result
-}
-
-// explain says in general words why there was no answer.
-func explain(err error) string {
-	var dns *net.DNSError
-	var timeout net.Error
-	switch {
-	case errors.Is(err, outbound.ErrRefused):
-		return "the address is private or of special use; IDP_OUTBOUND_ALLOW_PRIVATE permits private ones"
-	case errors.As(err, &dns):
-		return "the host's name was not found"
-	case errors.As(err, &timeout) && timeout.Timeout():
-		return "there was no answer within 15 s"
-	}
-	return "the connection failed: " + outbound.Cause(err).Error()
 }
