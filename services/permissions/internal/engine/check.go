@@ -153,7 +153,7 @@ func (s *State) decide(ctx context.Context, q *Question, r *reach) (found findin
 			continue
 		}
 		for _, aim := range aims {
-			rules := grants.Get(aim.target)
+			rules, _ := grants.lookup(aim.hash, aim.target)
 			if looked += len(rules); looked > MaxSearch {
 				return finding{}, false, ErrSearch
 			}
@@ -183,20 +183,23 @@ func (s *State) decide(ctx context.Context, q *Question, r *reach) (found findin
 // aim is what rules about an object can be about, with the actions that such a rule covers at most; nil: all.
 type aim struct {
 	target
+	hash    uint64 // of the target
 	actions []string
 }
+
+func aimAt(at target, actions []string) aim { return aim{at, hashOf(at), actions} }
 
 // targets are all aims of the rules about a question's object. They are kept in r until the next call.
 func (s *State) targets(q *Question, r *reach) []aim {
 	if q.ObjectType == App {
-		r.aims = append(r.aims[:0], aim{target{application, q.ApplicationID}, nil})
+		r.aims = append(r.aims[:0], aimAt(target{application, q.ApplicationID}, nil))
 		return r.aims
 	}
 	owner := q.resource.ApplicationID
-	r.aims = append(r.aims[:0], aim{target{oneResource, q.resource.ID}, nil}, aim{target{allResources, owner}, nil},
-		aim{target{patternOf, owner}, nil})
+	r.aims = append(r.aims[:0], aimAt(target{oneResource, q.resource.ID}, nil), aimAt(target{allResources, owner}, nil),
+		aimAt(target{patternOf, owner}, nil))
 	for _, m := range s.setsOf.Get(q.resource.ID) {
-		r.aims = append(r.aims, aim{target{setOf, m.SetID}, m.Actions})
+		r.aims = append(r.aims, aimAt(target{setOf, m.SetID}, m.Actions))
 	}
 	return r.aims
 }

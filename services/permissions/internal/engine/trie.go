@@ -3,6 +3,7 @@ package engine
 import (
 	"hash/maphash"
 	"iter"
+	"math/bits"
 	"slices"
 )
 
@@ -49,6 +50,9 @@ func hashOf[K comparable](key K) uint64 {
 		return maphash.String(seed, k.ID) + uint64(len(k.Type))*0x9e3779b97f4a7c15
 	case *target:
 		return maphash.String(seed, k.id) + uint64(k.kind)*0x9e3779b97f4a7c15
+	case *objectCode:
+		return maphash.String(seed, k.code) + bits.RotateLeft64(maphash.String(seed, k.application), 1) +
+			uint64(len(k.kind))*0x9e3779b97f4a7c15
 	}
 	return maphash.Comparable(seed, key)
 }
@@ -64,11 +68,18 @@ func (m Map[K, V]) Get(key K) (value V) {
 
 // Lookup returns the value of a key and whether there is one.
 func (m Map[K, V]) Lookup(key K) (value V, ok bool) {
+	if m.root == nil {
+		return value, false
+	}
+	return m.lookup(hashOf(key), key)
+}
+
+// lookup is Lookup for a key whose hash is known.
+func (m Map[K, V]) lookup(hash uint64, key K) (value V, ok bool) {
 	t := m.root
 	if t == nil {
 		return value, false
 	}
-	hash := hashOf(key)
 	for rest := hash; t.children != nil; rest >>= fanBits {
 		if t = t.children[rest%fanOut]; t == nil {
 			return value, false
