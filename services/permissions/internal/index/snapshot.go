@@ -2,6 +2,7 @@ package index
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/bus"
@@ -11,15 +12,25 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// loader puts what a snapshot finds into the engine, many records at once, and says now and then how far it is.
+// loader puts what a snapshot finds into the engine, many records at once, while the next are being read. It says now
+// and then how far it is.
 type loader struct {
-	x      *Index
-	to     *source
-	name   string
-	tenant string
-	wait   []update
-	n      int
-	told   time.Time
+	x       *Index
+	to      *source
+	name    string
+	tenant  string   // of the records that are being read
+	wait    []update // until there are enough
+	read    chan portion
+	putting sync.WaitGroup
+
+	n    int // of records in the engine
+	told time.Time
+}
+
+// portion is what goes into the engine at once.
+type portion struct {
+	tenant  string
+	updates []update
 }
 
 // changeAtOnce is how many records go into one change of the state: a change has a fixed cost, and the tenant's writers
@@ -33,15 +44,29 @@ func (l *loader) add(u update) {
 }
 
 func (l *loader) flush() {
-	if len(l.wait) == 0 {
-		return
+	if len(l.wait) > 0 {
+		l.read <- portion{l.tenant, l.wait}
+		l.wait = make([]update, 0, changeAtOnce)
 	}
-	l.x.apply(l.to, l.tenant, fromSnapshot, l.wait...)
-	l.n += len(l.wait)
-	l.wait = l.wait[:0]
-	if time.Since(l.told) > 5*time.Second {
-		l.told = time.Now()
-		l.x.Log.Info("the index is being built", "of", l.name, "records", l.n)
+}
+
+// run calls load, and returns when all that it has read is in the engine.
+func (l *loader) run(load func(*loader) error) error {
+	l.read, l.told = make(chan portion), time.Now()
+	l.putting.Go(l.put)
+	defer l.putting.Wait()
+	defer close(l.read)
+	return load(l)
+}
+
+func (l *loader) put() {
+	for p := range l.read {
+		l.x.apply(l.to, p.tenant, fromSnapshot, p.updates...)
+		l.n += len(p.updates)
+		if time.Since(l.told) > 5*time.Second {
+			l.told = time.Now()
+			l.x.Log.Info("the index is being built", "of", l.name, "records", l.n)
+		}
 	}
 }
 
@@ -51,8 +76,8 @@ func (x *Index) snapshot(s *source, name string, load func(*loader) error,
 	sweep func(*engine.Change, func(entity, id string) bool)) error {
 	again := s.begin()
 	defer s.end()
-	l := &loader{x: x, to: s, name: name, told: time.Now()}
-	if err := load(l); err != nil {
+	l := &loader{x: x, to: s, name: name}
+	if err := l.run(load); err != nil {
 		return err
 	}
 	if again {
