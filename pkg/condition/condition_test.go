@@ -87,13 +87,13 @@ func TestEvalUndecided(t *testing.T) {
 	t.Parallel()
 	env, in := newEnvironment(t), input(t, record)
 	for text, reason := range map[string]string{
-		`user.nope == 1`:                         "no such key: nope",
-		`user.free_ext_props.nope.x`:             "no such key: nope",
-		`has(user.nope.x)`:                       "no such key: nope",
+		`user.nope == 1`:                         "there is no member nope",
+		`user.free_ext_props.nope.x`:             "there is no member nope",
+		`has(user.nope.x)`:                       "there is no member nope",
 		`user.username > 5`:                      "no such overload",
 		`user.username && true`:                  "no such overload",
 		`user.username`:                          "its result is not a bool but of type string",
-		`user.picture.url == ""`:                 "no such key: url",
+		`user.picture.url == ""`:                 "there is no member url",
 		`user.groups[7] == "x"`:                  "index out of bounds: 7",
 		`user.groups.size() / 0 == 1`:            "division by zero",
 		`user.free_ext_props.huge > 5`:           "a number is out of range",

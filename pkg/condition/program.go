@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"unicode/utf8"
 
 	"cel.dev/cel-go/cel"
@@ -105,7 +106,11 @@ func reason(ctx context.Context, err error) error {
 	case ctx.Err() != nil && errors.Is(err, interpreter.InterruptError{}):
 		return context.Cause(ctx)
 	}
-	return fmt.Errorf("%w: %s", ErrUndecided, shorten(err.Error()))
+	text := err.Error()
+	if member, ok := strings.CutPrefix(text, "no such key: "); ok {
+		text = "there is no member " + member
+	}
+	return fmt.Errorf("%w: %s", ErrUndecided, shorten(text))
 }
 
 // shorten limits how much of a record can get into logs: an error quotes the value that it could not convert.

@@ -119,7 +119,7 @@ func TestConditions(t *testing.T) {
 	got := c.Post("/v1/auth-check?explain=true", body).Object()
 	require.Equal(t, false, got["allowed"])
 	require.Equal(t, "context", got["nearest_miss"].(object)["kind"])
-	require.Contains(t, got["nearest_miss"].(object)["text"], "no such key: ip")
+	require.Contains(t, got["nearest_miss"].(object)["text"], "there is no member ip")
 	body["context"] = object{"ip": "10.0.0.1"}
 	require.Equal(t, true, c.Post("/v1/auth-check", body).Object()["allowed"])
 	body["subject_properties"] = object{"level": 2}
@@ -148,7 +148,7 @@ func TestLargeProperties(t *testing.T) {
 	require.True(t, allowed(t, c, "21"))
 	got := c.Post("/v1/auth-check?explain=true", reading("20")).Object()
 	require.Equal(t, false, got["allowed"])
-	require.Contains(t, got["nearest_miss"].(object)["text"], "no such key: properties")
+	require.Contains(t, got["nearest_miss"].(object)["text"], "there is no member properties")
 	denied := data("ledger", "read")
 	denied["condition"], denied["affect"] = "subject.properties.level == 4", "deny"
 	give(t, c, "everyone/*", denied, data("ledger", "read"))

@@ -79,6 +79,8 @@ func TestRulesAreRefused(t *testing.T) {
 		"no actions": {object{"type": "data", "code": "orders"}, []string{"rules[0].actions"}},
 		"many stars": {object{"type": "res", "code": strings.Repeat("a*", 9), "actions": []string{"read"}},
 			[]string{"rules[0].code"}},
+		"a class of characters": {object{"type": "res", "code": "[ab]*", "actions": []string{"read"}},
+			[]string{"rules[0].code"}},
 		"all and a pattern": {object{"type": "res", "code": "a*", "resource_match_all_resources": "1",
 			"actions": []string{"read"}}, []string{"rules[0].code"}},
 		"names of other types": {object{"type": "app", "resource_id": "1", "resource_set_id": "2"},

@@ -141,9 +141,7 @@ func (s *State) nearest(ctx context.Context, q *Question, r *reach, e *Explanati
 	for _, c := range e.Considered {
 		if c.missing && !c.Rule.Deny {
 			return &Miss{MissContext,
-				fmt.Sprintf("Rule %s would allow %s, but its condition cannot be decided with what the check gives: "+
-					"%s.",
-					c.Rule.ID, asked, c.Why), c.Rule, q.Identity}, nil
+				fmt.Sprintf("Rule %s would allow %s, but %s.", c.Rule.ID, asked, c.Why), c.Rule, q.Identity}, nil
 		}
 	}
 	if q.Identity.Type == User {

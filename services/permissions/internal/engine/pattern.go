@@ -1,14 +1,22 @@
 package engine
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // MaxStars is how many stars a pattern can have, which bounds what matching costs.
 const MaxStars = 8
+
+var patternForm = regexp.MustCompile(`^[A-Za-z0-9._\-:/*?]*$`)
 
 // ValidPattern says what is wrong with a pattern of codes; "" if nothing is.
 func ValidPattern(pattern string) string {
 	if strings.Contains(pattern, "**") || strings.Count(pattern, "*") > MaxStars {
 		return "must have at most 8 stars, no two of them side by side"
+	}
+	if !patternForm.MatchString(pattern) { // it would match no code, whoever wrote it meant something else
+		return "must have letters, digits or . _ - : /, and the wildcards * and ?"
 	}
 	return ""
 }
