@@ -9,8 +9,8 @@ import (
 
 // Ended says which unexpired tokens of an issuer are no longer valid: one token, those that a key signed, or those that
 // a client got while its record had an earlier version (before its secret was refreshed, or the client disabled or
-// deleted). Unlike times, versions tell exactly what came before: a token says which version its credential was checked
-// against.
+// deleted). Versions are compared, not times, because each token carries the version of the record that its credential
+// was checked against (deploy/adr/0025).
 type Ended struct {
 	Issuer        string
 	TokenID       string     // the jti of one token; or else

@@ -21,7 +21,7 @@ type Principal struct {
 	ClientID string // client_id; empty if the issuer does not give it
 	// ClientVersion is the version of the client's record when the platform issued the token; see Ended.
 	ClientVersion int64
-	ApplicationID string // that the client is of; empty if the token does not say so
+	ApplicationID string // the application that the client belongs to; empty if the token does not name one
 	Tenant        string // the tenant that the credential belongs to
 	TokenID       string // jti; empty if the issuer does not give it
 	Scopes        Scopes

@@ -160,7 +160,7 @@ type Claims struct {
 	Scopes   Scopes
 	// ClientVersion is the version of the client's record when its credential was checked; see Ended.
 	ClientVersion int64
-	ApplicationID string        // that the client is of; empty: none
+	ApplicationID string        // the application that the client belongs to; empty: none
 	TTL           time.Duration // 1 s … MaxTokenTTL; fractions of a second are cut off
 }
 

@@ -26,7 +26,7 @@ type KeySource interface {
 
 // keys is an opened KeySource.
 type keys interface {
-	// current returns the newest known set, nil if there is none. It costs next to nothing.
+	// current returns the newest known set, nil if there is none. It is called for each request, so it must be cheap.
 	current() *keySet
 	// find looks a key up, and asks the source again if needed. It returns the set that contains the key. A nil key is
 	// unknown. The error is apperr.Unavailable if the source does not answer and might have the key.

@@ -37,8 +37,8 @@ const (
 	// DefaultScopeClaim is the claim that names the scopes (RFC 8693 §4.2).
 	DefaultScopeClaim = "scope"
 
-	clientVersionClaim = "client_version" // of the platform's own tokens
-	applicationClaim   = "application_id" // the same
+	clientVersionClaim = "client_version" // in the platform's own tokens
+	applicationClaim   = "application_id" // in the platform's own tokens
 
 	maxSubjectSize = 255     // OpenID Connect Core §2
 	usualToken     = 1 << 10 // bytes; a longer token is copied to the heap
@@ -190,7 +190,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (*Principal, error)
 		return nil, err
 	}
 	if v.ended.has(found.principal) {
-		return nil, refused(fmt.Errorf("it was ended before it expired"))
+		return nil, refused(fmt.Errorf("the token was ended before it expired"))
 	}
 	if v.test != nil {
 		v.test()
@@ -254,7 +254,7 @@ func (v *Verifier) key(ctx context.Context, token *jwt.Token, claims jwt.MapClai
 		return nil, fmt.Errorf("the issuer does not sign with %s", algorithm)
 	}
 	if _, ok := token.Header["crit"]; ok {
-		// RFC 7515 §4.1.11: they are not understood, so the token is refused
+		// RFC 7515 §4.1.11: a token is refused if it has critical header members that the verifier does not know.
 		return nil, fmt.Errorf("critical header members")
 	}
 	if !accessTokenType(token.Header["typ"]) {

@@ -319,7 +319,7 @@ func TestFaultsOfFlags(t *testing.T) {
 		"flag without value": {args: []string{"--on", "--name"}, want: []string{"--name needs a value"}},
 		"malformed flag":     {args: []string{"--=s3cret"}, want: []string{"the command line has a malformed flag"}},
 		"argument": {
-			args: []string{"--on", "false"}, want: []string{"the command line has an argument that belongs to no flag"},
+			args: []string{"--on", "false"}, want: []string{"the command line has an argument that is not a flag"},
 		},
 	})
 }

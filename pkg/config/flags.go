@@ -59,7 +59,7 @@ func readFlags(s *schema, args []string) (*layer, error) {
 	}
 
 	if set.NArg() > 0 && len(l.faults) == 0 {
-		l.faults = append(l.faults, "the command line has an argument that belongs to no flag")
+		l.faults = append(l.faults, "the command line has an argument that is not a flag")
 	}
 	set.Visit(func(flag *pflag.Flag) {
 		if f := s.byFlag[flag.Name]; f != nil {

@@ -37,7 +37,7 @@ func unjoin(err error) []error {
 	if err == nil {
 		return nil
 	}
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // only an error that is itself a join
+	joined, ok := err.(interface{ Unwrap() []error }) // only an error that is itself a join
 	if !ok {
 		return []error{err}
 	}

@@ -63,9 +63,9 @@ func New(cfg Config) *http.Client {
 	}
 }
 
-// NewDialer makes a dialer for protocols other than HTTP, under the same policy: it judges each address that it
-// connects
-// to, after the name was resolved. It speaks TCP only. Of cfg, AllowPrivate and Resolver count.
+// NewDialer makes a dialer for protocols other than HTTP, with the same policy: it checks each address after the name
+// has been resolved, just before it connects. It connects by TCP only, within 5 s. It uses AllowPrivate and Resolver of
+// cfg and ignores the other members.
 func NewDialer(cfg Config) *net.Dialer {
 	policy := policy{allowPrivate: cfg.AllowPrivate}
 	return &net.Dialer{

@@ -54,7 +54,7 @@ func get(t *testing.T, c *http.Client, target string) (*http.Response, []byte, e
 	if err != nil {
 		return nil, nil, err
 	}
-	defer resp.Body.Close() //nolint:errcheck // only read
+	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	return resp, body, err
 }
@@ -216,7 +216,7 @@ func TestOtherSchemes(t *testing.T) {
 		body := &closing{Reader: strings.NewReader("x")}
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, target, body)
 		require.NoError(t, err)
-		_, err = c.Do(req) //nolint:bodyclose // there is no body
+		_, err = c.Do(req) // there is no body
 		require.ErrorIs(t, err, ErrRefused, target)
 		require.True(t, body.closed)
 	}

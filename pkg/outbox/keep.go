@@ -110,7 +110,7 @@ func (r *Relay) backlog(ctx context.Context) (int64, error) {
 }
 
 // ErrStuck reports that events wait and are not published.
-var ErrStuck = errors.New("events do not go out")
+var ErrStuck = errors.New("events are not published")
 
 // Stuck returns ErrStuck if events wait and JetStream has accepted none for longer than atMost. A backlog that shrinks
 // is not stuck.
@@ -126,7 +126,7 @@ func (r *Relay) Stuck(ctx context.Context, atMost time.Duration) error {
 		return fmt.Errorf("look at the outbox: %w", err)
 	}
 	if age := time.Since(since); !since.IsZero() && age > atMost {
-		return fmt.Errorf("%w: none has for %s, and the oldest has waited for %s",
+		return fmt.Errorf("%w: NATS has accepted none for %s, and the oldest has waited for %s",
 			ErrStuck, still.Round(time.Second), age.Round(time.Second))
 	}
 	return nil

@@ -251,16 +251,16 @@ func (r *Relay) note(err error) {
 	switch {
 	case err == nil:
 		if !r.troubled.IsZero() {
-			r.log.Info("events go out again", "after", time.Since(r.troubled).Round(time.Millisecond))
+			r.log.Info("events are published again", "after", time.Since(r.troubled).Round(time.Millisecond))
 		}
 		r.troubled, r.told = time.Time{}, false
 		r.backoff.Reset()
 	case r.troubled.IsZero():
 		r.troubled = time.Now()
-		r.log.Warn("events do not go out; they are kept and tried again", "error", err)
+		r.log.Warn("events are not published; they are kept and tried again", "error", err)
 	case !r.told && time.Since(r.troubled) > lasting:
 		r.told = true
-		r.log.Error("events still do not go out", "after", time.Since(r.troubled).Round(time.Second), "error", err)
+		r.log.Error("events are still not published", "after", time.Since(r.troubled).Round(time.Second), "error", err)
 	}
 }
 

@@ -385,8 +385,8 @@ func TestTroubleIsLoggedOnce(t *testing.T) {
 	s.add(msg("a", 1))
 	s.waitEmpty(t)
 	stop(t, r)
-	require.Equal(t, 1, strings.Count(log.String(), "do not go out"), log.String())
-	require.Equal(t, 1, strings.Count(log.String(), "go out again"), log.String())
+	require.Equal(t, 1, strings.Count(log.String(), "events are not published"), log.String())
+	require.Equal(t, 1, strings.Count(log.String(), "published again"), log.String())
 }
 
 func TestWaves(t *testing.T) {
@@ -436,7 +436,7 @@ idp_outbox_backlog 0
 # HELP idp_outbox_oldest_age_seconds How long the oldest event has waited; 0 without one.
 # TYPE idp_outbox_oldest_age_seconds gauge
 idp_outbox_oldest_age_seconds 0
-# HELP idp_outbox_publish_failures_total Events that did not get through; each is tried again.
+# HELP idp_outbox_publish_failures_total Failed attempts to publish an event; each event is tried again.
 # TYPE idp_outbox_publish_failures_total counter
 idp_outbox_publish_failures_total 0
 # HELP idp_outbox_published_total Events that JetStream has acknowledged.

@@ -109,7 +109,7 @@ func NewGallery(a *Album, store *docstore.Store, decoder *Decoder) *Gallery {
 	return &Gallery{album: a, store: store, decoder: decoder}
 }
 
-// Shown is a picture as it is shown. A client that has the ETag needs no Load.
+// Shown is a picture as clients see it. Load is not needed for a client that has the ETag already.
 type Shown struct {
 	ETag string
 	Load func(ctx context.Context) (Image, error)
@@ -176,8 +176,8 @@ func (g *Gallery) firstThumbnail(ctx context.Context, k *kept, size int) (*thumb
 			return nil, err
 		}
 		err = docstore.Do(ctx, g.store, func(tx *docstore.Tx) error {
-			// the picture was changed meanwhile
-			if now, err := g.album.find(ctx, tx, k.ID); err != nil || now.ETag != k.ETag {
+			now, err := g.album.find(ctx, tx, k.ID)
+			if err != nil || now.ETag != k.ETag { // the picture was changed meanwhile
 				return err
 			}
 			return g.album.keepSquares(ctx, tx, k.ID, k.ETag, squares)
@@ -203,8 +203,8 @@ func (g *Gallery) firstThumbnail(ctx context.Context, k *kept, size int) (*thumb
 
 const onceTakes = 30 * time.Second
 
-// once does work that several callers of a tenant want at the same time only once. It continues if the first caller
-// gives up.
+// once runs work a single time for all callers of a tenant that ask for the same key at the same time. The work
+// continues if the first caller gives up.
 func once[R any](ctx context.Context, flight *singleflight.Group, key string, work func(context.Context) (R, error)) (R,
 	error) {
 	done := flight.DoChan(request.Tenant(ctx)+" "+key, func() (result any, err error) {

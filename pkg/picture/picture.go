@@ -56,9 +56,10 @@ func newImage(contentType string, raw []byte, size image.Point) Image {
 	return Image{contentType, raw, base64.RawURLEncoding.EncodeToString(sum[:16]), size.X, size.Y}
 }
 
-// Decoder decodes at the same time as many pictures as have together the pixels of one of the largest: about 400 MB in
-// the worst case (a progressive JPEG that must be turned), for all Decoders of a Room together. Squares, which are
-// small, do not wait behind these. Tenants take turns. It is safe for concurrent use.
+// Decoder decodes several pictures at the same time, as long as they have together no more pixels than one of the
+// largest allowed size. That takes about 400 MB in the worst case (a progressive JPEG that must be turned), for all
+// Decoders of a Room together. Squares, which are small, do not wait behind pictures. Tenants take turns. It is safe
+// for concurrent use.
 type Decoder struct {
 	gate    *fair.Gate
 	squares *fair.Gate
@@ -195,7 +196,7 @@ func decodeConfig(kind string, r io.Reader) (config image.Config, err error) {
 	case webP:
 		config, err = webp.DecodeConfig(r)
 	default:
-		err = fmt.Errorf("not a kind of picture that is taken")
+		err = fmt.Errorf("not one of the accepted formats")
 	}
 	if err == nil && (config.Width < 1 || config.Height < 1) {
 		err = fmt.Errorf("no pixels")

@@ -69,7 +69,7 @@ func malformed(refusal []byte) []byte {
 	err := apperr.New(apperr.InvalidParameters, "the request is malformed")
 	switch {
 	case bytes.HasPrefix(refusal, headersLarge):
-		err = apperr.Invalid("header", "and request line are too large")
+		err = apperr.Invalid("header", "is too large, together with the request line")
 	case bytes.HasPrefix(refusal, expectation):
 		err = apperr.Invalid("header.Expect", "must be 100-continue")
 	}

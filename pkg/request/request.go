@@ -9,7 +9,7 @@ import (
 	"math/rand/v2"
 )
 
-// Info describes the current request: who sent it, for which tenant, and its names outside this service.
+// Info describes the current request: who sent it, for which tenant, and how other systems and the logs identify it.
 type Info struct {
 	ID            string // X-Request-Id
 	Tenant        string // the tenant whose records are addressed; empty only for operations without a credential

@@ -147,7 +147,7 @@ func message(fault jsonschema.ErrorKind) string {
 	case *kind.Maximum:
 		return "must be at most " + k.Want.RatString()
 	}
-	return fmt.Sprintf("does not meet %q of its schema", strings.Join(fault.KeywordPath(), "/"))
+	return fmt.Sprintf("does not satisfy the keyword %q of its schema", strings.Join(fault.KeywordPath(), "/"))
 }
 
 func list(values []any) string {

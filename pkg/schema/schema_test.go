@@ -50,7 +50,7 @@ func TestCheck(t *testing.T) {
 		`{"Host": "a.b", "Url": 1, "From": "SECRET"}`:                  {"From must have the format email"},
 		`{"Host": "a.b", "Url": 1, "Mode": "SECRET"}`:                  {`Mode must be one of "tls", "none"`},
 		`{"Host": "a.b", "Url": 1, "Kind": "SECRET"}`:                  {`Kind must be "a"`},
-		`{"Host": "a.b", "Url": 1, "Odd": 4}`:                          {`Odd does not meet "multipleOf" of its schema`},
+		`{"Host": "a.b", "Url": 1, "Odd": 4}`:                          {`Odd does not satisfy the keyword "multipleOf" of its schema`},
 		`{"Host": "a.b", "Url": 1, "Scopes": []}`:                      {"Scopes must have at least 1 entries"},
 		`{"Host": "a.b", "Url": 1, "Scopes": ["a", "b", "c"]}`:         {"Scopes must have at most 2 entries"},
 		`{"Host": "a.b", "Url": 1, "Scopes": ["a", "a"]}`:              {"Scopes must not have an entry twice"},

@@ -7,7 +7,7 @@ import (
 	"encoding/base64"
 )
 
-// Token makes a random text of n bytes in base64url. It is a third longer than n characters.
+// Token makes n random bytes and returns them in base64url, which takes a third more characters.
 func Token(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // never fails (crypto/rand)

@@ -508,8 +508,8 @@ func TestHealth(t *testing.T) {
 	broken = errors.New("dial mongodb://root:hunter2@db")
 	see("/readyz", 503, `{"status":"the store does not answer"}`)
 	see("/healthz", 200, "ok")
-	broken = fmt.Errorf("tiny: %w: none has for 1m0s", outbox.ErrStuck)
-	see("/readyz", 503, `{"status":"events do not go out"}`)
+	broken = fmt.Errorf("tiny: %w: NATS has accepted none for 1m0s", outbox.ErrStuck)
+	see("/readyz", 503, `{"status":"events are not published"}`)
 	broken = nil
 	h.draining.Store(true)
 	see("/readyz", 503, "stopping")

@@ -180,7 +180,7 @@ func (g *guided) published(n int) (told []string) {
 		var err error
 		backlog, err = g.Deps.Store.Backlog(g.t.Context())
 		require.NoError(g.t, err)
-		require.True(g.t, time.Now().Before(deadline), "%d events do not go out", backlog)
+		require.True(g.t, time.Now().Before(deadline), "%d events are not published", backlog)
 	}
 	last := addObject(g.t, g.Client, fmt.Sprint("last-", g.marks.Add(1)))
 	for _, e := range g.EventsUntil(func(e bus.Event) bool { return e.Subject == id(last) }) {

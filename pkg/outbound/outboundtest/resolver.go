@@ -1,4 +1,4 @@
-// Package outboundtest has what tests of requests that leave the platform need.
+// Package outboundtest has a DNS resolver for tests of requests that leave the platform.
 package outboundtest
 
 import (
@@ -11,8 +11,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Resolver returns answers, each a list of IPv4 addresses, one after another, and then the last one again and again,
-// whatever the name.
+// Resolver resolves every name to the IPv4 addresses of answers[0] at the first look-up, to those of answers[1] at the
+// second, and so on. Look-ups after the last answer get the last one.
 func Resolver(answers ...[]string) *net.Resolver {
 	var asked atomic.Int64
 	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
@@ -54,6 +54,6 @@ func answer(conn net.Conn, asked *atomic.Int64, answers [][]string) {
 	if err != nil {
 		return
 	}
-	binary.BigEndian.PutUint16(packed, uint16(len(packed)-2)) //nolint:gosec // small
+	binary.BigEndian.PutUint16(packed, uint16(len(packed)-2)) // a DNS message has less than 64 KiB
 	_, _ = conn.Write(packed)
 }
