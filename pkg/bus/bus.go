@@ -71,7 +71,7 @@ type Bus struct {
 	closed chan struct{}
 
 	mu        sync.Mutex
-	streams   error // the reason why the streams may be missing; nil if they exist, or nobody asked for them
+	streams   error // the reason why the streams may be missing; nil if they exist, or EnsureStreams was not called
 	consumers []*Consumer
 	followers []*Follower
 	answers   []*nats.Subscription

@@ -98,7 +98,7 @@ func Unheard(err error) bool {
 	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrReconnectBufExceeded)
 }
 
-// headers is the opposite of asked.
+// headers puts the context of a question into headers, from which asked restores it.
 func (b *Bus) headers(ctx context.Context) nats.Header {
 	info := request.From(ctx)
 	h := nats.Header{}
@@ -113,7 +113,7 @@ func (b *Bus) headers(ctx context.Context) nats.Header {
 	return h
 }
 
-// asked is the context that a question came with.
+// asked returns ctx with the tenant, actor, request id, payload origin and trace that a question was sent with.
 func (b *Bus) asked(ctx context.Context, h nats.Header) context.Context {
 	ctx = request.With(ctx, request.Info{
 		ID: h.Get(headerRequestID), Tenant: h.Get(headerTenant), Actor: h.Get(headerActor),
@@ -173,7 +173,7 @@ func (q Question[Req, Resp]) Answer(b *Bus, fn func(ctx context.Context, req Req
 	b.mu.Lock()
 	b.answers = append(b.answers, sub)
 	b.mu.Unlock()
-	// so that a question asked from now on arrives; if NATS is away, it gets the subscription when it is back
+	// So a question that is asked from now on arrives. If NATS is away, the client subscribes again when it is back.
 	_ = b.flush(b.background)
 	return nil
 }
@@ -205,12 +205,12 @@ func (b *Bus) respond(m *nats.Msg, answer func(context.Context) (any, error)) {
 	reply := &nats.Msg{Header: nats.Header{}, Data: body}
 	if err != nil {
 		if apperr.KindOf(err) == apperr.Internal {
-			b.log.Error("a check failed", "subject", m.Subject, "request_id", request.From(ctx).ID, "error", err)
+			b.log.Error("a question failed", "subject", m.Subject, "request_id", request.From(ctx).ID, "error", err)
 		}
 		complain(reply, err, request.From(ctx).ID)
 	}
 	if err := m.RespondMsg(reply); err != nil {
-		b.log.Warn("a check's answer was not sent", "subject", m.Subject, "error", err)
+		b.log.Warn("the answer to a question was not sent", "subject", m.Subject, "error", err)
 	}
 }
 
@@ -228,8 +228,8 @@ func (b *Bus) contained(ctx context.Context, answer func(context.Context) (any, 
 	return answer(ctx)
 }
 
-// complain turns an error into an answer, as over HTTP: a problem document. It leaves out causes and the details of
-// internal errors.
+// complain turns an error into a problem document, as over HTTP. It leaves out causes and the details of internal
+// errors.
 func complain(reply *nats.Msg, err error, requestID string) {
 	problem.Headers(http.Header(reply.Header), err)
 	reply.Data, _ = json.Marshal(problem.Of(err, requestID)) // cannot fail: texts and numbers

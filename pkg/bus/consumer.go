@@ -168,15 +168,16 @@ func (f *intake) run(taking, handling context.Context) {
 	}
 }
 
-// trouble logs why a session could not begin or continue.
+// trouble logs why a session could not begin or continue. If JetStream no longer has the consumer, the next session
+// declares it again.
 func (f *intake) trouble(err error) {
 	if errors.Is(err, jetstream.ErrConsumerDeleted) || errors.Is(err, jetstream.ErrConsumerNotFound) ||
 		errors.Is(err, nats.ErrNoResponders) {
 		f.durable = nil
 	}
 	if !f.troubled {
-		f.bus.log.Warn("a consumer begins again where it stopped", "consumer", f.config.Name, "stream", f.stream,
-			"error", err)
+		f.bus.log.Warn("a consumer lost its session and continues where it stopped", "consumer", f.config.Name,
+			"stream", f.stream, "error", err)
 	}
 	f.troubled = true
 }

@@ -24,7 +24,7 @@ type delivery struct {
 	subject string // the event's subject; a replayed message came on another
 	stream  uint64 // sequence in the stream
 	event   Event
-	problem error // the reason why it is not an event
+	problem error // the reason why the message is not an event; nil if it is one
 }
 
 // dispatcher passes a session's messages to handlers: those about one record one after the other, others at the same

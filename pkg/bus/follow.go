@@ -118,7 +118,8 @@ func (f *Follower) run(ctx context.Context) {
 		err = f.session(connected)
 		if connected.Err() == nil {
 			if !troubled {
-				f.bus.log.Warn("a follower begins again where it stopped", "follower", f.config.Name, "error", err)
+				f.bus.log.Warn("a follower lost its session and continues where it stopped",
+					"follower", f.config.Name, "error", err)
 			}
 			if troubled = f.place == began; !troubled {
 				wait.Reset()
@@ -206,7 +207,7 @@ func (f *Follower) resume(ctx context.Context, info *jetstream.StreamInfo) error
 	f.bus.log.Info("a follower's snapshot is complete", "follower", f.config.Name, "took", time.Since(began).
 		Round(time.Millisecond))
 	f.place, f.created = state.LastSeq, info.Created
-	f.setStale(errors.New("it is catching up with the stream"))
+	f.setStale(errors.New("the follower is catching up with the stream"))
 	return nil
 }
 
@@ -268,7 +269,7 @@ func (f *Follower) forget(stream jetstream.Stream, consumer jetstream.Consumer) 
 	}
 }
 
-// followDelays are 0.1 s, 0.6 s, 2.4 s.
+// followDelays are 0.1 s, 0.5 s and 2.5 s, each varied at random by up to a tenth.
 func followDelays() backoff.BackOff {
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.Multiplier, wait.MaxInterval, wait.RandomizationFactor = 100*time.Millisecond, 5,

@@ -35,8 +35,8 @@ func (b *Bus) Publish(ctx context.Context, messages []docstore.Message) []error 
 	return errs
 }
 
-// syncEvery is how long acknowledged messages are collected for one Sync. So it bounds how long the row of an event
-// outlives its publication.
+// syncEvery is how long acknowledged messages are collected for one Sync. The outbox keeps the row of a published event
+// for about that long.
 const syncEvery = time.Second
 
 // Keep returns how long the sender of a message may keep it after the acknowledgement before it calls Sync; 0 if the

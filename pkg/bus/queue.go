@@ -7,13 +7,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A subscription's queue is its subject in SubscriptionStream, with a durable consumer that its NATS user may use but
-// not make.
+// The queue of a subscription is its subject in SubscriptionStream, with a durable consumer. The subscription's NATS
+// user may use the consumer, but not create one.
 
 // maxUnacknowledged bounds what a subscriber has received and not acknowledged.
 const maxUnacknowledged = 10_000
 
-// DeclareQueue makes a subscription's consumer.
+// DeclareQueue creates or updates a subscription's consumer.
 func (b *Bus) DeclareQueue(ctx context.Context, tenant, subscription string) error {
 	_, err := b.js.CreateOrUpdateConsumer(ctx, SubscriptionStream, jetstream.ConsumerConfig{
 		Durable: SubscriptionConsumer(subscription), FilterSubject: SubscriptionSubject(tenant, subscription),
@@ -22,15 +22,16 @@ func (b *Bus) DeclareQueue(ctx context.Context, tenant, subscription string) err
 	return err
 }
 
-// PublishToQueue adds a message. A message with an id that was published within the stream's window is dropped.
+// PublishToQueue adds a message to a subscription's queue and waits until JetStream has stored it. JetStream drops a
+// message whose id was published to the same queue within the last two minutes.
 func (b *Bus) PublishToQueue(ctx context.Context, tenant, subscription, id string, payload []byte) error {
 	_, err := b.js.PublishMsg(ctx, &nats.Msg{Subject: SubscriptionSubject(tenant, subscription), Data: payload},
 		jetstream.WithMsgID(subscription+"."+id), jetstream.WithExpectStream(SubscriptionStream))
 	return err
 }
 
-// ForgetQueue removes a subscription's consumer and messages, as far as there are any. While NATS is away it removes
-// nothing: the messages go when they are too old.
+// ForgetQueue removes a subscription's consumer and messages, if there are any. It does so once: what it cannot remove,
+// because NATS is away, JetStream removes when it is older than the stream keeps messages.
 func (b *Bus) ForgetQueue(ctx context.Context, tenant, subscription string) {
 	if b.js.DeleteConsumer(ctx, SubscriptionStream, SubscriptionConsumer(subscription)) != nil {
 		return

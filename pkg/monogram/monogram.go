@@ -26,7 +26,8 @@ func DataURI(name string) string {
 
 var escape = strings.NewReplacer("<", "%3C", ">", "%3E", "#", "%23", " ", "%20")
 
-// initials are the first letters or digits of the first two words, in capitals. A run of Chinese characters is one word.
+// initials are the first letters or digits of the first two words, in capitals. A run of Chinese characters is one
+// word.
 func initials(name string) string {
 	words := strings.FieldsFunc(name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	var b strings.Builder

@@ -26,7 +26,8 @@ func newMetrics(r *Relay) *metrics {
 		published: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "idp_outbox_published_total", Help: "Events that JetStream has acknowledged."}),
 		failures: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "idp_outbox_publish_failures_total", Help: "Failed attempts to publish an event; each event is tried again."}),
+			Name: "idp_outbox_publish_failures_total",
+			Help: "Failed attempts to publish an event; each event is tried again."}),
 		backlog: prometheus.NewDesc("idp_outbox_backlog", "Events that JetStream does not have yet.", nil, nil),
 		oldest: prometheus.NewDesc("idp_outbox_oldest_age_seconds",
 			"How long the oldest event has waited; 0 without one.", nil, nil),

@@ -12,11 +12,12 @@ import (
 type guard struct {
 	user, password [sha256.Size]byte
 
-	// closed when reader is set: clients may connect before a restarting server is ready, and must not be refused
+	// open is closed when reader is set: clients may connect before a restarting server is ready, and must not be
+	// refused.
 	open   chan struct{}
 	reader *server.User // nil if no TCP client is admitted
 
-	subscribers *server.Account // that of the users of subscriptions
+	subscribers *server.Account // the account of the users of subscriptions
 	subscriber  *atomic.Pointer[Subscriber]
 }
 
@@ -47,7 +48,7 @@ func (g *guard) Check(c server.ClientAuthentication) bool {
 	return true
 }
 
-// admitSubscriber lets the user of a subscription in.
+// admitSubscriber admits the user of a subscription, with the permissions that Subscriber returns.
 func (g *guard) admitSubscriber(c server.ClientAuthentication, user, password string) bool {
 	decide := g.subscriber.Load()
 	if decide == nil || g.subscribers == nil {

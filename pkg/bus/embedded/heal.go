@@ -19,7 +19,7 @@ const (
 	spaceNeeded = 1 << 20          // bytes; after a restart with less, writes would soon fail again
 )
 
-var errNotRunning = errors.New("embedded NATS: not running now")
+var errNotRunning = errors.New("embedded NATS: the server is being restarted")
 
 // watch restarts the server when JetStream accepts no more messages: after one failed write, usually because the disk
 // is full, a stream refuses all others until it is opened again. It waits until there is space, and longer from attempt
@@ -27,8 +27,8 @@ var errNotRunning = errors.New("embedded NATS: not running now")
 func (s *Server) watch() {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
-	looks, ill, told := 0, false, ""
-	var next time.Time // time of the next attempt
+	looks, ill, logged := 0, false, "" // failed checks in a row, an outage is logged, the last reason in the log
+	var next time.Time                 // time of the next attempt
 	wait := lookEvery
 	for {
 		select {
@@ -41,7 +41,7 @@ func (s *Server) watch() {
 			if ill {
 				s.config.Log.Info("the event store accepts events again")
 			}
-			if looks, ill, told = 0, false, ""; time.Since(next) > healthyFor {
+			if looks, ill, logged = 0, false, ""; time.Since(next) > healthyFor {
 				wait = lookEvery
 			}
 			continue
@@ -60,8 +60,8 @@ func (s *Server) watch() {
 			continue
 		}
 		err = s.heal()
-		if err != nil && err.Error() != told {
-			told = err.Error()
+		if err != nil && err.Error() != logged {
+			logged = err.Error()
 			s.config.Log.Warn("the event store cannot be restarted yet", "error", err)
 		}
 		next = time.Now().Add(wait)

@@ -19,8 +19,8 @@ const (
 	readerAck      = "$JS.ACK.IDP_EVENTS.events.>"
 )
 
-// Users of subscriptions have another account, with the use of the pull consumers of IDP_SUBSCRIPTIONS. Which of them,
-// the permissions of each user say.
+// Users of subscriptions have another account, with the use of all pull consumers of IDP_SUBSCRIPTIONS. The permissions
+// of each user limit it to the subscription's own consumer.
 const (
 	subscribersAccount = "SUBSCRIBERS"
 	subscriberEvents   = "idp.subscriptions.>"
@@ -29,65 +29,55 @@ const (
 	subscriberAck      = "$JS.ACK.IDP_SUBSCRIPTIONS.>"
 )
 
-// Subscriber decides about the user of a subscription: which subjects it may publish to and subscribe to.
+// Subscriber returns the subjects that the user of a subscription may publish to and subscribe to. ok is false if user
+// and password are not those of a subscription.
 type Subscriber func(user, password string) (publish, subscribe []string, ok bool)
 
-// AdmitSubscribers lets users of subscriptions in. Before it is called they are refused. It may be called at any time.
+// AdmitSubscribers admits users of subscriptions from now on. Before it is called they are refused. It may be called at
+// any time.
 func (s *Server) AdmitSubscribers(decide Subscriber) { s.subscriber.Store(&decide) }
 
-func exportSubscriptions(running *server.Server, guard *guard) error {
+// share registers an account to which the services' account exports a stream of events and the use of pull consumers:
+// the subjects of their next message, their description and their acknowledgements.
+func share(running *server.Server, name, events, next, info, ack string) (*server.Account, error) {
 	services := running.GlobalAccount()
-	subscribers, err := running.RegisterAccount(subscribersAccount)
+	account, err := running.RegisterAccount(name)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("embedded NATS: the account %s: %w", name, err)
 	}
-	only := []*server.Account{subscribers}
+	only := []*server.Account{account}
 	for _, step := range []func() error{
-		func() error { return services.AddStreamExport(subscriberEvents, only) },
-		func() error { return services.AddServiceExportWithResponse(subscriberNext, server.Streamed, only) },
-		func() error { return services.AddServiceExport(subscriberInfo, only) },
-		func() error { return services.AddServiceExport(subscriberAck, only) },
-		func() error { return subscribers.AddStreamImport(services, subscriberEvents, "") },
-		func() error { return subscribers.AddServiceImport(services, subscriberNext, subscriberNext) },
-		func() error { return subscribers.AddServiceImport(services, subscriberInfo, subscriberInfo) },
-		func() error { return subscribers.AddServiceImport(services, subscriberAck, subscriberAck) },
+		func() error { return services.AddStreamExport(events, only) },
+		func() error { return services.AddServiceExportWithResponse(next, server.Streamed, only) },
+		func() error { return services.AddServiceExport(info, only) },
+		func() error { return services.AddServiceExport(ack, only) },
+		func() error { return account.AddStreamImport(services, events, "") },
+		func() error { return account.AddServiceImport(services, next, next) },
+		func() error { return account.AddServiceImport(services, info, info) },
+		func() error { return account.AddServiceImport(services, ack, ack) },
 	} {
 		if err := step(); err != nil {
-			return err
+			return nil, fmt.Errorf("embedded NATS: the account %s: %w", name, err)
 		}
 	}
-	guard.subscribers = subscribers
-	return nil
+	return account, nil
 }
 
-// admitReaders creates the account and its user, if one is configured.
+// admitReaders creates both accounts and the readers' user, if TCP clients are admitted at all.
 func (c Config) admitReaders(running *server.Server, guard *guard) error {
 	defer close(guard.open)
 	if c.Listen == "" {
 		return nil
 	}
-	if err := exportSubscriptions(running, guard); err != nil {
-		return fmt.Errorf("embedded NATS: the subscribers' account: %w", err)
-	}
-	services := running.GlobalAccount()
-	readers, err := running.RegisterAccount(readersAccount)
+	subscribers, err := share(running, subscribersAccount, subscriberEvents, subscriberNext, subscriberInfo,
+		subscriberAck)
 	if err != nil {
-		return fmt.Errorf("embedded NATS: the readers' account: %w", err)
+		return err
 	}
-	only := []*server.Account{readers}
-	for _, step := range []func() error{
-		func() error { return services.AddStreamExport(readerEvents, only) },
-		func() error { return services.AddServiceExportWithResponse(readerNext, server.Streamed, only) },
-		func() error { return services.AddServiceExport(readerInfo, only) },
-		func() error { return services.AddServiceExport(readerAck, only) },
-		func() error { return readers.AddStreamImport(services, readerEvents, "") },
-		func() error { return readers.AddServiceImport(services, readerNext, readerNext) },
-		func() error { return readers.AddServiceImport(services, readerInfo, readerInfo) },
-		func() error { return readers.AddServiceImport(services, readerAck, readerAck) },
-	} {
-		if err := step(); err != nil {
-			return fmt.Errorf("embedded NATS: the readers' account: %w", err)
-		}
+	guard.subscribers = subscribers
+	readers, err := share(running, readersAccount, readerEvents, readerNext, readerInfo, readerAck)
+	if err != nil {
+		return err
 	}
 	guard.reader = &server.User{Username: c.User, Account: readers, Permissions: &server.Permissions{
 		Subscribe: &server.SubjectPermission{Allow: []string{readerEvents, "_INBOX.>"}},

@@ -45,7 +45,8 @@ const (
 // Config says where the server keeps its data and who may connect to it.
 type Config struct {
 	StoreDir string // created if missing; only one server at a time may use it
-	// bytes that all streams may take together; 0 means 16 GiB. A full store refuses events: they wait in the outbox
+	// MaxStore is how many bytes all streams may take together; 0 means 16 GiB. A full store refuses events: they wait
+	// in the outbox.
 	MaxStore int64
 
 	// Listen is the address for TCP clients, such as 127.0.0.1:4222 (port 0: any free one); "" means none.
@@ -244,7 +245,7 @@ func (s *Server) InProcessConn() (net.Conn, error) {
 	running := s.running
 	s.mu.Unlock()
 	if running == nil {
-		return nil, errors.New("embedded NATS: not running now")
+		return nil, errNotRunning
 	}
 	return running.InProcessConn()
 }

@@ -19,7 +19,8 @@ type synced struct {
 	mu    sync.Mutex
 	began time.Time              // start of the last sync
 	known map[string]os.FileInfo // files and folders, by path, as they were when they were synced
-	// of a failed sync: the system may have dropped what it could not write, and reports that only once
+	// err is the error of a failed sync. It stays, because the operating system may have dropped what it could not
+	// write, and reports that only once.
 	err error
 }
 
@@ -30,7 +31,7 @@ func (s *Server) Sync(ctx context.Context) error {
 	asked := time.Now()
 	s.synced.mu.Lock()
 	defer s.synced.mu.Unlock()
-	// otherwise a sync that covers this call was made while it waited
+	// Otherwise another call has synced everything since this one was made, while it waited for the lock.
 	if s.synced.err == nil && !s.synced.began.After(asked) {
 		began := time.Now()
 		err := s.synced.walk(ctx, s.config.StoreDir, isMessages)

@@ -146,7 +146,7 @@ func (s *streamFiles) verify(ctx context.Context) error {
 		}
 	}
 	if s.whole {
-		s.tellGaps()
+		s.reportGaps()
 	}
 	s.index()
 	consumers, _ := os.ReadDir(filepath.Join(s.dir, "obs"))
@@ -229,7 +229,7 @@ func (s *streamFiles) block(ctx context.Context, index uint64) error {
 		s.damaged(name, "%v", reason(err))
 		return nil
 	}
-	defer file.Close() //nolint:errcheck // only read
+	defer file.Close() // only read
 	var size int64
 	if info, err := file.Stat(); err == nil {
 		size = info.Size()
@@ -277,8 +277,8 @@ func (s *streamFiles) take(file string, offset int64, r record) {
 	}
 }
 
-// tellGaps reports sequences that neither exist nor are deleted.
-func (s *streamFiles) tellGaps() {
+// reportGaps reports sequences that neither exist nor are deleted.
+func (s *streamFiles) reportGaps() {
 	for _, g := range s.gaps {
 		for g.from <= g.to && s.gone[g.from] {
 			g.from++
@@ -355,8 +355,8 @@ func (r *records) next() (record, error) {
 	return record{binary.LittleEndian.Uint64(header[4:]), string(r.buffer[:subject]), body}, nil
 }
 
-// index compares the block files with the state of the stream in index.db. The server writes that from time to time and
-// when it stops. After a kill the file is behind, and the server does without it.
+// index compares the block files with the state of the stream in index.db. The server writes that file from time to
+// time and when it stops. After a kill the file is out of date, and the server rebuilds it from the blocks.
 func (s *streamFiles) index() {
 	const file = "msgs/index.db"
 	text, err := os.ReadFile(filepath.Join(s.dir, file))
@@ -367,23 +367,23 @@ func (s *streamFiles) index() {
 		s.damaged(file, "%v", reason(err))
 		return
 	}
-	const mended = "the next start makes it again"
+	const rebuilt = "the next start makes it again"
 	end := len(text) - recordChecksum
 	if end < 2 || text[0] != stateMagic {
-		s.damaged(file, "it is cut off, or not an index; %s", mended)
+		s.damaged(file, "it is cut off, or not an index; %s", rebuilt)
 		return
 	}
 	h := digest(s.name)
 	h.Write(text[:end])
 	if !bytes.Equal(h.Sum(nil), text[end:]) {
-		s.damaged(file, "%v; %s", errChecksum, mended)
+		s.damaged(file, "%v; %s", errChecksum, rebuilt)
 		return
 	}
 	n := numbers{text[2:end], false}
 	messages, _, first, begun, last := n.unsigned(), n.unsigned(), n.unsigned(), n.signed(), n.unsigned()
 	switch {
 	case n.short:
-		s.damaged(file, "it is cut off; %s", mended)
+		s.damaged(file, "it is cut off; %s", rebuilt)
 	case last > s.last:
 		s.damaged("msgs", "the last event is %d, but there have been %d", s.last, last)
 	case s.whole && messages > 0 && first < s.first &&
