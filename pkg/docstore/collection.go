@@ -97,11 +97,11 @@ type Schema[T any] struct {
 	// Due is the time from which the stored document is out of date, such as the end of a lock. Settle brings it up to
 	// date. Every read settles the documents that it returns; a schedule stores the settled form (Collection.Due).
 	// Settle must not change values of Global indexes.
-	Due    func(*T) clock.Time
+	Due    func(*T) clock.Time // the zero time means never
 	Settle func(*T, clock.Time)
 
 	// Sealed are the secret members of a document, by name. Their values are stored apart, encrypted; the document has
-	// a mask in their place. An index must not be made of them. See Reveal.
+	// a mask in their place. Index functions must not use them. See Reveal.
 	Sealed func(*T) map[string]*secret.Text
 	// Counts are members that follow from other records, such as the number of children. A write that changes nothing
 	// else leaves version and time_modified as they are. The Tag of a document changes with its counts, too.
@@ -441,7 +441,8 @@ func (c *Collection[T]) load(tx *Tx, row *Row) (*T, error) {
 	return v, nil
 }
 
-// Insert adds a document, whose id must be set. It sets the tenant, and version 1 and both times where they are zero.
+// Insert adds a document, whose id must be set. It sets the tenant, version 1, time_created if it is zero, and
+// time_modified to time_created.
 func (c *Collection[T]) Insert(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
 	return c.insert(ctx, tx, v, 1, c.refusal(inPlace, v))
 }
@@ -489,7 +490,7 @@ func (c *Collection[T]) insert(ctx context.Context, tx *Tx, v *T, version int64,
 	}
 	e.refusal = taken
 	if err := tx.engine.Insert(ctx, c.def, e); err != nil {
-		return Doc[T]{}, owned(err, e)
+		return Doc[T]{}, withEntry(err, e)
 	}
 	if err := c.point(ctx, tx, e, nil, c.globals(v)); err != nil {
 		return Doc[T]{}, err
@@ -497,7 +498,8 @@ func (c *Collection[T]) insert(ctx context.Context, tx *Tx, v *T, version int64,
 	return c.written(v, e, nil), nil
 }
 
-// Delete removes a loaded document and returns it as it was. The removal counts as one more revision.
+// Delete removes a document and returns it as it was. The removal is a revision of its own. The error is
+// apperr.NotFound or apperr.VersionMismatch if the stored document is not at the revision of v.
 func (c *Collection[T]) Delete(ctx context.Context, tx *Tx, v *T) (Doc[T], error) {
 	m := metaOf(v)
 	globals, err := c.globalsBefore(tx, v)
@@ -583,7 +585,7 @@ func (c *Collection[T]) doc(s *Store, row *Row) (Doc[T], error) {
 	d := Doc[T]{ID: row.ID, Stamp: row.Stamp, body: row.Data, engine: s.engine, counted: c.schema.Counts != nil}
 	var now clock.Time
 	due := row.Due != 0 && c.schema.Settle != nil
-	if due { // most documents of a list never are; reading the clock for each costs as much as the rest
+	if due { // reading the clock for every document of a list would cost as much as all else
 		now = s.clock.Now()
 		due = row.Due <= now.Millis()
 	}
@@ -681,9 +683,9 @@ func (d *Doc[T]) Previous() map[string]json.RawMessage {
 	return difference(was.body, d.body)
 }
 
-// Changed reports whether the write changed the document. It is true for an inserted one.
+// Changed reports whether the write changed the document. It is true for an inserted and for a deleted one.
 func (d *Doc[T]) Changed() bool {
-	return d.was == nil || d.was.make != nil || string(d.was.body) != string(d.body)
+	return d.was == nil || d.was.make != nil || d.was.body == nil || string(d.was.body) != string(d.body)
 }
 
 // Written reports whether this transaction inserted, replaced or deleted the document. Only then is the revision new,

@@ -12,6 +12,6 @@
 // that changes only members declared as Counts. Conflicts between writers, the ETags of documents with Counts, and the
 // sequence of events depend on the revision: see Stamp.
 //
-// A document has one JSON form, made when it is written. It is the record in the API's answers and in events and, in
-// sqlitestore, the stored bytes.
+// A document has one JSON form, made when it is written. Answers of the API and events contain it, and sqlitestore
+// stores it.
 package docstore

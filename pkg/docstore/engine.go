@@ -20,15 +20,16 @@ type Engine interface {
 
 	// Write runs fn in a transaction. When Write returns nil, all that fn did is stored durably; otherwise nothing is.
 	// fn may run more than once and must do nothing slow. fn's error is returned unchanged; a panic in fn becomes an
-	// error. Transactions are isolated. fn runs again if another transaction has changed a document that fn read. It
-	// also runs again if fn looked for an id or a value of a unique index and found none, and another transaction has
-	// inserted it since; or if another transaction has counted by the same filter since.
+	// error. Transactions are isolated: fn runs again if another transaction that has committed since
+	//   - changed a document that fn read,
+	//   - inserted an id, or a value of a unique index, that fn looked for and did not find,
+	//   - counted by a filter by which fn counted.
 	Write(ctx context.Context, fn func(EngineTx) error) error
 
 	// Reserve hands out n numbers that no other call gets: first … first+n-1. The first number ever is 1.
 	Reserve(ctx context.Context, sequence string, n int64) (first int64, err error)
 
-	// Due lists documents of all tenants whose Entry.Due is at most before, earliest first.
+	// Due lists documents of all tenants whose Entry.Due is at exactTo before, earliest first.
 	Due(ctx context.Context, def *Def, before int64, limit int) ([]Ref, error)
 
 	// NextTenant returns the tenant that follows after among the tenants with documents, in an order of the engine's
@@ -72,10 +73,10 @@ type Queries interface {
 	// Find returns the rows that a query selects, in its order.
 	Find(ctx context.Context, def *Def, tenant string, q Find) ([]Row, error)
 	// Page is Find and Count for one filter, in one state of the database.
-	Page(ctx context.Context, def *Def, tenant string, q Find, most int64) (rows []Row, total Total, err error)
-	// Count returns the number of documents that the filter selects. It is exact up to most, and beyond where an exact
-	// number costs little because the engine keeps it. With most = 0 it is always exact.
-	Count(ctx context.Context, def *Def, tenant string, filter Filter, most int64) (Total, error)
+	Page(ctx context.Context, def *Def, tenant string, q Find, exactTo int64) (rows []Row, total Total, err error)
+	// Count returns the number of documents that the filter selects. It is exact up to exactTo, and beyond if the
+	// engine keeps the number anyway. With exactTo = 0 it is always exact.
+	Count(ctx context.Context, def *Def, tenant string, filter Filter, exactTo int64) (Total, error)
 }
 
 // Total is the number of documents that a filter selects.
@@ -84,11 +85,10 @@ type Total struct {
 	More bool // there are more than N; counting stopped
 }
 
-// UpTo is the Total for n counted documents, where counting stopped after most + 1; most = 0 means that all were
-// counted.
-func UpTo(most, n int64) Total {
-	if most > 0 && n > most {
-		return Total{most, true}
+// UpTo is the Total of n counted documents, if counting stops after exactTo + 1. With exactTo = 0 all were counted.
+func UpTo(exactTo, n int64) Total {
+	if exactTo > 0 && n > exactTo {
+		return Total{exactTo, true}
 	}
 	return Total{N: n}
 }

@@ -35,9 +35,9 @@ type Filter struct {
 	from     string // see FollowingFrom
 }
 
-// Known marks a part of an And that is true for every document that the other parts select, or a part of an Or that
-// selects only documents that the other parts select, too. It does not change the result. An engine can use it to
-// search in the index that documents are sorted by; in other queries engines leave it out.
+// Known marks a redundant part: of an And, one that is true for every document that the other parts select; of an Or,
+// one that selects only documents that the other parts select, too. It does not change the result. An engine uses it to
+// search in the index that documents are sorted by, and leaves it out of all other queries.
 func Known(f Filter) Filter {
 	f.Known = true
 	return f
@@ -67,14 +67,14 @@ func Moving(f Filter) Filter {
 	return f
 }
 
-// FollowingFrom marks a filter whose values follow from what, and change when stored data do: such as the types that a
-// pattern selects. A page token remains valid for the same what.
-func FollowingFrom(what string, f Filter) Filter {
-	f.from = what
+// FollowingFrom marks a filter whose values follow from source and from stored data, such as the types that a pattern
+// selects. A page token remains valid as long as source is the same.
+func FollowingFrom(source string, f Filter) Filter {
+	f.from = source
 	return f
 }
 
-// steady is the filter without what may change from page to page.
+// steady is the filter without the bounds and values that may change from page to page.
 func (f Filter) steady() Filter {
 	if f.from != "" {
 		return Filter{Op: f.Op, Index: f.Index, Values: []Value{Text(f.from)}}

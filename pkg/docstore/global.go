@@ -27,14 +27,14 @@ func Global[T any](ix Index[T], member string, more ...string) Index[T] {
 	return ix
 }
 
-// FindGlobal returns the document of any tenant that has this value in a Global index. The document's Meta tells the
+// FindGlobal returns the document of any tenant that has this value in a Global index. The document's Meta has the
 // tenant. The error is apperr.NotFound if there is none. It is the only read that needs no tenant in the context.
 func (c *Collection[T]) FindGlobal(ctx context.Context, r Reader, index, value string) (Doc[T], error) {
 	i := slices.IndexFunc(c.schema.Indexes, func(ix Index[T]) bool { return ix.global && ix.def.Name == index })
 	if i < 0 {
 		return Doc[T]{}, fmt.Errorf("docstore: %s has no global index %q", c.def.Name, index)
 	}
-	// The pointer and the document are two reads. Between them the value may move to another document.
+	// The pointer and the document are two reads. If the value moves between them, both are repeated.
 	const tries = 3
 	for range tries {
 		p, err := c.follow(ctx, r, c.globalKey(index, value))
@@ -94,7 +94,7 @@ func (ix *Index[T]) texts(v *T) []string {
 	return distinct([]string{ix.key(v).Text})
 }
 
-// globalsBefore lists the same values of a document as this transaction loaded it.
+// globalsBefore is globals of the document as this transaction loaded it; of v itself if it was not loaded.
 func (c *Collection[T]) globalsBefore(tx *Tx, v *T) ([]globalValue, error) {
 	if !c.def.Points {
 		return nil, nil

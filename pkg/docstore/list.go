@@ -12,7 +12,7 @@ import (
 // Paging says which page of a list is wanted, and in which order. A list of a service's domain takes it together with
 // its own filter.
 type Paging struct {
-	Num, Size int    // Num is at least 1
+	Num, Size int    // both at least 1
 	Sort      string // field[asc] or field[desc], several joined by commas; "" means the list's default
 	After     string // the Next of an earlier page, instead of Num
 	Count     bool   // return the Total, too

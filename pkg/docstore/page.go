@@ -15,11 +15,11 @@ import (
 type Query struct {
 	Filter  Filter
 	Sort    []Order // the id is always the last key; empty means by id
-	Limit   int
-	Offset  int    // the number of documents to skip; the cost grows with it
-	After   string // instead of Offset: the Next of an earlier page, without that cost
-	AfterID string // in a query without Sort: instead of After, the id to continue after
-	Count   bool   // return the Total, too
+	Limit   int     // at least 1
+	Offset  int     // the number of documents to skip; the cost grows with it
+	After   string  // instead of Offset: the Next of an earlier page, without that cost
+	AfterID string  // in a query without Sort: instead of After, the id to continue after
+	Count   bool    // return the Total, too
 }
 
 // MaxCounted is the number of documents up to which a Page's Total is always exact.

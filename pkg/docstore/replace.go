@@ -9,14 +9,14 @@ import (
 	"github.com/idplatform/idplatform/pkg/clock"
 )
 
-// effort says what a replace does with a document that is unchanged since it was loaded.
-type effort int
+// mode says which number of the stamp a replace increments, and whether it compares the document with its loaded form.
+type mode int
 
 const (
-	ifChanged  effort = iota // does nothing
-	inAnyCase                // writes it as the next revision
-	newVersion               // writes it as the next version
-	newCounts                // writes it at the same version
+	ifChanged  mode = iota // compares; does not write an unchanged document
+	inAnyCase              // compares; writes an unchanged document at the same version
+	newVersion             // does not compare; writes the next version
+	newCounts              // does not compare; writes at the same version
 )
 
 // Replace stores a loaded document as the next version, or at the same version if only Counts have changed. It does not
@@ -43,7 +43,8 @@ func (c *Collection[T]) Recount(ctx context.Context, tx *Tx, v *T) (Doc[T], erro
 	return c.replace(ctx, tx, v, newCounts)
 }
 
-func (c *Collection[T]) replace(ctx context.Context, tx *Tx, v *T, how effort) (Doc[T], error) {
+// replace is all four of them; how says which. It changes v's Meta to that of the stored document.
+func (c *Collection[T]) replace(ctx context.Context, tx *Tx, v *T, how mode) (Doc[T], error) {
 	m := metaOf(v)
 	old, ok := tx.loaded[loadedKey{c.def.Name, m.ID}]
 	if !ok {
@@ -74,37 +75,48 @@ func (c *Collection[T]) replace(ctx context.Context, tx *Tx, v *T, how effort) (
 		d.written = false
 		return d, nil
 	}
+	e, err := c.store(ctx, tx, v, body, change)
+	if err != nil {
+		return Doc[T]{}, err
+	}
+	d := c.written(v, e, before)
+	if how == newVersion {
+		d.was.make = func() []byte {
+			_, before, _ := c.former(tx, old) // it cannot fail, because Load has decoded the same form
+			return before
+		}
+	}
+	return d, nil
+}
+
+// store writes v, whose JSON form is body if it is not nil, at its next stamp.
+func (c *Collection[T]) store(ctx context.Context, tx *Tx, v *T, body []byte, what change) (*Entry, error) {
+	m := metaOf(v)
 	was := *m
-	if change == ofContent {
+	if what == ofContent {
 		m.Version++
 		m.TimeModified = latest(tx.Now, m.TimeModified, m.TimeCreated) // the clock may have been set back
+		var err error
 		if body, err = c.restamp(v, body, &was); err != nil {
-			return Doc[T]{}, err
+			return nil, err
 		}
 	} else {
 		m.counts++
 	}
 	globals, err := c.globalsBefore(tx, v)
 	if err != nil {
-		return Doc[T]{}, err
+		return nil, err
 	}
 	e := c.entryOf(v, body)
 	e.refusal = c.refusal(inPlace, v)
 	if err := tx.engine.Replace(ctx, c.def, e, was.stamp()); err != nil {
-		return Doc[T]{}, c.translate(owned(err, e))
+		return nil, c.translate(withEntry(err, e))
 	}
 	if err := c.point(ctx, tx, e, globals, c.globals(v)); err != nil {
-		return Doc[T]{}, err
+		return nil, err
 	}
 	tx.remember(c.def, m.ID, loaded{json: e.JSON})
-	d := c.written(v, e, before)
-	if how == newVersion {
-		d.was.make = func() []byte {
-			_, before, _ := c.former(tx, old) // former succeeded in compare, so it cannot fail here
-			return before
-		}
-	}
-	return d, nil
+	return e, nil
 }
 
 // restamp returns the JSON form of v. body, if it is not nil, is the JSON form of v with another Meta.
@@ -134,7 +146,7 @@ const (
 )
 
 // compare returns how v, whose JSON form is body, differs from the loaded document. before is the JSON form of the
-// loaded document as the type would encode it today: the type may have had other members when it was stored.
+// loaded document as the type encodes it today: the type may have had other members when the document was stored.
 func (c *Collection[T]) compare(tx *Tx, old loaded, v *T, body []byte) (before []byte, what change, err error) {
 	stored := old.json
 	if stored == nil && tx.st.engine.DataIsJSON() {
@@ -160,7 +172,7 @@ func (c *Collection[T]) compare(tx *Tx, old loaded, v *T, body []byte) (before [
 	return before, ofContent, err
 }
 
-// former returns a loaded document as it was, and its JSON form as the type would encode it today.
+// former returns a loaded document as it was, and its JSON form as the type encodes it today.
 func (c *Collection[T]) former(tx *Tx, old loaded) (was *T, before []byte, err error) {
 	was = new(T)
 	if old.json != nil {

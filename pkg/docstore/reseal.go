@@ -26,7 +26,8 @@ const firstKey = "first"
 
 var sealingKeys = Define(Schema[sealingKey]{Name: "sealing_keys", Noun: "sealing key", Part: true})
 
-// SealWith sets the keys for sealed members. Call it before the first write.
+// SealWith sets the keys for sealed members, and records in the database if the first of them is a new one. Call it
+// before the first write.
 func (s *Store) SealWith(ctx context.Context, keys *secret.Keyring) error {
 	s.keys = keys
 	if !s.seals || keys == nil {
@@ -51,11 +52,11 @@ func (s *Store) SealWith(ctx context.Context, keys *secret.Keyring) error {
 		_, err = sealingKeys.Replace(ctx, tx, first)
 		return first.Since, err
 	})
-	if _, ok := errors.AsType[*DuplicateError](err); ok { // another replica has inserted it meanwhile
+	if _, ok := errors.AsType[*DuplicateError](err); ok { // another replica has inserted the record at the same time
 		return s.SealWith(ctx, keys)
 	}
 	if err != nil {
-		return fmt.Errorf("docstore: note the sealing key: %w", err)
+		return fmt.Errorf("docstore: record the sealing key: %w", err)
 	}
 	return nil
 }
@@ -72,9 +73,9 @@ func UnderOlderKeys(ctx context.Context, s *Store, limit int) ([]Ref, error) {
 	return s.engine.Due(ctx, sealed.def, s.keySince.Millis()-1, limit)
 }
 
-// Reseal seals the secrets of one record, listed by UnderOlderKeys, again under the first key. A secret that is written
-// meanwhile stays. The error is apperr.NotFound if the record has no secrets any more, and secret.ErrOpen if the key of
-// one is not configured.
+// Reseal seals the secrets of one record, whose id UnderOlderKeys lists, under the first key. It does not overwrite a
+// secret that is written at the same time. The error is apperr.NotFound if the record has no secrets any more, and
+// secret.ErrOpen if the key of one is not configured.
 func Reseal(ctx context.Context, s *Store, id string) error {
 	return Do(ctx, s, func(tx *Tx) error {
 		v, err := sealed.Load(ctx, tx, id)

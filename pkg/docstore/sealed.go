@@ -11,8 +11,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/secret"
 )
 
-// sealedValues are the encrypted values of one record's sealed members. They are stored beside the record, so that the
-// record's JSON form, which is answered, sent in events and stored, never holds them.
+// sealedValues are the encrypted values of one record's sealed members. They are a document of their own, so that the
+// record's JSON form, which answers and events contain, never has them.
 type sealedValues struct {
 	Meta
 	Values map[string]string `json:"values"` // by member
@@ -49,7 +49,7 @@ func boundTo(tenant, collection, id, member string) []byte {
 }
 
 // seal stores the values that were given to v's sealed members, and removes those of members that are empty. A mask
-// without a stored value becomes empty. It reports whether something changed.
+// without a stored value becomes empty. It reports whether a stored value changed.
 func (c *Collection[T]) seal(ctx context.Context, tx *Tx, v *T) (changed bool, _ error) {
 	if c.schema.Sealed == nil {
 		return false, nil
@@ -81,7 +81,7 @@ func (c *Collection[T]) seal(ctx context.Context, tx *Tx, v *T) (changed bool, _
 		return false, nil
 	}
 	old.Values = values
-	if tx.st.keys != nil {
+	if tx.st.keys != nil { // a value under a key that is not configured stays as it is, and UnderOlderKeys lists it
 		if err := old.sealUnder(tx.st); err != nil && !errors.Is(err, secret.ErrOpen) {
 			return false, err
 		}

@@ -55,10 +55,10 @@ func (s *Store) store() *Store { return s }
 // Now returns the time of the store's clock.
 func (s *Store) Now() clock.Time { return s.clock.Now() }
 
-// Appended receives a signal after transactions that appended messages. Several may share one signal.
+// Appended receives a signal after a transaction that appended messages. Several transactions may share one signal.
 func (s *Store) Appended() <-chan struct{} { return s.appended }
 
-// Pending, Published and Backlog are for the relay. See Engine.
+// Pending lists messages for the relay that are not yet Published: see Engine.Pending.
 func (s *Store) Pending(ctx context.Context, after int64, limit int) ([]Message, error) {
 	if err := transaction.Refuse("docstore: Pending"); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (s *Store) Pending(ctx context.Context, after int64, limit int) ([]Message,
 	return s.engine.Pending(ctx, after, limit)
 }
 
-// Published removes messages that NATS has acknowledged.
+// Published removes messages that NATS has acknowledged. Unknown ones are no error.
 func (s *Store) Published(ctx context.Context, seqs []int64) error {
 	if err := transaction.Refuse("docstore: Published"); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (s *Store) Published(ctx context.Context, seqs []int64) error {
 	return s.engine.Published(ctx, seqs)
 }
 
-// Backlog returns the number of messages that NATS has not acknowledged yet.
+// Backlog returns the number of messages that are not yet Published.
 func (s *Store) Backlog(ctx context.Context) (int64, error) {
 	if err := transaction.Refuse("docstore: Backlog"); err != nil {
 		return 0, err
@@ -90,7 +90,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	return s.engine.Ping(ctx)
 }
 
-// Check looks for damage.
+// Check looks for damage: see Engine.Check.
 func (s *Store) Check(ctx context.Context) error {
 	if err := transaction.Refuse("docstore: Check"); err != nil {
 		return err
@@ -98,14 +98,14 @@ func (s *Store) Check(ctx context.Context) error {
 	return s.engine.Check(ctx)
 }
 
-// Close waits for running transactions.
+// Close waits for running transactions and closes the engine.
 func (s *Store) Close() error { return s.engine.Close() }
 
 const (
-	// so that all ids have the same length for a long time, and sort in the order in which they were made
+	// Ids start with seven digits. As long as all have the same length, their texts sort in the order of their making.
 	firstID = 1 << 20
-	lastID  = 1<<53 - 1
-	idBlock = 1000
+	lastID  = 1<<53 - 1 // the greatest integer that every JSON reader keeps exactly (RFC 8259, section 6)
+	idBlock = 1000      // how many ids are reserved in the database at a time
 )
 
 // NewIDs returns n new ids: decimal numbers below 2^53 that were never returned before, not even before a restart. They
@@ -137,8 +137,11 @@ func (s *Store) NewIDs(ctx context.Context, n int) ([]string, error) {
 }
 
 // StartIDsAt makes all later ids at least first. It is for a store that may have given out ids below first without a
-// record of it.
+// record of it. Inside a Write it always fails.
 func (s *Store) StartIDsAt(ctx context.Context, first int64) error {
+	if err := transaction.Refuse("docstore: StartIDsAt"); err != nil {
+		return err
+	}
 	s.ids.Lock()
 	defer s.ids.Unlock()
 	s.ids.next, s.ids.end = 0, 0
@@ -168,7 +171,7 @@ type Tx struct {
 	st       *Store
 	engine   EngineTx
 	loaded   map[loadedKey]loaded
-	told     map[string]int64 // the sequence of the last message about each record
+	last     map[string]int64 // the sequence of the last message about each record
 	appended bool
 }
 
@@ -184,8 +187,8 @@ func (tx *Tx) queries() (Queries, error) { return tx.engine, nil }
 func (tx *Tx) store() *Store             { return tx.st }
 
 // Peek returns a Reader of the same state on which the transaction does not depend. A transaction runs again if another
-// changes what it has read through tx before it commits; what it has read through Peek may change. Use it for what is
-// only shown.
+// changes what it has read through tx before it commits; what it has read through Peek may change. Use it for data that
+// are only shown.
 func (tx *Tx) Peek() Reader { return peek{tx} }
 
 type peek struct{ tx *Tx }
@@ -212,20 +215,17 @@ func FirstSequence(revision int64) int64 { return revision * perRevision }
 // earlier than that of the last message.
 func (tx *Tx) Sequence(record string, revision int64) (int64, error) {
 	sequence := FirstSequence(revision)
-	if last, ok := tx.told[record]; ok && last >= sequence {
+	if last, ok := tx.last[record]; ok && last >= sequence {
 		sequence = last + 1
 	}
 	if sequence >= FirstSequence(revision+1) {
-		return 0,
-			fmt.Errorf(
-				"docstore: more than %d messages about revision %d of %s, or an earlier message was about a later "+
-					"revision",
-				perRevision, revision, record)
+		return 0, fmt.Errorf("docstore: more than %d messages about revision %d of %s, "+
+			"or an earlier message was about a later revision", perRevision, revision, record)
 	}
-	if tx.told == nil {
-		tx.told = map[string]int64{}
+	if tx.last == nil {
+		tx.last = map[string]int64{}
 	}
-	tx.told[record] = sequence
+	tx.last[record] = sequence
 	return sequence, nil
 }
 
@@ -258,7 +258,7 @@ func Write[R any](ctx context.Context, s *Store, fn func(*Tx) (R, error)) (R, er
 		if result, err = fn(tx); err != nil {
 			return err
 		}
-		if isDryRun(ctx) {
+		if IsDryRun(ctx) {
 			if err := engine.Flush(ctx); err != nil {
 				return err
 			}
@@ -334,24 +334,23 @@ func WithDryRun(ctx context.Context) context.Context {
 	return context.WithValue(ctx, dryRunKey{}, true)
 }
 
-func isDryRun(ctx context.Context) bool { return ctx.Value(dryRunKey{}) != nil }
-
 // IsDryRun reports whether Writes of the context are undone. Code with effects outside the store must then leave them
 // out.
-func IsDryRun(ctx context.Context) bool { return isDryRun(ctx) }
+func IsDryRun(ctx context.Context) bool { return ctx.Value(dryRunKey{}) != nil }
 
 type expectation struct {
 	id string
 	ok func(version int64) bool
 }
 
-// WithExpected makes Load refuse the record with the id if ok does not accept its version (If-Match).
+// WithExpected makes Load refuse the record with the id if ok does not accept its version (If-Match, RFC 9110 section
+// 13.1.1).
 func WithExpected(ctx context.Context, id string, ok func(version int64) bool) context.Context {
 	return context.WithValue(ctx, expectKey{}, expectation{id, ok})
 }
 
-// ExpectFor makes what WithExpected asked of the record called name hold for the record with the id. It is for records
-// that requests name by something other than their id.
+// ExpectFor applies to the record with the id what WithExpected asked of name. It is for records that requests name by
+// something other than their id.
 func ExpectFor(ctx context.Context, name, id string) context.Context {
 	if e, ok := ctx.Value(expectKey{}).(expectation); ok && e.id == name {
 		return WithExpected(ctx, id, e.ok)
@@ -359,7 +358,7 @@ func ExpectFor(ctx context.Context, name, id string) context.Context {
 	return ctx
 }
 
-// Expects reports whether the request expects that the record which it calls name exists (If-Match).
+// Expects reports whether WithExpected was called for name. An If-Match request expects that the record exists.
 func Expects(ctx context.Context, name string) bool {
 	e, ok := ctx.Value(expectKey{}).(expectation)
 	return ok && e.id == name
@@ -390,7 +389,7 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// distinct sorts a list and removes repetitions and the empty text.
+// distinct returns the list sorted, without duplicates and without the empty text.
 func distinct(list []string) []string {
 	if len(list) == 0 {
 		return nil

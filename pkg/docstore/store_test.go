@@ -58,20 +58,20 @@ type attachment struct {
 
 var attachments = docstore.Define(docstore.Schema[attachment]{Name: "attachments", Noun: "attachment", Part: true})
 
-// hands is a clock that tests set.
-type hands struct{ millis atomic.Int64 }
+// manualClock stands still until a test moves it.
+type manualClock struct{ millis atomic.Int64 }
 
-func (h *hands) Now() clock.Time { return clock.FromMillis(h.millis.Load()) }
+func (c *manualClock) Now() clock.Time { return clock.FromMillis(c.millis.Load()) }
 
 type fixture struct {
 	*docstore.Store
-	clock  *hands
+	clock  *manualClock
 	engine docstore.Engine
 }
 
 func open(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{clock: &hands{}}
+	f := &fixture{clock: &manualClock{}}
 	f.clock.millis.Store(1_769_851_800_000) // 2026-01-31T09:30:00Z
 	var err error
 	f.engine, err = sqlitestore.Open(t.Context(), sqlitestore.Options{Path: filepath.Join(t.TempDir(), "test.db")})
@@ -235,7 +235,7 @@ func TestWhatAWriteChanged(t *testing.T) {
 	require.ErrorContains(t, err, "was not loaded in this transaction")
 }
 
-func TestADeletedDocumentCanStillBeTold(t *testing.T) {
+func TestADeletedDocumentHasItsContent(t *testing.T) {
 	t.Parallel()
 	f, ctx := open(t), acme(t)
 	_, err := f.insert(ctx, ticket{Meta: docstore.Meta{ID: "1"}, Title: "a"})
@@ -252,6 +252,7 @@ func TestADeletedDocumentCanStillBeTold(t *testing.T) {
 	require.Equal(t, "1", tag)
 	require.EqualValues(t, 2, doc.Revision())
 	require.True(t, doc.Written())
+	require.True(t, doc.Changed())
 	require.Nil(t, doc.Previous())
 	_, err = tickets.Find(ctx, f.Store, "1")
 	require.True(t, apperr.IsNotFound(err))
@@ -338,7 +339,7 @@ func TestHooksAndDryRuns(t *testing.T) {
 	gone, leave := context.WithCancel(hooked)
 	leave()
 	_, err = f.insert(context.WithoutCancel(gone), ticket{Meta: docstore.Meta{ID: "5"}})
-	require.NoError(t, err, "the hook's time is that of the transaction")
+	require.NoError(t, err, "the hook gets the context of the Write")
 	require.Len(t, results, 2)
 
 	dry := docstore.WithDryRun(hooked)
@@ -347,7 +348,7 @@ func TestHooksAndDryRuns(t *testing.T) {
 	doc, err = f.insert(dry, ticket{Meta: docstore.Meta{ID: "4"}, Title: "would be"})
 	require.NoError(t, err)
 	require.Equal(t, "4", doc.ID)
-	require.Len(t, results, 2, "what was undone is not kept")
+	require.Len(t, results, 2, "the hook does not run in a dry run")
 	_, err = tickets.Find(ctx, f.Store, "4")
 	require.True(t, apperr.IsNotFound(err))
 	_, err = f.insert(dry, ticket{Meta: docstore.Meta{ID: "1"}})

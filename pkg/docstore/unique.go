@@ -9,7 +9,7 @@ import (
 )
 
 // Unique makes an index refuse a second document with the same value in a tenant. members are the request members that
-// its values come from, as clients know them: Write returns apperr.AlreadyExists with the location of every member
+// own values come from, as clients know them: Write returns apperr.AlreadyExists with the location of every member
 // whose value is taken. For a list, the first value comes from the first member, and so on; all further values come
 // from the last member.
 func Unique[T any](ix Index[T], member string, more ...string) Index[T] {
@@ -24,7 +24,7 @@ type claim struct {
 	value         Value
 }
 
-// claims are all claims of a document. Absent values are none.
+// claims lists the claims of a document. Absent values claim nothing.
 func (c *Collection[T]) claims(v *T) []claim {
 	var all []claim
 	for i := range c.schema.Indexes {
@@ -53,7 +53,8 @@ func (c *Collection[T]) claims(v *T) []claim {
 // refusal turns the error of a write that a unique index has refused into the error for the client.
 type refusal func(ctx context.Context, s *Store, refused *DuplicateError) error
 
-// refusal is the one for documents that are written together. at returns where in the request each stands.
+// refusal returns the refusal of documents that are written together. at returns where in the request each stands. It
+// names all members whose values are taken, not only the one that the engine met first.
 func (c *Collection[T]) refusal(at func(i int) string, docs ...*T) refusal {
 	return func(ctx context.Context, s *Store, refused *DuplicateError) error {
 		if refused.Index == "" { // clients do not choose ids
@@ -64,21 +65,21 @@ func (c *Collection[T]) refusal(at func(i int) string, docs ...*T) refusal {
 			claims[i] = c.claims(v)
 		}
 		holders, err := c.holders(ctx, s, slices.Concat(claims...))
-		if err != nil { // without the others, the value that the engine named is reported
+		if err != nil { // then only the value that the engine named is reported
 			holders = map[holding]string{}
 		}
 		var taken []string
 		for i, v := range docs {
-			for _, its := range claims[i] {
-				value := holding{its.index, its.value}
+			for _, own := range claims[i] {
+				value := holding{own.index, own.value}
 				if holder, held := holders[value]; held && holder != metaOf(v).ID {
-					taken = append(taken, apperr.Below(at(i), its.member))
+					taken = append(taken, apperr.Below(at(i), own.member))
 				} else {
-					holders[value] = metaOf(v).ID // a later one of these documents cannot have it
+					holders[value] = metaOf(v).ID // so no later document of the list can have it
 				}
 			}
 		}
-		if len(taken) == 0 { // the document that had it has been deleted since
+		if len(taken) == 0 { // the document that had the value has been deleted since
 			taken = []string{c.named(refused, at, docs)}
 		}
 		return apperr.Taken(taken...).Because(refused)
@@ -94,8 +95,8 @@ type holding struct {
 // holders returns the id of the document that has each value.
 func (c *Collection[T]) holders(ctx context.Context, s *Store, claims []claim) (map[holding]string, error) {
 	wanted := map[string][]Value{}
-	for _, its := range claims {
-		wanted[its.index] = append(wanted[its.index], its.value)
+	for _, own := range claims {
+		wanted[own.index] = append(wanted[own.index], own.value)
 	}
 	holders := map[holding]string{}
 	const atOnce = 200
@@ -106,8 +107,8 @@ func (c *Collection[T]) holders(ctx context.Context, s *Store, claims []claim) (
 				if err != nil {
 					return err
 				}
-				for _, its := range c.claims(v) {
-					holders[holding{its.index, its.value}] = d.ID
+				for _, own := range c.claims(v) {
+					holders[holding{own.index, own.value}] = d.ID
 				}
 				return nil
 			})
@@ -123,9 +124,9 @@ func (c *Collection[T]) holders(ctx context.Context, s *Store, claims []claim) (
 func (c *Collection[T]) named(refused *DuplicateError, at func(int) string, docs []*T) string {
 	i := max(0, slices.IndexFunc(docs, func(v *T) bool { return metaOf(v).ID == refused.Entry.ID }))
 	member := ""
-	for _, its := range c.claims(docs[i]) {
-		if its.index == refused.Index && (member == "" || its.value.Text == refused.Value) {
-			member = its.member
+	for _, own := range c.claims(docs[i]) {
+		if own.index == refused.Index && (member == "" || own.value.Text == refused.Value) {
+			member = own.member
 		}
 	}
 	return apperr.Below(at(i), member)
@@ -139,8 +140,8 @@ func (s *Store) refused(ctx context.Context, err error) error {
 	return err
 }
 
-// owned notes which entry was refused, unless the engine has done so itself.
-func owned(err error, e *Entry) error {
+// withEntry adds the refused entry to a *DuplicateError, unless the engine has done so itself.
+func withEntry(err error, e *Entry) error {
 	if refused, ok := errors.AsType[*DuplicateError](err); ok && refused.Entry == nil {
 		refused.Entry = e
 	}

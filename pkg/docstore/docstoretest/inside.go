@@ -25,10 +25,11 @@ func refusedInside(t *testing.T, s *suite) {
 	require.NoError(t, err)
 	nested := func(*docstore.Tx) (struct{}, error) { t.Error("it ran"); return struct{}{}, nil }
 	calls := map[string]func(context.Context) error{
-		"NewID":  func(ctx context.Context) error { _, err := f.NewID(ctx); return err },
-		"NewIDs": func(ctx context.Context) error { _, err := f.NewIDs(ctx, 5000); return err },
-		"Write":  func(ctx context.Context) error { _, err := docstore.Write(ctx, f.Store, nested); return err },
-		"Find":   func(ctx context.Context) error { _, err := f.things.Find(ctx, f.Store, "a"); return err },
+		"NewID":      func(ctx context.Context) error { _, err := f.NewID(ctx); return err },
+		"NewIDs":     func(ctx context.Context) error { _, err := f.NewIDs(ctx, 5000); return err },
+		"StartIDsAt": func(ctx context.Context) error { return f.StartIDsAt(ctx, 1<<44) },
+		"Write":      func(ctx context.Context) error { _, err := docstore.Write(ctx, f.Store, nested); return err },
+		"Find":       func(ctx context.Context) error { _, err := f.things.Find(ctx, f.Store, "a"); return err },
 		"Page": func(ctx context.Context) error {
 			_, err := f.things.Page(ctx, f.Store, docstore.Query{Limit: 1})
 			return err
