@@ -2,16 +2,16 @@ package questions
 
 import "github.com/idplatform/idplatform/pkg/bus"
 
-// Subscriber is what somebody says who wants to be the NATS user of a subscription.
+// Subscriber is the NATS user of a subscription, as a client that connects claims to be.
 type Subscriber struct {
 	ID       string `json:"id"` // the subscription's
 	Password string `json:"password"`
 }
 
-// Admission says whether that is so.
+// Admission says whether the password is the subscription's.
 type Admission struct {
 	Admitted bool `json:"admitted"`
 }
 
-// IsSubscriber asks whether a NATS user may be let in. Without an answer it is not.
+// IsSubscriber asks whether a client may connect as the NATS user of a subscription. Without an answer, it may not.
 var IsSubscriber = bus.Question[Subscriber, Admission]{Service: "events", Name: "is-subscriber"}

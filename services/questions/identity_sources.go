@@ -10,7 +10,7 @@ type ConnectionID struct {
 	ID string `json:"id"`
 }
 
-// Exists says whether the tenant has such a record.
+// Exists says whether the tenant has the record.
 type Exists struct {
 	Exists bool `json:"exists"`
 }

@@ -48,17 +48,16 @@ var SettleChange = bus.Question[ChangeID, ChangeOutcome]{
 	Service: "organization", Name: "settle-change", Refusals: []apperr.Kind{apperr.InvalidParameters},
 }
 
-// NextOrganizationTenant asks who follows a tenant among those who have core objects. It is asked for the platform, not
-// for
-// a tenant. Without an answer the asker tries again later.
+// NextOrganizationTenant asks which tenant follows a tenant among those that have core objects. It is asked for the
+// platform, not for a tenant. Without an answer, the asking service tries again later.
 var NextOrganizationTenant = bus.Question[TenantName, TenantName]{Service: "organization", Name: "next-tenant"}
 
-// CoreObject is what others need to know of a core object.
+// CoreObject is what other services need to know of a core object.
 type CoreObject struct {
 	ID   string `json:"id"`
 	Code string `json:"code"`
 	Name string `json:"name"`
-	// of the first event that told of this state: events with a lower one are outdated
+	// of the first event with this state: events with a lower sequence are outdated
 	Sequence int64 `json:"sequence"`
 }
 
@@ -68,13 +67,13 @@ type CoreObjects struct {
 	Next        string       `json:"next"`
 }
 
-// CoreObjectRecords asks for a tenant's core objects, a page after another. Without an answer the asker tries again
+// CoreObjectRecords asks for a page of a tenant's core objects. Without an answer, the asking service tries again
 // later.
 var CoreObjectRecords = bus.Question[RecordsPage, CoreObjects]{
 	Service: "organization", Name: "core-object-records", Refusals: []apperr.Kind{apperr.InvalidParameters},
 }
 
-// Node is what others need to know of a tree node. ParentID is empty of a root.
+// Node is what other services need to know of a tree node. The ParentID of a root is empty.
 type Node struct {
 	ID         string `json:"id"`
 	Name       string `json:"name"`
@@ -89,12 +88,12 @@ type Nodes struct {
 	Next  string `json:"next"`
 }
 
-// NodeRecords asks for a tenant's tree nodes, a page after another. Without an answer the asker tries again later.
+// NodeRecords asks for a page of a tenant's tree nodes. Without an answer, the asking service tries again later.
 var NodeRecords = bus.Question[RecordsPage, Nodes]{
 	Service: "organization", Name: "node-records", Refusals: []apperr.Kind{apperr.InvalidParameters},
 }
 
-// Membership is what others need to know of a membership.
+// Membership is what other services need to know of a membership.
 type Membership struct {
 	ID       string `json:"id"`
 	NodeID   string `json:"node_id"`
@@ -108,8 +107,7 @@ type MembershipPage struct {
 	Next        string       `json:"next"`
 }
 
-// MembershipRecords asks for a tenant's memberships, a page after another. Without an answer the asker tries again
-// later.
+// MembershipRecords asks for a page of a tenant's memberships. Without an answer, the asking service tries again later.
 var MembershipRecords = bus.Question[RecordsPage, MembershipPage]{
 	Service: "organization", Name: "membership-records", Refusals: []apperr.Kind{apperr.InvalidParameters},
 }

@@ -2,7 +2,7 @@ package questions
 
 import "github.com/idplatform/idplatform/pkg/bus"
 
-// GrantedNode is a tree node; the root stands for its whole tree.
+// GrantedNode is a tree node. The root of a tree stands for the whole tree.
 type GrantedNode struct {
 	ObjectCode string `json:"object_code"`
 	NodeID     string `json:"node_id"`

@@ -81,7 +81,7 @@ func TestGoldenQuestions(t *testing.T) {
 	for name, run := range cases {
 		t.Run(name, run)
 	}
-	require.Len(t, cases, declared(t), "every question has an example")
+	require.Len(t, cases, declared(t), "every declared question must have an example")
 }
 
 // declared counts the questions declared in the package's source.

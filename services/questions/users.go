@@ -21,13 +21,12 @@ type TenantName struct {
 	Tenant string `json:"tenant"`
 }
 
-// NextUsersTenant asks who follows a tenant among those who have users. It is asked for the platform, not for a tenant.
-// Without an answer the asker tries again later.
+// NextUsersTenant asks which tenant follows a tenant among those that have users. It is asked for the platform, not for
+// a tenant. Without an answer, the asking service tries again later.
 var NextUsersTenant = bus.Question[TenantName, TenantName]{Service: "users", Name: "next-tenant"}
 
 // RecordsPage asks for records of the tenant in the order of their ids: the first Limit (of users 1…500), or those
-// after
-// an earlier page, whose Next is given as After.
+// after an earlier page, whose Next is given as After.
 type RecordsPage struct {
 	After string `json:"after"`
 	Limit int    `json:"limit"`
@@ -58,7 +57,7 @@ type Search struct {
 	Limit   int      `json:"limit"`
 }
 
-// Found has the ids of the users found, in the order of the ids, and says whether there are more.
+// Found has the ids of the users found, in the order of ids, and says whether there are more.
 type Found struct {
 	IDs  []string `json:"ids"`
 	More bool     `json:"more"`
