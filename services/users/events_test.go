@@ -141,7 +141,7 @@ func TestSecretsStaySecret(t *testing.T) {
 		}
 		require.Equal(t, place == "accounts", strings.Contains(text, "argon2id$"), place)
 	}
-	require.Contains(t, texts["log"], `"msg":"request","status":400`, "the log tells of requests")
+	require.Contains(t, texts["log"], `"msg":"request","status":400`, "requests are logged")
 	require.NotEmpty(t, texts["imports"])
 	require.NotEmpty(t, texts["idempotency"])
 }

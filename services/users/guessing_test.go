@@ -70,7 +70,7 @@ func TestDryRunsDoNotGuess(t *testing.T) {
 					unchanged(t, c, before)
 				}
 				require.Equal(t, "wrong", try(attacker, user, query, "wrong"),
-					"a success in a dry run does not start the count anew")
+					"a success in a dry run does not restart the count")
 				now := c.Get(path(user)).Object()
 				require.Equal(t, true, now["locked"])
 				want := []string{"created", "login_failed", "login_failed", "login_failed", "login_failed",
@@ -113,8 +113,8 @@ func TestGuessesAtOnce(t *testing.T) {
 	}
 }
 
-// A reset that changes nothing tells whether a password is one of the user's last five. As many are answered as wrong
-// passwords lock a user, and then none for a while.
+// A reset that changes nothing tells whether a password is one of the user's last five. So these resets are limited
+// like wrong passwords: after five, more are refused until the window is over.
 func TestResetsThatChangeNothingAreLimited(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -134,7 +134,7 @@ func TestResetsThatChangeNothingAreLimited(t *testing.T) {
 	require.Equal(t, "900", answer.Header.Get("Retry-After"))
 	c.Post(reset, object{"new_password": "short"}).Problem(http.StatusBadRequest, "invalid_parameters",
 		"body.new_password")
-	c.Post(reset, nil).OK(nil) // a generated one tells nothing, and restarts the count
+	c.Post(reset, nil).OK(nil) // a generated password reveals nothing, and restarts the count
 
 	require.Equal(t, http.StatusBadRequest, try(c.With("If-Match", `"7"`), "", password))
 	for i := range 4 {
@@ -149,7 +149,7 @@ func TestResetsThatChangeNothingAreLimited(t *testing.T) {
 }
 
 // A dry run with an unknown name costs what a wrong password costs: a transaction that is stored.
-func TestDryRunsOfNobody(t *testing.T) {
+func TestDryRunsWithUnknownNames(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
 	c.Post("/v1/thin/login-verification?dry_run=true", object{"login_name": "nobody", "password": "wrong"}).OK(nil)
@@ -158,7 +158,7 @@ func TestDryRunsOfNobody(t *testing.T) {
 
 // An unknown name is refused with the reads and writes of a wrong password, in the same order, however often it is
 // tried and whether or not the user is locked by then.
-func TestNobodyIsRefusedAsSomebodyIs(t *testing.T) {
+func TestUnknownNamesAreRefusedLikeUsers(t *testing.T) {
 	t.Parallel()
 	ledger := &testkit.Ledger{}
 	s := testkit.Start(t, users.Spec(cheap()), testkit.Options{Engine: ledger.Over})

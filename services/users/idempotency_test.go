@@ -82,8 +82,8 @@ func TestEveryPostIsIdempotent(t *testing.T) {
 	}
 }
 
-// A login verification holds only at the moment: with the same key it runs again, so that no user is verified who has
-// been locked since.
+// A login verification holds only at the moment: with the same key it runs again, so that a user who
+// has been locked since is not verified.
 func TestLoginIsNotKept(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -91,7 +91,7 @@ func TestLoginIsNotKept(t *testing.T) {
 	keyed := c.With("Idempotency-Key", "key-1")
 	require.True(t, signsIn(keyed, "li.wei", password))
 	require.True(t, signsIn(keyed, "li.wei", password))
-	require.False(t, signsIn(keyed, "li.wei", "wrong"), "the key says nothing of the request")
+	require.False(t, signsIn(keyed, "li.wei", "wrong"), "the key does not stand for the first request")
 	c.Post(path(user, "lock"), nil).OK(nil)
 	require.Equal(t, object{"verified": false, "reason": "locked"}, login(t, keyed, "li.wei", password))
 	require.Empty(t, testkit.Stored(t, s, "acme", "idempotency"))

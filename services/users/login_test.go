@@ -109,7 +109,7 @@ func TestLockout(t *testing.T) {
 	wrong(4)
 	require.True(t, signsIn(c, "li.wei", password), "four are not enough")
 	wrong(4)
-	require.True(t, signsIn(c, "li.wei", password), "a success starts the count anew")
+	require.True(t, signsIn(c, "li.wei", password), "a success restarts the count")
 	wrong(4)
 	login(t, c, "LI.WEI@acme.test", "wrong") // another name of the same user
 	require.Equal(t, "locked", login(t, c, "li.wei", password)["reason"])
@@ -122,22 +122,22 @@ func TestLockout(t *testing.T) {
 	unchanged(t, c, locked)
 	s.Clock.Advance(5*time.Minute - time.Millisecond)
 	require.Equal(t, "invalid_credentials", login(t, c, "li.wei", password)["reason"],
-		"who has guessed on does not learn the password")
+		"someone who kept guessing does not learn the password")
 	s.Clock.Advance(time.Millisecond)
 	require.True(t, signsIn(c, "li.wei", password))
 
 	wrong(4)
 	c.Post(path(user, "reset-password"), object{"new_password": "a new Passw0rd"}).OK(nil)
 	wrong(4)
-	require.True(t, signsIn(c, "li.wei", "a new Passw0rd"), "a new password starts the count anew")
+	require.True(t, signsIn(c, "li.wei", "a new Passw0rd"), "a new password restarts the count")
 	wrong(5)
 	c.Post(path(user, "unlock"), nil).OK(nil)
 	wrong(4)
-	require.True(t, signsIn(c, "li.wei", "a new Passw0rd"), "unlocking starts the count anew")
+	require.True(t, signsIn(c, "li.wei", "a new Passw0rd"), "unlocking restarts the count")
 }
 
-// While a user is locked, the right password is recognized only until there were as many wrong ones as lock a user:
-// continued guessing learns nothing.
+// While a user is locked, the right password is recognized only until as many wrong ones came as lock a user. So
+// guessing on reveals nothing.
 func TestGuessingOnWhileLocked(t *testing.T) {
 	t.Parallel()
 	for name, lock := range map[string]func(*testkit.Client, object){
@@ -162,11 +162,11 @@ func TestGuessingOnWhileLocked(t *testing.T) {
 			s.Clock.Advance(15 * time.Minute)
 			if name == "by failures" {
 				require.Equal(t, "invalid_credentials", login(t, c, "li.wei", "wrong")["reason"])
-				require.True(t, signsIn(c, "li.wei", password), "the count starts anew when the lock ends")
+				require.True(t, signsIn(c, "li.wei", password), "the count restarts when the lock ends")
 				return
 			}
 			require.Equal(t, "locked", login(t, c, "li.wei", password)["reason"],
-				"and after the time in which they count")
+				"once the wrong passwords no longer count")
 		})
 	}
 }
@@ -263,7 +263,7 @@ func TestUnknownNamesCostAHash(t *testing.T) {
 	require.True(t, slices.ContainsFunc(slices.Collect(maps.Keys(testkit.Stored(t, s, "acme", "accounts"))),
 		func(id string) bool {
 			return strings.HasPrefix(id, "nobody-")
-		}), "and a transaction, as a wrong password does")
+		}), "an unknown name costs a transaction, too, as a wrong password does")
 }
 
 // Hashes of other systems are replaced at the first success, and only then.

@@ -48,7 +48,7 @@ func TestChangeOrganization(t *testing.T) {
 		"actor": "tester", "origin": "origin",
 	}, question())
 	unchanged(t, c, user)
-	require.Zero(t, openChanges(t, s, "acme"), "where nobody was there to be asked, nothing is open")
+	require.Zero(t, openChanges(t, s, "acme"), "a change that nobody was asked for is not left open")
 
 	require.Equal(t, memberships, c.Post(change+"?dry_run=true", object{"object_code": "company", "to_node_id": "32"}).
 		Object())

@@ -11,7 +11,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/auth"
 )
 
-// password is a valid one, which the users of tests have.
+// password is a valid password, which users in tests have.
 const password = "a good Passw0rd"
 
 func TestResetPassword(t *testing.T) {
@@ -33,7 +33,7 @@ func TestResetPassword(t *testing.T) {
 	require.False(t, signsIn(c, "li.wei", secret))
 
 	require.Equal(t, object{}, c.Post(reset, object{"new_password": password}).Object(),
-		"only one that was made up is told")
+		"only a generated password is in the answer")
 	require.Equal(t, true, login(t, c, "li.wei", password)["must_change_password"])
 	before := c.Get(path(user)).Object()
 	for _, bad := range []any{"short", "li.wei's password", password, "password1", 7} {

@@ -72,7 +72,7 @@ func TestAnswerRecords(t *testing.T) {
 		byName[r["username"].(string)] = r
 	}
 	require.Len(t, byName, 1104)
-	require.Equal(t, "resigned", byName["resigns"]["status"], "it has come true by itself")
+	require.Equal(t, "resigned", byName["resigns"]["status"], "the scheduled resignation has taken effect")
 	for _, name := range []string{"active", "disabled", "resigned", "resigns", "user7"} {
 		record := c.Get(path(byName[name])).Object()
 		delete(record, "version") // one of them may be settled in between
@@ -131,7 +131,7 @@ func TestAnswerLargeRecords(t *testing.T) {
 	}
 	require.Len(t, names, 30)
 	require.Equal(t, slices.Compact(slices.Sorted(slices.Values(names))), slices.Sorted(slices.Values(names)),
-		"nobody twice")
+		"no user is in two answers")
 	require.Greater(t, answers, 7)
 	require.Greater(t, most, 4)
 }

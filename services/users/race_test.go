@@ -23,7 +23,7 @@ func TestRaceForUsername(t *testing.T) {
 	require.Equal(t, []string{"created", "deleted"}, actions(t, s, c, object{"id": id}))
 }
 
-// One user's username, another's email or mobile: one of them is first, by creating or by changing.
+// One text as the username of one user and the email of others, by creating and by changing: one request wins.
 func TestRaceForLoginName(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
@@ -93,7 +93,7 @@ func TestRaceOfPasswordChanges(t *testing.T) {
 		return c.Post(path(user, "change-password"),
 			object{"old_password": password, "new_password": fmt.Sprint("a new Passw0rd ", i)}).Status
 	})
-	require.Equal(t, 1, counts[http.StatusOK], "who came second did not know the password: %v", counts)
+	require.Equal(t, 1, counts[http.StatusOK], "the others came after the password was changed: %v", counts)
 	require.Equal(t, 3, counts[http.StatusPreconditionFailed]+counts[http.StatusBadRequest])
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // A user whose account cannot be read does not delay other users of its tenant or of another.
-func TestAPoisonedUserHoldsUpNobody(t *testing.T) {
+func TestAnUnreadableUserDelaysNobody(t *testing.T) {
 	t.Parallel()
 	log := &testkit.LogBuffer{}
 	s := testkit.Start(t, users.Spec(cheap()), testkit.Options{Log: slog.New(slog.NewTextHandler(log, nil))})
@@ -48,7 +48,7 @@ func TestAPoisonedUserHoldsUpNobody(t *testing.T) {
 	s.Clock.Advance(2 * time.Minute)
 	untilAction(s, good, "resigned")
 	untilAction(s, foreign, "resigned")
-	require.Equal(t, "resigned", c.Get(path(bad)).Object()["status"], "reads tell the truth without it")
+	require.Equal(t, "resigned", c.Get(path(bad)).Object()["status"], "reads apply the resignation, although it cannot be stored")
 	require.Equal(t, 1, strings.Count(log.String(), "a document that is due is postponed"))
 	require.Contains(t, log.String(), `task="settle users" tenant=acme id=`+bad["id"].(string))
 }

@@ -72,10 +72,10 @@ func TestThumbnailsAreMadeOnce(t *testing.T) {
 	require.Equal(t, http.StatusNotModified, c.With("If-None-Match", first.Header.Get("ETag")).Get(odd).Status)
 	require.Equal(t, map[string]int{"upload": 1, "square": 1}, decoded(t, s))
 	again := c.Get(odd)
-	require.Equal(t, first.Body, again.Body, "what a strong ETag names is always the same")
+	require.Equal(t, first.Body, again.Body, "the picture with a strong ETag is always the same")
 
 	put(c, user, "image/png", pngOf(t, 20, 20)).OK(nil)
-	require.Equal(t, 1, keptThumbnails(t, s, "acme"), "nothing is left of the picture before")
+	require.Equal(t, 1, keptThumbnails(t, s, "acme"), "nothing is left of the former picture")
 	changed := c.With("If-None-Match", first.Header.Get("ETag")).Get(odd)
 	requireSquare(t, changed, 100)
 	require.NotEqual(t, first.Header.Get("ETag"), changed.Header.Get("ETag"))
@@ -112,7 +112,7 @@ func TestThumbnailsOfOlderAvatars(t *testing.T) {
 	forgetThumbnails(t, s, "acme")
 
 	require.Equal(t, http.StatusNotModified, c.With("If-None-Match", tag).Get(path(user, "avatar")+"?size=64").Status)
-	require.Equal(t, map[string]int{"upload": 1}, decoded(t, s), "whoever has it costs nothing")
+	require.Equal(t, map[string]int{"upload": 1}, decoded(t, s), "for a client that has the picture, nothing is decoded")
 	counts := testkit.AtOnce(64, func(i int) int {
 		return c.Get(fmt.Sprint(path(user, "avatar"), "?size=", 32<<(i%5))).Status
 	})

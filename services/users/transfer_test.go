@@ -113,7 +113,7 @@ func TestImportNDJSON(t *testing.T) {
 	third := c.Get("/v1/users/" + list[2].ID).Object()
 	require.Equal(t, []any{"acme", false, s.Clock.Now().String(), 1.0, "0"}, []any{third["tenant_id"], third["locked"],
 		third["time_created"], third["version"], third["status"]},
-		"read-only members do not count, and a resigned user comes in as a disabled one")
+		"read-only members are ignored, and a resigned user becomes a disabled one")
 	require.Empty(t, importLines(t, c, "", ""))
 	require.Empty(t, importLines(t, c, "", "\n \n"))
 }
@@ -150,7 +150,7 @@ func TestImportBadRecords(t *testing.T) {
 	}
 }
 
-// However many faults a record has, its result is bounded.
+// The result of a record is bounded, however many faults it has.
 func TestImportTellsSomeOfManyFaults(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
@@ -410,7 +410,7 @@ func TestImportResumes(t *testing.T) {
 					"body")
 				require.Equal(t, done*batch, total(c))
 				if done > 0 {
-					require.Contains(t, doc.Detail, fmt.Sprintf("(%d records are done", done*batch))
+					require.Contains(t, doc.Detail, fmt.Sprintf("(%d records are stored", done*batch))
 				}
 			}
 			full := send(keyed, row.contentType, "", row.body)
@@ -472,7 +472,7 @@ func TestImportIsForgotten(t *testing.T) {
 	keyed := c.With("Idempotency-Key", "key")
 	require.Equal(t, "created", importLines(t, keyed, "", file(1, 1))[0].Status)
 	for _, doc := range testkit.Stored(t, s, "acme", "imports") {
-		require.NotContains(t, doc, "user1", "of the records nothing is kept but what became of them")
+		require.NotContains(t, doc, "user1", "only the results of the records are stored")
 	}
 	app, err := users.Spec(cheap()).New(t.Context(), s.Deps)
 	require.NoError(t, err)
@@ -557,7 +557,7 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// What one tenant exports, another can import, in either format, and has the same users.
+// What one tenant exports, another can import, in either format. Both then have the same users.
 func TestExportRoundTrip(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -594,12 +594,12 @@ func TestExportRoundTrip(t *testing.T) {
 		list = lines(t, send(c, contentType, "?on_conflict=update", c.Get("/v1/users/export?format="+format).Body))
 		require.Equal(t, []string{"updated", "updated", "updated"}, statuses(list))
 		require.Equal(t, []any{1.0, 1.0, 2.0}, c.Items("/v1/users", "version"),
-			"an export that is imported where it comes from changes nothing")
+			"importing an export into its own tenant changes nothing")
 	}
 }
 
-// The same subject of two issuers is two callers: each has its own keys.
-func TestImportKeysAreTheirIssuers(t *testing.T) {
+// Tokens of two issuers with the same subject are two callers, each with its own keys.
+func TestImportKeysBelongToTheIssuer(t *testing.T) {
 	t.Parallel()
 	signers := map[string]*auth.Signer{}
 	spec := users.Spec(cheap())

@@ -25,11 +25,11 @@ import (
 type Config struct {
 	PasswordMemory      uint32        `mapstructure:"password_memory_kib" doc:"argon2id: memory of one hash, in KiB"`
 	PasswordIterations  uint32        `mapstructure:"password_iterations" doc:"argon2id: passes over the memory"`
-	PasswordConcurrency int           `mapstructure:"password_concurrency" doc:"Hashes made at once; 0 = one a processor"`
+	PasswordConcurrency int           `mapstructure:"password_concurrency" doc:"Hashes computed at the same time; 0 = one per processor"`
 	LockoutFailures     int           `mapstructure:"lockout_failures" doc:"Wrong passwords that lock a user"`
 	LockoutWithin       time.Duration `mapstructure:"lockout_within" doc:"The time in which they count"`
 	LockoutFor          time.Duration `mapstructure:"lockout_for" doc:"How long the lock lasts"`
-	RealNameVerifier    string        `mapstructure:"real_name_verifier" doc:"URL that decides over real names; empty: the form of the number does"`
+	RealNameVerifier    string        `mapstructure:"real_name_verifier" doc:"URL of the service that verifies real names; empty: only the form of the number is checked"`
 }
 
 // DefaultConfig follows OWASP's recommendation for argon2id.

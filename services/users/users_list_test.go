@@ -129,7 +129,7 @@ func TestListUsersByState(t *testing.T) {
 	find("locked=true&page_size=1&page_token="+first["next_page_token"].(string), "briefly")
 	find("status=1&page_size=1&page_token="+second["next_page_token"].(string), "locked")
 
-	// What happens at a time is visible from that time on, whether or not it is stored.
+	// The end of a lock and a resignation are visible from their time on, whether or not they are stored.
 	s.Clock.Advance(59 * time.Minute)
 	c = in(s, "acme")
 	find("locked=true", "locked")

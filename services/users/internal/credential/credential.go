@@ -72,7 +72,7 @@ func (c *Credential) identity() string {
 	return string(key)
 }
 
-// digest keeps the index small: metadata may be long, and are compared only as a whole.
+// digest keeps the index small: metadata may be long and is compared only as a whole.
 func digest(s string) string {
 	if s == "" {
 		return ""
@@ -163,7 +163,8 @@ func (s *Credentials) Create(ctx context.Context, draft Credential) (Doc, error)
 
 // Update applies edit, which must not change the user. The error is apperr.NotFound or one of Create's.
 func (s *Credentials) Update(ctx context.Context, id string, edit func(*Credential) error) (Doc, error) {
-	// The other service is asked before the transaction, which then checks that the question was the right one.
+	// The identity-sources service is asked before the transaction, which then checks that the connection is the one
+	// that was asked about.
 	doc, err := s.Get(ctx, id)
 	if err != nil {
 		return Doc{}, err
@@ -243,7 +244,8 @@ func (c *Credential) normalize() {
 	}
 }
 
-// check notes every fault, and asks about the connection unless it is the known one.
+// check notes every fault, and asks whether the connection exists unless it is the known one. The error is
+// apperr.InvalidParameters or Unavailable.
 func (s *Credentials) check(ctx context.Context, c *Credential, known int64) error {
 	var faults apperr.Faults
 	faults.Check(c.UserID > 0 && c.UserID <= maxID, "user_id", "must be a user's id")

@@ -1,5 +1,5 @@
-// Package httpapi has the users service's operations: wire forms and their conversion to the domain's, one file for
-// each noun. It contains no rules and no storage.
+// Package httpapi contains the operations of the users service: JSON forms and their conversion to the domain's, one
+// file per noun. It has no rules and no storage.
 package httpapi
 
 import (
@@ -21,9 +21,10 @@ func Register(s *rest.Server, users *user.Users, credentials *credential.Credent
 	noun := s.Tagged("Users",
 		"The people whom the platform knows: creating, finding and changing them, locks and resignations.")
 	a.registerUsers(noun)
+	a.registerLocks(noun)
 	a.registerStates(noun)
 	a.registerPasswords(s.Tagged("Passwords", "Setting and changing passwords, and verifying logins with them."))
-	a.registerNames(s.Tagged("Login names", "Whether a login name is good and free, and whether a user exists."))
+	a.registerNames(s.Tagged("Login names", "Whether a login name is valid and available, and whether a user exists."))
 	a.registerAvatars(s.Tagged("Avatars", "The pictures of users."))
 	a.registerCredentials(s.Tagged("Stored credentials", "Social identities that are bound to users."))
 	a.registerTransfer(s.Tagged("Transfers", "Users in bulk, in and out, as streams."))

@@ -13,14 +13,14 @@ func (a *api) registerNames(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "check-login-name", Method: http.MethodPost, Path: "/v1/users-login-name-check", Scope: auth.UsersRead,
 		Summary:  "Check a login name",
-		Doc:      "Whether it could be a username, email or mobile, and whether it is free, or `user_id`'s.",
+		Doc:      "Whether it can be a username, email or mobile, and whether nobody but `user_id` has it.",
 		Request:  map[string]any{"login_name": "li.wei"},
 		Response: map[string]any{"valid": true, "available": false, "reasons": []string{"is taken"}},
 	}, a.checkLoginName)
 	rest.Handle(s, rest.Op{
 		ID: "user-exists", Method: http.MethodPost, Path: "/v1/users-exist", Scope: auth.UsersRead,
 		Summary: "Check whether a user exists",
-		Doc:     "One who has all the members given.", Request: map[string]any{"username": "li.wei"},
+		Doc:     "Finds the user who has all the given members.", Request: map[string]any{"username": "li.wei"},
 		Response: map[string]any{"exists": true, "user_id": "1048577"},
 	}, a.userExists)
 }

@@ -15,10 +15,9 @@ func (a *api) registerPasswords(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "reset-password", Method: http.MethodPost, Path: "/v1/users/{id}/reset-password", Scope: auth.UsersSecrets,
 		Summary: "Reset a user's password",
-		Doc: "The user must change it at the next sign-in. Without `new_password` one is made up, and only then the " +
-			"answer has it, once. " +
-			"Resets to a given password that change nothing, such as dry runs, are limited as wrong passwords are: " +
-			"429.",
+		Doc: "The user must change it at the next sign-in. Without `new_password` one is generated, and only then " +
+			"does the answer contain it. Resets to a given password that change nothing, such as dry runs, are " +
+			"limited like wrong passwords: 429.",
 		Request: map[string]any{}, Response: map[string]any{"password": "kR7-vm2Q-xW9e-Zt4p"},
 	}, a.resetPassword)
 	rest.Handle(s, rest.Op{
@@ -31,18 +30,17 @@ func (a *api) registerPasswords(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "change-password", Method: http.MethodPost, Path: "/v1/users/{id}/change-password",
 		Scope: auth.UsersSecrets, Summary: "Change a password, knowing the old one",
-		Doc: "A wrong old password counts as a failed login, in a dry run, too. A user who could not sign in is " +
-			"refused whatever the password.",
+		Doc: "A wrong old password counts as a failed login, in a dry run, too. A user who is locked, disabled or " +
+			"resigned is refused, whatever the password.",
 		Errors: []apperr.Kind{apperr.InvalidState}, Response: map[string]any{},
 		Request: map[string]any{"old_password": "the old one", "new_password": "a new one"},
 	}, a.changePassword)
 	rest.Handle(s, rest.Op{
 		ID: "verify-login", Method: http.MethodPost, Path: "/v1/thin/login-verification", Scope: auth.UsersVerify,
 		Summary: "Verify a login name and password",
-		Doc: "Always 200. The true reason of a refusal is told only where the password was right; five failures in " +
-			"15 minutes lock the user for 15 minutes, " +
-			"unless configured otherwise. Five more while the user is locked, and the reason is no longer told. A " +
-			"wrong password is counted in a dry run, too.",
+		Doc: "Always 200. The true reason of a refusal is given only if the password is right. Five failures in " +
+			"15 minutes lock the user for 15 minutes, unless configured otherwise. After five more while the user is " +
+			"locked, the right password is answered like a wrong one. A wrong password is counted in a dry run, too.",
 		Momentary: true,
 		Request:   map[string]any{"login_name": "li.wei", "password": "a password"},
 		Response: map[string]any{"verified": true, "user_id": "1048577", "must_change_password": false,

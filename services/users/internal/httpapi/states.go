@@ -13,7 +13,7 @@ import (
 	"github.com/idplatform/idplatform/services/users/internal/user"
 )
 
-func (a *api) registerStates(s *rest.Server) {
+func (a *api) registerLocks(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "lock-user", Method: http.MethodPost, Path: "/v1/users/{id}/lock", Scope: auth.UsersWrite,
 		Summary: "Lock a user",
@@ -37,27 +37,30 @@ func (a *api) registerStates(s *rest.Server) {
 		Summary: "Unlock users",
 		Doc:     "All or nothing.", Request: exampleIDs, Response: exampleIDs,
 	}, a.unlockUsers)
+}
+
+func (a *api) registerStates(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "resign-user", Method: http.MethodPost, Path: "/v1/users/{id}/resign", Scope: auth.UsersWrite,
 		Summary: "Resign a user",
 		Doc: "At once, or when `effective_time` comes: `time_resigned` then lies in the future. Sign-in is refused " +
-			"from then on; memberships, grants and " +
-			"sub-accounts end through the event `user.resigned`.",
+			"from then on; other services end memberships, grants and sub-accounts when they receive the event " +
+			"`user.resigned`.",
 		Errors: []apperr.Kind{apperr.InvalidState}, Request: map[string]any{"effective_time": "2026-12-31T00:00:00Z",
 			"reason": "retired"}, Response: exampleUser,
 	}, a.resignUser)
 	rest.Handle(s, rest.Op{
 		ID: "reinstate-user", Method: http.MethodPost, Path: "/v1/users/{id}/reinstate", Scope: auth.UsersWrite,
 		Summary: "Take back a resignation",
-		Doc:     "Of a user who has resigned, or is to.", Errors: []apperr.Kind{apperr.InvalidState},
+		Doc:     "One that has taken effect, or one that is scheduled.", Errors: []apperr.Kind{apperr.InvalidState},
 		Response: exampleUser,
 	}, rest.One[User](a.users.Reinstate))
 	rest.Handle(s, rest.Op{
 		ID: "verify-real-name", Method: http.MethodPost, Path: "/v1/users/{id}/real-name-verification",
 		Scope: auth.UsersWrite, Summary: "Verify a real name",
-		Doc: "A `cn_resident_id` number is checked by GB 11643; other types are `pending`, unless a verifier is " +
-			"configured. Only a keyed hash and a mask of the " +
-			"number are kept; one number per tenant.",
+		Doc: "A `cn_resident_id` number is checked by GB 11643; other types become `pending`. If a verifier is " +
+			"configured, it decides. Only a keyed hash and a mask of the number are kept. No two users of a tenant " +
+			"can have the same number.",
 		Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState}, Response: exampleUser,
 		Request: map[string]any{"real_name": "李伟", "id_number": "11010519491231002X", "id_type": "cn_resident_id"},
 	}, a.verifyRealName)
@@ -65,10 +68,9 @@ func (a *api) registerStates(s *rest.Server) {
 		ID: "change-organization", Method: http.MethodPost, Path: "/v1/users/{id}/change-organization",
 		Scope: auth.UsersWrite, Summary: "Move a user to another tree node",
 		AlsoScopes: []auth.Scope{auth.OrganizationWrite},
-		Doc: "Done by the organization service, all or nothing. Without `from_node_id` the user is added. After a " +
-			"502 `outcome_unknown` " +
-			"the move may have been made; then the event `user.organization_changed` tells, as soon as that service " +
-			"answers.",
+		Doc: "The organization service does it, all or nothing. Without `from_node_id` the user is added. After a " +
+			"502 `outcome_unknown` the move may have been made; if so, the event `user.organization_changed` follows " +
+			"as soon as that service answers.",
 		Errors:   []apperr.Kind{apperr.InvalidState, apperr.OutcomeUnknown},
 		Request:  map[string]any{"object_code": "company", "from_node_id": "31", "to_node_id": "32"},
 		Response: map[string]any{"memberships": []any{}},
@@ -87,6 +89,7 @@ type lockInput struct {
 	Body *lockBody
 }
 
+// moment returns the zero time for an absent or null member.
 func moment(t *time.Time) clock.Time {
 	if t == nil {
 		return clock.Time{}

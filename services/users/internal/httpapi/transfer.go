@@ -18,12 +18,11 @@ func (a *api) registerTransfer(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "import-users", Method: http.MethodPost, Path: "/v1/users/import", Scope: auth.UsersWrite,
 		Summary: "Import users",
-		Doc: "A stream of any length: a JSON object a line, or CSV with a header of member names. Members are those " +
-			"of a new user, and `password_hash` (argon2, bcrypt, " +
-			"PBKDF2 or scrypt; with `password` or `password_hash` the scope `users:secrets` is needed); read-only " +
-			"members do not count. Every record is for itself; the " +
-			"answer has a line for each, in order. Sent again with the same `Idempotency-Key` within 24 h, an " +
-			"import that broke off goes on where it stopped.",
+		Doc: "A stream of any length: a JSON object per line, or CSV with a header of member names. Members are those " +
+			"of a new user, and `password_hash` (argon2, bcrypt, PBKDF2 or scrypt); with `password` or " +
+			"`password_hash` the scope `users:secrets` is needed. Read-only members are ignored. A record that " +
+			"fails does not affect the others; the answer has a line for each record, in order. Sent again with the " +
+			"same `Idempotency-Key` within 24 h, an interrupted import continues where it stopped.",
 		Streams: true, Consumes: formats, ContentTypes: []string{string(transfer.NDJSON)},
 		Errors: []apperr.Kind{apperr.TooLarge, apperr.UnsupportedMediaType, apperr.IdempotencyKeyReused,
 			apperr.RequestInProgress},
@@ -33,7 +32,7 @@ func (a *api) registerTransfer(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "export-users", Method: http.MethodGet, Path: "/v1/users/export", Scope: auth.UsersRead,
 		Summary: "Export users",
-		Doc:     "What import reads, in the order of ids, without secrets. The filters are the list's.",
+		Doc:     "In a form that import reads, in the order of ids, without secrets. The filters are those of the list.",
 		Streams: true, ContentTypes: formats, Response: string(exampleUser) + "\n",
 	}, a.exportUsers)
 }
@@ -42,7 +41,7 @@ func (a *api) registerTransfer(s *rest.Server) {
 const idle = time.Minute
 
 type importInput struct {
-	OnConflict string `query:"on_conflict" enum:"fail,skip,update" default:"fail" doc:"What happens to a record whose username, email or mobile a user has: it fails, is skipped, or updates the user with its username"`
+	OnConflict string `query:"on_conflict" enum:"fail,skip,update" default:"fail" doc:"What happens to a record whose username, email or mobile is taken: it fails, is skipped, or updates the user with its username"`
 	rest.Upload
 }
 

@@ -24,10 +24,9 @@ func (a *api) registerUsers(s *rest.Server) {
 		ID: "list-users", Method: http.MethodGet, Path: "/v1/users", Scope: auth.UsersRead,
 		Summary: "List and search users",
 		Doc: "`keyword` alone matches the start of username, display_name, email, mobile or employee_number, or an " +
-			"id exactly. With " +
-			"`search_type=generic` every word of it must start a word of these, of real_name or of the ext props' " +
-			"texts; of Chinese, Japanese and Korean text " +
-			"any run of characters matches. Case, accents and width do not count.",
+			"id exactly. With `search_type=generic` every word of it must be the start of a word in these members, " +
+			"in real_name or in the texts of the ext props; in Chinese, Japanese and Korean text any run of " +
+			"characters matches. Case, accents and width are ignored.",
 		Response: map[string]any{"items": []any{exampleUser}, "total": 1, "page_num": 1, "page_size": 20},
 	}, a.listUsers)
 	rest.Handle(s, rest.Op{
@@ -44,14 +43,14 @@ func (a *api) registerUsers(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "delete-user", Method: http.MethodDelete, Path: "/v1/users/{id}", Scope: auth.UsersWrite,
 		Summary: "Delete a user",
-		Doc: "Stored credentials and avatar go with the user; memberships, grants and sub-accounts end through " +
-			"the event `user.deleted`.",
+		Doc: "The user's stored credentials and avatar are deleted, too; other services end memberships, grants and " +
+			"sub-accounts when they receive the event `user.deleted`.",
 		Response: map[string]any{"id": "1048577"},
 	}, rest.Delete(a.users.Delete))
 	rest.Handle(s, rest.Op{
 		ID: "delete-users", Method: http.MethodDelete, Path: "/v1/batch/users", Scope: auth.UsersWrite,
 		Summary: "Delete users",
-		Doc:     "All or nothing; an id that is no user is no error.",
+		Doc:     "All or nothing. Ids of users that do not exist are ignored.",
 		Request: map[string]any{"ids": []string{"1048577"}}, Response: map[string]any{},
 	}, a.deleteUsers)
 }

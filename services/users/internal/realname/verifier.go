@@ -72,7 +72,7 @@ func (v HTTPVerifier) ask(ctx context.Context, c Claim) (bool, error) {
 		return false, fmt.Errorf("read the answer: %w", err)
 	}
 	if len(raw) > maxAnswer {
-		return false, fmt.Errorf("an answer over %d bytes", maxAnswer)
+		return false, fmt.Errorf("the answer has more than %d bytes", maxAnswer)
 	}
 	var answer struct {
 		Verified *bool `json:"verified"`

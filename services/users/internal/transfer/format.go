@@ -36,7 +36,7 @@ func ParseFormat(contentType string) (Format, error) {
 	return "", apperr.New(apperr.UnsupportedMediaType, "the body must be application/x-ndjson or text/csv")
 }
 
-// record is one record of a stream: a JSON object, or bytes that are not one, and the reason.
+// record is one record of a stream: a JSON object or, with the reason in fault, bytes that are not one.
 type record struct {
 	raw   []byte
 	fault string
@@ -98,10 +98,10 @@ func readError(err error) error {
 	return apperr.Invalid("", "broke off").Because(err)
 }
 
-// booleans and objects are the columns whose cells are not texts.
+// The columns whose cells are not texts: booleans, and JSON objects or numbers.
 var (
 	booleans = []string{"email_verified", "mobile_verified", "must_change_password", "locked", "password_set"}
-	objects  = []string{"sys_ext_props", "free_ext_props"}
+	jsons    = []string{"sys_ext_props", "free_ext_props", "version"}
 )
 
 // bounded stops at a record that does not end: package csv would read it into memory, however long it is.
@@ -185,12 +185,10 @@ func (r *csvReader) next() (record, error) {
 		case cell == "":
 		case slices.Contains(booleans, name):
 			object[name] = boolean(cell)
-		case slices.Contains(objects, name):
-			object[name] = quoted(cell, json.Valid([]byte(cell)))
-		case name == "version":
-			object[name] = quoted(cell, json.Valid([]byte(cell)))
+		case slices.Contains(jsons, name) && json.Valid([]byte(cell)):
+			object[name] = json.RawMessage(cell)
 		default:
-			object[name] = quoted(cell, false)
+			object[name] = quoted(cell)
 		}
 	}
 	var raw bytes.Buffer
@@ -207,13 +205,10 @@ func boolean(cell string) json.RawMessage {
 	case "false", "0":
 		return json.RawMessage("false")
 	}
-	return quoted(cell, false) // no boolean member accepts a text: the record fails with the member's location
+	return quoted(cell) // no boolean member accepts a text: the record fails with the member's location
 }
 
-func quoted(cell string, raw bool) json.RawMessage {
-	if raw {
-		return json.RawMessage(cell)
-	}
+func quoted(cell string) json.RawMessage {
 	text, _ := json.Marshal(cell) // cannot fail
 	return text
 }
@@ -225,7 +220,7 @@ func csvError(err error) error {
 	return readError(err)
 }
 
-// Columns are the columns of an exported CSV file, in order.
+// columns are the columns of an exported CSV file, in order.
 var columns = []string{
 	"id", "username", "display_name", "email", "mobile", "employee_number", "gender", "locale", "zoneinfo", "status",
 	"email_verified", "mobile_verified", "must_change_password", "sys_ext_props", "free_ext_props",

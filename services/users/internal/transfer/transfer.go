@@ -35,21 +35,22 @@ const (
 	keepResults = 24 * time.Hour
 )
 
-// kept is the stored result of one batch of an import with an Idempotency-Key. Its id is made of key and batch number.
-type kept struct {
+// storedBatch has the results of one batch of an import with an Idempotency-Key. Its id is made of the key and the
+// batch's number.
+type storedBatch struct {
 	docstore.Meta
-	Print   string          `json:"print"` // fingerprint of the batch's lines
+	Print   string          `json:"print"` // fingerprint of the batch
 	Results []user.Imported `json:"results"`
 	Until   clock.Time      `json:"expires"`
 }
 
-var keeping = docstore.Define(docstore.Schema[kept]{
+var storedBatches = docstore.Define(docstore.Schema[storedBatch]{
 	Name: "imports", Noun: "import", Part: true,
-	Due: func(k *kept) clock.Time { return k.Until },
+	Due: func(b *storedBatch) clock.Time { return b.Until },
 })
 
 // Collections are the collections that the store must have.
-func Collections() []*docstore.Def { return []*docstore.Def{keeping.Def()} }
+func Collections() []*docstore.Def { return []*docstore.Def{storedBatches.Def()} }
 
 // Deps are what Transfers need. All are required.
 type Deps struct {
@@ -78,17 +79,18 @@ type Line struct {
 	user.Imported
 }
 
-// block is a batch that is being processed: the records as received, later parsed.
+// block is a batch that is being processed: its records as received, and later parsed.
 type block struct {
 	number int
 	first  int64 // line number
 	last   bool  // the stream ends after it
-	came   []record
-	parsed []*user.Import
+
+	records []record
+	parsed  []*user.Import
 }
 
 // Import reads body to its end and then returns the results: one Line of NDJSON for each record, in order. If it fails,
-// what was stored before stays; the error says how much that is.
+// the records that were stored before stay stored; the error says how many they are.
 func (t *Transfers) Import(ctx context.Context, body io.Reader, o ImportOptions) (*Results, error) {
 	results, err := newResults()
 	if err != nil {
@@ -97,18 +99,18 @@ func (t *Transfers) Import(ctx context.Context, body io.Reader, o ImportOptions)
 	if err := t.run(ctx, body, o, results); err != nil {
 		results.Close()
 		if e, ok := errors.AsType[*apperr.Error](err); ok && results.lines > 0 {
-			told := *e
-			told.Detail = fmt.Sprintf(
-				"%s (%d records are done; the same request with the same Idempotency-Key continues after them)",
+			partial := *e
+			partial.Detail = fmt.Sprintf(
+				"%s (%d records are stored; the same request with the same Idempotency-Key continues after them)",
 				e.Detail, results.lines)
-			return nil, &told
+			return nil, &partial
 		}
 		return nil, err
 	}
 	return results, nil
 }
 
-// run is a pipeline of three goroutines: one reads blocks, one parses the next block while this one stores the last.
+// run is a pipeline of three goroutines: one reads blocks, one parses them, and one stores them.
 func (t *Transfers) run(ctx context.Context, body io.Reader, o ImportOptions, results *Results) error {
 	group, ctx := errgroup.WithContext(ctx)
 	read, parsed := make(chan block), make(chan block)
@@ -167,7 +169,7 @@ func split(ctx context.Context, records reader, out chan<- block) error {
 	}
 	for {
 		r, err := records.next()
-		if b.last = errors.Is(err, io.EOF); b.last && len(b.came) > 0 {
+		if b.last = errors.Is(err, io.EOF); b.last && len(b.records) > 0 {
 			return send()
 		} else if b.last {
 			return nil
@@ -175,28 +177,28 @@ func split(ctx context.Context, records reader, out chan<- block) error {
 		if err != nil {
 			return err
 		}
-		if len(b.came) == batchSize || size >= maxBatch {
+		if len(b.records) == batchSize || size >= maxBatch {
 			if err := send(); err != nil {
 				return err
 			}
-			b, size = block{number: b.number + 1, first: b.first + int64(len(b.came))}, 0
+			b, size = block{number: b.number + 1, first: b.first + int64(len(b.records))}, 0
 		}
-		b.came, size = append(b.came, r), size+len(r.raw)
+		b.records, size = append(b.records, r), size+len(r.raw)
 	}
 }
 
 func (t *Transfers) parse(ctx context.Context, b *block, secrets bool) error {
-	b.parsed = make([]*user.Import, len(b.came))
+	b.parsed = make([]*user.Import, len(b.records))
 	group, ctx := errgroup.WithContext(ctx)
 	workers := runtime.GOMAXPROCS(0)
 	for w := range workers {
 		group.Go(func() error {
-			for i := w; i < len(b.came); i += workers {
-				if fault := b.came[i].fault; fault != "" {
+			for i := w; i < len(b.records); i += workers {
+				if fault := b.records[i].fault; fault != "" {
 					b.parsed[i] = user.BadImport(fault)
 					continue
 				}
-				parsed, err := t.Users.ParseImport(ctx, b.came[i].raw, secrets)
+				parsed, err := t.Users.ParseImport(ctx, b.records[i].raw, secrets)
 				if err != nil {
 					return err
 				}
@@ -213,19 +215,17 @@ func (t *Transfers) storeBlock(ctx context.Context, b block, o ImportOptions, se
 	replayed bool, _ error) {
 	if o.Key == "" || docstore.IsDryRun(ctx) {
 		imported, err := t.Users.ImportMany(ctx, b.parsed, o.OnConflict, seen,
-			func(*docstore.Tx, []user.Imported) error {
-				return nil
-			})
+			func(*docstore.Tx, []user.Imported) error { return nil })
 		return imported, false, err
 	}
-	k := kept{Print: b.print(o)}
-	k.ID = fmt.Sprintf("%s/%d", o.Key, b.number)
-	if doc, err := keeping.Find(ctx, t.Store, k.ID); err == nil {
+	now := storedBatch{Print: b.print(o)}
+	now.ID = fmt.Sprintf("%s/%d", o.Key, b.number)
+	if doc, err := storedBatches.Find(ctx, t.Store, now.ID); err == nil {
 		before, err := doc.Value()
 		if err != nil {
 			return nil, false, err
 		}
-		if before.Print != k.Print {
+		if before.Print != now.Print {
 			return nil, false, apperr.New(apperr.IdempotencyKeyReused, "the key was used with another import")
 		}
 		return before.Results, true, nil
@@ -234,38 +234,38 @@ func (t *Transfers) storeBlock(ctx context.Context, b block, o ImportOptions, se
 	}
 	imported, err := t.Users.ImportMany(ctx, b.parsed, o.OnConflict, nil,
 		func(tx *docstore.Tx, results []user.Imported) error {
-			k := k
-			k.Results, k.Until = results, tx.Now.Add(keepResults)
-			_, err := keeping.Insert(ctx, tx, &k)
+			batch := now
+			batch.Results, batch.Until = results, tx.Now.Add(keepResults)
+			_, err := storedBatches.Insert(ctx, tx, &batch)
 			return err
 		})
-	if duplicate, ok := errors.AsType[*docstore.DuplicateError](err); ok && duplicate.Collection == keeping.Def().Name {
+	if duplicate, ok := errors.AsType[*docstore.DuplicateError](err); ok && duplicate.Collection == storedBatches.Def().Name {
 		return nil, false, apperr.New(apperr.RequestInProgress, "another import with this key is running").Because(err)
 	}
 	return imported, false, err
 }
 
+// print is the fingerprint of a batch: of its records, its place at the end of the stream, and the options.
 func (b *block) print(o ImportOptions) string {
 	h := sha256.New()
-	_, _ = fmt.Fprintf(h, "%s %s %d %t\n", o.Format, o.OnConflict, len(b.came), b.last)
-	for _, r := range b.came {
+	_, _ = fmt.Fprintf(h, "%s %s %d %t\n", o.Format, o.OnConflict, len(b.records), b.last)
+	for _, r := range b.records {
 		_, _ = fmt.Fprintf(h, "%d\n", len(r.raw))
 		_, _ = h.Write(r.raw)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Due lists results whose time is over.
+// Due lists stored results that have expired.
 func Due(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, error) {
-	return keeping.Due(ctx, s, limit)
+	return storedBatches.Due(ctx, s, limit)
 }
 
 // Forget deletes the results of a batch.
 func (t *Transfers) Forget(ctx context.Context, id string) error {
-	err := docstore.Do(ctx, t.Store, func(tx *docstore.Tx) error {
-		return keeping.DeleteWhere(ctx, tx, docstore.ID(id), nil)
+	return docstore.Do(ctx, t.Store, func(tx *docstore.Tx) error {
+		return storedBatches.DeleteWhere(ctx, tx, docstore.ID(id), nil)
 	})
-	return err
 }
 
 // Results are the results of an import. They are in a temporary file until the whole body is read, because many clients

@@ -9,15 +9,15 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// account is the part of a user that nobody is shown. Its id is the user's. It is created with the first password,
-// failed login, scheduled resignation or verified number.
+// account is the part of a user that no API answer and no event shows. Its id is the user's. It is created with the
+// first password, failed login, scheduled resignation or verified number.
 type account struct {
 	docstore.Meta
 	Password     string   `json:"password"`      // PHC string
 	OldPasswords []string `json:"old_passwords"` // newest first
 	// wrong passwords since the last success, lock or unlock, oldest first
 	FailedLogins []clock.Time `json:"failed_logins"`
-	// times of resets that changed nothing and whose password was compared with former ones
+	// times of resets that changed nothing, but compared a given password with the former ones
 	ResetTries []clock.Time `json:"reset_tries,omitempty"`
 	Reason     string       `json:"resign_reason"` // reason of a scheduled resignation
 	Successor  string       `json:"successor_id"`
@@ -78,7 +78,7 @@ func (a *account) setPassword(hash string) {
 	a.Password, a.FailedLogins, a.ResetTries = hash, nil, nil
 }
 
-// failures are the times of wrong passwords that still count.
+// failures are the times of the wrong passwords that still count.
 func (a *account) failures(now clock.Time, limit Lockout) []clock.Time {
 	return limit.recent(a.FailedLogins, now)
 }

@@ -15,8 +15,8 @@ type LoginName struct {
 	Reasons   []string `json:"reasons"`
 }
 
-// CheckLoginName checks whether a name could be a username, email or mobile, and whether it is free or belongs to
-// userID, which may be empty.
+// CheckLoginName checks whether a name can be a username, email or mobile, and whether nobody has it but userID, which
+// may be empty.
 func (s *Users) CheckLoginName(ctx context.Context, name, userID string) (LoginName, error) {
 	answer := LoginName{Valid: true, Available: true, Reasons: []string{}}
 	if !validUsername(name) && !validEmail(name) && !e164.MatchString(name) {
@@ -90,7 +90,7 @@ func (who Identity) is(u *User) bool {
 		same(who.Mobile, u.Mobile) && same(who.EmployeeNumber, u.EmployeeNumber)
 }
 
-// Has reports whether there is such a user, in a transaction of another package.
+// Has reports whether a user exists, in a transaction of another package.
 func Has(ctx context.Context, r docstore.Reader, id string) (bool, error) {
 	_, err := users.Find(ctx, r, id)
 	if apperr.IsNotFound(err) {

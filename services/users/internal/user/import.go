@@ -45,15 +45,16 @@ const (
 // OnConflict says what happens to a record whose username, email or mobile belongs to a user.
 type OnConflict string
 
-// The ways to handle a conflict. Update requires that the user is the one with the record's username.
+// The ways to handle a conflict. An update requires that the user with the taken names has the record's username.
 const (
 	ConflictFails   OnConflict = "fail"
 	ConflictSkips   OnConflict = "skip"
 	ConflictUpdates OnConflict = "update"
 )
 
-// ParseImport parses a JSON object and checks it. Its faults become its result. Without secrets it must have no
-// password. It is safe for concurrent use.
+// ParseImport parses a record, a JSON object, and checks it. The record's faults are kept in it and become its result.
+// Without secrets it must have no password. The error is apperr.Unavailable if the password cannot be hashed now.
+// ParseImport is safe for concurrent use.
 func (s *Users) ParseImport(ctx context.Context, raw []byte, secrets bool) (*Import, error) {
 	r := &Import{}
 	if !r.decode(raw) {
@@ -68,7 +69,7 @@ func (s *Users) ParseImport(ctx context.Context, raw []byte, secrets bool) (*Imp
 		return nil
 	}
 	r.normalize()
-	if r.Status == Resigned { // exports contain such records; to resign, a user has an operation of its own
+	if r.Status == Resigned { // exports contain such records, but only Resign makes a user resign
 		r.Status = Disabled
 	}
 	r.check(&r.faults)
@@ -94,7 +95,7 @@ func (s *Users) ParseImport(ctx context.Context, raw []byte, secrets bool) (*Imp
 	return r, nil
 }
 
-// BadImport is the result for a record that could not be parsed.
+// BadImport is a record that is not a JSON object: it fails with the fault.
 func BadImport(fault string) *Import {
 	r := &Import{}
 	r.faults.Add("", "%s", fault)
@@ -146,8 +147,8 @@ func (r *Import) decode(raw []byte) bool {
 }
 
 // ImportMany stores records independently of each other, in one transaction, in which it calls finish with their
-// results. For a dry run of several transactions, seen carries the names of users who would exist from one to the next;
-// otherwise it is nil.
+// results. In a dry run of several transactions, seen carries the names of the users who would exist from one to the
+// next; otherwise it is nil.
 func (s *Users) ImportMany(ctx context.Context, records []*Import, on OnConflict, seen Seen,
 	finish func(*docstore.Tx, []Imported) error) ([]Imported, error) {
 	ids, err := s.Store.NewIDs(ctx, len(records))
@@ -246,7 +247,7 @@ func (b *batch) store(ctx context.Context, id string, r *Import) (Imported, erro
 	}
 	var taken apperr.Faults
 	owner := ""
-	// the name is the username, not an email
+	// a user whose email is the record's username is not its owner
 	if has := b.owners[textindex.Key(r.Username)]; has.username == textindex.Key(r.Username) {
 		owner = has.id
 	}

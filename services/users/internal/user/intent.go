@@ -11,7 +11,7 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// intent is a change of organization that the organization service is asked for. It exists until this service has
+// intent is a change of organization that the organization service is asked to make. It exists until this service has
 // recorded the outcome; the transaction that deletes it sends the event of the change. Its id is the change's.
 type intent struct {
 	docstore.Meta
@@ -45,7 +45,7 @@ func newIntent(change questions.MembershipChange, asked request.Info, now clock.
 	}
 }
 
-// fulfil ends an intent whose change was made, with the event. It does nothing if another replica has done so.
+// fulfil ends an intent whose change was made, and sends the event. It does nothing if another replica has done so.
 func (s *Users) fulfil(ctx context.Context, id string, answer questions.Memberships) (questions.Memberships, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (questions.Memberships, error) {
 		i, err := intents.Load(ctx, tx, id)
@@ -58,7 +58,7 @@ func (s *Users) fulfil(ctx context.Context, id string, answer questions.Membersh
 		if _, err := intents.Delete(ctx, tx, i); err != nil {
 			return questions.Memberships{}, err
 		}
-		// LoadMany ignores If-Match, which was checked before the change
+		// LoadMany ignores If-Match, which the request has checked before the change
 		found, err := users.LoadMany(ctx, tx, []string{i.UserID})
 		if err != nil {
 			return questions.Memberships{}, err
@@ -81,10 +81,9 @@ func (s *Users) fulfil(ctx context.Context, id string, answer questions.Membersh
 
 // dropIntent deletes an intent whose change was not made.
 func (s *Users) dropIntent(ctx context.Context, id string) error {
-	err := docstore.Do(docstore.Aside(ctx), s.Store, func(tx *docstore.Tx) error {
+	return docstore.Do(docstore.Aside(ctx), s.Store, func(tx *docstore.Tx) error {
 		return intents.DeleteWhere(ctx, tx, docstore.ID(id), nil)
 	})
-	return err
 }
 
 // DueOrganizationChanges lists changes that requests have left open because a service died or did not answer.
@@ -92,8 +91,8 @@ func DueOrganizationChanges(ctx context.Context, s *docstore.Store, limit int) (
 	return intents.Due(ctx, s, limit)
 }
 
-// FinishOrganizationChange ends such a change. The error is apperr.NotFound if another replica was first, and
-// Unavailable if the outcome is still unknown.
+// FinishOrganizationChange ends a change that a request has left open. The error is apperr.NotFound if another replica
+// was first, and Unavailable if the outcome is still unknown.
 func (s *Users) FinishOrganizationChange(ctx context.Context, id string) error {
 	doc, err := intents.Find(ctx, s.Store, id)
 	if err != nil {

@@ -58,7 +58,7 @@ func (s *Users) where(f Filter) (docstore.Filter, error) {
 	}
 	now := s.Store.Now()
 	if f.Status != "" {
-		all = append(all, having(f.Status, now))
+		all = append(all, inStatus(f.Status, now))
 	}
 	if f.Locked != nil {
 		all = append(all, lockedNow(*f.Locked, now))
@@ -69,21 +69,23 @@ func (s *Users) where(f Filter) (docstore.Filter, error) {
 	return docstore.And(all...), nil
 }
 
-// having selects by the status at now: a scheduled resignation counts from its time on, stored or not.
-func having(status Status, now clock.Time) docstore.Filter {
+// inStatus selects by the status at now: a scheduled resignation counts from its time on, whether or not Settle has
+// stored it.
+func inStatus(status Status, now clock.Time) docstore.Filter {
 	is := inState(func(of Status, _ bool) bool { return of == status })
 	if status == Resigned {
-		return docstore.Or(is, came(byLeaving, now))
+		return docstore.Or(is, reached(byLeaving, now))
 	}
-	return docstore.And(is, notCome(byLeaving, now))
+	return docstore.And(is, notReached(byLeaving, now))
 }
 
-// lockedNow selects by the lock at now: a lock with an end counts until that time, stored or not.
+// lockedNow selects by the lock at now: a lock with an end counts until that time, whether or not Settle
+// has stored its end.
 func lockedNow(is bool, now clock.Time) docstore.Filter {
 	if is {
-		return docstore.And(inState(func(_ Status, locked bool) bool { return locked }), notCome(byLockEnd, now))
+		return docstore.And(inState(func(_ Status, locked bool) bool { return locked }), notReached(byLockEnd, now))
 	}
-	return docstore.Or(inState(func(_ Status, locked bool) bool { return !locked }), came(byLockEnd, now))
+	return docstore.Or(inState(func(_ Status, locked bool) bool { return !locked }), reached(byLockEnd, now))
 }
 
 func inState(is func(Status, bool) bool) docstore.Filter {
@@ -98,14 +100,14 @@ func inState(is func(Status, bool) bool) docstore.Filter {
 	return docstore.In(byState, states...)
 }
 
-// came selects users with a time that has come. They are few, because the schedule settles them.
-func came(index string, now clock.Time) docstore.Filter {
+// reached selects users with a time that has come. They are few, because Settle removes them.
+func reached(index string, now clock.Time) docstore.Filter {
 	return docstore.Moving(docstore.Range(index, docstore.Number(docstore.NoNumber.Num+1),
 		docstore.Number(now.Millis()+1)))
 }
 
-// notCome selects users with a time that has not come yet, or without one.
-func notCome(index string, now clock.Time) docstore.Filter {
+// notReached selects users with a time that has not come yet, or without one.
+func notReached(index string, now clock.Time) docstore.Filter {
 	return docstore.Moving(docstore.Outside(index, docstore.Number(docstore.NoNumber.Num+1),
 		docstore.Number(now.Millis()+1)))
 }

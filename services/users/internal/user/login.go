@@ -19,7 +19,7 @@ type Verification struct {
 	MFARequired        *bool  `json:"mfa_required,omitempty"`
 }
 
-// The reasons.
+// The reasons of a refusal.
 const (
 	invalidCredentials = "invalid_credentials"
 	locked             = "locked"
@@ -166,7 +166,7 @@ func (s *Users) countFailure(ctx context.Context, id string) (reason string, err
 }
 
 // refuseNobody does for an unknown name what a wrong password costs: the same reads, hash and writes, in the same
-// order. The time that the store needs for them shows in the time of an answer, as the hash does.
+// order. Their cost in the store shows in the time of an answer, as the cost of the hash does.
 func (s *Users) refuseNobody(ctx context.Context, secret string) error {
 	id := fmt.Sprintf("nobody-%d", rand.N(nobodies))
 	if _, err := findAccount(ctx, s.Store, id); err != nil {
@@ -178,8 +178,8 @@ func (s *Users) refuseNobody(ctx context.Context, secret string) error {
 	return s.countNobody(docstore.Guarding(ctx), id)
 }
 
-// nobodies is the number of accounts for unknown names, so many that logins with unknown names do not wait for each
-// other.
+// nobodies is the number of accounts for unknown names. They are many, so that logins with unknown names do not wait
+// for each other.
 const nobodies = 64
 
 // countNobody does what countFailure does, on an account for unknown names. Two more accounts take the place of the

@@ -11,7 +11,7 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// ChangeOrganization makes the organization service move the user, and tells of it in an event: both or neither, even
+// ChangeOrganization makes the organization service move the user and publishes an event of it: both or neither, even
 // if a service dies. An intent is stored before the question, and is deleted with the event. The error is
 // apperr.NotFound, InvalidState (resigned), a refusal of the other service, Unavailable if nobody received the
 // question, or OutcomeUnknown if it was received but the outcome is unknown: then FinishOrganizationChange sends the
@@ -41,7 +41,7 @@ func (s *Users) ChangeOrganization(ctx context.Context, change questions.Members
 	if change.DryRun {
 		return questions.ChangeMembership.Ask(ctx, s.Bus, change)
 	}
-	// From here on the work continues even if the client gives up: its result is what happens.
+	// From here on the work continues even if the client gives up, because the other service may have made the change.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), changeTakes)
 	defer cancel()
 	answer, err := questions.ChangeMembership.Ask(ctx, s.Bus, change)
@@ -63,7 +63,7 @@ func (s *Users) ChangeOrganization(ctx context.Context, change questions.Members
 	return answer, err
 }
 
-// unclear reports whether err leaves open if the change was made. Every other error is a refusal.
+// unclear reports whether it is unknown, after err, if the change was made. Every other error is a refusal.
 func unclear(err error) bool {
 	switch apperr.KindOf(err) {
 	case apperr.Unavailable, apperr.OutcomeUnknown, apperr.Internal:

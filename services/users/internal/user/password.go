@@ -154,7 +154,7 @@ func (s *Users) ChangePassword(ctx context.Context, id, oldPassword, newPassword
 	if err != nil {
 		return err
 	}
-	err = docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		if now, err := findAccount(ctx, tx, id); err != nil {
 			return err
 		} else if now.Password != a.Password {
@@ -169,7 +169,6 @@ func (s *Users) ChangePassword(ctx context.Context, id, oldPassword, newPassword
 		}
 		return s.setPassword(ctx, tx, u, hash, false)
 	})
-	return err
 }
 
 // signable returns a user who may sign in. The error is apperr.NotFound or InvalidState.
@@ -196,7 +195,7 @@ func errCannotSignIn(reason string) error {
 // because it is a dry run or its If-Match fails, still tells whether the password is one of them. A reset that changes
 // something restarts the count. The error is apperr.RateLimited.
 func (s *Users) countResetTry(ctx context.Context, id string) error {
-	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		return editAccount(ctx, tx, id, func(a *account) error {
 			a.ResetTries = s.Lockout.recent(a.ResetTries, tx.Now)
 			if len(a.ResetTries) >= s.Lockout.Failures {
@@ -208,7 +207,6 @@ func (s *Users) countResetTry(ctx context.Context, id string) error {
 			return nil
 		})
 	})
-	return err
 }
 
 func checkNewPassword(newPassword string, u *User) error {

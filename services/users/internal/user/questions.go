@@ -44,8 +44,9 @@ func (s *Users) NextTenant(ctx context.Context, after string) (string, error) {
 	return users.NextTenant(ctx, s.Store, after)
 }
 
-// Records returns the tenant's users, in any state, in the order of ids: the first ones, or those after the next of an
-// earlier call. They may be fewer than limit. next is "" after the last user. The error is apperr.InvalidParameters.
+// Records returns the tenant's users, in any state, in the order of ids: the first ones or, with after, those that
+// follow an earlier answer whose Next it is. They may be fewer than limit. Next is "" after the last user. The error is
+// apperr.InvalidParameters.
 func (s *Users) Records(ctx context.Context, after string, limit int) (questions.Records, error) {
 	if limit < 1 || limit > maxRecords {
 		return questions.Records{}, apperr.Invalid("limit", "must lie in 1…%d", maxRecords)

@@ -21,7 +21,7 @@ type RealName struct {
 const residentID = "cn_resident_id"
 
 // VerifyRealName records a user's real name and number. A resident id of the right form becomes verified, any other
-// number pending, unless a verifier is configured: then that decides. Only a keyed hash and a mask of the number are
+// number pending. If a verifier is configured, it decides instead. Only a keyed hash and a mask of the number are
 // stored. No two users of a tenant can have the same number. The error is apperr.NotFound, InvalidParameters,
 // AlreadyExists, InvalidState (resigned) or Unavailable (the verifier).
 func (s *Users) VerifyRealName(ctx context.Context, id string, r RealName) (Doc, error) {

@@ -71,14 +71,12 @@ type Protected struct {
 	IDNumberMasked string         `json:"id_number_masked"`
 }
 
-// Users is the collection of user records.
+// users is the collection of user records.
 var users = docstore.Define(docstore.Schema[User]{
 	Name: "users", Noun: "user", Revision: 3,
 	Sortable: sortable,
 	Due:      (*User).due,
-	Settle: func(u *User, now clock.Time) {
-		u.settle(now)
-	},
+	Settle:   func(u *User, now clock.Time) { u.settle(now) },
 	Indexes: []docstore.Index[User]{
 		docstore.Spanned(docstore.Unique(docstore.ByList(byLogin, (*User).logins), "username", "email", "mobile"),
 			letters),
@@ -93,7 +91,7 @@ var users = docstore.Define(docstore.Schema[User]{
 		docstore.Spanned(docstore.ByText(byEmployeeNumber,
 			func(u *User) string { return textindex.Key(u.EmployeeNumber) }), letters),
 		docstore.Facet(docstore.ByText(byState, func(u *User) string { return state(u.Status, u.Locked) }),
-			// on MongoDB each order is one more index to write; the other orders sort the few users that are selected
+			// On MongoDB each order is one more index to write. Lists in another order sort the selected users.
 			byTimeCreated, byTimeModified),
 		docstore.ByNumber(byLockEnd, (*User).lockEnd),
 		docstore.ByNumber(byLeaving, (*User).leaving),
@@ -113,8 +111,8 @@ const (
 // The indexes. Those that lists can be sorted by have the names of the members.
 const (
 	byLogin          = "login"
-	byWord           = "word"      // the beginnings of words, which many words share: searches are for them
-	byLongWord       = "long_word" // whole words that are as long as those beginnings, or longer
+	byWord           = "word"      // the first startBytes of each word
+	byLongWord       = "long_word" // the whole of each word of startBytes or more
 	byUsername       = "username"
 	byDisplayName    = "display_name"
 	byEmail          = "email"
@@ -146,8 +144,10 @@ func (u *User) words() []string {
 	return textindex.Words(texts...)
 }
 
+// maxSearchedProps is how many text values of each of the ext props a search finds.
 const maxSearchedProps = 256
 
+// startBytes is the length of the index entries for words. Many words share one, so the index stays small.
 const startBytes = 8
 
 func (u *User) starts() []string {
@@ -203,7 +203,7 @@ func (u *User) due() clock.Time {
 	return due
 }
 
-// settle brings the record up to date at now and returns what happened.
+// settle brings the record up to date at now and reports whether a lock has ended and a resignation has taken effect.
 func (u *User) settle(now clock.Time) (unlocked, resigned bool) {
 	if u.Locked && !u.LockedUntil.IsZero() && !u.LockedUntil.After(now) {
 		u.unlock()

@@ -168,7 +168,7 @@ func (s *Users) Delete(ctx context.Context, id string) (docstore.Deleted, error)
 
 // DeleteMany deletes those of the users that exist, all or nothing.
 func (s *Users) DeleteMany(ctx context.Context, ids []string) error {
-	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		for _, id := range ids {
 			if err := s.remove(ctx, tx, id); err != nil && !apperr.IsNotFound(err) {
 				return err
@@ -176,7 +176,6 @@ func (s *Users) DeleteMany(ctx context.Context, ids []string) error {
 		}
 		return nil
 	})
-	return err
 }
 
 func (s *Users) remove(ctx context.Context, tx *docstore.Tx, id string) error {
