@@ -54,7 +54,10 @@ func crashTarget(t *testing.T, s *testkit.Service, tenant, kind, hook string) ob
 				const answer = await fetch(env.HOOK, {method: "POST", body: JSON.stringify(run)})
 				if (!answer.ok) throw new Error("" + answer.status)
 			}`,
-			object{"allowed_hosts": []any{at.Host}, "env": object{"HOOK": hook}, "limits": object{"timeout_ms": 25_000}},
+			object{
+				"allowed_hosts": []any{at.Host}, "env": object{"HOOK": hook},
+				"limits": object{"timeout_ms": 25_000},
+			},
 		))
 		return object{"type": "function", "function_id": made.ID()}
 	}
@@ -112,8 +115,8 @@ func TestCrashingProcess(t *testing.T) {
 	select {}
 }
 
-// A process is killed with 116 runs in flight, to targets of all types. Each of them is finished, tried again or failed, as its job says; none
-// is lost, and none runs twice at the same time.
+// A process is killed with 116 runs in flight, to targets of all types. Each of them is finished, tried again or
+// failed, as its job says; none is lost, and none runs twice at the same time.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("IDP_TEST_MONGO_URI") != "" {

@@ -239,7 +239,8 @@ func (t *Transfers) storeBlock(ctx context.Context, b block, o ImportOptions, se
 			_, err := storedBatches.Insert(ctx, tx, &batch)
 			return err
 		})
-	if duplicate, ok := errors.AsType[*docstore.DuplicateError](err); ok && duplicate.Collection == storedBatches.Def().Name {
+	duplicate, ok := errors.AsType[*docstore.DuplicateError](err)
+	if ok && duplicate.Collection == storedBatches.Def().Name {
 		return nil, false, apperr.New(apperr.RequestInProgress, "another import with this key is running").Because(err)
 	}
 	return imported, false, err
