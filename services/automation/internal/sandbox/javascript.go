@@ -73,6 +73,11 @@ func (s *script) run(r *workerRequest, h *host) verdict {
 	vm.SetParserOptions(parser.WithDisableSourceMaps) // of eval and Function
 	c := &jsCall{vm: vm, host: h}
 	output, err := c.run(s, r)
+	if deep, ok := errors.AsType[*goja.StackOverflowError](err); ok {
+		fault := &Fault{Message: tooDeep}
+		fault.Line, fault.Column = position(deep.Stack())
+		return verdict{Outcome: OutOfMemory, Fault: fault}
+	}
 	if err != nil {
 		return verdict{Outcome: Failed, Fault: c.fault(err)}
 	}
@@ -140,18 +145,23 @@ func (c *jsCall) json(answer goja.Value) (string, error) {
 
 var errTooMuchOutput = fmt.Errorf("the output has more than %d bytes", MaxOutput)
 
+// position is the place in the source that a stack leads to; zeros if there is none.
+func position(stack []goja.StackFrame) (line, column int) {
+	for _, frame := range stack {
+		if at := frame.Position(); frame.SrcName() == scriptName && at.Line > 0 {
+			return at.Line, at.Column
+		}
+	}
+	return 0, 0
+}
+
 // fault describes an error. The code may have thrown any value, and turning it into text may run the code again.
 func (c *jsCall) fault(err error) *Fault {
 	f := &Fault{}
 	var thrown goja.Value
 	if e, ok := errors.AsType[*goja.Exception](err); ok {
 		thrown = e.Value()
-		for _, frame := range e.Stack() {
-			if at := frame.Position(); frame.SrcName() == scriptName && at.Line > 0 {
-				f.Line, f.Column = at.Line, at.Column
-				break
-			}
-		}
+		f.Line, f.Column = position(e.Stack())
 	}
 	if e, ok := errors.AsType[errThrown](err); ok {
 		thrown = e.value

@@ -235,7 +235,7 @@ func (r *running) ended(ctx context.Context, result Result, err error) (Result, 
 	case ctx.Err() != nil:
 		return Result{}, apperr.Unknown(ctx.Err())
 	case strings.Contains(said, "stack overflow") || strings.Contains(said, "goroutine stack exceeds"):
-		return set(OutOfMemory, "the recursion is too deep")
+		return set(OutOfMemory, tooDeep)
 	case slices.ContainsFunc(noMemory, func(text string) bool { return strings.Contains(said, text) }):
 		return set(OutOfMemory, "it used more memory than memory_mb")
 	case exit > 0 || errors.Is(err, errProtocol): // it was not killed

@@ -84,6 +84,8 @@ const (
 	Crashed     Outcome = "crashed"       // the code made its runtime fail
 )
 
+const tooDeep = "the recursion is too deep"
+
 // Fault is what is wrong with code, or why a call ended. Line and Column count from 1; 0 means unknown.
 type Fault struct {
 	Message string `json:"message"`

@@ -119,6 +119,13 @@ func TestJavaScriptFails(t *testing.T) {
 	}
 }
 
+func TestRecursionThatIsTooDeep(t *testing.T) {
+	t.Parallel()
+	r := run(t, newPool(t), js("function main() {\n  return main()\n}"))
+	require.Equal(t, OutOfMemory, r.Outcome)
+	require.Equal(t, &Fault{"the recursion is too deep", 2, 14}, r.Fault)
+}
+
 func TestLogs(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)

@@ -88,6 +88,9 @@ func (m *module) run(r *workerRequest, h *host) verdict {
 	c := &moduleCall{host: h}
 	ctx := context.WithValue(context.Background(), moduleCallKey{}, c)
 	output, err := c.run(ctx, m, r)
+	if err != nil && strings.Contains(err.Error(), "stack overflow") { // wazero does not export its error
+		return verdict{Outcome: OutOfMemory, Fault: &Fault{Message: tooDeep}}
+	}
 	if err != nil {
 		return verdict{Outcome: Failed, Fault: &Fault{Message: err.Error()}}
 	}
