@@ -2,6 +2,7 @@ package automation_test
 
 import (
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"testing"
@@ -116,4 +117,29 @@ func TestFunctionsThatTriggerThemselves(t *testing.T) {
 	require.Equal(t, 7.0, c.Get(oneFunction(made)).Object()["version"])
 
 	c.With("X-Payload-Origin", "function/1/5").Post(oneFunction(made)+"/invoke", nil).Problem(409, "invalid_state")
+}
+
+// A function takes its waiting runs with it; those of others for the same event go on.
+func TestWaitingRunsGoWithTheirFunction(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := functionsOf(s, "acme")
+	failing := func(code string) object {
+		return c.Post(functionsPath, javascript(`function main() { throw "no" }`, object{"code": code},
+			on("component.created"))).Object()
+	}
+	gone, stays := failing("gone"), failing("stays")
+	c.Post(componentsPath, banner(nil)).OK(nil)
+	entries(t, c, gone, 1)
+	entries(t, c, stays, 1)
+	c.Delete(oneFunction(gone), nil).OK(nil)
+	goesOn := func() bool {
+		s.Clock.Advance(5 * time.Second)
+		return len(c.Items(oneFunction(stays)+"/logs", "id")) >= 2
+	}
+	require.Eventually(t, goesOn, 20*time.Second, 20*time.Millisecond)
+	c.Get(oneFunction(gone)+"/logs").Problem(http.StatusNotFound, "not_found")
+	for id := range testkit.Stored(t, s, "acme", "function_runs") {
+		require.NotContains(t, id, gone["id"])
+	}
 }
