@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,9 @@ type DueWork struct {
 	Every time.Duration
 	// Due lists what has fallen due, earliest first: docstore.Collection.Due.
 	Due func(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, error)
+	// Page is how many documents are worked on before Due is called again; 0 means 500. Those that failed before come on
+	// top.
+	Page int
 	// Do works on one document, so that it is no longer due. It runs in the document's tenant. apperr.NotFound and
 	// VersionMismatch mean that another replica was first. After apperr.Unavailable the remaining documents wait until
 	// the next run, too.
@@ -86,7 +90,7 @@ var errStillDue = errors.New("it is still due after it was worked off")
 // run works on a page of what is due and returns how many documents it worked on. Documents that failed before come
 // last, so that they delay no others.
 func (r *dueRunner) run(ctx context.Context) (int, error) {
-	due, err := r.Due(ctx, r.store, duePage+len(r.postponed))
+	due, err := r.Due(ctx, r.store, cmp.Or(r.Page, duePage)+len(r.postponed))
 	if err != nil {
 		return 0, err
 	}

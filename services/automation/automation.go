@@ -102,8 +102,8 @@ func storageTasks(d service.Deps, storage *kv.KV) []service.Task {
 func jobTasks(d service.Deps, jobs *job.Jobs) []service.Task {
 	return []service.Task{
 		d.DueTask(service.DueWork{
-			Name: "fire jobs", Every: 250 * time.Millisecond, Due: job.DueJobs, Do: jobs.Fire,
-			DoAll: jobs.FireAll, AtOnce: job.FiresAtOnce,
+			Name: "fire jobs", Every: 250 * time.Millisecond, Due: jobs.DueJobs, Page: job.DuePage,
+			Do: jobs.Fire, DoAll: jobs.FireAll, AtOnce: job.FiresAtOnce,
 		}),
 		{Name: "run jobs", Every: 200 * time.Millisecond, Do: jobs.Work},
 		d.DueTask(service.DueWork{

@@ -276,6 +276,29 @@ func TestTenantsRunInTurn(t *testing.T) {
 	close(release)
 }
 
+// Nor do a tenant's many jobs that are due keep another's from firing.
+func TestTenantsFireInTurn(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	busy, calm := jobsOf(s, "busy"), jobsOf(s, "calm")
+	due := func(c *testkit.Client, code string, at time.Duration) {
+		c.Post(jobsPath, object{"code": code, "name": "Job",
+			"schedule": object{"type": "once", "at": s.Clock.Now().Add(at)},
+			"target":   object{"type": "nats", "subject": "x"}}).OK(nil)
+	}
+	const many = 600
+	for i := range many {
+		due(busy, fmt.Sprint("job-", i), time.Minute)
+	}
+	due(calm, "late", time.Minute+time.Second)
+	s.Clock.Advance(time.Minute + time.Second)
+	fired := func(c *testkit.Client) float64 {
+		return c.Get(jobsPath + "?state=finished&page_size=1").Object()["total"].(float64)
+	}
+	require.Eventually(t, func() bool { return fired(calm) == 1 }, 20*time.Second, 5*time.Millisecond)
+	require.Less(t, fired(busy), float64(many/2))
+}
+
 func TestRefusedJobs(t *testing.T) {
 	t.Parallel()
 	c := start(t).As("acme", auth.JobsRead, auth.JobsWrite)

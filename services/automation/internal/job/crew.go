@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"time"
 
@@ -18,8 +17,6 @@ const (
 	places       = 128 // runs that a replica works on at a time
 	tenantPlaces = 64  // of these, those of one tenant
 	window       = 500 // due runs that are looked at together
-	others       = 16  // tenants that are looked at besides when one fills the window
-	perTenant    = 8   // due runs of each of these
 	startsAtOnce = 8   // runs of a tenant that one transaction claims
 
 	lookAgain = 200 * time.Millisecond
@@ -32,12 +29,13 @@ type crew struct {
 	calls   map[docstore.Ref]context.CancelFunc
 	tenants map[string]int
 	ended   chan struct{} // receives a signal after a run
-	after   string        // the tenant that was looked at last
+	due     turns[run]
 }
 
 func newCrew() *crew {
 	return &crew{
 		calls: map[docstore.Ref]context.CancelFunc{}, tenants: map[string]int{}, ended: make(chan struct{}, 1),
+		due: turns[run]{of: runs, by: byNext, group: startsAtOnce, others: 16},
 	}
 }
 
@@ -87,7 +85,7 @@ func (s *Jobs) Work(ctx context.Context) (int, error) {
 	var working sync.WaitGroup
 	defer working.Wait()
 	for {
-		due, err := s.due(ctx)
+		due, err := s.crew.due.list(ctx, s.Store, window)
 		if err != nil {
 			return 0, err
 		}
@@ -166,54 +164,6 @@ func (s *Jobs) claimEach(ctx context.Context, ids []string) []Call {
 		calls = append(calls, one...)
 	}
 	return calls
-}
-
-// due lists due runs, in groups of one tenant each, and tenants in turn. If one tenant has more than fit into the
-// window, others are looked at too, a few at a time.
-func (s *Jobs) due(ctx context.Context) ([][]docstore.Ref, error) {
-	refs, err := runs.Due(ctx, s.Store, window)
-	if err != nil {
-		return nil, err
-	}
-	byTenant := map[string][]docstore.Ref{}
-	var tenants []string
-	add := func(ref docstore.Ref) {
-		if byTenant[ref.Tenant] == nil {
-			tenants = append(tenants, ref.Tenant)
-		}
-		byTenant[ref.Tenant] = append(byTenant[ref.Tenant], ref)
-	}
-	for _, ref := range refs {
-		add(ref)
-	}
-	for n := 0; len(refs) == window && n < others; n++ {
-		if s.crew.after, err = runs.NextTenant(ctx, s.Store, s.crew.after); err != nil {
-			return nil, err
-		}
-		if s.crew.after == "" || byTenant[s.crew.after] != nil {
-			continue
-		}
-		page, err := runs.Page(request.System(ctx, s.crew.after), s.Store, docstore.Query{
-			Filter: docstore.Range(byNext, docstore.Number(0), docstore.Number(s.Store.Now().Millis()+1)),
-			Sort:   []docstore.Order{{Index: byNext}}, Limit: perTenant,
-		})
-		if err != nil {
-			return nil, err
-		}
-		for _, doc := range page.Docs {
-			add(docstore.Ref{Tenant: s.crew.after, ID: doc.ID})
-		}
-	}
-	var inTurn [][]docstore.Ref
-	for len(tenants) > 0 {
-		tenants = slices.DeleteFunc(tenants, func(tenant string) bool {
-			n := min(startsAtOnce, len(byTenant[tenant]))
-			inTurn = append(inTurn, byTenant[tenant][:n])
-			byTenant[tenant] = byTenant[tenant][n:]
-			return len(byTenant[tenant]) == 0
-		})
-	}
-	return inTurn, nil
 }
 
 // giveBack undoes the claim of a run whose call has not begun when the process is stopped.

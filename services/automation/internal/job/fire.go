@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"runtime"
+	"slices"
 	"strconv"
 	"time"
 
@@ -15,13 +16,18 @@ import (
 // misfireAfter is how late a time may fire. What is later has been missed, and the job's misfire rule decides.
 const misfireAfter = time.Minute
 
-// DueJobs lists jobs that are to fire.
-func DueJobs(ctx context.Context, store *docstore.Store, limit int) ([]docstore.Ref, error) {
-	return jobs.Due(ctx, store, limit)
-}
+const (
+	// FiresAtOnce is how many jobs of a tenant one transaction fires.
+	FiresAtOnce = 8
+	// DuePage is how many jobs fire before it is looked anew which tenants have others: those of half a second.
+	DuePage = perSecond / 2
+)
 
-// FiresAtOnce is how many jobs of a tenant one transaction fires.
-const FiresAtOnce = 8
+// DueJobs lists jobs that are to fire, tenants in turn.
+func (s *Jobs) DueJobs(ctx context.Context, store *docstore.Store, limit int) ([]docstore.Ref, error) {
+	groups, err := s.due.list(ctx, store, limit)
+	return slices.Concat(groups...), err
+}
 
 // Fire starts a run of a job whose time has come, and sets its next time, in one transaction. So each time fires once,
 // whichever replicas try. The error is apperr.NotFound or VersionMismatch.

@@ -33,6 +33,7 @@ type Deps struct {
 type Jobs struct {
 	Deps
 	crew *crew
+	due  turns[Job] // to fire
 
 	fires, starts *rate.Limiter
 	attempts      *prometheus.CounterVec
@@ -45,7 +46,7 @@ const perSecond = 200
 // New makes the use cases.
 func New(d Deps) *Jobs {
 	s := &Jobs{
-		Deps: d, crew: newCrew(),
+		Deps: d, crew: newCrew(), due: turns[Job]{of: jobs, by: byNextFire, group: FiresAtOnce, others: 64},
 		fires: rate.NewLimiter(perSecond, FiresAtOnce), starts: rate.NewLimiter(perSecond, 1),
 	}
 	s.attempts = telemetry.Register(d.Metrics, prometheus.NewCounterVec(prometheus.CounterOpts{
