@@ -30,11 +30,11 @@ type answer struct {
 	Cache       string `json:"cache,omitempty"`
 	Body        []byte `json:"body"`
 	replayed    bool
-	// Good reports whether the credential is still valid.
-	stream func(ctx context.Context, w http.ResponseWriter, good func() bool) error
-	// loads the content type and body, if those are missing
+	// stream writes the body instead of Body. stillValid reports whether the credential is still valid.
+	stream func(ctx context.Context, w http.ResponseWriter, stillValid func() bool) error
+	// load returns the content type and body, if ContentType and Body are not set.
 	load func(context.Context) (contentType string, body []byte, err error)
-	// holds Body, and is used again once the answer is written
+	// buffer holds Body, and is used again once the answer is written.
 	buffer *[]byte
 }
 
@@ -70,7 +70,7 @@ func answerOf(v any) (answer, error) {
 	return answer{Status: http.StatusOK, ContentType: jsonType, Body: b.Bytes()}, nil
 }
 
-// ready is the type of what is JSON already: encoding/json would read all of it again. Only Raw implements it.
+// ready is implemented by Raw alone, whose values are JSON already: encoding/json would read all of it again.
 var ready = reflect.TypeFor[interface{ ready() }]()
 
 // arrayOf joins the members of an array of Raw.
@@ -171,7 +171,7 @@ func AppendText(b []byte, text string) []byte {
 }
 
 func appendQuoted(b []byte, text string) []byte {
-	b, _ = jsontext.AppendQuote(b, text) // invalid UTF-8 is replaced, and told, which is all that can fail
+	b, _ = jsontext.AppendQuote(b, text) // the only error reports invalid UTF-8, which is replaced
 	return b
 }
 
@@ -270,10 +270,10 @@ func (l List[W]) answer() (answer, error) {
 type listSchema[W any] struct {
 	Items    []W    `json:"items"`
 	Total    int64  `json:"total,omitempty" doc:"How many records the filter selects; left out with count=false" example:"57"`
-	Relation string `json:"total_relation,omitempty" enum:"gte" doc:"There where there are more than total"`
+	Relation string `json:"total_relation,omitempty" enum:"gte" doc:"gte if there are more records than total; otherwise left out"`
 	PageNum  int    `json:"page_num" example:"1"`
 	PageSize int    `json:"page_size" example:"20"`
-	Next     string `json:"next_page_token,omitempty" doc:"There while more follows"`
+	Next     string `json:"next_page_token,omitempty" doc:"The page_token of the next page; left out on the last page"`
 }
 
 // Schema returns the schema of the list with items of W.

@@ -3,8 +3,8 @@ package rest
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -15,7 +15,7 @@ import (
 type Denial struct {
 	Tenant    string // the credential's; "" if there is no valid one
 	Actor     string // the token's subject; "" if there is no valid one
-	Address   string // the client's, as the gateway saw it
+	Address   string // the client's; "" if it is not known. See Sender
 	Operation string
 	Reason    string // the kind of the refusal and its sentence
 }
@@ -27,22 +27,23 @@ func (s *Server) noteDenied(ctx context.Context, op *Op, r *http.Request, err er
 		refused.Kind != apperr.Unauthenticated && refused.Kind != apperr.Forbidden {
 		return
 	}
-	info := request.From(ctx)
+	info, address := request.From(ctx), ""
+	if addr := addressOf(r); addr.IsValid() {
+		address = addr.String()
+	}
 	s.cfg.Denied(Denial{
-		Tenant: info.Tenant, Actor: info.Actor, Address: addressOf(r), Operation: op.ID,
+		Tenant: info.Tenant, Actor: info.Actor, Address: address, Operation: op.ID,
 		Reason: string(refused.Kind) + ": " + refused.Detail,
 	})
 }
 
-// addressOf is the client's address. The gateway replaces what a client says of X-Forwarded-For.
-func addressOf(r *http.Request) string {
+// addressOf returns the client's address: the one in X-Forwarded-For, which the gateway sets and clients cannot, or
+// that of the connection. It is invalid if there is neither.
+func addressOf(r *http.Request) netip.Addr {
 	forwarded, _, _ := strings.Cut(r.Header.Get("X-Forwarded-For"), ",")
-	if ip := net.ParseIP(strings.TrimSpace(forwarded)); ip != nil {
-		return ip.String()
+	if addr, err := netip.ParseAddr(strings.TrimSpace(forwarded)); err == nil {
+		return addr.Unmap()
 	}
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil || net.ParseIP(host) == nil {
-		return ""
-	}
-	return host
+	peer, _ := netip.ParseAddrPort(r.RemoteAddr)
+	return peer.Addr().Unmap()
 }

@@ -37,7 +37,7 @@ func init() {
 	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
 		err := refused(status, message, errs)
 		if call, ok := ctx.Context().Value(callKey{}).(*call); ok && len(call.faults) > 0 {
-			err = call.with(apart(err))
+			err = call.with(withoutBody(err))
 		}
 		if call, ok := ctx.Context().Value(callKey{}).(*call); ok && call.op.OAuth {
 			return &oauthRefusal{oauthFault(err), err}
@@ -65,8 +65,8 @@ func newRefusal(err error, requestID string) *refusal {
 	return &refusal{problem.Of(err, requestID), err}
 }
 
-// apart is an error without the fault of a body that could not be decoded: the faults of its members say why.
-func apart(err error) error {
+// withoutBody returns err without the fault of a body that could not be decoded: the faults of its members say why.
+func withoutBody(err error) error {
 	e, ok := errors.AsType[*apperr.Error](err)
 	if !ok {
 		return err

@@ -14,17 +14,17 @@ import (
 )
 
 // All faults of a request are reported together: unknown members, what the schema forbids, and what the domain finds.
-// huma would stop after the schema. So the body is held against it before huma parses the request, and a request with
-// faults still runs, as a dry run without questions to other services, only to find its other faults.
+// huma would stop after the schema. So the body is checked against the schema before huma parses the request, and a
+// request with faults still runs, as a dry run without questions to other services, only to find its other faults.
 
 // validate adds the faults that the schema finds in a JSON body without unknown members.
 func (s *Server) validate(op *Op, call *call, body []byte) {
 	if len(body) == 0 {
-		return // huma knows whether there must be one
+		return // huma refuses an empty body where one is required
 	}
 	var value any
 	if decodeJSON(body, &value) != nil {
-		return // and refuses this
+		return // huma refuses a body that cannot be decoded
 	}
 	var found huma.ValidateResult
 	huma.Validate(s.api.OpenAPI().Components.Schemas, op.schema, huma.NewPathBuffer([]byte("body"), 4),
@@ -42,8 +42,9 @@ func (s *Server) validate(op *Op, call *call, body []byte) {
 	}
 }
 
-// fit are the beginnings of messages about values that the domain can look at nevertheless. It never gets what is of
-// the wrong type or greater than the schema allows: it relies on that. To the domain an empty list is an absent one.
+// fit are the beginnings of messages about values that the domain can check nevertheless. The domain relies on never
+// getting a value of the wrong type, or a larger one than the schema allows. For the domain, an empty list is an absent
+// one.
 var fit = []string{
 	missing, "expected value to be one of", "expected string to match", "expected string to be ",
 	"expected length >=", "expected number >",

@@ -153,8 +153,7 @@ func (s *Server) once(ctx context.Context, op *Op, call *call, h http.Header,
 func (s *Server) end(ctx context.Context, write func(context.Context, *docstore.Tx) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spare)
 	defer cancel()
-	err := docstore.Do(ctx, s.cfg.Store, func(tx *docstore.Tx) error { return write(ctx, tx) })
-	return err
+	return docstore.Do(ctx, s.cfg.Store, func(tx *docstore.Tx) error { return write(ctx, tx) })
 }
 
 // conclude ends a run that failed. Its error is kept as the answer or, if a repeated request may succeed, the key
@@ -264,14 +263,14 @@ func (s *Server) unseal(id, sealed string) (answer, error) {
 	return a, err
 }
 
-// DueAnswers lists the answers whose time is over.
+// DueAnswers lists at most limit answers whose 24 hours, or whose request's lease, are over; those of all tenants.
 func DueAnswers(ctx context.Context, store *docstore.Store, limit int) ([]docstore.Ref, error) {
 	return savedAnswers.Due(ctx, store, limit)
 }
 
-// ForgetAnswer deletes an answer whose time is over. The error is apperr.NotFound if there is none.
+// ForgetAnswer deletes an answer that DueAnswers listed. The error is apperr.NotFound if there is none.
 func ForgetAnswer(ctx context.Context, store *docstore.Store, id string) error {
-	err := docstore.Do(ctx, store, func(tx *docstore.Tx) error {
+	return docstore.Do(ctx, store, func(tx *docstore.Tx) error {
 		a, err := savedAnswers.Load(ctx, tx, id)
 		if err != nil || a.Until.After(tx.Now) {
 			return err
@@ -279,7 +278,6 @@ func ForgetAnswer(ctx context.Context, store *docstore.Store, id string) error {
 		_, err = savedAnswers.Delete(ctx, tx, a)
 		return err
 	})
-	return err
 }
 
 // ResealAnswers seals all stored answers again that are not sealed under the first key, and returns their number.

@@ -17,8 +17,7 @@ import (
 
 // readBody reads a JSON body before huma does: completely, once, within the operation's time. So every fault in a
 // body's bytes is refused in one place, and the fingerprint of a repeated request is that of the body that the
-// operation gets. The body is in the call's buffer, without unknown members, which are among the call's
-// faults.
+// operation gets. The body is in the call's buffer, without unknown members, which are among the call's faults.
 func readBody(op *Op, call *call, w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if op.jsonBody == required && !isJSON(r.Header.Get("Content-Type")) {
 		if op.Lenient {
@@ -54,10 +53,11 @@ func readBody(op *Op, call *call, w http.ResponseWriter, r *http.Request) ([]byt
 	if len(unknown) > 0 {
 		body = op.shape.without(body)
 	}
+	if op.Lenient {
+		return body, err
+	}
 	for _, location := range unknown {
-		if !op.Lenient {
-			call.faults = append(call.faults, apperr.Fault{Location: location, Message: "is not a known member"})
-		}
+		call.faults = append(call.faults, apperr.Fault{Location: location, Message: "is not a known member"})
 	}
 	return body, err
 }
@@ -79,7 +79,8 @@ func isEmptyForm(contentType string, body []byte) bool {
 	return err == nil && media == "multipart/form-data" && string(bytes.TrimSpace(body)) == "--"+params["boundary"]+"--"
 }
 
-// keeper is a body that keeps a copy of its text. To decode it would only mean to read the text again.
+// keeper is a body that only keeps a copy of its text. The operation decodes it later, so decoding it here would read
+// the text twice.
 type keeper interface{ keep(text []byte) }
 
 // decodeJSON decodes a checked body for huma. Unlike those of encoding/json, its errors contain nothing of the body.
@@ -231,7 +232,7 @@ type Deleted = docstore.Deleted
 
 // Removed is the answer to a delete by a list or a filter. Records that do not exist are no error.
 type Removed struct {
-	Removed int `json:"removed" doc:"How many there were" example:"1"`
+	Removed int `json:"removed" doc:"How many records were deleted" example:"1"`
 }
 
 // Meta is the schema of the members that every record has.

@@ -23,10 +23,10 @@ type Change[In any] struct {
 	Body MergePatch[In]
 }
 
-// The functions below make operations of domain calls that need nothing else from the request. W and In are the schemas
-// of the answer and of the body, V is what the domain calls the body, T its record.
+// The functions below turn domain calls that need nothing else from the request into operations. W and In are the
+// schemas of the answer and of the body, V is the domain's type for the body, T the domain's record.
 
-// Create makes an operation that creates a record of a body.
+// Create makes an operation that creates a record from a body.
 func Create[W, In, V, T any](
 	create func(context.Context, V) (docstore.Doc[T], error),
 ) func(context.Context, *Creation[In]) (Record[W], error) {

@@ -23,13 +23,7 @@ type Sender struct {
 // Resolve is called by huma.
 func (s *Sender) Resolve(hc huma.Context) []error {
 	r := humagin.Unwrap(hc).Request
-	s.Authorization = r.Header.Values("Authorization")
-	var err error
-	if s.Address, err = netip.ParseAddr(r.Header.Get("X-Forwarded-For")); err != nil {
-		if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
-			s.Address = peer.Addr()
-		}
-	}
+	s.Authorization, s.Address = r.Header.Values("Authorization"), addressOf(r)
 	return nil
 }
 

@@ -57,8 +57,8 @@ type Op struct {
 	// record's id, the domain says which record it names: docstore.ExpectFor.
 	Record string
 
-	// Slashes is the path parameter whose value can contain slashes. Only fixed segments may follow it; a value that
-	// ends like them belongs to the operation that has them.
+	// Slashes is the path parameter whose value can contain slashes. Only fixed segments may follow it. Of several
+	// operations that a path fits, the one with the longest fixed end gets the request.
 	Slashes string
 
 	// Lenient marks an operation of a standard that requires unknown members of a body to be ignored, and a content
@@ -118,7 +118,7 @@ func (op *Op) writes() bool { return op.Method != http.MethodGet && op.Method !=
 func Handle[I, B any](s *Server, op Op, fn func(context.Context, *I) (B, error)) {
 	operation := &op
 	described := s.prepare(operation, reflect.TypeFor[I](), reflect.TypeFor[B]())
-	huma.Register(&door{s.api, s, operation}, described, func(ctx context.Context, in *I) (*written, error) {
+	huma.Register(&guardedAPI{s.api, s, operation}, described, func(ctx context.Context, in *I) (*written, error) {
 		return &written{func(hc huma.Context) {
 			s.serve(hc, operation, func(ctx context.Context) (answer, error) {
 				body, err := fn(ctx, in)
@@ -171,18 +171,18 @@ type written struct {
 	Body func(huma.Context)
 }
 
-// door is the API that huma.Register gets. It puts what must happen before a request is parsed in front of its
-// handlers.
-type door struct {
+// guardedAPI is the API that huma.Register gets. Its adapter admits each request and reads its body before huma parses
+// it.
+type guardedAPI struct {
 	huma.API
 	server *Server
 	op     *Op
 }
 
-// Adapter puts admission before huma reads the body, so that the body of a caller that is not admitted is not read.
-func (d *door) Adapter() huma.Adapter { return &doorAdapter{d.API.Adapter(), d.server, d.op} }
+// Adapter returns the adapter that admits requests. The body of a caller that is not admitted is not read.
+func (g *guardedAPI) Adapter() huma.Adapter { return &guardedAdapter{g.API.Adapter(), g.server, g.op} }
 
-type doorAdapter struct {
+type guardedAdapter struct {
 	huma.Adapter
 	server *Server
 	op     *Op
@@ -206,22 +206,22 @@ type call struct {
 
 type callKey struct{}
 
-var errPanic = errors.New("it panicked")
+var errPanic = errors.New("the operation panicked")
 
 // Handle wraps an operation's handler. An operation for GET also answers HEAD (RFC 9110 §9.3.2); net/http omits the
 // body.
-func (d *doorAdapter) Handle(op *huma.Operation, handler func(huma.Context)) {
-	d.Adapter.Handle(op, func(hc huma.Context) { d.enter(hc, handler) })
-	if op.Method == http.MethodGet && !d.op.Streams {
+func (g *guardedAdapter) Handle(op *huma.Operation, handler func(huma.Context)) {
+	g.Adapter.Handle(op, func(hc huma.Context) { g.enter(hc, handler) })
+	if op.Method == http.MethodGet && !g.op.Streams {
 		head := *op
 		head.Method = http.MethodHead
-		d.Adapter.Handle(&head, func(hc huma.Context) { d.enter(hc, handler) })
+		g.Adapter.Handle(&head, func(hc huma.Context) { g.enter(hc, handler) })
 	}
 }
 
 // enter handles one request from its admission to its answer.
-func (d *doorAdapter) enter(hc huma.Context, handler func(huma.Context)) {
-	s, op, c := d.server, d.op, humagin.Unwrap(hc)
+func (g *guardedAdapter) enter(hc huma.Context, handler func(huma.Context)) {
+	s, op, c := g.server, g.op, humagin.Unwrap(hc)
 	call := &call{op: op, start: time.Now(), status: http.StatusInternalServerError, err: errPanic}
 	fair.Requested(call.start)
 	ctx, err := s.admit(op, c.Request, c.Writer.Header())
@@ -271,11 +271,11 @@ func (s *Server) serve(hc huma.Context, op *Op, run func(context.Context) (answe
 		if op.OAuth {
 			w.Header().Set("Pragma", "no-cache") // RFC 6749 §5.1
 		}
-		err = op.placed(a.write(ctx, w, func() bool { return s.good(ctx, op, r) }))
+		err = op.placed(a.write(ctx, w, func() bool { return s.stillValid(ctx, op, r) }))
 		a.release()
 		if err != nil && w.Written() {
 			call.err = err
-			s.cfg.Log.WarnContext(ctx, "answer broke off", "error", err)
+			s.cfg.Log.WarnContext(ctx, "the answer was broken off", "error", err)
 			panic(http.ErrAbortHandler) // breaks the connection: the client must see that the answer is incomplete
 		}
 	}
@@ -321,7 +321,7 @@ func dryRun(u *url.URL) (bool, error) {
 	return false, apperr.Invalid("query.dry_run", "must be true or false")
 }
 
-func (a answer) write(ctx context.Context, w http.ResponseWriter, good func() bool) error {
+func (a answer) write(ctx context.Context, w http.ResponseWriter, stillValid func() bool) error {
 	h := w.Header()
 	if a.ETag != "" {
 		h.Set("ETag", a.ETag)
@@ -340,7 +340,7 @@ func (a answer) write(ctx context.Context, w http.ResponseWriter, good func() bo
 	}
 	if a.stream != nil {
 		w.WriteHeader(a.Status)
-		return a.stream(ctx, w, good)
+		return a.stream(ctx, w, stillValid)
 	}
 	h.Set("Content-Length", strconv.Itoa(len(a.Body)))
 	w.WriteHeader(a.Status)

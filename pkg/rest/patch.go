@@ -27,7 +27,7 @@ func (j *JSON[W]) keep(b []byte) { j.text = string(b) }
 
 // Into decodes the body as encoding/json does, in a third of the time. A value that passes the schema but does not fit
 // v is apperr.InvalidParameters.
-func (j JSON[W]) Into(v any) error { return wrongType(jsonv2.Unmarshal([]byte(j.text), v, asBefore)) }
+func (j JSON[W]) Into(v any) error { return wrongType(jsonv2.Unmarshal([]byte(j.text), v, likeV1)) }
 
 // Text is the body as it was sent: valid JSON, as the schema wants it, without repeated members.
 func (j JSON[W]) Text() string { return j.text }
@@ -40,7 +40,8 @@ func wrongType(err error) error {
 	return apperr.Invalid("", "has a member of the wrong type").Because(err)
 }
 
-var asBefore = jsonv1.DefaultOptionsV1()
+// likeV1 makes version 2 of encoding/json decode as version 1 does.
+var likeV1 = jsonv1.DefaultOptionsV1()
 
 // Schema returns the schema of W.
 func (JSON[W]) Schema(r huma.Registry) *huma.Schema { return r.Schema(reflect.TypeFor[W](), true, "") }

@@ -13,11 +13,11 @@ import (
 // look. One pass over the bytes finds that out, and such a body needs no other check. Every other body, also one that
 // is valid, takes the way through checkJSON and huma, which finds and names all its faults.
 
-// plain describes the values that are recognized at one place of a body. nil recognizes none.
+// plain describes the values that are recognized at one place of a body. nil recognizes none, like plainNone.
 type plain struct {
 	kind     plainKind
 	enum     []string
-	min, max int // length of a text in characters, or number of items; max −1: unbounded
+	min, max int // of an integer; or of a text's length in characters or a list's items, where max −1 means no limit
 	members  []plainMember
 	required uint64 // a bit for each member that must be there
 	others   *plain // of an object's other members
@@ -33,6 +33,7 @@ const (
 	plainBool
 	plainArray
 	plainObject
+	plainNone // recognizes no value
 )
 
 type plainMember struct {
@@ -62,8 +63,7 @@ func plainOf(r huma.Registry, s *huma.Schema, seen map[*huma.Schema]*plain) *pla
 	p := &plain{max: -1}
 	seen[s] = p
 	if !p.describes(r, s, seen) {
-		seen[s] = nil
-		return nil
+		*p = plain{kind: plainNone} // other schemas may refer to it already
 	}
 	return p
 }

@@ -141,3 +141,17 @@ func BenchmarkPlain(b *testing.B) {
 		}
 	})
 }
+
+// Schemas that refer to each other: where one of them has a constraint that plain does not check, no value of it is
+// recognized, also inside the other.
+func TestPlainOfSchemasThatReferToEachOther(t *testing.T) {
+	t.Parallel()
+	least := 2
+	limited := &huma.Schema{Type: huma.TypeObject, MinProperties: &least}
+	other := &huma.Schema{Type: huma.TypeObject, Properties: map[string]*huma.Schema{"limited": limited}}
+	limited.Properties = map[string]*huma.Schema{"other": other}
+	seen := map[*huma.Schema]*plain{}
+	require.False(t, plainOf(nil, limited, seen).accepts([]byte(`{}`)))
+	require.True(t, plainOf(nil, other, seen).accepts([]byte(`{}`)))
+	require.False(t, plainOf(nil, other, seen).accepts([]byte(`{"limited":{}}`)))
+}

@@ -25,7 +25,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/telemetry"
 )
 
-// Config is what a Server needs. Every member is required.
+// Config is what a Server needs. Every member is required unless it says otherwise.
 type Config struct {
 	Title    string // title of the OpenAPI document
 	Store    *docstore.Store
@@ -37,7 +37,8 @@ type Config struct {
 	// Denied is called for every write that is answered with 401 or 403; optional. It must return at once.
 	Denied func(Denial)
 
-	// Strict makes the server panic if a stored answer differs from the given one. It is for tests.
+	// Strict makes the server panic if the answer stored for an Idempotency-Key differs from the answer that is sent.
+	// It is for tests.
 	Strict bool
 }
 
@@ -114,7 +115,7 @@ func (s *Server) frame(c *gin.Context) {
 		if fault == nil {
 			return
 		}
-		if fault == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
+		if fault == http.ErrAbortHandler { // net/http compares it in the same way
 			panic(fault)
 		}
 		ctx := c.Request.Context()
@@ -160,8 +161,8 @@ func (a *adapter) Handle(op *huma.Operation, handler func(huma.Context)) {
 	})
 }
 
-// admit checks the credential, scope, tenant and limits of a request. The returned context carries the results; it is
-// also there for the logs of a refused request. A header of the answer names the caller.
+// admit checks the credential, scope, tenant and limits of a request. The returned context carries the results, also
+// those of a refused request, for its log lines. A header of the answer names the caller, for the gateway.
 func (s *Server) admit(op *Op, r *http.Request, h http.Header) (context.Context, error) {
 	info := request.Info{ID: r.Header.Get("X-Request-Id"), PayloadOrigin: r.Header.Get("X-Payload-Origin"),
 		Operation: op.ID}
@@ -202,8 +203,8 @@ func (s *Server) admit(op *Op, r *http.Request, h http.Header) (context.Context,
 	return request.With(ctx, info), nil
 }
 
-// good reports whether the credential of a running request is still valid.
-func (s *Server) good(ctx context.Context, op *Op, r *http.Request) bool {
+// stillValid reports whether the credential of a running request is still valid.
+func (s *Server) stillValid(ctx context.Context, op *Op, r *http.Request) bool {
 	if !op.needsCredential(r) {
 		return true
 	}

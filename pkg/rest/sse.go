@@ -26,9 +26,9 @@ type ServerEvent struct {
 	Data []byte
 }
 
-// Events is an answer without end: Server-Sent Events. If nothing is sent for 15 s, it sends a comment, so that both
-// sides notice when the other has disconnected, and checks the credential again. The operation must have Streams, and
-// request.EventStreamType among its ContentTypes.
+// Events is an answer that does not end by itself: Server-Sent Events. If nothing is sent for 15 s, it sends a comment,
+// so that both sides notice when the other has disconnected, and checks the credential again. The operation must have
+// Streams, and request.EventStreamType among its ContentTypes.
 type Events struct {
 	// Run sends events until its context ends: the client has disconnected, the server drains, or the credential is no
 	// longer valid. Then it returns, and the stream ends cleanly. Any other error breaks the connection. send fails
@@ -74,8 +74,8 @@ type eventWriter struct {
 	every   time.Duration
 }
 
-// write writes the stream. good reports whether the credential is still valid.
-func (e Events) write(ctx context.Context, w http.ResponseWriter, good func() bool) error {
+// write writes the stream. stillValid reports whether the credential is still valid.
+func (e Events) write(ctx context.Context, w http.ResponseWriter, stillValid func() bool) error {
 	ctx, cancel := request.UntilDrain(ctx)
 	defer cancel()
 	out := &eventWriter{w: w, control: http.NewResponseController(w), every: e.heartbeat}
@@ -84,7 +84,7 @@ func (e Events) write(ctx context.Context, w http.ResponseWriter, good func() bo
 	}
 	out.mu.Lock()
 	out.beat = time.AfterFunc(e.heartbeat, func() {
-		if !good() || out.write([]byte(":\n\n")) != nil {
+		if !stillValid() || out.write([]byte(":\n\n")) != nil {
 			cancel()
 		}
 	})

@@ -106,7 +106,7 @@ func TestAStreamThatFailsAfterItsFirstByteBreaks(t *testing.T) {
 	body, err := io.ReadAll(response.Body)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	require.Equal(t, "part\n", string(body))
-	require.Len(t, w.logs.with("answer broke off"), 1)
+	require.Len(t, w.logs.with("the answer was broken off"), 1)
 	require.EqualValues(t, 1, w.requests(t, "stream", "200"))
 }
 

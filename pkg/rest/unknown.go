@@ -15,8 +15,8 @@ type shape struct {
 	object  bool
 	members map[string]*shape
 	open    bool   // members with other names are allowed, too
-	others  *shape // the shape of those
-	items   *shape // shape of an array's items
+	others  *shape // the shape of members with other names
+	items   *shape // the shape of an array's items
 }
 
 func shapeOf(r huma.Registry, s *huma.Schema, seen map[*huma.Schema]*shape) *shape {
@@ -29,25 +29,25 @@ func shapeOf(r huma.Registry, s *huma.Schema, seen map[*huma.Schema]*shape) *sha
 	if known, ok := seen[s]; ok {
 		return known
 	}
-	it := &shape{}
-	seen[s] = it
+	found := &shape{}
+	seen[s] = found
 	switch {
 	case s.Items != nil:
-		it.items = shapeOf(r, s.Items, seen)
+		found.items = shapeOf(r, s.Items, seen)
 	case s.Properties != nil || s.AdditionalProperties != nil:
-		it.object, it.open = true, true
-		it.members = make(map[string]*shape, len(s.Properties))
+		found.object, found.open = true, true
+		found.members = make(map[string]*shape, len(s.Properties))
 		for name, member := range s.Properties {
-			it.members[name] = shapeOf(r, member, seen)
+			found.members[name] = shapeOf(r, member, seen)
 		}
 		switch others := s.AdditionalProperties.(type) {
 		case bool:
-			it.open = others
+			found.open = others
 		case *huma.Schema:
-			it.others = shapeOf(r, others, seen)
+			found.others = shapeOf(r, others, seen)
 		}
 	}
-	return it
+	return found
 }
 
 // member returns the shape of an object's member, and whether the object may have it.
