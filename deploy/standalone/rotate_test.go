@@ -33,7 +33,7 @@ func TestRotateTheFoldersKey(t *testing.T) {
 	old := ownKeys(t, c.Dir)
 	out, notes, code := runs(t, []string{"IDP_DATA_DIR=" + c.Dir}, "check", "--rotate-keys")
 	require.Zero(t, code, out+notes)
-	assert.Contains(t, notes, "secrets are sealed anew under the first encryption key")
+	assert.Contains(t, notes, "secrets are sealed again under the first encryption key")
 	assert.Contains(t, out, "store of applications ok")
 	rotated := ownKeys(t, c.Dir)
 	require.Len(t, rotated, 1)

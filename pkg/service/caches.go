@@ -10,17 +10,17 @@ type Caches struct {
 	MiB int `mapstructure:"mib" doc:"Memory that the services of this program may take together for caches of their SQLite files, in MiB"`
 }
 
-// Check refuses a budget that gives one of so many services less than 4 MiB.
+// Check refuses a budget that gives one of the program's services less than 4 MiB.
 func (c Caches) Check(specs ...Spec) error {
 	for _, s := range specs {
 		if c.Share(s, specs) < minCache<<20 {
-			return fmt.Errorf("caches.mib is too little: each of the %d services needs %d", len(specs), minCache)
+			return fmt.Errorf("caches.mib is too small: each of the %d services needs %d MiB", len(specs), minCache)
 		}
 	}
 	return nil
 }
 
-// Share is the part of one service, in bytes: by its weight among all.
+// Share returns the part of one service in bytes, by its CacheWeight among those of all services of the program.
 func (c Caches) Share(of Spec, all []Spec) int64 {
 	total := 0
 	for _, s := range all {

@@ -17,6 +17,7 @@ func TestCachesAreShared(t *testing.T) {
 	require.EqualValues(t, 20<<20, c.Share(plain, []Spec{plain}), "alone it has all")
 
 	require.NoError(t, c.Check(all...))
-	require.ErrorContains(t, Caches{MiB: 19}.Check(all...), "caches.mib is too little: each of the 3 services needs 4")
+	require.ErrorContains(t, Caches{MiB: 19}.Check(all...),
+		"caches.mib is too small: each of the 3 services needs 4 MiB")
 	require.Error(t, Caches{MiB: -1}.Check(plain))
 }

@@ -29,7 +29,7 @@ import (
 type Config struct {
 	Listen         string         `mapstructure:"listen" doc:"Address of the API"`
 	PublicURL      string         `mapstructure:"public_url" doc:"The platform's address for its clients: iss of its tokens, and where links lead"`
-	AdminListen    string         `mapstructure:"admin_listen" doc:"Address of metrics, pprof and build information; off switches it off"`
+	AdminListen    string         `mapstructure:"admin_listen" doc:"Address of metrics, pprof and build information; off: none"`
 	Log            LogConfig      `mapstructure:"log"`
 	Mongo          MongoConfig    `mapstructure:"mongo"`
 	DataDir        string         `mapstructure:"data_dir" doc:"Folder of the SQLite file that is used where mongo.uri is empty"`
@@ -40,8 +40,8 @@ type Config struct {
 	Outbound       OutboundConfig `mapstructure:"outbound"`
 	Tracing        TracingConfig  `mapstructure:"tracing"`
 	AuditTenant    string         `mapstructure:"audit_tenant" doc:"The tenant whose audit log has the denied writes of callers without a valid credential"`
-	StuckAfter     time.Duration  `mapstructure:"events_stuck_after" doc:"How long events may wait, none of them getting to NATS, before readyz says no; 0: for ever"`
-	DrainDelay     time.Duration  `mapstructure:"drain_delay" doc:"How long readyz says no before connections are closed, so that the gateway notices"`
+	StuckAfter     time.Duration  `mapstructure:"events_stuck_after" doc:"How long events may wait without NATS accepting any before /readyz answers 503; 0: without limit"`
+	DrainDelay     time.Duration  `mapstructure:"drain_delay" doc:"How long /readyz answers 503 before connections are closed, so that the gateway notices"`
 	DrainTimeout   time.Duration  `mapstructure:"drain_timeout" doc:"How long requests, and after them tasks and events, may take to end at SIGTERM"`
 }
 
@@ -78,7 +78,7 @@ type AuthConfig struct {
 	JWKS   string   `mapstructure:"jwks" doc:"The platform's public keys: the URL of the applications service's /v1/oauth2/jwks; or a file, and then tokens end when they expire, not earlier"`
 	OIDC   []string `mapstructure:"oidc" doc:"Other issuers, each issuer=…;jwks=…;audience=…;scopes=a b (the most that its tokens can have) and tenant=… or tenant_claim=…; scope_claim=… if it is not scope"`
 
-	// Own is set by the service that signs the platform's tokens: it knows the keys, and which tokens have ended.
+	// Own is set by the service that signs the platform's tokens, which has the keys and knows which tokens have ended.
 	Own bool `mapstructure:"-"`
 }
 
@@ -106,7 +106,7 @@ func DefaultConfig(name string, port int) Config {
 		Tracing: TracingConfig{SampleRatio: 1}, AuditTenant: "default",
 		// Long, because it takes all replicas out of service at the same time; until then writes continue without NATS.
 		StuckAfter: 5 * time.Minute,
-		// in the worst case twice DrainTimeout: within the 30 s that Kubernetes allows
+		// A stop takes DrainDelay and at most twice DrainTimeout: less than the 30 s that Kubernetes allows.
 		DrainDelay: 2 * time.Second, DrainTimeout: 12 * time.Second,
 	}
 }
@@ -123,7 +123,8 @@ func (c Config) Validate() error {
 		faults = append(faults, err)
 	}
 	if c.Auth.JWKS == "" && len(c.Auth.OIDC) == 0 && !c.Auth.Own {
-		faults = append(faults, errors.New("auth.jwks or auth.oidc is needed: nobody could be let in"))
+		faults = append(faults,
+			errors.New("auth.jwks or auth.oidc is needed: without a token issuer every request is refused"))
 	}
 	for _, text := range c.Auth.OIDC {
 		if _, err := parseIssuer(text, nil); err != nil {
@@ -247,7 +248,8 @@ func (c AuthConfig) platformKeys() auth.KeySource {
 		Transport: &http.Transport{DisableKeepAlives: true}})
 }
 
-// asksForEnded reports whether to ask the applications service which tokens have ended: if the keys come from it, too.
+// asksForEnded reports whether the service asks the applications service which tokens have ended. It does if the keys
+// come from there, too.
 func (c AuthConfig) asksForEnded() bool { return !c.Own && isURL(c.JWKS) }
 
 func isURL(where string) bool {

@@ -19,19 +19,19 @@ import (
 
 const (
 	tellDenialsEvery = 10 * time.Second
-	// Different attempts that are told apart until they are told, of a tenant and of all. What goes beyond is counted
-	// together, for each tenant.
+	// The most different attempts that are gathered for the next events, of all tenants together and of one tenant.
+	// Further ones of a tenant are counted together.
 	maxDenials    = 1000
 	tenantDenials = 100
 	maxReason     = 200 // bytes
 )
 
-// denials gathers the denied writes of a service. Equal ones are one event, idp.access.denied, with their number: who
-// sends a million requests with a bad token causes a few events a minute.
+// denials gathers the denied writes of a service. Equal ones become one event, idp.access.denied, with their number. So
+// a client that sends a million requests with a bad token causes a few events a minute.
 type denials struct {
-	store  *docstore.Store
-	nobody string // the tenant that is told of attempts without a valid credential; "" if none is
-	count  prometheus.Counter
+	store       *docstore.Store
+	auditTenant string // see Deps.AuditTenant
+	count       prometheus.Counter
 
 	mu       sync.Mutex
 	gathered map[rest.Denial]*denied
@@ -60,7 +60,7 @@ func newDenials(d Deps) *denials {
 		count = telemetry.Register(d.Metrics, count)
 	}
 	return &denials{
-		store: d.Store, nobody: d.AuditTenant, count: count,
+		store: d.Store, auditTenant: d.AuditTenant, count: count,
 		gathered: map[rest.Denial]*denied{}, tenants: map[string]int{},
 	}
 }
@@ -69,7 +69,7 @@ func newDenials(d Deps) *denials {
 func (d *denials) note(a rest.Denial) {
 	d.count.Inc()
 	if a.Tenant == "" {
-		a.Tenant = d.nobody
+		a.Tenant = d.auditTenant
 	}
 	if a.Tenant == "" {
 		return
@@ -116,7 +116,8 @@ func (d *denials) take() map[string][]*denied {
 	return taken
 }
 
-// tell writes an event for each of the different attempts. Those that it cannot tell are told later.
+// tell writes an event for each of the different attempts. If it cannot write the events of a tenant, it keeps the
+// attempts for the next time.
 func (d *denials) tell(ctx context.Context) (int, error) {
 	var failed error
 	for tenant, list := range d.take() {
@@ -128,7 +129,7 @@ func (d *denials) tell(ctx context.Context) (int, error) {
 	return 0, failed
 }
 
-// giveBack counts attempts again that could not be told.
+// giveBack keeps attempts for the next time.
 func (d *denials) giveBack(tenant string, list []*denied) {
 	for _, one := range list {
 		d.add(rest.Denial{

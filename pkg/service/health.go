@@ -25,7 +25,7 @@ type started struct {
 	warnings func() []string
 }
 
-// open lets requests in.
+// open passes requests to handler from now on, and lets ready and warnings answer /readyz.
 func (h *healthHandler) open(handler http.Handler, ready func(context.Context) error, warnings func() []string) {
 	h.started.Store(&started{handler, ready, warnings})
 }
@@ -53,6 +53,8 @@ func (h *healthHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			say(w, http.StatusServiceUnavailable, outbox.ErrStuck.Error())
 		case errors.Is(err, errBehind):
 			say(w, http.StatusServiceUnavailable, errBehind.Error())
+		case errors.Is(err, errLoading):
+			say(w, http.StatusServiceUnavailable, errLoading.Error())
 		case err != nil:
 			say(w, http.StatusServiceUnavailable, "the store does not answer")
 		default:
@@ -63,13 +65,13 @@ func (h *healthHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-var errStarting = errors.New("it is starting")
+var errStarting = errors.New("the service is starting")
 
 func say(w http.ResponseWriter, status int, text string, warnings ...string) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(struct {
+	_ = json.NewEncoder(w).Encode(struct { // fails only if the client has disconnected
 		Status   string   `json:"status"`
 		Warnings []string `json:"warnings,omitempty"`
 	}{text, warnings})

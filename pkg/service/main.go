@@ -96,7 +96,7 @@ func run(ctx context.Context, name string, c Config, spec Spec, out io.Writer) e
 		return err
 	}
 
-	// While it waits for its database, it answers that it is not ready.
+	// The listener answers from the beginning: while the service waits for its database, /readyz answers 503.
 	h := &healthHandler{}
 	serving, stop := context.WithCancel(ctx)
 	defer stop()
@@ -107,7 +107,7 @@ func run(ctx context.Context, name string, c Config, spec Spec, out io.Writer) e
 	}()
 	unit, err := c.start(serving, name, spec, deps)
 	if err != nil {
-		if ctx.Err() != nil { // it was told to stop meanwhile
+		if ctx.Err() != nil { // the process was told to stop meanwhile
 			err = nil
 		}
 		stop()
@@ -123,7 +123,7 @@ func run(ctx context.Context, name string, c Config, spec Spec, out io.Writer) e
 	ForgetStart()
 	err = <-served
 
-	// In the order of the data: first requests, then what they caused, then where that goes.
+	// The order is that in which data flows: requests have ended; then tasks and events, then the connection to NATS.
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.DrainTimeout)
 	defer cancel()
 	return errors.Join(err, unit.Stop(stopping), unit.deps.Bus.Close(stopping), flushTraces(stopping))

@@ -426,7 +426,7 @@ func TestAllFaultsOfTheConfigurationAreNamed(t *testing.T) {
 
 	err = start(t.Context(), "tiny", nil, nil, &c, &c.Config, nil, io.Discard)
 	require.ErrorContains(t, err, "encryption_keys is needed")
-	require.ErrorContains(t, err, "nobody could be let in")
+	require.ErrorContains(t, err, "without a token issuer every request is refused")
 	require.ErrorIs(t, start(t.Context(), "tiny", []string{"--help"}, nil, &c, &c.Config, nil, io.Discard),
 		config.ErrHelp)
 	require.Contains(t, config.Usage("idp-tiny", &c), "drain")
@@ -510,6 +510,8 @@ func TestHealth(t *testing.T) {
 	see("/healthz", 200, "ok")
 	broken = fmt.Errorf("tiny: %w: NATS has accepted none for 1m0s", outbox.ErrStuck)
 	see("/readyz", 503, `{"status":"events are not published"}`)
+	broken = fmt.Errorf("tiny: %w: the end of the stream is not known", errLoading)
+	see("/readyz", 503, `{"status":"the service is still loading its state"}`)
 	broken = nil
 	h.draining.Store(true)
 	see("/readyz", 503, "stopping")

@@ -13,7 +13,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/telemetry"
 )
 
-// maxCounted is the number up to which records under older keys are counted.
+// maxCounted bounds how many records under older keys are counted for the metric and the log.
 const maxCounted = 10_000
 
 // resealTask seals data keys and the secrets of records again under the first encryption key. It leaves out answers
@@ -37,16 +37,16 @@ func (d Deps) resealTask() Task {
 			left.Set(float64(len(refs)))
 		}
 		if n > 0 {
-			d.Log.InfoContext(ctx, "secrets are sealed anew under the first encryption key", "records", n, "left",
+			d.Log.InfoContext(ctx, "secrets are sealed again under the first encryption key", "records", n, "left",
 				len(refs))
 		}
 		return n, errors.Join(failure, err)
 	}}
 }
 
-// Reseal seals everything in the store that is sealed again under the first encryption key. When it returns nil, the
-// other keys are no longer needed, unless a replica still seals under them. If it was interrupted, it continues when it
-// is called again. Of Deps it uses Store, Keys, Log and Metrics.
+// Reseal seals all secrets in the store again under the first encryption key. When it returns nil, the other keys are
+// no longer needed, unless a replica still seals under them. If it was interrupted, it continues when it is called
+// again. Of Deps it uses Store, Keys, Log and Metrics.
 func (d Deps) Reseal(ctx context.Context) error {
 	task := d.resealTask()
 	for n := 1; n > 0; {

@@ -176,7 +176,7 @@ func TestARotationThatIsKilledGoesOn(t *testing.T) {
 		_ = cmd.Wait()
 	}
 	rotate(func(line string, kill func()) {
-		if strings.Contains(line, "sealed anew") {
+		if strings.Contains(line, "sealed again") {
 			kill()
 		}
 	})

@@ -46,7 +46,8 @@ type Deps struct {
 	// reports of the applications service, and is not ready before it has them.
 	AskForEnded bool
 
-	// AuditTenant is the tenant that is told of denied writes without a valid credential; "" if none is.
+	// AuditTenant is the tenant that gets the events about denied writes without a valid credential; "": there are
+	// none.
 	AuditTenant string
 
 	// StuckAfter is how long events may wait while none is published, before the service is not ready; 0 means without
@@ -82,9 +83,10 @@ type App struct {
 	Consumers []bus.ConsumerConfig
 	// Followers keep state that every replica holds in memory. The service is ready once all have caught up.
 	Followers []bus.FollowerConfig
-	// Ready returns what else keeps the service from serving until it has started; nil if nothing does. Optional.
+	// Ready returns what the service has still to load before it can serve; nil once there is nothing left. Optional.
 	Ready func() error
-	// Warnings say what a service that is ready goes on without, for everybody who can ask for /readyz. Optional.
+	// Warnings name what a ready service does not have and works without. They are public: /readyz shows them.
+	// Optional.
 	Warnings func() []string
 	// Close frees what the service itself holds, such as processes, once consumers and tasks have ended; optional.
 	Close func()
@@ -94,7 +96,8 @@ type App struct {
 type Task struct {
 	Name  string
 	Every time.Duration
-	// Do works on a part and returns how much that was. It is called again at once while that is not 0.
+	// Do does a part of the work and returns how many items it worked on. It is called again at once until it returns
+	// 0.
 	Do func(context.Context) (int, error)
 }
 
@@ -188,11 +191,14 @@ func Start(ctx context.Context, spec Spec, deps Deps) (*Unit, error) {
 	return unit, nil
 }
 
-var errBehind = errors.New("a follower has not caught up yet")
+var (
+	errBehind  = errors.New("a follower has not caught up yet")
+	errLoading = errors.New("the service is still loading its state")
+)
 
-// Ready returns what keeps the service from serving; nil if nothing does. NATS may be away for a while, because events
-// wait in the store, but not longer: what others do at an event stands still meanwhile. Followers need NATS until they
-// have caught up.
+// Ready returns what keeps the service from serving; nil if nothing does. NATS may be away, because events wait in the
+// store, but for no longer than Deps.StuckAfter: other services do not learn about changes meanwhile. Followers need
+// NATS until they have caught up.
 func (u *Unit) Ready(ctx context.Context) error {
 	if err := u.deps.Store.Ping(ctx); err != nil {
 		return fmt.Errorf("%s: store: %w", u.Name, err)
@@ -204,7 +210,7 @@ func (u *Unit) Ready(ctx context.Context) error {
 	}
 	if u.ready != nil {
 		if err := u.ready(); err != nil {
-			return fmt.Errorf("%s: %w", u.Name, err)
+			return fmt.Errorf("%s: %w: %w", u.Name, errLoading, err)
 		}
 	}
 	if u.deps.StuckAfter == 0 {
@@ -216,7 +222,7 @@ func (u *Unit) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Warnings say what the service goes on without.
+// Warnings name what the service does not have and works without.
 func (u *Unit) Warnings() []string {
 	if u.warnings == nil {
 		return nil
@@ -235,7 +241,8 @@ func (u *Unit) Stop(ctx context.Context) error {
 	return errors.Join(err, u.TellDenied(ctx), u.relay.Stop(ctx), u.deps.Store.Close())
 }
 
-// TellDenied tells the denied writes that were gathered since the last time. The service does so every 10 s by itself.
+// TellDenied writes the events about the denied writes that were gathered since the last time. The service does so by
+// itself every 10 s.
 func (u *Unit) TellDenied(ctx context.Context) error {
 	_, err := u.denied.tell(ctx)
 	return err

@@ -151,6 +151,18 @@ func startTiny(t *testing.T, log *slog.Logger, tasks ...Task) *Unit {
 	return unit
 }
 
+// A service that still loads its state does not blame the store.
+func TestReadyTellsALoadingServiceFromABrokenStore(t *testing.T) {
+	t.Parallel()
+	unit := startTiny(t, quiet())
+	unit.ready = func() error { return errors.New("the index is not complete") }
+	err := unit.Ready(t.Context())
+	require.ErrorIs(t, err, errLoading)
+	require.ErrorContains(t, err, "the index is not complete")
+	require.NoError(t, unit.Stop(context.Background()))
+	require.NotErrorIs(t, unit.Ready(t.Context()), errLoading)
+}
+
 func TestTasksRepeatAndStop(t *testing.T) {
 	t.Parallel()
 	ran := make(chan int, 1)

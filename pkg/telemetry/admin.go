@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Off is the admin address with which nothing listens.
+// Off is the admin address that means: no admin listener.
 const Off = "off"
 
 // AdminHandler serves /metrics, /healthz, /buildinfo and /debug/pprof/. It asks for no credential: everyone who can

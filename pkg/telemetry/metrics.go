@@ -30,8 +30,8 @@ type HTTPMetrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 
-	// bound holds the series for which the vectors would hash label values on each call. It is read without a lock
-	// and copied to grow.
+	// bound caches the series by operation and status, because the vectors would hash label values on each call. It is
+	// read without a lock, and copied to grow.
 	bound atomic.Pointer[map[outcome]*series]
 	mu    sync.Mutex
 }

@@ -19,8 +19,8 @@ type PagerRecord struct {
 	Name    string     `json:"name"`
 	OwnerID string     `json:"owner_id"`
 	Number  string     `json:"number"`
-	PIN     string     `json:"pin" doc:"****** where there is one"`
-	TimeEnd *time.Time `json:"time_end" nullable:"true" doc:"It is deleted then"`
+	PIN     string     `json:"pin" doc:"Shown as ******"`
+	TimeEnd *time.Time `json:"time_end" nullable:"true" doc:"When the pager is deleted"`
 }
 
 // PagerInput is a pager to create, or the members of one to change.
@@ -46,7 +46,7 @@ type Paged struct {
 }
 
 type watchInput struct {
-	LastEventID string `header:"Last-Event-ID" maxLength:"64" doc:"Go on after this event"`
+	LastEventID string `header:"Last-Event-ID" maxLength:"64" doc:"The last event that the client has; later ones follow"`
 }
 
 func register(s *rest.Server, p *Pagers, pages *board) {

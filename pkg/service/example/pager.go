@@ -89,11 +89,13 @@ func (s *Pagers) check(ctx context.Context, p Profile) error {
 	return faults.Err()
 }
 
-// update applies edit. The error is apperr.NotFound, VersionMismatch, or one of create's.
+// get returns a pager. The error is apperr.NotFound.
 func (s *Pagers) get(ctx context.Context, id string) (pagerDoc, error) {
 	return pagers.Find(ctx, s.store, id)
 }
 
+// update applies edit, which is called twice: on a copy that is checked with questions to other services, and inside
+// the transaction. The error is apperr.NotFound, VersionMismatch, or one of create's.
 func (s *Pagers) update(ctx context.Context, id string, edit func(*Profile) error) (pagerDoc, error) {
 	doc, err := pagers.Find(ctx, s.store, id)
 	if err != nil {
@@ -144,8 +146,8 @@ func (s *Pagers) delete(ctx context.Context, id string) (docstore.Deleted, error
 	return docstore.Deleted{ID: id}, s.end(ctx, id)
 }
 
-// page sends a text to the pager with a number, in any tenant. The error apperr.Unauthenticated does not tell whether
-// the number exists or the PIN is wrong.
+// page sends a text to the pager with a number, of any tenant. The error is apperr.Unauthenticated for an unknown
+// number and for a wrong PIN alike, so that nobody can find out which numbers exist.
 func (s *Pagers) page(ctx context.Context, number, pin, text string) error {
 	wrong := apperr.New(apperr.Unauthenticated, "the number or the PIN is wrong")
 	doc, err := pagers.FindGlobal(ctx, s.store, "number", number)
@@ -180,7 +182,7 @@ func (s *Pagers) page(ctx context.Context, number, pin, text string) error {
 	})
 }
 
-// the member of PagersOf's answer
+// of answers PagersOf.
 func (s *Pagers) of(ctx context.Context, owner Owner) (int64, error) {
 	return pagers.Count(ctx, s.store, docstore.Eq("owner_id", docstore.Text(owner.ID)))
 }
