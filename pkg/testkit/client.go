@@ -79,7 +79,7 @@ func (c *Client) Do(method, path string, body any) *Answer {
 	return send(c.t, c.handler, r)
 }
 
-// Send sends a request as it is.
+// Send sends a request unchanged, without a credential of its own.
 func (s *Service) Send(r *http.Request) *Answer { return send(s.t, s.Handler, r) }
 
 func send(t testing.TB, handler http.Handler, r *http.Request) *Answer {

@@ -45,7 +45,7 @@ func (c *commandCounter) count(id string) int {
 
 const (
 	commandsFile  = "../../pkg/docstore/commands.md"
-	commandsTries = 4 // a simulated fault makes a transaction run again
+	commandsTries = 4 // because a simulated fault makes a transaction run again, with more commands
 )
 
 // CountCommands checks that operations send no more commands to MongoDB than allowed, and as many as the service's part

@@ -26,7 +26,7 @@ type Resource struct {
 	Body       func(n int) any // a body that creates the n-th record
 	Change     map[string]any  // a PATCH body that changes one
 	Faulty     map[string]any  // a body with faults that only the domain finds
-	Faults     []string        // the locations of those, such as body.email
+	Faults     []string        // the locations of the faults of Faulty, such as body.email
 	Unique     []string        // members of Body that no two records share, such as username
 	Read       auth.Scope
 	Write      auth.Scope
@@ -35,9 +35,10 @@ type Resource struct {
 	Open   []string // ids of the operations without a credential; all others must need one
 	Sealed []string // members of Body that are secrets and never shown
 
-	// for its lists and deletes if they require one, such as object_code=company; it selects only records made by Body
+	// Query is a query that its lists and deletes require, such as object_code=company. It must select the records that
+	// Body makes, and no others. Empty: none is required.
 	Query string
-	Seeds int // number of events that start causes
+	Seeds int // number of events that a new service publishes by itself, before the first request
 }
 
 // list is the path of a list with a query.
@@ -425,7 +426,7 @@ func tenants(t *testing.T, s *Service, r Resource) {
 	assert.Equal(t, record, admin.With("X-Tenant-Id", "acme").Get(path).Object())
 }
 
-// events: the event of each change of a record. EventsUntil checks that sequences grow.
+// events: each change of a record has an event with the changed record. EventsUntil checks that sequences grow.
 func events(t *testing.T, s *Service, r Resource) {
 	c := s.As("acme", r.Read, r.Write)
 	record := c.Post(r.Collection, r.Body(1)).Object()

@@ -77,7 +77,7 @@ func EventTypes(t testing.TB, s *Service, service string, start clock.Time, even
 	Golden(t, catalogueOf(service), text.Bytes())
 }
 
-// TestTells says that the test itself tells the events about a noun, which are not in the catalogue.
+// TestTells says that the test itself publishes the events about a noun, which need not be in the catalogue.
 func (s *Service) TestTells(noun string) { s.foreign = noun }
 
 // inCatalogue checks that the catalogue has the type of an event that the service tells.
@@ -86,7 +86,7 @@ func (s *Service) inCatalogue(eventType string) {
 	text, err := os.ReadFile(catalogueOf(s.unit.Name))
 	kind := strings.TrimPrefix(eventType, "idp.")
 	if err != nil || os.Getenv("IDP_TEST_UPDATE") == "1" || s.foreign != "" && strings.HasPrefix(kind, s.foreign+".") {
-		return // without a file it is not the test of a whole service
+		return // a service without a file is one of a package's tests, not of the platform
 	}
 	assert.True(s.t, strings.Contains(string(text), fmt.Sprintf(`"type": %q`, kind)),
 		"the catalogue of event types lacks %s, which the service tells; see EventTypes", kind)
@@ -132,10 +132,10 @@ func words(name string) string {
 	return strings.Join(all, " ")
 }
 
-// dated replaces times that differ from run to run.
+// dated moves the times in an example from the time of the test to a fixed day, so that they are the same in every run.
 func dated(t testing.TB, start clock.Time, data []byte) json.RawMessage {
 	base := time.Date(2026, 1, 31, 9, 30, 0, 0, time.UTC)
-	data = sinceForm.ReplaceAllFunc(data, func(b []byte) []byte { // of Since
+	data = sinceForm.ReplaceAllFunc(data, func(b []byte) []byte { // times that Since has replaced
 		after, err := time.ParseDuration(strings.TrimPrefix(string(b), "start + "))
 		require.NoError(t, err)
 		return []byte(start.Add(after).String())
@@ -194,7 +194,7 @@ func schemaOfData(t testing.TB, components map[string]any, name string) json.Raw
 	})
 }
 
-// inferred is a schema that an example has.
+// inferred makes a schema from an example: the names and types of its members.
 func inferred(t testing.TB, example json.RawMessage) map[string]any {
 	var v any
 	require.NoError(t, json.Unmarshal(example, &v))

@@ -12,9 +12,9 @@ import (
 // LedgerID is the X-Request-Id of the requests whose steps a Ledger records.
 const LedgerID = "ledger"
 
-// Ledger is an engine that records the reads, and the beginnings and writes of transactions, of requests with the id
-// LedgerID: the service's own work goes on beside them. It shows that two requests take the same steps, so that their
-// times do not tell them apart.
+// Ledger is an engine that records the steps of requests with the id LedgerID: their reads, and the beginnings and
+// writes of their transactions. It does not record the service's other work. A test shows with it that two requests
+// take the same steps, so that their duration does not tell a client which case it met.
 type Ledger struct {
 	docstore.Engine
 	mu   sync.Mutex
@@ -50,16 +50,19 @@ func (l *Ledger) Steps() string {
 	return strings.Join(l.list, " ")
 }
 
+// Get implements docstore.Engine.
 func (l *Ledger) Get(ctx context.Context, def *docstore.Def, tenant string, ids []string) ([]docstore.Row, error) {
 	l.note(ctx, "read")
 	return l.Engine.Get(ctx, def, tenant, ids)
 }
 
+// Find implements docstore.Engine.
 func (l *Ledger) Find(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) ([]docstore.Row, error) {
 	l.note(ctx, "read")
 	return l.Engine.Find(ctx, def, tenant, q)
 }
 
+// Write implements docstore.Engine.
 func (l *Ledger) Write(ctx context.Context, fn func(docstore.EngineTx) error) error {
 	l.mu.Lock()
 	before := len(l.list)
@@ -67,7 +70,7 @@ func (l *Ledger) Write(ctx context.Context, fn func(docstore.EngineTx) error) er
 	return l.Engine.Write(ctx, func(tx docstore.EngineTx) error {
 		l.mu.Lock()
 		if request.From(ctx).ID == LedgerID {
-			l.list = l.list[:before] // of an attempt that had to be repeated
+			l.list = l.list[:before] // drops the steps of an attempt that is repeated
 		}
 		l.mu.Unlock()
 		l.note(ctx, "begin")

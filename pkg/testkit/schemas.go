@@ -8,12 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Described is what the OpenAPI document says of a kind of records.
+// Described is a kind of records whose schemas SchemasAgree checks.
 type Described struct {
 	Record   map[string]any // one as the service answers it, with all members that it may have
 	Optional []string       // members that are not always there
 	Inputs   []string       // schemas of bodies: clients may send back every member of the record
-	Extra    []string       // members that bodies may have beyond those
+	Extra    []string       // members of bodies that the record does not have
 }
 
 // SchemasAgree checks that records have the members that their schemas say. Records are stored in the form of answers,

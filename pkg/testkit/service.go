@@ -42,7 +42,7 @@ type Service struct {
 	tasks   []service.Task
 
 	commands *commandCounter // nil without MongoDB
-	foreign  string          // the noun of events that the test tells
+	foreign  string          // the noun of the events that the test itself publishes; see TestTells
 }
 
 // Options change a test's surroundings.
@@ -147,7 +147,7 @@ func (s *Service) run(spec service.Spec) {
 	s.unit, s.Handler = unit, unit.Handler
 }
 
-// oneAtATime is for a task that is run by its schedule and by RunTask.
+// oneAtATime keeps a task's schedule and RunTask from running it at the same time.
 func oneAtATime(do func(context.Context) (int, error)) func(context.Context) (int, error) {
 	var mu sync.Mutex
 	return func(ctx context.Context) (int, error) {
@@ -169,7 +169,7 @@ func (s *Service) RunTask(name string) {
 	}
 }
 
-// TellDenied makes the service tell the denied writes now that it has gathered.
+// TellDenied makes the service write the events about denied writes now, not at its interval.
 func (s *Service) TellDenied() {
 	s.t.Helper()
 	require.NoError(s.t, s.unit.TellDenied(context.Background()))
@@ -182,7 +182,7 @@ func (s *Service) Ready() {
 	require.Eventually(s.t, isReady, 20*time.Second, time.Millisecond)
 }
 
-// Warnings are what the service tells to go on without.
+// Warnings returns what /readyz shows that the service does not have and works without.
 func (s *Service) Warnings() []string { return s.unit.Warnings() }
 
 func within(t testing.TB, stop func(context.Context) error) {

@@ -15,7 +15,7 @@ import (
 
 type anything struct{ docstore.Meta }
 
-// Stored returns a tenant's documents of a collection as they are stored, by id. It skips the test on MongoDB, which
+// Stored returns a tenant's documents of a collection as SQLite stores them, by id. It skips the test on MongoDB, which
 // stores them in another form.
 func Stored(t testing.TB, s *Service, tenant, collection string) map[string]string {
 	t.Helper()
@@ -33,9 +33,9 @@ func Stored(t testing.TB, s *Service, tenant, collection string) map[string]stri
 	return docs
 }
 
-// GoldenDocument compares a stored document of the tenant acme with testdata/<name>.json.golden. Times are told as
-// those since began; each of mask replaces more that differs from run to run. An id of "" stands for the only document
-// of its collection.
+// GoldenDocument compares a stored document of the tenant acme with testdata/<name>.json.golden. Times are written as
+// the time since began; each function of mask replaces something else that differs from run to run. The id "" stands
+// for the only document of its collection.
 func GoldenDocument(t testing.TB, s *Service, began clock.Time, name, collection, id string,
 	mask ...func([]byte) []byte) {
 	t.Helper()

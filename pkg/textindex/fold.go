@@ -79,7 +79,7 @@ func strip(r rune) rune {
 	case unicode.Is(accents, r), unicode.Is(unicode.Variation_Selector, r), unicode.Is(unicode.Cf, r):
 		return -1
 	}
-	switch r { // Unicode has no decomposition for these strokes, nor for the missing dot
+	switch r { // Unicode does not decompose letters with a stroke, nor the dotless i
 	case 'ø':
 		return 'o'
 	case 'ł':

@@ -15,8 +15,8 @@ const (
 	cjk
 )
 
-// runs folds a text and yields its runs of word characters and its runs of CJK characters, all of them parts of one
-// string.
+// runs folds a text and yields its runs of word characters and its runs of CJK characters. All are substrings of the
+// folded text, so they need no memory of their own.
 func runs(text string) iter.Seq2[string, bool] {
 	return func(yield func(run string, isCJK bool) bool) {
 		text = Fold(Start(text, maxTextBytes))

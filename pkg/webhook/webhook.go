@@ -1,5 +1,5 @@
-// Package webhook signs requests to webhooks as Standard Webhooks 1.0.0 says (https://www.standardwebhooks.com), so
-// that receivers can check them with its libraries.
+// Package webhook signs requests to webhooks by Standard Webhooks 1.0.0 (https://www.standardwebhooks.com), so that
+// receivers can check them with the libraries of that standard.
 package webhook
 
 import (
@@ -32,7 +32,7 @@ func ValidSecret(text string) bool {
 // NewSecret makes a random secret.
 func NewSecret() string {
 	key := make([]byte, newSecret)
-	_, _ = rand.Read(key) // it never fails
+	_, _ = rand.Read(key) // never fails (crypto/rand)
 	return secretPrefix + base64.StdEncoding.EncodeToString(key)
 }
 
