@@ -36,6 +36,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 // sends a response, and would wait long for a slow body.
 const lateBody = time.Second
 
+// limitRest sets the deadline for the rest of a request's body.
 func limitRest(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(lateBody))

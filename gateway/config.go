@@ -22,7 +22,7 @@ type Config struct {
 	RequestTimeout    time.Duration `mapstructure:"request_timeout" doc:"Total time of a request that is not a stream"`
 	StreamIdleTimeout time.Duration `mapstructure:"stream_idle_timeout" doc:"A stream (import, export) is ended after this time without a byte in either direction"`
 	IdleTimeout       time.Duration `mapstructure:"idle_timeout" doc:"An unused client connection is closed after this time"`
-	DrainDelay        time.Duration `mapstructure:"drain_delay" doc:"At stop: how long readyz answers 503 while requests are still accepted, so that load balancers notice"`
+	DrainDelay        time.Duration `mapstructure:"drain_delay" doc:"At stop: how long /readyz answers 503 while requests are still accepted, so that load balancers notice"`
 	DrainTimeout      time.Duration `mapstructure:"drain_timeout" doc:"At stop: how long running requests may take after drain_delay"`
 }
 

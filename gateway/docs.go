@@ -29,7 +29,7 @@ func newDocs() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
-			problem.Write(w, apperr.New(apperr.MethodNotAllowed, "only GET and HEAD"))
+			problem.Write(w, apperr.New(apperr.MethodNotAllowed, "the path has only GET and HEAD"))
 			return
 		}
 		w.Header()["Content-Security-Policy"] = docsPolicy

@@ -201,7 +201,7 @@ func (g *Gateway) limit(w http.ResponseWriter, r *http.Request) {
 	finished = true
 }
 
-// serve answers a request that limit let in. It sets name to the service that answers.
+// serve answers a request for which limit has a place. It sets name to the service that answers.
 func (g *Gateway) serve(w *response, r *http.Request, what kind, name *string) {
 	if what == ordinary {
 		withDeadline(w.ResponseWriter, g.config.RequestTimeout)
@@ -211,7 +211,7 @@ func (g *Gateway) serve(w *response, r *http.Request, what kind, name *string) {
 	if !ok {
 		g.metrics.rateLimited.Inc()
 		problem.Write(w, &apperr.Error{
-			Kind: apperr.RateLimited, Detail: "too many requests of one caller at once", RetryAfter: time.Second,
+			Kind: apperr.RateLimited, Detail: "too many requests of this caller at once", RetryAfter: time.Second,
 		})
 		return
 	}
@@ -240,10 +240,10 @@ func (g *Gateway) serve(w *response, r *http.Request, what kind, name *string) {
 	}
 }
 
-// admit refuses requests that are too large, and then those that exceed a rate limit.
+// admit refuses requests that are too large, then those that exceed a rate limit.
 func (g *Gateway) admit(r *http.Request, client netip.Addr, what kind) error {
 	if len(r.RequestURI) > maxURIBytes {
-		return apperr.Invalid("path", "and query must not be longer than %d bytes", maxURIBytes)
+		return apperr.Invalid("path", "must not be longer than %d bytes, together with the query", maxURIBytes)
 	}
 	if r.ContentLength > g.config.MaxBodyBytes && what != transfer {
 		return apperr.New(apperr.TooLarge, "the body must not be longer than %d bytes", g.config.MaxBodyBytes)

@@ -70,7 +70,7 @@ func (rd *readiness) check() health {
 type health struct {
 	Status   string              `json:"status"`
 	Services map[string]string   `json:"services,omitempty"` // ready or not_ready
-	Warnings map[string][]string `json:"warnings,omitempty"` // what services that are ready go on without
+	Warnings map[string][]string `json:"warnings,omitempty"` // what ready services do not have and work without
 }
 
 const (

@@ -81,7 +81,7 @@ func (o *openAPI) close() {
 func (o *openAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		problem.Write(w, apperr.New(apperr.MethodNotAllowed, "only GET and HEAD"))
+		problem.Write(w, apperr.New(apperr.MethodNotAllowed, "the path has only GET and HEAD"))
 		return
 	}
 	document, err := o.document()
@@ -199,11 +199,11 @@ func (o *openAPI) fetch(upstream Upstream, last openAPIPart) (part openAPIPart, 
 			return part, nil, err
 		}
 		if len(body) > maxOpenAPI {
-			return part, nil, fmt.Errorf("is larger than %d bytes", maxOpenAPI)
+			return part, nil, fmt.Errorf("the document is larger than %d bytes", maxOpenAPI)
 		}
 		part = openAPIPart{etag: resp.Header.Get("Etag"), body: body}
 	default:
-		return part, nil, fmt.Errorf("answered %d", resp.StatusCode)
+		return part, nil, fmt.Errorf("the service answers %d", resp.StatusCode)
 	}
 	parsed, err = parseOpenAPI(part.body)
 	return part, parsed, err
@@ -243,14 +243,12 @@ func callInProcess(ctx context.Context, handler http.Handler) *http.Response {
 
 // parseOpenAPI decodes a document. Integers stay exact.
 func parseOpenAPI(body []byte) (map[string]any, error) {
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.UseNumber()
-	var document map[string]any
-	if err := decoder.Decode(&document); err != nil {
-		return nil, fmt.Errorf("is not JSON: %w", err)
+	document, err := openapi.Parse(body)
+	if err != nil {
+		return nil, err
 	}
 	if version, _ := document["openapi"].(string); !strings.HasPrefix(version, "3.1") {
-		return nil, errors.New("is not OpenAPI 3.1")
+		return nil, errors.New("the document is not OpenAPI 3.1")
 	}
 	return plainNumbers(document).(map[string]any), nil
 }

@@ -34,7 +34,7 @@ func newProxy(service string, target *url.URL, transport http.RoundTripper, log 
 func rewrite(pr *httputil.ProxyRequest, target *url.URL) {
 	out, in := pr.Out, pr.In
 	out.URL.Scheme, out.URL.Host, out.Host = target.Scheme, target.Host, ""
-	out.URL.RawQuery = in.URL.RawQuery // ReverseProxy drops what it can't parse; judging that is the service's job
+	out.URL.RawQuery = in.URL.RawQuery // ReverseProxy drops parameters that it cannot parse; the service must see them
 	for _, name := range []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
 		if v, ok := in.Header[name]; ok {
 			out.Header[name] = v // set by the gateway: trustedProxies.forward
@@ -43,14 +43,14 @@ func rewrite(pr *httputil.ProxyRequest, target *url.URL) {
 	// No protocol upgrades: a tunnel would escape every limit.
 	delete(out.Header, "Upgrade")
 	delete(out.Header, "Connection")
-	// The gateway's own server says 100 Continue. An interim answer of the service would make ReverseProxy clear the
+	// The gateway's own server sends 100 Continue. An interim answer of the service would make ReverseProxy clear the
 	// headers set so far.
 	delete(out.Header, "Expect")
 }
 
-// answerFailure tells a service's failure from the client's. The former it answers with 503, which says that nothing
-// was
-// changed, or with 502 where a write may have been done. ReverseProxy hands it the outgoing request.
+// answerFailure answers a request that could not be passed on. A failure of the service is a 503, which says that
+// nothing was changed, or a 502 if the service may have received a write. A failure of the client is a 400, or has no
+// answer if the client has disconnected. ReverseProxy calls it with the outgoing request.
 func answerFailure(w http.ResponseWriter, r *http.Request, service string, err error, log *slog.Logger) {
 	rec, _ := w.(*response)
 	cause := context.Cause(r.Context())
@@ -61,7 +61,7 @@ func answerFailure(w http.ResponseWriter, r *http.Request, service string, err e
 		problem.Write(w, apperr.Invalid("body", "could not be read to its end"))
 		return
 	case cause != nil:
-		err = cause // "context canceled" says less
+		err = cause // says more than "context canceled"
 	}
 	log.LogAttrs(r.Context(), slog.LevelWarn, "service does not answer", slog.String("upstream", service),
 		slog.String("request_id", rec.requestID[0]), slog.String("method", r.Method), slog.Any("error", err))

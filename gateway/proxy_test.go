@@ -192,7 +192,7 @@ func TestDelivery(t *testing.T) {
 	require.True(t, d.mayHaveArrived(true), "it may be being written")
 	d.gotConn(httptrace.GotConnInfo{Conn: conn()})
 	require.False(t, d.mayHaveArrived(false))
-	d.gotConn(httptrace.GotConnInfo{Conn: tls.Client(used, &tls.Config{})}) //nolint:gosec // no handshake
+	d.gotConn(httptrace.GotConnInfo{Conn: tls.Client(used, &tls.Config{})}) // no handshake
 	write(used)
 	require.True(t, d.mayHaveArrived(false))
 	d.gotConn(httptrace.GotConnInfo{Conn: conn()})

@@ -15,8 +15,8 @@ var (
 	closeValue  = []string{"close"}
 )
 
-// response is the response to one request. It notes the status and sets the headers of every response, after the
-// service has set its own, so that the service's X-Request-Id does not come twice.
+// response is the response to one request. It keeps the status, and sets the headers that every response has after the
+// service has set its own, so that there is only one X-Request-Id.
 type response struct {
 	http.ResponseWriter
 	requestID []string

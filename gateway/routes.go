@@ -21,11 +21,10 @@ const (
 	Automation      = "automation"
 )
 
-// prefixes says which service answers which paths. A prefix covers itself and all below it, by whole segments:
-// /v1/application
-// does not cover /v1/application-templates. A trailing star covers every segment that begins so, and all below:
-// /v1/users-* covers
-// /v1/users-exist. Of several the longest holds; an exact segment goes before a star.
+// prefixes says which service answers which paths. A prefix covers itself and all paths below it, by whole segments:
+// /v1/application does not cover /v1/application-templates. A trailing star covers every segment that begins with the
+// text before it, and all paths below: /v1/users-* covers /v1/users-exist. The longest prefix that covers a path
+// decides; of two with the same number of segments, the one without a star.
 var prefixes = map[string][]string{
 	Users: {
 		"/v1/users", "/v1/users-*", "/v1/batch/users*", "/v1/user-stored-credentials", "/v1/thin",
@@ -61,7 +60,7 @@ type kind int
 const (
 	ordinary    kind = iota
 	transfer         // a body without a size or total time limit: only one that stands still is ended
-	eventStream      // Server-Sent Events: as a transfer, but it ends with a drain and has a place of another kind
+	eventStream      // Server-Sent Events: like a transfer, but it ends when the gateway drains; see max_streams
 )
 
 // transfers are the operations (path → method) that are transfers.
@@ -114,7 +113,8 @@ func newRouteTable(prefixes map[string][]string) routeTable {
 	return t
 }
 
-// find gives the service that a decoded path names, and how many bytes of it the prefix's segments take; "" if none.
+// find returns the service that answers a decoded path, and how many bytes of the path its prefix covers; "" if there
+// is no such service.
 func (t routeTable) find(path string) (service string, length int) {
 	var ends [maxSegments]int
 	n := 0
@@ -139,9 +139,9 @@ func (t routeTable) find(path string) (service string, length int) {
 	return "", 0
 }
 
-// route finds the service for a request's URL. It refuses every path that one party could read differently from
-// another: dot segments
-// in any spelling, and an encoded slash where the service is decided. What it lets through is passed on unchanged.
+// route finds the service for a request's URL. It refuses every path that the gateway and a service could read
+// differently: dot segments in any spelling, and an encoded slash within the prefix. All other paths are passed on
+// unchanged. The error is apperr.NotFound or InvalidParameters.
 func route(u *url.URL) (string, error) {
 	if hasDotSegment(u.Path) {
 		return "", apperr.Invalid("path", "must not have . or .. segments")
@@ -153,7 +153,8 @@ func route(u *url.URL) (string, error) {
 	return service, nil
 }
 
-// hasDotSegment looks at the decoded path, and takes a backslash for a slash, as some do.
+// hasDotSegment reports whether the decoded path has a segment . or .. A backslash counts as a slash, because some HTTP
+// libraries treat it as one.
 func hasDotSegment(path string) bool {
 	if !strings.Contains(path, "/.") && !strings.Contains(path, `\`) {
 		return false
@@ -163,8 +164,7 @@ func hasDotSegment(path string) bool {
 }
 
 // sameSegments reports whether the first length bytes of the decoded path are whole segments of the path as it was
-// sent:
-// in /v1/users%2F1 the segment is "users/1", not users.
+// sent: in /v1/users%2F1 the segment is "users/1", not users.
 func sameSegments(u *url.URL, length int) bool {
 	if u.RawPath == "" {
 		return true

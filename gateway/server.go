@@ -17,9 +17,10 @@ import (
 // readHeaderTimeout bounds how long a client may take to send a request's headers.
 const readHeaderTimeout = 10 * time.Second
 
-// Serve answers on ln, with TLS (1.2 or newer, HTTP/2) if configured, until ctx ends. Then it drains: readyz says no,
-// and for DrainDelay requests are still taken while connections are asked to close; then no new ones, event streams
-// end, and running requests have DrainTimeout to end. It returns nil when all did, and closes ln in any case.
+// Serve answers on ln, with TLS (1.2 or newer, HTTP/2) if configured, until ctx ends. Then it drains: /readyz
+// answers 503, and for DrainDelay requests are still accepted, with Connection: close in their responses. After that it
+// accepts no more, ends event streams, and gives running requests DrainTimeout. It returns nil if all of them ended in
+// time, and closes ln in any case.
 func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
 	draining, drain := context.WithCancel(context.WithoutCancel(ctx))
 	defer drain()
@@ -32,9 +33,9 @@ func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
 		IdleTimeout:       g.config.IdleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 
-		// OPTIONS * is answered like every path that is none
+		// OPTIONS * is answered like an unknown path.
 		DisableGeneralOptionsHandler: true,
-		// clients' broken handshakes and the like
+		// These are faults of clients, such as failed TLS handshakes.
 		ErrorLog: slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
 		// No ReadTimeout or WriteTimeout: they would end streams. Every request gets its own deadlines.
 	}

@@ -228,7 +228,7 @@ func TestTLS(t *testing.T) {
 		proto = r.Header.Get("X-Forwarded-Proto")
 	})}, func(c *Config) { c.TLS, c.DrainDelay = files, 0 })
 	url, stop, ended := serve(t, g.Gateway)
-	insecure := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // the certificate is self-signed
+	insecure := &tls.Config{InsecureSkipVerify: true} // the certificate is self-signed
 	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: insecure}
 	resp, err := (&http.Client{Transport: transport}).Get("https" + url[len("http"):] + "/v1/users")
 	require.NoError(t, err)
@@ -237,7 +237,7 @@ func TestTLS(t *testing.T) {
 	require.Equal(t, 2, resp.ProtoMajor)
 	require.Equal(t, "https", proto)
 	require.Equal(t, "max-age=31536000", resp.Header.Get("Strict-Transport-Security"))
-	outdated := &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11} //nolint:gosec // to be refused
+	outdated := &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11} // to be refused
 	_, err = tls.Dial("tcp", url[len("http://"):], outdated)
 	require.Error(t, err, "TLS 1.1")
 	transport.CloseIdleConnections()

@@ -19,8 +19,8 @@ type Upstream struct {
 	url     *url.URL // nil for a service in this process
 }
 
-// InProcess is a service in this process, called as a function. ready reports whether it can serve, and what it goes on
-// without; it must return at once.
+// InProcess is a service in this process, called as a function. ready returns the reason why it cannot serve, nil if it
+// can, and what it does not have and works without; it must return within a second.
 func InProcess(handler http.Handler, ready func() (warnings []string, err error)) Upstream {
 	return Upstream{handler: handler, ready: ready}
 }
@@ -82,7 +82,8 @@ func (u Upstream) isReady(ctx context.Context, client *http.Client) (warnings []
 	var answer struct {
 		Warnings []string `json:"warnings"`
 	}
-	_ = json.NewDecoder(io.LimitReader(resp.Body, maxReadyAnswer)).Decode(&answer) // its status says that it is ready
+	// A body that cannot be decoded has no warnings; the status alone says that the service is ready.
+	_ = json.NewDecoder(io.LimitReader(resp.Body, maxReadyAnswer)).Decode(&answer)
 	return answer.Warnings, nil
 }
 

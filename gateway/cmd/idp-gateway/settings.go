@@ -10,7 +10,7 @@ import (
 
 type settings struct {
 	Listen         string            `mapstructure:"listen" doc:"Address of the API"`
-	AdminListen    string            `mapstructure:"admin_listen" doc:"Address of metrics, pprof and build information; off: no such listener"`
+	AdminListen    string            `mapstructure:"admin_listen" doc:"Address of metrics, pprof and build information; off: none"`
 	Upstreams      map[string]string `mapstructure:"upstreams" doc:"The services that are deployed and their base URLs: users=http://users:8081,events=http://events:8081"`
 	Log            logSettings       `mapstructure:"log"`
 	Tracing        tracingSettings   `mapstructure:"tracing"`
