@@ -49,7 +49,7 @@ func yardstick() {
 		panic(err)
 	}
 	fmt.Printf("http://%s\n", listener.Addr())
-	panic(http.Serve(listener, engine)) //nolint:gosec // time-outs are not needed here
+	panic(http.Serve(listener, engine)) // time-outs are not needed here
 }
 
 // child is a running program.

@@ -60,6 +60,6 @@ func percentFor(inUse uint64, pause time.Duration) int {
 	if inUse >= roomyHeap || pause >= often {
 		return garbagePercent
 	}
-	percent := int((roomyHeap - inUse) * 10 / (inUse + 1) * 10) //nolint:gosec // less than roomyHeap * 10
+	percent := int((roomyHeap - inUse) * 10 / (inUse + 1) * 10) // less than roomyHeap * 10
 	return min(max(percent, garbagePercent), mostPercent)
 }

@@ -93,7 +93,7 @@ func (s settings) Validate() error {
 func load(args []string, out io.Writer) (settings, error) {
 	s := defaults()
 	err := config.Load(&s, config.Options{Program: "idp-standalone", Environ: os.Environ(), Args: args})
-	if err == config.ErrHelp { //nolint:errorlint // returned as it is
+	if err == config.ErrHelp { // returned as it is
 		fmt.Fprint(out, config.Usage("idp-standalone serve", &s))
 	}
 	return s, err

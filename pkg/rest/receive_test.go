@@ -62,7 +62,7 @@ func pipe(t *testing.T, h http.Handler) (client net.Conn) {
 	client, serverSide := net.Pipe()
 	listener := &onePipe{make(chan net.Conn, 1), make(chan struct{})}
 	listener.connection <- serverSide
-	server := &http.Server{Handler: h} //nolint:gosec // lives as long as the test
+	server := &http.Server{Handler: h} // lives as long as the test
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	t.Cleanup(func() {

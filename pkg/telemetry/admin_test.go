@@ -100,7 +100,7 @@ func TestServeAdminRefuses(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	defer taken.Close() //nolint:errcheck // only reserved
+	defer taken.Close() // only reserved
 	for _, addr := range []string{"", "9090", "localhost", "127.0.0.1:port", taken.Addr().String()} {
 		_, err := ServeAdmin(t.Context(), addr, http.NotFoundHandler(), slog.New(slog.DiscardHandler))
 		require.Error(t, err, addr)
