@@ -23,13 +23,12 @@ import (
 	"github.com/idplatform/idplatform/pkg/telemetry"
 )
 
-// check prints the settings, with secrets masked, and looks for damage in the data folder without changing it, but with
-// --rotate-keys for new encryption before: see rotate. The platform must be stopped. Two kinds of damage remain unseen:
-// a value in a SQLite file that was replaced by another
-// valid value, because SQLite has no checksums; and changes that were lost with a log file (users.db-wal) that an
-// orderly stop would have merged into the store.
+// check prints the settings, with secrets masked, and looks for damage in the data folder. It changes nothing, unless
+// --rotate-keys is given: then it first calls rotate. The platform must be stopped. It cannot find two kinds of damage:
+// a value in a SQLite file that was replaced by another valid value, because SQLite has no checksums; and changes that
+// were lost with a log file (users.db-wal) that an orderly stop would have merged into the store.
 func check(ctx context.Context, args []string, out, notes io.Writer) error {
-	args, rotates := service.TakeFlag(args, "--rotate-keys")
+	args, rotating := service.TakeFlag(args, "--rotate-keys")
 	s, err := load(args, out)
 	if err != nil {
 		return err
@@ -53,7 +52,7 @@ func check(ctx context.Context, args []string, out, notes io.Writer) error {
 		return nil
 	}
 
-	if rotates {
+	if rotating {
 		if err := rotate(ctx, s, f, telemetry.NewLogger(notes, s.Log.Level, s.Log.Format)); err != nil {
 			return fmt.Errorf("rotate the encryption keys: %w", err)
 		}
@@ -219,11 +218,11 @@ func isEvent(stream, subject string, body []byte) error {
 	return nil
 }
 
-// slowest is the least speed at which a check must read, in bytes a second. Damaged files can make it read in
-// circles.
+// slowest is the least speed at which a check must read, in bytes a second. Damaged files can make it read the same
+// data again and again.
 const slowest = 4 << 20
 
-// bounded runs a check and gives it up if it takes too long.
+// bounded runs a check of a file of that many bytes and gives it up if it takes too long.
 func (c *checking) bounded(size int64, do func(context.Context) error) error {
 	limit := time.Minute + time.Duration(size/slowest)*time.Second
 	ctx, cancel := context.WithTimeout(c.ctx, limit)
@@ -232,7 +231,7 @@ func (c *checking) bounded(size int64, do func(context.Context) error) error {
 	go func() {
 		defer func() {
 			if p := recover(); p != nil {
-				done <- fmt.Errorf("reading it fails, it is too damaged: %v", p)
+				done <- fmt.Errorf("it is too damaged to be read: %v", p)
 			}
 		}()
 		done <- do(ctx)

@@ -78,6 +78,7 @@ func takeFolder(path string) (f folder, unlock func(), err error) {
 
 func (f folder) join(names ...string) string { return filepath.Join(f.path, filepath.Join(names...)) }
 
+// errRuns means that the folder is locked.
 var errRuns = errors.New("another platform runs")
 
 // lock keeps other platforms off the folder until unlock. The operating system releases it when the process ends, for
@@ -160,11 +161,11 @@ func (f folder) sync() error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// keyFile has the folder's own encryption keys, as IDP_ENCRYPTION_KEYS writes them. There is one, but while rotate
-// runs.
+// keyFile has the folder's own encryption keys, in the form of IDP_ENCRYPTION_KEYS. There are two while rotate runs,
+// and otherwise one.
 const keyFile = "encryption.key"
 
-// keyring is the configured one, or the folder's own.
+// keyring returns the configured keys, or the folder's own if none are configured.
 func (f folder) keyring(configured secret.String) (*secret.Keyring, error) {
 	if configured.IsZero() {
 		text, err := f.keep(keyFile, func() (string, error) { return secret.NewKey().Reveal(), nil })
@@ -176,7 +177,8 @@ func (f folder) keyring(configured secret.String) (*secret.Keyring, error) {
 	return secret.ParseKeyring(configured)
 }
 
-// signingFile has the signing keys of a platform that had no applications service. That one keeps them now.
+// signingFile has the signing keys of a platform from before there was an applications service, which adopts them and
+// keeps them in its own store.
 const signingFile = "signing.sealed"
 
 // formerKeys are the keys in signingFile; nil if there is no such file.
@@ -210,10 +212,10 @@ func (f folder) forgetFormerKeys() error {
 	return f.sync()
 }
 
-// administratorFile has the credential that was made up at the first start.
+// administratorFile has the administrator's credential, which is generated at the first start.
 const administratorFile = "administrator.json"
 
-// administrator is the configured one, or the folder's own.
+// administrator returns the configured administrator, or the folder's own if none is configured.
 func (f folder) administrator(configured applications.Bootstrap) (applications.Bootstrap, error) {
 	if configured.ClientID != "" {
 		return configured, nil
@@ -232,7 +234,7 @@ func (f folder) administrator(configured applications.Bootstrap) (applications.B
 	var kept credential
 	if err := json.Unmarshal([]byte(text), &kept); err != nil || kept.ClientID == "" || kept.ClientSecret == "" {
 		return configured, fmt.Errorf("data folder: %s is damaged: "+
-			"delete it, and the next start makes another administrator", administratorFile)
+			"delete it; the next start makes another administrator", administratorFile)
 	}
 	configured.ClientID, configured.ClientSecret = kept.ClientID, secret.New(kept.ClientSecret)
 	return configured, nil

@@ -9,9 +9,9 @@ import (
 )
 
 // All services and NATS share this process and its heap, most of which is short-lived. Collecting garbage more often
-// than usual takes a fifth less memory. But requests wait while garbage is collected, up to some milliseconds each
-// time. So while a busy program collects often, and has little memory in use, more garbage may gather: until there are
-// roomyHeap bytes of both.
+// than Go's default takes a fifth less memory. But requests wait while garbage is collected, up to some milliseconds
+// each time. So while a busy program collects often and has little memory in use, more garbage may gather, until memory
+// in use and garbage together have roomyHeap bytes.
 const (
 	garbagePercent = 60 // of the memory in use
 	mostPercent    = 400
@@ -26,22 +26,22 @@ func startCollector() {
 	}
 }
 
-// adaptCollector adapts that to the program's load from now on.
+// adaptCollector adapts how often garbage is collected to the program's load from now on.
 func adaptCollector() {
 	if os.Getenv("GOGC") == "" {
 		afterNext(collection{time.Now(), garbagePercent})
 	}
 }
 
-// collection is one of garbage: its time, and how much garbage may gather from then on.
+// collection is one garbage collection: its time, and how much garbage may gather after it.
 type collection struct {
 	at      time.Time
-	percent int
+	percent int // of the memory in use
 }
 
 // afterNext sets the percentage after the collection that follows, and again after each one after that.
 func afterNext(last collection) {
-	// Nobody uses the array, so the next collection finds it.
+	// Nothing refers to the array, so its cleanup runs after the next collection.
 	runtime.AddCleanup(new([16]byte), func(last collection) {
 		inUse := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 		metrics.Read(inUse)

@@ -18,11 +18,11 @@ import (
 
 const usage = `idp-standalone is the whole identity platform as one program.
 
-  idp-standalone serve      start the platform; --accept-loss STORE if a store was lost
+  idp-standalone serve      start the platform; --accept-loss STORE to start without a store that was lost
   idp-standalone token      print a bearer token of the running platform; --tenant T, --scope "users:read …"
-  idp-standalone keys       keys rotate: sign tokens with a new key; --at-once where the old one is known to others
+  idp-standalone keys       keys rotate: sign tokens with a new key; --at-once if others may know the old one
   idp-standalone check      check the configuration and, while the platform is stopped, its data;
-                            --rotate-keys encrypts all secrets anew before
+                            --rotate-keys first encrypts all secrets under a new key
   idp-standalone version    print how this program was built
 
 "idp-standalone serve --help" lists the settings.

@@ -46,7 +46,7 @@ var specs = func(s settings) []service.Spec {
 	}
 }
 
-// stores are the names of all that the platform keeps data in.
+// stores lists the names of the platform's stores: the event store and one for each service.
 func (s settings) stores() []string {
 	names := []string{natsStore}
 	for _, spec := range specs(s) {
@@ -55,17 +55,17 @@ func (s settings) stores() []string {
 	return names
 }
 
-// platform is all that runs but the listener.
+// platform is everything that runs except the listener.
 type platform struct {
 	gateway *gateway.Gateway
 	nats    *embedded.Server
-	natsURL string // for subscribers; "" if they have no way in
+	natsURL string // for subscribers; "" if NATS does not listen
 
 	cleanups []func(context.Context) error // newest last
 }
 
-// start makes the platform out of a folder; address is the URL that it listens on. If that fails, what was started is
-// stopped.
+// start starts the platform on a data folder. address is the URL that it listens on. If a part fails, start stops the
+// parts that it has started.
 func start(
 	ctx context.Context, s settings, f folder, address string, log *slog.Logger, registry *prometheus.Registry,
 ) (_ *platform, err error) {
@@ -75,17 +75,6 @@ func start(
 			err = errors.Join(err, p.stop(ctx))
 		}
 	}()
-	keys, err := f.keyring(s.EncryptionKeys)
-	if err != nil {
-		return nil, err
-	}
-	if s.Applications.AdoptKeys, err = f.formerKeys(keys); err != nil {
-		return nil, err
-	}
-	if s.Applications.Bootstrap, err = f.administrator(s.Bootstrap); err != nil {
-		return nil, err
-	}
-	s.Applications.Bootstrap.Tenant = cmp.Or(s.Bootstrap.Tenant, s.Tenant)
 	tracer, flushTraces, err := telemetry.Tracing(ctx, telemetry.TracingConfig{
 		Endpoint: s.Tracing.Endpoint, SampleRatio: s.Tracing.SampleRatio, Service: "idp-standalone", Log: log,
 	})
@@ -93,14 +82,15 @@ func start(
 		return nil, err
 	}
 	p.cleanups = append(p.cleanups, flushTraces)
-	deps := service.Deps{
-		Keys: keys, Outbound: s.Outbound.Client(), Dialer: s.Outbound.Dialer(), Pictures: picture.NewRoom(),
-		Clock: clock.System, StuckAfter: s.StuckAfter,
-		PublicURL: cmp.Or(s.PublicURL, address), EarlierURLs: s.Auth.Issuer,
-		AuditTenant: s.Tenant,
+	keys, err := f.keyring(s.EncryptionKeys)
+	if err != nil {
+		return nil, err
 	}
-	// The applications service adds the platform itself, for all services.
-	if deps.Verifier, err = (service.AuthConfig{OIDC: s.Auth.OIDC}).Verifier(deps.Outbound, log); err != nil {
+	if err := s.adopt(f, keys); err != nil {
+		return nil, err
+	}
+	deps, err := s.deps(keys, address, log)
+	if err != nil {
 		return nil, err
 	}
 	stores, err := f.readStores()
@@ -112,23 +102,55 @@ func start(
 		return nil, err
 	}
 	for _, name := range lost {
-		log.Warn("a store's loss is accepted: it begins anew", "store", name, "first_id", stores.firstID(name))
+		log.Warn("a store was lost: the platform starts without its content, as accepted", "store", name,
+			"first_id", stores.firstID(name))
 	}
-	if err := p.startNATS(s, f, log); err != nil {
+	if deps.Bus, err = p.startNATS(ctx, s, f, log, registry); err != nil {
 		return nil, err
 	}
-	deps.Bus, err = bus.Connect(ctx, bus.Config{
-		InProcess: p.nats.Conn(), Sync: p.nats.Sync, Name: "idp-standalone", Log: log, Metrics: registry,
-	})
+	upstreams, err := p.startServices(ctx, s, f, deps, stores, log, registry)
 	if err != nil {
 		return nil, err
 	}
-	p.cleanups = append(p.cleanups, deps.Bus.Close)
-	deps.Bus.EnsureStreams(ctx)
-	p.nats.AdmitSubscribers(func(user, password string) (publish, subscribe []string, ok bool) {
-		return subscriberOf(ctx, deps.Bus, user, password)
-	})
+	if p.gateway, err = gateway.New(s.Config, upstreams,
+		gateway.Deps{Log: log, Metrics: registry, Tracer: tracer}); err != nil {
+		return nil, err
+	}
+	p.cleanups = append(p.cleanups, func(context.Context) error { p.gateway.Close(); return nil })
+	return p, nil
+}
 
+// adopt completes the settings of the applications service with what the data folder has: the signing keys of an older
+// platform, and the administrator.
+func (s *settings) adopt(f folder, keys *secret.Keyring) (err error) {
+	if s.Applications.AdoptKeys, err = f.formerKeys(keys); err != nil {
+		return err
+	}
+	if s.Applications.Bootstrap, err = f.administrator(s.Bootstrap); err != nil {
+		return err
+	}
+	s.Applications.Bootstrap.Tenant = cmp.Or(s.Bootstrap.Tenant, s.Tenant)
+	return nil
+}
+
+// deps makes what all services share, without the Bus.
+func (s *settings) deps(keys *secret.Keyring, address string, log *slog.Logger) (d service.Deps, err error) {
+	d = service.Deps{
+		Keys: keys, Outbound: s.Outbound.Client(), Dialer: s.Outbound.Dialer(), Pictures: picture.NewRoom(),
+		Clock: clock.System, StuckAfter: s.StuckAfter,
+		PublicURL: cmp.Or(s.PublicURL, address), EarlierURLs: s.Auth.Issuer,
+		AuditTenant: s.Tenant,
+	}
+	// The applications service makes the verifier trust the platform itself, for all services.
+	d.Verifier, err = (service.AuthConfig{OIDC: s.Auth.OIDC}).Verifier(d.Outbound, log)
+	return d, err
+}
+
+// startServices starts all services on their files, and notes that these are open.
+func (p *platform) startServices(
+	ctx context.Context, s settings, f folder, deps service.Deps, stores *stores, log *slog.Logger,
+	registry prometheus.Registerer,
+) (map[string]gateway.Upstream, error) {
 	upstreams := map[string]gateway.Upstream{}
 	for _, spec := range specs(s) {
 		file := sqlitestore.Options{Path: f.join(spec.Name + ".db"), Cache: s.Caches.Share(spec, specs(s))}
@@ -143,19 +165,14 @@ func start(
 			return unit.Warnings(), unit.Ready(ctx)
 		})
 	}
-	if err := f.forgetFormerKeys(); err != nil { // the applications service has them
+	if err := f.forgetFormerKeys(); err != nil { // the applications service has adopted them
 		return nil, err
 	}
 	if err := stores.opened(s.stores()); err != nil {
 		return nil, err
 	}
 	p.cleanups = append(p.cleanups, func(context.Context) error { return stores.closing(s.stores()) })
-	if p.gateway, err = gateway.New(s.Config, upstreams,
-		gateway.Deps{Log: log, Metrics: registry, Tracer: tracer}); err != nil {
-		return nil, err
-	}
-	p.cleanups = append(p.cleanups, func(context.Context) error { p.gateway.Close(); return nil })
-	return p, nil
+	return upstreams, nil
 }
 
 // subscriberOf asks the events service whether somebody is the NATS user of a subscription, and returns that user's
@@ -201,8 +218,29 @@ func startService(
 	return unit, nil
 }
 
-// startNATS starts the embedded server and notes how subscribers reach it.
-func (p *platform) startNATS(s settings, f folder, log *slog.Logger) error {
+// startNATS starts the embedded server and connects the services to it.
+func (p *platform) startNATS(
+	ctx context.Context, s settings, f folder, log *slog.Logger, registry prometheus.Registerer,
+) (*bus.Bus, error) {
+	if err := p.startServer(s, f, log); err != nil {
+		return nil, err
+	}
+	b, err := bus.Connect(ctx, bus.Config{
+		InProcess: p.nats.Conn(), Sync: p.nats.Sync, Name: "idp-standalone", Log: log, Metrics: registry,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.cleanups = append(p.cleanups, b.Close)
+	b.EnsureStreams(ctx)
+	p.nats.AdmitSubscribers(func(user, password string) (publish, subscribe []string, ok bool) {
+		return subscriberOf(ctx, b, user, password)
+	})
+	return b, nil
+}
+
+// startServer starts the embedded server, and writes the URL for subscribers into the data folder.
+func (p *platform) startServer(s settings, f folder, log *slog.Logger) error {
 	password, err := f.keep("nats.password", func() (string, error) { return secret.Token(24), nil })
 	if err != nil {
 		return err

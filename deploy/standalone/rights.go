@@ -47,7 +47,7 @@ func (f folder) tighten(log *slog.Logger) error {
 	return nil
 }
 
-// own reports whether the platform makes a file or folder of this name in its folder.
+// own reports whether a file or folder of this name in the data folder is the platform's.
 func own(name string) bool {
 	first, _, below := strings.Cut(filepath.ToSlash(name), "/")
 	if below || first == "nats" {

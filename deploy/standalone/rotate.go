@@ -15,9 +15,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/telemetry"
 )
 
-// rotate seals all secrets of a folder anew under the first configured key or, where none is configured, under a new
-// key of the folder's own, which it then has alone. Where it is interrupted, the folder is whole, and the next run
-// ends what this one began.
+// rotate seals all secrets of a folder again: under the first configured key or, if none is configured, under a new key
+// that replaces the folder's own. If it is interrupted, the folder stays usable, and the next run continues.
 func rotate(ctx context.Context, s settings, f folder, log *slog.Logger) error {
 	if s.EncryptionKeys.IsZero() {
 		if err := f.addKey(); err != nil {
@@ -40,7 +39,7 @@ func rotate(ctx context.Context, s settings, f folder, log *slog.Logger) error {
 	}
 	for _, spec := range specs(s) {
 		if !exists(f.join(spec.Name + ".db")) {
-			continue // a service that no start has had yet
+			continue // the platform was never started with this service
 		}
 		if err := reseal(ctx, spec, f, keys, log.With("service", spec.Name)); err != nil {
 			return err
@@ -68,8 +67,8 @@ func reseal(ctx context.Context, spec service.Spec, f folder, keys *secret.Keyri
 	return nil
 }
 
-// addKey puts a new key before the folder's own one. Where there are several, a rotation was interrupted, and its key
-// is there already.
+// addKey puts a new key before the folder's own. If there are several keys, a rotation was interrupted, and its new key
+// is the first already.
 func (f folder) addKey() error {
 	entries, err := f.ownKeys()
 	if err != nil || len(entries) > 1 {
@@ -78,7 +77,7 @@ func (f folder) addKey() error {
 	return f.replace(keyFile, secret.NewKey().Reveal()+","+entries[0])
 }
 
-// dropKeys leaves the first of the folder's own keys alone.
+// dropKeys removes all of the folder's own keys but the first.
 func (f folder) dropKeys() error {
 	entries, err := f.ownKeys()
 	if err != nil {
@@ -95,7 +94,7 @@ func (f folder) ownKeys() ([]string, error) {
 	return strings.Split(strings.TrimSpace(string(text)), ","), nil
 }
 
-// resealFormerKeys seals signingFile anew, where there is one.
+// resealFormerKeys seals signingFile again, if there is one.
 func (f folder) resealFormerKeys(keys *secret.Keyring) error {
 	former, err := f.formerKeys(keys)
 	if err != nil || former == nil {

@@ -29,7 +29,7 @@ func serve(ctx context.Context, args []string, out, notes io.Writer) (err error)
 		return err
 	}
 
-	// The listener comes first: if the port is taken, nothing else needs to start.
+	// The listener comes first: if the port is in use, nothing else needs to start.
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Listen)
 	if err != nil {
 		return fmt.Errorf("%w: choose another address with IDP_LISTEN", err)
@@ -62,7 +62,7 @@ func serve(ctx context.Context, args []string, out, notes io.Writer) (err error)
 	return p.gateway.Serve(ctx, listener)
 }
 
-// baseURL is how this machine reaches the platform.
+// baseURL returns the URL at which this machine reaches the platform.
 func baseURL(s settings, listen net.Addr) string {
 	address := listen.String()
 	if at, ok := listen.(*net.TCPAddr); ok && at.IP.IsUnspecified() {
@@ -84,7 +84,7 @@ func greet(out io.Writer, s settings, f folder, p *platform, base, admin string)
 		fmt.Fprintf(out, "  client   the administrator's id and secret are in %s\n", f.join(administratorFile))
 	}
 	if s.PublicURL == "" {
-		fmt.Fprintf(out, "  issuer   %s, since IDP_PUBLIC_URL is not set\n", base)
+		fmt.Fprintf(out, "  issuer   %s, because IDP_PUBLIC_URL is not set\n", base)
 	}
 	fmt.Fprintf(out, "  data     %s\n", f.path)
 	if p.natsURL != "" {

@@ -20,14 +20,15 @@ import (
 	"github.com/idplatform/idplatform/services/users"
 )
 
-// settings is all that can be set. What belongs to one part has the name that it has in that part's own process.
+// settings are all settings of the platform. A setting of the gateway or of a service has the same name as in the
+// process of its own.
 type settings struct {
 	Listen         string                 `mapstructure:"listen" doc:"Address of the API"`
-	AdminListen    string                 `mapstructure:"admin_listen" doc:"Address of metrics, pprof and build information; off switches it off"`
+	AdminListen    string                 `mapstructure:"admin_listen" doc:"Address of metrics, pprof and build information; off: none"`
 	PublicURL      string                 `mapstructure:"public_url" doc:"The platform's address for its clients: iss of its tokens, and where links lead; empty: the address it listens on"`
 	DataDir        string                 `mapstructure:"data_dir" doc:"The folder with everything that the platform keeps"`
-	NATSListen     string                 `mapstructure:"nats_listen" doc:"Address for event subscribers; off switches it off; empty: 127.0.0.1:4222, or a free port if that is taken"`
-	AcceptLoss     []string               `mapstructure:"accept_loss" doc:"Stores (users, applications, organization, permissions, nats …) that the platform may start without although it has had them; for one start"`
+	NATSListen     string                 `mapstructure:"nats_listen" doc:"Address for event subscribers; off: none; empty: 127.0.0.1:4222, or a free port if that is in use"`
+	AcceptLoss     []string               `mapstructure:"accept_loss" doc:"Stores (users, applications, organization, permissions, nats …) that were lost and without whose content the platform may start; for one start"`
 	Tenant         string                 `mapstructure:"tenant" doc:"The administrator's tenant, and that of tokens that name none"`
 	Bootstrap      applications.Bootstrap `mapstructure:"bootstrap"`
 	EncryptionKeys secret.String          `mapstructure:"encryption_keys" doc:"Keys for secrets at rest, id:base64 of 32 bytes, joined by commas; the first seals, the others only open; empty: made at the first start and kept in the data folder"`
@@ -36,7 +37,7 @@ type settings struct {
 	Outbound       service.OutboundConfig `mapstructure:"outbound"`
 	Tracing        service.TracingConfig  `mapstructure:"tracing"`
 	Caches         service.Caches         `mapstructure:"caches"`
-	StuckAfter     time.Duration          `mapstructure:"events_stuck_after" doc:"How long events may wait, none of them getting to the event store, before readyz says no; 0: for ever"`
+	StuckAfter     time.Duration          `mapstructure:"events_stuck_after" doc:"How long events may wait without the event store accepting any before /readyz answers 503; 0: without limit"`
 	gateway.Config `mapstructure:",squash"`
 
 	Users        users.Config        `mapstructure:"users"`
@@ -56,14 +57,14 @@ func defaults() settings {
 		Listen: "127.0.0.1:8080", AdminListen: "127.0.0.1:9090", DataDir: "data", Tenant: "default",
 		Log:     service.LogConfig{Level: slog.LevelInfo, Format: telemetry.JSON},
 		Tracing: service.TracingConfig{SampleRatio: 1},
-		// Short: the event store is in this process, so that something is wrong here.
+		// Short, because the event store is in this process: if it accepts nothing, something is wrong here.
 		StuckAfter: 30 * time.Second,
 		Config:     gateway.DefaultConfig(),
 		Caches:     service.Caches{MiB: 160},
 		Users:      users.DefaultConfig(), Applications: applications.DefaultConfig(), Events: events.DefaultConfig(),
 		Automation: automation.DefaultConfig(),
 	}
-	s.DrainDelay = 0 // there is no load balancer that would have to notice
+	s.DrainDelay = 0 // there is no load balancer that must notice
 	s.DrainTimeout = 20 * time.Second
 	return s
 }
@@ -93,7 +94,7 @@ func (s settings) Validate() error {
 func load(args []string, out io.Writer) (settings, error) {
 	s := defaults()
 	err := config.Load(&s, config.Options{Program: "idp-standalone", Environ: os.Environ(), Args: args})
-	if err == config.ErrHelp { // returned as it is
+	if err == config.ErrHelp { // config returns ErrHelp itself
 		fmt.Fprint(out, config.Usage("idp-standalone serve", &s))
 	}
 	return s, err

@@ -41,8 +41,8 @@ var oldStores = []string{natsStore, "users", "organization"}
 // years.
 func (s *storeState) firstID() int64 { return s.Losses << 44 }
 
-// readStores reads the file. A folder from an older program has none; then it derives the content from the stores
-// that exist.
+// readStores reads the file. A folder from an older program has none: then the stores that exist say what it would
+// contain.
 func (f folder) readStores() (*stores, error) {
 	s := &stores{folder: f, Stores: map[string]*storeState{}}
 	text, err := os.ReadFile(f.join(storesFile))
@@ -51,8 +51,8 @@ func (f folder) readStores() (*stores, error) {
 			err = errors.New("it names no stores")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("data folder: %s is damaged (%w): put it back from a backup, or delete it: "+
-				"it is then made again from the stores that exist", storesFile, err)
+			return nil, fmt.Errorf("data folder: %s is damaged (%w): restore it from a backup, or delete it: "+
+				"the next start makes it again from the stores that exist", storesFile, err)
 		}
 		return s, nil
 	}
@@ -165,7 +165,7 @@ func (s *stores) begin(names, accepted []string) (lost []string, err error) {
 	for _, name := range lost {
 		s.Stores[name].Losses++
 	}
-	// A store that a failed start has closed has no log, and is not lost.
+	// If a start fails later, it closes stores in an orderly way: their logs are then missing, but they are not lost.
 	for _, state := range s.Stores {
 		changed = changed || state.Open
 		state.Open = false

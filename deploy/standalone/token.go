@@ -62,7 +62,7 @@ func keys(ctx context.Context, args []string, out, notes io.Writer) error {
 	flags := pflag.NewFlagSet("keys", pflag.ContinueOnError)
 	flags.SetOutput(notes)
 	atOnce := flags.Bool("at-once", false,
-		"the older keys end now, with all tokens: for keys that others have got hold of")
+		"end the older keys and all their tokens now: for keys that others may know")
 	dataDir := flags.String("data-dir", "", "the data folder (default: IDP_DATA_DIR, or data)")
 	if err := flags.Parse(args); err != nil {
 		return helped(err)
@@ -101,9 +101,8 @@ type api struct {
 	client                      *http.Client
 }
 
-// findAPI finds the platform that runs on a data folder, or, where none does, the one that the settings name: its
-// public URL
-// and its administrator.
+// findAPI finds the platform that runs on a data folder. If none does, it takes the public URL and the administrator of
+// the settings.
 func findAPI(dataDir string, notes io.Writer) (*api, error) {
 	s, err := load(nil, notes)
 	if err != nil {
@@ -140,8 +139,8 @@ func findAPI(dataDir string, notes io.Writer) (*api, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The certificate does not matter: it is for another name than this machine's, and who holds the folder's lock
-	// listens at the address.
+	// The certificate is not checked, because it is for another name than this machine's address. The program that
+	// holds the folder's lock is the one that listens there.
 	client := newClient(&tls.Config{InsecureSkipVerify: true}) // see above
 	return &api{strings.TrimSpace(string(address)), admin.ClientID, admin.ClientSecret.Reveal(), client}, nil
 }

@@ -20,7 +20,7 @@ func version(_ context.Context, _ []string, out, _ io.Writer) error {
 	return enc.Encode(telemetry.ReadBuild())
 }
 
-// helped returns config.ErrHelp for the other library's request for help too.
+// helped returns config.ErrHelp if err is pflag's error for --help, otherwise err.
 func helped(err error) error {
 	if errors.Is(err, pflag.ErrHelp) {
 		return config.ErrHelp

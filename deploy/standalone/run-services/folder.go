@@ -21,7 +21,7 @@ const (
 	natsPassword        = "secrets/nats.password"
 	readersPassword     = "secrets/nats.events.password"
 	administratorSecret = "secrets/administrator.secret"
-	readersURL          = "secrets/nats.url" // of NATS for those who read events; written at each start
+	readersURL          = "secrets/nats.url" // the URL of NATS for readers of events; written at each start
 )
 
 // folder is the data folder. Only its owner can read it.
@@ -30,7 +30,7 @@ type folder struct {
 	lock *flock.Flock
 }
 
-// openFolder makes the folder if it is not there, and the secrets that are missing.
+// openFolder makes the folder if it does not exist, locks it, and makes the secrets that are missing.
 func openFolder(path string) (*folder, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -64,7 +64,7 @@ func (f *folder) join(name string) string { return filepath.Join(f.path, name) }
 
 func (f *folder) close() error { return f.lock.Unlock() }
 
-// keep writes what made returns, unless the file is there.
+// keep writes what made returns, unless the file exists.
 func (f *folder) keep(name string, made func() string) error {
 	if _, err := os.Stat(f.join(name)); !errors.Is(err, fs.ErrNotExist) {
 		return err

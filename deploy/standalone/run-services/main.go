@@ -1,8 +1,8 @@
 //go:build unix
 
 // Command run-services runs the platform as separate processes on one machine: NATS, each service and the gateway. It
-// makes secrets at the first start, waits until all are ready, starts again what ends by itself, and stops all at
-// Ctrl-C. Databases are SQLite files in the data folder, or MongoDB where IDP_MONGO_URI names one.
+// makes secrets at the first start, waits until all processes are ready, restarts those that end by themselves, and
+// stops all at Ctrl-C. Databases are SQLite files in the data folder, or MongoDB if IDP_MONGO_URI is set.
 //
 //	run-services [flags] [-- command arguments…]
 //
@@ -26,7 +26,7 @@ import (
 )
 
 type settings struct {
-	BasePort   int           `mapstructure:"base_port" doc:"Port of the gateway; others are above it; 0: free ones"`
+	BasePort   int           `mapstructure:"base_port" doc:"Port of the gateway; the ports of the others follow it; 0: any free ports"`
 	DataDir    string        `mapstructure:"data_dir" doc:"Folder of secrets, SQLite files, events and logs"`
 	Programs   string        `mapstructure:"programs" doc:"Folder of nats-server and the platform's programs"`
 	NATSConfig string        `mapstructure:"nats_config" doc:"Configuration of NATS"`
@@ -55,7 +55,7 @@ func main() {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer cancel()
 	err := run(ctx, os.Args[1:], os.Stdout)
-	if exit, failed := errors.AsType[*exec.ExitError](err); failed { // the command has told why
+	if exit, failed := errors.AsType[*exec.ExitError](err); failed { // the command has printed the reason
 		os.Exit(exit.ExitCode())
 	}
 	if err != nil {
@@ -80,7 +80,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	p, err := start(ctx, s, out)
 	if err != nil {
-		if ctx.Err() != nil { // it was told to stop meanwhile
+		if ctx.Err() != nil { // the program was told to stop meanwhile
 			return nil
 		}
 		return err

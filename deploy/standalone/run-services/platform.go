@@ -36,14 +36,14 @@ const (
 // administrator is the client id of the first administrator.
 const administrator = "administrator"
 
-// platform is all that runs.
+// platform is all running processes.
 type platform struct {
 	folder *folder
 	url    string       // of the gateway
 	groups [][]*process // in the order of their start
 }
 
-// start starts all processes and waits until they are ready. One that ends before that ends the start.
+// start starts all processes and waits until they are ready. It fails if one ends before that.
 func start(ctx context.Context, s settings, out io.Writer) (_ *platform, err error) {
 	if s.BasePort == 0 {
 		s.BasePort = freeBasePort()
@@ -74,7 +74,7 @@ func start(ctx context.Context, s settings, out io.Writer) (_ *platform, err err
 		}
 		fmt.Fprintf(out, "%s ended (%v); it is started again\n", one.name, err)
 	}
-	// Any order would do, since they wait for each other. In this one nobody waits.
+	// Any order works, because processes wait for each other. In this order none has to wait long.
 	for _, group := range [][]*process{{nats}, p.services(s), {p.gateway(s)}} {
 		p.groups = append(p.groups, group)
 		for _, one := range group {
@@ -89,7 +89,7 @@ func start(ctx context.Context, s settings, out io.Writer) (_ *platform, err err
 	return p, nil
 }
 
-// stop stops the gateway, then the services, then NATS, so that each can end what it has begun.
+// stop stops the gateway, then the services, then NATS, so that each can finish its running work.
 func (p *platform) stop() {
 	for _, group := range slices.Backward(p.groups) {
 		for _, one := range group {
@@ -166,7 +166,7 @@ func (p *platform) gateway(s settings) *process {
 	return one
 }
 
-// process is one whose address and readiness are as all the platform's programs have them.
+// process returns a process with the settings that all programs of the platform have, and their check of readiness.
 func (p *platform) process(s settings, name string, port int, program string) *process {
 	one := &process{
 		name: name, address: local(port),
@@ -185,7 +185,8 @@ func (s settings) serviceURL(name string) string {
 
 func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// foreign are the variables that do not configure the platform: its programs refuse those that they do not know.
+// foreign returns the variables without the platform's own, because its programs refuse IDP_ variables that they do not
+// know.
 func foreign(environ []string) []string {
 	var kept []string
 	for _, v := range environ {
@@ -196,7 +197,7 @@ func foreign(environ []string) []string {
 	return kept
 }
 
-// freeBasePort finds ports that nobody uses, below those that the system gives to connections.
+// freeBasePort returns a base whose ports are all free, below the range from which Linux takes ports of connections.
 func freeBasePort() int {
 	for {
 		if base := 20000 + rand.IntN(11000); checkPorts(base) == nil {
@@ -205,7 +206,7 @@ func freeBasePort() int {
 	}
 }
 
-// checkPorts names every port that is in use.
+// checkPorts returns an error that names every port that is in use.
 func checkPorts(base int) error {
 	ports := []int{base, base + adminOffset, base + natsOffset, base + natsOffset + adminOffset}
 	for i := range services {

@@ -35,7 +35,7 @@ type process struct {
 	done chan struct{} // closed when it has stopped
 }
 
-// keepRunning starts the program, and again whenever it ends, until stop is called. It tells ended each time.
+// keepRunning starts the program, and again whenever it ends by itself, until stop is called. It calls ended each time.
 func (p *process) keepRunning(ended func(*process, error)) {
 	ctx, stop := context.WithCancel(context.Background())
 	p.stop, p.done = stop, make(chan struct{})
@@ -68,7 +68,8 @@ func (p *process) run(ctx context.Context) error {
 	cmd.Env, cmd.Stdout, cmd.Stderr = p.env, log, log
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopLimit
-	// Ctrl-C goes to all processes of a group. In one of its own, the process is stopped when its turn comes.
+	// Ctrl-C goes to all processes of a group. In a group of its own, the process only stops when run-services tells it
+	// to.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		return err

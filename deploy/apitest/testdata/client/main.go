@@ -39,13 +39,14 @@ func run(ctx context.Context, url, token string) error {
 	return nil
 }
 
-// use is a client, the id of the user that it has created, and the first fault.
+// use is a client, the id of the user that it has created, and its first error.
 type use struct {
 	*api.ClientWithResponses
 	id  string
 	err error
 }
 
+// want records an error unless the call succeeded and its response is as expected.
 func (u *use) want(operation string, failed error, ok bool, body []byte) {
 	if u.err == nil && failed != nil {
 		u.err = fmt.Errorf("%s: %w", operation, failed)
