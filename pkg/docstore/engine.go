@@ -29,7 +29,7 @@ type Engine interface {
 	// Reserve hands out n numbers that no other call gets: first … first+n-1. The first number ever is 1.
 	Reserve(ctx context.Context, sequence string, n int64) (first int64, err error)
 
-	// Due lists documents of all tenants whose Entry.Due is at exactTo before, earliest first.
+	// Due lists documents of all tenants whose Entry.Due is at most before, earliest first.
 	Due(ctx context.Context, def *Def, before int64, limit int) ([]Ref, error)
 
 	// NextTenant returns the tenant that follows after among the tenants with documents, in an order of the engine's

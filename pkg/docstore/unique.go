@@ -9,7 +9,7 @@ import (
 )
 
 // Unique makes an index refuse a second document with the same value in a tenant. members are the request members that
-// own values come from, as clients know them: Write returns apperr.AlreadyExists with the location of every member
+// its values come from, as clients know them: Write returns apperr.AlreadyExists with the location of every member
 // whose value is taken. For a list, the first value comes from the first member, and so on; all further values come
 // from the last member.
 func Unique[T any](ix Index[T], member string, more ...string) Index[T] {
@@ -70,10 +70,10 @@ func (c *Collection[T]) refusal(at func(i int) string, docs ...*T) refusal {
 		}
 		var taken []string
 		for i, v := range docs {
-			for _, own := range claims[i] {
-				value := holding{own.index, own.value}
+			for _, cl := range claims[i] {
+				value := holding{cl.index, cl.value}
 				if holder, held := holders[value]; held && holder != metaOf(v).ID {
-					taken = append(taken, apperr.Below(at(i), own.member))
+					taken = append(taken, apperr.Below(at(i), cl.member))
 				} else {
 					holders[value] = metaOf(v).ID // so no later document of the list can have it
 				}
@@ -95,8 +95,8 @@ type holding struct {
 // holders returns the id of the document that has each value.
 func (c *Collection[T]) holders(ctx context.Context, s *Store, claims []claim) (map[holding]string, error) {
 	wanted := map[string][]Value{}
-	for _, own := range claims {
-		wanted[own.index] = append(wanted[own.index], own.value)
+	for _, cl := range claims {
+		wanted[cl.index] = append(wanted[cl.index], cl.value)
 	}
 	holders := map[holding]string{}
 	const atOnce = 200
@@ -107,8 +107,8 @@ func (c *Collection[T]) holders(ctx context.Context, s *Store, claims []claim) (
 				if err != nil {
 					return err
 				}
-				for _, own := range c.claims(v) {
-					holders[holding{own.index, own.value}] = d.ID
+				for _, cl := range c.claims(v) {
+					holders[holding{cl.index, cl.value}] = d.ID
 				}
 				return nil
 			})
@@ -124,9 +124,9 @@ func (c *Collection[T]) holders(ctx context.Context, s *Store, claims []claim) (
 func (c *Collection[T]) named(refused *DuplicateError, at func(int) string, docs []*T) string {
 	i := max(0, slices.IndexFunc(docs, func(v *T) bool { return metaOf(v).ID == refused.Entry.ID }))
 	member := ""
-	for _, own := range c.claims(docs[i]) {
-		if own.index == refused.Index && (member == "" || own.value.Text == refused.Value) {
-			member = own.member
+	for _, cl := range c.claims(docs[i]) {
+		if cl.index == refused.Index && (member == "" || cl.value.Text == refused.Value) {
+			member = cl.member
 		}
 	}
 	return apperr.Below(at(i), member)

@@ -12,7 +12,7 @@ import (
 
 // answers caches the results of searches until the data change. Each transaction that changes documents of a tenant's
 // collection increments a number in the file (counters.changes). The number that a snapshot shows is part of the cache
-// key, so no result is ever out of date and none has to be removed.
+// key, so no result is ever out of date; the cache drops old ones when it is full.
 type answers struct {
 	cache *otter.Cache[question, answer]
 }
@@ -43,8 +43,8 @@ func newAnswers() *answers {
 	})}
 }
 
-// answer returns the cached answer to a question about this state, or finds it. In a transaction it always finds it,
-// because the transaction's own changes have no number yet.
+// answer returns the cached answer to a question about this state of the file, or the result of find. In a transaction
+// it always calls find, because the transaction's own changes have no number yet.
 func (q *queries) answer(ctx context.Context, t *table, tenant, text string,
 	find func() (answer, error)) (answer, error) {
 	if q.answers == nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// Check reads the whole file: SQLite's own integrity check, then the keys, list entries and counters of every
-// collection, which it compares with the documents. It reports the first fault of each kind. It reads one state of the
-// file and blocks nobody, but takes about as long as reading the whole file.
+// Check runs SQLite's own integrity check, and then compares the keys, list entries, postings and counters of every
+// collection with its documents. It returns the first fault that it finds. It reads one state of the file and blocks
+// nobody, but takes at least as long as reading the whole file.
 func (e *Engine) Check(ctx context.Context) error {
 	return e.snapshot(ctx, func(conn Conn) error {
 		err := conn.Query(ctx, "PRAGMA integrity_check(3)", nil, func(c Columns) error {
@@ -33,7 +33,7 @@ func (e *Engine) Check(ctx context.Context) error {
 }
 
 func (e *Engine) checkTable(ctx context.Context, conn Conn, t *table) error {
-	entries := map[string]int64{} // by table
+	entries := map[string]int64{} // what the documents should have, by table
 	counts := map[counter]int64{}
 	err := conn.Query(ctx, "SELECT rid, tenant, id, version, due, lists, doc"+t.keyFields()+" FROM "+t.name, nil,
 		func(c Columns) error {
@@ -63,11 +63,11 @@ func (e *Engine) checkTable(ctx context.Context, conn Conn, t *table) error {
 	if err != nil {
 		return err
 	}
-	there, err := t.countEntries(conn)
+	counted, err := t.countEntries(conn)
 	if err != nil {
 		return err
 	}
-	for name, n := range there {
+	for name, n := range counted {
 		if n != entries[name] {
 			return fmt.Errorf("%d entries in %s, the documents have %d", n, name, entries[name])
 		}
@@ -182,8 +182,8 @@ func (e *Engine) backup(ctx context.Context, part string) error {
 	if err := makeFile(part); err != nil { // VACUUM accepts an empty file
 		return err
 	}
-	// A connection of its own: VACUUM is refused on a connection that only reads.
-	conn, err := connect(ctx, e.driver, e.path, every)
+	// It needs a connection of its own: the readers have query_only, which refuses VACUUM.
+	conn, err := connect(ctx, e.driver, e.path, common)
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ type Columns interface {
 
 // Failure is an error from SQLite.
 type Failure struct {
-	Code int // extended result code, https://sqlite.org/rescode.html
+	Code int // extended result code (https://sqlite.org/rescode.html)
 	Err  error
 }
 

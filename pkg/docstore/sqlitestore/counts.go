@@ -10,7 +10,7 @@ import (
 )
 
 func (q *queries) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter,
-	most int64) (docstore.Total, error) {
+	exactTo int64) (docstore.Total, error) {
 	asked, err := q.engine.inquire(def, tenant, docstore.Find{Filter: filter})
 	if err != nil {
 		return docstore.Total{}, err
@@ -18,15 +18,15 @@ func (q *queries) Count(ctx context.Context, def *docstore.Def, tenant string, f
 	if asked, err = q.simplified(ctx, asked); err != nil {
 		return docstore.Total{}, err
 	}
-	return q.count(ctx, asked.table, tenant, &asked.filter, most)
+	return q.count(ctx, asked.table, tenant, &asked.filter, exactTo)
 }
 
-// count returns the number of documents that a filter selects, exact up to most. It uses counters and, for ranges,
-// index entries; otherwise it finds the rows.
-func (q *queries) count(ctx context.Context, t *table, tenant string, n *node, most int64) (docstore.Total, error) {
+// count returns the number of documents that a filter selects, exact up to exactTo. It reads counters if there are some
+// for the filter; otherwise it counts the rows.
+func (q *queries) count(ctx context.Context, t *table, tenant string, n *node, exactTo int64) (docstore.Total, error) {
 	limit := int64(math.MaxInt64)
-	if most > 0 {
-		limit = most + 1
+	if exactTo > 0 {
+		limit = exactTo + 1
 	}
 	switch {
 	case n.op == isNone:
@@ -38,16 +38,16 @@ func (q *queries) count(ctx context.Context, t *table, tenant string, n *node, m
 		total, err := q.facetTotal(ctx, t, tenant, n)
 		return docstore.Total{N: total}, err
 	}
-	text := fmt.Sprintf("count %d %s", most, n.text(nil))
+	text := fmt.Sprintf("count %d %s", exactTo, n.text(nil))
 	found, err := q.answer(ctx, t, tenant, text, func() (answer, error) {
-		total, err := q.countAnew(ctx, t, tenant, n, limit)
+		total, err := q.countRows(ctx, t, tenant, n, limit)
 		return answer{total: total}, err
 	})
 	return found.total, err
 }
 
-// countAnew counts the rows that are found, up to a limit.
-func (q *queries) countAnew(ctx context.Context, t *table, tenant string, n *node,
+// countRows counts the rows that a filter selects, up to limit.
+func (q *queries) countRows(ctx context.Context, t *table, tenant string, n *node,
 	limit int64) (docstore.Total, error) {
 	if n.isLeaf() && !n.column.many {
 		total, err := q.probe(ctx, t, tenant, n, limit)
@@ -115,10 +115,10 @@ func (n *node) nearFacet() (facet, few *node, without bool) {
 	return nil, nil, false
 }
 
-const maxNear = 1000 // rows that are read at most to correct a facet's counters
+const maxNear = 1000 // at most so many rows are read to correct a facet's counters
 
-// countNear counts the documents with values of a facet, plus or minus a few rows, by the facet's counters. ok is false
-// if the rows are not few.
+// countNear counts the documents with values of a facet, plus or minus few other rows, by the facet's counters. ok is
+// false if the rows are more than maxNear.
 func (q *queries) countNear(ctx context.Context, t *table, tenant string, facet, few *node,
 	without bool) (total int64, ok bool, err error) {
 	rows, err := q.set(ctx, t, tenant, few, maxNear)
@@ -152,7 +152,7 @@ func (q *queries) facetTotal(ctx context.Context, t *table, tenant string, n *no
 	return total, nil
 }
 
-// facetValues returns all values that documents have, and possibly others.
+// facetValues returns all values of a facet that documents have, and possibly others.
 func (q *queries) facetValues(ctx context.Context, t *table, tenant string,
 	facet *column) (values []docstore.Value, err error) {
 	err = q.conn.Query(ctx, "SELECT value FROM facet_counters WHERE collection = ?1 AND facet = ?2 AND tenant = ?3",

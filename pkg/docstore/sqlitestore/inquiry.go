@@ -14,15 +14,16 @@ type inquiry struct {
 	tenant string
 	table  *table
 	filter node
-	guided node // the filter with the Known parts about the index that orders the rows
+	guided node // the filter with those Known parts that are about the index that orders the rows
 	order  *ordering
 	walk   *plan
-	// the statements that together, one after the other, find the rows; nil if statements alone cannot
+	// straight are walks that find the rows by SQL alone, one after the other; nil if rows must be tested or sorted
 	straight []*plan
 	ids      []string // the ids of a filter by id alone, if rows are bare
 	simple   bool     // see simplified
 }
 
+// inquire makes the inquiry of a query. It reads nothing from the file.
 func (e *Engine) inquire(def *docstore.Def, tenant string, find docstore.Find) (*inquiry, error) {
 	t, err := e.table(def)
 	if err != nil {
@@ -85,9 +86,9 @@ func (a *inquiry) ranges() []*plan {
 	return walks
 }
 
-// simplified removes parts of a query's filter that, in this snapshot, select nothing or exclude nothing. An example
-// are parts about records whose Due time has come: they are settled after a short while. The rest of the filter is one
-// for which counters and indexes are kept.
+// simplified removes parts of a query's filter that, in this snapshot, select nothing or exclude nothing, such as parts
+// about records whose Due time has come, which are settled after a short while. Counters and indexes often serve the
+// rest of the filter.
 func (q *queries) simplified(ctx context.Context, asked *inquiry) (*inquiry, error) {
 	if asked.simple {
 		return asked, nil
@@ -106,6 +107,7 @@ func (q *queries) simplified(ctx context.Context, asked *inquiry) (*inquiry, err
 	return &simple, nil
 }
 
+// simplify is simplified for one node. It tests ranges of numbers.
 func (q *queries) simplify(ctx context.Context, t *table, tenant string, n *node) (_ node, changed bool, _ error) {
 	empty := func(leaf *node) (bool, error) {
 		n, err := q.probe(ctx, t, tenant, leaf, 1)

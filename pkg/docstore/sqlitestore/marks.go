@@ -6,13 +6,13 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// A page number far along an index is found from marks: the row ids of every markEvery-th row of the walk, kept among
-// the answers. Pages beyond the last mark go on from there, so that reading page after page by number does not begin
-// anew each time. A walk without marks costs about 0.1 µs for each row that it skips.
+// A page with a large offset is found from marks: the row ids of every markEvery-th row of the walk, kept in the cache
+// of answers. A page beyond the last mark is found by a walk from that mark, so that reading page after page by number
+// does not start at the first row each time. A walk costs about 0.1 µs for each row that it skips.
 
 const markEvery = 500
 
-// far reports whether the page is found from marks.
+// far reports whether the page is far enough along its walk to be found from marks.
 func (a *inquiry) far() bool {
 	return len(a.straight) == 1 && a.After == nil && a.Offset >= 2*markEvery
 }
@@ -56,9 +56,9 @@ func (q *queries) mark(ctx context.Context, a *inquiry, known []int64, needed in
 	}
 	s := a.straight[0].statement("rid", a.order, after)
 	s.limit(int64(needed-len(known))*markEvery, 0)
-	came := 0
+	seen := 0
 	err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
-		if came++; came%markEvery == 0 {
+		if seen++; seen%markEvery == 0 {
 			marks = append(marks, c.Int(0))
 		}
 		return nil

@@ -45,5 +45,5 @@ func TestFarPagesHaveMarks(t *testing.T) {
 	require.False(t, walked(1500, ids[1500:1503]), "the marks before stay")
 
 	require.NoError(t, f.insert(ctx, newNote(2600)))
-	require.True(t, walked(2599, []string{ids[2599], newNote(2600).ID}), "after a change they are found anew")
+	require.True(t, walked(2599, []string{ids[2599], newNote(2600).ID}), "after a change they are found again")
 }

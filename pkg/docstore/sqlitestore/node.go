@@ -17,7 +17,7 @@ type node struct {
 	op     op
 	column *column
 	values []docstore.Value // isIn: at least one, distinct; isContains: the text to find
-	// isBetween: low <= value < high; nil is unbounded. For texts and numbers; a prefix is a range, too
+	// isBetween: low <= value < high; nil is unbounded. A prefix is such a range, too.
 	low  *docstore.Value
 	high *docstore.Value
 	sub  []node // isAnd, isOr: at least two
@@ -319,7 +319,7 @@ func (n *node) accepts(text []byte, num int64) bool {
 }
 
 func compareText(a string, b []byte) int {
-	return -bytes.Compare(b, []byte(a)) // the conversion does not allocate, because Compare does not keep it
+	return -bytes.Compare(b, []byte(a)) // the conversion does not allocate, because Compare does not keep its arguments
 }
 
 // uses calls each for every column of the leaves.

@@ -7,7 +7,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// Pending lists messages in the order of their transactions, because there is only one writer.
+// Pending lists messages by Seq, which is the order of their transactions, because there is only one writer.
 func (e *Engine) Pending(ctx context.Context, after int64, limit int) ([]docstore.Message, error) {
 	var list []docstore.Message
 	err := e.read(ctx, func(conn Conn) error {
@@ -44,7 +44,7 @@ func (e *Engine) Backlog(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// Due lists documents from the index of Due times.
+// Due lists documents of all tenants whose Entry.Due is at most before, earliest first.
 func (e *Engine) Due(ctx context.Context, def *docstore.Def, before int64, limit int) ([]docstore.Ref, error) {
 	t, err := e.table(def)
 	if err != nil {
@@ -52,9 +52,8 @@ func (e *Engine) Due(ctx context.Context, def *docstore.Def, before int64, limit
 	}
 	var list []docstore.Ref
 	err = e.read(ctx, func(conn Conn) error {
-		sql := fmt.Sprintf(
-			"SELECT tenant, id FROM %s INDEXED BY %s WHERE due <> 0 AND due <= ?1 ORDER BY due, tenant, id LIMIT 0 "+
-				"+ ?2", t.name, t.dueIndex())
+		sql := fmt.Sprintf("SELECT tenant, id FROM %s INDEXED BY %s WHERE due <> 0 AND due <= ?1 "+
+			"ORDER BY due, tenant, id LIMIT 0 + ?2", t.name, t.dueIndex())
 		return conn.Query(ctx, sql, []any{before, int64(limit)}, func(c Columns) error {
 			list = append(list, docstore.Ref{Tenant: string(c.Bytes(0)), ID: string(c.Bytes(1))})
 			return nil
@@ -63,7 +62,7 @@ func (e *Engine) Due(ctx context.Context, def *docstore.Def, before int64, limit
 	return list, err
 }
 
-// NextTenant returns the tenant that follows after among the tenants with documents.
+// NextTenant returns the tenant that follows after among the tenants with documents, in the order of their bytes.
 func (e *Engine) NextTenant(ctx context.Context, def *docstore.Def, after string) (next string, err error) {
 	t, err := e.table(def)
 	if err != nil {
@@ -80,11 +79,11 @@ func (e *Engine) NextTenant(ctx context.Context, def *docstore.Def, after string
 	return next, err
 }
 
-// Reserve increases a sequence.
+// Reserve hands out n numbers that no other call gets: first … first+n-1. The first number ever is 1.
 func (e *Engine) Reserve(ctx context.Context, sequence string, n int64) (first int64, err error) {
 	err = e.writer.do(ctx, func(conn Conn) error {
-		const sql = "INSERT INTO sequences (name, next) VALUES (?1, 1 + ?2) ON CONFLICT DO UPDATE SET next = next + " +
-			"?2 RETURNING next - ?2"
+		const sql = "INSERT INTO sequences (name, next) VALUES (?1, 1 + ?2) " +
+			"ON CONFLICT DO UPDATE SET next = next + ?2 RETURNING next - ?2"
 		first, err = number(context.Background(), conn, sql, sequence, n)
 		return err
 	})

@@ -11,24 +11,21 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// A page of what a filter selects is found in one of four ways:
+// A page of the documents that a filter selects is found in one of four ways:
 //
-// 1. Directly, if the filter is a range of the index that gives the order.
-//
-// 2. By testing all rows of a group, if the filter names one that is small.
-//
-// 3. By testing the first rows in the order (a glance), if the filter selects many documents.
-//
-// 4. From the set of all rows that the filter selects (sets.go): by sorting the set, or by looking for its rows along
-// the index, which costs less the larger the set is.
+//  1. Directly, if the filter is a range of the index that gives the order.
+//  2. By testing all rows of a group, if the filter names a small one.
+//  3. By testing the first rows in the order (a glance), if the filter selects many documents.
+//  4. From the set of all rows that the filter selects (sets.go): by sorting the set, or by looking for its rows along
+//     the index, which costs less the larger the set is.
 
 const (
-	glance   = 60     // rows that a glance tests, and two more for each row of a page
+	glance   = 60     // rows that a glance tests, plus two for each row of the page and of its offset
 	cheap    = 10_000 // a search of fewer index entries costs less than a glance
-	maxGroup = 1000   // rows of a group that are all tested
+	maxGroup = 1000   // groups with more rows are not tested as a whole
 )
 
-// find returns the rows of the page and, if it learns it on the way, the total; otherwise −1.
+// find returns the rows of the page, and the total if finding the rows has shown it; otherwise −1.
 func (q *queries) find(ctx context.Context, a *inquiry) ([]docstore.Row, int64, error) {
 	if a.straight == nil && a.ids == nil {
 		var err error
@@ -60,7 +57,7 @@ func (q *queries) find(ctx context.Context, a *inquiry) ([]docstore.Row, int64, 
 	return rows, found.total.N, err
 }
 
-// search finds the rows of a page, and the total as find does.
+// search finds the rows of a page in the ways 2 to 4, and the total as find does.
 func (q *queries) search(ctx context.Context, a *inquiry) (answer, error) {
 	if a.walk.grouped() {
 		if found, err := q.ofGroup(ctx, a); !errors.Is(err, errFar) {
@@ -97,17 +94,17 @@ func (q *queries) arrange(ctx context.Context, a *inquiry, selected *set, all in
 	}
 	sorting, walking := lookup*selected.size, int64(a.Offset+a.Limit)*all/selected.size
 	spanned := len(a.order.keys) > 0 && a.walk.key.span > 0
-	most := sorting // rows that a walk may skip
+	budget := sorting // how many rows a walk may read
 	switch {
 	case spanned:
-		most = min(sorting, maxWalked)
+		budget = min(sorting, maxWalked)
 	case sorting > all:
-		most = math.MaxInt64
+		budget = math.MaxInt64
 	}
 	var rids []int64
 	err := errFar
-	if walking < most {
-		rids, err = q.walk(ctx, a.walk, a, selected, most)
+	if walking < budget {
+		rids, err = q.walk(ctx, a.walk, a, selected, budget)
 	}
 	if errors.Is(err, errFar) {
 		if spanned && selected.size > maxSorted {
@@ -119,13 +116,14 @@ func (q *queries) arrange(ctx context.Context, a *inquiry, selected *set, all in
 	return rids, err
 }
 
-// If the order has spans, reading them costs less than sorting, or skipping, more rows than this.
+// If the order has spans, reading them costs less than sorting more than maxSorted rows, and less than a walk over more
+// than maxWalked rows.
 const (
 	maxSorted = 250
 	maxWalked = 5000
 )
 
-// bySpans finds a page of a set by the spans of the order: the spans that the page lies in hold few rows.
+// bySpans finds a page of a set by the spans of the order: it sorts or walks only the spans that the page lies in.
 func (q *queries) bySpans(ctx context.Context, a *inquiry, selected *set) ([]int64, error) {
 	near, err := q.nearSpans(ctx, a, selected)
 	if err != nil || len(near.rids) == 0 {
@@ -149,16 +147,16 @@ func (q *queries) bySpans(ctx context.Context, a *inquiry, selected *set) ([]int
 // spansOfPage are the spans that a page lies in.
 type spansOfPage struct {
 	first, last docstore.Value // in the page's order
-	rids        []int64        // rows of the set in these spans
-	entries     int            // all rows in these spans
-	before      int            // rows of the set in earlier spans
+	rids        []int64        // the rows of the set in these spans
+	entries     int            // the number of all rows in these spans
+	before      int            // the number of rows of the set in earlier spans
 }
 
 // nearSpans finds the spans that a page of a set lies in.
 func (q *queries) nearSpans(ctx context.Context, a *inquiry, selected *set) (*spansOfPage, error) {
 	key, desc := a.walk.key, a.order.desc[0]
 	low, high := a.walk.low, a.walk.high
-	var began *docstore.Value // the span of the position; only a part of it belongs to the page
+	var began *docstore.Value // the span that the position is in; some of its rows are before the position
 	if a.After != nil {
 		at := key.posting(a.After.Values[0])
 		if began = &at; desc {
@@ -177,14 +175,14 @@ func (q *queries) nearSpans(ctx context.Context, a *inquiry, selected *set) (*sp
 	}
 	s.add(" ORDER BY value%s", map[bool]string{true: " DESC"}[desc])
 	near := &spansOfPage{}
-	came := 0 // rows of the set so far
+	seen := 0 // rows of the set so far
 	err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
 		if span := key.value(c, 0); near.entries == 0 || span != near.last {
-			if came >= a.Offset+a.Limit {
+			if seen >= a.Offset+a.Limit {
 				return errEnough
 			}
-			if near.entries == 0 || a.After == nil && came <= a.Offset {
-				near.first, near.before = span, came
+			if near.entries == 0 || a.After == nil && seen <= a.Offset {
+				near.first, near.before = span, seen
 				near.entries, near.rids = 0, near.rids[:0]
 			}
 			near.last = span
@@ -192,7 +190,7 @@ func (q *queries) nearSpans(ctx context.Context, a *inquiry, selected *set) (*sp
 		near.entries += selected.common(c.Int(1), c.Bytes(2), func(rid int64) {
 			near.rids = append(near.rids, rid)
 			if began == nil || near.last != *began {
-				came++
+				seen++
 			}
 		})
 		return nil
@@ -236,17 +234,18 @@ func (q *queries) read(ctx context.Context, a *inquiry) ([]docstore.Row, error) 
 	return rows, nil
 }
 
+// errFar means that a way to find a page costs too much. It never leaves this package.
 var errFar = errors.New("sqlitestore: too many rows tested")
 
 // pager collects the rows of a page from the rows that it is given.
 type pager struct {
 	find *docstore.Find
-	came int
+	seen int
 	rids []int64
 }
 
 func (p *pager) add(rid int64) error {
-	if p.came++; p.came <= p.find.Offset {
+	if p.seen++; p.seen <= p.find.Offset {
 		return nil
 	}
 	if p.rids = append(p.rids, rid); len(p.rids) == p.find.Limit {
@@ -255,13 +254,14 @@ func (p *pager) add(rid int64) error {
 	return nil
 }
 
-// sift walks until the page is full and tests each row. It returns errFar after most rows.
-func (q *queries) sift(ctx context.Context, a *inquiry, most int) ([]int64, error) {
+// sift walks until the page is full and tests each row. It returns errFar if it would have to read more than budget
+// rows.
+func (q *queries) sift(ctx context.Context, a *inquiry, budget int) ([]int64, error) {
 	p, page := a.walk, pager{find: &a.Find}
 	row := p.table.candidate()
 	s := p.statement("rid, id"+p.needs.fields, a.order, a.After)
 	err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
-		if most--; most < 0 {
+		if budget--; budget < 0 {
 			return errFar
 		}
 		if p.needs.fill(&row, c); p.rest.matches(&row) {
@@ -272,17 +272,17 @@ func (q *queries) sift(ctx context.Context, a *inquiry, most int) ([]int64, erro
 	return page.rids, ignore(err, errEnough)
 }
 
-// ofGroup tests all rows of a group, for the page and the total. It returns errFar if they are many.
+// ofGroup tests all rows of a group, for the page and the total. It returns errFar if there are more than maxGroup.
 func (q *queries) ofGroup(ctx context.Context, a *inquiry) (answer, error) {
 	p, page, position := a.walk, pager{find: &a.Find}, found{}
 	if a.After != nil {
 		position = found{id: a.After.ID, sort: a.After.Values}
 	}
-	row, came, total := p.table.candidate(), 0, int64(0)
+	row, seen, total := p.table.candidate(), 0, int64(0)
 	s := p.statement("rid, id"+p.needs.fields+selectKeys(a.order), a.order, nil)
 	s.limit(maxGroup+1, 0)
 	err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
-		if came++; came > maxGroup {
+		if seen++; seen > maxGroup {
 			return errFar
 		}
 		if p.needs.fill(&row, c); !p.rest.matches(&row) {
@@ -298,12 +298,13 @@ func (q *queries) ofGroup(ctx context.Context, a *inquiry) (answer, error) {
 	return answer{page.rids, docstore.Total{N: total}}, err
 }
 
-// walk goes along the index and takes the rows of a page that are in a set. It returns errFar after most rows.
-func (q *queries) walk(ctx context.Context, p *plan, a *inquiry, selected *set, most int64) ([]int64, error) {
+// walk goes along the index and takes the rows of a page that are in a set. It returns errFar if it would have to read
+// more than budget rows.
+func (q *queries) walk(ctx context.Context, p *plan, a *inquiry, selected *set, budget int64) ([]int64, error) {
 	page := pager{find: &a.Find}
 	s := p.statement("rid", a.order, a.After)
 	err := q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
-		if most--; most < 0 {
+		if budget--; budget < 0 {
 			return errFar
 		}
 		if rid := c.Int(0); selected.has(rid) {
@@ -353,19 +354,19 @@ func (q *queries) documents(ctx context.Context, a *inquiry, rids []int64) ([]do
 	for i, rid := range rids {
 		place[rid] = i
 	}
-	came := 0
+	seen := 0
 	err := q.rows(ctx, a.table, rids, columns+", rid", func(c Columns) error {
-		came++
+		seen++
 		rows[place[c.Int(strings.Count(columns, ",")+1)]] = read(c)
 		return nil
 	})
-	if err == nil && came != len(rids) {
-		err = fmt.Errorf("sqlitestore: %s lost %d of %d rows", a.table.name, len(rids)-came, len(rids))
+	if err == nil && seen != len(rids) {
+		err = fmt.Errorf("sqlitestore: %s lost %d of %d rows", a.table.name, len(rids)-seen, len(rids))
 	}
 	return rows, err
 }
 
-// shape is the set of columns that is read of each row that a query finds.
+// shape returns the columns to be read of each row that a query finds, and the function that reads them.
 func shape(find *docstore.Find, order *ordering) (columns string, read func(Columns) docstore.Row) {
 	if find.Bare {
 		return "id" + selectKeys(order), func(c Columns) docstore.Row {

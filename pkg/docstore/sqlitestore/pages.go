@@ -23,7 +23,7 @@ type page struct {
 	total docstore.Total
 }
 
-// fewRows are read as fast as the number of changes.
+// fewRows is a number of rows that are read as fast as the number of changes.
 const fewRows = 4
 
 func newPages(bytes int64) *pages {
@@ -44,14 +44,15 @@ func (p page) size() int {
 	return size
 }
 
-// cached reports whether the result of an inquiry is worth its place: others are rarely asked for again.
+// cached reports whether the result of an inquiry is worth its place in the cache: whether it is likely to be asked for
+// again and costs more than reading the number of changes.
 func (a *inquiry) cached() bool { return !a.Bare && a.After == nil && a.Limit > fewRows }
 
-// page returns a page of the last committed state: the cached one, or what find finds. most distinguishes pages with
-// totals that are counted to different limits from each other, and from pages without.
-func (e *Engine) page(ctx context.Context, a *inquiry, most int64,
+// page returns a page of the last committed state: the cached one, or the result of find. exactTo is part of the cache
+// key, because it decides the total; −1 stands for a page without a total.
+func (e *Engine) page(ctx context.Context, a *inquiry, exactTo int64,
 	find func(*queries) (page, error)) (found page, err error) {
-	text := string(binary.AppendVarint([]byte(a.text()), most))
+	text := string(binary.AppendVarint([]byte(a.text()), exactTo))
 	err = e.read(ctx, func(conn Conn) error {
 		q := &queries{engine: e, conn: conn, answers: e.answers}
 		changes, err := q.changes(ctx, a.table, a.tenant)

@@ -19,8 +19,8 @@ type plan struct {
 	needs  needs // the columns that rest reads
 
 	index string
-	// a leaf of the index's column: of one value if the order is by id alone; of any number of values if bare rows are
-	// sorted afterwards, or if the column is grouped by the key
+	// fixed is a leaf of the index's column: of one value if the order is by id alone; of any number of values if
+	// SQLite sorts bare rows, or if the column is grouped by the key
 	fixed     *node
 	key       *column
 	low, high *docstore.Value // bounds of the key
@@ -132,8 +132,8 @@ func (p *plan) merged(what string, order *ordering, after *docstore.Position) *s
 	return s
 }
 
-// bounds leaves one condition at each end of the walk. Given both the range's bound and the position, SQLite might
-// start at the first and step over all rows up to the second.
+// bounds leaves one condition at each end of the walk: the range's bound, or the position if that is further. Given
+// both, SQLite might start at the bound and step over all rows up to the position.
 func (p *plan) bounds(order *ordering, after *docstore.Position) (low, high *docstore.Value, rest *docstore.Position) {
 	low, high = p.low, p.high
 	if after == nil {
@@ -183,7 +183,7 @@ func needsOf(t *table, n *node) needs {
 	return needed
 }
 
-// candidate returns the candidate that rows are read into to be tested.
+// candidate returns an empty candidate, which needs.fill sets to one row after the other.
 func (t *table) candidate() candidate {
 	return candidate{texts: make([][]byte, len(t.keys)), nums: make([]int64, len(t.keys))}
 }

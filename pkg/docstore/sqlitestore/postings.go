@@ -22,11 +22,11 @@ const (
 	maxMore   = 512 // length of a row's more, in bytes
 	mergeEach = 32  // one in so many new postings leads to a merge
 	minMerged = 8   // rows that are worth merging
-	maxMerged = 512 // rows that are merged together at most: more than ever lie between two that lead to a merge
+	maxMerged = 512 // at most so many rows are merged together: more than usually lie between two merges
 )
 
-// mayMerge selects one in mergeEach row ids. It does not use their last digits, which the ids of a value may have in
-// common.
+// mayMerge selects one in mergeEach row ids by a multiplicative hash, because the lowest bits of the ids of one value
+// may all be the same.
 func mayMerge(rid int64) bool { return uint64(rid)*0x9E3779B97F4A7C15>>32%mergeEach == 0 }
 
 // pack makes rows from ascending row ids.
@@ -43,7 +43,7 @@ func pack(rids []int64, row func(first int64, more []byte)) {
 	}
 }
 
-// unpack calls each with the ids of a row. Damaged data end early; Check finds them.
+// unpack calls each with the ids of a row. It stops at damaged bytes; Check finds those.
 func unpack(first int64, more []byte, each func(rid int64)) {
 	each(first)
 	for len(more) > 0 {
@@ -77,7 +77,7 @@ type lateEntry struct {
 }
 
 const (
-	maxLate     = 50_000 // postings; they take a few megabytes
+	maxLate     = 50_000 // postings that wait; they take a few megabytes
 	maxLateRows = 32     // rows in one statement
 )
 
@@ -220,9 +220,9 @@ func (l lateList) merge(conn Conn, at lateEntry) error {
 	return cmp.Or(merged.add(at.value, rids), merged.flush())
 }
 
-// ignore returns err, unless it is none, which is no failure.
-func ignore(err, none error) error {
-	if err == none { //nolint:errorlint // it is returned as it was given
+// ignore returns nil if err is expected, and otherwise err.
+func ignore(err, expected error) error {
+	if err == expected { //nolint:errorlint // Query returns the error of its function unchanged
 		return nil
 	}
 	return err
@@ -265,7 +265,7 @@ func (c *column) findPosting(conn Conn, tenant string, value docstore.Value,
 			return nil
 		})
 	if err == nil {
-		rids = nil // these are of another row
+		rids = nil // they are of a row that does not name the document
 	}
 	return first, rids, ignore(err, errEnough)
 }

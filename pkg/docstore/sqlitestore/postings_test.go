@@ -135,16 +135,16 @@ func TestInside(t *testing.T) {
 		v := value("value")
 		within := func(n *node, v docstore.Value) bool { return n.accepts([]byte(v.Text), v.Num) }
 		inside, ends := n.inside()
-		there := 0
+		found := 0
 		if inside != nil && within(inside, c.posting(v)) {
-			there++
+			found++
 		}
 		for i := range ends {
 			if within(&ends[i], v) {
-				there++
+				found++
 			}
 		}
-		require.Equal(rt, map[bool]int{true: 1, false: 0}[within(&n, v)], there,
+		require.Equal(rt, map[bool]int{true: 1, false: 0}[within(&n, v)], found,
 			fmt.Sprintf("%v in %v…%v, inside %+v, ends %+v", v, n.low, n.high, inside, ends))
 	})
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// Prepare creates what is missing, in one transaction. A collection whose declaration has changed is written again from
-// its documents; a crash during that leaves it as it was.
+// Prepare creates missing tables and indexes, in one transaction. A collection whose declaration has changed is written
+// again from its documents; a crash in between leaves the file as it was.
 func (e *Engine) Prepare(ctx context.Context, defs []*docstore.Def) error {
 	tables := map[string]*table{}
 	for _, def := range defs {
@@ -89,7 +89,7 @@ func addColumn(conn Conn, table, name, declaration string) error {
 	return run(conn, "ALTER TABLE "+quote(table)+" ADD COLUMN "+declaration)
 }
 
-// recount makes the counters of facet values again, whatever an earlier declaration counted.
+// recount makes the counters of facet values again: an earlier declaration may have had other facets.
 func (t *table) recount(conn Conn) error {
 	for _, sql := range []string{
 		"DELETE FROM facet_counters WHERE collection = ?1",
@@ -122,8 +122,8 @@ func (e *Engine) rebuild(ctx context.Context, conn Conn, def *docstore.Def, t *t
 	if total == 0 {
 		log = slog.New(slog.DiscardHandler)
 	}
-	log.InfoContext(ctx, "its declaration or the file's format has changed: writing the collection again", "collection",
-		def.Name, "documents", total)
+	log.InfoContext(ctx, "rebuilding a collection, because its declaration or the file's format has changed",
+		"collection", def.Name, "documents", total)
 	if err := dropDependents(conn, t); err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (e *Engine) rebuild(ctx context.Context, conn Conn, def *docstore.Def, t *t
 		return err
 	}
 	done, err := e.copyDocuments(ctx, conn, def, t, old, func(done int64) {
-		log.InfoContext(ctx, "writing the collection", "collection", def.Name, "done", done, "documents", total)
+		log.InfoContext(ctx, "rebuilding a collection", "collection", def.Name, "done", done, "documents", total)
 	})
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (e *Engine) rebuild(ctx context.Context, conn Conn, def *docstore.Def, t *t
 	if done != total {
 		return fmt.Errorf("sqlitestore: %d of %d documents were rebuilt", done, total)
 	}
-	log.InfoContext(ctx, "the collection is written", "collection", def.Name, "documents", total)
+	log.InfoContext(ctx, "the collection is rebuilt", "collection", def.Name, "documents", total)
 	return run(conn, "DROP TABLE "+old)
 }
 
@@ -150,7 +150,7 @@ func (e *Engine) rebuild(ctx context.Context, conn Conn, def *docstore.Def, t *t
 // calls report from time to time with the number so far.
 func (e *Engine) copyDocuments(ctx context.Context, conn Conn, def *docstore.Def, t *table, old string,
 	report func(done int64)) (done int64, err error) {
-	const chunk, reportEach = 500, 20_000
+	const chunk, reportEach = 500, 20_000 // documents
 	var entries late
 	for after := int64(math.MinInt64); ; {
 		if err := ctx.Err(); err != nil {

@@ -56,20 +56,20 @@ func (e *Engine) Find(ctx context.Context, def *docstore.Def, tenant string, q d
 
 // Page reads a query's rows and its total from the last committed state.
 func (e *Engine) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find,
-	most int64) (rows []docstore.Row, total docstore.Total, err error) {
+	exactTo int64) (rows []docstore.Row, total docstore.Total, err error) {
 	asked, err := e.inquire(def, tenant, q)
 	if err != nil {
 		return nil, docstore.Total{}, err
 	}
 	if asked.cached() {
-		found, err := e.page(ctx, asked, most, func(q *queries) (page, error) {
-			rows, total, err := q.page(ctx, asked, most)
+		found, err := e.page(ctx, asked, exactTo, func(q *queries) (page, error) {
+			rows, total, err := q.page(ctx, asked, exactTo)
 			return page{rows, total}, err
 		})
 		return found.rows, found.total, err
 	}
 	err = e.snapshot(ctx, func(conn Conn) error {
-		rows, total, err = (&queries{engine: e, conn: conn, answers: e.answers}).page(ctx, asked, most)
+		rows, total, err = (&queries{engine: e, conn: conn, answers: e.answers}).page(ctx, asked, exactTo)
 		return err
 	})
 	return rows, total, err
@@ -77,9 +77,9 @@ func (e *Engine) Page(ctx context.Context, def *docstore.Def, tenant string, q d
 
 // Count counts in the last committed state.
 func (e *Engine) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter,
-	most int64) (total docstore.Total, err error) {
+	exactTo int64) (total docstore.Total, err error) {
 	err = e.snapshot(ctx, func(conn Conn) error {
-		total, err = (&queries{engine: e, conn: conn, answers: e.answers}).Count(ctx, def, tenant, filter, most)
+		total, err = (&queries{engine: e, conn: conn, answers: e.answers}).Count(ctx, def, tenant, filter, exactTo)
 		return err
 	})
 	return total, err
@@ -129,23 +129,23 @@ func (q *queries) Find(ctx context.Context, def *docstore.Def, tenant string, fi
 }
 
 func (q *queries) Page(ctx context.Context, def *docstore.Def, tenant string, find docstore.Find,
-	most int64) ([]docstore.Row, docstore.Total, error) {
+	exactTo int64) ([]docstore.Row, docstore.Total, error) {
 	asked, err := q.engine.inquire(def, tenant, find)
 	if err != nil {
 		return nil, docstore.Total{}, err
 	}
-	return q.page(ctx, asked, most)
+	return q.page(ctx, asked, exactTo)
 }
 
-func (q *queries) page(ctx context.Context, asked *inquiry, most int64) ([]docstore.Row, docstore.Total, error) {
+func (q *queries) page(ctx context.Context, asked *inquiry, exactTo int64) ([]docstore.Row, docstore.Total, error) {
 	asked, err := q.simplified(ctx, asked)
 	if err != nil {
 		return nil, docstore.Total{}, err
 	}
 	rows, total, err := q.find(ctx, asked)
 	if err != nil || total >= 0 {
-		return rows, docstore.UpTo(most, total), err
+		return rows, docstore.UpTo(exactTo, total), err
 	}
-	counted, err := q.count(ctx, asked.table, asked.tenant, &asked.filter, most)
+	counted, err := q.count(ctx, asked.table, asked.tenant, &asked.filter, exactTo)
 	return rows, counted, err
 }

@@ -11,8 +11,8 @@ import (
 
 const maxReaders = 4
 
-// readers is a pool of reading connections. It opens one when all are in use. The connection returned last is used
-// first, because its page cache fits best; connections that the load does not need are never opened.
+// readers is a pool of reading connections. It opens one when all are in use, up to maxReaders. The connection returned
+// last is used first, because its page cache has the most recent pages.
 type readers struct {
 	open   func(context.Context) (Conn, error)
 	slots  chan struct{} // one is held during each read
@@ -84,7 +84,7 @@ func (e *Engine) read(ctx context.Context, fn func(Conn) error) error {
 	return away(fn(conn))
 }
 
-// snapshot is read for several statements that must see the same state of the file.
+// snapshot is read for several statements that must see one state of the file.
 func (e *Engine) snapshot(ctx context.Context, fn func(Conn) error) error {
 	return e.read(ctx, func(conn Conn) error {
 		return inSnapshot(ctx, conn, func() error { return fn(conn) })
@@ -103,13 +103,13 @@ func inSnapshot(ctx context.Context, conn Conn, fn func() error) (err error) {
 	return fn()
 }
 
-// Primary result codes of failures that may be temporary: BUSY, LOCKED, NOMEM, READONLY, IOERR, FULL, CANTOPEN,
-// PROTOCOL.
-var passing = []int{5, 6, 7, 8, 10, 13, 14, 15}
+// temporary are the primary result codes of failures that may be temporary: BUSY, LOCKED, NOMEM, READONLY, IOERR, FULL,
+// CANTOPEN, PROTOCOL (https://sqlite.org/rescode.html).
+var temporary = []int{5, 6, 7, 8, 10, 13, 14, 15}
 
-// away turns failures of the machine, such as a full disk, into errors that clients may retry.
+// away turns failures of the machine, such as a full disk, into apperr.Unavailable: clients may retry.
 func away(err error) error {
-	if f, ok := errors.AsType[*Failure](err); ok && slices.Contains(passing, f.Code&0xff) {
+	if f, ok := errors.AsType[*Failure](err); ok && slices.Contains(temporary, f.Code&0xff) {
 		return apperr.Away("the store", err)
 	}
 	return err

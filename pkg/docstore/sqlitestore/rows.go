@@ -75,7 +75,7 @@ func (q *queries) byID(ctx context.Context, t *table, tenant string, ids []strin
 	return nil
 }
 
-// oneByID is fewByID for one id. It is shorter because most reads are of one document.
+// oneByID is fewByID for one id. It does less, because most reads are of one document.
 func (q *queries) oneByID(ctx context.Context, t *table, tenant, id, columns string, each func(Columns) error) error {
 	if row, ok := rowOf(id); ok {
 		found := false
@@ -92,6 +92,8 @@ func (q *queries) oneByID(ctx context.Context, t *table, tenant, id, columns str
 		" WHERE tenant = ?1 AND id = ?2 AND rid < 0", []any{tenant, id}, each)
 }
 
+// fewByID reads at most maxIDs documents: those with the row ids that their ids name, then, if some are missing, those
+// with negative row ids.
 func (q *queries) fewByID(ctx context.Context, t *table, tenant string, ids []string, columns string,
 	each func(Columns) error) error {
 	found := 0
@@ -125,7 +127,8 @@ func (q *queries) fewByID(ctx context.Context, t *table, tenant string, ids []st
 	return q.conn.Query(ctx, s.String(), s.args, each)
 }
 
-// oneOf writes the condition that a column has one of the values.
+// oneOf writes the condition that a column has one of the values. It repeats the last value so that there are few
+// different statement texts: see atLeast.
 func (s *statement) oneOf(field string, values []any) {
 	if len(values) == 1 {
 		s.add("%s = %s", field, s.arg(values[0]))

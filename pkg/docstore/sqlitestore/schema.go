@@ -20,8 +20,8 @@ import (
 //	4  a row of postings names many documents, and counters have changes: see postings.go, answers.go
 const format = 4
 
-// layout is the last format that changed how a table is written. Tables of an earlier layout are written again. What
-// other formats added is added to the existing tables.
+// layout is the last format that changed how a table is written. Tables of an earlier layout are written again. Columns
+// that other formats introduced are added to the existing tables.
 func (t *table) layout() int {
 	if slices.ContainsFunc(t.columns(), func(c *column) bool { return c.postings != "" }) {
 		return 4
@@ -38,7 +38,8 @@ CREATE TABLE IF NOT EXISTS counters (collection TEXT NOT NULL, tenant TEXT NOT N
 CREATE TABLE IF NOT EXISTS facet_counters (collection TEXT NOT NULL, facet TEXT NOT NULL, tenant TEXT NOT NULL,
 	value TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (collection, facet, tenant, value)) WITHOUT ROWID, STRICT;
 CREATE TABLE IF NOT EXISTS sequences (name TEXT PRIMARY KEY, next INTEGER NOT NULL) WITHOUT ROWID, STRICT;
-CREATE TABLE IF NOT EXISTS outbox (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, subject TEXT NOT NULL, record TEXT NOT NULL, payload BLOB NOT NULL) STRICT`
+CREATE TABLE IF NOT EXISTS outbox (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, subject TEXT NOT NULL,
+	record TEXT NOT NULL, payload BLOB NOT NULL) STRICT`
 
 // checkFormat refuses a file whose format this program does not know.
 func checkFormat(ctx context.Context, conn Conn) error {
@@ -58,19 +59,18 @@ func checkFormat(ctx context.Context, conn Conn) error {
 	return nil
 }
 
-// table is a collection in SQL:
+// table is a collection in SQL. The tables of a collection "users" are
 //
-// c_users (rid, tenant, id, version, counts, due, k_<index>…, lists, doc) lists repeats the list values: see lists.go
+//	c_users (rid, tenant, id, version, counts, due, k_<index>…, lists, doc)
+//	c_users.logins (tenant, value, rid)          one for each unique list index
+//	c_users.words (tenant, value, first, more)   one for each index with postings: see postings.go
 //
-//	c_users.logins (tenant, value, rid)                                     one for each unique list index
-//
-// c_users.words (tenant, value, first, more) one for each index with postings: see postings.go
-//
-// Indexes are named c_users#name. The names of collections cannot contain a dot or #.
+// The column lists repeats the list values: see lists.go. Indexes are named c_users#name. The names of collections
+// cannot contain a dot or #.
 type table struct {
 	def    *docstore.Def
 	name   string // quoted
-	plain  string
+	plain  string // the name without quotes
 	id     column
 	byName map[string]*column // by index
 	keys   []*column          // by slot
@@ -110,7 +110,7 @@ func newTable(def *docstore.Def) (*table, error) {
 	for _, ix := range def.Indexes {
 		names = append(names, ix.Name)
 		c := &column{slot: ix.Slot, many: ix.Many, number: ix.Number, unique: ix.Unique, span: ix.Span}
-		own := quote(t.plain + "." + ix.Name) // it has a table of its own
+		own := quote(t.plain + "." + ix.Name) // the name of its own table, if it has one
 		if ix.Many {
 			c.field, c.index = "value", own
 			c.deleteValue = "DELETE FROM " + c.index + " WHERE tenant = ?1 AND value = ?2 AND rid = ?3"

@@ -63,8 +63,8 @@ func (p *setPage) add(s *set, word int64, bit uint64) {
 	}
 }
 
-// addPostings adds the ids in a row of postings. It repeats the loop of unpack, and looks for a page only where an id
-// is on another than the one before: sets of a million ids are made for a search.
+// addPostings adds the ids in a row of postings. It repeats the loop of unpack to be fast, because a search may add a
+// million ids: it looks up a page only if an id is on another page than the id before.
 func (s *set) addPostings(first int64, more []byte) {
 	page := s.page(first)
 	for rid := first; ; {
@@ -89,7 +89,7 @@ func (s *set) addPostings(first int64, more []byte) {
 }
 
 // common calls each with the ids in a row of postings that are also in the set, and returns how many ids the row has.
-// Like addPostings it repeats the loop of unpack.
+// Like addPostings, it repeats the loop of unpack to be fast.
 func (s *set) common(first int64, more []byte, each func(rid int64)) int {
 	page := s.pageOf(first)
 	for rid, n := first, 1; ; n++ {
@@ -114,7 +114,7 @@ func (s *set) common(first int64, more []byte, each func(rid int64)) int {
 	}
 }
 
-// pageOf returns the page of a row id, which is not to be changed.
+// pageOf returns the page of a row id to be read. It must not be changed: it may be emptyPage.
 func (s *set) pageOf(rid int64) *setPage {
 	if c := s.chunk(rid); c != nil {
 		if at, _, _ := place(rid); c[at] != nil {
@@ -126,9 +126,9 @@ func (s *set) pageOf(rid int64) *setPage {
 
 var emptyPage setPage
 
-// bound returns errEnough if the set has more than most ids.
-func (s *set) bound(most int64) error {
-	if s.size > most {
+// bound returns errEnough if the set has more than limit ids.
+func (s *set) bound(limit int64) error {
+	if s.size > limit {
 		return errEnough
 	}
 	return nil

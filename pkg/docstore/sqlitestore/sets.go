@@ -17,12 +17,12 @@ const (
 	lookup      = 40     // cost of reading a row, in index entries
 	perPosting  = 30     // cost of reading a row of postings, in index entries
 	perFacet    = 20     // documents in a facet's postings that cost as much as one index entry
-	maxEstimate = 20_000 // index entries that are counted at most to estimate the cost of a leaf
-	maxPostings = 1000   // rows of postings that are counted at most
+	maxEstimate = 20_000 // at most so many index entries are counted to estimate the cost of a leaf
+	maxPostings = 1000   // at most so many rows of postings are counted
 )
 
-// set finds the rows that a filter selects: all, or more than most.
-func (q *queries) set(ctx context.Context, t *table, tenant string, n *node, most int64) (*set, error) {
+// set finds the rows that a filter selects: all of them, or, if there are more than limit, some number above limit.
+func (q *queries) set(ctx context.Context, t *table, tenant string, n *node, limit int64) (*set, error) {
 	rows := newSet()
 	var err error
 	switch {
@@ -30,29 +30,29 @@ func (q *queries) set(ctx context.Context, t *table, tenant string, n *node, mos
 		rows, err = q.intersection(ctx, t, tenant, n)
 	case n.op == isOr:
 		for i := range n.sub {
-			if err = q.unite(ctx, t, tenant, &n.sub[i], most, rows); err != nil {
+			if err = q.unite(ctx, t, tenant, &n.sub[i], limit, rows); err != nil {
 				break
 			}
 		}
-	case n.op == isAll: // the cost of the part that it excludes
-		err = q.entries(ctx, t, tenant, nil, most, rows)
+	case n.op == isAll:
+		err = q.entries(ctx, t, tenant, nil, limit, rows)
 	case n.op != isNone:
-		err = q.unite(ctx, t, tenant, n, most, rows)
+		err = q.unite(ctx, t, tenant, n, limit, rows)
 	}
 	return rows, ignore(err, errEnough)
 }
 
-// unite adds the rows that a part selects to a set. It returns errEnough when there are more than most.
-func (q *queries) unite(ctx context.Context, t *table, tenant string, n *node, most int64, rows *set) error {
+// unite adds the rows that a part selects to a set. It returns errEnough when the set has more than limit.
+func (q *queries) unite(ctx context.Context, t *table, tenant string, n *node, limit int64, rows *set) error {
 	if !n.isLeaf() {
-		part, err := q.set(ctx, t, tenant, n, most)
+		part, err := q.set(ctx, t, tenant, n, limit)
 		if err != nil {
 			return err
 		}
 		for _, rid := range part.rids() {
 			rows.add(rid)
 		}
-		return rows.bound(most)
+		return rows.bound(limit)
 	}
 	ends := []node{*n}
 	postings := n
@@ -65,12 +65,12 @@ func (q *queries) unite(ctx context.Context, t *table, tenant string, n *node, m
 		ends = nil
 	}
 	if postings != nil {
-		if err := q.postings(ctx, tenant, postings, most, rows); err != nil {
+		if err := q.postings(ctx, tenant, postings, limit, rows); err != nil {
 			return err
 		}
 	}
 	for i := range ends {
-		if err := q.entries(ctx, t, tenant, &ends[i], most, rows); err != nil {
+		if err := q.entries(ctx, t, tenant, &ends[i], limit, rows); err != nil {
 			return err
 		}
 	}
@@ -78,7 +78,7 @@ func (q *queries) unite(ctx context.Context, t *table, tenant string, n *node, m
 }
 
 // entries adds the rows of the index entries that a leaf selects. A nil leaf selects all.
-func (q *queries) entries(ctx context.Context, t *table, tenant string, n *node, most int64, rows *set) error {
+func (q *queries) entries(ctx context.Context, t *table, tenant string, n *node, limit int64, rows *set) error {
 	s := &statement{}
 	if n == nil {
 		s.add("SELECT rid FROM %s INDEXED BY %s WHERE tenant = %s", t.name, t.id.index, s.arg(tenant))
@@ -87,15 +87,15 @@ func (q *queries) entries(ctx context.Context, t *table, tenant string, n *node,
 	}
 	return q.conn.Query(ctx, s.String(), s.args, func(c Columns) error {
 		rows.add(c.Int(0))
-		return rows.bound(most)
+		return rows.bound(limit)
 	})
 }
 
 // postings adds the rows in a leaf's postings.
-func (q *queries) postings(ctx context.Context, tenant string, n *node, most int64, rows *set) error {
+func (q *queries) postings(ctx context.Context, tenant string, n *node, limit int64, rows *set) error {
 	return q.eachPosting(ctx, tenant, n, func(first int64, more []byte) error {
 		rows.addPostings(first, more)
-		return rows.bound(most)
+		return rows.bound(limit)
 	})
 }
 
@@ -107,7 +107,7 @@ func (q *queries) eachPosting(ctx context.Context, tenant string, n *node,
 	return q.conn.Query(ctx, s.String(), s.args, func(c Columns) error { return each(c.Int(0), c.Bytes(1)) })
 }
 
-// setWithin finds the rows that a filter selects, at least those in a set.
+// setWithin finds the rows that a filter selects. It may leave out rows that are not in the given set.
 func (q *queries) setWithin(ctx context.Context, t *table, tenant string, n *node, rows *set) (*set, error) {
 	if !n.isLeaf() || n.column.postings == "" || n.column.span > 0 {
 		return q.set(ctx, t, tenant, n, math.MaxInt64)
@@ -201,7 +201,7 @@ func (q *queries) parts(ctx context.Context, t *table, tenant string, n *node) (
 	return parts, nil
 }
 
-// fewerOf returns the facet's other values, if fewer documents have those.
+// fewerOf returns n, or the facet's other values if fewer documents have those; others then is true.
 func (q *queries) fewerOf(ctx context.Context, t *table, tenant string, n *node,
 	all int64) (_ *node, others bool, _ error) {
 	total, err := q.facetTotal(ctx, t, tenant, n)
@@ -269,7 +269,7 @@ func (q *queries) cost(ctx context.Context, t *table, tenant string, n *node, al
 	}
 	entries, err := q.probe(ctx, t, tenant, n, maxEstimate)
 	if entries == maxEstimate {
-		entries = max(all, maxEstimate) // or more
+		entries = max(all, maxEstimate) // counting stopped: assume all documents
 	}
 	return entries, err
 }

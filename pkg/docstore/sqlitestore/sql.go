@@ -40,7 +40,7 @@ func (s *statement) leaf(n *node) {
 	s.between(c, n.low, n.high)
 }
 
-// atLeast rounds up to a power of two, so that there are few different statement texts: 1, 2, 4, 8, …
+// atLeast rounds up to a power of two: 1, 2, 4, 8, …
 func atLeast(n int) int {
 	size := 1
 	for size < n {
@@ -82,7 +82,7 @@ func (s *statement) postings(n *node, what, tenant string) {
 	s.leaf(&leaf)
 }
 
-// limit writes 0 + ?: SQLite prepares a statement again whenever a parameter that is the whole limit changes.
+// limit writes "0 + ?": SQLite prepares a statement again whenever a parameter that is the whole limit changes.
 func (s *statement) limit(n, offset int64) {
 	s.add(" LIMIT 0 + %s OFFSET 0 + %s", s.arg(n), s.arg(offset))
 }

@@ -27,12 +27,12 @@ import (
 
 // Options say how a file is opened.
 type Options struct {
-	// the database file, created if missing; its folder must exist. SQLite puts two more files beside it
+	// Path is the database file, created if missing; its folder must exist. SQLite puts two more files beside it.
 	Path   string
 	Driver Driver       // nil means Default
 	Log    *slog.Logger // required
-	// Cache is how many bytes the caches may take together; 0 means DefaultCache. SQLite's page cache of the writer has
-	// half of them, those of the readers three eighths, and the lists' first pages one eighth.
+	// Cache is how many bytes these caches may take together; 0 means DefaultCache: SQLite's page cache of the writer
+	// (one half), those of the readers (three eighths), and the first pages of lists (one eighth).
 	Cache int64
 }
 
@@ -104,12 +104,11 @@ func checkJournal(ctx context.Context, conn Conn) error {
 // write-ahead log into the file at 16 MiB. After a large transaction it cuts the log to 32 MiB when the log starts
 // again.
 const (
-	every = "PRAGMA busy_timeout = 5000; PRAGMA foreign_keys = off; PRAGMA temp_store = memory; PRAGMA " +
-		"trusted_schema = off;"
-	writing = every +
-		"PRAGMA journal_mode = wal; PRAGMA synchronous = full; " +
+	common = "PRAGMA busy_timeout = 5000; PRAGMA foreign_keys = off; PRAGMA temp_store = memory; " +
+		"PRAGMA trusted_schema = off; "
+	writing = common + "PRAGMA journal_mode = wal; PRAGMA synchronous = full; " +
 		"PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 33554432"
-	reading = every + "PRAGMA query_only = on"
+	reading = common + "PRAGMA query_only = on"
 )
 
 // cacheSize bounds a connection's page cache, which grows as pages are read.
@@ -137,15 +136,16 @@ func (e *Engine) Ping(ctx context.Context) error {
 	})
 }
 
-// Decode decodes a document's JSON. docstore has encoded it, so Decode need not check it.
+// Decode decodes a document's JSON. It does not check for duplicate names and invalid UTF-8: docstore has encoded it.
 func (e *Engine) Decode(data []byte, into any) error {
 	return json.Unmarshal(data, into, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// DataIsJSON returns true.
+// DataIsJSON returns true: a row's data are the stored JSON.
 func (e *Engine) DataIsJSON() bool { return true }
 
-// Close runs what is queued, waits for readers and closes the file. Later calls of all methods fail.
+// Close runs the queued transactions, waits for readers and closes the file. Later calls of all methods fail; a second
+// Close does nothing.
 func (e *Engine) Close() error {
 	e.closing.Do(func() {
 		e.closed = errors.Join(e.readers.close(), e.writer.close())

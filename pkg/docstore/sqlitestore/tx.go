@@ -15,7 +15,7 @@ var errEnded = errors.New("sqlitestore: the transaction has ended")
 type tx struct {
 	queries
 	broken error // a write failed half-way: nothing may be committed, even if the caller ignores the error
-	late   late  // postings that are not written yet; they are before anything reads or removes postings
+	late   late  // postings that are not written yet; they are written before anything reads or removes postings
 }
 
 // Peek returns the transaction itself: there is only one writer, so nothing that it finds can change.
@@ -24,7 +24,7 @@ func (x *tx) Peek() docstore.Queries { return x }
 // Flush does nothing: SQLite checks each write at once.
 func (x *tx) Flush(context.Context) error { return nil }
 
-// ready is called at the beginning of every write.
+// ready returns the table for a write. It fails if the transaction is broken or the context has ended.
 func (x *tx) ready(ctx context.Context, def *docstore.Def) (*table, error) {
 	if x.broken != nil {
 		return nil, x.broken
@@ -44,7 +44,7 @@ type counter struct {
 	facet, value string
 }
 
-// count notes that there is one document more, or one less.
+// count adds n to the counters of all documents and of the facets' values that a document has.
 func (x *tx) count(t *table, tenant string, keys []docstore.Value, n int64) {
 	of := scope{t.def.Name, tenant}
 	x.counts[counter{scope: of}] += n
@@ -53,6 +53,7 @@ func (x *tx) count(t *table, tenant string, keys []docstore.Value, n int64) {
 	}
 }
 
+// fail marks the transaction as broken if err is not nil, and returns err.
 func (x *tx) fail(err error) error {
 	if err != nil {
 		x.broken = err
@@ -87,8 +88,8 @@ func (t *table) add(conn Conn, def *docstore.Def, e *docstore.Entry, late *late)
 	return late.flushIfMany(conn)
 }
 
-// taken returns the unique value that another document has. SQLite reports it only inside a message that would have to
-// be parsed.
+// taken returns the *DuplicateError for a violated constraint, and other errors unchanged. It looks for the value that
+// another document has, because SQLite names only the columns, in a message that would have to be parsed.
 func (t *table) taken(conn Conn, def *docstore.Def, e *docstore.Entry, rid int64, cause error) error {
 	if !isConstraint(cause) {
 		return cause
@@ -136,6 +137,7 @@ func listsOf(e *docstore.Entry) func(slot int) []string {
 
 func (s *stored) list(slot int) []string { return decodeList(s.lists, slot) }
 
+// locate reads the row of a document that is to be replaced or deleted, and checks its stamp.
 func (x *tx) locate(t *table, tenant, id string, expect docstore.Stamp) (*stored, error) {
 	if err := x.late.flush(x.conn); err != nil {
 		return nil, x.fail(err)
@@ -179,7 +181,7 @@ func (x *tx) Replace(ctx context.Context, def *docstore.Def, e *docstore.Entry, 
 	if err != nil {
 		return err
 	}
-	x.counts[counter{scope: scope{def.Name, e.Tenant}}] += 0 // note the change
+	x.counts[counter{scope: scope{def.Name, e.Tenant}}] += 0 // so that finish increments changes
 	for _, c := range t.facets {
 		if is, was := e.Keys[c.slot], old.keys[c.slot]; is != was {
 			x.counts[counter{scope{def.Name, e.Tenant}, c.facet, was.Text}]--
@@ -235,11 +237,11 @@ func (t *table) updateEntries(conn Conn, def *docstore.Def, c *column, e *docsto
 	if !c.many || !c.unique {
 		return nil
 	}
-	gone, come := difference(old.list(c.slot), e.Lists[c.slot], strings.Compare)
-	if err := c.removeValues(conn, e.Tenant, old.rid, gone); err != nil {
+	former, fresh := difference(old.list(c.slot), e.Lists[c.slot], strings.Compare)
+	if err := c.removeValues(conn, e.Tenant, old.rid, former); err != nil {
 		return err
 	}
-	return t.addValues(conn, def, c, e.Tenant, old.rid, come)
+	return t.addValues(conn, def, c, e.Tenant, old.rid, fresh)
 }
 
 func (x *tx) Delete(ctx context.Context, def *docstore.Def, tenant, id string, expect docstore.Stamp) error {
@@ -304,9 +306,8 @@ func (x *tx) finish(ctx context.Context) error {
 				return err
 			}
 		case n != 0:
-			const sql = "INSERT INTO facet_counters (collection, tenant, n, facet, value) VALUES (?1, ?2, ?3, ?4, " +
-				"?5) " +
-				"ON CONFLICT DO UPDATE SET n = n + excluded.n"
+			const sql = "INSERT INTO facet_counters (collection, tenant, n, facet, value) " +
+				"VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE SET n = n + excluded.n"
 			if _, err := x.conn.Exec(ctx, sql, c.collection, c.tenant, n, c.facet, c.value); err != nil {
 				return err
 			}
@@ -334,25 +335,24 @@ func (x *tx) Find(ctx context.Context, def *docstore.Def, tenant string, q docst
 
 // Page reads a query's rows and its total in the state of the transaction.
 func (x *tx) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find,
-	most int64) (rows []docstore.Row, total docstore.Total, err error) {
+	exactTo int64) (rows []docstore.Row, total docstore.Total, err error) {
 	err = x.reading(ctx, func(ctx context.Context) error {
-		rows, total, err = x.queries.Page(ctx, def, tenant, q, most)
+		rows, total, err = x.queries.Page(ctx, def, tenant, q, exactTo)
 		return err
 	})
 	return rows, total, err
 }
 
 func (x *tx) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter,
-	most int64) (total docstore.Total, err error) {
+	exactTo int64) (total docstore.Total, err error) {
 	err = x.reading(ctx, func(ctx context.Context) error {
-		total, err = x.queries.Count(ctx, def, tenant, filter, most)
+		total, err = x.queries.Count(ctx, def, tenant, filter, exactTo)
 		return err
 	})
 	return total, err
 }
 
-// reading runs a query without interruption. If it fails, it marks the transaction as broken: SQLite may have rolled it
-// back.
+// reading runs a query without interruption. If it fails, the transaction is broken: SQLite may have rolled it back.
 func (x *tx) reading(ctx context.Context, query func(context.Context) error) error {
 	if x.broken != nil {
 		return x.broken

@@ -201,12 +201,12 @@ func TestEveryWay(t *testing.T) {
 			}
 		}
 		look(store)
-		most := int64(1 + r.IntN(2*len(want)+2))
-		total, err := engine.Count(ctx, members.Def(), "t1", chosen.filter, most)
+		exactTo := int64(1 + r.IntN(2*len(want)+2))
+		total, err := engine.Count(ctx, members.Def(), "t1", chosen.filter, exactTo)
 		require.NoError(t, err)
 		if total.More {
-			require.True(t, most <= total.N && total.N < int64(len(want)), "more than %d of %d, at most %d: %+v",
-				total.N, len(want), most, q)
+			require.True(t, exactTo <= total.N && total.N < int64(len(want)), "more than %d of %d, exact up to %d: %+v",
+				total.N, len(want), exactTo, q)
 		} else {
 			require.EqualValues(t, len(want), total.N, "%+v", q)
 		}

@@ -16,10 +16,10 @@ const (
 	maxQueue = 256 // waiting transactions; further callers wait until there is room
 )
 
-// writer owns the writing connection. Each queued caller gets a turn in a savepoint of its own. The writer commits once
-// for all turns that were queued meanwhile, and answers them after that. So callers share the cost of a durable commit,
-// and a failure affects only its own caller. A caller's function runs on the caller's goroutine, so that panics,
-// runtime.Goexit and profiles appear there.
+// writer owns the writing connection. Each queued caller gets a turn in a savepoint of its own. The writer commits the
+// turns of all callers that wait at the same time together, and then answers them. So callers share the cost of a
+// durable commit, and a failure affects only its own caller. A caller's function runs on the caller's goroutine, so
+// that panics, runtime.Goexit and profiles appear there.
 type writer struct {
 	conn    Conn
 	queue   chan *turn
@@ -33,7 +33,7 @@ type turn struct {
 	begin  chan struct{} // sent by the writer: the turn begins
 	ended  chan error    // sent by the caller: fn has returned
 	answer chan error    // sent by the writer: committed, or the error
-	large  bool          // changes so much that it gets no savepoint: SQLite keeps in memory what those undo
+	large  bool          // it gets no savepoint: SQLite keeps in memory everything that a savepoint could undo
 }
 
 func startWriter(conn Conn) *writer {
@@ -49,11 +49,12 @@ func (w *writer) close() error {
 	return w.conn.Close()
 }
 
-// do runs fn, which may write, in a transaction of its own.
+// do runs fn, which may write, in a transaction. It fails with errClosed after close.
 func (w *writer) do(ctx context.Context, fn func(Conn) error) error {
 	return w.take(ctx, &turn{}, fn)
 }
 
+// take queues a turn, runs fn when it begins, and returns when it is committed or has failed.
 func (w *writer) take(ctx context.Context, t *turn, fn func(Conn) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -213,8 +214,8 @@ func (w *writer) next(ran int) *turn {
 	}
 }
 
-// run gives a caller its turn. lost reports that the whole batch is gone: after some failures (disk full, I/O error)
-// SQLite rolls back the transaction itself, and there is no savepoint left.
+// run gives a caller its turn. lost is the error if the whole batch is rolled back: after some failures (disk full, I/O
+// error) SQLite rolls back the transaction itself, and there is no savepoint left.
 func (w *writer) run(t *turn) (err, lost error) {
 	if err := w.exec("SAVEPOINT turn"); err != nil {
 		return err, err

@@ -1,6 +1,6 @@
-// Package moderncdriver runs sqlitestore on modernc.org/sqlite instead of its default driver. It is the replacement
-// should the default driver no longer be maintained, and the proof that the engine depends on SQLite only, not on one
-// port of it. It is a module of its own, so that its dependencies are not part of the product.
+// Package moderncdriver runs sqlitestore on modernc.org/sqlite instead of its default driver. It is the replacement if
+// the default driver is no longer maintained, and it shows that the engine depends on SQLite only, not on one port of
+// it. It is a module of its own, so that its dependencies are not part of the product.
 package moderncdriver
 
 import (
