@@ -164,7 +164,7 @@ func eachTenant(t *testing.T, s *suite) {
 	require.NoError(t, walk())
 	require.Empty(t, seen)
 	want := map[string]int{}
-	for _, tenant := range []string{"t1", "t1-a", "t10", "t", "t2", "t_1"} {
+	for _, tenant := range []string{"t1", "t1-a", "t10", "t", "t2", "t_1", "t/1", "t%2F1", "t(1"} {
 		f.insert(t, in(t, tenant), thing("a"))
 		f.insert(t, in(t, tenant), thing("b"))
 		want[tenant] = 2

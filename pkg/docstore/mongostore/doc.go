@@ -10,16 +10,16 @@
 //	_reads  how often a transaction that read the document, but did not write it, has committed
 //
 // Raw JSON, maps and types with a JSON form of their own are stored as JSON text, because BSON cannot hold every key
-// and number of JSON.
+// and number that JSON can.
 //
 // Transactions are MongoDB's, with snapshot reads. Snapshots alone permit write skew: two transactions that each read
-// what the other changes. So a transaction that writes also increments _reads of the documents that it was given to
-// read. If another transaction has changed one of them since, the server refuses that, and the transaction runs again.
+// what the other changes. So a transaction that writes also increments _reads of the documents that it has read. If
+// another transaction has changed one of them since, the server refuses the increment, and the transaction runs again.
 // Ids and values of unique indexes that it looked for and did not find, and filters that it counted by, are fenced: see
-// fence. A document that others insert and that a query would have found is not protected against otherwise. Code that
-// relies on a filter selecting nothing, or no more than before, must count by the filter, as the other side must do, or
-// read a document that the other side changes.
+// fence. Nothing else protects against phantoms, which are documents that others insert and that a query would have
+// found. Code that relies on a filter selecting nothing, or no more than before, must count by the filter, and so must
+// the code that inserts; or both must read a document that the other changes.
 //
-// The writes of a transaction, with what protects it and with its messages, are sent together at its end, or before a
-// query that must see them. The server is not asked again for documents that the transaction has read or written.
+// The writes of a transaction are sent together at its end, or before a query that must see them, with its increments,
+// fences and messages. Documents that it has read or written are not read from the server again.
 package mongostore

@@ -74,7 +74,8 @@ func stored(def *docstore.Def, e *docstore.Entry) (bson.Raw, error) {
 		return nil, fmt.Errorf("mongostore: encode %s: %w", def.Name, err)
 	}
 	if len(raw) > maxDocument {
-		return nil, apperr.New(apperr.TooLarge, "the record has %d bytes; the store accepts %d", len(raw), maxDocument)
+		return nil, apperr.New(apperr.TooLarge,
+			"the record would take %d bytes in the store; the limit is %d", len(raw), maxDocument)
 	}
 	return raw, nil
 }
@@ -121,7 +122,7 @@ func row(def *docstore.Def, tenant string, raw bson.Raw, sort []docstore.Order, 
 		r.Counts = countsOf(raw)
 		r.Due, _ = raw.Lookup(fieldDue).DateTimeOK() // absent is 0, which means never
 	}
-	entries, _ := raw.Lookup(fieldEntries).DocumentOK() // Lookup panics on a longer path if this is not a document
+	entries, _ := raw.Lookup(fieldEntries).DocumentOK() // Lookup of a longer path panics if this is not a document
 	for _, o := range sort {
 		value, d := entries.Lookup(o.Index), def.Index(o.Index)
 		var v docstore.Value

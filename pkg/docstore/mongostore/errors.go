@@ -46,7 +46,7 @@ func failure(ctx context.Context, doing string, err error) error {
 	}
 }
 
-// away reports whether trying again later may help.
+// away reports whether the same operation may succeed later.
 func away(err error) bool {
 	return unreachable(err) || hasLabel(err, labelTransient) || hasLabel(err, labelRetryableWrite) ||
 		hasCode(err, 134) || hasCode(err, 262) // ReadConcernMajorityNotAvailableYet, ExceededTimeLimit
@@ -92,13 +92,13 @@ var indexInMessage = regexp.MustCompile(`index: (\S+) dup key`)
 // duplicate makes the DuplicateError of a refusal with code 11000.
 func duplicate(def *docstore.Def, entry *docstore.Entry, e mongo.WriteError) error {
 	d := &docstore.DuplicateError{Collection: def.Name, Value: entry.ID, Entry: entry}
-	// Since 4.2 servers report the keys of the index beside the message.
-	pattern, told := e.Raw.Lookup("keyPattern").DocumentOK()
+	// Servers report the keys of the index beside the message since MongoDB 4.2.
+	pattern, reported := e.Raw.Lookup("keyPattern").DocumentOK()
 	named := indexInMessage.FindStringSubmatch(e.Message)
 	for i := range def.Indexes {
 		x := &def.Indexes[i]
 		field := entryField(x.Name)
-		if told && isMissing(pattern, field) || !told && (named == nil || named[1] != uniqueName(def, x)) {
+		if reported && isMissing(pattern, field) || !reported && (named == nil || named[1] != uniqueName(def, x)) {
 			continue
 		}
 		d.Index = x.Name
@@ -109,7 +109,7 @@ func duplicate(def *docstore.Def, entry *docstore.Entry, e mongo.WriteError) err
 			d.Value = fmt.Sprint(scalar(x, entry.Keys[x.Slot]))
 		case len(entry.Lists[x.Slot]) == 1:
 			d.Value = entry.Lists[x.Slot][0]
-		default: // it would have to be parsed from the message
+		default: // only the message has the value, and it would have to be parsed
 			d.Value = ""
 		}
 	}

@@ -15,20 +15,21 @@ type unique struct {
 	value                     docstore.Value
 }
 
-// missed notes the ids and unique values that a filter asks for and that rows, all that it selects, do not have.
-func (t *tx) missed(def *docstore.Def, tenant string, f docstore.Filter, rows []docstore.Row) {
+// noteAbsent notes the ids and unique values that a filter asks for and that none of the rows has. The rows are all
+// that the filter selects.
+func (t *tx) noteAbsent(def *docstore.Def, tenant string, f docstore.Filter, rows []docstore.Row) {
 	switch f.Op {
 	case docstore.OpOr:
 		for _, sub := range f.Sub {
-			t.missed(def, tenant, sub, rows)
+			t.noteAbsent(def, tenant, sub, rows)
 		}
 	case docstore.OpID:
-		there := make(map[string]bool, len(rows))
+		present := make(map[string]bool, len(rows))
 		for i := range rows {
-			there[rows[i].ID] = true
+			present[rows[i].ID] = true
 		}
 		for _, id := range f.IDs {
-			if !there[id] {
+			if !present[id] {
 				t.absent[document{def.Name, key(tenant, id)}] = tenant
 			}
 		}
@@ -37,12 +38,12 @@ func (t *tx) missed(def *docstore.Def, tenant string, f docstore.Filter, rows []
 		if !d.Unique || len(rows) > 0 && rows[0].Data == nil {
 			return // bare rows do not tell which values they have
 		}
-		there := map[docstore.Value]bool{}
+		present := map[docstore.Value]bool{}
 		for i := range rows {
-			addValues(there, rows[i].Data, d)
+			addValues(present, rows[i].Data, d)
 		}
 		for _, v := range f.Values {
-			if isValue(d, v) && !there[v] {
+			if isValue(d, v) && !present[v] {
 				t.absentValues[unique{def.Name, tenant, d.Name, v}] = d
 			}
 		}
@@ -76,27 +77,27 @@ func addValues(to map[docstore.Value]bool, stored bson.Raw, d *docstore.IndexDef
 	}
 }
 
-// hold notes the unique values of a document that the transaction writes.
-func (t *tx) hold(def *docstore.Def, e *docstore.Entry) {
+// noteValues notes the unique values of a document that the transaction writes.
+func (t *tx) noteValues(def *docstore.Def, e *docstore.Entry) {
 	for i := range def.Indexes {
 		d := &def.Indexes[i]
 		switch {
 		case !d.Unique:
 		case d.Many:
 			for _, text := range e.Lists[d.Slot] {
-				t.held[unique{def.Name, e.Tenant, d.Name, docstore.Text(text)}] = true
+				t.valuesWritten[unique{def.Name, e.Tenant, d.Name, docstore.Text(text)}] = true
 			}
 		default:
-			t.held[unique{def.Name, e.Tenant, d.Name, e.Keys[d.Slot]}] = true
+			t.valuesWritten[unique{def.Name, e.Tenant, d.Name, e.Keys[d.Slot]}] = true
 		}
 	}
 }
 
-// fence protects what the transaction looked for and did not find, and what it counted. If another transaction inserts
-// the former, or counts by the same filter, the server refuses one of the two. For this, fence inserts placeholders
-// with those ids, unique values or names of counts, and deletes them again. Nobody ever sees a placeholder, but the
-// keys of the unique indexes have been written: of two transactions that write the same key of a unique index at the
-// same time, one gets a write conflict. Transactions that only insert need no additional statements.
+// fence makes the transaction conflict with any other that, at the same time, inserts an id or a unique value that this
+// one looked for and did not find, or that counts by a filter by which this one counted. For this, fence inserts
+// placeholders with these ids and unique values, and with the keys of the counts, and deletes them again. Nobody ever
+// sees a placeholder, but the keys of the unique indexes have been written: of two transactions that write the same key
+// of a unique index at the same time, one gets a write conflict. A transaction that only inserts needs no placeholders.
 func (t *tx) fence() {
 	placeholders := map[string]bson.A{} // the placeholders' keys, by collection
 	add := func(collection string, id any, more ...bson.E) {
@@ -111,7 +112,7 @@ func (t *tx) fence() {
 		}
 	}
 	for u, d := range t.absentValues {
-		if t.held[u] {
+		if t.valuesWritten[u] {
 			continue
 		}
 		value := scalar(d, u.value)

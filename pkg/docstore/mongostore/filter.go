@@ -13,8 +13,8 @@ import (
 // entryField is the path of an index's entry in a document.
 func entryField(index string) string { return fieldEntries + "." + index }
 
-// selection is the query document for what f selects in a tenant. Every branch of an "or" names the tenant, so that
-// each branch can use an index, which starts with the tenant.
+// selection is the query document for the documents that f selects in a tenant. Every branch of an "or" names the
+// tenant, so that each branch can use an index, which starts with the tenant.
 func selection(def *docstore.Def, tenant string, f docstore.Filter) bson.D {
 	switch f.Op {
 	case docstore.OpAll:
@@ -141,9 +141,9 @@ func sorting(order []docstore.Order) bson.D {
 	return append(sort, bson.E{Key: fieldKey, Value: direction})
 }
 
-// after is the query document for what find's filter selects after find's position, or for all that it selects if there
-// is no position. The "or" is at the top and each branch is complete, so that the server can walk an index range for
-// each branch and merge them in order.
+// after is the query document for the documents that find's filter selects after find's position, or for all that it
+// selects if there is no position. The "or" is at the top and each branch is complete, so that the server can walk an
+// index range for each branch and merge them in order.
 func after(def *docstore.Def, tenant string, find docstore.Find) bson.D {
 	selected := selection(def, tenant, find.Filter)
 	if find.Filter.Op == docstore.OpAll && len(find.Sort) > 0 {

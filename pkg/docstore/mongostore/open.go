@@ -22,19 +22,19 @@ import (
 
 // Options say which database to use, and within which limits.
 type Options struct {
-	URI      string // mongodb:// or mongodb+srv://, with credentials; never logged
-	Database string // the database of the service
-	TLS      *tls.Config
-	// AllowStandalone accepts a server without transactions. Every start logs as an error what that means: a crash
-	// during a write leaves a part of it, others see writes before they are complete, and writers may overwrite what
-	// another relied on.
+	URI      string      // mongodb:// or mongodb+srv://, with credentials; never logged
+	Database string      // the database of the service
+	TLS      *tls.Config // nil means as the URI says
+	// AllowStandalone accepts a server without transactions. Every start then logs an error that says what that means:
+	// a crash during a write leaves a part of it, others see writes before they are complete, and writers may overwrite
+	// documents that others relied on.
 	AllowStandalone bool
-	Log             *slog.Logger
+	Log             *slog.Logger // required
 
 	MaxPool uint64 // connections to each server; 0 means 100
-	// for an operation whose context has no deadline, and for a transaction with all its retries; 0 means 30 s
+	// Timeout bounds an operation whose context has no deadline, and a transaction with all its retries; 0 means 30 s.
 	Timeout time.Duration
-	// how long to wait for a usable server, for a transaction with all its retries, too; 0 means 5 s
+	// Select bounds the wait for a usable server, also over all retries of a transaction; 0 means 5 s.
 	Select time.Duration
 
 	Monitor *event.CommandMonitor // receives every command, if set
@@ -115,16 +115,12 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	}
 	if e.transactional, err = e.probe(ctx); err == nil && !e.transactional {
 		if o.AllowStandalone {
-			o.Log.Error(
-				"MongoDB has no transactions here: a crash leaves incomplete writes, others see writes before they "+
-					"are complete, "+
-					"and concurrent writers may overwrite what another relied on. For development only", "database",
-				o.Database)
+			o.Log.Error("MongoDB has no transactions here: a crash leaves incomplete writes, others see writes before "+
+				"they are complete, and concurrent writers may overwrite documents that others relied on. "+
+				"For development only", "database", o.Database)
 		} else {
-			err = errors.New(
-				"mongostore: transactions do not work on the server: MongoDB must be a replica set or a sharded " +
-					"cluster " +
-					"(a single server becomes one with --replSet and rs.initiate())")
+			err = errors.New("mongostore: transactions do not work on the server: MongoDB must be a replica set or a " +
+				"sharded cluster (a single server becomes a replica set with --replSet and rs.initiate())")
 		}
 	}
 	if err != nil {
@@ -141,8 +137,8 @@ func orDefault[T uint64 | time.Duration](v, unset T) T {
 	return v
 }
 
-// probe finds out whether transactions work: a server that says it has them must forget an aborted write. Some servers
-// that speak MongoDB's protocol accept startTransaction and ignore it.
+// probe reports whether transactions work: a server that says it has them must undo an aborted write. Some servers that
+// speak MongoDB's protocol accept startTransaction and ignore it.
 func (e *Engine) probe(ctx context.Context) (bool, error) {
 	var hello struct {
 		SetName string `bson:"setName"`
@@ -168,7 +164,7 @@ func (e *Engine) probe(ctx context.Context) (bool, error) {
 	}
 }
 
-// probeTransaction reports whether an aborted write is forgotten. Its error may be transient, like that of any
+// probeTransaction reports whether an aborted write is undone. Its error may be transient, like that of any
 // transaction.
 func (e *Engine) probeTransaction(ctx context.Context) (bool, error) {
 	session, err := e.client.StartSession()

@@ -43,8 +43,8 @@ type numbers struct {
 // numbersStart is earlier than any number: 2026-01-01, in milliseconds.
 const numbersStart = 1_767_225_600_000
 
-// numbersRandom is how many low bits of a number start as random. The other bits are milliseconds, and suffice until
-// 2095.
+// numbersRandom is the number of low bits of a number that begin at random. The other bits are milliseconds, which
+// suffice until 2095.
 const numbersRandom = 22
 
 // take returns the first of n consecutive numbers.
@@ -80,10 +80,10 @@ func (e *Engine) Pending(ctx context.Context, after int64, limit int) ([]docstor
 		return nil, err
 	}
 	latest := map[string]int64{}
-	there := map[int64]bool{}
+	listed := map[int64]bool{}
 	for _, m := range page {
 		latest[m.Record] = max(latest[m.Record], m.Sequence)
-		there[m.Seq] = true
+		listed[m.Seq] = true
 	}
 	var earlier bson.A
 	for record, sequence := range latest {
@@ -100,7 +100,7 @@ func (e *Engine) Pending(ctx context.Context, after int64, limit int) ([]docstor
 	if err != nil {
 		return nil, err
 	}
-	more = slices.DeleteFunc(more, func(m docstore.Message) bool { return there[m.Seq] })
+	more = slices.DeleteFunc(more, func(m docstore.Message) bool { return listed[m.Seq] })
 	return inOrder(append(page, more...)), nil
 }
 
@@ -164,8 +164,8 @@ func numbersAfter(seq int64) bson.D {
 	return bson.D{{Key: fieldKey, Value: bson.D{{Key: "$gt", Value: seq}}}}
 }
 
-// post adds a transaction's messages to its writes. It is the last step of the transaction: another transaction about
-// the same record either has committed, and has lower numbers if clocks agree, or is refused by the server.
+// post adds a transaction's messages to its writes. It is the last step before they are sent. Another transaction about
+// the same record either has committed before, with lower numbers if the clocks agree, or conflicts with this one.
 func (t *tx) post() error {
 	first := t.engine.numbers.take(len(t.messages))
 	for i, m := range t.messages {
@@ -177,7 +177,7 @@ func (t *tx) post() error {
 			return fmt.Errorf("mongostore: encode a message: %w", err)
 		}
 		if len(raw) > maxDocument {
-			return fmt.Errorf("mongostore: message %s has %d bytes; the store accepts %d", m.Subject, len(raw),
+			return fmt.Errorf("mongostore: message %s has %d bytes; the limit is %d", m.Subject, len(raw),
 				maxDocument)
 		}
 		t.add(statement{kind: insertOne, collection: outboxCollection, document: bson.Raw(raw)})

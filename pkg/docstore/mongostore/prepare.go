@@ -18,7 +18,9 @@ import (
 const (
 	// rebuildBatch is how many documents are read and written at a time when index entries are made again.
 	rebuildBatch = 500
-	// prepareTimeout allows to build indexes over millions of documents.
+	// reportEach is how many documents are rebuilt between two log entries; a multiple of rebuildBatch.
+	reportEach = 20_000
+	// prepareTimeout suffices to build indexes over millions of documents.
 	prepareTimeout = 2 * time.Hour
 )
 
@@ -62,23 +64,23 @@ func (e *Engine) create(ctx context.Context, name string) error {
 	return failure(ctx, "create collection "+name, err)
 }
 
-// prepare drops undeclared indexes, makes the entries, builds the indexes over them, and only then notes that it is
-// done.
+// prepare drops undeclared indexes, makes the entries again if necessary, builds the indexes over them, and at last
+// stores the signature of the declaration.
 func (e *Engine) prepare(ctx context.Context, def *docstore.Def) error {
 	have, err := e.dropIndexes(ctx, def)
 	if err != nil {
 		return err
 	}
 	schemas, is := e.db.Collection(schemasCollection), bson.D{{Key: fieldKey, Value: def.Name}}
-	var noted struct {
+	var stored struct {
 		Signature string `bson:"signature"`
 	}
-	err = schemas.FindOne(ctx, is).Decode(&noted)
+	err = schemas.FindOne(ctx, is).Decode(&stored)
 	if err != nil && !errors.Is(err, mongo.ErrNoDocuments) {
 		return failure(ctx, "read the schema", err)
 	}
 	want := signature(def)
-	if noted.Signature == want {
+	if stored.Signature == want {
 		return e.makeIndexes(ctx, def, have)
 	}
 	if err := e.rebuild(ctx, def); err != nil {
@@ -94,7 +96,8 @@ func (e *Engine) prepare(ctx context.Context, def *docstore.Def) error {
 	})
 }
 
-// upserted repeats an upsert that found the document missing and then met it on insert: now it exists.
+// upserted runs an upsert. Of two upserts that find no document, the server refuses the second one's insert; when it is
+// repeated, the document exists.
 func upserted(ctx context.Context, doing string, upsert func() error) error {
 	err := upsert()
 	if hasCode(err, codeDuplicateKey) {
@@ -156,14 +159,20 @@ func (e *Engine) indexNames(ctx context.Context, def *docstore.Def) ([]string, e
 	return names, nil
 }
 
-// rebuild makes the entries of all documents again, a batch at a time in the order of keys. It leaves a document that
-// is written meanwhile as its writer made it.
+// rebuild makes the entries of all documents again, a batch at a time in the order of keys. It does not change a
+// document that is written at the same time: its writer has made the entries.
 func (e *Engine) rebuild(ctx context.Context, def *docstore.Def) error {
 	all := bson.D{}
 	for done := 0; ; {
 		batch, err := e.batch(ctx, def, all)
-		if err != nil || len(batch) == 0 {
+		if err != nil {
 			return err
+		}
+		if len(batch) == 0 {
+			if done > 0 {
+				e.log.Info("index entries are rebuilt", "collection", def.Name, "documents", done)
+			}
+			return nil
 		}
 		var updates []mongo.WriteModel
 		for _, raw := range batch {
@@ -184,8 +193,9 @@ func (e *Engine) rebuild(ctx context.Context, def *docstore.Def) error {
 				return failure(ctx, "write index entries", err)
 			}
 		}
-		done += len(batch)
-		e.log.Info("making index entries again", "collection", def.Name, "documents", done)
+		if done += len(batch); done%reportEach == 0 {
+			e.log.Info("rebuilding index entries", "collection", def.Name, "done", done)
+		}
 		last := batch[len(batch)-1].Lookup(fieldKey)
 		all = bson.D{{Key: fieldKey, Value: bson.D{{Key: "$gt", Value: last}}}}
 	}

@@ -58,25 +58,25 @@ func (e *Engine) rows(ctx context.Context, def *docstore.Def, tenant string, que
 
 // Page finds and then counts.
 func (e *Engine) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find,
-	most int64) ([]docstore.Row, docstore.Total, error) {
+	exactTo int64) ([]docstore.Row, docstore.Total, error) {
 	rows, err := e.Find(ctx, def, tenant, q)
 	if err != nil {
 		return nil, docstore.Total{}, err
 	}
-	total, err := e.Count(ctx, def, tenant, q.Filter, most)
+	total, err := e.Count(ctx, def, tenant, q.Filter, exactTo)
 	return rows, total, err
 }
 
-// Count counts exactly up to most. No counters are stored: all transactions of a tenant would change the counter's
+// Count counts exactly up to exactTo. No counters are stored: all transactions of a tenant would change the counter's
 // document and conflict.
 func (e *Engine) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter,
-	most int64) (docstore.Total, error) {
+	exactTo int64) (docstore.Total, error) {
 	o := options.Count()
-	if most > 0 {
-		o.SetLimit(most + 1)
+	if exactTo > 0 {
+		o.SetLimit(exactTo + 1)
 	}
 	n, err := e.collection(def).CountDocuments(ctx, selection(def, tenant, filter.For()), o)
-	return docstore.UpTo(most, n), failure(ctx, "count in "+def.Name, err)
+	return docstore.UpTo(exactTo, n), failure(ctx, "count in "+def.Name, err)
 }
 
 // Due lists documents of all tenants whose Entry.Due is at most before, earliest first.
@@ -102,12 +102,12 @@ func (e *Engine) Due(ctx context.Context, def *docstore.Def, before int64, limit
 	return refs, nil
 }
 
-// NextTenant returns the tenant that follows after among the tenants with documents. Keys are tenant/id, and 0 is the
-// character after the slash.
+// NextTenant returns the tenant that follows after among the tenants with documents, in the order of keys. '0' is the
+// byte after the '/' that ends a tenant in a key.
 func (e *Engine) NextTenant(ctx context.Context, def *docstore.Def, after string) (string, error) {
 	query := bson.D{}
 	if after != "" {
-		query = bson.D{{Key: fieldKey, Value: bson.D{{Key: "$gte", Value: after + "0"}}}}
+		query = bson.D{{Key: fieldKey, Value: bson.D{{Key: "$gte", Value: tenantInKey.Replace(after) + "0"}}}}
 	}
 	o := options.Find().SetSort(bson.D{{Key: fieldKey, Value: 1}}).SetLimit(1).
 		SetProjection(bson.D{{Key: fieldTenant, Value: 1}})

@@ -126,9 +126,8 @@ func newPlan(t reflect.Type) (*plan, error) {
 	return p, nil
 }
 
-// membersOf are the members of a struct at index, with those of structs that it embeds. It does not go by the fields
-// that
-// Go promotes: two embedded structs can each have a field ID, with names of their own in JSON.
+// membersOf lists the members of a struct at index, with those of structs that it embeds. It does not use Go's promoted
+// fields: two embedded structs can each have a field ID, with names of their own in JSON.
 func membersOf(t reflect.Type, index []int) ([]member, error) {
 	var all []member
 	for f := range t.Fields() {

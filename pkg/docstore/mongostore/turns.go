@@ -20,7 +20,7 @@ type turns struct {
 
 type queue struct {
 	turn chan struct{} // full while a transaction has the turn
-	in   int           // transactions that have the turn or wait for it
+	in   int           // the number of transactions that have the turn or wait for it
 }
 
 // enter waits for the key's turn, in the order of arrival, and returns the function that ends it. It fails with
@@ -40,7 +40,8 @@ func (t *turns) enter(ctx context.Context, key string) (leave func(), err error)
 	}
 	if q.in > maxWaiting {
 		t.mu.Unlock()
-		return nil, apperr.New(apperr.Unavailable, "too many changes of the same record wait for one another")
+		return nil, apperr.New(apperr.Unavailable,
+			"too many requests are changing the same record at the same time; try again later")
 	}
 	q.in++
 	t.mu.Unlock()

@@ -3,6 +3,7 @@ package mongostore
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -24,7 +25,7 @@ const (
 type tx struct {
 	engine  *Engine
 	session *mongo.Session // nil on a server without transactions
-	failed  error          // the first failure; the server has aborted the transaction, or will
+	failed  error          // the first failure: the transaction is aborted, or is to be aborted
 	wrote   bool
 	seen    map[document]bool // documents that the transaction depends on: read (false) or written (true)
 
@@ -36,10 +37,10 @@ type tx struct {
 	size    int             // size of pending in bytes
 	dirty   map[string]bool // the collections that pending writes to
 
-	absent       map[document]string           // documents that were looked for and not found, with their tenants
-	absentValues map[unique]*docstore.IndexDef // unique values that were looked for and not found
-	held         map[unique]bool               // unique values that the transaction has written
-	counted      map[string]bool               // the filters that it counted by: see countKey
+	absent        map[document]string           // documents that were looked for and not found, with their tenants
+	absentValues  map[unique]*docstore.IndexDef // unique values that were looked for and not found
+	valuesWritten map[unique]bool               // unique values that the transaction has written
+	counted       map[string]bool               // the filters that it counted by: see countKey
 
 	messages []docstore.Message
 	undo     []func(context.Context) error // only without transactions
@@ -51,18 +52,18 @@ func newTx(e *Engine, session *mongo.Session) *tx {
 	return &tx{
 		engine: e, session: session, dirty: map[string]bool{},
 		seen: map[document]bool{}, known: map[document]*docstore.Row{},
-		absent: map[document]string{}, absentValues: map[unique]*docstore.IndexDef{}, held: map[unique]bool{},
-		counted: map[string]bool{},
+		absent: map[document]string{}, absentValues: map[unique]*docstore.IndexDef{},
+		valuesWritten: map[unique]bool{}, counted: map[string]bool{},
 	}
 }
 
 var _ docstore.EngineTx = (*tx)(nil)
 
-// run runs fn, and what must be done before the commit.
+// run runs fn, and then sends all writes that wait.
 func (t *tx) run(ctx context.Context, fn func(docstore.EngineTx) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("mongostore: panic in a transaction: %v", p)
+			err = fmt.Errorf("mongostore: panic in a transaction: %v\n%s", p, debug.Stack())
 		}
 	}()
 	if err := fn(t); err != nil {
@@ -71,7 +72,7 @@ func (t *tx) run(ctx context.Context, fn func(docstore.EngineTx) error) (err err
 	if t.failed != nil {
 		return t.failed
 	}
-	// without writes it has read one snapshot, and needs no more
+	// A transaction that writes nothing has read one snapshot, which needs no protection.
 	if t.session != nil && (t.wrote || len(t.messages) > 0) {
 		t.touch()
 		t.fence()
@@ -90,8 +91,8 @@ func (t *tx) in(ctx context.Context) context.Context {
 	return mongo.NewSessionContext(ctx, t.session)
 }
 
-// fail notes the first failure and returns err. If the operation's own context has ended, the failure noted is not one
-// to try again after.
+// fail notes the first failure and returns err. If the operation's own context has ended, it notes an error without the
+// labels of err, so that the transaction does not run again.
 func (t *tx) fail(ctx context.Context, err error) error {
 	if err != nil && t.failed == nil {
 		t.failed = err
@@ -114,7 +115,7 @@ func (t *tx) Insert(ctx context.Context, def *docstore.Def, e *docstore.Entry) e
 	if err != nil {
 		return err
 	}
-	t.hold(def, e)
+	t.noteValues(def, e)
 	return t.write(ctx, e.Tenant, e.ID, rowOf(e, raw), statement{
 		kind: insertOne, collection: def.Name, document: raw, def: def, entry: e,
 	})
@@ -129,7 +130,7 @@ func (t *tx) Replace(ctx context.Context, def *docstore.Def, e *docstore.Entry, 
 	if err != nil {
 		return err
 	}
-	t.hold(def, e)
+	t.noteValues(def, e)
 	return t.write(ctx, e.Tenant, e.ID, rowOf(e, raw), statement{
 		kind: replaceOne, collection: def.Name, filter: stampOf(e.Tenant, e.ID, expect), document: raw, selects: 1,
 		def: def, entry: e,
@@ -223,7 +224,7 @@ func (t *tx) Flush(ctx context.Context) error {
 	if len(list) == 0 {
 		return nil
 	}
-	for i := range list { // from here on the server has the documents
+	for i := range list { // from here on Get asks the server for these documents, to free the memory
 		if e := list[i].entry; e != nil {
 			if row := t.known[document{list[i].collection, key(e.Tenant, e.ID)}]; row != nil {
 				row.Data = nil

@@ -9,7 +9,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// keptOfFind is the number of rows up to which a query's documents are remembered, for later requests by id.
+// keptOfFind is the number of rows up to which the documents that a query found are kept for later calls of Get.
 const keptOfFind = 100
 
 // Get returns the documents that exist among ids, in no particular order.
@@ -18,8 +18,8 @@ func (t *tx) Get(ctx context.Context, def *docstore.Def, tenant string, ids []st
 	if err != nil {
 		return nil, err
 	}
-	t.read(def, tenant, rows)
-	t.missed(def, tenant, docstore.ID(ids...), rows)
+	t.dependOn(def, tenant, rows)
+	t.noteAbsent(def, tenant, docstore.ID(ids...), rows)
 	return rows, nil
 }
 
@@ -29,35 +29,35 @@ func (t *tx) Find(ctx context.Context, def *docstore.Def, tenant string, q docst
 	if err != nil {
 		return nil, err
 	}
-	t.read(def, tenant, rows)
+	t.dependOn(def, tenant, rows)
 	if len(rows) < q.Limit && q.Offset == 0 && q.After == nil {
-		t.missed(def, tenant, q.Filter, rows)
+		t.noteAbsent(def, tenant, q.Filter, rows)
 	}
 	return rows, nil
 }
 
 // Page finds and then counts, in the transaction's snapshot.
-func (t *tx) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find, most int64) ([]docstore.Row,
-	docstore.Total, error) {
+func (t *tx) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find,
+	exactTo int64) ([]docstore.Row, docstore.Total, error) {
 	rows, err := t.Find(ctx, def, tenant, q)
 	if err != nil {
 		return nil, docstore.Total{}, err
 	}
-	total, err := t.Count(ctx, def, tenant, q.Filter, most)
+	total, err := t.Count(ctx, def, tenant, q.Filter, exactTo)
 	return rows, total, err
 }
 
-// Count counts exactly up to most. The transaction does not come to depend on the counted documents, which others may
-// change for other reasons, but on no other transaction having counted by the same filter since. Of two transactions
-// that count before they add, or before they change what is counted, only one can be right.
+// Count counts exactly up to exactTo. The transaction does not depend on the counted documents, which others may change
+// for other reasons. It depends on no other transaction counting by the same filter at the same time: of two
+// transactions that count before they add documents, or before they change counted ones, only one can be right.
 func (t *tx) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter,
-	most int64) (docstore.Total, error) {
-	total, err := t.count(ctx, def, tenant, filter, most)
+	exactTo int64) (docstore.Total, error) {
+	total, err := t.count(ctx, def, tenant, filter, exactTo)
 	if err != nil {
 		return total, err
 	}
 	if total.N == 0 {
-		t.missed(def, tenant, filter, nil)
+		t.noteAbsent(def, tenant, filter, nil)
 	}
 	counted, err := countKey(def, tenant, filter)
 	if err != nil {
@@ -67,7 +67,7 @@ func (t *tx) Count(ctx context.Context, def *docstore.Def, tenant string, filter
 	return total, nil
 }
 
-// countKey identifies what a filter counts.
+// countKey identifies a filter of a tenant's collection that a transaction counts by.
 func countKey(def *docstore.Def, tenant string, filter docstore.Filter) (string, error) {
 	text, err := json.Marshal(filter.For())
 	if err != nil {
@@ -91,19 +91,19 @@ func (p peek) Find(ctx context.Context, def *docstore.Def, tenant string, q docs
 	return p.tx.find(ctx, def, tenant, q)
 }
 
-func (p peek) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find, most int64) ([]docstore.Row,
-	docstore.Total, error) {
+func (p peek) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find,
+	exactTo int64) ([]docstore.Row, docstore.Total, error) {
 	rows, err := p.tx.find(ctx, def, tenant, q)
 	if err != nil {
 		return nil, docstore.Total{}, err
 	}
-	total, err := p.tx.count(ctx, def, tenant, q.Filter, most)
+	total, err := p.tx.count(ctx, def, tenant, q.Filter, exactTo)
 	return rows, total, err
 }
 
 func (p peek) Count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter,
-	most int64) (docstore.Total, error) {
-	return p.tx.count(ctx, def, tenant, filter, most)
+	exactTo int64) (docstore.Total, error) {
+	return p.tx.count(ctx, def, tenant, filter, exactTo)
 }
 
 // get answers from the known documents, and asks the server for the others.
@@ -143,8 +143,8 @@ func (t *tx) get(ctx context.Context, def *docstore.Def, tenant string, ids []st
 	return append(rows, found...), nil
 }
 
-// settle sends the waiting writes before a query that must see them.
-func (t *tx) settle(ctx context.Context, def *docstore.Def) error {
+// flushFor sends the waiting writes if a query about a collection must see them.
+func (t *tx) flushFor(ctx context.Context, def *docstore.Def) error {
 	if t.failed != nil {
 		return t.failed
 	}
@@ -155,7 +155,7 @@ func (t *tx) settle(ctx context.Context, def *docstore.Def) error {
 }
 
 func (t *tx) find(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find) ([]docstore.Row, error) {
-	if err := t.settle(ctx, def); err != nil {
+	if err := t.flushFor(ctx, def); err != nil {
 		return nil, err
 	}
 	rows, err := t.engine.Find(t.in(ctx), def, tenant, q)
@@ -176,19 +176,19 @@ func (t *tx) find(ctx context.Context, def *docstore.Def, tenant string, q docst
 }
 
 func (t *tx) count(ctx context.Context, def *docstore.Def, tenant string, filter docstore.Filter,
-	most int64) (docstore.Total, error) {
-	if err := t.settle(ctx, def); err != nil {
+	exactTo int64) (docstore.Total, error) {
+	if err := t.flushFor(ctx, def); err != nil {
 		return docstore.Total{}, err
 	}
-	total, err := t.engine.Count(t.in(ctx), def, tenant, filter, most)
+	total, err := t.engine.Count(t.in(ctx), def, tenant, filter, exactTo)
 	return total, t.fail(ctx, err)
 }
 
-// read notes that the transaction depends on documents.
-func (t *tx) read(def *docstore.Def, tenant string, rows []docstore.Row) {
+// dependOn notes that the transaction has read documents.
+func (t *tx) dependOn(def *docstore.Def, tenant string, rows []docstore.Row) {
 	for i := range rows {
 		d := document{def.Name, key(tenant, rows[i].ID)}
-		if !t.seen[d] { // true means that it is written
+		if !t.seen[d] { // otherwise it is written
 			t.seen[d] = false
 		}
 	}

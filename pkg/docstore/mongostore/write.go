@@ -91,12 +91,13 @@ func (e *Engine) attempt(ctx context.Context, session *mongo.Session, fn func(do
 	defer cancel()
 	_ = session.AbortTransaction(aborting)
 	if hasLabel(t.failed, labelTransient) {
-		return &againError{t.failed} // whatever error fn returned
+		return &againError{t.failed} // fn may have returned another error, or none
 	}
 	return err
 }
 
-// commit commits, and repeats that while it is unknown whether the server has done so.
+// commit commits the transaction. It repeats the commit, for at most Options.Select, while it is unknown whether the
+// server has done it. It goes on when ctx ends: giving up would leave the result unknown.
 func (e *Engine) commit(ctx context.Context, session *mongo.Session) error {
 	ctx = context.WithoutCancel(ctx)
 	err := session.CommitTransaction(ctx)
@@ -118,8 +119,8 @@ func (e *Engine) commit(ctx context.Context, session *mongo.Session) error {
 	}
 }
 
-// isUnknown reports whether a commit that failed with err may have been done. Not every such error has the label: a
-// repeated commit that meets a server which is not primary has none.
+// isUnknown reports whether a commit that failed with err may have been done. Not every such error has the label: it is
+// missing when a repeated commit reaches a server that is not primary.
 func isUnknown(err error) bool {
 	return err != nil && (hasLabel(err, labelUnknownCommit) || away(err) && !hasLabel(err, labelTransient))
 }
@@ -141,8 +142,8 @@ func (e *Engine) newPatience() *patience {
 	return &patience{until: time.Now().Add(e.timeout), outage: e.patience, backoff: b}
 }
 
-// wait waits before the next attempt, after one that began at the given time. It returns false if there must be no
-// other.
+// wait waits before the next attempt, after one that began at the given time and failed with err. It returns false if
+// the time for attempts is over or ctx has ended.
 func (p *patience) wait(ctx context.Context, began time.Time, err error) bool {
 	until := p.until
 	switch {
@@ -168,7 +169,7 @@ func (p *patience) wait(ctx context.Context, began time.Time, err error) bool {
 	}
 }
 
-// writeThrough is Write for a server without transactions: if fn fails, what it did is undone, step by step.
+// writeThrough is Write for a server without transactions: if fn fails, its writes are undone one by one, last first.
 func (e *Engine) writeThrough(ctx context.Context, fn func(docstore.EngineTx) error) error {
 	t := newTx(e, nil)
 	err := t.run(ctx, fn)

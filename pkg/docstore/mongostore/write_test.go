@@ -195,7 +195,7 @@ func TestCommitIsSentAgain(t *testing.T) {
 	for name, answer := range map[string]bson.D{
 		"unknown result":    failed(64, labelUnknownCommit),
 		"connection broken": dead,
-		"not primary":       failed(10107), // without a label: found by a soak, seed 816
+		"not primary":       failed(10107), // such an error has no label
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -421,20 +421,20 @@ func TestNumbersGrow(t *testing.T) {
 
 func TestReplaceAndDeleteAtAVersion(t *testing.T) {
 	t.Parallel()
-	there, err := stored(def, entry(newThing("a")))
+	existing, err := stored(def, entry(newThing("a")))
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
-		there []any
-		want  error
+		existing []any
+		want     error
 	}{
-		"another version": {[]any{there}, &docstore.VersionError{Current: 1}},
-		"not there":       {nil, docstore.ErrNotFound},
+		"another version": {[]any{existing}, &docstore.VersionError{Current: 1}},
+		"no document":     {nil, docstore.ErrNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newFakeServer(t, func(command string, _ bson.Raw) bson.D {
 				if command == "find" {
-					return found(c.there...)
+					return found(c.existing...)
 				}
 				return nil
 			})
@@ -451,7 +451,7 @@ func TestReplaceAndDeleteAtAVersion(t *testing.T) {
 	s := newFakeServer(t, func(command string, body bson.Raw) bson.D {
 		switch command {
 		case "find":
-			return found(there)
+			return found(existing)
 		case "bulkWrite":
 			require.Equal(t, `{"_id": "t1/a","tenant_id": "t1","version": {"$numberLong":"1"},"_counts": null}`,
 				body.Lookup("ops", "0", "filter").String())
@@ -466,12 +466,12 @@ func TestReplaceAndDeleteAtAVersion(t *testing.T) {
 // A write that does not find the document that was read must not be committed.
 func TestWriteThatMeetsNothing(t *testing.T) {
 	t.Parallel()
-	there, err := stored(def, entry(newThing("a")))
+	existing, err := stored(def, entry(newThing("a")))
 	require.NoError(t, err)
 	s := newFakeServer(t, func(command string, body bson.Raw) bson.D {
 		switch command {
 		case "find":
-			return found(there)
+			return found(existing)
 		case "bulkWrite":
 			return append(found(), bson.E{Key: "nDeleted", Value: int32(0)})
 		}
