@@ -20,8 +20,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore/mongostore/mongotest/replicaset"
 )
 
-// behaviours compare the simulated replica set with MongoDB: they run on both. Where the two differ, the simulation is
-// wrong.
+// behaviours are tests of what a server does. They run on the simulated replica set and on MongoDB: where the two
+// differ, the simulation is wrong.
 var behaviours = map[string]func(*testing.T, *server){
 	"a transaction sees its own writes and no others": ownWritesOnly,
 	"a snapshot stays": snapshotStays,

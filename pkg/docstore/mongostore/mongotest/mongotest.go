@@ -27,11 +27,11 @@ const (
 // Image is the version of MongoDB that tests run on.
 const Image = "mongo:8"
 
-// startTimeout includes the download of the image.
+// startTimeout bounds the start of a container, with the download of the image.
 const startTimeout = 5 * time.Minute
 
-// FerretDB starts FerretDB 1.24 on SQLite in this process and returns its URI. It stops at the end of the test. It is a
-// standalone server.
+// FerretDB starts FerretDB 1.24 on SQLite in this process and returns its URI. It is a standalone server, without
+// transactions. It stops at the end of the test.
 func FerretDB(t testing.TB) string {
 	t.Helper()
 	dir := url.URL{Scheme: "file", Path: t.TempDir() + "/"}
@@ -86,7 +86,6 @@ func Start(ctx context.Context) (uri string, stop func() error, err error) {
 	if err := dockerAnswers(ctx); err != nil {
 		return "", nil, err
 	}
-	// The server refuses a query that finds no index.
 	container, err := mongodb.Run(ctx, Image, mongodb.WithReplicaSet("rs0"),
 		testcontainers.WithCmdArgs("--setParameter", "notablescan=1"))
 	stop = func() error { return testcontainers.TerminateContainer(container) }
@@ -121,6 +120,7 @@ func dockerAnswers(ctx context.Context) (err error) {
 	return nil
 }
 
+// silent drops what testcontainers logs.
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}

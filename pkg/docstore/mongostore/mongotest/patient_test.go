@@ -23,16 +23,14 @@ type patient struct {
 func openPatiently(t *testing.T, uri string) *patient {
 	t.Helper()
 	o := mongostore.Options{URI: uri, Database: "test", Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
-	engine, err := patiently(
-		t,
-		t.Context(),
-		func() (*mongostore.Engine, error) { return mongostore.Open(t.Context(), o) },
-	)
+	engine, err := patiently(t, t.Context(), func() (*mongostore.Engine, error) {
+		return mongostore.Open(t.Context(), o)
+	})
 	require.NoError(t, err)
 	return &patient{engine, t, uri}
 }
 
-// attempts is more than a schedule has faults.
+// attempts is more than the faults of a schedule.
 const attempts = 20
 
 func patiently[R any](t *testing.T, ctx context.Context, do func() (R, error)) (R, error) {
@@ -98,27 +96,17 @@ func (p *patient) Find(ctx context.Context, def *docstore.Def, tenant string, q 
 	return patiently(p.t, ctx, func() ([]docstore.Row, error) { return p.Engine.Find(ctx, def, tenant, q) })
 }
 
-func (p *patient) Page(
-	ctx context.Context,
-	def *docstore.Def,
-	tenant string,
-	q docstore.Find,
-	most int64,
-) ([]docstore.Row, docstore.Total, error) {
+func (p *patient) Page(ctx context.Context, def *docstore.Def, tenant string, q docstore.Find,
+	exactTo int64) ([]docstore.Row, docstore.Total, error) {
 	var total docstore.Total
 	rows, err := patiently(p.t, ctx, func() (rows []docstore.Row, err error) {
-		rows, total, err = p.Engine.Page(ctx, def, tenant, q, most)
+		rows, total, err = p.Engine.Page(ctx, def, tenant, q, exactTo)
 		return rows, err
 	})
 	return rows, total, err
 }
 
-func (p *patient) Count(
-	ctx context.Context,
-	def *docstore.Def,
-	tenant string,
-	f docstore.Filter,
-	most int64,
-) (docstore.Total, error) {
-	return patiently(p.t, ctx, func() (docstore.Total, error) { return p.Engine.Count(ctx, def, tenant, f, most) })
+func (p *patient) Count(ctx context.Context, def *docstore.Def, tenant string, f docstore.Filter,
+	exactTo int64) (docstore.Total, error) {
+	return patiently(p.t, ctx, func() (docstore.Total, error) { return p.Engine.Count(ctx, def, tenant, f, exactTo) })
 }

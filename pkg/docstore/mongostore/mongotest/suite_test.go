@@ -17,7 +17,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore/mongostore"
 )
 
-// ferretCannot are the cases that FerretDB 1.24 fails, whatever the engine sends, by the name of the subtest.
+// ferretCannot has the reason for each case that FerretDB 1.24 fails whatever the engine sends, by the subtest's name.
 var ferretCannot = map[string]string{
 	"filters/prefixes":        noElemMatch,
 	"keys/awkward_characters": noElemMatch,
@@ -64,14 +64,14 @@ func TestFerretDB(t *testing.T) {
 	t.Parallel()
 	uri := FerretDB(t)
 	var mu sync.Mutex
-	met := map[string]bool{}
+	skipped := map[string]bool{}
 	dbs := newDatabases(uri, true)
 	t.Run("suite", func(t *testing.T) {
 		docstoretest.Run(t, func(t *testing.T) docstore.Engine {
 			_, name, _ := strings.Cut(t.Name(), "/suite/")
 			if reason := ferretCannot[name]; reason != "" {
 				mu.Lock()
-				met[name] = true
+				skipped[name] = true
 				mu.Unlock()
 				t.Skip(reason)
 			}
@@ -85,7 +85,7 @@ func TestFerretDB(t *testing.T) {
 		require.ErrorContains(t, err, "replica set")
 	})
 	for name := range ferretCannot {
-		require.True(t, met[name], "%s is excepted, but is not a case", name)
+		require.True(t, skipped[name], "%s is not the name of a case", name)
 	}
 }
 
@@ -100,9 +100,8 @@ func TestMongoDB(t *testing.T) {
 
 // mongoLacks are the features that mongostore lacks on any server.
 var mongoLacks = map[docstoretest.Feature]string{
-	docstoretest.Phantoms: "MongoDB has snapshot isolation, and no index key that both of two queries and inserts " +
-		"would write: " +
-		"both sides must change a common document, as in absence/with a common document",
+	docstoretest.Phantoms: "MongoDB has snapshot isolation, and two transactions that query and insert need not " +
+		"write a common index key: both sides must change a common document, as in absence/with a common document",
 }
 
 // databases makes an engine on a new database for each test.

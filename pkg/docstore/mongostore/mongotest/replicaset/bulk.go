@@ -97,7 +97,7 @@ func (o *outcome) bulkReply(kinds []string, errorsOnly bool) bson.D {
 			continue
 		}
 		n := int32(0)
-		told := bson.D{{Key: "ok", Value: 1.0}, {Key: "idx", Value: int32(i)}}
+		entry := bson.D{{Key: "ok", Value: 1.0}, {Key: "idx", Value: int32(i)}}
 		for _, e := range result {
 			switch count, isCount := e.Value.(int32); {
 			case e.Key == "upserted":
@@ -109,7 +109,7 @@ func (o *outcome) bulkReply(kinds []string, errorsOnly bool) bson.D {
 			case isCount && e.Key == "nModified":
 				counts["nModified"] += count
 			}
-			told = append(told, e)
+			entry = append(entry, e)
 		}
 		switch n = max(n, 0); kinds[i] {
 		case "insert":
@@ -120,7 +120,7 @@ func (o *outcome) bulkReply(kinds []string, errorsOnly bool) bson.D {
 			counts["nDeleted"] += n
 		}
 		if !errorsOnly {
-			batch = append(batch, marshal(told))
+			batch = append(batch, marshal(entry))
 		}
 	}
 	for _, e := range o.errors {

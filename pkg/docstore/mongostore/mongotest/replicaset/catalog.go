@@ -8,8 +8,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// unused checks that no transaction in progress has read or written a collection: a change of the catalog waits for its
-// lock (https://www.mongodb.com/docs/manual/core/transactions-production-consideration/#acquiring-locks).
+// unused returns a *heldError if a transaction in progress has read or written a collection: a change of the catalog
+// waits for its lock (https://www.mongodb.com/docs/manual/core/transactions-production-consideration/#acquiring-locks).
 func unused(d *database, c *collection) error {
 	for tx := range d.open {
 		if tx.used[c] {
@@ -85,10 +85,8 @@ func (s *Server) createIndexes(c *command, _ *transaction) (bson.D, error) {
 		}
 	}
 	return bson.D{
-		{
-			Key:   "numIndexesBefore",
-			Value: int32(before),
-		}, {Key: "numIndexesAfter", Value: int32(len(collection.indexes))},
+		{Key: "numIndexesBefore", Value: int32(before)},
+		{Key: "numIndexesAfter", Value: int32(len(collection.indexes))},
 		{Key: "createdCollectionAutomatically", Value: created},
 	}, nil
 }
@@ -105,9 +103,9 @@ func parseIndex(raw bson.Raw) (*index, error) {
 		}
 		x.fields = append(x.fields, e.Key)
 	}
-	told := bson.D{{Key: "v", Value: int32(2)}, {Key: "key", Value: spec.Key}, {Key: "name", Value: spec.Name}}
+	stored := bson.D{{Key: "v", Value: int32(2)}, {Key: "key", Value: spec.Key}, {Key: "name", Value: spec.Name}}
 	if spec.Unique {
-		told = append(told, bson.E{Key: "unique", Value: true})
+		stored = append(stored, bson.E{Key: "unique", Value: true})
 	}
 	if spec.Partial != nil {
 		// https://www.mongodb.com/docs/manual/core/index-partial/: equality, $exists: true, $gt, $gte, $lt, $lte,
@@ -116,22 +114,19 @@ func parseIndex(raw bson.Raw) (*index, error) {
 		if x.partial, err = parseFilter(spec.Partial); err != nil {
 			return nil, err
 		}
-		told = append(told, bson.E{Key: "partialFilterExpression", Value: spec.Partial})
+		stored = append(stored, bson.E{Key: "partialFilterExpression", Value: spec.Partial})
 	}
-	x.spec = marshal(told)
+	x.spec = marshal(stored)
 	return x, nil
 }
 
-// conflict reports whether the collection has that index already. It refuses another index with its name, or with its
-// fields and options (https://www.mongodb.com/docs/manual/reference/method/db.collection.createIndex/).
+// conflict reports whether the collection has the same index already. It refuses another index with its name, or with
+// its fields and options (https://www.mongodb.com/docs/manual/reference/method/db.collection.createIndex/).
 func (c *collection) conflict(x *index) (same bool, _ error) {
 	if have := c.index(x.name); have != nil {
 		if !bytes.Equal(have.spec, x.spec) {
-			return false, refuse(
-				codeIndexSpecsConflict,
-				"An existing index has the same name as the requested index: %s",
-				x.name,
-			)
+			return false, refuse(codeIndexSpecsConflict,
+				"An existing index has the same name as the requested index: %s", x.name)
 		}
 		return true, nil
 	}

@@ -9,7 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// command is a request, parsed as far as all commands have it in common.
+// command is a request whose members that all commands have in common are parsed.
 type command struct {
 	*request
 	name     string
@@ -19,7 +19,7 @@ type command struct {
 	deadline time.Time
 	conn     int64           // the connection's number
 	gone     <-chan struct{} // closed when the client has closed the connection
-	done     map[int]bson.D  // the results of its statements so far, if it had to wait
+	done     map[int]bson.D  // the results of the statements that it has run so far; it may wait between statements
 }
 
 // envelope has the members that every command may have.
@@ -133,7 +133,7 @@ func decode(what string, doc bson.Raw, into any, others map[string]bool) error {
 	return nil
 }
 
-// runs has all commands.
+// runs has the function of each command, by its name.
 var runs map[string]func(*Server, *command, *transaction) (bson.D, error)
 
 func init() {
@@ -160,9 +160,9 @@ func init() {
 	}
 }
 
-// outsideOnly are the commands that are not allowed in transactions
-// (https://www.mongodb.com/docs/manual/core/transactions-operations/#restricted-operations), and those that would be
-// allowed but that nobody needs there.
+// outsideOnly are the commands that MongoDB does not allow in transactions
+// (https://www.mongodb.com/docs/manual/core/transactions-operations/#restricted-operations), and some that it allows
+// but that mongostore does not send there.
 var outsideOnly = map[string]bool{
 	"ping": true, "create": true, "createIndexes": true, "dropIndexes": true, "listIndexes": true, "drop": true,
 	"dropDatabase": true,
@@ -222,7 +222,7 @@ func (s *Server) runUntilFree(m *member, c *command, hit Fault) bson.D {
 			return s.refusal(c, refuse(codeInterruptedByRepl, "operation was interrupted"))
 		}
 		if c.abandoned() {
-			// The server aborts operations that it finds abandoned (ClientDisconnect): they are not run, and end their
+			// A server does not run an operation whose client has disconnected (ClientDisconnect), and aborts its
 			// transaction.
 			if !c.ending() {
 				s.abortOf(c)
@@ -237,14 +237,11 @@ func (s *Server) runUntilFree(m *member, c *command, hit Fault) bson.D {
 			}
 			if hit == UnknownCommit && c.name == "commitTransaction" {
 				reply = append(reply, bson.E{Key: "writeConcernError", Value: bson.D{
-					{
-						Key:   "code",
-						Value: int32(codeWriteConcernTimeout),
-					}, {Key: "codeName", Value: "WriteConcernTimeout"},
-					{
-						Key:   "errmsg",
-						Value: "waiting for replication timed out",
-					}, {Key: "errInfo", Value: bson.D{{Key: "wtimeout", Value: true}}}}})
+					{Key: "code", Value: int32(codeWriteConcernTimeout)},
+					{Key: "codeName", Value: codeNames[codeWriteConcernTimeout]},
+					{Key: "errmsg", Value: "waiting for replication timed out"},
+					{Key: "errInfo", Value: bson.D{{Key: "wtimeout", Value: true}}},
+				}})
 			}
 			return s.finished(reply)
 		}

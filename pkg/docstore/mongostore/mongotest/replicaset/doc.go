@@ -1,7 +1,7 @@
 // Package replicaset simulates a MongoDB replica set for tests: a server in the test's process that speaks the wire
 // protocol with the official driver, and has transactions. It is a test tool; no program contains it. Any difference
-// from MongoDB's manual is a fault: mongotest runs its tests of behaviour on the simulation and on a real server, and
-// they should cover all that the simulation does.
+// from MongoDB's manual is a fault of the simulation: mongotest runs its tests of behaviour on the simulation and on a
+// real server, and they should cover all that the simulation does.
 //
 // # What is simulated
 //
@@ -32,7 +32,7 @@
 //
 // # Order and faults by seed
 //
-// See Schedule. With the same seed, the same command runs first of those that wait at the same time, and the n-th
+// See Schedule. With the same seed, the same one of the commands that wait at the same time runs first, and the n-th
 // arrival of a command meets the same fault. Which commands wait at the same time is not reproducible: it depends on
 // the speed of the clients and the machine. A command that contains something random (an id, a time) is a different
 // command in each run.

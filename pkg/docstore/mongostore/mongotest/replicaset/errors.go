@@ -69,7 +69,7 @@ func refuse(code int32, format string, args ...any) *commandError {
 	return &commandError{code: code, message: fmt.Sprintf(format, args...)}
 }
 
-// unsupportedError reports something that MongoDB may well do, but the simulation does not.
+// unsupportedError reports something that the simulation does not have, but that MongoDB may have.
 type unsupportedError struct{ what string }
 
 func (e *unsupportedError) Error() string { return "the simulated replica set has no " + e.what }

@@ -30,8 +30,8 @@ type interval struct{ from, below string }
 type plan struct{ scans []*scan }
 
 const (
-	maxIntervals = 5000
-	trialLength  = 100
+	maxIntervals = 5000 // of one scan; further values are tested on the documents
+	trialLength  = 100  // entries that are counted to compare scans
 )
 
 // conjunction is a query in the form of conditions that must all hold.
@@ -85,10 +85,8 @@ func (v *view) planFor(c *collection, query *conjunction, sort []sortField) (*pl
 	if best != nil {
 		return &plan{[]*scan{best}}, nil
 	}
-	return nil, refuse(
-		codeNoQueryPlans,
-		"error processing query: No indexed plans available, and running with 'notablescan'",
-	)
+	return nil, refuse(codeNoQueryPlans,
+		"error processing query: No indexed plans available, and running with 'notablescan'")
 }
 
 func (v *view) bestScan(c *collection, leaves []*filter, sort []sortField) *scan {
@@ -273,8 +271,8 @@ func narrowed(f *filter, low, high string) (string, string) {
 	return max(low, from), min(high, below)
 }
 
-// find lists the documents that a query selects, in the order of sort, without the first skip, and at most limit (0
-// means all).
+// find lists the documents that a query selects, in the order of sort, without the first skip documents, and at most
+// limit (0 means all).
 func (v *view) find(c *collection, f *filter, sort []sortField, skip, limit int) ([]bson.Raw, error) {
 	p, err := v.plan(c, f, sort)
 	if err != nil {
@@ -288,11 +286,11 @@ func (v *view) find(c *collection, f *filter, sort []sortField, skip, limit int)
 	var found []bson.Raw
 	sorted := len(p.scans) == 1 && p.scans[0].sorted
 	for _, s := range p.scans {
-		most := need
+		enough := need
 		if len(sort) > 0 && !s.sorted {
-			most = 0
+			enough = 0
 		}
-		if err := v.walk(c, s, f, most, seen, &found); err != nil {
+		if err := v.walk(c, s, f, enough, seen, &found); err != nil {
 			return nil, err
 		}
 	}
@@ -308,8 +306,8 @@ func (v *view) find(c *collection, f *filter, sort []sortField, skip, limit int)
 	return found, nil
 }
 
-// walk adds what one scan finds, at most so many documents (0 means all).
-func (v *view) walk(c *collection, s *scan, f *filter, most int, seen map[string]bool, found *[]bson.Raw) (err error) {
+// walk adds the documents that one scan finds, at most limit (0 means all).
+func (v *view) walk(c *collection, s *scan, f *filter, limit int, seen map[string]bool, found *[]bson.Raw) (err error) {
 	n := 0
 	visit := func(i item) bool {
 		key, doc := i.key, i.doc
@@ -328,7 +326,7 @@ func (v *view) walk(c *collection, s *scan, f *filter, most int, seen map[string
 			*found = append(*found, doc)
 			n++
 		}
-		return most == 0 || n < most
+		return limit == 0 || n < limit
 	}
 	for _, in := range s.intervals {
 		if s.desc {
@@ -339,7 +337,7 @@ func (v *view) walk(c *collection, s *scan, f *filter, most int, seen map[string
 		} else {
 			v.tree.AscendRange(item{key: in.from}, item{key: in.below}, visit)
 		}
-		if err != nil || most > 0 && n >= most {
+		if err != nil || limit > 0 && n >= limit {
 			return err
 		}
 	}

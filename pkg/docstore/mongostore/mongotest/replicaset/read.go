@@ -37,11 +37,8 @@ func (v *view) collection(name string) (*collection, error) {
 		return c, nil
 	}
 	if c.changed > v.tx.snapshot {
-		return nil, refuse(
-			codeSnapshotUnavailable,
-			"Unable to read from a snapshot due to pending collection catalog changes to %s",
-			name,
-		)
+		return nil, refuse(codeSnapshotUnavailable,
+			"Unable to read from a snapshot due to pending collection catalog changes to %s", name)
 	}
 	v.tx.used[c] = true
 	return c, nil
@@ -106,11 +103,11 @@ func (s *Server) find(c *command, tx *transaction) (bson.D, error) {
 			return nil, err
 		}
 	}
-	most := firstBatch
+	size := firstBatch
 	if args.Batch != nil {
-		most = int(*args.Batch) // with 0 the first batch is empty, and there is a cursor
+		size = int(*args.Batch) // with 0 the first batch is empty, and there is a cursor
 	}
-	return s.firstBatch(c.db+"."+args.Collection, found, most, args.Single), nil
+	return s.firstBatch(c.db+"."+args.Collection, found, size, args.Single), nil
 }
 
 func parseSort(d bson.D) ([]sortField, error) {
@@ -128,8 +125,8 @@ func parseSort(d bson.D) ([]sortField, error) {
 	return fields, nil
 }
 
-func (s *Server) firstBatch(ns string, found []bson.Raw, most int, single bool) bson.D {
-	batch, rest := cut(found, most)
+func (s *Server) firstBatch(ns string, found []bson.Raw, limit int, single bool) bson.D {
+	batch, rest := cut(found, limit)
 	id := int64(0)
 	if len(rest) > 0 && !single {
 		s.numbered++
@@ -139,16 +136,16 @@ func (s *Server) firstBatch(ns string, found []bson.Raw, most int, single bool) 
 	return cursorReply("firstBatch", ns, id, batch)
 }
 
-// cut is the next batch: at most so many documents, and no more than fit into a reply.
-func cut(docs []bson.Raw, most int) (batch, rest []bson.Raw) {
-	most = min(most, len(docs))
+// cut is the next batch: at most limit documents, and no more than fit into a reply.
+func cut(docs []bson.Raw, limit int) (batch, rest []bson.Raw) {
+	limit = min(limit, len(docs))
 	size := 0
-	for i := range most {
+	for i := range limit {
 		if size += len(docs[i]); size > maxDocument && i > 0 {
 			return docs[:i], docs[i:]
 		}
 	}
-	return docs[:most], docs[most:]
+	return docs[:limit], docs[limit:]
 }
 
 func cursorReply(name, ns string, id int64, batch []bson.Raw) bson.D {
@@ -173,12 +170,12 @@ func (s *Server) getMore(c *command, _ *transaction) (bson.D, error) {
 	if open == nil {
 		return nil, refuse(codeCursorNotFound, "cursor id %d not found", args.ID)
 	}
-	most := int(args.Batch)
-	if most == 0 {
-		most = len(open.rest)
+	limit := int(args.Batch)
+	if limit == 0 {
+		limit = len(open.rest)
 	}
 	var batch []bson.Raw
-	batch, open.rest = cut(open.rest, most)
+	batch, open.rest = cut(open.rest, limit)
 	if len(open.rest) == 0 {
 		delete(s.cursors, args.ID)
 		args.ID = 0
@@ -213,37 +210,9 @@ func (s *Server) aggregate(c *command, tx *transaction) (bson.D, error) {
 	if err := s.checkRead(c, tx); err != nil {
 		return nil, err
 	}
-	var skip, limit int64
-	var query *filter
-	grouped := false
-	for i, stage := range args.Pipeline {
-		name := commandName(stage)
-		v := stage.Lookup(name)
-		ok := true
-		var err error
-		switch {
-		case name == "$match" && i == 0:
-			query, err = parseFilter(v.Document())
-		case name == "$skip" && !grouped && limit == 0:
-			skip, ok = v.AsInt64OK()
-		case name == "$limit" && !grouped:
-			limit, ok = v.AsInt64OK()
-		case name == "$group" && i == len(args.Pipeline)-1:
-			grouped = true
-			one, _ := v.Document().Lookup("n", "$sum").AsInt64OK()
-			ok = one == 1 && v.Document().Lookup("_id").Type == bson.TypeInt32
-		default:
-			ok = false
-		}
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			return nil, unsupported("aggregation %s at this place", name)
-		}
-	}
-	if query == nil || !grouped {
-		return nil, unsupported("aggregation other than counting")
+	query, skip, limit, err := parseCount(args.Pipeline)
+	if err != nil {
+		return nil, err
 	}
 	v, err := s.view(c, tx)
 	if err != nil {
@@ -255,16 +224,49 @@ func (s *Server) aggregate(c *command, tx *transaction) (bson.D, error) {
 	}
 	var counted []bson.Raw
 	if collection != nil {
-		found, err := v.find(collection, query, nil, int(skip), int(limit))
+		found, err := v.find(collection, query, nil, skip, limit)
 		if err != nil {
 			return nil, err
 		}
 		if len(found) > 0 { // there is no group without members
-			counted = append(
-				counted,
-				marshal(bson.D{{Key: "_id", Value: int32(1)}, {Key: "n", Value: int32(len(found))}}),
-			)
+			counted = append(counted,
+				marshal(bson.D{{Key: "_id", Value: int32(1)}, {Key: "n", Value: int32(len(found))}}))
 		}
 	}
 	return s.firstBatch(c.db+"."+args.Collection, counted, firstBatch, false), nil
+}
+
+// parseCount parses the pipeline by which drivers count.
+func parseCount(pipeline []bson.Raw) (query *filter, skip, limit int, err error) {
+	var skipped, limited int64
+	grouped := false
+	for i, stage := range pipeline {
+		name := commandName(stage)
+		v := stage.Lookup(name)
+		ok := true
+		switch {
+		case name == "$match" && i == 0:
+			query, err = parseFilter(v.Document())
+		case name == "$skip" && !grouped && limited == 0:
+			skipped, ok = v.AsInt64OK()
+		case name == "$limit" && !grouped:
+			limited, ok = v.AsInt64OK()
+		case name == "$group" && i == len(pipeline)-1:
+			grouped = true
+			one, _ := v.Document().Lookup("n", "$sum").AsInt64OK()
+			ok = one == 1 && v.Document().Lookup("_id").Type == bson.TypeInt32
+		default:
+			ok = false
+		}
+		if err != nil {
+			return nil, 0, 0, err
+		}
+		if !ok {
+			return nil, 0, 0, unsupported("aggregation %s at this place", name)
+		}
+	}
+	if query == nil || !grouped {
+		return nil, 0, 0, unsupported("aggregation other than counting")
+	}
+	return query, int(skipped), int(limited), nil
 }

@@ -36,33 +36,34 @@ var Masked = []Fault{Conflict, Expire, UnknownCommit}
 // time Settle to arrive.
 type Schedule struct {
 	Seed uint64
-	// how long no command must arrive before one is chosen; 0 means 300 µs; negative: commands run as they arrive
+	// Settle is how long no other command must arrive before one is chosen; 0 means 300 µs. With a negative one,
+	// commands run as they arrive.
 	Settle time.Duration
 
-	Delay  time.Duration // answers wait up to this long
-	Faults []Fault       // the faults to choose from
-	Every  int           // one in so many commands meets a fault; 0 means 40
-	Most   int           // at most so many do; 0 means 10
+	Delay     time.Duration // the longest wait of an answer
+	Faults    []Fault       // the faults to choose from
+	Every     int           // one in so many commands meets a fault; 0 means 40
+	MaxFaults int           // at most so many commands meet a fault; 0 means 10
 }
 
 const (
-	defaultSettle = 300 * time.Microsecond
-	defaultEvery  = 40
-	defaultMost   = 10
-	aloneAfter    = 20 // commands of one connection in a row
-	hitsOfOne     = 2
-	settlesAtMost = 5 // if commands never stop arriving
+	defaultSettle    = 300 * time.Microsecond
+	defaultEvery     = 40
+	defaultMaxFaults = 10
+	aloneAfter       = 20 // commands of one connection in a row, after which the scheduler does not wait for others
+	maxFaultsOfOne   = 2  // faults of one caller's transaction
+	maxSettles       = 5  // how often Settle one waits, if commands never stop arriving
 )
 
 type scheduler struct {
 	Schedule
 	arrivals chan *waiting
 	closing  chan struct{}
-	hits     int
-	unlucky  map[string]int // faults of a session's transactions since it last committed one
+	hits     int            // faults so far
+	faultsOf map[string]int // faults of a session's transactions since it last committed one
 
-	conn  int64 // connection of the latest commands
-	inRow int   // number of these
+	conn  int64 // the connection of the latest commands
+	inRow int   // how many of them came from it in a row
 }
 
 type waiting struct {
@@ -75,11 +76,11 @@ type waiting struct {
 
 func newScheduler(o Schedule, closing chan struct{}) *scheduler {
 	o.Settle = cmp.Or(o.Settle, defaultSettle)
-	o.Every, o.Most = cmp.Or(o.Every, defaultEvery), cmp.Or(o.Most, defaultMost)
-	return &scheduler{Schedule: o, arrivals: make(chan *waiting), closing: closing, unlucky: map[string]int{}}
+	o.Every, o.MaxFaults = cmp.Or(o.Every, defaultEvery), cmp.Or(o.MaxFaults, defaultMaxFaults)
+	return &scheduler{Schedule: o, arrivals: make(chan *waiting), closing: closing, faultsOf: map[string]int{}}
 }
 
-// turn waits until the command is chosen.
+// turn waits until the command is chosen. alone reports that no others wait: its connection is the only busy one.
 func (s *scheduler) turn(c *command) (f Fault, alone bool) {
 	w := &waiting{identity: identity(c), chosen: make(chan Fault, 1), command: c}
 	select {
@@ -100,7 +101,7 @@ func (s *scheduler) turn(c *command) (f Fault, alone bool) {
 func (s *scheduler) run() {
 	arrived := map[uint64]int{}
 	var queue []*waiting
-	var patience time.Time // until when the first in the queue waits for others
+	var deadline time.Time // until when the queue waits for others
 	settled := time.NewTimer(s.Settle)
 	defer settled.Stop()
 	for {
@@ -119,34 +120,34 @@ func (s *scheduler) run() {
 				continue
 			}
 			if len(queue) == 0 {
-				patience = time.Now().Add(settlesAtMost * s.Settle)
+				deadline = time.Now().Add(maxSettles * s.Settle)
 			}
 			queue = append(queue, w)
 		case <-settled.C:
 			if len(queue) > 0 {
 				w := slices.MinFunc(queue, func(a, b *waiting) int { return cmp.Compare(a.order, b.order) })
 				queue = slices.DeleteFunc(queue, func(other *waiting) bool { return other == w })
-				patience = time.Now().Add(settlesAtMost * s.Settle)
+				deadline = time.Now().Add(maxSettles * s.Settle)
 				w.chosen <- s.fault(w)
 			}
 		}
 		if settled.Stop(); len(queue) > 0 {
-			settled.Reset(max(0, min(s.Settle, time.Until(patience))))
+			settled.Reset(max(0, min(s.Settle, time.Until(deadline))))
 		}
 	}
 }
 
 func (s *scheduler) fault(w *waiting) Fault {
-	dice := mix(s.Seed, w.identity, uint64(w.arrival), 1)
-	if w.command.envelope.Autocommit != nil && !s.mayAgain(w.command) {
+	random := mix(s.Seed, w.identity, uint64(w.arrival), 1)
+	if w.command.envelope.Autocommit != nil && !s.mayFail(w.command) {
 		return None
 	}
-	if s.hits >= s.Most || dice%uint64(s.Every) != 0 {
+	if s.hits >= s.MaxFaults || random%uint64(s.Every) != 0 {
 		return None
 	}
 	var possible []Fault
 	for _, f := range s.Faults {
-		if f.hits(w.command) {
+		if f.appliesTo(w.command) {
 			possible = append(possible, f)
 		}
 	}
@@ -155,23 +156,23 @@ func (s *scheduler) fault(w *waiting) Fault {
 	}
 	s.hits++
 	if w.command.envelope.Autocommit != nil {
-		s.unlucky[string(w.command.envelope.Session.ID.Data)]++
+		s.faultsOf[string(w.command.envelope.Session.ID.Data)]++
 	}
-	return possible[dice/uint64(s.Every)%uint64(len(possible))]
+	return possible[random/uint64(s.Every)%uint64(len(possible))]
 }
 
-// mayAgain bounds how often one caller's transaction meets a fault before it commits. Otherwise a transaction of many
+// mayFail bounds how often one caller's transaction meets a fault before it commits. Otherwise a transaction of many
 // commands might never end.
-func (s *scheduler) mayAgain(c *command) bool {
+func (s *scheduler) mayFail(c *command) bool {
 	caller := string(c.envelope.Session.ID.Data)
 	if c.name == "commitTransaction" {
-		delete(s.unlucky, caller)
+		delete(s.faultsOf, caller)
 	}
-	return s.unlucky[caller] < hitsOfOne
+	return s.faultsOf[caller] < maxFaultsOfOne
 }
 
-// hits reports whether a fault applies to a command.
-func (f Fault) hits(c *command) bool {
+// appliesTo reports whether a command can meet a fault.
+func (f Fault) appliesTo(c *command) bool {
 	inTransaction := c.envelope.Autocommit != nil
 	switch f {
 	case Conflict:

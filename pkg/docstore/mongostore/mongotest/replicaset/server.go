@@ -17,7 +17,7 @@ import (
 type Options struct {
 	Members  int           // 0 means 1
 	Lifetime time.Duration // transactionLifetimeLimitSeconds; 0 means a minute
-	// maxWireVersion; 0 means 25, that of MongoDB 8.0. Servers with a lower one do not have bulkWrite
+	// Wire is maxWireVersion; 0 means 25, that of MongoDB 8.0. Servers with a lower one do not have bulkWrite.
 	Wire     int32
 	Schedule *Schedule // nil means that commands run as they arrive
 }
@@ -41,8 +41,8 @@ type Server struct {
 	databases map[string]*database
 	sessions  map[string]*session
 	cursors   map[int64]*cursor
-	numbered  int64  // number of cursors and connections
-	time      uint64 // time of the last change
+	numbered  int64  // the last number of a cursor or connection
+	time      uint64 // the number of the last change
 	primary   int
 	term      uint32
 	turned    chan struct{} // closed when another member becomes the primary
@@ -115,8 +115,8 @@ func (s *Server) addresses() []string {
 	return list
 }
 
-// Close ends the set. It reports which unknown things the set was asked for, and the simulation's own faults. A second
-// Close reports the same.
+// Close ends the set. Its error names what the set was asked for and does not know, and the simulation's own faults. A
+// second Close returns the same error.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	if !s.closed {
@@ -138,7 +138,7 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// fault notes what Close reports.
+// fault adds to the faults that Close reports.
 func (s *Server) fault(what string) {
 	if !slices.Contains(s.faults, what) {
 		s.faults = append(s.faults, what)
@@ -182,14 +182,14 @@ func (s *Server) Inject(f Fault, n int) {
 func (s *Server) injection(c *command) Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.injections == 0 || !s.injected.hits(c) {
+	if s.injections == 0 || !s.injected.appliesTo(c) {
 		return None
 	}
 	s.injections--
 	return s.injected
 }
 
-// Counts returns how often each command was run, without those of monitoring.
+// Counts returns how often each command was run, by name, without hello.
 func (s *Server) Counts() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -259,7 +259,7 @@ func (s *Server) serve(m *member, number int64, conn net.Conn) {
 			return
 		case r := <-requests:
 			if name := commandName(r.body); name == "hello" || name == "isMaster" || name == "ismaster" {
-				if err := s.greet(m, conn, r, gone); err != nil {
+				if err := s.answerHello(m, conn, r, gone); err != nil {
 					return
 				}
 				continue
@@ -280,10 +280,10 @@ func commandName(body bson.Raw) string {
 	return first.Key()
 }
 
-// greet answers hello: at once or, to a client that knows the topology, when that changes ("awaitable hello"; with
-// exhaust as a stream of replies;
+// answerHello answers hello: at once or, to a client that knows the topology, when that changes ("awaitable hello";
+// with exhaust as a stream of replies;
 // https://github.com/mongodb/specifications/blob/master/source/server-discovery-and-monitoring/server-monitoring.md).
-func (s *Server) greet(m *member, conn net.Conn, r *request, gone <-chan struct{}) error {
+func (s *Server) answerHello(m *member, conn net.Conn, r *request, gone <-chan struct{}) error {
 	known, await := r.body.Lookup("topologyVersion", "counter").AsInt64OK()
 	limit, _ := r.body.Lookup("maxAwaitTimeMS").AsInt64OK()
 	for {
@@ -314,21 +314,14 @@ func (s *Server) hello(m *member) bson.D {
 	primary := m.number == s.primary
 	reply := bson.D{
 		{Key: "helloOk", Value: true}, {Key: "isWritablePrimary", Value: primary}, {Key: "ismaster", Value: primary},
-		{
-			Key:   "secondary",
-			Value: !primary,
-		}, {Key: "topologyVersion", Value: s.topologyVersion()}, {Key: "setName", Value: setName},
+		{Key: "secondary", Value: !primary}, {Key: "topologyVersion", Value: s.topologyVersion()},
+		{Key: "setName", Value: setName},
 		{Key: "setVersion", Value: int32(1)}, {Key: "hosts", Value: s.addresses()}, {Key: "me", Value: m.address()},
 		{Key: "primary", Value: s.members[s.primary].address()}, {Key: "maxBsonObjectSize", Value: int32(maxDocument)},
 		{Key: "maxMessageSizeBytes", Value: int32(maxMessage)}, {Key: "maxWriteBatchSize", Value: int32(maxWriteBatch)},
-		{
-			Key:   "localTime",
-			Value: bson.NewDateTimeFromTime(time.Now()),
-		}, {Key: "logicalSessionTimeoutMinutes", Value: int32(30)},
-		{
-			Key:   "minWireVersion",
-			Value: int32(0),
-		}, {Key: "maxWireVersion", Value: s.options.Wire}, {Key: "readOnly", Value: false},
+		{Key: "localTime", Value: bson.NewDateTimeFromTime(time.Now())},
+		{Key: "logicalSessionTimeoutMinutes", Value: int32(30)}, {Key: "minWireVersion", Value: int32(0)},
+		{Key: "maxWireVersion", Value: s.options.Wire}, {Key: "readOnly", Value: false},
 	}
 	if primary {
 		var election bson.ObjectID // "0x7fffffff", then the term: a later election has a greater id

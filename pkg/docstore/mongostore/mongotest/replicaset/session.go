@@ -127,22 +127,26 @@ func (s *Server) enter(c *command) (*transaction, error) {
 	c.session = sess
 	number := *e.Number
 	if number < sess.number {
-		return nil, refuse(
-			codeTransactionTooOld,
-			"Retryable write with txnNumber %d is prohibited on session because a newer one has started",
-			number,
-		)
+		return nil, refuse(codeTransactionTooOld,
+			"Retryable write with txnNumber %d is prohibited on session because a newer one has started", number)
 	}
-	if e.Autocommit == nil { // it is a retryable write
-		if number > sess.number {
-			s.renew(sess, number)
-			sess.done = map[int]bson.D{}
-		}
-		if sess.done == nil {
-			return nil, refuse(codeConflictingOperation, "txnNumber %d belongs to a transaction", number)
-		}
-		return nil, nil
+	if e.Autocommit != nil {
+		return s.enterTransaction(c, sess, number)
 	}
+	// It is a retryable write.
+	if number > sess.number {
+		s.renew(sess, number)
+		sess.done = map[int]bson.D{}
+	}
+	if sess.done == nil {
+		return nil, refuse(codeConflictingOperation, "txnNumber %d belongs to a transaction", number)
+	}
+	return nil, nil
+}
+
+// enterTransaction starts or continues the session's transaction with a number.
+func (s *Server) enterTransaction(c *command, sess *session, number int64) (*transaction, error) {
+	e := &c.envelope
 	if *e.Autocommit {
 		return nil, refuse(codeInvalidOptions, "'autocommit' must be false")
 	}
@@ -157,11 +161,8 @@ func (s *Server) enter(c *command) (*transaction, error) {
 		}
 		sess.tx = s.begin(d)
 	case number > sess.number || sess.tx == nil:
-		return nil, refuse(
-			codeNoSuchTransaction,
-			"Given transaction number %d does not match any in-progress transactions",
-			number,
-		)
+		return nil, refuse(codeNoSuchTransaction,
+			"Given transaction number %d does not match any in-progress transactions", number)
 	}
 	if !e.Start && e.ReadConcern != nil {
 		return nil, refuse(codeInvalidOptions, "only the first command in a transaction may specify a readConcern")

@@ -13,7 +13,7 @@ import (
 type database struct {
 	name        string
 	collections map[string]*collection
-	numbered    uint32
+	numbered    uint32 // the last number of a collection
 	tree        *tree
 	changed     uint64                // when the tree last changed
 	open        map[*transaction]bool // transactions that are in progress
@@ -33,8 +33,8 @@ type collection struct {
 	name     string
 	number   uint32
 	indexes  []*index // the first is the index of _id
-	numbered uint16
-	changed  uint64 // when an index was last built or dropped
+	numbered uint16   // the number of the next index
+	changed  uint64   // when an index was last built or dropped
 
 	indexed map[string]bool // members that indexes cover or covered
 }
@@ -70,10 +70,9 @@ func (d *database) create(name string, now uint64) *collection {
 	d.numbered++
 	c := &collection{name: name, number: d.numbered, changed: now, indexed: map[string]bool{}}
 	c.add(&index{name: "_id_", fields: []string{"_id"}, unique: true, spec: marshal(bson.D{
-		{
-			Key:   "v",
-			Value: int32(2),
-		}, {Key: "key", Value: bson.D{{Key: "_id", Value: int32(1)}}}, {Key: "name", Value: "_id_"}})})
+		{Key: "v", Value: int32(2)}, {Key: "key", Value: bson.D{{Key: "_id", Value: int32(1)}}},
+		{Key: "name", Value: "_id_"},
+	})})
 	d.collections[name] = c
 	return c
 }
@@ -233,7 +232,7 @@ func (v *view) lock(key string) error {
 	return nil
 }
 
-// put replaces the document old. Either may be nil.
+// put replaces the document old by doc. old is nil for an insert, doc for a delete.
 func (v *view) put(c *collection, old, doc bson.Raw) error {
 	either := doc
 	if doc == nil {
@@ -244,12 +243,8 @@ func (v *view) put(c *collection, old, doc bson.Raw) error {
 		return err
 	}
 	if len(doc) > maxDocument {
-		return refuse(
-			codeTooLarge,
-			"object to insert too large. size in bytes: %d, max size: %d",
-			len(doc),
-			maxDocument,
-		)
+		return refuse(codeTooLarge, "object to insert too large. size in bytes: %d, max size: %d", len(doc),
+			maxDocument)
 	}
 	if err := v.lock(key); err != nil {
 		return err
@@ -353,7 +348,7 @@ func duplicate(d *database, c *collection, x *index, doc bson.Raw) error {
 	for _, field := range x.fields {
 		v, _ := lookup(doc, field)
 		if v.Type == bson.TypeArray {
-			// The server names the element that is taken. The callers here do not need it.
+			// A server names the element that is taken. mongostore does not need it.
 			elements, _ := v.Array().Values()
 			if len(elements) > 0 {
 				v = elements[0]
@@ -362,14 +357,8 @@ func duplicate(d *database, c *collection, x *index, doc bson.Raw) error {
 		values = append(values, bson.E{Key: field, Value: v})
 		pattern = append(pattern, bson.E{Key: field, Value: int32(1)})
 	}
-	e := refuse(
-		codeDuplicateKey,
-		"E11000 duplicate key error collection: %s.%s index: %s dup key: %s",
-		d.name,
-		c.name,
-		x.name,
-		marshal(values),
-	)
+	e := refuse(codeDuplicateKey, "E11000 duplicate key error collection: %s.%s index: %s dup key: %s", d.name, c.name,
+		x.name, marshal(values))
 	e.details = bson.D{{Key: "keyPattern", Value: pattern}, {Key: "keyValue", Value: values}}
 	return e
 }

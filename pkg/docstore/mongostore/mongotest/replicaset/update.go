@@ -140,18 +140,18 @@ func changedMember(doc bson.Raw, name string, to func(bson.RawValue) (bson.RawVa
 		}
 		return err
 	}
-	there := false
+	present := false
 	for _, m := range members {
 		if m.Key() != name {
 			after = append(after, m...)
 			continue
 		}
-		there = true
+		present = true
 		if err := add(m.Value()); err != nil {
 			return nil, err
 		}
 	}
-	if !there {
+	if !present {
 		if err := add(bson.RawValue{}); err != nil {
 			return nil, err
 		}

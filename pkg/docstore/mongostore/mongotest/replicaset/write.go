@@ -26,12 +26,8 @@ type outcome struct {
 // failure ends them. In a transaction, a write conflict is the error of the whole command.
 func (s *Server) runStatements(c *command, tx *transaction, list []statement, ordered bool) (*outcome, error) {
 	if len(list) == 0 || len(list) > maxWriteBatch {
-		return nil, refuse(
-			codeInvalidLength,
-			"Write batch sizes must be between 1 and %d. Got %d operations.",
-			maxWriteBatch,
-			len(list),
-		)
+		return nil, refuse(codeInvalidLength, "Write batch sizes must be between 1 and %d. Got %d operations.",
+			maxWriteBatch, len(list))
 	}
 	o := &outcome{results: make([]bson.D, len(list))}
 	retryable := tx == nil && c.session != nil
@@ -58,11 +54,8 @@ func (s *Server) runStatements(c *command, tx *transaction, list []statement, or
 				c.session.done[i] = result
 			}
 		case errors.As(err, &refused) && refused.code != codeWriteConflict && refused.code != codeSnapshotUnavailable:
-			o.errors = append(
-				o.errors,
-				append(bson.D{{Key: "index", Value: int32(i)}, {Key: "code", Value: refused.code},
-					{Key: "errmsg", Value: refused.message}}, refused.details...),
-			)
+			o.errors = append(o.errors, append(bson.D{{Key: "index", Value: int32(i)},
+				{Key: "code", Value: refused.code}, {Key: "errmsg", Value: refused.message}}, refused.details...))
 			if tx != nil {
 				s.end(tx, aborted)
 				return o, nil
@@ -379,15 +372,17 @@ func (s *Server) deleting(collection string, query bson.Raw, limit int) (stateme
 	}}, nil
 }
 
+type findAndModifyArgs struct {
+	Collection string        `bson:"findAndModify"`
+	Query      bson.Raw      `bson:"query"`
+	Update     bson.RawValue `bson:"update"`
+	Remove     bool          `bson:"remove"`
+	New        bool          `bson:"new"`
+	Upsert     bool          `bson:"upsert"`
+}
+
 func (s *Server) findAndModify(c *command, tx *transaction) (bson.D, error) {
-	var args struct {
-		Collection string        `bson:"findAndModify"`
-		Query      bson.Raw      `bson:"query"`
-		Update     bson.RawValue `bson:"update"`
-		Remove     bool          `bson:"remove"`
-		New        bool          `bson:"new"`
-		Upsert     bool          `bson:"upsert"`
-	}
+	var args findAndModifyArgs
 	if err := c.decode(&args); err != nil {
 		return nil, err
 	}
@@ -404,60 +399,63 @@ func (s *Server) findAndModify(c *command, tx *transaction) (bson.D, error) {
 			return nil, err
 		}
 	}
-	do := func(v *view) (bson.D, error) {
-		target, err := s.target(v, args.Collection)
-		if err != nil {
-			return nil, err
-		}
-		found, err := v.find(target, query, nil, 0, 1)
-		if err != nil {
-			return nil, err
-		}
-		switch {
-		case len(found) == 0 && args.Upsert:
-			after, err := v.upsert(target, query, args.Query, to)
-			if err != nil {
-				return nil, err
-			}
-			last := bson.D{
-				{Key: "n", Value: int32(1)},
-				{Key: "updatedExisting", Value: false},
-				{Key: "upserted", Value: after.Lookup("_id")},
-			}
-			if !args.New {
-				return modified(nil, last), nil
-			}
-			return modified(after, last), nil
-		case len(found) == 0:
-			return modified(nil, bson.D{{Key: "n", Value: int32(0)}, {Key: "updatedExisting", Value: false}}), nil
-		case args.Remove:
-			return modified(found[0], bson.D{{Key: "n", Value: int32(1)}}), v.put(target, found[0], nil)
-		}
-		if _, err := v.replace(target, found[0], to); err != nil {
-			return nil, err
-		}
-		value := found[0]
-		if args.New {
-			key, err := target.key(found[0])
-			if err != nil {
-				return nil, err
-			}
-			value = v.get(key)
-		}
-		return modified(value, bson.D{{Key: "n", Value: int32(1)}, {Key: "updatedExisting", Value: true}}), nil
-	}
 	if tx == nil && c.session != nil {
 		if done := c.session.done[0]; done != nil {
 			return append(done[:len(done):len(done)], bson.E{Key: "retriedStmtId", Value: int32(0)}), nil
 		}
 	}
-	result, err := s.runStatement(c, tx, do)
+	result, err := s.runStatement(c, tx, func(v *view) (bson.D, error) { return s.modifyOne(v, &args, query, to) })
 	if err == nil && tx == nil && c.session != nil {
 		c.session.done[0] = result
 	}
 	return result, err
 }
 
+// modifyOne runs a findAndModify with a parsed query and change.
+func (s *Server) modifyOne(v *view, args *findAndModifyArgs, query *filter, to change) (bson.D, error) {
+	target, err := s.target(v, args.Collection)
+	if err != nil {
+		return nil, err
+	}
+	found, err := v.find(target, query, nil, 0, 1)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case len(found) == 0 && args.Upsert:
+		after, err := v.upsert(target, query, args.Query, to)
+		if err != nil {
+			return nil, err
+		}
+		last := bson.D{
+			{Key: "n", Value: int32(1)},
+			{Key: "updatedExisting", Value: false},
+			{Key: "upserted", Value: after.Lookup("_id")},
+		}
+		if !args.New {
+			return modified(nil, last), nil
+		}
+		return modified(after, last), nil
+	case len(found) == 0:
+		return modified(nil, bson.D{{Key: "n", Value: int32(0)}, {Key: "updatedExisting", Value: false}}), nil
+	case args.Remove:
+		return modified(found[0], bson.D{{Key: "n", Value: int32(1)}}), v.put(target, found[0], nil)
+	}
+	if _, err := v.replace(target, found[0], to); err != nil {
+		return nil, err
+	}
+	value := found[0]
+	if args.New {
+		key, err := target.key(found[0])
+		if err != nil {
+			return nil, err
+		}
+		value = v.get(key)
+	}
+	return modified(value, bson.D{{Key: "n", Value: int32(1)}, {Key: "updatedExisting", Value: true}}), nil
+}
+
+// modified is the reply to a findAndModify.
 func modified(value bson.Raw, last bson.D) bson.D {
 	reply := bson.D{{Key: "lastErrorObject", Value: last}}
 	if value == nil {

@@ -6,8 +6,9 @@
 //	with-mongo go test ./services/...
 //	with-mongo -simulated -faults 1000 go test ./services/...
 //
-// It exits with the command's code; with 2 if its arguments are wrong, with 3 if there is no Docker engine, and with 4
-// if the simulated replica set was asked for something that it does not know, which it names.
+// It exits with the command's code; with 2 if its arguments are wrong, with 3 if MongoDB does not start, and with 4 if
+// it does not stop cleanly. The simulated replica set does not if it was asked for something that it does not know,
+// which it names.
 package main
 
 import (
@@ -29,20 +30,16 @@ import (
 const (
 	exitUsage   = 2
 	exitNoMongo = 3
-	exitUnknown = 4
+	exitUnclean = 4
 	// graceful is how long an interrupted command may take to end.
 	graceful = 10 * time.Second
 )
 
 func main() {
 	simulated := flag.Bool("simulated", false, "run the command on a simulated replica set")
-	faults := flag.Uint(
-		"faults",
-		0,
-		"one in so many commands of the simulated replica set meets a fault; 0 for none",
-	)
+	faults := flag.Uint("faults", 0, "one in so many commands of the simulated replica set meets a fault; 0 for none")
 	seed := flag.Uint64("seed", 1, "chooses which commands meet which fault")
-	delay := flag.Duration("delay", 0, "how long the simulated replica set's answers wait at most")
+	delay := flag.Duration("delay", 0, "the longest wait of an answer of the simulated replica set")
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr,
 			"usage: with-mongo [-simulated [-faults n] [-seed n] [-delay d]] command [argument ...]")
@@ -66,7 +63,7 @@ func simulate(faults int, seed uint64, delay time.Duration) (uri string, stop fu
 		o.Schedule = &replicaset.Schedule{Seed: seed, Settle: -1, Delay: delay, Every: faults}
 	}
 	if faults > 0 {
-		o.Schedule.Faults, o.Schedule.Most = replicaset.Masked, math.MaxInt
+		o.Schedule.Faults, o.Schedule.MaxFaults = replicaset.Masked, math.MaxInt
 	}
 	set, err := replicaset.Start(o)
 	if err != nil {
@@ -87,7 +84,7 @@ func run(start func(context.Context) (string, func() error, error), name string,
 		if err := end(); err != nil {
 			fmt.Fprintln(os.Stderr, "with-mongo: stop MongoDB:", err)
 			if code == 0 {
-				code = exitUnknown
+				code = exitUnclean
 			}
 		}
 	}()
