@@ -12,33 +12,21 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// Write skew by absence: each of two transactions looks for what the other inserts, finds nothing, and inserts its own
-// document. They write no document in common, but one of them must see the other's.
+// absenceCases are about write skew by absence: each of two transactions looks for what the other inserts, finds
+// nothing, and inserts its own document. They write no document in common, but one of them must see the other's.
 var absenceCases = []testCase{
 	{name: "absence/of an id", run: absentID, needs: []Feature{Transactions, Serializable}},
 	{name: "absence/of some of many ids", run: absentIDs, needs: []Feature{Transactions, Serializable}},
 	{name: "absence/of a part's id", run: absentPart, needs: []Feature{Transactions, Serializable}},
-	{
-		name:  "absence/of a unique value",
-		run:   absentUnique,
-		needs: []Feature{Transactions, Serializable, UniqueIfPresent},
-	},
-	{
-		name:  "absence/of a unique value in a list",
-		run:   absentLogin,
-		needs: []Feature{Transactions, Serializable, UniqueIfPresent},
-	},
-	{
-		name:  "absence/of an id or a value, counted",
-		run:   absentCounted,
-		needs: []Feature{Transactions, Serializable, UniqueIfPresent},
-	},
+	{name: "absence/of a unique value", run: absentUnique,
+		needs: []Feature{Transactions, Serializable, UniqueIfPresent}},
+	{name: "absence/of a unique value in a list", run: absentLogin,
+		needs: []Feature{Transactions, Serializable, UniqueIfPresent}},
+	{name: "absence/of an id or a value, counted", run: absentCounted,
+		needs: []Feature{Transactions, Serializable, UniqueIfPresent}},
 	{name: "absence/with a common document", run: absentWithFence, needs: []Feature{Transactions, Serializable}},
-	{
-		name:  "absence/of what a filter selects",
-		run:   absentByFilter,
-		needs: []Feature{Transactions, Serializable, Phantoms},
-	},
+	{name: "absence/of what a filter selects", run: absentByFilter,
+		needs: []Feature{Transactions, Serializable, Phantoms}},
 	{name: "absence/many look at once", run: absentReaders, needs: []Feature{Transactions, Serializable}},
 }
 
@@ -48,11 +36,8 @@ var errFound = errors.New("the other transaction was first")
 
 // skew runs a number of rounds. In each round two transactions run at the same time: each looks, and writes if look
 // finds nothing.
-func skew(
-	t *testing.T,
-	f *fixture,
-	tries func(round, i int) (look func(*docstore.Tx) (bool, error), write func(*docstore.Tx) error),
-) {
+func skew(t *testing.T, f *fixture,
+	tries func(round, i int) (look func(*docstore.Tx) (bool, error), write func(*docstore.Tx) error)) {
 	t.Helper()
 	ctx := in(t, "t1")
 	for round := range rounds {
@@ -121,13 +106,13 @@ func absentIDs(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	f.insert(t, ctx, thing("there"))
 	f.skewByFind(t, func(tx *docstore.Tx, other *Thing) (bool, error) {
-		some, err := f.things.LoadMany(ctx, tx, []string{"x" + other.ID, other.ID, "nowhere"})
-		return len(some) > 0, err
+		loaded, err := f.things.LoadMany(ctx, tx, []string{"x" + other.ID, other.ID, "nowhere"})
+		return len(loaded) > 0, err
 	})
 }
 
-// absentPart: one side looks for a part and inserts a thing; the other looks for the thing and inserts the part. An
-// added membership and the departure of a user do the same.
+// absentPart: one side looks for a part and inserts a thing; the other looks for the thing and inserts the part. In
+// organization, adding a member and deleting a user meet like this.
 func absentPart(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	skew(t, f, func(round, i int) (func(*docstore.Tx) (bool, error), func(*docstore.Tx) error) {
@@ -150,11 +135,8 @@ func absentPart(t *testing.T, s *suite) {
 func absentUnique(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	f.skewByFind(t, func(tx *docstore.Tx, other *Thing) (bool, error) {
-		page, err := f.things.Page(
-			ctx,
-			tx,
-			docstore.Query{Filter: docstore.Eq("code", docstore.Text(other.Code)), Limit: 1},
-		)
+		page, err := f.things.Page(ctx, tx,
+			docstore.Query{Filter: docstore.Eq("code", docstore.Text(other.Code)), Limit: 1})
 		return len(page.Docs) > 0, err
 	})
 }
@@ -167,25 +149,17 @@ func absentLogin(t *testing.T, s *suite) {
 		f.insert(t, ctx, thing(fmt.Sprint("there-", round, "-1"), logins(fmt.Sprint("there-", round, "-1"))))
 	}
 	f.skewByFind(t, func(tx *docstore.Tx, other *Thing) (bool, error) {
-		some, err := f.things.LoadWhere(
-			ctx,
-			tx,
-			docstore.In("logins", docstore.Text("there-"+other.ID), docstore.Text(other.Logins[1])),
-			"",
-			10,
-		)
-		return len(some) > 1, err
+		loaded, err := f.things.LoadWhere(ctx, tx,
+			docstore.In("logins", docstore.Text("there-"+other.ID), docstore.Text(other.Logins[1])), "", 10)
+		return len(loaded) > 1, err
 	})
 }
 
 func absentCounted(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	f.skewByFind(t, func(tx *docstore.Tx, other *Thing) (bool, error) {
-		n, err := f.things.Count(
-			ctx,
-			tx,
-			docstore.Or(docstore.ID(other.ID), docstore.Eq("code", docstore.Text(other.Code))),
-		)
+		n, err := f.things.Count(ctx, tx,
+			docstore.Or(docstore.ID(other.ID), docstore.Eq("code", docstore.Text(other.Code))))
 		return n > 0, err
 	})
 }
@@ -223,7 +197,7 @@ func absentReaders(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	allOf(t, 8, func(i int) error {
 		return f.write(ctx, func(tx *docstore.Tx) error {
-			if there, err := f.finds(ctx, tx, "missing"); there || err != nil {
+			if found, err := f.finds(ctx, tx, "missing"); found || err != nil {
 				return errors.Join(err, errFound)
 			}
 			if _, err := f.things.LoadWhere(ctx, tx, docstore.Eq("logins", docstore.Text("missing")), "",
@@ -236,7 +210,7 @@ func absentReaders(t *testing.T, s *suite) {
 	})
 	// A transaction can insert what it has found missing; that is no conflict.
 	require.NoError(t, f.write(ctx, func(tx *docstore.Tx) error {
-		if there, err := f.finds(ctx, tx, "missing"); there || err != nil {
+		if found, err := f.finds(ctx, tx, "missing"); found || err != nil {
 			return errors.Join(err, errFound)
 		}
 		if _, err := f.things.LoadWhere(ctx, tx, docstore.In("logins", docstore.Text("missing"), docstore.Text("")), "",

@@ -18,10 +18,11 @@ type Feature string
 
 // The features that cases can need.
 const (
-	Transactions Feature = "transactions" // a failed transaction is undone, and nobody sees a part of one
-	// the documents that a transaction has read are unchanged when it commits
+	// Transactions: a failed transaction is undone, and nobody sees a part of one.
+	Transactions Feature = "transactions"
+	// Serializable: the documents that a transaction has read are unchanged when it commits.
 	Serializable Feature = "serializable"
-	// so are the results of its queries: documents that others add are noticed, too
+	// Phantoms: a transaction notices documents that others add and that its queries would have found.
 	Phantoms         Feature = "phantoms"
 	UniqueIfPresent  Feature = "unique-if-present" // a unique index does not compare absent values
 	NulInText        Feature = "nul-in-text"       // a text may hold U+0000
@@ -51,7 +52,7 @@ type testCase struct {
 }
 
 // Run runs every case as a parallel subtest, each with an engine of its own.
-func Run(t *testing.T, factory func(t *testing.T) docstore.Engine, opts Options) {
+func Run(t *testing.T, factory Factory, opts Options) {
 	t.Helper()
 	lacks := map[Feature]string{}
 	for feature, reason := range opts.Lacks {
@@ -163,8 +164,7 @@ func (f *fixture) delete(ctx context.Context, id string) error {
 }
 
 func (f *fixture) write(ctx context.Context, fn func(*docstore.Tx) error) error {
-	err := docstore.Do(ctx, f.Store, func(tx *docstore.Tx) error { return fn(tx) })
-	return err
+	return docstore.Do(ctx, f.Store, fn)
 }
 
 func (f *fixture) append(ctx context.Context, messages ...docstore.Message) error {

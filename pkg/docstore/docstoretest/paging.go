@@ -89,8 +89,8 @@ func walkWhileOthersWrite(t *testing.T, s *suite) {
 				for i := range n {
 					f.insert(t, ctx, thing(docID(i*10), name(fmt.Sprint(i/2)), rank(int64(i%3))))
 				}
-				stays := map[string]bool{"1010": true, "1030": true, "1040": true, "1060": true, "1070": true}
-				goes := []string{"1000", "1080", "1020", "1050"}
+				kept := map[string]bool{"1010": true, "1030": true, "1040": true, "1060": true, "1070": true}
+				deleted := []string{"1000", "1080", "1020", "1050"}
 				seen := map[string]int{}
 				q := docstore.Query{Sort: sort, Limit: limit}
 				for cut := 0; ; cut++ {
@@ -102,8 +102,8 @@ func walkWhileOthersWrite(t *testing.T, s *suite) {
 						break
 					}
 					q.After = page.Next
-					if cut < len(goes) {
-						require.NoError(t, f.delete(ctx, goes[cut]))
+					if cut < len(deleted) {
+						require.NoError(t, f.delete(ctx, deleted[cut]))
 						id := docID(cut*10 + 5)
 						f.insert(t, ctx, thing(id, name(fmt.Sprint(4-cut)), rank(int64(cut))))
 					}
@@ -111,7 +111,7 @@ func walkWhileOthersWrite(t *testing.T, s *suite) {
 				for id, times := range seen {
 					require.Equal(t, 1, times, "%s repeated, by %d", id, limit)
 				}
-				for id := range stays {
+				for id := range kept {
 					require.Equal(t, 1, seen[id], "%s skipped, by %d", id, limit)
 				}
 			}
@@ -186,7 +186,7 @@ func foreignPosition(t *testing.T, s *suite) {
 	}
 }
 
-// afterID: a reader that keeps the id of the last document that it saw goes on after it, whether that still exists.
+// afterID: a reader that keeps the id of the last document that it saw continues after it, even if it is deleted.
 func afterID(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	f.insert(t, ctx, thing("1001"), thing("1003"), thing("1005"))

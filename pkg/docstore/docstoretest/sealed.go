@@ -17,12 +17,12 @@ import (
 
 var sealedCases = []testCase{
 	{name: "sealed/a value is shown as a mask and stored nowhere else", run: sealedIsMasked},
-	{name: "sealed/masks keep, texts replace, nothing removes", run: sealedIsKept},
-	{name: "sealed/a value is deleted with its record", run: sealedGoes},
+	{name: "sealed/a mask keeps the value, a text replaces it, an empty text removes it", run: sealedIsKept},
+	{name: "sealed/a value is deleted with its record", run: sealedDeleted},
 	{name: "sealed/values survive a rotation of the keys", run: sealedRotates},
-	{name: "sealed/what older keys have sealed is listed, and sealed anew", run: sealedAnew},
+	{name: "sealed/values under older keys are listed, and sealed again", run: sealedAgain},
 	{name: "sealed/a value that a replica with the former keys writes is listed", run: sealedByFormerReplica},
-	{name: "sealed/a value written while others are sealed anew stays", run: sealedMeanwhile,
+	{name: "sealed/a value written while others are sealed again stays", run: sealedMeanwhile,
 		needs: []Feature{Transactions}},
 	{name: "sealed/a dry run seals nothing", run: sealedDryRun, needs: []Feature{Transactions}},
 }
@@ -148,7 +148,7 @@ func sealedIsKept(t *testing.T, s *suite) {
 	require.Equal(t, "again", f.reveal(t, ctx, "1", "secret"))
 }
 
-func sealedGoes(t *testing.T, s *suite) {
+func sealedDeleted(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	for _, id := range []string{"1", "2", "3"} {
 		f.putSafe(t, ctx, id, `{"secret":"hunter2"}`)
@@ -188,7 +188,7 @@ func (f *fixture) underOlderKeys(t *testing.T) []docstore.Ref {
 	return refs
 }
 
-func sealedAnew(t *testing.T, s *suite) {
+func sealedAgain(t *testing.T, s *suite) {
 	f, t1, t2 := s.open(t), in(t, "t1"), in(t, "t2")
 	f.putSafe(t, t1, "1", `{"secret":"hunter2","others":{"pin":"4711"}}`)
 	f.putSafe(t, t2, "2", `{"secret":"hunter3"}`)
@@ -202,7 +202,7 @@ func sealedAnew(t *testing.T, s *suite) {
 	require.NoError(t, f.SealWith(t1, both))
 	require.Equal(t, []docstore.Ref{{Tenant: "t1", ID: "safes.1"}, {Tenant: "t2", ID: "safes.2"}}, f.underOlderKeys(t))
 	f.putSafe(t, t1, "1", `{"secret":"hunter4","others":{"pin":"******"}}`)
-	require.Len(t, f.underOlderKeys(t), 1, "a write seals all values of its record anew")
+	require.Len(t, f.underOlderKeys(t), 1, "a write seals all values of its record under the first key")
 	require.NoError(t, docstore.Reseal(t2, f.Store, "safes.2"))
 	require.NoError(t, docstore.Reseal(t2, f.Store, "safes.2"), "by another replica, too")
 	require.Empty(t, f.underOlderKeys(t))
@@ -223,7 +223,7 @@ func sealedAnew(t *testing.T, s *suite) {
 	require.ErrorIs(t, err, secret.ErrOpen)
 	require.ErrorContains(t, err, "the secret of safes 2 was sealed under a key that is not configured")
 	f.putSafe(t, t1, "1", `{"secret":"hunter5","others":{"pin":"******"}}`)
-	require.Len(t, f.underOlderKeys(t), 2, "while one of its values is under a key that is away")
+	require.Len(t, f.underOlderKeys(t), 2, "as long as one of its values is under a key that is not configured")
 }
 
 func sealedByFormerReplica(t *testing.T, s *suite) {
@@ -238,7 +238,7 @@ func sealedByFormerReplica(t *testing.T, s *suite) {
 	(&fixture{Store: former}).putSafe(t, ctx, "1", `{"secret":"hunter3"}`)
 	require.Equal(t, []docstore.Ref{{Tenant: "t1", ID: "safes.1"}}, f.underOlderKeys(t))
 	require.NoError(t, docstore.Reseal(ctx, f.Store, "safes.1"))
-	require.NoError(t, docstore.Reseal(ctx, former, "safes.1"), "which changes nothing")
+	require.NoError(t, docstore.Reseal(ctx, former, "safes.1"), "it changes nothing")
 	require.NoError(t, f.SealWith(ctx, second))
 	require.Equal(t, "hunter3", f.reveal(t, ctx, "1", "secret"))
 }

@@ -16,7 +16,7 @@ import (
 var transactionCases = []testCase{
 	{name: "transactions/an error leaves nothing", run: rollback, needs: []Feature{Transactions}},
 	{name: "transactions/a panic is an error and leaves nothing", run: rollbackOnPanic, needs: []Feature{Transactions}},
-	{name: "transactions/an ignored duplicate does not commit", run: swallowedDuplicate,
+	{name: "transactions/an ignored duplicate does not commit", run: ignoredDuplicate,
 		needs: []Feature{Transactions}},
 	{name: "transactions/a batch is all or nothing", run: batch, needs: []Feature{Transactions}},
 	{name: "transactions/reads see own writes", run: ownWrites},
@@ -25,9 +25,9 @@ var transactionCases = []testCase{
 	{name: "transactions/one fails, others commit", run: failingBesideOthers, needs: []Feature{Transactions}},
 }
 
-// doomed does one of each kind of write, to be undone. Its error ends the attempt, as in any Write: the engine may
-// begin again.
-func (f *fixture) doomed(ctx context.Context, tx *docstore.Tx) error {
+// writeEachKind does one write of each kind, to be undone. Its error ends the attempt, as in any Write: the engine may
+// run the transaction again.
+func (f *fixture) writeEachKind(ctx context.Context, tx *docstore.Tx) error {
 	if _, err := f.things.Insert(ctx, tx, thing("new", code("new"), words("w"), logins("l"))); err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func rollback(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	f.insert(t, ctx, thing("old", code("old")), thing("gone", words("w")))
 	err := f.write(ctx, func(tx *docstore.Tx) error {
-		if err := f.doomed(ctx, tx); err != nil {
+		if err := f.writeEachKind(ctx, tx); err != nil {
 			return err
 		}
 		return errStop
@@ -75,7 +75,7 @@ func rollback(t *testing.T, s *suite) {
 	require.Equal(t, errStop, err, "the function's error is returned unchanged")
 	refusal := apperr.Invalid("body.name", "is bad")
 	err = f.write(ctx, func(tx *docstore.Tx) error {
-		if err := f.doomed(ctx, tx); err != nil {
+		if err := f.writeEachKind(ctx, tx); err != nil {
 			return err
 		}
 		return refusal
@@ -89,7 +89,7 @@ func rollbackOnPanic(t *testing.T, s *suite) {
 	f.insert(t, ctx, thing("old", code("old")), thing("gone", words("w")))
 	require.NotPanics(t, func() {
 		err := f.write(ctx, func(tx *docstore.Tx) error {
-			if err := f.doomed(ctx, tx); err != nil {
+			if err := f.writeEachKind(ctx, tx); err != nil {
 				return err
 			}
 			panic("boom")
@@ -100,7 +100,7 @@ func rollbackOnPanic(t *testing.T, s *suite) {
 	f.requireUndone(t)
 }
 
-func swallowedDuplicate(t *testing.T, s *suite) {
+func ignoredDuplicate(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	f.insert(t, ctx, thing("a", logins("l")))
 	err := f.write(ctx, func(tx *docstore.Tx) error {
@@ -217,7 +217,7 @@ func queriesSeeOwnWrites(t *testing.T, s *suite) {
 	f.check(t)
 }
 
-// seen checks a filter with every kind of read. Its error ends the attempt: the engine may begin again.
+// seen checks a filter with every kind of read. Its error ends the attempt: the engine may run the transaction again.
 func (f *fixture) seen(ctx context.Context, r docstore.Reader, filter docstore.Filter, want []string) error {
 	page, err := f.things.Page(ctx, r, docstore.Query{Filter: filter, Limit: 10, Count: true})
 	if err != nil {

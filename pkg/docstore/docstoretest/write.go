@@ -236,7 +236,7 @@ func loadMany(t *testing.T, s *suite) {
 	f.check(t)
 }
 
-// loadWhere works in chunks. Each chunk leaves the range that is being worked through.
+// loadWhere works through a range in chunks. The changed documents of each chunk are outside the range.
 func loadWhere(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	for i := range 10 {
@@ -246,12 +246,12 @@ func loadWhere(t *testing.T, s *suite) {
 	require.NoError(t, f.write(ctx, func(tx *docstore.Tx) error {
 		seen = nil
 		for {
-			some, err := f.things.LoadWhere(ctx, tx, docstore.And(docstore.From("rank", docstore.Number(93)),
+			loaded, err := f.things.LoadWhere(ctx, tx, docstore.And(docstore.From("rank", docstore.Number(93)),
 				docstore.Until("rank", docstore.Number(1000))), "rank", 3)
-			if err != nil || len(some) == 0 {
+			if err != nil || len(loaded) == 0 {
 				return err
 			}
-			for _, v := range some {
+			for _, v := range loaded {
 				seen = append(seen, v.Rank)
 				v.Rank += 1000
 				if _, err := f.things.Replace(ctx, tx, v); err != nil {
