@@ -244,6 +244,34 @@ func TestLongQuestionsPause(t *testing.T) {
 	require.ErrorIs(t, ask(whoMay), fails)
 }
 
+// A check with one long condition pauses while that is evaluated. A condition without loops counts by what it cost.
+func TestConditionsPause(t *testing.T) {
+	t.Parallel()
+	check := func(condition, given string, pause func(context.Context, time.Duration) error) (*Work, error) {
+		company := small()
+		company.grant(Rule{ID: "60", UnitID: "52", Condition: &Condition{Text: condition}})
+		q := reading("20")
+		q.Context, q.Work = []byte(given), NewWork(pause)
+		d, err := company.State().Check(t.Context(), q)
+		require.Equal(t, err == nil, d.Allowed)
+		return q.Work, err
+	}
+	long := `context.l.all(a, context.l.all(b, a + b >= 0))`
+	numbers := `{"l":[1` + strings.Repeat(",1", 60) + `]}`
+	pauses := 0
+	_, err := check(long, numbers, func(context.Context, time.Duration) error { pauses++; return nil })
+	require.NoError(t, err)
+	require.Greater(t, pauses, 1)
+	fails := errors.New("sent away")
+	_, err = check(long, numbers, func(context.Context, time.Duration) error { return fails })
+	require.ErrorIs(t, err, fails)
+
+	text := `{"text":"` + strings.Repeat("a", 5000) + `"}`
+	w, err := check(`context.text.matches("a+$")`, text, nil)
+	require.NoError(t, err)
+	require.Greater(t, w.units, 5000)
+}
+
 // Questions of one Work are answered as each would be by itself.
 func TestQuestionsShareTheirWork(t *testing.T) {
 	t.Parallel()
