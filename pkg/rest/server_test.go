@@ -13,6 +13,7 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
+	"github.com/idplatform/idplatform/pkg/fair"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/pkg/service"
 )
@@ -27,6 +28,16 @@ func get[B any](s *rest.Server, path string, fn func(context.Context) (B, error)
 	rest.Handle(s, rest.Op{ID: "read" + strings.ReplaceAll(path, "/", "-"), Method: http.MethodGet, Path: path,
 		Scope: auth.UsersRead, Summary: "Read"},
 		func(ctx context.Context, _ *struct{}) (B, error) { return fn(ctx) })
+}
+
+// Long work rests after a request, so that the next ones need not wait for it.
+func TestRequestsSlowLongWorkDown(t *testing.T) {
+	t.Parallel()
+	c := newWorld(t).client()
+	c.Get("/v1/things/7")
+	began, pace := time.Now(), fair.Pace{}
+	pace.Worked(t.Context(), time.Millisecond)
+	require.GreaterOrEqual(t, time.Since(began), 2*time.Millisecond)
 }
 
 // Gin panics if the wildcard in one position has two names; /v1/things/{id} is registered already.
