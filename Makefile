@@ -1,16 +1,16 @@
-# Everything here works on a machine with Go and make. Modules are found through go.work, so a new service needs no line here
-# but its folder in MODULES' workspace and, with a cmd/, its program in bin/.
+# Everything here works on a machine with Go and make. Modules are found through go.work and programs through their cmd/
+# folders, so a new service needs no line here.
 SHELL := /bin/bash -o pipefail
 .DEFAULT_GOAL := help
 
 MODULES  := $(shell go list -m -f '{{.Dir}}')
 PACKAGES := $(addsuffix /...,$(MODULES))
-# Modules with dependencies that no program has: other drivers, servers to test against. They are not in the workspace.
+# Modules outside the workspace, because they have dependencies that no program needs: other drivers, servers for tests.
 APART    := pkg/docstore/sqlitestore/moderncdriver pkg/docstore/mongostore/mongotest deploy/apitest
 
 export CGO_ENABLED ?= 0
 
-# nomsgpack leaves a format out of gin that no operation has: 6 MB of each program, 8 MiB of its memory.
+# nomsgpack leaves out gin's support of MessagePack, which no operation uses: 6 MB of each program, 8 MiB of its memory.
 PROGRAM := -trimpath -tags nomsgpack -ldflags '-s -w'
 
 .PHONY: help build run test test-mongo test-simulated soak bench fuzz lint fmt isolated tidy tour services run-services tour-services generate clean
@@ -33,11 +33,11 @@ run: build ## Start the whole platform in ./data (IDP_DATA_DIR, IDP_LISTEN)
 run-services: services ## Start NATS, every service and the gateway as processes of their own, in ./data-services (IDP_BASE_PORT, IDP_MONGO_URI)
 	@bin/tools/run-services
 
-services: build ## Build nats-server and run-services, too
+services: build ## Build every program, nats-server and run-services
 	@go build -C deploy/standalone -trimpath -ldflags '-s -w' -o $(CURDIR)/bin/nats-server github.com/nats-io/nats-server/v2
 	@go build -trimpath -o bin/tools/ ./deploy/standalone/run-services
 
-# The race detector leaves SQLite out: no memory of it is shared but through its package, and it made tests take twice as long.
+# The race detector leaves SQLite out: only its own package touches its memory, and tests would take twice as long.
 RACE := -race -gcflags='github.com/ncruces/...=-race=false'
 
 test: ## Run all tests, with the race detector where a C compiler is there for it
@@ -54,7 +54,7 @@ test-simulated: ## Run the services' tests, and the example's, on the simulated 
 		env GOWORK= go test -C $(CURDIR) -count=1 -timeout 20m $(CURDIR)/pkg/service/example \
 		$(addsuffix /...,$(wildcard $(CURDIR)/services/*))
 
-# Races, with faults; the seed of a failure is in the test's name, and IDP_TEST_MONGO_SEED=<it> SOAK=1 runs it again.
+# Races with faults. The seed of a failure is in the test's name; IDP_TEST_MONGO_SEED=<seed> SOAK=1 runs it again.
 soak: ## Run the storage suite's races by SOAK=1000 seeds, and 100,000 random questions to the permissions engine
 	cd pkg/docstore/mongostore/mongotest && GOWORK=off go test -c -o $(CURDIR)/bin/tools/soak.test . && \
 		IDP_TEST_MONGO_SEEDS=$${SOAK:-1000} $(CURDIR)/bin/tools/soak.test -test.timeout 10h -test.parallel 16 \
@@ -86,7 +86,7 @@ tidy: ## Tidy every module
 fmt: ## Format the code
 	gofmt -w $$(git ls-files '*.go')
 
-generate: ## Write the checked-in OpenAPI documents and golden files anew
+generate: ## Rewrite the checked-in OpenAPI documents and golden files
 	IDP_TEST_UPDATE=1 go test -count=1 -run 'Golden|OpenAPI' $(PACKAGES)
 
 TOUR = go run ./deploy/standalone/tour -program bin/idp-standalone

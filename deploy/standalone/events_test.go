@@ -86,8 +86,11 @@ func TestUserOfASubscription(t *testing.T) {
 		defer nc.Close()
 		js, err := jetstream.New(nc)
 		require.NoError(t, err)
-		consumer, err := js.Consumer(t.Context(), "IDP_SUBSCRIPTIONS", "s-"+user.ID)
-		require.NoError(t, err)
+		var consumer jetstream.Consumer
+		require.Eventually(t, func() bool { // the service makes the consumer soon after the subscription
+			consumer, err = js.Consumer(t.Context(), "IDP_SUBSCRIPTIONS", "s-"+user.ID)
+			return err == nil
+		}, 20*time.Second, 10*time.Millisecond)
 		m, err := consumer.Next(jetstream.FetchMaxWait(10 * time.Second))
 		require.NoError(t, err)
 		assert.Equal(t, user.Delivery.Subject, m.Subject())
