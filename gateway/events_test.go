@@ -214,7 +214,7 @@ func TestEventStreamsEndWithTheServicesDrain(t *testing.T) {
 	})
 }
 
-// A stream that a service breaks off does not look like one that it ends.
+// A client can tell a stream that a service breaks off from one that the service ends.
 func TestABrokenEventStreamBreaksTheConnection(t *testing.T) {
 	t.Parallel()
 	broken := func(w http.ResponseWriter, _ *http.Request) {

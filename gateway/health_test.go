@@ -45,7 +45,7 @@ func TestReadyAsksEveryService(t *testing.T) {
 	require.JSONEq(t, `{"status":"alive"}`, w.Body.String())
 }
 
-// A service that goes on without something is ready, and says so.
+// A service that works without something is ready, and its warnings say so.
 func TestReadyPassesWarningsOn(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, map[string]Upstream{

@@ -112,7 +112,7 @@ func TestInProcessPassesTheRequestAsItIs(t *testing.T) {
 	require.Equal(t, "/v1/kv/buckets/b/objects/a%2Fb//c?x=1;y=%zz", got)
 }
 
-// TestServiceFailures: 503 says that nothing was changed, so only what never reached the service is answered with it.
+// TestServiceFailures: 503 says that nothing was changed, so only a request that never reached the service gets it.
 func TestServiceFailures(t *testing.T) {
 	t.Parallel()
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
@@ -169,8 +169,8 @@ func TestServiceFailures(t *testing.T) {
 	}
 }
 
-// TestDelivery: what was written for other requests on a connection does not count, what was written on an earlier
-// connection does.
+// TestDelivery: bytes that were written for other requests on the same connection do not count; bytes that were written
+// for this request on an earlier connection do.
 func TestDelivery(t *testing.T) {
 	t.Parallel()
 	conn := func() *countedConn {

@@ -85,7 +85,7 @@ func TestEveryCallerHasAShare(t *testing.T) {
 	}
 }
 
-// What a service leaves unread of a stream's body is not taken for the next request.
+// The part of a stream's body that a service leaves unread is not mistaken for the next request.
 func TestAnUnreadStreamEndsItsConnection(t *testing.T) {
 	t.Parallel()
 	for _, rest := range []string{"GET /v1/users/smuggled HTTP/1.1\r\nHost: x\r\n\r\n", ""} {

@@ -40,7 +40,7 @@ func BenchmarkConnections(b *testing.B) {
 	}
 }
 
-// silent is a host that takes connections and says nothing.
+// silent is a host that accepts connections and sends nothing.
 func silent(b *testing.B) (address string) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(b, err)

@@ -45,9 +45,9 @@ func (c *child) settle() {
 	}
 }
 
-// BenchmarkCostOfEvents is what the events service costs the creation of users while nobody subscribes. The platform
-// with it and without it, each in a process of its own, are loaded in turn; each run ends when all work that followed
-// from it is done.
+// BenchmarkCostOfEvents measures what the events service adds to the cost of creating users while nobody subscribes. It
+// loads the platform with the service and without it in turn, each in a process of its own; each run ends when all work
+// that it caused is done.
 func BenchmarkCostOfEvents(b *testing.B) {
 	const runs, workers = 6, 32
 	during := seconds(b)
@@ -57,7 +57,7 @@ func BenchmarkCostOfEvents(b *testing.B) {
 	var ratios, costRatios []float64
 	for run := range runs {
 		for i := range programs {
-			n := (i + run) % 2 // who is first changes, because machines get slower and faster
+			n := (i + run) % 2 // each is first in turn, because machines get slower and faster
 			rate, cost := programs[n].loadCreates(b, tokens[n], run, workers, during)
 			rates[n], costs[n] = append(rates[n], rate), append(costs[n], cost)
 		}
@@ -86,7 +86,7 @@ func (c *child) loadCreates(b *testing.B, token string, run, workers int, during
 	return l.perSecond, float64((c.cpu() - before).Microseconds()) / float64(l.requests)
 }
 
-// BenchmarkIdleStreams is the memory that a thousand open event streams take, on which nothing happens: of the feed and
+// BenchmarkIdleStreams measures the memory of a thousand open event streams on which nothing is sent, of the feed and
 // of the audit log.
 func BenchmarkIdleStreams(b *testing.B) {
 	for _, path := range drive.StreamPaths {

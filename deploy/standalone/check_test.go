@@ -91,7 +91,7 @@ func TestCheckFindsDamage(t *testing.T) {
 	}
 }
 
-// A log that a killed platform has left is part of the store and must remain.
+// The log file of a platform that was killed is part of the store and must remain.
 func TestCheckAfterAKill(t *testing.T) {
 	t.Parallel()
 	c := startPlatform(t, t.TempDir())

@@ -31,8 +31,8 @@ func smallDisk(t *testing.T, dir, size string) {
 	})
 }
 
-// fill leaves only but bytes of dir's file system free, until free is called.
-func fill(t *testing.T, dir string, but int64) (free func()) {
+// fill leaves only some bytes of dir's file system free, until free is called.
+func fill(t *testing.T, dir string, left int64) (free func()) {
 	t.Helper()
 	name := filepath.Join(dir, "filler")
 	file, err := os.Create(name)
@@ -45,7 +45,7 @@ func fill(t *testing.T, dir string, but int64) (free func()) {
 	}
 	size, err := file.Seek(0, io.SeekCurrent)
 	require.NoError(t, err)
-	require.NoError(t, file.Truncate(size-but))
+	require.NoError(t, file.Truncate(size-left))
 	require.NoError(t, file.Close())
 	return func() { require.NoError(t, os.Remove(name)) }
 }
@@ -84,7 +84,7 @@ func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	for name, x := range map[string]struct {
 		full    string // the folder on the full disk, inside the data folder
-		but     int64  // the bytes that are left free
+		left    int64  // the bytes that are left free
 		refuses bool   // whether writes are refused, sooner or later
 	}{
 		"of events":            {"nats", 0, false},
@@ -119,7 +119,7 @@ func TestFullDisk(t *testing.T) {
 				require.NoError(t, err)
 			}
 
-			free := fill(t, disk, x.but)
+			free := fill(t, disk, x.left)
 			writeUntilReported(t, write, ready, x.refuses)
 			free()
 			freed := time.Now()

@@ -43,7 +43,7 @@ func TestRotateTheFoldersKey(t *testing.T) {
 	assert.Equal(t, http.StatusOK, status(t, c, token, "/v1/users"), "the signing keys are the same")
 	c.stop()
 
-	// A rotation that was interrupted after it made its key: the next ends it, and makes no other.
+	// A rotation was interrupted after it had made its key: the next one completes it and makes no other key.
 	made := secret.NewKey().Reveal()
 	both := made + "," + rotated[0] + "\n"
 	require.NoError(t, os.WriteFile(filepath.Join(c.Dir, "encryption.key"), []byte(both), 0o600))

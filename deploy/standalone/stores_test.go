@@ -110,7 +110,7 @@ func TestLostStores(t *testing.T) {
 				assert.Greater(t, next, id+1<<43)
 			}
 			again.kill()
-			again = startPlatform(t, dir) // the loss was accepted once and for all
+			again = startPlatform(t, dir) // the loss need not be accepted again
 			again.stop()
 		})
 	}

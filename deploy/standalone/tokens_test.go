@@ -43,7 +43,7 @@ func status(t *testing.T, c *child, token, path string) int {
 	return response.StatusCode
 }
 
-// A folder of a program without an applications service goes on: its keys sign, and its tokens are good.
+// A folder from before there was an applications service can still be used: its keys sign, and its tokens are valid.
 func TestFolderWithFormerSigningKeys(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -75,7 +75,7 @@ func TestFolderWithFormerSigningKeys(t *testing.T) {
 	}
 }
 
-// Tokens that were given before the public URL was set, or at another address, stay good.
+// Tokens that were issued before the public URL was set, or at another address, stay valid.
 func TestPublicURL(t *testing.T) {
 	t.Parallel()
 	c := startPlatform(t, t.TempDir())
@@ -108,7 +108,7 @@ func TestTokenOfAConfiguredAdministrator(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(c.Dir, "administrator.json"))
 }
 
-// Where no platform runs on the folder, token asks the one that the settings name.
+// If no platform runs on the folder, token asks the one that the settings name.
 func TestTokenOfAPlatformElsewhere(t *testing.T) {
 	t.Parallel()
 	credential := []string{"IDP_BOOTSTRAP_CLIENT_ID=boss", "IDP_BOOTSTRAP_CLIENT_SECRET=a secret of the operator"}
@@ -168,7 +168,7 @@ func (m client) token(c *child) (token string, status int, err error) {
 	return given.AccessToken, response.StatusCode, err
 }
 
-// post sends a request with a token of its own, as often as a rotation ends that before it arrives.
+// post sends a request with a new token. It tries again if a rotation has ended the token before the request arrived.
 func (m client) post(c *child, path, body string, into any) error {
 	for {
 		token, status, err := m.token(c)
@@ -196,8 +196,8 @@ func (m client) post(c *child, path, body string, into any) error {
 }
 
 // TestKillNineAmidRotationAndRefresh kills the platform while its keys are rotated at once and a client's secret is
-// refreshed. Each change was made or was not: one key is published, tokens of it alone are good, and the client has one
-// secret, the last that was answered or the one whose answer the kill has cut off.
+// refreshed. Each change is made completely or not at all: one key is published, only its tokens are valid, and the
+// client has one secret: the last one that was answered, or the one whose answer was lost in the kill.
 func TestKillNineAmidRotationAndRefresh(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

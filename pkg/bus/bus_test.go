@@ -93,7 +93,7 @@ func open(t *testing.T) (*Bus, *box) {
 	return b, x
 }
 
-// message makes the event of a record's version.
+// message makes the event of one version of a record.
 func message(record string, version int) docstore.Message {
 	id := record + "-" + strconv.Itoa(version)
 	return docstore.Message{

@@ -137,7 +137,7 @@ func TestAFollowerGoesOnWhereItWas(t *testing.T) {
 	require.Equal(t, []string{"1-1", "1-2"}, m.until(t, 1, "1-2"), "without a second snapshot, a gap or a repetition")
 }
 
-// A follower makes up for missed events with a snapshot; it never passes over them.
+// A follower that has missed events takes a snapshot; it never skips events.
 func TestAFollowerThatMissedEventsBeginsAnew(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(t *testing.T, x *box){

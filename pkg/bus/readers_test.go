@@ -18,8 +18,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/bus/embedded"
 )
 
-// forReaders are the servers that readers can reach: the one in the platform's process, and one with the configuration
-// for production.
+// forReaders are the servers that readers can reach: the embedded one, and one with deploy/nats/nats.conf.
 var forReaders = map[string]func(t *testing.T) (services Config, url string){
 	"embedded": func(t *testing.T) (Config, string) {
 		s, err := embedded.Start(embedded.Config{

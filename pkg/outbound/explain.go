@@ -6,8 +6,8 @@ import (
 	"net/url"
 )
 
-// Explain says why a request of the client has failed, to those who chose its URL. It names neither the URL nor an
-// address: which addresses a private network's names have is nobody else's business.
+// Explain says why a request of the client has failed, for those who chose its URL. It names neither the URL nor an
+// address, so that nobody can find out which addresses the names of a private network have.
 func Explain(err error) string {
 	var dns *net.DNSError
 	var timeout net.Error

@@ -615,8 +615,8 @@ func BenchmarkLargestJPEG(b *testing.B) {
 	}
 }
 
-// This makes thumbnails from the picture, as every GET once did. Now that is done once; BenchmarkResize is what remains
-// for other sizes.
+// BenchmarkSquares makes the thumbnails of a picture, which happens once for each upload. BenchmarkResize is the cost
+// of a GET for a size that is not stored.
 func BenchmarkSquares(b *testing.B) {
 	img := Image{ContentType: JPEG, Bytes: jpegOf(b, quarters(MaxSide, MaxSide), 90)}
 	d := alone()

@@ -26,7 +26,7 @@ func newTestDenials(t *testing.T) *denials {
 	return newDenials(Deps{Store: store, AuditTenant: "operators"})
 }
 
-// told are the attempts that have been told, by tenant.
+// told returns the attempts for which there are events, by tenant.
 func (d *denials) told(t *testing.T) map[string][]denied {
 	t.Helper()
 	messages, err := d.store.Pending(t.Context(), 0, 10_000)
@@ -68,8 +68,8 @@ func TestEqualDenialsAreOneEvent(t *testing.T) {
 	require.LessOrEqual(t, len(told["operators"][0].Reason), maxReason)
 }
 
-// However many different attempts there are, few are told apart, each is counted, and a tenant's do not take the places
-// of another's.
+// However many different attempts there are, a limited number gets events of its own, every attempt is counted, and one
+// tenant's attempts do not take the places of another's.
 func TestDifferentDenialsAreBounded(t *testing.T) {
 	t.Parallel()
 	d := newTestDenials(t)
@@ -98,7 +98,7 @@ func TestDifferentDenialsAreBounded(t *testing.T) {
 	require.EqualValues(t, each, countOf(told["tenant-29"]))
 }
 
-// What cannot be told, because the store does not answer, is told later, together with what came meanwhile.
+// Attempts whose events cannot be written, because the store does not answer, get them later, together with new ones.
 func TestDenialsAreToldLater(t *testing.T) {
 	t.Parallel()
 	d := newTestDenials(t)

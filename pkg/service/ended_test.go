@@ -18,7 +18,7 @@ import (
 )
 
 // A process that gets the platform's keys from the applications service asks it which tokens have ended, is not ready
-// before it knows, and learns of others from events.
+// before it has the answer, and learns from events about tokens that end later.
 func TestAProcessFollowsEndedTokens(t *testing.T) {
 	t.Parallel()
 	s := newSurroundings(t)

@@ -105,7 +105,7 @@ func found(text, keyword string) bool {
 	})
 }
 
-// The start of each word of a text, and each part of its CJK runs, finds the text as long as no limit is reached.
+// The start of each word of a text and each part of its CJK runs find the text, unless a limit is reached.
 func TestWordsAreFound(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

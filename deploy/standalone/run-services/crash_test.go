@@ -113,7 +113,7 @@ func (p *platform) client(token string) drive.Client {
 
 const writers = 8
 
-// write makes records of all services in turn until ctx ends, and tells those that are acknowledged.
+// write makes records of all services in turn until ctx ends, and reports those that are acknowledged.
 func write(ctx context.Context, c drive.Client, writer string, acknowledged chan<- made) {
 	for n := 0; ctx.Err() == nil; n++ {
 		service := services[n%len(services)]
@@ -121,7 +121,7 @@ func write(ctx context.Context, c drive.Client, writer string, acknowledged chan
 		name := fmt.Sprintf("n%d", n)
 		id, err := create(c, service, tenant, name)
 		if err != nil {
-			// What is killed starts again sooner if nobody keeps the processors busy.
+			// A killed process is ready again sooner if nothing else keeps the processors busy.
 			select {
 			case <-time.After(20 * time.Millisecond):
 			case <-ctx.Done():
@@ -132,8 +132,8 @@ func write(ctx context.Context, c drive.Client, writer string, acknowledged chan
 	}
 }
 
-// round kills a process while eight writers write, and goes on until all services have acknowledged more than what was
-// under way at the kill. It returns what was acknowledged.
+// round kills a process while eight writers write. It continues until every service has acknowledged requests that were
+// sent after the kill, and returns all acknowledged records.
 func round(t *testing.T, p *platform, token string, victim *process) (records []made) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())

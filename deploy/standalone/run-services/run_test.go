@@ -75,8 +75,8 @@ func TestEveryServiceRuns(t *testing.T) {
 	assert.ElementsMatch(t, names, services)
 }
 
-// The programs' default ports are those of the default base port: they do not clash, and what is started by hand is
-// where "make run-services" has it.
+// The programs' default ports are those of the default base port. So they do not clash, and a program that is started
+// by hand has the same port as with "make run-services".
 func TestDefaultPorts(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, build())
@@ -152,7 +152,7 @@ func TestCommand(t *testing.T) {
 	assert.Equal(t, 7, exit.ExitCode())
 }
 
-// Told to stop, it stops all processes, and they end without an error.
+// When the program is told to stop, it stops all processes, and they end without an error.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	s := settingsForTest(t)
