@@ -16,7 +16,9 @@ import (
 func TestBySpans(t *testing.T) {
 	t.Parallel()
 	const n = 2000
-	ctx, r := t.Context(), rand.New(rand.NewPCG(rand.Uint64(), 1))
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	ctx, r := t.Context(), rand.New(rand.NewPCG(seed, 1))
 	def := &docstore.Def{Name: "x", Indexes: []docstore.IndexDef{
 		{Name: "name", Span: 2}, {Name: "at", Number: true, Slot: 1, Span: 50}, {Name: "odd", Slot: 2},
 	}}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -123,137 +124,148 @@ var sorts = [][]docstore.Order{
 	{{Index: "title", Desc: true}, {Index: "created"}},
 }
 
+var selections = []selection{
+	word("all"), word("w1"), word("rare1"), word("none"), all(word("all"), word("w")),
+	all(word("w3"), word("rare")), all(word("w3"), word("w4")), all(word("w"), titled("title 2")),
+	anyOf(word("w7"), titled("title 1"),
+		selection{docstore.ID("10002"), func(n *note) bool { return n.ID == "10002" }}),
+	all(word("all"), anyOf(titled("title 3"), word("w5"))), titled("title 4"), titled("title"),
+	inTitle("e 4"), inTitle("title"), all(word("w3"), inTitle("2")), all(word("all"), inTitle("1"), inTitle("e")),
+	anyOf(word("w7"), inTitle("3")), everyNote,
+}
+
+var everyNote = selection{docstore.Filter{}, func(*note) bool { return true }}
+
+// searchRun changes documents at random and compares searches with models.
+type searchRun struct {
+	*fixture
+	r      *rand.Rand
+	serial int // number of notes made
+}
+
+func (s *searchRun) add(ctx context.Context, tx *docstore.Tx, m model) error {
+	n := newNote(s.serial)
+	n.Words = append(n.Words, fmt.Sprint("w", s.r.IntN(10)))
+	s.serial++
+	if _, err := notes.Insert(ctx, tx, n); err != nil {
+		return err
+	}
+	m[n.ID] = n
+	return nil
+}
+
+// search compares a random search, by number and then by token, with the model.
+func (s *searchRun) search(t *testing.T, ctx context.Context, in docstore.Reader, m model) {
+	t.Helper()
+	selected, sort := selections[s.r.IntN(len(selections))], sorts[s.r.IntN(len(sorts))]
+	if s.r.IntN(8) == 0 {
+		selected = all(selected, since(int64(s.r.IntN(2))<<60))
+	}
+	want := m.page(selected, sort)
+	q := docstore.Query{Filter: selected.filter, Sort: sort, Limit: 1 + s.r.IntN(30), Count: s.r.IntN(4) > 0}
+	if s.r.IntN(2) == 0 {
+		q.Offset = s.r.IntN(len(want) + 2)
+	}
+	if s.r.IntN(8) == 0 {
+		n, err := notes.Count(ctx, in, selected.filter)
+		require.NoError(t, err)
+		require.EqualValues(t, len(want), n)
+	}
+	page, err := notes.Page(ctx, in, q)
+	require.NoError(t, err)
+	require.Equal(t, cutOut(want, q.Offset, q.Limit), idsOf(page), "%+v", q)
+	if q.Count {
+		require.EqualValues(t, len(want), page.Total, "%+v", q)
+	}
+	if from := q.Offset + q.Limit; page.Next != "" {
+		q.After, q.Offset = page.Next, 0
+		page, err = notes.Page(ctx, in, q)
+		require.NoError(t, err)
+		require.Equal(t, cutOut(want, from, q.Limit), idsOf(page), "%+v", q)
+	}
+}
+
+// change adds, deletes or changes one document.
+func (s *searchRun) change(ctx context.Context, tx *docstore.Tx, m model) error {
+	ids := m.page(everyNote, nil)
+	if s.r.IntN(3) == 0 || len(ids) == 0 {
+		return s.add(ctx, tx, m)
+	}
+	n, err := notes.Load(ctx, tx, ids[s.r.IntN(len(ids))])
+	if err != nil {
+		return err
+	}
+	switch s.r.IntN(4) {
+	case 0:
+		delete(m, n.ID)
+		_, err = notes.Delete(ctx, tx, n)
+		return err
+	case 1:
+		n.Title = fmt.Sprint("title ", s.r.IntN(7))
+	case 2:
+		n.Words = []string{"all", fmt.Sprint("w", s.r.IntN(10))}[s.r.IntN(2):]
+	case 3:
+		n.Code += "x"
+	}
+	m[n.ID] = n
+	_, err = notes.Replace(ctx, tx, n)
+	return err
+}
+
+// transact changes a few documents and searches among them, in a transaction that may be undone. It returns the model
+// of the documents afterwards.
+func (s *searchRun) transact(t *testing.T, ctx context.Context, m model) model {
+	t.Helper()
+	next, keep, undo := maps.Clone(m), s.r.IntN(3) > 0, errors.New("undo")
+	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		for range 1 + s.r.IntN(3) {
+			if err := s.change(ctx, tx, next); err != nil {
+				return err
+			}
+		}
+		s.search(t, ctx, tx, next)
+		if !keep {
+			return undo
+		}
+		return nil
+	})
+	if !keep {
+		require.ErrorIs(t, err, undo)
+		return m
+	}
+	require.NoError(t, err)
+	return next
+}
+
 // TestSearchesAreExact changes documents at random and compares searches with the simplest search in memory: by number
 // and by token, at the beginning and far into the list, inside transactions and outside, for two tenants.
 func TestSearchesAreExact(t *testing.T) {
 	t.Parallel()
-	selections := []selection{
-		word("all"), word("w1"), word("rare1"), word("none"), all(word("all"), word("w")),
-		all(word("w3"), word("rare")), all(word("w3"), word("w4")),
-		all(word("w"), titled("title 2")), anyOf(word("w7"), titled("title 1"),
-			selection{docstore.ID("10002"), func(n *note) bool {
-				return n.ID == "10002"
-			}}),
-		all(word("all"), anyOf(titled("title 3"), word("w5"))), titled("title 4"), titled("title"),
-		inTitle("e 4"), inTitle("title"), all(word("w3"), inTitle("2")), all(word("all"), inTitle("1"), inTitle("e")),
-		anyOf(word("w7"), inTitle("3")), {docstore.Filter{}, func(*note) bool {
-			return true
-		}},
-	}
 	for _, size := range []int{60, 2200} { // the first is sorted as a whole; the second is too large for that
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			t.Parallel()
-			f := open(t)
-			r := rand.New(rand.NewPCG(uint64(size), 7))
+			s := &searchRun{fixture: open(t), r: rand.New(rand.NewPCG(uint64(size), 7))}
 			tenants := []context.Context{tenant(t), request.With(t.Context(), request.Info{Tenant: "t2"})}
 			models := []model{{}, {}}
-			serial := 0
-			insert := func(ctx context.Context, tx *docstore.Tx, m model) error {
-				n := newNote(serial)
-				n.Words = append(n.Words, fmt.Sprint("w", r.IntN(10)))
-				serial++
-				if _, err := notes.Insert(ctx, tx, n); err != nil {
-					return err
-				}
-				m[n.ID] = n
-				return nil
-			}
 			for i := range models {
-				_, err := docstore.Write(tenants[i], f.Store, func(tx *docstore.Tx) (int, error) {
+				require.NoError(t, docstore.Do(tenants[i], s.Store, func(tx *docstore.Tx) error {
 					for range size / (1 + 2*i) {
-						if err := insert(tenants[i], tx, models[i]); err != nil {
-							return 0, err
+						if err := s.add(tenants[i], tx, models[i]); err != nil {
+							return err
 						}
 					}
-					return 0, nil
-				})
-				require.NoError(t, err)
+					return nil
+				}))
 			}
-			look := func(ctx context.Context, in docstore.Reader, m model) {
-				s, sort := selections[r.IntN(len(selections))], sorts[r.IntN(len(sorts))]
-				if r.IntN(8) == 0 {
-					s = all(s, since(int64(r.IntN(2))<<60))
-				}
-				want := m.page(s, sort)
-				q := docstore.Query{Filter: s.filter, Sort: sort, Limit: 1 + r.IntN(30), Count: r.IntN(4) > 0}
-				if r.IntN(2) == 0 {
-					q.Offset = r.IntN(len(want) + 2)
-				}
-				if r.IntN(8) == 0 {
-					n, err := notes.Count(ctx, in, s.filter)
-					require.NoError(t, err)
-					require.EqualValues(t, len(want), n)
-				}
-				page, err := notes.Page(ctx, in, q)
-				require.NoError(t, err)
-				require.Equal(t, cutOut(want, q.Offset, q.Limit), idsOf(page), "%+v", q)
-				if q.Count {
-					require.EqualValues(t, len(want), page.Total, "%+v", q)
-				}
-				if from := q.Offset + q.Limit; page.Next != "" {
-					q.After, q.Offset = page.Next, 0
-					page, err = notes.Page(ctx, in, q)
-					require.NoError(t, err)
-					require.Equal(t, cutOut(want, from, q.Limit), idsOf(page), "%+v", q)
-				}
-			}
-			change := func(ctx context.Context, tx *docstore.Tx, m model) error {
-				some := m.page(selection{selects: func(*note) bool { return true }}, nil)
-				if r.IntN(3) == 0 || len(some) == 0 {
-					return insert(ctx, tx, m)
-				}
-				n, err := notes.Load(ctx, tx, some[r.IntN(len(some))])
-				if err != nil {
-					return err
-				}
-				switch r.IntN(4) {
-				case 0:
-					delete(m, n.ID)
-					_, err = notes.Delete(ctx, tx, n)
-					return err
-				case 1:
-					n.Title = fmt.Sprint("title ", r.IntN(7))
-				case 2:
-					n.Words = []string{"all", fmt.Sprint("w", r.IntN(10))}[r.IntN(2):]
-				case 3:
-					n.Code += "x"
-				}
-				m[n.ID] = n
-				_, err = notes.Replace(ctx, tx, n)
-				return err
-			}
-			undo := errors.New("undo")
 			for range 20 {
-				i := r.IntN(2)
-				ctx, next := tenants[i], model{}
-				for id, n := range models[i] {
-					next[id] = n
-				}
-				keep := r.IntN(3) > 0
-				_, err := docstore.Write(ctx, f.Store, func(tx *docstore.Tx) (int, error) {
-					for range 1 + r.IntN(3) {
-						if err := change(ctx, tx, next); err != nil {
-							return 0, err
-						}
-					}
-					look(ctx, tx, next)
-					if !keep {
-						return 0, undo
-					}
-					return 0, nil
-				})
-				if keep {
-					require.NoError(t, err)
-					models[i] = next
-				} else {
-					require.ErrorIs(t, err, undo)
-				}
+				i := s.r.IntN(2)
+				models[i] = s.transact(t, tenants[i], models[i])
 				for range 10 {
-					i := r.IntN(2)
-					look(tenants[i], f.Store, models[i])
+					i := s.r.IntN(2)
+					s.search(t, tenants[i], s.Store, models[i])
 				}
 			}
-			require.NoError(t, f.Check(t.Context()))
+			require.NoError(t, s.Check(t.Context()))
 		})
 	}
 }

@@ -2,6 +2,7 @@ package sqlitestore_test
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -109,126 +110,155 @@ func someChoice(r *rand.Rand, n int) choice {
 	return all
 }
 
+var memberOrders = [][]docstore.Order{nil, {{Index: "name"}}, {{Index: "name", Desc: true}}, {{Index: "made"}},
+	{{Index: "made", Desc: true}}, {{Index: "name", Desc: true}, {Index: "made"}}}
+
+// waysRun is a store with members, and the members as they should be.
+type waysRun struct {
+	ctx    context.Context
+	r      *rand.Rand
+	engine *sqlitestore.Engine
+	store  *docstore.Store
+	all    []*member
+}
+
+func newWaysRun(t *testing.T, n int) *waysRun {
+	t.Helper()
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	w := &waysRun{ctx: tenant(t), r: rand.New(rand.NewPCG(seed, 1))}
+	var err error
+	w.engine, err = sqlitestore.Open(t.Context(), sqlitestore.Options{
+		Path: filepath.Join(t.TempDir(), "members.db"), Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	w.store, err = docstore.Open(t.Context(), w.engine, clock.System, members.Def())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, w.store.Close()) })
+	for i := range n {
+		m := &member{Meta: docstore.Meta{ID: fmt.Sprint(10_000 + i)}, State: "b", Made: int64(i)}
+		m.Name, m.Nick = fmt.Sprintf("n%02d", w.r.IntN(40)), fmt.Sprintf("k%d", w.r.IntN(400))
+		switch {
+		case i < n/3:
+			m.State = "a"
+		case w.r.IntN(50) == 0:
+			m.State, m.Due = "c", 1+int64(w.r.IntN(900))
+		}
+		w.all = append(w.all, m)
+	}
+	require.NoError(t, docstore.Do(w.ctx, w.store, func(tx *docstore.Tx) error {
+		for _, m := range w.all {
+			c := *m
+			if _, err := members.Insert(w.ctx, tx, &c); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	return w
+}
+
+// selected lists the members that a choice selects, in an order.
+func (w *waysRun) selected(chosen choice, order []docstore.Order) []*member {
+	list := slices.DeleteFunc(slices.Clone(w.all), func(m *member) bool { return !chosen.fits(m) })
+	slices.SortFunc(list, func(a, b *member) int {
+		for _, o := range order {
+			c := strings.Compare(a.Name, b.Name)
+			if o.Index == "made" {
+				c = cmp.Compare(a.Made, b.Made)
+			}
+			if o.Desc {
+				c = -c
+			}
+			if c != 0 {
+				return c
+			}
+		}
+		if len(order) > 0 && order[len(order)-1].Desc {
+			return strings.Compare(b.ID, a.ID)
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return list
+}
+
+// read reads three pages of a query, the later ones by token, and compares them with the wanted members.
+func (w *waysRun) read(t *testing.T, in docstore.Reader, q docstore.Query, want []*member) {
+	t.Helper()
+	from := q.Offset
+	for range 3 {
+		page, err := members.Page(w.ctx, in, q)
+		require.NoError(t, err)
+		var got, ids []string
+		for i := range page.Docs {
+			got = append(got, page.Docs[i].ID)
+		}
+		for _, m := range want[min(from, len(want)):min(from+q.Limit, len(want))] {
+			ids = append(ids, m.ID)
+		}
+		require.Equal(t, ids, got, "%+v", q)
+		if q.Count {
+			require.EqualValues(t, len(want), page.Total, "%+v", q)
+		}
+		if from += q.Limit; page.Next == "" {
+			return
+		}
+		q.After, q.Offset = page.Next, 0
+	}
+}
+
+// count compares a bounded total with the actual one.
+func (w *waysRun) count(t *testing.T, filter docstore.Filter, actual int) {
+	t.Helper()
+	exactTo := int64(1 + w.r.IntN(2*actual+2))
+	total, err := w.engine.Count(w.ctx, members.Def(), "t1", filter, exactTo)
+	require.NoError(t, err)
+	if total.More {
+		require.True(t, exactTo <= total.N && total.N < int64(actual), "more than %d of %d, exact up to %d: %+v",
+			total.N, actual, exactTo, filter)
+	} else {
+		require.EqualValues(t, actual, total.N, "%+v", filter)
+	}
+}
+
+// change changes one member, and then calls look in the transaction.
+func (w *waysRun) change(t *testing.T, look func(tx *docstore.Tx)) {
+	t.Helper()
+	require.NoError(t, docstore.Do(w.ctx, w.store, func(tx *docstore.Tx) error {
+		m := w.all[w.r.IntN(len(w.all))]
+		loaded, err := members.Load(w.ctx, tx, m.ID)
+		if err != nil {
+			return err
+		}
+		m.State, m.Name = []string{"a", "b", "c"}[w.r.IntN(3)], fmt.Sprintf("n%02d", w.r.IntN(40))
+		loaded.State, loaded.Name = m.State, m.Name
+		if _, err = members.Replace(w.ctx, tx, loaded); err != nil {
+			return err
+		}
+		look(tx)
+		return nil
+	}))
+}
+
 // TestEveryWay: pages and totals of filters like those of lists of users equal those of the simplest search in memory,
 // at the beginning and far into the list, while documents change, at sizes at which queries use each of their ways.
 func TestEveryWay(t *testing.T) {
 	t.Parallel()
 	const n, rounds = 6000, 400
-	r := rand.New(rand.NewPCG(rand.Uint64(), 1))
-	engine, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: filepath.Join(t.TempDir(), "members.db"),
-		Log: slog.New(slog.DiscardHandler)})
-	require.NoError(t, err)
-	store, err := docstore.Open(t.Context(), engine, clock.System, members.Def())
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	ctx := tenant(t)
-	var all []*member
-	write := func(fn func(tx *docstore.Tx) error) {
-		t.Helper()
-		_, err := docstore.Write(ctx, store, func(tx *docstore.Tx) (int, error) { return 0, fn(tx) })
-		require.NoError(t, err)
-	}
-	write(func(tx *docstore.Tx) error {
-		for i := range n {
-			m := &member{Meta: docstore.Meta{ID: fmt.Sprint(10_000 + i)}, State: "b", Made: int64(i)}
-			m.Name, m.Nick = fmt.Sprintf("n%02d", r.IntN(40)), fmt.Sprintf("k%d", r.IntN(400))
-			switch {
-			case i < n/3:
-				m.State = "a"
-			case r.IntN(50) == 0:
-				m.State, m.Due = "c", 1+int64(r.IntN(900))
-			}
-			all = append(all, m)
-			c := *m
-			if _, err := members.Insert(ctx, tx, &c); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	orders := [][]docstore.Order{nil, {{Index: "name"}}, {{Index: "name", Desc: true}}, {{Index: "made"}},
-		{{Index: "made", Desc: true}}, {{Index: "name", Desc: true}, {Index: "made"}}}
+	w := newWaysRun(t, n)
 	for range rounds {
-		chosen, order := someChoice(r, n), orders[r.IntN(len(orders))]
-		var want []*member
-		for _, m := range all {
-			if chosen.fits(m) {
-				want = append(want, m)
-			}
+		chosen, order := someChoice(w.r, n), memberOrders[w.r.IntN(len(memberOrders))]
+		want := w.selected(chosen, order)
+		q := docstore.Query{Filter: chosen.filter, Sort: order, Limit: 1 + w.r.IntN(40), Count: w.r.IntN(2) == 0}
+		if w.r.IntN(2) == 0 {
+			q.Offset = w.r.IntN(len(want) + 2)
 		}
-		slices.SortFunc(want, func(a, b *member) int {
-			for _, o := range order {
-				c := strings.Compare(a.Name, b.Name)
-				if o.Index == "made" {
-					c = cmp.Compare(a.Made, b.Made)
-				}
-				if o.Desc {
-					c = -c
-				}
-				if c != 0 {
-					return c
-				}
-			}
-			if len(order) > 0 && order[len(order)-1].Desc {
-				return strings.Compare(b.ID, a.ID)
-			}
-			return strings.Compare(a.ID, b.ID)
-		})
-		q := docstore.Query{Filter: chosen.filter, Sort: order, Limit: 1 + r.IntN(40), Count: r.IntN(2) == 0}
-		if r.IntN(2) == 0 {
-			q.Offset = r.IntN(len(want) + 2)
-		}
-		look := func(in docstore.Reader) {
-			q, from := q, q.Offset
-			for range 3 { // pages, the later ones by token
-				page, err := members.Page(ctx, in, q)
-				require.NoError(t, err)
-				var got, ids []string
-				for i := range page.Docs {
-					got = append(got, page.Docs[i].ID)
-				}
-				for _, m := range want[min(from, len(want)):min(from+q.Limit, len(want))] {
-					ids = append(ids, m.ID)
-				}
-				require.Equal(t, ids, got, "%+v", q)
-				if q.Count {
-					require.EqualValues(t, len(want), page.Total, "%+v", q)
-				}
-				if from += q.Limit; page.Next == "" {
-					return
-				}
-				q.After, q.Offset = page.Next, 0
-			}
-		}
-		look(store)
-		exactTo := int64(1 + r.IntN(2*len(want)+2))
-		total, err := engine.Count(ctx, members.Def(), "t1", chosen.filter, exactTo)
-		require.NoError(t, err)
-		if total.More {
-			require.True(t, exactTo <= total.N && total.N < int64(len(want)), "more than %d of %d, exact up to %d: %+v",
-				total.N, len(want), exactTo, q)
-		} else {
-			require.EqualValues(t, len(want), total.N, "%+v", q)
-		}
-		if r.IntN(4) == 0 {
-			write(func(tx *docstore.Tx) error {
-				m := all[r.IntN(n)]
-				loaded, err := members.Load(ctx, tx, m.ID)
-				if err != nil {
-					return err
-				}
-				m.State, m.Name = []string{"a", "b", "c"}[r.IntN(3)], fmt.Sprintf("n%02d", r.IntN(40))
-				loaded.State, loaded.Name = m.State, m.Name
-				if _, err = members.Replace(ctx, tx, loaded); err != nil {
-					return err
-				}
-				if chosen.fits(m) == slices.Contains(want, m) && len(order) > 0 && order[0].Index == "made" &&
-					len(order) == 1 {
-					look(tx)
-				}
-				return nil
+		w.read(t, w.store, q, want)
+		w.count(t, chosen.filter, len(want))
+		if w.r.IntN(4) == 0 {
+			w.change(t, func(tx *docstore.Tx) {
+				w.read(t, tx, q, w.selected(chosen, order))
 			})
 		}
 	}
-	require.NoError(t, engine.Check(t.Context()))
+	require.NoError(t, w.engine.Check(t.Context()))
 }
