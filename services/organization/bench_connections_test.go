@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkConnections adds members to nodes of one tree, and nodes to it, by 1, 4 and 16 clients at once. What keeps
-// clients waiting for each other shows where each command takes its time: on MongoDB, or on the simulated replica set
-// with a delay.
+// BenchmarkConnections adds members to nodes of one tree, and nodes to it, by 1, 4 and 16 clients at once. Where
+// clients wait for each other shows when each command takes some time: on MongoDB, or on the simulated replica set with
+// a delay.
 //
 //	with-mongo -simulated -delay 4ms go test -run '^$' -bench Connections -benchtime 1x ./services/organization
 func BenchmarkConnections(b *testing.B) {

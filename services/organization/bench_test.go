@@ -182,9 +182,8 @@ func deepMembersPage(p *population, r *rand.Rand) ask {
 	return get(path + "&page_size=50&page_token=" + base64.RawURLEncoding.EncodeToString(text))
 }
 
-// namePart requests nodes whose name contains a text that about one in a thousand has.
-// namePart asks for a node that it has added, by a part of its name that no other node has: what a search costs beside
-// this grows with what matches.
+// namePart searches a node that it has added, by a part of its name that no other node has. Searches with more matches
+// cost more for each match.
 func namePart(p *population, r *rand.Rand) ask {
 	part := fmt.Sprint("ustomer Success ", r.Int64())
 	added := object{"object_code": "company", "parent_id": p.parent(r), "name": "C" + part}

@@ -63,7 +63,7 @@ func TestBudgetOfConditions(t *testing.T) {
 	c.Post(nodesPath, add(fit+4)).OK(nil)
 }
 
-// Nodes from before there were budgets are counted.
+// Nodes that were stored before budgets were introduced are counted.
 func TestBudgetOfOlderNodes(t *testing.T) {
 	t.Parallel()
 	s, c, _ := withPeople(t, 0)
@@ -103,7 +103,7 @@ func TestConditionThatCostsNothing(t *testing.T) {
 
 // A tenant with as many costly conditions as allowed and 60 changes of users does not delay others: its changes wait in
 // the store, those of a quiet tenant are handled at once, and another costly tenant's after one turn.
-func TestCostlyTenantHoldsUpNobody(t *testing.T) {
+func TestCostlyTenantDelaysNobody(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 0)
 	globex, third := in(g.Service, "globex"), in(g.Service, "third")
@@ -129,7 +129,7 @@ func TestCostlyTenantHoldsUpNobody(t *testing.T) {
 		g.tell("third", "updated", with(object{"id": "1", "version": 2, "status": "1"}, []object{list})))
 	g.hear(events...)
 	require.Len(t, storedMembers(t, g.Service, "globex"), 1, "at once")
-	require.Empty(t, storedMembers(t, g.Service, "acme"), "none was looked at while events were handled")
+	require.Empty(t, storedMembers(t, g.Service, "acme"), "no condition was evaluated while events were handled")
 	require.EqualValues(t, changes, stored(t, g.Service, "acme", "rechecks"))
 	require.NotEmpty(t, id(calm))
 
@@ -148,7 +148,7 @@ func TestCostlyTenantHoldsUpNobody(t *testing.T) {
 	verify(t, g.Service)
 }
 
-// Of several changes of one user the last counts, whatever is waiting, and however many turns its conditions take.
+// Of several changes of one user the last counts, whatever is waiting, and however many turns the conditions take.
 func TestRechecksAreInOrder(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 0)
@@ -161,7 +161,7 @@ func TestRechecksAreInOrder(t *testing.T) {
 	g.upkeep()
 	for level := range 5 {
 		g.change("updated", "1", object{"list": []int{level - 4}})
-		require.EqualValues(t, 1, stored(t, g.Service, "acme", "rechecks"), "one for all changes")
+		require.EqualValues(t, 1, stored(t, g.Service, "acme", "rechecks"), "one recheck for all changes")
 	}
 	var text bytes.Buffer
 	require.NoError(t, json.Indent(&text, []byte(testkit.Stored(t, g.Service, "acme", "rechecks")["1"]), "", "  "))
@@ -178,18 +178,17 @@ func TestRechecksAreInOrder(t *testing.T) {
 	g.change("reinstated", "3", object{"list": []int{1}})
 	g.join(addNode(t, g.Client, "company", "", "by hand"), "3")
 	g.upkeep()
-	require.Equal(t, 1, g.storedIn(last), "who is back")
+	require.Equal(t, 1, g.storedIn(last), "the user who returned is a member again")
 	g.resign("3")
 	g.put("2", object{})
 	g.change("updated", "2", object{"list": []int{1}})
 	g.hear(g.tell("acme", "updated", object{"id": "2", "version": 1, "status": "1", "list": []int{-1}}))
 	g.upkeep()
-	require.Equal(t, 1, g.storedIn(last), "what comes late counts for nothing")
+	require.Equal(t, 1, g.storedIn(last), "a late event changes nothing")
 	verify(t, g.Service)
 }
 
-// Records that make conditions cost far more than was estimated are evaluated in turns without taking the whole
-// machine, and all verdicts are found.
+// Records with which conditions cost far more than estimated are evaluated in many bounded turns, and completely.
 func TestLargeRecords(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 0)
@@ -214,7 +213,7 @@ func TestLargeRecords(t *testing.T) {
 		require.Equal(t, users, g.storedIn(n))
 	}
 	g.change("updated", "00", object{"list": append(slicesOf(entries), -1)})
-	require.EqualValues(t, 1, stored(t, g.Service, "acme", "rechecks"), "handling the event was not enough")
+	require.EqualValues(t, 1, stored(t, g.Service, "acme", "rechecks"), "the event's handling left the rest to a recheck")
 	g.upkeep()
 	for _, n := range nodes {
 		require.Equal(t, users-1, g.storedIn(n))

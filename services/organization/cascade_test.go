@@ -33,7 +33,7 @@ type guided struct {
 	marks atomic.Int64 // core objects that published made
 }
 
-// guide starts one beside a users service that knows users 1…n.
+// guide starts a guided service beside a users service that knows users 1…n.
 func guide(t testing.TB, n int) *guided {
 	t.Helper()
 	g := &guided{t: t, heard: make(chan bus.Event, 10_000), people: &people{users: map[string]object{}}}
@@ -142,7 +142,7 @@ func (g *guided) expel(id string) {
 	g.hear(g.tell("acme", "deleted", last))
 }
 
-// nodesOf are the ids of the nodes that a user belongs to; the primary one has a star.
+// nodesOf are the ids of the nodes that a user belongs to; the node of the primary membership has a star.
 func (g *guided) nodesOf(user string) []string {
 	g.t.Helper()
 	var has []storedMember
@@ -195,7 +195,7 @@ func (g *guided) published(n int) (told []string) {
 	return told
 }
 
-func TestWhoLeavesBelongsNowhere(t *testing.T) {
+func TestUsersWhoLeaveLoseAllMemberships(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(*guided, string){"resigned": (*guided).resign,
 		"deleted": (*guided).expel} {
@@ -233,7 +233,7 @@ func TestWhoLeavesBelongsNowhere(t *testing.T) {
 	}
 }
 
-func TestWhoComesBackCanBelongAgain(t *testing.T) {
+func TestUsersWhoReturnCanBeMembersAgain(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 1)
 	addObject(t, g.Client, "company")
@@ -245,7 +245,7 @@ func TestWhoComesBackCanBelongAgain(t *testing.T) {
 	g.resign("1")
 	require.Empty(t, g.nodesOf("1"))
 	g.change("reinstated", "1", object{})
-	require.Equal(t, []string{id(active)}, g.nodesOf("1"), "by condition at once, by hand not by itself")
+	require.Equal(t, []string{id(active)}, g.nodesOf("1"), "by condition at once; memberships by hand do not return")
 	g.join(dev, "1")
 	require.ElementsMatch(t, []string{id(active), id(dev) + "*"}, g.nodesOf("1"))
 	verify(t, g.Service)
@@ -271,8 +271,8 @@ func TestRaceOfAddAndDeparture(t *testing.T) {
 	verify(t, g.Service)
 }
 
-// The same in the worst order: the event is handled between the question to the users service and the transaction.
-func TestDepartureBehindTheQuestion(t *testing.T) {
+// The event is handled between the question to the users service and the transaction.
+func TestDepartureAfterTheQuestion(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 2)
 	addObject(t, g.Client, "company")

@@ -53,9 +53,9 @@ func TestCommands(t *testing.T) {
 	)
 }
 
-// TestNothingInTheWay: unrelated changes, and changes of one tree's structure, do not make transactions run again:
-// those would send more commands.
-func TestNothingInTheWay(t *testing.T) {
+// Neither unrelated changes nor changes of one tree's structure make transactions run again, which would send more
+// commands.
+func TestConcurrentChangesAreNotRepeated(t *testing.T) {
 	t.Parallel()
 	const n = 16
 	s, c, _ := withPeople(t, 2*n)

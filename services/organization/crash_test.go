@@ -72,8 +72,8 @@ func (c *crashing) kill(t *testing.T) (said []string) {
 	return said
 }
 
-// If a process is killed while it moves 10,000 nodes, or adds members and nodes, each of these is either done or not
-// begun.
+// If a process is killed while it moves 10,000 nodes, or adds members and nodes, each change is made completely or not
+// at all.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("IDP_TEST_MONGO_URI") != "" {
@@ -98,7 +98,7 @@ func TestCrash(t *testing.T) {
 
 			s := testkit.Start(t, organization.Spec(), testkit.Options{File: file})
 			nodes := verify(t, s)
-			moving, moved := "left", "left" // where it is planted
+			moving, moved := "left", "left" // where the branch is at first
 			added := map[string]bool{}
 			for _, line := range said {
 				switch what, of, _ := strings.Cut(line, " "); what {
@@ -144,7 +144,7 @@ func TestCrash(t *testing.T) {
 				require.Equal(t, crashMembers, n, "all or nothing")
 			}
 			require.GreaterOrEqual(t, len(batches), len(added))
-			require.LessOrEqual(t, len(batches), len(added)+round+1, "one a round was not acknowledged")
+			require.LessOrEqual(t, len(batches), len(added)+round+1, "at most one batch of each round was not acknowledged")
 			t.Log("a move takes", moves, "moved", moved, "moving", moving, "is", nodes[top.ParentID].Name, "batches",
 				len(added), len(batches), len(members))
 		})

@@ -99,7 +99,7 @@ func TestDynamicCondition(t *testing.T) {
 	g.upkeep()
 	require.ElementsMatch(t, []string{"4", "5", "6", "7", "8", "9"}, g.usersOf(n, ""))
 	after := storedMembers(t, g.Service, "acme")
-	require.Equal(t, before[4:], after[:2], "who met both is a member as before")
+	require.Equal(t, before[4:], after[:2], "users who meet both conditions keep their memberships")
 
 	g.Patch(node(n), object{"name": "a name does not matter"}).OK(nil)
 	require.Zero(t, stored(t, g.Service, "acme", "upkeeps"))
@@ -176,10 +176,10 @@ func TestDynamicMembersComeAndGo(t *testing.T) {
 
 	before, events := g.everything(), g.published(-1)
 	g.hear(g.tell("acme", "updated", object{"id": "8", "version": 1, "level": 9}))
-	require.Equal(t, before, g.everything(), "what comes again changes nothing")
+	require.Equal(t, before, g.everything(), "a repeated event changes nothing")
 	g.change("updated", "8", object{"level": 1})
 	g.hear(g.tell("acme", "updated", object{"id": "8", "version": 1, "level": 9}))
-	require.Equal(t, []string{id(low)}, g.nodesOf("8"), "nor what comes late")
+	require.Equal(t, []string{id(low)}, g.nodesOf("8"), "nor does a late one")
 	told := g.published(len(events) + 2)[len(events):]
 	slices.Sort(told)
 	require.Regexp(t, `^\[membership.created \d+ membership.deleted \d+\]$`, fmt.Sprint(told))
@@ -187,7 +187,7 @@ func TestDynamicMembersComeAndGo(t *testing.T) {
 	verify(t, g.Service)
 }
 
-// A page of users is read before an event and evaluated after it.
+// A user changes after a page of users was read and before it is evaluated.
 func TestDynamicStalePage(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -228,7 +228,7 @@ func TestDynamicStalePage(t *testing.T) {
 	}
 }
 
-// Events from the version in which their sequence was the record's version are followed correctly by new ones.
+// Events of a version whose sequence was the record's version are ordered before the new ones.
 func TestUsersServiceIsUpgraded(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 0)
@@ -248,11 +248,11 @@ func TestUsersServiceIsUpgraded(t *testing.T) {
 	require.Equal(t, []string{"3"}, g.usersOf(high, ""))
 	g.age(true)
 	g.hear(g.tell("acme", "updated", object{"id": "1", "version": 1, "level": 9}))
-	require.Equal(t, []string{"3"}, g.usersOf(high, ""), "an event of before comes late")
+	require.Equal(t, []string{"3"}, g.usersOf(high, ""), "a late event of the old version changes nothing")
 	g.age(false)
 	g.Patch(node(high), object{"condition": "user.level < 9"}).OK(nil)
 	g.upkeep()
-	require.Equal(t, []string{"1"}, g.usersOf(high, ""), "a page of now")
+	require.Equal(t, []string{"1"}, g.usersOf(high, ""), "a page with sequences")
 	g.change("updated", "3", object{"level": 1})
 	g.expel("1")
 	require.Equal(t, []string{"3"}, g.usersOf(high, ""))
@@ -384,7 +384,7 @@ func TestDeleteNodeOfMany(t *testing.T) {
 }
 
 // One tenant's failures do not delay the others.
-func TestUpkeepOfOthersGoesOn(t *testing.T) {
+func TestUpkeepOfOthersContinues(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 3)
 	globex := in(g.Service, "globex")
@@ -409,7 +409,7 @@ func TestUpkeepOfOthersGoesOn(t *testing.T) {
 	verify(t, g.Service)
 }
 
-// It continues by itself, even if the users service does not answer at first.
+// Upkeep runs by itself, even if the users service does not answer at first.
 func TestDynamicByItself(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)

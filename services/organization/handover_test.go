@@ -34,7 +34,7 @@ func (g *guided) settleChange(id string) (outcome, error) {
 	return g.ask("acme", "settle-change", object{"change_id": id})
 }
 
-// places are the nodes of memberships; the primary one has a star.
+// places are the nodes of memberships; the node of the primary membership has a star.
 func places(o outcome) []string {
 	ids := []string{}
 	for _, m := range o.Memberships {
@@ -128,7 +128,7 @@ func TestChangePrimaryMembership(t *testing.T) {
 	verify(t, g.Service)
 }
 
-// A change is never made after its asker was told that it was not made.
+// A change is never made after the answer that it was not made.
 func TestSettledChangeIsNeverMade(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 1)
@@ -250,7 +250,7 @@ func TestRaceOfChangeAndSettlement(t *testing.T) {
 	verify(t, g.Service)
 }
 
-// Outcomes are deleted only when nobody can ask for them any more.
+// Outcomes are deleted only when nobody asks for them any longer.
 func TestChangesAreForgotten(t *testing.T) {
 	t.Parallel()
 	g := guide(t, 1)

@@ -26,7 +26,7 @@ func TestMembershipsOfAUser(t *testing.T) {
 	join(t, theirs, addNode(t, theirs, "company", "", "n"), "1")
 	var list []object
 	c.Get(membersPath + "?user_id=1").OK(&list)
-	require.Equal(t, []object{second, first, third}, list, "by tree, then as they came")
+	require.Equal(t, []object{second, first, third}, list, "by tree, then in the order of creation")
 	for _, user := range []string{"404", "1/company", "1%2Fcompany", "1/", "%25", "01"} {
 		require.JSONEq(t, `[]`, string(c.Get(membersPath+"?user_id="+user).OK(nil).Body), user)
 	}
@@ -63,11 +63,11 @@ func TestUsersOfANode(t *testing.T) {
 		m[key] = memberNow(t, c, m[key])
 	}
 	of := func(m object) object {
-		some := object{}
+		shown := object{}
 		for _, name := range []string{"id", "node_id", "node_name", "role", "title", "is_primary", "dynamic"} {
-			some[name] = m[name]
+			shown[name] = m[name]
 		}
-		return some
+		return shown
 	}
 	item := func(first string, more ...string) any {
 		nodes := []any{of(m[first])}

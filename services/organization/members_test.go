@@ -70,7 +70,7 @@ func TestAddMember(t *testing.T) {
 	require.Equal(t, changed(changed(m, full), object{
 		"id": second["id"], "node_id": rd["id"], "node_name": "研发", "node_path": []any{"COMPANY", "研发"},
 	}), second)
-	require.Equal(t, "1", join(t, c, rd, "2", object{"is_primary": "0"})["is_primary"], "the first is it in any case")
+	require.Equal(t, "1", join(t, c, rd, "2", object{"is_primary": "0"})["is_primary"], "the first is primary in any case")
 
 	// Names are the current ones.
 	c.Patch(node(rd), object{"name": "R&D"}).OK(nil)
@@ -249,7 +249,7 @@ func TestAddMembersIsRefused(t *testing.T) {
 	refused(t, s, c, rows)
 }
 
-// Of a user's memberships in a tree, one is primary.
+// One of a user's memberships in a tree is primary.
 func TestPrimaryMemberships(t *testing.T) {
 	t.Parallel()
 	s, c, _ := withPeople(t, 3)
@@ -427,7 +427,7 @@ func TestRemoveMembers(t *testing.T) {
 	require.Equal(t, object{"removed": 0.0}, c.Delete(membersPath, object{"node_id": "404", "user_ids": []string{"1"}}).
 		Object())
 	require.EqualValues(t, 0, nodeNow(t, c, n)["member_count"])
-	want := []string{"membership.updated " + id(kept)} // from now on user 1's is the primary one
+	want := []string{"membership.updated " + id(kept)} // user 1's other membership becomes primary
 	for _, id := range ids {
 		want = append(want, "membership.deleted "+id.(string))
 	}

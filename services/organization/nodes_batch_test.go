@@ -60,7 +60,7 @@ func TestAddTreeNodes(t *testing.T) {
 		}
 		stored := changed(got[i], object{})
 		delete(stored, "ref")
-		require.Equal(t, stored, nodeNow(t, c, got[i]), "%d: it is answered as it is", i)
+		require.Equal(t, stored, nodeNow(t, c, got[i]), "%d: the answer is the stored record", i)
 		require.EqualValues(t, 1, stored["version"])
 	}
 	require.EqualValues(t, 1, got[2]["child_count"])
@@ -144,9 +144,9 @@ func TestAddTreeNodesIsRefused(t *testing.T) {
 			"body.items[1].parent_ref"),
 		"below itself": bad(items(good, object{"name": "x", "ref": "x", "parent_ref": "x"}),
 			"body.items[1].parent_ref"),
-		"circle of two": bad(items(good, object{"name": "x", "ref": "x", "parent_ref": "y"},
+		"cycle of two": bad(items(good, object{"name": "x", "ref": "x", "parent_ref": "y"},
 			object{"name": "y", "ref": "y", "parent_ref": "x"}), "body.items[1].parent_ref"),
-		"leads to a circle": bad(items(object{"name": "z", "parent_ref": "x"},
+		"leads to a cycle": bad(items(object{"name": "z", "parent_ref": "x"},
 			object{"name": "x", "ref": "x", "parent_ref": "y"}, object{"name": "y", "ref": "y", "parent_ref": "x"}),
 			"body.items[0].parent_ref"),
 		"33 levels": bad(items(chain(33)...), "body.items[32].parent_ref"),

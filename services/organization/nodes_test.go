@@ -212,7 +212,7 @@ func TestUpdateTreeNode(t *testing.T) {
 	}
 	require.Equal(t, n, c.Patch(node(n), object{"object_code": "company", "path": []string{"x"}, "depth": 7, "arn": "x",
 		"operator_id": "x", "child_count": 9, "member_count": 9}).Object())
-	require.Equal(t, n, c.Patch(node(n), object{"parent_id": ""}).Object(), "it is below the root already")
+	require.Equal(t, n, c.Patch(node(n), object{"parent_id": ""}).Object(), "the node is below the root already")
 	require.Equal(t, "dry", c.Patch(node(n)+"?dry_run=true", object{"name": "dry"}).Object()["name"])
 	require.Equal(t, before, whole(t, c))
 	require.Len(t, history(t, s), events)
@@ -296,7 +296,7 @@ func TestDeleteTreeNode(t *testing.T) {
 	var list []object
 	c.Get("/v1/tree-users?user_id=1").OK(&list)
 	require.Len(t, list, 1)
-	require.Equal(t, "1", list[0]["is_primary"], "the primary one has ended, so the other is it")
+	require.Equal(t, "1", list[0]["is_primary"], "the primary membership has ended, so the other one is primary")
 	require.JSONEq(t, `[]`, string(c.Get("/v1/tree-users?user_id=2").OK(nil).Body))
 }
 

@@ -63,7 +63,7 @@ func TestRecordsForOtherServices(t *testing.T) {
 	last := nodes[5]
 	require.Equal(t, "renamed", last.Name)
 	events := s.EventsUntil(func(e bus.Event) bool { return e.Type == "idp.node.updated" && e.Subject == node })
-	require.Equal(t, events[len(events)-1].Sequence, last.Sequence, "the event that told of this state")
+	require.Equal(t, events[len(events)-1].Sequence, last.Sequence, "the event with this state")
 
 	members, err := questions.MembershipRecords.Ask(ctx, b, questions.RecordsPage{Limit: 2000})
 	require.NoError(t, err)

@@ -177,7 +177,7 @@ func verifyTrees(t testing.TB, c *testkit.Client, nodes map[string]treeNode, roo
 	for _, root := range roots {
 		total += reached(root)
 	}
-	require.Len(t, nodes, total, "a circle")
+	require.Len(t, nodes, total, "a cycle")
 	for id, n := range nodes {
 		require.EqualValues(t, len(children[id]), n.ChildCount, "child_count of %s", id)
 		if n.ChildCount > 0 && len(nodes) < 1000 { // the list of children has an index of its own
@@ -274,15 +274,15 @@ func (p *pool) pick(r *rand.Rand) string {
 	return p.ids[r.IntN(len(p.ids))]
 }
 
-// mayhem makes random requests on two trees.
-type mayhem struct {
+// randomLoad makes random requests on two trees.
+type randomLoad struct {
 	trees map[string]*pool // nodes, by object code
 	of    sync.Map         // node id → object code
 	users int
 }
 
-func newMayhem(c *testkit.Client, users int) *mayhem {
-	m := &mayhem{trees: map[string]*pool{}, users: users}
+func newRandomLoad(c *testkit.Client, users int) *randomLoad {
+	m := &randomLoad{trees: map[string]*pool{}, users: users}
 	for _, code := range []string{"company", "projects"} {
 		var o struct {
 			Root string `json:"root_node_id"`
@@ -294,14 +294,14 @@ func newMayhem(c *testkit.Client, users int) *mayhem {
 	return m
 }
 
-func (m *mayhem) know(code string, ids ...string) {
+func (m *randomLoad) know(code string, ids ...string) {
 	m.trees[code].add(ids...)
 	for _, id := range ids {
 		m.of.Store(id, code)
 	}
 }
 
-func (m *mayhem) tree(r *rand.Rand) string { return []string{"company", "projects"}[r.IntN(2)] }
+func (m *randomLoad) tree(r *rand.Rand) string { return []string{"company", "projects"}[r.IntN(2)] }
 
 // idsOf returns the ids in an answer: of a record, or of a batch.
 func idsOf(a *testkit.Answer) (ids []string) {
@@ -322,7 +322,7 @@ func idsOf(a *testkit.Answer) (ids []string) {
 }
 
 // step makes a request, and returns its description and the answers that it may have.
-func (m *mayhem) step(c *testkit.Client, r *rand.Rand) (what string, a *testkit.Answer, allowed []int) {
+func (m *randomLoad) step(c *testkit.Client, r *rand.Rand) (what string, a *testkit.Answer, allowed []int) {
 	code := m.tree(r)
 	id, other := m.trees[code].pick(r), m.trees[code].pick(r)
 	elsewhere := m.trees[m.tree(r)].pick(r)
@@ -382,7 +382,7 @@ func (m *mayhem) step(c *testkit.Client, r *rand.Rand) (what string, a *testkit.
 }
 
 // run makes steps in as many goroutines as there are clients, and counts the answers.
-func (m *mayhem) run(t testing.TB, steps int, clients ...*testkit.Client) map[string]int {
+func (m *randomLoad) run(t testing.TB, steps int, clients ...*testkit.Client) map[string]int {
 	t.Helper()
 	seed := rand.Uint64()
 	t.Log("seed", seed)
@@ -412,7 +412,7 @@ func repeat[T any](v T, n int) []T { return slices.Repeat([]T{v}, n) }
 func TestRaceOfEverything(t *testing.T) {
 	t.Parallel()
 	s, c, _ := withPeople(t, 12)
-	m := newMayhem(c, 14) // two of whom do not exist
+	m := newRandomLoad(c, 14) // two of whom do not exist
 	counts := m.run(t, 150, repeat(c, 10)...)
 	for _, what := range []string{"create", "batch", "move", "delete", "point", "create a pointer", "add", "end",
 		"make primary", "switch"} {
@@ -433,87 +433,87 @@ func atOnce(acts ...func() *testkit.Answer) []int {
 	return statuses
 }
 
-// Two requests of which only one can succeed, many times: the answers are those of one before the other.
-func TestDuels(t *testing.T) {
+// Requests that conflict run at the same time: the answers are those of some order, one after the other.
+func TestConflictingRequests(t *testing.T) {
 	t.Parallel()
 	const rounds = 15
 	type act = func() *testkit.Answer
-	type arena struct {
+	type scene struct {
 		*testkit.Client
 		t     *testing.T
 		round int
 	}
-	below := func(a arena, parent object) object {
+	below := func(a scene, parent object) object {
 		if parent == nil {
 			return addNode(a.t, a.Client, "company", "", "n")
 		}
 		return addNode(a.t, a.Client, "company", id(parent), "n")
 	}
-	move := func(a arena, n, to object) act {
+	move := func(a scene, n, to object) act {
 		return func() *testkit.Answer { return a.Patch(node(n), object{"parent_id": id(to)}) }
 	}
-	remove := func(a arena, n object) act {
+	remove := func(a scene, n object) act {
 		return func() *testkit.Answer {
 			return a.Delete(node(n)+"?object_code="+n["object_code"].(string), nil)
 		}
 	}
-	point := func(a arena, n, to object) act {
+	point := func(a scene, n, to object) act {
 		return func() *testkit.Answer { return a.Patch(node(n), object{"is_pointer": "1", "pointer_id": id(to)}) }
 	}
-	join := func(a arena, n object, user string) act {
+	join := func(a scene, n object, user string) act {
 		return func() *testkit.Answer {
 			return a.Post("/v1/tree-users", object{"node_id": id(n), "user_id": user, "is_primary": "1"})
 		}
 	}
-	create := func(a arena, body object) act {
+	create := func(a scene, body object) act {
 		return func() *testkit.Answer { return a.Post("/v1/tree-nodes", body) }
 	}
-	for name, duel := range map[string]struct {
-		of      func(arena) []act
+	for name, conflict := range map[string]struct {
+		of      func(scene) []act
 		allowed [][]int
 	}{
-		"crossing moves": {func(a arena) []act {
+		"crossing moves": {func(a scene) []act {
 			x, y := below(a, nil), below(a, nil)
 			return []act{move(a, x, y), move(a, y, x)}
 		}, [][]int{{200, 400}, {400, 200}}},
-		"moves in a ring": {func(a arena) []act {
+		"moves in a ring": {func(a scene) []act {
 			x, y, z := below(a, nil), below(a, nil), below(a, nil)
 			return []act{move(a, x, y), move(a, y, z), move(a, z, x)}
 		}, [][]int{{200, 200, 400}, {200, 400, 200}, {400, 200, 200}}},
-		"a child and its parent's end": {func(a arena) []act {
+		"a child and its parent's end": {func(a scene) []act {
 			x := below(a, nil)
 			return []act{create(a, object{"object_code": "company", "parent_id": id(x), "name": "child"}), remove(a, x)}
 		}, [][]int{{200, 409}, {400, 200}}},
-		"a move and the end of where it leads": {func(a arena) []act {
+		"a move and the end of where it leads": {func(a scene) []act {
 			x, y := below(a, nil), below(a, nil)
 			return []act{move(a, x, y), remove(a, y)}
 		}, [][]int{{200, 409}, {400, 200}}},
-		"a move and the end of what moves": {func(a arena) []act {
+		"a move and the end of what moves": {func(a scene) []act {
 			x, y := below(a, nil), below(a, nil)
 			return []act{move(a, x, y), remove(a, x)}
 		}, [][]int{{200, 200}, {404, 200}}},
-		"a child's move away and its parent's end": {func(a arena) []act {
+		"a child's move away and its parent's end": {func(a scene) []act {
 			x, y := below(a, nil), below(a, nil)
 			return []act{move(a, below(a, x), y), remove(a, x)}
 		}, [][]int{{200, 200}, {200, 409}}},
-		"a member and the node's end": {func(a arena) []act {
+		"a member and the node's end": {func(a scene) []act {
 			x := below(a, nil)
 			return []act{join(a, x, "1"), remove(a, x)}
 		}, [][]int{{200, 200}, {400, 200}}},
-		"one member twice": {func(a arena) []act {
+		"one member twice": {func(a scene) []act {
 			x := below(a, nil)
 			return []act{join(a, x, "2"), join(a, x, "2")}
 		}, [][]int{{200, 409}, {409, 200}}},
-		"a user's primaries": {func(a arena) []act {
+		"a user's primaries": {func(a scene) []act {
 			return []act{join(a, below(a, nil), "3"), join(a, below(a, nil), "3"), join(a, below(a, nil), "3")}
 		}, [][]int{{200, 200, 200}}},
-		"a first member's end and a second": {func(a arena) []act {
+		"a first member's end and a second": {func(a scene) []act {
 			user := fmt.Sprint(10 + a.round)
 			x, y := below(a, nil), below(a, nil)
 			first := join(a, x, user)().ID()
 			return []act{join(a, y, user), func() *testkit.Answer { return a.Delete("/v1/tree-users/"+first, nil) }}
 		}, [][]int{{200, 200}}},
-		"promotion by hand and by an end": {func(a arena) []act {
+		"promotion by hand and by an end": {func(a scene) []act {
 			user := fmt.Sprint(10 + a.round)
 			first := join(a, below(a, nil), user)().ID()
 			second := a.Post("/v1/tree-users", object{"node_id": id(below(a, nil)), "user_id": user}).ID()
@@ -524,38 +524,38 @@ func TestDuels(t *testing.T) {
 				func() *testkit.Answer { return a.Patch("/v1/tree-users/"+third, object{"is_primary": "1"}) },
 			}
 		}, [][]int{{200, 200, 200}}},
-		"a pointer and its target's end": {func(a arena) []act {
+		"a pointer and its target's end": {func(a scene) []act {
 			x := addNode(a.t, a.Client, "projects", "", "target")
 			return []act{create(a, object{"object_code": "company", "parent_id": "", "name": "p", "is_pointer": "1",
 				"pointer_id": id(x)}), remove(a, x)}
 		}, [][]int{{200, 409}, {400, 200}}},
-		"a pointer at what becomes one": {func(a arena) []act {
+		"a pointer at what becomes one": {func(a scene) []act {
 			x, y, z := below(a, nil), addNode(a.t, a.Client, "projects", "", "y"),
 				addNode(a.t, a.Client, "projects", "", "z")
 			return []act{point(a, x, y), point(a, y, z)}
 		}, [][]int{{200, 409}, {400, 200}}},
-		"two that point at one another": {func(a arena) []act {
+		"two that point at one another": {func(a scene) []act {
 			x, y := below(a, nil), addNode(a.t, a.Client, "projects", "", "y")
 			return []act{point(a, x, y), point(a, y, x)}
 		}, [][]int{{200, 400}, {400, 200}, {200, 409}, {409, 200}}},
-		"a pointer that a move would put below its target": {func(a arena) []act {
+		"a pointer that a move would put below its target": {func(a scene) []act {
 			x, target := below(a, nil), below(a, nil)
 			return []act{point(a, below(a, x), target), move(a, x, target)}
 		}, [][]int{{200, 400}, {400, 200}}},
-		"a core object and its first node": {func(a arena) []act {
+		"a core object and its first node": {func(a scene) []act {
 			o := addObject(a.t, a.Client, fmt.Sprint("object-", a.round))
 			return []act{
 				create(a, object{"object_code": o["code"], "parent_id": "", "name": "n"}),
 				func() *testkit.Answer { return a.Delete("/v1/core-objects/"+id(o), nil) },
 			}
 		}, [][]int{{200, 409}, {400, 200}}},
-		"one core object twice": {func(a arena) []act {
+		"one core object twice": {func(a scene) []act {
 			both := func() *testkit.Answer {
 				return a.Post("/v1/core-objects", object{"code": fmt.Sprint("twin-", a.round), "name": "twin"})
 			}
 			return []act{both, both}
 		}, [][]int{{200, 409}, {409, 200}}},
-		"one code twice": {func(a arena) []act {
+		"one code twice": {func(a scene) []act {
 			x, y := below(a, nil), below(a, nil)
 			body := func(parent object) object {
 				return object{"object_code": "company", "parent_id": id(parent), "name": "n",
@@ -570,8 +570,8 @@ func TestDuels(t *testing.T) {
 			addObject(t, c, "company")
 			addObject(t, c, "projects")
 			for round := range rounds {
-				statuses := atOnce(duel.of(arena{c, t, round})...)
-				require.Contains(t, duel.allowed, statuses)
+				statuses := atOnce(conflict.of(scene{c, t, round})...)
+				require.Contains(t, conflict.allowed, statuses)
 			}
 			verify(t, s)
 		})

@@ -16,7 +16,7 @@ func TestReplicasRaceOfEverything(t *testing.T) {
 	t.Parallel()
 	s, c, _ := withPeople(t, 12)
 	other := s.Replica(organization.Spec())
-	m := newMayhem(c, 14)
+	m := newRandomLoad(c, 14)
 	m.run(t, 120, c, in(other, "acme"), c, in(other, "acme"), c, in(other, "acme"), c, in(other, "acme"))
 	require.Equal(t, verify(t, s), verify(t, other))
 }

@@ -21,8 +21,8 @@ func TestEnableAndDisable(t *testing.T) {
 	a = changed(a, object{"status": "0", "version": 2.0, "time_modified": now(s)})
 	require.Equal(t, a, answer.Object())
 	require.Equal(t, a, nodeNow(t, c, a))
-	require.Equal(t, n["a2"], nodeNow(t, c, n["a2"]), "what is below stays as it is")
-	require.Equal(t, a, c.Post(node(a, "disable"), nil).Object(), "it is so already")
+	require.Equal(t, n["a2"], nodeNow(t, c, n["a2"]), "nodes below do not change")
+	require.Equal(t, a, c.Post(node(a, "disable"), nil).Object(), "the node is disabled already")
 	require.Equal(t, []string{"node.disabled " + id(a)}, told(history(t, s)[events:]))
 
 	// With recursive, only the nodes that change have events: a1 and a11.
@@ -47,7 +47,7 @@ func TestEnableAndDisable(t *testing.T) {
 	c.Post(node(root, "disable?recursive=true"), nil).OK(nil)
 	require.Len(t, names(t, c, companyNodes+"&status=0"), 8)
 	require.Equal(t, []any{"a"}, names(t, c, nodesPath+"?object_code=other&status=1&tag=red"),
-		"another tree is not meant")
+		"another tree does not change")
 
 	rows := map[string]refusal{}
 	for _, word := range []string{"enable", "disable"} {

@@ -1,5 +1,5 @@
-// Package httpapi has the organization service's operations: wire forms and their conversion to the domain's, one file
-// for each noun. It contains no rules and no storage.
+// Package httpapi contains the operations of the organization service: JSON forms and their conversion to the domain's,
+// one file per noun. It has no rules and no storage.
 package httpapi
 
 import (
@@ -22,6 +22,7 @@ func Register(s *rest.Server, trees *tree.Trees, members *member.Members, links 
 	nodes := s.Tagged("Tree nodes",
 		"The nodes of a tree: adding, changing and moving them, and the ways to walk and search a tree.")
 	a.registerNodes(nodes)
+	a.registerNodeActions(nodes)
 	a.registerNodeLists(nodes)
 	memberships := s.Tagged("Memberships", "Which users belong to which tree nodes.")
 	a.registerMembers(memberships)
@@ -29,9 +30,9 @@ func Register(s *rest.Server, trees *tree.Trees, members *member.Members, links 
 	a.registerAssociations(s.Tagged("Tree associations", "Typed links between nodes of two trees."))
 }
 
-// GrantsFlag says what a delete does about grants.
+// GrantsFlag says whether a delete is refused if there are grants.
 type GrantsFlag struct {
-	Grants string `query:"grants" enum:"refuse" doc:"refuse: 409 in_use if something is granted to the node. Absent: grants go with it"`
+	Grants string `query:"grants" enum:"refuse" doc:"refuse: 409 in_use if something is granted to the node. Absent: its grants end"`
 }
 
 func (g GrantsFlag) refuse() bool { return g.Grants == "refuse" }

@@ -14,8 +14,8 @@ func (a *api) registerAssociations(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "create-tree-association", Method: http.MethodPost, Path: "/v1/tree-associations",
 		Scope: auth.OrganizationWrite, Summary: "Link nodes of two trees",
-		Doc: "Such as a project to a department. One link of a type from one node to another; it ends with " +
-			"either.",
+		Doc: "Such as a project to a department. There is at most one link of a type from one node to another; it ends " +
+			"when either node is deleted.",
 		Errors:   []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
 		Request:  map[string]any{"source_node_id": "1048700", "target_node_id": "1048579", "type": "owner"},
 		Response: exampleAssociation,
@@ -38,16 +38,16 @@ func (a *api) registerAssociations(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "delete-tree-associations", Method: http.MethodDelete, Path: "/v1/tree-associations",
 		Scope: auth.OrganizationWrite, Summary: "Delete tree associations",
-		Doc:     "Of the query's `id` or the body's `ids`; all or nothing. What is not there is no error.",
+		Doc:     "Those with the query's `id` or the body's `ids`, all or nothing. Ids that do not exist are ignored.",
 		Request: map[string]any{"ids": []string{"1048710"}}, Response: map[string]any{"removed": 1},
 	}, a.deleteAssociations)
 }
 
 type listAssociationsInput struct {
-	Node   string `query:"node_id" maxLength:"64" doc:"At either end"`
+	Node   string `query:"node_id" maxLength:"64" doc:"Source or target"`
 	Source string `query:"source_node_id" maxLength:"64"`
 	Target string `query:"target_node_id" maxLength:"64"`
-	Type   string `query:"type" maxLength:"64" doc:"Exactly" example:"owner"`
+	Type   string `query:"type" maxLength:"64" doc:"The exact type" example:"owner"`
 	rest.Paging
 }
 

@@ -16,15 +16,15 @@ func (a *api) registerMemberLists(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "list-tree-users", Method: http.MethodGet, Path: "/v1/tree-users", Scope: auth.OrganizationRead,
 		Summary: "List a user's memberships",
-		Doc:     "In all trees, by dynamic nodes' conditions too.", Response: []any{exampleMembership},
+		Doc:     "In all trees, including those that follow from the conditions of dynamic nodes.", Response: []any{exampleMembership},
 	}, a.listOfUser)
 	rest.Handle(s, rest.Op{
 		ID: "list-tree-node-users", Method: http.MethodGet, Path: "/v1/tree-nodes/{id}/users",
 		Scope: auth.OrganizationRead, Summary: "List the users of a tree node",
-		Doc: "Each user once, as the first membership in the order of nodes and `seq`; `nodes` lists all that count. " +
-			"With `recursive` no more than 10,000 memberships are counted. With a `keyword` that many users of a " +
-			"large node " +
-			"have, `total` tells of the pages up to this one, and these may have fewer items than `page_size`.",
+		Doc: "Each user is listed once, with the first membership in the order of nodes and `seq`; `nodes` lists all " +
+			"selected memberships. With `recursive` no more than 10,000 memberships are counted. If many users of a " +
+			"large node match the `keyword`, `total` is the number up to this page, and pages may have fewer items " +
+			"than `page_size`.",
 		Errors: []apperr.Kind{apperr.Unavailable}, Response: map[string]any{"items": []any{exampleNodeUser}, "total": 1,
 			"page_num": 1, "page_size": 20},
 	}, a.listOfNode)
@@ -40,8 +40,8 @@ func (a *api) listOfUser(ctx context.Context, in *listOfUserInput) ([]rest.Raw[M
 
 type listOfNodeInput struct {
 	rest.ByID
-	Recursive rest.Flag `query:"recursive" doc:"The users of all nodes below it too"`
-	Keyword   string    `query:"keyword" maxLength:"256" doc:"Only users whom the full-text search of users finds" example:"伟"`
+	Recursive rest.Flag `query:"recursive" doc:"Also the users of all nodes below it"`
+	Keyword   string    `query:"keyword" maxLength:"256" doc:"Only users found by the users service's full-text search" example:"伟"`
 	Role      string    `query:"role" maxLength:"64" doc:"Only memberships with this role" example:"leader"`
 	rest.Paging
 }

@@ -16,8 +16,8 @@ func (a *api) registerMembers(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "add-tree-user", Method: http.MethodPost, Path: "/v1/tree-users", Scope: auth.OrganizationWrite,
 		Summary: "Add a member to a tree node",
-		Doc: "The user's first membership in a tree is the primary one; making another one primary ends that. " +
-			"The user is looked up in the users service.",
+		Doc: "The user's first membership in a tree is the primary one, until another is made primary. " +
+			"The users service is asked whether the user exists.",
 		Errors:   []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState, apperr.Unavailable},
 		Request:  map[string]any{"node_id": "1048579", "user_id": "1048601", "title": "架构师"},
 		Response: exampleMembership,
@@ -38,8 +38,8 @@ func (a *api) registerMembers(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "update-tree-user", Method: http.MethodPatch, Path: "/v1/tree-users/{id}", Scope: auth.OrganizationWrite,
 		Summary: "Change a membership",
-		Doc: "JSON merge patch (RFC 7396) of `title`, `role`, `seq` and `is_primary`. A membership by a dynamic " +
-			"node's condition cannot be changed.",
+		Doc: "JSON merge patch (RFC 7396) of `title`, `role`, `seq` and `is_primary`. A membership that " +
+			"follows from a dynamic node's condition cannot be changed.",
 		Errors: []apperr.Kind{apperr.InvalidState}, Request: map[string]any{"role": "leader"},
 		Response: exampleMembership,
 	}, a.updateMember)
@@ -51,8 +51,8 @@ func (a *api) registerMembers(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "remove-tree-users", Method: http.MethodDelete, Path: "/v1/tree-users", Scope: auth.OrganizationWrite,
 		Summary: "End memberships",
-		Doc: "Of the query's `id`, the body's `ids`, or the body's `user_ids` in `node_id`; all or nothing. " +
-			"What is not there is no error.",
+		Doc: "Those with the query's `id` or the body's `ids`, or those of the body's `user_ids` in `node_id`; all or " +
+			"nothing. Memberships that do not exist are ignored.",
 		Errors: []apperr.Kind{apperr.InvalidState}, Request: map[string]any{"node_id": "1048579",
 			"user_ids": []string{"1048601"}}, Response: map[string]any{"removed": 1},
 	}, a.removeMembers)
@@ -126,7 +126,8 @@ func (a *api) addMembers(ctx context.Context, in *addMembersInput) (rest.BatchOf
 	return rest.BatchFrom[Membership](added, err)
 }
 
-// amongUserIDs translates locations: in a request with one node_id and user_ids, a draft's members are not at items[i].
+// amongUserIDs translates locations for requests with one node_id and user_ids: items[2].user_id is user_ids[2], and
+// items[2].node_id is node_id.
 func amongUserIDs(location string) string {
 	item, member, _ := strings.Cut(location, ".")
 	if member == "user_id" {
@@ -157,7 +158,7 @@ type removeMembersInput struct {
 	Body *struct {
 		IDs     []string `json:"ids,omitempty" maxItems:"1000" doc:"Memberships' ids"`
 		NodeID  string   `json:"node_id,omitempty" example:"1048579"`
-		UserIDs []string `json:"user_ids,omitempty" maxItems:"1000" doc:"Users who are to be no members of node_id"`
+		UserIDs []string `json:"user_ids,omitempty" maxItems:"1000" doc:"Users whose memberships in node_id end"`
 	}
 }
 

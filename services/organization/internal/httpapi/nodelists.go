@@ -16,8 +16,8 @@ func (a *api) registerNodeLists(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "list-tree-nodes", Method: http.MethodGet, Path: "/v1/tree-nodes", Scope: auth.OrganizationRead,
 		Summary: "List and search tree nodes",
-		Doc: "Without `parent_id` the whole tree with its root; with it the children of that node, with " +
-			"`recursive` all below it, with `depth` so many levels.",
+		Doc: "Without `parent_id` the whole tree with its root. With it the children of that node; with `recursive` " +
+			"all nodes below it; with `depth` as many levels below it.",
 		Response: page,
 	}, a.listNodes)
 	rest.Handle(s, rest.Op{
@@ -41,20 +41,20 @@ func (a *api) registerNodeLists(s *rest.Server) {
 	})
 	rest.Handle(s, rest.Op{
 		ID: "get-subtree", Method: http.MethodGet, Path: "/v1/tree-nodes/{id}/tree", Scope: auth.OrganizationRead,
-		Summary: "Get a tree node with all below it, nested",
-		Doc:     "Each node has `children`, by `seq`. At most 10,000 nodes, else 400.", Response: exampleNested,
+		Summary: "Get a tree node with all nodes below it, nested",
+		Doc:     "Each node has `children`, sorted by `seq`. 400 if there are more than 10,000 nodes.", Response: exampleNested,
 	}, a.getSubtree)
 }
 
 type listNodesInput struct {
 	ObjectCode string    `query:"object_code" required:"true" minLength:"1" maxLength:"128" doc:"The code of the tree's core object" example:"company"`
 	ParentID   string    `query:"parent_id" maxLength:"64" doc:"Only nodes below this one"`
-	Recursive  rest.Flag `query:"recursive" doc:"With parent_id: all below it, not only its children"`
-	Depth      int       `query:"depth" minimum:"1" maximum:"64" doc:"At most so many levels below parent_id, or below the root"`
-	Code       string    `query:"code" maxLength:"256" doc:"Exactly"`
-	Name       string    `query:"name" maxLength:"256" doc:"A part of the name, whatever its case and width" example:"平台"`
+	Recursive  rest.Flag `query:"recursive" doc:"With parent_id: all nodes below it, not only its children"`
+	Depth      int       `query:"depth" minimum:"1" maximum:"64" doc:"At most this many levels below parent_id, or below the root"`
+	Code       string    `query:"code" maxLength:"256" doc:"The exact code"`
+	Name       string    `query:"name" maxLength:"256" doc:"A part of the name; case and width are ignored" example:"平台"`
 	Status     string    `query:"status" enum:"1,0"`
-	Tag        string    `query:"tag" maxLength:"64" doc:"Exactly"`
+	Tag        string    `query:"tag" maxLength:"64" doc:"The exact tag"`
 	rest.Paging
 }
 
@@ -77,7 +77,7 @@ type childrenInput struct {
 
 // DepthLimit is the number of levels to include.
 type DepthLimit struct {
-	Depth int `query:"depth" minimum:"1" maximum:"64" doc:"At most so many levels"`
+	Depth int `query:"depth" minimum:"1" maximum:"64" doc:"At most this many levels"`
 }
 
 type descendantsInput struct {

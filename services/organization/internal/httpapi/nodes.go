@@ -16,18 +16,17 @@ func (a *api) registerNodes(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "create-tree-node", Method: http.MethodPost, Path: "/v1/tree-nodes", Scope: auth.OrganizationWrite,
 		Summary: "Add a tree node",
-		Doc: "An empty `parent_id` is the root. A node's depth is at most 32. `code` is made up where it is missing. " +
-			"With `is_pointer` 1 the node stands for another, `pointer_id`, of any tree. With `is_dynamic` 1 its " +
-			"members are the users who meet " +
-			"`condition`, a CEL expression over `user`, the user record.",
+		Doc: "An empty `parent_id` is the root. A node's depth is at most 32. `code` is generated if it is missing. " +
+			"With `is_pointer` 1 the node stands for the node `pointer_id`, of any tree. With `is_dynamic` 1 its " +
+			"members are the users who meet `condition`, a CEL expression over `user`, the user record.",
 		Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState}, Request: exampleNewNode,
 		Response: exampleNode,
 	}, a.createNode)
 	rest.Handle(s, rest.Op{
 		ID: "create-tree-nodes", Method: http.MethodPost, Path: "/v1/batch/tree-nodes", Scope: auth.OrganizationWrite,
 		Summary: "Add tree nodes",
-		Doc: "All or nothing, 1…1000. A node's parent may be another one of the batch: `parent_ref` is that " +
-			"one's `ref`.",
+		Doc: "All or nothing, 1…1000. A node's parent may be another node of the batch: then `parent_ref` is the " +
+			"parent's `ref`.",
 		Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
 		Request: map[string]any{"object_code": "company",
 			"items": []any{map[string]any{"name": "R&D", "parent_id": "", "ref": "a"},
@@ -42,8 +41,8 @@ func (a *api) registerNodes(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "update-tree-node", Method: http.MethodPatch, Path: "/v1/tree-nodes/{id}", Scope: auth.OrganizationWrite,
 		Summary: "Change or move a tree node",
-		Doc: "JSON merge patch (RFC 7396). Another `parent_id` moves the node with all that is below it, at " +
-			"most 50,000 nodes, within its tree.",
+		Doc: "JSON merge patch (RFC 7396). Another `parent_id` moves the node within its tree, with all " +
+			"nodes below it, at most 50,000.",
 		Errors:  []apperr.Kind{apperr.AlreadyExists, apperr.InUse, apperr.InvalidState},
 		Request: map[string]any{"parent_id": "1048580"}, Response: exampleNode,
 	}, rest.Update[TreeNode, TreeNodeInput](a.trees.Update))
@@ -55,6 +54,9 @@ func (a *api) registerNodes(s *rest.Server) {
 		Errors:   []apperr.Kind{apperr.HasChildren, apperr.InUse, apperr.InvalidState, apperr.Unavailable},
 		Response: map[string]any{"id": "1048579"},
 	}, a.deleteNode)
+}
+
+func (a *api) registerNodeActions(s *rest.Server) {
 	for _, op := range []struct {
 		word, summary string
 		enabled       bool
@@ -62,7 +64,7 @@ func (a *api) registerNodes(s *rest.Server) {
 		rest.Handle(s, rest.Op{
 			ID: op.word + "-tree-node", Method: http.MethodPost, Path: "/v1/tree-nodes/{id}/" + op.word,
 			Scope: auth.OrganizationWrite, Summary: op.summary,
-			Doc: "With `recursive` all below it too, at most 50,000 nodes.", Response: exampleNode,
+			Doc: "With `recursive` also all nodes below it, at most 50,000.", Response: exampleNode,
 		}, func(ctx context.Context, in *statusInput) (rest.Record[TreeNode], error) {
 			doc, err := a.trees.SetStatus(ctx, in.ID, op.enabled, in.Recursive.Or(false))
 			return rest.RecordOf[TreeNode](doc, err)
@@ -71,7 +73,7 @@ func (a *api) registerNodes(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "check-tree-nodes", Method: http.MethodPost, Path: "/v1/batch/tree-nodes-check",
 		Scope: auth.OrganizationRead, Summary: "Find tree nodes by id, code or arn",
-		Doc:      "An object with a member for each name: the node, or null. A code is `object_code/code`.",
+		Doc:      "The answer has a member for each given name: the node, or null. A code is `object_code/code`.",
 		Request:  map[string]any{"type": "code", "ids": []string{"company/platform"}},
 		Response: map[string]any{"company/platform": exampleNode},
 	}, a.checkNodes)
@@ -128,18 +130,17 @@ type deleteNodeInput struct {
 }
 
 func (a *api) deleteNode(ctx context.Context, in *deleteNodeInput) (rest.Deleted, error) {
-	d, err := a.trees.Delete(ctx, in.ID, in.ObjectCode, in.refuse())
-	return d, err
+	return a.trees.Delete(ctx, in.ID, in.ObjectCode, in.refuse())
 }
 
 type statusInput struct {
 	rest.ByID
-	Recursive rest.Flag `query:"recursive" doc:"All below it too"`
+	Recursive rest.Flag `query:"recursive" doc:"Also all nodes below it"`
 }
 
 type checkNodesInput struct {
 	Body struct {
-		Type string   `json:"type" enum:"id,code,arn" doc:"What ids are" example:"code"`
+		Type string   `json:"type" enum:"id,code,arn" doc:"What the ids are" example:"code"`
 		IDs  []string `json:"ids" minItems:"1" maxItems:"1000" doc:"1…1000 names" example:"[\"company/platform\"]"`
 	}
 }

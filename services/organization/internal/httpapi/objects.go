@@ -15,32 +15,32 @@ func (a *api) registerObjects(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "create-core-object", Method: http.MethodPost, Path: "/v1/core-objects", Scope: auth.OrganizationWrite,
 		Summary: "Create a core object",
-		Doc: "Makes the organization relation with its root node. `root` says what the root is like; its code " +
-			"and name are the object's unless it has others.",
+		Doc: "Creates the organization relation and its root node. `root` has the members of the root; its code and " +
+			"name are the core object's unless given.",
 		Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState}, Request: map[string]any{"code": "company",
 			"name": "Acme"}, Response: exampleObject,
 	}, a.createObject)
 	rest.Handle(s, rest.Op{
 		ID: "list-core-objects", Method: http.MethodGet, Path: "/v1/core-objects", Scope: auth.OrganizationRead,
 		Summary: "List core objects",
-		Doc:     "All of them, by `seq`.", Response: []any{exampleObject},
+		Doc:     "All of them, sorted by `seq`.", Response: []any{exampleObject},
 	}, a.listObjects)
 	rest.Handle(s, rest.Op{
 		ID: "get-core-object", Method: http.MethodGet, Path: "/v1/core-objects/{id}", Scope: auth.OrganizationRead,
 		Summary:  "Get a core object",
-		Doc:      "An array: of the core object, if `id` and `code` are of one; else empty.",
+		Doc:      "An array with the core object if it has both `id` and `code`; otherwise an empty array.",
 		Response: []any{exampleObject},
 	}, a.getObject)
 	rest.Handle(s, rest.Op{
 		ID: "update-core-object", Method: http.MethodPatch, Path: "/v1/core-objects/{id}",
 		Scope: auth.OrganizationWrite, Summary: "Change a core object",
-		Doc:     "JSON merge patch (RFC 7396). The code stays: it is part of every node's `arn`.",
+		Doc:     "JSON merge patch (RFC 7396). The code cannot change: it is part of every node's `arn`.",
 		Request: map[string]any{"description": "All of us"}, Response: exampleObject,
 	}, rest.Update[CoreObject, CoreObjectInput](a.trees.UpdateObject))
 	rest.Handle(s, rest.Op{
 		ID: "delete-core-object", Method: http.MethodDelete, Path: "/v1/core-objects/{id}",
 		Scope: auth.OrganizationWrite, Summary: "Delete a core object",
-		Doc:      "Together with its root node; refused while there are nodes below that.",
+		Doc:      "Its root node is deleted, too. Refused while there are nodes below the root.",
 		Errors:   []apperr.Kind{apperr.HasChildren, apperr.InUse, apperr.Unavailable},
 		Response: map[string]any{"id": "1048577"},
 	}, a.deleteObject)
@@ -85,8 +85,7 @@ type deleteObjectInput struct {
 }
 
 func (a *api) deleteObject(ctx context.Context, in *deleteObjectInput) (rest.Deleted, error) {
-	d, err := a.trees.DeleteObject(ctx, in.ID, in.refuse())
-	return d, err
+	return a.trees.DeleteObject(ctx, in.ID, in.refuse())
 }
 
 var exampleObject = json.RawMessage(

@@ -13,7 +13,7 @@ type CoreObject struct {
 	Description  string         `json:"description" example:""`
 	Status       string         `json:"status" enum:"1,0" example:"1"`
 	RootNodeID   string         `json:"root_node_id" readOnly:"true" example:"1048578"`
-	NodeCount    int64          `json:"node_count" readOnly:"true" doc:"With the root" example:"1"`
+	NodeCount    int64          `json:"node_count" readOnly:"true" doc:"Including the root" example:"1"`
 	Seq          int64          `json:"seq" doc:"Orders core objects" example:"0"`
 	SysExtProps  map[string]any `json:"sys_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
 	FreeExtProps map[string]any `json:"free_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
@@ -60,7 +60,7 @@ type RootInput struct {
 
 // NodeProfile are the optional members of a tree node.
 type NodeProfile struct {
-	Code             string         `json:"code,omitempty" doc:"1…256 visible characters; unique in the tree; made up where missing" example:"platform"`
+	Code             string         `json:"code,omitempty" doc:"1…256 visible characters; unique in the tree; generated if missing" example:"platform"`
 	Description      string         `json:"description,omitempty"`
 	Tag              string         `json:"tag,omitempty"`
 	Status           string         `json:"status,omitempty" enum:"1,0"`
@@ -91,13 +91,13 @@ type TreeNode struct {
 	Condition        string         `json:"condition" doc:"CEL over user, the user record" example:""`
 	SysExtProps      map[string]any `json:"sys_ext_props"`
 	FreeExtProps     map[string]any `json:"free_ext_props"`
-	ParentID         string         `json:"parent_id" doc:"Empty of a root" example:"1048578"`
+	ParentID         string         `json:"parent_id" doc:"Empty for a root" example:"1048578"`
 	ARN              string         `json:"arn" readOnly:"true" example:"arn:idp:acme:org:company:1048579"`
 	OperatorID       string         `json:"operator_id" readOnly:"true" doc:"Who changed the node last" example:"admin"`
 	Path             []string       `json:"path" readOnly:"true" nullable:"false" doc:"Ids from the root to the node itself"`
-	Depth            int            `json:"depth" readOnly:"true" doc:"Of a root 0" example:"1"`
+	Depth            int            `json:"depth" readOnly:"true" doc:"0 for a root" example:"1"`
 	ChildCount       int64          `json:"child_count" readOnly:"true" example:"0"`
-	MemberCount      int64          `json:"member_count" readOnly:"true" doc:"Of the node itself" example:"0"`
+	MemberCount      int64          `json:"member_count" readOnly:"true" doc:"Members of the node itself, without those of nodes below" example:"0"`
 }
 
 // TreeNodeInput are the members of a tree node to change.
@@ -106,7 +106,7 @@ type TreeNodeInput struct {
 	NodeProfile
 	ObjectCode string `json:"object_code,omitempty" doc:"Cannot change"`
 	Name       string `json:"name" example:"平台组"`
-	ParentID   string `json:"parent_id" doc:"Another one moves the node; empty: the root"`
+	ParentID   string `json:"parent_id" doc:"Another parent moves the node; empty: the root"`
 }
 
 // NewTreeNode is a tree node to create.
@@ -124,20 +124,20 @@ type NewTreeNodes struct {
 	Items      []NewBatchNode `json:"items" minItems:"1" maxItems:"1000" nullable:"false"`
 }
 
-// NewBatchNode is one of them.
+// NewBatchNode is one of the tree nodes to create together.
 type NewBatchNode struct {
 	NodeFacts
 	NodeProfile
 	Name      string `json:"name" example:"平台组"`
 	ParentID  string `json:"parent_id,omitempty" doc:"Empty: the root, unless parent_ref is given"`
-	Ref       string `json:"ref,omitempty" maxLength:"256" doc:"A name for others of this batch; comes back" example:"a"`
+	Ref       string `json:"ref,omitempty" maxLength:"256" doc:"A name that other items use as parent_ref; returned in the answer" example:"a"`
 	ParentRef string `json:"parent_ref,omitempty" maxLength:"256" doc:"The ref of the item that is to be the parent"`
 }
 
 // AddedTreeNode is a node of a batch.
 type AddedTreeNode struct {
 	TreeNode
-	Ref string `json:"ref,omitempty" doc:"As it was given" example:"a"`
+	Ref string `json:"ref,omitempty" doc:"The ref of the request's item" example:"a"`
 }
 
 // NestedTreeNode is a node with all nodes below it.
@@ -148,7 +148,7 @@ type NestedTreeNode struct {
 
 // MembershipProfile are the optional members of a membership.
 type MembershipProfile struct {
-	IsPrimary string `json:"is_primary,omitempty" enum:"1,0" doc:"One of a user's memberships in a tree is; the first, until another is made it"`
+	IsPrimary string `json:"is_primary,omitempty" enum:"1,0" doc:"1: the user's primary membership in this tree; the first one, until another is made primary"`
 	Title     string `json:"title,omitempty" example:"架构师"`
 	Role      string `json:"role,omitempty" doc:"member, leader, or any other 1…64 letters, digits, spaces or . _ -; member if absent" example:"member"`
 	Seq       int64  `json:"seq,omitempty" doc:"Orders the members of a node"`
@@ -166,7 +166,7 @@ type Membership struct {
 	Title      string   `json:"title" example:"架构师"`
 	Role       string   `json:"role" example:"member"`
 	Seq        int64    `json:"seq" example:"0"`
-	Dynamic    bool     `json:"dynamic" readOnly:"true" doc:"By the node's condition" example:"false"`
+	Dynamic    bool     `json:"dynamic" readOnly:"true" doc:"Follows from the node's condition" example:"false"`
 }
 
 // NewMembership is a membership to add.
@@ -200,15 +200,15 @@ type MembershipInput struct {
 	Dynamic    bool     `json:"dynamic,omitempty" readOnly:"true"`
 }
 
-// TreeNodeUser is a user of a node, with the first membership that counts.
+// TreeNodeUser is a user of a node, with the first of the selected memberships.
 type TreeNodeUser struct {
 	Membership
-	Nodes []NodeOfUser `json:"nodes" nullable:"false" doc:"All memberships that count"`
+	Nodes []NodeOfUser `json:"nodes" nullable:"false" doc:"All selected memberships"`
 }
 
-// NodeOfUser is a node of such a user.
+// NodeOfUser is one of the memberships of a TreeNodeUser.
 type NodeOfUser struct {
-	ID        string `json:"id" doc:"Of the membership" example:"1048650"`
+	ID        string `json:"id" doc:"The membership's id" example:"1048650"`
 	NodeID    string `json:"node_id" example:"1048579"`
 	NodeName  string `json:"node_name" example:"平台组"`
 	Role      string `json:"role" example:"member"`

@@ -70,8 +70,8 @@ type Links struct{ Deps }
 // New makes the use cases.
 func New(d Deps) *Links { return &Links{d} }
 
-// Add links two nodes. The error is apperr.InvalidParameters (no such node, or nodes of one tree), AlreadyExists (such
-// a link of the same type) or InvalidState (MaxOfNode).
+// Add links two nodes. The error is apperr.InvalidParameters (no such node, or nodes of one tree), AlreadyExists (the
+// nodes have a link of this type) or InvalidState (MaxOfNode).
 func (s *Links) Add(ctx context.Context, d Draft) (Doc, error) {
 	var faults apperr.Faults
 	faults.Check(d.SourceNodeID != "", "source_node_id", "must not be empty")
@@ -107,7 +107,7 @@ func checkEnds(ctx context.Context, tx *docstore.Tx, d Draft) error {
 	faults.Check(source != nil, "source_node_id", "is not a node")
 	faults.Check(target != nil, "target_node_id", "is not a node")
 	if source != nil && target != nil {
-		faults.Check(source.Path[0] != target.Path[0], "target_node_id", "is of the same tree as the source")
+		faults.Check(source.Path[0] != target.Path[0], "target_node_id", "must be a node of another tree")
 	}
 	if err := faults.Err(); err != nil {
 		return err
@@ -161,14 +161,13 @@ func (s *Links) List(ctx context.Context, f Filter, p docstore.Paging) (docstore
 
 // Remove ends one association. The error is apperr.NotFound or VersionMismatch.
 func (s *Links) Remove(ctx context.Context, id string) error {
-	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		a, err := links.Load(ctx, tx, id)
 		if err != nil {
 			return err
 		}
 		return remove(ctx, tx, docstore.ID(a.ID))
 	})
-	return err
 }
 
 // RemoveMany ends those of the associations that exist, all or nothing, and returns their number.

@@ -37,12 +37,12 @@ func (s *Members) AddMany(ctx context.Context, drafts []Draft) (docstore.Batch, 
 	})
 }
 
-// whole and item return the place of a draft in a request: the draft is all of it, or one of many.
+// whole and item return the location of a draft in a request: the draft is the body, or one of its items.
 func whole(int) string  { return "" }
 func item(i int) string { return apperr.Item("items", i) }
 
-// add makes users members. at returns the place of a draft in the request; answer makes the result of the transaction
-// from the memberships.
+// add makes users members. at returns the location of a draft in the request; answer makes the result of the
+// transaction from the memberships.
 func add[R any](
 	ctx context.Context, s *Members, drafts []Draft, at func(int) string, answer func([]Shown) R,
 ) (R, error) {
@@ -82,7 +82,7 @@ func add[R any](
 	})
 }
 
-// again repeats a transaction after another has just given the user a primary membership that this one did not see.
+// again repeats a transaction that failed because a concurrent one has just given the user a primary membership.
 func again[R any](write func() (R, error)) (R, error) {
 	for tries := 1; ; tries++ {
 		result, err := write()
@@ -93,7 +93,7 @@ func again[R any](write func() (R, error)) (R, error) {
 	}
 }
 
-// checkUsers asks the users service about all users together.
+// checkUsers asks the users service whether all users exist, in one question.
 func (s *Members) checkUsers(ctx context.Context, drafts []Draft, at func(int) string) error {
 	wanted := map[string]bool{}
 	for _, d := range drafts {
@@ -218,12 +218,12 @@ func checkHere(ctx context.Context, tx *docstore.Tx, drafts []Draft, at func(int
 	if err := faults.Err(); err != nil {
 		return err
 	}
-	there, err := find(ctx, tx, byPlace, places)
+	existing, err := find(ctx, tx, byPlace, places)
 	if err != nil {
 		return err
 	}
 	taken := map[string]bool{}
-	for _, m := range there {
+	for _, m := range existing {
 		taken[place(m.NodeID, m.UserID)] = true
 	}
 	var locations []string
@@ -256,11 +256,11 @@ func loadPrimaries(ctx context.Context, tx *docstore.Tx, nodes map[string]*tree.
 	}
 	there := make(map[string]*Membership, len(drafts))
 	for part := range slices.Chunk(values, chunk) {
-		some, err := members.LoadWhere(ctx, tx, docstore.In(byPrimary, part...), "", len(part))
+		loaded, err := members.LoadWhere(ctx, tx, docstore.In(byPrimary, part...), "", len(part))
 		if err != nil {
 			return nil, err
 		}
-		for _, m := range some {
+		for _, m := range loaded {
 			there[primary(m.ObjectCode, m.UserID)] = m
 		}
 	}

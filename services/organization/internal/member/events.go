@@ -15,7 +15,7 @@ func emit(ctx context.Context, tx *docstore.Tx, action string, docs ...Doc) erro
 		return err
 	}
 	for i := range docs {
-		if err := tell(ctx, tx, named, action, &docs[i], nil); err != nil {
+		if err := emitOne(ctx, tx, named, action, &docs[i], nil); err != nil {
 			return err
 		}
 	}
@@ -24,7 +24,7 @@ func emit(ctx context.Context, tx *docstore.Tx, action string, docs ...Doc) erro
 
 // emitEnded sends events for deleted memberships, one for each batch. They have only this form: record is the first of
 // the batch, and memberships lists all of it. A consumer uses only that list, with the sequence of each membership,
-// which is greater than those of all earlier events about it: so a late event cannot bring an ended membership back.
+// which is greater than that of every earlier event about it. So a late event cannot restore an ended membership.
 func emitEnded(ctx context.Context, tx *docstore.Tx, batches ...[]Doc) error {
 	firsts := make([]Doc, len(batches))
 	for i := range batches {
@@ -44,14 +44,14 @@ func emitEnded(ctx context.Context, tx *docstore.Tx, batches ...[]Doc) error {
 			sequence := strconv.FormatInt(docstore.FirstSequence(docs[j].Revision()), 10)
 			list[j] = ended{m.ID, m.ObjectCode, m.NodeID, m.UserID, sequence}
 		}
-		if err := tell(ctx, tx, named, "deleted", &firsts[i], map[string]any{"memberships": list}); err != nil {
+		if err := emitOne(ctx, tx, named, "deleted", &firsts[i], map[string]any{"memberships": list}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ended is one membership of a batch.
+// ended is one membership in the list of a deleted event.
 type ended struct {
 	ID         string `json:"id"`
 	ObjectCode string `json:"object_code"`
@@ -60,8 +60,8 @@ type ended struct {
 	Sequence   string `json:"sequence"`
 }
 
-// tell sends the event of a membership with the names of its node, which may be deleted.
-func tell(ctx context.Context, tx *docstore.Tx, named directory, action string, doc *Doc, extra map[string]any) error {
+// emitOne sends the event of a membership with the names of its node, which may be deleted.
+func emitOne(ctx context.Context, tx *docstore.Tx, named directory, action string, doc *Doc, extra map[string]any) error {
 	m, err := doc.Value()
 	if err != nil {
 		return err

@@ -12,9 +12,9 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// change is the outcome of a questions.MembershipChange, stored for as long as it may be asked for. The users service
-// asks for a change, and either service may die without the other's notice. So a change has an id: if it is asked for
-// again it is not made again, and once Settle has answered that it was not made, it never will be.
+// change is the outcome of a questions.MembershipChange, stored for as long as it may be asked for. Either service may
+// die while the users service waits for the answer. So a change has an id: if it is asked for again, it is not made
+// again, and once Settle has answered that it was not made, it never will be.
 type change struct {
 	docstore.Meta        // the id is that of the change
 	UserID        string `json:"user_id"`
@@ -84,13 +84,13 @@ func settled(ctx context.Context, tx *docstore.Tx, id string) (*change, error) {
 	return found[0], nil
 }
 
-// apply makes a change that was not made yet. The profile of the old membership is that of the new one.
+// apply makes a change that was not made yet. The new membership has the profile of the old one.
 func apply(ctx context.Context, tx *docstore.Tx, c questions.MembershipChange, ids []string) error {
 	if _, err := changes.Insert(ctx, tx, &change{Meta: docstore.Meta{ID: c.ID}, UserID: c.UserID,
 		Applied: true}); err != nil {
 		return err
 	}
-	if err := checkWay(ctx, tx, c); err != nil {
+	if err := checkNodes(ctx, tx, c); err != nil {
 		return err
 	}
 	there, err := members.LoadWhere(ctx, tx, docstore.In(byPlace, docstore.Text(place(c.FromNodeID, c.UserID)),
@@ -110,7 +110,7 @@ func apply(ctx context.Context, tx *docstore.Tx, c questions.MembershipChange, i
 		old = already
 	}
 	if c.FromNodeID != "" && old == nil {
-		return apperr.Invalid("from_node_id", "is not a node that the user belongs to")
+		return apperr.Invalid("from_node_id", "is not a node of which the user is a member")
 	}
 	if c.FromNodeID == c.ToNodeID {
 		return nil
@@ -134,8 +134,8 @@ func apply(ctx context.Context, tx *docstore.Tx, c questions.MembershipChange, i
 	})
 }
 
-// checkWay refuses a change from or to something that is not a node of its tree, or is a dynamic one.
-func checkWay(ctx context.Context, tx *docstore.Tx, c questions.MembershipChange) error {
+// checkNodes refuses a change whose nodes are not of its tree, or whose new node is dynamic.
+func checkNodes(ctx context.Context, tx *docstore.Tx, c questions.MembershipChange) error {
 	if _, err := tree.ObjectByCode(ctx, tx, c.ObjectCode); apperr.IsNotFound(err) {
 		return apperr.Invalid("object_code", "is not a core object's code")
 	} else if err != nil {
@@ -154,7 +154,7 @@ func checkWay(ctx context.Context, tx *docstore.Tx, c questions.MembershipChange
 	if err := faults.Err(); err != nil {
 		return err
 	}
-	if to.Dynamic() { // even if the user meets the condition: the membership by hand would be lost
+	if to.Dynamic() { // even if the user meets the condition: a condition's membership has no profile
 		return errDynamicNode
 	}
 	return nil
@@ -169,15 +169,14 @@ func memberships(ctx context.Context, r docstore.Reader, userID string) (questio
 	return has, err
 }
 
-// DueChanges lists outcomes that are no longer asked for.
+// DueChanges lists outcomes that are no longer needed.
 func DueChanges(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, error) {
 	return changes.Due(ctx, s, limit)
 }
 
-// Forget deletes such an outcome.
+// Forget deletes an outcome that is no longer needed.
 func (s *Members) Forget(ctx context.Context, id string) error {
-	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		return changes.DeleteWhere(ctx, tx, docstore.ID(id), nil)
 	})
-	return err
 }

@@ -25,7 +25,7 @@ func (s *Members) OfUser(ctx context.Context, userID string) ([]Shown, error) {
 func ofUser(ctx context.Context, r docstore.Reader, userID string) ([]Shown, error) {
 	page, err := members.Page(ctx, r, docstore.Query{
 		Filter: docstore.Prefix(byUser, userID+"/"), Sort: []docstore.Order{{Index: byUser}},
-		Limit: 2 * (MaxOfUser + tree.MaxDynamic),
+		Limit: mostOfUser,
 	})
 	if err != nil {
 		return nil, err
@@ -67,9 +67,9 @@ type Page struct {
 	Next  string
 }
 
-// MaxCounted is the number of memberships below a node up to which its users are counted. It is also the number that is
-// read at most for one page of users with a common keyword: such a page may have fewer items than possible, and still a
-// Next. The cost of a page does not grow beyond it.
+// MaxCounted is how many memberships below a node are counted, and how many are read for one page of users with a
+// common keyword; such a page may have fewer items than asked for, and a Next nevertheless. It bounds the cost of a
+// page.
 const MaxCounted = 10_000
 
 // position is the place of a user in the list: that of the first membership, in the order of nodes' paths and then of
@@ -105,22 +105,16 @@ func (s *Members) Users(ctx context.Context, f Filter, p docstore.Paging) (Page,
 	if found[q.NodeID] == nil {
 		return Page{}, apperr.Missing("tree node")
 	}
-	// nobody has such a role; and it must not match what follows the role in the index
+	// Nobody has such a role, and the text must not match what follows the role in the index.
 	if q.Role != "" && !isRole(q.Role) {
 		if !q.Count {
 			return Page{Total: -1}, nil
 		}
 		return Page{}, nil
 	}
-	l := &listing{Members: s, query: q, node: found[q.NodeID], index: byOrder, nodes: found, paths: map[string]string{}}
-	if q.Role != "" {
-		l.index = byRole
-	}
-	if q.After != "" {
-		if l.after, err = q.position(); err != nil {
-			return Page{}, err
-		}
-		l.Offset = 0
+	l, err := newListing(s, q, found[q.NodeID])
+	if err != nil {
+		return Page{}, err
 	}
 	page := Page{Total: -1}
 	few := false
@@ -168,6 +162,21 @@ type listing struct {
 	paths map[string]string     // paths that were read, by node
 }
 
+func newListing(s *Members, q query, node *tree.Node) (*listing, error) {
+	l := &listing{Members: s, query: q, node: node, index: byOrder, nodes: map[string]*tree.Node{node.ID: node},
+		paths: map[string]string{}}
+	if q.Role != "" {
+		l.index = byRole
+	}
+	if q.After == "" {
+		return l, nil
+	}
+	l.Offset = 0
+	var err error
+	l.after, err = q.position()
+	return l, err
+}
+
 // maxPaths bounds the size of paths: a walk may pass any number of nodes.
 const maxPaths = 5000
 
@@ -192,7 +201,7 @@ func (l *listing) prefix(nodeID string) string {
 	return nodeID + "/"
 }
 
-// placed sets the paths of entries, and leaves out those whose nodes the query does not select.
+// placed sets the paths of entries, and leaves out those in nodes that the query does not select.
 func (l *listing) placed(ctx context.Context, entries []entry) ([]entry, error) {
 	if len(l.paths) > maxPaths {
 		clear(l.paths)
@@ -226,12 +235,12 @@ func (l *listing) placed(ctx context.Context, entries []entry) ([]entry, error) 
 // more.
 func (l *listing) walk(ctx context.Context) ([]user, error) {
 	var page []user
-	skip, want, looked := l.Offset, l.Limit+1, 0
+	skip, want, passed := l.Offset, l.Limit+1, 0
 	w, err := l.walker(ctx)
 	if err != nil {
 		return nil, err
 	}
-	least := 0 // grows if most users were listed before, so that more members are read together
+	least := 0 // read more members together if most of their users were listed before
 	for {
 		listed, err := w.take(ctx, min(max(skip+want-len(page), least), 4*chunk))
 		if err != nil || len(listed) == 0 {
@@ -254,7 +263,7 @@ func (l *listing) walk(ctx context.Context) ([]user, error) {
 				return page, nil
 			}
 		}
-		if looked += len(listed); l.Keyword != "" && looked >= MaxCounted {
+		if passed += len(listed); l.Keyword != "" && passed >= MaxCounted {
 			l.stopped = listed[len(listed)-1].position
 			return page, nil
 		}
@@ -265,13 +274,13 @@ func (l *listing) walk(ctx context.Context) ([]user, error) {
 type walker struct {
 	*listing
 	queue  []docstore.Indexed // nodes to read one at a time
-	from   string             // the order after which to read members of the first of these
+	from   string             // the order after which to read members of the first node of the queue
 	behind string             // the path after which further nodes follow
-	ahead  int                // how many of those to look up together
-	ready  []entry            // memberships that were read
+	ahead  int                // how many further nodes to look up together
+	ready  []entry            // memberships that were read, but not taken yet
 }
 
-// walker begins after the position of the page before.
+// walker begins after the position at which the former page ended.
 func (l *listing) walker(ctx context.Context) (*walker, error) {
 	// A page needs few nodes, unless most of their users were listed before.
 	w := &walker{listing: l, behind: l.node.PathText(), ahead: 8}
@@ -293,7 +302,7 @@ func (l *listing) walker(ctx context.Context) (*walker, error) {
 	return w, nil
 }
 
-// take returns the next enough memberships; fewer at the end of the list.
+// take returns the next memberships, as many as enough says; fewer at the end of the list.
 func (w *walker) take(ctx context.Context, enough int) ([]entry, error) {
 	var taken []entry
 	for len(taken) < enough {
@@ -365,9 +374,9 @@ func (l *listing) membersOf(ctx context.Context, node docstore.Indexed, from str
 
 // membersOfAll lists the members of several nodes, node by node. all is false if they are too many for that.
 func (l *listing) membersOfAll(ctx context.Context, nodes []docstore.Indexed) (entries []entry, all bool, err error) {
-	const most = 4 * chunk
-	texts, err := l.textsOf(ctx, nodes, most)
-	if err != nil || len(texts) == most {
+	const limit = 4 * chunk
+	texts, err := l.textsOf(ctx, nodes, limit)
+	if err != nil || len(texts) == limit {
 		return nil, false, err
 	}
 	of := make(map[string][]entry, len(nodes))
@@ -428,7 +437,7 @@ func (l *listing) gather(ctx context.Context, ids []string) (map[string]user, er
 	var entries []entry
 	for part := range slices.Chunk(keys, chunk) {
 		texts, err := members.Texts(ctx, l.Store, l.index, docstore.In(byUser, part...),
-			len(part)*2*(MaxOfUser+tree.MaxDynamic))
+			len(part)*mostOfUser)
 		if err != nil {
 			return nil, err
 		}
@@ -452,12 +461,12 @@ func (l *listing) gather(ctx context.Context, ids []string) (map[string]user, er
 	return users, nil
 }
 
-// most is the largest number of ids in a question to the users service, and in its answer.
-const most = 1000
+// maxIDs is the largest number of ids in a question to the users service, and in its answer.
+const maxIDs = 1000
 
 // ask asks the users service which users a keyword finds, among ids if that is not nil.
 func (l *listing) ask(ctx context.Context, ids []string) (found []string, more bool, err error) {
-	a, err := questions.MatchingUsers.Ask(ctx, l.Bus, questions.Search{Keyword: l.Keyword, IDs: ids, Limit: most})
+	a, err := questions.MatchingUsers.Ask(ctx, l.Bus, questions.Search{Keyword: l.Keyword, IDs: ids, Limit: maxIDs})
 	return a.IDs, a.More, err
 }
 
@@ -468,7 +477,7 @@ func (l *listing) found(ctx context.Context, users []user) ([]user, error) {
 		ids[i] = users[i][0].user
 	}
 	wanted := map[string]bool{}
-	for part := range slices.Chunk(ids, most) {
+	for part := range slices.Chunk(ids, maxIDs) {
 		listed, _, err := l.ask(ctx, part)
 		if err != nil {
 			return nil, err
@@ -486,8 +495,8 @@ func (l *listing) found(ctx context.Context, users []user) ([]user, error) {
 	return kept, nil
 }
 
-// matching finds the page of the users that the users service finds by the keyword, and their total, if it finds few,
-// or if the node has few users to ask about. If few is false, the page must be found by a walk.
+// matching returns the page of the users whom the keyword finds, and their total, if it finds few users or the node has
+// few. Otherwise few is false, and the page must be found by a walk.
 func (l *listing) matching(ctx context.Context) (page []user, total int64, few bool, err error) {
 	ids, more, err := l.ask(ctx, nil)
 	if err != nil {
@@ -499,7 +508,7 @@ func (l *listing) matching(ctx context.Context) (page []user, total int64, few b
 			return nil, -1, false, err
 		}
 		ids = nil
-		for part := range slices.Chunk(users, most) {
+		for part := range slices.Chunk(users, maxIDs) {
 			listed, _, err := l.ask(ctx, part)
 			if err != nil {
 				return nil, -1, false, err
@@ -568,7 +577,7 @@ func (l *listing) userIDs(ctx context.Context) (ids []string, all bool, err erro
 }
 
 // items makes what clients see: the user's first membership, with the names of all nodes above, and a list of all
-// selected ones.
+// selected memberships.
 func (l *listing) items(ctx context.Context, users []user) ([]json.RawMessage, error) {
 	var ids, places []string
 	for _, u := range users {

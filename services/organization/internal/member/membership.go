@@ -43,7 +43,7 @@ const (
 	byOrder   = "seq"     // the node, seq, the id, the user
 	byRole    = "role"    // the node, the role, seq, the id, the user
 	byUser    = "user"    // the user, the core object's code
-	byPrimary = "primary" // the core object's code, the user; only of primary ones
+	byPrimary = "primary" // the core object's code, the user; only for primary memberships
 )
 
 var members = docstore.Define(docstore.Schema[Membership]{
@@ -89,9 +89,12 @@ const (
 	// MaxOfUser is the number of memberships of a user at which no more can be added by hand: they are listed in one
 	// array.
 	MaxOfUser = 2000
+
+	// mostOfUser is more than a user has: a batch may exceed MaxOfUser, and concurrent requests tree.MaxDynamic.
+	mostOfUser = 2 * (MaxOfUser + tree.MaxDynamic)
 )
 
-// role matches a role, apart from its length: {0,63} would compile to as many copies of the classes, 1 MiB.
+// role matches a role, apart from its length: {0,63} would compile to 63 copies of the character classes, 1 MiB.
 var role = regexp.MustCompile(`^[\pL\pN][\pL\pM\pN._ -]*$`)
 
 func isRole(s string) bool { return utf8.RuneCountInString(s) <= 64 && role.MatchString(s) }
@@ -131,7 +134,7 @@ type Shown struct {
 	JSON json.RawMessage
 }
 
-// Stored returns the form for code that does not know the type.
+// Stored returns the JSON and the ETag, so that pkg/rest can answer with any kind of record.
 func (s Shown) Stored() (body []byte, tag string, err error) { return s.JSON, s.Tag, nil }
 
 // show adds the names. It leaves out memberships whose node is deleted: they will end soon.

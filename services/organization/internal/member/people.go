@@ -75,7 +75,7 @@ func loadPeople(ctx context.Context, tx *docstore.Tx, ids ...string) (map[string
 	return known, err
 }
 
-// record has the members of a user record that this service needs, and the whole record for conditions.
+// record has the members of a user record that this package needs, and the whole record for conditions.
 type record struct {
 	ID      string `json:"id"`
 	Version int64  `json:"version"`
@@ -83,7 +83,7 @@ type record struct {
 
 	sequence int64 // of the event that carried it
 	raw      json.RawMessage
-	whole    map[string]any // set by read
+	whole    map[string]any // the parsed record, set by read
 }
 
 const resigned = "resigned"
@@ -93,7 +93,7 @@ func readRecord(raw json.RawMessage) (record, error) {
 	return r, json.Unmarshal(raw, &r)
 }
 
-// read parses the record for conditions. It is separate because most events come where there are no conditions.
+// read parses the whole record for conditions. It is separate because most tenants have no conditions.
 func (r *record) read() (err error) {
 	r.whole, err = condition.FromJSON(r.raw)
 	return err
@@ -116,12 +116,12 @@ func (s *Members) OnUser(ctx context.Context, e bus.Event) error {
 	if strings.HasSuffix(e.Type, ".deleted") || user.Status == resigned {
 		return s.depart(ctx, &user)
 	}
-	return s.reconsider(ctx, &user, strings.HasSuffix(e.Type, ".reinstated"))
+	return s.reevaluate(ctx, &user, strings.HasSuffix(e.Type, ".reinstated"))
 }
 
 // depart ends all memberships of a user who has left.
 func (s *Members) depart(ctx context.Context, user *record) error {
-	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		known, err := loadPeople(ctx, tx, user.ID)
 		if err != nil {
 			return err
@@ -129,28 +129,25 @@ func (s *Members) depart(ctx context.Context, user *record) error {
 		if ok, err := advance(ctx, tx, known, user.ID, user.sequence, true); err != nil || !ok {
 			return err
 		}
-		ended, err := members.LoadWhere(ctx, tx, docstore.Prefix(byUser, user.ID+"/"), "",
-			2*(MaxOfUser+tree.MaxDynamic))
+		ended, err := members.LoadWhere(ctx, tx, docstore.Prefix(byUser, user.ID+"/"), "", mostOfUser)
 		if err != nil {
 			return err
 		}
 		return end(ctx, tx, ended)
 	})
-	return err
 }
 
-// reconsider evaluates the conditions of all dynamic nodes, or leaves that to the tenant's next turn if it costs too
+// reevaluate evaluates the conditions of all dynamic nodes, or leaves that to the tenant's next turn if it costs too
 // much. It also notes the return of a user who had left.
 //
-// A condition that changes meanwhile has its own upkeep, which evaluates all users as they are then or later: with this
-// record or a newer one, because the record was stored before its event. So verdicts of the old condition need only not
-// be written.
-func (s *Members) reconsider(ctx context.Context, user *record, back bool) error {
+// A condition that changes meanwhile has its own upkeep, which evaluates all users with this record or a newer one,
+// because the record was stored before its event. So verdicts of the old condition are dropped.
+func (s *Members) reevaluate(ctx context.Context, user *record, back bool) error {
 	cost, err := tree.ConditionCost(ctx, s.Store)
 	if err != nil || cost == 0 && !back {
 		return err
 	}
-	if err := user.read(); err != nil { // here the event is parked for it; a recheck would fail forever
+	if err := user.read(); err != nil { // fail here, where the event is parked; a recheck would fail forever
 		return fmt.Errorf("the event's record: %w", err)
 	}
 	if cost > atOnceCost {
@@ -160,9 +157,9 @@ func (s *Members) reconsider(ctx context.Context, user *record, back bool) error
 	if err != nil {
 		return err
 	}
-	looked, verdicts, after, err := newMeter(atOnceCost).look(ctx, user, nodes, "")
+	evaluated, verdicts, after, err := newMeter(atOnceCost).evaluateNodes(ctx, user, nodes, "")
 	if err != nil {
 		return err
 	}
-	return s.judge(ctx, user, looked, verdicts, after)
+	return s.applyVerdicts(ctx, user, evaluated, verdicts, after)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// maxRecords is how many memberships an answer to another service has at most.
+// maxRecords is the largest number of memberships in one answer to another service.
 const maxRecords = 2000
 
 // Records returns a page of memberships of all nodes in the order of ids. The error is apperr.InvalidParameters.

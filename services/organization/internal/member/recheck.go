@@ -16,7 +16,7 @@ import (
 )
 
 // recheck is a user's record for which conditions of the tenant must still be evaluated, from one node on. It is
-// written if that costs too much while the user's event is handled, because events of all tenants wait for that. A
+// written if that costs too much while the user's event is handled, because the events of all tenants wait meanwhile. A
 // later record replaces it, so many changes of one user cost as much as one.
 type recheck struct {
 	docstore.Meta        // the id is the user's
@@ -42,8 +42,8 @@ var rota = fair.NewRota("upkeep_turns")
 const (
 	atOnceCost = 20_000    // for one user, while its event is handled
 	turnCost   = 5_000_000 // in one turn of a tenant, about 60 milliseconds
-	recordCost = 2_000     // of storing a user's memberships, whatever the conditions
-	byteCost   = 2         // of reading a byte of a record
+	recordCost = 2_000     // for storing a user's memberships, whatever the conditions
+	byteCost   = 2         // for parsing a byte of a record
 )
 
 // meter adds up the cost of a turn.
@@ -70,7 +70,7 @@ func (m *meter) read(ctx context.Context, raw json.RawMessage) (record, error) {
 }
 
 // meets reports whether the user meets a dynamic node's condition. A condition that cannot be decided for the user is
-// not met. An error is that of the context.
+// not met. The error is that of the context.
 func (m *meter) meets(ctx context.Context, r *record, n *tree.Node) (bool, error) {
 	if r.Status == resigned {
 		return false, nil
@@ -97,30 +97,30 @@ func (m *meter) meets(ctx context.Context, r *record, n *tree.Node) (bool, error
 	return err == nil && met, nil
 }
 
-// look evaluates the conditions of nodes in the order of their ids, after one of them, until the meter is full. after
-// is the id of the last one, or "" if there are no more.
-func (m *meter) look(ctx context.Context, user *record, nodes []*tree.Node, behind string) (
-	looked []*tree.Node, verdicts []verdict, after string, err error,
+// evaluateNodes evaluates a user for nodes in the order of their ids, after the node behind, until the meter is full.
+// after is the id of the last node evaluated, or "" if no more are left.
+func (m *meter) evaluateNodes(ctx context.Context, user *record, nodes []*tree.Node, behind string) (
+	evaluated []*tree.Node, verdicts []verdict, after string, err error,
 ) {
 	for _, n := range nodes {
 		if n.ID <= behind {
 			continue
 		}
-		if len(looked) > 0 && m.full() {
-			return looked, verdicts, looked[len(looked)-1].ID, nil
+		if len(evaluated) > 0 && m.full() {
+			return evaluated, verdicts, evaluated[len(evaluated)-1].ID, nil
 		}
 		met, err := m.meets(ctx, user, n)
 		if err != nil {
 			return nil, nil, "", err
 		}
-		looked, verdicts = append(looked, n), append(verdicts, verdict{userID: user.ID, member: met})
+		evaluated, verdicts = append(evaluated, n), append(verdicts, verdict{userID: user.ID, member: met})
 	}
-	return looked, verdicts, "", nil
+	return evaluated, verdicts, "", nil
 }
 
 // postpone leaves a user's record to the tenant's next turn.
 func (s *Members) postpone(ctx context.Context, user *record) error {
-	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		known, err := loadPeople(ctx, tx, user.ID)
 		p := known[user.ID]
 		if err != nil || outdated(p, user.sequence) {
@@ -131,13 +131,12 @@ func (s *Members) postpone(ctx context.Context, user *record) error {
 				return err
 			}
 		}
-		return s.await(ctx, tx, user, "")
+		return s.enqueue(ctx, tx, user, "")
 	})
-	return err
 }
 
-// await writes that a user is to be evaluated. It replaces older records.
-func (s *Members) await(ctx context.Context, tx *docstore.Tx, user *record, after string) error {
+// enqueue stores a user's recheck. It replaces one with an older record.
+func (s *Members) enqueue(ctx context.Context, tx *docstore.Tx, user *record, after string) error {
 	waiting, err := rechecks.LoadMany(ctx, tx, []string{user.ID})
 	if err != nil {
 		return err
@@ -165,12 +164,13 @@ func forgetRecheck(ctx context.Context, tx *docstore.Tx, userID string, sequence
 	return err
 }
 
-// judge applies verdicts on a user. after is the node up to which they were found, or "" if for all.
-func (s *Members) judge(ctx context.Context, user *record, nodes []*tree.Node, verdicts []verdict, after string) error {
+// applyVerdicts stores the memberships that follow from verdicts on a user. after is the last node evaluated, or "" if
+// all were.
+func (s *Members) applyVerdicts(ctx context.Context, user *record, nodes []*tree.Node, verdicts []verdict, after string) error {
 	if err := s.number(ctx, verdicts); err != nil {
 		return err
 	}
-	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		known, err := loadPeople(ctx, tx, user.ID)
 		if err != nil {
 			return err
@@ -179,14 +179,14 @@ func (s *Members) judge(ctx context.Context, user *record, nodes []*tree.Node, v
 			return forgetRecheck(ctx, tx, user.ID, user.sequence)
 		}
 		if after != "" {
-			err = s.await(ctx, tx, user, after)
+			err = s.enqueue(ctx, tx, user, after)
 		} else if _, err = advance(ctx, tx, known, user.ID, user.sequence, false); err == nil {
 			err = forgetRecheck(ctx, tx, user.ID, user.sequence)
 		}
 		if err != nil {
 			return err
 		}
-		has, err := members.LoadWhere(ctx, tx, docstore.Prefix(byUser, user.ID+"/"), "", 2*(MaxOfUser+tree.MaxDynamic))
+		has, err := members.LoadWhere(ctx, tx, docstore.Prefix(byUser, user.ID+"/"), "", mostOfUser)
 		if err != nil {
 			return err
 		}
@@ -204,7 +204,6 @@ func (s *Members) judge(ctx context.Context, user *record, nodes []*tree.Node, v
 		}
 		return nil
 	})
-	return err
 }
 
 // rechecksOfTurn is how many users are evaluated in a turn.
@@ -243,11 +242,11 @@ func (s *Members) recheck(ctx context.Context, doc *docstore.Doc[recheck], nodes
 		return fmt.Errorf("the record: %w", err)
 	}
 	user.ID, user.sequence = r.ID, r.Sequence
-	looked, verdicts, after, err := m.look(ctx, &user, nodes, r.After)
+	evaluated, verdicts, after, err := m.evaluateNodes(ctx, &user, nodes, r.After)
 	if err != nil {
 		return err
 	}
-	return s.judge(ctx, &user, looked, verdicts, after)
+	return s.applyVerdicts(ctx, &user, evaluated, verdicts, after)
 }
 
 // Upkeep gives every tenant with work a turn, and returns how many have more work. Call it about every second. Any
@@ -269,7 +268,7 @@ func (s *Members) Upkeep(ctx context.Context) (int, error) {
 	})
 }
 
-// enlist gives turns to the upkeeps of an earlier version, which had none.
+// enlist gives turns to the tenants with upkeeps of an earlier version, which had no turns.
 func (s *Members) enlist(ctx context.Context) error {
 	if s.enlisted.Load() {
 		return nil
@@ -303,7 +302,7 @@ func (s *Members) turn(ctx context.Context) error {
 	m.limit = turnCost
 	err = errors.Join(err, s.upkeepSome(ctx, m))
 	for nodeID, n := range m.stopped {
-		s.Log.WarnContext(ctx, "a condition costs too much for some users, who do not meet it",
+		s.Log.WarnContext(ctx, "a condition costs too much to evaluate for some users, who count as not meeting it",
 			"node", nodeID, "users", n, "most", condition.MaxCost)
 	}
 	return err

@@ -10,14 +10,13 @@ import (
 
 // Remove ends one membership. The error is apperr.NotFound, InvalidState (dynamic) or VersionMismatch.
 func (s *Members) Remove(ctx context.Context, id string) error {
-	err := docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		m, err := members.Load(ctx, tx, id)
 		if err != nil {
 			return err
 		}
 		return endByHand(ctx, tx, []*Membership{m})
 	})
-	return err
 }
 
 // RemoveMany ends those of the memberships that exist, all or nothing, and returns their number. The error is
@@ -114,7 +113,7 @@ func drop(ctx context.Context, tx *docstore.Tx, ended []*Membership) ([]Doc, err
 // promote makes the oldest membership that a user has in a tree the primary one, if there is none.
 func promote(ctx context.Context, tx *docstore.Tx, objectCode, userID string) error {
 	rest, err := members.LoadWhere(ctx, tx, docstore.Eq(byUser, docstore.Text(inTree(userID, objectCode))), "",
-		MaxOfUser+tree.MaxDynamic)
+		mostOfUser)
 	if err != nil {
 		return err
 	}
@@ -134,8 +133,8 @@ func promote(ctx context.Context, tx *docstore.Tx, objectCode, userID string) er
 	return replace(ctx, tx, oldest)
 }
 
-// OnRemove ends the memberships of a node in the transaction that deletes it: one batch at once. The rest is left to
-// Upkeep, and no longer shown.
+// OnRemove ends the memberships of a node in the transaction that deletes it: at most one batch. Upkeep ends the
+// rest, which is no longer shown.
 func (s *Members) OnRemove(ctx context.Context, tx *docstore.Tx, n *tree.Node) error {
 	if err := forgetUpkeep(ctx, tx, n.ID); err != nil || n.MemberCount == 0 {
 		return err
@@ -154,18 +153,18 @@ func endSome(ctx context.Context, tx *docstore.Tx, u *upkeep) (next string, err 
 	if u.Cursor != "" {
 		filter = docstore.And(filter, docstore.Above(byOrder, u.Cursor))
 	}
-	some, err := members.LoadWhere(ctx, tx, filter, byOrder, batch)
-	if err != nil || len(some) == 0 {
+	loaded, err := members.LoadWhere(ctx, tx, filter, byOrder, batch)
+	if err != nil || len(loaded) == 0 {
 		return "", err
 	}
-	if len(some) == batch {
-		next = some[batch-1].order()
+	if len(loaded) == batch {
+		next = loaded[batch-1].order()
 	}
 	node, err := tree.Find(ctx, tx, u.ID)
 	if err != nil {
 		return "", err
 	}
-	ended := slices.DeleteFunc(some, func(m *Membership) bool { return node[u.ID] != nil && !m.Dynamic })
+	ended := slices.DeleteFunc(loaded, func(m *Membership) bool { return node[u.ID] != nil && !m.Dynamic })
 	if len(ended) == 0 {
 		return next, nil
 	}

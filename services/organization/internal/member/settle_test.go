@@ -11,8 +11,8 @@ import (
 	"github.com/idplatform/idplatform/services/organization/internal/tree"
 )
 
-// A verdict of a condition that the node has no longer, because it changed during the evaluation, is not written: the
-// new condition's upkeep may be done already.
+// A verdict is dropped if the node's condition changed during the evaluation: the upkeep of the new condition may be
+// done already.
 func TestSettleByOldCondition(t *testing.T) {
 	t.Parallel()
 	store := testkit.Store(t, testkit.NewClock(), append(tree.Collections(), Collections()...)...)

@@ -2,6 +2,7 @@ package member
 
 import (
 	"context"
+	"slices"
 
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -82,14 +83,13 @@ func (s *Members) upkeep(ctx context.Context, nodeID string, m *meter) error {
 		return s.evaluate(ctx, u, m)
 	}
 	m.spent += endCost
-	err = docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		u, err := upkeeps.Load(ctx, tx, nodeID)
 		if err != nil || !u.End {
 			return err
 		}
 		return s.endFrom(ctx, tx, u)
 	})
-	return err
 }
 
 // verdict says whether a user should be a member of a dynamic node, and with which id a membership would be added.
@@ -161,15 +161,15 @@ func settle(ctx context.Context, tx *docstore.Tx, n *tree.Node, has map[string]*
 }
 
 const (
-	usersPage = 500              // users evaluated in one transaction at most
-	fewUsers  = 10               // and at least
+	usersPage = 500              // the most users evaluated in one transaction
+	fewUsers  = 10               // the fewest
 	endCost   = 500 * recordCost // the cost of ending a batch of memberships
 )
 
 // usersFor is the number of users that can be evaluated with the rest of a turn.
 func usersFor(m *meter, n *tree.Node, u *upkeep) int {
 	if u.Seen != "" {
-		return usersPage // these contain those that were evaluated already
+		return usersPage // the page begins with users who were evaluated already
 	}
 	of := recordCost + tree.Estimate(n.Condition)
 	return int(max(fewUsers, min(usersPage, (m.limit-m.spent)/of)))
@@ -182,7 +182,7 @@ func (s *Members) evaluate(ctx context.Context, u *upkeep, m *meter) error {
 		return err
 	}
 	node := nodes[u.ID]
-	if node == nil || !node.Dynamic() { // the change that made it so has deleted this upkeep
+	if node == nil || !node.Dynamic() { // that change has deleted this upkeep
 		return nil
 	}
 	page, err := questions.UserRecords.Ask(ctx, s.Bus,
@@ -190,12 +190,12 @@ func (s *Members) evaluate(ctx context.Context, u *upkeep, m *meter) error {
 	if err != nil {
 		return err
 	}
-	looked, err := m.lookAt(ctx, page, u, node)
+	evaluated, err := m.evaluateUsers(ctx, page, u, node)
 	if err != nil {
 		return err
 	}
-	users, verdicts := looked.users, looked.verdicts
-	finished := looked.cursor == "" && looked.seen == ""
+	users, verdicts := evaluated.users, evaluated.verdicts
+	finished := evaluated.cursor == "" && evaluated.seen == ""
 	if err := s.number(ctx, verdicts); err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (s *Members) evaluate(ctx context.Context, u *upkeep, m *meter) error {
 			now.NodeVersion != u.NodeVersion {
 			return err // the upkeep was started again
 		}
-		valid, err := heard(ctx, tx, users, verdicts)
+		valid, err := current(ctx, tx, users, verdicts)
 		if err != nil {
 			return err
 		}
@@ -216,7 +216,7 @@ func (s *Members) evaluate(ctx context.Context, u *upkeep, m *meter) error {
 		if err := settle(ctx, tx, node, has, valid); err != nil {
 			return err
 		}
-		now.Cursor, now.Seen, now.Done = looked.cursor, looked.seen, now.Done+int64(len(users))
+		now.Cursor, now.Seen, now.Done = evaluated.cursor, evaluated.seen, now.Done+int64(len(users))
 		if finished {
 			_, err = upkeeps.Delete(ctx, tx, now)
 			return err
@@ -230,23 +230,23 @@ func (s *Members) evaluate(ctx context.Context, u *upkeep, m *meter) error {
 	return err
 }
 
-// glance is the result of evaluating a page of users, and where the next one begins.
-type glance struct {
+// evaluation is the result of evaluating a page of users, and where the next one begins.
+type evaluation struct {
 	users        []record
 	verdicts     []verdict
 	cursor, seen string // as in upkeep
 }
 
-// lookAt evaluates the users of a page, in their order, until the meter is full.
-func (m *meter) lookAt(ctx context.Context, page questions.Records, u *upkeep, node *tree.Node) (glance, error) {
-	g := glance{cursor: page.Next}
+// evaluateUsers evaluates the users of a page for a node, in the order of ids, until the meter is full.
+func (m *meter) evaluateUsers(ctx context.Context, page questions.Records, u *upkeep, node *tree.Node) (evaluation, error) {
+	e := evaluation{cursor: page.Next}
 	for i, raw := range page.Users {
 		if seen, err := readRecord(raw); err == nil && u.Seen != "" && seen.ID <= u.Seen {
 			continue
 		}
 		user, err := m.read(ctx, raw)
 		if err != nil {
-			return glance{}, err
+			return evaluation{}, err
 		}
 		user.sequence = user.Version // a users service of an earlier version sends no sequences
 		if i < len(page.Sequences) {
@@ -254,22 +254,22 @@ func (m *meter) lookAt(ctx context.Context, page questions.Records, u *upkeep, n
 		}
 		met, err := m.meets(ctx, &user, node)
 		if err != nil {
-			return glance{}, err
+			return evaluation{}, err
 		}
-		g.users, g.verdicts = append(g.users, user), append(g.verdicts, verdict{userID: user.ID, member: met})
-		if m.full() && len(g.users) >= fewUsers && i < len(page.Users)-1 { // they cost more than was estimated
-			g.cursor, g.seen = u.Cursor, user.ID
+		e.users, e.verdicts = append(e.users, user), append(e.verdicts, verdict{userID: user.ID, member: met})
+		if m.full() && len(e.users) >= fewUsers && i < len(page.Users)-1 { // the users cost more than estimated
+			e.cursor, e.seen = u.Cursor, user.ID
 			break
 		}
 	}
-	return g, nil
+	return e, nil
 }
 
 // progress is the number of users after which the log reports the progress of an upkeep.
 const progress = 20_000
 
-// heard notes the records as taken into account and returns the verdicts on those that are not out of date.
-func heard(ctx context.Context, tx *docstore.Tx, users []record, verdicts []verdict) ([]verdict, error) {
+// current notes the records as handled, and returns the verdicts on those that are not out of date.
+func current(ctx context.Context, tx *docstore.Tx, users []record, verdicts []verdict) ([]verdict, error) {
 	ids := make([]string, len(users))
 	for i := range users {
 		ids[i] = users[i].ID
@@ -298,13 +298,12 @@ func inNode(ctx context.Context, tx *docstore.Tx, nodeID string, users []verdict
 	for i, v := range users {
 		places[i] = docstore.Text(place(nodeID, v.userID))
 	}
-	for i := 0; i < len(places); i += chunk {
-		part := places[i:min(i+chunk, len(places))]
-		some, err := members.LoadWhere(ctx, tx, docstore.In(byPlace, part...), "", len(part))
+	for part := range slices.Chunk(places, chunk) {
+		loaded, err := members.LoadWhere(ctx, tx, docstore.In(byPlace, part...), "", len(part))
 		if err != nil {
 			return nil, err
 		}
-		for _, m := range some {
+		for _, m := range loaded {
 			there[m.UserID] = m
 		}
 	}

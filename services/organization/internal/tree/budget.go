@@ -40,8 +40,8 @@ func (b *budget) remove(nodeID string) {
 	b.Costs = slices.DeleteFunc(b.Costs, func(c cost) bool { return c.NodeID == nodeID })
 }
 
-// Estimate is the estimated cost of a stored condition for a user. A condition that this version of the program refuses
-// is met by nobody, and costs as little as one that reads nothing.
+// Estimate is the estimated cost of a stored condition for a user, in the units of condition.MaxCost. A condition that
+// this version of the program refuses is met by nobody and costs the least.
 func Estimate(condition string) int64 {
 	const least = 10 // the node itself is read for every change of a user
 	if condition == "" {
@@ -67,7 +67,7 @@ func estimates(nodes []*Node) *budget {
 // ConditionCost returns the estimated cost of the tenant's conditions for one user; 0 if there are none.
 func ConditionCost(ctx context.Context, r docstore.Reader) (int64, error) {
 	doc, err := budgets.Find(ctx, r, budgetID)
-	if apperr.IsNotFound(err) { // no dynamic node has changed since there are budgets
+	if apperr.IsNotFound(err) { // no dynamic node has changed since budgets were introduced
 		nodes, err := DynamicNodes(ctx, r)
 		if err != nil {
 			return 0, err
@@ -84,9 +84,8 @@ func ConditionCost(ctx context.Context, r docstore.Reader) (int64, error) {
 	return b.total(), nil
 }
 
-// charge adds nodes, whose condition has just been stored or removed, to the tenant's budget. If the total is now too
-// much, and more than before, it refuses the node that makes it so. at returns the place of a node's condition in the
-// request.
+// charge adds nodes, whose condition has just been stored or removed, to the tenant's budget. It refuses the node with
+// which the total becomes too much and more than before. at returns the location of a node's condition in the request.
 func charge(ctx context.Context, tx *docstore.Tx, changed []*Node, costs []int64, at func(i int) string) error {
 	found, err := budgets.LoadMany(ctx, tx, []string{budgetID})
 	if err != nil {
@@ -95,7 +94,7 @@ func charge(ctx context.Context, tx *docstore.Tx, changed []*Node, costs []int64
 	var b *budget
 	if len(found) > 0 {
 		b = found[0]
-	} else { // once for each tenant, or for nodes of an earlier version
+	} else { // the tenant's first dynamic node, or the first change since budgets were introduced
 		nodes, err := DynamicNodes(ctx, tx)
 		if err != nil {
 			return err
@@ -103,7 +102,7 @@ func charge(ctx context.Context, tx *docstore.Tx, changed []*Node, costs []int64
 		b = estimates(nodes)
 	}
 	before := b.total()
-	if len(found) == 0 { // the found nodes are counted as they are now
+	if len(found) == 0 { // estimates has counted the changed nodes already
 		before = 0
 	}
 	for i, n := range changed {

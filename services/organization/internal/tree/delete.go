@@ -38,7 +38,7 @@ func (s *Trees) Delete(ctx context.Context, id, objectCode string, refuse bool) 
 		case n.Depth == 0:
 			return docstore.Deleted{}, apperr.New(apperr.InvalidState, "a root is deleted with its core object")
 		}
-		if _, err := grow(ctx, tx, n.ObjectCode, -1); err != nil {
+		if _, err := countNodes(ctx, tx, n.ObjectCode, -1); err != nil {
 			return docstore.Deleted{}, err
 		}
 		parent, err := nodes.Load(ctx, tx, n.ParentID)

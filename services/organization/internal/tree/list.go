@@ -22,7 +22,7 @@ type Filter struct {
 	ObjectCode string
 	ParentID   string // "" means the whole tree, with its root
 	Recursive  bool   // also the nodes further below ParentID, not only its children
-	Depth      int    // at most so many levels below ParentID, or the root; 0 means as Recursive says
+	Depth      int    // at most this many levels below ParentID, or the root; 0 means as Recursive says
 	Code       string
 	Name       string // a part of the name
 	Status     string
@@ -46,7 +46,7 @@ func (s *Trees) List(ctx context.Context, f Filter, p docstore.Paging) (docstore
 	return s.page(ctx, selected, p)
 }
 
-// ListBelow returns a page of the nodes below one, at most so many levels deep if depth is not 0. The error is
+// ListBelow returns a page of the nodes below one, at most depth levels deep if depth is not 0. The error is
 // apperr.NotFound or InvalidParameters (paging).
 func (s *Trees) ListBelow(ctx context.Context, id string, depth int, p docstore.Paging) (docstore.Page[Node], error) {
 	n, err := s.find(ctx, id)
@@ -76,7 +76,7 @@ func (s *Trees) selected(ctx context.Context, f Filter) (selection, error) {
 		selected = selection{Filter: docstore.And(selected.Filter,
 			docstore.Until(byDepth, docstore.Number(int64(f.Depth)+1))), total: -1}
 	} else if f.Code != "" || f.Name != "" {
-		selected.Filter = docstore.Filter{} // the rest of the filter only selects the tree
+		selected.Filter = docstore.Filter{} // the conditions below select the tree, too
 	}
 	with := func(filter docstore.Filter) {
 		selected.Filter, selected.total = docstore.And(selected.Filter, filter), -1
@@ -154,8 +154,8 @@ func (s *Trees) Ancestors(ctx context.Context, id string) ([]Doc, error) {
 	return docs, nil
 }
 
-// Nested returns a node with all nodes below it, at most so many levels deep if depth is not 0, each with its children
-// by seq. The error is apperr.NotFound or InvalidParameters (MaxNested).
+// Nested returns a node with all nodes below it, at most depth levels deep if depth is not 0, each with its children
+// sorted by seq. The error is apperr.NotFound or InvalidParameters (MaxNested).
 func (s *Trees) Nested(ctx context.Context, id string, depth int) (json.RawMessage, error) {
 	n, err := s.find(ctx, id)
 	if err != nil {
@@ -174,12 +174,6 @@ func (s *Trees) Nested(ctx context.Context, id string, depth int) (json.RawMessa
 		return nil, apperr.Invalid("id",
 			"has more than %d nodes below it; ask for fewer levels with depth, or for descendants", MaxNested-1)
 	}
-	type branch struct {
-		json []byte
-		seq  int64
-		id   string
-		twig []*branch
-	}
 	branches := make(map[string]*branch, len(page.Docs))
 	for i := range page.Docs { // parents come before their children
 		n, err := page.Docs[i].Value()
@@ -193,29 +187,36 @@ func (s *Trees) Nested(ctx context.Context, id string, depth int) (json.RawMessa
 		b := &branch{json: body, seq: n.Seq, id: n.ID}
 		branches[n.ID] = b
 		if parent := branches[n.ParentID]; parent != nil && n.ID != id {
-			parent.twig = append(parent.twig, b)
+			parent.children = append(parent.children, b)
 		}
-	}
-	var out []byte
-	var write func(*branch)
-	write = func(b *branch) {
-		slices.SortFunc(b.twig, func(a, b *branch) int {
-			return cmp.Or(cmp.Compare(a.seq, b.seq), strings.Compare(a.id, b.id))
-		})
-		out = append(append(out, b.json[:len(b.json)-1]...), `,"children":[`...)
-		for i, twig := range b.twig {
-			if i > 0 {
-				out = append(out, ',')
-			}
-			write(twig)
-		}
-		out = append(out, "]}"...)
 	}
 	if branches[id] == nil { // it was moved or deleted meanwhile
 		return nil, apperr.Missing("tree node")
 	}
-	write(branches[id])
-	return out, nil
+	return branches[id].appendTo(nil), nil
+}
+
+// branch is a node of a nested answer.
+type branch struct {
+	json     []byte
+	seq      int64
+	id       string
+	children []*branch
+}
+
+// appendTo appends the node's JSON with its sorted children.
+func (b *branch) appendTo(out []byte) []byte {
+	slices.SortFunc(b.children, func(a, b *branch) int {
+		return cmp.Or(cmp.Compare(a.seq, b.seq), strings.Compare(a.id, b.id))
+	})
+	out = append(append(out, b.json[:len(b.json)-1]...), `,"children":[`...)
+	for i, child := range b.children {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = child.appendTo(out)
+	}
+	return append(out, "]}"...)
 }
 
 // Reference says how Check identifies nodes.
@@ -228,7 +229,7 @@ const (
 	ByARN  Reference = "arn"
 )
 
-// Check finds the nodes with the names. The answer leaves out names without a node.
+// Check finds nodes by their names, which are ids, codes or ARNs. The answer leaves out names without a node.
 func (s *Trees) Check(ctx context.Context, kind Reference, names []string) (map[string]Doc, error) {
 	wanted := map[string][]string{} // from an id or an index value to the names
 	objectIDs := map[string]string{}
@@ -329,8 +330,7 @@ func Paths(ctx context.Context, r docstore.Reader, ids ...string) (map[string]st
 	return paths, err
 }
 
-// Populated returns the PathText of nodes that have members, among those whose path has a prefix, in order, after one
-// of these.
+// Populated returns the PathText of the nodes at and below a path that have members, in order, after the text behind.
 func Populated(ctx context.Context, r docstore.Reader, path []string, behind string, limit int) ([]docstore.Indexed,
 	error) {
 	filter := docstore.Prefix(byPopulated, pathText(path))
@@ -359,7 +359,7 @@ func values(page docstore.Page[Node], err error) ([]*Node, error) {
 	return all, nil
 }
 
-// Load returns the nodes that exist, by id, to be counted in a transaction: see CountMembers.
+// Load returns the nodes that exist, by id, loaded in a transaction that changes their members: see CountMembers.
 func Load(ctx context.Context, tx *docstore.Tx, ids ...string) (map[string]*Node, error) {
 	loaded, err := nodes.LoadMany(ctx, tx, ids)
 	found := make(map[string]*Node, len(loaded))
@@ -369,7 +369,7 @@ func Load(ctx context.Context, tx *docstore.Tx, ids ...string) (map[string]*Node
 	return found, err
 }
 
-// CountMembers stores that a loaded node has so many more members. Every transaction that adds or ends memberships must
+// CountMembers adds to the number of members of a loaded node. Every transaction that adds or ends memberships must
 // call it, so that the node is not deleted meanwhile.
 func CountMembers(ctx context.Context, tx *docstore.Tx, n *Node, more int64) error {
 	n.MemberCount += more

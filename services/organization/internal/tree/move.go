@@ -11,7 +11,7 @@ import (
 // MaxMoved is how many nodes can be moved, enabled or disabled together: one transaction writes them all.
 const MaxMoved = 50_000
 
-// move puts a loaded node below another parent of its tree. carry then moves the nodes below it.
+// move puts a loaded node below another parent of its tree. moveBelow then moves the nodes below it.
 func move(ctx context.Context, tx *docstore.Tx, n *Node, to string) error {
 	const at = "parent_id"
 	if n.ID == to {
@@ -40,7 +40,7 @@ func move(ctx context.Context, tx *docstore.Tx, n *Node, to string) error {
 	case parent.Depth == MaxDepth:
 		return errTooDeep
 	}
-	if err := checkCircles(ctx, tx, n, parent); err != nil {
+	if err := checkCycles(ctx, tx, n, parent); err != nil {
 		return err
 	}
 	from.ChildCount--
@@ -54,10 +54,10 @@ func move(ctx context.Context, tx *docstore.Tx, n *Node, to string) error {
 	return nil
 }
 
-// checkCircles refuses a move that would put a pointer (the node, or one below it) below its target.
-func checkCircles(ctx context.Context, tx *docstore.Tx, n, parent *Node) error {
-	circle := n.IsPointer == "1" && slices.Contains(parent.Path, n.PointerID)
-	if !circle && n.ChildCount > 0 {
+// checkCycles refuses a move that would put a pointer (the node, or one below it) below its target.
+func checkCycles(ctx context.Context, tx *docstore.Tx, n, parent *Node) error {
+	cycle := n.IsPointer == "1" && slices.Contains(parent.Path, n.PointerID)
+	if !cycle && n.ChildCount > 0 {
 		targets := make([]docstore.Value, len(parent.Path))
 		for i, id := range parent.Path {
 			targets[i] = docstore.Text(id)
@@ -68,9 +68,9 @@ func checkCircles(ctx context.Context, tx *docstore.Tx, n, parent *Node) error {
 		if err != nil {
 			return err
 		}
-		circle = pointers > 0
+		cycle = pointers > 0
 	}
-	if circle {
+	if cycle {
 		return apperr.Invalid("parent_id", "would put a pointer below the node that it leads to")
 	}
 	return nil
@@ -78,8 +78,8 @@ func checkCircles(ctx context.Context, tx *docstore.Tx, n, parent *Node) error {
 
 var errTooDeep = apperr.Invalid("parent_id", "is too deep: a node's depth is at most %d", MaxDepth)
 
-// carry changes the paths below a moved node, and returns the number of those nodes.
-func carry(ctx context.Context, tx *docstore.Tx, n *Node, from []string) (int, error) {
+// moveBelow changes the paths of the nodes below a moved node, and returns their number.
+func moveBelow(ctx context.Context, tx *docstore.Tx, n *Node, from []string) (int, error) {
 	if n.ChildCount == 0 {
 		return 0, nil
 	}
@@ -89,33 +89,33 @@ func carry(ctx context.Context, tx *docstore.Tx, n *Node, from []string) (int, e
 		if below.Depth > MaxDepth {
 			return errTooDeep
 		}
-		_, err := nodes.Touch(ctx, tx, below) // its path has certainly changed
+		_, err := nodes.Touch(ctx, tx, below) // its path has changed, so there is nothing to compare
 		return err
 	})
 }
 
 // each loads every node whose path has a prefix, in the order of paths, for fn, which may change the path. The error is
-// apperr.InvalidParameters if there are more than most.
-func each(ctx context.Context, tx *docstore.Tx, path []string, most int, fn func(*Node) error) (count int, err error) {
+// apperr.InvalidParameters if there are more than limit.
+func each(ctx context.Context, tx *docstore.Tx, path []string, limit int, fn func(*Node) error) (count int, err error) {
 	const chunk = 2000
 	prefix := pathText(path)
 	filter := docstore.Prefix(byPath, prefix)
 	for {
-		some, err := nodes.LoadWhere(ctx, tx, filter, byPath, chunk)
+		loaded, err := nodes.LoadWhere(ctx, tx, filter, byPath, chunk)
 		if err != nil {
 			return count, err
 		}
-		if count += len(some); count > most {
-			return count, apperr.Invalid("id", "has more than %d nodes below it", most)
+		if count += len(loaded); count > limit {
+			return count, apperr.Invalid("id", "has more than %d nodes below it", limit)
 		}
 		last := ""
-		for _, n := range some {
+		for _, n := range loaded {
 			last = n.PathText()
 			if err := fn(n); err != nil {
 				return count, err
 			}
 		}
-		if len(some) < chunk {
+		if len(loaded) < chunk {
 			return count, nil
 		}
 		filter = docstore.And(docstore.Prefix(byPath, prefix), docstore.Above(byPath, last))

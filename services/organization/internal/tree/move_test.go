@@ -12,7 +12,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// A branch may be too large for one transaction; its size is counted across the chunks that are loaded.
+// The nodes below a node are counted across the chunks that are loaded.
 func TestEachIsBounded(t *testing.T) {
 	t.Parallel()
 	store := testkit.Store(t, testkit.NewClock(), Collections()...)

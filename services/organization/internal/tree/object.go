@@ -51,8 +51,8 @@ var objects = docstore.Define(docstore.Schema[Object]{
 // MaxObjects is how many core objects a tenant can have: they are listed in one array.
 const MaxObjects = 1000
 
-// objectCode matches codes without a slash or colon, which follow them in node codes and ARNs. The length is checked
-// separately: a repetition of {0,127} compiles to as many copies of the classes, 2.5 MiB.
+// objectCode matches codes without a slash or colon, which end the code in references to nodes and in ARNs. The length
+// is checked separately: {0,127} would compile to 127 copies of the character classes, 2.5 MiB.
 var objectCode = regexp.MustCompile(`^[\pL\pN][\pL\pM\pN._-]*$`)
 
 func isObjectCode(s string) bool {
@@ -75,7 +75,7 @@ func (s *Trees) CreateObject(ctx context.Context, draft Object, root Draft) (Obj
 	draft.check(&faults)
 	faults.Check(isObjectCode(draft.Code), "code",
 		"must have 1…128 letters, digits or . _ -, and begin with a letter or digit")
-	faults.Check(root.ParentID == "", "root.parent_id", "must not be given: the root has none")
+	faults.Check(root.ParentID == "", "root.parent_id", "must not be given: a root has no parent")
 	name := cmp.Or(root.Name, draft.Name)
 	root.Name = cmp.Or(root.Name, "-") // the faults of the object's name are noted already
 	root.check(faults.Within("root"))
@@ -109,11 +109,11 @@ func (s *Trees) CreateObject(ctx context.Context, draft Object, root Draft) (Obj
 		if err := checkPointer(ctx, tx, node, "root"); err != nil {
 			return ObjectDoc{}, err
 		}
-		planted, err := nodes.Insert(ctx, tx, node)
+		rootDoc, err := nodes.Insert(ctx, tx, node)
 		if err != nil {
 			return ObjectDoc{}, err
 		}
-		if err := s.tellCreated(ctx, tx, node, &planted); err != nil {
+		if err := s.emitCreated(ctx, tx, node, &rootDoc); err != nil {
 			return ObjectDoc{}, err
 		}
 		return doc, chargeNew(ctx, tx, []*Node{node}, []int64{cost}, func(int) string { return "root" })
@@ -136,7 +136,7 @@ func ObjectByCode(ctx context.Context, r docstore.Reader, code string) (*Object,
 
 // Objects returns all core objects, by seq.
 func (s *Trees) Objects(ctx context.Context) ([]ObjectDoc, error) {
-	// concurrent requests may have created a few too many
+	// concurrent requests may have created a few more than MaxObjects
 	page, err := objects.Page(ctx, s.Store, docstore.Query{Sort: []docstore.Order{{Index: bySeq}},
 		Limit: 2 * MaxObjects})
 	return page.Docs, err
@@ -213,7 +213,7 @@ func emitObject(ctx context.Context, tx *docstore.Tx, action string, doc *Object
 	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "core_object", Source: "/core-objects"}, action, doc, nil)
 }
 
-// ObjectIf returns the core object if id and code are of the same one, otherwise none.
+// ObjectIf returns the core object that has both id and code, or none.
 func (s *Trees) ObjectIf(ctx context.Context, id, code string) ([]ObjectDoc, error) {
 	page, err := objects.Page(ctx, s.Store, docstore.Query{Filter: docstore.And(docstore.ID(id),
 		docstore.Eq(byCode, docstore.Text(code))), Limit: 1})

@@ -8,8 +8,8 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// maxRecords is how many records an answer to another service has at most. With more, long names could make the message
-// too long.
+// maxRecords is the largest number of records in one answer to another service. With more, long names could exceed the
+// size of a NATS message.
 const maxRecords = 500
 
 // NextTenant returns the tenant that follows another among the tenants with core objects; "" after the last.

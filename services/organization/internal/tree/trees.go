@@ -2,6 +2,7 @@
 package tree
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,7 +24,7 @@ type Deps struct {
 	// OnRemove ends what belongs to a node, in the transaction that has just deleted it.
 	OnRemove func(ctx context.Context, tx *docstore.Tx, n *Node) error
 
-	// OnCondition is called, in the same transaction, when other users than before may meet a node's condition.
+	// OnCondition is called when a node's condition was added, changed or removed, in the transaction that does so.
 	OnCondition func(ctx context.Context, tx *docstore.Tx, n *Node) error
 }
 
@@ -65,11 +66,11 @@ func (s *Trees) CreateMany(ctx context.Context, objectCode string, drafts []Draf
 	})
 }
 
-// whole and item return the place of a draft in a request: the draft is all of it, or one of many.
+// whole and item return the location of a draft in a request: the draft is the body, or one of its items.
 func whole(int) string  { return "" }
 func item(i int) string { return apperr.Item("items", i) }
 
-// create adds nodes. at returns the place of a draft in the request; answer makes the result of the transaction from
+// create adds nodes. at returns the location of a draft in the request; answer makes the result of the transaction from
 // the nodes.
 func create[R any](ctx context.Context, s *Trees, objectCode string, drafts []Draft, at func(int) string,
 	answer func([]Doc) (R, error)) (R, error) {
@@ -91,7 +92,7 @@ func create[R any](ctx context.Context, s *Trees, objectCode string, drafts []Dr
 		return none, err
 	}
 	return docstore.Write(inTurn(ctx, objectCode), s.Store, func(tx *docstore.Tx) (R, error) {
-		o, err := grow(ctx, tx, objectCode, int64(len(drafts)))
+		o, err := countNodes(ctx, tx, objectCode, int64(len(drafts)))
 		if apperr.IsNotFound(err) {
 			return none, apperr.Invalid("object_code", "is not a core object's code")
 		}
@@ -106,7 +107,7 @@ func create[R any](ctx context.Context, s *Trees, objectCode string, drafts []Dr
 		for i := range drafts {
 			added[i] = drafts[i].node(ctx, ids[i], objectCode)
 		}
-		if err := plant(added, there, drafts, order, parents, at); err != nil {
+		if err := placeAll(added, there, drafts, order, parents, at); err != nil {
 			return none, err
 		}
 		docs, err := s.insert(ctx, tx, added, order, at)
@@ -139,16 +140,16 @@ func (s *Trees) insert(
 		return nil, err
 	}
 	for _, i := range order {
-		if err := s.tellCreated(ctx, tx, added[i], &docs[i]); err != nil {
+		if err := s.emitCreated(ctx, tx, added[i], &docs[i]); err != nil {
 			return nil, err
 		}
 	}
 	return docs, nil
 }
 
-// plant gives new nodes their places, below one another or below existing nodes, in an order in which parents come
+// placeAll sets the places of new nodes, below one another or below existing nodes, in an order in which parents come
 // first.
-func plant(added []*Node, there map[string]*Node, drafts []Draft, order, parents []int, at func(int) string) error {
+func placeAll(added []*Node, there map[string]*Node, drafts []Draft, order, parents []int, at func(int) string) error {
 	var faults apperr.Faults
 	for _, i := range order {
 		parent, member := there[drafts[i].ParentID], "parent_id"
@@ -177,7 +178,7 @@ func arrange(drafts []Draft, faults *apperr.Faults, at func(int) string) (order,
 			continue
 		}
 		if _, twice := byRef[d.Ref]; twice {
-			faults.Within(at(i)).Add("ref", "is another item's too")
+			faults.Within(at(i)).Add("ref", "is the ref of another item, too")
 		}
 		byRef[d.Ref] = i
 	}
@@ -204,7 +205,7 @@ func arrange(drafts []Draft, faults *apperr.Faults, at func(int) string) (order,
 			chain = append(chain, at)
 		}
 		if at >= 0 && state[at] == above {
-			faults.Add(circle, "leads in a circle")
+			faults.Add(circle, "leads to a cycle")
 			for _, j := range chain {
 				state[j] = placed
 			}
@@ -225,7 +226,7 @@ func loadParents(ctx context.Context, tx *docstore.Tx, o *Object, drafts []Draft
 	for _, d := range drafts {
 		if d.Parent == "" && there[d.ParentID] == nil {
 			there[d.ParentID] = &Node{}
-			ids = append(ids, or(d.ParentID, o.RootNodeID))
+			ids = append(ids, cmp.Or(d.ParentID, o.RootNodeID))
 		}
 	}
 	clear(there)
@@ -245,15 +246,8 @@ func loadParents(ctx context.Context, tx *docstore.Tx, o *Object, drafts []Draft
 	return there, nil
 }
 
-func or(id, otherwise string) string {
-	if id == "" {
-		return otherwise
-	}
-	return id
-}
-
-// tellCreated sends the event of a node that has just been stored.
-func (s *Trees) tellCreated(ctx context.Context, tx *docstore.Tx, n *Node, doc *Doc) error {
+// emitCreated sends the event of a node that has just been stored.
+func (s *Trees) emitCreated(ctx context.Context, tx *docstore.Tx, n *Node, doc *Doc) error {
 	if n.Dynamic() {
 		if err := s.OnCondition(ctx, tx, n); err != nil {
 			return err
@@ -267,9 +261,9 @@ func inTurn(ctx context.Context, objectCode string) context.Context {
 	return docstore.InTurn(ctx, "tree "+objectCode)
 }
 
-// grow adds to the count of a tree's nodes, which also makes changes of its structure run one after the other. The
-// error is apperr.NotFound.
-func grow(ctx context.Context, tx *docstore.Tx, objectCode string, by int64) (*Object, error) {
+// countNodes adds to the number of nodes of a tree. Because it changes the core object, transactions that call it run
+// one after the other. The error is apperr.NotFound.
+func countNodes(ctx context.Context, tx *docstore.Tx, objectCode string, by int64) (*Object, error) {
 	found, err := ObjectByCode(ctx, tx, objectCode)
 	if err != nil {
 		return nil, err
@@ -283,8 +277,7 @@ func grow(ctx context.Context, tx *docstore.Tx, objectCode string, by int64) (*O
 	return o, err
 }
 
-// checkPointer refuses a pointer that would lead to no node, or in a circle. Its target's tree does not change
-// meanwhile.
+// checkPointer refuses a pointer to no node, to another pointer, or to a node above it. It holds the target's tree.
 func checkPointer(ctx context.Context, tx *docstore.Tx, n *Node, at string) error {
 	if n.IsPointer != "1" {
 		return nil
@@ -310,9 +303,9 @@ func checkPointer(ctx context.Context, tx *docstore.Tx, n *Node, at string) erro
 	return Hold(ctx, tx, target.ObjectCode)
 }
 
-// Hold lets no node of a tree be moved or deleted until the transaction ends. The error is apperr.NotFound.
+// Hold prevents nodes of a tree from being moved or deleted until the transaction ends. The error is apperr.NotFound.
 func Hold(ctx context.Context, tx *docstore.Tx, objectCode string) error {
-	_, err := grow(ctx, tx, objectCode, 0)
+	_, err := countNodes(ctx, tx, objectCode, 0)
 	return err
 }
 
@@ -343,7 +336,7 @@ func (s *Trees) Update(ctx context.Context, id string, edit func(*Node) error) (
 	return doc, err
 }
 
-// moveError reports that an update moves a node, and must run in the tree's turn.
+// moveError reports that an update moves a node, and must be repeated in the tree's turn.
 type moveError struct{ objectCode string }
 
 func (e *moveError) Error() string { return "moves a node of " + e.objectCode }
@@ -355,9 +348,9 @@ func (s *Trees) update(ctx context.Context, tx *docstore.Tx, n, proposal *Node) 
 	proposal.Profile.check(&faults)
 	to := proposal.ParentID
 	if n.Depth == 0 {
-		faults.Check(to == "", "parent_id", "must not be given: the root has none")
+		faults.Check(to == "", "parent_id", "must not be given: a root has no parent")
 	} else {
-		to = or(to, n.Path[0])
+		to = cmp.Or(to, n.Path[0])
 	}
 	if err := faults.Err(); err != nil {
 		return Doc{}, err
@@ -376,7 +369,7 @@ func (s *Trees) update(ctx context.Context, tx *docstore.Tx, n, proposal *Node) 
 			return Doc{}, err
 		}
 	}
-	if err := checkRole(ctx, tx, n, &was); err != nil {
+	if err := checkKind(ctx, tx, n, &was); err != nil {
 		return Doc{}, err
 	}
 	doc, err := nodes.Replace(ctx, tx, n)
@@ -401,7 +394,7 @@ func (s *Trees) update(ctx context.Context, tx *docstore.Tx, n, proposal *Node) 
 	if !moves {
 		return doc, nil
 	}
-	below, err := carry(ctx, tx, n, was.Path)
+	below, err := moveBelow(ctx, tx, n, was.Path)
 	if err != nil {
 		return Doc{}, err
 	}
@@ -409,8 +402,8 @@ func (s *Trees) update(ctx context.Context, tx *docstore.Tx, n, proposal *Node) 
 		"nodes_below": below})
 }
 
-// checkRole refuses to make a pointer or a dynamic node from a node that cannot be one.
-func checkRole(ctx context.Context, tx *docstore.Tx, n, was *Node) error {
+// checkKind refuses to make a pointer or a dynamic node from a node that cannot be one.
+func checkKind(ctx context.Context, tx *docstore.Tx, n, was *Node) error {
 	if n.IsPointer == "1" && (was.IsPointer != "1" || n.PointerID != was.PointerID) {
 		if err := checkPointer(ctx, tx, n, ""); err != nil {
 			return err
@@ -421,11 +414,12 @@ func checkRole(ctx context.Context, tx *docstore.Tx, n, was *Node) error {
 	}
 	if n.Dynamic() && !was.Dynamic() && n.MemberCount > 0 {
 		return apperr.New(apperr.InvalidState,
-			"the node has %d members; a dynamic node's are those who meet its condition", n.MemberCount)
+			"the node has %d members; a node with members cannot become dynamic", n.MemberCount)
 	}
 	return nil
 }
 
+// checkPointedAt returns apperr.InUse if pointers lead to the node.
 func checkPointedAt(ctx context.Context, tx *docstore.Tx, id string) error {
 	count, err := nodes.Count(ctx, tx, docstore.Eq(byPointer, docstore.Text(id)))
 	if err != nil || count == 0 {
