@@ -25,7 +25,7 @@ func addAccount(t testing.TB, c *testkit.Client, app object, user, account strin
 	return c.Post(path(app, "accounts"), body).Object()
 }
 
-// multi is an application of which users may have several sub-accounts.
+// multi is an application that allows users several sub-accounts.
 func multi(t testing.TB, c *testkit.Client, name string) object {
 	t.Helper()
 	app := addApp(t, c, name)
@@ -99,7 +99,7 @@ func TestAccounts(t *testing.T) {
 	assert.Empty(t, testkit.Stored(t, s, "acme", "account_holders"))
 }
 
-// Users are asked for; one who does not exist has no sub-account, and without an answer none is made.
+// Users who do not exist get no sub-account; without an answer of the users service nobody does.
 func TestAccountsOfUsers(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)

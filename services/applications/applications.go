@@ -36,12 +36,12 @@ type Config struct {
 	AdoptKeys *auth.Keys `mapstructure:"-"`
 }
 
-// DefaultConfig is what the service starts with.
+// DefaultConfig is the configuration that the service starts with.
 func DefaultConfig() Config {
 	return Config{Tokens: defaultTokens(), Bootstrap: Bootstrap{Tenant: defaultTenant}}
 }
 
-// Spec describes the service with this configuration.
+// Spec describes the service with a configuration.
 func Spec(c Config) service.Spec {
 	return service.Spec{
 		Name: "applications", New: c.new,

@@ -19,19 +19,19 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 // object is a JSON object.
 type object = map[string]any
 
-// alone starts a service without others that it could ask.
+// alone starts a service whose questions nobody answers.
 func alone(t testing.TB) *testkit.Service {
 	return testkit.Start(t, applications.Spec(applications.DefaultConfig()))
 }
 
-// start starts one beside services that know users and connections with ids below 1000, and no grants.
+// start starts a service beside others that know users and connections with ids below 1000, and no grants.
 func start(t testing.TB) *testkit.Service {
 	s := alone(t)
 	answers(t, s)
 	return s
 }
 
-// answers are what those services answer.
+// answers are the answers of those services.
 func answers(t testing.TB, s *testkit.Service) {
 	t.Helper()
 	grants(t, s, 0)
@@ -63,7 +63,7 @@ func (q idsQuestion) existing() []string {
 	return list
 }
 
-// grants answers in the place of the permissions service.
+// grants answers for the permissions service.
 func grants(t testing.TB, s *testkit.Service, count int) {
 	t.Helper()
 	require.NoError(t, testkit.AnswerFor(s.Deps.Bus, "permissions", "grants-of-application",
@@ -95,19 +95,19 @@ func TestConventions(t *testing.T) {
 	})
 }
 
-// in is a client of a tenant with all that this service's operations ask for.
+// in returns a client of a tenant with all scopes of this service.
 func in(s *testkit.Service, tenant string) *testkit.Client {
 	return s.As(tenant, auth.ApplicationsRead, auth.ApplicationsWrite, auth.ApplicationsSecrets)
 }
 
-// acme starts a service and gives the client that most tests need.
+// acme starts a service and returns the client that most tests use.
 func acme(t testing.TB) (*testkit.Service, *testkit.Client) {
 	t.Helper()
 	s := start(t)
 	return s, in(s, "acme")
 }
 
-// addApp creates an application of that name with further members and returns the record, without client_secret.
+// addApp creates an application with a name and further members, and returns the record without client_secret.
 func addApp(t testing.TB, c *testkit.Client, name string, more ...object) object {
 	t.Helper()
 	body := object{"name": name}
@@ -119,18 +119,18 @@ func addApp(t testing.TB, c *testkit.Client, name string, more ...object) object
 	return app
 }
 
-// path of a record that was answered, and of what is below it.
+// path returns the path of a record, or of something below it.
 func path(app object, below ...string) string {
 	return strings.Join(append([]string{"/v1/applications", app["id"].(string)}, below...), "/")
 }
 
-// unchanged fails unless the record is as it was answered.
+// unchanged fails the test unless the record is as it was answered.
 func unchanged(t testing.TB, c *testkit.Client, app object) {
 	t.Helper()
 	require.Equal(t, app, c.Get(path(app)).Object())
 }
 
-// values are the members of that name in a list's records.
+// values are the values of a member in the records of a list.
 func values(t testing.TB, answer *testkit.Answer, member string) []any {
 	t.Helper()
 	list := []any{}

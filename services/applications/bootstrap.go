@@ -52,11 +52,11 @@ func (b Bootstrap) make(ctx context.Context, d service.Deps, apps *application.A
 	}
 	ctx = request.System(ctx, b.Tenant)
 	credential := application.Credential{ClientID: b.ClientID, Secret: b.ClientSecret.Reveal()}
-	good, err := apps.EnsureAdministrator(ctx, credential)
+	valid, err := apps.EnsureAdministrator(ctx, credential)
 	if err != nil {
 		return fmt.Errorf("the bootstrap administrator: %w", err)
 	}
-	if !good {
+	if !valid {
 		d.Log.Warn("the configured secret is not valid for the bootstrap administrator: its secret was refreshed",
 			"client_id", b.ClientID)
 	}

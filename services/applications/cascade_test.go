@@ -19,7 +19,7 @@ import (
 	"github.com/idplatform/idplatform/services/applications"
 )
 
-// guided is a service whose tasks run when the test says so, and that tells of the events that it has handled.
+// guided is a service whose tasks run when the test says so, and that reports the events that it has handled.
 type guided struct {
 	*testkit.Service
 	*testkit.Client
@@ -98,7 +98,7 @@ func (g *guided) accounts(app object) []any {
 	return g.Items(path(app, "accounts?page_sort=account"), "account")
 }
 
-// Who leaves has no sub-accounts any more, in any application, and gets none by what was known before.
+// A user who leaves loses all sub-accounts, in every application, and gets none from requests that began before.
 func TestUserLeaves(t *testing.T) {
 	t.Parallel()
 	g := guide(t)
@@ -128,7 +128,7 @@ func TestUserLeaves(t *testing.T) {
 	g.tell("acme", "user.deleted", "9", 10) // one who never had any
 }
 
-// A connection that was deleted after it had been told that nobody used it is detached.
+// A connection that was attached while it was being deleted is detached.
 func TestConnectionGone(t *testing.T) {
 	t.Parallel()
 	g := guide(t)
@@ -146,7 +146,7 @@ func TestConnectionGone(t *testing.T) {
 	g.tell("acme", "connection.deleted", "31", 10)
 }
 
-// More sub-accounts than one transaction removes end with their application all the same, each with its event.
+// More sub-accounts than one transaction deletes are deleted with their application, each with its event.
 func TestManyAccountsEnd(t *testing.T) {
 	t.Parallel()
 	g := guide(t)
@@ -174,7 +174,7 @@ func TestManyAccountsEnd(t *testing.T) {
 	})
 }
 
-// Secrets that have ended are forgotten, hash and all.
+// Expired secrets are deleted with their hashes.
 func TestSecretsEnd(t *testing.T) {
 	t.Parallel()
 	g := guide(t)

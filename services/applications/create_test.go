@@ -48,7 +48,7 @@ func TestCreateWithDefaults(t *testing.T) {
 	assert.Equal(t, "1", list[0]["status"])
 }
 
-// All members come back as they were sent.
+// All members are returned as they were sent.
 func TestCreateWithEverything(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
@@ -160,7 +160,7 @@ func TestCreateRefuses(t *testing.T) {
 	}
 }
 
-// The configuration can let http URLs pass.
+// The configuration can allow http URLs.
 func TestAllowHTTP(t *testing.T) {
 	t.Parallel()
 	config := applications.DefaultConfig()
@@ -169,7 +169,7 @@ func TestAllowHTTP(t *testing.T) {
 	addApp(t, in(s, "acme"), "a", object{"login_url": "http://intranet.acme.test"})
 }
 
-// Who can't see fresh secrets gets none; only SHA-256 is kept.
+// A caller without the scope does not get the new secret; only its SHA-256 is stored.
 func TestFreshSecretNeedsItsScope(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -182,7 +182,7 @@ func TestFreshSecretNeedsItsScope(t *testing.T) {
 	assert.NotContains(t, kept, app["client_secret"])
 }
 
-// A replay has the secret that was shown; it lies sealed until then.
+// A replay has the secret that was shown; it is stored encrypted.
 func TestFreshSecretIsReplayed(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -196,7 +196,7 @@ func TestFreshSecretIsReplayed(t *testing.T) {
 	}
 }
 
-// Nobody gives away, or takes over, scopes that they lack.
+// No caller can give, or get, scopes that it lacks.
 func TestScopesAreTheCallers(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -250,7 +250,8 @@ func TestBatchCreate(t *testing.T) {
 	}
 }
 
-// An application ends here with all that is its; who grants what is its keeps it, and who does not answer, too.
+// An application is deleted with everything that belongs to it, unless grants refer to it or the permissions service
+// does not answer.
 func TestDelete(t *testing.T) {
 	t.Parallel()
 	s := alone(t)

@@ -25,7 +25,7 @@ func members(t testing.TB, data []byte) (m map[string]json.RawMessage) {
 	return m
 }
 
-// life does all that makes events, and returns the secrets that it took.
+// life causes every kind of event, and returns the secrets that it used.
 func life(t *testing.T, s *testkit.Service, c *testkit.Client) (secrets []string) {
 	t.Helper()
 	tick := func() { s.Clock.Advance(time.Second) }
@@ -70,7 +70,7 @@ func life(t *testing.T, s *testkit.Service, c *testkit.Client) (secrets []string
 	return []string{app["client_secret"].(string), fresh, reset, "form fill secret", "an0ther secret"}
 }
 
-// random is what is another in every run.
+// random matches what differs from run to run.
 var random = regexp.MustCompile(`("(?:client_id|hint|secret_hint|etag|bytes)": ?)"[^"]+"|"[0-9a-f]{64}"`)
 
 func steady(text []byte) []byte { return random.ReplaceAll(text, []byte(`$1"…"`)) }
@@ -146,5 +146,5 @@ func TestSecretsStaySecret(t *testing.T) {
 			require.NotContains(t, text, secret, place)
 		}
 	}
-	require.Contains(t, texts["log"], `"msg":"request","status":400`, "the log tells of requests")
+	require.Contains(t, texts["log"], `"msg":"request","status":400`, "requests are logged")
 }

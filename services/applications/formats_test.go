@@ -7,7 +7,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// What is in the store must be readable for every later version: a change here needs a way for what is already stored.
+// Every later version must be able to read what is stored: a change here needs a way to read existing documents.
 func TestGoldenDocuments(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -35,7 +35,7 @@ func TestGoldenDocuments(t *testing.T) {
 	}
 }
 
-// Records are stored in the form that is answered, and described by types of their own: the two must agree.
+// Records are stored in the form of answers, which other types describe: the two must agree.
 func TestSchemasAgreeWithRecords(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)

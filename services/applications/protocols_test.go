@@ -24,7 +24,7 @@ import (
 	"github.com/idplatform/idplatform/services/applications"
 )
 
-// keyPair is a key in PKCS #8 and a certificate of it.
+// keyPair is a private key in PKCS #8 and its certificate.
 func keyPair(t testing.TB, key crypto.Signer) (private, certificate, fingerprint string) {
 	t.Helper()
 	draft := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
@@ -118,7 +118,7 @@ func TestSAMLKeys(t *testing.T) {
 			t.Parallel()
 			answer := put(row.prop)
 			answer.Problem(http.StatusBadRequest, "invalid_parameters", "body.protocol_prop."+row.location)
-			assert.NotContains(t, string(answer.Body), "MIG", "no key is told back")
+			assert.NotContains(t, string(answer.Body), "MIG", "no answer contains a key")
 		})
 	}
 }
@@ -132,7 +132,7 @@ func TestAllowSHA1(t *testing.T) {
 		"protocol_prop": object{"digest_algorithm": "sha1", "signature_algorithm": "rsa-sha1"}})
 }
 
-// The key is sealed, and neither records nor events have it.
+// The key is stored encrypted; neither records nor events contain it.
 func TestSigningKeyIsSealed(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
@@ -153,7 +153,7 @@ func TestSigningKeyIsSealed(t *testing.T) {
 	for _, e := range s.Events(5) {
 		assert.NotContains(t, string(e.Data), line, e.Type)
 	}
-	assert.Empty(t, testkit.Stored(t, s, "acme", "sealed_values"), "it goes with its protocol")
+	assert.Empty(t, testkit.Stored(t, s, "acme", "sealed_values"), "the key is deleted with its protocol")
 }
 
 func TestProtocols(t *testing.T) {
@@ -207,7 +207,7 @@ func TestProtocols(t *testing.T) {
 	}
 }
 
-// Another protocol_type has settings of its own, which are there again when it is changed back.
+// Each protocol_type has its own settings, which return when the type is changed back.
 func TestChangeOfProtocolType(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)

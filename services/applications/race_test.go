@@ -36,7 +36,8 @@ func TestRaceForAccount(t *testing.T) {
 	assert.Equal(t, map[int]int{http.StatusOK: 1, http.StatusConflict: 15}, counts, "one for each user")
 }
 
-// However sub-accounts come and go, a user who has some has one default, and is counted as having several or not.
+// However sub-accounts are added and deleted, a user with sub-accounts has exactly one default, and their count is
+// right.
 func TestRaceForDefault(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
@@ -77,7 +78,7 @@ func defaults(t testing.TB, list object) (n int) {
 	return n
 }
 
-// A second sub-account and the switch that forbids it: one of them is first.
+// A second sub-account and the operation that forbids it: only one of the two succeeds.
 func TestRaceForbidsSeveral(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
@@ -111,13 +112,13 @@ func TestRaceWithDelete(t *testing.T) {
 	assert.Empty(t, testkit.Stored(t, s, "acme", "accounts"))
 }
 
-// Of refreshes at once each gives a secret that is good, and no more are kept than are shown.
+// Each of several concurrent refreshes returns a valid secret, and only the hashes of listed secrets are stored.
 func TestRaceOfRefreshes(t *testing.T) {
 	t.Parallel()
 	s, c := acme(t)
 	app := addApp(t, c, "a")
 	counts := testkit.AtOnce(8, func(int) int { return c.Post(path(app, "secrets?grace_seconds=60"), nil).Status })
-	assert.Equal(t, map[int]int{http.StatusOK: 4, http.StatusConflict: 4}, counts, "five may be good at once")
+	assert.Equal(t, map[int]int{http.StatusOK: 4, http.StatusConflict: 4}, counts, "five may be valid at the same time")
 	kept := members(t, []byte(testkit.Stored(t, s, "acme", "secret_hashes")[app["id"].(string)]))["sha256"]
 	assert.Len(t, members(t, kept), 5)
 }

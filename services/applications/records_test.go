@@ -207,7 +207,7 @@ func TestRefreshSecrets(t *testing.T) {
 	assert.Equal(t, app["client_id"], fresh["client_id"])
 	assert.Equal(t, s.Clock.Now().String(), fresh["time_expires_old"])
 	assert.NotEqual(t, app["client_secret"], fresh["client_secret"])
-	assert.Equal(t, []any{hintOf(fresh)}, hints(), "without a grace the old one is gone")
+	assert.Equal(t, []any{hintOf(fresh)}, hints(), "without grace_seconds the old one expires at once")
 
 	next := c.Post(path(app, "secrets?grace_seconds=60"), nil).Object()
 	assert.Equal(t, s.Clock.Now().Add(time.Minute).String(), next["time_expires_old"])
@@ -219,7 +219,7 @@ func TestRefreshSecrets(t *testing.T) {
 	c.Post(path(app, "secrets?grace_seconds=60"), nil).Problem(http.StatusConflict, "invalid_state")
 	unchanged(t, c, full)
 	s.Clock.Advance(time.Minute)
-	assert.Len(t, hints(), 4, "what has ended is not shown")
+	assert.Len(t, hints(), 4, "expired secrets are not listed")
 	for _, query := range []string{"-1", "7776001", "x"} {
 		c.Post(path(app, "secrets?grace_seconds="+query), nil).Problem(http.StatusBadRequest, "invalid_parameters",
 			"query.grace_seconds")

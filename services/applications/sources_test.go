@@ -50,7 +50,7 @@ func TestSources(t *testing.T) {
 	assert.Equal(t, []any{mail}, idps())
 }
 
-// Without an answer nothing is attached.
+// Without an answer of the identity-sources service nothing is attached.
 func TestSourcesUnanswered(t *testing.T) {
 	t.Parallel()
 	c := in(alone(t), "acme")

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every template makes an application out of the examples of its schema, whose protocol lacks nothing.
+// An application can be created from every template with the examples of its schema, and its protocol is complete.
 func TestEveryTemplate(t *testing.T) {
 	t.Parallel()
 	_, c := acme(t)
@@ -28,7 +28,7 @@ func TestEveryTemplate(t *testing.T) {
 			}
 			app := addApp(t, c, id, object{"template_id": id, "template_params": object{"params": params}})
 			assert.Equal(t, "2", app["type"])
-			assert.Empty(t, app["logo"], "a monogram is not the application's")
+			assert.Empty(t, app["logo"], "the template's monogram is not copied")
 			assert.Equal(t, template["protocol_type"], app["protocol_type"])
 			assert.Equal(t, template["category"], app["category"])
 			assert.Equal(t, template["version"], app["template_params"].(object)["version"])
@@ -76,7 +76,7 @@ func TestTemplates(t *testing.T) {
 	})
 	prop := app["protocol_prop"].(object)
 	assert.Equal(t, "https://gitlab.acme.test/users/auth/saml/callback", prop["acs_url"])
-	assert.Equal(t, "mine", prop["sp_entity"], "what is given goes before the template's")
+	assert.Equal(t, "mine", prop["sp_entity"], "the request's members take precedence over the template's")
 	assert.Equal(t, "https://other.test/out", app["logout_url"])
 	assert.Equal(t, "https://gitlab.acme.test/users/sign_in", app["login_url"])
 

@@ -17,7 +17,7 @@ import (
 	"github.com/idplatform/idplatform/services/applications"
 )
 
-// machine is an application that gets tokens, and what it knows of itself.
+// machine is an application that gets tokens, with its credential.
 type machine struct {
 	t              testing.TB
 	s              *testkit.Service
@@ -89,7 +89,7 @@ func TestADisabledApplicationsTokensEnd(t *testing.T) {
 	m.requireEnds(first)
 	m.post("/enable").OK(nil)
 	m.token()
-	require.False(t, m.good(first), "it does not come back")
+	require.False(t, m.good(first), "enabling does not revive it")
 }
 
 func TestARefreshedSecretEndsTokens(t *testing.T) {
@@ -106,7 +106,7 @@ func TestARefreshedSecretEndsTokens(t *testing.T) {
 	m.ask(old).OK(nil)
 	m.s.Clock.Advance(61 * time.Second)
 	m.requireRefused(m.ask(old))
-	require.True(t, m.good(second), "the end of a secret ends no tokens of another")
+	require.True(t, m.good(second), "the expiry of a secret does not end tokens of another")
 
 	old = m.ClientSecret
 	m.post("/secrets").OK(m)
@@ -151,7 +151,7 @@ func TestRotationOperation(t *testing.T) {
 
 	m.admin.Post("/v1/oauth2/keys/rotate?at_once=true", nil).OK(&now)
 	require.Len(t, now.Keys, 1)
-	require.False(t, m.good(token), "in the service itself, when it is answered")
+	require.False(t, m.good(token), "in this service, before the answer is sent")
 	m.token()
 	m.s.As("acme", auth.ApplicationsWrite).Post("/v1/oauth2/keys/rotate", nil).Problem(http.StatusForbidden,
 		"forbidden")
@@ -180,7 +180,7 @@ func TestBootstrapAdministrator(t *testing.T) {
 	require.Equal(t, clientID, list.Items[0].ClientID)
 	admin.With("X-Tenant-Id", "acme").Get("/v1/applications").OK(nil)
 
-	// It is an application like others: its secret can be refreshed, and a later start leaves that alone.
+	// Its secret can be refreshed like that of other applications, and a later start does not change it back.
 	m.ID = list.Items[0].ID
 	m.post("/secrets").OK(m)
 	s.Replica(spec)

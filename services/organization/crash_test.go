@@ -144,7 +144,7 @@ func TestCrash(t *testing.T) {
 				require.Equal(t, crashMembers, n, "all or nothing")
 			}
 			require.GreaterOrEqual(t, len(batches), len(added))
-			require.LessOrEqual(t, len(batches), len(added)+round+1, "at most one batch of each round was not acknowledged")
+			require.LessOrEqual(t, len(batches), len(added)+round+1, "one unacknowledged batch a round at most")
 			t.Log("a move takes", moves, "moved", moved, "moving", moving, "is", nodes[top.ParentID].Name, "batches",
 				len(added), len(batches), len(members))
 		})

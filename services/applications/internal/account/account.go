@@ -13,7 +13,7 @@ import (
 	"github.com/idplatform/idplatform/services/applications/internal/toggle"
 )
 
-// Account is a sub-account record. Its JSON form is the API's, the events' and the store's.
+// Account is a sub-account record. It has the same JSON form in the API, in events and in the store.
 type Account struct {
 	docstore.Meta
 	AppID  string `json:"app_id"`
@@ -26,7 +26,7 @@ type Profile struct {
 	Account      string          `json:"account"`
 	DisplayName  string          `json:"display_name"`
 	Status       string          `json:"status"`
-	IsDefault    string          `json:"is_default"` // one of a user's sub-accounts in an application is
+	IsDefault    string          `json:"is_default"` // "1" for one of a user's sub-accounts in an application
 	Password     secret.Text     `json:"password"`   // for form fill
 	SysExtProps  json.RawMessage `json:"sys_ext_props"`
 	FreeExtProps json.RawMessage `json:"free_ext_props"`
@@ -41,7 +41,7 @@ const (
 	byAccount     = "account"
 	byUser        = "user_id" // over all applications
 	byHolder      = "holder"  // the application's id, the user's
-	byDefault     = "default" // likewise, only for default sub-accounts
+	byDefault     = "default" // the same, only for default sub-accounts
 	byDisplayName = "display_name"
 	byStatus      = "status"
 	byAccountPart = "account_part"
@@ -107,9 +107,8 @@ var holders = docstore.Define(docstore.Schema[holder]{
 
 func holderID(appID, userID string) string { return appID + "." + userID }
 
-// departure records the events about a user who has left, or had left: the sequence of the last one. It makes each
-// event count once, however often it is delivered, and refuses a sub-account for a user who left after the users
-// service was asked whether the user exists.
+// departure records the last event about a user who has left or returned. With it each event counts once, however often
+// it is delivered, and a user who leaves after the users service was asked gets no sub-account.
 type departure struct {
 	docstore.Meta       // the id is the user's
 	Sequence      int64 `json:"sequence"` // of the last event
@@ -126,7 +125,7 @@ var remainders = docstore.Define(docstore.Schema[remainder]{
 	Due: func(r *remainder) clock.Time { return r.TimeCreated },
 })
 
-// Collections are those that the store must have.
+// Collections are the collections that the store must have.
 func Collections() []*docstore.Def {
 	return []*docstore.Def{accounts.Def(), holders.Def(), departures.Def(), remainders.Def()}
 }

@@ -16,12 +16,12 @@ import (
 // Accounts are the use cases.
 type Accounts struct {
 	Store *docstore.Store
-	Bus   *bus.Bus // whom to ask about users
+	Bus   *bus.Bus // for questions about users
 }
 
-// Create adds a sub-account. A user's first one in an application is the default, and a later one where it says so. It
-// asks the users service. apperr.NotFound (the application), InvalidParameters (no such user), AlreadyExists (the
-// account, or the user where the application allows one each), Unavailable.
+// Create adds a sub-account. A user's first one in an application is the default, and so is a later one with
+// is_default. It asks the users service. The error is apperr.NotFound (the application), InvalidParameters (no such
+// user), AlreadyExists (the account, or the user if the application allows one each) or Unavailable.
 func (s *Accounts) Create(ctx context.Context, appID string, draft Account) (Doc, error) {
 	at := func(int) string { return "" }
 	return create(ctx, s, appID, []Account{draft}, at, func(docs []Doc) (Doc, error) { return docs[0], nil })
@@ -76,7 +76,7 @@ func insert(
 	defaults := map[string]*Account{} // of the new sub-accounts, by user
 	for i, draft := range drafts {
 		a := &Account{Meta: docstore.Meta{ID: ids[i]}, AppID: appID, UserID: draft.UserID, Profile: draft.Profile}
-		first, err := enter(ctx, tx, app, a, at(i))
+		first, err := countNew(ctx, tx, app, a, at(i))
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +88,7 @@ func insert(
 		case defaults[a.UserID] != nil:
 			defaults[a.UserID].IsDefault = toggle.Off
 		default:
-			if err := yield(ctx, tx, appID, a.UserID); err != nil {
+			if err := clearDefault(ctx, tx, appID, a.UserID); err != nil {
 				return nil, err
 			}
 		}
@@ -121,14 +121,13 @@ func (s *Accounts) checkUsers(ctx context.Context, drafts []Account, at func(int
 	}
 	var faults apperr.Faults
 	for i := range drafts {
-		faults.Check(slices.Contains(answer.IDs, drafts[i].UserID), apperr.Below(at(i), "user_id"), "is no user")
+		faults.Check(slices.Contains(answer.IDs, drafts[i].UserID), apperr.Below(at(i), "user_id"), "is not a user")
 	}
 	return faults.Err()
 }
 
-// enter adds a new sub-account to the count of its user, if the user may have it, and reports whether it is the user's
-// first.
-func enter(
+// countNew counts a new sub-account, if the user may have it, and reports whether it is the user's first.
+func countNew(
 	ctx context.Context, tx *docstore.Tx, app *application.Application, a *Account, at string,
 ) (first bool, err error) {
 	gone, err := isGone(ctx, tx, a.UserID)
@@ -136,17 +135,17 @@ func enter(
 		return false, err
 	}
 	if gone {
-		return false, apperr.Invalid(apperr.Below(at, "user_id"), "is no user")
+		return false, apperr.Invalid(apperr.Below(at, "user_id"), "is not a user")
 	}
-	others, err := hold(ctx, tx, a.AppID, a.UserID, 1)
+	others, err := count(ctx, tx, a.AppID, a.UserID, 1)
 	if err == nil && others > 0 && app.MultiAccountEnabled != toggle.On {
 		err = apperr.Taken(apperr.Below(at, "user_id"))
 	}
 	return others == 0, err
 }
 
-// hold changes the number of sub-accounts of a user and returns the previous one.
-func hold(ctx context.Context, tx *docstore.Tx, appID, userID string, more int64) (before int64, err error) {
+// count changes the number of a user's sub-accounts and returns the previous number.
+func count(ctx context.Context, tx *docstore.Tx, appID, userID string, more int64) (before int64, err error) {
 	id := holderID(appID, userID)
 	found, err := holders.LoadMany(ctx, tx, []string{id})
 	switch {
@@ -166,8 +165,8 @@ func hold(ctx context.Context, tx *docstore.Tx, appID, userID string, more int64
 	return before, err
 }
 
-// yield makes the user's default sub-account one that is not the default.
-func yield(ctx context.Context, tx *docstore.Tx, appID, userID string) error {
+// clearDefault makes the user's default sub-account an ordinary one.
+func clearDefault(ctx context.Context, tx *docstore.Tx, appID, userID string) error {
 	found, err := accounts.LoadWhere(ctx, tx, docstore.Eq(byDefault, docstore.Text(within(appID, userID))), "", 1)
 	if err != nil || len(found) == 0 {
 		return err
@@ -177,7 +176,7 @@ func yield(ctx context.Context, tx *docstore.Tx, appID, userID string) error {
 	return err
 }
 
-// Get returns a sub-account; apperr.NotFound, also if it belongs to another application.
+// Get returns a sub-account. The error is apperr.NotFound, also if it belongs to another application.
 func (s *Accounts) Get(ctx context.Context, appID, id string) (Doc, error) {
 	doc, err := accounts.Find(ctx, s.Store, id)
 	if err != nil {
@@ -208,8 +207,8 @@ func load(ctx context.Context, tx *docstore.Tx, appID, id string) (*Account, err
 	return a, err
 }
 
-// Replace replaces the editable members of a sub-account. An absent status or is_default stays as it is.
-// apperr.NotFound, InvalidParameters, AlreadyExists, VersionMismatch.
+// Replace replaces the editable members of a sub-account. An absent status or is_default stays as it is. The error is
+// apperr.NotFound, InvalidParameters, AlreadyExists or VersionMismatch.
 func (s *Accounts) Replace(ctx context.Context, appID, id string, draft Account) (Doc, error) {
 	var faults apperr.Faults
 	status := draft.Status
@@ -237,7 +236,7 @@ func (s *Accounts) Replace(ctx context.Context, appID, id string, draft Account)
 			return Doc{}, err
 		}
 		if is.IsDefault > a.IsDefault {
-			if err := yield(ctx, tx, appID, a.UserID); err != nil {
+			if err := clearDefault(ctx, tx, appID, a.UserID); err != nil {
 				return Doc{}, err
 			}
 		}
@@ -246,12 +245,12 @@ func (s *Accounts) Replace(ctx context.Context, appID, id string, draft Account)
 	})
 }
 
-// Enable lets a sub-account be used. apperr.NotFound, VersionMismatch.
+// Enable lets a sub-account be used. The error is apperr.NotFound or VersionMismatch.
 func (s *Accounts) Enable(ctx context.Context, appID, id string) error {
 	return s.setStatus(ctx, appID, id, toggle.On, "enabled")
 }
 
-// Disable keeps a sub-account from being used. apperr.NotFound, VersionMismatch.
+// Disable keeps a sub-account from being used. The error is apperr.NotFound or VersionMismatch.
 func (s *Accounts) Disable(ctx context.Context, appID, id string) error {
 	return s.setStatus(ctx, appID, id, toggle.Off, "disabled")
 }
@@ -268,8 +267,8 @@ func (s *Accounts) setStatus(ctx context.Context, appID, id, status, action stri
 	})
 }
 
-// Delete deletes a sub-account. If it was the default, the oldest of the user's others becomes the default.
-// apperr.NotFound, VersionMismatch.
+// Delete deletes a sub-account. If it was the default, the oldest of the user's others becomes the default. The error
+// is apperr.NotFound or VersionMismatch.
 func (s *Accounts) Delete(ctx context.Context, appID, id string) error {
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		a, err := load(ctx, tx, appID, id)
@@ -288,17 +287,17 @@ func remove(ctx context.Context, tx *docstore.Tx, a *Account) error {
 	if err := emit(ctx, tx, "deleted", &doc); err != nil {
 		return err
 	}
-	before, err := hold(ctx, tx, a.AppID, a.UserID, -1)
+	before, err := count(ctx, tx, a.AppID, a.UserID, -1)
 	if err != nil || before < 2 || a.IsDefault != toggle.On {
 		return err
 	}
-	heirs, err := accounts.LoadWhere(ctx, tx, docstore.Eq(byHolder, docstore.Text(within(a.AppID, a.UserID))),
+	rest, err := accounts.LoadWhere(ctx, tx, docstore.Eq(byHolder, docstore.Text(within(a.AppID, a.UserID))),
 		byTimeCreated, 1)
-	if err != nil || len(heirs) == 0 {
+	if err != nil || len(rest) == 0 {
 		return err
 	}
-	heirs[0].IsDefault = toggle.On
-	_, err = replace(ctx, tx, heirs[0], "updated")
+	rest[0].IsDefault = toggle.On
+	_, err = replace(ctx, tx, rest[0], "updated")
 	return err
 }
 

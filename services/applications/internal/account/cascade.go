@@ -9,7 +9,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-const atOnce = 500 // sub-accounts that one transaction deletes
+const atOnce = 500 // the most sub-accounts that one transaction deletes
 
 // HasSeveral reports whether a user has several sub-accounts of an application.
 func HasSeveral(ctx context.Context, tx *docstore.Tx, appID string) (bool, error) {
@@ -32,12 +32,12 @@ func DeleteOf(ctx context.Context, tx *docstore.Tx, appID string) error {
 
 // deleteSome deletes sub-accounts of a deleted application or user, and reports whether there may be more.
 func deleteSome(ctx context.Context, tx *docstore.Tx, all docstore.Filter) (more bool, err error) {
-	some, err := accounts.LoadWhere(ctx, tx, all, "", atOnce)
+	loaded, err := accounts.LoadWhere(ctx, tx, all, "", atOnce)
 	if err != nil {
 		return false, err
 	}
 	var held []string
-	for _, a := range some {
+	for _, a := range loaded {
 		doc, err := accounts.Delete(ctx, tx, a)
 		if err == nil {
 			err = emit(ctx, tx, "deleted", &doc)
@@ -47,7 +47,7 @@ func deleteSome(ctx context.Context, tx *docstore.Tx, all docstore.Filter) (more
 		}
 		held = append(held, holderID(a.AppID, a.UserID))
 	}
-	return len(some) == atOnce, holders.DeleteWhere(ctx, tx, docstore.ID(held...), nil)
+	return len(loaded) == atOnce, holders.DeleteWhere(ctx, tx, docstore.ID(held...), nil)
 }
 
 // DueRemainders lists deleted applications that still have sub-accounts.

@@ -122,7 +122,7 @@ func (c Conditions) where(appID string) (docstore.Filter, error) {
 	return docstore.And(append(parts, ofApplication(appID))...), nil
 }
 
-// List returns a page of an application's sub-accounts. apperr.NotFound, InvalidParameters (paging).
+// List returns a page of an application's sub-accounts. The error is apperr.NotFound or InvalidParameters (paging).
 func (s *Accounts) List(
 	ctx context.Context, appID string, f Filter, p docstore.Paging,
 ) (docstore.Page[Account], error) {

@@ -13,9 +13,9 @@ import (
 type Credential struct{ ClientID, Secret string }
 
 // EnsureAdministrator creates an application with the scope platform:admin, unless there is one with this client id. It
-// reports whether the credential is valid: the secret may have been refreshed since the application was created. The
-// context's tenant is the application's.
-func (s *Applications) EnsureAdministrator(ctx context.Context, c Credential) (good bool, err error) {
+// reports whether the credential is valid: the secret may have been refreshed since. The context's tenant is the
+// application's.
+func (s *Applications) EnsureAdministrator(ctx context.Context, c Credential) (valid bool, err error) {
 	known, err := s.Client(ctx, c.ClientID)
 	if err == nil {
 		return slices.ContainsFunc(known.Secrets, func(known ClientSecret) bool { return known.Matches(c.Secret) }), nil
@@ -28,7 +28,7 @@ func (s *Applications) EnsureAdministrator(ctx context.Context, c Credential) (g
 	plans, err := s.plan(ctx, &faults, whole, []Edit{func(a *Application) error {
 		a.Name, a.Category = "Platform administrator "+c.ClientID, BackendService
 		a.Scopes = []string{string(auth.PlatformAdmin)}
-		a.Descr = "Made from the configuration when the platform started"
+		a.Descr = "Created from the configuration when the platform started"
 		return nil
 	}})
 	if err != nil {

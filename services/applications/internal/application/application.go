@@ -28,7 +28,7 @@ const (
 	BackendService = "4"
 )
 
-// Application is an application record. Its JSON form is the API's, the events' and the store's.
+// Application is an application record. It has the same JSON form in the API, in events and in the store.
 type Application struct {
 	docstore.Meta
 	Profile

@@ -21,7 +21,7 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// Deps are what Applications work with.
+// Deps are what Applications need. All are required.
 type Deps struct {
 	Store     *docstore.Store
 	Bus       *bus.Bus // for questions about grants and connections
@@ -50,7 +50,7 @@ func New(d Deps) *Applications {
 	return &Applications{d, picture.NewGallery(logos, d.Store, d.Pictures)}
 }
 
-// Collections are those that the store must have.
+// Collections are the collections that the store must have.
 func Collections() []*docstore.Def {
 	return append(logos.Defs(), applications.Def(), secretHashes.Def(), protocol.Protocols.Def())
 }
@@ -82,8 +82,8 @@ type plan struct {
 }
 
 // Create adds an application, with its protocol enabled and a client secret. Members that the request does not name
-// come from the template, if there is one. apperr.InvalidParameters with every fault, Forbidden (scopes that the caller
-// lacks), AlreadyExists.
+// come from the template, if there is one. The error is apperr.InvalidParameters with every fault, Forbidden (scopes
+// that the caller lacks) or AlreadyExists.
 func (s *Applications) Create(ctx context.Context, shown Shown, edit Edit) (Created, error) {
 	var faults apperr.Faults
 	plans, err := s.plan(ctx, &faults, func(int) string { return "" }, []Edit{edit})
@@ -166,7 +166,7 @@ func (s *Applications) draft(ctx context.Context, faults *apperr.Faults, edit Ed
 	faults.Check(a.Status == "" || a.Status == toggle.On, "status", "is changed by enable and disable only")
 	faults.Check(a.MultiAccountEnabled == "" || a.MultiAccountEnabled == toggle.Off, "multi_account_enabled",
 		"is changed by its own operations only")
-	a.unite(faults, &Application{})
+	a.syncSwitches(faults, &Application{})
 	a.check(faults, request.Tenant(ctx), s.Rules)
 	if a.ProtocolProp.IsZero() {
 		a.ProtocolProp = protocol.Default(a.ProtocolType)
@@ -213,13 +213,13 @@ func add(ctx context.Context, tx *docstore.Tx, shown Shown, plans []*plan, at fu
 // newClientID makes a client id of 26 letters and digits: 130 random bits, so that it is unique over all tenants.
 func newClientID() string { return strings.ToLower(rand.Text()) }
 
-// Get returns an application; apperr.NotFound.
+// Get returns an application. The error is apperr.NotFound.
 func (s *Applications) Get(ctx context.Context, id string) (Doc, error) {
 	return applications.Find(ctx, s.Store, id)
 }
 
-// Update applies edit to an application. apperr.NotFound, InvalidParameters, Forbidden (scopes that the caller lacks),
-// AlreadyExists, VersionMismatch.
+// Update applies edit to an application. The error is apperr.NotFound, InvalidParameters, Forbidden (scopes that the
+// caller lacks), AlreadyExists or VersionMismatch.
 func (s *Applications) Update(ctx context.Context, id string, edit Edit) (Doc, error) {
 	protocolID, err := s.Store.NewID(ctx)
 	if err != nil {
@@ -260,7 +260,7 @@ func (s *Applications) propose(
 			proposal.refill(&faults, t, a.TemplateParams.Params)
 		}
 	}
-	proposal.unite(&faults, a)
+	proposal.syncSwitches(&faults, a)
 	faults.Check(proposal.Status == a.Status, "status", "is changed by enable and disable only")
 	faults.Check(proposal.MultiAccountEnabled == a.MultiAccountEnabled, "multi_account_enabled",
 		"is changed by its own operations only")
@@ -308,8 +308,8 @@ func (a *Application) narrowed(to *Profile) bool {
 }
 
 // Delete deletes an application with everything that belongs to it in this service; other services delete theirs on
-// application.deleted. It asks the permissions service. apperr.NotFound, VersionMismatch, InUse (other applications'
-// rules grant its resources or sets), Unavailable.
+// application.deleted. It asks the permissions service. The error is apperr.NotFound, VersionMismatch, InUse (other
+// applications' rules grant its resources or sets) or Unavailable.
 func (s *Applications) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
 	// Everything that can be refused here is refused before the other service is asked.
 	if err := docstore.Do(docstore.Aside(ctx), s.Store, func(tx *docstore.Tx) error {
@@ -355,7 +355,8 @@ func load(ctx context.Context, tx *docstore.Tx, id string) (*Application, error)
 	return a, keepHashes(ctx, tx, a, nil)
 }
 
-// Find returns an application for another package of this service; the transaction depends on it. apperr.NotFound.
+// Find returns an application for another package of this service; the transaction depends on it. The error is
+// apperr.NotFound.
 func Find(ctx context.Context, r docstore.Reader, id string) (*Application, error) {
 	doc, err := applications.Find(ctx, r, id)
 	if err != nil {

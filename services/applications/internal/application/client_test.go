@@ -22,9 +22,8 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// A client is found without its tenant, with the secrets that are good, until it ends; and whoever is to know of its
-// end
-// hears of it in the same transaction.
+// A client is found in any tenant, with its valid secrets, until it is deleted. OnEnd is called in the transaction that
+// ends its tokens.
 func TestClient(t *testing.T) {
 	t.Parallel()
 	clock := testkit.NewClock()
@@ -62,7 +61,7 @@ func TestClient(t *testing.T) {
 	c := client()
 	require.Len(t, c.Secrets, 1)
 	assert.True(t, c.Secrets[0].Matches(shown.Secret))
-	assert.False(t, c.Secrets[0].Matches(c.Secrets[0].Hash), "the hash is no secret")
+	assert.False(t, c.Secrets[0].Matches(c.Secrets[0].Hash), "the hash is not a secret")
 	c.Secrets = nil
 	assert.Equal(t, application.Client{
 		Tenant: "acme", AppID: app.ID, ClientID: app.ClientID, Version: 1, Enabled: true, Category: "4",
@@ -77,7 +76,7 @@ func TestClient(t *testing.T) {
 	assert.Equal(t, clock.Now().Add(time.Minute), c.Secrets[0].Expires)
 	assert.True(t, c.Secrets[1].Matches(fresh.ClientSecret))
 	clock.Advance(time.Minute)
-	assert.Len(t, client().Secrets, 1, "one that has ended is none")
+	assert.Len(t, client().Secrets, 1, "an expired secret is not returned")
 	assert.Len(t, ends, 1)
 	for range 2 {
 		_, err = apps.Disable(acme, app.ID)

@@ -59,9 +59,9 @@ func (c *ConfigProp) check(faults *apperr.Faults, tenant string) {
 	}
 }
 
-// unite sets defaults, and keeps the two views of the switches equal: a request may change either. was is the
-// application before the request.
-func (a *Application) unite(faults *apperr.Faults, was *Application) {
+// syncSwitches sets defaults, and makes the switches in the record equal to those in config_prop: a request may change
+// either. was is the application before the request.
+func (a *Application) syncSwitches(faults *apperr.Faults, was *Application) {
 	config := a.ConfigProp // as in the request
 	a.normalize()
 	for _, m := range []struct {
@@ -81,7 +81,7 @@ func (a *Application) unite(faults *apperr.Faults, was *Application) {
 	} {
 		if *m.view != "" && *m.view != m.viewBefore && *m.view != *m.stored {
 			faults.Check(m.inRequest == "" || m.inRequest == m.storedBefore, m.name,
-				"must not differ from the one of config_prop")
+				"must not differ from the member of config_prop")
 			*m.stored = *m.view
 		}
 		*m.view = *m.stored

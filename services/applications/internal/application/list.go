@@ -54,7 +54,7 @@ func (f Filter) kinds() []docstore.Value {
 	return kinds
 }
 
-// List returns a page of applications. apperr.InvalidParameters (an unknown type, paging).
+// List returns a page of applications. The error is apperr.InvalidParameters (an unknown type, paging).
 func (s *Applications) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Application], error) {
 	where, err := f.where()
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Applications) List(ctx context.Context, f Filter, p docstore.Paging) (d
 }
 
 // ByDomain returns the application with this host in its login URL, with this domain_sn, or with both; of several with
-// the same host the oldest. apperr.InvalidParameters if neither is given, NotFound.
+// the same host the oldest. The error is apperr.InvalidParameters if neither is given or NotFound.
 func (s *Applications) ByDomain(ctx context.Context, host, domainSN string) (Doc, error) {
 	if host == "" && domainSN == "" {
 		return Doc{}, apperr.Invalid("domain", "or domain_sn must be given")

@@ -11,8 +11,8 @@ var logos = picture.NewAlbum("logo", "logos", "logo_thumbnails")
 
 func logoPath(id string) string { return "/v1/applications/" + id + "/logo" }
 
-// SetLogo checks a picture and stores it without its metadata. The member logo is then the path of the picture.
-// apperr.NotFound, InvalidParameters (not a picture), TooLarge, VersionMismatch.
+// SetLogo checks a picture and stores it without its metadata. The member logo is then the path of the picture. The
+// error is apperr.NotFound, InvalidParameters (not a picture), TooLarge or VersionMismatch.
 func (s *Applications) SetLogo(ctx context.Context, id string, raw []byte) (Doc, error) {
 	if _, err := s.Get(ctx, id); err != nil {
 		return Doc{}, err
@@ -45,8 +45,8 @@ func dropLogo(ctx context.Context, tx *docstore.Tx, a *Application) error {
 	return logos.Drop(ctx, tx, a.ID)
 }
 
-// Logo returns the picture that SetLogo stored, as a square of size pixels unless size is 0. apperr.NotFound; its Load
-// may return apperr.Unavailable.
+// Logo returns the picture that SetLogo stored, as a square of size pixels unless size is 0. The error is
+// apperr.NotFound; its Load may return apperr.Unavailable.
 func (s *Applications) Logo(ctx context.Context, id string, size int) (picture.Shown, error) {
 	return s.gallery.Show(ctx, id, size)
 }

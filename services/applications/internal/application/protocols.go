@@ -13,8 +13,8 @@ import (
 
 var noSecret secret.String
 
-// Protocols lists an application's protocols with a status ("" for all), in the order in which they were set up.
-// apperr.NotFound.
+// Protocols lists an application's protocols with a status ("" for all), in the order in which they were set up. The
+// error is apperr.NotFound.
 func (s *Applications) Protocols(ctx context.Context, id, status string) ([]protocol.Doc, error) {
 	if _, err := s.Get(ctx, id); err != nil {
 		return nil, err
@@ -38,13 +38,13 @@ func (s *Applications) Protocols(ctx context.Context, id, status string) ([]prot
 	return docs, nil
 }
 
-// Protocol returns one protocol of an application; apperr.NotFound, also if it was never set up.
+// Protocol returns one protocol of an application. The error is apperr.NotFound, also if it was never set up.
 func (s *Applications) Protocol(ctx context.Context, id, kind string) (protocol.Doc, error) {
 	return protocol.Protocols.First(ctx, s.Store, protocol.OfType(id, kind))
 }
 
 // SetProtocol replaces the settings of a protocol, or creates the protocol, disabled. The settings of the application's
-// own protocol_type are also in the application's record. apperr.NotFound, InvalidParameters.
+// own protocol_type are also in the application's record. The error is apperr.NotFound or InvalidParameters.
 func (s *Applications) SetProtocol(ctx context.Context, id, kind string, prop protocol.Prop) error {
 	protocolID, err := s.Store.NewID(ctx)
 	if err != nil {
@@ -140,12 +140,12 @@ func propOf(ctx context.Context, tx *docstore.Tx, appID, kind string) (protocol.
 	return p.Prop, nil
 }
 
-// EnableProtocol enables a protocol. apperr.NotFound, InvalidParameters for missing settings.
+// EnableProtocol enables a protocol. The error is apperr.NotFound or InvalidParameters for missing settings.
 func (s *Applications) EnableProtocol(ctx context.Context, id, kind string) (protocol.Doc, error) {
 	return s.setProtocolStatus(ctx, id, kind, toggle.On, "enabled")
 }
 
-// DisableProtocol disables a protocol. apperr.NotFound.
+// DisableProtocol disables a protocol. The error is apperr.NotFound.
 func (s *Applications) DisableProtocol(ctx context.Context, id, kind string) error {
 	_, err := s.setProtocolStatus(ctx, id, kind, toggle.Off, "disabled")
 	return err
@@ -185,8 +185,8 @@ type ProtocolSecret struct {
 	SecretHint string `json:"secret_hint"`
 }
 
-// ResetProtocolSecret replaces a protocol's secret; the old one ends at once. apperr.NotFound, Forbidden (the
-// application has scopes that the caller lacks).
+// ResetProtocolSecret replaces a protocol's secret; the old one ends at once. The error is apperr.NotFound or Forbidden
+// (the application has scopes that the caller lacks).
 func (s *Applications) ResetProtocolSecret(ctx context.Context, id, kind string) (ProtocolSecret, error) {
 	value := secret.Token(secretBytes)
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (ProtocolSecret, error) {

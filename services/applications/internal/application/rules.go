@@ -23,7 +23,7 @@ type Rules struct {
 	AllowSHA1 bool // algorithms with SHA-1 in SAML
 }
 
-// Limits of members, in characters unless said otherwise.
+// Limits of members, in characters unless stated otherwise.
 const (
 	maxName     = 128
 	maxDomain   = 253 // a DNS name's

@@ -43,11 +43,11 @@ func newSecret(id string) (value string, shown Secret) {
 	return value, Secret{ID: id, Hint: hint(value)}
 }
 
-// hint is the end of a secret, by which people tell secrets apart.
+// hint is the end of a secret, by which people can tell secrets apart.
 func hint(value string) string { return "…" + value[len(value)-4:] }
 
-// HashSecret returns the stored form of client secrets: SHA-256 in hexadecimal. A slow hash protects secrets that can
-// be guessed; 256 random bits cannot (decision 26).
+// HashSecret returns the stored form of client secrets: SHA-256 in hexadecimal. Only secrets that can be guessed need a
+// slow hash; 256 random bits cannot be guessed (decision 26).
 func HashSecret(value string) string {
 	sum := sha256.Sum256([]byte(value))
 	return hex.EncodeToString(sum[:])
@@ -61,8 +61,8 @@ type Refreshed struct {
 }
 
 // RefreshSecrets adds a new client secret. Earlier ones expire after grace, or sooner if they already had an earlier
-// end. Tokens end at once. apperr.NotFound, VersionMismatch, Forbidden (the application has scopes that the caller
-// lacks), InvalidState (too many valid secrets).
+// end. Tokens end at once. The error is apperr.NotFound, VersionMismatch, Forbidden (the application has scopes that
+// the caller lacks) or InvalidState (too many valid secrets).
 func (s *Applications) RefreshSecrets(ctx context.Context, id string, grace time.Duration) (Refreshed, error) {
 	secretID, err := s.Store.NewID(ctx)
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *Applications) RefreshSecrets(ctx context.Context, id string, grace time
 		a.settle(tx.Now)
 		if len(a.Secrets) > maxSecrets {
 			return Refreshed{}, apperr.New(apperr.InvalidState,
-				"the application has %d secrets that are still good; with grace_seconds=0 they end at once", maxSecrets)
+				"the application has %d secrets that are still valid; with grace_seconds=0 they expire at once", maxSecrets)
 		}
 		if err := keepHashes(ctx, tx, a, map[string]string{secretID: HashSecret(value)}); err != nil {
 			return Refreshed{}, err
@@ -131,7 +131,7 @@ func keepHashes(ctx context.Context, tx *docstore.Tx, a *Application, fresh map[
 	return err
 }
 
-// due is when the first of the secrets expires.
+// due is the time at which the next of the secrets expires.
 func (a *Application) due() clock.Time {
 	var due clock.Time
 	for _, shown := range a.Secrets {

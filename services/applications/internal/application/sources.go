@@ -14,9 +14,9 @@ import (
 // maxSources is how many authentication sources an application can have.
 const maxSources = 100
 
-// Attach adds connections to an application's authentication sources. Those that are attached already are no fault. at
-// locates them in the request. It asks the identity-sources service. apperr.NotFound, InvalidParameters (no such
-// connection), InvalidState (too many), VersionMismatch, Unavailable.
+// Attach adds connections to an application's authentication sources. Those that are attached already are ignored. at
+// returns the location of a connection in the request. It asks the identity-sources service. The error is
+// apperr.NotFound, InvalidParameters (no such connection), InvalidState (too many), VersionMismatch or Unavailable.
 func (s *Applications) Attach(ctx context.Context, id string, connections []string, at func(int) string) error {
 	if _, err := s.Get(ctx, id); err != nil {
 		return err
@@ -32,7 +32,7 @@ func (s *Applications) Attach(ctx context.Context, id string, connections []stri
 	var faults apperr.Faults
 	for i, connection := range connections {
 		_, exists := providers[connection]
-		faults.Check(exists, at(i), "is no connection")
+		faults.Check(exists, at(i), "is not a connection")
 	}
 	if err := faults.Err(); err != nil {
 		return err
@@ -56,8 +56,8 @@ func (s *Applications) Attach(ctx context.Context, id string, connections []stri
 	})
 }
 
-// Detach removes a connection from an application's authentication sources. apperr.NotFound, also if it was not
-// attached.
+// Detach removes a connection from an application's authentication sources. The error is apperr.NotFound, also if it
+// was not attached.
 func (s *Applications) Detach(ctx context.Context, id, connection string) error {
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		a, err := load(ctx, tx, id)

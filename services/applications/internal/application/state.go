@@ -69,7 +69,7 @@ func (s *Applications) AllowMultiAccounts(ctx context.Context, id string) error 
 	})
 }
 
-// ForbidMultiAccounts allows one sub-account for each user; apperr.InUse while a user has several.
+// ForbidMultiAccounts allows one sub-account for each user. The error is apperr.InUse while a user has several.
 func (s *Applications) ForbidMultiAccounts(ctx context.Context, id string) error {
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		_, err := s.set(ctx, tx, id, "updated", func(a *Application) { a.MultiAccountEnabled = toggle.Off })

@@ -60,12 +60,12 @@ func (p *Profile) refill(faults *apperr.Faults, t *template.Template, former jso
 	if p.ProtocolType != t.ProtocolType {
 		delete(next, "protocol_prop") // these are the settings of another protocol
 	}
-	patch := following(now, was, next)
+	patch := followed(now, was, next)
 	for _, object := range []string{"protocol_prop", "config_prop"} {
 		nowIn, _ := now[object].(map[string]any)
 		wasIn, _ := was[object].(map[string]any)
 		if nextIn, ok := next[object].(map[string]any); ok {
-			patch[object] = following(nowIn, wasIn, nextIn)
+			patch[object] = followed(nowIn, wasIn, nextIn)
 		}
 	}
 	p.ProtocolProp.ResponseAttr = slices.Clone(p.ProtocolProp.ResponseAttr) // decoding would overwrite the shared items
@@ -78,8 +78,8 @@ func (p *Profile) refill(faults *apperr.Faults, t *template.Template, former jso
 	}
 }
 
-// following returns the members of next that differ from was, unless now differs from was, too.
-func following(now, was, next map[string]any) map[string]any {
+// followed returns the members of next that differ from was, unless now differs from was, too.
+func followed(now, was, next map[string]any) map[string]any {
 	patch := map[string]any{}
 	for name, value := range next {
 		present := now[name]

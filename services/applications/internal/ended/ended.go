@@ -1,6 +1,6 @@
-// Package ended stores which tokens of the platform are no longer valid although they have not expired, until they
-// have. Each entry is emitted as an event token.ended, which all replicas of all services follow. Services that start
-// ask for all entries: see service.EndedTokens.
+// Package ended stores which tokens of the platform have ended before they expire, until they expire. Each entry is
+// emitted as an event token.ended, which all replicas of all services follow. Services that start ask for all entries:
+// see service.EndedTokens.
 package ended
 
 import (
@@ -29,7 +29,7 @@ var entries = docstore.Define(docstore.Schema[entry]{
 	Due: func(e *entry) clock.Time { return e.Until.Add(auth.Leeway) },
 })
 
-// Collections are those that the store must have.
+// Collections are the collections that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{entries.Def()} }
 
 // Due lists the entries whose tokens have expired.
@@ -73,7 +73,7 @@ func add(ctx context.Context, tx *docstore.Tx, id string, what service.EndedToke
 	})
 }
 
-// inPlatform is the tenant of all entries, because they are read together.
+// inPlatform returns a context for the tenant of all entries, which are read together.
 func inPlatform(ctx context.Context) context.Context {
 	info := request.From(ctx)
 	info.Tenant = request.Platform

@@ -20,7 +20,7 @@ func (a *api) registerAccounts(s *rest.Server) {
 		Scope:   auth.ApplicationsWrite,
 		Summary: "Create a sub-account", Errors: []apperr.Kind{apperr.AlreadyExists}, Request: exampleNewAccount,
 		Response: exampleAccount,
-		Doc: "A user's first sub-account in an application is the default. Where `multi_account_enabled` is 1, a " +
+		Doc: "A user's first sub-account in an application is the default. If `multi_account_enabled` is 1, a " +
 			"later one becomes the default if its `is_default` is 1.",
 	}, a.createAccount)
 	rest.Handle(s, rest.Op{
@@ -204,7 +204,7 @@ func (a *api) deleteAccount(ctx context.Context, in *AccountPath) (rest.Empty, e
 
 type enableAccountInput struct {
 	AccountPath
-	Same string `query:"id" required:"true" maxLength:"64" doc:"The sub-account's id once more"`
+	Same string `query:"id" required:"true" maxLength:"64" doc:"Must repeat the sub-account's id"`
 }
 
 func (a *api) enableAccount(ctx context.Context, in *enableAccountInput) (rest.Empty, error) {

@@ -1,5 +1,5 @@
 // Package httpapi defines the applications service's operations: JSON forms and their conversion to those of the
-// domain, one file for each noun. It holds no rules and no storage.
+// domain, one file per noun. It has no rules and no storage.
 package httpapi
 
 import (
@@ -25,9 +25,9 @@ func Register(s *rest.Server, apps *application.Applications, accounts *account.
 	a.registerStates(noun)
 	a.registerConfigs(noun)
 	a.registerLogos(s.Tagged("Logos", "The pictures of applications."))
-	a.registerSecrets(s.Tagged("Client secrets", "What applications prove with who they are."))
-	a.registerProtocols(s.Tagged("Protocols", "The protocols by which people are signed in to applications."))
-	a.registerSources(s.Tagged("Authentication sources", "The connections that people sign in to an application by."))
+	a.registerSecrets(s.Tagged("Client secrets", "The secrets with which applications authenticate."))
+	a.registerProtocols(s.Tagged("Protocols", "The protocols with which people sign in to applications."))
+	a.registerSources(s.Tagged("Authentication sources", "The connections through which people sign in to an application."))
 	a.registerAccounts(s.Tagged("Accounts", "Sub-accounts: the accounts that users have in applications."))
 	a.registerTemplates(s.Tagged("Templates", "The catalogue of products that applications can be made from."))
 }

@@ -77,9 +77,9 @@ func seesSecrets(ctx context.Context) application.Shown {
 }
 
 type listApplicationsInput struct {
-	Name     string `query:"name" maxLength:"256" doc:"A part of the name; case and width do not count"`
+	Name     string `query:"name" maxLength:"256" doc:"A part of the name; case and width are ignored"`
 	Type     string `query:"type" enum:"1,2"`
-	Types    string `query:"types" maxLength:"64" doc:"Types, joined by commas; with type both must hold" example:"1,2"`
+	Types    string `query:"types" maxLength:"64" doc:"Types, joined by commas; must hold together with type" example:"1,2"`
 	Status   string `query:"status" enum:"1,0"`
 	Category string `query:"category" enum:"1,2,3,4"`
 	rest.Paging

@@ -52,7 +52,7 @@ func (a *api) registerProtocols(s *rest.Server) {
 
 type listProtocolsInput struct {
 	rest.ByID
-	Status string `query:"status" enum:"1,0" doc:"1 enabled, 0 not"`
+	Status string `query:"status" enum:"1,0" doc:"1 enabled, 0 disabled"`
 }
 
 func (a *api) listProtocols(ctx context.Context, in *listProtocolsInput) ([]rest.Raw[Protocol], error) {

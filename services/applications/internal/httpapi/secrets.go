@@ -28,14 +28,14 @@ func (a *api) registerSecrets(s *rest.Server) {
 
 type refreshSecretsInput struct {
 	rest.ByID
-	Grace int64 `query:"grace_seconds" minimum:"0" maximum:"7776000" default:"0" doc:"How long the secrets before stay good; up to 90 days"`
+	Grace int64 `query:"grace_seconds" minimum:"0" maximum:"7776000" default:"0" doc:"How long the former secrets stay valid; up to 90 days"`
 }
 
 // FreshSecret is a new client secret.
 type FreshSecret struct {
 	ClientID       string    `json:"client_id" example:"4mrhvkqtwz5c2d7ba3gxyun6ep"`
 	ClientSecret   string    `json:"client_secret" example:"…"`
-	TimeExpiresOld time.Time `json:"time_expires_old" doc:"Until when the secrets before it are good"`
+	TimeExpiresOld time.Time `json:"time_expires_old" doc:"When the former secrets expire"`
 }
 
 func (a *api) refreshSecrets(ctx context.Context, in *refreshSecretsInput) (rest.Raw[FreshSecret], error) {

@@ -13,7 +13,7 @@ func (a *api) registerSources(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "attach-source", Method: http.MethodPost, Path: "/v1/applications/{id}/idp", Scope: auth.ApplicationsWrite,
 		Summary: "Attach authentication sources", Errors: []apperr.Kind{apperr.InvalidState},
-		Doc:     "One connection as `config_id`, or several as `config_ids`. One that is attached already is no error.",
+		Doc:     "One connection as `config_id`, or several as `config_ids`. Those that are attached already are ignored.",
 		Request: map[string]any{"config_id": "31"}, Response: map[string]any{},
 	}, a.attachSource)
 	rest.Handle(s, rest.Op{
@@ -27,7 +27,7 @@ type attachSourceInput struct {
 	rest.ByID
 	Body struct {
 		ConfigID  string   `json:"config_id,omitempty" minLength:"1" maxLength:"64" doc:"A connection's id" example:"31"`
-		ConfigIDs []string `json:"config_ids,omitempty" minItems:"1" maxItems:"100" doc:"Or several"`
+		ConfigIDs []string `json:"config_ids,omitempty" minItems:"1" maxItems:"100" doc:"Instead of config_id: several connections' ids"`
 	}
 }
 

@@ -26,10 +26,10 @@ func (a *api) registerStates(s *rest.Server) {
 		do                     func(context.Context, string) error
 		errors                 []apperr.Kind
 	}{
-		{"enable-sso", "sso/enable", "Enable single sign-on", "The one of `config_prop`.", a.sso(true), nil},
-		{"disable-sso", "sso/disable", "Disable single sign-on", "The one of `config_prop`.", a.sso(false), nil},
-		{"enable-mfa", "mfa/enable", "Enable the second factor", "The one of `config_prop`.", a.mfa(true), nil},
-		{"disable-mfa", "mfa/disable", "Disable the second factor", "The one of `config_prop`.", a.mfa(false), nil},
+		{"enable-sso", "sso/enable", "Enable single sign-on", "Changes `config_prop`, too.", a.sso(true), nil},
+		{"disable-sso", "sso/disable", "Disable single sign-on", "Changes `config_prop`, too.", a.sso(false), nil},
+		{"enable-mfa", "mfa/enable", "Enable the second factor", "Changes `config_prop`, too.", a.mfa(true), nil},
+		{"disable-mfa", "mfa/disable", "Disable the second factor", "Changes `config_prop`, too.", a.mfa(false), nil},
 		{"enable-multi-accounts", "multi-accounts/enable", "Allow a user several sub-accounts", "",
 			a.apps.AllowMultiAccounts, nil},
 		{"disable-multi-accounts", "multi-accounts/disable", "Allow a user one sub-account",

@@ -31,7 +31,7 @@ type Application struct {
 	TemplateParams      *TemplateParams `json:"template_params,omitempty"`
 	Scopes              []string        `json:"scopes" nullable:"false" doc:"The most that its tokens can have"`
 	JWKS                map[string]any  `json:"jwks,omitempty" doc:"Public keys (RFC 7517) for private_key_jwt"`
-	JWKSURI             string          `json:"jwks_uri,omitempty" doc:"Or the address of these keys"`
+	JWKSURI             string          `json:"jwks_uri,omitempty" doc:"URL of these keys, instead of jwks"`
 	SysExtProps         map[string]any  `json:"sys_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
 	FreeExtProps        map[string]any  `json:"free_ext_props" doc:"Any JSON object up to 64 KiB, kept exactly"`
 	ClientID            string          `json:"client_id" readOnly:"true" example:"4mrhvkqtwz5c2d7ba3gxyun6ep"`
@@ -68,9 +68,9 @@ type ProtocolProp struct {
 	ACSURL               string              `json:"acs_url,omitempty" doc:"SAML: assertion consumer service" example:"https://expenses.acme.test/saml/acs"`
 	SPEntity             string              `json:"sp_entity,omitempty" doc:"SAML: entity id of the service provider" example:"https://expenses.acme.test"`
 	ResponseAttr         []ResponseAttribute `json:"response_attr,omitempty" doc:"SAML: attributes of the response"`
-	DigestAlgorithm      string              `json:"digest_algorithm,omitempty" doc:"Identifier of XML Signature; none of SHA-1" example:"http://www.w3.org/2001/04/xmlenc#sha256"`
+	DigestAlgorithm      string              `json:"digest_algorithm,omitempty" doc:"Identifier of XML Signature, not with SHA-1" example:"http://www.w3.org/2001/04/xmlenc#sha256"`
 	LifetimeInSeconds    float64             `json:"lifetime_in_seconds,omitempty" minimum:"1" maximum:"86400" example:"3600"`
-	SignatureAlgorithm   string              `json:"signature_algorithm,omitempty" doc:"Identifier of XML Signature; oidc and oauth2: of JWS" example:"RS256"`
+	SignatureAlgorithm   string              `json:"signature_algorithm,omitempty" doc:"Identifier of XML Signature; for oidc and oauth2, of JWS" example:"RS256"`
 	NameIdentifierFormat string              `json:"name_identifier_format,omitempty" doc:"SAML: a URI"`
 	AuthnContextClassRef string              `json:"authn_context_class_ref,omitempty" doc:"SAML: a URI"`
 	SigningKey           string              `json:"saml_response_signing_key,omitempty" doc:"PEM; reads as ******, which keeps it when written back" example:"******"`
@@ -132,7 +132,7 @@ func open(known map[string]*huma.Schema) *huma.Schema {
 // TemplateParams are the values of a template's parameters.
 type TemplateParams struct {
 	Version string         `json:"version,omitempty" doc:"Version of the template" example:"1"`
-	Params  map[string]any `json:"params,omitempty" doc:"As the template's params_schema says"`
+	Params  map[string]any `json:"params,omitempty" doc:"They must match the template's params_schema"`
 }
 
 // ApplicationInput is an application to be created, or the members to be changed. Read-only members may be sent back

@@ -64,7 +64,7 @@ func (p *Prop) checkAlgorithms(faults *apperr.Faults, kind string, rules Rules) 
 		case a == nil:
 			faults.Add(location, "must be an algorithm of XML Signature")
 		case a.sha1 && !rules.AllowSHA1:
-			faults.Add(location, "must not be of SHA-1")
+			faults.Add(location, "must not use SHA-1")
 		}
 	}
 	check("digest_algorithm", digests, p.DigestAlgorithm)

@@ -21,7 +21,8 @@ const (
 // Types are all protocol types.
 var Types = []string{CAS, OAuth2, SAML, OIDC, SXP}
 
-// Protocol is the record of one protocol of an application. Its JSON form is the API's, the events' and the store's.
+// Protocol is the record of one protocol of an application. It has the same JSON form in the API, in events and in the
+// store.
 type Protocol struct {
 	docstore.Meta
 	AppID      string      `json:"app_id"`

@@ -161,7 +161,7 @@ func (k *Keeper) Refresh(ctx context.Context) (int, error) {
 	if err := k.load(ctx, doc); err != nil {
 		return 0, err
 	}
-	if k.ripe() {
+	if k.rotationDue() {
 		if _, err := k.rotate(ctx, false, true); err != nil {
 			return 0, err
 		}
@@ -169,8 +169,8 @@ func (k *Keeper) Refresh(ctx context.Context) (int, error) {
 	return 0, k.use()
 }
 
-// ripe reports whether the newest key has signed for so long that the next key should be published.
-func (k *Keeper) ripe() bool {
+// rotationDue reports whether the newest key has signed for so long that the next key should be published.
+func (k *Keeper) rotationDue() bool {
 	return !k.Store.Now().Before(k.loaded.newest().TimeActive.Add(k.Every - publishedBefore))
 }
 
@@ -204,9 +204,9 @@ func (k *Keeper) Rotate(ctx context.Context, atOnce bool) ([]Key, error) {
 	return r.Keys, k.use()
 }
 
-// rotate changes the stored ring and loads it. With onlyRipe it changes nothing if another replica has rotated since
+// rotate changes the stored ring and loads it. With ifDue it changes nothing if another replica has rotated since
 // the ring was loaded.
-func (k *Keeper) rotate(caller context.Context, atOnce, onlyRipe bool) (docstore.Doc[ring], error) {
+func (k *Keeper) rotate(caller context.Context, atOnce, ifDue bool) (docstore.Doc[ring], error) {
 	ctx := request.System(caller, request.Platform) // the ring belongs to no tenant; events are the caller's
 	made, err := auth.GenerateKey()
 	if err != nil {
@@ -226,7 +226,7 @@ func (k *Keeper) rotate(caller context.Context, atOnce, onlyRipe bool) (docstore
 			if err := k.end(caller, tx, r); err != nil {
 				return docstore.Doc[ring]{}, err
 			}
-		case onlyRipe && r.Version != held, r.newest().TimeActive.After(tx.Now):
+		case ifDue && r.Version != held, r.newest().TimeActive.After(tx.Now):
 			return rings.Replace(ctx, tx, r) // unchanged
 		case len(r.Keys) >= maxKeys:
 			return docstore.Doc[ring]{}, apperr.New(apperr.InvalidState, "%d keys are published already", maxKeys)

@@ -1,6 +1,6 @@
 // Package signing keeps the keys that the platform's tokens are signed with: one ring of keys for all replicas of the
-// service, stored with its private parts encrypted. The times in the ring say what each key is used for at any moment.
-// So a rotation is one write, and all replicas reach the same result without messages.
+// service, stored with its private parts encrypted. The times in the ring say which key signs at any moment. So a
+// rotation is one write, and replicas that read the ring agree without messages.
 package signing
 
 import (
@@ -57,7 +57,7 @@ var rings = docstore.Define(docstore.Schema[ring]{
 	Sealed: func(r *ring) map[string]*secret.Text { return map[string]*secret.Text{private: &r.Private} },
 })
 
-// Collections are those that the store must have.
+// Collections are the collections that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{rings.Def()} }
 
 // newRing makes a ring of existing keys. The first of them signs.

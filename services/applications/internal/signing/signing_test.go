@@ -102,7 +102,7 @@ func TestReplicasThatStartAtOnceMakeOneKey(t *testing.T) {
 	require.Equal(t, ids[:1], w.open().Signer().Keys().IDs(), "after a restart, too")
 }
 
-// A key is published before it signs, and until its last token has expired. No replica has to be told.
+// A key is published before it signs and until its last token has expired. Replicas need no message.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -116,7 +116,7 @@ func TestRotation(t *testing.T) {
 	second := keys[1].ID
 	again, err := other.Rotate(t.Context(), false)
 	require.NoError(t, err)
-	require.Equal(t, keys, again, "one waits to sign already")
+	require.Equal(t, keys, again, "a published key has not started to sign yet")
 	w.refresh(other)
 	for _, k := range []*signing.Keeper{one, other, w.open()} {
 		require.Equal(t, []string{first, second}, k.Signer().Keys().IDs())
@@ -218,13 +218,13 @@ func TestAdoptedKeys(t *testing.T) {
 	c.Adopt = &other
 	k, err = signing.Open(t.Context(), c)
 	require.NoError(t, err)
-	require.Equal(t, adopted.IDs(), k.Signer().Keys().IDs(), "once there is a ring, it holds")
+	require.Equal(t, adopted.IDs(), k.Signer().Keys().IDs(), "an existing ring is kept")
 	w.clock.Advance(auth.MaxTokenTTL + auth.Leeway)
 	w.refresh(k)
 	require.Equal(t, []string{signs.ID}, k.Signer().Keys().IDs())
 }
 
-// What was given under another public URL is known to be the platform's until the last such token has expired.
+// Tokens that were issued under another public URL stay valid until they expire.
 func TestEarlierIssuers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -251,7 +251,7 @@ func TestEarlierIssuers(t *testing.T) {
 	}
 }
 
-// The private parts are sealed, and another encryption key opens nothing.
+// The private parts are encrypted; another encryption key cannot decrypt them.
 func TestPrivateKeysAreSealed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

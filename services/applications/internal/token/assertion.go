@@ -28,7 +28,7 @@ const (
 	maxTokenID      = 256 // of a jti, in bytes
 )
 
-// refuse makes the error for a bad assertion. What is wrong with it appears only in the log.
+// refuse makes the error for a bad assertion. Its details appear only in the log.
 func refuse(format string, args ...any) error {
 	return errUnproven.Because(fmt.Errorf("%w: %w", badAssertion, fmt.Errorf(format, args...)))
 }
@@ -64,7 +64,7 @@ func (t *Tokens) checkAssertion(ctx context.Context, c application.Client, asser
 		}
 		id, ok := token.Header["kid"].(string)
 		if !ok && token.Header["kid"] != nil {
-			return nil, errors.New("kid is no text")
+			return nil, errors.New("kid is not a string")
 		}
 		key, err := keys.Find(ctx, id, token.Method.Alg())
 		if err == nil && key == nil {
@@ -98,7 +98,7 @@ var usedAssertions = docstore.Define(docstore.Schema[usedAssertion]{
 // DueAssertions lists used assertions that have expired.
 var DueAssertions = usedAssertions.Due
 
-// ForgetAssertion deletes one.
+// ForgetAssertion deletes a used assertion that has expired.
 func ForgetAssertion(ctx context.Context, store *docstore.Store, id string) error {
 	return docstore.Do(ctx, store, func(tx *docstore.Tx) error {
 		a, err := usedAssertions.Load(ctx, tx, id)
@@ -111,7 +111,7 @@ func ForgetAssertion(ctx context.Context, store *docstore.Store, id string) erro
 }
 
 // useOnce refuses an assertion that is for another server, valid for too long or used before. Otherwise it records the
-// use, in a dry run too.
+// use, in a dry run, too.
 func (t *Tokens) useOnce(ctx context.Context, c application.Client, claims jwt.RegisteredClaims) error {
 	issuer, expires := t.Signer.Issuer(), clock.Of(claims.ExpiresAt.Time)
 	here := func(audience string) bool { return audience == issuer || audience == issuer+TokenPath }
@@ -121,7 +121,7 @@ func (t *Tokens) useOnce(ctx context.Context, c application.Client, claims jwt.R
 	case claims.ID == "" || len(claims.ID) > maxTokenID:
 		return refuse("no jti, or one over %d bytes", maxTokenID)
 	case expires.After(t.Store.Now().Add(maxAssertionAge + auth.Leeway)):
-		return refuse("good for longer than %v", maxAssertionAge)
+		return refuse("valid for longer than %v", maxAssertionAge)
 	}
 	sum := sha256.Sum256([]byte(c.ClientID + "\x00" + claims.ID))
 	id := base64.RawURLEncoding.EncodeToString(sum[:])

@@ -24,7 +24,7 @@ import (
 	"github.com/idplatform/idplatform/services/applications/internal/application"
 )
 
-// signer is a client's private keys, one of each kind, with their names for kids.
+// signer is a client's private keys, one of each kind, whose names are their kids.
 type signer struct {
 	ed  ed25519.PrivateKey
 	es  *ecdsa.PrivateKey
@@ -155,7 +155,7 @@ func TestAssertions(t *testing.T) {
 	requireFault(t, w.form(tokenPath, withAssertion("nonsense")), http.StatusUnauthorized, "invalid_client")
 }
 
-// An assertion is good once, whichever replica gets it, however many come at the same time.
+// An assertion is valid once, whichever replica gets it, however many requests come at the same time.
 func TestAssertionsAreGoodOnce(t *testing.T) {
 	t.Parallel()
 	s := newSigner(t)
@@ -184,7 +184,7 @@ func TestAssertionsAreGoodOnce(t *testing.T) {
 	requireFault(t, w.form(tokenPath, withAssertion(second)), http.StatusUnauthorized, "invalid_client")
 }
 
-// A client's keys are fetched from its jwks_uri, kept, and fetched again for a key that is not among them.
+// A client's keys are fetched from its jwks_uri, cached, and fetched again for an unknown key.
 func TestKeysOfAnAddress(t *testing.T) {
 	t.Parallel()
 	s, next := newSigner(t), newSigner(t)

@@ -30,7 +30,7 @@ const (
 	privateKeyJWT = "private_key_jwt"
 )
 
-// Methods lists them.
+// Methods are all authentication methods.
 var Methods = []string{secretBasic, secretPost, privateKeyJWT}
 
 // assertionType is the only valid value of client_assertion_type.
@@ -114,12 +114,13 @@ func (c Credentials) bearer() (token string, ok bool) {
 	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
 }
 
-// errUnproven is the error for every invalid credential. The event says what is wrong with it.
+// errUnproven is the error for every invalid credential. Only the event client.authentication_failed tells the reason.
 var errUnproven = apperr.New(apperr.Unauthenticated, "the client's credential is not valid")
 
-// Authenticate returns the client that sends a request. Unauthenticated for an invalid credential, InvalidParameters
-// for a malformed one, RateLimited after too many invalid ones. A valid credential is never refused because of invalid
-// ones. A secret has 256 bits, so it cannot be guessed; the limit bounds the load and the events that attempts cause.
+// Authenticate returns the client that sends a request. The error is apperr.Unauthenticated for an invalid credential,
+// InvalidParameters for a malformed one or RateLimited after too many invalid ones. A valid credential is never refused
+// because of invalid ones. A secret has 256 bits, so it cannot be guessed; the limit bounds the load and the events
+// that attempts cause.
 func (t *Tokens) Authenticate(ctx context.Context, c Credentials) (application.Client, error) {
 	p, err := c.proof()
 	if err != nil {

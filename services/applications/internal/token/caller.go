@@ -18,8 +18,8 @@ type Caller struct {
 	Admin    bool // of the platform
 }
 
-// Caller returns who asks. For errors see Authenticate; for an invalid bearer token it is Unauthenticated with the code
-// invalid_token.
+// Caller returns who asks about a token. The error is one of Authenticate's, or apperr.Unauthenticated with the code
+// invalid_token for an invalid bearer token.
 func (t *Tokens) Caller(ctx context.Context, c Credentials) (Caller, error) {
 	bearer, ok := c.bearer()
 	if !ok {
@@ -59,7 +59,7 @@ type found struct {
 }
 
 // callers caches clients that have authenticated by client_secret_basic. An entry is valid for as long as the verifier
-// caches a token, which is an equal credential, and at most until a change of the client ends its tokens.
+// caches a token, but only until a change of the client ends its tokens.
 type callers struct {
 	cache *otter.Cache[[sha256.Size]byte, found]
 }

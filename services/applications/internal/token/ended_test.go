@@ -19,7 +19,7 @@ import (
 	"github.com/idplatform/idplatform/services/applications/internal/ended"
 )
 
-// elsewhere starts another service, which asks for what has ended.
+// elsewhere starts another service, which asks for the ended tokens.
 func (w *world) elsewhere(t testing.TB, keys auth.KeySource) (*service.Unit, *auth.Verifier) {
 	spec := service.Spec{Name: "users", New: func(context.Context, service.Deps) (service.App, error) {
 		return service.App{Handler: http.NotFoundHandler()}, nil
@@ -63,7 +63,7 @@ func TestTokensEndInEveryReplicaOfEveryService(t *testing.T) {
 			require.Eventually(t, func() bool { return !good(v, text) }, patience, time.Millisecond)
 		}
 	}
-	require.False(t, good(users, tokens[0]), "it was told before it was ready")
+	require.False(t, good(users, tokens[0]), "it knew the ended tokens before it was ready")
 	require.True(t, good(users, tokens[1]))
 	revoke(tokens[1])
 	ends(tokens[1])
@@ -117,10 +117,10 @@ func TestRotationAtOnceEndsTokensInEveryReplicaOfEveryService(t *testing.T) {
 	late, others := w.elsewhere(t, auth.StaticKeys(old))
 	require.Eventually(t, func() bool { return late.Ready(t.Context()) == nil }, patience, time.Millisecond)
 	_, err = others.Verify(t.Context(), stolen)
-	require.Error(t, err, "it was told before it was ready")
+	require.Error(t, err, "it knew the ended tokens before it was ready")
 }
 
-// A service that starts while nobody can tell it what has ended is not ready.
+// A service that starts while nobody answers which tokens have ended is not ready.
 func TestNotReadyBeforeItIsKnown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -136,7 +136,8 @@ func TestNotReadyBeforeItIsKnown(t *testing.T) {
 	require.Eventually(t, func() bool { return unit.Ready(t.Context()) == nil }, patience, time.Millisecond)
 }
 
-// However many there are, a service that starts hears of all; and nothing is kept for longer than it matters.
+// A service that starts gets all ended tokens, however many they are. Entries are deleted when their tokens have
+// expired.
 func TestManyEndedTokens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -20,9 +20,9 @@ import (
 type Failures struct {
 	docstore.Meta
 	ClientID string     `json:"client_id"`
-	Count    int64      `json:"count"` // since the application exists
+	Count    int64      `json:"count"` // since the application was created
 	TimeLast clock.Time `json:"time_last"`
-	Method   string     `json:"method"` // of the last one: client_secret_basic
+	Method   string     `json:"method"` // of the last one, such as client_secret_basic
 	Reason   reason     `json:"reason"`
 	Address  string     `json:"address"`
 }
@@ -64,7 +64,7 @@ var noHash = strings.Repeat("-", len(application.HashSecret("")))
 
 func isNobody(appID string) bool { return strings.HasPrefix(appID, nobodies) }
 
-// failed refuses a client, counts the failure and emits an event, in a dry run too. After too many failures of the
+// failed refuses a client, counts the failure and emits an event, in a dry run, too. After too many failures of the
 // client or from the address it returns RateLimited instead.
 func (t *Tokens) failed(
 	ctx context.Context, c application.Client, method string, address netip.Addr, refusal error,

@@ -11,8 +11,8 @@ import (
 )
 
 // Revoke ends a token that was issued to the caller; an administrator of the platform can end every token. An invalid
-// token needs no revocation and is no error (RFC 7009 §2.2). InvalidParameters with the codes unsupported_token_type
-// (another issuer's token) and unauthorized_client (another client's), RateLimited.
+// token needs no revocation and is no error (RFC 7009 §2.2). The error is apperr.InvalidParameters with the codes
+// unsupported_token_type (another issuer's token) and unauthorized_client (another client's) or RateLimited.
 func (t *Tokens) Revoke(ctx context.Context, by Caller, text string) error {
 	p, err := t.Verifier.Verify(ctx, text)
 	if apperr.KindOf(err) == apperr.Unauthenticated {
@@ -22,10 +22,10 @@ func (t *Tokens) Revoke(ctx context.Context, by Caller, text string) error {
 		return err
 	}
 	if p.Issuer != auth.Platform {
-		return apperr.OAuth(apperr.InvalidParameters, "unsupported_token_type", "another issuer has given the token")
+		return apperr.OAuth(apperr.InvalidParameters, "unsupported_token_type", "the token was issued by another issuer")
 	}
 	if (by.ClientID == "" || p.ClientID != by.ClientID) && !by.Admin {
-		return apperr.OAuth(apperr.InvalidParameters, "unauthorized_client", "the token was given to another client")
+		return apperr.OAuth(apperr.InvalidParameters, "unauthorized_client", "the token was issued to another client")
 	}
 	if wait := t.limits.revocations.take(by.ClientID); wait > 0 {
 		return tooMany("tokens are revoked too often", wait)

@@ -15,7 +15,7 @@ import (
 	"github.com/idplatform/idplatform/services/applications/internal/application"
 )
 
-// Deps are what Tokens work with.
+// Deps are what Tokens need. All are required.
 type Deps struct {
 	Store    *docstore.Store
 	Clients  Clients
@@ -28,7 +28,7 @@ type Deps struct {
 
 // Clients finds clients.
 type Clients interface {
-	// Client finds an application by its client id, in all tenants. apperr.NotFound.
+	// Client finds an application by its client id, in all tenants. The error is apperr.NotFound.
 	Client(ctx context.Context, clientID string) (application.Client, error)
 }
 
@@ -42,7 +42,7 @@ type Tokens struct {
 // New makes the use cases.
 func New(d Deps) *Tokens { return &Tokens{d, newLimits(d.Limits), newCallers()} }
 
-// Collections are those that the store must have.
+// Collections are the collections that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{failures.Def(), usedAssertions.Def()} }
 
 // GrantType is the only supported grant type (RFC 6749 §4.4).
@@ -63,8 +63,8 @@ type Token struct {
 	Scope       string `json:"scope"`
 }
 
-// Issue issues a token to an authenticated client. InvalidParameters with the codes unsupported_grant_type,
-// unauthorized_client and invalid_scope, Forbidden for another tenant, RateLimited.
+// Issue issues a token to an authenticated client. The error is apperr.InvalidParameters with the codes
+// unsupported_grant_type, unauthorized_client and invalid_scope, Forbidden for another tenant or RateLimited.
 func (t *Tokens) Issue(ctx context.Context, c application.Client, r Request) (Token, error) {
 	if wait := t.limits.tokens.take(c.ClientID); wait > 0 {
 		return Token{}, tooMany("too many token requests", wait)

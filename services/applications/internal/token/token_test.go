@@ -268,7 +268,7 @@ func TestTokenForAnotherTenant(t *testing.T) {
 	w.form(tokenPath, grant, "Authorization", basic("c1", "s3cret"), "X-Tenant-Id", "acme").OK(nil)
 }
 
-// No token leaves in a dry run, but guesses count.
+// A dry run returns no token, but counts wrong secrets.
 func TestDryRun(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, token.Limits{TokensPerSecond: 1000, FailuresPerMinute: 3},
@@ -291,7 +291,7 @@ func TestDryRun(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Who guesses is slowed down and told of; the right owner, at the same address, gets tokens all the same.
+// Wrong secrets are limited and emitted as events; the right secret, from the same address, is still accepted.
 func TestFailuresAreLimitedAndTold(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, token.Limits{TokensPerSecond: 1000, FailuresPerMinute: 5}, machine("c1", "acme", "s3cret"),
@@ -433,7 +433,7 @@ func TestIntrospection(t *testing.T) {
 	requireFault(t, ask(text, "Bearer nonsense"), http.StatusUnauthorized, "invalid_token")
 	requireFault(t, w.form(introspectPath, "token="+text), http.StatusUnauthorized, "invalid_client")
 
-	// A caller's secret is remembered for as long as a token would be.
+	// A caller's secret is cached for as long as a token would be.
 	ctx := request.System(t.Context(), "acme")
 	changed := machine("c2", "acme", "another", "users:read")
 	changed.Version = 2

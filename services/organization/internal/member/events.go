@@ -61,7 +61,9 @@ type ended struct {
 }
 
 // emitOne sends the event of a membership with the names of its node, which may be deleted.
-func emitOne(ctx context.Context, tx *docstore.Tx, named directory, action string, doc *Doc, extra map[string]any) error {
+func emitOne(
+	ctx context.Context, tx *docstore.Tx, named directory, action string, doc *Doc, extra map[string]any,
+) error {
 	m, err := doc.Value()
 	if err != nil {
 		return err

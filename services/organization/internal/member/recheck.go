@@ -166,7 +166,9 @@ func forgetRecheck(ctx context.Context, tx *docstore.Tx, userID string, sequence
 
 // applyVerdicts stores the memberships that follow from verdicts on a user. after is the last node evaluated, or "" if
 // all were.
-func (s *Members) applyVerdicts(ctx context.Context, user *record, nodes []*tree.Node, verdicts []verdict, after string) error {
+func (s *Members) applyVerdicts(
+	ctx context.Context, user *record, nodes []*tree.Node, verdicts []verdict, after string,
+) error {
 	if err := s.number(ctx, verdicts); err != nil {
 		return err
 	}

@@ -238,7 +238,9 @@ type evaluation struct {
 }
 
 // evaluateUsers evaluates the users of a page for a node, in the order of ids, until the meter is full.
-func (m *meter) evaluateUsers(ctx context.Context, page questions.Records, u *upkeep, node *tree.Node) (evaluation, error) {
+func (m *meter) evaluateUsers(
+	ctx context.Context, page questions.Records, u *upkeep, node *tree.Node,
+) (evaluation, error) {
 	e := evaluation{cursor: page.Next}
 	for i, raw := range page.Users {
 		if seen, err := readRecord(raw); err == nil && u.Seen != "" && seen.ID <= u.Seen {
