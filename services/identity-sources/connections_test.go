@@ -97,7 +97,7 @@ func TestConnectionsAreRefused(t *testing.T) {
 	}
 }
 
-// A secret is stored sealed, shown masked, kept by its mask, and gone with the field.
+// A secret is stored encrypted, shown as a mask, kept by its mask, and deleted with the field.
 func TestSecretsOfConnections(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -181,7 +181,7 @@ func TestMaxConnections(t *testing.T) {
 	require.Len(t, list, 200)
 }
 
-// Many first requests of a tenant make one native database.
+// Many concurrent first requests of a tenant create one native database connection.
 func TestRaceOfFirstRequests(t *testing.T) {
 	t.Parallel()
 	c := in(start(t), "acme")

@@ -60,7 +60,7 @@ func TestConnectionsKeepTheConventions(t *testing.T) {
 		c := in(s, "acme")
 		would := c.Post(connectionsPath+"?dry_run=true", wechat())
 		require.Equal(t, "true", would.Header.Get("Dry-Run"))
-		require.Len(t, listed(c), 1, "the native database alone")
+		require.Len(t, listed(c), 1, "only the native database")
 		made := c.Post(connectionsPath, wechat()).Object()
 		before := stored(t, s)
 		c.Do(http.MethodPut, one(made)+"?dry_run=true", wechat(object{"config_fields": object{
@@ -115,7 +115,7 @@ func TestConnectionsKeepTheConventions(t *testing.T) {
 	})
 }
 
-// A connection is deleted while methods take it: either it stays, or no method has it.
+// A connection is deleted while methods are created with it: either it remains, or no method has it.
 func TestRaceOfADeleteAndMethodsThatTakeTheConnection(t *testing.T) {
 	t.Parallel()
 	s := start(t)

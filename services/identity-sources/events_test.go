@@ -10,7 +10,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// What is told of each change is a format that others rely on.
+// Events are a format that other programs rely on.
 func TestGoldenEvents(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 
 func start(t testing.TB) *testkit.Service { return testkit.Start(t, identitysources.Spec()) }
 
-// in is a client of a tenant that may read and write.
+// in returns a client of a tenant with all scopes of this service.
 func in(s *testkit.Service, tenant string) *testkit.Client { return s.As(tenant, read, write) }
 
 func TestConventions(t *testing.T) {
@@ -44,7 +44,7 @@ func TestConventions(t *testing.T) {
 	})
 }
 
-// startWithMethods starts the service with a method in each tenant that the conventions look at.
+// startWithMethods starts the service with a method in each tenant that testkit.Conventions uses.
 func startWithMethods(t testing.TB) *testkit.Service {
 	s := start(t)
 	for _, tenant := range []string{"acme", "globex"} {
@@ -104,7 +104,7 @@ func TestProviders(t *testing.T) {
 	require.NotContains(t, providers[0], "example")
 }
 
-// Every tenant has its native database from the start, one, whoever comes first.
+// Every tenant has one native database connection, whichever request comes first.
 func TestNativeDatabase(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -14,7 +14,7 @@ import (
 
 func system(t *testing.T, tenant string) context.Context { return request.System(t.Context(), tenant) }
 
-// stored is the text of all connections in the store, and of their sealed values.
+// stored is the stored text of all connections and of their encrypted values.
 func stored(t *testing.T, s *testkit.Service) (text string) {
 	t.Helper()
 	type anything struct{ docstore.Meta }

@@ -21,7 +21,7 @@ const (
 	maxDisplayName = 128 // characters
 )
 
-// Connection is a connection record. Its JSON form is the API's, the events' and the store's.
+// Connection is a connection record. It has the same JSON form in the API, in events and in the store.
 type Connection struct {
 	docstore.Meta
 	ProviderID   string `json:"provider_id"`

@@ -16,10 +16,10 @@ import (
 	"github.com/idplatform/idplatform/services/questions"
 )
 
-// Deps are what Connections work with.
+// Deps are what Connections need. All are required.
 type Deps struct {
 	Store *docstore.Store
-	Bus   *bus.Bus
+	Bus   *bus.Bus // for questions about what uses a connection
 	// InUse counts what uses a connection in this service's own store. It is called inside a Write.
 	InUse func(ctx context.Context, tx *docstore.Tx, id string) (what string, n int64, err error)
 }
@@ -30,7 +30,7 @@ type Connections struct{ Deps }
 // New makes the use cases.
 func New(d Deps) *Connections { return &Connections{d} }
 
-// Collections are those that the store must have.
+// Collections are the collections that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{connections.Def()} }
 
 // Doc is a connection as read or written.
@@ -71,13 +71,13 @@ func (s *Connections) list(ctx context.Context, f Filter) ([]Doc, error) {
 	return page.Docs, err
 }
 
-// Get returns a connection; apperr.NotFound.
+// Get returns a connection. The error is apperr.NotFound.
 func (s *Connections) Get(ctx context.Context, id string) (Doc, error) {
 	return connections.Find(ctx, s.Store, id)
 }
 
-// Create adds a connection. apperr.InvalidParameters with every fault, AlreadyExists (a second native database),
-// InvalidState (MaxConnections).
+// Create adds a connection. The error is apperr.InvalidParameters with every fault, AlreadyExists (a second native
+// database) or InvalidState (MaxConnections).
 func (s *Connections) Create(ctx context.Context, d Draft) (Doc, error) {
 	if err := s.ensureNative(ctx); err != nil {
 		return Doc{}, err
@@ -134,9 +134,9 @@ func ignore(err error, kind apperr.Kind) error {
 	return err
 }
 
-// Replace replaces provider, display name and fields. A mask in place of a secret keeps the secret. apperr.NotFound,
-// InvalidParameters, InvalidState (another provider for the native database), InUse (another provider for a connection
-// in use), VersionMismatch, Unavailable.
+// Replace replaces provider, display name and fields. A mask in place of a secret keeps the secret. The error is
+// apperr.NotFound, InvalidParameters, InvalidState (another provider for the native database), InUse (another provider
+// for a connection in use), VersionMismatch or Unavailable.
 func (s *Connections) Replace(ctx context.Context, id string, d Draft) (Doc, error) {
 	doc, err := s.Get(ctx, id)
 	if err != nil {
@@ -174,7 +174,7 @@ func (s *Connections) Replace(ctx context.Context, id string, d Draft) (Doc, err
 // at the time when the other services were asked.
 func (s *Connections) mayBecome(ctx context.Context, tx *docstore.Tx, c *Connection, asked string) error {
 	if c.native() != "" {
-		return apperr.New(apperr.InvalidState, "the native database connection stays one")
+		return apperr.New(apperr.InvalidState, "the provider of the native database connection can't be changed")
 	}
 	if c.ProviderCode != asked {
 		return apperr.New(apperr.VersionMismatch, "the record has changed; its version is now %d", c.Version)
@@ -182,7 +182,7 @@ func (s *Connections) mayBecome(ctx context.Context, tx *docstore.Tx, c *Connect
 	return s.unusedHere(ctx, tx, c.ID)
 }
 
-// SetStatus enables or disables a connection. apperr.NotFound, VersionMismatch.
+// SetStatus enables or disables a connection. The error is apperr.NotFound or VersionMismatch.
 func (s *Connections) SetStatus(ctx context.Context, id, status string) (Doc, error) {
 	action := map[string]string{Enabled: "enabled", Disabled: "disabled"}[status]
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
@@ -195,8 +195,8 @@ func (s *Connections) SetStatus(ctx context.Context, id, status string) (Doc, er
 	})
 }
 
-// Delete deletes a connection that nothing uses. apperr.NotFound, InvalidState (the native database), InUse,
-// VersionMismatch, Unavailable (a service that may use it does not answer).
+// Delete deletes a connection that nothing uses. The error is apperr.NotFound, InvalidState (the native database),
+// InUse, VersionMismatch or Unavailable (a service that may use it does not answer).
 func (s *Connections) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
 	if _, err := s.Get(ctx, id); err != nil {
 		return docstore.Deleted{}, err
@@ -224,7 +224,7 @@ func (s *Connections) Delete(ctx context.Context, id string) (docstore.Deleted, 
 	})
 }
 
-// unused asks the other services whether they use a connection.
+// unused asks the other services, and returns apperr.InUse if they use a connection.
 func (s *Connections) unused(ctx context.Context, id string) error {
 	number, err := strconv.ParseInt(id, 10, 64)
 	if err != nil {
@@ -241,6 +241,7 @@ func (s *Connections) unused(ctx context.Context, id string) error {
 	return inUse(use{"stored_credentials", credentials.Count}, use{"applications", applications.Count})
 }
 
+// unusedHere returns apperr.InUse if this service uses a connection.
 func (s *Connections) unusedHere(ctx context.Context, tx *docstore.Tx, id string) error {
 	what, n, err := s.InUse(ctx, tx, id)
 	if err != nil {
@@ -299,7 +300,7 @@ func (s *Connections) Existing(ctx context.Context, ids []string) ([]questions.C
 }
 
 // Settings returns a connection's provider and its config_fields with the secrets in plain text, which must reach no
-// log, event or answer. apperr.NotFound.
+// log, event or answer. The error is apperr.NotFound.
 func (s *Connections) Settings(ctx context.Context, id string) (*provider.Provider, map[string]json.RawMessage, error) {
 	doc, err := s.Get(ctx, id)
 	if err != nil {
@@ -331,7 +332,7 @@ func (s *Connections) Settings(ctx context.Context, id string) (*provider.Provid
 }
 
 // Exist reports a fault at each id that is not a connection. It is called inside a Write, which then depends on the
-// connections. at locates the ids.
+// connections. at returns the location of an id.
 func Exist(ctx context.Context, tx *docstore.Tx, ids []string, at func(int) string, faults *apperr.Faults) error {
 	found, err := connections.LoadMany(ctx, tx, ids)
 	if err != nil {

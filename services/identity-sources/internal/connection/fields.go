@@ -77,7 +77,7 @@ func (f Fields) check(faults *apperr.Faults, p *provider.Provider, before Fields
 		if f.text(name) == secret.Mask {
 			masked[name] = true
 			_, kept := before[name]
-			faults.Check(kept, name, "must be the secret itself: its mask stands for none here")
+			faults.Check(kept, name, "must be the secret itself: there is none that the mask could keep")
 		}
 	}
 	if refusal, ok := errors.AsType[*apperr.Error](all.Err()); ok {

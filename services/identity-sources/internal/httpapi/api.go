@@ -1,5 +1,5 @@
 // Package httpapi defines the identity-sources service's operations: JSON forms and their conversion to those of the
-// domain, one file for each noun. It holds no rules and no storage.
+// domain, one file per noun. It has no rules and no storage.
 package httpapi
 
 import (

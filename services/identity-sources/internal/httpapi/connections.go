@@ -67,7 +67,7 @@ func (a *api) registerConnections(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "test-connection", Method: http.MethodPost, Path: oneConnection + "/test", Scope: auth.IdentitySourcesWrite,
 		Summary: "Test a connection", Momentary: true, Errors: []apperr.Kind{apperr.Unavailable},
-		Doc: "Speaks to the provider as a login would, within 14 seconds: OpenID Connect discovery and keys, SAML " +
+		Doc: "Connects to the provider as a login would, within 14 seconds: OpenID Connect discovery and keys, SAML " +
 			"metadata, LDAP bind and search, the SMTP handshake. Keys that only the provider can check are compared " +
 			"with their usual form. A dry run makes no requests. Requests to private addresses are refused unless " +
 			"the platform is configured for them.",

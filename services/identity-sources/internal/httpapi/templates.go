@@ -69,7 +69,7 @@ type AuthTemplate struct {
 // AuthStep is one step of a login.
 type AuthStep struct {
 	Methods  []string `json:"methods" doc:"1…20 codes of authentication methods; any one passes the step"`
-	Required bool     `json:"required,omitempty" doc:"Whether the step may not be left out"`
+	Required bool     `json:"required,omitempty" doc:"Whether the step cannot be skipped"`
 }
 
 // AuthTemplateInput is an authentication template to be created, or the members of one to be changed.
@@ -77,7 +77,7 @@ type AuthTemplateInput struct {
 	rest.MetaInput
 	Code  string     `json:"code" doc:"1…64 letters, digits or . _ -; unique" example:"staff"`
 	Name  string     `json:"name" doc:"1…128 characters" example:"Staff"`
-	Steps []AuthStep `json:"steps" doc:"1…10, at least one of them required"`
+	Steps []AuthStep `json:"steps" doc:"1…10 steps, at least one of them required"`
 
 	IsDefault string `json:"is_default,omitempty" readOnly:"true"`
 }

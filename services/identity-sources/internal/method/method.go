@@ -1,5 +1,5 @@
-// Package method keeps authentication methods, the ways in which people prove who they are, and authentication
-// templates, the steps of a login that are made of them.
+// Package method is the domain of authentication methods, the ways in which people prove who they are, and of
+// authentication templates, the steps of a login with these methods.
 package method
 
 import (
@@ -36,7 +36,7 @@ var code = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 const codeRule = "must have 1…64 letters, digits or . _ -, and begin with a letter or digit"
 
-// Method is an authentication method record. Its JSON form is the API's, the events' and the store's.
+// Method is an authentication method record. It has the same JSON form in the API, in events and in the store.
 type Method struct {
 	docstore.Meta
 	Profile
@@ -91,7 +91,7 @@ func (p *Profile) check(faults *apperr.Faults) {
 	if p.ConnectionIDs == nil {
 		p.ConnectionIDs = []string{}
 	}
-	faults.Check(len(p.ConnectionIDs) <= maxConnections, "connection_ids", "must have at most %d", maxConnections)
+	faults.Check(len(p.ConnectionIDs) <= maxConnections, "connection_ids", "must have at most %d items", maxConnections)
 	distinct(faults, "connection_ids", p.ConnectionIDs)
 	faults.Props("policy", &p.Policy)
 	faults.Check(len(p.Policy) <= maxPolicy, "policy", "must have at most %d KiB", maxPolicy>>10)
@@ -100,17 +100,17 @@ func (p *Profile) check(faults *apperr.Faults) {
 // distinct reports a fault at each repeated entry.
 func distinct(faults *apperr.Faults, list string, entries []string) {
 	for i, entry := range entries {
-		faults.Check(!slices.Contains(entries[:i], entry), apperr.Item(list, i), "is there twice")
+		faults.Check(!slices.Contains(entries[:i], entry), apperr.Item(list, i), "is given twice")
 	}
 }
 
 // Methods are the use cases of authentication methods.
 type Methods struct{ store *docstore.Store }
 
-// New makes the use cases of both.
+// New makes the use cases of methods and of templates.
 func New(store *docstore.Store) (*Methods, *Templates) { return &Methods{store}, &Templates{store} }
 
-// Collections are those that the store must have.
+// Collections are the collections that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{methods.Def(), templates.Def()} }
 
 // Doc is a method as read or written.
@@ -119,7 +119,7 @@ type Doc = docstore.Doc[Method]
 // Filter selects methods by equal members; empty members are ignored.
 type Filter struct{ Code, Type, Status string }
 
-// List returns a page of methods.
+// List returns a page of methods. The error is apperr.InvalidParameters (paging).
 func (s *Methods) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Method], error) {
 	return methods.List(ctx, s.store, equal(map[string]string{byCode: f.Code, byType: f.Type, byStatus: f.Status}), p)
 }
@@ -134,12 +134,12 @@ func equal(values map[string]string) docstore.Filter {
 	return docstore.And(all...)
 }
 
-// Get returns a method; apperr.NotFound.
+// Get returns a method. The error is apperr.NotFound.
 func (s *Methods) Get(ctx context.Context, id string) (Doc, error) {
 	return methods.Find(ctx, s.store, id)
 }
 
-// Create adds a method, enabled. apperr.InvalidParameters, AlreadyExists.
+// Create adds a method, enabled. The error is apperr.InvalidParameters or AlreadyExists.
 func (s *Methods) Create(ctx context.Context, draft Profile) (Doc, error) {
 	var faults apperr.Faults
 	draft.check(&faults)
@@ -158,7 +158,7 @@ func (s *Methods) Create(ctx context.Context, draft Profile) (Doc, error) {
 		if err != nil {
 			return Doc{}, err
 		}
-		return doc, tellMethod(ctx, tx, "created", &doc)
+		return doc, emitMethod(ctx, tx, "created", &doc)
 	})
 }
 
@@ -171,8 +171,8 @@ func (p *Profile) checkConnections(ctx context.Context, tx *docstore.Tx) error {
 	return faults.Err()
 }
 
-// Update applies edit to a method. apperr.NotFound, InvalidParameters, AlreadyExists, InUse (another code while
-// templates name the method), VersionMismatch.
+// Update applies edit to a method. The error is apperr.NotFound, InvalidParameters, AlreadyExists, InUse (another code
+// while templates name the method) or VersionMismatch.
 func (s *Methods) Update(ctx context.Context, id string, edit func(*Profile) error) (Doc, error) {
 	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (Doc, error) {
 		m, err := methods.Load(ctx, tx, id)
@@ -200,7 +200,7 @@ func (s *Methods) Update(ctx context.Context, id string, edit func(*Profile) err
 	})
 }
 
-// SetStatus enables or disables a method. apperr.NotFound, VersionMismatch.
+// SetStatus enables or disables a method. The error is apperr.NotFound or VersionMismatch.
 func (s *Methods) SetStatus(ctx context.Context, id, status string) (Doc, error) {
 	action := map[string]string{On: "enabled", Off: "disabled"}[status]
 	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (Doc, error) {
@@ -213,7 +213,7 @@ func (s *Methods) SetStatus(ctx context.Context, id, status string) (Doc, error)
 	})
 }
 
-// Delete deletes a method that no template names. apperr.NotFound, InUse, VersionMismatch.
+// Delete deletes a method that no template names. The error is apperr.NotFound, InUse or VersionMismatch.
 func (s *Methods) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
 	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (docstore.Deleted, error) {
 		m, err := methods.Load(ctx, tx, id)
@@ -227,7 +227,7 @@ func (s *Methods) Delete(ctx context.Context, id string) (docstore.Deleted, erro
 		if err != nil {
 			return docstore.Deleted{}, err
 		}
-		return docstore.Deleted{ID: id}, tellMethod(ctx, tx, "deleted", &doc)
+		return docstore.Deleted{ID: id}, emitMethod(ctx, tx, "deleted", &doc)
 	})
 }
 
@@ -253,9 +253,9 @@ func replaceMethod(ctx context.Context, tx *docstore.Tx, m *Method, action strin
 	if err != nil || !doc.Changed() {
 		return doc, err
 	}
-	return doc, tellMethod(ctx, tx, action, &doc)
+	return doc, emitMethod(ctx, tx, action, &doc)
 }
 
-func tellMethod(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
+func emitMethod(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
 	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "auth_method", Source: "/auth-methods"}, action, doc, nil)
 }

@@ -16,7 +16,7 @@ const (
 	maxMethodsOfStep = 20
 )
 
-// Template is an authentication template record. Its JSON form is the API's, the events' and the store's.
+// Template is an authentication template record. It has the same JSON form in the API, in events and in the store.
 type Template struct {
 	docstore.Meta
 	TemplateProfile
@@ -72,16 +72,16 @@ func (t *Template) methods() []string { return t.TemplateProfile.methods() }
 func (p *TemplateProfile) check(faults *apperr.Faults) {
 	faults.Check(code.MatchString(p.Code), "code", codeRule)
 	faults.Name("name", p.Name, maxName)
-	faults.Check(len(p.Steps) >= 1 && len(p.Steps) <= maxSteps, "steps", "must have 1…%d", maxSteps)
+	faults.Check(len(p.Steps) >= 1 && len(p.Steps) <= maxSteps, "steps", "must have 1…%d items", maxSteps)
 	required := false
 	for i, step := range p.Steps {
 		at := fmt.Sprintf("steps[%d].methods", i)
-		faults.Check(len(step.Methods) >= 1 && len(step.Methods) <= maxMethodsOfStep, at, "must have 1…%d",
+		faults.Check(len(step.Methods) >= 1 && len(step.Methods) <= maxMethodsOfStep, at, "must have 1…%d items",
 			maxMethodsOfStep)
 		distinct(faults, at, step.Methods)
 		required = required || step.Required
 	}
-	faults.Check(required || len(p.Steps) == 0, "steps", "must have one that is required")
+	faults.Check(required || len(p.Steps) == 0, "steps", "must have a step that is required")
 }
 
 // checkMethods reports a fault at each code of an unknown method. It is called inside a Write, which then depends on
@@ -116,17 +116,17 @@ type Templates struct{ store *docstore.Store }
 // TemplateDoc is a template as read or written.
 type TemplateDoc = docstore.Doc[Template]
 
-// List returns a page of templates.
+// List returns a page of templates. The error is apperr.InvalidParameters (paging).
 func (s *Templates) List(ctx context.Context, code string, p docstore.Paging) (docstore.Page[Template], error) {
 	return templates.List(ctx, s.store, equal(map[string]string{byCode: code}), p)
 }
 
-// Get returns a template; apperr.NotFound.
+// Get returns a template. The error is apperr.NotFound.
 func (s *Templates) Get(ctx context.Context, id string) (TemplateDoc, error) {
 	return templates.Find(ctx, s.store, id)
 }
 
-// Create adds a template. apperr.InvalidParameters, AlreadyExists.
+// Create adds a template. The error is apperr.InvalidParameters or AlreadyExists.
 func (s *Templates) Create(ctx context.Context, draft TemplateProfile) (TemplateDoc, error) {
 	var faults apperr.Faults
 	draft.check(&faults)
@@ -146,11 +146,11 @@ func (s *Templates) Create(ctx context.Context, draft TemplateProfile) (Template
 		if err != nil {
 			return TemplateDoc{}, err
 		}
-		return doc, tellTemplate(ctx, tx, "created", &doc)
+		return doc, emitTemplate(ctx, tx, "created", &doc)
 	})
 }
 
-// Update applies edit to a template. apperr.NotFound, InvalidParameters, AlreadyExists, VersionMismatch.
+// Update applies edit to a template. The error is apperr.NotFound, InvalidParameters, AlreadyExists or VersionMismatch.
 func (s *Templates) Update(ctx context.Context, id string, edit func(*TemplateProfile) error) (TemplateDoc, error) {
 	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (TemplateDoc, error) {
 		t, err := templates.Load(ctx, tx, id)
@@ -172,7 +172,8 @@ func (s *Templates) Update(ctx context.Context, id string, edit func(*TemplatePr
 	})
 }
 
-// MakeDefault makes a template the tenant's default in place of the previous one. apperr.NotFound, VersionMismatch.
+// MakeDefault makes a template the tenant's default in place of the previous one. The error is apperr.NotFound or
+// VersionMismatch.
 func (s *Templates) MakeDefault(ctx context.Context, id string) (TemplateDoc, error) {
 	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (TemplateDoc, error) {
 		t, err := templates.Load(ctx, tx, id)
@@ -197,7 +198,7 @@ func (s *Templates) MakeDefault(ctx context.Context, id string) (TemplateDoc, er
 	})
 }
 
-// Delete deletes a template that is not the default. apperr.NotFound, InvalidState, VersionMismatch.
+// Delete deletes a template that is not the default. The error is apperr.NotFound, InvalidState or VersionMismatch.
 func (s *Templates) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
 	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (docstore.Deleted, error) {
 		t, err := templates.Load(ctx, tx, id)
@@ -212,7 +213,7 @@ func (s *Templates) Delete(ctx context.Context, id string) (docstore.Deleted, er
 		if err != nil {
 			return docstore.Deleted{}, err
 		}
-		return docstore.Deleted{ID: id}, tellTemplate(ctx, tx, "deleted", &doc)
+		return docstore.Deleted{ID: id}, emitTemplate(ctx, tx, "deleted", &doc)
 	})
 }
 
@@ -221,9 +222,9 @@ func replaceTemplate(ctx context.Context, tx *docstore.Tx, t *Template) (Templat
 	if err != nil || !doc.Changed() {
 		return doc, err
 	}
-	return doc, tellTemplate(ctx, tx, "updated", &doc)
+	return doc, emitTemplate(ctx, tx, "updated", &doc)
 }
 
-func tellTemplate(ctx context.Context, tx *docstore.Tx, action string, doc *TemplateDoc) error {
+func emitTemplate(ctx context.Context, tx *docstore.Tx, action string, doc *TemplateDoc) error {
 	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "auth_template", Source: "/auth-templates"}, action, doc, nil)
 }

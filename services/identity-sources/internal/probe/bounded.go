@@ -8,10 +8,10 @@ import (
 	"github.com/idplatform/idplatform/pkg/outbound"
 )
 
-// maxTalk is how many bytes a server that does not speak HTTP may send in one test. Normal are a few KiB.
+// maxTalk is how many bytes a server that does not speak HTTP may send in one test. A few KiB are normal.
 const maxTalk = 256 << 10
 
-// dial connects to a server. The connection can be read until the test ends, and maxTalk bytes at most.
+// dial connects to a server. At most maxTalk bytes can be read from the connection, until the test ends.
 func (r *run) dial(ctx context.Context, address string) (net.Conn, error) {
 	conn, err := r.dialer.DialContext(ctx, "tcp", address)
 	if err != nil {

@@ -51,14 +51,14 @@ func (r *run) directory(server, connect string) {
 		if err != nil {
 			return "", explainLDAP(err)
 		}
-		return base + " is there", nil
+		return "the entry " + base + " exists", nil
 	})
 }
 
 func (r *run) dialDirectory(ctx context.Context, server string) (*ldap.Conn, string, error) {
 	u, err := url.Parse(server)
 	if err != nil {
-		return nil, "", fault("the address is no URL")
+		return nil, "", fault("the address is not a URL")
 	}
 	settings, err := r.tls(u.Hostname())
 	if err != nil {
@@ -94,7 +94,7 @@ func (r *run) dialDirectory(ctx context.Context, server string) (*ldap.Conn, str
 		encrypted = true
 	}
 	if !encrypted {
-		return conn, "connected without encryption; passwords can be read on the way", nil
+		return conn, "connected without encryption; others on the network can read passwords", nil
 	}
 	return conn, "connected with TLS", nil
 }
@@ -151,11 +151,11 @@ func explainLDAP(err error) error {
 	case ldap.LDAPResultInsufficientAccessRights:
 		return fault("the bind DN may not read the base DN")
 	case ldap.LDAPResultInvalidDNSyntax:
-		return fault("the bind DN or the base DN is no distinguished name")
+		return fault("the bind DN or the base DN is not a distinguished name")
 	case ldap.LDAPResultInappropriateAuthentication, ldap.LDAPResultUnwillingToPerform:
 		return fault("the directory does not allow this kind of bind; give a bind DN and its password")
 	case ldap.LDAPResultConfidentialityRequired, ldap.LDAPResultStrongAuthRequired:
-		return fault("the directory wants an encrypted connection: set StartTls or use ldaps")
+		return fault("the directory requires an encrypted connection: set StartTls or use ldaps")
 	case ldap.LDAPResultProtocolError:
 		return fault("the directory does not support an operation, such as StartTLS; use ldaps, or set StartTls to " +
 			"false")

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// directory is an LDAP server with one reader and one base; with TLS from the start if it is told so.
+// directory is an LDAP server with one reader and one base, optionally with TLS from the start.
 func directory(t *testing.T, id identity, ldaps bool) (address string) {
 	t.Helper()
 	mux, err := gldap.NewMux()

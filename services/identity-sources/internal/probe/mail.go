@@ -75,14 +75,14 @@ func (r *run) dialMail(ctx context.Context, host string) (*smtp.Client, string, 
 		}
 	}
 	if security == "none" {
-		return client, "connected without encryption; passwords and codes can be read on the way", nil
+		return client, "connected without encryption; others on the network can read passwords and codes", nil
 	}
 	return client, "connected with TLS", nil
 }
 
 func (r *run) signIn(client *smtp.Client, host, user string) (string, error) {
 	if offered, _ := client.Extension("AUTH"); !offered {
-		return "", fault("the server does not offer to sign in; leave out Username and Password, or use another port")
+		return "", fault("the server does not offer to sign in (AUTH); leave out Username and Password, or use another port")
 	}
 	if r.config.text("Security", "starttls") == "none" {
 		return "", fault("a password is not sent without encryption")
@@ -107,7 +107,7 @@ func (r *run) tls(host string) (*tls.Config, error) {
 	if pem := r.config.text("CaCertificate", ""); pem != "" {
 		settings.RootCAs = x509.NewCertPool()
 		if !settings.RootCAs.AppendCertsFromPEM([]byte(pem)) {
-			return nil, fault("CaCertificate holds no PEM certificate")
+			return nil, fault("CaCertificate has no PEM certificate")
 		}
 	}
 	return settings, nil

@@ -1,4 +1,4 @@
-// Package probe tests connections: it speaks to a provider as a login would, as far as that is possible without a
+// Package probe tests connections: it connects to a provider as a login would, as far as that is possible without a
 // person. For each step it returns whether it worked and, if not, what an administrator can change.
 package probe
 
@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	atOnce   = 16 // running tests, of all tenants
-	waiting  = 64 // waiting tests
-	waitTurn = 2 * time.Second
-	whole    = 12 * time.Second // a test
-	oneStep  = 6 * time.Second
+	atOnce   = 16               // the most tests that run at a time, of all tenants
+	waiting  = 64               // the most tests that wait
+	waitTurn = 2 * time.Second  // how long a test waits
+	whole    = 12 * time.Second // how long a test takes
+	oneStep  = 6 * time.Second  // how long one step takes
 )
 
 // Result is the outcome of a test. It is OK if every step is.
@@ -41,7 +41,7 @@ type Step struct {
 // Config is a connection's config_fields with its secrets in plain text. It must reach no log, event or answer.
 type Config map[string]json.RawMessage
 
-// Text returns the text of a field; absent if the field is missing.
+// text returns the text of a field, or absent if the field is missing.
 func (c Config) text(name, absent string) string {
 	text := absent
 	if value, ok := c[name]; ok {
@@ -108,12 +108,12 @@ func (r *run) step(name string, try func(ctx context.Context) (string, error)) b
 	return err == nil
 }
 
-// cause returns why a step failed. Libraries may only report that the connection was closed.
+// cause returns why a step failed, because libraries may only report that the connection was closed.
 func (r *run) cause(ctx context.Context, err error) error {
-	_, told := errors.AsType[fault](err)
+	_, explained := errors.AsType[fault](err)
 	deadline, _ := ctx.Deadline() // a connection may time out shortly before ctx does
 	switch {
-	case told:
+	case explained:
 		return err
 	case r.conn != nil && r.conn.left.Load() <= 0:
 		return outbound.ErrTooLarge

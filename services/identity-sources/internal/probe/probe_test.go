@@ -159,7 +159,7 @@ func TestDryRunAsksNobody(t *testing.T) {
 	requireSuccess(t, result, "settings")
 }
 
-// Nobody makes the platform ask its own neighbours, in any protocol.
+// In no protocol can a test reach private addresses.
 func TestPrivateAddressesAreRefused(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -181,7 +181,7 @@ func TestPrivateAddressesAreRefused(t *testing.T) {
 	}
 }
 
-// A server that says nothing costs the time of one step, and one that is full is told at once.
+// A server that sends nothing costs the time of one step. If too many tests run, another one is refused at once.
 func TestSilentServers(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -53,7 +53,7 @@ func identityProvider(text []byte, id string) (*saml.EntityDescriptor, error) {
 	} else if err := xml.Unmarshal(text, &several); err == nil {
 		entities = several.EntityDescriptors
 	} else {
-		return nil, fault("the metadata is no SAML 2.0 metadata")
+		return nil, fault("the document is not SAML 2.0 metadata")
 	}
 	for i, entity := range entities {
 		if len(entity.IDPSSODescriptors) > 0 && (id == "" || id == entity.EntityID) {
@@ -76,7 +76,7 @@ func signingCertificates(idp *saml.IDPSSODescriptor, now time.Time) (string, err
 		for _, c := range key.KeyInfo.X509Data.X509Certificates {
 			der, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(c.Data), ""))
 			if err != nil {
-				return "", fault("a certificate in the metadata is no base64")
+				return "", fault("a certificate in the metadata is not base64")
 			}
 			certificate, err := x509.ParseCertificate(der)
 			if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/idplatform/idplatform/services/identity-sources/internal/probe"
 )
 
-// impatient is a test of a connection by a caller whose time is up soon.
+// impatient tests a connection with a context that ends soon.
 func impatient(t *testing.T, code string, fields object) probe.Result {
 	t.Helper()
 	config := outbound.Config{AllowPrivate: true}
@@ -31,8 +31,8 @@ func impatient(t *testing.T, code string, fields object) probe.Result {
 	return result
 }
 
-// talker is a server that says the same thing to everybody, over and over until nobody listens if it is endless. Then
-// it says nothing more, and waits.
+// talker is a server that sends the same text to every client, again and again if it is endless. Then it sends nothing
+// more, and waits.
 func talker(t *testing.T, says string, endless bool) (host, port string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -65,7 +65,7 @@ func talker(t *testing.T, says string, endless bool) (host, port string) {
 
 const late = "no answer in time"
 
-// A server that accepts and says nothing, or stops in the middle.
+// A server accepts connections and sends nothing, or stops in the middle of its answer.
 func TestSlowAnswers(t *testing.T) {
 	t.Parallel()
 	for name, says := range map[string]string{

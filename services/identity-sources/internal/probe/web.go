@@ -19,7 +19,7 @@ import (
 func (r *run) get(ctx context.Context, address, accept string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, fault("the address is no URL")
+		return nil, fault("the address is not a URL")
 	}
 	request.Header.Set("Accept", accept)
 	response, err := r.client.Do(request)
@@ -72,10 +72,10 @@ func (r *run) oidc(of *provider.Provider) {
 			return "", err
 		}
 		if err := json.Unmarshal(text, &found); err != nil {
-			return "", fault("the discovery document is no JSON object; check the issuer")
+			return "", fault("the discovery document is not a JSON object; check the issuer")
 		}
 		if found.Issuer != issuer && !manyTenants(of, found.Issuer) {
-			return "", faultf("the discovery document is of another issuer, %.200q; the two must be exactly the same",
+			return "", faultf("the discovery document names another issuer, %.200q; the two must be exactly the same",
 				found.Issuer)
 		}
 		if found.AuthorizationEndpoint == "" || found.TokenEndpoint == "" || found.JWKSURI == "" {

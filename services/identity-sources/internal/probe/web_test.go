@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// issuer is an OpenID provider's documents; change spoils them.
+// issuer serves an OpenID provider's documents, which change can spoil.
 func issuer(t *testing.T, id identity, change func(document, keys object)) string {
 	t.Helper()
 	public, _, err := ed25519.GenerateKey(nil)
@@ -132,7 +132,7 @@ func TestSAML(t *testing.T) {
 	missing := web(t, id, http.NotFoundHandler())
 	requireFailure(t, run(t, id, "saml", object{"MetadataUrl": missing}), "metadata", "status 404")
 	for name, row := range map[string]struct{ text, entity, step, message string }{
-		"no XML":  {"{}", "", "identity provider", "no SAML 2.0 metadata"},
+		"no XML":  {"{}", "", "identity provider", "not SAML 2.0 metadata"},
 		"another": {valid, "urn:other", "identity provider", "EntityId"},
 		"no IdP": {strings.ReplaceAll(valid, "IDPSSO", "SPSSO"), "", "identity provider",
 			"no identity provider"},

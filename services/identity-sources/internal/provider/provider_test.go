@@ -42,7 +42,7 @@ func check(t *testing.T, p *provider.Provider, fields any) []string {
 	return at
 }
 
-// Every provider is whole: its example passes, and each way to break a member of it fails at that member.
+// The example of every provider is valid, and each way to break one of its members is a fault at that member.
 func TestCatalogue(t *testing.T) {
 	t.Parallel()
 	c := open(t)
@@ -106,7 +106,7 @@ func schemaOf(t *testing.T, p *provider.Provider) (s struct {
 	return s
 }
 
-// wellDescribed: a form can be made of the schema, and no member is without bound.
+// wellDescribed checks that a form can be made from the schema and that every member is bounded.
 func wellDescribed(t *testing.T, p *provider.Provider) {
 	t.Helper()
 	s := schemaOf(t, p)
