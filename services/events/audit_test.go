@@ -138,7 +138,7 @@ func TestAuditLogAsEventStream(t *testing.T) {
 	resumed.Leave()
 }
 
-// Equal denied attempts are one entry with their number.
+// Equal denied attempts become one entry with a count.
 func TestDeniedAttempts(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -28,7 +28,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// tellMany tells of n records in transactions of 50.
+// tellMany emits events of n records, in transactions of 50.
 func tellMany(b *testing.B, s *testkit.Service, from, n int) {
 	b.Helper()
 	ctx := request.With(context.Background(), request.Info{ID: "request-1", Tenant: "acme", Actor: "ann"})
@@ -49,8 +49,8 @@ func tellMany(b *testing.B, s *testkit.Service, from, n int) {
 	}
 }
 
-// BenchmarkDeliveries is how many webhooks a second 20 subscriptions with fast receivers get. The receivers are in the
-// same process.
+// BenchmarkDeliveries measures how many webhooks a second 20 subscriptions with fast receivers get. The receivers are
+// in the same process.
 func BenchmarkDeliveries(b *testing.B) {
 	const subscriptions = 20
 	s := start(b)
@@ -73,7 +73,7 @@ func BenchmarkDeliveries(b *testing.B) {
 	b.ReportMetric(float64(told*subscriptions)/b.Elapsed().Seconds(), "deliveries/s")
 }
 
-// BenchmarkLatency is the time from a commit to the request of its webhook, at 500 changes a second with 10
+// BenchmarkLatency measures the time from a commit to the request of its webhook, at 500 changes a second with 10
 // subscriptions.
 func BenchmarkLatency(b *testing.B) {
 	const subscriptions, perSecond = 10, 500
@@ -117,7 +117,7 @@ func BenchmarkLatency(b *testing.B) {
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
 }
 
-// event is the message of the n-th creation of a user, as the users service tells it.
+// event is the message of the n-th creation of a user, as the users service emits it.
 func event(n int) docstore.Message { return change(1<<20+n, 1) }
 
 // change is the message of a user's n-th change.
@@ -136,9 +136,9 @@ func change(user, n int) docstore.Message {
 		clock.Of(time.Now()).String(), n*10, record)}
 }
 
-// BenchmarkUndelivered is the memory that many events take that nobody gets: of 20 subscriptions 15 have a receiver
-// that refuses everything, 5 one that does not answer. Then one receiver comes back and gets all. IDP_BENCH_EVENTS is
-// their number. Events are published as fast as NATS takes them, which is in the same process.
+// BenchmarkUndelivered measures the memory for many events that no receiver accepts: the receivers of 15 subscriptions
+// refuse everything, those of 5 do not answer. Then one receiver returns and gets all. IDP_BENCH_EVENTS is the number
+// of events. Events are published as fast as NATS takes them, which is in the same process.
 func BenchmarkUndelivered(b *testing.B) {
 	const subscriptions, slow, records = 20, 5, 1000
 	many := 20_000
@@ -221,7 +221,7 @@ func resident(b *testing.B) float64 {
 	return kib / 1024
 }
 
-// processorTime is what this process has used.
+// processorTime is the processor time that this process has used.
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var usage syscall.Rusage
@@ -229,8 +229,8 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// BenchmarkNoSubscription is the processor time of an event that nobody subscribes to: for NATS to take it, and for the
-// service to read it and write it into the audit log.
+// BenchmarkNoSubscription measures the processor time of an event without a subscription: NATS stores it, and the
+// service reads it and writes it to the audit log.
 func BenchmarkNoSubscription(b *testing.B) {
 	const each = 20_000
 	publish := func(s *testkit.Service) {

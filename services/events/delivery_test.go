@@ -23,7 +23,7 @@ import (
 
 const patient = 20 * time.Second
 
-// receiver is a webhook's receiver that notes what it gets.
+// receiver is a webhook's receiver that records its requests.
 type receiver struct {
 	*httptest.Server
 	t  testing.TB
@@ -94,10 +94,10 @@ func (r *receiver) await(n int) []received {
 	return r.all()
 }
 
-// thing is a record whose changes the tests tell.
+// thing is a record whose changes the tests emit.
 var things = outbox.Kind{Entity: "thing", Source: "/things"}
 
-// tell tells that a record has changed, as a service would: revision grows with each call for a record.
+// tell emits a change of a record, as a service would. The revision grows with each call for a record.
 func tell(t testing.TB, s *testkit.Service, tenant, record string, revision int64, action string) {
 	t.Helper()
 	ctx := request.With(context.Background(), request.Info{ID: "request-1", Tenant: tenant, Actor: "ann"})
@@ -142,7 +142,7 @@ func TestWebhookGetsTheEvents(t *testing.T) {
 	tell(t, s, "acme", "7", 1, "created")
 	tell(t, s, "acme", "7", 2, "updated")
 	got := hooked.await(2)
-	require.Len(t, got, 2, "other tenants, other types and what the filter leaves out do not come")
+	require.Len(t, got, 2, "events of other tenants, of other types, or that the filter does not select are not delivered")
 	for i, want := range []string{"idp.thing.created", "idp.thing.updated"} {
 		require.Equal(t, want, got[i].Event.Type)
 		require.Equal(t, "7", got[i].Event.Subject)
@@ -213,7 +213,7 @@ func TestFailuresHoldUpOnlyTheirRecord(t *testing.T) {
 	})
 }
 
-// With its tries an event's subscription fails; resume gives it all of them again.
+// When an event has used up its tries, the subscription is failing; resume gives the event all tries again.
 func TestSubscriptionFailsAndIsResumed(t *testing.T) {
 	t.Parallel()
 	config := events.DefaultConfig()
@@ -260,7 +260,7 @@ func TestGoneDisables(t *testing.T) {
 	require.Equal(t, "active", c.Post(one(made)+"/reset", object{}).Object()["state"])
 }
 
-// A slow receiver and one that hangs hold up no other subscription.
+// A slow receiver and one that does not answer delay no other subscription.
 func TestSlowReceiversHoldUpNobody(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -292,7 +292,7 @@ func TestResetReplays(t *testing.T) {
 	tell(t, s, "acme", "3", 1, "created")
 	hooked.await(1)
 	first := hooked.all()[0]
-	require.Equal(t, "3", first.Event.Subject, "a new subscription gets what is told from now on")
+	require.Equal(t, "3", first.Event.Subject, "a new subscription gets only later events")
 
 	c.Post(one(made)+"/reset", object{"to": "2020-01-01"}).OK(nil)
 	got := hooked.await(4)
@@ -363,11 +363,11 @@ func TestPauseAndResume(t *testing.T) {
 		without(c.Post(one(made)+"/test", nil).Object()))
 	require.Equal(t, "idp.subscription.test", hooked.await(1)[0].Event.Type)
 	c.Post(one(made)+"/resume", nil).OK(nil)
-	require.Equal(t, "7", hooked.await(2)[1].Event.Subject, "what was told meanwhile comes")
+	require.Equal(t, "7", hooked.await(2)[1].Event.Subject, "events of the meantime are delivered")
 	require.Len(t, hooked.all(), 2)
 }
 
-// without sets what differs from run to run to 0.
+// without replaces values that differ from run to run by 0.
 func without(result object) object {
 	result["duration_ms"] = 0.0
 	return result

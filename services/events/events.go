@@ -1,5 +1,5 @@
 // Package events is the events service: subscriptions and their delivery, the feed of events, and the audit log. It
-// exports what a program needs to run it, and nothing else.
+// exports only what a program needs to run it.
 package events
 
 import (
@@ -30,13 +30,13 @@ type Config struct {
 
 // CalloutConfig is about a NATS server that asks this service for the users of subscriptions (auth callout).
 type CalloutConfig struct {
-	Seed    secret.String `mapstructure:"seed" doc:"Seed of the account key whose public half is the auth_callout issuer in the NATS server's configuration; empty: no server asks"`
-	Account string        `mapstructure:"account" doc:"The account of the users of subscriptions"`
+	Seed    secret.String `mapstructure:"seed" doc:"Seed of the account key whose public half is the auth_callout issuer in the NATS server's configuration; empty: requests of NATS servers are not answered"`
+	Account string        `mapstructure:"account" doc:"The NATS account of the users of subscriptions"`
 }
 
 // AuditConfig is about the audit log.
 type AuditConfig struct {
-	Keep time.Duration `mapstructure:"keep" doc:"How long audit log entries are kept; 0: for ever"`
+	Keep time.Duration `mapstructure:"keep" doc:"How long audit log entries are kept; 0: forever"`
 }
 
 // WebhookConfig is about deliveries to webhooks.
@@ -44,7 +44,7 @@ type WebhookConfig struct {
 	Tries []string `mapstructure:"tries" doc:"Pauses before the second and later tries, such as 5s; a subscription whose event fails after the last is failing"`
 }
 
-// DefaultConfig keeps the audit log for a year, and tries for three days to deliver an event.
+// DefaultConfig keeps the audit log for a year, and tries to deliver an event for three days.
 func DefaultConfig() Config {
 	return Config{
 		AuditConfig{365 * 24 * time.Hour},
@@ -75,7 +75,7 @@ func Spec(c Config) service.Spec {
 	}
 }
 
-const soon = 10 * time.Millisecond // a part that ended begins again
+const soon = 10 * time.Millisecond // the pause before a task that ended is started again
 
 func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 	if c.Audit.Keep < 0 {
@@ -118,7 +118,7 @@ func (c Config) new(_ context.Context, d service.Deps) (service.App, error) {
 	}, nil
 }
 
-// answer registers the answers to other services' questions, and to a NATS server that asks whom to let in.
+// answer registers the answers to other services' questions and, if it is configured, to a NATS server's auth callout.
 func answer(b *bus.Bus, subs *subscription.Subscriptions, c CalloutConfig) error {
 	err := questions.IsSubscriber.Answer(b,
 		func(ctx context.Context, q questions.Subscriber) (questions.Admission, error) {

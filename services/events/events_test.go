@@ -32,7 +32,7 @@ func startWith(t testing.TB, c events.Config, options ...testkit.Options) *testk
 	return s
 }
 
-// in is a client of a tenant that may read and write.
+// in returns a client of a tenant with all scopes of this service.
 func in(s *testkit.Service, tenant string) *testkit.Client { return s.As(tenant, read, write) }
 
 func id(record object) string { return record["id"].(string) }

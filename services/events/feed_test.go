@@ -50,10 +50,10 @@ func TestFeed(t *testing.T) {
 		c.Get("/v1/events?"+query).Problem(http.StatusBadRequest, "invalid_parameters", location)
 	}
 	lost := c.Get("/v1/events?after=abc.1").Problem(http.StatusConflict, "invalid_state")
-	require.Contains(t, lost.Detail, "can go on from after=")
+	require.Contains(t, lost.Detail, "can continue with after=")
 }
 
-// A cursor that the stream no longer reaches is told, and not skipped over.
+// A cursor whose events are no longer kept is refused; events are not skipped silently.
 func TestFeedOfDroppedEvents(t *testing.T) {
 	t.Parallel()
 	s := start(t)

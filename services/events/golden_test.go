@@ -12,7 +12,7 @@ import (
 	"github.com/idplatform/idplatform/services/events"
 )
 
-// What is told of each change is a format that others rely on.
+// Events are a format that other programs rely on.
 func TestGoldenEvents(t *testing.T) {
 	t.Parallel()
 	config := events.DefaultConfig()
@@ -70,7 +70,7 @@ func TestGoldenEvents(t *testing.T) {
 	testkit.EventTypes(t, s, "events", began, told, nil)
 }
 
-// refuse makes the receiver answer that it wants no more events.
+// refuse makes the receiver answer 410: it wants no more events.
 func (r *receiver) refuse() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

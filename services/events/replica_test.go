@@ -18,7 +18,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// fragile is an engine whose writes fail once it is broken, as those of a process that is cut off.
+// fragile is an engine whose writes fail once it is broken, like those of a process that has lost its database.
 type fragile struct {
 	docstore.Engine
 	broken *atomic.Bool
@@ -44,8 +44,8 @@ func share(t testing.TB, s *testkit.Service) (n float64) {
 	return n
 }
 
-// Replicas share the subscriptions, and one takes over those of another within 10 s when that is cut off. Nothing is
-// lost, and a record's events are in order but for repetitions.
+// Replicas share the subscriptions. If one is cut off, another takes over its subscriptions within 10 s. No event is
+// lost, and a record's events are in order, apart from repetitions.
 func TestReplicaTakesOver(t *testing.T) {
 	t.Parallel()
 	const subscriptions, perPhase = 12, 40
@@ -143,7 +143,7 @@ func TestDeliveryOverNATS(t *testing.T) {
 	awaitRecord(t, c, one(made), delivered(50))
 }
 
-// The audit log has one entry for each change, whichever replica writes, and however often.
+// The audit log has one entry for each change, however many replicas write it.
 func TestAuditLogOfReplicas(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A tenant's filters have a budget together, whoever adds the cost and how.
+// A tenant's filters have a common budget, whichever operation adds cost.
 func TestFiltersOfATenantHaveABudget(t *testing.T) {
 	t.Parallel()
 	s := start(t)

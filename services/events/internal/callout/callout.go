@@ -1,8 +1,9 @@
-// Package callout answers a NATS server that asks whom to let in (auth callout): the users of subscriptions.
+// Package callout answers the auth callout of a NATS server: it admits the users of subscriptions.
 package callout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -32,18 +33,20 @@ type responder struct {
 	check   Check
 }
 
-// Answer answers all requests until the connection ends. seed is that of the server's auth_callout issuer.
+// Answer answers all requests until the connection ends. seed is the seed of the server's auth_callout issuer, account
+// the NATS account of admitted users.
 func Answer(conn *nats.Conn, seed secret.String, account string, check Check) error {
 	key, err := nkeys.FromSeed([]byte(seed.Reveal()))
 	if err != nil {
-		return fmt.Errorf("callout.seed is not the seed of an account key")
+		return errors.New("callout.seed is not the seed of an account key")
 	}
 	r := &responder{key, account, check}
 	_, err = conn.QueueSubscribe(subject, queue, r.respond)
 	return err
 }
 
-// respond refuses whom it does not know. The server decides about its configured users by itself.
+// respond refuses everybody but the users of subscriptions. The server itself decides about the users in its
+// configuration.
 func (r *responder) respond(m *nats.Msg) {
 	asked, err := jwt.DecodeAuthorizationRequestClaims(string(m.Data))
 	if err != nil {
@@ -69,8 +72,11 @@ func (r *responder) admit(asked *jwt.AuthorizationRequestClaims) (string, error)
 		return "", fmt.Errorf("%q is not the user of a subscription", given.Username)
 	}
 	is, err := r.check(request.System(ctx, tenant), id, given.Password)
-	if err != nil || !is {
-		return "", fmt.Errorf("refused: %w", err)
+	if err != nil {
+		return "", err
+	}
+	if !is {
+		return "", errors.New("the password is not the subscription's")
 	}
 	user := jwt.NewUserClaims(asked.UserNkey)
 	user.Name, user.Audience = given.Username, r.account

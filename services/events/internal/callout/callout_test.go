@@ -42,7 +42,7 @@ func startNATS(t *testing.T) (url string, seed secret.String) {
 	return s.ClientURL(), secret.New(string(text))
 }
 
-// Each subscription's user reads its own events, and nothing else.
+// The NATS user of a subscription reads its own events, and nothing else.
 func TestUsersOfSubscriptions(t *testing.T) {
 	url, seed := startNATS(t)
 	services, err := nats.Connect(url, nats.UserInfo("services", "services"))

@@ -1,5 +1,5 @@
-// Package catalogue is the types of events that the platform's services tell. Each service's tests write the file with
-// its types, from the records that it tells, and check every event that it tells against it.
+// Package catalogue lists the types of events that the platform's services emit. Each service's tests write the file
+// with its types, from the records in its events, and check every event against it.
 package catalogue
 
 import (
@@ -26,7 +26,7 @@ type Type struct {
 var All = sync.OnceValue(func() []Type {
 	entries, err := files.ReadDir("types")
 	if err != nil {
-		panic(err) // it is in the program
+		panic(err) // cannot fail: the folder is embedded
 	}
 	all := []Type{}
 	for _, entry := range entries {

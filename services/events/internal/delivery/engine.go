@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	places      = 1024 // tries of all subscriptions at the same time; tenants take turns
-	lookAgain   = time.Minute
-	waitForWork = time.Second // until work of another replica is looked at again
+	places      = 1024        // the most tries of all subscriptions at the same time; tenants take turns
+	lookAgain   = time.Minute // how often all subscriptions are looked up again
+	waitForWork = time.Second // how often workers that ended or could not start are tried again
 )
 
 // Config is what an Engine needs.
@@ -53,9 +53,9 @@ type Engine struct {
 	metrics  metrics
 
 	workers map[docstore.Ref]*running // only Run uses it
-	later   map[docstore.Ref]bool     // subscriptions that another replica, or the store, still keeps from this one
+	later   map[docstore.Ref]bool     // subscriptions whose worker could not start yet or has ended
 
-	lookedAt time.Time // when all subscriptions were last looked at
+	lookedAt time.Time // when all subscriptions were last looked up
 }
 
 type running struct {
@@ -135,10 +135,10 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 }
 
-// everything stands for changes that follow could not see.
+// everything stands for all subscriptions, if follow has missed events.
 var everything docstore.Ref
 
-// follow reports the subscriptions of which an event tells that they changed.
+// follow reports the subscriptions that have changed, from their events.
 func (e *Engine) follow(ctx context.Context, from uint64, changes chan<- docstore.Ref) {
 	report := func(ref docstore.Ref) {
 		select {
@@ -171,8 +171,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// tidy forgets workers that have ended and tries again what could not start. It reports whether everything should be
-// looked at again: this replica's share may have been unknown, or an event missed.
+// tidy removes workers that have ended and starts those that could not start before. It reports whether all
+// subscriptions should be looked up again, in case an event was missed.
 func (e *Engine) tidy(ctx context.Context) (again bool) {
 	for ref, r := range e.workers {
 		switch {
@@ -210,7 +210,7 @@ func (e *Engine) reconcile(ctx context.Context) error {
 	})
 }
 
-// restart makes a subscription's worker begin anew with what is stored.
+// restart stops a subscription's worker and starts another with the stored state.
 func (e *Engine) restart(ctx context.Context, ref docstore.Ref) {
 	e.stop(ref)
 	e.start(request.System(ctx, ref.Tenant), ref)
@@ -249,7 +249,7 @@ func (e *Engine) start(ctx context.Context, ref docstore.Ref) {
 		return
 	case err != nil:
 		if !errors.Is(err, errTaken) && ctx.Err() == nil {
-			e.logger.WarnContext(ctx, "a subscription cannot be delivered to; trying again", "subscription", ref.ID,
+			e.logger.WarnContext(ctx, "delivery to a subscription cannot start; trying again", "subscription", ref.ID,
 				"error", err)
 		}
 		e.later[ref] = true
@@ -301,7 +301,7 @@ func (e *Engine) newWorker(ctx context.Context, ref docstore.Ref) (*worker, erro
 		deleted: map[uint64]bool{}, results: make(chan tried, maxAtOnce),
 		log: e.logger.With("tenant", ref.Tenant, "subscription", ref.ID),
 	}
-	if p.Epoch != epoch || p.Place > end { // the stream was lost and began anew
+	if p.Epoch != epoch || p.Place > end { // the stream was lost, and this is a new one
 		w.read = 0
 		if oldest, err := e.feed.Oldest(ctx); err == nil {
 			w.read = oldest - 1
@@ -322,7 +322,7 @@ func (e *Engine) newWorker(ctx context.Context, ref docstore.Ref) (*worker, erro
 	return w, w.load(ctx)
 }
 
-// load takes in the rows.
+// load adds the stored rows to the worker's items.
 func (w *worker) load(ctx context.Context) error {
 	order := []docstore.Order{{Index: byPlace}}
 	page, err := rows.Page(ctx, w.store, docstore.Query{Filter: of(w.sub.ID), Sort: order, Limit: 2 * maxRows})
@@ -335,7 +335,7 @@ func (w *worker) load(ctx context.Context) error {
 			return err
 		}
 		it := &item{Delivery: r.Delivery, record: r.Record, due: r.NextTry, stored: true}
-		if it.Status == Failed { // the subscription was resumed: all tries again
+		if it.Status == Failed { // the subscription was resumed: the event gets all tries again
 			it.Status, it.Tries, it.due = Retrying, 0, w.clock.Now()
 		}
 		w.add(it)

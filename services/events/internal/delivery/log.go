@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -11,7 +12,7 @@ import (
 	"github.com/idplatform/idplatform/services/events/internal/subscription"
 )
 
-// Log is the deliveries of subscriptions, as clients see them.
+// Log lists the deliveries of subscriptions, as clients see them.
 type Log struct {
 	Store *docstore.Store
 	Subs  *subscription.Subscriptions
@@ -24,8 +25,8 @@ type Page struct {
 	Next       string
 }
 
-// List returns deliveries of a subscription, newest event first: those that wait, and of those that have ended the
-// last thousand. apperr.NotFound, InvalidParameters (paging).
+// List returns deliveries of a subscription, newest event first: all that wait, and the last thousand that have ended.
+// The error is apperr.NotFound or InvalidParameters (paging).
 func (l *Log) List(ctx context.Context, id, status string, p docstore.Paging) (Page, error) {
 	if p.Sort != "" && p.Sort != "time[desc]" {
 		return Page{}, apperr.Invalid("page_sort", "must be time[desc]")
@@ -38,11 +39,11 @@ func (l *Log) List(ctx context.Context, id, status string, p docstore.Paging) (P
 		return Page{}, err
 	}
 	all = slices.DeleteFunc(all, func(d Delivery) bool { return status != "" && d.Status != status })
-	slices.SortStableFunc(all, func(a, b Delivery) int { return compare(b.Place, a.Place) })
+	slices.SortStableFunc(all, func(a, b Delivery) int { return cmp.Compare(b.Place, a.Place) })
 	page := Page{Total: int64(len(all))}
-	from := min(max(0, (p.Num-1)*p.Size), len(all))
-	if p.Num > len(all) {
-		from = len(all)
+	from := len(all)
+	if p.Num <= len(all) { // a larger number is past the end, and the product could overflow
+		from = min(max(0, p.Num-1)*p.Size, len(all))
 	}
 	if p.After != "" {
 		before, err := strconv.ParseUint(p.After, 10, 63)
@@ -55,7 +56,7 @@ func (l *Log) List(ctx context.Context, id, status string, p docstore.Paging) (P
 		}
 	}
 	to := min(from+p.Size, len(all))
-	// Deliveries of one event, one of them again, stay on one page: the token is its place.
+	// Several deliveries of one event stay on one page, because the page token is the event's place.
 	for to > from && to < len(all) && all[to].Place == all[to-1].Place {
 		to++
 	}
@@ -64,16 +65,6 @@ func (l *Log) List(ctx context.Context, id, status string, p docstore.Paging) (P
 		page.Next = strconv.FormatUint(all[to-1].Place, 10)
 	}
 	return page, nil
-}
-
-func compare(a, b uint64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 func (l *Log) all(ctx context.Context, id string) (all []Delivery, _ error) {
@@ -96,8 +87,8 @@ func (l *Log) all(ctx context.Context, id string) (all []Delivery, _ error) {
 	})
 }
 
-// Redeliver delivers an event of the log once more, with all tries. The other events of its record wait for it.
-// apperr.NotFound (the log does not have the event), InvalidState (the subscription is not active).
+// Redeliver delivers an event of the log once more, with all tries. Later events of its record wait for it. The
+// error is apperr.NotFound (the log does not have the event) or InvalidState (the subscription is not active).
 func (l *Log) Redeliver(ctx context.Context, id, eventID string) (Delivery, error) {
 	sub, err := l.Subs.Find(ctx, id)
 	if err != nil {

@@ -34,15 +34,15 @@ type Delivery struct {
 
 // Shown is the delivery as clients see it.
 func (d Delivery) Shown() Delivery {
-	d.Place = 0 // it is in the cursor
+	d.Place = 0 // the cursor contains it
 	return d
 }
 
-// row is a delivery that waits. The subscription's place can be beyond it.
+// row is a delivery that waits. The subscription's place may already be past its event.
 type row struct {
 	docstore.Meta        // the id is rowID
 	Subscription  string `json:"subscription"`
-	Record        string `json:"record"` // the key of the order
+	Record        string `json:"record"` // events with the same value are delivered in order
 	Delivery
 }
 
@@ -66,8 +66,8 @@ func rowID(subscription string, place uint64) string {
 	return fmt.Sprintf("%s.%d", subscription, place)
 }
 
-// block holds deliveries that have ended, as many as perBlock. A document for each would be most of what a fast
-// subscription writes.
+// block has up to perBlock deliveries that have ended. With a document for each, most writes of a fast subscription
+// would be for them.
 type block struct {
 	docstore.Meta            // the id is blockID
 	Subscription  string     `json:"subscription"`
@@ -83,7 +83,7 @@ var blocks = docstore.Define(docstore.Schema[block]{
 
 const (
 	perBlock   = 100
-	keptBlocks = 10 // besides the one that fills up
+	keptBlocks = 10 // besides the one that is being filled
 )
 
 func blockID(subscription string, number int64) string {
@@ -113,7 +113,7 @@ func of(subscription string) docstore.Filter {
 	return docstore.Eq(bySubscription, docstore.Text(subscription))
 }
 
-// note adds deliveries that have ended to the log, which has had logged of them, and drops the oldest.
+// note adds deliveries that have ended to the log and drops the oldest. logged is how many the log has had so far.
 func note(ctx context.Context, tx *docstore.Tx, subscription string, logged int64, ended []Delivery) error {
 	for len(ended) > 0 {
 		number := logged / perBlock

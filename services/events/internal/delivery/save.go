@@ -13,10 +13,10 @@ import (
 	"github.com/idplatform/idplatform/services/events/internal/subscription"
 )
 
-// errLost means that the subscription is another replica's now, was reset, or is gone.
+// errLost means that another replica has the subscription now, or that it was reset or deleted.
 var errLost = errors.New("the subscription is delivered to by another worker now")
 
-// place is up to where nothing is open.
+// place is the place up to which no event is open.
 func (w *worker) place() uint64 {
 	place := w.read
 	for open := range w.open {
@@ -25,8 +25,8 @@ func (w *worker) place() uint64 {
 	return place
 }
 
-// save writes all that has changed in one transaction, and with release also that this replica delivers no more. It
-// returns false if the worker must end.
+// save writes all changes in one transaction. With release it also gives up the subscription, so that another replica
+// can take it. It returns false if the worker must end.
 func (w *worker) save(ctx context.Context, release bool) bool {
 	w.hold()
 	ctx = request.System(request.With(ctx, request.Info{ID: request.NewID()}), w.sub.TenantID)
@@ -35,7 +35,7 @@ func (w *worker) save(ctx context.Context, release bool) bool {
 	if errors.Is(err, errLost) {
 		return false
 	}
-	if err != nil { // what is delivered twice after a crash is no loss; it is written with the next save
+	if err != nil { // the next save writes it; after a crash, events would be delivered twice, which is allowed
 		w.log.WarnContext(ctx, "the progress of a subscription was not saved", "error", err)
 		return true
 	}
@@ -47,7 +47,8 @@ func (w *worker) save(ctx context.Context, release bool) bool {
 	return true
 }
 
-// hold makes rows of the events that wait for a retry, and of those behind them, so that the place can go past them.
+// hold marks the events that wait for a retry, and those behind them, to be stored as rows. So the place can move past
+// them.
 func (w *worker) hold() {
 	for _, l := range w.lanes {
 		if !l.blocked() {
@@ -66,7 +67,7 @@ func (w *worker) hold() {
 	}
 }
 
-// write runs in the transaction. It changes nothing of the worker, because it may run again.
+// write runs in the transaction. It does not change the worker, because the transaction may run again.
 func (w *worker) write(ctx context.Context, tx *docstore.Tx, release bool) error {
 	p, err := subscription.ProgressOf.Load(ctx, tx, w.sub.ID)
 	if apperr.IsNotFound(err) || err == nil && (p.Owner != w.group.ID || p.Generation != w.generation) {

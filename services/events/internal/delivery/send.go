@@ -23,20 +23,20 @@ const (
 	maxAnswer      = 16 << 10 // bytes of an answer that are read, so that the connection can be used again
 )
 
-// Message is what is sent: an event of the stream, or a test.
+// Message is an event to send: of the stream, or a test.
 type Message struct {
 	ID          string
 	TraceParent string
 	Payload     []byte
 }
 
-// Result is what became of one try.
+// Result is the result of one try.
 type Result struct {
 	Delivered bool
 	Gone      bool   // the receiver wants no more events
-	Away      bool   // the platform could not try; it does not count
-	Code      int    // the receiver's answer; 0 without one
-	Error     string // why it was not delivered; without the URL, whose path may hold a secret
+	Away      bool   // the platform could not try; this does not count as a try
+	Code      int    // the status code of the receiver's answer; 0 without one
+	Error     string // why it was not delivered; without the URL, whose path may contain a secret
 	Took      time.Duration
 }
 
@@ -61,7 +61,7 @@ func (s *Sender) Declare(ctx context.Context, to *subscription.Subscription) err
 	return s.bus.DeclareQueue(ctx, to.TenantID, to.ID)
 }
 
-// Forget removes the consumer and the events of a subscription that is gone, as far as there are any.
+// Forget removes the consumer and the events of a deleted subscription, if there are any.
 func (s *Sender) Forget(ctx context.Context, ref docstore.Ref) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), natsTimeout)
 	defer cancel()

@@ -18,7 +18,7 @@ type Tester struct {
 	Sender *Sender
 }
 
-// TestResult is what became of a test event.
+// TestResult is the result of sending a test event.
 type TestResult struct {
 	Delivered    bool   `json:"delivered"`
 	ResponseCode int    `json:"response_code" doc:"0 without an answer"`
@@ -26,7 +26,8 @@ type TestResult struct {
 	Error        string `json:"error"`
 }
 
-// Test sends a test event once, whatever the subscription's state. A dry run sends nothing. apperr.NotFound.
+// Test sends a test event once, whatever the subscription's state. A dry run sends nothing. The error is
+// apperr.NotFound.
 func (t *Tester) Test(ctx context.Context, id string) (TestResult, error) {
 	sub, err := t.Subs.Find(ctx, id)
 	if err != nil || docstore.IsDryRun(ctx) {

@@ -17,23 +17,23 @@ import (
 
 const (
 	readAtOnce = 128  // events that are read from the feed at a time
-	maxOpen    = 512  // events that are neither delivered nor stored as rows
-	maxRows    = 1000 // deliveries that wait; with more, the subscription reads on when some have ended
-	maxAtOnce  = 16   // tries of a subscription at the same time
-	slowAtOnce = 2    // the same where the receiver is slow
+	maxOpen    = 512  // the most events that are neither delivered nor stored as rows
+	maxRows    = 1000 // the most deliveries that wait; then reading stops until some have ended
+	maxAtOnce  = 16   // the most tries of a subscription at the same time
+	slowAtOnce = 2    // the same if the receiver is slow
 	slow       = time.Second
 
-	// stalled is the number of failures in a row after which nothing new is tried: the receiver is down, and the
-	// stream is the better queue.
+	// stalled is the number of failures in a row after which no new events are tried: the receiver is down, so they
+	// wait in the stream.
 	stalled = 10
 
 	// A stalled subscription tries another event from time to time: its failures may be those of a few records.
 	firstProbe = 5 * time.Second
 	lastProbe  = 5 * time.Minute
 
-	saveEvery = 200 * time.Millisecond // what was delivered
-	moveEvery = 15 * time.Second       // the place, where nothing was delivered
-	saveAfter = 200                    // deliveries
+	saveEvery = 200 * time.Millisecond // how often deliveries are saved
+	moveEvery = 15 * time.Second       // how often only the place is saved
+	saveAfter = 200                    // deliveries that are saved without waiting
 	awayPause = time.Second
 )
 
@@ -41,9 +41,9 @@ const (
 type item struct {
 	Delivery
 	record string
-	event  *feed.Event // nil where the stream must be asked
-	due    clock.Time  // of the next try, where it waits for one
-	stored bool        // there is a row
+	event  *feed.Event // nil if it must be read from the stream again
+	due    clock.Time  // of the next try, if it waits for one
+	stored bool        // it has a row
 	dirty  bool        // the row is missing or out of date
 }
 
@@ -67,13 +67,13 @@ type worker struct {
 
 	generation int64
 	epoch      string
-	read       uint64 // all events up to here were taken in
+	read       uint64 // the place up to which all events were read
 	saved      uint64 // the place in the store
 
 	lanes    map[string]*lane
 	open     map[uint64]*item // neither delivered nor stored
 	waiting  map[uint64]*item // stored
-	retries  map[uint64]*item // what waits for its time
+	retries  map[uint64]*item // failed, and waiting for the next try
 	ready    []*lane
 	sending  int
 	failures int           // in a row
@@ -82,13 +82,13 @@ type worker struct {
 	results  chan tried
 
 	ended     []Delivery // not yet saved
-	blocked   bool       // events came behind one that waits for another try; rows must be made of them
+	blocked   bool       // events came behind one that waits for another try; they need rows
 	deleted   map[uint64]bool
 	delivered int64
 	failed    int64
 	lastError string
-	stopAs    string // the state that the subscription must get
-	outdated  bool   // the next event is that of a change of the subscription itself
+	stopAs    string // the state in which the subscription stops; "" while it goes on
+	outdated  bool   // the next event is about a change of the subscription itself
 	lastSave  time.Time
 }
 
@@ -97,7 +97,7 @@ type tried struct {
 	Result
 }
 
-// run delivers until ctx ends, or the subscription must not be delivered to any more.
+// run delivers until ctx ends, or the subscription stops, changes or is taken by another replica.
 func (w *worker) run(ctx context.Context) {
 	w.lastSave = time.Now()
 	sending, cancel := context.WithCancel(ctx)
@@ -160,7 +160,7 @@ func (w *worker) pause(problem bool) time.Duration {
 			next = it.due
 		}
 	}
-	if !next.IsZero() { // the clock of a test may stand still, so it is looked at again soon
+	if !next.IsZero() { // at least every second, because the clock of a test may jump
 		pause = min(pause, max(10*time.Millisecond, min(next.Sub(w.clock.Now()), time.Second)))
 	}
 	return pause
@@ -207,8 +207,8 @@ func (w *worker) takeIn(ctx context.Context) (problem bool) {
 	return false
 }
 
-// isOutdatedBy reports whether an event tells of a change of the subscription that the worker does not know. The change
-// holds for the events after it in the stream: another worker delivers those.
+// isOutdatedBy reports whether an event is about a change of the subscription that the worker does not have. The change
+// applies to later events in the stream, which another worker delivers.
 func (w *worker) isOutdatedBy(e *feed.Event) bool {
 	return e.Source == subscription.EventSource && e.Subject == w.sub.ID &&
 		e.Sequence >= docstore.FirstSequence(w.revision+1)
@@ -263,7 +263,7 @@ func (w *worker) add(it *item) {
 // blocked reports whether the lane's first event waits for another try.
 func (l *lane) blocked() bool { return !l.queued && l.items[0].Tries > 0 }
 
-// enqueue makes a lane's first event be tried now, or when it is due.
+// enqueue schedules the try of a lane's first event: now, or when it is due.
 func (w *worker) enqueue(l *lane) {
 	if l.queued {
 		return
@@ -323,7 +323,7 @@ func (w *worker) try(ctx context.Context, it *item) Result {
 	return result
 }
 
-// settle notes what became of a try.
+// settle records the result of a try.
 func (w *worker) settle(r tried) {
 	w.sending--
 	it, l := r.item, w.lanes[r.item.record]
@@ -373,7 +373,7 @@ func outcome(delivered bool) string {
 	return "failed"
 }
 
-// jitter varies a pause by a tenth, so that receivers are not asked for everything at the same moment.
+// jitter varies a pause by up to a tenth, so that retries do not come at the same moment.
 func jitter(d time.Duration) time.Duration {
 	return d + time.Duration((rand.Float64()-0.5)*0.2*float64(d))
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/condition"
 )
 
-// Event is an event of the stream. All readers share it; none may change it.
+// Event is an event of the stream. All readers share it and must not change it.
 type Event struct {
 	bus.Event
 	Place   uint64 // its sequence number in the stream
@@ -19,7 +19,7 @@ type Event struct {
 	inputErr error
 }
 
-// NewEvent makes an Event of a message. The error says why the message is not an event.
+// NewEvent makes an Event from a message. The error says why the message is not an event.
 func NewEvent(place uint64, subject string, payload []byte) (*Event, error) {
 	decoded, err := bus.Decode(subject, payload)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package feed reads the stream of events by place. One consumer for each replica follows the end of the stream and
-// keeps the newest events in memory; who is further behind reads from JetStream, and needs no consumer for it. So a
-// reader costs no more than its place, however many there are.
+// keeps the newest events in memory; readers that are further behind read from JetStream, without a consumer. So a
+// reader costs no more than the number of its place.
 package feed
 
 import (
@@ -25,7 +25,7 @@ const (
 	maxRecent      = 4096     // events in memory
 	maxRecentBytes = 16 << 20 // their size
 	maxBatchBytes  = 4 << 20  // of one read from JetStream
-	maxResets      = 3        // of the consumer, until the stream is looked at again
+	maxResets      = 3        // of the consumer, before Run looks up the stream again
 	fetchAhead     = 512
 )
 
@@ -43,7 +43,7 @@ type Feed struct {
 	changed map[string]chan struct{}
 }
 
-// New makes a feed. It has events while Run runs.
+// New makes a feed. Run must run for it to have events.
 func New(js jetstream.JetStream, log *slog.Logger) *Feed {
 	return &Feed{js: js, log: log, changed: map[string]chan struct{}{}}
 }
@@ -55,11 +55,11 @@ func (e *GoneError) Error() string {
 	return fmt.Sprintf("the stream no longer has the events before place %d", e.First)
 }
 
-// Run follows the end of the stream until ctx ends or the stream must be looked at again.
+// Run follows the end of the stream until ctx ends or the stream must be looked up again.
 func (f *Feed) Run(ctx context.Context) error {
 	stream, err := f.js.Stream(ctx, bus.EventStream)
 	if err != nil {
-		return fmt.Errorf("look at the stream: %w", err)
+		return fmt.Errorf("look up the stream: %w", err)
 	}
 	from := f.resume(stream.CachedInfo())
 	consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
@@ -123,7 +123,7 @@ func (f *Feed) add(place uint64, subject string, payload []byte) {
 	f.wake(e.Tenant)
 }
 
-// wake tells who waits for events of the tenant, or for all; "" means everybody.
+// wake wakes the readers that wait for events of the tenant or of all tenants. For "" it wakes all readers.
 func (f *Feed) wake(tenant string) {
 	for of, changed := range f.changed {
 		if tenant == "" || of == "" || of == tenant {
@@ -133,8 +133,8 @@ func (f *Feed) wake(tenant string) {
 	}
 }
 
-// Changed returns a channel that is closed when there is another event of the tenant, or of any for "". Take it before
-// a Read.
+// Changed returns a channel that is closed when there is another event of the tenant, or of any tenant for "". Call it
+// before Read, so that no event is missed.
 func (f *Feed) Changed(tenant string) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -148,7 +148,7 @@ func (f *Feed) Changed(tenant string) <-chan struct{} {
 
 var errNotYet = apperr.Away("the event stream", errors.New("the end of the stream is not known yet"))
 
-// End returns the newest place and the stream's epoch. apperr.Unavailable.
+// End returns the newest place and the stream's epoch. The error is apperr.Unavailable.
 func (f *Feed) End() (place uint64, epoch string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -173,7 +173,7 @@ func (f *Feed) Await(ctx context.Context) error {
 	}
 }
 
-// Oldest returns the oldest place that the stream keeps. apperr.Unavailable.
+// Oldest returns the oldest place that the stream keeps. The error is apperr.Unavailable.
 func (f *Feed) Oldest(ctx context.Context) (uint64, error) {
 	stream, err := f.js.Stream(ctx, bus.EventStream)
 	if err != nil {
@@ -183,8 +183,8 @@ func (f *Feed) Oldest(ctx context.Context) (uint64, error) {
 }
 
 // Read returns the tenant's events after a place, or those of all tenants for "", in the order of the stream: at most
-// limit. There are no others up to next. A *GoneError means that events after the place are no longer kept;
-// apperr.Unavailable.
+// limit. Up to the place next there are no others. A *GoneError means that events after the place are no longer kept.
+// The error is apperr.Unavailable.
 func (f *Feed) Read(ctx context.Context, tenant string, after uint64, limit int) (events []*Event, next uint64,
 	err error) {
 	f.mu.Lock()
@@ -215,8 +215,8 @@ func (f *Feed) remembered(tenant string, after uint64, limit int) (events []*Eve
 	return events, max(after, f.last)
 }
 
-// stored reads what is not in memory. Any server of a cluster may answer a batch, also one that is behind; so before
-// it believes that there is nothing up to a place, it asks the stream's leader.
+// stored reads events that are not in memory. Any server of a cluster may answer a batch, even one that is behind. So
+// if a batch is empty, stored asks the stream's leader.
 func (f *Feed) stored(ctx context.Context, tenant string, after, upTo uint64, limit int) ([]*Event, uint64, error) {
 	oldest, err := f.Oldest(ctx)
 	if err != nil {
@@ -225,7 +225,7 @@ func (f *Feed) stored(ctx context.Context, tenant string, after, upTo uint64, li
 	if after+1 < oldest {
 		return nil, 0, &GoneError{oldest}
 	}
-	// The end of a batch of one would not be told, and the request would last until its time-out.
+	// A batch of one has no end marker: the request would wait until its timeout.
 	batch, err := jetstreamext.GetBatch(ctx, f.js, bus.EventStream, max(2, limit), jetstreamext.GetBatchSeq(after+1),
 		jetstreamext.GetBatchSubject(subjects(tenant)), jetstreamext.GetBatchMaxBytes(maxBatchBytes))
 	if err != nil {
@@ -271,7 +271,7 @@ func (f *Feed) fromLeader(ctx context.Context, tenant string, after, upTo uint64
 	}
 	e, err := NewEvent(m.Sequence, m.Subject, m.Data)
 	if err != nil {
-		return nil, m.Sequence, nil //nolint:nilerr // not an event: the next read goes on after it
+		return nil, m.Sequence, nil //nolint:nilerr // not an event: the next read continues after it
 	}
 	return []*Event{e}, m.Sequence, nil
 }
@@ -283,7 +283,7 @@ func subjects(tenant string) string {
 	return "idp.events." + tenant + ".>"
 }
 
-// Get returns the event at a place, nil if the stream no longer has it. apperr.Unavailable.
+// Get returns the event at a place, nil if the stream no longer has it. The error is apperr.Unavailable.
 func (f *Feed) Get(ctx context.Context, tenant string, place uint64) (*Event, error) {
 	events, _, err := f.Read(ctx, tenant, place-1, 1)
 	gone := (*GoneError)(nil)
@@ -297,7 +297,7 @@ func (f *Feed) Get(ctx context.Context, tenant string, place uint64) (*Event, er
 }
 
 // At returns the place before the tenant's first event that the stream took at a time or later; the newest place if
-// there is none. apperr.Unavailable.
+// there is none. The error is apperr.Unavailable.
 func (f *Feed) At(ctx context.Context, tenant string, at time.Time) (uint64, error) {
 	end, _, err := f.End()
 	if err != nil {
@@ -320,7 +320,7 @@ func (f *Feed) At(ctx context.Context, tenant string, at time.Time) (uint64, err
 	return end, nil
 }
 
-// Cursor is a place as clients see it. It names the stream, too: places begin anew where a stream does.
+// Cursor is a place as clients see it. It contains the epoch, because a new stream starts its places again at 1.
 func Cursor(epoch string, place uint64) string { return epoch + "." + strconv.FormatUint(place, 10) }
 
 // ParseCursor is the opposite of Cursor.

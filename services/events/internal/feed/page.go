@@ -11,21 +11,21 @@ import (
 
 const (
 	readAtOnce = 500
-	maxScanned = 10_000 // events that one page looks at
+	maxScanned = 10_000 // the most events that are read for one page
 
-	// moveOn is how often a reader without events takes the newest place, so that its own stays within the stream.
+	// moveOn is how often a reader without events moves to the newest place, so that its place stays in the stream.
 	moveOn = time.Minute
 )
 
 // Page is a part of a tenant's feed.
 type Page struct {
 	Events []*Event
-	Next   string // the cursor after what was looked at
-	More   bool   // the feed goes on already
+	Next   string // the cursor at which the next page starts
+	More   bool   // there are further events already
 }
 
-// Start returns the cursor's place: that of the oldest event that is kept for "", the newest one for "now".
-// apperr.InvalidParameters (not a cursor), InvalidState (of another stream), Unavailable.
+// Start returns the cursor's place: that of the oldest event that is kept for "", the newest one for "now". The error
+// is apperr.InvalidParameters (not a cursor), InvalidState (of another stream) or Unavailable.
 func (f *Feed) Start(ctx context.Context, cursor string) (uint64, error) {
 	end, epoch, err := f.End()
 	if err != nil {
@@ -54,12 +54,12 @@ func (f *Feed) Start(ctx context.Context, cursor string) (uint64, error) {
 
 func gone(epoch string, oldest uint64) error {
 	return apperr.New(apperr.InvalidState,
-		"events after this cursor are no longer kept; the feed can go on from after=%s", Cursor(epoch, oldest-1))
+		"events after this cursor are no longer kept; the feed can continue with after=%s", Cursor(epoch, oldest-1))
 }
 
-// Page returns the events of the context's tenant after a place whose types are selected, at most limit. It looks at a
-// bounded number of events, so it may return fewer, or none, while More is true. apperr.InvalidState (events after the
-// place are no longer kept), Unavailable.
+// Page returns the events of the context's tenant after a place whose types are selected, at most limit. It reads a
+// bounded number of events, so it may return fewer, or none, while More is true. The error is apperr.InvalidState
+// (events after the place are no longer kept) or Unavailable.
 func (f *Feed) Page(ctx context.Context, after uint64, types Types, limit int) (Page, error) {
 	end, epoch, err := f.End()
 	if err != nil {
@@ -93,7 +93,7 @@ func (f *Feed) Page(ctx context.Context, after uint64, types Types, limit int) (
 }
 
 // Follow calls fn for the tenant's selected events after a place, as they come, until ctx ends or fn fails. The error
-// is apperr.InvalidState if events are no longer kept, apperr.Unavailable.
+// is apperr.InvalidState if events are no longer kept, or Unavailable.
 func (f *Feed) Follow(ctx context.Context, after uint64, types Types, fn func(cursor string, e *Event) error) error {
 	tenant := request.Tenant(ctx)
 	for {
@@ -120,7 +120,7 @@ func (f *Feed) Follow(ctx context.Context, after uint64, types Types, fn func(cu
 			continue
 		}
 		if end, now, err := f.End(); err == nil && (now != epoch || end > after) {
-			continue // it changed while nothing of the tenant was read
+			continue // the stream has changed since Changed was called
 		}
 		select {
 		case <-changed:

@@ -1,5 +1,5 @@
-// Package httpapi is the events service's operations: wire forms, their conversion to the domain's, one file a noun. It
-// holds no rules and no storage.
+// Package httpapi contains the operations of the events service: JSON forms and their conversion to the domain's, one
+// file per noun. It has no rules and no storage.
 package httpapi
 
 import (
@@ -25,7 +25,7 @@ type api struct{ Parts }
 func Register(s *rest.Server, parts Parts) {
 	a := &api{parts}
 	a.registerSubscriptions(s.Tagged("Event subscriptions", "Who gets which events, and where."))
-	a.registerDeliveries(s.Tagged("Event deliveries", "What became of each event of a subscription."))
-	a.registerEvents(s.Tagged("Events", "The feed of a tenant's events, and the types that there are."))
+	a.registerDeliveries(s.Tagged("Event deliveries", "The deliveries of a subscription's events, and their results."))
+	a.registerEvents(s.Tagged("Events", "The feed of a tenant's events, and the event types."))
 	a.registerAudit(s.Tagged("Audit log", "Every change and every denied attempt."))
 }

@@ -20,9 +20,9 @@ func (a *api) registerAudit(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "list-audit-logs", Method: http.MethodGet, Path: auditLogs, Scope: auth.EventsRead, Streams: true,
 		Summary: "List audit log entries", ContentTypes: []string{"application/json", request.EventStreamType},
-		Doc: "Newest first with `page_sort=time[desc]`. With `Accept: text/event-stream` the entries that come from " +
-			"now on, or " +
-			"after the one in `Last-Event-ID`, as Server-Sent Events: `id` is the entry's id, `data` the entry.",
+		Doc: "Newest first with `page_sort=time[desc]`. With `Accept: text/event-stream` the entries that are " +
+			"written from now on, or after the one in `Last-Event-ID`, come as Server-Sent Events: `id` is the entry's " +
+			"id, `data` the entry.",
 		Response: map[string]any{"items": []any{exampleEntry}, "total": 1, "page_num": 1, "page_size": 20},
 	}, a.listEntries)
 	rest.Handle(s, rest.Op{
@@ -32,7 +32,7 @@ func (a *api) registerAudit(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "export-audit-logs", Method: http.MethodGet, Path: auditLogs + "/export", Scope: auth.EventsRead,
 		Summary: "Export the audit log", Streams: true, ContentTypes: []string{"application/x-ndjson"},
-		Doc: "An entry a line, the oldest first.", Response: string(exampleEntry) + "\n",
+		Doc: "One entry per line, the oldest first.", Response: string(exampleEntry) + "\n",
 	}, a.exportEntries)
 }
 
@@ -70,7 +70,7 @@ type listEntriesInput struct {
 	AuditFilter
 	rest.Paging
 	Accept      string `header:"Accept" hidden:"true"`
-	LastEventID string `header:"Last-Event-ID" maxLength:"64" doc:"Go on after this entry, in an event stream"`
+	LastEventID string `header:"Last-Event-ID" maxLength:"64" doc:"In an event stream: the entry to continue after"`
 }
 
 func (a *api) listEntries(ctx context.Context,

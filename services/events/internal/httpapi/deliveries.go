@@ -15,17 +15,15 @@ func (a *api) registerDeliveries(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "list-subscribed-events", Method: http.MethodGet, Path: oneSubscription + "/events", Scope: auth.EventsRead,
 		Summary: "List deliveries",
-		Doc: "Newest event first: all that wait, and of those that have ended at least the last thousand. `held` " +
-			"waits for an " +
-			"earlier event of the same record.",
+		Doc: "Newest event first: all that wait, and at least the last thousand that have ended. A `held` delivery " +
+			"waits for an earlier event of the same record.",
 		Response: map[string]any{"items": []any{exampleDelivery}, "total": 1, "page_num": 1, "page_size": 20},
 	}, a.listDeliveries)
 	rest.Handle(s, rest.Op{
 		ID: "redeliver-event", Method: http.MethodPost, Path: oneSubscription + "/events/{event_id}/redeliver",
 		Scope: auth.EventsWrite, Summary: "Deliver an event again", Errors: []apperr.Kind{apperr.InvalidState},
-		Doc: "An event of the list of deliveries, with all tries. Refused where the subscription is not active, or " +
-			"the stream no " +
-			"longer has the event.",
+		Doc: "The event must be in the list of deliveries; it gets all tries again. Refused if the subscription is not " +
+			"active, or the stream no longer has the event.",
 		Response: exampleDelivery,
 	}, a.redeliver)
 }

@@ -19,18 +19,16 @@ func (a *api) registerEvents(s *rest.Server) {
 		ID: "list-events", Method: http.MethodGet, Path: "/v1/events", Scope: auth.EventsRead, Streams: true,
 		Summary:      "Follow the events",
 		ContentTypes: []string{"application/json", request.EventStreamType}, Errors: []apperr.Kind{apperr.InvalidState},
-		Doc: "The tenant's events in the order of the stream, after the cursor `after`: the oldest kept without one, " +
-			"only what " +
-			"comes with `now`. `next` is the cursor to go on with. 409 says that events after the cursor are no " +
-			"longer kept, and " +
-			"from where on the feed can go.\n\nWith `Accept: text/event-stream` the same as Server-Sent Events, " +
-			"without end: `id` " +
-			"is the cursor, `event` the type, `data` the event; `Last-Event-ID` resumes.",
+		Doc: "The tenant's events in the order of the stream, after the cursor `after`. Without `after` the feed starts " +
+			"with the oldest event that is kept, with `now` at its end. `next` is the cursor for the next request. " +
+			"409 means that events after the cursor are no longer kept; its detail has the cursor to continue with." +
+			"\n\nWith `Accept: text/event-stream` the events come as Server-Sent Events, without end: `id` is the " +
+			"cursor, `event` the type, `data` the event; `Last-Event-ID` resumes.",
 		Response: map[string]any{"items": []any{exampleEvent}, "next": "tsp8xk.4711", "more": false},
 	}, a.listEvents)
 	rest.Handle(s, rest.Op{
 		ID: "list-event-types", Method: http.MethodGet, Path: "/v1/event-types", Scope: auth.EventsRead,
-		Summary: "List event types", Doc: "All that the platform tells, with the JSON Schema of `data` and an example.",
+		Summary: "List event types", Doc: "All types of events that the platform emits, with the JSON Schema of `data` and an example.",
 		Response: []any{exampleType},
 	}, a.listTypes)
 }
@@ -91,8 +89,8 @@ func (a *api) listTypes(context.Context, *struct{}) ([]catalogue.Type, error) {
 // EventPage is a part of the feed.
 type EventPage struct {
 	Items []rest.Raw[Event] `json:"items" nullable:"false"`
-	Next  string            `json:"next" doc:"The cursor to go on with" example:"tsp8xk.4711"`
-	More  bool              `json:"more" doc:"There is more already"`
+	Next  string            `json:"next" doc:"The cursor for the next request" example:"tsp8xk.4711"`
+	More  bool              `json:"more" doc:"There are further events already"`
 }
 
 // Event describes a CloudEvent for the OpenAPI document.

@@ -22,12 +22,10 @@ func (a *api) registerSubscriptions(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "create-event-subscription", Method: http.MethodPost, Path: allSubscriptions, Scope: auth.EventsWrite,
 		Summary: "Subscribe to events", Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
-		Doc: "It gets the events that are told from now on. `event_types` are types such as `user.created` or " +
-			"patterns such as " +
-			"`user.*`, `*.deleted` or `*`; `filter` is a CEL expression over the whole event, such as " +
-			"`event.data.record.status == \"1\"`. Webhooks are signed as Standard Webhooks says; this answer is the " +
-			"only one that " +
-			"shows the secret. The values of `headers` are secrets, too.",
+		Doc: "The subscription gets the events that are emitted from now on. `event_types` are types such as " +
+			"`user.created` or patterns such as `user.*`, `*.deleted` or `*`; `filter` is a CEL expression over the " +
+			"whole event, such as `event.data.record.status == \"1\"`. Webhooks are signed according to Standard " +
+			"Webhooks; the secret is shown only in this answer. The values of `headers` are secrets, too.",
 		Request: exampleSubscriptionInput, Response: exampleSubscription,
 	}, a.createSubscription)
 	rest.Handle(s, rest.Op{
@@ -42,13 +40,13 @@ func (a *api) registerSubscriptions(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "replace-event-subscription", Method: http.MethodPut, Path: oneSubscription, Scope: auth.EventsWrite,
 		Summary: "Replace a subscription", Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
-		Doc:     "`******` in the place of a secret keeps it, and so does leaving out `delivery.secret`.",
+		Doc:     "`******` in place of a secret keeps the secret; so does a missing `delivery.secret`.",
 		Request: exampleSubscriptionInput, Response: exampleSubscription,
 	}, a.replaceSubscription)
 	rest.Handle(s, rest.Op{
 		ID: "update-event-subscription", Method: http.MethodPatch, Path: oneSubscription, Scope: auth.EventsWrite,
 		Summary: "Change a subscription", Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
-		Doc:     "JSON merge patch (RFC 7396). It holds for the events from then on.",
+		Doc:     "JSON merge patch (RFC 7396). It applies to the events from then on.",
 		Request: map[string]any{"event_types": []string{"user.*", "node.moved"}}, Response: exampleSubscription,
 	}, a.updateSubscription)
 	rest.Handle(s, rest.Op{
@@ -62,25 +60,23 @@ func (a *api) registerStates(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "pause-event-subscription", Method: http.MethodPost, Path: oneSubscription + "/pause",
 		Scope: auth.EventsWrite, Summary: "Pause a subscription", Errors: []apperr.Kind{apperr.InvalidState},
-		Doc:      "Its place in the stream stays; events wait for as long as the stream keeps them.",
+		Doc:      "It keeps its place in the stream; events wait there for as long as the stream keeps them.",
 		Response: exampleSubscription,
 	}, state(a.Subscriptions.Pause))
 	rest.Handle(s, rest.Op{
 		ID: "resume-event-subscription", Method: http.MethodPost, Path: oneSubscription + "/resume",
 		Scope: auth.EventsWrite, Summary: "Resume a subscription",
-		Doc: "A paused, failing or disabled subscription goes on where it stopped. Events that had used up their " +
-			"tries get all of " +
-			"them again.",
+		Doc: "A paused, failing or disabled subscription continues where it stopped. Events that had used up their " +
+			"tries get all tries again.",
 		Response: exampleSubscription,
 	}, state(a.Subscriptions.Resume))
 	rest.Handle(s, rest.Op{
 		ID: "reset-event-subscription", Method: http.MethodPost, Path: oneSubscription + "/reset",
 		Scope: auth.EventsWrite, Summary: "Reset a subscription",
-		Doc: "Clears failures and goes on from `to`: `now`, a time, or the id of an event, which is then the first. " +
-			"So events are " +
-			"replayed, as far back as the stream keeps them. With `rotate_secret` the answer shows a new secret; for " +
-			"24 hours " +
-			"webhooks are signed with the former one, too. A paused subscription stays paused.",
+		Doc: "Clears failures and continues from `to`: `now`, a time, or the id of an event, which is then the first. " +
+			"An earlier `to` replays events, as far back as the stream keeps them. With `rotate_secret` the answer " +
+			"shows a new secret; for 24 hours webhooks are signed with the former one, too. A paused subscription " +
+			"stays paused.",
 		Request:  map[string]any{"to": "2026-01-31T09:30:00.000Z", "rotate_secret": false},
 		Response: exampleSubscription,
 	}, a.resetSubscription)
@@ -141,10 +137,7 @@ func (a *api) replaceSubscription(ctx context.Context,
 	in *replaceSubscriptionInput) (rest.Record[EventSubscription], error) {
 	return recordOf(a.Subscriptions.Update(ctx, in.ID, func(p *subscription.Profile) error {
 		*p = subscription.Profile{}
-		if err := in.Body.Into(p); err != nil {
-			return err
-		}
-		return nil
+		return in.Body.Into(p)
 	}))
 }
 
@@ -168,7 +161,7 @@ func state(change func(context.Context, string) (subscription.View, error)) func
 type resetSubscriptionInput struct {
 	rest.ByID
 	Body struct {
-		To           string `json:"to,omitempty" maxLength:"64" doc:"now, a time, or an event's id; now if it is left out"`
+		To           string `json:"to,omitempty" maxLength:"64" doc:"now, a time, or an event's id; now if it is missing"`
 		RotateSecret bool   `json:"rotate_secret,omitempty"`
 	}
 }
@@ -192,15 +185,15 @@ type EventSubscription struct {
 		Type           string            `json:"type" enum:"webhook,nats"`
 		URL            string            `json:"url,omitempty"`
 		Headers        map[string]string `json:"headers,omitempty" doc:"****** for each value"`
-		Secret         string            `json:"secret,omitempty" doc:"Signs webhooks, or is the NATS user's password; ****** but in the answer that makes it"`
-		PreviousSecret string            `json:"previous_secret,omitempty" doc:"****** where there is one"`
-		PreviousUntil  *time.Time        `json:"previous_until,omitempty" doc:"Until when the previous secret signs, too"`
-		Subject        string            `json:"subject,omitempty" doc:"Of type nats: where the events are published"`
-		User           string            `json:"user,omitempty" doc:"Of type nats: the NATS user that may read them; secret is its password"`
+		Secret         string            `json:"secret,omitempty" doc:"Signs webhooks, or is the NATS user's password; ****** except in the answer that creates it"`
+		PreviousSecret string            `json:"previous_secret,omitempty" doc:"****** if there is one"`
+		PreviousUntil  *time.Time        `json:"previous_until,omitempty" doc:"Until when webhooks are signed with the previous secret, too"`
+		Subject        string            `json:"subject,omitempty" doc:"For type nats: where the events are published"`
+		User           string            `json:"user,omitempty" doc:"For type nats: the NATS user that may read them; secret is its password"`
 	} `json:"delivery"`
 	Status    string `json:"status" enum:"1,0" doc:"1 while it is active"`
 	State     string `json:"state" enum:"active,paused,failing,disabled" doc:"failing: an event used up its tries; disabled: the receiver answered 410"`
-	Cursor    string `json:"cursor" doc:"The place in the feed up to which events are delivered, but for those that wait"`
+	Cursor    string `json:"cursor" doc:"The place in the feed up to which events are delivered, except those that wait"`
 	LastError string `json:"last_error"`
 	Counters  struct {
 		Delivered int64 `json:"delivered"`
@@ -219,7 +212,7 @@ type EventSubscriptionInput struct {
 		Type           string             `json:"type" doc:"webhook or nats"`
 		URL            string             `json:"url,omitempty" doc:"http or https, at most 2048 bytes"`
 		Headers        map[string]*string `json:"headers,omitempty" doc:"At most 20; not those that the platform or the connection sets"`
-		Secret         string             `json:"secret,omitempty" doc:"whsec_ and the base64 of 24…64 bytes; made if it is left out"`
+		Secret         string             `json:"secret,omitempty" doc:"whsec_ and the base64 of 24…64 bytes; generated if it is missing"`
 		PreviousSecret string             `json:"previous_secret,omitempty" readOnly:"true"`
 		PreviousUntil  *time.Time         `json:"previous_until,omitempty" readOnly:"true" nullable:"true"`
 		Subject        string             `json:"subject,omitempty" readOnly:"true"`

@@ -1,10 +1,10 @@
-// Package share divides work among the replicas of a service. Each replica shows that it lives by a document that it
-// writes again and again; a replica whose document has not changed for a while is taken for dead, by the clock of the
-// one that looks. Each piece of work belongs to one of the replicas that live (rendezvous hashing), so that a change
-// moves no more work than it must.
+// Package share divides work among the replicas of a service. Each replica has a document that it writes regularly, its
+// heartbeat; the others take a replica for dead if they have seen no change of it for a while, by their own clocks.
+// Each piece of work belongs to one of the live replicas (rendezvous hashing), so that little work moves when replicas
+// come or go.
 //
-// This only proposes who works. Whoever takes up a piece of work writes its id where the work's results go, in the same
-// transaction, and every later write there checks that it is still the owner.
+// A share is only a proposal. A replica that takes a piece of work writes its id to the document with the work's
+// results, and every later write there checks that it is still the owner.
 package share
 
 import (
@@ -21,18 +21,19 @@ import (
 )
 
 const (
-	// Beat is how often a replica shows that it lives.
+	// Beat is the time between two heartbeats.
 	Beat = 1500 * time.Millisecond
-	// dead is how long a replica may be silent. With the beat and the time to take over it is less than 10 s.
+	// dead is how long a replica may be silent before others take its work. Together with the heartbeat and the time
+	// to take over it is less than 10 s.
 	dead = 6 * time.Second
-	// quiet is when a replica that could not show that it lives stops to work: before others take it for dead.
+	// quiet is when a replica that could not write its heartbeat stops its work: before others take it for dead.
 	quiet = dead - Beat
 
-	buried     = time.Minute // when the document of a dead replica is removed
+	buried     = time.Minute // how long a replica is silent before its document is deleted
 	maxMembers = 200
 )
 
-// member shows that a replica lives.
+// member is the heartbeat of a replica.
 type member struct {
 	docstore.Meta       // the id is the replica's
 	Beats         int64 `json:"beats"`
@@ -53,7 +54,7 @@ type Group struct {
 	mu      sync.Mutex
 	seen    map[string]sighting
 	live    []string
-	shown   time.Time // when this replica last showed that it lives
+	shown   time.Time // when this replica last wrote its heartbeat
 	changed chan struct{}
 }
 
@@ -68,7 +69,7 @@ func New(store *docstore.Store, log *slog.Logger) *Group {
 		changed: make(chan struct{})}
 }
 
-// Run shows that this replica lives, until ctx ends; then it leaves.
+// Run writes this replica's heartbeat until ctx ends; then the replica leaves the group.
 func (g *Group) Run(ctx context.Context) error {
 	ctx = request.System(ctx, request.Platform)
 	beat := time.NewTicker(Beat)
@@ -123,7 +124,7 @@ func (g *Group) beat(ctx context.Context) error {
 	return err
 }
 
-// look notes who lives, and returns who has been dead for long.
+// look updates the live replicas, and returns those that have been dead for long.
 func (g *Group) look(docs []docstore.Doc[member]) (gone []string, _ error) {
 	now, seen := time.Now(), map[string]sighting{}
 	var live []string
@@ -162,14 +163,14 @@ func (g *Group) leave(ctx context.Context) error {
 	})
 }
 
-// Alive reports whether the other replicas can be sure that this one lives. Otherwise it must not work.
+// Alive reports whether the other replicas still take this one for alive. Otherwise it must not work.
 func (g *Group) Alive() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return time.Since(g.shown) < quiet
 }
 
-// Lives reports whether a replica lives.
+// Lives reports whether a replica is alive.
 func (g *Group) Lives(id string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -203,10 +204,10 @@ func mix(h uint64) uint64 {
 	return h ^ h>>33
 }
 
-// MayTake reports whether this replica may take over work that an owner had: it had none, or it no longer lives.
+// MayTake reports whether this replica may take work with an owner: "", itself, or a replica that is dead.
 func (g *Group) MayTake(owner string) bool { return owner == "" || owner == g.ID || !g.Lives(owner) }
 
-// Changed returns a channel that is closed when other replicas live.
+// Changed returns a channel that is closed when the live replicas change.
 func (g *Group) Changed() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -68,7 +68,7 @@ func (d *Delivery) check(faults *apperr.Faults, before *Profile) {
 	case NATS:
 		_, given := d.Secret.Given()
 		faults.Check(d.URL == "" && len(d.Headers) == 0 && !given, "type",
-			"nats has no url and no headers, and the platform makes its secret")
+			"nats has no url and no headers, and the platform generates its secret")
 		*d = Delivery{
 			Type: NATS, Secret: kept.Secret, PreviousSecret: kept.PreviousSecret, PreviousUntil: kept.PreviousUntil,
 		}
@@ -95,7 +95,7 @@ func (d *Delivery) checkWebhook(faults *apperr.Faults, kept Delivery) {
 	given, fresh := d.Secret.Given()
 	switch {
 	case fresh:
-		faults.Check(webhook.ValidSecret(given), "secret", "must be %s; without one the platform makes it",
+		faults.Check(webhook.ValidSecret(given), "secret", "must be %s; without one the platform generates it",
 			webhook.SecretForm)
 	case d.Secret.IsSet() && !kept.Secret.IsSet():
 		faults.Add("secret", "has no value that could be kept")
@@ -104,7 +104,7 @@ func (d *Delivery) checkWebhook(faults *apperr.Faults, kept Delivery) {
 	}
 }
 
-// checkURL says what keeps a text from being a webhook's address. Where it leads is looked at when it is used.
+// checkURL returns why a text is not a webhook's URL. Its addresses are checked when it is used.
 func checkURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
@@ -113,7 +113,7 @@ func checkURL(text string) error {
 	case len(text) > maxURL:
 		return errors.New("is too long")
 	case u.User != nil:
-		return errors.New("must not hold a user or password; use headers")
+		return errors.New("must not have a user or password; use headers")
 	case u.Fragment != "":
 		return errors.New("must not have a fragment")
 	}

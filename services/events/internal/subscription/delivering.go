@@ -24,7 +24,7 @@ func EachActive(ctx context.Context, store *docstore.Store, fn func(ctx context.
 	})
 }
 
-// Load returns a subscription in a transaction, with its revision; apperr.NotFound.
+// Load returns a subscription in a transaction, with its revision. The error is apperr.NotFound.
 func Load(ctx context.Context, tx *docstore.Tx, id string) (s *Subscription, revision int64, err error) {
 	doc, err := subscriptions.Find(ctx, tx, id)
 	if err != nil {
@@ -75,8 +75,8 @@ func (s *Subscriptions) IsPassword(ctx context.Context, id, password string) (bo
 	return is || was && s.store.Now().Before(sub.Delivery.PreviousUntil), nil
 }
 
-// Stop notes that an active subscription is delivered to no more, and why. p is its progress, which the transaction
-// has loaded.
+// Stop ends the delivery to an active subscription, with the reason. p is its progress, which the transaction has
+// loaded.
 func Stop(ctx context.Context, tx *docstore.Tx, p *Progress, state, reason string) error {
 	s, err := subscriptions.Load(ctx, tx, p.ID)
 	if apperr.IsNotFound(err) {
@@ -91,10 +91,10 @@ func Stop(ctx context.Context, tx *docstore.Tx, p *Progress, state, reason strin
 	if err != nil {
 		return err
 	}
-	return tell(ctx, tx, state, &doc)
+	return emit(ctx, tx, state, &doc)
 }
 
-// Revise writes a subscription without a change, for an event about it. apperr.NotFound.
+// Revise writes a subscription without a change, for an event about it. The error is apperr.NotFound.
 func Revise(ctx context.Context, tx *docstore.Tx, id string) (Doc, error) {
 	s, err := subscriptions.Load(ctx, tx, id)
 	if err != nil {
@@ -103,7 +103,8 @@ func Revise(ctx context.Context, tx *docstore.Tx, id string) (Doc, error) {
 	return subscriptions.Revise(ctx, tx, s)
 }
 
-// Event returns the event of the context's tenant at a place, nil if it is no longer kept. apperr.Unavailable.
+// Event returns the event of the context's tenant at a place, nil if it is no longer kept. The error is
+// apperr.Unavailable.
 func (s *Subscriptions) Event(ctx context.Context, place uint64) (*feed.Event, error) {
 	return s.feed.Get(ctx, request.Tenant(ctx), place)
 }

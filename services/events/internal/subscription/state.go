@@ -33,7 +33,8 @@ func (s *Subscription) enter(state string) {
 	}
 }
 
-// Pause ends the delivery; the place in the stream stays. apperr.NotFound, InvalidState (disabled), VersionMismatch.
+// Pause ends the delivery and keeps the place in the stream. The error is apperr.NotFound, InvalidState (disabled) or
+// VersionMismatch.
 func (s *Subscriptions) Pause(ctx context.Context, id string) (View, error) {
 	return s.change(ctx, id, "paused", func(_ *docstore.Tx, sub *Subscription, _ *Progress) (string, error) {
 		if sub.State == Disabled {
@@ -44,8 +45,8 @@ func (s *Subscriptions) Pause(ctx context.Context, id string) (View, error) {
 	})
 }
 
-// Resume continues the delivery where it stopped, with all tries for the events that had used up theirs.
-// apperr.NotFound, VersionMismatch.
+// Resume continues the delivery where it stopped, with all tries for the events that had used up theirs. The error is
+// apperr.NotFound or VersionMismatch.
 func (s *Subscriptions) Resume(ctx context.Context, id string) (View, error) {
 	return s.change(ctx, id, "resumed", func(_ *docstore.Tx, sub *Subscription, p *Progress) (string, error) {
 		if sub.State != Active {
@@ -56,9 +57,9 @@ func (s *Subscriptions) Resume(ctx context.Context, id string) (View, error) {
 	})
 }
 
-// Reset clears failures and continues from a place: "now", a time, or the id of an event, which is then the first.
-// With rotate, a new secret signs from now on, and for a day the former one, too. A paused subscription stays paused.
-// apperr.NotFound, InvalidParameters, Unavailable, VersionMismatch.
+// Reset clears failures and continues from a place: "now", a time, or the id of an event, which is then the first. With
+// rotate, a new secret signs from now on, and for a day the former one, too. A paused subscription stays paused. The
+// error is apperr.NotFound, InvalidParameters, Unavailable or VersionMismatch.
 func (s *Subscriptions) Reset(ctx context.Context, id, to string, rotate bool) (View, error) {
 	if _, err := subscriptions.Find(ctx, s.store, id); err != nil {
 		return View{}, err
@@ -93,7 +94,7 @@ func (s *Subscriptions) Reset(ctx context.Context, id, to string, rotate bool) (
 	})
 }
 
-// place finds where in the stream a reset leads.
+// place returns the place in the stream for the to of a reset.
 func (s *Subscriptions) place(ctx context.Context, to string) (uint64, error) {
 	if to == "now" || to == "" {
 		place, _, err := s.feed.End()

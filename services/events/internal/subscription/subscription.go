@@ -1,4 +1,4 @@
-// Package subscription is the records of subscriptions: who gets which events where, and in which state that is.
+// Package subscription is the domain of subscriptions: which events go where, and the state of their delivery.
 package subscription
 
 import (
@@ -24,8 +24,8 @@ const (
 	NATS    = "nats"
 )
 
-// Subscription is a subscription record. Its JSON form is the events' and the store's; the API's has the members of
-// its Progress, too.
+// Subscription is a subscription record. It has the same JSON form in events and in the store; in the API it also has
+// the members of its Progress.
 type Subscription struct {
 	docstore.Meta
 	Profile
@@ -47,13 +47,13 @@ type Delivery struct {
 	URL     string                  `json:"url,omitempty"`
 	Headers map[string]*secret.Text `json:"headers,omitempty"` // their values may be credentials
 
-	// Secret signs webhooks (whsec_ and base64), or is the password of the NATS user. PreviousSecret holds, too, until
-	// PreviousUntil.
+	// Secret signs webhooks (whsec_ and base64), or is the password of the NATS user. PreviousSecret is valid, too,
+	// until PreviousUntil.
 	Secret         secret.Text `json:"secret,omitzero"`
 	PreviousSecret secret.Text `json:"previous_secret,omitzero"`
 	PreviousUntil  clock.Time  `json:"previous_until,omitzero"`
 
-	// Of type nats; the platform sets them.
+	// For type nats; the platform sets them.
 	Subject string `json:"subject,omitempty"`
 	User    string `json:"user,omitempty"`
 }
@@ -86,9 +86,10 @@ func headerMember(name string) string { return "header." + name }
 type Progress struct {
 	docstore.Meta // the id is the subscription's
 
-	// Owner is the replica that delivers; "" if none does. A write of another one is refused.
+	// Owner is the replica that delivers; "" if none does. Writes of other replicas are refused.
 	Owner string `json:"owner"`
-	// Generation grows when a client sets the place. What was delivered under an earlier one is not noted any more.
+	// Generation grows when a client sets the place. Deliveries of an earlier one are no longer
+	// recorded.
 	Generation int64 `json:"generation"`
 
 	// Epoch and Place: all events up to there are delivered, do not match, or have a row of their own.
@@ -117,7 +118,7 @@ type View struct {
 	Tag  string
 }
 
-// Stored is the view as the answer to a request.
+// Stored returns the JSON and the ETag, so that pkg/rest can answer with it.
 func (v View) Stored() (body []byte, tag string, err error) { return v.JSON, v.Tag, nil }
 
 type shown struct {

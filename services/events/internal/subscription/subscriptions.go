@@ -36,9 +36,9 @@ type Subscriptions struct {
 
 // Rows are the deliveries of subscriptions.
 type Rows interface {
-	// Clear removes what waits for another attempt.
+	// Clear removes a subscription's deliveries that wait.
 	Clear(ctx context.Context, tx *docstore.Tx, subscription string) error
-	// Forget removes all of a subscription that is deleted.
+	// Forget removes all deliveries of a deleted subscription.
 	Forget(ctx context.Context, tx *docstore.Tx, subscription string) error
 }
 
@@ -47,14 +47,14 @@ func New(store *docstore.Store, f *feed.Feed, rows Rows) *Subscriptions {
 	return &Subscriptions{store, f, rows}
 }
 
-// Draft is what a client says of a new subscription.
+// Draft is a subscription to create.
 type Draft struct {
 	Profile
 	Status string `json:"status"`
 }
 
-// Create adds a subscription. It gets the events that are told from now on. The answer is the only one that has the
-// secret. apperr.InvalidParameters, AlreadyExists, InvalidState (the tenant's budget), Unavailable.
+// Create adds a subscription. It gets the events that are emitted from now on. Only this answer has the secret. The
+// error is apperr.InvalidParameters, AlreadyExists, InvalidState (the tenant's budget) or Unavailable.
 func (s *Subscriptions) Create(ctx context.Context, d Draft) (View, error) {
 	var faults apperr.Faults
 	d.check(&faults, nil)
@@ -89,7 +89,7 @@ func (s *Subscriptions) Create(ctx context.Context, d Draft) (View, error) {
 		if _, err := ProgressOf.Insert(ctx, tx, p); err != nil {
 			return View{}, err
 		}
-		if err := tell(ctx, tx, "created", &doc); err != nil {
+		if err := emit(ctx, tx, "created", &doc); err != nil {
 			return View{}, err
 		}
 		v, err := view(doc, p)
@@ -97,7 +97,7 @@ func (s *Subscriptions) Create(ctx context.Context, d Draft) (View, error) {
 	})
 }
 
-// complete sets what the platform makes up, and returns the secret if that is so.
+// complete sets the members that the platform makes, and returns the secret if it is one of them.
 func (s *Subscription) complete(tenant, made string) (fresh string) {
 	if s.Delivery.Type == NATS {
 		s.Delivery.Subject, s.Delivery.User = bus.SubscriptionSubject(tenant, s.ID), tenant+"."+s.ID
@@ -109,7 +109,7 @@ func (s *Subscription) complete(tenant, made string) (fresh string) {
 	return made
 }
 
-// showing puts a new secret in the place of its mask: this once.
+// showing puts a new secret in place of its mask.
 func (v View) showing(fresh string) View {
 	if fresh == "" {
 		return v
@@ -157,7 +157,7 @@ func filterCost(filter string) int64 {
 	return program.Cost()
 }
 
-// Get returns a subscription; apperr.NotFound.
+// Get returns a subscription. The error is apperr.NotFound.
 func (s *Subscriptions) Get(ctx context.Context, id string) (View, error) {
 	doc, err := subscriptions.Find(ctx, s.store, id)
 	if err != nil {
@@ -170,7 +170,7 @@ func (s *Subscriptions) Get(ctx context.Context, id string) (View, error) {
 	return views[0], nil
 }
 
-// Find returns the record without its progress; apperr.NotFound.
+// Find returns the record without its progress. The error is apperr.NotFound.
 func (s *Subscriptions) Find(ctx context.Context, id string) (*Subscription, error) {
 	doc, err := subscriptions.Find(ctx, s.store, id)
 	if err != nil {
@@ -210,7 +210,7 @@ func (s *Subscriptions) views(ctx context.Context, r docstore.Reader, docs []Doc
 	return views, nil
 }
 
-// Filter holds what must be equal; empty members do not count.
+// Filter selects subscriptions by equal members; empty members are ignored.
 type Filter struct{ Name, State string }
 
 // Page is a page of a list.
@@ -221,7 +221,7 @@ type Page struct {
 	Next  string
 }
 
-// List returns a page of subscriptions. apperr.InvalidParameters (paging).
+// List returns a page of subscriptions. The error is apperr.InvalidParameters (paging).
 func (s *Subscriptions) List(ctx context.Context, f Filter, p docstore.Paging) (Page, error) {
 	var all []docstore.Filter
 	if f.Name != "" {
@@ -238,8 +238,8 @@ func (s *Subscriptions) List(ctx context.Context, f Filter, p docstore.Paging) (
 	return Page{views, page.Total, page.More, page.Next}, err
 }
 
-// Update changes the profile of a subscription. A mask in the place of a secret keeps it. apperr.NotFound,
-// InvalidParameters, AlreadyExists, InvalidState (the tenant's budget), VersionMismatch.
+// Update changes the profile of a subscription. A mask in place of a secret keeps the secret. The error is
+// apperr.NotFound, InvalidParameters, AlreadyExists, InvalidState (the tenant's budget) or VersionMismatch.
 func (s *Subscriptions) Update(ctx context.Context, id string, change func(*Profile) error) (View, error) {
 	made := webhook.NewSecret()
 	ctx = docstore.InTurn(ctx, "subscriptions")
@@ -271,8 +271,7 @@ func (p Profile) clone() Profile {
 	return p
 }
 
-// change loads a subscription with its progress, changes it, and tells what was done. fn returns a new secret, "" for
-// none.
+// change loads a subscription with its progress, changes it, and emits the event. fn returns a new secret, or "".
 func (s *Subscriptions) change(ctx context.Context, id, action string,
 	fn func(*docstore.Tx, *Subscription, *Progress) (fresh string, err error)) (View, error) {
 	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (View, error) {
@@ -292,7 +291,7 @@ func (s *Subscriptions) change(ctx context.Context, id, action string,
 			return View{}, err
 		}
 		replace := subscriptions.Replace
-		if action == "reset" { // it is told, even where only the progress changes
+		if action == "reset" { // emit the event even if only the progress changes
 			replace = subscriptions.Revise
 		}
 		doc, err := replace(ctx, tx, sub)
@@ -300,7 +299,7 @@ func (s *Subscriptions) change(ctx context.Context, id, action string,
 			return View{}, err
 		}
 		if doc.Written() {
-			if err := tell(ctx, tx, action, &doc); err != nil {
+			if err := emit(ctx, tx, action, &doc); err != nil {
 				return View{}, err
 			}
 		}
@@ -309,7 +308,7 @@ func (s *Subscriptions) change(ctx context.Context, id, action string,
 	})
 }
 
-// Delete removes a subscription with its deliveries. apperr.NotFound, VersionMismatch.
+// Delete removes a subscription with its deliveries. The error is apperr.NotFound or VersionMismatch.
 func (s *Subscriptions) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
 	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (docstore.Deleted, error) {
 		sub, err := subscriptions.Load(ctx, tx, id)
@@ -326,11 +325,11 @@ func (s *Subscriptions) Delete(ctx context.Context, id string) (docstore.Deleted
 		if err != nil {
 			return docstore.Deleted{}, err
 		}
-		return docstore.Deleted{ID: id}, tell(ctx, tx, "deleted", &doc)
+		return docstore.Deleted{ID: id}, emit(ctx, tx, "deleted", &doc)
 	})
 }
 
-func tell(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
+func emit(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
 	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "event_subscription", Source: EventSource}, action, doc, nil)
 }
 
