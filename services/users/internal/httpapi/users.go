@@ -103,6 +103,7 @@ func (f UserFilter) read() (user.Filter, error) {
 	return filter, faults.Err()
 }
 
+// readTime returns the zero time for an absent parameter.
 func readTime(faults *apperr.Faults, location, text string) clock.Time {
 	if text == "" {
 		return clock.Time{}
