@@ -67,7 +67,9 @@ func TestWorkers(t *testing.T) {
 	_, err = b.Delegate(t.Context(), "globex", "reports", "1", nil)
 	require.ErrorIs(t, err, ErrNoWorker)
 
-	for _, subject := range []string{"idp.jobs.globex.>", "idp.jobs.>", "idp.events.>", "idp.check.>", "_INBOX.>", ">"} {
+	for _, subject := range []string{
+		"idp.jobs.globex.>", "idp.jobs.>", "idp.events.>", "idp.check.>", "_INBOX.>", ">",
+	} {
 		_, err := worker.SubscribeSync(subject)
 		require.NoError(t, err)
 		require.NoError(t, worker.FlushTimeout(10*time.Second))

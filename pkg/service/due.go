@@ -25,8 +25,8 @@ type DueWork struct {
 	Every time.Duration
 	// Due lists what has fallen due, earliest first: docstore.Collection.Due.
 	Due func(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, error)
-	// Page is how many documents are worked on before Due is called again; 0 means 500. Those that failed before come on
-	// top.
+	// Page is how many documents are worked on before Due is called again; 0 means 500. Those that failed before are
+	// not counted.
 	Page int
 	// Do works on one document, so that it is no longer due. It runs in the document's tenant. apperr.NotFound and
 	// VersionMismatch mean that another replica was first. After apperr.Unavailable the remaining documents wait until
