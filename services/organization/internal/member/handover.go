@@ -154,7 +154,7 @@ func checkNodes(ctx context.Context, tx *docstore.Tx, c questions.MembershipChan
 	if err := faults.Err(); err != nil {
 		return err
 	}
-	if to.Dynamic() { // even if the user meets the condition: a condition's membership has no profile
+	if to.Dynamic() { // even if the user meets the condition: a dynamic membership does not keep the profile
 		return errDynamicNode
 	}
 	return nil
