@@ -147,28 +147,32 @@ type Unit struct {
 }
 
 // Start makes a service and starts all of it except the listener. From then on it owns the store.
-func Start(ctx context.Context, spec Spec, deps Deps) (*Unit, error) {
+func Start(ctx context.Context, spec Spec, deps Deps) (_ *Unit, err error) {
 	denied := newDenials(deps)
 	deps.denied = denied.note
 	app, err := spec.New(ctx, deps)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", spec.Name, err)
 	}
+	unit := &Unit{Name: spec.Name, Handler: app.Handler, deps: deps, denied: denied,
+		ready: app.Ready, warnings: app.Warnings, free: app.Close}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("%s: %w", spec.Name, err), unit.stopConsumers(ctx), unit.release(ctx))
+		}
+	}()
 	if app.Answer != nil {
 		if err := app.Answer(deps.Bus); err != nil {
-			return nil, fmt.Errorf("%s: answer questions: %w", spec.Name, err)
+			return nil, fmt.Errorf("answer questions: %w", err)
 		}
 	}
-	relay, err := outbox.StartRelay(deps.Store, deps.Bus, deps.Log, deps.Metrics)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", spec.Name, err)
+	if unit.relay, err = outbox.StartRelay(deps.Store, deps.Bus, deps.Log, deps.Metrics); err != nil {
+		return nil, err
 	}
-	unit := &Unit{Name: spec.Name, Handler: app.Handler, deps: deps, relay: relay, denied: denied,
-		ready: app.Ready, warnings: app.Warnings, free: app.Close}
 	for _, c := range app.Consumers {
 		consumer, err := deps.Bus.Consume(ctx, c)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w", spec.Name, err), unit.stopConsumers(ctx), relay.Stop(ctx))
+			return nil, err
 		}
 		unit.consumers = append(unit.consumers, consumer)
 	}
@@ -178,7 +182,7 @@ func Start(ctx context.Context, spec Spec, deps Deps) (*Unit, error) {
 	for _, c := range app.Followers {
 		follower, err := deps.Bus.Follow(ctx, c)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w", spec.Name, err), unit.stopConsumers(ctx), relay.Stop(ctx))
+			return nil, err
 		}
 		unit.followers = append(unit.followers, follower)
 	}
@@ -235,10 +239,18 @@ func (u *Unit) Warnings() []string {
 func (u *Unit) Stop(ctx context.Context) error {
 	err := u.stopConsumers(ctx)
 	u.tasks.stop()
+	return errors.Join(err, u.TellDenied(ctx), u.release(ctx), u.deps.Store.Close())
+}
+
+// release frees what the service itself holds, and ends the relay once it has published what is left.
+func (u *Unit) release(ctx context.Context) error {
 	if u.free != nil {
 		u.free()
 	}
-	return errors.Join(err, u.TellDenied(ctx), u.relay.Stop(ctx), u.deps.Store.Close())
+	if u.relay == nil {
+		return nil
+	}
+	return u.relay.Stop(ctx)
 }
 
 // TellDenied writes the events about the denied writes that were gathered since the last time. The service does so by

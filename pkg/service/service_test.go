@@ -221,9 +221,13 @@ func TestAFailingTaskIsSaidOnceAndTriedAgain(t *testing.T) {
 
 func TestAServiceThatCannotAnswerDoesNotStart(t *testing.T) {
 	t.Parallel()
+	closed := 0
 	spec := Spec{Name: "mute", New: func(context.Context, Deps) (App, error) {
-		return App{Answer: func(*bus.Bus) error { return errors.New("no subject") }}, nil
+		return App{
+			Answer: func(*bus.Bus) error { return errors.New("no subject") }, Close: func() { closed++ },
+		}, nil
 	}}
 	_, err := Start(t.Context(), spec, Deps{})
 	require.EqualError(t, err, "mute: answer questions: no subject")
+	require.Equal(t, 1, closed, "what the service itself holds is freed")
 }
