@@ -40,7 +40,10 @@ func (d *turns[T]) list(ctx context.Context, store *docstore.Store, window int) 
 		if d.after, err = d.of.NextTenant(ctx, store, d.after); err != nil {
 			return nil, err
 		}
-		if d.after == "" || byTenant[d.after] != nil {
+		if d.after == "" { // the next list begins with the first tenant
+			break
+		}
+		if byTenant[d.after] != nil {
 			continue
 		}
 		page, err := d.of.Page(request.System(ctx, d.after), store, docstore.Query{
