@@ -87,16 +87,22 @@ func Known(err error) bool {
 }
 
 // Follower keeps this service's own verifier up to date: from its store at first, then by the events. keyEnded is
-// called when a key has ended, so that this replica stops signing with it.
+// called when either has an ended key, so that this replica stops signing with it.
 func Follower(v *auth.Verifier, store *docstore.Store, keyEnded func(context.Context) error) bus.FollowerConfig {
 	follower := service.EndedTokens(v, func(ctx context.Context, fn func(service.EndedToken) error) error {
-		return entries.Each(inPlatform(ctx), store, docstore.Filter{}, func(doc docstore.Doc[entry]) error {
+		hasKey := false
+		err := entries.Each(inPlatform(ctx), store, docstore.Filter{}, func(doc docstore.Doc[entry]) error {
 			e, err := doc.Value()
 			if err != nil {
 				return err
 			}
+			hasKey = hasKey || e.KeyID != ""
 			return fn(e.EndedToken)
 		})
+		if err != nil || !hasKey {
+			return err
+		}
+		return keyEnded(ctx)
 	})
 	end := follower.Handle
 	follower.Handle = func(ctx context.Context, e bus.Event) error {
