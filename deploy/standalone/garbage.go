@@ -15,7 +15,7 @@ import (
 const (
 	garbagePercent = 60 // of the memory in use
 	mostPercent    = 400
-	roomyHeap      = 96 << 20
+	roomyHeap      = 192 << 20
 	often          = 10 * time.Second // between two collections
 )
 

@@ -13,7 +13,7 @@ import (
 func TestPercentFor(t *testing.T) {
 	t.Parallel()
 	for inUse, want := range map[uint64]int{
-		0: mostPercent, 1 << 20: mostPercent, 32 << 20: 190, 48 << 20: 90, 60 << 20: 60, 96 << 20: 60, 1 << 40: 60,
+		0: mostPercent, 32 << 20: mostPercent, 48 << 20: 290, 96 << 20: 90, 121 << 20: 60, 192 << 20: 60, 1 << 40: 60,
 	} {
 		require.Equal(t, want, percentFor(inUse, time.Second), "%d bytes", inUse)
 		require.Equal(t, garbagePercent, percentFor(inUse, time.Minute), "%d bytes", inUse)
