@@ -132,6 +132,32 @@ func grantFarAbove(t *Tenant) {
 	})
 }
 
+// growTree adds a tree of ten levels, whose nodes have three children each, a user in one of the lowest nodes for each
+// that is asked about, and a grant to the root.
+func growTree(t *Tenant) {
+	const nodes = 29_524 // 3^0 + 3^1 + … + 3^9
+	const lowest = 19_683
+	t.Change(func(c *Change) {
+		for i := range nodes {
+			node := &TreeNode{ID: "tree" + number(i), Name: "Node", ObjectCode: "company", Sequence: 1}
+			if i > 0 {
+				node.ParentID = "tree" + number((i-1)/3)
+			}
+			c.PutNode(node)
+		}
+		for i := range asked {
+			id := "leaf" + number(i)
+			c.PutPerson(&Person{ID: id, Username: id, Sequence: 1})
+			c.PutMembership(&Membership{
+				ID: "m" + id, NodeID: "tree" + number(nodes-1-i*7919%lowest), UserID: id, Sequence: 1,
+			})
+		}
+		c.PutUnit(&Unit{ID: "root", Identity: Identity{Node, "tree" + number(0)}, Sequence: 1})
+		c.PutRule(&Rule{ID: "of root", UnitID: "root", ApplicationID: "9", Type: Data, ResourceID: "3" + number(3),
+			Actions: []string{"read"}, Sequence: 1})
+	})
+}
+
 func BenchmarkCheck(b *testing.B) {
 	t := large(size())
 	t.Change(func(c *Change) { // users who belong to nothing
@@ -153,6 +179,10 @@ func BenchmarkCheck(b *testing.B) {
 			user := i * 7919 % (size() / 2)
 			return "6" + number(user), user
 		})
+	})
+	growTree(t)
+	b.Run("depth 10, other users each time", func(b *testing.B) {
+		askMany(b, t.State(), func(i int) (string, int) { return "leaf" + number(i), 3 })
 	})
 	grantFarAbove(t)
 	below := Question{Identity: Identity{User, "below"}, ApplicationID: "9", ObjectType: Data, Action: "read"}
