@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var texts = []string{"", "a", "orders/1", `"`, `\`, "\n", "\x00", "\x7f", "记录 1", "é\"", "\xff", "a\xe8", "<&>", "\u2028",
+var texts = []string{"", "a", "orders/1", `"`, `\`, "\n", "\x00", "\x7f", "记录 1", "é\"", "\xff", "a\xe8", "<&>",
+	"\u2028",
 	strings.Repeat("x", 100)}
 
 func TestAppendText(t *testing.T) {

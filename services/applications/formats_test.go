@@ -29,7 +29,8 @@ func TestGoldenDocuments(t *testing.T) {
 
 	for name, document := range map[string]struct{ collection, id string }{
 		"application": {"applications", app["id"].(string)}, "secret_hashes": {"secret_hashes", app["id"].(string)},
-		"protocol": {"protocols", ""}, "account": {"accounts", account["id"].(string)}, "account_holder": {"account_holders", ""},
+		"protocol": {"protocols", ""}, "account": {"accounts", account["id"].(string)},
+		"account_holder": {"account_holders", ""},
 	} {
 		testkit.GoldenDocument(t, s, began, name, document.collection, document.id, steady)
 	}

@@ -55,10 +55,12 @@ func TestAuditLog(t *testing.T) {
 	}
 	require.Equal(t, updated, c.Get(auditPath+"/"+id(updated)).Object())
 	require.Equal(t, []any{
-		object{"member": "name", "before": nil, "after": "new"}, object{"member": "secret", "before": nil, "after": "******"},
+		object{"member": "name", "before": nil, "after": "new"},
+		object{"member": "secret", "before": nil, "after": "******"},
 	}, all[0]["changes"])
 	require.Equal(t, []any{
-		object{"member": "name", "before": "new", "after": nil}, object{"member": "secret", "before": "******", "after": nil},
+		object{"member": "name", "before": "new", "after": nil},
+		object{"member": "secret", "before": "******", "after": nil},
 	}, all[2]["changes"])
 	for query, want := range map[string][]int{
 		"page_sort=time[desc]": {2, 1, 0}, "actor=ann": {0, 1, 2}, "actor=bob": {}, "entity=thing": {0, 1, 2},

@@ -142,7 +142,8 @@ func TestWebhookGetsTheEvents(t *testing.T) {
 	tell(t, s, "acme", "7", 1, "created")
 	tell(t, s, "acme", "7", 2, "updated")
 	got := hooked.await(2)
-	require.Len(t, got, 2, "events of other tenants, of other types, or that the filter does not select are not delivered")
+	require.Len(t, got, 2, "events of other tenants, of other types, or that the filter does not select are not "+
+		"delivered")
 	for i, want := range []string{"idp.thing.created", "idp.thing.updated"} {
 		require.Equal(t, want, got[i].Event.Type)
 		require.Equal(t, "7", got[i].Event.Subject)

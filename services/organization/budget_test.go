@@ -213,7 +213,8 @@ func TestLargeRecords(t *testing.T) {
 		require.Equal(t, users, g.storedIn(n))
 	}
 	g.change("updated", "00", object{"list": append(slicesOf(entries), -1)})
-	require.EqualValues(t, 1, stored(t, g.Service, "acme", "rechecks"), "the event's handling left the rest to a recheck")
+	require.EqualValues(t, 1, stored(t, g.Service, "acme", "rechecks"),
+		"the event's handling left the rest to a recheck")
 	g.upkeep()
 	for _, n := range nodes {
 		require.Equal(t, users-1, g.storedIn(n))

@@ -70,7 +70,8 @@ func TestAddMember(t *testing.T) {
 	require.Equal(t, changed(changed(m, full), object{
 		"id": second["id"], "node_id": rd["id"], "node_name": "研发", "node_path": []any{"COMPANY", "研发"},
 	}), second)
-	require.Equal(t, "1", join(t, c, rd, "2", object{"is_primary": "0"})["is_primary"], "the first is primary in any case")
+	require.Equal(t, "1", join(t, c, rd, "2", object{"is_primary": "0"})["is_primary"],
+		"the first is primary in any case")
 
 	// Names are the current ones.
 	c.Patch(node(rd), object{"name": "R&D"}).OK(nil)

@@ -48,7 +48,8 @@ func TestAnUnreadableUserDelaysNobody(t *testing.T) {
 	s.Clock.Advance(2 * time.Minute)
 	untilAction(s, good, "resigned")
 	untilAction(s, foreign, "resigned")
-	require.Equal(t, "resigned", c.Get(path(bad)).Object()["status"], "reads apply the resignation, although it cannot be stored")
+	require.Equal(t, "resigned", c.Get(path(bad)).Object()["status"],
+		"reads apply the resignation, although it cannot be stored")
 	require.Equal(t, 1, strings.Count(log.String(), "a document that is due is postponed"))
 	require.Contains(t, log.String(), `task="settle users" tenant=acme id=`+bad["id"].(string))
 }

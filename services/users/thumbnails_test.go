@@ -112,7 +112,8 @@ func TestThumbnailsOfOlderAvatars(t *testing.T) {
 	forgetThumbnails(t, s, "acme")
 
 	require.Equal(t, http.StatusNotModified, c.With("If-None-Match", tag).Get(path(user, "avatar")+"?size=64").Status)
-	require.Equal(t, map[string]int{"upload": 1}, decoded(t, s), "for a client that has the picture, nothing is decoded")
+	require.Equal(t, map[string]int{"upload": 1}, decoded(t, s),
+		"for a client that has the picture, nothing is decoded")
 	counts := testkit.AtOnce(64, func(i int) int {
 		return c.Get(fmt.Sprint(path(user, "avatar"), "?size=", 32<<(i%5))).Status
 	})

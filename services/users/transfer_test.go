@@ -248,7 +248,8 @@ func TestImportCSV(t *testing.T) {
 	rows := func(contentType, body string) []line { return lines(t, send(c, contentType, "", body)) }
 	list := rows("text/csv; charset=utf-8",
 		"\ufeff\"username\", display_name ,email_verified,must_change_password,sys_ext_props,version,locked,status\r\n"+
-			"li.wei,\"李伟, \"\"Lee\"\"\",TRUE,0,\"{\"\"a\"\":[1,\"\"x\"\"],\"\"big\"\":12345678901234567890}\",7,true,0\r\n"+
+			"li.wei,\"李伟, "+
+			"\"\"Lee\"\"\",TRUE,0,\"{\"\"a\"\":[1,\"\"x\"\"],\"\"big\"\":12345678901234567890}\",7,true,0\r\n"+
 			"\r\n"+
 			"empty,,,,,,,\r\n"+
 			"no flag,,maybe,,,,,\n"+

@@ -96,8 +96,8 @@ func (w *Webhooks) RequireAll(t testing.TB, told map[string]bool) {
 			again += w.got[path][id] - 1
 		}
 	}
-	t.Logf("%d events to %d subscriptions with %d requests; %d were accepted again", len(told), len(w.paths), w.requests,
-		again)
+	t.Logf("%d events to %d subscriptions with %d requests; %d were accepted again",
+		len(told), len(w.paths), w.requests, again)
 }
 
 // events is how many different events a path has accepted.

@@ -89,7 +89,8 @@ func (s *Applications) RefreshSecrets(ctx context.Context, id string, grace time
 		a.settle(tx.Now)
 		if len(a.Secrets) > maxSecrets {
 			return Refreshed{}, apperr.New(apperr.InvalidState,
-				"the application has %d secrets that are still valid; with grace_seconds=0 they expire at once", maxSecrets)
+				"the application has %d secrets that are still valid; with grace_seconds=0 they expire at once",
+				maxSecrets)
 		}
 		if err := keepHashes(ctx, tx, a, map[string]string{secretID: HashSecret(value)}); err != nil {
 			return Refreshed{}, err

@@ -27,7 +27,8 @@ func Register(s *rest.Server, apps *application.Applications, accounts *account.
 	a.registerLogos(s.Tagged("Logos", "The pictures of applications."))
 	a.registerSecrets(s.Tagged("Client secrets", "The secrets with which applications authenticate."))
 	a.registerProtocols(s.Tagged("Protocols", "The protocols with which people sign in to applications."))
-	a.registerSources(s.Tagged("Authentication sources", "The connections through which people sign in to an application."))
+	a.registerSources(s.Tagged("Authentication sources",
+		"The connections through which people sign in to an application."))
 	a.registerAccounts(s.Tagged("Accounts", "Sub-accounts: the accounts that users have in applications."))
 	a.registerTemplates(s.Tagged("Templates", "The catalogue of products that applications can be made from."))
 }

@@ -13,7 +13,8 @@ func (a *api) registerSources(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "attach-source", Method: http.MethodPost, Path: "/v1/applications/{id}/idp", Scope: auth.ApplicationsWrite,
 		Summary: "Attach authentication sources", Errors: []apperr.Kind{apperr.InvalidState},
-		Doc:     "One connection as `config_id`, or several as `config_ids`. Those that are attached already are ignored.",
+		Doc: "One connection as `config_id`, or several as `config_ids`. Those that are attached already are " +
+			"ignored.",
 		Request: map[string]any{"config_id": "31"}, Response: map[string]any{},
 	}, a.attachSource)
 	rest.Handle(s, rest.Op{

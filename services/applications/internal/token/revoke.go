@@ -22,7 +22,8 @@ func (t *Tokens) Revoke(ctx context.Context, by Caller, text string) error {
 		return err
 	}
 	if p.Issuer != auth.Platform {
-		return apperr.OAuth(apperr.InvalidParameters, "unsupported_token_type", "the token was issued by another issuer")
+		return apperr.OAuth(apperr.InvalidParameters, "unsupported_token_type",
+			"the token was issued by another issuer")
 	}
 	if (by.ClientID == "" || p.ClientID != by.ClientID) && !by.Admin {
 		return apperr.OAuth(apperr.InvalidParameters, "unauthorized_client", "the token was issued to another client")

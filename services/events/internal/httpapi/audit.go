@@ -21,8 +21,8 @@ func (a *api) registerAudit(s *rest.Server) {
 		ID: "list-audit-logs", Method: http.MethodGet, Path: auditLogs, Scope: auth.EventsRead, Streams: true,
 		Summary: "List audit log entries", ContentTypes: []string{"application/json", request.EventStreamType},
 		Doc: "Newest first with `page_sort=time[desc]`. With `Accept: text/event-stream` the entries that are " +
-			"written from now on, or after the one in `Last-Event-ID`, come as Server-Sent Events: `id` is the entry's " +
-			"id, `data` the entry.",
+			"written from now on, or after the one in `Last-Event-ID`, come as Server-Sent Events: `id` is the " +
+			"entry's id, `data` the entry.",
 		Response: map[string]any{"items": []any{exampleEntry}, "total": 1, "page_num": 1, "page_size": 20},
 	}, a.listEntries)
 	rest.Handle(s, rest.Op{

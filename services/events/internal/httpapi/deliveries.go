@@ -22,8 +22,8 @@ func (a *api) registerDeliveries(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "redeliver-event", Method: http.MethodPost, Path: oneSubscription + "/events/{event_id}/redeliver",
 		Scope: auth.EventsWrite, Summary: "Deliver an event again", Errors: []apperr.Kind{apperr.InvalidState},
-		Doc: "The event must be in the list of deliveries; it gets all tries again. Refused if the subscription is not " +
-			"active, or the stream no longer has the event.",
+		Doc: "The event must be in the list of deliveries; it gets all tries again. Refused if the subscription is " +
+			"not active, or the stream no longer has the event.",
 		Response: exampleDelivery,
 	}, a.redeliver)
 }

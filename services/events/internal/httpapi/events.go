@@ -19,16 +19,17 @@ func (a *api) registerEvents(s *rest.Server) {
 		ID: "list-events", Method: http.MethodGet, Path: "/v1/events", Scope: auth.EventsRead, Streams: true,
 		Summary:      "Follow the events",
 		ContentTypes: []string{"application/json", request.EventStreamType}, Errors: []apperr.Kind{apperr.InvalidState},
-		Doc: "The tenant's events in the order of the stream, after the cursor `after`. Without `after` the feed starts " +
-			"with the oldest event that is kept, with `now` at its end. `next` is the cursor for the next request. " +
-			"409 means that events after the cursor are no longer kept; its detail has the cursor to continue with." +
-			"\n\nWith `Accept: text/event-stream` the events come as Server-Sent Events, without end: `id` is the " +
-			"cursor, `event` the type, `data` the event; `Last-Event-ID` resumes.",
+		Doc: "The tenant's events in the order of the stream, after the cursor `after`. Without `after` the feed " +
+			"starts with the oldest event that is kept, with `now` at its end. `next` is the cursor for the next " +
+			"request. 409 means that events after the cursor are no longer kept; its detail has the cursor to " +
+			"continue with.\n\nWith `Accept: text/event-stream` the events come as Server-Sent Events, without end: " +
+			"`id` is the cursor, `event` the type, `data` the event; `Last-Event-ID` resumes.",
 		Response: map[string]any{"items": []any{exampleEvent}, "next": "tsp8xk.4711", "more": false},
 	}, a.listEvents)
 	rest.Handle(s, rest.Op{
 		ID: "list-event-types", Method: http.MethodGet, Path: "/v1/event-types", Scope: auth.EventsRead,
-		Summary: "List event types", Doc: "All types of events that the platform emits, with the JSON Schema of `data` and an example.",
+		Summary: "List event types", Doc: "All types of events that the platform emits, with the JSON Schema of " +
+			"`data` and an example.",
 		Response: []any{exampleType},
 	}, a.listTypes)
 }

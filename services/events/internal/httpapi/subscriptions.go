@@ -73,10 +73,10 @@ func (a *api) registerStates(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "reset-event-subscription", Method: http.MethodPost, Path: oneSubscription + "/reset",
 		Scope: auth.EventsWrite, Summary: "Reset a subscription",
-		Doc: "Clears failures and continues from `to`: `now`, a time, or the id of an event, which is then the first. " +
-			"An earlier `to` replays events, as far back as the stream keeps them. With `rotate_secret` the answer " +
-			"shows a new secret; for 24 hours webhooks are signed with the former one, too. A paused subscription " +
-			"stays paused.",
+		Doc: "Clears failures and continues from `to`: `now`, a time, or the id of an event, which is then the " +
+			"first. An earlier `to` replays events, as far back as the stream keeps them. With `rotate_secret` the " +
+			"answer shows a new secret; for 24 hours webhooks are signed with the former one, too. A paused " +
+			"subscription stays paused.",
 		Request:  map[string]any{"to": "2026-01-31T09:30:00.000Z", "rotate_secret": false},
 		Response: exampleSubscription,
 	}, a.resetSubscription)

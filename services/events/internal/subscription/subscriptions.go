@@ -140,7 +140,8 @@ func (s *Subscriptions) checkBudget(ctx context.Context, tx *docstore.Tx, sub *S
 		return apperr.New(apperr.InvalidState, "a tenant has at most %d subscriptions", MaxSubscriptions)
 	}
 	if cost > MaxFilterCost {
-		return apperr.New(apperr.InvalidState, "the filters of the tenant's subscriptions would cost %d, the limit is %d",
+		return apperr.New(apperr.InvalidState,
+			"the filters of the tenant's subscriptions would cost %d, the limit is %d",
 			cost, MaxFilterCost)
 	}
 	return nil

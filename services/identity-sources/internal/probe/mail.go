@@ -82,7 +82,8 @@ func (r *run) dialMail(ctx context.Context, host string) (*smtp.Client, string, 
 
 func (r *run) signIn(client *smtp.Client, host, user string) (string, error) {
 	if offered, _ := client.Extension("AUTH"); !offered {
-		return "", fault("the server does not offer to sign in (AUTH); leave out Username and Password, or use another port")
+		return "", fault("the server does not offer to sign in (AUTH); leave out Username and Password, or use " +
+			"another port")
 	}
 	if r.config.text("Security", "starttls") == "none" {
 		return "", fault("a password is not sent without encryption")

@@ -14,8 +14,8 @@ func (a *api) registerAssociations(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "create-tree-association", Method: http.MethodPost, Path: "/v1/tree-associations",
 		Scope: auth.OrganizationWrite, Summary: "Link nodes of two trees",
-		Doc: "Such as a project to a department. There is at most one link of a type from one node to another; it ends " +
-			"when either node is deleted.",
+		Doc: "Such as a project to a department. There is at most one link of a type from one node to another; it " +
+			"ends when either node is deleted.",
 		Errors:   []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
 		Request:  map[string]any{"source_node_id": "1048700", "target_node_id": "1048579", "type": "owner"},
 		Response: exampleAssociation,

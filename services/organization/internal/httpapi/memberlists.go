@@ -15,8 +15,9 @@ import (
 func (a *api) registerMemberLists(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "list-tree-users", Method: http.MethodGet, Path: "/v1/tree-users", Scope: auth.OrganizationRead,
-		Summary: "List a user's memberships",
-		Doc:     "In all trees, including those that follow from the conditions of dynamic nodes.", Response: []any{exampleMembership},
+		Summary:  "List a user's memberships",
+		Doc:      "In all trees, including those that follow from the conditions of dynamic nodes.",
+		Response: []any{exampleMembership},
 	}, a.listOfUser)
 	rest.Handle(s, rest.Op{
 		ID: "list-tree-node-users", Method: http.MethodGet, Path: "/v1/tree-nodes/{id}/users",

@@ -51,8 +51,8 @@ func (a *api) registerMembers(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "remove-tree-users", Method: http.MethodDelete, Path: "/v1/tree-users", Scope: auth.OrganizationWrite,
 		Summary: "End memberships",
-		Doc: "Those with the query's `id` or the body's `ids`, or those of the body's `user_ids` in `node_id`; all or " +
-			"nothing. Memberships that do not exist are ignored.",
+		Doc: "Those with the query's `id` or the body's `ids`, or those of the body's `user_ids` in `node_id`; all " +
+			"or nothing. Memberships that do not exist are ignored.",
 		Errors: []apperr.Kind{apperr.InvalidState}, Request: map[string]any{"node_id": "1048579",
 			"user_ids": []string{"1048601"}}, Response: map[string]any{"removed": 1},
 	}, a.removeMembers)

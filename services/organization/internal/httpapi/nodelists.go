@@ -41,8 +41,9 @@ func (a *api) registerNodeLists(s *rest.Server) {
 	})
 	rest.Handle(s, rest.Op{
 		ID: "get-subtree", Method: http.MethodGet, Path: "/v1/tree-nodes/{id}/tree", Scope: auth.OrganizationRead,
-		Summary: "Get a tree node with all nodes below it, nested",
-		Doc:     "Each node has `children`, sorted by `seq`. 400 if there are more than 10,000 nodes.", Response: exampleNested,
+		Summary:  "Get a tree node with all nodes below it, nested",
+		Doc:      "Each node has `children`, sorted by `seq`. 400 if there are more than 10,000 nodes.",
+		Response: exampleNested,
 	}, a.getSubtree)
 }
 

@@ -8,8 +8,10 @@ import (
 )
 
 var (
-	errDynamic     = apperr.New(apperr.InvalidState, "the membership follows from the node's condition: it cannot be changed or removed")
-	errDynamicNode = apperr.New(apperr.InvalidState, "the node is dynamic: its members are the users who meet its condition, and none can be added")
+	errDynamic = apperr.New(apperr.InvalidState,
+		"the membership follows from the node's condition: it cannot be changed or removed")
+	errDynamicNode = apperr.New(apperr.InvalidState,
+		"the node is dynamic: its members are the users who meet its condition, and none can be added")
 )
 
 // Get returns a membership. The error is apperr.NotFound.

@@ -18,8 +18,8 @@ func (a *api) registerTransfer(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "import-users", Method: http.MethodPost, Path: "/v1/users/import", Scope: auth.UsersWrite,
 		Summary: "Import users",
-		Doc: "A stream of any length: a JSON object per line, or CSV with a header of member names. Members are those " +
-			"of a new user, and `password_hash` (argon2, bcrypt, PBKDF2 or scrypt); with `password` or " +
+		Doc: "A stream of any length: a JSON object per line, or CSV with a header of member names. Members are " +
+			"those of a new user, and `password_hash` (argon2, bcrypt, PBKDF2 or scrypt); with `password` or " +
 			"`password_hash` the scope `users:secrets` is needed. Read-only members are ignored. A record that " +
 			"fails does not affect the others; the answer has a line for each record, in order. Sent again with the " +
 			"same `Idempotency-Key` within 24 h, an interrupted import continues where it stopped.",
@@ -32,7 +32,8 @@ func (a *api) registerTransfer(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "export-users", Method: http.MethodGet, Path: "/v1/users/export", Scope: auth.UsersRead,
 		Summary: "Export users",
-		Doc:     "In a form that import reads, in the order of ids, without secrets. The filters are those of the list.",
+		Doc: "In a form that import reads, in the order of ids, without secrets. The filters are those of the " +
+			"list.",
 		Streams: true, ContentTypes: formats, Response: string(exampleUser) + "\n",
 	}, a.exportUsers)
 }
