@@ -179,9 +179,9 @@ func (s *State) membership(ctx context.Context, q *Question, r *reach, asked str
 		}
 		joined := &reach{steps: slices.Clone(r.steps)}
 		if unit.Identity.Type == Node {
-			s.climb(joined, unit.Identity.ID, 0)
+			s.climb(joined, s.places.numbers.Get(unit.Identity.ID), 0)
 		} else {
-			joined.add(step{Identity: unit.Identity, name: unit.Name, grants: s.unitOf.Get(unit.Identity).grants})
+			joined.add(step{Party: Party{unit.Identity, unit.Name}, grants: s.unitOf.Get(unit.Identity).grants})
 		}
 		found, denied, err := s.decide(ctx, q, joined)
 		if err != nil {
@@ -219,7 +219,7 @@ func (s *State) Label(who Identity) string {
 	if person := s.people.Get(who.ID); person != nil && who.Type == User {
 		return person.Username
 	}
-	if node := s.nodes.Get(who.ID).TreeNode; node != nil && who.Type == Node {
+	if node := s.node(who.ID); node != nil && who.Type == Node {
 		return node.Name
 	}
 	if tree := s.trees.Get(who.ID); tree != nil && who.Type == CoreObject {

@@ -29,17 +29,18 @@ func (c *Change) DropPerson(id string) {
 
 // PutNode adds or replaces a node, and moves it where its parent is another than before.
 func (c *Change) PutNode(n *TreeNode) {
-	old := c.nodes.Get(n.ID).TreeNode
+	old := c.node(n.ID)
 	if old != nil && old.Sequence >= n.Sequence {
 		return
 	}
 	if old != nil {
 		c.unlink(old)
 	}
-	if parent := c.nodes.Get(n.ParentID).TreeNode; parent != nil {
-		n.ParentID = parent.ID // one text in memory: looking the parent up compares it with itself
+	if parent := c.node(n.ParentID); parent != nil {
+		n.ParentID = parent.ID // one text in memory, not one for each child
 	}
-	c.nodes.put(c.by, n.ID, place{n, c.unitOf.Get(Identity{Node, n.ID}).grants})
+	parent := c.places.number(c.by, n.ParentID)
+	c.places.at.set(c.by, c.places.number(c.by, n.ID), place{n, c.unitOf.Get(Identity{Node, n.ID}).grants, parent})
 	if n.ParentID != "" {
 		nested(c.by, &c.children, n.ParentID, n.ID, n)
 	} else {
@@ -49,15 +50,25 @@ func (c *Change) PutNode(n *TreeNode) {
 
 // DropNode removes a node, not its memberships.
 func (c *Change) DropNode(id string) {
-	if old := c.nodes.Get(id).TreeNode; old != nil {
-		c.nodes.drop(c.by, id)
+	if old := c.node(id); old != nil {
+		c.places.at.set(c.by, c.places.numbers.Get(id), place{})
 		c.unlink(old)
+		c.leave(id)
+	}
+}
+
+// leave frees the place of a node that is not known, if no node below and no membership refers to it.
+func (c *Change) leave(id string) {
+	at := c.places.numbers.Get(id)
+	if at > 0 && c.places.at.At(at).TreeNode == nil && c.children.Get(id).Len()+c.holding.Get(id).Len() == 0 {
+		c.places.release(c.by, id, at)
 	}
 }
 
 func (c *Change) unlink(n *TreeNode) {
 	if n.ParentID != "" {
 		without(c.by, &c.children, n.ParentID, n.ID)
+		c.leave(n.ParentID)
 	} else {
 		without(c.by, &c.roots, n.ObjectCode, n.ID)
 	}
@@ -89,7 +100,7 @@ func (c *Change) PutMembership(m *Membership) {
 		return
 	}
 	c.DropMembership(m.ID, m.NodeID)
-	if node := c.nodes.Get(m.NodeID).TreeNode; node != nil {
+	if node := c.node(m.NodeID); node != nil {
 		m.NodeID = node.ID // one text in memory, not one for each member
 	}
 	if person := c.people.Get(m.UserID); person != nil {
@@ -97,7 +108,7 @@ func (c *Change) PutMembership(m *Membership) {
 	}
 	nested(c.by, &c.holding, m.NodeID, m.ID, m)
 	list := c.belongs.Get(m.UserID)
-	c.belongs.put(c.by, m.UserID, append(list[:len(list):len(list)], m))
+	c.belongs.put(c.by, m.UserID, append(list[:len(list):len(list)], belonging{m, c.places.number(c.by, m.NodeID)}))
 }
 
 // DropMembership removes a user's membership of a node.
@@ -107,5 +118,6 @@ func (c *Change) DropMembership(id, nodeID string) {
 		return
 	}
 	without(c.by, &c.holding, nodeID, id)
-	removed(c.by, &c.belongs, old.UserID, func(m *Membership) bool { return m.ID == id })
+	c.leave(nodeID)
+	removed(c.by, &c.belongs, old.UserID, func(m belonging) bool { return m.ID == id })
 }

@@ -11,11 +11,31 @@ const MaxReach = 10_000
 
 // step is one identity whose grants reach the one that is asked about.
 type step struct {
-	Identity
-	name   string
+	Party            // but for a node
+	node   *TreeNode // nil of all else
+	place  int32     // of a node; 0 of all else
+	from   int32     // the step that it was reached from; −1 of the first
 	grants Grants
-	from   int32   // the step that it was reached from; −1 of the first
 	way    []Party // see via
+}
+
+// party is whose grants these are. The text of a node is read only here: most checks need it of no step or one.
+func (s *step) party() Party {
+	if s.node != nil {
+		return Party{Identity{Node, s.node.ID}, s.node.Name}
+	}
+	return s.Party
+}
+
+func (s *step) same(as *step) bool {
+	return s.place == as.place && (s.place > 0 || s.Identity == as.Identity)
+}
+
+func (s *step) hash() uint64 {
+	if s.place > 0 {
+		return uint64(s.place) * 0x9e3779b97f4a7c15 >> 32 //nolint:gosec // is not negative
+	}
+	return hashOf(s.Identity)
 }
 
 // reach is all whose grants reach an identity: itself first, then what it belongs to, from the nearest on.
@@ -34,7 +54,7 @@ const few = 16
 func (r *reach) add(next step) (at int, added bool) {
 	if len(r.steps) < few {
 		for i := range r.steps {
-			if r.steps[i].Identity == next.Identity {
+			if r.steps[i].same(&next) {
 				return i, false
 			}
 		}
@@ -42,7 +62,7 @@ func (r *reach) add(next step) (at int, added bool) {
 		if 2*len(r.steps) >= len(r.slots) {
 			r.grow()
 		}
-		if at := *r.slot(next.Identity); at != 0 {
+		if at := *r.slot(&next); at != 0 {
 			return int(at) - 1, false
 		}
 	}
@@ -52,7 +72,7 @@ func (r *reach) add(next step) (at int, added bool) {
 	}
 	r.steps = append(r.steps, next)
 	if len(r.steps) > few {
-		*r.slot(next.Identity) = int32(len(r.steps)) //nolint:gosec // at most MaxReach
+		*r.slot(&next) = int32(len(r.steps)) //nolint:gosec // at most MaxReach
 	}
 	return len(r.steps) - 1, true
 }
@@ -66,11 +86,11 @@ func (r *reach) forget() {
 	}
 }
 
-// slot is where the hash table has an identity, or has room for it.
-func (r *reach) slot(who Identity) *int32 {
+// slot is where the hash table has a step, or has room for it.
+func (r *reach) slot(of *step) *int32 {
 	mask := uint64(len(r.slots) - 1)
-	for i := hashOf(who) & mask; ; i = (i + 1) & mask {
-		if at := r.slots[i]; at == 0 || r.steps[at-1].Identity == who {
+	for i := of.hash() & mask; ; i = (i + 1) & mask {
+		if at := r.slots[i]; at == 0 || r.steps[at-1].same(of) {
 			return &r.slots[i]
 		}
 	}
@@ -85,7 +105,7 @@ func (r *reach) grow() {
 	r.slots = slices.Grow(r.slots[:0], size)[:size]
 	clear(r.slots)
 	for i := range r.steps {
-		*r.slot(r.steps[i].Identity) = int32(i + 1) //nolint:gosec // at most MaxReach
+		*r.slot(&r.steps[i]) = int32(i + 1) //nolint:gosec // at most MaxReach
 	}
 }
 
@@ -97,25 +117,25 @@ func (s *State) reach(r *reach, who Identity) bool {
 	}
 	r.steps, r.slots, r.full = r.steps[:0], r.slots[:0], false
 	if who.Type == Node {
-		if !s.climb(r, who.ID, -1) {
+		if !s.climb(r, s.places.numbers.Get(who.ID), -1) {
 			return false
 		}
 	} else {
 		own, ok := s.unitOf.Lookup(who)
-		first := step{Identity: who, grants: own.grants, from: -1}
+		first := step{Party: Party{Identity: who}, grants: own.grants, from: -1}
 		switch who.Type {
 		case User:
 			person := s.people.Get(who.ID)
 			if ok = person != nil; ok {
-				first.name = person.Username
+				first.Name = person.Username
 			}
 		case CoreObject:
 			tree := s.trees.Get(who.ID)
 			if ok = tree != nil; ok {
-				first.name = tree.Name
+				first.Name = tree.Name
 			}
 		default:
-			first.name = s.unitName(own)
+			first.Name = s.unitName(own)
 		}
 		if !ok {
 			return false
@@ -127,7 +147,7 @@ func (s *State) reach(r *reach, who Identity) bool {
 	}
 	all := Identity{Everyone, Any}
 	everyone := s.unitOf.Get(all)
-	r.add(step{Identity: all, name: s.unitName(everyone), grants: everyone.grants})
+	r.add(step{Party: Party{all, s.unitName(everyone)}, grants: everyone.grants})
 	return true
 }
 
@@ -145,35 +165,34 @@ func (s *State) unitName(of grantee) string {
 func (s *State) memberships(r *reach, userID string) {
 	for _, m := range s.groupsOf.Get(userID) {
 		if group := s.units.Get(m.UnitID); group != nil && group.Identity.Type == Group {
-			r.add(step{Identity: group.Identity, name: group.Name, grants: s.unitOf.Get(group.Identity).grants})
+			r.add(step{Party: Party{group.Identity, group.Name}, grants: s.unitOf.Get(group.Identity).grants})
 		}
 	}
 	for _, m := range s.belongs.Get(userID) {
-		s.climb(r, m.NodeID, 0)
+		s.climb(r, m.place, 0)
 	}
 }
 
-// climb adds a node, if there is one, and what is above it. It ends where another way has been before.
-func (s *State) climb(r *reach, nodeID string, from int) bool {
-	at := s.nodes.Get(nodeID)
-	if at.TreeNode == nil {
-		return false
-	}
-	for added := false; ; {
-		from, added = r.add(step{
-			Identity: Identity{Node, at.ID}, name: at.Name, grants: at.grants,
+// climb adds the node of a place and what is above it, and reports whether there is that node. It ends where another
+// way has been before.
+func (s *State) climb(r *reach, number int32, from int) (known bool) {
+	for ; ; known = true {
+		at := s.places.at.At(number)
+		if at == nil || at.TreeNode == nil {
+			return known
+		}
+		next, added := r.add(step{
+			node: at.TreeNode, place: number, grants: at.grants,
 			from: int32(from), //nolint:gosec // see MaxReach
 		})
 		switch {
 		case !added:
 			return true
-		case at.ParentID == "":
-			s.tree(r, at.ObjectCode, from)
+		case at.parent == 0:
+			s.tree(r, at.ObjectCode, next)
 			return true
 		}
-		if at = s.nodes.Get(at.ParentID); at.TreeNode == nil {
-			return true
-		}
+		from, number = next, at.parent
 	}
 }
 
@@ -183,7 +202,7 @@ func (s *State) tree(r *reach, code string, from int) {
 	if tree := s.trees.Get(id); tree != nil {
 		who := Identity{CoreObject, id}
 		r.add(step{
-			Identity: who, name: tree.Name, grants: s.unitOf.Get(who).grants,
+			Party: Party{who, tree.Name}, grants: s.unitOf.Get(who).grants,
 			from: int32(from), //nolint:gosec // see MaxReach
 		})
 	}
@@ -202,7 +221,7 @@ func (r *reach) via(at int) []Party {
 	r.steps[at].way = way
 	for ; at >= 0; at = int(r.steps[at].from) {
 		n--
-		way[n] = Party{r.steps[at].Identity, r.steps[at].name}
+		way[n] = r.steps[at].party()
 	}
 	return way
 }
@@ -224,7 +243,7 @@ func (s *State) Reaching(who Identity) ([]string, error) {
 	}
 	var ids []string
 	for i := range r.steps {
-		if unit := s.unitOf.Get(r.steps[i].Identity).unit; unit != "" {
+		if unit := s.unitOf.Get(r.steps[i].party().Identity).unit; unit != "" {
 			ids = append(ids, unit)
 		}
 	}

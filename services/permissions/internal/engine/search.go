@@ -356,8 +356,8 @@ func (s *State) every(kind string, add func(id string) error) error {
 			}
 		}
 	case Node:
-		for id := range s.nodes.All() {
-			if !all(id) {
+		for id := range s.places.numbers.All() {
+			if s.node(id) != nil && !all(id) {
 				break
 			}
 		}

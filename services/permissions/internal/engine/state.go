@@ -65,12 +65,6 @@ type grantee struct {
 	grants Grants
 }
 
-// place is a node with what it is granted: a check that climbs a tree finds both at once.
-type place struct {
-	*TreeNode
-	grants Grants
-}
-
 // State is what is known of a tenant at one time.
 type State struct {
 	// What is granted.
@@ -97,12 +91,12 @@ type State struct {
 	// Who belongs where.
 	people    Map[string, *Person]
 	usernames Map[string, string] // textindex.Key → user
-	nodes     Map[string, place]
+	places    places
 	children  Map[string, Map[string, *TreeNode]]
 	roots     Map[string, Map[string, *TreeNode]] // a tree's code → nodes without a parent
 	trees     Map[string, *Tree]
-	treeCodes Map[string, string] // → tree
-	belongs   Map[string, []*Membership]
+	treeCodes Map[string, string]                   // → tree
+	belongs   Map[string, []belonging]              // of a user
 	holding   Map[string, Map[string, *Membership]] // node → id
 }
 
@@ -229,8 +223,10 @@ func (c *Change) setPlace(who Identity, grants Grants) {
 	if who.Type != Node {
 		return
 	}
-	if at := c.nodes.Get(who.ID); at.TreeNode != nil {
-		c.nodes.put(c.by, who.ID, place{at.TreeNode, grants})
+	if at := c.places.numbers.Get(who.ID); at > 0 {
+		its := *c.places.at.At(at)
+		its.grants = grants
+		c.places.at.set(c.by, at, its)
 	}
 }
 
