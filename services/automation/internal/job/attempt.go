@@ -10,17 +10,19 @@ import (
 	"time"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// errOver refuses what is reported of an attempt that is not the current one: the run has ended, or another replica or
+// errOver refuses a report about an attempt that is not the current one: the run has ended, or another replica or
 // worker has it.
 var errOver = apperr.New(apperr.InvalidState, "the attempt is over")
 
-// claim takes runs of the context's tenant that are due. There is no Call for a run that needs none now: the lease of
-// another replica or the time of an accepted call has ended, which ends that attempt, or another replica was first.
-func (s *Jobs) claim(ctx context.Context, ids []string) ([]Call, error) {
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) ([]Call, error) {
+// claim claims those of the tenant's runs that are still due, and returns the calls to be made. It makes no call of a
+// run whose lease, or time for the result of an accepted call, has ended: it ends that attempt. changed counts the runs
+// of both kinds; with an error there are none.
+func (s *Jobs) claim(ctx context.Context, ids []string) (calls []Call, changed int, err error) {
+	calls, err = docstore.Write(ctx, s.Store, func(tx *docstore.Tx) ([]Call, error) {
 		due, err := loadDue(ctx, tx, ids)
 		if err != nil {
 			return nil, err
@@ -32,7 +34,7 @@ func (s *Jobs) claim(ctx context.Context, ids []string) ([]Call, error) {
 			case leased:
 				err = fail(ctx, tx, c.job, c.sub, c.run, failed, "the process that ran it has stopped or stood still")
 			case accepted:
-				err = fail(ctx, tx, c.job, c.sub, c.run, timedOut, "there was no result in time")
+				err = fail(ctx, tx, c.job, c.sub, c.run, timedOut, "no result arrived within timeout_seconds")
 			default:
 				var call Call
 				call, err = s.begin(ctx, tx, c)
@@ -42,18 +44,23 @@ func (s *Jobs) claim(ctx context.Context, ids []string) ([]Call, error) {
 				return nil, err
 			}
 		}
+		changed = len(due)
 		return calls, nil
 	})
+	if err != nil {
+		return nil, 0, err
+	}
+	return calls, changed, nil
 }
 
 // dueRun is a run that is due, with its records.
 type dueRun struct {
 	run *run
 	sub *SubJob
-	job *Job // the transaction need not depend on it
+	job *Job // the transaction does not depend on it
 }
 
-// loadDue loads those of the runs that are due and whose job is not deleted.
+// loadDue loads those of the runs that are due and whose jobs exist.
 func loadDue(ctx context.Context, tx *docstore.Tx, ids []string) ([]dueRun, error) {
 	found, err := runs.LoadMany(ctx, tx, ids)
 	if err != nil {
@@ -91,7 +98,7 @@ func loadDue(ctx context.Context, tx *docstore.Tx, ids []string) ([]dueRun, erro
 	return due, nil
 }
 
-// begin begins the next attempt of a run.
+// begin begins the next attempt of a run and returns the call to be made.
 func (s *Jobs) begin(ctx context.Context, tx *docstore.Tx, c dueRun) (Call, error) {
 	r, sub, j := c.run, c.sub, c.job
 	r.Attempt++
@@ -116,7 +123,7 @@ func (s *Jobs) begin(ctx context.Context, tx *docstore.Tx, c dueRun) (Call, erro
 	return call, nil
 }
 
-// find returns a job on which the transaction need not depend.
+// find returns a job without making the transaction depend on it. The error is apperr.NotFound.
 func find(ctx context.Context, tx *docstore.Tx, id string) (*Job, error) {
 	doc, err := jobs.Find(ctx, tx.Peek(), id)
 	if err != nil {
@@ -125,20 +132,20 @@ func find(ctx context.Context, tx *docstore.Tx, id string) (*Job, error) {
 	return doc.Value()
 }
 
-// renew extends the lease of an attempt. The error is errOver if this replica has lost it.
-func (s *Jobs) renew(ctx context.Context, id string, attempt int64) error {
-	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+// renew extends the lease of an attempt and returns when it ends. The error is errOver if this replica has lost it.
+func (s *Jobs) renew(ctx context.Context, id string, attempt int64) (clock.Time, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (clock.Time, error) {
 		r, err := current(ctx, tx, id, attempt)
 		if err != nil {
-			return err
+			return clock.Time{}, err
 		}
 		r.Next = tx.Now.Add(s.Lease)
 		_, err = runs.Touch(ctx, tx, r)
-		return err
+		return r.Next, err
 	})
 }
 
-// current loads a run that this replica has leased.
+// current loads a run if the attempt has its lease. The error is errOver otherwise.
 func current(ctx context.Context, tx *docstore.Tx, id string, attempt int64) (*run, error) {
 	r, err := runs.Load(ctx, tx, id)
 	if apperr.IsNotFound(err) || err == nil && (r.Attempt != attempt || r.Phase != leased) {
@@ -147,7 +154,8 @@ func current(ctx context.Context, tx *docstore.Tx, id string, attempt int64) (*r
 	return r, err
 }
 
-// report stores what became of an attempt. The error is errOver if it is not the current one; nothing is changed then.
+// report stores what became of an attempt. The error is errOver if it is not the current one, or has failed and its job
+// is deleted; nothing is changed then.
 func (s *Jobs) report(ctx context.Context, id string, attempt int64, o Outcome, failure error) error {
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		r, err := current(ctx, tx, id, attempt)
@@ -161,12 +169,15 @@ func (s *Jobs) report(ctx context.Context, id string, attempt int64, o Outcome, 
 		switch {
 		case failure != nil:
 			j, err := find(ctx, tx, r.JobID)
+			if apperr.IsNotFound(err) {
+				return errOver
+			}
 			if err != nil {
 				return err
 			}
 			state := failed
 			if errors.Is(failure, context.DeadlineExceeded) {
-				state, failure = timedOut, errors.New("the time for the attempt was over")
+				state, failure = timedOut, errors.New("the attempt did not end within timeout_seconds")
 			}
 			return fail(ctx, tx, j, sub, r, state, failure.Error())
 		case o.Accepted:
@@ -178,7 +189,7 @@ func (s *Jobs) report(ctx context.Context, id string, attempt int64, o Outcome, 
 	})
 }
 
-// fail ends an attempt. The run is tried again if its job allows another attempt, otherwise it ends in the state.
+// fail ends an attempt. The run is tried again if its job allows another attempt; otherwise it ends with the state.
 func fail(ctx context.Context, tx *docstore.Tx, j *Job, sub *SubJob, r *run, state, reason string) error {
 	reason = shorten(reason)
 	if r.Attempt > j.Retry.Max {
@@ -193,10 +204,10 @@ func fail(ctx context.Context, tx *docstore.Tx, j *Job, sub *SubJob, r *run, sta
 	if err != nil || !doc.Changed() {
 		return err
 	}
-	return tellSub(ctx, tx, "updated", &doc)
+	return emitSub(ctx, tx, "updated", &doc)
 }
 
-// backoff is the pause after an attempt: it doubles with each, up to an hour.
+// backoff is the pause after an attempt: seconds after the first, twice as long after each next one, up to an hour.
 func backoff(seconds, attempt int64) time.Duration {
 	pause := time.Duration(seconds) * time.Second
 	for range attempt - 1 {
@@ -213,7 +224,7 @@ func shorten(text string) string {
 	return text
 }
 
-// end ends a sub-job with all its unfinished parts, and lets the next run of the job go that waits for it.
+// end ends a sub-job and cancels its unfinished parts. If it is a run, the next queued run of the job becomes ready.
 func end(ctx context.Context, tx *docstore.Tx, sub *SubJob, r *run, state string, result json.RawMessage,
 	reason string) error {
 	if len(result) > maxResult {
@@ -230,7 +241,7 @@ func end(ctx context.Context, tx *docstore.Tx, sub *SubJob, r *run, state string
 	if err != nil {
 		return err
 	}
-	if err := tellSub(ctx, tx, "finished", &doc); err != nil {
+	if err := emitSub(ctx, tx, "finished", &doc); err != nil {
 		return err
 	}
 	if r.Part || r.Parts > 0 {
@@ -247,7 +258,7 @@ func end(ctx context.Context, tx *docstore.Tx, sub *SubJob, r *run, state string
 	return err
 }
 
-// endParts cancels the unfinished parts of a sub-job that is over.
+// endParts cancels the unfinished parts of a sub-job that has ended.
 func endParts(ctx context.Context, tx *docstore.Tx, parent string) error {
 	parts, err := subJobs.LoadWhere(ctx, tx, docstore.Eq(byParent, docstore.Text(parent)), "", maxParts)
 	if err != nil {
@@ -261,7 +272,7 @@ func endParts(ctx context.Context, tx *docstore.Tx, parent string) error {
 		if err != nil {
 			return err
 		}
-		if err := end(ctx, tx, part, r, cancelled, nil, "what it was a part of is over"); err != nil {
+		if err := end(ctx, tx, part, r, cancelled, nil, "the sub-job that it is a part of has ended"); err != nil {
 			return err
 		}
 	}

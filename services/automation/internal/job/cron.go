@@ -4,17 +4,18 @@ import (
 	"errors"
 	"strings"
 	"time"
-	_ "time/tzdata" // an image may have no time zones
+	_ "time/tzdata" // a container image may have no time zones
 
 	"github.com/netresearch/go-cron"
 )
 
 // timetable is a cron expression in a time zone.
 //
-// The library is asked about wall-clock times in UTC, where no change of the offset disturbs it. The changes of the
-// zone are handled here, with these rules: a wall-clock time that a change skips fires when the change has happened,
-// once for all times that it skips. A wall-clock time that a change repeats fires the first time. An expression whose
-// hours begin with * fires by elapsed time instead: a skipped hour does not fire, a repeated one fires twice.
+// The library gets wall-clock times as times in UTC, which has no changes of the offset. The changes of the zone (such
+// as to daylight-saving time) are handled here, with these rules: a wall-clock time that a change skips fires right
+// after the change, once for all times that it skips. A wall-clock time that a change repeats fires the first time. An
+// expression whose hours begin with * fires by elapsed time instead: a skipped hour does not fire, a repeated one fires
+// twice.
 type timetable struct {
 	expression cron.Schedule
 	zone       *time.Location
@@ -31,7 +32,7 @@ var (
 	errZone  = errors.New("must be an IANA time zone such as Europe/Berlin")
 )
 
-// parseZone accepts IANA names; "" is UTC.
+// parseZone finds the time zone of an IANA name; "" is UTC. The error is errZone.
 func parseZone(name string) (*time.Location, error) {
 	if name == "Local" {
 		return nil, errZone
@@ -43,7 +44,7 @@ func parseZone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// parseTimetable parses an expression. It does not find out whether it ever fires.
+// parseTimetable parses an expression, which may be one that never fires. The error is errCron.
 func parseTimetable(expression string, zone *time.Location) (*timetable, error) {
 	expression = strings.TrimSpace(expression)
 	fields := strings.Fields(expression)
@@ -66,12 +67,13 @@ func parseTimetable(expression string, zone *time.Location) (*timetable, error) 
 	return &timetable{parsed, zone, strings.HasPrefix(hours, "*")}, nil
 }
 
-// next returns the first time after t; the zero time if there is none in the years to come.
+// next returns the first time to fire after t, or the zero time if the library finds none in the years that it
+// searches.
 func (c *timetable) next(t time.Time) time.Time {
 	t = t.In(c.zone).Truncate(time.Second)
 	for range maxChanges {
-		_, end := t.ZoneBounds()            // within them the offset is the same
-		if !end.IsZero() && !end.After(t) { // so Go answers at the ends of years after 2037
+		_, end := t.ZoneBounds()            // the offset stays the same until end
+		if !end.IsZero() && !end.After(t) { // a result that Go gives at the ends of years after 2037
 			end = t.Add(24 * time.Hour)
 		}
 		_, offset := t.Zone()
@@ -84,12 +86,12 @@ func (c *timetable) next(t time.Time) time.Time {
 			return found.In(c.zone)
 		}
 		_, after := end.Zone()
-		before := wallClock(end, offset) // the wall clock at the change, and what it shows then
+		before := wallClock(end, offset) // what clocks show at the change, and what they are set to
 		shown := wallClock(end, after)
 		switch {
 		case !c.hourly && match.Before(shown): // the change skips it
 			return end
-		case !c.hourly && shown.Before(before): // the change repeats the time until before
+		case !c.hourly && shown.Before(before): // the change repeats the times between shown and before
 			t = end.Add(before.Sub(shown) - time.Second)
 			if found := c.expression.Next(before.Add(-time.Second)); found.Equal(before) {
 				return end.Add(before.Sub(shown))
@@ -107,7 +109,7 @@ func (c *timetable) next(t time.Time) time.Time {
 // maxChanges bounds the search. Zones change their offset a few times a year, and the library looks some years ahead.
 const maxChanges = 400
 
-// wallClock is what clocks with an offset show at t, as a time in UTC.
+// wallClock is what clocks with an offset (seconds) show at t, as a time in UTC.
 func wallClock(t time.Time, offset int) time.Time {
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }

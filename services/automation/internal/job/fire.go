@@ -13,33 +13,34 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// misfireAfter is how late a time may fire. What is later has been missed, and the job's misfire rule decides.
+// misfireAfter is how late a time may fire. A later one is missed, and the job's misfire setting says what happens.
 const misfireAfter = time.Minute
 
 const (
 	// FiresAtOnce is how many jobs of a tenant one transaction fires.
 	FiresAtOnce = 8
-	// DuePage is how many jobs fire before it is looked anew which tenants have others: those of half a second.
+	// DuePage is how many jobs DueJobs lists at a time: those of half a second. Then it looks again which tenants have
+	// jobs that are due.
 	DuePage = perSecond / 2
 )
 
-// DueJobs lists jobs that are to fire, tenants in turn.
+// DueJobs lists up to limit jobs that are due, and some of other tenants if one tenant has most of them.
 func (s *Jobs) DueJobs(ctx context.Context, store *docstore.Store, limit int) ([]docstore.Ref, error) {
-	groups, err := s.due.list(ctx, store, limit)
+	groups, err := s.dueJobs.list(ctx, store, limit)
 	return slices.Concat(groups...), err
 }
 
-// Fire starts a run of a job whose time has come, and sets its next time, in one transaction. So each time fires once,
-// whichever replicas try. The error is apperr.NotFound or VersionMismatch.
+// Fire starts a run of a job that is due and sets the job's next time, in one transaction. So each time fires once,
+// however many replicas try. The error is apperr.NotFound or VersionMismatch.
 func (s *Jobs) Fire(ctx context.Context, id string) error {
 	err := s.FireAll(ctx, []string{id})
-	if apperr.KindOf(err) == apperr.AlreadyExists { // the time has fired; the clock was set back since
+	if apperr.KindOf(err) == apperr.AlreadyExists { // this time has a run; the clock was set back after it fired
 		err = s.fire(ctx, []string{id}, nil)
 	}
 	return err
 }
 
-// FireAll is Fire for up to FiresAtOnce jobs of a tenant, in one transaction.
+// FireAll is Fire for up to FiresAtOnce jobs of a tenant, in one transaction. The error is also apperr.AlreadyExists.
 func (s *Jobs) FireAll(ctx context.Context, ids []string) error {
 	if err := s.fires.WaitN(ctx, len(ids)); err != nil {
 		return err
@@ -51,7 +52,7 @@ func (s *Jobs) FireAll(ctx context.Context, ids []string) error {
 	return s.fire(ctx, ids, runIDs)
 }
 
-// fire sets the next times of jobs and, if there are ids for them, starts runs.
+// fire sets the next times of jobs that are due. With runIDs, one for each job, it also starts runs.
 func (s *Jobs) fire(ctx context.Context, ids, runIDs []string) error {
 	if len(ids) == 1 {
 		ctx = docstore.InTurn(ctx, "job "+ids[0])
@@ -102,11 +103,12 @@ func (j *Job) fire(ctx context.Context, tx *docstore.Tx, runID string) error {
 	if err != nil {
 		return err
 	}
-	return tell(ctx, tx, "finished", &doc)
+	return emit(ctx, tx, "finished", &doc)
 }
 
-// start adds a run to a loaded job, which the caller must store afterwards: that makes transactions that start runs of
-// one job follow each other. It starts none if the job's concurrency forbids it.
+// start adds a run to a loaded job, unless the job's concurrency forbids it. at is the time that the run fires for, or
+// zero if it is triggered. The caller must store the job afterwards: then transactions that start runs of the same job
+// conflict, and each sees the runs of those before.
 func start(ctx context.Context, tx *docstore.Tx, j *Job, id string, payload json.RawMessage, at clock.Time) (
 	_ SubDoc, started bool, _ error) {
 	active, err := unfinished(ctx, tx, j)
@@ -139,11 +141,11 @@ func start(ctx context.Context, tx *docstore.Tx, j *Job, id string, payload json
 	if err != nil {
 		return SubDoc{}, false, err
 	}
-	return doc, true, tellSub(ctx, tx, "created", &doc)
+	return doc, true, emitSub(ctx, tx, "created", &doc)
 }
 
-// unfinished counts a job's runs. For a queue it loads them: the transaction then runs again if one of them ends
-// meanwhile, so that no run waits for one that is over.
+// unfinished counts a job's unfinished runs. Where runs wait for others (queue) it loads them: the transaction then
+// runs again if one of them ends meanwhile, so that no run waits for one that is over.
 func unfinished(ctx context.Context, tx *docstore.Tx, j *Job) (int64, error) {
 	ofJob := docstore.Eq(byActive, docstore.Text(j.ID))
 	if j.Concurrency != queue {
@@ -153,7 +155,7 @@ func unfinished(ctx context.Context, tx *docstore.Tx, j *Job) (int64, error) {
 	return int64(len(found)), err
 }
 
-// orNull is JSON for a value that may be absent.
+// orNull returns JSON's null for an absent value.
 func orNull(value json.RawMessage) json.RawMessage {
 	if len(value) == 0 {
 		return json.RawMessage("null")

@@ -10,16 +10,16 @@ import (
 
 // Functions runs the functions that jobs have as their targets.
 type Functions interface {
-	// Run runs an enabled function of the tenant and returns its output. input is the run's payload. The error is
-	// apperr.NotFound if there is no such function, and apperr.InvalidState if it is disabled; every other error is
-	// the function's failure, whose text is shown as the run's error.
+	// Run runs an enabled function of the tenant with the run's payload as input, and returns its output. The error is
+	// apperr.NotFound if there is no such function, and apperr.InvalidState if it is disabled. Every other error is the
+	// function's failure; its text becomes the sub-job's error.
 	Run(ctx context.Context, tenant, functionID string, input json.RawMessage) (output json.RawMessage, err error)
 
 	// Exists reports whether the context's tenant has a function. The transaction depends on it.
 	Exists(ctx context.Context, tx *docstore.Tx, functionID string) (bool, error)
 }
 
-// checkFunction refuses a new target that is a function which does not exist. The error is apperr.InvalidParameters.
+// checkFunction checks that the function of a new target exists. The error is apperr.InvalidParameters.
 func (s *Jobs) checkFunction(ctx context.Context, tx *docstore.Tx, t, before Target) error {
 	if t.Type != Function || t.FunctionID == before.FunctionID {
 		return nil

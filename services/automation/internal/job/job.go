@@ -49,9 +49,10 @@ type Job struct {
 	// The scheduler sets these. They do not raise the version: see docstore.Schema.Counts.
 	NextFireTime moment `json:"next_fire_time"`
 	LastSubJobID number `json:"last_sub_job_id"`
-	Fired        int64  `json:"fired"` // how many runs there were
+	Fired        int64  `json:"fired"` // how many runs the job has had
 
-	ScheduledSince clock.Time `json:"scheduled_since"` // when the schedule was set or resumed; intervals begin then
+	// ScheduledSince is when the schedule was set or resumed. Intervals are counted from it.
+	ScheduledSince clock.Time `json:"scheduled_since"`
 }
 
 // Profile holds the members that clients set.
@@ -68,7 +69,8 @@ type Profile struct {
 	Status         string   `json:"status"`
 }
 
-// Retry says how often a failed run is tried again. The pause doubles with each attempt, up to an hour.
+// Retry says how often a failed run is tried again. The pause before an attempt begins with BackoffSeconds and doubles
+// with each attempt, up to an hour.
 type Retry struct {
 	Max            int64 `json:"max"`
 	BackoffSeconds int64 `json:"backoff_seconds"`
@@ -91,7 +93,8 @@ type Target struct {
 	Secret     secret.Text     `json:"secret,omitzero"` // signs the requests to a webhook
 }
 
-// moment is a time that the scheduler sets, in milliseconds; 0 means none.
+// moment is a time that the scheduler sets, in milliseconds; 0 means none. It is an integer because docstore's Counts
+// are.
 type moment int64
 
 func momentOf(t clock.Time) moment {
@@ -108,7 +111,7 @@ func (m moment) time() clock.Time {
 	return clock.FromMillis(int64(m))
 }
 
-// MarshalJSON writes a time as in all records.
+// MarshalJSON writes the form of clock.Time.
 func (m moment) MarshalJSON() ([]byte, error) { return m.time().MarshalJSON() }
 
 // UnmarshalJSON is the inverse of MarshalJSON.
@@ -119,10 +122,10 @@ func (m *moment) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// number is an id that the scheduler sets; 0 means none.
+// number is an id that the scheduler sets; 0 means none. It is an integer for the same reason as moment.
 type number int64
 
-// MarshalJSON writes the id as in all records.
+// MarshalJSON writes the id as a string, which is empty for none.
 func (n number) MarshalJSON() ([]byte, error) {
 	if n == 0 {
 		return []byte(`""`), nil
@@ -183,8 +186,7 @@ var (
 	subject = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
 )
 
-// check fills in what is absent and notes every fault. before is the target that the job has, the zero Target for a new
-// job.
+// check sets defaults and reports every fault. before is the job's present target, the zero Target for a new job.
 func (p *Profile) check(now clock.Time, before Target) error {
 	var faults apperr.Faults
 	faults.Check(code.MatchString(p.Code), "code",
@@ -207,7 +209,7 @@ func (p *Profile) check(now clock.Time, before Target) error {
 	return faults.Err()
 }
 
-// What a job does at a time to fire while it runs, and what it does about times that have passed unnoticed.
+// The values of Concurrency (allow, skip, queue) and of Misfire (fire_once, skip).
 const (
 	allow    = "allow"
 	skip     = "skip"
@@ -215,7 +217,7 @@ const (
 	fireOnce = "fire_once"
 )
 
-// oneOf sets an absent value to the first of the list.
+// oneOf checks that a value is in the list. An absent value becomes the first of the list.
 func oneOf(faults *apperr.Faults, member string, value *string, list ...string) {
 	if *value == "" {
 		*value = list[0]
@@ -227,7 +229,7 @@ func (t *Target) check(faults *apperr.Faults, before Target) {
 	members := map[string]string{Webhook: "url", NATS: "subject", Function: "function_id"}
 	values := map[string]string{Webhook: t.URL, NATS: t.Subject, Function: t.FunctionID}
 	for _, of := range []string{Webhook, NATS, Function} {
-		faults.Check(t.Type == of || values[of] == "", members[of], "is for the type %s", of)
+		faults.Check(t.Type == of || values[of] == "", members[of], "is only for type %s", of)
 	}
 	switch t.Type {
 	case Webhook:
@@ -248,7 +250,7 @@ func (t *Target) checkSecret(faults *apperr.Faults, before secret.Text) {
 	given, fresh := t.Secret.Given()
 	switch {
 	case t.Secret.IsSet() && t.Type != Webhook:
-		faults.Add("secret", "is for the type webhook")
+		faults.Add("secret", "is only for type webhook")
 	case fresh:
 		faults.Check(webhook.ValidSecret(given), "secret", "must be %s", webhook.SecretForm)
 	case t.Secret.IsSet() && !before.IsSet():
@@ -260,7 +262,7 @@ func checkPayload(faults *apperr.Faults, member string, payload json.RawMessage)
 	faults.Check(len(payload) <= maxPayload, member, "must have at most %d KiB", maxPayload>>10)
 }
 
-// reset sets what follows from the schedule after it was set or resumed.
+// reset begins the schedule anew, after it was set or resumed: it sets the state and the next time to fire.
 func (j *Job) reset(now clock.Time) {
 	j.ScheduledSince = now
 	j.NextFireTime = 0
@@ -273,6 +275,6 @@ func (j *Job) reset(now clock.Time) {
 	}
 }
 
-func tell(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
+func emit(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
 	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "job", Source: "/jobs"}, action, doc, nil)
 }

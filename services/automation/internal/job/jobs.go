@@ -17,7 +17,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/telemetry"
 )
 
-// Deps are what the use cases are made from.
+// Deps are what Jobs need.
 type Deps struct {
 	Store     *docstore.Store
 	Keys      *secret.Keyring
@@ -26,35 +26,38 @@ type Deps struct {
 	Log       *slog.Logger
 	Metrics   prometheus.Registerer
 	PublicURL string        // of the platform, for callbacks
-	Lease     time.Duration // how long a replica that does not answer keeps a run
+	Lease     time.Duration // how long a replica keeps a run without renewing its claim
 }
 
 // Jobs are the use cases, and the work in the background.
 type Jobs struct {
 	Deps
-	crew *crew
-	due  turns[Job] // to fire
+	calls   *calls
+	dueJobs turns[Job]
+	dueRuns turns[run]
 
 	fires, starts *rate.Limiter
 	attempts      *prometheus.CounterVec
 }
 
-// perSecond is how many jobs a replica fires, and how many runs it starts, in a second. That is 10,000 in 50 s, and
-// leaves the processors and the disk to requests.
+// perSecond is how many jobs a replica fires, and how many runs it starts, in a second. 10,000 jobs that are due at the
+// same time take 50 s, and the processors and the disk have time for requests meanwhile.
 const perSecond = 200
 
 // New makes the use cases.
 func New(d Deps) *Jobs {
 	s := &Jobs{
-		Deps: d, crew: newCrew(), due: turns[Job]{of: jobs, by: byNextFire, group: FiresAtOnce, others: 64},
-		fires: rate.NewLimiter(perSecond, FiresAtOnce), starts: rate.NewLimiter(perSecond, 1),
+		Deps: d, calls: newCalls(),
+		dueJobs: turns[Job]{of: jobs, by: byNextFire, group: FiresAtOnce, others: 64},
+		dueRuns: turns[run]{of: runs, by: byNext, group: claimsAtOnce, others: 16},
+		fires:   rate.NewLimiter(perSecond, FiresAtOnce), starts: rate.NewLimiter(perSecond, 1),
 	}
 	s.attempts = telemetry.Register(d.Metrics, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "idp_job_attempts_total", Help: "Attempts of runs that this process made, by what became of them.",
 	}, []string{"target", "outcome"}))
 	telemetry.Register(d.Metrics, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "idp_job_attempts_running", Help: "Attempts of runs that this process is making.",
-	}, func() float64 { return float64(s.crew.size()) }))
+	}, func() float64 { return float64(s.calls.count()) }))
 	return s
 }
 
@@ -73,14 +76,14 @@ func outcomeOf(o Outcome, failure, stored error) string {
 	return succeeded
 }
 
-// Collections are those that the store must have.
+// Collections are the collections that the store must have.
 func Collections() []*docstore.Def {
 	return []*docstore.Def{
 		jobs.Def(), subJobs.Def(), runs.Def(), lines.Def(), reserved.Def(), leftovers.Def(),
 	}
 }
 
-// Filter holds what must be equal; empty members do not count.
+// Filter selects jobs whose members are equal to its own. Empty members select all.
 type Filter struct{ Code, State, Target string }
 
 // List returns a page of jobs.
@@ -88,7 +91,7 @@ func (s *Jobs) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.
 	return jobs.List(ctx, s.Store, equal(byCode, f.Code, byState, f.State, byTarget, f.Target), p)
 }
 
-// equal selects by pairs of an index and a value; empty values do not count.
+// equal makes a filter of pairs of an index and the value that it must have. Pairs without a value are left out.
 func equal(pairs ...string) docstore.Filter {
 	var all []docstore.Filter
 	for i := 0; i < len(pairs); i += 2 {
@@ -127,7 +130,7 @@ func (s *Jobs) Create(ctx context.Context, id string, p Profile) (Doc, error) {
 			return Doc{}, err
 		}
 		if n >= maxJobs {
-			return Doc{}, apperr.New(apperr.InvalidState, "there are %d jobs; no tenant can have more", maxJobs)
+			return Doc{}, apperr.New(apperr.InvalidState, "the tenant has %d jobs; it cannot have more", maxJobs)
 		}
 		j := &Job{Meta: docstore.Meta{ID: fresh}, Profile: p, State: scheduled}
 		j.reset(tx.Now)
@@ -135,11 +138,12 @@ func (s *Jobs) Create(ctx context.Context, id string, p Profile) (Doc, error) {
 		if err != nil {
 			return Doc{}, err
 		}
-		return doc, tell(ctx, tx, "created", &doc)
+		return doc, emit(ctx, tx, "created", &doc)
 	})
 }
 
-// Update changes what edit changes. The error is apperr.NotFound, InvalidParameters, AlreadyExists or VersionMismatch.
+// Update applies edit to a job. The error is apperr.NotFound, InvalidParameters, AlreadyExists or VersionMismatch, or
+// that of edit.
 func (s *Jobs) Update(ctx context.Context, id string, edit func(*Profile) error) (Doc, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Doc, error) {
 		j, err := jobs.Load(ctx, tx, id)
@@ -166,16 +170,17 @@ func (s *Jobs) Update(ctx context.Context, id string, edit func(*Profile) error)
 		if err != nil || !doc.Changed() {
 			return doc, err
 		}
-		return doc, tell(ctx, tx, "updated", &doc)
+		return doc, emit(ctx, tx, "updated", &doc)
 	})
 }
 
-// Suspend stops a job's schedule; runs go on. The error is apperr.NotFound, InvalidState or VersionMismatch.
+// Suspend stops a job's schedule; runs that have begun go on. The error is apperr.NotFound, InvalidState or
+// VersionMismatch.
 func (s *Jobs) Suspend(ctx context.Context, id string) (Doc, error) {
 	return s.setState(ctx, id, suspended, "suspended")
 }
 
-// Resume goes on with the schedule, from now. The error is apperr.NotFound, InvalidState or VersionMismatch.
+// Resume continues the schedule from now on. The error is apperr.NotFound, InvalidState or VersionMismatch.
 func (s *Jobs) Resume(ctx context.Context, id string) (Doc, error) {
 	return s.setState(ctx, id, scheduled, "resumed")
 }
@@ -202,7 +207,7 @@ func setState(ctx context.Context, tx *docstore.Tx, id, state, action string) (D
 	if err != nil || !doc.Changed() {
 		return doc, err
 	}
-	return doc, tell(ctx, tx, action, &doc)
+	return doc, emit(ctx, tx, action, &doc)
 }
 
 // SetStates suspends or resumes all jobs of a list, or none of them. The error is apperr.InvalidParameters at ids[i]
@@ -235,7 +240,7 @@ func (s *Jobs) SetStates(ctx context.Context, ids []string, suspend bool) (docst
 	})
 }
 
-// FireTimes returns the next times at which a job would fire if nothing changed.
+// FireTimes returns up to count times at which a job will fire next unless it is changed. The error is apperr.NotFound.
 func (s *Jobs) FireTimes(ctx context.Context, id string, count int) ([]clock.Time, error) {
 	doc, err := s.Get(ctx, id)
 	if err != nil {
@@ -252,7 +257,7 @@ func (s *Jobs) FireTimes(ctx context.Context, id string, count int) ([]clock.Tim
 	return times, nil
 }
 
-// Trigger starts a run now. payload replaces the job's, unless it is nil. The error is apperr.NotFound,
+// Trigger adds a run that is due now. Its payload is the job's if payload is nil. The error is apperr.NotFound,
 // InvalidParameters, or InvalidState if the job is disabled or its concurrency does not allow another run.
 func (s *Jobs) Trigger(ctx context.Context, id string, payload json.RawMessage) (SubDoc, error) {
 	var faults apperr.Faults
@@ -264,7 +269,7 @@ func (s *Jobs) Trigger(ctx context.Context, id string, payload json.RawMessage) 
 	if err != nil {
 		return SubDoc{}, err
 	}
-	doc, err := docstore.Write(docstore.InTurn(ctx, "job "+id), s.Store, func(tx *docstore.Tx) (SubDoc, error) {
+	return docstore.Write(docstore.InTurn(ctx, "job "+id), s.Store, func(tx *docstore.Tx) (SubDoc, error) {
 		j, err := jobs.Load(ctx, tx, id)
 		if err != nil {
 			return SubDoc{}, err
@@ -272,18 +277,19 @@ func (s *Jobs) Trigger(ctx context.Context, id string, payload json.RawMessage) 
 		if j.Status != enabled {
 			return SubDoc{}, apperr.New(apperr.InvalidState, "the job is disabled")
 		}
-		if payload == nil {
-			payload = j.Target.Payload
+		given := payload // the transaction may run again, with another payload of the job
+		if given == nil {
+			given = j.Target.Payload
 		}
-		doc, started, err := start(ctx, tx, j, runID, payload, clock.Time{})
+		doc, started, err := start(ctx, tx, j, runID, given, clock.Time{})
 		if err != nil {
 			return SubDoc{}, err
 		}
 		if !started {
-			return SubDoc{}, apperr.New(apperr.InvalidState, "the job has as many unfinished runs as it may have")
+			return SubDoc{}, apperr.New(apperr.InvalidState,
+				"the job has as many unfinished runs as its concurrency allows")
 		}
 		_, err = jobs.Replace(ctx, tx, j)
 		return doc, err
 	})
-	return doc, err
 }

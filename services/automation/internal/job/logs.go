@@ -11,7 +11,7 @@ import (
 
 const (
 	maxLines   = 1000 // of a run and its parts
-	linesOnce  = 100  // in one request
+	maxAdded   = 100  // in one request
 	maxMessage = 4096 // characters
 )
 
@@ -26,7 +26,7 @@ type Line struct {
 	Message  string     `json:"message"`
 }
 
-// LineDraft is what clients set of a line.
+// LineDraft has the members of a line that clients set.
 type LineDraft struct {
 	Time    clock.Time `json:"time"`
 	Level   string     `json:"level"`
@@ -53,13 +53,13 @@ var lines = docstore.Define(docstore.Schema[Line]{
 // InvalidParameters, or InvalidState if the sub-job is over or the log of its run is full.
 func (s *Jobs) AddLines(ctx context.Context, t Ticket, jobID, id string, drafts []LineDraft) (docstore.Batch, error) {
 	var faults apperr.Faults
-	faults.Check(len(drafts) >= 1 && len(drafts) <= linesOnce, "lines", "must have 1…%d", linesOnce)
+	faults.Check(len(drafts) >= 1 && len(drafts) <= maxAdded, "lines", "must have 1…%d items", maxAdded)
 	for i := range drafts {
 		line := faults.Within(apperr.Item("lines", i))
 		oneOf(line, "level", &drafts[i].Level, "info", "debug", "warn", "error")
 		line.Prose("message", drafts[i].Message, maxMessage)
 	}
-	ctx, err := s.enter(ctx, t, &faults)
+	ctx, err := s.workerContext(ctx, t, &faults)
 	if err != nil {
 		return docstore.Batch{}, err
 	}
@@ -80,7 +80,8 @@ func (s *Jobs) AddLines(ctx context.Context, t Ticket, jobID, id string, drafts 
 			return docstore.Batch{}, err
 		}
 		if root.Logs += int64(len(drafts)); root.Logs > maxLines {
-			return docstore.Batch{}, apperr.New(apperr.InvalidState, "the log of a run has at most %d lines", maxLines)
+			return docstore.Batch{}, apperr.New(apperr.InvalidState, "the log of a run can have at most %d lines",
+				maxLines)
 		}
 		if _, err := runs.Replace(ctx, tx, root); err != nil {
 			return docstore.Batch{}, err

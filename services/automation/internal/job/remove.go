@@ -2,15 +2,16 @@ package job
 
 import (
 	"context"
+	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// leftover is a deleted job whose runs are still there.
+// leftover is a deleted job whose runs may still be stored.
 type leftover struct {
-	docstore.Meta            // the job's id
+	docstore.Meta            // with the job's id
 	Since         clock.Time `json:"since"`
 }
 
@@ -19,10 +20,11 @@ var leftovers = docstore.Define(docstore.Schema[leftover]{
 	Due: func(l *leftover) clock.Time { return l.Since },
 })
 
-const runsAtOnce = 10 // that one transaction of a job's deletion removes
+const runsAtOnce = 10 // runs of a deleted job that one transaction removes
 
-// Delete deletes a job. Its unfinished runs are not told as finished, calls that are being made go on, and what they
-// report is refused. The runs themselves go with it, or soon after. The error is apperr.NotFound or VersionMismatch.
+// Delete deletes a job. Its runs are removed too: the first ones at once, the others soon afterwards, with no event
+// that they have finished. Calls in progress go on, and their reports are refused once the runs are removed. The error
+// is apperr.NotFound or VersionMismatch.
 func (s *Jobs) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
 	deleted, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (docstore.Deleted, error) {
 		j, err := jobs.Load(ctx, tx, id)
@@ -32,12 +34,12 @@ func (s *Jobs) Delete(ctx context.Context, id string) (docstore.Deleted, error) 
 		return docstore.Deleted{ID: id}, discard(ctx, tx, j)
 	})
 	if err == nil && !docstore.IsDryRun(ctx) {
-		_, _ = s.clear(docstore.Aside(ctx), id) // what fails now, or is left, is done by the task
+		_, _ = s.clear(docstore.Aside(ctx), id) // if it fails, or runs are left, the task removes them
 	}
 	return deleted, err
 }
 
-// DeleteMany deletes the jobs that exist among ids, and returns how many there were.
+// DeleteMany deletes those of the jobs that exist, as Delete does, and returns how many that were.
 func (s *Jobs) DeleteMany(ctx context.Context, ids []string) (int, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (int, error) {
 		found, err := jobs.LoadMany(ctx, tx, ids)
@@ -53,7 +55,7 @@ func (s *Jobs) DeleteMany(ctx context.Context, ids []string) (int, error) {
 	})
 }
 
-// discard deletes a loaded job and leaves its runs to the task.
+// discard deletes a loaded job, and has the task remove its runs.
 func discard(ctx context.Context, tx *docstore.Tx, j *Job) error {
 	if _, err := leftovers.Insert(ctx, tx, &leftover{Meta: docstore.Meta{ID: j.ID}, Since: tx.Now}); err != nil {
 		return err
@@ -62,15 +64,15 @@ func discard(ctx context.Context, tx *docstore.Tx, j *Job) error {
 	if err != nil {
 		return err
 	}
-	return tell(ctx, tx, "deleted", &doc)
+	return emit(ctx, tx, "deleted", &doc)
 }
 
-// DueLeftovers lists deleted jobs whose runs are still there.
+// DueLeftovers lists deleted jobs whose runs may still be stored.
 func DueLeftovers(ctx context.Context, store *docstore.Store, limit int) ([]docstore.Ref, error) {
 	return leftovers.Due(ctx, store, limit)
 }
 
-// Clear removes all runs of a deleted job.
+// Clear removes all runs of a deleted job. The error is apperr.NotFound or VersionMismatch.
 func (s *Jobs) Clear(ctx context.Context, id string) error {
 	for {
 		if left, err := s.clear(ctx, id); err != nil || !left {
@@ -79,7 +81,8 @@ func (s *Jobs) Clear(ctx context.Context, id string) error {
 	}
 }
 
-// clear removes some runs of a deleted job, or what says that there are any if there are none.
+// clear removes up to runsAtOnce runs of a deleted job, and its leftover with the last of them. left says that there
+// may be more.
 func (s *Jobs) clear(ctx context.Context, id string) (left bool, err error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (bool, error) {
 		l, err := leftovers.Load(ctx, tx, id)
@@ -103,7 +106,7 @@ func (s *Jobs) clear(ctx context.Context, id string) (left bool, err error) {
 	})
 }
 
-// remove deletes a run with its parts and all that belongs to them.
+// remove deletes a run and its parts, with their log lines.
 func remove(ctx context.Context, tx *docstore.Tx, root string) error {
 	ofRoot := docstore.Eq(byRoot, docstore.Text(root))
 	var ids []string
@@ -117,20 +120,25 @@ func remove(ctx context.Context, tx *docstore.Tx, root string) error {
 	return runs.DeleteWhere(ctx, tx, docstore.ID(ids...), nil)
 }
 
-// forget removes the oldest runs of a job, so that at most keptRuns finished ones stay.
+// forget removes the oldest finished runs of a job that is about to get another run, so that at most keptRuns stay. It
+// removes two of those that are too many, so that their number goes down.
 func forget(ctx context.Context, tx *docstore.Tx, j *Job) error {
 	if j.Fired < keptRuns {
 		return nil
 	}
 	outdated := docstore.Range(byNumber, docstore.Text(j.ID+"/"), docstore.Text(runNumber(j.ID, j.Fired-keptRuns+2)))
-	found, err := subJobs.LoadWhere(ctx, tx, outdated, byNumber, 2) // two for each new one: the number goes down
+	found, err := subJobs.LoadWhere(ctx, tx, outdated, byNumber, 2)
 	if err != nil {
 		return err
 	}
-	for _, sub := range found {
-		if !sub.isOver() {
-			continue
+	if slices.ContainsFunc(found, func(sub *SubJob) bool { return !sub.isOver() }) { // newer ones may have finished
+		over := docstore.In(byState, docstore.Text(succeeded), docstore.Text(failed), docstore.Text(cancelled),
+			docstore.Text(timedOut))
+		if found, err = subJobs.LoadWhere(ctx, tx, docstore.And(outdated, over), byNumber, 2); err != nil {
+			return err
 		}
+	}
+	for _, sub := range found {
 		if err := remove(ctx, tx, sub.ID); err != nil {
 			return err
 		}
@@ -138,7 +146,7 @@ func forget(ctx context.Context, tx *docstore.Tx, j *Job) error {
 	return nil
 }
 
-// DueSubJobs lists runs that are over for so long that they are removed.
+// DueSubJobs lists runs that have been over for a week.
 func DueSubJobs(ctx context.Context, store *docstore.Store, limit int) ([]docstore.Ref, error) {
 	return subJobs.Due(ctx, store, limit)
 }
@@ -151,7 +159,7 @@ func (s *Jobs) Forget(ctx context.Context, id string) error {
 			return err
 		}
 		if !sub.isOver() || sub.TimeFinished.Add(keepFor).After(tx.Now) {
-			return apperr.New(apperr.VersionMismatch, "it is not due")
+			return apperr.New(apperr.VersionMismatch, "the run is not due to be removed")
 		}
 		return remove(ctx, tx, id)
 	})

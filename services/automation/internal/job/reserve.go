@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	holdFor     = 24 * time.Hour
+	reservedFor = 24 * time.Hour
 	maxReserved = 10_000 // ids of a tenant
 )
 
-// reservation is an id for a job that does not exist yet.
+// reservation is a pre-created id: one for a job that does not exist yet.
 type reservation struct {
-	docstore.Meta            // the id
+	docstore.Meta            // with the pre-created id
 	Until         clock.Time `json:"until"`
 }
 
@@ -25,8 +25,8 @@ var reserved = docstore.Define(docstore.Schema[reservation]{
 	Due: func(r *reservation) clock.Time { return r.Until },
 })
 
-// Reserve returns an id that a job can be created with in the next 24 hours. The error is apperr.InvalidState if too
-// many are reserved.
+// Reserve returns an id that a job can be created with in the next 24 hours. The error is apperr.InvalidState if the
+// tenant has too many unused ones.
 func (s *Jobs) Reserve(ctx context.Context) (docstore.Deleted, error) {
 	id, err := s.Store.NewID(ctx)
 	if err != nil {
@@ -38,18 +38,19 @@ func (s *Jobs) Reserve(ctx context.Context) (docstore.Deleted, error) {
 			return docstore.Deleted{}, err
 		}
 		if n >= maxReserved {
-			return docstore.Deleted{}, apperr.New(apperr.InvalidState, "%d ids are reserved and not used", maxReserved)
+			return docstore.Deleted{}, apperr.New(apperr.InvalidState,
+				"the tenant has %d unused pre-created ids; it cannot have more", maxReserved)
 		}
-		_, err = reserved.Insert(ctx, tx, &reservation{Meta: docstore.Meta{ID: id}, Until: tx.Now.Add(holdFor)})
+		_, err = reserved.Insert(ctx, tx, &reservation{Meta: docstore.Meta{ID: id}, Until: tx.Now.Add(reservedFor)})
 		return docstore.Deleted{ID: id}, err
 	})
 }
 
-// redeem uses up a reserved id. The error is apperr.InvalidParameters.
+// redeem ends the reservation of an id whose job is created. The error is apperr.InvalidParameters.
 func redeem(ctx context.Context, tx *docstore.Tx, id string) error {
 	r, err := reserved.Load(ctx, tx, id)
 	if apperr.IsNotFound(err) || err == nil && !r.Until.After(tx.Now) {
-		return apperr.Invalid("id", "is not a pre-created id, or was used, or its 24 hours are over")
+		return apperr.Invalid("id", "is not a pre-created id, or has been used, or is older than 24 hours")
 	}
 	if err != nil {
 		return err
@@ -58,12 +59,12 @@ func redeem(ctx context.Context, tx *docstore.Tx, id string) error {
 	return err
 }
 
-// DueReservations lists reserved ids whose time is over.
+// DueReservations lists pre-created ids that were not used within 24 hours.
 func DueReservations(ctx context.Context, store *docstore.Store, limit int) ([]docstore.Ref, error) {
 	return reserved.Due(ctx, store, limit)
 }
 
-// Release forgets a reserved id. The error is apperr.NotFound or VersionMismatch.
+// Release ends the reservation of an id that was not used. The error is apperr.NotFound or VersionMismatch.
 func (s *Jobs) Release(ctx context.Context, id string) error {
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		r, err := reserved.Load(ctx, tx, id)

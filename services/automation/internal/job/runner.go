@@ -8,7 +8,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/secret"
 )
 
-// Call is one attempt of a run.
+// Call is one attempt of a run, as its target gets it.
 type Call struct {
 	Tenant   string
 	JobID    string
@@ -19,23 +19,23 @@ type Call struct {
 	Payload  json.RawMessage
 	Deadline clock.Time
 
-	// LeaseEnds is when another replica may take the run if this one does not renew the lease.
+	// LeaseEnds is when another replica may take the run over, unless this one renews the lease.
 	LeaseEnds clock.Time
 
-	// CallbackURL takes the result of an accepted call, with CallbackToken as credential.
+	// CallbackURL is where the worker of an accepted call sends the result, with CallbackToken as credential.
 	CallbackURL   string
 	CallbackToken string
 
 	Secret secret.String // signs the request to a webhook, unless it is empty
 }
 
-// Outcome is what became of a call that did not fail.
+// Outcome is the answer to a call that did not fail.
 type Outcome struct {
 	Accepted bool            // the result comes later, to CallbackURL
 	Result   json.RawMessage // JSON or nil
 }
 
-// Runner makes calls to targets of one type. An error fails the attempt; its text is shown to the job's owners.
+// Runner makes calls to targets of one type. An error fails the attempt, and its text becomes the sub-job's error.
 type Runner interface {
 	Run(ctx context.Context, call Call) (Outcome, error)
 }
@@ -45,7 +45,7 @@ func FunctionRunner(f Functions) Runner { return functionRunner{f} }
 
 type functionRunner struct{ functions Functions }
 
-// Run implements Runner. A function has its result at once.
+// Run implements Runner. A function's output is the result.
 func (r functionRunner) Run(ctx context.Context, c Call) (Outcome, error) {
 	output, err := r.functions.Run(ctx, c.Tenant, c.Target.FunctionID, c.Payload)
 	return Outcome{Result: output}, err

@@ -16,7 +16,7 @@ const (
 	manual   = "manual"
 )
 
-// Schedule says when a job fires. Which members count depends on the type.
+// Schedule says when a job fires. A member that is not of its type is absent.
 type Schedule struct {
 	Type         string     `json:"type"`
 	Cron         string     `json:"cron,omitempty"`
@@ -26,8 +26,8 @@ type Schedule struct {
 }
 
 const (
-	maxCron    = 256 // bytes
-	maxSeconds = 10 * 365 * 24 * 3600
+	maxCron    = 256                  // bytes
+	maxSeconds = 10 * 365 * 24 * 3600 // of an interval: ten years
 )
 
 func (s *Schedule) check(faults *apperr.Faults, now clock.Time) {
@@ -37,7 +37,7 @@ func (s *Schedule) check(faults *apperr.Faults, now clock.Time) {
 		return
 	}
 	only := func(of string, set bool, member string) {
-		faults.Check(!set || s.Type == of, member, "is for the type %s", of)
+		faults.Check(!set || s.Type == of, member, "is only for type %s", of)
 	}
 	only(cronType, s.Cron != "", "cron")
 	only(cronType, s.Timezone != "", "timezone")
@@ -70,8 +70,7 @@ func (s *Schedule) checkCron(faults *apperr.Faults, now clock.Time) {
 	}
 }
 
-// next returns the first time to fire after t; zero if there is none. since is when the schedule began, from which
-// intervals are counted.
+// next returns the first time to fire after t, or the zero time if there is none. Intervals are counted from since.
 func (s *Schedule) next(since, t clock.Time) clock.Time {
 	switch s.Type {
 	case cronType:

@@ -27,7 +27,7 @@ const (
 	maxResult  = 64 << 10 // bytes
 	keptRuns   = 100      // finished runs of a job that are kept
 	keepFor    = 7 * 24 * time.Hour
-	maxQueued  = 100  // runs of a job that wait for their turn
+	maxQueued  = 100  // runs of a job that wait for an earlier one to end
 	maxWaiting = 1000 // unfinished runs of a job that allows several
 )
 
@@ -46,7 +46,7 @@ type SubJob struct {
 	Result   json.RawMessage `json:"result"`
 	Error    string          `json:"error"`
 
-	TimeScheduled clock.Time `json:"time_scheduled"` // the time that the schedule said; null if it was triggered
+	TimeScheduled clock.Time `json:"time_scheduled"` // the time of the schedule that it fires for; null if it was triggered
 	TimeStarted   clock.Time `json:"time_started"`   // of the last attempt
 	TimeFinished  clock.Time `json:"time_finished"`
 }
@@ -68,7 +68,7 @@ var subJobs = docstore.Define(docstore.Schema[SubJob]{
 		docstore.ByText(byRoot, func(s *SubJob) string { return s.RootID }),
 		docstore.ByText(byState, func(s *SubJob) string { return s.State }),
 		docstore.ByText(byNumber, func(s *SubJob) string { return runNumber(s.JobID, s.Number) }),
-		// No time fires twice, whoever fires it.
+		// A time of a job's schedule fires once.
 		docstore.Unique(docstore.ByText(byFireTime, func(s *SubJob) string {
 			if s.TimeScheduled.IsZero() {
 				return ""
@@ -85,7 +85,7 @@ var subJobs = docstore.Define(docstore.Schema[SubJob]{
 	},
 })
 
-// runNumber sorts a job's runs; "" for a part.
+// runNumber is the key that sorts a job's runs; "" for a part.
 func runNumber(job string, number int64) string {
 	if number == 0 {
 		return ""
@@ -98,31 +98,31 @@ type SubDoc = docstore.Doc[SubJob]
 
 func (s *SubJob) isOver() bool { return !s.TimeFinished.IsZero() }
 
-func tellSub(ctx context.Context, tx *docstore.Tx, action string, doc *SubDoc) error {
+func emitSub(ctx context.Context, tx *docstore.Tx, action string, doc *SubDoc) error {
 	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "sub_job", Source: "/jobs/sub-jobs"}, action, doc, nil)
 }
 
-// run is the work on an unfinished sub-job. It exists until the sub-job is over.
+// run says what is to be done about an unfinished sub-job. It exists until the sub-job is over.
 type run struct {
 	docstore.Meta            // the id is the sub-job's
 	JobID         string     `json:"job_id"`
-	Part          bool       `json:"part"` // it is not run here; its worker reports it
+	Part          bool       `json:"part"` // the platform does not run it; its worker reports it
 	Phase         phase      `json:"phase"`
-	Attempt       int64      `json:"attempt"` // also the fencing number: only the current attempt may report
-	Next          clock.Time `json:"next"`    // when something must be done, whatever the phase
+	Attempt       int64      `json:"attempt"` // also the fencing token: only the current attempt may report
+	Next          clock.Time `json:"next"`    // when the phase's action is due; zero for none
 	Deadline      clock.Time `json:"deadline"`
-	Logs          int64      `json:"logs"`  // lines of the run and its parts
-	Parts         int64      `json:"parts"` // of the run
+	Logs          int64      `json:"logs"`  // number of log lines of the run and its parts
+	Parts         int64      `json:"parts"` // number of the run's parts
 }
 
-// phase says what happens at run.Next.
+// phase says what an unfinished sub-job waits for, and what happens at run.Next.
 type phase string
 
 const (
-	queued   phase = "queued"   // nothing: the run waits for another one of its job
-	ready    phase = "ready"    // it is claimed
-	leased   phase = "leased"   // the lease of the replica that runs it ends
-	accepted phase = "accepted" // the time for its result is over
+	queued   phase = "queued"   // it waits for another run of its job; Next is zero
+	ready    phase = "ready"    // a replica claims it at Next
+	leased   phase = "leased"   // a replica runs it; its lease ends at Next
+	accepted phase = "accepted" // a worker has it; the time for its result ends at Next, or never if it is a part
 )
 
 const (

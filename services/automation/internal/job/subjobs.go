@@ -10,7 +10,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// SubFilter holds what must be equal; empty members do not count.
+// SubFilter selects sub-jobs whose members are equal to its own. Empty members select all.
 type SubFilter struct{ State, ParentID string }
 
 // SubJobs returns a page of a job's sub-jobs. The error is apperr.NotFound if there is no such job.
@@ -52,20 +52,20 @@ func loadOpen(ctx context.Context, tx *docstore.Tx, jobID, id string) (*SubJob, 
 	return sub, r, err
 }
 
-// Part is what clients set of a part of a sub-job.
+// Part has the members of a part that clients set.
 type Part struct {
 	ParentID string          `json:"parent_id"`
 	Name     string          `json:"name"`
 	Payload  json.RawMessage `json:"payload"`
 }
 
-// NewPart is a part with the token for its worker. The token is shown once.
+// NewPart is a part with the callback token for its worker, which is shown once.
 type NewPart struct {
 	Doc   SubDoc
 	Token Ticket
 }
 
-// Stored makes a NewPart what an Idempotency-Key keeps.
+// Stored returns the part's JSON, with the member callback_token added at its end, and its ETag.
 func (p NewPart) Stored() (body []byte, tag string, err error) {
 	body, err = p.Doc.JSON()
 	token := `,"callback_token":"` + string(p.Token) + `"}`
@@ -119,18 +119,18 @@ func (s *Jobs) AddPart(ctx context.Context, jobID string, p Part) (NewPart, erro
 		if err != nil {
 			return NewPart{}, err
 		}
-		return NewPart{doc, token}, tellSub(ctx, tx, "created", &doc)
+		return NewPart{doc, token}, emitSub(ctx, tx, "created", &doc)
 	})
 }
 
-// Report is the result of a sub-job, from its worker.
+// Report is the result of a sub-job, as its worker sends it.
 type Report struct {
 	State  string          `json:"state"`
 	Result json.RawMessage `json:"result"`
 	Error  string          `json:"error"`
 }
 
-// Finish takes the result of a sub-job. A failed run is tried again if its job says so. The error is
+// Finish stores the result of a sub-job. A failed run is tried again if its job allows another attempt. The error is
 // apperr.Unauthenticated, NotFound, InvalidParameters, VersionMismatch, or InvalidState if the sub-job or the token's
 // attempt is over.
 func (s *Jobs) Finish(ctx context.Context, t Ticket, jobID, id string, report Report) (SubDoc, error) {
@@ -138,7 +138,7 @@ func (s *Jobs) Finish(ctx context.Context, t Ticket, jobID, id string, report Re
 	oneOf(&faults, "state", &report.State, succeeded, failed)
 	faults.Check(len(report.Result) <= maxResult, "result", "must have at most %d KiB", maxResult>>10)
 	faults.Prose("error", report.Error, maxError)
-	ctx, err := s.enter(ctx, t, &faults)
+	ctx, err := s.workerContext(ctx, t, &faults)
 	if err != nil {
 		return SubDoc{}, err
 	}
@@ -164,12 +164,12 @@ func (s *Jobs) Finish(ctx context.Context, t Ticket, jobID, id string, report Re
 		return written(ctx, tx, id, end(ctx, tx, sub, r, report.State, report.Result, report.Error))
 	})
 	if err == nil && !docstore.IsDryRun(ctx) {
-		s.crew.cancel(docstore.Ref{Tenant: request.Tenant(ctx), ID: id})
+		s.calls.breakOff(docstore.Ref{Tenant: request.Tenant(ctx), ID: id})
 	}
 	return doc, err
 }
 
-// written returns a sub-job as the transaction has written it.
+// written returns a sub-job as the transaction has written it, unless err is set.
 func written(ctx context.Context, tx *docstore.Tx, id string, err error) (SubDoc, error) {
 	if err != nil {
 		return SubDoc{}, err
@@ -177,15 +177,15 @@ func written(ctx context.Context, tx *docstore.Tx, id string, err error) (SubDoc
 	return subJobs.Find(ctx, tx, id)
 }
 
-// Progress is what a worker changes of an unfinished sub-job.
+// Progress has the members of an unfinished sub-job that a worker can change.
 type Progress struct {
 	Name     string `json:"name"`
 	State    string `json:"state"`
 	Progress int64  `json:"progress"`
 }
 
-// Update changes the progress of an unfinished sub-job. The error is apperr.Unauthenticated, NotFound,
-// InvalidParameters, VersionMismatch or InvalidState.
+// UpdateSubJob applies edit to an unfinished sub-job. The error is apperr.Unauthenticated, NotFound, InvalidParameters,
+// VersionMismatch or InvalidState, or that of edit.
 func (s *Jobs) UpdateSubJob(ctx context.Context, t Ticket, jobID, id string, edit func(*Progress) error) (SubDoc,
 	error) {
 	ctx, err := t.Context(ctx)
@@ -220,12 +220,12 @@ func (s *Jobs) UpdateSubJob(ctx context.Context, t Ticket, jobID, id string, edi
 		if err != nil || !doc.Changed() {
 			return doc, err
 		}
-		return doc, tellSub(ctx, tx, "updated", &doc)
+		return doc, emitSub(ctx, tx, "updated", &doc)
 	})
 }
 
-// Cancel ends an unfinished sub-job and its parts. A call that is being made is broken off, and what it still reports
-// is refused. The error is apperr.NotFound, VersionMismatch or InvalidState.
+// Cancel ends an unfinished sub-job and its parts. If this replica has its call in progress, the call is broken off. A
+// result that is reported later is refused. The error is apperr.NotFound, VersionMismatch or InvalidState.
 func (s *Jobs) Cancel(ctx context.Context, jobID, id string) (SubDoc, error) {
 	doc, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (SubDoc, error) {
 		sub, r, err := loadOpen(ctx, tx, jobID, id)
@@ -235,7 +235,7 @@ func (s *Jobs) Cancel(ctx context.Context, jobID, id string) (SubDoc, error) {
 		return written(ctx, tx, id, end(ctx, tx, sub, r, cancelled, nil, ""))
 	})
 	if err == nil && !docstore.IsDryRun(ctx) {
-		s.crew.cancel(docstore.Ref{Tenant: request.Tenant(ctx), ID: id})
+		s.calls.breakOff(docstore.Ref{Tenant: request.Tenant(ctx), ID: id})
 	}
 	return doc, err
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/idplatform/idplatform/pkg/secret"
 )
 
-// Ticket is a callback token with which a worker reports without another credential; "" if it has one. It is good for
-// one attempt of a sub-job: <tenant>.<attempt>.<seal>, where the keyring's seal is bound to both and to the sub-job. So
-// nothing of it is stored, and every replica can check it.
+// Ticket is a callback token, with which a worker reports without a credential; "" if the caller has a credential. It
+// is valid for one attempt of a sub-job: <tenant>.<attempt>.<seal>, where the keyring's seal is bound to the tenant,
+// the attempt and the sub-job. So it need not be stored, and every replica can check it.
 type Ticket string
 
 func newTicket(keys *secret.Keyring, tenant, id string, attempt int64) Ticket {
@@ -26,7 +26,7 @@ func ticketData(tenant, id, attempt string) []byte {
 	return []byte("callback/" + tenant + "/" + id + "/" + attempt)
 }
 
-// Context returns a context of the tenant that the token says. Whether the token is valid is checked later, by admit.
+// Context returns a context of the tenant that the token names. Whether the token is valid is checked later, by admit.
 // The error is apperr.Unauthenticated.
 func (t Ticket) Context(ctx context.Context) (context.Context, error) {
 	if t == "" {
@@ -39,9 +39,9 @@ func (t Ticket) Context(ctx context.Context) (context.Context, error) {
 	return request.System(ctx, tenant), nil
 }
 
-var errTicket = apperr.New(apperr.Unauthenticated, "the callback token is not valid here")
+var errTicket = apperr.New(apperr.Unauthenticated, "the callback token is not valid for this sub-job")
 
-// attempt returns the attempt that a token of the sub-job is good for. The error is errTicket.
+// attempt returns the attempt of the sub-job that the token is valid for. The error is errTicket.
 func (t Ticket) attempt(keys *secret.Keyring, tenant, id string) (int64, error) {
 	rest, ours := strings.CutPrefix(string(t), tenant+".")
 	number, seal, _ := strings.Cut(rest, ".")
@@ -55,8 +55,8 @@ func (t Ticket) attempt(keys *secret.Keyring, tenant, id string) (int64, error) 
 	return attempt, nil
 }
 
-// admit checks that the token, if there is one, is the sub-job's and current. The error is apperr.Unauthenticated for a
-// wrong token, and errOver for that of an earlier attempt.
+// admit checks that the token, if there is one, is for the current attempt of the sub-job. The error is errTicket for a
+// wrong token, and errOver for one of an earlier attempt.
 func (s *Jobs) admit(ctx context.Context, tx *docstore.Tx, t Ticket, id string) error {
 	if t == "" {
 		return nil
@@ -65,18 +65,19 @@ func (s *Jobs) admit(ctx context.Context, tx *docstore.Tx, t Ticket, id string) 
 	if err != nil {
 		return err
 	}
-	left, err := runs.LoadMany(ctx, tx, []string{id})
+	found, err := runs.LoadMany(ctx, tx, []string{id})
 	if err != nil {
 		return err
 	}
-	if len(left) == 0 || left[0].Attempt != attempt || left[0].Phase == ready {
+	if len(found) == 0 || found[0].Attempt != attempt || found[0].Phase == ready {
 		return errOver
 	}
 	return nil
 }
 
-// enter makes the context of a worker's call. Faults are told only to callers with a credential.
-func (s *Jobs) enter(ctx context.Context, t Ticket, faults *apperr.Faults) (context.Context, error) {
+// workerContext returns the context of a worker's request. The error is errTicket if t cannot be a token, and else that
+// of the faults.
+func (s *Jobs) workerContext(ctx context.Context, t Ticket, faults *apperr.Faults) (context.Context, error) {
 	ctx, err := t.Context(ctx)
 	if err != nil {
 		return ctx, err

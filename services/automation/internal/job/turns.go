@@ -2,26 +2,25 @@ package job
 
 import (
 	"context"
-	"slices"
 
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
-// turns lists documents that are due, tenants in turn, so that one with many does not keep the others waiting. Only one
-// goroutine may use it.
+// turns lists documents that are due. Tenants take turns, so that one with many does not keep the others waiting. Only
+// one goroutine may use it.
 type turns[T any] struct {
 	of     *docstore.Collection[T]
 	by     string // the index of the times at which they are due
-	group  int    // documents of a tenant in each of its turns
-	others int    // tenants that are looked at besides when one fills the window
+	group  int    // documents of a tenant in one turn
+	others int    // how many other tenants each list looks at
 	after  string // the tenant that was looked at last
 }
 
-// list returns what is due in groups of one tenant each. It takes the first documents as far as the window reaches. If
-// that is not far enough for all, it looks at other tenants too, and takes a group of each.
-func (d *turns[T]) list(ctx context.Context, store *docstore.Store, window int) ([][]docstore.Ref, error) {
-	refs, err := d.of.Due(ctx, store, window)
+// list returns due documents in groups of one tenant each: the first limit documents of all tenants and, if more than
+// these are due, a group of each of some tenants that have none among them.
+func (d *turns[T]) list(ctx context.Context, store *docstore.Store, limit int) ([][]docstore.Ref, error) {
+	refs, err := d.of.Due(ctx, store, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +35,7 @@ func (d *turns[T]) list(ctx context.Context, store *docstore.Store, window int) 
 	for _, ref := range refs {
 		add(ref)
 	}
-	for n := 0; len(refs) == window && n < d.others; n++ {
+	for n := 0; len(refs) == limit && n < d.others; n++ {
 		if d.after, err = d.of.NextTenant(ctx, store, d.after); err != nil {
 			return nil, err
 		}
@@ -57,14 +56,21 @@ func (d *turns[T]) list(ctx context.Context, store *docstore.Store, window int) 
 			add(docstore.Ref{Tenant: d.after, ID: doc.ID})
 		}
 	}
-	var inTurn [][]docstore.Ref
-	for len(tenants) > 0 {
-		tenants = slices.DeleteFunc(tenants, func(tenant string) bool {
-			n := min(d.group, len(byTenant[tenant]))
-			inTurn = append(inTurn, byTenant[tenant][:n])
-			byTenant[tenant] = byTenant[tenant][n:]
-			return len(byTenant[tenant]) == 0
-		})
+	return inTurn(tenants, byTenant, d.group), nil
+}
+
+// inTurn cuts the documents of each tenant into groups of up to size. The first group of every tenant comes before the
+// second group of any.
+func inTurn(tenants []string, byTenant map[string][]docstore.Ref, size int) (all [][]docstore.Ref) {
+	for from, more := 0, true; more; from += size {
+		more = false
+		for _, tenant := range tenants {
+			refs := byTenant[tenant]
+			if from < len(refs) {
+				all = append(all, refs[from:min(from+size, len(refs))])
+				more = true
+			}
+		}
 	}
-	return inTurn, nil
+	return all
 }

@@ -10,5 +10,5 @@ func checkURL(faults *apperr.Faults, text string) {
 	u, err := url.Parse(text)
 	ok := err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil && u.Fragment == ""
 	faults.Check(ok && len(text) <= maxURL, "url",
-		"must be an http or https URL without user and fragment, of at most %d bytes", maxURL)
+		"must be an http or https URL of at most %d bytes, without user and fragment", maxURL)
 }

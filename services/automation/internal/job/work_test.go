@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -19,7 +20,7 @@ type runnerFunc func(context.Context, Call) (Outcome, error)
 
 func (f runnerFunc) Run(ctx context.Context, c Call) (Outcome, error) { return f(ctx, c) }
 
-// newJobs returns use cases whose webhooks are run.
+// newJobs returns use cases that call webhooks by run.
 func newJobs(t *testing.T, run runnerFunc) (*Jobs, *testkit.Clock) {
 	t.Helper()
 	keys, err := secret.ParseKeyring(secret.NewKey())
@@ -31,7 +32,7 @@ func newJobs(t *testing.T, run runnerFunc) (*Jobs, *testkit.Clock) {
 	}), clk
 }
 
-// newRun triggers a new job.
+// newRun creates a job and triggers it.
 func newRun(t *testing.T, ctx context.Context, s *Jobs, code string) (run string) {
 	t.Helper()
 	j, err := s.Create(ctx, "", Profile{
@@ -51,7 +52,7 @@ func TestCallsThatHaveNotBegunAreGivenBack(t *testing.T) {
 	defer stop()
 	s, _ := newJobs(t, func(context.Context, Call) (Outcome, error) { stop(); return Outcome{}, nil })
 	s.starts = rate.NewLimiter(rate.Every(time.Hour), 1)
-	for i := range startsAtOnce {
+	for i := range claimsAtOnce {
 		newRun(t, ctx, s, string(rune('a'+i)))
 	}
 	_, err := s.Work(ctx)
@@ -67,24 +68,24 @@ func TestCallsThatHaveNotBegunAreGivenBack(t *testing.T) {
 		}
 		return err
 	}))
-	require.Equal(t, map[string]int{succeeded: 1, pending: startsAtOnce - 1}, states)
+	require.Equal(t, map[string]int{succeeded: 1, pending: claimsAtOnce - 1}, states)
 	due, err := runs.Due(after, s.Store, 100)
 	require.NoError(t, err)
-	require.Len(t, due, startsAtOnce-1, "another replica can take them at once")
+	require.Len(t, due, claimsAtOnce-1, "another replica can take them at once")
 }
 
-// A process that stands still between a claim and its call makes the call no more once the lease has ended.
+// A process that stands still between a claim and its call does not make the call once the lease has ended.
 func TestACallIsNotBegunAfterItsLease(t *testing.T) {
 	t.Parallel()
 	ctx := request.System(t.Context(), "acme")
 	called := 0
 	s, clk := newJobs(t, func(context.Context, Call) (Outcome, error) { called++; return Outcome{}, nil })
 	late, lost := newRun(t, ctx, s, "late"), newRun(t, ctx, s, "lost")
-	calls, err := s.claim(ctx, []string{late, lost})
+	calls, _, err := s.claim(ctx, []string{late, lost})
 	require.NoError(t, err)
 	require.Len(t, calls, 2)
 	clk.Advance(time.Minute)
-	_, err = s.claim(ctx, []string{lost}) // another replica does so
+	_, _, err = s.claim(ctx, []string{lost}) // another replica does so
 	require.NoError(t, err)
 	for _, call := range calls {
 		s.work(ctx, call)
@@ -100,4 +101,74 @@ func TestACallIsNotBegunAfterItsLease(t *testing.T) {
 		require.Equal(t, failed, sub.State)
 		require.Equal(t, reason, sub.Error)
 	}
+}
+
+// A replica whose store does not answer breaks a call off when its lease ends: another replica may begin the next
+// attempt then.
+func TestACallIsBrokenOffWhenItsLeaseCannotBeRenewed(t *testing.T) {
+	t.Parallel()
+	var clk *testkit.Clock
+	s, clk := newJobs(t, func(ctx context.Context, _ Call) (Outcome, error) {
+		clk.Advance(time.Minute)
+		<-ctx.Done()
+		return Outcome{}, ctx.Err()
+	})
+	s.Lease = 15 * time.Millisecond // of real time; by the store's clock it is longer
+	now := s.Store.Now()
+	call := Call{SubJobID: "1", Target: Target{Type: Webhook}, Deadline: now.Add(time.Hour),
+		LeaseEnds: now.Add(time.Minute)}
+	_, err := s.call(t.Context(), call) // each write fails, because the context has no tenant
+	require.ErrorIs(t, err, errStopped)
+}
+
+// The runs of a deleted job that its task has not removed yet are not worked on, again and again or otherwise.
+func TestRunsOfADeletedJob(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(request.System(t.Context(), "acme"), time.Minute)
+	defer cancel()
+	called := 0
+	s, _ := newJobs(t, func(context.Context, Call) (Outcome, error) { called++; return Outcome{}, nil })
+	due, begun := newRun(t, ctx, s, "due"), newRun(t, ctx, s, "begun")
+	calls, _, err := s.claim(ctx, []string{begun})
+	require.NoError(t, err)
+	require.Len(t, calls, 1)
+	for _, id := range []string{due, begun} {
+		doc, err := subJobs.Find(ctx, s.Store, id)
+		require.NoError(t, err)
+		sub, err := doc.Value()
+		require.NoError(t, err)
+		n, err := s.DeleteMany(ctx, []string{sub.JobID})
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+	}
+	_, err = s.Work(ctx) // until there is nothing to do
+	require.NoError(t, err)
+	require.Zero(t, called)
+	require.ErrorIs(t, s.report(ctx, begun, calls[0].Attempt, Outcome{}, errors.New("no answer")), errOver)
+}
+
+// Old runs that go on do not keep newer ones that are over from being forgotten.
+func TestFinishedRunsAreForgottenBesideUnfinishedOnes(t *testing.T) {
+	t.Parallel()
+	ctx := request.System(t.Context(), "acme")
+	s, _ := newJobs(t, nil)
+	j, err := s.Create(ctx, "", Profile{
+		Code: "job", Name: "Job", Schedule: Schedule{Type: manual},
+		Target: Target{Type: Webhook, URL: "https://jobs.test"},
+	})
+	require.NoError(t, err)
+	const unfinished = 3
+	for i := range unfinished + keptRuns + 10 {
+		sub, err := s.Trigger(ctx, j.ID, nil)
+		require.NoError(t, err)
+		if i < unfinished {
+			continue
+		}
+		_, _, err = s.claim(ctx, []string{sub.ID})
+		require.NoError(t, err)
+		require.NoError(t, s.report(ctx, sub.ID, 1, Outcome{}, nil))
+	}
+	n, err := subJobs.Count(ctx, s.Store, docstore.Eq(byState, docstore.Text(succeeded)))
+	require.NoError(t, err)
+	require.LessOrEqual(t, n, int64(keptRuns))
 }
