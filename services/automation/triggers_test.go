@@ -110,7 +110,7 @@ func TestFunctionsThatTriggerThemselves(t *testing.T) {
 		if entry["outcome"] == "succeeded" {
 			succeeded++
 		} else {
-			require.Contains(t, entry["error"].(object)["message"], "the chain ends here")
+			require.Contains(t, entry["error"].(object)["message"], "longer chains are refused")
 		}
 	}
 	require.Equal(t, 5, succeeded)

@@ -15,7 +15,7 @@ import (
 	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
 )
 
-// code is the code of one revision. It is apart from the record, so that lists and events do not carry it. Its id is
+// code is the code of one revision. It is a document of its own, so that lists and events do not carry it. Its id is
 // codeID.
 type code struct {
 	docstore.Meta
@@ -36,7 +36,7 @@ func codeID(function string, revision int64) string {
 	return function + "." + strconv.FormatInt(revision, 10)
 }
 
-// Detail is a function with its code, as answered.
+// Detail is a function with its code, as the API returns it.
 type Detail struct {
 	Doc
 	runtime sandbox.Runtime
@@ -44,7 +44,7 @@ type Detail struct {
 	none    bool // there is no code yet
 }
 
-// Stored is the JSON form of the record with the member source or module_base64, and its tag.
+// Stored returns the record's JSON with the member source or module_base64 added at its end, and its ETag.
 func (d Detail) Stored() (body []byte, tag string, err error) {
 	record, err := d.JSON()
 	if err != nil || d.none {
@@ -65,7 +65,7 @@ func (d Detail) Stored() (body []byte, tag string, err error) {
 	return append(append(body, bytes.TrimSpace(text.Bytes())...), '}'), d.Tag(), nil
 }
 
-// detail adds the code to a function.
+// detail reads the code of a function.
 func detail(ctx context.Context, r docstore.Reader, doc Doc) (Detail, error) {
 	f, err := doc.Value()
 	if err != nil || f.Revision == 0 {
@@ -87,31 +87,31 @@ func content(ctx context.Context, r docstore.Reader, function string, revision i
 	return c.Content, nil
 }
 
-// Draft is what a client sends: a profile and the code for its runtime. Code that is absent stays as it is.
+// Draft is what a client sends: a profile, and the code in the member of its runtime. Absent code stays as it is.
 type Draft struct {
 	Profile
 	Source *string `json:"source,omitempty"`
 	Module []byte  `json:"module_base64,omitempty"`
 }
 
-// content is the code that was sent; nil means none.
+// content returns the code that was sent, nil if none was.
 func (d *Draft) content(faults *apperr.Faults) []byte {
 	if d.Source != nil {
-		faults.Check(d.Runtime != sandbox.WebAssembly, "source", "is for javascript only")
+		faults.Check(d.Runtime != sandbox.WebAssembly, "source", "is only for runtime javascript")
 		faults.Check(*d.Source != "", "source", "must not be empty")
 		faults.Check(len(*d.Source) <= maxSource, "source", "must have at most %d KiB", maxSource>>10)
 		faults.Check(utf8.ValidString(*d.Source), "source", "must be UTF-8")
 		return []byte(*d.Source)
 	}
 	if d.Module != nil {
-		faults.Check(d.Runtime != sandbox.JavaScript, "module_base64", "is for wasm only")
+		faults.Check(d.Runtime != sandbox.JavaScript, "module_base64", "is only for runtime wasm")
 		faults.Check(len(d.Module) <= maxModule, "module_base64", "must have at most %d MiB", maxModule>>20)
 		return d.Module
 	}
 	return nil
 }
 
-// codeMember is the member that the code of a runtime is in.
+// codeMember is the member that holds the code of a runtime.
 func codeMember(r sandbox.Runtime) string {
 	if r == sandbox.WebAssembly {
 		return "module_base64"
@@ -124,7 +124,8 @@ func hash(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// compiles notes what keeps code from being run. It waits for a worker.
+// compiles has a worker compile code, and reports what is wrong with it as a fault of its member. The error is
+// apperr.Unavailable if there is no worker in time.
 func (s *Functions) compiles(ctx context.Context, faults *apperr.Faults, p *Profile, content []byte) error {
 	fault, err := s.Pool.Check(ctx, sandbox.Code{
 		Runtime: p.Runtime, Entry: p.Entry, Hash: hash(content),
@@ -141,7 +142,7 @@ func (s *Functions) compiles(ctx context.Context, faults *apperr.Faults, p *Prof
 	return nil
 }
 
-// setCode makes content the code of a new revision of f, and forgets the oldest revisions if there are too many.
+// setCode makes content the code of a new revision of f, and deletes the oldest revisions if there are too many.
 func setCode(ctx context.Context, tx *docstore.Tx, f *Function, content []byte, actor string) error {
 	f.Revision = 1
 	if len(f.Revisions) > 0 {
@@ -174,7 +175,7 @@ func setCode(ctx context.Context, tx *docstore.Tx, f *Function, content []byte, 
 	return codes.DeleteWhere(ctx, tx, docstore.ID(old...), nil)
 }
 
-// current is the description of the revision that is run.
+// current describes the current revision; nil while there is no code.
 func (f *Function) current() *Revision { return f.revision(f.Revision) }
 
 func (f *Function) revision(n int64) *Revision {

@@ -1,5 +1,5 @@
-// Package function is the functions of tenants: their records, code and revisions, their calls, and the events that
-// trigger them. Package sandbox runs them.
+// Package function keeps the functions of tenants (their records, code, revisions and logs), calls them for clients and
+// jobs, and runs them for the events that trigger them. Package sandbox runs their code.
 package function
 
 import (
@@ -23,31 +23,30 @@ const (
 )
 
 const (
-	maxFunctions   = 200 // of a tenant
-	maxName        = 128
-	maxDescription = 1024
-	maxSource      = 256 << 10
-	maxModule      = sandbox.MaxCode
+	maxFunctions   = 200             // of a tenant
+	maxName        = 128             // characters
+	maxDescription = 1024            // characters
+	maxSource      = 256 << 10       // bytes
+	maxModule      = sandbox.MaxCode // bytes
 	maxVariables   = 50
-	maxValue       = 4 << 10
+	maxValue       = 4 << 10 // bytes of a variable
 	maxHosts       = 20
 	maxTriggers    = 10
-	maxEventTypes  = 20
+	maxEventTypes  = 20 // of a trigger
 
-	MaxRevisions     = 10      // whose code is kept
-	maxRevisionBytes = 8 << 20 // of the code of all revisions of a function
+	MaxRevisions     = 10      // revisions of a function whose code is kept
+	maxRevisionBytes = 8 << 20 // bytes of their code together
 )
 
-// Function is a function record. Its JSON form is the API's, the events' and the store's; answers about one function
-// have its code, too.
+// Function is a function record. Its JSON form is the API's, the events' and the store's. Detail adds the code.
 type Function struct {
 	docstore.Meta
 	Profile
-	Revision  int64      `json:"revision"`  // the one that is run; 0 while there is no code
-	Revisions []Revision `json:"revisions"` // those whose code is kept, the latest first
+	Revision  int64      `json:"revision"`  // the current one, which calls run; 0 while there is no code
+	Revisions []Revision `json:"revisions"` // those whose code is kept, latest first
 }
 
-// Profile holds the members that clients set, but the code.
+// Profile holds the members that clients set, except the code.
 type Profile struct {
 	Code         string                  `json:"code"`
 	Name         string                  `json:"name"`
@@ -61,26 +60,27 @@ type Profile struct {
 	Status       string                  `json:"status"`
 }
 
-// Limits are those of one call; 0 means the default.
+// Limits are the limits of one call; 0 means the default.
 type Limits struct {
 	TimeoutMS int64 `json:"timeout_ms"`
 	CPUMS     int64 `json:"cpu_ms"`
 	MemoryMB  int64 `json:"memory_mb"`
 }
 
-// Trigger names events that the function is run for: types such as user.created, or patterns: user.*, *.deleted, *.
+// Trigger names the events that the function is run for: types such as user.created, or the patterns user.*, *.deleted
+// and *.
 type Trigger struct {
 	EventTypes []string `json:"event_types"`
 }
 
-// Revision describes one state of the code.
+// Revision describes the code of one revision.
 type Revision struct {
 	Revision    int64           `json:"revision"`
 	Runtime     sandbox.Runtime `json:"runtime"`
 	Entry       string          `json:"entry"`
 	Bytes       int64           `json:"bytes"`
 	SHA256      string          `json:"sha256"` // of the code
-	Actor       string          `json:"actor"`  // who made it
+	Actor       string          `json:"actor"`  // who created the revision
 	TimeCreated clock.Time      `json:"time_created"`
 }
 
@@ -115,10 +115,10 @@ var functions = docstore.Define(docstore.Schema[Function]{
 	},
 })
 
-// envMember begins the names of sealed members.
+// envMember is the prefix of the names of sealed members.
 const envMember = "env."
 
-// listensTo are the event types and patterns of an enabled function.
+// listensTo returns the event types and patterns of the triggers, none if the function is disabled.
 func (f *Function) listensTo() (all []string) {
 	if f.Status != Enabled {
 		return nil
@@ -136,7 +136,7 @@ var (
 	eventForm    = regexp.MustCompile(`^(\*|(\*|[a-z][a-z0-9_-]*)\.(\*|[a-z][a-z0-9_-]*))$`)
 )
 
-// complete sets what is absent to its default.
+// complete sets absent members to their defaults.
 func (p *Profile) complete() {
 	if p.Env == nil {
 		p.Env = map[string]*secret.Text{}
@@ -167,7 +167,7 @@ func (p *Profile) complete() {
 	}
 }
 
-// check notes what is wrong with a complete profile. before is the stored one, nil for a new function.
+// check reports every fault of a complete profile. before is the stored profile, nil for a new function.
 func (p *Profile) check(faults *apperr.Faults, before *Profile) {
 	faults.Check(codeForm.MatchString(p.Code), "code",
 		"must have 1…64 lower-case letters, digits, _ or -, and begin with a letter or digit")
@@ -184,16 +184,16 @@ func (p *Profile) check(faults *apperr.Faults, before *Profile) {
 	within("cpu_ms", p.Limits.CPUMS, 10, maxCPU.Milliseconds())
 	within("memory_mb", p.Limits.MemoryMB, 4, sandbox.MaxMemory>>20)
 	p.checkEnv(faults, before)
-	faults.Check(len(p.AllowedHosts) <= maxHosts, "allowed_hosts", "must have at most %d", maxHosts)
+	faults.Check(len(p.AllowedHosts) <= maxHosts, "allowed_hosts", "must have at most %d hosts", maxHosts)
 	for i, host := range p.AllowedHosts {
 		faults.Check(hostForm.MatchString(host) && len(host) <= 253, apperr.Item("allowed_hosts", i),
 			"must be a host such as api.example.com, *.example.com or api.example.com:8443")
 	}
-	faults.Check(len(p.Triggers) <= maxTriggers, "triggers", "must have at most %d", maxTriggers)
+	faults.Check(len(p.Triggers) <= maxTriggers, "triggers", "must have at most %d triggers", maxTriggers)
 	for i, trigger := range p.Triggers {
 		at := apperr.Item("triggers", i) + ".event_types"
-		faults.Check(len(trigger.EventTypes) >= 1 && len(trigger.EventTypes) <= maxEventTypes, at, "must have 1…%d",
-			maxEventTypes)
+		faults.Check(len(trigger.EventTypes) >= 1 && len(trigger.EventTypes) <= maxEventTypes, at,
+			"must have 1…%d event types", maxEventTypes)
 		for j, event := range trigger.EventTypes {
 			faults.Check(eventForm.MatchString(event) && len(event) <= 128, fmt.Sprintf("%s[%d]", at, j),
 				"must be an event type such as user.created, or a pattern: user.*, *.deleted or *")
@@ -215,19 +215,18 @@ func (p *Profile) checkEnv(faults *apperr.Faults, before *Profile) {
 			continue
 		}
 		if value == nil {
-			faults.Add(at, "must be a text")
+			faults.Add(at, "must be a string")
 			continue
 		}
 		given, fresh := value.Given()
 		faults.Check(len(given) <= maxValue, at, "must have at most %d bytes", maxValue)
-		faults.Check(!strings.ContainsRune(given, 0), at, "must not have the character 0")
+		faults.Check(!strings.ContainsRune(given, 0), at, "must not contain the character U+0000")
 		masked := value.IsSet() && !fresh
-		faults.Check(!masked || before != nil && before.Env[name] != nil, at,
-			"must be the value itself: its mask stands for none here")
+		faults.Check(!masked || before != nil && before.Env[name] != nil, at, "has no value that could be kept")
 	}
 }
 
-// limits are those for the sandbox.
+// limits returns the limits in the sandbox's units.
 func (p *Profile) limits() sandbox.Limits {
 	return sandbox.Limits{
 		Timeout: time.Duration(p.Limits.TimeoutMS) * time.Millisecond,

@@ -12,7 +12,7 @@ import (
 	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
 )
 
-// Deps are what Functions work with.
+// Deps are what Functions need.
 type Deps struct {
 	Store *docstore.Store
 	Pool  *sandbox.Pool
@@ -25,13 +25,13 @@ type Deps struct {
 // Functions are the use cases.
 type Functions struct {
 	Deps
-	wake chan struct{} // tells the runner of triggered runs that there is one
+	wake chan struct{} // gets a value when an event has triggered a run
 }
 
 // New makes the use cases.
 func New(d Deps) *Functions { return &Functions{d, make(chan struct{}, 1)} }
 
-// Collections are those that the store must have.
+// Collections are the collections that the store must have.
 func Collections() []*docstore.Def {
 	return []*docstore.Def{functions.Def(), codes.Def(), logs.Def(), runs.Def()}
 }
@@ -39,7 +39,7 @@ func Collections() []*docstore.Def {
 // Doc is a function as read or written, without its code.
 type Doc = docstore.Doc[Function]
 
-// Filter holds what must be equal; empty members do not count.
+// Filter selects functions whose members are equal to its own. Empty members select all.
 type Filter struct{ Code, Runtime, Status string }
 
 func (f Filter) where() docstore.Filter {
@@ -57,7 +57,7 @@ func (s *Functions) List(ctx context.Context, f Filter, p docstore.Paging) (docs
 	return functions.List(ctx, s.Store, f.where(), p)
 }
 
-// Get returns a function; apperr.NotFound.
+// Get returns a function with its code. The error is apperr.NotFound.
 func (s *Functions) Get(ctx context.Context, id string) (Detail, error) {
 	doc, err := functions.Find(ctx, s.Store, id)
 	if err != nil {
@@ -66,8 +66,9 @@ func (s *Functions) Get(ctx context.Context, id string) (Detail, error) {
 	return detail(ctx, s.Store, doc)
 }
 
-// Create adds a function. A function for wasm may get its module later. apperr.InvalidParameters, AlreadyExists,
-// InvalidState (too many), Unavailable (nothing can compile the code now).
+// Create adds a function. A WebAssembly function may get its module later. The error is apperr.InvalidParameters,
+// AlreadyExists, InvalidState if the tenant has too many functions, or Unavailable if no worker can compile the code
+// now.
 func (s *Functions) Create(ctx context.Context, d Draft) (Detail, error) {
 	content, err := s.checked(ctx, &d, nil)
 	if err != nil {
@@ -83,7 +84,8 @@ func (s *Functions) Create(ctx context.Context, d Draft) (Detail, error) {
 			return Detail{}, err
 		}
 		if n >= maxFunctions {
-			return Detail{}, apperr.New(apperr.InvalidState, "a tenant has at most %d functions", maxFunctions)
+			return Detail{}, apperr.New(apperr.InvalidState,
+				"the tenant has %d functions; it cannot have more", maxFunctions)
 		}
 		f := &Function{Meta: docstore.Meta{ID: id}, Profile: d.Profile, Revisions: []Revision{}}
 		if content != nil {
@@ -95,12 +97,13 @@ func (s *Functions) Create(ctx context.Context, d Draft) (Detail, error) {
 		if err != nil {
 			return Detail{}, err
 		}
-		return told(ctx, tx, "created", doc)
+		return withEvent(ctx, tx, "created", doc)
 	})
 }
 
-// checked finds all faults of a draft, and returns the code that it has or that must be checked anew; nil if the code
-// stays as it is.
+// checked completes a draft and reports all its faults, also those of compiling its code. before is the stored
+// function, nil for a new one. It returns the code of the next revision: the draft's or, if only runtime or entry
+// change, the present code; nil if there is no next revision.
 func (s *Functions) checked(ctx context.Context, d *Draft, before *Function) (content []byte, err error) {
 	var faults apperr.Faults
 	d.complete()
@@ -133,8 +136,8 @@ func contentOf(ctx context.Context, r docstore.Reader, f *Function) ([]byte, err
 	return content(ctx, r, f.ID, f.Revision)
 }
 
-// Update applies edit to a function; a draft without code keeps it. New code, another runtime or another entry make a
-// new revision. apperr.NotFound, VersionMismatch, and those of Create.
+// Update applies edit to a function. A draft without code keeps the code. Other code, another runtime or another entry
+// make a new revision. The error is apperr.NotFound, VersionMismatch, one of Create's, or that of edit.
 func (s *Functions) Update(ctx context.Context, id string, edit func(*Draft) error) (Detail, error) {
 	doc, err := functions.Find(ctx, s.Store, id)
 	if err != nil {
@@ -157,7 +160,7 @@ func (s *Functions) Update(ctx context.Context, id string, edit func(*Draft) err
 		if err != nil {
 			return Detail{}, err
 		}
-		if f.Version != before.Version { // what was checked is not what would be changed
+		if f.Version != before.Version { // it was changed after the draft was made from it
 			return Detail{}, apperr.New(apperr.VersionMismatch, "the record has changed; its version is now %d",
 				f.Version)
 		}
@@ -172,22 +175,23 @@ func (s *Functions) Update(ctx context.Context, id string, edit func(*Draft) err
 	})
 }
 
-// Rollback makes the code, runtime and entry of an earlier revision those of a new one; 0 stands for the one before the
-// current. apperr.NotFound, InvalidState (there is none), VersionMismatch.
+// Rollback creates a revision with the code, runtime and entry of an earlier one; 0 stands for the latest before the
+// current one. The error is apperr.NotFound, VersionMismatch, or InvalidState if that revision is not kept.
 func (s *Functions) Rollback(ctx context.Context, id string, revision int64) (Detail, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (Detail, error) {
 		f, err := functions.Load(ctx, tx, id)
 		if err != nil {
 			return Detail{}, err
 		}
-		if revision == 0 && len(f.Revisions) > 1 {
-			revision = f.Revisions[1].Revision
+		from := revision
+		if from == 0 && len(f.Revisions) > 1 {
+			from = f.Revisions[1].Revision
 		}
-		r := f.revision(revision)
+		r := f.revision(from)
 		if r == nil {
-			return Detail{}, apperr.New(apperr.InvalidState, "the code of this revision is not kept")
+			return Detail{}, apperr.New(apperr.InvalidState, "there is no such revision, or its code is no longer kept")
 		}
-		content, err := content(ctx, tx, id, revision)
+		content, err := content(ctx, tx, id, from)
 		if err != nil {
 			return Detail{}, err
 		}
@@ -199,7 +203,7 @@ func (s *Functions) Rollback(ctx context.Context, id string, revision int64) (De
 	})
 }
 
-// Revisions returns the revisions whose code is kept, the latest first; apperr.NotFound.
+// Revisions returns the revisions whose code is kept, latest first. The error is apperr.NotFound.
 func (s *Functions) Revisions(ctx context.Context, id string) ([]Revision, error) {
 	doc, err := functions.Find(ctx, s.Store, id)
 	if err != nil {
@@ -212,8 +216,8 @@ func (s *Functions) Revisions(ctx context.Context, id string) ([]Revision, error
 	return f.Revisions, nil
 }
 
-// Delete removes a function with its revisions, logs and waiting runs. apperr.NotFound, VersionMismatch, InUse (jobs
-// have it as their target).
+// Delete removes a function with its revisions, logs and waiting runs. The error is apperr.NotFound, VersionMismatch,
+// or InUse if it is the target of jobs.
 func (s *Functions) Delete(ctx context.Context, id string) (docstore.Deleted, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (docstore.Deleted, error) {
 		f, err := functions.Load(ctx, tx, id)
@@ -237,12 +241,12 @@ func (s *Functions) Delete(ctx context.Context, id string) (docstore.Deleted, er
 		if err := runs.DeleteWhere(ctx, tx, of, nil); err != nil {
 			return docstore.Deleted{}, err
 		}
-		return docstore.Deleted{ID: id}, tell(ctx, tx, "deleted", &doc)
+		return docstore.Deleted{ID: id}, emit(ctx, tx, "deleted", &doc)
 	})
 }
 
-// unused refuses with apperr.InUse if jobs run the function. A job that is created meanwhile depends on the function,
-// so one of the two transactions runs again.
+// unused returns apperr.InUse if jobs run the function. The transaction of a job that is created meanwhile depends on
+// the function, so one of the two transactions runs again.
 func (s *Functions) unused(ctx context.Context, tx *docstore.Tx, id string) error {
 	n, err := s.Jobs(ctx, tx, id)
 	if err != nil || n == 0 {
@@ -266,11 +270,12 @@ func replaced(ctx context.Context, tx *docstore.Tx, f *Function) (Detail, error)
 	if err != nil || !doc.Changed() {
 		return withCode(ctx, tx, doc, err)
 	}
-	return told(ctx, tx, "updated", doc)
+	return withEvent(ctx, tx, "updated", doc)
 }
 
-func told(ctx context.Context, tx *docstore.Tx, action string, doc Doc) (Detail, error) {
-	return withCode(ctx, tx, doc, tell(ctx, tx, action, &doc))
+// withEvent emits an event about a function and returns it with its code.
+func withEvent(ctx context.Context, tx *docstore.Tx, action string, doc Doc) (Detail, error) {
+	return withCode(ctx, tx, doc, emit(ctx, tx, action, &doc))
 }
 
 func withCode(ctx context.Context, tx *docstore.Tx, doc Doc, err error) (Detail, error) {
@@ -280,6 +285,6 @@ func withCode(ctx context.Context, tx *docstore.Tx, doc Doc, err error) (Detail,
 	return detail(ctx, tx, doc)
 }
 
-func tell(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
+func emit(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
 	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "function", Source: "/functions"}, action, doc, nil)
 }

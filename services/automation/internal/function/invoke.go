@@ -14,7 +14,7 @@ import (
 	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
 )
 
-// Invocation is what came of a call. How the function itself ended is its outcome, and no error.
+// Invocation is the result of a call. That the function itself failed is an outcome, and not an error.
 type Invocation struct {
 	Outcome    sandbox.Outcome `json:"outcome"`
 	Output     json.RawMessage `json:"output"`
@@ -31,8 +31,9 @@ const (
 	byTrigger = "event"
 )
 
-// Invoke calls a function for a client. A dry run checks everything and calls nothing. apperr.NotFound, InvalidState
-// (disabled, without code, or called by functions that call each other), Unavailable, OutcomeUnknown.
+// Invoke calls a function for a client. A dry run checks everything and calls nothing. The error is apperr.NotFound,
+// Unavailable, OutcomeUnknown, or InvalidState if the function is disabled, has no code, or was called by a chain of
+// functions that is too long.
 func (s *Functions) Invoke(ctx context.Context, id string, input json.RawMessage) (Invocation, error) {
 	f, err := s.callable(ctx, id)
 	if err != nil {
@@ -46,8 +47,9 @@ func (s *Functions) Invoke(ctx context.Context, id string, input json.RawMessage
 	return s.call(ctx, f, input, LogEntry{Cause: byInvoke})
 }
 
-// Run calls a function of a tenant for a job, and returns its output. The error is apperr.NotFound if there is no such
-// function, InvalidState if it cannot be called; every other error is the function's failure, whose text may be shown.
+// Run calls a function of a tenant for a job and returns its output. The error is apperr.NotFound if there is no such
+// function, and InvalidState if it cannot be called. Every other error is the function's failure; its text may be shown
+// to the tenant.
 func (s *Functions) Run(ctx context.Context, tenant, functionID string, input json.RawMessage) (json.RawMessage,
 	error) {
 	ctx = request.System(ctx, tenant)
@@ -70,7 +72,7 @@ func (v *Invocation) failure() error {
 	return fmt.Errorf("%s: %s", v.Outcome, v.Error.Message)
 }
 
-// callable returns a function that may be called now.
+// callable returns a function that may be called now. The error is apperr.NotFound or InvalidState.
 func (s *Functions) callable(ctx context.Context, id string) (*Function, error) {
 	doc, err := functions.Find(ctx, s.Store, id)
 	if err != nil {
@@ -85,12 +87,13 @@ func (s *Functions) callable(ctx context.Context, id string) (*Function, error) 
 	case f.Revision == 0:
 		return nil, apperr.New(apperr.InvalidState, "the function has no module yet")
 	case depth(ctx) >= maxDepth:
-		return nil, apperr.New(apperr.InvalidState, "functions caused this call %d times over", maxDepth)
+		return nil, apperr.New(apperr.InvalidState, "%s", chainTooLong)
 	}
 	return f, nil
 }
 
-// call runs a function and notes in its logs what is worth it.
+// call runs a function. It adds an entry to its logs if the call logged something, failed, or was triggered by an
+// event.
 func (s *Functions) call(ctx context.Context, f *Function, input json.RawMessage, e LogEntry) (Invocation, error) {
 	env, err := s.env(ctx, f)
 	if err != nil {
@@ -118,12 +121,12 @@ func (s *Functions) call(ctx context.Context, f *Function, input json.RawMessage
 		v.Logs = []sandbox.Line{}
 	}
 	if len(v.Logs) > 0 || v.Outcome != sandbox.Succeeded || e.Cause == byTrigger {
-		s.note(ctx, f, e.of(&v))
+		s.note(ctx, f, e.with(&v))
 	}
 	return v, nil
 }
 
-// env is the function's environment in plain text.
+// env reads the variables of the function's environment.
 func (s *Functions) env(ctx context.Context, f *Function) (map[string]string, error) {
 	if len(f.Env) == 0 {
 		return nil, nil
@@ -139,19 +142,22 @@ func (s *Functions) env(ctx context.Context, f *Function) (map[string]string, er
 	return env, nil
 }
 
-// maxDepth is how many functions may follow from one another: one fetches from the platform, which tells an event,
-// which triggers the next. deploy/adr/0038 says what this bounds and what it does not.
+// maxDepth limits chains of functions: one sends a request to the platform, which emits an event, which triggers the
+// next. deploy/adr/0038 says which chains this ends and which it does not.
 const maxDepth = 5
+
+// chainTooLong refuses a call at the end of such a chain.
+var chainTooLong = fmt.Sprintf("a chain of %d functions led to this call; longer chains are refused", maxDepth)
 
 const originPrefix = "function/"
 
-// origin is the payload origin of all requests that a function sends. The platform's services pass it on to their
-// events.
+// origin is the payload origin of the requests that a function sends. The platform's services copy it to the events
+// that the requests cause.
 func origin(function string, depth int) string {
 	return originPrefix + function + "/" + strconv.Itoa(depth)
 }
 
-// depth is how many functions led to the context's request or event.
+// depth is how many functions in a chain led to the context's request or event.
 func depth(ctx context.Context) int {
 	rest, ok := strings.CutPrefix(request.From(ctx).PayloadOrigin, originPrefix)
 	_, number, _ := strings.Cut(rest, "/")

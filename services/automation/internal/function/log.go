@@ -26,7 +26,7 @@ type LogEntry struct {
 
 const (
 	maxEntries = 100 // of a function
-	keepLogs   = 7 * 24 * time.Hour
+	keepFor    = 7 * 24 * time.Hour
 )
 
 var logs = docstore.Define(docstore.Schema[LogEntry]{
@@ -39,13 +39,13 @@ var logs = docstore.Define(docstore.Schema[LogEntry]{
 	Due: func(e *LogEntry) clock.Time { return e.TimeEnd },
 })
 
-// of fills in what came of a call.
-func (e LogEntry) of(v *Invocation) LogEntry {
+// with returns the entry with the result of a call.
+func (e LogEntry) with(v *Invocation) LogEntry {
 	e.Outcome, e.Error, e.Logs, e.DurationMS = v.Outcome, v.Error, v.Logs, v.DurationMS
 	return e
 }
 
-// note adds an entry. A call whose entry cannot be written has happened all the same.
+// note adds an entry to a function's logs. If that fails, it only logs a warning: the call has happened all the same.
 func (s *Functions) note(ctx context.Context, f *Function, e LogEntry) {
 	ctx = docstore.Aside(context.WithoutCancel(ctx))
 	if err := s.addEntry(ctx, f, e); err != nil {
@@ -53,7 +53,13 @@ func (s *Functions) note(ctx context.Context, f *Function, e LogEntry) {
 	}
 }
 
-// addEntry adds an entry and deletes the oldest if there are too many.
+// noteFailure adds an entry about a run that failed without a call of the function.
+func (s *Functions) noteFailure(ctx context.Context, f *Function, e LogEntry, reason string) {
+	v := Invocation{Outcome: sandbox.Failed, Error: &sandbox.Fault{Message: reason}, Logs: []sandbox.Line{}}
+	s.note(ctx, f, e.with(&v))
+}
+
+// addEntry adds an entry and deletes the oldest ones if there are too many.
 func (s *Functions) addEntry(ctx context.Context, f *Function, e LogEntry) error {
 	id, err := s.Store.NewID(ctx)
 	if err != nil {
@@ -62,7 +68,7 @@ func (s *Functions) addEntry(ctx context.Context, f *Function, e LogEntry) error
 	e.ID, e.FunctionID, e.Revision = id, f.ID, f.Revision
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		of := docstore.Eq(byFunction, docstore.Text(f.ID))
-		e.TimeEnd = tx.Now.Add(keepLogs)
+		e.TimeEnd = tx.Now.Add(keepFor)
 		if _, err := functions.Find(ctx, tx, f.ID); err != nil { // it was deleted meanwhile
 			return err
 		}
@@ -87,7 +93,7 @@ func (s *Functions) addEntry(ctx context.Context, f *Function, e LogEntry) error
 	})
 }
 
-// Logs returns a page of a function's log entries; apperr.NotFound.
+// Logs returns a page of a function's log entries. The error is apperr.NotFound.
 func (s *Functions) Logs(ctx context.Context, id string, p docstore.Paging) (docstore.Page[LogEntry], error) {
 	if _, err := functions.Find(ctx, s.Store, id); err != nil {
 		return docstore.Page[LogEntry]{}, err
@@ -95,12 +101,12 @@ func (s *Functions) Logs(ctx context.Context, id string, p docstore.Paging) (doc
 	return logs.List(ctx, s.Store, docstore.Eq(byFunction, docstore.Text(id)), p)
 }
 
-// DueLogs lists entries to be deleted.
+// DueLogs lists log entries that are older than a week.
 func DueLogs(ctx context.Context, s *docstore.Store, limit int) ([]docstore.Ref, error) {
 	return logs.Due(ctx, s, limit)
 }
 
-// ForgetLog deletes an entry; apperr.NotFound if another replica was first.
+// ForgetLog deletes a log entry. The error is apperr.NotFound if another replica was first.
 func (s *Functions) ForgetLog(ctx context.Context, id string) error {
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		e, err := logs.Load(ctx, tx, id)

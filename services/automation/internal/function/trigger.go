@@ -3,6 +3,8 @@ package function
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -15,41 +17,42 @@ import (
 	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
 )
 
-// triggered is a run of a function that an event asked for. It is deleted when it has succeeded or failed for good. Its
-// id is made of those of the event and the function, so that an event that is delivered twice makes one.
-type triggered struct {
+// triggeredRun is a run of a function that an event has triggered. It is deleted when it has succeeded, or failed for
+// the last time. Its id is made of the event's and the function's, so that an event that is delivered twice triggers
+// one run.
+type triggeredRun struct {
 	docstore.Meta
 	FunctionID string          `json:"function_id"`
 	EventID    string          `json:"event_id"`
 	Origin     string          `json:"payload_origin"` // of the event
 	RequestID  string          `json:"request_id"`
 	Event      json.RawMessage `json:"event"`
-	Attempt    int64           `json:"attempt"` // how often it was begun
-	Next       clock.Time      `json:"next"`    // when it may be begun: while it runs, the end of its lease
+	Attempt    int64           `json:"attempt"` // how many attempts have begun
+	Next       clock.Time      `json:"next"`    // when the next attempt may begin; during an attempt, the end of its lease
 }
 
 const (
 	maxWaiting  = 1000 // runs of a tenant
 	maxAttempts = 5
-	firstRetry  = 5 * time.Second // then twice as long each time
+	firstRetry  = 5 * time.Second // the pause doubles with each attempt
 
-	// A run that takes longer than runTime, with the time it waits for a worker, is ended before its lease.
+	// An attempt ends before its lease: it may take runTime, including the wait for a worker.
 	runTime = 50 * time.Second
 	lease   = 60 * time.Second
 
-	lookEvery = 500 * time.Millisecond
-	lookAt    = 2 * maxWaiting // runs that are due, of all tenants
+	listEvery = 500 * time.Millisecond
+	duePage   = 2 * maxWaiting // due runs of all tenants that are listed at a time
 )
 
-var runs = docstore.Define(docstore.Schema[triggered]{
+var runs = docstore.Define(docstore.Schema[triggeredRun]{
 	Name: "function_runs", Noun: "run", Part: true,
-	Indexes: []docstore.Index[triggered]{
-		docstore.ByText(byFunction, func(r *triggered) string { return r.FunctionID }),
+	Indexes: []docstore.Index[triggeredRun]{
+		docstore.ByText(byFunction, func(r *triggeredRun) string { return r.FunctionID }),
 	},
-	Due: func(r *triggered) clock.Time { return r.Next },
+	Due: func(r *triggeredRun) clock.Time { return r.Next },
 })
 
-// cloudEvent is an event as functions get it.
+// cloudEvent is the input of a triggered function: the event in CloudEvents 1.0 JSON form.
 type cloudEvent struct {
 	SpecVersion   string          `json:"specversion"`
 	ID            string          `json:"id"`
@@ -64,14 +67,14 @@ type cloudEvent struct {
 	Data          json.RawMessage `json:"data"`
 }
 
-// Consumer takes the events of all tenants that may trigger functions.
+// Consumer consumes the events of all tenants, because each may trigger functions.
 func (s *Functions) Consumer() bus.ConsumerConfig {
-	return bus.ConsumerConfig{Name: "automation-functions", Subjects: []string{"idp.events.>"}, Handle: s.take}
+	return bus.ConsumerConfig{Name: "automation-functions", Subjects: []string{"idp.events.>"}, Handle: s.trigger}
 }
 
-// take stores a run for each function that an event triggers. The runs wait in the store and not in the stream, so that
-// a function that fails delays no other event.
-func (s *Functions) take(ctx context.Context, e bus.Event) error {
+// trigger stores a run for each function that an event triggers. The runs wait in the store and not in the stream, so
+// that a function that fails delays no other event.
+func (s *Functions) trigger(ctx context.Context, e bus.Event) error {
 	listening, err := functions.Page(ctx, s.Store, docstore.Query{
 		Filter: docstore.In(byEvent, patterns(e.Type)...), Limit: maxFunctions,
 	})
@@ -101,7 +104,7 @@ func (s *Functions) take(ctx context.Context, e bus.Event) error {
 	return nil
 }
 
-// patterns are the event type without idp. and all patterns that it matches.
+// patterns returns the event type without idp. and all patterns that match it.
 func patterns(eventType string) []docstore.Value {
 	name := strings.TrimPrefix(eventType, "idp.")
 	entity, action, _ := strings.Cut(name, ".")
@@ -111,16 +114,16 @@ func patterns(eventType string) []docstore.Value {
 	}
 }
 
-// addRun stores a run, or notes in the function's logs why there is none.
+// addRun stores a run. If it is refused, an entry in the function's logs says why.
 func (s *Functions) addRun(ctx context.Context, f *Function, e *bus.Event, event []byte) error {
 	refused := ""
 	switch {
 	case depth(ctx) >= maxDepth:
-		refused = "functions caused this event one after the other: the chain ends here"
+		refused = chainTooLong
 	case len(event) > sandbox.MaxInput:
-		refused = "the event is too large"
+		refused = "the event is too large to be a function's input"
 	}
-	run := triggered{
+	run := triggeredRun{
 		Meta: docstore.Meta{ID: e.ID + "." + f.ID}, FunctionID: f.ID, EventID: e.ID, Origin: e.PayloadOrigin,
 		RequestID: e.RequestID, Event: event,
 	}
@@ -131,13 +134,13 @@ func (s *Functions) addRun(ctx context.Context, f *Function, e *bus.Event, event
 		}
 	}
 	if refused != "" {
-		v := Invocation{Outcome: sandbox.Failed, Error: &sandbox.Fault{Message: refused}, Logs: []sandbox.Line{}}
-		s.note(ctx, f, LogEntry{Cause: byTrigger, EventID: e.ID}.of(&v))
+		s.noteFailure(ctx, f, LogEntry{Cause: byTrigger, EventID: e.ID}, refused)
 	}
 	return nil
 }
 
-func (s *Functions) insertRun(ctx context.Context, run triggered) (refused string, err error) {
+// insertRun stores a run unless it is stored already. refused says why it cannot be stored; "" if it is.
+func (s *Functions) insertRun(ctx context.Context, run triggeredRun) (refused string, err error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (string, error) {
 		if _, err := runs.Find(ctx, tx, run.ID); !apperr.IsNotFound(err) {
 			return "", err
@@ -147,34 +150,34 @@ func (s *Functions) insertRun(ctx context.Context, run triggered) (refused strin
 			return "", err
 		}
 		if n >= maxWaiting {
-			return "too many runs wait in this tenant", nil
+			return fmt.Sprintf("the tenant has %d waiting runs; it cannot have more", maxWaiting), nil
 		}
-		fresh := run
+		fresh := run // fn may run again
 		fresh.Next = tx.Now
 		_, err = runs.Insert(ctx, tx, &fresh)
 		return "", err
 	})
 }
 
-// Runner begins triggered runs as they fall due, a limited number at a time, until its context ends.
+// Runner works on triggered runs that are due, a limited number at a time.
 type Runner struct {
 	*Functions
-	Slots int // runs at a time; one tenant has at most half of them
+	Slots int // runs at a time; one tenant gets at most half of them
 
 	mu      sync.Mutex
 	running map[docstore.Ref]bool
 	tenants map[string]int
 	group   sync.WaitGroup
-	ended   chan struct{} // tells that a slot is free
+	ended   chan struct{} // gets a value when a slot is free
 }
 
-// Run is the work of a service.Task. It returns when ctx has ended and all runs with it; a run that is cut short is
-// given back.
+// Run is the work of a service.Task. It returns when ctx and all runs have ended. An attempt that is cut short does not
+// count, and its run is due at once.
 func (r *Runner) Run(ctx context.Context) (int, error) {
 	r.running, r.tenants, r.ended = map[docstore.Ref]bool{}, map[string]int{}, make(chan struct{}, 1)
 	defer r.group.Wait()
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
+	list := time.NewTicker(listEvery)
+	defer list.Stop()
 	for {
 		if err := r.begin(ctx); err != nil {
 			return 0, err
@@ -182,16 +185,16 @@ func (r *Runner) Run(ctx context.Context) (int, error) {
 		select {
 		case <-ctx.Done():
 			return 0, ctx.Err()
-		case <-look.C:
+		case <-list.C:
 		case <-r.wake:
 		case <-r.ended:
 		}
 	}
 }
 
-// begin starts as many due runs as there are slots.
+// begin starts as many due runs as there are free slots.
 func (r *Runner) begin(ctx context.Context) error {
-	due, err := runs.Due(ctx, r.Store, lookAt)
+	due, err := runs.Due(ctx, r.Store, duePage)
 	if err != nil {
 		return err
 	}
@@ -201,13 +204,23 @@ func (r *Runner) begin(ctx context.Context) error {
 		}
 		r.group.Go(func() {
 			defer r.leave(ref)
-			ctx := request.System(ctx, ref.Tenant)
-			if err := r.work(ctx, ref.ID); err != nil && ctx.Err() == nil && !apperr.IsNotFound(err) {
-				r.Log.WarnContext(ctx, "a triggered run was not carried out", "run", ref.ID, "error", err)
-			}
+			r.run(request.System(ctx, ref.Tenant), ref.ID)
 		})
 	}
 	return nil
+}
+
+// run works on a run and logs why it failed. A panic fails the attempt: the next one begins when its lease has ended.
+func (r *Runner) run(ctx context.Context, id string) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.Log.ErrorContext(ctx, "a triggered run panicked", "run", id, "fault", fmt.Sprint(p), "stack",
+				string(debug.Stack()))
+		}
+	}()
+	if err := r.work(ctx, id); err != nil && ctx.Err() == nil && !apperr.IsNotFound(err) {
+		r.Log.WarnContext(ctx, "a triggered run was not carried out", "run", id, "error", err)
+	}
 }
 
 func (r *Runner) enter(ref docstore.Ref) bool {
@@ -234,7 +247,8 @@ func (r *Runner) leave(ref docstore.Ref) {
 	}
 }
 
-// work carries out one run. apperr.NotFound if it is no longer due: another replica has it.
+// work makes the next attempt of a run. The error is apperr.NotFound if the run is no longer due: another replica has
+// it.
 func (s *Functions) work(ctx context.Context, id string) error {
 	run, err := s.claim(ctx, id)
 	if err != nil {
@@ -242,24 +256,36 @@ func (s *Functions) work(ctx context.Context, id string) error {
 	}
 	info := request.From(ctx)
 	info.PayloadOrigin, info.ID = run.Origin, run.RequestID
-	calling, cancel := context.WithTimeout(request.With(ctx, info), runTime)
-	defer cancel()
-	f, err := s.callable(calling, run.FunctionID)
-	if err == nil {
-		var v Invocation
-		v, err = s.call(calling, f, run.Event, LogEntry{Cause: byTrigger, EventID: run.EventID, Attempt: run.Attempt})
-		if err == nil {
-			err = v.failure()
-		}
-	}
+	err = s.attempt(request.With(ctx, info), run)
 	kind := apperr.KindOf(err)
 	again := err != nil && kind != apperr.NotFound && kind != apperr.InvalidState && run.Attempt < maxAttempts
 	return s.settle(context.WithoutCancel(ctx), run, again, ctx.Err() != nil)
 }
 
-// claim takes a run that is due until its lease ends.
-func (s *Functions) claim(ctx context.Context, id string) (*triggered, error) {
-	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (*triggered, error) {
+// attempt calls the function of a run. The error is the function's failure, or why it could not be called.
+func (s *Functions) attempt(ctx context.Context, run *triggeredRun) error {
+	timed, cancel := context.WithTimeout(ctx, runTime)
+	defer cancel()
+	f, err := s.callable(timed, run.FunctionID)
+	if err != nil {
+		return err
+	}
+	entry := LogEntry{Cause: byTrigger, EventID: run.EventID, Attempt: run.Attempt}
+	v, err := s.call(timed, f, run.Event, entry)
+	if err == nil {
+		return v.failure()
+	}
+	if ctx.Err() == nil {
+		s.Log.WarnContext(ctx, "a triggered function cannot be called", "function", f.ID, "error", err)
+		s.noteFailure(ctx, f, entry, "the platform could not run the function")
+	}
+	return err
+}
+
+// claim begins an attempt of a run that is due, and holds the lease on it. The error is apperr.NotFound if it is not
+// due.
+func (s *Functions) claim(ctx context.Context, id string) (*triggeredRun, error) {
+	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (*triggeredRun, error) {
 		run, err := runs.Load(ctx, tx, id)
 		if err != nil {
 			return nil, err
@@ -274,8 +300,9 @@ func (s *Functions) claim(ctx context.Context, id string) (*triggered, error) {
 	})
 }
 
-// settle ends an attempt: the run is deleted, or begun again later. One that was cut short does not count.
-func (s *Functions) settle(ctx context.Context, run *triggered, again, cut bool) error {
+// settle ends an attempt: the run is deleted or, if again, due later for the next one. An attempt that was cut short
+// does not count.
+func (s *Functions) settle(ctx context.Context, run *triggeredRun, again, cut bool) error {
 	return docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
 		held, err := runs.Load(ctx, tx, run.ID)
 		if err != nil {

@@ -6,24 +6,26 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/testkit"
+	"github.com/idplatform/idplatform/services/automation/internal/sandbox"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// A run has one owner at a time. One whose owner died is begun again when its lease has ended, and what the former
-// owner says then does not count.
+// One replica at a time has a run. When its lease ends, the next attempt may begin, and what the replica before reports
+// is ignored.
 func TestLeases(t *testing.T) {
 	t.Parallel()
 	clock := testkit.NewClock()
 	s := New(Deps{Store: testkit.Store(t, clock, Collections()...), Log: testkit.Log(t)})
 	ctx := request.System(t.Context(), "acme")
-	run := triggered{Meta: docstore.Meta{ID: "e.f"}, FunctionID: "f", EventID: "e", Event: json.RawMessage(`{}`)}
+	run := triggeredRun{Meta: docstore.Meta{ID: "e.f"}, FunctionID: "f", EventID: "e", Event: json.RawMessage(`{}`)}
 	for range 2 {
 		refused, err := s.insertRun(ctx, run)
 		require.NoError(t, err)
@@ -49,7 +51,7 @@ func TestLeases(t *testing.T) {
 	require.EqualValues(t, 2, second.Attempt)
 	require.NoError(t, s.settle(ctx, first, false, false))
 	due(0)
-	require.NoError(t, s.settle(ctx, second, false, true), "it is given back")
+	require.NoError(t, s.settle(ctx, second, false, true), "the replica is stopped")
 	due(1)
 	third, err := s.claim(ctx, run.ID)
 	require.NoError(t, err)
@@ -77,12 +79,12 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// The stored forms are formats that later versions must be able to read.
+// Later versions must be able to read the stored forms.
 func TestStoredForms(t *testing.T) {
 	t.Parallel()
 	meta := `{"id":"","tenant_id":"","version":0,"time_created":null,"time_modified":null,"function_id":"f",`
 	for form, value := range map[string]any{
-		`"event_id":"e","payload_origin":"o","request_id":"r","event":{},"attempt":1,"next":null}`: triggered{
+		`"event_id":"e","payload_origin":"o","request_id":"r","event":{},"attempt":1,"next":null}`: triggeredRun{
 			FunctionID: "f", EventID: "e", Origin: "o", RequestID: "r", Event: json.RawMessage(`{}`), Attempt: 1},
 		`"content":"AQI="}`: code{FunctionID: "f", Content: []byte{1, 2}},
 		`"cause":"event","event_id":"e","attempt":1,"revision":2,"outcome":"failed","logs":null,"duration_ms":3,` +
@@ -93,4 +95,43 @@ func TestStoredForms(t *testing.T) {
 		require.NoError(t, err)
 		require.JSONEq(t, meta+form, string(text))
 	}
+}
+
+// Each attempt is in the function's log, also one that found no worker. A panic does not end the process.
+func TestAttemptsThatCallNothing(t *testing.T) {
+	t.Parallel()
+	clock := testkit.NewClock()
+	pool := sandbox.NewPool(sandbox.Config{Workers: 1, Metrics: prometheus.NewRegistry()})
+	pool.Close()
+	s := New(Deps{Store: testkit.Store(t, clock, Collections()...), Log: testkit.Log(t), Pool: pool})
+	ctx := request.System(t.Context(), "acme")
+	require.NoError(t, docstore.Do(ctx, s.Store, func(tx *docstore.Tx) error {
+		_, err := functions.Insert(ctx, tx, &Function{
+			Meta: docstore.Meta{ID: "f"}, Profile: Profile{Code: "f", Status: Enabled}, Revision: 1,
+			Revisions: []Revision{{Revision: 1}},
+		})
+		return err
+	}))
+	run := triggeredRun{Meta: docstore.Meta{ID: "e.f"}, FunctionID: "f", EventID: "e", Event: json.RawMessage(`{}`)}
+	_, err := s.insertRun(ctx, run)
+	require.NoError(t, err)
+	for range maxAttempts {
+		require.NoError(t, s.work(ctx, run.ID))
+		clock.Advance(time.Hour)
+	}
+	require.True(t, apperr.IsNotFound(s.work(ctx, run.ID)), "the last attempt has failed")
+	page, err := s.Logs(ctx, "f", docstore.Paging{Num: 1, Size: 10})
+	require.NoError(t, err)
+	require.Len(t, page.Docs, maxAttempts)
+	for i, doc := range page.Docs {
+		entry, err := doc.Value()
+		require.NoError(t, err)
+		require.Equal(t, sandbox.Failed, entry.Outcome)
+		require.EqualValues(t, i+1, entry.Attempt)
+	}
+
+	s.Pool = nil
+	_, err = s.insertRun(ctx, run)
+	require.NoError(t, err)
+	(&Runner{Functions: s}).run(ctx, run.ID)
 }
