@@ -19,7 +19,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 )
 
-// Each attack ends its own call. Meanwhile calls of another tenant succeed, and this process does not grow.
+// Each attack ends its own call. Meanwhile calls of another tenant succeed, and the memory of this process does not
+// grow.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, func(c *Config) { c.Workers = 4 })
@@ -82,7 +83,7 @@ func residentMiB(t *testing.T) int {
 	return pages * os.Getpagesize() >> 20
 }
 
-// Source that takes much to compile ends a check, never this process.
+// Source that takes much time or memory to compile has a fault, and does not end this process.
 func TestSourcesThatDoNotCompile(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)
@@ -105,7 +106,7 @@ func TestSourcesThatDoNotCompile(t *testing.T) {
 	}
 }
 
-// Nothing that a call changes is there for the next one, of its own tenant or another, in the same worker.
+// What a call changes in its runtime is not there for the next call of the same worker, of whichever tenant.
 func TestCallsShareNothing(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, func(c *Config) { c.Workers = 1 })
@@ -128,10 +129,10 @@ func TestCallsShareNothing(t *testing.T) {
 		require.NoError(t, err)
 		require.JSONEq(t, `["undefined",null,[2],2,"function","function",1,false,null,{"a":1}]`, string(r.Output))
 	}
-	require.Len(t, p.all, 1, "one worker did it all")
+	require.Len(t, p.all, 1, "one worker ran all calls")
 }
 
-// A worker that dies in the middle of a call fails that call only; one that dies while idle is replaced.
+// If a worker is killed during a call, only that call fails. One that is killed while it is idle is replaced.
 func TestKilledWorkers(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)
@@ -171,7 +172,7 @@ func theWorker(t *testing.T, p *Pool) *process {
 	return nil
 }
 
-// Calls that are given up, or outlive the pool, end.
+// Calls end when their time is over or the pool is closed.
 func TestCallsEnd(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)
@@ -198,14 +199,55 @@ func TestCallsEnd(t *testing.T) {
 	require.Equal(t, apperr.Unavailable, apperr.KindOf(err))
 }
 
-// Workers end when nothing calls for a while.
+// Workers end when there is no call for a while.
 func TestIdleWorkersEnd(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, func(c *Config) { c.Idle = time.Millisecond })
-	require.Empty(t, p.all, "none runs before the first call")
+	require.Empty(t, p.all, "there is no worker before the first call")
 	for range 3 {
 		require.Equal(t, Succeeded, run(t, p, js(`function main() {}`)).Outcome)
 	}
 	require.Eventually(t, func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.all) == 0 },
 		10*time.Second, time.Millisecond)
+}
+
+// The pipes to a worker are closed with it.
+func TestPipesAreClosed(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*Pool, *process){
+		"it expires":         func(p *Pool, w *process) { p.expire(w) },
+		"it is used up":      func(p *Pool, w *process) { w.spent = true; p.release(w) },
+		"it is killed":       func(_ *Pool, w *process) { w.kill(); <-w.exited },
+		"the pool is closed": func(p *Pool, _ *process) { p.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPool(t)
+			run(t, p, js(`function main() {}`))
+			w := theWorker(t, p)
+			end(p, w)
+			require.Eventually(t, func() bool {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				return len(p.all) == 0
+			}, 10*time.Second, time.Millisecond)
+			for _, end := range w.ends {
+				require.ErrorIs(t, end.Close(), os.ErrClosed)
+			}
+		})
+	}
+}
+
+// Code that has taken its worker over cannot make the pool report what is no outcome or log level.
+func TestForgedMessages(t *testing.T) {
+	t.Parallel()
+	for _, forged := range []string{
+		`{"outcome":"won","fault":{"message":"x"}}`, `{"outcome":"failed"}`, `{"outcome":"succeeded","fault":{}}`, `[]`,
+	} {
+		_, err := (&running{}).verdict([]byte(forged))
+		require.ErrorIs(t, err, errProtocol, forged)
+	}
+	for _, forged := range []string{`{"level":"loud","text":"x"}`, `7`} {
+		require.ErrorIs(t, (&running{}).note([]byte(forged)), errProtocol, forged)
+	}
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkCall measures calls of functions that do nothing, in a warm worker.
+// BenchmarkCall measures calls of functions that do nothing in a worker that keeps their code, and the start of a
+// worker.
 func BenchmarkCall(b *testing.B) {
 	for name, c := range map[string]*Call{
 		"javascript": js(`function main() {}`), "wasm": call(WebAssembly, "main", wasm("", noBody)),

@@ -6,16 +6,17 @@ import (
 	"time"
 )
 
-// atOnce is how many processors a worker uses at most: one for the code, one for its garbage collection (GOMAXPROCS).
-const atOnce = 2
+// workerProcessors is how many processors a worker uses at most (its GOMAXPROCS): one for the code, one for the garbage
+// collection.
+const workerProcessors = 2
 
-// budget ends a call that uses more processor time than it may. It looks when that could be, not at an interval, so
-// that it costs a short call nothing.
+// budget ends a call that uses more processor time than it may. It reads the clock only when the time could be used up,
+// so that it costs a short call nothing.
 type budget struct {
 	clock func() time.Duration
 
 	mu           sync.Mutex
-	began, until time.Duration // of the clock
+	began, until time.Duration // by the clock
 	timer        *time.Timer
 }
 
@@ -32,7 +33,7 @@ func newBudget(ctx context.Context, limit time.Duration, clock func() time.Durat
 		case left <= 0:
 			spent()
 		default:
-			b.timer.Reset(max(left/atOnce, time.Millisecond))
+			b.timer.Reset(max(left/workerProcessors, time.Millisecond))
 		}
 	})
 	b.mu.Unlock()
@@ -41,16 +42,16 @@ func newBudget(ctx context.Context, limit time.Duration, clock func() time.Durat
 	return b
 }
 
-// reset begins anew.
+// reset begins a new budget of limit.
 func (b *budget) reset(limit time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.began = b.clock()
 	b.until = b.began + limit
-	b.timer.Reset(limit / atOnce)
+	b.timer.Reset(limit / workerProcessors)
 }
 
-// used is the time since the last reset. It is 0 if the worker has ended.
+// used is the processor time since the last reset. It is 0 if the worker has ended.
 func (b *budget) used() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -16,22 +16,22 @@ import (
 // nice is the priority of workers: 0 is usual, 19 the lowest.
 const nice = 10
 
-// confineSystem limits the process by the kernel's means: memory, processor time, and no new descriptors, so that it
-// can open neither files nor sockets whatever runs in it. It yields the processor to the process that started it, and
-// is the first to end when the machine runs out of memory.
+// confineSystem has the kernel limit memory and processor time, and allow no new descriptors, so that nothing in the
+// process can open files or sockets. It also lowers the priority of the process, and makes it the first that the kernel
+// ends when the machine runs out of memory.
 func confineSystem() error {
 	data, err := writableMemory()
 	if err != nil {
 		return err
 	}
-	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0o600) // not in every container
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0o600) // some containers do not allow it
 	if err := yieldToOthers(); err != nil {
 		return err
 	}
 	if err := closeInherited(); err != nil {
 		return err
 	}
-	time.AfterFunc(time.Hour, func() {}).Stop() // the runtime opens the descriptors of its timers
+	time.AfterFunc(time.Hour, func() {}).Stop() // makes the runtime open the descriptors that timers need
 	for resource, limit := range map[int]uint64{
 		unix.RLIMIT_DATA:   data + maxProcess,
 		unix.RLIMIT_CPU:    uint64(maxProcessorTime / time.Second),
@@ -46,7 +46,7 @@ func confineSystem() error {
 	return nil
 }
 
-// yieldToOthers lowers the priority of all threads, from which later ones inherit it. In Linux it belongs to a thread.
+// yieldToOthers lowers the priority of all threads, which later threads inherit. On Linux each thread has its own.
 func yieldToOthers() error {
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
@@ -57,13 +57,13 @@ func yieldToOthers() error {
 		if err != nil {
 			return err
 		}
-		_ = syscall.Setpriority(syscall.PRIO_PROCESS, id, nice) // it may have ended
+		_ = syscall.Setpriority(syscall.PRIO_PROCESS, id, nice) // fails if the thread has ended
 	}
 	return nil
 }
 
-// closeInherited closes what a program that started this one's parent has left open: everything but the pipes and what
-// the runtime itself uses (epoll).
+// closeInherited closes descriptors that this process has inherited: all but the pipes and those of the runtime itself
+// (epoll).
 func closeInherited() error {
 	open, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -80,7 +80,7 @@ func closeInherited() error {
 	return nil
 }
 
-// writableMemory is the size of what counts against RLIMIT_DATA, in bytes (proc(5), statm: data).
+// writableMemory is the memory that counts against RLIMIT_DATA, in bytes (proc(5), statm: data).
 func writableMemory() (uint64, error) {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

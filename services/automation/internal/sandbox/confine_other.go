@@ -2,5 +2,5 @@
 
 package sandbox
 
-// confineSystem has no means here that work: see deploy/adr/0037.
+// confineSystem limits nothing on systems other than Linux: see deploy/adr/0037.
 func confineSystem() error { return nil }

@@ -24,7 +24,7 @@ var methods = []string{
 	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
 }
 
-// fetch sends a request for the code, and its response to the worker.
+// fetch sends a request of the code, and the response to the worker.
 func (r *running) fetch(ctx context.Context, payload []byte) error {
 	var asked fetchRequest
 	if r.fetches++; r.fetches > MaxFetches || json.Unmarshal(payload, &asked) != nil {
@@ -32,7 +32,7 @@ func (r *running) fetch(ctx context.Context, payload []byte) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() { // nobody waits for the response of a worker that has ended
+	go func() { // the response is of no use once the worker has ended
 		select {
 		case <-r.exited:
 			cancel()
@@ -106,7 +106,8 @@ func newRequest(ctx context.Context, asked *fetchRequest) (*http.Request, error)
 	return request, nil
 }
 
-// allowed reports whether a list of hosts has the URL's. An entry without a port stands for the usual ports.
+// allowed reports whether the URL's host and port are in a list of hosts. An entry without a port stands for the
+// default ports, 80 and 443.
 func allowed(hosts []string, at *url.URL) bool {
 	host, port := strings.ToLower(at.Hostname()), at.Port()
 	if at.Scheme == "https" && port == "443" || at.Scheme == "http" && port == "80" {

@@ -79,7 +79,7 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// A function reaches neither the platform's own network nor hosts that the platform does not allow, whatever it lists.
+// A function reaches neither private addresses nor hosts that the pool does not allow, whatever its own list has.
 func TestFetchIsRefused(t *testing.T) {
 	t.Parallel()
 	at := site(t)
@@ -97,7 +97,7 @@ func TestFetchIsRefused(t *testing.T) {
 	require.Equal(t, `"not now"`, string(run(t, newPool(t), c).Output))
 }
 
-// Waiting for a response counts, and ends with the call.
+// Waiting for a response counts as time of the call, and ends with the call.
 func TestFetchTimesOut(t *testing.T) {
 	t.Parallel()
 	at := site(t)

@@ -12,22 +12,22 @@ import (
 	"unicode/utf8"
 )
 
-// frameKind says what a message between this process and a worker is.
+// frameKind is the kind of a message between a pool's process and a worker.
 type frameKind byte
 
 const (
-	frameReady  frameKind = 'R' // worker: it is started
-	frameCall   frameKind = 'C' // to the worker: a request
-	frameNeed   frameKind = 'N' // worker: it does not have the code
+	frameReady  frameKind = 'R' // from the worker: it has started
+	frameCall   frameKind = 'C' // to the worker: a workerRequest
+	frameNeed   frameKind = 'N' // from the worker: it does not keep the code
 	frameCode   frameKind = 'S' // to the worker: the code
-	frameBegin  frameKind = 'B' // worker: the code is compiled, and the call begins
-	frameLog    frameKind = 'L' // worker: a Line
-	frameFetch  frameKind = 'F' // worker: a fetchRequest
+	frameBegin  frameKind = 'B' // from the worker: the code is compiled and begins to run
+	frameLog    frameKind = 'L' // from the worker: a Line
+	frameFetch  frameKind = 'F' // from the worker: a fetchRequest
 	frameAnswer frameKind = 'A' // to the worker: a fetchResponse
-	frameDone   frameKind = 'D' // worker: a verdict
+	frameDone   frameKind = 'D' // from the worker: a verdict
 )
 
-// workerRequest asks a worker for a call, or only to check the code.
+// workerRequest asks a worker to run code, or only to check it.
 type workerRequest struct {
 	Runtime Runtime           `json:"runtime"`
 	Entry   string            `json:"entry"`
@@ -38,7 +38,7 @@ type workerRequest struct {
 	Input   json.RawMessage   `json:"input,omitempty"`
 }
 
-// verdict ends a request.
+// verdict is the result of a request.
 type verdict struct {
 	Outcome Outcome         `json:"outcome"`
 	Output  json.RawMessage `json:"output,omitempty"`
@@ -46,12 +46,12 @@ type verdict struct {
 }
 
 const (
-	frameHead = 5
-	// maxFrame bounds what one side takes from the other. The largest frames are responses, whose bodies are in base64.
+	frameHead = 5 // bytes: the size of the payload (big-endian) and the kind
+	// maxFrame limits the payload. The largest frames are responses, whose bodies are in base64.
 	maxFrame = 8 << 20
 )
 
-// frames are the two directions of a connection with a worker. Only one goroutine may read.
+// frames sends and receives messages. Only one goroutine may read.
 type frames struct {
 	in  *bufio.Reader
 	mu  sync.Mutex
@@ -66,7 +66,7 @@ func (f *frames) write(kind frameKind, payload []byte) error {
 	if len(payload) > maxFrame {
 		return fmt.Errorf("sandbox: a frame of %d bytes", len(payload))
 	}
-	b := make([]byte, frameHead, frameHead+len(payload))
+	b := make([]byte, frameHead, frameHead+len(payload)) // one write, so that the reader wakes up once
 	binary.BigEndian.PutUint32(b, uint32(len(payload)))
 	b[4] = byte(kind)
 	f.mu.Lock()
@@ -100,7 +100,7 @@ func (f *frames) read() (frameKind, []byte, error) {
 	return frameKind(head[4]), payload, err
 }
 
-// shorten cuts a text to at most limit bytes, at the end of a character.
+// shorten cuts a text to at most limit bytes, after a whole character, and replaces invalid UTF-8.
 func shorten(text string, limit int) string {
 	if len(text) > limit {
 		for limit > 0 && !utf8.RuneStart(text[limit]) {

@@ -11,13 +11,13 @@ import (
 	"github.com/dop251/goja/parser"
 )
 
-// script is compiled JavaScript. Every call runs it from its beginning in a runtime of its own, so that no call finds
-// what another has changed.
+// script is compiled JavaScript. Every call runs it from its beginning in its own runtime, so that no call sees what
+// another has changed.
 type script struct{ program *goja.Program }
 
 const (
 	scriptName = "function.js"
-	maxCalls   = 10_000 // nested calls of JavaScript functions
+	maxDepth   = 10_000 // nested calls of JavaScript functions
 )
 
 // compileJavaScript ignores source map comments: goja would open the files that they name.
@@ -59,17 +59,17 @@ func (s *script) close() {}
 type jsCall struct {
 	vm               *goja.Runtime
 	host             *host
-	parse, stringify goja.Callable // JSON's, before the code can replace them
+	parse, stringify goja.Callable // JSON.parse and JSON.stringify, which the code could replace
 }
 
-// errThrown is what the code threw, as far as it is not a *goja.Exception: the reason of a rejected promise.
-type errThrown struct{ value goja.Value }
+// errRejected has the reason of a rejected promise.
+type errRejected struct{ value goja.Value }
 
-func (errThrown) Error() string { return "the promise was rejected" }
+func (errRejected) Error() string { return "the promise was rejected" }
 
 func (s *script) run(r *workerRequest, h *host) verdict {
 	vm := goja.New()
-	vm.SetMaxCallStackSize(maxCalls)
+	vm.SetMaxCallStackSize(maxDepth)
 	vm.SetParserOptions(parser.WithDisableSourceMaps) // of eval and Function
 	c := &jsCall{vm: vm, host: h}
 	output, err := c.run(s, r)
@@ -91,7 +91,7 @@ func (c *jsCall) run(s *script, r *workerRequest) (output string, err error) {
 	if _, err := c.vm.RunProgram(s.program); err != nil {
 		return "", err
 	}
-	// a function that is declared with const is in scope, and not a property of the global object
+	// A function that is declared with const is in scope, but not a property of the global object.
 	value, err := c.vm.RunScript(scriptName, "typeof "+r.Entry+" === 'function' ? "+r.Entry+" : undefined")
 	if err != nil {
 		return "", err
@@ -115,14 +115,14 @@ func (c *jsCall) run(s *script, r *workerRequest) (output string, err error) {
 	return c.json(answer)
 }
 
-// json awaits a promise and encodes what came of it. Getters, toJSON and proxies run here, as part of the call.
+// json encodes the answer, or the value of a promise. This runs getters, toJSON and proxies of the code.
 func (c *jsCall) json(answer goja.Value) (string, error) {
 	if promise, ok := answer.Export().(*goja.Promise); ok {
-		switch promise.State() { // the runtime has done all jobs that there are
+		switch promise.State() { // no job that could settle it is left
 		case goja.PromiseStateRejected:
-			return "", errThrown{promise.Result()}
+			return "", errRejected{promise.Result()}
 		case goja.PromiseStatePending:
-			return "", errors.New("the function waits for a promise that nothing settles")
+			return "", errors.New("the function returned a promise that is never settled")
 		}
 		answer = promise.Result()
 	}
@@ -134,7 +134,7 @@ func (c *jsCall) json(answer goja.Value) (string, error) {
 		return "", err
 	}
 	if goja.IsUndefined(text) {
-		return "", errors.New("the function returned what JSON does not have")
+		return "", errors.New("the function returned a value that JSON cannot represent, such as a function")
 	}
 	output := text.String()
 	if len(output) > MaxOutput {
@@ -145,7 +145,7 @@ func (c *jsCall) json(answer goja.Value) (string, error) {
 
 var errTooMuchOutput = fmt.Errorf("the output has more than %d bytes", MaxOutput)
 
-// position is the place in the source that a stack leads to; zeros if there is none.
+// position is the innermost place of a stack that is in the source; zeros if there is none.
 func position(stack []goja.StackFrame) (line, column int) {
 	for _, frame := range stack {
 		if at := frame.Position(); frame.SrcName() == scriptName && at.Line > 0 {
@@ -155,7 +155,7 @@ func position(stack []goja.StackFrame) (line, column int) {
 	return 0, 0
 }
 
-// fault describes an error. The code may have thrown any value, and turning it into text may run the code again.
+// fault describes an error. The code may have thrown any value, and making text of it may run the code again.
 func (c *jsCall) fault(err error) *Fault {
 	f := &Fault{}
 	var thrown goja.Value
@@ -163,7 +163,7 @@ func (c *jsCall) fault(err error) *Fault {
 		thrown = e.Value()
 		f.Line, f.Column = position(e.Stack())
 	}
-	if e, ok := errors.AsType[errThrown](err); ok {
+	if e, ok := errors.AsType[errRejected](err); ok {
 		thrown = e.value
 	}
 	if thrown != nil {
@@ -174,7 +174,7 @@ func (c *jsCall) fault(err error) *Fault {
 	return f
 }
 
-// globals adds what functions have beside the language itself: console and fetch.
+// globals adds console and fetch to what the language has.
 func (c *jsCall) globals() error {
 	builtin := c.vm.GlobalObject().Get("JSON").ToObject(c.vm)
 	c.parse, _ = goja.AssertFunction(builtin.Get("parse"))
@@ -200,7 +200,7 @@ func (c *jsCall) globals() error {
 	return c.vm.Set("fetch", c.fetch)
 }
 
-// text is what console writes for a value, and what a thrown value says.
+// text is the text of a value in the logs and in faults.
 func (c *jsCall) text(v goja.Value) string {
 	object, isObject := v.(*goja.Object)
 	if !isObject {
@@ -219,8 +219,8 @@ func (c *jsCall) text(v goja.Value) string {
 	return text
 }
 
-// fetch is a part of the function of that name in browsers: it takes a URL and method, headers and body, and returns a
-// promise of a response. The response is there when fetch returns.
+// fetch has a part of what fetch has in browsers: it takes a URL and the options method, headers and body, and returns
+// a promise of a response, which is already settled.
 func (c *jsCall) fetch(call goja.FunctionCall) goja.Value {
 	promise, resolve, reject := c.vm.NewPromise()
 	request := fetchRequest{URL: call.Argument(0).String(), Headers: map[string]string{}}

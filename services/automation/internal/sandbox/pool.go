@@ -18,21 +18,21 @@ import (
 	"github.com/idplatform/idplatform/pkg/telemetry"
 )
 
-// Config is what a Pool is made from.
+// Config configures a Pool.
 type Config struct {
-	Workers int           // processes at most, each with one call at a time
-	Idle    time.Duration // after which a worker without calls ends
-	Hosts   []string      // if there are any, fetch reaches no others, whatever functions allow
-	Client  *http.Client  // sends what functions fetch
+	Workers int           // processes at most; each runs one call at a time
+	Idle    time.Duration // how long a worker stays without calls
+	Hosts   []string      // unless it is empty, fetch reaches only these of the hosts that functions allow
+	Client  *http.Client  // sends the requests of fetch; it must not follow redirects and must limit responses
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 }
 
-// maxWaiting is how many calls run and wait at a time.
-const maxWaiting = 512
+// maxCalls is how many calls run and wait at a time.
+const maxCalls = 512
 
-// Pool runs calls in worker processes. It starts them when calls come. One tenant's calls take at most half of the
-// workers. A Pool is safe for concurrent use.
+// Pool runs calls in worker processes, which it starts when there are calls. The calls of one tenant use at most half
+// of the workers. A Pool is safe for concurrent use.
 type Pool struct {
 	Config
 	gate  *fair.Gate
@@ -41,13 +41,13 @@ type Pool struct {
 
 	mu     sync.Mutex
 	all    map[*process]bool
-	idle   []*process // the latest used last
+	idle   []*process // in the order of their last use
 	closed bool
 }
 
 // NewPool makes a pool without workers.
 func NewPool(c Config) *Pool {
-	gate := fair.NewGate("functions are running", int64(c.Workers), maxWaiting)
+	gate := fair.NewGate("functions are running", int64(c.Workers), maxCalls)
 	gate.Share(max(1, int64(c.Workers)/2))
 	return &Pool{
 		Config: c, gate: gate, all: map[*process]bool{},
@@ -60,8 +60,8 @@ func NewPool(c Config) *Pool {
 	}
 }
 
-// Run runs a call for the context's tenant. How the code ended is in the result. The error is apperr.Unavailable if
-// nothing was run, and OutcomeUnknown if the worker was killed or ctx ended while the code ran; or the error of
+// Run runs a call for the context's tenant. The result says how the code ended. The error is apperr.Unavailable if the
+// code did not begin, apperr.OutcomeUnknown if its worker was killed or ctx ended while it ran, or the error of
 // Code.Load.
 func (p *Pool) Run(ctx context.Context, c *Call) (Result, error) {
 	r, err := p.do(ctx, c, &workerRequest{
@@ -73,7 +73,8 @@ func (p *Pool) Run(ctx context.Context, c *Call) (Result, error) {
 	return r, err
 }
 
-// Check compiles code and returns what is wrong with it, nil if nothing is. Errors are those of Run.
+// Check compiles code, in memory bytes if it is a module, and returns what is wrong with it; nil if nothing is. The
+// error is as in Run.
 func (p *Pool) Check(ctx context.Context, code Code, memory int64) (*Fault, error) {
 	r, err := p.do(ctx, &Call{Code: code}, &workerRequest{
 		Runtime: code.Runtime, Entry: code.Entry, Hash: code.Hash, Memory: memory, Check: true,
@@ -81,6 +82,7 @@ func (p *Pool) Check(ctx context.Context, code Code, memory int64) (*Fault, erro
 	return r.Fault, err
 }
 
+// do sends a request to a worker, and to another one if the first was killed before the code began.
 func (p *Pool) do(ctx context.Context, c *Call, r *workerRequest) (Result, error) {
 	message, err := json.Marshal(r)
 	if err != nil {
@@ -92,7 +94,7 @@ func (p *Pool) do(ctx context.Context, c *Call, r *workerRequest) (Result, error
 	}
 	defer leave()
 	result, err := p.attempt(ctx, c, message)
-	if errors.Is(err, errNotBegun) { // an idle worker was killed: nothing has run
+	if errors.Is(err, errNotBegun) { // such as when an idle worker was killed
 		result, err = p.attempt(ctx, c, message)
 	}
 	if errors.Is(err, errNotBegun) {
@@ -113,7 +115,7 @@ func (p *Pool) attempt(ctx context.Context, c *Call, message []byte) (Result, er
 
 var errClosed = errors.New("sandbox: the pool is closed")
 
-// take returns an idle worker, if possible one that knows the code, or starts one.
+// take returns an idle worker, preferably one that keeps the code, or starts one.
 func (p *Pool) take(hash string) (*process, error) {
 	p.mu.Lock()
 	if p.closed {
@@ -139,12 +141,12 @@ func (p *Pool) take(hash string) (*process, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		w.kill()
-		<-w.exited
+		w.end()
+		<-w.exited // Close does not know it
 		return nil, errClosed
 	}
 	select {
-	case <-w.exited: // forget was called already
+	case <-w.exited: // forget has been called or waits for the lock; the call finds out
 	default:
 		p.all[w] = true
 		p.count.Set(float64(len(p.all)))
@@ -152,24 +154,25 @@ func (p *Pool) take(hash string) (*process, error) {
 	return w, nil
 }
 
-// release keeps a worker for the next call, unless it has ended or has run for long.
+// release keeps a worker for the next call, unless it must not be used again.
 func (p *Pool) release(w *process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if w.spent || p.closed || !p.all[w] {
-		w.kill()
+		w.end()
 		return
 	}
 	p.idle = append(p.idle, w)
 	w.expiry = time.AfterFunc(p.Idle, func() { p.expire(w) })
 }
 
+// expire ends a worker that had no call for Idle.
 func (p *Pool) expire(w *process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if i := slices.Index(p.idle, w); i >= 0 { // otherwise it was taken at the same moment
+	if i := slices.Index(p.idle, w); i >= 0 { // otherwise a call has just taken it
 		p.idle = slices.Delete(p.idle, i, i+1)
-		w.kill()
+		w.end()
 	}
 }
 
@@ -180,12 +183,13 @@ func (p *Pool) forget(w *process) {
 	if i := slices.Index(p.idle, w); i >= 0 {
 		w.expiry.Stop()
 		p.idle = slices.Delete(p.idle, i, i+1)
+		w.closePipes()
 	}
 	delete(p.all, w)
 	p.count.Set(float64(len(p.all)))
 }
 
-// Close ends all workers, and the calls that run in them. It returns when the processes have ended.
+// Close ends all workers and the calls that run in them. It returns when the processes have ended.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -196,6 +200,7 @@ func (p *Pool) Close() {
 	}
 	for _, w := range p.idle {
 		w.expiry.Stop()
+		w.closePipes()
 	}
 	p.idle = nil
 	p.mu.Unlock()

@@ -15,31 +15,31 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 )
 
-// process is a worker, seen from the process that started it.
+// process is a worker as its pool has it: the process, and this end of its pipes.
 type process struct {
 	*frames
 	cmd    *exec.Cmd
-	ends   []*os.File // of the pipes
+	ends   []*os.File // this process's ends of the pipes
 	stderr firstBytes
-	exited chan struct{} // closed when it has ended
+	exited chan struct{} // closed when the process has ended
 
-	// Only the goroutine that has taken it uses these.
-	known  map[string]bool // hashes of code that it has seen
-	spent  bool            // it must not be used again
+	// Only the goroutine that has taken the worker from the pool uses these.
+	known  map[string]bool // hashes of the code that it has run
+	spent  bool            // the worker must not be used again
 	expiry *time.Timer     // while it is idle
 }
 
 const (
-	startTime = 20 * time.Second // for a machine that is very busy
+	startTimeout = 20 * time.Second // enough on a very busy machine
 
 	// lifetime is the processor time after which a worker is replaced, long before maxProcessorTime.
 	lifetime = maxProcessorTime / 4
 )
 
-// startProcess starts a worker and waits until it is ready. ended is called once it has ended.
+// startProcess starts a worker and waits until it is ready. It calls ended when the process has ended.
 func startProcess(ended func(*process)) (_ *process, err error) {
 	if os.Getenv(workerVariable) != "" {
-		return nil, errors.New("sandbox: this is a worker: the program does not begin with RunIfWorker")
+		return nil, errors.New("sandbox: a worker cannot start workers; does main begin with RunIfWorker?")
 	}
 	w := &process{exited: make(chan struct{}), known: map[string]bool{}}
 	theirIn, ourOut, err := os.Pipe()
@@ -63,11 +63,11 @@ func startProcess(ended func(*process)) (_ *process, err error) {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
 	go func() {
-		_ = w.cmd.Wait() // how it ended is in ProcessState
+		_ = w.cmd.Wait() // ProcessState has the result
 		close(w.exited)
 		ended(w)
 	}()
-	late := time.AfterFunc(startTime, w.kill)
+	late := time.AfterFunc(startTimeout, w.kill)
 	defer late.Stop()
 	if kind, _, err := w.read(); err != nil || kind != frameReady {
 		w.kill()
@@ -87,7 +87,13 @@ func (w *process) closePipes() {
 // kill ends the process at once.
 func (w *process) kill() { _ = w.cmd.Process.Kill() } // fails if it has ended
 
-// firstBytes keeps the beginning of what a worker says when it fails.
+// end kills a process that no call uses.
+func (w *process) end() {
+	w.kill()
+	w.closePipes()
+}
+
+// firstBytes keeps the beginning of what a worker writes to its standard error.
 type firstBytes struct{ text []byte }
 
 func (f *firstBytes) Write(p []byte) (int, error) {
@@ -100,7 +106,7 @@ var (
 	errNotBegun = errors.New("sandbox: the worker ended before the call began")
 	errTimedOut = errors.New("sandbox: the call took too long")
 	errSpent    = errors.New("sandbox: the call used up its processor time")
-	errProtocol = errors.New("sandbox: the worker sent what it must not")
+	errProtocol = errors.New("sandbox: the worker violated the protocol")
 )
 
 // running is one call in a worker.
@@ -108,20 +114,20 @@ type running struct {
 	*process
 	pool    *Pool
 	call    *Call
-	late    *time.Timer // ends it after Limits.Timeout
-	budget  *budget     // ends it after Limits.CPU
-	began   time.Time   // zero while it has not begun
+	late    *time.Timer // ends the call after Limits.Timeout
+	budget  *budget     // ends the call after Limits.CPU
+	began   time.Time   // zero until the code begins
 	logs    []Line
-	logged  int
+	logged  int // bytes of logs
 	fetches int
-	fetched int64 // bytes
+	fetched int64 // bytes of responses
 }
 
-// call sends a request to the worker and does what the code asks for, until it ends.
+// call sends a request to the worker and serves what the code asks for, until the call has ended.
 func (w *process) call(ctx context.Context, p *Pool, c *Call, message []byte) (Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	keep := context.AfterFunc(ctx, w.kill)
+	keep := context.AfterFunc(ctx, w.kill) // returns false if ctx has ended
 	run := &running{process: w, pool: p, call: c}
 	run.late = time.AfterFunc(compileTimeout, func() { cancel(errTimedOut) })
 	defer run.late.Stop()
@@ -188,12 +194,14 @@ func (r *running) converse(ctx context.Context, message []byte) (v verdict, err 
 	}
 }
 
-// verdict checks what a worker claims: code that took the worker over could send anything.
+// verdict checks a verdict: code that has taken the worker over could send anything.
 func (r *running) verdict(payload []byte) (v verdict, err error) {
 	if err := json.Unmarshal(payload, &v); err != nil {
 		return v, errProtocol
 	}
-	if len(v.Output) > MaxOutput+1 || !utf8.Valid(v.Output) || (v.Outcome == Succeeded) != (v.Fault == nil) {
+	outcomes := []Outcome{Succeeded, Failed, TimedOut, OutOfMemory, Crashed}
+	if len(v.Output) > MaxOutput+1 || !utf8.Valid(v.Output) || !slices.Contains(outcomes, v.Outcome) ||
+		(v.Outcome == Succeeded) != (v.Fault == nil) {
 		return v, errProtocol
 	}
 	if len(v.Output) == 0 {
@@ -203,9 +211,11 @@ func (r *running) verdict(payload []byte) (v verdict, err error) {
 	return v, nil
 }
 
+// note keeps a line that the code logged.
 func (r *running) note(payload []byte) error {
 	var line Line
-	if json.Unmarshal(payload, &line) != nil {
+	levels := []string{"debug", "info", "warn", "error"}
+	if json.Unmarshal(payload, &line) != nil || !slices.Contains(levels, line.Level) {
 		return errProtocol
 	}
 	if r.logged += len(line.Text) + 1; len(r.logs) > MaxLogLines || r.logged > 2*MaxLogBytes {
@@ -215,7 +225,7 @@ func (r *running) note(payload []byte) error {
 	return nil
 }
 
-// ended tells why a worker has ended in the middle of a call.
+// ended finds out why a worker has ended during a call.
 func (r *running) ended(ctx context.Context, result Result, err error) (Result, error) {
 	set := func(o Outcome, message string) (Result, error) {
 		result.Outcome, result.Output, result.Fault = o, json.RawMessage("null"), &Fault{Message: message}
@@ -224,7 +234,7 @@ func (r *running) ended(ctx context.Context, result Result, err error) (Result, 
 	if r.began.IsZero() {
 		return r.endedBefore(ctx, set)
 	}
-	exit, said := r.cmd.ProcessState.ExitCode(), string(r.stderr.text)
+	exit, stderr := r.cmd.ProcessState.ExitCode(), string(r.stderr.text)
 	switch {
 	case errors.Is(context.Cause(ctx), errTimedOut):
 		return set(TimedOut, "it ran longer than timeout_ms")
@@ -234,20 +244,21 @@ func (r *running) ended(ctx context.Context, result Result, err error) (Result, 
 		return set(OutOfMemory, "it used more memory than memory_mb")
 	case ctx.Err() != nil:
 		return Result{}, apperr.Unknown(ctx.Err())
-	case strings.Contains(said, "stack overflow") || strings.Contains(said, "goroutine stack exceeds"):
+	case strings.Contains(stderr, "stack overflow") || strings.Contains(stderr, "goroutine stack exceeds"):
 		return set(OutOfMemory, tooDeep)
-	case slices.ContainsFunc(noMemory, func(text string) bool { return strings.Contains(said, text) }):
+	case slices.ContainsFunc(noMemory, func(text string) bool { return strings.Contains(stderr, text) }):
 		return set(OutOfMemory, "it used more memory than memory_mb")
-	case exit > 0 || errors.Is(err, errProtocol): // it was not killed
-		r.pool.Log.ErrorContext(ctx, "a function made its worker fail", "exit", exit, "said", said, "error", err)
+	case exit > 0 || errors.Is(err, errProtocol): // nobody else has killed it
+		r.pool.Log.ErrorContext(ctx, "a function made its worker fail", "exit", exit, "stderr", stderr, "error", err)
 		return set(Crashed, "the runtime failed")
 	}
 	return Result{}, apperr.Unknown(fmt.Errorf("a worker was killed: %v: %w", r.cmd.ProcessState, err))
 }
 
-// noMemory is what Go's runtime, and the race detector's, say when the system gives them no more memory.
+// noMemory is what the runtimes of Go and of the race detector write when the system gives them no more memory.
 var noMemory = []string{"out of memory", "cannot allocate memory", "failed to allocate"}
 
+// endedBefore is ended for a worker that has ended before the code began.
 func (r *running) endedBefore(ctx context.Context, set func(Outcome, string) (Result, error)) (Result, error) {
 	exit, cause := r.cmd.ProcessState.ExitCode(), context.Cause(ctx)
 	switch {

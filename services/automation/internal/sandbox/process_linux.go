@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// executable is this program, even if its file was replaced by another version meanwhile.
+// executable is the path of this program, which works even if its file has been replaced by another version.
 func executable() string { return "/proc/self/exe" }
 
-// withParent makes the process end with the thread that started it, which in Go usually is when this process ends. If
-// it is earlier, the worker is replaced.
+// withParent makes a worker end with the thread that has started it. In Go, threads usually stay until the process
+// ends. A worker that ends earlier is replaced.
 func withParent(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
 
-// processorTime is the time that the worker has used, whatever state it is in. The number of the clock is that of
+// processorTime is the processor time that the worker has used; 0 if it has ended. The number of the clock is that of
 // clock_getcpuclockid(3).
 func (w *process) processorTime() time.Duration {
 	var used unix.Timespec

@@ -20,5 +20,5 @@ func withParent(*exec.Cmd) {}
 
 var started = time.Now()
 
-// processorTime is the time that has passed: where processor time is unknown, waiting counts.
+// processorTime is the time that has passed, because the processor time is not known here. So waiting counts.
 func (w *process) processorTime() time.Duration { return time.Since(started) }

@@ -4,7 +4,7 @@ package sandbox
 
 import "time"
 
-// Workers are built with the race detector, too, and then compile ten times as slowly.
+// With the race detector, workers take ten times as long to compile.
 func init() {
 	compileTimeout, compileTimes[WebAssembly] = 2*time.Minute, 2*time.Minute
 }

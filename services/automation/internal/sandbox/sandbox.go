@@ -1,9 +1,9 @@
 // Package sandbox runs the code of tenants: JavaScript (goja) and WebAssembly (wazero).
 //
 // Code runs in worker processes, which are this program started again. A worker has no files, no network, no
-// environment and no descriptors but its pipes; time, memory, output and logs of a call are limited. Code that goes
-// beyond a limit ends its own call and at most its worker, never this process: neither a Go heap nor a Go stack can be
-// limited for a part of a process. deploy/adr/0037 has the reasons and what other systems than Linux enforce.
+// environment and no descriptors but its pipes. Time, memory, output and logs of a call are limited. Code that exceeds
+// a limit ends its own call and at most its worker, never the process that started the worker. deploy/adr/0037 says why
+// this takes processes, and what systems other than Linux enforce.
 package sandbox
 
 import (
@@ -20,7 +20,7 @@ const (
 	WebAssembly Runtime = "wasm"
 )
 
-// Limits of every call, whatever the function's own limits are.
+// Limits of every call, beside the function's own Limits.
 const (
 	MaxInput     = 1 << 20 // bytes of JSON
 	MaxOutput    = 1 << 20 // bytes of JSON
@@ -28,14 +28,14 @@ const (
 	MaxLogBytes  = 16 << 10
 	MaxCode      = 4 << 20 // bytes of source or module
 	MaxFetches   = 20
-	maxFetched   = 4 << 20 // bytes of all responses of a call
-	maxFetchBody = 256 << 10
-	maxURL       = 8 << 10
-	maxMessage   = 2 << 10 // bytes of a fault's message
+	maxFetched   = 4 << 20   // bytes of all responses of a call
+	maxFetchBody = 256 << 10 // bytes of a request
+	maxURL       = 8 << 10   // bytes
+	maxMessage   = 2 << 10   // bytes of a fault's message
 )
 
-// compileTimes bound the processor time of compiling, compileTimeout the time that passes meanwhile. goja's parser
-// takes time that grows with the square of nested brackets; a 4 MiB module takes some three seconds.
+// compileTimes limit the processor time of compiling, and compileTimeout the time that passes meanwhile. The time of
+// goja's parser grows with the square of the depth of brackets; a 4 MiB module takes about three seconds.
 var compileTimes = map[Runtime]time.Duration{JavaScript: 2 * time.Second, WebAssembly: 10 * time.Second}
 
 var compileTimeout = 20 * time.Second
@@ -45,15 +45,15 @@ type Code struct {
 	Runtime Runtime
 	// Entry is the function that is called: a JavaScript identifier, or the name of an export of the module.
 	Entry string
-	// Hash names the code: the same Hash always means the same code. Workers keep compiled code under it.
+	// Hash identifies the code. Workers keep compiled code by it.
 	Hash string
-	// Load returns the source or the module. It is called only if the worker does not have it.
+	// Load returns the source or the module. It is called only if the worker does not keep the code.
 	Load func() ([]byte, error)
 }
 
-// Limits are those of one call.
+// Limits are the function's own limits of one call.
 type Limits struct {
-	Timeout time.Duration // from the beginning of the function to its end; waiting for fetch counts
+	Timeout time.Duration // of the function, without compiling; waiting for fetch counts
 	CPU     time.Duration // processor time
 	Memory  int64         // bytes
 }
@@ -64,11 +64,12 @@ type Call struct {
 	Limits
 	Input json.RawMessage
 	Env   map[string]string
-	// Hosts may be reached by fetch: names such as api.example.com, or *.example.com for all names below.
+	// Hosts are those that fetch may send requests to: names such as api.example.com, or *.example.com for all names
+	// below example.com.
 	Hosts []string
-	// Header is sent with every fetch, such as the trace of the call.
+	// Header is sent with every fetch. It replaces headers that the code sets.
 	Header map[string]string
-	// NoFetch, if set, is why fetch is refused.
+	// NoFetch, unless it is empty, makes every fetch fail with this message.
 	NoFetch string
 }
 
@@ -78,15 +79,15 @@ type Outcome string
 // The outcomes.
 const (
 	Succeeded   Outcome = "succeeded"
-	Failed      Outcome = "failed"        // the code threw, has no such entry, or its output is not JSON or too large
-	TimedOut    Outcome = "timed_out"     // Limits.Timeout or Limits.CPU
-	OutOfMemory Outcome = "out_of_memory" // Limits.Memory, or too deep a recursion
+	Failed      Outcome = "failed"        // the code threw or does not compile, or its output is too large or not JSON
+	TimedOut    Outcome = "timed_out"     // the code exceeded Limits.Timeout or Limits.CPU
+	OutOfMemory Outcome = "out_of_memory" // the code exceeded Limits.Memory, or its recursion is too deep
 	Crashed     Outcome = "crashed"       // the code made its runtime fail
 )
 
 const tooDeep = "the recursion is too deep"
 
-// Fault is what is wrong with code, or why a call ended. Line and Column count from 1; 0 means unknown.
+// Fault says what is wrong with code, or why a call did not succeed. Line and Column count from 1; 0 means unknown.
 type Fault struct {
 	Message string `json:"message"`
 	Line    int    `json:"line,omitempty"`
@@ -99,16 +100,17 @@ type Line struct {
 	Text  string `json:"text"`
 }
 
-// Result is what came of a call.
+// Result is the result of a call.
 type Result struct {
 	Outcome  Outcome
 	Output   json.RawMessage // null unless it succeeded
 	Fault    *Fault          // nil if it succeeded
 	Logs     []Line
 	Duration time.Duration // of the function, without the start of a worker and compiling
-	CPU      time.Duration
+	CPU      time.Duration // processor time of the function; 0 if its worker has ended
 }
 
+// shortened limits the length of the message.
 func (f *Fault) shortened() *Fault {
 	if f != nil && len(f.Message) > maxMessage {
 		f.Message = shorten(f.Message, maxMessage)

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// newPool makes a pool whose functions may fetch from loopback addresses.
+// newPool makes a pool whose functions may also fetch from loopback addresses.
 func newPool(t testing.TB, change ...func(*Config)) *Pool {
 	t.Helper()
 	client := outbound.New(outbound.Config{AllowPrivate: true})
@@ -100,9 +100,9 @@ func TestJavaScriptFails(t *testing.T) {
 		"rejects":        {`async function main() { throw new TypeError("no") }`, Fault{Message: "TypeError: no"}},
 		"no entry":       {`function other() {}`, Fault{Message: "there is no function main"}},
 		"a stuck promise": {`function main() { return new Promise(() => {}) }`,
-			Fault{Message: "the function waits for a promise that nothing settles"}},
+			Fault{Message: "the function returned a promise that is never settled"}},
 		"a function": {`function main() { return main }`,
-			Fault{Message: "the function returned what JSON does not have"}},
+			Fault{Message: "the function returned a value that JSON cannot represent, such as a function"}},
 		"a cycle": {`function main() { const a = {}; a.a = a; return a }`,
 			Fault{Message: "TypeError: Converting circular structure to JSON"}},
 		"a large output": {`function main() { return "x".repeat(1 << 20) }`, Fault{Message: errTooMuchOutput.Error()}},

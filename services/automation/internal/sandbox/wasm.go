@@ -16,8 +16,8 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 )
 
-// module is a compiled WebAssembly module with a runtime of its own, because a runtime has one limit of memory. Every
-// call has an instance of its own.
+// module is a compiled WebAssembly module with its own runtime, because a runtime has one limit of memory. Every call
+// gets its own instance.
 type module struct {
 	runtime  wazero.Runtime
 	compiled wazero.CompiledModule
@@ -30,7 +30,7 @@ const (
 	initExport  = "_initialize"
 )
 
-// compileModule compiles a module that gets at most memory bytes.
+// compileModule compiles a module whose memory is limited to memory bytes.
 func compileModule(code []byte, memory int64) (program, *Fault) {
 	ctx := context.Background()
 	m := &module{runtime: wazero.NewRuntimeWithConfig(ctx,
@@ -59,7 +59,7 @@ func (m *module) compile(ctx context.Context, code []byte) (err error) {
 	return m.checkImports()
 }
 
-// checkImports finds at once what would fail at the first call.
+// checkImports returns an error for imports that would make each call fail.
 func (m *module) checkImports() error {
 	for _, f := range m.compiled.ImportedFunctions() {
 		from, name, _ := f.Import()
@@ -88,7 +88,7 @@ func (m *module) run(r *workerRequest, h *host) verdict {
 	c := &moduleCall{host: h}
 	ctx := context.WithValue(context.Background(), moduleCallKey{}, c)
 	output, err := c.run(ctx, m, r)
-	if err != nil && strings.Contains(err.Error(), "stack overflow") { // wazero does not export its error
+	if err != nil && strings.Contains(err.Error(), "stack overflow") { // wazero does not export this error
 		return verdict{Outcome: OutOfMemory, Fault: &Fault{Message: tooDeep}}
 	}
 	if err != nil {
@@ -97,7 +97,7 @@ func (m *module) run(r *workerRequest, h *host) verdict {
 	return verdict{Outcome: Succeeded, Output: output}
 }
 
-// moduleCall is one call: what the module writes, and the response to its last fetch.
+// moduleCall is one call: what the module has written, and the response to its last fetch.
 type moduleCall struct {
 	host     *host
 	stdout   bytes.Buffer
@@ -132,7 +132,7 @@ func (c *moduleCall) run(ctx context.Context, m *module, r *workerRequest) (json
 	return c.output()
 }
 
-// start calls the entry: of a command _start, of a reactor another export, after its initialization.
+// start calls the entry: _start of a command, or another export of a reactor after its initialization.
 func start(ctx context.Context, instance api.Module, entry string) error {
 	if initialize := instance.ExportedFunction(initExport); initialize != nil && entry != startExport {
 		if _, err := initialize.Call(ctx); err != nil {
@@ -143,7 +143,7 @@ func start(ctx context.Context, instance api.Module, entry string) error {
 	return err
 }
 
-// output is what the module wrote to its standard output; nothing means null.
+// output is what the module has written to its standard output, null if that is nothing.
 func (c *moduleCall) output() (json.RawMessage, error) {
 	text := bytes.TrimSpace(c.stdout.Bytes())
 	switch {
@@ -157,7 +157,7 @@ func (c *moduleCall) output() (json.RawMessage, error) {
 	return text, nil
 }
 
-// limitedWriter drops what is more than an output may have, and keeps enough to notice it.
+// limitedWriter keeps one byte more than an output may have, so that output finds out, and drops the rest.
 type limitedWriter struct{ b *bytes.Buffer }
 
 func (w limitedWriter) Write(p []byte) (int, error) {
@@ -165,13 +165,13 @@ func (w limitedWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lineWriter logs each line, in pieces if it is long.
+// lineWriter logs each line. It cuts lines of more than maxLine bytes.
 type lineWriter struct {
 	log  func(string)
 	rest []byte
 }
 
-const maxLine = 8 << 10
+const maxLine = 8 << 10 // bytes
 
 func (w *lineWriter) Write(p []byte) (int, error) {
 	for _, b := range p {
@@ -193,10 +193,10 @@ func (w *lineWriter) end() {
 }
 
 // fetchForModule is the import idp.fetch: it takes a request in JSON and returns the length of the response in JSON,
-// which idp.read copies. A request that cannot be read gives a response with an error, too.
+// which idp.read copies. If the request cannot be read, the response is an error.
 func fetchForModule(ctx context.Context, m api.Module, at, length uint32) uint32 {
 	c := ctx.Value(moduleCallKey{}).(*moduleCall)
-	response := fetchResponse{Error: "the request is not JSON of this form"}
+	response := fetchResponse{Error: "the request is not a JSON object with url, method, headers and body"}
 	var request fetchRequest
 	if m.Memory() == nil {
 		return 0
@@ -204,12 +204,12 @@ func fetchForModule(ctx context.Context, m api.Module, at, length uint32) uint32
 	if text, ok := m.Memory().Read(at, length); ok && json.Unmarshal(text, &request) == nil {
 		response = c.host.fetch(request)
 	}
-	c.response, _ = json.Marshal(response) // has no member that could fail
+	c.response, _ = json.Marshal(response) // cannot fail with these members
 	return uint32(len(c.response))
 }
 
-// readResponse is the import idp.read: it copies the response of the last fetch to an address, where there must be
-// room for all of it. It returns 1, or 0 if there is not.
+// readResponse is the import idp.read: it copies the response of the last fetch to an address. It returns 1, or 0 if
+// the memory ends before the response does.
 func readResponse(ctx context.Context, m api.Module, at uint32) uint32 {
 	c := ctx.Value(moduleCallKey{}).(*moduleCall)
 	if m.Memory() == nil || !m.Memory().Write(at, c.response) {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A module that Go's own compiler makes is a function as it is.
+// A module that Go's compiler makes is a function without further steps.
 func TestModuleMadeByGo(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "echo.wasm")
@@ -41,8 +41,9 @@ func TestModuleMadeByGo(t *testing.T) {
 	require.Equal(t, []Line{{"info", "asked to fail"}}, r.Logs)
 }
 
-// wasm assembles a module that exports its last function as main and its memory of one page. The functions before are
-// imports without parameters from the module idp; each body is the code of a function without parameters and results.
+// wasm assembles a module that exports its last function as main, and its memory of one page with data at 64. It
+// imports fd_write (function 0), idp.fetch (1) and idp.read (2). Each body is the code of a further function without
+// parameters and results.
 func wasm(data string, bodies ...[]byte) []byte {
 	vec := func(items ...[]byte) []byte {
 		return append(leb(len(items)), slices.Concat(items...)...)
@@ -74,6 +75,7 @@ func wasm(data string, bodies ...[]byte) []byte {
 		section(11, vec(slices.Concat([]byte{0, 0x41}, signed(64), []byte{0x0b}, text(data)))))
 }
 
+// leb encodes a number as unsigned LEB128.
 func leb(n int) (b []byte) {
 	for ; n >= 0x80; n >>= 7 {
 		b = append(b, byte(n)|0x80)
@@ -81,18 +83,18 @@ func leb(n int) (b []byte) {
 	return append(b, byte(n))
 }
 
-// The bodies that the tests use.
+// Bodies of functions.
 var (
 	noBody     = []byte{}
 	loop       = forever(nil)
 	growing    = forever([]byte{0x41, 16, 0x40, 0, 0x1a})                                  // memory.grow by 16 pages
 	tables     = forever([]byte{0xd0, 0x70, 0x41, 0x80, 0x80, 0xc0, 0, 0xfc, 15, 0, 0x1a}) // table.grow by 2^20
-	recursive  = []byte{0x10, 3}                                                           // calls itself
+	recursive  = []byte{0x10, 3}                                                           // call of itself
 	trap       = []byte{0x00}                                                              // unreachable
 	outOfRange = []byte{0x41, 0x7f, 0x28, 0, 0, 0x1a}                                      // i32.load at −1
 )
 
-// output writes the data of the module, which is at 64, to a descriptor; times is how often.
+// output writes the first length bytes of the module's data to a descriptor.
 func output(fd byte, length int) []byte {
 	return slices.Concat(
 		[]byte{0x41, 0, 0x41}, signed(64), []byte{0x36, 2, 0}, // i32.store 0: address
@@ -100,7 +102,7 @@ func output(fd byte, length int) []byte {
 		[]byte{0x41, fd, 0x41, 0, 0x41, 1, 0x41, 8, 0x10, 0, 0x1a}) // fd_write(fd, 0, 1, 8)
 }
 
-// signed encodes a positive number for i32.const.
+// signed encodes a positive number as signed LEB128, for i32.const.
 func signed(n int) (b []byte) {
 	for ; n >= 0x40; n >>= 7 {
 		b = append(b, byte(n&0x7f)|0x80)
@@ -154,7 +156,7 @@ func TestModules(t *testing.T) {
 	t.Cleanup(func() { require.Less(t, residentMiB(t), before+150, "the platform's own memory in MiB") })
 }
 
-// A module that does not stop for anything ends when its time is up.
+// An endless loop in a module ends with the call's time, although a module's code cannot be interrupted.
 func TestModuleTimesOut(t *testing.T) {
 	t.Parallel()
 	c := call(WebAssembly, "main", wasm("", loop))
@@ -173,7 +175,7 @@ func TestEntryOfAModule(t *testing.T) {
 	}
 }
 
-// A module fetches with a request in JSON, and copies the response into its memory.
+// A module sends a request in JSON with idp.fetch, and copies the response into its memory with idp.read.
 func TestModuleFetches(t *testing.T) {
 	t.Parallel()
 	request := `{"url":"https://example.com"}`

@@ -8,24 +8,24 @@ import (
 )
 
 const (
-	lookEvery = 5 * time.Millisecond
+	watchEvery = 5 * time.Millisecond
 
-	// compileMemory bounds what compiling takes: that of a 4 MiB module needs some 100 MiB.
+	// compileMemory limits the memory for compiling: a 4 MiB module takes about 100 MiB.
 	compileMemory = MaxMemory
 
-	// MaxMemory is the most that Limits.Memory may be.
+	// MaxMemory is the most that Limits.Memory may be, in bytes.
 	MaxMemory = 128 << 20
 )
 
-// watch ends the process when it uses more memory from now on than it may. The returned function ends the watch. Of a
-// module, memory is limited by its runtime: its code does not stop for a garbage collection, so
-// watch asks for none.
+// watch ends the process when its heap grows by more than memory from now on. The returned function ends the watch. The
+// memory of a module is limited by its runtime, and watch only limits what the runtime takes beside it. It starts no
+// garbage collection then, because the code of a module does not stop for one.
 func watch(memory int64, module bool) (stop func()) {
 	base := heap()
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		every := time.NewTicker(lookEvery)
+		every := time.NewTicker(watchEvery)
 		defer every.Stop()
 		for {
 			select {
@@ -42,7 +42,7 @@ func watch(memory int64, module bool) (stop func()) {
 }
 
 func exceeds(base, memory int64, module bool) bool {
-	if module { // growing copies the memory, and the copies stay until the next garbage collection
+	if module { // memory that grows is copied, and the old copies stay until the next garbage collection
 		return heap()-base > 3*memory+spareMemory
 	}
 	if heap()-base <= memory {
@@ -52,10 +52,10 @@ func exceeds(base, memory int64, module bool) bool {
 	return heap()-base > memory
 }
 
-// spareMemory is what a runtime needs beside the memory of the code.
+// spareMemory is what a runtime needs beside the memory of the code, in bytes.
 const spareMemory = 64 << 20
 
-// heap is the size of all objects, in bytes, with those that the next garbage collection frees.
+// heap is the size of all objects in bytes, including those that the next garbage collection will free.
 func heap() int64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)

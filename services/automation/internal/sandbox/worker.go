@@ -14,13 +14,14 @@ import (
 // workerVariable in the environment makes the program a worker.
 const workerVariable = "IDP_SANDBOX_WORKER"
 
-// RunIfWorker turns the process into a worker, and does not return, if a Pool started it as one. It must be the first
-// statement of main of every program that has a Pool, and of TestMain.
+// RunIfWorker does not return if a Pool has started the process as a worker. It must be the first statement of main in
+// every program that has a Pool, and of TestMain in its tests.
 func RunIfWorker() {
 	if os.Getenv(workerVariable) == "" {
 		return
 	}
-	signal.Ignore(os.Interrupt, syscall.SIGTERM) // a terminal sends them to this process, too; the Pool decides
+	// A terminal sends these to workers too. The Pool's process decides when a worker ends.
+	signal.Ignore(os.Interrupt, syscall.SIGTERM)
 	w := &worker{frames: newFrames(os.Stdin, os.Stdout), received: make(chan frame)}
 	if err := confine(); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, err)
@@ -30,7 +31,7 @@ func RunIfWorker() {
 	w.work()
 }
 
-// How a worker ends by itself.
+// The exit codes of a worker that ends itself.
 const (
 	exitMemory = 92 // the call used more memory than it may
 	exitBroken = 93 // the connection is broken, or the limits cannot be set
@@ -41,14 +42,14 @@ type frame struct {
 	payload []byte
 }
 
-// worker is this process, if it is one.
+// worker is the state of a worker process.
 type worker struct {
 	*frames
 	received chan frame
 	programs programs
 }
 
-// receive ends the process with the one that started it, even while code runs.
+// receive reads messages all the time, so that the worker ends with the process that started it even while code runs.
 func (w *worker) receive() {
 	for {
 		kind, payload, err := w.read()
@@ -62,7 +63,7 @@ func (w *worker) receive() {
 	}
 }
 
-// next waits for a message of the kind.
+// next waits for the next message, which must be of the kind.
 func (w *worker) next(kind frameKind) []byte {
 	f := <-w.received
 	if f.kind != kind {
@@ -93,7 +94,7 @@ func (w *worker) work() {
 
 // program is compiled code.
 type program interface {
-	// check says what keeps the entry from being called; nil if nothing does.
+	// check returns why the entry cannot be called; nil if it can.
 	check(entry string) *Fault
 	run(r *workerRequest, h *host) verdict
 	close()
@@ -109,7 +110,7 @@ func compile(r *workerRequest, code []byte) (program, *Fault) {
 	return nil, &Fault{Message: "there is no such runtime"}
 }
 
-// handle does what a request asks for. A panic is a bug of a runtime that the code has found.
+// handle serves a request. A panic is a fault of a runtime that the code has triggered.
 func (w *worker) handle(r *workerRequest) (v verdict) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -135,19 +136,20 @@ func (w *worker) handle(r *workerRequest) (v verdict) {
 	return p.run(r, &host{worker: w})
 }
 
-// programs are compiled code, the latest used last.
+// programs keeps compiled code, in the order of its last use.
 type programs struct{ kept []keptProgram }
 
 type keptProgram struct {
 	hash    string
 	runtime Runtime
-	memory  int64 // of a module, which is compiled for its memory
+	memory  int64 // of a module, which is compiled for one limit of memory; otherwise 0
 	program
 }
 
-// maxPrograms bounds what a worker keeps compiled.
+// maxPrograms is how many compiled programs a worker keeps.
 const maxPrograms = 32
 
+// get returns a program, which it compiles unless it is kept.
 func (p *programs) get(r *workerRequest, load func() []byte) (program, *Fault) {
 	if i := p.index(r); i >= 0 {
 		found := p.kept[i]
@@ -191,23 +193,24 @@ func (p *programs) remove(r *workerRequest) {
 	}
 }
 
-// tidy frees the memory of a call that used much, so that it does not count for the next one.
+// tidy frees the memory of a call that used much, so that the next call has it.
 func tidy() {
 	if heap() > tidyAbove {
 		runtime.GC()
 	}
 }
 
-// tidyAbove is more than the compiled code of usual functions.
+// tidyAbove is the size of the heap, in bytes, above which tidy collects garbage. The compiled code of usual functions
+// takes less.
 const tidyAbove = 48 << 20
 
-// host is what code can reach outside its runtime, during one call.
+// host is what code can use outside its runtime during one call.
 type host struct {
 	*worker
-	lines, logged, fetches int
+	lines, logged, fetches int // logged are bytes
 }
 
-// log sends a line. Beyond the limits, one line says so and the others are dropped.
+// log sends a line. When a limit is reached, a last line says so, and further lines are dropped.
 func (h *host) log(level, text string) {
 	if h.lines > MaxLogLines || h.logged > MaxLogBytes {
 		return
@@ -221,7 +224,7 @@ func (h *host) log(level, text string) {
 	h.send(frameLog, Line{level, text})
 }
 
-// fetchRequest and fetchResponse are also what WebAssembly modules send and get.
+// fetchRequest and fetchResponse are also the JSON that WebAssembly modules send and receive.
 type fetchRequest struct {
 	URL     string            `json:"url"`
 	Method  string            `json:"method,omitempty"`
@@ -236,7 +239,7 @@ type fetchResponse struct {
 	Body    []byte            `json:"body,omitempty"`
 }
 
-// fetch asks the process that started this one to send a request.
+// fetch has the process that started the worker send a request.
 func (h *host) fetch(r fetchRequest) (response fetchResponse) {
 	if h.fetches++; h.fetches > MaxFetches {
 		return fetchResponse{Error: fmt.Sprintf("a call can fetch %d times", MaxFetches)}
