@@ -1,5 +1,5 @@
-// Package component keeps components: reusable pieces of pages and flows, each with a JSON Schema for its
-// configuration, and the versions that were published of them.
+// Package component keeps components (reusable pieces of pages and flows, each with a JSON Schema for its
+// configuration) and their published versions.
 package component
 
 import (
@@ -18,7 +18,7 @@ import (
 
 const (
 	maxComponents = 1000     // of a tenant
-	maxVersions   = 100      // of a component that are kept
+	maxVersions   = 100      // of a component
 	maxName       = 128      // characters
 	maxSchema     = 16 << 10 // bytes
 	maxConfig     = 64 << 10 // bytes
@@ -29,11 +29,11 @@ type Component struct {
 	docstore.Meta
 	Profile
 	Status           string     `json:"status"`
-	ComponentVersion int64      `json:"component_version"` // of the last that was published; 0 if none was
+	ComponentVersion int64      `json:"component_version"` // the last that was published; 0 for none
 	TimePublished    clock.Time `json:"time_published"`
 }
 
-// Profile holds the members that clients set, and that are published.
+// Profile holds the members that are published.
 type Profile struct {
 	Code   string          `json:"code"`
 	Name   string          `json:"name"`
@@ -42,7 +42,7 @@ type Profile struct {
 	Config json.RawMessage `json:"config"`
 }
 
-// Version is a component as it was published.
+// Version is a published version of a component.
 type Version struct {
 	docstore.Meta
 	ComponentID      string `json:"component_id"`
@@ -86,7 +86,7 @@ var versions = docstore.Define(docstore.Schema[Version]{
 // Doc is a component as read or written.
 type Doc = docstore.Doc[Component]
 
-// Collections are those that the store must have.
+// Collections are the collections that the store must have.
 func Collections() []*docstore.Def { return []*docstore.Def{components.Def(), versions.Def()} }
 
 var (
@@ -94,9 +94,32 @@ var (
 	typeName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
 )
 
-// check fills in what is absent and notes every fault. It can take a while: see Components.check.
-func (p *Profile) check() error {
+// Draft holds the members that clients set.
+type Draft struct {
+	Profile
+	Status string `json:"status"`
+}
+
+// complete sets absent members to their defaults.
+func (d *Draft) complete() {
+	for _, member := range []*json.RawMessage{&d.Schema, &d.Config} {
+		if len(*member) == 0 || string(*member) == "null" {
+			*member = json.RawMessage("{}")
+		}
+	}
+	if d.Status == "" {
+		d.Status = enabled
+	}
+}
+
+const enabled = "1"
+
+// check completes a draft and reports its faults. It can take a second, because a schema can be expensive.
+func (d *Draft) check() error {
+	d.complete()
+	p := &d.Profile
 	var faults apperr.Faults
+	faults.Switch("status", &d.Status, enabled)
 	faults.Check(code.MatchString(p.Code), "code",
 		"must have 1…64 letters, digits or . _ -, and begin with a letter or digit")
 	faults.Name("name", p.Name, maxName)
@@ -109,7 +132,7 @@ func (p *Profile) check() error {
 		return err
 	}
 	if refers(p.Schema) {
-		faults.Add("schema", "must not refer to other schemas ($ref, $dynamicRef)")
+		faults.Add("schema", "must not have references ($ref, $dynamicRef, $recursiveRef)")
 		return faults.Err()
 	}
 	compiled, err := schema.Compile(p.Schema)
@@ -121,7 +144,7 @@ func (p *Profile) check() error {
 	return faults.Err()
 }
 
-// refers reports whether a schema has references. Through them, a short schema could take exponential time.
+// refers reports whether a schema has references. With them, a check by a short schema could take exponential time.
 func refers(text json.RawMessage) bool {
 	var found func(v any) bool
 	found = func(v any) bool {
@@ -146,12 +169,12 @@ func refers(text json.RawMessage) bool {
 	return json.Unmarshal(text, &parsed) == nil && found(parsed)
 }
 
-// same reports whether two profiles are the same.
+// same reports whether two profiles are equal.
 func (p *Profile) same(q *Profile) bool {
 	return p.Code == q.Code && p.Name == q.Name && p.Type == q.Type && bytes.Equal(p.Schema, q.Schema) &&
 		bytes.Equal(p.Config, q.Config)
 }
 
-func tell(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
+func emit(ctx context.Context, tx *docstore.Tx, action string, doc *Doc) error {
 	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "component", Source: "/components"}, action, doc, nil)
 }

@@ -20,16 +20,16 @@ func New(store *docstore.Store) *Components {
 	return &Components{store, fair.NewGate("checks of components", 2, 64)}
 }
 
-// check checks a profile, a few at a time: a schema can make that take a second.
-func (s *Components) check(ctx context.Context, p *Profile) (err error) {
-	busy := s.checks.Do(ctx, 1, func() { err = p.check() })
+// check checks a draft, a few at a time. The error is that of the draft, or apperr.Unavailable.
+func (s *Components) check(ctx context.Context, d *Draft) (err error) {
+	busy := s.checks.Do(ctx, 1, func() { err = d.check() })
 	if busy != nil {
 		return busy
 	}
 	return err
 }
 
-// Filter holds what must be equal; empty members do not count.
+// Filter selects components whose members are equal to its own. Empty members select all.
 type Filter struct{ Code, Type, Status string }
 
 // List returns a page of components.
@@ -49,14 +49,9 @@ func (s *Components) Get(ctx context.Context, id string) (Doc, error) {
 }
 
 // Create adds a component. The error is apperr.InvalidParameters, AlreadyExists, Unavailable, or InvalidState if the
-// tenant has too many.
-func (s *Components) Create(ctx context.Context, p Profile, status string) (Doc, error) {
-	if err := s.check(ctx, &p); err != nil {
-		return Doc{}, err
-	}
-	var faults apperr.Faults
-	faults.Switch("status", &status, "1")
-	if err := faults.Err(); err != nil {
+// tenant has too many components.
+func (s *Components) Create(ctx context.Context, d Draft) (Doc, error) {
+	if err := s.check(ctx, &d); err != nil {
 		return Doc{}, err
 	}
 	id, err := s.store.NewID(ctx)
@@ -69,39 +64,36 @@ func (s *Components) Create(ctx context.Context, p Profile, status string) (Doc,
 			return Doc{}, err
 		}
 		if n >= maxComponents {
-			return Doc{}, apperr.New(apperr.InvalidState, "there are %d components; no tenant can have more",
+			return Doc{}, apperr.New(apperr.InvalidState, "the tenant has %d components; it cannot have more",
 				maxComponents)
 		}
-		doc, err := components.Insert(ctx, tx, &Component{Meta: docstore.Meta{ID: id}, Profile: p, Status: status})
+		doc, err := components.Insert(ctx, tx, &Component{
+			Meta: docstore.Meta{ID: id}, Profile: d.Profile, Status: d.Status,
+		})
 		if err != nil {
 			return Doc{}, err
 		}
-		return doc, tell(ctx, tx, "created", &doc)
+		return doc, emit(ctx, tx, "created", &doc)
 	})
 }
 
-// Draft is what clients change of a component.
-type Draft struct {
-	Profile
-	Status string `json:"status"`
-}
-
-// Update changes what edit changes. The error is apperr.NotFound, InvalidParameters, AlreadyExists, VersionMismatch or
-// Unavailable.
+// Update applies edit to a component. The error is apperr.NotFound, InvalidParameters, AlreadyExists, VersionMismatch
+// or Unavailable, or that of edit. It calls edit twice: the draft is checked before the transaction, because that can
+// take a second, and again in it only if the component has changed in between.
 func (s *Components) Update(ctx context.Context, id string, edit func(*Draft) error) (Doc, error) {
 	doc, err := s.Get(ctx, id)
 	if err != nil {
 		return Doc{}, err
 	}
-	now, err := doc.Value()
+	before, err := doc.Value()
 	if err != nil {
 		return Doc{}, err
 	}
-	proposal := Draft{now.Profile, now.Status}
-	if err := edit(&proposal); err != nil {
+	checked := Draft{before.Profile, before.Status}
+	if err := edit(&checked); err != nil {
 		return Doc{}, err
 	}
-	if err := s.check(ctx, &proposal.Profile); err != nil {
+	if err := s.check(ctx, &checked); err != nil {
 		return Doc{}, err
 	}
 	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (Doc, error) {
@@ -113,27 +105,23 @@ func (s *Components) Update(ctx context.Context, id string, edit func(*Draft) er
 		if err := edit(&draft); err != nil {
 			return Doc{}, err
 		}
-		if !draft.same(&proposal.Profile) { // somebody else has changed it since; that is rare
-			if err := draft.Profile.check(); err != nil {
+		draft.complete()
+		if !draft.same(&checked.Profile) || draft.Status != checked.Status {
+			if err := draft.check(); err != nil {
 				return Doc{}, err
 			}
-		}
-		var faults apperr.Faults
-		faults.Switch("status", &draft.Status, "1")
-		if err := faults.Err(); err != nil {
-			return Doc{}, err
 		}
 		c.Profile, c.Status = draft.Profile, draft.Status
 		doc, err := components.Replace(ctx, tx, c)
 		if err != nil || !doc.Changed() {
 			return doc, err
 		}
-		return doc, tell(ctx, tx, "updated", &doc)
+		return doc, emit(ctx, tx, "updated", &doc)
 	})
 }
 
-// Publish makes a version of the component as it is. It makes none if nothing has changed since the last. The error is
-// apperr.NotFound or VersionMismatch.
+// Publish makes the next version of a component, unless nothing that is published has changed since the last. The error
+// is apperr.NotFound or VersionMismatch.
 func (s *Components) Publish(ctx context.Context, id string) (Doc, error) {
 	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (Doc, error) {
 		c, err := components.Load(ctx, tx, id)
@@ -164,7 +152,7 @@ func (s *Components) Publish(ctx context.Context, id string) (Doc, error) {
 		if err != nil {
 			return Doc{}, err
 		}
-		return doc, tell(ctx, tx, "published", &doc)
+		return doc, emit(ctx, tx, "published", &doc)
 	})
 }
 
@@ -186,7 +174,7 @@ func (s *Components) Delete(ctx context.Context, id string) (docstore.Deleted, e
 		if err != nil {
 			return docstore.Deleted{}, err
 		}
-		return docstore.Deleted{ID: id}, tell(ctx, tx, "deleted", &doc)
+		return docstore.Deleted{ID: id}, emit(ctx, tx, "deleted", &doc)
 	})
 }
 

@@ -84,7 +84,7 @@ func (a *api) createComponent(ctx context.Context, in *createComponentInput) (re
 	if err := in.Body.Into(&draft); err != nil {
 		return rest.Record[Component]{}, err
 	}
-	return rest.RecordOf[Component](a.Components.Create(ctx, draft.Profile, draft.Status))
+	return rest.RecordOf[Component](a.Components.Create(ctx, draft))
 }
 
 type componentVersionsInput struct {

@@ -1,4 +1,4 @@
-// Package kv is key-value storage: buckets, their objects, and the former values that a bucket keeps.
+// Package kv is key-value storage: buckets, their objects, and the former states of objects.
 package kv
 
 import (
@@ -17,7 +17,7 @@ import (
 const (
 	// MaxObject limits a value, in bytes of compact JSON. A request body is limited to the same size.
 	MaxObject = 1 << 20
-	// MaxHistory limits how many former values of an object a bucket keeps.
+	// MaxHistory is the most former states of an object that a bucket can keep.
 	MaxHistory = 100
 
 	maxBuckets     = 1000                 // of a tenant
@@ -43,8 +43,8 @@ type Bucket struct {
 // Settings are the members of a bucket that clients set.
 type Settings struct {
 	Description    string `json:"description"`
-	TTLSeconds     int64  `json:"ttl_seconds"` // of objects that are written without one of their own; 0 means forever
-	History        int64  `json:"history"`     // how many former values of an object are kept
+	TTLSeconds     int64  `json:"ttl_seconds"` // of objects that are written without their own; 0 means forever
+	History        int64  `json:"history"`     // how many former states of an object are kept
 	MaxObjectBytes int64  `json:"max_object_bytes"`
 }
 
@@ -69,28 +69,29 @@ type BucketDoc = docstore.Doc[Bucket]
 // KV are the use cases.
 type KV struct {
 	store *docstore.Store
-	ids   *otter.Cache[string, string] // of objects, by tenant and place
+	ids   *otter.Cache[string, string] // of objects, by tenant, bucket and key
 }
 
-// maxIDs bounds the places that are kept in memory: some 2 MB.
+// maxIDs is how many ids of objects are cached: about 2 MB.
 const maxIDs = 10_000
 
 // New makes the use cases.
 func New(store *docstore.Store) *KV {
 	return &KV{store, otter.Must(&otter.Options[string, string]{
 		MaximumSize: maxIDs,
-		// Run in the caller: background goroutines could not be stopped.
+		// The caller runs the cache's tasks, because background goroutines could not be stopped.
 		Executor: func(task func()) { task() },
 	})}
 }
 
-// Collections are those that the store must have.
+// Collections are the collections that the store must have.
 func Collections() []*docstore.Def {
 	return []*docstore.Def{buckets.Def(), objects.Def(), values.Def(), versions.Def(), removals.Def()}
 }
 
 var bucketName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
+// check sets defaults and reports every fault.
 func (b *Bucket) check() error {
 	var faults apperr.Faults
 	faults.Check(bucketName.MatchString(b.Name), "bucket",
@@ -118,11 +119,11 @@ func (s *KV) Bucket(ctx context.Context, name string) (BucketDoc, error) {
 
 func named(bucket string) docstore.Filter { return docstore.Eq(byName, docstore.Text(bucket)) }
 
-// PutBucket creates the bucket or replaces its settings. The error is apperr.InvalidParameters, VersionMismatch, or
+// PutBucket creates a bucket or replaces its settings. The error is apperr.InvalidParameters, VersionMismatch, or
 // InvalidState if the tenant has too many buckets or the bucket is being deleted.
 func (s *KV) PutBucket(ctx context.Context, name string, settings Settings) (BucketDoc, error) {
-	proposal := Bucket{Name: name, Settings: settings}
-	if err := proposal.check(); err != nil {
+	draft := Bucket{Name: name, Settings: settings}
+	if err := draft.check(); err != nil {
 		return BucketDoc{}, err
 	}
 	id, err := s.store.NewID(ctx)
@@ -135,7 +136,7 @@ func (s *KV) PutBucket(ctx context.Context, name string, settings Settings) (Buc
 			if docstore.Expects(ctx, name) {
 				return BucketDoc{}, apperr.New(apperr.VersionMismatch, "the bucket does not exist")
 			}
-			return addBucket(ctx, tx, id, proposal)
+			return addBucket(ctx, tx, id, draft)
 		}
 		if err != nil {
 			return BucketDoc{}, err
@@ -143,16 +144,16 @@ func (s *KV) PutBucket(ctx context.Context, name string, settings Settings) (Buc
 		if err := b.usable(); err != nil {
 			return BucketDoc{}, err
 		}
-		b.Settings = proposal.Settings
+		b.Settings = draft.Settings
 		doc, err := buckets.Replace(ctx, tx, b)
 		if err != nil || !doc.Changed() {
 			return doc, err
 		}
-		return doc, tellBucket(ctx, tx, "updated", &doc)
+		return doc, emitBucket(ctx, tx, "updated", &doc)
 	})
 }
 
-// loadBucket loads the bucket with a name. If-Match is about it if the request calls it by this name.
+// loadBucket loads the bucket with a name. A request's If-Match applies to it if its path has this name.
 func loadBucket(ctx context.Context, tx *docstore.Tx, name string) (*Bucket, error) {
 	doc, err := buckets.First(ctx, tx, named(name))
 	if err != nil {
@@ -161,7 +162,7 @@ func loadBucket(ctx context.Context, tx *docstore.Tx, name string) (*Bucket, err
 	return buckets.Load(docstore.ExpectFor(ctx, name, doc.ID), tx, doc.ID)
 }
 
-// usable refuses a bucket that is being deleted.
+// usable returns an error for a bucket that is being deleted.
 func (b *Bucket) usable() error {
 	if b.State == deleting {
 		return apperr.New(apperr.InvalidState, "the bucket is being deleted")
@@ -175,24 +176,25 @@ func addBucket(ctx context.Context, tx *docstore.Tx, id string, b Bucket) (Bucke
 		return BucketDoc{}, err
 	}
 	if n >= maxBuckets {
-		return BucketDoc{}, apperr.New(apperr.InvalidState, "there are %d buckets; no tenant can have more", maxBuckets)
+		return BucketDoc{}, apperr.New(apperr.InvalidState,
+			"the tenant has %d buckets; it cannot have more", maxBuckets)
 	}
 	b.Meta, b.State = docstore.Meta{ID: id}, active
 	doc, err := buckets.Insert(ctx, tx, &b)
 	if err != nil {
 		return BucketDoc{}, err
 	}
-	return doc, tellBucket(ctx, tx, "created", &doc)
+	return doc, emitBucket(ctx, tx, "created", &doc)
 }
 
 const (
-	deletionStep = 200 // objects that one transaction of a bucket's deletion deletes
-	atOnce       = 10  // steps that a request takes before it leaves the rest to the task
+	deletionStep = 200 // objects and former states that one transaction deletes, or those of one object
+	maxSteps     = 10  // transactions of a request; the task does the rest
 )
 
-// DeleteBucket deletes a bucket. With force it deletes the objects first, in steps; the task takes those beyond the
-// first 2000, and nothing can be written meanwhile. The error is apperr.NotFound,
-// VersionMismatch, or InUse if there are objects and force is not set.
+// DeleteBucket deletes a bucket. With force it deletes the objects first, in several transactions; a task deletes those
+// of a large bucket. Nothing can be written meanwhile. The error is apperr.NotFound, VersionMismatch, or InUse if there
+// are objects and force is not set.
 func (s *KV) DeleteBucket(ctx context.Context, name string, force bool) (docstore.Deleted, error) {
 	deleted, err := docstore.Write(ctx, s.store, func(tx *docstore.Tx) (docstore.Deleted, error) {
 		b, err := loadBucket(ctx, tx, name)
@@ -211,8 +213,8 @@ func (s *KV) DeleteBucket(ctx context.Context, name string, force bool) (docstor
 	if err != nil || docstore.IsDryRun(ctx) {
 		return deleted, err
 	}
-	// The deletion is certain from here on. What fails now is done by the task.
-	for range atOnce {
+	// If a step fails, the task goes on with the deletion.
+	for range maxSteps {
 		if left, err := s.purge(docstore.Aside(ctx), deleted.ID); err != nil || !left {
 			break
 		}
@@ -220,7 +222,7 @@ func (s *KV) DeleteBucket(ctx context.Context, name string, force bool) (docstor
 	return deleted, nil
 }
 
-// unused refuses with apperr.InUse if the bucket has objects.
+// unused returns apperr.InUse if the bucket has objects.
 func unused(ctx context.Context, tx *docstore.Tx, bucket string) error {
 	page, err := objects.Page(ctx, tx, docstore.Query{Filter: alive(within(bucket, ""), tx.Now), Limit: 1, Count: true})
 	if err != nil || page.Total == 0 {
@@ -234,12 +236,12 @@ func unused(ctx context.Context, tx *docstore.Tx, bucket string) error {
 		Faults: []apperr.Fault{{Location: "objects", Message: count}}}
 }
 
-// DueBuckets lists the buckets whose deletion has begun.
+// DueBuckets lists buckets whose deletion has begun.
 func DueBuckets(ctx context.Context, store *docstore.Store, limit int) ([]docstore.Ref, error) {
 	return buckets.Due(ctx, store, limit)
 }
 
-// Purge finishes the deletion of a bucket.
+// Purge finishes the deletion of a bucket. The error is apperr.NotFound or VersionMismatch.
 func (s *KV) Purge(ctx context.Context, id string) error {
 	for {
 		if left, err := s.purge(ctx, id); err != nil || !left {
@@ -248,7 +250,8 @@ func (s *KV) Purge(ctx context.Context, id string) error {
 	}
 }
 
-// purge deletes some objects of a bucket that is being deleted, or the bucket if it has none left.
+// purge deletes some objects of a bucket that is being deleted or, if there are none, the bucket. left says that the
+// bucket is still there.
 func (s *KV) purge(ctx context.Context, id string) (left bool, err error) {
 	return docstore.Write(ctx, s.store, func(tx *docstore.Tx) (bool, error) {
 		b, err := buckets.Load(ctx, tx, id)
@@ -259,7 +262,11 @@ func (s *KV) purge(ctx context.Context, id string) (left bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		for _, o := range found {
+		size := int64(0)
+		for i, o := range found {
+			if size += 1 + o.Kept; size > deletionStep && i > 0 {
+				break
+			}
 			if err := remove(ctx, tx, o, "deleted"); err != nil {
 				return false, err
 			}
@@ -271,10 +278,10 @@ func (s *KV) purge(ctx context.Context, id string) (left bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		return false, tellBucket(ctx, tx, "deleted", &doc)
+		return false, emitBucket(ctx, tx, "deleted", &doc)
 	})
 }
 
-func tellBucket(ctx context.Context, tx *docstore.Tx, action string, doc *BucketDoc) error {
+func emitBucket(ctx context.Context, tx *docstore.Tx, action string, doc *BucketDoc) error {
 	return outbox.Tell(ctx, tx, outbox.Kind{Entity: "kv_bucket", Source: "/kv/buckets"}, action, doc, nil)
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// version is a former state of an object. A large value is stored apart, as an object's is.
+// version is a former state of an object. A large value is stored in values, as an object's is.
 type version struct {
-	docstore.Meta                 // the id is versionID
+	docstore.Meta                 // with versionID as id
 	ObjectID      string          `json:"object_id"`
 	Of            int64           `json:"of"` // the object's version
 	Since         clock.Time      `json:"since"`
@@ -39,14 +39,14 @@ var versions = docstore.Define(docstore.Schema[version]{
 	},
 })
 
-// versionID sorts an object's versions by their numbers.
+// versionID is the id of a version, which sorts an object's versions by their numbers.
 func versionID(object string, version int64) string { return fmt.Sprintf("%s/%016d", object, version) }
 
 // versionsOf selects the kept versions of an object.
 func versionsOf(object string) docstore.Filter { return docstore.Prefix(byVersion, object+"/") }
 
-// keep stores the state that an object had before a change, and removes the versions that are too many. It returns how
-// many there are now.
+// keep stores the state that an object had before a change, and removes the oldest states if there are more than
+// history. whole is the former value. It returns how many states are kept now.
 func keep(ctx context.Context, tx *docstore.Tx, former *Object, whole json.RawMessage, history int64) (int64, error) {
 	if history == 0 && former.Kept == 0 {
 		return 0, nil
@@ -60,7 +60,7 @@ func keep(ctx context.Context, tx *docstore.Tx, former *Object, whole json.RawMe
 			return 0, err
 		}
 		if v.Size > inline {
-			if err := storeApart(ctx, tx, v.ID, v.Of, whole); err != nil {
+			if err := storeLarge(ctx, tx, v.ID, v.Of, whole); err != nil {
 				return 0, err
 			}
 		}
@@ -68,11 +68,12 @@ func keep(ctx context.Context, tx *docstore.Tx, former *Object, whole json.RawMe
 	if former.Kept < history {
 		return former.Kept + 1, nil
 	}
-	first := former.Version + 1 - history // to be kept: each change of the object has made one
+	first := former.Version + 1 - history // the oldest to be kept; each change of the object has made a version
 	outdated := docstore.Range(byVersion, docstore.Text(former.ID+"/"), docstore.Text(versionID(former.ID, first)))
 	return history, removeVersions(ctx, tx, outdated)
 }
 
+// removeVersions deletes former states and their large values.
 func removeVersions(ctx context.Context, tx *docstore.Tx, f docstore.Filter) error {
 	var large []string
 	err := versions.DeleteWhere(ctx, tx, f, func(doc docstore.Doc[version]) error {
@@ -88,7 +89,7 @@ func removeVersions(ctx context.Context, tx *docstore.Tx, f docstore.Filter) err
 	return values.DeleteWhere(ctx, tx, docstore.ID(large...), nil)
 }
 
-// History returns a page of an object's former states, the latest first. The error is apperr.NotFound or
+// History returns a page of an object's former states, latest first. The error is apperr.NotFound or
 // InvalidParameters.
 func (s *KV) History(ctx context.Context, bucket, key string, p docstore.Paging) (Page, error) {
 	doc, err := s.find(ctx, bucket, key)
@@ -117,7 +118,7 @@ func (s *KV) History(ctx context.Context, bucket, key string, p docstore.Paging)
 		}
 		shown := Version{v.Of, v.Since, v.ContentType, v.Size, v.Value}
 		if v.Size > inline {
-			if shown.Value, err = apart(ctx, s.store, v.ID, v.Of); err != nil {
+			if shown.Value, err = largeValue(ctx, s.store, v.ID, v.Of); err != nil {
 				return nil, err
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/apperr"
 )
 
-// A key that is accepted is the same after any way of writing it in a path, and after a proxy has cleaned the path.
+// An accepted key stays the same however a client encodes it in a path, and if a proxy cleans the path.
 func FuzzKey(f *testing.F) {
 	for _, key := range []string{
 		"k", "console/theme", "a b", "a%2Fb", "é", "微/信", "a?b", "a#b", "..a", "a/..", "a//b", "history", "a/history",

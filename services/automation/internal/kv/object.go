@@ -16,7 +16,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/outbox"
 )
 
-// Object is an object record: what the API shows, without the value if that is large.
+// Object is an object record. Its JSON form is the API's, the events' and the store's, without the value if that is
+// large.
 type Object struct {
 	docstore.Meta
 	Bucket      string     `json:"bucket"`
@@ -26,20 +27,20 @@ type Object struct {
 	TimeExpires clock.Time `json:"time_expires"`
 	Kept        int64      `json:"kept_versions"` // how many former states are kept
 
-	// Value is stored here if it has at most inline bytes, so that one read finds it, otherwise in values, so that
-	// lists of keys do not read it. It is the last member: see recordOf.
+	// Value is here if it has at most inline bytes, so that one read gets it. A larger one is in the collection values,
+	// so that lists of keys do not read it. It must be the last member: see recordOf and valueMember.
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
 const (
-	inline     = 16 << 10
-	maxKey     = 1024 // bytes
-	maxContent = 128  // characters of a content type
+	inline     = 16 << 10 // bytes
+	maxKey     = 1024     // bytes
+	maxContent = 128      // characters of a content type
 )
 
-// value is a value that is larger than inline, of an object or of one of its kept versions.
+// value is a value of more than inline bytes: of an object, or of a former state.
 type value struct {
-	docstore.Meta                 // the id is that of the object or version
+	docstore.Meta                 // with the id of the object or version
 	Of            int64           `json:"of"` // the object's version
 	Value         json.RawMessage `json:"value"`
 }
@@ -61,7 +62,7 @@ var objects = docstore.Define(docstore.Schema[Object]{
 
 var values = docstore.Define(docstore.Schema[value]{Name: "kv_values", Noun: "value", Part: true})
 
-// place is where an object is among all of the tenant. Names of buckets have no slash.
+// place is the unique key of an object among all of the tenant. Names of buckets have no slash.
 func place(bucket, key string) string { return bucket + "/" + key }
 
 // within selects a bucket's objects whose keys begin with prefix.
@@ -69,7 +70,8 @@ func within(bucket, prefix string) docstore.Filter {
 	return docstore.Prefix(byKey, place(bucket, prefix))
 }
 
-// alive selects objects that have not expired. Outside is a form that engines leave out while nothing has expired.
+// alive selects those objects of f that have not expired. It is an Outside, which costs engines nothing while no object
+// has expired.
 func alive(f docstore.Filter, now clock.Time) docstore.Filter {
 	others := docstore.Outside(byExpiry, docstore.Number(0), docstore.Number(now.Millis()+1))
 	return docstore.And(f, docstore.Moving(others))
@@ -79,14 +81,14 @@ func (o *Object) expired(now clock.Time) bool {
 	return !o.TimeExpires.IsZero() && !o.TimeExpires.After(now)
 }
 
-// Draft is what clients set of an object.
+// Draft has the members of an object that clients set.
 type Draft struct {
 	Value       json.RawMessage `json:"value"`
 	ContentType string          `json:"content_type"`
-	TTLSeconds  *int64          `json:"ttl_seconds"` // nil means as the bucket says, 0 forever
+	TTLSeconds  *int64          `json:"ttl_seconds"` // nil means the bucket's, 0 forever
 }
 
-// check fills in what is absent.
+// check sets defaults and reports every fault.
 func (d *Draft) check(key string) error {
 	var faults apperr.Faults
 	checkKey(&faults, key)
@@ -104,23 +106,23 @@ func (d *Draft) check(key string) error {
 	return faults.Err()
 }
 
-// historyTail ends the path of an object's history. A key that ends so could not be told from it.
+// historyTail is the end of the path of an object's history. So keys cannot end with it.
 const historyTail = "/history"
 
-// checkKey accepts what can be the end of a path, whoever normalizes it on the way.
+// checkKey accepts keys that stay the same as the end of a URL's path, even if a proxy normalizes that.
 func checkKey(faults *apperr.Faults, key string) {
 	faults.Check(key != "" && len(key) <= maxKey, "key", "must have 1…%d bytes", maxKey)
 	faults.Check(utf8.ValidString(key) && !strings.ContainsFunc(key, unicode.IsControl), "key",
-		"must not have control characters")
+		"must be UTF-8 without control characters")
 	segments := strings.Split(key, "/")
 	faults.Check(key == "" || !slices.ContainsFunc(segments, func(s string) bool {
 		return s == "" || s == "." || s == ".."
-	}), "key", "must not have empty segments, . or .. between slashes")
+	}), "key", "must not have segments between slashes that are empty, . or ..")
 	faults.Check(!strings.Contains(key, `\`), "key", `must not have \`)
-	faults.Check(!strings.HasSuffix(key, historyTail), "key", "must not end in %s", historyTail)
+	faults.Check(!strings.HasSuffix(key, historyTail), "key", "must not end with %s", historyTail)
 }
 
-// set changes an object to a draft, at a time, under a bucket's settings. The error is apperr.InvalidParameters.
+// set sets the members of an object by a draft and the bucket's settings. The error is apperr.InvalidParameters.
 func (o *Object) set(d Draft, now clock.Time, in Settings) error {
 	if size := int64(len(d.Value)); size > in.MaxObjectBytes {
 		return apperr.Invalid("value", "must have at most %d bytes in this bucket", in.MaxObjectBytes)
@@ -136,16 +138,16 @@ func (o *Object) set(d Draft, now clock.Time, in Settings) error {
 	return nil
 }
 
-// Record is an object with its value, in its JSON form.
+// Record is an object with its value: its JSON form and its ETag.
 type Record struct {
 	JSON []byte
 	Tag  string
 }
 
-// Stored makes a Record what an Idempotency-Key keeps.
+// Stored returns the JSON and the ETag, so that pkg/rest can answer with it.
 func (r Record) Stored() (body []byte, tag string, err error) { return r.JSON, r.Tag, nil }
 
-// recordOf makes the Record of a document. large is the value if that is stored apart.
+// recordOf makes the Record of a document. large is its value if that is stored in values, otherwise nil.
 func recordOf(doc *docstore.Doc[Object], large json.RawMessage) (Record, error) {
 	body, err := doc.JSON()
 	if err != nil || large == nil {
@@ -155,11 +157,11 @@ func recordOf(doc *docstore.Doc[Object], large json.RawMessage) (Record, error) 
 	return Record{whole, doc.Tag()}, nil
 }
 
-// valueMember is where the value begins in an object's JSON form. The members before it are numbers and strings, and no
-// string has this text: its quotes are escaped.
+// valueMember precedes the value in an object's JSON form. It cannot occur earlier: the members before are numbers and
+// strings, and quotes in strings are escaped.
 var valueMember = []byte(`,"value":`)
 
-// isPlain reports whether an object in its JSON form never expires and has its value, without decoding it.
+// isPlain reports whether an object in its JSON form has its value and never expires, without decoding it.
 func isPlain(body []byte) bool {
 	head, _, whole := bytes.Cut(body, valueMember)
 	return whole && bytes.Contains(head, []byte(`,"time_expires":null`))
@@ -174,7 +176,7 @@ func bare(doc *docstore.Doc[Object]) ([]byte, error) {
 	return body, err
 }
 
-// encode makes JSON in the same form as the store does: without HTML escapes, which would change values.
+// encode makes JSON without HTML escapes, as the store does, so that values stay as they were sent.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -183,8 +185,8 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// tellObject tells a change of an object. Events have no values: those can be large and confidential.
-func tellObject(ctx context.Context, tx *docstore.Tx, action string, doc *docstore.Doc[Object]) error {
+// emitObject emits an event about an object. It leaves out the value, which can be large and confidential.
+func emitObject(ctx context.Context, tx *docstore.Tx, action string, doc *docstore.Doc[Object]) error {
 	record, err := bare(doc)
 	if err != nil {
 		return err

@@ -11,15 +11,16 @@ import (
 	"github.com/idplatform/idplatform/pkg/request"
 )
 
+// at selects the object with a key.
 func at(bucket, key string) docstore.Filter {
 	return docstore.Eq(byKey, docstore.Text(place(bucket, key)))
 }
 
-// Get returns an object. The error is apperr.NotFound.
+// Get returns an object. The error is apperr.NotFound, or Unavailable if the object changes again and again meanwhile.
 func (s *KV) Get(ctx context.Context, bucket, key string) (Record, error) {
-	// A large value is a second read. If it is not that of the version that the first has found, both are repeated.
-	const tries = 3
-	for range tries {
+	// A large value takes a second read. If the object has changed in between, both are repeated.
+	const attempts = 3
+	for range attempts {
 		doc, err := s.find(ctx, bucket, key)
 		if err != nil {
 			return Record{}, err
@@ -35,7 +36,7 @@ func (s *KV) Get(ctx context.Context, bucket, key string) (Record, error) {
 		if o.Size <= inline {
 			return record, nil
 		}
-		large, err := apart(ctx, s.store, o.ID, o.Version)
+		large, err := largeValue(ctx, s.store, o.ID, o.Version)
 		if apperr.IsNotFound(err) {
 			continue
 		}
@@ -47,11 +48,11 @@ func (s *KV) Get(ctx context.Context, bucket, key string) (Record, error) {
 	return Record{}, apperr.New(apperr.Unavailable, "the object changes too often to be read")
 }
 
-// find returns an object, which may have expired. The error is apperr.NotFound.
+// find returns an object even if it has expired. The error is apperr.NotFound.
 func (s *KV) find(ctx context.Context, bucket, key string) (docstore.Doc[Object], error) {
 	where := request.Tenant(ctx) + "/" + bucket + "/" + key
 	if id, known := s.ids.GetIfPresent(where); known {
-		// An object never changes its place and no id is used twice, so what is found is the right one.
+		// The cached id cannot be wrong: an object keeps its bucket and key, and no id is used twice.
 		if doc, err := objects.Find(ctx, s.store, id); !apperr.IsNotFound(err) {
 			return doc, err
 		}
@@ -63,9 +64,9 @@ func (s *KV) find(ctx context.Context, bucket, key string) (docstore.Doc[Object]
 	return doc, err
 }
 
-// apart returns the value that is stored apart for a version of an object. The error is apperr.NotFound if the object
-// has changed since.
-func apart(ctx context.Context, r docstore.Reader, id string, of int64) (json.RawMessage, error) {
+// largeValue returns the value that is stored in values for a version of an object. The error is apperr.NotFound if the
+// object has changed since.
+func largeValue(ctx context.Context, r docstore.Reader, id string, of int64) (json.RawMessage, error) {
 	doc, err := values.Find(ctx, r, id)
 	if err != nil {
 		return nil, err
@@ -81,7 +82,7 @@ func apart(ctx context.Context, r docstore.Reader, id string, of int64) (json.Ra
 }
 
 // Create adds an object, and its bucket if there is none. The error is apperr.InvalidParameters, AlreadyExists, or
-// InvalidState if the bucket is being deleted or would be one too many.
+// InvalidState if the bucket is being deleted, or the tenant has too many buckets for a new one.
 func (s *KV) Create(ctx context.Context, bucket, key string, d Draft) (Record, error) {
 	return s.write(ctx, bucket, key, d, func(exists bool) error {
 		if exists {
@@ -105,11 +106,12 @@ func (s *KV) Put(ctx context.Context, bucket, key string, d Draft, fresh bool) (
 	})
 }
 
+// write adds or replaces an object, unless may returns an error.
 func (s *KV) write(ctx context.Context, bucket, key string, d Draft, may func(exists bool) error) (Record, error) {
 	if err := d.check(key); err != nil {
 		return Record{}, err
 	}
-	ids, err := s.store.NewIDs(ctx, 2) // of the object and its bucket, if they are new
+	ids, err := s.store.NewIDs(ctx, 2) // for the object and its bucket, if they are new
 	if err != nil {
 		return Record{}, err
 	}
@@ -128,7 +130,7 @@ func (s *KV) write(ctx context.Context, bucket, key string, d Draft, may func(ex
 	})
 }
 
-// load loads an object; nil if there is none. It removes one that has expired.
+// load loads an object; nil if there is none. It removes an object that has expired.
 func load(ctx context.Context, tx *docstore.Tx, bucket, key string) (*Object, error) {
 	found, err := objects.LoadWhere(ctx, tx, at(bucket, key), "", 1)
 	if err != nil || len(found) == 0 {
@@ -144,6 +146,7 @@ func load(ctx context.Context, tx *docstore.Tx, bucket, key string) (*Object, er
 	return o, nil
 }
 
+// add adds an object. ids are those of the object and of its bucket, if they are new.
 func add(ctx context.Context, tx *docstore.Tx, bucket, key string, d Draft, ids []string) (Record, error) {
 	settings, err := bucketFor(ctx, tx, bucket, ids[1])
 	if err != nil {
@@ -162,10 +165,10 @@ func add(ctx context.Context, tx *docstore.Tx, bucket, key string, d Draft, ids 
 	if err != nil {
 		return Record{}, err
 	}
-	if err := storeApart(ctx, tx, o.ID, o.Version, large); err != nil {
+	if err := storeLarge(ctx, tx, o.ID, o.Version, large); err != nil {
 		return Record{}, err
 	}
-	if err := tellObject(ctx, tx, "created", &doc); err != nil {
+	if err := emitObject(ctx, tx, "created", &doc); err != nil {
 		return Record{}, err
 	}
 	return recordOf(&doc, large)
@@ -193,6 +196,7 @@ func bucketFor(ctx context.Context, tx *docstore.Tx, name, id string) (Settings,
 	return b.Settings, b.usable()
 }
 
+// change replaces the value of a loaded object. It keeps the former state if the bucket has a history.
 func change(ctx context.Context, tx *docstore.Tx, o *Object, d Draft) (Record, error) {
 	settings, err := settingsOf(ctx, tx, o.Bucket)
 	if err != nil {
@@ -201,7 +205,7 @@ func change(ctx context.Context, tx *docstore.Tx, o *Object, d Draft) (Record, e
 	former := *o
 	whole := former.Value
 	if former.Size > inline {
-		if whole, err = apart(ctx, tx, o.ID, o.Version); err != nil {
+		if whole, err = largeValue(ctx, tx, o.ID, o.Version); err != nil {
 			return Record{}, err
 		}
 	}
@@ -225,19 +229,19 @@ func change(ctx context.Context, tx *docstore.Tx, o *Object, d Draft) (Record, e
 	if former.Size > inline && value == nil {
 		err = values.DeleteWhere(ctx, tx, docstore.ID(o.ID), nil)
 	} else {
-		err = storeApart(ctx, tx, o.ID, o.Version, value)
+		err = storeLarge(ctx, tx, o.ID, o.Version, value)
 	}
 	if err != nil {
 		return Record{}, err
 	}
-	if err := tellObject(ctx, tx, "updated", &doc); err != nil {
+	if err := emitObject(ctx, tx, "updated", &doc); err != nil {
 		return Record{}, err
 	}
 	return recordOf(&doc, value)
 }
 
-// settingsOf returns the settings of a bucket whose object is changed. The transaction need not depend on them: a
-// deletion of the bucket would delete the object, too.
+// settingsOf returns the settings of a bucket whose object is changed. The transaction need not depend on them, because
+// a deletion of the bucket deletes the object too, on which the transaction depends.
 func settingsOf(ctx context.Context, tx *docstore.Tx, bucket string) (Settings, error) {
 	doc, err := buckets.First(ctx, tx.Peek(), named(bucket))
 	if err != nil {
@@ -250,7 +254,7 @@ func settingsOf(ctx context.Context, tx *docstore.Tx, bucket string) (Settings, 
 	return b.Settings, b.usable()
 }
 
-// ifLarge returns the value if it is stored apart, otherwise nil.
+// ifLarge returns a value that is to be stored in values; nil for a smaller one.
 func ifLarge(value json.RawMessage) json.RawMessage {
 	if len(value) <= inline {
 		return nil
@@ -258,7 +262,7 @@ func ifLarge(value json.RawMessage) json.RawMessage {
 	return value
 }
 
-// takeLarge takes a large value out of an object and returns it; nil if the value stays.
+// takeLarge removes a large value from an object and returns it; nil if the value stays.
 func (o *Object) takeLarge() json.RawMessage {
 	value := ifLarge(o.Value)
 	if value != nil {
@@ -267,8 +271,8 @@ func (o *Object) takeLarge() json.RawMessage {
 	return value
 }
 
-// storeApart stores the value of a version of an object, unless it is nil.
-func storeApart(ctx context.Context, tx *docstore.Tx, id string, of int64, v json.RawMessage) error {
+// storeLarge stores the value of a version of an object in values, unless it is nil.
+func storeLarge(ctx context.Context, tx *docstore.Tx, id string, of int64, v json.RawMessage) error {
 	if v == nil {
 		return nil
 	}
@@ -299,7 +303,7 @@ func (s *KV) Delete(ctx context.Context, bucket, key string) (docstore.Deleted, 
 	})
 }
 
-// remove deletes a loaded object with all that belongs to it.
+// remove deletes a loaded object with its value and former states. action is that of the event.
 func remove(ctx context.Context, tx *docstore.Tx, o *Object, action string) error {
 	if o.Size > inline {
 		if err := values.DeleteWhere(ctx, tx, docstore.ID(o.ID), nil); err != nil {
@@ -318,7 +322,7 @@ func remove(ctx context.Context, tx *docstore.Tx, o *Object, action string) erro
 	if err := remember(ctx, tx, o); err != nil {
 		return err
 	}
-	return tellObject(ctx, tx, action, &doc)
+	return emitObject(ctx, tx, action, &doc)
 }
 
 // DueObjects lists objects that have expired.

@@ -7,18 +7,18 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// Page is a page of objects or versions in their JSON form.
+// Page is a page of objects, or of former states, in their JSON form.
 type Page struct {
 	Items [][]byte
-	Total int64 // −1 means not counted
-	More  bool  // there are more than Total
-	Next  string
+	Total int64  // −1 means not counted
+	More  bool   // there are more than Total
+	Next  string // the token of the next page; "" for the last
 }
 
-// maxAnswer bounds the bytes of one answer's items. A page with more has fewer items, at least one, and a token.
+// maxAnswer limits the bytes of a page. A page that would have more gets fewer items, but at least one, and a token.
 const maxAnswer = 4 << 20
 
-// pageOf reads a page and shows its documents. If those are too large together, it reads a shorter one.
+// pageOf reads a page and makes its items by show. If they are too large together, it reads a shorter page.
 func pageOf[T any](q docstore.Query, read func(docstore.Query) (docstore.Page[T], error),
 	show func(*docstore.Doc[T]) ([]byte, error)) (Page, error) {
 	for {
