@@ -28,7 +28,7 @@ type triggeredRun struct {
 	RequestID  string          `json:"request_id"`
 	Event      json.RawMessage `json:"event"`
 	Attempt    int64           `json:"attempt"` // how many attempts have begun
-	Next       clock.Time      `json:"next"`    // when the next attempt may begin; during an attempt, the end of its lease
+	Next       clock.Time      `json:"next"`    // when the next attempt may begin, at the end of a lease or a pause
 }
 
 const (

@@ -27,8 +27,10 @@ func Register(s *rest.Server, nouns Nouns) {
 		"Key-value storage: JSON values by bucket and key, with compare-and-set, expiry and history.")
 	a.registerBuckets(storage)
 	a.registerObjects(storage)
-	a.registerJobs(s.Tagged("Jobs", "What runs at a time, or again and again: schedules and targets."))
-	a.registerSubJobs(s.Tagged("Runs", "Sub-jobs: the runs of jobs, the parts that they split off, and their logs."))
+	a.registerJobs(s.Tagged("Jobs", "Work that is done once or again and again: each job has a schedule and a target."))
+	a.registerSubJobs(s.Tagged("Runs",
+		"Sub-jobs: the runs of jobs, the parts that workers split off from runs, and their logs."))
 	a.registerComponents(s.Tagged("Components", "Reusable pieces of pages and flows, versioned and published."))
-	a.registerFunctions(s.Tagged("Functions", "Code of tenants, run in a sandbox by clients, events and jobs."))
+	a.registerFunctions(s.Tagged("Functions",
+		"Code of the tenant, which runs in a sandbox: called by clients and jobs, and triggered by events."))
 }

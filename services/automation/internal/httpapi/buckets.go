@@ -27,16 +27,16 @@ func (a *api) registerBuckets(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "put-kv-bucket", Method: http.MethodPut, Path: oneBucket, Record: "bucket", Scope: auth.KVWrite,
 		Summary: "Create a bucket or change its settings", Errors: []apperr.Kind{apperr.InvalidState},
-		Doc: "A bucket also appears with its first object, with the default settings. New settings hold for what is " +
-			"written from then on. A tenant has at most 1000 buckets.",
+		Doc: "A bucket also appears with its first object, with the default settings. Changed settings apply to " +
+			"later writes of objects. A tenant has at most 1000 buckets.",
 		Request: exampleBucketInput, Response: exampleBucket,
 	}, a.putBucket)
 	rest.Handle(s, rest.Op{
 		ID: "delete-kv-bucket", Method: http.MethodDelete, Path: oneBucket, Record: "bucket", Scope: auth.KVWrite,
 		Summary: "Delete a bucket", Errors: []apperr.Kind{apperr.InUse},
-		Doc: "Refused while it has objects, unless `force=true`, which deletes them too. A deletion of very many " +
-			"objects goes on after the answer; until it is done, the bucket has the state `deleting` and nothing " +
-			"can be written.",
+		Doc: "Refused while it has objects, unless `force=true`, which deletes them too. The deletion of many objects " +
+			"goes on after the answer; until it is finished, the bucket has the state `deleting` and nothing can " +
+			"be written.",
 		Response: rest.Deleted{ID: "1048577"},
 	}, a.deleteBucket)
 }
@@ -82,9 +82,9 @@ type KVBucket struct {
 	rest.Meta
 	Name           string     `json:"name" example:"settings"`
 	Description    string     `json:"description"`
-	TTLSeconds     int64      `json:"ttl_seconds" doc:"Of objects without one of their own; 0: forever"`
+	TTLSeconds     int64      `json:"ttl_seconds" doc:"Of objects that are written without their own; 0: forever"`
 	History        int64      `json:"history" doc:"How many former states of an object are kept"`
-	MaxObjectBytes int64      `json:"max_object_bytes" doc:"Of a value, as compact JSON"`
+	MaxObjectBytes int64      `json:"max_object_bytes" doc:"Of a value as compact JSON"`
 	State          string     `json:"state" enum:"active,deleting"`
 	TimeDeleted    *time.Time `json:"time_deleted" nullable:"true" doc:"When its deletion began"`
 }
@@ -93,8 +93,8 @@ type KVBucket struct {
 type KVBucketInput struct {
 	rest.MetaInput
 	Description    string `json:"description,omitempty" doc:"Up to 1024 characters"`
-	TTLSeconds     int64  `json:"ttl_seconds,omitempty" doc:"0: forever"`
-	History        int64  `json:"history,omitempty" doc:"0…100"`
+	TTLSeconds     int64  `json:"ttl_seconds,omitempty" doc:"Of objects that are written without their own; 0: forever"`
+	History        int64  `json:"history,omitempty" doc:"How many former states of an object are kept: 0…100"`
 	MaxObjectBytes int64  `json:"max_object_bytes,omitempty" doc:"1…1048576; 1 MiB if absent"`
 
 	Name        string     `json:"name,omitempty" readOnly:"true"`

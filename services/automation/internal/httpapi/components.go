@@ -38,18 +38,18 @@ func (a *api) registerComponents(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "update-component", Method: http.MethodPatch, Path: oneComponent, Scope: auth.FunctionsWrite,
 		Summary: "Change a component", Errors: []apperr.Kind{apperr.AlreadyExists},
-		Doc:     "JSON merge patch (RFC 7396). What is published stays as it is.",
+		Doc:     "JSON merge patch (RFC 7396). Published versions stay as they are.",
 		Request: map[string]any{"config": map[string]any{"title": "Welcome"}}, Response: exampleComponent,
 	}, rest.Update[Component, ComponentInput](a.Components.Update))
 	rest.Handle(s, rest.Op{
 		ID: "delete-component", Method: http.MethodDelete, Path: oneComponent, Scope: auth.FunctionsWrite,
-		Summary: "Delete a component", Doc: "With its versions.", Response: rest.Deleted{ID: "1048577"},
+		Summary: "Delete a component", Doc: "Its versions are deleted too.", Response: rest.Deleted{ID: "1048577"},
 	}, rest.Delete(a.Components.Delete))
 	rest.Handle(s, rest.Op{
 		ID: "publish-component", Method: http.MethodPost, Path: oneComponent + "/publish", Scope: auth.FunctionsWrite,
 		Summary: "Publish a component", Response: exampleComponent,
-		Doc: "As the next `component_version`, which never changes. Without a change since the last there is no " +
-			"new one. The last 100 are kept.",
+		Doc: "Makes the next `component_version`, which never changes, unless nothing has changed since the last. " +
+			"The last 100 are kept.",
 	}, rest.One[Component](a.Components.Publish))
 	rest.Handle(s, rest.Op{
 		ID: "list-component-versions", Method: http.MethodGet, Path: oneComponent + "/versions",
@@ -108,13 +108,13 @@ func (a *api) getComponentVersion(ctx context.Context, in *componentVersionInput
 	return rest.RecordOf[ComponentVersion](a.Components.Version(ctx, in.ID, in.Number))
 }
 
-// ComponentProfile has what is published of a component.
+// ComponentProfile has the members that are published.
 type ComponentProfile struct {
 	Code   string         `json:"code" doc:"1…64 letters, digits or . _ -; unique" example:"banner"`
 	Name   string         `json:"name" doc:"1…128 characters" example:"Banner"`
 	Type   string         `json:"type" doc:"What it is a piece of: 1…64 lower-case letters, digits, _ or -" example:"login_page"`
 	Schema map[string]any `json:"schema,omitempty" doc:"A JSON Schema (2020-12) for config, without references; up to 16 KiB"`
-	Config map[string]any `json:"config,omitempty" doc:"As schema says; up to 64 KiB"`
+	Config map[string]any `json:"config,omitempty" doc:"Must meet schema; up to 64 KiB"`
 }
 
 // Component describes component.Component for the OpenAPI document.
@@ -122,11 +122,11 @@ type Component struct {
 	rest.Meta
 	ComponentProfile
 	Status           string     `json:"status" enum:"1,0"`
-	ComponentVersion int64      `json:"component_version" doc:"That was published last; 0 if none was"`
+	ComponentVersion int64      `json:"component_version" doc:"The last that was published; 0 for none"`
 	TimePublished    *time.Time `json:"time_published" nullable:"true"`
 }
 
-// ComponentInput is a component to be created, or the members of one to be changed.
+// ComponentInput is a component to be created or changed. Read-only members may be sent back and do not count.
 type ComponentInput struct {
 	rest.MetaInput
 	ComponentProfile

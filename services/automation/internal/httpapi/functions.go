@@ -24,10 +24,9 @@ func (a *api) registerFunctions(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "create-function", Method: http.MethodPost, Path: functionsPath, Scope: auth.FunctionsWrite,
 		Summary: "Create a function", Errors: writeErrors, Request: exampleFunctionInput, Response: exampleFunction,
-		Doc: "The code is compiled and checked; it is not run. `javascript` needs `source` of at most 256 KiB. " +
-			"`wasm` takes `module_base64` or, for modules that a body of 1 MiB has no room for, gets its module " +
-			"afterwards. " +
-			"Values of `env` are secrets.",
+		Doc: "The code is compiled and checked, but not run. `javascript` needs `source` of at most 256 KiB. `wasm` " +
+			"takes `module_base64`; a module that is too large for a body of 1 MiB is uploaded afterwards. The " +
+			"values of `env` are secrets.",
 	}, a.createFunction)
 	rest.Handle(s, rest.Op{
 		ID: "list-functions", Method: http.MethodGet, Path: functionsPath, Scope: auth.FunctionsRead,
@@ -41,8 +40,8 @@ func (a *api) registerFunctions(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "replace-function", Method: http.MethodPut, Path: oneFunction, Scope: auth.FunctionsWrite,
 		Summary: "Replace a function", Errors: writeErrors, Request: exampleFunctionInput, Response: exampleFunction,
-		Doc: "Code that is absent stays, and so does each value of `env` that is `******`. Another code, runtime or " +
-			"entry makes a new revision.",
+		Doc: "Absent code stays as it is, and so does each value of `env` that is `******`. Other code, another " +
+			"runtime or another entry makes a new revision.",
 	}, a.replaceFunction)
 	rest.Handle(s, rest.Op{
 		ID: "update-function", Method: http.MethodPatch, Path: oneFunction, Scope: auth.FunctionsWrite,
@@ -52,8 +51,7 @@ func (a *api) registerFunctions(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "delete-function", Method: http.MethodDelete, Path: oneFunction, Scope: auth.FunctionsWrite,
 		Summary: "Delete a function", Errors: []apperr.Kind{apperr.InUse},
-		Doc: "With its revisions, logs and the runs that events have triggered and that wait. Refused while jobs " +
-			"have it as their target.",
+		Doc:      "Its revisions, logs and waiting runs are deleted too. Refused while it is the target of jobs.",
 		Response: rest.Deleted{ID: "1048577"},
 	}, rest.Delete(a.Functions.Delete))
 	rest.Handle(s, rest.Op{
@@ -70,21 +68,21 @@ func (a *api) registerCalls(s *rest.Server) {
 		ID: "invoke-function", Method: http.MethodPost, Path: oneFunction + "/invoke", Scope: auth.FunctionsWrite,
 		Summary: "Invoke a function", Timeout: time.Minute,
 		Errors: []apperr.Kind{apperr.InvalidState, apperr.Unavailable, apperr.OutcomeUnknown},
-		Doc: "The answer is 200 however the function itself ends: `outcome` says how, and `error` why. A call whose " +
-			"worker is killed is 502: the function may have run. A dry run calls nothing.",
+		Doc: "The answer is 200 however the function ends: `outcome` says how, and `error` why. If the function's " +
+			"worker is killed, the answer is 502: the function may have run. A dry run calls nothing.",
 		Request:  map[string]any{"input": map[string]any{"name": "李伟"}},
 		Response: exampleInvocation,
 	}, a.invoke)
 	rest.Handle(s, rest.Op{
 		ID: "list-function-revisions", Method: http.MethodGet, Path: oneFunction + "/revisions",
 		Scope: auth.FunctionsRead, Summary: "List revisions",
-		Doc:      "Those whose code is kept, the latest first: at most 10, with 8 MiB together.",
+		Doc:      "Those whose code is kept, latest first: at most 10 with 8 MiB together.",
 		Response: exampleRevisions,
 	}, a.listRevisions)
 	rest.Handle(s, rest.Op{
 		ID: "rollback-function", Method: http.MethodPost, Path: oneFunction + "/rollback", Scope: auth.FunctionsWrite,
 		Summary: "Roll back a function", Errors: []apperr.Kind{apperr.InvalidState},
-		Doc:     "Makes the code, runtime and entry of an earlier revision those of a new one.",
+		Doc:     "Creates a new revision with the code, runtime and entry of an earlier one.",
 		Request: FunctionRollback{Revision: 3}, Response: exampleFunction,
 	}, a.rollBack)
 	rest.Handle(s, rest.Op{
@@ -96,7 +94,7 @@ func (a *api) registerCalls(s *rest.Server) {
 	}, a.listFunctionLogs)
 }
 
-// detailed answers with a function and its code.
+// detailed makes a body of a function with its code.
 func detailed(d function.Detail, err error) (rest.Record[Function], error) {
 	if err != nil {
 		return rest.Record[Function]{}, err
@@ -142,10 +140,7 @@ type replaceFunctionInput struct {
 func (a *api) replaceFunction(ctx context.Context, in *replaceFunctionInput) (rest.Record[Function], error) {
 	return detailed(a.Functions.Update(ctx, in.ID, func(d *function.Draft) error {
 		*d = function.Draft{}
-		if err := in.Body.Into(d); err != nil {
-			return err
-		}
-		return nil
+		return in.Body.Into(d)
 	}))
 }
 
@@ -195,7 +190,7 @@ func (a *api) invoke(ctx context.Context, in *invokeInput) (rest.Raw[FunctionInv
 	return encoded[FunctionInvocation](a.Functions.Invoke(ctx, in.ID, body.Input))
 }
 
-// encoded answers with a value of the domain that W describes.
+// encoded makes a body of a domain's value that W describes.
 func encoded[W, T any](v T, err error) (rest.Raw[W], error) {
 	if err != nil {
 		return rest.Raw[W]{}, err
@@ -204,7 +199,7 @@ func encoded[W, T any](v T, err error) (rest.Raw[W], error) {
 	return rest.Raw[W]{JSON: part.JSON}, err
 }
 
-// revisionList is the domain's side of FunctionRevisions.
+// revisionList is the value that FunctionRevisions describes.
 type revisionList struct {
 	Items    []function.Revision `json:"items"`
 	Total    int                 `json:"total"`

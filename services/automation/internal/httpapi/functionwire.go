@@ -17,25 +17,25 @@ type Function struct {
 	Description  string             `json:"description"`
 	Runtime      string             `json:"runtime" enum:"javascript,wasm"`
 	Entry        string             `json:"entry" doc:"The function that is called" example:"main"`
-	Env          map[string]string  `json:"env" doc:"****** for every value"`
-	AllowedHosts []string           `json:"allowed_hosts" nullable:"false" doc:"Which hosts fetch may reach"`
+	Env          map[string]string  `json:"env" doc:"Every value is shown as ******"`
+	AllowedHosts []string           `json:"allowed_hosts" nullable:"false" doc:"The hosts that fetch may send requests to"`
 	Limits       FunctionLimits     `json:"limits"`
 	Triggers     []FunctionTrigger  `json:"triggers" nullable:"false"`
 	Status       string             `json:"status" enum:"1,0"`
-	Revision     int64              `json:"revision" doc:"Of the code; 0 while there is none"`
-	Revisions    []FunctionRevision `json:"revisions" nullable:"false" doc:"Those whose code is kept, the latest first"`
+	Revision     int64              `json:"revision" doc:"The current revision of the code; 0 while there is none"`
+	Revisions    []FunctionRevision `json:"revisions" nullable:"false" doc:"Those whose code is kept, latest first"`
 	Source       string             `json:"source,omitempty" doc:"Of javascript; not in lists"`
 	Module       []byte             `json:"module_base64,omitempty" doc:"Of wasm; not in lists"`
 }
 
-// FunctionInput is a function to create or change. Read-only members may be sent back and do not count.
+// FunctionInput is a function to be created or changed. Read-only members may be sent back and do not count.
 type FunctionInput struct {
 	rest.MetaInput
 	Code         string              `json:"code" doc:"1…64 lower-case letters, digits, _ or -" example:"welcome"`
 	Name         string              `json:"name" example:"Welcome mail"`
 	Description  string              `json:"description,omitempty"`
 	Runtime      string              `json:"runtime,omitempty" enum:"javascript,wasm" default:"javascript"`
-	Entry        string              `json:"entry,omitempty" doc:"main if absent; _start for wasm"`
+	Entry        string              `json:"entry,omitempty" doc:"The function that is called; main if absent, _start for wasm"`
 	Env          map[string]string   `json:"env,omitempty" doc:"At most 50 variables of 4 KiB; ****** keeps a value"`
 	AllowedHosts []string            `json:"allowed_hosts,omitempty" doc:"At most 20: api.example.com, *.example.com, api.example.com:8443"`
 	Limits       FunctionLimitsInput `json:"limits,omitzero"`
@@ -50,14 +50,14 @@ type FunctionInput struct {
 
 // FunctionLimitsInput are the limits of one call.
 type FunctionLimitsInput struct {
-	TimeoutMS int64 `json:"timeout_ms,omitempty" doc:"10…25000, default 3000; from the beginning of the call to its end"`
+	TimeoutMS int64 `json:"timeout_ms,omitempty" doc:"10…25000, default 3000; waiting for fetch counts"`
 	CPUMS     int64 `json:"cpu_ms,omitempty" doc:"10…10000, default 1000; processor time"`
 	MemoryMB  int64 `json:"memory_mb,omitempty" doc:"4…128, default 32"`
 }
 
-// FunctionTrigger names events.
+// FunctionTrigger names the events that the function is run for.
 type FunctionTrigger struct {
-	EventTypes []string `json:"event_types" nullable:"false" doc:"1…20 types such as user.created, or patterns: user.*, *.deleted, *"`
+	EventTypes []string `json:"event_types" nullable:"false" doc:"1…20 types such as user.created, or the patterns user.*, *.deleted and *"`
 }
 
 // FunctionLimits describes function.Limits for the OpenAPI document.
@@ -74,7 +74,7 @@ type FunctionRevision struct {
 	Entry       string    `json:"entry"`
 	Bytes       int64     `json:"bytes"`
 	SHA256      string    `json:"sha256" doc:"Of the code"`
-	Actor       string    `json:"actor" doc:"Who made it"`
+	Actor       string    `json:"actor" doc:"Who created the revision"`
 	TimeCreated time.Time `json:"time_created"`
 }
 
@@ -84,7 +84,7 @@ type FunctionInvocation struct {
 	Output     any            `json:"output" doc:"What the function returned; null unless it succeeded"`
 	Error      *FunctionFault `json:"error,omitempty" doc:"Why it did not succeed"`
 	Logs       []FunctionLine `json:"logs" nullable:"false" doc:"Up to 200 lines with 16 KiB together"`
-	DurationMS int64          `json:"duration_ms" doc:"Without the time that it waited for a worker and was compiled"`
+	DurationMS int64          `json:"duration_ms" doc:"Without waiting for a worker and compiling"`
 	Revision   int64          `json:"revision"`
 }
 
@@ -101,17 +101,17 @@ type FunctionLine struct {
 	Text  string `json:"text"`
 }
 
-// FunctionCall is the body of a call.
+// FunctionCall is the body of an invocation.
 type FunctionCall struct {
 	Input any `json:"input,omitempty" doc:"Any JSON; null if absent"`
 }
 
-// FunctionRollback is the body of a roll back.
+// FunctionRollback is the body of a rollback.
 type FunctionRollback struct {
-	Revision int64 `json:"revision,omitempty" minimum:"1" doc:"The one before the current if absent"`
+	Revision int64 `json:"revision,omitempty" minimum:"1" doc:"The one before the current revision if absent"`
 }
 
-// FunctionRevisions is a list that always fits one page.
+// FunctionRevisions is a list that always fits on one page.
 type FunctionRevisions struct {
 	Items    []FunctionRevision `json:"items" nullable:"false"`
 	Total    int                `json:"total"`
@@ -131,7 +131,7 @@ type FunctionLog struct {
 	Error      *FunctionFault `json:"error,omitempty"`
 	Logs       []FunctionLine `json:"logs" nullable:"false"`
 	DurationMS int64          `json:"duration_ms"`
-	TimeEnd    string         `json:"time_end" doc:"When the entry is deleted"`
+	TimeEnd    time.Time      `json:"time_end" doc:"When the entry is deleted"`
 }
 
 var exampleFunctionInput = map[string]any{

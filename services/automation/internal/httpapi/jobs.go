@@ -25,8 +25,8 @@ func (a *api) registerJobs(s *rest.Server) {
 		Response: exampleJob,
 		Doc: "`id` may be a pre-created id. Cron expressions have 5 fields, or 6 with seconds first, or are " +
 			"`@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`. A time that a change of the clocks skips " +
-			"fires when the change has happened, one that it repeats fires the first time; where the hours begin " +
-			"with `*`, elapsed time counts.",
+			"fires right after the change, and one that it repeats fires the first time. An expression whose hours " +
+			"begin with `*` fires by elapsed time.",
 	}, a.createJob)
 	rest.Handle(s, rest.Op{
 		ID: "get-job", Method: http.MethodGet, Path: oneJob, Scope: auth.JobsRead, Summary: "Get a job",
@@ -43,16 +43,16 @@ func (a *api) registerJobs(s *rest.Server) {
 	}, rest.Update[Job, JobInput](a.Jobs.Update))
 	rest.Handle(s, rest.Op{
 		ID: "delete-job", Method: http.MethodDelete, Path: oneJob, Scope: auth.JobsWrite, Summary: "Delete a job",
-		Doc: "With its runs and their logs.", Response: rest.Deleted{ID: "1048577"},
+		Doc: "Its runs and their logs are deleted too.", Response: rest.Deleted{ID: "1048577"},
 	}, rest.Delete(a.Jobs.Delete))
 	rest.Handle(s, rest.Op{
 		ID: "suspend-job", Method: http.MethodPost, Path: oneJob + "/suspend", Scope: auth.JobsWrite,
-		Summary: "Suspend a job", Doc: "It does not fire until it is resumed; runs go on.",
+		Summary: "Suspend a job", Doc: "It does not fire until it is resumed. Runs that have begun go on.",
 		Errors: []apperr.Kind{apperr.InvalidState}, Response: exampleJob,
 	}, rest.One[Job](a.Jobs.Suspend))
 	rest.Handle(s, rest.Op{
 		ID: "resume-job", Method: http.MethodPost, Path: oneJob + "/resume", Scope: auth.JobsWrite,
-		Summary: "Resume a job", Doc: "What it missed meanwhile does not fire.",
+		Summary: "Resume a job", Doc: "Times that have passed while it was suspended do not fire.",
 		Errors: []apperr.Kind{apperr.InvalidState}, Response: exampleJob,
 	}, rest.One[Job](a.Jobs.Resume))
 	a.registerJobActions(s)
@@ -62,17 +62,17 @@ func (a *api) registerJobActions(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "trigger-job", Method: http.MethodPost, Path: oneJob + "/trigger", Scope: auth.JobsWrite,
 		Summary: "Run a job now", Errors: []apperr.Kind{apperr.InvalidState},
-		Doc:     "The answer is the new sub-job. A suspended job can be triggered, a disabled one cannot.",
+		Doc:     "The answer is the new run. A suspended job can be triggered, a disabled one cannot.",
 		Request: map[string]any{"payload": map[string]any{"full": true}}, Response: exampleSubJob,
 	}, a.triggerJob)
 	rest.Handle(s, rest.Op{
 		ID: "get-job-fire-times", Method: http.MethodGet, Path: oneJob + "/fire-times", Scope: auth.JobsRead,
-		Summary:  "List a job's next times",
+		Summary:  "List the times at which a job fires next",
 		Response: FireTimes{[]string{"2026-02-01T01:30:00.000Z"}},
 	}, a.fireTimes)
 	rest.Handle(s, rest.Op{
 		ID: "pre-create-job-id", Method: http.MethodPost, Path: "/v1/jobs/pre-created-id", Scope: auth.JobsWrite,
-		Summary: "Get an id for a job to be created", Doc: "A job can be created with it in the next 24 hours.",
+		Summary: "Get an id for a job to be created", Doc: "A job can be created with this id in the next 24 hours.",
 		Errors: []apperr.Kind{apperr.InvalidState}, Response: rest.Deleted{ID: "1048577"},
 	}, func(ctx context.Context, _ *struct{}) (rest.Deleted, error) { return a.Jobs.Reserve(ctx) })
 	for _, batch := range []struct {
@@ -84,7 +84,7 @@ func (a *api) registerJobActions(s *rest.Server) {
 	} {
 		rest.Handle(s, rest.Op{
 			ID: batch.id, Method: http.MethodPost, Path: batch.path, Scope: auth.JobsWrite, Summary: batch.summary,
-			Doc: "All or none.", Request: JobIDs{[]string{"1048577"}},
+			Doc: "All of them or none.", Request: JobIDs{[]string{"1048577"}},
 			Response: map[string]any{"items": []any{exampleJob}},
 		}, func(ctx context.Context, in *struct{ Body JobIDs }) (rest.BatchOf[Job], error) {
 			return rest.BatchFrom[Job](a.Jobs.SetStates(ctx, in.Body.IDs, batch.suspend))
@@ -164,61 +164,61 @@ func (a *api) fireTimes(ctx context.Context, in *fireTimesInput) (FireTimes, err
 	return answer, err
 }
 
-// FireTimes are times at which a job would fire if nothing changed.
+// FireTimes are the times at which a job fires next unless it is changed.
 type FireTimes struct {
 	FireTimes []string `json:"fire_times" format:"date-time" nullable:"false"`
 }
 
-// TriggerInput is what a run gets.
+// TriggerInput is the body of a trigger.
 type TriggerInput struct {
-	Payload any `json:"payload,omitempty" doc:"Instead of the target's; up to 64 KiB"`
+	Payload any `json:"payload,omitempty" doc:"Instead of the payload of the job's target; up to 64 KiB"`
 }
 
 // JobSchedule says when a job fires.
 type JobSchedule struct {
 	Type         string     `json:"type" enum:"cron,interval,once,manual"`
-	Cron         string     `json:"cron,omitempty" doc:"For cron" example:"30 2 * * MON-FRI"`
+	Cron         string     `json:"cron,omitempty" doc:"For cron: the expression" example:"30 2 * * MON-FRI"`
 	Timezone     string     `json:"timezone,omitempty" doc:"For cron: an IANA name; UTC if absent" example:"Europe/Berlin"`
-	EverySeconds int64      `json:"every_seconds,omitempty" doc:"For interval: from when the schedule was set"`
-	At           *time.Time `json:"at,omitempty" doc:"For once"`
+	EverySeconds int64      `json:"every_seconds,omitempty" doc:"For interval: counted from when the schedule was set or the job resumed"`
+	At           *time.Time `json:"at,omitempty" doc:"For once: the time"`
 }
 
 // JobTarget is what a job runs.
 type JobTarget struct {
 	Type       string `json:"type" enum:"webhook,nats,function"`
-	URL        string `json:"url,omitempty" doc:"For webhook: 202 accepts a run, another 2xx ends it; the body is its result"`
+	URL        string `json:"url,omitempty" doc:"For webhook: status 202 accepts a run, another 2xx ends it with the body as its result"`
 	Subject    string `json:"subject,omitempty" doc:"For nats: runs go to idp.jobs.<tenant>.<subject>" example:"reports"`
-	FunctionID string `json:"function_id,omitempty" doc:"For function: one that exists; it cannot be deleted while a job names it"`
+	FunctionID string `json:"function_id,omitempty" doc:"For function: its id; the function cannot be deleted while a job has it as its target"`
 	Payload    any    `json:"payload,omitempty" doc:"Up to 64 KiB"`
-	Secret     string `json:"secret,omitempty" doc:"For webhook: requests are signed with it as Standard Webhooks says. whsec_ and the base64 of 24…64 bytes; read as ******, which written back keeps it"`
+	Secret     string `json:"secret,omitempty" doc:"For webhook: signs the requests (Standard Webhooks): whsec_ and the base64 of 24…64 bytes. Shown as ******, which keeps it if sent back"`
 }
 
-// JobRetry says how often a failed run is tried again.
+// JobRetry says how often, and after which pauses, a failed run is tried again.
 type JobRetry struct {
-	Max            int64 `json:"max,omitempty" doc:"0…20"`
-	BackoffSeconds int64 `json:"backoff_seconds,omitempty" doc:"0…3600; doubles with each attempt, up to an hour"`
+	Max            int64 `json:"max,omitempty" doc:"Attempts after the first: 0…20"`
+	BackoffSeconds int64 `json:"backoff_seconds,omitempty" doc:"Pause after the first attempt: 0…3600; it doubles with each attempt, up to an hour"`
 }
 
-// JobProfile has what clients set of a job.
+// JobProfile has the members that clients set.
 type JobProfile struct {
 	Code           string      `json:"code" doc:"1…64 letters, digits or . _ -; unique" example:"nightly-report"`
 	Name           string      `json:"name" doc:"1…128 characters" example:"Nightly report"`
 	Description    string      `json:"description,omitempty" doc:"Up to 1024 characters"`
 	Schedule       JobSchedule `json:"schedule"`
 	Target         JobTarget   `json:"target"`
-	TimeoutSeconds int64       `json:"timeout_seconds,omitempty" doc:"Of an attempt: 1…86400; 60 if absent"`
+	TimeoutSeconds int64       `json:"timeout_seconds,omitempty" doc:"Of one attempt: 1…86400; 60 if absent"`
 	Retry          JobRetry    `json:"retry,omitzero"`
-	Concurrency    string      `json:"concurrency,omitempty" enum:"allow,skip,queue" doc:"While a run is unfinished; allow if absent"`
-	Misfire        string      `json:"misfire,omitempty" enum:"fire_once,skip" doc:"About times that passed more than a minute ago unnoticed; fire_once if absent"`
-	Status         string      `json:"status,omitempty" enum:"1,0" doc:"1 if absent"`
+	Concurrency    string      `json:"concurrency,omitempty" enum:"allow,skip,queue" doc:"What happens when the job fires while a run is unfinished: another run starts (allow), none does (skip), or it waits (queue); allow if absent"`
+	Misfire        string      `json:"misfire,omitempty" enum:"fire_once,skip" doc:"What happens to times that were missed by more than a minute: one run for all (fire_once) or none (skip); fire_once if absent"`
+	Status         string      `json:"status,omitempty" enum:"1,0" doc:"0 disables the job; 1 if absent"`
 }
 
-// JobState has what the scheduler sets of a job.
+// JobState has the members that the scheduler sets.
 type JobState struct {
 	State          string     `json:"state,omitempty" readOnly:"true" enum:"scheduled,suspended,finished"`
 	NextFireTime   *time.Time `json:"next_fire_time,omitempty" nullable:"true" readOnly:"true"`
 	LastSubJobID   string     `json:"last_sub_job_id,omitempty" readOnly:"true"`
-	Fired          int64      `json:"fired,omitempty" readOnly:"true" doc:"How many runs there were"`
+	Fired          int64      `json:"fired,omitempty" readOnly:"true" doc:"How many runs the job has had"`
 	ScheduledSince *time.Time `json:"scheduled_since,omitempty" readOnly:"true" doc:"When the schedule was set or resumed"`
 }
 
@@ -229,10 +229,9 @@ type Job struct {
 	JobState
 }
 
-// JobInput is a job to be created, or the members of one to be changed. Read-only members may be sent back and do not
-// count.
+// JobInput is a job to be created or changed. Read-only members may be sent back and do not count.
 type JobInput struct {
-	ID           string    `json:"id,omitempty" doc:"When it is created: a pre-created id"`
+	ID           string    `json:"id,omitempty" doc:"Only on creation: a pre-created id"`
 	TenantID     string    `json:"tenant_id,omitempty" readOnly:"true"`
 	Version      int64     `json:"version,omitempty" readOnly:"true"`
 	TimeCreated  time.Time `json:"time_created,omitzero" readOnly:"true"`

@@ -21,38 +21,38 @@ func (a *api) registerObjects(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "list-kv-objects", Method: http.MethodGet, Path: allObjects, Scope: auth.KVRead, Summary: "List objects",
 		Doc: "In the order of keys, without values unless `include_values=true`. A page with more than 4 MiB of " +
-			"values ends early; `page_token` goes on after its last object.",
+			"values ends early; `page_token` continues after its last object.",
 		Response: map[string]any{"items": []any{exampleObject}, "total": 1, "page_num": 1, "page_size": 20},
 	}, a.listObjects)
 	rest.Handle(s, rest.Op{
 		ID: "create-kv-object", Method: http.MethodPost, Path: allObjects, Scope: auth.KVWrite,
 		Summary: "Create an object", Errors: []apperr.Kind{apperr.AlreadyExists, apperr.InvalidState},
-		Doc:     "And its bucket, if there is none.",
+		Doc:     "A bucket that does not exist is created too, with the default settings.",
 		Request: exampleObjectInput, Response: exampleObject,
 	}, a.createObject)
 	rest.Handle(s, rest.Op{
 		ID: "get-kv-object", Method: http.MethodGet, Path: oneObject, Record: "key", Slashes: "key", Scope: auth.KVRead,
-		Summary: "Get an object", Doc: "Slashes of the key may be sent as they are.", Response: exampleObject,
+		Summary: "Get an object", Doc: "Slashes in the key need not be encoded.", Response: exampleObject,
 	}, a.getObject)
 	rest.Handle(s, rest.Op{
 		ID: "put-kv-object", Method: http.MethodPut, Path: oneObject, Record: "key", Slashes: "key",
 		Scope:   auth.KVWrite,
 		Summary: "Write an object", Errors: []apperr.Kind{apperr.InvalidState},
-		Doc: "Creates it or replaces its value. `If-Match` replaces only the version that it names " +
-			"(compare-and-set), `If-None-Match: *` only creates. The versions of an object that takes the place of " +
-			"one deleted or expired in the last day go on from that one's.",
+		Doc: "Creates the object or replaces its value. With `If-Match` it only replaces that version " +
+			"(compare-and-set), with `If-None-Match: *` it only creates. If an object with this key was deleted or " +
+			"has expired in the last day, the versions of the new object continue from it.",
 		Request: exampleValueInput, Response: exampleObject,
 	}, a.putObject)
 	rest.Handle(s, rest.Op{
 		ID: "delete-kv-object", Method: http.MethodDelete, Path: oneObject, Record: "key", Slashes: "key",
 		Scope: auth.KVWrite, Summary: "Delete an object", Response: rest.Deleted{ID: "1048578"},
-		Doc: "With the former states that are kept.",
+		Doc: "Its former states are deleted too.",
 	}, a.deleteObject)
 	rest.Handle(s, rest.Op{
 		ID: "get-kv-object-history", Method: http.MethodGet, Path: oneObject + "/history", Slashes: "key",
 		Scope: auth.KVRead, Summary: "List an object's former states",
-		Doc: "The latest first. How many are kept is the bucket's `history`. A page with more than 4 MiB of " +
-			"values ends early; `page_token` goes on after its last item.",
+		Doc: "Latest first. The bucket's `history` says how many are kept. A page with more than 4 MiB of " +
+			"values ends early; `page_token` continues after its last item.",
 		Response: map[string]any{"items": []any{exampleVersion}, "total": 1, "page_num": 1, "page_size": 20},
 	}, a.getHistory)
 }
@@ -65,7 +65,7 @@ type ByKey struct {
 
 type listObjectsInput struct {
 	ByBucket
-	Prefix        string    `query:"prefix" maxLength:"1024" doc:"Keys that begin with it"`
+	Prefix        string    `query:"prefix" maxLength:"1024" doc:"Only objects whose keys begin with it"`
 	IncludeValues rest.Flag `query:"include_values" doc:"true adds the values"`
 	rest.Paging
 }
@@ -141,7 +141,7 @@ type KVObject struct {
 	ContentType  string     `json:"content_type" example:"application/json"`
 	Size         int64      `json:"size" doc:"Of the value as compact JSON, in bytes"`
 	TimeExpires  *time.Time `json:"time_expires" nullable:"true"`
-	KeptVersions int64      `json:"kept_versions" doc:"How many former states there are"`
+	KeptVersions int64      `json:"kept_versions" doc:"How many former states are kept"`
 	Value        any        `json:"value,omitempty" doc:"Any JSON; absent from lists without include_values"`
 }
 
@@ -159,16 +159,16 @@ type KVObjectInput struct {
 	KVObjectState
 	Key         string `json:"key" maxLength:"1024" doc:"Up to 1024 bytes; segments between slashes must not be empty, . or .." example:"console/theme"`
 	Value       any    `json:"value" doc:"Any JSON"`
-	ContentType string `json:"content_type,omitempty" doc:"What the value is to its readers; up to 128 characters"`
-	TTLSeconds  *int64 `json:"ttl_seconds,omitempty" doc:"Until it expires; 0: never; the bucket's if absent"`
+	ContentType string `json:"content_type,omitempty" doc:"Of the value, for its readers; up to 128 characters; application/json if absent"`
+	TTLSeconds  *int64 `json:"ttl_seconds,omitempty" doc:"After which the object expires; 0: never; the bucket's if absent"`
 }
 
 // KVValueInput is an object to be written.
 type KVValueInput struct {
 	KVObjectState
 	Value       any    `json:"value" doc:"Any JSON"`
-	ContentType string `json:"content_type,omitempty" doc:"What the value is to its readers; up to 128 characters"`
-	TTLSeconds  *int64 `json:"ttl_seconds,omitempty" doc:"Until it expires; 0: never; the bucket's if absent"`
+	ContentType string `json:"content_type,omitempty" doc:"Of the value, for its readers; up to 128 characters; application/json if absent"`
+	TTLSeconds  *int64 `json:"ttl_seconds,omitempty" doc:"After which the object expires; 0: never; the bucket's if absent"`
 
 	Key string `json:"key,omitempty" readOnly:"true"`
 }

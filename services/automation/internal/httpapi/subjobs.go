@@ -17,23 +17,23 @@ const (
 	allSubJobs = oneJob + "/sub-jobs"
 	oneSubJob  = allSubJobs + "/{sid}"
 
-	// ticketHeader has the token that a run's target got.
+	// ticketHeader is the header of callback tokens.
 	ticketHeader = "X-Callback-Token"
-	byWorker     = "A worker may send the run's token as `" + ticketHeader + "` instead of a credential."
+	byWorker     = "A worker may send the callback token as `" + ticketHeader + "` instead of a credential."
 )
 
 func (a *api) registerSubJobs(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "list-sub-jobs", Method: http.MethodGet, Path: allSubJobs, Record: "sid", Scope: auth.JobsRead,
 		Summary:  "List a job's runs and their parts",
-		Doc:      "The last 100 runs that are over are kept, for a week.",
+		Doc:      "The last 100 finished runs of a job are kept, for a week.",
 		Response: map[string]any{"items": []any{exampleSubJob}, "total": 1, "page_num": 1, "page_size": 20},
 	}, a.listSubJobs)
 	rest.Handle(s, rest.Op{
 		ID: "create-sub-job", Method: http.MethodPost, Path: allSubJobs, Record: "sid", Scope: auth.JobsWrite,
 		Summary: "Split a part off a run", Errors: []apperr.Kind{apperr.InvalidState},
-		Doc: "The platform does not run it: its worker reports progress and result, with a credential or the " +
-			"`callback_token`, which is shown once. A part that is unfinished when its parent ends is cancelled. " +
+		Doc: "The platform does not run a part. Its worker reports progress and result, with a credential or with " +
+			"the `callback_token`, which is shown once. A part that is unfinished when its parent ends is cancelled. " +
 			"A run has at most 100 parts.",
 		Request:  map[string]any{"parent_id": "1048578", "name": "Page 1", "payload": map[string]any{"page": 1}},
 		Response: exampleNewSubJob,
@@ -47,14 +47,14 @@ func (a *api) registerSubJobs(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "update-sub-job", Method: http.MethodPatch, Path: oneSubJob, Record: "sid", Scope: auth.JobsWrite,
 		Ticket: ticketHeader, Summary: "Report a sub-job's progress", Errors: []apperr.Kind{apperr.InvalidState},
-		Doc:     "Only of one that is unfinished. " + byWorker,
+		Doc:     "Only while it is unfinished. " + byWorker,
 		Request: map[string]any{"progress": 50}, Response: exampleSubJob,
 	}, a.updateSubJob)
 	rest.Handle(s, rest.Op{
 		ID: "cancel-sub-job", Method: http.MethodPost, Path: oneSubJob + "/cancel", Record: "sid",
 		Scope:   auth.JobsWrite,
 		Summary: "Cancel a sub-job", Errors: []apperr.Kind{apperr.InvalidState}, Response: exampleSubJob,
-		Doc: "With its parts. What is still reported of it is refused.",
+		Doc: "Its parts are cancelled too. Reports that come later are refused.",
 	}, func(ctx context.Context, in *BySubJob) (subJobRecord, error) {
 		return subJobOf(a.Jobs.Cancel(ctx, in.ID, in.SubJob))
 	})
@@ -62,8 +62,8 @@ func (a *api) registerSubJobs(s *rest.Server) {
 		ID: "finish-sub-job", Method: http.MethodPost, Path: oneSubJob + "/result", Record: "sid",
 		Scope:  auth.JobsWrite,
 		Ticket: ticketHeader, Summary: "Report a sub-job's result", Errors: []apperr.Kind{apperr.InvalidState},
-		Doc: "Only the current attempt's first result counts; another is 409. A failed run is tried again if its " +
-			"job says so. " + byWorker,
+		Doc: "Only the first result of the current attempt counts; another one is 409. A failed run is tried again " +
+			"if its job allows another attempt. " + byWorker,
 		Request:  map[string]any{"state": "succeeded", "result": map[string]any{"rows": 120}},
 		Response: exampleSubJob,
 	}, a.finishSubJob)
@@ -97,7 +97,7 @@ func (a *api) registerLogs(s *rest.Server) {
 		ID: "add-sub-job-logs", Method: http.MethodPost, Path: oneSubJob + "/logs", Record: "sid",
 		Scope:  auth.JobsWrite,
 		Ticket: ticketHeader, Summary: "Add lines to a sub-job's log", Errors: []apperr.Kind{apperr.InvalidState},
-		Doc:      "At most 1000 lines of a run with its parts, while it is unfinished. " + byWorker,
+		Doc:      "Only while it is unfinished. A run and its parts have at most 1000 lines. " + byWorker,
 		Request:  map[string]any{"lines": []any{map[string]any{"message": "120 rows read"}}},
 		Response: map[string]any{"items": []any{exampleLine}},
 	}, a.addLines)
@@ -109,9 +109,9 @@ type BySubJob struct {
 	SubJob string `path:"sid" maxLength:"64" doc:"The sub-job's id" example:"1048578"`
 }
 
-// WithTicket is the header of a worker.
+// WithTicket has the header of a worker.
 type WithTicket struct {
-	Ticket string `header:"X-Callback-Token" maxLength:"256" doc:"The token that the run's target got, instead of a credential"`
+	Ticket string `header:"X-Callback-Token" maxLength:"256" doc:"The callback token of the sub-job, instead of a credential"`
 }
 
 type subJobRecord = rest.Record[SubJob]
@@ -123,7 +123,7 @@ func subJobOf(doc job.SubDoc, err error) (subJobRecord, error) {
 type listSubJobsInput struct {
 	rest.ByID
 	State    string `query:"state" enum:"pending,running,succeeded,failed,cancelled,timed_out"`
-	ParentID string `query:"parent_id" maxLength:"64" doc:"Parts of this one"`
+	ParentID string `query:"parent_id" maxLength:"64" doc:"Only the parts of this sub-job"`
 	rest.Paging
 }
 
@@ -195,22 +195,22 @@ func (a *api) addLines(ctx context.Context, in *addLinesInput) (rest.BatchOf[Job
 type SubJob struct {
 	rest.Meta
 	JobID         string     `json:"job_id"`
-	ParentID      string     `json:"parent_id" doc:"Of a part; empty for a run"`
+	ParentID      string     `json:"parent_id" doc:"Of a part: the sub-job that it was split off from; empty for a run"`
 	RootID        string     `json:"root_id" doc:"The run that it is a part of, or itself"`
 	Name          string     `json:"name"`
-	Number        int64      `json:"number" doc:"Of the job's runs; 0 for a part"`
+	Number        int64      `json:"number" doc:"Counts the job's runs from 1; 0 for a part"`
 	State         string     `json:"state" enum:"pending,running,succeeded,failed,cancelled,timed_out"`
 	Attempt       int64      `json:"attempt"`
 	Progress      int64      `json:"progress" doc:"0…100"`
 	Payload       any        `json:"payload"`
 	Result        any        `json:"result"`
 	Error         string     `json:"error" doc:"Of the last attempt that failed"`
-	TimeScheduled *time.Time `json:"time_scheduled" nullable:"true" doc:"null if it was triggered"`
+	TimeScheduled *time.Time `json:"time_scheduled" nullable:"true" doc:"The time of the schedule that it fires for; null if it was triggered"`
 	TimeStarted   *time.Time `json:"time_started" nullable:"true" doc:"Of the last attempt"`
 	TimeFinished  *time.Time `json:"time_finished" nullable:"true"`
 }
 
-// NewSubJob is a part that was just created.
+// NewSubJob is a part that has just been created.
 type NewSubJob struct {
 	SubJob
 	CallbackToken string `json:"callback_token" doc:"For its worker; shown once"`
@@ -223,12 +223,12 @@ type SubJobInput struct {
 	Payload  any    `json:"payload,omitempty" doc:"Up to 64 KiB"`
 }
 
-// SubJobChangeInput has what can be changed of an unfinished sub-job. All other members may be sent back and do not
-// count.
+// SubJobChangeInput has the members of an unfinished sub-job that can be changed. Read-only members may be sent back
+// and do not count.
 type SubJobChangeInput struct {
 	rest.MetaInput
 	Name     string `json:"name,omitempty"`
-	State    string `json:"state,omitempty" doc:"running, of a part"`
+	State    string `json:"state,omitempty" doc:"running, and only of a part"`
 	Progress int64  `json:"progress,omitempty" doc:"0…100"`
 
 	JobID         string     `json:"job_id,omitempty" readOnly:"true"`
@@ -244,7 +244,7 @@ type SubJobChangeInput struct {
 	TimeFinished  *time.Time `json:"time_finished,omitempty" nullable:"true" readOnly:"true"`
 }
 
-// SubJobResult is what a worker reports in the end.
+// SubJobResult is the result that a worker reports.
 type SubJobResult struct {
 	State  string `json:"state" enum:"succeeded,failed"`
 	Result any    `json:"result,omitempty" doc:"Up to 64 KiB"`
@@ -277,7 +277,8 @@ type JobLinesInput struct {
 var exampleSubJob = json.RawMessage(`{"id":"1048578","tenant_id":"acme","version":1,` +
 	`"time_created":"2026-01-31T09:30:00.000Z","time_modified":"2026-01-31T09:30:00.000Z","job_id":"1048577",` +
 	`"parent_id":"","root_id":"1048578","name":"Nightly report","number":1,"state":"pending","attempt":0,` +
-	`"progress":0,"payload":{"full":true},"result":{"rows":7},"error":"","time_scheduled":null,"time_started":null,"time_finished":null}`)
+	`"progress":0,"payload":{"full":true},"result":null,"error":"","time_scheduled":null,"time_started":null,` +
+	`"time_finished":null}`)
 
 var exampleNewSubJob = json.RawMessage(strings.TrimSuffix(string(exampleSubJob), "}") +
 	`,"callback_token":"rT9kQ2vX5mB8nL1pZ4wY7cH0sJ3dF6gA"}`)

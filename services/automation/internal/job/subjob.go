@@ -46,7 +46,7 @@ type SubJob struct {
 	Result   json.RawMessage `json:"result"`
 	Error    string          `json:"error"`
 
-	TimeScheduled clock.Time `json:"time_scheduled"` // the time of the schedule that it fires for; null if it was triggered
+	TimeScheduled clock.Time `json:"time_scheduled"` // of the schedule; null if it was triggered
 	TimeStarted   clock.Time `json:"time_started"`   // of the last attempt
 	TimeFinished  clock.Time `json:"time_finished"`
 }

@@ -10,12 +10,11 @@ import (
 	"github.com/idplatform/idplatform/services/automation/internal/job"
 )
 
-// acceptWithin is how long a worker has to reply.
-const acceptWithin = 10 * time.Second
+// replyWithin is how long a worker has to reply.
+const replyWithin = 10 * time.Second
 
-// NATS sends a run to a worker of the tenant that listens to the target's subject (bus.Delegate). It replies with
-// nothing to accept the run, or with {"state","result","error"} to end it. Without a worker, or without a reply in
-// 10 s, the attempt fails.
+// NATS sends runs to a worker of the tenant that listens to the target's subject (bus.Delegate). An empty reply accepts
+// the run, and a job.Report ends it. Without a worker, or without a reply within 10 s, the attempt fails.
 func NATS(b *bus.Bus) job.Runner { return natsTarget{b} }
 
 type natsTarget struct{ bus *bus.Bus }
@@ -26,7 +25,7 @@ func (n natsTarget) Run(ctx context.Context, c job.Call) (job.Outcome, error) {
 	if err != nil {
 		return job.Outcome{}, err
 	}
-	timed, cancel := context.WithTimeout(ctx, acceptWithin)
+	timed, cancel := context.WithTimeout(ctx, replyWithin)
 	defer cancel()
 	reply, err := n.bus.Delegate(timed, c.Tenant, c.Target.Subject, messageID(c), body)
 	switch {
@@ -35,16 +34,16 @@ func (n natsTarget) Run(ctx context.Context, c job.Call) (job.Outcome, error) {
 	case errors.Is(err, bus.ErrNoWorker):
 		return job.Outcome{}, err
 	case timed.Err() != nil:
-		return job.Outcome{}, errors.New("no worker replied in time")
+		return job.Outcome{}, errors.New("no worker replied within 10 s")
 	case err != nil:
-		return job.Outcome{}, errors.New("NATS does not answer")
+		return job.Outcome{}, errors.New("NATS is not available")
 	case len(reply) == 0:
 		return job.Outcome{Accepted: true}, nil
 	}
 	var report job.Report
 	err = json.Unmarshal(reply, &report)
 	if err != nil || report.State != "succeeded" && report.State != "failed" {
-		return job.Outcome{}, errors.New("the worker's reply is not a result with the state succeeded or failed")
+		return job.Outcome{}, errors.New("the worker's reply is not a JSON object with the state succeeded or failed")
 	}
 	if report.State == "failed" {
 		return job.Outcome{}, errors.New(report.Error)

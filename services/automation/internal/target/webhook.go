@@ -1,4 +1,4 @@
-// Package target calls what jobs have as their targets, outside this service: webhooks and NATS subjects.
+// Package target calls the targets of jobs that are outside this service: webhooks and workers on NATS.
 package target
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/idplatform/idplatform/services/automation/internal/job"
 )
 
-// message is what a target gets.
+// message is what a target receives.
 type message struct {
 	JobID         string          `json:"job_id"`
 	SubJobID      string          `json:"sub_job_id"`
@@ -35,14 +35,15 @@ func messageOf(c job.Call) ([]byte, error) {
 		c.CallbackToken})
 }
 
-// messageID identifies an attempt, so that a target can tell that it gets one twice.
+// messageID identifies an attempt, so that a target recognizes a message that it receives twice.
 func messageID(c job.Call) string { return c.SubJobID + "." + strconv.FormatInt(c.Attempt, 10) }
 
-// Webhook posts a run to the target's URL. 202 accepts it; any other 2xx ends it, and the body is its result if it is
-// JSON. Every other answer fails the attempt. Redirects are not followed.
+// Webhook posts runs to the target's URL. 202 accepts a run; another 2xx status ends it, and the body is its result if
+// it is JSON. Every other answer fails the attempt. client must limit responses and not follow redirects; its Timeout
+// does not apply, because each run has its own deadline.
 func Webhook(client *http.Client) job.Runner {
 	own := *client
-	own.Timeout = 0 // the run has one of its own
+	own.Timeout = 0
 	return webhookTarget{&own}
 }
 
@@ -56,7 +57,7 @@ func (w webhookTarget) Run(ctx context.Context, c job.Call) (job.Outcome, error)
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.Target.URL, bytes.NewReader(body))
 	if err != nil {
-		return job.Outcome{}, errors.New("the URL cannot be requested")
+		return job.Outcome{}, errors.New("the URL is not valid")
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "idplatform-jobs")
@@ -77,7 +78,7 @@ func (w webhookTarget) Run(ctx context.Context, c job.Call) (job.Outcome, error)
 	case response.StatusCode == http.StatusAccepted:
 		return job.Outcome{Accepted: true}, nil
 	case err != nil:
-		return job.Outcome{}, errors.New("the webhook's answer broke off: " + outbound.Explain(err))
+		return job.Outcome{}, errors.New("the webhook's answer cannot be read: " + outbound.Explain(err))
 	case !json.Valid(text):
 		return job.Outcome{}, nil
 	}
