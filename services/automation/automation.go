@@ -21,16 +21,16 @@ import (
 
 // Config holds the service's own settings.
 type Config struct {
-	FunctionWorkers int           `mapstructure:"function_workers" doc:"Processes that run functions, at most; each may use some 500 MiB of memory for a short time"`
+	FunctionWorkers int           `mapstructure:"function_workers" doc:"Processes that run functions, at most; each may use about 500 MiB of memory for a short time"`
 	FunctionIdle    time.Duration `mapstructure:"function_idle" doc:"How long a process without calls stays"`
-	FunctionHosts   []string      `mapstructure:"function_hosts" doc:"Hosts that functions may fetch from, such as api.example.com or *.example.com; empty: all that a function lists"`
+	FunctionHosts   []string      `mapstructure:"function_hosts" doc:"The only hosts that functions may fetch from, such as api.example.com or *.example.com; empty: all that a function lists"`
 }
 
-// DefaultConfig is for a machine of a few processors.
+// DefaultConfig suits a machine with a few processors.
 func DefaultConfig() Config { return Config{FunctionWorkers: 4, FunctionIdle: time.Minute} }
 
-// RunIfWorker must be the first statement of main of every program that runs the service: functions run in processes
-// that are the same program. It returns at once unless this process is one of them.
+// RunIfWorker must be the first statement of main in every program that runs the service, because functions run in worker
+// processes, which are this program started again. It returns at once unless this process is a worker.
 func RunIfWorker() { sandbox.RunIfWorker() }
 
 // Spec describes the service with a configuration.
@@ -44,10 +44,10 @@ func Spec(c Config) service.Spec {
 }
 
 const (
-	// lease is how long a replica that has died keeps its runs.
+	// lease is how long a replica keeps a run of a job without renewing its claim, such as after it has died.
 	lease = 30 * time.Second
 
-	// maxWorkers is far more than a machine has processors.
+	// maxWorkers is far more than the processors of a machine.
 	maxWorkers = 256
 )
 

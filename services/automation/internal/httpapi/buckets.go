@@ -34,9 +34,9 @@ func (a *api) registerBuckets(s *rest.Server) {
 	rest.Handle(s, rest.Op{
 		ID: "delete-kv-bucket", Method: http.MethodDelete, Path: oneBucket, Record: "bucket", Scope: auth.KVWrite,
 		Summary: "Delete a bucket", Errors: []apperr.Kind{apperr.InUse},
-		Doc: "Refused while it has objects, unless `force=true`, which deletes them too. The deletion of many objects " +
-			"goes on after the answer; until it is finished, the bucket has the state `deleting` and nothing can " +
-			"be written.",
+		Doc: "Refused while it has objects, unless `force=true`, which deletes them too. The deletion of many " +
+			"objects goes on after the answer; until it is finished, the bucket has the state `deleting` and " +
+			"nothing can be written.",
 		Response: rest.Deleted{ID: "1048577"},
 	}, a.deleteBucket)
 }
