@@ -29,8 +29,8 @@ type Config struct {
 // DefaultConfig suits a machine with a few processors.
 func DefaultConfig() Config { return Config{FunctionWorkers: 4, FunctionIdle: time.Minute} }
 
-// RunIfWorker must be the first statement of main in every program that runs the service, because functions run in worker
-// processes, which are this program started again. It returns at once unless this process is a worker.
+// RunIfWorker must be the first statement of main in every program that runs the service, because functions run in
+// worker processes, which are this program started again. It returns at once unless this process is a worker.
 func RunIfWorker() { sandbox.RunIfWorker() }
 
 // Spec describes the service with a configuration.

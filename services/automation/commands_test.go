@@ -10,7 +10,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// TestCommands: the commands that operations send to MongoDB.
+// TestCommands limits the commands that operations send to MongoDB.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -52,13 +52,13 @@ func TestComponentsMeetTheirSchema(t *testing.T) {
 		"two faults": {
 			object{"config": object{"title": 1, "x": 1}}, []string{"body.config.title", "body.config.x"},
 		},
-		"not a schema":      {object{"schema": object{"type": "nothing"}}, []string{"body.schema"}},
-		"a reference":       {object{"schema": object{"$ref": "https://x.test/s"}}, []string{"body.schema"}},
-		"a deep reference":  {object{"schema": object{"allOf": []any{object{"$ref": "#"}}}}, []string{"body.schema"}},
-		"not an object":     {object{"config": []any{1}}, []string{"body.config"}},
-		"too large a one":   {object{"schema": object{"title": strings.Repeat("x", 17<<10)}}, []string{"body.schema"}},
-		"too large a value": {object{"config": object{"title": strings.Repeat("x", 65<<10)}}, []string{"body.config"}},
-		"status":            {object{"status": "2"}, []string{"body.status"}},
+		"not a schema":     {object{"schema": object{"type": "nothing"}}, []string{"body.schema"}},
+		"a reference":      {object{"schema": object{"$ref": "https://x.test/s"}}, []string{"body.schema"}},
+		"a deep reference": {object{"schema": object{"allOf": []any{object{"$ref": "#"}}}}, []string{"body.schema"}},
+		"not an object":    {object{"config": []any{1}}, []string{"body.config"}},
+		"a large schema":   {object{"schema": object{"title": strings.Repeat("x", 17<<10)}}, []string{"body.schema"}},
+		"a large config":   {object{"config": object{"title": strings.Repeat("x", 65<<10)}}, []string{"body.config"}},
+		"status":           {object{"status": "2"}, []string{"body.status"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -102,7 +102,7 @@ func TestPublishedVersions(t *testing.T) {
 	c.Get(path+"/versions").Problem(http.StatusNotFound, "not_found")
 }
 
-// Changes at the same time all happen, each on top of what it was checked with.
+// Concurrent changes of different members all succeed, and none is lost.
 func TestComponentsChangeAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	c := start(t).As("acme", auth.FunctionsRead, auth.FunctionsWrite)

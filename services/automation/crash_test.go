@@ -23,24 +23,24 @@ const crashRuns = 116
 
 var crashTenants = []string{"acme", "globex"}
 
-// crashRules are the jobs of each tenant, by name. Together they have 58 runs in flight.
+// crashRules are the jobs of each tenant, by name. Together they have 58 runs in progress.
 var crashRules = map[string]struct {
 	target     string
 	rule       object
-	jobs, runs int // of each job
-	calls      int // of a run, at most
+	jobs, runs int // jobs with this rule, and runs of each
+	calls      int // calls of a run, at most
 }{
 	"never-again": {"webhook", object{}, 1, 12, 1},
 	"once-more":   {"webhook", object{"retry": object{"max": 1}}, 1, 13, 2},
 	"accepted":    {"webhook", object{}, 1, 13, 1},
-	"in-the-queue": { // one run of each at a time
+	"in-the-queue": { // one run of each job at a time
 		"webhook", object{"retry": object{"max": 1}, "concurrency": "queue"}, 12, 2, 2,
 	},
 	"by-nats":     {"nats", object{"retry": object{"max": 3}}, 1, 6, 4},
 	"by-function": {"function", object{"retry": object{"max": 3}}, 1, 2, 4}, // a tenant has two workers
 }
 
-// crashTarget makes the target of a tenant's jobs. All lead to the hook.
+// crashTarget makes the target of a tenant's jobs. Targets of all kinds end up calling the hook.
 func crashTarget(t *testing.T, s *testkit.Service, tenant, kind, hook string) object {
 	t.Helper()
 	at, err := url.Parse(hook)
@@ -64,7 +64,7 @@ func crashTarget(t *testing.T, s *testkit.Service, tenant, kind, hook string) ob
 	return object{"type": "webhook", "url": hook}
 }
 
-// startCrashWorkers starts the workers for NATS targets. They pass runs on to the hooks.
+// startCrashWorkers starts the workers of NATS targets, which call the hooks.
 func startCrashWorkers(t *testing.T, s *testkit.Service, hooks map[string]string) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -90,7 +90,7 @@ func startCrashWorkers(t *testing.T, s *testkit.Service, hooks map[string]string
 	require.NoError(t, conn.Flush())
 }
 
-// The process to be killed: it starts the runs and works on them.
+// The process that is killed: it starts the runs and works on them.
 func TestCrashingProcess(t *testing.T) {
 	with := here(t)
 	s := testkit.Start(t, automation.Spec(automation.DefaultConfig()), with.options())
@@ -105,7 +105,7 @@ func TestCrashingProcess(t *testing.T) {
 				maps.Copy(body, of.rule)
 				path := jobsPath + "/" + c.Post(jobsPath, body).ID()
 				for run := range of.runs {
-					payload := object{"sub_job_id": fmt.Sprint(tenant, run)} // a function knows no other id
+					payload := object{"sub_job_id": fmt.Sprint(tenant, run)} // for functions, which get no ids
 					c.Post(path+"/trigger", object{"payload": payload}).OK(nil)
 				}
 			}
@@ -115,15 +115,15 @@ func TestCrashingProcess(t *testing.T) {
 	select {}
 }
 
-// A process is killed with 116 runs in flight, to targets of all types. Each of them is finished, tried again or
-// failed, as its job says; none is lost, and none runs twice at the same time.
+// A process is killed with 116 runs in progress, with targets of all types. Each of them succeeds, is tried again or
+// fails, as its job says; none is lost, and none runs twice at the same time.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("IDP_TEST_MONGO_URI") != "" {
-		t.Skip("the database does not die with the process")
+		t.Skip("on MongoDB, the database is not killed with the process")
 	}
 	w := newWorkers(t)
-	with := surroundings{File: t.TempDir() + "/crash.db", Key: secret.NewKey().Reveal(), Hooks: w.addresses()}
+	with := environment{File: t.TempDir() + "/crash.db", Key: secret.NewKey().Reveal(), Hooks: w.addresses()}
 	p := startProcess(t, "TestCrashingProcess", with)
 	p.await(t, "all runs are triggered")
 	require.Eventually(t, func() bool { return len(w.seen()) >= crashRuns }, 30*time.Second, time.Millisecond)
@@ -146,14 +146,14 @@ func TestCrash(t *testing.T) {
 	require.NoError(t, s.Deps.Store.Check(t.Context()))
 }
 
-// workers are the targets of the runs. Until recover, those that do not accept a run never answer.
+// workers are the targets of the runs. Until recover, those that do not accept runs do not answer.
 type workers struct {
-	hooks map[string]*receiver // by tenant and job: the platform opens few connections to one host
+	hooks map[string]*receiver // by tenant and job, because the platform opens few connections to one host
 
 	mu        sync.Mutex
 	recovered bool
-	running   map[string]int // by sub-job
-	twice     []string       // sub-jobs that ran twice at the same time
+	running   map[string]int // calls in progress, by sub-job
+	twice     []string       // sub-jobs with two calls at the same time
 	calls     map[string]int
 	taken     []call
 }
@@ -180,7 +180,7 @@ func newWorkers(t *testing.T) *workers {
 	return w
 }
 
-// addresses are the URLs of the hooks, for the process to be killed.
+// addresses are the URLs of the hooks, for the process that is killed.
 func (w *workers) addresses() map[string]string {
 	urls := map[string]string{}
 	for name, hook := range w.hooks {
@@ -256,7 +256,7 @@ func (w *workers) verify(t *testing.T, s *testkit.Service) {
 	require.Equal(t, map[any]int{"succeeded": 48}, states["in-the-queue"])
 	require.Equal(t, map[any]int{"succeeded": 12}, states["by-nats"])
 	require.Equal(t, map[any]int{"succeeded": 4}, states["by-function"])
-	// A run is lost to its worker if the process died before it had stored that the worker accepted it.
+	// If the process was killed before it had stored that the worker accepted a run, the run fails.
 	require.Positive(t, states["accepted"]["succeeded"])
 	require.Equal(t, 26, states["accepted"]["succeeded"]+states["accepted"]["failed"])
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// What is told of each change is a format that others rely on.
+// The events of each change are a format that others rely on.
 func TestGoldenEvents(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	began := s.Clock.Now()
 	tick := func() { s.Clock.Advance(time.Second) }
-	told := tellOfObjects(s, tick) + tellOfJobs(s, tick) + tellOfComponents(s, tick) + tellOfFunctions(s, tick)
-	events := s.Events(told) // those of different records may be published in another order
+	emitted := objectEvents(s, tick) + jobEvents(s, tick) + componentEvents(s, tick) + functionEvents(s, tick)
+	events := s.Events(emitted) // the order of events about different records may vary
 	slices.SortStableFunc(events, func(a, b bus.Event) int {
 		return cmp.Or(a.Time.Std().Compare(b.Time.Std()), cmp.Compare(a.Source, b.Source))
 	})
@@ -36,8 +36,8 @@ func TestGoldenEvents(t *testing.T) {
 	})
 }
 
-// tellOfObjects makes events of each type about objects and buckets, and returns their number.
-func tellOfObjects(s *testkit.Service, tick func()) int {
+// objectEvents causes events of each type about objects and buckets, and returns their number.
+func objectEvents(s *testkit.Service, tick func()) int {
 	c := kvOf(s, "acme")
 	put(c, at("console/theme"), object{"value": object{"dark": true}}).OK(nil)
 	tick()
@@ -56,8 +56,8 @@ func tellOfObjects(s *testkit.Service, tick func()) int {
 	return 8
 }
 
-// tellOfJobs makes events of each type about jobs and their runs, and returns their number.
-func tellOfJobs(s *testkit.Service, tick func()) int {
+// jobEvents causes events of each type about jobs and their runs, and returns their number.
+func jobEvents(s *testkit.Service, tick func()) int {
 	c := jobsOf(s, "acme")
 	path := jobsPath + "/" + c.Post(jobsPath, object{
 		"code": "report", "name": "Report", "schedule": object{"type": "interval", "every_seconds": 3600},
@@ -80,8 +80,8 @@ func tellOfJobs(s *testkit.Service, tick func()) int {
 	return 9
 }
 
-// tellOfComponents makes events of each type about components, and returns their number.
-func tellOfComponents(s *testkit.Service, tick func()) int {
+// componentEvents causes events of each type about components, and returns their number.
+func componentEvents(s *testkit.Service, tick func()) int {
 	c := s.As("acme", auth.FunctionsRead, auth.FunctionsWrite)
 	path := componentsPath + "/" + c.Post(componentsPath, banner(nil)).ID()
 	tick()
@@ -93,8 +93,8 @@ func tellOfComponents(s *testkit.Service, tick func()) int {
 	return 4
 }
 
-// tellOfFunctions makes events of each type about functions, and returns their number.
-func tellOfFunctions(s *testkit.Service, tick func()) int {
+// functionEvents causes events of each type about functions, and returns their number.
+func functionEvents(s *testkit.Service, tick func()) int {
 	c := functionsOf(s, "acme")
 	made := c.Post(functionsPath, javascript("function main() {}", object{"env": object{"KEY": "hidden"}})).Object()
 	tick()

@@ -15,7 +15,7 @@ import (
 
 var unsteady = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|x{100,}|"(duration_ms|request_?id)": [^,]+`)
 
-// steady replaces what differs from run to run, or is long.
+// steady replaces parts of a document that differ from run to run or are long.
 func steady(document []byte) []byte {
 	return unsteady.ReplaceAllFunc(document, func(b []byte) []byte {
 		if member, _, found := strings.Cut(string(b), ":"); found {
@@ -25,7 +25,7 @@ func steady(document []byte) []byte {
 	})
 }
 
-// Every later version must be able to read what is stored: a change here needs a way to read existing documents.
+// Later versions must be able to read stored documents. A change of a golden file needs code that reads the old form.
 func TestGoldenDocuments(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -66,7 +66,7 @@ func storeJobs(s *testkit.Service) []stored {
 			"secret": webhook.NewSecret()},
 		"concurrency": "queue", "misfire": "skip", "timeout_seconds": 30,
 	}).ID()
-	c.Post(jobsPath+"/"+signed+"/suspend", nil).OK(nil) // its next time would differ from day to day
+	c.Post(jobsPath+"/"+signed+"/suspend", nil).OK(nil) // its next_fire_time would differ from day to day
 	nats := c.Post(jobsPath, object{
 		"code": "report", "name": "Report", "schedule": object{"type": "interval", "every_seconds": 3600},
 		"target": object{"type": "nats", "subject": "reports"}, "retry": object{"max": 2, "backoff_seconds": 60},

@@ -21,7 +21,7 @@ func functionsOf(s *testkit.Service, tenant string) *testkit.Client {
 	return s.As(tenant, auth.FunctionsRead, auth.FunctionsWrite)
 }
 
-// javascript is the body of a function with this source, and other members.
+// javascript is the body of a function with a source and other members.
 func javascript(source string, more ...object) object {
 	body := object{"code": "f", "name": "F", "source": source}
 	for _, m := range more {
@@ -116,7 +116,7 @@ func TestFunctionsAreRefused(t *testing.T) {
 			[]string{"body.triggers[0].event_types[0]", "body.triggers[0].event_types[2]",
 				"body.triggers[1].event_types"}},
 		"a long source":      {javascript(strings.Repeat(" ", 257<<10)), []string{"body.source"}},
-		"code for another":   {javascript("x", object{"runtime": "wasm"}), []string{"body.source"}},
+		"a source for wasm":  {javascript("x", object{"runtime": "wasm"}), []string{"body.source"}},
 		"an unknown runtime": {javascript("x", object{"runtime": "python"}), []string{"body.runtime"}},
 		"no module": {object{"code": "f", "name": "F", "runtime": "wasm", "module_base64": "AGFzbQ=="},
 			[]string{"body.module_base64"}},
@@ -131,7 +131,7 @@ func TestFunctionsAreRefused(t *testing.T) {
 	require.Equal(t, "line 2, column 10: Unexpected token ]", answer.Errors[0].Message)
 }
 
-// However a function ends, its call is answered with 200 and says how.
+// The answer to an invocation is 200 however the function ends.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -171,7 +171,7 @@ func TestOutcomes(t *testing.T) {
 	keyed := c.With("Idempotency-Key", "k")
 	first := invoke(keyed, made, "throw")
 	require.Equal(t, first, invoke(keyed, made, "throw"))
-	require.Len(t, c.Items(oneFunction(made)+"/logs", "id"), 6, "the second one was answered with the first")
+	require.Len(t, c.Items(oneFunction(made)+"/logs", "id"), 6, "the second request gets the first answer again")
 
 	for range 100 {
 		invoke(c, made, "")
@@ -202,11 +202,11 @@ func TestRevisions(t *testing.T) {
 	require.Equal(t, "0", c.Patch(oneFunction(made), object{"status": "0"}).Object()["status"])
 
 	entry := c.Patch(oneFunction(made), object{"entry": "other"}).Object()
-	require.Equal(t, 15.0, entry["revision"], "another entry makes a revision, which a roll back takes back")
+	require.Equal(t, 15.0, entry["revision"], "another entry makes a new revision")
 	require.Equal(t, "main", c.Post(oneFunction(made)+"/rollback", nil).Object()["entry"])
 }
 
-// module is the smallest command: it exports _start, which does nothing.
+// module is the smallest WASI command: its _start does nothing.
 const module = "\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00" +
 	"\x07\x0a\x01\x06_start\x00\x00\x0a\x04\x01\x02\x00\x0b"
 
@@ -244,7 +244,7 @@ func TestMaxFunctions(t *testing.T) {
 	c.Post(functionsPath, javascript("x")).Problem(http.StatusConflict, "invalid_state")
 }
 
-// A job runs a function with its payload, and shows its output or why it failed.
+// A job calls a function with its payload. The run has the output, or the reason of the failure.
 func TestJobsRunFunctions(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -280,7 +280,7 @@ func TestJobsRunFunctions(t *testing.T) {
 	require.Equal(t, "job", entry["cause"])
 }
 
-// A function that jobs have as their target is not deleted, and no job gets one that does not exist.
+// A function that is the target of a job cannot be deleted, and a job's function must exist.
 func TestFunctionsThatJobsRun(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -311,8 +311,8 @@ func TestFunctionsThatJobsRun(t *testing.T) {
 		Problem(http.StatusBadRequest, "invalid_parameters", "body.target.function_id")
 }
 
-// A function is deleted while a job gets it as its target: one of the two fails.
-func TestAFunctionIsDeletedWhileAJobGetsIt(t *testing.T) {
+// A function is deleted while a job is created with it as its target. Exactly one of the two succeeds.
+func TestAFunctionIsDeletedWhileAJobIsCreated(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	functions, jobs := functionsOf(s, "acme"), jobsOf(s, "acme")

@@ -49,7 +49,7 @@ func TestJobsKeepTheConventions(t *testing.T) {
 	})
 }
 
-// call is what a webhook receives.
+// call is the body that a webhook receives.
 type call struct {
 	JobID         string          `json:"job_id"`
 	SubJobID      string          `json:"sub_job_id"`
@@ -59,13 +59,13 @@ type call struct {
 	CallbackToken string          `json:"callback_token"`
 }
 
-// sent is a request as it arrives.
+// sent is a request as a webhook receives it.
 type sent struct {
 	header http.Header
 	body   []byte
 }
 
-// receiver is a webhook that keeps its calls.
+// receiver is a webhook that records its calls.
 type receiver struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -161,7 +161,7 @@ func TestAJobFires(t *testing.T) {
 	require.Equal(t, 1.0, run["number"])
 	fired := c.Get(path)
 	job := fired.Object()
-	require.Equal(t, 1.0, job["version"], "a client's If-Match outlives a fire")
+	require.Equal(t, 1.0, job["version"], "firing does not change the version, so a client's If-Match stays valid")
 	require.NotEqual(t, made.Header.Get("ETag"), fired.Header.Get("ETag"))
 	require.Equal(t, run["id"], job["last_sub_job_id"])
 	require.Equal(t, first.Add(time.Minute).String(), job["next_fire_time"])
@@ -193,8 +193,7 @@ func TestAJobThatFiresOnce(t *testing.T) {
 	require.Equal(t, "scheduled", c.Get(path).Object()["state"])
 }
 
-// A time that comes again, because the clock was set back, does not fire again, and does not keep the job from going
-// on.
+// A time that comes again, because the clock was set back, does not fire again and does not stop the schedule.
 func TestATimeThatComesAgain(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -219,7 +218,7 @@ func TestATimeThatComesAgain(t *testing.T) {
 	require.Len(t, subJobs(c, path), 2)
 }
 
-// Two replicas fire and run at the same time: every time of every job fires once, and every run is run once.
+// Two replicas fire and run jobs at the same time. Each time of each job fires once, and each run is called once.
 func TestReplicasFireEachTimeOnce(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -230,8 +229,8 @@ func TestReplicasFireEachTimeOnce(t *testing.T) {
 	for range 20 {
 		paths = append(paths, newJob(c, hook, object{"schedule": object{"type": "interval", "every_seconds": 10}}))
 	}
-	const turns = 5
-	for range turns {
+	const times = 5
+	for range times {
 		s.Clock.Advance(10 * time.Second)
 		var both sync.WaitGroup
 		for _, r := range []*testkit.Service{s, replica} {
@@ -244,16 +243,16 @@ func TestReplicasFireEachTimeOnce(t *testing.T) {
 	for _, call := range hook.seen() {
 		seen[call.SubJobID]++
 	}
-	require.Len(t, seen, turns*len(paths))
+	require.Len(t, seen, times*len(paths))
 	for id, n := range seen {
 		require.Equal(t, 1, n, id)
 	}
 	for _, path := range paths {
-		times := map[any]bool{}
+		fired := map[any]bool{}
 		for _, run := range subJobs(c, path) {
-			times[run["time_scheduled"]] = true
+			fired[run["time_scheduled"]] = true
 		}
-		require.Len(t, times, turns)
+		require.Len(t, fired, times)
 	}
 }
 
@@ -264,10 +263,10 @@ func TestMisfires(t *testing.T) {
 		late    time.Duration
 		runs    int
 	}{
-		"a little late":                   {"skip", time.Minute, 1},
-		"missed, and skipped":             {"skip", 10*time.Minute + 30*time.Second, 0},
-		"missed, and fired once":          {"fire_once", 10*time.Minute + 30*time.Second, 1},
-		"late by a few times, not missed": {"skip", 30 * time.Second, 1},
+		"half a minute late":     {"skip", 30 * time.Second, 1},
+		"a minute late":          {"skip", time.Minute, 1},
+		"missed, and skipped":    {"skip", 10*time.Minute + 30*time.Second, 0},
+		"missed, and fired once": {"fire_once", 10*time.Minute + 30*time.Second, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -302,7 +301,7 @@ func TestRetries(t *testing.T) {
 		calls := len(hook.seen())
 		s.Clock.Advance(pause - time.Millisecond)
 		s.RunTask("run jobs")
-		require.Len(t, hook.seen(), calls, "the pause is not over")
+		require.Len(t, hook.seen(), calls, "the pause goes on")
 		s.Clock.Advance(time.Millisecond)
 		s.RunTask("run jobs")
 		require.Len(t, hook.seen(), calls+1)
@@ -316,7 +315,7 @@ func TestRetries(t *testing.T) {
 	require.JSONEq(t, `{"n": 2}`, string(hook.seen()[2].Payload))
 }
 
-// A target gets as long as the job says. Whether it answers late or never, the run does not wait.
+// A run times out after timeout_seconds, whether the target does not answer or accepts the run and reports no result.
 func TestTimeouts(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -430,7 +429,7 @@ func TestCallbacks(t *testing.T) {
 	stranger.Post(sub+"/result", object{"state": "failed"}).Problem(http.StatusUnauthorized, "unauthenticated")
 }
 
-// A replica that stands still for longer than its lease loses the run. What it reports then is refused.
+// A replica that stands still for longer than its lease loses the run, and its report is refused.
 func TestALateResultIsRefused(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -448,14 +447,13 @@ func TestALateResultIsRefused(t *testing.T) {
 	c.Post(path+"/trigger", nil).OK(nil)
 	<-entered // one of the replicas runs it
 	s.Clock.Advance(30*time.Second - time.Millisecond)
-	time.Sleep(0)
 	require.Equal(t, 1.0, subJobs(c, path)[0]["attempt"])
 	s.Clock.Advance(time.Millisecond)
 	require.Eventually(t, func() bool { return states(c, path)[0] == "succeeded" }, 20*time.Second, 5*time.Millisecond)
 	before := subJobs(c, path)[0]
 	require.Equal(t, object{"attempt": 2.0}, before["result"])
 	close(release)
-	s.RunTask("run jobs") // returns when this replica works on nothing
+	s.RunTask("run jobs") // returns when this replica has no run in progress
 	replica.RunTask("run jobs")
 	require.Equal(t, before, subJobs(c, path)[0])
 	require.Len(t, hook.seen(), 2)

@@ -63,7 +63,7 @@ func TestObjects(t *testing.T) {
 	require.NotEqual(t, made["id"], put(c, at("console/theme"), object{"value": nil}).ID())
 }
 
-// Values come back as they were sent, whatever JSON they are and however large.
+// Every JSON value comes back exactly as it was sent, small or large.
 func TestValuesAreKeptExactly(t *testing.T) {
 	t.Parallel()
 	c := kvOf(start(t), "acme")
@@ -84,7 +84,7 @@ func TestValuesAreKeptExactly(t *testing.T) {
 		Problem(http.StatusRequestEntityTooLarge, "too_large")
 }
 
-// A value moves between the record and its own place when its size changes.
+// A value is stored in the record or in a document of its own, depending on its size, which can change.
 func TestAValueGrowsAndShrinks(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -94,7 +94,7 @@ func TestAValueGrowsAndShrinks(t *testing.T) {
 	for _, size := range []int{1, 20_000, 30_000, 30_000, 2, 20_000} {
 		value := strings.Repeat("x", size)
 		if len(want) == 3 {
-			value = strings.Repeat("y", size) // the size alone does not tell a change
+			value = strings.Repeat("y", size) // a change that keeps the size
 		}
 		want = append([]any{value}, want...)
 		put(c, at("k"), object{"value": value}).OK(nil)
@@ -153,7 +153,7 @@ func TestCompareAndSet(t *testing.T) {
 	require.Equal(t, 2.0, c.Get(at("k")).Object()["value"])
 	c.With("If-Match", `"2"`).Delete(at("k"), nil).OK(nil)
 
-	// What was read before a deletion is not that of the object that takes its place.
+	// An ETag from before a deletion does not match the next object with the same key.
 	require.Equal(t, 3.0, put(c, at("k"), object{"value": 4}).Object()["version"])
 	stale(put(c.With("If-Match", `"2"`), at("k"), object{"value": 5}))
 	stale(put(c.With("If-Match", `"1"`), at("k"), object{"value": 5}))
@@ -166,7 +166,7 @@ func TestCompareAndSet(t *testing.T) {
 	c = kvOf(s, "acme") // the token has expired
 	require.Equal(t, 1.0, put(c, at("k"), object{"value": 7}).Object()["version"])
 
-	// Of many who add one to what they have read, each succeeds once, and no addition is lost.
+	// Many clients increment a number by compare-and-set at the same time. No increment is lost.
 	put(c, at("n"), object{"value": 0}).OK(nil)
 	var all sync.WaitGroup
 	for range 8 {
@@ -189,7 +189,7 @@ func TestCompareAndSet(t *testing.T) {
 	require.Equal(t, 80.0, c.Get(at("n")).Object()["value"])
 }
 
-// An expired object is not there, also before the task has removed it.
+// An expired object is not found, also before the task has removed it.
 func TestExpiry(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -222,7 +222,7 @@ func TestExpiry(t *testing.T) {
 	put(c, at("longer"), object{"value": 2}).OK(nil)
 	s.Clock.Advance(time.Minute)
 	fresh := c.Post(objectsPath, object{"key": "longer", "value": 3}).Object()
-	require.Equal(t, 3.0, fresh["version"], "it goes on from the expired one")
+	require.Equal(t, 3.0, fresh["version"], "its versions continue from the expired object")
 	s.Clock.Advance(time.Minute)
 	put(c, at("forever"), object{"value": 1, "ttl_seconds": 1}).OK(nil)
 	s.Clock.Advance(time.Second)
@@ -237,7 +237,7 @@ func TestHistory(t *testing.T) {
 	values := func() []any { return c.Items(at("k/history"), "value") }
 	put(c, at("k"), object{"value": 1}).OK(nil)
 	put(c, at("k"), object{"value": 2}).OK(nil)
-	require.Empty(t, values(), "a bucket keeps none unless it says so")
+	require.Empty(t, values(), "history is 0 by default")
 	put(c, boxPath, object{"history": 3}).OK(nil)
 	for n := 3; n <= 7; n++ {
 		require.EqualValues(t, min(n-2, 3), put(c, at("k"), object{"value": n}).Object()["kept_versions"])
@@ -263,7 +263,7 @@ func TestListsOfObjects(t *testing.T) {
 	s := start(t)
 	c := kvOf(s, "acme")
 	keys := []any{"a", "a.b", "a/1", "a/2", "b", "é", "微"}
-	for i := range keys { // not in the order of keys
+	for i := range keys { // in another order
 		put(c, objectsPath+"/"+strings.ReplaceAll(keys[(i*3)%len(keys)].(string), "é", "%C3%A9"),
 			object{"value": i}).OK(nil)
 	}
@@ -280,7 +280,7 @@ func TestListsOfObjects(t *testing.T) {
 		for _, item := range page["items"].([]any) {
 			walked = append(walked, item.(object)["key"])
 		}
-		s.Clock.Advance(time.Second) // the filter moves with time, the token stays good
+		s.Clock.Advance(time.Second) // the filter changes with the time, and the token stays valid
 		if token, _ = page["next_page_token"].(string); token == "" {
 			break
 		}
@@ -288,7 +288,7 @@ func TestListsOfObjects(t *testing.T) {
 	require.Equal(t, keys, walked)
 	c.Get(objectsPath+"?page_sort=value").Problem(http.StatusBadRequest, "invalid_parameters", "query.page_sort")
 
-	// Many large values are cut into pages of at most 4 MiB.
+	// A page has at most 4 MiB of values.
 	large := strings.Repeat("x", 900_000)
 	for n := range 6 {
 		put(c, bucketsPath+"/large/objects/"+fmt.Sprint(n), object{"value": large}).OK(nil)
@@ -338,8 +338,8 @@ func TestBuckets(t *testing.T) {
 	c.Delete(boxPath, nil).OK(nil)
 }
 
-// A bucket is deleted while objects are written to it: in the end it is gone with all of them, or an object that came
-// later has made it anew.
+// A bucket is deleted while objects are written to it. In the end it is deleted with all objects, or a later object has
+// created it again.
 func TestABucketIsDeletedWhileItIsWritten(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -369,7 +369,7 @@ func TestABucketIsDeletedWhileItIsWritten(t *testing.T) {
 	require.Empty(t, c.Items(objectsPath, "key"))
 }
 
-// What a request cannot finish, the task does.
+// A task finishes a deletion that is too large for the request.
 func TestTheTaskFinishesADeletion(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -13,27 +13,27 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// surroundings are what a process of its own shares with the test that starts it.
-type surroundings struct {
+// environment is what another process shares with the test that starts it.
+type environment struct {
 	File     string // an SQLite file
-	Database string // or one of MongoDB
+	Database string // or a MongoDB database
 	Key      string
 	Hooks    map[string]string
 }
 
-func (s surroundings) options() testkit.Options {
+func (s environment) options() testkit.Options {
 	return testkit.Options{File: s.File, Database: s.Database, Key: secret.New(s.Key)}
 }
 
-const inProcess = "AUTOMATION_TEST_PROCESS" // has the surroundings as JSON
+const inProcess = "AUTOMATION_TEST_PROCESS" // the variable that has the environment as JSON
 
-// process is a copy of the test program that runs one test, which the other can stop and kill.
+// process is the test program started again to run one test, so that another test can stop and kill it.
 type process struct {
 	*exec.Cmd
 	out *bufio.Scanner
 }
 
-func startProcess(t *testing.T, test string, with surroundings) *process {
+func startProcess(t *testing.T, test string, with environment) *process {
 	t.Helper()
 	text, err := json.Marshal(with)
 	require.NoError(t, err)
@@ -43,38 +43,38 @@ func startProcess(t *testing.T, test string, with surroundings) *process {
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 	p := &process{cmd, bufio.NewScanner(out)}
-	t.Cleanup(func() { _ = p.Wait() }) // the test's context has ended by then
+	t.Cleanup(func() { _ = p.Wait() }) // the end of the test's context has killed it
 	return p
 }
 
-// await waits until the process says the line.
+// await waits until the process prints the line.
 func (p *process) await(t *testing.T, line string) {
 	t.Helper()
-	var said []string
+	var printed []string
 	for p.out.Scan() {
 		if p.out.Text() == line {
 			return
 		}
-		said = append(said, p.out.Text())
+		printed = append(printed, p.out.Text())
 	}
-	require.FailNow(t, "the process has ended", "%q", said)
+	require.FailNow(t, "the process has ended", "%q", printed)
 }
 
-// kill kills the process with SIGKILL, and waits until it is gone.
+// kill kills the process (SIGKILL) and waits until it has ended.
 func (p *process) kill(t *testing.T) {
 	t.Helper()
 	require.NoError(t, p.Process.Kill())
 	require.Error(t, p.Wait())
 }
 
-// here returns the surroundings of this process. It skips the test where another one has not started it.
-func here(t *testing.T) surroundings {
+// here returns the environment of this process. It skips the test unless another test has started the process.
+func here(t *testing.T) environment {
 	t.Helper()
 	text := os.Getenv(inProcess)
 	if text == "" {
-		t.Skip("is run in a process of its own by another test")
+		t.Skip("another test runs this one in its own process")
 	}
-	var with surroundings
+	var with environment
 	require.NoError(t, json.Unmarshal([]byte(text), &with))
 	return with
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// running starts a run whose worker has accepted it, and returns the paths of its job and of itself.
+// running starts a run that its worker accepts, and returns the paths of the job and of the run.
 func running(t *testing.T, s *testkit.Service, c *testkit.Client, more object) (job, run string) {
 	t.Helper()
 	job = newJob(c, newReceiver(t, answering(http.StatusAccepted, "")), more)
@@ -38,7 +38,7 @@ func TestParts(t *testing.T) {
 	require.Equal(t, idIn(run), part["root_id"])
 	token := part["callback_token"].(string)
 	path := job + "/sub-jobs/" + part["id"].(string)
-	require.NotContains(t, c.Get(path).Object(), "callback_token", "it is shown once")
+	require.NotContains(t, c.Get(path).Object(), "callback_token", "the token is shown once")
 	worker := s.Stranger().With("X-Callback-Token", token)
 	worker.Patch(run, object{"progress": 1}).Problem(http.StatusUnauthorized, "unauthenticated")
 	require.Equal(t, "running", worker.Patch(path, object{"state": "running", "progress": 10}).Object()["state"])
@@ -195,7 +195,7 @@ func TestBatchesOfJobs(t *testing.T) {
 	jobsOf(s, "globex").Get(jobsPath + "/" + foreign).OK(nil)
 }
 
-// A run goes to the tenant's own subject. A worker's reply accepts it or ends it; without a worker it fails.
+// A run is sent to a subject of the tenant. A worker's reply accepts or ends it; without a worker it fails.
 func TestNATSTargets(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -239,7 +239,7 @@ func TestNATSTargets(t *testing.T) {
 	}
 }
 
-// Of a job's runs that are over, 100 are kept, and none for longer than a week.
+// 100 finished runs of a job are kept, for a week.
 func TestRunsAreForgotten(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -256,7 +256,7 @@ func TestRunsAreForgotten(t *testing.T) {
 	require.Empty(t, subJobs(jobsOf(s, "acme"), path))
 }
 
-// A tenant with many runs does not keep another's waiting.
+// A tenant with many runs does not delay another's.
 func TestTenantsRunInTurn(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -276,7 +276,7 @@ func TestTenantsRunInTurn(t *testing.T) {
 	close(release)
 }
 
-// Nor do a tenant's many jobs that are due keep another's from firing.
+// A tenant with many jobs that are due does not delay another's.
 func TestTenantsFireInTurn(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/webhook"
 )
 
-// Requests to a webhook with a secret are signed; the secret itself is shown nowhere.
+// Requests to a webhook with a secret are signed. Neither answers nor events show the secret.
 func TestSignedWebhooks(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -17,10 +17,10 @@ import (
 	"github.com/idplatform/idplatform/services/automation"
 )
 
-// stoppedJobs is how many jobs try again after a failed attempt, and how many do not.
+// stoppedJobs is the number of jobs with a retry, and of jobs without.
 const stoppedJobs = 4
 
-// The process to be stopped: it fires all jobs and makes their runs.
+// The process that is stopped: it fires all jobs and runs them.
 func TestProcessToBeStopped(t *testing.T) {
 	with := here(t)
 	s := testkit.Start(t, automation.Spec(automation.DefaultConfig()), with.options())
@@ -36,11 +36,11 @@ func TestProcessToBeStopped(t *testing.T) {
 	s.Clock.Advance(10 * time.Second)
 	isOver := func() bool { return refused(t, s) == 2*stoppedJobs }
 	require.Eventually(t, isOver, time.Minute, 10*time.Millisecond)
-	fmt.Println("what it reported is refused")
+	fmt.Println("all reports are refused")
 	select {}
 }
 
-// refused is how many attempts of a replica were over when it reported them.
+// refused is how many reports of a replica were refused, because their attempts were over.
 func refused(t *testing.T, s *testkit.Service) (n int) {
 	families, err := s.Deps.Metrics.(prometheus.Gatherer).Gather()
 	require.NoError(t, err)
@@ -56,8 +56,8 @@ func refused(t *testing.T, s *testkit.Service) (n int) {
 	return n
 }
 
-// A replica stands still, with runs that it makes, for longer than its leases: another one ends them by the rules of
-// their jobs. What the first one reports then is refused, also while the second makes the next attempt.
+// A replica stands still for longer than the leases of its runs. Another one ends the attempts as their jobs say.
+// Reports of the first are refused then, also while the second makes the next attempt.
 func TestReplicaThatStandsStill(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("IDP_TEST_MONGO_URI") == "" {
@@ -80,7 +80,7 @@ func TestReplicaThatStandsStill(t *testing.T) {
 		areCalled := func() bool { return len(hook.seen()) == n }
 		require.Eventually(t, areCalled, time.Minute, 5*time.Millisecond)
 	}
-	with := surroundings{
+	with := environment{
 		Database: testkit.NewDatabase(), Key: secret.NewKey().Reveal(), Hooks: map[string]string{"": hook.URL},
 	}
 	p := startProcess(t, "TestProcessToBeStopped", with)
@@ -93,7 +93,7 @@ func TestReplicaThatStandsStill(t *testing.T) {
 	called(3 * stoppedJobs)
 	require.NoError(t, p.Process.Signal(syscall.SIGCONT))
 	release[0]()
-	p.await(t, "what it reported is refused")
+	p.await(t, "all reports are refused")
 	for code, run := range runsByJob(s) {
 		require.NotEqual(t, "succeeded", run["state"], code)
 	}

@@ -21,7 +21,7 @@ import (
 
 const crashEvents = 12 // of each tenant; each triggers a function
 
-// The process to be killed: events trigger functions there.
+// The process that is killed: events trigger functions there.
 func TestProcessWithTriggeredRuns(t *testing.T) {
 	with := here(t)
 	s := testkit.Start(t, automation.Spec(automation.DefaultConfig()), with.options())
@@ -49,15 +49,15 @@ func TestProcessWithTriggeredRuns(t *testing.T) {
 	select {}
 }
 
-// A process is killed while functions run that events have triggered. None of the runs is lost, and none is begun again
-// before the lease of the dead process ends.
+// A process is killed while it runs functions that events have triggered. None of the runs is lost, and none begins
+// again before the lease of the killed process ends.
 func TestCrashWithTriggeredRuns(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("IDP_TEST_MONGO_URI") != "" {
-		t.Skip("the database does not die with the process")
+		t.Skip("on MongoDB, the database is not killed with the process")
 	}
 	hook := newEventHook(t)
-	with := surroundings{
+	with := environment{
 		File: t.TempDir() + "/crash.db", Key: secret.NewKey().Reveal(), Hooks: map[string]string{"": hook.URL},
 	}
 	p := startProcess(t, "TestProcessWithTriggeredRuns", with)
@@ -79,7 +79,7 @@ func TestCrashWithTriggeredRuns(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return left() == slots }, time.Minute, 5*time.Millisecond)
 	for id := range cut {
-		require.Equal(t, 1, hook.called()[id], "the lease of the dead process")
+		require.Equal(t, 1, hook.called()[id], "the killed process still has the lease")
 	}
 	s.Clock.Advance(61 * time.Second)
 	require.Eventually(t, func() bool { return left() == 0 }, time.Minute, 5*time.Millisecond)
@@ -102,7 +102,7 @@ func TestCrashWithTriggeredRuns(t *testing.T) {
 	}
 }
 
-// eventHook is what functions fetch from, with the id of an event. Until recover, it does not answer.
+// eventHook is the server that functions fetch from; they send the id of an event. Until recover, it does not answer.
 type eventHook struct {
 	*httptest.Server
 	mu        sync.Mutex

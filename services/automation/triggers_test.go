@@ -14,7 +14,7 @@ import (
 	"github.com/idplatform/idplatform/pkg/testkit"
 )
 
-// entries waits until a function's log has n entries, and returns them, the oldest first.
+// entries waits until a function's log has n entries, and returns them, oldest first.
 func entries(t *testing.T, c *testkit.Client, made object, n int) (all []object) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -27,9 +27,10 @@ func entries(t *testing.T, c *testkit.Client, made object, n int) (all []object)
 	return all
 }
 
+// on is a trigger for event types.
 func on(types ...any) object { return object{"triggers": []any{object{"event_types": types}}} }
 
-// functions.created events of the tests' own functions are the triggers.
+// Events trigger the functions of their tenant that listen to their type. The events are about functions.
 func TestTriggers(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -67,7 +68,7 @@ func TestTriggers(t *testing.T) {
 	}
 }
 
-// A run that fails is begun again some time later, five times in all.
+// A run that fails is tried again later, five times in all.
 func TestTriggeredRunsAreRetried(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -81,12 +82,12 @@ func TestTriggeredRunsAreRetried(t *testing.T) {
 		for _, entry := range c.Get(oneFunction(made) + "/logs?page_size=200").Object()["items"].([]any) {
 			attempts = append(attempts, entry.(object)["attempt"])
 		}
-		return len(attempts) >= 10 // the function's own event, too
+		return len(attempts) >= 10 // its own creation has triggered it, too
 	}, 30*time.Second, 20*time.Millisecond)
 	require.ElementsMatch(t, []any{1.0, 2.0, 3.0, 4.0, 5.0, 1.0, 2.0, 3.0, 4.0, 5.0}, attempts)
 }
 
-// A function that causes its own event by way of the platform's API does not go on forever.
+// A chain ends in which a function calls the platform's API, which causes the event that triggers the function.
 func TestFunctionsThatTriggerThemselves(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -119,7 +120,7 @@ func TestFunctionsThatTriggerThemselves(t *testing.T) {
 	c.With("X-Payload-Origin", "function/1/5").Post(oneFunction(made)+"/invoke", nil).Problem(409, "invalid_state")
 }
 
-// A function takes its waiting runs with it; those of others for the same event go on.
+// The waiting runs of a deleted function are deleted. Those of other functions for the same event go on.
 func TestWaitingRunsGoWithTheirFunction(t *testing.T) {
 	t.Parallel()
 	s := start(t)
