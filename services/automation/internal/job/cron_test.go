@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// timetables are the times that follow a time; "" for none.
+// timetables have the times that follow a time; "" for none.
 var timetables = map[string]struct {
 	expression, zone, after string
 	want                    []string
@@ -99,13 +99,13 @@ func TestTimetable(t *testing.T) {
 	}
 }
 
-// unusualZones change their offsets in many ways: by half an hour, two hours or a day, at midnight, or for a fast.
+// unusualZones change their offsets in many ways: by half an hour, two hours or a day, at midnight, or for Ramadan.
 var unusualZones = []string{
 	"", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Pacific/Apia", "Africa/Casablanca", "Asia/Tehran",
 	"Antarctica/Troll",
 }
 
-// Of every expression, each time is after the one before, and the search ends.
+// Each next time of an expression is after the one before.
 func TestTimetablesGoForward(t *testing.T) {
 	t.Parallel()
 	for _, zone := range unusualZones {
@@ -146,8 +146,8 @@ func TestRefusedTimetables(t *testing.T) {
 	}
 }
 
-// Whatever the expression, zone and time: the search ends, with a later time that is also the next one a second before
-// itself.
+// For every expression, zone and time, the search ends. The time that it finds is later, and is also the next time a
+// second before itself.
 func FuzzTimetable(f *testing.F) {
 	for _, expression := range []string{
 		"30 2 * * *", "*/15 * * * *", "0 0 29 2 SUN", "15 30 2 * * 1-5", "@monthly", "59 23 L * *", "0 0 1W * ?",

@@ -45,7 +45,7 @@ func newRun(t *testing.T, ctx context.Context, s *Jobs, code string) (run string
 	return sub.ID
 }
 
-// A process that is stopped gives back the runs that it has claimed and whose calls have not begun.
+// A process that is stopped gives back runs that it has claimed but not called yet.
 func TestCallsThatHaveNotBegunAreGivenBack(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(request.System(t.Context(), "acme"))
