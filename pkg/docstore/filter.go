@@ -112,6 +112,15 @@ func Moment(t clock.Time) Value {
 // Eq selects documents whose value is v, or whose list has v.
 func Eq(index string, v Value) Filter { return In(index, v) }
 
+// EqOrAll selects documents whose text is text; an empty text selects all documents. It is for the optional parameters
+// of lists.
+func EqOrAll(index, text string) Filter {
+	if text == "" {
+		return Filter{}
+	}
+	return Eq(index, Text(text))
+}
+
 // In selects documents whose value is in vs, or whose list has one of vs.
 func In(index string, vs ...Value) Filter { return Filter{Op: OpIn, Index: index, Values: vs} }
 

@@ -34,13 +34,9 @@ type Filter struct{ Code, Type, Status string }
 
 // List returns a page of components.
 func (s *Components) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Component], error) {
-	var all []docstore.Filter
-	for _, pair := range [][2]string{{byCode, f.Code}, {byType, f.Type}, {byStatus, f.Status}} {
-		if pair[1] != "" {
-			all = append(all, docstore.Eq(pair[0], docstore.Text(pair[1])))
-		}
-	}
-	return components.List(ctx, s.store, docstore.And(all...), p)
+	where := docstore.And(docstore.EqOrAll(byCode, f.Code), docstore.EqOrAll(byType, f.Type),
+		docstore.EqOrAll(byStatus, f.Status))
+	return components.List(ctx, s.store, where, p)
 }
 
 // Get returns a component. The error is apperr.NotFound.

@@ -42,19 +42,11 @@ type Doc = docstore.Doc[Function]
 // Filter selects functions whose members are equal to its own. Empty members select all.
 type Filter struct{ Code, Runtime, Status string }
 
-func (f Filter) where() docstore.Filter {
-	var all []docstore.Filter
-	for _, m := range []struct{ index, value string }{{byCode, f.Code}, {byRuntime, f.Runtime}, {byStatus, f.Status}} {
-		if m.value != "" {
-			all = append(all, docstore.Eq(m.index, docstore.Text(m.value)))
-		}
-	}
-	return docstore.And(all...)
-}
-
 // List returns a page of functions, without their code.
 func (s *Functions) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Function], error) {
-	return functions.List(ctx, s.Store, f.where(), p)
+	where := docstore.And(docstore.EqOrAll(byCode, f.Code), docstore.EqOrAll(byRuntime, f.Runtime),
+		docstore.EqOrAll(byStatus, f.Status))
+	return functions.List(ctx, s.Store, where, p)
 }
 
 // Get returns a function with its code. The error is apperr.NotFound.

@@ -88,18 +88,9 @@ type Filter struct{ Code, State, Target string }
 
 // List returns a page of jobs.
 func (s *Jobs) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Job], error) {
-	return jobs.List(ctx, s.Store, equal(byCode, f.Code, byState, f.State, byTarget, f.Target), p)
-}
-
-// equal makes a filter of pairs of an index and the value that it must have. Pairs without a value are left out.
-func equal(pairs ...string) docstore.Filter {
-	var all []docstore.Filter
-	for i := 0; i < len(pairs); i += 2 {
-		if pairs[i+1] != "" {
-			all = append(all, docstore.Eq(pairs[i], docstore.Text(pairs[i+1])))
-		}
-	}
-	return docstore.And(all...)
+	where := docstore.And(docstore.EqOrAll(byCode, f.Code), docstore.EqOrAll(byState, f.State),
+		docstore.EqOrAll(byTarget, f.Target))
+	return jobs.List(ctx, s.Store, where, p)
 }
 
 // Get returns a job. The error is apperr.NotFound.

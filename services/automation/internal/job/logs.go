@@ -103,16 +103,16 @@ func (s *Jobs) AddLines(ctx context.Context, t Ticket, jobID, id string, drafts 
 
 // Lines returns a page of the log of a job, or of one of its sub-jobs if id is not "". The error is apperr.NotFound.
 func (s *Jobs) Lines(ctx context.Context, jobID, id string, p docstore.Paging) (docstore.Page[Line], error) {
-	err := error(nil)
-	filter := equal(byJob, jobID)
+	var err error
+	where := docstore.Eq(byJob, docstore.Text(jobID))
 	if id == "" {
 		_, err = s.Get(ctx, jobID)
 	} else {
 		_, err = s.SubJob(ctx, jobID, id)
-		filter = equal(bySubJob, id)
+		where = docstore.Eq(bySubJob, docstore.Text(id))
 	}
 	if err != nil {
 		return docstore.Page[Line]{}, err
 	}
-	return lines.List(ctx, s.Store, filter, p)
+	return lines.List(ctx, s.Store, where, p)
 }

@@ -19,7 +19,9 @@ func (s *Jobs) SubJobs(ctx context.Context, jobID string, f SubFilter, p docstor
 	if _, err := s.Get(ctx, jobID); err != nil {
 		return docstore.Page[SubJob]{}, err
 	}
-	return subJobs.List(ctx, s.Store, equal(byJob, jobID, byState, f.State, byParent, f.ParentID), p)
+	where := docstore.And(docstore.Eq(byJob, docstore.Text(jobID)), docstore.EqOrAll(byState, f.State),
+		docstore.EqOrAll(byParent, f.ParentID))
+	return subJobs.List(ctx, s.Store, where, p)
 }
 
 // SubJob returns a sub-job of a job. The error is apperr.NotFound.

@@ -40,14 +40,8 @@ type Doc = docstore.Doc[Connection]
 type Filter struct{ Type, ProviderCode, Status string }
 
 func (f Filter) where() docstore.Filter {
-	var all []docstore.Filter
-	for _, m := range []struct{ index, value string }{{byType, f.Type}, {byProvider, f.ProviderCode},
-		{byStatus, f.Status}} {
-		if m.value != "" {
-			all = append(all, docstore.Eq(m.index, docstore.Text(m.value)))
-		}
-	}
-	return docstore.And(all...)
+	return docstore.And(docstore.EqOrAll(byType, f.Type), docstore.EqOrAll(byProvider, f.ProviderCode),
+		docstore.EqOrAll(byStatus, f.Status))
 }
 
 // List returns the connections of the tenant, the oldest first. The first list of a tenant creates its native database

@@ -5,7 +5,6 @@ package method
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -121,17 +120,9 @@ type Filter struct{ Code, Type, Status string }
 
 // List returns a page of methods. The error is apperr.InvalidParameters (paging).
 func (s *Methods) List(ctx context.Context, f Filter, p docstore.Paging) (docstore.Page[Method], error) {
-	return methods.List(ctx, s.store, equal(map[string]string{byCode: f.Code, byType: f.Type, byStatus: f.Status}), p)
-}
-
-func equal(values map[string]string) docstore.Filter {
-	var all []docstore.Filter
-	for _, index := range slices.Sorted(maps.Keys(values)) {
-		if value := values[index]; value != "" {
-			all = append(all, docstore.Eq(index, docstore.Text(value)))
-		}
-	}
-	return docstore.And(all...)
+	where := docstore.And(docstore.EqOrAll(byCode, f.Code), docstore.EqOrAll(byType, f.Type),
+		docstore.EqOrAll(byStatus, f.Status))
+	return methods.List(ctx, s.store, where, p)
 }
 
 // Get returns a method. The error is apperr.NotFound.

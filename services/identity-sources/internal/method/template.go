@@ -118,7 +118,7 @@ type TemplateDoc = docstore.Doc[Template]
 
 // List returns a page of templates. The error is apperr.InvalidParameters (paging).
 func (s *Templates) List(ctx context.Context, code string, p docstore.Paging) (docstore.Page[Template], error) {
-	return templates.List(ctx, s.store, equal(map[string]string{byCode: code}), p)
+	return templates.List(ctx, s.store, docstore.EqOrAll(byCode, code), p)
 }
 
 // Get returns a template. The error is apperr.NotFound.
