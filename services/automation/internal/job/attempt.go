@@ -18,7 +18,7 @@ import (
 // worker has it.
 var errOver = apperr.New(apperr.InvalidState, "the attempt is over")
 
-// claim claims those of the tenant's runs that are still due, and returns the calls to be made. It makes no call of a
+// claim claims those of the tenant's runs that are still due, and returns the calls to be made. There is no call for a
 // run whose lease, or time for the result of an accepted call, has ended: it ends that attempt. changed counts the runs
 // of both kinds; with an error there are none.
 func (s *Jobs) claim(ctx context.Context, ids []string) (calls []Call, changed int, err error) {

@@ -39,7 +39,7 @@ func (s *Jobs) Delete(ctx context.Context, id string) (docstore.Deleted, error) 
 	return deleted, err
 }
 
-// DeleteMany deletes those of the jobs that exist, as Delete does, and returns how many that were.
+// DeleteMany deletes those of the jobs that exist, and returns how many there were. A task removes their runs.
 func (s *Jobs) DeleteMany(ctx context.Context, ids []string) (int, error) {
 	return docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (int, error) {
 		found, err := jobs.LoadMany(ctx, tx, ids)
