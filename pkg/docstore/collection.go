@@ -72,6 +72,13 @@ func Grouped[T any](ix Index[T], order string) Index[T] {
 	return ix
 }
 
+// Counted makes the number of documents with one or several of a text index's values cheap where the engine keeps these
+// numbers, as it does for a Facet. Engines that would slow writes down by it count the documents.
+func Counted[T any](ix Index[T]) Index[T] {
+	ix.def.Counted = true
+	return ix
+}
+
 // Spanned makes the ranges and the order of an index combine well with any other filter, at the cost of slower writes.
 // A span is a range of width numbers, or the texts with the same first width bytes. Engines may keep, for each span,
 // which documents have a value in it. Choose width so that the ranges of queries cover many spans and a span has many
@@ -119,7 +126,7 @@ type Collection[T any] struct {
 }
 
 // Define declares a collection. It panics on programming errors: a T that does not embed Meta, a Facet, Grouped or
-// Sortable that names an unknown order, or a list that is Spanned but not Unique.
+// Sortable that names an unknown order, a list that is Spanned but not Unique, or a Counted index of other than texts.
 func Define[T any](s Schema[T]) *Collection[T] {
 	if _, ok := any(new(T)).(document); !ok {
 		panic("docstore: the documents of " + s.Name + " must embed Meta")
@@ -144,6 +151,9 @@ func Define[T any](s Schema[T]) *Collection[T] {
 		}
 		if d.Span < 0 || d.Span > 0 && (d.Many && !d.Unique || len(d.Orders) > 0) {
 			panic("docstore: the index " + d.Name + " of " + s.Name + " cannot be Spanned")
+		}
+		if d.Counted && (d.Many || d.Number || d.Unique) {
+			panic("docstore: the index " + d.Name + " of " + s.Name + " cannot be Counted")
 		}
 		if d.GroupedBy != "" && !c.def.canBeGrouped(&d) {
 			panic("docstore: the index " + d.Name + " of " + s.Name + " cannot be Grouped by " + d.GroupedBy)

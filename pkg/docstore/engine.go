@@ -151,6 +151,9 @@ type IndexDef struct {
 	Orders []string `json:",omitempty"`
 	// GroupedBy is the name of the index whose order the documents of each value are found in: see Grouped.
 	GroupedBy string `json:",omitempty"`
+	// Counted says that the number of documents for each value may be kept: see Counted. It is no part of the stored
+	// declaration: entries of indexes are the same with it and without.
+	Counted bool `json:"-"`
 	// Span is the width of a span, in numbers or in leading bytes of texts: see Spanned. 0 means no spans.
 	Span int64 `json:",omitempty"`
 }

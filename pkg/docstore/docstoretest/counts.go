@@ -15,6 +15,7 @@ import (
 var countCases = []testCase{
 	{name: "counts/exact up to a bound", run: boundedCounts},
 	{name: "counts/stay right", run: countsStayRight, needs: []Feature{Transactions}},
+	{name: "counts/of an index that is counted from now on", run: newCounted, needs: []Feature{Reopened}},
 	{name: "counts/of a facet that is new", run: newFacet, needs: []Feature{Reopened}},
 	{name: "counts/known parts change nothing", run: knownParts},
 }
@@ -82,7 +83,7 @@ func boundedCounts(t *testing.T, s *suite) {
 	}
 }
 
-// countsStayRight: the counts of all documents, and of each value of a facet, stay right through every kind of change.
+// countsStayRight: the counts of all documents, of each value of a facet and of each of a counted index, stay right through every kind of change.
 func countsStayRight(t *testing.T, s *suite) {
 	f, ctx := s.open(t), in(t, "t1")
 	right := func(kinds map[string]int64) {
@@ -90,6 +91,7 @@ func countsStayRight(t *testing.T, s *suite) {
 		all := int64(0)
 		for _, kind := range []string{"", "a", "b", "c"} {
 			f.total(t, ctx, docstore.Eq("kind", docstore.Text(kind)), 100, kinds[kind])
+			f.total(t, ctx, docstore.Eq("group", docstore.Text(kind)), 100, kinds[kind])
 			all += kinds[kind]
 		}
 		f.total(t, ctx, docstore.Filter{}, 100, all)
@@ -137,6 +139,27 @@ func countsStayRight(t *testing.T, s *suite) {
 		return f.things.DeleteWhere(ctx, tx, docstore.Filter{}, nil)
 	}))
 	right(nil)
+	f.check(t)
+}
+
+// newCounted: the documents of an index's values are counted, not counted, and counted again, when there are documents
+// already.
+func newCounted(t *testing.T, s *suite) {
+	f, ctx := s.first(t), in(t, "t1")
+	f.seed(t)
+	byRank := docstore.ByNumber("rank", func(v *Thing) docstore.Value { return docstore.Number(v.Rank) })
+	plain := docstore.Grouped(docstore.ByText("name", func(v *Thing) string { return v.Name }), "rank")
+	n3, n4 := docstore.Eq("name", docstore.Text("N3")), docstore.Eq("name", docstore.Text("N4"))
+	f = s.again(t, f, docstore.Define(thingSchema(1, byRank, docstore.Counted(plain))))
+	f.total(t, ctx, n3, 5, 12)
+	require.NoError(t, f.change(ctx, "1003", func(v *Thing) { v.Name = "N4" }))
+	f.total(t, ctx, n3, 5, 11)
+	f = s.again(t, f, docstore.Define(thingSchema(1, byRank, plain)))
+	require.NoError(t, f.change(ctx, "1013", func(v *Thing) { v.Name = "N4" }))
+	f.total(t, ctx, n4, 100, 14)
+	f = s.again(t, f, docstore.Define(thingSchema(1, byRank, docstore.Counted(plain))))
+	f.total(t, ctx, n4, 5, 14)
+	f.total(t, ctx, docstore.Or(n3, n4), 5, 24)
 	f.check(t)
 }
 

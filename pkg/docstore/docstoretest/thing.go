@@ -42,7 +42,7 @@ var thingIndexes = []docstore.Index[Thing]{
 	docstore.ByNumber("rank", func(v *Thing) docstore.Value { return docstore.Number(v.Rank) }),
 	docstore.Unique(docstore.ByList("logins", func(v *Thing) []string { return v.Logins }), "login", "more_logins"),
 	docstore.ByNumber("seen", func(v *Thing) docstore.Value { return docstore.Moment(v.Seen) }),
-	docstore.Grouped(docstore.ByText("group", func(v *Thing) string { return v.Kind }), "rank"),
+	docstore.Counted(docstore.Grouped(docstore.ByText("group", func(v *Thing) string { return v.Kind }), "rank")),
 }
 
 // thingSchema declares the collection of Things with other indexes or another revision, for the cases about changed

@@ -42,8 +42,8 @@ func (e *Engine) checkTable(ctx context.Context, conn Conn, t *table) error {
 				return fmt.Errorf("document %s: %w", c.Bytes(2), err)
 			}
 			counts[counter{scope: scope{t.def.Name, entry.Tenant}}]++
-			for _, c := range t.facets {
-				counts[counter{scope{t.def.Name, entry.Tenant}, c.facet, entry.Keys[c.slot].Text}]++
+			for _, c := range t.counts {
+				counts[counter{scope{t.def.Name, entry.Tenant}, c.counter, entry.Keys[c.slot].Text}]++
 			}
 			if entry.Tenant != string(c.Bytes(1)) || entry.ID != string(c.Bytes(2)) || entry.Version != c.Int(3) ||
 				entry.Due != c.Int(4) ||
@@ -152,10 +152,10 @@ func (e *Engine) checkCounters(ctx context.Context, conn Conn, t *table, counts 
 }
 
 func (c counter) String() string {
-	if c.facet == "" {
+	if c.index == "" {
 		return "tenant " + c.tenant
 	}
-	return fmt.Sprintf("tenant %s, %s %q", c.tenant, c.facet, c.value)
+	return fmt.Sprintf("tenant %s, %s %q", c.tenant, c.index, c.value)
 }
 
 // Backup writes a copy of the last committed state to a new file, which must not exist yet. Others can read and write

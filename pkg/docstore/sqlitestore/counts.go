@@ -34,8 +34,8 @@ func (q *queries) count(ctx context.Context, t *table, tenant string, n *node, e
 	case n.op == isAll:
 		total, err := q.total(ctx, t.def, tenant)
 		return docstore.Total{N: total}, err
-	case n.isFacet():
-		total, err := q.facetTotal(ctx, t, tenant, n)
+	case n.isCounted():
+		total, err := q.valuesTotal(ctx, t, tenant, n)
 		return docstore.Total{N: total}, err
 	}
 	text := fmt.Sprintf("count %d %s", exactTo, n.text(nil))
@@ -129,21 +129,21 @@ func (q *queries) countNear(ctx context.Context, t *table, tenant string, facet,
 	if err != nil {
 		return 0, false, err
 	}
-	if total, err = q.facetTotal(ctx, t, tenant, facet); without {
+	if total, err = q.valuesTotal(ctx, t, tenant, facet); without {
 		return total - both.size, true, err
 	}
 	return total + rows.size - both.size, true, err
 }
 
-// facetTotal returns how many documents have one of the values of a facet, from the counters that every transaction
+// valuesTotal returns how many documents have one of the values of a counted index, from the counters that every transaction
 // updates.
-func (q *queries) facetTotal(ctx context.Context, t *table, tenant string, n *node) (int64, error) {
+func (q *queries) valuesTotal(ctx context.Context, t *table, tenant string, n *node) (int64, error) {
 	total := int64(0)
 	for _, v := range n.values {
-		of := counter{scope{t.def.Name, tenant}, n.column.facet, v.Text}
+		of := counter{scope{t.def.Name, tenant}, n.column.counter, v.Text}
 		have, err := number(ctx, q.conn,
 			"SELECT n FROM facet_counters WHERE collection = ?1 AND facet = ?2 AND tenant = ?3 AND value = ?4",
-			of.collection, of.facet, of.tenant, of.value)
+			of.collection, of.index, of.tenant, of.value)
 		if err != nil {
 			return 0, err
 		}
@@ -156,12 +156,12 @@ func (q *queries) facetTotal(ctx context.Context, t *table, tenant string, n *no
 func (q *queries) facetValues(ctx context.Context, t *table, tenant string,
 	facet *column) (values []docstore.Value, err error) {
 	err = q.conn.Query(ctx, "SELECT value FROM facet_counters WHERE collection = ?1 AND facet = ?2 AND tenant = ?3",
-		[]any{t.def.Name, facet.facet, tenant}, func(c Columns) error {
+		[]any{t.def.Name, facet.counter, tenant}, func(c Columns) error {
 			values = append(values, facet.value(c, 0))
 			return nil
 		})
 	for of := range q.counts {
-		if of.scope == (scope{t.def.Name, tenant}) && of.facet == facet.facet {
+		if of.scope == (scope{t.def.Name, tenant}) && of.index == facet.counter {
 			values = append(values, docstore.Text(of.value))
 		}
 	}

@@ -38,7 +38,10 @@ const (
 func (n *node) isLeaf() bool { return n.op == isIn || n.op == isBetween || n.op == isContains }
 
 // isFacet reports whether a node selects by values of a facet.
-func (n *node) isFacet() bool { return n.op == isIn && n.column.facet != "" }
+func (n *node) isFacet() bool { return n.op == isIn && n.column.facet }
+
+// isCounted reports whether a node selects by values whose documents are counted.
+func (n *node) isCounted() bool { return n.op == isIn && n.column.counter != "" }
 
 // outside returns the range that a node excludes, if there is one: the node selects what is below the range or above
 // it.

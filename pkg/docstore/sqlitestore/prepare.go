@@ -62,18 +62,41 @@ func (e *Engine) prepare(ctx context.Context, conn Conn, def *docstore.Def, t *t
 			return err
 		}
 	}
-	if have == want {
-		return nil
-	}
-	if have == "" {
+	switch have {
+	case want:
+	case "":
 		err = run(conn, t.ddl()...)
-	} else {
+	default:
 		err = e.rebuild(ctx, conn, def, t)
 	}
-	if err == nil {
-		err = t.recount(conn)
-	}
 	if err != nil {
+		return err
+	}
+	if err := t.prepareCounters(conn, have == want); err != nil || have == want {
+		return err
+	}
+	return setMeta(conn, entry, want)
+}
+
+// prepareCounters counts the documents of each value of counted indexes, unless the collection and the indexes that are
+// counted are as before. Facets are counted since the first version, others since this is noted.
+func (t *table) prepareCounters(conn Conn, same bool) error {
+	entry := "counted " + t.def.Name
+	have, err := meta(conn, entry)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, c := range t.counts {
+		if !c.facet {
+			names = append(names, c.counter)
+		}
+	}
+	want := strings.Join(names, " ")
+	if same && have == want {
+		return nil
+	}
+	if err := t.recount(conn); err != nil {
 		return err
 	}
 	return setMeta(conn, entry, want)
@@ -89,7 +112,7 @@ func addColumn(conn Conn, table, name, declaration string) error {
 	return run(conn, "ALTER TABLE "+quote(table)+" ADD COLUMN "+declaration)
 }
 
-// recount makes the counters of facet values again: an earlier declaration may have had other facets.
+// recount makes the counters of values again: an earlier declaration may have counted those of other indexes.
 func (t *table) recount(conn Conn) error {
 	for _, sql := range []string{
 		"DELETE FROM facet_counters WHERE collection = ?1",
@@ -99,11 +122,11 @@ func (t *table) recount(conn Conn) error {
 			return err
 		}
 	}
-	for _, c := range t.facets {
+	for _, c := range t.counts {
 		sql := fmt.Sprintf("INSERT INTO facet_counters (collection, facet, tenant, value, n) "+
 			"SELECT ?1, ?2, tenant, %s, count(*) FROM %s INDEXED BY %s GROUP BY tenant, %s",
 			c.field, t.name, c.index, c.field)
-		if _, err := conn.Exec(context.Background(), sql, t.def.Name, c.facet); err != nil {
+		if _, err := conn.Exec(context.Background(), sql, t.def.Name, c.counter); err != nil {
 			return err
 		}
 	}

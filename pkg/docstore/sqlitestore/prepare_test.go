@@ -19,10 +19,10 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	t.Parallel()
 	f := open(t)
 	require.NoError(t, f.Close())
-	f.script(t, "UPDATE meta SET value = '5' WHERE name = 'format'")
+	f.script(t, "UPDATE meta SET value = '6' WHERE name = 'format'")
 	_, err := sqlitestore.Open(t.Context(), sqlitestore.Options{Path: f.path})
-	require.ErrorContains(t, err, "format 5")
-	require.ErrorContains(t, err, "up to 4")
+	require.ErrorContains(t, err, "format 6")
+	require.ErrorContains(t, err, "up to 5")
 }
 
 // A file of format 1 has other row ids. It is written again when it is opened.

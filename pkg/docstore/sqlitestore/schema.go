@@ -18,7 +18,8 @@ import (
 //	2  a row's id is the document's id, if that is a number: see rows.go
 //	3  documents have counts
 //	4  a row of postings names many documents, and counters have changes: see postings.go, answers.go
-const format = 4
+//	5  values of other indexes than facets are counted, too, which programs of format 4 would not go on with
+const format = 5
 
 // layout is the last format that changed how a table is written. Tables of an earlier layout are written again. Columns
 // that other formats introduced are added to the existing tables.
@@ -75,7 +76,7 @@ type table struct {
 	byName map[string]*column // by index
 	keys   []*column          // by slot
 	lists  []*column          // by slot
-	facets []*column
+	counts []*column          // those with counters of their values
 
 	insert, remove string
 }
@@ -89,7 +90,8 @@ type column struct {
 	many     bool
 	number   bool
 	unique   bool
-	facet    string  // the name in facet_counters if it is a facet
+	facet    bool
+	counter  string  // the name in facet_counters if the documents of each value are counted
 	order    *column // the column that its index has behind it if it is grouped
 	span     int64   // width of a span, in numbers or in leading bytes of texts; 0 means no spans
 
@@ -119,14 +121,15 @@ func newTable(def *docstore.Def) (*table, error) {
 			c.field, c.index = "k_"+ix.Name, quote(t.plain+"#"+ix.Name)
 			t.keys = append(t.keys, c)
 		}
-		if len(ix.Orders) > 0 {
-			c.facet = ix.Name
-			t.facets = append(t.facets, c)
+		c.facet = len(ix.Orders) > 0
+		if c.facet || ix.Counted {
+			c.counter = ix.Name
+			t.counts = append(t.counts, c)
 		}
 		switch {
 		case c.many && c.span > 0:
 			c.postings = quote(t.plain + "." + ix.Name + "#spans")
-		case c.facet != "" || c.span > 0 || c.many && !c.unique:
+		case c.facet || c.span > 0 || c.many && !c.unique:
 			c.postings = own
 		}
 		t.byName[ix.Name] = c

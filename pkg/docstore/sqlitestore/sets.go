@@ -204,7 +204,7 @@ func (q *queries) parts(ctx context.Context, t *table, tenant string, n *node) (
 // fewerOf returns n, or the facet's other values if fewer documents have those; others then is true.
 func (q *queries) fewerOf(ctx context.Context, t *table, tenant string, n *node,
 	all int64) (_ *node, others bool, _ error) {
-	total, err := q.facetTotal(ctx, t, tenant, n)
+	total, err := q.valuesTotal(ctx, t, tenant, n)
 	if err != nil || total <= all/2 {
 		return n, false, err
 	}
@@ -261,7 +261,7 @@ func (q *queries) cost(ctx context.Context, t *table, tenant string, n *node, al
 		}
 		return total, nil
 	case n.isFacet():
-		total, err := q.facetTotal(ctx, t, tenant, n)
+		total, err := q.valuesTotal(ctx, t, tenant, n)
 		return total / perFacet, err
 	case c.postings != "" && c.span == 0:
 		rows, err := q.probePostings(ctx, tenant, n, maxPostings)

@@ -38,18 +38,18 @@ func (x *tx) ready(ctx context.Context, def *docstore.Def) (*table, error) {
 // scope is a tenant's part of a collection.
 type scope struct{ collection, tenant string }
 
-// counter identifies a counter of documents: all of a tenant, or those with one value of a facet.
+// counter identifies a counter of documents: all of a tenant, or those with one value of a counted index.
 type counter struct {
 	scope
-	facet, value string
+	index, value string
 }
 
-// count adds n to the counters of all documents and of the facets' values that a document has.
+// count adds n to the counters of all documents and of a document's values of counted indexes.
 func (x *tx) count(t *table, tenant string, keys []docstore.Value, n int64) {
 	of := scope{t.def.Name, tenant}
 	x.counts[counter{scope: of}] += n
-	for _, c := range t.facets {
-		x.counts[counter{of, c.facet, keys[c.slot].Text}] += n
+	for _, c := range t.counts {
+		x.counts[counter{of, c.counter, keys[c.slot].Text}] += n
 	}
 }
 
@@ -182,10 +182,10 @@ func (x *tx) Replace(ctx context.Context, def *docstore.Def, e *docstore.Entry, 
 		return err
 	}
 	x.counts[counter{scope: scope{def.Name, e.Tenant}}] += 0 // so that finish increments changes
-	for _, c := range t.facets {
+	for _, c := range t.counts {
 		if is, was := e.Keys[c.slot], old.keys[c.slot]; is != was {
-			x.counts[counter{scope{def.Name, e.Tenant}, c.facet, was.Text}]--
-			x.counts[counter{scope{def.Name, e.Tenant}, c.facet, is.Text}]++
+			x.counts[counter{scope{def.Name, e.Tenant}, c.counter, was.Text}]--
+			x.counts[counter{scope{def.Name, e.Tenant}, c.counter, is.Text}]++
 		}
 	}
 	return x.fail(t.update(x.conn, def, e, old, &x.late))
@@ -299,7 +299,7 @@ func (x *tx) finish(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	for c, n := range x.counts {
 		switch {
-		case c.facet == "": // also if n is 0: changes must grow
+		case c.index == "": // also if n is 0: changes must grow
 			const sql = "INSERT INTO counters (collection, tenant, n, changes) VALUES (?1, ?2, ?3, 1) " +
 				"ON CONFLICT DO UPDATE SET n = n + excluded.n, changes = changes + 1"
 			if _, err := x.conn.Exec(ctx, sql, c.collection, c.tenant, n); err != nil {
@@ -308,7 +308,15 @@ func (x *tx) finish(ctx context.Context) error {
 		case n != 0:
 			const sql = "INSERT INTO facet_counters (collection, tenant, n, facet, value) " +
 				"VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE SET n = n + excluded.n"
-			if _, err := x.conn.Exec(ctx, sql, c.collection, c.tenant, n, c.facet, c.value); err != nil {
+			if _, err := x.conn.Exec(ctx, sql, c.collection, c.tenant, n, c.index, c.value); err != nil {
+				return err
+			}
+			if n > 0 {
+				continue
+			}
+			const none = "DELETE FROM facet_counters WHERE collection = ?1 AND tenant = ?2 AND facet = ?3 " +
+				"AND value = ?4 AND n = 0"
+			if _, err := x.conn.Exec(ctx, none, c.collection, c.tenant, c.index, c.value); err != nil {
 				return err
 			}
 		}

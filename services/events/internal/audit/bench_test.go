@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -24,8 +25,9 @@ import (
 )
 
 // BenchmarkPages compares pages of a large log with those of a hundred thousand entries, for each combination of
-// filters and in both directions, while both logs are written. IDP_BENCH_ENTRIES is the size of the large one; with
-// IDP_BENCH_DIR the files stay there for the next run.
+// filters and in both directions, while both logs are written. Both files are in memory: otherwise the p99 is that of
+// reads from the disk. IDP_BENCH_ENTRIES is the size of the large one; with IDP_BENCH_DIR the files stay there for the
+// next run, until this benchmark has made a file a fifth larger.
 func BenchmarkPages(b *testing.B) {
 	size := 200_000
 	if text := os.Getenv("IDP_BENCH_ENTRIES"); text != "" {
@@ -46,10 +48,7 @@ func BenchmarkPages(b *testing.B) {
 				}
 			}
 			for n, unit := range []string{"", "-with-total"} {
-				of := func(i, hundredths int) float64 {
-					slices.Sort(took[n][i])
-					return float64(took[n][i][len(took[n][i])*hundredths/100].Microseconds())
-				}
+				of := func(i, hundredths int) float64 { return percentile(took[n][i], hundredths) }
 				b.ReportMetric(of(1, 50), "p50-µs"+unit)
 				b.ReportMetric(of(1, 99), "p99-µs"+unit)
 				b.ReportMetric(of(1, 50)/of(0, 50), "p50-of-100k"+unit)
@@ -58,6 +57,17 @@ func BenchmarkPages(b *testing.B) {
 			b.ReportMetric(0, "ns/op")
 		})
 	}
+}
+
+// percentile is the median of those of five rounds, in µs: a pause of the machine is in the p99 of one of them.
+func percentile(took []time.Duration, hundredths int) float64 {
+	var rounds []float64
+	for round := range slices.Chunk(took, (len(took)+4)/5) {
+		round = slices.Sorted(slices.Values(round))
+		rounds = append(rounds, float64(round[len(round)*hundredths/100].Microseconds()))
+	}
+	slices.Sort(rounds)
+	return rounds[len(rounds)/2]
 }
 
 var filterNames = []string{"actor", "entity", "record", "action", "outcome", "time"}
@@ -73,12 +83,20 @@ func combination(mask int) string {
 }
 
 // page writes an entry, so that no page is cached, and measures a page of 20 for a combination of filters with the
-// values of one of the entries.
+// values of one of the entries. One page in ten is about a denied attempt, if it is not about a record: denied attempts
+// have none. So the p99 is about the costlier of the two kinds of entries, not by chance about the one or the other.
 func (l *filled) page(b *testing.B, r *rand.Rand, mask int, count bool) time.Duration {
 	b.Helper()
 	ctx := request.System(b.Context(), "acme")
 	l.add(b, 1)
-	f := filterLike(sample(r.IntN(l.size)), mask)
+	n := r.IntN(l.size)
+	switch {
+	case r.IntN(10) == 0 && mask&(1<<slices.Index(filterNames, "record")) == 0:
+		n -= n % deniedEach
+	case n%deniedEach == 0:
+		n++
+	}
+	f := filterLike(sample(n), mask)
 	sort := []string{"time", "time[desc]"}[r.IntN(2)]
 	began := time.Now()
 	page, err := l.List(ctx, f, docstore.Paging{Num: 1, Size: 20, Sort: sort, Count: count})
@@ -113,19 +131,37 @@ func fill(b *testing.B, size int) *filled {
 	b.Helper()
 	dir := cmp.Or(os.Getenv("IDP_BENCH_DIR"), b.TempDir())
 	path := filepath.Join(dir, fmt.Sprintf("audit-%d.db", size))
+	l := openFile(b, path)
+	if l.size > size*6/5 {
+		require.NoError(b, l.Store.Close())
+		for _, suffix := range []string{"", "-wal", "-shm"} {
+			require.NoError(b, os.RemoveAll(path+suffix))
+		}
+		l = openFile(b, path)
+	}
+	b.Cleanup(func() { require.NoError(b, l.Store.Close()) })
+	for l.size < size {
+		l.add(b, min(5000, size-l.size))
+	}
+	file, err := os.Open(path)
+	require.NoError(b, err)
+	defer func() { _ = file.Close() }()
+	_, err = io.Copy(io.Discard, file)
+	require.NoError(b, err)
+	return l
+}
+
+// openFile opens or creates a log.
+func openFile(b *testing.B, path string) *filled {
+	b.Helper()
 	engine, err := sqlitestore.Open(b.Context(), sqlitestore.Options{Path: path, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(b, err)
 	store, err := docstore.Open(b.Context(), engine, clock.System, Collections()...)
 	require.NoError(b, err)
-	b.Cleanup(func() { require.NoError(b, store.Close()) })
 	ctx := request.System(context.Background(), "acme")
 	there, err := entries.Count(ctx, store, docstore.Filter{})
 	require.NoError(b, err)
-	l := &filled{Log{Store: store}, int(there)}
-	for l.size < size {
-		l.add(b, min(5000, size-l.size))
-	}
-	return l
+	return &filled{Log{Store: store}, int(there)}
 }
 
 // add writes entries.
@@ -140,7 +176,11 @@ func (l *filled) add(b *testing.B, more int) {
 	l.size += more
 }
 
-// sample is the n-th entry of a log with 100 actors, 5,000 a day, 20 of each record, and one denied attempt in 100.
+// deniedEach is how many entries there are for each denied attempt: few enough that pages about the attempts of an actor
+// are full in both logs.
+const deniedEach = 25
+
+// sample is the n-th entry of a log with 100 actors, 5,000 a day and 20 of each record.
 func sample(n int) *Entry {
 	at := clock.FromMillis(1_700_000_000_000 + int64(n)*17_280)
 	r := rand.New(rand.NewPCG(uint64(n), 7)) //nolint:gosec // it grows
@@ -152,7 +192,7 @@ func sample(n int) *Entry {
 		Count: 1, EventID: fmt.Sprintf("%012d-7c4d-9e5f-0123456789ab", n),
 		Changes: []Change{{"email", null, []byte(`"li.wei@acme.test"`)}, {"display_name", null, []byte(`"李伟"`)}},
 	}
-	if n%100 == 0 {
+	if n%deniedEach == 0 {
 		e.Entity, e.Action, e.Outcome, e.Record = "access", fmt.Sprint("operation-", r.IntN(50)), Denied, ""
 	}
 	return e
