@@ -119,21 +119,5 @@ func matching(keyword string, fullText bool) docstore.Filter {
 			docstore.Prefix(byEmployeeNumber, key), docstore.ID(keyword),
 			docstore.Known(docstore.Prefix(byUsername, key)), docstore.Known(docstore.Prefix(byEmail, key)))
 	}
-	terms := textindex.Query(keyword)
-	if len(terms) == 0 {
-		return docstore.Or() // a keyword of punctuation only is in no text
-	}
-	var all []docstore.Filter
-	for _, term := range terms {
-		index := byWord
-		if len(term.Text) > startBytes || len(term.Text) == startBytes && !term.Prefix {
-			index = byLongWord
-		}
-		if term.Prefix {
-			all = append(all, docstore.Prefix(index, term.Text))
-		} else {
-			all = append(all, docstore.Eq(index, docstore.Text(term.Text)))
-		}
-	}
-	return docstore.And(all...)
+	return textindex.Matching(byWord, keyword)
 }

@@ -3,7 +3,6 @@ package user
 import (
 	"encoding/json"
 	"math"
-	"slices"
 
 	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -73,15 +72,14 @@ type Protected struct {
 
 // users is the collection of user records.
 var users = docstore.Define(docstore.Schema[User]{
-	Name: "users", Noun: "user", Revision: 3,
+	Name: "users", Noun: "user", Revision: 4,
 	Sortable: sortable,
 	Due:      (*User).due,
 	Settle:   func(u *User, now clock.Time) { u.settle(now) },
 	Indexes: []docstore.Index[User]{
 		docstore.Spanned(docstore.Unique(docstore.ByList(byLogin, (*User).logins), "username", "email", "mobile"),
 			letters),
-		docstore.ByList(byWord, (*User).starts),
-		docstore.ByList(byLongWord, (*User).longWords),
+		docstore.ByList(byWord, (*User).words),
 		docstore.Spanned(docstore.ByText(byUsername, func(u *User) string {
 			return textindex.Key(u.Username)
 		}), letters),
@@ -111,8 +109,7 @@ const (
 // The indexes. Those that lists can be sorted by have the names of the members.
 const (
 	byLogin          = "login"
-	byWord           = "word"      // the first startBytes of each word
-	byLongWord       = "long_word" // the whole of each word of startBytes or more
+	byWord           = "word"
 	byUsername       = "username"
 	byDisplayName    = "display_name"
 	byEmail          = "email"
@@ -133,6 +130,7 @@ func (u *User) logins() []string {
 	return []string{textindex.Key(u.Username), textindex.Key(u.Email), textindex.Key(u.Mobile)}
 }
 
+// words are what a search of all members finds.
 func (u *User) words() []string {
 	texts := make([]string, 0, 12)
 	texts = append(texts, u.Username, u.DisplayName, u.Email, u.Mobile, u.EmployeeNumber, u.RealName)
@@ -141,26 +139,11 @@ func (u *User) words() []string {
 			texts = append(texts, textindex.Strings(props, maxSearchedProps)...)
 		}
 	}
-	return textindex.Words(texts...)
+	return textindex.Starts(textindex.Words(texts...))
 }
 
 // maxSearchedProps is how many text values of each of the ext props a search finds.
 const maxSearchedProps = 256
-
-// startBytes is the length of the index entries for words. Many words share one, so the index stays small.
-const startBytes = 8
-
-func (u *User) starts() []string {
-	words := u.words()
-	for i := range words {
-		words[i] = textindex.Start(words[i], startBytes)
-	}
-	return words
-}
-
-func (u *User) longWords() []string {
-	return slices.DeleteFunc(u.words(), func(word string) bool { return len(word) < startBytes })
-}
 
 // lockEnd is the time until which the user is locked, so that "locked now" is a range of it.
 func (u *User) lockEnd() docstore.Value {
