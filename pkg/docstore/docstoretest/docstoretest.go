@@ -65,7 +65,7 @@ func Run(t *testing.T, factory Factory, opts Options) {
 	for _, theme := range [][]testCase{
 		keyCases, orderCases, pagingCases, filterCases, countCases, uniqueCases, writeCases, revisionCases, insideCases,
 		transactionCases, concurrencyCases, absenceCases, messageCases, tenantCases, globalCases, contentCases,
-		sealedCases, contextCases, reopenCases, modelCases,
+		sealedCases, contextCases, reopenCases, modelCases, searchCases,
 	} {
 		for _, c := range theme {
 			t.Run(c.name, func(t *testing.T) {
