@@ -39,6 +39,22 @@ func openOlder(t *testing.T, name string) (*Users, context.Context) {
 	return &Users{Deps: Deps{Store: store}}, ctx
 }
 
+// requireFound searches for words and compares the user names and the total.
+func requireFound(t *testing.T, ctx context.Context, s *Users, keyword string, usernames ...string) {
+	t.Helper()
+	page, err := s.List(ctx, Filter{Keyword: keyword, FullText: true},
+		docstore.Paging{Num: 1, Size: 100, Sort: byUsername, Count: true})
+	require.NoError(t, err)
+	require.EqualValues(t, len(usernames), page.Total, keyword)
+	got := []string{}
+	for i := range page.Docs {
+		u, err := page.Docs[i].Value()
+		require.NoError(t, err)
+		got = append(got, u.Username)
+	}
+	require.ElementsMatch(t, usernames, got, keyword)
+}
+
 // The file has li1000 … li1019, wang.xiaoming123 and liu. Its words were indexed by their first eight bytes and, in
 // another index, whole.
 func TestWordsOfOlderFile(t *testing.T) {
@@ -47,17 +63,7 @@ func TestWordsOfOlderFile(t *testing.T) {
 	require.NoError(t, s.Store.Check(ctx))
 	finds := func(keyword string, usernames ...string) {
 		t.Helper()
-		page, err := s.List(ctx, Filter{Keyword: keyword, FullText: true},
-			docstore.Paging{Num: 1, Size: 100, Sort: byUsername, Count: true})
-		require.NoError(t, err)
-		require.EqualValues(t, len(usernames), page.Total, keyword)
-		got := []string{}
-		for i := range page.Docs {
-			u, err := page.Docs[i].Value()
-			require.NoError(t, err)
-			got = append(got, u.Username)
-		}
-		require.ElementsMatch(t, usernames, got, keyword)
+		requireFound(t, ctx, s, keyword, usernames...)
 	}
 	var all, later []string
 	for n := range 20 {
