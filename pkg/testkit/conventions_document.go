@@ -1,0 +1,80 @@
+package testkit
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// documented checks that the document has what readers and generators of clients need.
+func documented(t *testing.T, s *Service, r Resource) {
+	doc := s.description()
+	assert.Equal(t, "3.1.0", doc.OpenAPI)
+	assert.NotEmpty(t, doc.Info.License.Name)
+	assert.NotEmpty(t, doc.Info.License.URL)
+	assert.NotEmpty(t, doc.Info.Contact.Name)
+	nouns := map[string]bool{}
+	for _, tag := range doc.Tags {
+		assert.Regexp(t, `^[A-Z][a-z]+( [a-z]+)*$`, tag.Name)
+		assert.Regexp(t, `^[A-Z].*\.$`, tag.Description, "a sentence")
+		assert.NotContains(t, nouns, tag.Name, "a noun has one sentence")
+		nouns[tag.Name] = true
+	}
+	for name := range doc.Components.Schemas {
+		assert.Regexp(t, `^([A-Z][a-z0-9]*)+$`, name, "schemas have UpperCamelCase names")
+	}
+	older := s.Stranger().Get("/openapi-3.0.json")
+	assert.Equal(t, "3.0.3", older.Object()["openapi"])
+	assert.NotContains(t, string(older.Body), `"type":[`, "only OpenAPI 3.1 has lists of types")
+	operationIDs := map[string]bool{}
+	for _, o := range s.operations() {
+		assert.NotContains(t, operationIDs, o.OperationID)
+		operationIDs[o.OperationID] = true
+		require.Len(t, o.Tags, 1, o.OperationID)
+		assert.Contains(t, nouns, o.Tags[0], o.OperationID)
+		documentedOperation(t, doc, o, slices.Contains(r.Open, o.OperationID))
+	}
+}
+
+// documentedOperation checks an operation's id, summary, parameters, security, responses and examples.
+func documentedOperation(t *testing.T, doc description, o operation, open bool) {
+	assert.Regexp(t, `^[a-z]+(-[a-z]+)+$`, o.OperationID, "%s %s", o.Method, o.Path)
+	assert.Regexp(t, `^[A-Z].*[^.]$`, o.Summary, o.OperationID)
+	parameters := map[parameter]bool{}
+	for _, p := range o.Parameters {
+		if p.Ref != "" {
+			p = doc.Components.Parameters[strings.TrimPrefix(p.Ref, "#/components/parameters/")]
+		}
+		assert.NotContains(t, parameters, p, "%s has a parameter twice", o.OperationID)
+		parameters[p] = true
+	}
+	statuses := []string{"200", "400", "429", "500", "503"}
+	if open {
+		assert.Empty(t, o.Scope, o.OperationID)
+		assert.Empty(t, o.Security, o.OperationID)
+	} else {
+		assert.NotEmpty(t, o.Scope, "%s is open, but not among Open", o.OperationID)
+		assert.Contains(t, o.Security, map[string][]string{"bearer": strings.Fields(o.Scope)}, o.OperationID)
+		statuses = append(statuses, "401", "403")
+	}
+	if strings.Contains(o.Path, "{") {
+		statuses = append(statuses, "404")
+	}
+	if o.takesJSON() {
+		statuses = append(statuses, "413")
+		if !o.Lenient {
+			statuses = append(statuses, "415")
+		}
+		assert.NotEmpty(t, o.RequestBody.Content["application/json"].Example, "%s has no example of a request",
+			o.OperationID)
+	}
+	for _, status := range statuses {
+		assert.Contains(t, o.Responses, status, o.OperationID)
+	}
+	answer := string(o.Responses["200"])
+	assert.True(t, strings.Contains(answer, `"example"`) || strings.Contains(answer, "image/"),
+		"%s has no example of an answer", o.OperationID)
+}
