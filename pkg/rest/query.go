@@ -3,6 +3,8 @@ package rest
 import (
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/idplatform/idplatform/pkg/apperr"
+	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
@@ -36,4 +38,17 @@ func (f Flag) Or(absent bool) bool {
 		return absent
 	}
 	return f == "true" || f == "1"
+}
+
+// ReadTime reads the time of a query parameter, in the forms that clock.Parse takes. It returns the zero time if the
+// parameter is absent, and adds a fault at location if the text is not a time.
+func ReadTime(faults *apperr.Faults, location, text string) clock.Time {
+	if text == "" {
+		return clock.Time{}
+	}
+	t, err := clock.Parse(text)
+	if err != nil {
+		faults.Add(location, "%s", err)
+	}
+	return t
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
-	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/request"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/events/internal/audit"
@@ -49,19 +48,9 @@ type AuditFilter struct {
 
 func (f AuditFilter) read() (audit.Filter, error) {
 	var faults apperr.Faults
-	moment := func(name, text string) clock.Time {
-		if text == "" {
-			return clock.Time{}
-		}
-		t, err := clock.Parse(text)
-		if err != nil {
-			faults.Add(name, "%s", err.Error())
-		}
-		return t
-	}
 	filter := audit.Filter{
 		Actor: f.Actor, Entity: f.Entity, Record: f.Record, Action: f.Action, Outcome: f.Outcome,
-		From: moment("time_from", f.TimeFrom), To: moment("time_to", f.TimeTo),
+		From: rest.ReadTime(&faults, "time_from", f.TimeFrom), To: rest.ReadTime(&faults, "time_to", f.TimeTo),
 	}
 	return filter, faults.Err()
 }

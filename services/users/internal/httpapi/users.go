@@ -9,7 +9,6 @@ import (
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
-	"github.com/idplatform/idplatform/pkg/clock"
 	"github.com/idplatform/idplatform/pkg/rest"
 	"github.com/idplatform/idplatform/services/users/internal/user"
 )
@@ -89,8 +88,8 @@ func (f UserFilter) read() (user.Filter, error) {
 	filter := user.Filter{Keyword: strings.TrimSpace(f.Keyword), FullText: f.SearchType == "generic",
 		Status: user.Status(f.Status)}
 	var faults apperr.Faults
-	filter.ModifiedFrom = readTime(&faults, "time_modified_from", f.ModifiedFrom)
-	filter.ModifiedTo = readTime(&faults, "time_modified_to", f.ModifiedTo)
+	filter.ModifiedFrom = rest.ReadTime(&faults, "time_modified_from", f.ModifiedFrom)
+	filter.ModifiedTo = rest.ReadTime(&faults, "time_modified_to", f.ModifiedTo)
 	if f.Locked != "" {
 		locked := f.Locked.Or(false)
 		filter.Locked = &locked
@@ -101,18 +100,6 @@ func (f UserFilter) read() (user.Filter, error) {
 		slices.Sort(filter.IDs) // the order in which ids are given must not make a different filter
 	}
 	return filter, faults.Err()
-}
-
-// readTime returns the zero time for an absent parameter.
-func readTime(faults *apperr.Faults, location, text string) clock.Time {
-	if text == "" {
-		return clock.Time{}
-	}
-	t, err := clock.Parse(text)
-	if err != nil {
-		faults.Add(location, "%s", err)
-	}
-	return t
 }
 
 type listUsersInput struct {
