@@ -216,6 +216,33 @@ func TestMembersOfSets(t *testing.T) {
 	require.EqualValues(t, 1, c.Get(set).Object()["member_count"], "a resource leaves its sets")
 }
 
+// A code names the application's own resource, otherwise the only global one; as many as a request can have.
+func TestGlobalResourcesByCode(t *testing.T) {
+	t.Parallel()
+	c := client(t)
+	add := func(application, code string) string {
+		return c.Post("/v1/resources", object{"application_id": application, "type": "data", "code": code,
+			"is_global": "1"}).ID()
+	}
+	byCode := func(code string) object { return object{"resource_code": code, "resource_type": "data"} }
+	var all []object
+	for i := range 450 {
+		code := "shared-" + strconv.Itoa(i)
+		add("8", code)
+		all = append(all, byCode(code))
+	}
+	set := "/v1/resource-sets/" + addSet(t, c, "many")
+	c.Post(set+"/members", object{"members": all}).OK(nil)
+	require.EqualValues(t, 450, c.Get(set).Object()["member_count"])
+
+	own := add("9", "orders")
+	add("8", "orders")
+	require.Equal(t, own, c.Post(set+"/members", byCode("orders")).Object()["resource_id"])
+	add("8", "invoices")
+	add("7", "invoices")
+	c.Post(set+"/members", byCode("invoices")).Problem(400, "invalid_parameters", "body.resource_code")
+}
+
 func TestGroups(t *testing.T) {
 	t.Parallel()
 	c := client(t)

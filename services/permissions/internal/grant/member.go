@@ -2,6 +2,8 @@ package grant
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -218,7 +220,7 @@ func endMembers(ctx context.Context, b *batch, list ...*Member) error {
 		}
 		fewer[m.SetID]++
 	}
-	of, err := sets.LoadMany(ctx, b.Tx, keys(fewer))
+	of, err := sets.LoadMany(ctx, b.Tx, slices.Sorted(maps.Keys(fewer)))
 	if err != nil {
 		return err
 	}
@@ -229,74 +231,4 @@ func endMembers(ctx context.Context, b *batch, list ...*Member) error {
 		}
 	}
 	return nil
-}
-
-// resourceName names a resource by its id, or by its type and code.
-type resourceName struct{ id, kind, code string }
-
-// findResources finds resources that an application may use, its own and global ones; nil for a name that none of them
-// has.
-func findResources(ctx context.Context, tx *docstore.Tx, applicationID string, names []resourceName) ([]*Resource,
-	error) {
-	var ids []string
-	var places, codes []docstore.Value
-	for _, n := range names {
-		if n.id != "" {
-			ids = append(ids, n.id)
-		} else {
-			places = append(places, docstore.Text(place(applicationID, n.kind, n.code)))
-			codes = append(codes, docstore.Text(n.code))
-		}
-	}
-	found, err := resources.LoadMany(ctx, tx, ids)
-	if err != nil {
-		return nil, err
-	}
-	if len(places) > 0 {
-		own, err := resources.LoadWhere(ctx, tx, docstore.In(byPlace, places...), "", len(places))
-		if err != nil {
-			return nil, err
-		}
-		global, err := resources.LoadWhere(ctx, tx,
-			docstore.And(docstore.Eq(byGlobal, docstore.Text(On)), docstore.In(byCode, codes...)), "", 2*maxActions)
-		if err != nil {
-			return nil, err
-		}
-		found = append(append(found, own...), global...)
-	}
-	list := make([]*Resource, len(names))
-	for i, n := range names {
-		list[i] = n.among(found, applicationID)
-	}
-	return list, nil
-}
-
-// among finds the resource of a name: by code the application's own goes before the only global one.
-func (n resourceName) among(found []*Resource, applicationID string) *Resource {
-	global := map[string]*Resource{}
-	for _, r := range found {
-		own := r.ApplicationID == applicationID
-		switch {
-		case n.id != "" && r.ID == n.id && (own || r.IsGlobal == On):
-			return r
-		case n.id == "" && r.Type == n.kind && r.Code == n.code && own:
-			return r
-		case n.id == "" && r.Type == n.kind && r.Code == n.code && r.IsGlobal == On:
-			global[r.ID] = r
-		}
-	}
-	if len(global) == 1 {
-		for _, r := range global {
-			return r
-		}
-	}
-	return nil
-}
-
-func keys[V interface{ ~int64 }](m map[string]V) []string {
-	list := make([]string, 0, len(m))
-	for k := range m {
-		list = append(list, k)
-	}
-	return list
 }

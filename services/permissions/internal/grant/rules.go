@@ -141,82 +141,6 @@ func addRules(ctx context.Context, b *batch, of map[string]*Unit, profiles []Rul
 	return nil
 }
 
-// resolve finds the resources and sets that rules name, and checks their actions; at says where each rule stands.
-func resolve(ctx context.Context, tx *docstore.Tx, profiles []RuleProfile, at func(i int) string) error {
-	var faults apperr.Faults
-	byApp := map[string][]int{}
-	for i, p := range profiles {
-		byApp[p.ApplicationID] = append(byApp[p.ApplicationID], i)
-	}
-	for _, app := range slices.Sorted(maps.Keys(byApp)) {
-		var named []int
-		var names []resourceName
-		for _, i := range byApp[app] {
-			p := &profiles[i]
-			switch {
-			case p.Type == typeSet:
-				if err := resolveSet(ctx, tx, p, faults.Within(at(i))); err != nil {
-					return err
-				}
-			case slices.Contains(ResourceTypes, p.Type):
-				named, names = append(named, i), append(names, resourceName{p.ResourceID, p.Type, p.Code})
-			}
-		}
-		found, err := findResources(ctx, tx, app, names)
-		if err != nil {
-			return err
-		}
-		for j, i := range named {
-			profiles[i].resolve(found[j], faults.Within(at(i)))
-		}
-	}
-	return faults.Err()
-}
-
-// resolve notes the resource that the rule is about.
-func (p *RuleProfile) resolve(r *Resource, faults *apperr.Faults) {
-	by := "code"
-	if p.ResourceID != "" {
-		by = "resource_id"
-	}
-	if r == nil || r.Type != p.Type {
-		faults.Add(by, "is no %s resource of the application, nor a global one", p.Type)
-		return
-	}
-	faults.Check(p.Code == "" || p.Code == r.Code, "code", "is not that of the resource_id")
-	for i, action := range p.Actions {
-		faults.Check(r.has(action), apperr.Item("actions", i), "is no action of the resource")
-	}
-	p.ResourceID, p.Code = r.ID, r.Code
-}
-
-// resolveSet notes the set that a rule is about.
-func resolveSet(ctx context.Context, tx *docstore.Tx, p *RuleProfile, faults *apperr.Faults) error {
-	var found []*Set
-	var err error
-	by := "code"
-	if p.ResourceSetID != "" {
-		by = "resource_set_id"
-		found, err = sets.LoadMany(ctx, tx, []string{p.ResourceSetID})
-	} else {
-		found, err = sets.LoadWhere(ctx, tx, docstore.Eq(byPlace, docstore.Text(place(p.ApplicationID, p.Code))), "", 1)
-		if err == nil && len(found) == 0 {
-			global := docstore.And(docstore.Eq(byGlobal, docstore.Text(On)), docstore.Eq(byCode, docstore.Text(p.Code)))
-			found, err = sets.LoadWhere(ctx, tx, global, "", 2)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	if len(found) != 1 || found[0].ApplicationID != p.ApplicationID && found[0].IsGlobal != On {
-		faults.Add(by, "is no resource set of the application, nor a global one")
-		return nil
-	}
-	faults.Check(p.Code == "" || p.Code == found[0].Code, "code", "is not that of the resource_set_id")
-	p.ResourceSetID, p.Code = found[0].ID, found[0].Code
-	return nil
-}
-
 // Rule returns a rule of a unit; apperr.NotFound.
 func (s *Grants) Rule(ctx context.Context, unitID, id string) (RuleDoc, error) {
 	doc, err := rules.Find(ctx, s.Store, id)
@@ -348,7 +272,7 @@ func endRules(ctx context.Context, b *batch, list ...*Rule) error {
 		}
 		fewer[r.AuthUnitID]++
 	}
-	of, err := units.LoadMany(ctx, b.Tx, keys(fewer))
+	of, err := units.LoadMany(ctx, b.Tx, slices.Sorted(maps.Keys(fewer)))
 	if err != nil {
 		return err
 	}
@@ -359,61 +283,6 @@ func endRules(ctx context.Context, b *batch, list ...*Rule) error {
 		}
 	}
 	return nil
-}
-
-// MaxListed is how many rules a list without pages has at most.
-const MaxListed = 2000
-
-// Listed is a rule in a list of what reaches an identity.
-type Listed struct {
-	Rule RuleDoc
-	Unit *UnitDoc // whose it is, where that is not the unit that the list is about
-}
-
-// RulesReaching lists the rules of units, the first of which is the one that the list is about. apperr.NotFound (the
-// first unit), InvalidParameters where there are more than MaxListed.
-func (s *Grants) RulesReaching(ctx context.Context, unitIDs []string, f RuleFilter) ([]Listed, error) {
-	if _, err := units.Find(ctx, s.Store, unitIDs[0]); err != nil {
-		return nil, err
-	}
-	found, err := units.FindMany(ctx, s.Store, unitIDs)
-	if err != nil {
-		return nil, err
-	}
-	of := map[string]*UnitDoc{}
-	for i := range found {
-		of[found[i].ID] = &found[i]
-	}
-	list := []Listed{}
-	for i, id := range unitIDs {
-		f.AuthUnitID = id
-		page, err := rules.Page(ctx, s.Store, docstore.Query{
-			Filter: f.where(), Sort: []docstore.Order{{Index: byTimeCreated}}, Limit: MaxListed + 1 - len(list),
-		})
-		if err != nil {
-			return nil, err
-		}
-		for _, doc := range page.Docs {
-			rule, err := doc.Value()
-			if err != nil {
-				return nil, err
-			}
-			if f.AllResources != "" && rule.AllResources != f.AllResources || f.AllActions != "" &&
-				rule.AllActions != f.AllActions {
-				continue
-			}
-			item := Listed{Rule: doc}
-			if i > 0 {
-				item.Unit = of[id]
-			}
-			list = append(list, item)
-		}
-		if len(list) > MaxListed {
-			return nil, apperr.New(apperr.InvalidParameters,
-				"there are more than %d rules: narrow the list by application_id, type and code", MaxListed)
-		}
-	}
-	return list, nil
 }
 
 // Withdraw removes the rules that Grant would make, all or none. Missing ones are no error. apperr.InvalidParameters.
