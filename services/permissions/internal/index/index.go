@@ -135,7 +135,7 @@ func (x *Index) apply(s *source, tenant string, from origin, updates ...update) 
 			r := record{tenant, u.entity, u.id}
 			switch {
 			case u.deleted && from == ofOneself:
-				s.note(r, true)
+				s.expectDeletion(r)
 			case u.deleted:
 				delete(s.deleted, r)
 			case s.deleted[r]:
@@ -156,11 +156,15 @@ func (x *Index) apply(s *source, tenant string, from origin, updates ...update) 
 	}
 }
 
-func (s *source) note(r record, deleted bool) {
+// expectDeletion notes that this replica has deleted a record, unless the event of the deletion has already arrived.
+func (s *source) expectDeletion(r record) {
+	if s.recent.sequence(r) == deletedSequence {
+		return
+	}
 	if s.deleted == nil {
 		s.deleted = map[record]bool{}
 	}
-	s.deleted[r] = deleted
+	s.deleted[r] = true
 }
 
 // park counts and logs a record that cannot be read. The index continues without it.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/idplatform/idplatform/pkg/bus"
@@ -35,6 +34,9 @@ func kindOf(e bus.Event) (entity, action string) {
 	return entity, action
 }
 
+// deletedSequence is the sequence of a deleted record: it is later than every other.
+const deletedSequence = math.MaxInt64
+
 // readGrant makes an update of a record of this service. A deletion needs no more than the record's id.
 func readGrant(c grant.Change) (update, error) {
 	u := update{entity: c.Entity, id: c.ID, sequence: c.Sequence, deleted: c.Deleted}
@@ -43,7 +45,7 @@ func readGrant(c grant.Change) (update, error) {
 	case !known:
 		return u, errUnknown
 	case c.Deleted:
-		u.sequence = math.MaxInt64
+		u.sequence = deletedSequence
 		u.apply = func(to *engine.Change) { entity.drop(to, c.ID) }
 		return u, nil
 	}
@@ -324,9 +326,8 @@ func readUser(raw json.RawMessage, sequence int64, u update) (update, error) {
 func readEnded(e bus.Event) ([]update, error) {
 	var data struct {
 		Memberships []struct {
-			ID       string `json:"id"`
-			NodeID   string `json:"node_id"`
-			Sequence string `json:"sequence"`
+			ID     string `json:"id"`
+			NodeID string `json:"node_id"`
 		} `json:"memberships"`
 	}
 	if err := json.Unmarshal(e.Data, &data); err != nil {
@@ -334,7 +335,7 @@ func readEnded(e bus.Event) ([]update, error) {
 	}
 	var updates []update
 	for _, m := range data.Memberships {
-		if _, err := strconv.ParseInt(m.Sequence, 10, 64); err != nil {
+		if err := whole(m.ID, m.NodeID); err != nil {
 			return nil, err
 		}
 		updates = append(updates, update{entity: "membership", id: m.ID, deleted: true, apply: func(to *engine.Change) {

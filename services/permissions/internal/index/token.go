@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"math"
 	"net/http"
 	"time"
 
@@ -23,13 +22,13 @@ const patience = 5 * time.Second
 type token struct {
 	Entity   string `json:"e"`
 	ID       string `json:"i"`
-	Sequence int64  `json:"s"` // math.MaxInt64 of a deleted one
+	Sequence int64  `json:"s"` // deletedSequence if it has deleted the record
 }
 
 func tokenOf(c grant.Change) string {
 	t := token{c.Entity, c.ID, c.Sequence}
 	if c.Deleted {
-		t.Sequence = math.MaxInt64
+		t.Sequence = deletedSequence
 	}
 	text, _ := json.Marshal(t) // texts and numbers always marshal
 	return base64.RawURLEncoding.EncodeToString(text)
@@ -74,7 +73,7 @@ func (x *Index) knows(tenant string, t token) (known bool, more <-chan struct{})
 		return true, nil
 	}
 	present := x.engine.Tenant(tenant).State().Sequence(t.Entity, t.ID)
-	if t.Sequence == math.MaxInt64 && present == 0 || t.Sequence < math.MaxInt64 && present >= t.Sequence {
+	if t.Sequence == deletedSequence && present == 0 || t.Sequence < deletedSequence && present >= t.Sequence {
 		return true, nil
 	}
 	if s.heard == nil {
