@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"regexp"
+	"unicode/utf8"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -144,8 +145,9 @@ var (
 
 const codeForm = "must have 1…256 letters, digits or . _ - : /"
 
+// checkID checks an id that another service or a client has given out.
 func checkID(faults *apperr.Faults, at, id string) {
-	faults.Check(id != "" && len(id) <= maxID, at, "must have 1…%d characters", maxID)
+	faults.Check(id != "" && utf8.RuneCountInString(id) <= maxID, at, "must have 1…%d characters", maxID)
 }
 
 // checkActions checks a list of action codes, which may be "*".
