@@ -165,6 +165,19 @@ func TestAuthZENSearch(t *testing.T) {
 		require.Empty(t, search("resource", without(evaluation("nobody", "view", ""), "resource", "id")))
 		require.Equal(t, 400, c.Post("/access/v1/search/subject", object{}).Status)
 	})
+	t.Run("page tokens", func(t *testing.T) {
+		view := without(evaluation("", "view", "101"), "subject", "id")
+		view["page"] = object{"limit": 1}
+		token := c.Post("/access/v1/search/subject", view).Object()["page"].(object)["next_token"]
+		view["page"] = object{"limit": 1, "token": token}
+		require.Equal(t, []any{object{"type": "user", "id": "bob"}},
+			c.Post("/access/v1/search/subject", view).Object()["results"])
+		view["page"] = object{"token": "***"}
+		c.Post("/access/v1/search/subject", view).Problem(400, "invalid_parameters", "body.page.token")
+		edit := without(evaluation("", "edit", "101"), "subject", "id")
+		edit["page"] = object{"limit": 1, "token": token}
+		c.Post("/access/v1/search/subject", edit).Problem(400, "invalid_parameters", "body.page.token")
+	})
 	t.Run("properties", func(t *testing.T) {
 		require.Equal(t, []any{"bob"}, search("subject", without(evaluation("", "edit", "102"), "subject", "id")))
 		require.Equal(t, []any{"101", "102"}, search("resource",

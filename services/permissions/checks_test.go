@@ -225,6 +225,13 @@ func TestSearches(t *testing.T) {
 	c.Get("/v1/auth-check/objects?identity_id=20&identity_type=user&object_type=app&page_token=***").Problem(400,
 		"invalid_parameters", "query.page_token")
 
+	objects := "/v1/auth-check/objects?identity_id=20&identity_type=user&application_id=9&object_type=data&page_size=2"
+	token := "&page_token=" + c.Get(objects).Object()["next_page_token"].(string)
+	c.Get(objects + token).OK(nil)
+	c.Get(objects+"&action=read"+token).Problem(400, "invalid_parameters", "query.page_token")
+	c.Get("/v1/auth-check/identities?application_id=9&object_type=data&object_code=ledger&action=read"+token).
+		Problem(400, "invalid_parameters", "query.page_token")
+
 	who := "/v1/auth-check/identities?application_id=9&object_type=data&object_code=ledger&action=read"
 	got := c.Get(who).Object()
 	require.Equal(t, []any{object{"identity_id": "20", "identity_type": "user", "identity_name": "alice"}},

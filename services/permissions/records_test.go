@@ -255,6 +255,10 @@ func TestGroups(t *testing.T) {
 	c.Post(user+"/members", object{"user_ids": []string{"21"}}).Problem(409, "invalid_state")
 	c.Post(group+"/members", object{"user_ids": []string{}}).Problem(400, "invalid_parameters", "body.user_ids")
 	c.Post("/v1/auth-units/1/members", object{"user_ids": []string{"21"}}).Problem(404, "not_found")
+	longest := strings.Repeat("组", 64)
+	c.Post("/v1/auth-units", object{"identity_id": longest, "identity_type": "group"}).OK(nil)
+	c.Post("/v1/auth-units", object{"identity_id": longest + "x", "identity_type": "group"}).Problem(400,
+		"invalid_parameters", "body.identity_id")
 	require.EqualValues(t, 1, c.Delete(group+"/members", object{"user_ids": []string{"21", "99"}}).Object()["removed"])
 	require.Equal(t, 1, total(t, c, group+"/members"))
 	c.Post("/v1/auth-units", object{"identity_id": "1", "identity_type": "everyone"}).Problem(400, "invalid_parameters",

@@ -52,6 +52,8 @@ func TestGrantAndRevoke(t *testing.T) {
 	require.EqualValues(t, 3, c.Get(unit).Object()["rule_count"])
 	c.Delete("/v1/batch/auth-unit-rules", object{"type": "res"}).Problem(400, "invalid_parameters", "body.rule_ids",
 		"body.type")
+	c.Delete("/v1/batch/auth-unit-rules", object{"rule_ids": []string{"1"}, "application_id": "9", "type": "res",
+		"codes": []string{"a"}}).Problem(400, "invalid_parameters", "body.application_id", "body.type", "body.codes")
 	c.Delete(unit, nil).OK(nil)
 	require.Equal(t, 5, total(t, c, "/v1/auth-rules"), "rules go with their unit")
 }

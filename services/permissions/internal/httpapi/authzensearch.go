@@ -2,9 +2,9 @@ package httpapi
 
 import (
 	"context"
-	"encoding/base64"
 	"net/http"
 	"sort"
+	"strconv"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/auth"
@@ -89,10 +89,16 @@ func (a *api) search(
 	}
 	var faults apperr.Faults
 	body.check(&faults, of)
-	after, err := base64.RawURLEncoding.DecodeString(body.Page.Token)
-	faults.Check(err == nil, "page.token", "is no token of this search")
 	if err := faults.Err(); err != nil {
 		return SearchResults{}, err
+	}
+	asked := body.about(ctx, of)
+	var after string
+	if body.Page.Token != "" {
+		var fault string
+		if after, fault = readToken(ctx, body.Page.Token, asked); fault != "" {
+			return SearchResults{}, apperr.Invalid("page.token", "%s", fault)
+		}
 	}
 	state, err := a.state(ctx, "")
 	if err != nil {
@@ -106,13 +112,25 @@ func (a *api) search(
 	if err != nil {
 		return SearchResults{}, answerable(err)
 	}
-	return pageOfFound(found, string(after), body.Page.Limit), nil
+	return pageOfFound(ctx, found, after, body.Page.Limit, asked), nil
+}
+
+// about names what a search is about, so that a page token fits no other one. Properties and context do not count: they
+// may change from page to page.
+func (e *evaluation) about(ctx context.Context, of part) []string {
+	query := []string{"search", strconv.Itoa(int(of)), e.Subject.Type, e.Subject.ID, e.Resource.Type, e.Resource.ID,
+		applicationOf(ctx, e.Resource)}
+	if e.Action != nil {
+		query = append(query, e.Action.Name)
+	}
+	return query
 }
 
 // maxResults is how many results a page has at most.
 const maxResults = 1000
 
-func pageOfFound(found []Found, after string, limit int) SearchResults {
+// pageOfFound returns the page of results that follows a key; asked is what the search is about.
+func pageOfFound(ctx context.Context, found []Found, after string, limit int, asked []string) SearchResults {
 	key := func(f Found) string { return f.ID + f.Name }
 	sort.Slice(found, func(i, j int) bool { return key(found[i]) < key(found[j]) })
 	results := SearchResults{Results: []Found{}, Page: SearchedPage{Total: len(found)}}
@@ -127,7 +145,7 @@ func pageOfFound(found []Found, after string, limit int) SearchResults {
 	results.Results = append(results.Results, found[from:to]...)
 	results.Page.Count = to - from
 	if to < len(found) {
-		results.Page.NextToken = base64.RawURLEncoding.EncodeToString([]byte(key(found[to-1])))
+		results.Page.NextToken = writeToken(ctx, key(found[to-1]), asked)
 	}
 	return results
 }

@@ -2,8 +2,8 @@ package httpapi
 
 import (
 	"context"
-	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
@@ -76,22 +76,28 @@ func (a *api) listPrivileges(ctx context.Context, in *listPrivilegesInput) (rest
 	if err != nil {
 		return rest.List[Privilege]{}, answerable(err)
 	}
-	key := func(p engine.Privilege) string {
-		return fmt.Sprintf("%03d%s/%03d%s", len(p.Rule.ID), p.Rule.ID, len(p.ObjectID), p.ObjectID)
-	}
-	return pageOf[Privilege](in.Paging, found, key, func(b []byte, p engine.Privilege) []byte {
-		wire := Privilege{
-			Identity:      Identity{p.Identity.ID, p.Identity.Type, state.Label(p.Identity)},
-			ApplicationID: p.Rule.ApplicationID,
-			ObjectType:    p.ObjectType, ObjectID: p.ObjectID, ObjectCode: p.ObjectCode, ObjectName: p.ObjectName,
-			Actions: p.Actions,
-			Affect:  affect(p.Rule), RuleID: p.Rule.ID, AuthUnitID: p.Rule.UnitID,
-		}
-		if p.Inherited {
-			wire.InheritedFrom = p.Rule.UnitID
-		}
-		return appendEncoded(b, wire)
+	return pageOf[Privilege](ctx, in.Paging, answerList[engine.Privilege]{
+		entries: found,
+		key:     func(p engine.Privilege) string { return idKey(p.Rule.ID) + "/" + idKey(p.ObjectID) },
+		append: func(b []byte, p engine.Privilege) []byte {
+			return appendEncoded(b, privilege(p, state.Label(p.Identity)))
+		},
+		query: []string{"privileges", in.ApplicationID, in.IdentityType, in.IdentityID, in.IdentityName, in.ObjectType,
+			in.ObjectCode, in.Affect, strconv.FormatBool(f.Expand)},
 	})
+}
+
+func privilege(p engine.Privilege, identityName string) Privilege {
+	wire := Privilege{
+		Identity:      Identity{p.Identity.ID, p.Identity.Type, identityName},
+		ApplicationID: p.Rule.ApplicationID,
+		ObjectType:    p.ObjectType, ObjectID: p.ObjectID, ObjectCode: p.ObjectCode, ObjectName: p.ObjectName,
+		Actions: p.Actions, Affect: affect(p.Rule), RuleID: p.Rule.ID, AuthUnitID: p.Rule.UnitID,
+	}
+	if p.Inherited {
+		wire.InheritedFrom = p.Rule.UnitID
+	}
+	return wire
 }
 
 func (a *api) registerApplications(s *rest.Server) {
@@ -148,11 +154,14 @@ func (a *api) listApplications(ctx context.Context, in *listApplicationsInput) (
 	if err != nil {
 		return rest.List[AuthorizedApplication]{}, answerable(err)
 	}
-	return pageOf[AuthorizedApplication](in.Paging, found,
-		func(o engine.Object) string { return o.ApplicationID },
-		func(b []byte, o engine.Object) []byte {
+	return pageOf[AuthorizedApplication](ctx, in.Paging, answerList[engine.Object]{
+		entries: found,
+		key:     objectKey,
+		append: func(b []byte, o engine.Object) []byte {
 			return appendEncoded(b, AuthorizedApplication{o.ApplicationID})
-		})
+		},
+		query: []string{"applications", in.IdentityType, in.IdentityID},
+	})
 }
 
 // ApplicationAuthorizations are applications and who may use them.

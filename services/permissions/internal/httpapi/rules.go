@@ -107,10 +107,9 @@ func (a *api) revokeRules(ctx context.Context, in *revokeRulesInput) (rest.Empty
 	var faults apperr.Faults
 	faults.Check((len(b.RuleIDs) > 0) != (b.AuthUnitID != ""), "rule_ids",
 		"or auth_unit_id must be given, and not both")
-	for name, given := range map[string]bool{"application_id": b.ApplicationID != "", "type": b.Type != "",
-		"codes": len(b.Codes) > 0} {
-		faults.Check(!given || b.AuthUnitID != "", name, "needs auth_unit_id")
-	}
+	faults.Check(b.ApplicationID == "" || b.AuthUnitID != "", "application_id", "needs auth_unit_id")
+	faults.Check(b.Type == "" || b.AuthUnitID != "", "type", "needs auth_unit_id")
+	faults.Check(len(b.Codes) == 0 || b.AuthUnitID != "", "codes", "needs auth_unit_id")
 	if err := faults.Err(); err != nil {
 		return rest.Empty{}, err
 	}

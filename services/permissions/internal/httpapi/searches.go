@@ -2,8 +2,7 @@ package httpapi
 
 import (
 	"context"
-	"encoding/base64"
-	"sort"
+	"fmt"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/rest"
@@ -48,13 +47,22 @@ func (a *api) listObjects(ctx context.Context, in *listObjectsInput) (rest.List[
 	if err != nil {
 		return rest.List[Object]{}, answerable(err)
 	}
-	return pageOf[Object](in.Paging, found, func(o engine.Object) string {
-		if o.Resource == nil {
-			return o.ApplicationID
-		}
-		return o.Resource.Code + "\x00" + o.Resource.ID
-	}, appendObject)
+	return pageOf[Object](ctx, in.Paging, answerList[engine.Object]{
+		entries: found, key: objectKey, append: appendObject,
+		query: []string{"objects", in.IdentityType, in.IdentityID, in.ApplicationID, in.ObjectType, in.Action},
+	})
 }
+
+// objectKey sorts as the engine does: applications by id, resources by code.
+func objectKey(o engine.Object) string {
+	if o.Resource == nil {
+		return o.ApplicationID
+	}
+	return o.Resource.Code + "\x00" + idKey(o.Resource.ID)
+}
+
+// idKey sorts as the engine does: shorter ids, which are older, come first.
+func idKey(id string) string { return fmt.Sprintf("%03d%s", len(id), id) }
 
 // appendObject appends an object in the form of Object.
 func appendObject(b []byte, o engine.Object) []byte {
@@ -112,50 +120,21 @@ func (a *api) listIdentities(ctx context.Context, in *listIdentitiesInput) (rest
 	if err != nil {
 		return rest.List[Identity]{}, answerable(err)
 	}
-	return pageOf[Identity](in.Paging, found,
-		func(who engine.Identity) string { return string(rune(len(who.ID))) + who.ID },
-		func(b []byte, who engine.Identity) []byte {
+	return pageOf[Identity](ctx, in.Paging, answerList[engine.Identity]{
+		entries: found,
+		key:     func(who engine.Identity) string { return idKey(who.ID) },
+		append: func(b []byte, who engine.Identity) []byte {
 			b = rest.AppendText(append(b, `{"identity_id":`...), who.ID)
 			b = rest.AppendText(append(b, `,"identity_type":`...), who.Type)
 			return append(rest.AppendText(append(b, `,"identity_name":`...), state.Label(who)), '}')
-		})
+		},
+		query: []string{"identities", in.IdentityType, in.ApplicationID, in.ObjectType, in.ObjectCode, in.ObjectID,
+			in.Action},
+	})
 }
 
 // appendEncoded appends a value that has only texts.
 func appendEncoded[W any](b []byte, value W) []byte {
 	raw, _ := rest.Encoded(value) // texts always marshal
 	return append(b, raw.JSON...)
-}
-
-// pageOf returns a page of a list that is in the order of its entries' keys. entry appends the JSON of one.
-func pageOf[W, T any](p rest.Paging, all []T, key func(T) string, entry func([]byte, T) []byte) (rest.List[W], error) {
-	list := rest.List[W]{Total: -1, Num: p.PageNum, Size: p.PageSize}
-	if p.PageSort != "" {
-		return list, apperr.Invalid("page_sort", "is not for this list, which has one order")
-	}
-	from := min((p.PageNum-1)*p.PageSize, len(all))
-	if p.PageToken != "" {
-		after, err := base64.RawURLEncoding.DecodeString(p.PageToken)
-		if err != nil {
-			return list, apperr.Invalid("page_token", "is not a page token of this list")
-		}
-		from = sort.Search(len(all), func(i int) bool { return key(all[i]) > string(after) })
-	}
-	to := min(from+p.PageSize, len(all))
-	list.Write = func(b []byte) []byte {
-		for i, one := range all[from:to] {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = entry(b, one)
-		}
-		return b
-	}
-	if p.Count.Or(true) {
-		list.Total = int64(len(all))
-	}
-	if to < len(all) {
-		list.Next = base64.RawURLEncoding.EncodeToString([]byte(key(all[to-1])))
-	}
-	return list, nil
 }
