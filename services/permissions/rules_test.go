@@ -195,6 +195,26 @@ func TestRulesThatReachAnIdentity(t *testing.T) {
 	c.Get("/v1/auth-units/1/rules").Problem(404, "not_found")
 }
 
+// A list of rules is complete or refused, also where few of the many rules match.
+func TestTooManyRulesToList(t *testing.T) {
+	t.Parallel()
+	c := client(t)
+	for i := range 3 {
+		var rules []object
+		for j := range 700 {
+			rules = append(rules, object{"type": "res", "code": fmt.Sprint("r", i, "-", j), "actions": []string{"read"}})
+		}
+		give(t, c, "user/20", rules...)
+	}
+	give(t, c, "user/20", object{"type": "res", "resource_match_all_resources": "1", "actions": []string{"read"}})
+	rules := "/v1/auth-units/" + unitOf(t, c, "user/20")["id"].(string) + "/rules?self_only=true"
+	c.Get(rules).Problem(400, "invalid_parameters")
+	c.Get(rules+"&resource_match_all_resources=true").Problem(400, "invalid_parameters")
+	var found []object
+	c.Get(rules + "&code=r1-7").OK(&found)
+	require.Len(t, found, 1)
+}
+
 // Different conditions are bounded, and those of revoked rules do not count.
 func TestConditionsOfATenantAreBounded(t *testing.T) {
 	t.Parallel()

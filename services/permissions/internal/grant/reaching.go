@@ -7,17 +7,17 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// MaxListed is how many rules a list without pages has at most.
+// MaxListed is how many rules are read for a list without pages.
 const MaxListed = 2000
 
 // Listed is a rule in a list of what reaches an identity.
 type Listed struct {
 	Rule RuleDoc
-	Unit *UnitDoc // whose it is, where that is not the unit that the list is about
+	Unit *UnitDoc // the unit that has the rule; nil if the list is about this unit
 }
 
-// RulesReaching lists the rules of units, the first of which is the one that the list is about. apperr.NotFound (the
-// first unit), InvalidParameters where there are more than MaxListed.
+// RulesReaching lists the rules of units. The list is about the first of them. apperr.NotFound (the first unit),
+// InvalidParameters if more than MaxListed rules must be read: AllResources and AllActions of the filter have no index.
 func (s *Grants) RulesReaching(ctx context.Context, unitIDs []string, f RuleFilter) ([]Listed, error) {
 	if _, err := units.Find(ctx, s.Store, unitIDs[0]); err != nil {
 		return nil, err
@@ -30,22 +30,26 @@ func (s *Grants) RulesReaching(ctx context.Context, unitIDs []string, f RuleFilt
 	for i := range found {
 		of[found[i].ID] = &found[i]
 	}
-	list := []Listed{}
+	list, read := []Listed{}, 0
 	for i, id := range unitIDs {
 		f.AuthUnitID = id
 		page, err := rules.Page(ctx, s.Store, docstore.Query{
-			Filter: f.where(), Sort: []docstore.Order{{Index: byTimeCreated}}, Limit: MaxListed + 1 - len(list),
+			Filter: f.where(), Sort: []docstore.Order{{Index: byTimeCreated}}, Limit: MaxListed + 1 - read,
 		})
 		if err != nil {
 			return nil, err
+		}
+		if read += len(page.Docs); read > MaxListed {
+			return nil, apperr.New(apperr.InvalidParameters,
+				"there are more than %d rules: narrow the list by application_id, type and code", MaxListed)
 		}
 		for _, doc := range page.Docs {
 			rule, err := doc.Value()
 			if err != nil {
 				return nil, err
 			}
-			if f.AllResources != "" && rule.AllResources != f.AllResources || f.AllActions != "" &&
-				rule.AllActions != f.AllActions {
+			if f.AllResources != "" && rule.AllResources != f.AllResources ||
+				f.AllActions != "" && rule.AllActions != f.AllActions {
 				continue
 			}
 			item := Listed{Rule: doc}
@@ -53,10 +57,6 @@ func (s *Grants) RulesReaching(ctx context.Context, unitIDs []string, f RuleFilt
 				item.Unit = of[id]
 			}
 			list = append(list, item)
-		}
-		if len(list) > MaxListed {
-			return nil, apperr.New(apperr.InvalidParameters,
-				"there are more than %d rules: narrow the list by application_id, type and code", MaxListed)
 		}
 	}
 	return list, nil
