@@ -8,36 +8,27 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// OnDeleted removes what refers to a record that is gone, of this service or of another. It takes many transactions
-// where there is much.
+// OnDeleted handles the event that a record of this service or another one was deleted, or that a user has resigned. It
+// removes all that refers to the record, in as many transactions as that takes.
 func (s *Grants) OnDeleted(ctx context.Context, e bus.Event) error {
 	entity, _, _ := strings.Cut(strings.TrimPrefix(e.Type, "idp."), ".")
 	id := docstore.Text(e.Subject)
 	switch entity {
 	case "user":
-		if err := s.removeAll(ctx, removeGroupMembers, docstore.Eq(byUser, id)); err != nil {
+		if err := s.removeAll(ctx, docstore.Eq(byUser, id), removeGroupMembers); err != nil {
 			return err
 		}
-		return s.removeAll(ctx, removeUnits, docstore.Eq(byIdentity, docstore.Text(place("user", e.Subject))))
+		return s.removeUnit(ctx, entity, e.Subject)
 	case "node", "core_object":
-		return s.removeAll(ctx, removeUnits, docstore.Eq(byIdentity, docstore.Text(place(entity, e.Subject))))
+		return s.removeUnit(ctx, entity, e.Subject)
 	case "application":
 		return s.removeApplication(ctx, e.Subject)
 	case "resource":
-		if err := s.removeAll(ctx, removeMembers, docstore.Eq(byResource, id)); err != nil {
-			return err
-		}
-		return s.removeAll(ctx, removeRules, docstore.Eq(byResource, id))
+		return s.removeAll(ctx, docstore.Eq(byResource, id), removeMembers, removeRules)
 	case "resource_set":
-		if err := s.removeAll(ctx, removeMembers, docstore.Eq(bySet, id)); err != nil {
-			return err
-		}
-		return s.removeAll(ctx, removeRules, docstore.Eq(bySet, id))
+		return s.removeAll(ctx, docstore.Eq(bySet, id), removeMembers, removeRules)
 	case "auth_unit":
-		if err := s.removeAll(ctx, removeGroupMembers, docstore.Eq(byUnit, id)); err != nil {
-			return err
-		}
-		return s.removeAll(ctx, removeRules, docstore.Eq(byUnit, id))
+		return s.removeAll(ctx, docstore.Eq(byUnit, id), removeGroupMembers, removeRules)
 	}
 	return nil
 }
@@ -45,28 +36,38 @@ func (s *Grants) OnDeleted(ctx context.Context, e bus.Event) error {
 // removeApplication removes the resources, sets, rules and unit of an application.
 func (s *Grants) removeApplication(ctx context.Context, id string) error {
 	of := docstore.Eq(byApplication, docstore.Text(id))
-	for _, remove := range []func(context.Context, *batch, docstore.Filter) (int, error){removeRules, removeResources,
-		removeSets} {
-		if err := s.removeAll(ctx, remove, of); err != nil {
-			return err
-		}
+	if err := s.removeAll(ctx, of, removeRules, removeResources, removeSets); err != nil {
+		return err
 	}
-	return s.removeAll(ctx, removeUnits, docstore.Eq(byIdentity, docstore.Text(place("application", id))))
+	return s.removeUnit(ctx, "application", id)
 }
 
-// removeAll calls remove, in a transaction each time, until nothing is left.
-func (s *Grants) removeAll(
-	ctx context.Context, remove func(context.Context, *batch, docstore.Filter) (int, error), where docstore.Filter,
-) error {
-	for {
-		n, err := write(ctx, s, func(b *batch) (int, error) { return remove(ctx, b, where) })
-		if err != nil || n == 0 {
-			return err
-		}
-	}
+// removeUnit removes the unit of an identity.
+func (s *Grants) removeUnit(ctx context.Context, identityType, id string) error {
+	return s.removeAll(ctx, docstore.Eq(byIdentity, docstore.Text(place(identityType, id))), removeUnits)
 }
 
-// fewAtOnce is how many records are removed in one transaction if other records are removed with each of them.
+// removal removes some of the records that a filter selects, and returns how many.
+type removal func(context.Context, *batch, docstore.Filter) (int, error)
+
+// removeAll calls each removal in one transaction after the other until no selected records are left.
+func (s *Grants) removeAll(ctx context.Context, where docstore.Filter, removals ...removal) error {
+	for _, remove := range removals {
+		for {
+			n, err := write(ctx, s, func(b *batch) (int, error) { return remove(ctx, b, where) })
+			if err != nil {
+				return err
+			}
+			if n == 0 {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// fewAtOnce is how many units, resources or sets are removed in one transaction: other records are removed with each of
+// them.
 const fewAtOnce = 10
 
 func removeUnits(ctx context.Context, b *batch, where docstore.Filter) (int, error) {
@@ -117,7 +118,7 @@ func (s *Grants) CountOf(ctx context.Context, kind, id string) (int64, error) {
 	return u.RuleCount, nil
 }
 
-// CountByOthers tells how many rules of other applications grant an application's global resources or sets.
+// CountByOthers counts the rules of other applications that are about global resources or sets of an application.
 func (s *Grants) CountByOthers(ctx context.Context, applicationID string) (int64, error) {
 	var n int64
 	global := docstore.And(docstore.Eq(byApplication, docstore.Text(applicationID)),

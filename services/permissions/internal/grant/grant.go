@@ -19,29 +19,29 @@ const (
 	Off = "0"
 )
 
-// Change is a record as a transaction has written or deleted it: what its event tells.
+// Change is a record that a transaction has written or deleted.
 type Change struct {
-	Value    any // the record, such as *Rule, where it is known; else Record is its JSON
+	Value    any // the record, such as *Rule; nil if only Record is known
 	Entity   string
 	ID       string
 	Deleted  bool
-	Sequence int64
-	Record   json.RawMessage
+	Sequence int64           // of its last event
+	Record   json.RawMessage // its JSON; nil if only Value is known
 }
 
 // Deps are what Grants needs.
 type Deps struct {
 	Store *docstore.Store
-	// OnChange is called with all that a transaction has changed once it is stored, before its caller is answered.
+	// OnChange is called with the changes of a transaction after its commit, and before the caller is answered.
 	OnChange func(ctx context.Context, changes []Change)
-	// Conditions counts the tenant's different conditions, with those of some texts.
+	// Conditions returns how many different conditions the tenant's rules have, or would have with these texts.
 	Conditions func(ctx context.Context, texts ...string) int
 }
 
-// Grants has the operations of the domain.
+// Grants are the use cases.
 type Grants struct{ Deps }
 
-// New makes Grants.
+// New makes the use cases.
 func New(d Deps) *Grants { return &Grants{d} }
 
 // Collections are the collections that the store must have.
@@ -49,7 +49,7 @@ func Collections() []*docstore.Def {
 	return []*docstore.Def{resources.Def(), sets.Def(), members.Def(), units.Def(), groupMembers.Def(), rules.Def()}
 }
 
-// The entities, as events have them.
+// The kinds of records, as events name them.
 var (
 	resourceKind    = outbox.Kind{Entity: "resource", Source: "/resources"}
 	setKind         = outbox.Kind{Entity: "resource_set", Source: "/resource-sets"}
@@ -59,14 +59,13 @@ var (
 	ruleKind        = outbox.Kind{Entity: "auth_rule", Source: "/auth-rules"}
 )
 
-// batch is a transaction that notes its changes.
+// batch is a transaction with the changes that it has made.
 type batch struct {
 	*docstore.Tx
 	changes []Change
 }
 
-// write is docstore.Write for functions that note their changes, which are known to this replica's index when it
-// returns.
+// write runs fn in a transaction. When it returns, the index of this replica knows the changes.
 func write[R any](ctx context.Context, s *Grants, fn func(*batch) (R, error)) (R, error) {
 	var last *batch
 	result, err := docstore.Write(ctx, s.Store, func(tx *docstore.Tx) (R, error) {
@@ -79,7 +78,7 @@ func write[R any](ctx context.Context, s *Grants, fn func(*batch) (R, error)) (R
 	return result, err
 }
 
-// tell writes the event of a written or deleted record.
+// tell notes that a record was written or deleted, and adds its event.
 func tell[T any](ctx context.Context, b *batch, kind outbox.Kind, action string, doc *docstore.Doc[T]) error {
 	record, err := doc.JSON()
 	if err != nil {
@@ -92,14 +91,14 @@ func tell[T any](ctx context.Context, b *batch, kind outbox.Kind, action string,
 	return outbox.Tell(ctx, b.Tx, kind, action, doc, nil)
 }
 
-// The actions.
+// The actions of events.
 const (
 	created = "created"
 	updated = "updated"
 	deleted = "deleted"
 )
 
-// insert adds a record and tells of it.
+// insert adds a record, with its event.
 func insert[T any](ctx context.Context, b *batch, c *docstore.Collection[T], kind outbox.Kind, v *T) (docstore.Doc[T],
 	error) {
 	doc, err := c.Insert(ctx, b.Tx, v)
@@ -109,7 +108,7 @@ func insert[T any](ctx context.Context, b *batch, c *docstore.Collection[T], kin
 	return doc, tell(ctx, b, kind, created, &doc)
 }
 
-// replace stores a loaded record again and tells of it; an unchanged one is left alone.
+// replace stores a loaded record again, with its event. It does nothing if the record has not changed.
 func replace[T any](ctx context.Context, b *batch, c *docstore.Collection[T], kind outbox.Kind, v *T) (docstore.Doc[T],
 	error) {
 	doc, err := c.Replace(ctx, b.Tx, v)
@@ -119,7 +118,7 @@ func replace[T any](ctx context.Context, b *batch, c *docstore.Collection[T], ki
 	return doc, tell(ctx, b, kind, updated, &doc)
 }
 
-// remove deletes a loaded record and tells of it.
+// remove deletes a loaded record, with its event.
 func remove[T any](ctx context.Context, b *batch, c *docstore.Collection[T], kind outbox.Kind, v *T) error {
 	doc, err := c.Delete(ctx, b.Tx, v)
 	if err != nil {
@@ -145,19 +144,19 @@ var (
 
 const codeForm = "must have 1…256 letters, digits or . _ - : /"
 
-// checkID checks an id that another service or a client has given out.
+// checkID checks an id from another service or a client.
 func checkID(faults *apperr.Faults, at, id string) {
 	faults.Check(id != "" && utf8.RuneCountInString(id) <= maxID, at, "must have 1…%d characters", maxID)
 }
 
 // checkActions checks a list of action codes, which may be "*".
 func checkActions(faults *apperr.Faults, at string, codes []string) {
-	faults.Check(len(codes) <= maxActions, at, "must be at most %d", maxActions)
+	faults.Check(len(codes) <= maxActions, at, "must have at most %d actions", maxActions)
 	for i, code := range codes {
 		faults.Check(code == all || validAction.MatchString(code), apperr.Item(at, i),
 			"must be * or 1…64 letters, digits or . _ - : /")
 	}
 }
 
-// all stands for all actions, and is the id of everyone.
+// all means every action in a list of actions; it is also the id of the identity everyone.
 const all = "*"

@@ -34,8 +34,8 @@ var groupMembers = docstore.Define(docstore.Schema[GroupMember]{
 // GroupMemberDoc is a member of a group as read or written.
 type GroupMemberDoc = docstore.Doc[GroupMember]
 
-// AddGroupMembers makes users members of a group, all or none; who is one already stays one. It returns those who were
-// not. apperr.NotFound, InvalidState for a unit that is no group.
+// AddGroupMembers adds users to a group, all or none, and returns the new members. A user who is a member already is not
+// an error. apperr.NotFound, InvalidParameters, InvalidState if the unit is not a group.
 func (s *Grants) AddGroupMembers(ctx context.Context, unitID string, userIDs []string) ([]GroupMemberDoc, error) {
 	var faults apperr.Faults
 	for i, id := range userIDs {
@@ -52,12 +52,12 @@ func (s *Grants) AddGroupMembers(ctx context.Context, unitID string, userIDs []s
 		if err := loadGroup(ctx, b.Tx, unitID); err != nil {
 			return nil, err
 		}
-		there, err := groupMembers.LoadWhere(ctx, b.Tx, places(unitID, userIDs), "", len(userIDs))
+		existing, err := groupMembers.LoadWhere(ctx, b.Tx, places(unitID, userIDs), "", len(userIDs))
 		if err != nil {
 			return nil, err
 		}
 		known := map[string]bool{}
-		for _, m := range there {
+		for _, m := range existing {
 			known[m.UserID] = true
 		}
 		added := []GroupMemberDoc{}
@@ -77,6 +77,7 @@ func (s *Grants) AddGroupMembers(ctx context.Context, unitID string, userIDs []s
 	})
 }
 
+// places selects the memberships of users in a group.
 func places(unitID string, userIDs []string) docstore.Filter {
 	list := make([]docstore.Value, len(userIDs))
 	for i, user := range userIDs {
@@ -85,11 +86,11 @@ func places(unitID string, userIDs []string) docstore.Filter {
 	return docstore.In(byPlace, list...)
 }
 
-// loadGroup reads a unit that must be a group, so that it is not deleted meanwhile.
+// loadGroup checks that a unit is a group. It loads the unit, so that the transaction conflicts with its deletion.
 func loadGroup(ctx context.Context, tx *docstore.Tx, id string) error {
 	u, err := units.Load(ctx, tx, id)
 	if err == nil && u.Type != group {
-		return apperr.New(apperr.InvalidState, "only a group has members of its own")
+		return apperr.New(apperr.InvalidState, "only a group can have members")
 	}
 	return err
 }
@@ -103,8 +104,8 @@ func (s *Grants) GroupMembers(ctx context.Context, unitID string, p docstore.Pag
 	return groupMembers.List(ctx, s.Store, docstore.Eq(byUnit, docstore.Text(unitID)), p)
 }
 
-// RemoveGroupMembers ends memberships of a group, all or none; who is no member is no error. It returns how many there
-// were. apperr.NotFound, InvalidState for a unit that is no group.
+// RemoveGroupMembers removes users from a group, all or none, and returns how many were members. A user who is not a
+// member is not an error. apperr.NotFound, InvalidState if the unit is not a group.
 func (s *Grants) RemoveGroupMembers(ctx context.Context, unitID string, userIDs []string) (int, error) {
 	return write(ctx, s, func(b *batch) (int, error) {
 		if err := loadGroup(ctx, b.Tx, unitID); err != nil {
@@ -114,7 +115,7 @@ func (s *Grants) RemoveGroupMembers(ctx context.Context, unitID string, userIDs 
 	})
 }
 
-// removeGroupMembers removes members that a filter selects, at most atOnce, and returns how many.
+// removeGroupMembers removes the members that a filter selects, at most atOnce, and returns how many.
 func removeGroupMembers(ctx context.Context, b *batch, where docstore.Filter) (int, error) {
 	found, err := groupMembers.LoadWhere(ctx, b.Tx, where, "", atOnce)
 	if err != nil {

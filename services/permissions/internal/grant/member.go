@@ -24,7 +24,7 @@ const (
 	byResource     = "resource"
 	byResourceType = "resource_type"
 	byResourceCode = "resource_code"
-	byAction       = "action" // the resource and an action that is named
+	byAction       = "action" // the resource and an action
 )
 
 var members = docstore.Define(docstore.Schema[Member]{
@@ -38,14 +38,14 @@ var members = docstore.Define(docstore.Schema[Member]{
 		docstore.ByText(byResource, func(m *Member) string { return m.ResourceID }),
 		docstore.ByText(byResourceCode, func(m *Member) string { return m.ResourceCode }),
 		docstore.ByText(byResourceType, func(m *Member) string { return m.ResourceType }),
-		docstore.ByList(byAction, func(m *Member) []string { return named(m.ResourceID, m.Actions) }),
+		docstore.ByList(byAction, func(m *Member) []string { return actionEntries(m.ResourceID, m.Actions) }),
 		docstore.ByNumber(byTimeCreated, func(m *Member) docstore.Value { return docstore.Moment(m.TimeCreated) }),
 		docstore.ByNumber(byTimeModified, func(m *Member) docstore.Value { return docstore.Moment(m.TimeModified) }),
 	},
 })
 
-// named are the index entries of actions of a resource.
-func named(resourceID string, actions []string) []string {
+// actionEntries are the entries in byAction for actions of a resource.
+func actionEntries(resourceID string, actions []string) []string {
 	if resourceID == "" {
 		return nil
 	}
@@ -63,9 +63,9 @@ func named(resourceID string, actions []string) []string {
 // MemberDoc is a member as read or written.
 type MemberDoc = docstore.Doc[Member]
 
-// AddMembers adds resources, each named by its id or by its code and type, to a set, all or none; listed says that the
-// request has them in a list. apperr.NotFound, AlreadyExists,
-// InvalidParameters for a resource that is neither the set's application's nor global.
+// AddMembers adds resources to a set, all or none. A draft names its resource by id, or by code and type. listed says
+// that the request has the drafts in the list members, where faults are then located. apperr.NotFound, AlreadyExists,
+// InvalidParameters (also for a resource of another application that is not global).
 func (s *Grants) AddMembers(ctx context.Context, setID string, drafts []Member, listed bool) ([]MemberDoc, error) {
 	ids, err := s.Store.NewIDs(ctx, len(drafts))
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *Grants) AddMembers(ctx context.Context, setID string, drafts []Member, 
 		if err != nil {
 			return nil, err
 		}
-		found, err := s.named(ctx, b.Tx, set.ApplicationID, drafts)
+		found, err := resourcesOf(ctx, b.Tx, set.ApplicationID, drafts)
 		if err != nil {
 			return nil, err
 		}
@@ -85,7 +85,7 @@ func (s *Grants) AddMembers(ctx context.Context, setID string, drafts []Member, 
 		for i, draft := range drafts {
 			at := faults.Within(item(listed, i))
 			if found[i] == nil {
-				at.Add(draft.namedBy(), "is no resource of this application, nor a global one")
+				at.Add(draft.namedBy(), "names neither a resource of the application nor exactly one global resource")
 				continue
 			}
 			draft.check(at, found[i])
@@ -110,7 +110,7 @@ func (s *Grants) AddMembers(ctx context.Context, setID string, drafts []Member, 
 	})
 }
 
-// item is the location of a draft in the request.
+// item is the location of a draft in the request; "" means the whole body.
 func item(listed bool, i int) string {
 	if !listed {
 		return ""
@@ -118,6 +118,7 @@ func item(listed bool, i int) string {
 	return apperr.Item("members", i)
 }
 
+// namedBy is the member of a draft that names its resource.
 func (m *Member) namedBy() string {
 	if m.ResourceID != "" {
 		return "resource_id"
@@ -125,20 +126,19 @@ func (m *Member) namedBy() string {
 	return "resource_code"
 }
 
-// check checks the actions, which the resource must have; none are all.
+// check checks the actions, which must be actions of the resource. No actions mean all.
 func (m *Member) check(faults *apperr.Faults, r *Resource) {
 	if len(m.Actions) == 0 {
 		m.Actions = []string{all}
 	}
 	checkActions(faults, "actions", m.Actions)
 	for i, code := range m.Actions {
-		faults.Check(r.has(code), apperr.Item("actions", i), "is no action of the resource")
+		faults.Check(r.has(code), apperr.Item("actions", i), "is not an action of the resource")
 	}
 }
 
-// named finds the resources of drafts; nil for one that the application cannot group.
-func (s *Grants) named(ctx context.Context, tx *docstore.Tx, applicationID string, drafts []Member) ([]*Resource,
-	error) {
+// resourcesOf is findResources for drafts.
+func resourcesOf(ctx context.Context, tx *docstore.Tx, applicationID string, drafts []Member) ([]*Resource, error) {
 	names := make([]resourceName, len(drafts))
 	for i, d := range drafts {
 		names[i] = resourceName{d.ResourceID, d.ResourceType, d.ResourceCode}
@@ -146,8 +146,8 @@ func (s *Grants) named(ctx context.Context, tx *docstore.Tx, applicationID strin
 	return findResources(ctx, tx, applicationID, names)
 }
 
-// Members returns a page of a set's members; an empty code or type does not count. apperr.NotFound, InvalidParameters
-// (paging).
+// Members returns a page of a set's members. An empty code or kind (a resource type) means any. apperr.NotFound,
+// InvalidParameters (paging).
 func (s *Grants) Members(ctx context.Context, setID, code, kind string, p docstore.Paging) (docstore.Page[Member],
 	error) {
 	if _, err := sets.Find(ctx, s.Store, setID); err != nil {
@@ -165,7 +165,7 @@ func (s *Grants) Member(ctx context.Context, setID, id string) (MemberDoc, error
 		return doc, err
 	}
 	if m, err := doc.Value(); err != nil || m.SetID != setID {
-		return MemberDoc{}, noneOf(err, "member of the resource set")
+		return MemberDoc{}, errOrMissing(err, "member of the resource set")
 	}
 	return doc, nil
 }
@@ -175,7 +175,7 @@ func (s *Grants) UpdateMember(ctx context.Context, setID, id string, actions []s
 	return write(ctx, s, func(b *batch) (MemberDoc, error) {
 		m, err := members.Load(ctx, b.Tx, id)
 		if err != nil || m.SetID != setID {
-			return MemberDoc{}, noneOf(err, "member of the resource set")
+			return MemberDoc{}, errOrMissing(err, "member of the resource set")
 		}
 		r, err := resources.Load(ctx, b.Tx, m.ResourceID)
 		if err != nil {
@@ -196,23 +196,23 @@ func (s *Grants) RemoveMember(ctx context.Context, setID, id string) (docstore.D
 	return write(ctx, s, func(b *batch) (docstore.Deleted, error) {
 		m, err := members.Load(ctx, b.Tx, id)
 		if err != nil || m.SetID != setID {
-			return docstore.Deleted{}, noneOf(err, "member of the resource set")
+			return docstore.Deleted{}, errOrMissing(err, "member of the resource set")
 		}
-		return docstore.Deleted{ID: id}, endMembers(ctx, b, m)
+		return docstore.Deleted{ID: id}, deleteMembers(ctx, b, m)
 	})
 }
 
-// removeMembers removes members that a filter selects, at most atOnce, and returns how many.
+// removeMembers removes the members that a filter selects, at most atOnce, and returns how many.
 func removeMembers(ctx context.Context, b *batch, where docstore.Filter) (int, error) {
 	found, err := members.LoadWhere(ctx, b.Tx, where, "", atOnce)
 	if err != nil {
 		return 0, err
 	}
-	return len(found), endMembers(ctx, b, found...)
+	return len(found), deleteMembers(ctx, b, found...)
 }
 
-// endMembers removes members and counts them off their sets, which may be gone.
-func endMembers(ctx context.Context, b *batch, list ...*Member) error {
+// deleteMembers deletes members and lowers the counts of their sets, unless these are deleted already.
+func deleteMembers(ctx context.Context, b *batch, list ...*Member) error {
 	fewer := map[string]int64{}
 	for _, m := range list {
 		if err := remove(ctx, b, members, memberKind, m); err != nil {

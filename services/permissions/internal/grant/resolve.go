@@ -9,7 +9,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// resolve finds the resources and sets that rules name, and checks their actions; at says where each rule stands.
+// resolve finds the resources and sets that rules name, and checks their actions. at is the location of a rule in the
+// request.
 func resolve(ctx context.Context, tx *docstore.Tx, profiles []RuleProfile, at func(i int) string) error {
 	var faults apperr.Faults
 	byApp := map[string][]int{}
@@ -41,24 +42,24 @@ func resolve(ctx context.Context, tx *docstore.Tx, profiles []RuleProfile, at fu
 	return faults.Err()
 }
 
-// resolve notes the resource that the rule is about.
+// resolve sets the resource that the rule is about, and checks the actions; r is nil if it was not found.
 func (p *RuleProfile) resolve(r *Resource, faults *apperr.Faults) {
 	by := "code"
 	if p.ResourceID != "" {
 		by = "resource_id"
 	}
 	if r == nil || r.Type != p.Type {
-		faults.Add(by, "is no %s resource of the application, nor a global one", p.Type)
+		faults.Add(by, "names neither a %s resource of the application nor exactly one global one", p.Type)
 		return
 	}
-	faults.Check(p.Code == "" || p.Code == r.Code, "code", "is not that of the resource_id")
+	faults.Check(p.Code == "" || p.Code == r.Code, "code", "is not the code of the resource with the resource_id")
 	for i, action := range p.Actions {
-		faults.Check(r.has(action), apperr.Item("actions", i), "is no action of the resource")
+		faults.Check(r.has(action), apperr.Item("actions", i), "is not an action of the resource")
 	}
 	p.ResourceID, p.Code = r.ID, r.Code
 }
 
-// resolveSet notes the set that a rule is about.
+// resolveSet finds and sets the resource set that a rule is about.
 func resolveSet(ctx context.Context, tx *docstore.Tx, p *RuleProfile, faults *apperr.Faults) error {
 	var found []*Set
 	var err error
@@ -77,10 +78,10 @@ func resolveSet(ctx context.Context, tx *docstore.Tx, p *RuleProfile, faults *ap
 		return err
 	}
 	if len(found) != 1 || found[0].ApplicationID != p.ApplicationID && found[0].IsGlobal != On {
-		faults.Add(by, "is no resource set of the application, nor a global one")
+		faults.Add(by, "names neither a resource set of the application nor exactly one global one")
 		return nil
 	}
-	faults.Check(p.Code == "" || p.Code == found[0].Code, "code", "is not that of the resource_set_id")
+	faults.Check(p.Code == "" || p.Code == found[0].Code, "code", "is not the code of the resource set with the resource_set_id")
 	p.ResourceSetID, p.Code = found[0].ID, found[0].Code
 	return nil
 }

@@ -3,6 +3,7 @@ package grant
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -39,7 +40,7 @@ type Action struct {
 // ResourceTypes are the types of resources.
 var ResourceTypes = []string{"data", "api", "ui"}
 
-// The indexes. Those that lists can be sorted by have the names of the members.
+// The names of indexes. An index that lists can be sorted by has the name of its member.
 const (
 	byPlace        = "place"
 	byApplication  = "application_id"
@@ -68,9 +69,11 @@ var resources = docstore.Define(docstore.Schema[Resource]{
 	},
 })
 
+// place joins the parts of a unique key. At most one part can contain the separator, so that different parts make
+// different keys.
 func place(parts ...string) string { return strings.Join(parts, "|") }
 
-// flagged is the index entry of an on/off member; only records that have it on have an entry.
+// flagged is the index entry of an on/off member. Records in which it is off have none.
 func flagged(flag string) string {
 	if flag == On {
 		return On
@@ -94,13 +97,13 @@ func (p *ResourceProfile) check(faults *apperr.Faults) {
 	faults.Prose("description", p.Description, maxDescription)
 	faults.Text("uri", p.URI, maxURI)
 	faults.Check(p.URI == "" || validURI(p.URI), "uri",
-		"must be a path in which whole segments may be {name} or *, and the last one **")
-	faults.Check(len(p.Actions) <= maxActions, "actions", "must be at most %d", maxActions)
+		"must be a path like /orders/{id}: a segment can be {name} or *, and the last one **")
+	faults.Check(len(p.Actions) <= maxActions, "actions", "must have at most %d actions", maxActions)
 	seen := map[string]bool{}
 	for i, action := range p.Actions {
 		at := faults.Within(apperr.Item("actions", i))
 		at.Check(validAction.MatchString(action.Code), "code", "must have 1…64 letters, digits or . _ - : /")
-		at.Check(!seen[action.Code], "code", "is there twice")
+		at.Check(!seen[action.Code], "code", "must not be given twice")
 		at.Prose("description", action.Description, maxDescription)
 		seen[action.Code] = true
 	}
@@ -111,7 +114,7 @@ func (p *ResourceProfile) check(faults *apperr.Faults) {
 	faults.Props("free_ext_props", &p.FreeExtProps)
 }
 
-// validURI tells whether a URI is fixed, or a pattern that the engine knows.
+// validURI reports whether a URI is a path, or a pattern of paths that the engine can match.
 func validURI(uri string) bool {
 	segments := strings.Split(uri, "/")
 	for i, segment := range segments {
@@ -133,7 +136,7 @@ func validURI(uri string) bool {
 	return strings.HasPrefix(uri, "/") && len(segments) <= 64
 }
 
-// has reports whether the resource has an action; one without any has all.
+// has reports whether the resource has an action. A resource without actions has every action.
 func (r *Resource) has(code string) bool {
 	return code == all || len(r.Actions) == 0 || slices.ContainsFunc(r.Actions,
 		func(a Action) bool { return a.Code == code })
@@ -157,30 +160,30 @@ func (s *Grants) CreateResource(ctx context.Context, draft Resource) (ResourceDo
 	})
 }
 
-// Resource returns a resource of an application; apperr.NotFound also where it is another application's.
+// Resource returns a resource of an application. apperr.NotFound, also if it is another application's.
 func (s *Grants) Resource(ctx context.Context, id, applicationID string) (ResourceDoc, error) {
 	doc, err := resources.Find(ctx, s.Store, id)
 	if err != nil {
 		return doc, err
 	}
 	if r, err := doc.Value(); err != nil || r.ApplicationID != applicationID {
-		return ResourceDoc{}, noneOf(err, "resource")
+		return ResourceDoc{}, errOrMissing(err, "resource")
 	}
 	return doc, nil
 }
 
-// noneOf returns err, or apperr.NotFound if it is nil.
-func noneOf(err error, noun string) error {
+// errOrMissing returns err, or apperr.NotFound if err is nil.
+func errOrMissing(err error, noun string) error {
 	if err != nil {
 		return err
 	}
 	return apperr.Missing(noun)
 }
 
-// ResourceFilter selects resources of an application. Empty members do not count.
+// ResourceFilter selects resources of an application. An empty member means any.
 type ResourceFilter struct {
 	ApplicationID, Type, Code string
-	IncludeGlobal             bool // those of other applications that everyone may grant, too
+	IncludeGlobal             bool // also the global resources of other applications
 }
 
 // Resources returns a page of resources. apperr.InvalidParameters (paging).
@@ -192,7 +195,7 @@ func (s *Grants) Resources(ctx context.Context, f ResourceFilter, p docstore.Pag
 	return resources.List(ctx, s.Store, docstore.And(where, equal(byType, f.Type), equal(byCode, f.Code)), p)
 }
 
-// equal selects by a text; an empty one selects all.
+// equal selects by a text; "" selects all.
 func equal(index, text string) docstore.Filter {
 	if text == "" {
 		return docstore.Filter{}
@@ -241,20 +244,29 @@ func actionInUse(ctx context.Context, tx *docstore.Tx, resourceID, code string) 
 	if err != nil || byRules+bySets == 0 {
 		return err
 	}
-	refusal := apperr.New(apperr.InUse, "the action %s is named by %d rules and %d members of resource sets", code,
-		byRules, bySets)
+	refusal := apperr.New(apperr.InUse,
+		"the action %s cannot be removed: %d rules and %d members of resource sets name it", code, byRules, bySets)
 	for _, use := range []struct {
 		what string
 		n    int64
 	}{{"auth_rules", byRules}, {"resource_set_members", bySets}} {
 		if use.n > 0 {
-			refusal.Faults = append(refusal.Faults, apperr.Fault{Location: use.what, Message: counted(use.n)})
+			refusal.Faults = append(refusal.Faults, apperr.Fault{Location: use.what, Message: referring(use.n)})
 		}
 	}
 	return refusal
 }
 
-// DeleteResource removes a resource, with rules and memberships of sets that name it. apperr.NotFound, VersionMismatch.
+// referring says how many records refer to something.
+func referring(n int64) string {
+	if n == 1 {
+		return "1 record refers to it"
+	}
+	return fmt.Sprintf("%d records refer to it", n)
+}
+
+// DeleteResource removes a resource, with the rules and the members of sets that name it. apperr.NotFound,
+// VersionMismatch.
 func (s *Grants) DeleteResource(ctx context.Context, id string) (docstore.Deleted, error) {
 	return write(ctx, s, func(b *batch) (docstore.Deleted, error) {
 		r, err := resources.Load(ctx, b.Tx, id)
@@ -265,14 +277,14 @@ func (s *Grants) DeleteResource(ctx context.Context, id string) (docstore.Delete
 	})
 }
 
-// Selection names resources of an application by their codes.
+// Selection names resources of an application by their codes. Type "" means every type.
 type Selection struct {
 	ApplicationID, Type string
 	Codes               []string
 }
 
-// DeleteResources removes the resources of those ids, or of a selection, all or none. Missing ones are no error. It
-// returns how many there were.
+// DeleteResources removes the resources with the ids, or those of a selection if it has codes, all or none. It returns
+// how many there were. Missing resources are not an error.
 func (s *Grants) DeleteResources(ctx context.Context, ids []string, named Selection) (int, error) {
 	return write(ctx, s, func(b *batch) (int, error) {
 		found, err := resources.LoadMany(ctx, b.Tx, ids)
@@ -297,8 +309,8 @@ func (s *Grants) DeleteResources(ctx context.Context, ids []string, named Select
 	})
 }
 
-// atOnce is how many dependent records are removed in the transaction that removes what they refer to. The cascade
-// removes the others soon after; until then they refer to nothing, so they grant nothing.
+// atOnce is how many dependent records are removed in the transaction that removes what they refer to. OnDeleted removes
+// the others soon after. Until then they have no effect, because what they refer to is gone.
 const atOnce = 1000
 
 func deleteResources(ctx context.Context, b *batch, list ...*Resource) error {

@@ -19,8 +19,8 @@ type Rule struct {
 	RuleProfile
 }
 
-// RuleProfile holds the members that create and replace may set. What a rule is about may be named by ids or by codes;
-// stored it has both.
+// RuleProfile holds the members that create and replace may set. A request names a resource or set by its id or by its
+// code; the stored rule has both.
 type RuleProfile struct {
 	ApplicationID string     `json:"application_id"`
 	Type          string     `json:"type"`
@@ -37,7 +37,7 @@ type RuleProfile struct {
 	Description   string     `json:"description"`
 }
 
-// The types of rules; those about one resource are ResourceTypes.
+// The types of rules, beside ResourceTypes for rules about one resource.
 const (
 	typeWildcard = "res"
 	typeSet      = "res_set"
@@ -47,7 +47,7 @@ const (
 // RuleTypes are the types of rules.
 var RuleTypes = []string{typeWildcard, typeSet, "data", "api", "ui", typeApp}
 
-// What a rule does.
+// The values of affect.
 const (
 	Allow = "affect"
 	Deny  = "deny"
@@ -67,7 +67,7 @@ var rules = docstore.Define(docstore.Schema[Rule]{
 		docstore.ByText(byAffect, func(r *Rule) string { return r.Affect }),
 		docstore.ByText(byResource, func(r *Rule) string { return r.ResourceID }),
 		docstore.ByText(bySet, func(r *Rule) string { return r.ResourceSetID }),
-		docstore.ByList(byAction, func(r *Rule) []string { return named(r.ResourceID, r.Actions) }),
+		docstore.ByList(byAction, func(r *Rule) []string { return actionEntries(r.ResourceID, r.Actions) }),
 		docstore.ByNumber(byTimeCreated, func(r *Rule) docstore.Value { return docstore.Moment(r.TimeCreated) }),
 		docstore.ByNumber(byTimeModified, func(r *Rule) docstore.Value { return docstore.Moment(r.TimeModified) }),
 	},
@@ -76,7 +76,8 @@ var rules = docstore.Define(docstore.Schema[Rule]{
 // RuleDoc is a rule as read or written.
 type RuleDoc = docstore.Doc[Rule]
 
-// content is the same for rules that are exact repeats of each other.
+// content is the index entry that exact repeats of a rule have in common: the unit and a hash of the profile, whatever
+// its description and the order of its actions.
 func (r *Rule) content() string {
 	profile := r.RuleProfile
 	profile.Description = ""
@@ -111,12 +112,12 @@ func (p *RuleProfile) check(faults *apperr.Faults) {
 	p.checkObject(faults)
 }
 
-// checkActions checks the actions, and gives the two ways to name all actions the same form.
+// checkActions checks the actions. All actions may be given as "*" or by resource_match_all_actions; both are stored.
 func (p *RuleProfile) checkActions(faults *apperr.Faults) {
 	if p.Type == typeApp || p.AllActions == On && len(p.Actions) == 0 {
 		p.Actions = []string{all}
 	}
-	faults.Check(len(p.Actions) > 0, "actions", "must have at least one, or resource_match_all_actions must be 1")
+	faults.Check(len(p.Actions) > 0, "actions", "must have at least one action, unless resource_match_all_actions is 1")
 	checkActions(faults, "actions", p.Actions)
 	p.AllActions = Off
 	if slices.Contains(p.Actions, all) {
@@ -140,7 +141,7 @@ func (p *RuleProfile) checkObject(faults *apperr.Faults) {
 		faults.Check(p.Code == "", "code", "is not for type app")
 	default:
 		faults.Check((p.AllResources == On) != (p.Code != ""), "code",
-			"must be given where resource_match_all_resources is not 1, and only there")
+			"must be given, unless resource_match_all_resources is 1: then it must be empty")
 		fault := engine.ValidPattern(p.Code)
 		faults.Check(fault == "", "code", "%s", fault)
 	}

@@ -9,11 +9,11 @@ import (
 	"github.com/idplatform/idplatform/pkg/docstore"
 )
 
-// maxRules is how many rules a request may make: each of its rules for each of its identities.
+// maxRules is how many rules a request can create: each of its rules for each of its identities.
 const maxRules = 1000
 
-// Grant makes every rule for every identity, and creates missing units. Exact repeats of a rule are merged. All
-// or nothing. apperr.InvalidParameters.
+// Grant creates every rule for every identity, and the units that are missing, all or none. An exact repeat of a rule is
+// not created again. apperr.InvalidParameters, InvalidState (see MaxConditions).
 func (s *Grants) Grant(ctx context.Context, identities []Identity, profiles []RuleProfile) error {
 	if err := checkGrant(identities, profiles); err != nil {
 		return err
@@ -55,7 +55,8 @@ func checkGrant(identities []Identity, profiles []RuleProfile) error {
 // MaxConditions is how many different conditions a tenant's rules can have: each stays compiled in memory.
 const MaxConditions = 1000
 
-// checkConditions counts what this replica knows of: rules made at the same time can exceed the limit by a few.
+// checkConditions enforces MaxConditions. It counts the conditions that this replica knows, so that concurrent requests
+// can exceed the limit by a few.
 func (s *Grants) checkConditions(ctx context.Context, profiles ...RuleProfile) error {
 	texts := make([]string, len(profiles))
 	for i := range profiles {
@@ -66,24 +67,24 @@ func (s *Grants) checkConditions(ctx context.Context, profiles ...RuleProfile) e
 	}
 	if n := s.Conditions(ctx, texts...); n > MaxConditions {
 		return apperr.New(apperr.InvalidState,
-			"the rules of a tenant have at most %d different conditions: let the conditions "+
-				"look at context or properties instead of naming values", MaxConditions)
+			"the rules of a tenant can have at most %d different conditions: compare context with properties "+
+				"instead of writing values into the conditions", MaxConditions)
 	}
 	return nil
 }
 
-// unitsFor loads the units of identities, and creates missing ones.
+// unitsFor loads the units of identities, and creates the missing ones with the ids. The keys are places.
 func unitsFor(ctx context.Context, b *batch, identities []Identity, ids []string) (map[string]*Unit, error) {
 	wanted := make([]docstore.Value, len(identities))
 	for i, who := range identities {
 		wanted[i] = docstore.Text(place(who.Type, who.ID))
 	}
-	there, err := units.LoadWhere(ctx, b.Tx, docstore.In(byIdentity, wanted...), "", len(wanted))
+	existing, err := units.LoadWhere(ctx, b.Tx, docstore.In(byIdentity, wanted...), "", len(wanted))
 	if err != nil {
 		return nil, err
 	}
 	of := map[string]*Unit{}
-	for _, u := range there {
+	for _, u := range existing {
 		of[place(u.Type, u.Identity.ID)] = u
 	}
 	for i, who := range identities {
@@ -116,11 +117,11 @@ func addRules(ctx context.Context, b *batch, of map[string]*Unit, profiles []Rul
 			}
 		}
 	}
-	there, err := rules.LoadWhere(ctx, b.Tx, docstore.In("content", contents...), "", len(contents))
+	existing, err := rules.LoadWhere(ctx, b.Tx, docstore.In("content", contents...), "", len(contents))
 	if err != nil {
 		return err
 	}
-	for _, rule := range there {
+	for _, rule := range existing {
 		delete(fresh, rule.content())
 	}
 	more := map[string]int64{}
@@ -148,13 +149,13 @@ func (s *Grants) Rule(ctx context.Context, unitID, id string) (RuleDoc, error) {
 		return doc, err
 	}
 	if r, err := doc.Value(); err != nil || r.AuthUnitID != unitID {
-		return RuleDoc{}, noneOf(err, "authorization rule")
+		return RuleDoc{}, errOrMissing(err, "authorization rule")
 	}
 	return doc, nil
 }
 
-// ReplaceRule puts another rule in the place of one of a unit. apperr.NotFound, InvalidParameters, AlreadyExists for a
-// repeat of another rule, VersionMismatch.
+// ReplaceRule replaces the profile of a unit's rule. apperr.NotFound, InvalidParameters, InvalidState (see
+// MaxConditions), AlreadyExists for a repeat of another rule, VersionMismatch.
 func (s *Grants) ReplaceRule(ctx context.Context, unitID, id string, profile RuleProfile) (RuleDoc, error) {
 	var faults apperr.Faults
 	profile.check(&faults)
@@ -167,7 +168,7 @@ func (s *Grants) ReplaceRule(ctx context.Context, unitID, id string, profile Rul
 	return write(ctx, s, func(b *batch) (RuleDoc, error) {
 		r, err := rules.Load(ctx, b.Tx, id)
 		if err != nil || r.AuthUnitID != unitID {
-			return RuleDoc{}, noneOf(err, "authorization rule")
+			return RuleDoc{}, errOrMissing(err, "authorization rule")
 		}
 		resolved := []RuleProfile{profile}
 		if err := resolve(ctx, b.Tx, resolved, func(int) string { return "" }); err != nil {
@@ -178,13 +179,13 @@ func (s *Grants) ReplaceRule(ctx context.Context, unitID, id string, profile Rul
 	})
 }
 
-// RuleFilter selects rules. Empty members do not count.
+// RuleFilter selects rules. An empty member means any.
 type RuleFilter struct {
 	ApplicationID, Type, Code, Affect     string
 	AuthUnitID, ResourceID, ResourceSetID string
 
-	AllResources, AllActions string
-	Identity                 UnitFilter
+	AllResources, AllActions string     // only for RulesReaching
+	Identity                 UnitFilter // only for Rules
 }
 
 func (f RuleFilter) where() docstore.Filter {
@@ -193,10 +194,10 @@ func (f RuleFilter) where() docstore.Filter {
 		equal(byAffect, f.Affect), equal(byResource, f.ResourceID), equal(bySet, f.ResourceSetID))
 }
 
-// maxUnits is how many units a filter by identities may select.
+// maxUnits is how many units Identity of a RuleFilter can select.
 const maxUnits = 1000
 
-// Rules returns a page of rules of all units. apperr.InvalidParameters (paging, identities that are too many).
+// Rules returns a page of rules of all units. apperr.InvalidParameters (paging, more than maxUnits identities).
 func (s *Grants) Rules(ctx context.Context, f RuleFilter, p docstore.Paging) (docstore.Page[Rule], error) {
 	where := f.where()
 	if f.Identity != (UnitFilter{}) {
@@ -217,14 +218,15 @@ func (s *Grants) Rules(ctx context.Context, f RuleFilter, p docstore.Paging) (do
 	return rules.List(ctx, s.Store, where, p)
 }
 
-// RuleSelection names rules by their ids, or as those of a unit that match; empty members do not count.
+// RuleSelection names rules by their ids, or as the rules of a unit that match: an empty member means any.
 type RuleSelection struct {
 	IDs                             []string
 	AuthUnitID, ApplicationID, Type string
 	Codes                           []string
 }
 
-// Revoke removes rules, all or none. Missing ones are no error. apperr.InvalidState if a selection has too many.
+// Revoke removes rules, all or none. Missing rules are not an error. apperr.InvalidState if a selection has more than
+// atOnce rules.
 func (s *Grants) Revoke(ctx context.Context, sel RuleSelection) error {
 	_, err := write(ctx, s, func(b *batch) (struct{}, error) {
 		found, err := rules.LoadMany(ctx, b.Tx, sel.IDs)
@@ -249,22 +251,22 @@ func (s *Grants) Revoke(ctx context.Context, sel RuleSelection) error {
 					"the selection has more than %d rules: narrow it, or delete the unit", atOnce)
 			}
 		}
-		return struct{}{}, endRules(ctx, b, found...)
+		return struct{}{}, deleteRules(ctx, b, found...)
 	})
 	return err
 }
 
-// removeRules removes rules that a filter selects, at most atOnce, and returns how many.
+// removeRules removes the rules that a filter selects, at most atOnce, and returns how many.
 func removeRules(ctx context.Context, b *batch, where docstore.Filter) (int, error) {
 	found, err := rules.LoadWhere(ctx, b.Tx, where, "", atOnce)
 	if err != nil {
 		return 0, err
 	}
-	return len(found), endRules(ctx, b, found...)
+	return len(found), deleteRules(ctx, b, found...)
 }
 
-// endRules removes rules and counts them off their units, which may be gone.
-func endRules(ctx context.Context, b *batch, list ...*Rule) error {
+// deleteRules deletes rules and lowers the counts of their units, unless these are deleted already.
+func deleteRules(ctx context.Context, b *batch, list ...*Rule) error {
 	fewer := map[string]int64{}
 	for _, r := range list {
 		if err := remove(ctx, b, rules, ruleKind, r); err != nil {
@@ -285,7 +287,8 @@ func endRules(ctx context.Context, b *batch, list ...*Rule) error {
 	return nil
 }
 
-// Withdraw removes the rules that Grant would make, all or none. Missing ones are no error. apperr.InvalidParameters.
+// Withdraw removes the rules that Grant would create, all or none. Missing rules are not an error.
+// apperr.InvalidParameters.
 func (s *Grants) Withdraw(ctx context.Context, identities []Identity, profiles []RuleProfile) error {
 	if err := checkGrant(identities, profiles); err != nil {
 		return err

@@ -2,7 +2,6 @@ package grant
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/idplatform/idplatform/pkg/apperr"
 	"github.com/idplatform/idplatform/pkg/docstore"
@@ -74,10 +73,10 @@ func (s *Grants) Set(ctx context.Context, id string) (SetDoc, error) {
 	return sets.Find(ctx, s.Store, id)
 }
 
-// SetFilter selects resource sets of an application. An empty code does not count.
+// SetFilter selects resource sets of an application. Code "" means any.
 type SetFilter struct {
 	ApplicationID, Code string
-	IncludeGlobal       bool // those of other applications that everyone may grant, too
+	IncludeGlobal       bool // also the global sets of other applications
 }
 
 // Sets returns a page of resource sets. apperr.InvalidParameters (paging).
@@ -127,12 +126,4 @@ func deleteSet(ctx context.Context, b *batch, set *Set) error {
 	}
 	_, err := removeRules(ctx, b, of)
 	return err
-}
-
-// counted is a number as text.
-func counted(n int64) string {
-	if n == 1 {
-		return "1 record refers to it"
-	}
-	return fmt.Sprintf("%d records refer to it", n)
 }

@@ -17,7 +17,7 @@ type Unit struct {
 	RuleCount   int64  `json:"rule_count"`
 }
 
-// Identity is whom a unit stands for.
+// Identity is who or what a unit's rules are for.
 type Identity struct {
 	ID   string `json:"identity_id"`
 	Type string `json:"identity_type"`
@@ -62,7 +62,7 @@ func (i *Identity) check(faults *apperr.Faults) {
 	checkID(faults, "identity_id", i.ID)
 	faults.Check(slices.Contains(IdentityTypes, i.Type), "identity_type",
 		"must be one of user, node, core_object, application, group, everyone")
-	faults.Check((i.Type == everyone) == (i.ID == all), "identity_id", "must be * for everyone, and only then")
+	faults.Check((i.Type == everyone) == (i.ID == all), "identity_id", "must be * for the type everyone, and for no other")
 	faults.Text("identity_name", i.Name, maxName)
 }
 
@@ -89,7 +89,7 @@ func (s *Grants) Unit(ctx context.Context, id string) (UnitDoc, error) {
 	return units.Find(ctx, s.Store, id)
 }
 
-// UnitFilter selects authorization units. Empty members do not count.
+// UnitFilter selects authorization units. An empty member means any.
 type UnitFilter struct{ IdentityID, IdentityType, IdentityName string }
 
 func (f UnitFilter) where() docstore.Filter {
@@ -102,7 +102,7 @@ func (s *Grants) Units(ctx context.Context, f UnitFilter, p docstore.Paging) (do
 	return units.List(ctx, s.Store, f.where(), p)
 }
 
-// UpdateUnit lets edit change identity and description; rules stay with the unit. apperr.NotFound,
+// UpdateUnit lets edit change the identity and the description. The unit keeps its rules. apperr.NotFound,
 // InvalidParameters, AlreadyExists, VersionMismatch.
 func (s *Grants) UpdateUnit(ctx context.Context, id string, edit func(*Unit) error) (UnitDoc, error) {
 	return write(ctx, s, func(b *batch) (UnitDoc, error) {
