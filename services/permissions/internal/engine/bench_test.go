@@ -24,8 +24,8 @@ func size() int {
 
 func number(n int) string { return strconv.Itoa(1_048_576 + n) }
 
-// large makes a tenant with so many rules and as many memberships: two memberships a user, of nodes in chains of ten.
-// Each user has a rule of its own, each node five.
+// large makes a tenant with n rules and n memberships: each user has a rule and two memberships, in nodes of chains of
+// ten; each node has five rules.
 func large(n int) *Tenant {
 	t := NewTenant()
 	users, resources, nodes := n/2, n/10, n/10
@@ -84,10 +84,10 @@ func ask(b *testing.B, s *State, q *Question) {
 	}
 }
 
-// asked is how many different users are asked about: so many that memory is read, not the processor's caches.
+// asked is how many different users are asked about: so many that their records are not in the processor's caches.
 const asked = 1 << 14
 
-// askMany asks about the users, and what they are granted, that who gives.
+// askMany asks about asked users and their resources, which who returns.
 func askMany(b *testing.B, s *State, who func(i int) (user string, resource int)) {
 	b.Helper()
 	many := make([]Question, asked)
@@ -106,8 +106,8 @@ func askMany(b *testing.B, s *State, who func(i int) (user string, resource int)
 	}
 }
 
-// grantFarAbove adds a user in the lowest of ten nodes, and grants to the highest: of a resource, of a set, and with a
-// condition.
+// grantFarAbove adds a user to the lowest of ten nodes, and grants the highest node a resource, a set, and a resource
+// with a condition.
 func grantFarAbove(t *Tenant) {
 	t.Change(func(c *Change) {
 		for i := range 10 {
@@ -263,7 +263,7 @@ func BenchmarkCheckBesideWrites(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// What a rule with its unit's share, and a membership with its user's and node's, take in memory.
+// BenchmarkMemory measures the memory for a rule and a membership, including their shares of units, users and nodes.
 func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
 		before := heap()

@@ -17,19 +17,19 @@ type Question struct {
 	ObjectID      string // the object is named by its id, its code or, of an api resource, its path
 	ObjectCode    string
 	Path          string
-	Action        string // not looked at for App
+	Action        string // ignored for App
 	Now           int64  // milliseconds since 1970
 
-	// For conditions; JSON objects, or empty. Properties go over those that are stored.
+	// For conditions; JSON objects, or empty. Properties override stored ones.
 	Context                                                 json.RawMessage
 	SubjectProperties, ResourceProperties, ActionProperties json.RawMessage
 
-	Work *Work // that the question is part of; nil: it is one by itself
+	Work *Work // the work that the question is part of; nil: it is not part of a larger one
 
-	resource *Resource // what the object was found to be; nil for App
+	resource *Resource // the object, once it is found; nil for App
 }
 
-// Reason is why an answer is what it is.
+// Reason says why something is allowed or not.
 type Reason string
 
 // The reasons.
@@ -46,20 +46,20 @@ const (
 type Decision struct {
 	Allowed bool
 	Reason  Reason
-	Rule    *Rule   // which decided; nil if none did
-	Via     []Party // from the identity asked about to the one that the rule is of; not to be changed
+	Rule    *Rule   // the rule that decided; nil if none did
+	Via     []Party // from the asked identity to the one that has the rule; it must not be changed
 }
 
-// Party is an identity with what it is called, if that is known.
+// Party is an identity with its name; "" if the name is unknown.
 type Party struct {
 	Identity
 	Name string
 }
 
-// finding is a rule that decides, and where it was found.
+// finding is the rule that decides, and the step that has it.
 type finding struct {
 	rule *Rule
-	at   int // in reach
+	at   int // in reach.steps
 }
 
 // Check answers a question. An error is ErrReach, ErrSearch, the context's or that of a pause.
@@ -92,13 +92,13 @@ func (s *State) Check(ctx context.Context, q *Question) (Decision, error) {
 	return d, nil
 }
 
-// endWork ends the work of a question that was one by itself.
+// endWork ends the work of a question that is not part of a larger one.
 func (q *Question) endWork() {
 	q.Work.Done()
 	q.Work = nil
 }
 
-// find looks for the object of a question; it returns why there is no answer without it.
+// find sets the object of a question. It returns the reason if the object or its action does not exist, otherwise "".
 func (s *State) find(q *Question) Reason {
 	if q.ObjectType == App {
 		return ""
@@ -112,6 +112,7 @@ func (s *State) find(q *Question) Reason {
 	return ""
 }
 
+// knows reports whether a resource has an action.
 func (r *Resource) knows(action string) bool {
 	return len(r.Actions) == 0 || includes(r.Actions, action)
 }
@@ -141,8 +142,8 @@ func (s *State) Resource(q *Question) *Resource {
 	return nil
 }
 
-// decide looks at all rules that reach the identity and are about the object. A deny decides, else the first that
-// allows.
+// decide examines the rules that reach the identity and are about the object. A deny decides, otherwise the first rule
+// that allows.
 func (s *State) decide(ctx context.Context, q *Question, r *reach) (found finding, denied bool, err error) {
 	var in input
 	looked := 0
@@ -180,7 +181,8 @@ func (s *State) decide(ctx context.Context, q *Question, r *reach) (found findin
 	return found, false, nil
 }
 
-// aim is what rules about an object can be about, with the actions that such a rule covers at most; nil: all.
+// aim is a target whose rules are about the asked object, with the actions to which a resource set limits them; nil: no
+// limit.
 type aim struct {
 	target
 	hash    uint64 // of the target
@@ -189,7 +191,7 @@ type aim struct {
 
 func aimAt(at target, actions []string) aim { return aim{at, hashOf(at), actions} }
 
-// targets are all aims of the rules about a question's object. They are kept in r until the next call.
+// targets are the aims of all rules about a question's object. They are kept in r until the next call.
 func (s *State) targets(q *Question, r *reach) []aim {
 	if q.ObjectType == App {
 		r.aims = append(r.aims[:0], aimAt(target{application, q.ApplicationID}, nil))
@@ -215,8 +217,8 @@ func (r *Rule) covers(q *Question, actions []string) bool {
 	return includes(r.Actions, q.Action) && (actions == nil || includes(actions, q.Action))
 }
 
-// applies evaluates a rule's condition. One that cannot be decided makes a rule that allows not apply, and one that
-// denies apply.
+// applies evaluates a rule's condition. If the condition cannot be decided, a rule that allows does not apply and a
+// rule that denies does.
 func (s *State) applies(ctx context.Context, q *Question, in *input, rule *Rule) (bool, error) {
 	if rule.Condition == nil {
 		return true, nil

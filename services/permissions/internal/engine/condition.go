@@ -10,8 +10,8 @@ import (
 	"github.com/idplatform/idplatform/pkg/condition"
 )
 
-// Conditions are those of rules: over the subject, the resource and the action that are asked about, the question's
-// context, and the present moment.
+// Conditions is the CEL environment of the conditions of rules. Its variables are the subject, the resource and the
+// action that are asked about, the context of the question, and the present time.
 var Conditions = conditions()
 
 func conditions() *condition.Environment {
@@ -23,11 +23,11 @@ func conditions() *condition.Environment {
 	return env
 }
 
-// MaxCost bounds what the conditions of one question cost together, in the units of condition.MaxCost. What is left
-// then is undecided.
+// MaxCost bounds what the conditions of one question cost together, in the units of condition.MaxCost. Conditions that
+// are left then are undecided.
 const MaxCost = 4 * condition.MaxCost
 
-// costOfCondition is what the evaluation of any condition costs, in units of Work.
+// costOfCondition is what the evaluation of every condition costs at least, in units of Work.
 const costOfCondition = 50
 
 // Condition is the condition of rules. Rules of a tenant with the same text share one.
@@ -41,7 +41,8 @@ type compiled struct {
 	err     error
 }
 
-// program is compiled when it is first needed: most rules of a large tenant are not asked about for long.
+// program compiles the condition when it is first needed: in a large tenant most rules are not asked about for a long
+// time.
 func (c *Condition) program() (*condition.Program, error) {
 	p := c.compiled.Load()
 	if p == nil {
@@ -52,7 +53,7 @@ func (c *Condition) program() (*condition.Program, error) {
 	return p.program, p.err
 }
 
-// input is what the conditions of one question see, made for the first of them.
+// input is what the conditions of one question see. It is made when the first one is evaluated.
 type input struct {
 	values map[string]any
 	cost   int64 // of the conditions evaluated so far
@@ -126,7 +127,7 @@ func (s *State) values(q *Question) (map[string]any, error) {
 	}, err
 }
 
-// overlay makes the value of one variable: what is stored, with what the question gives over it.
+// overlay is the stored JSON object, overridden by the one that the question gives.
 func overlay(stored string, given json.RawMessage) (map[string]any, error) {
 	values := map[string]any{}
 	for _, text := range [][]byte{[]byte(stored), given} {

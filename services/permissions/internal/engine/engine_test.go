@@ -32,6 +32,7 @@ func small() *Tenant {
 	return t
 }
 
+// grant puts a rule of application 9, which allows reading the ledger unless r says otherwise.
 func (t *Tenant) grant(r Rule) {
 	if r.Type == "" {
 		r.Type, r.ResourceID = Data, "40"
@@ -88,8 +89,7 @@ func TestNearestMiss(t *testing.T) {
 		},
 		"a grant, since a membership would not help": {
 			[]Rule{{ID: "60", UnitID: "50"}, {ID: "61", UnitID: "50", Deny: true}}, "21", MissGrant,
-			`No rule that applies grants "read" of data ledger to user "bob" (21), or to anything that it belongs to: ` +
-				`a grant to one of these is missing.`,
+			`No rule that applies grants "read" of data ledger to user "bob" (21) or to anything that it belongs to.`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestExplainSaysWhyRulesDoNotApply(t *testing.T) {
 		"applies":        {Rule{}, true, ""},
 		"another action": {Rule{Actions: []string{"write"}}, false, "it is about other actions: write"},
 		"not yet":        {Rule{From: 2000}, false, "it is valid only from 1970-01-01T00:00:02Z on"},
-		"no more":        {Rule{To: 1000}, false, "it was valid only until 1970-01-01T00:00:01Z"},
+		"no longer":      {Rule{To: 1000}, false, "it was valid only until 1970-01-01T00:00:01Z"},
 		"condition false": {Rule{Condition: &Condition{Text: "subject.properties.level > 3"}}, false,
 			"its condition is not met"},
 		"condition true": {Rule{Condition: &Condition{Text: "subject.name == 'Alice' && now < " +
@@ -125,7 +125,7 @@ func TestExplainSaysWhyRulesDoNotApply(t *testing.T) {
 			"the condition cannot be decided: there is no member ip"},
 		"deny, undecided": {Rule{Deny: true, Condition: &Condition{Text: "context.ip == ''"}}, true,
 			"the condition cannot be decided: there is no member ip"},
-		"a condition like no one": {Rule{Condition: &Condition{Text: "("}}, false, "line 1, column 2: syntax error"},
+		"not a condition": {Rule{Condition: &Condition{Text: "("}}, false, "line 1, column 2: syntax error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -159,7 +159,7 @@ func TestUnknownIsNotAllowed(t *testing.T) {
 	}
 }
 
-// What the conditions of one check cost together is bounded: those beyond are undecided.
+// The conditions of one check have a common budget: those that it does not cover are undecided.
 func TestConditionsOfACheckHaveABudget(t *testing.T) {
 	t.Parallel()
 	company := small()
@@ -204,7 +204,7 @@ func TestACancelledQuestionHasNoAnswer(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// A long question lets others in between; a short one does not wait. A pause's error is the question's.
+// A long question pauses, a short one does not. The error of a pause is the error of the question.
 func TestLongQuestionsPause(t *testing.T) {
 	t.Parallel()
 	company := small()
@@ -240,11 +240,11 @@ func TestLongQuestionsPause(t *testing.T) {
 		return err
 	}))
 	require.Zero(t, pauses)
-	fails = errors.New("sent away")
+	fails = errors.New("refused")
 	require.ErrorIs(t, ask(whoMay), fails)
 }
 
-// A check with one long condition pauses while that is evaluated. A condition without loops counts by what it cost.
+// A check pauses while one long condition is evaluated. A condition without loops counts by its cost.
 func TestConditionsPause(t *testing.T) {
 	t.Parallel()
 	check := func(condition, given string, pause func(context.Context, time.Duration) error) (*Work, error) {
@@ -262,7 +262,7 @@ func TestConditionsPause(t *testing.T) {
 	_, err := check(long, numbers, func(context.Context, time.Duration) error { pauses++; return nil })
 	require.NoError(t, err)
 	require.Greater(t, pauses, 1)
-	fails := errors.New("sent away")
+	fails := errors.New("refused")
 	_, err = check(long, numbers, func(context.Context, time.Duration) error { return fails })
 	require.ErrorIs(t, err, fails)
 
@@ -272,7 +272,7 @@ func TestConditionsPause(t *testing.T) {
 	require.Greater(t, w.units, 5000)
 }
 
-// Questions of one Work are answered as each would be by itself.
+// Questions that share a Work have the same answers as questions alone.
 func TestQuestionsShareTheirWork(t *testing.T) {
 	t.Parallel()
 	company := small()
@@ -296,7 +296,7 @@ func TestQuestionsShareTheirWork(t *testing.T) {
 	}
 }
 
-// A check and an explanation look at a bounded number of rules.
+// A check and an explanation examine a bounded number of rules.
 func TestTooManyRules(t *testing.T) {
 	t.Parallel()
 	company := small()
@@ -366,7 +366,7 @@ func TestPatterns(t *testing.T) {
 	require.Empty(t, ValidPattern(strings.Repeat("a*", MaxStars)))
 }
 
-// Many keys, put and dropped, are those of a Go map; an older version stays as it was.
+// A Map has the entries that a Go map has after the same changes; older versions do not change.
 func TestMap(t *testing.T) {
 	t.Parallel()
 	var m Map[string, int]

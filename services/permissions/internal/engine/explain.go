@@ -12,7 +12,7 @@ import (
 type Explanation struct {
 	Decision
 	Considered []Considered
-	Nearest    *Miss // why it is not allowed, and what would change that; nil where it is allowed
+	Nearest    *Miss // why it is not allowed, and what would change that; nil if it is allowed
 }
 
 // Considered is a rule about the object that reaches the identity.
@@ -20,34 +20,36 @@ type Considered struct {
 	Rule    *Rule
 	Via     []Party
 	Applies bool
-	Why     string // it does not apply, or, of a deny, that its condition could not be decided
-	missing bool   // its condition cannot be decided
+	Why     string // why it does not apply; for a deny also that its condition cannot be decided
+
+	undecided bool // its condition cannot be decided
 }
 
 // The kinds of Miss.
 const (
 	MissDeny       = "deny"       // a rule forbids it
 	MissContext    = "context"    // the condition of a rule that would allow it lacks a value
-	MissMembership = "membership" // a node or group that the identity does not belong to is granted it
-	MissGrant      = "grant"      // nobody near is granted it
+	MissMembership = "membership" // a node or group is granted it that the identity does not belong to
+	MissGrant      = "grant"      // no single membership would allow it: a grant is missing
 )
 
-// Miss is the smallest single change after which a question would be answered with yes, or the rule that forbids it.
+// Miss is the smallest single change that would allow what a question asks about, or the rule that forbids it.
 type Miss struct {
 	Kind string
 	Text string // a sentence for an administrator
 	Rule *Rule  // nil for MissGrant
-	// to be a member of, for MissMembership; else the one asked about or, for MissDeny, the one that is denied it
+	// Identity is the node or group to become a member of for MissMembership, the one that has the rule for MissDeny,
+	// otherwise the one that the question asks about.
 	Identity Identity
 }
 
-// MaxConsidered is how many rules an explanation lists; of more it is ErrSearch.
+// MaxConsidered is how many rules an explanation lists. If there are more, Explain returns ErrSearch.
 const MaxConsidered = 10_000
 
-// maxNearest is how many grants to others are tried for a membership that would do.
+// maxNearest is how many grants to others are examined for a membership that would help.
 const maxNearest = 100
 
-// Explain answers a question and says why.
+// Explain answers a question and says why. An error is one of Check's.
 func (s *State) Explain(ctx context.Context, q *Question) (Explanation, error) {
 	var e Explanation
 	var err error
@@ -69,7 +71,7 @@ func (s *State) Explain(ctx context.Context, q *Question) (Explanation, error) {
 	return e, err
 }
 
-// consider looks at every rule about the object that reaches the identity.
+// consider examines every rule about the object that reaches the identity.
 func (s *State) consider(ctx context.Context, q *Question, r *reach) ([]Considered, error) {
 	var all []Considered
 	var in input
@@ -120,7 +122,7 @@ func (s *State) judge(ctx context.Context, q *Question, in *input, actions []str
 	holds, undecided, err := s.holds(ctx, q, in, rule.Condition)
 	c.Applies = holds
 	if undecided != nil {
-		c.Applies, c.missing = rule.Deny, true
+		c.Applies, c.undecided = rule.Deny, true
 		c.Why = undecided.Error()
 	} else if !holds {
 		c.Why = "its condition is not met"
@@ -130,7 +132,7 @@ func (s *State) judge(ctx context.Context, q *Question, in *input, actions []str
 
 func moment(millis int64) string { return time.UnixMilli(millis).UTC().Format(time.RFC3339) }
 
-// nearest finds the change that is missing.
+// nearest finds the nearest miss of a question that is not allowed.
 func (s *State) nearest(ctx context.Context, q *Question, r *reach, e *Explanation) (*Miss, error) {
 	asked := s.describe(q)
 	if e.Reason == Denied {
@@ -139,7 +141,7 @@ func (s *State) nearest(ctx context.Context, q *Question, r *reach, e *Explanati
 			s.Name(who)), e.Rule, who}, nil
 	}
 	for _, c := range e.Considered {
-		if c.missing && !c.Rule.Deny {
+		if c.undecided && !c.Rule.Deny {
 			return &Miss{MissContext,
 				fmt.Sprintf("Rule %s would allow %s, but %s.", c.Rule.ID, asked, c.Why), c.Rule, q.Identity}, nil
 		}
@@ -150,12 +152,12 @@ func (s *State) nearest(ctx context.Context, q *Question, r *reach, e *Explanati
 		}
 	}
 	return &Miss{MissGrant,
-		fmt.Sprintf("No rule that applies grants %s to %s, or to anything that it belongs to: a grant to one of "+
-			"these is missing.",
-			asked, s.Name(q.Identity)), nil, q.Identity}, nil
+		fmt.Sprintf("No rule that applies grants %s to %s or to anything that it belongs to.", asked,
+			s.Name(q.Identity)), nil, q.Identity}, nil
 }
 
-// membership finds a node or group that is granted what is asked for, and in which the user would be allowed it.
+// membership finds a node or group that is granted what is asked for, and that would allow it to the user as a member:
+// another rule may deny it.
 func (s *State) membership(ctx context.Context, q *Question, r *reach, asked string) (*Miss, error) {
 	var rules []*Rule
 	for _, aim := range s.targets(q, r) {
@@ -214,7 +216,7 @@ func (s *State) Name(who Identity) string {
 	return fmt.Sprintf("%s %s", strings.ReplaceAll(who.Type, "_", " "), who.ID)
 }
 
-// Label is what an identity is called, if that is known.
+// Label is the name of an identity; "" if it is unknown.
 func (s *State) Label(who Identity) string {
 	if person := s.people.Get(who.ID); person != nil && who.Type == User {
 		return person.Username

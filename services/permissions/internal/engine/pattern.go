@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// MaxStars is how many stars a pattern can have, which bounds what matching costs.
+// MaxStars is how many stars a pattern can have. It bounds the cost of matching.
 const MaxStars = 8
 
 var patternForm = regexp.MustCompile(`^[A-Za-z0-9._\-:/*?]*$`)
@@ -15,7 +15,7 @@ func ValidPattern(pattern string) string {
 	if strings.Contains(pattern, "**") || strings.Count(pattern, "*") > MaxStars {
 		return "must have at most 8 stars, no two of them side by side"
 	}
-	if !patternForm.MatchString(pattern) { // it would match no code, whoever wrote it meant something else
+	if !patternForm.MatchString(pattern) { // no code has other characters: the pattern would match nothing
 		return "must have letters, digits or . _ - : /, and the wildcards * and ?"
 	}
 	return ""

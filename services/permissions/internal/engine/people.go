@@ -15,7 +15,7 @@ func (c *Change) PutPerson(p *Person) {
 	c.usernames.put(c.by, textindex.Key(p.Username), p.ID)
 }
 
-// DropPerson removes a user, not the memberships.
+// DropPerson removes a user, but not the user's memberships.
 func (c *Change) DropPerson(id string) {
 	old := c.people.Get(id)
 	if old == nil {
@@ -27,7 +27,7 @@ func (c *Change) DropPerson(id string) {
 	}
 }
 
-// PutNode adds or replaces a node, and moves it where its parent is another than before.
+// PutNode adds or replaces a node, and moves it if its parent has changed.
 func (c *Change) PutNode(n *TreeNode) {
 	old := c.node(n.ID)
 	if old != nil && old.Sequence >= n.Sequence {
@@ -48,7 +48,7 @@ func (c *Change) PutNode(n *TreeNode) {
 	}
 }
 
-// DropNode removes a node, not its memberships.
+// DropNode removes a node, but not its memberships.
 func (c *Change) DropNode(id string) {
 	if old := c.node(id); old != nil {
 		c.places.at.set(c.by, c.places.numbers.Get(id), place{})
@@ -65,6 +65,7 @@ func (c *Change) leave(id string) {
 	}
 }
 
+// unlink takes a node away from its parent or from the roots.
 func (c *Change) unlink(n *TreeNode) {
 	if n.ParentID != "" {
 		without(c.by, &c.children, n.ParentID, n.ID)
@@ -82,7 +83,7 @@ func (c *Change) PutTree(t *Tree) {
 	}
 }
 
-// DropTree removes a core object, not its nodes.
+// DropTree removes a core object, but not its nodes.
 func (c *Change) DropTree(id string) {
 	old := c.trees.Get(id)
 	if old == nil {

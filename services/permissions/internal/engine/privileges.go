@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// PrivilegeFilter selects grants of an application. Empty members do not count.
+// PrivilegeFilter selects grants of an application. An empty member means any.
 type PrivilegeFilter struct {
 	Identity               Identity // with an ID: what reaches it; else the type of those who are granted something
 	Name                   string   // of those who are granted something
 	ApplicationID          string
 	ObjectType, ObjectCode string
 	Affect                 string // affect or deny
-	Expand                 bool   // sets are shown as their resources
-	Work                   *Work  // that the question is part of
+	Expand                 bool   // list the resources of sets instead of the sets
+	Work                   *Work  // the work that the question is part of
 }
 
-// Privilege is a rule that reaches an identity, with what it is about.
+// Privilege is a rule that reaches an identity, with one object that it is about.
 type Privilege struct {
 	Rule      *Rule
 	Identity  Identity
@@ -137,6 +137,7 @@ func (s *State) expanded(rule *Rule) []Privilege {
 	return all
 }
 
+// both are the actions in both lists.
 func both(a, b []string) []string {
 	switch {
 	case slices.Contains(a, Any):

@@ -22,15 +22,15 @@ var (
 	apps    = []string{"app1", "app2"}
 )
 
-// simulation changes a world and a tenant alike.
+// simulation makes the same changes in a world and in a tenant.
 type simulation struct {
 	*rand.Rand
 	world    *naive.World
 	tenant   *engine.Tenant
 	sequence int64
 	ids      int
-	old      []func(*engine.Change) // puts that have been made before
-	gone     map[string]bool
+	old      []func(*engine.Change) // earlier puts, to be repeated
+	gone     map[string]bool        // ids of dropped records
 }
 
 func newSimulation(seed uint64) *simulation {
@@ -41,7 +41,7 @@ func newSimulation(seed uint64) *simulation {
 	}
 }
 
-// id is a new one, or, now and then, that of a record that is there.
+// id returns a new id or, in one of four cases, that of an existing record.
 func id[V any](s *simulation, there map[string]V) (id string, exists bool) {
 	if len(there) > 3 && s.IntN(4) == 0 {
 		return pick(s, there), true
@@ -50,7 +50,7 @@ func id[V any](s *simulation, there map[string]V) (id string, exists bool) {
 	return strconv.Itoa(s.ids), false
 }
 
-// pick is any key of a map; one that is nowhere if it is empty.
+// pick is a random key of a map; "0", which no record has, if the map is empty.
 func pick[V any](s *simulation, m map[string]V) string {
 	if len(m) == 0 {
 		return "0"
@@ -61,6 +61,7 @@ func pick[V any](s *simulation, m map[string]V) string {
 
 func one[V any](s *simulation, values []V) V { return values[s.IntN(len(values))] }
 
+// some are random actions of a rule or a member.
 func (s *simulation) some() []string {
 	if s.IntN(4) == 0 {
 		return []string{engine.Any}
@@ -68,13 +69,13 @@ func (s *simulation) some() []string {
 	return []string{one(s, actions)}
 }
 
-// put makes a record in both; apply must be right at any later time, too.
+// put puts a record into the world and the tenant. The same put may be repeated later.
 func put[V any](s *simulation, there map[string]V, id string, v V, apply func(*engine.Change, V)) {
 	there[id] = v
 	replay := func(c *engine.Change) { apply(c, v) }
 	s.tenant.Change(replay)
 	s.old = append(s.old, func(c *engine.Change) {
-		if !s.gone[id] { // ids are never given out again, and events of one record come in order
+		if !s.gone[id] { // ids are not reused, and the events of a record come in order
 			replay(c)
 		}
 	})
@@ -202,7 +203,7 @@ func (s *simulation) rule(seq int64) {
 	put(s, w.Rules, id, r, (*engine.Change).PutRule)
 }
 
-// node adds a node, or moves one, never below itself.
+// node adds a node, or moves one, but never below itself.
 func (s *simulation) node(seq int64) {
 	w := s.world
 	if len(w.Trees) < 2 {
@@ -270,7 +271,7 @@ func (s *simulation) question() *engine.Question {
 	return q
 }
 
-// ask compares one answer, and now and then the searches that lead to it.
+// ask compares one answer and, in one of eight cases, the explanation and the searches with the same result.
 func (s *simulation) ask(t *testing.T, state *engine.State) {
 	q := s.question()
 	want := s.world.Check(q)
@@ -295,7 +296,7 @@ func (s *simulation) ask(t *testing.T, state *engine.State) {
 	require.Equal(t, want, may, "what can: %+v", q)
 }
 
-// questions is how many a run asks: IDP_SOAK_QUESTIONS, or a few thousand.
+// questions is how many questions a run asks: IDP_SOAK_QUESTIONS, or a few thousand.
 func questions() int {
 	if n, err := strconv.Atoi(os.Getenv("IDP_SOAK_QUESTIONS")); err == nil {
 		return n
@@ -303,8 +304,7 @@ func questions() int {
 	return 4000
 }
 
-// The engine answers as an evaluator does that looks at everything, after changes of all kinds, deletions, and events
-// that come again.
+// The engine has the answers of the naive evaluator, after changes of all kinds, deletions, and repeated events.
 func TestAnswersAreThoseOfTheNaiveEvaluator(t *testing.T) {
 	t.Parallel()
 	allowed := 0
@@ -328,7 +328,7 @@ func TestAnswersAreThoseOfTheNaiveEvaluator(t *testing.T) {
 	require.Positive(t, allowed)
 }
 
-// A state that somebody reads does not change while others make new ones.
+// A state does not change while new ones are made.
 func TestStatesStayAsTheyAre(t *testing.T) {
 	t.Parallel()
 	s := newSimulation(99)

@@ -1,9 +1,9 @@
 // Package engine answers who may do what, from memory. An Engine holds for each tenant what is granted (rules,
-// resources, sets) and who belongs where (users, nodes, trees, groups). Each change makes a new State, which shares
-// with the one before all that is the same; questions read one State, without locks, while changes go on.
+// resources, sets) and who belongs where (users, nodes, trees, groups). Each change makes a new State, which shares the
+// unchanged parts with the previous one. A question reads one State, without locks, while changes go on.
 //
-// Records may come in any order, more than once, and before those that they refer to. Each has a sequence, and one that
-// is not newer than what is there is ignored. So replaying events of which some are known already does no harm.
+// Records may arrive in any order, several times, and before the records that they refer to. A record whose sequence is
+// not greater than that of the known one is ignored, so events can be replayed.
 package engine
 
 import "slices"
@@ -18,7 +18,7 @@ const (
 	Everyone    = "everyone" // its only id is Any
 )
 
-// Any is the id of Everyone, and the action that stands for all.
+// Any is the id of Everyone, and the action that means every action.
 const Any = "*"
 
 // The types of objects and rules.
@@ -41,7 +41,8 @@ type Identity struct {
 // Properties are what conditions see of a user or a resource: a JSON object, or empty.
 type Properties string
 
-// MaxProperties is how many bytes of properties are kept in memory. Conditions cannot be decided that look at more.
+// MaxProperties is how many bytes of properties are kept in memory. A condition that looks at larger properties cannot
+// be decided.
 const MaxProperties = 8 << 10
 
 // tooLarge stands for properties that are not kept.
@@ -59,7 +60,7 @@ func PropertiesOf(object string) Properties {
 type Resource struct {
 	ID, ApplicationID, Type, Code, Name, URI string
 
-	Actions    []string // codes; none: whatever is asked for
+	Actions    []string // codes; none means every action
 	Global     bool     // can be granted and grouped by every application of the tenant
 	Properties Properties
 	Sequence   int64
@@ -72,7 +73,7 @@ type Set struct {
 	Sequence int64
 }
 
-// Member is a resource in a set, with the actions that the set is about; Any stands for all.
+// Member is a resource in a set, with the actions that belong to the set; Any means all.
 type Member struct {
 	ID, SetID, ResourceID string
 
@@ -102,7 +103,7 @@ type Rule struct {
 	Code       string // the pattern of a Wildcard; empty: all resources
 	ResourceID string
 	SetID      string
-	Actions    []string // Any stands for all
+	Actions    []string // Any means all
 	Deny       bool
 	Condition  *Condition // nil: none
 	From, To   int64      // milliseconds since 1970, from From and before To; 0: unbounded
@@ -169,7 +170,7 @@ func (r *Rule) target() target {
 	return target{patternOf, r.ApplicationID}
 }
 
-// includes reports whether a list of actions has one.
+// includes reports whether a list of actions has an action, or Any.
 func includes(actions []string, action string) bool {
 	return slices.Contains(actions, action) || slices.Contains(actions, Any)
 }

@@ -2,15 +2,15 @@ package engine
 
 import "strings"
 
-// route is where the URIs of an application's api resources are looked up: by the segments before the first that is
-// variable.
+// route is the key under which an application's api resources are found by URI: the segments before the first variable
+// one.
 type route struct{ application, prefix string }
 
-// maxSegments bounds what looking up a URI costs.
+// maxSegments bounds the cost of finding a resource by URI.
 const maxSegments = 64
 
-// routeOf tells where a resource's URI is looked up; false if it has none.
-func routeOf(r *Resource) (route, bool) {
+// routeOf is the route of a resource. ok is false if it has no URI.
+func routeOf(r *Resource) (at route, ok bool) {
 	if r.Type != API || r.URI == "" {
 		return route{}, false
 	}
@@ -24,10 +24,12 @@ func routeOf(r *Resource) (route, bool) {
 	return route{r.ApplicationID, strings.Join(fixed, "/")}, true
 }
 
+// variable reports whether a segment of a pattern can match several texts.
 func variable(segment string) bool { return strings.ContainsAny(segment, "{*") }
 
-// byURI finds the api resource whose URI a path matches; of several the one with the most fixed segments at its
-// beginning, then the one that is not open-ended, then the one with more segments, then the one made first.
+// byURI finds the api resource whose URI matches a path. Of several it is the one with the most fixed segments at the
+// beginning, then one that does not end with **, then the one with more segments, then the one with
+// the smaller id.
 func (s *State) byURI(applicationID, path string) *Resource {
 	segments := strings.Split(path, "/")
 	if len(segments) > maxSegments {
@@ -47,19 +49,21 @@ func (s *State) byURI(applicationID, path string) *Resource {
 	return nil
 }
 
+// closer reports whether byURI prefers a to b, if both have the same fixed segments at the beginning.
 func closer(a, b *Resource) bool {
 	openA, openB := strings.HasSuffix(a.URI, "**"), strings.HasSuffix(b.URI, "**")
-	fixedA, fixedB := strings.Count(a.URI, "/"), strings.Count(b.URI, "/")
+	segmentsA, segmentsB := strings.Count(a.URI, "/"), strings.Count(b.URI, "/")
 	switch {
 	case openA != openB:
 		return openB
-	case fixedA != fixedB:
-		return fixedA > fixedB
+	case segmentsA != segmentsB:
+		return segmentsA > segmentsB
 	}
-	return len(a.ID) < len(b.ID) || len(a.ID) == len(b.ID) && a.ID < b.ID
+	return compareIDs(a.ID, b.ID) < 0
 }
 
-// matchesURI: {name} and * stand for one segment, ** for all that follows, also for nothing.
+// matchesURI reports whether a path matches a pattern: {name} and * match one segment that is not empty, ** matches all
+// segments that follow, also none.
 func matchesURI(pattern string, segments []string) bool {
 	parts := strings.Split(pattern, "/")
 	for i, part := range parts {

@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// MaxSearch is how many rules a check looks at, and how many candidates a search; see ErrSearch.
+// MaxSearch is how many rules a check examines, and how many candidates a search; see ErrSearch.
 const MaxSearch = 100_000
 
-// ErrSearch says that a question concerns more than MaxSearch rules or candidates. An answer without some of them would
-// be wrong.
-var ErrSearch = errors.New("the question concerns too many records")
+// ErrSearch says that a question needs more than MaxSearch rules or candidates. An answer without some of them would be
+// wrong.
+var ErrSearch = errors.New("the question needs too many records")
 
-// Object is one that an identity may do something with.
+// Object is what an identity may do something with.
 type Object struct {
 	Resource      *Resource // nil for an application
 	ApplicationID string
 	Actions       []string // what the identity may do with it; nil for an application
 }
 
-// Objects finds all that the identity of a question may do the action with, in the order of codes; with an empty
-// action, all that it may do anything with. The question names no object but its type. A question about App without an
-// application asks for all of them. An error is ErrReach, ErrSearch or the context's.
+// Objects finds the objects of the question's type with which its identity may do the action or, if the action is
+// empty, anything, in the order of codes. For App these are applications, in the order of ids: all, or only the
+// question's ApplicationID. An error is one of Check's.
 func (s *State) Objects(ctx context.Context, q *Question) ([]Object, error) {
 	if q.Work == nil {
 		q.Work = NewWork(nil)
@@ -68,7 +68,7 @@ func compareApplications(a, b Object) int {
 	return strings.Compare(a.ApplicationID, b.ApplicationID)
 }
 
-// compareResources orders by code, then as they were made.
+// compareResources orders resources by code, then by id.
 func compareResources(a, b *Resource) int {
 	if c := strings.Compare(a.Code, b.Code); c != 0 {
 		return c
@@ -76,12 +76,12 @@ func compareResources(a, b *Resource) int {
 	return compareIDs(a.ID, b.ID)
 }
 
-// compareIDs orders ids as they were given out.
+// compareIDs orders ids by number: longer ones are greater.
 func compareIDs(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 
-// applications finds those that the identity may use.
+// applications finds the applications that the identity may use.
 func (s *State) applications(ctx context.Context, q *Question, r *reach) ([]Object, error) {
 	ids := map[string]bool{}
 	for _, step := range r.steps {
@@ -107,12 +107,13 @@ func (s *State) applications(ctx context.Context, q *Question, r *reach) ([]Obje
 	return found, nil
 }
 
+// allowing reports whether one of the rules allows.
 func allowing(rules []*Rule) bool {
 	return slices.ContainsFunc(rules, func(r *Rule) bool { return !r.Deny })
 }
 
-// candidates are the resources of a question's application and type that any allowing rule which reaches the identity
-// is about, in the order of codes. They are kept in the work until the next call.
+// candidates are the resources of the question's application and type that an allowing rule is about which reaches the
+// identity, in the order of codes. They are kept in the work until the next call.
 func (s *State) candidates(ctx context.Context, q *Question, r *reach) ([]*Resource, error) {
 	found := q.Work.candidates[:0]
 	defer func() { q.Work.candidates = found }()
@@ -144,7 +145,7 @@ func (s *State) candidates(ctx context.Context, q *Question, r *reach) ([]*Resou
 	return slices.Compact(found), nil
 }
 
-// concerned calls fn with the resources that rules with a target are about.
+// concerned calls fn with the resources that the rules with a target are about, and with nil for others examined.
 func (s *State) concerned(about target, rules []*Rule, fn func(*Resource) error) error {
 	switch about.kind {
 	case oneResource:
@@ -160,7 +161,7 @@ func (s *State) concerned(about target, rules []*Rule, fn func(*Resource) error)
 			matches := about.kind == allResources || slices.ContainsFunc(rules,
 				func(r *Rule) bool { return Match(r.Code, resource.Code) })
 			if !matches {
-				resource = nil // looked at nevertheless
+				resource = nil // it counts as examined
 			}
 			if err := fn(resource); err != nil {
 				return err
@@ -171,7 +172,7 @@ func (s *State) concerned(about target, rules []*Rule, fn func(*Resource) error)
 	return nil
 }
 
-// Actions finds what the identity of a question may do with its object.
+// Actions finds the actions that the identity of a question may do with its object. An error is one of Check's.
 func (s *State) Actions(ctx context.Context, q *Question) ([]string, error) {
 	if q.Work == nil {
 		q.Work = NewWork(nil)
@@ -190,7 +191,7 @@ func (s *State) Actions(ctx context.Context, q *Question) ([]string, error) {
 	return s.actions(ctx, q, r)
 }
 
-// actions are those of the question's resource that the identity may do.
+// actions are the actions that the identity may do with the question's resource.
 func (s *State) actions(ctx context.Context, q *Question, r *reach) ([]string, error) {
 	var may []string
 	each := *q
@@ -216,7 +217,8 @@ func (s *State) may(ctx context.Context, q *Question, r *reach) (bool, error) {
 	return found.rule != nil && !denied, err
 }
 
-// possible are the actions of a resource; of one that has none, those that the rules name which reach the identity.
+// possible are the actions of the question's resource. If it has none, they are the actions in the rules that reach the
+// identity.
 func (s *State) possible(q *Question, r *reach) []string {
 	if len(q.resource.Actions) > 0 {
 		return q.resource.Actions
@@ -236,8 +238,8 @@ func (s *State) possible(q *Question, r *reach) []string {
 	return slices.Compact(names)
 }
 
-// Identities finds all of a type that may do what a question asks about, in the order of ids. The question's identity
-// does not count. An error is ErrReach, ErrSearch or the context's.
+// Identities finds the identities of a type that may do what a question asks about, in the order of ids. The question's
+// own identity is ignored. An error is one of Check's.
 func (s *State) Identities(ctx context.Context, q *Question, kind string) ([]Identity, error) {
 	if s.find(q) != "" {
 		return nil, nil
@@ -285,7 +287,7 @@ func (s *State) Identities(ctx context.Context, q *Question, kind string) ([]Ide
 	return found, nil
 }
 
-// expand calls add with the identities of a type that the grants of one reach.
+// expand calls add with the identities of a type that the grants of an identity reach.
 func (s *State) expand(from Identity, kind string, add func(id string) error) error {
 	if from.Type == Everyone {
 		return s.every(kind, add)
@@ -316,7 +318,7 @@ func (s *State) expand(from Identity, kind string, add func(id string) error) er
 	return nil
 }
 
-// below calls add with the nodes of a subtree, or the users who belong to them.
+// below calls add with the nodes of a subtree, or with the users who belong to them.
 func (s *State) below(nodeID, kind string, add func(id string) error) error {
 	seen := map[string]bool{nodeID: true}
 	for todo := []string{nodeID}; len(todo) > 0; {

@@ -1,6 +1,7 @@
 package engine
 
-// SweepGrants removes every record of what is granted that there is not; entities are called as events call them.
+// SweepGrants removes the records of what is granted that do not exist any more, as is says. Entities are named as in
+// events.
 func (c *Change) SweepGrants(is func(entity, id string) bool) {
 	sweep(c.resources, is, "resource", c.DropResource)
 	sweep(c.sets, is, "resource_set", c.DropSet)

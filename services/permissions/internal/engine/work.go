@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Work is what the questions of one request cost together. It is for one goroutine. Questions about one identity, one
-// after the other, look only once for what reaches it.
+// Work is the work for all questions of one request. It is for one goroutine. For questions about one identity, one
+// after the other, what reaches the identity is found only once.
 type Work struct {
 	pause func(ctx context.Context, took time.Duration) error
 
 	units int       // since the last pause
-	look  int       // at how many units the clock is looked at
+	look  int       // at how many units spend looks at the clock
 	since time.Time // the last pause
 
 	reach reach
-	state *State // that reach is of
-	who   Identity
-	known bool
+	state *State   // reach is of this state,
+	who   Identity // and of this identity
+	known bool     // whether the state knows the identity
 
 	candidates []*Resource // see State.candidates
 }
@@ -26,20 +26,20 @@ type Work struct {
 const (
 	// slice is how long the questions of a request work between two pauses.
 	slice = 200 * time.Microsecond
-	// leastUnits of work, each some tens of nanoseconds, are always done between pauses: the time of less work has
-	// passed while others had the processor.
+	// leastUnits of work, each some tens of nanoseconds, are always done between pauses. If less work has taken longer
+	// than slice, others had the processor meanwhile.
 	leastUnits = 2000
-	// unitsALook are done between looks at the clock after that.
+	// unitsALook are done between further looks at the clock.
 	unitsALook = 500
-	// maxKept is for how many candidates memory is kept between requests.
+	// maxKept is the number of candidates for which memory is kept between requests.
 	maxKept = 1000
 )
 
 var works = sync.Pool{New: func() any { return new(Work) }}
 
-// NewWork begins the work of a request; Done ends it. pause, which may be nil, is called each time that the work has
-// kept a processor for about a fifth of a millisecond, with the time that it was, so that others can go on meanwhile.
-// Its error ends the question.
+// NewWork begins the work of a request; Done ends it. pause, which may be nil, is called whenever the work has used a
+// processor for about a fifth of a millisecond, with the exact time, so that others can work meanwhile. An error of
+// pause ends the question.
 func NewWork(pause func(ctx context.Context, took time.Duration) error) *Work {
 	w := works.Get().(*Work)
 	w.pause, w.units, w.look, w.state = pause, 0, leastUnits, nil
@@ -49,7 +49,7 @@ func NewWork(pause func(ctx context.Context, took time.Duration) error) *Work {
 	return w
 }
 
-// Done ends the work: nothing that it was part of may go on.
+// Done ends the work. Its questions must have been answered.
 func (w *Work) Done() {
 	w.reach.forget()
 	if clear(w.candidates); cap(w.candidates) > maxKept {
@@ -80,7 +80,7 @@ func (w *Work) spend(ctx context.Context, units int) error {
 	return err
 }
 
-// reached is what reaches an identity in a state. It reports whether the identity is known.
+// reached is what reaches an identity in a state, and whether the state knows the identity.
 func (w *Work) reached(s *State, who Identity) (*reach, bool) {
 	if w.state != s || w.who != who {
 		w.known = s.reach(&w.reach, who)

@@ -1,4 +1,4 @@
-// Package naive answers who may do what by looking at everything. It is what tests compare the engine with.
+// Package naive answers who may do what by examining every record. Tests compare the engine with it.
 package naive
 
 import (
@@ -32,7 +32,7 @@ func NewWorld() *World {
 	}
 }
 
-// reaches tells whether what is granted to unit reaches an identity.
+// reaches reports whether what is granted to unit reaches an identity.
 func (w *World) reaches(unit, who engine.Identity) bool {
 	if unit == who || unit.Type == engine.Everyone {
 		return true
@@ -95,7 +95,7 @@ func (w *World) resource(q *engine.Question) *engine.Resource {
 	return nil
 }
 
-// about tells whether a rule is about the action of a question on a resource, which is nil for an application.
+// about reports whether a rule is about the action of a question on a resource, which is nil for an application.
 func (w *World) about(rule *engine.Rule, q *engine.Question, r *engine.Resource) bool {
 	if r == nil || rule.Type == engine.App {
 		return r == nil && rule.Type == engine.App && rule.ApplicationID == q.ApplicationID
@@ -118,7 +118,7 @@ func (w *World) about(rule *engine.Rule, q *engine.Question, r *engine.Resource)
 	return rule.ResourceID == r.ID
 }
 
-// glob is Match, by the definition.
+// glob is engine.Match, written as its definition.
 func glob(pattern, text string) bool {
 	switch {
 	case pattern == "":
@@ -129,7 +129,7 @@ func glob(pattern, text string) bool {
 	return text != "" && (pattern[0] == '?' || pattern[0] == text[0]) && glob(pattern[1:], text[1:])
 }
 
-// meets evaluates the three conditions that random rules have.
+// meets evaluates the conditions that random rules have.
 func meets(rule *engine.Rule, q *engine.Question) bool {
 	if rule.Condition == nil {
 		return true
